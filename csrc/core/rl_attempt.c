@@ -1,0 +1,95 @@
+/*
+ * An attempt: one token of one resource, and what the nodes may still hold under it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_attempt.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rl_token.h"
+
+rl_resource *rl_resource_new(const void *prefix, size_t prefix_length, const void *resource,
+                             size_t resource_length) {
+  rl_resource *made = malloc(sizeof *made + prefix_length + resource_length);
+  if (made == NULL) {
+    return NULL;
+  }
+  made->references = 1;
+  made->prefix_length = prefix_length;
+  made->key_length = prefix_length + resource_length;
+  if (prefix_length > 0) {
+    memcpy(made->key, prefix, prefix_length);
+  }
+  if (resource_length > 0) {
+    memcpy(made->key + prefix_length, resource, resource_length);
+  }
+  return made;
+}
+
+void rl_resource_unref(rl_resource *resource) {
+  assert(resource->references > 0);
+  if (--resource->references == 0) {
+    free(resource);
+  }
+}
+
+rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
+                           const unsigned char *entropy) {
+  rl_attempt *attempt = pool->free;
+  if (attempt != NULL) {
+    pool->free = attempt->next;
+  } else {
+    attempt = malloc(sizeof *attempt);
+    if (attempt == NULL) {
+      return NULL;
+    }
+  }
+  memset(attempt, 0, sizeof *attempt);
+  attempt->references = 1;
+  attempt->resource = resource;
+  resource->references++;
+  attempt->lock = lock;
+  rl_token_write(attempt->token, entropy);
+  pool->live++;
+  return attempt;
+}
+
+rl_attempt *rl_attempt_ref(rl_attempt *attempt) {
+  assert(attempt->references > 0);
+  attempt->references++;
+  return attempt;
+}
+
+void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt) {
+  if (attempt == NULL) {
+    return;
+  }
+  assert(attempt->references > 0);
+  if (--attempt->references > 0) {
+    return;
+  }
+  assert(!attempt->listed);
+  rl_resource_unref(attempt->resource);
+  attempt->resource = NULL;
+  attempt->next = pool->free;
+  pool->free = attempt;
+  assert(pool->live > 0);
+  pool->live--;
+}
+
+void rl_attempt_pool_free(rl_attempt_pool *pool) {
+  assert(pool->live == 0);
+  while (pool->free != NULL) {
+    rl_attempt *attempt = pool->free;
+    pool->free = attempt->next;
+    free(attempt);
+  }
+}
+
+rl_command_key rl_attempt_key(const rl_attempt *attempt) {
+  rl_command_key key = {attempt->resource->key, attempt->resource->key_length, attempt->token};
+  return key;
+}

@@ -1,0 +1,68 @@
+/*
+ * An attempt: one token of one resource, and what the nodes may still hold under it.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * An attempt outlives the operation that made it: it exists until every command that carries its
+ * token has been answered or its connection has gone, and its release has been sent to every node
+ * that may hold it. Attempts are pooled, so that a lock that is taken again allocates nothing.
+ */
+#ifndef RL_ATTEMPT_H
+#define RL_ATTEMPT_H
+
+#include <stdbool.h>
+
+#include "rl_command.h"
+#include "rl_time.h"
+
+struct rl_lock;
+
+/* The key of a lock, shared by its attempts. */
+typedef struct rl_resource {
+  unsigned references;
+  size_t prefix_length;
+  size_t key_length; /* of prefix and resource */
+  char key[];
+} rl_resource;
+
+typedef struct rl_attempt rl_attempt;
+
+struct rl_attempt {
+  rl_attempt *next; /* in the pool or in a list of releases */
+  unsigned references;
+  rl_resource *resource;
+  struct rl_lock *lock; /* NULL once the lock has nothing to do with it any more */
+  bool releasing;       /* its release has begun: nothing but releases may be sent for it */
+  bool listed;          /* it is in a list of releases, which is a reference */
+  uint32_t sent;        /* nodes to which a SET may have gone */
+  uint32_t due;         /* nodes to which the release is still to be sent */
+  uint32_t confirmed;   /* nodes that have answered the release */
+  redlock_time gone_us; /* when the last key has certainly expired */
+  char token[REDLOCK_TOKEN_LENGTH + 1];
+};
+
+typedef struct rl_attempt_pool {
+  rl_attempt *free;
+  size_t live; /* attempts in use */
+} rl_attempt_pool;
+
+/* NULL when out of memory. One reference is the caller's. */
+rl_resource *rl_resource_new(const void *prefix, size_t prefix_length, const void *resource,
+                             size_t resource_length);
+void rl_resource_unref(rl_resource *resource);
+
+/* An attempt with one reference, the caller's, or NULL when out of memory. */
+rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
+                           const unsigned char *entropy);
+rl_attempt *rl_attempt_ref(rl_attempt *attempt);
+
+/* Gives a reference up; with the last one the attempt goes back to the pool. NULL is allowed. */
+void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt);
+
+/* Frees what the pool holds; live attempts must be gone. */
+void rl_attempt_pool_free(rl_attempt_pool *pool);
+
+/* What to write on the wire. */
+rl_command_key rl_attempt_key(const rl_attempt *attempt);
+
+#endif

@@ -1,0 +1,145 @@
+/*
+ * The commands that a node is sent, in RESP.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Written straight into the node's output: hiredis's formatter allocates for every command, and the
+ * hot path must not. The unit test compares every byte with what hiredis formats.
+ *
+ * The wire format is the one that most Redlock libraries share, so that their locks and ours exclude
+ * each other: the key is the resource, its value the token.
+ *
+ * Release: only a key that still holds our token is deleted (specification, "Correct Implementation
+ * with a Single Instance").
+ * Extend: only a key that still holds our token is prolonged; it is never created, and never
+ * shortened, because a shortened key on a minority would undermine the old deadline, which stands
+ * when the extend fails.
+ */
+#include "rl_command.h"
+
+#include <string.h>
+
+#include "redlock.h"
+
+typedef struct rl_script_source {
+  const char *text;
+  const char *sha1;
+} rl_script_source;
+
+static const rl_script_source rl_script_sources[] = {
+    [RL_SCRIPT_RELEASE] = {"if redis.call('GET',KEYS[1])==ARGV[1] then "
+                           "return redis.call('DEL',KEYS[1]) end return 0",
+                           "5c714dd8ed5b943a1f472132e06290c53ab22693"},
+    [RL_SCRIPT_EXTEND] = {"if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "
+                          "if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then "
+                          "redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 1",
+                          "c1230f830fe0653f1187d6f298581b35d996fb43"},
+};
+
+/* Room for "$<20 digits>\r\n" and "\r\n" around an argument, and for "*<digits>\r\n". */
+#define RL_COMMAND_FRAME 32
+#define RL_COMMAND_DIGITS 20
+
+const char *rl_command_script_text(rl_script script) {
+  return rl_script_sources[script].text;
+}
+
+const char *rl_command_script_sha1(rl_script script) {
+  return rl_script_sources[script].sha1;
+}
+
+static char *rl_command_digits(char *out, uint64_t number) {
+  char reversed[RL_COMMAND_DIGITS];
+  unsigned count = 0;
+  do {
+    reversed[count++] = (char)('0' + number % 10);
+    number /= 10;
+  } while (number != 0);
+  while (count > 0) {
+    *out++ = reversed[--count];
+  }
+  return out;
+}
+
+static char *rl_command_header(char *out, char type, uint64_t number) {
+  *out++ = type;
+  out = rl_command_digits(out, number);
+  *out++ = '\r';
+  *out++ = '\n';
+  return out;
+}
+
+static char *rl_command_argument(char *out, const char *bytes, size_t length) {
+  out = rl_command_header(out, '$', length);
+  memcpy(out, bytes, length);
+  out += length;
+  *out++ = '\r';
+  *out++ = '\n';
+  return out;
+}
+
+static char *rl_command_number(char *out, uint64_t number) {
+  char digits[RL_COMMAND_DIGITS];
+  return rl_command_argument(out, digits, (size_t)(rl_command_digits(digits, number) - digits));
+}
+
+static void rl_command_finish(rl_buffer *buffer, const char *end) {
+  buffer->tail = (size_t)(end - buffer->data);
+}
+
+int rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms) {
+  size_t bound = key->key_length + REDLOCK_TOKEN_LENGTH + 8 * RL_COMMAND_FRAME;
+  char *out = rl_buffer_reserve(buffer, bound, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 6);
+  out = rl_command_argument(out, "SET", 3);
+  out = rl_command_argument(out, key->key, key->key_length);
+  out = rl_command_argument(out, key->token, REDLOCK_TOKEN_LENGTH);
+  out = rl_command_argument(out, "NX", 2);
+  out = rl_command_argument(out, "PX", 2);
+  out = rl_command_number(out, ttl_ms);
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
+                      uint64_t ttl_ms, int grow) {
+  const rl_script_source *source = &rl_script_sources[script];
+  const char *body = by_text ? source->text : source->sha1;
+  size_t body_length = strlen(body);
+  size_t bound = body_length + key->key_length + REDLOCK_TOKEN_LENGTH + 8 * RL_COMMAND_FRAME;
+  char *out = rl_buffer_reserve(buffer, bound, grow != 0);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', script == RL_SCRIPT_EXTEND ? 6 : 5);
+  out = by_text ? rl_command_argument(out, "EVAL", 4) : rl_command_argument(out, "EVALSHA", 7);
+  out = rl_command_argument(out, body, body_length);
+  out = rl_command_argument(out, "1", 1);
+  out = rl_command_argument(out, key->key, key->key_length);
+  out = rl_command_argument(out, key->token, REDLOCK_TOKEN_LENGTH);
+  if (script == RL_SCRIPT_EXTEND) {
+    out = rl_command_number(out, ttl_ms);
+  }
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+int rl_command_strings(rl_buffer *buffer, const char *const *strings, unsigned count) {
+  size_t bound = RL_COMMAND_FRAME;
+  for (unsigned i = 0; i < count; i++) {
+    bound += strlen(strings[i]) + RL_COMMAND_FRAME;
+  }
+  char *out = rl_buffer_reserve(buffer, bound, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', count);
+  for (unsigned i = 0; i < count; i++) {
+    out = rl_command_argument(out, strings[i], strlen(strings[i]));
+  }
+  rl_command_finish(buffer, out);
+  return 1;
+}

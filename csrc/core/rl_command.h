@@ -1,0 +1,47 @@
+/*
+ * The commands that a node is sent, in RESP.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_COMMAND_H
+#define RL_COMMAND_H
+
+#include <stdint.h>
+
+#include "rl_buffer.h"
+
+typedef enum rl_script {
+  RL_SCRIPT_RELEASE, /* delete the key if it holds the token: 1, else 0 */
+  RL_SCRIPT_EXTEND   /* prolong the key if it holds the token: 1, else 0 */
+} rl_script;
+
+/* The key and the value of a lock on the wire; any bytes. */
+typedef struct rl_command_key {
+  const char *key;
+  size_t key_length;
+  const char *token; /* REDLOCK_TOKEN_LENGTH bytes */
+} rl_command_key;
+
+/*
+ * Each appends one command and returns 1, or returns 0, having appended nothing, when there was no
+ * room (rl_buffer_reserve()).
+ */
+
+/* SET key token NX PX ttl_ms */
+int rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms);
+
+/*
+ * EVALSHA, or EVAL with |by_text|, of |script| for |key|. |ttl_ms| is what RL_SCRIPT_EXTEND prolongs
+ * to; RL_SCRIPT_RELEASE has no such argument. Only a release may be asked for with |grow| false.
+ */
+int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
+                      uint64_t ttl_ms, int grow);
+
+/* A command of |count| strings, each ending with NUL. */
+int rl_command_strings(rl_buffer *buffer, const char *const *strings, unsigned count);
+
+/* The text of a script, and the SHA-1 by which EVALSHA names it. */
+const char *rl_command_script_text(rl_script script);
+const char *rl_command_script_sha1(rl_script script);
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * The core: nodes, locks and the algorithm, without any input or output.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The core never reads a clock, opens a socket, draws a random number or sleeps. What happens enters
+ * as an argument, what it wants is asked for. There are no callbacks. A driver repeats:
+ *
+ *   1. for each node whose connection moved: rl_core_connected(), rl_core_disconnected(),
+ *      rl_core_input()
+ *   2. rl_core_advance(now): timers
+ *   3. for each node: rl_core_connection() says what its connection should be
+ *   4. rl_core_launch(now, entropy): sends the commands of operations that were begun, or are due
+ *      again; rl_core_entropy_wanted() says how much entropy to bring
+ *   5. for each node: rl_core_output(), write it, rl_core_output_sent()
+ *   6. rl_core_next_ended(), rl_lock_result()
+ *   7. wait until rl_core_deadline() or a connection moves
+ *
+ * |now| is read as late as possible before each call, and after the bytes that the call brings.
+ */
+#ifndef RL_CORE_H
+#define RL_CORE_H
+
+#include <stdbool.h>
+
+#include "rl_lock.h"
+#include "rl_node.h"
+
+/* Attempts whose release waits for a connection. The oldest goes when there are more. */
+#define RL_CORE_RELEASES_MAX 8192
+
+typedef enum rl_connection {
+  RL_CONNECTION_NONE,   /* there should be none: close it if there is one */
+  RL_CONNECTION_WANTED, /* try one now, and say rl_core_connecting() */
+  RL_CONNECTION_OPEN    /* being made, or made: leave it alone */
+} rl_connection;
+
+typedef struct rl_core {
+  rl_node *nodes[REDLOCK_NODES_MAX];
+  unsigned node_count;
+  unsigned launching_acquires; /* that need entropy */
+  bool active;                 /* an operation has been begun: connections are wanted */
+  bool closed;
+  redlock_time now_us; /* the latest that was said; it never goes back */
+  size_t lock_count;
+  rl_lock *locks;
+  rl_lock_queue launching;
+  rl_lock_queue ended;
+  rl_timers timers;
+  rl_attempt_pool attempts;
+  rl_attempt *releases; /* whose release is still due somewhere, oldest first */
+  rl_attempt **releases_tail;
+  size_t release_count;
+  bool release_retry; /* a release was put off because it was not to allocate */
+  void *prefix;
+  size_t prefix_length;
+} rl_core;
+
+/* Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */
+int rl_core_init(rl_core *core, const void *prefix, size_t prefix_length);
+
+/* All locks have been freed. */
+void rl_core_free(rl_core *core);
+
+/* Errors: LIMIT, BUSY, CLOSED, NO_MEMORY. */
+int rl_core_add(rl_core *core, const rl_address *address);
+
+/* ---- in ---- */
+void rl_core_connecting(rl_core *core, unsigned node, redlock_time now_us);
+void rl_core_connected(rl_core *core, unsigned node, redlock_time now_us);
+void rl_core_disconnected(rl_core *core, unsigned node, redlock_time now_us, const char *reason);
+void rl_core_input(rl_core *core, unsigned node, redlock_time now_us, const void *bytes,
+                   size_t length);
+void rl_core_advance(rl_core *core, redlock_time now_us);
+void rl_core_launch(rl_core *core, redlock_time now_us, const unsigned char *entropy,
+                    size_t entropy_length);
+
+/* ---- out ---- */
+rl_connection rl_core_connection(const rl_core *core, unsigned node, redlock_time now_us);
+size_t rl_core_entropy_wanted(const rl_core *core);
+bool rl_core_wants_launch(const rl_core *core);
+
+/* The bytes to send to a node; NULL when there are none. Valid until the next call on the core. */
+const void *rl_core_output(const rl_core *core, unsigned node, size_t *length);
+void rl_core_output_sent(rl_core *core, unsigned node, size_t length);
+
+/* When to call rl_core_advance() at the latest; REDLOCK_NEVER when nothing is due. */
+redlock_time rl_core_deadline(const rl_core *core);
+
+/* The next lock whose operation has ended, each once. */
+rl_lock *rl_core_next_ended(rl_core *core);
+
+/* ---- ending ---- */
+
+/* Ends all operations with REDLOCK_E_CLOSED and begins to release all leases. Idempotent. */
+void rl_core_close(rl_core *core, redlock_time now_us);
+
+/* Whether bytes, or releases for connections that are being made, are still to be sent. */
+bool rl_core_unsent(const rl_core *core);
+
+/* Whether that, or a reply is owed. */
+bool rl_core_unanswered(const rl_core *core);
+
+/* Drops all connections, leases and operations without sending anything (a forked child). */
+void rl_core_forget(rl_core *core);
+
+/* ---- for rl_lock.c: releasing what an attempt may have set ---- */
+
+/*
+ * Begins to release |attempt| on every node that may hold it: at once where there is a connection,
+ * else when there is one again. The votes go to attempt->lock, if there is one, for its round. With
+ * |grow| false nothing is allocated.
+ */
+void rl_core_release(rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow);
+
+#endif

@@ -1,0 +1,160 @@
+/*
+ * A lock: its lease, and the operation on it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_LOCK_H
+#define RL_LOCK_H
+
+#include <stdbool.h>
+
+#include "rl_attempt.h"
+#include "rl_node.h"
+#include "rl_options.h"
+#include "rl_quorum.h"
+#include "rl_timers.h"
+#include "rl_token.h"
+
+struct rl_core;
+
+#define RL_LOCK_ERROR_MAX RL_NODE_ERROR_MAX
+
+/* What an attempt draws: its token, and a random number for the delay after it. */
+#define RL_LOCK_ENTROPY (RL_TOKEN_ENTROPY + 8)
+
+typedef enum rl_operation {
+  RL_OPERATION_NONE = 0,
+  RL_OPERATION_ACQUIRE,
+  RL_OPERATION_EXTEND,
+  RL_OPERATION_RELEASE
+} rl_operation;
+
+/*
+ *   IDLE -> LAUNCH -> ROUND -> IDLE            every operation
+ *                     ROUND -> DELAY -> LAUNCH  acquire, between attempts
+ *   and from each phase to IDLE, by cancelling.
+ */
+typedef enum rl_phase {
+  RL_PHASE_IDLE = 0,
+  RL_PHASE_LAUNCH, /* the next rl_core_launch() sends its commands */
+  RL_PHASE_ROUND,  /* commands are out; votes are awaited */
+  RL_PHASE_DELAY   /* the attempt failed; the next one comes when the timer does */
+} rl_phase;
+
+typedef struct rl_vote {
+  redlock_vote vote;
+  bool settled; /* counted, or known for certain */
+  redlock_duration latency_us;
+  char error[RL_LOCK_ERROR_MAX + 1];
+} rl_vote;
+
+typedef struct rl_lock rl_lock;
+
+typedef struct rl_lock_queue {
+  rl_lock *first;
+  rl_lock *last;
+} rl_lock_queue;
+
+struct rl_lock {
+  struct rl_core *core;
+  void *owner; /* the driver's object */
+  rl_lock *previous, *next; /* among all locks of the core */
+  rl_lock_queue *queue;     /* the queue it is in: to be launched, or ended; or NULL */
+  rl_lock *queue_previous, *queue_next;
+  rl_timer timer;
+  rl_resource *resource;
+  redlock_options options; /* the lock's own */
+
+  /* The lease. Held while lease is not NULL and the clock is before deadline_us. */
+  rl_attempt *lease;
+  redlock_time deadline_us;
+  rl_attempt *unreleased; /* its release was not confirmed: it may be repeated */
+
+  /* The operation in flight, or the last one. */
+  redlock_options current; /* the options of this operation */
+  rl_operation operation;
+  rl_phase phase;
+  int result;          /* of the last operation, once it is IDLE */
+  bool notify;         /* it goes to the queue of ended operations */
+  bool ran_out;        /* release: the lease had run out before */
+  bool confirmed;      /* extend: the majority confirmed in this round, in time */
+  uint64_t attempts_left;
+  uint64_t random;
+  redlock_time budget_us; /* when the whole operation must have ended */
+
+  /* The round in flight, or the last one. */
+  uint32_t round; /* replies of another round are not votes */
+  rl_attempt *attempt; /* the one whose commands are out */
+  redlock_time round_start_us;
+  redlock_time round_deadline_us;
+  redlock_time round_end_us;
+  uint32_t waiting; /* nodes that get the command when their connection is up */
+  rl_quorum quorum;
+  rl_vote votes[]; /* one per node */
+};
+
+/* NULL when out of memory. |options| have been read by rl_options_read(). */
+rl_lock *rl_lock_new(struct rl_core *core, const void *resource, size_t length,
+                     const redlock_options *options);
+
+/*
+ * Frees the lock; its token is released on every node that may hold it. Allocates nothing.
+ */
+void rl_lock_free(rl_lock *lock, redlock_time now_us);
+
+/*
+ * Begin an operation. The commands go out with the next rl_core_launch(). |notify| puts the lock in
+ * the queue of ended operations when it has ended. Errors as redlock.h says.
+ */
+int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *options,
+                    bool notify);
+int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, bool notify);
+int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify);
+
+/* Ends the operation in flight with |error|; what it may have set is released. */
+void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error);
+
+/*
+ * The lease was granted, but ran out before the caller could be told: as if the attempt had failed
+ * with REDLOCK_E_EXPIRED.
+ */
+void rl_lock_lapse(rl_lock *lock, redlock_time now_us);
+
+/* The client is closed: ends the operation in flight with REDLOCK_E_CLOSED, releases the lease. */
+void rl_lock_close(rl_lock *lock, redlock_time now_us);
+
+/* REDLOCK_PENDING or the last result. */
+int rl_lock_result(const rl_lock *lock);
+
+/* What is left of the lease at |now_us|. */
+redlock_duration rl_lock_remaining(const rl_lock *lock, redlock_time now_us);
+
+/* Fills |buffer| with what the last operation ended with, "" after success. Returns |buffer|. */
+const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size);
+
+/* -- for rl_core.c -- */
+
+/* Sends the commands of a lock in RL_PHASE_LAUNCH. |entropy| is RL_LOCK_ENTROPY bytes, for acquire. */
+void rl_lock_launch(rl_lock *lock, redlock_time now_us, const unsigned char *entropy);
+
+/* The lock's timer is due. */
+void rl_lock_timer(rl_lock *lock, redlock_time now_us);
+
+/* The connection of a node that the lock waits for has come up. */
+void rl_lock_node_up(rl_lock *lock, redlock_time now_us, rl_node *node);
+
+/* A node that the lock waits for could not be connected. */
+void rl_lock_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node);
+
+/* A vote, or the certainty that none will come. Those of other rounds are dropped. */
+void rl_lock_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_owed *owed,
+                  redlock_vote vote, const char *error);
+
+/* Forgets lease and operation without releasing anything (a forked child). */
+void rl_lock_forget(rl_lock *lock);
+
+/* Queues: a lock is in at most one. */
+void rl_lock_enqueue(rl_lock_queue *queue, rl_lock *lock);
+void rl_lock_dequeue(rl_lock *lock);
+
+#endif

@@ -1,0 +1,140 @@
+/*
+ * What an operation ended with, as a sentence that names the nodes.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rl_core.h"
+
+#define RL_MESSAGE_RESOURCE_MAX 64
+
+typedef struct rl_message {
+  char *text;
+  size_t size;
+  size_t length;
+} rl_message;
+
+__attribute__((format(printf, 2, 3))) static void rl_message_add(rl_message *message,
+                                                                 const char *format, ...) {
+  va_list arguments;
+  if (message->length + 1 >= message->size) {
+    return;
+  }
+  va_start(arguments, format);
+  int added = vsnprintf(message->text + message->length, message->size - message->length, format,
+                        arguments);
+  va_end(arguments);
+  if (added > 0) {
+    size_t room = message->size - message->length - 1;
+    message->length += (size_t)added < room ? (size_t)added : room;
+  }
+}
+
+/* The resource in quotes; what is not printable ASCII is shown in hexadecimal. */
+static void rl_message_resource(rl_message *message, const rl_lock *lock) {
+  const rl_resource *resource = lock->resource;
+  size_t length = resource->key_length - resource->prefix_length;
+  const char *bytes = resource->key + resource->prefix_length;
+  rl_message_add(message, "'");
+  for (size_t i = 0; i < length && i < RL_MESSAGE_RESOURCE_MAX; i++) {
+    unsigned char byte = (unsigned char)bytes[i];
+    bool plain = byte >= 0x20 && byte < 0x7f && byte != '\\';
+    rl_message_add(message, plain ? "%c" : "\\x%02x", byte);
+  }
+  rl_message_add(message, length > RL_MESSAGE_RESOURCE_MAX ? "...'" : "'");
+}
+
+/* "a:1, b:2: what it said; ..." for the nodes whose vote is, or is not, |vote|. */
+static void rl_message_nodes(rl_message *message, const rl_lock *lock, redlock_vote vote,
+                             bool equal, bool reasons) {
+  const char *separator = "";
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    const rl_vote *entry = &lock->votes[i];
+    if (!entry->settled || (entry->vote == vote) != equal) {
+      continue;
+    }
+    rl_message_add(message, "%s%s", separator, lock->core->nodes[i]->address.name);
+    if (reasons) {
+      const char *said = entry->error[0] != '\0'             ? entry->error
+                         : entry->vote == REDLOCK_VOTE_TAKEN ? "not ours"
+                                                             : "no answer";
+      rl_message_add(message, ": %s", said);
+    }
+    separator = reasons ? "; " : ", ";
+  }
+}
+
+/* Nodes that did not vote are worth a look even when they were not what it failed for. */
+static void rl_message_failed(rl_message *message, const rl_lock *lock) {
+  if (lock->quorum.failed > 0) {
+    rl_message_add(message, "; without a vote: ");
+    rl_message_nodes(message, lock, REDLOCK_VOTE_ERROR, true, true);
+    rl_message_nodes(message, lock, REDLOCK_VOTE_UNKNOWN, true, true);
+  }
+}
+
+static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
+  const char *did = lock->operation == RL_OPERATION_ACQUIRE  ? "granted it"
+                    : lock->operation == RL_OPERATION_EXTEND ? "extended it"
+                                                             : "confirmed its release";
+  unsigned nodes = lock->core->node_count;
+  unsigned yes = lock->quorum.granted;
+  if (lock->operation == RL_OPERATION_RELEASE) {
+    yes += lock->quorum.refused + lock->quorum.unsent;
+  }
+  rl_message_add(message, ": only %u of %u nodes %s, %u are needed: ", yes, nodes, did,
+                 rl_quorum_majority(nodes));
+  rl_message_nodes(message, lock, REDLOCK_VOTE_GRANTED, false, true);
+}
+
+static void rl_message_expired(rl_message *message, const rl_lock *lock) {
+  unsigned long long ttl_ms = rl_time_ms_down(lock->current.ttl_us);
+  if (lock->operation == RL_OPERATION_EXTEND) {
+    rl_message_add(message, " was not extended: its lease had run out");
+  } else if (lock->operation == RL_OPERATION_RELEASE) {
+    rl_message_add(message, " had run out before it was released");
+  } else if (lock->quorum.granted == 0) {
+    rl_message_add(message, ": a ttl of %llu ms leaves nothing after the drift allowance", ttl_ms);
+  } else {
+    rl_message_add(message, ": the majority came after %llu ms, too late for a ttl of %llu ms",
+                   (unsigned long long)rl_time_ms_down(
+                       rl_time_sub(lock->round_end_us, lock->round_start_us)),
+                   ttl_ms);
+  }
+}
+
+const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
+  rl_message message = {buffer, size, 0};
+  buffer[0] = '\0';
+  int result = rl_lock_result(lock);
+  if (result == REDLOCK_OK || result == REDLOCK_PENDING) {
+    return buffer;
+  }
+  rl_message_resource(&message, lock);
+  switch (result) {
+  case REDLOCK_E_TAKEN:
+    rl_message_add(&message, " is taken: %u of %u nodes hold it for somebody else: ",
+                   lock->quorum.refused, lock->core->node_count);
+    rl_message_nodes(&message, lock, REDLOCK_VOTE_TAKEN, true, false);
+    rl_message_failed(&message, lock);
+    break;
+  case REDLOCK_E_LOST:
+    rl_message_add(&message, " is lost: %u of %u nodes say that it is not ours: ",
+                   lock->quorum.refused, lock->core->node_count);
+    rl_message_nodes(&message, lock, REDLOCK_VOTE_TAKEN, true, false);
+    break;
+  case REDLOCK_E_UNAVAILABLE:
+    rl_message_unavailable(&message, lock);
+    break;
+  case REDLOCK_E_EXPIRED:
+    rl_message_expired(&message, lock);
+    break;
+  default:
+    rl_message_add(&message, ": %s", redlock_strerror(result));
+    break;
+  }
+  return buffer;
+}

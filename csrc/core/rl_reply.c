@@ -1,0 +1,165 @@
+/*
+ * Replies of a node, parsed by hiredis within limits of our own.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * hiredis has no limits: it would buffer an endless line, a bulk of 2 GiB or an array of 2^31 items.
+ * The object functions below build nothing, so that parsing allocates nothing, and refuse what no
+ * command of ours is answered with.
+ */
+#include "rl_reply.h"
+
+#include <string.h>
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t rl_reply_count;
+#else
+typedef int rl_reply_count;
+#endif
+
+static rl_reply_reader *rl_reply_of(const redisReadTask *task) {
+  return task->privdata;
+}
+
+/* Elements of an array do not change what kind of reply it is. */
+static rl_reply *rl_reply_begin(const redisReadTask *task, rl_reply_type type) {
+  rl_reply *reply = &rl_reply_of(task)->reply;
+  if (task->parent == NULL) {
+    reply->type = type;
+    reply->integer = 0;
+    reply->text[0] = '\0';
+  }
+  return reply;
+}
+
+static void *rl_reply_string(const redisReadTask *task, char *text, size_t length) {
+  rl_reply_type type = task->type == REDIS_REPLY_STATUS  ? RL_REPLY_STATUS
+                       : task->type == REDIS_REPLY_ERROR ? RL_REPLY_ERROR
+                                                         : RL_REPLY_OTHER;
+  rl_reply *reply = rl_reply_begin(task, type);
+  if (task->parent != NULL || type == RL_REPLY_OTHER) {
+    return reply;
+  }
+  if (length > RL_REPLY_TEXT_MAX) {
+    length = RL_REPLY_TEXT_MAX;
+  }
+  for (size_t i = 0; i < length; i++) {
+    unsigned char byte = (unsigned char)text[i];
+    reply->text[i] = byte < 0x20 || byte == 0x7f ? '?' : text[i];
+  }
+  reply->text[length] = '\0';
+  return reply;
+}
+
+static void *rl_reply_array(const redisReadTask *task, rl_reply_count elements) {
+  if (elements > RL_REPLY_ELEMENTS_MAX) {
+    rl_reply_of(task)->refused = true;
+    return NULL;
+  }
+  return rl_reply_begin(task, RL_REPLY_OTHER);
+}
+
+static void *rl_reply_integer(const redisReadTask *task, long long integer) {
+  rl_reply *reply = rl_reply_begin(task, RL_REPLY_INTEGER);
+  if (task->parent == NULL) {
+    reply->integer = integer;
+  }
+  return reply;
+}
+
+static void *rl_reply_nil(const redisReadTask *task) {
+  return rl_reply_begin(task, RL_REPLY_NIL);
+}
+
+#if HIREDIS_MAJOR >= 1
+static void *rl_reply_double(const redisReadTask *task, double number, char *text, size_t length) {
+  (void)number;
+  (void)text;
+  (void)length;
+  return rl_reply_begin(task, RL_REPLY_OTHER);
+}
+
+static void *rl_reply_bool(const redisReadTask *task, int value) {
+  (void)value;
+  return rl_reply_begin(task, RL_REPLY_OTHER);
+}
+#endif
+
+static void rl_reply_free(void *reply) {
+  (void)reply; /* It is part of the reader. */
+}
+
+int rl_reply_open(rl_reply_reader *reader) {
+  memset(reader, 0, sizeof *reader);
+  reader->functions.createString = rl_reply_string;
+  reader->functions.createArray = rl_reply_array;
+  reader->functions.createInteger = rl_reply_integer;
+  reader->functions.createNil = rl_reply_nil;
+#if HIREDIS_MAJOR >= 1
+  reader->functions.createDouble = rl_reply_double;
+  reader->functions.createBool = rl_reply_bool;
+#endif
+  reader->functions.freeObject = rl_reply_free;
+  reader->reader = redisReaderCreateWithFunctions(&reader->functions);
+  if (reader->reader == NULL) {
+    return -1;
+  }
+  reader->reader->privdata = reader;
+  reader->reader->maxbuf = 0; /* The buffer is kept: our limits keep it small. */
+  return 0;
+}
+
+void rl_reply_close(rl_reply_reader *reader) {
+  if (reader->reader != NULL) {
+    redisReaderFree(reader->reader);
+    reader->reader = NULL;
+  }
+}
+
+int rl_reply_feed(rl_reply_reader *reader, const void *bytes, size_t length) {
+  return redisReaderFeed(reader->reader, bytes, length) == REDIS_OK ? 0 : -1;
+}
+
+/*
+ * Looks at the beginning of a reply that is not complete yet: a length that we would refuse is
+ * refused when it is announced, not when that many bytes have come.
+ */
+static bool rl_reply_too_large(const redisReader *reader) {
+  size_t held = reader->len - reader->pos;
+  const char *bytes = reader->buf + reader->pos;
+  if (held == 0) {
+    return false;
+  }
+  if (bytes[0] != '$') {
+    return held > RL_REPLY_LINE_MAX;
+  }
+  size_t announced = 0;
+  size_t i = 1;
+  while (i < held && bytes[i] >= '0' && bytes[i] <= '9') {
+    announced = announced * 10 + (size_t)(bytes[i] - '0');
+    if (announced > RL_REPLY_BULK_MAX) {
+      return true;
+    }
+    i++;
+  }
+  return held > RL_REPLY_BULK_MAX + RL_REPLY_LINE_MAX;
+}
+
+int rl_reply_next(rl_reply_reader *reader, const char **reason) {
+  void *object = NULL;
+  if (redisReaderGetReply(reader->reader, &object) != REDIS_OK) {
+    *reason = reader->refused                          ? "the reply is too large"
+              : reader->reader->err == REDIS_ERR_OOM ? "out of memory"
+                                                       : "the reply is not RESP";
+    return -1;
+  }
+  if (object != NULL) {
+    return 1;
+  }
+  if (rl_reply_too_large(reader->reader)) {
+    reader->refused = true;
+    *reason = "the reply is too large";
+    return -1;
+  }
+  return 0;
+}

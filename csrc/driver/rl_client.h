@@ -1,0 +1,59 @@
+/*
+ * A client: the core, its sockets and its clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_CLIENT_H
+#define RL_CLIENT_H
+
+#include <poll.h>
+
+#include "rl_core.h"
+#include "rl_fork.h"
+#include "rl_socket.h"
+
+#define RL_CLIENT_DRAIN_US (100 * REDLOCK_MILLISECONDS)
+#define RL_CLIENT_MESSAGE_MAX 2048
+
+struct redlock_client {
+  rl_core core;
+  unsigned references;
+  rl_fork mark;
+  redlock_options options; /* for locks that bring none */
+  char *username;          /* for nodes that bring none */
+  char *password;
+  int db;
+  int tls;
+  int epoll_fd;                /* -1 until it is asked for */
+  redlock_time processed_us;   /* when input was looked for last */
+  redlock_client *linger_next; /* in an rl_linger */
+  bool lingering;
+  char message[RL_CLIENT_MESSAGE_MAX];
+  rl_socket sockets[REDLOCK_NODES_MAX];
+};
+
+struct redlock_lock {
+  redlock_client *client; /* a reference */
+  rl_lock *core;
+  void *data;
+};
+
+/*
+ * To be called first in every public function: in a forked child everything inherited is dropped,
+ * without a byte reaching a node.
+ */
+void rl_client_check_fork(redlock_client *client);
+
+/* Sends what the sockets take, without reading, deciding or allocating anything. */
+void rl_client_flush(redlock_client *client);
+
+/* Waits for input, at most until |deadline_us|, and processes it. */
+int rl_client_wait(redlock_client *client, redlock_time deadline_us);
+
+/* As rl_client_wait(), but first sends what has been begun; looks for input only if it is due. */
+int rl_client_start(redlock_client *client);
+
+/* Frees a client that nobody refers to; what has not been sent is lost. */
+void rl_client_destroy(redlock_client *client);
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * Telling a forked child from the process that made an object.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_FORK_H
+#define RL_FORK_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+typedef struct rl_fork {
+  volatile unsigned char *page; /* 1 here, 0 in a child; NULL where the kernel cannot do that */
+  pid_t pid;                    /* then the process is asked for its number */
+} rl_fork;
+
+/* Marks this process as the owner. Cannot fail. */
+void rl_fork_init(rl_fork *mark);
+void rl_fork_free(rl_fork *mark);
+
+/* Whether this process is a child of the one that is marked. No system call on Linux >= 4.14. */
+bool rl_fork_happened(const rl_fork *mark);
+
+/* Marks this process as the owner from now on. */
+void rl_fork_adopt(rl_fork *mark);
+
+#endif

@@ -1,0 +1,226 @@
+/*
+ * Locks as callers see them, and the blocking calls.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rl_client.h"
+
+/* ------------------------------------------------------------------------------------ life */
+
+int redlock_lock_new(redlock_lock **made, redlock_client *client, const void *resource,
+                     size_t resource_length, const redlock_options *options) {
+  redlock_options read;
+  if (made == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  *made = NULL;
+  if (client == NULL || (resource == NULL && resource_length > 0) ||
+      client->core.node_count == 0) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_check_fork(client);
+  read = client->options;
+  if (options != NULL && rl_options_read(&read, options, NULL, 0) != REDLOCK_OK) {
+    return REDLOCK_E_INVALID;
+  }
+  if (resource_length > REDLOCK_KEY_MAX - client->core.prefix_length) {
+    return REDLOCK_E_LIMIT;
+  }
+  if (client->core.closed) {
+    return REDLOCK_E_CLOSED;
+  }
+  redlock_lock *lock = calloc(1, sizeof *lock);
+  if (lock == NULL) {
+    return REDLOCK_E_NO_MEMORY;
+  }
+  lock->core = rl_lock_new(&client->core, resource, resource_length, &read);
+  if (lock->core == NULL) {
+    free(lock);
+    return REDLOCK_E_NO_MEMORY;
+  }
+  lock->core->owner = lock;
+  lock->client = redlock_client_ref(client);
+  *made = lock;
+  return REDLOCK_OK;
+}
+
+void redlock_lock_free(redlock_lock *lock) {
+  if (lock == NULL) {
+    return;
+  }
+  redlock_client *client = lock->client;
+  rl_client_check_fork(client);
+  rl_lock_free(lock->core, redlock_now());
+  rl_client_flush(client);
+  free(lock);
+  redlock_client_free(client);
+}
+
+/* --------------------------------------------------------------------------------- beginning */
+
+int redlock_lock_acquire_start(redlock_lock *lock, const redlock_options *options) {
+  if (lock == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_check_fork(lock->client);
+  return rl_lock_acquire(lock->core, redlock_now(), options, true);
+}
+
+int redlock_lock_extend_start(redlock_lock *lock, redlock_duration ttl_us) {
+  if (lock == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_check_fork(lock->client);
+  return rl_lock_extend(lock->core, redlock_now(), ttl_us, true);
+}
+
+int redlock_lock_release_start(redlock_lock *lock) {
+  if (lock == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_check_fork(lock->client);
+  return rl_lock_release(lock->core, redlock_now(), true);
+}
+
+int redlock_lock_result(const redlock_lock *lock) {
+  if (lock == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  if (rl_fork_happened(&lock->client->mark)) {
+    return rl_lock_result(lock->core) == REDLOCK_PENDING ? REDLOCK_E_CANCELLED
+                                                         : rl_lock_result(lock->core);
+  }
+  return rl_lock_result(lock->core);
+}
+
+void redlock_lock_cancel(redlock_lock *lock) {
+  if (lock == NULL) {
+    return;
+  }
+  rl_client_check_fork(lock->client);
+  rl_lock_cancel(lock->core, redlock_now(), REDLOCK_E_CANCELLED);
+  rl_client_flush(lock->client);
+}
+
+/* ---------------------------------------------------------------------------------- blocking */
+
+/* Runs the caller-owned loop until the operation that |started| says was begun has ended. */
+static int rl_handle_finish(redlock_lock *lock, int started) {
+  if (started != REDLOCK_OK) {
+    return started;
+  }
+  int error = rl_client_start(lock->client);
+  while (redlock_lock_result(lock) == REDLOCK_PENDING && error == REDLOCK_OK) {
+    error = rl_client_wait(lock->client, REDLOCK_NEVER);
+  }
+  if (error != REDLOCK_OK) {
+    rl_lock_cancel(lock->core, redlock_now(), error);
+  }
+  rl_lock_dequeue(lock->core); /* Its end is reported here, not by redlock_client_next_ended(). */
+  return redlock_lock_result(lock);
+}
+
+int redlock_lock_acquire(redlock_lock *lock, const redlock_options *options,
+                         redlock_duration *validity_us) {
+  int result = rl_handle_finish(lock, redlock_lock_acquire_start(lock, options));
+  if (result != REDLOCK_OK) {
+    return result;
+  }
+  redlock_duration left_us = redlock_lock_remaining(lock);
+  if (left_us == 0) {
+    /* The process was held up after the decision: no validity, no lock. */
+    rl_lock_lapse(lock->core, redlock_now());
+    rl_client_flush(lock->client);
+    return REDLOCK_E_EXPIRED;
+  }
+  if (validity_us != NULL) {
+    *validity_us = left_us;
+  }
+  return REDLOCK_OK;
+}
+
+int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_us,
+                        redlock_duration *validity_us) {
+  int result = rl_handle_finish(lock, redlock_lock_extend_start(lock, ttl_us));
+  if (result == REDLOCK_OK && validity_us != NULL) {
+    *validity_us = redlock_lock_remaining(lock);
+  }
+  return result;
+}
+
+int redlock_lock_release(redlock_lock *lock) {
+  return rl_handle_finish(lock, redlock_lock_release_start(lock));
+}
+
+/* ------------------------------------------------------------------------------------ looking */
+
+redlock_duration redlock_lock_remaining(const redlock_lock *lock) {
+  if (lock == NULL || lock->core->lease == NULL || rl_fork_happened(&lock->client->mark)) {
+    return 0;
+  }
+  return rl_lock_remaining(lock->core, redlock_now());
+}
+
+redlock_time redlock_lock_deadline(const redlock_lock *lock) {
+  if (lock == NULL || lock->core->lease == NULL || rl_fork_happened(&lock->client->mark)) {
+    return 0;
+  }
+  return lock->core->deadline_us;
+}
+
+const char *redlock_lock_token(const redlock_lock *lock) {
+  if (lock == NULL || lock->core->lease == NULL || rl_fork_happened(&lock->client->mark)) {
+    return "";
+  }
+  return lock->core->lease->token;
+}
+
+const void *redlock_lock_resource(const redlock_lock *lock, size_t *length) {
+  const rl_resource *resource = lock->core->resource;
+  if (length != NULL) {
+    *length = resource->key_length - resource->prefix_length;
+  }
+  return resource->key + resource->prefix_length;
+}
+
+redlock_duration redlock_lock_ttl(const redlock_lock *lock) {
+  return lock == NULL ? 0 : lock->core->options.ttl_us;
+}
+
+redlock_client *redlock_lock_client(const redlock_lock *lock) {
+  return lock == NULL ? NULL : lock->client;
+}
+
+const char *redlock_lock_message(redlock_lock *lock) {
+  if (lock == NULL) {
+    return "";
+  }
+  rl_client_check_fork(lock->client);
+  return rl_lock_message(lock->core, lock->client->message, sizeof lock->client->message);
+}
+
+int redlock_lock_vote(redlock_lock *lock, size_t index, redlock_vote_info *info) {
+  if (lock == NULL || info == NULL || index >= lock->client->core.node_count) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_check_fork(lock->client);
+  const rl_vote *vote = &lock->core->votes[index];
+  memset(info, 0, sizeof *info);
+  info->size = sizeof *info;
+  info->name = lock->client->core.nodes[index]->address.name;
+  info->vote = vote->vote;
+  info->error = vote->error[0] != '\0' ? vote->error : NULL;
+  info->latency_us = lock->core->round == 0 ? REDLOCK_NEVER : vote->latency_us;
+  return REDLOCK_OK;
+}
+
+void redlock_lock_set_data(redlock_lock *lock, void *data) {
+  lock->data = data;
+}
+
+void *redlock_lock_data(const redlock_lock *lock) {
+  return lock->data;
+}

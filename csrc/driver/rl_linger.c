@@ -1,0 +1,64 @@
+/*
+ * Clients that were dropped while they still had something to send.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_linger.h"
+
+#include "rl_client.h"
+
+void rl_linger_add(rl_linger *list, redlock_client *client) {
+  rl_client_check_fork(client);
+  if (client->lingering) {
+    client->references--; /* The list has a reference already. */
+    return;
+  }
+  client->lingering = true;
+  client->linger_next = list->first;
+  list->first = client;
+  rl_client_flush(client);
+}
+
+/* Nobody else refers to it, and nothing is left to be sent. */
+static bool rl_linger_finished(const redlock_client *client) {
+  return client->references == 1 && !rl_core_unsent(&client->core);
+}
+
+static void rl_linger_remove(redlock_client **link) {
+  redlock_client *client = *link;
+  *link = client->linger_next;
+  client->linger_next = NULL;
+  client->lingering = false;
+  if (--client->references == 0) {
+    rl_client_destroy(client);
+  }
+}
+
+void rl_linger_process(rl_linger *list) {
+  redlock_client **link = &list->first;
+  while (*link != NULL) {
+    redlock_client *client = *link;
+    (void)redlock_client_process(client, NULL, 0);
+    if (rl_linger_finished(client)) {
+      rl_linger_remove(link);
+    } else {
+      link = &client->linger_next;
+    }
+  }
+}
+
+void rl_linger_drain(rl_linger *list, redlock_duration budget_us) {
+  redlock_time deadline_us = rl_time_add(redlock_now(), budget_us);
+  for (redlock_client *client = list->first; client != NULL; client = client->linger_next) {
+    rl_client_check_fork(client);
+    rl_core_close(&client->core, redlock_now());
+    rl_client_flush(client);
+  }
+  while (list->first != NULL) {
+    redlock_client *client = list->first;
+    while (rl_core_unsent(&client->core) && redlock_now() < deadline_us) {
+      (void)rl_client_wait(client, deadline_us);
+    }
+    rl_linger_remove(&list->first);
+  }
+}

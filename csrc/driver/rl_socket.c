@@ -1,0 +1,274 @@
+/*
+ * The connection to one node.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_socket.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "rl_node.h"
+#include "rl_time.h"
+
+#define RL_SOCKET_ADDRESS_MIN_US (250 * REDLOCK_MILLISECONDS)
+/* A peer whose machine is gone acknowledges nothing; one that is merely stopped does. */
+#define RL_SOCKET_UNACKNOWLEDGED_MS 10000
+
+void rl_socket_init(rl_socket *socket) {
+  memset(socket, 0, sizeof *socket);
+  socket->fd = -1;
+  socket->polled_fd = -1;
+}
+
+static void rl_socket_explain(rl_socket *socket, int error) {
+  char text[128];
+  text[0] = '\0';
+#if defined(__GLIBC__)
+  const char *said = strerror_r(error, text, sizeof text);
+#else
+  const char *said = strerror_r(error, text, sizeof text) == 0 ? text : "error";
+#endif
+  (void)snprintf(socket->error, sizeof socket->error, "%s", said);
+}
+
+static void rl_socket_forget_addresses(rl_socket *socket) {
+  if (socket->addresses != NULL) {
+    freeaddrinfo(socket->addresses);
+  }
+  socket->addresses = NULL;
+  socket->current = NULL;
+}
+
+static void rl_socket_close_fd(rl_socket *socket) {
+  if (socket->fd >= 0) {
+    (void)close(socket->fd);
+  }
+  socket->fd = -1;
+  socket->blocked = false;
+}
+
+static void rl_socket_tune(int fd, int family) {
+  int on = 1;
+  if (family == AF_UNIX) {
+    return;
+  }
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+#ifdef TCP_USER_TIMEOUT
+  unsigned timeout_ms = RL_SOCKET_UNACKNOWLEDGED_MS;
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
+#endif
+}
+
+/* Returns 0 when connected or under way, else an errno. */
+static int rl_socket_begin(rl_socket *socket_, int family, const struct sockaddr *address,
+                           socklen_t length) {
+  rl_socket_close_fd(socket_);
+  socket_->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (socket_->fd < 0) {
+    return errno;
+  }
+  rl_socket_tune(socket_->fd, family);
+  /* An interrupted connect goes on by itself, as one in progress does. */
+  if (connect(socket_->fd, address, length) == 0) {
+    socket_->phase = RL_SOCKET_OPEN;
+    return 0;
+  }
+  if (errno == EINPROGRESS || errno == EINTR) {
+    socket_->phase = RL_SOCKET_CONNECTING;
+    return 0;
+  }
+  return errno;
+}
+
+/* Tries the current address and those after it. */
+static void rl_socket_try(rl_socket *socket, redlock_time now_us) {
+  unsigned left = 0;
+  for (const struct addrinfo *address = socket->current; address != NULL;
+       address = address->ai_next) {
+    left++;
+  }
+  while (socket->current != NULL) {
+    const struct addrinfo *address = socket->current;
+    int error = rl_socket_begin(socket, address->ai_family, address->ai_addr, address->ai_addrlen);
+    if (error == 0) {
+      redlock_duration share_us = RL_NODE_CONNECT_TIMEOUT_US / left;
+      socket->address_deadline_us =
+          address->ai_next == NULL
+              ? REDLOCK_NEVER
+              : rl_time_add(now_us, rl_time_max(share_us, RL_SOCKET_ADDRESS_MIN_US));
+      return;
+    }
+    rl_socket_explain(socket, error);
+    socket->current = address->ai_next;
+    left--;
+  }
+  rl_socket_close(socket);
+}
+
+static void rl_socket_connect_path(rl_socket *socket, const rl_address *address) {
+  struct sockaddr_un local;
+  memset(&local, 0, sizeof local);
+  local.sun_family = AF_UNIX;
+  (void)snprintf(local.sun_path, sizeof local.sun_path, "%s", address->path);
+  int error = rl_socket_begin(socket, AF_UNIX, (struct sockaddr *)&local, sizeof local);
+  if (error != 0) {
+    rl_socket_explain(socket, error);
+    rl_socket_close(socket);
+  }
+}
+
+static void rl_socket_resolved(rl_socket *socket, redlock_time now_us) {
+  const char *error = NULL;
+  if (!rl_resolver_take(socket->resolver, &socket->addresses, &error)) {
+    return;
+  }
+  rl_resolver_free(socket->resolver);
+  socket->resolver = NULL;
+  socket->current = socket->addresses;
+  if (socket->addresses == NULL) {
+    (void)snprintf(socket->error, sizeof socket->error, "cannot resolve the name: %s", error);
+    rl_socket_close(socket);
+    return;
+  }
+  rl_socket_try(socket, now_us);
+}
+
+void rl_socket_connect(rl_socket *socket, const rl_address *address, redlock_time now_us) {
+  rl_socket_forget_addresses(socket);
+  socket->address_deadline_us = REDLOCK_NEVER;
+  if (address->path[0] != '\0') {
+    rl_socket_connect_path(socket, address);
+    return;
+  }
+  socket->addresses = rl_resolver_numeric(address->host, address->port);
+  if (socket->addresses != NULL) {
+    socket->current = socket->addresses;
+    rl_socket_try(socket, now_us);
+    return;
+  }
+  if (socket->resolver == NULL) {
+    socket->resolver = rl_resolver_new(address->host, address->port);
+  }
+  if (socket->resolver == NULL) {
+    (void)snprintf(socket->error, sizeof socket->error, "cannot resolve the name: no thread");
+    return;
+  }
+  socket->phase = RL_SOCKET_RESOLVING;
+  rl_socket_resolved(socket, now_us);
+}
+
+void rl_socket_progress(rl_socket *socket, redlock_time now_us) {
+  if (socket->phase == RL_SOCKET_RESOLVING) {
+    rl_socket_resolved(socket, now_us);
+    return;
+  }
+  if (socket->phase != RL_SOCKET_CONNECTING) {
+    return;
+  }
+  struct pollfd writable = {socket->fd, POLLOUT, 0};
+  if (poll(&writable, 1, 0) > 0) {
+    int error = 0;
+    socklen_t length = sizeof error;
+    if (getsockopt(socket->fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0) {
+      error = errno;
+    }
+    if (error == 0) {
+      socket->phase = RL_SOCKET_OPEN;
+      rl_socket_forget_addresses(socket);
+      return;
+    }
+    rl_socket_explain(socket, error);
+  } else if (now_us < socket->address_deadline_us) {
+    return;
+  } else {
+    rl_socket_explain(socket, ETIMEDOUT);
+  }
+  if (socket->current == NULL) { /* A Unix socket has but one address. */
+    rl_socket_close(socket);
+    return;
+  }
+  socket->current = socket->current->ai_next;
+  rl_socket_try(socket, now_us);
+}
+
+int rl_socket_wait(const rl_socket *socket, bool has_output, short *events) {
+  switch (socket->phase) {
+  case RL_SOCKET_RESOLVING:
+    *events = POLLIN;
+    return rl_resolver_fd(socket->resolver);
+  case RL_SOCKET_CONNECTING:
+    *events = POLLOUT;
+    return socket->fd;
+  case RL_SOCKET_OPEN:
+    *events = has_output && socket->blocked ? POLLIN | POLLOUT : POLLIN;
+    return socket->fd;
+  case RL_SOCKET_CLOSED:
+  default:
+    *events = 0;
+    return -1;
+  }
+}
+
+static bool rl_socket_would_block(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK;
+}
+
+long rl_socket_send(rl_socket *socket, const void *bytes, size_t length) {
+  ssize_t sent;
+  do {
+    sent = send(socket->fd, bytes, length, MSG_NOSIGNAL);
+  } while (sent < 0 && errno == EINTR);
+  if (sent < 0 && !rl_socket_would_block(errno)) {
+    rl_socket_explain(socket, errno);
+    return -1;
+  }
+  return sent < 0 ? 0 : sent;
+}
+
+long rl_socket_receive(rl_socket *socket, void *bytes, size_t length) {
+  ssize_t received;
+  do {
+    received = recv(socket->fd, bytes, length, 0);
+  } while (received < 0 && errno == EINTR);
+  if (received == 0) {
+    (void)snprintf(socket->error, sizeof socket->error, "the node closed the connection");
+    return -1;
+  }
+  if (received < 0 && !rl_socket_would_block(errno)) {
+    rl_socket_explain(socket, errno);
+    return -1;
+  }
+  return received < 0 ? 0 : received;
+}
+
+void rl_socket_close(rl_socket *socket) {
+  rl_socket_close_fd(socket);
+  rl_socket_forget_addresses(socket);
+  socket->phase = RL_SOCKET_CLOSED;
+}
+
+void rl_socket_free(rl_socket *socket, bool forked) {
+  if (socket->resolver != NULL) {
+    if (forked) {
+      rl_resolver_forget(socket->resolver);
+    } else {
+      rl_resolver_free(socket->resolver);
+    }
+    socket->resolver = NULL;
+  }
+  rl_socket_close(socket);
+}
+
+redlock_time rl_socket_deadline(const rl_socket *socket) {
+  return socket->phase == RL_SOCKET_CONNECTING ? socket->address_deadline_us : REDLOCK_NEVER;
+}

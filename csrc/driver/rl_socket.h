@@ -1,0 +1,68 @@
+/*
+ * The connection to one node.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_SOCKET_H
+#define RL_SOCKET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "redlock.h"
+#include "rl_address.h"
+#include "rl_resolver.h"
+
+struct addrinfo;
+
+typedef enum rl_socket_phase {
+  RL_SOCKET_CLOSED = 0,
+  RL_SOCKET_RESOLVING,
+  RL_SOCKET_CONNECTING,
+  RL_SOCKET_OPEN
+} rl_socket_phase;
+
+typedef struct rl_socket {
+  rl_socket_phase phase;
+  int fd;               /* CONNECTING, OPEN; else -1 */
+  bool blocked;         /* the kernel takes no more bytes for now */
+  rl_resolver *resolver; /* a look-up in flight; it may outlive an attempt to connect */
+  struct addrinfo *addresses; /* all of the name's */
+  struct addrinfo *current;   /* the one being tried */
+  redlock_time address_deadline_us; /* when to go on to the next address */
+  int polled_fd;                    /* what is registered with epoll, -1 for nothing */
+  short polled_events;
+  char error[192]; /* why the last attempt to connect failed */
+} rl_socket;
+
+void rl_socket_init(rl_socket *socket);
+
+/*
+ * Begins to connect to |address|, trying all addresses of a name one after the other. Afterwards the
+ * phase tells: CLOSED means that it failed, for socket->error.
+ */
+void rl_socket_connect(rl_socket *socket, const rl_address *address, redlock_time now_us);
+
+/* The descriptor to wait for and the events to wait for on it, or -1. */
+int rl_socket_wait(const rl_socket *socket, bool has_output, short *events);
+
+/* RESOLVING or CONNECTING: looks how far it has come. */
+void rl_socket_progress(rl_socket *socket, redlock_time now_us);
+
+/*
+ * OPEN: how many bytes were taken or had; 0 when the call would have blocked; -1 when the connection
+ * has ended, for socket->error. No SIGPIPE, no EINTR.
+ */
+long rl_socket_send(rl_socket *socket, const void *bytes, size_t length);
+long rl_socket_receive(rl_socket *socket, void *bytes, size_t length);
+
+/* Back to CLOSED. A look-up goes on and is used by the next rl_socket_connect(). */
+void rl_socket_close(rl_socket *socket);
+
+/* Closed for good. |forked|: this is a child, and nothing must reach the peer. */
+void rl_socket_free(rl_socket *socket, bool forked);
+
+/* When to call rl_socket_progress() at the latest. */
+redlock_time rl_socket_deadline(const rl_socket *socket);
+
+#endif

@@ -1,0 +1,431 @@
+/*
+ * redlock: a distributed lock over N independent Redis or Valkey masters.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The algorithm is Redlock as the Redis documentation specifies it ("Distributed Locks with
+ * Redis"), with the corrections that docs/design.md lists. A lock is a lease: it is yours until its
+ * deadline, not until you are done.
+ *
+ *     redlock_client *client;
+ *     redlock_lock *lock;
+ *     redlock_duration validity_us;
+ *
+ *     redlock_client_new(&client, NULL, message, sizeof message);
+ *     redlock_client_add(client, "10.0.0.1:6379", message, sizeof message);      (once per node)
+ *     redlock_lock_new(&lock, client, "orders:42", 9, NULL);
+ *     if (redlock_lock_acquire(lock, NULL, &validity_us) == REDLOCK_OK) {
+ *         ... work, and stop when redlock_lock_remaining(lock) has come down to 0 ...
+ *         redlock_lock_release(lock);
+ *     }
+ *     redlock_lock_free(lock);
+ *     redlock_client_free(client);
+ *
+ * CAVEATS, to be read once
+ *
+ * What Redlock does not promise. A process that is paused between its last look at
+ * redlock_lock_remaining() and the write it protects may write after its lease has ended, when
+ * somebody else holds the lock. No lease can prevent that; a resource that must never see it has to
+ * check a fencing token. Redlock assumes that a node keeps a key for its whole ttl: a node that
+ * loses keys (a restart without persistence, eviction, FLUSHALL, a forward step of its wall clock)
+ * while they are held can help to make a second holder. docs/operating.md says how to run nodes so
+ * that this does not happen.
+ *
+ * Clocks. Leases are measured with CLOCK_BOOTTIME where there is one, so that time spent in suspend
+ * counts, else with CLOCK_MONOTONIC. The wall clock of this machine is never read. A virtual machine
+ * that is stopped and resumed by its host may see neither clock move: a lease held across such a
+ * stop is not safe.
+ *
+ * Threads. A client and its locks belong to one thread at a time; the library has no locks of its
+ * own. Different clients may be used by different threads at once. The library starts a short-lived
+ * thread of its own for each host name that it has to resolve, with all signals blocked.
+ *
+ * Forks. A child inherits neither connections nor leases. In the child every lock of an inherited
+ * client is not held, and the first call on the client closes the inherited descriptors without
+ * sending anything, and connects anew when it is needed. The child never releases or extends what
+ * its parent holds. On Linux the check costs no system call.
+ *
+ * Signals. No handler is installed; EINTR never lengthens or shortens a wait; no SIGPIPE is raised.
+ *
+ * Exit. A process that exits without releasing leaves its locks to their ttl.
+ *
+ * What the library never does: exit, abort on what a caller or a server does, print, keep mutable
+ * static data. No message ever contains a password.
+ */
+#ifndef REDLOCK_H
+#define REDLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define REDLOCK_VERSION "0.1.0"
+
+#if defined(__GNUC__)
+#define REDLOCK_EXTERN __attribute__((visibility("default")))
+#else
+#define REDLOCK_EXTERN
+#endif
+
+struct pollfd;    /* <poll.h> */
+struct lua_State; /* <lua.h> */
+
+/* A point in time and a length of time, in microseconds, on the clock of redlock_now(). */
+typedef uint64_t redlock_time;
+typedef uint64_t redlock_duration;
+
+#define REDLOCK_NEVER UINT64_MAX
+#define REDLOCK_MILLISECONDS ((redlock_duration)1000)
+#define REDLOCK_SECONDS ((redlock_duration)1000000)
+
+/* Limits. What lies beyond them is refused with REDLOCK_E_INVALID or REDLOCK_E_LIMIT. */
+#define REDLOCK_NODES_MAX 32
+#define REDLOCK_KEY_MAX 4096                           /* bytes of prefix and resource together */
+#define REDLOCK_TTL_MAX_US ((redlock_duration)86400 * 366 * 1000000) /* a year */
+#define REDLOCK_TOKEN_LENGTH 40                        /* hexadecimal digits: 160 random bits */
+
+/*
+ * What a call returns: 0, or a negative error. The list is closed.
+ *
+ * The first group is what the world does: redlock_lock_message() says more. The second group is a
+ * mistake of the caller, or a machine that has run out of something.
+ */
+typedef enum redlock_error {
+  REDLOCK_OK = 0,
+  REDLOCK_PENDING = 1, /* not an error: the operation has not ended yet */
+
+  REDLOCK_E_TAKEN = -1,       /* others hold it on so many nodes that no majority is left */
+  REDLOCK_E_UNAVAILABLE = -2, /* too many nodes did not answer, or answered an error */
+  REDLOCK_E_EXPIRED = -3,     /* the majority came too late, or the lease had run out */
+  REDLOCK_E_LOST = -4,        /* so many nodes say "not yours" that no majority is left */
+  REDLOCK_E_HELD = -5,        /* acquire of a lock that is held already */
+  REDLOCK_E_NOT_HELD = -6,    /* extend or release of a lock that is not held */
+  REDLOCK_E_CLOSED = -7,      /* the client has been closed */
+  REDLOCK_E_CANCELLED = -8,   /* the operation was cancelled */
+
+  REDLOCK_E_INVALID = -20,     /* an argument is wrong */
+  REDLOCK_E_BUSY = -21,        /* the lock has an operation in flight already */
+  REDLOCK_E_UNSUPPORTED = -22, /* TLS was asked for, and is not built */
+  REDLOCK_E_LIMIT = -23,       /* one of the limits above */
+  REDLOCK_E_NO_MEMORY = -24,
+  REDLOCK_E_SYSTEM = -25 /* the operating system refused a descriptor, a clock or entropy */
+} redlock_error;
+
+/* What a node answered in the last round of a lock. */
+typedef enum redlock_vote {
+  REDLOCK_VOTE_UNKNOWN = 0, /* nothing came, or the connection broke: the node may hold the key */
+  REDLOCK_VOTE_GRANTED = 1, /* the exact success reply, in time, for this round */
+  REDLOCK_VOTE_TAKEN = 2,   /* the key is somebody else's; for extend and release: not ours */
+  REDLOCK_VOTE_ERROR = 3    /* the node answered an error, or is known to be unreachable */
+} redlock_vote;
+
+typedef enum redlock_node_state {
+  REDLOCK_NODE_DOWN = 0,       /* no connection; the next attempt waits for its time or for need */
+  REDLOCK_NODE_CONNECTING = 1, /* resolving, connecting or shaking hands */
+  REDLOCK_NODE_UP = 2
+} redlock_node_state;
+
+typedef struct redlock_client redlock_client;
+typedef struct redlock_lock redlock_lock;
+
+/*
+ * How a lock is taken. Fill with redlock_options_default(), then change what is to differ. `size`
+ * tells the library which version of the struct the caller was compiled with.
+ */
+typedef struct redlock_options {
+  size_t size;
+  redlock_duration ttl_us;          /* the lease; whole milliseconds count, 1 ms at least [10 s] */
+  int retry_count;                  /* further attempts after the first; 0 = try once;
+                                       -1 = 3, or no limit when wait_us is given [-1] */
+  redlock_duration retry_delay_us;  /* wait between attempts: delay +- uniform(jitter) [200 ms] */
+  redlock_duration retry_jitter_us; /* [100 ms] */
+  redlock_duration wait_us;         /* hard budget of the whole call; 0 = try once;
+                                       REDLOCK_NEVER = none but the retries' [REDLOCK_NEVER] */
+  redlock_duration node_timeout_us; /* budget of one attempt, connecting included; 0 = 100 ms, but
+                                       at most a tenth of the ttl [0] */
+  double drift_factor;              /* clock drift allowed for: ttl x factor + 2 ms [0.01] */
+  redlock_duration lock_delay_us;   /* added to the key's life on the nodes beyond ttl; absorbs
+                                       server clocks that are stepped or slewed [0] */
+} redlock_options;
+
+/* What a client is made from. Strings are copied. Fill with redlock_settings_default(). */
+typedef struct redlock_settings {
+  size_t size;
+  const redlock_options *options; /* defaults for the client's locks; NULL = the defaults above */
+  const void *prefix;             /* put before every resource; any bytes [none] */
+  size_t prefix_length;
+  const char *username; /* for nodes that name none of their own [NULL] */
+  const char *password; /* [NULL] */
+  int db;               /* [0] */
+  int tls;              /* 1 asks for TLS: REDLOCK_E_UNSUPPORTED in this version [0] */
+} redlock_settings;
+
+/*
+ * A node in parts, for callers that do not hold it as one string. Exactly one of address, host and
+ * path is given. Strings are copied. Fill with redlock_node_default().
+ */
+typedef struct redlock_node {
+  size_t size;
+  const char *address;  /* as redlock_client_add() takes it */
+  const char *host;     /* a name, an IPv4 or an IPv6 address without brackets */
+  int port;             /* [6379] */
+  const char *path;     /* a Unix socket */
+  const char *username; /* NULL = the address's, else the client's */
+  const char *password; /* likewise */
+  int db;               /* -1 = the address's, else the client's [-1] */
+  int tls;              /* -1 = the address's, else the client's [-1] */
+} redlock_node;
+
+/* A node at a glance. Strings live until the next call on the client. */
+typedef struct redlock_node_info {
+  size_t size;
+  const char *name; /* "10.0.0.1:6379", "[::1]:6379", "unix:/run/redis.sock" */
+  redlock_node_state state;
+  const char *error;           /* why it is not up, or NULL */
+  redlock_duration latency_us; /* of the last reply; REDLOCK_NEVER before the first */
+  size_t owed;                 /* commands sent to it that it has not answered */
+} redlock_node_info;
+
+/* One node's part in the last round of a lock. Strings live until the next call on the client. */
+typedef struct redlock_vote_info {
+  size_t size;
+  const char *name;
+  redlock_vote vote;
+  const char *error;           /* what the node, or the network, said; NULL if nothing */
+  redlock_duration latency_us; /* from the command to its reply; REDLOCK_NEVER without one */
+} redlock_vote_info;
+
+/* ------------------------------------------------------------------------------------ general */
+
+/* The version of the library in use, which may be newer than REDLOCK_VERSION. */
+REDLOCK_EXTERN const char *redlock_version(void);
+
+/* A sentence for |error|, static; never NULL. Thread-safe. */
+REDLOCK_EXTERN const char *redlock_strerror(int error);
+
+/* The short name that the Lua module uses: "taken", "not_held", ...; static, never NULL. */
+REDLOCK_EXTERN const char *redlock_error_name(int error);
+
+/* The clock of all deadlines, see "Clocks" above. Thread-safe. */
+REDLOCK_EXTERN redlock_time redlock_now(void);
+
+REDLOCK_EXTERN void redlock_options_default(redlock_options *options);
+REDLOCK_EXTERN void redlock_settings_default(redlock_settings *settings);
+REDLOCK_EXTERN void redlock_node_default(redlock_node *node);
+
+/* ------------------------------------------------------------------------------------- client */
+
+/*
+ * Makes a client without nodes into |*client|, to be given up with redlock_client_free(). Contacts
+ * nobody. |settings| may be NULL. On failure |message|, of |message_size| bytes, holds a sentence
+ * that names what is wrong; it may be NULL.
+ * Errors: INVALID, UNSUPPORTED, NO_MEMORY, SYSTEM.
+ */
+REDLOCK_EXTERN int redlock_client_new(redlock_client **client, const redlock_settings *settings,
+                                      char *message, size_t message_size);
+
+/*
+ * Adds a node. |address| is one of
+ *     host   host:port   [ipv6]:port   redis://[[user]:password@]host[:port][/db]
+ *     unix:///path   unix://[user]:password@/path?db=n   rediss://... (UNSUPPORTED in this version)
+ * with %XX escapes in user, password and path. Contacts nobody: a node is connected to when it is
+ * first needed. All clients of a resource must use the same nodes, each named once: the majority is
+ * counted over them. Nodes can be added until the first lock has been made.
+ * Errors: INVALID, UNSUPPORTED, LIMIT, BUSY (a lock has been made), CLOSED, NO_MEMORY.
+ */
+REDLOCK_EXTERN int redlock_client_add(redlock_client *client, const char *address, char *message,
+                                      size_t message_size);
+
+/* As redlock_client_add(), from parts. */
+REDLOCK_EXTERN int redlock_client_add_node(redlock_client *client, const redlock_node *node,
+                                           char *message, size_t message_size);
+
+/*
+ * Takes another reference, to be given up with redlock_client_free(). Every lock has one of its own.
+ */
+REDLOCK_EXTERN redlock_client *redlock_client_ref(redlock_client *client);
+
+/*
+ * Gives up a reference. With the last one, what is still to be released is sent, for which at most
+ * 100 ms are spent, and everything is freed. NULL is allowed.
+ */
+REDLOCK_EXTERN void redlock_client_free(redlock_client *client);
+
+/*
+ * Releases everything that the client's locks hold, ends their operations with REDLOCK_E_CLOSED,
+ * waits at most |timeout_us| for the nodes to confirm, and closes all connections. The client and
+ * its locks remain to be freed; every later operation returns REDLOCK_E_CLOSED. Idempotent.
+ * Returns REDLOCK_OK, or REDLOCK_E_UNAVAILABLE when not all releases were confirmed in time: what
+ * they were to delete goes with its ttl.
+ */
+REDLOCK_EXTERN int redlock_client_close(redlock_client *client, redlock_duration timeout_us);
+
+/* The number of nodes, and one of them by its index from 0. Errors: INVALID. */
+REDLOCK_EXTERN size_t redlock_client_node_count(const redlock_client *client);
+REDLOCK_EXTERN int redlock_client_node_info(redlock_client *client, size_t index,
+                                            redlock_node_info *info);
+
+/* --------------------------------------------------------------------------------------- lock */
+
+/*
+ * Makes a lock for |resource|, any bytes, into |*lock|, to be given up with redlock_lock_free().
+ * Sends nothing. |options| may be NULL for the client's. The lock keeps its client alive.
+ * Errors: INVALID (also: the client has no nodes), LIMIT (the key is too long), CLOSED, NO_MEMORY.
+ */
+REDLOCK_EXTERN int redlock_lock_new(redlock_lock **lock, redlock_client *client,
+                                    const void *resource, size_t resource_length,
+                                    const redlock_options *options);
+
+/*
+ * Gives up the lock. If it is held, or has an operation in flight, its token is released without
+ * waiting: what the sockets do not take at once goes out with the next call on the client. Allocates
+ * nothing and cannot fail, so that it may be called from a finalizer. NULL is allowed.
+ */
+REDLOCK_EXTERN void redlock_lock_free(redlock_lock *lock);
+
+/*
+ * Takes the lock, blocking until it is granted, the attempts are used up or the budget has run out.
+ * |options| may be NULL for the lock's own. |validity_us| may be NULL; on success it receives how
+ * much of the lease is left, which is always more than 0.
+ * Errors: TAKEN, UNAVAILABLE, EXPIRED, HELD, CLOSED; INVALID, BUSY, SYSTEM.
+ */
+REDLOCK_EXTERN int redlock_lock_acquire(redlock_lock *lock, const redlock_options *options,
+                                        redlock_duration *validity_us);
+
+/*
+ * Prolongs a held lock to now + |ttl_us| (0 = the lock's ttl). Succeeds only if a majority confirms
+ * before the old deadline. Never shortens a lease: asked for less than is left, it leaves the
+ * deadline where it was. Never takes a lost lock again. A failed extend changes nothing: the old
+ * deadline stands, and the next extend may succeed. Blocks for one node_timeout at most.
+ * Errors: UNAVAILABLE, EXPIRED, LOST, NOT_HELD, CLOSED; INVALID, BUSY, SYSTEM.
+ */
+REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_us,
+                                       redlock_duration *validity_us);
+
+/*
+ * Gives the lock back. redlock_lock_remaining() is 0 before the first byte is sent. REDLOCK_OK means
+ * that a majority of the nodes no longer has the token. After REDLOCK_E_UNAVAILABLE the call may be
+ * repeated; the client goes on trying on its own while the key can still live. A lease that ran out
+ * can still be released once: REDLOCK_OK if a majority still had it, else REDLOCK_E_EXPIRED.
+ * Blocks for one node_timeout at most.
+ * Errors: UNAVAILABLE, EXPIRED, LOST (another could hold it), NOT_HELD, CLOSED; BUSY, SYSTEM.
+ */
+REDLOCK_EXTERN int redlock_lock_release(redlock_lock *lock);
+
+/* What is left of the lease now, 0 when none is held. Reads the clock. */
+REDLOCK_EXTERN redlock_duration redlock_lock_remaining(const redlock_lock *lock);
+
+/* When the lease ends, on the clock of redlock_now(); 0 when none is held. */
+REDLOCK_EXTERN redlock_time redlock_lock_deadline(const redlock_lock *lock);
+
+/* The token of the lease, 40 digits and a NUL, until the next operation; "" when none is held. */
+REDLOCK_EXTERN const char *redlock_lock_token(const redlock_lock *lock);
+
+/* The resource as it was given, without prefix; lives as long as the lock. */
+REDLOCK_EXTERN const void *redlock_lock_resource(const redlock_lock *lock, size_t *length);
+
+/* The ttl of the lock's own options. */
+REDLOCK_EXTERN redlock_duration redlock_lock_ttl(const redlock_lock *lock);
+
+/* The lock's client. The reference is the lock's. */
+REDLOCK_EXTERN redlock_client *redlock_lock_client(const redlock_lock *lock);
+
+/*
+ * What the last operation ended with, as a sentence that names the nodes; "" after success. Lives
+ * until the next call on the client.
+ */
+REDLOCK_EXTERN const char *redlock_lock_message(redlock_lock *lock);
+
+/* The vote of node |index| in the last round. Errors: INVALID. */
+REDLOCK_EXTERN int redlock_lock_vote(redlock_lock *lock, size_t index, redlock_vote_info *vote);
+
+/* ------------------------------------------------------------------------- caller-owned loops */
+
+/*
+ * The calls above are built on the ones below, which never block. A loop is
+ *
+ *     n = redlock_client_pollfds(client, fds, capacity);
+ *     poll(fds, n, redlock_client_timeout_ms(client));
+ *     redlock_client_process(client, fds, n);
+ *     while ((lock = redlock_client_next_ended(client)) != NULL) ...
+ *
+ * Starting an operation sends nothing by itself: the next redlock_client_process() does, and
+ * redlock_client_timeout() is 0 until then.
+ */
+
+/*
+ * Begin what the blocking calls do. The lock must not be freed while its result is awaited, unless
+ * the operation is to be abandoned. Errors: HELD, NOT_HELD, CLOSED; INVALID, BUSY.
+ */
+REDLOCK_EXTERN int redlock_lock_acquire_start(redlock_lock *lock, const redlock_options *options);
+REDLOCK_EXTERN int redlock_lock_extend_start(redlock_lock *lock, redlock_duration ttl_us);
+REDLOCK_EXTERN int redlock_lock_release_start(redlock_lock *lock);
+
+/*
+ * REDLOCK_PENDING while the operation is in flight, then what it ended with, until the next one is
+ * started. A lock that never had an operation answers REDLOCK_OK.
+ */
+REDLOCK_EXTERN int redlock_lock_result(const redlock_lock *lock);
+
+/*
+ * Ends the operation in flight with REDLOCK_E_CANCELLED. A cancelled acquire releases on every node
+ * that its command may have reached; a cancelled extend leaves the old deadline; a release that was
+ * started goes on without its lock. Does nothing when no operation is in flight.
+ */
+REDLOCK_EXTERN void redlock_lock_cancel(redlock_lock *lock);
+
+/*
+ * Fills |fds|, of |capacity| elements, with the descriptors to wait for and the events to wait for
+ * on each, and returns how many there are, which may be more than |capacity|; REDLOCK_NODES_MAX is
+ * always enough. The set may change with every call on the client.
+ */
+REDLOCK_EXTERN size_t redlock_client_pollfds(redlock_client *client, struct pollfd *fds,
+                                             size_t capacity);
+
+/* How long to wait at most; 0 = do not wait; REDLOCK_NEVER = nothing is due. */
+REDLOCK_EXTERN redlock_duration redlock_client_timeout(redlock_client *client);
+
+/* The same for poll(2): milliseconds rounded up; -1 = nothing is due. */
+REDLOCK_EXTERN int redlock_client_timeout_ms(redlock_client *client);
+
+/*
+ * Reads, decides and sends whatever can be without blocking. |fds| is the array that was waited for,
+ * with its revents; NULL makes the call look for itself. Errors: SYSTEM.
+ */
+REDLOCK_EXTERN int redlock_client_process(redlock_client *client, const struct pollfd *fds,
+                                          size_t count);
+
+/*
+ * One descriptor that is readable when redlock_client_process(client, NULL, 0) is to be called, for
+ * loops that want to register something once (Linux: an epoll descriptor). It stays the same until
+ * the client is closed, or the process has forked. -1 where there is no such thing.
+ */
+REDLOCK_EXTERN int redlock_client_pollfd(redlock_client *client);
+
+/* The next lock whose started operation has ended, each once; NULL when there is none. */
+REDLOCK_EXTERN redlock_lock *redlock_client_next_ended(redlock_client *client);
+
+/* A pointer of the caller's that travels with the lock. */
+REDLOCK_EXTERN void redlock_lock_set_data(redlock_lock *lock, void *data);
+REDLOCK_EXTERN void *redlock_lock_data(const redlock_lock *lock);
+
+/* ---------------------------------------------------------------- Lua hosts (libredlock-luaX.Y) */
+
+/*
+ * Pushes |client| as the Lua object that redlock.new() returns; the Lua state takes a reference of
+ * its own. require "redlock" must have been called in that state. Raises a Lua error when out of
+ * memory or when the module is not loaded. Returns 1, the number of values pushed.
+ */
+REDLOCK_EXTERN int redlock_lua_push_client(struct lua_State *L, redlock_client *client);
+
+/* The C module, for hosts that link it statically: package.preload["redlock.core"]. */
+REDLOCK_EXTERN int luaopen_redlock_core(struct lua_State *L);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* REDLOCK_H */
