@@ -47,13 +47,16 @@ static void rl_message_resource(rl_message *message, const rl_lock *lock) {
   rl_message_add(message, length > RL_MESSAGE_RESOURCE_MAX ? "...'" : "'");
 }
 
-/* "a:1, b:2: what it said; ..." for the nodes whose vote is, or is not, |vote|. */
-static void rl_message_nodes(rl_message *message, const rl_lock *lock, redlock_vote vote,
-                             bool equal, bool reasons) {
+#define RL_MESSAGE_VOTE(vote) (1u << (vote))
+#define RL_MESSAGE_FAILED (RL_MESSAGE_VOTE(REDLOCK_VOTE_ERROR) | RL_MESSAGE_VOTE(REDLOCK_VOTE_UNKNOWN))
+
+/* The nodes that cast one of |votes|: "a:1, b:2", or with reasons "a:1: what it said; b:2: ...". */
+static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned votes,
+                             bool reasons) {
   const char *separator = "";
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     const rl_vote *entry = &lock->votes[i];
-    if (!entry->settled || (entry->vote == vote) != equal) {
+    if (!entry->settled || (RL_MESSAGE_VOTE(entry->vote) & votes) == 0) {
       continue;
     }
     rl_message_add(message, "%s%s", separator, lock->core->nodes[i]->address.name);
@@ -71,8 +74,7 @@ static void rl_message_nodes(rl_message *message, const rl_lock *lock, redlock_v
 static void rl_message_failed(rl_message *message, const rl_lock *lock) {
   if (lock->quorum.failed > 0) {
     rl_message_add(message, "; without a vote: ");
-    rl_message_nodes(message, lock, REDLOCK_VOTE_ERROR, true, true);
-    rl_message_nodes(message, lock, REDLOCK_VOTE_UNKNOWN, true, true);
+    rl_message_nodes(message, lock, RL_MESSAGE_FAILED, true);
   }
 }
 
@@ -87,7 +89,7 @@ static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
   }
   rl_message_add(message, ": only %u of %u nodes %s, %u are needed: ", yes, nodes, did,
                  rl_quorum_majority(nodes));
-  rl_message_nodes(message, lock, REDLOCK_VOTE_GRANTED, false, true);
+  rl_message_nodes(message, lock, RL_MESSAGE_FAILED | RL_MESSAGE_VOTE(REDLOCK_VOTE_TAKEN), true);
 }
 
 static void rl_message_expired(rl_message *message, const rl_lock *lock) {
@@ -118,13 +120,13 @@ const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
   case REDLOCK_E_TAKEN:
     rl_message_add(&message, " is taken: %u of %u nodes hold it for somebody else: ",
                    lock->quorum.refused, lock->core->node_count);
-    rl_message_nodes(&message, lock, REDLOCK_VOTE_TAKEN, true, false);
+    rl_message_nodes(&message, lock, RL_MESSAGE_VOTE(REDLOCK_VOTE_TAKEN), false);
     rl_message_failed(&message, lock);
     break;
   case REDLOCK_E_LOST:
     rl_message_add(&message, " is lost: %u of %u nodes say that it is not ours: ",
                    lock->quorum.refused, lock->core->node_count);
-    rl_message_nodes(&message, lock, REDLOCK_VOTE_TAKEN, true, false);
+    rl_message_nodes(&message, lock, RL_MESSAGE_VOTE(REDLOCK_VOTE_TAKEN), false);
     break;
   case REDLOCK_E_UNAVAILABLE:
     rl_message_unavailable(&message, lock);
