@@ -393,34 +393,16 @@ static int rl_client_turn(redlock_client *client) {
 
 /* --------------------------------------------------------------------------------------- epoll */
 
-#if defined(__linux__)
-static void rl_client_register(redlock_client *client, rl_socket *socket, int fd, short events) {
-  struct epoll_event event;
-  if (socket->polled_fd == fd && socket->polled_events == events) {
-    return;
-  }
-  memset(&event, 0, sizeof event);
-  event.events = (events & POLLIN ? EPOLLIN : 0u) | (events & POLLOUT ? EPOLLOUT : 0u);
-  event.data.fd = fd;
-  /* A descriptor that was closed has left the set by itself; its number may have come back. */
-  if (fd >= 0 && epoll_ctl(client->epoll_fd, EPOLL_CTL_MOD, fd, &event) != 0) {
-    (void)epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, fd, &event);
-  }
-  socket->polled_fd = fd;
-  socket->polled_events = events;
-}
-
 /* Brings the epoll set in line with what redlock_client_pollfds() would say. */
 static void rl_client_sync(redlock_client *client) {
   for (unsigned i = 0; client->epoll_fd >= 0 && i < client->core.node_count; i++) {
     size_t length;
-    short events;
     bool output = rl_core_output(&client->core, i, &length) != NULL;
-    int fd = rl_socket_wait(&client->sockets[i], output, &events);
-    rl_client_register(client, &client->sockets[i], fd, events);
+    rl_socket_register(&client->sockets[i], client->epoll_fd, output);
   }
 }
 
+#if defined(__linux__)
 int redlock_client_pollfd(redlock_client *client) {
   if (client == NULL) {
     return -1;
@@ -433,10 +415,6 @@ int redlock_client_pollfd(redlock_client *client) {
   return client->epoll_fd;
 }
 #else
-static void rl_client_sync(redlock_client *client) {
-  (void)client;
-}
-
 int redlock_client_pollfd(redlock_client *client) {
   (void)client;
   return -1;

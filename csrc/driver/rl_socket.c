@@ -16,6 +16,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#if defined(__linux__)
+#include <sys/epoll.h>
+#endif
+
 #include "rl_node.h"
 #include "rl_time.h"
 
@@ -26,8 +30,53 @@
 void rl_socket_init(rl_socket *socket) {
   memset(socket, 0, sizeof *socket);
   socket->fd = -1;
+  socket->epoll_fd = -1;
   socket->polled_fd = -1;
 }
+
+#if defined(__linux__)
+/*
+ * A descriptor has to leave the epoll set before it is closed: it stays in it as long as a forked
+ * child, or the thread of a resolver, has it open too.
+ */
+static void rl_socket_unregister(rl_socket *socket) {
+  if (socket->polled_fd >= 0) {
+    (void)epoll_ctl(socket->epoll_fd, EPOLL_CTL_DEL, socket->polled_fd, NULL);
+  }
+  socket->polled_fd = -1;
+}
+
+void rl_socket_register(rl_socket *socket, int epoll_fd, bool has_output) {
+  short events;
+  struct epoll_event event;
+  int fd = rl_socket_wait(socket, has_output, &events);
+  if (socket->polled_fd == fd && (fd < 0 || socket->polled_events == events)) {
+    return;
+  }
+  if (socket->polled_fd != fd) {
+    rl_socket_unregister(socket);
+  }
+  memset(&event, 0, sizeof event);
+  event.events = (events & POLLIN ? EPOLLIN : 0u) | (events & POLLOUT ? EPOLLOUT : 0u);
+  event.data.fd = fd;
+  int operation = socket->polled_fd == fd ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+  if (fd >= 0 && epoll_ctl(epoll_fd, operation, fd, &event) == 0) {
+    socket->epoll_fd = epoll_fd;
+    socket->polled_fd = fd;
+    socket->polled_events = events;
+  }
+}
+#else
+static void rl_socket_unregister(rl_socket *socket) {
+  (void)socket;
+}
+
+void rl_socket_register(rl_socket *socket, int epoll_fd, bool has_output) {
+  (void)socket;
+  (void)epoll_fd;
+  (void)has_output;
+}
+#endif
 
 static void rl_socket_explain(rl_socket *socket, int error) {
   char text[128];
@@ -50,6 +99,7 @@ static void rl_socket_forget_addresses(rl_socket *socket) {
 
 static void rl_socket_close_fd(rl_socket *socket) {
   if (socket->fd >= 0) {
+    rl_socket_unregister(socket);
     (void)close(socket->fd);
   }
   socket->fd = -1;
@@ -132,6 +182,7 @@ static void rl_socket_resolved(rl_socket *socket, redlock_time now_us) {
   if (!rl_resolver_take(socket->resolver, &socket->addresses, &error)) {
     return;
   }
+  rl_socket_unregister(socket);
   rl_resolver_free(socket->resolver);
   socket->resolver = NULL;
   socket->current = socket->addresses;
@@ -258,6 +309,10 @@ void rl_socket_close(rl_socket *socket) {
 }
 
 void rl_socket_free(rl_socket *socket, bool forked) {
+  if (forked) {
+    socket->polled_fd = -1; /* The epoll set is the parent's too: it must not be touched. */
+  }
+  rl_socket_unregister(socket);
   if (socket->resolver != NULL) {
     if (forked) {
       rl_resolver_forget(socket->resolver);

@@ -30,7 +30,8 @@ typedef struct rl_socket {
   struct addrinfo *addresses; /* all of the name's */
   struct addrinfo *current;   /* the one being tried */
   redlock_time address_deadline_us; /* when to go on to the next address */
-  int polled_fd;                    /* what is registered with epoll, -1 for nothing */
+  int epoll_fd;                     /* the set it is registered with, -1 for none */
+  int polled_fd;                    /* what is registered there, -1 for nothing */
   short polled_events;
   char error[192]; /* why the last attempt to connect failed */
 } rl_socket;
@@ -61,6 +62,9 @@ void rl_socket_close(rl_socket *socket);
 
 /* Closed for good. |forked|: this is a child, and nothing must reach the peer. */
 void rl_socket_free(rl_socket *socket, bool forked);
+
+/* Brings the registration with the epoll set |epoll_fd| in line with rl_socket_wait(). */
+void rl_socket_register(rl_socket *socket, int epoll_fd, bool has_output);
 
 /* When to call rl_socket_progress() at the latest. */
 redlock_time rl_socket_deadline(const rl_socket *socket);
