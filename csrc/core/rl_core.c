@@ -56,18 +56,6 @@ int rl_core_add(rl_core *core, const rl_address *address) {
 
 /* ---------------------------------------------------------------------------------- releasing */
 
-static void rl_core_list_release(rl_core *core, rl_attempt *attempt) {
-  if (attempt->listed) {
-    return;
-  }
-  attempt->listed = true;
-  attempt->next = NULL;
-  (void)rl_attempt_ref(attempt);
-  *core->releases_tail = attempt;
-  core->releases_tail = &attempt->next;
-  core->release_count++;
-}
-
 /* Takes |*link| out of the list; |*link| is then the next one. */
 static void rl_core_unlist_release(rl_core *core, rl_attempt **link) {
   rl_attempt *attempt = *link;
@@ -79,6 +67,21 @@ static void rl_core_unlist_release(rl_core *core, rl_attempt **link) {
   attempt->listed = false;
   core->release_count--;
   rl_attempt_unref(&core->attempts, attempt);
+}
+
+static void rl_core_list_release(rl_core *core, rl_attempt *attempt) {
+  if (attempt->listed) {
+    return;
+  }
+  attempt->listed = true;
+  attempt->next = NULL;
+  (void)rl_attempt_ref(attempt);
+  *core->releases_tail = attempt;
+  core->releases_tail = &attempt->next;
+  core->release_count++;
+  if (core->release_count > RL_CORE_RELEASES_MAX) {
+    rl_core_unlist_release(core, &core->releases);
+  }
 }
 
 /* Sends the release of |attempt| to those nodes that it is due on and that can take it. */
@@ -109,9 +112,6 @@ void rl_core_release(rl_core *core, redlock_time now_us, rl_attempt *attempt, bo
     return;
   }
   rl_core_list_release(core, attempt);
-  if (core->release_count > RL_CORE_RELEASES_MAX) {
-    rl_core_unlist_release(core, &core->releases);
-  }
 }
 
 /* Goes through all releases that are due somewhere. What has expired by itself is dropped. */

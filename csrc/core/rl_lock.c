@@ -376,6 +376,14 @@ static const char *rl_lock_send(rl_lock *lock, redlock_time now_us, rl_node *nod
   return NULL;
 }
 
+/* How far behind a node may be and still be asked: what a driver may take to read what has come. */
+#define RL_LOCK_BEHIND_MIN_US (5 * REDLOCK_MILLISECONDS)
+
+static bool rl_lock_behind(const rl_lock *lock, redlock_duration behind_us) {
+  redlock_duration budget_us = rl_options_node_timeout(&lock->current, lock->current.ttl_us);
+  return behind_us > rl_time_max(budget_us, RL_LOCK_BEHIND_MIN_US);
+}
+
 /*
  * Asks one node for its vote: sends the command, or waits for a connection that is being made, or
  * settles that there will be no vote. An acquire does not go to a node whose oldest reply is later
@@ -386,8 +394,7 @@ static void rl_lock_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
   const char *error;
   if (node->phase == RL_NODE_UP) {
     redlock_duration behind_us = rl_node_behind(node, now_us);
-    if (lock->operation == RL_OPERATION_ACQUIRE &&
-        behind_us > rl_options_node_timeout(&lock->current, lock->current.ttl_us)) {
+    if (lock->operation == RL_OPERATION_ACQUIRE && rl_lock_behind(lock, behind_us)) {
       (void)snprintf(behind, sizeof behind, "no reply for %llu ms",
                      (unsigned long long)rl_time_ms_down(behind_us));
       rl_lock_settle(lock, node->index, REDLOCK_VOTE_UNKNOWN, behind, REDLOCK_NEVER);

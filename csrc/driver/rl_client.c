@@ -29,8 +29,11 @@
 #define RL_CLIENT_READS_MAX 16   /* of one socket in one turn: the others want to be heard too */
 #define RL_CLIENT_ROUNDS_MAX 4   /* of steps 2 to 5 in one turn */
 #define RL_CLIENT_ENTROPY_MAX 64 /* attempts that are given entropy at once */
-/* After a pause as long as this, connections may have been closed: look before sending. */
-#define RL_CLIENT_STALE_US (50 * REDLOCK_MILLISECONDS)
+/*
+ * After a pause as long as this, connections may have been closed and replies have come: look before
+ * sending.
+ */
+#define RL_CLIENT_STALE_US REDLOCK_MILLISECONDS
 
 /* ---------------------------------------------------------------------------------- life */
 

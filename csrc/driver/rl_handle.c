@@ -56,7 +56,9 @@ void redlock_lock_free(redlock_lock *lock) {
   rl_lock_free(lock->core, redlock_now());
   rl_client_flush(client);
   free(lock);
-  redlock_client_free(client);
+  if (--client->references == 0) {
+    rl_client_destroy(client); /* Without waiting, which redlock_client_free() would do. */
+  }
 }
 
 /* --------------------------------------------------------------------------------- beginning */

@@ -19,9 +19,12 @@ void rl_linger_add(rl_linger *list, redlock_client *client) {
   rl_client_flush(client);
 }
 
-/* Nobody else refers to it, and nothing is left to be sent. */
+/*
+ * Nothing is left to be sent, and no lock can drop more. Others may refer to it all the same: a host
+ * that made the client in C.
+ */
 static bool rl_linger_finished(const redlock_client *client) {
-  return client->references == 1 && !rl_core_unsent(&client->core);
+  return client->core.lock_count == 0 && !rl_core_unsent(&client->core);
 }
 
 static void rl_linger_remove(redlock_client **link) {
@@ -51,7 +54,9 @@ void rl_linger_drain(rl_linger *list, redlock_duration budget_us) {
   redlock_time deadline_us = rl_time_add(redlock_now(), budget_us);
   for (redlock_client *client = list->first; client != NULL; client = client->linger_next) {
     rl_client_check_fork(client);
-    rl_core_close(&client->core, redlock_now());
+    if (client->references == 1) {
+      rl_core_close(&client->core, redlock_now());
+    }
     rl_client_flush(client);
   }
   while (list->first != NULL) {
