@@ -36,6 +36,7 @@ char *rl_buffer_reserve(rl_buffer *buffer, size_t length, bool grow) {
     return buffer->data + buffer->tail;
   }
   if (buffer->head > 0) {
+    assert(buffer->data != NULL);
     memmove(buffer->data, buffer->data + buffer->head, rl_buffer_length(buffer));
     buffer->tail -= buffer->head;
     buffer->head = 0;

@@ -253,6 +253,17 @@ static bool rl_core_send_text(rl_node *node, redlock_time now_us, const rl_owed 
                               rl_options_key_ms(&lock->current, lock->current.ttl_us));
 }
 
+/* Whether the node knows the script from now on, or has forgotten it (SCRIPT FLUSH). */
+static void rl_core_note_script(rl_node *node, const rl_owed *owed, rl_meaning meaning) {
+  if (owed->kind != RL_OWED_EXTEND && owed->kind != RL_OWED_RELEASE) {
+    return;
+  }
+  bool ran = meaning == RL_MEANING_GRANTED || meaning == RL_MEANING_TAKEN;
+  if (ran || meaning == RL_MEANING_NO_SCRIPT) {
+    node->knows[owed->kind == RL_OWED_EXTEND ? RL_SCRIPT_EXTEND : RL_SCRIPT_RELEASE] = ran;
+  }
+}
+
 /* Returns NULL, or why the connection must be given up. */
 static const char *rl_core_answered(rl_node *node, redlock_time now_us, const rl_owed *owed) {
   const rl_reply *reply = &node->reader.reply;
@@ -261,6 +272,7 @@ static const char *rl_core_answered(rl_node *node, redlock_time now_us, const rl
   const char *broken = NULL;
   const char *error = reply->type == RL_REPLY_ERROR ? reply->text : NULL;
   redlock_vote vote = REDLOCK_VOTE_ERROR;
+  rl_core_note_script(node, owed, meaning);
   if (meaning == RL_MEANING_NO_SCRIPT && rl_core_send_text(node, now_us, owed)) {
     return NULL;
   }

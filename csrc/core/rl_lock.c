@@ -9,6 +9,8 @@
  *   A2. SET key token NX PX ttl to all nodes at once. A node that is known not to answer is not
  *       waited for.
  *   A3. Count votes. Decide with the vote that makes it certain, or at the attempt's deadline.
+ *       A node whose connection comes up later gets its SET then, as long as the attempt is not over
+ *       or the lease lasts: the more nodes hold the key, the more may forget it.
  *   A4. Majority: the deadline is round_start_us + ttl - drift. If the clock, read after the deciding
  *       vote, has not reached it, the lock is held until then. Else it came too late: A5.
  *   A5. No lock: release the token on every node to which the SET may have gone, without waiting,
@@ -149,7 +151,9 @@ static void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
   lock->phase = RL_PHASE_IDLE;
   lock->result = result;
   lock->round_end_us = now_us;
-  lock->waiting = 0;
+  if (result != REDLOCK_OK || lock->operation != RL_OPERATION_ACQUIRE) {
+    lock->waiting = 0;
+  }
   if (lock->notify) {
     rl_lock_enqueue(&lock->core->ended, lock);
   }
@@ -645,11 +649,29 @@ void rl_lock_launch(rl_lock *lock, redlock_time now_us, const unsigned char *ent
   rl_lock_decide(lock, now_us);
 }
 
+/* A2, after A4: a node that came up too late to be asked is given the key all the same. */
+static void rl_lock_join(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  uint64_t key_ms = rl_options_key_ms(&lock->current, lock->current.ttl_us);
+  if (lock->operation != RL_OPERATION_ACQUIRE || rl_lock_remaining(lock, now_us) == 0 ||
+      !rl_node_has_room(node, RL_OWED_ACQUIRE) ||
+      !rl_node_queue_set(node, now_us, RL_OWED_ACQUIRE, lock->lease, lock->round, key_ms)) {
+    return;
+  }
+  lock->lease->sent |= rl_lock_bit(node);
+  rl_lock_will_live(lock->lease, now_us, key_ms);
+}
+
 void rl_lock_node_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  if (lock->phase != RL_PHASE_ROUND || (lock->waiting & rl_lock_bit(node)) == 0) {
+  if ((lock->waiting & rl_lock_bit(node)) == 0) {
     return;
   }
   lock->waiting &= ~rl_lock_bit(node);
+  if (lock->phase == RL_PHASE_IDLE) {
+    rl_lock_join(lock, now_us, node);
+  }
+  if (lock->phase != RL_PHASE_ROUND) {
+    return;
+  }
   if (lock->operation != RL_OPERATION_RELEASE) {
     rl_lock_ask(lock, now_us, node);
   } else if ((lock->attempt->due & rl_lock_bit(node)) != 0) {
@@ -660,10 +682,13 @@ void rl_lock_node_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
 }
 
 void rl_lock_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node) {
-  if (lock->phase != RL_PHASE_ROUND || (lock->waiting & rl_lock_bit(node)) == 0) {
+  if ((lock->waiting & rl_lock_bit(node)) == 0) {
     return;
   }
   lock->waiting &= ~rl_lock_bit(node);
+  if (lock->phase != RL_PHASE_ROUND) {
+    return;
+  }
   rl_lock_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
   rl_lock_decide(lock, now_us);
 }

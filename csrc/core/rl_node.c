@@ -10,6 +10,10 @@
  * up because an attempt timed out: a release that goes out on a new connection can overtake the SET
  * that it is to undo, on the old one it cannot.
  *
+ * A script goes out by its text (EVAL) until the node has run it once on this connection, then by its
+ * name (EVALSHA). A release that nobody waits for would otherwise come to nothing on a node that does
+ * not know the script, when nobody is there any more to read that and to send the text.
+ *
  * The handshake is a list of steps, sent at once, each answered by one reply:
  *   1. AUTH [user] password, if there is a password. Must succeed.
  *   2. SELECT db, if it is not 0. Must succeed: a lock in another database locks nothing.
@@ -65,6 +69,7 @@ static bool rl_node_grow_owed(rl_node *node) {
   if (owed == NULL) {
     return false;
   }
+  assert(node->owed_count == 0 || node->owed_capacity > 0);
   for (unsigned i = 0; i < node->owed_count; i++) {
     owed[i] = node->owed[(node->owed_head + i) % node->owed_capacity];
   }
@@ -137,6 +142,7 @@ void rl_node_connected(rl_node *node, redlock_time now_us) {
   assert(node->phase == RL_NODE_CONNECTING);
   assert(node->owed_count == 0 && rl_buffer_length(&node->output) == 0);
   node->phase = RL_NODE_HANDSHAKE;
+  memset(node->knows, 0, sizeof node->knows);
   if (rl_reply_open(&node->reader) != 0 || !rl_node_shake_hands(node, now_us)) {
     rl_node_disconnected(node, now_us, "out of memory");
     node->owed_count = 0; /* Only steps of the handshake: they have no attempt. */
@@ -225,6 +231,7 @@ bool rl_node_queue_set(rl_node *node, redlock_time now_us, rl_owed_kind kind, rl
 
 bool rl_node_queue_extend(rl_node *node, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                           bool by_text, uint64_t ttl_ms) {
+  by_text = by_text || !node->knows[RL_SCRIPT_EXTEND];
   rl_owed owed = {attempt, now_us, round, RL_OWED_EXTEND, by_text, 0};
   rl_command_key key = rl_attempt_key(attempt);
   assert(node->phase == RL_NODE_UP);
@@ -239,6 +246,7 @@ bool rl_node_queue_extend(rl_node *node, redlock_time now_us, rl_attempt *attemp
 
 bool rl_node_queue_release(rl_node *node, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                            bool by_text, bool grow) {
+  by_text = by_text || !node->knows[RL_SCRIPT_RELEASE];
   rl_owed owed = {attempt, now_us, round, RL_OWED_RELEASE, by_text, 0};
   rl_command_key key = rl_attempt_key(attempt);
   assert(node->phase == RL_NODE_UP);

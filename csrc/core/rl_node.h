@@ -76,6 +76,7 @@ typedef struct rl_node {
   unsigned owed_capacity;
   unsigned owed_head;
   unsigned owed_count;
+  bool knows[2]; /* by rl_script: it has run the script on this connection */
   bool release_blocked; /* a release found no room: try again when replies have come */
   char error[RL_NODE_ERROR_MAX + 1]; /* why it is not up; empty when it is */
 } rl_node;
@@ -113,7 +114,8 @@ bool rl_node_has_room(const rl_node *node, rl_owed_kind kind);
 
 /*
  * Queue a command of an attempt. Each takes a reference of the attempt and returns true, or returns
- * false, having done nothing, when out of memory. With |grow| false nothing is allocated.
+ * false, having done nothing, when out of memory. With |grow| false nothing is allocated. A script
+ * goes by its text with |by_text|, and until the node has shown that it knows it.
  */
 bool rl_node_queue_set(rl_node *node, redlock_time now_us, rl_owed_kind kind, rl_attempt *attempt,
                        uint32_t round, uint64_t ttl_ms);

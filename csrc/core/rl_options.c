@@ -5,6 +5,7 @@
  */
 #include "rl_options.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -107,6 +108,7 @@ redlock_duration rl_options_retry_delay(const redlock_options *options, uint64_t
   redlock_duration shortest_us = rl_time_sub(options->retry_delay_us, options->retry_jitter_us);
   redlock_duration longest_us = rl_time_add(options->retry_delay_us, options->retry_jitter_us);
   redlock_duration span_us = rl_time_sub(longest_us, shortest_us);
+  assert(span_us < REDLOCK_NEVER); /* rl_options_read() has bounded both. */
   redlock_duration delay_us = rl_time_add(shortest_us, random % (span_us + 1));
   if (left_us < RL_OPTIONS_LEFT_MIN_US) {
     return REDLOCK_NEVER;

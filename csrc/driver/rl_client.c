@@ -149,7 +149,7 @@ int redlock_client_add_node(redlock_client *client, const redlock_node *node, ch
   inherited.db = client->db;
   inherited.tls = client->tls;
   int error = rl_address_read(&address, node, &inherited, message, message_size);
-  if (error != REDLOCK_OK) {
+  if (error != REDLOCK_OK && !(error == REDLOCK_E_UNSUPPORTED && client->tls_carried)) {
     return error;
   }
   for (unsigned i = 0; i < client->core.node_count; i++) {

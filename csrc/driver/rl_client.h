@@ -24,6 +24,7 @@ struct redlock_client {
   char *password;
   int db;
   int tls;
+  bool tls_carried;            /* the connections are another's, who speaks TLS on them */
   int epoll_fd;                /* -1 until it is asked for */
   redlock_time processed_us;   /* when input was looked for last */
   redlock_client *linger_next; /* in an rl_linger */

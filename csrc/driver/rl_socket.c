@@ -5,6 +5,7 @@
  */
 #include "rl_socket.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -149,6 +150,7 @@ static void rl_socket_try(rl_socket *socket, redlock_time now_us) {
   }
   while (socket->current != NULL) {
     const struct addrinfo *address = socket->current;
+    assert(left > 0);
     int error = rl_socket_begin(socket, address->ai_family, address->ai_addr, address->ai_addrlen);
     if (error == 0) {
       redlock_duration share_us = RL_NODE_CONNECT_TIMEOUT_US / left;
