@@ -1,0 +1,256 @@
+# redlock. GNU make; `make help` tells what there is to make, README.md what it is for.
+#
+#     make                                   the C library, and the Lua module for LUA_VERSION
+#     make LUA_VERSION=jit lua               the Lua module for LuaJIT, beside the others
+#     make install PREFIX=/usr DESTDIR=...   both
+#
+# Everything is built below $(BUILD); several Lua versions, and several builds, live side by side.
+
+LUA_VERSION ?= 5.4
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+CFLAGS ?= -O2 -g
+PKG_CONFIG ?= pkg-config
+OBJCOPY ?= objcopy
+NM ?= nm
+READELF ?= readelf
+INSTALL ?= install
+LIBFLAG ?= -shared
+
+VERSION := $(shell sed -n 's/^.define REDLOCK_VERSION "\(.*\)"/\1/p' csrc/include/redlock.h)
+ABI = 0
+
+LUA_VERSIONS = 5.1 5.2 5.3 5.4 jit
+ifeq ($(filter $(LUA_VERSION),$(LUA_VERSIONS)),)
+  $(error LUA_VERSION=$(LUA_VERSION): it is one of $(LUA_VERSIONS))
+endif
+
+# ------------------------------------------------------------------------------- what we stand on
+# Looked up when first used, so that the library can be made without any Lua.
+
+# LuaJIT keeps its modules where Lua 5.1 does.
+LUA_DIR = $(if $(filter jit,$(LUA_VERSION)),5.1,$(LUA_VERSION))
+INSTALL_LMOD ?= $(PREFIX)/share/lua/$(LUA_DIR)
+INSTALL_CMOD ?= $(PREFIX)/lib/lua/$(LUA_DIR)
+
+LUA_PACKAGES = $(if $(filter jit,$(LUA_VERSION)),luajit,$(foreach name,lua$(LUA_VERSION) \
+  lua-$(LUA_VERSION) lua$(subst .,,$(LUA_VERSION)),$(name)))
+first_package = $(firstword $(foreach name,$(1),$(shell $(PKG_CONFIG) --exists $(name) && echo $(name))))
+once = $(eval $(1) := $(2))$($(1))
+
+LUA_PACKAGE = $(call once,LUA_PACKAGE,$(call first_package,$(LUA_PACKAGES)))
+ifdef LUA_INCDIR
+  LUA_CFLAGS ?= -I$(LUA_INCDIR)
+endif
+ifeq ($(origin LUA_CFLAGS),undefined)
+  LUA_CFLAGS = $(call once,LUA_CFLAGS,$(if $(LUA_PACKAGE),$(shell $(PKG_CONFIG) --cflags $(LUA_PACKAGE)),$(error \
+    no Lua $(LUA_VERSION): none of $(LUA_PACKAGES) is known to $(PKG_CONFIG); `make setup` can help, or set LUA_CFLAGS)))
+endif
+ifeq ($(origin LUA_LIBS),undefined)
+  LUA_LIBS = $(call once,LUA_LIBS,$(shell $(PKG_CONFIG) --libs $(LUA_PACKAGE)))
+endif
+LUA ?= $(if $(filter jit,$(LUA_VERSION)),luajit,$(call once,LUA_COMMAND,$(shell \
+  command -v lua$(LUA_VERSION) || command -v lua$(subst .,,$(LUA_VERSION)) || echo lua)))
+
+# A hiredis that is not where the compiler looks: HIREDIS_PREFIX=/opt/hiredis, or PKG_CONFIG_PATH.
+ifdef HIREDIS_PREFIX
+  HIREDIS_INCDIR ?= $(HIREDIS_PREFIX)/include
+  HIREDIS_LIBDIR ?= $(patsubst %/,%,$(dir $(firstword $(wildcard $(HIREDIS_PREFIX)/lib/libhiredis.so \
+    $(HIREDIS_PREFIX)/lib64/libhiredis.so $(HIREDIS_PREFIX)/lib/*/libhiredis.so))))
+endif
+ifdef HIREDIS_INCDIR
+  HIREDIS_CFLAGS ?= -I$(HIREDIS_INCDIR)
+  HIREDIS_LIBS ?= -L$(HIREDIS_LIBDIR) -lhiredis \
+    $(if $(filter /usr/lib% /lib%,$(HIREDIS_LIBDIR)),,-Wl,-rpath,$(HIREDIS_LIBDIR))
+endif
+ifeq ($(origin HIREDIS_CFLAGS),undefined)
+  # We include <hiredis/...>; some hiredis.pc only name the directory itself, hence its parent.
+  HIREDIS_CFLAGS = $(call once,HIREDIS_CFLAGS,$(if $(shell $(PKG_CONFIG) --exists hiredis && echo yes),$(shell \
+    $(PKG_CONFIG) --cflags hiredis) $(patsubst %,-I%/..,$(filter-out \
+    /usr/include/hiredis,$(filter %/hiredis,$(patsubst -I%,%,$(shell $(PKG_CONFIG) --cflags-only-I hiredis))))),$(error \
+    no hiredis: $(PKG_CONFIG) does not know it; `make setup` can help, or set HIREDIS_PREFIX)))
+endif
+ifeq ($(origin HIREDIS_LIBS),undefined)
+  HIREDIS_LIBS = $(call once,HIREDIS_LIBS,$(shell $(PKG_CONFIG) --libs hiredis))
+  PC_REQUIRES_PRIVATE = hiredis
+endif
+
+# ------------------------------------------------------------------------------------------ flags
+
+WARNINGS = -Wall -Wextra
+ifdef WERROR
+  WARNINGS += -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes \
+    -Wvla -Wpointer-arith -Wundef -Wwrite-strings -Werror
+endif
+ALL_CFLAGS = -std=c11 -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(CFLAGS)
+ALL_CPPFLAGS = -D_GNU_SOURCE -Icsrc/include $(CPPFLAGS)
+# A layer sees only what is below it.
+CORE_CPPFLAGS = -Icsrc/core $(HIREDIS_CFLAGS)
+DRIVER_CPPFLAGS = -Icsrc/driver -Icsrc/core $(HIREDIS_CFLAGS)
+BINDING_CPPFLAGS = -Icsrc/binding $(DRIVER_CPPFLAGS) $(LUA_CFLAGS)
+TEST_CPPFLAGS = -Icsrc/test -Icsrc/binding $(DRIVER_CPPFLAGS)
+LDLIBS_REDLOCK = $(HIREDIS_LIBS) -pthread -lm
+# Bsymbolic: a copy inside a Lua module must never use half of another copy in the same process.
+# nodelete: a resolver thread may still be running when the module is closed.
+SHARED_LDFLAGS = -Wl,-Bsymbolic -Wl,-z,nodelete
+compile = $(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -MMD -MP
+# An instrumented library finds its runtime in the program that loads it.
+NO_UNDEFINED = $(if $(findstring -fsanitize,$(CFLAGS)),,-Wl,-z,defs)
+
+# ---------------------------------------------------------------------------------------- objects
+
+CORE_OBJECTS = $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(wildcard csrc/core/rl_*.c))
+DRIVER_OBJECTS = $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(wildcard csrc/driver/rl_*.c))
+LIBRARY_OBJECTS = $(CORE_OBJECTS) $(DRIVER_OBJECTS)
+BINDING_OBJECTS = $(patsubst csrc/binding/%.c,$(BUILD)/$(LUA_VERSION)/obj/%.o,$(wildcard csrc/binding/rl_lua*.c))
+
+STATIC_LIBRARY = $(BUILD)/lib/libredlock.a
+SHARED_LIBRARY = $(BUILD)/lib/libredlock.so.$(ABI)
+LUA_MODULE = $(BUILD)/$(LUA_VERSION)/redlock/core.so
+LUA_LIBRARY = $(BUILD)/$(LUA_VERSION)/libredlock-lua$(LUA_VERSION).a
+LUA_FILES = $(wildcard lua/redlock/*.lua)
+
+.PHONY: all lib lua
+.DELETE_ON_ERROR:
+all: lib lua
+lib: $(STATIC_LIBRARY) $(BUILD)/lib/libredlock.so
+lua: $(LUA_MODULE) $(LUA_LIBRARY)
+
+# Objects are made again when the flags have changed.
+.PHONY: force
+remember = @mkdir -p $(@D); printf '%s\n' '$(subst ','\'',$(1))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(1))' > $@
+$(BUILD)/flags: force
+	$(call remember,$(compile) $(HIREDIS_CFLAGS) $(HIREDIS_LIBS) $(LDFLAGS))
+$(BUILD)/$(LUA_VERSION)/flags: force
+	$(call remember,$(compile) $(LUA_CFLAGS) $(HIREDIS_LIBS) $(LDFLAGS) $(LIBFLAG))
+
+$(BUILD)/obj/core/%.o: csrc/core/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(compile) $(CORE_CPPFLAGS) -c -o $@ $<
+$(BUILD)/obj/driver/%.o: csrc/driver/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(compile) $(DRIVER_CPPFLAGS) -c -o $@ $<
+$(BUILD)/$(LUA_VERSION)/obj/%.o: csrc/binding/%.c $(BUILD)/$(LUA_VERSION)/flags
+	@mkdir -p $(@D)
+	$(compile) $(BINDING_CPPFLAGS) -c -o $@ $<
+
+# The static libraries are one object each, in which hidden symbols have become local: a program
+# that links them sees redlock_* and nothing else. The one for Lua hosts is the binding and the library
+# in one, for the binding uses hidden parts of the driver. gcc has to be told when not to link LTO.
+merge = $(CC) $(filter-out -fsanitize% --coverage,$(CFLAGS)) $(if $(findstring -flto,$(CFLAGS)),-flinker-output=nolto-rel) \
+  -r -nostdlib -o $@ $(filter %.o,$^) && $(OBJCOPY) --localize-hidden $@
+archive = rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
+
+$(BUILD)/obj/redlock.o: $(LIBRARY_OBJECTS)
+	$(merge)
+$(STATIC_LIBRARY): $(BUILD)/obj/redlock.o
+	@mkdir -p $(@D)
+	$(archive)
+$(BUILD)/$(LUA_VERSION)/obj/redlock-lua.merged.o: $(BINDING_OBJECTS) $(LIBRARY_OBJECTS)
+	$(merge)
+$(LUA_LIBRARY): $(BUILD)/$(LUA_VERSION)/obj/redlock-lua.merged.o
+	$(archive)
+
+$(SHARED_LIBRARY): $(LIBRARY_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,$(@F) $(SHARED_LDFLAGS) $(NO_UNDEFINED) $(LDFLAGS) -o $@ $^ $(LDLIBS_REDLOCK)
+$(BUILD)/lib/libredlock.so: $(SHARED_LIBRARY)
+	ln -sf $(<F) $@
+$(LUA_MODULE): $(BINDING_OBJECTS) $(LIBRARY_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LIBFLAG) $(SHARED_LDFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_REDLOCK)
+
+# ---------------------------------------------------------------------------------------- install
+
+.PHONY: install install-lib install-lua uninstall redlock.pc
+install: install-lib install-lua
+
+PC_LIBS_PRIVATE = $(if $(PC_REQUIRES_PRIVATE),,$(HIREDIS_LIBS)) -pthread -lm
+install-lib: lib
+	$(INSTALL) -d '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(INCLUDEDIR)'
+	$(INSTALL) -m 644 csrc/include/redlock.h '$(DESTDIR)$(INCLUDEDIR)/redlock.h'
+	$(INSTALL) -m 644 $(STATIC_LIBRARY) '$(DESTDIR)$(LIBDIR)/libredlock.a'
+	$(INSTALL) -m 755 $(SHARED_LIBRARY) '$(DESTDIR)$(LIBDIR)/libredlock.so.$(VERSION)'
+	ln -sf libredlock.so.$(VERSION) '$(DESTDIR)$(LIBDIR)/libredlock.so.$(ABI)'
+	ln -sf libredlock.so.$(ABI) '$(DESTDIR)$(LIBDIR)/libredlock.so'
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+	  -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES_PRIVATE@|$(PC_REQUIRES_PRIVATE)|' \
+	  -e 's|@LIBS_PRIVATE@|$(PC_LIBS_PRIVATE)|' redlock.pc.in > $(BUILD)/redlock.pc
+	$(INSTALL) -m 644 $(BUILD)/redlock.pc '$(DESTDIR)$(LIBDIR)/pkgconfig/redlock.pc'
+
+install-lua: lua install-lua-files
+	$(INSTALL) -d '$(DESTDIR)$(LIBDIR)'
+	$(INSTALL) -m 644 $(LUA_LIBRARY) '$(DESTDIR)$(LIBDIR)/$(notdir $(LUA_LIBRARY))'
+
+# What a Lua package consists of: LuaRocks has no place for the library.
+.PHONY: install-lua-files
+install-lua-files: $(LUA_MODULE)
+	$(INSTALL) -d '$(DESTDIR)$(INSTALL_LMOD)/redlock' '$(DESTDIR)$(INSTALL_CMOD)/redlock'
+	$(INSTALL) -m 644 lua/redlock.lua '$(DESTDIR)$(INSTALL_LMOD)/redlock.lua'
+	$(if $(LUA_FILES),$(INSTALL) -m 644 $(LUA_FILES) '$(DESTDIR)$(INSTALL_LMOD)/redlock/')
+	$(INSTALL) -m 755 $(LUA_MODULE) '$(DESTDIR)$(INSTALL_CMOD)/redlock/core.so'
+
+uninstall:
+	rm -f '$(DESTDIR)$(INCLUDEDIR)/redlock.h' '$(DESTDIR)$(LIBDIR)/pkgconfig/redlock.pc' \
+	  '$(DESTDIR)$(LIBDIR)/libredlock.a' '$(DESTDIR)$(LIBDIR)/libredlock.so' \
+	  '$(DESTDIR)$(LIBDIR)/libredlock.so.$(ABI)' '$(DESTDIR)$(LIBDIR)/libredlock.so.$(VERSION)' \
+	  '$(DESTDIR)$(LIBDIR)/$(notdir $(LUA_LIBRARY))' '$(DESTDIR)$(INSTALL_LMOD)/redlock.lua' \
+	  $(patsubst lua/%,'$(DESTDIR)$(INSTALL_LMOD)/%',$(LUA_FILES)) \
+	  '$(DESTDIR)$(INSTALL_CMOD)/redlock/core.so'
+	-rmdir '$(DESTDIR)$(INSTALL_LMOD)/redlock' '$(DESTDIR)$(INSTALL_CMOD)/redlock' 2>/dev/null
+
+# LuaRocks tells us where Lua's headers are, not which Lua it is.
+.PHONY: luarocks-build luarocks-install
+ROCKS_VERSION = $(if $(wildcard $(LUA_INCDIR)/luajit.h),jit,$(shell \
+  sed -n 's/^.define LUA_VERSION_NUM[^0-9]*5\([0-9]\)\([0-9]\).*/5.\2/p' $(LUA_INCDIR)/lua.h))
+ROCKS_MAKE = $(MAKE) LUA_VERSION=$(ROCKS_VERSION) BUILD=$(BUILD)/luarocks
+luarocks-build:
+	+$(ROCKS_MAKE) lua
+luarocks-install:
+	+$(ROCKS_MAKE) install-lua-files
+
+# ----------------------------------------------------------------------------- examples and bench
+
+.PHONY: examples demo bench
+EXAMPLES = $(patsubst examples/c/%.c,$(BUILD)/examples/%,$(filter-out %/lua_host.c,$(wildcard examples/c/*.c))) \
+  $(BUILD)/$(LUA_VERSION)/examples/lua_host
+examples: $(EXAMPLES)
+$(BUILD)/examples/%: examples/c/%.c $(STATIC_LIBRARY)
+	@mkdir -p $(@D)
+	$(compile) $(LDFLAGS) -o $@ $< $(STATIC_LIBRARY) $(LDLIBS_REDLOCK)
+$(BUILD)/$(LUA_VERSION)/examples/lua_host: examples/c/lua_host.c $(LUA_LIBRARY)
+	@mkdir -p $(@D)
+	$(compile) $(LUA_CFLAGS) $(LDFLAGS) -o $@ $< $(LUA_LIBRARY) $(LUA_LIBS) $(LDLIBS_REDLOCK)
+
+# What Lua needs to find the module in this tree.
+LUA_ENV = LUA_PATH='lua/?.lua;lua/?/init.lua;spec/?.lua;;' LUA_CPATH='$(BUILD)/$(LUA_VERSION)/?.so;;' \
+  LUA_VERSION=$(LUA_VERSION) LUA=$(LUA) REDLOCK_SPEC_LUA=$(LUA) BUILD=$(BUILD)
+
+demo:
+	@sh build-aux/setup.sh demo $(LUA_VERSION)
+	@$(MAKE) --no-print-directory -s lua
+	@$(LUA_ENV) sh examples/demo.sh
+
+bench:
+	bench/run $(BENCH_ARGUMENTS)
+
+include build-aux/test.mk
+include build-aux/integration.mk
+
+# -------------------------------------------------------------------------------------- the rest
+
+.PHONY: clean help
+clean:
+	rm -rf $(BUILD)
+help:
+	@echo 'all lib lua install uninstall     LUA_VERSION=$(subst $(eval) ,|,$(LUA_VERSIONS)) PREFIX DESTDIR CC CFLAGS ...'
+	@echo 'demo                              five Redis nodes, and locks on them'
+	@echo 'test                              everything below, with its set-up'
+	@echo 'setup                             install what the tests need, or say what is missing'
+	@echo 'lint unit spec luas examples-test check-pure check-exports check-header check-install check-rocks'
+	@echo 'asan tsan valgrind coverage bench format clean'
+
+-include $(LIBRARY_OBJECTS:.o=.d) $(BINDING_OBJECTS:.o=.d) $(wildcard $(BUILD)/examples/*.d)

@@ -1,0 +1,67 @@
+# Throw-away redis-servers on free ports of 127.0.0.1, to be sourced by a POSIX shell:
+#
+#     nodes_start 5                 sets node_ports and node_pids, in the same order
+#     nodes_stop                    ends them, stopped ones too, and removes their directory
+#
+# The one who sources this sets a trap for nodes_stop. A server is recognised by its own log, so that
+# a port which somebody else takes in the meantime is no trouble.
+
+node_ports=
+node_pids=
+nodes_directory=
+node_next_port=$((20000 + $$ * 37 % 10000))
+
+# Starts one server on $1. Fails when the port is taken.
+node_try() {
+  node_log=$nodes_directory/$1.log
+  redis-server --port "$1" --bind 127.0.0.1 --save '' --appendonly no --daemonize no \
+    --dir "$nodes_directory" --logfile "$node_log" >"$nodes_directory/output" 2>&1 </dev/null &
+  node_pid=$!
+  node_pids="$node_pids $node_pid"
+  node_polls=0
+  while [ "$node_polls" -lt 500 ]; do
+    if grep -q 'Ready to accept connections' "$node_log" 2>/dev/null; then
+      node_ports="$node_ports $1"
+      return 0
+    fi
+    grep -qi 'failed listening\|could not create server' "$node_log" 2>/dev/null && break
+    kill -0 "$node_pid" 2>/dev/null || break
+    node_polls=$((node_polls + 1))
+    sleep 0.02
+  done
+  kill -KILL "$node_pid" 2>/dev/null
+  wait "$node_pid" 2>/dev/null
+  node_pids=${node_pids% "$node_pid"}
+  return 1
+}
+
+nodes_start() {
+  [ -n "$nodes_directory" ] || nodes_directory=$(mktemp -d) || return 1
+  node_wanted=$1
+  node_tries=0
+  while [ "$node_wanted" -gt 0 ]; do
+    if node_try "$node_next_port"; then
+      node_wanted=$((node_wanted - 1))
+    fi
+    node_next_port=$((node_next_port + 1))
+    node_tries=$((node_tries + 1))
+    if [ "$node_tries" -gt 100 ]; then
+      echo "no redis-server would start; the last one said:" >&2
+      cat "$nodes_directory/output" "$node_log" >&2
+      return 1
+    fi
+  done
+}
+
+nodes_stop() {
+  for node_pid in $node_pids; do
+    kill -KILL "$node_pid" 2>/dev/null
+  done
+  for node_pid in $node_pids; do
+    wait "$node_pid" 2>/dev/null
+  done
+  node_pids=
+  node_ports=
+  [ -z "$nodes_directory" ] || rm -rf "$nodes_directory"
+  nodes_directory=
+}

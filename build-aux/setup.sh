@@ -1,0 +1,118 @@
+#!/bin/sh
+# Finds out what is missing to build, demonstrate or test redlock, and installs it with apt where there
+# is apt and the right to use it. Otherwise names the packages, and fails. When nothing is missing it
+# does nothing, and needs no rights.
+#
+#     setup.sh demo [LUA_VERSION]      to build the module for one Lua, and to run Redis nodes
+#     setup.sh test                    everything
+set -u
+purpose=${1:-test}
+lua_version=${2:-5.4}
+PKG_CONFIG=${PKG_CONFIG:-pkg-config}
+
+# What it is for; how to see that it is there; its packages on Debian, Fedora and Alpine.
+needs_demo='
+command:cc|gcc|gcc|gcc
+header:stdio.h|libc6-dev|glibc-devel|musl-dev
+command:make|make|make|make
+command:pkg-config|pkg-config|pkgconf-pkg-config|pkgconf
+package:hiredis|libhiredis-dev|hiredis-devel|hiredis-dev
+command:redis-server|redis-server|redis|redis
+command:redis-cli|redis-tools|redis|redis
+'
+needs_lua='
+5.1|command:lua5.1|lua5.1|compat-lua|lua5.1
+5.1|package:lua5.1,lua-5.1,lua51|liblua5.1-0-dev|compat-lua-devel|lua5.1-dev
+5.2|command:lua5.2|lua5.2|-|lua5.2
+5.2|package:lua5.2,lua-5.2,lua52|liblua5.2-dev|-|lua5.2-dev
+5.3|command:lua5.3|lua5.3|-|lua5.3
+5.3|package:lua5.3,lua-5.3,lua53|liblua5.3-dev|-|lua5.3-dev
+5.4|command:lua5.4,lua-5.4|lua5.4|lua|lua5.4
+5.4|package:lua5.4,lua-5.4,lua54|liblua5.4-dev|lua-devel|lua5.4-dev
+jit|command:luajit|luajit2|luajit|luajit
+jit|package:luajit|libluajit2-5.1-dev|luajit-devel|luajit-dev
+'
+needs_test='
+command:c++|g++|gcc-c++|g++
+command:bash|bash|bash|bash
+command:setsid|util-linux|util-linux-core|setsid
+command:ps|procps|procps-ng|procps
+command:objcopy|binutils|binutils|binutils
+package:cmocka|libcmocka-dev|libcmocka-devel|cmocka-dev
+command:busted|lua-busted|-|lua5.4-busted
+module51:posix|lua-posix|lua-posix|lua5.4-posix
+module:socket|lua-socket|lua-socket|lua5.4-socket
+module:cqueues|lua-cqueues|-|lua5.4-cqueues
+command:luarocks|luarocks|luarocks|luarocks5.4
+command:luacheck|lua-check|-|-
+command:valgrind|valgrind|valgrind|valgrind
+command:clang|clang|clang|clang
+command:clang-format|clang-format|clang-tools-extra|clang-extra-tools
+command:clang-tidy|clang-tidy|clang-tools-extra|clang-extra-tools
+command:cppcheck|cppcheck|cppcheck|cppcheck
+command:gcovr|gcovr|gcovr|gcovr
+command:strace|strace|strace|strace
+command:git|git|git|git
+'
+
+case $purpose in
+demo) needs="$needs_demo$(echo "$needs_lua" | sed -n "s/^$lua_version|//p")" ;;
+test) needs="$needs_demo$(echo "$needs_lua" | sed 's/^[^|]*|//')$needs_test" ;;
+*)
+  echo "setup: demo or test, not $purpose" >&2
+  exit 2
+  ;;
+esac
+
+# Whether one of the names, given as a,b,c, is there.
+have() {
+  kind=${1%%:*}
+  for name in $(echo "${1#*:}" | tr , ' '); do
+    case $kind in
+    command) command -v "$name" ;;
+    package) "$PKG_CONFIG" --exists "$name" ;;
+    header) echo "#include <$name>" | cc -fsyntax-only -x c - ;;
+    module51) luajit -e "require '$name'" ;;
+    module) lua5.4 -e "require '$name'" && luajit -e "require '$name'" ;;
+    esac >/dev/null 2>&1 && return 0
+  done
+  return 1
+}
+
+# Prints what is missing as lines of packages: Debian|Fedora|Alpine.
+missing() {
+  for need in $needs; do
+    have "${need%%|*}" || echo "${need#*|}"
+  done
+}
+
+column() {
+  echo "$lacking" | cut -d '|' -f "$1" | grep -vx -e '-' | sort -u | tr '\n' ' '
+}
+
+lacking=$(missing)
+[ -n "$lacking" ] || exit 0
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+  as_root='sudo -n'
+  $as_root true >/dev/null 2>&1 || as_root=none
+fi
+if command -v apt-get >/dev/null 2>&1 && [ "$as_root" != none ]; then
+  here=$(dirname "$0")
+  # shellcheck disable=SC2046,SC2086
+  $as_root sh "$here/apt_install.sh" $(column 1) >&2 || exit 1
+  lacking=$(missing)
+  [ -n "$lacking" ] || exit 0
+fi
+
+{
+  echo "These packages are missing:"
+  echo "  Debian, Ubuntu  apt-get install $(column 1)"
+  echo "  Fedora          dnf install $(column 2)"
+  echo "  Alpine          apk add $(column 3)"
+  if echo "$lacking" | grep -q 'busted\|lua-check\|cqueues\|lua-posix'; then
+    echo "Where a distribution has no package, LuaRocks has: luarocks install busted luacheck cqueues luaposix"
+  fi
+} >&2
+exit 1

@@ -1,0 +1,169 @@
+# Everything that tests. Included by the Makefile.
+
+# ------------------------------------------------------------------------------------- unit tests
+# Every csrc/test/*_test.c is a cmocka program; the other files there are helpers that it may use.
+# rl_lua_*_test.c embed a Lua: one program per Lua version.
+
+CMOCKA_LIBS ?= $(shell $(PKG_CONFIG) --libs cmocka || echo -lcmocka)
+TEST_SOURCES = $(wildcard csrc/test/*_test.c)
+TEST_LUA_SOURCES = $(filter csrc/test/rl_lua_%,$(TEST_SOURCES))
+TEST_HELPERS = $(filter-out $(TEST_SOURCES) %_fuzz.c,$(wildcard csrc/test/*.c))
+TEST_PROGRAMS = $(patsubst csrc/test/%.c,$(BUILD)/test/%,$(filter-out $(TEST_LUA_SOURCES),$(TEST_SOURCES)))
+TEST_LUA_PROGRAMS = $(patsubst csrc/test/%.c,$(BUILD)/$(LUA_VERSION)/test/%,$(TEST_LUA_SOURCES))
+TEST_THREAD_PROGRAMS = $(filter %_thread_test,$(TEST_PROGRAMS))
+
+# Tests see hidden symbols. An archive, so that a test which includes a .c file gets no second copy.
+INTERNAL_LIBRARY = $(BUILD)/test/libinternal.a
+$(INTERNAL_LIBRARY): $(LIBRARY_OBJECTS)
+	@mkdir -p $(@D)
+	$(archive)
+HELPER_OBJECTS = $(patsubst csrc/test/%.c,$(BUILD)/test/%.o,$(TEST_HELPERS))
+HELPER_LIBRARY = $(if $(HELPER_OBJECTS),$(BUILD)/test/libhelpers.a)
+$(BUILD)/test/libhelpers.a: $(HELPER_OBJECTS)
+	$(archive)
+$(BUILD)/test/%.o: csrc/test/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(compile) $(TEST_CPPFLAGS) -c -o $@ $<
+
+# A test that defines __wrap_malloc wants the linker's --wrap=malloc; so for every name.
+wraps = $(shell grep -oh '\b__wrap_[A-Za-z0-9_]*' $(1) | sort -u | sed 's/__wrap_/-Wl,--wrap=/')
+link_test = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(call wraps,$<) -o $@ $(filter %.o,$^) $(HELPER_LIBRARY)
+
+$(BUILD)/test/%_test: csrc/test/%_test.c $(BUILD)/test/%_test.o $(HELPER_LIBRARY) $(INTERNAL_LIBRARY)
+	$(link_test) $(INTERNAL_LIBRARY) $(CMOCKA_LIBS) $(LDLIBS_REDLOCK)
+
+$(BUILD)/$(LUA_VERSION)/test/%.o: csrc/test/%.c $(BUILD)/$(LUA_VERSION)/flags
+	@mkdir -p $(@D)
+	$(compile) $(TEST_CPPFLAGS) $(LUA_CFLAGS) -c -o $@ $<
+$(BUILD)/$(LUA_VERSION)/test/%_test: csrc/test/%_test.c $(BUILD)/$(LUA_VERSION)/test/%_test.o $(BINDING_OBJECTS) \
+    $(HELPER_LIBRARY) $(INTERNAL_LIBRARY)
+	$(link_test) $(INTERNAL_LIBRARY) $(LUA_LIBS) $(CMOCKA_LIBS) $(LDLIBS_REDLOCK)
+.SECONDARY:
+
+.PHONY: unit unit-programs unit-lua unit-lua-programs
+unit-programs: $(TEST_PROGRAMS)
+unit-lua-programs: $(TEST_LUA_PROGRAMS)
+unit: unit-programs
+	$(MAKE) --no-print-directory unit-lua-programs LUA_VERSION=5.4
+	$(MAKE) --no-print-directory unit-lua-programs LUA_VERSION=jit
+	sh build-aux/run_unit.sh $(TEST_PROGRAMS) $(foreach version,5.4 jit,$(patsubst \
+	  csrc/test/%.c,$(BUILD)/$(version)/test/%,$(TEST_LUA_SOURCES)))
+
+# ------------------------------------------------------------------------------------------ specs
+
+BUSTED ?= $(shell command -v busted)
+SPECS ?= $(wildcard spec)
+BUSTED_FLAGS = -o plainTerminal
+.PHONY: spec luas
+# make spec LUA_VERSION=5.4
+spec: lua
+	@test -n '$(BUSTED)' || { echo 'no busted; `make setup` can help'; exit 1; }
+	$(LUA_ENV) $(SPEC_WRAPPER) $(LUA) $(BUSTED) $(BUSTED_FLAGS) $(SPECS)
+
+luas:
+	for version in $(LUA_VERSIONS); do $(MAKE) --no-print-directory lua LUA_VERSION=$$version || exit 1; done
+	REDLOCK_BUILD=$(BUILD) sh spec/all_luas.sh $(LUA_VERSIONS)
+
+# ----------------------------------------------------------------------------------------- checks
+
+.PHONY: check-pure check-exports check-header check-install check-rocks examples-test demo-test
+check-pure: $(CORE_OBJECTS)
+	@CC='$(CC)' NM='$(NM)' sh build-aux/check_pure.sh $(CORE_OBJECTS)
+check-exports: lib lua
+	@CC='$(CC)' NM='$(NM)' READELF='$(READELF)' AR='$(AR)' sh build-aux/check_exports.sh csrc/include/redlock.h \
+	  $(SHARED_LIBRARY) $(STATIC_LIBRARY) $(LUA_MODULE) $(LUA_LIBRARY)
+check-header:
+	@CC='$(CC)' sh build-aux/check_header.sh csrc/include/redlock.h
+check-install:
+	MAKE='$(MAKE)' CC='$(CC)' bash build-aux/test_install.sh
+check-rocks:
+	bash build-aux/test_rocks.sh
+examples-test: examples lua
+	$(LUA_ENV) bash build-aux/test_examples.sh
+demo-test:
+	MAKE='$(MAKE)' bash build-aux/test_demo.sh
+
+.PHONY: werror
+werror:
+	$(MAKE) --no-print-directory WERROR=1 BUILD=$(BUILD)/werror lib $(if $(TEST_SOURCES),unit-programs) examples
+	$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror \
+	  $(HIREDIS_CFLAGS) $(LUA_CFLAGS) -fsyntax-only $(wildcard bench/*.c)
+	for version in $(LUA_VERSIONS); do \
+	  $(MAKE) --no-print-directory WERROR=1 BUILD=$(BUILD)/werror lua LUA_VERSION=$$version || exit 1; done
+
+# make newer-hiredis HIREDIS_PREFIX=... (build-aux/newer_hiredis.sh): another hiredis than the system's.
+.PHONY: newer-hiredis
+NEWER_BUILD = $(BUILD)/newer-hiredis
+newer-hiredis:
+	@test -n '$(HIREDIS_LIBDIR)' || { echo 'newer-hiredis: set HIREDIS_PREFIX'; exit 1; }
+	status=0; $(MAKE) --no-print-directory unit BUILD=$(NEWER_BUILD) || status=1; \
+	$(MAKE) --no-print-directory spec BUILD=$(NEWER_BUILD) LUA_VERSION=5.4 || status=1; exit $$status
+	@ldd $(NEWER_BUILD)/5.4/redlock/core.so | grep -F '$(HIREDIS_LIBDIR)/libhiredis' && echo 'ok - it was the other hiredis'
+
+# ------------------------------------------------------------------------------------- sanitizers
+
+SANITIZE_CFLAGS = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
+ASAN_MAKE = $(MAKE) --no-print-directory BUILD=$(BUILD)/asan CFLAGS='$(SANITIZE_CFLAGS) -fsanitize=address,undefined'
+# An interpreter of our own that has the sanitizers linked in: preloading them would also load them into
+# every redis-server that a spec starts. Lua does not free everything, so leaks are for the C tests.
+SANITIZED_LUA = $(BUILD)/$(LUA_VERSION)/sanitized-lua
+$(SANITIZED_LUA): build-aux/sanitized_lua.c $(BUILD)/$(LUA_VERSION)/flags
+	@mkdir -p $(@D)
+	$(compile) $(LUA_CFLAGS) $(LDFLAGS) -rdynamic -o $@ $< $(LUA_LIBS) -lm -ldl
+.PHONY: asan asan-unit asan-spec sanitized-spec tsan valgrind
+# One after the other: they share objects.
+asan:
+	$(MAKE) --no-print-directory asan-unit
+	$(MAKE) --no-print-directory asan-spec
+asan-unit:
+	+ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 $(ASAN_MAKE) unit
+asan-spec:
+	+status=0; for version in 5.4 jit; do $(ASAN_MAKE) sanitized-spec LUA_VERSION=$$version || status=1; done; exit $$status
+sanitized-spec: $(SANITIZED_LUA)
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 REDLOCK_TEST_SANITIZER=1 \
+	  $(MAKE) --no-print-directory spec LUA='$(CURDIR)/$(SANITIZED_LUA)'
+
+TSAN_MAKE = $(MAKE) --no-print-directory BUILD=$(BUILD)/tsan CFLAGS='$(SANITIZE_CFLAGS) -fsanitize=thread'
+# The runtime of gcc 12 does not know the address layouts of newer kernels.
+NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
+tsan:
+	+$(TSAN_MAKE) tsan-run
+.PHONY: tsan-run
+tsan-run: $(TEST_THREAD_PROGRAMS)
+	RUN_UNIT_WRAPPER='$(NO_ASLR)' sh build-aux/run_unit.sh $(TEST_THREAD_PROGRAMS)
+
+VALGRIND ?= valgrind
+VALGRIND_FLAGS = --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite --child-silent-after-fork=yes
+VALGRIND_SPECS ?= $(firstword $(wildcard spec/lock_spec.lua spec/redlock_spec.lua))
+valgrind: unit-programs
+	$(MAKE) --no-print-directory unit-lua-programs LUA_VERSION=5.4
+	status=0; export REDLOCK_TEST_VALGRIND=1; \
+	RUN_UNIT_WRAPPER='$(VALGRIND) $(VALGRIND_FLAGS)' sh build-aux/run_unit.sh $(TEST_PROGRAMS) \
+	  $(patsubst csrc/test/%.c,$(BUILD)/5.4/test/%,$(TEST_LUA_SOURCES)) || status=1; \
+	$(MAKE) --no-print-directory spec LUA_VERSION=5.4 SPECS='$(VALGRIND_SPECS)' \
+	  SPEC_WRAPPER='$(VALGRIND) $(VALGRIND_FLAGS)' || status=1; exit $$status
+
+# -------------------------------------------------------------------------- style, coverage, test
+
+.PHONY: lint format coverage setup test
+C_FILES = $(wildcard csrc/*/*.[ch] csrc/*/*/*.[ch] build-aux/*.c examples/c/*.c bench/*.[ch])
+TIDY_FILES = $(wildcard csrc/core/*.c csrc/driver/*.c csrc/binding/*.c examples/c/*.c)
+lint:
+	@HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' LUA_CFLAGS='$(LUA_CFLAGS)' TIDY_FILES='$(TIDY_FILES)' \
+	  bash build-aux/lint.sh $(C_FILES)
+format:
+	clang-format -i $(C_FILES)
+
+coverage:
+	$(MAKE) --no-print-directory BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' unit
+	gcovr --root . --filter 'csrc/core/' --exclude-unreachable-branches --print-summary $(BUILD)/coverage
+
+setup:
+	@sh build-aux/setup.sh test
+
+# The totals of all suites are the last line.
+test:
+	@sh build-aux/setup.sh test
+	@MAKE='$(MAKE)' bash build-aux/run_tests.sh $(SUITES)
+
+-include $(wildcard $(BUILD)/test/*.d $(BUILD)/*/test/*.d)

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# `make install` into a scratch place, as a packager and as a user would, and programs that are built and
+# run against what was installed: by pkg-config, shared and static, and from Lua.
+set -u
+MAKE=${MAKE:-make}
+CC=${CC:-cc}
+root=$(cd "$(dirname "$0")/.." && pwd)
+. "$root/build-aux/nodes.sh"
+scratch=$(mktemp -d) || exit 1
+clean_up() {
+  nodes_stop
+  rm -rf "$scratch"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM HUP
+failed=0
+
+try() {
+  local name=$1
+  shift
+  if "$@" >"$scratch/output" 2>&1; then
+    echo "ok - $name"
+  else
+    cat "$scratch/output"
+    echo "not ok - $name"
+    failed=1
+  fi
+}
+
+cd "$root" || exit 1
+prefix=$scratch/prefix
+for version in 5.4 jit; do
+  try "make install LUA_VERSION=$version" "$MAKE" install PREFIX="$prefix" LUA_VERSION=$version
+done
+try 'make install DESTDIR' "$MAKE" install DESTDIR="$scratch/stage" PREFIX=/usr LIBDIR=/usr/lib/multi LUA_VERSION=5.4
+for file in include/redlock.h lib/libredlock.a lib/libredlock.so lib/libredlock.so.0 lib/pkgconfig/redlock.pc \
+  lib/libredlock-lua5.4.a lib/libredlock-luajit.a share/lua/5.4/redlock.lua share/lua/5.1/redlock.lua \
+  lib/lua/5.4/redlock/core.so lib/lua/5.1/redlock/core.so; do
+  try "$file is installed" test -r "$prefix/$file"
+done
+try 'DESTDIR goes before PREFIX' test -r "$scratch/stage/usr/lib/multi/pkgconfig/redlock.pc"
+try 'and into no file' grep -q '^libdir=/usr/lib/multi$' "$scratch/stage/usr/lib/multi/pkgconfig/redlock.pc"
+
+nodes_start 1 || exit 1
+node="127.0.0.1:${node_ports# }"
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+cd "$scratch" || exit 1
+cp "$root/examples/c/plain.c" "$root/examples/c/lua_host.c" "$root/examples/c/lua_host.lua" .
+
+# The flags are lists.
+# shellcheck disable=SC2046
+{
+  try 'shared: compiles' "$CC" -o shared plain.c $(pkg-config --cflags --libs redlock) -Wl,-rpath,"$prefix/lib"
+  try 'shared: uses the shared library' sh -c 'readelf -d shared | grep -q "NEEDED.*libredlock.so.0"'
+  try 'shared: runs' ./shared "$node"
+  sed 's/-lredlock/-l:libredlock.a/' "$PKG_CONFIG_PATH/redlock.pc" >static.pc
+  try 'static: compiles' "$CC" -o static plain.c $(pkg-config --cflags --static --libs ./static.pc)
+  try 'static: needs no libredlock.so' sh -c '! readelf -d static | grep -q "NEEDED.*libredlock"'
+  try 'static: runs' ./static "$node"
+  try 'a Lua host: compiles' "$CC" -o lua_host lua_host.c -I"$prefix/include" -L"$prefix/lib" -lredlock-lua5.4 \
+    $(pkg-config --cflags --libs lua5.4) -lhiredis -pthread
+  try 'a Lua host: runs' env LUA_PATH="$prefix/share/lua/5.4/?.lua" ./lua_host lua_host.lua "$node"
+}
+
+cat >script.lua <<'SCRIPT'
+local redlock = require "redlock"
+local where = package.searchpath and package.searchpath("redlock", package.path) or "?"
+assert(where:find(arg[2], 1, true) == 1 or where == "?", where)
+local lock = assert(redlock.new({ arg[1] }):acquire("installed"))
+assert(lock:is_held() and lock:release())
+SCRIPT
+try 'Lua 5.4 loads and locks' env LUA_PATH="$prefix/share/lua/5.4/?.lua" LUA_CPATH="$prefix/lib/lua/5.4/?.so" \
+  lua5.4 script.lua "$node" "$prefix"
+try 'LuaJIT loads and locks' env LUA_PATH="$prefix/share/lua/5.1/?.lua" LUA_CPATH="$prefix/lib/lua/5.1/?.so" \
+  luajit script.lua "$node" "$prefix"
+
+cd "$root" || exit 1
+for version in 5.4 jit; do
+  try "make uninstall LUA_VERSION=$version" "$MAKE" uninstall PREFIX="$prefix" LUA_VERSION=$version
+done
+try 'nothing is left of it' test -z "$(find "$prefix" -type f -o -type l)"
+exit "$failed"

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# `luarocks make`, without arguments and without a network, into a scratch tree, for the Luas that
+# LuaRocks serves; what it installs loads and locks; the source tree stays clean.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+. "$root/build-aux/nodes.sh"
+scratch=$(mktemp -d) || exit 1
+clean_up() {
+  nodes_stop
+  rm -rf "$scratch"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM HUP
+failed=0
+cd "$root" || exit 1
+
+try() {
+  local name=$1
+  shift
+  if "$@" >"$scratch/output" 2>&1; then
+    echo "ok - $name"
+  else
+    cat "$scratch/output"
+    echo "not ok - $name"
+    failed=1
+  fi
+}
+
+# All files but those below build/, which is ignored.
+tree() {
+  find . -path ./build -prune -o -path ./.git -prune -o -type f -print | sort
+}
+
+nodes_start 1 || exit 1
+node="127.0.0.1:${node_ports# }"
+before=$(tree)
+for version in 5.4 5.1; do
+  place=$scratch/$version
+  try "luarocks make, Lua $version" luarocks --lua-version "$version" --tree "$place" make
+  try "Lua $version loads and locks" env LUA_PATH="$place/share/lua/$version/?.lua" \
+    LUA_CPATH="$place/lib/lua/$version/?.so" "lua$version" -e "
+      local lock = assert(require('redlock').new({ '$node' }):acquire('rock'))
+      assert(lock:release())"
+done
+try 'LuaJIT loads what was made for 5.1' env LUA_PATH="$scratch/5.1/share/lua/5.1/?.lua" \
+  LUA_CPATH="$scratch/5.1/lib/lua/5.1/?.so" luajit -e "
+    local lock = assert(require('redlock').new({ '$node' }):acquire('rock'))
+    assert(lock:release())"
+if [ "$before" = "$(tree)" ]; then
+  echo "ok - the source tree is as it was"
+else
+  echo "not ok - the source tree has changed:"
+  diff <(echo "$before") <(tree)
+  failed=1
+fi
+exit "$failed"
