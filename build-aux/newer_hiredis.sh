@@ -13,7 +13,10 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 [ -r "$keyring" ] || exit 1
 mkdir -p "$directory/apt/lists/partial" "$directory/apt/cache/archives/partial" "$directory/packages" || exit 1
 directory=$(cd "$directory" && pwd)
-echo "deb [signed-by=$keyring] http://deb.debian.org/debian $suite main" >"$directory/apt/sources.list"
+# The mirror that this machine has its own packages from.
+mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -v security | head -n 1)
+[ -n "$mirror" ] || exit 1
+echo "deb [signed-by=$keyring] $mirror $suite main" >"$directory/apt/sources.list"
 
 apt() {
   apt-get -q -o Dir::Etc::sourcelist="$directory/apt/sources.list" -o Dir::Etc::sourceparts=- \
