@@ -435,13 +435,19 @@ bool rl_core_unsent(const rl_core *core) {
   return core->release_retry || rl_core_awaits_connection(core);
 }
 
-bool rl_core_unanswered(const rl_core *core) {
+bool rl_core_awaits(const rl_core *core, redlock_time now_us, redlock_duration patience_us) {
   for (unsigned i = 0; i < core->node_count; i++) {
-    if (core->nodes[i]->phase == RL_NODE_UP && core->nodes[i]->owed_count > 0) {
+    const rl_node *node = core->nodes[i];
+    if (node->phase == RL_NODE_UP && node->owed_count > 0 &&
+        rl_node_behind(node, now_us) <= patience_us) {
       return true;
     }
   }
   return rl_core_unsent(core);
+}
+
+bool rl_core_unanswered(const rl_core *core) {
+  return rl_core_awaits(core, core->now_us, REDLOCK_NEVER);
 }
 
 void rl_core_forget(rl_core *core) {

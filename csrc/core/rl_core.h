@@ -101,6 +101,13 @@ bool rl_core_unsent(const rl_core *core);
 /* Whether that, or a reply is owed. */
 bool rl_core_unanswered(const rl_core *core);
 
+/*
+ * As rl_core_unanswered(), but without the nodes whose oldest debt is older than |patience_us|: one
+ * that has been silent for so long is not worth waiting for. The others are: a connection that is
+ * closed before its replies have come is reset, and the node may drop commands that it has not read.
+ */
+bool rl_core_awaits(const rl_core *core, redlock_time now_us, redlock_duration patience_us);
+
 /* Drops all connections, leases and operations without sending anything (a forked child). */
 void rl_core_forget(rl_core *core);
 

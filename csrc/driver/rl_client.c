@@ -200,12 +200,19 @@ void redlock_client_free(redlock_client *client) {
     return;
   }
   rl_client_check_fork(client);
-  redlock_time deadline_us = rl_time_add(redlock_now(), RL_CLIENT_DRAIN_US);
   rl_core_close(&client->core, redlock_now());
-  while (rl_core_unsent(&client->core) && redlock_now() < deadline_us) {
-    (void)rl_client_wait(client, deadline_us);
-  }
+  rl_client_drain(client, rl_time_add(redlock_now(), RL_CLIENT_DRAIN_US));
   rl_client_destroy(client);
+}
+
+void rl_client_drain(redlock_client *client, redlock_time deadline_us) {
+  redlock_time now_us = redlock_now();
+  redlock_duration patience_us = rl_time_sub(deadline_us, now_us);
+  rl_client_flush(client);
+  while (now_us < deadline_us && rl_core_awaits(&client->core, now_us, patience_us)) {
+    (void)rl_client_wait(client, deadline_us);
+    now_us = redlock_now();
+  }
 }
 
 int redlock_client_close(redlock_client *client, redlock_duration timeout_us) {
@@ -213,16 +220,12 @@ int redlock_client_close(redlock_client *client, redlock_duration timeout_us) {
     return REDLOCK_E_INVALID;
   }
   rl_client_check_fork(client);
-  redlock_time deadline_us = rl_time_add(redlock_now(), timeout_us);
   rl_core_close(&client->core, redlock_now());
-  rl_client_flush(client);
-  while (rl_core_unanswered(&client->core) && redlock_now() < deadline_us) {
-    (void)rl_client_wait(client, deadline_us);
-  }
-  int result = rl_core_unanswered(&client->core) ? REDLOCK_E_UNAVAILABLE : REDLOCK_OK;
+  rl_client_drain(client, rl_time_add(redlock_now(), timeout_us));
+  bool owed = rl_core_unanswered(&client->core);
   rl_client_close_sockets(client, false);
   rl_core_forget(&client->core);
-  return result;
+  return owed ? REDLOCK_E_UNAVAILABLE : REDLOCK_OK;
 }
 
 void rl_client_check_fork(redlock_client *client) {

@@ -54,6 +54,9 @@ int rl_client_wait(redlock_client *client, redlock_time deadline_us);
 /* As rl_client_wait(), but first sends what has been begun; looks for input only if it is due. */
 int rl_client_start(redlock_client *client);
 
+/* Sends what is left and waits for the replies, at most until |deadline_us|. */
+void rl_client_drain(redlock_client *client, redlock_time deadline_us);
+
 /* Frees a client that nobody refers to; what has not been sent is lost. */
 void rl_client_destroy(redlock_client *client);
 

@@ -20,11 +20,12 @@ void rl_linger_add(rl_linger *list, redlock_client *client) {
 }
 
 /*
- * Nothing is left to be sent, and no lock can drop more. Others may refer to it all the same: a host
+ * Nothing is left to be sent or answered, and no lock can drop more. Others may refer to it all the same: a host
  * that made the client in C.
  */
 static bool rl_linger_finished(const redlock_client *client) {
-  return client->core.lock_count == 0 && !rl_core_unsent(&client->core);
+  return client->core.lock_count == 0 &&
+         !rl_core_awaits(&client->core, redlock_now(), RL_CLIENT_DRAIN_US);
 }
 
 static void rl_linger_remove(redlock_client **link) {
@@ -61,9 +62,7 @@ void rl_linger_drain(rl_linger *list, redlock_duration budget_us) {
   }
   while (list->first != NULL) {
     redlock_client *client = list->first;
-    while (rl_core_unsent(&client->core) && redlock_now() < deadline_us) {
-      (void)rl_client_wait(client, deadline_us);
-    }
+    rl_client_drain(client, deadline_us);
     rl_linger_remove(&list->first);
   }
 }

@@ -1,0 +1,139 @@
+/*
+ * What the files of the Lua binding share.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Rules. A userdata is made first, zeroed and with its complete metatable, and what it owns second,
+ * so that an error in between leaks nothing. A call of Lua may run finalizers of other objects of
+ * the same client, so texts that the library lends are copied before they are pushed. No lua_State
+ * is kept, and C never calls Lua functions.
+ */
+#ifndef RL_LUA_H
+#define RL_LUA_H
+
+#include "redlock.h"
+#include "rl_linger.h"
+#include "rl_lua_compat.h"
+
+/* The number is the version of the structs below: two builds never take each other's objects. */
+#define RL_LUA_CLIENT "redlock.client/1"
+#define RL_LUA_LOCK "redlock.lock/1"
+#define RL_LUA_SENTINEL "redlock.sentinel/1"
+#define RL_LUA_SENTINEL_CLASS "redlock.sentinel/1 class"
+
+#define RL_LUA_NAME_SIZE 320    /* of a node: a socket's path, or a host name and a port */
+#define RL_LUA_MESSAGE_SIZE 2048 /* of any sentence of the library */
+
+/* Which function of the stack an error is reported for: the one that called the C function, or, for
+   functions that only the module's own Lua code calls, the one that called that. */
+#define RL_LUA_DIRECT 1
+#define RL_LUA_WRAPPED 2
+
+/*
+ * One for each Lua state, older than all clients, and therefore finalized after them. It looks after
+ * the clients that became garbage before everything of theirs was sent.
+ */
+typedef struct rl_lua_sentinel {
+  rl_linger linger;
+  int finished;
+} rl_lua_sentinel;
+
+typedef struct rl_lua_client {
+  redlock_client *client;
+  rl_lua_sentinel *sentinel; /* kept alive by the user value */
+  redlock_options options;   /* what options of a lock that are left out stand for */
+  double next_id;            /* of the next lock */
+  int external;              /* its connections are a driver's (rl_lua_mux.c) */
+} rl_lua_client;
+
+typedef enum rl_lua_operation {
+  RL_LUA_NONE = 0,
+  RL_LUA_ACQUIRE,
+  RL_LUA_EXTEND,
+  RL_LUA_RELEASE
+} rl_lua_operation;
+
+typedef struct rl_lua_lock {
+  redlock_lock *lock;
+  rl_lua_sentinel *sentinel; /* kept alive by the user value, which the client shares */
+  redlock_options options;   /* what options of a call that are left out stand for */
+  rl_lua_operation operation; /* the last one that was started */
+} rl_lua_lock;
+
+/* ---------------------------------------------------------------------------- rl_lua_argument.c */
+
+/* Raises a sentence at the line that called level |level|. */
+int rl_lua_misuse(lua_State *L, int level, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((noreturn))
+#endif
+    ;
+
+/* The object at index 1, or misuse of |method|. */
+rl_lua_client *rl_lua_check_client(lua_State *L, int level, const char *method);
+rl_lua_lock *rl_lua_check_lock(lua_State *L, int level, const char *method);
+
+/* A whole number between |low| and |high| at |index|, or misuse of |name|. */
+double rl_lua_check_whole(lua_State *L, int index, const char *name, const char *unit, double low,
+                          double high, int level);
+
+/* The same for a duration: milliseconds in Lua. */
+redlock_duration rl_lua_check_duration(lua_State *L, int index, const char *name, double low,
+                                       int level);
+
+/*
+ * Reads the RL_LUA_OPTION_COUNT options of a lock from index |first| on; nil leaves what |options|
+ * has. Returns whether there was one that is not nil.
+ */
+#define RL_LUA_OPTION_COUNT 8
+int rl_lua_check_options(lua_State *L, int first, redlock_options *options, int level);
+
+/* The time that the library allows one attempt with |options|. */
+redlock_duration rl_lua_node_timeout(const redlock_options *options);
+
+/* ------------------------------------------------------------------------------ rl_lua_result.c */
+
+/* Copies as much of |text| as fits; NULL is an empty text. Cuts no UTF-8 sequence in two. */
+void rl_lua_copy(char *destination, size_t size, const char *text);
+
+/* Pushes whole milliseconds, rounded down. */
+void rl_lua_push_milliseconds(lua_State *L, redlock_duration duration);
+
+/* Sets a field of the table on top of the stack: fractional milliseconds, nothing for NEVER. */
+void rl_lua_set_latency(lua_State *L, redlock_duration latency);
+
+/*
+ * Pushes nil, a message and a code, or raises what is a mistake of the caller. |message| may be NULL
+ * or empty: the error's own sentence is used then.
+ */
+int rl_lua_push_error(lua_State *L, int error, const char *message, int level);
+
+/* ------------------------------------------------------- rl_lua_client.c, rl_lua_lock.c, _module.c */
+
+/* Sends what collected clients have left to send. */
+void rl_lua_tend(rl_lua_sentinel *sentinel);
+
+/* Pushes an empty client object with everything that it needs of the Lua state, but no client. */
+rl_lua_client *rl_lua_client_push(lua_State *L);
+
+/* Register the class, and leave its table of methods on the stack. */
+void rl_lua_client_register(lua_State *L);
+void rl_lua_lock_register(lua_State *L);
+
+/* Makes class |name| from its metamethods and methods, and leaves the methods on the stack. */
+void rl_lua_class(lua_State *L, const char *name, const char *public_name,
+                  const luaL_Reg *metamethods, const luaL_Reg *methods);
+
+/* The functions of the module table. */
+int rl_lua_client_new(lua_State *L);
+int rl_lua_client_add(lua_State *L);
+int rl_lua_client_next_ended(lua_State *L);
+int rl_lua_client_close_now(lua_State *L);
+int rl_lua_client_owed(lua_State *L);
+int rl_lua_lock_new(lua_State *L);
+int rl_lua_lock_acquire(lua_State *L);
+int rl_lua_lock_start(lua_State *L);
+int rl_lua_lock_id(lua_State *L);
+int rl_lua_lock_pending(lua_State *L);
+
+#endif /* RL_LUA_H */

@@ -1,0 +1,137 @@
+/*
+ * Arguments: what Lua hands in, checked.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The Lua side of the module has checked most of this already, with better words. The checks here
+ * make sure that no script can reach the library with something that it does not expect.
+ */
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "rl_lua.h"
+
+/* The longest duration that is accepted, in milliseconds. */
+#define DURATION_MAX ((double)(REDLOCK_TTL_MAX_US / REDLOCK_MILLISECONDS))
+
+int rl_lua_misuse(lua_State *L, int level, const char *format, ...) {
+  va_list arguments;
+
+  luaL_where(L, level);
+  va_start(arguments, format);
+  lua_pushvfstring(L, format, arguments);
+  va_end(arguments);
+  lua_concat(L, 2);
+  lua_error(L);
+  for (;;) {
+    /* lua_error() does not return; its declaration does not say so in every version. */
+  }
+}
+
+static void *check_self(lua_State *L, const char *class, const char *noun, const char *method,
+                        int level) {
+  void *userdata = luaL_testudata(L, 1, class);
+  if (userdata == NULL) {
+    rl_lua_misuse(L, level, "redlock: %s needs a %s before the colon, got %s%s", method, noun,
+                  lua_isnoneornil(L, 1) ? "" : "a ",
+                  lua_isnoneornil(L, 1) ? "nil" : luaL_typename(L, 1));
+  }
+  return userdata;
+}
+
+rl_lua_client *rl_lua_check_client(lua_State *L, int level, const char *method) {
+  rl_lua_client *self = check_self(L, RL_LUA_CLIENT, "client", method, level);
+  if (self->client == NULL) {
+    rl_lua_misuse(L, level, "redlock: %s on a client that has been collected", method);
+  }
+  rl_lua_tend(self->sentinel);
+  return self;
+}
+
+rl_lua_lock *rl_lua_check_lock(lua_State *L, int level, const char *method) {
+  rl_lua_lock *self = check_self(L, RL_LUA_LOCK, "lock", method, level);
+  if (self->lock == NULL) {
+    rl_lua_misuse(L, level, "redlock: %s on a lock that has been collected", method);
+  }
+  rl_lua_tend(self->sentinel);
+  return self;
+}
+
+double rl_lua_check_whole(lua_State *L, int index, const char *name, const char *unit, double low,
+                          double high, int level) {
+  char limit[32], got[32];
+  double value;
+
+  /* luaL_checkinteger() cuts fractions off in some versions, and takes NaN for a number; "%f" of
+     lua_pushfstring() looks different in each. */
+  (void)snprintf(limit, sizeof limit, "%.14g", low);
+  if (lua_type(L, index) != LUA_TNUMBER) {
+    rl_lua_misuse(L, level, "redlock: %s must be an integer >= %s%s, got a %s", name, limit, unit,
+                  luaL_typename(L, index));
+  }
+  value = (double)lua_tonumber(L, index);
+  (void)snprintf(got, sizeof got, "%.14g", value);
+  if (!(value >= low) || floor(value) != value) {
+    rl_lua_misuse(L, level, "redlock: %s must be an integer >= %s%s, got %s", name, limit, unit,
+                  value != value ? "nan" : got);
+  }
+  if (value > high) {
+    (void)snprintf(limit, sizeof limit, "%.14g", high);
+    rl_lua_misuse(L, level, "redlock: %s must be at most %s%s, got %s", name, limit, unit, got);
+  }
+  return value;
+}
+
+redlock_duration rl_lua_check_duration(lua_State *L, int index, const char *name, double low,
+                                       int level) {
+  return (redlock_duration)rl_lua_check_whole(L, index, name, " (milliseconds)", low, DURATION_MAX,
+                                              level) *
+         REDLOCK_MILLISECONDS;
+}
+
+static int check_duration(lua_State *L, int index, const char *name, double low, int level,
+                          redlock_duration *duration) {
+  if (lua_isnoneornil(L, index)) return 0;
+  *duration = rl_lua_check_duration(L, index, name, low, level);
+  return 1;
+}
+
+int rl_lua_check_options(lua_State *L, int first, redlock_options *options, int level) {
+  int given = 0;
+
+  given |= check_duration(L, first, "option 'ttl'", 1, level, &options->ttl_us);
+  if (!lua_isnoneornil(L, first + 1)) {
+    options->retry_count =
+        (int)rl_lua_check_whole(L, first + 1, "option 'retry_count'", "", 0, INT_MAX, level);
+    given = 1;
+  }
+  given |= check_duration(L, first + 2, "option 'retry_delay'", 0, level, &options->retry_delay_us);
+  given |=
+      check_duration(L, first + 3, "option 'retry_jitter'", 0, level, &options->retry_jitter_us);
+  if (check_duration(L, first + 4, "option 'wait'", 0, level, &options->wait_us)) {
+    /* A budget takes the place of a number of attempts that was set for a wider scope. */
+    if (lua_isnoneornil(L, first + 1)) options->retry_count = -1;
+    given = 1;
+  }
+  given |=
+      check_duration(L, first + 5, "option 'node_timeout'", 1, level, &options->node_timeout_us);
+  if (!lua_isnoneornil(L, first + 6)) {
+    double factor = (double)luaL_checknumber(L, first + 6);
+    if (!(factor >= 0 && factor < 1)) {
+      rl_lua_misuse(L, level, "redlock: option 'drift_factor' must be >= 0 and < 1");
+    }
+    options->drift_factor = factor;
+    given = 1;
+  }
+  given |= check_duration(L, first + 7, "option 'lock_delay'", 0, level, &options->lock_delay_us);
+  return given;
+}
+
+redlock_duration rl_lua_node_timeout(const redlock_options *options) {
+  redlock_duration tenth = options->ttl_us / 10;
+
+  if (options->node_timeout_us != 0) return options->node_timeout_us;
+  return tenth < 100 * REDLOCK_MILLISECONDS ? tenth : 100 * REDLOCK_MILLISECONDS;
+}

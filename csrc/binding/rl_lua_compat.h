@@ -1,0 +1,53 @@
+/*
+ * What one Lua version has and another lacks, as far as the binding uses it.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ *                         5.1   LuaJIT 2.1   5.2   5.3   5.4
+ *     luaL_testudata       -        x         x     x     x
+ *     luaL_setfuncs        -        x         x     x     x
+ *     lua_setuservalue     -        -         x     x     x     (5.1, LuaJIT: the environment table)
+ *     luaL_checkversion    -        -         x     x     x
+ *     64-bit lua_Integer   ?        ?         ?     x     x     (before 5.3: as wide as a pointer)
+ *
+ * A user value has to be a table, because that is all that 5.1, LuaJIT and 5.2 take.
+ */
+#ifndef RL_LUA_COMPAT_H
+#define RL_LUA_COMPAT_H
+
+#include <stddef.h>
+
+#include <lauxlib.h>
+#include <lua.h>
+
+#if LUA_VERSION_NUM < 502
+
+#define lua_setuservalue(L, index) ((void)lua_setfenv((L), (index)))
+#define lua_getuservalue(L, index) lua_getfenv((L), (index))
+#define luaL_checkversion(L) ((void)(L))
+
+/* LuaJIT says 501 as well; its 2.1 is the one that has LUA_OK. */
+#ifndef LUA_OK
+
+static inline void *rl_lua_testudata(lua_State *L, int index, const char *name) {
+  void *userdata = lua_touserdata(L, index);
+  if (userdata == NULL || !lua_getmetatable(L, index)) return NULL;
+  luaL_getmetatable(L, name);
+  if (!lua_rawequal(L, -1, -2)) userdata = NULL;
+  lua_pop(L, 2);
+  return userdata;
+}
+#define luaL_testudata rl_lua_testudata
+
+static inline void rl_lua_setfuncs(lua_State *L, const luaL_Reg *functions) {
+  for (; functions->name != NULL; functions++) {
+    lua_pushcfunction(L, functions->func);
+    lua_setfield(L, -2, functions->name);
+  }
+}
+#define luaL_setfuncs(L, functions, upvalues) rl_lua_setfuncs((L), (functions))
+
+#endif /* LUA_OK */
+#endif /* LUA_VERSION_NUM < 502 */
+
+#endif /* RL_LUA_COMPAT_H */

@@ -1,0 +1,332 @@
+/*
+ * The lock object.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rl_lua.h"
+
+#define SHOWN_NAME_MAX 80 /* bytes of a resource name in tostring(lock) */
+
+/* (client, resource, options...) -> lock, or nil, message, code. */
+int rl_lua_lock_new(lua_State *L) {
+  rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:lock()");
+  redlock_options options = client->options;
+  const char *resource;
+  size_t length;
+  rl_lua_lock *self;
+  int error, given;
+
+  lua_settop(L, 2 + RL_LUA_OPTION_COUNT);
+  resource = luaL_checklstring(L, 2, &length);
+  given = rl_lua_check_options(L, 3, &options, RL_LUA_WRAPPED);
+
+  self = lua_newuserdata(L, sizeof *self);
+  memset(self, 0, sizeof *self);
+  self->sentinel = client->sentinel;
+  self->options = options;
+  luaL_getmetatable(L, RL_LUA_LOCK);
+  lua_setmetatable(L, -2);
+  lua_getuservalue(L, 1);
+  lua_setuservalue(L, -2);
+
+  error = redlock_lock_new(&self->lock, client->client, resource, length, given ? &options : NULL);
+  if (error != REDLOCK_OK) {
+    self->lock = NULL;
+    return rl_lua_push_error(L, error, NULL, RL_LUA_WRAPPED);
+  }
+  client->next_id += 1;
+  redlock_lock_set_data(self->lock, (void *)(uintptr_t)client->next_id);
+  return 1;
+}
+
+/* (lock) -> the number that next_ended() tells it by. */
+int rl_lua_lock_id(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "id()");
+
+  lua_pushnumber(L, (lua_Number)(uintptr_t)redlock_lock_data(self->lock));
+  return 1;
+}
+
+/* Whether |error| is how a round ended, and not why none was begun. */
+static int is_outcome(int error) {
+  return error >= REDLOCK_E_LOST || error == REDLOCK_E_CANCELLED;
+}
+
+static int push_failure(lua_State *L, rl_lua_lock *self, int error, int level) {
+  return rl_lua_push_error(L, error, is_outcome(error) ? redlock_lock_message(self->lock) : NULL,
+                           level);
+}
+
+static void note(rl_lua_lock *self, rl_lua_operation operation, int error) {
+  if (is_outcome(error)) self->operation = operation;
+}
+
+/* (lock, options...) -> validity, or nil, message, code. */
+int rl_lua_lock_acquire(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:acquire()");
+  redlock_duration validity = 0;
+  int error;
+
+  if (lua_gettop(L) == 1) {
+    error = redlock_lock_acquire(self->lock, NULL, &validity);
+  } else {
+    redlock_options options = self->options;
+    int given;
+    lua_settop(L, 1 + RL_LUA_OPTION_COUNT);
+    given = rl_lua_check_options(L, 2, &options, RL_LUA_WRAPPED);
+    error = redlock_lock_acquire(self->lock, given ? &options : NULL, &validity);
+  }
+  note(self, RL_LUA_ACQUIRE, error);
+  if (error != REDLOCK_OK) return push_failure(L, self, error, RL_LUA_WRAPPED);
+  rl_lua_push_milliseconds(L, validity);
+  return 1;
+}
+
+static redlock_duration check_new_ttl(lua_State *L, const char *name, int index, int level) {
+  if (lua_isnoneornil(L, index)) return 0;
+  return rl_lua_check_duration(L, index, name, 1, level);
+}
+
+static int lock_extend(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:extend()");
+  redlock_duration ttl = check_new_ttl(L, "lock:extend(): ttl", 2, RL_LUA_DIRECT);
+  redlock_duration validity = 0;
+  int error = redlock_lock_extend(self->lock, ttl, &validity);
+
+  note(self, RL_LUA_EXTEND, error);
+  if (error != REDLOCK_OK) return push_failure(L, self, error, RL_LUA_DIRECT);
+  rl_lua_push_milliseconds(L, validity);
+  return 1;
+}
+
+static int lock_release(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:release()");
+  int error = redlock_lock_release(self->lock);
+
+  note(self, RL_LUA_RELEASE, error);
+  if (error != REDLOCK_OK) return push_failure(L, self, error, RL_LUA_DIRECT);
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
+/* (lock, "acquire", options...), (lock, "extend", ttl) or (lock, "release") -> true, or nil, ... */
+int rl_lua_lock_start(lua_State *L) {
+  static const char *const names[] = {"acquire", "extend", "release", NULL};
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:start()");
+  rl_lua_operation operation = (rl_lua_operation)(luaL_checkoption(L, 2, NULL, names) + 1);
+  int error;
+
+  lua_settop(L, 2 + RL_LUA_OPTION_COUNT);
+  if (operation == RL_LUA_ACQUIRE) {
+    redlock_options options = self->options;
+    int given = rl_lua_check_options(L, 3, &options, RL_LUA_WRAPPED);
+    error = redlock_lock_acquire_start(self->lock, given ? &options : NULL);
+  } else if (operation == RL_LUA_EXTEND) {
+    redlock_duration ttl = check_new_ttl(L, "lock:start(\"extend\"): ttl", 3, RL_LUA_WRAPPED);
+    error = redlock_lock_extend_start(self->lock, ttl);
+  } else {
+    error = redlock_lock_release_start(self->lock);
+  }
+  if (error != REDLOCK_OK) return rl_lua_push_error(L, error, NULL, RL_LUA_WRAPPED);
+  self->operation = operation;
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
+/* (lock) -> whether an operation is in flight. */
+int rl_lua_lock_pending(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "pending()");
+
+  lua_pushboolean(L, redlock_lock_result(self->lock) == REDLOCK_PENDING);
+  return 1;
+}
+
+static int lock_result(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:result()");
+  int error = redlock_lock_result(self->lock);
+
+  if (error == REDLOCK_PENDING) {
+    lua_pushnil(L);
+    lua_pushliteral(L, "the operation has not ended yet");
+    lua_pushliteral(L, "pending");
+    return 3;
+  }
+  if (self->operation == RL_LUA_NONE) {
+    return rl_lua_misuse(L, RL_LUA_DIRECT, "redlock: lock:result() before any operation");
+  }
+  if (error != REDLOCK_OK) return push_failure(L, self, error, RL_LUA_DIRECT);
+  if (self->operation == RL_LUA_RELEASE) {
+    lua_pushboolean(L, 1);
+  } else {
+    rl_lua_push_milliseconds(L, redlock_lock_remaining(self->lock));
+  }
+  return 1;
+}
+
+static int lock_cancel(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:cancel()");
+
+  redlock_lock_cancel(self->lock);
+  return 0;
+}
+
+static int lock_remaining(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:remaining()");
+
+  rl_lua_push_milliseconds(L, redlock_lock_remaining(self->lock));
+  return 1;
+}
+
+/* The same as remaining() > 0: in the last, begun millisecond both say no. */
+static int lock_is_held(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:is_held()");
+
+  lua_pushboolean(L, redlock_lock_remaining(self->lock) >= REDLOCK_MILLISECONDS);
+  return 1;
+}
+
+static int lock_resource(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:resource()");
+  size_t length = 0;
+  const char *resource = redlock_lock_resource(self->lock, &length);
+
+  lua_pushlstring(L, resource, length);
+  return 1;
+}
+
+static int lock_token(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:token()");
+  char token[REDLOCK_TOKEN_LENGTH + 1];
+
+  rl_lua_copy(token, sizeof token, redlock_lock_token(self->lock));
+  if (token[0] == '\0') {
+    lua_pushnil(L);
+  } else {
+    lua_pushstring(L, token);
+  }
+  return 1;
+}
+
+static int lock_ttl(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:ttl()");
+
+  rl_lua_push_milliseconds(L, redlock_lock_ttl(self->lock));
+  return 1;
+}
+
+static int lock_votes(lua_State *L) {
+  static const char *const votes[] = {"unknown", "granted", "taken", "error"};
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:votes()");
+  size_t count = redlock_client_node_count(redlock_lock_client(self->lock));
+
+  lua_createtable(L, (int)count, 0);
+  for (size_t index = 0; index < count; index++) {
+    char name[RL_LUA_NAME_SIZE];
+    char text[RL_LUA_MESSAGE_SIZE];
+    redlock_vote_info info;
+
+    memset(&info, 0, sizeof info);
+    info.size = sizeof info;
+    if (redlock_lock_vote(self->lock, index, &info) != REDLOCK_OK) break;
+    rl_lua_copy(name, sizeof name, info.name);
+    rl_lua_copy(text, sizeof text, info.error);
+
+    lua_createtable(L, 0, 4);
+    lua_pushstring(L, name);
+    lua_setfield(L, -2, "node");
+    lua_pushstring(L, votes[info.vote]);
+    lua_setfield(L, -2, "vote");
+    if (text[0] != '\0') {
+      lua_pushstring(L, text);
+      lua_setfield(L, -2, "error");
+    }
+    rl_lua_set_latency(L, info.latency_us);
+    lua_rawseti(L, -2, (int)index + 1);
+  }
+  return 1;
+}
+
+/* Never blocks and allocates nothing: the token goes to the client's releases. */
+static int lock_gc(lua_State *L) {
+  rl_lua_lock *self = luaL_testudata(L, 1, RL_LUA_LOCK);
+
+  if (self != NULL && self->lock != NULL) {
+    redlock_lock *lock = self->lock;
+    self->lock = NULL;
+    redlock_lock_free(lock);
+  }
+  return 0;
+}
+
+/* Waits for the release, but for no longer than one node timeout, and swallows its outcome: an
+   error here would hide the one that may be on its way through the scope. */
+static int lock_end_of_scope(lua_State *L) {
+  rl_lua_lock *self = luaL_testudata(L, 1, RL_LUA_LOCK);
+
+  if (self != NULL && self->lock != NULL) {
+    redlock_lock_cancel(self->lock);
+    (void)redlock_lock_release(self->lock);
+  }
+  return 0;
+}
+
+/* Writes |length| bytes so that they can be printed anywhere, shortened if need be. */
+static void show_name(char *shown, size_t size, const unsigned char *name, size_t length) {
+  size_t limit = length < SHOWN_NAME_MAX ? length : SHOWN_NAME_MAX;
+  size_t used = 0;
+
+  for (size_t index = 0; index < limit && used + 8 < size; index++) {
+    int printable = name[index] >= 0x20 && name[index] < 0x7f && name[index] != '\\';
+    int written = snprintf(shown + used, size - used, printable ? "%c" : "\\x%02x", name[index]);
+    if (written > 0) used += (size_t)written;
+  }
+  (void)snprintf(shown + used, size - used, "%s", limit < length ? "..." : "");
+}
+
+static int lock_tostring(lua_State *L) {
+  static const char *const gerunds[] = {"busy", "acquiring", "extending", "releasing"};
+  rl_lua_lock *self = luaL_testudata(L, 1, RL_LUA_LOCK);
+  char name[4 * SHOWN_NAME_MAX + 16];
+  char text[sizeof name + 64];
+  size_t length = 0;
+  redlock_duration remaining;
+
+  if (self == NULL || self->lock == NULL) {
+    lua_pushliteral(L, "redlock.lock (collected)");
+    return 1;
+  }
+  name[0] = '\0';
+  {
+    const unsigned char *resource = redlock_lock_resource(self->lock, &length);
+    show_name(name, sizeof name, resource, length);
+  }
+  remaining = redlock_lock_remaining(self->lock) / REDLOCK_MILLISECONDS;
+  if (redlock_lock_result(self->lock) == REDLOCK_PENDING) {
+    (void)snprintf(text, sizeof text, "redlock.lock %s (%s)", name, gerunds[self->operation]);
+  } else if (remaining > 0) {
+    (void)snprintf(text, sizeof text, "redlock.lock %s (held, %llu ms left)", name,
+                   (unsigned long long)remaining);
+  } else {
+    (void)snprintf(text, sizeof text, "redlock.lock %s (not held)", name);
+  }
+  lua_pushstring(L, text);
+  return 1;
+}
+
+void rl_lua_lock_register(lua_State *L) {
+  static const luaL_Reg metamethods[] = {{"__gc", lock_gc},
+                                         {"__close", lock_end_of_scope},
+                                         {"__tostring", lock_tostring},
+                                         {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"extend", lock_extend},       {"release", lock_release}, {"result", lock_result},
+      {"cancel", lock_cancel},       {"token", lock_token},     {"remaining", lock_remaining},
+      {"resource", lock_resource},   {"ttl", lock_ttl},         {"is_held", lock_is_held},
+      {"votes", lock_votes},         {NULL, NULL}};
+
+  rl_lua_class(L, RL_LUA_LOCK, "redlock.lock", metamethods, methods);
+}

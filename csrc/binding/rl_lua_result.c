@@ -1,0 +1,51 @@
+/*
+ * Results: what goes back to Lua.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "rl_lua.h"
+
+void rl_lua_copy(char *destination, size_t size, const char *text) {
+  size_t length = text == NULL ? 0 : strlen(text);
+
+  if (length >= size) {
+    length = size - 1;
+    while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80) length--;
+  }
+  if (length > 0) memcpy(destination, text, length);
+  destination[length] = '\0';
+}
+
+void rl_lua_push_milliseconds(lua_State *L, redlock_duration duration) {
+  redlock_duration milliseconds = duration / REDLOCK_MILLISECONDS;
+
+#if LUA_VERSION_NUM >= 503
+  lua_pushinteger(L, (lua_Integer)milliseconds);
+#else
+  /* An integer of these versions may have 32 bits, which a long lease does not fit into. */
+  lua_pushnumber(L, (lua_Number)milliseconds);
+#endif
+}
+
+void rl_lua_set_latency(lua_State *L, redlock_duration latency) {
+  if (latency == REDLOCK_NEVER) return;
+  lua_pushnumber(L, (lua_Number)latency / (lua_Number)REDLOCK_MILLISECONDS);
+  lua_setfield(L, -2, "latency");
+}
+
+int rl_lua_push_error(lua_State *L, int error, const char *message, int level) {
+  char text[RL_LUA_MESSAGE_SIZE];
+
+  if (message == NULL || message[0] == '\0') message = redlock_strerror(error);
+  rl_lua_copy(text, sizeof text, message);
+  /* Running out of descriptors is something that the world does, and it has this code's remedy. */
+  if (error <= REDLOCK_E_INVALID && error != REDLOCK_E_SYSTEM) {
+    rl_lua_misuse(L, level, "redlock: %s", text);
+  }
+  lua_pushnil(L);
+  lua_pushstring(L, text);
+  lua_pushstring(L, redlock_error_name(error == REDLOCK_E_SYSTEM ? REDLOCK_E_UNAVAILABLE : error));
+  return 3;
+}

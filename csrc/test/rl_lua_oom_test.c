@@ -1,0 +1,241 @@
+/*
+ * Out of memory in Lua: a script that uses the whole module is run in a state whose allocator fails
+ * at its n-th call, for every n, until the script succeeds. Nothing may crash, and nothing may be
+ * left: no byte of the allocator, no descriptor. What the library itself allocates is for valgrind
+ * and the address sanitizer to watch while this runs.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ *     rl_lua_oom_test <directory of redlock.lua> [address...]
+ *
+ * Without addresses the nodes refuse connections; with those of running servers the script gets its
+ * locks.
+ */
+#include <dirent.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+
+#include "redlock.h"
+
+/*
+ * LuaJIT 2.1 itself loses 16 bytes when there is no memory for a closure: a script of three local
+ * functions and nothing else shows it. There, only descriptors are counted.
+ */
+#if LUA_VERSION_NUM < 502 && defined(LUA_OK)
+#define COUNTS_BYTES 0
+#else
+#define COUNTS_BYTES 1
+#endif
+
+static const char SCRIPT[] =
+    "local redlock = require 'redlock'\n"
+    "local client = redlock.new(nodes, { retry_count = 0, prefix = 'oom:', username = nil })\n"
+    "local lock = client:lock('name', { ttl = 5000, node_timeout = 500 })\n"
+    "local validity, message, code = lock:acquire()\n"
+    "if reachable then assert(validity, message) else assert(code == 'unavailable', code) end\n"
+    "local text = tostring(lock) .. tostring(client)\n"
+    "assert(#lock:votes() == #client:nodes())\n"
+    "lock:acquire({ wait = 0, node_timeout = 500 })\n"
+    "lock:extend(6000)\n"
+    "lock:token() lock:resource() lock:ttl() lock:remaining()\n"
+    "lock:release()\n"
+    "lock:start('acquire') client:process() lock:result() lock:cancel()\n"
+    "client:pollfd() client:events() client:timeout()\n"
+    "local dropped = client:acquire('dropped', { node_timeout = 500 })\n"
+    "dropped = nil\n"
+    "collectgarbage()\n"
+    "client:with('section', { node_timeout = 500 }, function(held) return held:is_held() end)\n"
+    "local abandoned = redlock.new(nodes):lock('abandoned')\n"
+    "abandoned:start('acquire')\n"
+    "abandoned = nil\n"
+    "collectgarbage()\n"
+    "pcall(redlock.new, { 'host:port' })\n"
+    "pcall(lock.acquire, lock, { ttl = -1 })\n"
+    "client:close()\n";
+
+typedef struct memory {
+  size_t in_use;
+  size_t calls;   /* that could fail, since the script began */
+  size_t fail_at; /* 0 = never */
+  size_t fail_count;
+  int armed;
+} memory;
+
+typedef struct run {
+  memory memory;
+  const char *lua_directory;
+  int address_count;
+  char **addresses;
+} run;
+
+static void *allocate(void *data, void *block, size_t old_size, size_t new_size) {
+  memory *self = data;
+  void *moved;
+
+  if (block == NULL) old_size = 0; /* Lua says there what kind of object it makes. */
+  if (new_size == 0) {
+    free(block);
+    self->in_use -= old_size;
+    return NULL;
+  }
+  if (self->armed && new_size > old_size) {
+    self->calls++;
+    if (self->fail_at != 0 && self->calls >= self->fail_at &&
+        self->calls - self->fail_at < self->fail_count) {
+      return NULL;
+    }
+  }
+  moved = realloc(block, new_size);
+  if (moved != NULL) self->in_use = self->in_use - old_size + new_size;
+  return moved;
+}
+
+static size_t count_descriptors(void) {
+  DIR *directory = opendir("/proc/self/fd");
+  size_t count = 0;
+
+  if (directory == NULL) return 0;
+  while (readdir(directory) != NULL) count++;
+  closedir(directory);
+  return count;
+}
+
+static void push_nodes(lua_State *L, const run *self) {
+  static const char *const refusing[] = {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"};
+
+  lua_newtable(L);
+  for (int index = 0; index < (self->address_count > 0 ? self->address_count : 3); index++) {
+    lua_pushstring(L, self->address_count > 0 ? self->addresses[index] : refusing[index]);
+    lua_rawseti(L, -2, index + 1);
+  }
+  lua_setglobal(L, "nodes");
+  lua_pushboolean(L, self->address_count > 0);
+  lua_setglobal(L, "reachable");
+}
+
+/* Compiled before memory runs out: LuaJIT leaves a file open when it fails to read one. */
+static void preload(lua_State *L, const run *self) {
+  static const char *const modules[][2] = {{"redlock", "redlock.lua"},
+                                           {"redlock.client", "redlock/client.lua"},
+                                           {"redlock.lock", "redlock/lock.lua"},
+                                           {"redlock.options", "redlock/options.lua"},
+                                           {"redlock.section", "redlock/section.lua"}};
+
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "preload");
+  for (size_t index = 0; index < sizeof modules / sizeof modules[0]; index++) {
+    lua_pushfstring(L, "%s/%s", self->lua_directory, modules[index][1]);
+    if (luaL_loadfile(L, lua_tostring(L, -1)) != 0) lua_error(L);
+    lua_setfield(L, -3, modules[index][0]);
+    lua_pop(L, 1);
+  }
+  lua_pushcfunction(L, luaopen_redlock_core);
+  lua_setfield(L, -2, "redlock.core");
+  lua_pop(L, 2);
+}
+
+/* Everything happens in here, because an error outside of a protected call would end the process. */
+static int body(lua_State *L) {
+  run *self = lua_touserdata(L, 1);
+
+  luaL_openlibs(L);
+  preload(L, self);
+  push_nodes(L, self);
+  if (luaL_loadstring(L, SCRIPT) != 0) return lua_error(L);
+  self->memory.armed = 1;
+  lua_call(L, 0, 0);
+  return 0;
+}
+
+static int protected_body(lua_State *L, run *self) {
+#if LUA_VERSION_NUM < 502
+  return lua_cpcall(L, body, self);
+#else
+  lua_pushcfunction(L, body);
+  lua_pushlightuserdata(L, self);
+  return lua_pcall(L, 1, 0, 0);
+#endif
+}
+
+/* Whether the script came to its end. */
+static int run_once(run *self, size_t fail_at, size_t fail_count) {
+  size_t descriptors = count_descriptors();
+  lua_State *L;
+  int status;
+  char message[256];
+
+  memset(&self->memory, 0, sizeof self->memory);
+  self->memory.fail_at = fail_at;
+  self->memory.fail_count = fail_count;
+  L = lua_newstate(allocate, &self->memory);
+  if (L == NULL) {
+    fprintf(stderr, "lua_newstate() failed\n");
+    exit(2);
+  }
+  status = protected_body(L, self);
+  self->memory.armed = 0;
+  (void)snprintf(message, sizeof message, "%s",
+                 status != 0 && lua_tostring(L, -1) != NULL ? lua_tostring(L, -1) : "");
+  lua_close(L);
+
+  if (COUNTS_BYTES && self->memory.in_use != 0) {
+    fprintf(stderr, "allocation %zu: %zu bytes are left\n", fail_at, self->memory.in_use);
+    exit(1);
+  }
+  if (count_descriptors() != descriptors) {
+    fprintf(stderr, "allocation %zu: descriptors are left\n", fail_at);
+    exit(1);
+  }
+  if (status != 0 && strstr(message, "memory") == NULL) {
+    fprintf(stderr, "allocation %zu: %s\n", fail_at, message);
+    exit(1);
+  }
+  return status == 0;
+}
+
+/*
+ * Lua 5.2 and newer answer a failure with a full collection and try again: only the second one in a
+ * row is an error there. The first is worth a run of its own, because finalizers follow it.
+ */
+static const size_t FAIL_COUNTS[] = {1, 2, SIZE_MAX};
+
+int main(int argc, char **argv) {
+  run self;
+
+  if (argc < 2) {
+    fprintf(stderr, "usage: %s <directory of redlock.lua> [address...]\n", argv[0]);
+    return 2;
+  }
+  memset(&self, 0, sizeof self);
+  self.lua_directory = argv[1];
+  self.address_count = argc - 2;
+  self.addresses = argv + 2;
+
+  for (size_t mode = 0; mode < sizeof FAIL_COUNTS / sizeof FAIL_COUNTS[0]; mode++) {
+    static const char *const names[] = {"once", "twice in a row", "from there on"};
+    size_t total, failed = 0, fail_at = 0;
+
+    if (!run_once(&self, 0, 0)) {
+      fprintf(stderr, "the script fails without a failing allocator\n");
+      return 1;
+    }
+    total = self.memory.calls;
+    do {
+      fail_at++;
+      if (!run_once(&self, fail_at, FAIL_COUNTS[mode])) failed++;
+    } while (self.memory.calls >= fail_at);
+    printf("%zu allocations, failing %s: %zu runs ended by it, %s left\n", total,
+           names[mode], failed, COUNTS_BYTES ? "nothing is" : "no descriptor is");
+    if (mode > 0 && failed == 0) {
+      fprintf(stderr, "no failure had an effect: this test tests nothing\n");
+      return 1;
+    }
+  }
+  return 0;
+}

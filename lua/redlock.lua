@@ -1,0 +1,31 @@
+--- redlock: a distributed lock over independent Redis or Valkey nodes.
+---
+--- All durations are milliseconds. A mistake of the caller raises an error at the caller's line;
+--- what the world does is returned as nil, message, code. The types are in redlock/types.lua, the
+--- words in docs/lua.md.
+
+local core = require "redlock.core"
+require "redlock.lock"
+
+-- Inside nginx nothing may block the worker.
+local host = _G
+local inside_nginx = type(host.ngx) == "table" and host.ngx.get_phase ~= nil
+local client = require(inside_nginx and "redlock.nginx" or "redlock.client")
+
+---@class redlock
+local redlock = {
+  ---@type string
+  VERSION = core.VERSION,
+}
+
+--- Makes a client. Contacts nobody: a node is connected to when it is first needed.
+---@param nodes (string|redlock.Node)[] every client of a resource must use the same ones
+---@param options? redlock.ClientOptions
+---@return redlock.Client
+---@nodiscard
+function redlock.new(nodes, options)
+  local made = client.new(nodes, options, 2)
+  return made
+end
+
+return redlock

@@ -1,0 +1,73 @@
+--- The client's methods that are written in Lua. Those in C are added to the same table.
+
+local core = require "redlock.core"
+local options = require "redlock.options"
+local section = require "redlock.section"
+
+local lock_options, check_resource = options.lock, options.resource
+local new_lock, acquire = core.lock, core.acquire
+
+local client = {}
+
+--- Makes a client. Mistakes are raised at `level`, seen from the caller of this function. Inside nginx
+--- such a client would stop the worker: it has to be asked for with `blocking`.
+function client.new(nodes, given, level, blocking)
+  local host = _G
+  if type(host.ngx) == "table" and host.ngx.get_phase and not blocking then
+    error("redlock: this client would stop the nginx worker while it waits; use redlock.new()", level + 1)
+  end
+  local count = options.nodes(nodes, level + 1)
+  local made, message = core.client(options.client(given, level + 1))
+  if not made then error("redlock: " .. message, level + 1) end
+  for index = 1, count do
+    local ok
+    ok, message = core.add(made, options.node(nodes[index], index, level + 1))
+    if not ok then error("redlock: node " .. index .. ": " .. message, level + 1) end
+  end
+  return made
+end
+
+local methods = core.client_methods
+
+function methods.lock(self, resource, given)
+  check_resource(self, "userdata", resource, "lock", 2)
+  local lock, message, code
+  if given == nil then
+    lock, message, code = new_lock(self, resource)
+  else
+    lock, message, code = new_lock(self, resource, lock_options(given, 2))
+  end
+  if not lock then return nil, message, code end
+  return lock
+end
+
+function methods.acquire(self, resource, given)
+  check_resource(self, "userdata", resource, "acquire", 2)
+  local lock, message, code
+  if given == nil then
+    lock, message, code = new_lock(self, resource)
+  else
+    lock, message, code = new_lock(self, resource, lock_options(given, 2))
+  end
+  if not lock then return nil, message, code end
+  local validity
+  validity, message, code = acquire(lock)
+  if not validity then return nil, message, code end
+  return lock
+end
+
+function methods.with(self, resource, ...)
+  check_resource(self, "userdata", resource, "with", 2)
+  local given = options.section(2, ...)
+  local lock, message, code
+  if given == nil then
+    lock, message, code = new_lock(self, resource)
+  else
+    lock, message, code = new_lock(self, resource, lock_options(given, 2))
+  end
+  if not lock then return nil, message, code end
+  if type((...)) == "function" then return section.run(lock, ...) end
+  return section.run(lock, select(2, ...))
+end
+
+return client

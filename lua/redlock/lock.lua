@@ -1,0 +1,37 @@
+--- The lock's methods that take options, and are therefore written in Lua. The others are in C.
+
+local core = require "redlock.core"
+local options = require "redlock.options"
+
+local acquire, start = core.acquire, core.start
+local lock_options = options.lock
+
+local methods = core.lock_methods
+
+-- No tail calls here: C counts two functions up to the line that an error is reported for.
+
+function methods.acquire(self, given)
+  local validity, message, code
+  if given == nil then
+    validity, message, code = acquire(self)
+  else
+    validity, message, code = acquire(self, lock_options(given, 2))
+  end
+  if validity then return validity end
+  return nil, message, code
+end
+
+function methods.start(self, operation, argument)
+  local started, message, code
+  if operation == "acquire" and argument ~= nil then
+    started, message, code = start(self, operation, lock_options(argument, 2))
+  elseif operation == "acquire" or operation == "extend" or operation == "release" then
+    started, message, code = start(self, operation, argument)
+  else
+    error("redlock: lock:start() takes \"acquire\", \"extend\" or \"release\"", 2)
+  end
+  if started then return true end
+  return nil, message, code
+end
+
+return methods

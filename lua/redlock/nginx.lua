@@ -1,0 +1,188 @@
+--- redlock inside nginx: what has to wait yields the request, never the worker.
+
+local core = require "redlock.core"
+local client = require "redlock.client"
+local driver = require "redlock.nginx_driver"
+local options = require "redlock.options"
+require "redlock.lock"
+
+local ngx = ngx
+local get_phase = ngx.get_phase
+local mux = core.mux
+local start, result, driver_of = mux.start, mux.result, mux.driver
+local new_lock = core.lock
+local lock_options, check_resource = options.lock, options.resource
+local free_slot, move, wait = driver.free_slot, driver.move, driver.wait
+
+local ACQUIRE, EXTEND, RELEASE, RELEASE_UNHEARD = 1, 2, 3, 4
+
+-- Where nginx lets a request wait.
+local may_wait = {
+  rewrite = true,
+  server_rewrite = true,
+  access = true,
+  content = true,
+  timer = true,
+  preread = true,
+  ssl_cert = true,
+  ssl_client_hello = true,
+  ssl_session_fetch = true,
+}
+
+local client_methods, lock_methods = core.client_methods, core.lock_methods
+
+-- Those of a client that blocks: redlock/nginx_blocking.lua.
+local blocking = {
+  acquire = lock_methods.acquire,
+  extend = lock_methods.extend,
+  release = lock_methods.release,
+  start = lock_methods.start,
+  cancel = lock_methods.cancel,
+  close = client_methods.close,
+}
+
+local function cannot_wait(method, phase)
+  return nil, "lock:" .. method .. "() has to wait, and nginx lets nothing wait in phase " .. phase, "unavailable"
+end
+
+-- ------------------------------------------------------------------------------------- lasting
+-- With lua_code_cache off each request has a Lua state of its own, and what goes on in it would keep
+-- it for ever. A second request, or a timer of the worker's start, tells that the state lasts.
+
+local first_request
+
+local function request_name()
+  return ngx.var.connection .. ":" .. ngx.var.connection_requests
+end
+
+local function look_whether_lasting()
+  local known, name = pcall(request_name)
+  if not known then return end
+  first_request = first_request or name
+  driver.lasting = first_request ~= name
+end
+
+-- --------------------------------------------------------------------------------------- locks
+
+local function await(self, lock, slot, pending, writers, clock)
+  if not driver.lasting then look_whether_lasting() end
+  local moved, err = move(self, writers, clock)
+  if not moved then
+    mux.cancel(lock)
+    return nil, "nginx gives no timer: " .. tostring(err), "unavailable"
+  end
+  if pending then wait(self, lock, slot) end
+  return result(lock)
+end
+
+function lock_methods.acquire(lock, given)
+  local phase = get_phase()
+  if not may_wait[phase] then return cannot_wait("acquire", phase) end
+  local slot = free_slot()
+  local self, pending, writers, clock
+  if given == nil then
+    self, pending, writers, clock = start(lock, ACQUIRE, slot)
+  else
+    self, pending, writers, clock = start(lock, ACQUIRE, slot, lock_options(given, 2))
+  end
+  if self == false then return blocking.acquire(lock, given) end
+  if not self then return nil, pending, writers end
+  local validity, message, code = await(self, lock, slot, pending, writers, clock)
+  if validity then return validity end
+  return nil, message, code
+end
+
+function lock_methods.extend(lock, ttl)
+  local phase = get_phase()
+  if not may_wait[phase] then return cannot_wait("extend", phase) end
+  local slot = free_slot()
+  local self, pending, writers, clock = start(lock, EXTEND, slot, ttl)
+  if self == false then return blocking.extend(lock, ttl) end
+  if not self then return nil, pending, writers end
+  local validity, message, code = await(self, lock, slot, pending, writers, clock)
+  if validity then return validity end
+  return nil, message, code
+end
+
+function lock_methods.release(lock)
+  local waits = may_wait[get_phase()]
+  local slot = waits and free_slot() or 0
+  local self, pending, writers, clock = start(lock, waits and RELEASE or RELEASE_UNHEARD, slot)
+  if self == false then return blocking.release(lock) end
+  if not self then return nil, pending, writers end
+  if waits then
+    local released, message, code = await(self, lock, slot, pending, writers, clock)
+    if released then return true end
+    return nil, message, code
+  end
+  move(self, writers, clock)
+  return true
+end
+
+function lock_methods.cancel(lock)
+  local self = mux.cancel(lock)
+  if self then driver.settle(self) end
+end
+
+function lock_methods.start(lock, operation, argument)
+  if mux.is_blocking(lock) then return blocking.start(lock, operation, argument) end
+  error("redlock: lock:start() is not for nginx, where lock:acquire() lets other requests go on", 2)
+end
+
+-- ------------------------------------------------------------------------------------- clients
+
+function client_methods.acquire(self, resource, given)
+  check_resource(self, "userdata", resource, "acquire", 2)
+  local lock, message, code
+  if given == nil then
+    lock, message, code = new_lock(self, resource)
+  else
+    lock, message, code = new_lock(self, resource, lock_options(given, 2))
+  end
+  if not lock then return nil, message, code end
+  local validity
+  validity, message, code = lock_methods.acquire(lock)
+  if not validity then return nil, message, code end
+  return lock
+end
+
+function client_methods.close(self)
+  local own = driver_of(self)
+  if not own then return blocking.close(self) end
+  if driver.close(own, may_wait[get_phase()]) then return true end
+  return nil, "not all nodes have confirmed the releases in time", "unavailable"
+end
+
+-- What drives a client that has sockets of its own.
+for _, name in ipairs { "pollfd", "events", "timeout", "process" } do
+  local of_blocking = client_methods[name]
+  client_methods[name] = function(self)
+    if driver_of(self) then error("redlock: client:" .. name .. "() is not for nginx", 2) end
+    return of_blocking(self)
+  end
+end
+
+local function make(prefix, username, password, db, tls, ...)
+  local made, message = core.client(prefix, username, password, db, nil, ...)
+  return made, message, tls
+end
+
+local nginx = {}
+
+--- As redlock.new(). Mistakes are raised at `level`, seen from the caller of this function.
+function nginx.new(nodes, given, level)
+  local count = options.nodes(nodes, level + 1)
+  local made, message, tls = make(options.client(given, level + 1))
+  if not made then error("redlock: " .. message, level + 1) end
+  local handle = mux.new(made, tls or false)
+  for index = 1, count do
+    local ok
+    ok, message = core.add(made, options.node(nodes[index], index, level + 1))
+    if not ok then error("redlock: node " .. index .. ": " .. message, level + 1) end
+  end
+  mux.attach(made, driver.new(handle, count))
+  if get_phase() == "init_worker" then driver.lasting = true end
+  return made
+end
+
+return nginx

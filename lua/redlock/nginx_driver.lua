@@ -1,0 +1,406 @@
+--- What moves a client inside nginx: its connections, its clock, and the requests that wait.
+---
+--- Every worker has, for each client, one timer that is the client's clock, and one timer for each
+--- connection, in which a reader and a writer take turns. They run as long as the client is used.
+--- The decisions are the core's (csrc/binding/rl_lua_mux.c).
+---
+--- Requests die at any time, and nginx uses their coroutines again. So nothing here holds a function
+--- of a request, or one that has a variable of a request; what waits is known by a number.
+
+local core = require "redlock.core"
+local semaphore = require "ngx.semaphore"
+local bit = require "bit"
+
+local ngx = ngx
+local mux = core.mux
+local advance, settle, input, output = mux.advance, mux.settle, mux.input, mux.output
+local address, connecting, connected = mux.address, mux.connecting, mux.connected
+local disconnected, closed, disown, state = mux.disconnected, mux.closed, mux.disown, mux.state
+local pending = core.pending
+local band, rshift = bit.band, bit.rshift
+local tcp, timer_at = ngx.socket.tcp, ngx.timer.at
+local spawn, kill = ngx.thread.spawn, ngx.thread.kill
+local exiting = ngx.worker.exiting
+local next, pairs, pcall, select, tostring = next, pairs, pcall, select, tostring
+local collectgarbage, os_clock = collectgarbage, os.clock
+
+-- Milliseconds. A connection that is never used is given up by the core, not by a timeout here.
+local CONNECT_TIMEOUT = 3000
+local SEND_TIMEOUT = 3000
+local READ_TIMEOUT = 86400000
+local READ_SIZE = 65536
+
+local LATE = 500 -- for a timer that was to be run at once
+local TICK = 50 -- how often the clock looks while there are locks, which may be dropped at any time
+local LONG_TICK = 250 -- and otherwise, because the worker may be told to end
+local SWEEP = 1000 -- how often it looks for waiting requests that have died
+local IDLE_END = 250 -- when a client is ended that only one request has used
+local IDLE_COLLECT = 200 -- when the garbage collector is made to look for locks that were dropped
+local COLLECT_SECONDS = 0.001 -- of each tick
+local CLOSE_TIMEOUT = 1000 -- for the releases of a client that was closed
+local EXIT_TIMEOUT = 1000 -- for the locks of requests that the ending worker still serves
+local EXIT_QUIET = 30
+
+local MANY = 32 -- clients of a worker, before those that are garbage are looked for
+
+local driver = {}
+
+-- ------------------------------------------------------------------------------------- waiting
+-- A slot is a semaphore that one request at a time waits for. Taking one costs nothing but a look.
+
+local semaphores = {} -- by slot
+local waiting = {} -- by slot: the driver whose operation is waited for, or false
+local taken = {} -- by slot: the driver for which it was taken, or false
+local free, free_count = {}, 0
+
+local function free_slot()
+  if free_count > 0 then return free[free_count] end
+  local slot = #semaphores + 1
+  semaphores[slot] = assert(semaphore.new(0))
+  waiting[slot], taken[slot] = false, false
+  free_count = 1
+  free[1] = slot
+  return slot
+end
+driver.free_slot = free_slot
+
+local function give_slot_back(slot)
+  waiting[slot], taken[slot] = false, false
+  free_count = free_count + 1
+  free[free_count] = slot
+end
+
+-- The request that had the slot is dead. Whatever it was to acquire is released.
+local function bury(self, slot)
+  if semaphores[slot]:count() ~= 0 then semaphores[slot] = assert(semaphore.new(0)) end
+  disown(self.mux, slot)
+  give_slot_back(slot)
+end
+
+local function wake_writers(self, writers)
+  local semas = self.writers
+  for index = 1, self.count do
+    if band(writers, 1) ~= 0 then semas[index]:post(1) end
+    writers = rshift(writers, 1)
+  end
+end
+
+-- Hands out what a step of the core has led to.
+local function deliver(self, count, writers, clock)
+  local ended, dead = self.ended, false
+  for index = 1, count do
+    local slot = ended[index]
+    if waiting[slot] == self then
+      local sema = semaphores[slot]
+      waiting[slot] = false
+      if sema:count() < 0 then
+        sema:post(1)
+      else
+        bury(self, slot)
+        dead = true
+      end
+    end
+  end
+  if writers ~= 0 then wake_writers(self, writers) end
+  if clock or dead then self.clock:post(1) end
+end
+
+-- Dead requests whose operations have not ended, or who died when they had just been woken.
+local function sweep(self)
+  for slot = 1, #semaphores do
+    if taken[slot] == self then
+      local count = semaphores[slot]:count()
+      if waiting[slot] then
+        if count >= 0 then bury(self, slot) end
+      elseif count > 0 then
+        if self.suspects[slot] then bury(self, slot) end
+        self.suspects[slot] = not self.suspects[slot] or nil
+      end
+    end
+  end
+end
+
+-- --------------------------------------------------------------------------------- connections
+
+local function explain(err)
+  if err == "closed" then return "the node closed the connection" end
+  return tostring(err)
+end
+
+local function read(self, index, sock)
+  local handle, ended = self.mux, self.ended
+  while true do
+    local bytes, err = sock:receiveany(READ_SIZE)
+    if bytes then
+      deliver(self, input(handle, index, bytes, ended))
+    elseif err ~= "timeout" then
+      disconnected(handle, index, explain(err))
+      deliver(self, settle(handle, ended))
+      self.writers[index]:post(1)
+      return
+    end
+  end
+end
+
+local function write(self, index, sock)
+  local handle, sema = self.mux, self.writers[index]
+  while true do
+    local bytes = output(handle, index)
+    if bytes then
+      local sent, err = sock:send(bytes)
+      if not sent then return explain(err) end
+    elseif bytes == nil then
+      sema:wait(3600)
+    else
+      return "the connection was given up"
+    end
+  end
+end
+
+-- A handshake that fails without having had to wait is said to be well by nginx's Lua (0.10.23); only the
+-- socket, which it has closed, tells.
+local function shake_hands(sock, host)
+  sock:settimeouts(CONNECT_TIMEOUT, SEND_TIMEOUT, CONNECT_TIMEOUT)
+  local ok, err = sock:sslhandshake(false, (host:gsub("[%[%]]", "")), true)
+  sock:settimeouts(CONNECT_TIMEOUT, SEND_TIMEOUT, READ_TIMEOUT)
+  if ok and not sock:getreusedtimes() then
+    return nil, "the certificate was refused: it is not for this host, or not signed by whom nginx trusts"
+  end
+  return ok, err
+end
+
+local function open(self, index, sock)
+  local host, port, tls = address(self.mux, index)
+  local ok, err
+  sock:settimeouts(CONNECT_TIMEOUT, SEND_TIMEOUT, READ_TIMEOUT)
+  if port then ok, err = sock:connect(host, port) else ok, err = sock:connect(host) end
+  if ok and tls then ok, err = shake_hands(sock, host) end
+  if not ok then return explain(err) end
+  if not connected(self.mux, index) then return "the connection came too late" end
+  local reader = spawn(read, self, index, sock)
+  local reason = write(self, index, sock)
+  kill(reader)
+  return reason
+end
+
+-- One connection, from its making to its end, in a timer of its own: what nginx allocates for it is
+-- given back with the timer.
+local function connection(_, self, index)
+  local sock = tcp()
+  self.late[index] = nil
+  local ok, reason = pcall(open, self, index, sock)
+  if not ok then ngx.log(ngx.ERR, "redlock: ", reason) end
+  sock:close()
+  closed(self.mux, index, tostring(reason))
+  deliver(self, settle(self.mux, self.ended))
+  self.clock:post(1)
+end
+
+local function connect(self, index)
+  connecting(self.mux, index)
+  self.late[index] = 0
+  local ok, err = timer_at(0, connection, self, index)
+  if not ok then
+    self.late[index] = nil
+    closed(self.mux, index, "nginx gives no timer: " .. tostring(err))
+  end
+end
+
+local function each(self, nodes, act)
+  for index = 1, self.count do
+    if band(nodes, 1) ~= 0 then act(self, index) end
+    nodes = rshift(nodes, 1)
+  end
+end
+
+local function wake_writer(self, index)
+  self.writers[index]:post(1)
+end
+
+-- ----------------------------------------------------------------------------------- the clock
+
+-- nginx keeps a timer for itself when too many run already.
+local function look_for_late_timers(self, elapsed)
+  for index, waited in pairs(self.late) do
+    self.late[index] = waited + elapsed
+    if waited + elapsed > LATE then
+      self.late[index] = nil
+      closed(self.mux, index, "nginx has not run the timer: see lua_max_running_timers")
+    end
+  end
+end
+
+-- A request that has died leaves its lock to the garbage collector, which rests when the worker does.
+-- Two rounds of it are certain to find what was dropped before the first.
+local function hurry_collector(self, held, idle)
+  if held == 0 or idle < IDLE_COLLECT then
+    self.collections = 0
+    return
+  end
+  local limit = os_clock() + COLLECT_SECONDS
+  while self.collections < 2 and os_clock() < limit do
+    if collectgarbage("step", 0) then self.collections = self.collections + 1 end
+  end
+end
+
+-- Whether the client's threads are to end. `idle` is for how long nothing was begun.
+local function is_over(self, idle)
+  local _, held, busy, used, is_closed = state(self.mux)
+  hurry_collector(self, held, idle)
+  if is_closed or not used then
+    if not is_closed then mux.close(self.mux) end
+    self.closing = true
+    if not busy then return true end
+    return self.since_close > CLOSE_TIMEOUT
+  elseif busy then
+    return false
+  elseif exiting() then
+    return idle >= EXIT_QUIET and (held == 0 or self.since_exit > EXIT_TIMEOUT)
+  end
+  return not driver.lasting and held == 0 and idle >= IDLE_END
+end
+
+local function stop(self)
+  local _, _, _, used, is_closed = state(self.mux)
+  if is_closed or not used then mux.forget(self.mux) end
+  for index = 1, self.count do
+    disconnected(self.mux, index, "the connection was closed")
+    self.writers[index]:post(1)
+  end
+  self.running = false
+  deliver(self, settle(self.mux, self.ended))
+  self.done:post(1)
+end
+
+local function turn(self)
+  local elapsed, idle, since_sweep = 0, 0, 0
+  self.since_close, self.since_exit = 0, 0
+  repeat
+    local locks = state(self.mux)
+    local longest = (locks > 0 or exiting()) and TICK or LONG_TICK
+    local count, writers, _, wait, wanted, unwanted = advance(self.mux, self.ended, longest)
+    deliver(self, count, writers)
+    if wanted ~= 0 then each(self, wanted, connect) end
+    if unwanted ~= 0 then each(self, unwanted, wake_writer) end
+    if is_over(self, idle) then return end
+    if wait < 1 then wait = unwanted ~= 0 and 20 or 1 end
+    elapsed = self.clock:wait(wait / 1000) and 0 or wait
+    idle = self.begun and 0 or idle + elapsed
+    self.begun = false
+    since_sweep = since_sweep + elapsed
+    if exiting() then self.since_exit = self.since_exit + elapsed end
+    if self.closing then self.since_close = self.since_close + elapsed end
+    if next(self.late) then look_for_late_timers(self, elapsed) end
+    if since_sweep >= SWEEP then
+      since_sweep = 0
+      sweep(self)
+    end
+  until false
+end
+
+local function clock(_, self)
+  local ok, err = pcall(turn, self)
+  if not ok then ngx.log(ngx.ERR, "redlock: ", err) end
+  stop(self)
+end
+
+-- ------------------------------------------------------------------------------ for the methods
+
+local drivers = setmetatable({}, { __mode = "k" })
+local driver_limit = MANY
+
+-- Clients that are made for each request become garbage faster than the collector thinks, because
+-- each is a small thing to it.
+local function look_after_clients()
+  local alive = 0
+  for _ in pairs(drivers) do alive = alive + 1 end
+  if alive < driver_limit then return end
+  collectgarbage()
+  local used = 0
+  for self in pairs(drivers) do
+    if select(4, state(self.mux)) then used = used + 1 elseif self.running then self.clock:post(1) end
+  end
+  driver_limit = used + MANY
+  if used < alive and not driver.warned then
+    driver.warned = true
+    ngx.log(ngx.WARN, "redlock: ", alive - used, " clients have become garbage; make one client for each worker,",
+      " not one for each request")
+  end
+end
+
+--- The table that stands for a client in its threads. It must not hold the client itself.
+function driver.new(handle, count)
+  look_after_clients()
+  local self = {
+    mux = handle,
+    count = count,
+    running = false,
+    ended = {}, -- slots, for the core to write into
+    late = {}, -- by node: for how long its timer has not been run
+    suspects = {}, -- slots that were woken, and whose request has not been seen since
+    collections = 0,
+  }
+  drivers[self] = true
+  return self
+end
+
+-- A semaphore that the master makes, for init_by_lua, is of no use in a worker after a reload: it
+-- remembers the log of a configuration that is gone.
+local function prepare(self)
+  local writers = {}
+  for index = 1, self.count do writers[index] = assert(semaphore.new(0)) end
+  self.writers, self.clock, self.done = writers, assert(semaphore.new(0)), assert(semaphore.new(0))
+end
+
+local function launch(self)
+  if not self.writers then prepare(self) end
+  local ok, err = timer_at(0, clock, self)
+  if not ok then return nil, err end
+  self.running = true
+  return true
+end
+
+--- An operation was begun: gets its commands on their way.
+local function move(self, writers, wake_clock)
+  self.begun = true
+  if not self.running then return launch(self) end
+  if writers ~= 0 then wake_writers(self, writers) end
+  if wake_clock then self.clock:post(1) end
+  return true
+end
+driver.move = move
+
+--- Hands out what a call on a lock has led to.
+function driver.settle(self)
+  deliver(self, settle(self.mux, self.ended))
+end
+
+--- Lets the request wait, in the free slot that was given to start(), until its operation has ended.
+function driver.wait(self, lock, slot)
+  local sema = semaphores[slot]
+  free_count = free_count - 1
+  waiting[slot], taken[slot] = self, self
+  while not sema:wait(1) do
+    -- Either it takes this long, or nginx has not run the clock: see lua_max_running_timers.
+    waiting[slot] = false
+    local count, writers = advance(self.mux, self.ended, LONG_TICK)
+    deliver(self, count, writers, true)
+    if not pending(lock) then break end
+    waiting[slot] = self
+  end
+  give_slot_back(slot)
+end
+
+--- Ends all operations, releases all leases, and waits, if that is possible here, until it is done.
+function driver.close(self, may_wait)
+  local _, _, _, _, was_closed = state(self.mux)
+  mux.close(self.mux)
+  self.closing = true
+  deliver(self, settle(self.mux, self.ended))
+  if was_closed or not self.running then return true end
+  self.clock:post(1)
+  if not may_wait then return true end
+  return self.done:wait(CLOSE_TIMEOUT / 1000)
+end
+
+return driver

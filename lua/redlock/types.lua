@@ -1,0 +1,230 @@
+---@meta redlock.types
+--- Types for editors and checkers that read LuaCATS annotations. Nothing loads this file.
+
+---@alias redlock.Code
+---| "taken" # others hold it on so many nodes that no majority is left
+---| "unavailable" # too many nodes did not answer, or answered an error
+---| "expired" # the majority came too late, or the lease had run out
+---| "lost" # a majority says that it is not ours
+---| "held" # acquire of a lock that is held already
+---| "not_held" # extend or release of a lock that is not held
+---| "closed" # the client is closed
+---| "cancelled" # the operation was cancelled
+
+---@alias redlock.Milliseconds integer
+
+---@class redlock.LockOptions
+---@field ttl? redlock.Milliseconds the lease, at least 1; default 10000
+---@field retry_count? integer further attempts after the first; default 3, or no limit beside a `wait`
+---@field retry_delay? redlock.Milliseconds between attempts; default 200
+---@field retry_jitter? redlock.Milliseconds the delay is changed by up to this; default 100
+---@field wait? redlock.Milliseconds budget of the whole call; 0 = try once; default none
+---@field node_timeout? redlock.Milliseconds budget of one attempt; default 100, at most ttl/10
+---@field drift_factor? number clock drift allowed for is ttl * this + 2 ms; default 0.01
+---@field lock_delay? redlock.Milliseconds added to the key's life on the nodes; default 0
+
+---@class redlock.ClientOptions: redlock.LockOptions
+---@field prefix? string put before every resource; default ""
+---@field username? string for the nodes that name none
+---@field password? string for the nodes that name none
+---@field db? integer for the nodes that name none; default 0
+---@field tls? boolean not built in this version: true is refused
+
+--- A node in parts: either `host` or `path` is given.
+---@class redlock.Node
+---@field host? string
+---@field port? integer default 6379
+---@field path? string of a Unix socket
+---@field username? string
+---@field password? string
+---@field db? integer
+---@field tls? boolean
+
+---@class redlock.NodeState
+---@field node string "10.0.0.1:6379"
+---@field state "up"|"connecting"|"down"
+---@field error? string why it is not up
+---@field latency? number of the last reply, in milliseconds
+
+---@class redlock.Vote
+---@field node string
+---@field vote "granted"|"taken"|"error"|"unknown"
+---@field error? string
+---@field latency? number from the command to its reply, in milliseconds
+
+---@class redlock.Client
+local client = {}
+
+--- Makes a lock object; nothing is sent.
+---@param resource string any bytes
+---@param options? redlock.LockOptions
+---@return redlock.Lock? lock
+---@return string? message
+---@return redlock.Code? code "closed"
+---@nodiscard
+function client:lock(resource, options) end
+
+--- Makes a lock object and acquires it.
+---@param resource string any bytes
+---@param options? redlock.LockOptions
+---@return redlock.Lock? lock
+---@return string? message
+---@return redlock.Code? code
+---@nodiscard
+function client:acquire(resource, options) end
+
+--- Acquires, calls fn(lock, ...), releases, and returns what fn returned. An error of fn is raised
+--- again after the release. If the lease ended before fn did: nil, message, "expired", results...
+---@param resource string
+---@param options redlock.LockOptions|nil
+---@param fn fun(lock: redlock.Lock, ...): ...
+---@param ... any handed to fn
+---@return any ... what fn returned, or nil, message, code
+---@overload fun(self: redlock.Client, resource: string, fn: fun(lock: redlock.Lock, ...), ...): ...
+function client:with(resource, options, fn, ...) end
+
+--- All nodes at a glance, in the order in which they were given.
+---@return redlock.NodeState[]
+---@nodiscard
+function client:nodes() end
+
+--- Releases what the client's locks hold, waits for it (node_timeout at most), closes. Idempotent.
+---@return true? ok
+---@return string? message
+---@return redlock.Code? code "unavailable": what was not confirmed goes with its ttl
+function client:close() end
+
+--- One descriptor that is readable when process() is to be called; nil where there is none.
+---@return integer?
+---@nodiscard
+function client:pollfd() end
+
+--- What to poll the descriptor for.
+---@return "r"
+---@nodiscard
+function client:events() end
+
+--- In how many seconds process() is to be called at the latest; nil = nothing is due.
+---@return number? seconds
+---@nodiscard
+function client:timeout() end
+
+--- Reads, decides and sends whatever can be without blocking.
+---@return true? ok
+---@return string? message
+---@return redlock.Code? code
+function client:process() end
+
+---@class redlock.Lock
+local lock = {}
+
+--- Takes the lock, and returns how much of the lease is left.
+---@param options? redlock.LockOptions for this call
+---@return redlock.Milliseconds? validity
+---@return string? message
+---@return redlock.Code? code
+function lock:acquire(options) end
+
+--- Prolongs the lease. After a failure the old deadline stands.
+---@param ttl? redlock.Milliseconds counted from now; default the lock's ttl
+---@return redlock.Milliseconds? validity
+---@return string? message
+---@return redlock.Code? code
+function lock:extend(ttl) end
+
+--- Gives the lock back.
+---@return true? ok
+---@return string? message
+---@return redlock.Code? code
+function lock:release() end
+
+--- What is left of the lease; 0 when none is held.
+---@return redlock.Milliseconds
+---@nodiscard
+function lock:remaining() end
+
+--- The same as remaining() > 0.
+---@return boolean
+---@nodiscard
+function lock:is_held() end
+
+---@return string resource without the prefix
+---@nodiscard
+function lock:resource() end
+
+---@return string? token 40 hexadecimal digits; nil when the lock is not held
+---@nodiscard
+function lock:token() end
+
+---@return redlock.Milliseconds
+---@nodiscard
+function lock:ttl() end
+
+--- What each node said in the last round.
+---@return redlock.Vote[]
+---@nodiscard
+function lock:votes() end
+
+--- Begins an operation without waiting for it; client:process() carries it on.
+---@param operation "acquire"|"extend"|"release"
+---@param argument? redlock.LockOptions|redlock.Milliseconds what the blocking call takes
+---@return true? ok
+---@return string? message
+---@return redlock.Code? code
+---@overload fun(self: redlock.Lock, operation: "acquire", options?: redlock.LockOptions): true?, string?, redlock.Code?
+---@overload fun(self: redlock.Lock, operation: "extend", ttl?: redlock.Milliseconds): true?, string?, redlock.Code?
+function lock:start(operation, argument) end
+
+--- What the started operation ended with: what the blocking call would have returned, or
+--- nil, message, "pending" while it is in flight.
+---@return redlock.Milliseconds|true|nil result
+---@return string? message
+---@return redlock.Code|"pending"|nil code
+---@nodiscard
+function lock:result() end
+
+--- Ends the operation in flight, if there is one, with the code "cancelled".
+function lock:cancel() end
+
+--- A client whose calls let other coroutines of cqueues go on. It has no pollfd, events, timeout
+--- and process: it polls itself.
+---@class redlock.cqueues.Client
+local cqueues_client = {}
+
+---@param resource string
+---@param options? redlock.LockOptions
+---@return redlock.cqueues.Lock? lock
+---@return string? message
+---@return redlock.Code? code
+---@nodiscard
+function cqueues_client:lock(resource, options) end
+
+---@param resource string
+---@param options? redlock.LockOptions
+---@return redlock.cqueues.Lock? lock
+---@return string? message
+---@return redlock.Code? code
+---@nodiscard
+function cqueues_client:acquire(resource, options) end
+
+---@param resource string
+---@param options redlock.LockOptions|nil
+---@param fn fun(lock: redlock.cqueues.Lock, ...): ...
+---@param ... any
+---@return any ...
+---@overload fun(self: redlock.cqueues.Client, resource: string, fn: fun(lock: redlock.cqueues.Lock, ...), ...): ...
+function cqueues_client:with(resource, options, fn, ...) end
+
+---@return redlock.NodeState[]
+---@nodiscard
+function cqueues_client:nodes() end
+
+---@return true? ok
+---@return string? message
+---@return redlock.Code? code
+function cqueues_client:close() end
+
+--- As redlock.Lock, without start and result.
+---@class redlock.cqueues.Lock: redlock.Lock
+---@field start nil
+---@field result nil

@@ -1,0 +1,2 @@
+--- The name that OpenResty's libraries go by.
+return require "redlock"

@@ -1,0 +1,423 @@
+--- What every driver of the module has to do, whatever it waits with.
+---
+--- behaviour(title, { new = , run = , pump = , farm = , describe = , it = }) declares the specs: `new`
+--- makes a client, `run` calls a function where clients may be used, `pump` lets a client do what it
+--- can do without waiting, `farm` returns five nodes; the last two are busted's, which only spec files
+--- are given.
+
+local assert = require "luassert"
+local helper = require "spec.helper"
+
+-- Where a node timeout is not what a test is about, a busy machine must not make it one.
+local PATIENCE = 2000
+
+return function(title, driver)
+  local describe, it = driver.describe, driver.it
+  local client, other, farm
+
+  local function warm(cold, prefix)
+    helper.warm(cold, farm, driver.pump, prefix)
+  end
+
+  local function test(name, fn)
+    it(name, function()
+      farm = driver.farm()
+      farm:reset()
+      driver.run(function()
+        client = driver.new(farm.addresses, { retry_count = 0, node_timeout = PATIENCE })
+        other = driver.new(farm.addresses, { retry_count = 0, node_timeout = PATIENCE })
+        warm(client)
+        warm(other)
+        fn()
+        client:close()
+        other:close()
+      end)
+    end)
+  end
+
+  local function failure(code, ...)
+    local result, message, got = ...
+    assert.is_nil(result)
+    assert.is_string(message)
+    assert.are.equal(code, got)
+    assert.is_true(#message > 0)
+    return message
+  end
+
+  -- An acquire is over when a majority has granted; the others get the key when they are connected.
+  local function eventually_on_all(lock, key, from)
+    helper.eventually(function()
+      driver.pump(from or client)
+      return farm:count(key or lock:resource(), lock:token()) == 5
+    end, "all nodes to have the key")
+  end
+
+  -- The last millisecond counts as none, but an extend can still come in time in it.
+  local function run_out(lock)
+    helper.eventually(function() return lock:remaining() == 0 end)
+    local seen = helper.now()
+    helper.eventually(function() return helper.now() > seen + 0.002 end)
+    assert.are.equal(0, lock:remaining())
+  end
+
+  local function eventually_free(key)
+    helper.eventually(function()
+      driver.pump(client)
+      driver.pump(other)
+      return farm:count(key) == 0
+    end, "the key " .. key .. " to be gone")
+  end
+
+  describe(title, function()
+    test("acquires: one token on all nodes, and a validity below the ttl", function()
+      local lock = client:lock("orders:42", { ttl = 4000 })
+      assert.are.equal(0, lock:remaining())
+      assert.is_false(lock:is_held())
+      assert.is_nil(lock:token())
+      local validity = assert(lock:acquire())
+      assert.is_true(validity > 3000 and validity <= 4000 - 40 - 2, "validity " .. validity)
+      assert.are.equal(math.floor(validity), validity)
+      assert.is_true(lock:remaining() > 3000 and lock:remaining() <= validity)
+      assert.is_true(lock:is_held())
+      assert.is_truthy(lock:token():match("^%x+$"))
+      assert.are.equal(40, #lock:token())
+      eventually_on_all(lock)
+      local left = farm[1]:command("PTTL", "orders:42")
+      assert.is_true(left > 3000 and left <= 4000, "pttl " .. left)
+      assert.are.equal("orders:42", lock:resource())
+      assert.are.equal(4000, lock:ttl())
+    end)
+
+    test("refuses a second holder", function()
+      local lock = assert(client:acquire("r")) -- kept until the end: garbage is released
+      failure("taken", other:acquire("r"))
+      eventually_on_all(lock)
+      local second = other:lock("r")
+      failure("taken", second:acquire())
+      local votes = second:votes()
+      assert.are.equal(5, #votes)
+      local taken = 0
+      for index, vote in ipairs(votes) do
+        assert.are.equal(farm.addresses[index], vote.node)
+        if vote.vote == "taken" then taken = taken + 1 end
+      end
+      assert.is_true(taken >= 3)
+      assert.is_false(second:is_held())
+      assert(lock:release())
+      assert(second:acquire())
+    end)
+
+    test("acquires, extends and releases with a client that has not been used yet", function()
+      for round = 1, 10 do
+        local cold = driver.new(farm.addresses)
+        local lock = assert(cold:acquire("r" .. round))
+        assert.is_true(farm:count("r" .. round, lock:token()) >= 3)
+        assert(lock:extend(20000))
+        assert.is_true(lock:remaining() > 15000)
+        assert(lock:release())
+        assert.is_true(farm:count("r" .. round) <= 2)
+        cold:close()
+        eventually_free("r" .. round)
+      end
+    end)
+
+    test("takes a new token for each acquire", function()
+      local lock = client:lock("r")
+      assert(lock:acquire())
+      local first = lock:token()
+      assert(lock:release())
+      assert(lock:acquire())
+      assert.are_not.equal(first, lock:token())
+    end)
+
+    test("releases once", function()
+      local lock = assert(client:acquire("r"))
+      assert.is_true((lock:release()))
+      assert.are.equal(0, lock:remaining())
+      assert.is_nil(lock:token())
+      eventually_free("r")
+      failure("not_held", lock:release())
+      failure("not_held", lock:extend())
+    end)
+
+    test("does not acquire what it holds", function()
+      local lock = assert(client:acquire("r"))
+      local token = lock:token()
+      failure("held", lock:acquire())
+      assert.are.equal(token, lock:token())
+      assert.is_true(lock:is_held())
+    end)
+
+    test("extends", function()
+      local lock = assert(client:acquire("r", { ttl = 1000 }))
+      eventually_on_all(lock)
+      local validity = assert(lock:extend(5000))
+      assert.is_true(validity > 4000 and validity < 5000, "validity " .. validity)
+      assert.is_true(lock:remaining() > 4000)
+      local extended = 0
+      for index = 1, 5 do
+        if farm[index]:command("PTTL", "r") > 4000 then extended = extended + 1 end
+      end
+      assert.is_true(extended >= 3, "extended on " .. extended)
+      assert(lock:extend())
+      assert.is_true(lock:remaining() > 4000, "an extend must not shorten the lease")
+    end)
+
+    test("tells that a lock was lost, and keeps the old deadline", function()
+      local lock = assert(client:acquire("r", { ttl = 5000 }))
+      eventually_on_all(lock)
+      for index = 1, 3 do farm[index]:command("SET", "r", "somebody else") end
+      failure("lost", lock:extend(9000))
+      assert.is_true(lock:remaining() > 3000 and lock:remaining() < 5000)
+      failure("lost", lock:release())
+      assert.are.equal("somebody else", farm[1]:command("GET", "r"))
+      failure("not_held", lock:release())
+    end)
+
+    test("heals a node that lost the key", function()
+      local lock = assert(client:acquire("r"))
+      eventually_on_all(lock)
+      farm[2]:command("DEL", "r")
+      assert(lock:extend())
+      eventually_on_all(lock)
+    end)
+
+    test("lets a lease run out", function()
+      local lock = assert(client:acquire("r", { ttl = 60 }))
+      run_out(lock)
+      assert.is_false(lock:is_held())
+      failure("expired", lock:extend())
+      eventually_free("r")
+      assert(other:acquire("r"))
+    end)
+
+    test("names the nodes that are not there", function()
+      for index = 3, 5 do farm[index]:kill() end
+      local lock = client:lock("r")
+      local message = failure("unavailable", lock:acquire())
+      for index = 3, 5 do
+        assert.is_truthy(message:find(farm.addresses[index], 1, true), message)
+      end
+      local votes = lock:votes()
+      assert.is_truthy(votes[5].vote == "error" or votes[5].vote == "unknown")
+      for index, node in ipairs(client:nodes()) do
+        assert.are.equal(farm.addresses[index], node.node)
+        assert.is_truthy(node.state == "up" or node.state == "connecting" or node.state == "down")
+        if index >= 3 then assert.are_not.equal("up", node.state) end
+      end
+      eventually_free("r")
+      local down = helper.eventually(function()
+        driver.pump(client)
+        local node = client:nodes()[5]
+        return node.state == "down" and node
+      end)
+      assert.is_string(down.error)
+    end)
+
+    test("locks with two of five nodes gone, and uses them again when they are back", function()
+      farm[1]:kill()
+      farm[2]:kill()
+      local lock = assert(client:acquire("r"))
+      assert(lock:release())
+      farm[1]:restart()
+      farm[2]:restart()
+      helper.eventually(function()
+        local again = client:acquire("r")
+        driver.pump(client)
+        local all = again and farm:count("r", again:token()) == 5
+        if again then again:release() end
+        return all
+      end, "all five nodes to be used again")
+    end)
+
+    test("is not held up by a node that hangs", function()
+      farm[5]:stop()
+      local lock = client:lock("r", { node_timeout = 1000 })
+      local before = helper.now()
+      assert(lock:acquire())
+      assert(lock:extend())
+      assert(lock:release())
+      assert.is_true(helper.now() - before < 0.5)
+      farm[5]:continue()
+      eventually_free("r")
+    end)
+
+    test("ends an attempt at the node timeout", function()
+      for index = 1, 3 do farm[index]:stop() end
+      local lock = client:lock("r", { node_timeout = 50 })
+      local before = helper.now()
+      failure("unavailable", lock:acquire())
+      local took = helper.now() - before
+      assert.is_true(took > 0.04 and took < 0.5, "took " .. took)
+      assert.are.equal("unknown", lock:votes()[1].vote)
+      for index = 1, 3 do farm[index]:continue() end
+      eventually_free("r")
+    end)
+
+    test("waits for a lock as long as it is told", function()
+      local held = assert(other:acquire("r", { ttl = 300 }))
+      local before = helper.now()
+      failure("taken", client:acquire("r", { wait = 100, retry_delay = 20, retry_jitter = 10 }))
+      local took = helper.now() - before
+      assert.is_true(took > 0.03 and took < 0.3, "took " .. took)
+      local lock = assert(client:acquire("r", { wait = 3000, retry_delay = 20, retry_jitter = 10 }))
+      assert.is_true(lock:is_held())
+      assert.is_false(held:is_held()) -- and was not collected before its time
+    end)
+
+    test("tries as often as it is told", function()
+      local held = assert(other:acquire("r", { ttl = 5000 }))
+      local before = helper.now()
+      failure("taken", client:acquire("r", { retry_count = 2, retry_delay = 50, retry_jitter = 0 }))
+      local took = helper.now() - before
+      assert.is_true(took > 0.095 and took < 0.4, "took " .. took)
+      before = helper.now()
+      failure("taken", client:acquire("r", { wait = 0, retry_delay = 500 }))
+      assert.is_true(helper.now() - before < 0.3)
+      assert.is_true(held:is_held())
+    end)
+
+    test("takes options for one call", function()
+      local lock = client:lock("r", { ttl = 1000 })
+      assert.is_true(assert(lock:acquire({ ttl = 8000 })) > 7000)
+      assert.are.equal(1000, lock:ttl())
+    end)
+
+    test("counts a key of another type as taken", function()
+      for index = 1, 5 do farm[index]:command("HSET", "r", "field", "1") end
+      failure("taken", client:acquire("r"))
+    end)
+
+    test("passes every byte of a name through", function()
+      for _, name in ipairs { "a b", "nul\0nul", "%s%d", "\195\164", "line\r\nbreak", ("x"):rep(1000) } do
+        local lock = assert(client:acquire(name))
+        assert.are.equal(name, lock:resource())
+        eventually_on_all(lock)
+        assert(lock:release())
+      end
+    end)
+
+    test("puts a prefix before the names", function()
+      local prefixed = driver.new(farm.addresses, { prefix = "app:" })
+      warm(prefixed, "app:")
+      local lock = assert(prefixed:acquire("r"))
+      assert.are.equal("r", lock:resource())
+      eventually_on_all(lock, "app:r", prefixed)
+      prefixed:close()
+      eventually_free("app:r")
+    end)
+
+    test("shows its state, but no token", function()
+      local lock = client:lock("orders:42")
+      assert.are.equal("redlock.lock orders:42 (not held)", tostring(lock))
+      assert(lock:acquire())
+      assert.is_truthy(tostring(lock):match("^redlock%.lock orders:42 %(held, %d+ ms left%)$"))
+      assert.is_nil(tostring(lock):find(lock:token(), 1, true))
+      assert(lock:release())
+      assert.are.equal("redlock.lock orders:42 (not held)", tostring(lock))
+      client:close()
+      assert.are.equal("redlock.lock orders:42 (not held)", tostring(lock))
+      assert.is_truthy(tostring(other:lock("a\0b\27\\")):find("a\\x00b\\x1b\\x5c", 1, true))
+      assert.is_truthy(#tostring(other:lock(("x"):rep(4000))) < 200)
+      assert.is_truthy(tostring(client):match("^redlock%.client %(%d of 5 nodes connected%)$"))
+    end)
+
+    test("releases and refuses after close", function()
+      local lock = assert(client:acquire("r"))
+      local idle = client:lock("idle")
+      assert.is_true((client:close()))
+      eventually_free("r")
+      assert.is_true((client:close()))
+      assert.are.equal(0, lock:remaining())
+      failure("closed", lock:acquire())
+      failure("closed", idle:acquire())
+      failure("closed", client:acquire("r"))
+      failure("closed", client:lock("r"))
+      failure("closed", client:with("r", function() error("must not run") end))
+      assert(other:acquire("r"))
+    end)
+
+    test("with: runs, releases, and hands everything through", function()
+      local function pack(...) return { n = select("#", ...), ... } end
+      local inside
+      local results = pack(client:with("r", { ttl = 5000 }, function(lock, ...)
+        inside = { lock:is_held(), lock:ttl(), select("#", ...), ... }
+        return nil, 2, nil
+      end, "a", nil, "c", nil))
+      assert.are.same({ n = 3, nil, 2, nil }, results)
+      assert.are.same({ true, 5000, 4, "a", nil, "c", nil }, inside)
+      eventually_free("r")
+      assert.are.same({ n = 1, 0 }, pack(client:with("r", function(...) return select("#", ...) - 1 end)))
+      assert.are.same({ n = 1, 1 }, pack(client:with("r", nil, function(_, ...) return select("#", ...) end, nil)))
+    end)
+
+    test("with: tells why it did not run", function()
+      local held = assert(other:acquire("r"))
+      failure("taken", client:with("r", function() error("must not run") end))
+      assert.is_true(held:is_held())
+    end)
+
+    test("with: raises an error again, unchanged, after the release", function()
+      local problem = setmetatable({}, { __tostring = function() return "problem" end })
+      local ok, err = pcall(function()
+        client:with("r", function() error(problem) end)
+      end)
+      assert.is_false(ok)
+      assert.are.equal(problem, err)
+      eventually_free("r")
+      ok, err = pcall(function()
+        client:with("r", function() error("text", 0) end)
+      end)
+      assert.is_false(ok)
+      assert.are.equal("text", err)
+      ok, err = pcall(function()
+        client:with("r", function() error() end)
+      end)
+      assert.is_false(ok)
+      assert.is_nil(err)
+    end)
+
+    test("with: tells that the function outlived its lease", function()
+      local result, message, code, first, second = client:with("r", { ttl = 50 }, function(lock)
+        run_out(lock)
+        return "first", "second"
+      end)
+      assert.is_nil(result)
+      assert.is_string(message)
+      assert.are.same({ "expired", "first", "second" }, { code, first, second })
+      assert.are.equal("expired", (select(3, client:with("r", { ttl = 50 }, function(lock)
+        run_out(lock)
+        lock:extend()
+      end))))
+    end)
+
+    test("with: tells that the lock was lost", function()
+      local _, _, code, result = client:with("r", function(lock)
+        eventually_on_all(lock)
+        for index = 1, 5 do farm[index]:command("SET", "r", "somebody else") end
+        return "result"
+      end)
+      assert.are.same({ "lost", "result" }, { code, result })
+    end)
+
+    test("with: the function may release, and close", function()
+      assert.are.equal("done", (client:with("r", function(lock)
+        assert(lock:release())
+        return "done"
+      end)))
+      assert.are.equal("closed", (client:with("r", function()
+        client:close()
+        return "closed"
+      end)))
+    end)
+
+    test("survives that the scripts are flushed", function()
+      local lock = assert(client:acquire("r"))
+      for index = 1, 5 do farm[index]:command("SCRIPT", "FLUSH") end
+      assert(lock:extend())
+      for index = 1, 5 do farm[index]:command("SCRIPT", "FLUSH") end
+      assert(lock:release())
+      eventually_free("r")
+    end)
+  end)
+end

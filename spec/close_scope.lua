@@ -1,0 +1,103 @@
+local helper = require "spec.helper"
+local redlock = require "redlock"
+
+describe("<close>", function()
+  local farm, client
+
+  setup(function() farm = helper.farm(5) end)
+  teardown(function() farm:shut() end)
+  before_each(function()
+    farm:reset()
+    client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
+  end)
+  after_each(function() client:close() end)
+
+  it("releases at the end of the scope, and waits for it", function()
+    local kept
+    do
+      local lock <close> = assert(client:acquire("r"))
+      kept = lock
+      assert.is_true(lock:is_held())
+    end
+    assert.is_true(farm:count("r") <= 2, "a majority has to be free at once")
+    assert.is_false(kept:is_held())
+    assert.are.equal("redlock.lock r (not held)", tostring(kept))
+    assert.are.equal("not_held", select(3, kept:release()))
+    farm:eventually_free("r")
+  end)
+
+  it("releases on break, return and error, and keeps the error", function()
+    for index = 1, 2 do
+      local lock <close> = assert(client:acquire("break"))
+      if index == 1 and lock then break end
+    end
+    local function leave()
+      local lock <close> = assert(client:acquire("return"))
+      return lock:resource()
+    end
+    assert.are.equal("return", leave())
+    local problem = {}
+    local ok, err = pcall(function()
+      local lock <close> = assert(client:acquire("error"))
+      error(lock and problem)
+    end)
+    assert.is_false(ok)
+    assert.are.equal(problem, err)
+    for _, name in ipairs { "break", "return", "error" } do farm:eventually_free(name) end
+  end)
+
+  it("takes what acquire returns when it fails", function()
+    local held <close> = assert(client:acquire("r"))
+    local lock <close> = client:acquire("r")
+    assert.is_nil(lock)
+    assert.is_true(held:is_held())
+  end)
+
+  it("never raises, and is bounded by the node timeout, when nodes hang", function()
+    local before
+    do
+      local lock <close> = assert(client:acquire("r", { node_timeout = 50 }))
+      assert(lock)
+      for index = 1, 3 do farm[index]:stop() end
+      before = helper.now()
+    end
+    local took = helper.now() - before
+    for index = 1, 3 do farm[index]:continue() end
+    assert.is_true(took < 0.5, "took " .. took)
+  end)
+
+  it("does nothing to a lock that was released, lost or never acquired", function()
+    do
+      local released <close> = assert(client:acquire("a"))
+      assert(released:release())
+      local lost <close> = assert(client:acquire("b"))
+      assert(lost)
+      for index = 1, 5 do farm[index]:command("SET", "b", "somebody else") end
+      local never <close> = client:lock("c")
+      assert(never)
+    end
+    assert.are.equal("somebody else", farm[1]:command("GET", "b"))
+  end)
+
+  it("abandons an operation in flight", function()
+    do
+      local lock <close> = client:lock("r")
+      assert(lock:start("acquire"))
+      client:process()
+    end
+    helper.eventually(function()
+      client:process()
+      return farm:count("r") == 0
+    end)
+  end)
+
+  it("closes a client", function()
+    local lock
+    do
+      local scoped <close> = redlock.new(farm.addresses)
+      lock = assert(scoped:acquire("r"))
+    end
+    assert.are.equal("closed", select(3, lock:acquire()))
+    farm:eventually_free("r")
+  end)
+end)

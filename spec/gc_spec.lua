@@ -1,0 +1,286 @@
+local unpack = table.unpack or unpack
+
+local helper = require "spec.helper"
+local redlock = require "redlock"
+
+describe("garbage", function()
+  local farm
+
+  setup(function() farm = helper.farm(5) end)
+  teardown(function() farm:shut() end)
+  before_each(function() farm:reset() end)
+
+  local function collect()
+    collectgarbage()
+    collectgarbage()
+  end
+
+  -- All nodes are connected and know the scripts, so that a round reaches all of them at once.
+  local function new_client()
+    local client = redlock.new(farm.addresses)
+    helper.warm(client, farm, client.process)
+    return client
+  end
+
+  -- A collector that finds many locks at once may leave some of them for the next call.
+  local function eventually_empty(client)
+    helper.eventually(function()
+      client:process()
+      for _, node in ipairs(farm) do
+        if node:command("DBSIZE") ~= 0 then return false end
+      end
+      return true
+    end, "all keys to be gone")
+  end
+
+  -- In a function of its own, so that nothing of it stays in a register.
+  local function drop_held_lock(client, name)
+    local lock = assert(client:acquire(name))
+    helper.eventually(function()
+      client:process()
+      return farm:count(name, lock:token()) == 5
+    end)
+  end
+
+  it("a held lock is released when it is collected, without another call", function()
+    local client = new_client()
+    drop_held_lock(client, "r")
+    collect()
+    farm:eventually_free("r")
+    client:close()
+  end)
+
+  it("collecting does not wait for nodes that hang", function()
+    local client = new_client()
+    for index = 1, 10 do drop_held_lock(client, "r" .. index) end
+    for index = 1, 5 do farm[index]:stop() end
+    local before = helper.now()
+    collect()
+    local took = helper.now() - before
+    for index = 1, 5 do farm[index]:continue() end
+    assert.is_true(took < 0.05, "collecting took " .. took)
+    for index = 1, 10 do farm:eventually_free("r" .. index) end
+    client:close()
+  end)
+
+  it("a client may be dropped before its lock", function()
+    local lock = assert(redlock.new(farm.addresses):acquire("r"))
+    collect()
+    assert(lock:extend())
+    assert.is_true(lock:is_held())
+    assert(lock:release())
+    lock = assert(redlock.new(farm.addresses):acquire("r"))
+    assert.is_true(lock:is_held())
+    lock = nil -- luacheck: ignore
+    collect()
+    farm:eventually_free("r")
+  end)
+
+  it("cycles and shuffled orders are collected", function()
+    for round = 1, 20 do
+      local client = redlock.new(farm.addresses)
+      local first = assert(client:acquire("a" .. round))
+      local holder = { client = client, lock = first }
+      holder.self = holder
+      holder[assert(client:acquire("b" .. round))] = client
+      assert(holder.self.lock:is_held())
+      if round % 2 == 0 then client:close() end
+    end
+    collect()
+    for round = 1, 20 do
+      farm:eventually_free("a" .. round)
+      farm:eventually_free("b" .. round)
+    end
+  end)
+
+  it("an abandoned operation leaves nothing locked", function()
+    local client = redlock.new(farm.addresses)
+    local lock = client:lock("r")
+    assert(lock:start("acquire"))
+    client:process()
+    lock = nil -- luacheck: ignore
+    collect()
+    local again
+    helper.eventually(function()
+      again = client:acquire("r")
+      return again
+    end)
+    assert(again:release())
+    farm:eventually_free("r")
+    client:close()
+  end)
+
+  it("a client that is garbage does not block, and what it held goes", function()
+    local function drop()
+      local client = redlock.new(farm.addresses)
+      assert(client:acquire("r"))
+    end
+    drop()
+    for index = 1, 3 do farm[index]:stop() end
+    local before = helper.now()
+    collect()
+    local took = helper.now() - before
+    for index = 1, 3 do farm[index]:continue() end
+    assert.is_true(took < 0.05, "collecting took " .. took)
+    local other = redlock.new(farm.addresses)
+    helper.eventually(function()
+      other:process() -- any call looks after what collected clients left behind
+      return farm:count("r") == 0
+    end)
+    other:close()
+  end)
+
+  it("works under the most eager collector", function()
+    local client = new_client()
+    collectgarbage("setpause", 0)
+    collectgarbage("setstepmul", 10000)
+    for round = 1, 300 do
+      local lock = assert(client:acquire("r" .. round))
+      assert(#lock:votes() == 5)
+      assert(tostring(lock))
+      if round % 3 == 0 then assert(lock:release()) end
+      if round % 7 == 0 then client:nodes() end
+    end
+    collectgarbage("setpause", 200)
+    collectgarbage("setstepmul", 200)
+    collect()
+    eventually_empty(client)
+    client:close()
+  end)
+
+  it("works with a full collection every few instructions", function()
+    local client = redlock.new(farm.addresses)
+    local co = coroutine.create(function()
+      for round = 1, 5 do
+        local lock = assert(client:acquire("r" .. round))
+        assert(lock:votes())
+        assert(client:nodes())
+        assert(not client:acquire("r" .. round, { wait = 0 }))
+      end
+    end)
+    debug.sethook(co, function() collectgarbage() end, "", 7)
+    local ok, err = coroutine.resume(co)
+    debug.sethook(co)
+    debug.sethook() -- in LuaJIT a hook is for all coroutines
+    assert.is_true(ok, err)
+    co = nil -- luacheck: ignore
+    collect()
+    eventually_empty(client)
+    client:close()
+  end)
+
+  local HOLD = [[
+    local redlock = require "redlock"
+    local client = redlock.new({ ... })
+    local lock = assert(client:acquire("r", { ttl = 30000 }))
+    kept = { lock, client }
+  ]]
+
+  local function run(ending)
+    return helper.run_script(HOLD .. ending, unpack(farm.addresses))
+  end
+
+  it("the end of the program releases", function()
+    local output, ok = run("")
+    assert.is_true(ok, output)
+    farm:eventually_free("r")
+  end)
+
+  it("the end of the program releases hundreds of locks", function()
+    local output, ok = run([[
+      for index = 1, 500 do
+        kept[#kept + 1] = assert(client:acquire("many" .. index, { ttl = 30000 }))
+      end
+    ]])
+    assert.is_true(ok, output)
+    helper.eventually(function()
+      for _, node in ipairs(farm) do
+        if node:command("DBSIZE") ~= 0 then return false end
+      end
+      return true
+    end, "all keys to be gone")
+  end)
+
+  it("so does its end by an error", function()
+    local output, ok = run("error('the end')")
+    assert.is_false(ok)
+    assert.is_truthy(output:find("the end", 1, true), output)
+    farm:eventually_free("r")
+  end)
+
+  -- Lua 5.1 ignores the second argument.
+  if _VERSION ~= "Lua 5.1" or rawget(_G, "jit") then
+    it("so does os.exit() when it is told to close the state", function()
+      local output, ok = run("os.exit(0, true)")
+      assert.is_true(ok, output)
+      farm:eventually_free("r")
+    end)
+  end
+
+  it("os.exit() leaves the lock to its ttl", function()
+    local output, ok = run("os.exit(0)")
+    assert.is_true(ok, output)
+    local kept = 0
+    for _, node in ipairs(farm) do
+      if node:command("PTTL", "r") > 20000 then kept = kept + 1 end
+    end
+    assert.is_true(kept >= 3, "a majority has the key")
+  end)
+
+  it("the end of the program does not wait long for nodes that hang", function()
+    local output, ok = run([[
+      for _, address in ipairs { ... } do
+        local info = io.popen("redis-cli -p " .. address:match("%d+$") .. " info server"):read("*a")
+        local pid = info:match("process_id:(%d+)")
+        os.execute("kill -STOP " .. pid)
+      end
+    ]])
+    local before = helper.now()
+    for _, node in ipairs(farm) do node.stopped = true end
+    farm:reset()
+    assert.is_true(ok, output)
+    assert.is_true(helper.now() - before < 2)
+  end)
+
+  it("objects of a module that is loaded twice are the same", function()
+    local output, ok = helper.run_script([[
+      local first = require "redlock"
+      for name in pairs(package.loaded) do
+        if name:match("^redlock") then package.loaded[name] = nil end
+      end
+      local second = require "redlock"
+      assert(first ~= second)
+      local lock = assert(first.new({ ... }):acquire("r"))
+      local other = second.new({ ... }):lock("r")
+      assert(other.release(lock))
+    ]], unpack(farm.addresses))
+    assert.is_true(ok, output)
+  end)
+
+  it("finalizers of older objects may still use the module when the state closes", function()
+    local output, ok = helper.run_script([[
+      local function old(fn)
+        if newproxy then
+          local proxy = newproxy(true)
+          getmetatable(proxy).__gc = fn
+          return proxy
+        end
+        return setmetatable({}, { __gc = fn })
+      end
+      local addresses = { ... }
+      kept = old(function()
+        local lock = package.loaded.redlock.new(addresses):acquire("late")
+        if lock then lock:release() end
+        local another = package.loaded.redlock.new(addresses)
+        io.write("finalized ", tostring(another ~= nil), "\n")
+      end)
+      local redlock = require "redlock"
+      client = redlock.new(addresses)
+      lock = assert(client:acquire("r"))
+    ]], unpack(farm.addresses))
+    assert.is_true(ok, output)
+    assert.is_truthy(output:find("finalized true", 1, true), output)
+    farm:eventually_free("r")
+    farm:eventually_free("late")
+  end)
+end)

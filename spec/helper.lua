@@ -1,0 +1,330 @@
+--- Throw-away redis-servers for the specs, and what is needed to look at them from outside.
+---
+--- Processes are started and signalled through the shell, because luaposix does not exist for Lua
+--- 5.4 on every system. A watchdog in the background ends a test that has hung for ten seconds, and
+--- removes servers and files when the process that runs the specs is gone, however it ended.
+
+local socket = require "socket"
+
+local helper = {}
+
+local TEST_LIMIT = 10 -- seconds
+local HOST = "127.0.0.1"
+
+helper.interpreter = os.getenv("REDLOCK_SPEC_LUA")
+  or (rawget(_G, "jit") and "luajit" or "lua" .. _VERSION:match("%d%.%d"))
+
+local function read_command(command)
+  local pipe = assert(io.popen(command, "r"))
+  local text = pipe:read("*a")
+  pipe:close()
+  return (text:gsub("%s+$", ""))
+end
+
+function helper.write_file(path, text)
+  local file = assert(io.open(path, "w"))
+  file:write(text)
+  file:close()
+end
+
+function helper.quote(text)
+  return "'" .. text:gsub("'", "'\\''") .. "'"
+end
+
+local directory = read_command("mktemp -d")
+assert(directory ~= "", "mktemp -d failed")
+helper.directory = directory
+local own_pid = read_command("echo $PPID")
+
+-- -------------------------------------------------------------------------------------- watchdog
+
+local function beat(seconds, name)
+  helper.write_file(directory .. "/beat.new", string.format("%d %s\n", os.time() + seconds, name:gsub("%s+", " ")))
+  os.rename(directory .. "/beat.new", directory .. "/beat")
+end
+
+--- Gives the running test more time than the usual ten seconds.
+function helper.limit(seconds)
+  beat(seconds, helper.test_name or "?")
+end
+
+local FOREVER = 1000000
+
+helper.write_file(directory .. "/pids", "")
+beat(FOREVER, "start")
+helper.write_file(directory .. "/watchdog.sh", [[
+while kill -0 "$1" 2>/dev/null; do
+  sleep 0.5
+  read -r deadline name < "$2/beat" || continue
+  if [ "$(date +%s)" -gt "$deadline" ]; then
+    echo "HUNG: $name" >&2
+    kill -KILL "$1"
+    break
+  fi
+done
+for pid in $(cat "$2/pids"); do kill -KILL "$pid" 2>/dev/null; done
+rm -rf "$2"
+]])
+os.execute(string.format("sh %s/watchdog.sh %s %s >/dev/null </dev/null &", directory, own_pid, directory))
+
+do
+  local loaded, busted = pcall(require, "busted")
+  if loaded and busted.subscribe then
+    busted.subscribe({ "test", "start" }, function(element)
+      helper.test_name = element.name
+      beat(TEST_LIMIT, element.name)
+      return nil, true
+    end)
+    busted.subscribe({ "test", "end" }, function()
+      beat(FOREVER, "between tests")
+      return nil, true
+    end)
+  end
+end
+
+-- ------------------------------------------------------------------------------------------ waits
+
+helper.now = socket.gettime
+
+--- Polls until `condition` returns something true, and returns that; fails after the deadline.
+function helper.eventually(condition, what, seconds)
+  local deadline = socket.gettime() + (seconds or 3)
+  while true do
+    local value = condition()
+    if value then return value end
+    if socket.gettime() > deadline then error("in vain waited for: " .. (what or "a condition"), 2) end
+    socket.sleep(0.002)
+  end
+end
+
+-- ------------------------------------------------------------------------------------------ nodes
+
+local Node = {}
+Node.__index = Node
+
+local running = {} -- pid -> node
+
+local function record()
+  local pids = {}
+  for pid in pairs(running) do pids[#pids + 1] = pid end
+  helper.write_file(directory .. "/pids", table.concat(pids, "\n") .. "\n")
+end
+
+local function free_port()
+  local server = assert(socket.bind(HOST, 0))
+  local _, port = server:getsockname()
+  server:close()
+  return tonumber(port)
+end
+
+local function read_reply(connection)
+  local line, err = connection:receive("*l")
+  if not line then return nil, err end
+  local kind, rest = line:sub(1, 1), line:sub(2)
+  if kind == "+" then
+    return rest
+  elseif kind == "-" then
+    return nil, rest
+  elseif kind == ":" then
+    return tonumber(rest)
+  elseif kind == "$" then
+    if rest == "-1" then return false end
+    local bulk = connection:receive(tonumber(rest) + 2)
+    return bulk and bulk:sub(1, -3)
+  elseif kind == "*" then
+    local list = {}
+    for index = 1, tonumber(rest) do list[index] = read_reply(connection) end
+    return list
+  end
+  error("unexpected reply: " .. line)
+end
+
+--- Sends a command on a connection of its own. A nil bulk comes back as false, an error as nil and
+--- its text.
+function Node:command(...)
+  local connection, err = socket.connect(HOST, self.port)
+  if not connection then return nil, err end
+  connection:settimeout(2)
+  local words = { ... }
+  local parts = { "*" .. #words .. "\r\n" }
+  for _, word in ipairs(words) do
+    word = tostring(word)
+    parts[#parts + 1] = "$" .. #word .. "\r\n" .. word .. "\r\n"
+  end
+  connection:send(table.concat(parts))
+  local reply, message = read_reply(connection)
+  connection:close()
+  return reply, message
+end
+
+function Node:signal(name)
+  os.execute("kill -" .. name .. " " .. self.pid .. " 2>/dev/null")
+end
+
+-- A process of one thread is stopped when the signal has been delivered, which /proc tells.
+function Node:stop()
+  self:signal("STOP")
+  helper.eventually(function()
+    local file = io.open("/proc/" .. self.pid .. "/stat")
+    if not file then return true end
+    local text = file:read("*a")
+    file:close()
+    return text:match("%) (%a)") == "T"
+  end, "a node to stop")
+  self.stopped = true
+end
+
+function Node:continue()
+  self:signal("CONT")
+  self.stopped = false
+end
+
+function Node:kill()
+  self:signal("KILL")
+  helper.eventually(function()
+    local connection = socket.connect(HOST, self.port)
+    if connection then connection:close() end
+    return not connection
+  end, "a node to be gone")
+  running[self.pid] = nil
+  record()
+  self.killed = true
+end
+
+local function launch(node)
+  local command = string.format("redis-server --port %d --bind %s --save '' --appendonly no --daemonize no "
+    .. "--dir %s --logfile %s/redis-%d.log %s >/dev/null 2>&1 </dev/null & echo $!",
+    node.port, HOST, directory, directory, node.port, node.arguments)
+  node.pid = read_command(command)
+  running[node.pid] = node
+  record()
+  local deadline = socket.gettime() + 5
+  repeat
+    local reply, err = node:command("INFO", "server")
+    if reply and reply:match("process_id:" .. node.pid .. "\r") then return true end
+    if err and err:match("NOAUTH") then return true end
+    socket.sleep(0.005)
+    local alive = io.open("/proc/" .. node.pid .. "/stat")
+    if alive then alive:close() end
+  until not alive or socket.gettime() > deadline
+  running[node.pid] = nil
+  record()
+  return false
+end
+
+--- Starts a killed node again on its port, empty.
+function Node:restart()
+  helper.eventually(function() return launch(self) end, "a node to come back")
+  self.killed, self.stopped = false, false
+end
+
+local function new_node(arguments)
+  for _ = 1, 5 do
+    local node = setmetatable({ arguments = arguments or "", port = free_port() }, Node)
+    if launch(node) then
+      node.address = HOST .. ":" .. node.port
+      return node
+    end
+  end
+  error("no redis-server could be started; see " .. directory)
+end
+
+-- ------------------------------------------------------------------------------------------- farm
+
+local Farm = {}
+Farm.__index = Farm
+
+--- Starts `count` servers. farm[1] ... are the nodes, farm.addresses what redlock.new() takes.
+function helper.farm(count, arguments)
+  local farm = setmetatable({ addresses = {} }, Farm)
+  for index = 1, count do
+    farm[index] = new_node(arguments)
+    farm.addresses[index] = farm[index].address
+  end
+  return farm
+end
+
+--- Brings every node back, and makes it as new.
+function Farm:reset()
+  for _, node in ipairs(self) do
+    if node.stopped then node:continue() end
+    if node.killed then node:restart() end
+    node:command("FLUSHALL")
+    node:command("SCRIPT", "FLUSH")
+  end
+end
+
+function Farm:shut()
+  for _, node in ipairs(self) do
+    if not node.killed then node:kill() end
+  end
+end
+
+--- On how many nodes a key has this value; without a value: on how many it exists.
+function Farm:count(key, value)
+  local count = 0
+  for _, node in ipairs(self) do
+    if not node.stopped and not node.killed then
+      local found = node:command("GET", key)
+      if found and (value == nil or found == value) then count = count + 1 end
+    end
+  end
+  return count
+end
+
+function Farm:eventually_free(key, seconds)
+  helper.eventually(function() return self:count(key) == 0 end, "the key " .. key .. " to be gone", seconds)
+end
+
+--- Uses a client until all nodes are connected and know the scripts: a round then reaches all of them
+--- at once, where a new client is content with a majority. `pump` lets it do what it can do without
+--- waiting.
+function helper.warm(client, farm, pump, prefix)
+  local key = (prefix or "") .. "warm"
+  helper.eventually(function()
+    local lock = client:acquire("warm")
+    if not lock then return false end
+    local all = helper.eventually(function()
+      pump(client)
+      local up = 0
+      for _, node in ipairs(client:nodes()) do
+        if node.state == "up" then up = up + 1 end
+      end
+      return up == #farm
+    end, "all nodes to be connected") and farm:count(key, lock:token()) == #farm
+    lock:release()
+    helper.eventually(function()
+      pump(client)
+      return farm:count(key) == 0
+    end, "the key warm to be gone")
+    return all
+  end, "a round that reaches all nodes")
+end
+
+--- A port of 127.0.0.1 that nobody listens on.
+helper.free_port = free_port
+
+-- ----------------------------------------------------------------------------------------- scripts
+
+--- Runs a Lua file with this interpreter and the module's paths. Returns its output, the errors
+--- included, and whether it ended well.
+function helper.run_file(path, ...)
+  local words = {}
+  for index = 1, select("#", ...) do words[index] = helper.quote((select(index, ...))) end
+  local suffix = _VERSION == "Lua 5.1" and "" or "_" .. _VERSION:match("%d%.%d"):gsub("%.", "_")
+  local lua_path, lua_cpath = helper.quote(package.path), helper.quote(package.cpath)
+  local output = read_command(string.format(
+    "LUA_PATH%s=%s LUA_CPATH%s=%s %s %s %s 2>&1; echo \"exit $?\"",
+    suffix, lua_path, suffix, lua_cpath, helper.interpreter, helper.quote(path), table.concat(words, " ")))
+  local text, status = output:match("^(.-)\n?exit (%d+)$")
+  return text, status == "0"
+end
+
+--- The same for a text. The addresses of the nodes are in `...` there.
+function helper.run_script(text, ...)
+  local path = directory .. "/script.lua"
+  helper.write_file(path, text)
+  return helper.run_file(path, ...)
+end
+
+return helper

@@ -1,0 +1,148 @@
+--- Servers that are up, and cannot do what they are asked for, or lose their connections.
+
+local helper = require "spec.helper"
+local redlock = require "redlock"
+local support = require "spec.integration.support"
+
+local failure = support.failure
+
+describe("servers", function()
+  local farm, client
+
+  setup(function() farm = helper.farm(5) end)
+  teardown(function() farm:shut() end)
+  before_each(function()
+    for _, node in ipairs(farm) do
+      assert(node:command("REPLICAOF", "NO", "ONE"))
+      for name, value in pairs { maxmemory = 0, timeout = 0, ["min-replicas-to-write"] = 0 } do
+        assert(node:command("CONFIG", "SET", name, value))
+      end
+    end
+    farm:reset()
+    client = support.warm(farm, redlock.new(farm.addresses, support.once))
+  end)
+  after_each(function() client:close() end)
+
+  -- With a condition on two nodes it locks; on three it tells why not; without it, it locks again.
+  local function minority_and_majority(impose, lift, text)
+    impose(farm[1])
+    impose(farm[2])
+    assert(assert(client:acquire("r")):release())
+    support.free(farm, client, "r")
+    impose(farm[3])
+    local lock = client:lock("r")
+    local message = failure("unavailable", lock:acquire())
+    for index = 1, 3 do
+      support.contains(message, farm.addresses[index] .. ": " .. text)
+      local vote = lock:votes()[index]
+      assert.are.equal("error", vote.vote)
+      support.contains(vote.error, text)
+    end
+    for index = 1, 3 do lift(farm[index]) end
+    support.warm(farm, client)
+    assert(lock:acquire())
+    support.on_nodes(farm, client, lock)
+    assert(lock:release())
+    support.free(farm, client, "r")
+  end
+
+  it("without memory vote OOM", function()
+    minority_and_majority(
+      function(node) assert(node:command("CONFIG", "SET", "maxmemory", "1")) end,
+      function(node) assert(node:command("CONFIG", "SET", "maxmemory", "0")) end,
+      "OOM command not allowed")
+  end)
+
+  it("without memory still let go of what is locked", function()
+    local lock = assert(client:acquire("r"))
+    support.on_nodes(farm, client, lock)
+    for _, node in ipairs(farm) do assert(node:command("CONFIG", "SET", "maxmemory", "1")) end
+    local released, message = lock:release()
+    for _, node in ipairs(farm) do assert(node:command("CONFIG", "SET", "maxmemory", "0")) end
+    assert.is_true(released, message)
+    support.free(farm, client, "r")
+  end)
+
+  it("that are replicas vote READONLY", function()
+    local master = helper.farm(1)
+    minority_and_majority(
+      function(node)
+        assert(node:command("REPLICAOF", "127.0.0.1", master[1].port))
+        assert.is_truthy(node:command("INFO", "replication"):find("role:slave", 1, true))
+      end,
+      function(node) assert(node:command("REPLICAOF", "NO", "ONE")) end,
+      "READONLY")
+    master:shut()
+  end)
+
+  it("that want replicas vote NOREPLICAS", function()
+    minority_and_majority(
+      function(node) assert(node:command("CONFIG", "SET", "min-replicas-to-write", "1")) end,
+      function(node) assert(node:command("CONFIG", "SET", "min-replicas-to-write", "0")) end,
+      "NOREPLICAS")
+  end)
+
+  it("that are loading vote LOADING, and count when they have loaded", function()
+    local slow = helper.farm(1, "--dbfilename slow.rdb")
+    local node = slow[1]
+    node:command("EVAL", "for i = 1, 2000 do redis.call('set', 'key' .. i, i) end", "0")
+    assert(node:command("SAVE"))
+    node:kill()
+    node.arguments = node.arguments .. " --key-load-delay 300 --loading-process-events-interval-bytes 1024"
+    node:restart()
+    local loading = redlock.new(slow.addresses, support.once)
+    support.contains(failure("unavailable", loading:acquire("r")), "LOADING")
+    helper.eventually(function() return node:command("DBSIZE") == 2000 end, "the node to have loaded")
+    assert(assert(loading:acquire("r")):release())
+    loading:close()
+    slow:shut()
+  end)
+
+  it("that close idle connections are connected to again, and nothing fails", function()
+    for _, node in ipairs(farm) do assert(node:command("CONFIG", "SET", "timeout", "1")) end
+    for _, node in ipairs(farm) do
+      helper.eventually(function() return support.connections(node) == 0 end, "the node to close it", 5)
+    end
+    local lock = assert(client:acquire("r", support.once))
+    for _, node in ipairs(farm) do
+      helper.eventually(function() return support.connections(node) == 0 end, "the node to close it", 5)
+    end
+    assert(lock:extend())
+    for _, node in ipairs(farm) do
+      helper.eventually(function() return support.connections(node) == 0 end, "the node to close it", 5)
+    end
+    assert(lock:release())
+    for _, node in ipairs(farm) do assert(node:command("CONFIG", "SET", "timeout", "0")) end
+    support.free(farm, client, "r")
+  end)
+
+  it("that cut all connections cost an attempt at most", function()
+    local patient = support.warm(farm, redlock.new(farm.addresses, { retry_delay = 20, retry_jitter = 10 }))
+    for round = 1, 10 do
+      for _, node in ipairs(farm) do node:command("CLIENT", "KILL", "TYPE", "normal") end
+      local lock = assert(patient:acquire("r" .. round))
+      for _, node in ipairs(farm) do node:command("CLIENT", "KILL", "TYPE", "normal") end
+      -- What was under way is not known, but nothing is lost: it may be asked for again.
+      helper.eventually(function() return lock:extend() end, "the lock to be extended")
+      for _, node in ipairs(farm) do node:command("CLIENT", "KILL", "TYPE", "normal") end
+      lock:release()
+      support.free(farm, patient, "r" .. round)
+    end
+    patient:close()
+  end)
+
+  it("that pause all clients are like ones that hang", function()
+    for index = 1, 2 do assert(farm[index]:command("CLIENT", "PAUSE", "1000", "ALL")) end
+    local before = helper.now()
+    assert(assert(client:acquire("r")):release())
+    assert.is_true(helper.now() - before < 0.4)
+    assert(farm[3]:command("CLIENT", "PAUSE", "1000", "ALL"))
+    before = helper.now()
+    failure("unavailable", client:acquire("r2", { retry_count = 0, node_timeout = 100 }))
+    local took = helper.now() - before
+    assert.is_true(took > 0.09 and took < 0.4, "took " .. took)
+    support.free(farm, client, "r")
+    support.free(farm, client, "r2")
+    assert(assert(client:acquire("r2")):release())
+  end)
+end)

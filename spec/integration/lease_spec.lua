@@ -1,0 +1,168 @@
+local helper = require "spec.helper"
+local redlock = require "redlock"
+local support = require "spec.integration.support"
+
+local failure = support.failure
+
+describe("leases", function()
+  local farm, client
+
+  setup(function() farm = helper.farm(5) end)
+  teardown(function() farm:shut() end)
+  before_each(function()
+    farm:reset()
+    client = support.warm(farm, redlock.new(farm.addresses, support.once))
+  end)
+  after_each(function() client:close() end)
+
+  it("end before the keys do", function()
+    local lock = assert(client:acquire("r", { ttl = 300 }))
+    support.on_nodes(farm, client, lock)
+    local seen = 0
+    helper.eventually(function()
+      local keys = farm:count("r")
+      local remaining = lock:remaining() -- read later: whoever is gone by now was not counted on
+      assert.is_true(keys == 5 or remaining == 0, keys .. " keys, " .. remaining .. " ms left")
+      if remaining > 0 then seen = seen + 1 end
+      return keys == 0
+    end, "the keys to expire")
+    assert.is_true(seen > 3)
+    assert.is_false(lock:is_held())
+    failure("expired", lock:extend())
+    assert.are.equal(0, farm:count("r"))
+    assert(client:acquire("r"))
+  end)
+
+  it("are shorter than the keys' lives by the lock delay", function()
+    local lock = assert(client:acquire("r", { ttl = 150, lock_delay = 2000 }))
+    assert.is_true(lock:remaining() <= 150)
+    support.on_nodes(farm, client, lock)
+    for _, node in ipairs(farm) do
+      local left = node:command("PTTL", "r")
+      assert.is_true(left > 1500 and left <= 2150, "pttl " .. left)
+    end
+    helper.eventually(function() return lock:remaining() == 0 end)
+    assert.are.equal(5, farm:count("r"))
+    local other = redlock.new(farm.addresses, support.once)
+    failure("taken", other:acquire("r"))
+    other:close()
+  end)
+
+  it("keep the lock delay when they are extended", function()
+    local lock = assert(client:acquire("r", { ttl = 500, lock_delay = 3000 }))
+    support.on_nodes(farm, client, lock)
+    local validity = assert(lock:extend(1000))
+    assert.is_true(validity <= 1000)
+    support.pump(client, function()
+      for _, node in ipairs(farm) do
+        local left = node:command("PTTL", "r")
+        if left <= 3500 or left > 4000 then return false end
+      end
+      return true
+    end, "the keys to live for ttl and lock delay")
+  end)
+
+  it("are healed by an extend on nodes that lost the key", function()
+    local lock = assert(client:acquire("r"))
+    support.on_nodes(farm, client, lock)
+    farm[1]:command("FLUSHALL")
+    farm[4]:command("FLUSHALL")
+    assert.are.equal(3, farm:count("r"))
+    assert(lock:extend(20000))
+    support.on_nodes(farm, client, lock)
+    assert.is_true(farm[1]:command("PTTL", "r") > 15000)
+    assert(lock:release())
+    support.free(farm, client, "r")
+  end)
+
+  it("are not healed where somebody else has the key", function()
+    local lock = assert(client:acquire("r"))
+    support.on_nodes(farm, client, lock)
+    farm[1]:command("FLUSHALL")
+    farm[2]:command("SET", "r", "somebody")
+    assert(lock:extend())
+    support.on_nodes(farm, client, lock, 4)
+    assert.are.equal("somebody", farm[2]:command("GET", "r"))
+  end)
+
+  it("are never taken again when a majority has lost them", function()
+    local lock = assert(client:acquire("r"))
+    support.on_nodes(farm, client, lock)
+    local before = lock:remaining()
+    for index = 1, 3 do farm[index]:command("FLUSHALL") end
+    local message = failure("lost", lock:extend(60000))
+    for index = 1, 3 do support.contains(message, farm.addresses[index]) end
+    assert.is_true(lock:remaining() <= before)
+    -- Nor by a second try, nor later.
+    failure("lost", lock:extend(60000))
+    support.all_up(client)
+    assert.are.equal(2, farm:count("r"))
+    for index = 1, 3 do assert.are.equal(false, farm[index]:command("GET", "r")) end
+    failure("lost", lock:release())
+    support.free(farm, client, "r")
+  end)
+
+  it("stand as they were after an extend that found no majority, and can be extended later", function()
+    local lock = assert(client:acquire("r", { ttl = 8000 }))
+    support.on_nodes(farm, client, lock)
+    for index = 1, 3 do farm[index]:stop() end
+    local before = lock:remaining()
+    failure("unavailable", lock:extend(60000))
+    assert.is_true(lock:remaining() <= before and lock:remaining() > 5000)
+    for index = 1, 3 do farm[index]:continue() end
+    assert(lock:extend(60000))
+    assert.is_true(lock:remaining() > 50000)
+  end)
+
+  it("that are dropped under load leave nothing", function()
+    local other = redlock.new(farm.addresses, support.once)
+    for round = 1, 1500 do
+      -- Held, in flight, and held by a client that is garbage as well.
+      assert(client:acquire("held" .. round, { ttl = 60000 }))
+      if round % 3 == 0 then
+        local pending = other:lock("pending" .. round, { ttl = 60000 })
+        assert(pending:start("acquire"))
+        other:process()
+      end
+    end
+    collectgarbage()
+    collectgarbage()
+    for _, node in ipairs(farm) do
+      helper.eventually(function()
+        client:process()
+        other:process()
+        return node:command("DBSIZE") == 0
+      end, "all keys to be gone")
+      assert.is_truthy(node:command("INFO", "commandstats"):find("cmdstat_set:calls=%d%d%d%d"))
+    end
+    other:close()
+  end)
+
+  local function drop_clients(forget_scripts)
+    for round = 1, 30 do
+      local dropped = redlock.new(farm.addresses, support.once)
+      assert(dropped:acquire("r" .. round, { ttl = 60000 }))
+    end
+    if forget_scripts then
+      for _, node in ipairs(farm) do assert(node:command("SCRIPT", "FLUSH")) end
+    end
+    collectgarbage()
+    collectgarbage()
+    for _, node in ipairs(farm) do
+      helper.eventually(function()
+        client:process()
+        return node:command("DBSIZE") == 0
+      end, "all keys to be gone")
+      helper.eventually(function()
+        client:process()
+        return support.connections(node) == 1
+      end, "the connections to be gone")
+    end
+  end
+
+  it("of clients that are dropped with them leave nothing", function() drop_clients(false) end)
+
+  it("of clients that are dropped with them leave nothing, also where the script is not known", function()
+    drop_clients(true)
+  end)
+end)

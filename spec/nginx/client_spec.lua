@@ -1,0 +1,196 @@
+--- Clients in nginx: many of them, short-lived ones, closed ones; states that last for one request.
+
+if not rawget(_G, "jit") then return end
+
+local helper = require "spec.helper"
+local server = require "spec.nginx.server"
+
+describe("clients in nginx", function()
+  local farm, nginx
+
+  setup(function() farm = helper.farm(3) end)
+  teardown(function() farm:shut() end)
+
+  before_each(function()
+    farm:reset()
+    helper.limit(20)
+  end)
+
+  after_each(function()
+    if nginx then nginx:stop() end
+    nginx = nil
+  end)
+
+  local function start(given)
+    given.addresses = farm.addresses
+    nginx = server.start(given)
+  end
+
+  local function connections()
+    local count = 0
+    for _, node in ipairs(farm) do
+      local _, found = node:command("CLIENT", "LIST"):gsub("name=redlock", "")
+      count = count + found
+    end
+    return count
+  end
+
+  local function descriptors()
+    local pipe = io.popen("ls /proc/" .. nginx:workers()[1] .. "/fd | wc -l")
+    local count = tonumber(pipe:read("*a"))
+    pipe:close()
+    return count
+  end
+
+  it("serves many clients in one worker", function()
+    start {
+      init = [[
+        clients = {}
+        for index = 1, 20 do clients[index] = require("redlock").new(addresses, { prefix = index .. ":" }) end
+      ]],
+      server = [[location / { content_by_lua_block {
+        for index = 1, 20 do
+          local lock = assert(clients[index]:acquire("name"))
+          assert(lock:release())
+        end
+        ngx.print("ok")
+      } }]],
+    }
+    for _ = 1, 5 do assert.are.equal("ok", select(2, nginx:get("/"))) end
+    assert.are.equal(60, connections())
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("bears clients that are made for each request, and closes them", function()
+    start { server = [[location / { content_by_lua_block {
+      local client = require("redlock").new(addresses)
+      local lock = assert(client:acquire("name:" .. ngx.var.connection))
+      ngx.print(tostring(lock:release()))
+      if ngx.var.arg_close then client:close() end
+    } }]] }
+    for _ = 1, 300 do assert.are.equal("true", select(2, nginx:get("/"))) end
+    for _ = 1, 100 do assert.are.equal("true", select(2, nginx:get("/?close=1")), nginx:complaints()) end
+    assert.is_true(connections() < 200, connections() .. " connections")
+    assert.are.equal("", nginx:complaints("one client for each worker"))
+  end)
+
+  it("closes: what is held is released, and what waits or comes later is told", function()
+    start {
+      init = [[client = require("redlock").new(addresses)]],
+      server = [[
+        location /close { content_by_lua_block {
+          kept.held = assert(client:acquire("held"))
+          local waiting = ngx.thread.spawn(function() return select(3, client:acquire("held", { wait = 5000 })) end)
+          local closed = tostring(client:close())
+          local _, code = ngx.thread.wait(waiting)
+          ngx.print(closed, " ", code, " ", tostring(kept.held:is_held()), " ", select(3, client:acquire("other")), " ",
+            tostring(client:close()))
+        } }
+      ]],
+    }
+    assert.are.equal("true closed false closed true", select(2, nginx:get("/close")))
+    assert.are.equal(0, farm:count("held"))
+    helper.eventually(function() return connections() == 0 end, "the connections to be closed")
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("closes a client that is garbage, after its locks have been released", function()
+    start { server = [[
+      location /use { content_by_lua_block {
+        kept.client = kept.client or require("redlock").new(addresses)
+        kept.lock = assert(kept.client:acquire("garbage", { ttl = 60000 }))
+      } }
+      location /drop { content_by_lua_block {
+        kept.client, kept.lock = nil, nil
+        collectgarbage() collectgarbage()
+      } }
+    ]] }
+    nginx:get("/use")
+    assert.are.equal(3, connections())
+    nginx:get("/drop")
+    farm:eventually_free("garbage")
+    helper.eventually(function() return connections() == 0 end, "the connections to be closed")
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("leaves no connection behind with lua_code_cache off", function()
+    start {
+      http = "lua_code_cache off;",
+      init = [[client = require("redlock").new(addresses, { ttl = 60000 })]],
+      server = [[
+        location /lock { content_by_lua_block {
+          local lock = assert(client:acquire("name:" .. ngx.var.connection))
+          assert(lock:extend())
+          ngx.print(tostring(lock:release()))
+        } }
+        location /drop { content_by_lua_block { assert(client:acquire("dropped:" .. ngx.var.connection)) } }
+        location /none { content_by_lua_block { ngx.print("none") } }
+      ]],
+    }
+    nginx:get("/none")
+    local before = descriptors()
+    for _ = 1, 30 do assert.are.equal("true", select(2, nginx:get("/lock"))) end
+    for _ = 1, 10 do nginx:get("/drop") end
+    helper.eventually(function() return connections() == 0 end, "the connections to be closed", 5)
+    assert.are.equal(0, farm[1]:command("DBSIZE"))
+    helper.eventually(function() return descriptors() <= before end, "the descriptors to be closed")
+    nginx:get("/drop")
+    nginx:stop()
+    assert.are.equal(0, farm[1]:command("DBSIZE"))
+    assert.are.equal("", nginx:complaints("lua_code_cache is off"))
+  end)
+
+  it("reports its bounds: nginx gives no more timers", function()
+    start {
+      http = "lua_max_running_timers 2;",
+      init = [[client = require("redlock").new(addresses)]],
+      server = [[location / { content_by_lua_block {
+        local ok, err, code = client:acquire("name")
+        ngx.say(code, ": ", err)
+        repeat ngx.sleep(0.05) until client:nodes()[3].error
+        ngx.say(client:nodes()[3].error)
+      } }]],
+    }
+    nginx:get("/")
+    local _, body = nginx:get("/")
+    assert.is_truthy(body:find("^unavailable: "), body)
+    assert.is_truthy(body:find("lua_max_running_timers", 1, true), body)
+    assert.is_truthy(nginx:complaints():find("lua_max_running_timers are not enough", 1, true))
+  end)
+
+  it("refuses to block, unless it is forced", function()
+    start { server = [[location / { content_by_lua_block {
+      local _, err = pcall(require("redlock.client").new, addresses, nil, 1)
+      ngx.say(err)
+      local client = require("redlock.nginx_blocking").new(addresses)
+      local lock = assert(client:acquire("blocking"))
+      ngx.say(tostring(lock:extend() > 0), " ", tostring(lock:release()), " ", tostring(client:close()))
+      _, err = pcall(require("redlock").new(addresses).process, require("redlock").new(addresses))
+      ngx.say(err)
+    } }]] }
+    local _, body = nginx:get("/")
+    assert.are.equal("redlock: this client would stop the nginx worker while it waits; use redlock.new()\n"
+      .. "true true true\nredlock: client:process() is not for nginx\n", body)
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("raises mistakes at the line of the caller", function()
+    start { init = [[client = require("redlock").new(addresses)]], server = [[location / { content_by_lua_block {
+      local function said(fn, ...) ngx.say(select(2, pcall(fn, ...))) end
+      said(function() client:acquire("x", { tll = 1 }) end)
+      said(function() client:lock("x"):acquire({ ttl = 0 }) end)
+      said(function() client:acquire("x"):extend("soon") end)
+      said(function() require("redlock").new({}) end)
+      said(function() local lock = client:lock("x") lock.acquire(7) end)
+      said(function()
+        local lock = client:lock("y")
+        ngx.thread.spawn(lock.acquire, lock)
+        lock:acquire()
+      end)
+    } }]] }
+    local _, body = nginx:get("/")
+    for line in body:gmatch("[^\n]+") do assert.is_truthy(line:find("^content_by_lua%(nginx.conf:%d+%):%d+: redlock: "), line) end
+    assert.are.equal(6, select(2, body:gsub("\n", "")))
+    assert.are.equal("", nginx:complaints())
+  end)
+end)

@@ -1,0 +1,177 @@
+--- The ways to reach a node from nginx: TLS, users with passwords, Unix sockets, host names.
+
+if not rawget(_G, "jit") then return end
+
+local helper = require "spec.helper"
+local server = require "spec.nginx.server"
+
+local CERTIFICATES = [[
+set -e
+cd "$1"
+authority() {
+  openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj "/CN=$1" -keyout "$1.key" -out "$1.pem"
+}
+certificate() {
+  openssl req -newkey rsa:2048 -nodes -subj "/CN=$1" -keyout "$2.key" -out "$2.csr"
+  printf 'subjectAltName=DNS:%s\n' "$1" > "$2.ext"
+  openssl x509 -req -in "$2.csr" -CA "$3.pem" -CAkey "$3.key" -CAcreateserial -days 2 -extfile "$2.ext" -out "$2.pem"
+}
+authority ours
+authority theirs
+certificate redis.test good ours
+certificate evil.test evil ours
+certificate redis.test foreign theirs
+]]
+
+describe("nodes in nginx", function()
+  local directory, nginx, dns_port
+  local children = {}
+
+  local function background(command)
+    local pipe = io.popen(command .. " >/dev/null 2>&1 </dev/null & echo $!")
+    children[#children + 1] = pipe:read("*l")
+    pipe:close()
+  end
+
+  setup(function()
+    helper.limit(30)
+    directory = helper.directory .. "/tls"
+    os.execute("mkdir " .. directory)
+    helper.write_file(directory .. "/make.sh", CERTIFICATES)
+    local made = os.execute("sh " .. directory .. "/make.sh " .. directory .. " 2>" .. directory .. "/log")
+    assert(made == 0 or made == true, "openssl failed")
+    dns_port = helper.free_port()
+    background(helper.interpreter .. " spec/nginx/name_server.lua " .. dns_port)
+  end)
+
+  teardown(function()
+    for _, pid in ipairs(children) do os.execute("kill " .. pid .. " 2>/dev/null") end
+  end)
+
+  before_each(function() helper.limit(20) end)
+
+  after_each(function()
+    if nginx then nginx:stop() end
+    nginx = nil
+  end)
+
+  -- A node that speaks TLS with the certificate `name`, and its port for that.
+  local function tls_node(name)
+    local port = helper.free_port()
+    local farm = helper.farm(1, string.format("--tls-port %d --tls-cert-file %s/%s.pem --tls-key-file %s/%s.key "
+      .. "--tls-ca-cert-file %s/ours.pem --tls-auth-clients no", port, directory, name, directory, name, directory))
+    return farm, port
+  end
+
+  local function start(addresses, options, http)
+    nginx = server.start {
+      addresses = addresses,
+      http = "resolver 127.0.0.1:" .. dns_port .. " ipv6=off; " .. (http or ""),
+      init = "client = require('redlock').new(addresses, " .. (options or "{}") .. ")",
+      server = [[location / { content_by_lua_block {
+        local lock, err, code = client:acquire("name", { ttl = 60000, node_timeout = 5000, retry_count = 0 })
+        if not lock then return ngx.say(code, ": ", err) end
+        ngx.say(tostring(lock:extend() ~= nil), " ", tostring(lock:release()))
+      } }]],
+    }
+  end
+
+  local TRUST = function() return "lua_ssl_trusted_certificate " .. directory .. "/ours.pem;" end
+
+  it("speaks TLS, and verifies", function()
+    local farm, port = tls_node("good")
+    start({ "rediss://redis.test:" .. port }, "{}", TRUST())
+    assert.are.equal("true true\n", select(2, nginx:get("/")))
+    nginx:stop()
+    assert.are.equal("", nginx:complaints())
+    farm:shut()
+  end)
+
+  it("speaks TLS when the client's option says so", function()
+    local farm, port = tls_node("good")
+    start({ "redis.test:" .. port }, "{ tls = true }", TRUST())
+    assert.are.equal("true true\n", select(2, nginx:get("/")))
+    nginx:stop()
+    assert.are.equal("", nginx:complaints())
+    farm:shut()
+  end)
+
+  for _, name in ipairs { "evil", "foreign" } do
+    it("refuses a node whose certificate is " .. name, function()
+      local farm, port = tls_node(name)
+      start({ "rediss://redis.test:" .. port }, "{}", TRUST())
+      local _, body = nginx:get("/")
+      assert.is_truthy(body:find("^unavailable: "), body)
+      assert.is_truthy(body:find("certificate"), body)
+      assert.are.equal(0, farm:count("name"))
+      farm:shut()
+      assert.are.equal("", nginx:complaints(server.CONNECTION_BROKE))
+    end)
+  end
+
+  it("verifies when nothing is said about whom to trust", function()
+    local farm, port = tls_node("good")
+    start({ "rediss://redis.test:" .. port })
+    local _, body = nginx:get("/")
+    assert.is_truthy(body:find("^unavailable: "), body)
+    assert.is_truthy(body:find("certificate"), body)
+    farm:shut()
+  end)
+
+  it("says whom it wants to reach", function()
+    local port = helper.free_port()
+    -- The good certificate is only shown to those who ask for redis.test.
+    background(string.format("openssl s_server -quiet -accept %d -cert %s/evil.pem -key %s/evil.key -servername redis.test "
+      .. "-cert2 %s/good.pem -key2 %s/good.key", port, directory, directory, directory, directory))
+    start({ "rediss://redis.test:" .. port }, "{}", TRUST())
+    local seen
+    helper.eventually(function()
+      seen = select(2, nginx:get("/"))
+      return not seen:find("refused", 1, true)
+    end)
+    -- It is no Redis, but what it showed was believed.
+    assert.is_falsy(seen:find("certificate"), seen)
+    assert.is_truthy(seen:find("^unavailable: "), seen)
+  end)
+
+  it("does not wait for a node that does not speak TLS", function()
+    local farm = helper.farm(3)
+    local odd = helper.farm(1)
+    start({ farm.addresses[1], farm.addresses[2], farm.addresses[3], "rediss://redis.test:" .. odd[1].port }, "{}", TRUST())
+    for _ = 1, 5 do assert.are.equal("true true\n", select(2, nginx:get("/"))) end
+    farm:shut()
+    odd:shut()
+  end)
+
+  it("logs in, chooses a database, and uses Unix sockets", function()
+    local path = directory .. "/redis.sock"
+    local one = helper.farm(1, "--unixsocket " .. path .. " --user alice on '>secret' '~*' '+@all'")
+    local two = helper.farm(1, "--user alice on '>secret' '~*' '+@all'")
+    start({ "unix://alice:secret@" .. path .. "?db=2", "redis://alice:secret@redis.test:" .. two[1].port .. "/2" })
+    assert.are.equal("true true\n", select(2, nginx:get("/")))
+    nginx:stop()
+    assert.are.equal("", nginx:complaints())
+    one:shut()
+    two:shut()
+  end)
+
+  it("tells a wrong password, without the password", function()
+    local farm = helper.farm(1, "--user alice on '>secret' '~*' '+@all'")
+    start({ "redis://alice:wrong-one@" .. farm.addresses[1] })
+    local _, body = nginx:get("/")
+    assert.is_truthy(body:find("^unavailable: .*WRONGPASS"), body)
+    assert.is_falsy(body:find("wrong-one", 1, true), body)
+    farm:shut()
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("tells that a name cannot be resolved", function()
+    nginx = server.start {
+      addresses = { "redis.test:6379" },
+      init = "client = require('redlock').new(addresses)",
+      server = [[location / { content_by_lua_block { ngx.say(select(2, client:acquire("x"))) } }]],
+    }
+    local _, body = nginx:get("/")
+    assert.is_truthy(body:find("no resolver defined to resolve \"redis.test\"", 1, true), body)
+  end)
+end)

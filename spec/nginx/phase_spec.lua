@@ -1,0 +1,153 @@
+--- Every phase of nginx: where a request may wait, calls wait; elsewhere an acquire says so, and a
+--- release is sent all the same.
+
+if not rawget(_G, "jit") then return end
+
+local helper = require "spec.helper"
+local server = require "spec.nginx.server"
+
+-- Each location says in the body what it did, or leaves it in `kept` for /kept to tell.
+local LOCATIONS = [[
+  location /kept {
+    content_by_lua_block { ngx.print(table.concat(kept, "\n")) for index = #kept, 1, -1 do kept[index] = nil end }
+  }
+
+  location /rewrite { rewrite_by_lua_block { ngx.print(both("rewrite")) ngx.exit(200) } }
+  location /access { access_by_lua_block { ngx.print(both("access")) ngx.exit(200) } }
+  location /content { content_by_lua_block { ngx.print(both("content")) } }
+
+  location /set {
+    set_by_lua_block $said { return neither() }
+    content_by_lua_block { ngx.print(ngx.var.said) }
+  }
+
+  location /filters {
+    content_by_lua_block {
+      ngx.ctx.header, ngx.ctx.body = assert(client:acquire("header")), assert(client:acquire("body"))
+      ngx.ctx.log, ngx.ctx.dropped = assert(client:acquire("log")), assert(client:acquire("dropped"))
+      ngx.ctx.closed = assert(client:acquire("extended"))
+      ngx.print("body")
+    }
+    header_filter_by_lua_block {
+      kept[#kept + 1] = tostring(ngx.ctx.header:release()) .. " " .. neither()
+    }
+    body_filter_by_lua_block {
+      if ngx.arg[2] then kept[#kept + 1] = tostring(ngx.ctx.body:release()) .. " " .. neither() end
+    }
+    log_by_lua_block {
+      kept[#kept + 1] = tostring(ngx.ctx.log:release()) .. " " .. tostring(ngx.ctx.log:is_held()) .. " " .. neither()
+      kept[#kept + 1] = select(2, ngx.ctx.closed:extend())
+      ngx.ctx.closed:release()
+      ngx.ctx.dropped = nil
+      collectgarbage()
+    }
+  }
+
+  location /timers {
+    content_by_lua_block {
+      local function once() keep_both("once") end
+      local function every(premature) if not premature then keep_both("every") end end
+      assert(ngx.timer.at(0, once))
+      if not kept_every then rawset(_G, "kept_every", ngx.timer.every(0.01, every)) end
+      ngx.sleep(0.1)
+      local seen = table.concat(kept, "\n")
+      ngx.print(seen:find("once: true true", 1, true) and "once " or seen, seen:find("every: true true", 1, true) and "every" or seen)
+    }
+  }
+]]
+
+local INIT = [[
+  client = require("redlock").new(addresses, { node_timeout = 200 })
+
+  -- What an acquire and a release say.
+  function both(name)
+    local lock, err, code = client:acquire(name)
+    if not lock then return name .. ": " .. code .. ": " .. err end
+    return name .. ": " .. tostring(lock:is_held()) .. " " .. tostring(lock:release())
+  end
+
+  -- Not in one statement: what is kept may change while both() waits.
+  function keep_both(name)
+    local said = both(name)
+    kept[#kept + 1] = said
+  end
+
+  -- What an acquire says where nothing can wait.
+  function neither()
+    local lock, err, code = client:acquire("nothing")
+    return lock and "acquired" or code .. ": " .. err
+  end
+
+  kept.init = neither()
+]]
+
+describe("redlock in the phases of nginx", function()
+  local farm, nginx
+
+  setup(function()
+    farm = helper.farm(3)
+    nginx = server.start {
+      addresses = farm.addresses,
+      init = INIT,
+      init_worker = [[
+        kept[#kept + 1] = kept.init
+        kept[#kept + 1] = neither()
+        kept[#kept + 1] = tostring(select(3, client:lock("x"):release()))
+        assert(ngx.timer.at(0, function() keep_both("from init_worker") end))
+      ]],
+      server = LOCATIONS,
+    }
+  end)
+
+  teardown(function()
+    nginx:stop()
+    farm:shut()
+  end)
+
+  local function refused(phase)
+    return "unavailable: lock:acquire() has to wait, and nginx lets nothing wait in phase " .. phase
+  end
+
+  it("refuses to wait in init and init_worker, and waits in a timer from there", function()
+    local said = ""
+    helper.eventually(function()
+      said = said .. select(2, nginx:get("/kept")) .. "\n"
+      return said:find("from init_worker", 1, true)
+    end)
+    assert.are.equal(refused("init") .. "\n" .. refused("init_worker") .. "\nnot_held\nfrom init_worker: true true",
+      (said:gsub("%s+$", "")))
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  for _, phase in ipairs { "rewrite", "access", "content" } do
+    it("waits in " .. phase, function()
+      assert.are.equal(phase .. ": true true", select(2, nginx:get("/" .. phase)))
+      farm:eventually_free(phase)
+      assert.are.equal("", nginx:complaints())
+    end)
+  end
+
+  it("refuses to wait in set", function()
+    assert.are.equal(refused("set"), select(2, nginx:get("/set")))
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("releases in the filters and the log, though nothing can wait there", function()
+    nginx:get("/kept")
+    assert.are.equal("body", select(2, nginx:get("/filters")))
+    local said = ""
+    helper.eventually(function()
+      said = said .. select(2, nginx:get("/kept"))
+      return said:find("phase log", 1, true)
+    end)
+    assert.are.equal("true " .. refused("header_filter") .. "\ntrue " .. refused("body_filter") .. "\ntrue false "
+      .. refused("log") .. "\nlock:extend() has to wait, and nginx lets nothing wait in phase log", said)
+    for _, name in ipairs { "header", "body", "log", "dropped", "extended" } do farm:eventually_free(name) end
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("waits in timers", function()
+    assert.are.equal("once every", select(2, nginx:get("/timers")))
+    assert.are.equal("", nginx:complaints())
+  end)
+end)

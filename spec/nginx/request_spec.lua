@@ -1,0 +1,238 @@
+--- Locks in nginx: that they work in every phase, and what becomes of them when requests die.
+
+-- nginx has its own Lua, LuaJIT: the specs are run once.
+if not rawget(_G, "jit") then return end
+
+local helper = require "spec.helper"
+local server = require "spec.nginx.server"
+
+local LOCATIONS = [[
+  lua_check_client_abort on;
+
+  location /lock {
+    content_by_lua_block {
+      local lock, err, code = client:acquire(ngx.var.arg_name, { ttl = tonumber(ngx.var.arg_ttl), wait = tonumber(ngx.var.arg_wait) })
+      if not lock then return ngx.say(code, ": ", err) end
+      if ngx.var.arg_sleep then ngx.sleep(ngx.var.arg_sleep / 1000) end
+      ngx.say(lock:remaining() > 0, " ", lock:release(), " ", select(3, lock:release()))
+    }
+  }
+
+  location /overlap {
+    content_by_lua_block {
+      kept.inside = kept.inside or 0
+      local lock = assert(client:acquire("overlap", { wait = 7000, retry_delay = 3, retry_jitter = 2 }))
+      kept.inside = kept.inside + 1
+      local together = kept.inside
+      ngx.sleep(0.001)
+      kept.inside = kept.inside - 1
+      assert(lock:release())
+      ngx.print(together)
+    }
+  }
+
+  location /ping { return 200 "pong"; }
+
+  location /die {
+    content_by_lua_block {
+      local lock = assert(client:acquire(ngx.var.arg_name, { ttl = 60000 }))
+      local how = ngx.var.arg_how
+      if how == "error" then error("on purpose") end
+      if how == "exit" then ngx.exit(200) end
+      if how == "abort" then ngx.sleep(3600) end
+    }
+  }
+
+  location /killed {
+    content_by_lua_block {
+      local function take(name, options) kept.lock = client:lock(name, options); kept.lock:acquire() end
+      local waiting = ngx.thread.spawn(take, "killed", { ttl = 60000, wait = 60000 })
+      ngx.sleep(tonumber(ngx.var.arg_after or 0.001))
+      ngx.thread.kill(waiting)
+      kept.lock = nil
+      ngx.print("killed")
+    }
+  }
+
+  location /cycle {
+    content_by_lua_block {
+      for index = 1, 200 do
+        local lock = assert(client:acquire("cycle:" .. ngx.var.connection .. ":" .. index))
+        assert(lock:extend(5000))
+        assert(lock:release())
+      end
+      ngx.print("done")
+    }
+  }
+
+  location /with {
+    content_by_lua_block {
+      ngx.say(client:with("with", function(lock, word) ngx.sleep(0.01) return word, lock:is_held() end, "word"))
+      local ok, err = pcall(client.with, client, "with", function() ngx.sleep(0.01) error("inside", 0) end)
+      ngx.say(ok, " ", err, " ", client:lock("with"):acquire() ~= nil)
+    }
+  }
+
+  location /coroutine {
+    content_by_lua_block {
+      local step = coroutine.wrap(function()
+        local lock = assert(client:acquire("coroutine"))
+        coroutine.yield(lock:is_held())
+        coroutine.yield(lock:release())
+      end)
+      ngx.say(step(), " ", step())
+    }
+  }
+
+  location /sub {
+    content_by_lua_block {
+      local one, two = ngx.location.capture_multi { { "/lock?name=one" }, { "/lock?name=two" } }
+      ngx.print(one.body, two.body)
+    }
+  }
+
+  location /timer {
+    content_by_lua_block {
+      local function work(premature, name) kept.timer = { client:with(name, function(lock) return lock:is_held() end) } end
+      assert(ngx.timer.at(0, work, "timer"))
+      repeat ngx.sleep(0.002) until kept.timer
+      ngx.say(kept.timer[1])
+    }
+  }
+]]
+
+describe("redlock in nginx", function()
+  local farm, nginx
+
+  setup(function()
+    farm = helper.farm(5)
+    nginx = server.start {
+      addresses = farm.addresses,
+      init = [[client = require("redlock").new(addresses, { node_timeout = 200 })]],
+      server = LOCATIONS,
+    }
+  end)
+
+  teardown(function()
+    nginx:stop()
+    farm:shut()
+  end)
+
+  before_each(function() farm:reset() end)
+
+  local function quiet(expected)
+    assert.are.equal("", nginx:complaints(expected))
+  end
+
+  it("acquires and releases, and leaves nothing behind", function()
+    for _ = 1, 20 do
+      local status, body = nginx:get("/lock?name=one")
+      assert.are.equal(200, status)
+      assert.are.equal("true true not_held\n", body)
+    end
+    farm:eventually_free("one")
+    quiet()
+  end)
+
+  it("refuses what another client holds", function()
+    for _, node in ipairs(farm) do node:command("SET", "theirs", "token") end
+    local _, body = nginx:get("/lock?name=theirs&wait=0")
+    assert.is_truthy(body:match("^taken: 'theirs' is taken: %d of 5 nodes hold it for somebody else"), body)
+    assert.are.equal(5, farm:count("theirs", "token"))
+    quiet()
+  end)
+
+  it("lets other requests go on while one waits", function()
+    for _, node in ipairs(farm) do node:command("SET", "busy", "token", "PX", "400") end
+    local waiting = nginx:request("/lock?name=busy&wait=5000")
+    local served = 0
+    for _ = 1, 20 do
+      local before = helper.now()
+      assert.are.equal("pong", select(2, nginx:get("/ping")))
+      assert.are.equal("true true not_held\n", select(2, nginx:get("/lock?name=free")))
+      if helper.now() - before < 0.2 then served = served + 1 end
+    end
+    assert.is_true(served >= 19, served .. " of 20 were served at once")
+    assert.are.equal("true true not_held\n", select(2, waiting:finish()))
+    quiet()
+  end)
+
+  it("lets in one at a time", function()
+    local requests = {}
+    for index = 1, 50 do requests[index] = nginx:request("/overlap") end
+    for index = 1, 50 do assert.are.equal("1", select(2, requests[index]:finish())) end
+    quiet()
+  end)
+
+  it("holds for as long as with() runs, and passes on what the function returns and raises", function()
+    assert.are.equal("wordtrue\nfalse inside true\n", select(2, nginx:get("/with")))
+    quiet()
+  end)
+
+  it("works in coroutines, subrequests and timers", function()
+    assert.are.equal("true true\n", select(2, nginx:get("/coroutine")))
+    assert.are.equal(("true true not_held\n"):rep(2), select(2, nginx:get("/sub")))
+    assert.are.equal("true\n", select(2, nginx:get("/timer")))
+    quiet()
+  end)
+
+  for _, how in ipairs { "error", "exit", "nothing" } do
+    it("releases what a request held that ended by " .. how, function()
+      nginx:get("/die?name=died&how=" .. how)
+      farm:eventually_free("died")
+      quiet(how == "error" and "on purpose" or nil)
+    end)
+  end
+
+  it("releases what a request held whose client has gone", function()
+    local request = nginx:request("/die?name=gone&how=abort")
+    helper.eventually(function() return farm:count("gone") == 5 end, "the lock")
+    request:abort()
+    farm:eventually_free("gone")
+    quiet()
+  end)
+
+  it("gives up what a request was waiting for whose client has gone", function()
+    for _, node in ipairs(farm) do node:command("SET", "awaited", "token") end
+    local requests = {}
+    for index = 1, 20 do requests[index] = nginx:request("/lock?name=awaited&wait=60000&ttl=60000") end
+    helper.eventually(function() return nginx:get("/ping") == 200 end)
+    for index = 1, 20 do requests[index]:abort() end
+    for _, node in ipairs(farm) do node:command("DEL", "awaited") end
+    -- Whoever gets it now is dead; the lock becomes free again long before its ttl.
+    helper.eventually(function()
+      return select(2, nginx:get("/lock?name=awaited&wait=0")) == "true true not_held\n"
+    end, "the lock to be free", 5)
+    farm:eventually_free("awaited")
+    quiet()
+  end)
+
+  it("gives up what a killed light thread was to have", function()
+    assert.are.equal("killed", select(2, nginx:get("/killed")))
+    farm:eventually_free("killed")
+    for _, node in ipairs(farm) do node:command("SET", "killed", "token") end
+    assert.are.equal("killed", select(2, nginx:get("/killed?after=0.01")))
+    for _, node in ipairs(farm) do node:command("DEL", "killed") end
+    helper.eventually(function()
+      return select(2, nginx:get("/lock?name=killed&wait=0")) == "true true not_held\n"
+    end, "the lock to be free", 5)
+    quiet()
+  end)
+
+  it("disturbs nobody when many die, and their coroutines are used again", function()
+    local good, bad = {}, {}
+    for round = 1, 10 do
+      for index = 1, 4 do good[index] = nginx:request("/cycle") end
+      for index = 1, 15 do
+        bad[index] = nginx:request(index % 2 == 0 and "/die?how=abort&name=bad" .. round .. "." .. index or "/cycle")
+      end
+      helper.eventually(function() return nginx:get("/ping") == 200 end)
+      for index = 1, 15 do bad[index]:abort() end
+      for index = 1, 4 do assert.are.equal("done", select(2, good[index]:finish())) end
+    end
+    helper.eventually(function()
+      return farm[1]:command("DBSIZE") == 0 and farm[5]:command("DBSIZE") == 0
+    end, "all keys to be gone", 5)
+    quiet()
+  end)
+end)

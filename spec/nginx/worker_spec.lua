@@ -1,0 +1,260 @@
+--- The life of a worker: reloads, ends, upgrades; and the nodes that it talks to: hung, gone, back.
+
+if not rawget(_G, "jit") then return end
+
+local helper = require "spec.helper"
+local server = require "spec.nginx.server"
+
+local LOCATIONS = [[
+  location /lock {
+    content_by_lua_block {
+      local lock, err, code = client:acquire(ngx.var.arg_name or ngx.var.connection, { ttl = 5000 })
+      if not lock then return ngx.print(code, ": ", err) end
+      local ok, err, code = lock:release()
+      ngx.print(ok and "ok" or code .. ": " .. err)
+    }
+  }
+
+  location /slow {
+    content_by_lua_block {
+      local lock = assert(client:acquire("slow", { ttl = 60000 }))
+      ngx.sleep(1)
+      ngx.print(tostring(lock:is_held()), " ", tostring(lock:extend(50000) ~= nil), " ", tostring(lock:release()))
+    }
+  }
+
+  location /hold {
+    content_by_lua_block {
+      for index = 1, 3 do
+        kept[index] = assert(client:acquire("held:" .. index, { ttl = 60000 }))
+      end
+      ngx.print("held")
+    }
+  }
+
+  location /nodes {
+    content_by_lua_block {
+      local states = {}
+      for index, node in ipairs(client:nodes()) do states[index] = node.state end
+      ngx.print(table.concat(states, " "))
+    }
+  }
+
+  location /votes {
+    content_by_lua_block {
+      local lock = client:lock("votes")
+      lock:acquire()
+      local texts = {}
+      for index, vote in ipairs(lock:votes()) do texts[index] = vote.vote .. " " .. (vote.error or "") end
+      lock:release()
+      ngx.print(table.concat(texts, "\n"))
+    }
+  }
+]]
+
+local INIT = [[client = require("redlock").new(addresses, { ttl = 10000 })]]
+
+describe("a worker", function()
+  local farm, nginx
+
+  setup(function() farm = helper.farm(5) end)
+  teardown(function() farm:shut() end)
+
+  before_each(function()
+    farm:reset()
+    helper.limit(20)
+  end)
+
+  after_each(function()
+    if nginx then nginx:stop() end
+  end)
+
+  local function start(given)
+    given.addresses = farm.addresses
+    given.init = given.init or INIT
+    given.server = LOCATIONS .. (given.server or "")
+    nginx = server.start(given)
+  end
+
+  local function connections()
+    local count = 0
+    for _, node in ipairs(farm) do
+      local _, found = node:command("CLIENT", "LIST"):gsub("name=redlock", "")
+      count = count + found
+    end
+    return count
+  end
+
+  local function lock_many(count, at_once)
+    local failures = {}
+    for _ = 1, count, at_once do
+      local requests = {}
+      for index = 1, at_once do requests[index] = nginx:request("/lock") end
+      for index = 1, at_once do
+        local _, body = requests[index]:finish()
+        if body ~= "ok" then failures[#failures + 1] = body end
+      end
+    end
+    return table.concat(failures, "\n")
+  end
+
+  it("connects when it has to, not before the fork and not in the master", function()
+    start { workers = 2 }
+    assert.are.equal(0, connections())
+    assert.are.equal("down down down down down", select(2, nginx:get("/nodes")))
+    assert.are.equal("", lock_many(64, 16))
+    helper.eventually(function() return connections() == 10 or connections() == 5 end, "connections of workers")
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("takes clients that were made in init_worker", function()
+    start { init = "", init_worker = [[rawset(_G, "client", require("resty.redlock").new(addresses))]] }
+    assert.are.equal("ok", select(2, nginx:get("/lock")))
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("serves every request through ten reloads", function()
+    start {}
+    local failures = {}
+    for _ = 1, 10 do
+      local before = nginx:workers()[1]
+      nginx:signal("HUP")
+      helper.eventually(function()
+        failures[#failures + 1] = lock_many(16, 8)
+        return nginx:workers()[1] ~= before and #nginx:workers() == 1
+      end, "the new worker")
+    end
+    assert.are.equal("", table.concat(failures))
+    helper.eventually(function() return connections() == 5 end, "the old connections to be closed")
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("ends promptly when it has nothing to do", function()
+    start {}
+    lock_many(8, 8)
+    local before = helper.now()
+    nginx:reload(1)
+    local took = helper.now() - before
+    assert.is_true(took < 0.7, "it took " .. took)
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("finishes what it has begun before it ends", function()
+    start {}
+    local slow = nginx:request("/slow")
+    helper.eventually(function() return farm:count("slow") == 5 end)
+    nginx:reload(4)
+    assert.are.equal("true true true", select(2, slow:finish()))
+    farm:eventually_free("slow")
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  for _, signal in ipairs { "QUIT", "TERM" } do
+    it("releases what it holds when it is ended by " .. signal, function()
+      start {}
+      assert.are.equal("held", select(2, nginx:get("/hold")))
+      helper.eventually(function() return farm:count("held:1") == 5 and farm:count("held:3") == 5 end)
+      nginx:stop(signal, 3)
+      for index = 1, 3 do assert.are.equal(0, farm:count("held:" .. index)) end
+      assert.are.equal("", nginx:complaints(server.CONNECTION_BROKE))
+    end)
+  end
+
+  it("releases what it holds when it is ended, and does not wait for a hung node", function()
+    start {}
+    nginx:get("/hold")
+    helper.eventually(function() return farm:count("held:3") == 5 end)
+    farm[2]:stop()
+    local before = helper.now()
+    nginx:reload(3)
+    local took = helper.now() - before
+    assert.is_true(took < 2, "it took " .. took)
+    for index = 1, 3 do assert.are.equal(0, farm:count("held:" .. index)) end
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("hands over to another program without losing a request", function()
+    start { upgraded = true }
+    nginx:get("/hold")
+    nginx:signal("USR2")
+    helper.eventually(function() 
+      return nginx:read("nginx.pid.oldbin") ~= "" and nginx:read("nginx.pid") ~= ""
+    end, "the new program to start")
+    local old, new = nginx.pid, nginx:read("nginx.pid"):match("%d+")
+    helper.eventually(function()
+      nginx.pid = new
+      return #nginx:workers() == 1
+    end)
+    os.execute("kill -QUIT " .. old)
+    assert.are.equal("", lock_many(64, 8))
+    helper.eventually(function()
+      return farm:count("held:1") == 0 and farm:count("held:2") == 0 and farm:count("held:3") == 0
+    end, "the old worker's locks to be released")
+    assert.are.equal("", lock_many(8, 8))
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("goes on while two of five nodes hang, and uses them again", function()
+    start {}
+    assert.are.equal("", lock_many(8, 8))
+    farm[1]:stop()
+    farm[4]:stop()
+    local before = helper.now()
+    assert.are.equal("", lock_many(64, 16))
+    local took = helper.now() - before
+    assert.is_true(took < 1, "it took " .. took)
+    farm[1]:continue()
+    farm[4]:continue()
+    helper.eventually(function()
+      return not select(2, nginx:get("/votes")):find("no reply for", 1, true)
+    end)
+    assert.are.equal("up up up up up", select(2, nginx:get("/nodes")))
+    helper.eventually(function()
+      for _, node in ipairs(farm) do
+        if node:command("DBSIZE") ~= 0 then return false end
+      end
+      return true
+    end, "all keys to be gone")
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("says how things stand when three of five nodes hang, and does not pile up", function()
+    start {}
+    assert.are.equal("", lock_many(8, 8))
+    for index = 1, 3 do farm[index]:stop() end
+    local before = helper.now()
+    local said = select(2, nginx:get("/lock?name=a"))
+    assert.is_truthy(said:find("^unavailable: "), said)
+    assert.is_true(helper.now() - before < 3)
+    local votes = select(2, nginx:get("/votes"))
+    assert.is_truthy(votes:find("unknown no reply", 1, true), votes)
+    for index = 1, 3 do farm[index]:continue() end
+    helper.eventually(function() return select(2, nginx:get("/lock?name=a")) == "ok" end)
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("loses no request when a node is killed and comes back", function()
+    start {}
+    assert.are.equal("", lock_many(16, 8))
+    farm[3]:kill()
+    assert.are.equal("", lock_many(200, 8))
+    farm[3]:restart()
+    assert.are.equal("", lock_many(200, 8))
+    helper.eventually(function() return select(2, nginx:get("/nodes")) == "up up up up up" end)
+    assert.are.equal("", nginx:complaints(server.NODE_IS_GONE))
+  end)
+
+  it("releases a lock on a node that was away when it was released", function()
+    start { server = [[
+      location /take { content_by_lua_block { kept.lock = assert(client:acquire("away", { ttl = 30000 })) } }
+      location /give { content_by_lua_block { ngx.print(tostring(kept.lock:release())) } }
+    ]] }
+    nginx:get("/take")
+    helper.eventually(function() return farm:count("away") == 5 end)
+    farm[5]:stop()
+    assert.are.equal("true", select(2, nginx:get("/give")))
+    farm[5]:continue()
+    farm:eventually_free("away")
+    assert.are.equal("", nginx:complaints())
+  end)
+end)

@@ -1,0 +1,193 @@
+local helper = require "spec.helper"
+local redlock = require "redlock"
+
+-- Nobody is contacted by these.
+local NODES = { "127.0.0.1:1" }
+
+describe("wrong arguments", function()
+  local client = redlock.new(NODES, { retry_count = 0 })
+  local lock = client:lock("r")
+
+  --- The function has to raise an error with this text at its first line.
+  local function misuse(text, fn)
+    local where = debug.getinfo(fn, "S")
+    local ok, err = pcall(fn)
+    assert.is_false(ok, "no error: " .. text)
+    assert.are.equal(where.short_src .. ":" .. where.linedefined .. ": redlock: " .. text, err)
+  end
+
+  it("ttl and the other durations", function()
+    local ms = "must be an integer >= 1 (milliseconds), got "
+    misuse("option 'ttl' " .. ms .. "-5", function() redlock.new(NODES, { ttl = -5 }) end)
+    misuse("option 'ttl' " .. ms .. "0", function() redlock.new(NODES, { ttl = 0 }) end)
+    misuse("option 'ttl' " .. ms .. "nan", function() redlock.new(NODES, { ttl = 0 / 0 }) end)
+    misuse("option 'ttl' " .. ms .. "1.5", function() redlock.new(NODES, { ttl = 1.5 }) end)
+    misuse("option 'ttl' " .. ms .. "a string", function() redlock.new(NODES, { ttl = "1000" }) end)
+    misuse("option 'ttl' " .. ms .. "a table", function() redlock.new(NODES, { ttl = {} }) end)
+    misuse("option 'ttl' " .. ms .. "a boolean", function() redlock.new(NODES, { ttl = true }) end)
+    misuse("option 'ttl' must be at most 31622400000 (milliseconds), got 1e+300",
+      function() redlock.new(NODES, { ttl = 1e300 }) end)
+    misuse("option 'ttl' must be at most 31622400000 (milliseconds), got inf",
+      function() redlock.new(NODES, { ttl = math.huge }) end)
+    misuse("option 'node_timeout' " .. ms .. "0", function() redlock.new(NODES, { node_timeout = 0 }) end)
+    for _, name in ipairs { "retry_delay", "retry_jitter", "wait", "lock_delay" } do
+      misuse("option '" .. name .. "' must be an integer >= 0 (milliseconds), got -1",
+        function() redlock.new(NODES, { [name] = -1 }) end)
+      assert(redlock.new(NODES, { [name] = 0 }))
+    end
+    misuse("option 'retry_count' must be an integer >= 0, got -1",
+      function() redlock.new(NODES, { retry_count = -1 }) end)
+    misuse("option 'drift_factor' must be a number >= 0 and < 1, got nan",
+      function() redlock.new(NODES, { drift_factor = 0 / 0 }) end)
+    misuse("option 'drift_factor' must be a number >= 0 and < 1, got 1",
+      function() redlock.new(NODES, { drift_factor = 1 }) end)
+    misuse("option 'drift_factor' must be a number >= 0 and < 1, got a string",
+      function() redlock.new(NODES, { drift_factor = "0.01" }) end)
+  end)
+
+  it("at every place where options are taken", function()
+    local text = "option 'ttl' must be an integer >= 1 (milliseconds), got -5"
+    local bad = { ttl = -5 }
+    misuse(text, function() redlock.new(NODES, bad) end)
+    misuse(text, function() client:lock("r", bad) end)
+    misuse(text, function() client:acquire("r", bad) end)
+    misuse(text, function() client:with("r", bad, print) end)
+    misuse(text, function() lock:acquire(bad) end)
+    misuse(text, function() lock:start("acquire", bad) end)
+    misuse("lock:extend(): ttl must be an integer >= 1 (milliseconds), got -5", function() lock:extend(-5) end)
+    misuse("lock:extend(): ttl must be an integer >= 1 (milliseconds), got nan", function() lock:extend(0 / 0) end)
+    misuse("lock:extend(): ttl must be an integer >= 1 (milliseconds), got 2.5", function() lock:extend(2.5) end)
+    misuse("lock:extend(): ttl must be an integer >= 1 (milliseconds), got a table", function() lock:extend(bad) end)
+    misuse("lock:extend(): ttl must be at most 31622400000 (milliseconds), got inf",
+      function() lock:extend(math.huge) end)
+    misuse("lock:start(\"extend\"): ttl must be an integer >= 1 (milliseconds), got 0",
+      function() lock:start("extend", 0) end)
+    misuse("lock:start() takes \"acquire\", \"extend\" or \"release\"", function() lock:start("steal") end)
+    misuse("lock:start() takes \"acquire\", \"extend\" or \"release\"", function() lock:start() end)
+    misuse("lock:result() before any operation", function() return (lock:result()) end)
+  end)
+
+  it("unknown options, by name", function()
+    misuse("unknown option 'time'", function() redlock.new(NODES, { time = 5 }) end)
+    misuse("unknown option 'TTL' (did you mean 'ttl'?)", function() redlock.new(NODES, { TTL = 5 }) end)
+    misuse("unknown option 'ttl_ms' (did you mean 'ttl'?)", function() client:lock("r", { ttl_ms = 5 }) end)
+    misuse("unknown option 'retryCount' (did you mean 'retry_count'?)",
+      function() lock:acquire({ retryCount = 5 }) end)
+    misuse("unknown option [1]", function() redlock.new(NODES, { "ttl" }) end)
+    misuse("unknown option [boolean]", function() redlock.new(NODES, { [true] = 1 }) end)
+    misuse("option 'prefix' can only be given to redlock.new()", function() client:lock("r", { prefix = "" }) end)
+    misuse("option 'password' can only be given to redlock.new()", function() lock:acquire({ password = "" }) end)
+    misuse("options must be a table, got 5", function() redlock.new(NODES, 5) end)
+    misuse("options must be a table, got a string", function() client:lock("r", "ttl") end)
+    misuse("options must be a table, got a boolean", function() client:acquire("r", true) end)
+  end)
+
+  it("the options of the client", function()
+    misuse("option 'prefix' must be a string, got 5", function() redlock.new(NODES, { prefix = 5 }) end)
+    misuse("option 'db' must be an integer >= 0, got -1", function() redlock.new(NODES, { db = -1 }) end)
+    misuse("option 'db' must be an integer >= 0, got a string", function() redlock.new(NODES, { db = "1" }) end)
+    misuse("option 'tls' must be true or false, got a string", function() redlock.new(NODES, { tls = "yes" }) end)
+    misuse("option 'username' must not contain a NUL byte", function() redlock.new(NODES, { username = "a\0b" }) end)
+    misuse("option 'password' must be a string, got a number", function() redlock.new(NODES, { password = 4711 }) end)
+    local ok, err = pcall(redlock.new, NODES, { tls = true })
+    assert.is_false(ok)
+    assert.is_truthy(err:lower():find("tls", 1, true), err)
+  end)
+
+  it("the list of nodes", function()
+    misuse("nodes must be a list of addresses, got nil", function() redlock.new() end)
+    misuse("nodes must be a list of addresses, got a string", function() redlock.new("127.0.0.1:6379") end)
+    misuse("nodes is empty; at least one is needed", function() redlock.new({}) end)
+    misuse("nodes must be a list of addresses, but has a key that is a string",
+      function() redlock.new({ host = "127.0.0.1" }) end)
+    misuse("nodes must be a list without gaps, but node 2 is nil", function() redlock.new({ "a", nil, "c" }) end)
+    misuse("node 2: must be an address or a table, got 6379", function() redlock.new({ "a", 6379 }) end)
+    misuse("node 1: the address contains a NUL byte", function() redlock.new({ "a\0b" }) end)
+    misuse("node 1: needs a 'host' or a 'path'", function() redlock.new({ {} }) end)
+    misuse("node 1: has a 'host' and a 'path'; give one of them",
+      function() redlock.new({ { host = "a", path = "/b" } }) end)
+    misuse("node 1: has a 'path', which takes no 'port'", function() redlock.new({ { path = "/b", port = 1 } }) end)
+    misuse("node 2: option 'port' must be at most 65535, got 65536",
+      function() redlock.new({ "a", { host = "a", port = 65536 } }) end)
+    misuse("node 1: option 'port' must be an integer >= 1, got a string",
+      function() redlock.new({ { host = "a", port = "6379" } }) end)
+    misuse("node 1: unknown option 'hostname'", function() redlock.new({ { hostname = "a" } }) end)
+    misuse("node 1: unknown option 'Host' (did you mean 'host'?)", function() redlock.new({ { Host = "a" } }) end)
+  end)
+
+  it("node strings, with their index and never with their password", function()
+    local wrong = {
+      "", "host:", ":6379", "host:0", "host:65536", "host:port", "host:6379:1", "host:-1", "ho st", "[::1", "[]:1",
+      "::1", "redis://", "redis://host/x", "redis://host/-1", "redis://host:99999", "redis://user:secret@",
+      "redis://:secret@host/db", "redis://us%zzer:secret@host", "http://host", "unix://", "unix:///p?db=x",
+      "rediss://host", "redis://user:secret@host:x", "user:secret@host",
+    }
+    for _, address in ipairs(wrong) do
+      local function make() redlock.new({ "good:6379", address }) end
+      local ok, err = pcall(make)
+      assert.is_false(ok, "accepted: " .. address)
+      local where = debug.getinfo(make, "S")
+      local start = where.short_src .. ":" .. where.linedefined .. ": redlock: node 2: "
+      assert.are.equal(start, err:sub(1, #start), err)
+      assert.is_true(#err > #start + 8, "says too little: " .. err)
+      assert.is_nil(err:find("secret", 1, true), err)
+    end
+    for _, address in ipairs { "host", "host:1", "[::1]:1", "redis://host", "redis://u:p@host:1/3",
+      "redis://:p%40@host", "unix:///p", "unix://u:p@/p?db=2" } do
+      assert.is_truthy(tostring(redlock.new({ address })), address)
+    end
+  end)
+
+  it("the name of a lock", function()
+    misuse("resource must be a string, got nil", function() client:lock() end)
+    misuse("resource must be a string, got 42", function() client:acquire(42) end)
+    misuse("resource must be a string, got a table", function() client:with({}, print) end)
+    local function long() local made = client:lock(("x"):rep(5000)) return made end
+    local ok, err = pcall(long)
+    assert.is_false(ok)
+    local line = debug.getinfo(long, "S").linedefined
+    assert.is_truthy(err:find("options_spec.lua:" .. line .. ": redlock: ", 1, true), err)
+  end)
+
+  it("with()", function()
+    misuse("with() needs a function to run, got nil", function() client:with("r") end)
+    misuse("with() needs a function to run, got nil", function() client:with("r", {}) end)
+    misuse("with() needs a function to run, got a string", function() client:with("r", {}, "print") end)
+    misuse("with() takes a name, options and a function, got a string", function() client:with("r", "print") end)
+  end)
+
+  it("a dot where a colon belongs", function()
+    misuse("client:lock() needs a client before the colon, got a string", function() client.lock("r") end)
+    misuse("client:with() needs a client before the colon, got a string", function() client.with("r", print) end)
+    misuse("client:close() needs a client before the colon, got nil", function() client.close() end)
+    misuse("client:nodes() needs a client before the colon, got a userdata", function() client.nodes(lock) end)
+    for _, name in ipairs { "acquire", "extend", "release", "remaining", "is_held", "resource", "token", "ttl", "votes",
+      "result", "cancel" } do
+      misuse("lock:" .. name .. "() needs a lock before the colon, got nil", function() lock[name]() end)
+      misuse("lock:" .. name .. "() needs a lock before the colon, got a table", function() lock[name]({}) end)
+    end
+  end)
+
+  it("raw functions do not crash on them either", function()
+    local core = require "redlock.core"
+    local thread = coroutine.create(function() end)
+    local values = { nil, true, 0 / 0, -1, 1e300, "x", {}, print, client, lock, thread, io.stdout }
+    for name, fn in pairs(core) do
+      if type(fn) == "function" then
+        pcall(fn)
+        for first = 1, 12 do
+          for second = 1, 12 do pcall(fn, values[first], values[second], values[first]) end
+          local made = redlock.new(NODES)
+          pcall(fn, made, values[first], values[first], values[first], values[first], values[first])
+          if name ~= "acquire" then pcall(fn, made:lock("x"), values[first], values[first]) end
+        end
+      end
+    end
+  end)
+
+  it("leaves the client usable", function()
+    assert.is_nil((lock:acquire({ wait = 0 })))
+    assert.is_truthy(helper)
+    client:close()
+  end)
+end)

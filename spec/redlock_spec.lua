@@ -1,0 +1,173 @@
+local behaviour = require "spec.behaviour"
+local helper = require "spec.helper"
+local redlock = require "redlock"
+
+describe("redlock", function()
+  local farm
+
+  setup(function() farm = helper.farm(5) end)
+  teardown(function() farm:shut() end)
+
+  behaviour("blocking calls", {
+    new = redlock.new,
+    run = function(fn) fn() end,
+    pump = function(client) client:process() end,
+    farm = function() return farm end,
+    describe = describe,
+    it = it,
+  })
+
+  it("has a version", function()
+    assert.is_truthy(redlock.VERSION:match("^%d+%.%d+%.%d+"))
+  end)
+
+  it("contacts nobody until it has to", function()
+    local client = redlock.new({ "127.0.0.1:" .. helper.free_port(), "name.invalid", "unix:///no/such" })
+    assert.is_userdata(client:lock("r"))
+    for _, node in ipairs(client:nodes()) do assert.are.equal("down", node.state) end
+    client:close()
+  end)
+
+  it("hides its metatables, and keeps metamethods out of the methods", function()
+    local client = redlock.new(farm.addresses)
+    local lock = client:lock("r")
+    assert.are.equal("redlock.client", getmetatable(client))
+    assert.are.equal("redlock.lock", getmetatable(lock))
+    assert.is_nil(lock.__gc)
+    assert.is_nil(client.__gc)
+    assert.is_false((pcall(setmetatable, lock, {})))
+  end)
+
+  it("takes nodes as tables, and their passwords stay out of all messages", function()
+    farm:reset()
+    local secured = helper.farm(1, "--requirepass hunter2secret")
+    local client = redlock.new({ { host = "127.0.0.1", port = secured[1].port, password = "hunter2secret" } })
+    local lock = assert(client:acquire("r"))
+    assert(lock:release())
+    local wrong = redlock.new({ "redis://:wrongsecret@" .. secured[1].address }, { retry_count = 0 })
+    local refused = wrong:lock("r")
+    local _, message, code = refused:acquire()
+    assert.are.equal("unavailable", code)
+    local texts = { message, tostring(wrong), tostring(refused) }
+    for _, entry in ipairs(wrong:nodes()) do
+      texts[#texts + 1] = entry.node
+      texts[#texts + 1] = entry.error
+    end
+    for _, entry in ipairs(refused:votes()) do
+      texts[#texts + 1] = entry.node
+      texts[#texts + 1] = entry.error
+    end
+    assert.is_nil(table.concat(texts, "\n"):find("wrongsecret", 1, true))
+    client:close()
+    wrong:close()
+    secured:shut()
+  end)
+
+  it("can be driven without blocking", function()
+    farm:reset()
+    local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
+    local lock = client:lock("r")
+    assert.has_error(function() return lock:result() end)
+    assert.are.equal("r", client:events())
+    assert.is_number(client:pollfd())
+
+    local function drive()
+      local _, _, code = lock:result()
+      assert.are.equal("pending", code)
+      helper.eventually(function()
+        assert(client:process())
+        local timeout = client:timeout()
+        assert.is_truthy(timeout == nil or timeout >= 0)
+        return select(3, lock:result()) ~= "pending"
+      end)
+      return lock:result()
+    end
+
+    assert.is_true((lock:start("acquire", { ttl = 3000 })))
+    assert.are.equal("redlock.lock r (acquiring)", tostring(lock))
+    assert.are.equal(0, client:timeout())
+    assert.is_true(drive() > 2000)
+    assert.are.equal("held", select(3, lock:start("acquire")))
+    assert.is_true((lock:start("extend", 9000)))
+    assert.is_true(drive() > 8000)
+    assert.is_true((lock:start("release")))
+    assert.is_true((drive()))
+    farm:eventually_free("r")
+    assert.are.equal("not_held", select(3, lock:start("release")))
+
+    assert(lock:start("acquire"))
+    client:process()
+    lock:cancel()
+    assert.are.equal("cancelled", select(3, lock:result()))
+    helper.eventually(function()
+      client:process()
+      return farm:count("r") == 0
+    end)
+    client:close()
+    assert.are.equal("closed", select(3, lock:start("acquire")))
+  end)
+
+  it("refuses two operations of one lock at once, at the caller's line", function()
+    farm:reset()
+    local client = redlock.new(farm.addresses)
+    local lock = client:lock("r")
+    assert(lock:start("acquire"))
+    for _, name in ipairs { "acquire", "start", "release", "extend" } do
+      local function twice() local result = lock[name](lock, name == "start" and "acquire" or nil) return result end
+      local ok, err = pcall(twice)
+      assert.is_false(ok)
+      local line = debug.getinfo(twice, "S").linedefined
+      assert.is_truthy(err:match("redlock_spec%.lua:" .. line .. ": redlock: "), err)
+    end
+    lock:cancel()
+    client:close()
+  end)
+
+  it("carries lock_delay to the nodes only", function()
+    farm:reset()
+    local client = redlock.new(farm.addresses)
+    local lock = assert(client:acquire("r", { ttl = 2000, lock_delay = 3000 }))
+    assert.is_true(lock:remaining() < 2000)
+    assert.is_true(farm[1]:command("PTTL", "r") > 4000)
+    client:close()
+  end)
+
+  -- luaposix is not there for every Lua; where it is not, this test does not exist.
+  local loaded, unistd = pcall(require, "posix.unistd")
+  if loaded then
+    it("a child holds nothing, and cannot release what its parent holds", function()
+      farm:reset()
+      local wait = require "posix.sys.wait"
+      local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
+      local lock = assert(client:acquire("r"))
+      local token = lock:token()
+      helper.eventually(function()
+        client:process()
+        return farm:count("r", token) == 5
+      end)
+      local child = unistd.fork()
+      if child == 0 then
+        local fine = pcall(function()
+          assert(not lock:is_held() and lock:remaining() == 0)
+          assert(select(3, lock:release()) == "not_held")
+          assert(select(3, lock:extend()) == "not_held")
+          assert(select(3, client:acquire("r")) == "taken")
+          local own = assert(client:acquire("child"))
+          assert(own:release())
+          lock = nil
+          collectgarbage()
+          client:close()
+        end)
+        unistd._exit(fine and 0 or 1)
+      end
+      local _, _, status = wait.wait(child)
+      assert.are.equal(0, status)
+      assert.is_true(lock:is_held())
+      assert.are.equal(5, farm:count("r", token))
+      assert(lock:extend())
+      assert(lock:release())
+      farm:eventually_free("r")
+      client:close()
+    end)
+  end
+end)
