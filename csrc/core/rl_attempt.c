@@ -36,17 +36,27 @@ void rl_resource_unref(rl_resource *resource) {
   }
 }
 
+static bool rl_attempt_grow(rl_attempt_pool *pool) {
+  rl_attempt_slab *slab = malloc(sizeof *slab);
+  if (slab == NULL) {
+    return false;
+  }
+  slab->next = pool->slabs;
+  pool->slabs = slab;
+  for (unsigned i = 0; i < RL_ATTEMPT_SLAB; i++) {
+    slab->attempts[i].next = pool->free;
+    pool->free = &slab->attempts[i];
+  }
+  return true;
+}
+
 rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
                            const unsigned char *entropy) {
-  rl_attempt *attempt = pool->free;
-  if (attempt != NULL) {
-    pool->free = attempt->next;
-  } else {
-    attempt = malloc(sizeof *attempt);
-    if (attempt == NULL) {
-      return NULL;
-    }
+  if (pool->free == NULL && !rl_attempt_grow(pool)) {
+    return NULL;
   }
+  rl_attempt *attempt = pool->free;
+  pool->free = attempt->next;
   memset(attempt, 0, sizeof *attempt);
   attempt->references = 1;
   attempt->resource = resource;
@@ -82,11 +92,12 @@ void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt) {
 
 void rl_attempt_pool_free(rl_attempt_pool *pool) {
   assert(pool->live == 0);
-  while (pool->free != NULL) {
-    rl_attempt *attempt = pool->free;
-    pool->free = attempt->next;
-    free(attempt);
+  while (pool->slabs != NULL) {
+    rl_attempt_slab *slab = pool->slabs;
+    pool->slabs = slab->next;
+    free(slab);
   }
+  pool->free = NULL;
 }
 
 rl_command_key rl_attempt_key(const rl_attempt *attempt) {

@@ -41,8 +41,19 @@ struct rl_attempt {
   char token[REDLOCK_TOKEN_LENGTH + 1];
 };
 
+/* Attempts are allocated this many at once. */
+#define RL_ATTEMPT_SLAB 64
+
+typedef struct rl_attempt_slab rl_attempt_slab;
+
+struct rl_attempt_slab {
+  rl_attempt_slab *next;
+  rl_attempt attempts[RL_ATTEMPT_SLAB];
+};
+
 typedef struct rl_attempt_pool {
   rl_attempt *free;
+  rl_attempt_slab *slabs;
   size_t live; /* attempts in use */
 } rl_attempt_pool;
 

@@ -1,0 +1,302 @@
+/*
+ * The bare limit: what acquire and release cost when nothing but the wire work is done, with
+ * hiredis's codec on sockets of its own. One pair is SET key token NX PX to all nodes at once, back
+ * at the majority of +OK, then the compare-and-delete script to all nodes at once, back at the
+ * majority of :1. Replies that come later are popped in order and dropped.
+ *
+ *     limit <locks in flight> <host:port> ...
+ *
+ * The number of locks is 1 for the sequential limit. What to measure is read from stdin, see
+ * measure.h. It is a yardstick, not a lock: it never retries, reconnects or looks at a clock to
+ * decide anything, and it ends at whatever it does not expect.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <hiredis.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "measure.h"
+
+#define LIMIT_NODES_MAX 32
+#define LIMIT_LOCKS_MAX 1024
+#define LIMIT_OWED_MAX 2000 /* a node that owes so many replies is asked for no more locks */
+#define LIMIT_OWED_SIZE (LIMIT_OWED_MAX + 2 * LIMIT_LOCKS_MAX)
+#define LIMIT_PATIENCE_MS 5000
+#define LIMIT_TOKEN_BYTES 20
+#define LIMIT_TTL_MS "10000"
+
+static const char limit_script[] =
+    "if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end return 0";
+
+typedef struct limit_owed {
+  unsigned lock;
+  unsigned step;
+} limit_owed;
+
+typedef struct limit_node {
+  int fd;
+  redisReader *reader;
+  limit_owed owed[LIMIT_OWED_SIZE]; /* a ring: the replies to come, in order */
+  unsigned owed_first;
+  unsigned owed_count;
+  char *out;
+  size_t out_size;
+  size_t out_begin;
+  size_t out_end;
+} limit_node;
+
+typedef struct limit_lock {
+  char name[BENCH_NAME_SIZE];
+  char token[2 * LIMIT_TOKEN_BYTES + 1];
+  unsigned step; /* a reply counts only for the step that asked for it */
+  uint32_t nodes; /* that were asked for the lock: a bit each */
+  unsigned asked, granted, refused;
+  bool active, releasing;
+  uint64_t begun_ns, held_ns;
+} limit_lock;
+
+typedef struct limit {
+  limit_node *nodes;
+  unsigned node_count;
+  limit_lock *locks;
+  unsigned lock_count;
+  unsigned active;
+  char script_sha[41];
+  const bench_goal *goal;
+  bench_result *result;
+} limit;
+
+static void limit_flush(limit_node *node) {
+  while (node->out_begin < node->out_end) {
+    ssize_t sent = send(node->fd, node->out + node->out_begin, node->out_end - node->out_begin,
+                        MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) return;
+    if (sent < 0) bench_die("limit: send: %s", strerror(errno));
+    node->out_begin += (size_t)sent;
+  }
+  node->out_begin = node->out_end = 0;
+}
+
+static void limit_flush_all(limit *self) {
+  for (unsigned i = 0; i < self->node_count; i++)
+    if (self->nodes[i].out_end > 0) limit_flush(&self->nodes[i]);
+}
+
+static void limit_append(limit_node *node, const char *command, size_t length) {
+  if (node->out_end + length > node->out_size) {
+    node->out_size = 2 * node->out_size + length;
+    node->out = realloc(node->out, node->out_size);
+    if (node->out == NULL) bench_die("limit: out of memory");
+  }
+  memcpy(node->out + node->out_end, command, length);
+  node->out_end += length;
+}
+
+static void limit_ask_node(limit *self, limit_lock *lock, unsigned index, const char *command,
+                           int length) {
+  limit_node *node = &self->nodes[index];
+  unsigned last = (node->owed_first + node->owed_count) % LIMIT_OWED_SIZE;
+
+  if (!lock->releasing && node->owed_count >= LIMIT_OWED_MAX) return;
+  if (node->owed_count == LIMIT_OWED_SIZE) bench_die("limit: a node owes too much");
+  node->owed[last] = (limit_owed){.lock = (unsigned)(lock - self->locks), .step = lock->step};
+  node->owed_count++;
+  lock->nodes |= (uint32_t)1 << index;
+  lock->asked++;
+  limit_append(node, command, (size_t)length);
+}
+
+/* Queues |arguments| for |nodes|; the caller flushes. */
+static void limit_ask(limit *self, limit_lock *lock, uint32_t nodes, int count,
+                      const char **arguments) {
+  char *command = NULL;
+  int length = (int)redisFormatCommandArgv(&command, count, arguments, NULL);
+
+  if (length < 0) bench_die("limit: out of memory");
+  lock->step++;
+  lock->nodes = 0;
+  lock->asked = lock->granted = lock->refused = 0;
+  for (unsigned i = 0; i < self->node_count; i++)
+    if (nodes & (uint32_t)1 << i) limit_ask_node(self, lock, i, command, length);
+  redisFreeCommand(command);
+  if (lock->asked <= self->node_count / 2) bench_die("limit: no majority takes commands any more");
+}
+
+static void limit_draw_token(char *token) {
+  static const char digits[] = "0123456789abcdef";
+  unsigned char bytes[LIMIT_TOKEN_BYTES];
+
+  if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) bench_die("limit: getrandom");
+  for (unsigned i = 0; i < sizeof bytes; i++) {
+    token[2 * i] = digits[bytes[i] >> 4];
+    token[2 * i + 1] = digits[bytes[i] & 15];
+  }
+}
+
+static void limit_acquire(limit *self, limit_lock *lock, uint64_t now_ns) {
+  const char *arguments[] = {"SET", lock->name, lock->token, "NX", "PX", LIMIT_TTL_MS};
+
+  lock->active = lock->releasing = false;
+  if (now_ns >= self->goal->end_ns || self->result->pairs + self->active >= self->goal->pairs) return;
+  lock->active = true;
+  lock->begun_ns = now_ns;
+  self->active++;
+  limit_draw_token(lock->token);
+  limit_ask(self, lock, UINT32_MAX, 6, arguments);
+}
+
+static void limit_release(limit *self, limit_lock *lock, uint64_t now_ns) {
+  const char *arguments[] = {"EVALSHA", self->script_sha, "1", lock->name, lock->token};
+
+  lock->releasing = true;
+  lock->held_ns = now_ns;
+  limit_ask(self, lock, lock->nodes, 5, arguments);
+}
+
+/* Counts one reply and, when it decides the step, starts the next. */
+static void limit_vote(limit *self, limit_owed owed, const redisReply *reply) {
+  limit_lock *lock = &self->locks[owed.lock];
+  unsigned majority = self->node_count / 2 + 1;
+  uint64_t now_ns;
+
+  if (!lock->active || owed.step != lock->step) return;
+  if (lock->releasing ? reply->type == REDIS_REPLY_INTEGER && reply->integer == 1
+                      : reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, "OK") == 0)
+    lock->granted++;
+  else
+    lock->refused++;
+  if (lock->granted < majority && lock->asked - lock->refused >= majority) return;
+  if (lock->granted < majority) self->result->failures++;
+  now_ns = bench_now_ns();
+  if (!lock->releasing) {
+    limit_release(self, lock, now_ns);
+    return;
+  }
+  self->active--;
+  bench_record(self->result, lock->begun_ns, lock->held_ns, now_ns);
+  limit_acquire(self, lock, now_ns);
+}
+
+static void limit_read(limit *self, limit_node *node) {
+  char bytes[16384];
+  ssize_t length = recv(node->fd, bytes, sizeof bytes, 0);
+  void *reply;
+
+  if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (length <= 0) bench_die("limit: recv: %s", length < 0 ? strerror(errno) : "end of file");
+  if (redisReaderFeed(node->reader, bytes, (size_t)length) != REDIS_OK) bench_die("limit: codec");
+  for (;;) {
+    if (redisReaderGetReply(node->reader, &reply) != REDIS_OK) bench_die("limit: codec");
+    if (reply == NULL) return;
+    if (node->owed_count == 0) bench_die("limit: a reply that nobody asked for");
+    limit_owed owed = node->owed[node->owed_first];
+    node->owed_first = (node->owed_first + 1) % LIMIT_OWED_SIZE;
+    node->owed_count--;
+    limit_vote(self, owed, reply);
+    freeReplyObject(reply);
+  }
+}
+
+_Noreturn static void limit_complain(const limit *self) {
+  for (unsigned i = 0; i < self->node_count; i++)
+    fprintf(stderr, "limit: node %u owes %u replies, %zu bytes unsent\n", i,
+            self->nodes[i].owed_count, self->nodes[i].out_end - self->nodes[i].out_begin);
+  bench_die("limit: nobody answered within %d ms", LIMIT_PATIENCE_MS);
+}
+
+static void limit_turn(limit *self) {
+  struct pollfd fds[LIMIT_NODES_MAX];
+  int ready;
+
+  limit_flush_all(self);
+  for (unsigned i = 0; i < self->node_count; i++) {
+    fds[i].fd = self->nodes[i].fd;
+    fds[i].events = self->nodes[i].out_end > 0 ? POLLIN | POLLOUT : POLLIN;
+  }
+  ready = poll(fds, self->node_count, LIMIT_PATIENCE_MS);
+  if (ready == 0) limit_complain(self);
+  if (ready < 0 && errno != EINTR) bench_die("limit: poll: %s", strerror(errno));
+  for (unsigned i = 0; ready > 0 && i < self->node_count; i++)
+    if (fds[i].revents & (POLLIN | POLLHUP | POLLERR)) limit_read(self, &self->nodes[i]);
+}
+
+static void limit_run(void *peer, const bench_goal *goal, bench_result *result) {
+  limit *self = peer;
+
+  self->goal = goal;
+  self->result = result;
+  for (unsigned i = 0; i < self->lock_count; i++)
+    limit_acquire(self, &self->locks[i], bench_now_ns());
+  while (self->active > 0) limit_turn(self);
+}
+
+static void limit_load_script(limit *self, limit_node *node) {
+  const char *arguments[] = {"SCRIPT", "LOAD", limit_script};
+  char bytes[256];
+  char *command = NULL;
+  int length = (int)redisFormatCommandArgv(&command, 3, arguments, NULL);
+  void *reply = NULL;
+
+  limit_append(node, command, (size_t)length);
+  redisFreeCommand(command);
+  limit_flush(node);
+  while (reply == NULL) {
+    ssize_t got = recv(node->fd, bytes, sizeof bytes, 0);
+    if (got <= 0) bench_die("limit: cannot load the script");
+    redisReaderFeed(node->reader, bytes, (size_t)got);
+    if (redisReaderGetReply(node->reader, &reply) != REDIS_OK) bench_die("limit: codec");
+  }
+  if (((redisReply *)reply)->type != REDIS_REPLY_STRING) bench_die("limit: cannot load the script");
+  memcpy(self->script_sha, ((redisReply *)reply)->str, 40);
+  freeReplyObject(reply);
+}
+
+static void limit_connect(limit *self, limit_node *node, char *address) {
+  struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+  struct addrinfo *found;
+  char *port = strrchr(address, ':');
+  int on = 1;
+
+  if (port == NULL) bench_die("limit: %s: not host:port", address);
+  *port++ = '\0';
+  if (getaddrinfo(address, port, &hints, &found) != 0) bench_die("limit: %s: unknown", address);
+  node->fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (node->fd < 0 || connect(node->fd, found->ai_addr, found->ai_addrlen) != 0)
+    bench_die("limit: %s:%s: %s", address, port, strerror(errno));
+  freeaddrinfo(found);
+  setsockopt(node->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  node->reader = redisReaderCreate();
+  if (node->reader == NULL) bench_die("limit: out of memory");
+  limit_load_script(self, node);
+  fcntl(node->fd, F_SETFL, fcntl(node->fd, F_GETFL) | O_NONBLOCK);
+}
+
+int main(int argc, char **argv) {
+  static bench_result result;
+  limit self = {.node_count = (unsigned)(argc > 2 ? argc - 2 : 0)};
+
+  self.lock_count = argc > 1 ? (unsigned)atoi(argv[1]) : 0;
+  if (self.node_count == 0 || self.node_count > LIMIT_NODES_MAX || self.lock_count == 0 ||
+      self.lock_count > LIMIT_LOCKS_MAX)
+    bench_die("usage: limit <locks in flight> <host:port> ...");
+  self.nodes = calloc(self.node_count, sizeof *self.nodes);
+  self.locks = calloc(self.lock_count, sizeof *self.locks);
+  if (self.nodes == NULL || self.locks == NULL) bench_die("limit: out of memory");
+  for (unsigned i = 0; i < self.node_count; i++)
+    limit_connect(&self, &self.nodes[i], argv[i + 2]);
+  for (unsigned i = 0; i < self.lock_count; i++)
+    bench_name(self.locks[i].name, sizeof self.locks[i].name, i);
+  bench_serve(limit_run, &self, &result);
+  return 0;
+}
