@@ -24,6 +24,7 @@ static redlock_time rl_core_clock(rl_core *core, redlock_time now_us) {
 int rl_core_init(rl_core *core, const void *prefix, size_t prefix_length) {
   memset(core, 0, sizeof *core);
   core->releases_tail = &core->releases;
+  core->release_at_us = REDLOCK_NEVER;
   if (prefix_length > 0) {
     core->prefix = malloc(prefix_length);
     if (core->prefix == NULL) {
@@ -84,6 +85,12 @@ static void rl_core_list_release(rl_core *core, rl_attempt *attempt) {
   }
 }
 
+/* Goes through the list again after a while. */
+static void rl_core_release_later(rl_core *core, redlock_time now_us) {
+  core->release_at_us =
+      rl_time_min(core->release_at_us, rl_time_add(now_us, RL_CORE_RELEASE_RETRY_US));
+}
+
 /* Sends the release of |attempt| to those nodes that it is due on and that can take it. */
 static void rl_core_send_release(rl_core *core, redlock_time now_us, rl_attempt *attempt,
                                  bool grow) {
@@ -98,6 +105,8 @@ static void rl_core_send_release(rl_core *core, redlock_time now_us, rl_attempt 
       node->release_blocked = true;
     } else if (rl_node_queue_release(node, now_us, attempt, round, false, grow)) {
       attempt->due &= ~bit;
+    } else if (grow) {
+      rl_core_release_later(core, now_us); /* Out of memory. */
     } else {
       core->release_retry = true;
     }
@@ -147,6 +156,10 @@ static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, cons
     if (attempt == NULL) {
       continue;
     }
+    if (owed.kind == RL_OWED_ACQUIRE || owed.kind == RL_OWED_HEAL) {
+      /* The node may still read the SET, and the key begins to live only then. */
+      attempt->gone_us = rl_time_max(attempt->gone_us, rl_time_add(now_us, attempt->life_us));
+    }
     if (owed.kind == RL_OWED_RELEASE && attempt->gone_us > now_us) {
       attempt->due |= (uint32_t)1 << node->index;
       rl_core_list_release(core, attempt);
@@ -188,13 +201,27 @@ void rl_core_disconnected(rl_core *core, unsigned node, redlock_time now_us, con
   }
 }
 
+/* The nodes on which a release of the list is due. */
+static uint32_t rl_core_due(const rl_core *core) {
+  uint32_t due = 0;
+  for (const rl_attempt *attempt = core->releases; attempt != NULL; attempt = attempt->next) {
+    due |= attempt->gone_us > core->now_us ? attempt->due : 0;
+  }
+  return due;
+}
+
+/* Whether a connection to |node| is of use: once closed, only to release what is still due there. */
+static bool rl_core_needs(const rl_core *core, unsigned node) {
+  return core->active && (!core->closed || (rl_core_due(core) & ((uint32_t)1 << node)) != 0);
+}
+
 rl_connection rl_core_connection(const rl_core *core, unsigned node, redlock_time now_us) {
   if (core->nodes[node]->phase != RL_NODE_DOWN) {
     return RL_CONNECTION_OPEN;
   }
-  bool wanted = core->active && !core->closed;
-  return wanted && rl_node_wants_connection(core->nodes[node], now_us) ? RL_CONNECTION_WANTED
-                                                                       : RL_CONNECTION_NONE;
+  return rl_core_needs(core, node) && rl_node_wants_connection(core->nodes[node], now_us)
+             ? RL_CONNECTION_WANTED
+             : RL_CONNECTION_NONE;
 }
 
 /* --------------------------------------------------------------------------------------- replies */
@@ -264,13 +291,31 @@ static void rl_core_note_script(rl_node *node, const rl_owed *owed, rl_meaning m
   }
 }
 
+/*
+ * A release that was answered with an error, of a node that is loading or busy, is tried again while
+ * the key may live; not one that was refused for who we are.
+ */
+static void rl_core_release_answered(rl_core *core, const rl_node *node, redlock_time now_us,
+                                     rl_attempt *attempt, redlock_vote vote, const char *error) {
+  uint32_t bit = (uint32_t)1 << node->index;
+  if (vote != REDLOCK_VOTE_ERROR) {
+    attempt->confirmed |= bit;
+  } else if (attempt->gone_us > now_us && strncmp(error, "NOPERM", 6) != 0 &&
+             strncmp(error, "NOAUTH", 6) != 0) {
+    attempt->due |= bit;
+    rl_core_list_release(core, attempt);
+    rl_core_release_later(core, now_us);
+  }
+}
+
 /* Returns NULL, or why the connection must be given up. */
-static const char *rl_core_answered(rl_node *node, redlock_time now_us, const rl_owed *owed) {
+static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time now_us,
+                                    const rl_owed *owed) {
   const rl_reply *reply = &node->reader.reply;
   rl_attempt *attempt = owed->attempt;
   rl_meaning meaning = rl_core_classify(owed, reply);
   const char *broken = NULL;
-  const char *error = reply->type == RL_REPLY_ERROR ? reply->text : NULL;
+  const char *error = reply->type == RL_REPLY_ERROR ? rl_node_said(node) : NULL;
   redlock_vote vote = REDLOCK_VOTE_ERROR;
   rl_core_note_script(node, owed, meaning);
   if (meaning == RL_MEANING_NO_SCRIPT && rl_core_send_text(node, now_us, owed)) {
@@ -284,8 +329,8 @@ static const char *rl_core_answered(rl_node *node, redlock_time now_us, const rl
     broken = "the node sent a reply that answers no command of ours";
     error = broken;
   }
-  if (owed->kind == RL_OWED_RELEASE && vote != REDLOCK_VOTE_ERROR) {
-    attempt->confirmed |= (uint32_t)1 << node->index;
+  if (owed->kind == RL_OWED_RELEASE) {
+    rl_core_release_answered(core, node, now_us, attempt, vote, error);
   }
   if (attempt->lock != NULL && owed->kind != RL_OWED_HEAL) {
     rl_lock_vote(attempt->lock, now_us, node, owed, vote, error);
@@ -313,7 +358,7 @@ void rl_core_input(rl_core *core, unsigned index, redlock_time now_us, const voi
       break;
     }
     if (got > 0) {
-      reason = rl_core_answered(node, now_us, &owed);
+      reason = rl_core_answered(core, node, now_us, &owed);
       rl_attempt_unref(&core->attempts, owed.attempt);
     }
   }
@@ -332,6 +377,10 @@ void rl_core_advance(rl_core *core, redlock_time now_us) {
   now_us = rl_core_clock(core, now_us);
   while ((lock = rl_timers_take(&core->timers, now_us)) != NULL) {
     rl_lock_timer(lock, now_us);
+  }
+  if (core->release_at_us <= now_us) {
+    core->release_at_us = REDLOCK_NEVER;
+    core->release_retry = true;
   }
   for (unsigned i = 0; i < core->node_count; i++) {
     const char *reason = rl_node_overdue(core->nodes[i], now_us);
@@ -379,13 +428,13 @@ void rl_core_output_sent(rl_core *core, unsigned node, size_t length) {
 }
 
 redlock_time rl_core_deadline(const rl_core *core) {
-  redlock_time deadline_us = rl_timers_next(&core->timers);
+  redlock_time deadline_us = rl_time_min(rl_timers_next(&core->timers), core->release_at_us);
   if (rl_core_wants_launch(core)) {
     return 0;
   }
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_node *node = core->nodes[i];
-    if (node->phase != RL_NODE_DOWN || (core->active && !core->closed)) {
+    if (node->phase != RL_NODE_DOWN || rl_core_needs(core, i)) {
       deadline_us = rl_time_min(deadline_us, rl_node_deadline(node));
     }
   }
@@ -410,16 +459,14 @@ void rl_core_close(rl_core *core, redlock_time now_us) {
   }
 }
 
-/* Whether a release of the list waits for a connection that is being made. */
+/* Whether a release of the list waits for a connection that is being made, or is tried at once. */
 static bool rl_core_awaits_connection(const rl_core *core) {
-  uint32_t connecting = 0;
+  uint32_t due = rl_core_due(core);
   for (unsigned i = 0; i < core->node_count; i++) {
-    rl_node_phase phase = core->nodes[i]->phase;
-    connecting |= (uint32_t)(phase == RL_NODE_CONNECTING || phase == RL_NODE_HANDSHAKE) << i;
-  }
-  for (const rl_attempt *attempt = core->releases; attempt != NULL && connecting != 0;
-       attempt = attempt->next) {
-    if ((attempt->due & connecting) != 0) {
+    const rl_node *node = core->nodes[i];
+    bool soon = node->phase == RL_NODE_CONNECTING || node->phase == RL_NODE_HANDSHAKE ||
+                rl_node_wants_connection(node, core->now_us);
+    if (soon && (due & ((uint32_t)1 << i)) != 0) {
       return true;
     }
   }
@@ -447,7 +494,7 @@ bool rl_core_awaits(const rl_core *core, redlock_time now_us, redlock_duration p
 }
 
 bool rl_core_unanswered(const rl_core *core) {
-  return rl_core_awaits(core, core->now_us, REDLOCK_NEVER);
+  return rl_core_awaits(core, core->now_us, REDLOCK_NEVER) || rl_core_due(core) != 0;
 }
 
 void rl_core_forget(rl_core *core) {
@@ -460,6 +507,7 @@ void rl_core_forget(rl_core *core) {
     rl_core_unlist_release(core, &core->releases);
   }
   core->release_retry = false;
+  core->release_at_us = REDLOCK_NEVER;
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
     if (node->phase != RL_NODE_DOWN) {

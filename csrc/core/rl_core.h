@@ -29,6 +29,9 @@
 /* Attempts whose release waits for a connection. The oldest goes when there are more. */
 #define RL_CORE_RELEASES_MAX 8192
 
+/* When to try a release again that a node answered with an error. */
+#define RL_CORE_RELEASE_RETRY_US (500 * REDLOCK_MILLISECONDS)
+
 typedef enum rl_connection {
   RL_CONNECTION_NONE,   /* there should be none: close it if there is one */
   RL_CONNECTION_WANTED, /* try one now, and say rl_core_connecting() */
@@ -51,7 +54,8 @@ typedef struct rl_core {
   rl_attempt *releases; /* whose release is still due somewhere, oldest first */
   rl_attempt **releases_tail;
   size_t release_count;
-  bool release_retry; /* a release was put off because it was not to allocate */
+  bool release_retry; /* releases are to be sent with the next launch */
+  redlock_time release_at_us; /* when to try those again that a node answered with an error */
   void *prefix;
   size_t prefix_length;
 } rl_core;
@@ -98,11 +102,12 @@ void rl_core_close(rl_core *core, redlock_time now_us);
 /* Whether bytes, or releases for connections that are being made, are still to be sent. */
 bool rl_core_unsent(const rl_core *core);
 
-/* Whether that, or a reply is owed. */
+/* Whether a release is still due anywhere, or a reply is owed. */
 bool rl_core_unanswered(const rl_core *core);
 
 /*
- * As rl_core_unanswered(), but without the nodes whose oldest debt is older than |patience_us|: one
+ * As rl_core_unanswered(), but without the nodes that are not connected and are not about to be, and
+ * those whose oldest debt is older than |patience_us|: one
  * that has been silent for so long is not worth waiting for. The others are: a connection that is
  * closed before its replies have come is reset, and the node may drop commands that it has not read.
  */

@@ -284,8 +284,8 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
   if (error != REDLOCK_OK) {
     return error;
   }
-  redlock_options current = lock->options;
-  current.ttl_us = ttl_us != 0 ? ttl_us : current.ttl_us;
+  redlock_options current = lock->lease != NULL ? lock->lease_options : lock->options;
+  current.ttl_us = ttl_us != 0 ? ttl_us : lock->options.ttl_us;
   redlock_options checked = current;
   if (rl_options_read(&checked, &current, NULL, 0) != REDLOCK_OK) {
     return REDLOCK_E_INVALID;
@@ -309,12 +309,13 @@ int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify) {
     return rl_lock_refuse(lock, RL_OPERATION_RELEASE, REDLOCK_E_NOT_HELD);
   }
   /* R1. The lease ends here, long before the first byte. */
-  lock->ran_out = rl_lock_remaining(lock, now_us) == 0;
+  lock->repeated = lock->lease == NULL;
+  lock->ran_out = lock->repeated ? lock->ran_out : rl_lock_remaining(lock, now_us) == 0;
   lock->attempt = lock->lease != NULL ? lock->lease : lock->unreleased;
   lock->lease = NULL;
   lock->unreleased = NULL;
   lock->deadline_us = 0;
-  lock->current = lock->options;
+  lock->current = lock->lease_options;
   return rl_lock_begin(lock, RL_OPERATION_RELEASE, now_us, notify);
 }
 
@@ -352,6 +353,7 @@ static void rl_lock_settle(rl_lock *lock, unsigned node, redlock_vote vote, cons
 static void rl_lock_will_live(rl_attempt *attempt, redlock_time now_us, uint64_t key_ms) {
   redlock_duration life_us = key_ms * REDLOCK_MILLISECONDS;
   life_us = rl_time_add(life_us, rl_time_add(life_us / 10, REDLOCK_SECONDS));
+  attempt->life_us = rl_time_max(attempt->life_us, life_us);
   attempt->gone_us = rl_time_max(attempt->gone_us, rl_time_add(now_us, life_us));
 }
 
@@ -479,6 +481,7 @@ static void rl_lock_granted(rl_lock *lock, redlock_time now_us) {
   lock->lease = lock->attempt;
   lock->attempt = NULL;
   lock->deadline_us = deadline_us;
+  lock->lease_options = lock->current;
   rl_lock_end(lock, now_us, REDLOCK_OK);
 }
 
@@ -508,7 +511,21 @@ static void rl_lock_extended(rl_lock *lock, redlock_time now_us) {
   }
 }
 
-/* R3 */
+/*
+ * R3. What a release ends with. When it is repeated, a node may say "not there" because the first one
+ * has deleted the key: that is no loss.
+ */
+static int rl_lock_release_result(const rl_lock *lock, rl_decision decision) {
+  bool majority = lock->quorum.granted >= rl_quorum_majority(lock->quorum.nodes);
+  if (decision == RL_DECISION_UNAVAILABLE) {
+    return REDLOCK_E_UNAVAILABLE;
+  }
+  if (lock->ran_out && !majority) {
+    return REDLOCK_E_EXPIRED;
+  }
+  return decision == RL_DECISION_REFUSED && !lock->repeated ? REDLOCK_E_LOST : REDLOCK_OK;
+}
+
 static void rl_lock_released(rl_lock *lock, redlock_time now_us, int result) {
   rl_attempt *attempt = lock->attempt;
   lock->attempt = NULL;
@@ -549,12 +566,8 @@ static void rl_lock_decide(rl_lock *lock, redlock_time now_us) {
   case RL_OPERATION_RELEASE:
   default:
     decision = rl_quorum_decide_release(&lock->quorum);
-    if (decision == RL_DECISION_MAJORITY) {
-      rl_lock_released(lock, now_us, REDLOCK_OK);
-    } else if (decision == RL_DECISION_REFUSED) {
-      rl_lock_released(lock, now_us, lock->ran_out ? REDLOCK_E_EXPIRED : REDLOCK_E_LOST);
-    } else if (decision == RL_DECISION_UNAVAILABLE) {
-      rl_lock_released(lock, now_us, REDLOCK_E_UNAVAILABLE);
+    if (decision != RL_DECISION_NONE) {
+      rl_lock_released(lock, now_us, rl_lock_release_result(lock, decision));
     }
     break;
   }

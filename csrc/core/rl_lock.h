@@ -68,6 +68,7 @@ struct rl_lock {
   /* The lease. Held while lease is not NULL and the clock is before deadline_us. */
   rl_attempt *lease;
   redlock_time deadline_us;
+  redlock_options lease_options; /* those it was acquired with: extend and release go by them too */
   rl_attempt *unreleased; /* its release was not confirmed: it may be repeated */
 
   /* The operation in flight, or the last one. */
@@ -77,6 +78,7 @@ struct rl_lock {
   int result;          /* of the last operation, once it is IDLE */
   bool notify;         /* it goes to the queue of ended operations */
   bool ran_out;        /* release: the lease had run out before */
+  bool repeated;       /* release: it was begun before, and not confirmed */
   bool confirmed;      /* extend: the majority confirmed in this round, in time */
   uint64_t attempts_left;
   uint64_t random;
@@ -115,8 +117,8 @@ int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify);
 void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error);
 
 /*
- * The lease was granted, but ran out before the caller could be told: as if the attempt had failed
- * with REDLOCK_E_EXPIRED.
+ * The lease was granted or extended, but ran out before the caller could be told: it is released, and
+ * the result is REDLOCK_E_EXPIRED.
  */
 void rl_lock_lapse(rl_lock *lock, redlock_time now_us);
 

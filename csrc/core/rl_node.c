@@ -265,17 +265,23 @@ const char *rl_node_feed(rl_node *node, redlock_time now_us, const void *bytes, 
 }
 
 /*
- * A server that does not know AUTH quotes what it was sent, the password included. What such errors
- * say before the first quotation mark is enough, and a text that holds the password all the same is
- * not passed on.
+ * A server that does not know a command quotes what it was sent, with AUTH the password. What such
+ * errors say before the first quotation mark is enough, and a text that holds the password all the
+ * same is not passed on. This goes for every error: a peer that greets, as Redis does not, makes each
+ * reply look like that to the next command.
  */
-static const char *rl_node_login_error(rl_node *node) {
+const char *rl_node_said(rl_node *node) {
   char *text = node->reader.reply.text;
-  text[strcspn(text, "'`\"")] = '\0';
-  if (node->address.password[0] != '\0' && strstr(text, node->address.password) != NULL) {
-    return "AUTH was refused";
+  if (!node->address.has_password) {
+    return text;
   }
-  return text[0] != '\0' ? text : "AUTH was refused";
+  if (node->phase == RL_NODE_HANDSHAKE || strstr(text, "unknown command") != NULL) {
+    text[strcspn(text, "'`\"")] = '\0';
+  }
+  if (node->address.password[0] != '\0' && strstr(text, node->address.password) != NULL) {
+    return "an error that quotes the password";
+  }
+  return text[0] != '\0' ? text : "an error without a text";
 }
 
 /* CLIENT SETNAME is a courtesy: that it is forbidden or unknown does not matter, all else does. */
@@ -294,7 +300,7 @@ static const char *rl_node_answered(rl_node *node, rl_step step) {
   if (ok || (step == RL_STEP_SETNAME && rl_node_may_ignore(reply->text))) {
     return NULL;
   }
-  return step == RL_STEP_AUTH ? rl_node_login_error(node) : reply->text;
+  return rl_node_said(node);
 }
 
 int rl_node_next(rl_node *node, redlock_time now_us, rl_owed *owed, bool *came_up,

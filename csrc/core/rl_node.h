@@ -136,6 +136,9 @@ const char *rl_node_feed(rl_node *node, redlock_time now_us, const void *bytes, 
 int rl_node_next(rl_node *node, redlock_time now_us, rl_owed *owed, bool *came_up,
                  const char **reason);
 
+/* The text of the error in node->reader.reply, without what may be the password. */
+const char *rl_node_said(rl_node *node);
+
 /* Takes the oldest debt off without a reply: false when nothing is owed. */
 bool rl_node_take(rl_node *node, rl_owed *owed);
 

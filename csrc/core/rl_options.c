@@ -11,21 +11,43 @@
 
 #define RL_OPTIONS_NODE_TIMEOUT_US (100 * REDLOCK_MILLISECONDS)
 #define RL_OPTIONS_RETRIES 3
+#define RL_OPTIONS_SIZE_MAX 4096 /* no version of a struct will be larger */
 #define RL_OPTIONS_RETRIES_MAX 1000000
+#define RL_OPTIONS_DELAY_MIN_US REDLOCK_MILLISECONDS
 /* With less than this left of a budget another attempt is not worth its commands. */
 #define RL_OPTIONS_LEFT_MIN_US (2 * REDLOCK_MILLISECONDS)
 
-void redlock_options_default(redlock_options *options) {
-  memset(options, 0, sizeof *options);
-  options->size = sizeof *options;
-  options->ttl_us = 10 * REDLOCK_SECONDS;
-  options->retry_count = -1;
-  options->retry_delay_us = 200 * REDLOCK_MILLISECONDS;
-  options->retry_jitter_us = 100 * REDLOCK_MILLISECONDS;
-  options->wait_us = REDLOCK_NEVER;
-  options->node_timeout_us = 0;
-  options->drift_factor = 0.01;
-  options->lock_delay_us = 0;
+static const redlock_options rl_options_defaults = {
+    .size = sizeof(redlock_options),
+    .ttl_us = 10 * REDLOCK_SECONDS,
+    .retry_count = -1,
+    .retry_delay_us = 200 * REDLOCK_MILLISECONDS,
+    .retry_jitter_us = 100 * REDLOCK_MILLISECONDS,
+    .wait_us = REDLOCK_NEVER,
+    .node_timeout_us = 0,
+    .drift_factor = 0.01,
+    .lock_delay_us = 0,
+};
+
+bool rl_options_copy(void *to, size_t to_size, const void *from, size_t from_size) {
+  if (from_size < sizeof(size_t) || from_size > RL_OPTIONS_SIZE_MAX) {
+    return false;
+  }
+  memcpy(to, from, from_size < to_size ? from_size : to_size);
+  memcpy(to, &to_size, sizeof to_size); /* The size is the first field. */
+  return true;
+}
+
+void rl_options_fill(void *to, size_t to_size, const void *from, size_t from_size) {
+  memset(to, 0, to_size);
+  memcpy(to, from, from_size < to_size ? from_size : to_size);
+  if (to_size >= sizeof to_size) {
+    memcpy(to, &to_size, sizeof to_size);
+  }
+}
+
+void redlock_options_default_sized(redlock_options *options, size_t size) {
+  rl_options_fill(options, size, &rl_options_defaults, sizeof rl_options_defaults);
 }
 
 static int rl_options_fail(char *message, size_t message_size, const char *what) {
@@ -66,13 +88,10 @@ static const char *rl_options_wrong(const redlock_options *options) {
 
 int rl_options_read(redlock_options *to, const redlock_options *from, char *message,
                     size_t message_size) {
-  if (from->size < sizeof from->size || from->size > 16 * sizeof *from) {
+  if (!rl_options_copy(to, sizeof *to, from, from->size)) {
     return rl_options_fail(message, message_size,
                            "options.size is wrong: fill with redlock_options_default()");
   }
-  size_t known = from->size < sizeof *to ? from->size : sizeof *to;
-  memcpy(to, from, known);
-  to->size = sizeof *to;
   const char *wrong = rl_options_wrong(to);
   if (wrong != NULL) {
     return rl_options_fail(message, message_size, wrong);
@@ -110,6 +129,8 @@ redlock_duration rl_options_retry_delay(const redlock_options *options, uint64_t
   redlock_duration span_us = rl_time_sub(longest_us, shortest_us);
   assert(span_us < REDLOCK_NEVER); /* rl_options_read() has bounded both. */
   redlock_duration delay_us = rl_time_add(shortest_us, random % (span_us + 1));
+  /* Nodes that refuse at once would otherwise be tried as fast as the processor goes. */
+  delay_us = rl_time_max(delay_us, RL_OPTIONS_DELAY_MIN_US);
   if (left_us < RL_OPTIONS_LEFT_MIN_US) {
     return REDLOCK_NEVER;
   }

@@ -6,6 +6,7 @@
 #ifndef RL_OPTIONS_H
 #define RL_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "rl_time.h"
@@ -17,6 +18,16 @@
  */
 int rl_options_read(redlock_options *to, const redlock_options *from, char *message,
                     size_t message_size);
+
+/*
+ * Structs of the public header carry their size, so that caller and library may have been compiled
+ * with different versions of it. Copies what both know of |from|, in the caller's version, over |to|,
+ * which holds defaults, and sets its size. False when |from_size| cannot be right.
+ */
+bool rl_options_copy(void *to, size_t to_size, const void *from, size_t from_size);
+
+/* The other direction: fills a caller's struct of |to_size| with |from|; what is beyond it with 0. */
+void rl_options_fill(void *to, size_t to_size, const void *from, size_t from_size);
 
 /* The budget of one round of a lease of |ttl_us|. */
 redlock_duration rl_options_node_timeout(const redlock_options *options, redlock_duration ttl_us);

@@ -37,17 +37,16 @@
 
 /* ---------------------------------------------------------------------------------- life */
 
-void redlock_settings_default(redlock_settings *settings) {
-  memset(settings, 0, sizeof *settings);
-  settings->size = sizeof *settings;
+static const redlock_settings rl_client_settings = {.size = sizeof(redlock_settings)};
+static const redlock_node rl_client_node = {
+    .size = sizeof(redlock_node), .port = RL_ADDRESS_PORT, .db = -1, .tls = -1};
+
+void redlock_settings_default_sized(redlock_settings *settings, size_t size) {
+  rl_options_fill(settings, size, &rl_client_settings, sizeof rl_client_settings);
 }
 
-void redlock_node_default(redlock_node *node) {
-  memset(node, 0, sizeof *node);
-  node->size = sizeof *node;
-  node->port = RL_ADDRESS_PORT;
-  node->db = -1;
-  node->tls = -1;
+void redlock_node_default_sized(redlock_node *node, size_t size) {
+  rl_options_fill(node, size, &rl_client_node, sizeof rl_client_node);
 }
 
 static int rl_client_fail(int error, const char *sentence, char *message, size_t message_size) {
@@ -64,18 +63,26 @@ static bool rl_client_copy(char **copy, const char *text) {
   return text == NULL || *copy != NULL;
 }
 
-static int rl_client_configure(redlock_client *client, const redlock_settings *settings,
+static int rl_client_configure(redlock_client *client, const redlock_settings *given,
                                char *message, size_t message_size) {
+  redlock_settings read = rl_client_settings;
+  const redlock_settings *settings = &read;
   redlock_options_default(&client->options);
+  if (given != NULL && !rl_options_copy(&read, sizeof read, given, given->size)) {
+    return rl_client_fail(REDLOCK_E_INVALID,
+                          "settings.size is wrong: fill with redlock_settings_default()", message,
+                          message_size);
+  }
   if (settings->options != NULL) {
     int error = rl_options_read(&client->options, settings->options, message, message_size);
     if (error != REDLOCK_OK) {
       return error;
     }
   }
-  if (settings->prefix_length > REDLOCK_KEY_MAX) {
-    return rl_client_fail(REDLOCK_E_INVALID, "prefix is longer than REDLOCK_KEY_MAX", message,
-                          message_size);
+  if (settings->prefix_length > REDLOCK_KEY_MAX ||
+      (settings->prefix == NULL && settings->prefix_length > 0)) {
+    return rl_client_fail(REDLOCK_E_INVALID, "prefix must be at most REDLOCK_KEY_MAX bytes",
+                          message, message_size);
   }
   if (settings->tls != 0) {
     return rl_client_fail(REDLOCK_E_UNSUPPORTED, "tls: TLS is not built in this version", message,
@@ -93,17 +100,10 @@ static int rl_client_configure(redlock_client *client, const redlock_settings *s
 
 int redlock_client_new(redlock_client **made, const redlock_settings *settings, char *message,
                        size_t message_size) {
-  redlock_settings defaults;
-  redlock_settings_default(&defaults);
   if (made == NULL) {
     return rl_client_fail(REDLOCK_E_INVALID, "client is NULL", message, message_size);
   }
   *made = NULL;
-  if (settings != NULL && settings->size != sizeof *settings) {
-    return rl_client_fail(REDLOCK_E_INVALID,
-                          "settings.size is wrong: fill with redlock_settings_default()", message,
-                          message_size);
-  }
   redlock_client *client = calloc(1, sizeof *client);
   if (client == NULL) {
     return rl_client_fail(REDLOCK_E_NO_MEMORY, NULL, message, message_size);
@@ -114,8 +114,7 @@ int redlock_client_new(redlock_client **made, const redlock_settings *settings, 
     rl_socket_init(&client->sockets[i]);
   }
   rl_fork_init(&client->mark);
-  int error = rl_client_configure(client, settings != NULL ? settings : &defaults, message,
-                                  message_size);
+  int error = rl_client_configure(client, settings, message, message_size);
   if (error != REDLOCK_OK) {
     rl_client_destroy(client);
     return error;
@@ -132,11 +131,13 @@ int redlock_client_add(redlock_client *client, const char *address, char *messag
   return redlock_client_add_node(client, &node, message, message_size);
 }
 
-int redlock_client_add_node(redlock_client *client, const redlock_node *node, char *message,
+int redlock_client_add_node(redlock_client *client, const redlock_node *given, char *message,
                             size_t message_size) {
   redlock_settings inherited;
+  redlock_node node = rl_client_node;
   rl_address address;
-  if (client == NULL || node == NULL || node->size != sizeof *node) {
+  if (client == NULL || given == NULL ||
+      !rl_options_copy(&node, sizeof node, given, given->size)) {
     return rl_client_fail(REDLOCK_E_INVALID,
                           client == NULL ? "client is NULL"
                                          : "node.size is wrong: fill with redlock_node_default()",
@@ -148,7 +149,7 @@ int redlock_client_add_node(redlock_client *client, const redlock_node *node, ch
   inherited.password = client->password;
   inherited.db = client->db;
   inherited.tls = client->tls;
-  int error = rl_address_read(&address, node, &inherited, message, message_size);
+  int error = rl_address_read(&address, &node, &inherited, message, message_size);
   if (error != REDLOCK_OK && !(error == REDLOCK_E_UNSUPPORTED && client->tls_carried)) {
     return error;
   }
@@ -187,9 +188,6 @@ void rl_client_destroy(redlock_client *client) {
     rl_core_free(&client->core);
   }
   rl_fork_free(&client->mark);
-  if (client->password != NULL) {
-    memset(client->password, 0, strlen(client->password));
-  }
   free(client->username);
   free(client->password);
   free(client);
@@ -243,21 +241,22 @@ size_t redlock_client_node_count(const redlock_client *client) {
   return client == NULL ? 0 : client->core.node_count;
 }
 
-int redlock_client_node_info(redlock_client *client, size_t index, redlock_node_info *info) {
+int redlock_client_node_info_sized(redlock_client *client, size_t index, redlock_node_info *info,
+                                   size_t size) {
   if (client == NULL || info == NULL || index >= client->core.node_count) {
     return REDLOCK_E_INVALID;
   }
   rl_client_check_fork(client);
   const rl_node *node = client->core.nodes[index];
-  memset(info, 0, sizeof *info);
-  info->size = sizeof *info;
-  info->name = node->address.name;
-  info->state = node->phase == RL_NODE_UP     ? REDLOCK_NODE_UP
+  redlock_node_info known = {.size = sizeof known};
+  known.name = node->address.name;
+  known.state = node->phase == RL_NODE_UP     ? REDLOCK_NODE_UP
                 : node->phase == RL_NODE_DOWN ? REDLOCK_NODE_DOWN
                                               : REDLOCK_NODE_CONNECTING;
-  info->error = node->error[0] != '\0' ? node->error : NULL;
-  info->latency_us = node->latency_us;
-  info->owed = node->owed_count;
+  known.error = node->error[0] != '\0' ? node->error : NULL;
+  known.latency_us = node->latency_us;
+  known.owed = node->owed_count;
+  rl_options_fill(info, size, &known, sizeof known);
   return REDLOCK_OK;
 }
 
@@ -321,25 +320,36 @@ static void rl_client_input(redlock_client *client, const struct pollfd *fds, si
 
 /* -------------------------------------------------------------------------------------- output */
 
-static void rl_client_send(redlock_client *client, unsigned node) {
+/* Returns false when the connection has ended, for socket->error. */
+static bool rl_client_send(redlock_client *client, unsigned node) {
   rl_socket *socket = &client->sockets[node];
   size_t length;
   const void *bytes = rl_core_output(&client->core, node, &length);
   if (bytes == NULL || socket->blocked || socket->phase != RL_SOCKET_OPEN) {
-    return;
+    return true;
   }
   long sent = rl_socket_send(socket, bytes, length);
-  if (sent >= 0) {
-    rl_core_output_sent(&client->core, node, (size_t)sent);
-    socket->blocked = (size_t)sent < length;
-  } else {
-    rl_core_disconnected(&client->core, node, redlock_now(), socket->error);
+  if (sent < 0) {
+    return false;
   }
+  rl_core_output_sent(&client->core, node, (size_t)sent);
+  socket->blocked = (size_t)sent < length;
+  return true;
 }
 
 void rl_client_flush(redlock_client *client) {
   for (unsigned i = 0; i < client->core.node_count; i++) {
-    rl_client_send(client, i);
+    if (!rl_client_send(client, i)) {
+      client->sockets[i].blocked = true; /* poll() will say so, and the next turn act on it. */
+    }
+  }
+}
+
+static void rl_client_output(redlock_client *client) {
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    if (!rl_client_send(client, i)) {
+      rl_core_disconnected(&client->core, i, redlock_now(), client->sockets[i].error);
+    }
   }
 }
 
@@ -389,7 +399,7 @@ static int rl_client_turn(redlock_client *client) {
     if (rl_core_wants_launch(&client->core)) {
       result = rl_client_launch(client);
     }
-    rl_client_flush(client);
+    rl_client_output(client);
     if (rl_core_deadline(&client->core) > now_us) {
       break;
     }

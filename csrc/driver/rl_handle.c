@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: MIT
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "rl_client.h"
 
@@ -147,10 +146,19 @@ int redlock_lock_acquire(redlock_lock *lock, const redlock_options *options,
 int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_us,
                         redlock_duration *validity_us) {
   int result = rl_handle_finish(lock, redlock_lock_extend_start(lock, ttl_us));
-  if (result == REDLOCK_OK && validity_us != NULL) {
-    *validity_us = redlock_lock_remaining(lock);
+  if (result != REDLOCK_OK) {
+    return result;
   }
-  return result;
+  redlock_duration left_us = redlock_lock_remaining(lock);
+  if (left_us == 0) {
+    rl_lock_lapse(lock->core, redlock_now());
+    rl_client_flush(lock->client);
+    return REDLOCK_E_EXPIRED;
+  }
+  if (validity_us != NULL) {
+    *validity_us = left_us;
+  }
+  return REDLOCK_OK;
 }
 
 int redlock_lock_release(redlock_lock *lock) {
@@ -167,17 +175,11 @@ redlock_duration redlock_lock_remaining(const redlock_lock *lock) {
 }
 
 redlock_time redlock_lock_deadline(const redlock_lock *lock) {
-  if (lock == NULL || lock->core->lease == NULL || rl_fork_happened(&lock->client->mark)) {
-    return 0;
-  }
-  return lock->core->deadline_us;
+  return redlock_lock_remaining(lock) == 0 ? 0 : lock->core->deadline_us;
 }
 
 const char *redlock_lock_token(const redlock_lock *lock) {
-  if (lock == NULL || lock->core->lease == NULL || rl_fork_happened(&lock->client->mark)) {
-    return "";
-  }
-  return lock->core->lease->token;
+  return redlock_lock_remaining(lock) == 0 ? "" : lock->core->lease->token;
 }
 
 const void *redlock_lock_resource(const redlock_lock *lock, size_t *length) {
@@ -204,18 +206,19 @@ const char *redlock_lock_message(redlock_lock *lock) {
   return rl_lock_message(lock->core, lock->client->message, sizeof lock->client->message);
 }
 
-int redlock_lock_vote(redlock_lock *lock, size_t index, redlock_vote_info *info) {
+int redlock_lock_vote_sized(redlock_lock *lock, size_t index, redlock_vote_info *info,
+                            size_t size) {
   if (lock == NULL || info == NULL || index >= lock->client->core.node_count) {
     return REDLOCK_E_INVALID;
   }
   rl_client_check_fork(lock->client);
   const rl_vote *vote = &lock->core->votes[index];
-  memset(info, 0, sizeof *info);
-  info->size = sizeof *info;
-  info->name = lock->client->core.nodes[index]->address.name;
-  info->vote = vote->vote;
-  info->error = vote->error[0] != '\0' ? vote->error : NULL;
-  info->latency_us = lock->core->round == 0 ? REDLOCK_NEVER : vote->latency_us;
+  redlock_vote_info known = {.size = sizeof known};
+  known.name = lock->client->core.nodes[index]->address.name;
+  known.vote = vote->vote;
+  known.error = vote->error[0] != '\0' ? vote->error : NULL;
+  known.latency_us = lock->core->round == 0 ? REDLOCK_NEVER : vote->latency_us;
+  rl_options_fill(info, size, &known, sizeof known);
   return REDLOCK_OK;
 }
 

@@ -25,8 +25,6 @@
 #include "rl_time.h"
 
 #define RL_SOCKET_ADDRESS_MIN_US (250 * REDLOCK_MILLISECONDS)
-/* A peer whose machine is gone acknowledges nothing; one that is merely stopped does. */
-#define RL_SOCKET_UNACKNOWLEDGED_MS 10000
 
 void rl_socket_init(rl_socket *socket) {
   memset(socket, 0, sizeof *socket);
@@ -114,10 +112,6 @@ static void rl_socket_tune(int fd, int family) {
   }
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-#ifdef TCP_USER_TIMEOUT
-  unsigned timeout_ms = RL_SOCKET_UNACKNOWLEDGED_MS;
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
-#endif
 }
 
 /* Returns 0 when connected or under way, else an errno. */

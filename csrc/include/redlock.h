@@ -212,9 +212,18 @@ REDLOCK_EXTERN const char *redlock_error_name(int error);
 /* The clock of all deadlines, see "Clocks" above. Thread-safe. */
 REDLOCK_EXTERN redlock_time redlock_now(void);
 
-REDLOCK_EXTERN void redlock_options_default(redlock_options *options);
-REDLOCK_EXTERN void redlock_settings_default(redlock_settings *settings);
-REDLOCK_EXTERN void redlock_node_default(redlock_node *node);
+/*
+ * Fill a struct with the defaults, and its size. The macros hand over the size that the caller was
+ * compiled with; callers that cannot use macros call the functions with sizeof the struct.
+ */
+#define redlock_options_default(options)                                                           \
+  redlock_options_default_sized((options), sizeof *(options))
+#define redlock_settings_default(settings)                                                         \
+  redlock_settings_default_sized((settings), sizeof *(settings))
+#define redlock_node_default(node) redlock_node_default_sized((node), sizeof *(node))
+REDLOCK_EXTERN void redlock_options_default_sized(redlock_options *options, size_t size);
+REDLOCK_EXTERN void redlock_settings_default_sized(redlock_settings *settings, size_t size);
+REDLOCK_EXTERN void redlock_node_default_sized(redlock_node *node, size_t size);
 
 /* ------------------------------------------------------------------------------------- client */
 
@@ -249,8 +258,8 @@ REDLOCK_EXTERN int redlock_client_add_node(redlock_client *client, const redlock
 REDLOCK_EXTERN redlock_client *redlock_client_ref(redlock_client *client);
 
 /*
- * Gives up a reference. With the last one, what is still to be released is sent, for which at most
- * 100 ms are spent, and everything is freed. NULL is allowed.
+ * Gives up a reference. With the last one, what is still to be released is sent and the replies are
+ * awaited, for which at most 100 ms are spent, and everything is freed. NULL is allowed.
  */
 REDLOCK_EXTERN void redlock_client_free(redlock_client *client);
 
@@ -265,8 +274,10 @@ REDLOCK_EXTERN int redlock_client_close(redlock_client *client, redlock_duration
 
 /* The number of nodes, and one of them by its index from 0. Errors: INVALID. */
 REDLOCK_EXTERN size_t redlock_client_node_count(const redlock_client *client);
-REDLOCK_EXTERN int redlock_client_node_info(redlock_client *client, size_t index,
-                                            redlock_node_info *info);
+#define redlock_client_node_info(client, index, info)                                              \
+  redlock_client_node_info_sized((client), (index), (info), sizeof *(info))
+REDLOCK_EXTERN int redlock_client_node_info_sized(redlock_client *client, size_t index,
+                                                  redlock_node_info *info, size_t size);
 
 /* --------------------------------------------------------------------------------------- lock */
 
@@ -282,7 +293,9 @@ REDLOCK_EXTERN int redlock_lock_new(redlock_lock **lock, redlock_client *client,
 /*
  * Gives up the lock. If it is held, or has an operation in flight, its token is released without
  * waiting: what the sockets do not take at once goes out with the next call on the client. Allocates
- * nothing and cannot fail, so that it may be called from a finalizer. NULL is allowed.
+ * nothing and cannot fail, so that it may be called from a finalizer. Free the locks before their
+ * client: with the last reference gone nobody is left to send what did not go out at once. NULL is
+ * allowed.
  */
 REDLOCK_EXTERN void redlock_lock_free(redlock_lock *lock);
 
@@ -290,7 +303,7 @@ REDLOCK_EXTERN void redlock_lock_free(redlock_lock *lock);
  * Takes the lock, blocking until it is granted, the attempts are used up or the budget has run out.
  * |options| may be NULL for the lock's own. |validity_us| may be NULL; on success it receives how
  * much of the lease is left, which is always more than 0.
- * Errors: TAKEN, UNAVAILABLE, EXPIRED, HELD, CLOSED; INVALID, BUSY, SYSTEM.
+ * Errors: TAKEN, UNAVAILABLE, EXPIRED, HELD, CLOSED; INVALID, BUSY, NO_MEMORY, SYSTEM.
  */
 REDLOCK_EXTERN int redlock_lock_acquire(redlock_lock *lock, const redlock_options *options,
                                         redlock_duration *validity_us);
@@ -299,7 +312,8 @@ REDLOCK_EXTERN int redlock_lock_acquire(redlock_lock *lock, const redlock_option
  * Prolongs a held lock to now + |ttl_us| (0 = the lock's ttl). Succeeds only if a majority confirms
  * before the old deadline. Never shortens a lease: asked for less than is left, it leaves the
  * deadline where it was. Never takes a lost lock again. A failed extend changes nothing: the old
- * deadline stands, and the next extend may succeed. Blocks for one node_timeout at most.
+ * deadline stands, and the next extend may succeed. Goes by the options, but for the ttl, that the
+ * lock was acquired with. Blocks for one node_timeout at most.
  * Errors: UNAVAILABLE, EXPIRED, LOST, NOT_HELD, CLOSED; INVALID, BUSY, SYSTEM.
  */
 REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_us,
@@ -309,7 +323,8 @@ REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_
  * Gives the lock back. redlock_lock_remaining() is 0 before the first byte is sent. REDLOCK_OK means
  * that a majority of the nodes no longer has the token. After REDLOCK_E_UNAVAILABLE the call may be
  * repeated; the client goes on trying on its own while the key can still live. A lease that ran out
- * can still be released once: REDLOCK_OK if a majority still had it, else REDLOCK_E_EXPIRED.
+ * can still be released once: REDLOCK_OK if a majority still had it, else REDLOCK_E_EXPIRED. Repeated
+ * after REDLOCK_E_UNAVAILABLE, it returns REDLOCK_OK when a majority no longer has the token.
  * Blocks for one node_timeout at most.
  * Errors: UNAVAILABLE, EXPIRED, LOST (another could hold it), NOT_HELD, CLOSED; BUSY, SYSTEM.
  */
@@ -340,7 +355,10 @@ REDLOCK_EXTERN redlock_client *redlock_lock_client(const redlock_lock *lock);
 REDLOCK_EXTERN const char *redlock_lock_message(redlock_lock *lock);
 
 /* The vote of node |index| in the last round. Errors: INVALID. */
-REDLOCK_EXTERN int redlock_lock_vote(redlock_lock *lock, size_t index, redlock_vote_info *vote);
+#define redlock_lock_vote(lock, index, vote)                                                       \
+  redlock_lock_vote_sized((lock), (index), (vote), sizeof *(vote))
+REDLOCK_EXTERN int redlock_lock_vote_sized(redlock_lock *lock, size_t index,
+                                           redlock_vote_info *vote, size_t size);
 
 /* ------------------------------------------------------------------------- caller-owned loops */
 
