@@ -56,7 +56,7 @@ behaviour("redlock in nginx, like everywhere", {
       local _, body = nginx:get("/?" .. escaped)
       assert.are.equal("ok", body)
       -- Nodes that were killed on purpose.
-      assert.are.equal("", nginx:complaints("%(111: Connection refused%)") :gsub("[^\n]*%(104: Connection reset by peer%)[^\n]*\n?", ""))
+      assert.are.equal("", nginx:complaints(server.NODE_IS_GONE, server.CONNECTION_BROKE))
     end)
   end,
 })

@@ -51,16 +51,16 @@ local function modules()
   return table.concat(lines, "\n")
 end
 
-local CONFIGURATION = [[
+local OF_MAIN = [[
 %(modules)
 %(user)
-worker_processes %(workers);
 pid %(directory)/nginx.pid;
 error_log %(directory)/error.log notice;
 daemon off;
-%(main)
-events { worker_connections 1024; }
-http {
+]]
+
+local OF_HTTP = [[
+
   access_log off;
   client_body_temp_path %(directory)/body;
   proxy_temp_path %(directory)/proxy;
@@ -69,6 +69,14 @@ http {
   scgi_temp_path %(directory)/scgi;
   lua_package_path '%(path)';
   lua_package_cpath '%(cpath)';
+]]
+
+local CONFIGURATION = OF_MAIN .. [[
+worker_processes %(workers);
+%(main)
+events { worker_connections 1024; }
+http {
+]] .. OF_HTTP .. [[
   lua_socket_log_errors off;
   %(http)
   init_by_lua_block {
@@ -93,7 +101,7 @@ local function preload()
   return "LD_PRELOAD=" .. helper.quote(libraries) .. " ASAN_OPTIONS=detect_leaks=0:log_path=stderr"
 end
 
-local function write_configuration(self, given)
+function server:configure(text, given)
   local path, cpath = server.lua_paths()
   local values = {
     modules = modules(),
@@ -110,7 +118,7 @@ local function write_configuration(self, given)
     port = self.port,
     server = given.server or "",
   }
-  helper.write_file(self.directory .. "/nginx.conf", (CONFIGURATION:gsub("%%%((%l[%l_]*)%)", values)))
+  helper.write_file(self.directory .. "/nginx.conf", (text:gsub("%%%((%l[%l_]*)%)", values)))
 end
 
 local function answers(port)
@@ -119,19 +127,9 @@ local function answers(port)
   return connection ~= nil
 end
 
---- Starts nginx. `given` holds parts of the configuration: init, init_worker, server, http, main,
---- workers, addresses (of the nodes; a global variable in nginx's Lua), upgraded (if it will be).
-function server.start(given)
-  started = started + 1
-  local self = setmetatable({
-    directory = helper.directory .. "/nginx-" .. started,
-    port = helper.free_port(),
-    read_to = 0,
-  }, server)
-  os.execute("mkdir " .. self.directory)
-  write_configuration(self, given)
-  -- It ends with the process that runs the specs, however that ends. Its parent has to be another one
-  -- than the shell that started it, or it would take no signal to upgrade itself.
+-- It ends with the process that runs the specs, however that ends. Its parent has to be another one than
+-- the shell that started it, or it would take no signal to upgrade itself.
+local function run(self)
   helper.write_file(self.directory .. "/run.sh", string.format([[
 cd %s
 (
@@ -142,9 +140,41 @@ while kill -0 %s && [ -s nginx.pid ]; do sleep 0.3; done 2>/dev/null
 kill -TERM $(cat nginx.pid.oldbin nginx.pid) 2>/dev/null
 ]], self.directory, preload(), NGINX, self.directory, self.directory, self.directory, own_pid))
   os.execute("sh " .. self.directory .. "/run.sh >/dev/null 2>&1 </dev/null &")
-  helper.eventually(function() return answers(self.port) end, "nginx to start; see " .. self.directory, 5)
+  helper.eventually(function() return answers(self.port) end, "nginx to start; see " .. self.directory, 8)
   self.pid = helper.eventually(function() return self:read("nginx.pid"):match("%d+") end, "nginx's pid")
   return self
+end
+
+local function new()
+  started = started + 1
+  local self = setmetatable({
+    directory = helper.directory .. "/nginx-" .. started,
+    port = helper.free_port(),
+    read_to = 0,
+  }, server)
+  os.execute("mkdir " .. self.directory)
+  return self
+end
+
+--- Starts nginx. `given` holds parts of the configuration: init, init_worker, server, http, main,
+--- workers, addresses (of the nodes; a global variable in nginx's Lua), upgraded (if it will be).
+function server.start(given)
+  local self = new()
+  self:configure(CONFIGURATION, given)
+  return run(self)
+end
+
+--- Starts nginx with a file of examples/nginx, whose nodes and port are replaced by those given.
+function server.start_example(path, addresses)
+  local self = new()
+  local file = assert(io.open(path))
+  local text = file:read("*a")
+  file:close()
+  text = text:gsub("listen 127%.0%.0%.1:8080;", "listen 127.0.0.1:%%(port);")
+    :gsub("127%.0%.0%.1:63(%d%d)", function(number) return addresses[tonumber(number) - 78] end)
+    :gsub("http {", "http {" .. OF_HTTP:gsub("%%", "%%%%"), 1)
+  self:configure(OF_MAIN .. text, {})
+  return run(self)
 end
 
 function server:read(name)
@@ -197,11 +227,13 @@ end
 local Request = {}
 Request.__index = Request
 
---- Begins a request; several can be under way.
-function server:request(path)
+--- Begins a request, with a body if there is one; several can be under way.
+function server:request(path, body)
   local connection = assert(socket.connect("127.0.0.1", self.port))
   connection:settimeout(8)
-  assert(connection:send("GET " .. path .. " HTTP/1.0\r\nHost: localhost\r\n\r\n"))
+  local length = body and "Content-Length: " .. #body .. "\r\n" or ""
+  assert(connection:send((body and "POST " or "GET ") .. path .. " HTTP/1.0\r\nHost: localhost\r\n" .. length .. "\r\n"
+    .. (body or "")))
   return setmetatable({ connection = connection }, Request)
 end
 
@@ -224,21 +256,28 @@ end
 
 -- ------------------------------------------------------------------------------------------ log
 
---- What was logged as a warning or worse since the last call, without lines that match `expected`.
-function server:complaints(expected)
+--- What was logged as a warning or worse since the last call, without lines that match a pattern given.
+function server:complaints(...)
+  local patterns = { ... }
+  local function expected(line)
+    for _, pattern in ipairs(patterns) do
+      if line:find(pattern) then return true end
+    end
+    return false
+  end
   local log = self:read("error.log")
   local lines, counts = {}, false
   for line in log:sub(self.read_to + 1):gmatch("[^\n]+") do
     local level = line:match("^%d+/%d+/%d+ %d+:%d+:%d+ %[(%l+)%]")
     -- What follows without a date belongs to the line before.
     if level then
-      counts = level ~= "notice" and level ~= "info" and not (expected and line:find(expected))
+      counts = level ~= "notice" and level ~= "info" and not expected(line)
     end
     if counts then lines[#lines + 1] = line end
   end
   self.read_to = #log
   for line in self:read("stderr"):gmatch("[^\n]+") do
-    if not (expected and line:find(expected)) then lines[#lines + 1] = line end
+    if not expected(line) then lines[#lines + 1] = line end
   end
   return table.concat(lines, "\n")
 end

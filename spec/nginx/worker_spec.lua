@@ -179,7 +179,7 @@ describe("a worker", function()
     nginx:signal("USR2")
     helper.eventually(function() 
       return nginx:read("nginx.pid.oldbin") ~= "" and nginx:read("nginx.pid") ~= ""
-    end, "the new program to start")
+    end, "the new program to start", 8)
     local old, new = nginx.pid, nginx:read("nginx.pid"):match("%d+")
     helper.eventually(function()
       nginx.pid = new
@@ -241,7 +241,7 @@ describe("a worker", function()
     farm[3]:restart()
     assert.are.equal("", lock_many(200, 8))
     helper.eventually(function() return select(2, nginx:get("/nodes")) == "up up up up up" end)
-    assert.are.equal("", nginx:complaints(server.NODE_IS_GONE))
+    assert.are.equal("", nginx:complaints(server.NODE_IS_GONE, server.CONNECTION_BROKE))
   end)
 
   it("releases a lock on a node that was away when it was released", function()
