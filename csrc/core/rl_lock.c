@@ -236,6 +236,19 @@ static int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error) {
   return error;
 }
 
+static void rl_lock_clear_votes(rl_lock *lock) {
+  lock->confirmed = false;
+  lock->waiting = 0;
+  memset(&lock->quorum, 0, sizeof lock->quorum);
+  lock->quorum.nodes = lock->core->node_count;
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    lock->votes[i].settled = false;
+    lock->votes[i].vote = REDLOCK_VOTE_UNKNOWN;
+    lock->votes[i].latency_us = REDLOCK_NEVER;
+    lock->votes[i].error[0] = '\0';
+  }
+}
+
 static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now_us, bool notify) {
   rl_lock_dequeue(lock);
   lock->operation = operation;
@@ -244,6 +257,7 @@ static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now
   lock->budget_us = REDLOCK_NEVER;
   lock->round_start_us = now_us;
   lock->core->active = true;
+  rl_lock_clear_votes(lock); /* It may end before its first round. */
   rl_lock_enter_launch(lock);
   return REDLOCK_OK;
 }
@@ -607,16 +621,7 @@ static void rl_lock_begin_round(rl_lock *lock, redlock_time now_us) {
   if (lock->operation == RL_OPERATION_EXTEND) {
     lock->round_deadline_us = rl_time_min(lock->round_deadline_us, lock->deadline_us);
   }
-  lock->confirmed = false;
-  lock->waiting = 0;
-  memset(&lock->quorum, 0, sizeof lock->quorum);
-  lock->quorum.nodes = lock->core->node_count;
-  for (unsigned i = 0; i < lock->core->node_count; i++) {
-    lock->votes[i].settled = false;
-    lock->votes[i].vote = REDLOCK_VOTE_UNKNOWN;
-    lock->votes[i].latency_us = REDLOCK_NEVER;
-    lock->votes[i].error[0] = '\0';
-  }
+  rl_lock_clear_votes(lock);
   rl_timers_set(&lock->core->timers, lock, lock->round_deadline_us);
 }
 

@@ -265,6 +265,28 @@ const char *rl_node_feed(rl_node *node, redlock_time now_us, const void *bytes, 
 }
 
 /*
+ * Whether |text| holds the password, or the beginning of it where the text was cut. What is not
+ * printable has been replaced in the text (rl_reply.c), so any such byte may stand for any other.
+ */
+static bool rl_node_quotes_password(const rl_node *node, const char *text) {
+  const char *password = node->address.password;
+  size_t text_length = strlen(text);
+  size_t length = strlen(password);
+  bool cut = text_length == RL_REPLY_TEXT_MAX;
+  for (size_t start = 0; length > 0 && start < text_length; start++) {
+    size_t same = 0;
+    while (same < length && start + same < text_length &&
+           (text[start + same] == password[same] || text[start + same] == '?')) {
+      same++;
+    }
+    if (same == length || (cut && start + same == text_length)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/*
  * A server that does not know a command quotes what it was sent, with AUTH the password. What such
  * errors say before the first quotation mark is enough, and a text that holds the password all the
  * same is not passed on. This goes for every error: a peer that greets, as Redis does not, makes each
@@ -278,7 +300,7 @@ const char *rl_node_said(rl_node *node) {
   if (node->phase == RL_NODE_HANDSHAKE || strstr(text, "unknown command") != NULL) {
     text[strcspn(text, "'`\"")] = '\0';
   }
-  if (node->address.password[0] != '\0' && strstr(text, node->address.password) != NULL) {
+  if (rl_node_quotes_password(node, text)) {
     return "an error that quotes the password";
   }
   return text[0] != '\0' ? text : "an error without a text";

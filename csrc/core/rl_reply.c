@@ -120,6 +120,18 @@ int rl_reply_feed(rl_reply_reader *reader, const void *bytes, size_t length) {
   return redisReaderFeed(reader->reader, bytes, length) == REDIS_OK ? 0 : -1;
 }
 
+/* Whether hiredis is in the middle of a bulk: it takes the type off before the rest has come. */
+static bool rl_reply_in_bulk(const redisReader *reader) {
+  if (reader->ridx < 0) {
+    return false;
+  }
+#if HIREDIS_MAJOR >= 1
+  return reader->task[reader->ridx]->type == REDIS_REPLY_STRING;
+#else
+  return reader->rstack[reader->ridx].type == REDIS_REPLY_STRING;
+#endif
+}
+
 /*
  * Looks at the beginning of a reply that is not complete yet: a length that we would refuse is
  * refused when it is announced, not when that many bytes have come.
@@ -127,14 +139,11 @@ int rl_reply_feed(rl_reply_reader *reader, const void *bytes, size_t length) {
 static bool rl_reply_too_large(const redisReader *reader) {
   size_t held = reader->len - reader->pos;
   const char *bytes = reader->buf + reader->pos;
-  if (held == 0) {
-    return false;
-  }
-  if (bytes[0] != '$') {
+  if (!rl_reply_in_bulk(reader)) {
     return held > RL_REPLY_LINE_MAX;
   }
   size_t announced = 0;
-  size_t i = 1;
+  size_t i = 0;
   while (i < held && bytes[i] >= '0' && bytes[i] <= '9') {
     announced = announced * 10 + (size_t)(bytes[i] - '0');
     if (announced > RL_REPLY_BULK_MAX) {
@@ -142,7 +151,8 @@ static bool rl_reply_too_large(const redisReader *reader) {
     }
     i++;
   }
-  return held > RL_REPLY_BULK_MAX + RL_REPLY_LINE_MAX;
+  bool announcing = i == held; /* The line with the length has not ended. */
+  return held > (announcing ? RL_REPLY_LINE_MAX : RL_REPLY_BULK_MAX + RL_REPLY_LINE_MAX);
 }
 
 int rl_reply_next(rl_reply_reader *reader, const char **reason) {
