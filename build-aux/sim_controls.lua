@@ -1,0 +1,175 @@
+-- Runs the negative controls of the simulator (csrc/test/sim/controls.lua): every one must be caught.
+--
+--     lua build-aux/sim_controls.lua [name ...]
+--
+-- Environment: CC, CFLAGS, HIREDIS_CFLAGS, HIREDIS_LIBS, SEEDS (how many seeds each may take [10000]),
+-- TABLE (a file for the result as a Markdown table).
+--
+-- SPDX-License-Identifier: MIT
+
+local controls = dofile("csrc/test/sim/controls.lua")
+
+local CC = os.getenv("CC") or "cc"
+local CFLAGS = os.getenv("CFLAGS") or "-O1 -g"
+local HIREDIS_CFLAGS = os.getenv("HIREDIS_CFLAGS") or ""
+local HIREDIS_LIBS = os.getenv("HIREDIS_LIBS") or "-lhiredis"
+local SEEDS = os.getenv("SEEDS") or "10000"
+local CMOCKA_LIBS = os.getenv("CMOCKA_LIBS") or "-lcmocka"
+
+-- Output and exit status of a shell command; works in every version of Lua.
+local function run(command)
+  local pipe = assert(io.popen("( " .. command .. " ) 2>&1; echo \"status $?\""))
+  local text = pipe:read("*a")
+  pipe:close()
+  local output, status = text:match("^(.*)status (%d+)%s*$")
+  return output, tonumber(status)
+end
+
+local function must(command)
+  local output, status = run(command)
+  if status ~= 0 then
+    error(command .. "\n" .. output, 0)
+  end
+  return output
+end
+
+local function read(path)
+  local file = assert(io.open(path, "rb"))
+  local text = file:read("*a")
+  file:close()
+  return text
+end
+
+local function write(path, text)
+  local file = assert(io.open(path, "wb"))
+  file:write(text)
+  file:close()
+end
+
+-- |from| must be there exactly once: a control that no longer applies tests nothing.
+local function replace(text, from, to, name)
+  local first, last = text:find(from, 1, true)
+  if not first or text:find(from, last + 1, true) then
+    error(name .. ": its text is " .. (first and "ambiguous" or "not there") .. ":\n" .. from, 0)
+  end
+  return text:sub(1, first - 1) .. to .. text:sub(last + 1)
+end
+
+local function mutated(control)
+  local text = read("csrc/core/" .. control.file)
+  local from = type(control.from) == "table" and control.from or { control.from }
+  local to = type(control.to) == "table" and control.to or { control.to }
+  for i = 1, #from do
+    text = replace(text, from[i], to[i], control.name)
+  end
+  return text
+end
+
+local scratch = must("mktemp -d"):match("%S+")
+
+local function compile(source, object)
+  return CC .. " -std=c11 -D_GNU_SOURCE " .. CFLAGS .. " -Icsrc/include -Icsrc/core -Icsrc/test/sim "
+    .. HIREDIS_CFLAGS .. " -c -o " .. object .. " " .. source
+end
+
+local function build()
+  local objects = {}
+  for source in must("ls csrc/core/rl_*.c csrc/test/sim/*.c"):gmatch("%S+") do
+    local name = source:match("([^/]+)%.c$")
+    objects[name] = scratch .. "/" .. name .. ".o"
+    must(compile(source, objects[name]))
+  end
+  return objects
+end
+
+local function link(objects, instead, by)
+  local list = {}
+  for name, object in pairs(objects) do
+    list[#list + 1] = name == instead and by or object
+  end
+  must(CC .. " " .. CFLAGS .. " -o " .. scratch .. "/sim " .. table.concat(list, " ") .. " " .. HIREDIS_LIBS)
+end
+
+-- The unit test, built with the changed file in place of the real one, must fail.
+local function unit(control, changed)
+  local sources = {}
+  for source in must("ls csrc/core/rl_*.c csrc/driver/rl_*.c csrc/test/*.c"):gmatch("%S+") do
+    if source ~= "csrc/core/" .. control.file and not source:match("_test%.c$") and not source:match("_fuzz%.c$") then
+      sources[#sources + 1] = source
+    end
+  end
+  must(CC .. " -std=c11 -D_GNU_SOURCE -pthread " .. CFLAGS .. " -Icsrc/include -Icsrc/core -Icsrc/driver -Icsrc/test "
+    .. HIREDIS_CFLAGS .. " -o " .. scratch .. "/unit csrc/test/" .. control.unit .. ".c " .. changed .. " "
+    .. table.concat(sources, " ") .. " " .. HIREDIS_LIBS .. " " .. CMOCKA_LIBS .. " -lm")
+  local output, status = run("timeout 60 " .. scratch .. "/unit")
+  return status ~= 0 and { by = control.unit, seeds = "-", detail = output:match("%[  FAILED  %] ([%w_]+)") or "" }
+end
+
+local function simulate(control)
+  local breach = control.breach and " --break " .. control.breach or ""
+  local output, status = run("timeout 300 " .. scratch .. "/sim --runs " .. SEEDS .. breach)
+  local checker, seeds = output:match("caught by (%w+) within (%d+) seeds")
+  if checker then
+    return { by = checker, seeds = seeds, detail = output:match("seed %d+: %w+: ([^\n]*)") }
+  elseif output:find("Assertion", 1, true) then
+    return { by = "an assertion of the core", seeds = "?", detail = output:match("Assertion [^\n]*") }
+  end
+  return nil, output:sub(-300) .. " (status " .. status .. ")"
+end
+
+local function control_one(control, objects)
+  if control.breach then
+    link(objects)
+    return simulate(control)
+  end
+  local changed = scratch .. "/changed_" .. control.file
+  local object = scratch .. "/changed.o"
+  write(changed, mutated(control))
+  must(compile(changed, object))
+  if control.unit then
+    return unit(control, changed)
+  end
+  link(objects, control.file:match("^(.*)%.c$"), object)
+  return simulate(control)
+end
+
+local function main()
+  local wanted = {}
+  for _, name in ipairs(arg) do
+    wanted[name] = true
+  end
+  local objects = build()
+  local survived, caught, by_simulator, total, slowest = 0, 0, 0, 0, 0
+  local lines = { "| control | what is wrong | caught by | seeds |", "| --- | --- | --- | ---: |" }
+  for _, control in ipairs(controls) do
+    if #arg == 0 or wanted[control.name] then
+      local found, output = control_one(control, objects)
+      total = total + 1
+      if found then
+        caught = caught + 1
+        by_simulator = by_simulator + (control.unit and 0 or 1)
+        slowest = math.max(slowest, tonumber(found.seeds) or 0)
+        io.write(("ok - %s: %s, within %s seeds: %s\n"):format(control.name, found.by, found.seeds,
+          (found.detail or ""):sub(1, 110)))
+        lines[#lines + 1] = ("| %s | %s | %s | %s |"):format(control.name, control.what, found.by, found.seeds)
+      else
+        survived = survived + 1
+        io.write(("not ok - %s (%s) survived: %s\n"):format(control.name, control.what, output or ""))
+      end
+      io.flush()
+    end
+  end
+  if os.getenv("TABLE") then
+    write(os.getenv("TABLE"), table.concat(lines, "\n") .. "\n")
+  end
+  print(("%d controls, %d caught, %d of them by the simulator (within %d seeds at most), %d survived")
+    :format(total, caught, by_simulator, slowest, survived))
+  return survived == 0 and (#arg > 0 or by_simulator * 10 >= total * 9)
+end
+
+local ok, result = pcall(main)
+run("rm -rf " .. scratch)
+if not ok then
+  io.stderr:write(tostring(result), "\n")
+end
+os.exit(ok and result and 0 or 1)

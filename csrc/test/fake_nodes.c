@@ -1,0 +1,278 @@
+/*
+ * Scripted nodes and a fake clock over the core: the whole world of a unit test.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FAKE_TURNS_MAX 32
+
+int fake_world_open(fake_world *world, unsigned count, const char *prefix) {
+  memset(world, 0, offsetof(fake_world, nodes) + count * sizeof world->nodes[0]);
+  world->now_us = FAKE_START_US;
+  world->count = count;
+  int error = rl_core_init(&world->core, prefix, prefix == NULL ? 0 : strlen(prefix));
+  for (unsigned i = 0; i < count && error == REDLOCK_OK; i++) {
+    redlock_settings settings;
+    redlock_node node;
+    rl_address address;
+    char text[32];
+    memset(&settings, 0, sizeof settings);
+    memset(&node, 0, sizeof node);
+    (void)snprintf(text, sizeof text, "10.0.0.%u", i + 1);
+    node.address = text;
+    node.db = -1;
+    node.tls = -1;
+    error = rl_address_read(&address, &node, &settings, NULL, 0);
+    if (error == REDLOCK_OK) {
+      error = rl_core_add(&world->core, &address);
+    }
+  }
+  return error;
+}
+
+void fake_world_close(fake_world *world) {
+  while (!world->keeps_locks && world->core.locks != NULL) {
+    rl_lock_free(world->core.locks, world->now_us);
+  }
+  rl_core_free(&world->core);
+}
+
+fake_world *fake_world_new(unsigned count) {
+  fake_world *world = malloc(sizeof *world);
+  if (world == NULL || fake_world_open(world, count, NULL) != REDLOCK_OK) {
+    abort();
+  }
+  return world;
+}
+
+bool fake_world_end(fake_world *world) {
+  bool ok = !world->broken;
+  fake_world_close(world);
+  free(world);
+  return ok;
+}
+
+static void fake_count(fake_node *node, fake_verb verb) {
+  node->sets += verb == FAKE_SET;
+  node->extends += verb == FAKE_EXTEND;
+  node->releases += verb == FAKE_RELEASE;
+}
+
+/* The node's socket receives what the core wants to send. */
+static void fake_receive(fake_world *world, unsigned index) {
+  fake_node *node = &world->nodes[index];
+  size_t length;
+  const char *bytes = rl_core_output(&world->core, index, &length);
+  if (bytes == NULL || !node->connected || node->blocked) {
+    return;
+  }
+  while (length > 0) {
+    size_t room = sizeof node->input - node->input_length;
+    size_t part = length < room ? length : room;
+    long used = 0;
+    size_t at = 0;
+    memcpy(node->input + node->input_length, bytes, part);
+    node->input_length += part;
+    rl_core_output_sent(&world->core, index, part);
+    while (node->queued < FAKE_QUEUE_MAX &&
+           (used = fake_command_parse(&node->queue[node->queued], node->input + at,
+                                      node->input_length - at)) > 0) {
+      fake_count(node, node->queue[node->queued].verb);
+      node->queued++;
+      at += (size_t)used;
+    }
+    world->broken = world->broken || used < 0 || (used == 0 && node->input_length - at > 2048);
+    memmove(node->input, node->input + at, node->input_length - at);
+    node->input_length -= at;
+    bytes = rl_core_output(&world->core, index, &length);
+    if (bytes == NULL || world->broken || node->queued == FAKE_QUEUE_MAX) {
+      return;
+    }
+  }
+}
+
+static void fake_hang_up(fake_node *node) {
+  node->connected = false;
+  node->queued = 0;
+  node->input_length = 0;
+}
+
+/* Makes the connection of a node what the core wants it to be. */
+static void fake_connect(fake_world *world, unsigned index) {
+  fake_node *node = &world->nodes[index];
+  rl_connection wanted = rl_core_connection(&world->core, index, world->now_us);
+  if (wanted != RL_CONNECTION_OPEN && node->connected) {
+    fake_hang_up(node);
+  }
+  if (wanted != RL_CONNECTION_WANTED) {
+    return;
+  }
+  rl_core_connecting(&world->core, index, world->now_us);
+  if (node->policy == FAKE_REFUSES) {
+    rl_core_disconnected(&world->core, index, world->now_us, "Connection refused");
+  } else if (node->policy != FAKE_HANGS) {
+    node->connected = true;
+    node->connections++;
+    rl_core_connected(&world->core, index, world->now_us);
+  }
+}
+
+static void fake_shake_hands(fake_world *world, unsigned index) {
+  fake_node *node = &world->nodes[index];
+  while (node->policy == FAKE_ACCEPTS && node->queued > 0 && node->queue[0].verb < FAKE_SET) {
+    (void)fake_take(world, index);
+    rl_core_input(&world->core, index, world->now_us, "+OK\r\n", 5);
+    fake_receive(world, index);
+  }
+}
+
+static void fake_launch(fake_world *world) {
+  unsigned char entropy[16 * RL_LOCK_ENTROPY];
+  size_t wanted = rl_core_entropy_wanted(&world->core);
+  wanted = wanted < sizeof entropy ? wanted : sizeof entropy;
+  memset(entropy, 0, sizeof entropy);
+  for (size_t at = 0; at + RL_LOCK_ENTROPY <= wanted; at += RL_LOCK_ENTROPY) {
+    world->draws++;
+    memcpy(entropy + at, &world->draws, sizeof world->draws);
+    memcpy(entropy + at + RL_TOKEN_ENTROPY, &world->jitter, sizeof world->jitter);
+  }
+  rl_core_launch(&world->core, world->now_us, entropy, world->no_entropy ? 0 : wanted);
+}
+
+void fake_turn(fake_world *world) {
+  for (unsigned turn = 0; turn < FAKE_TURNS_MAX; turn++) {
+    rl_core_advance(&world->core, world->now_us);
+    for (unsigned i = 0; i < world->count; i++) {
+      fake_connect(world, i);
+    }
+    if (rl_core_wants_launch(&world->core)) {
+      fake_launch(world);
+    }
+    for (unsigned i = 0; i < world->count; i++) {
+      fake_receive(world, i);
+      fake_shake_hands(world, i);
+    }
+    if (rl_core_deadline(&world->core) > world->now_us) {
+      break;
+    }
+  }
+}
+
+void fake_pass(fake_world *world, redlock_duration duration_us) {
+  world->now_us += duration_us;
+  fake_turn(world);
+}
+
+fake_command fake_take(fake_world *world, unsigned index) {
+  fake_node *node = &world->nodes[index];
+  fake_command command;
+  memset(&command, 0, sizeof command);
+  if (node->queued > 0) {
+    command = node->queue[0];
+    node->queued--;
+    memmove(&node->queue[0], &node->queue[1], node->queued * sizeof node->queue[0]);
+  }
+  return command;
+}
+
+fake_command fake_execute(fake_world *world, unsigned node, char reply[FAKE_REPLY_MAX]) {
+  fake_command command = fake_take(world, node);
+  reply[0] = '\0';
+  if (command.verb != FAKE_OTHER) {
+    fake_store_execute(&world->nodes[node].store, world->now_us, &command, reply);
+  }
+  return command;
+}
+
+void fake_deliver(fake_world *world, unsigned node, const char *reply) {
+  rl_core_input(&world->core, node, world->now_us, reply, strlen(reply));
+  fake_turn(world);
+}
+
+fake_command fake_reply(fake_world *world, unsigned node, const char *reply) {
+  fake_command command = fake_take(world, node);
+  fake_deliver(world, node, reply);
+  return command;
+}
+
+fake_command fake_answer(fake_world *world, unsigned node) {
+  char reply[FAKE_REPLY_MAX];
+  fake_command command = fake_execute(world, node, reply);
+  if (command.verb != FAKE_OTHER) {
+    fake_deliver(world, node, reply);
+  }
+  return command;
+}
+
+void fake_break(fake_world *world, unsigned node, const char *reason) {
+  fake_hang_up(&world->nodes[node]);
+  rl_core_disconnected(&world->core, node, world->now_us, reason);
+  fake_turn(world);
+}
+
+void fake_settle(fake_world *world) {
+  bool answered = true;
+  fake_turn(world);
+  while (answered) {
+    answered = false;
+    for (unsigned i = 0; i < world->count; i++) {
+      while (world->nodes[i].queued > 0) {
+        (void)fake_answer(world, i);
+        answered = true;
+      }
+    }
+  }
+}
+
+fake_verb fake_next(const fake_world *world, unsigned node) {
+  return world->nodes[node].queued == 0 ? FAKE_OTHER : world->nodes[node].queue[0].verb;
+}
+
+rl_lock *fake_lock(fake_world *world, const char *resource, const redlock_options *options) {
+  redlock_options defaults;
+  redlock_options read;
+  redlock_options_default(&defaults);
+  read = defaults;
+  if (rl_options_read(&read, options != NULL ? options : &defaults, NULL, 0) != REDLOCK_OK) {
+    return NULL;
+  }
+  return rl_lock_new(&world->core, resource, strlen(resource), &read);
+}
+
+redlock_options fake_once(void) {
+  redlock_options options;
+  redlock_options_default(&options);
+  options.retry_count = 0;
+  return options;
+}
+
+int fake_hold(fake_world *world, rl_lock *lock) {
+  int error = rl_lock_acquire(lock, world->now_us, NULL, false);
+  if (error != REDLOCK_OK) {
+    return error;
+  }
+  fake_settle(world);
+  return rl_lock_result(lock);
+}
+
+unsigned fake_holders(fake_world *world, const char *key, const char *token) {
+  unsigned holders = 0;
+  for (unsigned i = 0; i < world->count; i++) {
+    const char *held = fake_store_token(&world->nodes[i].store, world->now_us, key);
+    holders += held != NULL && strcmp(held, token) == 0;
+  }
+  return holders;
+}
+
+unsigned fake_keys(fake_world *world, const char *key) {
+  unsigned keys = 0;
+  for (unsigned i = 0; i < world->count; i++) {
+    keys += fake_store_token(&world->nodes[i].store, world->now_us, key) != NULL;
+  }
+  return keys;
+}

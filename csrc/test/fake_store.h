@@ -1,0 +1,76 @@
+/*
+ * A simulated Redis for tests: keys with a token and an expiry, and the commands that we send.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * It allocates nothing, so that tests which make memory run out can use it.
+ */
+#ifndef FAKE_STORE_H
+#define FAKE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "redlock.h"
+
+#define FAKE_KEYS_MAX 4
+#define FAKE_KEY_MAX 128
+#define FAKE_REPLY_MAX 96
+#define FAKE_ARGUMENTS_MAX 8
+
+typedef enum fake_verb {
+  FAKE_OTHER = 0,
+  FAKE_AUTH,
+  FAKE_SELECT,
+  FAKE_SETNAME,
+  FAKE_SET,
+  FAKE_EXTEND,
+  FAKE_RELEASE
+} fake_verb;
+
+/* A command as a node has received it. */
+typedef struct fake_command {
+  fake_verb verb;
+  bool by_text; /* EVAL instead of EVALSHA */
+  size_t key_length;
+  char key[FAKE_KEY_MAX + 1];
+  char token[REDLOCK_TOKEN_LENGTH + 1];
+  uint64_t ttl_ms;
+  char line[FAKE_KEY_MAX + 1]; /* the arguments of the handshake's commands, with spaces between */
+} fake_command;
+
+typedef struct fake_key {
+  size_t length; /* 0: this place is free */
+  char name[FAKE_KEY_MAX];
+  char token[REDLOCK_TOKEN_LENGTH + 1]; /* empty: a key of another type */
+  redlock_time expires_us;
+} fake_key;
+
+typedef struct fake_store {
+  fake_key keys[FAKE_KEYS_MAX];
+  bool forgot_release; /* the scripts that EVALSHA does not know */
+  bool forgot_extend;
+} fake_store;
+
+/*
+ * Parses one command. Returns how many bytes it has, 0 when it is not complete yet, or -1 when it is
+ * none that the library sends.
+ */
+long fake_command_parse(fake_command *command, const char *bytes, size_t length);
+
+/* Executes |command| and writes the reply of a Redis server, as a string. */
+void fake_store_execute(fake_store *store, redlock_time now_us, const fake_command *command,
+                        char reply[FAKE_REPLY_MAX]);
+
+/* The token that the key holds at |now_us|, "" for a key of another type, NULL when there is none. */
+const char *fake_store_token(fake_store *store, redlock_time now_us, const char *key);
+
+/* When the key expires; 0 when there is none. */
+redlock_time fake_store_expiry(fake_store *store, redlock_time now_us, const char *key);
+
+/* Somebody else's key; |token| is "" for one of another type. */
+void fake_store_put(fake_store *store, const char *key, const char *token,
+                    redlock_time expires_us);
+void fake_store_remove(fake_store *store, const char *key);
+
+#endif

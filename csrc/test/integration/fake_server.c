@@ -1,0 +1,184 @@
+/*
+ * A server that answers as no Redis server should.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_server.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "support.h"
+
+#define FAKE_REQUEST_MAX 65536
+
+typedef struct fake_connection {
+  const fake_behaviour *behaviour;
+  int fd;
+  long sent;
+  size_t held;
+  char request[FAKE_REQUEST_MAX];
+} fake_connection;
+
+/*
+ * The connection has come to its end. What the client still sends is taken first: closing with bytes
+ * unread would reset the connection, which may overtake what was sent.
+ */
+static void fake_hang_up(const fake_connection *connection) {
+  char ignored[512];
+  (void)shutdown(connection->fd, SHUT_WR);
+  while (recv(connection->fd, ignored, sizeof ignored, 0) > 0) {
+  }
+  _exit(0);
+}
+
+static void fake_send(fake_connection *connection, const char *text) {
+  size_t length = strlen(text);
+  size_t at = 0;
+  while (at < length) {
+    size_t count = connection->behaviour->one_by_one ? 1 : length - at;
+    long limit = connection->behaviour->close_after;
+    if (limit > 0 && (long)count > limit - connection->sent) {
+      count = (size_t)(limit - connection->sent);
+    }
+    if (send(connection->fd, text + at, count, MSG_NOSIGNAL) != (ssize_t)count) {
+      fake_hang_up(connection);
+    }
+    at += count;
+    connection->sent += (long)count;
+    if (limit > 0 && connection->sent >= limit) {
+      fake_hang_up(connection);
+    }
+    if (connection->behaviour->one_by_one) {
+      (void)poll(NULL, 0, 1); /* So that the client reads each on its own. */
+    }
+  }
+}
+
+/* Takes one complete command from what was received; |name| gets its first word. */
+static bool fake_take(fake_connection *connection, char *name, size_t size) {
+  const char *bytes = connection->request;
+  size_t at = 0;
+  long words = 1;
+  for (long word = -1; word < words; word++) {
+    const char *end = memchr(bytes + at, '\n', connection->held - at);
+    if (end == NULL) {
+      return false;
+    }
+    long number = strtol(bytes + at + 1, NULL, 10);
+    at = (size_t)(end - bytes) + 1;
+    if (word < 0) {
+      words = number;
+      continue;
+    }
+    if (at + (size_t)number + 2 > connection->held) {
+      return false;
+    }
+    if (word == 0) {
+      (void)snprintf(name, size, "%.*s", (int)number, bytes + at);
+    }
+    at += (size_t)number + 2;
+  }
+  connection->held -= at;
+  memmove(connection->request, connection->request + at, connection->held);
+  return true;
+}
+
+static void fake_answer(fake_connection *connection, const char *name) {
+  const fake_behaviour *behaviour = connection->behaviour;
+  const char *reply = "+OK\r\n";
+  bool flood = false;
+  if (strcasecmp(name, "CLIENT") == 0) {
+    reply = behaviour->setname != NULL ? behaviour->setname : reply;
+    flood = behaviour->flood_handshake;
+  } else if (strcasecmp(name, "SET") == 0) {
+    reply = behaviour->set != NULL ? behaviour->set : reply;
+    flood = !behaviour->flood_handshake;
+  } else if (strcasecmp(name, "EVALSHA") == 0 || strcasecmp(name, "EVAL") == 0) {
+    reply = behaviour->script != NULL ? behaviour->script : ":1\r\n";
+  }
+  fake_send(connection, reply);
+  while (flood && behaviour->flood != NULL) {
+    fake_send(connection, behaviour->flood);
+  }
+}
+
+static void fake_serve(int fd, const fake_behaviour *behaviour) {
+  static fake_connection connection;
+  char name[32];
+  int on = 1;
+  connection.behaviour = behaviour;
+  connection.fd = fd;
+  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (behaviour->greeting != NULL) {
+    fake_send(&connection, behaviour->greeting);
+  }
+  for (;;) {
+    ssize_t got = recv(fd, connection.request + connection.held,
+                       sizeof connection.request - connection.held, 0);
+    if (got <= 0) {
+      fake_hang_up(&connection);
+    }
+    connection.held += (size_t)got;
+    while (fake_take(&connection, name, sizeof name)) {
+      fake_answer(&connection, name);
+    }
+  }
+}
+
+static void fake_listen(int listener, const fake_server *self, const fake_behaviour *behaviour) {
+  pid_t server = getpid();
+  (void)signal(SIGCHLD, SIG_IGN);
+  for (;;) {
+    int fd = accept(listener, NULL, NULL);
+    *self->accepted += fd >= 0;
+    if (fd >= 0 && fork() == 0) {
+      (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != server) {
+        _exit(0);
+      }
+      (void)close(listener);
+      fake_serve(fd, behaviour);
+    }
+    (void)close(fd);
+  }
+}
+
+void fake_start(fake_server *server, const fake_behaviour *behaviour) {
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t length = sizeof address;
+  pid_t parent = getpid();
+  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_true(listener >= 0);
+  assert_int_equal(bind(listener, (struct sockaddr *)&address, length), 0);
+  assert_int_equal(listen(listener, 16), 0);
+  assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
+  server->port = ntohs(address.sin_port);
+  (void)snprintf(server->address, sizeof server->address, "127.0.0.1:%d", server->port);
+  server->accepted = mmap(NULL, sizeof *server->accepted, PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  assert_true(server->accepted != MAP_FAILED);
+  server->pid = fork();
+  assert_true(server->pid >= 0);
+  if (server->pid == 0) {
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {
+      _exit(0);
+    }
+    fake_listen(listener, server, behaviour);
+  }
+  (void)close(listener);
+}
+
+void fake_end(fake_server *server) {
+  (void)kill(server->pid, SIGKILL);
+  (void)waitpid(server->pid, NULL, 0);
+  (void)munmap((void *)server->accepted, sizeof *server->accepted);
+}

@@ -1,0 +1,73 @@
+/*
+ * Throw-away redis-servers on free ports of 127.0.0.1, and what is needed to look at them from outside.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The servers die with the program that started them, and their directory goes with them, however the
+ * program ends. Whatever goes wrong here fails the running test.
+ */
+#ifndef FARM_H
+#define FARM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "redlock.h"
+
+#define FARM_NODES_MAX 8
+#define FARM_REPLY_MAX 65536
+
+typedef struct farm_node {
+  pid_t pid; /* 0 when it is not running */
+  bool stopped;
+  int port;
+  char address[32]; /* "127.0.0.1:port" */
+} farm_node;
+
+typedef struct farm {
+  unsigned count;
+  int janitor_fd;
+  pid_t janitor;
+  char directory[64];
+  const char *const *arguments; /* further ones for redis-server, ended by NULL; may be NULL */
+  char reply[FARM_REPLY_MAX];   /* of farm_command() */
+  farm_node nodes[FARM_NODES_MAX];
+} farm;
+
+void farm_start(farm *self, unsigned count, const char *const *arguments);
+void farm_end(farm *self);
+
+/* Brings all nodes back, empties them and their script caches. */
+void farm_reset(farm *self);
+
+/* SIGSTOP, delivered when the call returns; and SIGCONT. */
+void farm_stop(farm *self, unsigned node);
+void farm_continue(farm *self, unsigned node);
+
+/* SIGKILL, and starting it again on its port, with what its files hold. */
+void farm_kill(farm *self, unsigned node);
+void farm_restart(farm *self, unsigned node);
+/* The same, but it takes so long for every key; the call returns as soon as the node listens. */
+void farm_restart_slowly(farm *self, unsigned node, const char *key_microseconds);
+
+/*
+ * Sends a command, ended by NULL, on a connection of its own. Returns the reply as text: a status or
+ * a bulk as it is, "(nil)", an integer in digits, an error with its "-"; NULL when the node cannot be
+ * reached or does not answer within two seconds.
+ */
+const char *farm_command(farm *self, unsigned node, ...) __attribute__((sentinel));
+
+/* On how many of the nodes that run |key| has the value |value|; with NULL: exists. */
+unsigned farm_count(farm *self, const char *key, const char *value);
+
+/* How many connections of redlock clients a node has. */
+unsigned farm_connections(farm *self, unsigned node);
+
+/* How often a node has run |command|, by INFO commandstats; farm_count_calls(..., "set") */
+unsigned farm_calls(farm *self, unsigned node, const char *command);
+
+/* A port of 127.0.0.1 that nobody listens on. */
+int farm_free_port(void);
+
+#endif

@@ -1,0 +1,261 @@
+/*
+ * Peers that are no good Redis server: what they send costs neither memory nor time, and is told.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_server.h"
+#include "support.h"
+
+#define MEMORY_MAX ((size_t)6 << 20)
+#define NODE_TIMEOUT_US MS(300)
+
+static farm two; /* Sound nodes beside the hostile one. */
+
+static int start(void **state) {
+  (void)state;
+  farm_start(&two, 2, NULL);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  farm_end(&two);
+  return 0;
+}
+
+static const char endless[] =
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
+
+typedef struct hostile_case {
+  const char *name;
+  fake_behaviour behaviour;
+  redlock_vote vote;
+  const char *error; /* part of what is told */
+} hostile_case;
+
+static const hostile_case cases[] = {
+    {"loading",
+     {.set = "-LOADING Redis is loading the dataset in memory\r\n"},
+     REDLOCK_VOTE_ERROR,
+     "LOADING Redis is loading the dataset in memory"},
+    {"moved",
+     {.set = "-MOVED 3999 127.0.0.1:6381\r\n"},
+     REDLOCK_VOTE_ERROR,
+     "MOVED 3999 127.0.0.1:6381"},
+    {"cluster down",
+     {.set = "-CLUSTERDOWN Hash slot not served\r\n"},
+     REDLOCK_VOTE_ERROR,
+     "CLUSTERDOWN"},
+    {"misconf",
+     {.set = "-MISCONF Errors writing to the AOF file\r\n"},
+     REDLOCK_VOTE_ERROR,
+     "MISCONF"},
+    {"busy", {.set = "-BUSY Redis is busy running a script.\r\n"}, REDLOCK_VOTE_ERROR, "BUSY"},
+    {"error with control characters",
+     {.set = "-ERR \033[31mred\033[0m\r\n"},
+     REDLOCK_VOTE_ERROR,
+     "ERR ?[31mred?[0m"},
+    {"an integer for SET", {.set = ":1\r\n"}, REDLOCK_VOTE_ERROR, "answers no command of ours"},
+    {"another status", {.set = "+QUEUED\r\n"}, REDLOCK_VOTE_ERROR, "answers no command of ours"},
+    {"a bulk OK", {.set = "$2\r\nOK\r\n"}, REDLOCK_VOTE_ERROR, "answers no command of ours"},
+    {"OKAY", {.set = "+OKAY\r\n"}, REDLOCK_VOTE_ERROR, "answers no command of ours"},
+    {"an array", {.set = "*2\r\n+OK\r\n+OK\r\n"}, REDLOCK_VOTE_ERROR, "answers no command of ours"},
+    {"garbage", {.set = "HTTP/1.1 400 Bad Request\r\n\r\n"}, REDLOCK_VOTE_UNKNOWN, "not RESP"},
+    {"zeros", {.set = "\001\002\003\r\n"}, REDLOCK_VOTE_UNKNOWN, "not RESP"},
+    {"an integer that is none", {.set = ":12a\r\n"}, REDLOCK_VOTE_UNKNOWN, "RESP"},
+    {"endless line", {.set = "+", .flood = endless}, REDLOCK_VOTE_UNKNOWN, "too large"},
+    {"endless error", {.set = "-ERR ", .flood = endless}, REDLOCK_VOTE_UNKNOWN, "too large"},
+    {"endless length", {.set = "$1", .flood = "0"}, REDLOCK_VOTE_UNKNOWN, "too large"},
+    {"bulk of 2 GiB",
+     {.set = "$2147483647\r\n", .flood = endless},
+     REDLOCK_VOTE_UNKNOWN,
+     "too large"},
+    {"bulk of 2 GiB, announced only",
+     {.set = "$2147483647\r\n"},
+     REDLOCK_VOTE_UNKNOWN,
+     "too large"},
+    {"array of 2^31-1", {.set = "*2147483647\r\n"}, REDLOCK_VOTE_UNKNOWN, "too large"},
+    {"array of 2^31-1 and its elements",
+     {.set = "*2147483647\r\n", .flood = ":1\r\n"},
+     REDLOCK_VOTE_UNKNOWN,
+     "too large"},
+    {"arrays in arrays", {.set = "*1\r\n", .flood = "*1\r\n"}, REDLOCK_VOTE_UNKNOWN, ""},
+    {"never", {.set = ""}, REDLOCK_VOTE_UNKNOWN, "no reply within"},
+    {"half a reply", {.set = "+O"}, REDLOCK_VOTE_UNKNOWN, "no reply within"},
+    {"closed at once", {.close_after = 5}, REDLOCK_VOTE_UNKNOWN, "closed the connection"},
+    {"closed within the reply", {.close_after = 7}, REDLOCK_VOTE_UNKNOWN, "closed the connection"},
+    {"closed within the handshake",
+     {.close_after = 2},
+     REDLOCK_VOTE_ERROR,
+     "closed the connection"},
+    {"an answer before the question",
+     {.greeting = "SSH-2.0-OpenSSH_9.2\r\n"},
+     REDLOCK_VOTE_ERROR,
+     "not RESP"},
+    {"too many clients",
+     {.greeting = "-ERR max number of clients reached\r\n", .close_after = 36},
+     REDLOCK_VOTE_ERROR,
+     "max number of clients"},
+    {"no Redis", {.setname = ":5\r\n"}, REDLOCK_VOTE_ERROR, "does not answer like a Redis"},
+    {"a password is wanted",
+     {.setname = "-NOAUTH Authentication required.\r\n"},
+     REDLOCK_VOTE_ERROR,
+     "NOAUTH"},
+    {"endless handshake",
+     {.setname = "+", .flood = endless, .flood_handshake = true},
+     REDLOCK_VOTE_ERROR,
+     "too large"},
+    {"mute handshake", {.setname = ""}, REDLOCK_VOTE_UNKNOWN, "no connection within"},
+};
+
+/* As the only node: the reason is told, in the time of one attempt. */
+static void try_alone(const hostile_case *hostile, const fake_server *server) {
+  const char *address = server->address;
+  redlock_options options = once();
+  options.node_timeout_us = NODE_TIMEOUT_US;
+  redlock_client *client = client_at(&address, 1, &options);
+  redlock_lock *lock = new_lock(client, "r");
+  size_t before = resident_bytes();
+  redlock_time before_us = redlock_now();
+  int result = redlock_lock_acquire(lock, NULL, NULL);
+  redlock_duration took_us = redlock_now() - before_us;
+  size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
+  if (result != REDLOCK_E_UNAVAILABLE || vote_of(lock, 0) != hostile->vote ||
+      strstr(redlock_lock_message(lock), hostile->error) == NULL ||
+      strstr(redlock_lock_message(lock), server->address) == NULL ||
+      strstr(vote_error(lock, 0), hostile->error) == NULL) {
+    fail_msg("%s: %s, vote %d, %s", hostile->name, redlock_error_name(result), vote_of(lock, 0),
+             redlock_lock_message(lock));
+  }
+  if (took_us > NODE_TIMEOUT_US + MS(300) || grown > MEMORY_MAX) {
+    fail_msg("%s: took %llu us and %zu bytes", hostile->name, (unsigned long long)took_us, grown);
+  }
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* Beside two that are well: it does no harm, whatever it does with all that follows. */
+static void try_beside_others(const hostile_case *hostile, const fake_server *server) {
+  const char *addresses[] = {server->address, two.nodes[0].address, two.nodes[1].address};
+  redlock_client *client = client_at(addresses, 3, NULL);
+  size_t before = resident_bytes();
+  for (unsigned i = 0; i < 20; i++) {
+    redlock_lock *lock = new_lock(client, "r");
+    int result = redlock_lock_acquire(lock, NULL, NULL);
+    if (result != REDLOCK_OK) {
+      fail_msg("%s, %u: %s", hostile->name, i, redlock_lock_message(lock));
+    }
+    assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
+    assert_ok(lock, redlock_lock_release(lock));
+    redlock_lock_free(lock);
+  }
+  size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
+  if (grown > MEMORY_MAX) {
+    fail_msg("%s: took %zu bytes", hostile->name, grown);
+  }
+  redlock_client_free(client);
+  eventually(farm_count(&two, "r", NULL) == 0);
+}
+
+static void what_a_peer_sends_is_told_and_costs_little(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    fake_server server;
+    fake_start(&server, &cases[i].behaviour);
+    try_alone(&cases[i], &server);
+    fake_end(&server);
+  }
+}
+
+static void a_hostile_minority_does_no_harm(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    fake_server server;
+    fake_start(&server, &cases[i].behaviour);
+    try_beside_others(&cases[i], &server);
+    fake_end(&server);
+  }
+}
+
+static void replies_may_come_byte_by_byte(void **state) {
+  fake_behaviour slow = {.one_by_one = true};
+  fake_server server;
+  (void)state;
+  fake_start(&server, &slow);
+  const char *address = server.address;
+  redlock_client *client = client_at(&address, 1, NULL);
+  redlock_lock *lock = held_lock(client, "r");
+  assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  fake_end(&server);
+}
+
+static void a_reply_that_nobody_asked_for_ends_the_connection(void **state) {
+  fake_behaviour eager = {.set = "+OK\r\n+OK\r\n"};
+  fake_server server;
+  (void)state;
+  fake_start(&server, &eager);
+  const char *addresses[] = {server.address, two.nodes[0].address, two.nodes[1].address};
+  redlock_client *client = client_at(addresses, 3, NULL);
+  redlock_lock *lock = held_lock(client, "r");
+  pump_until(client, *server.accepted == 2);
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  fake_end(&server);
+}
+
+static void a_wrong_answer_extends_and_releases_nothing(void **state) {
+  static const char *const answers[] = {":2\r\n",  ":-1\r\n", "+OK\r\n", "$1\r\n1\r\n",
+                                        "$-1\r\n", "*0\r\n",  "*-1\r\n"};
+  (void)state;
+  for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+    fake_behaviour wrong = {.script = answers[i]};
+    fake_server server;
+    fake_start(&server, &wrong);
+    const char *address = server.address;
+    redlock_client *client = client_at(&address, 1, NULL);
+    redlock_lock *lock = held_lock(client, "r");
+    redlock_time deadline_us = redlock_lock_deadline(lock);
+    assert_int_equal(redlock_lock_extend(lock, MS(60000), NULL), REDLOCK_E_UNAVAILABLE);
+    assert_int_equal(redlock_lock_deadline(lock), deadline_us);
+    assert_int_equal(redlock_lock_release(lock), REDLOCK_E_UNAVAILABLE);
+    assert_contains(redlock_lock_message(lock), server.address);
+    redlock_lock_free(lock);
+    redlock_client_free(client);
+    fake_end(&server);
+  }
+}
+
+/* A server that knows the script no more after it was sent as text must not be asked for ever. */
+static void a_script_is_sent_as_text_once(void **state) {
+  fake_behaviour forgetful = {.script = "-NOSCRIPT No matching script.\r\n"};
+  fake_server server;
+  (void)state;
+  fake_start(&server, &forgetful);
+  const char *address = server.address;
+  redlock_client *client = client_at(&address, 1, NULL);
+  redlock_lock *lock = held_lock(client, "r");
+  assert_int_equal(redlock_lock_extend(lock, 0, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_contains(redlock_lock_message(lock), "NOSCRIPT");
+  assert_int_equal(redlock_lock_release(lock), REDLOCK_E_UNAVAILABLE);
+  assert_contains(redlock_lock_message(lock), "NOSCRIPT");
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  fake_end(&server);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_a_peer_sends_is_told_and_costs_little),
+      cmocka_unit_test(a_hostile_minority_does_no_harm),
+      cmocka_unit_test(replies_may_come_byte_by_byte),
+      cmocka_unit_test(a_reply_that_nobody_asked_for_ends_the_connection),
+      cmocka_unit_test(a_wrong_answer_extends_and_releases_nothing),
+      cmocka_unit_test(a_script_is_sent_as_text_once),
+  };
+  return cmocka_run_group_tests_name("hostile", tests, start, end);
+}

@@ -1,0 +1,141 @@
+/*
+ * Leaving: what a client still owes the nodes when it goes.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "support.h"
+
+#define MANY 1000
+
+static farm nodes;
+
+static int start(void **state) {
+  (void)state;
+  farm_start(&nodes, 3, NULL);
+  return 0;
+}
+
+static int reset(void **state) {
+  (void)state;
+  farm_reset(&nodes);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  farm_end(&nodes);
+  return 0;
+}
+
+static size_t keys_left(void) {
+  size_t left = 0;
+  for (unsigned i = 0; i < nodes.count; i++) {
+    const char *count = farm_command(&nodes, i, "DBSIZE", NULL);
+    assert_non_null(count);
+    left += (size_t)strtoul(count, NULL, 10);
+  }
+  return left;
+}
+
+/* Holds |count| locks whose names are |length| bytes. */
+static void hold(redlock_client *client, redlock_lock **locks, unsigned count, size_t length) {
+  char name[REDLOCK_KEY_MAX + 1];
+  memset(name, 'x', sizeof name);
+  for (unsigned i = 0; i < count; i++) {
+    name[length] = '\0';
+    int written = snprintf(name, sizeof name, "%07u", i);
+    name[written] = 'x';
+    assert_int_equal(redlock_lock_new(&locks[i], client, name, length, NULL), REDLOCK_OK);
+    assert_ok(locks[i], redlock_lock_acquire(locks[i], NULL, NULL));
+  }
+}
+
+static void freeing_a_client_right_after_a_thousand_locks_leaves_no_key(size_t length) {
+  static redlock_lock *locks[MANY];
+  redlock_client *client = client_of(&nodes, 3, NULL);
+  warm_up(client);
+  hold(client, locks, MANY, length);
+  for (unsigned i = 0; i < MANY; i++) {
+    redlock_lock_free(locks[i]);
+  }
+  redlock_client_free(client);
+  assert_int_equal(keys_left(), 0);
+}
+
+static void a_thousand_short_names_leave_no_key(void **state) {
+  (void)state;
+  freeing_a_client_right_after_a_thousand_locks_leaves_no_key(10);
+}
+
+static void a_thousand_long_names_leave_no_key(void **state) {
+  (void)state;
+  freeing_a_client_right_after_a_thousand_locks_leaves_no_key(1000);
+}
+
+static void closing_after_the_server_closed_idle_connections_leaves_no_key(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&nodes, 3, NULL);
+  warm_up(client);
+  redlock_lock *lock = held_lock(client, "idle");
+  for (unsigned i = 0; i < 3; i++) {
+    assert_non_null(farm_command(&nodes, i, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
+  }
+  assert_int_equal(redlock_client_close(client, MS(1000)), REDLOCK_OK);
+  assert_int_equal(farm_count(&nodes, "idle", NULL), 0);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void closing_says_so_when_a_node_kept_its_key(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&nodes, 3, NULL);
+  warm_up(client);
+  redlock_lock *lock = held_lock(client, "stopped");
+  pump_until(client, farm_count(&nodes, "stopped", NULL) == 3);
+  farm_stop(&nodes, 2);
+  redlock_time begun_us = redlock_now();
+  assert_int_equal(redlock_client_close(client, MS(200)), REDLOCK_E_UNAVAILABLE);
+  assert_between(redlock_now() - begun_us, 0, MS(1000));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  farm_continue(&nodes, 2);
+  eventually(farm_count(&nodes, "stopped", NULL) == 0);
+}
+
+static void a_node_that_is_loading_is_released_on_once_it_has_loaded(void **state) {
+  (void)state;
+  static const char *const durable[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
+  static farm one;
+  farm_start(&one, 1, durable);
+  redlock_client *client = client_of(&one, 1, NULL);
+  redlock_options options;
+  redlock_options_default(&options);
+  options.ttl_us = MS(60000);
+  redlock_lock *lock;
+  assert_int_equal(redlock_lock_new(&lock, client, "loading", 7, &options), REDLOCK_OK);
+  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+  farm_kill(&one, 0);
+  redlock_lock_free(lock);
+  farm_restart_slowly(&one, 0, "400000");
+  redlock_time deadline_us = redlock_now() + 10 * REDLOCK_SECONDS;
+  const char *said = NULL;
+  do {
+    pump(client, 20);
+    said = farm_command(&one, 0, "EXISTS", "loading", NULL);
+  } while ((said == NULL || strcmp(said, "0") != 0) && redlock_now() < deadline_us);
+  assert_non_null(said);
+  assert_string_equal(said, "0");
+  redlock_client_free(client);
+  farm_end(&one);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(a_thousand_short_names_leave_no_key, reset),
+      cmocka_unit_test_setup(a_thousand_long_names_leave_no_key, reset),
+      cmocka_unit_test_setup(closing_after_the_server_closed_idle_connections_leaves_no_key, reset),
+      cmocka_unit_test_setup(closing_says_so_when_a_node_kept_its_key, reset),
+      cmocka_unit_test_setup(a_node_that_is_loading_is_released_on_once_it_has_loaded, reset),
+  };
+  return cmocka_run_group_tests_name("leaving", tests, start, end);
+}

@@ -1,0 +1,239 @@
+/*
+ * Many locks in flight, driven by a loop of the caller's.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "support.h"
+
+#define LOCKS 500
+
+static farm five;
+
+static int start(void **state) {
+  (void)state;
+  farm_start(&five, 5, NULL);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  farm_end(&five);
+  return 0;
+}
+
+static int reset(void **state) {
+  (void)state;
+  farm_reset(&five);
+  return 0;
+}
+
+typedef struct flock_of_locks {
+  redlock_client *client;
+  redlock_lock *locks[LOCKS];
+  unsigned ends[LOCKS]; /* how often each was handed out as ended */
+} flock_of_locks;
+
+static void make_locks(flock_of_locks *all, const redlock_options *options) {
+  memset(all, 0, sizeof *all);
+  all->client = client_of(&five, 5, options);
+  for (size_t i = 0; i < LOCKS; i++) {
+    char name[32];
+    (void)snprintf(name, sizeof name, "r%zu", i);
+    all->locks[i] = new_lock(all->client, name);
+    redlock_lock_set_data(all->locks[i], &all->ends[i]);
+  }
+}
+
+static void free_locks(flock_of_locks *all) {
+  for (size_t i = 0; i < LOCKS; i++) {
+    redlock_lock_free(all->locks[i]);
+  }
+  redlock_client_free(all->client);
+}
+
+static unsigned hand_out(flock_of_locks *all) {
+  unsigned ended = 0;
+  redlock_lock *lock;
+  while ((lock = redlock_client_next_ended(all->client)) != NULL) {
+    unsigned *ends = redlock_lock_data(lock);
+    (*ends)++;
+    ended++;
+    assert_ok(lock, redlock_lock_result(lock));
+  }
+  return ended;
+}
+
+/* poll(2) on what the client wants. */
+static void turn_by_poll(flock_of_locks *all) {
+  pump(all->client, 1000);
+}
+
+/* The one descriptor that stays the same. */
+static void turn_by_epoll(flock_of_locks *all) {
+  struct pollfd one = {redlock_client_pollfd(all->client), POLLIN, 0};
+  assert_true(one.fd >= 0);
+  (void)poll(&one, 1, redlock_client_timeout_ms(all->client));
+  assert_int_equal(redlock_client_process(all->client, NULL, 0), REDLOCK_OK);
+}
+
+static void run(flock_of_locks *all, void (*turn)(flock_of_locks *)) {
+  redlock_time give_up_us = redlock_now() + EVENTUALLY_US;
+  unsigned ended = 0;
+  memset(all->ends, 0, sizeof all->ends);
+  while (ended < LOCKS) {
+    assert_true(redlock_now() < give_up_us);
+    turn(all);
+    ended += hand_out(all);
+  }
+  for (size_t i = 0; i < LOCKS; i++) {
+    assert_int_equal(all->ends[i], 1);
+  }
+}
+
+static void lock_and_unlock_all(flock_of_locks *all, void (*turn)(flock_of_locks *)) {
+  for (size_t i = 0; i < LOCKS; i++) {
+    assert_int_equal(redlock_lock_acquire_start(all->locks[i], NULL), REDLOCK_OK);
+    assert_int_equal(redlock_lock_result(all->locks[i]), REDLOCK_PENDING);
+    assert_int_equal(redlock_lock_acquire_start(all->locks[i], NULL), REDLOCK_E_BUSY);
+  }
+  assert_int_equal(redlock_client_timeout_ms(all->client), 0);
+  run(all, turn);
+  for (size_t i = 0; i < LOCKS; i++) {
+    assert_true(redlock_lock_remaining(all->locks[i]) > 0);
+    assert_int_equal(redlock_lock_extend_start(all->locks[i], MS(20000)), REDLOCK_OK);
+  }
+  run(all, turn);
+  for (size_t i = 0; i < LOCKS; i++) {
+    assert_true(redlock_lock_remaining(all->locks[i]) > MS(15000));
+    assert_int_equal(redlock_lock_release_start(all->locks[i]), REDLOCK_OK);
+    assert_int_equal(redlock_lock_remaining(all->locks[i]), 0);
+  }
+  run(all, turn);
+  for (unsigned i = 0; i < five.count; i++) {
+    if (!five.nodes[i].stopped) {
+      pump_until(all->client, strcmp(farm_command(&five, i, "DBSIZE", NULL), "0") == 0);
+    }
+  }
+}
+
+static void many_locks_are_in_flight_at_once(void **state) {
+  static flock_of_locks all;
+  (void)state;
+  redlock_options options = once();
+  options.node_timeout_us = MS(2000);
+  make_locks(&all, &options);
+  lock_and_unlock_all(&all, turn_by_poll);
+  free_locks(&all);
+}
+
+static void one_descriptor_is_enough_for_a_loop(void **state) {
+  static flock_of_locks all;
+  (void)state;
+  redlock_options options = once();
+  options.node_timeout_us = MS(2000);
+  make_locks(&all, &options);
+  int fd = redlock_client_pollfd(all.client);
+  lock_and_unlock_all(&all, turn_by_epoll);
+  /* Also across a connection that is lost and made anew. */
+  farm_kill(&five, 0);
+  farm_restart(&five, 0);
+  lock_and_unlock_all(&all, turn_by_epoll);
+  assert_int_equal(redlock_client_pollfd(all.client), fd);
+  free_locks(&all);
+}
+
+static void many_locks_are_in_flight_beside_a_hung_node(void **state) {
+  static flock_of_locks all;
+  (void)state;
+  redlock_options options = once();
+  options.node_timeout_us = MS(2000);
+  make_locks(&all, &options);
+  warm_up(all.client);
+  farm_stop(&five, 2);
+  redlock_time before_us = redlock_now();
+  lock_and_unlock_all(&all, turn_by_poll);
+  assert_between(redlock_now() - before_us, 1, MS(1900));
+  farm_continue(&five, 2);
+  pump_until(all.client, all_up(all.client));
+  assert_string_equal(farm_command(&five, 2, "DBSIZE", NULL), "0");
+  free_locks(&all);
+}
+
+static void an_idle_loop_sleeps(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_lock *lock = held_lock(client, "r");
+  pump_until(client, all_up(client));
+  assert_int_equal(redlock_client_timeout_ms(client), -1);
+  struct pollfd one = {redlock_client_pollfd(client), POLLIN, 0};
+  assert_int_equal(poll(&one, 1, 0), 0);
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void two_locks_of_one_client_exclude_each_other(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_lock *first = new_lock(client, "r");
+  redlock_lock *second = new_lock(client, "r");
+  for (unsigned i = 0; i < 20; i++) {
+    assert_int_equal(redlock_lock_acquire_start(first, NULL), REDLOCK_OK);
+    assert_int_equal(redlock_lock_acquire_start(second, NULL), REDLOCK_OK);
+    pump_until(client, redlock_lock_result(first) != REDLOCK_PENDING &&
+                           redlock_lock_result(second) != REDLOCK_PENDING);
+    redlock_lock *winner = redlock_lock_result(first) == REDLOCK_OK ? first : second;
+    redlock_lock *loser = winner == first ? second : first;
+    assert_ok(winner, redlock_lock_result(winner));
+    assert_int_equal(redlock_lock_result(loser), REDLOCK_E_TAKEN);
+    assert_ok(winner, redlock_lock_release(winner));
+    pump_until(client, farm_count(&five, "r", NULL) == 0);
+    while (redlock_client_next_ended(client) != NULL) {
+    }
+  }
+  redlock_lock_free(first);
+  redlock_lock_free(second);
+  redlock_client_free(client);
+}
+
+static void what_is_cancelled_leaves_nothing_locked(void **state) {
+  static flock_of_locks all;
+  (void)state;
+  make_locks(&all, NULL);
+  warm_up(all.client);
+  for (size_t i = 0; i < LOCKS; i++) {
+    assert_int_equal(redlock_lock_acquire_start(all.locks[i], NULL), REDLOCK_OK);
+  }
+  assert_int_equal(redlock_client_process(all.client, NULL, 0), REDLOCK_OK);
+  for (size_t i = 0; i < LOCKS; i++) {
+    if (i % 2 == 0) {
+      redlock_lock_cancel(all.locks[i]);
+      int result = redlock_lock_result(all.locks[i]);
+      assert_true(result == REDLOCK_E_CANCELLED || result == REDLOCK_OK);
+      if (result == REDLOCK_E_CANCELLED) {
+        assert_int_equal(redlock_lock_remaining(all.locks[i]), 0);
+      }
+    }
+    redlock_lock_free(all.locks[i]); /* Held, pending or cancelled: its key goes. */
+    all.locks[i] = NULL;
+  }
+  for (unsigned i = 0; i < five.count; i++) {
+    pump_until(all.client, strcmp(farm_command(&five, i, "DBSIZE", NULL), "0") == 0);
+    assert_true(farm_calls(&five, i, "set") > 0); /* They did go out. */
+  }
+  redlock_client_free(all.client);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(many_locks_are_in_flight_at_once),
+      TEST(one_descriptor_is_enough_for_a_loop),
+      TEST(many_locks_are_in_flight_beside_a_hung_node),
+      TEST(an_idle_loop_sleeps),
+      TEST(two_locks_of_one_client_exclude_each_other),
+      TEST(what_is_cancelled_leaves_nothing_locked),
+  };
+  return cmocka_run_group_tests_name("loop", tests, start, end);
+}

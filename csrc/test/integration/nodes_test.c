@@ -1,0 +1,557 @@
+/*
+ * Nodes that hang, die, come back or never were there.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "support.h"
+
+static farm five; /* Of the tests of this file; nodes that keep what they have written. */
+
+static int start(void **state) {
+  /* Written before the reply is sent, so that it is there after a SIGKILL. */
+  static const char *const keeping[] = {"--appendonly", "yes", "--appendfsync", "no", NULL};
+  (void)state;
+  farm_start(&five, 5, keeping);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  farm_end(&five);
+  return 0;
+}
+
+static int reset(void **state) {
+  (void)state;
+  farm_reset(&five);
+  return 0;
+}
+
+/* Loses what a node has, its file included. */
+static void lose_data(unsigned node) {
+  assert_string_equal(farm_command(&five, node, "FLUSHALL", "SYNC", NULL), "OK");
+}
+
+static bool on_nodes(unsigned count, redlock_lock *lock, const char *key) {
+  return farm_count(&five, key, redlock_lock_token(lock)) == count;
+}
+
+static unsigned keys_of(unsigned node) {
+  const char *size = farm_command(&five, node, "DBSIZE", NULL);
+  return size == NULL ? 0 : (unsigned)strtoul(size, NULL, 10);
+}
+
+static int compare_durations(const void *left, const void *right) {
+  redlock_duration a = *(const redlock_duration *)left;
+  redlock_duration b = *(const redlock_duration *)right;
+  return (a > b) - (a < b);
+}
+
+/* ------------------------------------------------------------------------------------- all up */
+
+static void a_lock_is_on_every_node_whatever_their_number(void **state) {
+  (void)state;
+  for (unsigned count = 1; count <= 5; count++) {
+    redlock_client *client = client_of(&five, count, NULL);
+    redlock_lock *lock = new_lock(client, "r");
+    redlock_duration validity_us = 0;
+    assert_ok(lock, redlock_lock_acquire(lock, NULL, &validity_us));
+    assert_between(validity_us, MS(9000), MS(10000 - 100 - 2));
+    pump_until(client, on_nodes(count, lock, "r"));
+    redlock_client *other = client_of(&five, count, NULL);
+    redlock_lock *second = new_lock(other, "r");
+    assert_int_equal(redlock_lock_acquire(second, NULL, NULL), REDLOCK_E_TAKEN);
+    assert_contains(redlock_lock_message(second), "taken");
+    assert_ok(lock, redlock_lock_extend(lock, MS(20000), &validity_us));
+    assert_between(validity_us, MS(19000), MS(20000 - 200 - 2));
+    assert_ok(lock, redlock_lock_release(lock));
+    pump_until(client, farm_count(&five, "r", NULL) == 0);
+    redlock_lock_free(second);
+    redlock_client_free(other);
+    redlock_lock_free(lock);
+    redlock_client_free(client);
+  }
+}
+
+static void half_of_an_even_number_of_nodes_is_no_majority(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&five, 4, NULL);
+  redlock_lock *lock = new_lock(client, "r");
+  farm_command(&five, 0, "SET", "r", "somebody", NULL);
+  farm_command(&five, 1, "SET", "r", "somebody", NULL);
+  assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_TAKEN);
+  pump_until(client, farm_count(&five, "r", NULL) == 2);
+  farm_command(&five, 1, "DEL", "r", NULL);
+  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* ---------------------------------------------------------------------------------- that hang */
+
+#define PAIRS 300
+
+/* With |stopped| nodes hung, PAIRS acquires and releases are as quick as ever. */
+static void stays_quick_with_hung_nodes(unsigned stopped) {
+  static redlock_duration took_us[PAIRS];
+  redlock_options options = once();
+  options.node_timeout_us = MS(1000);
+  redlock_client *client = client_of(&five, 5, &options);
+  warm_up(client);
+  for (unsigned i = 0; i < stopped; i++) {
+    farm_stop(&five, i);
+  }
+  for (unsigned i = 0; i < PAIRS; i++) {
+    char name[32];
+    (void)snprintf(name, sizeof name, "r%u", i);
+    redlock_lock *lock = new_lock(client, name);
+    redlock_time before_us = redlock_now();
+    assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+    assert_ok(lock, redlock_lock_release(lock));
+    took_us[i] = redlock_now() - before_us;
+    redlock_lock_free(lock);
+  }
+  qsort(took_us, PAIRS, sizeof took_us[0], compare_durations);
+  assert_between(took_us[PAIRS / 2], 1, MS(20));
+  assert_between(took_us[PAIRS * 99 / 100], 1, MS(100));
+  for (unsigned i = 0; i < stopped; i++) {
+    farm_continue(&five, i);
+  }
+  /* What reaches them now is undone, and the same client uses them again. */
+  redlock_lock *lock = new_lock(client, "again");
+  pump_until(client, all_up(client));
+  for (unsigned i = 0; i < stopped; i++) {
+    assert_int_equal(keys_of(i), 0);
+  }
+  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+  pump_until(client, on_nodes(5, lock, "again"));
+  for (unsigned i = 0; i < stopped; i++) {
+    assert_true(farm_calls(&five, i, "set") > 0);
+  }
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void one_hung_node_of_five_costs_nothing(void **state) {
+  (void)state;
+  stays_quick_with_hung_nodes(1);
+}
+
+static void two_hung_nodes_of_five_cost_nothing(void **state) {
+  (void)state;
+  stays_quick_with_hung_nodes(2);
+}
+
+static void nodes_that_hang_before_the_first_connection_cost_nothing(void **state) {
+  (void)state;
+  farm_stop(&five, 0);
+  farm_stop(&five, 3);
+  redlock_options options = once();
+  options.node_timeout_us = MS(1000);
+  redlock_client *client = client_of(&five, 5, &options);
+  redlock_time before_us = redlock_now();
+  redlock_lock *lock = held_lock(client, "r");
+  assert_ok(lock, redlock_lock_release(lock));
+  assert_between(redlock_now() - before_us, 1, MS(500));
+  farm_continue(&five, 0);
+  farm_continue(&five, 3);
+  pump_until(client, all_up(client));
+  assert_int_equal(farm_count(&five, "r", NULL), 0);
+  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+  pump_until(client, on_nodes(5, lock, "r"));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void a_node_that_is_connected_late_joins_the_lease(void **state) {
+  (void)state;
+  farm_stop(&five, 4);
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_lock *lock = held_lock(client, "r");
+  pump_until(client, on_nodes(4, lock, "r"));
+  farm_continue(&five, 4);
+  pump_until(client, on_nodes(5, lock, "r"));
+  assert_ok(lock, redlock_lock_release(lock));
+  pump_until(client, farm_count(&five, "r", NULL) == 0);
+
+  farm_stop(&five, 4); /* But not one that is not held any more. */
+  redlock_client *other = client_of(&five, 5, NULL);
+  redlock_lock *short_lived = held_lock(other, "s");
+  assert_ok(short_lived, redlock_lock_release(short_lived));
+  farm_continue(&five, 4);
+  pump_until(other, all_up(other));
+  assert_int_equal(farm_count(&five, "s", NULL), 0);
+  redlock_lock_free(short_lived);
+  redlock_client_free(other);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void a_late_set_leaves_no_key_behind(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&five, 5, NULL);
+  warm_up(client);
+  for (unsigned i = 0; i < 3; i++) {
+    farm_stop(&five, i);
+  }
+  redlock_lock *lock = new_lock(client, "late");
+  assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  redlock_lock_free(lock);
+  for (unsigned i = 0; i < 3; i++) {
+    farm_continue(&five, i);
+  }
+  /* Not a call of the client is needed: both commands were on their way. */
+  for (unsigned i = 0; i < 3; i++) {
+    eventually(farm_calls(&five, i, "set") == 2 && farm_calls(&five, i, "del") == 2);
+  }
+  eventually(farm_count(&five, "late", NULL) == 0);
+  redlock_client_free(client);
+}
+
+static void three_hung_nodes_of_five_make_it_unavailable_in_time(void **state) {
+  (void)state;
+  redlock_options options = once();
+  options.node_timeout_us = MS(100);
+  redlock_client *client = client_of(&five, 5, &options);
+  warm_up(client);
+  for (unsigned i = 1; i < 4; i++) {
+    farm_stop(&five, i);
+  }
+  redlock_lock *lock = new_lock(client, "r");
+  redlock_time before_us = redlock_now();
+  assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_between(redlock_now() - before_us, MS(100), MS(350));
+  assert_int_equal(redlock_lock_remaining(lock), 0);
+  const char *message = redlock_lock_message(lock);
+  for (unsigned i = 1; i < 4; i++) {
+    char part[128];
+    (void)snprintf(part, sizeof part, "%s: no reply", five.nodes[i].address);
+    assert_contains(message, part);
+    assert_int_equal(vote_of(lock, i), REDLOCK_VOTE_UNKNOWN);
+  }
+  redlock_options_default(&options);
+  options.wait_us = MS(400);
+  before_us = redlock_now();
+  assert_int_equal(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_between(redlock_now() - before_us, MS(100), MS(650));
+  for (unsigned i = 1; i < 4; i++) {
+    farm_continue(&five, i);
+  }
+  pump_until(client, all_up(client));
+  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+  pump_until(client, on_nodes(5, lock, "r"));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* -------------------------------------------------------------------------- that are not there */
+
+static void nodes_that_nobody_listens_for_are_named(void **state) {
+  (void)state;
+  char refused[3][32];
+  const char *addresses[5] = {five.nodes[0].address, five.nodes[1].address, refused[0], refused[1],
+                              refused[2]};
+  for (unsigned i = 0; i < 3; i++) {
+    (void)snprintf(refused[i], sizeof refused[i], "127.0.0.1:%d", farm_free_port());
+  }
+  redlock_client *client = client_at(addresses, 5, NULL);
+  redlock_lock *lock = new_lock(client, "r");
+  redlock_time before_us = redlock_now();
+  assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_between(redlock_now() - before_us, 1, MS(400)); /* None is waited for. */
+  for (unsigned i = 0; i < 3; i++) {
+    char part[128];
+    (void)snprintf(part, sizeof part, "%s: Connection refused", refused[i]);
+    assert_contains(redlock_lock_message(lock), part);
+    assert_int_equal(vote_of(lock, 2 + i), REDLOCK_VOTE_ERROR);
+  }
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  eventually(farm_count(&five, "r", NULL) == 0);
+
+  addresses[2] = five.nodes[2].address;
+  client = client_at(addresses, 5, NULL);
+  lock = held_lock(client, "r");
+  pump_until(client, on_nodes(3, lock, "r"));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void killed_nodes_are_done_without_and_used_again(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&five, 5, NULL);
+  warm_up(client);
+  farm_kill(&five, 0);
+  farm_kill(&five, 4);
+  for (unsigned i = 0; i < 50; i++) {
+    redlock_lock *lock = held_lock(client, "r");
+    assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
+    assert_ok(lock, redlock_lock_release(lock));
+    redlock_lock_free(lock);
+  }
+  redlock_node_info info;
+  assert_int_equal(redlock_client_node_info(client, 4, &info), REDLOCK_OK);
+  assert_int_not_equal(info.state, REDLOCK_NODE_UP);
+  assert_non_null(info.error);
+  farm_restart(&five, 0);
+  farm_restart(&five, 4);
+  pump_until(client, farm_connections(&five, 0) == 1 && farm_connections(&five, 4) == 1);
+  redlock_lock *lock = held_lock(client, "r");
+  pump_until(client, on_nodes(5, lock, "r"));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* Attempts to connect become rarer, but never so rare that a node is missed for long. */
+static void a_node_that_was_gone_for_long_is_used_again_soon(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&five, 5, NULL);
+  warm_up(client);
+  farm_kill(&five, 2);
+  for (redlock_time until_us = redlock_now() + MS(3300); redlock_now() < until_us;) {
+    pump(client, 20);
+  }
+  farm_restart(&five, 2);
+  redlock_time back_us = redlock_now();
+  pump_until(client, farm_connections(&five, 2) == 1);
+  assert_between(redlock_now() - back_us, 0, MS(1500));
+  redlock_client_free(client);
+}
+
+static void three_killed_nodes_of_five_make_it_unavailable_until_they_are_back(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&five, 5, NULL);
+  warm_up(client);
+  for (unsigned i = 2; i < 5; i++) {
+    farm_kill(&five, i);
+  }
+  redlock_lock *lock = new_lock(client, "r");
+  for (unsigned tries = 0; tries < 3; tries++) {
+    redlock_time before_us = redlock_now();
+    assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+    assert_between(redlock_now() - before_us, 1, MS(400)); /* None is waited for. */
+  }
+  for (unsigned i = 2; i < 5; i++) {
+    assert_contains(redlock_lock_message(lock), five.nodes[i].address);
+  }
+  assert_contains(redlock_lock_message(lock), "Connection refused");
+  pump_until(client, farm_count(&five, "r", NULL) == 0);
+  for (unsigned i = 2; i < 5; i++) {
+    farm_restart(&five, i);
+  }
+  pump_until(client, all_up(client));
+  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+  pump_until(client, on_nodes(5, lock, "r"));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void a_lease_outlives_the_restart_of_its_nodes(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&five, 5, NULL);
+  warm_up(client);
+  redlock_lock *lock = held_lock(client, "r");
+  pump_until(client, on_nodes(5, lock, "r"));
+  lose_data(0);
+  farm_kill(&five, 0); /* This one comes back with nothing, */
+  farm_kill(&five, 1); /* these with all they had. */
+  farm_kill(&five, 2);
+  for (unsigned i = 0; i < 3; i++) {
+    farm_restart(&five, i);
+  }
+  assert_int_equal(farm_count(&five, "r", redlock_lock_token(lock)), 4);
+  assert_true(redlock_lock_remaining(lock) > 0);
+  pump_until(client, all_up(client));
+  assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
+  pump_until(client, on_nodes(5, lock, "r"));
+  assert_ok(lock, redlock_lock_release(lock));
+  pump_until(client, farm_count(&five, "r", NULL) == 0);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* -------------------------------------------------------------------- releasing what is down */
+
+static void a_release_reaches_hung_nodes_when_they_go_on(void **state) {
+  (void)state;
+  redlock_options options = once();
+  options.node_timeout_us = MS(100);
+  redlock_client *client = client_of(&five, 5, &options);
+  warm_up(client);
+  redlock_lock *lock = held_lock(client, "r");
+  pump_until(client, on_nodes(5, lock, "r"));
+  for (unsigned i = 0; i < 3; i++) {
+    farm_stop(&five, i);
+  }
+  redlock_time before_us = redlock_now();
+  assert_int_equal(redlock_lock_release(lock), REDLOCK_E_UNAVAILABLE);
+  assert_between(redlock_now() - before_us, MS(100), MS(350));
+  assert_int_equal(redlock_lock_remaining(lock), 0);
+  assert_contains(redlock_lock_message(lock), five.nodes[0].address);
+  for (unsigned i = 0; i < 3; i++) {
+    farm_continue(&five, i);
+  }
+  pump_until(client, redlock_lock_release(lock) == REDLOCK_OK);
+  assert_int_equal(redlock_lock_release(lock), REDLOCK_E_NOT_HELD);
+  pump_until(client, farm_count(&five, "r", NULL) == 0);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void a_release_reaches_killed_nodes_when_they_are_back(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&five, 5, NULL);
+  warm_up(client);
+  redlock_lock *lock = held_lock(client, "r");
+  pump_until(client, on_nodes(5, lock, "r"));
+  for (unsigned i = 0; i < 3; i++) {
+    farm_kill(&five, i);
+  }
+  assert_int_equal(redlock_lock_release(lock), REDLOCK_E_UNAVAILABLE);
+  assert_contains(redlock_lock_message(lock), five.nodes[1].address);
+  redlock_lock_free(lock); /* The client goes on without it. */
+  for (unsigned i = 0; i < 3; i++) {
+    farm_restart(&five, i);
+    assert_int_equal(keys_of(i), 1);
+  }
+  pump_until(client, farm_count(&five, "r", NULL) == 0);
+  redlock_client_free(client);
+}
+
+/* It was on its way when the node died: whether it was run is unknown, so it is sent again. */
+static void a_release_that_was_never_answered_is_repeated(void **state) {
+  (void)state;
+  redlock_options options = once();
+  options.node_timeout_us = MS(100);
+  redlock_client *client = client_of(&five, 5, &options);
+  warm_up(client);
+  redlock_lock *lock = held_lock(client, "r");
+  pump_until(client, on_nodes(5, lock, "r"));
+  for (unsigned i = 0; i < 3; i++) {
+    farm_stop(&five, i);
+  }
+  assert_int_equal(redlock_lock_release(lock), REDLOCK_E_UNAVAILABLE);
+  redlock_lock_free(lock);
+  for (unsigned i = 0; i < 3; i++) {
+    farm_kill(&five, i);
+    farm_restart(&five, i);
+    assert_int_equal(keys_of(i), 1);
+  }
+  pump_until(client, farm_count(&five, "r", NULL) == 0);
+  redlock_client_free(client);
+}
+
+static void a_release_with_two_nodes_down_is_one(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&five, 5, NULL);
+  warm_up(client);
+  redlock_lock *lock = held_lock(client, "r");
+  pump_until(client, on_nodes(5, lock, "r"));
+  farm_kill(&five, 0);
+  farm_stop(&five, 1);
+  assert_ok(lock, redlock_lock_release(lock));
+  farm_continue(&five, 1);
+  farm_restart(&five, 0);
+  pump_until(client, farm_count(&five, "r", NULL) == 0);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* ---------------------------------------------------------------------------- scripts flushed */
+
+static int flush_scripts(void *argument) {
+  int stop_fd = *(int *)argument;
+  struct pollfd stop = {stop_fd, POLLIN, 0};
+  while (poll(&stop, 1, 0) == 0) {
+    for (unsigned i = 0; i < five.count; i++) {
+      assert_string_equal(farm_command(&five, i, "SCRIPT", "FLUSH", NULL), "OK");
+    }
+  }
+  return 0;
+}
+
+static void scripts_may_be_flushed_between_and_during_operations(void **state) {
+  (void)state;
+  int fds[2];
+  redlock_client *client = client_of(&five, 5, NULL);
+  warm_up(client);
+  assert_int_equal(pipe(fds), 0);
+  pid_t flusher = fork();
+  assert_true(flusher >= 0);
+  if (flusher == 0) {
+    (void)setenv("CMOCKA_TEST_ABORT", "1", 1);
+    _exit(flush_scripts(&fds[0]));
+  }
+  redlock_time until_us = redlock_now() + MS(700);
+  unsigned pairs = 0;
+  while (redlock_now() < until_us) {
+    redlock_lock *lock = held_lock(client, "r");
+    assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
+    assert_ok(lock, redlock_lock_release(lock));
+    redlock_lock_free(lock);
+    pairs++;
+  }
+  assert_true(write(fds[1], "", 1) == 1);
+  int status;
+  assert_int_equal(waitpid(flusher, &status, 0), flusher);
+  assert_int_equal(status, 0);
+  (void)close(fds[0]);
+  (void)close(fds[1]);
+  assert_between(pairs, 20, 1000000);
+  /* It did happen: the text of the script had to be sent. */
+  assert_true(farm_calls(&five, 0, "eval") > 0);
+  pump_until(client, farm_count(&five, "r", NULL) == 0);
+  redlock_client_free(client);
+}
+
+static void a_freed_client_releases_where_the_script_is_not_known(void **state) {
+  (void)state;
+  for (unsigned way = 0; way < 3; way++) {
+    for (unsigned i = 0; i < five.count; i++) {
+      assert_string_equal(farm_command(&five, i, "SCRIPT", "FLUSH", NULL), "OK");
+    }
+    redlock_client *client = client_of(&five, 5, NULL);
+    warm_up(client);
+    for (unsigned i = 0; i < five.count; i++) {
+      assert_string_equal(farm_command(&five, i, "SCRIPT", "FLUSH", NULL), "OK");
+    }
+    redlock_lock *lock = held_lock(client, "r");
+    pump_until(client, farm_count(&five, "r", NULL) == 5);
+    if (way == 0) {
+      assert_int_equal(redlock_client_close(client, MS(500)), REDLOCK_OK);
+    } else if (way == 1) {
+      assert_ok(lock, redlock_lock_release(lock));
+    }
+    redlock_lock_free(lock);
+    redlock_client_free(client);
+    eventually(farm_count(&five, "r", NULL) == 0);
+  }
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_lock_is_on_every_node_whatever_their_number),
+      TEST(half_of_an_even_number_of_nodes_is_no_majority),
+      TEST(one_hung_node_of_five_costs_nothing),
+      TEST(two_hung_nodes_of_five_cost_nothing),
+      TEST(nodes_that_hang_before_the_first_connection_cost_nothing),
+      TEST(a_node_that_is_connected_late_joins_the_lease),
+      TEST(a_late_set_leaves_no_key_behind),
+      TEST(three_hung_nodes_of_five_make_it_unavailable_in_time),
+      TEST(nodes_that_nobody_listens_for_are_named),
+      TEST(killed_nodes_are_done_without_and_used_again),
+      TEST(a_node_that_was_gone_for_long_is_used_again_soon),
+      TEST(three_killed_nodes_of_five_make_it_unavailable_until_they_are_back),
+      TEST(a_lease_outlives_the_restart_of_its_nodes),
+      TEST(a_release_reaches_hung_nodes_when_they_go_on),
+      TEST(a_release_reaches_killed_nodes_when_they_are_back),
+      TEST(a_release_that_was_never_answered_is_repeated),
+      TEST(a_release_with_two_nodes_down_is_one),
+      TEST(scripts_may_be_flushed_between_and_during_operations),
+      TEST(a_freed_client_releases_where_the_script_is_not_known),
+  };
+  return cmocka_run_group_tests_name("nodes", tests, start, end);
+}

@@ -1,0 +1,184 @@
+/*
+ * Host names: what a look-up takes is not what an operation takes.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * getaddrinfo() is replaced by the linker: names in .test hang until they are let go.
+ */
+#include <netdb.h>
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "support.h"
+
+int __real_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **addresses);
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **addresses);
+
+static farm three;
+static sem_t let_go;    /* one look-up goes on for each */
+static sem_t looked_up; /* counts those that have gone on */
+
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **addresses) {
+  bool hangs =
+      host != NULL && strstr(host, ".test") != NULL && (hints->ai_flags & AI_NUMERICHOST) == 0;
+  if (!hangs) {
+    return __real_getaddrinfo(host, service, hints, addresses);
+  }
+  while (sem_wait(&let_go) != 0) {
+  }
+  int error = strcmp(host, "lost.test") == 0
+                  ? EAI_AGAIN
+                  : __real_getaddrinfo("127.0.0.1", service, hints, addresses);
+  (void)sem_post(&looked_up);
+  return error;
+}
+
+static int start(void **state) {
+  (void)state;
+  farm_start(&three, 3, NULL);
+  return sem_init(&let_go, 0, 0) + sem_init(&looked_up, 0, 0);
+}
+
+static int end(void **state) {
+  (void)state;
+  farm_end(&three);
+  return 0;
+}
+
+static int reset(void **state) {
+  (void)state;
+  farm_reset(&three);
+  return 0;
+}
+
+/* Lets |count| look-ups go on, and waits until they have; nobody may need them any more. */
+static void finish_lookups(unsigned count) {
+  for (unsigned i = 0; i < count; i++) {
+    assert_int_equal(sem_post(&let_go), 0);
+  }
+  for (unsigned i = 0; i < count; i++) {
+    while (sem_wait(&looked_up) != 0) {
+    }
+  }
+}
+
+static void names_that_hang_do_not_hold_an_operation_up(void **state) {
+  (void)state;
+  unsigned before = open_descriptors();
+  const char *addresses[] = {"a.test:6379", "b.test:6379", three.nodes[0].address};
+  redlock_options options = once();
+  options.node_timeout_us = MS(100);
+  redlock_client *client = client_at(addresses, 3, &options);
+  redlock_lock *lock = new_lock(client, "r");
+  for (unsigned i = 0; i < 3; i++) {
+    redlock_time before_us = redlock_now();
+    assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+    assert_between(redlock_now() - before_us, 1, MS(400));
+    assert_contains(redlock_lock_message(lock), "a.test:6379: no connection");
+    assert_contains(redlock_lock_message(lock), "b.test:6379: no connection");
+  }
+  redlock_time before_us = redlock_now();
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_between(redlock_now() - before_us, 0, MS(400));
+  finish_lookups(2); /* Long after the client: they touch nothing of it. */
+  eventually(open_descriptors() == before);
+}
+
+static void a_minority_of_hanging_names_costs_nothing(void **state) {
+  char local[64];
+  (void)state;
+  (void)snprintf(local, sizeof local, "late.test:%d", three.nodes[2].port);
+  const char *addresses[] = {three.nodes[0].address, three.nodes[1].address, local};
+  redlock_options options = once();
+  options.node_timeout_us = MS(1000);
+  redlock_client *client = client_at(addresses, 3, &options);
+  for (unsigned i = 0; i < 20; i++) {
+    redlock_time before_us = redlock_now();
+    redlock_lock *lock = held_lock(client, "r");
+    assert_ok(lock, redlock_lock_release(lock));
+    assert_between(redlock_now() - before_us, 0, MS(300));
+    redlock_lock_free(lock);
+  }
+  /* Once the name has been resolved, its node takes part. */
+  finish_lookups(1);
+  pump_until(client, all_up(client));
+  redlock_lock *lock = held_lock(client, "r");
+  pump_until(client, farm_count(&three, "r", redlock_lock_token(lock)) == 3);
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void a_name_that_cannot_be_resolved_is_told(void **state) {
+  (void)state;
+  const char *addresses[] = {"lost.test:6379", three.nodes[0].address, three.nodes[1].address};
+  redlock_client *client = client_at(addresses, 3, NULL);
+  redlock_lock *lock = held_lock(client, "r");
+  finish_lookups(1);
+  redlock_node_info info;
+  pump_until(client,
+             redlock_client_node_info(client, 0, &info) == REDLOCK_OK && info.error != NULL);
+  assert_contains(info.error, "cannot resolve the name");
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  /* The client may have begun to look again before it was freed. */
+  for (unsigned i = 0; i < 4; i++) {
+    assert_int_equal(sem_post(&let_go), 0);
+  }
+}
+
+static int child_goes_on_without_the_thread(void *argument) {
+  redlock_client *client = argument;
+  redlock_lock *lock = held_lock(client, "child");
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  return 0;
+}
+
+static void a_fork_amid_a_lookup_does_no_harm(void **state) {
+  (void)state;
+  while (sem_trywait(&let_go) == 0) {
+  }
+  const char *addresses[] = {three.nodes[0].address, three.nodes[1].address, "fork.test:6379"};
+  redlock_client *client = client_at(addresses, 3, NULL);
+  redlock_lock *lock = held_lock(client, "r");
+  in_child(child_goes_on_without_the_thread, client);
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_int_equal(sem_post(&let_go), 0);
+}
+
+static void a_name_that_does_not_exist_ends_within_the_deadline(void **state) {
+  (void)state;
+  const char *addresses[] = {"name.invalid:6379"};
+  redlock_options options = once();
+  options.node_timeout_us = MS(100);
+  redlock_client *client = client_at(addresses, 1, &options);
+  redlock_lock *lock = new_lock(client, "r");
+  redlock_time before_us = redlock_now();
+  assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_between(redlock_now() - before_us, 0, MS(400));
+  assert_contains(redlock_lock_message(lock), "name.invalid:6379: ");
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(names_that_hang_do_not_hold_an_operation_up),
+      TEST(a_minority_of_hanging_names_costs_nothing),
+      TEST(a_name_that_cannot_be_resolved_is_told),
+      TEST(a_fork_amid_a_lookup_does_no_harm),
+      TEST(a_name_that_does_not_exist_ends_within_the_deadline),
+  };
+  return cmocka_run_group_tests_name("resolver", tests, start, end);
+}

@@ -1,0 +1,157 @@
+/*
+ * What all integration tests share.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "support.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+/* Memory that was freed comes back at once, so that what a test measures is what is in use. */
+REDLOCK_EXTERN const char *__asan_default_options(void);
+const char *__asan_default_options(void) {
+  return "quarantine_size_mb=1:thread_local_quarantine_size_kb=16";
+}
+
+void check_between(const char *what, uint64_t value, uint64_t low, uint64_t high, const char *file,
+                   int line) {
+  if (value < low || value > high) {
+    print_error("%s is %llu, not from %llu to %llu\n", what, (unsigned long long)value,
+                (unsigned long long)low, (unsigned long long)high);
+    _fail(file, line);
+  }
+}
+
+redlock_options once(void) {
+  redlock_options options;
+  redlock_options_default(&options);
+  options.retry_count = 0;
+  options.node_timeout_us = MS(500);
+  return options;
+}
+
+redlock_client *client_at(const char *const *addresses, unsigned count,
+                          const redlock_options *options) {
+  redlock_client *client;
+  redlock_settings settings;
+  redlock_options usual = once();
+  char message[256];
+  redlock_settings_default(&settings);
+  settings.options = options != NULL ? options : &usual;
+  if (redlock_client_new(&client, &settings, message, sizeof message) != REDLOCK_OK) {
+    fail_msg("%s", message);
+  }
+  for (unsigned i = 0; i < count; i++) {
+    if (redlock_client_add(client, addresses[i], message, sizeof message) != REDLOCK_OK) {
+      fail_msg("%s: %s", addresses[i], message);
+    }
+  }
+  return client;
+}
+
+redlock_client *client_of(const farm *self, unsigned count, const redlock_options *options) {
+  const char *addresses[FARM_NODES_MAX];
+  for (unsigned i = 0; i < count; i++) {
+    addresses[i] = self->nodes[i].address;
+  }
+  return client_at(addresses, count, options);
+}
+
+redlock_lock *new_lock(redlock_client *client, const char *resource) {
+  redlock_lock *lock;
+  assert_int_equal(redlock_lock_new(&lock, client, resource, strlen(resource), NULL), REDLOCK_OK);
+  return lock;
+}
+
+redlock_lock *held_lock(redlock_client *client, const char *resource) {
+  redlock_lock *lock = new_lock(client, resource);
+  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+  return lock;
+}
+
+void pump(redlock_client *client, int milliseconds) {
+  struct pollfd fds[REDLOCK_NODES_MAX];
+  size_t count = redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX);
+  int timeout_ms = redlock_client_timeout_ms(client);
+  if (timeout_ms < 0 || timeout_ms > milliseconds) {
+    timeout_ms = milliseconds;
+  }
+  int ready = poll(fds, (nfds_t)count, timeout_ms);
+  assert_int_equal(redlock_client_process(client, fds, ready > 0 ? count : 0), REDLOCK_OK);
+}
+
+static bool idle(redlock_client *client, bool may_be_down) {
+  for (size_t i = 0; i < redlock_client_node_count(client); i++) {
+    redlock_node_info info;
+    assert_int_equal(redlock_client_node_info(client, i, &info), REDLOCK_OK);
+    if (info.state == REDLOCK_NODE_CONNECTING || (info.state == REDLOCK_NODE_UP && info.owed > 0) ||
+        (info.state == REDLOCK_NODE_DOWN && !may_be_down)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool all_up(redlock_client *client) {
+  return idle(client, false);
+}
+
+void warm_up(redlock_client *client) {
+  redlock_lock *lock = held_lock(client, "warm-up");
+  pump_until(client, idle(client, true));
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  pump_until(client, idle(client, true));
+}
+
+redlock_vote vote_of(redlock_lock *lock, size_t node) {
+  redlock_vote_info info;
+  assert_int_equal(redlock_lock_vote(lock, node, &info), REDLOCK_OK);
+  return info.vote;
+}
+
+const char *vote_error(redlock_lock *lock, size_t node) {
+  redlock_vote_info info;
+  assert_int_equal(redlock_lock_vote(lock, node, &info), REDLOCK_OK);
+  return info.error == NULL ? "" : info.error;
+}
+
+size_t resident_bytes(void) {
+  unsigned long total = 0;
+  unsigned long resident = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  assert_non_null(file);
+  assert_int_equal(fscanf(file, "%lu %lu", &total, &resident), 2);
+  (void)fclose(file);
+  return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+unsigned open_descriptors(void) {
+  unsigned count = 0;
+  DIR *directory = opendir("/proc/self/fd");
+  assert_non_null(directory);
+  while (readdir(directory) != NULL) {
+    count++;
+  }
+  (void)closedir(directory);
+  return count;
+}
+
+void in_child(int (*child)(void *), void *argument) {
+  int status;
+  pid_t pid = fork();
+  assert_true(pid >= 0);
+  if (pid == 0) {
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)setenv("CMOCKA_TEST_ABORT", "1", 1); /* A failure here must not go on with other tests. */
+    _exit(child(argument));
+  }
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  if (WIFSIGNALED(status)) {
+    fail_msg("the child was ended by signal %d", WTERMSIG(status));
+  }
+  assert_int_equal(WEXITSTATUS(status), 0);
+}

@@ -1,0 +1,119 @@
+/*
+ * What all integration tests share: cmocka, waiting for conditions, making clients.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef SUPPORT_H
+#define SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "farm.h"
+#include "redlock.h"
+
+#define EVENTUALLY_US (5 * REDLOCK_SECONDS)
+
+/* Polls until |condition| is true; fails the test after a deadline. */
+#define eventually(condition)                                                                      \
+  do {                                                                                             \
+    redlock_time eventually_us = redlock_now() + EVENTUALLY_US;                                    \
+    while (!(condition)) {                                                                         \
+      if (redlock_now() > eventually_us) {                                                         \
+        fail_msg("in vain waited for: %s", #condition);                                            \
+      }                                                                                            \
+      (void)poll(NULL, 0, 2);                                                                      \
+    }                                                                                              \
+  } while (0)
+
+/* The same, while |client| does what it has to do; it has heard the latest before it is asked. */
+#define pump_until(client, condition)                                                              \
+  do {                                                                                             \
+    redlock_time eventually_us = redlock_now() + EVENTUALLY_US;                                    \
+    for (;;) {                                                                                     \
+      pump(client, 2);                                                                             \
+      if (condition) {                                                                             \
+        break;                                                                                     \
+      }                                                                                            \
+      if (redlock_now() > eventually_us) {                                                         \
+        fail_msg("in vain waited for: %s", #condition);                                            \
+      }                                                                                            \
+    }                                                                                              \
+  } while (0)
+
+#define MS(milliseconds) ((redlock_duration)(milliseconds)*REDLOCK_MILLISECONDS)
+
+/* Fails unless |error| is REDLOCK_OK, with what the lock says. */
+#define assert_ok(lock, error)                                                                     \
+  do {                                                                                             \
+    int assert_ok_error = (error);                                                                 \
+    if (assert_ok_error != REDLOCK_OK) {                                                           \
+      fail_msg("%s: %s: %s", #error, redlock_error_name(assert_ok_error),                          \
+               redlock_lock_message(lock));                                                        \
+    }                                                                                              \
+  } while (0)
+
+#define assert_contains(text, part)                                                                \
+  do {                                                                                             \
+    if (strstr((text), (part)) == NULL) {                                                          \
+      fail_msg("\"%s\" does not contain \"%s\"", (text), (part));                                  \
+    }                                                                                              \
+  } while (0)
+
+/* |low| <= |value| <= |high|, with the figures when it is not so. */
+#define assert_between(value, low, high)                                                           \
+  check_between(#value, (uint64_t)(value), (low), (high), __FILE__, __LINE__)
+
+void check_between(const char *what, uint64_t value, uint64_t low, uint64_t high, const char *file,
+                   int line);
+
+/* A client of the first |count| nodes; its locks try once unless |options| say otherwise. */
+redlock_client *client_of(const farm *self, unsigned count, const redlock_options *options);
+
+/* A client of some addresses. */
+redlock_client *client_at(const char *const *addresses, unsigned count,
+                          const redlock_options *options);
+
+/* Trying once, with more patience than the default: other programs run on this machine as well. */
+redlock_options once(void);
+
+redlock_lock *new_lock(redlock_client *client, const char *resource);
+
+/* A lock that is held. */
+redlock_lock *held_lock(redlock_client *client, const char *resource);
+
+/* One turn of a caller-owned loop, which waits at most |milliseconds|. */
+void pump(redlock_client *client, int milliseconds);
+
+/* Acquires and releases one lock, so that all nodes that can be are connected. */
+void warm_up(redlock_client *client);
+
+/* Whether all nodes are connected and have answered everything. */
+bool all_up(redlock_client *client);
+
+/* The error of a node's vote, "" when there is none. */
+const char *vote_error(redlock_lock *lock, size_t node);
+redlock_vote vote_of(redlock_lock *lock, size_t node);
+
+/* The resident memory of this process, in bytes. */
+size_t resident_bytes(void);
+
+/* How many descriptors this process has. */
+unsigned open_descriptors(void);
+
+/* Runs |child| in a forked process and fails unless it returns 0. */
+void in_child(int (*child)(void *), void *argument);
+
+#endif

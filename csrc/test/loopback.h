@@ -1,0 +1,76 @@
+/*
+ * Servers on loopback, in this process, that answer like Redis as far as the library can tell.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Either the test calls loopback_pump() in between, or a thread does. Nothing here allocates.
+ */
+#ifndef LOOPBACK_H
+#define LOOPBACK_H
+
+#include <pthread.h>
+
+#include "fake_store.h"
+
+#define LOOPBACK_NODES_MAX 8
+#define LOOPBACK_CONNECTIONS_MAX 16
+#define LOOPBACK_INPUT_MAX 16384
+
+typedef enum loopback_kind { LOOPBACK_TCP, LOOPBACK_UNIX } loopback_kind;
+
+typedef struct loopback_connection {
+  int fd; /* -1: none */
+  size_t length;
+  char input[LOOPBACK_INPUT_MAX];
+} loopback_connection;
+
+typedef struct loopback_node {
+  loopback_kind kind;
+  int listener; /* -1: it is down */
+  int port;
+  char path[96];
+  char address[128]; /* as redlock_client_add() takes it */
+  bool deaf;         /* accepts, reads, and answers nothing */
+  bool hangs_up;     /* closes the connection instead of the next answer */
+  const char *says;  /* answers this to every command but those of the handshake */
+  fake_store store;
+  unsigned accepted;
+  unsigned commands; /* those of the handshake not counted */
+  unsigned releases;
+  unsigned sets;
+  loopback_connection connections[LOOPBACK_CONNECTIONS_MAX];
+} loopback_node;
+
+typedef struct loopback {
+  unsigned count;
+  bool broken; /* a node received what is no command of the library's */
+  bool running;
+  bool stop;
+  pthread_t thread;
+  pthread_mutex_t mutex; /* held by the thread while it pumps, and by the test while it looks */
+  char directory[64];
+  loopback_node nodes[LOOPBACK_NODES_MAX];
+} loopback;
+
+/* |count| nodes that listen. Aborts the program when that cannot be had. */
+loopback *loopback_new(unsigned count, loopback_kind kind);
+
+/* Ends the thread, closes everything, frees. Returns whether every command was well formed. */
+bool loopback_end(loopback *farm);
+
+/* The node goes away with all its connections, and comes back at the same address. */
+void loopback_down(loopback *farm, unsigned node);
+void loopback_up(loopback *farm, unsigned node);
+
+/* Accepts, reads and answers whatever is there; waits for at most |timeout_ms| for something. */
+void loopback_pump(loopback *farm, int timeout_ms);
+
+/* A thread that pumps. In between the test takes the mutex to look at the nodes or to change them. */
+void loopback_run(loopback *farm);
+void loopback_lock(loopback *farm);
+void loopback_unlock(loopback *farm);
+
+/* On how many nodes the key exists, whoever holds it. Takes the mutex. */
+unsigned loopback_keys(loopback *farm, const char *key);
+
+#endif

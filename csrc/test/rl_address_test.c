@@ -1,0 +1,431 @@
+/*
+ * Addresses: every form that is accepted, every way to be wrong, what is inherited, and that no
+ * message holds a password.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_address.h"
+#include "rl_test.h"
+
+#define SECRET "s3cr3t"
+
+static redlock_node parts(void) {
+  redlock_node node;
+  memset(&node, 0, sizeof node);
+  node.size = sizeof node;
+  node.port = RL_ADDRESS_PORT;
+  node.db = -1;
+  node.tls = -1;
+  return node;
+}
+
+static redlock_settings nothing(void) {
+  redlock_settings settings;
+  memset(&settings, 0, sizeof settings);
+  settings.size = sizeof settings;
+  return settings;
+}
+
+static int read_text(rl_address *address, const char *text, char *message, size_t size) {
+  redlock_settings settings = nothing();
+  redlock_node node = parts();
+  node.address = text;
+  message[0] = '\0';
+  return rl_address_read(address, &node, &settings, message, size);
+}
+
+/* ------------------------------------------------------------------------------------ accepted */
+
+typedef struct accepted {
+  const char *text;
+  const char *host;
+  int port;
+  int db;
+  const char *path;
+  const char *username; /* NULL: none */
+  const char *password; /* NULL: none */
+  const char *name;
+} accepted;
+
+static const accepted accepted_forms[] = {
+    {"h", "h", 6379, 0, "", NULL, NULL, "h:6379"},
+    {"redis.example.org", "redis.example.org", 6379, 0, "", NULL, NULL, "redis.example.org:6379"},
+    {"10.0.0.1", "10.0.0.1", 6379, 0, "", NULL, NULL, "10.0.0.1:6379"},
+    {"10.0.0.1:1", "10.0.0.1", 1, 0, "", NULL, NULL, "10.0.0.1:1"},
+    {"h:65535", "h", 65535, 0, "", NULL, NULL, "h:65535"},
+    {"h:0006380", "h", 6380, 0, "", NULL, NULL, "h:6380"},
+    {"[::1]", "::1", 6379, 0, "", NULL, NULL, "[::1]:6379"},
+    {"[::1]:7000", "::1", 7000, 0, "", NULL, NULL, "[::1]:7000"},
+    {"[fe80::1%eth0]:7000", "fe80::1%eth0", 7000, 0, "", NULL, NULL, "[fe80::1%eth0]:7000"},
+    {"redis://h", "h", 6379, 0, "", NULL, NULL, "h:6379"},
+    {"redis://h/", "h", 6379, 0, "", NULL, NULL, "h:6379"},
+    {"redis://h/0", "h", 6379, 0, "", NULL, NULL, "h:6379"},
+    {"redis://h:7000/15", "h", 7000, 15, "", NULL, NULL, "h:7000"},
+    {"redis://h/1000000", "h", 6379, 1000000, "", NULL, NULL, "h:6379"},
+    {"redis://[::1]:7000/3", "::1", 7000, 3, "", NULL, NULL, "[::1]:7000"},
+    {"redis://:" SECRET "@h", "h", 6379, 0, "", NULL, SECRET, "h:6379"},
+    {"redis://u:" SECRET "@h:7000/2", "h", 7000, 2, "", "u", SECRET, "h:7000"},
+    {"redis://u:@h", "h", 6379, 0, "", "u", "", "h:6379"},
+    {"redis://:@h", "h", 6379, 0, "", NULL, "", "h:6379"},
+    {"redis://u%3A%40:%25%2f%00x@h", NULL, 0, 0, NULL, NULL, NULL, NULL}, /* refused: NUL */
+    {"redis://u%3A%40:p%25%2f%c3%A9@h", "h", 6379, 0, "", "u:@", "p%/\xc3\xa9", "h:6379"},
+    {"redis://u:a@b@h", "h", 6379, 0, "", "u", "a@b", "h:6379"},
+    {"redis://u:a:b@h", "h", 6379, 0, "", "u", "a:b", "h:6379"},
+    {"redis://u:a/b@h", "h", 6379, 0, "", "u", "a/b", "h:6379"},
+    {"unix:///run/redis.sock", "", 6379, 0, "/run/redis.sock", NULL, NULL, "unix:/run/redis.sock"},
+    {"unix:///run/r%20s.sock", "", 6379, 0, "/run/r s.sock", NULL, NULL, "unix:/run/r s.sock"},
+    {"unix:///r%40s?db=7", "", 6379, 7, "/r@s", NULL, NULL, "unix:/r@s"},
+    {"unix://:" SECRET "@/r?db=0", "", 6379, 0, "/r", NULL, SECRET, "unix:/r"},
+    {"unix://u:" SECRET "@/r", "", 6379, 0, "/r", "u", SECRET, "unix:/r"},
+};
+
+static void every_form_is_read(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(accepted_forms); i++) {
+    const accepted *row = &accepted_forms[i];
+    rl_address address;
+    char message[256];
+    int error = read_text(&address, row->text, message, sizeof message);
+    if (row->host == NULL) {
+      assert_error(error, REDLOCK_E_INVALID);
+      continue;
+    }
+    assert_string_equal(message, "");
+    assert_error(error, REDLOCK_OK);
+    assert_string_equal(address.host, row->host);
+    assert_int_equal(address.port, row->port);
+    assert_int_equal(address.db, row->db);
+    assert_string_equal(address.path, row->path);
+    assert_int_equal(address.has_username, row->username != NULL);
+    assert_string_equal(address.username, row->username != NULL ? row->username : "");
+    assert_int_equal(address.has_password, row->password != NULL);
+    assert_string_equal(address.password, row->password != NULL ? row->password : "");
+    assert_string_equal(address.name, row->name);
+    assert_int_equal(address.tls, 0);
+  }
+}
+
+/* -------------------------------------------------------------------------------------- refused */
+
+typedef struct refused {
+  const char *text;
+  const char *message;
+} refused;
+
+static const refused refused_forms[] = {
+    {"", "the address is empty"},
+    {":6379", "the host is missing"},
+    {"redis://", "the host is missing"},
+    {"redis:///3", "the host is missing"},
+    {"redis://:7000", "the host is missing"},
+    {"[]", "the host is missing"},
+    {"[]:1", "the host is missing"},
+    {"h:", "the port must be a number from 1 to 65535"},
+    {"h:0", "the port must be a number from 1 to 65535"},
+    {"h:65536", "the port must be a number from 1 to 65535"},
+    {"h:99999999999999999999", "the port must be a number from 1 to 65535"},
+    {"h:-1", "the port must be a number from 1 to 65535"},
+    {"h:+1", "the port must be a number from 1 to 65535"},
+    {"h:6379x", "the port must be a number from 1 to 65535"},
+    {"h: 6379", "the port must be a number from 1 to 65535"},
+    {"[::1]:", "the port must be a number from 1 to 65535"},
+    {"redis://h:/3", "the port must be a number from 1 to 65535"},
+    {"[::1", "the IPv6 address has no closing bracket"},
+    {"[::1]x", "only a port can follow the bracket"},
+    {"[::1]6379", "only a port can follow the bracket"},
+    {"::1", "an IPv6 address needs brackets: [::1]:6379"},
+    {"fe80::1:6379", "an IPv6 address needs brackets: [::1]:6379"},
+    {"h:1:2", "an IPv6 address needs brackets: [::1]:6379"},
+    {"a host", "the host has a character that no host name has"},
+    {"h/3", "the host has a character that no host name has"},
+    {"h?db=3", "the host has a character that no host name has"},
+    {"h\t", "the host has a character that no host name has"},
+    {"h\x7f", "the host has a character that no host name has"},
+    {"<h>", "the host has a character that no host name has"},
+    {"redis://h?x", "the host has a character that no host name has"},
+    {"u:" SECRET "@h", "an address with a user or a password begins with redis://"},
+    {"http://h", "the scheme must be redis://, rediss:// or unix://"},
+    {"REDIS://h", "the scheme must be redis://, rediss:// or unix://"},
+    {"tcp://u:" SECRET "@h", "the scheme must be redis://, rediss:// or unix://"},
+    {"://h", "the scheme must be redis://, rediss:// or unix://"},
+    {"redis://h/x", "the database must be a number from 0 to 1000000"},
+    {"redis://h/-1", "the database must be a number from 0 to 1000000"},
+    {"redis://h/1000001", "the database must be a number from 0 to 1000000"},
+    {"redis://h/1/", "the database must be a number from 0 to 1000000"},
+    {"redis://u:" SECRET "@h/x", "the database must be a number from 0 to 1000000"},
+    {"redis://u:" SECRET "@h:x", "the port must be a number from 1 to 65535"},
+    {"redis://u:" SECRET "%@h", "the password has a %-escape that is not two hex digits"},
+    {"redis://u:" SECRET "%4@h", "the password has a %-escape that is not two hex digits"},
+    {"redis://u:" SECRET "%zz@h", "the password has a %-escape that is not two hex digits"},
+    {"redis://u:" SECRET "%4z@h", "the password has a %-escape that is not two hex digits"},
+    {"redis://u:" SECRET "%00@h", "the password has a %-escape that is not two hex digits"},
+    {"redis://u%:" SECRET "@h", "the user name has a %-escape that is not two hex digits"},
+    {"redis://u@h", "a user name needs a password"},
+    {"unix://run/redis.sock", "the path of a Unix socket must begin with '/': unix:///path"},
+    {"unix://", "the path of a Unix socket must begin with '/': unix:///path"},
+    {"unix://?db=1", "the path of a Unix socket must begin with '/': unix:///path"},
+    {"unix://u:" SECRET "@r", "the path of a Unix socket must begin with '/': unix:///path"},
+    {"unix:///r?", "only ?db=n can follow the path"},
+    {"unix:///r?d", "only ?db=n can follow the path"},
+    {"unix:///r?database=1", "only ?db=n can follow the path"},
+    {"unix:///r?db=", "the database must be a number from 0 to 1000000"},
+    {"unix:///r?db=x", "the database must be a number from 0 to 1000000"},
+    {"unix:///r?db=1&x=2", "the database must be a number from 0 to 1000000"},
+    {"unix:///r%", "the path has a %-escape that is not two hex digits"},
+};
+
+static void every_wrong_form_is_named_without_its_password(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(refused_forms); i++) {
+    rl_address address;
+    char message[256];
+    int error = read_text(&address, refused_forms[i].text, message, sizeof message);
+    assert_string_equal(message, refused_forms[i].message);
+    assert_error(error, REDLOCK_E_INVALID);
+    assert_null(strstr(message, SECRET));
+  }
+}
+
+/* Whatever one byte of an address is changed to, nothing crashes and nothing is quoted. */
+static void no_message_holds_a_password_whatever_is_wrong(void **state) {
+  (void)state;
+  static const char *const texts[] = {"redis://user:" SECRET "@host:6379/3",
+                                      "unix://user:" SECRET "@/path?db=3",
+                                      "rediss://user:" SECRET "@host"};
+  for (unsigned i = 0; i < COUNT_OF(texts); i++) {
+    for (size_t at = 0; at < strlen(texts[i]); at++) {
+      for (int byte = 0; byte < 256; byte++) {
+        rl_address address;
+        char text[64];
+        char message[256];
+        (void)snprintf(text, sizeof text, "%s", texts[i]);
+        text[at] = (char)byte;
+        (void)read_text(&address, text, message, sizeof message);
+        assert_null(strstr(message, "s3cr"));
+        assert_null(strstr(message, "cr3t"));
+      }
+    }
+  }
+}
+
+static void tls_is_refused_until_it_is_built(void **state) {
+  (void)state;
+  rl_address address;
+  char message[256];
+  assert_error(read_text(&address, "rediss://u:" SECRET "@h", message, sizeof message),
+               REDLOCK_E_UNSUPPORTED);
+  assert_string_equal(message, "h:6379: TLS is not built in this version");
+  redlock_settings settings = nothing();
+  redlock_node node = parts();
+  node.host = "h";
+  node.tls = 1;
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
+               REDLOCK_E_UNSUPPORTED);
+  node.tls = -1;
+  settings.tls = 1;
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
+               REDLOCK_E_UNSUPPORTED);
+  node.tls = 0;
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
+  node = parts();
+  node.address = "unix:///r"; /* A Unix socket has no use for TLS. */
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
+}
+
+/* --------------------------------------------------------------------------------------- limits */
+
+static char *repeated(const char *before, size_t count, const char *after) {
+  size_t length = strlen(before);
+  char *text = malloc(length + count + strlen(after) + 1);
+  assert_non_null(text);
+  memcpy(text, before, length);
+  memset(text + length, 'x', count);
+  memcpy(text + length + count, after, strlen(after) + 1);
+  return text;
+}
+
+static void lengths_are_limited(void **state) {
+  (void)state;
+  static const struct {
+    const char *before;
+    size_t limit;
+    const char *after;
+    const char *message;
+  } cases[] = {
+      {"", RL_ADDRESS_HOST_MAX, ":1", "the host is longer than 255 bytes"},
+      {"redis://", RL_ADDRESS_HOST_MAX, "", "the host is longer than 255 bytes"},
+      {"unix:///", RL_ADDRESS_PATH_MAX - 1, "", "the path is longer than 107 bytes"},
+      {"redis://", RL_ADDRESS_SECRET_MAX, ":p@h", "the user name is longer than 512 bytes"},
+      {"redis://:", RL_ADDRESS_SECRET_MAX, "@h", "the password is longer than 512 bytes"},
+  };
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    for (size_t more = 0; more <= 1; more++) {
+      rl_address address;
+      char message[256];
+      char *text = repeated(cases[i].before, cases[i].limit + more, cases[i].after);
+      int error = read_text(&address, text, message, sizeof message);
+      assert_error(error, more ? REDLOCK_E_INVALID : REDLOCK_OK);
+      assert_string_equal(message, more ? cases[i].message : "");
+      free(text);
+    }
+  }
+}
+
+static void parts_are_limited_as_well(void **state) {
+  (void)state;
+  rl_address address;
+  char message[256];
+  redlock_settings settings = nothing();
+  char *text = repeated("", RL_ADDRESS_SECRET_MAX + 1, "");
+  redlock_node node = parts();
+  node.host = "h";
+  node.username = "u";
+  node.password = text;
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
+               REDLOCK_E_INVALID);
+  assert_string_equal(message, "the password is longer than 512 bytes");
+  node.password = "p";
+  node.username = text;
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
+               REDLOCK_E_INVALID);
+  assert_string_equal(message, "the user name is longer than 512 bytes");
+  node = parts();
+  node.path = text;
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
+               REDLOCK_E_INVALID);
+  assert_string_equal(message, "the path of a Unix socket must have 1 to 107 bytes");
+  node.path = "";
+  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_E_INVALID);
+  free(text);
+}
+
+/* ---------------------------------------------------------------------------------- from parts */
+
+static void a_node_is_named_in_exactly_one_way(void **state) {
+  (void)state;
+  rl_address address;
+  char message[256];
+  redlock_settings settings = nothing();
+  for (unsigned given = 0; given < 8; given++) {
+    redlock_node node = parts();
+    node.address = given & 1 ? "h" : NULL;
+    node.host = given & 2 ? "h" : NULL;
+    node.path = given & 4 ? "/p" : NULL;
+    int error = rl_address_read(&address, &node, &settings, message, sizeof message);
+    bool one = given == 1 || given == 2 || given == 4;
+    assert_error(error, one ? REDLOCK_OK : REDLOCK_E_INVALID);
+    if (!one) {
+      assert_string_equal(message, "a node needs exactly one of address, host and path");
+    }
+  }
+}
+
+static void hosts_in_parts_need_no_brackets(void **state) {
+  (void)state;
+  rl_address address;
+  redlock_settings settings = nothing();
+  redlock_node node = parts();
+  node.host = "::1";
+  node.port = 7000;
+  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
+  assert_string_equal(address.name, "[::1]:7000");
+  static const int bad_ports[] = {0, -1, 65536};
+  for (unsigned i = 0; i < COUNT_OF(bad_ports); i++) {
+    node.port = bad_ports[i];
+    assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_E_INVALID);
+  }
+  node.port = 1;
+  node.host = "[::1]";
+  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_E_INVALID);
+}
+
+typedef struct inheritance {
+  const char *address;                 /* of the node */
+  const char *username, *password;     /* the node's own parts */
+  int db;
+  const char *client_username, *client_password;
+  int client_db;
+  const char *expected_username, *expected_password; /* NULL: none */
+  int expected_db;
+} inheritance;
+
+static const inheritance inheritances[] = {
+    {"h", NULL, NULL, -1, NULL, NULL, 0, NULL, NULL, 0},
+    {"h", NULL, NULL, -1, "cu", "cp", 4, "cu", "cp", 4},
+    {"h", NULL, NULL, -1, NULL, "cp", 4, NULL, "cp", 4},
+    {"redis://h/0", NULL, NULL, -1, "cu", "cp", 4, "cu", "cp", 0},
+    {"redis://h/5", NULL, NULL, 6, "cu", "cp", 4, "cu", "cp", 6},
+    {"redis://h/5", NULL, NULL, 0, "cu", "cp", 4, "cu", "cp", 0},
+    {"redis://au:ap@h", NULL, NULL, -1, "cu", "cp", 4, "au", "ap", 4},
+    {"redis://au:ap@h", "nu", "np", -1, "cu", "cp", 4, "nu", "np", 4},
+    {"redis://au@h", NULL, NULL, -1, "cu", "cp", 0, "au", "cp", 0},
+    {"redis://au@h", NULL, "np", -1, "cu", "cp", 0, "au", "np", 0},
+    {"redis://:ap@h", NULL, NULL, -1, "cu", "cp", 0, NULL, "ap", 0}, /* not as the default user */
+    {"h", NULL, "np", -1, "cu", "cp", 0, NULL, "np", 0},
+    {"h", "nu", NULL, -1, "cu", "cp", 0, "nu", "cp", 0},
+    {"redis://:@h", NULL, NULL, -1, "cu", "cp", 0, NULL, "", 0},
+};
+
+static void what_a_node_leaves_open_is_the_clients(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(inheritances); i++) {
+    const inheritance *row = &inheritances[i];
+    rl_address address;
+    redlock_settings settings = nothing();
+    redlock_node node = parts();
+    node.address = row->address;
+    node.username = row->username;
+    node.password = row->password;
+    node.db = row->db;
+    settings.username = row->client_username;
+    settings.password = row->client_password;
+    settings.db = row->client_db;
+    assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
+    assert_int_equal(address.has_username, row->expected_username != NULL);
+    assert_string_equal(address.username, row->expected_username ? row->expected_username : "");
+    assert_int_equal(address.has_password, row->expected_password != NULL);
+    assert_string_equal(address.password, row->expected_password ? row->expected_password : "");
+    assert_int_equal(address.db, row->expected_db);
+  }
+}
+
+static void a_wrong_default_is_refused_when_it_is_used(void **state) {
+  (void)state;
+  rl_address address;
+  redlock_settings settings = nothing();
+  redlock_node node = parts();
+  node.host = "h";
+  settings.db = -1;
+  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_E_INVALID);
+  settings.db = RL_ADDRESS_DB_MAX + 1;
+  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_E_INVALID);
+  node.db = RL_ADDRESS_DB_MAX;
+  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
+  settings.username = "cu";
+  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_E_INVALID);
+}
+
+static void a_message_is_cut_to_fit(void **state) {
+  (void)state;
+  rl_address address;
+  char message[8];
+  (void)read_text(&address, "", message, sizeof message);
+  assert_string_equal(message, "the add");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_form_is_read),
+      cmocka_unit_test(every_wrong_form_is_named_without_its_password),
+      cmocka_unit_test(no_message_holds_a_password_whatever_is_wrong),
+      cmocka_unit_test(tls_is_refused_until_it_is_built),
+      cmocka_unit_test(lengths_are_limited),
+      cmocka_unit_test(parts_are_limited_as_well),
+      cmocka_unit_test(a_node_is_named_in_exactly_one_way),
+      cmocka_unit_test(hosts_in_parts_need_no_brackets),
+      cmocka_unit_test(what_a_node_leaves_open_is_the_clients),
+      cmocka_unit_test(a_wrong_default_is_refused_when_it_is_used),
+      cmocka_unit_test(a_message_is_cut_to_fit),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,89 @@
+/*
+ * Attempts: references, the pool, the key.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_attempt.h"
+#include "rl_test.h"
+#include "rl_token.h"
+
+static const unsigned char ENTROPY[RL_TOKEN_ENTROPY] = {0xab, 0xcd};
+
+static void a_resource_is_prefix_and_name(void **state) {
+  (void)state;
+  rl_resource *resource = rl_resource_new("a\0:", 3, "b\0", 2);
+  assert_int_equal(resource->prefix_length, 3);
+  assert_int_equal(resource->key_length, 5);
+  assert_memory_equal(resource->key, "a\0:b\0", 5);
+  rl_resource_unref(resource);
+  resource = rl_resource_new(NULL, 0, NULL, 0);
+  assert_int_equal(resource->key_length, 0);
+  rl_resource_unref(resource);
+}
+
+static void an_attempt_has_a_token_and_the_key_of_its_resource(void **state) {
+  (void)state;
+  rl_attempt_pool pool = {NULL, NULL, 0};
+  rl_resource *resource = rl_resource_new("p:", 2, "name", 4);
+  rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY);
+  rl_command_key key = rl_attempt_key(attempt);
+  assert_int_equal(key.key_length, 6);
+  assert_memory_equal(key.key, "p:name", 6);
+  assert_string_equal(key.token, "abcd000000000000000000000000000000000000");
+  assert_int_equal(pool.live, 1);
+  rl_resource_unref(resource); /* The attempt keeps it. */
+  assert_memory_equal(rl_attempt_key(attempt).key, "p:name", 6);
+  rl_attempt_unref(&pool, attempt);
+  assert_int_equal(pool.live, 0);
+  rl_attempt_pool_free(&pool);
+}
+
+static void the_last_reference_gives_it_back_to_the_pool(void **state) {
+  (void)state;
+  rl_attempt_pool pool = {NULL, NULL, 0};
+  rl_resource *resource = rl_resource_new(NULL, 0, "name", 4);
+  rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY);
+  assert_ptr_equal(rl_attempt_ref(attempt), attempt);
+  rl_attempt_unref(&pool, attempt);
+  assert_int_equal(pool.live, 1);
+  rl_attempt_unref(&pool, attempt);
+  assert_int_equal(pool.live, 0);
+  rl_attempt_unref(&pool, NULL);
+  assert_int_equal(resource->references, 1);
+  rl_resource_unref(resource);
+  rl_attempt_pool_free(&pool);
+}
+
+static void a_pooled_attempt_is_used_again_and_remembers_nothing(void **state) {
+  (void)state;
+  rl_attempt_pool pool = {NULL, NULL, 0};
+  rl_resource *resource = rl_resource_new(NULL, 0, "name", 4);
+  rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY);
+  attempt->sent = 7;
+  attempt->due = 7;
+  attempt->confirmed = 7;
+  attempt->releasing = true;
+  attempt->gone_us = 99;
+  rl_attempt_unref(&pool, attempt);
+  rl_attempt *again = rl_attempt_new(&pool, resource, NULL, ENTROPY);
+  assert_ptr_equal(again, attempt);
+  assert_int_equal(again->sent | again->due | again->confirmed, 0);
+  assert_false(again->releasing);
+  assert_int_equal(again->gone_us, 0);
+  rl_attempt *other = rl_attempt_new(&pool, resource, NULL, ENTROPY);
+  assert_ptr_not_equal(other, again);
+  rl_attempt_unref(&pool, other);
+  rl_attempt_unref(&pool, again);
+  rl_resource_unref(resource);
+  rl_attempt_pool_free(&pool);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_resource_is_prefix_and_name),
+      cmocka_unit_test(an_attempt_has_a_token_and_the_key_of_its_resource),
+      cmocka_unit_test(the_last_reference_gives_it_back_to_the_pool),
+      cmocka_unit_test(a_pooled_attempt_is_used_again_and_remembers_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,107 @@
+/*
+ * The queue of bytes, against a plain array.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_buffer.h"
+#include "rl_test.h"
+
+static void put(rl_buffer *buffer, const char *bytes, size_t length) {
+  char *room = rl_buffer_reserve(buffer, length, true);
+  assert_non_null(room);
+  memcpy(room, bytes, length);
+  buffer->tail += length;
+}
+
+static void an_empty_buffer_has_no_memory(void **state) {
+  (void)state;
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  assert_int_equal(rl_buffer_length(&buffer), 0);
+  assert_null(rl_buffer_reserve(&buffer, 1, false));
+  rl_buffer_clear(&buffer);
+  rl_buffer_free(&buffer);
+  rl_buffer_free(&buffer);
+}
+
+static void what_goes_in_comes_out_in_order(void **state) {
+  (void)state;
+  enum { TOTAL = 300000 };
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  unsigned seed = 12345;
+  size_t in = 0;
+  size_t out = 0;
+  while (out < TOTAL) {
+    seed = seed * 1103515245 + 12345;
+    size_t part = seed / 65536 % 5000;
+    if (seed & 0x40000000 && in < TOTAL) {
+      char bytes[5000];
+      part = part < TOTAL - in ? part : TOTAL - in;
+      for (size_t i = 0; i < part; i++) {
+        bytes[i] = (char)((in + i) % 251);
+      }
+      put(&buffer, bytes, part);
+      in += part;
+    } else {
+      part = part < in - out ? part : in - out;
+      for (size_t i = 0; i < part; i++) {
+        assert_int_equal(buffer.data[buffer.head + i], (char)((out + i) % 251));
+      }
+      rl_buffer_consume(&buffer, part);
+      out += part;
+    }
+    assert_int_equal(rl_buffer_length(&buffer), in - out);
+  }
+  rl_buffer_free(&buffer);
+  assert_null(buffer.data);
+}
+
+static void without_growing_the_present_memory_is_used_to_its_end(void **state) {
+  (void)state;
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  put(&buffer, "x", 1);
+  size_t capacity = buffer.capacity;
+  assert_non_null(rl_buffer_reserve(&buffer, capacity - 1, false));
+  assert_null(rl_buffer_reserve(&buffer, capacity, false));
+  assert_int_equal(buffer.capacity, capacity);
+  buffer.tail = capacity;
+  rl_buffer_consume(&buffer, 10); /* Room at the head is room. */
+  assert_non_null(rl_buffer_reserve(&buffer, 10, false));
+  assert_null(rl_buffer_reserve(&buffer, 11, false));
+  assert_int_equal(rl_buffer_length(&buffer), capacity - 10);
+  assert_non_null(rl_buffer_reserve(&buffer, 11, true));
+  assert_true(buffer.capacity > capacity);
+  rl_buffer_free(&buffer);
+}
+
+static void an_emptied_buffer_starts_again_at_its_beginning(void **state) {
+  (void)state;
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  put(&buffer, "hello", 5);
+  const char *data = buffer.data;
+  rl_buffer_consume(&buffer, 5);
+  assert_int_equal(buffer.head, 0);
+  assert_int_equal(buffer.tail, 0);
+  assert_ptr_equal(rl_buffer_reserve(&buffer, 5, false), data);
+  rl_buffer_free(&buffer);
+}
+
+static void a_request_far_beyond_the_capacity_is_met_at_once(void **state) {
+  (void)state;
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  char *room = rl_buffer_reserve(&buffer, 100000, true);
+  assert_non_null(room);
+  memset(room, 0, 100000);
+  assert_true(buffer.capacity >= 100000);
+  rl_buffer_free(&buffer);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(an_empty_buffer_has_no_memory),
+      cmocka_unit_test(what_goes_in_comes_out_in_order),
+      cmocka_unit_test(without_growing_the_present_memory_is_used_to_its_end),
+      cmocka_unit_test(an_emptied_buffer_starts_again_at_its_beginning),
+      cmocka_unit_test(a_request_far_beyond_the_capacity_is_met_at_once),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

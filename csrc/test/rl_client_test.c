@@ -1,0 +1,635 @@
+/*
+ * The caller-owned loop, over servers on loopback that this process runs itself.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "loopback.h"
+#include "rl_client.h"
+#include "rl_test.h"
+
+#define PATIENCE_US (10 * SECONDS)
+
+static const char KEY[] = "orders:42";
+
+static redlock_client *make_client(const loopback *farm) {
+  redlock_client *client;
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < farm->count; i++) {
+    assert_error(redlock_client_add(client, farm->nodes[i].address, NULL, 0), REDLOCK_OK);
+  }
+  return client;
+}
+
+static redlock_lock *make_lock(redlock_client *client) {
+  redlock_lock *lock;
+  redlock_options options;
+  redlock_options_default(&options);
+  options.node_timeout_us = 5 * SECONDS; /* Nothing here depends on how fast this machine is. */
+  options.ttl_us = 60 * SECONDS;
+  options.retry_count = 0;
+  assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), &options), REDLOCK_OK);
+  return lock;
+}
+
+/* One turn of the caller's loop, and one of the servers. */
+static void turn(redlock_client *client, loopback *farm) {
+  struct pollfd fds[REDLOCK_NODES_MAX];
+  size_t count = redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX);
+  int timeout_ms = redlock_client_timeout_ms(client);
+  (void)poll(fds, (nfds_t)count, timeout_ms < 0 || timeout_ms > 2 ? 2 : timeout_ms);
+  assert_error(redlock_client_process(client, fds, count), REDLOCK_OK);
+  loopback_pump(farm, 0);
+}
+
+static int finish(redlock_client *client, loopback *farm, redlock_lock *lock) {
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  while (redlock_lock_result(lock) == REDLOCK_PENDING) {
+    assert_true(redlock_now() < until_us);
+    turn(client, farm);
+  }
+  return redlock_lock_result(lock);
+}
+
+/* Turns until |farm| has no key any more. */
+static void wait_gone(redlock_client *client, loopback *farm) {
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  while (loopback_keys(farm, KEY) > 0) {
+    assert_true(redlock_now() < until_us);
+    if (client != NULL) {
+      turn(client, farm);
+    } else {
+      loopback_pump(farm, 1);
+    }
+  }
+}
+
+static redlock_lock *hold(redlock_client *client, loopback *farm) {
+  redlock_lock *lock = make_lock(client);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  assert_error(finish(client, farm, lock), REDLOCK_OK);
+  assert_ptr_equal(redlock_client_next_ended(client), lock);
+  return lock;
+}
+
+/* ----------------------------------------------------------------------------------- arguments */
+
+static void settings_are_checked_and_named(void **state) {
+  (void)state;
+  redlock_client *client;
+  redlock_settings settings;
+  redlock_options options;
+  char message[128];
+  redlock_settings_default(&settings);
+  assert_error(redlock_client_new(NULL, &settings, message, sizeof message), REDLOCK_E_INVALID);
+  assert_string_equal(message, "client is NULL");
+  static const size_t sizes[] = {0, sizeof(size_t) - 1, 4097, SIZE_MAX};
+  for (unsigned i = 0; i < COUNT_OF(sizes); i++) {
+    settings.size = sizes[i];
+    assert_error(redlock_client_new(&client, &settings, message, sizeof message),
+                 REDLOCK_E_INVALID);
+    assert_non_null(strstr(message, "settings.size"));
+    assert_null(client);
+  }
+  redlock_settings_default(&settings);
+  settings.tls = 1;
+  assert_error(redlock_client_new(&client, &settings, message, sizeof message),
+               REDLOCK_E_UNSUPPORTED);
+  assert_non_null(strstr(message, "TLS"));
+  redlock_settings_default(&settings);
+  settings.prefix = "p";
+  settings.prefix_length = REDLOCK_KEY_MAX + 1;
+  assert_error(redlock_client_new(&client, &settings, message, sizeof message), REDLOCK_E_INVALID);
+  assert_non_null(strstr(message, "prefix"));
+  redlock_settings_default(&settings);
+  redlock_options_default(&options);
+  options.ttl_us = 0;
+  settings.options = &options;
+  assert_error(redlock_client_new(&client, &settings, message, sizeof message), REDLOCK_E_INVALID);
+  assert_non_null(strstr(message, "ttl"));
+  assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_E_INVALID);
+  assert_null(client);
+}
+
+/* A caller that was compiled with an older header, whose structs end earlier. */
+static void older_callers_are_served(void **state) {
+  (void)state;
+  redlock_client *client;
+  redlock_settings settings;
+  redlock_node node;
+  struct {
+    redlock_node_info info;
+    char guard;
+  } small;
+  redlock_settings_default(&settings);
+  settings.size = offsetof(redlock_settings, tls);
+  settings.tls = 1; /* is not looked at */
+  assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
+  redlock_node_default(&node);
+  node.host = "h";
+  node.size = offsetof(redlock_node, tls);
+  node.tls = 1;
+  assert_error(redlock_client_add_node(client, &node, NULL, 0), REDLOCK_OK);
+  memset(&small, 0x5a, sizeof small);
+  assert_error(redlock_client_node_info_sized(client, 0, &small.info,
+                                              offsetof(redlock_node_info, latency_us)),
+               REDLOCK_OK);
+  assert_string_equal(small.info.name, "h:6379");
+  assert_int_equal(small.info.latency_us, 0x5a5a5a5a5a5a5a5a); /* untouched */
+  redlock_client_free(client);
+}
+
+static void nodes_are_checked_and_named(void **state) {
+  (void)state;
+  redlock_client *client;
+  redlock_node node;
+  redlock_lock *lock;
+  char message[128];
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(NULL, "h", message, sizeof message), REDLOCK_E_INVALID);
+  assert_error(redlock_client_add(client, NULL, message, sizeof message), REDLOCK_E_INVALID);
+  assert_error(redlock_client_add(client, "h:x", message, sizeof message), REDLOCK_E_INVALID);
+  assert_error(redlock_client_add(client, "rediss://h", message, sizeof message),
+               REDLOCK_E_UNSUPPORTED);
+  redlock_node_default(&node);
+  node.size = 1;
+  assert_error(redlock_client_add_node(client, &node, message, sizeof message), REDLOCK_E_INVALID);
+  assert_error(redlock_client_add_node(client, NULL, message, sizeof message), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_new(&lock, client, "k", 1, NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_client_add(client, "h", message, sizeof message), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "redis://h:6379/3", message, sizeof message),
+               REDLOCK_E_INVALID);
+  assert_string_equal(message, "the node is named twice");
+  redlock_node_default(&node);
+  node.host = "h";
+  node.port = 6380;
+  assert_error(redlock_client_add_node(client, &node, message, sizeof message), REDLOCK_OK);
+  assert_int_equal(redlock_client_node_count(client), 2);
+  assert_int_equal(redlock_client_node_count(NULL), 0);
+  assert_error(redlock_lock_new(&lock, client, "k", 1, NULL), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "late", message, sizeof message), REDLOCK_E_BUSY);
+  assert_non_null(strstr(message, "too late"));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void the_33rd_node_is_refused(void **state) {
+  (void)state;
+  redlock_client *client;
+  char address[16];
+  char message[128];
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i <= REDLOCK_NODES_MAX; i++) {
+    (void)snprintf(address, sizeof address, "h%u", i);
+    assert_error(redlock_client_add(client, address, message, sizeof message),
+                 i < REDLOCK_NODES_MAX ? REDLOCK_OK : REDLOCK_E_LIMIT);
+  }
+  assert_non_null(strstr(message, "REDLOCK_NODES_MAX"));
+  redlock_client_free(client);
+}
+
+static void keys_are_limited_with_their_prefix(void **state) {
+  (void)state;
+  redlock_client *client;
+  redlock_settings settings;
+  redlock_lock *lock;
+  char *name = calloc(1, REDLOCK_KEY_MAX + 1);
+  redlock_settings_default(&settings);
+  settings.prefix = "pre:";
+  settings.prefix_length = 4;
+  assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "h", NULL, 0), REDLOCK_OK);
+  assert_error(redlock_lock_new(&lock, client, name, REDLOCK_KEY_MAX - 3, NULL), REDLOCK_E_LIMIT);
+  assert_null(lock);
+  assert_error(redlock_lock_new(&lock, client, name, SIZE_MAX, NULL), REDLOCK_E_LIMIT);
+  assert_error(redlock_lock_new(&lock, client, NULL, 1, NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_new(NULL, client, name, 1, NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_new(&lock, NULL, name, 1, NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_new(&lock, client, name, REDLOCK_KEY_MAX - 4, NULL), REDLOCK_OK);
+  size_t length;
+  assert_memory_equal(redlock_lock_resource(lock, &length), name, REDLOCK_KEY_MAX - 4);
+  assert_int_equal(length, REDLOCK_KEY_MAX - 4);
+  redlock_lock_free(lock);
+  assert_error(redlock_lock_new(&lock, client, NULL, 0, NULL), REDLOCK_OK);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  free(name);
+}
+
+static void null_is_an_error_and_not_a_crash(void **state) {
+  (void)state;
+  struct pollfd fds[1];
+  redlock_node_info node;
+  redlock_vote_info vote;
+  redlock_client_free(NULL);
+  redlock_lock_free(NULL);
+  redlock_lock_cancel(NULL);
+  assert_error(redlock_client_close(NULL, 0), REDLOCK_E_INVALID);
+  assert_error(redlock_client_process(NULL, NULL, 0), REDLOCK_E_INVALID);
+  assert_error(redlock_client_node_info(NULL, 0, &node), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_vote(NULL, 0, &vote), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_result(NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_acquire(NULL, NULL, NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_extend(NULL, 0, NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_release(NULL), REDLOCK_E_INVALID);
+  assert_int_equal(redlock_client_pollfds(NULL, fds, 1), 0);
+  assert_int_equal(redlock_client_timeout(NULL), REDLOCK_NEVER);
+  assert_int_equal(redlock_client_timeout_ms(NULL), -1);
+  assert_int_equal(redlock_client_pollfd(NULL), -1);
+  assert_null(redlock_client_next_ended(NULL));
+  assert_int_equal(redlock_lock_remaining(NULL), 0);
+  assert_int_equal(redlock_lock_deadline(NULL), 0);
+  assert_int_equal(redlock_lock_ttl(NULL), 0);
+  assert_null(redlock_lock_client(NULL));
+  assert_string_equal(redlock_lock_token(NULL), "");
+  assert_string_equal(redlock_lock_message(NULL), "");
+}
+
+/* ---------------------------------------------------------------------------------------- loop */
+
+static void starting_sends_nothing_until_the_loop_turns(void **state) {
+  (void)state;
+  loopback *farm = loopback_new(3, LOOPBACK_TCP);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  struct pollfd fds[REDLOCK_NODES_MAX];
+  assert_int_equal(redlock_client_timeout(client), REDLOCK_NEVER);
+  assert_int_equal(redlock_client_timeout_ms(client), -1);
+  assert_int_equal(redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX), 0);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  assert_int_equal(redlock_client_timeout(client), 0);
+  assert_int_equal(redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX), 0);
+  assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+  assert_int_equal(redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX), 3);
+  assert_int_equal(redlock_client_pollfds(client, fds, 1), 3); /* only one is filled in */
+  assert_int_equal(redlock_client_pollfds(client, NULL, 0), 3);
+  assert_true(redlock_client_timeout(client) > 0);
+  assert_true(redlock_client_timeout_ms(client) <= 5000);
+  assert_error(finish(client, farm, lock), REDLOCK_OK);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
+static void an_operation_ends_once_and_its_lock_says_how(void **state) {
+  (void)state;
+  loopback *farm = loopback_new(3, LOOPBACK_TCP);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  int data;
+  redlock_lock_set_data(lock, &data);
+  assert_ptr_equal(redlock_lock_data(lock), &data);
+  assert_null(redlock_client_next_ended(client));
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_E_BUSY);
+  assert_error(finish(client, farm, lock), REDLOCK_OK);
+  assert_ptr_equal(redlock_client_next_ended(client), lock);
+  assert_null(redlock_client_next_ended(client));
+  assert_true(redlock_lock_remaining(lock) > 0);
+  assert_int_equal(strlen(redlock_lock_token(lock)), REDLOCK_TOKEN_LENGTH);
+  assert_error(redlock_lock_extend_start(lock, 0), REDLOCK_OK);
+  assert_error(finish(client, farm, lock), REDLOCK_OK);
+  assert_ptr_equal(redlock_client_next_ended(client), lock);
+  assert_error(redlock_lock_release_start(lock), REDLOCK_OK);
+  assert_int_equal(redlock_lock_remaining(lock), 0);
+  assert_error(finish(client, farm, lock), REDLOCK_OK);
+  assert_ptr_equal(redlock_client_next_ended(client), lock);
+  wait_gone(client, farm);
+  assert_ptr_equal(redlock_lock_client(lock), client);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
+static void the_loop_may_wait_for_other_things_as_well(void **state) {
+  (void)state;
+  loopback *farm = loopback_new(3, LOOPBACK_UNIX);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  int other[2];
+  assert_int_equal(pipe(other), 0);
+  assert_int_equal(write(other[1], "x", 1), 1);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  while (redlock_lock_result(lock) == REDLOCK_PENDING && redlock_now() < until_us) {
+    struct pollfd fds[REDLOCK_NODES_MAX + 2];
+    /* The library's in reverse order, between two of the caller's own. */
+    struct pollfd mine[REDLOCK_NODES_MAX];
+    size_t count = redlock_client_pollfds(client, mine, REDLOCK_NODES_MAX);
+    fds[0] = (struct pollfd){other[0], POLLIN, 0};
+    for (size_t i = 0; i < count; i++) {
+      fds[1 + i] = mine[count - 1 - i];
+    }
+    fds[count + 1] = (struct pollfd){-1, 0, 0};
+    (void)poll(fds, (nfds_t)count + 2, 1);
+    assert_error(redlock_client_process(client, fds, count + 2), REDLOCK_OK);
+    loopback_pump(farm, 0);
+  }
+  assert_error(redlock_lock_result(lock), REDLOCK_OK);
+  (void)close(other[0]);
+  (void)close(other[1]);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
+/* Turns only when the epoll descriptor says so, or time has passed. */
+static int finish_by_epoll(redlock_client *client, loopback *farm, redlock_lock *lock, int fd) {
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  while (redlock_lock_result(lock) == REDLOCK_PENDING) {
+    struct pollfd ready = {fd, POLLIN, 0};
+    assert_true(redlock_now() < until_us);
+    assert_int_equal(redlock_client_pollfd(client), fd);
+    if (redlock_client_timeout(client) == 0 || poll(&ready, 1, 1) > 0) {
+      assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+    }
+    loopback_pump(farm, 0);
+  }
+  return redlock_lock_result(lock);
+}
+
+static void one_descriptor_stands_for_all_across_reconnections(void **state) {
+  (void)state;
+  for (int kind = 0; kind < 2; kind++) {
+    loopback *farm = loopback_new(3, kind == 0 ? LOOPBACK_TCP : LOOPBACK_UNIX);
+    redlock_client *client = make_client(farm);
+    redlock_lock *lock = make_lock(client);
+    int fd = redlock_client_pollfd(client);
+    assert_true(fd >= 0);
+    for (unsigned round = 0; round < 4; round++) {
+      assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+      assert_error(finish_by_epoll(client, farm, lock, fd), REDLOCK_OK);
+      assert_error(redlock_lock_release_start(lock), REDLOCK_OK);
+      assert_error(finish_by_epoll(client, farm, lock, fd), REDLOCK_OK);
+      /* All nodes hang up. The new sockets often have the numbers of the old ones. */
+      for (unsigned i = 0; i < 3; i++) {
+        loopback_down(farm, i);
+        loopback_up(farm, i);
+      }
+      redlock_time until_us = redlock_now() + PATIENCE_US;
+      redlock_node_info info;
+      do {
+        struct pollfd ready = {fd, POLLIN, 0};
+        assert_true(redlock_now() < until_us);
+        if (poll(&ready, 1, 1) > 0 || redlock_client_timeout(client) == 0) {
+          assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+        }
+        loopback_pump(farm, 0);
+        unsigned up = 0;
+        for (unsigned i = 0; i < 3; i++) {
+          assert_error(redlock_client_node_info(client, i, &info), REDLOCK_OK);
+          up += info.state == REDLOCK_NODE_UP && farm->nodes[i].accepted >= round + 2;
+        }
+        if (up == 3) {
+          break;
+        }
+      } while (true);
+    }
+    redlock_lock_free(lock);
+    redlock_client_free(client);
+    assert_true(loopback_end(farm));
+  }
+}
+
+static void a_dead_majority_is_reported_and_used_again_when_it_is_back(void **state) {
+  (void)state;
+  loopback *farm = loopback_new(3, LOOPBACK_TCP);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  redlock_node_info info;
+  redlock_node_info *none = NULL;
+  loopback_down(farm, 1);
+  loopback_down(farm, 2);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  assert_error(finish(client, farm, lock), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(strstr(redlock_lock_message(lock), "Connection refused"));
+  assert_error(redlock_client_node_info(client, 1, &info), REDLOCK_OK);
+  assert_int_equal(info.state, REDLOCK_NODE_DOWN);
+  assert_string_equal(info.error, "Connection refused");
+  assert_int_equal(info.latency_us, REDLOCK_NEVER);
+  loopback_up(farm, 1);
+  loopback_up(farm, 2);
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  do { /* The back-off decides when. */
+    assert_true(redlock_now() < until_us);
+    assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  } while (finish(client, farm, lock) != REDLOCK_OK);
+  assert_error(redlock_client_node_info(client, 0, &info), REDLOCK_OK);
+  assert_int_equal(info.state, REDLOCK_NODE_UP);
+  assert_null(info.error);
+  assert_true(info.latency_us != REDLOCK_NEVER);
+  assert_error(redlock_client_node_info(client, 3, &info), REDLOCK_E_INVALID);
+  assert_error(redlock_client_node_info(client, 0, none), REDLOCK_E_INVALID);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
+static void a_cancelled_acquire_leaves_nothing(void **state) {
+  (void)state;
+  loopback *farm = loopback_new(3, LOOPBACK_UNIX);
+  redlock_client *client = make_client(farm);
+  redlock_lock *warm = hold(client, farm);
+  assert_error(redlock_lock_release_start(warm), REDLOCK_OK);
+  assert_error(finish(client, farm, warm), REDLOCK_OK);
+  assert_ptr_equal(redlock_client_next_ended(client), warm);
+  assert_error(redlock_lock_acquire_start(warm, NULL), REDLOCK_OK);
+  assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK); /* The commands are out. */
+  redlock_lock_cancel(warm);
+  assert_error(redlock_lock_result(warm), REDLOCK_E_CANCELLED);
+  assert_ptr_equal(redlock_client_next_ended(client), warm);
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  while (farm->nodes[0].sets < 2 || farm->nodes[0].releases < 2) {
+    assert_true(redlock_now() < until_us);
+    turn(client, farm);
+  }
+  wait_gone(client, farm);
+  redlock_lock_free(warm);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
+/* -------------------------------------------------------------------------------------- ending */
+
+static void freeing_a_held_lock_releases_it_without_waiting(void **state) {
+  (void)state;
+  loopback *farm = loopback_new(3, LOOPBACK_UNIX);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = hold(client, farm);
+  assert_int_equal(loopback_keys(farm, KEY) >= 2, 1);
+  redlock_lock_free(lock);
+  wait_gone(NULL, farm); /* No further call on the client is needed. */
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
+static void a_lock_keeps_its_client(void **state) {
+  (void)state;
+  loopback *farm = loopback_new(1, LOOPBACK_UNIX);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = hold(client, farm);
+  redlock_client_free(client);
+  assert_true(redlock_lock_remaining(lock) > 0);
+  assert_ptr_equal(redlock_lock_client(lock), client);
+  redlock_lock_free(lock);
+  wait_gone(NULL, farm);
+  assert_true(loopback_end(farm));
+}
+
+static void closing_releases_and_refuses_everything_later(void **state) {
+  (void)state;
+  loopback *farm = loopback_new(3, LOOPBACK_UNIX);
+  loopback_run(farm);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  redlock_lock *other;
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_client_close(client, PATIENCE_US), REDLOCK_OK);
+  assert_int_equal(loopback_keys(farm, KEY), 0);
+  assert_int_equal(redlock_lock_remaining(lock), 0);
+  assert_error(redlock_client_close(client, 0), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_CLOSED);
+  assert_error(redlock_lock_extend(lock, 0, NULL), REDLOCK_E_CLOSED);
+  assert_error(redlock_lock_release(lock), REDLOCK_E_CLOSED);
+  assert_error(redlock_lock_new(&other, client, "k", 1, NULL), REDLOCK_E_CLOSED);
+  assert_error(redlock_client_add(client, "late", NULL, 0), REDLOCK_E_CLOSED);
+  assert_int_equal(redlock_client_timeout(client), REDLOCK_NEVER);
+  assert_int_equal(redlock_client_pollfd(client), -1);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
+static void closing_says_when_not_all_was_confirmed(void **state) {
+  (void)state;
+  loopback *farm = loopback_new(3, LOOPBACK_UNIX);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = hold(client, farm);
+  redlock_time start_us = redlock_now();
+  assert_error(redlock_client_close(client, 20 * MS), REDLOCK_E_UNAVAILABLE); /* nobody pumps */
+  assert_true(redlock_now() - start_us >= 20 * MS);
+  wait_gone(NULL, farm);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
+static void an_operation_in_flight_ends_as_closed(void **state) {
+  (void)state;
+  loopback *farm = loopback_new(3, LOOPBACK_UNIX);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  (void)redlock_client_close(client, 0);
+  assert_error(redlock_lock_result(lock), REDLOCK_E_CLOSED);
+  assert_ptr_equal(redlock_client_next_ended(client), lock);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
+/* ---------------------------------------------------------------------------------------- fork */
+
+static int child_of(redlock_client *client, redlock_lock *lock) {
+  int failed = 0;
+  failed |= redlock_lock_remaining(lock) != 0 ? 1 : 0;
+  failed |= redlock_lock_token(lock)[0] != '\0' ? 2 : 0;
+  failed |= redlock_lock_deadline(lock) != 0 ? 4 : 0;
+  failed |= redlock_lock_release(lock) != REDLOCK_E_NOT_HELD ? 8 : 0;
+  failed |= redlock_client_pollfds(client, NULL, 0) != 0 ? 16 : 0;
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  return failed;
+}
+
+static void a_child_holds_nothing_and_releases_nothing(void **state) {
+  (void)state;
+  loopback *farm = loopback_new(3, LOOPBACK_UNIX);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = hold(client, farm);
+  redlock_lock *pending = make_lock(client);
+  int status = -1;
+  assert_true(redlock_client_pollfd(client) >= 0);
+  assert_error(redlock_lock_acquire_start(pending, NULL), REDLOCK_OK);
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    int failed = redlock_lock_result(pending) == REDLOCK_E_CANCELLED ? 0 : 32;
+    redlock_lock_free(pending);
+    _exit(failed | child_of(client, lock));
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+  loopback_pump(farm, 0);
+  assert_int_equal(farm->nodes[0].releases, 0);
+  assert_true(redlock_lock_remaining(lock) > 0);
+  assert_error(finish(client, farm, pending), REDLOCK_E_TAKEN); /* the connections are intact */
+  assert_error(redlock_lock_extend_start(lock, 0), REDLOCK_OK);
+  assert_error(finish(client, farm, lock), REDLOCK_OK);
+  assert_int_equal(farm->nodes[0].accepted, 1);
+  redlock_lock_free(pending);
+  redlock_lock_free(lock);
+  wait_gone(client, farm);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
+static void a_child_can_lock_with_connections_of_its_own(void **state) {
+  (void)state;
+  loopback *farm = loopback_new(3, LOOPBACK_UNIX);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = hold(client, farm);
+  assert_error(redlock_lock_release_start(lock), REDLOCK_OK);
+  assert_error(finish(client, farm, lock), REDLOCK_OK);
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    int error = redlock_lock_acquire(lock, NULL, NULL);
+    int released = error == REDLOCK_OK ? redlock_lock_release(lock) : error;
+    redlock_lock_free(lock);
+    redlock_client_free(client);
+    _exit(error == REDLOCK_OK && released == REDLOCK_OK ? 0 : 1);
+  }
+  int status = -1;
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    assert_true(redlock_now() < until_us);
+    loopback_pump(farm, 1);
+  }
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), 0);
+  assert_int_equal(farm->nodes[0].accepted, 2);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(settings_are_checked_and_named),
+      cmocka_unit_test(older_callers_are_served),
+      cmocka_unit_test(nodes_are_checked_and_named),
+      cmocka_unit_test(the_33rd_node_is_refused),
+      cmocka_unit_test(keys_are_limited_with_their_prefix),
+      cmocka_unit_test(null_is_an_error_and_not_a_crash),
+      cmocka_unit_test(starting_sends_nothing_until_the_loop_turns),
+      cmocka_unit_test(an_operation_ends_once_and_its_lock_says_how),
+      cmocka_unit_test(the_loop_may_wait_for_other_things_as_well),
+      cmocka_unit_test(one_descriptor_stands_for_all_across_reconnections),
+      cmocka_unit_test(a_dead_majority_is_reported_and_used_again_when_it_is_back),
+      cmocka_unit_test(a_cancelled_acquire_leaves_nothing),
+      cmocka_unit_test(freeing_a_held_lock_releases_it_without_waiting),
+      cmocka_unit_test(a_lock_keeps_its_client),
+      cmocka_unit_test(closing_releases_and_refuses_everything_later),
+      cmocka_unit_test(closing_says_when_not_all_was_confirmed),
+      cmocka_unit_test(an_operation_in_flight_ends_as_closed),
+      cmocka_unit_test(a_child_holds_nothing_and_releases_nothing),
+      cmocka_unit_test(a_child_can_lock_with_connections_of_its_own),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

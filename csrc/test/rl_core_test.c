@@ -1,0 +1,510 @@
+/*
+ * The core as a driver sees it: connections, time, output, bounds.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+
+static void begin(fake_world *world, rl_lock *lock) {
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
+  fake_turn(world);
+}
+
+/* ------------------------------------------------------------------------------- connections */
+
+static void nobody_is_contacted_before_the_first_operation(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  fake_pass(world, 10 * SECONDS);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].connections, 0);
+    assert_int_equal(rl_core_connection(&world->core, i, world->now_us), RL_CONNECTION_NONE);
+  }
+  assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER);
+  begin(world, lock);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].connections, 1);
+    assert_int_equal(rl_core_connection(&world->core, i, world->now_us), RL_CONNECTION_OPEN);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void a_refused_node_is_tried_again_less_and_less_often(void **state) {
+  (void)state;
+  static const redlock_duration waits_us[] = {50 * MS,  100 * MS, 200 * MS, 400 * MS,
+                                              800 * MS, SECONDS,  SECONDS,  SECONDS};
+  fake_world *world = fake_world_new(2);
+  world->nodes[1].policy = FAKE_REFUSES;
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  begin(world, lock);
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  fake_settle(world);
+  for (unsigned i = 0; i < COUNT_OF(waits_us); i++) {
+    assert_int_equal(rl_core_deadline(&world->core), world->now_us + waits_us[i]);
+    world->now_us += waits_us[i] - 1;
+    assert_int_equal(rl_core_connection(&world->core, 1, world->now_us), RL_CONNECTION_NONE);
+    fake_pass(world, 1);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void an_attempt_to_connect_has_three_seconds(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  world->nodes[0].policy = FAKE_HANGS;
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  begin(world, lock);
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  fake_pass(world, 3 * SECONDS - 1);
+  assert_int_equal(world->core.nodes[0]->phase, RL_NODE_CONNECTING);
+  assert_int_equal(rl_core_deadline(&world->core), world->now_us + 1);
+  world->now_us++;
+  rl_core_advance(&world->core, world->now_us);
+  assert_int_equal(world->core.nodes[0]->phase, RL_NODE_DOWN);
+  assert_string_equal(world->core.nodes[0]->error, "connecting took too long");
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_accepts_and_says_nothing_is_given_up(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  world->nodes[0].policy = FAKE_SILENT;
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  begin(world, lock);
+  assert_int_equal(world->core.nodes[0]->phase, RL_NODE_HANDSHAKE);
+  assert_int_equal(world->nodes[0].sets, 0);
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  world->now_us += 3 * SECONDS;
+  rl_core_advance(&world->core, world->now_us);
+  assert_string_equal(world->core.nodes[0]->error, "connected, but the node does not answer");
+  assert_true(fake_world_end(world));
+}
+
+/* Nothing at all for max(3 s, ttl) while something is owed; an attempt's timeout closes nothing. */
+static void a_silent_node_is_given_up_after_max_of_3_s_and_the_ttl(void **state) {
+  (void)state;
+  static const redlock_duration ttls_us[] = {100 * MS, 3 * SECONDS, 3001 * MS, 10 * SECONDS};
+  for (unsigned i = 0; i < COUNT_OF(ttls_us); i++) {
+    redlock_options options = fake_once();
+    redlock_duration silence_us = ttls_us[i] > 3 * SECONDS ? ttls_us[i] : 3 * SECONDS;
+    options.ttl_us = ttls_us[i];
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = fake_lock(world, KEY, &options);
+    begin(world, lock);
+    fake_pass(world, silence_us - 1);
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    assert_int_equal(world->nodes[0].connections, 1);
+    assert_int_equal(world->core.nodes[0]->phase, RL_NODE_UP);
+    world->now_us++;
+    rl_core_advance(&world->core, world->now_us);
+    assert_int_equal(world->core.nodes[0]->phase, RL_NODE_DOWN);
+    assert_string_equal(world->core.nodes[0]->error, "the node does not answer any more");
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void any_byte_breaks_the_silence(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.ttl_us = SECONDS;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  begin(world, lock);
+  fake_pass(world, 2 * SECONDS);
+  fake_deliver(world, 0, "+");
+  fake_pass(world, 3 * SECONDS - 1);
+  assert_int_equal(world->core.nodes[0]->phase, RL_NODE_UP);
+  world->now_us++;
+  rl_core_advance(&world->core, world->now_us);
+  assert_int_equal(world->core.nodes[0]->phase, RL_NODE_DOWN);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_owes_nothing_may_be_silent_for_ever(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER);
+  fake_pass(world, 3600 * SECONDS);
+  assert_int_equal(world->core.nodes[0]->phase, RL_NODE_UP);
+  assert_int_equal(world->nodes[0].connections, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void a_connection_that_was_of_use_is_made_again_at_once(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  fake_break(world, 0, "Connection reset by peer");
+  assert_int_equal(world->nodes[0].connections, 2);
+  fake_break(world, 0, "Connection reset by peer"); /* of no use, and short-lived */
+  assert_int_equal(world->nodes[0].connections, 2);
+  fake_pass(world, 50 * MS);
+  assert_int_equal(world->nodes[0].connections, 3);
+  fake_pass(world, SECONDS); /* of no use either, but it has lasted */
+  fake_break(world, 0, "Connection reset by peer");
+  assert_int_equal(world->nodes[0].connections, 4);
+  assert_true(fake_world_end(world));
+}
+
+static void input_for_a_node_that_is_down_is_dropped(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_core_input(&world->core, 0, world->now_us, "+OK\r\n", 5);
+  rl_core_disconnected(&world->core, 0, world->now_us, "again");
+  assert_int_equal(world->core.nodes[0]->phase, RL_NODE_DOWN);
+  assert_string_equal(world->core.nodes[0]->error, "");
+  assert_true(fake_world_end(world));
+}
+
+static void replies_may_come_in_any_pieces(void **state) {
+  (void)state;
+  static const char replies[] = "+OK\r\n";
+  fake_world *world = fake_world_new(1);
+  world->nodes[0].policy = FAKE_SILENT;
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  begin(world, lock);
+  for (unsigned round = 0; round < 2; round++) {
+    for (unsigned i = 0; i < sizeof replies - 1; i++) {
+      assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+      rl_core_input(&world->core, 0, world->now_us, replies + i, 1);
+    }
+    fake_turn(world);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* -------------------------------------------------------------------------------------- time */
+
+static void time_does_not_go_back(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  begin(world, lock);
+  rl_core_advance(&world->core, world->now_us + 50 * MS);
+  assert_int_equal(world->core.now_us, world->now_us + 50 * MS);
+  rl_core_input(&world->core, 0, world->now_us, "+OK\r\n", 5);
+  assert_int_equal(lock->votes[0].latency_us, 50 * MS);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + 9898 * MS);
+  assert_true(fake_world_end(world));
+}
+
+static void launching_is_due_at_once_and_says_how_much_entropy_it_takes(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *first = fake_lock(world, "first", NULL);
+  rl_lock *second = fake_lock(world, "second", NULL);
+  assert_int_equal(rl_core_entropy_wanted(&world->core), 0);
+  assert_false(rl_core_wants_launch(&world->core));
+  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_acquire(second, world->now_us, NULL, false), REDLOCK_OK);
+  assert_int_equal(rl_core_entropy_wanted(&world->core), 2 * RL_LOCK_ENTROPY);
+  assert_true(rl_core_wants_launch(&world->core));
+  assert_int_equal(rl_core_deadline(&world->core), 0);
+  rl_lock_cancel(second, world->now_us, REDLOCK_E_CANCELLED);
+  assert_int_equal(rl_core_entropy_wanted(&world->core), RL_LOCK_ENTROPY);
+  fake_settle(world);
+  assert_int_equal(rl_core_entropy_wanted(&world->core), 0);
+  assert_error(rl_lock_result(first), REDLOCK_OK);
+  assert_error(rl_lock_release(first, world->now_us, false), REDLOCK_OK);
+  assert_int_equal(rl_core_entropy_wanted(&world->core), 0);
+  assert_true(rl_core_wants_launch(&world->core));
+  assert_true(fake_world_end(world));
+}
+
+static void with_entropy_for_one_only_one_is_launched(void **state) {
+  (void)state;
+  unsigned char entropy[RL_LOCK_ENTROPY] = {1};
+  fake_world *world = fake_world_new(1);
+  rl_lock *first = fake_lock(world, "first", NULL);
+  rl_lock *second = fake_lock(world, "second", NULL);
+  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_acquire(second, world->now_us, NULL, false), REDLOCK_OK);
+  rl_core_launch(&world->core, world->now_us, entropy, sizeof entropy);
+  assert_int_equal(first->phase, RL_PHASE_ROUND);
+  assert_int_equal(second->phase, RL_PHASE_LAUNCH);
+  fake_settle(world);
+  assert_error(rl_lock_result(second), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* ------------------------------------------------------------------------------------- output */
+
+static void output_is_taken_off_in_any_pieces(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  fake_command command;
+  char bytes[256];
+  size_t used = 0;
+  size_t length;
+  const char *output;
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  world->nodes[0].blocked = true;
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_true(rl_core_unsent(&world->core));
+  while ((output = rl_core_output(&world->core, 0, &length)) != NULL) {
+    assert_true(used < sizeof bytes);
+    bytes[used++] = *output;
+    rl_core_output_sent(&world->core, 0, 1);
+  }
+  assert_int_equal(fake_command_parse(&command, bytes, used), used);
+  assert_int_equal(command.verb, FAKE_RELEASE);
+  assert_false(rl_core_unsent(&world->core));
+  assert_true(rl_core_unanswered(&world->core));
+  rl_core_input(&world->core, 0, world->now_us, ":1\r\n", 4);
+  assert_false(rl_core_unanswered(&world->core));
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void unsent_includes_releases_for_connections_that_are_being_made(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  world->nodes[0].policy = FAKE_SILENT;
+  fake_break(world, 0, "Connection reset by peer");
+  assert_false(rl_core_unsent(&world->core));
+  rl_lock_free(lock, world->now_us);
+  assert_true(rl_core_unsent(&world->core));
+  fake_reply(world, 0, "+OK\r\n");
+  assert_false(rl_core_unsent(&world->core)); /* it has gone out */
+  assert_true(rl_core_unanswered(&world->core));
+  fake_settle(world);
+  assert_false(rl_core_unanswered(&world->core));
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_has_been_silent_for_too_long_is_not_worth_waiting_for(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(2);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_false(rl_core_awaits(&world->core, world->now_us, REDLOCK_NEVER));
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  world->now_us += 100 * MS;
+  assert_true(rl_core_awaits(&world->core, world->now_us, 100 * MS));
+  assert_false(rl_core_awaits(&world->core, world->now_us, 100 * MS - 1));
+  assert_true(rl_core_unanswered(&world->core));
+  fake_answer(world, 0);
+  assert_true(rl_core_awaits(&world->core, world->now_us, 100 * MS)); /* node 1 */
+  fake_answer(world, 1);
+  assert_false(rl_core_awaits(&world->core, world->now_us, REDLOCK_NEVER));
+  assert_true(fake_world_end(world));
+}
+
+static void nodes_cannot_be_added_once_a_lock_was_made(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  const rl_address *address = &world->core.nodes[0]->address;
+  assert_error(rl_core_add(&world->core, address), REDLOCK_E_BUSY);
+  begin(world, lock);
+  rl_lock_free(lock, world->now_us);
+  assert_error(rl_core_add(&world->core, address), REDLOCK_E_BUSY);
+  assert_true(fake_world_end(world));
+}
+
+static void there_are_at_most_32_nodes(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  const rl_address *address = &world->core.nodes[0]->address;
+  for (unsigned i = 1; i < REDLOCK_NODES_MAX; i++) {
+    assert_error(rl_core_add(&world->core, address), REDLOCK_OK);
+  }
+  assert_error(rl_core_add(&world->core, address), REDLOCK_E_LIMIT);
+  assert_int_equal(world->core.node_count, REDLOCK_NODES_MAX);
+  assert_true(fake_world_end(world));
+}
+
+static void with_32_nodes_17_grants_are_a_lock(void **state) {
+  (void)state;
+  unsigned char entropy[RL_LOCK_ENTROPY] = {1};
+  fake_world *world = fake_world_new(1);
+  for (unsigned i = 1; i < REDLOCK_NODES_MAX; i++) {
+    assert_error(rl_core_add(&world->core, &world->core.nodes[0]->address), REDLOCK_OK);
+  }
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  for (unsigned i = 0; i < REDLOCK_NODES_MAX; i++) {
+    rl_core_connecting(&world->core, i, world->now_us);
+    rl_core_connected(&world->core, i, world->now_us);
+    rl_core_input(&world->core, i, world->now_us, "+OK\r\n", 5);
+  }
+  rl_core_launch(&world->core, world->now_us, entropy, sizeof entropy);
+  for (unsigned i = 0; i < 17; i++) {
+    assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+    rl_core_input(&world->core, REDLOCK_NODES_MAX - 1 - i, world->now_us, "+OK\r\n", 5);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(lock->attempt == NULL ? lock->lease->sent : 0, UINT32_MAX);
+  assert_true(fake_world_end(world));
+}
+
+/* -------------------------------------------------------------------------------------- bounds */
+
+static void drain(fake_world *world, unsigned node) {
+  size_t length;
+  while (rl_core_output(&world->core, node, &length) != NULL) {
+    rl_core_output_sent(&world->core, node, length);
+  }
+}
+
+/* A node that takes everything and answers nothing: acquires stop, releases do not. */
+static void owed_replies_are_bounded_and_releases_still_fit(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  redlock_options options = fake_once();
+  options.node_timeout_us = 60 * SECONDS;
+  rl_lock *held = fake_lock(world, "held", &options);
+  assert_error(fake_hold(world, held), REDLOCK_OK);
+  world->nodes[0].blocked = true;
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  unsigned launched = 0;
+  for (;;) {
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    drain(world, 0);
+    if (rl_lock_result(lock) != REDLOCK_PENDING) {
+      break;
+    }
+    launched++;
+    rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+    assert_true(launched <= RL_NODE_OWED_ACQUIRE_MAX);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(lock->votes[0].error, "too many commands are waiting for the node");
+  assert_int_equal(world->core.nodes[0]->owed_count, RL_NODE_OWED_ACQUIRE_MAX);
+  assert_error(rl_lock_release(held, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->core.nodes[0]->owed_count, RL_NODE_OWED_ACQUIRE_MAX + 1);
+  assert_int_equal(rl_lock_result(held), REDLOCK_PENDING);
+  assert_true(fake_world_end(world));
+}
+
+/* A node whose socket takes nothing: what waits for it is bounded in bytes. */
+static void queued_bytes_are_bounded(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  char *name = malloc(REDLOCK_KEY_MAX);
+  redlock_options options = fake_once();
+  options.node_timeout_us = 60 * SECONDS;
+  memset(name, 'x', REDLOCK_KEY_MAX);
+  rl_lock *warm = fake_lock(world, KEY, &options);
+  assert_error(fake_hold(world, warm), REDLOCK_OK);
+  world->nodes[0].blocked = true;
+  rl_lock *lock = rl_lock_new(&world->core, name, REDLOCK_KEY_MAX, &options);
+  size_t length = 0;
+  unsigned rounds = 0;
+  do {
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)rl_core_output(&world->core, 0, &length);
+    assert_true(++rounds < 4096);
+    if (rl_lock_result(lock) == REDLOCK_PENDING) {
+      rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+    }
+  } while (rl_lock_result(lock) == REDLOCK_E_CANCELLED);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(lock->votes[0].error, "too many commands are waiting for the node");
+  assert_true(length >= RL_NODE_OUTPUT_ACQUIRE_MAX);
+  assert_true(length < RL_NODE_OUTPUT_ACQUIRE_MAX + 3 * REDLOCK_KEY_MAX);
+  free(name);
+  assert_true(fake_world_end(world));
+}
+
+/* When even a release finds no room, it goes out as soon as there is room again. */
+static void a_release_that_finds_no_room_is_sent_when_there_is_some(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  redlock_options options = fake_once();
+  options.node_timeout_us = 60 * SECONDS;
+  options.ttl_us = 600 * SECONDS;
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  world->nodes[0].blocked = true;
+  while (world->core.nodes[0]->owed_count < RL_NODE_OWED_MAX) {
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    fake_turn(world);
+    drain(world, 0);
+    rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  }
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(lock->votes[0].error, "too many commands are waiting for the node");
+  assert_int_equal(world->core.release_count, 1);
+  rl_core_input(&world->core, 0, world->now_us, ":1\r\n", 4);
+  assert_true(rl_core_wants_launch(&world->core));
+  fake_turn(world);
+  assert_int_equal(world->core.release_count, 0);
+  assert_int_equal(world->core.nodes[0]->owed_count, RL_NODE_OWED_MAX);
+  assert_true(fake_world_end(world));
+}
+
+/* Releases for nodes that do not come back are kept for as long as the key can live, and bounded. */
+static void pending_releases_are_bounded(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(2);
+  redlock_options options = fake_once();
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  for (unsigned i = 0; i < RL_CORE_RELEASES_MAX + 10; i++) {
+    /* A grant that is given up while its connection is broken. */
+    world->nodes[1].policy = FAKE_REFUSES;
+    world->core.nodes[1]->phase = RL_NODE_DOWN;
+    world->core.nodes[1]->connect_at_us = REDLOCK_NEVER;
+    rl_attempt *attempt = rl_attempt_new(&world->core.attempts, lock->resource, NULL,
+                                         (const unsigned char *)"12345678901234567890");
+    assert_non_null(attempt);
+    attempt->sent = 2;
+    attempt->gone_us = world->now_us + SECONDS;
+    rl_core_release(&world->core, world->now_us, attempt, true);
+    rl_attempt_unref(&world->core.attempts, attempt);
+  }
+  assert_int_equal(world->core.release_count, RL_CORE_RELEASES_MAX);
+  assert_int_equal(world->core.attempts.live, RL_CORE_RELEASES_MAX + 1);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(nobody_is_contacted_before_the_first_operation),
+      cmocka_unit_test(a_refused_node_is_tried_again_less_and_less_often),
+      cmocka_unit_test(an_attempt_to_connect_has_three_seconds),
+      cmocka_unit_test(a_node_that_accepts_and_says_nothing_is_given_up),
+      cmocka_unit_test(a_silent_node_is_given_up_after_max_of_3_s_and_the_ttl),
+      cmocka_unit_test(any_byte_breaks_the_silence),
+      cmocka_unit_test(a_node_that_owes_nothing_may_be_silent_for_ever),
+      cmocka_unit_test(a_connection_that_was_of_use_is_made_again_at_once),
+      cmocka_unit_test(input_for_a_node_that_is_down_is_dropped),
+      cmocka_unit_test(replies_may_come_in_any_pieces),
+      cmocka_unit_test(time_does_not_go_back),
+      cmocka_unit_test(launching_is_due_at_once_and_says_how_much_entropy_it_takes),
+      cmocka_unit_test(with_entropy_for_one_only_one_is_launched),
+      cmocka_unit_test(output_is_taken_off_in_any_pieces),
+      cmocka_unit_test(unsent_includes_releases_for_connections_that_are_being_made),
+      cmocka_unit_test(a_node_that_has_been_silent_for_too_long_is_not_worth_waiting_for),
+      cmocka_unit_test(nodes_cannot_be_added_once_a_lock_was_made),
+      cmocka_unit_test(there_are_at_most_32_nodes),
+      cmocka_unit_test(with_32_nodes_17_grants_are_a_lock),
+      cmocka_unit_test(owed_replies_are_bounded_and_releases_still_fit),
+      cmocka_unit_test(queued_bytes_are_bounded),
+      cmocka_unit_test(a_release_that_finds_no_room_is_sent_when_there_is_some),
+      cmocka_unit_test(pending_releases_are_bounded),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,98 @@
+/*
+ * Random bytes from the kernel. getrandom() is wrapped, to see that it is asked until all is there.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <errno.h>
+#include <sys/types.h>
+
+#include "rl_entropy.h"
+#include "rl_test.h"
+
+ssize_t __real_getrandom(void *bytes, size_t length, unsigned flags);
+ssize_t __wrap_getrandom(void *bytes, size_t length, unsigned flags);
+
+typedef enum mood { WELL, SHORT, INTERRUPTED, BROKEN, EMPTY } mood;
+
+static mood now;
+static unsigned calls;
+
+ssize_t __wrap_getrandom(void *bytes, size_t length, unsigned flags) {
+  calls++;
+  if (now == INTERRUPTED && calls % 2 == 1) {
+    errno = EINTR;
+    return -1;
+  }
+  if (now == BROKEN) {
+    errno = ENOSYS;
+    return -1;
+  }
+  if (now == EMPTY) {
+    return 0;
+  }
+  return __real_getrandom(bytes, now == SHORT && length > 7 ? 7 : length, flags);
+}
+
+/* Whether every byte was filled: in so many draws each of them is once not what it was before. */
+static void assert_all_filled(size_t length) {
+  unsigned char changed[64] = {0};
+  assert_true(length < sizeof changed);
+  for (unsigned round = 0; round < 200; round++) {
+    unsigned char bytes[64] = {0};
+    assert_true(rl_entropy_fill(bytes, length));
+    for (size_t i = 0; i < sizeof bytes; i++) {
+      changed[i] |= bytes[i];
+    }
+  }
+  for (size_t i = 0; i < sizeof changed; i++) {
+    assert_int_equal(changed[i] != 0, i < length);
+  }
+}
+
+static void every_byte_is_filled_and_none_beyond(void **state) {
+  (void)state;
+  now = WELL;
+  assert_all_filled(1);
+  assert_all_filled(28);
+  assert_all_filled(63);
+}
+
+static void short_answers_are_completed(void **state) {
+  (void)state;
+  now = SHORT;
+  assert_all_filled(60);
+}
+
+static void interruptions_are_ignored(void **state) {
+  (void)state;
+  now = INTERRUPTED;
+  calls = 0;
+  assert_all_filled(20);
+  assert_true(calls > 300);
+}
+
+static void without_entropy_it_says_so(void **state) {
+  (void)state;
+  unsigned char bytes[8];
+  now = BROKEN;
+  assert_false(rl_entropy_fill(bytes, sizeof bytes));
+  now = EMPTY;
+  assert_false(rl_entropy_fill(bytes, sizeof bytes));
+}
+
+static void nothing_is_always_there(void **state) {
+  (void)state;
+  now = BROKEN;
+  assert_true(rl_entropy_fill(NULL, 0));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_byte_is_filled_and_none_beyond),
+      cmocka_unit_test(short_answers_are_completed),
+      cmocka_unit_test(interruptions_are_ignored),
+      cmocka_unit_test(without_entropy_it_says_so),
+      cmocka_unit_test(nothing_is_always_there),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

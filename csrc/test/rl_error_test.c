@@ -1,0 +1,50 @@
+/*
+ * Errors by name and by sentence.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_test.h"
+
+static const int errors[] = {
+    REDLOCK_OK,          REDLOCK_PENDING,       REDLOCK_E_TAKEN,       REDLOCK_E_UNAVAILABLE,
+    REDLOCK_E_EXPIRED,   REDLOCK_E_LOST,        REDLOCK_E_HELD,        REDLOCK_E_NOT_HELD,
+    REDLOCK_E_CLOSED,    REDLOCK_E_CANCELLED,   REDLOCK_E_INVALID,     REDLOCK_E_BUSY,
+    REDLOCK_E_UNSUPPORTED, REDLOCK_E_LIMIT,     REDLOCK_E_NO_MEMORY,   REDLOCK_E_SYSTEM};
+
+static const char *const names[] = {
+    "ok",     "pending",   "taken",   "unavailable", "expired",     "lost",  "held",      "not_held",
+    "closed", "cancelled", "invalid", "busy",        "unsupported", "limit", "no_memory", "system"};
+
+static void every_error_has_its_name_and_a_sentence_of_its_own(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(errors); i++) {
+    assert_string_equal(redlock_error_name(errors[i]), names[i]);
+    assert_true(strlen(redlock_strerror(errors[i])) > 5);
+    for (unsigned k = 0; k < i; k++) {
+      assert_string_not_equal(redlock_strerror(errors[i]), redlock_strerror(errors[k]));
+    }
+  }
+}
+
+static void other_numbers_are_unknown(void **state) {
+  (void)state;
+  static const int others[] = {2, -9, -19, -26, INT32_MAX, INT32_MIN};
+  for (unsigned i = 0; i < COUNT_OF(others); i++) {
+    assert_string_equal(redlock_error_name(others[i]), "unknown");
+    assert_string_equal(redlock_strerror(others[i]), "unknown error");
+  }
+}
+
+static void the_version_is_that_of_the_header(void **state) {
+  (void)state;
+  assert_string_equal(redlock_version(), REDLOCK_VERSION);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_error_has_its_name_and_a_sentence_of_its_own),
+      cmocka_unit_test(other_numbers_are_unknown),
+      cmocka_unit_test(the_version_is_that_of_the_header),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

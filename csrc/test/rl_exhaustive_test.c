@@ -1,0 +1,576 @@
+/*
+ * Every assignment and every order of what the nodes can do, for 1 to 3 nodes: acquire, extend and
+ * release, once and followed by a second round. The nodes are simulated stores, so that what is
+ * claimed is compared with what is on the nodes.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Expectations are computed here, from the votes alone, not by the library's quorum code. Under
+ * valgrind (REDLOCK_TEST_VALGRIND=1) every 64th case of the large tests is played, because all of
+ * them would take half an hour there.
+ */
+#include "fake_nodes.h"
+#include "rl_test.h"
+
+/* What a node does with the command of a round. */
+typedef enum act {
+  GRANTED, /* executes it, and its reply comes in time */
+  TAKEN,   /* the key is not ours there; says so in time */
+  FAILED,  /* answers an error, in time, and has executed nothing */
+  LATE,    /* executes it in time, but its reply comes when the round is over */
+  NEVER,   /* executes it; no reply ever comes, and in the end the connection breaks */
+  BROKEN,  /* executes it, and the connection breaks during the round */
+  ACTS,
+  ABSENT = ACTS /* owes a reply since the last round: gets no SET, has no vote from the beginning */
+} act;
+
+#define NODES_MAX 3
+#define TIMEOUT_US (100 * MS)
+#define LEASE_US (9898 * MS) /* 10 s less 1 % and 2 ms */
+#define STEP_US (10 * MS)    /* between two deliveries */
+#define VALGRIND_STRIDE 64
+
+static const char KEY[] = "k";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+/* The first 1, 2 and 6 rows are all orders of one, two and three nodes. */
+static const unsigned orders[6][NODES_MAX] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1},
+                                              {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+static const unsigned order_counts[NODES_MAX + 1] = {0, 1, 2, 6};
+
+typedef struct plan {
+  unsigned count;
+  act acts[NODES_MAX];
+  const unsigned *order;
+} plan;
+
+typedef struct tally {
+  unsigned granted, refused, failed;
+} tally;
+
+/* The replies of a round, on their way. */
+typedef struct replies {
+  char text[NODES_MAX][FAKE_REPLY_MAX];
+} replies;
+
+static unsigned majority_of(unsigned count) {
+  return (count + 2) / 2;
+}
+
+static unsigned power(unsigned base, unsigned exponent) {
+  return exponent == 0 ? 1 : base * power(base, exponent - 1);
+}
+
+static plan plan_of(unsigned count, unsigned number, unsigned order) {
+  plan made = {count, {GRANTED, GRANTED, GRANTED}, orders[order]};
+  for (unsigned i = 0; i < count; i++) {
+    made.acts[i] = (act)(number % ACTS);
+    number /= ACTS;
+  }
+  return made;
+}
+
+/* ------------------------------------------------------------------------------ expectations */
+
+/* What acquire and extend must have ended with; REDLOCK_PENDING while they must not have ended. */
+static int expected(unsigned count, const tally *votes, fake_verb verb) {
+  unsigned majority = majority_of(count);
+  unsigned pending = count - votes->granted - votes->refused - votes->failed;
+  int refused_error = verb == FAKE_SET ? REDLOCK_E_TAKEN : REDLOCK_E_LOST;
+  if (votes->granted >= majority) {
+    return REDLOCK_OK;
+  }
+  if (votes->granted + pending >= majority) {
+    return REDLOCK_PENDING;
+  }
+  if (votes->refused > count - majority) {
+    return refused_error;
+  }
+  if (votes->failed > count - majority || verb == FAKE_EXTEND) {
+    return REDLOCK_E_UNAVAILABLE;
+  }
+  return refused_error;
+}
+
+/* The same for release, whose answer must not depend on the order. */
+static int expected_release(unsigned count, const tally *votes) {
+  unsigned majority = majority_of(count);
+  unsigned gone = votes->granted + votes->refused;
+  unsigned pending = count - gone - votes->failed;
+  if (votes->granted >= majority) {
+    return REDLOCK_OK;
+  }
+  if (votes->refused >= majority) {
+    return REDLOCK_E_LOST;
+  }
+  if (votes->granted + pending >= majority || votes->refused + pending >= majority) {
+    return REDLOCK_PENDING;
+  }
+  if (gone >= majority) {
+    return REDLOCK_OK;
+  }
+  return gone + pending >= majority ? REDLOCK_PENDING : REDLOCK_E_UNAVAILABLE;
+}
+
+static bool in_time(act what) {
+  return what != LATE && what != NEVER && what != ABSENT;
+}
+
+static void count_vote(tally *votes, act what) {
+  votes->granted += what == GRANTED;
+  votes->refused += what == TAKEN;
+  votes->failed += what == FAILED || what == BROKEN || what == ABSENT;
+}
+
+/* ------------------------------------------------------------------------------ the nodes' part */
+
+/* Every node executes the command of the round when it arrives; the replies come later. */
+static void execute(fake_world *world, const plan *todo, bool as_other, replies *out) {
+  memset(out, 0, sizeof *out);
+  for (unsigned i = 0; i < todo->count; i++) {
+    if (todo->acts[i] == TAKEN) {
+      fake_store_remove(&world->nodes[i].store, KEY);
+      world->nodes[i].mark = true;
+      if (as_other) {
+        fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
+      }
+    }
+    if (todo->acts[i] == FAILED) {
+      (void)fake_take(world, i);
+      (void)snprintf(out->text[i], FAKE_REPLY_MAX, "-LOADING Redis is loading\r\n");
+    } else if (todo->acts[i] != ABSENT) {
+      assert_true(fake_execute(world, i, out->text[i]).verb >= FAKE_SET);
+    }
+  }
+}
+
+static void deliver(fake_world *world, const plan *todo, unsigned node, const replies *in) {
+  if (todo->acts[node] == BROKEN) {
+    fake_break(world, node, "Connection reset by peer");
+  } else {
+    fake_deliver(world, node, in->text[node]);
+  }
+}
+
+/* Other people's keys go away. */
+static void clear_others(fake_world *world) {
+  for (unsigned i = 0; i < world->count; i++) {
+    const char *token = fake_store_token(&world->nodes[i].store, world->now_us, KEY);
+    if (token != NULL && strcmp(token, OTHER) == 0) {
+      fake_store_remove(&world->nodes[i].store, KEY);
+    }
+  }
+}
+
+/* Nodes that still answer do so; those that never will again do not. */
+static void answer_rest(fake_world *world, const plan *last) {
+  for (unsigned i = 0; i < world->count; i++) {
+    while (last->acts[i] != NEVER && last->acts[i] != ABSENT && world->nodes[i].queued > 0) {
+      (void)fake_answer(world, i);
+    }
+  }
+}
+
+/* ----------------------------------------------------------------------------------- invariants */
+
+/*
+ * While a lock is held, a majority of the nodes has its token, for at least as long as the lease. Not
+ * so, and nobody can do anything about it, when a majority has lost a key that it was given.
+ */
+static void assert_exclusion(fake_world *world, const rl_lock *lock) {
+  unsigned holders = 0;
+  unsigned lost = 0;
+  if (rl_lock_remaining(lock, world->now_us) == 0) {
+    return;
+  }
+  for (unsigned i = 0; i < world->count; i++) {
+    const char *token = fake_store_token(&world->nodes[i].store, world->now_us, KEY);
+    bool ours = token != NULL && strcmp(token, lock->lease->token) == 0;
+    holders += ours && fake_store_expiry(&world->nodes[i].store, world->now_us, KEY) >=
+                           lock->deadline_us;
+    lost += !ours && world->nodes[i].mark && lock->operation == RL_OPERATION_EXTEND;
+  }
+  assert_true(holders >= majority_of(world->count) ||
+              world->count - lost < majority_of(world->count));
+}
+
+/*
+ * When all has been answered and the lock is gone, no node holds a token of ours, but for those that
+ * answered an error to the release.
+ */
+static void assert_clean(fake_world *world, rl_lock *lock, const plan *last,
+                         const plan *not_released) {
+  rl_lock_free(lock, world->now_us);
+  fake_turn(world);
+  for (unsigned i = 0; i < world->count; i++) {
+    if (last->acts[i] == NEVER || last->acts[i] == ABSENT) {
+      fake_break(world, i, "the node does not answer any more");
+    }
+  }
+  fake_pass(world, SECONDS);
+  fake_settle(world);
+  clear_others(world);
+  for (unsigned i = 0; i < world->count; i++) {
+    assert_true(fake_store_token(&world->nodes[i].store, world->now_us, KEY) == NULL ||
+                (not_released != NULL && not_released->acts[i] == FAILED));
+  }
+  assert_int_equal(world->core.attempts.live, 0);
+  assert_int_equal(world->core.release_count, 0);
+  assert_false(rl_core_unanswered(&world->core));
+}
+
+/* ------------------------------------------------------------------------------------- a round */
+
+/* What acquire or extend must have ended with at this moment. */
+static int expected_now(const fake_world *world, const plan *todo, const tally *votes,
+                        fake_verb verb, redlock_time old_deadline_us) {
+  if (verb == FAKE_EXTEND && world->now_us >= old_deadline_us) {
+    return REDLOCK_E_EXPIRED;
+  }
+  return expected(todo->count, votes, verb);
+}
+
+/*
+ * Plays a round of acquire or extend that begins now. It must end exactly with the vote that makes
+ * it certain, with the result that follows from the votes; what is claimed must be on the nodes.
+ */
+static int play(fake_world *world, rl_lock *lock, const plan *todo, fake_verb verb, bool as_other,
+                replies *out) {
+  tally votes = {0, 0, 0};
+  redlock_time start_us = world->now_us;
+  redlock_time old_us = lock->deadline_us;
+  for (unsigned i = 0; i < todo->count; i++) {
+    assert_int_equal(lock->votes[i].settled, todo->acts[i] == ABSENT);
+    count_vote(&votes, todo->acts[i] == ABSENT ? ABSENT : LATE);
+  }
+  int end = expected_now(world, todo, &votes, verb, old_us);
+  execute(world, todo, as_other, out);
+  for (unsigned i = 0; i < todo->count; i++) {
+    unsigned node = todo->order[i];
+    if (!in_time(todo->acts[node])) {
+      continue;
+    }
+    world->now_us += STEP_US;
+    deliver(world, todo, node, out);
+    if (end == REDLOCK_PENDING) {
+      count_vote(&votes, todo->acts[node]);
+      end = expected_now(world, todo, &votes, verb, old_us);
+    }
+    assert_error(lock->phase == RL_PHASE_ROUND ? REDLOCK_PENDING : lock->result, end);
+    assert_exclusion(world, lock);
+  }
+  if (end == REDLOCK_PENDING) {
+    world->now_us = start_us + TIMEOUT_US;
+    if (verb == FAKE_EXTEND && old_us < world->now_us) {
+      world->now_us = old_us;
+    }
+    fake_turn(world);
+    votes.failed = todo->count - votes.granted - votes.refused;
+    end = expected_now(world, todo, &votes, verb, old_us);
+  }
+  assert_true(lock->phase != RL_PHASE_ROUND);
+  assert_error(lock->result, end);
+  assert_int_equal(lock->deadline_us, end == REDLOCK_OK ? start_us + LEASE_US : old_us);
+  assert_exclusion(world, lock);
+  return end;
+}
+
+/* What was late arrives; it must change nothing that is claimed. */
+static void deliver_late(fake_world *world, const rl_lock *lock, const plan *todo,
+                         const replies *in) {
+  redlock_time deadline_us = lock->deadline_us;
+  int result = rl_lock_result(lock);
+  for (unsigned i = 0; i < todo->count; i++) {
+    if (todo->acts[todo->order[i]] == LATE) {
+      deliver(world, todo, todo->order[i], in);
+      assert_int_equal(lock->deadline_us, deadline_us);
+      assert_error(rl_lock_result(lock), result);
+      assert_exclusion(world, lock);
+    }
+  }
+}
+
+/* A world whose connections are up, and a lock that is not held. */
+static fake_world *warm(unsigned count, rl_lock **lock, int retry_count) {
+  redlock_options options = fake_once();
+  options.retry_count = retry_count;
+  options.retry_delay_us = 300 * MS;
+  options.retry_jitter_us = 0;
+  fake_world *world = fake_world_new(count);
+  rl_lock *first = fake_lock(world, "warm", NULL);
+  assert_error(fake_hold(world, first), REDLOCK_OK);
+  rl_lock_free(first, world->now_us);
+  fake_settle(world);
+  *lock = fake_lock(world, KEY, &options);
+  return world;
+}
+
+/* -------------------------------------------------------------------------------------- acquire */
+
+static void acquire_case(const plan *first, const plan *second) {
+  rl_lock *lock;
+  replies sent;
+  char token[REDLOCK_TOKEN_LENGTH + 1];
+  plan last = *first;
+  fake_world *world = warm(first->count, &lock, second != NULL ? 1 : 0);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  memcpy(token, lock->attempt->token, sizeof token);
+  int end = play(world, lock, first, FAKE_SET, true, &sent);
+  assert_int_equal(lock->phase == RL_PHASE_DELAY, end != REDLOCK_OK && second != NULL);
+  deliver_late(world, lock, first, &sent);
+  if (end != REDLOCK_OK && second != NULL) {
+    answer_rest(world, first);
+    clear_others(world);
+    last = *second;
+    for (unsigned i = 0; i < last.count; i++) {
+      last.acts[i] = first->acts[i] == NEVER ? ABSENT : last.acts[i];
+    }
+    world->now_us = rl_timers_next(&world->core.timers);
+    rl_core_advance(&world->core, world->now_us);
+    fake_turn(world);
+    end = play(world, lock, &last, FAKE_SET, true, &sent);
+    deliver_late(world, lock, &last, &sent);
+    if (end == REDLOCK_OK) {
+      assert_string_not_equal(lock->lease->token, token);
+    }
+  }
+  assert_error(rl_lock_result(lock), end);
+  for (unsigned i = 0; i < world->count; i++) {
+    assert_true(world->nodes[i].sets <= (second != NULL ? 3U : 2U)); /* one of them warmed up */
+  }
+  assert_clean(world, lock, &last, NULL);
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------------- extend */
+
+/* Only nodes that said "not ours" are healed, and only after a majority has confirmed in time. */
+static void assert_healed(fake_world *world, const plan *todo, bool ok, const unsigned *before) {
+  for (unsigned i = 0; i < todo->count; i++) {
+    assert_int_equal(world->nodes[i].sets - before[i], ok && todo->acts[i] == TAKEN ? 1 : 0);
+  }
+}
+
+static int extend_round(fake_world *world, rl_lock *lock, const plan *todo, bool as_other,
+                        const plan *late, replies *sent) {
+  unsigned before[NODES_MAX];
+  replies now;
+  for (unsigned i = 0; i < todo->count; i++) {
+    before[i] = world->nodes[i].sets;
+  }
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  if (late != NULL) {
+    deliver_late(world, lock, late, sent); /* of the round before: no votes in this one */
+  }
+  int end = play(world, lock, todo, FAKE_EXTEND, as_other, &now);
+  *sent = now;
+  assert_healed(world, todo, end == REDLOCK_OK, before);
+  return end;
+}
+
+static void extend_case(const plan *first, const plan *second, bool as_other, bool near_end) {
+  rl_lock *lock;
+  replies sent;
+  plan last = *first;
+  fake_world *world = warm(first->count, &lock, 0);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  world->now_us = near_end ? lock->deadline_us - 25 * MS : world->now_us + SECONDS;
+  int end = extend_round(world, lock, first, as_other, NULL, &sent);
+  if (end != REDLOCK_OK && end != REDLOCK_E_EXPIRED && second != NULL) {
+    last = *second;
+    for (unsigned i = 0; i < last.count; i++) {
+      last.acts[i] = first->acts[i] == NEVER ? NEVER : last.acts[i];
+      if (first->acts[i] == TAKEN && last.acts[i] != NEVER && last.acts[i] != FAILED) {
+        last.acts[i] = TAKEN; /* What is lost is lost: a failed extend has not healed it. */
+      }
+    }
+    clear_others(world);
+    world->now_us += 5 * MS;
+    if (rl_lock_remaining(lock, world->now_us) > 0) {
+      end = extend_round(world, lock, &last, as_other, first, &sent);
+    } else {
+      last = *first;
+    }
+  }
+  deliver_late(world, lock, &last, &sent);
+  assert_error(rl_lock_result(lock), end);
+  answer_rest(world, &last);
+  assert_exclusion(world, lock);
+  assert_clean(world, lock, &last, NULL);
+  assert_true(fake_world_end(world));
+}
+
+/* -------------------------------------------------------------------------------------- release */
+
+static unsigned without_token(fake_world *world, const char *token) {
+  return world->count - fake_holders(world, KEY, token);
+}
+
+static int release_round(fake_world *world, rl_lock *lock, const plan *todo, bool as_other,
+                         replies *out) {
+  tally votes = {0, 0, 0};
+  int end = REDLOCK_PENDING;
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  fake_turn(world);
+  execute(world, todo, as_other, out);
+  for (unsigned i = 0; i < todo->count; i++) {
+    unsigned node = todo->order[i];
+    if (!in_time(todo->acts[node])) {
+      continue;
+    }
+    world->now_us += STEP_US;
+    deliver(world, todo, node, out);
+    if (end == REDLOCK_PENDING) {
+      count_vote(&votes, todo->acts[node]);
+      end = expected_release(todo->count, &votes);
+    }
+    assert_error(rl_lock_result(lock), end);
+  }
+  if (end == REDLOCK_PENDING) {
+    fake_pass(world, TIMEOUT_US);
+    votes.failed = todo->count - votes.granted - votes.refused;
+    end = expected_release(todo->count, &votes);
+  }
+  assert_error(rl_lock_result(lock), end);
+  return end;
+}
+
+/* The release is repeated. How much the first one did is known from the nodes only. */
+static plan release_again(fake_world *world, rl_lock *lock, const plan *first, const plan *second,
+                          const replies *sent, const char *token) {
+  plan last = *second;
+  replies now;
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  deliver_late(world, lock, first, sent);
+  for (unsigned i = 0; i < last.count; i++) {
+    last.acts[i] = first->acts[i] == NEVER          ? NEVER
+                   : fake_next(world, i) == FAKE_OTHER ? ABSENT /* it is confirmed already */
+                                                       : last.acts[i];
+  }
+  execute(world, &last, false, &now);
+  for (unsigned i = 0; i < last.count; i++) {
+    if (in_time(last.acts[last.order[i]])) {
+      deliver(world, &last, last.order[i], &now);
+    }
+  }
+  fake_pass(world, TIMEOUT_US);
+  int end = rl_lock_result(lock);
+  assert_true(end == REDLOCK_OK || end == REDLOCK_E_EXPIRED || end == REDLOCK_E_UNAVAILABLE);
+  if (end == REDLOCK_OK || end == REDLOCK_E_EXPIRED) {
+    assert_true(without_token(world, token) >= majority_of(world->count));
+  }
+  deliver_late(world, lock, &last, &now);
+  assert_error(rl_lock_result(lock), end);
+  return last;
+}
+
+static void release_case(const plan *first, const plan *second, bool as_other) {
+  rl_lock *lock;
+  replies sent;
+  char token[REDLOCK_TOKEN_LENGTH + 1];
+  plan last = *first;
+  fake_world *world = warm(first->count, &lock, 0);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  memcpy(token, lock->lease->token, sizeof token);
+  int end = release_round(world, lock, first, as_other, &sent);
+  if (end == REDLOCK_OK || end == REDLOCK_E_LOST) {
+    assert_true(without_token(world, token) >= majority_of(world->count));
+  }
+  if (end == REDLOCK_E_UNAVAILABLE && second != NULL) {
+    last = release_again(world, lock, first, second, &sent, token);
+  } else {
+    deliver_late(world, lock, first, &sent);
+    assert_error(rl_lock_result(lock), end);
+  }
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  plan silent = *first;
+  for (unsigned i = 0; i < silent.count; i++) { /* Whoever owes something still never answers. */
+    silent.acts[i] = world->core.nodes[i]->owed_count > world->nodes[i].queued ? NEVER : GRANTED;
+  }
+  assert_clean(world, lock, &silent, &last);
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------- enumeration */
+
+typedef void (*play_case)(const plan *first, const plan *second, unsigned variant);
+
+static void play_acquire(const plan *first, const plan *second, unsigned variant) {
+  (void)variant;
+  acquire_case(first, second);
+}
+
+static void play_extend(const plan *first, const plan *second, unsigned variant) {
+  extend_case(first, second, variant % 2 == 1, variant / 2 == 1);
+}
+
+static void play_release(const plan *first, const plan *second, unsigned variant) {
+  release_case(first, second, variant % 2 == 1);
+}
+
+/* Returns how many cases there are; all are played, under valgrind every 64th. */
+static unsigned long enumerate(play_case one, unsigned variants, bool twice) {
+  bool thin = twice && getenv("REDLOCK_TEST_VALGRIND") != NULL;
+  unsigned long cases = 0;
+  for (unsigned count = 1; count <= NODES_MAX; count++) {
+    unsigned assignments = power(ACTS, count);
+    for (unsigned a = 0; a < assignments * order_counts[count] * variants; a++) {
+      plan first = plan_of(count, a % assignments, a / assignments % order_counts[count]);
+      unsigned variant = a / assignments / order_counts[count];
+      for (unsigned b = 0; b < (twice ? assignments : 1); b++) {
+        plan second = plan_of(count, b, b % order_counts[count]);
+        if (cases++ % (thin ? VALGRIND_STRIDE : 1) == 0) {
+          one(&first, twice ? &second : NULL, variant);
+        }
+      }
+    }
+  }
+  print_message("%lu cases\n", cases);
+  return cases;
+}
+
+static void every_acquire_with_one_attempt(void **state) {
+  (void)state;
+  assert_int_equal(enumerate(play_acquire, 1, false), 1374);
+}
+
+static void every_acquire_with_a_retry(void **state) {
+  (void)state;
+  assert_int_equal(enumerate(play_acquire, 1, true), 282564);
+}
+
+static void every_extend(void **state) {
+  (void)state;
+  assert_int_equal(enumerate(play_extend, 4, false), 5496);
+}
+
+static void every_extend_and_the_next(void **state) {
+  (void)state;
+  assert_int_equal(enumerate(play_extend, 1, true), 282564);
+}
+
+static void every_release(void **state) {
+  (void)state;
+  assert_int_equal(enumerate(play_release, 2, false), 2748);
+}
+
+static void every_release_and_the_next(void **state) {
+  (void)state;
+  assert_int_equal(enumerate(play_release, 1, true), 282564);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_acquire_with_one_attempt),
+      cmocka_unit_test(every_acquire_with_a_retry),
+      cmocka_unit_test(every_extend),
+      cmocka_unit_test(every_extend_and_the_next),
+      cmocka_unit_test(every_release),
+      cmocka_unit_test(every_release_and_the_next),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+/*
+ * Telling a forked child from its parent.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rl_fork.h"
+#include "rl_test.h"
+
+/* In a child: 0 when it sees the fork, adopts, and its own child sees that again. */
+static int in_child(rl_fork *mark) {
+  if (!rl_fork_happened(mark)) {
+    return 1;
+  }
+  rl_fork_adopt(mark);
+  if (rl_fork_happened(mark)) {
+    return 2;
+  }
+  int status = -1;
+  pid_t grandchild = fork();
+  if (grandchild == 0) {
+    _exit(rl_fork_happened(mark) ? 0 : 1);
+  }
+  (void)waitpid(grandchild, &status, 0);
+  return status == 0 ? 0 : 3;
+}
+
+static void check(rl_fork *mark) {
+  int status = -1;
+  assert_false(rl_fork_happened(mark));
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    _exit(in_child(mark));
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  assert_false(rl_fork_happened(mark));
+}
+
+static void a_child_is_told_and_may_adopt(void **state) {
+  (void)state;
+  rl_fork mark;
+  rl_fork_init(&mark);
+  check(&mark);
+  rl_fork_free(&mark);
+  rl_fork_free(&mark);
+}
+
+/* As on a kernel without MADV_WIPEONFORK. */
+static void without_the_page_the_process_number_tells(void **state) {
+  (void)state;
+  rl_fork mark;
+  rl_fork_init(&mark);
+  rl_fork_free(&mark);
+  assert_null(mark.page);
+  check(&mark);
+}
+
+static void marks_are_independent(void **state) {
+  (void)state;
+  rl_fork first;
+  rl_fork second;
+  int status = -1;
+  rl_fork_init(&first);
+  rl_fork_init(&second);
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    rl_fork_adopt(&first);
+    _exit(!rl_fork_happened(&first) && rl_fork_happened(&second) ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  rl_fork_free(&first);
+  rl_fork_free(&second);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_child_is_told_and_may_adopt),
+      cmocka_unit_test(without_the_page_the_process_number_tells),
+      cmocka_unit_test(marks_are_independent),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

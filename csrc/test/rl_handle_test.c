@@ -1,0 +1,289 @@
+/*
+ * The blocking calls, over servers on loopback that a thread of this process runs.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <signal.h>
+#include <sys/time.h>
+
+#include "loopback.h"
+#include "rl_client.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+static redlock_client *make_client(const loopback *farm) {
+  redlock_client *client;
+  redlock_settings settings;
+  redlock_options options;
+  redlock_settings_default(&settings);
+  redlock_options_default(&options);
+  options.retry_count = 0;
+  options.ttl_us = 60 * SECONDS;
+  options.node_timeout_us = 10 * SECONDS; /* Nothing here depends on how fast this machine is. */
+  settings.options = &options;
+  assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < farm->count; i++) {
+    assert_error(redlock_client_add(client, farm->nodes[i].address, NULL, 0), REDLOCK_OK);
+  }
+  return client;
+}
+
+static redlock_lock *make_lock(redlock_client *client) {
+  redlock_lock *lock;
+  assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), NULL), REDLOCK_OK);
+  return lock;
+}
+
+static loopback *make_farm(unsigned count) {
+  loopback *farm = loopback_new(count, LOOPBACK_TCP);
+  loopback_run(farm);
+  return farm;
+}
+
+static void end(redlock_client *client, redlock_lock *lock, loopback *farm) {
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
+static void acquire_extend_release(void **state) {
+  (void)state;
+  loopback *farm = make_farm(3);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  redlock_duration validity_us = 0;
+  redlock_time before_us = redlock_now();
+  assert_error(redlock_lock_acquire(lock, NULL, &validity_us), REDLOCK_OK);
+  redlock_duration lease_us = 60 * SECONDS - 602 * MS;
+  assert_true(validity_us > 0 && validity_us <= lease_us);
+  redlock_time deadline_us = redlock_lock_deadline(lock);
+  assert_true(deadline_us >= before_us + lease_us && deadline_us <= redlock_now() + lease_us);
+  assert_true(redlock_lock_remaining(lock) <= validity_us);
+  assert_true(loopback_keys(farm, KEY) >= 2);
+  assert_string_equal(redlock_lock_message(lock), "");
+  assert_null(redlock_client_next_ended(client));
+  assert_error(redlock_lock_extend(lock, 120 * SECONDS, &validity_us), REDLOCK_OK);
+  assert_true(validity_us > lease_us);
+  assert_error(redlock_lock_extend(lock, 0, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_release(lock), REDLOCK_OK);
+  assert_int_equal(redlock_lock_remaining(lock), 0);
+  assert_int_equal(redlock_lock_deadline(lock), 0);
+  assert_string_equal(redlock_lock_token(lock), "");
+  assert_error(redlock_lock_release(lock), REDLOCK_E_NOT_HELD);
+  assert_error(redlock_lock_extend(lock, 0, NULL), REDLOCK_E_NOT_HELD);
+  assert_string_equal(redlock_lock_message(lock), "'orders:42': the lock is not held");
+  end(client, lock, farm);
+}
+
+static void held_is_refused_and_others_are_excluded(void **state) {
+  (void)state;
+  loopback *farm = make_farm(3);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  redlock_lock *other = make_lock(client);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_HELD);
+  assert_error(redlock_lock_acquire(other, NULL, NULL), REDLOCK_E_TAKEN);
+  assert_non_null(strstr(redlock_lock_message(other), "is taken"));
+  assert_error(redlock_lock_release(lock), REDLOCK_OK);
+  redlock_options options;
+  redlock_options_default(&options);
+  options.wait_us = 10 * SECONDS; /* a minority may still be releasing */
+  options.retry_delay_us = 2 * MS;
+  options.retry_jitter_us = MS;
+  assert_error(redlock_lock_acquire(other, &options, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_release(other), REDLOCK_OK);
+  redlock_lock_free(other);
+  end(client, lock, farm);
+}
+
+static void votes_are_told_node_by_node(void **state) {
+  (void)state;
+  loopback *farm = make_farm(3);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  redlock_vote_info vote;
+  redlock_vote_info *none = NULL;
+  assert_error(redlock_lock_vote(lock, 0, &vote), REDLOCK_OK);
+  assert_int_equal(vote.vote, REDLOCK_VOTE_UNKNOWN);
+  assert_int_equal(vote.latency_us, REDLOCK_NEVER);
+  loopback_lock(farm);
+  fake_store_put(&farm->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_store_put(&farm->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+  farm->nodes[2].says = "-LOADING Redis is loading\r\n";
+  loopback_unlock(farm);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_TAKEN);
+  assert_error(redlock_lock_vote(lock, 0, &vote), REDLOCK_OK);
+  assert_int_equal(vote.vote, REDLOCK_VOTE_TAKEN);
+  assert_string_equal(vote.name, farm->nodes[0].address);
+  assert_true(vote.latency_us != REDLOCK_NEVER);
+  assert_error(redlock_lock_vote(lock, 3, &vote), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_vote(lock, 0, none), REDLOCK_E_INVALID);
+  end(client, lock, farm);
+}
+
+/* A node that accepts and says nothing costs the attempt its budget, and no more. */
+static void a_call_never_outlives_its_budget(void **state) {
+  (void)state;
+  loopback *farm = make_farm(1);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  redlock_options options;
+  redlock_options_default(&options);
+  options.retry_count = 0;
+  options.node_timeout_us = 30 * MS;
+  loopback_lock(farm);
+  farm->nodes[0].deaf = true;
+  loopback_unlock(farm);
+  redlock_time before_us = redlock_now();
+  assert_error(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_true(redlock_now() - before_us >= 30 * MS);
+  options.retry_count = -1;
+  options.wait_us = 50 * MS;
+  before_us = redlock_now();
+  assert_error(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_true(redlock_now() - before_us >= 45 * MS);
+  end(client, lock, farm);
+}
+
+static void waiting_ends_when_the_other_lets_go(void **state) {
+  (void)state;
+  loopback *farm = make_farm(3);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  redlock_options options;
+  redlock_options_default(&options);
+  options.wait_us = 10 * SECONDS;
+  options.retry_delay_us = 5 * MS;
+  options.retry_jitter_us = 2 * MS;
+  redlock_time until_us = redlock_now() + 40 * MS;
+  loopback_lock(farm);
+  for (unsigned i = 0; i < 3; i++) { /* The key expires by itself. */
+    fake_store_put(&farm->nodes[i].store, KEY, OTHER, until_us);
+  }
+  loopback_unlock(farm);
+  assert_error(redlock_lock_acquire(lock, &options, NULL), REDLOCK_OK);
+  assert_true(redlock_now() >= until_us);
+  end(client, lock, farm);
+}
+
+/* Until every node is connected and owes nothing. */
+static void wait_well(redlock_client *client) {
+  redlock_time until_us = redlock_now() + 10 * SECONDS;
+  for (size_t i = 0; i < redlock_client_node_count(client);) {
+    redlock_node_info info;
+    assert_true(redlock_now() < until_us);
+    assert_error(redlock_client_node_info(client, i, &info), REDLOCK_OK);
+    if (info.state == REDLOCK_NODE_UP && info.owed == 0) {
+      i++;
+    } else {
+      assert_error(rl_client_wait(client, redlock_now() + MS), REDLOCK_OK);
+    }
+  }
+}
+
+static void a_broken_connection_is_made_again_in_the_background(void **state) {
+  (void)state;
+  loopback *farm = make_farm(3);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  for (unsigned round = 0; round < 5; round++) {
+    assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+    loopback_lock(farm);
+    farm->nodes[round % 3].hangs_up = true;
+    loopback_unlock(farm);
+    assert_error(redlock_lock_extend(lock, 0, NULL), REDLOCK_OK);
+    assert_error(redlock_lock_release(lock), REDLOCK_OK);
+    wait_well(client);
+  }
+  end(client, lock, farm);
+}
+
+static void on_alarm(int signal) {
+  (void)signal;
+}
+
+/* EINTR neither lengthens nor shortens a wait, and breaks nothing. */
+static void a_storm_of_signals_changes_nothing(void **state) {
+  (void)state;
+  loopback *farm = make_farm(3);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  struct sigaction action;
+  struct itimerval often = {{0, 500}, {0, 500}};
+  struct itimerval never = {{0, 0}, {0, 0}};
+  redlock_options options;
+  redlock_options_default(&options);
+  options.retry_count = 0;
+  options.node_timeout_us = 40 * MS;
+  memset(&action, 0, sizeof action);
+  action.sa_handler = on_alarm; /* and no SA_RESTART */
+  assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+  assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+  for (unsigned round = 0; round < 50; round++) {
+    assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+    assert_error(redlock_lock_release(lock), REDLOCK_OK);
+  }
+  loopback_lock(farm);
+  farm->nodes[0].deaf = farm->nodes[1].deaf = true;
+  loopback_unlock(farm);
+  redlock_time before_us = redlock_now();
+  assert_error(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_true(redlock_now() - before_us >= 40 * MS);
+  assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+  end(client, lock, farm);
+}
+
+/* With the result fetched by a blocking call, the queue of ended operations stays empty. */
+static void started_and_blocking_calls_can_be_mixed(void **state) {
+  (void)state;
+  loopback *farm = make_farm(3);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  redlock_lock *other;
+  assert_error(redlock_lock_new(&other, client, "other", 5, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_acquire_start(other, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  redlock_time until_us = redlock_now() + 10 * SECONDS;
+  while (redlock_lock_result(other) == REDLOCK_PENDING) {
+    assert_true(redlock_now() < until_us);
+    (void)rl_client_wait(client, redlock_now() + MS);
+  }
+  assert_error(redlock_lock_result(other), REDLOCK_OK);
+  assert_ptr_equal(redlock_client_next_ended(client), other);
+  assert_null(redlock_client_next_ended(client));
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_E_HELD);
+  redlock_lock_free(other);
+  end(client, lock, farm);
+}
+
+static void the_last_reference_releases_what_is_still_held(void **state) {
+  (void)state;
+  loopback *farm = make_farm(3);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  assert_ptr_equal(redlock_client_ref(client), client);
+  redlock_client_free(client);
+  redlock_lock_free(lock);
+  redlock_client_free(client); /* waits for the replies */
+  assert_int_equal(loopback_keys(farm, KEY), 0);
+  assert_true(loopback_end(farm));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(acquire_extend_release),
+      cmocka_unit_test(held_is_refused_and_others_are_excluded),
+      cmocka_unit_test(votes_are_told_node_by_node),
+      cmocka_unit_test(a_call_never_outlives_its_budget),
+      cmocka_unit_test(waiting_ends_when_the_other_lets_go),
+      cmocka_unit_test(a_broken_connection_is_made_again_in_the_background),
+      cmocka_unit_test(a_storm_of_signals_changes_nothing),
+      cmocka_unit_test(started_and_blocking_calls_can_be_mixed),
+      cmocka_unit_test(the_last_reference_releases_what_is_still_held),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

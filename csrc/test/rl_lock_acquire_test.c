@@ -1,0 +1,563 @@
+/*
+ * Acquiring, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "rl_test.h"
+
+/* ttl 10 s, less 1 % and 2 ms. */
+#define LEASE_US (9898 * MS)
+
+static const char KEY[] = "orders:42";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+static rl_lock *start(fake_world *world, const redlock_options *options) {
+  rl_lock *lock = fake_lock(world, KEY, options);
+  assert_non_null(lock);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_turn(world);
+  return lock;
+}
+
+static rl_lock *start_once(fake_world *world) {
+  redlock_options once = fake_once();
+  return start(world, &once);
+}
+
+/* ----------------------------------------------------------------------------- the decision */
+
+static void the_set_carries_the_key_a_token_nx_and_the_ttl(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start_once(world);
+  fake_command set = fake_take(world, 0);
+  assert_int_equal(set.verb, FAKE_SET);
+  assert_string_equal(set.key, KEY);
+  assert_int_equal(set.ttl_ms, 10000);
+  assert_int_equal(strlen(set.token), REDLOCK_TOKEN_LENGTH);
+  fake_deliver(world, 0, "+OK\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_string_equal(lock->lease->token, set.token);
+  assert_true(fake_world_end(world));
+}
+
+static void the_lease_is_measured_from_before_the_first_byte(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_once(world);
+  redlock_time start_us = world->now_us;
+  world->now_us += 30 * MS;
+  fake_answer(world, 0);
+  world->now_us += 7 * MS;
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(lock->deadline_us, start_us + LEASE_US);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), LEASE_US - 37 * MS);
+  assert_int_equal(rl_lock_remaining(lock, lock->deadline_us - 1), 1);
+  assert_int_equal(rl_lock_remaining(lock, lock->deadline_us), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void the_clock_of_a_lease_is_read_at_launch_and_not_when_it_was_begun(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  redlock_options once = fake_once();
+  rl_lock *lock = fake_lock(world, KEY, &once);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  world->now_us += 50 * MS;
+  fake_turn(world);
+  redlock_time start_us = world->now_us;
+  fake_answer(world, 0);
+  assert_int_equal(lock->deadline_us, start_us + LEASE_US);
+  assert_true(fake_world_end(world));
+}
+
+/* For every N: held with the N/2+1st grant and not before, without waiting for the rest. */
+static void the_majority_decides_and_nobody_else_is_waited_for(void **state) {
+  (void)state;
+  for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
+    fake_world *world = fake_world_new(count);
+    rl_lock *lock = start_once(world);
+    for (unsigned granted = 1; granted <= count / 2 + 1; granted++) {
+      assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+      assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+      fake_answer(world, granted - 1);
+    }
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* For every N: refused as soon as no majority is left, and not before; a tie is no majority. */
+static void refusals_decide_as_soon_as_no_majority_is_left(void **state) {
+  (void)state;
+  for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
+    fake_world *world = fake_world_new(count);
+    rl_lock *lock = start_once(world);
+    unsigned enough = count - count / 2;
+    for (unsigned refused = 1; refused <= enough; refused++) {
+      assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+      fake_store_put(&world->nodes[refused - 1].store, KEY, OTHER, REDLOCK_NEVER);
+      fake_answer(world, refused - 1);
+    }
+    assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void errors_decide_as_soon_as_no_majority_is_left(void **state) {
+  (void)state;
+  for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
+    fake_world *world = fake_world_new(count);
+    rl_lock *lock = start_once(world);
+    unsigned enough = count - count / 2;
+    for (unsigned failed = 1; failed <= enough; failed++) {
+      assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+      fake_reply(world, failed - 1, "-LOADING Redis is loading the dataset in memory\r\n");
+    }
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_tie_of_an_even_number_of_nodes_is_no_lock(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(4);
+  rl_lock *lock = start_once(world);
+  fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_store_put(&world->nodes[3].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  fake_answer(world, 2);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_answer(world, 3);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_true(fake_world_end(world));
+}
+
+static void one_refused_one_failed_of_three_is_taken(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_once(world);
+  fake_answer(world, 0);
+  fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_answer(world, 1);
+  fake_reply(world, 2, "-OOM command not allowed\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_true(fake_world_end(world));
+}
+
+static void a_majority_that_comes_too_late_is_expired_and_released(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.node_timeout_us = 20 * SECONDS;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start(world, &options);
+  fake_answer(world, 0);
+  world->now_us += LEASE_US; /* Exactly at the deadline there is no validity left. */
+  fake_reply(world, 1, "+OK\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  fake_settle(world);
+  assert_int_equal(world->nodes[0].releases, 1);
+  assert_int_equal(world->nodes[1].releases, 1);
+  assert_int_equal(world->nodes[2].releases, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void a_majority_one_microsecond_before_the_deadline_is_a_lock(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.node_timeout_us = 20 * SECONDS;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start(world, &options);
+  world->now_us += LEASE_US - 1;
+  fake_reply(world, 0, "+OK\r\n");
+  fake_reply(world, 1, "+OK\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 1);
+  assert_true(fake_world_end(world));
+}
+
+static void a_ttl_that_is_all_drift_is_expired_and_sends_nothing(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.ttl_us = 2 * MS;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start(world, &options);
+  assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].sets, 0);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void the_shortest_useful_ttl_leaves_what_is_beyond_drift(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.ttl_us = 3 * MS;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, &options);
+  fake_answer(world, 0);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 970); /* 3000 - 30 - 2000 */
+  assert_true(fake_world_end(world));
+}
+
+static void the_lock_delay_lengthens_the_key_and_not_the_lease(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.lock_delay_us = 1500 * MS + 1;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, &options);
+  redlock_time start_us = world->now_us;
+  assert_int_equal(fake_answer(world, 0).ttl_ms, 11501);
+  assert_int_equal(lock->deadline_us, start_us + LEASE_US);
+  assert_true(fake_world_end(world));
+}
+
+static void the_prefix_stands_before_the_resource(void **state) {
+  (void)state;
+  fake_world *world = calloc(1, sizeof *world);
+  assert_non_null(world);
+  assert_int_equal(fake_world_open(world, 1, "app:"), REDLOCK_OK);
+  (void)start_once(world);
+  assert_string_equal(fake_take(world, 0).key, "app:orders:42");
+  assert_true(fake_world_end(world));
+}
+
+static void a_resource_is_any_bytes(void **state) {
+  (void)state;
+  static const char name[] = "a b\0%s\r\n\xff\x80\"'";
+  fake_world *world = fake_world_new(1);
+  redlock_options options = fake_once();
+  rl_lock *lock = rl_lock_new(&world->core, name, sizeof name - 1, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_command set = fake_answer(world, 0);
+  assert_int_equal(set.key_length, sizeof name - 1);
+  assert_memory_equal(set.key, name, sizeof name - 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_command release = fake_answer(world, 0);
+  assert_int_equal(release.verb, FAKE_RELEASE);
+  assert_memory_equal(release.key, name, sizeof name - 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* ------------------------------------------------------------------------- after a failure */
+
+static void a_failed_attempt_is_released_wherever_it_may_have_gone(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(5);
+  rl_lock *lock = start_once(world);
+  char token[REDLOCK_TOKEN_LENGTH + 1];
+  (void)snprintf(token, sizeof token, "%s", world->nodes[0].queue[0].token);
+  for (unsigned i = 1; i <= 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
+  }
+  fake_answer(world, 0); /* granted */
+  fake_answer(world, 1);
+  fake_answer(world, 2);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_answer(world, 3);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  /* At once, without waiting for node 4; behind its SET, so that it cannot overtake it. */
+  for (unsigned i = 0; i < 5; i++) {
+    if (i == 4) {
+      assert_int_equal(fake_next(world, i), FAKE_SET);
+      (void)fake_answer(world, i);
+    }
+    assert_int_equal(fake_next(world, i), FAKE_RELEASE);
+    assert_string_equal(world->nodes[i].queue[0].token, token);
+    (void)fake_answer(world, i);
+  }
+  assert_int_equal(fake_holders(world, KEY, token), 0);
+  assert_int_equal(fake_holders(world, KEY, OTHER), 3);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_never_answered_gets_the_release_all_the_same(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_once(world);
+  fake_answer(world, 0);
+  fake_pass(world, 100 * MS - 1);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_pass(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].sets, 1);
+    assert_int_equal(world->nodes[i].releases, 1);
+  }
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_was_not_reached_gets_no_release(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *first = start_once(world);
+  fake_settle(world);
+  assert_error(rl_lock_result(first), REDLOCK_OK);
+  world->nodes[1].policy = FAKE_REFUSES;
+  world->nodes[2].policy = FAKE_REFUSES;
+  fake_break(world, 1, "Connection reset by peer");
+  fake_break(world, 2, "Connection reset by peer");
+  redlock_options once = fake_once();
+  rl_lock *lock = fake_lock(world, "second", &once);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  world->nodes[1].policy = FAKE_ACCEPTS;
+  world->nodes[2].policy = FAKE_ACCEPTS;
+  fake_pass(world, 2 * SECONDS);
+  fake_settle(world);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_int_equal(world->nodes[0].releases, 1);
+  for (unsigned i = 1; i < 3; i++) {
+    assert_int_equal(world->nodes[i].connections, 2);
+    assert_int_equal(world->nodes[i].sets, 1);
+    assert_int_equal(world->nodes[i].releases, 0);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void every_attempt_has_a_token_of_its_own(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  redlock_options options = fake_once();
+  options.retry_count = 2;
+  char tokens[3][REDLOCK_TOKEN_LENGTH + 1];
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  rl_lock *lock = start(world, &options);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+    assert_int_equal(fake_next(world, 0), FAKE_SET);
+    memcpy(tokens[i], fake_answer(world, 0).token, sizeof tokens[i]);
+    assert_int_equal(fake_next(world, 0), FAKE_RELEASE);
+    assert_string_equal(fake_answer(world, 0).token, tokens[i]);
+    fake_pass(world, 300 * MS);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_string_not_equal(tokens[0], tokens[1]);
+  assert_string_not_equal(tokens[1], tokens[2]);
+  assert_string_not_equal(tokens[0], tokens[2]);
+  assert_int_equal(world->nodes[0].sets, 3);
+  assert_true(fake_world_end(world));
+}
+
+static void a_late_grant_of_attempt_1_does_not_count_in_attempt_2(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = fake_once();
+  options.retry_count = 1;
+  options.retry_delay_us = 0;
+  options.retry_jitter_us = 0;
+  fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
+  rl_lock *lock = start(world, &options);
+  fake_answer(world, 1);
+  fake_answer(world, 2);
+  fake_pass(world, MS);
+  /* Attempt 2 is out on all nodes; node 0 has not answered attempt 1 yet. */
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, 2);
+  fake_store_remove(&world->nodes[1].store, KEY);
+  assert_int_equal(fake_answer(world, 1).verb, FAKE_RELEASE);
+  assert_int_equal(fake_answer(world, 1).verb, FAKE_SET);
+  assert_int_equal(fake_answer(world, 0).verb, FAKE_SET); /* granted, of attempt 1 */
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(lock->quorum.granted, 1);
+  assert_int_equal(fake_answer(world, 0).verb, FAKE_RELEASE);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(fake_answer(world, 0).verb, FAKE_SET);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_holders(world, KEY, lock->lease->token), 2);
+  assert_true(fake_world_end(world));
+}
+
+static void late_grants_between_the_attempts_do_not_count(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = fake_once();
+  options.retry_count = 1;
+  rl_lock *lock = start(world, &options);
+  fake_pass(world, 100 * MS);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_answer(world, i);
+  }
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_null(lock->lease);
+  assert_int_equal(lock->phase, RL_PHASE_DELAY);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_broken_connection_is_unknown_and_the_release_goes_out_on_the_next_one(void **state) {
+  (void)state;
+  char reply[FAKE_REPLY_MAX];
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_once(world);
+  (void)fake_execute(world, 0, reply); /* executed; the reply is lost */
+  fake_break(world, 0, "Connection reset by peer");
+  assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_UNKNOWN);
+  assert_true(lock->votes[0].settled);
+  assert_string_equal(lock->votes[0].error, "Connection reset by peer");
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_answer(world, 1);
+  fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  fake_pass(world, 50 * MS);
+  fake_settle(world);
+  assert_int_equal(world->nodes[0].connections, 2);
+  assert_int_equal(world->nodes[0].sets, 1); /* never sent again */
+  assert_int_equal(world->nodes[0].releases, 1);
+  assert_null(fake_store_token(&world->nodes[0].store, world->now_us, KEY));
+  assert_true(fake_world_end(world));
+}
+
+static void unknown_is_not_granted(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_once(world);
+  fake_answer(world, 0);
+  fake_break(world, 1, "Connection reset by peer");
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_break(world, 2, "Connection reset by peer");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_true(fake_world_end(world));
+}
+
+/* -------------------------------------------------------------------------------- replies */
+
+typedef struct reply_case {
+  const char *reply;
+  redlock_vote vote;
+  bool breaks;
+  const char *error; /* what votes() shows */
+} reply_case;
+
+static const reply_case reply_cases[] = {
+    {"+OK\r\n", REDLOCK_VOTE_GRANTED, false, ""},
+    {"$-1\r\n", REDLOCK_VOTE_TAKEN, false, ""},
+    {"*-1\r\n", REDLOCK_VOTE_TAKEN, false, ""},
+    {"-WRONGTYPE Operation against a key\r\n", REDLOCK_VOTE_TAKEN, false,
+     "WRONGTYPE Operation against a key"},
+    {"-ERR Error running script: WRONGTYPE Operation\r\n", REDLOCK_VOTE_TAKEN, false,
+     "ERR Error running script: WRONGTYPE Operation"},
+    {"-LOADING Redis is loading\r\n", REDLOCK_VOTE_ERROR, false, "LOADING Redis is loading"},
+    {"-READONLY You can't write\r\n", REDLOCK_VOTE_ERROR, false, "READONLY You can't write"},
+    {"-NOAUTH Authentication required.\r\n", REDLOCK_VOTE_ERROR, false,
+     "NOAUTH Authentication required."},
+    {"-NOPERM no permissions\r\n", REDLOCK_VOTE_ERROR, false, "NOPERM no permissions"},
+    {"-OOM command not allowed\r\n", REDLOCK_VOTE_ERROR, false, "OOM command not allowed"},
+    {"-MISCONF Redis is configured\r\n", REDLOCK_VOTE_ERROR, false, "MISCONF Redis is configured"},
+    {"-MOVED 3999 127.0.0.1:6381\r\n", REDLOCK_VOTE_ERROR, false, "MOVED 3999 127.0.0.1:6381"},
+    {"-MASTERDOWN Link is down\r\n", REDLOCK_VOTE_ERROR, false, "MASTERDOWN Link is down"},
+    {"-NOREPLICAS Not enough\r\n", REDLOCK_VOTE_ERROR, false, "NOREPLICAS Not enough"},
+    {"-NOSCRIPT no\r\n", REDLOCK_VOTE_ERROR, false, "NOSCRIPT no"}, /* of a SET: only an error */
+    {"-ERR max number of clients\r\n", REDLOCK_VOTE_ERROR, false, "ERR max number of clients"},
+    {"-\r\n", REDLOCK_VOTE_ERROR, false, ""},
+    {"+QUEUED\r\n", REDLOCK_VOTE_ERROR, true, NULL},
+    {"+ok\r\n", REDLOCK_VOTE_ERROR, true, NULL},
+    {"+OKAY\r\n", REDLOCK_VOTE_ERROR, true, NULL},
+    {"+\r\n", REDLOCK_VOTE_ERROR, true, NULL},
+    {":1\r\n", REDLOCK_VOTE_ERROR, true, NULL},
+    {"$2\r\nOK\r\n", REDLOCK_VOTE_ERROR, true, NULL},
+    {"*0\r\n", REDLOCK_VOTE_ERROR, true, NULL},
+    {"*1\r\n+OK\r\n", REDLOCK_VOTE_ERROR, true, NULL},
+    {"HTTP/1.1 400 Bad Request\r\n", REDLOCK_VOTE_UNKNOWN, true, NULL},
+    {"$2000000000\r\n", REDLOCK_VOTE_UNKNOWN, true, NULL},
+};
+
+/* Only the exact success reply is a vote for the lock. */
+static void only_ok_is_a_grant_and_every_other_reply_is_named(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(reply_cases); i++) {
+    const reply_case *row = &reply_cases[i];
+    fake_world *world = fake_world_new(2);
+    rl_lock *lock = start_once(world);
+    unsigned before = world->nodes[0].connections;
+    fake_reply(world, 0, row->reply);
+    assert_int_equal(lock->votes[0].vote, row->vote);
+    assert_true(lock->votes[0].settled);
+    if (row->error != NULL) {
+      assert_string_equal(lock->votes[0].error, row->error);
+    } else {
+      assert_string_not_equal(lock->votes[0].error, "");
+    }
+    fake_pass(world, 50 * MS);
+    assert_int_equal(world->nodes[0].connections, before + (row->breaks ? 1 : 0));
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_reply_that_nobody_asked_for_ends_the_connection(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_once(world);
+  fake_reply(world, 0, "+OK\r\n+OK\r\n");
+  assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_GRANTED);
+  assert_int_equal(world->nodes[0].connections, 2);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_grant_that_comes_after_the_decision_is_shown_and_changes_nothing(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_once(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  redlock_time deadline_us = lock->deadline_us;
+  assert_false(lock->votes[2].settled);
+  world->now_us += 40 * MS;
+  fake_answer(world, 2);
+  assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_GRANTED);
+  assert_int_equal(lock->votes[2].latency_us, 40 * MS);
+  assert_int_equal(lock->deadline_us, deadline_us);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_set_carries_the_key_a_token_nx_and_the_ttl),
+      cmocka_unit_test(the_lease_is_measured_from_before_the_first_byte),
+      cmocka_unit_test(the_clock_of_a_lease_is_read_at_launch_and_not_when_it_was_begun),
+      cmocka_unit_test(the_majority_decides_and_nobody_else_is_waited_for),
+      cmocka_unit_test(refusals_decide_as_soon_as_no_majority_is_left),
+      cmocka_unit_test(errors_decide_as_soon_as_no_majority_is_left),
+      cmocka_unit_test(a_tie_of_an_even_number_of_nodes_is_no_lock),
+      cmocka_unit_test(one_refused_one_failed_of_three_is_taken),
+      cmocka_unit_test(a_majority_that_comes_too_late_is_expired_and_released),
+      cmocka_unit_test(a_majority_one_microsecond_before_the_deadline_is_a_lock),
+      cmocka_unit_test(a_ttl_that_is_all_drift_is_expired_and_sends_nothing),
+      cmocka_unit_test(the_shortest_useful_ttl_leaves_what_is_beyond_drift),
+      cmocka_unit_test(the_lock_delay_lengthens_the_key_and_not_the_lease),
+      cmocka_unit_test(the_prefix_stands_before_the_resource),
+      cmocka_unit_test(a_resource_is_any_bytes),
+      cmocka_unit_test(a_failed_attempt_is_released_wherever_it_may_have_gone),
+      cmocka_unit_test(a_node_that_never_answered_gets_the_release_all_the_same),
+      cmocka_unit_test(a_node_that_was_not_reached_gets_no_release),
+      cmocka_unit_test(every_attempt_has_a_token_of_its_own),
+      cmocka_unit_test(a_late_grant_of_attempt_1_does_not_count_in_attempt_2),
+      cmocka_unit_test(late_grants_between_the_attempts_do_not_count),
+      cmocka_unit_test(a_broken_connection_is_unknown_and_the_release_goes_out_on_the_next_one),
+      cmocka_unit_test(unknown_is_not_granted),
+      cmocka_unit_test(only_ok_is_a_grant_and_every_other_reply_is_named),
+      cmocka_unit_test(a_reply_that_nobody_asked_for_ends_the_connection),
+      cmocka_unit_test(a_grant_that_comes_after_the_decision_is_shown_and_changes_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,600 @@
+/*
+ * Extending, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "rl_test.h"
+
+#define LEASE_US (9898 * MS)
+
+static const char KEY[] = "orders:42";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+/* A world whose lock is held on all nodes since FAKE_START_US. */
+static fake_world *held(unsigned count, rl_lock **lock, const redlock_options *options) {
+  fake_world *world = fake_world_new(count);
+  *lock = fake_lock(world, KEY, options);
+  assert_error(fake_hold(world, *lock), REDLOCK_OK);
+  return world;
+}
+
+static void extend(fake_world *world, rl_lock *lock, redlock_duration ttl_us) {
+  assert_error(rl_lock_extend(lock, world->now_us, ttl_us, false), REDLOCK_OK);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_turn(world);
+}
+
+static void the_new_deadline_is_measured_from_before_the_first_byte_of_the_round(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
+  world->now_us += 4 * SECONDS;
+  extend(world, lock, 0);
+  world->now_us += 20 * MS;
+  assert_int_equal(fake_answer(world, 0).verb, FAKE_EXTEND);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
+  world->now_us += 20 * MS;
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + 4 * SECONDS + LEASE_US);
+  assert_true(fake_world_end(world));
+}
+
+static void the_command_carries_key_token_and_ttl(void **state) {
+  (void)state;
+  rl_lock *lock;
+  redlock_options options = fake_once();
+  options.lock_delay_us = 250 * MS;
+  fake_world *world = held(1, &lock, &options);
+  extend(world, lock, 20 * SECONDS);
+  fake_command command = fake_answer(world, 0);
+  assert_int_equal(command.verb, FAKE_EXTEND);
+  assert_string_equal(command.key, KEY);
+  assert_string_equal(command.token, lock->lease->token);
+  assert_int_equal(command.ttl_ms, 20250);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + 20 * SECONDS - 202 * MS);
+  assert_true(fake_world_end(world));
+}
+
+/* Prefix, lock delay and drift of the acquire go on to hold for the lease. */
+static void it_goes_by_the_options_that_the_lock_was_acquired_with(void **state) {
+  (void)state;
+  redlock_options call = fake_once();
+  call.ttl_us = 20 * SECONDS;
+  call.drift_factor = 0.5;
+  call.lock_delay_us = SECONDS;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_acquire(lock, world->now_us, &call, false), REDLOCK_OK);
+  fake_settle(world);
+  world->now_us += 5 * SECONDS;
+  extend(world, lock, 30 * SECONDS);
+  assert_int_equal(fake_answer(world, 0).ttl_ms, 31000);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + 20 * SECONDS - 2 * MS);
+  extend(world, lock, 0); /* the ttl of the lock itself */
+  assert_int_equal(fake_answer(world, 0).ttl_ms, 11000);
+  assert_true(fake_world_end(world));
+}
+
+static void it_never_shortens_a_lease(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  extend(world, lock, SECONDS);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(fake_store_expiry(&world->nodes[i].store, world->now_us, KEY),
+                     FAKE_START_US + 10 * SECONDS);
+  }
+  assert_true(fake_world_end(world));
+}
+
+/* For every N: the majority, and nobody else, is waited for. */
+static void the_majority_decides(void **state) {
+  (void)state;
+  for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
+    rl_lock *lock;
+    fake_world *world = held(count, &lock, NULL);
+    world->now_us += SECONDS;
+    extend(world, lock, 0);
+    for (unsigned i = 0; i <= count / 2; i++) {
+      assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+      (void)fake_answer(world, i);
+    }
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_failed_extend_changes_nothing_and_the_next_may_succeed(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  char token[REDLOCK_TOKEN_LENGTH + 1];
+  memcpy(token, lock->lease->token, sizeof token);
+  world->now_us += SECONDS;
+  extend(world, lock, 0);
+  fake_reply(world, 0, "-MISCONF Errors writing to disk\r\n");
+  fake_reply(world, 1, "-MISCONF Errors writing to disk\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  fake_settle(world);
+  assert_int_equal(fake_holders(world, KEY, token), 3);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].releases, 0);
+  }
+  world->now_us += SECONDS;
+  extend(world, lock, 0);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + 2 * SECONDS + LEASE_US);
+  assert_string_equal(lock->lease->token, token);
+  assert_true(fake_world_end(world));
+}
+
+static void lost_when_no_majority_has_the_token_any_more(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+  extend(world, lock, 0);
+  (void)fake_answer(world, 0);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
+  fake_settle(world);
+  assert_int_equal(world->nodes[0].sets, 1); /* not taken again */
+  assert_int_equal(fake_keys(world, KEY), 2);
+  assert_true(fake_world_end(world));
+}
+
+static void a_key_of_another_type_is_not_ours(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  fake_store_put(&world->nodes[0].store, KEY, "", REDLOCK_NEVER);
+  extend(world, lock, 0);
+  (void)fake_answer(world, 0);
+  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_TAKEN);
+  assert_true(fake_world_end(world));
+}
+
+/* ------------------------------------------------------------------------ the old deadline */
+
+static void a_majority_before_the_old_deadline_counts_and_at_it_does_not(void **state) {
+  (void)state;
+  for (unsigned late = 0; late <= 1; late++) {
+    rl_lock *lock;
+    redlock_options options = fake_once();
+    options.node_timeout_us = 5 * SECONDS;
+    fake_world *world = held(3, &lock, &options);
+    world->now_us = lock->deadline_us - 10 * MS;
+    extend(world, lock, 0);
+    (void)fake_answer(world, 0);
+    world->now_us = FAKE_START_US + LEASE_US - 1 + late;
+    fake_reply(world, 1, ":1\r\n");
+    if (late) {
+      assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
+      assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
+      assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+    } else {
+      assert_error(rl_lock_result(lock), REDLOCK_OK);
+      assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US - 10 * MS + LEASE_US);
+    }
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void the_round_ends_with_the_old_deadline(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  world->now_us = lock->deadline_us - 10 * MS;
+  extend(world, lock, 0);
+  fake_pass(world, 10 * MS - 1);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_pass(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
+  assert_true(fake_world_end(world));
+}
+
+static void confirmations_after_the_round_never_revive_a_lease(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  world->now_us = lock->deadline_us - 10 * MS;
+  extend(world, lock, 0);
+  fake_pass(world, 10 * MS);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void an_expired_lease_is_not_extended(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  world->now_us = lock->deadline_us;
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_EXPIRED);
+  assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].extends, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lease_that_ends_before_the_launch_is_not_extended(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  world->now_us = lock->deadline_us - 1;
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  world->now_us++;
+  fake_turn(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
+  assert_int_equal(world->nodes[0].extends, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void without_a_lease_there_is_nothing_to_extend(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_extend(lock, world->now_us, 999, false), REDLOCK_E_INVALID);
+  assert_error(rl_lock_extend(lock, world->now_us, REDLOCK_NEVER, false), REDLOCK_E_INVALID);
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
+/* ----------------------------------------------------------------------------- the rounds */
+
+static void a_late_confirmation_of_round_1_does_not_count_in_round_2(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  world->now_us += SECONDS;
+  extend(world, lock, 0);
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  extend(world, lock, 0);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(fake_answer(world, i).verb, FAKE_EXTEND); /* of round 1 */
+  }
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(lock->quorum.granted, 0);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + 1100 * MS + LEASE_US);
+  assert_true(fake_world_end(world));
+}
+
+static void a_late_refusal_of_round_1_does_not_count_in_round_2(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  extend(world, lock, 0);
+  fake_pass(world, 100 * MS);
+  extend(world, lock, 0);
+  fake_reply(world, 0, ":0\r\n");
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  (void)fake_answer(world, 0);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_late_confirmation_does_not_turn_a_failure_into_success(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  world->now_us += SECONDS;
+  extend(world, lock, 0);
+  fake_pass(world, 100 * MS);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
+  assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_UNKNOWN);
+  assert_true(fake_world_end(world));
+}
+
+/* ----------------------------------------------------------------------------------- healing */
+
+static void a_lost_key_is_given_back_only_after_the_majority_has_confirmed(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  extend(world, lock, 0);
+  (void)fake_answer(world, 0); /* 0: it has no such key */
+  assert_int_equal(world->nodes[0].sets, 1);
+  (void)fake_answer(world, 1);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, 1);
+  (void)fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->nodes[0].sets, 2);
+  fake_command set = fake_answer(world, 0);
+  assert_int_equal(set.verb, FAKE_SET);
+  assert_string_equal(set.token, lock->lease->token);
+  assert_int_equal(set.ttl_ms, 10000);
+  assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+  assert_int_equal(world->nodes[1].sets + world->nodes[2].sets, 2);
+  assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_TAKEN); /* the heal is no vote */
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_answers_after_the_decision_is_healed_as_well(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  fake_store_remove(&world->nodes[2].store, KEY);
+  extend(world, lock, 0);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(world->nodes[2].sets, 2);
+  assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+  assert_true(fake_world_end(world));
+}
+
+static void a_failed_extend_heals_nothing(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  extend(world, lock, 0);
+  (void)fake_answer(world, 0);
+  fake_reply(world, 1, "-OOM\r\n");
+  fake_reply(world, 2, "-OOM\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  fake_settle(world);
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_answered_an_error_is_not_healed(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  extend(world, lock, 0);
+  fake_reply(world, 0, "-OOM\r\n");
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void a_key_that_somebody_else_holds_is_not_overwritten(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  extend(world, lock, 0);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_string_equal(fake_store_token(&world->nodes[0].store, world->now_us, KEY), OTHER);
+  assert_true(fake_world_end(world));
+}
+
+static void nothing_is_healed_once_the_lease_has_ended(void **state) {
+  (void)state;
+  rl_lock *lock;
+  redlock_options options = fake_once();
+  options.ttl_us = 100 * MS; /* a lease of 97 ms */
+  fake_world *world = held(3, &lock, &options);
+  fake_store_remove(&world->nodes[2].store, KEY);
+  extend(world, lock, 0);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  world->now_us = lock->deadline_us;
+  (void)fake_answer(world, 2);
+  assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_TAKEN);
+  assert_int_equal(world->nodes[2].sets, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void nothing_is_healed_once_the_release_has_begun(void **state) {
+  (void)state;
+  for (unsigned launched = 0; launched <= 1; launched++) {
+    rl_lock *lock;
+    fake_world *world = held(3, &lock, NULL);
+    fake_store_remove(&world->nodes[2].store, KEY);
+    extend(world, lock, 0);
+    (void)fake_answer(world, 0);
+    (void)fake_answer(world, 1);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+    if (launched) {
+      fake_turn(world);
+    }
+    fake_settle(world);
+    assert_int_equal(world->nodes[2].sets, 1);
+    assert_int_equal(fake_keys(world, KEY), 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_healed_key_is_released_where_the_first_set_never_went(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  world->nodes[2].policy = FAKE_REFUSES;
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_int_equal(lock->lease->sent, 3);
+  world->nodes[2].policy = FAKE_ACCEPTS;
+  fake_pass(world, SECONDS);
+  assert_int_equal(world->nodes[2].connections, 1);
+  extend(world, lock, 0);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------- by script */
+
+/* From then on the node is known to know the script. */
+static void teach(fake_world *world, rl_lock *lock) {
+  extend(world, lock, 0);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+}
+
+static void the_script_goes_by_its_text_until_the_node_has_run_it(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  extend(world, lock, 0);
+  assert_true(fake_answer(world, 0).by_text);
+  extend(world, lock, 0);
+  assert_false(fake_answer(world, 0).by_text);
+  fake_break(world, 0, "Connection reset by peer"); /* It may be another server now. */
+  extend(world, lock, 0);
+  assert_true(fake_answer(world, 0).by_text);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_forgotten_script_is_sent_by_its_text_once(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  teach(world, lock);
+  world->nodes[0].store.forgot_extend = true;
+  extend(world, lock, 7 * SECONDS);
+  assert_false(fake_answer(world, 0).by_text);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_command text = fake_answer(world, 0);
+  assert_true(text.by_text);
+  assert_int_equal(text.ttl_ms, 7000);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void noscript_to_the_text_is_an_error(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  extend(world, lock, 0);
+  fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(world->nodes[0].extends, 1);
+  assert_string_equal(lock->votes[0].error, "NOSCRIPT No matching script.");
+  assert_true(fake_world_end(world));
+}
+
+static void a_late_noscript_sends_nothing_once_the_round_is_over(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  teach(world, lock);
+  extend(world, lock, 0);
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
+  assert_int_equal(world->nodes[0].extends, 2);
+  teach(world, lock);
+  extend(world, lock, 0);
+  fake_pass(world, 100 * MS);
+  extend(world, lock, 0); /* the NOSCRIPT of one round does not speak for the next */
+  assert_int_equal(world->nodes[0].extends, 5);
+  fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
+  assert_int_equal(world->nodes[0].extends, 5);
+  assert_true(fake_world_end(world));
+}
+
+static void an_extend_is_never_sent_again_after_a_reconnection(void **state) {
+  (void)state;
+  rl_lock *lock;
+  redlock_options options = fake_once();
+  options.node_timeout_us = SECONDS;
+  fake_world *world = held(3, &lock, &options);
+  extend(world, lock, 0);
+  fake_break(world, 0, "Connection reset by peer");
+  assert_int_equal(world->nodes[0].connections, 2);
+  assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_UNKNOWN);
+  assert_int_equal(world->nodes[0].extends, 1);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->nodes[0].extends, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void only_integer_1_confirms(void **state) {
+  (void)state;
+  static const struct {
+    const char *reply;
+    redlock_vote vote;
+  } cases[] = {{":1\r\n", REDLOCK_VOTE_GRANTED},      {":0\r\n", REDLOCK_VOTE_TAKEN},
+               {":2\r\n", REDLOCK_VOTE_ERROR},        {":-1\r\n", REDLOCK_VOTE_ERROR},
+               {"+OK\r\n", REDLOCK_VOTE_ERROR},       {"$1\r\n1\r\n", REDLOCK_VOTE_ERROR},
+               {"$-1\r\n", REDLOCK_VOTE_ERROR},       {"-LOADING\r\n", REDLOCK_VOTE_ERROR},
+               {"-WRONGTYPE x\r\n", REDLOCK_VOTE_TAKEN}, {":4294967297\r\n", REDLOCK_VOTE_ERROR}};
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    rl_lock *lock;
+    fake_world *world = held(2, &lock, NULL);
+    extend(world, lock, 0);
+    fake_reply(world, 0, cases[i].reply);
+    assert_int_equal(lock->votes[0].vote, cases[i].vote);
+    assert_true(fake_world_end(world));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_new_deadline_is_measured_from_before_the_first_byte_of_the_round),
+      cmocka_unit_test(the_command_carries_key_token_and_ttl),
+      cmocka_unit_test(it_goes_by_the_options_that_the_lock_was_acquired_with),
+      cmocka_unit_test(it_never_shortens_a_lease),
+      cmocka_unit_test(the_majority_decides),
+      cmocka_unit_test(a_failed_extend_changes_nothing_and_the_next_may_succeed),
+      cmocka_unit_test(lost_when_no_majority_has_the_token_any_more),
+      cmocka_unit_test(a_key_of_another_type_is_not_ours),
+      cmocka_unit_test(a_majority_before_the_old_deadline_counts_and_at_it_does_not),
+      cmocka_unit_test(the_round_ends_with_the_old_deadline),
+      cmocka_unit_test(confirmations_after_the_round_never_revive_a_lease),
+      cmocka_unit_test(an_expired_lease_is_not_extended),
+      cmocka_unit_test(a_lease_that_ends_before_the_launch_is_not_extended),
+      cmocka_unit_test(without_a_lease_there_is_nothing_to_extend),
+      cmocka_unit_test(a_late_confirmation_of_round_1_does_not_count_in_round_2),
+      cmocka_unit_test(a_late_refusal_of_round_1_does_not_count_in_round_2),
+      cmocka_unit_test(a_late_confirmation_does_not_turn_a_failure_into_success),
+      cmocka_unit_test(a_lost_key_is_given_back_only_after_the_majority_has_confirmed),
+      cmocka_unit_test(a_node_that_answers_after_the_decision_is_healed_as_well),
+      cmocka_unit_test(a_failed_extend_heals_nothing),
+      cmocka_unit_test(a_node_that_answered_an_error_is_not_healed),
+      cmocka_unit_test(a_key_that_somebody_else_holds_is_not_overwritten),
+      cmocka_unit_test(nothing_is_healed_once_the_lease_has_ended),
+      cmocka_unit_test(nothing_is_healed_once_the_release_has_begun),
+      cmocka_unit_test(a_healed_key_is_released_where_the_first_set_never_went),
+      cmocka_unit_test(the_script_goes_by_its_text_until_the_node_has_run_it),
+      cmocka_unit_test(a_forgotten_script_is_sent_by_its_text_once),
+      cmocka_unit_test(noscript_to_the_text_is_an_error),
+      cmocka_unit_test(a_late_noscript_sends_nothing_once_the_round_is_over),
+      cmocka_unit_test(an_extend_is_never_sent_again_after_a_reconnection),
+      cmocka_unit_test(only_integer_1_confirms),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

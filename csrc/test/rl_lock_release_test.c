@@ -1,0 +1,490 @@
+/*
+ * Releasing, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "rl_test.h"
+
+#define LEASE_US (9898 * MS)
+
+static const char KEY[] = "orders:42";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+static fake_world *held(unsigned count, rl_lock **lock, const redlock_options *options) {
+  fake_world *world = fake_world_new(count);
+  *lock = fake_lock(world, KEY, options);
+  assert_error(fake_hold(world, *lock), REDLOCK_OK);
+  return world;
+}
+
+static void release(fake_world *world, rl_lock *lock) {
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+}
+
+static void the_lease_ends_before_the_first_byte(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  assert_null(lock->lease);
+  for (unsigned i = 0; i < 3; i++) {
+    size_t length;
+    assert_null(rl_core_output(&world->core, i, &length));
+    assert_int_equal(world->nodes[i].releases, 0);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void the_command_carries_key_and_token(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  char token[REDLOCK_TOKEN_LENGTH + 1];
+  memcpy(token, lock->lease->token, sizeof token);
+  release(world, lock);
+  fake_command command = fake_answer(world, 0);
+  assert_int_equal(command.verb, FAKE_RELEASE);
+  assert_string_equal(command.key, KEY);
+  assert_string_equal(command.token, token);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void it_goes_to_every_node_and_a_majority_decides(void **state) {
+  (void)state;
+  for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
+    rl_lock *lock;
+    fake_world *world = held(count, &lock, NULL);
+    release(world, lock);
+    for (unsigned i = 0; i < count; i++) {
+      assert_int_equal(world->nodes[i].releases, 1);
+      if (i <= count / 2) {
+        assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+      } else {
+        assert_error(rl_lock_result(lock), REDLOCK_OK);
+      }
+      (void)fake_answer(world, i);
+    }
+    assert_int_equal(fake_keys(world, KEY), 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void only_our_own_key_is_deleted(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
+  release(world, lock);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_holders(world, KEY, OTHER), 1);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lock_that_was_lost_is_reported_as_lost(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_store_remove(&world->nodes[1].store, KEY);
+  release(world, lock);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
+static void a_second_release_is_not_held(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  release(world, lock);
+  fake_settle(world);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+  assert_error(rl_lock_result(lock), REDLOCK_E_NOT_HELD);
+  assert_int_equal(world->nodes[0].releases, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lock_that_was_never_held_is_not_held(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lease_that_ran_out_can_be_released_once(void **state) {
+  (void)state;
+  for (unsigned gone = 0; gone <= 1; gone++) {
+    rl_lock *lock;
+    fake_world *world = held(3, &lock, NULL);
+    world->now_us = lock->deadline_us + (gone ? 200 * MS : 0); /* then the keys are gone, too */
+    release(world, lock);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), gone ? REDLOCK_E_EXPIRED : REDLOCK_OK);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* The votes of five nodes in every order: the result is the same for each set of votes. */
+static void the_result_does_not_depend_on_the_order_of_the_votes(void **state) {
+  (void)state;
+  static const char *const replies[] = {":1\r\n", ":0\r\n", "-ERR x\r\n"};
+  static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                        {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  for (unsigned votes = 0; votes < 27; votes++) {
+    int first = REDLOCK_PENDING;
+    for (unsigned order = 0; order < 6; order++) {
+      unsigned cast[3] = {votes % 3, votes / 3 % 3, votes / 9};
+      rl_lock *lock;
+      fake_world *world = held(3, &lock, NULL);
+      release(world, lock);
+      for (unsigned i = 0; i < 3; i++) {
+        fake_reply(world, orders[order][i], replies[cast[orders[order][i]]]);
+      }
+      int result = rl_lock_result(lock);
+      assert_true(result != REDLOCK_PENDING);
+      first = order == 0 ? result : first;
+      assert_error(result, first);
+      assert_true(fake_world_end(world));
+    }
+  }
+}
+
+static void deleted_and_not_there_together_are_a_released_lock(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  release(world, lock);
+  fake_reply(world, 0, ":1\r\n");
+  fake_reply(world, 1, ":0\r\n");
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING); /* it may still be either */
+  fake_reply(world, 2, "-ERR x\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void nodes_that_were_never_sent_a_set_certainly_have_no_key(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->nodes[2].policy = FAKE_REFUSES;
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  release(world, lock);
+  assert_string_equal(lock->votes[2].error, "nothing was sent to it");
+  fake_reply(world, 0, ":1\r\n");
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_reply(world, 1, "-ERR x\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_OK); /* deleted on one, never on another */
+  assert_int_equal(world->nodes[2].releases, 0);
+  assert_true(fake_world_end(world));
+}
+
+/* ---------------------------------------------------------------------------- not confirmed */
+
+static void after_unavailable_the_release_can_be_repeated(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  char token[REDLOCK_TOKEN_LENGTH + 1];
+  memcpy(token, lock->lease->token, sizeof token);
+  release(world, lock);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_reply(world, i, "-LOADING Redis is loading\r\n");
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  assert_int_equal(fake_holders(world, KEY, token), 3);
+  release(world, lock);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
+static void a_repeated_release_counts_what_the_first_has_confirmed(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  release(world, lock);
+  fake_reply(world, 0, ":1\r\n");
+  fake_reply(world, 1, "-LOADING\r\n");
+  fake_reply(world, 2, "-LOADING\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  release(world, lock);
+  assert_int_equal(world->nodes[0].releases, 1);
+  assert_int_equal(world->nodes[1].releases, 2);
+  fake_reply(world, 1, ":1\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* The first release did it; its replies were late. The second must not say that it was lost. */
+static void a_late_reply_to_the_first_release_is_not_forgotten(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  release(world, lock);
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  release(world, lock);
+  fake_settle(world); /* 1 to the first, 0 to the second */
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* redlock.h: "the client goes on trying on its own while the key can still live". */
+static void a_token_that_an_error_left_behind_is_released_when_the_lock_is_given_up(void **state) {
+  (void)state;
+  for (unsigned again = 0; again <= 1; again++) {
+    rl_lock *lock;
+    fake_world *world = held(1, &lock, NULL);
+    release(world, lock);
+    fake_reply(world, 0, "-LOADING Redis is loading\r\n");
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    fake_pass(world, SECONDS);
+    if (again) {
+      assert_error(fake_hold(world, lock), REDLOCK_OK); /* not taken by itself */
+    } else {
+      rl_lock_free(lock, world->now_us);
+      fake_settle(world);
+      assert_int_equal(fake_keys(world, KEY), 0);
+    }
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_release_that_was_answered_by_an_error_is_tried_again(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  release(world, lock);
+  fake_reply(world, 0, "-BUSY Redis is busy running a script\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(world->nodes[0].releases, 1);
+  fake_pass(world, 500 * MS - 1);
+  assert_int_equal(world->nodes[0].releases, 1);
+  fake_pass(world, 1);
+  assert_int_equal(world->nodes[0].releases, 2);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(world->core.release_count, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_release_that_is_forbidden_is_not_tried_again(void **state) {
+  (void)state;
+  static const char *const errors[] = {"-NOPERM x\r\n", "-NOAUTH x\r\n"};
+  for (unsigned i = 0; i < COUNT_OF(errors); i++) {
+    rl_lock *lock;
+    fake_world *world = held(1, &lock, NULL);
+    release(world, lock);
+    fake_reply(world, 0, errors[i]);
+    fake_pass(world, SECONDS);
+    assert_int_equal(world->nodes[0].releases, 1);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void it_has_a_hard_deadline(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  release(world, lock);
+  fake_pass(world, 100 * MS - 1);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_pass(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_true(fake_world_end(world));
+}
+
+static void a_release_is_sent_again_after_a_reconnection_and_a_set_is_not(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  release(world, lock);
+  fake_break(world, 0, "Connection reset by peer");
+  assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_UNKNOWN);
+  assert_int_equal(world->nodes[0].connections, 2);
+  assert_int_equal(world->nodes[0].releases, 2);
+  assert_int_equal(world->nodes[0].sets, 1);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_release_waits_for_a_node_that_is_away_and_then_goes_out(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  world->nodes[0].policy = FAKE_REFUSES;
+  fake_break(world, 0, "Connection reset by peer");
+  release(world, lock);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_string_equal(lock->votes[0].error, "Connection refused");
+  assert_int_equal(fake_keys(world, KEY), 1);
+  world->nodes[0].policy = FAKE_ACCEPTS;
+  fake_pass(world, 2 * SECONDS);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_release_in_a_round_goes_out_when_the_node_comes_up(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  world->nodes[0].policy = FAKE_SILENT;
+  fake_break(world, 0, "Connection reset by peer");
+  release(world, lock);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(lock->waiting, 1);
+  fake_reply(world, 0, "+OK\r\n"); /* the handshake */
+  assert_int_equal(fake_next(world, 0), FAKE_RELEASE);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  (void)fake_answer(world, 0);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_release_whose_key_has_expired_is_not_sent_any_more(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  world->nodes[0].policy = FAKE_REFUSES;
+  fake_break(world, 0, "Connection reset by peer");
+  release(world, lock);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(world->core.release_count, 1);
+  world->nodes[0].policy = FAKE_ACCEPTS;
+  fake_pass(world, 13 * SECONDS); /* the ttl, a tenth of it, and a second */
+  assert_int_equal(world->nodes[0].connections, 2);
+  assert_int_equal(world->nodes[0].releases, 0);
+  assert_int_equal(world->core.release_count, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_release_goes_on_while_the_key_can_live(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  world->nodes[0].policy = FAKE_REFUSES;
+  fake_break(world, 0, "Connection reset by peer");
+  release(world, lock);
+  world->now_us = FAKE_START_US + 11 * SECONDS; /* a slow clock may have kept it */
+  world->nodes[0].policy = FAKE_ACCEPTS;
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].releases, 1);
+  assert_true(fake_world_end(world));
+}
+
+/* A world whose node has run the release before, and whose lock is held. */
+static fake_world *taught(rl_lock **lock) {
+  fake_world *world = held(1, lock, NULL);
+  release(world, *lock);
+  assert_true(fake_answer(world, 0).by_text);
+  assert_error(rl_lock_result(*lock), REDLOCK_OK);
+  assert_error(fake_hold(world, *lock), REDLOCK_OK);
+  return world;
+}
+
+static void a_forgotten_script_is_sent_by_its_text_even_when_the_round_is_over(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = taught(&lock);
+  world->nodes[0].store.forgot_release = true;
+  release(world, lock);
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_false(fake_answer(world, 0).by_text);
+  assert_true(fake_answer(world, 0).by_text);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void noscript_to_the_text_is_an_error(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = taught(&lock);
+  release(world, lock);
+  assert_int_equal(world->nodes[0].releases, 2);
+  fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].releases, 3);
+  fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(world->nodes[0].releases, 3);
+  assert_true(fake_world_end(world));
+}
+
+/* The lock is freed before the node has answered: the release must do its work all the same. */
+static void a_release_that_nobody_waits_for_needs_no_second_command(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  world->nodes[0].store.forgot_release = true;
+  rl_lock_free(lock, world->now_us);
+  fake_turn(world);
+  assert_true(fake_answer(world, 0).by_text);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_int_equal(world->nodes[0].releases, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void a_key_of_another_type_is_not_ours(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  fake_store_put(&world->nodes[0].store, KEY, "", REDLOCK_NEVER);
+  release(world, lock);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_lease_ends_before_the_first_byte),
+      cmocka_unit_test(the_command_carries_key_and_token),
+      cmocka_unit_test(it_goes_to_every_node_and_a_majority_decides),
+      cmocka_unit_test(only_our_own_key_is_deleted),
+      cmocka_unit_test(a_lock_that_was_lost_is_reported_as_lost),
+      cmocka_unit_test(a_second_release_is_not_held),
+      cmocka_unit_test(a_lock_that_was_never_held_is_not_held),
+      cmocka_unit_test(a_lease_that_ran_out_can_be_released_once),
+      cmocka_unit_test(the_result_does_not_depend_on_the_order_of_the_votes),
+      cmocka_unit_test(deleted_and_not_there_together_are_a_released_lock),
+      cmocka_unit_test(nodes_that_were_never_sent_a_set_certainly_have_no_key),
+      cmocka_unit_test(after_unavailable_the_release_can_be_repeated),
+      cmocka_unit_test(a_repeated_release_counts_what_the_first_has_confirmed),
+      cmocka_unit_test(a_late_reply_to_the_first_release_is_not_forgotten),
+      cmocka_unit_test(a_token_that_an_error_left_behind_is_released_when_the_lock_is_given_up),
+      cmocka_unit_test(a_release_that_was_answered_by_an_error_is_tried_again),
+      cmocka_unit_test(a_release_that_is_forbidden_is_not_tried_again),
+      cmocka_unit_test(it_has_a_hard_deadline),
+      cmocka_unit_test(a_release_is_sent_again_after_a_reconnection_and_a_set_is_not),
+      cmocka_unit_test(a_release_waits_for_a_node_that_is_away_and_then_goes_out),
+      cmocka_unit_test(a_release_in_a_round_goes_out_when_the_node_comes_up),
+      cmocka_unit_test(a_release_whose_key_has_expired_is_not_sent_any_more),
+      cmocka_unit_test(a_release_goes_on_while_the_key_can_live),
+      cmocka_unit_test(a_forgotten_script_is_sent_by_its_text_even_when_the_round_is_over),
+      cmocka_unit_test(noscript_to_the_text_is_an_error),
+      cmocka_unit_test(a_release_that_nobody_waits_for_needs_no_second_command),
+      cmocka_unit_test(a_key_of_another_type_is_not_ours),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,356 @@
+/*
+ * When an acquire tries again, and when it gives up: wait, retry_count, retry_delay, retry_jitter.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+/* A lock on one node, which holds the key for somebody else. */
+static rl_lock *start(fake_world *world, const redlock_options *options) {
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  rl_lock *lock = fake_lock(world, KEY, options);
+  assert_non_null(lock);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  return lock;
+}
+
+/* How many attempts are made when each is refused at once, and how long that takes. */
+static unsigned run(fake_world *world, rl_lock *lock) {
+  while (rl_lock_result(lock) == REDLOCK_PENDING) {
+    fake_settle(world);
+    if (rl_lock_result(lock) == REDLOCK_PENDING) {
+      redlock_time next_us = rl_core_deadline(&world->core);
+      assert_true(next_us != REDLOCK_NEVER);
+      assert_true(next_us > world->now_us);
+      world->now_us = next_us;
+      fake_turn(world);
+    }
+  }
+  return world->nodes[0].sets;
+}
+
+static void by_default_there_are_three_more_attempts(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  world->jitter = 100 * MS; /* in the middle: the delay itself */
+  rl_lock *lock = start(world, NULL);
+  assert_int_equal(run(world, lock), 4);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_int_equal(world->now_us, FAKE_START_US + 3 * 200 * MS);
+  assert_true(fake_world_end(world));
+}
+
+static void retry_count_counts_the_attempts_after_the_first(void **state) {
+  (void)state;
+  for (int count = 0; count <= 5; count++) {
+    redlock_options options = fake_once();
+    options.retry_count = count;
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = start(world, &options);
+    assert_int_equal(run(world, lock), count + 1);
+    assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void the_delay_is_exact_to_the_microsecond(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.retry_count = 1;
+  options.retry_delay_us = 10000;
+  options.retry_jitter_us = 300;
+  static const struct {
+    uint64_t random;
+    redlock_duration delay_us;
+  } cases[] = {{0, 9700}, {1, 9701}, {600, 10300}, {601, 9700}, {299, 9999}, {UINT64_MAX, 0}};
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    redlock_duration delay_us = cases[i].random == UINT64_MAX ? 9700 + UINT64_MAX % 601
+                                                              : cases[i].delay_us;
+    fake_world *world = fake_world_new(1);
+    world->jitter = cases[i].random;
+    rl_lock *lock = start(world, &options);
+    fake_settle(world);
+    assert_int_equal(world->nodes[0].sets, 1);
+    fake_pass(world, delay_us - 1);
+    assert_int_equal(world->nodes[0].sets, 1);
+    assert_int_equal(rl_core_deadline(&world->core), world->now_us + 1);
+    fake_pass(world, 1);
+    assert_int_equal(world->nodes[0].sets, 2);
+    assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void the_delay_begins_when_the_attempt_has_failed(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.retry_count = 1;
+  options.retry_delay_us = 10 * MS;
+  options.retry_jitter_us = 0;
+  fake_world *world = fake_world_new(1);
+  (void)start(world, &options);
+  world->now_us += 35 * MS;
+  fake_settle(world);
+  fake_pass(world, 10 * MS - 1);
+  assert_int_equal(world->nodes[0].sets, 1);
+  fake_pass(world, 1);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+/* Nodes that refuse at once must not be asked as fast as the processor goes. */
+static void a_delay_is_1_ms_at_least(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.retry_count = 1;
+  options.retry_delay_us = 0;
+  options.retry_jitter_us = 0;
+  fake_world *world = fake_world_new(1);
+  (void)start(world, &options);
+  fake_settle(world);
+  fake_pass(world, MS - 1);
+  assert_int_equal(world->nodes[0].sets, 1);
+  fake_pass(world, 1);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void wait_0_tries_once_whatever_retry_count_says(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.retry_count = 7;
+  options.wait_us = 0;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, &options);
+  assert_int_equal(run(world, lock), 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_int_equal(world->now_us, FAKE_START_US);
+  assert_true(fake_world_end(world));
+}
+
+static void wait_0_still_has_the_budget_of_one_attempt(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.wait_us = 0;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, &options);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  fake_pass(world, 99 * MS);
+  fake_answer(world, 0);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void wait_is_a_hard_budget_and_retries_go_on_until_it_ends(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.retry_count = -1;
+  options.retry_delay_us = 100 * MS;
+  options.retry_jitter_us = 0;
+  options.wait_us = SECONDS;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, &options);
+  unsigned attempts = run(world, lock);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_true(world->now_us <= FAKE_START_US + SECONDS);
+  assert_true(world->now_us > FAKE_START_US + SECONDS - 2 * MS);
+  /* At 0, 100, ..., 800 ms, then in halves of what is left: 900, 950, 975, ... */
+  assert_int_equal(attempts, 16);
+  assert_true(fake_world_end(world));
+}
+
+static void retry_count_limits_the_attempts_within_wait_as_well(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.retry_count = 2;
+  options.retry_delay_us = 100 * MS;
+  options.retry_jitter_us = 0;
+  options.wait_us = SECONDS;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, &options);
+  assert_int_equal(run(world, lock), 3);
+  assert_int_equal(world->now_us, FAKE_START_US + 200 * MS);
+  assert_true(fake_world_end(world));
+}
+
+static void a_delay_never_takes_more_than_half_of_what_is_left_of_wait(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.retry_count = 1;
+  options.retry_delay_us = 10 * SECONDS;
+  options.retry_jitter_us = 0;
+  options.wait_us = 100 * MS;
+  fake_world *world = fake_world_new(1);
+  (void)start(world, &options);
+  world->now_us += 20 * MS;
+  fake_settle(world);
+  fake_pass(world, 40 * MS - 1);
+  assert_int_equal(world->nodes[0].sets, 1);
+  fake_pass(world, 1);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void wait_clips_the_last_attempt(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.retry_count = -1;
+  options.wait_us = 30 * MS;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, &options);
+  fake_pass(world, 30 * MS - 1);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_pass(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(lock->votes[0].error, "no reply within 30 ms");
+  assert_true(fake_world_end(world));
+}
+
+static void with_too_little_left_there_is_no_other_attempt(void **state) {
+  (void)state;
+  for (int more = 0; more <= 1; more++) {
+    redlock_options options = fake_once();
+    options.retry_count = -1;
+    options.wait_us = 20 * MS;
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = start(world, &options);
+    world->now_us += 18 * MS + (more ? 0 : 1);
+    fake_answer(world, 0);
+    if (more) {
+      assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+    } else {
+      assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+    }
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_budget_that_ends_before_the_launch_sends_nothing(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.wait_us = 5 * MS;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  world->now_us += 5 * MS;
+  fake_turn(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(world->nodes[0].sets, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_budget_that_ends_in_the_delay_reports_what_the_attempt_failed_with(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.retry_count = -1;
+  options.wait_us = 20 * MS;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, &options);
+  fake_settle(world);
+  assert_int_equal(lock->phase, RL_PHASE_DELAY);
+  world->now_us += 50 * MS; /* The process was held up. */
+  fake_turn(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void an_attempt_can_succeed_after_others_have_failed(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.retry_count = 2;
+  options.retry_jitter_us = 0;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, &options);
+  fake_settle(world);
+  fake_pass(world, 200 * MS);
+  fake_settle(world);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  fake_pass(world, 200 * MS);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + 400 * MS + 9898 * MS);
+  assert_true(fake_world_end(world));
+}
+
+static void the_node_timeout_is_100_ms_but_at_most_a_tenth_of_the_ttl(void **state) {
+  (void)state;
+  static const struct {
+    redlock_duration ttl_us, node_timeout_us, expected_us;
+  } cases[] = {{10 * SECONDS, 0, 100 * MS},  {SECONDS, 0, 100 * MS},     {900 * MS, 0, 90 * MS},
+               {50 * MS, 0, 5 * MS},         {10 * SECONDS, 1, 1},       {50 * MS, 40 * MS, 40 * MS},
+               {SECONDS, 700 * MS, 700 * MS}};
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    redlock_options options = fake_once();
+    options.ttl_us = cases[i].ttl_us;
+    options.node_timeout_us = cases[i].node_timeout_us;
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = start(world, &options);
+    fake_pass(world, cases[i].expected_us - 1);
+    assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+    fake_pass(world, 1);
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void options_of_the_call_win_over_those_of_the_lock(void **state) {
+  (void)state;
+  redlock_options call = fake_once();
+  call.ttl_us = 3 * SECONDS;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_acquire(lock, world->now_us, &call, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(fake_answer(world, 0).ttl_ms, 3000);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(lock->options.ttl_us, 10 * SECONDS);
+  call.ttl_us = 0;
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_acquire(lock, world->now_us, &call, false), REDLOCK_E_INVALID);
+  assert_true(fake_world_end(world));
+}
+
+static void without_entropy_nothing_is_sent(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  world->no_entropy = true;
+  rl_lock *lock = start(world, NULL);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, 0);
+  assert_int_equal(rl_core_deadline(&world->core), 0);
+  world->no_entropy = false;
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(by_default_there_are_three_more_attempts),
+      cmocka_unit_test(retry_count_counts_the_attempts_after_the_first),
+      cmocka_unit_test(the_delay_is_exact_to_the_microsecond),
+      cmocka_unit_test(the_delay_begins_when_the_attempt_has_failed),
+      cmocka_unit_test(a_delay_is_1_ms_at_least),
+      cmocka_unit_test(wait_0_tries_once_whatever_retry_count_says),
+      cmocka_unit_test(wait_0_still_has_the_budget_of_one_attempt),
+      cmocka_unit_test(wait_is_a_hard_budget_and_retries_go_on_until_it_ends),
+      cmocka_unit_test(retry_count_limits_the_attempts_within_wait_as_well),
+      cmocka_unit_test(a_delay_never_takes_more_than_half_of_what_is_left_of_wait),
+      cmocka_unit_test(wait_clips_the_last_attempt),
+      cmocka_unit_test(with_too_little_left_there_is_no_other_attempt),
+      cmocka_unit_test(a_budget_that_ends_before_the_launch_sends_nothing),
+      cmocka_unit_test(a_budget_that_ends_in_the_delay_reports_what_the_attempt_failed_with),
+      cmocka_unit_test(an_attempt_can_succeed_after_others_have_failed),
+      cmocka_unit_test(the_node_timeout_is_100_ms_but_at_most_a_tenth_of_the_ttl),
+      cmocka_unit_test(options_of_the_call_win_over_those_of_the_lock),
+      cmocka_unit_test(without_entropy_nothing_is_sent),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

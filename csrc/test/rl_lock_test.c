@@ -1,0 +1,466 @@
+/*
+ * A lock's life: what may be begun when, cancelling, freeing, closing, forgetting.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+static fake_world *held(unsigned count, rl_lock **lock) {
+  fake_world *world = fake_world_new(count);
+  *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, *lock), REDLOCK_OK);
+  return world;
+}
+
+static void begin(fake_world *world, rl_lock *lock, rl_operation operation) {
+  int error = operation == RL_OPERATION_ACQUIRE  ? rl_lock_acquire(lock, world->now_us, NULL, true)
+              : operation == RL_OPERATION_EXTEND ? rl_lock_extend(lock, world->now_us, 0, true)
+                                                 : rl_lock_release(lock, world->now_us, true);
+  assert_error(error, REDLOCK_OK);
+}
+
+/* A lock with |operation| in flight, in |phase|. */
+static fake_world *in_flight(rl_lock **lock, rl_operation operation, rl_phase phase) {
+  fake_world *world;
+  if (operation == RL_OPERATION_ACQUIRE) {
+    world = fake_world_new(3);
+    *lock = fake_lock(world, KEY, NULL);
+  } else {
+    world = held(3, lock);
+  }
+  begin(world, *lock, operation);
+  if (phase != RL_PHASE_LAUNCH) {
+    fake_turn(world);
+  }
+  if (phase == RL_PHASE_DELAY) {
+    fake_pass(world, 100 * MS);
+  }
+  assert_int_equal((*lock)->phase, phase);
+  return world;
+}
+
+typedef struct flight {
+  rl_operation operation;
+  rl_phase phase;
+} flight;
+
+static const flight flights[] = {
+    {RL_OPERATION_ACQUIRE, RL_PHASE_LAUNCH}, {RL_OPERATION_ACQUIRE, RL_PHASE_ROUND},
+    {RL_OPERATION_ACQUIRE, RL_PHASE_DELAY},  {RL_OPERATION_EXTEND, RL_PHASE_LAUNCH},
+    {RL_OPERATION_EXTEND, RL_PHASE_ROUND},   {RL_OPERATION_RELEASE, RL_PHASE_LAUNCH},
+    {RL_OPERATION_RELEASE, RL_PHASE_ROUND},
+};
+
+/* Everything is answered, and nothing must be left behind on the nodes or in the core. */
+static void assert_nothing_left(fake_world *world) {
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_int_equal(world->core.release_count, 0);
+  assert_false(rl_core_unanswered(&world->core));
+}
+
+/* ------------------------------------------------------------------------------ what may begin */
+
+static void a_new_lock_is_not_held_and_has_no_error(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  char message[64];
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  assert_string_equal(rl_lock_message(lock, message, sizeof message), "");
+  assert_true(fake_world_end(world));
+}
+
+static void a_lock_that_is_held_cannot_be_acquired_again(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_HELD);
+  assert_error(rl_lock_result(lock), REDLOCK_E_HELD);
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  assert_nothing_left(world);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lock_whose_lease_has_ended_can_be_acquired_again(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock);
+  char token[REDLOCK_TOKEN_LENGTH + 1];
+  memcpy(token, lock->lease->token, sizeof token);
+  world->now_us = lock->deadline_us;
+  begin(world, lock, RL_OPERATION_ACQUIRE);
+  fake_turn(world);
+  assert_int_equal(fake_next(world, 0), FAKE_RELEASE); /* the old token, before the new one */
+  assert_string_equal(world->nodes[0].queue[0].token, token);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_string_not_equal(lock->lease->token, token);
+  assert_true(fake_world_end(world));
+}
+
+static void one_operation_at_a_time(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(flights); i++) {
+    rl_lock *lock;
+    fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
+    redlock_duration remaining_us = rl_lock_remaining(lock, world->now_us);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_BUSY);
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_BUSY);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_BUSY);
+    assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+    assert_int_equal(lock->operation, flights[i].operation);
+    assert_int_equal(rl_lock_remaining(lock, world->now_us), remaining_us);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void two_locks_of_one_name_exclude_each_other(void **state) {
+  (void)state;
+  rl_lock *first;
+  fake_world *world = held(3, &first);
+  redlock_options once = fake_once();
+  rl_lock *second = fake_lock(world, KEY, &once);
+  assert_error(fake_hold(world, second), REDLOCK_E_TAKEN);
+  assert_error(rl_lock_release(first, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(fake_hold(world, second), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void many_locks_share_a_connection(void **state) {
+  (void)state;
+  rl_lock *warm;
+  fake_world *world = held(3, &warm);
+  rl_lock *locks[16];
+  char name[16];
+  for (unsigned i = 0; i < COUNT_OF(locks); i++) {
+    (void)snprintf(name, sizeof name, "name-%u", i);
+    locks[i] = fake_lock(world, name, NULL);
+    begin(world, locks[i], RL_OPERATION_ACQUIRE);
+  }
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].sets, 1 + COUNT_OF(locks));
+    assert_int_equal(world->nodes[i].connections, 1);
+  }
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_ptr_equal(rl_core_next_ended(&world->core), locks[0]);
+  assert_null(rl_core_next_ended(&world->core));
+  for (unsigned i = 1; i < COUNT_OF(locks); i++) {
+    fake_answer(world, 0);
+    fake_answer(world, 2);
+  }
+  fake_answer(world, 2);
+  for (unsigned i = 1; i < COUNT_OF(locks); i++) {
+    assert_ptr_equal(rl_core_next_ended(&world->core), locks[i]);
+    assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
+  }
+  assert_true(fake_world_end(world));
+}
+
+/* ----------------------------------------------------------------------------------- cancelling */
+
+static void cancelling_ends_the_operation_in_every_phase(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(flights); i++) {
+    rl_lock *lock;
+    fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
+    bool extend = flights[i].operation == RL_OPERATION_EXTEND;
+    redlock_time deadline_us = lock->deadline_us;
+    rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+    assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);
+    assert_ptr_equal(rl_core_next_ended(&world->core), lock);
+    assert_null(rl_core_next_ended(&world->core));
+    assert_int_equal(rl_timers_next(&world->core.timers), REDLOCK_NEVER);
+    fake_settle(world);
+    if (extend) {
+      assert_int_equal(lock->deadline_us, deadline_us);
+      assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+      begin(world, lock, RL_OPERATION_RELEASE);
+    }
+    assert_nothing_left(world);
+    assert_error(rl_lock_result(lock), extend ? REDLOCK_OK : REDLOCK_E_CANCELLED);
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void cancelling_an_idle_lock_does_nothing(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock);
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_cancelled_acquire_is_not_granted_by_late_replies(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = in_flight(&lock, RL_OPERATION_ACQUIRE, RL_PHASE_ROUND);
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(fake_answer(world, i).verb, FAKE_SET);
+    assert_int_equal(fake_next(world, i), FAKE_RELEASE);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  assert_nothing_left(world);
+  assert_true(fake_world_end(world));
+}
+
+static void a_cancelled_extend_is_not_confirmed_by_late_replies(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = in_flight(&lock, RL_OPERATION_EXTEND, RL_PHASE_ROUND);
+  redlock_time deadline_us = lock->deadline_us;
+  fake_store_remove(&world->nodes[2].store, KEY);
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  world->now_us += 20 * MS;
+  fake_settle(world);
+  assert_int_equal(lock->deadline_us, deadline_us);
+  assert_int_equal(world->nodes[2].sets, 1); /* nothing is healed either */
+  assert_true(fake_world_end(world));
+}
+
+/* ------------------------------------------------------------------------------------- freeing */
+
+static void freeing_releases_the_token_in_every_phase(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(flights); i++) {
+    rl_lock *lock;
+    fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
+    rl_lock_free(lock, world->now_us);
+    assert_int_equal(world->core.lock_count, 0);
+    assert_null(rl_core_next_ended(&world->core));
+    assert_null(world->core.locks);
+    assert_nothing_left(world);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void freeing_a_held_lock_releases_it(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  rl_lock_free(lock, world->now_us);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].releases, 1);
+  }
+  assert_nothing_left(world);
+  assert_int_equal(world->core.attempts.live, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void freeing_a_lock_whose_end_was_not_fetched_takes_it_off_the_queue(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock);
+  rl_lock *other = fake_lock(world, "other", NULL);
+  begin(world, lock, RL_OPERATION_EXTEND);
+  begin(world, other, RL_OPERATION_ACQUIRE);
+  fake_settle(world);
+  rl_lock_free(lock, world->now_us);
+  assert_ptr_equal(rl_core_next_ended(&world->core), other);
+  assert_null(rl_core_next_ended(&world->core));
+  assert_true(fake_world_end(world));
+}
+
+static void freeing_in_the_middle_keeps_the_other_locks(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *locks[3];
+  for (unsigned i = 0; i < 3; i++) {
+    locks[i] = fake_lock(world, "a\0b\0c" + 2 * i, NULL);
+    begin(world, locks[i], RL_OPERATION_ACQUIRE);
+  }
+  rl_lock_free(locks[1], world->now_us);
+  fake_settle(world);
+  assert_int_equal(world->core.lock_count, 2);
+  assert_error(rl_lock_result(locks[0]), REDLOCK_OK);
+  assert_error(rl_lock_result(locks[2]), REDLOCK_OK);
+  assert_int_equal(world->nodes[0].sets, 2);
+  rl_lock_free(locks[2], world->now_us);
+  rl_lock_free(locks[0], world->now_us);
+  assert_null(world->core.locks);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lock_that_is_released_while_away_outlives_its_lock(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  world->nodes[1].policy = FAKE_REFUSES;
+  fake_break(world, 1, "Connection reset by peer");
+  rl_lock_free(lock, world->now_us);
+  fake_settle(world);
+  assert_int_equal(world->core.attempts.live, 1);
+  assert_int_equal(fake_keys(world, KEY), 1);
+  world->nodes[1].policy = FAKE_ACCEPTS;
+  fake_pass(world, 2 * SECONDS);
+  assert_nothing_left(world);
+  assert_int_equal(world->core.attempts.live, 0);
+  assert_true(fake_world_end(world));
+}
+
+/* ----------------------------------------------------------------------- lapse, close, forget */
+
+static void a_lease_that_lapsed_before_the_caller_was_told_is_released(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  rl_lock_lapse(lock, world->now_us);
+  assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
+  assert_null(lock->lease);
+  assert_nothing_left(world);
+  assert_true(fake_world_end(world));
+}
+
+static void closing_ends_every_operation_and_releases_every_lease(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(flights); i++) {
+    rl_lock *lock;
+    fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
+    rl_lock *idle = fake_lock(world, "idle", NULL);
+    rl_core_close(&world->core, world->now_us);
+    assert_error(rl_lock_result(lock), REDLOCK_E_CLOSED);
+    assert_error(rl_lock_result(idle), REDLOCK_OK);
+    assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+    assert_nothing_left(world);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_CLOSED);
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_CLOSED);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_CLOSED);
+    rl_core_close(&world->core, world->now_us);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_closed_core_takes_no_more_nodes_and_wants_no_connections(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(2, &lock);
+  rl_core_close(&world->core, world->now_us);
+  assert_nothing_left(world);
+  fake_break(world, 0, "Connection reset by peer");
+  world->now_us += SECONDS;
+  assert_int_equal(rl_core_connection(&world->core, 0, world->now_us), RL_CONNECTION_NONE);
+  assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER);
+  assert_error(rl_core_add(&world->core, &world->core.nodes[0]->address), REDLOCK_E_CLOSED);
+  assert_true(fake_world_end(world));
+}
+
+/* Closing while a node is away: its key is released as long as that is of use, and no longer. */
+static void a_closed_core_connects_only_to_release(void **state) {
+  (void)state;
+  for (unsigned back = 0; back <= 1; back++) {
+    rl_lock *lock;
+    fake_world *world = held(2, &lock);
+    world->nodes[0].policy = FAKE_REFUSES;
+    fake_break(world, 0, "Connection reset by peer");
+    rl_core_close(&world->core, world->now_us);
+    fake_settle(world);
+    assert_true(rl_core_unanswered(&world->core));
+    if (back) {
+      world->nodes[0].policy = FAKE_ACCEPTS;
+      fake_pass(world, 2 * SECONDS);
+      assert_nothing_left(world);
+      assert_int_equal(world->nodes[0].connections, 2);
+    } else {
+      fake_pass(world, 20 * SECONDS); /* The key has expired. */
+      assert_int_equal(rl_core_connection(&world->core, 0, world->now_us), RL_CONNECTION_NONE);
+      assert_false(rl_core_unanswered(&world->core));
+    }
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void forgetting_sends_nothing_and_holds_nothing(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(flights); i++) {
+    rl_lock *lock;
+    fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
+    unsigned releases = world->nodes[0].releases;
+    rl_core_forget(&world->core);
+    assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);
+    assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+    assert_int_equal(world->core.attempts.live, 0);
+    for (unsigned node = 0; node < 3; node++) {
+      size_t length;
+      assert_null(rl_core_output(&world->core, node, &length));
+      world->nodes[node].connected = false;
+      world->nodes[node].queued = 0;
+      fake_store_remove(&world->nodes[node].store, KEY);
+    }
+    fake_pass(world, 20 * SECONDS);
+    fake_settle(world);
+    assert_int_equal(world->nodes[0].releases, releases);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+    assert_error(fake_hold(world, lock), REDLOCK_OK); /* and it works again */
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void an_unreleased_token_is_released_by_the_next_acquire_and_by_freeing(void **state) {
+  (void)state;
+  for (unsigned free_it = 0; free_it <= 1; free_it++) {
+    rl_lock *lock;
+    fake_world *world = held(1, &lock);
+    begin(world, lock, RL_OPERATION_RELEASE);
+    fake_turn(world);
+    fake_reply(world, 0, "-LOADING\r\n");
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    assert_non_null(lock->unreleased);
+    if (free_it) {
+      rl_lock_free(lock, world->now_us);
+    } else {
+      fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+      assert_error(fake_hold(world, lock), REDLOCK_PENDING);
+      assert_null(lock->unreleased);
+      rl_lock_free(lock, world->now_us);
+    }
+    fake_settle(world);
+    fake_pass(world, 500 * MS); /* An error to a release is not answered at once. */
+    fake_settle(world);
+    assert_int_equal(world->core.attempts.live, 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_new_lock_is_not_held_and_has_no_error),
+      cmocka_unit_test(a_lock_that_is_held_cannot_be_acquired_again),
+      cmocka_unit_test(a_lock_whose_lease_has_ended_can_be_acquired_again),
+      cmocka_unit_test(one_operation_at_a_time),
+      cmocka_unit_test(two_locks_of_one_name_exclude_each_other),
+      cmocka_unit_test(many_locks_share_a_connection),
+      cmocka_unit_test(cancelling_ends_the_operation_in_every_phase),
+      cmocka_unit_test(cancelling_an_idle_lock_does_nothing),
+      cmocka_unit_test(a_cancelled_acquire_is_not_granted_by_late_replies),
+      cmocka_unit_test(a_cancelled_extend_is_not_confirmed_by_late_replies),
+      cmocka_unit_test(freeing_releases_the_token_in_every_phase),
+      cmocka_unit_test(freeing_a_held_lock_releases_it),
+      cmocka_unit_test(freeing_a_lock_whose_end_was_not_fetched_takes_it_off_the_queue),
+      cmocka_unit_test(freeing_in_the_middle_keeps_the_other_locks),
+      cmocka_unit_test(a_lock_that_is_released_while_away_outlives_its_lock),
+      cmocka_unit_test(a_lease_that_lapsed_before_the_caller_was_told_is_released),
+      cmocka_unit_test(closing_ends_every_operation_and_releases_every_lease),
+      cmocka_unit_test(a_closed_core_takes_no_more_nodes_and_wants_no_connections),
+      cmocka_unit_test(a_closed_core_connects_only_to_release),
+      cmocka_unit_test(forgetting_sends_nothing_and_holds_nothing),
+      cmocka_unit_test(an_unreleased_token_is_released_by_the_next_acquire_and_by_freeing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,224 @@
+/*
+ * What an operation ended with, as a sentence.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+static void assert_message(const rl_lock *lock, const char *expected) {
+  char message[2048];
+  assert_string_equal(rl_lock_message(lock, message, sizeof message), expected);
+}
+
+static rl_lock *start(fake_world *world, const char *name, const redlock_options *options) {
+  redlock_options once = fake_once();
+  rl_lock *lock = fake_lock(world, name, options != NULL ? options : &once);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  assert_message(lock, "");
+  fake_turn(world);
+  return lock;
+}
+
+static void after_success_there_is_none(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, KEY, NULL);
+  assert_message(lock, "");
+  fake_settle(world);
+  assert_message(lock, "");
+  assert_true(fake_world_end(world));
+}
+
+static void taken_names_who_refused_and_who_did_not_vote(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(5);
+  rl_lock *lock = start(world, KEY, NULL);
+  fake_reply(world, 4, "-LOADING Redis is loading\r\n");
+  for (unsigned i = 0; i < 2; i++) {
+    fake_reply(world, i, "$-1\r\n");
+  }
+  assert_message(lock, "'orders:42' is taken: 2 of 5 nodes hold it for somebody else: "
+                       "10.0.0.1:6379, 10.0.0.2:6379; "
+                       "without a vote: 10.0.0.5:6379: LOADING Redis is loading");
+  assert_true(fake_world_end(world));
+}
+
+static void unavailable_says_how_many_and_why(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start(world, KEY, NULL);
+  fake_reply(world, 0, "+OK\r\n");
+  fake_reply(world, 1, "-OOM command not allowed\r\n");
+  fake_pass(world, 100 * MS);
+  assert_message(lock, "'orders:42': only 1 of 3 nodes granted it, 2 are needed: "
+                       "10.0.0.2:6379: OOM command not allowed; "
+                       "10.0.0.3:6379: no reply within 100 ms");
+  assert_true(fake_world_end(world));
+}
+
+static void extends_and_releases_have_words_of_their_own(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, KEY, NULL);
+  fake_settle(world);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_reply(world, 0, "-ERR x\r\n");
+  assert_message(lock, "'orders:42': only 0 of 1 nodes extended it, 1 are needed: "
+                       "10.0.0.1:6379: ERR x");
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_reply(world, 0, ":0\r\n");
+  assert_message(lock,
+                 "'orders:42' is lost: 1 of 1 nodes say that it is not ours: 10.0.0.1:6379");
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_reply(world, 0, "-ERR y\r\n");
+  assert_message(lock, "'orders:42': only 0 of 1 nodes confirmed its release, 1 are needed: "
+                       "10.0.0.1:6379: ERR y");
+  assert_true(fake_world_end(world));
+}
+
+static void expired_says_what_was_too_late(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.node_timeout_us = 20 * SECONDS;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, KEY, &options);
+  world->now_us += 9900 * MS;
+  fake_reply(world, 0, "+OK\r\n");
+  assert_message(lock, "'orders:42': the majority came after 9900 ms, too late for a ttl of "
+                       "10000 ms");
+  fake_settle(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  world->now_us = lock->deadline_us;
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_EXPIRED);
+  assert_message(lock, "'orders:42' was not extended: its lease had run out");
+  world->now_us += SECONDS;
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_message(lock, "'orders:42' had run out before it was released");
+  options.ttl_us = 2 * MS;
+  assert_true(fake_world_end(world));
+}
+
+static void a_ttl_that_is_all_drift_is_called_so(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.ttl_us = 2 * MS;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, KEY, &options);
+  assert_message(lock, "'orders:42': a ttl of 2 ms leaves nothing after the drift allowance");
+  assert_true(fake_world_end(world));
+}
+
+/* The votes of the operation before have nothing to do with this one. */
+static void a_ttl_that_is_all_drift_is_called_so_after_a_success_as_well(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, KEY, NULL);
+  fake_settle(world);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  options.ttl_us = 2 * MS;
+  assert_error(rl_lock_acquire(lock, world->now_us, &options, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
+  assert_message(lock, "'orders:42': a ttl of 2 ms leaves nothing after the drift allowance");
+  assert_true(fake_world_end(world));
+}
+
+static void a_budget_that_was_over_at_once_does_not_claim_the_votes_of_before(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, KEY, NULL);
+  fake_settle(world);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  options.wait_us = 5 * MS;
+  assert_error(rl_lock_acquire(lock, world->now_us, &options, false), REDLOCK_OK);
+  world->now_us += 5 * MS;
+  fake_turn(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  char message[256];
+  (void)rl_lock_message(lock, message, sizeof message);
+  assert_null(strstr(message, "only 1 of 1"));
+  assert_true(fake_world_end(world));
+}
+
+static void the_other_errors_are_their_sentences(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, KEY, NULL);
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  assert_message(lock, "'orders:42': the operation was cancelled");
+  fake_settle(world);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+  assert_message(lock, "'orders:42': the lock is not held");
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_HELD);
+  assert_message(lock, "'orders:42': the lock is held already");
+  assert_true(fake_world_end(world));
+}
+
+static void odd_names_are_shown_printable_and_not_too_long(void **state) {
+  (void)state;
+  static const char odd[] = "a\0b\n\\\x7f\xc3\xa9%s";
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = rl_lock_new(&world->core, odd, sizeof odd - 1, &once);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+  assert_message(lock, "'a\\x00b\\x0a\\x5c\\x7f\\xc3\\xa9%s': the lock is not held");
+  char name[65];
+  memset(name, 'n', sizeof name);
+  lock = rl_lock_new(&world->core, name, sizeof name, &once);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+  assert_message(lock, "'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...': "
+                       "the lock is not held");
+  assert_true(fake_world_end(world));
+}
+
+static void a_message_is_cut_to_any_size(void **state) {
+  (void)state;
+  char whole[2048];
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start(world, KEY, NULL);
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  lock->result = REDLOCK_E_TAKEN; /* any long message */
+  (void)rl_lock_message(lock, whole, sizeof whole);
+  for (size_t size = 1; size <= strlen(whole) + 2; size++) {
+    char *message = malloc(size);
+    assert_non_null(message);
+    (void)rl_lock_message(lock, message, size);
+    assert_true(strlen(message) < size);
+    assert_memory_equal(message, whole, strlen(message));
+    assert_int_equal(strlen(message), size - 1 < strlen(whole) ? size - 1 : strlen(whole));
+    free(message);
+  }
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(after_success_there_is_none),
+      cmocka_unit_test(taken_names_who_refused_and_who_did_not_vote),
+      cmocka_unit_test(unavailable_says_how_many_and_why),
+      cmocka_unit_test(extends_and_releases_have_words_of_their_own),
+      cmocka_unit_test(expired_says_what_was_too_late),
+      cmocka_unit_test(a_ttl_that_is_all_drift_is_called_so),
+      cmocka_unit_test(a_ttl_that_is_all_drift_is_called_so_after_a_success_as_well),
+      cmocka_unit_test(a_budget_that_was_over_at_once_does_not_claim_the_votes_of_before),
+      cmocka_unit_test(the_other_errors_are_their_sentences),
+      cmocka_unit_test(odd_names_are_shown_printable_and_not_too_long),
+      cmocka_unit_test(a_message_is_cut_to_any_size),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

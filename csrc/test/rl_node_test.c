@@ -1,0 +1,427 @@
+/*
+ * One node: handshake, back-off, silence, bounds.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_store.h"
+#include "rl_node.h"
+#include "rl_test.h"
+
+#define START_US (100 * SECONDS)
+#define SECRET "s3cr3t"
+
+static const unsigned char ENTROPY[20] = {1};
+
+typedef struct fixture {
+  rl_node node;
+  rl_attempt_pool pool;
+  rl_resource *resource;
+  redlock_time now_us;
+} fixture;
+
+static fixture *make(const char *text) {
+  fixture *made = calloc(1, sizeof *made);
+  redlock_settings settings;
+  redlock_node node;
+  rl_address address;
+  assert_non_null(made);
+  memset(&settings, 0, sizeof settings);
+  memset(&node, 0, sizeof node);
+  node.address = text;
+  node.db = -1;
+  node.tls = -1;
+  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
+  rl_node_init(&made->node, 3, &address);
+  made->resource = rl_resource_new(NULL, 0, "k", 1);
+  assert_non_null(made->resource);
+  made->now_us = START_US;
+  return made;
+}
+
+static void destroy(fixture *it) {
+  rl_node_free(&it->node, &it->pool);
+  rl_resource_unref(it->resource);
+  rl_attempt_pool_free(&it->pool);
+  free(it);
+}
+
+static void connect_node(fixture *it) {
+  rl_node_connecting(&it->node, it->now_us);
+  rl_node_connected(&it->node, it->now_us);
+  assert_int_equal(it->node.phase, RL_NODE_HANDSHAKE);
+}
+
+/* Feeds |bytes|; returns why the connection is to be given up, or NULL. */
+static const char *feed(fixture *it, const char *bytes) {
+  rl_owed owed;
+  bool came_up = false;
+  const char *reason = rl_node_feed(&it->node, it->now_us, bytes, strlen(bytes));
+  int got;
+  while (reason == NULL &&
+         (got = rl_node_next(&it->node, it->now_us, &owed, &came_up, &reason)) > 0) {
+    rl_attempt_unref(&it->pool, owed.attempt);
+  }
+  assert_true(!came_up || it->node.phase == RL_NODE_UP);
+  return reason;
+}
+
+static fixture *make_up(void) {
+  fixture *it = make("h");
+  connect_node(it);
+  assert_null(feed(it, "+OK\r\n"));
+  assert_int_equal(it->node.phase, RL_NODE_UP);
+  rl_buffer_clear(&it->node.output);
+  return it;
+}
+
+static rl_attempt *attempt_of(fixture *it) {
+  rl_attempt *attempt = rl_attempt_new(&it->pool, it->resource, NULL, ENTROPY);
+  assert_non_null(attempt);
+  return attempt;
+}
+
+/* -------------------------------------------------------------------------------- handshake */
+
+static void assert_steps(fixture *it, const char *expected) {
+  char steps[256] = "";
+  const char *bytes = it->node.output.data + it->node.output.head;
+  size_t length = rl_buffer_length(&it->node.output);
+  while (length > 0) {
+    fake_command command;
+    long used = fake_command_parse(&command, bytes, length);
+    assert_true(used > 0);
+    strcat(steps, command.line);
+    strcat(steps, ";");
+    bytes += used;
+    length -= (size_t)used;
+  }
+  assert_string_equal(steps, expected);
+}
+
+static void the_handshake_logs_in_selects_and_names_itself(void **state) {
+  (void)state;
+  static const struct {
+    const char *address;
+    const char *steps;
+    unsigned owed;
+  } cases[] = {
+      {"h", "CLIENT SETNAME redlock;", 1},
+      {"redis://h/0", "CLIENT SETNAME redlock;", 1},
+      {"redis://h/15", "SELECT 15;CLIENT SETNAME redlock;", 2},
+      {"redis://:p@h", "AUTH p;CLIENT SETNAME redlock;", 2},
+      {"redis://u:p@h", "AUTH u p;CLIENT SETNAME redlock;", 2},
+      {"redis://u:@h/2", "AUTH u ;SELECT 2;CLIENT SETNAME redlock;", 3},
+  };
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    fixture *it = make(cases[i].address);
+    connect_node(it);
+    assert_steps(it, cases[i].steps);
+    assert_int_equal(it->node.owed_count, cases[i].owed);
+    for (unsigned k = 0; k < cases[i].owed; k++) {
+      assert_int_equal(it->node.phase, RL_NODE_HANDSHAKE);
+      assert_false(rl_node_has_room(&it->node, RL_OWED_RELEASE));
+      it->now_us += 5;
+      assert_null(feed(it, "+OK\r\n"));
+    }
+    assert_int_equal(it->node.phase, RL_NODE_UP);
+    assert_int_equal(it->node.up_us, it->now_us);
+    assert_int_equal(it->node.latency_us, 5 * cases[i].owed);
+    assert_string_equal(it->node.error, "");
+    destroy(it);
+  }
+}
+
+typedef struct refusal {
+  const char *address;
+  const char *replies;
+  const char *reason; /* NULL: it comes up */
+} refusal;
+
+static const refusal refusals[] = {
+    {"redis://u:" SECRET "@h", "-WRONGPASS invalid username-password pair or user is disabled.\r\n",
+     "WRONGPASS invalid username-password pair or user is disabled."},
+    {"redis://:" SECRET "@h", "-ERR invalid password\r\n", "ERR invalid password"},
+    {"redis://:" SECRET "@h", "-ERR Client sent AUTH, but no password is set\r\n",
+     "ERR Client sent AUTH, but no password is set"},
+    /* Servers that do not know AUTH quote what they were sent. */
+    {"redis://:" SECRET "@h",
+     "-ERR unknown command 'AUTH', with args beginning with: '" SECRET "' \r\n",
+     "ERR unknown command "},
+    {"redis://:" SECRET "@h", "-ERR unknown command `AUTH`, with args: `" SECRET "`,\r\n",
+     "ERR unknown command "},
+    {"redis://:" SECRET "@h", "-ERR unknown command \"AUTH " SECRET "\"\r\n",
+     "ERR unknown command "},
+    {"redis://:" SECRET "@h", "-ERR what is " SECRET "?\r\n", "an error that quotes the password"},
+    {"redis://:" SECRET "@h", "-" SECRET "\r\n", "an error that quotes the password"},
+    {"redis://:" SECRET "@h", "-'" SECRET "'\r\n", "an error without a text"},
+    {"redis://:" SECRET "@h", "-\r\n", "an error without a text"},
+    {"redis://h/99", "-ERR DB index is out of range\r\n", "ERR DB index is out of range"},
+    {"redis://u:p@h/99", "+OK\r\n-NOPERM no select\r\n", "NOPERM no select"},
+    {"h", "-NOAUTH Authentication required.\r\n", "NOAUTH Authentication required."},
+    {"h", "-LOADING Redis is loading\r\n", "LOADING Redis is loading"},
+    {"h", "-MAXCLIENTS\r\n", "MAXCLIENTS"},
+    {"h", "-NOPERM this user has no permissions\r\n", NULL}, /* SETNAME is a courtesy */
+    {"h", "-ERR unknown command 'CLIENT'\r\n", NULL},
+    {"h", "-ERR Unknown subcommand\r\n", NULL},
+    {"h", "+QUEUED\r\n", "the peer does not answer like a Redis server"},
+    {"h", ":1\r\n", "the peer does not answer like a Redis server"},
+    {"h", "$-1\r\n", "the peer does not answer like a Redis server"},
+    {"h", "HTTP/1.1 400 Bad Request\r\n", "the reply is not RESP"},
+    {"h", "+OK\r\n+OK\r\n", "the node sent a reply that was not asked for"},
+};
+
+static void a_refused_step_ends_the_connection_and_says_why(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(refusals); i++) {
+    fixture *it = make(refusals[i].address);
+    connect_node(it);
+    const char *reason = feed(it, refusals[i].replies);
+    if (refusals[i].reason == NULL) {
+      assert_null(reason);
+      assert_int_equal(it->node.phase, RL_NODE_UP);
+    } else {
+      assert_non_null(reason);
+      assert_string_equal(reason, refusals[i].reason);
+      assert_null(strstr(reason, SECRET));
+      rl_node_disconnected(&it->node, it->now_us, reason);
+      assert_int_equal(it->node.phase, RL_NODE_DOWN);
+      assert_string_equal(it->node.error, refusals[i].reason);
+    }
+    destroy(it);
+  }
+}
+
+/* A password that was cut, or changed, by the way an error is kept is still a password. */
+static void no_part_of_an_odd_password_is_passed_on(void **state) {
+  (void)state;
+  fixture *it = make("redis://:s3%09cr3t@h");
+  connect_node(it);
+  const char *reason = feed(it, "-ERR bad password s3\tcr3t here\r\n");
+  assert_non_null(reason);
+  assert_null(strstr(reason, "cr3t"));
+  destroy(it);
+  char text[400];
+  char reply[600];
+  memset(text, 'x', sizeof text);
+  text[300] = '\0';
+  char address[420];
+  (void)snprintf(address, sizeof address, "redis://:%s@h", text);
+  (void)snprintf(reply, sizeof reply, "-ERR bad password %s here\r\n", text);
+  it = make(address);
+  connect_node(it);
+  reason = feed(it, reply);
+  assert_non_null(reason);
+  assert_null(strstr(reason, "xxxxxxxxxx"));
+  destroy(it);
+}
+
+/* ----------------------------------------------------------------------------------- back-off */
+
+static void the_back_off_doubles_up_to_a_second(void **state) {
+  (void)state;
+  static const redlock_duration waits_us[] = {50 * MS,  100 * MS, 200 * MS, 400 * MS,
+                                              800 * MS, SECONDS,  SECONDS};
+  fixture *it = make("h");
+  assert_true(rl_node_wants_connection(&it->node, 0));
+  for (unsigned i = 0; i < COUNT_OF(waits_us); i++) {
+    rl_node_connecting(&it->node, it->now_us);
+    assert_false(rl_node_wants_connection(&it->node, it->now_us));
+    rl_node_disconnected(&it->node, it->now_us, "Connection refused");
+    assert_int_equal(it->node.connect_at_us, it->now_us + waits_us[i]);
+    assert_int_equal(rl_node_deadline(&it->node), it->now_us + waits_us[i]);
+    assert_false(rl_node_wants_connection(&it->node, it->now_us + waits_us[i] - 1));
+    assert_true(rl_node_wants_connection(&it->node, it->now_us + waits_us[i]));
+    it->now_us += waits_us[i];
+  }
+  destroy(it);
+}
+
+static void ten_thousand_failures_do_not_overflow_the_back_off(void **state) {
+  (void)state;
+  fixture *it = make("h");
+  for (unsigned i = 0; i < 10000; i++) {
+    rl_node_connecting(&it->node, it->now_us);
+    rl_node_disconnected(&it->node, it->now_us, "Connection refused");
+    it->now_us = it->node.connect_at_us;
+  }
+  assert_int_equal(it->node.failures, 10000);
+  rl_node_connecting(&it->node, it->now_us);
+  rl_node_disconnected(&it->node, it->now_us, "Connection refused");
+  assert_int_equal(it->node.connect_at_us, it->now_us + SECONDS);
+  destroy(it);
+}
+
+static void an_answer_to_an_operation_resets_the_back_off(void **state) {
+  (void)state;
+  fixture *it = make_up();
+  it->node.failures = 5;
+  rl_attempt *attempt = attempt_of(it);
+  assert_true(rl_node_queue_set(&it->node, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 1000));
+  assert_null(feed(it, "+OK\r\n"));
+  assert_int_equal(it->node.failures, 0);
+  assert_true(it->node.useful);
+  rl_node_disconnected(&it->node, it->now_us, "Connection reset by peer");
+  assert_int_equal(it->node.connect_at_us, it->now_us);
+  rl_attempt_unref(&it->pool, attempt);
+  destroy(it);
+}
+
+static void a_connection_that_lasted_a_second_resets_it_as_well(void **state) {
+  (void)state;
+  for (unsigned lasted = 0; lasted <= 1; lasted++) {
+    fixture *it = make_up();
+    it->node.failures = 3;
+    it->now_us += SECONDS - 1 + lasted;
+    rl_node_disconnected(&it->node, it->now_us, "Connection reset by peer");
+    assert_int_equal(it->node.failures, lasted ? 0 : 4);
+    assert_int_equal(it->node.connect_at_us, it->now_us + (lasted ? 0 : 400 * MS));
+    destroy(it);
+  }
+}
+
+/* ------------------------------------------------------------------------------------ silence */
+
+static void silence_counts_from_the_first_debt_and_from_every_byte(void **state) {
+  (void)state;
+  fixture *it = make_up();
+  assert_int_equal(rl_node_deadline(&it->node), REDLOCK_NEVER);
+  assert_int_equal(rl_node_behind(&it->node, it->now_us), 0);
+  rl_attempt *attempt = attempt_of(it);
+  it->now_us += 50 * SECONDS;
+  redlock_time first_us = it->now_us;
+  assert_true(rl_node_queue_set(&it->node, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 1000));
+  assert_int_equal(rl_node_deadline(&it->node), first_us + 3 * SECONDS);
+  it->now_us += SECONDS;
+  assert_true(rl_node_queue_release(&it->node, it->now_us, attempt, 1, false, true));
+  assert_int_equal(rl_node_deadline(&it->node), first_us + 3 * SECONDS);
+  assert_int_equal(rl_node_behind(&it->node, it->now_us), SECONDS);
+  assert_null(rl_node_overdue(&it->node, first_us + 3 * SECONDS - 1));
+  assert_string_equal(rl_node_overdue(&it->node, first_us + 3 * SECONDS),
+                      "the node does not answer any more");
+  it->now_us += SECONDS;
+  assert_null(feed(it, "+"));
+  assert_int_equal(rl_node_deadline(&it->node), it->now_us + 3 * SECONDS);
+  assert_null(feed(it, "OK\r\n"));
+  assert_int_equal(rl_node_behind(&it->node, it->now_us), SECONDS);
+  assert_null(feed(it, ":1\r\n"));
+  assert_int_equal(rl_node_deadline(&it->node), REDLOCK_NEVER);
+  rl_attempt_unref(&it->pool, attempt);
+  destroy(it);
+}
+
+static void a_long_ttl_allows_a_long_silence_until_all_is_answered(void **state) {
+  (void)state;
+  fixture *it = make_up();
+  rl_attempt *attempt = attempt_of(it);
+  assert_true(rl_node_queue_extend(&it->node, it->now_us, attempt, 1, false, 60000));
+  assert_int_equal(rl_node_deadline(&it->node), it->now_us + 60 * SECONDS);
+  assert_true(rl_node_queue_set(&it->node, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 5000));
+  assert_int_equal(rl_node_deadline(&it->node), it->now_us + 60 * SECONDS);
+  assert_null(feed(it, ":1\r\n+OK\r\n"));
+  assert_true(rl_node_queue_set(&it->node, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 1000));
+  assert_int_equal(rl_node_deadline(&it->node), it->now_us + 3 * SECONDS);
+  rl_attempt_unref(&it->pool, attempt);
+  destroy(it);
+}
+
+/* -------------------------------------------------------------------------- what is owed */
+
+static void debts_come_back_in_order_whatever_their_number(void **state) {
+  (void)state;
+  fixture *it = make_up();
+  rl_attempt *attempt = attempt_of(it);
+  uint32_t in = 0;
+  uint32_t out = 0;
+  /* The ring grows while its head is in the middle. */
+  for (unsigned burst = 1; burst < 300; burst += 37) {
+    for (unsigned i = 0; i < burst; i++) {
+      assert_true(rl_node_queue_release(&it->node, it->now_us, attempt, in++, false, true));
+    }
+    rl_buffer_clear(&it->node.output);
+    while (out < in - burst / 3) {
+      rl_owed owed;
+      assert_true(rl_node_take(&it->node, &owed));
+      assert_int_equal(owed.round, out++);
+      assert_int_equal(owed.kind, RL_OWED_RELEASE);
+      rl_attempt_unref(&it->pool, owed.attempt);
+    }
+  }
+  assert_int_equal(attempt->references, 1 + in - out);
+  rl_attempt_unref(&it->pool, attempt);
+  destroy(it); /* gives up what is still owed */
+}
+
+static void room_has_bounds_of_its_own_for_acquires(void **state) {
+  (void)state;
+  fixture *it = make_up();
+  rl_attempt *attempt = attempt_of(it);
+  for (unsigned owed = 0; owed < RL_NODE_OWED_MAX; owed++) {
+    assert_int_equal(rl_node_has_room(&it->node, RL_OWED_ACQUIRE),
+                     owed < RL_NODE_OWED_ACQUIRE_MAX);
+    assert_true(rl_node_has_room(&it->node, RL_OWED_RELEASE));
+    assert_true(rl_node_has_room(&it->node, RL_OWED_EXTEND));
+    assert_true(rl_node_queue_release(&it->node, it->now_us, attempt, 1, false, true));
+    rl_buffer_clear(&it->node.output);
+  }
+  assert_false(rl_node_has_room(&it->node, RL_OWED_RELEASE));
+  rl_attempt_unref(&it->pool, attempt);
+  destroy(it);
+}
+
+static void without_growing_nothing_is_allocated(void **state) {
+  (void)state;
+  fixture *it = make_up();
+  rl_attempt *attempt = attempt_of(it);
+  unsigned capacity = it->node.owed_capacity;
+  unsigned queued = 0;
+  while (rl_node_queue_release(&it->node, it->now_us, attempt, 1, false, false)) {
+    rl_buffer_clear(&it->node.output);
+    queued++;
+  }
+  assert_int_equal(queued, capacity);
+  assert_int_equal(it->node.owed_capacity, capacity);
+  assert_int_equal(rl_buffer_length(&it->node.output), 0);
+  assert_int_equal(attempt->references, 1 + queued);
+  rl_attempt_unref(&it->pool, attempt);
+  destroy(it);
+}
+
+static void a_large_output_buffer_is_not_kept_across_connections(void **state) {
+  (void)state;
+  fixture *it = make_up();
+  assert_non_null(rl_buffer_reserve(&it->node.output, 100000, true));
+  rl_node_disconnected(&it->node, it->now_us, "Connection reset by peer");
+  assert_null(it->node.output.data);
+  destroy(it);
+}
+
+static void a_long_reason_is_cut(void **state) {
+  (void)state;
+  fixture *it = make_up();
+  char reason[600];
+  memset(reason, 'r', sizeof reason);
+  reason[sizeof reason - 1] = '\0';
+  rl_node_disconnected(&it->node, it->now_us, reason);
+  assert_int_equal(strlen(it->node.error), RL_NODE_ERROR_MAX);
+  destroy(it);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_handshake_logs_in_selects_and_names_itself),
+      cmocka_unit_test(a_refused_step_ends_the_connection_and_says_why),
+      cmocka_unit_test(no_part_of_an_odd_password_is_passed_on),
+      cmocka_unit_test(the_back_off_doubles_up_to_a_second),
+      cmocka_unit_test(ten_thousand_failures_do_not_overflow_the_back_off),
+      cmocka_unit_test(an_answer_to_an_operation_resets_the_back_off),
+      cmocka_unit_test(a_connection_that_lasted_a_second_resets_it_as_well),
+      cmocka_unit_test(silence_counts_from_the_first_debt_and_from_every_byte),
+      cmocka_unit_test(a_long_ttl_allows_a_long_silence_until_all_is_answered),
+      cmocka_unit_test(debts_come_back_in_order_whatever_their_number),
+      cmocka_unit_test(room_has_bounds_of_its_own_for_acquires),
+      cmocka_unit_test(without_growing_nothing_is_allocated),
+      cmocka_unit_test(a_large_output_buffer_is_not_kept_across_connections),
+      cmocka_unit_test(a_long_reason_is_cut),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,211 @@
+/*
+ * Bugs that were found, each by its symptom, so that they do not come back. Fake clock, scripted nodes.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+
+static void a_release_that_a_busy_node_refused_is_tried_again(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_reply(world, i, "-BUSY Redis is busy running a script.\r\n");
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  fake_pass(world, RL_CORE_RELEASE_RETRY_US);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_release_that_is_forbidden_is_not_repeated_for_ever(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_reply(world, 0, "-NOPERM no permissions to run 'eval'\r\n");
+  unsigned releases = world->nodes[0].releases;
+  fake_pass(world, 4 * RL_CORE_RELEASE_RETRY_US);
+  assert_int_equal(world->nodes[0].releases, releases);
+  assert_true(fake_world_end(world));
+}
+
+static void an_extend_keeps_the_drift_and_the_lock_delay_of_its_acquire(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  redlock_options options = fake_once();
+  options.drift_factor = 0.2;
+  options.lock_delay_us = 30 * SECONDS;
+  assert_error(rl_lock_acquire(lock, world->now_us, &options, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 8 * SECONDS - 2 * MS);
+  assert_error(rl_lock_extend(lock, world->now_us, 100 * SECONDS, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_command command = fake_answer(world, 0);
+  assert_int_equal(command.verb, FAKE_EXTEND);
+  assert_int_equal(command.ttl_ms, 130000);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 80 * SECONDS - 2 * MS);
+  assert_true(fake_world_end(world));
+}
+
+/* Three stopped nodes: the first release is executed when the second has been sent. */
+static void a_repeated_release_is_not_reported_as_a_lost_lock(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void nodes_that_refuse_at_once_do_not_make_a_busy_loop(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  world->nodes[0].policy = FAKE_REFUSES;
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  redlock_options options = fake_once();
+  options.retry_count = -1;
+  options.retry_delay_us = 0;
+  options.retry_jitter_us = 0;
+  options.wait_us = SECONDS;
+  assert_error(rl_lock_acquire(lock, world->now_us, &options, false), REDLOCK_OK);
+  fake_turn(world);
+  unsigned turns = 0;
+  while (rl_lock_result(lock) == REDLOCK_PENDING) {
+    redlock_time deadline_us = rl_core_deadline(&world->core);
+    fake_pass(world, rl_time_sub(deadline_us, world->now_us));
+    assert_true(++turns <= 1100);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_true(fake_world_end(world));
+}
+
+/* A peer that greets, as Redis does not, makes every reply look like that to the next command. */
+static void a_greeting_peer_does_not_get_the_password_into_a_message(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_address *address = &world->core.nodes[0]->address;
+  address->has_password = 1;
+  address->db = 2;
+  (void)snprintf(address->password, sizeof address->password, "s3cr3t-pw");
+  world->nodes[0].policy = FAKE_SILENT;
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  redlock_options options = fake_once();
+  assert_error(rl_lock_acquire(lock, world->now_us, &options, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_deliver(world, 0,
+               "+OK\r\n-ERR unknown command `AUTH`, with args beginning with: `s3cr3t-pw`, \r\n");
+  const rl_node *node = world->core.nodes[0];
+  assert_int_equal(node->phase, RL_NODE_DOWN);
+  assert_null(strstr(node->error, "s3cr3t"));
+  assert_non_null(strstr(node->error, "unknown command"));
+  assert_true(fake_world_end(world));
+}
+
+static void a_lease_that_ran_out_and_has_no_majority_left_is_expired_when_released(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  world->now_us += 9950 * MS; /* past the deadline, before the keys' end */
+  fake_store_remove(&world->nodes[1].store, KEY);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
+  assert_true(fake_world_end(world));
+}
+
+static void a_closing_core_connects_again_for_what_is_still_to_be_released(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  fake_pass(world, 2 * SECONDS);
+  rl_core_close(&world->core, world->now_us);
+  for (unsigned i = 0; i < 3; i++) {
+    /* The server had closed the idle connection: the release went nowhere. */
+    rl_core_disconnected(&world->core, i, world->now_us, "the node closed the connection");
+    world->nodes[i].connected = false;
+    world->nodes[i].queued = 0;
+  }
+  assert_true(rl_core_awaits(&world->core, world->now_us, SECONDS));
+  fake_turn(world);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_false(rl_core_unanswered(&world->core));
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_came_up_after_the_decision_gets_the_key_too(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->nodes[2].policy = FAKE_SILENT;
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 2);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_release_that_nobody_reads_the_answer_of_works_on_a_node_without_the_script(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  world->nodes[0].store.forgot_release = true;
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  rl_lock_free(lock, world->now_us);
+  fake_turn(world);
+  char reply[FAKE_REPLY_MAX];
+  (void)fake_execute(world, 0, reply); /* and the reply is never delivered */
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_release_that_a_busy_node_refused_is_tried_again),
+      cmocka_unit_test(a_release_that_is_forbidden_is_not_repeated_for_ever),
+      cmocka_unit_test(an_extend_keeps_the_drift_and_the_lock_delay_of_its_acquire),
+      cmocka_unit_test(a_repeated_release_is_not_reported_as_a_lost_lock),
+      cmocka_unit_test(nodes_that_refuse_at_once_do_not_make_a_busy_loop),
+      cmocka_unit_test(a_greeting_peer_does_not_get_the_password_into_a_message),
+      cmocka_unit_test(a_lease_that_ran_out_and_has_no_majority_left_is_expired_when_released),
+      cmocka_unit_test(a_closing_core_connects_again_for_what_is_still_to_be_released),
+      cmocka_unit_test(a_node_that_came_up_after_the_decision_gets_the_key_too),
+      cmocka_unit_test(
+          a_release_that_nobody_reads_the_answer_of_works_on_a_node_without_the_script),
+  };
+  return cmocka_run_group_tests_name("rl_regression", tests, NULL, NULL);
+}

@@ -1,0 +1,264 @@
+/*
+ * Replies: what is parsed, what is refused, and how little memory that takes.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_reply.h"
+#include "rl_test.h"
+
+#define MEMORY_MAX ((size_t)512 * 1024)
+
+typedef struct reply_case {
+  const char *bytes;
+  rl_reply_type type;
+  long long integer;
+  const char *text;
+} reply_case;
+
+static const reply_case cases[] = {
+    {"+OK\r\n", RL_REPLY_STATUS, 0, "OK"},
+    {"+\r\n", RL_REPLY_STATUS, 0, ""},
+    {"+PONG with spaces\r\n", RL_REPLY_STATUS, 0, "PONG with spaces"},
+    {"-ERR unknown\r\n", RL_REPLY_ERROR, 0, "ERR unknown"},
+    {"-\r\n", RL_REPLY_ERROR, 0, ""},
+    {"-ERR tab\tbell\a del\x7f\r\n", RL_REPLY_ERROR, 0, "ERR tab?bell? del?"},
+    {"-ERR \xc3\xa9\r\n", RL_REPLY_ERROR, 0, "ERR \xc3\xa9"},
+    {":0\r\n", RL_REPLY_INTEGER, 0, ""},
+    {":1\r\n", RL_REPLY_INTEGER, 1, ""},
+    {":-1\r\n", RL_REPLY_INTEGER, -1, ""},
+    {":9223372036854775807\r\n", RL_REPLY_INTEGER, 9223372036854775807LL, ""},
+    {"$-1\r\n", RL_REPLY_NIL, 0, ""},
+    {"*-1\r\n", RL_REPLY_NIL, 0, ""},
+    {"$0\r\n\r\n", RL_REPLY_OTHER, 0, ""},
+    {"$2\r\nOK\r\n", RL_REPLY_OTHER, 0, ""},
+    {"$4\r\na\r\nb\r\n", RL_REPLY_OTHER, 0, ""},
+    {"*0\r\n", RL_REPLY_OTHER, 0, ""},
+    {"*1\r\n+OK\r\n", RL_REPLY_OTHER, 0, ""},
+    {"*2\r\n:1\r\n$-1\r\n", RL_REPLY_OTHER, 0, ""},
+    {"*3\r\n*1\r\n-ERR x\r\n*0\r\n$2\r\nOK\r\n", RL_REPLY_OTHER, 0, ""},
+};
+
+static void assert_reply(const rl_reply_reader *reader, const reply_case *row) {
+  assert_int_equal(reader->reply.type, row->type);
+  assert_int_equal(reader->reply.integer, row->integer);
+  assert_string_equal(reader->reply.text, row->text);
+}
+
+static void every_reply_is_parsed_whole_and_byte_by_byte(void **state) {
+  (void)state;
+  rl_reply_reader reader;
+  const char *reason = NULL;
+  assert_int_equal(rl_reply_open(&reader), 0);
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    size_t length = strlen(cases[i].bytes);
+    assert_int_equal(rl_reply_feed(&reader, cases[i].bytes, length), 0);
+    assert_int_equal(rl_reply_next(&reader, &reason), 1);
+    assert_reply(&reader, &cases[i]);
+    assert_int_equal(rl_reply_next(&reader, &reason), 0);
+    for (size_t at = 0; at < length; at++) {
+      assert_int_equal(rl_reply_next(&reader, &reason), 0);
+      assert_int_equal(rl_reply_feed(&reader, cases[i].bytes + at, 1), 0);
+    }
+    assert_int_equal(rl_reply_next(&reader, &reason), 1);
+    assert_reply(&reader, &cases[i]);
+  }
+  rl_reply_close(&reader);
+  rl_reply_close(&reader);
+}
+
+/* All of them in one piece, then cut in two at every place. */
+static void replies_come_one_after_the_other(void **state) {
+  (void)state;
+  char all[1024] = "";
+  const char *reason = NULL;
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    strcat(all, cases[i].bytes);
+  }
+  size_t length = strlen(all);
+  for (size_t cut = 0; cut <= length; cut++) {
+    rl_reply_reader reader;
+    unsigned got = 0;
+    assert_int_equal(rl_reply_open(&reader), 0);
+    for (unsigned part = 0; part < 2; part++) {
+      const char *from = part == 0 ? all : all + cut;
+      assert_int_equal(rl_reply_feed(&reader, from, part == 0 ? cut : length - cut), 0);
+      while (rl_reply_next(&reader, &reason) == 1) {
+        assert_reply(&reader, &cases[got++]);
+      }
+    }
+    assert_int_equal(got, COUNT_OF(cases));
+    rl_reply_close(&reader);
+  }
+}
+
+static void a_long_text_is_cut_to_fit(void **state) {
+  (void)state;
+  char line[4000];
+  const char *reason = NULL;
+  rl_reply_reader reader;
+  assert_int_equal(rl_reply_open(&reader), 0);
+  for (size_t length = RL_REPLY_TEXT_MAX - 1; length <= RL_REPLY_TEXT_MAX + 1; length++) {
+    line[0] = '-';
+    memset(line + 1, 'x', length);
+    memcpy(line + 1 + length, "\r\n", 2);
+    assert_int_equal(rl_reply_feed(&reader, line, length + 3), 0);
+    assert_int_equal(rl_reply_next(&reader, &reason), 1);
+    assert_int_equal(strlen(reader.reply.text),
+                     length < RL_REPLY_TEXT_MAX ? length : RL_REPLY_TEXT_MAX);
+  }
+  rl_reply_close(&reader);
+}
+
+/* ------------------------------------------------------------------------------------ refusals */
+
+static void assert_broken(const char *bytes, const char *expected) {
+  rl_reply_reader reader;
+  const char *reason = NULL;
+  assert_int_equal(rl_reply_open(&reader), 0);
+  assert_int_equal(rl_reply_feed(&reader, bytes, strlen(bytes)), 0);
+  int got;
+  while ((got = rl_reply_next(&reader, &reason)) == 1) {
+  }
+  if (got != -1) {
+    print_message("not refused: %s\n", bytes);
+  }
+  assert_int_equal(got, -1);
+  assert_string_equal(reason, expected);
+  rl_reply_close(&reader);
+}
+
+static void what_is_not_resp_is_refused(void **state) {
+  (void)state;
+  static const char *const garbage[] = {
+      "HTTP/1.1 400 Bad Request\r\n", "\r\n",        "OK\r\n",          "\x16\x03\x01 TLS",
+      ":\r\n",                        ":1a\r\n",     ":99999999999999999999\r\n",
+      "$x\r\n",                       "*x\r\n",      "$-2\r\n",         "*-2\r\n",
+      "*1\r\nx",                      "+OK\r\nx",    "SSH-2.0-OpenSSH_9.2\r\n"};
+  for (unsigned i = 0; i < COUNT_OF(garbage); i++) {
+    assert_broken(garbage[i], "the reply is not RESP");
+  }
+}
+
+static void arrays_are_bounded_when_they_are_announced(void **state) {
+  (void)state;
+  assert_broken("*17\r\n", "the reply is too large");
+  assert_broken("*1000000\r\n", "the reply is too large");
+  assert_broken("*2147483647\r\n", "the reply is too large");
+  assert_broken("*1\r\n*17\r\n", "the reply is too large");
+  assert_broken("*16\r\n*16\r\n*17\r\n", "the reply is too large");
+}
+
+static void arrays_are_bounded_beyond_an_int_as_well(void **state) {
+  (void)state;
+  rl_reply_reader reader;
+  static const char *const sizes[] = {"*2147483648\r\n", "*4294967296\r\n", "*4294967297\r\n",
+                                      "*9223372036854775807\r\n", "*18446744073709551615\r\n"};
+  for (unsigned i = 0; i < COUNT_OF(sizes); i++) {
+    const char *reason = NULL;
+    assert_int_equal(rl_reply_open(&reader), 0);
+    assert_int_equal(rl_reply_feed(&reader, sizes[i], strlen(sizes[i])), 0);
+    assert_int_equal(rl_reply_next(&reader, &reason), -1);
+    assert_non_null(reason);
+    rl_reply_close(&reader);
+  }
+}
+
+static void a_bulk_is_refused_when_it_is_announced(void **state) {
+  (void)state;
+  assert_broken("$65537\r\n", "the reply is too large");
+  assert_broken("$536870912\r\n", "the reply is too large");
+  assert_broken("$2147483647\r\n", "the reply is too large");
+  assert_broken("$99999999999999999999", "the reply is too large");
+  assert_broken("$99999999999999999999\r\n", "the reply is not RESP"); /* no number for hiredis */
+  assert_broken("*2\r\n$2000000000\r\n", "the reply is too large");
+  assert_broken("+OK\r\n$2000000000\r\n", "the reply is too large");
+}
+
+static void nesting_is_bounded(void **state) {
+  (void)state;
+  char deep[1024] = "";
+  rl_reply_reader reader;
+  const char *reason = NULL;
+  for (unsigned i = 0; i < 100; i++) {
+    strcat(deep, "*1\r\n");
+  }
+  assert_int_equal(rl_reply_open(&reader), 0);
+  assert_int_equal(rl_reply_feed(&reader, deep, strlen(deep)), 0);
+  assert_int_equal(rl_reply_next(&reader, &reason), -1);
+  assert_non_null(reason);
+  rl_reply_close(&reader);
+}
+
+/* Feeds |piece| again and again. Returns how many bytes were taken before the stream was refused. */
+static size_t feed_for_ever(const char *begin, const char *piece, size_t length, size_t *memory) {
+  rl_reply_reader reader;
+  const char *reason = NULL;
+  size_t fed = strlen(begin);
+  int got = 0;
+  *memory = 0;
+  assert_int_equal(rl_reply_open(&reader), 0);
+  assert_int_equal(rl_reply_feed(&reader, begin, fed), 0);
+  while (fed < ((size_t)64 << 20) && (got = rl_reply_next(&reader, &reason)) == 0) {
+    assert_int_equal(rl_reply_feed(&reader, piece, length), 0);
+    fed += length;
+    *memory = reader.reader->len > *memory ? reader.reader->len : *memory;
+  }
+  assert_int_equal(got, -1);
+  assert_string_equal(reason, "the reply is too large");
+  rl_reply_close(&reader);
+  return fed;
+}
+
+static void an_endless_line_is_refused_and_costs_little_memory(void **state) {
+  (void)state;
+  static const char *const begins[] = {"+", "-", ":", "$", "*", "*1\r\n+", "*1\r\n$", "$000"};
+  char piece[1000];
+  memset(piece, '0', sizeof piece);
+  for (unsigned i = 0; i < COUNT_OF(begins); i++) {
+    size_t memory;
+    size_t fed = feed_for_ever(begins[i], piece, sizeof piece, &memory);
+    assert_true(fed <= RL_REPLY_BULK_MAX + RL_REPLY_LINE_MAX + 2 * sizeof piece);
+    assert_true(memory <= MEMORY_MAX);
+    fed = feed_for_ever(begins[i], "0", 1, &memory);
+    assert_true(fed <= RL_REPLY_BULK_MAX + RL_REPLY_LINE_MAX + 2);
+  }
+}
+
+static void a_stream_of_small_replies_costs_no_more_memory_with_time(void **state) {
+  (void)state;
+  rl_reply_reader reader;
+  const char *reason = NULL;
+  char many[5 * 3000];
+  for (unsigned i = 0; i < 3000; i++) {
+    memcpy(many + 5 * i, "+OK\r\n", 5);
+  }
+  assert_int_equal(rl_reply_open(&reader), 0);
+  for (unsigned round = 0; round < 500; round++) {
+    /* In two pieces that cut a reply. */
+    size_t cut = 7001;
+    for (unsigned part = 0; part < 2; part++) {
+      assert_int_equal(rl_reply_feed(&reader, part == 0 ? many : many + cut,
+                                     part == 0 ? cut : sizeof many - cut), 0);
+      while (rl_reply_next(&reader, &reason) == 1) {
+      }
+    }
+    assert_true(reader.reader->len <= 2 * sizeof many);
+  }
+  rl_reply_close(&reader);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_reply_is_parsed_whole_and_byte_by_byte),
+      cmocka_unit_test(replies_come_one_after_the_other),
+      cmocka_unit_test(a_long_text_is_cut_to_fit),
+      cmocka_unit_test(what_is_not_resp_is_refused),
+      cmocka_unit_test(arrays_are_bounded_when_they_are_announced),
+      cmocka_unit_test(arrays_are_bounded_beyond_an_int_as_well),
+      cmocka_unit_test(a_bulk_is_refused_when_it_is_announced),
+      cmocka_unit_test(nesting_is_bounded),
+      cmocka_unit_test(an_endless_line_is_refused_and_costs_little_memory),
+      cmocka_unit_test(a_stream_of_small_replies_costs_no_more_memory_with_time),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

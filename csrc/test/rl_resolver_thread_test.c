@@ -1,0 +1,140 @@
+/*
+ * Look-ups, and abandoning them while they are in flight. Also run under the thread sanitizer.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <dirent.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+
+#include "rl_resolver.h"
+#include "rl_test.h"
+
+#define PATIENCE_US (20 * SECONDS)
+
+/* Waits for the answer; NULL with |*error| when there is none. */
+static struct addrinfo *answer(rl_resolver *resolver, const char **error) {
+  struct addrinfo *addresses = NULL;
+  struct pollfd ready = {rl_resolver_fd(resolver), POLLIN, 0};
+  assert_int_equal(poll(&ready, 1, 20000), 1);
+  assert_true(rl_resolver_take(resolver, &addresses, error));
+  return addresses;
+}
+
+static void localhost_has_an_address_with_the_port(void **state) {
+  (void)state;
+  const char *error = NULL;
+  rl_resolver *resolver = rl_resolver_new("localhost", 6379);
+  assert_non_null(resolver);
+  struct addrinfo *addresses = answer(resolver, &error);
+  assert_non_null(addresses);
+  for (const struct addrinfo *one = addresses; one != NULL; one = one->ai_next) {
+    assert_int_equal(one->ai_socktype, SOCK_STREAM);
+    if (one->ai_family == AF_INET) {
+      struct sockaddr_in address;
+      memcpy(&address, one->ai_addr, sizeof address);
+      assert_int_equal(ntohs(address.sin_port), 6379);
+    }
+  }
+  rl_resolver_free(resolver);
+  freeaddrinfo(addresses); /* the caller's, also when the look-up is gone */
+}
+
+static void a_name_that_cannot_be_has_an_error(void **state) {
+  (void)state;
+  char name[80];
+  const char *error = NULL;
+  memset(name, 'x', sizeof name);
+  name[sizeof name - 1] = '\0';
+  rl_resolver *resolver = rl_resolver_new(name, 1);
+  assert_non_null(resolver);
+  assert_null(answer(resolver, &error));
+  assert_non_null(error);
+  assert_true(strlen(error) > 0);
+  rl_resolver_free(resolver);
+}
+
+static void numbers_need_no_look_up(void **state) {
+  (void)state;
+  static const char *const good[] = {"127.0.0.1", "::1", "0.0.0.0", "255.255.255.255"};
+  static const char *const bad[] = {"localhost", "", "1.2.3.4.5", ":::", "127.0.0.1:80"};
+  for (unsigned i = 0; i < COUNT_OF(good); i++) {
+    struct addrinfo *addresses = rl_resolver_numeric(good[i], 65535);
+    assert_non_null(addresses);
+    assert_null(addresses->ai_next);
+    freeaddrinfo(addresses);
+  }
+  for (unsigned i = 0; i < COUNT_OF(bad); i++) {
+    assert_null(rl_resolver_numeric(bad[i], 1));
+  }
+}
+
+static size_t descriptors(void) {
+  size_t count = 0;
+  DIR *directory = opendir("/proc/self/fd");
+  assert_non_null(directory);
+  while (readdir(directory) != NULL) {
+    count++;
+  }
+  (void)closedir(directory);
+  return count;
+}
+
+/* Given up at once, a little later, or with the answer taken, in any order. */
+static void a_look_up_can_be_given_up_at_any_time(void **state) {
+  (void)state;
+  size_t before = descriptors();
+  rl_resolver *flying[8] = {NULL};
+  for (unsigned i = 0; i < 64; i++) {
+    unsigned place = i * 5 % 8;
+    rl_resolver_free(flying[place]);
+    flying[place] = rl_resolver_new("localhost", (int)i + 1);
+    assert_non_null(flying[place]);
+    if (i % 3 == 0) {
+      struct addrinfo *addresses = NULL;
+      const char *error;
+      if (rl_resolver_take(flying[place], &addresses, &error) && addresses != NULL) {
+        freeaddrinfo(addresses);
+      }
+    }
+  }
+  for (unsigned i = 0; i < 8; i++) {
+    rl_resolver_free(flying[i]);
+  }
+  rl_resolver_free(NULL);
+  /* The threads end when they end; then every descriptor is closed. */
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  while (descriptors() > before) {
+    assert_true(redlock_now() < until_us);
+    (void)poll(NULL, 0, 1);
+  }
+  assert_int_equal(descriptors(), before);
+}
+
+static void many_look_ups_at_once_all_end(void **state) {
+  (void)state;
+  rl_resolver *many[32];
+  for (unsigned i = 0; i < COUNT_OF(many); i++) {
+    many[i] = rl_resolver_new("localhost", 1000 + (int)i);
+    assert_non_null(many[i]);
+  }
+  for (unsigned i = 0; i < COUNT_OF(many); i++) {
+    const char *error = NULL;
+    struct addrinfo *addresses = answer(many[i], &error);
+    assert_non_null(addresses);
+    freeaddrinfo(addresses);
+    rl_resolver_free(many[i]);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(localhost_has_an_address_with_the_port),
+      cmocka_unit_test(a_name_that_cannot_be_has_an_error),
+      cmocka_unit_test(numbers_need_no_look_up),
+      cmocka_unit_test(a_look_up_can_be_given_up_at_any_time),
+      cmocka_unit_test(many_look_ups_at_once_all_end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

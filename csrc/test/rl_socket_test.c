@@ -1,0 +1,432 @@
+/*
+ * One connection, to listeners that the test makes.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "rl_node.h"
+#include "rl_socket.h"
+#include "rl_test.h"
+
+#define PATIENCE_US (10 * SECONDS)
+
+/* A listener on 127.0.0.1 with a port of its own. */
+static int listen_on(int *port, int backlog) {
+  struct sockaddr_in address;
+  socklen_t length = sizeof address;
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  memset(&address, 0, sizeof address);
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  assert_true(fd >= 0);
+  assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+  if (backlog >= 0) {
+    assert_int_equal(listen(fd, backlog), 0);
+  }
+  assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+  *port = ntohs(address.sin_port);
+  return fd;
+}
+
+static rl_address address_of(const char *host, int port, const char *path) {
+  rl_address address;
+  memset(&address, 0, sizeof address);
+  (void)snprintf(address.host, sizeof address.host, "%s", host);
+  (void)snprintf(address.path, sizeof address.path, "%s", path);
+  address.port = port;
+  return address;
+}
+
+/* Waits until the socket is neither resolving nor connecting any more. */
+static void settle(rl_socket *socket) {
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  while (socket->phase == RL_SOCKET_RESOLVING || socket->phase == RL_SOCKET_CONNECTING) {
+    short events;
+    struct pollfd ready = {rl_socket_wait(socket, true, &events), 0, 0};
+    assert_true(ready.fd >= 0);
+    assert_true(redlock_now() < until_us);
+    ready.events = events;
+    (void)poll(&ready, 1, 10);
+    rl_socket_progress(socket, redlock_now());
+  }
+}
+
+static int accept_from(int listener) {
+  struct pollfd ready = {listener, POLLIN, 0};
+  assert_int_equal(poll(&ready, 1, 5000), 1);
+  int fd = accept(listener, NULL, NULL);
+  assert_true(fd >= 0);
+  return fd;
+}
+
+static void a_closed_socket_waits_for_nothing(void **state) {
+  (void)state;
+  rl_socket socket;
+  short events = 99;
+  rl_socket_init(&socket);
+  assert_int_equal(socket.phase, RL_SOCKET_CLOSED);
+  assert_int_equal(rl_socket_wait(&socket, true, &events), -1);
+  assert_int_equal(events, 0);
+  assert_int_equal(rl_socket_deadline(&socket), REDLOCK_NEVER);
+  rl_socket_progress(&socket, redlock_now());
+  rl_socket_close(&socket);
+  rl_socket_free(&socket, false);
+  rl_socket_free(&socket, false);
+}
+
+static void tcp_is_tuned_and_nothing_blocks(void **state) {
+  (void)state;
+  rl_socket socket;
+  int port;
+  int listener = listen_on(&port, 8);
+  rl_address address = address_of("127.0.0.1", port, "");
+  rl_socket_init(&socket);
+  rl_socket_connect(&socket, &address, redlock_now());
+  settle(&socket);
+  assert_int_equal(socket.phase, RL_SOCKET_OPEN);
+  int value = 0;
+  socklen_t length = sizeof value;
+  assert_int_equal(getsockopt(socket.fd, IPPROTO_TCP, TCP_NODELAY, &value, &length), 0);
+  assert_int_equal(value, 1);
+  length = sizeof value;
+  assert_int_equal(getsockopt(socket.fd, SOL_SOCKET, SO_KEEPALIVE, &value, &length), 0);
+  assert_int_equal(value, 1);
+  assert_true((fcntl(socket.fd, F_GETFL) & O_NONBLOCK) != 0);
+  assert_true((fcntl(socket.fd, F_GETFD) & FD_CLOEXEC) != 0);
+  char byte;
+  assert_int_equal(rl_socket_receive(&socket, &byte, 1), 0); /* nothing there yet */
+  rl_socket_free(&socket, false);
+  assert_int_equal(socket.fd, -1);
+  (void)close(listener);
+}
+
+static void a_refused_connection_says_so(void **state) {
+  (void)state;
+  rl_socket socket;
+  int port;
+  int taken = listen_on(&port, -1); /* bound, and not listening */
+  rl_address address = address_of("127.0.0.1", port, "");
+  rl_socket_init(&socket);
+  rl_socket_connect(&socket, &address, redlock_now());
+  settle(&socket);
+  assert_int_equal(socket.phase, RL_SOCKET_CLOSED);
+  assert_string_equal(socket.error, "Connection refused");
+  assert_int_equal(socket.fd, -1);
+  rl_socket_free(&socket, false);
+  (void)close(taken);
+}
+
+static void unix_sockets_connect_at_once_or_say_why_not(void **state) {
+  (void)state;
+  rl_socket socket_;
+  char directory[] = "/tmp/redlock-test-XXXXXX";
+  struct sockaddr_un local;
+  assert_non_null(mkdtemp(directory));
+  memset(&local, 0, sizeof local);
+  local.sun_family = AF_UNIX;
+  (void)snprintf(local.sun_path, sizeof local.sun_path, "%s/s", directory);
+  rl_address address = address_of("", 0, local.sun_path);
+  rl_socket_init(&socket_);
+  rl_socket_connect(&socket_, &address, redlock_now());
+  assert_int_equal(socket_.phase, RL_SOCKET_CLOSED);
+  assert_string_equal(socket_.error, "No such file or directory");
+  int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(listener, (struct sockaddr *)&local, sizeof local), 0);
+  rl_socket_connect(&socket_, &address, redlock_now());
+  assert_int_equal(socket_.phase, RL_SOCKET_CLOSED);
+  assert_string_equal(socket_.error, "Connection refused");
+  assert_int_equal(listen(listener, 8), 0);
+  rl_socket_connect(&socket_, &address, redlock_now());
+  assert_int_equal(socket_.phase, RL_SOCKET_OPEN);
+  assert_true((fcntl(socket_.fd, F_GETFL) & O_NONBLOCK) != 0);
+  assert_true((fcntl(socket_.fd, F_GETFD) & FD_CLOEXEC) != 0);
+  rl_socket_free(&socket_, false);
+  (void)close(listener);
+  (void)unlink(local.sun_path);
+  (void)rmdir(directory);
+}
+
+/* The list as a name with several addresses would have it. */
+static void add_address(rl_socket *socket, int port) {
+  struct addrinfo *last = socket->addresses;
+  while (last->ai_next != NULL) {
+    last = last->ai_next;
+  }
+  last->ai_next = rl_resolver_numeric("127.0.0.1", port);
+  assert_non_null(last->ai_next);
+}
+
+static void all_addresses_of_a_name_are_tried(void **state) {
+  (void)state;
+  rl_socket socket;
+  int closed_port;
+  int other_port;
+  int port;
+  int closed = listen_on(&closed_port, -1);
+  int other = listen_on(&other_port, -1);
+  int listener = listen_on(&port, 8);
+  rl_address address = address_of("127.0.0.1", closed_port, "");
+  rl_socket_init(&socket);
+  rl_socket_connect(&socket, &address, redlock_now());
+  assert_int_equal(socket.phase, RL_SOCKET_CONNECTING);
+  add_address(&socket, other_port);
+  add_address(&socket, port);
+  settle(&socket);
+  assert_int_equal(socket.phase, RL_SOCKET_OPEN);
+  assert_null(socket.addresses);
+  struct sockaddr_in peer;
+  socklen_t length = sizeof peer;
+  assert_int_equal(getpeername(socket.fd, (struct sockaddr *)&peer, &length), 0);
+  assert_int_equal(ntohs(peer.sin_port), port);
+  rl_socket_free(&socket, false);
+  (void)close(listener);
+  (void)close(other);
+  (void)close(closed);
+}
+
+static void the_last_address_decides_why_it_failed(void **state) {
+  (void)state;
+  rl_socket socket;
+  int port;
+  int closed = listen_on(&port, -1);
+  rl_address address = address_of("127.0.0.1", port, "");
+  rl_socket_init(&socket);
+  rl_socket_connect(&socket, &address, redlock_now());
+  add_address(&socket, port);
+  settle(&socket);
+  assert_int_equal(socket.phase, RL_SOCKET_CLOSED);
+  assert_string_equal(socket.error, "Connection refused");
+  assert_null(socket.addresses);
+  rl_socket_free(&socket, false);
+  (void)close(closed);
+}
+
+/* A listener whose queue is full does not answer: SYNs are dropped. */
+static int full_listener(int *port, int *fillers, unsigned count) {
+  int listener = listen_on(port, 0);
+  struct sockaddr_in address;
+  memset(&address, 0, sizeof address);
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons((uint16_t)*port);
+  for (unsigned i = 0; i < count; i++) {
+    fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    (void)connect(fillers[i], (struct sockaddr *)&address, sizeof address);
+  }
+  return listener;
+}
+
+static void an_address_that_does_not_answer_gets_its_share_of_the_time(void **state) {
+  (void)state;
+  rl_socket socket;
+  int silent_port;
+  int port;
+  int fillers[4];
+  int silent = full_listener(&silent_port, fillers, 4);
+  int listener = listen_on(&port, 8);
+  rl_address address = address_of("127.0.0.1", silent_port, "");
+  redlock_time start_us = redlock_now();
+  rl_socket_init(&socket);
+  rl_socket_connect(&socket, &address, start_us);
+  assert_int_equal(socket.phase, RL_SOCKET_CONNECTING);
+  assert_int_equal(rl_socket_deadline(&socket), REDLOCK_NEVER); /* there is but one */
+  add_address(&socket, silent_port);
+  add_address(&socket, port);
+  /* As if the list had had three from the beginning. */
+  socket.address_deadline_us = start_us + RL_NODE_CONNECT_TIMEOUT_US / 3;
+  rl_socket_progress(&socket, start_us + SECONDS - 1);
+  assert_ptr_equal(socket.current, socket.addresses);
+  rl_socket_progress(&socket, start_us + SECONDS);
+  assert_ptr_equal(socket.current, socket.addresses->ai_next);
+  assert_int_equal(rl_socket_deadline(&socket),
+                   start_us + SECONDS + RL_NODE_CONNECT_TIMEOUT_US / 2);
+  rl_socket_progress(&socket, start_us + SECONDS + RL_NODE_CONNECT_TIMEOUT_US / 2);
+  settle(&socket);
+  assert_int_equal(socket.phase, RL_SOCKET_OPEN);
+  rl_socket_free(&socket, false);
+  for (unsigned i = 0; i < 4; i++) {
+    (void)close(fillers[i]);
+  }
+  (void)close(silent);
+  (void)close(listener);
+}
+
+static void names_are_looked_up_without_blocking(void **state) {
+  (void)state;
+  rl_socket socket;
+  short events;
+  int port;
+  int listener = listen_on(&port, 8);
+  rl_address address = address_of("localhost", port, "");
+  rl_socket_init(&socket);
+  rl_socket_connect(&socket, &address, redlock_now());
+  assert_true(socket.phase == RL_SOCKET_RESOLVING || socket.phase == RL_SOCKET_CONNECTING);
+  assert_true(rl_socket_wait(&socket, false, &events) >= 0);
+  settle(&socket);
+  assert_int_equal(socket.phase, RL_SOCKET_OPEN);
+  assert_null(socket.resolver);
+  rl_socket_free(&socket, false);
+  (void)close(listener);
+}
+
+static void a_name_that_cannot_be_is_said_to_be_so(void **state) {
+  (void)state;
+  rl_socket socket;
+  char name[80];
+  memset(name, 'x', sizeof name); /* no label is longer than 63: no server has to be asked */
+  name[sizeof name - 1] = '\0';
+  rl_address address = address_of(name, 1, "");
+  rl_socket_init(&socket);
+  rl_socket_connect(&socket, &address, redlock_now());
+  settle(&socket);
+  assert_int_equal(socket.phase, RL_SOCKET_CLOSED);
+  assert_memory_equal(socket.error, "cannot resolve the name: ", 25);
+  assert_true(strlen(socket.error) > 25);
+  rl_socket_free(&socket, false);
+}
+
+static void a_look_up_outlives_the_attempt_and_is_used_by_the_next(void **state) {
+  (void)state;
+  rl_socket socket;
+  int port;
+  int listener = listen_on(&port, 8);
+  rl_address address = address_of("localhost", port, "");
+  rl_socket_init(&socket);
+  rl_socket_connect(&socket, &address, redlock_now());
+  rl_resolver *first = socket.resolver;
+  rl_socket_close(&socket);
+  assert_int_equal(socket.phase, RL_SOCKET_CLOSED);
+  assert_ptr_equal(socket.resolver, first);
+  rl_socket_connect(&socket, &address, redlock_now());
+  assert_true(socket.resolver == first || socket.resolver == NULL);
+  settle(&socket);
+  assert_int_equal(socket.phase, RL_SOCKET_OPEN);
+  rl_socket_close(&socket);
+  rl_socket_connect(&socket, &address, redlock_now());
+  rl_socket_free(&socket, false); /* abandoned in flight */
+  (void)close(listener);
+}
+
+/* A socket that is open, and its peer. */
+static int open_pair(rl_socket *socket) {
+  int port;
+  int listener = listen_on(&port, 8);
+  rl_address address = address_of("127.0.0.1", port, "");
+  rl_socket_init(socket);
+  rl_socket_connect(socket, &address, redlock_now());
+  settle(socket);
+  assert_int_equal(socket->phase, RL_SOCKET_OPEN);
+  int peer = accept_from(listener);
+  (void)close(listener);
+  return peer;
+}
+
+static void bytes_go_both_ways(void **state) {
+  (void)state;
+  rl_socket socket;
+  char bytes[8];
+  int peer = open_pair(&socket);
+  struct pollfd ready = {socket.fd, POLLIN, 0};
+  assert_int_equal(rl_socket_send(&socket, "ping", 4), 4);
+  assert_int_equal(recv(peer, bytes, sizeof bytes, 0), 4);
+  assert_memory_equal(bytes, "ping", 4);
+  assert_int_equal(send(peer, "pong", 4, MSG_NOSIGNAL), 4);
+  assert_int_equal(poll(&ready, 1, 5000), 1);
+  assert_int_equal(rl_socket_receive(&socket, bytes, sizeof bytes), 4);
+  assert_memory_equal(bytes, "pong", 4);
+  rl_socket_free(&socket, false);
+  (void)close(peer);
+}
+
+static void a_full_socket_takes_nothing_and_waits_to_be_written(void **state) {
+  (void)state;
+  static char bytes[65536];
+  rl_socket socket;
+  short events;
+  int peer = open_pair(&socket);
+  long sent;
+  while ((sent = rl_socket_send(&socket, bytes, sizeof bytes)) > 0) {
+  }
+  assert_int_equal(sent, 0);
+  assert_int_equal(rl_socket_wait(&socket, true, &events), socket.fd);
+  assert_int_equal(events, POLLIN); /* nobody has said yet that it is blocked */
+  socket.blocked = true;
+  (void)rl_socket_wait(&socket, true, &events);
+  assert_int_equal(events, POLLIN | POLLOUT);
+  (void)rl_socket_wait(&socket, false, &events);
+  assert_int_equal(events, POLLIN);
+  rl_socket_free(&socket, false);
+  (void)close(peer);
+}
+
+static void the_end_of_a_connection_is_told_without_a_signal(void **state) {
+  (void)state;
+  rl_socket socket;
+  char byte;
+  int peer = open_pair(&socket);
+  struct pollfd ready = {socket.fd, POLLIN, 0};
+  (void)close(peer);
+  assert_int_equal(poll(&ready, 1, 5000), 1);
+  assert_int_equal(rl_socket_receive(&socket, &byte, 1), -1);
+  assert_string_equal(socket.error, "the node closed the connection");
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  while (rl_socket_send(&socket, "x", 1) >= 0) { /* the first write may still be taken */
+    assert_true(redlock_now() < until_us);
+  }
+  assert_true(strcmp(socket.error, "Broken pipe") == 0 ||
+              strcmp(socket.error, "Connection reset by peer") == 0);
+  rl_socket_free(&socket, false);
+}
+
+/* The new descriptor has the number of the old one, and must be registered all the same. */
+static void a_reused_descriptor_is_registered_anew(void **state) {
+  (void)state;
+  rl_socket socket;
+  struct epoll_event event;
+  int set = epoll_create1(EPOLL_CLOEXEC);
+  int peer = open_pair(&socket);
+  rl_socket_register(&socket, set, false);
+  int before = socket.fd;
+  rl_socket_close(&socket);
+  (void)close(peer);
+  peer = open_pair(&socket);
+  rl_socket_register(&socket, set, false);
+  assert_int_equal(send(peer, "x", 1, MSG_NOSIGNAL), 1);
+  assert_int_equal(epoll_wait(set, &event, 1, 5000), 1);
+  assert_int_equal(event.data.fd, socket.fd);
+  (void)before;
+  rl_socket_free(&socket, false);
+  (void)close(peer);
+  (void)close(set);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_closed_socket_waits_for_nothing),
+      cmocka_unit_test(tcp_is_tuned_and_nothing_blocks),
+      cmocka_unit_test(a_refused_connection_says_so),
+      cmocka_unit_test(unix_sockets_connect_at_once_or_say_why_not),
+      cmocka_unit_test(all_addresses_of_a_name_are_tried),
+      cmocka_unit_test(the_last_address_decides_why_it_failed),
+      cmocka_unit_test(an_address_that_does_not_answer_gets_its_share_of_the_time),
+      cmocka_unit_test(names_are_looked_up_without_blocking),
+      cmocka_unit_test(a_name_that_cannot_be_is_said_to_be_so),
+      cmocka_unit_test(a_look_up_outlives_the_attempt_and_is_used_by_the_next),
+      cmocka_unit_test(bytes_go_both_ways),
+      cmocka_unit_test(a_full_socket_takes_nothing_and_waits_to_be_written),
+      cmocka_unit_test(the_end_of_a_connection_is_told_without_a_signal),
+      cmocka_unit_test(a_reused_descriptor_is_registered_anew),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

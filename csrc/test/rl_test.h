@@ -1,0 +1,31 @@
+/*
+ * What every unit test includes.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_TEST_H
+#define RL_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "redlock.h"
+
+#define MS REDLOCK_MILLISECONDS
+#define SECONDS REDLOCK_SECONDS
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Errors by name, so that a failing test says "taken" and not -1. */
+#define assert_error(actual, expected)                                                             \
+  assert_string_equal(redlock_error_name(actual), redlock_error_name(expected))
+
+#endif

@@ -1,0 +1,128 @@
+/*
+ * The heap of timers, against a plain list.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_lock.h"
+#include "rl_test.h"
+#include "rl_timers.h"
+
+#define LOCKS 200
+
+typedef struct naive {
+  bool set;
+  redlock_time due_us;
+} naive;
+
+static rl_lock **make_locks(void) {
+  rl_lock **locks = calloc(LOCKS, sizeof(rl_lock *));
+  assert_non_null(locks);
+  for (unsigned i = 0; i < LOCKS; i++) {
+    locks[i] = calloc(1, sizeof(rl_lock));
+    assert_non_null(locks[i]);
+    locks[i]->timer.index = RL_TIMERS_NONE;
+  }
+  return locks;
+}
+
+static void free_locks(rl_lock **locks) {
+  for (unsigned i = 0; i < LOCKS; i++) {
+    free(locks[i]);
+  }
+  free((void *)locks);
+}
+
+static redlock_time earliest(const naive *model) {
+  redlock_time least_us = REDLOCK_NEVER;
+  for (unsigned i = 0; i < LOCKS; i++) {
+    least_us = model[i].set && model[i].due_us < least_us ? model[i].due_us : least_us;
+  }
+  return least_us;
+}
+
+static void an_empty_heap_has_nothing_due(void **state) {
+  (void)state;
+  rl_timers timers = {NULL, 0, 0};
+  assert_int_equal(rl_timers_next(&timers), REDLOCK_NEVER);
+  assert_null(rl_timers_take(&timers, REDLOCK_NEVER));
+  rl_timers_free(&timers);
+}
+
+static void it_does_what_a_list_does(void **state) {
+  (void)state;
+  rl_timers timers = {NULL, 0, 0};
+  rl_lock **locks = make_locks();
+  naive model[LOCKS];
+  unsigned seed = 4711;
+  memset(model, 0, sizeof model);
+  assert_true(rl_timers_reserve(&timers, LOCKS));
+  for (unsigned step = 0; step < 200000; step++) {
+    seed = seed * 1103515245 + 12345;
+    unsigned which = seed / 65536 % LOCKS;
+    unsigned action = seed >> 29;
+    seed = seed * 1103515245 + 12345;
+    redlock_time due_us = seed / 65536 % 500;
+    if (action < 4) {
+      rl_timers_set(&timers, locks[which], due_us);
+      model[which] = (naive){true, due_us};
+    } else if (action < 6) {
+      rl_timers_clear(&timers, locks[which]);
+      model[which].set = false;
+    } else {
+      rl_lock *taken = rl_timers_take(&timers, due_us / 8);
+      redlock_time least_us = earliest(model);
+      assert_int_equal(taken != NULL, least_us <= due_us / 8);
+      for (unsigned i = 0; i < LOCKS && taken != NULL; i++) {
+        if (locks[i] == taken) {
+          assert_true(model[i].set);
+          assert_int_equal(model[i].due_us, least_us);
+          model[i].set = false;
+          assert_int_equal(taken->timer.index, RL_TIMERS_NONE);
+        }
+      }
+    }
+    assert_int_equal(rl_timers_next(&timers), earliest(model));
+  }
+  for (unsigned i = 0; i < LOCKS; i++) {
+    assert_int_equal(locks[i]->timer.index != RL_TIMERS_NONE, model[i].set);
+  }
+  rl_timers_free(&timers);
+  free_locks(locks);
+}
+
+static void a_timer_is_due_at_its_time_and_not_before(void **state) {
+  (void)state;
+  rl_timers timers = {NULL, 0, 0};
+  rl_lock **locks = make_locks();
+  assert_true(rl_timers_reserve(&timers, 1));
+  rl_timers_set(&timers, locks[0], 100);
+  assert_null(rl_timers_take(&timers, 99));
+  assert_ptr_equal(rl_timers_take(&timers, 100), locks[0]);
+  assert_null(rl_timers_take(&timers, 100));
+  rl_timers_clear(&timers, locks[0]);
+  rl_timers_free(&timers);
+  free_locks(locks);
+}
+
+static void room_is_kept_and_grows(void **state) {
+  (void)state;
+  rl_timers timers = {NULL, 0, 0};
+  assert_true(rl_timers_reserve(&timers, 0));
+  assert_true(rl_timers_reserve(&timers, 17));
+  assert_true(timers.capacity >= 17);
+  size_t capacity = timers.capacity;
+  assert_true(rl_timers_reserve(&timers, 3));
+  assert_int_equal(timers.capacity, capacity);
+  rl_timers_free(&timers);
+  assert_int_equal(timers.capacity, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(an_empty_heap_has_nothing_due),
+      cmocka_unit_test(it_does_what_a_list_does),
+      cmocka_unit_test(a_timer_is_due_at_its_time_and_not_before),
+      cmocka_unit_test(room_is_kept_and_grows),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

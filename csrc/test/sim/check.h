@@ -1,0 +1,71 @@
+/*
+ * The checkers. Each is a file, sees all clients and nodes at once, and judges in true time.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ *   check_exclusion.c  no two leases of a resource are valid at once
+ *   check_validity.c   a lease ends before the majority of its keys does, whatever the clocks show
+ *   check_votes.c      a lease stands on the votes of a majority, each for its own attempt and round;
+ *                      replies of old ones change nothing
+ *   check_leftover.c   the keys of an attempt that failed, and of a lease that ended, are released
+ *                      on every node, at once or with the next connection, and go
+ *   check_touch.c      nobody's key is deleted, prolonged or overwritten by another
+ *   check_revival.c    no lease comes back to life, none grows shorter
+ *   check_budget.c     every call ends within its budget
+ *   check_bounds.c     memory and queues are bounded
+ *   check_liveness.c   after the faults have stopped somebody locks, within a stated bound
+ */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include "sim.h"
+
+/* A lease has begun. */
+void check_exclusion(sim *s, const sim_client *client, const sim_lock *lock);
+
+/* A lease has begun, or has been prolonged. */
+void check_validity(sim *s, const sim_client *client, const sim_lock *lock);
+
+void check_votes_granted(sim *s, const sim_client *client, const sim_lock *lock);
+void check_votes_extended(sim *s, const sim_client *client, const sim_lock *lock);
+void check_votes_released(sim *s, const sim_client *client, const sim_lock *lock, uint32_t token,
+                          int result);
+
+typedef struct check_votes_state {
+  rl_attempt *lease[SIM_LOCKS_MAX];
+  redlock_time deadline_us[SIM_LOCKS_MAX];
+  rl_phase phase[SIM_LOCKS_MAX];
+  int result[SIM_LOCKS_MAX];
+  rl_quorum quorum[SIM_LOCKS_MAX];
+} check_votes_state;
+void check_votes_before(const sim_client *client, check_votes_state *state);
+void check_votes_unchanged(sim *s, const sim_client *client, const check_votes_state *state);
+
+/* The core has sent a command. */
+void check_sent(sim *s, const sim_client *client, unsigned node, const sim_sent *sent);
+
+/* A turn of the client's loop has ended. */
+void check_leftover(sim *s, const sim_client *client);
+/* The core wants the connection closed. */
+void check_leftover_closed(sim *s, const sim_client *client, unsigned node);
+/* All is quiet. */
+void check_leftover_settled(sim *s);
+
+/* A node is about to execute a command of |token| that changes |key|, which is there. */
+void check_touch(sim *s, unsigned node, const sim_connection *connection, const sim_key *key,
+                 uint32_t token, sim_command_kind kind);
+
+/* After every call of the core; |reading_us| is what it was given. */
+void check_revival(sim *s, sim_client *client, sim_lock *lock, uint32_t before, uint32_t after,
+                   uint64_t reading_us);
+void check_revival_observed(sim *s, sim_client *client, uint64_t reading_us);
+
+void check_budget(sim *s, const sim_client *client);
+
+void check_bounds(sim *s, const sim_client *client);
+void check_bounds_settled(sim *s, const sim_client *client);
+
+uint64_t check_liveness_bound_us(const sim *s);
+void check_liveness(sim *s);
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * Memory and queues are bounded, and when all is quiet nothing is left in them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "check.h"
+
+#define CHECK_BOUNDS_OWED 4096 /* far above what a few locks can owe, far below the core's own limit */
+
+void check_bounds(sim *s, const sim_client *client) {
+  const rl_core *core = &client->core;
+  size_t owed = 0, held = 0;
+  for (unsigned i = 0; i < client->nodes; i++) {
+    const rl_node *node = core->nodes[i];
+    owed += node->owed_count;
+    if (node->owed_count > CHECK_BOUNDS_OWED || node->owed_count != client->sockets[i].sent_count) {
+      sim_violation(s, "bounds", "client %u: node %u owes %u replies, was asked for %zu",
+                    client->index, i, node->owed_count, client->sockets[i].sent_count);
+    }
+    if (rl_buffer_length(&node->output) > RL_NODE_OUTPUT_MAX) {
+      sim_violation(s, "bounds", "client %u: %zu bytes wait for node %u", client->index,
+                    rl_buffer_length(&node->output), i);
+    }
+  }
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    held += 3 * (size_t)(client->locks[i].lock != NULL);
+  }
+  if (core->attempts.live > owed + core->release_count + held) {
+    sim_violation(s, "bounds", "client %u: %zu attempts are kept for %zu replies and %zu releases",
+                  client->index, core->attempts.live, owed, core->release_count);
+  }
+}
+
+void check_bounds_settled(sim *s, const sim_client *client) {
+  const rl_core *core = &client->core;
+  size_t held = 0;
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    const rl_lock *lock = client->locks[i].lock;
+    held += lock == NULL ? 0
+                         : (size_t)(lock->lease != NULL) + (lock->unreleased != NULL) +
+                               (lock->attempt != NULL);
+  }
+  if (core->attempts.live != held || core->release_count != 0) {
+    sim_violation(s, "bounds", "client %u is quiet, but keeps %zu attempts and %zu releases",
+                  client->index, core->attempts.live, core->release_count);
+  }
+}

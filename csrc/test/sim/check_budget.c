@@ -1,0 +1,56 @@
+/*
+ * Every call ends within its budget.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * By the client's own clock; the time during which the client was paused is not the core's.
+ */
+#include "check.h"
+
+#define CHECK_BUDGET_SLACK_US 2000 /* per attempt: what the turns of the loop take */
+
+static uint64_t check_budget_round_us(const sim_lock *lock) {
+  if (lock->options.node_timeout_us != 0) {
+    return lock->options.node_timeout_us;
+  }
+  uint64_t tenth_us = lock->options.ttl_us / 10;
+  return tenth_us < 100 * REDLOCK_MILLISECONDS ? tenth_us : 100 * REDLOCK_MILLISECONDS;
+}
+
+static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *lock) {
+  const redlock_options *options = &lock->options;
+  uint64_t now_us = client->advance_us;
+  uint64_t spent_us = now_us > lock->begun_us ? now_us - lock->begun_us : 0;
+  uint64_t paused_us = client->paused_us - lock->paused_us;
+  uint64_t bound_us = check_budget_round_us(lock);
+  uint64_t attempts = 1;
+  if (lock->operation == RL_OPERATION_ACQUIRE) {
+    bool waits = options->wait_us != REDLOCK_NEVER && options->wait_us != 0;
+    if (waits && spent_us >= options->wait_us && lock->begun_us < now_us) {
+      sim_violation(s, "budget", "client %u: acquire goes on after its budget of %llu us",
+                    client->index, (unsigned long long)options->wait_us);
+    }
+    attempts = options->wait_us == 0        ? 1
+               : options->retry_count >= 0  ? (uint64_t)options->retry_count + 1
+               : waits                      ? 1000
+                                            : 4;
+    bound_us = attempts * bound_us +
+               (attempts - 1) * (options->retry_delay_us + options->retry_jitter_us);
+  }
+  if (spent_us > bound_us + paused_us + attempts * CHECK_BUDGET_SLACK_US) {
+    sim_violation(s, "budget", "client %u: operation %d takes %llu us, may take %llu",
+                  client->index, (int)lock->operation, (unsigned long long)spent_us,
+                  (unsigned long long)(bound_us + paused_us));
+  }
+}
+
+void check_budget(sim *s, const sim_client *client) {
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    const sim_lock *lock = &client->locks[i];
+    if (lock->lock != NULL && lock->state == SIM_APPLICATION_BUSY && lock->launched &&
+        rl_lock_result(lock->lock) == REDLOCK_PENDING && lock->lock->phase != RL_PHASE_LAUNCH &&
+        s->breach == SIM_BREACH_NONE) {
+      check_budget_lock(s, client, lock);
+    }
+  }
+}

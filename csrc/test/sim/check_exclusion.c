@@ -1,0 +1,34 @@
+/*
+ * No two leases of a resource are valid at once.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A lease is valid from the call that made it until its own client's clock reaches its deadline, or
+ * until it is given up: in between its holder may act, whether it is looking or not. Two intervals
+ * that overlap have an instant in common at which one of them begins, so it is enough to look then.
+ */
+#include "check.h"
+
+void check_exclusion(sim *s, const sim_client *client, const sim_lock *lock) {
+  for (unsigned i = 0; i < s->config.clients; i++) {
+    const sim_client *other = &s->clients[i];
+    for (unsigned k = 0; other->alive && k < s->config.locks; k++) {
+      const sim_lock *theirs = &other->locks[k];
+      uint64_t ends_us = theirs->ends_us;
+      if (s->breach == SIM_BREACH_LATE_HOLDER) { /* It does not stop at its deadline. */
+        ends_us += theirs->ttl_us / 2;
+      }
+      if (theirs == lock || theirs->resource != lock->resource || theirs->lease == SIM_NO_TOKEN) {
+        continue;
+      }
+      sim_count(s, SIM_CHECK_OVERLAP);
+      if (ends_us > s->now_us && lock->ends_us > s->now_us) {
+        sim_violation(s, "exclusion",
+                      "client %u was given resource %u with token %u, but client %u holds it with "
+                      "token %u for another %llu us",
+                      client->index, lock->resource, lock->lease, i, theirs->lease,
+                      (unsigned long long)(ends_us - s->now_us));
+      }
+    }
+  }
+}

@@ -1,0 +1,136 @@
+/*
+ * The keys of an attempt that failed, and of a lease that ended, are released on every node to which
+ * a SET went, at once or with the next connection, and go. Nothing else is sent for such a token.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * What cannot be prevented by any client: a SET that was still on its way on a connection that broke,
+ * and that a node executes after the release. Such an orphan lives for its ttl.
+ */
+#include "check.h"
+
+/* Whether the release has begun in an earlier call: one call may set and release, on each node. */
+static bool check_sent_late(const sim *s, const sim_token *token) {
+  return token->over || (token->releasing && token->releasing_call < s->calls);
+}
+
+static void check_sent_set(sim *s, const sim_client *client, unsigned node, const sim_sent *sent) {
+  const sim_token *token = &s->tokens[sent->token];
+  const rl_lock *lock = client->locks[token->lock].lock;
+  if (check_sent_late(s, token) || (token->release_sent >> node & 1) != 0) {
+    sim_violation(s, "leftover", "client %u sets token %u, which it has given up", client->index,
+                  sent->token);
+  } else if (!sent->heal && (token->sent >> node & 1) != 0) {
+    sim_violation(s, "leftover", "client %u sends the SET of token %u to node %u twice",
+                  client->index, sent->token, node);
+  } else if (sent->heal) {
+    unsigned votes = 0;
+    for (uint32_t left = token->extend_votes; left != 0; left &= left - 1) {
+      votes++;
+    }
+    if (token->round != lock->round || votes < client->nodes / 2 + 1) {
+      sim_violation(s, "votes", "client %u creates the key of token %u anew, before a majority "
+                                "has confirmed its extension",
+                    client->index, sent->token);
+    }
+  }
+}
+
+void check_sent(sim *s, const sim_client *client, unsigned node, const sim_sent *sent) {
+  const sim_token *token = &s->tokens[sent->token];
+  const rl_lock *lock = client->locks[token->lock].lock;
+  if (sent->kind == SIM_COMMAND_SET) {
+    check_sent_set(s, client, node, sent);
+  } else if (sent->kind == SIM_COMMAND_EXTEND) {
+    if (!token->granted || check_sent_late(s, token)) {
+      sim_violation(s, "leftover", "client %u extends token %u, which is not its lease",
+                    client->index, sent->token);
+    } else if (token->asked_round == sent->round && (token->asked >> node & 1) != 0 &&
+               (!sent->by_text || lock->phase != RL_PHASE_ROUND)) {
+      sim_violation(s, "votes", "client %u sends an extend twice, or after its round", client->index);
+    }
+  } else {
+    if ((token->sent >> node & 1) == 0) {
+      sim_violation(s, "leftover", "client %u releases token %u on node %u, which never got it",
+                    client->index, sent->token, node);
+    }
+    if (lock != NULL && lock->lease != NULL && rl_lock_remaining(lock, client->reading_us) > 0 &&
+        sim_resp_token(lock->lease->token, REDLOCK_TOKEN_LENGTH) == sent->token) {
+      sim_violation(s, "leftover", "client %u releases token %u while it is its lease",
+                    client->index, sent->token);
+    }
+    if ((token->release_ever >> node & 1) != 0 && (token->release_sent >> node & 1) == 0) {
+      sim_count(s, SIM_RELEASE_RESENT);
+    }
+  }
+}
+
+/* A turn has ended: whatever can be released has been. */
+void check_leftover(sim *s, const sim_client *client) {
+  uint32_t up = 0;
+  size_t kept = 0;
+  uint64_t now_us = client->advance_us;
+  for (unsigned i = 0; i < client->nodes; i++) {
+    up |= (uint32_t)(client->core.nodes[i]->phase == RL_NODE_UP) << i;
+  }
+  for (size_t i = 0; i < s->live_count; i++) {
+    uint32_t index = s->live[i];
+    const sim_token *token = &s->tokens[index];
+    if (token->client != client->index) {
+      s->live[kept++] = index;
+      continue;
+    }
+    uint32_t missing = token->sent & ~token->release_answered;
+    if (token->over && (missing == 0 || now_us >= token->gone_us)) {
+      continue;
+    }
+    s->live[kept++] = index;
+    if (token->over && (missing & up & ~token->release_sent) != 0 &&
+        s->breach != SIM_BREACH_WALL_CLOCK) {
+      sim_violation(s, "leftover",
+                    "client %u does not release token %u of resource %u on nodes %#x, which it can "
+                    "reach",
+                    client->index, index, token->resource, missing & up & ~token->release_sent);
+    }
+  }
+  s->live_count = kept;
+}
+
+/*
+ * The core gives a connection up. While an attempt's SET may be on its way there, a release on
+ * another connection could overtake it: so only when the node has been silent for long, never because
+ * an attempt has ended.
+ */
+void check_leftover_closed(sim *s, const sim_client *client, unsigned node) {
+  const sim_socket *socket = &client->sockets[node];
+  uint64_t now_us = client->reading_us;
+  bool never_up = !socket->up && now_us >= socket->begun_us + RL_NODE_CONNECT_TIMEOUT_US;
+  bool silent = socket->up && now_us >= socket->heard_us + socket->expect_us;
+  if (socket->odd) {
+    return; /* It was reset, or broke the protocol. */
+  }
+  if (!never_up && !silent && s->breach == SIM_BREACH_NONE) {
+    sim_violation(s, "leftover",
+                  "client %u gave up its connection to node %u, which had spoken %llu us before",
+                  client->index, node, (unsigned long long)(now_us - socket->heard_us));
+  }
+  sim_count(s, SIM_CONNECTION_TIMED_OUT);
+}
+
+void check_leftover_settled(sim *s) {
+  for (unsigned i = 0; i < s->config.nodes; i++) {
+    for (unsigned k = 0; k < s->config.resources; k++) {
+      const sim_key *key = sim_node_key(s, i, s->config.databases ? 1 : 0, k);
+      if (key == NULL || key->token >= s->token_count) {
+        continue;
+      }
+      const sim_token *token = &s->tokens[key->token];
+      uint32_t excused = token->orphaned | (token->release_answered & ~token->release_certain);
+      uint64_t now_us = sim_client_clock(s, &s->clients[token->client]);
+      if (!token->abandoned && (excused >> i & 1) == 0 && now_us < token->gone_us) {
+        sim_violation(s, "leftover", "all is quiet, but node %u still holds token %u of client %u",
+                      i, key->token, token->client);
+      }
+    }
+  }
+}

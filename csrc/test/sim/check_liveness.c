@@ -1,0 +1,25 @@
+/*
+ * After the faults have stopped somebody locks, within a stated bound, and then all comes to rest.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The bound: the keys that are left have to die (the longest life of a key, and what the nodes'
+ * clocks were set back), a silent connection has to be given up (3 s, or the longest ttl) and made
+ * anew (3 s, and a delay of up to 1 s), and the contenders have to find a moment for one of them.
+ */
+#include "check.h"
+
+uint64_t check_liveness_bound_us(const sim *s) {
+  uint64_t back_us = 0;
+  for (unsigned i = 0; i < s->config.nodes; i++) {
+    back_us = s->nodes[i].back_step_us > back_us ? s->nodes[i].back_step_us : back_us;
+  }
+  return 3 * sim_config_life_us(&s->config) + 2 * back_us + 9 * REDLOCK_SECONDS;
+}
+
+void check_liveness(sim *s) {
+  if (!s->calm_grant) {
+    sim_count(s, SIM_LIVENESS_GRANTED);
+  }
+  s->calm_grant = true;
+}

@@ -1,0 +1,18 @@
+/*
+ * Nobody's key is deleted, prolonged or overwritten by another.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "check.h"
+
+void check_touch(sim *s, unsigned node, const sim_connection *connection, const sim_key *key,
+                 uint32_t token, sim_command_kind kind) {
+  if (kind == SIM_COMMAND_SET || key->token != token) {
+    sim_violation(s, "touch", "client %u %s the key of token %u on node %u with token %u",
+                  connection->client,
+                  kind == SIM_COMMAND_SET       ? "overwrites"
+                  : kind == SIM_COMMAND_RELEASE ? "deletes"
+                                                : "prolongs",
+                  key->token, node, token);
+  }
+}

@@ -1,0 +1,30 @@
+/*
+ * A lease ends before the majority of its keys does, whatever the clocks show.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Looked at when the lease begins or is prolonged: with true time on both sides, so that an allowance
+ * for drift that is too small by a microsecond is found as soon as a slow client meets fast nodes.
+ */
+#include "check.h"
+
+void check_validity(sim *s, const sim_client *client, const sim_lock *lock) {
+  unsigned kept = 0;
+  uint64_t shortest_us = SIM_NEVER;
+  for (unsigned i = 0; i < client->nodes; i++) {
+    uint64_t dies_us = sim_node_holds(s, client->base + i, lock->resource, lock->lease);
+    if (dies_us != 0 && dies_us >= lock->ends_us) {
+      kept++;
+    } else if (dies_us != 0 && lock->ends_us - dies_us < shortest_us) {
+      shortest_us = lock->ends_us - dies_us;
+    }
+  }
+  if (lock->ends_us > s->now_us && kept < client->nodes / 2 + 1) {
+    sim_violation(s, "validity",
+                  "client %u counts on resource %u for another %llu us, but only %u of %u nodes keep "
+                  "token %u so long (the nearest lacks %lld us)",
+                  client->index, lock->resource, (unsigned long long)(lock->ends_us - s->now_us),
+                  kept, client->nodes, lock->lease,
+                  shortest_us == SIM_NEVER ? -1ll : (long long)shortest_us);
+  }
+}

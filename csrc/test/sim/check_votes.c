@@ -1,0 +1,103 @@
+/*
+ * A lease stands on the votes of a majority, each for its own attempt and round; replies of old
+ * attempts and rounds change nothing.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The votes are those of sim_tap.c, which knows what every node meant, and for what.
+ */
+#include "check.h"
+
+static unsigned check_votes_count(uint32_t nodes) {
+  unsigned count = 0;
+  for (; nodes != 0; nodes &= nodes - 1) {
+    count++;
+  }
+  return count;
+}
+
+static unsigned check_votes_majority(const sim_client *client) {
+  return client->nodes / 2 + 1;
+}
+
+void check_votes_granted(sim *s, const sim_client *client, const sim_lock *lock) {
+  unsigned votes = check_votes_count(s->tokens[lock->lease].votes);
+  if (votes < check_votes_majority(client)) {
+    sim_violation(s, "votes", "client %u was given a lease on %u votes of %u nodes", client->index,
+                  votes, client->nodes);
+  }
+  if (lock->lock->operation != RL_OPERATION_ACQUIRE || s->tokens[lock->lease].over) {
+    sim_violation(s, "votes", "client %u was given a lease by an attempt that is over",
+                  client->index);
+  }
+}
+
+void check_votes_extended(sim *s, const sim_client *client, const sim_lock *lock) {
+  const sim_token *token = &s->tokens[lock->lease];
+  unsigned votes = token->round == lock->lock->round ? check_votes_count(token->extend_votes) : 0;
+  if (votes < check_votes_majority(client)) {
+    sim_violation(s, "votes", "client %u was given an extension on %u votes of %u nodes",
+                  client->index, votes, client->nodes);
+  }
+}
+
+void check_votes_released(sim *s, const sim_client *client, const sim_lock *lock, uint32_t index,
+                          int result) {
+  const sim_token *token;
+  uint32_t all = (1u << client->nodes) - 1;
+  if (index >= s->token_count) {
+    sim_violation(s, "votes", "client %u released a token that it never had", client->index);
+    return;
+  }
+  token = &s->tokens[index];
+  uint32_t certain = token->release_certain | (all & ~token->sent);
+  unsigned gone = 0;
+  for (unsigned i = 0; i < client->nodes; i++) {
+    bool later = (token->orphaned >> (client->base + i) & 1) != 0;
+    gone += later || sim_node_holds(s, client->base + i, lock->resource, index) == 0;
+  }
+  if (result == REDLOCK_OK && (check_votes_count(certain) < check_votes_majority(client) ||
+                               gone < check_votes_majority(client))) {
+    sim_violation(s, "votes",
+                  "client %u was told that token %u is released; %u of %u nodes said so, from %u it "
+                  "is gone",
+                  client->index, index, check_votes_count(certain), client->nodes, gone);
+  }
+  if (result == REDLOCK_E_LOST &&
+      check_votes_count(token->release_refused) < check_votes_majority(client)) {
+    sim_violation(s, "votes", "client %u was told that its lease was lost; %u of %u nodes said so",
+                  client->index, check_votes_count(token->release_refused), client->nodes);
+  }
+}
+
+void check_votes_before(const sim_client *client, check_votes_state *state) {
+  for (unsigned i = 0; i < SIM_LOCKS_MAX; i++) {
+    const rl_lock *lock = client->locks[i].lock;
+    if (lock != NULL) {
+      state->lease[i] = lock->lease;
+      state->deadline_us[i] = lock->deadline_us;
+      state->phase[i] = lock->phase;
+      state->result[i] = lock->result;
+      state->quorum[i] = lock->quorum;
+    }
+  }
+}
+
+/* What comes for a decided round may still be shown as a vote; it must not be counted as one. */
+void check_votes_unchanged(sim *s, const sim_client *client, const check_votes_state *state) {
+  for (unsigned i = 0; i < SIM_LOCKS_MAX; i++) {
+    const rl_lock *lock = client->locks[i].lock;
+    if (lock == NULL) {
+      continue;
+    }
+    bool voting = lock->phase == RL_PHASE_ROUND;
+    if (state->lease[i] != lock->lease || state->deadline_us[i] != lock->deadline_us ||
+        state->phase[i] != lock->phase || state->result[i] != lock->result ||
+        (voting && (state->quorum[i].granted != lock->quorum.granted ||
+                    state->quorum[i].refused != lock->quorum.refused ||
+                    state->quorum[i].failed != lock->quorum.failed))) {
+      sim_violation(s, "votes", "client %u, lock %u: a reply of an old round changed it",
+                    client->index, i);
+    }
+  }
+}

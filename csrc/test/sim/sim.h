@@ -1,0 +1,528 @@
+/*
+ * The simulator: several clients, each with the real core, simulated nodes, network and clocks.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * One seed decides everything. Time is virtual; |now_us| is true time, which no client and no node
+ * knows. docs/testing.md tells how to use it.
+ *
+ *   sim_config.c       what a run is like, drawn from its seed
+ *   sim_queue.c        what happens next
+ *   sim_network.c      connections: delays, pieces, breaks, partitions
+ *   sim_node.c         a Redis server: its keys, its clock, its errors
+ *   sim_resp.c         commands as bytes
+ *   sim_client.c       the driver's loop around the core, with pauses between any two calls
+ *   sim_tap.c          what the core sends and is answered, as the checkers see it
+ *   sim_application.c  what the clients do with their locks
+ *   sim_fault.c        what goes wrong
+ *   sim_run.c          the phases of a run
+ *   check_*.c          the checkers, see check.h
+ *   sim_trace.c        the timeline and the picture
+ *   sim_main.c         the command line
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "rl_core.h"
+#include "sim_clock.h"
+#include "sim_counters.h"
+#include "sim_random.h"
+
+#define SIM_NODES_MAX 7
+#define SIM_CLIENTS_MAX 4
+#define SIM_LOCKS_MAX 2     /* of one client */
+#define SIM_RESOURCES_MAX 2
+#define SIM_DATABASES_MAX 2
+#define SIM_CONNECTIONS_MAX 256
+#define SIM_DATABASE 3      /* the one that is selected, in runs that select one */
+#define SIM_NO_CONNECTION (-1)
+#define SIM_NO_TOKEN UINT32_MAX
+#define SIM_FOREIGN_TOKEN (UINT32_MAX - 1)
+
+typedef struct sim sim;
+
+/* ---- what a run is like (sim_config.c) ---- */
+
+typedef enum sim_fault {
+  SIM_FAULT_CRASH_WITH_DATA_KIND = 0,
+  SIM_FAULT_CRASH_EMPTY_KIND,
+  SIM_FAULT_STOP_KIND,
+  SIM_FAULT_SLOW_NODE_KIND,
+  SIM_FAULT_ERRORS_KIND,
+  SIM_FAULT_ODD_REPLY_KIND,
+  SIM_FAULT_SCRIPT_FLUSH_KIND,
+  SIM_FAULT_FOREIGN_KIND,
+  SIM_FAULT_PARTITION_KIND,
+  SIM_FAULT_SLOW_LINK_KIND,
+  SIM_FAULT_BREAK_KIND,
+  SIM_FAULT_HALF_OPEN_KIND,
+  SIM_FAULT_STEP_BACK_KIND,
+  SIM_FAULT_STEP_FORWARD_KIND,
+  SIM_FAULT_SUSPEND_KIND,
+  SIM_FAULT_CLIENT_KIND,
+  SIM_FAULT_ASSUMPTION_KIND, /* only when an assumption is to be broken */
+  SIM_FAULT_KINDS
+} sim_fault;
+
+/* An assumption that is to be broken, for the negative controls. */
+typedef enum sim_breach {
+  SIM_BREACH_NONE = 0,
+  SIM_BREACH_FAST_NODE,
+  SIM_BREACH_SLOW_CLIENT,
+  SIM_BREACH_RESTART_EMPTY,
+  SIM_BREACH_STEP_FORWARD,
+  SIM_BREACH_EVICTION,
+  SIM_BREACH_FLUSH,
+  SIM_BREACH_FAILOVER,
+  SIM_BREACH_FOREIGN_DELETE,
+  SIM_BREACH_FROZEN_CLOCK,
+  SIM_BREACH_WALL_CLOCK,
+  SIM_BREACH_TOKEN_REUSED,
+  SIM_BREACH_TOKEN_SHARED,
+  SIM_BREACH_NODE_LISTS,
+  SIM_BREACH_DATABASES,
+  SIM_BREACH_REPLY_LOST,
+  SIM_BREACH_NOT_ATOMIC,
+  SIM_BREACH_LATE_READING,
+  SIM_BREACH_LATE_HOLDER,
+  SIM_BREACH_COUNT
+} sim_breach;
+
+const char *sim_breach_name(sim_breach breach);
+
+typedef struct sim_config {
+  unsigned nodes, clients, locks, resources;
+  bool databases;           /* nodes are used with SELECT */
+  bool passwords;
+  redlock_duration ttl_us[2]; /* drawn from for each acquire and extend */
+  redlock_duration ttl_max_us;
+  redlock_duration lock_delay_us;
+  double drift_factor;
+  unsigned client_ppm, node_ppm; /* how far clocks may drift; together no more than drift_factor */
+  redlock_duration node_timeout_us;
+  int retry_count;
+  redlock_duration retry_delay_us, retry_jitter_us, wait_us;
+  uint64_t delay_from_us, delay_to_us; /* of a message, one way, usually */
+  unsigned tail;          /* and in so many of 10000 cases at a boundary of the ttl */
+  unsigned pieces;        /* in so many of 10000 cases bytes come in pieces */
+  unsigned partial_write;
+  unsigned pause;         /* between two calls of the core */
+  unsigned stale;         /* between the reading of the clock and the call */
+  uint64_t fault_every_us; /* 0 = there are none */
+  uint16_t weights[SIM_FAULT_KINDS];
+  unsigned weight_sum;
+  unsigned break_weights[3];
+  uint64_t think_us;      /* between two operations of an application, at most */
+  unsigned extends, cancels, frees;
+  uint64_t events;        /* the length of the safety phase */
+  uint64_t length_us;
+} sim_config;
+
+/* ---- events (sim_queue.c) ---- */
+
+typedef enum sim_event_kind {
+  SIM_EVENT_TO_NODE,   /* bytes come to a node */
+  SIM_EVENT_TO_CLIENT, /* bytes come to a client */
+  SIM_EVENT_EXECUTE,   /* a slow node gets round to a connection */
+  SIM_EVENT_RESET,     /* the client learns that its connection is broken */
+  SIM_EVENT_CONNECTED,
+  SIM_EVENT_REFUSED,
+  SIM_EVENT_CLIENT,    /* a client has something to do */
+  SIM_EVENT_NODE,      /* a node comes back, or continues */
+  SIM_EVENT_FAULT,     /* something is to go wrong */
+  SIM_EVENT_PHASE
+} sim_event_kind;
+
+typedef struct sim_event {
+  uint64_t at_us;
+  uint64_t order; /* ties are broken by age */
+  uint32_t length;
+  uint16_t subject; /* connection, client or node */
+  uint8_t kind;
+  uint32_t generation;
+} sim_event;
+
+typedef struct sim_queue {
+  sim_event *events;
+  size_t count, capacity;
+  uint64_t order;
+} sim_queue;
+
+/* ---- network (sim_network.c) ---- */
+
+typedef struct sim_stream {
+  unsigned char *bytes;
+  size_t head;    /* not read yet */
+  size_t arrived; /* readable up to here */
+  size_t tail;    /* on the way up to here */
+  size_t capacity;
+  uint64_t last_us; /* when the last byte on the way arrives */
+  uint64_t read;    /* bytes read since the connection was made */
+  uint64_t written;
+} sim_stream;
+
+typedef enum sim_command_kind {
+  SIM_COMMAND_HANDSHAKE,
+  SIM_COMMAND_SET,
+  SIM_COMMAND_EXTEND,
+  SIM_COMMAND_RELEASE,
+  SIM_COMMAND_UNKNOWN
+} sim_command_kind;
+
+typedef enum sim_outcome {
+  SIM_OUTCOME_GRANTED, /* +OK to SET, :1 to a script */
+  SIM_OUTCOME_REFUSED, /* nil, :0, WRONGTYPE */
+  SIM_OUTCOME_NO_SCRIPT,
+  SIM_OUTCOME_ERROR,
+  SIM_OUTCOME_ODD /* no answer to any command */
+} sim_outcome;
+
+/* What a node meant by a reply. */
+typedef struct sim_note {
+  uint64_t end; /* of the reply, in bytes written since the connection was made */
+  uint32_t token;
+  uint8_t kind;
+  uint8_t outcome;
+  bool by_text;
+  bool asked;
+} sim_note;
+
+typedef struct sim_notes {
+  sim_note *notes;
+  size_t head, tail, capacity;
+} sim_notes;
+
+typedef struct sim_connection {
+  bool used;
+  bool client_open; /* the client has it */
+  bool node_open;   /* the node has it */
+  bool replies_lost; /* the client hears nothing any more */
+  bool black_hole;  /* nothing gets through any more, and nobody knows */
+  bool authenticated;
+  bool executing;   /* a SIM_EVENT_EXECUTE is under way */
+  uint8_t client, node;
+  uint8_t database;
+  uint32_t epoch;   /* of the node's process */
+  unsigned events;  /* that name it */
+  uint64_t hold_us; /* bytes to the node do not arrive before */
+  sim_stream to_node, to_client;
+  sim_notes notes;
+} sim_connection;
+
+typedef struct sim_link {
+  uint64_t requests_blocked_us; /* until then */
+  uint64_t replies_blocked_us;
+  uint64_t slow_until_us, slow_us;
+} sim_link;
+
+/* ---- nodes (sim_node.c) ---- */
+
+typedef struct sim_key {
+  bool used;
+  bool foreign_type;
+  uint32_t token; /* SIM_FOREIGN_TOKEN: another program's */
+  uint64_t expire_ms; /* on the node's wall clock */
+  uint64_t written_us; /* true time */
+  char value[REDLOCK_TOKEN_LENGTH];
+} sim_key;
+
+typedef enum sim_node_error {
+  SIM_NODE_ERROR_NONE,
+  SIM_NODE_ERROR_OOM,
+  SIM_NODE_ERROR_READONLY,
+  SIM_NODE_ERROR_BUSY,
+  SIM_NODE_ERROR_MISCONF,
+  SIM_NODE_ERROR_NOREPLICAS,
+  SIM_NODE_ERROR_MASTERDOWN,
+  SIM_NODE_ERROR_NOPERM,
+  SIM_NODE_ERROR_NOPERM_SCRIPT,
+  SIM_NODE_ERROR_UNKNOWN_SETNAME,
+  SIM_NODE_ERROR_COUNT
+} sim_node_error;
+
+typedef struct sim_node {
+  bool up;
+  bool restart_empty;
+  uint64_t back_us;         /* down until */
+  uint64_t loading_until_us;
+  uint64_t stopped_until_us;
+  uint64_t slow_until_us, service_us;
+  uint64_t error_until_us;
+  sim_node_error error;
+  unsigned odd_replies;     /* to come */
+  unsigned false_errors;    /* executed, but answered with an error */
+  unsigned swallowed;       /* replies to lose: only as a breach */
+  uint32_t epoch;           /* which process it is */
+  uint32_t scripts;         /* loaded */
+  uint64_t stepped_us;      /* when the wall clock was stepped forward last */
+  uint64_t back_step_us;    /* all backward steps together */
+  sim_clock clock;
+  sim_key keys[SIM_DATABASES_MAX][SIM_RESOURCES_MAX];
+  sim_key copies[SIM_DATABASES_MAX][SIM_RESOURCES_MAX]; /* a replica's, behind: only as a breach */
+} sim_node;
+
+/* ---- clients (sim_client.c, sim_tap.c) ---- */
+
+/* A command that was sent and not answered yet. */
+typedef struct sim_sent {
+  uint32_t token;
+  uint32_t round;
+  uint8_t kind;
+  bool heal;
+  bool by_text;
+} sim_sent;
+
+typedef struct sim_socket {
+  int connection;
+  bool open; /* the core knows that it is */
+  bool connected, refused, reset; /* to be told to the core */
+  size_t tapped; /* bytes of the core's output that have been looked at */
+  uint64_t heard_us; /* client's clock: last byte, or when something began to be owed */
+  uint64_t expect_us; /* how long the node may be silent */
+  uint64_t begun_us;  /* client's clock: when it was begun */
+  bool up;            /* the handshake is over */
+  bool odd;           /* the node broke the protocol, or refused the handshake */
+  sim_sent *sent; /* a ring */
+  size_t sent_head, sent_count, sent_capacity;
+} sim_socket;
+
+typedef enum sim_application_state {
+  SIM_APPLICATION_IDLE,
+  SIM_APPLICATION_BUSY,
+  SIM_APPLICATION_HOLD,
+  SIM_APPLICATION_DONE
+} sim_application_state;
+
+typedef struct sim_lock {
+  rl_lock *lock; /* NULL in a client that is gone */
+  unsigned resource;
+  sim_application_state state;
+  uint64_t due_us;  /* when the application does something */
+  unsigned extends_left;
+  bool failed_before; /* the last extend failed */
+  bool repeated;
+
+  /* The operation in flight. */
+  rl_operation operation;
+  bool launched;
+  redlock_options options;  /* of the operation */
+  redlock_options acquired; /* those of the last acquire: extend and release go by them */
+  redlock_duration ttl_us;
+  uint64_t begun_us;       /* client's clock */
+  uint64_t paused_us;      /* of the client, when it began */
+  unsigned attempts;       /* tokens drawn for it */
+  uint32_t released;       /* the token that it releases */
+
+  /* The lease, as seen after the last call. */
+  uint32_t lease; /* token, or SIM_NO_TOKEN */
+  uint32_t attempt;
+  uint64_t deadline_us;      /* client's clock */
+  uint64_t ends_us;          /* true time */
+  bool over_seen;
+} sim_lock;
+
+typedef enum sim_step {
+  SIM_STEP_INPUT,
+  SIM_STEP_ADVANCE,
+  SIM_STEP_CONNECTION,
+  SIM_STEP_APPLICATION,
+  SIM_STEP_LAUNCH,
+  SIM_STEP_OUTPUT,
+  SIM_STEP_ENDED,
+  SIM_STEP_WAIT
+} sim_step;
+
+typedef struct sim_client {
+  bool alive;
+  bool closing;
+  rl_core core;
+  sim_clock clock;
+  unsigned index;
+  unsigned base, nodes; /* of its list: differ only as a breach */
+  int64_t ppm; /* of its clock, kept while that is frozen: only as a breach */
+  sim_lock locks[SIM_LOCKS_MAX];
+  sim_socket sockets[SIM_NODES_MAX];
+  sim_step step;
+  unsigned cursor;
+  bool in_turn;
+  bool has_reading;
+  bool again;
+  uint64_t reading_us;   /* of its clock, for the next call */
+  uint64_t reading_paused_us; /* how long it had been paused by then */
+  size_t reading_bytes;  /* that had come by then */
+  uint64_t advance_us;   /* the reading that rl_core_advance() got in this turn */
+  uint64_t paused_until_us;
+  uint64_t paused_us;    /* all pauses together, by its clock */
+  uint64_t close_by_us;  /* true time */
+  uint64_t wake_us;
+  uint32_t generation;   /* of its SIM_EVENT_CLIENT */
+} sim_client;
+
+typedef struct sim_token {
+  uint8_t client, lock, resource;
+  bool over;     /* the attempt has failed, or the lease has ended: nothing brings it back */
+  bool granted;  /* it has been a lease */
+  bool releasing; /* a release has been sent somewhere */
+  bool abandoned; /* its client is gone: nobody will release it */
+  uint64_t releasing_call; /* in which call of the core that was */
+  uint32_t round; /* of the extend that is counted */
+  uint32_t asked_round; /* of the extend that was sent last, and the nodes it went to */
+  uint32_t asked;
+  uint32_t sent;  /* nodes to which a SET went */
+  uint32_t healed; /* nodes to which a second SET went */
+  uint32_t votes; /* nodes whose grant has come */
+  uint32_t extend_votes;
+  uint32_t release_ever;    /* nodes to which a release went */
+  uint32_t release_sent;    /* on the connection of now */
+  uint32_t release_answered;
+  uint32_t release_certain; /* the answer was that the key is not there (any more) */
+  uint32_t release_refused;
+  uint32_t released_there;  /* nodes that have executed a release, whether the answer came or not */
+  uint32_t orphaned;        /* nodes that have executed a SET after that */
+  uint64_t gone_us;         /* client's clock: when all its keys have expired for certain */
+} sim_token;
+
+/* ---- the picture (sim_trace.c) ---- */
+
+typedef struct sim_trace sim_trace;
+
+/* ---- all of it ---- */
+
+typedef enum sim_phase { SIM_PHASE_SAFETY, SIM_PHASE_LIVENESS, SIM_PHASE_SETTLE, SIM_PHASE_END } sim_phase;
+
+struct sim {
+  uint64_t seed;
+  uint64_t now_us;
+  uint64_t hash;
+  uint64_t event_count;
+  sim_phase phase;
+  uint64_t phase_us; /* when it began */
+  uint64_t phase_end_us;
+  bool failed;
+  const char *checker;
+  const char *only; /* the one checker that is listened to, or NULL */
+  char failure[512];
+  sim_breach breach;
+  bool breached; /* what breaks the assumption has happened */
+  sim_config config;
+  sim_random random_network, random_node, random_application, random_fault, random_entropy,
+      random_client;
+  sim_queue queue;
+  sim_connection connections[SIM_CONNECTIONS_MAX];
+  sim_link links[SIM_CLIENTS_MAX][SIM_NODES_MAX];
+  sim_node nodes[SIM_NODES_MAX];
+  sim_client clients[SIM_CLIENTS_MAX];
+  sim_token *tokens;
+  size_t token_count, token_capacity;
+  uint32_t *live; /* tokens that may still be on a node */
+  size_t live_count, live_capacity;
+  uint64_t calls;  /* of the core */
+  uint64_t grants; /* in this run */
+  bool calm_grant; /* one after the faults had stopped */
+  uint64_t largest_owed;
+  uint64_t counters[SIM_COUNTER_COUNT]; /* over all runs */
+  sim_trace *trace; /* NULL unless the run is shown */
+};
+
+/* sim_run.c */
+bool sim_run(sim *s, uint64_t seed); /* false: a checker failed */
+void sim_free(sim *s);
+
+/* A checker's finding: the run stops. */
+__attribute__((format(printf, 3, 4))) void sim_violation(sim *s, const char *checker,
+                                                         const char *format, ...);
+
+static inline void sim_count(sim *s, sim_counter counter) {
+  s->counters[counter]++;
+}
+
+static inline void sim_mix(sim *s, uint64_t value) {
+  s->hash = (s->hash ^ value) * 0x9e3779b97f4a7c15u;
+  s->hash ^= s->hash >> 29;
+}
+
+/* sim_config.c */
+void sim_config_draw(sim *s, sim_random *random);
+/* The longest that a key of the run can live, in true time, without backward steps. */
+uint64_t sim_config_life_us(const sim_config *config);
+const char *sim_resource(unsigned resource, size_t *length);
+
+/* sim_queue.c */
+void sim_queue_add(sim *s, uint64_t at_us, sim_event_kind kind, unsigned subject, uint32_t length,
+                   uint32_t generation);
+bool sim_queue_take(sim *s, sim_event *event);
+
+/* sim_network.c */
+int sim_network_connect(sim *s, unsigned client, unsigned node);
+void sim_network_request(sim *s, int connection, const void *bytes, size_t length);
+void sim_network_reply(sim *s, int connection, const void *bytes, size_t length,
+                       const sim_note *note);
+void sim_network_event(sim *s, const sim_event *event);
+void sim_network_close(sim *s, int connection); /* the client gives it up */
+void sim_network_break(sim *s, int connection, unsigned how);
+void sim_network_node_died(sim *s, unsigned node, bool silent);
+size_t sim_network_readable(const sim *s, int connection);
+void sim_network_release(sim *s, int connection); /* to be used again, if nothing names it */
+uint64_t sim_network_boundary(sim *s, sim_random *random);
+void sim_stream_compact(sim_stream *stream);
+
+/* sim_resp.c */
+#define SIM_ARGUMENTS_MAX 8
+typedef struct sim_command {
+  unsigned count;
+  const char *bytes[SIM_ARGUMENTS_MAX];
+  size_t lengths[SIM_ARGUMENTS_MAX];
+} sim_command;
+/* The length of the first command; 0 when it is not complete; SIZE_MAX when it is none. */
+size_t sim_resp_command(sim_command *command, const unsigned char *bytes, size_t length);
+bool sim_resp_is(const sim_command *command, unsigned index, const char *text);
+/* The simulator's number of a token, by its text. */
+uint32_t sim_resp_token(const char *text, size_t length);
+void sim_sha1(char hex[41], const void *bytes, size_t length);
+
+/* sim_node.c */
+void sim_node_init(sim *s, unsigned node);
+void sim_node_input(sim *s, int connection);
+void sim_node_event(sim *s, unsigned node);
+void sim_node_crash(sim *s, unsigned node, bool empty, uint64_t down_us);
+void sim_node_stop(sim *s, unsigned node, uint64_t until_us);
+sim_key *sim_node_key(sim *s, unsigned node, unsigned database, unsigned resource); /* NULL: none */
+/* When the key of |token| dies, true time; 0 when the node does not hold it. */
+uint64_t sim_node_holds(sim *s, unsigned node, unsigned resource, uint32_t token);
+
+/* sim_client.c */
+void sim_client_start(sim *s, unsigned client);
+void sim_client_kill(sim *s, unsigned client);
+void sim_client_fork(sim *s, unsigned client);
+void sim_client_close(sim *s, unsigned client, uint64_t within_us);
+/* Frees the lock, whatever it is doing, and makes another. */
+void sim_client_renew_lock(sim *s, unsigned client, unsigned lock);
+void sim_client_event(sim *s, unsigned client, uint32_t generation);
+void sim_client_wake(sim *s, unsigned client, uint64_t at_us);
+void sim_client_pause(sim *s, unsigned client, uint64_t for_us);
+uint64_t sim_client_clock(const sim *s, const sim_client *client);
+
+/* sim_tap.c */
+void sim_tap_output(sim *s, sim_client *client); /* after every call of the core */
+void sim_tap_dropped(sim *s, sim_client *client, unsigned node);
+/* |bytes| more are about to be given to the core. Returns whether they are all of old rounds. */
+bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes);
+uint32_t sim_tap_new_token(sim *s, unsigned client, unsigned lock);
+
+/* sim_application.c */
+void sim_application_step(sim *s, sim_client *client, uint64_t reading_us);
+void sim_application_ended(sim *s, sim_client *client, rl_lock *lock, uint64_t reading_us);
+void sim_application_schedule(sim *s, sim_lock *lock, uint64_t in_us);
+void sim_application_settle(sim *s);
+
+/* sim_fault.c */
+void sim_fault_begin(sim *s);
+void sim_fault_event(sim *s);
+void sim_fault_stop(sim *s);
+
+#endif

@@ -1,0 +1,365 @@
+/*
+ * What the clients do with their locks: acquire, hold, extend, release, forget; at the worst moments.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "check.h"
+#include "sim.h"
+#include "sim_trace.h"
+
+#define SIM_CALM_RETRY_US 40000
+
+void sim_application_schedule(sim *s, sim_lock *lock, uint64_t in_us) {
+  lock->due_us = s->now_us + in_us;
+}
+
+static uint64_t sim_application_draw(sim *s, uint64_t below) {
+  return sim_below(&s->random_application, below);
+}
+
+static bool sim_application_calm(const sim *s) {
+  return s->phase != SIM_PHASE_SAFETY;
+}
+
+/* When to do something with a lease of which so much is left: often near its end. */
+static uint64_t sim_application_hold(sim *s, const sim_lock *own) {
+  uint64_t left_us = own->ends_us > s->now_us ? own->ends_us - s->now_us : 0;
+  uint64_t around_us = sim_application_draw(s, 6000);
+  uint64_t hold_us;
+  if (sim_application_calm(s)) {
+    return sim_application_draw(s, 2000);
+  }
+  switch (sim_application_draw(s, 7)) {
+  case 0:
+    return left_us / 2;
+  case 1:
+  case 2:
+    hold_us = left_us + around_us;
+    return hold_us > 3000 ? hold_us - 3000 : 1;
+  case 3:
+    return left_us + sim_application_draw(s, own->ttl_us);
+  default:
+    return sim_application_draw(s, left_us / 3 + 1);
+  }
+}
+
+static uint64_t sim_application_think(sim *s) {
+  return sim_application_draw(s, sim_application_calm(s) ? 2000 : s->config.think_us + 1);
+}
+
+static void sim_application_idle(sim *s, sim_lock *own) {
+  own->state = SIM_APPLICATION_IDLE;
+  sim_application_schedule(s, own, sim_application_think(s));
+}
+
+static void sim_application_begun(sim *s, sim_client *client, sim_lock *own,
+                                  rl_operation operation, uint64_t reading_us) {
+  own->state = SIM_APPLICATION_BUSY;
+  own->operation = operation;
+  own->launched = false;
+  own->begun_us = reading_us;
+  own->paused_us = client->reading_paused_us;
+  own->attempts = 0;
+  own->due_us = SIM_NEVER;
+  if (!sim_application_calm(s) && sim_chance(&s->random_application, s->config.cancels)) {
+    sim_application_schedule(s, own, sim_application_draw(s, own->ttl_us));
+  }
+}
+
+static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
+                                    uint64_t reading_us) {
+  redlock_options options = own->lock->options;
+  bool held = own->state == SIM_APPLICATION_HOLD;
+  options.ttl_us = s->config.ttl_us[sim_application_draw(s, 2)];
+  options.retry_count = s->config.retry_count;
+  options.retry_delay_us = s->config.retry_delay_us;
+  options.retry_jitter_us = s->config.retry_jitter_us;
+  options.wait_us = s->config.wait_us;
+  if (sim_application_calm(s)) {
+    options.retry_count = -1;
+    options.retry_delay_us = SIM_CALM_RETRY_US;
+    options.retry_jitter_us = SIM_CALM_RETRY_US;
+    options.wait_us = REDLOCK_NEVER;
+    options.node_timeout_us = 0;
+  }
+  int result = rl_lock_acquire(own->lock, reading_us, &options, true);
+  if (result == REDLOCK_OK) {
+    own->ttl_us = options.ttl_us;
+    own->options = own->acquired = options;
+    own->extends_left = (unsigned)sim_application_draw(s, s->config.extends + 1);
+    own->failed_before = false;
+    own->repeated = false;
+    sim_application_begun(s, client, own, RL_OPERATION_ACQUIRE, reading_us);
+  } else if (result == REDLOCK_E_HELD) {
+    sim_count(s, SIM_ACQUIRE_HELD);
+    own->state = SIM_APPLICATION_HOLD;
+    sim_application_schedule(s, own, sim_application_hold(s, own));
+    if (!held) {
+      sim_violation(s, "budget", "held, though it was not acquired");
+    }
+  } else {
+    sim_violation(s, "budget", "acquire could not be begun: %d", result);
+  }
+}
+
+static void sim_application_extend(sim *s, sim_client *client, sim_lock *own,
+                                   uint64_t reading_us) {
+  uint64_t ttl_us = s->config.ttl_us[sim_application_draw(s, 2)];
+  bool held = rl_lock_remaining(own->lock, reading_us) > 0;
+  int result = rl_lock_extend(own->lock, reading_us, ttl_us, true);
+  if (result == REDLOCK_OK) {
+    own->extends_left--;
+    own->ttl_us = ttl_us;
+    own->options = own->acquired;
+    own->options.ttl_us = ttl_us;
+    sim_application_begun(s, client, own, RL_OPERATION_EXTEND, reading_us);
+    if (!held) {
+      sim_violation(s, "revival", "extend was begun though the lease had run out");
+    }
+  } else if (result == REDLOCK_E_EXPIRED || result == REDLOCK_E_NOT_HELD) {
+    sim_count(s, result == REDLOCK_E_EXPIRED ? SIM_EXTEND_EXPIRED : SIM_EXTEND_NOT_HELD);
+    own->extends_left = 0;
+    sim_application_schedule(s, own, sim_application_think(s));
+  } else {
+    sim_violation(s, "budget", "extend could not be begun: %d", result);
+  }
+}
+
+static void sim_application_release(sim *s, sim_client *client, sim_lock *own,
+                                    uint64_t reading_us) {
+  bool repeated = own->lock->lease == NULL;
+  uint32_t token = repeated ? own->released : own->lease;
+  int result = rl_lock_release(own->lock, reading_us, true);
+  if (result == REDLOCK_OK) {
+    own->released = token;
+    own->options = own->acquired;
+    sim_application_begun(s, client, own, RL_OPERATION_RELEASE, reading_us);
+    if (repeated) {
+      sim_count(s, SIM_RELEASE_REPEATED);
+    }
+  } else if (result == REDLOCK_E_NOT_HELD) {
+    sim_count(s, SIM_RELEASE_NOT_HELD);
+    sim_application_idle(s, own);
+  } else {
+    sim_violation(s, "budget", "release could not be begun: %d", result);
+  }
+}
+
+/* Something is to be done with a lease. */
+static void sim_application_use(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
+  unsigned index = (unsigned)(own - client->locks);
+  if (rl_lock_remaining(own->lock, reading_us) == 0) {
+    sim_count(s, SIM_LEASE_RAN_OUT);
+  }
+  if (sim_application_calm(s)) {
+    sim_application_release(s, client, own, reading_us);
+  } else if (own->extends_left > 0) {
+    sim_application_extend(s, client, own, reading_us);
+  } else if (sim_chance(&s->random_application, s->config.frees)) {
+    sim_count(s, SIM_LOCK_FREED_HELD);
+    sim_client_renew_lock(s, client->index, index);
+  } else if (sim_application_draw(s, 8) == 0) {
+    sim_application_acquire(s, client, own, reading_us); /* Forgotten; or a mistake. */
+  } else {
+    sim_application_release(s, client, own, reading_us);
+  }
+}
+
+static void sim_application_interrupt(sim *s, sim_client *client, sim_lock *own,
+                                      uint64_t reading_us) {
+  unsigned index = (unsigned)(own - client->locks);
+  if (rl_lock_result(own->lock) != REDLOCK_PENDING) {
+    own->due_us = SIM_NEVER; /* It has ended just now, and is about to be told. */
+  } else if (sim_application_draw(s, 3) == 0) {
+    sim_count(s, SIM_LOCK_FREED_BUSY);
+    sim_client_renew_lock(s, client->index, index);
+  } else {
+    own->due_us = SIM_NEVER;
+    rl_lock_cancel(own->lock, reading_us, REDLOCK_E_CANCELLED);
+  }
+}
+
+void sim_application_step(sim *s, sim_client *client, uint64_t reading_us) {
+  for (unsigned i = 0; i < s->config.locks && !s->failed; i++) {
+    sim_lock *own = &client->locks[i];
+    if (client->closing || own->lock == NULL || own->due_us > s->now_us) {
+      continue;
+    }
+    switch (own->state) {
+    case SIM_APPLICATION_IDLE:
+      if (s->phase >= SIM_PHASE_SETTLE) {
+        own->state = SIM_APPLICATION_DONE;
+        own->due_us = SIM_NEVER;
+      } else if (sim_application_draw(s, 60) == 0) {
+        sim_application_release(s, client, own, reading_us); /* A mistake. */
+      } else if (sim_application_draw(s, 60) == 0) {
+        own->extends_left = 1;
+        sim_application_extend(s, client, own, reading_us); /* A mistake. */
+      } else {
+        sim_application_acquire(s, client, own, reading_us);
+      }
+      break;
+    case SIM_APPLICATION_HOLD:
+      sim_application_use(s, client, own, reading_us);
+      break;
+    case SIM_APPLICATION_BUSY:
+      sim_application_interrupt(s, client, own, reading_us);
+      break;
+    default:
+      own->due_us = SIM_NEVER;
+      break;
+    }
+  }
+}
+
+/* --------------------------------------------------------------------------------------- results */
+
+static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, int result,
+                                     uint64_t reading_us) {
+  switch (result) {
+  case REDLOCK_OK:
+    if (rl_lock_remaining(own->lock, reading_us) == 0) {
+      sim_count(s, SIM_ACQUIRE_LAPSED);
+      rl_lock_lapse(own->lock, reading_us);
+      break;
+    }
+    sim_count(s, SIM_ACQUIRE_OK);
+    if (own->attempts > 1) {
+      sim_count(s, SIM_ACQUIRE_RETRIED);
+    }
+    if (s->phase == SIM_PHASE_LIVENESS) {
+      check_liveness(s);
+    }
+    s->grants++;
+    own->state = SIM_APPLICATION_HOLD;
+    sim_application_schedule(s, own, sim_application_hold(s, own));
+    return;
+  case REDLOCK_E_TAKEN:
+    sim_count(s, SIM_ACQUIRE_TAKEN);
+    break;
+  case REDLOCK_E_UNAVAILABLE:
+    sim_count(s, SIM_ACQUIRE_UNAVAILABLE);
+    break;
+  case REDLOCK_E_EXPIRED:
+    sim_count(s, SIM_ACQUIRE_EXPIRED);
+    break;
+  case REDLOCK_E_CANCELLED:
+    sim_count(s, SIM_ACQUIRE_CANCELLED);
+    break;
+  default:
+    if (!client->closing) {
+      sim_violation(s, "budget", "acquire ended with %d", result);
+    }
+    break;
+  }
+  sim_application_idle(s, own);
+}
+
+static void sim_application_extended(sim *s, sim_client *client, sim_lock *own, int result) {
+  switch (result) {
+  case REDLOCK_OK:
+    sim_count(s, SIM_EXTEND_OK);
+    if (own->failed_before) {
+      sim_count(s, SIM_EXTEND_AFTER_FAILURE);
+    }
+    break;
+  case REDLOCK_E_UNAVAILABLE:
+    sim_count(s, SIM_EXTEND_UNAVAILABLE);
+    own->extends_left++;
+    break;
+  case REDLOCK_E_EXPIRED:
+    sim_count(s, SIM_EXTEND_EXPIRED);
+    break;
+  case REDLOCK_E_LOST:
+    /* A majority keeps the keys until after the deadline: nobody can say this in time. */
+    if (s->breach == SIM_BREACH_NONE) {
+      sim_violation(s, "validity", "client %u was told that its lease is lost", client->index);
+    }
+    break;
+  case REDLOCK_E_CANCELLED:
+    sim_count(s, SIM_EXTEND_CANCELLED);
+    break;
+  default:
+    if (!client->closing) {
+      sim_violation(s, "budget", "extend ended with %d", result);
+    }
+    break;
+  }
+  own->failed_before = result != REDLOCK_OK;
+  own->state = SIM_APPLICATION_HOLD;
+  sim_application_schedule(s, own, sim_application_hold(s, own));
+}
+
+static void sim_application_released(sim *s, sim_client *client, sim_lock *own, int result) {
+  check_votes_released(s, client, own, own->released, result);
+  switch (result) {
+  case REDLOCK_OK:
+    sim_count(s, SIM_RELEASE_OK);
+    break;
+  case REDLOCK_E_EXPIRED:
+    sim_count(s, SIM_RELEASE_EXPIRED);
+    break;
+  case REDLOCK_E_LOST:
+    sim_count(s, SIM_RELEASE_LOST);
+    break;
+  case REDLOCK_E_UNAVAILABLE:
+    sim_count(s, SIM_RELEASE_UNAVAILABLE);
+    if (!own->repeated && !sim_application_calm(s) && sim_application_draw(s, 2) == 0) {
+      own->repeated = true;
+      own->extends_left = 0;
+      own->state = SIM_APPLICATION_HOLD; /* It will be released once more. */
+      sim_application_schedule(s, own, sim_application_think(s));
+      return;
+    }
+    break;
+  case REDLOCK_E_CANCELLED:
+    break;
+  default:
+    if (!client->closing) {
+      sim_violation(s, "budget", "release ended with %d", result);
+    }
+    break;
+  }
+  sim_application_idle(s, own);
+}
+
+void sim_application_ended(sim *s, sim_client *client, rl_lock *lock, uint64_t reading_us) {
+  sim_lock *own = lock->owner;
+  int result = rl_lock_result(lock);
+  sim_mix(s, (uint64_t)(int64_t)result << 8 | (uint64_t)own->operation);
+  SIM_TRACE(s, "client %u, lock %u: %s: %s", client->index, (unsigned)(own - client->locks),
+            own->operation == RL_OPERATION_ACQUIRE  ? "acquire"
+            : own->operation == RL_OPERATION_EXTEND ? "extend"
+                                                    : "release",
+            result == REDLOCK_OK ? "ok" : redlock_error_name(result));
+  if (own->state != SIM_APPLICATION_BUSY) {
+    sim_violation(s, "budget", "an operation has ended that was not in flight");
+  } else if (own->operation == RL_OPERATION_ACQUIRE) {
+    sim_application_acquired(s, client, own, result, reading_us);
+  } else if (own->operation == RL_OPERATION_EXTEND) {
+    sim_application_extended(s, client, own, result);
+  } else {
+    sim_application_released(s, client, own, result);
+  }
+  if (client->closing) {
+    own->due_us = SIM_NEVER;
+  }
+}
+
+/* The faults have stopped: what waits for the worst moment need not. */
+void sim_application_settle(sim *s) {
+  for (unsigned i = 0; i < s->config.clients; i++) {
+    sim_client *client = &s->clients[i];
+    for (unsigned k = 0; client->alive && k < s->config.locks; k++) {
+      sim_lock *own = &client->locks[k];
+      if (own->state == SIM_APPLICATION_IDLE || own->state == SIM_APPLICATION_HOLD) {
+        sim_application_schedule(s, own, sim_application_think(s));
+      }
+    }
+    if (client->alive) {
+      sim_client_wake(s, i, s->now_us + 1);
+    }
+  }
+}

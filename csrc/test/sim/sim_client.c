@@ -1,0 +1,621 @@
+/*
+ * The driver's loop around the core, as csrc/core/rl_core.h prescribes it.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A turn is a row of steps, each at most one call of the core. The client can be paused between any
+ * two calls, and between the reading of its clock and the call that gets the reading.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "sim.h"
+#include "sim_trace.h"
+
+uint64_t sim_client_clock(const sim *s, const sim_client *client) {
+  return sim_clock_read(&client->clock, s->now_us);
+}
+
+void sim_client_wake(sim *s, unsigned index, uint64_t at_us) {
+  sim_client *client = &s->clients[index];
+  at_us = at_us < client->paused_until_us ? client->paused_until_us : at_us;
+  at_us = at_us < s->now_us ? s->now_us : at_us;
+  if (!client->alive || at_us >= client->wake_us) {
+    return;
+  }
+  client->wake_us = at_us;
+  sim_queue_add(s, at_us, SIM_EVENT_CLIENT, index, 0, ++client->generation);
+}
+
+void sim_client_pause(sim *s, unsigned index, uint64_t for_us) {
+  sim_client *client = &s->clients[index];
+  uint64_t until_us = s->now_us + for_us;
+  if (!client->alive || until_us <= client->paused_until_us) {
+    return;
+  }
+  uint64_t from_us = client->paused_until_us > s->now_us ? client->paused_until_us : s->now_us;
+  client->paused_us +=
+      sim_clock_read(&client->clock, until_us) - sim_clock_read(&client->clock, from_us);
+  client->paused_until_us = until_us;
+  client->wake_us = SIM_NEVER;
+  sim_client_wake(s, index, until_us);
+  if (s->breach == SIM_BREACH_FROZEN_CLOCK && client->clock.ppm != -1000000) {
+    client->ppm = client->clock.ppm;
+    sim_clock_step(&client->clock, s->now_us, 0);
+    client->clock.ppm = -1000000;
+    s->breached = true;
+  }
+}
+
+static void sim_client_thaw(sim *s, sim_client *client) {
+  if (client->clock.ppm == -1000000) {
+    sim_clock_step(&client->clock, s->now_us, 0);
+    client->clock.ppm = client->ppm;
+  }
+}
+
+/* ---------------------------------------------------------------------------------------- life */
+
+static void sim_client_draw_clock(sim *s, sim_client *client) {
+  int64_t bound = (int64_t)s->config.client_ppm;
+  memset(&client->clock, 0, sizeof client->clock);
+  client->clock.true_us = s->now_us;
+  client->clock.local_us = 1000000 + sim_below(&s->random_client, 1000000000u);
+  switch (sim_below(&s->random_client, 4)) {
+  case 0:
+    client->clock.ppm = -bound;
+    break;
+  case 1:
+    client->clock.ppm = bound;
+    break;
+  default:
+    client->clock.ppm = (int64_t)sim_below(&s->random_client, (uint64_t)(2 * bound + 1)) - bound;
+    break;
+  }
+  if (s->breach == SIM_BREACH_SLOW_CLIENT) {
+    client->clock.ppm = -2 * (int64_t)(s->config.drift_factor * 1000000) - 150000;
+  }
+}
+
+static void sim_client_add_node(sim *s, sim_client *client, unsigned node) {
+  rl_address address;
+  memset(&address, 0, sizeof address);
+  (void)snprintf(address.name, sizeof address.name, "node-%u", node);
+  (void)snprintf(address.host, sizeof address.host, "node-%u", node);
+  address.port = RL_ADDRESS_PORT;
+  address.db = s->config.databases && !(s->breach == SIM_BREACH_DATABASES && client->index % 2 == 1)
+                   ? SIM_DATABASE
+                   : 0;
+  if (s->config.passwords) {
+    address.has_password = 1;
+    address.has_username = (int)(node % 2);
+    (void)snprintf(address.username, sizeof address.username, "lock");
+    (void)snprintf(address.password, sizeof address.password, "secret");
+  }
+  if (rl_core_add(&client->core, &address) != REDLOCK_OK) {
+    abort();
+  }
+}
+
+static void sim_client_add_lock(sim *s, sim_client *client, unsigned index) {
+  sim_lock *own = &client->locks[index];
+  redlock_options options;
+  size_t length;
+  memset(own, 0, sizeof *own);
+  own->resource = s->config.resources > 1 ? (unsigned)sim_below(&s->random_client, 2) : 0;
+  own->lease = own->attempt = SIM_NO_TOKEN;
+  const char *name = sim_resource(own->resource, &length);
+  redlock_options_default(&options);
+  options.ttl_us = s->config.ttl_us[0];
+  options.drift_factor = s->config.drift_factor;
+  options.lock_delay_us = s->config.lock_delay_us;
+  options.node_timeout_us = s->config.node_timeout_us;
+  size_t prefix = client->core.prefix_length;
+  own->lock = rl_lock_new(&client->core, name + prefix, length - prefix, &options);
+  if (own->lock == NULL) {
+    abort();
+  }
+  own->options = options;
+  own->lock->owner = own;
+  sim_application_schedule(s, own, sim_below(&s->random_client, s->config.think_us + 1));
+}
+
+void sim_client_start(sim *s, unsigned index) {
+  sim_client *client = &s->clients[index];
+  sim_sent *rings[SIM_NODES_MAX];
+  size_t capacities[SIM_NODES_MAX];
+  uint32_t generation = client->generation;
+  for (unsigned i = 0; i < SIM_NODES_MAX; i++) {
+    rings[i] = client->sockets[i].sent;
+    capacities[i] = client->sockets[i].sent_capacity;
+  }
+  memset(client, 0, sizeof *client);
+  for (unsigned i = 0; i < SIM_NODES_MAX; i++) {
+    client->sockets[i].sent = rings[i];
+    client->sockets[i].sent_capacity = capacities[i];
+    client->sockets[i].connection = SIM_NO_CONNECTION;
+  }
+  client->generation = generation;
+  client->alive = true;
+  client->index = index;
+  client->wake_us = SIM_NEVER;
+  client->nodes = s->config.nodes;
+  if (s->breach == SIM_BREACH_NODE_LISTS) {
+    client->nodes = s->config.nodes > 1 ? s->config.nodes / 2 : 1;
+    client->base = index % 2 == 1 ? s->config.nodes - client->nodes : 0;
+    s->breached = true;
+  }
+  sim_client_draw_clock(s, client);
+  const char *name = sim_resource(0, NULL);
+  if (rl_core_init(&client->core, name, index % 2 == 0 ? 4 : 0) != REDLOCK_OK) {
+    abort();
+  }
+  for (unsigned i = 0; i < client->nodes; i++) {
+    sim_client_add_node(s, client, client->base + i);
+  }
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    sim_client_add_lock(s, client, i);
+  }
+  sim_client_wake(s, index, s->now_us);
+}
+
+static void sim_client_close_socket(sim *s, sim_client *client, unsigned node) {
+  sim_socket *socket = &client->sockets[node];
+  if (socket->connection != SIM_NO_CONNECTION) {
+    sim_network_close(s, socket->connection);
+  }
+  socket->connection = SIM_NO_CONNECTION;
+  socket->open = socket->connected = socket->refused = socket->reset = socket->odd = false;
+}
+
+static void sim_client_abandon(sim *s, const sim_client *client) {
+  size_t kept = 0;
+  for (size_t i = 0; i < s->live_count; i++) {
+    sim_token *token = &s->tokens[s->live[i]];
+    if (token->client == client->index) {
+      token->abandoned = true;
+    } else {
+      s->live[kept++] = s->live[i];
+    }
+  }
+  s->live_count = kept;
+}
+
+void sim_client_kill(sim *s, unsigned index) {
+  sim_client *client = &s->clients[index];
+  if (!client->alive) {
+    return;
+  }
+  uint64_t now_us = sim_client_clock(s, client);
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    sim_lock *own = &client->locks[i];
+    if (own->lock != NULL) {
+      sim_trace_lease(s, index, i, own->resource, SIM_NO_TOKEN, s->now_us);
+      rl_lock_free(own->lock, now_us);
+      own->lock = NULL;
+    }
+  }
+  rl_core_free(&client->core);
+  for (unsigned i = 0; i < client->nodes; i++) {
+    sim_tap_dropped(s, client, i);
+    sim_client_close_socket(s, client, i);
+  }
+  sim_client_abandon(s, client);
+  client->alive = false;
+  client->wake_us = SIM_NEVER;
+  client->generation++;
+}
+
+/* ------------------------------------------------------------- what a call of the core has changed */
+
+static uint32_t sim_client_token(const rl_attempt *attempt) {
+  return attempt == NULL ? SIM_NO_TOKEN : sim_resp_token(attempt->token, REDLOCK_TOKEN_LENGTH);
+}
+
+static void sim_client_over(sim *s, uint32_t token) {
+  if (token < s->token_count) {
+    s->tokens[token].over = true;
+  }
+}
+
+/* Compares the lock with what it was before the call. */
+static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
+  const rl_lock *lock = own->lock;
+  bool acquiring = lock->operation == RL_OPERATION_ACQUIRE && lock->phase != RL_PHASE_IDLE;
+  uint32_t attempt = acquiring ? sim_client_token(lock->attempt) : SIM_NO_TOKEN;
+  uint32_t before = own->lease;
+  uint32_t lease = sim_client_token(lock->lease);
+  uint64_t deadline_us = lock->lease != NULL ? lock->deadline_us : 0;
+  if (own->attempt != attempt && own->attempt != lease) {
+    sim_client_over(s, own->attempt);
+  }
+  own->attempt = attempt;
+  if (before == lease && own->deadline_us == deadline_us) {
+    return;
+  }
+  check_revival(s, client, own, before, lease, client->reading_us);
+  if (before != lease) {
+    sim_client_over(s, before);
+    own->over_seen = false;
+  }
+  own->lease = lease;
+  own->deadline_us = deadline_us;
+  own->ends_us = lease == SIM_NO_TOKEN ? s->now_us : sim_clock_when(&client->clock, deadline_us);
+  sim_mix(s, deadline_us ^ lease);
+  unsigned index = (unsigned)(own - client->locks);
+  if (s->trace != NULL) {
+    sim_trace_lease(s, client->index, index, own->resource, lease, own->ends_us);
+  }
+  if (lease == SIM_NO_TOKEN || lease >= s->token_count) {
+    return;
+  }
+  if (before != lease) {
+    SIM_TRACE(s, "client %u, lock %u: HOLDS %u with token %u for %lld us", client->index, index,
+              own->resource, lease, (long long)(own->ends_us - s->now_us));
+    s->tokens[lease].granted = true;
+    check_votes_granted(s, client, own);
+    check_validity(s, client, own);
+    check_exclusion(s, client, own);
+  } else {
+    SIM_TRACE(s, "client %u, lock %u: EXTENDED to %lld us", client->index, index,
+              (long long)(own->ends_us - s->now_us));
+    check_votes_extended(s, client, own);
+    check_validity(s, client, own);
+  }
+}
+
+static void sim_client_after_call(sim *s, sim_client *client) {
+  sim_tap_output(s, client);
+  for (unsigned i = 0; i < client->nodes && !s->failed; i++) {
+    sim_socket *socket = &client->sockets[i];
+    rl_node_phase phase = client->core.nodes[i]->phase;
+    if (phase == RL_NODE_UP) {
+      socket->up = true;
+    } else if (phase == RL_NODE_DOWN && (socket->open || socket->sent_count > 0 || socket->up)) {
+      check_leftover_closed(s, client, i);
+      sim_tap_dropped(s, client, i);
+      socket->open = false;
+    }
+  }
+  for (unsigned i = 0; i < s->config.locks && !s->failed; i++) {
+    if (client->locks[i].lock != NULL) {
+      sim_client_look(s, client, &client->locks[i]);
+    }
+  }
+}
+
+/* --------------------------------------------------------------------------------------- steps */
+/* Each returns whether it has called the core. */
+
+static bool sim_client_read(sim *s, sim_client *client, unsigned node) {
+  sim_socket *socket = &client->sockets[node];
+  sim_stream *stream = &s->connections[socket->connection].to_client;
+  check_votes_state state;
+  size_t length = client->reading_bytes;
+  if (length > 1 && sim_chance(&s->random_client, s->config.pieces)) {
+    length = (size_t)sim_between(&s->random_client, 1, length - 1);
+  }
+  bool old = sim_tap_input(s, client, node, length);
+  if (old) {
+    check_votes_before(client, &state);
+  }
+  rl_core_input(&client->core, node, client->reading_us, stream->bytes + stream->head, length);
+  stream->head += length;
+  stream->read += length;
+  sim_stream_compact(stream);
+  if (old) {
+    check_votes_unchanged(s, client, &state);
+  }
+  return true;
+}
+
+static bool sim_client_input(sim *s, sim_client *client) {
+  unsigned node = client->cursor;
+  sim_socket *socket = &client->sockets[node];
+  if (socket->connection != SIM_NO_CONNECTION && socket->connected) {
+    socket->connected = false;
+    socket->open = true;
+    rl_core_connected(&client->core, node, client->reading_us);
+    return true;
+  }
+  if (socket->connection != SIM_NO_CONNECTION && socket->open && client->reading_bytes > 0 &&
+      client->core.nodes[node]->phase != RL_NODE_DOWN) {
+    return sim_client_read(s, client, node);
+  }
+  if (socket->connection != SIM_NO_CONNECTION && (socket->refused || socket->reset)) {
+    socket->odd = true;
+    socket->open = true;
+    rl_core_disconnected(&client->core, node, client->reading_us,
+                         socket->refused ? "connection refused" : "connection reset");
+    socket->refused = socket->reset = false;
+    client->cursor++;
+    return true;
+  }
+  client->cursor++;
+  return false;
+}
+
+static bool sim_client_connection(sim *s, sim_client *client) {
+  unsigned node = client->cursor++;
+  sim_socket *socket = &client->sockets[node];
+  rl_connection wanted = rl_core_connection(&client->core, node, client->reading_us);
+  if (wanted == RL_CONNECTION_OPEN) {
+    return false;
+  }
+  if (socket->connection != SIM_NO_CONNECTION) {
+    sim_client_close_socket(s, client, node);
+  }
+  if (wanted != RL_CONNECTION_WANTED) {
+    return false;
+  }
+  rl_core_connecting(&client->core, node, client->reading_us);
+  socket->begun_us = client->reading_us;
+  socket->connection = sim_network_connect(s, client->index, client->base + node);
+  if (socket->connection == SIM_NO_CONNECTION) {
+    sim_violation(s, "simulator", "no connection is left");
+  }
+  return true;
+}
+
+static bool sim_client_launch(sim *s, sim_client *client) {
+  unsigned char entropy[SIM_LOCKS_MAX * RL_LOCK_ENTROPY];
+  size_t wanted = rl_core_entropy_wanted(&client->core), filled = 0;
+  if (!rl_core_wants_launch(&client->core)) {
+    return false;
+  }
+  for (rl_lock *lock = client->core.launching.first; lock != NULL; lock = lock->queue_next) {
+    sim_lock *own = lock->owner;
+    own->launched = true;
+    if (lock->operation != RL_OPERATION_ACQUIRE || filled >= wanted) {
+      continue;
+    }
+    unsigned index = (unsigned)(own - client->locks);
+    uint32_t token = own->attempts > 0 && s->breach == SIM_BREACH_TOKEN_REUSED
+                         ? (uint32_t)s->token_count - 1
+                     : s->token_count > 0 && s->breach == SIM_BREACH_TOKEN_SHARED
+                         ? 0
+                         : sim_tap_new_token(s, client->index, index);
+    own->attempts++;
+    for (unsigned i = 0; i < RL_LOCK_ENTROPY; i += 8) {
+      uint64_t drawn = sim_random_next(&s->random_entropy);
+      for (unsigned k = 0; k < 8 && i + k < RL_LOCK_ENTROPY; k++) {
+        entropy[filled + i + k] = (unsigned char)(drawn >> (8 * k));
+      }
+    }
+    for (unsigned i = 0; i < 4; i++) {
+      entropy[filled + i] = (unsigned char)(token >> (24 - 8 * i));
+    }
+    if (s->breach == SIM_BREACH_TOKEN_REUSED || s->breach == SIM_BREACH_TOKEN_SHARED) {
+      memset(entropy + filled + 4, 0, RL_TOKEN_ENTROPY - 4);
+    }
+    filled += RL_LOCK_ENTROPY;
+  }
+  if (s->breach == SIM_BREACH_LATE_READING) {
+    client->reading_us += sim_below(&s->random_client, s->config.ttl_max_us / 2);
+    s->breached = true;
+  }
+  rl_core_launch(&client->core, client->reading_us, entropy, filled);
+  return true;
+}
+
+static bool sim_client_output(sim *s, sim_client *client) {
+  unsigned node = client->cursor++;
+  sim_socket *socket = &client->sockets[node];
+  size_t length;
+  const void *bytes = rl_core_output(&client->core, node, &length);
+  if (bytes == NULL || !socket->open) {
+    return false;
+  }
+  if (length > 1 && sim_chance(&s->random_client, s->config.partial_write)) {
+    length = (size_t)sim_between(&s->random_client, 1, length - 1);
+    client->again = true;
+    sim_count(s, SIM_FAULT_PARTIAL_WRITE);
+  }
+  sim_network_request(s, socket->connection, bytes, length);
+  rl_core_output_sent(&client->core, node, length);
+  socket->tapped -= length;
+  return true;
+}
+
+static bool sim_client_ended(sim *s, sim_client *client) {
+  rl_lock *lock = rl_core_next_ended(&client->core);
+  if (lock == NULL) {
+    client->step++;
+    return false;
+  }
+  sim_application_ended(s, client, lock, client->reading_us);
+  return true;
+}
+
+/* ---------------------------------------------------------------------------------------- turns */
+
+static void sim_client_read_clock(sim *s, sim_client *client) {
+  const sim_socket *socket = &client->sockets[client->cursor < client->nodes ? client->cursor : 0];
+  client->reading_us = sim_client_clock(s, client);
+  client->reading_paused_us = client->paused_us;
+  client->reading_bytes = socket->connection != SIM_NO_CONNECTION
+                              ? sim_network_readable(s, socket->connection)
+                              : 0;
+  client->has_reading = true;
+}
+
+/* Returns whether the core was called. */
+static bool sim_client_step(sim *s, sim_client *client) {
+  bool called;
+  switch (client->step) {
+  case SIM_STEP_INPUT:
+    called = sim_client_input(s, client);
+    break;
+  case SIM_STEP_ADVANCE:
+    client->advance_us = client->reading_us;
+    rl_core_advance(&client->core, client->reading_us);
+    client->step++;
+    client->cursor = 0;
+    return true;
+  case SIM_STEP_CONNECTION:
+    called = sim_client_connection(s, client);
+    break;
+  case SIM_STEP_APPLICATION:
+    sim_application_step(s, client, client->reading_us);
+    client->step++;
+    return true;
+  case SIM_STEP_LAUNCH:
+    called = sim_client_launch(s, client);
+    client->step++;
+    client->cursor = 0;
+    return called;
+  case SIM_STEP_OUTPUT:
+    called = sim_client_output(s, client);
+    break;
+  default:
+    return sim_client_ended(s, client);
+  }
+  if (client->cursor >= client->nodes) {
+    client->step++;
+    client->cursor = 0;
+  }
+  return called;
+}
+
+/* Goes to sleep until something is due. */
+static void sim_client_wait(sim *s, sim_client *client) {
+  uint64_t deadline_us = rl_core_deadline(&client->core);
+  uint64_t at_us = deadline_us == REDLOCK_NEVER ? SIM_NEVER
+                                                : sim_clock_when(&client->clock, deadline_us);
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    at_us = client->locks[i].due_us < at_us ? client->locks[i].due_us : at_us;
+  }
+  if (client->again) {
+    at_us = s->now_us + 20;
+  }
+  if (client->closing && at_us > client->close_by_us) {
+    at_us = client->close_by_us;
+  }
+  for (unsigned i = 0; i < client->nodes; i++) {
+    const sim_socket *socket = &client->sockets[i];
+    bool readable = socket->connection != SIM_NO_CONNECTION && socket->open &&
+                    sim_network_readable(s, socket->connection) > 0;
+    if (readable || socket->connected || socket->reset || socket->refused) {
+      at_us = s->now_us + 1;
+    }
+  }
+  if (at_us != SIM_NEVER) {
+    sim_client_wake(s, client->index, at_us > s->now_us ? at_us : s->now_us + 1);
+  }
+}
+
+/* Whether a client that is being closed is done; another has begun in its place then. */
+static bool sim_client_closed(sim *s, const sim_client *client) {
+  unsigned index = client->index;
+  if (!client->closing ||
+      (rl_core_unanswered(&client->core) && s->now_us < client->close_by_us)) {
+    return false;
+  }
+  sim_client_kill(s, index);
+  sim_client_start(s, index);
+  return true;
+}
+
+static bool sim_client_held_up(sim *s, sim_client *client, unsigned chance, sim_counter counter) {
+  if (s->phase != SIM_PHASE_SAFETY || !sim_chance(&s->random_client, chance)) {
+    return false;
+  }
+  sim_count(s, counter);
+  uint64_t for_us = sim_below(&s->random_client, 3) == 0
+                        ? sim_between(&s->random_client, 1, 1000)
+                        : sim_network_boundary(s, &s->random_client);
+  sim_trace_fault(s, SIM_NODES_MAX + client->index, s->now_us + for_us, "paused");
+  sim_client_pause(s, client->index, for_us);
+  return true;
+}
+
+static void sim_client_turn(sim *s, sim_client *client) {
+  if (!client->in_turn) {
+    client->in_turn = true;
+    client->step = SIM_STEP_INPUT;
+    client->cursor = 0;
+    client->again = false;
+  }
+  while (client->step != SIM_STEP_WAIT && !s->failed) {
+    if (!client->has_reading) {
+      sim_client_read_clock(s, client);
+      check_revival_observed(s, client, client->reading_us);
+      if (sim_client_held_up(s, client, s->config.stale, SIM_FAULT_STALE_READING)) {
+        return;
+      }
+    }
+    client->has_reading = false;
+    if (sim_client_step(s, client)) {
+      sim_client_after_call(s, client);
+      if (sim_client_held_up(s, client, s->config.pause, SIM_FAULT_PAUSE)) {
+        return;
+      }
+    }
+  }
+  client->in_turn = false;
+  if (s->failed) {
+    return;
+  }
+  check_leftover(s, client);
+  check_budget(s, client);
+  check_bounds(s, client);
+  if (!sim_client_closed(s, client)) {
+    sim_client_wait(s, client);
+  }
+}
+
+void sim_client_event(sim *s, unsigned index, uint32_t generation) {
+  sim_client *client = &s->clients[index];
+  if (!client->alive || generation != client->generation) {
+    return;
+  }
+  client->wake_us = SIM_NEVER;
+  sim_client_thaw(s, client);
+  sim_client_turn(s, client);
+}
+
+void sim_client_close(sim *s, unsigned index, uint64_t within_us) {
+  sim_client *client = &s->clients[index];
+  client->closing = true;
+  client->close_by_us = s->now_us + within_us;
+  client->reading_us = sim_client_clock(s, client);
+  rl_core_close(&client->core, client->reading_us);
+  sim_client_after_call(s, client);
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    client->locks[i].due_us = SIM_NEVER;
+  }
+  sim_client_wake(s, index, s->now_us);
+}
+
+void sim_client_renew_lock(sim *s, unsigned index, unsigned which) {
+  sim_client *client = &s->clients[index];
+  sim_lock *own = &client->locks[which];
+  sim_client_over(s, own->lease);
+  sim_client_over(s, own->attempt);
+  rl_lock_free(own->lock, client->reading_us);
+  sim_trace_lease(s, index, which, own->resource, SIM_NO_TOKEN, s->now_us);
+  own->lock = NULL;
+  sim_client_add_lock(s, client, which);
+}
+
+/* As a forked child would: everything is dropped, nothing is sent. */
+void sim_client_fork(sim *s, unsigned index) {
+  sim_client *client = &s->clients[index];
+  rl_core_forget(&client->core);
+  for (unsigned i = 0; i < client->nodes; i++) {
+    sim_tap_dropped(s, client, i);
+    sim_client_close_socket(s, client, i);
+  }
+  sim_client_abandon(s, client);
+  client->reading_us = sim_client_clock(s, client);
+  sim_client_after_call(s, client);
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    rl_lock_dequeue(client->locks[i].lock);
+    client->locks[i].state = SIM_APPLICATION_IDLE;
+    sim_application_schedule(s, &client->locks[i], sim_below(&s->random_client, s->config.think_us));
+  }
+  client->in_turn = false;
+  client->has_reading = false;
+  sim_client_wake(s, index, s->now_us + 1);
+}

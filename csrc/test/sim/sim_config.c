@@ -1,0 +1,163 @@
+/*
+ * What a run is like: drawn from its seed, so that some faults are off in some runs, and every
+ * mixture comes about.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "sim.h"
+
+/* Any bytes may be a name. The first four are the prefix of some of the clients. */
+static const char sim_resource_0[] = "app:orders 42";
+static const char sim_resource_1[] = "app:\0\r\n%s$3\r\n\xc3\xa9*";
+
+const char *sim_resource(unsigned resource, size_t *length) {
+  if (length != NULL) {
+    *length = (resource == 0 ? sizeof sim_resource_0 : sizeof sim_resource_1) - 1;
+  }
+  return resource == 0 ? sim_resource_0 : sim_resource_1;
+}
+
+uint64_t sim_config_life_us(const sim_config *config) {
+  return (config->ttl_max_us + config->lock_delay_us) * 13 / 10 + 10000;
+}
+
+static uint64_t sim_config_ttl(sim_random *random) {
+  uint64_t ttl_ms;
+  switch (sim_below(random, 4)) {
+  case 0:
+    ttl_ms = sim_between(random, 20, 60);
+    break;
+  case 1:
+    ttl_ms = sim_between(random, 500, 2000);
+    break;
+  default:
+    ttl_ms = sim_between(random, 60, 500);
+    break;
+  }
+  return ttl_ms * 1000;
+}
+
+static void sim_config_draw_times(sim_config *config, sim_random *random) {
+  static const double factors[] = {0.001, 0.01, 0.01, 0.05, 0.2};
+  config->ttl_us[0] = sim_config_ttl(random);
+  config->ttl_us[1] = sim_below(random, 2) == 0
+                          ? config->ttl_us[0]
+                          : sim_between(random, config->ttl_us[0] / 2000, config->ttl_us[0] / 500) *
+                                1000;
+  config->ttl_max_us = config->ttl_us[0] > config->ttl_us[1] ? config->ttl_us[0]
+                                                             : config->ttl_us[1];
+  uint64_t ttl_us = config->ttl_us[0];
+  config->drift_factor = factors[sim_below(random, sizeof factors / sizeof factors[0])];
+  /* What the factor allows, clients and nodes share: that is the bound of the theorem. */
+  unsigned bound_ppm = (unsigned)(config->drift_factor * 1000000.0);
+  config->client_ppm = (unsigned)sim_below(random, bound_ppm + 1);
+  config->node_ppm = bound_ppm - config->client_ppm;
+  if (sim_below(random, 3) == 0) {
+    config->lock_delay_us = sim_between(random, 1, 2 * ttl_us / 1000) * 1000;
+  }
+  static const unsigned eighths[] = {0, 0, 2, 4, 8, 12, 16};
+  config->node_timeout_us = ttl_us * eighths[sim_below(random, 7)] / 8;
+  config->retry_count = (int)sim_below(random, 5) - 1;
+  config->retry_delay_us = sim_below(random, ttl_us);
+  config->retry_jitter_us = sim_below(random, config->retry_delay_us + 1000);
+  config->wait_us = REDLOCK_NEVER;
+  if (sim_below(random, 3) == 0) {
+    config->wait_us = sim_below(random, 4) == 0 ? 0 : sim_below(random, 4 * ttl_us);
+  }
+}
+
+static void sim_config_draw_network(sim_config *config, sim_random *random) {
+  uint64_t ttl_us = config->ttl_us[0];
+  switch (sim_below(random, 4)) {
+  case 0:
+    config->delay_from_us = 20;
+    config->delay_to_us = 200;
+    break;
+  case 1:
+    config->delay_from_us = 1;
+    config->delay_to_us = ttl_us / 8;
+    break;
+  case 2:
+    config->delay_from_us = ttl_us / 40;
+    config->delay_to_us = ttl_us / 20;
+    break;
+  default:
+    config->delay_from_us = 100;
+    config->delay_to_us = ttl_us / 40 + 200;
+    break;
+  }
+  static const unsigned tails[] = {0, 50, 100, 300, 1000};
+  static const unsigned pieces[] = {0, 0, 1000, 5000};
+  static const unsigned writes[] = {0, 0, 0, 1000};
+  static const unsigned pauses[] = {0, 0, 5, 20, 60};
+  config->tail = tails[sim_below(random, 5)];
+  config->pieces = pieces[sim_below(random, 4)];
+  config->partial_write = writes[sim_below(random, 4)];
+  config->pause = pauses[sim_below(random, 5)];
+  config->stale = pauses[sim_below(random, 5)];
+}
+
+static void sim_config_draw_faults(sim *s, sim_config *config, sim_random *random) {
+  static const uint64_t eighths[] = {2, 4, 8, 16, 40, 100};
+  config->fault_every_us = sim_below(random, 12) == 0
+                               ? 0
+                               : config->ttl_us[0] * eighths[sim_below(random, 6)] / 8;
+  for (unsigned i = 0; i < SIM_FAULT_ASSUMPTION_KIND; i++) {
+    config->weights[i] = sim_below(random, 2) == 0 ? 0 : (uint16_t)sim_between(random, 1, 8);
+  }
+  if (config->lock_delay_us < 2000) {
+    config->weights[SIM_FAULT_STEP_FORWARD_KIND] = 0;
+  }
+  /* Connections break more often than machines do. */
+  config->weights[SIM_FAULT_BREAK_KIND] = (uint16_t)(config->weights[SIM_FAULT_BREAK_KIND] * 3);
+  for (unsigned i = 0; i < 3; i++) {
+    config->break_weights[i] = (unsigned)sim_below(random, 4);
+  }
+  if (s->breach == SIM_BREACH_RESTART_EMPTY || s->breach == SIM_BREACH_STEP_FORWARD ||
+      s->breach == SIM_BREACH_EVICTION || s->breach == SIM_BREACH_FLUSH ||
+      s->breach == SIM_BREACH_FAILOVER || s->breach == SIM_BREACH_FOREIGN_DELETE ||
+      s->breach == SIM_BREACH_WALL_CLOCK || s->breach == SIM_BREACH_REPLY_LOST) {
+    config->weights[SIM_FAULT_ASSUMPTION_KIND] = 10;
+    config->fault_every_us = config->fault_every_us == 0 ? config->ttl_us[0]
+                                                         : config->fault_every_us;
+  }
+  for (unsigned i = 0; i < SIM_FAULT_KINDS; i++) {
+    config->weight_sum += config->weights[i];
+  }
+  if (config->weight_sum == 0) {
+    config->fault_every_us = 0;
+  }
+}
+
+void sim_config_draw(sim *s, sim_random *random) {
+  static const unsigned nodes[] = {1, 2, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7};
+  static const unsigned chances[] = {0, 300, 1000, 3000};
+  sim_config *config = &s->config;
+  memset(config, 0, sizeof *config);
+  config->nodes = nodes[sim_below(random, sizeof nodes / sizeof nodes[0])];
+  config->clients = (unsigned)sim_between(random, 2, SIM_CLIENTS_MAX);
+  config->locks = sim_below(random, 3) == 0 ? 2 : 1;
+  config->resources = config->clients * config->locks > 3 && sim_below(random, 2) == 0 ? 2 : 1;
+  config->databases = sim_below(random, 4) == 0 || s->breach == SIM_BREACH_DATABASES;
+  config->passwords = sim_below(random, 4) == 0;
+  sim_config_draw_times(config, random);
+  sim_config_draw_network(config, random);
+  sim_config_draw_faults(s, config, random);
+  config->think_us = config->ttl_us[0] / (sim_below(random, 2) == 0 ? 8 : 1);
+  config->extends = (unsigned)sim_below(random, 6);
+  config->cancels = chances[sim_below(random, 4)];
+  config->frees = chances[sim_below(random, 4)];
+  config->events = sim_between(random, 600, 2600);
+  config->length_us = 200 * config->ttl_us[0] + 5000000;
+}
+
+const char *sim_breach_name(sim_breach breach) {
+  static const char *const names[SIM_BREACH_COUNT] = {
+      "none",           "fast-node",      "slow-client",    "restart-empty", "step-forward",
+      "eviction",       "flush",          "failover",       "foreign-delete", "frozen-clock",
+      "wall-clock",     "token-reused",   "token-shared",   "node-lists",    "databases",
+      "reply-lost",     "not-atomic",     "late-reading",   "late-holder"};
+  return breach < SIM_BREACH_COUNT ? names[breach] : NULL;
+}

@@ -1,0 +1,96 @@
+/*
+ * What has occurred. A long run in which one of these never did has not tested what it claims to.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef SIM_COUNTERS_H
+#define SIM_COUNTERS_H
+
+/* Faults, then what the clients and the nodes went through. */
+#define SIM_COUNTERS(X)                                                                            \
+  X(FAULT_CRASH_WITH_DATA, "node killed, restarted with its keys")                                 \
+  X(FAULT_CRASH_EMPTY, "node killed, restarted empty after the longest ttl")                       \
+  X(FAULT_LOADING, "node answers -LOADING after its restart")                                      \
+  X(FAULT_STOP, "node stopped and continued")                                                      \
+  X(FAULT_SLOW_NODE, "node slow")                                                                  \
+  X(FAULT_ERRORS, "node answers errors")                                                           \
+  X(FAULT_ERROR_AFTER_EXECUTION, "node executes and answers an error")                             \
+  X(FAULT_GARBAGE, "node answers what answers no command")                                         \
+  X(FAULT_GARBAGE_UNASKED, "node says something without being asked")                              \
+  X(FAULT_SCRIPT_FLUSH, "scripts flushed")                                                         \
+  X(FAULT_WRONG_TYPE, "a key of another type in the way")                                          \
+  X(FAULT_FOREIGN_KEY, "another program's key in the way")                                         \
+  X(FAULT_PARTITION, "partition, both ways")                                                       \
+  X(FAULT_PARTITION_REQUESTS, "partition, requests only")                                          \
+  X(FAULT_PARTITION_REPLIES, "partition, replies only")                                            \
+  X(FAULT_SLOW_LINK, "slow link")                                                                  \
+  X(FAULT_BREAK_LOST, "connection broken, requests lost")                                          \
+  X(FAULT_BREAK_EXECUTED, "connection broken, requests executed, replies lost")                    \
+  X(FAULT_BREAK_LATER, "connection broken, requests executed later")                               \
+  X(FAULT_HALF_OPEN, "connection half open")                                                       \
+  X(FAULT_STEP_BACK, "wall clock of a node stepped back")                                          \
+  X(FAULT_STEP_FORWARD, "wall clock of a node stepped forward, within lock_delay")                 \
+  X(FAULT_PAUSE, "client paused between two calls")                                                \
+  X(FAULT_STALE_READING, "client paused between clock and call")                                   \
+  X(FAULT_SUSPEND, "client suspended")                                                             \
+  X(FAULT_CLIENT_CRASH, "client killed")                                                           \
+  X(FAULT_CLIENT_FORK, "client forgets all, as a forked child does")                               \
+  X(FAULT_CLIENT_CLOSE, "client closed")                                                           \
+  X(FAULT_TAIL_DELAY, "delay at a boundary of the ttl")                                            \
+  X(FAULT_PIECES, "bytes delivered in pieces")                                                     \
+  X(FAULT_PARTIAL_WRITE, "socket takes a part of the bytes")                                       \
+  X(ZOMBIE_EXECUTED, "command executed on a connection that was given up")                         \
+  X(SET_GRANTED, "SET: OK")                                                                        \
+  X(SET_TAKEN, "SET: nil")                                                                         \
+  X(SCRIPT_GRANTED, "script: 1")                                                                   \
+  X(SCRIPT_REFUSED, "script: 0")                                                                   \
+  X(SCRIPT_WRONG_TYPE, "script: WRONGTYPE")                                                        \
+  X(SCRIPT_UNKNOWN, "script: NOSCRIPT")                                                            \
+  X(SCRIPT_BY_TEXT, "script sent by its text")                                                     \
+  X(KEY_EXPIRED, "key expired")                                                                    \
+  X(HANDSHAKE_REFUSED, "handshake refused")                                                        \
+  X(ACQUIRE_OK, "acquire: OK")                                                                     \
+  X(ACQUIRE_TAKEN, "acquire: taken")                                                               \
+  X(ACQUIRE_UNAVAILABLE, "acquire: unavailable")                                                   \
+  X(ACQUIRE_EXPIRED, "acquire: expired")                                                           \
+  X(ACQUIRE_LAPSED, "acquire: granted, run out before the caller looked")                          \
+  X(ACQUIRE_RETRIED, "acquire: granted after an earlier attempt had failed")                       \
+  X(ACQUIRE_CANCELLED, "acquire: cancelled")                                                       \
+  X(ACQUIRE_HELD, "acquire: refused, held already")                                                \
+  X(EXTEND_OK, "extend: OK")                                                                       \
+  X(EXTEND_UNAVAILABLE, "extend: unavailable")                                                     \
+  X(EXTEND_EXPIRED, "extend: expired")                                                             \
+  X(EXTEND_CANCELLED, "extend: cancelled")                                                         \
+  X(EXTEND_NOT_HELD, "extend: refused, not held")                                                  \
+  X(EXTEND_AFTER_FAILURE, "extend: OK after one that failed")                                      \
+  X(HEAL_SENT, "heal: SET sent")                                                                   \
+  X(HEAL_GRANTED, "heal: SET granted")                                                             \
+  X(RELEASE_OK, "release: OK")                                                                     \
+  X(RELEASE_EXPIRED, "release: expired")                                                           \
+  X(RELEASE_LOST, "release: lost")                                                                 \
+  X(RELEASE_UNAVAILABLE, "release: unavailable")                                                   \
+  X(RELEASE_REPEATED, "release: repeated by the caller")                                           \
+  X(RELEASE_NOT_HELD, "release: refused, not held")                                                \
+  X(RELEASE_RESENT, "release sent again after a broken connection")                                \
+  X(LOCK_FREED_HELD, "lock freed while it was held")                                               \
+  X(LOCK_FREED_BUSY, "lock freed with an operation in flight")                                     \
+  X(LEASE_RAN_OUT, "lease ran out")                                                                \
+  X(REPLY_STALE, "reply for a round that was over")                                                \
+  X(CONNECTION_REFUSED, "connection refused")                                                      \
+  X(CONNECTION_TIMED_OUT, "connection given up by the core")                                       \
+  X(CONNECTION_RESET, "connection reset")                                                          \
+  X(ORPHAN, "SET executed after the release of its token")                                         \
+  X(CHECK_OVERLAP, "grants compared with the leases of others")                                    \
+  X(LIVENESS_GRANTED, "lock granted after the faults had stopped")                                 \
+  X(SETTLED, "all quiet, and nothing left")
+
+typedef enum sim_counter {
+#define SIM_COUNTER_NAME(name, text) SIM_##name,
+  SIM_COUNTERS(SIM_COUNTER_NAME)
+#undef SIM_COUNTER_NAME
+  SIM_COUNTER_COUNT
+} sim_counter;
+
+const char *sim_counter_text(sim_counter counter);
+
+#endif

@@ -1,0 +1,379 @@
+/*
+ * What goes wrong. Within the assumptions of docs/safety.md, unless a run is told to break one.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "sim.h"
+#include "sim_trace.h"
+
+static uint64_t sim_fault_draw(sim *s, uint64_t below) {
+  return sim_below(&s->random_fault, below);
+}
+
+static uint64_t sim_fault_length(sim *s) {
+  switch (sim_fault_draw(s, 4)) {
+  case 0:
+    return sim_network_boundary(s, &s->random_fault);
+  case 1:
+    return sim_fault_draw(s, 4 * s->config.ttl_max_us);
+  default:
+    return sim_fault_draw(s, s->config.ttl_max_us);
+  }
+}
+
+static void sim_fault_next(sim *s) {
+  uint64_t every_us = s->config.fault_every_us;
+  if (every_us != 0 && s->phase == SIM_PHASE_SAFETY) {
+    sim_queue_add(s, s->now_us + 1 + sim_fault_draw(s, 2 * every_us), SIM_EVENT_FAULT, 0, 0, 0);
+  }
+}
+
+void sim_fault_begin(sim *s) {
+  sim_fault_next(s);
+}
+
+/* ---------------------------------------------------------------------------------------- nodes */
+
+static void sim_fault_crash(sim *s, unsigned index, bool empty) {
+  uint64_t down_us = sim_fault_length(s);
+  if (!s->nodes[index].up) {
+    return;
+  }
+  if (empty) { /* Delayed restart: no key that was lost would be alive any more. */
+    down_us += sim_config_life_us(&s->config) + s->nodes[index].back_step_us;
+  }
+  sim_count(s, empty ? SIM_FAULT_CRASH_EMPTY : SIM_FAULT_CRASH_WITH_DATA);
+  sim_trace_fault(s, index, s->now_us + down_us, "down%s", empty ? ", its keys lost" : "");
+  sim_node_crash(s, index, empty, down_us);
+}
+
+static void sim_fault_errors(sim *s, sim_node *node, unsigned index) {
+  node->error = (sim_node_error)(1 + sim_fault_draw(s, SIM_NODE_ERROR_COUNT - 1));
+  node->error_until_us = s->now_us + sim_fault_length(s);
+  sim_count(s, SIM_FAULT_ERRORS);
+  sim_trace_fault(s, index, node->error_until_us, "errors");
+}
+
+static void sim_fault_odd_reply(sim *s, sim_node *node, unsigned index) {
+  if (sim_fault_draw(s, 2) == 0) {
+    node->odd_replies = 1;
+    sim_trace_fault(s, index, s->now_us, "an odd reply is to come");
+  } else {
+    node->false_errors = 1 + (unsigned)sim_fault_draw(s, 3);
+    sim_trace_fault(s, index, s->now_us, "will execute, and answer errors");
+  }
+}
+
+static void sim_fault_foreign(sim *s, sim_node *node, unsigned index) {
+  unsigned database = s->config.databases ? 1 : 0;
+  unsigned resource = (unsigned)sim_fault_draw(s, s->config.resources);
+  if (!node->up || sim_node_key(s, index, database, resource) != NULL) {
+    return;
+  }
+  sim_key *key = &node->keys[database][resource];
+  memset(key, 0, sizeof *key);
+  key->used = true;
+  key->foreign_type = sim_fault_draw(s, 2) == 0;
+  key->token = SIM_FOREIGN_TOKEN;
+  key->written_us = s->now_us;
+  memset(key->value, 'f', sizeof key->value);
+  uint64_t life_us = sim_fault_draw(s, s->config.ttl_max_us);
+  key->expire_ms = (sim_clock_read(&node->clock, s->now_us) + life_us) / 1000;
+  sim_count(s, key->foreign_type ? SIM_FAULT_WRONG_TYPE : SIM_FAULT_FOREIGN_KEY);
+  sim_trace_fault(s, index, s->now_us + life_us, "another program's key");
+}
+
+/* A step within lock_delay, and no second one while a key lives that has seen the first. */
+static void sim_fault_step_forward(sim *s, sim_node *node, unsigned index) {
+  uint64_t life_us = sim_config_life_us(&s->config) + node->back_step_us;
+  if (node->stepped_us != 0 && s->now_us < node->stepped_us + life_us) {
+    return;
+  }
+  uint64_t step_us = sim_fault_draw(s, 3) == 0 ? s->config.lock_delay_us
+                                               : sim_fault_draw(s, s->config.lock_delay_us + 1);
+  sim_clock_step(&node->clock, s->now_us, (int64_t)step_us);
+  node->stepped_us = s->now_us;
+  sim_count(s, SIM_FAULT_STEP_FORWARD);
+  sim_trace_fault(s, index, s->now_us, "wall clock +%llu us", (unsigned long long)step_us);
+}
+
+static void sim_fault_step_back(sim *s, sim_node *node, unsigned index) {
+  uint64_t step_us = sim_fault_draw(s, s->config.ttl_max_us);
+  if (node->back_step_us > 4 * s->config.ttl_max_us) {
+    return;
+  }
+  sim_clock_step(&node->clock, s->now_us, -(int64_t)step_us);
+  node->back_step_us += step_us;
+  sim_count(s, SIM_FAULT_STEP_BACK);
+  sim_trace_fault(s, index, s->now_us, "wall clock -%llu us", (unsigned long long)step_us);
+}
+
+static void sim_fault_node(sim *s, sim_fault kind) {
+  unsigned index = (unsigned)sim_fault_draw(s, s->config.nodes);
+  sim_node *node = &s->nodes[index];
+  uint64_t length_us = sim_fault_length(s);
+  switch (kind) {
+  case SIM_FAULT_CRASH_WITH_DATA_KIND:
+    sim_fault_crash(s, index, false);
+    break;
+  case SIM_FAULT_CRASH_EMPTY_KIND:
+    sim_fault_crash(s, index, true);
+    break;
+  case SIM_FAULT_STOP_KIND:
+    if (node->up && s->now_us >= node->stopped_until_us) {
+      sim_count(s, SIM_FAULT_STOP);
+      sim_trace_fault(s, index, s->now_us + length_us, "stopped");
+      sim_node_stop(s, index, s->now_us + length_us);
+    }
+    break;
+  case SIM_FAULT_SLOW_NODE_KIND:
+    node->slow_until_us = s->now_us + 4 * length_us;
+    node->service_us = 1 + sim_fault_draw(s, s->config.ttl_us[0] / 20);
+    sim_count(s, SIM_FAULT_SLOW_NODE);
+    sim_trace_fault(s, index, node->slow_until_us, "slow");
+    break;
+  case SIM_FAULT_ERRORS_KIND:
+    sim_fault_errors(s, node, index);
+    break;
+  case SIM_FAULT_ODD_REPLY_KIND:
+    sim_fault_odd_reply(s, node, index);
+    break;
+  case SIM_FAULT_SCRIPT_FLUSH_KIND:
+    node->scripts = 0;
+    sim_count(s, SIM_FAULT_SCRIPT_FLUSH);
+    sim_trace_fault(s, index, s->now_us, "SCRIPT FLUSH");
+    break;
+  case SIM_FAULT_FOREIGN_KIND:
+    sim_fault_foreign(s, node, index);
+    break;
+  case SIM_FAULT_STEP_BACK_KIND:
+    sim_fault_step_back(s, node, index);
+    break;
+  default:
+    sim_fault_step_forward(s, node, index);
+    break;
+  }
+}
+
+/* -------------------------------------------------------------------------------------- network */
+
+static void sim_fault_partition(sim *s) {
+  unsigned ways = (unsigned)sim_fault_draw(s, 3);
+  unsigned clients = (unsigned)(1 + sim_fault_draw(s, (1u << s->config.clients) - 1));
+  unsigned nodes = (unsigned)(1 + sim_fault_draw(s, (1u << s->config.nodes) - 1));
+  uint64_t until_us = s->now_us + sim_fault_length(s);
+  static const sim_counter counters[] = {SIM_FAULT_PARTITION, SIM_FAULT_PARTITION_REQUESTS,
+                                         SIM_FAULT_PARTITION_REPLIES};
+  sim_count(s, counters[ways]);
+  for (unsigned c = 0; c < s->config.clients; c++) {
+    for (unsigned n = 0; n < s->config.nodes; n++) {
+      if ((clients >> c & 1) == 0 || (nodes >> n & 1) == 0) {
+        continue;
+      }
+      sim_link *link = &s->links[c][n];
+      if (ways != 2) {
+        link->requests_blocked_us = until_us;
+      }
+      if (ways != 1) {
+        link->replies_blocked_us = until_us;
+      }
+      sim_trace_fault(s, n, until_us, "cut from client %u%s", c,
+                      ways == 1   ? ", requests"
+                      : ways == 2 ? ", replies"
+                                  : "");
+    }
+  }
+}
+
+static void sim_fault_slow_link(sim *s) {
+  unsigned client = (unsigned)sim_fault_draw(s, s->config.clients);
+  unsigned node = (unsigned)sim_fault_draw(s, s->config.nodes);
+  sim_link *link = &s->links[client][node];
+  link->slow_until_us = s->now_us + 4 * sim_fault_length(s);
+  link->slow_us = sim_network_boundary(s, &s->random_fault) / 2;
+  sim_count(s, SIM_FAULT_SLOW_LINK);
+  sim_trace_fault(s, node, link->slow_until_us, "slow to client %u", client);
+}
+
+/* A connection that is up, or SIM_NO_CONNECTION. */
+static int sim_fault_connection(sim *s) {
+  unsigned client = (unsigned)sim_fault_draw(s, s->config.clients);
+  unsigned node = (unsigned)sim_fault_draw(s, s->config.nodes);
+  const sim_client *own = &s->clients[client];
+  if (!own->alive || node < own->base || node - own->base >= own->nodes ||
+      !own->sockets[node - own->base].open) {
+    return SIM_NO_CONNECTION;
+  }
+  return own->sockets[node - own->base].connection;
+}
+
+static void sim_fault_break(sim *s, bool half_open) {
+  int index = sim_fault_connection(s);
+  if (index == SIM_NO_CONNECTION || s->connections[index].replies_lost) {
+    return;
+  }
+  sim_connection *connection = &s->connections[index];
+  if (half_open) {
+    connection->black_hole = true;
+    sim_count(s, SIM_FAULT_HALF_OPEN);
+    sim_trace_fault(s, connection->node, s->now_us, "connection of client %u half open",
+                    connection->client);
+    return;
+  }
+  const unsigned *weights = s->config.break_weights;
+  uint64_t drawn = sim_fault_draw(s, weights[0] + weights[1] + weights[2] + 1);
+  unsigned how = drawn <= weights[0] ? 0 : drawn <= weights[0] + weights[1] ? 1 : 2;
+  static const char *const texts[] = {"requests lost", "replies lost", "requests later"};
+  sim_trace_fault(s, connection->node, s->now_us, "connection of client %u broken, %s",
+                  connection->client, texts[how]);
+  sim_network_break(s, index, how);
+}
+
+/* -------------------------------------------------------------------------------------- clients */
+
+static void sim_fault_client(sim *s) {
+  unsigned index = (unsigned)sim_fault_draw(s, s->config.clients);
+  sim_client *client = &s->clients[index];
+  if (!client->alive || client->closing || s->now_us < client->paused_until_us) {
+    return;
+  }
+  uint64_t kind = sim_fault_draw(s, 3);
+  if (kind == 0) {
+    sim_count(s, SIM_FAULT_CLIENT_CRASH);
+    sim_trace_fault(s, SIM_NODES_MAX + index, s->now_us, "killed, started again");
+    sim_client_kill(s, index);
+    sim_client_start(s, index);
+  } else if (kind == 1) {
+    sim_count(s, SIM_FAULT_CLIENT_FORK);
+    sim_trace_fault(s, SIM_NODES_MAX + index, s->now_us, "forgets, as a forked child");
+    sim_client_fork(s, index);
+  } else {
+    sim_count(s, SIM_FAULT_CLIENT_CLOSE);
+    sim_trace_fault(s, SIM_NODES_MAX + index, s->now_us, "closed");
+    sim_client_close(s, index, sim_fault_length(s));
+  }
+}
+
+/* ------------------------------------------------------------------------ assumptions, to be broken */
+
+/* A replica that is a while behind takes over. */
+static void sim_fault_failover(sim *s, sim_node *node, unsigned index) {
+  sim_trace_fault(s, index, s->now_us, "a replica that is behind takes over");
+  memcpy(node->keys, node->copies, sizeof node->keys);
+  node->scripts = 0;
+  node->epoch++;
+  sim_network_node_died(s, index, false);
+}
+
+static void sim_fault_lose_key(sim *s, sim_node *node, unsigned index) {
+  unsigned resource = (unsigned)sim_fault_draw(s, s->config.resources);
+  for (unsigned i = 0; i < SIM_DATABASES_MAX; i++) {
+    if (s->breach == SIM_BREACH_FLUSH) {
+      memset(node->keys[i], 0, sizeof node->keys[i]);
+    }
+    node->keys[i][resource].used = false;
+  }
+  sim_trace_fault(s, index, s->now_us, "a key is lost");
+}
+
+static void sim_fault_assumption(sim *s) {
+  unsigned index = (unsigned)sim_fault_draw(s, s->config.nodes);
+  sim_node *node = &s->nodes[index];
+  s->breached = true;
+  switch (s->breach) {
+  case SIM_BREACH_RESTART_EMPTY:
+    if (node->up) {
+      sim_trace_fault(s, index, s->now_us, "restarted at once, empty");
+      sim_node_crash(s, index, true, 1 + sim_fault_draw(s, 2000));
+    }
+    break;
+  case SIM_BREACH_STEP_FORWARD:
+    sim_clock_step(&node->clock, s->now_us,
+                   (int64_t)(s->config.lock_delay_us + s->config.ttl_max_us));
+    sim_trace_fault(s, index, s->now_us, "wall clock far forward");
+    break;
+  case SIM_BREACH_FAILOVER:
+    sim_fault_failover(s, node, index);
+    break;
+  case SIM_BREACH_WALL_CLOCK: {
+    sim_client *client = &s->clients[sim_fault_draw(s, s->config.clients)];
+    uint64_t step_us = sim_fault_draw(s, s->config.ttl_max_us);
+    sim_clock_step(&client->clock, s->now_us, -(int64_t)step_us);
+    sim_trace_fault(s, SIM_NODES_MAX + client->index, s->now_us, "its clock -%llu us",
+                    (unsigned long long)step_us);
+    break;
+  }
+  case SIM_BREACH_REPLY_LOST:
+    node->swallowed = 1;
+    break;
+  default:
+    sim_fault_lose_key(s, node, index);
+    break;
+  }
+}
+
+/* ------------------------------------------------------------------------------------- together */
+
+void sim_fault_event(sim *s) {
+  uint64_t drawn = sim_fault_draw(s, s->config.weight_sum);
+  unsigned kind = 0;
+  if (s->phase != SIM_PHASE_SAFETY) {
+    return;
+  }
+  for (unsigned i = 0; s->breach == SIM_BREACH_FAILOVER && i < s->config.nodes; i++) {
+    if (sim_fault_draw(s, 2) == 0) {
+      memcpy(s->nodes[i].copies, s->nodes[i].keys, sizeof s->nodes[i].copies);
+    }
+  }
+  while (drawn >= s->config.weights[kind]) {
+    drawn -= s->config.weights[kind++];
+  }
+  switch ((sim_fault)kind) {
+  case SIM_FAULT_PARTITION_KIND:
+    sim_fault_partition(s);
+    break;
+  case SIM_FAULT_SLOW_LINK_KIND:
+    sim_fault_slow_link(s);
+    break;
+  case SIM_FAULT_BREAK_KIND:
+  case SIM_FAULT_HALF_OPEN_KIND:
+    sim_fault_break(s, kind == SIM_FAULT_HALF_OPEN_KIND);
+    break;
+  case SIM_FAULT_SUSPEND_KIND: {
+    unsigned client = (unsigned)sim_fault_draw(s, s->config.clients);
+    uint64_t length_us = sim_fault_length(s);
+    sim_count(s, SIM_FAULT_SUSPEND);
+    sim_trace_fault(s, SIM_NODES_MAX + client, s->now_us + length_us, "suspended");
+    sim_client_pause(s, client, length_us);
+    break;
+  }
+  case SIM_FAULT_CLIENT_KIND:
+    sim_fault_client(s);
+    break;
+  case SIM_FAULT_ASSUMPTION_KIND:
+    sim_fault_assumption(s);
+    break;
+  default:
+    sim_fault_node(s, (sim_fault)kind);
+    break;
+  }
+  sim_fault_next(s);
+}
+
+/* All that was broken is repaired. What is on the way stays on the way. */
+void sim_fault_stop(sim *s) {
+  for (unsigned i = 0; i < s->config.nodes; i++) {
+    sim_node *node = &s->nodes[i];
+    if (node->back_us > s->now_us) { /* Too soon to be back empty. */
+      node->back_us = s->now_us;
+      node->restart_empty = node->restart_empty && s->breach != SIM_BREACH_NONE;
+    }
+    node->stopped_until_us = 0;
+    node->loading_until_us = node->slow_until_us = node->error_until_us = 0;
+    node->odd_replies = node->false_errors = node->swallowed = 0;
+    sim_queue_add(s, s->now_us, SIM_EVENT_NODE, i, 0, 0);
+  }
+  memset(s->links, 0, sizeof s->links);
+}

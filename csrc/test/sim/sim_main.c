@@ -1,0 +1,206 @@
+/*
+ * The simulator's command line.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ *     sim [options]
+ *       --seed N       the first seed [1]
+ *       --runs N       how many seeds from there on [1]
+ *       --timeline     print the timeline of the run
+ *       --svg FILE     write its picture
+ *       --only NAME    listen to one checker alone
+ *       --break NAME   break an assumption; the run that is caught is the success
+ *       --need N       fail if something occurred fewer than N times in all runs
+ *       --counters     print what occurred
+ *       --hash         print the trace hash of every run
+ *
+ * Exit status: 0 no violation (with --break: one), 1 a violation (with --break: none), 2 misuse.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim.h"
+#include "sim_trace.h"
+
+typedef struct sim_arguments {
+  uint64_t seed, runs, need;
+  bool timeline, counters, hash;
+  const char *svg, *only;
+  sim_breach breach;
+} sim_arguments;
+
+static bool sim_main_breach(const char *name, sim_breach *breach) {
+  for (unsigned i = 0; i < SIM_BREACH_COUNT; i++) {
+    if (strcmp(name, sim_breach_name((sim_breach)i)) == 0) {
+      *breach = (sim_breach)i;
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool sim_main_arguments(int count, char **words, sim_arguments *arguments) {
+  for (int i = 1; i < count; i++) {
+    const char *word = words[i];
+    const char *value = i + 1 < count ? words[i + 1] : NULL;
+    if (strcmp(word, "--timeline") == 0) {
+      arguments->timeline = true;
+    } else if (strcmp(word, "--counters") == 0) {
+      arguments->counters = true;
+    } else if (strcmp(word, "--hash") == 0) {
+      arguments->hash = true;
+    } else if (value == NULL) {
+      return false;
+    } else if (strcmp(word, "--seed") == 0) {
+      arguments->seed = strtoull(value, NULL, 10);
+      i++;
+    } else if (strcmp(word, "--runs") == 0) {
+      arguments->runs = strtoull(value, NULL, 10);
+      i++;
+    } else if (strcmp(word, "--need") == 0) {
+      arguments->need = strtoull(value, NULL, 10);
+      i++;
+    } else if (strcmp(word, "--only") == 0) {
+      arguments->only = value;
+      i++;
+    } else if (strcmp(word, "--svg") == 0) {
+      arguments->svg = value;
+      i++;
+    } else if (strcmp(word, "--break") != 0 || !sim_main_breach(value, &arguments->breach)) {
+      return false;
+    } else {
+      i++;
+    }
+  }
+  return true;
+}
+
+static const char *const sim_counter_texts[SIM_COUNTER_COUNT] = {
+#define SIM_COUNTER_TEXT(name, text) text,
+    SIM_COUNTERS(SIM_COUNTER_TEXT)
+#undef SIM_COUNTER_TEXT
+};
+
+const char *sim_counter_text(sim_counter counter) {
+  return sim_counter_texts[counter];
+}
+
+/* Returns how many counters are below |need|. */
+static unsigned sim_main_counters(const sim *s, uint64_t need, bool all) {
+  unsigned missing = 0;
+  for (unsigned i = 0; i < SIM_COUNTER_COUNT; i++) {
+    bool low = s->counters[i] < need;
+    missing += low;
+    if (all || low) {
+      (void)printf("%12llu  %s%s\n", (unsigned long long)s->counters[i],
+                   sim_counter_text((sim_counter)i), low ? "   <-- too seldom" : "");
+    }
+  }
+  return missing;
+}
+
+static void sim_main_configuration(const sim *s) {
+  const sim_config *config = &s->config;
+  (void)printf("# seed %llu: %u nodes, %u clients with %u locks on %u resources, ttl %llu and %llu "
+               "ms, lock_delay %llu ms, drift_factor %g, node_timeout %llu us, delays %llu to %llu "
+               "us\n",
+               (unsigned long long)s->seed, config->nodes, config->clients, config->locks,
+               config->resources, (unsigned long long)config->ttl_us[0] / 1000,
+               (unsigned long long)config->ttl_us[1] / 1000,
+               (unsigned long long)config->lock_delay_us / 1000, config->drift_factor,
+               (unsigned long long)config->node_timeout_us,
+               (unsigned long long)config->delay_from_us, (unsigned long long)config->delay_to_us);
+}
+
+/* Runs a seed once more, with everything it does written down. */
+static bool sim_main_show(sim *s, uint64_t seed, bool timeline, const char *svg) {
+  s->trace = sim_trace_new(timeline ? stdout : NULL);
+  bool ok = sim_run(s, seed);
+  sim_main_configuration(s);
+  if (svg != NULL && !sim_trace_svg(s, svg)) {
+    (void)fprintf(stderr, "sim: %s cannot be written\n", svg);
+  }
+  sim_trace_free(s->trace);
+  s->trace = NULL;
+  return ok;
+}
+
+static double sim_main_seconds(void) {
+  struct timespec now;
+  (void)clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static int sim_main_caught(sim *s, const sim_arguments *arguments, uint64_t seed, uint64_t runs) {
+  (void)printf("seed %llu: %s: %s\n", (unsigned long long)seed, s->checker, s->failure);
+  (void)printf("caught by %s within %llu seeds\n", s->checker, (unsigned long long)runs);
+  if (arguments->breach == SIM_BREACH_NONE) {
+    (void)sim_main_show(s, seed, true, arguments->svg);
+    (void)printf("repeat: make sim SEED=%llu [SVG=file]\n", (unsigned long long)seed);
+    return 1;
+  }
+  if (arguments->timeline || arguments->svg != NULL) {
+    (void)sim_main_show(s, seed, arguments->timeline, arguments->svg);
+  }
+  return 0;
+}
+
+static int sim_main_runs(sim *s, const sim_arguments *arguments) {
+  uint64_t events = 0, hash = 0, grants = 0, simulated_us = 0;
+  double began = sim_main_seconds();
+  for (uint64_t i = 0; i < arguments->runs; i++) {
+    uint64_t seed = arguments->seed + i;
+    bool ok = sim_run(s, seed);
+    events += s->event_count;
+    grants += s->grants;
+    simulated_us += s->now_us;
+    hash = (hash ^ s->hash) * 0x9e3779b97f4a7c15u;
+    if (arguments->hash) {
+      (void)printf("%llu %016llx\n", (unsigned long long)seed, (unsigned long long)s->hash);
+    }
+    if (!ok) {
+      return sim_main_caught(s, arguments, seed, i + 1);
+    }
+  }
+  double seconds = sim_main_seconds() - began;
+  unsigned missing = sim_main_counters(s, arguments->need, arguments->counters);
+  (void)printf("%llu runs from seed %llu, %llu events, %llu grants, %.1f simulated hours: 0 "
+               "violations, trace %016llx\n",
+               (unsigned long long)arguments->runs, (unsigned long long)arguments->seed,
+               (unsigned long long)events, (unsigned long long)grants,
+               (double)simulated_us / 3.6e9, (unsigned long long)hash);
+  (void)fprintf(stderr, "%.1f s, %.0f runs/s, %.0f events/s, %llu replies owed at most\n", seconds,
+                (double)arguments->runs / seconds, (double)events / seconds,
+                (unsigned long long)s->largest_owed);
+  if (arguments->breach != SIM_BREACH_NONE) {
+    (void)printf("survived\n");
+    return 1;
+  }
+  return missing == 0 ? 0 : 1;
+}
+
+int main(int count, char **words) {
+  sim_arguments arguments = {1, 1, 0, false, false, false, NULL, NULL, SIM_BREACH_NONE};
+  if (!sim_main_arguments(count, words, &arguments)) {
+    (void)fprintf(stderr, "usage: sim [--seed N] [--runs N] [--timeline] [--svg FILE] "
+                          "[--break NAME] [--only NAME] [--need N] [--counters] [--hash]\n");
+    return 2;
+  }
+  sim *s = calloc(1, sizeof *s);
+  if (s == NULL) {
+    return 2;
+  }
+  s->breach = arguments.breach;
+  s->only = arguments.only;
+  int status;
+  if (arguments.runs == 1 && (arguments.timeline || arguments.svg != NULL)) {
+    status = sim_main_show(s, arguments.seed, arguments.timeline, arguments.svg) ? 0 : 1;
+    (void)printf("seed %llu: %s%s, trace %016llx\n", (unsigned long long)arguments.seed,
+                 s->failed ? s->checker : "no violation", "", (unsigned long long)s->hash);
+  } else {
+    status = sim_main_runs(s, &arguments);
+  }
+  sim_free(s);
+  return status;
+}

@@ -1,0 +1,501 @@
+/*
+ * A Redis server, as far as a lock sees it.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * It parses what the core emits, byte by byte, and expires keys by its own wall clock as Redis does:
+ * a key set at wall time t (whole ms) for p ms is alive while the wall shows no more than t + p ms.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "sim.h"
+#include "sim_trace.h"
+
+/*
+ * What a script does. The first two are what the core should send; the others are what a wrong core
+ * might, so that the checkers can be seen to notice.
+ */
+typedef struct sim_script {
+  const char *text;
+  sim_command_kind kind;
+  bool compares;  /* acts only on a key that holds the token */
+  bool creates;   /* sets the key whether it is there or not */
+  bool shortens;  /* sets the expiry even if it is later */
+} sim_script;
+
+static const sim_script sim_scripts[] = {
+    {"if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0",
+     SIM_COMMAND_RELEASE, true, false, false},
+    {"if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "
+     "if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then "
+     "redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 1",
+     SIM_COMMAND_EXTEND, true, false, false},
+    {"return redis.call('DEL',KEYS[1])", SIM_COMMAND_RELEASE, false, false, false},
+    {"return redis.call('PEXPIRE',KEYS[1],ARGV[2])", SIM_COMMAND_EXTEND, false, false, true},
+    {"redis.call('SET',KEYS[1],ARGV[1],'PX',ARGV[2]) return 1", SIM_COMMAND_EXTEND, false, true,
+     true},
+    {"if redis.call('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then return 1 end "
+     "if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "
+     "return redis.call('PEXPIRE',KEYS[1],ARGV[2])",
+     SIM_COMMAND_EXTEND, true, true, true},
+    {"if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "
+     "return redis.call('PEXPIRE',KEYS[1],ARGV[2])",
+     SIM_COMMAND_EXTEND, true, false, true},
+};
+#define SIM_SCRIPT_COUNT (sizeof sim_scripts / sizeof sim_scripts[0])
+
+static const char *const sim_node_error_texts[SIM_NODE_ERROR_COUNT] = {
+    "",
+    "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+    "-READONLY You can't write against a read only replica.\r\n",
+    "-BUSY Redis is busy running a script.\r\n",
+    "-MISCONF Redis is configured to save RDB snapshots.\r\n",
+    "-NOREPLICAS Not enough good replicas to write.\r\n",
+    "-MASTERDOWN Link with MASTER is down.\r\n",
+    "-NOPERM this user has no permissions to run the 'set' command\r\n",
+    "-NOPERM this user has no permissions to run the 'evalsha' command\r\n",
+    "-ERR unknown subcommand 'SETNAME'\r\n",
+};
+
+static uint64_t sim_node_wall_ms(const sim *s, unsigned node) {
+  return sim_clock_read(&s->nodes[node].clock, s->now_us) / 1000;
+}
+
+/* When the key dies, true time, if its node's clock is not stepped. */
+static uint64_t sim_node_dies_us(const sim_node *node, const sim_key *key) {
+  return sim_clock_when(&node->clock, (key->expire_ms + 1) * 1000);
+}
+
+sim_key *sim_node_key(sim *s, unsigned index, unsigned database, unsigned resource) {
+  sim_key *key = &s->nodes[index].keys[database][resource];
+  if (key->used && sim_node_wall_ms(s, index) > key->expire_ms) {
+    key->used = false;
+    sim_count(s, SIM_KEY_EXPIRED);
+    sim_mix(s, key->token);
+  }
+  return key->used ? key : NULL;
+}
+
+uint64_t sim_node_holds(sim *s, unsigned index, unsigned resource, uint32_t token) {
+  uint64_t dies_us = 0;
+  for (unsigned i = 0; i < SIM_DATABASES_MAX; i++) {
+    const sim_key *key = sim_node_key(s, index, i, resource);
+    if (key != NULL && !key->foreign_type && key->token == token) {
+      dies_us = sim_node_dies_us(&s->nodes[index], key);
+    }
+  }
+  return dies_us;
+}
+
+void sim_node_init(sim *s, unsigned index) {
+  sim_node *node = &s->nodes[index];
+  sim_random *random = &s->random_node;
+  int64_t bound = (int64_t)s->config.node_ppm;
+  memset(node, 0, sizeof *node);
+  node->up = true;
+  node->clock.local_us = 1700000000000000u + sim_below(random, 1000000000u);
+  switch (sim_below(random, 4)) {
+  case 0:
+    node->clock.ppm = bound;
+    break;
+  case 1:
+    node->clock.ppm = -bound;
+    break;
+  default:
+    node->clock.ppm = (int64_t)sim_below(random, (uint64_t)(2 * bound + 1)) - bound;
+    break;
+  }
+  if (s->breach == SIM_BREACH_FAST_NODE) {
+    node->clock.ppm = 3 * (int64_t)(s->config.drift_factor * 1000000) + 100000;
+  }
+}
+
+/* ------------------------------------------------------------------------------------- replies */
+
+typedef struct sim_request {
+  sim_command_kind kind;
+  uint32_t token;
+  bool by_text;
+} sim_request;
+
+static void sim_node_reply(sim *s, int connection, const sim_request *request, const char *text,
+                           sim_outcome outcome) {
+  sim_note note = {0, request->token, (uint8_t)request->kind, (uint8_t)outcome, request->by_text,
+                   true};
+  sim_node *node = &s->nodes[s->connections[connection].node];
+  if (node->swallowed > 0 && request->kind == SIM_COMMAND_SET) {
+    node->swallowed--;
+    s->breached = true;
+    return;
+  }
+  if (node->false_errors > 0 && request->kind != SIM_COMMAND_HANDSHAKE &&
+      outcome != SIM_OUTCOME_NO_SCRIPT) {
+    node->false_errors--;
+    sim_count(s, SIM_FAULT_ERROR_AFTER_EXECUTION);
+    text = "-ERR the proxy lost its patience\r\n";
+    note.outcome = SIM_OUTCOME_ERROR;
+  } else if (node->odd_replies > 0) {
+    static const char *const odd[] = {"$3\r\nfoo\r\n", "*0\r\n",      ":7\r\n", "+QUEUED\r\n",
+                                      "*2\r\n:1\r\n:1\r\n", "?what\r\n", ":-1\r\n"};
+    node->odd_replies--;
+    text = odd[sim_below(&s->random_node, sizeof odd / sizeof odd[0])];
+    note.outcome = SIM_OUTCOME_ODD;
+    sim_count(s, SIM_FAULT_GARBAGE);
+    if (sim_below(&s->random_node, 4) == 0) {
+      sim_note unasked = {0, SIM_NO_TOKEN, SIM_COMMAND_UNKNOWN, SIM_OUTCOME_ODD, false, false};
+      sim_count(s, SIM_FAULT_GARBAGE_UNASKED);
+      sim_network_reply(s, connection, "*1\r\n+hello\r\n", 12, &unasked);
+    }
+  }
+  sim_mix(s, (uint64_t)note.outcome << 40 | request->token);
+  sim_network_reply(s, connection, text, strlen(text), &note);
+}
+
+static const char *sim_node_refuses(sim *s, unsigned index, sim_command_kind kind) {
+  const sim_node *node = &s->nodes[index];
+  sim_node_error error = node->error;
+  if (s->now_us < node->loading_until_us) {
+    return "-LOADING Redis is loading the dataset in memory\r\n";
+  }
+  if (s->now_us >= node->error_until_us || error == SIM_NODE_ERROR_NONE ||
+      error == SIM_NODE_ERROR_UNKNOWN_SETNAME) {
+    return NULL;
+  }
+  /* Out of memory, scripts that only delete or prolong still run. */
+  bool set_only = error == SIM_NODE_ERROR_OOM || error == SIM_NODE_ERROR_NOPERM;
+  bool script_only = error == SIM_NODE_ERROR_NOPERM_SCRIPT;
+  if ((set_only && kind != SIM_COMMAND_SET) || (script_only && kind == SIM_COMMAND_SET)) {
+    return NULL;
+  }
+  return sim_node_error_texts[error];
+}
+
+/* ------------------------------------------------------------------------------------ commands */
+
+static unsigned sim_node_resource(const sim_command *command, unsigned argument) {
+  for (unsigned i = 0; i < SIM_RESOURCES_MAX; i++) {
+    size_t length;
+    const char *name = sim_resource(i, &length);
+    if (command->lengths[argument] == length &&
+        memcmp(command->bytes[argument], name, length) == 0) {
+      return i;
+    }
+  }
+  return SIM_RESOURCES_MAX;
+}
+
+static uint64_t sim_node_number(const sim_command *command, unsigned argument) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < command->lengths[argument]; i++) {
+    char digit = command->bytes[argument][i];
+    if (digit < '0' || digit > '9') {
+      return 0;
+    }
+    number = number * 10 + (uint64_t)(digit - '0');
+  }
+  return number;
+}
+
+static void sim_node_write(sim *s, unsigned index, sim_key *key, unsigned resource,
+                           const sim_command *command, unsigned value, uint32_t token,
+                           uint64_t px_ms) {
+  key->used = true;
+  key->foreign_type = false;
+  key->token = token;
+  key->expire_ms = sim_node_wall_ms(s, index) + px_ms;
+  key->written_us = s->now_us;
+  memcpy(key->value, command->bytes[value], sizeof key->value);
+  if (token < s->token_count && (s->tokens[token].released_there >> index & 1) != 0 &&
+      (s->tokens[token].orphaned >> index & 1) == 0) {
+    s->tokens[token].orphaned |= 1u << index;
+    sim_count(s, SIM_ORPHAN);
+  }
+  if (s->trace != NULL) {
+    sim_trace_key(s, index, resource, token, sim_node_dies_us(&s->nodes[index], key));
+  }
+}
+
+/* SET key token NX PX ttl */
+static void sim_node_set(sim *s, int connection, const sim_command *command,
+                         const sim_request *request) {
+  const sim_connection *from = &s->connections[connection];
+  unsigned resource = command->count >= 3 ? sim_node_resource(command, 1) : SIM_RESOURCES_MAX;
+  bool nx = false;
+  uint64_t px_ms = 0;
+  for (unsigned i = 3; i < command->count; i++) {
+    nx = nx || sim_resp_is(command, i, "NX");
+    if (sim_resp_is(command, i, "PX") && i + 1 < command->count) {
+      px_ms = sim_node_number(command, ++i);
+    }
+  }
+  if (resource == SIM_RESOURCES_MAX || px_ms == 0 ||
+      command->lengths[2] != REDLOCK_TOKEN_LENGTH) {
+    sim_violation(s, "wire", "a SET that the node does not understand");
+    return;
+  }
+  sim_key *held = sim_node_key(s, from->node, from->database, resource);
+  if (s->breach == SIM_BREACH_NOT_ATOMIC && held != NULL && sim_below(&s->random_node, 8) == 0) {
+    held = NULL;
+    s->breached = true;
+  }
+  if (held != NULL && nx) {
+    sim_count(s, SIM_SET_TAKEN);
+    sim_node_reply(s, connection, request, "$-1\r\n", SIM_OUTCOME_REFUSED);
+    return;
+  }
+  if (held != NULL) {
+    check_touch(s, from->node, from, held, request->token, SIM_COMMAND_SET);
+  }
+  sim_node_write(s, from->node, &s->nodes[from->node].keys[from->database][resource], resource,
+                 command, 2, request->token, px_ms);
+  sim_count(s, SIM_SET_GRANTED);
+  SIM_TRACE(s, "node %u: SET %u by token %u for %llu ms: OK%s", from->node, resource,
+            request->token, (unsigned long long)px_ms,
+            from->client_open ? "" : " (on a connection that was given up)");
+  sim_node_reply(s, connection, request, "+OK\r\n", SIM_OUTCOME_GRANTED);
+}
+
+/* The script named or spelt by argument 1; SIM_SCRIPT_COUNT when the node does not know it. */
+static unsigned sim_node_script(const sim_node *node, const sim_command *command, bool by_text) {
+  static char names[SIM_SCRIPT_COUNT][41];
+  if (names[0][0] == '\0') {
+    for (unsigned i = 0; i < SIM_SCRIPT_COUNT; i++) {
+      sim_sha1(names[i], sim_scripts[i].text, strlen(sim_scripts[i].text));
+    }
+  }
+  for (unsigned i = 0; i < SIM_SCRIPT_COUNT; i++) {
+    if (by_text ? sim_resp_is(command, 1, sim_scripts[i].text)
+                : sim_resp_is(command, 1, names[i]) && (node->scripts >> i & 1) != 0) {
+      return i;
+    }
+  }
+  return SIM_SCRIPT_COUNT;
+}
+
+static void sim_node_deleted(sim *s, unsigned index, unsigned resource, uint32_t token) {
+  SIM_TRACE(s, "node %u: token %u of %u deleted", index, token, resource);
+  if (s->trace != NULL) {
+    sim_trace_key(s, index, resource, SIM_NO_TOKEN, s->now_us);
+  }
+}
+
+/* Runs the script on its key. Returns the integer that it returns. */
+static unsigned sim_node_run(sim *s, const sim_connection *from, const sim_script *script,
+                             const sim_command *command, const sim_request *request,
+                             unsigned resource) {
+  unsigned index = from->node;
+  sim_key *slot = &s->nodes[index].keys[from->database][resource];
+  sim_key *key = sim_node_key(s, index, from->database, resource);
+  uint64_t px_ms = script->kind == SIM_COMMAND_EXTEND ? sim_node_number(command, 5) : 0;
+  bool ours = key != NULL && memcmp(key->value, command->bytes[4], REDLOCK_TOKEN_LENGTH) == 0;
+  if (key == NULL && script->creates) {
+    sim_node_write(s, index, slot, resource, command, 4, request->token, px_ms);
+    return 1;
+  }
+  if (key == NULL || (script->compares && !ours)) {
+    return 0;
+  }
+  check_touch(s, index, from, key, request->token, script->kind);
+  if (script->kind == SIM_COMMAND_RELEASE) {
+    key->used = false;
+    sim_node_deleted(s, index, resource, key->token);
+    return 1;
+  }
+  uint64_t expire_ms = sim_node_wall_ms(s, index) + px_ms;
+  if (script->creates && !script->compares) {
+    sim_node_write(s, index, slot, resource, command, 4, request->token, px_ms);
+  } else if (script->shortens || expire_ms > key->expire_ms) {
+    key->expire_ms = expire_ms;
+    key->written_us = s->now_us;
+    if (s->trace != NULL) {
+      sim_trace_key(s, index, resource, key->token, sim_node_dies_us(&s->nodes[index], key));
+    }
+  }
+  return 1;
+}
+
+/* EVALSHA or EVAL, script, 1, key, token[, ttl] */
+static void sim_node_eval(sim *s, int connection, const sim_command *command,
+                          const sim_request *request) {
+  const sim_connection *from = &s->connections[connection];
+  sim_node *node = &s->nodes[from->node];
+  unsigned script = sim_node_script(node, command, request->by_text);
+  unsigned resource = command->count >= 5 ? sim_node_resource(command, 3) : SIM_RESOURCES_MAX;
+  if (script == SIM_SCRIPT_COUNT && !request->by_text) {
+    sim_count(s, SIM_SCRIPT_UNKNOWN);
+    sim_node_reply(s, connection, request, "-NOSCRIPT No matching script.\r\n",
+                   SIM_OUTCOME_NO_SCRIPT);
+    return;
+  }
+  if (script == SIM_SCRIPT_COUNT || resource == SIM_RESOURCES_MAX ||
+      command->lengths[4] != REDLOCK_TOKEN_LENGTH || !sim_resp_is(command, 2, "1") ||
+      command->count != (sim_scripts[script].kind == SIM_COMMAND_EXTEND ? 6u : 5u)) {
+    sim_violation(s, "wire", "a script that the node does not understand");
+    return;
+  }
+  if (request->by_text) {
+    node->scripts |= 1u << script;
+    sim_count(s, SIM_SCRIPT_BY_TEXT);
+  }
+  const sim_key *key = sim_node_key(s, from->node, from->database, resource);
+  if (key != NULL && key->foreign_type) {
+    sim_count(s, SIM_SCRIPT_WRONG_TYPE);
+    sim_node_reply(s, connection, request,
+                   sim_below(&s->random_node, 2) == 0
+                       ? "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
+                       : "-ERR Error running script: WRONGTYPE Operation against a key\r\n",
+                   SIM_OUTCOME_REFUSED);
+    return;
+  }
+  unsigned result = sim_node_run(s, from, &sim_scripts[script], command, request, resource);
+  if (sim_scripts[script].kind == SIM_COMMAND_RELEASE && request->token < s->token_count) {
+    s->tokens[request->token].released_there |= 1u << from->node;
+  }
+  sim_count(s, result == 1 ? SIM_SCRIPT_GRANTED : SIM_SCRIPT_REFUSED);
+  SIM_TRACE(s, "node %u: %s of %u by token %u: %u%s", from->node,
+            sim_scripts[script].kind == SIM_COMMAND_RELEASE ? "release" : "extend", resource,
+            request->token, result,
+            from->client_open ? "" : " (on a connection that was given up)");
+  sim_node_reply(s, connection, request, result == 1 ? ":1\r\n" : ":0\r\n",
+                 result == 1 ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
+}
+
+static void sim_node_handshake(sim *s, int connection, const sim_command *command,
+                               const sim_request *request) {
+  sim_connection *from = &s->connections[connection];
+  const sim_node *node = &s->nodes[from->node];
+  const char *text = "+OK\r\n";
+  if (sim_resp_is(command, 0, "AUTH")) {
+    from->authenticated = sim_resp_is(command, command->count - 1, "secret");
+    text = from->authenticated ? text : "-WRONGPASS invalid username-password pair\r\n";
+  } else if (s->config.passwords && !from->authenticated) {
+    text = "-NOAUTH Authentication required.\r\n";
+  } else if (s->now_us < node->loading_until_us) {
+    text = "-LOADING Redis is loading the dataset in memory\r\n";
+  } else if (sim_resp_is(command, 0, "SELECT")) {
+    from->database = sim_resp_is(command, 1, "3") ? 1 : 0;
+  } else if (s->now_us < node->error_until_us && node->error == SIM_NODE_ERROR_UNKNOWN_SETNAME) {
+    text = sim_node_error_texts[node->error];
+  }
+  if (text[0] == '-') {
+    sim_count(s, SIM_HANDSHAKE_REFUSED);
+  }
+  sim_node_reply(s, connection, request, text,
+                 text[0] == '+' ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_ERROR);
+}
+
+static void sim_node_execute(sim *s, int connection, const sim_command *command) {
+  const sim_connection *from = &s->connections[connection];
+  sim_request request = {SIM_COMMAND_HANDSHAKE, SIM_NO_TOKEN, false};
+  if (sim_resp_is(command, 0, "SET")) {
+    request.kind = SIM_COMMAND_SET;
+    request.token = sim_resp_token(command->bytes[2], command->lengths[2]);
+  } else if (sim_resp_is(command, 0, "EVAL") || sim_resp_is(command, 0, "EVALSHA")) {
+    request.kind = command->count == 6 ? SIM_COMMAND_EXTEND : SIM_COMMAND_RELEASE;
+    request.by_text = command->lengths[0] == 4;
+    request.token = command->count >= 5
+                        ? sim_resp_token(command->bytes[4], command->lengths[4])
+                        : SIM_NO_TOKEN;
+  }
+  if (request.kind == SIM_COMMAND_HANDSHAKE) {
+    sim_node_handshake(s, connection, command, &request);
+    return;
+  }
+  if (!from->client_open || from->replies_lost) {
+    sim_count(s, SIM_ZOMBIE_EXECUTED);
+  }
+  const char *error = sim_node_refuses(s, from->node, request.kind);
+  if (s->config.passwords && !from->authenticated) {
+    error = "-NOAUTH Authentication required.\r\n";
+  }
+  if (error != NULL) {
+    SIM_TRACE(s, "node %u: token %u: %.*s", from->node, request.token, (int)strcspn(error, "\r"),
+              error);
+    sim_node_reply(s, connection, &request, error, SIM_OUTCOME_ERROR);
+  } else if (request.kind == SIM_COMMAND_SET) {
+    sim_node_set(s, connection, command, &request);
+  } else {
+    sim_node_eval(s, connection, command, &request);
+  }
+}
+
+void sim_node_input(sim *s, int index) {
+  sim_connection *connection = &s->connections[index];
+  sim_node *node = &s->nodes[connection->node];
+  sim_stream *stream = &connection->to_node;
+  if (!connection->node_open || s->now_us < node->stopped_until_us || connection->executing) {
+    return;
+  }
+  while (!s->failed) {
+    sim_command command;
+    size_t length =
+        sim_resp_command(&command, stream->bytes + stream->head, stream->arrived - stream->head);
+    if (length == 0) {
+      break;
+    }
+    if (length == SIZE_MAX) {
+      sim_violation(s, "wire", "what the core sent is not RESP");
+      return;
+    }
+    sim_node_execute(s, index, &command);
+    stream->head += length;
+    if (s->now_us < node->slow_until_us && stream->head < stream->arrived) {
+      connection->executing = true;
+      connection->events++;
+      sim_queue_add(s, s->now_us + node->service_us, SIM_EVENT_EXECUTE, (unsigned)index, 0, 0);
+      break;
+    }
+  }
+  sim_stream_compact(stream);
+  sim_network_release(s, index);
+}
+
+/* ------------------------------------------------------------------------------ ups and downs */
+
+void sim_node_crash(sim *s, unsigned index, bool empty, uint64_t down_us) {
+  sim_node *node = &s->nodes[index];
+  node->up = false;
+  node->restart_empty = empty;
+  node->back_us = s->now_us + down_us;
+  node->stopped_until_us = 0;
+  node->scripts = 0;
+  sim_network_node_died(s, index, sim_below(&s->random_node, 4) == 0);
+  sim_queue_add(s, node->back_us, SIM_EVENT_NODE, index, 0, 0);
+}
+
+void sim_node_stop(sim *s, unsigned index, uint64_t until_us) {
+  s->nodes[index].stopped_until_us = until_us;
+  sim_queue_add(s, until_us, SIM_EVENT_NODE, index, 0, 0);
+}
+
+static void sim_node_restart(sim *s, unsigned index) {
+  sim_node *node = &s->nodes[index];
+  node->up = true;
+  node->epoch++;
+  if (node->restart_empty) {
+    memset(node->keys, 0, sizeof node->keys);
+  }
+  if (s->phase == SIM_PHASE_SAFETY && sim_below(&s->random_node, 2) == 0) {
+    sim_count(s, SIM_FAULT_LOADING);
+    node->loading_until_us = s->now_us + sim_below(&s->random_node, 2 * s->config.ttl_max_us);
+  }
+  sim_trace_fault(s, index, s->now_us, "back%s", node->restart_empty ? ", empty" : "");
+}
+
+/* The time has come to be back, or to continue. */
+void sim_node_event(sim *s, unsigned index) {
+  sim_node *node = &s->nodes[index];
+  if (!node->up && s->now_us >= node->back_us) {
+    sim_node_restart(s, index);
+  }
+  if (!node->up || s->now_us < node->stopped_until_us) {
+    return;
+  }
+  for (int i = 0; i < SIM_CONNECTIONS_MAX; i++) {
+    if (s->connections[i].used && s->connections[i].node == index) {
+      sim_node_input(s, i);
+    }
+  }
+}

@@ -1,0 +1,138 @@
+/*
+ * The picture of one run: who held what, on which nodes the keys were, and what went wrong.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "sim_trace_marks.h"
+
+#define SIM_SVG_LEFT 90.0
+#define SIM_SVG_WIDTH 1500.0
+#define SIM_SVG_ROW 44.0
+#define SIM_SVG_LANE 15.0
+#define SIM_SVG_TOP 46.0
+
+typedef struct sim_svg {
+  FILE *file;
+  const sim *s;
+  uint64_t from_us, until_us;
+} sim_svg;
+
+static double sim_svg_x(const sim_svg *svg, uint64_t at_us) {
+  uint64_t clipped_us = at_us < svg->from_us ? svg->from_us
+                        : at_us > svg->until_us ? svg->until_us
+                                                : at_us;
+  return SIM_SVG_LEFT + SIM_SVG_WIDTH * (double)(clipped_us - svg->from_us) /
+                            (double)(svg->until_us - svg->from_us);
+}
+
+/* Clients above, nodes below. */
+static double sim_svg_y(const sim_svg *svg, unsigned row) {
+  unsigned line = row >= SIM_NODES_MAX ? row - SIM_NODES_MAX : svg->s->config.clients + row;
+  return SIM_SVG_TOP + SIM_SVG_ROW * line;
+}
+
+static void sim_svg_escaped(FILE *file, const char *text) {
+  for (; *text != '\0'; text++) {
+    if (*text == '<' || *text == '&' || *text == '>') {
+      (void)fprintf(file, "&#%d;", *text);
+    } else {
+      (void)fputc(*text, file);
+    }
+  }
+}
+
+static void sim_svg_bar(const sim_svg *svg, const sim_mark *mark) {
+  double x = sim_svg_x(svg, mark->from_us);
+  double width = sim_svg_x(svg, mark->until_us) - x;
+  double y = sim_svg_y(svg, mark->row) + 4 + SIM_SVG_LANE * mark->lane;
+  unsigned owner = mark->token < svg->s->token_count ? svg->s->tokens[mark->token].client : 9;
+  unsigned hue = owner == 9 ? 0 : owner * 90 + 20 + mark->resource * 30;
+  (void)fprintf(svg->file,
+                "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.0f\" fill=\"hsl(%u,%u%%,%u%%)\" "
+                "stroke=\"#333\" stroke-width=\"0.4\"><title>%s: token %u, client %u, resource %u, "
+                "%.3f to %.3f ms</title></rect>\n",
+                x, y, width < 0.8 ? 0.8 : width, SIM_SVG_LANE - 2, hue, owner == 9 ? 0 : 65u,
+                mark->kind == SIM_MARK_LEASE ? 55u : 78u,
+                mark->kind == SIM_MARK_LEASE ? "lease" : "key", mark->token, owner, mark->resource,
+                (double)mark->from_us / 1000.0, (double)mark->until_us / 1000.0);
+}
+
+static void sim_svg_fault(const sim_svg *svg, const sim_mark *mark) {
+  double x = sim_svg_x(svg, mark->from_us);
+  double width = sim_svg_x(svg, mark->until_us) - x;
+  double y = sim_svg_y(svg, mark->row);
+  (void)fprintf(svg->file,
+                "<g><rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"5\" fill=\"#c00\" "
+                "fill-opacity=\"0.5\"/><path d=\"M%.1f %.1fl-3 -6h6z\" fill=\"#c00\"/><title>",
+                x, y + SIM_SVG_ROW - 8, width < 1 ? 1 : width, x, y + SIM_SVG_ROW - 3);
+  sim_svg_escaped(svg->file, mark->text);
+  (void)fprintf(svg->file, ", %.3f to %.3f ms</title></g>\n", (double)mark->from_us / 1000.0,
+                (double)mark->until_us / 1000.0);
+}
+
+static void sim_svg_frame(const sim_svg *svg) {
+  const sim *s = svg->s;
+  unsigned rows = s->config.clients + s->config.nodes;
+  double height = SIM_SVG_TOP + SIM_SVG_ROW * rows + 24;
+  (void)fprintf(svg->file,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+                "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" "
+                "fill=\"#fff\"/>\n<text x=\"8\" y=\"18\" font-size=\"13\">seed %llu: ",
+                SIM_SVG_LEFT + SIM_SVG_WIDTH + 20, height, (unsigned long long)s->seed);
+  sim_svg_escaped(svg->file, s->failed ? s->checker : "no violation");
+  (void)fputs(s->failed ? ": " : "", svg->file);
+  sim_svg_escaped(svg->file, s->failure);
+  (void)fprintf(svg->file, "</text>\n");
+  for (unsigned i = 0; i < rows; i++) {
+    bool client = i < s->config.clients;
+    double y = SIM_SVG_TOP + SIM_SVG_ROW * i;
+    (void)fprintf(svg->file,
+                  "<rect x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"%.0f\" fill=\"%s\"/>"
+                  "<text x=\"8\" y=\"%.0f\">%s %u</text>\n",
+                  SIM_SVG_LEFT, y, SIM_SVG_WIDTH, SIM_SVG_ROW - 2, client ? "#f3f3f3" : "#eef3fa",
+                  y + 20, client ? "client" : "node", client ? i : i - s->config.clients);
+  }
+  for (unsigned i = 0; i <= 10; i++) {
+    uint64_t at_us = svg->from_us + (svg->until_us - svg->from_us) / 10 * i;
+    double x = sim_svg_x(svg, at_us);
+    (void)fprintf(svg->file,
+                  "<path d=\"M%.1f %.0fV%.0f\" stroke=\"#bbb\" stroke-width=\"0.5\"/><text x=\"%.1f\" "
+                  "y=\"%.0f\" fill=\"#666\">%.1f ms</text>\n",
+                  x, SIM_SVG_TOP - 6, height - 20, x + 2, height - 8, (double)at_us / 1000.0);
+  }
+}
+
+bool sim_trace_svg(const sim *s, const char *path) {
+  sim_svg svg = {fopen(path, "w"), s, 0, s->now_us + 1};
+  if (svg.file == NULL) {
+    return false;
+  }
+  /* What matters is at the end: the last stretch is readable, the whole run would not be. */
+  uint64_t stretch_us = 12 * s->config.ttl_max_us;
+  if (s->failed && s->now_us > stretch_us) {
+    svg.from_us = s->now_us - stretch_us;
+  }
+  if (s->failed) {
+    svg.until_us += s->config.ttl_max_us / 2;
+  }
+  sim_svg_frame(&svg);
+  for (size_t i = 0; i < s->trace->count; i++) {
+    const sim_mark *mark = &s->trace->marks[i];
+    if (mark->until_us < svg.from_us || mark->from_us > svg.until_us) {
+      continue;
+    }
+    if (mark->kind == SIM_MARK_FAULT) {
+      sim_svg_fault(&svg, mark);
+    } else {
+      sim_svg_bar(&svg, mark);
+    }
+  }
+  if (s->failed) {
+    double x = sim_svg_x(&svg, s->now_us);
+    (void)fprintf(svg.file,
+                  "<path d=\"M%.1f 24V%.0f\" stroke=\"#c00\" stroke-width=\"1.5\"/>\n", x,
+                  SIM_SVG_TOP + SIM_SVG_ROW * (s->config.clients + s->config.nodes));
+  }
+  (void)fputs("</svg>\n", svg.file);
+  return fclose(svg.file) == 0;
+}

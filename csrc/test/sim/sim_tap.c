@@ -1,0 +1,263 @@
+/*
+ * What the core sends, and what it is answered, noted on its way for the checkers. This is a second
+ * account of who owes what, kept without the core's help.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "sim.h"
+#include "sim_trace.h"
+
+uint32_t sim_tap_new_token(sim *s, unsigned client, unsigned lock) {
+  if (s->token_count == s->token_capacity) {
+    s->token_capacity = s->token_capacity == 0 ? 1024 : s->token_capacity * 2;
+    s->tokens = realloc(s->tokens, s->token_capacity * sizeof *s->tokens);
+  }
+  if (s->live_count == s->live_capacity) {
+    s->live_capacity = s->live_capacity == 0 ? 1024 : s->live_capacity * 2;
+    s->live = realloc(s->live, s->live_capacity * sizeof *s->live);
+  }
+  if (s->tokens == NULL || s->live == NULL) {
+    abort();
+  }
+  sim_token *token = &s->tokens[s->token_count];
+  memset(token, 0, sizeof *token);
+  token->client = (uint8_t)client;
+  token->lock = (uint8_t)lock;
+  token->resource = (uint8_t)s->clients[client].locks[lock].resource;
+  s->live[s->live_count++] = (uint32_t)s->token_count;
+  return (uint32_t)s->token_count++;
+}
+
+static void sim_tap_push(sim_socket *socket, const sim_sent *sent) {
+  if (socket->sent_count == socket->sent_capacity) {
+    size_t capacity = socket->sent_capacity == 0 ? 64 : socket->sent_capacity * 2;
+    sim_sent *ring = malloc(capacity * sizeof *ring);
+    if (ring == NULL) {
+      abort();
+    }
+    for (size_t i = 0; i < socket->sent_count; i++) {
+      ring[i] = socket->sent[(socket->sent_head + i) % socket->sent_capacity];
+    }
+    free(socket->sent);
+    socket->sent = ring;
+    socket->sent_head = 0;
+    socket->sent_capacity = capacity;
+  }
+  socket->sent[(socket->sent_head + socket->sent_count++) % socket->sent_capacity] = *sent;
+}
+
+static sim_sent sim_tap_pop(sim_socket *socket) {
+  sim_sent sent = socket->sent[socket->sent_head];
+  socket->sent_head = (socket->sent_head + 1) % socket->sent_capacity;
+  socket->sent_count--;
+  return sent;
+}
+
+/* --------------------------------------------------------------------------------------- output */
+
+static uint64_t sim_tap_number(const sim_command *command, unsigned argument) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < command->lengths[argument]; i++) {
+    number = number * 10 + (uint64_t)(command->bytes[argument][i] - '0');
+  }
+  return number;
+}
+
+static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sent) {
+  sim_token *token = &s->tokens[sent->token];
+  uint32_t bit = 1u << node;
+  /* A node that came up too late to be asked may still be given the key of a fresh lease. */
+  bool joins = (token->sent & bit) == 0 && token->healed == 0 &&
+               client->locks[token->lock].lock->operation == RL_OPERATION_ACQUIRE;
+  sent->heal = token->granted && !joins;
+  check_sent(s, client, node, sent);
+  if (sent->heal) {
+    sim_count(s, SIM_HEAL_SENT);
+    token->healed |= bit;
+  }
+  token->sent |= bit;
+}
+
+static void sim_tap_command(sim *s, sim_client *client, unsigned node,
+                            const sim_command *command) {
+  sim_socket *socket = &client->sockets[node];
+  sim_sent sent = {SIM_NO_TOKEN, 0, SIM_COMMAND_HANDSHAKE, false, false};
+  unsigned argument = 0;
+  uint64_t ttl_us = 0;
+  bool counts = true;
+  if (sim_resp_is(command, 0, "SET")) {
+    sent.kind = SIM_COMMAND_SET;
+    argument = 2;
+    ttl_us = sim_tap_number(command, 6 < command->count ? 6 : command->count - 1) * 1000;
+  } else if (command->count >= 5) {
+    sent.kind = command->count == 6 ? SIM_COMMAND_EXTEND : SIM_COMMAND_RELEASE;
+    sent.by_text = sim_resp_is(command, 0, "EVAL");
+    argument = 4;
+    ttl_us = command->count == 6 ? sim_tap_number(command, 5) * 1000 : 0;
+  }
+  if (sent.kind != SIM_COMMAND_HANDSHAKE) {
+    sent.token = sim_resp_token(command->bytes[argument], command->lengths[argument]);
+    if (sent.token >= s->token_count) {
+      sim_violation(s, "wire", "a command with a token that was never drawn");
+      return;
+    }
+    sim_token *token = &s->tokens[sent.token];
+    const rl_lock *lock = client->locks[token->lock].lock;
+    sent.round = lock != NULL ? lock->round : 0;
+    if (sent.kind == SIM_COMMAND_SET) {
+      sim_tap_set(s, client, node, &sent);
+    } else {
+      check_sent(s, client, node, &sent);
+    }
+    /* Sent once more because the node did not know the script: its life is counted from before. */
+    if (sent.kind == SIM_COMMAND_EXTEND && token->asked_round == sent.round &&
+        (token->asked >> node & 1) != 0) {
+      counts = false;
+    }
+    if (sent.kind == SIM_COMMAND_EXTEND) {
+      token->asked = (token->asked_round == sent.round ? token->asked : 0) | 1u << node;
+      token->asked_round = sent.round;
+    } else if (sent.kind == SIM_COMMAND_RELEASE) {
+      token->releasing_call = token->releasing ? token->releasing_call : s->calls;
+      token->releasing = true;
+      token->release_ever |= 1u << node;
+      token->release_sent |= 1u << node;
+    }
+    uint64_t gone_us = client->reading_us + ttl_us + ttl_us / 10 + REDLOCK_SECONDS;
+    token->gone_us = counts && ttl_us != 0 && gone_us > token->gone_us ? gone_us : token->gone_us;
+    sim_mix(s, (uint64_t)sent.token << 16 | (uint64_t)sent.kind << 8 | node);
+  }
+  if (socket->sent_count == 0) {
+    socket->heard_us = client->reading_us;
+    socket->expect_us = 3 * REDLOCK_SECONDS;
+  }
+  socket->expect_us = ttl_us > socket->expect_us ? ttl_us : socket->expect_us;
+  sim_tap_push(socket, &sent);
+  s->largest_owed = socket->sent_count > s->largest_owed ? socket->sent_count : s->largest_owed;
+}
+
+void sim_tap_output(sim *s, sim_client *client) {
+  s->calls++;
+  for (unsigned i = 0; i < client->nodes && !s->failed; i++) {
+    size_t length;
+    sim_socket *socket = &client->sockets[i];
+    const unsigned char *bytes = rl_core_output(&client->core, i, &length);
+    while (socket->tapped < length && !s->failed) {
+      sim_command command;
+      size_t size = sim_resp_command(&command, bytes + socket->tapped, length - socket->tapped);
+      if (size == 0 || size == SIZE_MAX) {
+        sim_violation(s, "wire", "the core's output is not a row of complete commands");
+        return;
+      }
+      sim_tap_command(s, client, i, &command);
+      socket->tapped += size;
+    }
+  }
+}
+
+/* The core has no connection to the node any more: nothing of what it asked will be answered. */
+void sim_tap_dropped(sim *s, sim_client *client, unsigned node) {
+  sim_socket *socket = &client->sockets[node];
+  while (socket->sent_count > 0) {
+    sim_sent sent = sim_tap_pop(socket);
+    if (sent.kind == SIM_COMMAND_RELEASE && sent.token < s->token_count) {
+      s->tokens[sent.token].release_sent &= ~(1u << node);
+    }
+  }
+  socket->tapped = 0;
+  socket->up = false;
+}
+
+/* ---------------------------------------------------------------------------------------- input */
+
+static void sim_tap_release_answered(sim_token *token, uint32_t bit, const sim_note *note) {
+  if (note->outcome == SIM_OUTCOME_NO_SCRIPT && !note->by_text) {
+    return; /* It is sent once more, by its text. */
+  }
+  token->release_answered |= bit;
+  if (note->outcome == SIM_OUTCOME_GRANTED || note->outcome == SIM_OUTCOME_REFUSED) {
+    token->release_certain |= bit;
+  }
+  if (note->outcome == SIM_OUTCOME_REFUSED) {
+    token->release_refused |= bit;
+  }
+}
+
+static void sim_tap_answered(sim *s, const sim_sent *sent, unsigned node, const sim_note *note) {
+  sim_token *token = &s->tokens[sent->token];
+  uint32_t bit = 1u << node;
+  bool granted = note->outcome == SIM_OUTCOME_GRANTED;
+  if (sent->kind == SIM_COMMAND_RELEASE) {
+    sim_tap_release_answered(token, bit, note);
+  } else if (sent->kind == SIM_COMMAND_SET && sent->heal && granted) {
+    sim_count(s, SIM_HEAL_GRANTED);
+  } else if (sent->kind == SIM_COMMAND_SET && granted) {
+    token->votes |= bit;
+  } else if (sent->kind == SIM_COMMAND_EXTEND && granted && sent->round >= token->round) {
+    token->extend_votes = sent->round > token->round ? bit : token->extend_votes | bit;
+    token->round = sent->round;
+  }
+}
+
+/* Whether the lock still waits for the answer to this. */
+static bool sim_tap_current(const sim *s, const sim_client *client, const sim_sent *sent) {
+  const sim_lock *own = &client->locks[s->tokens[sent->token].lock];
+  const rl_lock *lock = own->lock;
+  if (lock == NULL || lock->phase != RL_PHASE_ROUND || lock->round != sent->round) {
+    return false;
+  }
+  switch ((sim_command_kind)sent->kind) {
+  case SIM_COMMAND_SET:
+    return !sent->heal && own->attempt == sent->token;
+  case SIM_COMMAND_EXTEND:
+    return lock->operation == RL_OPERATION_EXTEND && own->lease == sent->token;
+  default:
+    return lock->operation == RL_OPERATION_RELEASE;
+  }
+}
+
+bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
+  sim_socket *socket = &client->sockets[node];
+  sim_connection *connection = &s->connections[socket->connection];
+  sim_notes *notes = &connection->notes;
+  uint64_t end = connection->to_client.read + bytes;
+  bool any = false, all_old = true;
+  socket->heard_us = client->reading_us;
+  while (notes->head < notes->tail && notes->notes[notes->head].end <= end && !s->failed) {
+    const sim_note *note = &notes->notes[notes->head++];
+    any = true;
+    if (note->outcome == SIM_OUTCOME_ODD || !note->asked) {
+      socket->odd = true;
+      all_old = false;
+    }
+    if (!note->asked || socket->sent_count == 0) {
+      continue;
+    }
+    sim_sent sent = sim_tap_pop(socket);
+    if ((sent.kind != note->kind || sent.token != note->token) && s->breach == SIM_BREACH_NONE &&
+        !socket->odd) {
+      sim_violation(s, "simulator", "a reply does not match what was asked");
+    }
+    if (sent.kind == SIM_COMMAND_HANDSHAKE) {
+      socket->odd = socket->odd || note->outcome != SIM_OUTCOME_GRANTED;
+      all_old = false;
+      continue;
+    }
+    if (sim_tap_current(s, client, &sent)) {
+      all_old = false;
+    } else {
+      sim_count(s, SIM_REPLY_STALE);
+    }
+    sim_tap_answered(s, &sent, node, note);
+  }
+  /* A part of a reply may be odd already. */
+  if (notes->head < notes->tail && notes->notes[notes->head].outcome == SIM_OUTCOME_ODD) {
+    socket->odd = true;
+    all_old = false;
+  }
+  return any && all_old;
+}
