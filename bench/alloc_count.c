@@ -21,9 +21,13 @@ static atomic_uint_fast64_t allocations;
 
 uint64_t bench_allocation_count(void);
 
-uint64_t bench_allocation_count(void) { return atomic_load(&allocations); }
+uint64_t bench_allocation_count(void) {
+  return atomic_load(&allocations);
+}
 
-static void count_one(void) { atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed); }
+static void count_one(void) {
+  atomic_fetch_add_explicit(&allocations, 1, memory_order_relaxed);
+}
 
 void *malloc(size_t size) {
   count_one();
@@ -37,7 +41,8 @@ void *calloc(size_t count, size_t size) {
 
 /* A block of size 0 is freed by realloc, which is no allocation, but nothing here relies on that. */
 void *realloc(void *memory, size_t size) {
-  if (size > 0) count_one();
+  if (size > 0)
+    count_one();
   return __libc_realloc(memory, size);
 }
 

@@ -44,7 +44,8 @@ static void client_run_sequential(void *peer, const bench_goal *goal, bench_resu
     int released = acquired == REDLOCK_OK ? redlock_lock_release(lock) : acquired;
     ended_ns = bench_now_ns();
     if (released != REDLOCK_OK) {
-      if (result->failures++ == 0) fprintf(stderr, "client: %s\n", redlock_lock_message(lock));
+      if (result->failures++ == 0)
+        fprintf(stderr, "client: %s\n", redlock_lock_message(lock));
     }
     bench_record(result, begun_ns, held_ns, ended_ns);
     begun_ns = ended_ns;
@@ -52,11 +53,13 @@ static void client_run_sequential(void *peer, const bench_goal *goal, bench_resu
 }
 
 static void client_acquire(client *self, client_lock *lock, uint64_t now_ns) {
-  if (now_ns >= self->goal->end_ns || self->result->pairs + self->active >= self->goal->pairs) return;
+  if (now_ns >= self->goal->end_ns || self->result->pairs + self->active >= self->goal->pairs)
+    return;
   lock->begun_ns = now_ns;
   lock->releasing = false;
   self->active++;
-  if (redlock_lock_acquire_start(lock->lock, NULL) != REDLOCK_OK) bench_die("client: acquire_start");
+  if (redlock_lock_acquire_start(lock->lock, NULL) != REDLOCK_OK)
+    bench_die("client: acquire_start");
 }
 
 static void client_ended(client *self, redlock_lock *ended) {
@@ -69,10 +72,12 @@ static void client_ended(client *self, redlock_lock *ended) {
   if (!lock->releasing && error == REDLOCK_OK) {
     lock->held_ns = now_ns;
     lock->releasing = true;
-    if (redlock_lock_release_start(ended) != REDLOCK_OK) bench_die("client: release_start");
+    if (redlock_lock_release_start(ended) != REDLOCK_OK)
+      bench_die("client: release_start");
     return;
   }
-  if (!lock->releasing) lock->held_ns = now_ns;
+  if (!lock->releasing)
+    lock->held_ns = now_ns;
   self->active--;
   bench_record(self->result, lock->begun_ns, lock->held_ns, now_ns);
   client_acquire(self, lock, now_ns);
@@ -94,7 +99,8 @@ static void client_run_in_flight(void *peer, const bench_goal *goal, bench_resul
       bench_die("client: poll: %s", strerror(errno));
     if (redlock_client_process(self->redlock, fds, count) != REDLOCK_OK)
       bench_die("client: process");
-    while ((ended = redlock_client_next_ended(self->redlock)) != NULL) client_ended(self, ended);
+    while ((ended = redlock_client_next_ended(self->redlock)) != NULL)
+      client_ended(self, ended);
   }
 }
 
@@ -113,7 +119,8 @@ static void client_make(client *self, char **addresses, int address_count) {
     if (redlock_client_add(self->redlock, addresses[i], message, sizeof message) != REDLOCK_OK)
       bench_die("client: %s", message);
   self->locks = calloc(self->lock_count, sizeof *self->locks);
-  if (self->locks == NULL) bench_die("client: out of memory");
+  if (self->locks == NULL)
+    bench_die("client: out of memory");
   for (unsigned i = 0; i < self->lock_count; i++) {
     char name[BENCH_NAME_SIZE];
 
@@ -133,7 +140,8 @@ int main(int argc, char **argv) {
     bench_die("usage: client <locks in flight> <host:port> ...");
   client_make(&self, argv + 2, argc - 2);
   bench_serve(self.lock_count == 1 ? client_run_sequential : client_run_in_flight, &self, &result);
-  for (unsigned i = 0; i < self.lock_count; i++) redlock_lock_free(self.locks[i].lock);
+  for (unsigned i = 0; i < self.lock_count; i++)
+    redlock_lock_free(self.locks[i].lock);
   redlock_client_free(self.redlock);
   free(self.locks);
   return 0;

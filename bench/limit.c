@@ -58,7 +58,7 @@ typedef struct limit_node {
 typedef struct limit_lock {
   char name[BENCH_NAME_SIZE];
   char token[2 * LIMIT_TOKEN_BYTES + 1];
-  unsigned step; /* a reply counts only for the step that asked for it */
+  unsigned step;  /* a reply counts only for the step that asked for it */
   uint32_t nodes; /* that were asked for the lock: a bit each */
   unsigned asked, granted, refused;
   bool active, releasing;
@@ -78,11 +78,14 @@ typedef struct limit {
 
 static void limit_flush(limit_node *node) {
   while (node->out_begin < node->out_end) {
-    ssize_t sent = send(node->fd, node->out + node->out_begin, node->out_end - node->out_begin,
-                        MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno == EAGAIN) return;
-    if (sent < 0) bench_die("limit: send: %s", strerror(errno));
+    ssize_t sent =
+        send(node->fd, node->out + node->out_begin, node->out_end - node->out_begin, MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR)
+      continue;
+    if (sent < 0 && errno == EAGAIN)
+      return;
+    if (sent < 0)
+      bench_die("limit: send: %s", strerror(errno));
     node->out_begin += (size_t)sent;
   }
   node->out_begin = node->out_end = 0;
@@ -90,14 +93,16 @@ static void limit_flush(limit_node *node) {
 
 static void limit_flush_all(limit *self) {
   for (unsigned i = 0; i < self->node_count; i++)
-    if (self->nodes[i].out_end > 0) limit_flush(&self->nodes[i]);
+    if (self->nodes[i].out_end > 0)
+      limit_flush(&self->nodes[i]);
 }
 
 static void limit_append(limit_node *node, const char *command, size_t length) {
   if (node->out_end + length > node->out_size) {
     node->out_size = 2 * node->out_size + length;
     node->out = realloc(node->out, node->out_size);
-    if (node->out == NULL) bench_die("limit: out of memory");
+    if (node->out == NULL)
+      bench_die("limit: out of memory");
   }
   memcpy(node->out + node->out_end, command, length);
   node->out_end += length;
@@ -108,8 +113,10 @@ static void limit_ask_node(limit *self, limit_lock *lock, unsigned index, const 
   limit_node *node = &self->nodes[index];
   unsigned last = (node->owed_first + node->owed_count) % LIMIT_OWED_SIZE;
 
-  if (!lock->releasing && node->owed_count >= LIMIT_OWED_MAX) return;
-  if (node->owed_count == LIMIT_OWED_SIZE) bench_die("limit: a node owes too much");
+  if (!lock->releasing && node->owed_count >= LIMIT_OWED_MAX)
+    return;
+  if (node->owed_count == LIMIT_OWED_SIZE)
+    bench_die("limit: a node owes too much");
   node->owed[last] = (limit_owed){.lock = (unsigned)(lock - self->locks), .step = lock->step};
   node->owed_count++;
   lock->nodes |= (uint32_t)1 << index;
@@ -123,21 +130,25 @@ static void limit_ask(limit *self, limit_lock *lock, uint32_t nodes, int count,
   char *command = NULL;
   int length = (int)redisFormatCommandArgv(&command, count, arguments, NULL);
 
-  if (length < 0) bench_die("limit: out of memory");
+  if (length < 0)
+    bench_die("limit: out of memory");
   lock->step++;
   lock->nodes = 0;
   lock->asked = lock->granted = lock->refused = 0;
   for (unsigned i = 0; i < self->node_count; i++)
-    if (nodes & (uint32_t)1 << i) limit_ask_node(self, lock, i, command, length);
+    if (nodes & (uint32_t)1 << i)
+      limit_ask_node(self, lock, i, command, length);
   redisFreeCommand(command);
-  if (lock->asked <= self->node_count / 2) bench_die("limit: no majority takes commands any more");
+  if (lock->asked <= self->node_count / 2)
+    bench_die("limit: no majority takes commands any more");
 }
 
 static void limit_draw_token(char *token) {
   static const char digits[] = "0123456789abcdef";
   unsigned char bytes[LIMIT_TOKEN_BYTES];
 
-  if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) bench_die("limit: getrandom");
+  if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+    bench_die("limit: getrandom");
   for (unsigned i = 0; i < sizeof bytes; i++) {
     token[2 * i] = digits[bytes[i] >> 4];
     token[2 * i + 1] = digits[bytes[i] & 15];
@@ -148,7 +159,8 @@ static void limit_acquire(limit *self, limit_lock *lock, uint64_t now_ns) {
   const char *arguments[] = {"SET", lock->name, lock->token, "NX", "PX", LIMIT_TTL_MS};
 
   lock->active = lock->releasing = false;
-  if (now_ns >= self->goal->end_ns || self->result->pairs + self->active >= self->goal->pairs) return;
+  if (now_ns >= self->goal->end_ns || self->result->pairs + self->active >= self->goal->pairs)
+    return;
   lock->active = true;
   lock->begun_ns = now_ns;
   self->active++;
@@ -170,14 +182,17 @@ static void limit_vote(limit *self, limit_owed owed, const redisReply *reply) {
   unsigned majority = self->node_count / 2 + 1;
   uint64_t now_ns;
 
-  if (!lock->active || owed.step != lock->step) return;
+  if (!lock->active || owed.step != lock->step)
+    return;
   if (lock->releasing ? reply->type == REDIS_REPLY_INTEGER && reply->integer == 1
                       : reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, "OK") == 0)
     lock->granted++;
   else
     lock->refused++;
-  if (lock->granted < majority && lock->asked - lock->refused >= majority) return;
-  if (lock->granted < majority) self->result->failures++;
+  if (lock->granted < majority && lock->asked - lock->refused >= majority)
+    return;
+  if (lock->granted < majority)
+    self->result->failures++;
   now_ns = bench_now_ns();
   if (!lock->releasing) {
     limit_release(self, lock, now_ns);
@@ -193,13 +208,19 @@ static void limit_read(limit *self, limit_node *node) {
   ssize_t length = recv(node->fd, bytes, sizeof bytes, 0);
   void *reply;
 
-  if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (length <= 0) bench_die("limit: recv: %s", length < 0 ? strerror(errno) : "end of file");
-  if (redisReaderFeed(node->reader, bytes, (size_t)length) != REDIS_OK) bench_die("limit: codec");
+  if (length < 0 && (errno == EAGAIN || errno == EINTR))
+    return;
+  if (length <= 0)
+    bench_die("limit: recv: %s", length < 0 ? strerror(errno) : "end of file");
+  if (redisReaderFeed(node->reader, bytes, (size_t)length) != REDIS_OK)
+    bench_die("limit: codec");
   for (;;) {
-    if (redisReaderGetReply(node->reader, &reply) != REDIS_OK) bench_die("limit: codec");
-    if (reply == NULL) return;
-    if (node->owed_count == 0) bench_die("limit: a reply that nobody asked for");
+    if (redisReaderGetReply(node->reader, &reply) != REDIS_OK)
+      bench_die("limit: codec");
+    if (reply == NULL)
+      return;
+    if (node->owed_count == 0)
+      bench_die("limit: a reply that nobody asked for");
     limit_owed owed = node->owed[node->owed_first];
     node->owed_first = (node->owed_first + 1) % LIMIT_OWED_SIZE;
     node->owed_count--;
@@ -225,10 +246,13 @@ static void limit_turn(limit *self) {
     fds[i].events = self->nodes[i].out_end > 0 ? POLLIN | POLLOUT : POLLIN;
   }
   ready = poll(fds, self->node_count, LIMIT_PATIENCE_MS);
-  if (ready == 0) limit_complain(self);
-  if (ready < 0 && errno != EINTR) bench_die("limit: poll: %s", strerror(errno));
+  if (ready == 0)
+    limit_complain(self);
+  if (ready < 0 && errno != EINTR)
+    bench_die("limit: poll: %s", strerror(errno));
   for (unsigned i = 0; ready > 0 && i < self->node_count; i++)
-    if (fds[i].revents & (POLLIN | POLLHUP | POLLERR)) limit_read(self, &self->nodes[i]);
+    if (fds[i].revents & (POLLIN | POLLHUP | POLLERR))
+      limit_read(self, &self->nodes[i]);
 }
 
 static void limit_run(void *peer, const bench_goal *goal, bench_result *result) {
@@ -238,7 +262,8 @@ static void limit_run(void *peer, const bench_goal *goal, bench_result *result) 
   self->result = result;
   for (unsigned i = 0; i < self->lock_count; i++)
     limit_acquire(self, &self->locks[i], bench_now_ns());
-  while (self->active > 0) limit_turn(self);
+  while (self->active > 0)
+    limit_turn(self);
 }
 
 static void limit_load_script(limit *self, limit_node *node) {
@@ -253,11 +278,14 @@ static void limit_load_script(limit *self, limit_node *node) {
   limit_flush(node);
   while (reply == NULL) {
     ssize_t got = recv(node->fd, bytes, sizeof bytes, 0);
-    if (got <= 0) bench_die("limit: cannot load the script");
+    if (got <= 0)
+      bench_die("limit: cannot load the script");
     redisReaderFeed(node->reader, bytes, (size_t)got);
-    if (redisReaderGetReply(node->reader, &reply) != REDIS_OK) bench_die("limit: codec");
+    if (redisReaderGetReply(node->reader, &reply) != REDIS_OK)
+      bench_die("limit: codec");
   }
-  if (((redisReply *)reply)->type != REDIS_REPLY_STRING) bench_die("limit: cannot load the script");
+  if (((redisReply *)reply)->type != REDIS_REPLY_STRING)
+    bench_die("limit: cannot load the script");
   memcpy(self->script_sha, ((redisReply *)reply)->str, 40);
   freeReplyObject(reply);
 }
@@ -268,16 +296,19 @@ static void limit_connect(limit *self, limit_node *node, char *address) {
   char *port = strrchr(address, ':');
   int on = 1;
 
-  if (port == NULL) bench_die("limit: %s: not host:port", address);
+  if (port == NULL)
+    bench_die("limit: %s: not host:port", address);
   *port++ = '\0';
-  if (getaddrinfo(address, port, &hints, &found) != 0) bench_die("limit: %s: unknown", address);
+  if (getaddrinfo(address, port, &hints, &found) != 0)
+    bench_die("limit: %s: unknown", address);
   node->fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (node->fd < 0 || connect(node->fd, found->ai_addr, found->ai_addrlen) != 0)
     bench_die("limit: %s:%s: %s", address, port, strerror(errno));
   freeaddrinfo(found);
   setsockopt(node->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   node->reader = redisReaderCreate();
-  if (node->reader == NULL) bench_die("limit: out of memory");
+  if (node->reader == NULL)
+    bench_die("limit: out of memory");
   limit_load_script(self, node);
   fcntl(node->fd, F_SETFL, fcntl(node->fd, F_GETFL) | O_NONBLOCK);
 }
@@ -292,7 +323,8 @@ int main(int argc, char **argv) {
     bench_die("usage: limit <locks in flight> <host:port> ...");
   self.nodes = calloc(self.node_count, sizeof *self.nodes);
   self.locks = calloc(self.lock_count, sizeof *self.locks);
-  if (self.nodes == NULL || self.locks == NULL) bench_die("limit: out of memory");
+  if (self.nodes == NULL || self.locks == NULL)
+    bench_die("limit: out of memory");
   for (unsigned i = 0; i < self.node_count; i++)
     limit_connect(&self, &self.nodes[i], argv[i + 2]);
   for (unsigned i = 0; i < self.lock_count; i++)

@@ -38,7 +38,8 @@ static uint64_t bench_allocations(void) {
   void *symbol = dlsym(RTLD_DEFAULT, "bench_allocation_count");
   uint64_t (*count)(void) = NULL;
 
-  if (symbol == NULL) return 0;
+  if (symbol == NULL)
+    return 0;
   memcpy(&count, &symbol, sizeof count);
   return count();
 }
@@ -48,7 +49,8 @@ static unsigned bench_bucket_of(uint64_t value) {
 
   if (value >= (1u << BENCH_BUCKET_BITS))
     shift = 63u - (unsigned)__builtin_clzll(value) - BENCH_BUCKET_BITS + 1;
-  if (shift == 0) return (unsigned)value;
+  if (shift == 0)
+    return (unsigned)value;
   return (shift << BENCH_BUCKET_BITS) + (unsigned)(value >> shift);
 }
 
@@ -56,7 +58,8 @@ static uint64_t bench_bucket_middle(unsigned bucket) {
   unsigned shift = bucket >> BENCH_BUCKET_BITS;
   uint64_t mantissa = bucket & ((1u << BENCH_BUCKET_BITS) - 1);
 
-  if (shift == 0) return mantissa;
+  if (shift == 0)
+    return mantissa;
   return (mantissa << shift) + ((uint64_t)1 << shift) / 2;
 }
 
@@ -71,7 +74,8 @@ static double bench_percentile_us(const bench_histogram *histogram, double fract
 
   for (unsigned bucket = 0; bucket < BENCH_BUCKETS; bucket++) {
     seen += histogram->buckets[bucket];
-    if (seen > 0 && (double)seen >= rank) return (double)bench_bucket_middle(bucket) / 1000.0;
+    if (seen > 0 && (double)seen >= rank)
+      return (double)bench_bucket_middle(bucket) / 1000.0;
   }
   return 0;
 }
@@ -94,7 +98,8 @@ static double bench_cpu_us(const struct timeval *from, const struct timeval *to)
   return (double)(to->tv_sec - from->tv_sec) * 1e6 + (double)(to->tv_usec - from->tv_usec);
 }
 
-static void bench_percentiles_print(const bench_histogram *histogram, const char *name, FILE *file) {
+static void bench_percentiles_print(const bench_histogram *histogram, const char *name,
+                                    FILE *file) {
   fprintf(file, " %s_p50=%.1f %s_p99=%.1f %s_p999=%.1f", name, bench_percentile_us(histogram, 0.5),
           name, bench_percentile_us(histogram, 0.99), name, bench_percentile_us(histogram, 0.999));
 }

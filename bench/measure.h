@@ -26,8 +26,8 @@ typedef struct bench_result {
   uint64_t failures;
   uint64_t started_ns;
   uint64_t ended_ns;
-  struct rusage usage;   /* at the start */
-  uint64_t allocations;  /* at the start; stays 0 without bench/alloc_count.c */
+  struct rusage usage;  /* at the start */
+  uint64_t allocations; /* at the start; stays 0 without bench/alloc_count.c */
   bench_histogram acquire;
   bench_histogram release;
   bench_histogram pair;

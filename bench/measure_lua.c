@@ -17,7 +17,9 @@ typedef struct measure {
   uint64_t held_ns;
 } measure;
 
-static measure *measure_of(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
+static measure *measure_of(lua_State *L) {
+  return lua_touserdata(L, lua_upvalueindex(1));
+}
 
 /* start(line): a new measurement as the line says; false if there is none to make. */
 static int measure_start(lua_State *L) {
@@ -44,7 +46,8 @@ static int measure_ended(lua_State *L) {
   measure *self = measure_of(L);
   uint64_t now_ns = bench_now_ns();
 
-  if (!lua_toboolean(L, 1)) self->result.failures++;
+  if (!lua_toboolean(L, 1))
+    self->result.failures++;
   bench_record(&self->result, self->begun_ns, self->held_ns, now_ns);
   self->begun_ns = now_ns;
   lua_pushboolean(L, now_ns < self->goal.end_ns && self->result.pairs < self->goal.pairs);
@@ -69,9 +72,11 @@ static int measure_name(lua_State *L) {
 int luaopen_bench_measure(lua_State *L);
 
 int luaopen_bench_measure(lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"name", measure_name},   {"start", measure_start}, {"held", measure_held},
-      {"ended", measure_ended}, {"print", measure_print}};
+  static const luaL_Reg functions[] = {{"name", measure_name},
+                                       {"start", measure_start},
+                                       {"held", measure_held},
+                                       {"ended", measure_ended},
+                                       {"print", measure_print}};
   measure *self;
 
   lua_newtable(L);

@@ -91,8 +91,7 @@ static int rl_address_number(const char *text, size_t length, int max) {
 static int rl_address_db(rl_address_parser *parser, const char *text, size_t length) {
   int db = rl_address_number(text, length, RL_ADDRESS_DB_MAX);
   if (db < 0) {
-    return rl_address_fail(parser, "the database must be a number from 0 to %d",
-                           RL_ADDRESS_DB_MAX);
+    return rl_address_fail(parser, "the database must be a number from 0 to %d", RL_ADDRESS_DB_MAX);
   }
   parser->address->db = db;
   return REDLOCK_OK;

@@ -17,8 +17,8 @@ void rl_buffer_free(rl_buffer *buffer) {
 }
 
 static bool rl_buffer_grow(rl_buffer *buffer, size_t needed) {
-  size_t capacity = buffer->capacity < RL_BUFFER_CAPACITY_MIN ? RL_BUFFER_CAPACITY_MIN
-                                                              : buffer->capacity;
+  size_t capacity =
+      buffer->capacity < RL_BUFFER_CAPACITY_MIN ? RL_BUFFER_CAPACITY_MIN : buffer->capacity;
   while (capacity < needed) {
     capacity *= 2;
   }

@@ -54,7 +54,7 @@ typedef struct rl_core {
   rl_attempt *releases; /* whose release is still due somewhere, oldest first */
   rl_attempt **releases_tail;
   size_t release_count;
-  bool release_retry; /* releases are to be sent with the next launch */
+  bool release_retry;         /* releases are to be sent with the next launch */
   redlock_time release_at_us; /* when to try those again that a node answered with an error */
   void *prefix;
   size_t prefix_length;

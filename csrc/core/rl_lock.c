@@ -42,40 +42,7 @@ static uint32_t rl_lock_bit(const rl_node *node) {
   return (uint32_t)1 << node->index;
 }
 
-/* ------------------------------------------------------------------------------------- queues */
-
-void rl_lock_enqueue(rl_lock_queue *queue, rl_lock *lock) {
-  assert(lock->queue == NULL);
-  lock->queue = queue;
-  lock->queue_next = NULL;
-  lock->queue_previous = queue->last;
-  if (queue->last != NULL) {
-    queue->last->queue_next = lock;
-  } else {
-    queue->first = lock;
-  }
-  queue->last = lock;
-}
-
-void rl_lock_dequeue(rl_lock *lock) {
-  rl_lock_queue *queue = lock->queue;
-  if (queue == NULL) {
-    return;
-  }
-  if (lock->queue_previous != NULL) {
-    lock->queue_previous->queue_next = lock->queue_next;
-  } else {
-    queue->first = lock->queue_next;
-  }
-  if (lock->queue_next != NULL) {
-    lock->queue_next->queue_previous = lock->queue_previous;
-  } else {
-    queue->last = lock->queue_previous;
-  }
-  lock->queue = NULL;
-  lock->queue_previous = NULL;
-  lock->queue_next = NULL;
-}
+/* ------------------------------------------------------------------------------ life and state */
 
 /* To be launched with the next rl_core_launch(). */
 static void rl_lock_enter_launch(rl_lock *lock) {
@@ -89,8 +56,6 @@ static void rl_lock_leave_launch(rl_lock *lock) {
   rl_lock_dequeue(lock);
   lock->core->launching_acquires -= lock->operation == RL_OPERATION_ACQUIRE;
 }
-
-/* ------------------------------------------------------------------------------ life and state */
 
 rl_lock *rl_lock_new(rl_core *core, const void *resource, size_t length,
                      const redlock_options *options) {
@@ -470,8 +435,8 @@ static void rl_lock_fail_attempt(rl_lock *lock, redlock_time now_us, int error) 
     lock->attempts_left--;
   }
   if (lock->attempts_left > 0) {
-    delay_us = rl_options_retry_delay(&lock->current, lock->random,
-                                      rl_time_sub(lock->budget_us, now_us));
+    delay_us =
+        rl_options_retry_delay(&lock->current, lock->random, rl_time_sub(lock->budget_us, now_us));
   }
   if (delay_us == REDLOCK_NEVER) {
     rl_lock_end(lock, now_us, error);
@@ -486,8 +451,8 @@ static void rl_lock_fail_attempt(rl_lock *lock, redlock_time now_us, int error) 
 
 /* A4 */
 static void rl_lock_granted(rl_lock *lock, redlock_time now_us) {
-  redlock_time deadline_us = rl_validity_deadline(lock->round_start_us, lock->current.ttl_us,
-                                                  lock->current.drift_factor);
+  redlock_time deadline_us =
+      rl_validity_deadline(lock->round_start_us, lock->current.ttl_us, lock->current.drift_factor);
   if (now_us >= deadline_us) {
     rl_lock_fail_attempt(lock, now_us, REDLOCK_E_EXPIRED);
     return;
@@ -513,8 +478,8 @@ static void rl_lock_heal(rl_lock *lock, redlock_time now_us, rl_node *node) {
 
 /* E3 */
 static void rl_lock_extended(rl_lock *lock, redlock_time now_us) {
-  redlock_time deadline_us = rl_validity_deadline(lock->round_start_us, lock->current.ttl_us,
-                                                  lock->current.drift_factor);
+  redlock_time deadline_us =
+      rl_validity_deadline(lock->round_start_us, lock->current.ttl_us, lock->current.drift_factor);
   lock->deadline_us = rl_time_max(lock->deadline_us, deadline_us);
   lock->confirmed = true;
   rl_lock_end(lock, now_us, REDLOCK_OK);
@@ -561,9 +526,9 @@ static void rl_lock_decide(rl_lock *lock, redlock_time now_us) {
     if (decision == RL_DECISION_MAJORITY) {
       rl_lock_granted(lock, now_us);
     } else if (decision != RL_DECISION_NONE) {
-      rl_lock_fail_attempt(
-          lock, now_us,
-          decision == RL_DECISION_UNAVAILABLE ? REDLOCK_E_UNAVAILABLE : REDLOCK_E_TAKEN);
+      rl_lock_fail_attempt(lock, now_us,
+                           decision == RL_DECISION_UNAVAILABLE ? REDLOCK_E_UNAVAILABLE
+                                                               : REDLOCK_E_TAKEN);
     }
     break;
   case RL_OPERATION_EXTEND:

@@ -57,7 +57,7 @@ typedef struct rl_lock_queue {
 
 struct rl_lock {
   struct rl_core *core;
-  void *owner; /* the driver's object */
+  void *owner;              /* the driver's object */
   rl_lock *previous, *next; /* among all locks of the core */
   rl_lock_queue *queue;     /* the queue it is in: to be launched, or ended; or NULL */
   rl_lock *queue_previous, *queue_next;
@@ -69,23 +69,23 @@ struct rl_lock {
   rl_attempt *lease;
   redlock_time deadline_us;
   redlock_options lease_options; /* those it was acquired with: extend and release go by them too */
-  rl_attempt *unreleased; /* its release was not confirmed: it may be repeated */
+  rl_attempt *unreleased;        /* its release was not confirmed: it may be repeated */
 
   /* The operation in flight, or the last one. */
   redlock_options current; /* the options of this operation */
   rl_operation operation;
   rl_phase phase;
-  int result;          /* of the last operation, once it is IDLE */
-  bool notify;         /* it goes to the queue of ended operations */
-  bool ran_out;        /* release: the lease had run out before */
-  bool repeated;       /* release: it was begun before, and not confirmed */
-  bool confirmed;      /* extend: the majority confirmed in this round, in time */
+  int result;     /* of the last operation, once it is IDLE */
+  bool notify;    /* it goes to the queue of ended operations */
+  bool ran_out;   /* release: the lease had run out before */
+  bool repeated;  /* release: it was begun before, and not confirmed */
+  bool confirmed; /* extend: the majority confirmed in this round, in time */
   uint64_t attempts_left;
   uint64_t random;
   redlock_time budget_us; /* when the whole operation must have ended */
 
   /* The round in flight, or the last one. */
-  uint32_t round; /* replies of another round are not votes */
+  uint32_t round;      /* replies of another round are not votes */
   rl_attempt *attempt; /* the one whose commands are out */
   redlock_time round_start_us;
   redlock_time round_deadline_us;

@@ -48,7 +48,8 @@ static void rl_message_resource(rl_message *message, const rl_lock *lock) {
 }
 
 #define RL_MESSAGE_VOTE(vote) (1u << (vote))
-#define RL_MESSAGE_FAILED (RL_MESSAGE_VOTE(REDLOCK_VOTE_ERROR) | RL_MESSAGE_VOTE(REDLOCK_VOTE_UNKNOWN))
+#define RL_MESSAGE_FAILED                                                                          \
+  (RL_MESSAGE_VOTE(REDLOCK_VOTE_ERROR) | RL_MESSAGE_VOTE(REDLOCK_VOTE_UNKNOWN))
 
 /* The nodes that cast one of |votes|: "a:1, b:2", or with reasons "a:1: what it said; b:2: ...". */
 static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned votes,
@@ -101,10 +102,10 @@ static void rl_message_expired(rl_message *message, const rl_lock *lock) {
   } else if (lock->quorum.granted == 0) {
     rl_message_add(message, ": a ttl of %llu ms leaves nothing after the drift allowance", ttl_ms);
   } else {
-    rl_message_add(message, ": the majority came after %llu ms, too late for a ttl of %llu ms",
-                   (unsigned long long)rl_time_ms_down(
-                       rl_time_sub(lock->round_end_us, lock->round_start_us)),
-                   ttl_ms);
+    rl_message_add(
+        message, ": the majority came after %llu ms, too late for a ttl of %llu ms",
+        (unsigned long long)rl_time_ms_down(rl_time_sub(lock->round_end_us, lock->round_start_us)),
+        ttl_ms);
   }
 }
 
@@ -118,14 +119,16 @@ const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
   rl_message_resource(&message, lock);
   switch (result) {
   case REDLOCK_E_TAKEN:
-    rl_message_add(&message, " is taken: %u of %u nodes hold it for somebody else: ",
-                   lock->quorum.refused, lock->core->node_count);
+    rl_message_add(&message,
+                   " is taken: %u of %u nodes hold it for somebody else: ", lock->quorum.refused,
+                   lock->core->node_count);
     rl_message_nodes(&message, lock, RL_MESSAGE_VOTE(REDLOCK_VOTE_TAKEN), false);
     rl_message_failed(&message, lock);
     break;
   case REDLOCK_E_LOST:
-    rl_message_add(&message, " is lost: %u of %u nodes say that it is not ours: ",
-                   lock->quorum.refused, lock->core->node_count);
+    rl_message_add(&message,
+                   " is lost: %u of %u nodes say that it is not ours: ", lock->quorum.refused,
+                   lock->core->node_count);
     rl_message_nodes(&message, lock, RL_MESSAGE_VOTE(REDLOCK_VOTE_TAKEN), false);
     break;
   case REDLOCK_E_UNAVAILABLE:

@@ -63,8 +63,8 @@ void rl_node_connecting(rl_node *node, redlock_time now_us) {
 }
 
 static bool rl_node_grow_owed(rl_node *node) {
-  unsigned capacity = node->owed_capacity == 0 ? RL_NODE_OWED_CAPACITY_MIN
-                                               : node->owed_capacity * 2;
+  unsigned capacity =
+      node->owed_capacity == 0 ? RL_NODE_OWED_CAPACITY_MIN : node->owed_capacity * 2;
   rl_owed *owed = malloc(capacity * sizeof *owed);
   if (owed == NULL) {
     return false;

@@ -62,22 +62,22 @@ typedef struct rl_node {
   rl_address address;
   unsigned index;
   rl_node_phase phase;
-  unsigned failures;             /* connections in a row that were of no use */
-  bool useful;                   /* this one has answered an operation */
-  redlock_time up_us;            /* since when it is up */
-  redlock_time connect_at_us;    /* DOWN: not before */
+  unsigned failures;              /* connections in a row that were of no use */
+  bool useful;                    /* this one has answered an operation */
+  redlock_time up_us;             /* since when it is up */
+  redlock_time connect_at_us;     /* DOWN: not before */
   redlock_time phase_deadline_us; /* CONNECTING, HANDSHAKE: not after */
-  redlock_time heard_us;         /* the last byte, or since when something is owed */
-  redlock_duration silence_us;   /* how long the node may owe without a byte */
-  redlock_duration latency_us;   /* of the last reply; REDLOCK_NEVER before the first */
+  redlock_time heard_us;          /* the last byte, or since when something is owed */
+  redlock_duration silence_us;    /* how long the node may owe without a byte */
+  redlock_duration latency_us;    /* of the last reply; REDLOCK_NEVER before the first */
   rl_reply_reader reader;
   rl_buffer output;
   rl_owed *owed; /* a ring */
   unsigned owed_capacity;
   unsigned owed_head;
   unsigned owed_count;
-  bool knows[2]; /* by rl_script: it has run the script on this connection */
-  bool release_blocked; /* a release found no room: try again when replies have come */
+  bool knows[2];                     /* by rl_script: it has run the script on this connection */
+  bool release_blocked;              /* a release found no room: try again when replies have come */
   char error[RL_NODE_ERROR_MAX + 1]; /* why it is not up; empty when it is */
 } rl_node;
 

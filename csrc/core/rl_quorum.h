@@ -15,11 +15,11 @@ typedef struct rl_quorum {
 } rl_quorum;
 
 typedef enum rl_decision {
-  RL_DECISION_NONE = 0,    /* more votes are needed */
-  RL_DECISION_MAJORITY,    /* a majority granted */
-  RL_DECISION_REFUSED,     /* so many refused that no majority is left */
-  RL_DECISION_SPLIT,       /* no majority is left: some refused, and some failed, but not too many */
-  RL_DECISION_UNAVAILABLE  /* no majority is left, because too many failed */
+  RL_DECISION_NONE = 0,   /* more votes are needed */
+  RL_DECISION_MAJORITY,   /* a majority granted */
+  RL_DECISION_REFUSED,    /* so many refused that no majority is left */
+  RL_DECISION_SPLIT,      /* no majority is left: some refused, and some failed, but not too many */
+  RL_DECISION_UNAVAILABLE /* no majority is left, because too many failed */
 } rl_decision;
 
 /* N/2 + 1: any two majorities have a node in common. */

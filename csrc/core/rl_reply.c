@@ -158,9 +158,9 @@ static bool rl_reply_too_large(const redisReader *reader) {
 int rl_reply_next(rl_reply_reader *reader, const char **reason) {
   void *object = NULL;
   if (redisReaderGetReply(reader->reader, &object) != REDIS_OK) {
-    *reason = reader->refused                          ? "the reply is too large"
+    *reason = reader->refused                        ? "the reply is too large"
               : reader->reader->err == REDIS_ERR_OOM ? "out of memory"
-                                                       : "the reply is not RESP";
+                                                     : "the reply is not RESP";
     return -1;
   }
   if (object != NULL) {

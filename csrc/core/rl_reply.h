@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define RL_REPLY_TEXT_MAX 160               /* bytes of a status or an error that are kept */
-#define RL_REPLY_LINE_MAX ((size_t)8192)    /* a line that has not ended by then never will */
-#define RL_REPLY_BULK_MAX ((size_t)65536)   /* no answer to a command of ours is longer */
-#define RL_REPLY_ELEMENTS_MAX 16            /* of an array; no command of ours is answered by one */
+#define RL_REPLY_TEXT_MAX 160             /* bytes of a status or an error that are kept */
+#define RL_REPLY_LINE_MAX ((size_t)8192)  /* a line that has not ended by then never will */
+#define RL_REPLY_BULK_MAX ((size_t)65536) /* no answer to a command of ours is longer */
+#define RL_REPLY_ELEMENTS_MAX 16          /* of an array; no command of ours is answered by one */
 
 typedef enum rl_reply_type {
   RL_REPLY_OTHER = 0, /* a type that no command of ours is answered with */

@@ -51,8 +51,8 @@ void redlock_node_default_sized(redlock_node *node, size_t size) {
 
 static int rl_client_fail(int error, const char *sentence, char *message, size_t message_size) {
   if (message != NULL && message_size > 0) {
-    (void)snprintf(message, message_size, "%s", sentence != NULL ? sentence
-                                                                 : redlock_strerror(error));
+    (void)snprintf(message, message_size, "%s",
+                   sentence != NULL ? sentence : redlock_strerror(error));
   }
   return error;
 }
@@ -63,8 +63,8 @@ static bool rl_client_copy(char **copy, const char *text) {
   return text == NULL || *copy != NULL;
 }
 
-static int rl_client_configure(redlock_client *client, const redlock_settings *given,
-                               char *message, size_t message_size) {
+static int rl_client_configure(redlock_client *client, const redlock_settings *given, char *message,
+                               size_t message_size) {
   redlock_settings read = rl_client_settings;
   const redlock_settings *settings = &read;
   redlock_options_default(&client->options);
@@ -136,8 +136,7 @@ int redlock_client_add_node(redlock_client *client, const redlock_node *given, c
   redlock_settings inherited;
   redlock_node node = rl_client_node;
   rl_address address;
-  if (client == NULL || given == NULL ||
-      !rl_options_copy(&node, sizeof node, given, given->size)) {
+  if (client == NULL || given == NULL || !rl_options_copy(&node, sizeof node, given, given->size)) {
     return rl_client_fail(REDLOCK_E_INVALID,
                           client == NULL ? "client is NULL"
                                          : "node.size is wrong: fill with redlock_node_default()",
@@ -160,9 +159,10 @@ int redlock_client_add_node(redlock_client *client, const redlock_node *given, c
     }
   }
   error = rl_core_add(&client->core, &address);
-  const char *sentence = error == REDLOCK_E_LIMIT  ? "there are more than REDLOCK_NODES_MAX nodes"
-                         : error == REDLOCK_E_BUSY ? "a lock has been made: it is too late for nodes"
-                                                   : NULL;
+  const char *sentence = error == REDLOCK_E_LIMIT ? "there are more than REDLOCK_NODES_MAX nodes"
+                         : error == REDLOCK_E_BUSY
+                             ? "a lock has been made: it is too late for nodes"
+                             : NULL;
   return error == REDLOCK_OK ? REDLOCK_OK : rl_client_fail(error, sentence, message, message_size);
 }
 

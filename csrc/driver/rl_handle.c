@@ -16,8 +16,7 @@ int redlock_lock_new(redlock_lock **made, redlock_client *client, const void *re
     return REDLOCK_E_INVALID;
   }
   *made = NULL;
-  if (client == NULL || (resource == NULL && resource_length > 0) ||
-      client->core.node_count == 0) {
+  if (client == NULL || (resource == NULL && resource_length > 0) || client->core.node_count == 0) {
     return REDLOCK_E_INVALID;
   }
   rl_client_check_fork(client);

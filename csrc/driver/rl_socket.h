@@ -24,11 +24,11 @@ typedef enum rl_socket_phase {
 
 typedef struct rl_socket {
   rl_socket_phase phase;
-  int fd;               /* CONNECTING, OPEN; else -1 */
-  bool blocked;         /* the kernel takes no more bytes for now */
-  rl_resolver *resolver; /* a look-up in flight; it may outlive an attempt to connect */
-  struct addrinfo *addresses; /* all of the name's */
-  struct addrinfo *current;   /* the one being tried */
+  int fd;                           /* CONNECTING, OPEN; else -1 */
+  bool blocked;                     /* the kernel takes no more bytes for now */
+  rl_resolver *resolver;            /* a look-up in flight; it may outlive an attempt to connect */
+  struct addrinfo *addresses;       /* all of the name's */
+  struct addrinfo *current;         /* the one being tried */
   redlock_time address_deadline_us; /* when to go on to the next address */
   int epoll_fd;                     /* the set it is registered with, -1 for none */
   int polled_fd;                    /* what is registered there, -1 for nothing */

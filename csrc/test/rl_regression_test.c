@@ -179,7 +179,8 @@ static void a_node_that_came_up_after_the_decision_gets_the_key_too(void **state
   assert_true(fake_world_end(world));
 }
 
-static void a_release_that_nobody_reads_the_answer_of_works_on_a_node_without_the_script(void **state) {
+static void
+a_release_that_nobody_reads_the_answer_of_works_on_a_node_without_the_script(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   world->nodes[0].store.forgot_release = true;

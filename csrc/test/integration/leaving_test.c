@@ -78,7 +78,8 @@ static void closing_after_the_server_closed_idle_connections_leaves_no_key(void 
   warm_up(client);
   redlock_lock *lock = held_lock(client, "idle");
   for (unsigned i = 0; i < 3; i++) {
-    assert_non_null(farm_command(&nodes, i, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
+    assert_non_null(
+        farm_command(&nodes, i, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
   }
   assert_int_equal(redlock_client_close(client, MS(1000)), REDLOCK_OK);
   assert_int_equal(farm_count(&nodes, "idle", NULL), 0);
