@@ -21,7 +21,7 @@
 #define RL_LUA_SENTINEL "redlock.sentinel/1"
 #define RL_LUA_SENTINEL_CLASS "redlock.sentinel/1 class"
 
-#define RL_LUA_NAME_SIZE 320    /* of a node: a socket's path, or a host name and a port */
+#define RL_LUA_NAME_SIZE 320     /* of a node: a socket's path, or a host name and a port */
 #define RL_LUA_MESSAGE_SIZE 2048 /* of any sentence of the library */
 
 /* Which function of the stack an error is reported for: the one that called the C function, or, for
@@ -55,8 +55,8 @@ typedef enum rl_lua_operation {
 
 typedef struct rl_lua_lock {
   redlock_lock *lock;
-  rl_lua_sentinel *sentinel; /* kept alive by the user value, which the client shares */
-  redlock_options options;   /* what options of a call that are left out stand for */
+  rl_lua_sentinel *sentinel;  /* kept alive by the user value, which the client shares */
+  redlock_options options;    /* what options of a call that are left out stand for */
   rl_lua_operation operation; /* the last one that was started */
 } rl_lua_lock;
 

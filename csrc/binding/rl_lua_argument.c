@@ -93,7 +93,8 @@ redlock_duration rl_lua_check_duration(lua_State *L, int index, const char *name
 
 static int check_duration(lua_State *L, int index, const char *name, double low, int level,
                           redlock_duration *duration) {
-  if (lua_isnoneornil(L, index)) return 0;
+  if (lua_isnoneornil(L, index))
+    return 0;
   *duration = rl_lua_check_duration(L, index, name, low, level);
   return 1;
 }
@@ -112,7 +113,8 @@ int rl_lua_check_options(lua_State *L, int first, redlock_options *options, int 
       check_duration(L, first + 3, "option 'retry_jitter'", 0, level, &options->retry_jitter_us);
   if (check_duration(L, first + 4, "option 'wait'", 0, level, &options->wait_us)) {
     /* A budget takes the place of a number of attempts that was set for a wider scope. */
-    if (lua_isnoneornil(L, first + 1)) options->retry_count = -1;
+    if (lua_isnoneornil(L, first + 1))
+      options->retry_count = -1;
     given = 1;
   }
   given |=
@@ -132,6 +134,7 @@ int rl_lua_check_options(lua_State *L, int first, redlock_options *options, int 
 redlock_duration rl_lua_node_timeout(const redlock_options *options) {
   redlock_duration tenth = options->ttl_us / 10;
 
-  if (options->node_timeout_us != 0) return options->node_timeout_us;
+  if (options->node_timeout_us != 0)
+    return options->node_timeout_us;
   return tenth < 100 * REDLOCK_MILLISECONDS ? tenth : 100 * REDLOCK_MILLISECONDS;
 }

@@ -15,7 +15,8 @@ static const char *check_text(lua_State *L, int index, const char *name) {
   size_t length;
   const char *text;
 
-  if (lua_isnoneornil(L, index)) return NULL;
+  if (lua_isnoneornil(L, index))
+    return NULL;
   text = luaL_checklstring(L, index, &length);
   if (strlen(text) != length) {
     rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: %s must not contain a NUL byte", name);
@@ -24,7 +25,8 @@ static const char *check_text(lua_State *L, int index, const char *name) {
 }
 
 static int check_number(lua_State *L, int index, const char *name, int low, int absent) {
-  if (lua_isnoneornil(L, index)) return absent;
+  if (lua_isnoneornil(L, index))
+    return absent;
   return (int)rl_lua_check_whole(L, index, name, "", low, INT_MAX, RL_LUA_WRAPPED);
 }
 
@@ -57,7 +59,8 @@ int rl_lua_client_new(lua_State *L) {
   lua_settop(L, 5 + RL_LUA_OPTION_COUNT);
   redlock_settings_default(&settings);
   redlock_options_default(&options);
-  if (!lua_isnil(L, 1)) settings.prefix = luaL_checklstring(L, 1, &settings.prefix_length);
+  if (!lua_isnil(L, 1))
+    settings.prefix = luaL_checklstring(L, 1, &settings.prefix_length);
   settings.username = check_text(L, 2, "option 'username'");
   settings.password = check_text(L, 3, "option 'password'");
   settings.db = check_number(L, 4, "option 'db'", 0, settings.db);
@@ -71,7 +74,8 @@ int rl_lua_client_new(lua_State *L) {
   message[0] = '\0';
   {
     int error = redlock_client_new(&self->client, &settings, message, sizeof message);
-    if (error == REDLOCK_OK) return 1;
+    if (error == REDLOCK_OK)
+      return 1;
     self->client = NULL;
     lua_pushnil(L);
     lua_pushstring(L, message[0] != '\0' ? message : redlock_strerror(error));
@@ -95,7 +99,8 @@ int rl_lua_client_add(lua_State *L) {
   node.username = check_text(L, 6, "option 'username'");
   node.password = check_text(L, 7, "option 'password'");
   node.db = check_number(L, 8, "option 'db'", 0, node.db);
-  if (!lua_isnil(L, 9)) node.tls = lua_toboolean(L, 9);
+  if (!lua_isnil(L, 9))
+    node.tls = lua_toboolean(L, 9);
 
   message[0] = '\0';
   error = redlock_client_add_node(self->client, &node, message, sizeof message);
@@ -121,7 +126,8 @@ static int client_nodes(lua_State *L) {
 
     memset(&info, 0, sizeof info);
     info.size = sizeof info;
-    if (redlock_client_node_info(self->client, index, &info) != REDLOCK_OK) break;
+    if (redlock_client_node_info(self->client, index, &info) != REDLOCK_OK)
+      break;
     rl_lua_copy(name, sizeof name, info.name);
     rl_lua_copy(text, sizeof text, info.error);
 
@@ -143,7 +149,8 @@ static int client_nodes(lua_State *L) {
 static int close_within(lua_State *L, redlock_client *client, redlock_duration budget, int level) {
   int error = redlock_client_close(client, budget);
 
-  if (error != REDLOCK_OK) return rl_lua_push_error(L, error, NULL, level);
+  if (error != REDLOCK_OK)
+    return rl_lua_push_error(L, error, NULL, level);
   lua_pushboolean(L, 1);
   return 1;
 }
@@ -170,7 +177,8 @@ int rl_lua_client_owed(lua_State *L) {
     redlock_node_info info;
     memset(&info, 0, sizeof info);
     info.size = sizeof info;
-    if (redlock_client_node_info(self->client, index, &info) == REDLOCK_OK) owed += info.owed;
+    if (redlock_client_node_info(self->client, index, &info) == REDLOCK_OK)
+      owed += info.owed;
   }
   lua_pushnumber(L, (lua_Number)owed);
   lua_pushnumber(L, (lua_Number)rl_lua_node_timeout(&self->options) / (lua_Number)REDLOCK_SECONDS);
@@ -211,7 +219,8 @@ static int client_process(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_DIRECT, "client:process()");
   int error = redlock_client_process(self->client, NULL, 0);
 
-  if (error != REDLOCK_OK) return rl_lua_push_error(L, error, NULL, RL_LUA_DIRECT);
+  if (error != REDLOCK_OK)
+    return rl_lua_push_error(L, error, NULL, RL_LUA_DIRECT);
   lua_pushboolean(L, 1);
   return 1;
 }
@@ -234,7 +243,8 @@ static int client_gc(lua_State *L) {
   rl_lua_client *self = luaL_testudata(L, 1, RL_LUA_CLIENT);
   redlock_client *client;
 
-  if (self == NULL || self->client == NULL) return 0;
+  if (self == NULL || self->client == NULL)
+    return 0;
   client = self->client;
   self->client = NULL;
   if (self->external) {
@@ -283,10 +293,13 @@ void rl_lua_client_register(lua_State *L) {
                                          {"__close", client_end_of_scope},
                                          {"__tostring", client_tostring},
                                          {NULL, NULL}};
-  static const luaL_Reg methods[] = {
-      {"nodes", client_nodes},     {"close", client_close},     {"pollfd", client_pollfd},
-      {"events", client_events},   {"timeout", client_timeout}, {"process", client_process},
-      {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"nodes", client_nodes},
+                                     {"close", client_close},
+                                     {"pollfd", client_pollfd},
+                                     {"events", client_events},
+                                     {"timeout", client_timeout},
+                                     {"process", client_process},
+                                     {NULL, NULL}};
 
   rl_lua_class(L, RL_LUA_CLIENT, "redlock.client", metamethods, methods);
 }

@@ -31,9 +31,11 @@
 
 static inline void *rl_lua_testudata(lua_State *L, int index, const char *name) {
   void *userdata = lua_touserdata(L, index);
-  if (userdata == NULL || !lua_getmetatable(L, index)) return NULL;
+  if (userdata == NULL || !lua_getmetatable(L, index))
+    return NULL;
   luaL_getmetatable(L, name);
-  if (!lua_rawequal(L, -1, -2)) userdata = NULL;
+  if (!lua_rawequal(L, -1, -2))
+    userdata = NULL;
   lua_pop(L, 2);
   return userdata;
 }

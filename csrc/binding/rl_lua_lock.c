@@ -62,7 +62,8 @@ static int push_failure(lua_State *L, rl_lua_lock *self, int error, int level) {
 }
 
 static void note(rl_lua_lock *self, rl_lua_operation operation, int error) {
-  if (is_outcome(error)) self->operation = operation;
+  if (is_outcome(error))
+    self->operation = operation;
 }
 
 /* (lock, options...) -> validity, or nil, message, code. */
@@ -81,13 +82,15 @@ int rl_lua_lock_acquire(lua_State *L) {
     error = redlock_lock_acquire(self->lock, given ? &options : NULL, &validity);
   }
   note(self, RL_LUA_ACQUIRE, error);
-  if (error != REDLOCK_OK) return push_failure(L, self, error, RL_LUA_WRAPPED);
+  if (error != REDLOCK_OK)
+    return push_failure(L, self, error, RL_LUA_WRAPPED);
   rl_lua_push_milliseconds(L, validity);
   return 1;
 }
 
 static redlock_duration check_new_ttl(lua_State *L, const char *name, int index, int level) {
-  if (lua_isnoneornil(L, index)) return 0;
+  if (lua_isnoneornil(L, index))
+    return 0;
   return rl_lua_check_duration(L, index, name, 1, level);
 }
 
@@ -98,7 +101,8 @@ static int lock_extend(lua_State *L) {
   int error = redlock_lock_extend(self->lock, ttl, &validity);
 
   note(self, RL_LUA_EXTEND, error);
-  if (error != REDLOCK_OK) return push_failure(L, self, error, RL_LUA_DIRECT);
+  if (error != REDLOCK_OK)
+    return push_failure(L, self, error, RL_LUA_DIRECT);
   rl_lua_push_milliseconds(L, validity);
   return 1;
 }
@@ -108,7 +112,8 @@ static int lock_release(lua_State *L) {
   int error = redlock_lock_release(self->lock);
 
   note(self, RL_LUA_RELEASE, error);
-  if (error != REDLOCK_OK) return push_failure(L, self, error, RL_LUA_DIRECT);
+  if (error != REDLOCK_OK)
+    return push_failure(L, self, error, RL_LUA_DIRECT);
   lua_pushboolean(L, 1);
   return 1;
 }
@@ -131,7 +136,8 @@ int rl_lua_lock_start(lua_State *L) {
   } else {
     error = redlock_lock_release_start(self->lock);
   }
-  if (error != REDLOCK_OK) return rl_lua_push_error(L, error, NULL, RL_LUA_WRAPPED);
+  if (error != REDLOCK_OK)
+    return rl_lua_push_error(L, error, NULL, RL_LUA_WRAPPED);
   self->operation = operation;
   lua_pushboolean(L, 1);
   return 1;
@@ -158,7 +164,8 @@ static int lock_result(lua_State *L) {
   if (self->operation == RL_LUA_NONE) {
     return rl_lua_misuse(L, RL_LUA_DIRECT, "redlock: lock:result() before any operation");
   }
-  if (error != REDLOCK_OK) return push_failure(L, self, error, RL_LUA_DIRECT);
+  if (error != REDLOCK_OK)
+    return push_failure(L, self, error, RL_LUA_DIRECT);
   if (self->operation == RL_LUA_RELEASE) {
     lua_pushboolean(L, 1);
   } else {
@@ -231,7 +238,8 @@ static int lock_votes(lua_State *L) {
 
     memset(&info, 0, sizeof info);
     info.size = sizeof info;
-    if (redlock_lock_vote(self->lock, index, &info) != REDLOCK_OK) break;
+    if (redlock_lock_vote(self->lock, index, &info) != REDLOCK_OK)
+      break;
     rl_lua_copy(name, sizeof name, info.name);
     rl_lua_copy(text, sizeof text, info.error);
 
@@ -282,7 +290,8 @@ static void show_name(char *shown, size_t size, const unsigned char *name, size_
   for (size_t index = 0; index < limit && used + 8 < size; index++) {
     int printable = name[index] >= 0x20 && name[index] < 0x7f && name[index] != '\\';
     int written = snprintf(shown + used, size - used, printable ? "%c" : "\\x%02x", name[index]);
-    if (written > 0) used += (size_t)written;
+    if (written > 0)
+      used += (size_t)written;
   }
   (void)snprintf(shown + used, size - used, "%s", limit < length ? "..." : "");
 }
@@ -322,11 +331,17 @@ void rl_lua_lock_register(lua_State *L) {
                                          {"__close", lock_end_of_scope},
                                          {"__tostring", lock_tostring},
                                          {NULL, NULL}};
-  static const luaL_Reg methods[] = {
-      {"extend", lock_extend},       {"release", lock_release}, {"result", lock_result},
-      {"cancel", lock_cancel},       {"token", lock_token},     {"remaining", lock_remaining},
-      {"resource", lock_resource},   {"ttl", lock_ttl},         {"is_held", lock_is_held},
-      {"votes", lock_votes},         {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"extend", lock_extend},
+                                     {"release", lock_release},
+                                     {"result", lock_result},
+                                     {"cancel", lock_cancel},
+                                     {"token", lock_token},
+                                     {"remaining", lock_remaining},
+                                     {"resource", lock_resource},
+                                     {"ttl", lock_ttl},
+                                     {"is_held", lock_is_held},
+                                     {"votes", lock_votes},
+                                     {NULL, NULL}};
 
   rl_lua_class(L, RL_LUA_LOCK, "redlock.lock", metamethods, methods);
 }

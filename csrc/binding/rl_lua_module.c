@@ -12,16 +12,19 @@
 #define DRAIN_BUDGET (100 * REDLOCK_MILLISECONDS)
 
 void rl_lua_tend(rl_lua_sentinel *sentinel) {
-  if (sentinel != NULL && sentinel->linger.first != NULL) rl_linger_process(&sentinel->linger);
+  if (sentinel != NULL && sentinel->linger.first != NULL)
+    rl_linger_process(&sentinel->linger);
 }
 
 static int sentinel_gc(lua_State *L) {
   rl_lua_sentinel *self = luaL_testudata(L, 1, RL_LUA_SENTINEL_CLASS);
 
-  if (self == NULL || self->finished) return 0;
+  if (self == NULL || self->finished)
+    return 0;
   /* Objects that a later finalizer makes must not be handed to a list that nobody looks at. */
   self->finished = 1;
-  if (self->linger.first != NULL) rl_linger_drain(&self->linger, DRAIN_BUDGET);
+  if (self->linger.first != NULL)
+    rl_linger_drain(&self->linger, DRAIN_BUDGET);
   return 0;
 }
 

@@ -25,9 +25,9 @@
 #define MUX_DRIVER 3
 #define MUX_SELF 4
 
-#define OUTPUT_MAX 32768     /* bytes handed to a writer at once */
-#define ENTROPY_MAX 64       /* attempts that are given entropy at once */
-#define LAUNCHES_MAX 1024    /* such bunches in one call */
+#define OUTPUT_MAX 32768  /* bytes handed to a writer at once */
+#define ENTROPY_MAX 64    /* attempts that are given entropy at once */
+#define LAUNCHES_MAX 1024 /* such bunches in one call */
 #define LAST_CHANCE (100 * REDLOCK_MILLISECONDS)
 #define SLOT_MARK ((uintptr_t)1 << 40) /* tells a slot from the number that a lock is born with */
 
@@ -47,7 +47,8 @@ static uint32_t node_bit(unsigned node) {
 
 /* A worker that inherited the client from the master has none of its connections. */
 static void check_fork(rl_lua_mux *self) {
-  if (!rl_fork_happened(&self->client->mark)) return;
+  if (!rl_fork_happened(&self->client->mark))
+    return;
   rl_client_check_fork(self->client);
   self->open = 0;
   self->woken = 0;
@@ -57,7 +58,8 @@ static void check_fork(rl_lua_mux *self) {
 static rl_lua_mux *check_mux(lua_State *L) {
   rl_lua_mux *self = luaL_checkudata(L, 1, RL_LUA_MUX);
 
-  if (self->client == NULL) luaL_error(L, "redlock: the connections have been given up");
+  if (self->client == NULL)
+    luaL_error(L, "redlock: the connections have been given up");
   check_fork(self);
   return self;
 }
@@ -81,7 +83,8 @@ static bool launch(redlock_client *client) {
   for (int i = 0; i < LAUNCHES_MAX && rl_core_wants_launch(&client->core); i++) {
     size_t wanted = rl_core_entropy_wanted(&client->core);
     wanted = wanted < sizeof entropy ? wanted : sizeof entropy;
-    if (wanted > 0 && !rl_entropy_fill(entropy, wanted)) return false;
+    if (wanted > 0 && !rl_entropy_fill(entropy, wanted))
+      return false;
     /* The clock of the attempts: read before their first byte. */
     rl_core_launch(&client->core, redlock_now(), entropy, wanted);
   }
@@ -94,7 +97,8 @@ static uint32_t wake_writers(rl_lua_mux *self) {
   uint32_t nodes = 0;
 
   for (unsigned i = 0; i < core->node_count; i++) {
-    if (rl_buffer_length(&core->nodes[i]->output) > 0) nodes |= node_bit(i);
+    if (rl_buffer_length(&core->nodes[i]->output) > 0)
+      nodes |= node_bit(i);
   }
   nodes &= self->open & ~self->woken;
   self->woken |= nodes;
@@ -105,7 +109,8 @@ static uint32_t wake_writers(rl_lua_mux *self) {
 static bool wake_clock(rl_lua_mux *self) {
   redlock_time deadline_us = rl_core_deadline(&self->client->core);
 
-  if (deadline_us >= self->wake_us) return false;
+  if (deadline_us >= self->wake_us)
+    return false;
   self->wake_us = deadline_us;
   return true;
 }
@@ -120,7 +125,8 @@ static int collect(lua_State *L, const rl_lua_mux *self, int list) {
 
   while ((ended = rl_core_next_ended(&self->client->core)) != NULL) {
     uintptr_t data = (uintptr_t)((redlock_lock *)ended->owner)->data;
-    if (data < SLOT_MARK) continue;
+    if (data < SLOT_MARK)
+      continue;
     lua_pushnumber(L, (lua_Number)(data - SLOT_MARK));
     lua_rawseti(L, list, ++count);
   }
@@ -194,37 +200,19 @@ static int mux_gc(lua_State *L) {
   return 0;
 }
 
-/* Nodes that a connection of ours can still reach, and that have a release to come. */
-static bool last_chance_left(const rl_core *core) {
-  uint32_t hopeless = 0;
-
-  for (unsigned i = 0; i < core->node_count; i++) {
-    const rl_node *node = core->nodes[i];
-    if (node->phase == RL_NODE_DOWN && (node->failures > 0 || node->address.tls > 0)) {
-      hopeless |= node_bit(i);
-    }
-  }
-  for (const rl_attempt *attempt = core->releases; attempt != NULL; attempt = attempt->next) {
-    if ((attempt->due & ~hopeless) != 0) return true;
-  }
-  return rl_core_unanswered(core);
-}
-
+/* What the driver's connections owe is taken up by connections of the client's own. */
 static void last_chance(redlock_client *client) {
   redlock_time now_us = redlock_now();
-  redlock_time deadline_us = rl_time_add(now_us, LAST_CHANCE);
   rl_core *core = &client->core;
 
+  rl_core_close(core, now_us);
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
     rl_core_disconnected(core, i, now_us, "the worker has ended");
-    node->failures = 0;
-    /* Our own sockets speak no TLS. */
+    /* They speak no TLS. */
     node->connect_at_us = node->address.tls > 0 ? REDLOCK_NEVER : 0;
   }
-  while (last_chance_left(core) && redlock_now() < deadline_us) {
-    if (rl_client_wait(client, deadline_us) != REDLOCK_OK) break;
-  }
+  rl_client_drain(client, rl_time_add(now_us, LAST_CHANCE));
   rl_core_forget(core);
 }
 
@@ -266,16 +254,16 @@ static int begin(lua_State *L, rl_lua_lock *self, int code) {
   int given;
 
   switch (code) {
-    case CODE_ACQUIRE:
-      given = rl_lua_check_options(L, 4, &options, RL_LUA_WRAPPED);
-      return rl_lock_acquire(lock, redlock_now(), given ? &options : NULL, true);
-    case CODE_EXTEND:
-      if (!lua_isnoneornil(L, 4)) {
-        ttl = rl_lua_check_duration(L, 4, "lock:extend(): ttl", 1, RL_LUA_WRAPPED);
-      }
-      return rl_lock_extend(lock, redlock_now(), ttl, true);
-    default:
-      return rl_lock_release(lock, redlock_now(), code == CODE_RELEASE);
+  case CODE_ACQUIRE:
+    given = rl_lua_check_options(L, 4, &options, RL_LUA_WRAPPED);
+    return rl_lock_acquire(lock, redlock_now(), given ? &options : NULL, true);
+  case CODE_EXTEND:
+    if (!lua_isnoneornil(L, 4)) {
+      ttl = rl_lua_check_duration(L, 4, "lock:extend(): ttl", 1, RL_LUA_WRAPPED);
+    }
+    return rl_lock_extend(lock, redlock_now(), ttl, true);
+  default:
+    return rl_lock_release(lock, redlock_now(), code == CODE_RELEASE);
   }
 }
 
@@ -295,7 +283,8 @@ static int mux_start(lua_State *L) {
   uint32_t writers;
   int error;
 
-  if (code < CODE_ACQUIRE || code > CODE_RELEASE_UNHEARD) return luaL_error(L, "no such operation");
+  if (code < CODE_ACQUIRE || code > CODE_RELEASE_UNHEARD)
+    return luaL_error(L, "no such operation");
   self = rl_lua_check_lock(L, RL_LUA_WRAPPED, names[code - 1]);
   lua_settop(L, 3 + RL_LUA_OPTION_COUNT);
   mux = push_driver(L);
@@ -305,13 +294,19 @@ static int mux_start(lua_State *L) {
   }
   check_fork(mux);
   error = begin(L, self, code);
-  if (error != REDLOCK_OK) return push_failure(L, self, error);
+  if (error != REDLOCK_OK)
+    return push_failure(L, self, error);
   self->operation = operations[code - 1];
   redlock_lock_set_data(self->lock, (void *)(SLOT_MARK + (uintptr_t)lua_tonumber(L, 3)));
   if (!launch(mux->client)) {
     rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_SYSTEM);
   }
-  if (rl_lock_result(self->lock->core) != REDLOCK_PENDING) rl_lock_dequeue(self->lock->core);
+  if (code == CODE_RELEASE_UNHEARD) {
+    /* It goes on without the lock, for which nobody waits. */
+    rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_CANCELLED);
+  }
+  if (rl_lock_result(self->lock->core) != REDLOCK_PENDING)
+    rl_lock_dequeue(self->lock->core);
   writers = wake_writers(mux);
   lua_pushboolean(L, rl_lock_result(self->lock->core) == REDLOCK_PENDING);
   lua_pushnumber(L, (lua_Number)writers);
@@ -325,9 +320,10 @@ static int mux_result(lua_State *L) {
   redlock_duration remaining = redlock_lock_remaining(self->lock);
   int error = rl_lock_result(self->lock->core);
 
-  if (error == REDLOCK_PENDING) return 0;
+  if (error == REDLOCK_PENDING)
+    return 0;
   redlock_lock_set_data(self->lock, NULL);
-  if (error == REDLOCK_OK && self->operation == RL_LUA_ACQUIRE && remaining == 0) {
+  if (error == REDLOCK_OK && self->operation != RL_LUA_RELEASE && remaining == 0) {
     /* The worker was held up after the decision: no validity, no lock. */
     rl_lock_lapse(self->lock->core, redlock_now());
     error = REDLOCK_E_EXPIRED;
@@ -372,12 +368,14 @@ static int mux_disown(lua_State *L) {
 
   for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
     redlock_lock *owner = lock->owner;
-    if ((uintptr_t)owner->data != data) continue;
+    if ((uintptr_t)owner->data != data)
+      continue;
     owner->data = NULL;
     if (lock->operation == RL_OPERATION_ACQUIRE) {
       rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
       rl_lock_dequeue(lock);
-      if (lock->lease != NULL) (void)rl_lock_release(lock, now_us, false);
+      if (lock->lease != NULL)
+        (void)rl_lock_release(lock, now_us, false);
     }
     break;
   }
@@ -422,7 +420,8 @@ static int mux_connected(lua_State *L) {
   unsigned node = check_node(L, self);
   bool wanted = self->client->core.nodes[node]->phase == RL_NODE_CONNECTING;
 
-  if (wanted) rl_core_connected(&self->client->core, node, redlock_now());
+  if (wanted)
+    rl_core_connected(&self->client->core, node, redlock_now());
   lua_pushboolean(L, wanted);
   return 1;
 }
@@ -512,7 +511,8 @@ static int mux_advance(lua_State *L) {
   (void)launch(self->client);
   for (unsigned i = 0; i < core->node_count; i++) {
     if ((self->open & node_bit(i)) != 0) {
-      if (core->nodes[i]->phase == RL_NODE_DOWN) unwanted |= node_bit(i);
+      if (core->nodes[i]->phase == RL_NODE_DOWN)
+        unwanted |= node_bit(i);
     } else if (rl_core_connection(core, i, now_us) == RL_CONNECTION_WANTED) {
       wanted |= node_bit(i);
     }
@@ -527,8 +527,9 @@ static int mux_advance(lua_State *L) {
 }
 
 /*
- * (mux) -> how many locks there are, and how many of them are held; whether something is under way;
- * whether there is somebody who can use the client; whether it has been closed.
+ * (mux) -> how many locks there are, and how many of them are held; whether an operation is in flight;
+ * whether a node is still worth waiting for; whether there is somebody who can use the client; whether
+ * it has been closed.
  */
 static int mux_state(lua_State *L) {
   rl_lua_mux *self = luaL_checkudata(L, 1, RL_LUA_MUX);
@@ -536,7 +537,8 @@ static int mux_state(lua_State *L) {
   const rl_core *core;
   int held = 0, running = 0;
 
-  if (self->client == NULL) return 0; /* Finalized, and about to be freed. */
+  if (self->client == NULL)
+    return 0; /* Finalized, and about to be freed. */
   check_fork(self);
   core = &self->client->core;
   for (const rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
@@ -545,10 +547,11 @@ static int mux_state(lua_State *L) {
   }
   lua_pushnumber(L, (lua_Number)core->lock_count);
   lua_pushinteger(L, held);
-  lua_pushboolean(L, running > 0 || rl_core_unanswered(core));
+  lua_pushboolean(L, running > 0);
+  lua_pushboolean(L, rl_core_awaits(core, now_us, LAST_CHANCE));
   lua_pushboolean(L, self->client->references > 1);
   lua_pushboolean(L, core->closed);
-  return 5;
+  return 6;
 }
 
 /* (mux): ends all operations and begins to release all leases. */
@@ -570,16 +573,27 @@ static int mux_forget(lua_State *L) {
 void rl_lua_mux_register(lua_State *L) {
   static const luaL_Reg metamethods[] = {{"__gc", mux_gc}, {NULL, NULL}};
   static const luaL_Reg methods[] = {{NULL, NULL}};
-  static const luaL_Reg functions[] = {
-      {"new", mux_new},           {"attach", mux_attach},       {"driver", mux_driver},
-      {"start", mux_start},       {"result", mux_result},       {"cancel", mux_cancel},
-      {"is_blocking", mux_is_blocking},
-      {"disown", mux_disown},     {"address", mux_address},     {"connecting", mux_connecting},
-      {"connected", mux_connected}, {"disconnected", mux_disconnected}, {"closed", mux_closed},
-      {"settle", mux_settle},
-      {"input", mux_input},       {"output", mux_output},       {"advance", mux_advance},
-      {"state", mux_state},       {"close", mux_close},         {"forget", mux_forget},
-      {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"new", mux_new},
+                                       {"attach", mux_attach},
+                                       {"driver", mux_driver},
+                                       {"start", mux_start},
+                                       {"result", mux_result},
+                                       {"cancel", mux_cancel},
+                                       {"is_blocking", mux_is_blocking},
+                                       {"disown", mux_disown},
+                                       {"address", mux_address},
+                                       {"connecting", mux_connecting},
+                                       {"connected", mux_connected},
+                                       {"disconnected", mux_disconnected},
+                                       {"closed", mux_closed},
+                                       {"settle", mux_settle},
+                                       {"input", mux_input},
+                                       {"output", mux_output},
+                                       {"advance", mux_advance},
+                                       {"state", mux_state},
+                                       {"close", mux_close},
+                                       {"forget", mux_forget},
+                                       {NULL, NULL}};
 
   rl_lua_class(L, RL_LUA_MUX, "redlock.mux", metamethods, methods);
   lua_pop(L, 1);

@@ -12,9 +12,11 @@ void rl_lua_copy(char *destination, size_t size, const char *text) {
 
   if (length >= size) {
     length = size - 1;
-    while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80) length--;
+    while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80)
+      length--;
   }
-  if (length > 0) memcpy(destination, text, length);
+  if (length > 0)
+    memcpy(destination, text, length);
   destination[length] = '\0';
 }
 
@@ -30,7 +32,8 @@ void rl_lua_push_milliseconds(lua_State *L, redlock_duration duration) {
 }
 
 void rl_lua_set_latency(lua_State *L, redlock_duration latency) {
-  if (latency == REDLOCK_NEVER) return;
+  if (latency == REDLOCK_NEVER)
+    return;
   lua_pushnumber(L, (lua_Number)latency / (lua_Number)REDLOCK_MILLISECONDS);
   lua_setfield(L, -2, "latency");
 }
@@ -38,7 +41,8 @@ void rl_lua_set_latency(lua_State *L, redlock_duration latency) {
 int rl_lua_push_error(lua_State *L, int error, const char *message, int level) {
   char text[RL_LUA_MESSAGE_SIZE];
 
-  if (message == NULL || message[0] == '\0') message = redlock_strerror(error);
+  if (message == NULL || message[0] == '\0')
+    message = redlock_strerror(error);
   rl_lua_copy(text, sizeof text, message);
   /* Running out of descriptors is something that the world does, and it has this code's remedy. */
   if (error <= REDLOCK_E_INVALID && error != REDLOCK_E_SYSTEM) {

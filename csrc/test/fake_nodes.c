@@ -63,36 +63,40 @@ static void fake_count(fake_node *node, fake_verb verb) {
   node->releases += verb == FAKE_RELEASE;
 }
 
+/* What has been received becomes commands, as many as there is room for. */
+static void fake_read(fake_world *world, fake_node *node) {
+  size_t at = 0;
+  long used = 0;
+  while (node->queued < FAKE_QUEUE_MAX &&
+         (used = fake_command_parse(&node->queue[node->queued], node->input + at,
+                                    node->input_length - at)) > 0) {
+    fake_count(node, node->queue[node->queued].verb);
+    node->queued++;
+    at += (size_t)used;
+  }
+  memmove(node->input, node->input + at, node->input_length - at);
+  node->input_length -= at;
+  world->broken = world->broken || used < 0 ||
+                  (node->queued < FAKE_QUEUE_MAX && node->input_length > FAKE_INPUT_MAX / 2);
+}
+
 /* The node's socket receives what the core wants to send. */
 static void fake_receive(fake_world *world, unsigned index) {
   fake_node *node = &world->nodes[index];
   size_t length;
-  const char *bytes = rl_core_output(&world->core, index, &length);
-  if (bytes == NULL || !node->connected || node->blocked) {
+  const char *bytes;
+  if (!node->connected || node->blocked) {
     return;
   }
-  while (length > 0) {
+  fake_read(world, node);
+  while (node->queued < FAKE_QUEUE_MAX && !world->broken &&
+         (bytes = rl_core_output(&world->core, index, &length)) != NULL) {
     size_t room = sizeof node->input - node->input_length;
     size_t part = length < room ? length : room;
-    long used = 0;
-    size_t at = 0;
     memcpy(node->input + node->input_length, bytes, part);
     node->input_length += part;
     rl_core_output_sent(&world->core, index, part);
-    while (node->queued < FAKE_QUEUE_MAX &&
-           (used = fake_command_parse(&node->queue[node->queued], node->input + at,
-                                      node->input_length - at)) > 0) {
-      fake_count(node, node->queue[node->queued].verb);
-      node->queued++;
-      at += (size_t)used;
-    }
-    world->broken = world->broken || used < 0 || (used == 0 && node->input_length - at > 2048);
-    memmove(node->input, node->input + at, node->input_length - at);
-    node->input_length -= at;
-    bytes = rl_core_output(&world->core, index, &length);
-    if (bytes == NULL || world->broken || node->queued == FAKE_QUEUE_MAX) {
-      return;
-    }
+    fake_read(world, node);
   }
 }
 

@@ -197,6 +197,48 @@ static void memory_is_back(fake_world *world) {
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
+/* Sockets that take nothing: queues grow while operations are begun and given up. */
+static void play_busy(fake_world *world, rl_lock *held, rl_lock *other) {
+  for (unsigned i = 0; i < world->count; i++) {
+    world->nodes[i].blocked = true;
+  }
+  for (unsigned i = 0; i < 40; i++) {
+    if (rl_lock_extend(held, world->now_us, 0, false) == REDLOCK_OK) {
+      fake_turn(world);
+      rl_lock_cancel(held, world->now_us, REDLOCK_E_CANCELLED);
+    }
+    if (rl_lock_acquire(other, world->now_us, NULL, false) == REDLOCK_OK) {
+      fake_turn(world);
+      rl_lock_cancel(other, world->now_us, REDLOCK_E_CANCELLED);
+    }
+    assert_now(rl_lock_remaining(held, world->now_us) > 0);
+  }
+  (void)rl_lock_release(held, world->now_us, false);
+  fake_turn(world);
+  assert_now(rl_lock_remaining(held, world->now_us) == 0);
+  for (unsigned i = 0; i < world->count; i++) {
+    world->nodes[i].blocked = false;
+  }
+  fake_settle(world);
+}
+
+static bool busy_with(size_t fail_at, bool for_good) {
+  long before = memory.live;
+  memory.armed = false;
+  fake_world *world = fake_world_new(3);
+  rl_lock *held = fake_lock(world, KEY, NULL);
+  rl_lock *other = fake_lock(world, "other", NULL);
+  assert_error(fake_hold(world, held), REDLOCK_OK);
+  arm(fail_at, for_good);
+  play_busy(world, held, other);
+  rl_lock_free(held, world->now_us);
+  rl_lock_free(other, world->now_us);
+  memory_is_back(world);
+  assert_true(fake_world_end(world));
+  assert_int_equal(memory.live, before);
+  return memory.failed > 0;
+}
+
 /* Returns whether an allocation failed. */
 static bool core_with(size_t fail_at, bool for_good) {
   long before = memory.live;
@@ -240,6 +282,19 @@ static void the_core_survives_every_allocation_that_fails(void **state) {
     print_message("core: %zu allocations, each failed %s\n", fail_at - 1,
                   for_good ? "with all after it" : "alone");
     assert_true(fail_at > 15);
+  }
+}
+
+static void a_busy_core_survives_every_allocation_that_fails(void **state) {
+  (void)state;
+  for (int for_good = 0; for_good <= 1; for_good++) {
+    size_t fail_at = 1;
+    while (busy_with(fail_at, for_good == 1)) {
+      fail_at++;
+    }
+    print_message("busy core: %zu allocations, each failed %s\n", fail_at - 1,
+                  for_good ? "with all after it" : "alone");
+    assert_true(fail_at > 8);
   }
 }
 
@@ -431,6 +486,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_allocations_of_hiredis_are_ours),
       cmocka_unit_test(the_core_survives_every_allocation_that_fails),
+      cmocka_unit_test(a_busy_core_survives_every_allocation_that_fails),
       cmocka_unit_test(the_client_survives_every_allocation_that_fails),
       cmocka_unit_test(an_acquire_and_release_allocate_nothing_after_warm_up),
       cmocka_unit_test(nor_does_the_client),

@@ -1,9 +1,9 @@
 --- redlock inside nginx: what has to wait yields the request, never the worker.
 
 local core = require "redlock.core"
-local client = require "redlock.client"
 local driver = require "redlock.nginx_driver"
 local options = require "redlock.options"
+require "redlock.client"
 require "redlock.lock"
 
 local ngx = ngx
@@ -115,6 +115,7 @@ function lock_methods.release(lock)
     if released then return true end
     return nil, message, code
   end
+  -- Where there is not even a timer, the worker is about to end, and that sends it.
   move(self, writers, clock)
   return true
 end

@@ -21,7 +21,7 @@ local band, rshift = bit.band, bit.rshift
 local tcp, timer_at = ngx.socket.tcp, ngx.timer.at
 local spawn, kill = ngx.thread.spawn, ngx.thread.kill
 local exiting = ngx.worker.exiting
-local next, pairs, pcall, select, tostring = next, pairs, pcall, select, tostring
+local error, next, pairs, pcall, select, tostring = error, next, pairs, pcall, select, tostring
 local collectgarbage, os_clock = collectgarbage, os.clock
 
 -- Milliseconds. A connection that is never used is given up by the core, not by a timeout here.
@@ -245,35 +245,34 @@ end
 
 -- Whether the client's threads are to end. `idle` is for how long nothing was begun.
 local function is_over(self, idle)
-  local _, held, busy, used, is_closed = state(self.mux)
+  local _, held, running, awaits, used, is_closed = state(self.mux)
   hurry_collector(self, held, idle)
   if is_closed or not used then
     if not is_closed then mux.close(self.mux) end
     self.closing = true
-    if not busy then return true end
-    return self.since_close > CLOSE_TIMEOUT
-  elseif busy then
+    return not running and not awaits or self.since_close > CLOSE_TIMEOUT
+  elseif running then
     return false
   elseif exiting() then
-    return idle >= EXIT_QUIET and (held == 0 or self.since_exit > EXIT_TIMEOUT)
+    return idle >= EXIT_QUIET and (held == 0 and not awaits or self.since_exit > EXIT_TIMEOUT)
   end
-  return not driver.lasting and held == 0 and idle >= IDLE_END
+  return not driver.lasting and held == 0 and idle >= IDLE_END and (not awaits or idle >= CLOSE_TIMEOUT)
 end
 
 local function stop(self)
-  local _, _, _, used, is_closed = state(self.mux)
+  local _, _, _, _, used, is_closed = state(self.mux)
   if is_closed or not used then mux.forget(self.mux) end
   for index = 1, self.count do
     disconnected(self.mux, index, "the connection was closed")
     self.writers[index]:post(1)
   end
-  self.running = false
+  self.running, self.ticking = false, false
   deliver(self, settle(self.mux, self.ended))
   self.done:post(1)
 end
 
 local function turn(self)
-  local elapsed, idle, since_sweep = 0, 0, 0
+  local idle, since_sweep = 0, 0
   self.since_close, self.since_exit = 0, 0
   repeat
     local locks = state(self.mux)
@@ -284,7 +283,7 @@ local function turn(self)
     if unwanted ~= 0 then each(self, unwanted, wake_writer) end
     if is_over(self, idle) then return end
     if wait < 1 then wait = unwanted ~= 0 and 20 or 1 end
-    elapsed = self.clock:wait(wait / 1000) and 0 or wait
+    local elapsed = self.clock:wait(wait / 1000) and 0 or wait
     idle = self.begun and 0 or idle + elapsed
     self.begun = false
     since_sweep = since_sweep + elapsed
@@ -299,6 +298,8 @@ local function turn(self)
 end
 
 local function clock(_, self)
+  if self.ticking then return end
+  self.ticking = true
   local ok, err = pcall(turn, self)
   if not ok then ngx.log(ngx.ERR, "redlock: ", err) end
   stop(self)
@@ -318,7 +319,7 @@ local function look_after_clients()
   collectgarbage()
   local used = 0
   for self in pairs(drivers) do
-    if select(4, state(self.mux)) then used = used + 1 elseif self.running then self.clock:post(1) end
+    if select(5, state(self.mux)) then used = used + 1 elseif self.running then self.clock:post(1) end
   end
   driver_limit = used + MANY
   if used < alive and not driver.warned then
@@ -352,9 +353,11 @@ local function prepare(self)
   self.writers, self.clock, self.done = writers, assert(semaphore.new(0)), assert(semaphore.new(0))
 end
 
+-- There are phases without timers: init, and the end of a worker.
 local function launch(self)
   if not self.writers then prepare(self) end
-  local ok, err = timer_at(0, clock, self)
+  local called, ok, err = pcall(timer_at, 0, clock, self)
+  if not called then return nil, ok end
   if not ok then return nil, err end
   self.running = true
   return true
@@ -380,20 +383,24 @@ function driver.wait(self, lock, slot)
   local sema = semaphores[slot]
   free_count = free_count - 1
   waiting[slot], taken[slot] = self, self
-  while not sema:wait(1) do
+  while true do
+    local woken, err = sema:wait(1)
+    if woken then break end
+    if err ~= "timeout" then error("redlock: " .. err, 0) end
     -- Either it takes this long, or nginx has not run the clock: see lua_max_running_timers.
     waiting[slot] = false
     local count, writers = advance(self.mux, self.ended, LONG_TICK)
     deliver(self, count, writers, true)
     if not pending(lock) then break end
     waiting[slot] = self
+    if not self.ticking then launch(self) end
   end
   give_slot_back(slot)
 end
 
 --- Ends all operations, releases all leases, and waits, if that is possible here, until it is done.
 function driver.close(self, may_wait)
-  local _, _, _, _, was_closed = state(self.mux)
+  local was_closed = select(6, state(self.mux))
   mux.close(self.mux)
   self.closing = true
   deliver(self, settle(self.mux, self.ended))

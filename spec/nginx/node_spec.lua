@@ -121,8 +121,8 @@ describe("nodes in nginx", function()
   it("says whom it wants to reach", function()
     local port = helper.free_port()
     -- The good certificate is only shown to those who ask for redis.test.
-    background(string.format("openssl s_server -quiet -accept %d -cert %s/evil.pem -key %s/evil.key -servername redis.test "
-      .. "-cert2 %s/good.pem -key2 %s/good.key", port, directory, directory, directory, directory))
+    background(string.format("openssl s_server -quiet -accept %d -cert %s/evil.pem -key %s/evil.key "
+      .. "-servername redis.test -cert2 %s/good.pem -key2 %s/good.key", port, directory, directory, directory, directory))
     start({ "rediss://redis.test:" .. port }, "{}", TRUST())
     local seen
     helper.eventually(function()
@@ -137,7 +137,8 @@ describe("nodes in nginx", function()
   it("does not wait for a node that does not speak TLS", function()
     local farm = helper.farm(3)
     local odd = helper.farm(1)
-    start({ farm.addresses[1], farm.addresses[2], farm.addresses[3], "rediss://redis.test:" .. odd[1].port }, "{}", TRUST())
+    farm.addresses[4] = "rediss://redis.test:" .. odd[1].port
+    start(farm.addresses, "{}", TRUST())
     for _ = 1, 5 do assert.are.equal("true true\n", select(2, nginx:get("/"))) end
     farm:shut()
     odd:shut()

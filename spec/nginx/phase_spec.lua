@@ -16,6 +16,8 @@ local LOCATIONS = [[
   location /access { access_by_lua_block { ngx.print(both("access")) ngx.exit(200) } }
   location /content { content_by_lua_block { ngx.print(both("content")) } }
 
+  location /balanced { proxy_pass http://chosen/content; }
+
   location /set {
     set_by_lua_block $said { return neither() }
     content_by_lua_block { ngx.print(ngx.var.said) }
@@ -35,7 +37,8 @@ local LOCATIONS = [[
       if ngx.arg[2] then kept[#kept + 1] = tostring(ngx.ctx.body:release()) .. " " .. neither() end
     }
     log_by_lua_block {
-      kept[#kept + 1] = tostring(ngx.ctx.log:release()) .. " " .. tostring(ngx.ctx.log:is_held()) .. " " .. neither()
+      kept[#kept + 1] = tostring(ngx.ctx.log:release()) .. " " .. tostring(ngx.ctx.log:is_held()) .. " "
+        .. select(3, ngx.ctx.log:release()) .. " " .. neither()
       kept[#kept + 1] = select(2, ngx.ctx.closed:extend())
       ngx.ctx.closed:release()
       ngx.ctx.dropped = nil
@@ -51,7 +54,8 @@ local LOCATIONS = [[
       if not kept_every then rawset(_G, "kept_every", ngx.timer.every(0.01, every)) end
       ngx.sleep(0.1)
       local seen = table.concat(kept, "\n")
-      ngx.print(seen:find("once: true true", 1, true) and "once " or seen, seen:find("every: true true", 1, true) and "every" or seen)
+      ngx.print(seen:find("once: true true", 1, true) and "once " or seen,
+        seen:find("every: true true", 1, true) and "every" or seen)
     }
   }
 ]]
@@ -84,9 +88,20 @@ local INIT = [[
 describe("redlock in the phases of nginx", function()
   local farm, nginx
 
+  local BALANCER = [[
+    upstream chosen {
+      server 0.0.0.1;
+      balancer_by_lua_block {
+        kept[#kept + 1] = neither()
+        require("ngx.balancer").set_current_peer("127.0.0.1", ngx.var.server_port)
+      }
+    }
+  ]]
+
   setup(function()
     farm = helper.farm(3)
     nginx = server.start {
+      http = BALANCER,
       addresses = farm.addresses,
       init = INIT,
       init_worker = [[
@@ -140,9 +155,17 @@ describe("redlock in the phases of nginx", function()
       said = said .. select(2, nginx:get("/kept"))
       return said:find("phase log", 1, true)
     end)
-    assert.are.equal("true " .. refused("header_filter") .. "\ntrue " .. refused("body_filter") .. "\ntrue false "
-      .. refused("log") .. "\nlock:extend() has to wait, and nginx lets nothing wait in phase log", said)
+    assert.are.equal("true " .. refused("header_filter") .. "\ntrue " .. refused("body_filter")
+      .. "\ntrue false not_held " .. refused("log")
+      .. "\nlock:extend() has to wait, and nginx lets nothing wait in phase log", said)
     for _, name in ipairs { "header", "body", "log", "dropped", "extended" } do farm:eventually_free(name) end
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("refuses to wait in balancer", function()
+    nginx:get("/kept")
+    assert.are.equal("content: true true", select(2, nginx:get("/balanced")))
+    assert.are.equal(refused("balancer"), select(2, nginx:get("/kept")))
     assert.are.equal("", nginx:complaints())
   end)
 

@@ -11,7 +11,8 @@ local LOCATIONS = [[
 
   location /lock {
     content_by_lua_block {
-      local lock, err, code = client:acquire(ngx.var.arg_name, { ttl = tonumber(ngx.var.arg_ttl), wait = tonumber(ngx.var.arg_wait) })
+      local options = { ttl = tonumber(ngx.var.arg_ttl), wait = tonumber(ngx.var.arg_wait) }
+      local lock, err, code = client:acquire(ngx.var.arg_name, options)
       if not lock then return ngx.say(code, ": ", err) end
       if ngx.var.arg_sleep then ngx.sleep(ngx.var.arg_sleep / 1000) end
       ngx.say(lock:remaining() > 0, " ", lock:release(), " ", select(3, lock:release()))
@@ -54,6 +55,16 @@ local LOCATIONS = [[
     }
   }
 
+  location /cancel {
+    content_by_lua_block {
+      local lock = client:lock("cancelled")
+      local waiting = ngx.thread.spawn(function() return select(3, lock:acquire({ wait = 60000 })) end)
+      lock:cancel()
+      ngx.print(select(2, ngx.thread.wait(waiting)), " ", tostring(lock:acquire() ~= nil), " ",
+        tostring(lock:release()))
+    }
+  }
+
   location /cycle {
     content_by_lua_block {
       for index = 1, 200 do
@@ -93,7 +104,9 @@ local LOCATIONS = [[
 
   location /timer {
     content_by_lua_block {
-      local function work(premature, name) kept.timer = { client:with(name, function(lock) return lock:is_held() end) } end
+      local function work(premature, name)
+        kept.timer = { client:with(name, function(lock) return lock:is_held() end) }
+      end
       assert(ngx.timer.at(0, work, "timer"))
       repeat ngx.sleep(0.002) until kept.timer
       ngx.say(kept.timer[1])
@@ -166,6 +179,13 @@ describe("redlock in nginx", function()
 
   it("holds for as long as with() runs, and passes on what the function returns and raises", function()
     assert.are.equal("wordtrue\nfalse inside true\n", select(2, nginx:get("/with")))
+    quiet()
+  end)
+
+  it("cancels", function()
+    for _, node in ipairs(farm) do node:command("SET", "cancelled", "token", "PX", "100") end
+    assert.are.equal("cancelled true true", select(2, nginx:get("/cancel")))
+    farm:eventually_free("cancelled")
     quiet()
   end)
 

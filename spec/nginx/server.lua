@@ -142,6 +142,10 @@ kill -TERM $(cat nginx.pid.oldbin nginx.pid) 2>/dev/null
   os.execute("sh " .. self.directory .. "/run.sh >/dev/null 2>&1 </dev/null &")
   helper.eventually(function() return answers(self.port) end, "nginx to start; see " .. self.directory, 8)
   self.pid = helper.eventually(function() return self:read("nginx.pid"):match("%d+") end, "nginx's pid")
+  helper.eventually(function()
+    local parent = self:stat(self.pid):match("%) %a (%d+)")
+    return parent and not self:stat(parent):find("(sh)", 1, true)
+  end, "its first parent to end")
   return self
 end
 
@@ -196,13 +200,18 @@ function server:workers()
   return pids
 end
 
--- Or it is a zombie, whose parent has not looked yet.
-local function is_gone(pid)
+function server.stat(_, pid)
   local file = io.open("/proc/" .. pid .. "/stat")
-  if not file then return true end
+  if not file then return "" end
   local text = file:read("*a")
   file:close()
-  return text:match("%) (%a)") == "Z"
+  return text or ""
+end
+
+-- Or it is a zombie, whose parent has not looked yet.
+local function is_gone(pid)
+  local text = server:stat(pid)
+  return text == "" or text:match("%) (%a)") == "Z"
 end
 
 --- Loads the configuration again, and waits until the old workers have gone.

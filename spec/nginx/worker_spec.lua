@@ -18,7 +18,7 @@ local LOCATIONS = [[
   location /slow {
     content_by_lua_block {
       local lock = assert(client:acquire("slow", { ttl = 60000 }))
-      ngx.sleep(1)
+      ngx.sleep(1.6)
       ngx.print(tostring(lock:is_held()), " ", tostring(lock:extend(50000) ~= nil), " ", tostring(lock:release()))
     }
   }
@@ -160,6 +160,26 @@ describe("a worker", function()
     end)
   end
 
+  it("lets exit_worker release and close", function()
+    start { http = [[exit_worker_by_lua_block {
+      ngx.log(ngx.NOTICE, "released ", tostring(kept[1]:release()), " ", select(3, kept[1]:release()), " ",
+        select(3, client:acquire("late")))
+      if kept.close then ngx.log(ngx.NOTICE, "closed ", tostring(client:close())) end
+    }]], server = [[location /close { content_by_lua_block { kept.close = true } }]] }
+    nginx:get("/hold")
+    helper.eventually(function() return farm:count("held:3") == 5 end)
+    nginx:reload(3)
+    nginx:get("/hold")
+    nginx:get("/close")
+    helper.eventually(function() return farm:count("held:3") == 5 end)
+    nginx:stop("TERM", 3)
+    for index = 1, 3 do assert.are.equal(0, farm:count("held:" .. index)) end
+    local _, released = nginx:read("error.log"):gsub("released true not_held unavailable", "")
+    assert.are.equal(2, released)
+    assert.is_truthy(nginx:read("error.log"):find("closed true", 1, true))
+    assert.are.equal("", nginx:complaints(server.CONNECTION_BROKE))
+  end)
+
   it("releases what it holds when it is ended, and does not wait for a hung node", function()
     start {}
     nginx:get("/hold")
@@ -173,11 +193,24 @@ describe("a worker", function()
     assert.are.equal("", nginx:complaints())
   end)
 
+  it("ends in time while a node hangs that owes an answer", function()
+    start {}
+    assert.are.equal("", lock_many(8, 8))
+    farm[2]:stop()
+    assert.are.equal("", lock_many(8, 8))
+    local before = helper.now()
+    nginx:reload(5)
+    local took = helper.now() - before
+    assert.is_true(took < 2.5, "it took " .. took)
+    assert.are.equal("", lock_many(8, 8))
+    assert.are.equal("", nginx:complaints())
+  end)
+
   it("hands over to another program without losing a request", function()
     start { upgraded = true }
     nginx:get("/hold")
     nginx:signal("USR2")
-    helper.eventually(function() 
+    helper.eventually(function()
       return nginx:read("nginx.pid.oldbin") ~= "" and nginx:read("nginx.pid") ~= ""
     end, "the new program to start", 8)
     local old, new = nginx.pid, nginx:read("nginx.pid"):match("%d+")

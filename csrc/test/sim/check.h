@@ -61,8 +61,12 @@ void check_revival(sim *s, sim_client *client, sim_lock *lock, uint32_t before, 
 void check_revival_observed(sim *s, sim_client *client, uint64_t reading_us);
 
 void check_budget(sim *s, const sim_client *client);
+/* How long one round of the lock's operation may take. */
+uint64_t check_budget_round_us(const sim_lock *lock);
 
 void check_bounds(sim *s, const sim_client *client);
+/* A SET has been sent. */
+void check_bounds_asked(sim *s, const sim_client *client, unsigned node, const sim_sent *sent);
 void check_bounds_settled(sim *s, const sim_client *client);
 
 uint64_t check_liveness_bound_us(const sim *s);

@@ -5,6 +5,7 @@
  */
 #include "check.h"
 
+#define CHECK_BOUNDS_BEHIND_US 5000
 #define CHECK_BOUNDS_OWED 4096 /* far above what a few locks can owe, far below the core's own limit */
 
 void check_bounds(sim *s, const sim_client *client) {
@@ -28,6 +29,23 @@ void check_bounds(sim *s, const sim_client *client) {
   if (core->attempts.live > owed + core->release_count + held) {
     sim_violation(s, "bounds", "client %u: %zu attempts are kept for %zu replies and %zu releases",
                   client->index, core->attempts.live, owed, core->release_count);
+  }
+}
+
+/*
+ * A node that has owed a reply for longer than an attempt may last could not answer in time: what an
+ * acquire sent it would only pile up.
+ */
+void check_bounds_asked(sim *s, const sim_client *client, unsigned node, const sim_sent *sent) {
+  const sim_socket *socket = &client->sockets[node];
+  const sim_lock *lock = &client->locks[s->tokens[sent->token].lock];
+  uint64_t patience_us = check_budget_round_us(lock);
+  patience_us = patience_us > CHECK_BOUNDS_BEHIND_US ? patience_us : CHECK_BOUNDS_BEHIND_US;
+  if (socket->sent_count > 0 &&
+      sent->at_us > socket->sent[socket->sent_head].at_us + patience_us + CHECK_BOUNDS_BEHIND_US) {
+    sim_violation(s, "bounds", "client %u asks node %u, which has not answered for %llu us",
+                  client->index, node,
+                  (unsigned long long)(sent->at_us - socket->sent[socket->sent_head].at_us));
   }
 }
 

@@ -9,7 +9,7 @@
 
 #define CHECK_BUDGET_SLACK_US 2000 /* per attempt: what the turns of the loop take */
 
-static uint64_t check_budget_round_us(const sim_lock *lock) {
+uint64_t check_budget_round_us(const sim_lock *lock) {
   if (lock->options.node_timeout_us != 0) {
     return lock->options.node_timeout_us;
   }

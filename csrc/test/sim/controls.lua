@@ -74,10 +74,6 @@ core("noscript-counts", "NOSCRIPT counts as granted", "rl_core.c",
   "    return RL_MEANING_NO_SCRIPT;\n  }", "    return RL_MEANING_GRANTED;\n  }")
 core("round-not-checked", "a vote counts in whatever round it comes", "rl_lock.c",
   "if (owed->round != lock->round || entry->settled) {", "if (entry->settled) {")
-core("late-vote-takes", "a vote that comes after the round still counts", "rl_lock.c",
-  "  if (lock->phase == RL_PHASE_ROUND) {\n    rl_lock_settle(lock, node->index, vote, error, latency_us);",
-  "  if (lock->phase == RL_PHASE_ROUND || lock->phase == RL_PHASE_DELAY) {\n"
-  .. "    lock->phase = RL_PHASE_ROUND;\n    rl_lock_settle(lock, node->index, vote, error, latency_us);")
 core("one-vote-twice", "the replies of a node count as often as they come", "rl_lock.c",
   "  if (entry->settled) {\n    return;\n  }\n  entry->settled = true;", "  entry->settled = true;")
 core("replies-out-of-step", "the newest command is taken for the one that was answered", "rl_node.c",
@@ -218,8 +214,9 @@ core("cancel-leaves-keys", "what is cancelled is not released", "rl_lock.c",
 core("free-leaves-keys", "a lock that is freed while it is held is not released", "rl_lock.c",
   "  rl_lock_drop_lease(lock, now_us, false);\n  rl_lock_dequeue(lock);",
   "  if (lock->lease != NULL) {\n    lock->lease->releasing = true;\n  }\n  rl_lock_drop_lease(lock, now_us, false);\n  rl_lock_dequeue(lock);")
-core("wrong-type-is-free", "a release takes WRONGTYPE for an error that may be repeated", "rl_core.c",
-  [[  if (strstr(text, "WRONGTYPE") != NULL) {]], [[  if (strstr(text, "no such text") != NULL) {]])
+core("wrong-type-is-an-error", "a key of another type does not count as taken", "rl_core.c",
+  [[  if (strstr(text, "WRONGTYPE") != NULL) {]], [[  if (strstr(text, "no such text") != NULL) {]],
+  "rl_lock_acquire_test")
 
 -- Budgets, bounds, liveness.
 core("no-time-out", "a round does not end at its deadline", "rl_lock.c",

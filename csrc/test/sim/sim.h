@@ -270,6 +270,7 @@ typedef struct sim_node {
 
 /* A command that was sent and not answered yet. */
 typedef struct sim_sent {
+  uint64_t at_us; /* client's clock */
   uint32_t token;
   uint32_t round;
   uint8_t kind;

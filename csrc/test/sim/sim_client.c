@@ -196,7 +196,11 @@ void sim_client_kill(sim *s, unsigned index) {
       own->lock = NULL;
     }
   }
-  rl_core_free(&client->core);
+  sim_tap_output(s, client);
+  check_bounds(s, client);
+  if (!s->failed) { /* A core that is wrong may not be able to free itself. */
+    rl_core_free(&client->core);
+  }
   for (unsigned i = 0; i < client->nodes; i++) {
     sim_tap_dropped(s, client, i);
     sim_client_close_socket(s, client, i);

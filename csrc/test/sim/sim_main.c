@@ -16,6 +16,7 @@
  *
  * Exit status: 0 no violation (with --break: one), 1 a violation (with --break: none), 2 misuse.
  */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -132,6 +133,17 @@ static double sim_main_seconds(void) {
   return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* Which run it is, for the one handler that has to know when an assertion of the core fails. */
+static uint64_t sim_main_seed, sim_main_run;
+
+static void sim_main_aborted(int number) {
+  (void)printf("seed %llu: assertion: the core has noticed it itself\ncaught by assertion within "
+               "%llu seeds\n",
+               (unsigned long long)sim_main_seed, (unsigned long long)sim_main_run);
+  (void)fflush(stdout);
+  (void)signal(number, SIG_DFL);
+}
+
 static int sim_main_caught(sim *s, const sim_arguments *arguments, uint64_t seed, uint64_t runs) {
   (void)printf("seed %llu: %s: %s\n", (unsigned long long)seed, s->checker, s->failure);
   (void)printf("caught by %s within %llu seeds\n", s->checker, (unsigned long long)runs);
@@ -151,6 +163,8 @@ static int sim_main_runs(sim *s, const sim_arguments *arguments) {
   double began = sim_main_seconds();
   for (uint64_t i = 0; i < arguments->runs; i++) {
     uint64_t seed = arguments->seed + i;
+    sim_main_seed = seed;
+    sim_main_run = i + 1;
     bool ok = sim_run(s, seed);
     events += s->event_count;
     grants += s->grants;
@@ -191,6 +205,7 @@ int main(int count, char **words) {
   if (s == NULL) {
     return 2;
   }
+  (void)signal(SIGABRT, sim_main_aborted);
   s->breach = arguments.breach;
   s->only = arguments.only;
   int status;

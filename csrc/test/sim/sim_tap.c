@@ -75,6 +75,9 @@ static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sen
                client->locks[token->lock].lock->operation == RL_OPERATION_ACQUIRE;
   sent->heal = token->granted && !joins;
   check_sent(s, client, node, sent);
+  if (!token->granted) {
+    check_bounds_asked(s, client, node, sent);
+  }
   if (sent->heal) {
     sim_count(s, SIM_HEAL_SENT);
     token->healed |= bit;
@@ -85,7 +88,7 @@ static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sen
 static void sim_tap_command(sim *s, sim_client *client, unsigned node,
                             const sim_command *command) {
   sim_socket *socket = &client->sockets[node];
-  sim_sent sent = {SIM_NO_TOKEN, 0, SIM_COMMAND_HANDSHAKE, false, false};
+  sim_sent sent = {client->reading_us, SIM_NO_TOKEN, 0, SIM_COMMAND_HANDSHAKE, false, false};
   unsigned argument = 0;
   uint64_t ttl_us = 0;
   bool counts = true;

@@ -1,0 +1,170 @@
+/*
+ * Fuzz target: any sequence of calls on the public API, over servers on loopback that misbehave.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <poll.h>
+#include <string.h>
+
+#include "../loopback.h"
+#include "fuzz.h"
+#include "redlock.h"
+
+#define FUZZ_API_LOCKS 3
+#define FUZZ_API_STEPS 60
+
+static const char *const fuzz_api_replies[] = {NULL,           "-LOADING x\r\n", ":1\r\n", "$-1\r\n",
+                                               "-NOSCRIPT\r\n", "garbage\r\n",    ":0\r\n", "+OK\r\n"};
+
+static redlock_options fuzz_api_options(fuzz_input *input) {
+  redlock_options options;
+  redlock_options_default(&options);
+  options.node_timeout_us = REDLOCK_MILLISECONDS / 2;
+  options.retry_count = fuzz_byte(input) % 2;
+  options.retry_delay_us = 0;
+  options.retry_jitter_us = 0;
+  options.ttl_us = REDLOCK_MILLISECONDS * (1 + (redlock_duration)fuzz_byte(input) * 8);
+  return options;
+}
+
+static redlock_client *fuzz_api_client(const loopback *farm) {
+  redlock_client *client;
+  fuzz_require(redlock_client_new(&client, NULL, NULL, 0) == REDLOCK_OK);
+  for (unsigned i = 0; i < farm->count; i++) {
+    fuzz_require(redlock_client_add(client, farm->nodes[i].address, NULL, 0) == REDLOCK_OK);
+  }
+  return client;
+}
+
+/* Calls that answer, whatever the state is. */
+static void fuzz_api_look(redlock_client *client, redlock_lock *lock) {
+  struct pollfd fds[REDLOCK_NODES_MAX];
+  redlock_vote_info vote;
+  redlock_node_info node;
+  size_t count = redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX);
+  fuzz_require(count <= redlock_client_node_count(client));
+  (void)redlock_client_timeout_ms(client);
+  (void)redlock_client_pollfd(client);
+  for (size_t i = 0; i <= redlock_client_node_count(client); i++) {
+    (void)redlock_client_node_info(client, i, &node);
+    (void)redlock_lock_vote(lock, i, &vote);
+  }
+  size_t token = strlen(redlock_lock_token(lock));
+  fuzz_require(token == 0 || token == REDLOCK_TOKEN_LENGTH);
+  fuzz_require(redlock_lock_message(lock) != NULL);
+  fuzz_require(redlock_lock_client(lock) == client);
+  (void)redlock_lock_deadline(lock);
+}
+
+static void fuzz_api_call(redlock_client *client, redlock_lock **slot, fuzz_input *input) {
+  redlock_options options = fuzz_api_options(input);
+  redlock_duration validity_us = 0;
+  redlock_lock *lock = *slot;
+  int error = REDLOCK_OK;
+  switch (fuzz_byte(input) % 12) {
+  case 0:
+    error = redlock_lock_acquire_start(lock, &options);
+    break;
+  case 1:
+    error = redlock_lock_extend_start(lock, options.ttl_us);
+    break;
+  case 2:
+    error = redlock_lock_release_start(lock);
+    break;
+  case 3:
+    error = redlock_lock_acquire(lock, &options, &validity_us);
+    fuzz_require(error != REDLOCK_OK || validity_us > 0);
+    break;
+  case 4:
+    error = redlock_lock_extend(lock, 0, &validity_us);
+    fuzz_require(error != REDLOCK_OK || validity_us > 0);
+    break;
+  case 5:
+    error = redlock_lock_release(lock);
+    fuzz_require(error == REDLOCK_E_BUSY || redlock_lock_remaining(lock) == 0);
+    break;
+  case 6:
+    redlock_lock_cancel(lock);
+    fuzz_require(redlock_lock_result(lock) != REDLOCK_PENDING);
+    break;
+  case 7:
+    redlock_lock_free(lock);
+    if (redlock_lock_new(slot, client, "name", 4, NULL) == REDLOCK_E_CLOSED) {
+      *slot = NULL;
+    }
+    return;
+  case 8:
+    (void)redlock_client_next_ended(client);
+    break;
+  case 9:
+    fuzz_api_look(client, lock);
+    break;
+  case 10:
+    if (options.retry_count == 1) {
+      (void)redlock_client_close(client, REDLOCK_MILLISECONDS / 2);
+    }
+    break;
+  default:
+    (void)redlock_client_process(client, NULL, 0);
+    break;
+  }
+  fuzz_require(strcmp(redlock_error_name(error), "unknown") != 0);
+}
+
+static void fuzz_api_node(loopback *farm, unsigned index, uint8_t what) {
+  loopback_node *node = &farm->nodes[index];
+  switch (what % 6) {
+  case 0:
+    if (node->listener >= 0) {
+      loopback_down(farm, index);
+    } else {
+      loopback_up(farm, index);
+    }
+    break;
+  case 1:
+    node->deaf = !node->deaf;
+    break;
+  case 2:
+    node->hangs_up = true;
+    break;
+  case 3:
+    node->says = fuzz_api_replies[what / 6 % 8];
+    break;
+  default:
+    loopback_pump(farm, 0);
+    break;
+  }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  fuzz_input input = {data, size};
+  redlock_lock *locks[FUZZ_API_LOCKS];
+  uint8_t shape = fuzz_byte(&input);
+  loopback *farm = loopback_new(1 + shape % 3, LOOPBACK_UNIX);
+  redlock_client *client = fuzz_api_client(farm);
+  for (unsigned i = 0; i < FUZZ_API_LOCKS; i++) {
+    fuzz_require(redlock_lock_new(&locks[i], client, "name", i % 2 == 0 ? 4 : 3, NULL) ==
+                 REDLOCK_OK);
+  }
+  for (unsigned i = 0; i < FUZZ_API_STEPS && input.left > 0; i++) {
+    uint8_t action = fuzz_byte(&input);
+    redlock_lock **slot = &locks[action / 4 % FUZZ_API_LOCKS];
+    if (action % 4 == 0) {
+      fuzz_api_node(farm, action / 4 % farm->count, fuzz_byte(&input));
+    } else if (action % 4 == 1) {
+      (void)redlock_client_process(client, NULL, 0);
+      loopback_pump(farm, 0);
+    } else if (*slot != NULL) {
+      fuzz_api_call(client, slot, &input);
+    }
+  }
+  for (unsigned i = 0; i < FUZZ_API_LOCKS; i++) {
+    redlock_lock_free(locks[i]);
+  }
+  (void)redlock_client_close(client, 0);
+  redlock_client_free(client);
+  fuzz_require(loopback_end(farm));
+  return 0;
+}

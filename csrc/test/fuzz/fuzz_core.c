@@ -1,0 +1,171 @@
+/*
+ * Fuzz target: the core, with any bytes from the nodes in any pieces, at any time, under any
+ * operations. What it sends must be well formed, what it claims must be consistent, nothing is left.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "../fake_nodes.h"
+#include "fuzz.h"
+
+#define FUZZ_CORE_LOCKS 3
+#define FUZZ_CORE_STEPS 400
+
+static const char *const fuzz_core_replies[] = {
+    "+OK\r\n",    "$-1\r\n",      ":1\r\n",        ":0\r\n",
+    "-ERR x\r\n", "-NOSCRIPT\r\n", "-WRONGTYPE\r\n", "-LOADING\r\n",
+    "+QUEUED\r\n", "*1\r\n:1\r\n", "$2\r\nOK\r\n",  "-BUSY x\r\n"};
+
+static redlock_options fuzz_core_options(fuzz_input *input) {
+  redlock_options options;
+  uint8_t bits = fuzz_byte(input);
+  redlock_options_default(&options);
+  options.retry_count = bits % 4 == 3 ? -1 : bits % 4;
+  options.wait_us = bits & 4 ? (redlock_duration)fuzz_byte(input) * 4 * REDLOCK_MILLISECONDS
+                             : REDLOCK_NEVER;
+  options.ttl_us = bits & 8 ? REDLOCK_MILLISECONDS * (1 + (redlock_duration)fuzz_byte(input))
+                            : 10 * REDLOCK_SECONDS;
+  options.lock_delay_us = bits & 16 ? 5 * REDLOCK_SECONDS : 0;
+  options.node_timeout_us = bits & 32 ? REDLOCK_SECONDS : 0;
+  options.retry_delay_us = bits & 64 ? 0 : 200 * REDLOCK_MILLISECONDS;
+  return options;
+}
+
+static void fuzz_core_operate(fake_world *world, rl_lock **slot, fuzz_input *input) {
+  redlock_options options;
+  rl_lock *lock = *slot;
+  switch (fuzz_byte(input) % 8) {
+  case 0:
+  case 1:
+    options = fuzz_core_options(input);
+    (void)rl_lock_acquire(lock, world->now_us, &options, true);
+    break;
+  case 2:
+    (void)rl_lock_extend(lock, world->now_us,
+                         (redlock_duration)fuzz_byte(input) * 39 * REDLOCK_MILLISECONDS, true);
+    break;
+  case 3:
+    (void)rl_lock_release(lock, world->now_us, true);
+    break;
+  case 4:
+    rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+    break;
+  case 5:
+    rl_lock_free(lock, world->now_us);
+    *slot = fake_lock(world, "name", NULL);
+    break;
+  case 6:
+    if (rl_lock_result(lock) == REDLOCK_OK && rl_lock_remaining(lock, world->now_us) > 0) {
+      rl_lock_lapse(lock, world->now_us);
+    }
+    break;
+  default:
+    (void)rl_core_next_ended(&world->core);
+    break;
+  }
+}
+
+/* Something happens to a node. */
+static void fuzz_core_node(fake_world *world, unsigned index, fuzz_input *input) {
+  fake_node *node = &world->nodes[index];
+  const uint8_t *bytes;
+  uint8_t what = fuzz_byte(input);
+  size_t length;
+  switch (what % 8) {
+  case 0: /* any bytes */
+    length = fuzz_bytes(input, &bytes, 1 + what / 8);
+    rl_core_input(&world->core, index, world->now_us, bytes, length);
+    break;
+  case 1: /* a reply that may be right, to whatever comes next */
+  case 2:
+    (void)fake_take(world, index);
+    bytes = (const uint8_t *)fuzz_core_replies[what / 8 % 12];
+    length = strlen(fuzz_core_replies[what / 8 % 12]);
+    if (what % 8 == 2) { /* in two pieces */
+      rl_core_input(&world->core, index, world->now_us, bytes, 1);
+      bytes++;
+      length--;
+    }
+    rl_core_input(&world->core, index, world->now_us, bytes, length);
+    break;
+  case 3: /* the right one */
+  case 4:
+    (void)fake_answer(world, index);
+    break;
+  case 5:
+    fake_break(world, index, "Connection reset by peer");
+    break;
+  case 6:
+    node->policy = (fake_policy)(what / 8 % 4);
+    break;
+  default:
+    node->blocked = !node->blocked;
+    break;
+  }
+  if (node->queued == FAKE_QUEUE_MAX) {
+    node->queued = 0; /* It has read them, and will never answer. */
+  }
+}
+
+static void fuzz_core_pass(fake_world *world, fuzz_input *input) {
+  static const redlock_duration steps_us[] = {1, 999, 20000, 99999, 500000, 1000000, 4000000, 60000000};
+  world->now_us += steps_us[fuzz_byte(input) % 8];
+}
+
+static void fuzz_core_check(const fake_world *world, rl_lock *const *locks) {
+  for (unsigned i = 0; i < FUZZ_CORE_LOCKS; i++) {
+    const rl_lock *lock = locks[i];
+    char message[64];
+    redlock_duration left_us = rl_lock_remaining(lock, world->core.now_us);
+    fuzz_require(left_us == 0 || lock->lease != NULL);
+    fuzz_require(left_us <= 10 * REDLOCK_SECONDS);
+    fuzz_require(left_us == 0 || rl_quorum_majority(world->count) <=
+                                     (unsigned)__builtin_popcount(lock->lease->sent));
+    fuzz_require(strlen(rl_lock_message(lock, message, sizeof message)) < sizeof message);
+  }
+  fuzz_require(!world->broken);
+  fuzz_require(world->core.release_count <= RL_CORE_RELEASES_MAX);
+  for (unsigned i = 0; i < world->count; i++) {
+    fuzz_require(world->core.nodes[i]->owed_count <= RL_NODE_OWED_MAX);
+  }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  fuzz_input input = {data, size};
+  rl_lock *locks[FUZZ_CORE_LOCKS];
+  uint8_t shape = fuzz_byte(&input);
+  fake_world *world = fake_world_new(1 + shape % 5);
+  for (unsigned i = 0; i < FUZZ_CORE_LOCKS; i++) {
+    locks[i] = fake_lock(world, i == 0 ? "other" : "name", NULL);
+  }
+  for (unsigned i = 0; i < FUZZ_CORE_STEPS && input.left > 0; i++) {
+    uint8_t action = fuzz_byte(&input);
+    unsigned which = action / 4;
+    if (action == 255) {
+      rl_core_close(&world->core, world->now_us);
+    } else if (action == 254) {
+      rl_core_forget(&world->core);
+      for (unsigned k = 0; k < world->count; k++) {
+        world->nodes[k].connected = false;
+        world->nodes[k].queued = 0;
+        world->nodes[k].input_length = 0;
+      }
+    } else if (action % 4 == 0) {
+      fuzz_core_operate(world, &locks[which % FUZZ_CORE_LOCKS], &input);
+    } else if (action % 4 == 3) {
+      fuzz_core_pass(world, &input);
+    } else {
+      fuzz_core_node(world, which % world->count, &input);
+    }
+    if ((shape & 128) == 0 || action % 4 == 3) {
+      fake_turn(world);
+    }
+    fuzz_core_check(world, locks);
+    (void)rl_core_deadline(&world->core);
+  }
+  fuzz_require(fake_world_end(world));
+  return 0;
+}

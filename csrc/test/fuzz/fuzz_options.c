@@ -1,0 +1,62 @@
+/*
+ * Fuzz target: options of any content and any size. What is accepted gives figures within bounds.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "../../core/rl_options.h"
+#include "../../core/rl_validity.h"
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  fuzz_input input = {data, size};
+  struct {
+    redlock_options options;
+    unsigned char more[64];
+  } from;
+  redlock_options read;
+  char message[96] = "";
+  uint64_t random = 0;
+  const uint8_t *bytes;
+  size_t length = fuzz_bytes(&input, &bytes, sizeof random);
+  memcpy(&random, bytes, length);
+  redlock_options_default(&read);
+  memset(&from, 0, sizeof from);
+  redlock_options_default(&from.options);
+  /* A field is the fuzzer's where its bit is set, so that the others can be right. */
+  uint8_t fields = fuzz_byte(&input);
+  for (unsigned i = 0; i < 8; i++) {
+    size_t at = offsetof(redlock_options, ttl_us) + i * sizeof(redlock_duration);
+    length = fields & (1U << i) ? fuzz_bytes(&input, &bytes, sizeof(redlock_duration)) : 0;
+    if (at + length <= sizeof from.options) {
+      memcpy((unsigned char *)&from.options + at, bytes, length);
+    }
+  }
+  uint8_t how = fuzz_byte(&input);
+  from.options.size = how % 2 == 0 ? sizeof from.options : how < 128 ? how : sizeof from;
+  if (from.options.size > sizeof from) {
+    from.options.size = sizeof from;
+  }
+  if (rl_options_read(&read, &from.options, message, sizeof message) != REDLOCK_OK) {
+    fuzz_require(message[0] != '\0');
+    return 0;
+  }
+  fuzz_require(read.ttl_us >= 1000 && read.ttl_us <= REDLOCK_TTL_MAX_US && read.ttl_us % 1000 == 0);
+  fuzz_require(read.drift_factor >= 0.0 && read.drift_factor < 1.0);
+  fuzz_require(rl_options_attempts(&read) >= 1);
+  fuzz_require(rl_options_node_timeout(&read, read.ttl_us) <= REDLOCK_TTL_MAX_US);
+  fuzz_require(rl_options_key_ms(&read, read.ttl_us) >= read.ttl_us / 1000);
+  redlock_duration delay_us = rl_options_retry_delay(&read, random, REDLOCK_NEVER);
+  fuzz_require(delay_us >= 1000 && delay_us <= 2 * REDLOCK_TTL_MAX_US);
+  redlock_duration left_us = random % 5000;
+  delay_us = rl_options_retry_delay(&read, random, left_us);
+  fuzz_require(delay_us == REDLOCK_NEVER || delay_us <= left_us / 2);
+  redlock_time deadline_us = rl_validity_deadline(random, read.ttl_us, read.drift_factor);
+  fuzz_require(deadline_us >= random);
+  fuzz_require(deadline_us - random <= read.ttl_us);
+  fuzz_require(rl_validity_drift(read.ttl_us, read.drift_factor) >= 2000);
+  return 0;
+}

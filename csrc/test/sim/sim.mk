@@ -1,0 +1,43 @@
+# The simulator. Included by the Makefile; docs/testing.md tells how to use it.
+#
+#     make sim SEED=n [RUNS=n] [TIMELINE=1] [SVG=file] [BREAK=assumption] [ONLY=checker]
+#     make sim-test      the part for every change: SIM_RUNS runs, and the same trace from all compilers
+#     make sim-long      SIM_LONG_RUNS runs
+#     make controls      everything that must be caught is caught
+
+SEED ?= 1
+RUNS ?= 1
+SIM_PROCESSES ?= 2
+SIM_RUNS ?= 50000
+SIM_LONG_RUNS ?= 5000000
+SIM_COMPILERS ?= gcc clang
+
+SIM = $(BUILD)/sim/sim
+SIM_OBJECTS = $(patsubst csrc/test/sim/%.c,$(BUILD)/sim/%.o,$(wildcard csrc/test/sim/*.c))
+$(BUILD)/sim/%.o: csrc/test/sim/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(compile) -Icsrc/test/sim $(CORE_CPPFLAGS) -c -o $@ $<
+$(SIM): $(SIM_OBJECTS) $(CORE_OBJECTS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(HIREDIS_LIBS)
+
+.PHONY: sim sim-test sim-repeat sim-long controls
+sim: $(SIM)
+	$(SIM) --seed $(SEED) --runs $(RUNS) $(if $(TIMELINE),--timeline) $(if $(SVG),--svg '$(SVG)') \
+	  $(if $(BREAK),--break $(BREAK)) $(if $(ONLY),--only $(ONLY)) $(SIM_ARGUMENTS)
+
+sim-test: $(SIM)
+	sh build-aux/sim_test.sh $(SIM) $(SIM_RUNS) $(SIM_PROCESSES) 1 100
+	$(MAKE) --no-print-directory sim-repeat
+
+sim-repeat:
+	HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' sh build-aux/sim_repeat.sh 300 1 $(SIM_COMPILERS)
+
+sim-long: $(SIM)
+	sh build-aux/sim_test.sh $(SIM) $(SIM_LONG_RUNS) $(SIM_PROCESSES) 1000001 1000
+
+CONTROLS_LUA ?= $(firstword $(shell command -v lua5.4 lua5.3 lua5.2 lua5.1 luajit lua))
+controls:
+	CC='$(CC)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' \
+	  $(CONTROLS_LUA) build-aux/sim_controls.lua $(CONTROLS)
+
+-include $(SIM_OBJECTS:.o=.d)

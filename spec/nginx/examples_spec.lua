@@ -1,0 +1,107 @@
+--- The examples for nginx, each run as it is but for its port and its nodes.
+
+if not rawget(_G, "jit") then return end
+
+local helper = require "spec.helper"
+local server = require "spec.nginx.server"
+
+describe("examples for nginx", function()
+  local farm, nginx
+
+  setup(function() farm = helper.farm(3) end)
+  teardown(function() farm:shut() end)
+
+  before_each(function()
+    farm:reset()
+    helper.limit(20)
+  end)
+
+  after_each(function()
+    if nginx then nginx:stop() end
+    nginx = nil
+  end)
+
+  local function start(name)
+    nginx = server.start_example("examples/nginx/" .. name, farm.addresses)
+  end
+
+  local function free()
+    helper.eventually(function()
+      return farm[1]:command("DBSIZE") == 0 and farm[2]:command("DBSIZE") == 0 and farm[3]:command("DBSIZE") == 0
+    end, "all keys to be gone")
+  end
+
+  it("cache.conf makes a page once, however many ask for it", function()
+    start("cache.conf")
+    local requests, pages = {}, {}
+    for index = 1, 40 do requests[index] = nginx:request("/page?name=front") end
+    for index = 1, 40 do
+      local status, body = requests[index]:finish()
+      assert.are.equal(200, status)
+      pages[body] = true
+    end
+    local page = next(pages)
+    assert.is_truthy(page:find("^the page front, made at "), page)
+    assert.is_nil(next(pages, page))
+    free()
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("cache.conf makes a page without nodes too", function()
+    start("cache.conf")
+    farm[1]:kill()
+    farm[2]:kill()
+    local status, body = nginx:get("/page?name=other")
+    assert.are.equal(200, status)
+    assert.is_truthy(body:find("^the page other"), body)
+  end)
+
+  it("cron.conf runs its job once in a period, in one of four workers", function()
+    start("cron.conf")
+    local function runs() return tonumber(select(2, nginx:get("/runs")):match("^(%d+) runs")) end
+    helper.eventually(function() return runs() > 0 end, "the first run")
+    local before, began = runs(), helper.now()
+    helper.eventually(function() return runs() >= before + 3 end, "three more", 6)
+    assert.is_true(helper.now() - began > 2, "three more in " .. helper.now() - began .. " s")
+    assert.are.equal("", nginx:complaints())
+    nginx:stop()
+    free()
+  end)
+
+  it("upload.conf holds a lock through many subrequests", function()
+    start("upload.conf")
+    local body = ("0123456789"):rep(3000)
+    local status, answer = nginx:request("/upload?name=one", body):finish()
+    assert.are.equal("stored one in 8 parts\n", answer)
+    assert.are.equal(200, status)
+    assert.are.equal(body, select(2, nginx:get("/file?name=one")))
+    free()
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("upload.conf lets in one upload at a time", function()
+    start("upload.conf")
+    local requests, bodies = {}, {}
+    for index = 1, 4 do
+      bodies[index] = tostring(index):rep(20000)
+      requests[index] = nginx:request("/upload?name=same", bodies[index])
+    end
+    for index = 1, 4 do
+      local status, answer = requests[index]:finish()
+      assert.is_true(status == 200 or status == 423, tostring(status) .. " " .. tostring(answer))
+    end
+    local stored = select(2, nginx:get("/file?name=same"))
+    assert.are.equal(20000, #stored)
+    assert.are.equal(stored, stored:sub(1, 1):rep(20000))
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("upload.conf tells that others hold the file", function()
+    start("upload.conf")
+    for _, node in ipairs(farm) do node:command("SET", "file:held", "somebody else") end
+    local status, answer = nginx:request("/upload?name=held", "text"):finish()
+    assert.are.equal(423, status)
+    assert.is_truthy(answer:find("'held' is taken", 1, true) or answer:find("'file:held' is taken", 1, true), answer)
+    assert.are.equal("", nginx:complaints())
+  end)
+end)
