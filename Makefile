@@ -112,6 +112,7 @@ SHARED_LIBRARY = $(BUILD)/lib/libredlock.so.$(ABI)
 LUA_MODULE = $(BUILD)/$(LUA_VERSION)/redlock/core.so
 LUA_LIBRARY = $(BUILD)/$(LUA_VERSION)/libredlock-lua$(LUA_VERSION).a
 LUA_FILES = $(wildcard lua/redlock/*.lua)
+LUA_ALIASES = $(wildcard lua/resty/*.lua)
 
 .PHONY: all lib lua
 .DELETE_ON_ERROR:
@@ -191,6 +192,8 @@ install-lua-files: $(LUA_MODULE)
 	$(INSTALL) -d '$(DESTDIR)$(INSTALL_LMOD)/redlock' '$(DESTDIR)$(INSTALL_CMOD)/redlock'
 	$(INSTALL) -m 644 lua/redlock.lua '$(DESTDIR)$(INSTALL_LMOD)/redlock.lua'
 	$(if $(LUA_FILES),$(INSTALL) -m 644 $(LUA_FILES) '$(DESTDIR)$(INSTALL_LMOD)/redlock/')
+	$(INSTALL) -d '$(DESTDIR)$(INSTALL_LMOD)/resty'
+	$(INSTALL) -m 644 $(LUA_ALIASES) '$(DESTDIR)$(INSTALL_LMOD)/resty/'
 	$(INSTALL) -m 755 $(LUA_MODULE) '$(DESTDIR)$(INSTALL_CMOD)/redlock/core.so'
 
 uninstall:
@@ -198,9 +201,9 @@ uninstall:
 	  '$(DESTDIR)$(LIBDIR)/libredlock.a' '$(DESTDIR)$(LIBDIR)/libredlock.so' \
 	  '$(DESTDIR)$(LIBDIR)/libredlock.so.$(ABI)' '$(DESTDIR)$(LIBDIR)/libredlock.so.$(VERSION)' \
 	  '$(DESTDIR)$(LIBDIR)/$(notdir $(LUA_LIBRARY))' '$(DESTDIR)$(INSTALL_LMOD)/redlock.lua' \
-	  $(patsubst lua/%,'$(DESTDIR)$(INSTALL_LMOD)/%',$(LUA_FILES)) \
+	  $(patsubst lua/%,'$(DESTDIR)$(INSTALL_LMOD)/%',$(LUA_FILES) $(LUA_ALIASES)) \
 	  '$(DESTDIR)$(INSTALL_CMOD)/redlock/core.so'
-	-rmdir '$(DESTDIR)$(INSTALL_LMOD)/redlock' '$(DESTDIR)$(INSTALL_CMOD)/redlock' 2>/dev/null
+	-rmdir '$(DESTDIR)$(INSTALL_LMOD)/resty' '$(DESTDIR)$(INSTALL_LMOD)/redlock' '$(DESTDIR)$(INSTALL_CMOD)/redlock' 2>/dev/null
 
 # LuaRocks tells us where Lua's headers are, not which Lua it is.
 .PHONY: luarocks-build luarocks-install

@@ -1,11 +1,13 @@
 #!/bin/sh
-# apt-get install of the named packages, without questions, as root. A redis-server that comes with it
-# is not started, now or at the next boot: the tests and the demonstration run their own.
+# apt-get install of the named packages, without questions, as root. A redis-server or an nginx that
+# comes with it is not started, now or at the next boot: the tests and the demonstration run their own.
 set -u
 export DEBIAN_FRONTEND=noninteractive
 
-had_redis=no
-dpkg-query -W -f '${Status}' redis-server 2>/dev/null | grep -q 'ok installed' && had_redis=yes
+services=
+for service in redis-server nginx; do
+  dpkg-query -W -f '${Status}' "$service" 2>/dev/null | grep -q 'ok installed' || services="$services $service"
+done
 
 # Debian's way to say that no service may be started. One that is there already is left as it is.
 policy=/usr/sbin/policy-rc.d
@@ -23,10 +25,12 @@ if ! install "$@"; then
   apt-get update -q </dev/null && install "$@" || exit 1
 fi
 
-if [ "$had_redis" = no ] && command -v deb-systemd-helper >/dev/null 2>&1; then
-  deb-systemd-helper disable redis-server.service >/dev/null 2>&1 || true
-fi
-if [ "$had_redis" = no ] && command -v update-rc.d >/dev/null 2>&1; then
-  update-rc.d redis-server disable >/dev/null 2>&1 || true
-fi
+for service in $services; do
+  if command -v deb-systemd-helper >/dev/null 2>&1; then
+    deb-systemd-helper disable "$service.service" >/dev/null 2>&1 || true
+  fi
+  if command -v update-rc.d >/dev/null 2>&1; then
+    update-rc.d "$service" disable >/dev/null 2>&1 || true
+  fi
+done
 exit 0

@@ -32,12 +32,12 @@ check-exports|check|60|$MAKE check-exports
 check-header|check|60|$MAKE check-header
 unit|counted|300|$MAKE -j$jobs unit
 spec-5.4|counted|300|$MAKE spec LUA_VERSION=5.4
-spec-luajit|counted|300|$MAKE spec LUA_VERSION=jit
+spec-luajit|counted|500|$MAKE spec LUA_VERSION=jit
 all-luas|counted|300|$MAKE -j$jobs luas
 examples|counted|120|$MAKE -j$jobs examples-test
 demo|counted|120|$MAKE demo-test
 asan-unit|counted|400|$MAKE -j$jobs asan-unit
-asan-spec|counted|400|$MAKE -j$jobs asan-spec
+asan-spec|counted|800|$MAKE -j$jobs asan-spec
 valgrind|counted|600|$MAKE -j$jobs valgrind
 install|counted|200|$MAKE check-install
 rocks|counted|300|$MAKE check-rocks

@@ -53,6 +53,9 @@ command:cppcheck|cppcheck|cppcheck|cppcheck
 command:gcovr|gcovr|gcovr|gcovr
 command:strace|strace|strace|strace
 command:git|git|git|git
+command:openssl|openssl|openssl|openssl
+file:/usr/sbin/nginx,/usr/bin/nginx|nginx|nginx|nginx
+file:/usr/lib/nginx/modules/ngx_http_lua_module.so|libnginx-mod-http-lua|-|nginx-mod-http-lua
 '
 
 case $purpose in
@@ -70,6 +73,7 @@ have() {
   for name in $(echo "${1#*:}" | tr , ' '); do
     case $kind in
     command) command -v "$name" ;;
+    file) test -e "$name" ;;
     package) "$PKG_CONFIG" --exists "$name" ;;
     header) echo "#include <$name>" | cc -fsyntax-only -x c - ;;
     module51) luajit -e "require '$name'" ;;

@@ -122,7 +122,8 @@ describe("nodes in nginx", function()
     local port = helper.free_port()
     -- The good certificate is only shown to those who ask for redis.test.
     background(string.format("openssl s_server -quiet -accept %d -cert %s/evil.pem -key %s/evil.key "
-      .. "-servername redis.test -cert2 %s/good.pem -key2 %s/good.key", port, directory, directory, directory, directory))
+      .. "-servername redis.test -cert2 %s/good.pem -key2 %s/good.key",
+      port, directory, directory, directory, directory))
     start({ "rediss://redis.test:" .. port }, "{}", TRUST())
     local seen
     helper.eventually(function()
