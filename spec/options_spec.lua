@@ -100,6 +100,8 @@ describe("wrong arguments", function()
     misuse("nodes is empty; at least one is needed", function() redlock.new({}) end)
     misuse("nodes must be a list of addresses, but has a key that is a string",
       function() redlock.new({ host = "127.0.0.1" }) end)
+    misuse("nodes must be a list of addresses from 1 on, but has the key 0",
+      function() redlock.new({ [0] = "a", "b" }) end)
     misuse("nodes must be a list without gaps, but node 2 is nil", function() redlock.new({ "a", nil, "c" }) end)
     misuse("node 2: must be an address or a table, got 6379", function() redlock.new({ "a", 6379 }) end)
     misuse("node 1: the address contains a NUL byte", function() redlock.new({ "a\0b" }) end)

@@ -72,22 +72,22 @@ static void play_corpus(target play, const char *name, unsigned least) {
 
 static void the_core_takes_its_corpus(void **state) {
   (void)state;
-  play_corpus(fuzz_core_play, "core", 5);
+  play_corpus(fuzz_core_play, "core", 100);
 }
 
 static void addresses_take_their_corpus(void **state) {
   (void)state;
-  play_corpus(fuzz_address_play, "address", 9);
+  play_corpus(fuzz_address_play, "address", 50);
 }
 
 static void options_take_their_corpus(void **state) {
   (void)state;
-  play_corpus(fuzz_options_play, "options", 10);
+  play_corpus(fuzz_options_play, "options", 20);
 }
 
 static void the_api_takes_its_corpus(void **state) {
   (void)state;
-  play_corpus(fuzz_api_play, "api", 3);
+  play_corpus(fuzz_api_play, "api", 50);
 }
 
 /* Inputs that nobody chose: the same ones each time. */

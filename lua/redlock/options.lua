@@ -175,6 +175,8 @@ function options.nodes(nodes, level)
   for key in pairs(nodes) do
     if type(key) ~= "number" then
       error("redlock: nodes must be a list of addresses, but has a key that is a " .. type(key), level + 1)
+    elseif key < 1 or floor(key) ~= key then
+      error("redlock: nodes must be a list of addresses from 1 on, but has the key " .. shown(key), level + 1)
     end
     count = count + 1
   end
