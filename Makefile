@@ -242,6 +242,7 @@ bench:
 
 include build-aux/test.mk
 include build-aux/integration.mk
+include csrc/test/sim/sim.mk
 
 # -------------------------------------------------------------------------------------- the rest
 

@@ -13,8 +13,9 @@
 #define FUZZ_API_LOCKS 3
 #define FUZZ_API_STEPS 60
 
-static const char *const fuzz_api_replies[] = {NULL,           "-LOADING x\r\n", ":1\r\n", "$-1\r\n",
-                                               "-NOSCRIPT\r\n", "garbage\r\n",    ":0\r\n", "+OK\r\n"};
+static const char *const fuzz_api_replies[] = {NULL,      "-LOADING x\r\n", ":1\r\n",
+                                               "$-1\r\n", "-NOSCRIPT\r\n",  "garbage\r\n",
+                                               ":0\r\n",  "+OK\r\n"};
 
 static redlock_options fuzz_api_options(fuzz_input *input) {
   redlock_options options;

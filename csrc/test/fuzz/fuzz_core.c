@@ -12,18 +12,18 @@
 #define FUZZ_CORE_LOCKS 3
 #define FUZZ_CORE_STEPS 400
 
-static const char *const fuzz_core_replies[] = {
-    "+OK\r\n",    "$-1\r\n",      ":1\r\n",        ":0\r\n",
-    "-ERR x\r\n", "-NOSCRIPT\r\n", "-WRONGTYPE\r\n", "-LOADING\r\n",
-    "+QUEUED\r\n", "*1\r\n:1\r\n", "$2\r\nOK\r\n",  "-BUSY x\r\n"};
+static const char *const fuzz_core_replies[] = {"+OK\r\n",        "$-1\r\n",      ":1\r\n",
+                                                ":0\r\n",         "-ERR x\r\n",   "-NOSCRIPT\r\n",
+                                                "-WRONGTYPE\r\n", "-LOADING\r\n", "+QUEUED\r\n",
+                                                "*1\r\n:1\r\n",   "$2\r\nOK\r\n", "-BUSY x\r\n"};
 
 static redlock_options fuzz_core_options(fuzz_input *input) {
   redlock_options options;
   uint8_t bits = fuzz_byte(input);
   redlock_options_default(&options);
   options.retry_count = bits % 4 == 3 ? -1 : bits % 4;
-  options.wait_us = bits & 4 ? (redlock_duration)fuzz_byte(input) * 4 * REDLOCK_MILLISECONDS
-                             : REDLOCK_NEVER;
+  options.wait_us =
+      bits & 4 ? (redlock_duration)fuzz_byte(input) * 4 * REDLOCK_MILLISECONDS : REDLOCK_NEVER;
   options.ttl_us = bits & 8 ? REDLOCK_MILLISECONDS * (1 + (redlock_duration)fuzz_byte(input))
                             : 10 * REDLOCK_SECONDS;
   options.lock_delay_us = bits & 16 ? 5 * REDLOCK_SECONDS : 0;
@@ -109,7 +109,8 @@ static void fuzz_core_node(fake_world *world, unsigned index, fuzz_input *input)
 }
 
 static void fuzz_core_pass(fake_world *world, fuzz_input *input) {
-  static const redlock_duration steps_us[] = {1, 999, 20000, 99999, 500000, 1000000, 4000000, 60000000};
+  static const redlock_duration steps_us[] = {1,      999,     20000,   99999,
+                                              500000, 1000000, 4000000, 60000000};
   world->now_us += steps_us[fuzz_byte(input) % 8];
 }
 

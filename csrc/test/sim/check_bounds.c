@@ -6,7 +6,8 @@
 #include "check.h"
 
 #define CHECK_BOUNDS_BEHIND_US 5000
-#define CHECK_BOUNDS_OWED 4096 /* far above what a few locks can owe, far below the core's own limit */
+#define CHECK_BOUNDS_OWED                                                                          \
+  4096 /* far above what a few locks can owe, far below the core's own limit */
 
 void check_bounds(sim *s, const sim_client *client) {
   const rl_core *core = &client->core;

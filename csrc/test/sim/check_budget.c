@@ -30,12 +30,12 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
       sim_violation(s, "budget", "client %u: acquire goes on after its budget of %llu us",
                     client->index, (unsigned long long)options->wait_us);
     }
-    attempts = options->wait_us == 0        ? 1
-               : options->retry_count >= 0  ? (uint64_t)options->retry_count + 1
-               : waits                      ? 1000
-                                            : 4;
-    bound_us = attempts * bound_us +
-               (attempts - 1) * (options->retry_delay_us + options->retry_jitter_us);
+    attempts = options->wait_us == 0       ? 1
+               : options->retry_count >= 0 ? (uint64_t)options->retry_count + 1
+               : waits                     ? 1000
+                                           : 4;
+    bound_us =
+        attempts * bound_us + (attempts - 1) * (options->retry_delay_us + options->retry_jitter_us);
   }
   if (spent_us > bound_us + paused_us + attempts * CHECK_BUDGET_SLACK_US) {
     sim_violation(s, "budget", "client %u: operation %d takes %llu us, may take %llu",

@@ -29,8 +29,9 @@ static void check_sent_set(sim *s, const sim_client *client, unsigned node, cons
       votes++;
     }
     if (token->round != lock->round || votes < client->nodes / 2 + 1) {
-      sim_violation(s, "votes", "client %u creates the key of token %u anew, before a majority "
-                                "has confirmed its extension",
+      sim_violation(s, "votes",
+                    "client %u creates the key of token %u anew, before a majority "
+                    "has confirmed its extension",
                     client->index, sent->token);
     }
   }
@@ -47,7 +48,8 @@ void check_sent(sim *s, const sim_client *client, unsigned node, const sim_sent 
                     client->index, sent->token);
     } else if (token->asked_round == sent->round && (token->asked >> node & 1) != 0 &&
                (!sent->by_text || lock->phase != RL_PHASE_ROUND)) {
-      sim_violation(s, "votes", "client %u sends an extend twice, or after its round", client->index);
+      sim_violation(s, "votes", "client %u sends an extend twice, or after its round",
+                    client->index);
     }
   } else {
     if ((token->sent >> node & 1) == 0) {

@@ -20,11 +20,11 @@ void check_validity(sim *s, const sim_client *client, const sim_lock *lock) {
     }
   }
   if (lock->ends_us > s->now_us && kept < client->nodes / 2 + 1) {
-    sim_violation(s, "validity",
-                  "client %u counts on resource %u for another %llu us, but only %u of %u nodes keep "
-                  "token %u so long (the nearest lacks %lld us)",
-                  client->index, lock->resource, (unsigned long long)(lock->ends_us - s->now_us),
-                  kept, client->nodes, lock->lease,
-                  shortest_us == SIM_NEVER ? -1ll : (long long)shortest_us);
+    sim_violation(
+        s, "validity",
+        "client %u counts on resource %u for another %llu us, but only %u of %u nodes keep "
+        "token %u so long (the nearest lacks %lld us)",
+        client->index, lock->resource, (unsigned long long)(lock->ends_us - s->now_us), kept,
+        client->nodes, lock->lease, shortest_us == SIM_NEVER ? -1ll : (long long)shortest_us);
   }
 }

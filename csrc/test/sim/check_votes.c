@@ -58,10 +58,11 @@ void check_votes_released(sim *s, const sim_client *client, const sim_lock *lock
   }
   if (result == REDLOCK_OK && (check_votes_count(certain) < check_votes_majority(client) ||
                                gone < check_votes_majority(client))) {
-    sim_violation(s, "votes",
-                  "client %u was told that token %u is released; %u of %u nodes said so, from %u it "
-                  "is gone",
-                  client->index, index, check_votes_count(certain), client->nodes, gone);
+    sim_violation(
+        s, "votes",
+        "client %u was told that token %u is released; %u of %u nodes said so, from %u it "
+        "is gone",
+        client->index, index, check_votes_count(certain), client->nodes, gone);
   }
   if (result == REDLOCK_E_LOST &&
       check_votes_count(token->release_refused) < check_votes_majority(client)) {

@@ -35,11 +35,12 @@
 
 #define SIM_NODES_MAX 7
 #define SIM_CLIENTS_MAX 4
-#define SIM_LOCKS_MAX 2     /* of one client */
+#define SIM_LOCKS_MAX 2 /* of one client */
 #define SIM_RESOURCES_MAX 2
 #define SIM_DATABASES_MAX 2
 #define SIM_CONNECTIONS_MAX 256
-#define SIM_DATABASE 3      /* the one that is selected, in runs that select one */
+#define SIM_DATABASE 3 /* the one that is selected, in runs that select one */
+#define SIM_SCRIPTS_MAX 8
 #define SIM_NO_CONNECTION (-1)
 #define SIM_NO_TOKEN UINT32_MAX
 #define SIM_FOREIGN_TOKEN (UINT32_MAX - 1)
@@ -97,7 +98,7 @@ const char *sim_breach_name(sim_breach breach);
 
 typedef struct sim_config {
   unsigned nodes, clients, locks, resources;
-  bool databases;           /* nodes are used with SELECT */
+  bool databases; /* nodes are used with SELECT */
   bool passwords;
   redlock_duration ttl_us[2]; /* drawn from for each acquire and extend */
   redlock_duration ttl_max_us;
@@ -108,18 +109,18 @@ typedef struct sim_config {
   int retry_count;
   redlock_duration retry_delay_us, retry_jitter_us, wait_us;
   uint64_t delay_from_us, delay_to_us; /* of a message, one way, usually */
-  unsigned tail;          /* and in so many of 10000 cases at a boundary of the ttl */
-  unsigned pieces;        /* in so many of 10000 cases bytes come in pieces */
+  unsigned tail;                       /* and in so many of 10000 cases at a boundary of the ttl */
+  unsigned pieces;                     /* in so many of 10000 cases bytes come in pieces */
   unsigned partial_write;
-  unsigned pause;         /* between two calls of the core */
-  unsigned stale;         /* between the reading of the clock and the call */
+  unsigned pause;          /* between two calls of the core */
+  unsigned stale;          /* between the reading of the clock and the call */
   uint64_t fault_every_us; /* 0 = there are none */
   uint16_t weights[SIM_FAULT_KINDS];
   unsigned weight_sum;
   unsigned break_weights[3];
-  uint64_t think_us;      /* between two operations of an application, at most */
+  uint64_t think_us; /* between two operations of an application, at most */
   unsigned extends, cancels, frees;
-  uint64_t events;        /* the length of the safety phase */
+  uint64_t events; /* the length of the safety phase */
   uint64_t length_us;
 } sim_config;
 
@@ -132,9 +133,9 @@ typedef enum sim_event_kind {
   SIM_EVENT_RESET,     /* the client learns that its connection is broken */
   SIM_EVENT_CONNECTED,
   SIM_EVENT_REFUSED,
-  SIM_EVENT_CLIENT,    /* a client has something to do */
-  SIM_EVENT_NODE,      /* a node comes back, or continues */
-  SIM_EVENT_FAULT,     /* something is to go wrong */
+  SIM_EVENT_CLIENT, /* a client has something to do */
+  SIM_EVENT_NODE,   /* a node comes back, or continues */
+  SIM_EVENT_FAULT,  /* something is to go wrong */
   SIM_EVENT_PHASE
 } sim_event_kind;
 
@@ -199,12 +200,12 @@ typedef struct sim_notes {
 
 typedef struct sim_connection {
   bool used;
-  bool client_open; /* the client has it */
-  bool node_open;   /* the node has it */
+  bool client_open;  /* the client has it */
+  bool node_open;    /* the node has it */
   bool replies_lost; /* the client hears nothing any more */
-  bool black_hole;  /* nothing gets through any more, and nobody knows */
+  bool black_hole;   /* nothing gets through any more, and nobody knows */
   bool authenticated;
-  bool executing;   /* a SIM_EVENT_EXECUTE is under way */
+  bool executing; /* a SIM_EVENT_EXECUTE is under way */
   uint8_t client, node;
   uint8_t database;
   uint32_t epoch;   /* of the node's process */
@@ -225,8 +226,8 @@ typedef struct sim_link {
 typedef struct sim_key {
   bool used;
   bool foreign_type;
-  uint32_t token; /* SIM_FOREIGN_TOKEN: another program's */
-  uint64_t expire_ms; /* on the node's wall clock */
+  uint32_t token;      /* SIM_FOREIGN_TOKEN: another program's */
+  uint64_t expire_ms;  /* on the node's wall clock */
   uint64_t written_us; /* true time */
   char value[REDLOCK_TOKEN_LENGTH];
 } sim_key;
@@ -248,19 +249,19 @@ typedef enum sim_node_error {
 typedef struct sim_node {
   bool up;
   bool restart_empty;
-  uint64_t back_us;         /* down until */
+  uint64_t back_us; /* down until */
   uint64_t loading_until_us;
   uint64_t stopped_until_us;
   uint64_t slow_until_us, service_us;
   uint64_t error_until_us;
   sim_node_error error;
-  unsigned odd_replies;     /* to come */
-  unsigned false_errors;    /* executed, but answered with an error */
-  unsigned swallowed;       /* replies to lose: only as a breach */
-  uint32_t epoch;           /* which process it is */
-  uint32_t scripts;         /* loaded */
-  uint64_t stepped_us;      /* when the wall clock was stepped forward last */
-  uint64_t back_step_us;    /* all backward steps together */
+  unsigned odd_replies;  /* to come */
+  unsigned false_errors; /* executed, but answered with an error */
+  unsigned swallowed;    /* replies to lose: only as a breach */
+  uint32_t epoch;        /* which process it is */
+  uint32_t scripts;      /* loaded */
+  uint64_t stepped_us;   /* when the wall clock was stepped forward last */
+  uint64_t back_step_us; /* all backward steps together */
   sim_clock clock;
   sim_key keys[SIM_DATABASES_MAX][SIM_RESOURCES_MAX];
   sim_key copies[SIM_DATABASES_MAX][SIM_RESOURCES_MAX]; /* a replica's, behind: only as a breach */
@@ -280,15 +281,15 @@ typedef struct sim_sent {
 
 typedef struct sim_socket {
   int connection;
-  bool open; /* the core knows that it is */
+  bool open;                      /* the core knows that it is */
   bool connected, refused, reset; /* to be told to the core */
-  size_t tapped; /* bytes of the core's output that have been looked at */
-  uint64_t heard_us; /* client's clock: last byte, or when something began to be owed */
+  size_t tapped;                  /* bytes of the core's output that have been looked at */
+  uint64_t heard_us;  /* client's clock: last byte, or when something began to be owed */
   uint64_t expect_us; /* how long the node may be silent */
   uint64_t begun_us;  /* client's clock: when it was begun */
   bool up;            /* the handshake is over */
   bool odd;           /* the node broke the protocol, or refused the handshake */
-  sim_sent *sent; /* a ring */
+  sim_sent *sent;     /* a ring */
   size_t sent_head, sent_count, sent_capacity;
 } sim_socket;
 
@@ -303,7 +304,7 @@ typedef struct sim_lock {
   rl_lock *lock; /* NULL in a client that is gone */
   unsigned resource;
   sim_application_state state;
-  uint64_t due_us;  /* when the application does something */
+  uint64_t due_us; /* when the application does something */
   unsigned extends_left;
   bool failed_before; /* the last extend failed */
   bool repeated;
@@ -314,16 +315,16 @@ typedef struct sim_lock {
   redlock_options options;  /* of the operation */
   redlock_options acquired; /* those of the last acquire: extend and release go by them */
   redlock_duration ttl_us;
-  uint64_t begun_us;       /* client's clock */
-  uint64_t paused_us;      /* of the client, when it began */
-  unsigned attempts;       /* tokens drawn for it */
-  uint32_t released;       /* the token that it releases */
+  uint64_t begun_us;  /* client's clock */
+  uint64_t paused_us; /* of the client, when it began */
+  unsigned attempts;  /* tokens drawn for it */
+  uint32_t released;  /* the token that it releases */
 
   /* The lease, as seen after the last call. */
   uint32_t lease; /* token, or SIM_NO_TOKEN */
   uint32_t attempt;
-  uint64_t deadline_us;      /* client's clock */
-  uint64_t ends_us;          /* true time */
+  uint64_t deadline_us; /* client's clock */
+  uint64_t ends_us;     /* true time */
   bool over_seen;
 } sim_lock;
 
@@ -345,7 +346,7 @@ typedef struct sim_client {
   sim_clock clock;
   unsigned index;
   unsigned base, nodes; /* of its list: differ only as a breach */
-  int64_t ppm; /* of its clock, kept while that is frozen: only as a breach */
+  int64_t ppm;          /* of its clock, kept while that is frozen: only as a breach */
   sim_lock locks[SIM_LOCKS_MAX];
   sim_socket sockets[SIM_NODES_MAX];
   sim_step step;
@@ -353,39 +354,39 @@ typedef struct sim_client {
   bool in_turn;
   bool has_reading;
   bool again;
-  uint64_t reading_us;   /* of its clock, for the next call */
+  uint64_t reading_us;        /* of its clock, for the next call */
   uint64_t reading_paused_us; /* how long it had been paused by then */
-  size_t reading_bytes;  /* that had come by then */
-  uint64_t advance_us;   /* the reading that rl_core_advance() got in this turn */
+  size_t reading_bytes;       /* that had come by then */
+  uint64_t advance_us;        /* the reading that rl_core_advance() got in this turn */
   uint64_t paused_until_us;
-  uint64_t paused_us;    /* all pauses together, by its clock */
-  uint64_t close_by_us;  /* true time */
+  uint64_t paused_us;   /* all pauses together, by its clock */
+  uint64_t close_by_us; /* true time */
   uint64_t wake_us;
-  uint32_t generation;   /* of its SIM_EVENT_CLIENT */
+  uint32_t generation; /* of its SIM_EVENT_CLIENT */
 } sim_client;
 
 typedef struct sim_token {
   uint8_t client, lock, resource;
-  bool over;     /* the attempt has failed, or the lease has ended: nothing brings it back */
-  bool granted;  /* it has been a lease */
+  bool over;      /* the attempt has failed, or the lease has ended: nothing brings it back */
+  bool granted;   /* it has been a lease */
   bool releasing; /* a release has been sent somewhere */
   bool abandoned; /* its client is gone: nobody will release it */
   uint64_t releasing_call; /* in which call of the core that was */
-  uint32_t round; /* of the extend that is counted */
-  uint32_t asked_round; /* of the extend that was sent last, and the nodes it went to */
+  uint32_t round;          /* of the extend that is counted */
+  uint32_t asked_round;    /* of the extend that was sent last, and the nodes it went to */
   uint32_t asked;
-  uint32_t sent;  /* nodes to which a SET went */
+  uint32_t sent;   /* nodes to which a SET went */
   uint32_t healed; /* nodes to which a second SET went */
-  uint32_t votes; /* nodes whose grant has come */
+  uint32_t votes;  /* nodes whose grant has come */
   uint32_t extend_votes;
-  uint32_t release_ever;    /* nodes to which a release went */
-  uint32_t release_sent;    /* on the connection of now */
+  uint32_t release_ever; /* nodes to which a release went */
+  uint32_t release_sent; /* on the connection of now */
   uint32_t release_answered;
   uint32_t release_certain; /* the answer was that the key is not there (any more) */
   uint32_t release_refused;
-  uint32_t released_there;  /* nodes that have executed a release, whether the answer came or not */
-  uint32_t orphaned;        /* nodes that have executed a SET after that */
-  uint64_t gone_us;         /* client's clock: when all its keys have expired for certain */
+  uint32_t released_there; /* nodes that have executed a release, whether the answer came or not */
+  uint32_t orphaned;       /* nodes that have executed a SET after that */
+  uint64_t gone_us;        /* client's clock: when all its keys have expired for certain */
 } sim_token;
 
 /* ---- the picture (sim_trace.c) ---- */
@@ -394,7 +395,12 @@ typedef struct sim_trace sim_trace;
 
 /* ---- all of it ---- */
 
-typedef enum sim_phase { SIM_PHASE_SAFETY, SIM_PHASE_LIVENESS, SIM_PHASE_SETTLE, SIM_PHASE_END } sim_phase;
+typedef enum sim_phase {
+  SIM_PHASE_SAFETY,
+  SIM_PHASE_LIVENESS,
+  SIM_PHASE_SETTLE,
+  SIM_PHASE_END
+} sim_phase;
 
 struct sim {
   uint64_t seed;
@@ -420,14 +426,15 @@ struct sim {
   sim_client clients[SIM_CLIENTS_MAX];
   sim_token *tokens;
   size_t token_count, token_capacity;
-  uint32_t *live; /* tokens that may still be on a node */
+  char script_names[SIM_SCRIPTS_MAX][41]; /* SHA-1 */
+  uint32_t *live;                         /* tokens that may still be on a node */
   size_t live_count, live_capacity;
   uint64_t calls;  /* of the core */
   uint64_t grants; /* in this run */
   bool calm_grant; /* one after the faults had stopped */
   uint64_t largest_owed;
   uint64_t counters[SIM_COUNTER_COUNT]; /* over all runs */
-  sim_trace *trace; /* NULL unless the run is shown */
+  sim_trace *trace;                     /* NULL unless the run is shown */
 };
 
 /* sim_run.c */

@@ -54,8 +54,8 @@ static void sim_application_idle(sim *s, sim_lock *own) {
   sim_application_schedule(s, own, sim_application_think(s));
 }
 
-static void sim_application_begun(sim *s, sim_client *client, sim_lock *own,
-                                  rl_operation operation, uint64_t reading_us) {
+static void sim_application_begun(sim *s, sim_client *client, sim_lock *own, rl_operation operation,
+                                  uint64_t reading_us) {
   own->state = SIM_APPLICATION_BUSY;
   own->operation = operation;
   own->launched = false;
@@ -104,8 +104,7 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
   }
 }
 
-static void sim_application_extend(sim *s, sim_client *client, sim_lock *own,
-                                   uint64_t reading_us) {
+static void sim_application_extend(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
   uint64_t ttl_us = s->config.ttl_us[sim_application_draw(s, 2)];
   bool held = rl_lock_remaining(own->lock, reading_us) > 0;
   int result = rl_lock_extend(own->lock, reading_us, ttl_us, true);

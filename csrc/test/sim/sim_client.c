@@ -438,9 +438,8 @@ static void sim_client_read_clock(sim *s, sim_client *client) {
   const sim_socket *socket = &client->sockets[client->cursor < client->nodes ? client->cursor : 0];
   client->reading_us = sim_client_clock(s, client);
   client->reading_paused_us = client->paused_us;
-  client->reading_bytes = socket->connection != SIM_NO_CONNECTION
-                              ? sim_network_readable(s, socket->connection)
-                              : 0;
+  client->reading_bytes =
+      socket->connection != SIM_NO_CONNECTION ? sim_network_readable(s, socket->connection) : 0;
   client->has_reading = true;
 }
 
@@ -485,8 +484,8 @@ static bool sim_client_step(sim *s, sim_client *client) {
 /* Goes to sleep until something is due. */
 static void sim_client_wait(sim *s, sim_client *client) {
   uint64_t deadline_us = rl_core_deadline(&client->core);
-  uint64_t at_us = deadline_us == REDLOCK_NEVER ? SIM_NEVER
-                                                : sim_clock_when(&client->clock, deadline_us);
+  uint64_t at_us =
+      deadline_us == REDLOCK_NEVER ? SIM_NEVER : sim_clock_when(&client->clock, deadline_us);
   for (unsigned i = 0; i < s->config.locks; i++) {
     at_us = client->locks[i].due_us < at_us ? client->locks[i].due_us : at_us;
   }
@@ -512,8 +511,7 @@ static void sim_client_wait(sim *s, sim_client *client) {
 /* Whether a client that is being closed is done; another has begun in its place then. */
 static bool sim_client_closed(sim *s, const sim_client *client) {
   unsigned index = client->index;
-  if (!client->closing ||
-      (rl_core_unanswered(&client->core) && s->now_us < client->close_by_us)) {
+  if (!client->closing || (rl_core_unanswered(&client->core) && s->now_us < client->close_by_us)) {
     return false;
   }
   sim_client_kill(s, index);
@@ -617,7 +615,8 @@ void sim_client_fork(sim *s, unsigned index) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     rl_lock_dequeue(client->locks[i].lock);
     client->locks[i].state = SIM_APPLICATION_IDLE;
-    sim_application_schedule(s, &client->locks[i], sim_below(&s->random_client, s->config.think_us));
+    sim_application_schedule(s, &client->locks[i],
+                             sim_below(&s->random_client, s->config.think_us));
   }
   client->in_turn = false;
   client->has_reading = false;

@@ -42,12 +42,12 @@ static uint64_t sim_config_ttl(sim_random *random) {
 static void sim_config_draw_times(sim_config *config, sim_random *random) {
   static const double factors[] = {0.001, 0.01, 0.01, 0.05, 0.2};
   config->ttl_us[0] = sim_config_ttl(random);
-  config->ttl_us[1] = sim_below(random, 2) == 0
-                          ? config->ttl_us[0]
-                          : sim_between(random, config->ttl_us[0] / 2000, config->ttl_us[0] / 500) *
-                                1000;
-  config->ttl_max_us = config->ttl_us[0] > config->ttl_us[1] ? config->ttl_us[0]
-                                                             : config->ttl_us[1];
+  config->ttl_us[1] =
+      sim_below(random, 2) == 0
+          ? config->ttl_us[0]
+          : sim_between(random, config->ttl_us[0] / 2000, config->ttl_us[0] / 500) * 1000;
+  config->ttl_max_us =
+      config->ttl_us[0] > config->ttl_us[1] ? config->ttl_us[0] : config->ttl_us[1];
   uint64_t ttl_us = config->ttl_us[0];
   config->drift_factor = factors[sim_below(random, sizeof factors / sizeof factors[0])];
   /* What the factor allows, clients and nodes share: that is the bound of the theorem. */
@@ -101,9 +101,8 @@ static void sim_config_draw_network(sim_config *config, sim_random *random) {
 
 static void sim_config_draw_faults(sim *s, sim_config *config, sim_random *random) {
   static const uint64_t eighths[] = {2, 4, 8, 16, 40, 100};
-  config->fault_every_us = sim_below(random, 12) == 0
-                               ? 0
-                               : config->ttl_us[0] * eighths[sim_below(random, 6)] / 8;
+  config->fault_every_us =
+      sim_below(random, 12) == 0 ? 0 : config->ttl_us[0] * eighths[sim_below(random, 6)] / 8;
   for (unsigned i = 0; i < SIM_FAULT_ASSUMPTION_KIND; i++) {
     config->weights[i] = sim_below(random, 2) == 0 ? 0 : (uint16_t)sim_between(random, 1, 8);
   }
@@ -120,8 +119,8 @@ static void sim_config_draw_faults(sim *s, sim_config *config, sim_random *rando
       s->breach == SIM_BREACH_FAILOVER || s->breach == SIM_BREACH_FOREIGN_DELETE ||
       s->breach == SIM_BREACH_WALL_CLOCK || s->breach == SIM_BREACH_REPLY_LOST) {
     config->weights[SIM_FAULT_ASSUMPTION_KIND] = 10;
-    config->fault_every_us = config->fault_every_us == 0 ? config->ttl_us[0]
-                                                         : config->fault_every_us;
+    config->fault_every_us =
+        config->fault_every_us == 0 ? config->ttl_us[0] : config->fault_every_us;
   }
   for (unsigned i = 0; i < SIM_FAULT_KINDS; i++) {
     config->weight_sum += config->weights[i];
@@ -155,9 +154,9 @@ void sim_config_draw(sim *s, sim_random *random) {
 
 const char *sim_breach_name(sim_breach breach) {
   static const char *const names[SIM_BREACH_COUNT] = {
-      "none",           "fast-node",      "slow-client",    "restart-empty", "step-forward",
-      "eviction",       "flush",          "failover",       "foreign-delete", "frozen-clock",
-      "wall-clock",     "token-reused",   "token-shared",   "node-lists",    "databases",
-      "reply-lost",     "not-atomic",     "late-reading",   "late-holder"};
+      "none",       "fast-node",    "slow-client",  "restart-empty",  "step-forward",
+      "eviction",   "flush",        "failover",     "foreign-delete", "frozen-clock",
+      "wall-clock", "token-reused", "token-shared", "node-lists",     "databases",
+      "reply-lost", "not-atomic",   "late-reading", "late-holder"};
   return breach < SIM_BREACH_COUNT ? names[breach] : NULL;
 }

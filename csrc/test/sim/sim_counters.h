@@ -88,7 +88,7 @@ typedef enum sim_counter {
 #define SIM_COUNTER_NAME(name, text) SIM_##name,
   SIM_COUNTERS(SIM_COUNTER_NAME)
 #undef SIM_COUNTER_NAME
-  SIM_COUNTER_COUNT
+      SIM_COUNTER_COUNT
 } sim_counter;
 
 const char *sim_counter_text(sim_counter counter);

@@ -182,8 +182,8 @@ static int sim_main_runs(sim *s, const sim_arguments *arguments) {
   (void)printf("%llu runs from seed %llu, %llu events, %llu grants, %.1f simulated hours: 0 "
                "violations, trace %016llx\n",
                (unsigned long long)arguments->runs, (unsigned long long)arguments->seed,
-               (unsigned long long)events, (unsigned long long)grants,
-               (double)simulated_us / 3.6e9, (unsigned long long)hash);
+               (unsigned long long)events, (unsigned long long)grants, (double)simulated_us / 3.6e9,
+               (unsigned long long)hash);
   (void)fprintf(stderr, "%.1f s, %.0f runs/s, %.0f events/s, %llu replies owed at most\n", seconds,
                 (double)arguments->runs / seconds, (double)events / seconds,
                 (unsigned long long)s->largest_owed);

@@ -206,8 +206,8 @@ static void sim_network_reset(sim *s, int index) {
   sim_connection *connection = &s->connections[index];
   if (connection->client_open) {
     connection->events++;
-    sim_queue_add(s, s->now_us + sim_network_delay(s, connection), SIM_EVENT_RESET,
-                  (unsigned)index, 0, 0);
+    sim_queue_add(s, s->now_us + sim_network_delay(s, connection), SIM_EVENT_RESET, (unsigned)index,
+                  0, 0);
   }
 }
 
@@ -277,7 +277,8 @@ static void sim_network_to_node(sim *s, int index, const sim_event *event) {
 static void sim_network_connected(sim *s, int index, const sim_event *event) {
   sim_connection *connection = &s->connections[index];
   const sim_link *link = &s->links[connection->client][connection->node];
-  sim_socket *socket = &s->clients[connection->client].sockets[connection->node - s->clients[connection->client].base];
+  sim_socket *socket = &s->clients[connection->client]
+                            .sockets[connection->node - s->clients[connection->client].base];
   sim_node *node = &s->nodes[connection->node];
   uint64_t until_us = link->requests_blocked_us > link->replies_blocked_us
                           ? link->requests_blocked_us
@@ -309,7 +310,8 @@ void sim_network_event(sim *s, const sim_event *event) {
     break;
   case SIM_EVENT_TO_CLIENT:
     if (connection->client_open && !connection->black_hole && !connection->replies_lost &&
-        !sim_network_later(s, event, s->links[connection->client][connection->node].replies_blocked_us)) {
+        !sim_network_later(s, event,
+                           s->links[connection->client][connection->node].replies_blocked_us)) {
       connection->to_client.arrived += event->length;
       sim_client_wake(s, connection->client, s->now_us);
     }
@@ -323,7 +325,9 @@ void sim_network_event(sim *s, const sim_event *event) {
     break;
   default:
     if (connection->client_open) {
-      s->clients[connection->client].sockets[connection->node - s->clients[connection->client].base].reset = true;
+      s->clients[connection->client]
+          .sockets[connection->node - s->clients[connection->client].base]
+          .reset = true;
       sim_count(s, SIM_CONNECTION_RESET);
       sim_client_wake(s, connection->client, s->now_us);
     }

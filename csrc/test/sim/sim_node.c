@@ -20,9 +20,9 @@
 typedef struct sim_script {
   const char *text;
   sim_command_kind kind;
-  bool compares;  /* acts only on a key that holds the token */
-  bool creates;   /* sets the key whether it is there or not */
-  bool shortens;  /* sets the expiry even if it is later */
+  bool compares; /* acts only on a key that holds the token */
+  bool creates;  /* sets the key whether it is there or not */
+  bool shortens; /* sets the expiry even if it is later */
 } sim_script;
 
 static const sim_script sim_scripts[] = {
@@ -122,7 +122,7 @@ typedef struct sim_request {
 
 static void sim_node_reply(sim *s, int connection, const sim_request *request, const char *text,
                            sim_outcome outcome) {
-  sim_note note = {0, request->token, (uint8_t)request->kind, (uint8_t)outcome, request->by_text,
+  sim_note note = {0,   request->token, (uint8_t)request->kind, (uint8_t)outcome, request->by_text,
                    true};
   sim_node *node = &s->nodes[s->connections[connection].node];
   if (node->swallowed > 0 && request->kind == SIM_COMMAND_SET) {
@@ -137,7 +137,7 @@ static void sim_node_reply(sim *s, int connection, const sim_request *request, c
     text = "-ERR the proxy lost its patience\r\n";
     note.outcome = SIM_OUTCOME_ERROR;
   } else if (node->odd_replies > 0) {
-    static const char *const odd[] = {"$3\r\nfoo\r\n", "*0\r\n",      ":7\r\n", "+QUEUED\r\n",
+    static const char *const odd[] = {"$3\r\nfoo\r\n",      "*0\r\n",    ":7\r\n", "+QUEUED\r\n",
                                       "*2\r\n:1\r\n:1\r\n", "?what\r\n", ":-1\r\n"};
     node->odd_replies--;
     text = odd[sim_below(&s->random_node, sizeof odd / sizeof odd[0])];
@@ -230,8 +230,7 @@ static void sim_node_set(sim *s, int connection, const sim_command *command,
       px_ms = sim_node_number(command, ++i);
     }
   }
-  if (resource == SIM_RESOURCES_MAX || px_ms == 0 ||
-      command->lengths[2] != REDLOCK_TOKEN_LENGTH) {
+  if (resource == SIM_RESOURCES_MAX || px_ms == 0 || command->lengths[2] != REDLOCK_TOKEN_LENGTH) {
     sim_violation(s, "wire", "a SET that the node does not understand");
     return;
   }
@@ -258,16 +257,17 @@ static void sim_node_set(sim *s, int connection, const sim_command *command,
 }
 
 /* The script named or spelt by argument 1; SIM_SCRIPT_COUNT when the node does not know it. */
-static unsigned sim_node_script(const sim_node *node, const sim_command *command, bool by_text) {
-  static char names[SIM_SCRIPT_COUNT][41];
-  if (names[0][0] == '\0') {
+static unsigned sim_node_script(sim *s, const sim_node *node, const sim_command *command,
+                                bool by_text) {
+  _Static_assert(SIM_SCRIPT_COUNT <= SIM_SCRIPTS_MAX, "room for the names");
+  if (s->script_names[0][0] == '\0') {
     for (unsigned i = 0; i < SIM_SCRIPT_COUNT; i++) {
-      sim_sha1(names[i], sim_scripts[i].text, strlen(sim_scripts[i].text));
+      sim_sha1(s->script_names[i], sim_scripts[i].text, strlen(sim_scripts[i].text));
     }
   }
   for (unsigned i = 0; i < SIM_SCRIPT_COUNT; i++) {
     if (by_text ? sim_resp_is(command, 1, sim_scripts[i].text)
-                : sim_resp_is(command, 1, names[i]) && (node->scripts >> i & 1) != 0) {
+                : sim_resp_is(command, 1, s->script_names[i]) && (node->scripts >> i & 1) != 0) {
       return i;
     }
   }
@@ -321,7 +321,7 @@ static void sim_node_eval(sim *s, int connection, const sim_command *command,
                           const sim_request *request) {
   const sim_connection *from = &s->connections[connection];
   sim_node *node = &s->nodes[from->node];
-  unsigned script = sim_node_script(node, command, request->by_text);
+  unsigned script = sim_node_script(s, node, command, request->by_text);
   unsigned resource = command->count >= 5 ? sim_node_resource(command, 3) : SIM_RESOURCES_MAX;
   if (script == SIM_SCRIPT_COUNT && !request->by_text) {
     sim_count(s, SIM_SCRIPT_UNKNOWN);
@@ -339,6 +339,9 @@ static void sim_node_eval(sim *s, int connection, const sim_command *command,
     node->scripts |= 1u << script;
     sim_count(s, SIM_SCRIPT_BY_TEXT);
   }
+  if (sim_scripts[script].kind == SIM_COMMAND_RELEASE && request->token < s->token_count) {
+    s->tokens[request->token].released_there |= 1u << from->node;
+  }
   const sim_key *key = sim_node_key(s, from->node, from->database, resource);
   if (key != NULL && key->foreign_type) {
     sim_count(s, SIM_SCRIPT_WRONG_TYPE);
@@ -350,9 +353,6 @@ static void sim_node_eval(sim *s, int connection, const sim_command *command,
     return;
   }
   unsigned result = sim_node_run(s, from, &sim_scripts[script], command, request, resource);
-  if (sim_scripts[script].kind == SIM_COMMAND_RELEASE && request->token < s->token_count) {
-    s->tokens[request->token].released_there |= 1u << from->node;
-  }
   sim_count(s, result == 1 ? SIM_SCRIPT_GRANTED : SIM_SCRIPT_REFUSED);
   SIM_TRACE(s, "node %u: %s of %u by token %u: %u%s", from->node,
             sim_scripts[script].kind == SIM_COMMAND_RELEASE ? "release" : "extend", resource,
@@ -395,9 +395,8 @@ static void sim_node_execute(sim *s, int connection, const sim_command *command)
   } else if (sim_resp_is(command, 0, "EVAL") || sim_resp_is(command, 0, "EVALSHA")) {
     request.kind = command->count == 6 ? SIM_COMMAND_EXTEND : SIM_COMMAND_RELEASE;
     request.by_text = command->lengths[0] == 4;
-    request.token = command->count >= 5
-                        ? sim_resp_token(command->bytes[4], command->lengths[4])
-                        : SIM_NO_TOKEN;
+    request.token =
+        command->count >= 5 ? sim_resp_token(command->bytes[4], command->lengths[4]) : SIM_NO_TOKEN;
   }
   if (request.kind == SIM_COMMAND_HANDSHAKE) {
     sim_node_handshake(s, connection, command, &request);

@@ -8,7 +8,8 @@
 #include "sim.h"
 
 /* "<type><digits>\r\n". Returns its length, 0 when it is not complete, SIZE_MAX when it is wrong. */
-static size_t sim_resp_header(const unsigned char *bytes, size_t length, char type, size_t *number) {
+static size_t sim_resp_header(const unsigned char *bytes, size_t length, char type,
+                              size_t *number) {
   size_t at = 1;
   *number = 0;
   if (length == 0) {

@@ -18,7 +18,7 @@ typedef struct sim_svg {
 } sim_svg;
 
 static double sim_svg_x(const sim_svg *svg, uint64_t at_us) {
-  uint64_t clipped_us = at_us < svg->from_us ? svg->from_us
+  uint64_t clipped_us = at_us < svg->from_us    ? svg->from_us
                         : at_us > svg->until_us ? svg->until_us
                                                 : at_us;
   return SIM_SVG_LEFT + SIM_SVG_WIDTH * (double)(clipped_us - svg->from_us) /
@@ -47,14 +47,15 @@ static void sim_svg_bar(const sim_svg *svg, const sim_mark *mark) {
   double y = sim_svg_y(svg, mark->row) + 4 + SIM_SVG_LANE * mark->lane;
   unsigned owner = mark->token < svg->s->token_count ? svg->s->tokens[mark->token].client : 9;
   unsigned hue = owner == 9 ? 0 : owner * 90 + 20 + mark->resource * 30;
-  (void)fprintf(svg->file,
-                "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.0f\" fill=\"hsl(%u,%u%%,%u%%)\" "
-                "stroke=\"#333\" stroke-width=\"0.4\"><title>%s: token %u, client %u, resource %u, "
-                "%.3f to %.3f ms</title></rect>\n",
-                x, y, width < 0.8 ? 0.8 : width, SIM_SVG_LANE - 2, hue, owner == 9 ? 0 : 65u,
-                mark->kind == SIM_MARK_LEASE ? 55u : 78u,
-                mark->kind == SIM_MARK_LEASE ? "lease" : "key", mark->token, owner, mark->resource,
-                (double)mark->from_us / 1000.0, (double)mark->until_us / 1000.0);
+  (void)fprintf(
+      svg->file,
+      "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.0f\" fill=\"hsl(%u,%u%%,%u%%)\" "
+      "stroke=\"#333\" stroke-width=\"0.4\"><title>%s: token %u, client %u, resource %u, "
+      "%.3f to %.3f ms</title></rect>\n",
+      x, y, width < 0.8 ? 0.8 : width, SIM_SVG_LANE - 2, hue, owner == 9 ? 0 : 65u,
+      mark->kind == SIM_MARK_LEASE ? 55u : 78u, mark->kind == SIM_MARK_LEASE ? "lease" : "key",
+      mark->token, owner, mark->resource, (double)mark->from_us / 1000.0,
+      (double)mark->until_us / 1000.0);
 }
 
 static void sim_svg_fault(const sim_svg *svg, const sim_mark *mark) {
@@ -74,11 +75,12 @@ static void sim_svg_frame(const sim_svg *svg) {
   const sim *s = svg->s;
   unsigned rows = s->config.clients + s->config.nodes;
   double height = SIM_SVG_TOP + SIM_SVG_ROW * rows + 24;
-  (void)fprintf(svg->file,
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
-                "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" "
-                "fill=\"#fff\"/>\n<text x=\"8\" y=\"18\" font-size=\"13\">seed %llu: ",
-                SIM_SVG_LEFT + SIM_SVG_WIDTH + 20, height, (unsigned long long)s->seed);
+  (void)fprintf(
+      svg->file,
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+      "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" "
+      "fill=\"#fff\"/>\n<text x=\"8\" y=\"18\" font-size=\"13\">seed %llu: ",
+      SIM_SVG_LEFT + SIM_SVG_WIDTH + 20, height, (unsigned long long)s->seed);
   sim_svg_escaped(svg->file, s->failed ? s->checker : "no violation");
   (void)fputs(s->failed ? ": " : "", svg->file);
   sim_svg_escaped(svg->file, s->failure);
@@ -95,10 +97,11 @@ static void sim_svg_frame(const sim_svg *svg) {
   for (unsigned i = 0; i <= 10; i++) {
     uint64_t at_us = svg->from_us + (svg->until_us - svg->from_us) / 10 * i;
     double x = sim_svg_x(svg, at_us);
-    (void)fprintf(svg->file,
-                  "<path d=\"M%.1f %.0fV%.0f\" stroke=\"#bbb\" stroke-width=\"0.5\"/><text x=\"%.1f\" "
-                  "y=\"%.0f\" fill=\"#666\">%.1f ms</text>\n",
-                  x, SIM_SVG_TOP - 6, height - 20, x + 2, height - 8, (double)at_us / 1000.0);
+    (void)fprintf(
+        svg->file,
+        "<path d=\"M%.1f %.0fV%.0f\" stroke=\"#bbb\" stroke-width=\"0.5\"/><text x=\"%.1f\" "
+        "y=\"%.0f\" fill=\"#666\">%.1f ms</text>\n",
+        x, SIM_SVG_TOP - 6, height - 20, x + 2, height - 8, (double)at_us / 1000.0);
   }
 }
 
@@ -129,8 +132,7 @@ bool sim_trace_svg(const sim *s, const char *path) {
   }
   if (s->failed) {
     double x = sim_svg_x(&svg, s->now_us);
-    (void)fprintf(svg.file,
-                  "<path d=\"M%.1f 24V%.0f\" stroke=\"#c00\" stroke-width=\"1.5\"/>\n", x,
+    (void)fprintf(svg.file, "<path d=\"M%.1f 24V%.0f\" stroke=\"#c00\" stroke-width=\"1.5\"/>\n", x,
                   SIM_SVG_TOP + SIM_SVG_ROW * (s->config.clients + s->config.nodes));
   }
   (void)fputs("</svg>\n", svg.file);

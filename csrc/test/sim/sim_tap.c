@@ -85,8 +85,7 @@ static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sen
   token->sent |= bit;
 }
 
-static void sim_tap_command(sim *s, sim_client *client, unsigned node,
-                            const sim_command *command) {
+static void sim_tap_command(sim *s, sim_client *client, unsigned node, const sim_command *command) {
   sim_socket *socket = &client->sockets[node];
   sim_sent sent = {client->reading_us, SIM_NO_TOKEN, 0, SIM_COMMAND_HANDSHAKE, false, false};
   unsigned argument = 0;
