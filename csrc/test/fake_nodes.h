@@ -44,8 +44,8 @@ typedef struct fake_node {
 typedef struct fake_world {
   rl_core core;
   redlock_time now_us;
-  uint64_t draws;   /* of entropy; each attempt gets another token */
-  uint64_t jitter;  /* the random number of the next attempts */
+  uint64_t draws;  /* of entropy; each attempt gets another token */
+  uint64_t jitter; /* the random number of the next attempts */
   bool no_entropy;
   bool keeps_locks; /* fake_world_close() leaves them to the test */
   bool broken;      /* a node received what is no command of the library's */

@@ -105,10 +105,9 @@ static bool fake_read_script(fake_command *command, const fake_argument *argumen
       command->verb = script == RL_SCRIPT_RELEASE ? FAKE_RELEASE : FAKE_EXTEND;
     }
   }
-  return command->verb == FAKE_RELEASE
-             ? count == 5
-             : command->verb == FAKE_EXTEND && count == 6 &&
-                   fake_read_number(&arguments[5], &command->ttl_ms);
+  return command->verb == FAKE_RELEASE ? count == 5
+                                       : command->verb == FAKE_EXTEND && count == 6 &&
+                                             fake_read_number(&arguments[5], &command->ttl_ms);
 }
 
 static bool fake_read_handshake(fake_command *command, const fake_argument *arguments,

@@ -69,8 +69,7 @@ const char *fake_store_token(fake_store *store, redlock_time now_us, const char 
 redlock_time fake_store_expiry(fake_store *store, redlock_time now_us, const char *key);
 
 /* Somebody else's key; |token| is "" for one of another type. */
-void fake_store_put(fake_store *store, const char *key, const char *token,
-                    redlock_time expires_us);
+void fake_store_put(fake_store *store, const char *key, const char *token, redlock_time expires_us);
 void fake_store_remove(fake_store *store, const char *key);
 
 #endif

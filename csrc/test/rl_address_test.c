@@ -340,8 +340,8 @@ static void hosts_in_parts_need_no_brackets(void **state) {
 }
 
 typedef struct inheritance {
-  const char *address;                 /* of the node */
-  const char *username, *password;     /* the node's own parts */
+  const char *address;             /* of the node */
+  const char *username, *password; /* the node's own parts */
   int db;
   const char *client_username, *client_password;
   int client_db;

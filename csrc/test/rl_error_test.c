@@ -5,15 +5,27 @@
  */
 #include "rl_test.h"
 
-static const int errors[] = {
-    REDLOCK_OK,          REDLOCK_PENDING,       REDLOCK_E_TAKEN,       REDLOCK_E_UNAVAILABLE,
-    REDLOCK_E_EXPIRED,   REDLOCK_E_LOST,        REDLOCK_E_HELD,        REDLOCK_E_NOT_HELD,
-    REDLOCK_E_CLOSED,    REDLOCK_E_CANCELLED,   REDLOCK_E_INVALID,     REDLOCK_E_BUSY,
-    REDLOCK_E_UNSUPPORTED, REDLOCK_E_LIMIT,     REDLOCK_E_NO_MEMORY,   REDLOCK_E_SYSTEM};
+static const int errors[] = {REDLOCK_OK,
+                             REDLOCK_PENDING,
+                             REDLOCK_E_TAKEN,
+                             REDLOCK_E_UNAVAILABLE,
+                             REDLOCK_E_EXPIRED,
+                             REDLOCK_E_LOST,
+                             REDLOCK_E_HELD,
+                             REDLOCK_E_NOT_HELD,
+                             REDLOCK_E_CLOSED,
+                             REDLOCK_E_CANCELLED,
+                             REDLOCK_E_INVALID,
+                             REDLOCK_E_BUSY,
+                             REDLOCK_E_UNSUPPORTED,
+                             REDLOCK_E_LIMIT,
+                             REDLOCK_E_NO_MEMORY,
+                             REDLOCK_E_SYSTEM};
 
-static const char *const names[] = {
-    "ok",     "pending",   "taken",   "unavailable", "expired",     "lost",  "held",      "not_held",
-    "closed", "cancelled", "invalid", "busy",        "unsupported", "limit", "no_memory", "system"};
+static const char *const names[] = {"ok",          "pending",   "taken",     "unavailable",
+                                    "expired",     "lost",      "held",      "not_held",
+                                    "closed",      "cancelled", "invalid",   "busy",
+                                    "unsupported", "limit",     "no_memory", "system"};
 
 static void every_error_has_its_name_and_a_sentence_of_its_own(void **state) {
   (void)state;

@@ -3,8 +3,6 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include <dirent.h>
-
 #include "rl_test.h"
 
 #define LLVMFuzzerTestOneInput fuzz_core_play
@@ -20,52 +18,49 @@
 #include "fuzz/fuzz_api.c"
 #undef LLVMFuzzerTestOneInput
 
-#define INPUT_MAX 65536
+#define LINE_MAX_LENGTH 4096
 
 typedef int (*target)(const uint8_t *data, size_t size);
 
-/* The corpus lies beside this file. */
-static void corpus_path(char *out, size_t size, const char *name) {
-  const char *slash = strrchr(__FILE__, '/');
-  int length = slash == NULL ? 0 : (int)(slash - __FILE__ + 1);
-  (void)snprintf(out, size, "%.*sfuzz/corpus/%s", length, __FILE__, name);
+static unsigned digit(char byte) {
+  const char *digits = "0123456789abcdef";
+  const char *found = byte == '\0' ? NULL : strchr(digits, byte);
+  assert_non_null(found);
+  return (unsigned)(found - digits);
 }
 
-static void play_file(target play, const char *path) {
-  uint8_t *bytes = malloc(INPUT_MAX);
-  FILE *file = fopen(path, "rb");
+/* One input, in memory that ends where it does, so that a sanitizer sees a read beyond it. */
+static void play_line(target play, const char *line, size_t digits) {
+  size_t size = digits / 2;
+  uint8_t *bytes = malloc(size > 0 ? size : 1);
   assert_non_null(bytes);
-  assert_non_null(file);
-  size_t size = fread(bytes, 1, INPUT_MAX, file);
-  (void)fclose(file);
-  /* In memory that ends where the input does, so that a sanitizer sees a read beyond it. */
-  uint8_t *exact = malloc(size > 0 ? size : 1);
-  assert_non_null(exact);
-  memcpy(exact, bytes, size);
+  for (size_t i = 0; i < size; i++) {
+    bytes[i] = (uint8_t)(digit(line[2 * i]) * 16 + digit(line[2 * i + 1]));
+  }
+  assert_int_equal(play(bytes, size), 0);
   free(bytes);
-  assert_int_equal(play(exact, size), 0);
-  free(exact);
 }
 
+/* The corpus lies beside this file. */
 static void play_corpus(target play, const char *name, unsigned least) {
-  char directory_path[512];
-  char path[1024];
+  const char *slash = strrchr(__FILE__, '/');
+  char path[512];
+  char line[LINE_MAX_LENGTH];
   unsigned played = 0;
-  corpus_path(directory_path, sizeof directory_path, name);
-  DIR *directory = opendir(directory_path);
-  if (directory == NULL) {
-    print_message("%s is not there\n", directory_path);
+  (void)snprintf(path, sizeof path, "%.*sfuzz/corpus/%s.hex",
+                 slash == NULL ? 0 : (int)(slash - __FILE__ + 1), __FILE__, name);
+  FILE *file = fopen(path, "r");
+  if (file == NULL) {
+    print_message("%s is not there\n", path);
   }
-  assert_non_null(directory);
-  struct dirent *entry;
-  while ((entry = readdir(directory)) != NULL) {
-    if (entry->d_name[0] != '.') {
-      (void)snprintf(path, sizeof path, "%s/%s", directory_path, entry->d_name);
-      play_file(play, path);
-      played++;
-    }
+  assert_non_null(file);
+  while (fgets(line, sizeof line, file) != NULL) {
+    size_t length = strcspn(line, "\n");
+    assert_true(line[length] == '\n' && length % 2 == 0);
+    play_line(play, line, length);
+    played++;
   }
-  (void)closedir(directory);
+  (void)fclose(file);
   print_message("%s: %u inputs\n", name, played);
   assert_true(played >= least);
 }
@@ -96,7 +91,9 @@ static void every_target_takes_random_inputs(void **state) {
   static const struct {
     target play;
     unsigned rounds;
-  } targets[] = {{fuzz_core_play, 1500}, {fuzz_address_play, 5000}, {fuzz_options_play, 5000},
+  } targets[] = {{fuzz_core_play, 1500},
+                 {fuzz_address_play, 5000},
+                 {fuzz_options_play, 5000},
                  {fuzz_api_play, 30}};
   uint32_t seed = 2463534242;
   for (unsigned i = 0; i < COUNT_OF(targets); i++) {

@@ -30,8 +30,7 @@ static redlock_client *holding(loopback *farm, redlock_lock **lock) {
   assert_error(redlock_lock_new(lock, client, KEY, strlen(KEY), &options), REDLOCK_OK);
   assert_error(redlock_lock_acquire_start(*lock, NULL), REDLOCK_OK);
   redlock_time until_us = redlock_now() + PATIENCE_US;
-  while (loopback_keys(farm, KEY) < farm->count ||
-         redlock_lock_result(*lock) == REDLOCK_PENDING) {
+  while (loopback_keys(farm, KEY) < farm->count || redlock_lock_result(*lock) == REDLOCK_PENDING) {
     assert_true(redlock_now() < until_us);
     assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
     loopback_pump(farm, 1);

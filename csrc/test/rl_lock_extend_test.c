@@ -547,10 +547,10 @@ static void only_integer_1_confirms(void **state) {
   static const struct {
     const char *reply;
     redlock_vote vote;
-  } cases[] = {{":1\r\n", REDLOCK_VOTE_GRANTED},      {":0\r\n", REDLOCK_VOTE_TAKEN},
-               {":2\r\n", REDLOCK_VOTE_ERROR},        {":-1\r\n", REDLOCK_VOTE_ERROR},
-               {"+OK\r\n", REDLOCK_VOTE_ERROR},       {"$1\r\n1\r\n", REDLOCK_VOTE_ERROR},
-               {"$-1\r\n", REDLOCK_VOTE_ERROR},       {"-LOADING\r\n", REDLOCK_VOTE_ERROR},
+  } cases[] = {{":1\r\n", REDLOCK_VOTE_GRANTED},         {":0\r\n", REDLOCK_VOTE_TAKEN},
+               {":2\r\n", REDLOCK_VOTE_ERROR},           {":-1\r\n", REDLOCK_VOTE_ERROR},
+               {"+OK\r\n", REDLOCK_VOTE_ERROR},          {"$1\r\n1\r\n", REDLOCK_VOTE_ERROR},
+               {"$-1\r\n", REDLOCK_VOTE_ERROR},          {"-LOADING\r\n", REDLOCK_VOTE_ERROR},
                {"-WRONGTYPE x\r\n", REDLOCK_VOTE_TAKEN}, {":4294967297\r\n", REDLOCK_VOTE_ERROR}};
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     rl_lock *lock;

@@ -69,8 +69,8 @@ static void the_delay_is_exact_to_the_microsecond(void **state) {
     redlock_duration delay_us;
   } cases[] = {{0, 9700}, {1, 9701}, {600, 10300}, {601, 9700}, {299, 9999}, {UINT64_MAX, 0}};
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    redlock_duration delay_us = cases[i].random == UINT64_MAX ? 9700 + UINT64_MAX % 601
-                                                              : cases[i].delay_us;
+    redlock_duration delay_us =
+        cases[i].random == UINT64_MAX ? 9700 + UINT64_MAX % 601 : cases[i].delay_us;
     fake_world *world = fake_world_new(1);
     world->jitter = cases[i].random;
     rl_lock *lock = start(world, &options);
@@ -282,8 +282,8 @@ static void the_node_timeout_is_100_ms_but_at_most_a_tenth_of_the_ttl(void **sta
   (void)state;
   static const struct {
     redlock_duration ttl_us, node_timeout_us, expected_us;
-  } cases[] = {{10 * SECONDS, 0, 100 * MS},  {SECONDS, 0, 100 * MS},     {900 * MS, 0, 90 * MS},
-               {50 * MS, 0, 5 * MS},         {10 * SECONDS, 1, 1},       {50 * MS, 40 * MS, 40 * MS},
+  } cases[] = {{10 * SECONDS, 0, 100 * MS},  {SECONDS, 0, 100 * MS}, {900 * MS, 0, 90 * MS},
+               {50 * MS, 0, 5 * MS},         {10 * SECONDS, 1, 1},   {50 * MS, 40 * MS, 40 * MS},
                {SECONDS, 700 * MS, 700 * MS}};
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     redlock_options options = fake_once();

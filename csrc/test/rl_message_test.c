@@ -73,8 +73,7 @@ static void extends_and_releases_have_words_of_their_own(void **state) {
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
   fake_reply(world, 0, ":0\r\n");
-  assert_message(lock,
-                 "'orders:42' is lost: 1 of 1 nodes say that it is not ours: 10.0.0.1:6379");
+  assert_message(lock, "'orders:42' is lost: 1 of 1 nodes say that it is not ours: 10.0.0.1:6379");
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
   fake_reply(world, 0, "-ERR y\r\n");

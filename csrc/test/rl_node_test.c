@@ -356,8 +356,7 @@ static void room_has_bounds_of_its_own_for_acquires(void **state) {
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
   for (unsigned owed = 0; owed < RL_NODE_OWED_MAX; owed++) {
-    assert_int_equal(rl_node_has_room(&it->node, RL_OWED_ACQUIRE),
-                     owed < RL_NODE_OWED_ACQUIRE_MAX);
+    assert_int_equal(rl_node_has_room(&it->node, RL_OWED_ACQUIRE), owed < RL_NODE_OWED_ACQUIRE_MAX);
     assert_true(rl_node_has_room(&it->node, RL_OWED_RELEASE));
     assert_true(rl_node_has_room(&it->node, RL_OWED_EXTEND));
     assert_true(rl_node_queue_release(&it->node, it->now_us, attempt, 1, false, true));

@@ -45,8 +45,8 @@ static bool out_of_memory(void) {
     return false;
   }
   memory.calls++;
-  bool fails = memory.fail_at != 0 && (memory.for_good ? memory.calls >= memory.fail_at
-                                                       : memory.calls == memory.fail_at);
+  bool fails = memory.fail_at != 0 &&
+               (memory.for_good ? memory.calls >= memory.fail_at : memory.calls == memory.fail_at);
   memory.failed += fails;
   return fails;
 }
@@ -117,7 +117,7 @@ static void arm(size_t fail_at, bool for_good) {
   do {                                                                                             \
     bool holds = (condition);                                                                      \
     memory.armed = memory.armed && holds;                                                          \
-    assert_true(holds && #condition);                                                              \
+    assert_true(holds &&#condition);                                                               \
   } while (0)
 
 /* ------------------------------------------------------------------ the core over fake nodes */

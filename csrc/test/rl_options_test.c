@@ -81,9 +81,8 @@ static void retry_count_has_both_ends(void **state) {
   static const struct {
     int count;
     bool ok;
-  } cases[] = {{-1, true},       {0, true},       {1000000, true},
-               {1000001, false}, {-2, false},     {INT32_MIN, false},
-               {INT32_MAX, false}};
+  } cases[] = {{-1, true},  {0, true},          {1000000, true},   {1000001, false},
+               {-2, false}, {INT32_MIN, false}, {INT32_MAX, false}};
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     redlock_options options = defaults();
     options.retry_count = cases[i].count;
@@ -163,9 +162,14 @@ static void attempts_follow_from_retry_count_and_wait(void **state) {
     int retry_count;
     redlock_duration wait_us;
     uint64_t attempts;
-  } cases[] = {{-1, REDLOCK_NEVER, 4}, {0, REDLOCK_NEVER, 1}, {1000000, REDLOCK_NEVER, 1000001},
-               {-1, 1, UINT64_MAX},    {5, 1, 6},             {0, SECONDS, 1},
-               {-1, 0, 1},             {5, 0, 1}};
+  } cases[] = {{-1, REDLOCK_NEVER, 4},
+               {0, REDLOCK_NEVER, 1},
+               {1000000, REDLOCK_NEVER, 1000001},
+               {-1, 1, UINT64_MAX},
+               {5, 1, 6},
+               {0, SECONDS, 1},
+               {-1, 0, 1},
+               {5, 0, 1}};
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     redlock_options options = defaults();
     options.retry_count = cases[i].retry_count;

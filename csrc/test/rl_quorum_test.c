@@ -62,8 +62,7 @@ static void check_decision(const rl_quorum *quorum) {
   bool majority = most(quorum, quorum->granted);
   assert_int_equal(decision == RL_DECISION_MAJORITY, majority);
   /* Undecided exactly while a majority may still come. */
-  assert_int_equal(decision == RL_DECISION_NONE,
-                   !majority && reachable(quorum, quorum->granted));
+  assert_int_equal(decision == RL_DECISION_NONE, !majority && reachable(quorum, quorum->granted));
   if (decision == RL_DECISION_REFUSED) {
     assert_true(2 * quorum->refused >= quorum->nodes);
   } else if (decision == RL_DECISION_UNAVAILABLE) {

@@ -129,11 +129,20 @@ static void assert_broken(const char *bytes, const char *expected) {
 
 static void what_is_not_resp_is_refused(void **state) {
   (void)state;
-  static const char *const garbage[] = {
-      "HTTP/1.1 400 Bad Request\r\n", "\r\n",        "OK\r\n",          "\x16\x03\x01 TLS",
-      ":\r\n",                        ":1a\r\n",     ":99999999999999999999\r\n",
-      "$x\r\n",                       "*x\r\n",      "$-2\r\n",         "*-2\r\n",
-      "*1\r\nx",                      "+OK\r\nx",    "SSH-2.0-OpenSSH_9.2\r\n"};
+  static const char *const garbage[] = {"HTTP/1.1 400 Bad Request\r\n",
+                                        "\r\n",
+                                        "OK\r\n",
+                                        "\x16\x03\x01 TLS",
+                                        ":\r\n",
+                                        ":1a\r\n",
+                                        ":99999999999999999999\r\n",
+                                        "$x\r\n",
+                                        "*x\r\n",
+                                        "$-2\r\n",
+                                        "*-2\r\n",
+                                        "*1\r\nx",
+                                        "+OK\r\nx",
+                                        "SSH-2.0-OpenSSH_9.2\r\n"};
   for (unsigned i = 0; i < COUNT_OF(garbage); i++) {
     assert_broken(garbage[i], "the reply is not RESP");
   }
@@ -238,7 +247,8 @@ static void a_stream_of_small_replies_costs_no_more_memory_with_time(void **stat
     size_t cut = 7001;
     for (unsigned part = 0; part < 2; part++) {
       assert_int_equal(rl_reply_feed(&reader, part == 0 ? many : many + cut,
-                                     part == 0 ? cut : sizeof many - cut), 0);
+                                     part == 0 ? cut : sizeof many - cut),
+                       0);
       while (rl_reply_next(&reader, &reason) == 1) {
       }
     }

@@ -109,7 +109,6 @@ static void a_look_up_can_be_given_up_at_any_time(void **state) {
     assert_true(redlock_now() < until_us);
     (void)poll(NULL, 0, 1);
   }
-  assert_int_equal(descriptors(), before);
 }
 
 static void many_look_ups_at_once_all_end(void **state) {

@@ -19,9 +19,9 @@ static void drift_is_the_factor_rounded_up_and_2_ms(void **state) {
       {10 * SECONDS, 0.01, 102000},
       {10 * SECONDS, 0.0, 2000},
       {10 * SECONDS, 0.5, 5002000},
-      {1, 0.5, 2001},            /* half a microsecond becomes a whole one */
-      {3, 0.5, 2002},            /* 1.5 becomes 2 */
-      {4, 0.5, 2002},            /* 2 stays 2 */
+      {1, 0.5, 2001}, /* half a microsecond becomes a whole one */
+      {3, 0.5, 2002}, /* 1.5 becomes 2 */
+      {4, 0.5, 2002}, /* 2 stays 2 */
       {1, 0.000001, 2001},
       {1000 * MS, 0.0000005, 2001}, /* 0.5 */
       {2000 * MS, 0.0000005, 2001}, /* exactly 1 */
@@ -52,21 +52,20 @@ static void the_deadline_is_start_plus_ttl_less_drift(void **state) {
       {0, 10 * SECONDS, 0.01, 9898000},
       {1000000, 10 * SECONDS, 0.01, 10898000},
       {5, SECONDS, 0.0, 998005},
-      {5, 2000, 0.0, 5},     /* all drift */
-      {5, 2001, 0.0, 6},     /* the first microsecond beyond */
-      {5, 1999, 0.0, 5},     /* less than drift: never before start */
+      {5, 2000, 0.0, 5}, /* all drift */
+      {5, 2001, 0.0, 6}, /* the first microsecond beyond */
+      {5, 1999, 0.0, 5}, /* less than drift: never before start */
       {5, 1000, 0.01, 5},
-      {5, 2020, 0.01, 5},    /* 2020 - 21 - 2000 is negative */
-      {5, 2021, 0.01, 5},    /* 2021 - 21 - 2000 = 0 */
+      {5, 2020, 0.01, 5}, /* 2020 - 21 - 2000 is negative */
+      {5, 2021, 0.01, 5}, /* 2021 - 21 - 2000 = 0 */
       {5, 2022, 0.01, 6},
       {5, 0, 0.5, 5},
       {REDLOCK_NEVER, SECONDS, 0.01, REDLOCK_NEVER},
       {REDLOCK_NEVER - 10, SECONDS, 0.01, REDLOCK_NEVER},
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    assert_int_equal(
-        rl_validity_deadline(cases[i].start_us, cases[i].ttl_us, cases[i].factor),
-        cases[i].deadline_us);
+    assert_int_equal(rl_validity_deadline(cases[i].start_us, cases[i].ttl_us, cases[i].factor),
+                     cases[i].deadline_us);
   }
 }
 

@@ -191,7 +191,9 @@ void sim_client_kill(sim *s, unsigned index) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     sim_lock *own = &client->locks[i];
     if (own->lock != NULL) {
-      sim_trace_lease(s, index, i, own->resource, SIM_NO_TOKEN, s->now_us);
+      if (!s->failed) { /* The picture of a violation shows the leases as they were. */
+        sim_trace_lease(s, index, i, own->resource, SIM_NO_TOKEN, s->now_us);
+      }
       rl_lock_free(own->lock, now_us);
       own->lock = NULL;
     }
