@@ -206,6 +206,14 @@ static bool rl_address_starts(const char *text, const char *prefix) {
   return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+/* The last |byte| among the first |length| bytes, or NULL. */
+static const char *rl_address_last(const char *text, char byte, size_t length) {
+  while (length > 0 && text[length - 1] != byte) {
+    length--;
+  }
+  return length > 0 ? text + length - 1 : NULL;
+}
+
 static int rl_address_text(rl_address_parser *parser, const char *text) {
   bool local = rl_address_starts(text, "unix://");
   bool tls = rl_address_starts(text, "rediss://");
@@ -224,8 +232,8 @@ static int rl_address_text(rl_address_parser *parser, const char *text) {
   }
   parser->address->tls = tls ? 1 : local ? 0 : -1;
   const char *rest = scheme + 3;
-  /* The last '@', because people forget to escape the ones in a password. */
-  const char *at = strrchr(rest, '@');
+  /* The last '@', because people forget to escape the ones in a password; but a path may have one. */
+  const char *at = rl_address_last(rest, '@', local ? strcspn(rest, "/") : strlen(rest));
   if (at != NULL) {
     int error = rl_address_userinfo(parser, rest, (size_t)(at - rest));
     if (error != REDLOCK_OK) {

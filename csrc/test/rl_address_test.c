@@ -75,6 +75,8 @@ static const accepted accepted_forms[] = {
     {"unix:///run/redis.sock", "", 6379, 0, "/run/redis.sock", NULL, NULL, "unix:/run/redis.sock"},
     {"unix:///run/r%20s.sock", "", 6379, 0, "/run/r s.sock", NULL, NULL, "unix:/run/r s.sock"},
     {"unix:///r%40s?db=7", "", 6379, 7, "/r@s", NULL, NULL, "unix:/r@s"},
+    {"unix:///tmp/a@b.sock", "", 6379, 0, "/tmp/a@b.sock", NULL, NULL, "unix:/tmp/a@b.sock"},
+    {"unix://:p@ss@/a@b", "", 6379, 0, "/a@b", NULL, "p@ss", "unix:/a@b"},
     {"unix://:" SECRET "@/r?db=0", "", 6379, 0, "/r", NULL, SECRET, "unix:/r"},
     {"unix://u:" SECRET "@/r", "", 6379, 0, "/r", "u", SECRET, "unix:/r"},
 };
