@@ -83,9 +83,9 @@ typedef uint64_t redlock_duration;
 
 /* Limits. What lies beyond them is refused with REDLOCK_E_INVALID or REDLOCK_E_LIMIT. */
 #define REDLOCK_NODES_MAX 32
-#define REDLOCK_KEY_MAX 4096                           /* bytes of prefix and resource together */
+#define REDLOCK_KEY_MAX 4096 /* bytes of prefix and resource together */
 #define REDLOCK_TTL_MAX_US ((redlock_duration)86400 * 366 * 1000000) /* a year */
-#define REDLOCK_TOKEN_LENGTH 40                        /* hexadecimal digits: 160 random bits */
+#define REDLOCK_TOKEN_LENGTH 40 /* hexadecimal digits: 160 random bits */
 
 /*
  * What a call returns: 0, or a negative error. The list is closed.
@@ -216,8 +216,7 @@ REDLOCK_EXTERN redlock_time redlock_now(void);
  * Fill a struct with the defaults, and its size. The macros hand over the size that the caller was
  * compiled with; callers that cannot use macros call the functions with sizeof the struct.
  */
-#define redlock_options_default(options)                                                           \
-  redlock_options_default_sized((options), sizeof *(options))
+#define redlock_options_default(options) redlock_options_default_sized((options), sizeof *(options))
 #define redlock_settings_default(settings)                                                         \
   redlock_settings_default_sized((settings), sizeof *(settings))
 #define redlock_node_default(node) redlock_node_default_sized((node), sizeof *(node))

@@ -78,7 +78,8 @@ static void *allocate(void *data, void *block, size_t old_size, size_t new_size)
   memory *self = data;
   void *moved;
 
-  if (block == NULL) old_size = 0; /* Lua says there what kind of object it makes. */
+  if (block == NULL)
+    old_size = 0; /* Lua says there what kind of object it makes. */
   if (new_size == 0) {
     free(block);
     self->in_use -= old_size;
@@ -92,7 +93,8 @@ static void *allocate(void *data, void *block, size_t old_size, size_t new_size)
     }
   }
   moved = realloc(block, new_size);
-  if (moved != NULL) self->in_use = self->in_use - old_size + new_size;
+  if (moved != NULL)
+    self->in_use = self->in_use - old_size + new_size;
   return moved;
 }
 
@@ -100,8 +102,10 @@ static size_t count_descriptors(void) {
   DIR *directory = opendir("/proc/self/fd");
   size_t count = 0;
 
-  if (directory == NULL) return 0;
-  while (readdir(directory) != NULL) count++;
+  if (directory == NULL)
+    return 0;
+  while (readdir(directory) != NULL)
+    count++;
   closedir(directory);
   return count;
 }
@@ -131,7 +135,8 @@ static void preload(lua_State *L, const run *self) {
   lua_getfield(L, -1, "preload");
   for (size_t index = 0; index < sizeof modules / sizeof modules[0]; index++) {
     lua_pushfstring(L, "%s/%s", self->lua_directory, modules[index][1]);
-    if (luaL_loadfile(L, lua_tostring(L, -1)) != 0) lua_error(L);
+    if (luaL_loadfile(L, lua_tostring(L, -1)) != 0)
+      lua_error(L);
     lua_setfield(L, -3, modules[index][0]);
     lua_pop(L, 1);
   }
@@ -147,7 +152,8 @@ static int body(lua_State *L) {
   luaL_openlibs(L);
   preload(L, self);
   push_nodes(L, self);
-  if (luaL_loadstring(L, SCRIPT) != 0) return lua_error(L);
+  if (luaL_loadstring(L, SCRIPT) != 0)
+    return lua_error(L);
   self->memory.armed = 1;
   lua_call(L, 0, 0);
   return 0;
@@ -228,10 +234,11 @@ int main(int argc, char **argv) {
     total = self.memory.calls;
     do {
       fail_at++;
-      if (!run_once(&self, fail_at, FAIL_COUNTS[mode])) failed++;
+      if (!run_once(&self, fail_at, FAIL_COUNTS[mode]))
+        failed++;
     } while (self.memory.calls >= fail_at);
-    printf("%zu allocations, failing %s: %zu runs ended by it, %s left\n", total,
-           names[mode], failed, COUNTS_BYTES ? "nothing is" : "no descriptor is");
+    printf("%zu allocations, failing %s: %zu runs ended by it, %s left\n", total, names[mode],
+           failed, COUNTS_BYTES ? "nothing is" : "no descriptor is");
     if (mode > 0 && failed == 0) {
       fprintf(stderr, "no failure had an effect: this test tests nothing\n");
       return 1;

@@ -2,14 +2,16 @@
 #
 #     make sim SEED=n [RUNS=n] [TIMELINE=1] [SVG=file] [BREAK=assumption] [ONLY=checker]
 #     make sim-test      the part for every change: SIM_RUNS runs, and the same trace from all compilers
-#     make sim-long      SIM_LONG_RUNS runs
+#     make sim-long      SIM_LONG_RUNS runs from seed SIM_FIRST
 #     make controls      everything that must be caught is caught
+#     make mutants       every change of a single operator or statement is noticed (an hour)
 
 SEED ?= 1
 RUNS ?= 1
 SIM_PROCESSES ?= 2
 SIM_RUNS ?= 50000
 SIM_LONG_RUNS ?= 5000000
+SIM_FIRST ?= 1000001
 SIM_COMPILERS ?= gcc clang
 
 SIM = $(BUILD)/sim/sim
@@ -20,7 +22,7 @@ $(BUILD)/sim/%.o: csrc/test/sim/%.c $(BUILD)/flags
 $(SIM): $(SIM_OBJECTS) $(CORE_OBJECTS)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(HIREDIS_LIBS)
 
-.PHONY: sim sim-test sim-repeat sim-long controls
+.PHONY: sim sim-test sim-repeat sim-long controls mutants
 sim: $(SIM)
 	$(SIM) --seed $(SEED) --runs $(RUNS) $(if $(TIMELINE),--timeline) $(if $(SVG),--svg '$(SVG)') \
 	  $(if $(BREAK),--break $(BREAK)) $(if $(ONLY),--only $(ONLY)) $(SIM_ARGUMENTS)
@@ -33,11 +35,14 @@ sim-repeat:
 	HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' sh build-aux/sim_repeat.sh 300 1 $(SIM_COMPILERS)
 
 sim-long: $(SIM)
-	sh build-aux/sim_test.sh $(SIM) $(SIM_LONG_RUNS) $(SIM_PROCESSES) 1000001 1000
+	sh build-aux/sim_test.sh $(SIM) $(SIM_LONG_RUNS) $(SIM_PROCESSES) $(SIM_FIRST) 1000
 
 CONTROLS_LUA ?= $(firstword $(shell command -v lua5.4 lua5.3 lua5.2 lua5.1 luajit lua))
 controls:
 	CC='$(CC)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' \
 	  $(CONTROLS_LUA) build-aux/sim_controls.lua $(CONTROLS)
+mutants:
+	CC='$(CC)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' \
+	  $(CONTROLS_LUA) build-aux/sim_mutants.lua $(MUTANTS)
 
 -include $(SIM_OBJECTS:.o=.d)
