@@ -88,7 +88,7 @@ helper.now = socket.gettime
 
 --- Polls until `condition` returns something true, and returns that; fails after the deadline.
 function helper.eventually(condition, what, seconds)
-  local deadline = socket.gettime() + (seconds or 3)
+  local deadline = socket.gettime() + (seconds or 5)
   while true do
     local value = condition()
     if value then return value end
@@ -96,6 +96,11 @@ function helper.eventually(condition, what, seconds)
     socket.sleep(0.002)
   end
 end
+
+-- A loop that LuaJIT compiles keeps alive what it was compiled for: the condition, and a lock in it that
+-- a test has dropped.
+local jit = rawget(_G, "jit")
+if jit then jit.off(helper.eventually) end
 
 -- ------------------------------------------------------------------------------------------ nodes
 

@@ -52,7 +52,11 @@ static void *rl_reply_string(const redisReadTask *task, char *text, size_t lengt
 }
 
 static void *rl_reply_array(const redisReadTask *task, rl_reply_count elements) {
-  if (elements > RL_REPLY_ELEMENTS_MAX) {
+  unsigned depth = 1;
+  for (const redisReadTask *parent = task->parent; parent != NULL; parent = parent->parent) {
+    depth++;
+  }
+  if (elements > RL_REPLY_ELEMENTS_MAX || depth > RL_REPLY_DEPTH_MAX) {
     rl_reply_of(task)->refused = true;
     return NULL;
   }

@@ -14,6 +14,7 @@
 #define RL_REPLY_LINE_MAX ((size_t)8192)  /* a line that has not ended by then never will */
 #define RL_REPLY_BULK_MAX ((size_t)65536) /* no answer to a command of ours is longer */
 #define RL_REPLY_ELEMENTS_MAX 16          /* of an array; no command of ours is answered by one */
+#define RL_REPLY_DEPTH_MAX 4              /* of arrays in arrays; newer hiredis has no bound */
 
 typedef enum rl_reply_type {
   RL_REPLY_OTHER = 0, /* a type that no command of ours is answered with */
