@@ -32,6 +32,7 @@ check-exports|check|60|$MAKE check-exports
 check-header|check|60|$MAKE check-header
 unit|counted|300|$MAKE -j$jobs unit
 sim|counted|400|$MAKE -j$jobs sim-test
+controls|counted|400|$MAKE controls
 spec-5.4|counted|300|$MAKE spec LUA_VERSION=5.4
 spec-luajit|counted|500|$MAKE spec LUA_VERSION=jit
 all-luas|counted|300|$MAKE -j$jobs luas

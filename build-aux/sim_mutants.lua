@@ -1,11 +1,12 @@
--- A mutation run over the decision lines of the core: changes one operator, one truth value, or drops
--- one statement at a time, and sees whether a test notices: the simulator first, then the unit tests.
+-- A mutation run over the decision lines of the core: changes one operator or one truth value at a time,
+-- and sees whether a test notices: the simulator first, then the unit tests.
 --
 --     lua build-aux/sim_mutants.lua [file.c ...]        [all that decide]
 --
 -- Mutants that survive are printed; those that are known to change nothing are listed, with the
 -- reason, in csrc/test/sim/equivalent.lua, and any other fails the run.
--- Environment: CC, HIREDIS_CFLAGS, HIREDIS_LIBS, CMOCKA_LIBS, SEEDS (of the simulator [600]).
+-- Environment: CC, HIREDIS_CFLAGS, HIREDIS_LIBS, CMOCKA_LIBS, SEEDS (of the simulator [600]), STATEMENTS=1
+-- to drop statements, too.
 --
 -- SPDX-License-Identifier: MIT
 
@@ -15,8 +16,9 @@ local HIREDIS_LIBS = os.getenv("HIREDIS_LIBS") or "-lhiredis"
 local CMOCKA_LIBS = os.getenv("CMOCKA_LIBS") or "-lcmocka"
 local SEEDS = os.getenv("SEEDS") or "600"
 local FILES = { "rl_quorum.c", "rl_validity.c", "rl_lock.c", "rl_core.c", "rl_node.c", "rl_options.c", "rl_attempt.c" }
-local UNITS = "rl_quorum rl_validity rl_options rl_attempt rl_node rl_core rl_lock rl_lock_acquire rl_lock_extend "
-  .. "rl_lock_release rl_lock_retry rl_lock_nodes rl_regression rl_exhaustive rl_message rl_oom"
+local STATEMENTS = os.getenv("STATEMENTS")
+local UNITS = "rl_lock_acquire rl_lock_extend rl_lock_release rl_lock_nodes rl_lock_retry rl_core rl_node rl_quorum "
+  .. "rl_validity rl_options rl_attempt rl_lock rl_regression rl_oom"
 
 local OPERATORS = {
   { " >= ", " > " }, { " > ", " >= " }, { " <= ", " < " }, { " < ", " <= " }, { " == ", " != " }, { " != ", " == " },
@@ -76,6 +78,9 @@ local function mutants_of(line)
       made[#made + 1] = code:sub(1, first - 1) .. operator[2] .. code:sub(last + 1)
       from = last + 1
     end
+  end
+  if not STATEMENTS then
+    return made
   end
   if code:find("^%s+[%w_]+[%w_%->%.%[%]]*[^=]*;$") and not code:find("^%s*return") and not code:find("^%s*break")
     and not code:find("^%s*continue") and not code:find("^%s+[%w_]+ %*?[%w_]+ =") and not code:find("^%s+[%w_]+ %*?[%w_]+;$")

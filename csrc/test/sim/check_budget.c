@@ -44,6 +44,26 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
   }
 }
 
+/*
+ * A node that is known not to answer is not waited for. A release whose key has expired for certain is
+ * not sent any more, and may wait for its time instead.
+ */
+static void check_budget_waits(sim *s, const sim_client *client, const sim_lock *lock) {
+  const rl_attempt *attempt = lock->lock->attempt;
+  if (lock->operation == RL_OPERATION_RELEASE && attempt != NULL &&
+      attempt->gone_us <= client->reading_us) {
+    return;
+  }
+  for (unsigned i = 0; i < client->nodes; i++) {
+    const rl_node *node = client->core.nodes[i];
+    if (node->phase == RL_NODE_DOWN && node->connect_at_us > client->reading_us &&
+        lock->lock->phase == RL_PHASE_ROUND && !lock->lock->votes[i].settled) {
+      sim_violation(s, "budget", "client %u: operation %d waits for node %u, which is down",
+                    client->index, (int)lock->operation, i);
+    }
+  }
+}
+
 void check_budget(sim *s, const sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     const sim_lock *lock = &client->locks[i];
@@ -51,6 +71,7 @@ void check_budget(sim *s, const sim_client *client) {
         rl_lock_result(lock->lock) == REDLOCK_PENDING && lock->lock->phase != RL_PHASE_LAUNCH &&
         s->breach == SIM_BREACH_NONE) {
       check_budget_lock(s, client, lock);
+      check_budget_waits(s, client, lock);
     }
   }
 }

@@ -67,6 +67,19 @@ void check_sent(sim *s, const sim_client *client, unsigned node, const sim_sent 
   }
 }
 
+/* Whether a command of the token has not been answered: its connection may yet break. */
+static bool check_leftover_owed(const sim_client *client, uint32_t token) {
+  for (unsigned i = 0; i < client->nodes; i++) {
+    const sim_socket *socket = &client->sockets[i];
+    for (size_t k = 0; k < socket->sent_count; k++) {
+      if (socket->sent[(socket->sent_head + k) % socket->sent_capacity].token == token) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 /* A turn has ended: whatever can be released has been. */
 void check_leftover(sim *s, const sim_client *client) {
   uint32_t up = 0;
@@ -83,7 +96,10 @@ void check_leftover(sim *s, const sim_client *client) {
       continue;
     }
     uint32_t missing = token->sent & ~token->release_answered;
-    if (token->over && (missing == 0 || now_us >= token->gone_us)) {
+    for (unsigned k = 0; k < client->nodes; k++) {
+      missing &= ~((uint32_t)(now_us >= token->gone_us[k]) << k);
+    }
+    if (token->over && missing == 0 && !check_leftover_owed(client, index)) {
       continue;
     }
     s->live[kept++] = index;
@@ -127,9 +143,9 @@ void check_leftover_settled(sim *s) {
         continue;
       }
       const sim_token *token = &s->tokens[key->token];
-      uint32_t excused = token->orphaned | (token->release_answered & ~token->release_certain);
+      uint32_t excused = token->orphaned | (token->release_forbidden & ~token->release_certain);
       uint64_t now_us = sim_client_clock(s, &s->clients[token->client]);
-      if (!token->abandoned && (excused >> i & 1) == 0 && now_us < token->gone_us) {
+      if (!token->abandoned && (excused >> i & 1) == 0 && now_us < token->gone_us[i]) {
         sim_violation(s, "leftover", "all is quiet, but node %u still holds token %u of client %u",
                       i, key->token, token->client);
       }

@@ -77,7 +77,8 @@ core("round-not-checked", "a vote counts in whatever round it comes", "rl_lock.c
 core("one-vote-twice", "the replies of a node count as often as they come", "rl_lock.c",
   "  if (entry->settled) {\n    return;\n  }\n  entry->settled = true;", "  entry->settled = true;")
 core("replies-out-of-step", "the newest command is taken for the one that was answered", "rl_node.c",
-  "  *owed = node->owed[node->owed_head];\n  node->owed_head = node->owed_head + 1 == node->owed_capacity ? 0 : node->owed_head + 1;\n",
+  "  *owed = node->owed[node->owed_head];\n"
+  .. "  node->owed_head = node->owed_head + 1 == node->owed_capacity ? 0 : node->owed_head + 1;\n",
   "  *owed = node->owed[(node->owed_head + node->owed_count - 1) % node->owed_capacity];\n")
 
 -- Validity.
@@ -87,7 +88,8 @@ core("elapsed-not-subtracted", "validity is counted from the decision", "rl_lock
   [[static void rl_lock_granted(rl_lock *lock, redlock_time now_us) {
   redlock_time deadline_us = rl_validity_deadline(now_us,]])
 core("validity-not-checked", "a majority that comes too late is a lock", "rl_lock.c",
-  "  if (now_us >= deadline_us) {\n    rl_lock_fail_attempt", "  if (deadline_us == 0) {\n    rl_lock_fail_attempt", "rl_lock_acquire_test")
+  "  if (now_us >= deadline_us) {\n    rl_lock_fail_attempt",
+  "  if (deadline_us == 0) {\n    rl_lock_fail_attempt", "rl_lock_acquire_test")
 core("validity-at-least-a-moment", "a majority that comes too late is a lock for 5 ms", "rl_lock.c",
   "  if (now_us >= deadline_us) {\n    rl_lock_fail_attempt(lock, now_us, REDLOCK_E_EXPIRED);\n    return;\n  }",
   "  if (now_us >= deadline_us) {\n    deadline_us = now_us + 5000;\n  }")
@@ -102,7 +104,8 @@ core("drift-without-granularity", "only the factor of the allowance", "rl_validi
   "#define RL_VALIDITY_GRANULARITY_US (0 * REDLOCK_MILLISECONDS)", "rl_validity_test")
 core("lock-delay-counted", "lock_delay is added to the lease, too", "rl_lock.c",
   "  lock->lease = lock->attempt;\n  lock->attempt = NULL;\n  lock->deadline_us = deadline_us;",
-  "  lock->lease = lock->attempt;\n  lock->attempt = NULL;\n  lock->deadline_us = deadline_us + lock->current.lock_delay_us;")
+  "  lock->lease = lock->attempt;\n  lock->attempt = NULL;\n"
+  .. "  lock->deadline_us = deadline_us + lock->current.lock_delay_us;")
 core("key-too-short", "nodes are asked to keep the key for 9/10 of the ttl", "rl_options.c",
   "return rl_time_ms_up(rl_time_add(ttl_us, options->lock_delay_us));",
   "return rl_time_ms_up(rl_time_add(ttl_us - ttl_us / 10, options->lock_delay_us));")
@@ -117,16 +120,19 @@ core("extend-from-now", "an extension is counted from its last vote", "rl_lock.c
   [[static void rl_lock_extended(rl_lock *lock, redlock_time now_us) {
   redlock_time deadline_us = rl_validity_deadline(now_us,]])
 core("extend-past-deadline", "an extension counts after the old deadline", "rl_lock.c", {
-  "    if (now_us >= lock->deadline_us) {\n      rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED);\n    } else if (decision",
+  "    if (now_us >= lock->deadline_us) {\n      rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED);\n"
+  .. "    } else if (decision",
   "    lock->round_deadline_us = rl_time_min(lock->round_deadline_us, lock->deadline_us);",
 }, {
   "    if (lock->lease == NULL) {\n      rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED);\n    } else if (decision",
   "",
 })
 core("extend-after-expiry", "a lease that has run out can be extended", "rl_lock.c", {
-  "  if (rl_lock_remaining(lock, now_us) == 0) {\n    return rl_lock_refuse(lock, RL_OPERATION_EXTEND, REDLOCK_E_EXPIRED);\n  }\n",
+  "  if (rl_lock_remaining(lock, now_us) == 0) {\n"
+  .. "    return rl_lock_refuse(lock, RL_OPERATION_EXTEND, REDLOCK_E_EXPIRED);\n  }\n",
   "  if (lock->operation == RL_OPERATION_EXTEND && rl_lock_remaining(lock, now_us) == 0) {",
-  "    if (now_us >= lock->deadline_us) {\n      rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED);\n    } else if (decision",
+  "    if (now_us >= lock->deadline_us) {\n      rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED);\n"
+  .. "    } else if (decision",
   "    lock->round_deadline_us = rl_time_min(lock->round_deadline_us, lock->deadline_us);",
 }, {
   "",
@@ -167,11 +173,13 @@ core("heal-not-released", "a key that was given back is not released", "rl_lock.
   "RL_OWED_HEAL, lock->lease, lock->round, key_ms)) {\n    return;\n  }\n  lock->lease->sent |= rl_lock_bit(node);",
   "RL_OWED_HEAL, lock->lease, lock->round, key_ms)) {\n    return;\n  }")
 core("failed-extend-releases", "an extension that fails releases the lease", "rl_lock.c",
-  "      rl_lock_end(lock, now_us,\n                  decision == RL_DECISION_REFUSED ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);",
+  "      rl_lock_end(lock, now_us,\n"
+  .. "                  decision == RL_DECISION_REFUSED ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);",
   "      rl_core_release(lock->core, now_us, lock->lease, true);\n      rl_lock_end(lock, now_us,\n"
   .. "                  decision == RL_DECISION_REFUSED ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);")
 core("failed-extend-counts", "an extension that fails moves the deadline all the same", "rl_lock.c",
-  "      rl_lock_end(lock, now_us,\n                  decision == RL_DECISION_REFUSED ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);",
+  "      rl_lock_end(lock, now_us,\n"
+  .. "                  decision == RL_DECISION_REFUSED ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);",
   "      lock->deadline_us += 1000;\n      rl_lock_end(lock, now_us,\n"
   .. "                  decision == RL_DECISION_REFUSED ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);")
 core("extend-sent-late", "an extend goes out again by its text after its round", "rl_core.c",
@@ -187,7 +195,8 @@ core("no-release-after-failure", "an attempt that failed is not released", "rl_l
   .. "    rl_core_release(lock->core, now_us, attempt, grow);\n  }")
 core("release-only-where-granted", "only the nodes that voted for it are sent the release", "rl_core.c",
   "  attempt->due = attempt->sent & ~attempt->confirmed;",
-  "  attempt->due = attempt->sent & ~attempt->confirmed;\n  for (unsigned i = 0; attempt->lock != NULL && i < core->node_count; i++) {\n"
+  "  attempt->due = attempt->sent & ~attempt->confirmed;\n"
+  .. "  for (unsigned i = 0; attempt->lock != NULL && i < core->node_count; i++) {\n"
   .. "    if (attempt->lock->votes[i].vote != REDLOCK_VOTE_GRANTED) {\n"
   .. "      attempt->due &= ~((uint32_t)1 << i);\n    }\n  }")
 core("release-not-compared", "a release deletes whatever key there is", "rl_command.c",
@@ -195,7 +204,8 @@ core("release-not-compared", "a release deletes whatever key there is", "rl_comm
                            "return redis.call('DEL',KEYS[1]) end return 0",]],
   [[{"return redis.call('DEL',KEYS[1])",]])
 core("release-before-the-lease-ends", "the lease stays valid while its release is on its way", "rl_lock.c",
-  "  lock->lease = NULL;\n  lock->unreleased = NULL;\n  lock->deadline_us = 0;\n  lock->current = lock->lease_options;",
+  "  lock->lease = NULL;\n  lock->unreleased = NULL;\n  lock->deadline_us = 0;\n"
+  .. "  lock->current = lock->lease_options;",
   "  if (lock->lease != NULL) {\n    (void)rl_attempt_ref(lock->lease);\n  }\n  lock->unreleased = NULL;\n"
   .. "  lock->current = lock->lease_options;")
 core("release-not-repeated", "a release is lost with its connection", "rl_core.c",
@@ -209,11 +219,13 @@ core("release-early-answer", "a release is done with the first answer", "rl_quor
   "  if (quorum->granted >= 1) {\n    return RL_DECISION_MAJORITY;\n  }\n  if (quorum->refused >= majority) {")
 core("cancel-leaves-keys", "what is cancelled is not released", "rl_lock.c",
   "  lock->attempt = NULL;\n  rl_lock_end(lock, now_us, error);\n  rl_lock_let_go(lock, now_us, attempt, grow);",
-  "  lock->attempt = NULL;\n  rl_lock_end(lock, now_us, error);\n  if (attempt != NULL) {\n    attempt->releasing = true;\n  }\n"
+  "  lock->attempt = NULL;\n  rl_lock_end(lock, now_us, error);\n  if (attempt != NULL) {\n"
+  .. "    attempt->releasing = true;\n  }\n"
   .. "  rl_lock_let_go(lock, now_us, attempt, grow);")
 core("free-leaves-keys", "a lock that is freed while it is held is not released", "rl_lock.c",
   "  rl_lock_drop_lease(lock, now_us, false);\n  rl_lock_dequeue(lock);",
-  "  if (lock->lease != NULL) {\n    lock->lease->releasing = true;\n  }\n  rl_lock_drop_lease(lock, now_us, false);\n  rl_lock_dequeue(lock);")
+  "  if (lock->lease != NULL) {\n    lock->lease->releasing = true;\n  }\n"
+  .. "  rl_lock_drop_lease(lock, now_us, false);\n  rl_lock_dequeue(lock);")
 core("wrong-type-is-an-error", "a key of another type does not count as taken", "rl_core.c",
   [[  if (strstr(text, "WRONGTYPE") != NULL) {]], [[  if (strstr(text, "no such text") != NULL) {]],
   "rl_lock_acquire_test")
@@ -228,7 +240,8 @@ core("wait-not-kept", "the budget of the call is not kept", "rl_lock.c",
 core("retries-not-counted", "attempts are not counted", "rl_lock.c",
   "    lock->attempts_left--;\n", "    lock->attempts_left -= lock->random % 2;\n")
 core("attempt-leaked", "an attempt is kept for ever", "rl_core.c",
-  "      reason = rl_core_answered(core, node, now_us, &owed);\n      rl_attempt_unref(&core->attempts, owed.attempt);",
+  "      reason = rl_core_answered(core, node, now_us, &owed);\n"
+  .. "      rl_attempt_unref(&core->attempts, owed.attempt);",
   "      reason = rl_core_answered(core, node, now_us, &owed);\n      if (owed.kind != RL_OWED_RELEASE) {\n"
   .. "        rl_attempt_unref(&core->attempts, owed.attempt);\n      }")
 core("asks-the-deaf", "nodes are asked however long they have not answered", "rl_lock.c",

@@ -180,7 +180,8 @@ typedef enum sim_outcome {
   SIM_OUTCOME_REFUSED, /* nil, :0, WRONGTYPE */
   SIM_OUTCOME_NO_SCRIPT,
   SIM_OUTCOME_ERROR,
-  SIM_OUTCOME_ODD /* no answer to any command */
+  SIM_OUTCOME_FORBIDDEN, /* NOPERM, NOAUTH: it is no use to ask again */
+  SIM_OUTCOME_ODD        /* no answer to any command */
 } sim_outcome;
 
 /* What a node meant by a reply. */
@@ -382,11 +383,13 @@ typedef struct sim_token {
   uint32_t release_ever; /* nodes to which a release went */
   uint32_t release_sent; /* on the connection of now */
   uint32_t release_answered;
+  uint32_t release_forbidden;
   uint32_t release_certain; /* the answer was that the key is not there (any more) */
   uint32_t release_refused;
   uint32_t released_there; /* nodes that have executed a release, whether the answer came or not */
   uint32_t orphaned;       /* nodes that have executed a SET after that */
-  uint64_t gone_us;        /* client's clock: when all its keys have expired for certain */
+  uint64_t life_us;        /* the longest that a key of it lives, and some */
+  uint64_t gone_us[SIM_NODES_MAX]; /* client's clock: when its key there has certainly expired */
 } sim_token;
 
 /* ---- the picture (sim_trace.c) ---- */

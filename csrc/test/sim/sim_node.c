@@ -412,7 +412,10 @@ static void sim_node_execute(sim *s, int connection, const sim_command *command)
   if (error != NULL) {
     SIM_TRACE(s, "node %u: token %u: %.*s", from->node, request.token, (int)strcspn(error, "\r"),
               error);
-    sim_node_reply(s, connection, &request, error, SIM_OUTCOME_ERROR);
+    sim_node_reply(s, connection, &request, error,
+                   strncmp(error, "-NO", 3) == 0 && strncmp(error, "-NOREP", 6) != 0
+                       ? SIM_OUTCOME_FORBIDDEN
+                       : SIM_OUTCOME_ERROR);
   } else if (request.kind == SIM_COMMAND_SET) {
     sim_node_set(s, connection, command, &request);
   } else {

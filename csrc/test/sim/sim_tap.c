@@ -129,8 +129,12 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node, const sim
       token->release_ever |= 1u << node;
       token->release_sent |= 1u << node;
     }
-    uint64_t gone_us = client->reading_us + ttl_us + ttl_us / 10 + REDLOCK_SECONDS;
-    token->gone_us = counts && ttl_us != 0 && gone_us > token->gone_us ? gone_us : token->gone_us;
+    if (counts && ttl_us != 0) {
+      uint64_t life_us = ttl_us + ttl_us / 10 + REDLOCK_SECONDS;
+      uint64_t gone_us = client->reading_us + life_us;
+      token->life_us = life_us > token->life_us ? life_us : token->life_us;
+      token->gone_us[node] = gone_us > token->gone_us[node] ? gone_us : token->gone_us[node];
+    }
     sim_mix(s, (uint64_t)sent.token << 16 | (uint64_t)sent.kind << 8 | node);
   }
   if (socket->sent_count == 0) {
@@ -166,8 +170,15 @@ void sim_tap_dropped(sim *s, sim_client *client, unsigned node) {
   sim_socket *socket = &client->sockets[node];
   while (socket->sent_count > 0) {
     sim_sent sent = sim_tap_pop(socket);
-    if (sent.kind == SIM_COMMAND_RELEASE && sent.token < s->token_count) {
-      s->tokens[sent.token].release_sent &= ~(1u << node);
+    if (sent.token >= s->token_count) {
+      continue;
+    }
+    sim_token *token = &s->tokens[sent.token];
+    if (sent.kind == SIM_COMMAND_RELEASE) {
+      token->release_sent &= ~(1u << node);
+    } else if (sent.kind == SIM_COMMAND_SET &&
+               client->reading_us + token->life_us > token->gone_us[node]) {
+      token->gone_us[node] = client->reading_us + token->life_us; /* It may yet be executed. */
     }
   }
   socket->tapped = 0;
@@ -181,6 +192,9 @@ static void sim_tap_release_answered(sim_token *token, uint32_t bit, const sim_n
     return; /* It is sent once more, by its text. */
   }
   token->release_answered |= bit;
+  if (note->outcome == SIM_OUTCOME_FORBIDDEN) {
+    token->release_forbidden |= bit;
+  }
   if (note->outcome == SIM_OUTCOME_GRANTED || note->outcome == SIM_OUTCOME_REFUSED) {
     token->release_certain |= bit;
   }
@@ -233,10 +247,15 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
     const sim_note *note = &notes->notes[notes->head++];
     any = true;
     if (note->outcome == SIM_OUTCOME_ODD || !note->asked) {
+      /* Taken for the answer to the oldest command; then the core hangs up. */
       socket->odd = true;
       all_old = false;
+      if (socket->sent_count > 0) {
+        (void)sim_tap_pop(socket);
+      }
+      break;
     }
-    if (!note->asked || socket->sent_count == 0) {
+    if (socket->sent_count == 0) {
       continue;
     }
     sim_sent sent = sim_tap_pop(socket);

@@ -1,0 +1,40 @@
+-- Mutants (build-aux/sim_mutants.lua) that no test can notice, each with the reason why. "line" and
+-- "mutant" are parts of the line as it is and as it was changed.
+--
+-- SPDX-License-Identifier: MIT
+
+local put_off = "a release that finds no room without growing goes out in the same turn, with the launch"
+local one_microsecond = "a key that has expired for certain is not released: at that microsecond both are right"
+local nothing = "nothing is copied, or written, when there is nothing"
+
+return {
+  { file = "rl_lock.c", line = "core->lock_count + 1", mutant = "core->lock_count + 2",
+    why = "one timer more than needed" },
+  { file = "rl_lock.c", line = "rl_lock_stop(lock, now_us, error, true);", mutant = "false", why = put_off },
+  { file = "rl_lock.c", line = "rl_lock_stop(lock, now_us, REDLOCK_E_CLOSED, true);", mutant = "false",
+    why = put_off },
+  { file = "rl_lock.c", line = "rl_lock_drop_lease(lock, now_us, true);", mutant = "false", why = put_off },
+  { file = "rl_lock.c", line = "rl_lock_let_go(lock, now_us, attempt, true);", mutant = "false", why = put_off },
+  { file = "rl_core.c", line = "attempt->gone_us <= now_us", mutant = "attempt->gone_us < now_us",
+    why = one_microsecond },
+  { file = "rl_core.c", line = "attempt->gone_us > now_us", mutant = "attempt->gone_us >= now_us",
+    why = one_microsecond },
+  { file = "rl_core.c", line = "attempt->gone_us > core->now_us", mutant = "attempt->gone_us >= core->now_us",
+    why = one_microsecond },
+  { file = "rl_core.c", line = "if (prefix_length > 0)", mutant = ">=", why = nothing },
+  { file = "rl_attempt.c", line = "prefix_length > 0", mutant = ">=", why = nothing },
+  { file = "rl_attempt.c", line = "resource_length > 0", mutant = ">=", why = nothing },
+  { file = "rl_options.c", line = "from_size < to_size ?", mutant = "<=", why = "equal sizes are equal" },
+  { file = "rl_options.c", line = "message_size > 0", mutant = "message_size >= 0", why = nothing },
+  { file = "rl_core.c", line = "owed->round, true, true);", mutant = "owed->round, false, true)",
+    why = "NOSCRIPT has just been noted, so that it goes by its text" },
+  { file = "rl_core.c", line = "owed->round, true,", mutant = "owed->round, false,",
+    why = "NOSCRIPT has just been noted, so that it goes by its text" },
+  { file = "rl_core.c", line = "owed->round, true, true);", mutant = "owed->round, true, false)",
+    why = "without room it fails, and the release is tried again after a while" },
+  { file = "rl_core.c", line = "return false; /* Its round is over. */", mutant = "true",
+    why = "a vote of a round that is over is not counted in either case" },
+  { file = "rl_core.c", line = "if (got > 0) {", mutant = "got >= 0", why = "0 has left the loop before" },
+  { file = "rl_core.c", line = "core->release_retry = false;", mutant = "true",
+    why = "the next launch looks at an empty list, and clears it" },
+}
