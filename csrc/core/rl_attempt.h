@@ -68,6 +68,18 @@ rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct 
                            const unsigned char *entropy);
 rl_attempt *rl_attempt_ref(rl_attempt *attempt);
 
+/*
+ * A node is sent something at |now_us| that lets the key live for |key_ms|: until when a node can
+ * still hold it at most, its clock being a tenth off and the command a second on its way.
+ */
+void rl_attempt_will_live(rl_attempt *attempt, redlock_time now_us, uint64_t key_ms);
+
+/*
+ * A connection on which such a command was not answered has ended. The node may still read it, and
+ * the key begins to live only then.
+ */
+void rl_attempt_unanswered(rl_attempt *attempt, redlock_time now_us);
+
 /* Gives a reference up; with the last one the attempt goes back to the pool. NULL is allowed. */
 void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt);
 

@@ -129,12 +129,12 @@ static void rl_core_continue_releases(rl_core *core, redlock_time now_us) {
   core->release_retry = false;
   while (*link != NULL) {
     rl_attempt *attempt = *link;
-    if (attempt->gone_us > now_us) {
+    bool gone = attempt->gone_us <= now_us;
+    if (!gone) {
       rl_core_send_release(core, now_us, attempt, true);
-    } else {
-      attempt->due = 0;
     }
-    if (attempt->due == 0) {
+    /* What is due stays so: that is how the lock sees that it was not sent. */
+    if (gone || attempt->due == 0) {
       rl_core_unlist_release(core, link);
     } else {
       link = &attempt->next;
@@ -156,9 +156,8 @@ static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, cons
     if (attempt == NULL) {
       continue;
     }
-    if (owed.kind == RL_OWED_ACQUIRE || owed.kind == RL_OWED_HEAL) {
-      /* The node may still read the SET, and the key begins to live only then. */
-      attempt->gone_us = rl_time_max(attempt->gone_us, rl_time_add(now_us, attempt->life_us));
+    if (owed.kind != RL_OWED_RELEASE) {
+      rl_attempt_unanswered(attempt, now_us);
     }
     if (owed.kind == RL_OWED_RELEASE && attempt->gone_us > now_us) {
       attempt->due |= (uint32_t)1 << node->index;
@@ -276,8 +275,12 @@ static bool rl_core_send_text(rl_node *node, redlock_time now_us, const rl_owed 
   if (lock == NULL || lock->phase != RL_PHASE_ROUND || lock->round != owed->round) {
     return false; /* Its round is over. */
   }
-  return rl_node_queue_extend(node, now_us, owed->attempt, owed->round, true,
-                              rl_options_key_ms(&lock->current, lock->current.ttl_us));
+  uint64_t key_ms = rl_options_key_ms(&lock->current, lock->current.ttl_us);
+  if (!rl_node_queue_extend(node, now_us, owed->attempt, owed->round, true, key_ms)) {
+    return false;
+  }
+  rl_attempt_will_live(owed->attempt, now_us, key_ms);
+  return true;
 }
 
 /* Whether the node knows the script from now on, or has forgotten it (SCRIPT FLUSH). */
@@ -328,6 +331,9 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   } else if (meaning == RL_MEANING_BROKEN) {
     broken = "the node sent a reply that answers no command of ours";
     error = broken;
+    if (owed->kind != RL_OWED_RELEASE) {
+      rl_attempt_unanswered(attempt, now_us);
+    }
   }
   if (owed->kind == RL_OWED_RELEASE) {
     rl_core_release_answered(core, node, now_us, attempt, vote, error);

@@ -328,14 +328,6 @@ static void rl_lock_settle(rl_lock *lock, unsigned node, redlock_vote vote, cons
   }
 }
 
-/* The last moment at which a node that has been sent something for |attempt| can still hold it. */
-static void rl_lock_will_live(rl_attempt *attempt, redlock_time now_us, uint64_t key_ms) {
-  redlock_duration life_us = key_ms * REDLOCK_MILLISECONDS;
-  life_us = rl_time_add(life_us, rl_time_add(life_us / 10, REDLOCK_SECONDS));
-  attempt->life_us = rl_time_max(attempt->life_us, life_us);
-  attempt->gone_us = rl_time_max(attempt->gone_us, rl_time_add(now_us, life_us));
-}
-
 /* A2, E2: sends the command of this round to a node that is up. Returns NULL, or why it was not. */
 static const char *rl_lock_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   uint64_t key_ms = rl_options_key_ms(&lock->current, lock->current.ttl_us);
@@ -347,7 +339,7 @@ static const char *rl_lock_send(rl_lock *lock, redlock_time now_us, rl_node *nod
       return "out of memory";
     }
     lock->attempt->sent |= rl_lock_bit(node);
-    rl_lock_will_live(lock->attempt, now_us, key_ms);
+    rl_attempt_will_live(lock->attempt, now_us, key_ms);
     return NULL;
   }
   assert(lock->operation == RL_OPERATION_EXTEND);
@@ -357,7 +349,7 @@ static const char *rl_lock_send(rl_lock *lock, redlock_time now_us, rl_node *nod
   if (!rl_node_queue_extend(node, now_us, lock->lease, lock->round, false, key_ms)) {
     return "out of memory";
   }
-  rl_lock_will_live(lock->lease, now_us, key_ms);
+  rl_attempt_will_live(lock->lease, now_us, key_ms);
   return NULL;
 }
 
@@ -473,7 +465,7 @@ static void rl_lock_heal(rl_lock *lock, redlock_time now_us, rl_node *node) {
     return;
   }
   lock->lease->sent |= rl_lock_bit(node);
-  rl_lock_will_live(lock->lease, now_us, key_ms);
+  rl_attempt_will_live(lock->lease, now_us, key_ms);
 }
 
 /* E3 */
@@ -641,7 +633,7 @@ static void rl_lock_join(rl_lock *lock, redlock_time now_us, rl_node *node) {
     return;
   }
   lock->lease->sent |= rl_lock_bit(node);
-  rl_lock_will_live(lock->lease, now_us, key_ms);
+  rl_attempt_will_live(lock->lease, now_us, key_ms);
 }
 
 void rl_lock_node_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
@@ -658,7 +650,9 @@ void rl_lock_node_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
   if (lock->operation != RL_OPERATION_RELEASE) {
     rl_lock_ask(lock, now_us, node);
   } else if ((lock->attempt->due & rl_lock_bit(node)) != 0) {
-    rl_lock_settle(lock, node->index, REDLOCK_VOTE_ERROR, "the release could not be queued",
+    bool gone = lock->attempt->gone_us <= now_us;
+    rl_lock_settle(lock, node->index, REDLOCK_VOTE_ERROR,
+                   gone ? "its key has expired by now" : "the release could not be queued",
                    REDLOCK_NEVER);
   }
   rl_lock_decide(lock, now_us);

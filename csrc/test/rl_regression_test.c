@@ -194,6 +194,107 @@ a_release_that_nobody_reads_the_answer_of_works_on_a_node_without_the_script(voi
   assert_true(fake_world_end(world));
 }
 
+/* The last command for the key was on its way for as long as the node was silent. */
+static void a_late_extend_by_its_text_does_not_leave_its_key_behind(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  redlock_options options = fake_once();
+  options.ttl_us = 100 * SECONDS;
+  options.node_timeout_us = 100 * SECONDS;
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(fake_next(world, 0), FAKE_EXTEND);
+  fake_pass(world, 95 * SECONDS);
+  (void)fake_reply(world, 0, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+  (void)fake_answer(world, 0);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  fake_pass(world, 30 * SECONDS); /* past what the first extend could have made of it */
+  assert_int_equal(fake_keys(world, KEY), 1);
+  world->nodes[0].policy = FAKE_SILENT;
+  fake_break(world, 0, "the node closed the connection");
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  world->nodes[0].policy = FAKE_ACCEPTS;
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void an_extend_that_was_read_after_its_connection_broke_leaves_no_key_behind(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  redlock_options options = fake_once();
+  char reply[FAKE_REPLY_MAX];
+  options.ttl_us = 100 * SECONDS;
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  fake_pass(world, 10 * SECONDS);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, 85 * SECONDS);
+  (void)fake_execute(world, 0, reply);
+  world->nodes[0].policy = FAKE_SILENT;
+  fake_break(world, 0, "the node closed the connection");
+  fake_pass(world, 30 * SECONDS);
+  assert_int_equal(fake_keys(world, KEY), 1);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  world->nodes[0].policy = FAKE_ACCEPTS;
+  fake_pass(world, 2 * SECONDS);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_set_that_was_answered_with_garbage_leaves_no_key_behind(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  redlock_options options = fake_once();
+  char reply[FAKE_REPLY_MAX];
+  options.ttl_us = SECONDS;
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, 2500 * MS); /* past what a SET that is read at once could live */
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  (void)fake_execute(world, 0, reply);
+  fake_deliver(world, 0, ":7\r\n");
+  assert_int_equal(fake_keys(world, KEY), 1);
+  fake_pass(world, 100 * MS);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* Nodes 1 and 2 come back when the key has expired; node 0 does not answer. */
+static void a_release_does_not_wait_for_what_is_not_sent_any_more(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = fake_once();
+  options.ttl_us = 10 * SECONDS;
+  options.node_timeout_us = 60 * SECONDS;
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  fake_pass(world, 11 * SECONDS);
+  for (unsigned i = 1; i < 3; i++) {
+    world->nodes[i].policy = FAKE_SILENT;
+    fake_break(world, i, "the node closed the connection");
+  }
+  fake_pass(world, 500 * MS);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, SECONDS); /* The key has expired. */
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  world->nodes[1].policy = FAKE_ACCEPTS;
+  world->nodes[2].policy = FAKE_ACCEPTS;
+  fake_turn(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(lock->votes[1].error, "its key has expired by now");
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_release_that_a_busy_node_refused_is_tried_again),
@@ -207,6 +308,10 @@ int main(void) {
       cmocka_unit_test(a_node_that_came_up_after_the_decision_gets_the_key_too),
       cmocka_unit_test(
           a_release_that_nobody_reads_the_answer_of_works_on_a_node_without_the_script),
+      cmocka_unit_test(a_late_extend_by_its_text_does_not_leave_its_key_behind),
+      cmocka_unit_test(an_extend_that_was_read_after_its_connection_broke_leaves_no_key_behind),
+      cmocka_unit_test(a_set_that_was_answered_with_garbage_leaves_no_key_behind),
+      cmocka_unit_test(a_release_does_not_wait_for_what_is_not_sent_any_more),
   };
   return cmocka_run_group_tests_name("rl_regression", tests, NULL, NULL);
 }

@@ -44,16 +44,8 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
   }
 }
 
-/*
- * A node that is known not to answer is not waited for. A release whose key has expired for certain is
- * not sent any more, and may wait for its time instead.
- */
+/* A node that is known not to answer is not waited for. */
 static void check_budget_waits(sim *s, const sim_client *client, const sim_lock *lock) {
-  const rl_attempt *attempt = lock->lock->attempt;
-  if (lock->operation == RL_OPERATION_RELEASE && attempt != NULL &&
-      attempt->gone_us <= client->reading_us) {
-    return;
-  }
   for (unsigned i = 0; i < client->nodes; i++) {
     const rl_node *node = client->core.nodes[i];
     if (node->phase == RL_NODE_DOWN && node->connect_at_us > client->reading_us &&

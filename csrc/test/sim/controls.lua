@@ -217,6 +217,15 @@ core("release-on-another-connection", "a node that did not answer in time is dis
 core("release-early-answer", "a release is done with the first answer", "rl_quorum.c",
   "  if (quorum->granted >= majority) {\n    return RL_DECISION_MAJORITY;\n  }\n  if (quorum->refused >= majority) {",
   "  if (quorum->granted >= 1) {\n    return RL_DECISION_MAJORITY;\n  }\n  if (quorum->refused >= majority) {")
+core("lost-set-expires-early", "a SET that its broken connection may still deliver counts from when it was sent", "rl_core.c",
+  "    if (owed.kind != RL_OWED_RELEASE) {\n", "    if (owed.kind == RL_OWED_HANDSHAKE) {\n")
+core("garbage-expires-early", "a SET that was answered with garbage counts from when it was sent", "rl_core.c",
+  "    if (owed->kind != RL_OWED_RELEASE) {\n", "    if (owed->kind == RL_OWED_HANDSHAKE) {\n")
+core("text-expires-early", "an extend that went again by its text counts from when it went by its name", "rl_core.c",
+  "  rl_attempt_will_live(owed->attempt, now_us, key_ms);\n", "", "rl_regression_test")
+core("waits-for-what-is-not-sent", "a release waits for a node on which the key has expired", "rl_core.c",
+  "    if (gone || attempt->due == 0) {", "    attempt->due = gone ? 0 : attempt->due;\n    if (attempt->due == 0) {",
+  "rl_regression_test")
 core("cancel-leaves-keys", "what is cancelled is not released", "rl_lock.c",
   "  lock->attempt = NULL;\n  rl_lock_end(lock, now_us, error);\n  rl_lock_let_go(lock, now_us, attempt, grow);",
   "  lock->attempt = NULL;\n  rl_lock_end(lock, now_us, error);\n  if (attempt != NULL) {\n"

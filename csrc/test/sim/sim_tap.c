@@ -90,7 +90,6 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node, const sim
   sim_sent sent = {client->reading_us, SIM_NO_TOKEN, 0, SIM_COMMAND_HANDSHAKE, false, false};
   unsigned argument = 0;
   uint64_t ttl_us = 0;
-  bool counts = true;
   if (sim_resp_is(command, 0, "SET")) {
     sent.kind = SIM_COMMAND_SET;
     argument = 2;
@@ -115,11 +114,6 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node, const sim
     } else {
       check_sent(s, client, node, &sent);
     }
-    /* Sent once more because the node did not know the script: its life is counted from before. */
-    if (sent.kind == SIM_COMMAND_EXTEND && token->asked_round == sent.round &&
-        (token->asked >> node & 1) != 0) {
-      counts = false;
-    }
     if (sent.kind == SIM_COMMAND_EXTEND) {
       token->asked = (token->asked_round == sent.round ? token->asked : 0) | 1u << node;
       token->asked_round = sent.round;
@@ -129,7 +123,7 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node, const sim
       token->release_ever |= 1u << node;
       token->release_sent |= 1u << node;
     }
-    if (counts && ttl_us != 0) {
+    if (ttl_us != 0) {
       uint64_t life_us = ttl_us + ttl_us / 10 + REDLOCK_SECONDS;
       uint64_t gone_us = client->reading_us + life_us;
       token->life_us = life_us > token->life_us ? life_us : token->life_us;
@@ -165,6 +159,16 @@ void sim_tap_output(sim *s, sim_client *client) {
   }
 }
 
+/* What was sent will not be answered; it may yet be executed. */
+static void sim_tap_lost(sim *s, const sim_client *client, unsigned node, const sim_sent *sent) {
+  sim_token *token = &s->tokens[sent->token];
+  if (sent->kind == SIM_COMMAND_RELEASE) {
+    token->release_sent &= ~(1u << node);
+  } else if (client->reading_us + token->life_us > token->gone_us[node]) {
+    token->gone_us[node] = client->reading_us + token->life_us;
+  }
+}
+
 /* The core has no connection to the node any more: nothing of what it asked will be answered. */
 void sim_tap_dropped(sim *s, sim_client *client, unsigned node) {
   sim_socket *socket = &client->sockets[node];
@@ -173,13 +177,7 @@ void sim_tap_dropped(sim *s, sim_client *client, unsigned node) {
     if (sent.token >= s->token_count) {
       continue;
     }
-    sim_token *token = &s->tokens[sent.token];
-    if (sent.kind == SIM_COMMAND_RELEASE) {
-      token->release_sent &= ~(1u << node);
-    } else if (sent.kind == SIM_COMMAND_SET &&
-               client->reading_us + token->life_us > token->gone_us[node]) {
-      token->gone_us[node] = client->reading_us + token->life_us; /* It may yet be executed. */
-    }
+    sim_tap_lost(s, client, node, &sent);
   }
   socket->tapped = 0;
   socket->up = false;
@@ -251,7 +249,10 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
       socket->odd = true;
       all_old = false;
       if (socket->sent_count > 0) {
-        (void)sim_tap_pop(socket);
+        sim_sent sent = sim_tap_pop(socket);
+        if (sent.token < s->token_count) {
+          sim_tap_lost(s, client, node, &sent);
+        }
       }
       break;
     }
