@@ -243,6 +243,7 @@ bench:
 include build-aux/test.mk
 include build-aux/integration.mk
 include csrc/test/sim/sim.mk
+include csrc/test/fuzz/fuzz.mk
 
 # -------------------------------------------------------------------------------------- the rest
 

@@ -5,9 +5,7 @@
  *
  * Built with clang -fsanitize=fuzzer,address,undefined from a fuzz_*.c, fake_*.c, loopback.c, the core
  * and the driver. Without libFuzzer rl_fuzz_replay_test.c includes the targets and plays the corpus,
- * one input in hexadecimal on each line; to make files of it for libFuzzer:
- *
- *     n=0; while read -r line; do echo "$line" | xxd -r -p > "$n"; n=$((n + 1)); done < core.hex
+ * one input in hexadecimal on each line; `make fuzz` makes files of it for libFuzzer (fuzz.mk).
  */
 #ifndef FUZZ_H
 #define FUZZ_H
