@@ -33,7 +33,7 @@ check() {
 }
 
 lua_files() {
-  find lua spec examples bench rockspec -name '*.lua' -o -name '*.rockspec' 2>/dev/null
+  find lua spec examples bench rockspec build-aux csrc -name '*.lua' -o -name '*.rockspec' 2>/dev/null
 }
 
 lint_lua() {

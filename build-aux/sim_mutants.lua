@@ -1,12 +1,17 @@
 -- A mutation run over the decision lines of the core: changes one operator or one truth value at a time,
 -- and sees whether a test notices: the simulator first, then the unit tests.
 --
---     lua build-aux/sim_mutants.lua [file.c ...]        [all that decide]
+--     lua build-aux/sim_mutants.lua [file ...]        [all that decide]
 --
--- Mutants that survive are printed; those that are known to change nothing are listed, with the
--- reason, in csrc/test/sim/equivalent.lua, and any other fails the run.
--- Environment: CC, HIREDIS_CFLAGS, HIREDIS_LIBS, CMOCKA_LIBS, SEEDS (of the simulator [600]), STATEMENTS=1
--- to drop statements, too.
+-- The figures are one line per file, then their sum. Mutants that survive are printed; those that are
+-- known to change nothing are listed, with the reason, in csrc/test/sim/equivalent.lua, and any other
+-- fails the run. So does a file whose tests fail before anything is changed.
+--
+-- A failed assertion and a crash are kills. So is a program that does not end within 60 s of processor
+-- time, whatever else the machine does; how many those were is said. Waiting costs no such time, so a
+-- program that waits is ended after 300 s. Nothing but rl_oom looks at a real clock: it must fail twice.
+-- Environment: CC, HIREDIS_CFLAGS, HIREDIS_LIBS, CMOCKA_LIBS, SEEDS (of the simulator [600], 0: unit tests
+-- only), STATEMENTS=1 to drop statements, too.
 --
 -- SPDX-License-Identifier: MIT
 
@@ -14,11 +19,13 @@ local CC = os.getenv("CC") or "cc"
 local HIREDIS_CFLAGS = os.getenv("HIREDIS_CFLAGS") or ""
 local HIREDIS_LIBS = os.getenv("HIREDIS_LIBS") or "-lhiredis"
 local CMOCKA_LIBS = os.getenv("CMOCKA_LIBS") or "-lcmocka"
-local SEEDS = os.getenv("SEEDS") or "600"
-local FILES = { "rl_quorum.c", "rl_validity.c", "rl_lock.c", "rl_core.c", "rl_node.c", "rl_options.c", "rl_attempt.c" }
+local SEEDS = tonumber(os.getenv("SEEDS") or 600)
+local FIRST_SEEDS = math.min(SEEDS, 60) -- before the unit tests; the others after them
+local FILES = { "rl_quorum.c", "rl_validity.c", "rl_time.h", "rl_timers.c", "rl_lock_queue.c", "rl_token.c", "rl_reply.c",
+  "rl_options.c", "rl_attempt.c", "rl_node.c", "rl_core.c", "rl_lock.c" }
 local STATEMENTS = os.getenv("STATEMENTS")
 local UNITS = "rl_lock_acquire rl_lock_extend rl_lock_release rl_lock_nodes rl_lock_retry rl_core rl_node rl_quorum "
-  .. "rl_validity rl_options rl_attempt rl_lock rl_regression rl_oom"
+  .. "rl_validity rl_options rl_attempt rl_time rl_timers rl_token rl_reply rl_lock rl_regression rl_oom"
 
 local OPERATORS = {
   { " >= ", " > " }, { " > ", " >= " }, { " <= ", " < " }, { " < ", " <= " }, { " == ", " != " }, { " != ", " == " },
@@ -91,10 +98,11 @@ local function mutants_of(line)
 end
 
 local scratch = must("mktemp -d"):match("%S+")
-local INCLUDES = " -Icsrc/include -Icsrc/core -Icsrc/driver -Icsrc/test -Icsrc/test/sim " .. HIREDIS_CFLAGS
+local CORE = scratch .. "/core" -- a copy, which is changed
+local INCLUDES = " -Icsrc/include -I" .. CORE .. " -Icsrc/driver -Icsrc/test -Icsrc/test/sim " .. HIREDIS_CFLAGS
 
 local function compile(source, object, level)
-  return CC .. " -std=c11 -D_GNU_SOURCE -pthread -w " .. level .. INCLUDES .. " -c -o " .. object .. " " .. source
+  return CC .. " -std=c11 -D_GNU_SOURCE -pthread -w -fPIC " .. level .. INCLUDES .. " -c -o " .. object .. " " .. source
 end
 
 local function wraps(source)
@@ -105,111 +113,182 @@ local function wraps(source)
   return options
 end
 
+-- Compiles every file; returns the names of the objects.
+local function compile_all(sources, level)
+  local objects = {}
+  for source in must("ls " .. sources):gmatch("%S+") do
+    local object = scratch .. "/" .. source:gsub("/", "_"):gsub("%.c$", ".o")
+    must(compile(source, object, level))
+    objects[#objects + 1] = object
+  end
+  return objects
+end
+
+-- The core and the driver are a shared library: a mutant is linked once, for all programs.
+local function link_core(made)
+  return CC .. " -shared -o " .. scratch .. "/libcore.so " .. table.concat(made.core, " ") .. " " .. made.driver
+end
+
 local function build()
-  local made = { core = {}, sim = {}, helpers = {}, units = {} }
-  local function all(pattern, list, level)
-    for source in must("ls " .. pattern):gmatch("%S+") do
-      local object = scratch .. "/" .. source:gsub("/", "_"):gsub("%.c$", ".o")
-      must(compile(source, object, level))
-      list[#list + 1] = { source = source, object = object }
-    end
-  end
-  all("csrc/core/rl_*.c", made.core, "-O1")
-  all("csrc/driver/rl_*.c", made.core, "-O1")
-  all("csrc/test/sim/*.c", made.sim, "-O2")
-  all("csrc/test/*.c | grep -v '_test\\.c$' | grep -v _fuzz", made.helpers, "-O1")
+  must("mkdir " .. CORE .. " && cp csrc/core/* " .. CORE)
+  local made = { core = compile_all(CORE .. "/rl_*.c", "-O1"), units = {} }
+  made.driver = table.concat(compile_all("csrc/driver/rl_*.c", "-O1"), " ")
+  must(link_core(made))
+  local libraries = " -L" .. scratch .. " -Wl,-rpath," .. scratch .. " -lcore " .. HIREDIS_LIBS .. " -pthread -lm"
+  local simulator = table.concat(compile_all("csrc/test/sim/*.c", "-O2"), " ")
+  must(CC .. " -o " .. scratch .. "/sim " .. simulator .. libraries)
+  local helpers = table.concat(compile_all("csrc/test/*.c | grep -v '_test\\.c$' | grep -v _fuzz", "-O1"), " ")
   for name in UNITS:gmatch("%S+") do
-    local source = "csrc/test/" .. name .. "_test.c"
-    if select(2, run("test -e " .. source)) == 0 then
-      all(source, made.units, "-O1")
-    end
-  end
-  for _, test in ipairs(made.units) do
-    test.wraps = wraps(test.source)
+    local source, program = "csrc/test/" .. name .. "_test.c", scratch .. "/" .. name .. "_test"
+    local object = compile_all(source, "-O1")[1]
+    must(CC .. " -pthread" .. wraps(source) .. " -o " .. program .. " " .. object .. " " .. helpers .. libraries .. " "
+      .. CMOCKA_LIBS)
+    made.units[#made.units + 1] = { name = name, program = program }
   end
   return made
 end
 
-local function objects(list, instead, by)
-  local names = {}
-  for _, one in ipairs(list) do
-    names[#names + 1] = one.source == instead and by or one.object
+-- Those of the file itself first.
+local function units_of(made, file)
+  local name, own, others = file:gsub("%.[ch]$", ""), {}, {}
+  for _, unit in ipairs(made.units) do
+    table.insert(unit.name:find(name, 1, true) == 1 and own or others, unit)
   end
-  return table.concat(names, " ")
+  for _, unit in ipairs(others) do
+    own[#own + 1] = unit
+  end
+  return own
 end
 
--- Who notices: "simulator", a unit test, "compiler"; nil when nobody does.
-local function killer(made, source, text)
-  local changed, object = scratch .. "/mutant.c", scratch .. "/mutant.o"
-  write(changed, text)
-  if select(2, run(compile(changed, object, "-O1"))) ~= 0 then
-    return "compiler"
+-- Whether the program fails, and whether that is because it does not end.
+local function fails(command)
+  local _, status = run("ulimit -c 0; ulimit -t 60; timeout -k 1 300 " .. command)
+  return status ~= 0, status == 124 or status == 137 or status == 152
+end
+
+local function simulator_fails(first, seeds)
+  if seeds <= 0 then
+    return false
   end
-  local core = objects(made.core, source, object)
-  must("rm -f " .. scratch .. "/core.a && ar rcs " .. scratch .. "/core.a " .. core)
-  must(CC .. " -o " .. scratch .. "/sim " .. objects(made.sim) .. " " .. scratch .. "/core.a " .. HIREDIS_LIBS .. " -pthread -lm")
-  if select(2, run("timeout -k 1 60 " .. scratch .. "/sim --runs " .. SEEDS)) ~= 0 then
-    return "simulator"
+  return fails(("%s/sim --seed %d --runs %d"):format(scratch, first, seeds))
+end
+
+-- Who notices: "simulator", "units"; nil when nobody does; and whether a program did not end.
+local function noticed(units)
+  local failed, hung = simulator_fails(1, FIRST_SEEDS)
+  if failed then
+    return "simulator", hung
   end
-  for _, test in ipairs(made.units) do
-    must(CC .. " -pthread" .. test.wraps .. " -o " .. scratch .. "/unit " .. test.object .. " " .. objects(made.helpers)
-      .. " " .. scratch .. "/core.a " .. CMOCKA_LIBS .. " " .. HIREDIS_LIBS .. " -lm")
-    if select(2, run("timeout -k 1 60 " .. scratch .. "/unit")) ~= 0 then
-      return "unit tests"
+  for _, unit in ipairs(units) do
+    failed, hung = fails(unit.program)
+    if failed and unit.name == "rl_oom" then
+      failed, hung = fails(unit.program)
     end
+    if failed then
+      return "units", hung
+    end
+  end
+  failed, hung = simulator_fails(FIRST_SEEDS + 1, SEEDS - FIRST_SEEDS)
+  if failed then
+    return "simulator", hung
   end
   return nil
 end
 
+-- As noticed(), for the changed text of a file; or "compiler".
+local function killer(made, units, file, text)
+  write(CORE .. "/" .. file, text)
+  local sources = file:find("%.h$") and CORE .. "/rl_*.c" or CORE .. "/" .. file
+  if not pcall(compile_all, sources, "-O1") then
+    return "compiler"
+  end
+  must(link_core(made))
+  return noticed(units)
+end
+
+-- The entry of the list that excuses the mutant.
 local function known(equivalent, file, line, mutant)
   for _, one in ipairs(equivalent) do
     if one.file == file and line:find(one.line, 1, true) and mutant:find(one.mutant, 1, true) then
-      return one.why
+      return one
     end
   end
   return nil
+end
+
+-- Calls visit(number, line, mutant, text) for every mutant of a file.
+local function each_mutant(lines, visit)
+  local inside = false
+  for number, line in ipairs(lines) do
+    if line:find("^[%w_].*{$") or (line:find("^ .*%) {$") and not inside) then
+      inside = true
+    elseif line:find("^}") then
+      inside = false
+    elseif decides(line, inside) then
+      for _, mutant in ipairs(mutants_of(line)) do
+        lines[number] = mutant
+        local text = table.concat(lines, "\n") .. "\n"
+        lines[number] = line
+        visit(number, line, mutant, text)
+      end
+    end
+  end
+end
+
+local function say(name, count)
+  print(("%-16s %3d mutants: %3d killed by the simulator, %3d by unit tests (%d did not end), %2d equivalent, %d survived")
+    :format(name, count.simulator + count.units + count.excused + count.survived, count.simulator, count.units, count.hung,
+      count.excused, count.survived))
+  io.flush()
+end
+
+local function mutate(made, equivalent, file)
+  local count = { simulator = 0, units = 0, compiler = 0, hung = 0, excused = 0, survived = 0 }
+  local units = units_of(made, file)
+  local lines = lines_of("csrc/core/" .. file)
+  local original = table.concat(lines, "\n") .. "\n"
+  if killer(made, units, file, original) then
+    error(file .. ": the tests fail without any change", 0)
+  end
+  each_mutant(lines, function(number, line, mutant, text)
+    local by, hung = killer(made, units, file, text)
+    local excuse = known(equivalent, file, line, mutant)
+    count.hung = count.hung + (hung and 1 or 0)
+    if by then
+      count[by] = count[by] + 1
+    elseif excuse then
+      excuse.used = true
+      count.excused = count.excused + 1
+    else
+      count.survived = count.survived + 1
+      io.write(("survived - %s:%d\n    - %s\n    + %s\n"):format(file, number, line:match("^%s*(.*)$"),
+        mutant:match("^%s*(.*)$")))
+      io.flush()
+    end
+  end)
+  assert(not killer(made, {}, file, original))
+  for _, one in ipairs(equivalent) do
+    if one.file == file and not one.used and not STATEMENTS then
+      print(("not needed - %s: %s -> %s"):format(file, one.line, one.mutant))
+    end
+  end
+  return count
 end
 
 local function main()
   local exists, equivalent = pcall(dofile, "csrc/test/sim/equivalent.lua")
   equivalent = exists and equivalent or {}
   local made = build()
-  local killed, survived, excused, total = {}, 0, 0, 0
+  local all = { simulator = 0, units = 0, hung = 0, excused = 0, survived = 0 }
   for _, file in ipairs(#arg > 0 and arg or FILES) do
-    local source = "csrc/core/" .. file
-    local lines = lines_of(source)
-    local inside = false
-    for number, line in ipairs(lines) do
-      if line:find("^[%w_].*{$") or (line:find("^ .*%) {$") and not inside) then
-        inside = true
-      elseif line:find("^}") then
-        inside = false
-      elseif decides(line, inside) then
-        for _, mutant in ipairs(mutants_of(line)) do
-          lines[number] = mutant
-          local by = killer(made, source, table.concat(lines, "\n") .. "\n")
-          lines[number] = line
-          local why = not by and known(equivalent, file, line, mutant)
-          if by ~= "compiler" then
-            total = total + 1
-          end
-          if by then
-            killed[by] = (killed[by] or 0) + 1
-          elseif why then
-            excused = excused + 1
-          else
-            survived = survived + 1
-            io.write(("survived - %s:%d\n    - %s\n    + %s\n"):format(file, number, line:match("^%s*(.*)$"),
-              mutant:match("^%s*(.*)$")))
-            io.flush()
-          end
-        end
-      end
+    local count = mutate(made, equivalent, file)
+    for name, number in pairs(all) do
+      all[name] = number + count[name]
     end
+    say(file, count)
   end
-  print(("%d mutants: %d killed by the simulator, %d by unit tests, %d equivalent, %d survived"):format(total,
-    killed.simulator or 0, killed["unit tests"] or 0, excused, survived))
-  return survived == 0
+  say("together", all)
+  return all.survived == 0
 end
 
 local ok, result = pcall(main)

@@ -66,7 +66,7 @@ luas:
 
 # ----------------------------------------------------------------------------------------- checks
 
-.PHONY: check-pure check-exports check-header check-install check-rocks examples-test demo-test
+.PHONY: check-pure check-exports check-header check-safety check-install check-rocks examples-test demo-test
 check-pure: $(CORE_OBJECTS)
 	@CC='$(CC)' NM='$(NM)' sh build-aux/check_pure.sh $(CORE_OBJECTS)
 check-exports: lib lua
@@ -74,6 +74,8 @@ check-exports: lib lua
 	  $(SHARED_LIBRARY) $(STATIC_LIBRARY) $(LUA_MODULE) $(LUA_LIBRARY)
 check-header:
 	@CC='$(CC)' sh build-aux/check_header.sh csrc/include/redlock.h
+check-safety:
+	@$(CONTROLS_LUA) build-aux/check_safety.lua docs/safety.md
 check-install:
 	MAKE='$(MAKE)' CC='$(CC)' bash build-aux/test_install.sh
 check-rocks:

@@ -1,0 +1,119 @@
+-- Checks that docs/safety.md points at what exists: every promise, assumption and rule names what holds it,
+-- and every name is that of a test, a checker, a control or a configuration of the model.
+--
+--     lua build-aux/check_safety.lua [page]        [docs/safety.md]
+--
+-- SPDX-License-Identifier: MIT
+
+local page = arg[1] or "docs/safety.md"
+
+local function read(path)
+  local file = io.open(path, "rb")
+  if not file then
+    return nil
+  end
+  local text = file:read("*a")
+  file:close()
+  return text
+end
+
+-- All files of some directories in one text.
+local function read_all(pattern)
+  local pipe = assert(io.popen("cat " .. pattern .. " 2>/dev/null"))
+  local text = pipe:read("*a")
+  pipe:close()
+  return text
+end
+
+local texts = {
+  control = read_all("csrc/test/sim/controls.lua"),
+  model = read_all("csrc/test/model/*"),
+  chaos = read_all("csrc/test/chaos/* build-aux/chaos*"),
+}
+
+local function test_exists(file, name)
+  local text = read("csrc/test/" .. file .. ".c") or read("csrc/test/integration/" .. file .. ".c")
+  -- Declared, and in the list of tests; a macro may make the list.
+  local _, count = (text or ""):gsub("%f[%w_]" .. name .. "%f[^%w_]", "")
+  return count >= 2
+end
+
+local function spec_exists(file, title)
+  for _, directory in ipairs({ "spec/", "spec/integration/", "spec/nginx/" }) do
+    local text = read(directory .. file .. ".lua")
+    if text and text:find('it("' .. title, 1, true) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Whether what is named by "kind/name" exists; nil when that is no name of ours.
+local function exists(reference)
+  local file, title = reference:match('^spec/([%w_]+)/"(.+)"$')
+  if file then
+    return spec_exists(file, title)
+  end
+  local kind, name = reference:match("^([%w_]+)/([%w_%-]+)$")
+  if kind == nil then
+    return nil
+  elseif kind:find("_test$") then
+    return test_exists(kind, name)
+  elseif kind == "check" then
+    return read("csrc/test/sim/check_" .. name .. ".c") ~= nil
+  elseif texts[kind] then
+    return texts[kind]:find('"' .. name .. '"', 1, true) ~= nil
+  end
+  return nil
+end
+
+-- What is wrong with a text: an array of sentences. And how many names it has.
+local function faults_of(text)
+  local faults, names = {}, 0
+  for line in text:gmatch("[^\n]+") do
+    local statement = line:match("^| ([PAR]%d+) |")
+    local found = 0
+    -- The table that explains the notation has names that end in "name" or "title".
+    for reference in line:gmatch("`([^`]+)`") do
+      local explains = reference:find("/name$") or reference:find('/"title"$')
+      local known
+      if not explains then
+        known = exists(reference)
+      end
+      if known == false then
+        faults[#faults + 1] = ("`%s` does not exist"):format(reference)
+      end
+      found = found + (known and 1 or 0)
+    end
+    if statement and found == 0 then
+      faults[#faults + 1] = statement .. " names nothing that holds it"
+    end
+    names = names + found
+  end
+  return faults, names
+end
+
+-- A checker that cannot fail is none.
+local wrong = {
+  "| P1 | A promise. | `csrc/test` |",
+  "| P1 | A promise. | `check/no-such-checker` |",
+  "| A1 | An assumption. | `control/no-such-control` |",
+  "| R1 | A rule. | `rl_lock_extend_test/no_such_test` |",
+  '| R1 | A rule. | `spec/keys_spec/"no such spec"` |',
+  "A sentence. `model/no-such-configuration`",
+}
+for _, line in ipairs(wrong) do
+  if #faults_of(line) == 0 then
+    print("not ok - check_safety takes this: " .. line)
+    os.exit(1)
+  end
+end
+
+local faults, names = faults_of(assert(read(page), page .. " is not there"))
+for _, fault in ipairs(faults) do
+  print("not ok - " .. page .. ": " .. fault)
+end
+if #faults > 0 or names == 0 then
+  os.exit(1)
+end
+print(("ok - %s: each of its %d references exists"):format(page, names))
