@@ -217,7 +217,8 @@ core("release-on-another-connection", "a node that did not answer in time is dis
 core("release-early-answer", "a release is done with the first answer", "rl_quorum.c",
   "  if (quorum->granted >= majority) {\n    return RL_DECISION_MAJORITY;\n  }\n  if (quorum->refused >= majority) {",
   "  if (quorum->granted >= 1) {\n    return RL_DECISION_MAJORITY;\n  }\n  if (quorum->refused >= majority) {")
-core("lost-set-expires-early", "a SET that its broken connection may still deliver counts from when it was sent", "rl_core.c",
+core("lost-set-expires-early", "a SET that a broken connection may still deliver counts from when it was sent",
+  "rl_core.c",
   "    if (owed.kind != RL_OWED_RELEASE) {\n", "    if (owed.kind == RL_OWED_HANDSHAKE) {\n")
 core("garbage-expires-early", "a SET that was answered with garbage counts from when it was sent", "rl_core.c",
   "    if (owed->kind != RL_OWED_RELEASE) {\n", "    if (owed->kind == RL_OWED_HANDSHAKE) {\n")
@@ -262,5 +263,86 @@ core("no-reconnect", "after ten failures a node is not tried any more", "rl_node
 core("half-open-for-ever", "a silent connection is never given up", "rl_node.c",
   "    return node->owed_count == 0 ? REDLOCK_NEVER : rl_time_add(node->heard_us, node->silence_us);",
   "    return REDLOCK_NEVER;")
+
+-- So that each statement of the checkers has been seen to fail (csrc/test/sim/unreached.lua has the rest).
+core("debts-kept", "a reply stays owed when its connection has gone", "rl_core.c",
+  "  while (rl_node_take(node, &owed)) {\n    rl_attempt *attempt = owed.attempt;",
+  "  for (unsigned left = node->owed_count; left > 1 && rl_node_take(node, &owed); left--) {\n"
+  .. "    rl_attempt *attempt = owed.attempt;")
+core("bytes-not-bounded", "bytes are queued for a node that takes none", "rl_node.c",
+  "  return node->phase == RL_NODE_UP && node->owed_count < owed_max &&\n"
+  .. "         rl_buffer_length(&node->output) < output_max;",
+  "  return node->phase == RL_NODE_UP && node->owed_count < owed_max && output_max > 0;", "rl_core_test")
+core("expired-release-kept", "the release of a key that has expired is kept for ever", "rl_core.c",
+  "    if (gone || attempt->due == 0) {", "    if (attempt->due == 0) {")
+core("releases-counted-for-ever", "a release that was sent still counts as one to be sent", "rl_core.c",
+  "  attempt->listed = false;\n  core->release_count--;", "  attempt->listed = false;")
+core("acquired-while-held", "a lock that is held can be acquired again", "rl_lock.c",
+  "  if (rl_lock_remaining(lock, now_us) > 0) {\n    return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE,",
+  "  if (rl_lock_remaining(lock, now_us) == REDLOCK_NEVER) {\n    return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE,")
+core("attempt-leaked-rarely", "one attempt in a thousand is kept for ever", "rl_lock.c",
+  "    rl_core_release(lock->core, now_us, attempt, grow);\n  }\n  rl_attempt_unref(&lock->core->attempts, attempt);",
+  "    rl_core_release(lock->core, now_us, attempt, grow);\n  }\n"
+  .. "  if (attempt->gone_us % 997 != 7) {\n    rl_attempt_unref(&lock->core->attempts, attempt);\n  }")
+core("waits-for-the-down", "a node that went down is waited for", "rl_lock.c",
+  "  rl_lock_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);\n"
+  .. "  rl_lock_decide(lock, now_us);", "  rl_lock_decide(lock, now_us);")
+core("sets-what-it-gives-up", "a release sets the key once more before it deletes it", "rl_core.c",
+  "    } else if (rl_node_queue_release(node, now_us, attempt, round, false, grow)) {",
+  "    } else if (rl_node_queue_set(node, now_us, RL_OWED_HEAL, attempt, round, 1000) &&\n"
+  .. "               rl_node_queue_release(node, now_us, attempt, round, false, grow)) {")
+core("sets-what-it-gave-up", "a release that goes out later sets the key once more", "rl_core.c",
+  "    } else if (rl_node_queue_release(node, now_us, attempt, round, false, grow)) {",
+  "    } else if ((!attempt->listed || rl_node_queue_set(node, now_us, RL_OWED_HEAL, attempt, round, 1000)) &&\n"
+  .. "               rl_node_queue_release(node, now_us, attempt, round, false, grow)) {")
+core("extends-what-it-gives-up", "the token of an attempt that failed is extended before it is released", "rl_core.c",
+  "    } else if (rl_node_queue_release(node, now_us, attempt, round, false, grow)) {",
+  "    } else if (rl_node_queue_extend(node, now_us, attempt, round, true, 1000) &&\n"
+  .. "               rl_node_queue_release(node, now_us, attempt, round, false, grow)) {")
+core("release-everywhere", "a release goes to nodes that were never sent the key", "rl_core.c",
+  "  attempt->due = attempt->sent & ~attempt->confirmed;",
+  "  attempt->due = (((uint32_t)1 << core->node_count) - 1) & ~attempt->confirmed;")
+core("unreleased-comes-back", "a lock whose release was not confirmed is held again", "rl_lock.c",
+  "    lock->unreleased = attempt;\n  } else {",
+  "    lock->lease = attempt;\n    lock->deadline_us = rl_time_add(now_us, 1000000);\n  } else {")
+core("lost-too-soon", "one node that has no such key makes a released lock a lost one", "rl_quorum.c",
+  "  if (quorum->refused >= majority) {", "  if (quorum->refused >= 1) {")
+core("held-without-a-lease", "a lock whose lease has run out counts as held", "rl_lock.c",
+  "  if (rl_lock_remaining(lock, now_us) > 0) {\n    return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE,",
+  "  if (lock->lease != NULL) {\n    return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE,")
+for _, operation in ipairs({ "ACQUIRE", "EXTEND", "RELEASE" }) do
+  local what = operation:lower()
+  core("refuses-to-" .. what, what .. " is refused in the ninth round", "rl_lock.c",
+    "  return lock->core->closed ? rl_lock_refuse(lock, operation, REDLOCK_E_CLOSED) : REDLOCK_OK;",
+    "  return lock->core->closed || (lock->round == 9 && operation == RL_OPERATION_" .. operation .. ")\n"
+    .. "    ? rl_lock_refuse(lock, operation, REDLOCK_E_CLOSED) : REDLOCK_OK;")
+end
+core("acquire-lost", "a lock that is taken is called lost", "rl_lock.c",
+  "decision == RL_DECISION_UNAVAILABLE ? REDLOCK_E_UNAVAILABLE\n : REDLOCK_E_TAKEN);",
+  "decision == RL_DECISION_UNAVAILABLE ? REDLOCK_E_UNAVAILABLE : REDLOCK_E_LOST);")
+core("extend-lost-too-soon", "nodes that do not answer an extend make a lock a lost one", "rl_lock.c",
+  "decision == RL_DECISION_REFUSED ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);", "REDLOCK_E_LOST);")
+core("extend-taken", "an extend that fails is called taken", "rl_lock.c",
+  "decision == RL_DECISION_REFUSED ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);", "REDLOCK_E_TAKEN);")
+core("release-taken", "a lock that was lost is called taken", "rl_lock.c",
+  "  return decision == RL_DECISION_REFUSED && !lock->repeated ? REDLOCK_E_LOST : REDLOCK_OK;",
+  "  return decision == RL_DECISION_REFUSED && !lock->repeated ? REDLOCK_E_TAKEN : REDLOCK_OK;")
+core("ended-twice", "an operation ends once more with every late vote", "rl_lock.c",
+  "    /* Decided without it: for votes() to show, and for the lock to heal. */",
+  "    if (lock->queue == NULL) {\n      rl_lock_enqueue(&lock->core->ended, lock);\n    }")
+core("set-misspelt", "a SET that Redis does not know", "rl_command.c", [["PX", 2]], [["PY", 2]])
+core("script-misspelt", "a script that is not the one of the specification", "rl_command.c",
+  [["return redis.call('DEL',KEYS[1]) end return 0",]], [["return redis.call('UNLINK',KEYS[1]) end return 0",]])
+core("not-resp", "a command whose length is wrong", "rl_command.c",
+  [[  out = rl_command_header(out, '*', 6);]], [[  out = rl_command_header(out, '*', 7);]])
+core("token-changed", "a script is sent with another token", "rl_command.c",
+  "  out = rl_command_argument(out, key->token, REDLOCK_TOKEN_LENGTH);\n  if (script == RL_SCRIPT_EXTEND) {",
+  "  out = rl_command_argument(out, \"0123456789012345678901234567890123456789\", REDLOCK_TOKEN_LENGTH);\n"
+  .. "  if (script == RL_SCRIPT_EXTEND) {")
+core("locked-out", "a lock of many rounds asks nobody any more", "rl_lock.c",
+  "  return behind_us > rl_time_max(budget_us, RL_LOCK_BEHIND_MIN_US);",
+  "  return behind_us > rl_time_max(budget_us, RL_LOCK_BEHIND_MIN_US) || lock->round > 12;")
+core("no-deadline", "the core does not say when it wants to be called again", "rl_core.c",
+  "  return deadline_us;", "  return deadline_us > core->now_us ? REDLOCK_NEVER : deadline_us;")
 
 return controls

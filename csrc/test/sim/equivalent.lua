@@ -6,6 +6,9 @@
 local put_off = "a release that finds no room without growing goes out in the same turn, with the launch"
 local one_microsecond = "a key that has expired for certain is not released: at that microsecond both are right"
 local nothing = "nothing is copied, or written, when there is nothing"
+local equal = "of two equal times either is both the earlier and the later"
+local any_order = "timers that are due at the same time have no order"
+local behind = "behind the end of the heap stands the timer that is being put down, which is not earlier than itself"
 
 return {
   { file = "rl_lock.c", line = "core->lock_count + 1", mutant = "core->lock_count + 2",
@@ -24,6 +27,20 @@ return {
   { file = "rl_core.c", line = "if (prefix_length > 0)", mutant = ">=", why = nothing },
   { file = "rl_attempt.c", line = "prefix_length > 0", mutant = ">=", why = nothing },
   { file = "rl_attempt.c", line = "resource_length > 0", mutant = ">=", why = nothing },
+  { file = "rl_time.h", line = "time_us > REDLOCK_NEVER - duration_us", mutant = ">=",
+    why = "a sum that is REDLOCK_NEVER is REDLOCK_NEVER" },
+  { file = "rl_time.h", line = "a_us < b_us ? a_us : b_us", mutant = "<=", why = equal },
+  { file = "rl_time.h", line = "a_us > b_us ? a_us : b_us", mutant = ">=", why = equal },
+  { file = "rl_timers.c", line = "timers->locks[parent]->timer.due_us <= lock", mutant = "due_us < lock", why = any_order },
+  { file = "rl_timers.c", line = "timers->locks[child]->timer.due_us >= lock", mutant = "due_us > lock", why = any_order },
+  { file = "rl_timers.c", line = "due_us < timers->locks[child]->timer.due_us", mutant = "due_us <= timers",
+    why = any_order },
+  { file = "rl_timers.c", line = "if (child >= timers->count) {", mutant = "child > timers->count", why = behind },
+  { file = "rl_timers.c", line = "if (child + 1 < timers->count &&", mutant = "child + 1 <= timers->count", why = behind },
+  { file = "rl_timers.c", line = "timer.due_us > last->timer.due_us", mutant = "due_us >= last",
+    why = "what stands below is not earlier than what stands above, so an equal one is in its place" },
+  { file = "rl_node.c", line = "start + same < text_length &&", mutant = "start + same <= text_length",
+    why = "the NUL that ends the text is no byte of a password" },
   { file = "rl_options.c", line = "from_size < to_size ?", mutant = "<=", why = "equal sizes are equal" },
   { file = "rl_options.c", line = "message_size > 0", mutant = "message_size >= 0", why = nothing },
   { file = "rl_core.c", line = "owed->round, true, true);", mutant = "owed->round, false, true)",

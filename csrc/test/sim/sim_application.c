@@ -71,7 +71,7 @@ static void sim_application_begun(sim *s, sim_client *client, sim_lock *own, rl_
 static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
                                     uint64_t reading_us) {
   redlock_options options = own->lock->options;
-  bool held = own->state == SIM_APPLICATION_HOLD;
+  bool held = rl_lock_remaining(own->lock, reading_us) > 0;
   options.ttl_us = s->config.ttl_us[sim_application_draw(s, 2)];
   options.retry_count = s->config.retry_count;
   options.retry_delay_us = s->config.retry_delay_us;
@@ -92,6 +92,9 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
     own->failed_before = false;
     own->repeated = false;
     sim_application_begun(s, client, own, RL_OPERATION_ACQUIRE, reading_us);
+    if (held) {
+      sim_violation(s, "revival", "acquire was begun though the lock is held");
+    }
   } else if (result == REDLOCK_E_HELD) {
     sim_count(s, SIM_ACQUIRE_HELD);
     own->state = SIM_APPLICATION_HOLD;
