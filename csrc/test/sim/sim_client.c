@@ -169,13 +169,14 @@ static void sim_client_close_socket(sim *s, sim_client *client, unsigned node) {
   socket->open = socket->connected = socket->refused = socket->reset = socket->odd = false;
 }
 
+/* The process is gone, and its clock with it: nobody will release what it may have left anywhere. */
 static void sim_client_abandon(sim *s, const sim_client *client) {
   size_t kept = 0;
+  for (uint32_t i = 0; i < s->token_count; i++) {
+    s->tokens[i].abandoned = s->tokens[i].abandoned || s->tokens[i].client == client->index;
+  }
   for (size_t i = 0; i < s->live_count; i++) {
-    sim_token *token = &s->tokens[s->live[i]];
-    if (token->client == client->index) {
-      token->abandoned = true;
-    } else {
+    if (!s->tokens[s->live[i]].abandoned) {
       s->live[kept++] = s->live[i];
     }
   }
