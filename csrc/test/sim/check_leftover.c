@@ -52,7 +52,7 @@ void check_sent(sim *s, const sim_client *client, unsigned node, const sim_sent 
                     client->index);
     }
   } else {
-    if ((token->sent >> node & 1) == 0) {
+    if (((token->sent | token->queued) >> node & 1) == 0) {
       sim_violation(s, "leftover", "client %u releases token %u on node %u, which never got it",
                     client->index, sent->token, node);
     }

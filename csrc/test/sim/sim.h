@@ -377,6 +377,7 @@ typedef struct sim_token {
   uint32_t asked_round;    /* of the extend that was sent last, and the nodes it went to */
   uint32_t asked;
   uint32_t sent;   /* nodes to which a SET went */
+  uint32_t queued; /* nodes for which one may have been queued that nobody has seen */
   uint32_t healed; /* nodes to which a second SET went */
   uint32_t votes;  /* nodes whose grant has come */
   uint32_t extend_votes;

@@ -179,6 +179,11 @@ void sim_tap_dropped(sim *s, sim_client *client, unsigned node) {
     }
     sim_tap_lost(s, client, node, &sent);
   }
+  /* One call may queue a SET and then give the connection up: the core takes it for sent. */
+  for (size_t i = 0; socket->odd && i < s->live_count; i++) {
+    sim_token *token = &s->tokens[s->live[i]];
+    token->queued |= token->client == client->index ? 1u << node : 0;
+  }
   socket->tapped = 0;
   socket->up = false;
 }
