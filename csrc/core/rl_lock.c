@@ -423,6 +423,10 @@ static void rl_lock_fail_attempt(rl_lock *lock, redlock_time now_us, int error) 
   lock->attempt = NULL;
   rl_lock_let_go(lock, now_us, attempt, true);
   redlock_duration delay_us = REDLOCK_NEVER;
+  if (error == REDLOCK_E_UNAVAILABLE && now_us >= lock->budget_us &&
+      lock->result == REDLOCK_E_TAKEN) {
+    error = REDLOCK_E_TAKEN; /* Cut short by the budget, it tells nothing; the one before did. */
+  }
   if (lock->attempts_left != UINT64_MAX) {
     lock->attempts_left--;
   }

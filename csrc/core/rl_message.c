@@ -109,6 +109,18 @@ static void rl_message_expired(rl_message *message, const rl_lock *lock) {
   }
 }
 
+static void rl_message_taken(rl_message *message, const rl_lock *lock) {
+  unsigned refused = lock->quorum.refused;
+  if (refused == 0) {
+    rl_message_add(message, " was taken, and the time was up before the last attempt could tell");
+  } else {
+    rl_message_add(message, " is taken: %u of %u nodes hold it for somebody else: ", refused,
+                   lock->core->node_count);
+    rl_message_nodes(message, lock, RL_MESSAGE_VOTE(REDLOCK_VOTE_TAKEN), false);
+  }
+  rl_message_failed(message, lock);
+}
+
 const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
   rl_message message = {buffer, size, 0};
   buffer[0] = '\0';
@@ -119,11 +131,7 @@ const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
   rl_message_resource(&message, lock);
   switch (result) {
   case REDLOCK_E_TAKEN:
-    rl_message_add(&message,
-                   " is taken: %u of %u nodes hold it for somebody else: ", lock->quorum.refused,
-                   lock->core->node_count);
-    rl_message_nodes(&message, lock, RL_MESSAGE_VOTE(REDLOCK_VOTE_TAKEN), false);
-    rl_message_failed(&message, lock);
+    rl_message_taken(&message, lock);
     break;
   case REDLOCK_E_LOST:
     rl_message_add(&message,

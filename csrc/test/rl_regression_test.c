@@ -295,6 +295,31 @@ static void a_release_does_not_wait_for_what_is_not_sent_any_more(void **state) 
   assert_true(fake_world_end(world));
 }
 
+static void a_lock_that_is_taken_is_called_so_when_the_time_is_up(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  char message[256];
+  rl_lock *holder = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, holder), REDLOCK_OK);
+  redlock_options options = fake_once();
+  options.retry_count = -1;
+  options.retry_delay_us = 20 * MS;
+  options.retry_jitter_us = 0;
+  options.wait_us = 50 * MS;
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(lock->phase, RL_PHASE_DELAY);
+  fake_pass(world, 20 * MS);
+  assert_int_equal(lock->phase, RL_PHASE_ROUND);
+  fake_pass(world, 30 * MS); /* No node has answered the second attempt. */
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message),
+                         "was taken, and the time was up before the last attempt could tell"));
+  assert_non_null(strstr(message, "no reply within 30 ms"));
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_release_that_a_busy_node_refused_is_tried_again),
@@ -312,6 +337,7 @@ int main(void) {
       cmocka_unit_test(an_extend_that_was_read_after_its_connection_broke_leaves_no_key_behind),
       cmocka_unit_test(a_set_that_was_answered_with_garbage_leaves_no_key_behind),
       cmocka_unit_test(a_release_does_not_wait_for_what_is_not_sent_any_more),
+      cmocka_unit_test(a_lock_that_is_taken_is_called_so_when_the_time_is_up),
   };
   return cmocka_run_group_tests_name("rl_regression", tests, NULL, NULL);
 }

@@ -254,6 +254,8 @@ core("attempt-leaked", "an attempt is kept for ever", "rl_core.c",
   .. "      rl_attempt_unref(&core->attempts, owed.attempt);",
   "      reason = rl_core_answered(core, node, now_us, &owed);\n      if (owed.kind != RL_OWED_RELEASE) {\n"
   .. "        rl_attempt_unref(&core->attempts, owed.attempt);\n      }")
+core("cut-short-is-unavailable", "the last attempt, cut short by the budget, makes a taken lock an unavailable one",
+  "rl_lock.c", "      lock->result == REDLOCK_E_TAKEN) {", "      lock->result == REDLOCK_OK) {", "rl_regression_test")
 core("asks-the-deaf", "nodes are asked however long they have not answered", "rl_lock.c",
   "  return behind_us > rl_time_max(budget_us, RL_LOCK_BEHIND_MIN_US);",
   "  return behind_us > rl_time_max(budget_us, REDLOCK_NEVER - 1);")
