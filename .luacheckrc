@@ -1,6 +1,6 @@
 std = "min"
 max_line_length = 120
-exclude_files = { "build", "build-*" }
+exclude_files = { "build" }
 
 files["lua/redlock/types.lua"] = { ignore = { "212", "241" } }
 files["lua/redlock/nginx*.lua"] = { read_globals = { "ngx" } }

@@ -691,7 +691,8 @@ static void rl_lock_time_out(rl_lock *lock, redlock_time now_us) {
 void rl_lock_timer(rl_lock *lock, redlock_time now_us) {
   if (lock->phase == RL_PHASE_DELAY) {
     rl_lock_enter_launch(lock);
-  } else if (lock->phase == RL_PHASE_ROUND) {
+  } else {
+    assert(lock->phase == RL_PHASE_ROUND);
     rl_lock_time_out(lock, now_us);
   }
 }

@@ -295,7 +295,7 @@ static bool rl_node_quotes_password(const rl_node *node, const char *text) {
 const char *rl_node_said(rl_node *node) {
   char *text = node->reader.reply.text;
   if (!node->address.has_password) {
-    return text;
+    return text[0] != '\0' ? text : "an error without a text";
   }
   if (node->phase == RL_NODE_HANDSHAKE || strstr(text, "unknown command") != NULL) {
     text[strcspn(text, "'`\"")] = '\0';

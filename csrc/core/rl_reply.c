@@ -171,7 +171,6 @@ int rl_reply_next(rl_reply_reader *reader, const char **reason) {
     return 1;
   }
   if (rl_reply_too_large(reader->reader)) {
-    reader->refused = true;
     *reason = "the reply is too large";
     return -1;
   }

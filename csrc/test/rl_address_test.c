@@ -413,6 +413,11 @@ static void a_message_is_cut_to_fit(void **state) {
   char message[8];
   (void)read_text(&address, "", message, sizeof message);
   assert_string_equal(message, "the add");
+  redlock_settings settings = nothing();
+  redlock_node node = parts();
+  node.address = "";
+  assert_error(rl_address_read(&address, &node, &settings, message, 0), REDLOCK_E_INVALID);
+  assert_string_equal(message, "the add"); /* There is no room at all. */
 }
 
 int main(void) {

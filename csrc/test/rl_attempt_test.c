@@ -1,5 +1,5 @@
 /*
- * Attempts: references, the pool, the key.
+ * Attempts: references, the pool, the key, how long a node may hold it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -78,12 +78,70 @@ static void a_pooled_attempt_is_used_again_and_remembers_nothing(void **state) {
   rl_attempt_pool_free(&pool);
 }
 
+/* The ttl, a tenth of it for the node's clock, and a second for the way. */
+static void a_key_is_gone_a_tenth_and_a_second_after_its_ttl(void **state) {
+  (void)state;
+  static const struct {
+    uint64_t key_ms;
+    redlock_duration life_us;
+  } cases[] = {{0, SECONDS},
+               {1, SECONDS + 1100},
+               {1000, 2100 * MS},
+               {10000, 12 * SECONDS},
+               {REDLOCK_TTL_MAX_US / MS, REDLOCK_TTL_MAX_US + REDLOCK_TTL_MAX_US / 10 + SECONDS}};
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    rl_attempt attempt;
+    memset(&attempt, 0, sizeof attempt);
+    rl_attempt_will_live(&attempt, 70 * SECONDS, cases[i].key_ms);
+    assert_int_equal(attempt.life_us, cases[i].life_us);
+    assert_int_equal(attempt.gone_us, 70 * SECONDS + cases[i].life_us);
+  }
+}
+
+static void the_key_that_lives_longest_counts(void **state) {
+  (void)state;
+  rl_attempt attempt;
+  memset(&attempt, 0, sizeof attempt);
+  rl_attempt_will_live(&attempt, 100 * SECONDS, 10000);
+  rl_attempt_will_live(&attempt, 101 * SECONDS, 1000); /* a shorter one: gone after 2.1 s */
+  assert_int_equal(attempt.life_us, 12 * SECONDS);
+  assert_int_equal(attempt.gone_us, 112 * SECONDS);
+  rl_attempt_will_live(&attempt, 110 * SECONDS, 1000);
+  assert_int_equal(attempt.life_us, 12 * SECONDS);
+  assert_int_equal(attempt.gone_us, 112 * SECONDS + 100 * MS);
+  rl_attempt_will_live(&attempt, 111 * SECONDS, 20000);
+  assert_int_equal(attempt.life_us, 23 * SECONDS);
+  assert_int_equal(attempt.gone_us, 134 * SECONDS);
+  rl_attempt_will_live(&attempt, REDLOCK_NEVER - 1, 1);
+  assert_int_equal(attempt.gone_us, REDLOCK_NEVER);
+}
+
+/* The node may read the command only when its connection has ended, and the key lives from then. */
+static void what_was_not_answered_lives_from_the_end_of_its_connection(void **state) {
+  (void)state;
+  rl_attempt attempt;
+  memset(&attempt, 0, sizeof attempt);
+  rl_attempt_will_live(&attempt, 100 * SECONDS, 10000);
+  rl_attempt_unanswered(&attempt, 130 * SECONDS);
+  assert_int_equal(attempt.gone_us, 142 * SECONDS);
+  rl_attempt_unanswered(&attempt, 130 * SECONDS - 1); /* never earlier than it was */
+  assert_int_equal(attempt.gone_us, 142 * SECONDS);
+  rl_attempt_unanswered(&attempt, 130 * SECONDS + 1);
+  assert_int_equal(attempt.gone_us, 142 * SECONDS + 1);
+  assert_int_equal(attempt.life_us, 12 * SECONDS);
+  rl_attempt_unanswered(&attempt, REDLOCK_NEVER);
+  assert_int_equal(attempt.gone_us, REDLOCK_NEVER);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_resource_is_prefix_and_name),
       cmocka_unit_test(an_attempt_has_a_token_and_the_key_of_its_resource),
       cmocka_unit_test(the_last_reference_gives_it_back_to_the_pool),
       cmocka_unit_test(a_pooled_attempt_is_used_again_and_remembers_nothing),
+      cmocka_unit_test(a_key_is_gone_a_tenth_and_a_second_after_its_ttl),
+      cmocka_unit_test(the_key_that_lives_longest_counts),
+      cmocka_unit_test(what_was_not_answered_lives_from_the_end_of_its_connection),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

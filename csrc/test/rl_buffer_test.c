@@ -18,6 +18,7 @@ static void an_empty_buffer_has_no_memory(void **state) {
   rl_buffer buffer = {NULL, 0, 0, 0};
   assert_int_equal(rl_buffer_length(&buffer), 0);
   assert_null(rl_buffer_reserve(&buffer, 1, false));
+  assert_null(rl_buffer_reserve(&buffer, 0, false));
   rl_buffer_clear(&buffer);
   rl_buffer_free(&buffer);
   rl_buffer_free(&buffer);

@@ -284,6 +284,32 @@ static void unsent_includes_releases_for_connections_that_are_being_made(void **
   assert_true(fake_world_end(world));
 }
 
+/* What is due on a node that is tried again only after a while is not about to be sent. */
+static void unsent_counts_a_release_by_how_soon_its_node_is_tried(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  world->nodes[0].policy = FAKE_HANGS;
+  world->nodes[0].connected = false;
+  rl_core_disconnected(&world->core, 0, world->now_us, "Connection reset by peer");
+  assert_false(rl_core_unsent(&world->core));
+  rl_lock_free(lock, world->now_us);
+  assert_true(rl_core_unsent(&world->core)); /* It is tried at once, */
+  fake_settle(world);
+  assert_int_equal(world->core.nodes[0]->phase, RL_NODE_CONNECTING);
+  assert_true(rl_core_unsent(&world->core)); /* it is being tried, */
+  rl_core_disconnected(&world->core, 0, world->now_us, "Connection refused");
+  assert_false(rl_core_unsent(&world->core)); /* and that was of no use. */
+  assert_true(rl_core_unanswered(&world->core));
+  world->now_us += 50 * MS;
+  rl_core_advance(&world->core, world->now_us - 1);
+  assert_false(rl_core_unsent(&world->core));
+  rl_core_advance(&world->core, world->now_us);
+  assert_true(rl_core_unsent(&world->core));
+  assert_true(fake_world_end(world));
+}
+
 static void a_node_that_has_been_silent_for_too_long_is_not_worth_waiting_for(void **state) {
   (void)state;
   fake_world *world = fake_world_new(2);
@@ -447,12 +473,56 @@ static void a_release_that_finds_no_room_is_sent_when_there_is_some(void **state
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(lock->votes[0].error, "too many commands are waiting for the node");
   assert_int_equal(world->core.release_count, 1);
-  rl_core_input(&world->core, 0, world->now_us, ":1\r\n", 4);
+  rl_core_input(&world->core, 0, world->now_us, ":1", 2);
+  assert_false(rl_core_wants_launch(&world->core)); /* That is no reply yet. */
+  rl_core_input(&world->core, 0, world->now_us, "\r\n", 2);
   assert_true(rl_core_wants_launch(&world->core));
   fake_turn(world);
   assert_int_equal(world->core.release_count, 0);
   assert_int_equal(world->core.nodes[0]->owed_count, RL_NODE_OWED_MAX);
+  rl_core_input(&world->core, 0, world->now_us, ":1\r\n", 4);
+  assert_false(rl_core_wants_launch(&world->core)); /* Nothing waits for room any more. */
   assert_true(fake_world_end(world));
+}
+
+/* As much waits to be sent as may. */
+static void fill_output(fake_world *world) {
+  rl_buffer *output = &world->core.nodes[0]->output;
+  world->nodes[0].blocked = true;
+  assert_non_null(rl_buffer_reserve(output, RL_NODE_OUTPUT_MAX, true));
+  memset(output->data, 'x', RL_NODE_OUTPUT_MAX);
+  output->tail = RL_NODE_OUTPUT_MAX;
+}
+
+static void a_forgotten_script_whose_text_finds_no_room_is_an_error(void **state) {
+  (void)state;
+  for (unsigned releasing = 0; releasing <= 1; releasing++) {
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = fake_lock(world, KEY, NULL);
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    world->core.nodes[0]->knows[RL_SCRIPT_EXTEND] = true;
+    world->core.nodes[0]->knows[RL_SCRIPT_RELEASE] = true;
+    assert_error(releasing ? rl_lock_release(lock, world->now_us, false)
+                           : rl_lock_extend(lock, world->now_us, 0, false),
+                 REDLOCK_OK);
+    fake_turn(world);
+    assert_false(fake_take(world, 0).by_text);
+    fill_output(world);
+    rl_core_input(&world->core, 0, world->now_us, "-NOSCRIPT x\r\n", 13);
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    assert_string_equal(lock->votes[0].error, "NOSCRIPT x");
+    assert_int_equal(world->core.nodes[0]->owed_count, 0);
+    rl_buffer_clear(&world->core.nodes[0]->output);
+    world->nodes[0].blocked = false;
+    if (releasing) { /* It is tried again, by its text. */
+      fake_pass(world, 500 * MS);
+      assert_true(fake_answer(world, 0).by_text);
+      assert_int_equal(fake_keys(world, KEY), 0);
+    } else {
+      assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+    }
+    assert_true(fake_world_end(world));
+  }
 }
 
 /* Releases for nodes that do not come back are kept for as long as the key can live, and bounded. */
@@ -497,6 +567,7 @@ int main(void) {
       cmocka_unit_test(with_entropy_for_one_only_one_is_launched),
       cmocka_unit_test(output_is_taken_off_in_any_pieces),
       cmocka_unit_test(unsent_includes_releases_for_connections_that_are_being_made),
+      cmocka_unit_test(unsent_counts_a_release_by_how_soon_its_node_is_tried),
       cmocka_unit_test(a_node_that_has_been_silent_for_too_long_is_not_worth_waiting_for),
       cmocka_unit_test(nodes_cannot_be_added_once_a_lock_was_made),
       cmocka_unit_test(there_are_at_most_32_nodes),
@@ -504,6 +575,7 @@ int main(void) {
       cmocka_unit_test(owed_replies_are_bounded_and_releases_still_fit),
       cmocka_unit_test(queued_bytes_are_bounded),
       cmocka_unit_test(a_release_that_finds_no_room_is_sent_when_there_is_some),
+      cmocka_unit_test(a_forgotten_script_whose_text_finds_no_room_is_an_error),
       cmocka_unit_test(pending_releases_are_bounded),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -313,6 +313,24 @@ static void a_late_confirmation_does_not_turn_a_failure_into_success(void **stat
   assert_true(fake_world_end(world));
 }
 
+/* The message goes on to say what it was decided by. */
+static void a_late_vote_does_not_change_what_a_failure_says(void **state) {
+  (void)state;
+  rl_lock *lock;
+  char before[256];
+  char after[256];
+  fake_world *world = held(3, &lock, NULL);
+  extend(world, lock, 0);
+  fake_reply(world, 0, ":0\r\n");
+  fake_reply(world, 1, ":0\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  (void)rl_lock_message(lock, before, sizeof before);
+  fake_reply(world, 2, ":0\r\n");
+  assert_string_equal(rl_lock_message(lock, after, sizeof after), before);
+  assert_false(lock->votes[2].settled);
+  assert_true(fake_world_end(world));
+}
+
 /* ----------------------------------------------------------------------------------- healing */
 
 static void a_lost_key_is_given_back_only_after_the_majority_has_confirmed(void **state) {
@@ -477,6 +495,35 @@ static void the_script_goes_by_its_text_until_the_node_has_run_it(void **state) 
   assert_true(fake_world_end(world));
 }
 
+static void a_script_that_refused_has_run_as_well(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  extend(world, lock, 0);
+  assert_true(fake_answer(world, 0).by_text);
+  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  extend(world, lock, 0);
+  assert_false(fake_answer(world, 0).by_text);
+  assert_true(fake_world_end(world));
+}
+
+static void an_error_says_nothing_about_the_script(void **state) {
+  (void)state;
+  for (unsigned taught = 0; taught <= 1; taught++) {
+    rl_lock *lock;
+    fake_world *world = held(1, &lock, NULL);
+    if (taught) {
+      teach(world, lock);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+      extend(world, lock, 0);
+      assert_int_equal(fake_reply(world, 0, "-LOADING Redis is loading\r\n").by_text, !taught);
+    }
+    assert_true(fake_world_end(world));
+  }
+}
+
 static void a_forgotten_script_is_sent_by_its_text_once(void **state) {
   (void)state;
   rl_lock *lock;
@@ -522,6 +569,21 @@ static void a_late_noscript_sends_nothing_once_the_round_is_over(void **state) {
   assert_int_equal(world->nodes[0].extends, 5);
   fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
   assert_int_equal(world->nodes[0].extends, 5);
+  assert_true(fake_world_end(world));
+}
+
+static void a_late_noscript_sends_nothing_once_the_lock_was_freed(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  teach(world, lock);
+  extend(world, lock, 0);
+  rl_lock_free(lock, world->now_us);
+  fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
+  assert_int_equal(world->nodes[0].extends, 2);
+  assert_int_equal(fake_answer(world, 0).verb, FAKE_RELEASE);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_int_equal(world->core.attempts.live, 0);
   assert_true(fake_world_end(world));
 }
 
@@ -581,6 +643,7 @@ int main(void) {
       cmocka_unit_test(a_late_confirmation_of_round_1_does_not_count_in_round_2),
       cmocka_unit_test(a_late_refusal_of_round_1_does_not_count_in_round_2),
       cmocka_unit_test(a_late_confirmation_does_not_turn_a_failure_into_success),
+      cmocka_unit_test(a_late_vote_does_not_change_what_a_failure_says),
       cmocka_unit_test(a_lost_key_is_given_back_only_after_the_majority_has_confirmed),
       cmocka_unit_test(a_node_that_answers_after_the_decision_is_healed_as_well),
       cmocka_unit_test(a_failed_extend_heals_nothing),
@@ -590,9 +653,12 @@ int main(void) {
       cmocka_unit_test(nothing_is_healed_once_the_release_has_begun),
       cmocka_unit_test(a_healed_key_is_released_where_the_first_set_never_went),
       cmocka_unit_test(the_script_goes_by_its_text_until_the_node_has_run_it),
+      cmocka_unit_test(a_script_that_refused_has_run_as_well),
+      cmocka_unit_test(an_error_says_nothing_about_the_script),
       cmocka_unit_test(a_forgotten_script_is_sent_by_its_text_once),
       cmocka_unit_test(noscript_to_the_text_is_an_error),
       cmocka_unit_test(a_late_noscript_sends_nothing_once_the_round_is_over),
+      cmocka_unit_test(a_late_noscript_sends_nothing_once_the_lock_was_freed),
       cmocka_unit_test(an_extend_is_never_sent_again_after_a_reconnection),
       cmocka_unit_test(only_integer_1_confirms),
   };

@@ -143,7 +143,7 @@ static void a_node_that_comes_up_after_the_decision_joins_the_lease(void **state
 /* |what| happens to the held lock before node 2 comes up: nothing must be set there any more. */
 static void nothing_joins_a_lease_that_is_over(void **state) {
   (void)state;
-  for (unsigned what = 0; what < 5; what++) {
+  for (unsigned what = 0; what < 6; what++) {
     fake_world *world = fake_world_new(3);
     world->nodes[2].policy = FAKE_SILENT;
     rl_lock *lock = start_once(world);
@@ -159,10 +159,15 @@ static void nothing_joins_a_lease_that_is_over(void **state) {
       rl_lock_lapse(lock, world->now_us);
     } else if (what == 3) {
       rl_lock_free(lock, world->now_us);
+    } else if (what == 4) {
+      world->now_us = lock->deadline_us;
+      assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_EXPIRED);
     } else {
       rl_core_close(&world->core, world->now_us);
     }
-    if (what != 0) {
+    if (what == 4) {
+      rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
+    } else if (what != 0) {
       fake_reply(world, 2, "+OK\r\n");
     }
     world->nodes[2].policy = FAKE_ACCEPTS;
@@ -170,6 +175,95 @@ static void nothing_joins_a_lease_that_is_over(void **state) {
     assert_int_equal(world->nodes[2].sets, 0);
     assert_true(fake_world_end(world));
   }
+}
+
+/* Its vote has been counted as an error: what it would grant later counts for nothing. */
+static void a_node_that_was_refused_in_a_round_is_not_asked_again_in_it(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->nodes[2].policy = FAKE_HANGS;
+  rl_lock *lock = start_once(world);
+  fake_answer(world, 0);
+  assert_int_equal(lock->waiting, 4);
+  world->nodes[2].policy = FAKE_ACCEPTS;
+  fake_break(world, 2, "Connection refused");
+  assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_ERROR);
+  assert_string_equal(lock->votes[2].error, "Connection refused");
+  fake_pass(world, 50 * MS); /* the first back-off */
+  assert_int_equal(world->core.nodes[2]->phase, RL_NODE_UP);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[2].sets, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(lock->lease->sent, 3); /* nodes 0 and 1 */
+  assert_true(fake_world_end(world));
+}
+
+/* Attempts with the longest of keys, to be released on |node| when it is up. */
+static void owe_releases(fake_world *world, unsigned node, unsigned count) {
+  static char name[REDLOCK_KEY_MAX];
+  memset(name, 'x', sizeof name);
+  rl_resource *resource = rl_resource_new(NULL, 0, name, sizeof name);
+  assert_non_null(resource);
+  for (unsigned i = 0; i < count; i++) {
+    rl_attempt *attempt = rl_attempt_new(&world->core.attempts, resource, NULL,
+                                         (const unsigned char *)"12345678901234567890");
+    assert_non_null(attempt);
+    attempt->sent = (uint32_t)1 << node;
+    rl_attempt_will_live(attempt, world->now_us, 10000);
+    rl_core_release(&world->core, world->now_us, attempt, true);
+    rl_attempt_unref(&world->core.attempts, attempt);
+  }
+  rl_resource_unref(resource);
+  assert_int_equal(world->core.release_count, count);
+}
+
+/* The releases that are due go first, and what they leave may be too little for another SET. */
+static void a_node_that_comes_up_to_a_full_queue_does_not_join(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->nodes[2].policy = FAKE_SILENT;
+  rl_lock *lock = start_once(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  owe_releases(world, 2, RL_NODE_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX);
+  world->nodes[2].blocked = true;
+  rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
+  assert_int_equal(world->core.nodes[2]->phase, RL_NODE_UP);
+  assert_int_equal(world->core.nodes[2]->owed_count, RL_NODE_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX);
+  assert_int_equal(lock->lease->sent, 3); /* nodes 0 and 1 */
+  assert_int_equal(lock->waiting, 0);
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_release_behind_a_full_queue_waits_for_room(void **state) {
+  (void)state;
+  size_t length;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start_once(world);
+  fake_settle(world);
+  world->nodes[0].policy = FAKE_SILENT;
+  fake_break(world, 0, "Connection reset by peer");
+  owe_releases(world, 0, RL_NODE_OUTPUT_MAX / REDLOCK_KEY_MAX);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(lock->waiting, 1);
+  world->nodes[0].blocked = true;
+  rl_core_input(&world->core, 0, world->now_us, "+OK\r\n", 5);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(lock->votes[0].error, "the release could not be queued");
+  assert_true(world->core.release_count > 0);
+  (void)rl_core_output(&world->core, 0, &length);
+  rl_core_output_sent(&world->core, 0, length);
+  assert_false(rl_core_wants_launch(&world->core));
+  rl_core_input(&world->core, 0, world->now_us, ":1\r\n", 4); /* to the first of them */
+  assert_true(rl_core_wants_launch(&world->core));
+  fake_turn(world);
+  assert_int_equal(world->core.release_count, 0);
+  assert_int_equal(world->core.nodes[0]->owed_count, RL_NODE_OUTPUT_MAX / REDLOCK_KEY_MAX);
+  assert_true(fake_world_end(world));
 }
 
 static void a_dead_node_is_used_again_when_it_is_back(void **state) {
@@ -200,6 +294,9 @@ int main(void) {
       cmocka_unit_test(a_node_that_comes_up_in_time_is_asked),
       cmocka_unit_test(a_node_that_comes_up_after_the_decision_joins_the_lease),
       cmocka_unit_test(nothing_joins_a_lease_that_is_over),
+      cmocka_unit_test(a_node_that_was_refused_in_a_round_is_not_asked_again_in_it),
+      cmocka_unit_test(a_node_that_comes_up_to_a_full_queue_does_not_join),
+      cmocka_unit_test(a_release_behind_a_full_queue_waits_for_room),
       cmocka_unit_test(a_dead_node_is_used_again_when_it_is_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,6 +60,16 @@ static void unavailable_says_how_many_and_why(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void an_error_without_a_text_is_told_as_one(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, KEY, NULL);
+  fake_reply(world, 0, "-\r\n");
+  assert_message(lock, "'orders:42': only 0 of 1 nodes granted it, 1 are needed: "
+                       "10.0.0.1:6379: an error without a text");
+  assert_true(fake_world_end(world));
+}
+
 static void extends_and_releases_have_words_of_their_own(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
@@ -210,6 +220,7 @@ int main(void) {
       cmocka_unit_test(after_success_there_is_none),
       cmocka_unit_test(taken_names_who_refused_and_who_did_not_vote),
       cmocka_unit_test(unavailable_says_how_many_and_why),
+      cmocka_unit_test(an_error_without_a_text_is_told_as_one),
       cmocka_unit_test(extends_and_releases_have_words_of_their_own),
       cmocka_unit_test(expired_says_what_was_too_late),
       cmocka_unit_test(a_ttl_that_is_all_drift_is_called_so),

@@ -155,6 +155,8 @@ static const refusal refusals[] = {
     {"redis://:" SECRET "@h", "-" SECRET "\r\n", "an error that quotes the password"},
     {"redis://:" SECRET "@h", "-'" SECRET "'\r\n", "an error without a text"},
     {"redis://:" SECRET "@h", "-\r\n", "an error without a text"},
+    {"redis://u:@h", "-WRONGPASS x\r\n", "WRONGPASS x"},        /* There is nothing to hide. */
+    {"redis://:" SECRET "@h", "-ERR not s3\r\n", "ERR not s3"}, /* not the whole of it */
     {"redis://h/99", "-ERR DB index is out of range\r\n", "ERR DB index is out of range"},
     {"redis://u:p@h/99", "+OK\r\n-NOPERM no select\r\n", "NOPERM no select"},
     {"h", "-NOAUTH Authentication required.\r\n", "NOAUTH Authentication required."},
@@ -213,6 +215,52 @@ static void no_part_of_an_odd_password_is_passed_on(void **state) {
   assert_non_null(reason);
   assert_null(strstr(reason, "xxxxxxxxxx"));
   destroy(it);
+}
+
+static void a_long_error_without_the_password_is_passed_on(void **state) {
+  (void)state;
+  fixture *it = make("redis://:" SECRET "@h");
+  char text[RL_REPLY_TEXT_MAX + 100];
+  char reply[RL_REPLY_TEXT_MAX + 110];
+  memset(text, 'x', sizeof text);
+  text[sizeof text - 1] = '\0';
+  (void)snprintf(reply, sizeof reply, "-%s\r\n", text);
+  connect_node(it);
+  const char *reason = feed(it, reply);
+  text[RL_REPLY_TEXT_MAX] = '\0';
+  assert_non_null(reason);
+  assert_string_equal(reason, text);
+  destroy(it);
+}
+
+/* Whatever an operation is answered with; only what quotes a command is cut. */
+static void errors_of_operations_hide_the_password_as_well(void **state) {
+  (void)state;
+  static const struct {
+    const char *address;
+    const char *reply;
+    const char *said;
+  } cases[] = {
+      {"redis://:" SECRET "@h", "-ERR unknown command 'AUTH " SECRET "'\r\n",
+       "ERR unknown command "},
+      {"redis://:" SECRET "@h", "-ERR what is " SECRET "?\r\n",
+       "an error that quotes the password"},
+      {"redis://:" SECRET "@h", "-OOM 'maxmemory' reached\r\n", "OOM 'maxmemory' reached"},
+      {"h", "-ERR unknown command 'EVALSHA'\r\n", "ERR unknown command 'EVALSHA'"},
+  };
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    fixture *it = make(cases[i].address);
+    connect_node(it);
+    while (it->node.phase != RL_NODE_UP) {
+      assert_null(feed(it, "+OK\r\n"));
+    }
+    rl_attempt *attempt = attempt_of(it);
+    assert_true(rl_node_queue_set(&it->node, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 1000));
+    assert_null(feed(it, cases[i].reply));
+    assert_string_equal(rl_node_said(&it->node), cases[i].said);
+    rl_attempt_unref(&it->pool, attempt);
+    destroy(it);
+  }
 }
 
 /* ----------------------------------------------------------------------------------- back-off */
@@ -367,6 +415,26 @@ static void room_has_bounds_of_its_own_for_acquires(void **state) {
   destroy(it);
 }
 
+static void room_ends_when_as_many_bytes_wait_as_may(void **state) {
+  (void)state;
+  static const struct {
+    rl_owed_kind kind;
+    size_t bytes_max;
+  } cases[] = {{RL_OWED_ACQUIRE, RL_NODE_OUTPUT_ACQUIRE_MAX},
+               {RL_OWED_EXTEND, RL_NODE_OUTPUT_MAX},
+               {RL_OWED_HEAL, RL_NODE_OUTPUT_MAX},
+               {RL_OWED_RELEASE, RL_NODE_OUTPUT_MAX}};
+  fixture *it = make_up();
+  assert_non_null(rl_buffer_reserve(&it->node.output, RL_NODE_OUTPUT_MAX, true));
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    it->node.output.tail = cases[i].bytes_max - 1;
+    assert_true(rl_node_has_room(&it->node, cases[i].kind));
+    it->node.output.tail++;
+    assert_false(rl_node_has_room(&it->node, cases[i].kind));
+  }
+  destroy(it);
+}
+
 static void without_growing_nothing_is_allocated(void **state) {
   (void)state;
   fixture *it = make_up();
@@ -388,7 +456,11 @@ static void without_growing_nothing_is_allocated(void **state) {
 static void a_large_output_buffer_is_not_kept_across_connections(void **state) {
   (void)state;
   fixture *it = make_up();
-  assert_non_null(rl_buffer_reserve(&it->node.output, 100000, true));
+  assert_non_null(rl_buffer_reserve(&it->node.output, 65536, true));
+  rl_node_disconnected(&it->node, it->now_us, "Connection reset by peer");
+  assert_non_null(it->node.output.data);
+  connect_node(it);
+  assert_non_null(rl_buffer_reserve(&it->node.output, 65537, true));
   rl_node_disconnected(&it->node, it->now_us, "Connection reset by peer");
   assert_null(it->node.output.data);
   destroy(it);
@@ -410,6 +482,8 @@ int main(void) {
       cmocka_unit_test(the_handshake_logs_in_selects_and_names_itself),
       cmocka_unit_test(a_refused_step_ends_the_connection_and_says_why),
       cmocka_unit_test(no_part_of_an_odd_password_is_passed_on),
+      cmocka_unit_test(a_long_error_without_the_password_is_passed_on),
+      cmocka_unit_test(errors_of_operations_hide_the_password_as_well),
       cmocka_unit_test(the_back_off_doubles_up_to_a_second),
       cmocka_unit_test(ten_thousand_failures_do_not_overflow_the_back_off),
       cmocka_unit_test(an_answer_to_an_operation_resets_the_back_off),
@@ -418,6 +492,7 @@ int main(void) {
       cmocka_unit_test(a_long_ttl_allows_a_long_silence_until_all_is_answered),
       cmocka_unit_test(debts_come_back_in_order_whatever_their_number),
       cmocka_unit_test(room_has_bounds_of_its_own_for_acquires),
+      cmocka_unit_test(room_ends_when_as_many_bytes_wait_as_may),
       cmocka_unit_test(without_growing_nothing_is_allocated),
       cmocka_unit_test(a_large_output_buffer_is_not_kept_across_connections),
       cmocka_unit_test(a_long_reason_is_cut),

@@ -4,10 +4,6 @@
  * be reported as held without a majority of the nodes, and when memory is back the same client works.
  *
  * SPDX-License-Identifier: MIT
- *
- * malloc() and its kin are this program's own, so that what hiredis and the C library allocate for us
- * fails too (glibc: __libc_malloc). A sanitizer has its own malloc(); there only what the library
- * itself asks for can fail, by the linker's --wrap.
  */
 #include <poll.h>
 
@@ -17,108 +13,13 @@
 #include "rl_reply.h"
 #include "rl_test.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *block, size_t size);
 char *__wrap_strdup(const char *text);
 void __wrap_free(void *block);
 
-/* -------------------------------------------------------------------------------- the allocator */
-
-static struct memory {
-  bool armed;
-  bool for_good;  /* everything from |fail_at| on fails */
-  size_t fail_at; /* 0: nothing fails, calls are only counted */
-  size_t calls;
-  size_t failed;
-  long live;
-} memory;
-
-static bool out_of_memory(void) {
-  if (!memory.armed) {
-    return false;
-  }
-  memory.calls++;
-  bool fails = memory.fail_at != 0 &&
-               (memory.for_good ? memory.calls >= memory.fail_at : memory.calls == memory.fail_at);
-  memory.failed += fails;
-  return fails;
-}
-
-#if SANITIZED
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *block, size_t size);
-void __real_free(void *block);
-#define REAL(name) __real_##name
-#else
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *block, size_t size);
-void __libc_free(void *block);
-#define REAL(name) __libc_##name
-
-#define EXPORTED __attribute__((visibility("default")))
-EXPORTED void *malloc(size_t size) {
-  return __wrap_malloc(size);
-}
-EXPORTED void *calloc(size_t count, size_t size) {
-  return __wrap_calloc(count, size);
-}
-EXPORTED void *realloc(void *block, size_t size) {
-  return __wrap_realloc(block, size);
-}
-EXPORTED void free(void *block) {
-  __wrap_free(block);
-}
-#endif
-
-void *__wrap_malloc(size_t size) {
-  void *block = out_of_memory() ? NULL : REAL(malloc)(size);
-  memory.live += block != NULL;
-  return block;
-}
-
-void *__wrap_calloc(size_t count, size_t size) {
-  void *block = out_of_memory() ? NULL : REAL(calloc)(count, size);
-  memory.live += block != NULL;
-  return block;
-}
-
-void *__wrap_realloc(void *block, size_t size) {
-  void *moved = out_of_memory() ? NULL : REAL(realloc)(block, size);
-  memory.live += block == NULL && moved != NULL;
-  return moved;
-}
-
-char *__wrap_strdup(const char *text) {
-  size_t size = strlen(text) + 1;
-  char *copy = __wrap_malloc(size);
-  return copy == NULL ? NULL : memcpy(copy, text, size);
-}
-
-void __wrap_free(void *block) {
-  memory.live -= block != NULL;
-  REAL(free)(block);
-}
-
-static void arm(size_t fail_at, bool for_good) {
-  memory = (struct memory){true, for_good, fail_at, 0, 0, memory.live};
-}
-
-/* A failure has to be reported, which takes memory. */
-#define assert_now(condition)                                                                      \
-  do {                                                                                             \
-    bool holds = (condition);                                                                      \
-    memory.armed = memory.armed && holds;                                                          \
-    assert_true(holds &&#condition);                                                               \
-  } while (0)
+#include "failing_memory.h"
 
 /* ------------------------------------------------------------------ the core over fake nodes */
 
@@ -296,6 +197,276 @@ static void a_busy_core_survives_every_allocation_that_fails(void **state) {
                   for_good ? "with all after it" : "alone");
     assert_true(fail_at > 8);
   }
+}
+
+/* ------------------------------------------------------------- queues that must grow, and can't */
+
+static const unsigned char ENTROPY[RL_LOCK_ENTROPY] = {0xff};
+
+static rl_attempt *nobodys(fake_world *world, const rl_lock *lock) {
+  rl_attempt *attempt = rl_attempt_new(&world->core.attempts, lock->resource, NULL, ENTROPY);
+  assert_non_null(attempt);
+  return attempt;
+}
+
+/* Releases of |attempt| until the node owes as much as it has memory for. Returns how many. */
+static unsigned fill_debts(fake_world *world, unsigned index, rl_attempt *attempt) {
+  rl_node *node = world->core.nodes[index];
+  unsigned count = 0;
+  world->nodes[index].blocked = true;
+  while (rl_node_queue_release(node, world->now_us, attempt, 0, false, false)) {
+    rl_buffer_clear(&node->output); /* as if it had been sent */
+    count++;
+  }
+  assert_int_equal(node->owed_count, node->owed_capacity);
+  world->nodes[index].blocked = false;
+  return count;
+}
+
+/* Commands of |attempt| until not one more fits into the memory of the node's output. */
+static void fill_output(fake_world *world, unsigned index, rl_attempt *attempt) {
+  rl_node *node = world->core.nodes[index];
+  world->nodes[index].blocked = true;
+  while (rl_node_queue_release(node, world->now_us, attempt, 0, false, false)) {
+  }
+  size_t least = attempt->resource->key_length + REDLOCK_TOKEN_LENGTH + 256;
+  while (node->output.capacity - node->output.tail >= least) {
+    assert_true(rl_node_queue_set(node, world->now_us, RL_OWED_HEAL, attempt, 0, 1));
+  }
+  assert_true(node->owed_count < node->owed_capacity);
+}
+
+typedef enum queued { SET, EXTEND, RELEASE } queued;
+
+static bool queue(rl_node *node, redlock_time now_us, rl_attempt *attempt, queued what) {
+  return what == SET      ? rl_node_queue_set(node, now_us, RL_OWED_ACQUIRE, attempt, 1, 1000)
+         : what == EXTEND ? rl_node_queue_extend(node, now_us, attempt, 1, false, 1000)
+                          : rl_node_queue_release(node, now_us, attempt, 1, false, true);
+}
+
+static void a_command_that_finds_no_memory_leaves_nothing(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < 6; i++) {
+    queued what = (queued)(i % 3);
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = fake_lock(world, KEY, NULL);
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    rl_node *node = world->core.nodes[0];
+    rl_attempt *attempt = nobodys(world, lock);
+    if (i < 3) {
+      (void)fill_debts(world, 0, attempt);
+    } else {
+      fill_output(world, 0, attempt);
+    }
+    unsigned owed = node->owed_count;
+    unsigned references = attempt->references;
+    size_t bytes = rl_buffer_length(&node->output);
+    arm(1, true);
+    bool done = queue(node, world->now_us, attempt, what);
+    memory.armed = false;
+    assert_false(done);
+    assert_true(memory.failed > 0);
+    assert_int_equal(node->owed_count, owed);
+    assert_int_equal(attempt->references, references);
+    assert_int_equal(rl_buffer_length(&node->output), bytes);
+    assert_true(queue(node, world->now_us, attempt, what)); /* There is memory again. */
+    assert_int_equal(node->owed_count, owed + 1);
+    assert_int_equal(attempt->references, references + 1);
+    assert_true(rl_buffer_length(&node->output) > bytes);
+    rl_attempt_unref(&world->core.attempts, attempt);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void room_that_is_there_takes_no_memory(void **state) {
+  (void)state;
+  rl_timers timers = {NULL, 0, 0};
+  assert_true(rl_timers_reserve(&timers, 1));
+  arm(1, true);
+  bool enough = rl_timers_reserve(&timers, timers.capacity);
+  bool more = rl_timers_reserve(&timers, timers.capacity + 1);
+  memory.armed = false;
+  assert_true(enough);
+  assert_false(more);
+  assert_int_equal(memory.calls, 1);
+  rl_timers_free(&timers);
+}
+
+/* Held, or with a SET on its way: what finds no room without growing goes out with the next launch. */
+static void freeing_a_lock_allocates_nothing_however_full_the_queues_are(void **state) {
+  (void)state;
+  for (unsigned in_flight = 0; in_flight <= 1; in_flight++) {
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = fake_lock(world, KEY, NULL);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    if (!in_flight) {
+      fake_settle(world);
+      assert_error(rl_lock_result(lock), REDLOCK_OK);
+    }
+    rl_attempt *attempt = nobodys(world, lock);
+    unsigned before = fill_debts(world, 0, attempt);
+    assert_false(rl_core_unsent(&world->core));
+    arm(0, false);
+    rl_lock_free(lock, world->now_us);
+    memory.armed = false;
+    assert_int_equal(memory.calls, 0);
+    assert_true(rl_core_wants_launch(&world->core));
+    assert_true(rl_core_unsent(&world->core));
+    fake_turn(world);
+    assert_false(rl_core_unsent(&world->core));
+    assert_int_equal(fake_answer(world, 0).verb, in_flight ? FAKE_SET : FAKE_RELEASE);
+    while (before-- > 0) {
+      fake_deliver(world, 0, ":1\r\n");
+    }
+    fake_settle(world);
+    assert_int_equal(fake_keys(world, KEY), 0);
+    assert_false(rl_core_unanswered(&world->core));
+    rl_attempt_unref(&world->core.attempts, attempt);
+    assert_int_equal(world->core.attempts.live, 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_release_that_finds_no_memory_is_tried_again_after_half_a_second(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  rl_attempt *attempt = nobodys(world, lock);
+  (void)fill_debts(world, 0, attempt);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  arm(1, true);
+  fake_turn(world);
+  memory.armed = false;
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(world->core.release_count, 1);
+  assert_false(rl_core_wants_launch(&world->core));
+  assert_int_equal(rl_core_deadline(&world->core), world->now_us + 500 * MS);
+  fake_pass(world, 500 * MS);
+  assert_int_equal(world->nodes[0].releases, 1);
+  assert_int_equal(world->core.release_count, 0);
+  rl_attempt_unref(&world->core.attempts, attempt);
+  assert_true(fake_world_end(world));
+}
+
+/* The node has forgotten the script, and there is no memory for its text: no vote, and no harm. */
+static bool forgotten_with(size_t fail_at, unsigned *failures) {
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    fake_turn(world);
+    if (i == 0) {
+      fake_settle(world);
+    }
+  }
+  rl_attempt *attempt = nobodys(world, lock);
+  fill_output(world, 0, attempt);
+  redlock_time gone_us = lock->lease->gone_us;
+  world->now_us += 10 * MS;
+  arm(fail_at, true);
+  rl_core_input(&world->core, 0, world->now_us, "-NOSCRIPT x\r\n", 13);
+  memory.armed = false;
+  bool failed = memory.failed > 0;
+  if (failed && world->core.nodes[0]->phase == RL_NODE_UP) {
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    assert_string_equal(lock->votes[0].error, "NOSCRIPT x");
+    assert_int_equal(lock->lease->gone_us, gone_us);
+    ++*failures;
+  } else if (!failed) {
+    assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+    assert_int_equal(lock->lease->gone_us, gone_us + 10 * MS);
+  }
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  rl_attempt_unref(&world->core.attempts, attempt);
+  assert_true(fake_world_end(world));
+  return failed;
+}
+
+static void a_script_whose_text_finds_no_memory_is_no_vote(void **state) {
+  (void)state;
+  unsigned failures = 0;
+  for (size_t fail_at = 1; forgotten_with(fail_at, &failures); fail_at++) {
+  }
+  assert_true(failures > 0);
+}
+
+static bool healed_with(size_t fail_at, unsigned *failures) {
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  world->nodes[2].policy = FAKE_REFUSES;
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  world->nodes[2].policy = FAKE_ACCEPTS;
+  fake_pass(world, SECONDS);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  rl_attempt *attempt = nobodys(world, lock);
+  fill_output(world, 2, attempt);
+  unsigned owed = world->core.nodes[2]->owed_count;
+  arm(fail_at, true);
+  rl_core_input(&world->core, 2, world->now_us, ":0\r\n", 4);
+  memory.armed = false;
+  bool failed = memory.failed > 0;
+  if (world->core.nodes[2]->phase == RL_NODE_UP) { /* It was answered; it is healed or it is not. */
+    assert_int_equal(world->core.nodes[2]->owed_count, failed ? owed - 1 : owed);
+    assert_int_equal(lock->lease->sent, failed ? 3 : 7);
+    *failures += failed;
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  rl_attempt_unref(&world->core.attempts, attempt);
+  assert_true(fake_world_end(world));
+  return failed;
+}
+
+static void a_heal_that_finds_no_memory_is_left_out(void **state) {
+  (void)state;
+  unsigned failures = 0;
+  for (size_t fail_at = 1; healed_with(fail_at, &failures); fail_at++) {
+  }
+  assert_true(failures > 0);
+}
+
+/* More locks than there is room for without growing wait for a node that comes up. */
+static bool joined_with(size_t fail_at, unsigned *failures) {
+  enum { LOCKS = 150 };
+  fake_world *world = fake_world_new(3);
+  rl_lock *locks[LOCKS];
+  unsigned joined = 0;
+  world->nodes[2].policy = FAKE_SILENT;
+  for (unsigned i = 0; i < LOCKS; i++) {
+    locks[i] = fake_lock(world, KEY, NULL);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)fake_reply(world, 0, "+OK\r\n");
+    (void)fake_reply(world, 1, "+OK\r\n");
+  }
+  world->nodes[2].blocked = true;
+  arm(fail_at, true);
+  rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
+  memory.armed = false;
+  bool failed = memory.failed > 0;
+  for (unsigned i = 0; i < LOCKS; i++) {
+    assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
+    joined += (locks[i]->lease->sent & 4) != 0;
+  }
+  assert_int_equal(world->core.nodes[2]->owed_count, joined);
+  assert_true(failed ? joined < LOCKS : joined == LOCKS);
+  *failures += failed && joined > 0;
+  assert_true(fake_world_end(world));
+  return failed;
+}
+
+static void a_node_that_comes_up_without_memory_joins_only_what_it_is_sent(void **state) {
+  (void)state;
+  unsigned failures = 0;
+  for (size_t fail_at = 1; joined_with(fail_at, &failures); fail_at++) {
+  }
+  assert_true(failures > 0);
 }
 
 /* -------------------------------------------------------- the client over servers on loopback */
@@ -487,6 +658,13 @@ int main(void) {
       cmocka_unit_test(the_allocations_of_hiredis_are_ours),
       cmocka_unit_test(the_core_survives_every_allocation_that_fails),
       cmocka_unit_test(a_busy_core_survives_every_allocation_that_fails),
+      cmocka_unit_test(a_command_that_finds_no_memory_leaves_nothing),
+      cmocka_unit_test(room_that_is_there_takes_no_memory),
+      cmocka_unit_test(freeing_a_lock_allocates_nothing_however_full_the_queues_are),
+      cmocka_unit_test(a_release_that_finds_no_memory_is_tried_again_after_half_a_second),
+      cmocka_unit_test(a_script_whose_text_finds_no_memory_is_no_vote),
+      cmocka_unit_test(a_heal_that_finds_no_memory_is_left_out),
+      cmocka_unit_test(a_node_that_comes_up_without_memory_joins_only_what_it_is_sent),
       cmocka_unit_test(the_client_survives_every_allocation_that_fails),
       cmocka_unit_test(an_acquire_and_release_allocate_nothing_after_warm_up),
       cmocka_unit_test(nor_does_the_client),

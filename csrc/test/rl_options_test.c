@@ -146,6 +146,27 @@ static void other_versions_of_the_struct_are_read(void **state) {
   }
 }
 
+static void the_shortest_and_the_longest_struct_are_read(void **state) {
+  (void)state;
+  union {
+    redlock_options options;
+    char bytes[4096];
+  } longest;
+  size_t shortest = sizeof shortest; /* nothing but the size: all defaults */
+  redlock_options read;
+  memset(&longest, 0x5a, sizeof longest);
+  longest.options = defaults();
+  longest.options.ttl_us = SECONDS;
+  longest.options.size = sizeof longest;
+  read = defaults();
+  assert_error(rl_options_read(&read, &longest.options, NULL, 0), REDLOCK_OK);
+  assert_int_equal(read.ttl_us, SECONDS);
+  read = defaults();
+  assert_true(rl_options_copy(&read, sizeof read, &shortest, shortest));
+  assert_int_equal(read.size, sizeof read);
+  assert_int_equal(read.ttl_us, 10 * SECONDS);
+}
+
 static void a_message_is_cut_to_fit(void **state) {
   (void)state;
   redlock_options read = defaults();
@@ -154,6 +175,17 @@ static void a_message_is_cut_to_fit(void **state) {
   char message[8];
   assert_error(rl_options_read(&read, &bad, message, sizeof message), REDLOCK_E_INVALID);
   assert_string_equal(message, "ttl mus");
+}
+
+static void nothing_is_written_where_no_message_is_wanted(void **state) {
+  (void)state;
+  redlock_options read = defaults();
+  redlock_options bad = defaults();
+  bad.ttl_us = 0;
+  char message = 'm';
+  assert_error(rl_options_read(&read, &bad, NULL, 128), REDLOCK_E_INVALID);
+  assert_error(rl_options_read(&read, &bad, &message, 0), REDLOCK_E_INVALID);
+  assert_int_equal(message, 'm');
 }
 
 static void attempts_follow_from_retry_count_and_wait(void **state) {
@@ -252,6 +284,11 @@ static void structs_of_other_sizes_are_filled(void **state) {
   assert_int_equal(older.size, offsetof(redlock_options, wait_us));
   assert_int_equal(older.retry_jitter_us, 100 * MS);
   assert_int_equal(older.wait_us, 0x5a5a5a5a5a5a5a5a);
+  redlock_options_default_sized(&older, sizeof older.size);
+  assert_int_equal(older.size, sizeof older.size);
+  older.size = 7;
+  redlock_options_default_sized(&older, 0); /* not even a size */
+  assert_int_equal(older.size, 7);
 }
 
 static void a_delay_leaves_half_of_the_budget(void **state) {
@@ -274,7 +311,9 @@ int main(void) {
       cmocka_unit_test(the_drift_factor_is_from_0_to_less_than_1),
       cmocka_unit_test(the_ttl_counts_in_whole_milliseconds),
       cmocka_unit_test(other_versions_of_the_struct_are_read),
+      cmocka_unit_test(the_shortest_and_the_longest_struct_are_read),
       cmocka_unit_test(a_message_is_cut_to_fit),
+      cmocka_unit_test(nothing_is_written_where_no_message_is_wanted),
       cmocka_unit_test(attempts_follow_from_retry_count_and_wait),
       cmocka_unit_test(the_node_timeout_is_at_most_a_tenth_of_the_ttl),
       cmocka_unit_test(a_key_lives_for_ttl_and_lock_delay_rounded_up),

@@ -148,6 +148,23 @@ static void what_is_not_resp_is_refused(void **state) {
   }
 }
 
+/* Of a length that is none, too, the rest of the line is waited for. */
+static void a_line_is_judged_when_it_has_ended(void **state) {
+  (void)state;
+  static const char *const lines[] = {"$x", "$1x", "$-", ":1a", "*x"};
+  for (unsigned i = 0; i < COUNT_OF(lines); i++) {
+    rl_reply_reader reader;
+    const char *reason = NULL;
+    assert_int_equal(rl_reply_open(&reader), 0);
+    assert_int_equal(rl_reply_feed(&reader, lines[i], strlen(lines[i])), 0);
+    assert_int_equal(rl_reply_next(&reader, &reason), 0);
+    assert_int_equal(rl_reply_feed(&reader, "\r\n", 2), 0);
+    assert_int_equal(rl_reply_next(&reader, &reason), -1);
+    assert_string_equal(reason, "the reply is not RESP");
+    rl_reply_close(&reader);
+  }
+}
+
 static void arrays_are_bounded_when_they_are_announced(void **state) {
   (void)state;
   assert_broken("*17\r\n", "the reply is too large");
@@ -233,6 +250,70 @@ static void an_endless_line_is_refused_and_costs_little_memory(void **state) {
   }
 }
 
+/* As much as may be held of a reply that is not complete is held, and not one byte more. */
+static void every_bound_is_exact(void **state) {
+  (void)state;
+  static const struct {
+    const char *begin; /* after small replies, which do not count any more */
+    char more;
+    size_t bound;
+  } bounds[] = {{"+", 'x', RL_REPLY_LINE_MAX},
+                {"$", '0', RL_REPLY_LINE_MAX},
+                {"$1x", 'x', RL_REPLY_BULK_MAX + RL_REPLY_LINE_MAX}};
+  for (unsigned i = 0; i < COUNT_OF(bounds); i++) {
+    size_t length = strlen(bounds[i].begin);
+    size_t more = bounds[i].bound + 1 - length; /* The type itself does not count. */
+    char *bytes = malloc(more);
+    rl_reply_reader reader;
+    const char *reason = NULL;
+    assert_non_null(bytes);
+    memset(bytes, bounds[i].more, more);
+    assert_int_equal(rl_reply_open(&reader), 0);
+    for (unsigned small = 0; small < 100; small++) {
+      assert_int_equal(rl_reply_feed(&reader, "+OK\r\n", 5), 0);
+      assert_int_equal(rl_reply_next(&reader, &reason), 1);
+    }
+    assert_int_equal(rl_reply_feed(&reader, bounds[i].begin, length), 0);
+    assert_int_equal(rl_reply_next(&reader, &reason), 0);
+    assert_int_equal(rl_reply_feed(&reader, bytes, more), 0);
+    assert_int_equal(rl_reply_next(&reader, &reason), 0);
+    assert_int_equal(rl_reply_feed(&reader, bytes, 1), 0);
+    assert_int_equal(rl_reply_next(&reader, &reason), -1);
+    assert_string_equal(reason, "the reply is too large");
+    rl_reply_close(&reader);
+    free(bytes);
+  }
+}
+
+/* The largest bulk and the largest arrays, in every piece. */
+static void what_is_just_small_enough_is_read(void **state) {
+  (void)state;
+  char bulk[RL_REPLY_BULK_MAX + 16];
+  char array[8 + 4 * RL_REPLY_ELEMENTS_MAX] = "*16\r\n";
+  const char *const nested = "*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n";
+  memset(bulk, 'b', sizeof bulk);
+  memcpy(bulk, "$65536\r\n", 8);
+  memcpy(bulk + 8 + RL_REPLY_BULK_MAX, "\r\n", 3);
+  for (unsigned i = 0; i < RL_REPLY_ELEMENTS_MAX; i++) {
+    strcat(array, ":1\r\n");
+  }
+  const char *const replies[] = {bulk, array, nested};
+  for (unsigned i = 0; i < COUNT_OF(replies); i++) {
+    rl_reply_reader reader;
+    const char *reason = NULL;
+    size_t length = strlen(replies[i]);
+    assert_int_equal(rl_reply_open(&reader), 0);
+    for (size_t at = 0, part = 1; at < length; at += part) {
+      part = length - at < 16 || at < 16 ? 1 : 16;
+      assert_int_equal(rl_reply_next(&reader, &reason), 0);
+      assert_int_equal(rl_reply_feed(&reader, replies[i] + at, part), 0);
+    }
+    assert_int_equal(rl_reply_next(&reader, &reason), 1);
+    assert_int_equal(reader.reply.type, RL_REPLY_OTHER);
+    rl_reply_close(&reader);
+  }
+}
+
 static void a_stream_of_small_replies_costs_no_more_memory_with_time(void **state) {
   (void)state;
   rl_reply_reader reader;
@@ -263,11 +344,14 @@ int main(void) {
       cmocka_unit_test(replies_come_one_after_the_other),
       cmocka_unit_test(a_long_text_is_cut_to_fit),
       cmocka_unit_test(what_is_not_resp_is_refused),
+      cmocka_unit_test(a_line_is_judged_when_it_has_ended),
       cmocka_unit_test(arrays_are_bounded_when_they_are_announced),
       cmocka_unit_test(arrays_are_bounded_beyond_an_int_as_well),
       cmocka_unit_test(a_bulk_is_refused_when_it_is_announced),
       cmocka_unit_test(nesting_is_bounded),
       cmocka_unit_test(an_endless_line_is_refused_and_costs_little_memory),
+      cmocka_unit_test(every_bound_is_exact),
+      cmocka_unit_test(what_is_just_small_enough_is_read),
       cmocka_unit_test(a_stream_of_small_replies_costs_no_more_memory_with_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

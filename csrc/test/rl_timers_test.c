@@ -90,6 +90,38 @@ static void it_does_what_a_list_does(void **state) {
   free_locks(locks);
 }
 
+/* Up to six timers, due at any of as many times, one of which is cleared: the others come in order. */
+static void small_heaps_are_right_whatever_is_taken_out(void **state) {
+  (void)state;
+  rl_timers timers = {NULL, 0, 0};
+  rl_lock **locks = make_locks();
+  assert_true(rl_timers_reserve(&timers, 6));
+  for (unsigned count = 1; count <= 6; count++) {
+    unsigned orders = 1;
+    for (unsigned i = 0; i < count; i++) {
+      orders *= count;
+    }
+    for (unsigned both = 0; both < orders * count; both++) {
+      unsigned order = both / count;
+      redlock_time last_us = 0;
+      for (unsigned i = 0; i < count; i++) {
+        rl_timers_set(&timers, locks[i], order % count);
+        order /= count;
+      }
+      rl_timers_clear(&timers, locks[both % count]);
+      for (unsigned i = 1; i < count; i++) {
+        redlock_time next_us = rl_timers_next(&timers);
+        assert_true(next_us >= last_us);
+        assert_non_null(rl_timers_take(&timers, next_us));
+        last_us = next_us;
+      }
+      assert_null(rl_timers_take(&timers, REDLOCK_NEVER));
+    }
+  }
+  rl_timers_free(&timers);
+  free_locks(locks);
+}
+
 static void a_timer_is_due_at_its_time_and_not_before(void **state) {
   (void)state;
   rl_timers timers = {NULL, 0, 0};
@@ -107,12 +139,14 @@ static void a_timer_is_due_at_its_time_and_not_before(void **state) {
 static void room_is_kept_and_grows(void **state) {
   (void)state;
   rl_timers timers = {NULL, 0, 0};
-  assert_true(rl_timers_reserve(&timers, 0));
-  assert_true(rl_timers_reserve(&timers, 17));
-  assert_true(timers.capacity >= 17);
-  size_t capacity = timers.capacity;
-  assert_true(rl_timers_reserve(&timers, 3));
-  assert_int_equal(timers.capacity, capacity);
+  static const struct {
+    size_t count;
+    size_t capacity;
+  } steps[] = {{0, 0}, {1, 16}, {16, 16}, {17, 32}, {3, 32}, {32, 32}, {65, 128}, {1024, 1024}};
+  for (unsigned i = 0; i < COUNT_OF(steps); i++) {
+    assert_true(rl_timers_reserve(&timers, steps[i].count));
+    assert_int_equal(timers.capacity, steps[i].capacity);
+  }
   rl_timers_free(&timers);
   assert_int_equal(timers.capacity, 0);
 }
@@ -121,6 +155,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_empty_heap_has_nothing_due),
       cmocka_unit_test(it_does_what_a_list_does),
+      cmocka_unit_test(small_heaps_are_right_whatever_is_taken_out),
       cmocka_unit_test(a_timer_is_due_at_its_time_and_not_before),
       cmocka_unit_test(room_is_kept_and_grows),
   };

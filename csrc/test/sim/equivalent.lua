@@ -46,8 +46,6 @@ return {
     why = "hiredis has no reply begun only while it has no byte, and no byte is too large in either case" },
   { file = "rl_reply.c", line = "while (i < held &&", mutant = "i <= held",
     why = "the NUL that ends the bytes of hiredis is no digit" },
-  { file = "rl_reply.c", line = "reader->refused = true;", mutant = "reader->refused = false;",
-    why = "the connection is given up, and with it the reader" },
   { file = "rl_lock.c", line = "if (result != REDLOCK_OK || lock->operation != RL_OPERATION_ACQUIRE) {",
     mutant = "REDLOCK_OK && lock->operation",
     why = "after the end only rl_lock_join() looks at it, and that wants the lease of an acquire" },
