@@ -243,6 +243,7 @@ bench:
 include build-aux/test.mk
 include build-aux/integration.mk
 include csrc/test/sim/sim.mk
+include csrc/test/chaos/chaos.mk
 include csrc/test/fuzz/fuzz.mk
 
 # -------------------------------------------------------------------------------------- the rest
@@ -256,6 +257,7 @@ help:
 	@echo 'test                              everything below, with its set-up'
 	@echo 'setup                             install what the tests need, or say what is missing'
 	@echo 'lint unit spec luas examples-test check-pure check-exports check-header check-install check-rocks'
+	@echo 'chaos chaos-controls soak         CHAOS_SECONDS SEED ...: faults on real servers, under load'
 	@echo 'asan tsan valgrind coverage bench format clean'
 
 -include $(LIBRARY_OBJECTS:.o=.d) $(BINDING_OBJECTS:.o=.d) $(wildcard $(BUILD)/examples/*.d)

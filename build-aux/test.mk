@@ -87,7 +87,7 @@ demo-test:
 
 .PHONY: werror
 werror:
-	$(MAKE) --no-print-directory WERROR=1 BUILD=$(BUILD)/werror lib $(if $(TEST_SOURCES),unit-programs) examples
+	$(MAKE) --no-print-directory WERROR=1 BUILD=$(BUILD)/werror lib $(if $(TEST_SOURCES),unit-programs) chaos-programs examples
 	$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror \
 	  $(HIREDIS_CFLAGS) $(LUA_CFLAGS) -fsyntax-only $(wildcard bench/*.c)
 	for version in $(LUA_VERSIONS); do \

@@ -1,0 +1,72 @@
+#!/bin/sh
+# Negative controls of the chaos run: each must make the checker tell the violation that it stands for.
+#
+#     chaos_controls.sh programs logs [control...]
+#
+# |programs| is the directory with chaos and chaos_check, |logs| the one with logs written by hand: the
+# first line of each tells what the checker must say, or that it must say nothing.
+set -u
+programs=$1
+logs=$2
+shift 2
+chosen=" $* "
+at_once=8
+scratch=$(mktemp -d) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT TERM HUP
+failed=0
+
+tell() {
+  if [ "$1" -eq 0 ]; then
+    echo "ok - $2: caught ($3)"
+  else
+    echo "not ok - $2: NOT CAUGHT (it should have been: $3)"
+    failed=1
+  fi
+}
+
+run_control() {
+  mkdir "$scratch/$1"
+  "$programs/chaos" --directory "$scratch/$1" --control "$1" --workers 6 --seconds 5 --warm 1 --flat 1 \
+    --settle 500 --pace 5 --seed 1 >"$scratch/$1.output" 2>&1
+  "$programs/chaos_check" "$scratch/$1"/*.log >"$scratch/$1.verdict" 2>&1
+  echo "$?" >"$scratch/$1.status"
+}
+
+for log in "$logs"/*.log; do
+  wanted=$(sed -n '1s/^# expect //p' "$log")
+  name=$(basename "$log" .log)
+  verdict=$("$programs/chaos_check" "$log")
+  status=$?
+  if [ "$wanted" = nothing ]; then
+    if [ "$status" -eq 0 ]; then
+      echo "ok - $name: nothing to be said"
+    else
+      echo "not ok - $name: $verdict"
+      failed=1
+    fi
+  else
+    [ "$status" -eq 1 ] && echo "$verdict" | grep -q "^VIOLATION $wanted:"
+    tell $? "$name" "$wanted"
+  fi
+done
+
+"$programs/chaos" --controls >"$scratch/list" || exit 1
+while [ -s "$scratch/list" ]; do
+  head -n "$at_once" "$scratch/list" >"$scratch/batch"
+  tail -n +$((at_once + 1)) "$scratch/list" >"$scratch/rest"
+  mv "$scratch/rest" "$scratch/list"
+  while read -r name wanted; do
+    if [ "$chosen" = "  " ] || [ "${chosen#* "$name" }" != "$chosen" ]; then
+      run_control "$name" </dev/null &
+    fi
+  done <"$scratch/batch"
+  wait
+  while read -r name wanted; do
+    [ -f "$scratch/$name.status" ] || continue
+    [ "$(cat "$scratch/$name.status")" = 1 ] && grep -q "^VIOLATION $wanted:" "$scratch/$name.verdict"
+    tell $? "$name" "$wanted"
+    grep -q "^VIOLATION $wanted:" "$scratch/$name.verdict" || cat "$scratch/$name.output" "$scratch/$name.verdict"
+  done <"$scratch/batch"
+done
+exit "$failed"

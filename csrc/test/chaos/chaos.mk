@@ -1,0 +1,58 @@
+# Fault tests on real servers, under load. Included by the Makefile; docs/testing.md tells more.
+#
+#     make chaos [CHAOS_SECONDS=60] [SEED=n] [CHAOS_WORKERS=8]
+#     make soak            an hour, at a gentle pace, with flat memory and descriptors
+#     make chaos-controls  everything that must be caught is caught
+#     make chaos-test      the part for every change: a short run, and the controls
+
+CHAOS_SECONDS ?= 60
+CHAOS_TEST_SECONDS ?= 34
+CHAOS_WORKERS ?= 8
+CHAOS_PACE_MS ?= 10
+CHAOS_CALM_SECONDS ?= 12
+SOAK_CALM_SECONDS ?= 60
+SOAK_SECONDS ?= 3600
+SOAK_PACE_MS ?= 60
+SOAK_WARM_SECONDS ?= 300
+CHAOS = $(BUILD)/chaos
+# One is drawn unless the caller gives it; the simulator's default does not count.
+chaos_seed = $(if $(filter command environment,$(origin SEED)),--seed $(SEED))
+
+CHAOS_SOURCES = $(wildcard csrc/test/chaos/*.c)
+CHAOS_OBJECTS = $(patsubst csrc/test/chaos/%.c,$(CHAOS)/%.o,$(CHAOS_SOURCES))
+chaos_objects = $(patsubst %,$(CHAOS)/%.o,$(1))
+CHAOS_PROGRAMS = $(CHAOS)/chaos $(CHAOS)/chaos_worker $(CHAOS)/chaos_check $(CHAOS)/chaos_clockshim.so
+
+$(CHAOS)/%.o: csrc/test/chaos/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(compile) -Icsrc/test/chaos -Icsrc/test/sim -c -o $@ $<
+# Programs see what a user of the library sees.
+$(CHAOS)/chaos: $(call chaos_objects,chaos chaos_main chaos_fault chaos_control chaos_farm chaos_proxy) $(STATIC_LIBRARY)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_REDLOCK)
+$(CHAOS)/chaos_worker: $(call chaos_objects,chaos chaos_worker chaos_worker_loop chaos_worker_fork) $(STATIC_LIBRARY)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_REDLOCK)
+$(CHAOS)/chaos_check: $(call chaos_objects,chaos_check chaos_read chaos_report)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
+# Without sanitizers: it is loaded into redis-servers.
+$(CHAOS)/chaos_clockshim.so: csrc/test/chaos/chaos_clockshim.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -O2 -fPIC $(WARNINGS) -shared -o $@ $<
+
+chaos_run = sh build-aux/chaos.sh $(CHAOS) $(1) --workers $(CHAOS_WORKERS) $(chaos_seed) \
+  $(CHAOS_ARGUMENTS)
+run_chaos_controls = sh build-aux/chaos_controls.sh $(CHAOS) csrc/test/chaos/logs $(CONTROLS)
+
+.PHONY: chaos chaos-programs chaos-controls chaos-test soak
+chaos-programs: $(CHAOS_PROGRAMS)
+chaos: chaos-programs
+	$(call chaos_run,run) --seconds $(CHAOS_SECONDS) --pace $(CHAOS_PACE_MS) --calm $(CHAOS_CALM_SECONDS)
+soak: chaos-programs
+	$(call chaos_run,soak) --seconds $(SOAK_SECONDS) --pace $(SOAK_PACE_MS) --calm $(SOAK_CALM_SECONDS) --flat $(SOAK_WARM_SECONDS)
+chaos-controls: chaos-programs
+	$(run_chaos_controls)
+chaos-test: chaos-programs
+	status=0; $(call chaos_run,run) --seconds $(CHAOS_TEST_SECONDS) --pace $(CHAOS_PACE_MS) \
+	  --calm $(CHAOS_CALM_SECONDS) || status=1; \
+	$(run_chaos_controls) || status=1; exit $$status
+
+-include $(CHAOS_OBJECTS:.o=.d)

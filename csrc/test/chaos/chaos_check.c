@@ -1,0 +1,325 @@
+/*
+ * The checker of a chaos run: the rules.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ *     chaos_check [--report FILE] [--flat] LOG...
+ *
+ * Prints violations, and ends with status 1 if there are any. With --flat the memory of workers that
+ * live through the whole run may not grow, as is expected of an hour; without it there is a little room.
+ */
+#include "chaos_check.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS 1000u
+#define ALLOWANCE_US (500 * MS) /* what scheduling may add to a call */
+#define LINGER_US (500 * MS)    /* for how long a key may be there after its release */
+#define LOCK_DELAY_US (200 * MS)
+#define PRINTED 10
+#define DESCRIPTORS_MAX 40
+#define ROOM_KILOBYTES 2048
+#define FLAT_KILOBYTES 256
+#define EDGE_US (30000u * MS) /* how much of the beginning and the end memory is compared of */
+
+void check_violated(check *self, const char *rule, const char *format, ...) {
+  static struct {
+    char rule[16];
+    unsigned count;
+  } seen[32];
+  unsigned i = 0;
+  va_list list;
+  while (i < 31 && seen[i].rule[0] != '\0' && strcmp(seen[i].rule, rule) != 0) {
+    i++;
+  }
+  (void)snprintf(seen[i].rule, sizeof seen[i].rule, "%s", rule);
+  self->violations++;
+  if (++seen[i].count > PRINTED) {
+    return;
+  }
+  FILE *outputs[2] = {stdout, self->report};
+  for (unsigned output = 0; output < 2; output++) {
+    if (outputs[output] != NULL) {
+      (void)fprintf(outputs[output], "VIOLATION %s: ", rule);
+      va_start(list, format);
+      (void)vfprintf(outputs[output], format, list);
+      va_end(list);
+      (void)fputs(seen[i].count == PRINTED ? " (and maybe more)\n" : "\n", outputs[output]);
+    }
+  }
+}
+
+uint64_t check_hold_end(const check_hold *hold) {
+  return hold->left_us < hold->deadline_us ? hold->left_us : hold->deadline_us;
+}
+
+/* ---------------------------------------------------------------------------------- exclusion */
+
+static int by_resource_and_time(const void *left, const void *right) {
+  const check_hold *a = *(check_hold *const *)left;
+  const check_hold *b = *(check_hold *const *)right;
+  if (a->resource != b->resource) {
+    return a->resource < b->resource ? -1 : 1;
+  }
+  return a->from_us < b->from_us ? -1 : a->from_us > b->from_us;
+}
+
+/* No two holds of a resource have a microsecond in common. The end of a hold is not part of it. */
+static void check_exclusion(check *self) {
+  check_hold **sorted = calloc(self->holds.count + 1, sizeof(check_hold *));
+  const check_hold *last = NULL; /* of those so far, the one that ends last */
+  if (sorted == NULL) {
+    check_violated(self, "log", "out of memory");
+    return;
+  }
+  for (size_t i = 0; i < self->holds.count; i++) {
+    sorted[i] = &self->holds.items[i];
+  }
+  qsort((void *)sorted, self->holds.count, sizeof(check_hold *), by_resource_and_time);
+  for (size_t i = 0; i < self->holds.count; i++) {
+    const check_hold *hold = sorted[i];
+    if (check_hold_end(hold) <= hold->from_us) {
+      continue;
+    }
+    if (last != NULL && last->resource == hold->resource && hold->from_us < check_hold_end(last)) {
+      check_violated(
+          self, "exclusion",
+          "resource %u: worker %u.%u believed from %llu until %llu (%.8s), worker %u.%u from %llu (%.8s)",
+          hold->resource, last->worker, last->generation, (unsigned long long)last->from_us,
+          (unsigned long long)check_hold_end(last), last->token, hold->worker, hold->generation,
+          (unsigned long long)hold->from_us, hold->token);
+    }
+    if (last == NULL || last->resource != hold->resource ||
+        check_hold_end(hold) > check_hold_end(last)) {
+      last = hold;
+    }
+  }
+  free((void *)sorted);
+}
+
+/* ------------------------------------------------------------------------------------- budget */
+
+/* How long a worker could not run, as far as is known, between two moments. */
+static uint64_t excuse_us(const check *self, unsigned worker, uint64_t from_us, uint64_t until_us) {
+  uint64_t sum_us = 0;
+  for (size_t i = 0; i < self->spans.count; i++) {
+    const check_span *span = &self->spans.items[i];
+    if (span->worker == worker || span->worker == UINT_MAX) {
+      uint64_t first_us = span->from_us > from_us ? span->from_us : from_us;
+      uint64_t last_us = span->until_us < until_us ? span->until_us : until_us;
+      sum_us += last_us > first_us ? last_us - first_us : 0;
+    }
+  }
+  return sum_us;
+}
+
+static void check_budget(check *self) {
+  static const char *const never[] = {"invalid", "busy",        "no_memory",
+                                      "system",  "unsupported", "limit"};
+  for (size_t i = 0; i < self->calls.count; i++) {
+    const check_call *call = &self->calls.items[i];
+    for (size_t j = 0; j < sizeof never / sizeof never[0]; j++) {
+      if (strcmp(call->result, never[j]) == 0) {
+        check_violated(self, "error", "worker %u.%u: %s ended with %s", call->worker,
+                       call->generation, call->name, call->result);
+      }
+    }
+    if (call->took_us > call->budget_us + ALLOWANCE_US &&
+        call->took_us >
+            call->budget_us + ALLOWANCE_US +
+                excuse_us(self, call->worker, call->started_us, call->started_us + call->took_us)) {
+      check_violated(self, "budget", "worker %u.%u: %s (%s) took %llu us at %llu, budget %llu us",
+                     call->worker, call->generation, call->name, call->result,
+                     (unsigned long long)call->took_us, (unsigned long long)call->started_us,
+                     (unsigned long long)call->budget_us);
+    }
+  }
+}
+
+/* ----------------------------------------------------------------------------------- leftover */
+
+/* When a token should have gone: given back, or its lease over; UINT64_MAX while it is in use. */
+static uint64_t token_over_us(const check *self, const char *token) {
+  const check_hold *hold = check_hold_of(self, token);
+  if (hold == NULL) {
+    return 0; /* Nobody has ever held it: of an attempt that failed, unless it is about to succeed. */
+  }
+  return hold->left_us != UINT64_MAX ? hold->left_us : hold->deadline_us + LOCK_DELAY_US;
+}
+
+/* A key that is seen twice, with time between, and belonged to nobody already the first time. */
+static void check_leftover(check *self) {
+  size_t after = 0;
+  for (size_t i = 0; i < self->keys.count; i++) {
+    const check_key *first = &self->keys.items[i];
+    uint64_t over_us = token_over_us(self, first->token);
+    if (over_us > first->at_us) {
+      continue;
+    }
+    for (after = i + 1; after < self->keys.count; after++) {
+      const check_key *second = &self->keys.items[after];
+      if (second->at_us > first->at_us + 10 * LINGER_US) {
+        break;
+      }
+      if (second->at_us >= first->at_us + LINGER_US && second->node == first->node &&
+          strcmp(second->token, first->token) == 0 &&
+          excuse_us(self, UINT_MAX, first->at_us, second->at_us) == 0) {
+        check_violated(self, "leftover",
+                       "node %u: key of resource %u (%.8s) was there at %llu, and still at %llu",
+                       first->node, first->resource, first->token, (unsigned long long)first->at_us,
+                       (unsigned long long)second->at_us);
+        break;
+      }
+    }
+  }
+  if (check_counted(self, "end", "empty") != 1) {
+    check_violated(self, "log", "the run did not come to its end");
+  }
+  if (check_counted(self, "end", "left") > 0) {
+    check_violated(self, "leftover", "%llu keys are left at the end",
+                   (unsigned long long)check_counted(self, "end", "left"));
+  }
+}
+
+/* ----------------------------------------------------------------------------------- progress */
+
+static void check_progress(check *self) {
+  uint64_t workers = check_counted(self, "set", "resources");
+  for (size_t i = 0; i < self->bounds.count; i++) {
+    const check_span *bound = &self->bounds.items[i];
+    for (unsigned resource = 0; resource < workers; resource++) {
+      bool acquired = false;
+      for (size_t j = 0; j < self->holds.count && !acquired; j++) {
+        const check_hold *hold = &self->holds.items[j];
+        acquired = hold->resource == resource && hold->from_us >= bound->from_us &&
+                   hold->from_us <= bound->until_us;
+      }
+      if (!acquired) {
+        check_violated(
+            self, "progress", "resource %u: nobody acquired it from %llu to %llu, without faults",
+            resource, (unsigned long long)bound->from_us, (unsigned long long)bound->until_us);
+      }
+    }
+  }
+}
+
+static void check_needs(check *self) {
+  for (size_t i = 0; i < self->counts.count; i++) {
+    const check_count *need = &self->counts.items[i];
+    if (strncmp(need->what, "need ", 5) == 0) {
+      uint64_t counted = check_counted(self, need->what + 5, need->name);
+      if (counted < need->count) {
+        check_violated(self, "reachability", "%s %s: %llu, at least %llu are needed",
+                       need->what + 5, need->name, (unsigned long long)counted,
+                       (unsigned long long)need->count);
+      }
+    }
+  }
+  if (check_counted(self, "count", "sigpipe-by-itself") > 0) {
+    check_violated(self, "signal", "a worker got SIGPIPE by its own doing");
+  }
+}
+
+/* ------------------------------------------------------------------------------------- memory */
+
+/* The most kilobytes of a worker between two moments. */
+static uint64_t most_kilobytes(const check *self, unsigned worker, uint64_t from_us,
+                               uint64_t until_us) {
+  uint64_t most = 0;
+  for (size_t i = 0; i < self->memories.count; i++) {
+    const check_memory *memory = &self->memories.items[i];
+    if (memory->worker == worker && memory->at_us >= from_us && memory->at_us <= until_us &&
+        memory->kilobytes > most) {
+      most = memory->kilobytes;
+    }
+  }
+  return most;
+}
+
+static void check_kilobytes(check *self, unsigned worker, uint64_t first_us, uint64_t last_us,
+                            bool flat) {
+  uint64_t edge_us = (last_us - first_us) / 4 < EDGE_US ? (last_us - first_us) / 4 : EDGE_US;
+  uint64_t before = most_kilobytes(self, worker, first_us, first_us + edge_us);
+  uint64_t after = most_kilobytes(self, worker, last_us - edge_us, last_us);
+  uint64_t room = flat ? before / 100 + FLAT_KILOBYTES : ROOM_KILOBYTES;
+  if (after > before + room) {
+    check_violated(self, "memory", "worker %u: %llu kB have become %llu kB", worker,
+                   (unsigned long long)before, (unsigned long long)after);
+  }
+}
+
+/* Of the veterans, which are the same processes from the beginning to the end. */
+static void check_memories(check *self, bool flat) {
+  uint64_t flat_from_us = check_counted(self, "set", "flat-from");
+  uint64_t veterans = check_counted(self, "set", "veterans");
+  for (unsigned worker = 0; worker < veterans; worker++) {
+    uint64_t first_us = 0;
+    uint64_t last_us = 0;
+    uint64_t descriptors = 0;
+    for (size_t i = 0; i < self->memories.count; i++) {
+      const check_memory *memory = &self->memories.items[i];
+      if (memory->worker != worker) {
+        continue;
+      }
+      if (memory->at_us >= flat_from_us) {
+        first_us = first_us == 0 ? memory->at_us : first_us;
+        last_us = memory->at_us;
+      }
+      if (memory->descriptors > DESCRIPTORS_MAX) {
+        check_violated(self, "descriptors", "worker %u has %llu descriptors", worker,
+                       (unsigned long long)memory->descriptors);
+      }
+      if (strcmp(memory->phase, "settled") == 0) {
+        if (descriptors != 0 && memory->descriptors != descriptors) {
+          check_violated(self, "descriptors", "worker %u had %llu descriptors, now %llu", worker,
+                         (unsigned long long)descriptors, (unsigned long long)memory->descriptors);
+        }
+        descriptors = memory->descriptors;
+      }
+    }
+    if (last_us > first_us) {
+      check_kilobytes(self, worker, first_us, last_us, flat);
+    }
+  }
+}
+
+int main(int count, char **arguments) {
+  static check self;
+  bool flat = false;
+  int first = 1;
+  while (first < count && strncmp(arguments[first], "--", 2) == 0) {
+    if (strcmp(arguments[first], "--flat") == 0) {
+      flat = true;
+    } else if (strcmp(arguments[first], "--report") == 0 && first + 1 < count) {
+      self.report = fopen(arguments[++first], "w");
+      if (self.report == NULL) {
+        (void)fprintf(stderr, "chaos_check: %s cannot be written\n", arguments[first]);
+        return 2;
+      }
+    } else {
+      count = 0;
+    }
+    first++;
+  }
+  if (first >= count) {
+    (void)fputs("usage: chaos_check [--report FILE] [--flat] LOG...\n", stderr);
+    return 2;
+  }
+  for (int i = first; i < count; i++) {
+    check_read(&self, arguments[i]);
+  }
+  check_exclusion(&self);
+  check_budget(&self);
+  check_leftover(&self);
+  check_progress(&self);
+  check_needs(&self);
+  check_memories(&self, flat);
+  check_report(&self);
+  if (self.report != NULL) {
+    (void)fclose(self.report);
+  }
+  return self.violations == 0 ? 0 : 1;
+}

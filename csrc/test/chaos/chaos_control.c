@@ -1,0 +1,92 @@
+/*
+ * Negative controls of a chaos run: what breaks an assumption, and what the checker must then say.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chaos_run.h"
+
+#define BROKEN (CHAOS_NODES / 2 + 1)
+
+/* Killed and back at once, without its keys, inside the ttl. */
+static void break_restart(chaos_run *run) {
+  for (unsigned i = 0; i < BROKEN; i++) {
+    chaos_farm_kill(&run->farm, i);
+    chaos_farm_launch(&run->farm, i, NULL);
+  }
+  for (unsigned i = 0; i < BROKEN; i++) {
+    redlock_time give_up_us = redlock_now() + 5 * REDLOCK_SECONDS;
+    while (!chaos_farm_ready(&run->farm, i) && redlock_now() < give_up_us) {
+      chaos_pause(REDLOCK_MILLISECONDS);
+    }
+  }
+}
+
+static void break_clocks(chaos_run *run) {
+  for (unsigned i = 0; i < BROKEN; i++) {
+    *run->farm.servers[i].clock_us += 10 * (int64_t)REDLOCK_SECONDS;
+  }
+}
+
+static void break_flush(chaos_run *run) {
+  for (unsigned i = 0; i < BROKEN; i++) {
+    (void)chaos_farm_ask(&run->farm, i, "FLUSHALL");
+  }
+}
+
+static void break_delete(chaos_run *run) {
+  char command[64];
+  for (unsigned i = 0; i < BROKEN; i++) {
+    for (unsigned resource = 0; resource < CHAOS_RESOURCES; resource++) {
+      (void)snprintf(command, sizeof command, "DEL " CHAOS_PREFIX "%c", (char)('a' + resource));
+      (void)chaos_farm_ask(&run->farm, i, command);
+    }
+  }
+}
+
+/* Too little memory for longer than it takes: the node evicts what has a ttl. */
+static void break_evict(chaos_run *run) {
+  for (unsigned i = 0; i < BROKEN; i++) {
+    (void)chaos_farm_ask(&run->farm, i, "CONFIG SET maxmemory-policy volatile-ttl");
+    (void)chaos_farm_ask(&run->farm, i, "CONFIG SET maxmemory 1");
+    (void)chaos_farm_ask(&run->farm, i, "SET chaos-more memory");
+    (void)chaos_farm_ask(&run->farm, i, "CONFIG SET maxmemory 0");
+  }
+}
+
+static void stay_stopped(chaos_run *run) {
+  for (unsigned i = 0; i < BROKEN; i++) {
+    (void)kill(run->farm.servers[i].pid, SIGSTOP);
+  }
+}
+
+const chaos_control chaos_controls[] = {
+    /* The slowest first. */
+    {"stays-down", "progress", CHAOS_HONEST, false, false, NULL, stay_stopped},
+    {"restart-without-keys", "exclusion", CHAOS_HONEST, true, true, break_restart, NULL},
+    {"clock-step-too-far", "exclusion", CHAOS_HONEST, true, false, break_clocks, NULL},
+    {"flush", "exclusion", CHAOS_HONEST, true, false, break_flush, NULL},
+    {"foreign-delete", "exclusion", CHAOS_HONEST, true, false, break_delete, NULL},
+    {"eviction", "exclusion", CHAOS_HONEST, true, false, break_evict, NULL},
+    {"holds-too-long", "exclusion", CHAOS_HOLDS_TOO_LONG, true, false, NULL, NULL},
+    {"node-lists", "exclusion", CHAOS_USES_OTHER_NODES, true, false, NULL, NULL},
+    {"flush-seen-inside", "witness", CHAOS_HONEST, true, false, break_flush, NULL},
+    {"forgets-release", "leftover", CHAOS_FORGETS_RELEASE, false, false, NULL, NULL},
+    {"leaves-keys", "leftover", CHAOS_LEAVES_KEYS, false, false, NULL, NULL},
+    {"slow-calls", "budget", CHAOS_TELLS_SLOW_CALLS, false, false, NULL, NULL},
+    {"leaks-descriptors", "descriptors", CHAOS_LEAKS_DESCRIPTORS, false, false, NULL, NULL},
+    {"leaks-memory", "memory", CHAOS_LEAKS_MEMORY, false, false, NULL, NULL},
+    {"dies", "death", CHAOS_DIES, false, false, NULL, NULL},
+    {NULL, NULL, CHAOS_HONEST, false, false, NULL, NULL},
+};
+
+const chaos_control *chaos_control_named(const char *name) {
+  const chaos_control *control = chaos_controls;
+  while (control->name != NULL && strcmp(control->name, name) != 0) {
+    control++;
+  }
+  return control->name == NULL ? NULL : control;
+}

@@ -1,0 +1,60 @@
+/*
+ * The redis-servers of a chaos run: started, killed, restarted, asked.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Nothing here waits for a server longer than 200 ms: the supervisor has other things to do. Servers
+ * die with the supervisor, however it ends, and a janitor removes their directory.
+ */
+#ifndef CHAOS_FARM_H
+#define CHAOS_FARM_H
+
+#include "chaos.h"
+
+#define CHAOS_REPLY_MAX 65536
+
+typedef struct chaos_server {
+  pid_t pid; /* 0 when it is not running */
+  int port;
+  bool append_only;
+  bool seen;                  /* it has answered on its port */
+  volatile int64_t *clock_us; /* how far its wall clock is off */
+} chaos_server;
+
+typedef struct chaos_farm {
+  char directory[64];
+  const char *shim;
+  int janitor_fd;
+  pid_t janitor;
+  chaos_server servers[CHAOS_NODES];
+  char reply[CHAOS_REPLY_MAX];
+} chaos_farm;
+
+/* Makes the directory, without servers. |shim| is preloaded into them. */
+void chaos_farm_open(chaos_farm *self, const char *shim);
+void chaos_farm_close(chaos_farm *self);
+
+/* Starts a server on its port, or on a free one the first time. Does not wait for it. */
+void chaos_farm_launch(chaos_farm *self, unsigned node, const char *load_delay_us);
+
+/* Starts all and waits for them; those whose bit is set in |append_only| keep their keys. */
+void chaos_farm_start(chaos_farm *self, unsigned append_only);
+
+/* Whether it runs, answers and has read its files. */
+bool chaos_farm_ready(chaos_farm *self, unsigned node);
+
+void chaos_farm_kill(chaos_farm *self, unsigned node);
+
+/*
+ * Sends the words of |command|, separated by spaces. Returns the reply as text, of an array the last
+ * line; NULL when nothing comes in time.
+ */
+const char *chaos_farm_ask(chaos_farm *self, unsigned node, const char *command);
+
+/* Runs a script without keys; its result must be one string. */
+const char *chaos_farm_eval(chaos_farm *self, unsigned node, const char *script);
+
+/* A port of 127.0.0.1 that nobody listens on. */
+int chaos_free_port(void);
+
+#endif

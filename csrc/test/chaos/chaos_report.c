@@ -1,0 +1,163 @@
+/*
+ * The checker of a chaos run: what happened, for a person to read.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chaos_check.h"
+
+typedef unsigned long long number;
+
+static void report_counts(const check *self, const char *what, const char *title) {
+  bool titled = false;
+  for (size_t i = 0; i < self->counts.count; i++) {
+    const check_count *counter = &self->counts.items[i];
+    if (strcmp(counter->what, what) != 0) {
+      continue;
+    }
+    if (!titled) {
+      (void)fprintf(self->report, "\n%s\n", title);
+      titled = true;
+    }
+    (void)fprintf(self->report, "  %-24s %10llu", counter->name, (number)counter->count);
+    if (counter->longest_us > 0) {
+      (void)fprintf(self->report, "   longest %8.3f s", (double)counter->longest_us / 1e6);
+    }
+    (void)fputc('\n', self->report);
+  }
+}
+
+/* ------------------------------------------------------------------------------------- calls */
+
+static int by_size(const void *left, const void *right) {
+  uint64_t a = *(const uint64_t *)left;
+  uint64_t b = *(const uint64_t *)right;
+  return a < b ? -1 : a > b;
+}
+
+static void report_percentiles(const check *self, const char *name, const char *result,
+                               const char *phase) {
+  size_t count = 0;
+  uint64_t *took = calloc(self->calls.count + 1, sizeof *took);
+  for (size_t i = 0; took != NULL && i < self->calls.count; i++) {
+    const check_call *call = &self->calls.items[i];
+    if (strcmp(call->name, name) == 0 && strcmp(call->phase, phase) == 0 &&
+        strcmp(call->result, result) == 0) {
+      took[count++] = call->took_us;
+    }
+  }
+  if (took != NULL && count > 0) {
+    qsort(took, count, sizeof *took, by_size);
+    (void)fprintf(self->report, "  %-8s %-12s %-9s %9zu %10.2f %10.2f %10.2f %10.2f\n", name,
+                  result, phase, count, (double)took[count / 2] / 1e3,
+                  (double)took[count - 1 - count / 10] / 1e3,
+                  (double)took[count - 1 - count / 100] / 1e3, (double)took[count - 1] / 1e3);
+  }
+  free(took);
+}
+
+static void report_calls(const check *self) {
+  static const char *const names[] = {"acquire", "extend", "release", "close"};
+  static const char *const results[] = {"ok",   "taken", "unavailable", "expired",
+                                        "lost", "held",  "not_held",    "cancelled"};
+  static const char *const phases[] = {"warming", "faults", "settling", "settled", "ending"};
+  (void)fprintf(self->report,
+                "\ncalls, in milliseconds\n  %-8s %-12s %-9s %9s %10s %10s %10s %10s\n", "call",
+                "result", "phase", "count", "median", "9 of 10", "99 of 100", "longest");
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t j = 0; j < sizeof results / sizeof results[0]; j++) {
+      for (size_t k = 0; k < sizeof phases / sizeof phases[0]; k++) {
+        report_percentiles(self, names[i], results[j], phases[k]);
+      }
+    }
+  }
+}
+
+/* ------------------------------------------------------------------------------------ holds */
+
+static void report_holds(const check *self) {
+  uint64_t held_us = 0;
+  size_t killed = 0;
+  for (size_t i = 0; i < self->holds.count; i++) {
+    const check_hold *hold = &self->holds.items[i];
+    uint64_t end_us = check_hold_end(hold);
+    held_us += end_us > hold->from_us ? end_us - hold->from_us : 0;
+    killed += hold->left_us == UINT64_MAX;
+  }
+  (void)fprintf(
+      self->report,
+      "\nholds\n  %zu, for %.1f s together; %llu times extended; %zu ended with their worker\n",
+      self->holds.count, (double)held_us / 1e6, (number)check_counted(self, "holds", "extended"),
+      killed);
+}
+
+/* When nothing on the machine ran for a while, as far as the supervisor saw. */
+static void report_lateness(const check *self) {
+  size_t count = 0;
+  uint64_t longest_us = 0;
+  for (size_t i = 0; i < self->spans.count; i++) {
+    const check_span *span = &self->spans.items[i];
+    if (span->worker == UINT_MAX) {
+      uint64_t length_us = span->until_us - span->from_us;
+      longest_us = length_us > longest_us ? length_us : longest_us;
+      count++;
+    }
+  }
+  (void)fprintf(self->report,
+                "\nthe supervisor was late by more than 0.1 s %zu times, by %.3f s at most\n",
+                count, (double)longest_us / 1e6);
+}
+
+static void report_memory(const check *self) {
+  (void)fputs("\nmemory and descriptors of the workers that lived from the beginning to the end\n"
+              "  worker   kB first   kB warm    kB last    kB most   fds settled   fds most\n",
+              self->report);
+  uint64_t flat_from_us = check_counted(self, "set", "flat-from");
+  for (unsigned worker = 0; worker < check_counted(self, "set", "veterans"); worker++) {
+    number first = 0;
+    number warm = 0;
+    number last = 0;
+    number most = 0;
+    number settled = 0;
+    number descriptors = 0;
+    for (size_t i = 0; i < self->memories.count; i++) {
+      const check_memory *memory = &self->memories.items[i];
+      if (memory->worker != worker) {
+        continue;
+      }
+      first = first == 0 ? memory->kilobytes : first;
+      warm = warm == 0 && memory->at_us >= flat_from_us ? memory->kilobytes : warm;
+      last = memory->kilobytes;
+      most = memory->kilobytes > most ? memory->kilobytes : most;
+      settled = strcmp(memory->phase, "settled") == 0 ? memory->descriptors : settled;
+      descriptors = memory->descriptors > descriptors ? memory->descriptors : descriptors;
+    }
+    (void)fprintf(self->report, "  %6u %10llu %9llu %10llu %10llu %13llu %10llu\n", worker, first,
+                  warm, last, most, settled, descriptors);
+  }
+}
+
+void check_report(const check *self) {
+  if (self->report == NULL) {
+    return;
+  }
+  number took_us = check_counted(self, "set", "ended") - check_counted(self, "set", "began");
+  (void)fprintf(self->report, "chaos: seed %llu, %llu workers, %.0f s\n%zu violations\n",
+                (number)check_counted(self, "set", "seed"),
+                (number)check_counted(self, "set", "workers"), (double)took_us / 1e6,
+                self->violations);
+  (void)fprintf(self->report, "%llu keys left at the end, all gone %.3f s after the workers\n",
+                (number)check_counted(self, "end", "left"),
+                (double)check_counted(self, "end", "empty-us") / 1e6);
+  report_holds(self);
+  report_counts(self, "fault", "faults, with a lock held meanwhile");
+  report_counts(self, "child", "children of workers that ended well");
+  report_counts(self, "count", "what was seen of them");
+  report_counts(self, "died", "ends of workers");
+  report_calls(self);
+  report_lateness(self);
+  report_memory(self);
+}

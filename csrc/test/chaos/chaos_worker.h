@@ -1,0 +1,86 @@
+/*
+ * A worker: takes, holds, extends and releases locks, and writes down what it believes.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CHAOS_WORKER_H
+#define CHAOS_WORKER_H
+
+#include "chaos.h"
+#include "sim_random.h"
+
+#define WORKER_CHILDREN_MAX 8
+
+/* What this worker believes about a resource; the world sees a chaos_belief. */
+typedef struct worker_hold {
+  bool held;
+  uint64_t number;
+  redlock_time from_us;
+  redlock_time until_us; /* the deadline */
+  char token[REDLOCK_TOKEN_LENGTH + 1];
+} worker_hold;
+
+typedef struct worker {
+  chaos_shared *shared;
+  chaos_slot *slot;
+  unsigned index;
+  unsigned generation;
+  int log;
+  const char *program;
+  sim_random random;
+  redlock_client *client;
+  redlock_lock *locks[CHAOS_RESOURCES];
+  worker_hold holds[CHAOS_RESOURCES];
+  redlock_time began_us;
+  void **leaked;
+  pid_t children[WORKER_CHILDREN_MAX];
+  chaos_fork child_kinds[WORKER_CHILDREN_MAX];
+} worker;
+
+/* One call as it is written down: what it was, when it began, what it may take. */
+typedef struct worker_call {
+  const char *name;
+  int phase;
+  redlock_time started_us;
+  redlock_duration budget_us;
+} worker_call;
+
+worker_call worker_begin(const worker *self, const char *name, redlock_duration budget_us);
+void worker_end(worker *self, const worker_call *call, int result);
+
+/* Draws how a lock is to be taken. */
+redlock_options worker_draw_options(worker *self);
+
+/* How long the next lock is to be held, and how long it is until the one after it. */
+redlock_duration worker_draw_hold(worker *self, const redlock_options *options);
+redlock_duration worker_draw_rest(worker *self);
+
+/* The critical section: going in, being prolonged, looking around, going out. */
+void worker_enter(worker *self, unsigned resource);
+void worker_prolong(worker *self, unsigned resource);
+bool worker_inside(const worker *self, unsigned resource); /* by its own deadline */
+void worker_leave(worker *self, unsigned resource);
+
+/* Counts what the nodes said in the last round of a lock. */
+void worker_hear(worker *self, redlock_lock *lock);
+
+void worker_open_client(worker *self);
+void worker_close_client(worker *self);
+
+/* What has nothing to do with locks: misdeeds and forks. Called once in every turn. */
+void worker_do_other_things(worker *self);
+bool worker_misbehaves(const worker *self, chaos_misdeed misdeed);
+
+void worker_run_loop(worker *self);
+
+/* Forks if that is wanted and a lock is held. */
+void worker_fork(worker *self);
+/* Writes down how children have ended; returns how many are left. */
+unsigned worker_await_children(worker *self);
+/* What an executed child does: status 0 if it has no descriptor but the usual three. */
+int worker_count_descriptors(void);
+
+/* Handlers for all signals that can be caught; from then on they are not blocked any more. */
+void worker_catch_signals(chaos_shared *shared, bool restart);
+
+#endif
