@@ -244,6 +244,7 @@ include build-aux/test.mk
 include build-aux/integration.mk
 include csrc/test/sim/sim.mk
 include csrc/test/chaos/chaos.mk
+include csrc/test/model/model.mk
 include csrc/test/fuzz/fuzz.mk
 
 # -------------------------------------------------------------------------------------- the rest
@@ -258,6 +259,8 @@ help:
 	@echo 'setup                             install what the tests need, or say what is missing'
 	@echo 'lint unit spec luas examples-test check-pure check-exports check-header check-install check-rocks'
 	@echo 'chaos chaos-controls soak         CHAOS_SECONDS SEED ...: faults on real servers, under load'
+	@echo 'model model-replay model-controls model-test model-long   the formal model, docs/model.md'
+	@echo 'sim sim-test sim-long controls mutants fuzz              docs/testing.md'
 	@echo 'asan tsan valgrind coverage bench format clean'
 
 -include $(LIBRARY_OBJECTS:.o=.d) $(BINDING_OBJECTS:.o=.d) $(wildcard $(BUILD)/examples/*.d)

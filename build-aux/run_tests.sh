@@ -34,6 +34,7 @@ check-safety|counted|60|$MAKE check-safety
 unit|counted|300|$MAKE -j$jobs unit
 sim|counted|400|$MAKE -j$jobs sim-test
 controls|counted|400|$MAKE controls
+model|counted|600|$MAKE -j$jobs model-test
 chaos|counted|300|$MAKE -j$jobs chaos-test
 spec-5.4|counted|300|$MAKE spec LUA_VERSION=5.4
 spec-luajit|counted|500|$MAKE spec LUA_VERSION=jit

@@ -87,7 +87,7 @@ demo-test:
 
 .PHONY: werror
 werror:
-	$(MAKE) --no-print-directory WERROR=1 BUILD=$(BUILD)/werror lib $(if $(TEST_SOURCES),unit-programs) chaos-programs examples
+	$(MAKE) --no-print-directory WERROR=1 BUILD=$(BUILD)/werror lib $(if $(TEST_SOURCES),unit-programs) chaos-programs model-programs examples
 	$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror \
 	  $(HIREDIS_CFLAGS) $(LUA_CFLAGS) -fsyntax-only $(wildcard bench/*.c)
 	for version in $(LUA_VERSIONS); do \
@@ -119,6 +119,7 @@ asan:
 	$(MAKE) --no-print-directory asan-spec
 asan-unit:
 	+ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 $(ASAN_MAKE) unit
+	+ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 $(ASAN_MAKE) asan-model
 asan-spec:
 	+status=0; for version in 5.4 jit; do $(ASAN_MAKE) sanitized-spec LUA_VERSION=$$version || status=1; done; exit $$status
 sanitized-spec: $(SANITIZED_LUA)

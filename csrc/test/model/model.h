@@ -1,0 +1,328 @@
+/*
+ * A formal model of the protocol: its states, its steps, its properties, and the search through all
+ * of them. docs/model.md tells what is modelled, what is not, and why.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Two clients want one resource on N nodes. Each makes a number of attempts, each attempt with a
+ * token of its own. Time is a number of ticks, and everything else is a step between two ticks: a
+ * node executes one request, one reply reaches its client, a client does something, something breaks.
+ * Any step that is possible may come next, or never: so messages are delayed without bound, lost (a
+ * step that never comes) and reordered, and clients are paused without bound.
+ *
+ *   model_state.c     the state, its packed and its canonical form
+ *   model_step.c      which steps are possible
+ *   model_node.c      what a node does with a request, and what befalls nodes
+ *   model_client.c    what a client does, and with a reply
+ *   model_property.c  what must never happen
+ *   model_search.c    all states, breadth first
+ *   model_table.c     the configurations, and what is expected of each
+ *   model_print.c     states, steps and traces for people
+ *   model_walk.c      random walks
+ */
+#ifndef MODEL_H
+#define MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define MODEL_NODES_MAX 5
+#define MODEL_CLIENTS 2
+#define MODEL_ATTEMPTS_MAX 4 /* of both clients together */
+#define MODEL_TTL_MAX 7
+#define MODEL_EXTENDS_MAX 2
+
+/* ------------------------------------------------------------------------------ configuration */
+
+/* In which order a node executes the requests of one client. */
+typedef enum model_order {
+  MODEL_ORDER_ANY = 0, /* connections break and are made anew: anything may overtake anything */
+  MODEL_ORDER_ATTEMPT, /* those of one attempt in the order in which they were sent */
+  MODEL_ORDER_FIFO,    /* all: one connection that never breaks */
+  MODEL_ORDER_RESENT /* any, but behind the releases of earlier attempts: the core sends those again
+                          in front of everything else on a new connection */
+} model_order;
+
+/* What is checked. */
+typedef enum model_property {
+  MODEL_EXCLUSION = 1, /* no two clients hold at once */
+  MODEL_REVIVAL = 2,   /* no lease comes back to life */
+  MODEL_CONTINUITY =
+      4,            /* nobody else held between the acquire and the last extend that succeeded */
+  MODEL_TOUCH = 8,  /* no release or extend touches a key that another attempt has set */
+  MODEL_ORPHAN = 16 /* no key is set for an attempt that is over, with no release on its way */
+} model_property;
+
+#define MODEL_SAFETY (MODEL_EXCLUSION | MODEL_REVIVAL | MODEL_CONTINUITY | MODEL_TOUCH)
+
+/* One configuration. All zero but nodes, ttl, attempts and properties is the protocol as it is. */
+typedef struct model_config {
+  unsigned nodes;
+  unsigned ttl;                     /* of keys, in ticks */
+  unsigned drift;                   /* how many ticks before its keys a lease ends */
+  unsigned attempts[MODEL_CLIENTS]; /* how many each client makes */
+  unsigned extends;                 /* how many each lease may ask for */
+  unsigned quorum[MODEL_CLIENTS];   /* 0: a majority */
+  unsigned order;                   /* model_order */
+  unsigned list;                    /* client B knows only so many of the nodes; 0: all */
+  unsigned properties;              /* model_property */
+
+  /* What befalls nodes and clocks: how often. */
+  unsigned crashes;    /* a node restarts without its keys */
+  unsigned quarantine; /* ticks for which a restarted node grants nothing */
+  unsigned proxy;      /* 1: connections, and what is on them, survive the restart */
+  unsigned losses;     /* a node loses a key: a clock step, an eviction, FLUSHALL */
+  unsigned early;      /* 1: any key may expire a tick early */
+  unsigned freezes;    /* a client's clock misses a tick */
+  unsigned doubles;    /* a node grants a key that somebody else has there */
+
+  /* Rules of the protocol, switched off: 1. */
+  unsigned no_elapsed;        /* the time that the attempt took is not subtracted */
+  unsigned no_recheck;        /* the deadline is not looked at when the majority has come */
+  unsigned extend_any;        /* one confirmation is enough for an extend */
+  unsigned extend_foreign;    /* "not yours" counts as a confirmation */
+  unsigned extend_recreate;   /* an extend sets the key where it is missing, before any majority */
+  unsigned extend_late;       /* an extend may succeed after the old deadline */
+  unsigned round_unchecked;   /* a late reply of one extend counts for the next */
+  unsigned token_reused;      /* one token for all attempts of a client */
+  unsigned set_overwrites;    /* SET without NX */
+  unsigned release_blind;     /* DEL without comparing */
+  unsigned release_to_voters; /* the release goes only to nodes whose vote was counted */
+  unsigned deadline_ignored;  /* a holder goes on after its deadline, until it releases */
+} model_config;
+
+/* Defaults: 3 nodes, ttl 3, one attempt each, all safety properties. */
+model_config model_config_default(void);
+
+/* Sets "name=value". False when there is no such name, or the value is out of bounds. */
+bool model_config_set(model_config *config, const char *assignment);
+
+/* All names with their meaning, one per line. */
+void model_config_print_names(FILE *out);
+
+/* What differs from the defaults, as it would be given on the command line. */
+void model_config_print(FILE *out, const model_config *config);
+
+/* How many nodes, of the first ones, a client knows; and what it takes for a majority of them. */
+unsigned model_list_length(const model_config *config, unsigned client);
+unsigned model_quorum(const model_config *config, unsigned client);
+unsigned model_extend_quorum(const model_config *config, unsigned client);
+
+/* -------------------------------------------------------------------------------------- state */
+
+typedef enum model_set {
+  MODEL_SET_NONE = 0,
+  MODEL_SET_REQUESTED, /* SET NX PX is on its way to the node */
+  MODEL_SET_GRANTED,   /* the node has set the key, and its reply is on its way to the client */
+  MODEL_SET_COUNTED    /* release_to_voters: the client has counted the vote */
+} model_set;
+
+typedef enum model_extend {
+  MODEL_EXTEND_NONE = 0,
+  MODEL_EXTEND_REQUESTED,
+  MODEL_EXTEND_CONFIRMED, /* prolonged; the reply is on its way */
+  MODEL_EXTEND_REFUSED,   /* not there, or not ours; the reply is on its way */
+  MODEL_EXTEND_COUNTED,   /* round_unchecked: the client has counted the confirmation */
+  MODEL_EXTEND_DENIED     /* the client has counted the refusal */
+} model_extend;
+
+/* What is on its way between a node and a client for one attempt. */
+typedef struct model_messages {
+  uint8_t set;         /* model_set */
+  uint8_t extend;      /* model_extend: the extend of the round in flight, or the last one */
+  uint8_t stale;       /* requests of extends that are over */
+  uint8_t stale_reply; /* round_unchecked: a confirmation of an extend that is over */
+  uint8_t heal;        /* SET NX requests that give the key back after a confirmed extend */
+  uint8_t release;     /* compare-and-delete requests */
+} model_messages;
+
+typedef struct model_node {
+  uint8_t owner;      /* the attempt that has set the key, counted from 1; 0: there is no key */
+  uint8_t remaining;  /* ticks that the key has to live */
+  uint8_t quarantine; /* ticks for which the node grants nothing */
+  model_messages messages[MODEL_ATTEMPTS_MAX];
+} model_node;
+
+typedef enum model_phase {
+  MODEL_IDLE = 0,  /* the next attempt has not begun */
+  MODEL_ACQUIRING, /* SETs are out */
+  MODEL_HELD, /* a lease, while validity > 0; afterwards one that ran out and is not released */
+  MODEL_EXTENDING, /* the same, and extends are out */
+  MODEL_DONE       /* no attempts left */
+} model_phase;
+
+typedef struct model_client {
+  uint8_t phase;    /* model_phase */
+  uint8_t attempt;  /* the current one, counted from 0 over both clients */
+  uint8_t elapsed;  /* ticks of its own clock since the round began; it stops counting at the ttl */
+  uint8_t validity; /* ticks of its own clock that the lease has left */
+  uint8_t votes;    /* nodes that have granted, in the round in flight */
+  uint8_t extends;  /* extends begun in this lease */
+  uint8_t confirmed; /* the last extend was confirmed: nodes that refuse it get the key again */
+  uint8_t overtaken; /* the other client has held since this lease was acquired */
+} model_client;
+
+typedef struct model_state {
+  model_node nodes[MODEL_NODES_MAX];
+  model_client clients[MODEL_CLIENTS];
+  uint8_t crashes, losses, freezes, doubles; /* how many there have been */
+} model_state;
+
+void model_initial(const model_config *config, model_state *state);
+
+/* The client that makes an attempt, and the first attempt of a client. */
+unsigned model_client_of(const model_config *config, unsigned attempt);
+unsigned model_first_attempt(const model_config *config, unsigned client);
+
+/* Tokens are numbers from 1. Without token_reused each attempt has another. */
+unsigned model_token(const model_config *config, unsigned attempt);
+
+/* Whether the client is busy with this attempt, in whatever phase. */
+bool model_open(const model_config *config, const model_state *state, unsigned attempt);
+
+/* Whether the client believes that it holds. */
+bool model_holds(const model_config *config, const model_state *state, unsigned client);
+
+/*
+ * Whether nothing can happen any more that a property is about. It takes two clients, unless a rule
+ * is switched off that one could break alone.
+ */
+bool model_finished(const model_config *config, const model_state *state);
+
+/* A state in words: one per node, and one for the rest. Equal states have equal words. */
+#define MODEL_WORDS_MAX (MODEL_NODES_MAX + 1)
+void model_pack(const model_config *config, const model_state *state, uint64_t *words);
+void model_unpack(const model_config *config, const uint64_t *words, model_state *state);
+
+/*
+ * The same of what the search makes no difference between: which node is which, which client is which
+ * if both may do the same, and what cannot have an effect any more.
+ */
+void model_pack_canonical(const model_config *config, const model_state *state, uint64_t *words);
+
+/* -------------------------------------------------------------------------------------- steps */
+
+typedef enum model_kind {
+  MODEL_TICK = 0,       /* time passes for all */
+  MODEL_FREEZE,         /* time passes for all but this client's clock */
+  MODEL_START,          /* a client begins an attempt: SET to all nodes */
+  MODEL_EXECUTE_SET,    /* a node executes a request */
+  MODEL_EXECUTE_DOUBLE, /* the same, and grants what somebody else has */
+  MODEL_EXECUTE_EXTEND,
+  MODEL_EXECUTE_STALE, /* an extend that is over */
+  MODEL_EXECUTE_HEAL,
+  MODEL_EXECUTE_RELEASE,
+  MODEL_REPLY_SET, /* a reply reaches its client, which acts on it at once */
+  MODEL_REPLY_EXTEND,
+  MODEL_REPLY_STALE,
+  MODEL_GIVE_UP,    /* the attempt fails: refused, timed out, cancelled; release to all nodes */
+  MODEL_EXTEND,     /* a client begins an extend: compare-and-expire to all nodes */
+  MODEL_END_EXTEND, /* the extend fails; the lease stands as it was */
+  MODEL_RELEASE,    /* a client ends its lease: release to all nodes */
+  MODEL_CRASH,
+  MODEL_LOSE_KEY,
+  MODEL_EXPIRE_EARLY,
+  MODEL_KINDS
+} model_kind;
+
+typedef struct model_step {
+  uint8_t kind;   /* model_kind */
+  uint8_t who;    /* an attempt, where a message is concerned; a client, where it does something */
+  uint8_t node;   /* where one is concerned */
+  uint8_t random; /* of random walks: for whoever replays them */
+} model_step;
+
+#define MODEL_STEPS_MAX 256
+
+/*
+ * The steps that are possible. With |symmetric| only one of several nodes that are in the same state.
+ * Returns how many.
+ */
+unsigned model_steps(const model_config *config, const model_state *state, bool symmetric,
+                     model_step steps[MODEL_STEPS_MAX]);
+
+/* Takes a possible step. */
+void model_take(const model_config *config, model_state *state, const model_step *step);
+
+/* Its parts. */
+bool model_may_execute(const model_config *config, const model_node *node, unsigned attempt,
+                       model_kind kind);
+void model_node_step(const model_config *config, model_state *state, const model_step *step);
+void model_client_step(const model_config *config, model_state *state, const model_step *step);
+
+/* --------------------------------------------------------------------------------- properties */
+
+/* The property, of those that the configuration asks for, that the step violates; 0 if none. */
+unsigned model_violation(const model_config *config, const model_state *before,
+                         const model_step *step, const model_state *after);
+const char *model_property_text(unsigned property);
+
+/* ------------------------------------------------------------------------------------- search */
+
+typedef struct model_trace {
+  model_step *steps;
+  size_t count;
+  size_t capacity;
+} model_trace;
+
+void model_trace_add(model_trace *trace, const model_step *step);
+void model_trace_free(model_trace *trace);
+
+typedef struct model_result {
+  uint64_t states;
+  uint64_t transitions;
+  unsigned depth;
+  double seconds;
+  size_t bytes;       /* of memory, at the end */
+  bool exhausted;     /* all states were seen; else a violation was, or memory was used up */
+  unsigned violation; /* model_property, or 0 */
+  model_trace trace;  /* the shortest one to the violation */
+} model_result;
+
+/* Searches, breadth first, with at most |memory_max| bytes. The trace is the caller's to free. */
+void model_search(const model_config *config, size_t memory_max, model_result *result);
+
+/* -------------------------------------------------------------------------------------- table */
+
+/* What a configuration stands for, which says what the replay must find (model_replay.c). */
+typedef enum model_role {
+  MODEL_ROLE_PROTOCOL = 0, /* the protocol, assumptions kept: safe, or why it is not is known */
+  MODEL_ROLE_ASSUMPTION,   /* an assumption broken: the code is not safe either */
+  MODEL_ROLE_RULE          /* a rule left out: the code, which keeps it, is safe */
+} model_role;
+
+typedef struct model_entry {
+  const char *name;
+  const char *text;
+  model_role role;
+  bool lengthy;      /* not in the suite, only in the long run */
+  unsigned expected; /* the property that is violated; 0: safe */
+  const char *assumption;
+  const char *settings; /* what differs from the defaults */
+} model_entry;
+
+extern const model_entry model_table[];
+extern const unsigned model_table_size;
+
+model_config model_entry_config(const model_entry *entry);
+
+/* -------------------------------------------------------------------------------------- print */
+
+void model_print_step(FILE *out, const model_config *config, const model_step *step);
+void model_print_state(FILE *out, const model_config *config, const model_state *state);
+
+/* The steps of a trace, each with the state after it. */
+void model_print_trace(FILE *out, const model_config *config, const model_step *steps,
+                       size_t count);
+
+/* --------------------------------------------------------------------------------------- walk */
+
+/* A random walk of at most |steps_max| steps. The same seed is the same walk. */
+void model_walk(const model_config *config, uint64_t seed, unsigned steps_max, model_trace *trace);
+
+/* Numbers below |bound|, which is not 0. */
+uint64_t model_random(uint64_t *random, uint64_t bound);
+
+#endif

@@ -1,0 +1,46 @@
+# The formal model and its replay in the core. Included by the Makefile; docs/model.md tells what they are.
+#
+#     make model            all configurations of the suite: states, and counter-examples
+#     make model-replay     random walks and counter-examples, replayed in the core
+#     make model-controls   cores that are wrong must be noticed by the replay
+#     make model-test       the three
+#     make model-long       the lengthy configurations (minutes, up to MODEL_LONG_MEMORY MiB)
+#     make model-run MODEL_ARGUMENTS='extends=1 extend_late=1'      one configuration of your own
+
+MODEL_MEMORY ?= 2048
+MODEL_LONG_MEMORY ?= 3072
+MODEL_WALKS ?= 20000
+MODEL_SEED ?= 1
+
+MODEL = $(BUILD)/model/model
+MODEL_REPLAY = $(BUILD)/model/model_replay
+MODEL_OBJECTS = $(patsubst csrc/test/model/%.c,$(BUILD)/model/%.o,$(filter-out %_main.c,$(wildcard csrc/test/model/model_*.c)))
+REPLAY_OBJECTS = $(patsubst csrc/test/model/%.c,$(BUILD)/model/%.o,$(wildcard csrc/test/model/replay_*.c))
+$(BUILD)/model/%.o: csrc/test/model/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(compile) -Icsrc/test/model -Icsrc/test $(CORE_CPPFLAGS) -c -o $@ $<
+$(MODEL): $(MODEL_OBJECTS) $(BUILD)/model/model_main.o
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
+$(MODEL_REPLAY): $(MODEL_OBJECTS) $(REPLAY_OBJECTS) $(BUILD)/test/fake_store.o $(CORE_OBJECTS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(HIREDIS_LIBS)
+
+.PHONY: model model-replay model-controls model-test model-long model-run model-programs asan-model
+model-programs: $(MODEL) $(MODEL_REPLAY)
+model: $(MODEL)
+	$(MODEL) --table --memory $(MODEL_MEMORY)
+model-replay: $(MODEL_REPLAY)
+	$(MODEL_REPLAY) --seed $(MODEL_SEED) --walks $(MODEL_WALKS)
+model-controls:
+	CC='$(CC)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' \
+	  $(CONTROLS_LUA) build-aux/model_controls.lua
+model-test: model-programs
+	status=0; for target in model model-replay model-controls; do \
+	  $(MAKE) --no-print-directory $$target || status=1; done; exit $$status
+asan-model: $(MODEL_REPLAY)
+	$(MODEL_REPLAY) --seed $(MODEL_SEED) --walks 3000 --only-walks
+model-long: $(MODEL)
+	$(MODEL) --long --memory $(MODEL_LONG_MEMORY)
+model-run: $(MODEL)
+	$(MODEL) $(MODEL_ARGUMENTS)
+
+-include $(MODEL_OBJECTS:.o=.d) $(REPLAY_OBJECTS:.o=.d)

@@ -1,0 +1,241 @@
+/*
+ * What a client does, and what it does with a reply: the rules of csrc/core (rl_lock.c names the
+ * steps A1 to R3).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "model.h"
+
+unsigned model_list_length(const model_config *config, unsigned client) {
+  return client == 1 && config->list != 0 ? config->list : config->nodes;
+}
+
+unsigned model_quorum(const model_config *config, unsigned client) {
+  return config->quorum[client] != 0 ? config->quorum[client]
+                                     : model_list_length(config, client) / 2 + 1;
+}
+
+unsigned model_extend_quorum(const model_config *config, unsigned client) {
+  return config->extend_any ? 1 : model_quorum(config, client);
+}
+
+/* How many nodes have refused the extend in flight. */
+static unsigned model_denied(const model_config *config, const model_state *state,
+                             unsigned attempt) {
+  unsigned denied = 0;
+  for (unsigned i = 0; i < config->nodes; i++) {
+    denied += state->nodes[i].messages[attempt].extend == MODEL_EXTEND_DENIED;
+  }
+  return denied;
+}
+
+/* The replies to the extend of this attempt that are of no interest any more, and its requests. */
+static void model_close_extend(const model_config *config, model_messages *messages) {
+  if (messages->extend == MODEL_EXTEND_REQUESTED) {
+    messages->stale++;
+  }
+  if (messages->extend == MODEL_EXTEND_CONFIRMED && config->round_unchecked) {
+    messages->stale_reply = 1;
+  }
+  messages->extend = MODEL_EXTEND_NONE;
+}
+
+/* ----------------------------------------------------------------------------------------- acquire */
+
+/* A1, A2 */
+static void model_start(const model_config *config, model_state *state, unsigned index) {
+  model_client *client = &state->clients[index];
+  client->phase = MODEL_ACQUIRING;
+  client->elapsed = 0;
+  client->votes = 0;
+  for (unsigned i = 0; i < model_list_length(config, index); i++) {
+    state->nodes[i].messages[client->attempt].set = MODEL_SET_REQUESTED;
+  }
+}
+
+/* A5, R1, R2: the attempt, or the lease, is over. */
+static void model_close(const model_config *config, model_state *state, unsigned index) {
+  model_client *client = &state->clients[index];
+  unsigned first = model_first_attempt(config, index);
+  for (unsigned i = 0; i < model_list_length(config, index); i++) {
+    model_messages *messages = &state->nodes[i].messages[client->attempt];
+    model_close_extend(config, messages);
+    messages->stale_reply = 0;
+    messages->release =
+        !config->release_to_voters || messages->set == MODEL_SET_COUNTED ? 1 : messages->release;
+    if (messages->set != MODEL_SET_REQUESTED) {
+      messages->set = MODEL_SET_NONE;
+    }
+  }
+  model_client next = {MODEL_DONE, (uint8_t)first, 0, 0, 0, 0, 0, 0};
+  if (client->attempt + 1u < first + config->attempts[index]) {
+    next.phase = MODEL_IDLE;
+    next.attempt = (uint8_t)(client->attempt + 1);
+  }
+  *client = next;
+}
+
+/* A4: the majority has come. Was it in time? */
+static void model_granted(const model_config *config, model_state *state, unsigned index) {
+  model_client *client = &state->clients[index];
+  model_client *other = &state->clients[1 - index];
+  unsigned used = client->elapsed + config->drift;
+  unsigned left = used < config->ttl ? config->ttl - used : config->no_recheck ? 1 : 0;
+  if (left == 0) {
+    model_close(config, state, index);
+    return;
+  }
+  client->phase = MODEL_HELD;
+  client->validity = (uint8_t)(config->no_elapsed ? config->ttl - config->drift : left);
+  client->elapsed = 0;
+  client->votes = 0;
+  for (unsigned i = 0; i < config->nodes && !config->release_to_voters; i++) {
+    uint8_t *set = &state->nodes[i].messages[client->attempt].set;
+    *set = *set == MODEL_SET_REQUESTED ? MODEL_SET_REQUESTED : MODEL_SET_NONE;
+  }
+  if (other->phase == MODEL_HELD || other->phase == MODEL_EXTENDING) {
+    other->overtaken = config->extends > 0;
+  }
+}
+
+/* A3 */
+static void model_reply_set(const model_config *config, model_state *state,
+                            const model_step *step) {
+  unsigned index = model_client_of(config, step->who);
+  model_client *client = &state->clients[index];
+  uint8_t *set = &state->nodes[step->node].messages[step->who].set;
+  *set = config->release_to_voters ? MODEL_SET_COUNTED : MODEL_SET_NONE;
+  if (client->phase == MODEL_ACQUIRING) {
+    client->votes++;
+    if (client->votes >= model_quorum(config, index)) {
+      model_granted(config, state, index);
+    }
+  }
+}
+
+/* ------------------------------------------------------------------------------------------ extend */
+
+/* E1, E2 */
+static void model_begin_extend(const model_config *config, model_state *state, unsigned index) {
+  model_client *client = &state->clients[index];
+  client->phase = MODEL_EXTENDING;
+  client->elapsed = 0;
+  client->votes = 0;
+  client->confirmed = 0;
+  client->extends++;
+  for (unsigned i = 0; i < model_list_length(config, index); i++) {
+    model_messages *messages = &state->nodes[i].messages[client->attempt];
+    model_close_extend(config, messages);
+    messages->extend = MODEL_EXTEND_REQUESTED;
+  }
+}
+
+/* E5 */
+static void model_end_extend(const model_config *config, model_state *state, model_client *client) {
+  client->phase = MODEL_HELD;
+  client->elapsed = 0;
+  client->votes = 0;
+  for (unsigned i = 0; i < config->nodes; i++) {
+    model_close_extend(config, &state->nodes[i].messages[client->attempt]);
+  }
+}
+
+/* E4 */
+static void model_heal(const model_client *client, model_messages *messages) {
+  messages->heal = (uint8_t)(messages->heal + (client->validity > 0));
+  messages->extend = MODEL_EXTEND_NONE;
+}
+
+/* E3, then E4 */
+static void model_extended(const model_config *config, model_state *state, model_client *client) {
+  unsigned used = client->elapsed + config->drift;
+  unsigned left = used < config->ttl ? config->ttl - used : 0;
+  client->validity = (uint8_t)(left > client->validity ? left : client->validity);
+  client->phase = MODEL_HELD;
+  client->elapsed = 0;
+  client->votes = 0;
+  client->confirmed = 1;
+  for (unsigned i = 0; i < config->nodes; i++) {
+    model_messages *messages = &state->nodes[i].messages[client->attempt];
+    if (messages->extend == MODEL_EXTEND_DENIED) {
+      model_heal(client, messages);
+    } else if (messages->extend == MODEL_EXTEND_COUNTED ||
+               (messages->extend == MODEL_EXTEND_CONFIRMED && !config->round_unchecked)) {
+      messages->extend = MODEL_EXTEND_NONE;
+    }
+  }
+}
+
+/* E3: acts on the votes as soon as they are decisive, if the old deadline has not been reached. */
+static void model_decide_extend(const model_config *config, model_state *state, unsigned index) {
+  model_client *client = &state->clients[index];
+  unsigned denied = model_denied(config, state, client->attempt);
+  bool late = client->validity == 0 && !config->extend_late;
+  if (!late && client->votes >= model_extend_quorum(config, index)) {
+    model_extended(config, state, client);
+  } else if (late ||
+             model_list_length(config, index) - denied < model_extend_quorum(config, index)) {
+    model_end_extend(config, state, client);
+  }
+}
+
+static void model_reply_extend(const model_config *config, model_state *state,
+                               const model_step *step) {
+  unsigned index = model_client_of(config, step->who);
+  model_client *client = &state->clients[index];
+  model_messages *messages = &state->nodes[step->node].messages[step->who];
+  bool confirms = messages->extend == MODEL_EXTEND_CONFIRMED;
+  if (client->phase == MODEL_EXTENDING) {
+    client->votes = (uint8_t)(client->votes + confirms);
+    messages->extend = !confirms                 ? MODEL_EXTEND_DENIED
+                       : config->round_unchecked ? MODEL_EXTEND_COUNTED
+                                                 : MODEL_EXTEND_NONE;
+    model_decide_extend(config, state, index);
+  } else if (confirms) {
+    messages->extend = MODEL_EXTEND_NONE;
+  } else {
+    model_heal(client, messages);
+  }
+}
+
+/* A reply of an extend that is over counts for the one that is not. */
+static void model_reply_stale(const model_config *config, model_state *state,
+                              const model_step *step) {
+  unsigned index = model_client_of(config, step->who);
+  model_client *client = &state->clients[index];
+  model_messages *messages = &state->nodes[step->node].messages[step->who];
+  messages->stale_reply = 0;
+  if (client->phase == MODEL_EXTENDING && messages->extend != MODEL_EXTEND_COUNTED &&
+      messages->extend != MODEL_EXTEND_DENIED) {
+    messages->stale = (uint8_t)(messages->stale + (messages->extend == MODEL_EXTEND_REQUESTED));
+    messages->extend = MODEL_EXTEND_COUNTED;
+    client->votes++;
+    model_decide_extend(config, state, index);
+  }
+}
+
+void model_client_step(const model_config *config, model_state *state, const model_step *step) {
+  switch ((model_kind)step->kind) {
+  case MODEL_START:
+    model_start(config, state, step->who);
+    break;
+  case MODEL_REPLY_SET:
+    model_reply_set(config, state, step);
+    break;
+  case MODEL_REPLY_EXTEND:
+    model_reply_extend(config, state, step);
+    break;
+  case MODEL_REPLY_STALE:
+    model_reply_stale(config, state, step);
+    break;
+  case MODEL_EXTEND:
+    model_begin_extend(config, state, step->who);
+    break;
+  case MODEL_END_EXTEND:
+    model_end_extend(config, state, &state->clients[step->who]);
+    break;
+  default: /* MODEL_GIVE_UP, MODEL_RELEASE */
+    model_close(config, state, step->who);
+    break;
+  }
+}

@@ -1,0 +1,121 @@
+/*
+ * The configuration: names, defaults, bounds.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model.h"
+
+typedef struct model_name {
+  const char *name;
+  size_t offset;
+  unsigned smallest, largest;
+  const char *text;
+} model_name;
+
+#define MODEL_NAME(field, smallest, largest, text)                                                 \
+  { #field, offsetof(model_config, field), smallest, largest, text }
+
+static const model_name model_names[] = {
+    MODEL_NAME(nodes, 1, MODEL_NODES_MAX, "how many"),
+    MODEL_NAME(ttl, 1, MODEL_TTL_MAX, "of keys, in ticks"),
+    MODEL_NAME(drift, 0, MODEL_TTL_MAX, "ticks by which a lease ends before its keys"),
+    {"attempts0", offsetof(model_config, attempts), 0, 3, "attempts of client A"},
+    {"attempts1", offsetof(model_config, attempts) + sizeof(unsigned), 0, 3,
+     "attempts of client B"},
+    MODEL_NAME(extends, 0, MODEL_EXTENDS_MAX, "extends of each lease"),
+    {"quorum0", offsetof(model_config, quorum), 0, MODEL_NODES_MAX,
+     "votes that client A asks for; 0: a majority"},
+    {"quorum1", offsetof(model_config, quorum) + sizeof(unsigned), 0, MODEL_NODES_MAX,
+     "votes that client B asks for; 0: a majority"},
+    MODEL_NAME(order, 0, 3,
+               "of requests: 0 any, 1 as sent in an attempt, 2 as sent, 3 releases first"),
+    MODEL_NAME(list, 0, MODEL_NODES_MAX, "nodes that client B knows; 0: all"),
+    MODEL_NAME(properties, 0, 31,
+               "the sum of 1 exclusion, 2 revival, 4 continuity, 8 touch, 16 orphan"),
+    MODEL_NAME(crashes, 0, 3, "restarts without keys"),
+    MODEL_NAME(quarantine, 0, 7, "ticks for which a restarted node grants nothing"),
+    MODEL_NAME(proxy, 0, 1, "connections survive the restart"),
+    MODEL_NAME(losses, 0, 3, "keys that a node loses"),
+    MODEL_NAME(early, 0, 1, "any key may expire a tick early"),
+    MODEL_NAME(freezes, 0, 3, "ticks that a client's clock misses"),
+    MODEL_NAME(doubles, 0, 3, "keys that are granted though somebody has them"),
+    MODEL_NAME(no_elapsed, 0, 1, "elapsed time is not subtracted"),
+    MODEL_NAME(no_recheck, 0, 1, "the deadline is not looked at after the votes"),
+    MODEL_NAME(extend_any, 0, 1, "one confirmation is enough for an extend"),
+    MODEL_NAME(extend_foreign, 0, 1, "\"not yours\" counts for an extend"),
+    MODEL_NAME(extend_recreate, 0, 1, "an extend sets missing keys at once"),
+    MODEL_NAME(extend_late, 0, 1, "an extend may succeed after the old deadline"),
+    MODEL_NAME(round_unchecked, 0, 1, "late replies of one extend count for the next"),
+    MODEL_NAME(token_reused, 0, 1, "one token for all attempts of a client"),
+    MODEL_NAME(set_overwrites, 0, 1, "SET without NX"),
+    MODEL_NAME(release_blind, 0, 1, "a release deletes whatever is there"),
+    MODEL_NAME(release_to_voters, 0, 1, "a release goes only where a vote was counted"),
+    MODEL_NAME(deadline_ignored, 0, 1, "a holder goes on after its deadline"),
+};
+
+#define MODEL_NAMES (sizeof model_names / sizeof model_names[0])
+
+static unsigned *model_field(model_config *config, const model_name *name) {
+  return (unsigned *)(void *)((char *)config + name->offset);
+}
+
+model_config model_config_default(void) {
+  model_config config;
+  memset(&config, 0, sizeof config);
+  config.nodes = 3;
+  config.ttl = 3;
+  config.attempts[0] = 1;
+  config.attempts[1] = 1;
+  config.properties = MODEL_SAFETY;
+  return config;
+}
+
+static bool model_config_allowed(const model_config *config) {
+  return config->attempts[0] + config->attempts[1] <= MODEL_ATTEMPTS_MAX;
+}
+
+bool model_config_set(model_config *config, const char *assignment) {
+  const char *equals = strchr(assignment, '=');
+  if (equals == NULL) {
+    return false;
+  }
+  for (size_t i = 0; i < MODEL_NAMES; i++) {
+    const model_name *name = &model_names[i];
+    char *end;
+    if (strncmp(assignment, name->name, (size_t)(equals - assignment)) != 0 ||
+        name->name[equals - assignment] != '\0') {
+      continue;
+    }
+    unsigned long value = strtoul(equals + 1, &end, 10);
+    if (end == equals + 1 || *end != '\0' || value < name->smallest || value > name->largest) {
+      return false;
+    }
+    *model_field(config, name) = (unsigned)value;
+    return model_config_allowed(config);
+  }
+  return false;
+}
+
+void model_config_print_names(FILE *out) {
+  for (size_t i = 0; i < MODEL_NAMES; i++) {
+    const model_name *name = &model_names[i];
+    (void)fprintf(out, "  %-18s %u to %-3u %s\n", name->name, name->smallest, name->largest,
+                  name->text);
+  }
+}
+
+void model_config_print(FILE *out, const model_config *config) {
+  model_config given = *config;
+  model_config usual = model_config_default();
+  const char *space = "";
+  for (size_t i = 0; i < MODEL_NAMES; i++) {
+    unsigned value = *model_field(&given, &model_names[i]);
+    if (value != *model_field(&usual, &model_names[i])) {
+      (void)fprintf(out, "%s%s=%u", space, model_names[i].name, value);
+      space = " ";
+    }
+  }
+}

@@ -1,0 +1,146 @@
+/*
+ * What a node does with a request, and what befalls nodes.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A reply that nobody would act upon is not kept: that of a SET that was refused (the client may give
+ * up at any time anyway), those of rounds that are over, of heals and of releases.
+ */
+#include "model.h"
+
+static bool model_node_has(const model_config *config, const model_node *node, unsigned attempt) {
+  return node->owner != 0 && model_token(config, node->owner - 1u) == model_token(config, attempt);
+}
+
+static void model_node_clear(model_node *node) {
+  node->owner = 0;
+  node->remaining = 0;
+}
+
+static void model_node_put(const model_config *config, model_node *node, unsigned attempt) {
+  node->owner = (uint8_t)(attempt + 1);
+  node->remaining = (uint8_t)config->ttl;
+}
+
+/* SET key token NX PX ttl. Returns whether the key was set. */
+static bool model_node_set(const model_config *config, model_node *node, unsigned attempt,
+                           bool anyway) {
+  if (node->quarantine > 0 || (node->owner != 0 && !config->set_overwrites && !anyway)) {
+    return false;
+  }
+  model_node_put(config, node, attempt);
+  return true;
+}
+
+static void model_execute_set(const model_config *config, model_state *state,
+                              const model_step *step) {
+  model_node *node = &state->nodes[step->node];
+  const model_client *client = &state->clients[model_client_of(config, step->who)];
+  bool twice = step->kind == MODEL_EXECUTE_DOUBLE;
+  bool granted = model_node_set(config, node, step->who, twice);
+  bool awaited = model_open(config, state, step->who) && client->phase == MODEL_ACQUIRING;
+  state->doubles = (uint8_t)(state->doubles + twice);
+  node->messages[step->who].set = granted && awaited ? MODEL_SET_GRANTED : MODEL_SET_NONE;
+}
+
+/* Compare-and-expire. Returns whether it confirms. */
+static bool model_node_extend(const model_config *config, model_node *node, unsigned attempt) {
+  if (model_node_has(config, node, attempt)) {
+    node->remaining = (uint8_t)config->ttl;
+    return true;
+  }
+  if (config->extend_recreate && node->owner == 0 && node->quarantine == 0) {
+    model_node_put(config, node, attempt);
+    return true;
+  }
+  return config->extend_foreign != 0;
+}
+
+static void model_execute_extend(const model_config *config, model_state *state,
+                                 const model_step *step) {
+  model_node *node = &state->nodes[step->node];
+  const model_client *client = &state->clients[model_client_of(config, step->who)];
+  bool confirmed = model_node_extend(config, node, step->who);
+  uint8_t *reply = &node->messages[step->who].extend;
+  if (client->phase == MODEL_EXTENDING) {
+    *reply = confirmed ? MODEL_EXTEND_CONFIRMED : MODEL_EXTEND_REFUSED;
+  } else if (confirmed) { /* It was confirmed without this node. */
+    *reply = config->round_unchecked ? MODEL_EXTEND_CONFIRMED : MODEL_EXTEND_NONE;
+  } else {
+    *reply = client->validity > 0 ? MODEL_EXTEND_REFUSED : MODEL_EXTEND_NONE;
+  }
+}
+
+static void model_execute_stale(const model_config *config, model_state *state,
+                                const model_step *step) {
+  model_node *node = &state->nodes[step->node];
+  model_messages *messages = &node->messages[step->who];
+  bool confirmed = model_node_extend(config, node, step->who);
+  messages->stale--;
+  if (config->round_unchecked && confirmed && model_open(config, state, step->who)) {
+    messages->stale_reply = 1;
+  }
+}
+
+static void model_execute_release(const model_config *config, model_node *node, unsigned attempt) {
+  node->messages[attempt].release = 0;
+  if (model_node_has(config, node, attempt) || config->release_blind) {
+    model_node_clear(node);
+  }
+}
+
+/*
+ * The node starts again without its keys. Its connections break, and requests that it has not
+ * executed are gone: but for releases, which go out again with the next connection. Replies may have
+ * reached the client's machine before; but a heal, which follows from a reply, would go out on the
+ * broken connection.
+ */
+static void model_crash(const model_config *config, model_state *state, model_node *node) {
+  state->crashes++;
+  model_node_clear(node);
+  node->quarantine = (uint8_t)config->quarantine;
+  for (unsigned i = 0; i < MODEL_ATTEMPTS_MAX && !config->proxy; i++) {
+    model_messages *messages = &node->messages[i];
+    messages->stale = 0;
+    messages->heal = 0;
+    if (messages->set == MODEL_SET_REQUESTED) {
+      messages->set = MODEL_SET_NONE;
+    }
+    if (messages->extend == MODEL_EXTEND_REQUESTED || messages->extend == MODEL_EXTEND_REFUSED) {
+      messages->extend = MODEL_EXTEND_NONE;
+    }
+  }
+}
+
+void model_node_step(const model_config *config, model_state *state, const model_step *step) {
+  model_node *node = &state->nodes[step->node];
+  switch ((model_kind)step->kind) {
+  case MODEL_EXECUTE_SET:
+  case MODEL_EXECUTE_DOUBLE:
+    model_execute_set(config, state, step);
+    break;
+  case MODEL_EXECUTE_EXTEND:
+    model_execute_extend(config, state, step);
+    break;
+  case MODEL_EXECUTE_STALE:
+    model_execute_stale(config, state, step);
+    break;
+  case MODEL_EXECUTE_HEAL:
+    node->messages[step->who].heal--;
+    (void)model_node_set(config, node, step->who, false);
+    break;
+  case MODEL_EXECUTE_RELEASE:
+    model_execute_release(config, node, step->who);
+    break;
+  case MODEL_CRASH:
+    model_crash(config, state, node);
+    break;
+  case MODEL_LOSE_KEY:
+    state->losses++;
+    model_node_clear(node);
+    break;
+  default: /* MODEL_EXPIRE_EARLY */
+    model_node_clear(node);
+    break;
+  }
+}

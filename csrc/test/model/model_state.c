@@ -1,0 +1,271 @@
+/*
+ * The state of the model: beginning, packed form, canonical form.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "model.h"
+
+unsigned model_first_attempt(const model_config *config, unsigned client) {
+  return client == 0 ? 0 : config->attempts[0];
+}
+
+unsigned model_client_of(const model_config *config, unsigned attempt) {
+  return attempt < config->attempts[0] ? 0 : 1;
+}
+
+unsigned model_token(const model_config *config, unsigned attempt) {
+  return config->token_reused ? model_client_of(config, attempt) + 1 : attempt + 1;
+}
+
+static unsigned model_attempts(const model_config *config) {
+  return config->attempts[0] + config->attempts[1];
+}
+
+void model_initial(const model_config *config, model_state *state) {
+  memset(state, 0, sizeof *state);
+  for (unsigned client = 0; client < MODEL_CLIENTS; client++) {
+    state->clients[client].attempt = (uint8_t)model_first_attempt(config, client);
+    state->clients[client].phase = config->attempts[client] > 0 ? MODEL_IDLE : MODEL_DONE;
+  }
+}
+
+bool model_open(const model_config *config, const model_state *state, unsigned attempt) {
+  const model_client *client = &state->clients[model_client_of(config, attempt)];
+  return client->attempt == attempt && client->phase != MODEL_IDLE && client->phase != MODEL_DONE;
+}
+
+bool model_holds(const model_config *config, const model_state *state, unsigned client) {
+  const model_client *it = &state->clients[client];
+  return (it->phase == MODEL_HELD || it->phase == MODEL_EXTENDING) &&
+         (it->validity > 0 || config->deadline_ignored);
+}
+
+bool model_finished(const model_config *config, const model_state *state) {
+  bool done[MODEL_CLIENTS] = {state->clients[0].phase == MODEL_DONE,
+                              state->clients[1].phase == MODEL_DONE};
+  if ((config->properties & MODEL_ORPHAN) != 0) {
+    return false;
+  }
+  if (config->extend_late || config->token_reused || config->release_blind) {
+    return done[0] && done[1];
+  }
+  return done[0] || done[1];
+}
+
+/* ---------------------------------------------------------------------------------------- packing */
+
+static void model_put(uint64_t *word, unsigned *at, unsigned bits, unsigned value) {
+  assert(value < 1u << bits && *at + bits <= 64);
+  *word |= (uint64_t)value << *at;
+  *at += bits;
+}
+
+static uint8_t model_get(uint64_t word, unsigned *at, unsigned bits) {
+  uint8_t value = (uint8_t)(word >> *at & ((1u << bits) - 1));
+  *at += bits;
+  return value;
+}
+
+static uint64_t model_pack_node(const model_config *config, const model_node *node) {
+  uint64_t word = 0;
+  unsigned at = 0;
+  model_put(&word, &at, 3, node->owner);
+  model_put(&word, &at, 3, node->remaining);
+  model_put(&word, &at, 3, node->quarantine);
+  for (unsigned i = 0; i < model_attempts(config); i++) {
+    const model_messages *messages = &node->messages[i];
+    model_put(&word, &at, 2, messages->set);
+    model_put(&word, &at, 3, messages->extend);
+    model_put(&word, &at, 2, messages->stale);
+    model_put(&word, &at, 1, messages->stale_reply);
+    model_put(&word, &at, 2, messages->heal);
+    model_put(&word, &at, 1, messages->release);
+  }
+  return word;
+}
+
+static void model_unpack_node(const model_config *config, uint64_t word, model_node *node) {
+  unsigned at = 0;
+  node->owner = model_get(word, &at, 3);
+  node->remaining = model_get(word, &at, 3);
+  node->quarantine = model_get(word, &at, 3);
+  for (unsigned i = 0; i < model_attempts(config); i++) {
+    model_messages *messages = &node->messages[i];
+    messages->set = model_get(word, &at, 2);
+    messages->extend = model_get(word, &at, 3);
+    messages->stale = model_get(word, &at, 2);
+    messages->stale_reply = model_get(word, &at, 1);
+    messages->heal = model_get(word, &at, 2);
+    messages->release = model_get(word, &at, 1);
+  }
+}
+
+static uint64_t model_pack_rest(const model_state *state) {
+  uint64_t word = 0;
+  unsigned at = 0;
+  for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
+    const model_client *client = &state->clients[i];
+    model_put(&word, &at, 3, client->phase);
+    model_put(&word, &at, 2, client->attempt);
+    model_put(&word, &at, 3, client->elapsed);
+    model_put(&word, &at, 3, client->validity);
+    model_put(&word, &at, 3, client->votes);
+    model_put(&word, &at, 2, client->extends);
+    model_put(&word, &at, 1, client->confirmed);
+    model_put(&word, &at, 1, client->overtaken);
+  }
+  model_put(&word, &at, 3, state->crashes);
+  model_put(&word, &at, 3, state->losses);
+  model_put(&word, &at, 3, state->freezes);
+  model_put(&word, &at, 3, state->doubles);
+  return word;
+}
+
+static void model_unpack_rest(uint64_t word, model_state *state) {
+  unsigned at = 0;
+  for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
+    model_client *client = &state->clients[i];
+    client->phase = model_get(word, &at, 3);
+    client->attempt = model_get(word, &at, 2);
+    client->elapsed = model_get(word, &at, 3);
+    client->validity = model_get(word, &at, 3);
+    client->votes = model_get(word, &at, 3);
+    client->extends = model_get(word, &at, 2);
+    client->confirmed = model_get(word, &at, 1);
+    client->overtaken = model_get(word, &at, 1);
+  }
+  state->crashes = model_get(word, &at, 3);
+  state->losses = model_get(word, &at, 3);
+  state->freezes = model_get(word, &at, 3);
+  state->doubles = model_get(word, &at, 3);
+}
+
+void model_pack(const model_config *config, const model_state *state, uint64_t *words) {
+  for (unsigned i = 0; i < config->nodes; i++) {
+    words[i] = model_pack_node(config, &state->nodes[i]);
+  }
+  words[config->nodes] = model_pack_rest(state);
+}
+
+void model_unpack(const model_config *config, const uint64_t *words, model_state *state) {
+  memset(state, 0, sizeof *state);
+  for (unsigned i = 0; i < config->nodes; i++) {
+    model_unpack_node(config, words[i], &state->nodes[i]);
+  }
+  model_unpack_rest(words[config->nodes], state);
+}
+
+/* ------------------------------------------------------------------------------------- canonical */
+
+/* Whether the token is on the node, or a request that may put it there is on its way. */
+static bool model_token_may_come(const model_config *config, const model_node *node,
+                                 unsigned attempt) {
+  unsigned token = model_token(config, attempt);
+  if (node->owner != 0 && model_token(config, node->owner - 1u) == token) {
+    return true;
+  }
+  for (unsigned i = 0; i < model_attempts(config); i++) {
+    const model_messages *messages = &node->messages[i];
+    if (model_token(config, i) == token &&
+        (messages->set == MODEL_SET_REQUESTED || messages->heal > 0)) {
+      return true;
+    }
+  }
+  return config->token_reused;
+}
+
+/* A compare-and-delete, or -expire, of a token that is not there and cannot come is without effect. */
+static void model_forget_requests(const model_config *config, model_node *node) {
+  for (unsigned i = 0; i < model_attempts(config); i++) {
+    model_messages *messages = &node->messages[i];
+    if ((messages->release == 0 && messages->stale == 0) || model_token_may_come(config, node, i)) {
+      continue;
+    }
+    messages->release = config->release_blind ? messages->release : 0;
+    messages->stale = config->extend_recreate || config->round_unchecked ? messages->stale : 0;
+  }
+}
+
+/* The votes of a round that can no longer succeed, and what is of interest only to a living lease. */
+static void model_forget_round(const model_config *config, model_state *state, unsigned index) {
+  model_client *client = &state->clients[index];
+  bool failed = client->phase == MODEL_ACQUIRING &&
+                client->elapsed + config->drift >= config->ttl && !config->no_recheck &&
+                !config->release_to_voters;
+  bool ran_out = (client->phase == MODEL_HELD || client->phase == MODEL_EXTENDING) &&
+                 client->validity == 0 && !config->extend_late && !config->round_unchecked;
+  for (unsigned i = 0; i < config->nodes && (failed || ran_out); i++) {
+    model_messages *messages = &state->nodes[i].messages[client->attempt];
+    messages->set = messages->set == MODEL_SET_REQUESTED ? MODEL_SET_REQUESTED : MODEL_SET_NONE;
+    messages->extend =
+        messages->extend == MODEL_EXTEND_REQUESTED ? MODEL_EXTEND_REQUESTED : MODEL_EXTEND_NONE;
+  }
+  if (failed || ran_out) {
+    client->votes = 0;
+    client->elapsed = (uint8_t)config->ttl;
+  }
+  if (ran_out) {
+    client->extends = (uint8_t)config->extends;
+    client->overtaken = 0;
+  }
+}
+
+/* The clients change their names. */
+static void model_swap(const model_config *config, const model_state *state, model_state *swapped) {
+  unsigned half = config->attempts[0];
+  *swapped = *state;
+  for (unsigned i = 0; i < config->nodes; i++) {
+    const model_node *from = &state->nodes[i];
+    model_node *to = &swapped->nodes[i];
+    if (from->owner != 0) {
+      to->owner = (uint8_t)(from->owner > half ? from->owner - half : from->owner + half);
+    }
+    for (unsigned j = 0; j < half; j++) {
+      to->messages[j] = from->messages[j + half];
+      to->messages[j + half] = from->messages[j];
+    }
+  }
+  swapped->clients[0] = state->clients[1];
+  swapped->clients[1] = state->clients[0];
+  swapped->clients[0].attempt = (uint8_t)(state->clients[1].attempt - half);
+  swapped->clients[1].attempt = (uint8_t)(state->clients[0].attempt + half);
+}
+
+static void model_pack_sorted(const model_config *config, const model_state *state,
+                              uint64_t *words) {
+  for (unsigned i = 0; i < config->nodes; i++) {
+    uint64_t word = model_pack_node(config, &state->nodes[i]);
+    unsigned at = i;
+    while (at > 0 && words[at - 1] > word && config->list == 0) {
+      words[at] = words[at - 1];
+      at--;
+    }
+    words[at] = word;
+  }
+  words[config->nodes] = model_pack_rest(state);
+}
+
+void model_pack_canonical(const model_config *config, const model_state *state, uint64_t *words) {
+  model_state kept = *state;
+  for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
+    model_forget_round(config, &kept, i);
+  }
+  for (unsigned i = 0; i < config->nodes; i++) {
+    model_forget_requests(config, &kept.nodes[i]);
+  }
+  model_pack_sorted(config, &kept, words);
+  if (config->attempts[0] == config->attempts[1] && config->quorum[0] == config->quorum[1] &&
+      config->list == 0) {
+    uint64_t other[MODEL_WORDS_MAX];
+    size_t size = (config->nodes + 1) * sizeof *words;
+    model_state swapped;
+    model_swap(config, &kept, &swapped);
+    model_pack_sorted(config, &swapped, other);
+    if (memcmp(other, words, size) < 0) {
+      memcpy(words, other, size);
+    }
+  }
+}

@@ -1,0 +1,229 @@
+/*
+ * Which steps are possible in a state, and taking one.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "model.h"
+
+typedef struct model_list {
+  model_step *steps;
+  unsigned count;
+} model_list;
+
+static void model_list_add(model_list *list, model_kind kind, unsigned who, unsigned node) {
+  assert(list->count < MODEL_STEPS_MAX);
+  model_step step = {(uint8_t)kind, (uint8_t)who, (uint8_t)node, 0};
+  list->steps[list->count++] = step;
+}
+
+/* ----------------------------------------------------------------------------------------- order */
+
+/* Where a request stands among those of its attempt, in the order in which they were sent. */
+static unsigned model_rank(model_kind kind) {
+  switch (kind) {
+  case MODEL_EXECUTE_SET:
+    return 0;
+  case MODEL_EXECUTE_HEAL:
+    return 1;
+  case MODEL_EXECUTE_STALE:
+    return 2;
+  case MODEL_EXECUTE_EXTEND:
+    return 3;
+  default:
+    return 4;
+  }
+}
+
+static bool model_waiting_below(const model_messages *messages, unsigned rank) {
+  return (rank > 0 && messages->set == MODEL_SET_REQUESTED) || (rank > 1 && messages->heal > 0) ||
+         (rank > 2 && messages->stale > 0) ||
+         (rank > 3 && messages->extend == MODEL_EXTEND_REQUESTED) ||
+         (rank > 4 && messages->release > 0);
+}
+
+/* Whether the order of requests allows that this one is executed now. */
+bool model_may_execute(const model_config *config, const model_node *node, unsigned attempt,
+                       model_kind kind) {
+  unsigned first = model_first_attempt(config, model_client_of(config, attempt));
+  if (config->order == MODEL_ORDER_ANY) {
+    return true;
+  }
+  for (unsigned i = first; config->order >= MODEL_ORDER_FIFO && i < attempt; i++) {
+    if (config->order == MODEL_ORDER_FIFO ? model_waiting_below(&node->messages[i], 5)
+                                          : node->messages[i].release > 0) {
+      return false;
+    }
+  }
+  return config->order == MODEL_ORDER_RESENT ||
+         !model_waiting_below(&node->messages[attempt], model_rank(kind));
+}
+
+/* ----------------------------------------------------------------------------------- enumeration */
+
+static void model_list_request(model_list *list, const model_config *config, const model_node *node,
+                               model_kind kind, unsigned attempt, unsigned index) {
+  if (model_may_execute(config, node, attempt, kind)) {
+    model_list_add(list, kind, attempt, index);
+  }
+}
+
+static void model_list_messages(model_list *list, const model_config *config,
+                                const model_state *state, unsigned attempt, unsigned index) {
+  const model_node *node = &state->nodes[index];
+  const model_messages *messages = &node->messages[attempt];
+  if (messages->set == MODEL_SET_REQUESTED) {
+    model_list_request(list, config, node, MODEL_EXECUTE_SET, attempt, index);
+    if (state->doubles < config->doubles && node->owner != 0 && node->quarantine == 0) {
+      model_list_request(list, config, node, MODEL_EXECUTE_DOUBLE, attempt, index);
+    }
+  }
+  if (messages->extend == MODEL_EXTEND_REQUESTED) {
+    model_list_request(list, config, node, MODEL_EXECUTE_EXTEND, attempt, index);
+  }
+  if (messages->stale > 0) {
+    model_list_request(list, config, node, MODEL_EXECUTE_STALE, attempt, index);
+  }
+  if (messages->heal > 0) {
+    model_list_request(list, config, node, MODEL_EXECUTE_HEAL, attempt, index);
+  }
+  if (messages->release > 0) {
+    model_list_request(list, config, node, MODEL_EXECUTE_RELEASE, attempt, index);
+  }
+  if (messages->set == MODEL_SET_GRANTED) {
+    model_list_add(list, MODEL_REPLY_SET, attempt, index);
+  }
+  if (messages->extend == MODEL_EXTEND_CONFIRMED || messages->extend == MODEL_EXTEND_REFUSED) {
+    model_list_add(list, MODEL_REPLY_EXTEND, attempt, index);
+  }
+  if (messages->stale_reply > 0) {
+    model_list_add(list, MODEL_REPLY_STALE, attempt, index);
+  }
+}
+
+static void model_list_faults(model_list *list, const model_config *config,
+                              const model_state *state, unsigned index) {
+  const model_node *node = &state->nodes[index];
+  if (config->early && node->remaining == 1) {
+    model_list_add(list, MODEL_EXPIRE_EARLY, 0, index);
+  }
+  if (state->losses < config->losses && node->owner != 0) {
+    model_list_add(list, MODEL_LOSE_KEY, 0, index);
+  }
+  if (state->crashes < config->crashes) {
+    model_list_add(list, MODEL_CRASH, 0, index);
+  }
+}
+
+static void model_list_client(model_list *list, const model_config *config,
+                              const model_state *state, unsigned index) {
+  const model_client *client = &state->clients[index];
+  switch ((model_phase)client->phase) {
+  case MODEL_IDLE:
+    model_list_add(list, MODEL_START, index, 0);
+    break;
+  case MODEL_ACQUIRING:
+    model_list_add(list, MODEL_GIVE_UP, index, 0);
+    break;
+  case MODEL_HELD:
+    model_list_add(list, MODEL_RELEASE, index, 0);
+    if (client->extends < config->extends && (client->validity > 0 || config->extend_late)) {
+      model_list_add(list, MODEL_EXTEND, index, 0);
+    }
+    break;
+  case MODEL_EXTENDING:
+    model_list_add(list, MODEL_END_EXTEND, index, 0);
+    break;
+  case MODEL_DONE:
+  default:
+    break;
+  }
+}
+
+static bool model_same_node(const model_node *a, const model_node *b) {
+  return memcmp(a, b, sizeof *a) == 0;
+}
+
+unsigned model_steps(const model_config *config, const model_state *state, bool symmetric,
+                     model_step steps[MODEL_STEPS_MAX]) {
+  model_list list = {steps, 0};
+  if (model_finished(config, state)) {
+    return 0;
+  }
+  model_list_add(&list, MODEL_TICK, 0, 0);
+  for (unsigned i = 0; i < MODEL_CLIENTS && state->freezes < config->freezes; i++) {
+    model_list_add(&list, MODEL_FREEZE, i, 0);
+  }
+  for (unsigned i = 0; i < config->nodes; i++) {
+    /* Nodes that are in the same state are neighbours in the canonical form. */
+    if (symmetric && config->list == 0 && i > 0 &&
+        model_same_node(&state->nodes[i], &state->nodes[i - 1])) {
+      continue;
+    }
+    for (unsigned attempt = 0; attempt < config->attempts[0] + config->attempts[1]; attempt++) {
+      model_list_messages(&list, config, state, attempt, i);
+    }
+    model_list_faults(&list, config, state, i);
+  }
+  for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
+    model_list_client(&list, config, state, i);
+  }
+  return list.count;
+}
+
+/* ---------------------------------------------------------------------------------------- taking */
+
+/* Time passes; the clock of |frozen|, if there is such a client, does not notice. */
+static void model_pass(const model_config *config, model_state *state, unsigned frozen) {
+  for (unsigned i = 0; i < config->nodes; i++) {
+    model_node *node = &state->nodes[i];
+    node->remaining = (uint8_t)(node->remaining - (node->remaining > 0));
+    node->owner = node->remaining > 0 ? node->owner : 0;
+    node->quarantine = (uint8_t)(node->quarantine - (node->quarantine > 0));
+  }
+  for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
+    model_client *client = &state->clients[i];
+    bool in_round = client->phase == MODEL_ACQUIRING || client->phase == MODEL_EXTENDING;
+    if (i != frozen) {
+      client->elapsed = (uint8_t)(client->elapsed + (in_round && client->elapsed < config->ttl));
+      client->validity = (uint8_t)(client->validity - (client->validity > 0));
+    }
+  }
+}
+
+void model_take(const model_config *config, model_state *state, const model_step *step) {
+  switch ((model_kind)step->kind) {
+  case MODEL_TICK:
+    model_pass(config, state, MODEL_CLIENTS);
+    break;
+  case MODEL_FREEZE:
+    state->freezes++;
+    model_pass(config, state, step->who);
+    break;
+  case MODEL_START:
+  case MODEL_REPLY_SET:
+  case MODEL_REPLY_EXTEND:
+  case MODEL_REPLY_STALE:
+  case MODEL_GIVE_UP:
+  case MODEL_EXTEND:
+  case MODEL_END_EXTEND:
+  case MODEL_RELEASE:
+    model_client_step(config, state, step);
+    break;
+  case MODEL_EXECUTE_SET:
+  case MODEL_EXECUTE_DOUBLE:
+  case MODEL_EXECUTE_EXTEND:
+  case MODEL_EXECUTE_STALE:
+  case MODEL_EXECUTE_HEAL:
+  case MODEL_EXECUTE_RELEASE:
+  case MODEL_CRASH:
+  case MODEL_LOSE_KEY:
+  case MODEL_EXPIRE_EARLY:
+  case MODEL_KINDS:
+  default:
+    model_node_step(config, state, step);
+    break;
+  }
+}

@@ -1,0 +1,208 @@
+/*
+ * Replaying traces of the model in the real core.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Each client of the model is a core with one lock, on a clock of its own; each node is a simulated
+ * store that parses the bytes which the cores emit. A step of the model becomes calls of the core and
+ * commands executed by nodes, and after it the two states must be equal. docs/model.md has the table.
+ *
+ * Time. A tick is 100 s. A client's clock may be up to a quarter of a tick past it, because a core wants
+ * a moment between two attempts and between two connections; a node's clock never is. drift_factor is
+ * such that a lease ends a half tick earlier than the model's: at every instant that occurs the two then
+ * agree, exactly, on whether it lasts.
+ *
+ * Order. A connection delivers what was sent in the order in which it was sent. Where a trace has it
+ * otherwise, the connection breaks just before the later request is sent, and the node still reads
+ * what the broken one carried, whenever the trace says. The trace is known beforehand (replay_plan.c).
+ *
+ *   replay_plan.c      when the trace executes which request
+ *   replay_world.c     cores, clocks, nodes, connections
+ *   replay_step.c      one step of the model
+ *   replay_compare.c   the two states, side by side
+ *   replay_run.c       a whole trace
+ *   replay_main.c      random walks, counter-examples, controls
+ */
+#ifndef REPLAY_H
+#define REPLAY_H
+
+#include "fake_store.h"
+#include "model.h"
+#include "rl_core.h"
+
+#define REPLAY_TICK_US (100 * REDLOCK_SECONDS)
+#define REPLAY_FIRST_TICK 1000
+#define REPLAY_REQUESTS_MAX 128
+#define REPLAY_DIFFERENCE_MAX 240
+#define REPLAY_NEVER SIZE_MAX
+
+typedef enum replay_kind {
+  REPLAY_SET = 0,
+  REPLAY_EXTEND,
+  REPLAY_HEAL,
+  REPLAY_RELEASE,
+  REPLAY_KINDS
+} replay_kind;
+
+#define REPLAY_ORDINALS 3 /* of extends, and of heals, of an attempt */
+
+/* At which step of the trace each request is executed, or REPLAY_NEVER. */
+typedef struct replay_plan {
+  size_t at[MODEL_ATTEMPTS_MAX][MODEL_NODES_MAX][REPLAY_KINDS][REPLAY_ORDINALS];
+  bool joins[MODEL_ATTEMPTS_MAX]
+            [MODEL_NODES_MAX]; /* the SET may wait for its connection until then */
+} replay_plan;
+
+typedef enum replay_progress {
+  REPLAY_SENT = 0,
+  REPLAY_EXECUTED,
+  REPLAY_DELIVERED,
+  REPLAY_GONE /* with the node that was to read it */
+} replay_progress;
+
+typedef struct replay_request {
+  replay_kind kind;
+  unsigned attempt;
+  unsigned ordinal;
+  unsigned connection; /* the how manieth of this client to this node */
+  replay_progress progress;
+  fake_command command;
+  char reply[FAKE_REPLY_MAX];
+} replay_request;
+
+/* Everything between a client and a node. */
+typedef struct replay_link {
+  unsigned connection; /* the present one */
+  bool dead;           /* the node has closed it, and the client does not know yet */
+  bool hanging;        /* it is being made, for as long as the replay likes */
+  unsigned count;
+  replay_request requests[REPLAY_REQUESTS_MAX];
+} replay_link;
+
+typedef struct replay_client {
+  rl_core core;
+  rl_lock *lock;
+  uint64_t ticks;            /* of its clock */
+  redlock_duration past_us;  /* how far its clock is past the tick */
+  unsigned nodes;            /* how many it knows */
+  unsigned attempt;          /* the current one, or the last one */
+  uint64_t sent_ticks;       /* when it last sent what may set a key, or prolong one */
+  const rl_attempt *ran_out; /* a lease that has run out: it must not come back */
+  replay_link links[MODEL_NODES_MAX];
+} replay_client;
+
+/* What was done, for the report: what never occurs has not been tested. */
+typedef enum replay_event {
+  REPLAY_EVENT_GRANTED,
+  REPLAY_EVENT_TOO_LATE,
+  REPLAY_EVENT_REFUSED,
+  REPLAY_EVENT_TIMED_OUT,
+  REPLAY_EVENT_CANCELLED,
+  REPLAY_EVENT_BROKEN,
+  REPLAY_EVENT_RETRIED,
+  REPLAY_EVENT_JOINED,
+  REPLAY_EVENT_EXTENDED,
+  REPLAY_EVENT_NOT_EXTENDED,
+  REPLAY_EVENT_HEALED,
+  REPLAY_EVENT_RELEASED,
+  REPLAY_EVENT_BREAKS,
+  REPLAY_EVENT_OLD_CONNECTION,
+  REPLAY_EVENT_REPEATED_RELEASE,
+  REPLAY_EVENT_RESTARTS,
+  REPLAY_EVENTS
+} replay_event;
+
+typedef struct replay {
+  const model_config *config;
+  const replay_plan *plan;
+  size_t at; /* the step being replayed */
+
+  uint64_t ticks; /* true time, and the nodes' */
+  fake_store stores[MODEL_NODES_MAX];
+  uint64_t quarantined_until[MODEL_NODES_MAX];
+  replay_client clients[MODEL_CLIENTS];
+  uint64_t events[REPLAY_EVENTS];
+  bool behind_release; /* the last request that could not be executed is behind a release */
+  bool cut;            /* the core has sent releases again in another order than the model */
+  bool differs;
+  char difference[REPLAY_DIFFERENCE_MAX];
+} replay;
+
+/* ------------------------------------------------------------------------------------------- plan */
+
+void replay_plan_make(const model_config *config, const model_step *steps, size_t count,
+                      replay_plan *plan);
+
+/* ------------------------------------------------------------------------------------------ world */
+
+void replay_open(replay *run, const model_config *config, const replay_plan *plan);
+void replay_close(replay *run);
+
+redlock_time replay_now(const replay_client *client);
+redlock_time replay_node_now(const replay *run);
+redlock_options replay_options(const replay *run, unsigned retries);
+char replay_letter(const replay *run, const replay_client *client);
+
+/* Says, once, how core and model differ. */
+void replay_differ(replay *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Breaks the connection; it is made anew by replay_settle(). */
+void replay_break(replay *run, replay_client *client, unsigned node);
+
+/* Has a connection made, and leaves it so until replay_join(). */
+void replay_hang(replay *run, replay_client *client, unsigned node);
+
+/* Makes connections that are missing, and takes what the core has written to the nodes. */
+void replay_settle(replay *run, replay_client *client);
+
+/* Lets the connection that hangs come up. */
+void replay_join(replay *run, replay_client *client, unsigned node);
+
+/* Gives the client's clock a moment, so that it is at least |until_us|. */
+void replay_wait(replay *run, replay_client *client, redlock_time until_us);
+
+/*
+ * Breaks the connections on which this kind of request of this attempt would come too late, because
+ * something that was sent before it is executed after it.
+ */
+void replay_break_for(replay *run, replay_client *client, replay_kind kind, unsigned attempt,
+                      unsigned ordinal);
+
+/* The node executes a request. Returns it, or NULL when there is none that it could execute now. */
+replay_request *replay_execute(replay *run, replay_client *client, unsigned node, replay_kind kind,
+                               unsigned attempt, unsigned ordinal, bool twice);
+
+/* Its reply, and those before it on the connection, reach the client. False if they cannot. */
+bool replay_deliver(replay_client *client, unsigned node, const replay_request *request);
+
+/* The request that was sent for it, in this state; NULL if there is none. */
+replay_request *replay_find(replay_client *client, unsigned node, replay_kind kind,
+                            unsigned attempt, replay_progress progress);
+
+/* ------------------------------------------------------------------------------ steps, comparison */
+
+/* |before| is the model's state in which it takes the step. */
+void replay_step(replay *run, const model_state *before, const model_step *step);
+void replay_compare(replay *run, const model_step *step, const model_state *state);
+
+/* Whether the core of this client believes that it holds. */
+bool replay_holds(const replay *run, const replay_client *client);
+
+/* -------------------------------------------------------------------------------------- whole runs */
+
+typedef struct replay_result {
+  bool differs;
+  size_t steps; /* replayed */
+  size_t step;  /* at which they differ */
+  char difference[REPLAY_DIFFERENCE_MAX];
+  bool cut;         /* ends here: the two send releases again in another order */
+  bool two_holders; /* both cores believed to hold, at the end of some step */
+  bool revived;     /* a core's lease came back to life */
+  uint64_t events[REPLAY_EVENTS];
+} replay_result;
+
+/* Replays a trace to the first difference, or with |strict| off to its end. */
+void replay_trace(const model_config *config, const model_trace *trace, bool strict,
+                  replay_result *result);
+
+#endif

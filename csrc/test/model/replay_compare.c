@@ -1,0 +1,196 @@
+/*
+ * The state of the model and that of cores and nodes, side by side.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "replay.h"
+
+bool replay_holds(const replay *run, const replay_client *client) {
+  const rl_lock *lock = client->lock;
+  return lock->lease != NULL &&
+         (run->config->deadline_ignored || rl_lock_remaining(lock, replay_now(client)) > 0);
+}
+
+/* The keys of a node: whose, and until when. */
+static void replay_compare_node(replay *run, const model_state *state, unsigned node) {
+  const model_node *model = &state->nodes[node];
+  redlock_time now_us = replay_node_now(run);
+  const char *token = fake_store_token(&run->stores[node], now_us, "k");
+  redlock_time expires_us = fake_store_expiry(&run->stores[node], now_us, "k");
+  unsigned holder = 0;
+  if (token != NULL) {
+    holder = (unsigned)(token[1] - '0');
+  }
+  unsigned expected = model->owner == 0 ? 0 : model_token(run->config, model->owner - 1u);
+  if (holder != expected) {
+    replay_differ(run, "node %u has the key of token %u (0: none), the model of token %u", node + 1,
+                  holder, expected);
+  } else if (holder != 0 && expires_us != (run->ticks + model->remaining) * REPLAY_TICK_US) {
+    replay_differ(run, "node %u keeps the key for another time than the model", node + 1);
+  }
+}
+
+static bool replay_releasing(const rl_lock *lock) {
+  return lock->phase == RL_PHASE_ROUND && lock->operation == RL_OPERATION_RELEASE;
+}
+
+/* The lease ends in the middle of a tick: the one before the model's. */
+static void replay_compare_lease(replay *run, const replay_client *client,
+                                 const model_client *model) {
+  const rl_lock *lock = client->lock;
+  char letter = replay_letter(run, client);
+  redlock_time deadline_us = (client->ticks + model->validity) * REPLAY_TICK_US;
+  if (lock->lease == NULL) {
+    replay_differ(run, "%c has no lease, in the model it has one for %u ticks", letter,
+                  model->validity);
+  } else if (model->validity > 0 && lock->deadline_us > replay_now(client) &&
+             (lock->deadline_us >= deadline_us ||
+              lock->deadline_us < deadline_us - REPLAY_TICK_US)) {
+    replay_differ(run, "%c's lease lasts for another number of ticks than %u, the model's", letter,
+                  model->validity);
+  } else if ((rl_lock_remaining(lock, replay_now(client)) > 0) != (model->validity > 0)) {
+    replay_differ(run, "%c's lease %s, in the model it has %u ticks left", letter,
+                  model->validity > 0 ? "has run out" : "lasts", model->validity);
+  } else if (lock->lease->token[1] != (char)('0' + model_token(run->config, model->attempt))) {
+    replay_differ(run, "%c's lease is of another attempt", letter);
+  }
+}
+
+static unsigned replay_denied(const replay *run, const model_state *state, unsigned attempt) {
+  unsigned denied = 0;
+  for (unsigned i = 0; i < run->config->nodes; i++) {
+    denied += state->nodes[i].messages[attempt].extend == MODEL_EXTEND_DENIED;
+  }
+  return denied;
+}
+
+static void replay_compare_round(replay *run, const replay_client *client, const model_state *state,
+                                 rl_operation operation) {
+  const rl_lock *lock = client->lock;
+  const model_client *model = &state->clients[client - run->clients];
+  if (lock->phase != RL_PHASE_ROUND || lock->operation != operation) {
+    replay_differ(run, "%c's operation has ended (%s), in the model it has not",
+                  replay_letter(run, client), redlock_error_name(lock->result));
+  } else if (lock->quorum.granted != model->votes) {
+    replay_differ(run, "%c has counted %u votes, the model %u", replay_letter(run, client),
+                  lock->quorum.granted, model->votes);
+  } else if (operation == RL_OPERATION_EXTEND &&
+             lock->quorum.refused != replay_denied(run, state, model->attempt)) {
+    replay_differ(run, "%c has counted another number of refusals than the model",
+                  replay_letter(run, client));
+  }
+}
+
+static void replay_compare_client(replay *run, const replay_client *client,
+                                  const model_state *state) {
+  const rl_lock *lock = client->lock;
+  const model_client *model = &state->clients[client - run->clients];
+  bool rests = lock->phase == RL_PHASE_IDLE || lock->phase == RL_PHASE_DELAY;
+  switch ((model_phase)model->phase) {
+  case MODEL_ACQUIRING:
+    replay_compare_round(run, client, state, RL_OPERATION_ACQUIRE);
+    break;
+  case MODEL_HELD:
+    replay_compare_lease(run, client, model);
+    if (!rests) {
+      replay_differ(run, "%c's operation has not ended, in the model it has",
+                    replay_letter(run, client));
+    }
+    break;
+  case MODEL_EXTENDING:
+    replay_compare_round(run, client, state, RL_OPERATION_EXTEND);
+    replay_compare_lease(run, client, model);
+    break;
+  case MODEL_IDLE:
+  case MODEL_DONE:
+  default:
+    if (lock->lease != NULL) {
+      replay_differ(run, "%c has a lease, in the model it has none", replay_letter(run, client));
+    } else if (!rests && !replay_releasing(lock)) {
+      replay_differ(run, "%c's operation has not ended, in the model it has",
+                    replay_letter(run, client));
+    }
+    break;
+  }
+}
+
+/* What has been sent and not executed: as much as in the model. No SET, no extend is sent twice. */
+static void replay_compare_requests(replay *run, const replay_client *client, unsigned node,
+                                    unsigned attempt, const model_messages *model) {
+  const replay_link *link = &client->links[node];
+  unsigned sets = link->hanging && attempt == client->attempt;
+  unsigned extends = 0;
+  for (unsigned i = 0; i < link->count; i++) {
+    const replay_request *request = &link->requests[i];
+    if (request->attempt == attempt && request->progress == REPLAY_SENT) {
+      sets += request->kind == REPLAY_SET || request->kind == REPLAY_HEAL;
+      extends += request->kind == REPLAY_EXTEND;
+    }
+  }
+  if (sets != (model->set == MODEL_SET_REQUESTED) + (unsigned)model->heal) {
+    replay_differ(run, "%c has %u SETs on their way to node %u, the model %u",
+                  replay_letter(run, client), sets, node + 1,
+                  (model->set == MODEL_SET_REQUESTED) + (unsigned)model->heal);
+  } else if (extends != (model->extend == MODEL_EXTEND_REQUESTED) + (unsigned)model->stale) {
+    replay_differ(run, "%c has %u extends on their way to node %u, the model %u",
+                  replay_letter(run, client), extends, node + 1,
+                  (model->extend == MODEL_EXTEND_REQUESTED) + (unsigned)model->stale);
+  }
+}
+
+static bool replay_was_released(const replay_link *link, unsigned attempt) {
+  for (unsigned i = 0; i < link->count; i++) {
+    if (link->requests[i].kind == REPLAY_RELEASE && link->requests[i].attempt == attempt) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* A release that found no connection is not sent any more when the keys have expired (gone_us). */
+static bool replay_expired(const replay *run, const replay_client *client) {
+  return 10 * (client->ticks - client->sent_ticks) > 11 * run->config->ttl;
+}
+
+/* Releases go out in the step in which the attempt ends, or the lease, and not before. */
+static void replay_compare_releases(replay *run, const replay_client *client,
+                                    const model_step *step, const model_state *state) {
+  unsigned attempt = client->attempt;
+  bool open = model_open(run->config, state, attempt);
+  bool closing = step->kind == MODEL_GIVE_UP || step->kind == MODEL_RELEASE ||
+                 (step->kind == MODEL_REPLY_SET && step->who == attempt && !open);
+  for (unsigned i = 0; i < client->nodes; i++) {
+    bool sent = replay_was_released(&client->links[i], attempt);
+    bool expected = state->nodes[i].messages[attempt].release > 0;
+    if (sent && open && !run->config->token_reused) {
+      replay_differ(run, "%c has released an attempt that is not over", replay_letter(run, client));
+    } else if (closing && sent != expected && (sent || !replay_expired(run, client))) {
+      replay_differ(run, "%c has sent %s release to node %u, in the model %s",
+                    replay_letter(run, client), sent ? "a" : "no", i + 1,
+                    expected ? "it has" : "it has not");
+    }
+  }
+}
+
+void replay_compare(replay *run, const model_step *step, const model_state *state) {
+  for (unsigned i = 0; i < run->config->nodes; i++) {
+    replay_compare_node(run, state, i);
+  }
+  for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
+    const replay_client *client = &run->clients[i];
+    unsigned first = model_first_attempt(run->config, i);
+    replay_compare_client(run, client, state);
+    for (unsigned node = 0; node < client->nodes; node++) {
+      for (unsigned j = first; j < first + run->config->attempts[i]; j++) {
+        replay_compare_requests(run, client, node, j, &state->nodes[node].messages[j]);
+      }
+    }
+    bool acts = step->kind == MODEL_REPLY_SET ? model_client_of(run->config, step->who) == i
+                                              : step->who == i;
+    if (acts) {
+      replay_compare_releases(run, client, step, state);
+    }
+  }
+}

@@ -1,0 +1,384 @@
+/*
+ * One step of the model, in calls of the core.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "replay.h"
+
+static bool replay_acquiring(const rl_lock *lock) {
+  return lock->phase == RL_PHASE_ROUND && lock->operation == RL_OPERATION_ACQUIRE;
+}
+
+/* ------------------------------------------------------------------------------------- acquire */
+
+/* The next attempt: of the call that goes on after its delay, or of a new one. */
+static void replay_begin(replay *run, replay_client *client, unsigned attempt) {
+  unsigned index = (unsigned)(client - run->clients);
+  unsigned last = model_first_attempt(run->config, index) + run->config->attempts[index] - 1;
+  redlock_options options = replay_options(run, last - attempt);
+  rl_lock *lock = client->lock;
+  if (lock->phase == RL_PHASE_DELAY) {
+    replay_wait(run, client, lock->timer.due_us);
+    rl_core_advance(&client->core, replay_now(client));
+    run->events[REPLAY_EVENT_RETRIED]++;
+    return;
+  }
+  rl_lock_cancel(lock, replay_now(client), REDLOCK_E_CANCELLED);
+  int error = rl_lock_acquire(lock, replay_now(client), &options, false);
+  if (error != REDLOCK_OK) {
+    replay_differ(run, "%c may not acquire: %s", replay_letter(run, client),
+                  redlock_error_name(error));
+  }
+}
+
+static void replay_launch(replay_client *client, unsigned token) {
+  unsigned char entropy[RL_LOCK_ENTROPY];
+  memset(entropy, (int)token, sizeof entropy);
+  rl_core_launch(&client->core, replay_now(client), entropy, sizeof entropy);
+}
+
+static void replay_start(replay *run, replay_client *client, const model_step *step,
+                         unsigned attempt) {
+  redlock_duration patience_us = replay_options(run, 0).node_timeout_us;
+  replay_settle(run, client);
+  replay_begin(run, client, attempt);
+  for (unsigned i = 0; i < client->nodes; i++) {
+    /* A node that is too far behind would not be asked. */
+    if (rl_node_behind(client->core.nodes[i], replay_now(client)) > patience_us) {
+      replay_break(run, client, i);
+    }
+  }
+  replay_break_for(run, client, REPLAY_SET, attempt, 0);
+  for (unsigned i = 0; i < client->nodes; i++) {
+    if (run->plan->joins[attempt][i] && (step->random >> i & 1) != 0) {
+      replay_hang(run, client, i);
+    }
+  }
+  replay_settle(run, client);
+  client->attempt = attempt;
+  replay_launch(client, model_token(run->config, attempt));
+  replay_settle(run, client);
+}
+
+/* The attempt, or the lease, is over: its releases are about to go out. */
+static void replay_closed(replay *run, replay_client *client) {
+  replay_break_for(run, client, REPLAY_RELEASE, client->attempt, 0);
+  replay_settle(run, client);
+}
+
+static void replay_reply_set(replay *run, replay_client *client, const model_step *step) {
+  replay_request *request = replay_find(client, step->node, REPLAY_SET, step->who, REPLAY_EXECUTED);
+  bool was_acquiring = replay_acquiring(client->lock);
+  if (request == NULL || request->reply[0] != '+' || !replay_deliver(client, step->node, request)) {
+    replay_differ(run, "there is no vote of node %u that could reach %c", step->node + 1u,
+                  replay_letter(run, client));
+    return;
+  }
+  if (was_acquiring && client->lock->lease != NULL) {
+    run->events[REPLAY_EVENT_GRANTED]++;
+  } else if (was_acquiring && !replay_acquiring(client->lock)) {
+    run->events[REPLAY_EVENT_TOO_LATE]++;
+    replay_closed(run, client);
+  }
+  replay_settle(run, client);
+}
+
+/* The refusal of a node that can reach the client now. */
+static const replay_request *replay_refusal(replay_client *client, unsigned node) {
+  const replay_link *link = &client->links[node];
+  const replay_request *request =
+      replay_find(client, node, REPLAY_SET, client->attempt, REPLAY_EXECUTED);
+  if (request == NULL || request->reply[0] == '+' || request->connection != link->connection) {
+    return NULL;
+  }
+  for (const replay_request *older = link->requests; older < request; older++) {
+    if (older->connection == link->connection && older->progress == REPLAY_SENT) {
+      return NULL;
+    }
+  }
+  return request;
+}
+
+/* How many nodes may fail to vote while a majority is still possible. */
+static unsigned replay_spare(const replay_client *client) {
+  return client->nodes - rl_quorum_majority(client->nodes);
+}
+
+static bool replay_give_up_refused(replay *run, replay_client *client) {
+  unsigned refusals = client->lock->quorum.refused + client->lock->quorum.failed;
+  for (unsigned i = 0; i < client->nodes; i++) {
+    refusals += replay_refusal(client, i) != NULL;
+  }
+  for (unsigned i = 0; i < client->nodes && refusals > replay_spare(client); i++) {
+    const replay_request *request = replay_refusal(client, i);
+    if (request != NULL) {
+      (void)replay_deliver(client, i, request);
+    }
+  }
+  run->events[REPLAY_EVENT_REFUSED] += refusals > replay_spare(client);
+  return refusals > replay_spare(client);
+}
+
+static void replay_give_up_broken(replay *run, replay_client *client) {
+  run->events[REPLAY_EVENT_BROKEN]++;
+  for (unsigned i = 0; i < client->nodes && replay_acquiring(client->lock); i++) {
+    if (!client->lock->votes[i].settled) {
+      replay_break(run, client, i);
+    }
+  }
+}
+
+/* The attempt fails: at its deadline, refused, by broken connections, or because it is cancelled. */
+static void replay_give_up(replay *run, replay_client *client, const model_client *before,
+                           const model_step *step) {
+  rl_lock *lock = client->lock;
+  bool cancelled = false;
+  if (!replay_acquiring(lock)) {
+    replay_differ(run, "%c is not acquiring any more", replay_letter(run, client));
+    return;
+  }
+  if (before->elapsed == run->config->ttl) {
+    run->events[REPLAY_EVENT_TIMED_OUT]++;
+    rl_core_advance(&client->core, replay_now(client));
+  } else if (!replay_give_up_refused(run, client)) {
+    cancelled = run->config->order == MODEL_ORDER_FIFO || (step->random & 1) == 0;
+    run->events[REPLAY_EVENT_CANCELLED] += cancelled;
+    if (cancelled) {
+      rl_lock_cancel(lock, replay_now(client), REDLOCK_E_CANCELLED);
+    } else {
+      replay_give_up_broken(run, client);
+    }
+  }
+  bool more = !cancelled && lock->attempts_left > 0;
+  if (lock->phase != (more ? RL_PHASE_DELAY : RL_PHASE_IDLE) || lock->result >= 0) {
+    replay_differ(run, "%c's attempt has failed, and the core is in phase %d with %s",
+                  replay_letter(run, client), (int)lock->phase, redlock_error_name(lock->result));
+  }
+  replay_closed(run, client);
+}
+
+/* ------------------------------------------------------------------------------ extend, release */
+
+static void replay_extend(replay *run, replay_client *client, const model_client *before) {
+  replay_break_for(run, client, REPLAY_EXTEND, client->attempt, before->extends);
+  replay_settle(run, client);
+  int error = rl_lock_extend(client->lock, replay_now(client), 0, false);
+  if (error != REDLOCK_OK) {
+    replay_differ(run, "%c may not extend: %s", replay_letter(run, client),
+                  redlock_error_name(error));
+    return;
+  }
+  replay_launch(client, 0);
+  replay_settle(run, client);
+}
+
+/* |old|: of an extend that is over. */
+static void replay_reply_extend(replay *run, replay_client *client, const model_client *before,
+                                const model_step *step, bool old) {
+  replay_link *link = &client->links[step->node];
+  const rl_lock *lock = client->lock;
+  for (unsigned i = 0; i < link->count; i++) {
+    const replay_request *request = &link->requests[i];
+    if (request->kind == REPLAY_EXTEND && request->attempt == step->who &&
+        request->progress == REPLAY_EXECUTED && (request->ordinal + 1 < before->extends) == old) {
+      bool in_round = lock->phase == RL_PHASE_ROUND;
+      (void)replay_deliver(client, step->node, request);
+      if (in_round && lock->phase != RL_PHASE_ROUND) {
+        run->events[lock->result == REDLOCK_OK ? REPLAY_EVENT_EXTENDED
+                                               : REPLAY_EVENT_NOT_EXTENDED]++;
+      }
+      replay_settle(run, client);
+      return;
+    }
+  }
+  replay_differ(run, "there is no answer of node %u to the extend that could reach %c",
+                step->node + 1u, replay_letter(run, client));
+}
+
+/* The extend fails: at its deadline, or because it is cancelled. */
+static void replay_end_extend(replay *run, replay_client *client, const model_client *before) {
+  rl_lock *lock = client->lock;
+  if (lock->phase != RL_PHASE_ROUND || lock->operation != RL_OPERATION_EXTEND) {
+    replay_differ(run, "%c is not extending any more", replay_letter(run, client));
+    return;
+  }
+  if (before->validity == 0) {
+    rl_core_advance(&client->core, replay_now(client));
+  } else {
+    rl_lock_cancel(lock, replay_now(client), REDLOCK_E_CANCELLED);
+  }
+  run->events[REPLAY_EVENT_NOT_EXTENDED]++;
+  replay_settle(run, client);
+}
+
+static void replay_release(replay *run, replay_client *client) {
+  int error = rl_lock_release(client->lock, replay_now(client), false);
+  if (error != REDLOCK_OK) {
+    replay_differ(run, "%c has nothing to release: %s", replay_letter(run, client),
+                  redlock_error_name(error));
+    return;
+  }
+  run->events[REPLAY_EVENT_RELEASED]++;
+  rl_core_launch(&client->core, replay_now(client), NULL, 0);
+  replay_closed(run, client);
+}
+
+/* --------------------------------------------------------------------------------------- nodes */
+
+static unsigned replay_ordinal(const replay *run, const model_step *step, replay_kind kind) {
+  for (unsigned i = 0; i < REPLAY_ORDINALS; i++) {
+    if (run->plan->at[step->who][step->node][kind][i] == run->at) {
+      return i;
+    }
+  }
+  return 0;
+}
+
+/* A refusal may come as soon as it is said, if it does not decide: at times it does. */
+static bool replay_refuses_now(replay_client *client, const model_step *step,
+                               const replay_request *request) {
+  const rl_quorum *quorum = &client->lock->quorum;
+  return request->kind == REPLAY_SET && (step->random & 1) != 0 &&
+         request->attempt == client->attempt && replay_acquiring(client->lock) &&
+         quorum->refused + quorum->failed < replay_spare(client) &&
+         replay_refusal(client, step->node) == request;
+}
+
+/* Replies that no step delivers: the answer to a release comes at once. */
+static void replay_answer(replay *run, replay_client *client, const model_step *step,
+                          const replay_request *request) {
+  if (request->kind == REPLAY_RELEASE || replay_refuses_now(client, step, request)) {
+    (void)replay_deliver(client, step->node, request);
+  }
+  replay_settle(run, client);
+}
+
+static void replay_execute_step(replay *run, replay_client *client, const model_step *step,
+                                replay_kind kind) {
+  unsigned ordinal = replay_ordinal(run, step, kind);
+  /* A release that is to be executed now must go out again in front of what it is behind in time. */
+  if (kind == REPLAY_RELEASE || (kind == REPLAY_SET && step->who == client->attempt)) {
+    replay_join(run, client, step->node);
+  }
+  run->behind_release = false;
+  const replay_request *request = replay_execute(run, client, step->node, kind, step->who, ordinal,
+                                                 step->kind == MODEL_EXECUTE_DOUBLE);
+  if (request != NULL) {
+    run->events[REPLAY_EVENT_HEALED] += kind == REPLAY_HEAL;
+    replay_answer(run, client, step, request);
+  } else if (run->behind_release) {
+    run->cut = true;
+  } else if (kind != REPLAY_RELEASE ||
+             replay_find(client, step->node, kind, step->who, REPLAY_SENT) != NULL) {
+    replay_differ(run, "node %u has no such request of %c to execute", step->node + 1u,
+                  replay_letter(run, client));
+  }
+}
+
+static void replay_crash(replay *run, unsigned node) {
+  memset(&run->stores[node], 0, sizeof run->stores[node]);
+  run->quarantined_until[node] = run->ticks + run->config->quarantine;
+  run->events[REPLAY_EVENT_RESTARTS]++;
+  for (unsigned i = 0; i < MODEL_CLIENTS && !run->config->proxy; i++) {
+    replay_client *client = &run->clients[i];
+    replay_link *link = &client->links[node];
+    for (unsigned j = 0; j < link->count; j++) {
+      replay_request *request = &link->requests[j];
+      request->progress = request->progress == REPLAY_SENT ? REPLAY_GONE : request->progress;
+    }
+    link->dead = node < client->nodes && !link->hanging;
+    replay_settle(run, client);
+  }
+}
+
+static void replay_pass(replay *run, unsigned frozen) {
+  run->ticks++;
+  for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
+    if (i != frozen) {
+      run->clients[i].ticks++;
+      run->clients[i].past_us = 0;
+    }
+  }
+}
+
+/* --------------------------------------------------------------------------------------- steps */
+
+static void replay_message_step(replay *run, const model_state *before, const model_step *step) {
+  unsigned index = model_client_of(run->config, step->who);
+  replay_client *client = &run->clients[index];
+  const model_client *model = &before->clients[index];
+  switch ((model_kind)step->kind) {
+  case MODEL_EXECUTE_SET:
+  case MODEL_EXECUTE_DOUBLE:
+    replay_execute_step(run, client, step, REPLAY_SET);
+    break;
+  case MODEL_EXECUTE_EXTEND:
+  case MODEL_EXECUTE_STALE:
+    replay_execute_step(run, client, step, REPLAY_EXTEND);
+    break;
+  case MODEL_EXECUTE_HEAL:
+    replay_execute_step(run, client, step, REPLAY_HEAL);
+    break;
+  case MODEL_EXECUTE_RELEASE:
+    replay_execute_step(run, client, step, REPLAY_RELEASE);
+    break;
+  case MODEL_REPLY_SET:
+    replay_reply_set(run, client, step);
+    break;
+  default: /* MODEL_REPLY_EXTEND, MODEL_REPLY_STALE */
+    replay_reply_extend(run, client, model, step, step->kind == MODEL_REPLY_STALE);
+    break;
+  }
+}
+
+static void replay_client_step(replay *run, const model_state *before, const model_step *step) {
+  replay_client *client = &run->clients[step->who];
+  const model_client *model = &before->clients[step->who];
+  switch ((model_kind)step->kind) {
+  case MODEL_START:
+    replay_start(run, client, step, model->attempt);
+    break;
+  case MODEL_GIVE_UP:
+    replay_give_up(run, client, model, step);
+    break;
+  case MODEL_EXTEND:
+    replay_extend(run, client, model);
+    break;
+  case MODEL_END_EXTEND:
+    replay_end_extend(run, client, model);
+    break;
+  default: /* MODEL_RELEASE */
+    replay_release(run, client);
+    break;
+  }
+}
+
+void replay_step(replay *run, const model_state *before, const model_step *step) {
+  switch ((model_kind)step->kind) {
+  case MODEL_TICK:
+    replay_pass(run, MODEL_CLIENTS);
+    break;
+  case MODEL_FREEZE:
+    replay_pass(run, step->who);
+    break;
+  case MODEL_CRASH:
+    replay_crash(run, step->node);
+    break;
+  case MODEL_LOSE_KEY:
+  case MODEL_EXPIRE_EARLY:
+    memset(&run->stores[step->node], 0, sizeof run->stores[step->node]);
+    break;
+  case MODEL_START:
+  case MODEL_GIVE_UP:
+  case MODEL_EXTEND:
+  case MODEL_END_EXTEND:
+  case MODEL_RELEASE:
+    replay_client_step(run, before, step);
+    break;
+  default:
+    replay_message_step(run, before, step);
+    break;
+  }
+}
