@@ -33,6 +33,10 @@ run_control() {
   echo "$?" >"$scratch/$1.status"
 }
 
+caught() {
+  [ "$(cat "$scratch/$1.status")" = 1 ] && grep -q "^VIOLATION $2:" "$scratch/$1.verdict"
+}
+
 for log in "$logs"/*.log; do
   wanted=$(sed -n '1s/^# expect //p' "$log")
   name=$(basename "$log" .log)
@@ -64,9 +68,14 @@ while [ -s "$scratch/list" ]; do
   wait
   while read -r name wanted; do
     [ -f "$scratch/$name.status" ] || continue
-    [ "$(cat "$scratch/$name.status")" = 1 ] && grep -q "^VIOLATION $wanted:" "$scratch/$name.verdict"
+    if ! caught "$name" "$wanted"; then
+      # Beside seven others, on a busy machine, it may have had no lock to go wrong with.
+      rm -rf "${scratch:?}/$name"
+      run_control "$name" </dev/null
+    fi
+    caught "$name" "$wanted"
     tell $? "$name" "$wanted"
-    grep -q "^VIOLATION $wanted:" "$scratch/$name.verdict" || cat "$scratch/$name.output" "$scratch/$name.verdict"
+    caught "$name" "$wanted" || cat "$scratch/$name.output" "$scratch/$name.verdict"
   done <"$scratch/batch"
 done
 exit "$failed"

@@ -466,7 +466,7 @@ static const reply_case reply_cases[] = {
     {"-NOREPLICAS Not enough\r\n", REDLOCK_VOTE_ERROR, false, "NOREPLICAS Not enough"},
     {"-NOSCRIPT no\r\n", REDLOCK_VOTE_ERROR, false, "NOSCRIPT no"}, /* of a SET: only an error */
     {"-ERR max number of clients\r\n", REDLOCK_VOTE_ERROR, false, "ERR max number of clients"},
-    {"-\r\n", REDLOCK_VOTE_ERROR, false, ""},
+    {"-\r\n", REDLOCK_VOTE_ERROR, false, "an error without a text"},
     {"+QUEUED\r\n", REDLOCK_VOTE_ERROR, true, NULL},
     {"+ok\r\n", REDLOCK_VOTE_ERROR, true, NULL},
     {"+OKAY\r\n", REDLOCK_VOTE_ERROR, true, NULL},

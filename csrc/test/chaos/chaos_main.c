@@ -23,8 +23,8 @@
 
 #define MS REDLOCK_MILLISECONDS
 #define TURN_US (2 * MS)
-#define SETTLE_MS                                                                                  \
-  4500 /* A half-open connection is given up after 3 s, a node tried again within 1 s. */
+/* A half-open connection is given up after 3 s, a node tried again within 1 s. */
+#define SETTLE_MS 4500
 #define PROGRESS_US (8 * REDLOCK_SECONDS)
 #define HOPELESS_US (60 * REDLOCK_SECONDS)
 #define LEAVING_US (6 * REDLOCK_SECONDS)
