@@ -47,6 +47,49 @@ static void taken_names_who_refused_and_who_did_not_vote(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void taken_by_all_who_were_asked_names_nobody_else(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = start(world, KEY, NULL);
+  fake_reply(world, 0, "$-1\r\n");
+  assert_message(lock,
+                 "'orders:42' is taken: 1 of 1 nodes hold it for somebody else: 10.0.0.1:6379");
+  assert_true(fake_world_end(world));
+}
+
+/* Nodes that say "not yours" are named among those for which an extend or a release failed. */
+static void not_ours_is_a_reason_like_an_error(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_reply(world, 0, ":0\r\n");
+  fake_reply(world, 1, "-ERR x\r\n");
+  assert_message(lock, "'orders:42': only 0 of 3 nodes extended it, 2 are needed: "
+                       "10.0.0.1:6379: not ours; 10.0.0.2:6379: ERR x");
+  fake_reply(world, 2, "-ERR y\r\n");
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_reply(world, 0, ":0\r\n");
+  fake_reply(world, 1, "-ERR x\r\n");
+  fake_reply(world, 2, "-ERR y\r\n");
+  assert_message(lock, "'orders:42': only 1 of 3 nodes confirmed its release, 2 are needed: "
+                       "10.0.0.1:6379: not ours; 10.0.0.2:6379: ERR x; 10.0.0.3:6379: ERR y");
+  assert_true(fake_world_end(world));
+}
+
+static void the_prefix_is_not_part_of_the_name(void **state) {
+  (void)state;
+  fake_world world;
+  assert_error(fake_world_open(&world, 1, "shop:"), REDLOCK_OK);
+  rl_lock *lock = fake_lock(&world, "a lock", NULL);
+  assert_error(rl_lock_release(lock, world.now_us, false), REDLOCK_E_NOT_HELD);
+  assert_message(lock, "'a lock': the lock is not held");
+  fake_world_close(&world);
+}
+
 static void unavailable_says_how_many_and_why(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -190,6 +233,10 @@ static void odd_names_are_shown_printable_and_not_too_long(void **state) {
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
   assert_message(lock, "'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...': "
                        "the lock is not held");
+  lock = rl_lock_new(&world->core, name, 64, &once);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+  assert_message(lock, "'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn': "
+                       "the lock is not held");
   assert_true(fake_world_end(world));
 }
 
@@ -219,6 +266,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(after_success_there_is_none),
       cmocka_unit_test(taken_names_who_refused_and_who_did_not_vote),
+      cmocka_unit_test(taken_by_all_who_were_asked_names_nobody_else),
+      cmocka_unit_test(not_ours_is_a_reason_like_an_error),
+      cmocka_unit_test(the_prefix_is_not_part_of_the_name),
       cmocka_unit_test(unavailable_says_how_many_and_why),
       cmocka_unit_test(an_error_without_a_text_is_told_as_one),
       cmocka_unit_test(extends_and_releases_have_words_of_their_own),

@@ -62,4 +62,11 @@ return {
   { file = "rl_core.c", line = "return false; /* Its round is over. */", mutant = "true",
     why = "a vote of a round that is over is not counted in either case" },
   { file = "rl_core.c", line = "if (got > 0) {", mutant = "got >= 0", why = "0 has left the loop before" },
+  { file = "rl_message.c", line = "if (message->length + 1 >= message->size) {", mutant = "+ 1 > message",
+    why = "with room for the end of the text alone nothing is added" },
+  { file = "rl_message.c", line = "if (added > 0) {", mutant = "added >= 0", why = nothing },
+  { file = "rl_message.c", line = "size_t room =", mutant = "message->size + message->length",
+    why = "a length beyond the end, like one at the end, lets nothing more in" },
+  { file = "rl_message.c", line = "size_t room =", mutant = "message->length + 1",
+    why = "a length beyond the end, like one at the end, lets nothing more in" },
 }
