@@ -62,10 +62,8 @@ static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned 
     }
     rl_message_add(message, "%s%s", separator, lock->core->nodes[i]->address.name);
     if (reasons) {
-      const char *said = entry->error[0] != '\0'             ? entry->error
-                         : entry->vote == REDLOCK_VOTE_TAKEN ? "not ours"
-                                                             : "no answer";
-      rl_message_add(message, ": %s", said);
+      /* Only "taken" needs no words of the node's. */
+      rl_message_add(message, ": %s", entry->error[0] != '\0' ? entry->error : "not ours");
     }
     separator = reasons ? "; " : ", ";
   }
