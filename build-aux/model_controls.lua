@@ -48,59 +48,18 @@ local controls = {
       .. "(attempt->life_us - REDLOCK_SECONDS) * 10 / 11 / 1000); } }" },
 }
 
--- Output and exit status of a shell command; works in every version of Lua.
-local function run(command)
-  local pipe = assert(io.popen("( " .. command .. " ) 2>&1; echo \"status $?\""))
-  local text = pipe:read("*a")
-  pipe:close()
-  local output, status = text:match("^(.*)status (%d+)%s*$")
-  return output, tonumber(status)
-end
-
-local function must(command)
-  local output, status = run(command)
-  if status ~= 0 then
-    error(command .. "\n" .. output, 0)
-  end
-  return output
-end
-
-local function read(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read("*a")
-  file:close()
-  return text
-end
-
-local function write(path, text)
-  local file = assert(io.open(path, "wb"))
-  file:write(text)
-  file:close()
-end
-
--- The text without white space, and where each of its bytes was.
-local function compact(text)
-  local bytes, places = {}, {}
-  for place, byte in text:gmatch("()(%S)") do
-    bytes[#bytes + 1] = byte
-    places[#places + 1] = place
-  end
-  return table.concat(bytes), places
-end
+local changed_core = dofile("build-aux/changed_core.lua")
+local run, must, read, write = changed_core.run, changed_core.must, changed_core.read, changed_core.write
 
 -- The core's file in which |from| occurs, and its text with |to| instead.
 local function mutate(sources, name, from, to)
-  local wanted = compact(from)
   local file, changed
   for _, source in ipairs(sources) do
-    local text = read(source)
-    local dense, places = compact(text)
-    local first, last = dense:find(wanted, 1, true)
-    if first then
-      if file or dense:find(wanted, last + 1, true) then
-        error(name .. ": its text is ambiguous: " .. from, 0)
-      end
-      file, changed = source, text:sub(1, places[first] - 1) .. to .. text:sub(places[last] + 1)
+    local text, trouble = changed_core.replace(read(source), from, to)
+    if trouble == "ambiguous" or (text and file) then
+      error(name .. ": its text is ambiguous: " .. from, 0)
+    elseif text then
+      file, changed = source, text
     end
   end
   return file or error(name .. ": its text is not there: " .. from, 0), changed

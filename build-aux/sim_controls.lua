@@ -20,64 +20,17 @@ local SEEDS = os.getenv("SEEDS") or "10000"
 local ONLY = os.getenv("ONLY")
 local CMOCKA_LIBS = os.getenv("CMOCKA_LIBS") or "-lcmocka"
 
--- Output and exit status of a shell command; works in every version of Lua.
-local function run(command)
-  local pipe = assert(io.popen("( " .. command .. " ) 2>&1; echo \"status $?\""))
-  local text = pipe:read("*a")
-  pipe:close()
-  local output, status = text:match("^(.*)status (%d+)%s*$")
-  return output, tonumber(status)
-end
-
-local function must(command)
-  local output, status = run(command)
-  if status ~= 0 then
-    error(command .. "\n" .. output, 0)
-  end
-  return output
-end
-
-local function read(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read("*a")
-  file:close()
-  return text
-end
-
-local function write(path, text)
-  local file = assert(io.open(path, "wb"))
-  file:write(text)
-  file:close()
-end
-
--- The text without white space, and where each of its bytes was.
-local function compact(text)
-  local bytes, places = {}, {}
-  for place, byte in text:gmatch("()(%S)") do
-    bytes[#bytes + 1] = byte
-    places[#places + 1] = place
-  end
-  return table.concat(bytes), places
-end
-
--- |from| must be there exactly once, however it is laid out: a control that no longer applies tests
--- nothing.
-local function replace(text, from, to, name)
-  local dense, places = compact(text)
-  local wanted = compact(from)
-  local first, last = dense:find(wanted, 1, true)
-  if not first or dense:find(wanted, last + 1, true) then
-    error(name .. ": its text is " .. (first and "ambiguous" or "not there") .. ":\n" .. from, 0)
-  end
-  return text:sub(1, places[first] - 1) .. to .. text:sub(places[last] + 1)
-end
+local changed_core = dofile("build-aux/changed_core.lua")
+local run, must, read, write = changed_core.run, changed_core.must, changed_core.read, changed_core.write
 
 local function mutated(control)
   local text = read("csrc/core/" .. control.file)
   local from = type(control.from) == "table" and control.from or { control.from }
   local to = type(control.to) == "table" and control.to or { control.to }
   for i = 1, #from do
-    text = replace(text, from[i], to[i], control.name)
+    -- Exactly once: a control that no longer applies tests nothing.
+    local made, trouble = changed_core.replace(text, from[i], to[i])
+    text = made or error(("%s: its text is %s:\n%s"):format(control.name, trouble, from[i]), 0)
   end
   return text
 end

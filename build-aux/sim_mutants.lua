@@ -35,27 +35,8 @@ local OPERATORS = {
   { "rl_time_max(", "rl_time_min(" }, { "++", "--" }, { "_GRANTED", "_TAKEN" }, { "_TAKEN", "_GRANTED" },
 }
 
-local function run(command)
-  local pipe = assert(io.popen("( " .. command .. " ) 2>&1; echo \"status $?\""))
-  local text = pipe:read("*a")
-  pipe:close()
-  local output, status = text:match("^(.*)status (%d+)%s*$")
-  return output, tonumber(status)
-end
-
-local function must(command)
-  local output, status = run(command)
-  if status ~= 0 then
-    error(command .. "\n" .. output, 0)
-  end
-  return output
-end
-
-local function write(path, text)
-  local file = assert(io.open(path, "wb"))
-  file:write(text)
-  file:close()
-end
+local changed_core = dofile("build-aux/changed_core.lua")
+local run, must, write = changed_core.run, changed_core.must, changed_core.write
 
 local function lines_of(path)
   local lines = {}
