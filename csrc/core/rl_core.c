@@ -60,6 +60,7 @@ int rl_core_add(rl_core *core, const rl_address *address) {
 /* Takes |*link| out of the list; |*link| is then the next one. */
 static void rl_core_unlist_release(rl_core *core, rl_attempt **link) {
   rl_attempt *attempt = *link;
+  assert(attempt != NULL);
   *link = attempt->next;
   if (attempt->next == NULL) {
     core->releases_tail = link;
