@@ -62,9 +62,13 @@ local function exists(reference)
   elseif kind == "check" then
     return read("csrc/test/sim/check_" .. name .. ".c") ~= nil
   elseif texts[kind] then
-    return texts[kind]:find('"' .. name .. '"', 1, true) ~= nil
+    return texts[kind]:find('[%({]%s*"' .. name:gsub("%-", "%%-") .. '"') ~= nil
   end
-  return nil
+  -- A path is no name of ours; anything else is one that is misspelt.
+  if kind == "csrc" then
+    return nil
+  end
+  return false
 end
 
 -- What is wrong with a text: an array of sentences. And how many names it has.
@@ -100,6 +104,8 @@ local wrong = {
   "| A1 | An assumption. | `control/no-such-control` |",
   "| R1 | A rule. | `rl_lock_extend_test/no_such_test` |",
   '| R1 | A rule. | `spec/keys_spec/"no such spec"` |',
+  "| P1 | A promise. | `check/exclusion` `contrl/no-drift` |",
+  "| P1 | A promise. | `check/exclusion` `rl_lock_tst/nothing` |",
   "A sentence. `model/no-such-configuration`",
 }
 for _, line in ipairs(wrong) do

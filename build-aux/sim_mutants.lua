@@ -23,10 +23,12 @@ local CMOCKA_LIBS = os.getenv("CMOCKA_LIBS") or "-lcmocka"
 local SEEDS = tonumber(os.getenv("SEEDS") or 600)
 local FIRST_SEEDS = math.min(SEEDS, 60) -- before the unit tests; the others after them
 local FILES = { "rl_quorum.c", "rl_validity.c", "rl_time.h", "rl_timers.c", "rl_lock_queue.c", "rl_token.c",
-  "rl_reply.c", "rl_options.c", "rl_attempt.c", "rl_message.c", "rl_node.c", "rl_core.c", "rl_lock.c" }
+  "rl_reply.c", "rl_options.c", "rl_attempt.c", "rl_message.c", "rl_command.c", "rl_buffer.c", "rl_node.c", "rl_core.c",
+  "rl_lock.c" } -- rl_address.c reads configuration and is fuzzed; rl_error.c is a table
 local STATEMENTS = os.getenv("STATEMENTS")
 local UNITS = "rl_lock_acquire rl_lock_extend rl_lock_release rl_lock_nodes rl_lock_retry rl_core rl_node rl_quorum "
-  .. "rl_validity rl_options rl_attempt rl_time rl_timers rl_token rl_reply rl_lock rl_regression rl_message rl_oom"
+  .. "rl_validity rl_options rl_attempt rl_time rl_timers rl_token rl_reply rl_lock rl_regression rl_message "
+  .. "rl_command rl_buffer rl_oom"
 
 local OPERATORS = {
   { " >= ", " > " }, { " > ", " >= " }, { " <= ", " < " }, { " < ", " <= " }, { " == ", " != " }, { " != ", " == " },
@@ -267,6 +269,7 @@ local function mutate(made, equivalent, file)
   for _, one in ipairs(equivalent) do
     if one.file == file and not one.used and not STATEMENTS then
       print(("not needed - %s: %s -> %s"):format(file, one.line, one.mutant))
+      count.survived = count.survived + 1 -- A list with too much in it excuses what nobody has looked at.
     end
   end
   return count

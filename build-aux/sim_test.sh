@@ -22,6 +22,7 @@ while [ "$i" -lt "$processes" ]; do
   pids="$pids $!"
   i=$((i + 1))
 done
+trap 'kill $pids 2>/dev/null; rm -rf "$scratch"; exit 130' INT TERM HUP
 status=0
 for pid in $pids; do
   wait "$pid" || status=1

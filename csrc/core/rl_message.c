@@ -108,11 +108,11 @@ static void rl_message_expired(rl_message *message, const rl_lock *lock) {
 }
 
 static void rl_message_taken(rl_message *message, const rl_lock *lock) {
-  unsigned refused = lock->quorum.refused;
-  if (refused == 0) {
+  if (rl_quorum_decide(&lock->quorum) == RL_DECISION_UNAVAILABLE) {
     rl_message_add(message, " was taken, and the time was up before the last attempt could tell");
   } else {
-    rl_message_add(message, " is taken: %u of %u nodes hold it for somebody else: ", refused,
+    rl_message_add(message,
+                   " is taken: %u of %u nodes hold it for somebody else: ", lock->quorum.refused,
                    lock->core->node_count);
     rl_message_nodes(message, lock, RL_MESSAGE_VOTE(REDLOCK_VOTE_TAKEN), false);
   }

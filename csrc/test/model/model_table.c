@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "model.h"
@@ -47,6 +48,8 @@ const model_entry model_table[] = {
      "nodes=4 ttl=2 losses=1"},
     {"margin-4-of-5", "four of five votes, two keys lost", MODEL_ROLE_PROTOCOL, false, 0, "",
      "nodes=5 ttl=2 quorum0=4 quorum1=4 losses=2"},
+    {"margin-5-of-5", "five of five votes against three, two keys lost", MODEL_ROLE_PROTOCOL, false,
+     0, "", "nodes=5 ttl=2 quorum0=5 quorum1=3 losses=2"},
     {"fifo", "one connection that lasts: no orphan keys either", MODEL_ROLE_PROTOCOL, false, 0, "",
      "order=2 properties=31 extends=1"},
     {"fifo-retries", "the same with two attempts against one", MODEL_ROLE_PROTOCOL, false, 0, "",
@@ -58,7 +61,7 @@ const model_entry model_table[] = {
     {"late-set", "a SET that is executed after its release: an orphan, and no more than that",
      MODEL_ROLE_PROTOCOL, false, MODEL_ORPHAN, "", "properties=16"},
 
-    /* Assumptions that do not hold (safety.md 1.1; docs/model.md). */
+    /* Assumptions that do not hold (docs/safety.md). */
     {"list-differs", "client B knows only one of the nodes", MODEL_ROLE_ASSUMPTION, false,
      MODEL_EXCLUSION, "A1, A10", "list=1"},
     {"double-grant", "a node grants what somebody else has", MODEL_ROLE_ASSUMPTION, false,
@@ -75,6 +78,8 @@ const model_entry model_table[] = {
      "nodes=5 ttl=2 losses=1"},
     {"keys-lost-3-of-3", "three of three votes, three keys lost", MODEL_ROLE_ASSUMPTION, false,
      MODEL_EXCLUSION, "A3", "quorum0=3 quorum1=3 losses=3"},
+    {"keys-lost-4-of-5", "four of five votes against three, two keys lost", MODEL_ROLE_ASSUMPTION,
+     false, MODEL_EXCLUSION, "A3", "nodes=5 ttl=2 quorum0=4 quorum1=3 losses=2"},
     {"early", "keys may expire a tick early, and there is no margin", MODEL_ROLE_ASSUMPTION, false,
      MODEL_EXCLUSION, "A3, A4", "early=1"},
     {"frozen", "a client's clock misses a tick, and there is no margin", MODEL_ROLE_ASSUMPTION,
@@ -132,6 +137,7 @@ model_config model_entry_config(const model_entry *entry) {
   for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
     if (!model_config_set(&config, word)) {
       (void)fprintf(stderr, "model: %s: %s is wrong\n", entry->name, word);
+      exit(2); /* Without it another configuration would be searched. */
     }
   }
   return config;

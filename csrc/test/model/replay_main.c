@@ -108,6 +108,7 @@ static void replay_set(model_config *config, const char *settings) {
   for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
     if (!model_config_set(config, word)) {
       (void)fprintf(stderr, "model_replay: %s is wrong\n", word);
+      exit(2); /* Without it another configuration would be walked. */
     }
   }
 }

@@ -69,4 +69,8 @@ return {
     why = "a length beyond the end, like one at the end, lets nothing more in" },
   { file = "rl_message.c", line = "size_t room =", mutant = "message->length + 1",
     why = "a length beyond the end, like one at the end, lets nothing more in" },
+  { file = "rl_buffer.c", line = "if (buffer->capacity - buffer->tail >= length && buffer->data != NULL) {",
+    mutant = "tail > length", why = "what is there is moved to the beginning first: slower, and the same" },
+  { file = "rl_buffer.c", line = "if (buffer->capacity - buffer->tail >= length && buffer->data != NULL) {",
+    mutant = "data == NULL", why = "what is there is moved to the beginning first: slower, and the same" },
 }
