@@ -1,6 +1,8 @@
 #!/bin/sh
 # Negative controls of the chaos run: each must make the checker tell the violation that it stands for.
 #
+# SPDX-License-Identifier: MIT
+#
 #     chaos_controls.sh programs logs [control...]
 #
 # |programs| is the directory with chaos and chaos_check, |logs| the one with logs written by hand: the
@@ -12,9 +14,19 @@ shift 2
 chosen=" $* "
 at_once=8
 scratch=$(mktemp -d) || exit 1
-trap 'rm -rf "$scratch"' EXIT
-trap 'exit 130' INT TERM HUP
 failed=0
+running=
+
+# The runs end with this script: by this, or, when it is killed, by themselves.
+leave() {
+  trap '' INT TERM HUP
+  # shellcheck disable=SC2086
+  [ -z "$running" ] || kill -KILL $running 2>/dev/null
+  wait
+  rm -rf "$scratch"
+}
+trap leave EXIT
+trap 'exit 130' INT TERM HUP
 
 tell() {
   if [ "$1" -eq 0 ]; then
@@ -25,10 +37,20 @@ tell() {
   fi
 }
 
-run_control() {
+start_control() {
   mkdir "$scratch/$1"
-  "$programs/chaos" --directory "$scratch/$1" --control "$1" --workers 6 --seconds 5 --warm 1 --flat 1 \
-    --settle 500 --pace 5 --seed 1 >"$scratch/$1.output" 2>&1
+  "$programs/chaos" --parent "$$" --directory "$scratch/$1" --control "$1" --workers 6 --seconds 5 \
+    --warm 1 --flat 1 --settle 500 --pace 5 --seed 1 >"$scratch/$1.output" 2>&1 </dev/null &
+  running="$running $!"
+}
+
+# Waits for all that was started.
+await_controls() {
+  wait
+  running=
+}
+
+judge_control() {
   "$programs/chaos_check" "$scratch/$1"/*.log >"$scratch/$1.verdict" 2>&1
   echo "$?" >"$scratch/$1.status"
 }
@@ -62,16 +84,19 @@ while [ -s "$scratch/list" ]; do
   mv "$scratch/rest" "$scratch/list"
   while read -r name wanted; do
     if [ "$chosen" = "  " ] || [ "${chosen#* "$name" }" != "$chosen" ]; then
-      run_control "$name" </dev/null &
+      start_control "$name"
     fi
   done <"$scratch/batch"
-  wait
+  await_controls
   while read -r name wanted; do
-    [ -f "$scratch/$name.status" ] || continue
+    [ -d "$scratch/$name" ] || continue
+    judge_control "$name"
     if ! caught "$name" "$wanted"; then
       # Beside seven others, on a busy machine, it may have had no lock to go wrong with.
       rm -rf "${scratch:?}/$name"
-      run_control "$name" </dev/null
+      start_control "$name"
+      await_controls
+      judge_control "$name"
     fi
     caught "$name" "$wanted"
     tell $? "$name" "$wanted"

@@ -66,7 +66,7 @@ typedef enum chaos_misdeed {
   CHAOS_HOLDS_TOO_LONG,    /* goes on after its deadline */
   CHAOS_FORGETS_RELEASE,   /* tells that it released, and does not */
   CHAOS_LEAVES_KEYS,       /* ends with locks held, ttl a minute */
-  CHAOS_TELLS_SLOW_CALLS,  /* writes down calls that took 5 seconds */
+  CHAOS_TELLS_SLOW_CALLS,  /* writes down 5 seconds that a call did not take: no call is slow */
   CHAOS_LEAKS_DESCRIPTORS, /* in the worker, not in the library */
   CHAOS_LEAKS_MEMORY,
   CHAOS_USES_OTHER_NODES, /* half of the workers */
@@ -127,6 +127,7 @@ typedef struct chaos_shared {
   _Atomic uint64_t owners[CHAOS_RESOURCES];
   _Atomic uint64_t acquired[CHAOS_RESOURCES];
   _Atomic uint64_t reasons[CHAOS_REASONS];
+  _Atomic uint64_t children[CHAOS_FORKS]; /* that have ended */
   _Atomic uint64_t signals[CHAOS_SIGNALS];
   _Atomic uint64_t own_signals; /* SIGPIPE that a worker got from itself */
   chaos_slot slots[CHAOS_WORKERS_MAX];

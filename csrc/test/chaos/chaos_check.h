@@ -22,6 +22,9 @@
  *     main died I G STATUS expected|unexpected|hung
  *     main empty TOOK LEFT                        at the end, and keys that are left
  *     main count NAME N     main set NAME N     main need fault|count|child NAME N
+ *
+ * Once there is "main set began", there must also be resources, bounds and needs; but no needs where there
+ * is "main set partial": a control, a single kind of fault, or a run too short for all of them.
  */
 #ifndef CHAOS_CHECK_H
 #define CHAOS_CHECK_H
@@ -97,7 +100,6 @@ typedef struct check {
   CHECK_LIST(check_call) calls;
   CHECK_LIST(check_span) spans;  /* when workers, or all, were stopped */
   CHECK_LIST(check_span) bounds; /* of progress */
-  CHECK_LIST(check_span) phases; /* worker: the number of the phase */
   CHECK_LIST(check_memory) memories;
   CHECK_LIST(check_key) keys;
   CHECK_LIST(check_count) counts;

@@ -25,6 +25,7 @@
 #define PORT_FIRST 10240
 #define PORT_COUNT 20000
 #define FARM_START_US (10 * REDLOCK_SECONDS)
+#define FARM_REMOVE_US (5 * REDLOCK_SECONDS)
 
 /* Below those that the system gives to clients: one of these would keep a server from its port. */
 int chaos_free_port(void) {
@@ -207,6 +208,24 @@ void chaos_farm_kill(chaos_farm *self, unsigned node) {
   server->pid = 0;
 }
 
+/* The end of a server's log; the log itself goes with the directory. */
+static void farm_show_log(const chaos_farm *self, unsigned node) {
+  char path[128];
+  char text[2048];
+  (void)snprintf(path, sizeof path, "%s/%u.log", self->directory, node);
+  FILE *file = fopen(path, "r");
+  if (file == NULL) {
+    (void)fprintf(stderr, "chaos: node %u has written no log\n", node);
+    return;
+  }
+  if (fseek(file, -(long)sizeof text, SEEK_END) != 0) {
+    rewind(file); /* It is shorter. */
+  }
+  size_t length = fread(text, 1, sizeof text, file);
+  (void)fprintf(stderr, "chaos: the log of node %u ends with:\n%.*s\n", node, (int)length, text);
+  (void)fclose(file);
+}
+
 void chaos_farm_start(chaos_farm *self, unsigned append_only) {
   redlock_time give_up_us = redlock_now() + FARM_START_US;
   for (unsigned i = 0; i < CHAOS_NODES; i++) {
@@ -216,9 +235,27 @@ void chaos_farm_start(chaos_farm *self, unsigned append_only) {
   for (unsigned i = 0; i < CHAOS_NODES; i++) {
     while (!chaos_farm_ready(self, i)) {
       if (redlock_now() > give_up_us) {
-        chaos_fail("no redis-server could be started; see %s", self->directory);
+        farm_show_log(self, i);
+        chaos_fail("node %u, a redis-server on port %d, could not be started", i,
+                   self->servers[i].port);
       }
       chaos_pause(5 * REDLOCK_MILLISECONDS);
+    }
+  }
+}
+
+/* A server's child that rewrites a file outlives the server a little, and may write while we remove. */
+static void farm_remove(const chaos_farm *self) {
+  redlock_time give_up_us = redlock_now() + FARM_REMOVE_US;
+  while (access(self->directory, F_OK) == 0 && redlock_now() < give_up_us) {
+    pid_t pid = fork();
+    if (pid == 0) {
+      (void)execlp("rm", "rm", "-rf", self->directory, (char *)NULL);
+      _exit(127);
+    }
+    (void)waitpid(pid, NULL, 0);
+    if (access(self->directory, F_OK) == 0) {
+      chaos_pause(10 * REDLOCK_MILLISECONDS);
     }
   }
 }
@@ -237,8 +274,8 @@ static void farm_employ_janitor(chaos_farm *self) {
     (void)close(fds[1]);
     while (read(fds[0], &byte, 1) < 0 && errno == EINTR) {
     }
-    (void)execlp("rm", "rm", "-rf", self->directory, (char *)NULL);
-    _exit(127);
+    farm_remove(self);
+    _exit(0);
   }
   (void)close(fds[0]);
   self->janitor_fd = fds[1];

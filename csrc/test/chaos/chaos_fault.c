@@ -4,7 +4,8 @@
  * SPDX-License-Identifier: MIT
  *
  * All of them stay within what Redlock assumes: a node that has lost its keys stays away for the longest
- * ttl, a wall clock is set forward by lock_delay at most, and not again while a key could live.
+ * life of a key, which is a ttl and lock_delay; a wall clock is set forward by lock_delay at most, and not
+ * again while a key could live.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -54,7 +55,7 @@ static bool kill_lost_begin(chaos_run *run, chaos_fault *fault) {
     return false;
   }
   chaos_farm_kill(&run->farm, fault->target);
-  fault->until_us = redlock_now() + CHAOS_TTL_MAX_US + sim_below(&run->random, 300 * MS);
+  fault->until_us = redlock_now() + CHAOS_KEY_LIFE_US + sim_below(&run->random, 300 * MS);
   return true;
 }
 
@@ -349,6 +350,14 @@ static const chaos_kind fault_kinds[] = {
 };
 #define FAULT_KINDS (sizeof fault_kinds / sizeof fault_kinds[0])
 
+unsigned chaos_kind_place(const char *name) {
+  unsigned place = 0;
+  while (place < FAULT_KINDS && strcmp(fault_kinds[place].name, name) != 0) {
+    place++;
+  }
+  return place < FAULT_KINDS ? place : CHAOS_KINDS_MAX;
+}
+
 bool chaos_faults_deal(chaos_run *run, const char *only) {
   run->deck_count = 0;
   for (size_t i = 0; i < FAULT_KINDS; i++) {
@@ -437,7 +446,14 @@ static bool fault_begin(chaos_run *run, const chaos_kind *kind, redlock_time now
   return false;
 }
 
-/* The next kind of the deck that can begin now. All kinds come before one comes again. */
+static bool fault_allowed(const chaos_run *run, const chaos_kind *kind) {
+  return kind->begin != clock_forward_begin || atomic_load(&run->shared->lock_delay_us) > 0;
+}
+
+/*
+ * The next kind of the deck that can begin now. All kinds come before one comes again, but in overtime
+ * those come first for which it is.
+ */
 static bool fault_draw(chaos_run *run, redlock_time now_us) {
   if (run->deck_next == run->deck_count) {
     run->deck_next = 0;
@@ -449,10 +465,16 @@ static bool fault_draw(chaos_run *run, redlock_time now_us) {
     }
   }
   bool begun = false;
+  /* From anywhere in the deck, or one that has no effect would keep the others from their turn. */
+  unsigned first = run->overtime ? (unsigned)sim_below(&run->random, run->deck_count) : 0;
+  for (unsigned i = 0; run->overtime && i < run->deck_count && !begun; i++) {
+    const chaos_kind *kind = run->deck[(first + i) % run->deck_count];
+    begun = chaos_need_missing(run, kind->name) && fault_allowed(run, kind) &&
+            fault_begin(run, kind, now_us);
+  }
   for (unsigned i = run->deck_next; i < run->deck_count && !begun; i++) {
     const chaos_kind *kind = run->deck[i];
-    bool allowed =
-        kind->begin != clock_forward_begin || atomic_load(&run->shared->lock_delay_us) > 0;
+    bool allowed = fault_allowed(run, kind);
     begun = allowed && fault_begin(run, kind, now_us);
     if (begun || !allowed) {
       run->deck[i] = run->deck[run->deck_next];
@@ -483,6 +505,7 @@ void chaos_faults_turn(chaos_run *run, redlock_time now_us) {
       fault_claim(run, fault, false);
       chaos_log(run->log, "main fault %s %u %llu %llu %u", fault->kind->name, fault->target,
                 (unsigned long long)fault->from_us, (unsigned long long)redlock_now(), fault->held);
+      chaos_need_met(run, fault->kind->name, fault->held);
       fault->kind = NULL;
     }
   }

@@ -54,7 +54,6 @@ typedef struct chaos_node {
 typedef struct chaos_hand {
   unsigned generation;
   bool claimed;
-  redlock_time settled_us; /* since when it has been there */
 } chaos_hand;
 
 typedef struct chaos_settings {
@@ -68,6 +67,7 @@ typedef struct chaos_settings {
   uint64_t seed;
   const char *directory;
   const char *only; /* one kind of fault */
+  unsigned parent;  /* whose end is this one's, too; 0 for nobody's */
   const struct chaos_control *control;
 } chaos_settings;
 
@@ -86,8 +86,10 @@ struct chaos_run {
   const chaos_kind *deck[CHAOS_KINDS_MAX]; /* all kinds, in the order in which they come */
   unsigned deck_count;
   unsigned deck_next;
-  unsigned impaired_max; /* nodes with a fault at the same time */
-  bool calm;             /* faults end, none begins */
+  unsigned impaired_max;          /* nodes with a fault at the same time */
+  bool calm;                      /* faults end, none begins */
+  bool overtime;                  /* the time is over, but something that must occur has not */
+  unsigned felt[CHAOS_KINDS_MAX]; /* faults of each kind, of those with a lock held meanwhile */
   int next_signal;
   redlock_time next_fault_us;
   redlock_time next_limit_us;
@@ -113,6 +115,19 @@ bool chaos_faults_deal(chaos_run *run, const char *only);
 /* Begins, continues and ends faults. */
 void chaos_faults_turn(chaos_run *run, redlock_time now_us);
 bool chaos_faults_active(const chaos_run *run);
+
+/* The place of a kind among all kinds, whatever its place in the deck; CHAOS_KINDS_MAX if there is none. */
+unsigned chaos_kind_place(const char *name);
+
+/* Whether this run is long enough for all that must occur to occur. */
+bool chaos_need_applies(const chaos_run *run);
+/* Whether something that must occur has not yet; by a kind of fault, or by any if |kind| is NULL. */
+bool chaos_need_missing(const chaos_run *run, const char *kind);
+/* A fault is over. */
+void chaos_need_met(chaos_run *run, const char *kind, unsigned held);
+/* Puts down what must occur, and, at the end, what has occurred. */
+void chaos_need_tell(const chaos_run *run);
+void chaos_need_tell_counts(chaos_run *run);
 
 /* Not those that the system, or its C library, keeps for itself. */
 bool chaos_can_be_caught(int number);

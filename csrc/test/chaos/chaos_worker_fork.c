@@ -30,6 +30,7 @@ static void child_locks(worker *self) {
   redlock_time deadline_us = redlock_lock_deadline(lock);
   worker_end(self, &call, result);
   if (result != REDLOCK_OK || deadline_us == 0) {
+    redlock_lock_free(lock);
     return;
   }
   const char *token = redlock_lock_token(lock);
@@ -40,6 +41,7 @@ static void child_locks(worker *self) {
             (unsigned long long)redlock_now());
   call = worker_begin(self, "child-release", options.node_timeout_us);
   worker_end(self, &call, redlock_lock_release(lock));
+  redlock_lock_free(lock); /* Or freeing the client would not be its end. */
 }
 
 /* Status 0 if the child inherited no lease. */
@@ -103,6 +105,7 @@ unsigned worker_await_children(worker *self) {
       chaos_log(self->log, "w%u.%u child %s %d", self->index, self->generation,
                 chaos_fork_names[self->child_kinds[i]],
                 WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+      atomic_fetch_add(&self->shared->children[self->child_kinds[i]], 1);
       self->children[i] = 0;
     }
     left += self->children[i] != 0;
