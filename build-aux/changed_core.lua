@@ -58,4 +58,14 @@ function changed.replace(text, from, to)
   return text:sub(1, places[first] - 1) .. to .. text:sub(places[last] + 1)
 end
 
+-- Runs |main|, which returns whether all is well, removes |scratch| and ends the program.
+function changed.finish(main, scratch)
+  local ok, result = pcall(main)
+  changed.run("rm -rf " .. scratch)
+  if not ok then
+    print("not ok - " .. tostring(result))
+  end
+  os.exit(ok and result and 0 or 1)
+end
+
 return changed

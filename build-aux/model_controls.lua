@@ -137,9 +137,4 @@ local function main()
   return survived == 0 and ran > 0
 end
 
-local ok, result = pcall(main)
-run("rm -rf " .. scratch)
-if not ok then
-  print("not ok - replay controls: " .. tostring(result))
-end
-os.exit(ok and result and 0 or 1)
+changed_core.finish(main, scratch)

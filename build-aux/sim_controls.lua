@@ -176,9 +176,4 @@ local function main()
     and (#arg > 0 or (by_simulator * 10 >= total * 9 and silent == 0 and all_said(said)))
 end
 
-local ok, result = pcall(main)
-run("rm -rf " .. scratch)
-if not ok then
-  io.stderr:write(tostring(result), "\n")
-end
-os.exit(ok and result and 0 or 1)
+changed_core.finish(main, scratch)

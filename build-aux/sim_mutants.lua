@@ -291,9 +291,4 @@ local function main()
   return all.survived == 0
 end
 
-local ok, result = pcall(main)
-run("rm -rf " .. scratch)
-if not ok then
-  io.stderr:write(tostring(result), "\n")
-end
-os.exit(ok and result and 0 or 1)
+changed_core.finish(main, scratch)
