@@ -45,18 +45,6 @@ struct redlock_lock {
  */
 void rl_client_check_fork(redlock_client *client);
 
-/*
- * Sends what the sockets take, without reading, deciding or allocating anything: a connection that
- * turns out to be broken is found to be so by the next turn.
- */
-void rl_client_flush(redlock_client *client);
-
-/* Waits for input, at most until |deadline_us|, and processes it. */
-int rl_client_wait(redlock_client *client, redlock_time deadline_us);
-
-/* One turn without waiting, for what has been begun; looks for input only after a pause. */
-int rl_client_start(redlock_client *client);
-
 /* Sends what is left and waits for the replies, at most until |deadline_us|. */
 void rl_client_drain(redlock_client *client, redlock_time deadline_us);
 

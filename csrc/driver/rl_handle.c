@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "rl_client.h"
+#include "rl_poll.h"
+#include "rl_turn.h"
 
 /* ------------------------------------------------------------------------------------ life */
 
@@ -52,7 +54,7 @@ void redlock_lock_free(redlock_lock *lock) {
   redlock_client *client = lock->client;
   rl_client_check_fork(client);
   rl_lock_free(lock->core, redlock_now());
-  rl_client_flush(client);
+  rl_turn_flush(client);
   free(lock);
   if (--client->references == 0) {
     rl_client_destroy(client); /* Without waiting, which redlock_client_free() would do. */
@@ -102,7 +104,7 @@ void redlock_lock_cancel(redlock_lock *lock) {
   }
   rl_client_check_fork(lock->client);
   rl_lock_cancel(lock->core, redlock_now(), REDLOCK_E_CANCELLED);
-  rl_client_flush(lock->client);
+  rl_turn_flush(lock->client);
 }
 
 /* ---------------------------------------------------------------------------------- blocking */
@@ -112,9 +114,9 @@ static int rl_handle_finish(redlock_lock *lock, int started) {
   if (started != REDLOCK_OK) {
     return started;
   }
-  int error = rl_client_start(lock->client);
+  int error = rl_turn_start(lock->client);
   while (redlock_lock_result(lock) == REDLOCK_PENDING && error == REDLOCK_OK) {
-    error = rl_client_wait(lock->client, REDLOCK_NEVER);
+    error = rl_poll_wait(lock->client, REDLOCK_NEVER);
   }
   if (error != REDLOCK_OK) {
     rl_lock_cancel(lock->core, redlock_now(), error);
@@ -133,7 +135,7 @@ int redlock_lock_acquire(redlock_lock *lock, const redlock_options *options,
   if (left_us == 0) {
     /* The process was held up after the decision: no validity, no lock. */
     rl_lock_lapse(lock->core, redlock_now());
-    rl_client_flush(lock->client);
+    rl_turn_flush(lock->client);
     return REDLOCK_E_EXPIRED;
   }
   if (validity_us != NULL) {
@@ -151,7 +153,7 @@ int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_us,
   redlock_duration left_us = redlock_lock_remaining(lock);
   if (left_us == 0) {
     rl_lock_lapse(lock->core, redlock_now());
-    rl_client_flush(lock->client);
+    rl_turn_flush(lock->client);
     return REDLOCK_E_EXPIRED;
   }
   if (validity_us != NULL) {

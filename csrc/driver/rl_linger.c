@@ -6,6 +6,7 @@
 #include "rl_linger.h"
 
 #include "rl_client.h"
+#include "rl_turn.h"
 
 void rl_linger_add(rl_linger *list, redlock_client *client) {
   rl_client_check_fork(client);
@@ -16,7 +17,7 @@ void rl_linger_add(rl_linger *list, redlock_client *client) {
   client->lingering = true;
   client->linger_next = list->first;
   list->first = client;
-  rl_client_flush(client);
+  rl_turn_flush(client);
 }
 
 /*
@@ -58,7 +59,7 @@ void rl_linger_drain(rl_linger *list, redlock_duration budget_us) {
     if (client->references == 1) {
       rl_core_close(&client->core, redlock_now());
     }
-    rl_client_flush(client);
+    rl_turn_flush(client);
   }
   while (list->first != NULL) {
     redlock_client *client = list->first;

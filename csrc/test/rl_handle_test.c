@@ -8,6 +8,7 @@
 
 #include "loopback.h"
 #include "rl_client.h"
+#include "rl_poll.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
@@ -181,7 +182,7 @@ static void wait_well(redlock_client *client) {
     if (info.state == REDLOCK_NODE_UP && info.owed == 0) {
       i++;
     } else {
-      assert_error(rl_client_wait(client, redlock_now() + MS), REDLOCK_OK);
+      assert_error(rl_poll_wait(client, redlock_now() + MS), REDLOCK_OK);
     }
   }
 }
@@ -251,7 +252,7 @@ static void started_and_blocking_calls_can_be_mixed(void **state) {
   redlock_time until_us = redlock_now() + 10 * SECONDS;
   while (redlock_lock_result(other) == REDLOCK_PENDING) {
     assert_true(redlock_now() < until_us);
-    (void)rl_client_wait(client, redlock_now() + MS);
+    (void)rl_poll_wait(client, redlock_now() + MS);
   }
   assert_error(redlock_lock_result(other), REDLOCK_OK);
   assert_ptr_equal(redlock_client_next_ended(client), other);

@@ -1,0 +1,206 @@
+/*
+ * One turn of a client over its own sockets.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * redlock_client_process():
+ *   1. read what the sockets that are ready hold, and give it to the core;
+ *   2. let the core look at the clock;                                         (rl_pump.c)
+ *   3. make the sockets what the core wants them to be;
+ *   4. launch what was begun, with a clock reading from before the first byte; (rl_pump.c)
+ *   5. send what the sockets take.
+ */
+#include "rl_turn.h"
+
+#include "rl_poll.h"
+#include "rl_pump.h"
+
+#define RL_TURN_READ_SIZE 16384
+#define RL_TURN_READS_MAX 16 /* of one socket in one turn: the others want to be heard too */
+#define RL_TURN_ROUNDS_MAX 4 /* of steps 2 to 5 in one turn */
+/*
+ * After a pause as long as this, connections may have been closed and replies have come: look before
+ * sending.
+ */
+#define RL_TURN_STALE_US REDLOCK_MILLISECONDS
+
+/* --------------------------------------------------------------------------------------- input */
+
+static void rl_turn_read(redlock_client *client, unsigned node) {
+  unsigned char bytes[RL_TURN_READ_SIZE];
+  rl_socket *socket = &client->sockets[node];
+  for (unsigned i = 0; i < RL_TURN_READS_MAX && socket->phase == RL_SOCKET_OPEN; i++) {
+    long got = rl_socket_receive(socket, bytes, sizeof bytes);
+    if (got == 0) {
+      return;
+    }
+    if (got < 0) {
+      rl_core_disconnected(&client->core, node, redlock_now(), socket->error);
+      return;
+    }
+    rl_core_input(&client->core, node, redlock_now(), bytes, (size_t)got);
+    if ((size_t)got < sizeof bytes) {
+      return;
+    }
+  }
+}
+
+/* A socket that was not open has moved, or may have: tells the core what became of it. */
+static void rl_turn_progress(redlock_client *client, unsigned node) {
+  rl_socket *socket = &client->sockets[node];
+  rl_socket_progress(socket, redlock_now());
+  if (socket->phase == RL_SOCKET_OPEN) {
+    rl_core_connected(&client->core, node, redlock_now());
+  } else if (socket->phase == RL_SOCKET_CLOSED) {
+    rl_core_disconnected(&client->core, node, redlock_now(), socket->error);
+  }
+}
+
+static void rl_turn_input(redlock_client *client, const struct pollfd *fds, size_t count) {
+  size_t at = 0;
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    rl_socket *socket = &client->sockets[i];
+    short events;
+    int fd = rl_socket_wait(socket, true, &events);
+    for (size_t k = 0; fd >= 0 && k < count; k++, at++) {
+      at = at < count ? at : 0;
+      if (fds[at].fd == fd) {
+        break;
+      }
+    }
+    if (fd < 0 || at >= count || fds[at].fd != fd || fds[at].revents == 0) {
+      continue;
+    }
+    if (socket->phase != RL_SOCKET_OPEN) {
+      rl_turn_progress(client, i);
+      continue;
+    }
+    socket->blocked = socket->blocked && (fds[at].revents & POLLOUT) == 0;
+    if ((fds[at].revents & ~POLLOUT) != 0) {
+      rl_turn_read(client, i);
+    }
+  }
+}
+
+/* -------------------------------------------------------------------------------------- output */
+
+/* Returns false when the connection has ended, for socket->error. */
+static bool rl_turn_send(redlock_client *client, unsigned node) {
+  rl_socket *socket = &client->sockets[node];
+  size_t length;
+  const void *bytes = rl_core_output(&client->core, node, &length);
+  if (bytes == NULL || socket->blocked || socket->phase != RL_SOCKET_OPEN) {
+    return true;
+  }
+  long sent = rl_socket_send(socket, bytes, length);
+  if (sent < 0) {
+    return false;
+  }
+  rl_core_output_sent(&client->core, node, (size_t)sent);
+  socket->blocked = (size_t)sent < length;
+  return true;
+}
+
+void rl_turn_flush(redlock_client *client) {
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    if (!rl_turn_send(client, i)) {
+      client->sockets[i].blocked = true; /* poll() will say so, and the next turn act on it. */
+    }
+  }
+}
+
+/* ---------------------------------------------------------------------------------------- turn */
+
+/* The nodes whose sockets are open, or on their way to be. */
+static uint32_t rl_turn_open(const redlock_client *client) {
+  uint32_t open = 0;
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    open |= client->sockets[i].phase != RL_SOCKET_CLOSED ? (uint32_t)1 << i : 0;
+  }
+  return open;
+}
+
+static void rl_turn_connect_node(redlock_client *client, unsigned node, redlock_time now_us) {
+  rl_socket *socket = &client->sockets[node];
+  rl_core_connecting(&client->core, node, now_us);
+  rl_socket_connect(socket, &client->core.nodes[node]->address, now_us);
+  if (socket->phase == RL_SOCKET_OPEN) {
+    rl_core_connected(&client->core, node, redlock_now());
+  } else if (socket->phase == RL_SOCKET_CLOSED) {
+    rl_core_disconnected(&client->core, node, redlock_now(), socket->error);
+  }
+}
+
+/* Makes the sockets what the core wants them to be. */
+static void rl_turn_connect(redlock_client *client, redlock_time now_us, rl_pump_wants wants) {
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    uint32_t bit = (uint32_t)1 << i;
+    if ((wants.close & bit) != 0) {
+      rl_socket_close(&client->sockets[i]);
+    }
+    if ((wants.connect & bit) != 0) {
+      rl_turn_connect_node(client, i, now_us);
+    } else if (rl_socket_deadline(&client->sockets[i]) <= now_us) {
+      rl_turn_progress(client, i);
+    }
+  }
+}
+
+static void rl_turn_output(redlock_client *client) {
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    if (!rl_turn_send(client, i)) {
+      rl_core_disconnected(&client->core, i, redlock_now(), client->sockets[i].error);
+    }
+  }
+}
+
+/* Steps 2 to 5, until nothing more is to be done at once. */
+static int rl_turn_run(redlock_client *client) {
+  int result = REDLOCK_OK;
+  for (unsigned i = 0; i < RL_TURN_ROUNDS_MAX && result == REDLOCK_OK; i++) {
+    redlock_time now_us = redlock_now();
+    rl_turn_connect(client, now_us, rl_pump_advance(&client->core, now_us, rl_turn_open(client)));
+    result = rl_pump_launch(&client->core);
+    rl_turn_output(client);
+    if (rl_core_deadline(&client->core) > now_us) {
+      break;
+    }
+  }
+  return result;
+}
+
+int redlock_client_process(redlock_client *client, const struct pollfd *fds, size_t count) {
+  struct pollfd own[REDLOCK_NODES_MAX];
+  if (client == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_check_fork(client);
+  if (fds == NULL) {
+    count = redlock_client_pollfds(client, own, REDLOCK_NODES_MAX);
+    if (count > 0 && poll(own, (nfds_t)count, 0) <= 0) {
+      count = 0;
+    }
+    fds = own;
+  }
+  rl_turn_input(client, fds, count);
+  int result = rl_turn_run(client);
+  rl_poll_sync(client);
+  client->processed_us = client->core.now_us;
+  return result;
+}
+
+redlock_lock *redlock_client_next_ended(redlock_client *client) {
+  if (client == NULL) {
+    return NULL;
+  }
+  rl_client_check_fork(client);
+  rl_lock *lock = rl_core_next_ended(&client->core);
+  return lock == NULL ? NULL : lock->owner;
+}
+
+int rl_turn_start(redlock_client *client) {
+  struct pollfd none = {-1, 0, 0};
+  redlock_duration pause_us = rl_time_sub(redlock_now(), client->processed_us);
+  return pause_us > RL_TURN_STALE_US ? redlock_client_process(client, NULL, 0)
+                                     : redlock_client_process(client, &none, 0);
+}

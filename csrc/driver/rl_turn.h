@@ -1,0 +1,20 @@
+/*
+ * One turn of a client over its own sockets.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_TURN_H
+#define RL_TURN_H
+
+#include "rl_client.h"
+
+/*
+ * Sends what the sockets take, without reading, deciding or allocating anything: a connection that
+ * turns out to be broken is found to be so by the next turn.
+ */
+void rl_turn_flush(redlock_client *client);
+
+/* One turn without waiting, for what has been begun; looks for input only after a pause. */
+int rl_turn_start(redlock_client *client);
+
+#endif

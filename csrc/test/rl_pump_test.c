@@ -1,0 +1,94 @@
+/*
+ * Steps 2 to 5 of a driver, over a core whose bytes go nowhere.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_pump.h"
+
+#include "fake_nodes.h"
+#include "rl_test.h"
+
+#define MANY 1000
+#define ALL 7u /* three nodes */
+
+static const char KEY[] = "orders:42";
+
+static void what_becomes_of_connections_is_said_in_two_sets(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_core *core = &world->core;
+  rl_pump_wants wants = rl_pump_advance(core, world->now_us, 0);
+  assert_int_equal(wants.connect, 0); /* Nobody needs them yet. */
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
+  wants = rl_pump_advance(core, world->now_us, 0);
+  assert_int_equal(wants.connect, ALL);
+  assert_int_equal(wants.close, 0);
+  rl_core_connecting(core, 0, world->now_us);
+  rl_core_connecting(core, 2, world->now_us);
+  wants = rl_pump_advance(core, world->now_us, 5u);
+  assert_int_equal(wants.connect, 2u);
+  assert_int_equal(wants.close, 0);
+  rl_core_disconnected(core, 2, world->now_us, "refused");
+  wants = rl_pump_advance(core, world->now_us, 5u);
+  assert_int_equal(wants.connect, 2u);
+  assert_int_equal(wants.close, 4u); /* The driver has not seen yet that it is of no use. */
+  wants = rl_pump_advance(core, world->now_us, 1u);
+  assert_int_equal(wants.close, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void output_is_named_until_it_is_sent(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_core *core = &world->core;
+  size_t length;
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
+  assert_int_equal(rl_pump_output(core), 0);
+  rl_core_connecting(core, 1, world->now_us);
+  rl_core_connected(core, 1, world->now_us); /* The handshake. */
+  assert_int_equal(rl_pump_output(core), 2u);
+  assert_non_null(rl_core_output(core, 1, &length));
+  rl_core_output_sent(core, 1, length - 1);
+  assert_int_equal(rl_pump_output(core), 2u);
+  rl_core_output_sent(core, 1, 1);
+  assert_int_equal(rl_pump_output(core), 0);
+  rl_core_forget(core);
+  assert_true(fake_world_end(world));
+}
+
+/* One call must not keep the caller from what has come in the meantime. */
+static void a_thousand_beginnings_take_more_than_one_call(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_core *core = &world->core;
+  rl_lock *locks[MANY];
+  unsigned calls = 0;
+  for (unsigned i = 0; i < MANY; i++) {
+    locks[i] = fake_lock(world, KEY, NULL);
+    assert_error(rl_lock_acquire(locks[i], redlock_now(), NULL, true), REDLOCK_OK);
+  }
+  while (rl_core_wants_launch(core)) {
+    unsigned launched = 0;
+    assert_int_equal(rl_core_deadline(core), 0);
+    assert_error(rl_pump_launch(core), REDLOCK_OK);
+    for (unsigned i = 0; i < MANY; i++) {
+      launched += locks[i]->round > 0;
+    }
+    calls++;
+    assert_true(launched > 0);
+    assert_true(launched <= calls * 256);
+  }
+  assert_int_equal(calls, 4);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_becomes_of_connections_is_said_in_two_sets),
+      cmocka_unit_test(output_is_named_until_it_is_sent),
+      cmocka_unit_test(a_thousand_beginnings_take_more_than_one_call),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
