@@ -91,7 +91,7 @@ ALL_CPPFLAGS = -D_GNU_SOURCE -Icsrc/include $(CPPFLAGS)
 CORE_CPPFLAGS = -Icsrc/core $(HIREDIS_CFLAGS)
 DRIVER_CPPFLAGS = -Icsrc/driver -Icsrc/core $(HIREDIS_CFLAGS)
 BINDING_CPPFLAGS = -Icsrc/binding $(DRIVER_CPPFLAGS) $(LUA_CFLAGS)
-TEST_CPPFLAGS = -Icsrc/test -Icsrc/binding $(DRIVER_CPPFLAGS)
+TEST_CPPFLAGS = -Icsrc/test/lib -Icsrc/binding $(DRIVER_CPPFLAGS)
 LDLIBS_REDLOCK = $(HIREDIS_LIBS) -pthread -lm
 # Bsymbolic: a copy inside a Lua module must never use half of another copy in the same process.
 # nodelete: a resolver thread may still be running when the module is closed.

@@ -32,7 +32,7 @@ local texts = {
 }
 
 local function test_exists(file, name)
-  local text = read("csrc/test/" .. file .. ".c") or read("csrc/test/integration/" .. file .. ".c")
+  local text = read("csrc/test/unit/" .. file .. ".c") or read("csrc/test/integration/" .. file .. ".c")
   -- Declared, and in the list of tests; a macro may make the list.
   local _, count = (text or ""):gsub("%f[%w_]" .. name .. "%f[^%w_]", "")
   return count >= 2

@@ -1,18 +1,13 @@
 # The integration tests in C: every csrc/test/integration/*_test.c is a cmocka program that starts its
-# own redis-servers; the other files there are linked to each. Included by the Makefile.
+# own redis-servers; csrc/test/lib has what it may use. Included by the Makefile.
 
 INTEGRATION_SOURCES = $(wildcard csrc/test/integration/*_test.c)
-INTEGRATION_HELPERS = $(filter-out $(INTEGRATION_SOURCES),$(wildcard csrc/test/integration/*.c))
 INTEGRATION_PROGRAMS = $(patsubst csrc/test/%.c,$(BUILD)/test/%,$(INTEGRATION_SOURCES))
 INTEGRATION_THREAD_PROGRAMS = $(filter %_thread_test,$(INTEGRATION_PROGRAMS))
-INTEGRATION_LIBRARY = $(BUILD)/test/integration/libsupport.a
 
-$(INTEGRATION_LIBRARY): $(patsubst csrc/test/%.c,$(BUILD)/test/%.o,$(INTEGRATION_HELPERS))
-	$(archive)
 $(BUILD)/test/integration/%_test: csrc/test/integration/%_test.c $(BUILD)/test/integration/%_test.o \
-    $(INTEGRATION_LIBRARY) $(INTERNAL_LIBRARY)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) $(call wraps,$<) -o $@ $(filter %.o,$^) $(INTEGRATION_LIBRARY) $(INTERNAL_LIBRARY) \
-	  $(CMOCKA_LIBS) $(LDLIBS_REDLOCK)
+    $(HELPER_LIBRARY) $(INTERNAL_LIBRARY)
+	$(link_test) $(INTERNAL_LIBRARY) $(CMOCKA_LIBS) $(LDLIBS_REDLOCK)
 
 .PHONY: integration integration-programs asan-integration tsan-integration tsan-integration-run
 integration-programs: $(INTEGRATION_PROGRAMS)
@@ -24,5 +19,3 @@ tsan-integration:
 	$(TSAN_MAKE) tsan-integration-run
 tsan-integration-run: $(INTEGRATION_THREAD_PROGRAMS)
 	RUN_UNIT_WRAPPER='$(NO_ASLR)' sh build-aux/run_unit.sh $(INTEGRATION_THREAD_PROGRAMS)
-
--include $(wildcard $(BUILD)/test/integration/*.d)

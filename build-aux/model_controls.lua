@@ -68,7 +68,7 @@ end
 local scratch = must("mktemp -d"):match("%S+")
 
 local function compile(source, object)
-  must(CC .. " -std=c11 -D_GNU_SOURCE " .. CFLAGS .. " -Icsrc/include -Icsrc/core -Icsrc/test -Icsrc/test/model "
+  must(CC .. " -std=c11 -D_GNU_SOURCE " .. CFLAGS .. " -Icsrc/include -Icsrc/core -Icsrc/test/lib -Icsrc/test/model "
     .. HIREDIS_CFLAGS .. " -c -o " .. object .. " " .. source)
   return object
 end
@@ -83,7 +83,7 @@ local function build()
     core[#core + 1] = source
     objects[source] = compile(source, object_of(source))
   end
-  for source in must("ls csrc/test/model/*.c csrc/test/fake_store.c"):gmatch("%S+") do
+  for source in must("ls csrc/test/model/*.c csrc/test/lib/fake_store.c"):gmatch("%S+") do
     if not source:match("model_main%.c$") then
       objects[source] = compile(source, object_of(source))
     end

@@ -55,7 +55,7 @@ SUITES
     echo "tsan-integration|counted|300|$MAKE -j$jobs tsan-integration"
   fi
   # Only some programs have threads.
-  if ls csrc/test/*_thread_test.c >/dev/null 2>&1; then
+  if ls csrc/test/unit/*_thread_test.c >/dev/null 2>&1; then
     echo "tsan|counted|200|$MAKE -j$jobs tsan"
   fi
   if [ -n "${HIREDIS_NEWER_PREFIX:-}" ]; then

@@ -84,7 +84,7 @@ end
 
 local scratch = must("mktemp -d"):match("%S+")
 local CORE = scratch .. "/core" -- a copy, which is changed
-local INCLUDES = " -Icsrc/include -I" .. CORE .. " -Icsrc/driver -Icsrc/test -Icsrc/test/sim " .. HIREDIS_CFLAGS
+local INCLUDES = " -Icsrc/include -I" .. CORE .. " -Icsrc/driver -Icsrc/test/lib -Icsrc/test/sim " .. HIREDIS_CFLAGS
 
 local function compile(source, object, level)
   return CC .. " -std=c11 -D_GNU_SOURCE -pthread -w -fPIC " .. level .. INCLUDES .. " -c -o " .. object .. " " .. source
@@ -115,7 +115,7 @@ local function link_core(made)
 end
 
 local function build_unit(made, name)
-  local source, program = "csrc/test/" .. name .. "_test.c", scratch .. "/" .. name .. "_test"
+  local source, program = "csrc/test/unit/" .. name .. "_test.c", scratch .. "/" .. name .. "_test"
   must(CC .. " -pthread" .. wraps(source) .. " -o " .. program .. " " .. compile_all(source, "-O1")[1] .. " "
     .. made.helpers .. made.libraries .. " " .. CMOCKA_LIBS)
   return { name = name, program = program }
@@ -129,7 +129,7 @@ local function build()
   made.libraries = " -L" .. scratch .. " -Wl,-rpath," .. scratch .. " -lcore " .. HIREDIS_LIBS .. " -pthread -lm"
   local simulator = table.concat(compile_all("csrc/test/sim/*.c", "-O2"), " ")
   must(CC .. " -o " .. scratch .. "/sim " .. simulator .. made.libraries)
-  made.helpers = table.concat(compile_all("csrc/test/*.c | grep -v '_test\\.c$' | grep -v _fuzz", "-O1"), " ")
+  made.helpers = table.concat(compile_all("csrc/test/lib/*.c", "-O1"), " ")
   for name in UNITS:gmatch("%S+") do
     made.units[#made.units + 1] = build_unit(made, name)
   end

@@ -1,15 +1,18 @@
 # Everything that tests. Included by the Makefile.
 
 # ------------------------------------------------------------------------------------- unit tests
-# Every csrc/test/*_test.c is a cmocka program; the other files there are helpers that it may use.
+# Every csrc/test/unit/*_test.c is a cmocka program; csrc/test/lib has what it may use.
 # rl_lua_*_test.c embed a Lua: one program per Lua version.
 
 CMOCKA_LIBS ?= $(shell $(PKG_CONFIG) --libs cmocka || echo -lcmocka)
-TEST_SOURCES = $(wildcard csrc/test/*_test.c)
-TEST_LUA_SOURCES = $(filter csrc/test/rl_lua_%,$(TEST_SOURCES))
-TEST_HELPERS = $(filter-out $(TEST_SOURCES) %_fuzz.c,$(wildcard csrc/test/*.c))
-TEST_PROGRAMS = $(patsubst csrc/test/%.c,$(BUILD)/test/%,$(filter-out $(TEST_LUA_SOURCES),$(TEST_SOURCES)))
-TEST_LUA_PROGRAMS = $(patsubst csrc/test/%.c,$(BUILD)/$(LUA_VERSION)/test/%,$(TEST_LUA_SOURCES))
+ifneq ($(wildcard csrc/test/*.c),)
+  $(error $(wildcard csrc/test/*.c): a unit test belongs in csrc/test/unit, a helper in csrc/test/lib)
+endif
+TEST_SOURCES = $(wildcard csrc/test/unit/*_test.c)
+TEST_LUA_SOURCES = $(filter csrc/test/unit/rl_lua_%,$(TEST_SOURCES))
+TEST_HELPERS = $(wildcard csrc/test/lib/*.c)
+TEST_PROGRAMS = $(patsubst csrc/test/unit/%.c,$(BUILD)/test/%,$(filter-out $(TEST_LUA_SOURCES),$(TEST_SOURCES)))
+TEST_LUA_PROGRAMS = $(patsubst csrc/test/unit/%.c,$(BUILD)/$(LUA_VERSION)/test/%,$(TEST_LUA_SOURCES))
 TEST_THREAD_PROGRAMS = $(filter %_thread_test,$(TEST_PROGRAMS))
 
 # Tests see hidden symbols. An archive, so that a test which includes a .c file gets no second copy.
@@ -29,13 +32,13 @@ $(BUILD)/test/%.o: csrc/test/%.c $(BUILD)/flags
 wraps = $(shell grep -oh '\b__wrap_[A-Za-z0-9_]*' $(1) | sort -u | sed 's/__wrap_/-Wl,--wrap=/')
 link_test = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(call wraps,$<) -o $@ $(filter %.o,$^) $(HELPER_LIBRARY)
 
-$(BUILD)/test/%_test: csrc/test/%_test.c $(BUILD)/test/%_test.o $(HELPER_LIBRARY) $(INTERNAL_LIBRARY)
+$(BUILD)/test/%_test: csrc/test/unit/%_test.c $(BUILD)/test/unit/%_test.o $(HELPER_LIBRARY) $(INTERNAL_LIBRARY)
 	$(link_test) $(INTERNAL_LIBRARY) $(CMOCKA_LIBS) $(LDLIBS_REDLOCK)
 
-$(BUILD)/$(LUA_VERSION)/test/%.o: csrc/test/%.c $(BUILD)/$(LUA_VERSION)/flags
+$(BUILD)/$(LUA_VERSION)/test/%.o: csrc/test/unit/%.c $(BUILD)/$(LUA_VERSION)/flags
 	@mkdir -p $(@D)
 	$(compile) $(TEST_CPPFLAGS) $(LUA_CFLAGS) -c -o $@ $<
-$(BUILD)/$(LUA_VERSION)/test/%_test: csrc/test/%_test.c $(BUILD)/$(LUA_VERSION)/test/%_test.o $(BINDING_OBJECTS) \
+$(BUILD)/$(LUA_VERSION)/test/%_test: csrc/test/unit/%_test.c $(BUILD)/$(LUA_VERSION)/test/%_test.o $(BINDING_OBJECTS) \
     $(HELPER_LIBRARY) $(INTERNAL_LIBRARY)
 	$(link_test) $(INTERNAL_LIBRARY) $(LUA_LIBS) $(CMOCKA_LIBS) $(LDLIBS_REDLOCK)
 .SECONDARY:
@@ -47,7 +50,7 @@ unit: unit-programs
 	$(MAKE) --no-print-directory unit-lua-programs LUA_VERSION=5.4
 	$(MAKE) --no-print-directory unit-lua-programs LUA_VERSION=jit
 	sh build-aux/run_unit.sh $(TEST_PROGRAMS) $(foreach version,5.4 jit,$(patsubst \
-	  csrc/test/%.c,$(BUILD)/$(version)/test/%,$(TEST_LUA_SOURCES)))
+	  csrc/test/unit/%.c,$(BUILD)/$(version)/test/%,$(TEST_LUA_SOURCES)))
 
 # ------------------------------------------------------------------------------------------ specs
 
@@ -142,7 +145,7 @@ valgrind: unit-programs
 	$(MAKE) --no-print-directory unit-lua-programs LUA_VERSION=5.4
 	status=0; export REDLOCK_TEST_VALGRIND=1; \
 	RUN_UNIT_WRAPPER='$(VALGRIND) $(VALGRIND_FLAGS)' sh build-aux/run_unit.sh $(TEST_PROGRAMS) \
-	  $(patsubst csrc/test/%.c,$(BUILD)/5.4/test/%,$(TEST_LUA_SOURCES)) || status=1; \
+	  $(patsubst csrc/test/unit/%.c,$(BUILD)/5.4/test/%,$(TEST_LUA_SOURCES)) || status=1; \
 	$(MAKE) --no-print-directory spec LUA_VERSION=5.4 SPECS='$(VALGRIND_SPECS)' \
 	  SPEC_WRAPPER='$(VALGRIND) $(VALGRIND_FLAGS)' || status=1; exit $$status
 
@@ -169,4 +172,4 @@ test:
 	@sh build-aux/setup.sh test
 	@MAKE='$(MAKE)' bash build-aux/run_tests.sh $(SUITES)
 
--include $(wildcard $(BUILD)/test/*.d $(BUILD)/*/test/*.d)
+-include $(wildcard $(BUILD)/test/*/*.d $(BUILD)/*/test/*.d)

@@ -6,8 +6,8 @@
 #include <poll.h>
 #include <string.h>
 
-#include "../loopback.h"
 #include "fuzz.h"
+#include "loopback.h"
 #include "redlock.h"
 
 #define FUZZ_API_LOCKS 3

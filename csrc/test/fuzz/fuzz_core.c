@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "../fake_nodes.h"
+#include "fake_nodes.h"
 #include "fuzz.h"
 
 #define FUZZ_CORE_LOCKS 3

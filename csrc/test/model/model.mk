@@ -18,10 +18,10 @@ MODEL_OBJECTS = $(patsubst csrc/test/model/%.c,$(BUILD)/model/%.o,$(filter-out %
 REPLAY_OBJECTS = $(patsubst csrc/test/model/%.c,$(BUILD)/model/%.o,$(wildcard csrc/test/model/replay_*.c))
 $(BUILD)/model/%.o: csrc/test/model/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(compile) -Icsrc/test/model -Icsrc/test $(CORE_CPPFLAGS) -c -o $@ $<
+	$(compile) -Icsrc/test/model -Icsrc/test/lib $(CORE_CPPFLAGS) -c -o $@ $<
 $(MODEL): $(MODEL_OBJECTS) $(BUILD)/model/model_main.o
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
-$(MODEL_REPLAY): $(MODEL_OBJECTS) $(REPLAY_OBJECTS) $(BUILD)/test/fake_store.o $(CORE_OBJECTS)
+$(MODEL_REPLAY): $(MODEL_OBJECTS) $(REPLAY_OBJECTS) $(BUILD)/test/lib/fake_store.o $(CORE_OBJECTS)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(HIREDIS_LIBS)
 
 .PHONY: model model-replay model-controls model-test model-long model-run model-programs asan-model
