@@ -113,7 +113,7 @@ describe("wrong arguments", function()
       function() redlock.new({ "a", { host = "a", port = 65536 } }) end)
     misuse("node 1: option 'port' must be an integer >= 1, got a string",
       function() redlock.new({ { host = "a", port = "6379" } }) end)
-    misuse("node 1: unknown option 'hostname'", function() redlock.new({ { hostname = "a" } }) end)
+    misuse("node 1: unknown option 'hotname'", function() redlock.new({ { hotname = "a" } }) end)
     misuse("node 1: unknown option 'Host' (did you mean 'host'?)", function() redlock.new({ { Host = "a" } }) end)
   end)
 

@@ -88,6 +88,9 @@ redlock_duration rl_lua_check_duration(lua_State *L, int index, const char *name
 #define RL_LUA_OPTION_COUNT 8
 int rl_lua_check_options(lua_State *L, int first, redlock_options *options, int level);
 
+/* Whether not one whole millisecond could be left of a lease with |options|, and then a sentence. */
+int rl_lua_lease_is_nothing(const redlock_options *options, char *message, size_t size);
+
 /* The time that the library allows one attempt with |options|. */
 redlock_duration rl_lua_node_timeout(const redlock_options *options);
 

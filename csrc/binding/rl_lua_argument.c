@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "rl_lua.h"
+#include "rl_validity.h"
 
 /* The longest duration that is accepted, in milliseconds. */
 #define DURATION_MAX ((double)(REDLOCK_TTL_MAX_US / REDLOCK_MILLISECONDS))
@@ -96,6 +97,16 @@ static int check_duration(lua_State *L, int index, const char *name, double low,
   if (lua_isnoneornil(L, index))
     return 0;
   *duration = rl_lua_check_duration(L, index, name, low, level);
+  return 1;
+}
+
+int rl_lua_lease_is_nothing(const redlock_options *options, char *message, size_t size) {
+  if (rl_validity_deadline(0, options->ttl_us, options->drift_factor) >= REDLOCK_MILLISECONDS)
+    return 0;
+  (void)snprintf(message, size,
+                 "option 'ttl' must be longer: of %.14g ms nothing is left when the clock drift "
+                 "that is allowed for (ttl x %.14g + 2 ms) is taken off",
+                 (double)options->ttl_us / (double)REDLOCK_MILLISECONDS, options->drift_factor);
   return 1;
 }
 

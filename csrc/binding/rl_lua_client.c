@@ -67,6 +67,11 @@ int rl_lua_client_new(lua_State *L) {
   settings.tls = lua_toboolean(L, 5);
   rl_lua_check_options(L, 6, &options, RL_LUA_WRAPPED);
   settings.options = &options;
+  if (rl_lua_lease_is_nothing(&options, message, sizeof message)) {
+    lua_pushnil(L);
+    lua_pushstring(L, message);
+    return 2;
+  }
 
   self = rl_lua_client_push(L);
   rl_lua_tend(self->sentinel);

@@ -9,7 +9,56 @@
 
 #include "rl_lua.h"
 
-#define SHOWN_NAME_MAX 80 /* bytes of a resource name in tostring(lock) */
+#define SHOWN_NAME_MAX 80 /* bytes of a resource name in tostring(lock) and in messages */
+#define SHOWN_NAME_SIZE (4 * SHOWN_NAME_MAX + 16)
+
+/* Writes |length| bytes so that they can be printed anywhere, shortened if need be. */
+static void show_name(char *shown, size_t size, const unsigned char *name, size_t length) {
+  shown[0] = '\0';
+  size_t limit = length < SHOWN_NAME_MAX ? length : SHOWN_NAME_MAX;
+  size_t used = 0;
+
+  for (size_t index = 0; index < limit && used + 8 < size; index++) {
+    int printable = name[index] >= 0x20 && name[index] < 0x7f && name[index] != '\\';
+    int written = snprintf(shown + used, size - used, printable ? "%c" : "\\x%02x", name[index]);
+    if (written > 0)
+      used += (size_t)written;
+  }
+  (void)snprintf(shown + used, size - used, "%s", limit < length ? "..." : "");
+}
+
+static void show_resource(char *shown, size_t size, const redlock_lock *lock) {
+  size_t length = 0;
+  const unsigned char *resource = redlock_lock_resource(lock, &length);
+
+  show_name(shown, size, resource, length);
+}
+
+/* No lock was made: pushes why, or raises it. */
+static int refuse_lock(lua_State *L, int error, const char *resource, size_t length) {
+  char name[SHOWN_NAME_SIZE];
+  char text[sizeof name + 128];
+
+  if (error == REDLOCK_E_LIMIT) {
+    return rl_lua_misuse(L, RL_LUA_WRAPPED,
+                         "redlock: resource is too long: it has %d bytes, and prefix and resource "
+                         "together may have %d",
+                         (int)length, REDLOCK_KEY_MAX);
+  }
+  show_name(name, sizeof name, (const unsigned char *)resource, length);
+  (void)snprintf(text, sizeof text, "'%s': %s", name, redlock_strerror(error));
+  return rl_lua_push_error(L, error, text, RL_LUA_WRAPPED);
+}
+
+/* Reads the options of a lock or of an acquire; returns whether there are any. */
+static int check_options(lua_State *L, int first, redlock_options *options) {
+  char message[RL_LUA_MESSAGE_SIZE];
+  int given = rl_lua_check_options(L, first, options, RL_LUA_WRAPPED);
+
+  if (given && rl_lua_lease_is_nothing(options, message, sizeof message))
+    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: %s", message);
+  return given;
+}
 
 /* (client, resource, options...) -> lock, or nil, message, code. */
 int rl_lua_lock_new(lua_State *L) {
@@ -22,7 +71,7 @@ int rl_lua_lock_new(lua_State *L) {
 
   lua_settop(L, 2 + RL_LUA_OPTION_COUNT);
   resource = luaL_checklstring(L, 2, &length);
-  given = rl_lua_check_options(L, 3, &options, RL_LUA_WRAPPED);
+  given = check_options(L, 3, &options);
 
   self = lua_newuserdata(L, sizeof *self);
   memset(self, 0, sizeof *self);
@@ -36,7 +85,7 @@ int rl_lua_lock_new(lua_State *L) {
   error = redlock_lock_new(&self->lock, client->client, resource, length, given ? &options : NULL);
   if (error != REDLOCK_OK) {
     self->lock = NULL;
-    return rl_lua_push_error(L, error, NULL, RL_LUA_WRAPPED);
+    return refuse_lock(L, error, resource, length);
   }
   client->next_id += 1;
   redlock_lock_set_data(self->lock, (void *)(uintptr_t)client->next_id);
@@ -56,9 +105,17 @@ static int is_outcome(int error) {
   return error >= REDLOCK_E_LOST || error == REDLOCK_E_CANCELLED;
 }
 
+/* What an operation ended with, or why it was not begun. */
 static int push_failure(lua_State *L, rl_lua_lock *self, int error, int level) {
-  return rl_lua_push_error(L, error, is_outcome(error) ? redlock_lock_message(self->lock) : NULL,
-                           level);
+  char name[SHOWN_NAME_SIZE];
+
+  if (error == REDLOCK_E_BUSY) {
+    show_resource(name, sizeof name, self->lock);
+    return rl_lua_misuse(
+        L, level, "redlock: '%s' has an operation in flight, and a lock has one at a time", name);
+  }
+  return rl_lua_push_error(
+      L, error, error > REDLOCK_E_INVALID ? redlock_lock_message(self->lock) : NULL, level);
 }
 
 static void note(rl_lua_lock *self, rl_lua_operation operation, int error) {
@@ -78,7 +135,7 @@ int rl_lua_lock_acquire(lua_State *L) {
     redlock_options options = self->options;
     int given;
     lua_settop(L, 1 + RL_LUA_OPTION_COUNT);
-    given = rl_lua_check_options(L, 2, &options, RL_LUA_WRAPPED);
+    given = check_options(L, 2, &options);
     error = redlock_lock_acquire(self->lock, given ? &options : NULL, &validity);
   }
   note(self, RL_LUA_ACQUIRE, error);
@@ -128,7 +185,7 @@ int rl_lua_lock_start(lua_State *L) {
   lua_settop(L, 2 + RL_LUA_OPTION_COUNT);
   if (operation == RL_LUA_ACQUIRE) {
     redlock_options options = self->options;
-    int given = rl_lua_check_options(L, 3, &options, RL_LUA_WRAPPED);
+    int given = check_options(L, 3, &options);
     error = redlock_lock_acquire_start(self->lock, given ? &options : NULL);
   } else if (operation == RL_LUA_EXTEND) {
     redlock_duration ttl = check_new_ttl(L, "lock:start(\"extend\"): ttl", 3, RL_LUA_WRAPPED);
@@ -137,7 +194,7 @@ int rl_lua_lock_start(lua_State *L) {
     error = redlock_lock_release_start(self->lock);
   }
   if (error != REDLOCK_OK)
-    return rl_lua_push_error(L, error, NULL, RL_LUA_WRAPPED);
+    return push_failure(L, self, error, RL_LUA_WRAPPED);
   self->operation = operation;
   lua_pushboolean(L, 1);
   return 1;
@@ -282,37 +339,18 @@ static int lock_end_of_scope(lua_State *L) {
   return 0;
 }
 
-/* Writes |length| bytes so that they can be printed anywhere, shortened if need be. */
-static void show_name(char *shown, size_t size, const unsigned char *name, size_t length) {
-  size_t limit = length < SHOWN_NAME_MAX ? length : SHOWN_NAME_MAX;
-  size_t used = 0;
-
-  for (size_t index = 0; index < limit && used + 8 < size; index++) {
-    int printable = name[index] >= 0x20 && name[index] < 0x7f && name[index] != '\\';
-    int written = snprintf(shown + used, size - used, printable ? "%c" : "\\x%02x", name[index]);
-    if (written > 0)
-      used += (size_t)written;
-  }
-  (void)snprintf(shown + used, size - used, "%s", limit < length ? "..." : "");
-}
-
 static int lock_tostring(lua_State *L) {
   static const char *const gerunds[] = {"busy", "acquiring", "extending", "releasing"};
   rl_lua_lock *self = luaL_testudata(L, 1, RL_LUA_LOCK);
-  char name[4 * SHOWN_NAME_MAX + 16];
+  char name[SHOWN_NAME_SIZE];
   char text[sizeof name + 64];
-  size_t length = 0;
   redlock_duration remaining;
 
   if (self == NULL || self->lock == NULL) {
     lua_pushliteral(L, "redlock.lock (collected)");
     return 1;
   }
-  name[0] = '\0';
-  {
-    const unsigned char *resource = redlock_lock_resource(self->lock, &length);
-    show_name(name, sizeof name, resource, length);
-  }
+  show_resource(name, sizeof name, self->lock);
   remaining = redlock_lock_remaining(self->lock) / REDLOCK_MILLISECONDS;
   if (redlock_lock_result(self->lock) == REDLOCK_PENDING) {
     (void)snprintf(text, sizeof text, "redlock.lock %s (%s)", name, gerunds[self->operation]);

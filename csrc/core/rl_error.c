@@ -20,7 +20,7 @@
   X(REDLOCK_E_CLOSED, "closed", "the client has been closed")                                      \
   X(REDLOCK_E_CANCELLED, "cancelled", "the operation was cancelled")                               \
   X(REDLOCK_E_INVALID, "invalid", "an argument is wrong")                                          \
-  X(REDLOCK_E_BUSY, "busy", "an operation is in flight, or a lock has been made, already")         \
+  X(REDLOCK_E_BUSY, "busy", "the lock has an operation in flight already")                         \
   X(REDLOCK_E_UNSUPPORTED, "unsupported", "TLS is not built in this version")                      \
   X(REDLOCK_E_LIMIT, "limit", "a limit of the library was exceeded")                               \
   X(REDLOCK_E_NO_MEMORY, "no_memory", "out of memory")                                             \

@@ -63,7 +63,9 @@ static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned 
     rl_message_add(message, "%s%s", separator, lock->core->nodes[i]->address.name);
     if (reasons) {
       /* Only "taken" needs no words of the node's. */
-      rl_message_add(message, ": %s", entry->error[0] != '\0' ? entry->error : "not ours");
+      const char *taken =
+          lock->operation == RL_OPERATION_ACQUIRE ? "held for somebody else" : "not ours";
+      rl_message_add(message, ": %s", entry->error[0] != '\0' ? entry->error : taken);
     }
     separator = reasons ? "; " : ", ";
   }

@@ -12,6 +12,9 @@
 #include "rl_poll.h"
 #include "rl_turn.h"
 
+#define RL_CLIENT_TEXT(number) RL_CLIENT_TEXT_OF(number) /* a constant as people read it */
+#define RL_CLIENT_TEXT_OF(number) #number
+
 /* ---------------------------------------------------------------------------------- life */
 
 static const redlock_settings rl_client_settings = {.size = sizeof(redlock_settings)};
@@ -58,7 +61,8 @@ static int rl_client_configure(redlock_client *client, const redlock_settings *g
   }
   if (settings->prefix_length > REDLOCK_KEY_MAX ||
       (settings->prefix == NULL && settings->prefix_length > 0)) {
-    return rl_client_fail(REDLOCK_E_INVALID, "prefix must be at most REDLOCK_KEY_MAX bytes",
+    return rl_client_fail(REDLOCK_E_INVALID,
+                          "prefix must be at most " RL_CLIENT_TEXT(REDLOCK_KEY_MAX) " bytes",
                           message, message_size);
   }
   if (settings->tls != 0) {
@@ -132,14 +136,16 @@ int redlock_client_add_node(redlock_client *client, const redlock_node *given, c
   for (unsigned i = 0; i < client->core.node_count; i++) {
     const rl_address *other = &client->core.nodes[i]->address;
     if (strcmp(other->name, address.name) == 0) {
-      return rl_client_fail(REDLOCK_E_INVALID, "the node is named twice", message, message_size);
+      char sentence[sizeof other->name + 32];
+      (void)snprintf(sentence, sizeof sentence, "%s is named twice", other->name);
+      return rl_client_fail(REDLOCK_E_INVALID, sentence, message, message_size);
     }
   }
   error = rl_core_add(&client->core, &address);
-  const char *sentence = error == REDLOCK_E_LIMIT ? "there are more than REDLOCK_NODES_MAX nodes"
-                         : error == REDLOCK_E_BUSY
-                             ? "a lock has been made: it is too late for nodes"
-                             : NULL;
+  const char *sentence =
+      error == REDLOCK_E_LIMIT  ? "there are more than " RL_CLIENT_TEXT(REDLOCK_NODES_MAX) " nodes"
+      : error == REDLOCK_E_BUSY ? "a lock has been made: it is too late for nodes"
+                                : NULL;
   return error == REDLOCK_OK ? REDLOCK_OK : rl_client_fail(error, sentence, message, message_size);
 }
 

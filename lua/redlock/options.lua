@@ -55,11 +55,12 @@ end
 kinds.lease = whole(1, YEAR, "milliseconds")
 kinds.duration = whole(0, YEAR, "milliseconds")
 kinds.count = whole(0, INT_MAX)
+kinds.retries = whole(0, 1000000)
 kinds.port = whole(1, 65535)
 
 local of_lock = {
   ttl = kinds.lease,
-  retry_count = kinds.count,
+  retry_count = kinds.retries,
   retry_delay = kinds.duration,
   retry_jitter = kinds.duration,
   wait = kinds.duration,
@@ -94,6 +95,23 @@ local function plain(name)
   return (name:lower():gsub("[^%a]", ""):gsub("ms$", ""))
 end
 
+-- What other libraries call them, spelled plainly.
+local elsewhere = {
+  retries = "retry_count", maxretries = "retry_count", retrytimes = "retry_count", tries = "retry_count",
+  maxtries = "retry_count", attempts = "retry_count", maxattempts = "retry_count",
+  timeout = "wait", waittimeout = "wait", waittime = "wait", locktimeout = "wait", acquiretimeout = "wait",
+  blockingtimeout = "wait",
+  exptime = "ttl", expire = "ttl", expires = "ttl", expiry = "ttl", expiration = "ttl", lease = "ttl",
+  leasetime = "ttl", leaseduration = "ttl", duration = "ttl", px = "ttl",
+  delay = "retry_delay", step = "retry_delay", interval = "retry_delay", retryinterval = "retry_delay",
+  jitter = "retry_jitter", drift = "drift_factor", clockdrift = "drift_factor",
+  clockdriftfactor = "drift_factor", connecttimeout = "node_timeout", requesttimeout = "node_timeout",
+  sockettimeout = "node_timeout",
+  keyprefix = "prefix", namespace = "prefix",
+  user = "username", pass = "password", auth = "password", secret = "password", database = "db", ssl = "tls",
+  hostname = "host", ip = "host", address = "host", socket = "path", unix = "path", unixsocket = "path",
+}
+
 local function unknown(name, known)
   if type(name) ~= "string" then
     return "unknown option [" .. (type(name) == "number" and shown(name) or type(name)) .. "]"
@@ -102,10 +120,15 @@ local function unknown(name, known)
   if known == of_lock and of_client[name] then
     return "option '" .. name .. "' can only be given to redlock.new()"
   end
+  local spelled = plain(name)
   for candidate in pairs(known) do
-    if plain(candidate) == plain(name) then
-      return text .. " (did you mean '" .. candidate .. "'?)"
-    end
+    if plain(candidate) == spelled then return text .. " (did you mean '" .. candidate .. "'?)" end
+  end
+  local meant = elsewhere[spelled]
+  local check = meant and known[meant]
+  if check then
+    local unit = (check == kinds.lease or check == kinds.duration) and ", in milliseconds" or ""
+    return text .. " (did you mean '" .. meant .. "'" .. unit .. "?)"
   end
   return text
 end
@@ -117,6 +140,13 @@ local function complaint(given, known)
     local check = known[name]
     if not check then return unknown(name, known) end
     local wrong = check(value)
+    if wrong then return "option '" .. name .. "' " .. wrong end
+  end
+  if not getmetatable(given) then return end
+  -- What a metatable adds is used like the rest.
+  for name, check in pairs(known) do
+    local value = given[name]
+    local wrong = value ~= nil and check(value)
     if wrong then return "option '" .. name .. "' " .. wrong end
   end
 end
@@ -152,7 +182,12 @@ function options.node(node, index, level)
   elseif type(node) ~= "table" then
     error(where .. "must be an address or a table, got " .. shown(node), level + 1)
   end
-  local wrong = complaint(node, of_node)
+  local wrong
+  if node[1] ~= nil then
+    wrong = "is a list; a node is \"host:port\" or { host = \"host\", port = 6379 }"
+  else
+    wrong = complaint(node, of_node)
+  end
   if not wrong then
     if node.host == nil and node.path == nil then
       wrong = "needs a 'host' or a 'path'"
@@ -170,6 +205,9 @@ end
 function options.nodes(nodes, level)
   if type(nodes) ~= "table" then
     error("redlock: nodes must be a list of addresses, got " .. shown(nodes), level + 1)
+  end
+  if type(rawget(nodes, "new")) == "function" then
+    error("redlock: redlock.new() is called with a dot, not with a colon", level + 1)
   end
   local count = 0
   for key in pairs(nodes) do

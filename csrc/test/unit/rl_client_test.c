@@ -163,7 +163,7 @@ static void nodes_are_checked_and_named(void **state) {
   assert_error(redlock_client_add(client, "h", message, sizeof message), REDLOCK_OK);
   assert_error(redlock_client_add(client, "redis://h:6379/3", message, sizeof message),
                REDLOCK_E_INVALID);
-  assert_string_equal(message, "the node is named twice");
+  assert_string_equal(message, "h:6379 is named twice");
   redlock_node_default(&node);
   node.host = "h";
   node.port = 6380;
@@ -188,7 +188,7 @@ static void the_33rd_node_is_refused(void **state) {
     assert_error(redlock_client_add(client, address, message, sizeof message),
                  i < REDLOCK_NODES_MAX ? REDLOCK_OK : REDLOCK_E_LIMIT);
   }
-  assert_non_null(strstr(message, "REDLOCK_NODES_MAX"));
+  assert_non_null(strstr(message, "more than 32 nodes"));
   redlock_client_free(client);
 }
 

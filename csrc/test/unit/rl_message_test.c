@@ -103,6 +103,20 @@ static void unavailable_says_how_many_and_why(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* "not ours" is what an extend is told; an acquire has nothing yet. */
+static void an_acquire_is_told_that_somebody_else_holds_it(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start(world, KEY, NULL);
+  fake_reply(world, 1, "$-1\r\n");
+  fake_pass(world, 100 * MS);
+  assert_message(lock, "'orders:42': only 0 of 3 nodes granted it, 2 are needed: "
+                       "10.0.0.1:6379: no reply within 100 ms; "
+                       "10.0.0.2:6379: held for somebody else; "
+                       "10.0.0.3:6379: no reply within 100 ms");
+  assert_true(fake_world_end(world));
+}
+
 static void an_error_without_a_text_is_told_as_one(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
@@ -270,6 +284,7 @@ int main(void) {
       cmocka_unit_test(not_ours_is_a_reason_like_an_error),
       cmocka_unit_test(the_prefix_is_not_part_of_the_name),
       cmocka_unit_test(unavailable_says_how_many_and_why),
+      cmocka_unit_test(an_acquire_is_told_that_somebody_else_holds_it),
       cmocka_unit_test(an_error_without_a_text_is_told_as_one),
       cmocka_unit_test(extends_and_releases_have_words_of_their_own),
       cmocka_unit_test(expired_says_what_was_too_late),

@@ -1,0 +1,174 @@
+local helper = require "spec.helper"
+local redlock = require "redlock"
+
+-- What a message has to tell its reader. Each test is named after what somebody once read instead.
+
+local NODES = { "127.0.0.1:1" } -- nobody is contacted by the first half
+
+-- The function has to raise an error at its first line; returns what follows the name of the library.
+local function misuse(fn)
+  local where = debug.getinfo(fn, "S")
+  local ok, err = pcall(fn)
+  assert.is_false(ok, "no error")
+  local start = where.short_src .. ":" .. where.linedefined .. ": redlock: "
+  assert.are.equal(start, tostring(err):sub(1, #start), err)
+  return err:sub(#start + 1)
+end
+
+local function says(text, message)
+  assert.is_truthy(message:find(text, 1, true), message .. "\nshould say: " .. text)
+end
+
+local function says_not(text, message)
+  assert.is_nil(message:find(text, 1, true), message .. "\nshould not say: " .. text)
+end
+
+describe("misuse", function()
+  local client = redlock.new(NODES, { retry_count = 0 })
+
+  it("redlock:new{...}: 'nodes has a key that is a string'", function()
+    says("redlock.new() is called with a dot", misuse(function() redlock:new(NODES) end))
+    says("redlock.new() is called with a dot", misuse(function() redlock:new({ nodes = NODES }) end))
+  end)
+
+  it("a name that is too long: 'a limit of the library was exceeded'", function()
+    local function long() local made = client:lock(("x"):rep(5000)) return made end
+    local message = misuse(long)
+    says("resource", message)
+    says("5000 bytes", message)
+    says("4096", message)
+  end)
+
+  it("busy: 'an operation is in flight, or a lock has been made, already'", function()
+    local lock = client:lock("orders:42")
+    assert(lock:start("acquire"))
+    for _, message in ipairs {
+      misuse(function() local result = lock:acquire() return result end),
+      misuse(function() local result = lock:release() return result end),
+      misuse(function() local result = lock:extend() return result end),
+      misuse(function() local result = lock:start("release") return result end),
+    } do
+      says("'orders:42' has an operation in flight", message)
+      says_not("a lock has been made", message)
+    end
+    lock:cancel()
+  end)
+
+  it("names of C constants", function()
+    local nodes = {}
+    for index = 1, 33 do nodes[index] = "127.0.0.1:" .. index end
+    local message = misuse(function() redlock.new(nodes) end)
+    says("node 33", message)
+    says("32", message)
+    says_not("REDLOCK_", message)
+    message = misuse(function() redlock.new(NODES, { prefix = ("x"):rep(5000) }) end)
+    says("prefix", message)
+    says("4096", message)
+    says_not("REDLOCK_", message)
+    message = misuse(function() redlock.new({ "127.0.0.1:1", "127.0.0.1:1" }) end)
+    says("127.0.0.1:1", message)
+    for _, options in ipairs { { retry_count = 2000000 }, { wait = 1e13 }, { ttl = 2 } } do
+      says_not("REDLOCK_", misuse(function() redlock.new(NODES, options) end))
+    end
+  end)
+
+  it("a ttl that is all drift is told as expired", function()
+    local message = misuse(function() redlock.new(NODES, { ttl = 2 }) end)
+    says("'ttl'", message)
+    says("2 ms", message)
+    says("drift", message)
+    says("'ttl'", misuse(function() client:lock("r", { ttl = 1 }) end))
+    says("'ttl'", misuse(function() client:acquire("r", { ttl = 2 }) end))
+    says("'ttl'", misuse(function() client:with("r", { ttl = 2 }, print) end))
+    local lock = client:lock("r")
+    says("'ttl'", misuse(function() lock:acquire({ ttl = 2 }) end))
+    says("'ttl'", misuse(function() lock:start("acquire", { ttl = 2 }) end))
+    says("drift", misuse(function() lock:acquire({ ttl = 100, drift_factor = 0.99 }) end))
+    -- Three milliseconds are nothing when whole ones count.
+    says("'ttl'", misuse(function() client:lock("r", { ttl = 3 }) end))
+    assert(client:lock("r", { ttl = 4 }))
+  end)
+
+  it("options that other libraries have: no hint where retryCount has one", function()
+    local hints = {
+      retries = "retry_count", max_retries = "retry_count", tries = "retry_count", retryCount = "retry_count",
+      timeout = "wait", lock_timeout = "wait", blocking_timeout = "wait",
+      exptime = "ttl", expiry = "ttl", expire = "ttl", lease_time = "ttl", TTL = "ttl",
+      step = "retry_delay", delay = "retry_delay", retryDelay = "retry_delay",
+      jitter = "retry_jitter", driftFactor = "drift_factor", clock_drift_factor = "drift_factor",
+      connect_timeout = "node_timeout", key_prefix = "prefix", pass = "password", auth = "password",
+      user = "username", database = "db", ssl = "tls",
+    }
+    for name, meant in pairs(hints) do
+      says("unknown option '" .. name .. "' (did you mean '" .. meant .. "'",
+        misuse(function() redlock.new(NODES, { [name] = 5 }) end))
+    end
+    says("(did you mean 'retry_count'?)", misuse(function() client:lock("r", { retries = 5 }) end))
+    says("(did you mean 'wait', in milliseconds?)", misuse(function() client:lock("r", { timeout = 5 }) end))
+    -- In seconds there, as a fraction.
+    local message = misuse(function() client:lock("r", { exptime = 0.5 }) end)
+    says("milliseconds", message)
+    says("unknown option 'hostname' (did you mean 'host'?)", misuse(function() redlock.new({ { hostname = "a" } }) end))
+    says("unknown option 'socket' (did you mean 'path'?)", misuse(function() redlock.new({ { socket = "/s" } }) end))
+  end)
+
+  it("{ \"127.0.0.1\", 6379 } as a node: 'unknown option [1]'", function()
+    local message = misuse(function() redlock.new({ { "127.0.0.1", 6379 } }) end)
+    says("node 1: ", message)
+    says("host = ", message)
+    says_not("127.0.0.1", message) -- it may be a text with a password
+    says("host = ", misuse(function() redlock.new({ "a", { "redis://:secret@b" } }) end))
+  end)
+
+  it("options that come through __index are not checked", function()
+    local defaults = { ttl = 4711 }
+    local lock = client:lock("r", setmetatable({}, { __index = defaults }))
+    assert.are.equal(4711, lock:ttl())
+    defaults.ttl = -5
+    local given = setmetatable({}, { __index = defaults })
+    says("option 'ttl' must be an integer >= 1 (milliseconds), got -5",
+      misuse(function() client:lock("r", given) end))
+    defaults.ttl, defaults.drift_factor = nil, "x"
+    says("option 'drift_factor' must be a number >= 0 and < 1, got a string",
+      misuse(function() client:lock("r", given) end))
+    local node = setmetatable({ host = "a" }, { __index = { port = "6379" } })
+    says("node 1: option 'port' must be an integer >= 1, got a string", misuse(function() redlock.new({ node }) end))
+  end)
+end)
+
+describe("messages", function()
+  local farm, client
+
+  setup(function() farm = helper.farm(3) end)
+  teardown(function() farm:shut() end)
+  before_each(function()
+    farm:reset()
+    client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
+  end)
+  after_each(function()
+    client:close()
+  end)
+
+  it("not_held, held and closed do not say which lock", function()
+    local lock = client:lock("orders:42")
+    local function told(code, ...)
+      local _, message, got = ...
+      assert.are.equal(code, got)
+      says("'orders:42'", message)
+    end
+    told("not_held", lock:extend())
+    told("not_held", lock:release())
+    told("not_held", lock:start("extend"))
+    assert(lock:acquire())
+    told("held", lock:acquire())
+    told("held", lock:start("acquire"))
+    client:close()
+    told("closed", lock:acquire())
+    told("closed", lock:extend())
+    told("closed", lock:release())
+    told("closed", lock:start("acquire"))
+    told("closed", client:lock("orders:42"))
+    told("closed", client:acquire("orders:42"))
+    told("closed", client:with("orders:42", print))
+  end)
+end)
