@@ -13,7 +13,7 @@
  *   4. rl_core_launch(now, entropy): sends the commands of operations that were begun, or are due
  *      again; rl_core_entropy_wanted() says how much entropy to bring
  *   5. for each node: rl_core_output(), write it, rl_core_output_sent()
- *   6. rl_core_next_ended(), rl_lock_result()
+ *   6. rl_core_next_ended(), rl_lock_outcome()
  *   7. wait until rl_core_deadline() or a connection moves
  *
  * |now| is read as late as possible before each call, and after the bytes that the call brings.

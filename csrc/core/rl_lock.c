@@ -139,7 +139,7 @@ void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error) {
 }
 
 void rl_lock_lapse(rl_lock *lock, redlock_time now_us) {
-  lock->result = REDLOCK_E_EXPIRED;
+  lock->result = lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_EXPIRED;
   lock->round_end_us = now_us;
   rl_lock_drop_lease(lock, now_us, true);
 }
@@ -186,6 +186,14 @@ void rl_lock_forget(rl_lock *lock) {
 
 int rl_lock_result(const rl_lock *lock) {
   return lock->phase == RL_PHASE_IDLE ? lock->result : REDLOCK_PENDING;
+}
+
+int rl_lock_outcome(rl_lock *lock, redlock_time now_us) {
+  bool grants = lock->operation == RL_OPERATION_ACQUIRE || lock->operation == RL_OPERATION_EXTEND;
+  if (grants && rl_lock_result(lock) == REDLOCK_OK && rl_lock_remaining(lock, now_us) == 0) {
+    rl_lock_lapse(lock, now_us);
+  }
+  return rl_lock_result(lock);
 }
 
 redlock_duration rl_lock_remaining(const rl_lock *lock, redlock_time now_us) {

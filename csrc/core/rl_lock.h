@@ -122,6 +122,14 @@ void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error);
  */
 void rl_lock_lapse(rl_lock *lock, redlock_time now_us);
 
+/*
+ * "No validity, no lock": what a caller may be told at |now_us| that the last operation has ended
+ * with. Every result leaves through here. REDLOCK_OK of an acquire or an extend means that the lease
+ * lasts at |now_us|; if it does not any more, it lapses now, and the result is REDLOCK_E_EXPIRED, or
+ * REDLOCK_E_CLOSED when the client was closed. REDLOCK_PENDING while the operation is in flight.
+ */
+int rl_lock_outcome(rl_lock *lock, redlock_time now_us);
+
 /* The client is closed: ends the operation in flight with REDLOCK_E_CLOSED, releases the lease. */
 void rl_lock_close(rl_lock *lock, redlock_time now_us);
 

@@ -56,9 +56,7 @@ static void fuzz_core_operate(fake_world *world, rl_lock **slot, fuzz_input *inp
     *slot = fake_lock(world, "name", NULL);
     break;
   case 6:
-    if (rl_lock_result(lock) == REDLOCK_OK && rl_lock_remaining(lock, world->now_us) > 0) {
-      rl_lock_lapse(lock, world->now_us);
-    }
+    (void)rl_lock_outcome(lock, world->now_us);
     break;
   default:
     (void)rl_core_next_ended(&world->core);

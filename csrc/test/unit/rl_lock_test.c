@@ -328,6 +328,57 @@ static void a_lease_that_lapsed_before_the_caller_was_told_is_released(void **st
   assert_true(fake_world_end(world));
 }
 
+/* What the core has decided is told later, and by then the lease may be over. */
+static void a_lease_that_ran_out_before_it_was_told_is_no_lock(void **state) {
+  (void)state;
+  for (unsigned extended = 0; extended <= 1; extended++) {
+    rl_lock *lock;
+    fake_world *world = held(3, &lock);
+    if (extended) {
+      begin(world, lock, RL_OPERATION_EXTEND);
+      assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_PENDING);
+      fake_settle(world);
+    }
+    world->now_us = lock->deadline_us - 1;
+    assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_OK);
+    assert_int_equal(rl_lock_remaining(lock, world->now_us), 1);
+    world->now_us++;
+    assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_EXPIRED);
+    assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_EXPIRED);
+    assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
+    assert_int_equal(rl_lock_remaining(lock, world->now_us - 1), 0);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+    assert_nothing_left(world);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_lease_that_was_closed_before_it_was_told_is_no_lock(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  rl_core_close(&world->core, world->now_us);
+  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_CLOSED);
+  assert_nothing_left(world);
+  assert_true(fake_world_end(world));
+}
+
+/* A failure, and a release that succeeded, are told as they were, however late. */
+static void only_what_would_be_a_lock_is_told_otherwise_when_the_lease_is_over(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_outcome(lock, world->now_us + 60 * SECONDS), REDLOCK_OK);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  begin(world, lock, RL_OPERATION_EXTEND);
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  assert_error(rl_lock_outcome(lock, world->now_us + 60 * SECONDS), REDLOCK_E_CANCELLED);
+  assert_non_null(lock->lease);
+  assert_true(fake_world_end(world));
+}
+
 static void closing_ends_every_operation_and_releases_every_lease(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
@@ -458,6 +509,9 @@ int main(void) {
       cmocka_unit_test(freeing_in_the_middle_keeps_the_other_locks),
       cmocka_unit_test(a_lock_that_is_released_while_away_outlives_its_lock),
       cmocka_unit_test(a_lease_that_lapsed_before_the_caller_was_told_is_released),
+      cmocka_unit_test(a_lease_that_ran_out_before_it_was_told_is_no_lock),
+      cmocka_unit_test(a_lease_that_was_closed_before_it_was_told_is_no_lock),
+      cmocka_unit_test(only_what_would_be_a_lock_is_told_otherwise_when_the_lease_is_over),
       cmocka_unit_test(closing_ends_every_operation_and_releases_every_lease),
       cmocka_unit_test(a_closed_core_takes_no_more_nodes_and_wants_no_connections),
       cmocka_unit_test(a_closed_core_connects_only_to_release),
