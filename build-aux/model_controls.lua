@@ -27,24 +27,24 @@ local controls = {
   { "round-unchecked", "late replies of one round count in the next",
     "owed->round != lock->round || entry->settled", "entry->settled" },
   { "taken-counts", "a node that refuses counts as one that grants",
-    "case REDLOCK_VOTE_TAKEN: lock->quorum.refused++;", "case REDLOCK_VOTE_TAKEN: lock->quorum.granted++;" },
+    "case REDLOCK_VOTE_TAKEN: lock->quorum.taken++;", "case REDLOCK_VOTE_TAKEN: lock->quorum.granted++;" },
   { "no-release", "nothing is released",
     "attempt->due = attempt->sent & ~attempt->confirmed;", "attempt->due = 0;" },
   { "release-once", "a release whose connection broke is not sent again",
     "attempt->due |= (uint32_t)1 << node->index;", "" },
   { "no-heal", "a node that has lost the key does not get it back",
-    "if (rl_lock_remaining(lock, now_us) == 0 || !rl_node_has_room(node, RL_OWED_HEAL) ||",
-    "if (true || rl_lock_remaining(lock, now_us) == 0 || !rl_node_has_room(node, RL_OWED_HEAL) ||" },
+    "if (rl_lock_remaining(lock, now_us) == 0 || !rl_link_has_room(&node->link, RL_OWED_HEAL) ||",
+    "if (true || rl_lock_remaining(lock, now_us) == 0 || !rl_link_has_room(&node->link, RL_OWED_HEAL) ||" },
   { "no-join", "a node that comes up after the decision is not given the key",
-    "rl_lock_join(lock, now_us, node);", "(void)rl_lock_join;" },
+    "rl_acquire_join(lock, now_us, node);", "(void)rl_acquire_join;" },
   { "lease-kept", "an extend that is confirmed leaves the old deadline",
     "lock->deadline_us = rl_time_max(lock->deadline_us, deadline_us);",
     "lock->deadline_us = lock->deadline_us + 0 * deadline_us;" },
   { "set-twice", "a SET is sent again with every release",
     "attempt->releasing = true;",
     "attempt->releasing = true; for (unsigned i = 0; i < core->node_count; i++) { "
-      .. "if (core->nodes[i]->phase == RL_NODE_UP) { "
-      .. "(void)rl_node_queue_set(core->nodes[i], now_us, RL_OWED_HEAL, attempt, 0, "
+      .. "if (core->nodes[i]->link.phase == RL_LINK_UP) { "
+      .. "(void)rl_link_queue_set(&core->nodes[i]->link, now_us, RL_OWED_HEAL, attempt, 0, "
       .. "(attempt->life_us - REDLOCK_SECONDS) * 10 / 11 / 1000); } }" },
 }
 

@@ -97,7 +97,7 @@ static uint32_t wake_writers(rl_lua_mux *self) {
   uint32_t nodes = 0;
 
   for (unsigned i = 0; i < core->node_count; i++) {
-    if (rl_buffer_length(&core->nodes[i]->output) > 0)
+    if (rl_buffer_length(&core->nodes[i]->link.output) > 0)
       nodes |= node_bit(i);
   }
   nodes &= self->open & ~self->woken;
@@ -406,7 +406,7 @@ static int mux_connecting(lua_State *L) {
   rl_lua_mux *self = check_mux(L);
   unsigned node = check_node(L, self);
 
-  if (self->client->core.nodes[node]->phase == RL_NODE_DOWN) {
+  if (self->client->core.nodes[node]->link.phase == RL_LINK_DOWN) {
     rl_core_connecting(&self->client->core, node, redlock_now());
   }
   self->open |= node_bit(node);
@@ -418,7 +418,7 @@ static int mux_connecting(lua_State *L) {
 static int mux_connected(lua_State *L) {
   rl_lua_mux *self = check_mux(L);
   unsigned node = check_node(L, self);
-  bool wanted = self->client->core.nodes[node]->phase == RL_NODE_CONNECTING;
+  bool wanted = self->client->core.nodes[node]->link.phase == RL_LINK_CONNECTING;
 
   if (wanted)
     rl_core_connected(&self->client->core, node, redlock_now());
@@ -476,7 +476,7 @@ static int mux_output(lua_State *L) {
   size_t length;
   const void *bytes = rl_core_output(core, node, &length);
 
-  if (core->nodes[node]->phase == RL_NODE_DOWN) {
+  if (core->nodes[node]->link.phase == RL_LINK_DOWN) {
     lua_pushboolean(L, 0);
     return 1;
   }
@@ -511,7 +511,7 @@ static int mux_advance(lua_State *L) {
   (void)launch(self->client);
   for (unsigned i = 0; i < core->node_count; i++) {
     if ((self->open & node_bit(i)) != 0) {
-      if (core->nodes[i]->phase == RL_NODE_DOWN)
+      if (core->nodes[i]->link.phase == RL_LINK_DOWN)
         unwanted |= node_bit(i);
     } else if (rl_core_connection(core, i, now_us) == RL_CONNECTION_WANTED) {
       wanted |= node_bit(i);

@@ -77,11 +77,11 @@ void rl_attempt_will_live(rl_attempt *attempt, redlock_time now_us, uint64_t key
   redlock_duration life_us = key_ms * REDLOCK_MILLISECONDS;
   life_us = rl_time_add(life_us, rl_time_add(life_us / 10, REDLOCK_SECONDS));
   attempt->life_us = rl_time_max(attempt->life_us, life_us);
-  attempt->gone_us = rl_time_max(attempt->gone_us, rl_time_add(now_us, life_us));
+  attempt->expired_us = rl_time_max(attempt->expired_us, rl_time_add(now_us, life_us));
 }
 
 void rl_attempt_unanswered(rl_attempt *attempt, redlock_time now_us) {
-  attempt->gone_us = rl_time_max(attempt->gone_us, rl_time_add(now_us, attempt->life_us));
+  attempt->expired_us = rl_time_max(attempt->expired_us, rl_time_add(now_us, attempt->life_us));
 }
 
 void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt) {

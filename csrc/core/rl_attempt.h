@@ -36,9 +36,9 @@ struct rl_attempt {
   bool listed;              /* it is in a list of releases, which is a reference */
   uint32_t sent;            /* nodes to which a SET may have gone */
   uint32_t due;             /* nodes to which the release is still to be sent */
-  uint32_t confirmed;       /* nodes that have answered the release */
+  uint32_t released;        /* nodes that have answered the release */
   redlock_duration life_us; /* how long a key that is set for it lives at most */
-  redlock_time gone_us;     /* when the keys have expired, if no node is late; not tried longer */
+  redlock_time expired_us;  /* when the keys have expired, if no node is late; not tried longer */
   char token[REDLOCK_TOKEN_LENGTH + 1];
 };
 

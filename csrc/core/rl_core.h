@@ -25,12 +25,7 @@
 
 #include "rl_lock.h"
 #include "rl_node.h"
-
-/* Attempts whose release waits for a connection. The oldest goes when there are more. */
-#define RL_CORE_RELEASES_MAX 8192
-
-/* When to try a release again that a node answered with an error. */
-#define RL_CORE_RELEASE_RETRY_US (500 * REDLOCK_MILLISECONDS)
+#include "rl_release.h"
 
 typedef enum rl_connection {
   RL_CONNECTION_NONE,   /* there should be none: close it if there is one */
@@ -51,11 +46,7 @@ typedef struct rl_core {
   rl_lock_queue ended;
   rl_timers timers;
   rl_attempt_pool attempts;
-  rl_attempt *releases; /* whose release is still due somewhere, oldest first */
-  rl_attempt **releases_tail;
-  size_t release_count;
-  bool release_retry;         /* releases are to be sent with the next launch */
-  redlock_time release_at_us; /* when to try those again that a node answered with an error */
+  rl_releases releases;
   void *prefix;
   size_t prefix_length;
 } rl_core;
@@ -115,14 +106,5 @@ bool rl_core_awaits(const rl_core *core, redlock_time now_us, redlock_duration p
 
 /* Drops all connections, leases and operations without sending anything (a forked child). */
 void rl_core_forget(rl_core *core);
-
-/* ---- for rl_lock.c: releasing what an attempt may have set ---- */
-
-/*
- * Begins to release |attempt| on every node that may hold it: at once where there is a connection,
- * else when there is one again. The votes go to attempt->lock, if there is one, for its round. With
- * |grow| false nothing is allocated.
- */
-void rl_core_release(rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow);
 
 #endif

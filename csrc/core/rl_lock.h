@@ -30,12 +30,14 @@ typedef enum rl_operation {
 } rl_operation;
 
 /*
- *   IDLE -> LAUNCH -> ROUND -> IDLE            every operation
- *                     ROUND -> DELAY -> LAUNCH  acquire, between attempts
+ *   IDLE, LATE -> LAUNCH -> ROUND -> LATE       every operation that ends well
+ *                           ROUND -> IDLE       and that does not
+ *                           ROUND -> DELAY -> LAUNCH   acquire, between attempts
  *   and from each phase to IDLE, by cancelling.
  */
 typedef enum rl_phase {
   RL_PHASE_IDLE = 0,
+  RL_PHASE_LATE,   /* the operation has ended well; late answers are noted, heal and join */
   RL_PHASE_LAUNCH, /* the next rl_core_launch() sends its commands */
   RL_PHASE_ROUND,  /* commands are out; votes are awaited */
   RL_PHASE_DELAY   /* the attempt failed; the next one comes when the timer does */
@@ -75,11 +77,11 @@ struct rl_lock {
   redlock_options current; /* the options of this operation */
   rl_operation operation;
   rl_phase phase;
-  int result;     /* of the last operation, once it is IDLE */
-  bool notify;    /* it goes to the queue of ended operations */
-  bool ran_out;   /* release: the lease had run out before */
-  bool repeated;  /* release: it was begun before, and not confirmed */
-  bool confirmed; /* extend: the majority confirmed in this round, in time */
+  int result;    /* of the last operation, once it is IDLE */
+  bool notify;   /* it goes to the queue of ended operations */
+  bool ran_out;  /* release: the lease had run out before */
+  bool repeated; /* release: it was begun before, and not confirmed */
+  bool extended; /* the majority has confirmed the extend of this round, in time */
   uint64_t attempts_left;
   uint64_t random;
   redlock_time budget_us; /* when the whole operation must have ended */
@@ -142,26 +144,27 @@ redlock_duration rl_lock_remaining(const rl_lock *lock, redlock_time now_us);
 /* Fills |buffer| with what the last operation ended with, "" after success. Returns |buffer|. */
 const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size);
 
-/* -- for rl_core.c -- */
+/* Whether an operation is in flight. */
+static inline bool rl_lock_is_busy(const rl_lock *lock) {
+  return lock->phase != RL_PHASE_IDLE && lock->phase != RL_PHASE_LATE;
+}
 
-/* Sends the commands of a lock in RL_PHASE_LAUNCH. |entropy| is RL_LOCK_ENTROPY bytes, for acquire. */
-void rl_lock_launch(rl_lock *lock, redlock_time now_us, const unsigned char *entropy);
+/* -- for rl_core.c -- */
 
 /* The lock's timer is due. */
 void rl_lock_timer(rl_lock *lock, redlock_time now_us);
 
-/* The connection of a node that the lock waits for has come up. */
-void rl_lock_node_up(rl_lock *lock, redlock_time now_us, rl_node *node);
-
-/* A node that the lock waits for could not be connected. */
-void rl_lock_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node);
-
-/* A vote, or the certainty that none will come. Those of other rounds are dropped. */
-void rl_lock_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_owed *owed,
-                  redlock_vote vote, const char *error);
-
 /* Forgets lease and operation without releasing anything (a forked child). */
 void rl_lock_forget(rl_lock *lock);
+
+/* -- for the operations -- */
+
+/* To be launched with the next rl_core_launch(). */
+void rl_lock_enter_launch(rl_lock *lock);
+void rl_lock_leave_launch(rl_lock *lock);
+
+/* The operation has ended. */
+void rl_lock_end(rl_lock *lock, redlock_time now_us, int result);
 
 /* Queues: a lock is in at most one. */
 void rl_lock_enqueue(rl_lock_queue *queue, rl_lock *lock);

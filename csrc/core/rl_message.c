@@ -86,7 +86,7 @@ static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
   unsigned nodes = lock->core->node_count;
   unsigned yes = lock->quorum.granted;
   if (lock->operation == RL_OPERATION_RELEASE) {
-    yes += lock->quorum.refused + lock->quorum.unsent;
+    yes += lock->quorum.taken + lock->quorum.unsent;
   }
   rl_message_add(message, ": only %u of %u nodes %s, %u are needed: ", yes, nodes, did,
                  rl_quorum_majority(nodes));
@@ -114,7 +114,7 @@ static void rl_message_taken(rl_message *message, const rl_lock *lock) {
     rl_message_add(message, " was taken, and the time was up before the last attempt could tell");
   } else {
     rl_message_add(message,
-                   " is taken: %u of %u nodes hold it for somebody else: ", lock->quorum.refused,
+                   " is taken: %u of %u nodes hold it for somebody else: ", lock->quorum.taken,
                    lock->core->node_count);
     rl_message_nodes(message, lock, RL_MESSAGE_VOTE(REDLOCK_VOTE_TAKEN), false);
   }
@@ -135,7 +135,7 @@ const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
     break;
   case REDLOCK_E_LOST:
     rl_message_add(&message,
-                   " is lost: %u of %u nodes say that it is not ours: ", lock->quorum.refused,
+                   " is lost: %u of %u nodes say that it is not ours: ", lock->quorum.taken,
                    lock->core->node_count);
     rl_message_nodes(&message, lock, RL_MESSAGE_VOTE(REDLOCK_VOTE_TAKEN), false);
     break;

@@ -22,7 +22,7 @@ unsigned rl_quorum_majority(unsigned nodes) {
 }
 
 static unsigned rl_quorum_pending(const rl_quorum *quorum) {
-  unsigned settled = quorum->granted + quorum->refused + quorum->failed + quorum->unsent;
+  unsigned settled = quorum->granted + quorum->taken + quorum->failed + quorum->unsent;
   assert(settled <= quorum->nodes);
   return quorum->nodes - settled;
 }
@@ -33,8 +33,8 @@ rl_decision rl_quorum_decide(const rl_quorum *quorum) {
   if (quorum->granted >= majority) {
     return RL_DECISION_MAJORITY;
   }
-  if (quorum->nodes - quorum->refused < majority) {
-    return RL_DECISION_REFUSED;
+  if (quorum->nodes - quorum->taken < majority) {
+    return RL_DECISION_TAKEN;
   }
   if (quorum->nodes - quorum->failed < majority) {
     return RL_DECISION_UNAVAILABLE;
@@ -56,14 +56,14 @@ rl_decision rl_quorum_decide(const rl_quorum *quorum) {
 rl_decision rl_quorum_decide_release(const rl_quorum *quorum) {
   unsigned majority = rl_quorum_majority(quorum->nodes);
   unsigned pending = rl_quorum_pending(quorum);
-  unsigned certain = quorum->granted + quorum->refused + quorum->unsent;
+  unsigned certain = quorum->granted + quorum->taken + quorum->unsent;
   if (quorum->granted >= majority) {
     return RL_DECISION_MAJORITY;
   }
-  if (quorum->refused >= majority) {
-    return RL_DECISION_REFUSED;
+  if (quorum->taken >= majority) {
+    return RL_DECISION_TAKEN;
   }
-  if (quorum->granted + pending >= majority || quorum->refused + pending >= majority) {
+  if (quorum->granted + pending >= majority || quorum->taken + pending >= majority) {
     return RL_DECISION_NONE;
   }
   if (certain >= majority) {

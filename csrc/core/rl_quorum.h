@@ -9,16 +9,16 @@
 typedef struct rl_quorum {
   unsigned nodes;   /* how many there are: N, never only those that answer */
   unsigned granted; /* exact success replies */
-  unsigned refused; /* the key is somebody else's, or is not ours */
+  unsigned taken;   /* the key is somebody else's, or is not ours */
   unsigned failed;  /* no vote: an error, a broken connection, no reply in time */
   unsigned unsent;  /* release only: nodes to which no SET can have gone */
 } rl_quorum;
 
 typedef enum rl_decision {
-  RL_DECISION_NONE = 0,   /* more votes are needed */
-  RL_DECISION_MAJORITY,   /* a majority granted */
-  RL_DECISION_REFUSED,    /* so many refused that no majority is left */
-  RL_DECISION_SPLIT,      /* no majority is left: some refused, and some failed, but not too many */
+  RL_DECISION_NONE = 0, /* more votes are needed */
+  RL_DECISION_MAJORITY, /* a majority granted */
+  RL_DECISION_TAKEN,    /* so many said taken that no majority is left */
+  RL_DECISION_SPLIT, /* no majority is left: some said taken, and some failed, but not too many */
   RL_DECISION_UNAVAILABLE /* no majority is left, because too many failed */
 } rl_decision;
 

@@ -164,7 +164,7 @@ static void rl_client_close_sockets(redlock_client *client, bool forked) {
 
 void rl_client_destroy(redlock_client *client) {
   rl_client_close_sockets(client, rl_fork_happened(&client->mark));
-  if (client->core.releases_tail != NULL) {
+  if (client->core.releases.tail != NULL) {
     rl_core_free(&client->core);
   }
   rl_fork_free(&client->mark);
@@ -230,12 +230,12 @@ int redlock_client_node_info_sized(redlock_client *client, size_t index, redlock
   const rl_node *node = client->core.nodes[index];
   redlock_node_info known = {.size = sizeof known};
   known.name = node->address.name;
-  known.state = node->phase == RL_NODE_UP     ? REDLOCK_NODE_UP
-                : node->phase == RL_NODE_DOWN ? REDLOCK_NODE_DOWN
-                                              : REDLOCK_NODE_CONNECTING;
+  known.state = node->link.phase == RL_LINK_UP     ? REDLOCK_NODE_UP
+                : node->link.phase == RL_LINK_DOWN ? REDLOCK_NODE_DOWN
+                                                   : REDLOCK_NODE_CONNECTING;
   known.error = node->error[0] != '\0' ? node->error : NULL;
-  known.latency_us = node->latency_us;
-  known.owed = node->owed_count;
+  known.latency_us = node->link.latency_us;
+  known.owed = node->link.owed_count;
   rl_options_fill(info, size, &known, sizeof known);
   return REDLOCK_OK;
 }

@@ -147,7 +147,7 @@ static void rl_socket_try(rl_socket *socket, redlock_time now_us) {
     assert(left > 0);
     int error = rl_socket_begin(socket, address->ai_family, address->ai_addr, address->ai_addrlen);
     if (error == 0) {
-      redlock_duration share_us = RL_NODE_CONNECT_TIMEOUT_US / left;
+      redlock_duration share_us = RL_LINK_CONNECT_TIMEOUT_US / left;
       socket->address_deadline_us =
           address->ai_next == NULL
               ? REDLOCK_NEVER

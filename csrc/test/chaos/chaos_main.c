@@ -275,12 +275,12 @@ static void run_leave(chaos_run *run) {
       worker_tell_end(run, i, 0, "hung");
     }
   }
-  redlock_time gone_us = redlock_now();
+  redlock_time expired_us = redlock_now();
   redlock_time horizon_us = run_horizon(run);
   while (run_look_at_keys(run) > 0 && redlock_now() < horizon_us) {
     chaos_pause(100 * MS);
   }
-  chaos_log(run->log, "main empty %llu %u", (unsigned long long)(redlock_now() - gone_us),
+  chaos_log(run->log, "main empty %llu %u", (unsigned long long)(redlock_now() - expired_us),
             run_look_at_keys(run));
 }
 

@@ -77,7 +77,7 @@ static void replay_compare_round(replay *run, const replay_client *client, const
     replay_differ(run, "%c has counted %u votes, the model %u", replay_letter(run, client),
                   lock->quorum.granted, model->votes);
   } else if (operation == RL_OPERATION_EXTEND &&
-             lock->quorum.refused != replay_denied(run, state, model->attempt)) {
+             lock->quorum.taken != replay_denied(run, state, model->attempt)) {
     replay_differ(run, "%c has counted another number of refusals than the model",
                   replay_letter(run, client));
   }
@@ -87,7 +87,7 @@ static void replay_compare_client(replay *run, const replay_client *client,
                                   const model_state *state) {
   const rl_lock *lock = client->lock;
   const model_client *model = &state->clients[client - run->clients];
-  bool rests = lock->phase == RL_PHASE_IDLE || lock->phase == RL_PHASE_DELAY;
+  bool rests = !rl_lock_is_busy(lock) || lock->phase == RL_PHASE_DELAY;
   switch ((model_phase)model->phase) {
   case MODEL_ACQUIRING:
     replay_compare_round(run, client, state, RL_OPERATION_ACQUIRE);
@@ -149,7 +149,7 @@ static bool replay_was_released(const replay_link *link, unsigned attempt) {
   return false;
 }
 
-/* A release that found no connection is not sent any more when the keys have expired (gone_us). */
+/* A release that found no connection is not sent any more when the keys have expired (expired_us). */
 static bool replay_expired(const replay *run, const replay_client *client) {
   return 10 * (client->ticks - client->sent_ticks) > 11 * run->config->ttl;
 }

@@ -46,7 +46,7 @@ static void replay_start(replay *run, replay_client *client, const model_step *s
   replay_begin(run, client, attempt);
   for (unsigned i = 0; i < client->nodes; i++) {
     /* A node that is too far behind would not be asked. */
-    if (rl_node_behind(client->core.nodes[i], replay_now(client)) > patience_us) {
+    if (rl_link_behind(&client->core.nodes[i]->link, replay_now(client)) > patience_us) {
       replay_break(run, client, i);
     }
   }
@@ -107,7 +107,7 @@ static unsigned replay_spare(const replay_client *client) {
 }
 
 static bool replay_give_up_refused(replay *run, replay_client *client) {
-  unsigned refusals = client->lock->quorum.refused + client->lock->quorum.failed;
+  unsigned refusals = client->lock->quorum.taken + client->lock->quorum.failed;
   for (unsigned i = 0; i < client->nodes; i++) {
     refusals += replay_refusal(client, i) != NULL;
   }
@@ -242,7 +242,7 @@ static bool replay_refuses_now(replay_client *client, const model_step *step,
   const rl_quorum *quorum = &client->lock->quorum;
   return request->kind == REPLAY_SET && (step->random & 1) != 0 &&
          request->attempt == client->attempt && replay_acquiring(client->lock) &&
-         quorum->refused + quorum->failed < replay_spare(client) &&
+         quorum->taken + quorum->failed < replay_spare(client) &&
          replay_refusal(client, step->node) == request;
 }
 

@@ -209,7 +209,7 @@ void replay_join(replay *run, replay_client *client, unsigned node) {
 }
 
 void replay_break(replay *run, replay_client *client, unsigned node) {
-  if (client->core.nodes[node]->phase != RL_NODE_DOWN) {
+  if (client->core.nodes[node]->link.phase != RL_LINK_DOWN) {
     run->events[REPLAY_EVENT_BREAKS]++;
     rl_core_disconnected(&client->core, node, replay_now(client), "Connection reset by peer");
   }
@@ -227,7 +227,7 @@ void replay_settle(replay *run, replay_client *client) {
     if (client->links[i].dead && replay_may_break(client, i)) {
       replay_break(run, client, i);
     }
-    if (client->core.nodes[i]->phase == RL_NODE_DOWN) {
+    if (client->core.nodes[i]->link.phase == RL_LINK_DOWN) {
       replay_connecting(run, client, i);
       replay_connected(run, client, i);
     } else if (!client->links[i].hanging) {

@@ -14,22 +14,23 @@ void check_bounds(sim *s, const sim_client *client) {
   size_t owed = 0, held = 0;
   for (unsigned i = 0; i < client->nodes; i++) {
     const rl_node *node = core->nodes[i];
-    owed += node->owed_count;
-    if (node->owed_count > CHECK_BOUNDS_OWED || node->owed_count != client->sockets[i].sent_count) {
+    owed += node->link.owed_count;
+    if (node->link.owed_count > CHECK_BOUNDS_OWED ||
+        node->link.owed_count != client->sockets[i].sent_count) {
       sim_violation(s, "bounds", "client %u: node %u owes %u replies, was asked for %zu",
-                    client->index, i, node->owed_count, client->sockets[i].sent_count);
+                    client->index, i, node->link.owed_count, client->sockets[i].sent_count);
     }
-    if (rl_buffer_length(&node->output) > RL_NODE_OUTPUT_MAX) {
+    if (rl_buffer_length(&node->link.output) > RL_LINK_OUTPUT_MAX) {
       sim_violation(s, "bounds", "client %u: %zu bytes wait for node %u", client->index,
-                    rl_buffer_length(&node->output), i);
+                    rl_buffer_length(&node->link.output), i);
     }
   }
   for (unsigned i = 0; i < s->config.locks; i++) {
     held += 3 * (size_t)(client->locks[i].lock != NULL);
   }
-  if (core->attempts.live > owed + core->release_count + held) {
+  if (core->attempts.live > owed + core->releases.count + held) {
     sim_violation(s, "bounds", "client %u: %zu attempts are kept for %zu replies and %zu releases",
-                  client->index, core->attempts.live, owed, core->release_count);
+                  client->index, core->attempts.live, owed, core->releases.count);
   }
 }
 
@@ -59,8 +60,8 @@ void check_bounds_settled(sim *s, const sim_client *client) {
                          : (size_t)(lock->lease != NULL) + (lock->unreleased != NULL) +
                                (lock->attempt != NULL);
   }
-  if (core->attempts.live != held || core->release_count != 0) {
+  if (core->attempts.live != held || core->releases.count != 0) {
     sim_violation(s, "bounds", "client %u is quiet, but keeps %zu attempts and %zu releases",
-                  client->index, core->attempts.live, core->release_count);
+                  client->index, core->attempts.live, core->releases.count);
   }
 }

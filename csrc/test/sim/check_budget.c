@@ -48,7 +48,7 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
 static void check_budget_waits(sim *s, const sim_client *client, const sim_lock *lock) {
   for (unsigned i = 0; i < client->nodes; i++) {
     const rl_node *node = client->core.nodes[i];
-    if (node->phase == RL_NODE_DOWN && node->connect_at_us > client->reading_us &&
+    if (node->link.phase == RL_LINK_DOWN && node->connect_at_us > client->reading_us &&
         lock->lock->phase == RL_PHASE_ROUND && !lock->lock->votes[i].settled) {
       sim_violation(s, "budget", "client %u: operation %d waits for node %u, which is down",
                     client->index, (int)lock->operation, i);

@@ -86,7 +86,7 @@ void check_leftover(sim *s, const sim_client *client) {
   size_t kept = 0;
   uint64_t now_us = client->advance_us;
   for (unsigned i = 0; i < client->nodes; i++) {
-    up |= (uint32_t)(client->core.nodes[i]->phase == RL_NODE_UP) << i;
+    up |= (uint32_t)(client->core.nodes[i]->link.phase == RL_LINK_UP) << i;
   }
   for (size_t i = 0; i < s->live_count; i++) {
     uint32_t index = s->live[i];
@@ -97,7 +97,7 @@ void check_leftover(sim *s, const sim_client *client) {
     }
     uint32_t missing = token->sent & ~token->release_answered;
     for (unsigned k = 0; k < client->nodes; k++) {
-      missing &= ~((uint32_t)(now_us >= token->gone_us[k]) << k);
+      missing &= ~((uint32_t)(now_us >= token->expired_us[k]) << k);
     }
     if (token->over && missing == 0 && !check_leftover_owed(client, index)) {
       continue;
@@ -122,7 +122,7 @@ void check_leftover(sim *s, const sim_client *client) {
 void check_leftover_closed(sim *s, const sim_client *client, unsigned node) {
   const sim_socket *socket = &client->sockets[node];
   uint64_t now_us = client->reading_us;
-  bool never_up = !socket->up && now_us >= socket->begun_us + RL_NODE_CONNECT_TIMEOUT_US;
+  bool never_up = !socket->up && now_us >= socket->begun_us + RL_LINK_CONNECT_TIMEOUT_US;
   bool silent = socket->up && now_us >= socket->heard_us + socket->expect_us;
   if (socket->odd) {
     return; /* It was reset, or broke the protocol. */
@@ -145,7 +145,7 @@ void check_leftover_settled(sim *s) {
       const sim_token *token = &s->tokens[key->token];
       uint32_t excused = token->orphaned | (token->release_forbidden & ~token->release_certain);
       uint64_t now_us = sim_client_clock(s, &s->clients[token->client]);
-      if (!token->abandoned && (excused >> i & 1) == 0 && now_us < token->gone_us[i]) {
+      if (!token->abandoned && (excused >> i & 1) == 0 && now_us < token->expired_us[i]) {
         sim_violation(s, "leftover", "all is quiet, but node %u still holds token %u of client %u",
                       i, key->token, token->client);
       }

@@ -55,43 +55,43 @@ core("unknown-counts", "a node that did not answer counts as granted", "rl_lock.
   default:
     lock->quorum.failed++;]])
 core("error-counts", "an error counts as granted", "rl_core.c",
-  "  return RL_MEANING_ERROR;\n}", "  return RL_MEANING_GRANTED;\n}")
+  "  return RL_BALLOT_ERROR;\n}", "  return RL_BALLOT_GRANTED;\n}")
 core("taken-counts-for-extend", "a node that says 'not yours' counts for an extend", "rl_core.c",
-  "  return reply->type == RL_REPLY_INTEGER && reply->integer == 0 ? RL_MEANING_TAKEN",
-  "  return reply->type == RL_REPLY_INTEGER && reply->integer == 0 ? RL_MEANING_GRANTED")
+  "  return reply->type == RL_REPLY_INTEGER && reply->integer == 0 ? RL_BALLOT_TAKEN",
+  "  return reply->type == RL_REPLY_INTEGER && reply->integer == 0 ? RL_BALLOT_GRANTED")
 core("nil-counts", "SET answered nil counts as granted", "rl_core.c",
-  "return reply->type == RL_REPLY_NIL ? RL_MEANING_TAKEN : RL_MEANING_BROKEN;",
-  "return reply->type == RL_REPLY_NIL ? RL_MEANING_GRANTED : RL_MEANING_BROKEN;")
+  "return reply->type == RL_REPLY_NIL ? RL_BALLOT_TAKEN : RL_BALLOT_BROKEN;",
+  "return reply->type == RL_REPLY_NIL ? RL_BALLOT_GRANTED : RL_BALLOT_BROKEN;")
 core("any-status-counts", "any status reply to SET counts as granted", "rl_core.c",
   [[reply->type == RL_REPLY_STATUS && strcmp(reply->text, "OK") == 0) {
-      return RL_MEANING_GRANTED;]],
+      return RL_BALLOT_GRANTED;]],
   [[reply->type == RL_REPLY_STATUS) {
-      return RL_MEANING_GRANTED;]])
+      return RL_BALLOT_GRANTED;]])
 core("any-integer-counts", "any integer but 0 counts for a script", "rl_core.c",
   "reply->type == RL_REPLY_INTEGER && reply->integer == 1) {",
   "reply->type == RL_REPLY_INTEGER && reply->integer != 0) {")
 core("noscript-counts", "NOSCRIPT counts as granted", "rl_core.c",
-  "    return RL_MEANING_NO_SCRIPT;\n  }", "    return RL_MEANING_GRANTED;\n  }")
+  "    return RL_BALLOT_NO_SCRIPT;\n  }", "    return RL_BALLOT_GRANTED;\n  }")
 core("round-not-checked", "a vote counts in whatever round it comes", "rl_lock.c",
   "if (owed->round != lock->round || entry->settled) {", "if (entry->settled) {")
 core("one-vote-twice", "the replies of a node count as often as they come", "rl_lock.c",
   "  if (entry->settled) {\n    return;\n  }\n  entry->settled = true;", "  entry->settled = true;")
 core("replies-out-of-step", "the newest command is taken for the one that was answered", "rl_node.c",
-  "  *owed = node->owed[node->owed_head];\n"
-  .. "  node->owed_head = node->owed_head + 1 == node->owed_capacity ? 0 : node->owed_head + 1;\n",
-  "  *owed = node->owed[(node->owed_head + node->owed_count - 1) % node->owed_capacity];\n")
+  "  *owed = node->link.owed[node->link.owed_head];\n"
+  .. "  node->link.owed_head = node->link.owed_head + 1 == node->link.owed_capacity ? 0 : node->link.owed_head + 1;\n",
+  "  *owed = node->link.owed[(node->link.owed_head + node->link.owed_count - 1) % node->link.owed_capacity];\n")
 
 -- Validity.
 core("elapsed-not-subtracted", "validity is counted from the decision", "rl_lock.c",
-  [[static void rl_lock_granted(rl_lock *lock, redlock_time now_us) {
+  [[static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
   redlock_time deadline_us = rl_validity_deadline(lock->round_start_us,]],
-  [[static void rl_lock_granted(rl_lock *lock, redlock_time now_us) {
+  [[static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
   redlock_time deadline_us = rl_validity_deadline(now_us,]])
 core("validity-not-checked", "a majority that comes too late is a lock", "rl_lock.c",
-  "  if (now_us >= deadline_us) {\n    rl_lock_fail_attempt",
-  "  if (deadline_us == 0) {\n    rl_lock_fail_attempt", "rl_lock_acquire_test")
+  "  if (now_us >= deadline_us) {\n    rl_acquire_failed",
+  "  if (deadline_us == 0) {\n    rl_acquire_failed", "rl_lock_acquire_test")
 core("validity-at-least-a-moment", "a majority that comes too late is a lock for 5 ms", "rl_lock.c",
-  "  if (now_us >= deadline_us) {\n    rl_lock_fail_attempt(lock, now_us, REDLOCK_E_EXPIRED);\n    return;\n  }",
+  "  if (now_us >= deadline_us) {\n    rl_acquire_failed(lock, now_us, REDLOCK_E_EXPIRED);\n    return;\n  }",
   "  if (now_us >= deadline_us) {\n    deadline_us = now_us + 5000;\n  }")
 core("drift-dropped", "no allowance for drift", "rl_validity.c",
   "  return rl_time_add(whole, RL_VALIDITY_GRANULARITY_US);", "  return whole - whole;")
@@ -115,9 +115,9 @@ core("lock-delay-dropped", "lock_delay is not asked for", "rl_options.c",
 
 -- Extending.
 core("extend-from-now", "an extension is counted from its last vote", "rl_lock.c",
-  [[static void rl_lock_extended(rl_lock *lock, redlock_time now_us) {
+  [[static void rl_extend_confirmed(rl_lock *lock, redlock_time now_us) {
   redlock_time deadline_us = rl_validity_deadline(lock->round_start_us,]],
-  [[static void rl_lock_extended(rl_lock *lock, redlock_time now_us) {
+  [[static void rl_extend_confirmed(rl_lock *lock, redlock_time now_us) {
   redlock_time deadline_us = rl_validity_deadline(now_us,]])
 core("extend-past-deadline", "an extension counts after the old deadline", "rl_lock.c", {
   "    if (now_us >= lock->deadline_us) {\n      rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED);\n"
@@ -162,26 +162,26 @@ core("extend-overwrites", "an extension sets the key, whoever has it", "rl_comma
     {"if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "]])
 core("heal-before-majority", "a node without the key gets it before a majority has confirmed", "rl_lock.c", {
   "  assert(lock->confirmed);\n",
-  "    rl_lock_settle(lock, node->index, vote, error, latency_us);\n    rl_lock_decide(lock, now_us);",
+  "    rl_round_settle(lock, node->index, vote, error, latency_us);\n    rl_round_decide(lock, now_us);",
 }, {
   "",
-  "    rl_lock_settle(lock, node->index, vote, error, latency_us);\n"
+  "    rl_round_settle(lock, node->index, vote, error, latency_us);\n"
   .. "    if (lock->operation == RL_OPERATION_EXTEND && vote == REDLOCK_VOTE_TAKEN) {\n"
-  .. "      rl_lock_heal(lock, now_us, node);\n    }\n    rl_lock_decide(lock, now_us);",
+  .. "      rl_extend_heal(lock, now_us, node);\n    }\n    rl_round_decide(lock, now_us);",
 })
 core("heal-not-released", "a key that was given back is not released", "rl_lock.c",
   "RL_OWED_HEAL, lock->lease, lock->round, key_ms)) {\n    return;\n  }\n  lock->lease->sent |= rl_lock_bit(node);",
   "RL_OWED_HEAL, lock->lease, lock->round, key_ms)) {\n    return;\n  }")
 core("failed-extend-releases", "an extension that fails releases the lease", "rl_lock.c",
   "      rl_lock_end(lock, now_us,\n"
-  .. "                  decision == RL_DECISION_REFUSED ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);",
-  "      rl_core_release(lock->core, now_us, lock->lease, true);\n      rl_lock_end(lock, now_us,\n"
-  .. "                  decision == RL_DECISION_REFUSED ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);")
+  .. "                  decision == RL_DECISION_TAKEN ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);",
+  "      rl_release_begin(lock->core, now_us, lock->lease, true);\n      rl_lock_end(lock, now_us,\n"
+  .. "                  decision == RL_DECISION_TAKEN ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);")
 core("failed-extend-counts", "an extension that fails moves the deadline all the same", "rl_lock.c",
   "      rl_lock_end(lock, now_us,\n"
-  .. "                  decision == RL_DECISION_REFUSED ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);",
+  .. "                  decision == RL_DECISION_TAKEN ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);",
   "      lock->deadline_us += 1000;\n      rl_lock_end(lock, now_us,\n"
-  .. "                  decision == RL_DECISION_REFUSED ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);")
+  .. "                  decision == RL_DECISION_TAKEN ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);")
 core("extend-sent-late", "an extend goes out again by its text after its round", "rl_core.c",
   "  if (lock == NULL || lock->phase != RL_PHASE_ROUND || lock->round != owed->round) {",
   "  if (lock == NULL || lock->lease == NULL) {")
@@ -190,12 +190,12 @@ core("extend-sent-late", "an extend goes out again by its text after its round",
 core("set-without-nx", "SET without NX", "rl_command.c",
   [[  out = rl_command_argument(out, "NX", 2);]], [[  out = rl_command_argument(out, "GET", 3);]])
 core("no-release-after-failure", "an attempt that failed is not released", "rl_lock.c",
-  "  if (!attempt->releasing) {\n    rl_core_release(lock->core, now_us, attempt, grow);\n  }",
+  "  if (!attempt->releasing) {\n    rl_release_begin(lock->core, now_us, attempt, grow);\n  }",
   "  if (!attempt->releasing && lock->operation != RL_OPERATION_ACQUIRE) {\n"
-  .. "    rl_core_release(lock->core, now_us, attempt, grow);\n  }")
+  .. "    rl_release_begin(lock->core, now_us, attempt, grow);\n  }")
 core("release-only-where-granted", "only the nodes that voted for it are sent the release", "rl_core.c",
-  "  attempt->due = attempt->sent & ~attempt->confirmed;",
-  "  attempt->due = attempt->sent & ~attempt->confirmed;\n"
+  "  attempt->due = attempt->sent & ~attempt->released;",
+  "  attempt->due = attempt->sent & ~attempt->released;\n"
   .. "  for (unsigned i = 0; attempt->lock != NULL && i < core->node_count; i++) {\n"
   .. "    if (attempt->lock->votes[i].vote != REDLOCK_VOTE_GRANTED) {\n"
   .. "      attempt->due &= ~((uint32_t)1 << i);\n    }\n  }")
@@ -209,14 +209,14 @@ core("release-before-the-lease-ends", "the lease stays valid while its release i
   "  if (lock->lease != NULL) {\n    (void)rl_attempt_ref(lock->lease);\n  }\n  lock->unreleased = NULL;\n"
   .. "  lock->current = lock->lease_options;")
 core("release-not-repeated", "a release is lost with its connection", "rl_core.c",
-  "    if (owed.kind == RL_OWED_RELEASE && attempt->gone_us > now_us) {",
+  "    if (owed.kind == RL_OWED_RELEASE && attempt->expired_us > now_us) {",
   "    if (attempt->references == 0) {")
 core("release-on-another-connection", "a node that did not answer in time is disconnected", "rl_node.c",
-  "    return node->owed_count == 0 ? REDLOCK_NEVER : rl_time_add(node->heard_us, node->silence_us);",
-  "    return node->owed_count == 0 ? REDLOCK_NEVER : rl_time_add(node->heard_us, 30000);")
+  "    return node->link.owed_count == 0 ? REDLOCK_NEVER : rl_time_add(node->link.heard_us, node->link.silence_us);",
+  "    return node->link.owed_count == 0 ? REDLOCK_NEVER : rl_time_add(node->link.heard_us, 30000);")
 core("release-early-answer", "a release is done with the first answer", "rl_quorum.c",
-  "  if (quorum->granted >= majority) {\n    return RL_DECISION_MAJORITY;\n  }\n  if (quorum->refused >= majority) {",
-  "  if (quorum->granted >= 1) {\n    return RL_DECISION_MAJORITY;\n  }\n  if (quorum->refused >= majority) {")
+  "  if (quorum->granted >= majority) {\n    return RL_DECISION_MAJORITY;\n  }\n  if (quorum->taken >= majority) {",
+  "  if (quorum->granted >= 1) {\n    return RL_DECISION_MAJORITY;\n  }\n  if (quorum->taken >= majority) {")
 core("lost-set-expires-early", "a SET that a broken connection may still deliver counts from when it was sent",
   "rl_core.c",
   "    if (owed.kind != RL_OWED_RELEASE) {\n", "    if (owed.kind == RL_OWED_HANDSHAKE) {\n")
@@ -228,10 +228,10 @@ core("waits-for-what-is-not-sent", "a release waits for a node on which the key 
   "    if (gone || attempt->due == 0) {", "    attempt->due = gone ? 0 : attempt->due;\n    if (attempt->due == 0) {",
   "rl_regression_test")
 core("cancel-leaves-keys", "what is cancelled is not released", "rl_lock.c",
-  "  lock->attempt = NULL;\n  rl_lock_end(lock, now_us, error);\n  rl_lock_let_go(lock, now_us, attempt, grow);",
+  "  lock->attempt = NULL;\n  rl_lock_end(lock, now_us, error);\n  rl_release_let_go(lock, now_us, attempt, grow);",
   "  lock->attempt = NULL;\n  rl_lock_end(lock, now_us, error);\n  if (attempt != NULL) {\n"
   .. "    attempt->releasing = true;\n  }\n"
-  .. "  rl_lock_let_go(lock, now_us, attempt, grow);")
+  .. "  rl_release_let_go(lock, now_us, attempt, grow);")
 core("free-leaves-keys", "a lock that is freed while it is held is not released", "rl_lock.c",
   "  rl_lock_drop_lease(lock, now_us, false);\n  rl_lock_dequeue(lock);",
   "  if (lock->lease != NULL) {\n    lock->lease->releasing = true;\n  }\n"
@@ -257,58 +257,58 @@ core("attempt-leaked", "an attempt is kept for ever", "rl_core.c",
 core("cut-short-is-unavailable", "the last attempt, cut short by the budget, makes a taken lock an unavailable one",
   "rl_lock.c", "      lock->result == REDLOCK_E_TAKEN) {", "      lock->result == REDLOCK_OK) {", "rl_regression_test")
 core("asks-the-deaf", "nodes are asked however long they have not answered", "rl_lock.c",
-  "  return behind_us > rl_time_max(budget_us, RL_LOCK_BEHIND_MIN_US);",
+  "  return behind_us > rl_time_max(budget_us, RL_ROUND_BEHIND_MIN_US);",
   "  return behind_us > rl_time_max(budget_us, REDLOCK_NEVER - 1);")
 core("no-reconnect", "after ten failures a node is not tried any more", "rl_node.c",
-  "return node->phase == RL_NODE_DOWN && node->connect_at_us <= now_us;",
-  "return node->phase == RL_NODE_DOWN && node->connect_at_us <= now_us && node->failures < 10;")
+  "return node->link.phase == RL_LINK_DOWN && node->connect_at_us <= now_us;",
+  "return node->link.phase == RL_LINK_DOWN && node->connect_at_us <= now_us && node->failures < 10;")
 core("half-open-for-ever", "a silent connection is never given up", "rl_node.c",
-  "    return node->owed_count == 0 ? REDLOCK_NEVER : rl_time_add(node->heard_us, node->silence_us);",
+  "    return node->link.owed_count == 0 ? REDLOCK_NEVER : rl_time_add(node->link.heard_us, node->link.silence_us);",
   "    return REDLOCK_NEVER;")
 
 -- So that each statement of the checkers has been seen to fail (csrc/test/sim/unreached.lua has the rest).
 core("debts-kept", "a reply stays owed when its connection has gone", "rl_core.c",
-  "  while (rl_node_take(node, &owed)) {\n    rl_attempt *attempt = owed.attempt;",
-  "  for (unsigned left = node->owed_count; left > 1 && rl_node_take(node, &owed); left--) {\n"
+  "  while (rl_link_take(&node->link, &owed)) {\n    rl_attempt *attempt = owed.attempt;",
+  "  for (unsigned left = node->link.owed_count; left > 1 && rl_link_take(&node->link, &owed); left--) {\n"
   .. "    rl_attempt *attempt = owed.attempt;")
 core("bytes-not-bounded", "bytes are queued for a node that takes none", "rl_node.c",
-  "  return node->phase == RL_NODE_UP && node->owed_count < owed_max &&\n"
-  .. "         rl_buffer_length(&node->output) < output_max;",
-  "  return node->phase == RL_NODE_UP && node->owed_count < owed_max && output_max > 0;", "rl_core_test")
+  "  return node->link.phase == RL_LINK_UP && node->link.owed_count < owed_max &&\n"
+  .. "         rl_buffer_length(&node->link.output) < output_max;",
+  "  return node->link.phase == RL_LINK_UP && node->link.owed_count < owed_max && output_max > 0;", "rl_core_test")
 core("expired-release-kept", "the release of a key that has expired is kept for ever", "rl_core.c",
   "    if (gone || attempt->due == 0) {", "    if (attempt->due == 0) {")
 core("releases-counted-for-ever", "a release that was sent still counts as one to be sent", "rl_core.c",
-  "  attempt->listed = false;\n  core->release_count--;", "  attempt->listed = false;")
+  "  attempt->listed = false;\n  core->releases.count--;", "  attempt->listed = false;")
 core("acquired-while-held", "a lock that is held can be acquired again", "rl_lock.c",
   "  if (rl_lock_remaining(lock, now_us) > 0) {\n    return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE,",
   "  if (rl_lock_remaining(lock, now_us) == REDLOCK_NEVER) {\n    return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE,")
 core("attempt-leaked-rarely", "one attempt in a thousand is kept for ever", "rl_lock.c",
-  "    rl_core_release(lock->core, now_us, attempt, grow);\n  }\n  rl_attempt_unref(&lock->core->attempts, attempt);",
-  "    rl_core_release(lock->core, now_us, attempt, grow);\n  }\n"
-  .. "  if (attempt->gone_us % 997 != 7) {\n    rl_attempt_unref(&lock->core->attempts, attempt);\n  }")
+  "    rl_release_begin(lock->core, now_us, attempt, grow);\n  }\n  rl_attempt_unref(&lock->core->attempts, attempt);",
+  "    rl_release_begin(lock->core, now_us, attempt, grow);\n  }\n"
+  .. "  if (attempt->expired_us % 997 != 7) {\n    rl_attempt_unref(&lock->core->attempts, attempt);\n  }")
 core("waits-for-the-down", "a node that went down is waited for", "rl_lock.c",
-  "  rl_lock_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);\n"
-  .. "  rl_lock_decide(lock, now_us);", "  rl_lock_decide(lock, now_us);")
+  "  rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);\n"
+  .. "  rl_round_decide(lock, now_us);", "  rl_round_decide(lock, now_us);")
 core("sets-what-it-gives-up", "a release sets the key once more before it deletes it", "rl_core.c",
-  "    } else if (rl_node_queue_release(node, now_us, attempt, round, false, grow)) {",
-  "    } else if (rl_node_queue_set(node, now_us, RL_OWED_HEAL, attempt, round, 1000) &&\n"
-  .. "               rl_node_queue_release(node, now_us, attempt, round, false, grow)) {")
+  "    } else if (rl_link_queue_release(&node->link, now_us, attempt, round, false, grow)) {",
+  "    } else if (rl_link_queue_set(&node->link, now_us, RL_OWED_HEAL, attempt, round, 1000) &&\n"
+  .. "               rl_link_queue_release(&node->link, now_us, attempt, round, false, grow)) {")
 core("sets-what-it-gave-up", "a release that goes out later sets the key once more", "rl_core.c",
-  "    } else if (rl_node_queue_release(node, now_us, attempt, round, false, grow)) {",
-  "    } else if ((!attempt->listed || rl_node_queue_set(node, now_us, RL_OWED_HEAL, attempt, round, 1000)) &&\n"
-  .. "               rl_node_queue_release(node, now_us, attempt, round, false, grow)) {")
+  "    } else if (rl_link_queue_release(&node->link, now_us, attempt, round, false, grow)) {",
+  "    } else if ((!attempt->listed || rl_link_queue_set(&node->link, now_us, RL_OWED_HEAL, attempt, round, 1000)) &&\n"
+  .. "               rl_link_queue_release(&node->link, now_us, attempt, round, false, grow)) {")
 core("extends-what-it-gives-up", "the token of an attempt that failed is extended before it is released", "rl_core.c",
-  "    } else if (rl_node_queue_release(node, now_us, attempt, round, false, grow)) {",
-  "    } else if (rl_node_queue_extend(node, now_us, attempt, round, true, 1000) &&\n"
-  .. "               rl_node_queue_release(node, now_us, attempt, round, false, grow)) {")
+  "    } else if (rl_link_queue_release(&node->link, now_us, attempt, round, false, grow)) {",
+  "    } else if (rl_link_queue_extend(&node->link, now_us, attempt, round, true, 1000) &&\n"
+  .. "               rl_link_queue_release(&node->link, now_us, attempt, round, false, grow)) {")
 core("release-everywhere", "a release goes to nodes that were never sent the key", "rl_core.c",
-  "  attempt->due = attempt->sent & ~attempt->confirmed;",
-  "  attempt->due = (((uint32_t)1 << core->node_count) - 1) & ~attempt->confirmed;")
+  "  attempt->due = attempt->sent & ~attempt->released;",
+  "  attempt->due = (((uint32_t)1 << core->node_count) - 1) & ~attempt->released;")
 core("unreleased-comes-back", "a lock whose release was not confirmed is held again", "rl_lock.c",
   "    lock->unreleased = attempt;\n  } else {",
   "    lock->lease = attempt;\n    lock->deadline_us = rl_time_add(now_us, 1000000);\n  } else {")
 core("lost-too-soon", "one node that has no such key makes a released lock a lost one", "rl_quorum.c",
-  "  if (quorum->refused >= majority) {", "  if (quorum->refused >= 1) {")
+  "  if (quorum->taken >= majority) {", "  if (quorum->taken >= 1) {")
 core("held-without-a-lease", "a lock whose lease has run out counts as held", "rl_lock.c",
   "  if (rl_lock_remaining(lock, now_us) > 0) {\n    return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE,",
   "  if (lock->lease != NULL) {\n    return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE,")
@@ -323,12 +323,12 @@ core("acquire-lost", "a lock that is taken is called lost", "rl_lock.c",
   "decision == RL_DECISION_UNAVAILABLE ? REDLOCK_E_UNAVAILABLE\n : REDLOCK_E_TAKEN);",
   "decision == RL_DECISION_UNAVAILABLE ? REDLOCK_E_UNAVAILABLE : REDLOCK_E_LOST);")
 core("extend-lost-too-soon", "nodes that do not answer an extend make a lock a lost one", "rl_lock.c",
-  "decision == RL_DECISION_REFUSED ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);", "REDLOCK_E_LOST);")
+  "decision == RL_DECISION_TAKEN ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);", "REDLOCK_E_LOST);")
 core("extend-taken", "an extend that fails is called taken", "rl_lock.c",
-  "decision == RL_DECISION_REFUSED ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);", "REDLOCK_E_TAKEN);")
+  "decision == RL_DECISION_TAKEN ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);", "REDLOCK_E_TAKEN);")
 core("release-taken", "a lock that was lost is called taken", "rl_lock.c",
-  "  return decision == RL_DECISION_REFUSED && !lock->repeated ? REDLOCK_E_LOST : REDLOCK_OK;",
-  "  return decision == RL_DECISION_REFUSED && !lock->repeated ? REDLOCK_E_TAKEN : REDLOCK_OK;")
+  "  return decision == RL_DECISION_TAKEN && !lock->repeated ? REDLOCK_E_LOST : REDLOCK_OK;",
+  "  return decision == RL_DECISION_TAKEN && !lock->repeated ? REDLOCK_E_TAKEN : REDLOCK_OK;")
 core("ended-twice", "an operation ends once more with every late vote", "rl_lock.c",
   "    /* Decided without it: for votes() to show, and for the lock to heal. */",
   "    if (lock->queue == NULL) {\n      rl_lock_enqueue(&lock->core->ended, lock);\n    }")
@@ -342,8 +342,8 @@ core("token-changed", "a script is sent with another token", "rl_command.c",
   "  out = rl_command_argument(out, \"0123456789012345678901234567890123456789\", REDLOCK_TOKEN_LENGTH);\n"
   .. "  if (script == RL_SCRIPT_EXTEND) {")
 core("locked-out", "a lock of many rounds asks nobody any more", "rl_lock.c",
-  "  return behind_us > rl_time_max(budget_us, RL_LOCK_BEHIND_MIN_US);",
-  "  return behind_us > rl_time_max(budget_us, RL_LOCK_BEHIND_MIN_US) || lock->round > 12;")
+  "  return behind_us > rl_time_max(budget_us, RL_ROUND_BEHIND_MIN_US);",
+  "  return behind_us > rl_time_max(budget_us, RL_ROUND_BEHIND_MIN_US) || lock->round > 12;")
 core("no-deadline", "the core does not say when it wants to be called again", "rl_core.c",
   "  return deadline_us;", "  return deadline_us > core->now_us ? REDLOCK_NEVER : deadline_us;")
 

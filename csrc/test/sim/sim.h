@@ -390,7 +390,7 @@ typedef struct sim_token {
   uint32_t released_there; /* nodes that have executed a release, whether the answer came or not */
   uint32_t orphaned;       /* nodes that have executed a SET after that */
   uint64_t life_us;        /* the longest that a key of it lives, and some */
-  uint64_t gone_us[SIM_NODES_MAX]; /* client's clock: when its key there has certainly expired */
+  uint64_t expired_us[SIM_NODES_MAX]; /* client's clock: when its key there has certainly expired */
 } sim_token;
 
 /* ---- the picture (sim_trace.c) ---- */

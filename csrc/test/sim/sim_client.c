@@ -229,7 +229,7 @@ static void sim_client_over(sim *s, uint32_t token) {
 /* Compares the lock with what it was before the call. */
 static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
   const rl_lock *lock = own->lock;
-  bool acquiring = lock->operation == RL_OPERATION_ACQUIRE && lock->phase != RL_PHASE_IDLE;
+  bool acquiring = lock->operation == RL_OPERATION_ACQUIRE && rl_lock_is_busy(lock);
   uint32_t attempt = acquiring ? sim_client_token(lock->attempt) : SIM_NO_TOKEN;
   uint32_t before = own->lease;
   uint32_t lease = sim_client_token(lock->lease);
@@ -276,10 +276,10 @@ static void sim_client_after_call(sim *s, sim_client *client) {
   sim_tap_output(s, client);
   for (unsigned i = 0; i < client->nodes && !s->failed; i++) {
     sim_socket *socket = &client->sockets[i];
-    rl_node_phase phase = client->core.nodes[i]->phase;
-    if (phase == RL_NODE_UP) {
+    rl_link_phase phase = client->core.nodes[i]->link.phase;
+    if (phase == RL_LINK_UP) {
       socket->up = true;
-    } else if (phase == RL_NODE_DOWN && (socket->open || socket->sent_count > 0 || socket->up)) {
+    } else if (phase == RL_LINK_DOWN && (socket->open || socket->sent_count > 0 || socket->up)) {
       check_leftover_closed(s, client, i);
       sim_tap_dropped(s, client, i);
       socket->open = false;
@@ -327,7 +327,7 @@ static bool sim_client_input(sim *s, sim_client *client) {
     return true;
   }
   if (socket->connection != SIM_NO_CONNECTION && socket->open && client->reading_bytes > 0 &&
-      client->core.nodes[node]->phase != RL_NODE_DOWN) {
+      client->core.nodes[node]->link.phase != RL_LINK_DOWN) {
     return sim_client_read(s, client, node);
   }
   if (socket->connection != SIM_NO_CONNECTION && (socket->refused || socket->reset)) {

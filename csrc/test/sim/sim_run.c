@@ -75,17 +75,17 @@ static bool sim_run_quiet(const sim *s) {
     const sim_client *client = &s->clients[i];
     for (unsigned k = 0; k < s->config.locks; k++) {
       const rl_lock *lock = client->locks[k].lock;
-      if (client->locks[k].state != SIM_APPLICATION_DONE || lock->phase != RL_PHASE_IDLE ||
+      if (client->locks[k].state != SIM_APPLICATION_DONE || rl_lock_is_busy(lock) ||
           lock->lease != NULL) {
         return false;
       }
     }
     for (unsigned k = 0; k < client->nodes; k++) {
-      if (client->core.nodes[k]->owed_count > 0) {
+      if (client->core.nodes[k]->link.owed_count > 0) {
         return false;
       }
     }
-    if (client->core.release_count > 0) {
+    if (client->core.releases.count > 0) {
       return false;
     }
   }

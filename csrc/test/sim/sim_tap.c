@@ -125,9 +125,10 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node, const sim
     }
     if (ttl_us != 0) {
       uint64_t life_us = ttl_us + ttl_us / 10 + REDLOCK_SECONDS;
-      uint64_t gone_us = client->reading_us + life_us;
+      uint64_t expired_us = client->reading_us + life_us;
       token->life_us = life_us > token->life_us ? life_us : token->life_us;
-      token->gone_us[node] = gone_us > token->gone_us[node] ? gone_us : token->gone_us[node];
+      token->expired_us[node] =
+          expired_us > token->expired_us[node] ? expired_us : token->expired_us[node];
     }
     sim_mix(s, (uint64_t)sent.token << 16 | (uint64_t)sent.kind << 8 | node);
   }
@@ -164,8 +165,8 @@ static void sim_tap_lost(sim *s, const sim_client *client, unsigned node, const 
   sim_token *token = &s->tokens[sent->token];
   if (sent->kind == SIM_COMMAND_RELEASE) {
     token->release_sent &= ~(1u << node);
-  } else if (client->reading_us + token->life_us > token->gone_us[node]) {
-    token->gone_us[node] = client->reading_us + token->life_us;
+  } else if (client->reading_us + token->life_us > token->expired_us[node]) {
+    token->expired_us[node] = client->reading_us + token->life_us;
   }
 }
 

@@ -61,15 +61,15 @@ static void a_pooled_attempt_is_used_again_and_remembers_nothing(void **state) {
   rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY);
   attempt->sent = 7;
   attempt->due = 7;
-  attempt->confirmed = 7;
+  attempt->released = 7;
   attempt->releasing = true;
-  attempt->gone_us = 99;
+  attempt->expired_us = 99;
   rl_attempt_unref(&pool, attempt);
   rl_attempt *again = rl_attempt_new(&pool, resource, NULL, ENTROPY);
   assert_ptr_equal(again, attempt);
-  assert_int_equal(again->sent | again->due | again->confirmed, 0);
+  assert_int_equal(again->sent | again->due | again->released, 0);
   assert_false(again->releasing);
-  assert_int_equal(again->gone_us, 0);
+  assert_int_equal(again->expired_us, 0);
   rl_attempt *other = rl_attempt_new(&pool, resource, NULL, ENTROPY);
   assert_ptr_not_equal(other, again);
   rl_attempt_unref(&pool, other);
@@ -94,7 +94,7 @@ static void a_key_is_gone_a_tenth_and_a_second_after_its_ttl(void **state) {
     memset(&attempt, 0, sizeof attempt);
     rl_attempt_will_live(&attempt, 70 * SECONDS, cases[i].key_ms);
     assert_int_equal(attempt.life_us, cases[i].life_us);
-    assert_int_equal(attempt.gone_us, 70 * SECONDS + cases[i].life_us);
+    assert_int_equal(attempt.expired_us, 70 * SECONDS + cases[i].life_us);
   }
 }
 
@@ -105,15 +105,15 @@ static void the_key_that_lives_longest_counts(void **state) {
   rl_attempt_will_live(&attempt, 100 * SECONDS, 10000);
   rl_attempt_will_live(&attempt, 101 * SECONDS, 1000); /* a shorter one: gone after 2.1 s */
   assert_int_equal(attempt.life_us, 12 * SECONDS);
-  assert_int_equal(attempt.gone_us, 112 * SECONDS);
+  assert_int_equal(attempt.expired_us, 112 * SECONDS);
   rl_attempt_will_live(&attempt, 110 * SECONDS, 1000);
   assert_int_equal(attempt.life_us, 12 * SECONDS);
-  assert_int_equal(attempt.gone_us, 112 * SECONDS + 100 * MS);
+  assert_int_equal(attempt.expired_us, 112 * SECONDS + 100 * MS);
   rl_attempt_will_live(&attempt, 111 * SECONDS, 20000);
   assert_int_equal(attempt.life_us, 23 * SECONDS);
-  assert_int_equal(attempt.gone_us, 134 * SECONDS);
+  assert_int_equal(attempt.expired_us, 134 * SECONDS);
   rl_attempt_will_live(&attempt, REDLOCK_NEVER - 1, 1);
-  assert_int_equal(attempt.gone_us, REDLOCK_NEVER);
+  assert_int_equal(attempt.expired_us, REDLOCK_NEVER);
 }
 
 /* The node may read the command only when its connection has ended, and the key lives from then. */
@@ -123,14 +123,14 @@ static void what_was_not_answered_lives_from_the_end_of_its_connection(void **st
   memset(&attempt, 0, sizeof attempt);
   rl_attempt_will_live(&attempt, 100 * SECONDS, 10000);
   rl_attempt_unanswered(&attempt, 130 * SECONDS);
-  assert_int_equal(attempt.gone_us, 142 * SECONDS);
+  assert_int_equal(attempt.expired_us, 142 * SECONDS);
   rl_attempt_unanswered(&attempt, 130 * SECONDS - 1); /* never earlier than it was */
-  assert_int_equal(attempt.gone_us, 142 * SECONDS);
+  assert_int_equal(attempt.expired_us, 142 * SECONDS);
   rl_attempt_unanswered(&attempt, 130 * SECONDS + 1);
-  assert_int_equal(attempt.gone_us, 142 * SECONDS + 1);
+  assert_int_equal(attempt.expired_us, 142 * SECONDS + 1);
   assert_int_equal(attempt.life_us, 12 * SECONDS);
   rl_attempt_unanswered(&attempt, REDLOCK_NEVER);
-  assert_int_equal(attempt.gone_us, REDLOCK_NEVER);
+  assert_int_equal(attempt.expired_us, REDLOCK_NEVER);
 }
 
 int main(void) {

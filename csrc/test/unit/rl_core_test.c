@@ -60,11 +60,11 @@ static void an_attempt_to_connect_has_three_seconds(void **state) {
   begin(world, lock);
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
   fake_pass(world, 3 * SECONDS - 1);
-  assert_int_equal(world->core.nodes[0]->phase, RL_NODE_CONNECTING);
+  assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_CONNECTING);
   assert_int_equal(rl_core_deadline(&world->core), world->now_us + 1);
   world->now_us++;
   rl_core_advance(&world->core, world->now_us);
-  assert_int_equal(world->core.nodes[0]->phase, RL_NODE_DOWN);
+  assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_DOWN);
   assert_string_equal(world->core.nodes[0]->error, "connecting took too long");
   assert_true(fake_world_end(world));
 }
@@ -75,7 +75,7 @@ static void a_node_that_accepts_and_says_nothing_is_given_up(void **state) {
   world->nodes[0].policy = FAKE_SILENT;
   rl_lock *lock = fake_lock(world, KEY, NULL);
   begin(world, lock);
-  assert_int_equal(world->core.nodes[0]->phase, RL_NODE_HANDSHAKE);
+  assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_HANDSHAKE);
   assert_int_equal(world->nodes[0].sets, 0);
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
   world->now_us += 3 * SECONDS;
@@ -98,10 +98,10 @@ static void a_silent_node_is_given_up_after_max_of_3_s_and_the_ttl(void **state)
     fake_pass(world, silence_us - 1);
     assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
     assert_int_equal(world->nodes[0].connections, 1);
-    assert_int_equal(world->core.nodes[0]->phase, RL_NODE_UP);
+    assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_UP);
     world->now_us++;
     rl_core_advance(&world->core, world->now_us);
-    assert_int_equal(world->core.nodes[0]->phase, RL_NODE_DOWN);
+    assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_DOWN);
     assert_string_equal(world->core.nodes[0]->error, "the node does not answer any more");
     assert_true(fake_world_end(world));
   }
@@ -117,10 +117,10 @@ static void any_byte_breaks_the_silence(void **state) {
   fake_pass(world, 2 * SECONDS);
   fake_deliver(world, 0, "+");
   fake_pass(world, 3 * SECONDS - 1);
-  assert_int_equal(world->core.nodes[0]->phase, RL_NODE_UP);
+  assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_UP);
   world->now_us++;
   rl_core_advance(&world->core, world->now_us);
-  assert_int_equal(world->core.nodes[0]->phase, RL_NODE_DOWN);
+  assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_DOWN);
   assert_true(fake_world_end(world));
 }
 
@@ -131,7 +131,7 @@ static void a_node_that_owes_nothing_may_be_silent_for_ever(void **state) {
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER);
   fake_pass(world, 3600 * SECONDS);
-  assert_int_equal(world->core.nodes[0]->phase, RL_NODE_UP);
+  assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_UP);
   assert_int_equal(world->nodes[0].connections, 1);
   assert_true(fake_world_end(world));
 }
@@ -158,7 +158,7 @@ static void input_for_a_node_that_is_down_is_dropped(void **state) {
   fake_world *world = fake_world_new(1);
   rl_core_input(&world->core, 0, world->now_us, "+OK\r\n", 5);
   rl_core_disconnected(&world->core, 0, world->now_us, "again");
-  assert_int_equal(world->core.nodes[0]->phase, RL_NODE_DOWN);
+  assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_DOWN);
   assert_string_equal(world->core.nodes[0]->error, "");
   assert_true(fake_world_end(world));
 }
@@ -297,7 +297,7 @@ static void unsent_counts_a_release_by_how_soon_its_node_is_tried(void **state) 
   rl_lock_free(lock, world->now_us);
   assert_true(rl_core_unsent(&world->core)); /* It is tried at once, */
   fake_settle(world);
-  assert_int_equal(world->core.nodes[0]->phase, RL_NODE_CONNECTING);
+  assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_CONNECTING);
   assert_true(rl_core_unsent(&world->core)); /* it is being tried, */
   rl_core_disconnected(&world->core, 0, world->now_us, "Connection refused");
   assert_false(rl_core_unsent(&world->core)); /* and that was of no use. */
@@ -406,14 +406,14 @@ static void owed_replies_are_bounded_and_releases_still_fit(void **state) {
     }
     launched++;
     rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
-    assert_true(launched <= RL_NODE_OWED_ACQUIRE_MAX);
+    assert_true(launched <= RL_LINK_OWED_ACQUIRE_MAX);
   }
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(lock->votes[0].error, "too many commands are waiting for the node");
-  assert_int_equal(world->core.nodes[0]->owed_count, RL_NODE_OWED_ACQUIRE_MAX);
+  assert_int_equal(world->core.nodes[0]->link.owed_count, RL_LINK_OWED_ACQUIRE_MAX);
   assert_error(rl_lock_release(held, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
-  assert_int_equal(world->core.nodes[0]->owed_count, RL_NODE_OWED_ACQUIRE_MAX + 1);
+  assert_int_equal(world->core.nodes[0]->link.owed_count, RL_LINK_OWED_ACQUIRE_MAX + 1);
   assert_int_equal(rl_lock_result(held), REDLOCK_PENDING);
   assert_true(fake_world_end(world));
 }
@@ -443,8 +443,8 @@ static void queued_bytes_are_bounded(void **state) {
   } while (rl_lock_result(lock) == REDLOCK_E_CANCELLED);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(lock->votes[0].error, "too many commands are waiting for the node");
-  assert_true(length >= RL_NODE_OUTPUT_ACQUIRE_MAX);
-  assert_true(length < RL_NODE_OUTPUT_ACQUIRE_MAX + 3 * REDLOCK_KEY_MAX);
+  assert_true(length >= RL_LINK_OUTPUT_ACQUIRE_MAX);
+  assert_true(length < RL_LINK_OUTPUT_ACQUIRE_MAX + 3 * REDLOCK_KEY_MAX);
   free(name);
   assert_true(fake_world_end(world));
 }
@@ -459,7 +459,7 @@ static void a_release_that_finds_no_room_is_sent_when_there_is_some(void **state
   rl_lock *lock = fake_lock(world, KEY, &options);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   world->nodes[0].blocked = true;
-  while (world->core.nodes[0]->owed_count < RL_NODE_OWED_MAX) {
+  while (world->core.nodes[0]->link.owed_count < RL_LINK_OWED_MAX) {
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
     fake_turn(world);
     drain(world, 0);
@@ -472,14 +472,14 @@ static void a_release_that_finds_no_room_is_sent_when_there_is_some(void **state
   fake_turn(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(lock->votes[0].error, "too many commands are waiting for the node");
-  assert_int_equal(world->core.release_count, 1);
+  assert_int_equal(world->core.releases.count, 1);
   rl_core_input(&world->core, 0, world->now_us, ":1", 2);
   assert_false(rl_core_wants_launch(&world->core)); /* That is no reply yet. */
   rl_core_input(&world->core, 0, world->now_us, "\r\n", 2);
   assert_true(rl_core_wants_launch(&world->core));
   fake_turn(world);
-  assert_int_equal(world->core.release_count, 0);
-  assert_int_equal(world->core.nodes[0]->owed_count, RL_NODE_OWED_MAX);
+  assert_int_equal(world->core.releases.count, 0);
+  assert_int_equal(world->core.nodes[0]->link.owed_count, RL_LINK_OWED_MAX);
   rl_core_input(&world->core, 0, world->now_us, ":1\r\n", 4);
   assert_false(rl_core_wants_launch(&world->core)); /* Nothing waits for room any more. */
   assert_true(fake_world_end(world));
@@ -487,11 +487,11 @@ static void a_release_that_finds_no_room_is_sent_when_there_is_some(void **state
 
 /* As much waits to be sent as may. */
 static void fill_output(fake_world *world) {
-  rl_buffer *output = &world->core.nodes[0]->output;
+  rl_buffer *output = &world->core.nodes[0]->link.output;
   world->nodes[0].blocked = true;
-  assert_non_null(rl_buffer_reserve(output, RL_NODE_OUTPUT_MAX, true));
-  memset(output->data, 'x', RL_NODE_OUTPUT_MAX);
-  output->tail = RL_NODE_OUTPUT_MAX;
+  assert_non_null(rl_buffer_reserve(output, RL_LINK_OUTPUT_MAX, true));
+  memset(output->data, 'x', RL_LINK_OUTPUT_MAX);
+  output->tail = RL_LINK_OUTPUT_MAX;
 }
 
 static void a_forgotten_script_whose_text_finds_no_room_is_an_error(void **state) {
@@ -500,8 +500,8 @@ static void a_forgotten_script_whose_text_finds_no_room_is_an_error(void **state
     fake_world *world = fake_world_new(1);
     rl_lock *lock = fake_lock(world, KEY, NULL);
     assert_error(fake_hold(world, lock), REDLOCK_OK);
-    world->core.nodes[0]->knows[RL_SCRIPT_EXTEND] = true;
-    world->core.nodes[0]->knows[RL_SCRIPT_RELEASE] = true;
+    world->core.nodes[0]->link.knows[RL_SCRIPT_EXTEND] = true;
+    world->core.nodes[0]->link.knows[RL_SCRIPT_RELEASE] = true;
     assert_error(releasing ? rl_lock_release(lock, world->now_us, false)
                            : rl_lock_extend(lock, world->now_us, 0, false),
                  REDLOCK_OK);
@@ -511,8 +511,8 @@ static void a_forgotten_script_whose_text_finds_no_room_is_an_error(void **state
     rl_core_input(&world->core, 0, world->now_us, "-NOSCRIPT x\r\n", 13);
     assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
     assert_string_equal(lock->votes[0].error, "NOSCRIPT x");
-    assert_int_equal(world->core.nodes[0]->owed_count, 0);
-    rl_buffer_clear(&world->core.nodes[0]->output);
+    assert_int_equal(world->core.nodes[0]->link.owed_count, 0);
+    rl_buffer_clear(&world->core.nodes[0]->link.output);
     world->nodes[0].blocked = false;
     if (releasing) { /* It is tried again, by its text. */
       fake_pass(world, 500 * MS);
@@ -532,21 +532,21 @@ static void pending_releases_are_bounded(void **state) {
   redlock_options options = fake_once();
   rl_lock *lock = fake_lock(world, KEY, &options);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  for (unsigned i = 0; i < RL_CORE_RELEASES_MAX + 10; i++) {
+  for (unsigned i = 0; i < RL_RELEASE_LIST_MAX + 10; i++) {
     /* A grant that is given up while its connection is broken. */
     world->nodes[1].policy = FAKE_REFUSES;
-    world->core.nodes[1]->phase = RL_NODE_DOWN;
+    world->core.nodes[1]->link.phase = RL_LINK_DOWN;
     world->core.nodes[1]->connect_at_us = REDLOCK_NEVER;
     rl_attempt *attempt = rl_attempt_new(&world->core.attempts, lock->resource, NULL,
                                          (const unsigned char *)"12345678901234567890");
     assert_non_null(attempt);
     attempt->sent = 2;
-    attempt->gone_us = world->now_us + SECONDS;
-    rl_core_release(&world->core, world->now_us, attempt, true);
+    attempt->expired_us = world->now_us + SECONDS;
+    rl_release_begin(&world->core, world->now_us, attempt, true);
     rl_attempt_unref(&world->core.attempts, attempt);
   }
-  assert_int_equal(world->core.release_count, RL_CORE_RELEASES_MAX);
-  assert_int_equal(world->core.attempts.live, RL_CORE_RELEASES_MAX + 1);
+  assert_int_equal(world->core.releases.count, RL_RELEASE_LIST_MAX);
+  assert_int_equal(world->core.attempts.live, RL_RELEASE_LIST_MAX + 1);
   assert_true(fake_world_end(world));
 }
 

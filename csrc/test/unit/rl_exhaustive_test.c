@@ -221,7 +221,7 @@ static void assert_clean(fake_world *world, rl_lock *lock, const plan *last,
                 (not_released != NULL && not_released->acts[i] == FAILED));
   }
   assert_int_equal(world->core.attempts.live, 0);
-  assert_int_equal(world->core.release_count, 0);
+  assert_int_equal(world->core.releases.count, 0);
   assert_false(rl_core_unanswered(&world->core));
 }
 
@@ -495,7 +495,8 @@ static void release_case(const plan *first, const plan *second, bool as_other) {
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
   plan silent = *first;
   for (unsigned i = 0; i < silent.count; i++) { /* Whoever owes something still never answers. */
-    silent.acts[i] = world->core.nodes[i]->owed_count > world->nodes[i].queued ? NEVER : GRANTED;
+    silent.acts[i] =
+        world->core.nodes[i]->link.owed_count > world->nodes[i].queued ? NEVER : GRANTED;
   }
   assert_clean(world, lock, &silent, &last);
   assert_true(fake_world_end(world));

@@ -190,7 +190,7 @@ static void a_node_that_was_refused_in_a_round_is_not_asked_again_in_it(void **s
   assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_ERROR);
   assert_string_equal(lock->votes[2].error, "Connection refused");
   fake_pass(world, 50 * MS); /* the first back-off */
-  assert_int_equal(world->core.nodes[2]->phase, RL_NODE_UP);
+  assert_int_equal(world->core.nodes[2]->link.phase, RL_LINK_UP);
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   assert_int_equal(world->nodes[2].sets, 0);
   fake_answer(world, 1);
@@ -211,11 +211,11 @@ static void owe_releases(fake_world *world, unsigned node, unsigned count) {
     assert_non_null(attempt);
     attempt->sent = (uint32_t)1 << node;
     rl_attempt_will_live(attempt, world->now_us, 10000);
-    rl_core_release(&world->core, world->now_us, attempt, true);
+    rl_release_begin(&world->core, world->now_us, attempt, true);
     rl_attempt_unref(&world->core.attempts, attempt);
   }
   rl_resource_unref(resource);
-  assert_int_equal(world->core.release_count, count);
+  assert_int_equal(world->core.releases.count, count);
 }
 
 /* The releases that are due go first, and what they leave may be too little for another SET. */
@@ -227,11 +227,12 @@ static void a_node_that_comes_up_to_a_full_queue_does_not_join(void **state) {
   fake_answer(world, 0);
   fake_answer(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  owe_releases(world, 2, RL_NODE_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX);
+  owe_releases(world, 2, RL_LINK_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX);
   world->nodes[2].blocked = true;
   rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
-  assert_int_equal(world->core.nodes[2]->phase, RL_NODE_UP);
-  assert_int_equal(world->core.nodes[2]->owed_count, RL_NODE_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX);
+  assert_int_equal(world->core.nodes[2]->link.phase, RL_LINK_UP);
+  assert_int_equal(world->core.nodes[2]->link.owed_count,
+                   RL_LINK_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX);
   assert_int_equal(lock->lease->sent, 3); /* nodes 0 and 1 */
   assert_int_equal(lock->waiting, 0);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
@@ -246,7 +247,7 @@ static void a_release_behind_a_full_queue_waits_for_room(void **state) {
   fake_settle(world);
   world->nodes[0].policy = FAKE_SILENT;
   fake_break(world, 0, "Connection reset by peer");
-  owe_releases(world, 0, RL_NODE_OUTPUT_MAX / REDLOCK_KEY_MAX);
+  owe_releases(world, 0, RL_LINK_OUTPUT_MAX / REDLOCK_KEY_MAX);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
   assert_int_equal(lock->waiting, 1);
@@ -254,15 +255,15 @@ static void a_release_behind_a_full_queue_waits_for_room(void **state) {
   rl_core_input(&world->core, 0, world->now_us, "+OK\r\n", 5);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(lock->votes[0].error, "the release could not be queued");
-  assert_true(world->core.release_count > 0);
+  assert_true(world->core.releases.count > 0);
   (void)rl_core_output(&world->core, 0, &length);
   rl_core_output_sent(&world->core, 0, length);
   assert_false(rl_core_wants_launch(&world->core));
   rl_core_input(&world->core, 0, world->now_us, ":1\r\n", 4); /* to the first of them */
   assert_true(rl_core_wants_launch(&world->core));
   fake_turn(world);
-  assert_int_equal(world->core.release_count, 0);
-  assert_int_equal(world->core.nodes[0]->owed_count, RL_NODE_OUTPUT_MAX / REDLOCK_KEY_MAX);
+  assert_int_equal(world->core.releases.count, 0);
+  assert_int_equal(world->core.nodes[0]->link.owed_count, RL_LINK_OUTPUT_MAX / REDLOCK_KEY_MAX);
   assert_true(fake_world_end(world));
 }
 

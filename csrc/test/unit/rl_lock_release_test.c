@@ -280,7 +280,7 @@ static void a_release_that_was_answered_by_an_error_is_tried_again(void **state)
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_int_equal(world->core.release_count, 0);
+  assert_int_equal(world->core.releases.count, 0);
   assert_true(fake_world_end(world));
 }
 
@@ -387,12 +387,12 @@ static void a_release_whose_key_has_expired_is_not_sent_any_more(void **state) {
   fake_break(world, 0, "Connection reset by peer");
   release(world, lock);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_int_equal(world->core.release_count, 1);
+  assert_int_equal(world->core.releases.count, 1);
   world->nodes[0].policy = FAKE_ACCEPTS;
   fake_pass(world, 13 * SECONDS); /* the ttl, a tenth of it, and a second */
   assert_int_equal(world->nodes[0].connections, 2);
   assert_int_equal(world->nodes[0].releases, 0);
-  assert_int_equal(world->core.release_count, 0);
+  assert_int_equal(world->core.releases.count, 0);
   assert_true(fake_world_end(world));
 }
 
@@ -417,14 +417,14 @@ static void a_node_that_comes_up_when_the_key_has_just_expired_gets_no_release(v
     redlock_options options = fake_once();
     options.node_timeout_us = 60 * SECONDS;
     fake_world *world = held(1, &lock, &options);
-    redlock_time gone_us = lock->lease->gone_us;
-    assert_int_equal(gone_us, FAKE_START_US + 12 * SECONDS);
-    world->now_us = gone_us - SECONDS;
+    redlock_time expired_us = lock->lease->expired_us;
+    assert_int_equal(expired_us, FAKE_START_US + 12 * SECONDS);
+    world->now_us = expired_us - SECONDS;
     world->nodes[0].policy = FAKE_SILENT;
     fake_break(world, 0, "Connection reset by peer");
     release(world, lock);
     assert_int_equal(lock->waiting, 1);
-    world->now_us = gone_us - 1 + gone;
+    world->now_us = expired_us - 1 + gone;
     fake_reply(world, 0, "+OK\r\n"); /* the handshake */
     assert_int_equal(world->nodes[0].releases, gone ? 0 : 1);
     assert_string_equal(lock->votes[0].error, gone ? "its key has expired by now" : "");

@@ -46,22 +46,22 @@ static void destroy(fixture *it) {
 }
 
 static void connect_node(fixture *it) {
-  rl_node_connecting(&it->node, it->now_us);
+  rl_link_connecting(&it->node.link, it->now_us);
   rl_node_connected(&it->node, it->now_us);
-  assert_int_equal(it->node.phase, RL_NODE_HANDSHAKE);
+  assert_int_equal(it->node.link.phase, RL_LINK_HANDSHAKE);
 }
 
 /* Feeds |bytes|; returns why the connection is to be given up, or NULL. */
 static const char *feed(fixture *it, const char *bytes) {
   rl_owed owed;
   bool came_up = false;
-  const char *reason = rl_node_feed(&it->node, it->now_us, bytes, strlen(bytes));
+  const char *reason = rl_link_feed(&it->node.link, it->now_us, bytes, strlen(bytes));
   int got;
   while (reason == NULL &&
-         (got = rl_node_next(&it->node, it->now_us, &owed, &came_up, &reason)) > 0) {
+         (got = rl_link_next(&it->node.link, it->now_us, &owed, &came_up, &reason)) > 0) {
     rl_attempt_unref(&it->pool, owed.attempt);
   }
-  assert_true(!came_up || it->node.phase == RL_NODE_UP);
+  assert_true(!came_up || it->node.link.phase == RL_LINK_UP);
   return reason;
 }
 
@@ -69,8 +69,8 @@ static fixture *make_up(void) {
   fixture *it = make("h");
   connect_node(it);
   assert_null(feed(it, "+OK\r\n"));
-  assert_int_equal(it->node.phase, RL_NODE_UP);
-  rl_buffer_clear(&it->node.output);
+  assert_int_equal(it->node.link.phase, RL_LINK_UP);
+  rl_buffer_clear(&it->node.link.output);
   return it;
 }
 
@@ -84,8 +84,8 @@ static rl_attempt *attempt_of(fixture *it) {
 
 static void assert_steps(fixture *it, const char *expected) {
   char steps[256] = "";
-  const char *bytes = it->node.output.data + it->node.output.head;
-  size_t length = rl_buffer_length(&it->node.output);
+  const char *bytes = it->node.link.output.data + it->node.link.output.head;
+  size_t length = rl_buffer_length(&it->node.link.output);
   while (length > 0) {
     fake_command command;
     long used = fake_command_parse(&command, bytes, length);
@@ -116,16 +116,16 @@ static void the_handshake_logs_in_selects_and_names_itself(void **state) {
     fixture *it = make(cases[i].address);
     connect_node(it);
     assert_steps(it, cases[i].steps);
-    assert_int_equal(it->node.owed_count, cases[i].owed);
+    assert_int_equal(it->node.link.owed_count, cases[i].owed);
     for (unsigned k = 0; k < cases[i].owed; k++) {
-      assert_int_equal(it->node.phase, RL_NODE_HANDSHAKE);
-      assert_false(rl_node_has_room(&it->node, RL_OWED_RELEASE));
+      assert_int_equal(it->node.link.phase, RL_LINK_HANDSHAKE);
+      assert_false(rl_link_has_room(&it->node.link, RL_OWED_RELEASE));
       it->now_us += 5;
       assert_null(feed(it, "+OK\r\n"));
     }
-    assert_int_equal(it->node.phase, RL_NODE_UP);
-    assert_int_equal(it->node.up_us, it->now_us);
-    assert_int_equal(it->node.latency_us, 5 * cases[i].owed);
+    assert_int_equal(it->node.link.phase, RL_LINK_UP);
+    assert_int_equal(it->node.link.up_us, it->now_us);
+    assert_int_equal(it->node.link.latency_us, 5 * cases[i].owed);
     assert_string_equal(it->node.error, "");
     destroy(it);
   }
@@ -180,13 +180,13 @@ static void a_refused_step_ends_the_connection_and_says_why(void **state) {
     const char *reason = feed(it, refusals[i].replies);
     if (refusals[i].reason == NULL) {
       assert_null(reason);
-      assert_int_equal(it->node.phase, RL_NODE_UP);
+      assert_int_equal(it->node.link.phase, RL_LINK_UP);
     } else {
       assert_non_null(reason);
       assert_string_equal(reason, refusals[i].reason);
       assert_null(strstr(reason, SECRET));
       rl_node_disconnected(&it->node, it->now_us, reason);
-      assert_int_equal(it->node.phase, RL_NODE_DOWN);
+      assert_int_equal(it->node.link.phase, RL_LINK_DOWN);
       assert_string_equal(it->node.error, refusals[i].reason);
     }
     destroy(it);
@@ -251,13 +251,13 @@ static void errors_of_operations_hide_the_password_as_well(void **state) {
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     fixture *it = make(cases[i].address);
     connect_node(it);
-    while (it->node.phase != RL_NODE_UP) {
+    while (it->node.link.phase != RL_LINK_UP) {
       assert_null(feed(it, "+OK\r\n"));
     }
     rl_attempt *attempt = attempt_of(it);
-    assert_true(rl_node_queue_set(&it->node, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 1000));
+    assert_true(rl_link_queue_set(&it->node.link, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 1000));
     assert_null(feed(it, cases[i].reply));
-    assert_string_equal(rl_node_said(&it->node), cases[i].said);
+    assert_string_equal(rl_link_said(&it->node.link), cases[i].said);
     rl_attempt_unref(&it->pool, attempt);
     destroy(it);
   }
@@ -272,7 +272,7 @@ static void the_back_off_doubles_up_to_a_second(void **state) {
   fixture *it = make("h");
   assert_true(rl_node_wants_connection(&it->node, 0));
   for (unsigned i = 0; i < COUNT_OF(waits_us); i++) {
-    rl_node_connecting(&it->node, it->now_us);
+    rl_link_connecting(&it->node.link, it->now_us);
     assert_false(rl_node_wants_connection(&it->node, it->now_us));
     rl_node_disconnected(&it->node, it->now_us, "Connection refused");
     assert_int_equal(it->node.connect_at_us, it->now_us + waits_us[i]);
@@ -288,12 +288,12 @@ static void ten_thousand_failures_do_not_overflow_the_back_off(void **state) {
   (void)state;
   fixture *it = make("h");
   for (unsigned i = 0; i < 10000; i++) {
-    rl_node_connecting(&it->node, it->now_us);
+    rl_link_connecting(&it->node.link, it->now_us);
     rl_node_disconnected(&it->node, it->now_us, "Connection refused");
     it->now_us = it->node.connect_at_us;
   }
   assert_int_equal(it->node.failures, 10000);
-  rl_node_connecting(&it->node, it->now_us);
+  rl_link_connecting(&it->node.link, it->now_us);
   rl_node_disconnected(&it->node, it->now_us, "Connection refused");
   assert_int_equal(it->node.connect_at_us, it->now_us + SECONDS);
   destroy(it);
@@ -304,11 +304,11 @@ static void an_answer_to_an_operation_resets_the_back_off(void **state) {
   fixture *it = make_up();
   it->node.failures = 5;
   rl_attempt *attempt = attempt_of(it);
-  assert_true(rl_node_queue_set(&it->node, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 1000));
+  assert_true(rl_link_queue_set(&it->node.link, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 1000));
   assert_null(feed(it, "+OK\r\n"));
-  assert_int_equal(it->node.failures, 0);
-  assert_true(it->node.useful);
+  assert_true(it->node.link.useful);
   rl_node_disconnected(&it->node, it->now_us, "Connection reset by peer");
+  assert_int_equal(it->node.failures, 0);
   assert_int_equal(it->node.connect_at_us, it->now_us);
   rl_attempt_unref(&it->pool, attempt);
   destroy(it);
@@ -333,24 +333,24 @@ static void silence_counts_from_the_first_debt_and_from_every_byte(void **state)
   (void)state;
   fixture *it = make_up();
   assert_int_equal(rl_node_deadline(&it->node), REDLOCK_NEVER);
-  assert_int_equal(rl_node_behind(&it->node, it->now_us), 0);
+  assert_int_equal(rl_link_behind(&it->node.link, it->now_us), 0);
   rl_attempt *attempt = attempt_of(it);
   it->now_us += 50 * SECONDS;
   redlock_time first_us = it->now_us;
-  assert_true(rl_node_queue_set(&it->node, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 1000));
+  assert_true(rl_link_queue_set(&it->node.link, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 1000));
   assert_int_equal(rl_node_deadline(&it->node), first_us + 3 * SECONDS);
   it->now_us += SECONDS;
-  assert_true(rl_node_queue_release(&it->node, it->now_us, attempt, 1, false, true));
+  assert_true(rl_link_queue_release(&it->node.link, it->now_us, attempt, 1, false, true));
   assert_int_equal(rl_node_deadline(&it->node), first_us + 3 * SECONDS);
-  assert_int_equal(rl_node_behind(&it->node, it->now_us), SECONDS);
-  assert_null(rl_node_overdue(&it->node, first_us + 3 * SECONDS - 1));
-  assert_string_equal(rl_node_overdue(&it->node, first_us + 3 * SECONDS),
+  assert_int_equal(rl_link_behind(&it->node.link, it->now_us), SECONDS);
+  assert_null(rl_link_overdue(&it->node.link, first_us + 3 * SECONDS - 1));
+  assert_string_equal(rl_link_overdue(&it->node.link, first_us + 3 * SECONDS),
                       "the node does not answer any more");
   it->now_us += SECONDS;
   assert_null(feed(it, "+"));
   assert_int_equal(rl_node_deadline(&it->node), it->now_us + 3 * SECONDS);
   assert_null(feed(it, "OK\r\n"));
-  assert_int_equal(rl_node_behind(&it->node, it->now_us), SECONDS);
+  assert_int_equal(rl_link_behind(&it->node.link, it->now_us), SECONDS);
   assert_null(feed(it, ":1\r\n"));
   assert_int_equal(rl_node_deadline(&it->node), REDLOCK_NEVER);
   rl_attempt_unref(&it->pool, attempt);
@@ -361,12 +361,12 @@ static void a_long_ttl_allows_a_long_silence_until_all_is_answered(void **state)
   (void)state;
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
-  assert_true(rl_node_queue_extend(&it->node, it->now_us, attempt, 1, false, 60000));
+  assert_true(rl_link_queue_extend(&it->node.link, it->now_us, attempt, 1, false, 60000));
   assert_int_equal(rl_node_deadline(&it->node), it->now_us + 60 * SECONDS);
-  assert_true(rl_node_queue_set(&it->node, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 5000));
+  assert_true(rl_link_queue_set(&it->node.link, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 5000));
   assert_int_equal(rl_node_deadline(&it->node), it->now_us + 60 * SECONDS);
   assert_null(feed(it, ":1\r\n+OK\r\n"));
-  assert_true(rl_node_queue_set(&it->node, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 1000));
+  assert_true(rl_link_queue_set(&it->node.link, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 1000));
   assert_int_equal(rl_node_deadline(&it->node), it->now_us + 3 * SECONDS);
   rl_attempt_unref(&it->pool, attempt);
   destroy(it);
@@ -383,12 +383,12 @@ static void debts_come_back_in_order_whatever_their_number(void **state) {
   /* The ring grows while its head is in the middle. */
   for (unsigned burst = 1; burst < 300; burst += 37) {
     for (unsigned i = 0; i < burst; i++) {
-      assert_true(rl_node_queue_release(&it->node, it->now_us, attempt, in++, false, true));
+      assert_true(rl_link_queue_release(&it->node.link, it->now_us, attempt, in++, false, true));
     }
-    rl_buffer_clear(&it->node.output);
+    rl_buffer_clear(&it->node.link.output);
     while (out < in - burst / 3) {
       rl_owed owed;
-      assert_true(rl_node_take(&it->node, &owed));
+      assert_true(rl_link_take(&it->node.link, &owed));
       assert_int_equal(owed.round, out++);
       assert_int_equal(owed.kind, RL_OWED_RELEASE);
       rl_attempt_unref(&it->pool, owed.attempt);
@@ -403,14 +403,15 @@ static void room_has_bounds_of_its_own_for_acquires(void **state) {
   (void)state;
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
-  for (unsigned owed = 0; owed < RL_NODE_OWED_MAX; owed++) {
-    assert_int_equal(rl_node_has_room(&it->node, RL_OWED_ACQUIRE), owed < RL_NODE_OWED_ACQUIRE_MAX);
-    assert_true(rl_node_has_room(&it->node, RL_OWED_RELEASE));
-    assert_true(rl_node_has_room(&it->node, RL_OWED_EXTEND));
-    assert_true(rl_node_queue_release(&it->node, it->now_us, attempt, 1, false, true));
-    rl_buffer_clear(&it->node.output);
+  for (unsigned owed = 0; owed < RL_LINK_OWED_MAX; owed++) {
+    assert_int_equal(rl_link_has_room(&it->node.link, RL_OWED_ACQUIRE),
+                     owed < RL_LINK_OWED_ACQUIRE_MAX);
+    assert_true(rl_link_has_room(&it->node.link, RL_OWED_RELEASE));
+    assert_true(rl_link_has_room(&it->node.link, RL_OWED_EXTEND));
+    assert_true(rl_link_queue_release(&it->node.link, it->now_us, attempt, 1, false, true));
+    rl_buffer_clear(&it->node.link.output);
   }
-  assert_false(rl_node_has_room(&it->node, RL_OWED_RELEASE));
+  assert_false(rl_link_has_room(&it->node.link, RL_OWED_RELEASE));
   rl_attempt_unref(&it->pool, attempt);
   destroy(it);
 }
@@ -420,17 +421,17 @@ static void room_ends_when_as_many_bytes_wait_as_may(void **state) {
   static const struct {
     rl_owed_kind kind;
     size_t bytes_max;
-  } cases[] = {{RL_OWED_ACQUIRE, RL_NODE_OUTPUT_ACQUIRE_MAX},
-               {RL_OWED_EXTEND, RL_NODE_OUTPUT_MAX},
-               {RL_OWED_HEAL, RL_NODE_OUTPUT_MAX},
-               {RL_OWED_RELEASE, RL_NODE_OUTPUT_MAX}};
+  } cases[] = {{RL_OWED_ACQUIRE, RL_LINK_OUTPUT_ACQUIRE_MAX},
+               {RL_OWED_EXTEND, RL_LINK_OUTPUT_MAX},
+               {RL_OWED_HEAL, RL_LINK_OUTPUT_MAX},
+               {RL_OWED_RELEASE, RL_LINK_OUTPUT_MAX}};
   fixture *it = make_up();
-  assert_non_null(rl_buffer_reserve(&it->node.output, RL_NODE_OUTPUT_MAX, true));
+  assert_non_null(rl_buffer_reserve(&it->node.link.output, RL_LINK_OUTPUT_MAX, true));
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    it->node.output.tail = cases[i].bytes_max - 1;
-    assert_true(rl_node_has_room(&it->node, cases[i].kind));
-    it->node.output.tail++;
-    assert_false(rl_node_has_room(&it->node, cases[i].kind));
+    it->node.link.output.tail = cases[i].bytes_max - 1;
+    assert_true(rl_link_has_room(&it->node.link, cases[i].kind));
+    it->node.link.output.tail++;
+    assert_false(rl_link_has_room(&it->node.link, cases[i].kind));
   }
   destroy(it);
 }
@@ -439,15 +440,15 @@ static void without_growing_nothing_is_allocated(void **state) {
   (void)state;
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
-  unsigned capacity = it->node.owed_capacity;
+  unsigned capacity = it->node.link.owed_capacity;
   unsigned queued = 0;
-  while (rl_node_queue_release(&it->node, it->now_us, attempt, 1, false, false)) {
-    rl_buffer_clear(&it->node.output);
+  while (rl_link_queue_release(&it->node.link, it->now_us, attempt, 1, false, false)) {
+    rl_buffer_clear(&it->node.link.output);
     queued++;
   }
   assert_int_equal(queued, capacity);
-  assert_int_equal(it->node.owed_capacity, capacity);
-  assert_int_equal(rl_buffer_length(&it->node.output), 0);
+  assert_int_equal(it->node.link.owed_capacity, capacity);
+  assert_int_equal(rl_buffer_length(&it->node.link.output), 0);
   assert_int_equal(attempt->references, 1 + queued);
   rl_attempt_unref(&it->pool, attempt);
   destroy(it);
@@ -456,13 +457,13 @@ static void without_growing_nothing_is_allocated(void **state) {
 static void a_large_output_buffer_is_not_kept_across_connections(void **state) {
   (void)state;
   fixture *it = make_up();
-  assert_non_null(rl_buffer_reserve(&it->node.output, 65536, true));
+  assert_non_null(rl_buffer_reserve(&it->node.link.output, 65536, true));
   rl_node_disconnected(&it->node, it->now_us, "Connection reset by peer");
-  assert_non_null(it->node.output.data);
+  assert_non_null(it->node.link.output.data);
   connect_node(it);
-  assert_non_null(rl_buffer_reserve(&it->node.output, 65537, true));
+  assert_non_null(rl_buffer_reserve(&it->node.link.output, 65537, true));
   rl_node_disconnected(&it->node, it->now_us, "Connection reset by peer");
-  assert_null(it->node.output.data);
+  assert_null(it->node.link.output.data);
   destroy(it);
 }
 

@@ -214,11 +214,11 @@ static unsigned fill_debts(fake_world *world, unsigned index, rl_attempt *attemp
   rl_node *node = world->core.nodes[index];
   unsigned count = 0;
   world->nodes[index].blocked = true;
-  while (rl_node_queue_release(node, world->now_us, attempt, 0, false, false)) {
-    rl_buffer_clear(&node->output); /* as if it had been sent */
+  while (rl_link_queue_release(&node->link, world->now_us, attempt, 0, false, false)) {
+    rl_buffer_clear(&node->link.output); /* as if it had been sent */
     count++;
   }
-  assert_int_equal(node->owed_count, node->owed_capacity);
+  assert_int_equal(node->link.owed_count, node->link.owed_capacity);
   world->nodes[index].blocked = false;
   return count;
 }
@@ -227,21 +227,21 @@ static unsigned fill_debts(fake_world *world, unsigned index, rl_attempt *attemp
 static void fill_output(fake_world *world, unsigned index, rl_attempt *attempt) {
   rl_node *node = world->core.nodes[index];
   world->nodes[index].blocked = true;
-  while (rl_node_queue_release(node, world->now_us, attempt, 0, false, false)) {
+  while (rl_link_queue_release(&node->link, world->now_us, attempt, 0, false, false)) {
   }
   size_t least = attempt->resource->key_length + REDLOCK_TOKEN_LENGTH + 256;
-  while (node->output.capacity - node->output.tail >= least) {
-    assert_true(rl_node_queue_set(node, world->now_us, RL_OWED_HEAL, attempt, 0, 1));
+  while (node->link.output.capacity - node->link.output.tail >= least) {
+    assert_true(rl_link_queue_set(&node->link, world->now_us, RL_OWED_HEAL, attempt, 0, 1));
   }
-  assert_true(node->owed_count < node->owed_capacity);
+  assert_true(node->link.owed_count < node->link.owed_capacity);
 }
 
 typedef enum queued { SET, EXTEND, RELEASE } queued;
 
 static bool queue(rl_node *node, redlock_time now_us, rl_attempt *attempt, queued what) {
-  return what == SET      ? rl_node_queue_set(node, now_us, RL_OWED_ACQUIRE, attempt, 1, 1000)
-         : what == EXTEND ? rl_node_queue_extend(node, now_us, attempt, 1, false, 1000)
-                          : rl_node_queue_release(node, now_us, attempt, 1, false, true);
+  return what == SET ? rl_link_queue_set(&node->link, now_us, RL_OWED_ACQUIRE, attempt, 1, 1000)
+         : what == EXTEND ? rl_link_queue_extend(&node->link, now_us, attempt, 1, false, 1000)
+                          : rl_link_queue_release(&node->link, now_us, attempt, 1, false, true);
 }
 
 static void a_command_that_finds_no_memory_leaves_nothing(void **state) {
@@ -258,21 +258,21 @@ static void a_command_that_finds_no_memory_leaves_nothing(void **state) {
     } else {
       fill_output(world, 0, attempt);
     }
-    unsigned owed = node->owed_count;
+    unsigned owed = node->link.owed_count;
     unsigned references = attempt->references;
-    size_t bytes = rl_buffer_length(&node->output);
+    size_t bytes = rl_buffer_length(&node->link.output);
     arm(1, true);
     bool done = queue(node, world->now_us, attempt, what);
     memory.armed = false;
     assert_false(done);
     assert_true(memory.failed > 0);
-    assert_int_equal(node->owed_count, owed);
+    assert_int_equal(node->link.owed_count, owed);
     assert_int_equal(attempt->references, references);
-    assert_int_equal(rl_buffer_length(&node->output), bytes);
+    assert_int_equal(rl_buffer_length(&node->link.output), bytes);
     assert_true(queue(node, world->now_us, attempt, what)); /* There is memory again. */
-    assert_int_equal(node->owed_count, owed + 1);
+    assert_int_equal(node->link.owed_count, owed + 1);
     assert_int_equal(attempt->references, references + 1);
-    assert_true(rl_buffer_length(&node->output) > bytes);
+    assert_true(rl_buffer_length(&node->link.output) > bytes);
     rl_attempt_unref(&world->core.attempts, attempt);
     assert_true(fake_world_end(world));
   }
@@ -340,12 +340,12 @@ static void a_release_that_finds_no_memory_is_tried_again_after_half_a_second(vo
   fake_turn(world);
   memory.armed = false;
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_int_equal(world->core.release_count, 1);
+  assert_int_equal(world->core.releases.count, 1);
   assert_false(rl_core_wants_launch(&world->core));
   assert_int_equal(rl_core_deadline(&world->core), world->now_us + 500 * MS);
   fake_pass(world, 500 * MS);
   assert_int_equal(world->nodes[0].releases, 1);
-  assert_int_equal(world->core.release_count, 0);
+  assert_int_equal(world->core.releases.count, 0);
   rl_attempt_unref(&world->core.attempts, attempt);
   assert_true(fake_world_end(world));
 }
@@ -364,20 +364,20 @@ static bool forgotten_with(size_t fail_at, unsigned *failures) {
   }
   rl_attempt *attempt = nobodys(world, lock);
   fill_output(world, 0, attempt);
-  redlock_time gone_us = lock->lease->gone_us;
+  redlock_time expired_us = lock->lease->expired_us;
   world->now_us += 10 * MS;
   arm(fail_at, true);
   rl_core_input(&world->core, 0, world->now_us, "-NOSCRIPT x\r\n", 13);
   memory.armed = false;
   bool failed = memory.failed > 0;
-  if (failed && world->core.nodes[0]->phase == RL_NODE_UP) {
+  if (failed && world->core.nodes[0]->link.phase == RL_LINK_UP) {
     assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
     assert_string_equal(lock->votes[0].error, "NOSCRIPT x");
-    assert_int_equal(lock->lease->gone_us, gone_us);
+    assert_int_equal(lock->lease->expired_us, expired_us);
     ++*failures;
   } else if (!failed) {
     assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
-    assert_int_equal(lock->lease->gone_us, gone_us + 10 * MS);
+    assert_int_equal(lock->lease->expired_us, expired_us + 10 * MS);
   }
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
   rl_attempt_unref(&world->core.attempts, attempt);
@@ -407,13 +407,14 @@ static bool healed_with(size_t fail_at, unsigned *failures) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   rl_attempt *attempt = nobodys(world, lock);
   fill_output(world, 2, attempt);
-  unsigned owed = world->core.nodes[2]->owed_count;
+  unsigned owed = world->core.nodes[2]->link.owed_count;
   arm(fail_at, true);
   rl_core_input(&world->core, 2, world->now_us, ":0\r\n", 4);
   memory.armed = false;
   bool failed = memory.failed > 0;
-  if (world->core.nodes[2]->phase == RL_NODE_UP) { /* It was answered; it is healed or it is not. */
-    assert_int_equal(world->core.nodes[2]->owed_count, failed ? owed - 1 : owed);
+  if (world->core.nodes[2]->link.phase ==
+      RL_LINK_UP) { /* It was answered; it is healed or it is not. */
+    assert_int_equal(world->core.nodes[2]->link.owed_count, failed ? owed - 1 : owed);
     assert_int_equal(lock->lease->sent, failed ? 3 : 7);
     *failures += failed;
   }
@@ -454,7 +455,7 @@ static bool joined_with(size_t fail_at, unsigned *failures) {
     assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
     joined += (locks[i]->lease->sent & 4) != 0;
   }
-  assert_int_equal(world->core.nodes[2]->owed_count, joined);
+  assert_int_equal(world->core.nodes[2]->link.owed_count, joined);
   assert_true(failed ? joined < LOCKS : joined == LOCKS);
   *failures += failed && joined > 0;
   assert_true(fake_world_end(world));

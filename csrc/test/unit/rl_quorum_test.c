@@ -9,7 +9,7 @@
 #define NODES_MAX 8
 
 static unsigned settled(const rl_quorum *quorum) {
-  return quorum->granted + quorum->refused + quorum->failed + quorum->unsent;
+  return quorum->granted + quorum->taken + quorum->failed + quorum->unsent;
 }
 
 /* Calls |check| for every tally of 1 to 8 nodes. Returns how many there were. */
@@ -18,7 +18,7 @@ static unsigned for_all(bool release, void (*check)(const rl_quorum *quorum)) {
   rl_quorum quorum = {0, 0, 0, 0, 0};
   for (quorum.nodes = 1; quorum.nodes <= NODES_MAX; quorum.nodes++) {
     for (quorum.granted = 0; quorum.granted <= quorum.nodes; quorum.granted++) {
-      for (quorum.refused = 0; quorum.refused <= quorum.nodes; quorum.refused++) {
+      for (quorum.taken = 0; quorum.taken <= quorum.nodes; quorum.taken++) {
         for (quorum.failed = 0; quorum.failed <= quorum.nodes; quorum.failed++) {
           for (quorum.unsent = 0; quorum.unsent <= (release ? quorum.nodes : 0); quorum.unsent++) {
             if (settled(&quorum) <= quorum.nodes) {
@@ -63,13 +63,13 @@ static void check_decision(const rl_quorum *quorum) {
   assert_int_equal(decision == RL_DECISION_MAJORITY, majority);
   /* Undecided exactly while a majority may still come. */
   assert_int_equal(decision == RL_DECISION_NONE, !majority && reachable(quorum, quorum->granted));
-  if (decision == RL_DECISION_REFUSED) {
-    assert_true(2 * quorum->refused >= quorum->nodes);
+  if (decision == RL_DECISION_TAKEN) {
+    assert_true(2 * quorum->taken >= quorum->nodes);
   } else if (decision == RL_DECISION_UNAVAILABLE) {
-    assert_true(2 * quorum->failed >= quorum->nodes && 2 * quorum->refused < quorum->nodes);
+    assert_true(2 * quorum->failed >= quorum->nodes && 2 * quorum->taken < quorum->nodes);
   } else if (decision == RL_DECISION_SPLIT) {
-    assert_true(2 * quorum->failed < quorum->nodes && 2 * quorum->refused < quorum->nodes);
-    assert_true(quorum->failed > 0 && quorum->refused > 0);
+    assert_true(2 * quorum->failed < quorum->nodes && 2 * quorum->taken < quorum->nodes);
+    assert_true(quorum->failed > 0 && quorum->taken > 0);
   }
 }
 
@@ -87,7 +87,7 @@ static void check_final(const rl_quorum *quorum) {
   for (unsigned vote = 0; vote < 3; vote++) {
     rl_quorum next = *quorum;
     next.granted += vote == 0;
-    next.refused += vote == 1;
+    next.taken += vote == 1;
     next.failed += vote == 2;
     assert_int_equal(rl_quorum_decide(&next) == RL_DECISION_MAJORITY,
                      decision == RL_DECISION_MAJORITY);
@@ -101,12 +101,12 @@ static void decisions_are_final(void **state) {
 }
 
 static rl_decision refer(const rl_quorum *quorum) {
-  bool certain = most(quorum, quorum->granted + quorum->refused + quorum->unsent);
+  bool certain = most(quorum, quorum->granted + quorum->taken + quorum->unsent);
   if (most(quorum, quorum->granted)) {
     return RL_DECISION_MAJORITY;
   }
-  if (most(quorum, quorum->refused)) {
-    return RL_DECISION_REFUSED;
+  if (most(quorum, quorum->taken)) {
+    return RL_DECISION_TAKEN;
   }
   return certain ? RL_DECISION_MAJORITY : RL_DECISION_UNAVAILABLE;
 }
@@ -125,11 +125,11 @@ static void check_release(const rl_quorum *quorum) {
   bool alike = true;
   rl_decision end = RL_DECISION_NONE;
   for (unsigned granted = 0; granted <= pending; granted++) {
-    for (unsigned refused = 0; granted + refused <= pending; refused++) {
+    for (unsigned taken = 0; granted + taken <= pending; taken++) {
       rl_quorum full = *quorum;
       full.granted += granted;
-      full.refused += refused;
-      full.failed += pending - granted - refused;
+      full.taken += taken;
+      full.failed += pending - granted - taken;
       rl_decision one = refer(&full);
       alike = alike && (end == RL_DECISION_NONE || end == one);
       end = one;
@@ -138,7 +138,7 @@ static void check_release(const rl_quorum *quorum) {
       }
     }
   }
-  if (alike && !reachable(quorum, quorum->granted) && !reachable(quorum, quorum->refused)) {
+  if (alike && !reachable(quorum, quorum->granted) && !reachable(quorum, quorum->taken)) {
     assert_int_equal(decision, end);
   }
 }
@@ -152,10 +152,10 @@ static void a_tie_is_a_refusal(void **state) {
   (void)state;
   for (unsigned nodes = 2; nodes <= NODES_MAX; nodes += 2) {
     rl_quorum quorum = {nodes, nodes / 2, nodes / 2, 0, 0};
-    assert_int_equal(rl_quorum_decide(&quorum), RL_DECISION_REFUSED);
+    assert_int_equal(rl_quorum_decide(&quorum), RL_DECISION_TAKEN);
     quorum.granted = 0;
-    assert_int_equal(rl_quorum_decide(&quorum), RL_DECISION_REFUSED);
-    quorum.refused--;
+    assert_int_equal(rl_quorum_decide(&quorum), RL_DECISION_TAKEN);
+    quorum.taken--;
     assert_int_equal(rl_quorum_decide(&quorum), RL_DECISION_NONE);
   }
 }

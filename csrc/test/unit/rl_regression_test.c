@@ -20,7 +20,7 @@ static void a_release_that_a_busy_node_refused_is_tried_again(void **state) {
   }
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(fake_keys(world, KEY), 3);
-  fake_pass(world, RL_CORE_RELEASE_RETRY_US);
+  fake_pass(world, RL_RELEASE_RETRY_US);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_true(fake_world_end(world));
@@ -35,7 +35,7 @@ static void a_release_that_is_forbidden_is_not_repeated_for_ever(void **state) {
   fake_turn(world);
   (void)fake_reply(world, 0, "-NOPERM no permissions to run 'eval'\r\n");
   unsigned releases = world->nodes[0].releases;
-  fake_pass(world, 4 * RL_CORE_RELEASE_RETRY_US);
+  fake_pass(world, 4 * RL_RELEASE_RETRY_US);
   assert_int_equal(world->nodes[0].releases, releases);
   assert_true(fake_world_end(world));
 }
@@ -116,7 +116,7 @@ static void a_greeting_peer_does_not_get_the_password_into_a_message(void **stat
   fake_deliver(world, 0,
                "+OK\r\n-ERR unknown command `AUTH`, with args beginning with: `s3cr3t-pw`, \r\n");
   const rl_node *node = world->core.nodes[0];
-  assert_int_equal(node->phase, RL_NODE_DOWN);
+  assert_int_equal(node->link.phase, RL_LINK_DOWN);
   assert_null(strstr(node->error, "s3cr3t"));
   assert_non_null(strstr(node->error, "unknown command"));
   assert_true(fake_world_end(world));

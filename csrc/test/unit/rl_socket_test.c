@@ -244,14 +244,14 @@ static void an_address_that_does_not_answer_gets_its_share_of_the_time(void **st
   add_address(&socket, silent_port);
   add_address(&socket, port);
   /* As if the list had had three from the beginning. */
-  socket.address_deadline_us = start_us + RL_NODE_CONNECT_TIMEOUT_US / 3;
+  socket.address_deadline_us = start_us + RL_LINK_CONNECT_TIMEOUT_US / 3;
   rl_socket_progress(&socket, start_us + SECONDS - 1);
   assert_ptr_equal(socket.current, socket.addresses);
   rl_socket_progress(&socket, start_us + SECONDS);
   assert_ptr_equal(socket.current, socket.addresses->ai_next);
   assert_int_equal(rl_socket_deadline(&socket),
-                   start_us + SECONDS + RL_NODE_CONNECT_TIMEOUT_US / 2);
-  rl_socket_progress(&socket, start_us + SECONDS + RL_NODE_CONNECT_TIMEOUT_US / 2);
+                   start_us + SECONDS + RL_LINK_CONNECT_TIMEOUT_US / 2);
+  rl_socket_progress(&socket, start_us + SECONDS + RL_LINK_CONNECT_TIMEOUT_US / 2);
   settle(&socket);
   assert_int_equal(socket.phase, RL_SOCKET_OPEN);
   rl_socket_free(&socket, false);

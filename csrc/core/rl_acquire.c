@@ -1,0 +1,124 @@
+/*
+ * Acquiring a lock.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * ("Distributed Locks with Redis", The Redlock Algorithm, steps 1 to 5, with the corrections of
+ * docs/design.md)
+ *   A1. Draw a fresh token. Read the clock, before the first byte: round_start_us.
+ *   A2. SET key token NX PX ttl to all nodes at once. A node that is known not to answer is not
+ *       waited for.
+ *   A3. Count votes. Decide with the vote that makes it certain, or at the attempt's deadline.
+ *       A node whose connection comes up later gets its SET then, as long as the attempt is not over
+ *       or the lease lasts: the more nodes hold the key, the more may forget it.
+ *   A4. Majority: the deadline is round_start_us + ttl - drift. If the clock, read after the deciding
+ *       vote, has not reached it, the lock is held until then. Else it came too late: A5.
+ *   A5. No lock: release the token on every node to which the SET may have gone, without waiting,
+ *       and begin again at A1 after a random delay, while attempts and budget last.
+ */
+#include "rl_acquire.h"
+
+#include <string.h>
+
+#include "rl_core.h"
+#include "rl_release.h"
+#include "rl_round.h"
+#include "rl_validity.h"
+
+bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
+  if (now_us >= lock->budget_us) {
+    rl_lock_end(lock, now_us,
+                lock->result == REDLOCK_PENDING ? REDLOCK_E_UNAVAILABLE : lock->result);
+    return false;
+  }
+  if (rl_validity_deadline(now_us, lock->current.ttl_us, lock->current.drift_factor) == now_us) {
+    rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* The ttl is all drift. */
+    return false;
+  }
+  lock->attempt = rl_attempt_new(&lock->core->attempts, lock->resource, lock, entropy);
+  if (lock->attempt == NULL) {
+    rl_lock_end(lock, now_us, REDLOCK_E_NO_MEMORY);
+    return false;
+  }
+  memcpy(&lock->random, entropy + RL_TOKEN_ENTROPY, sizeof lock->random);
+  return true;
+}
+
+const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  uint64_t key_ms = rl_options_key_ms(&lock->current, lock->current.ttl_us);
+  if (!rl_link_has_room(&node->link, RL_OWED_ACQUIRE)) {
+    return "too many commands are waiting for the node";
+  }
+  if (!rl_link_queue_set(&node->link, now_us, RL_OWED_ACQUIRE, lock->attempt, lock->round,
+                         key_ms)) {
+    return "out of memory";
+  }
+  lock->attempt->sent |= rl_node_bit(node);
+  rl_attempt_will_live(lock->attempt, now_us, key_ms);
+  return NULL;
+}
+
+/* A5: this attempt has failed. */
+static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
+  rl_attempt *attempt = lock->attempt;
+  lock->attempt = NULL;
+  rl_release_let_go(lock, now_us, attempt, true);
+  redlock_duration delay_us = REDLOCK_NEVER;
+  if (error == REDLOCK_E_UNAVAILABLE && now_us >= lock->budget_us &&
+      lock->result == REDLOCK_E_TAKEN) {
+    error = REDLOCK_E_TAKEN; /* Cut short by the budget, it tells nothing; the one before did. */
+  }
+  if (lock->attempts_left != UINT64_MAX) {
+    lock->attempts_left--;
+  }
+  if (lock->attempts_left > 0) {
+    delay_us =
+        rl_options_retry_delay(&lock->current, lock->random, rl_time_sub(lock->budget_us, now_us));
+  }
+  if (delay_us == REDLOCK_NEVER) {
+    rl_lock_end(lock, now_us, error);
+    return;
+  }
+  lock->phase = RL_PHASE_DELAY;
+  lock->result = error;
+  lock->waiting = 0;
+  lock->round_end_us = now_us;
+  rl_timers_set(&lock->core->timers, lock, rl_time_add(now_us, delay_us));
+}
+
+/* A4 */
+static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
+  redlock_time deadline_us =
+      rl_validity_deadline(lock->round_start_us, lock->current.ttl_us, lock->current.drift_factor);
+  if (now_us >= deadline_us) {
+    rl_acquire_failed(lock, now_us, REDLOCK_E_EXPIRED);
+    return;
+  }
+  lock->lease = lock->attempt;
+  lock->attempt = NULL;
+  lock->deadline_us = deadline_us;
+  lock->lease_options = lock->current;
+  rl_lock_end(lock, now_us, REDLOCK_OK);
+}
+
+void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
+  rl_decision decision = rl_quorum_decide(&lock->quorum);
+  if (decision == RL_DECISION_MAJORITY) {
+    rl_acquire_granted(lock, now_us);
+  } else if (decision != RL_DECISION_NONE) {
+    rl_acquire_failed(lock, now_us,
+                      decision == RL_DECISION_UNAVAILABLE ? REDLOCK_E_UNAVAILABLE
+                                                          : REDLOCK_E_TAKEN);
+  }
+}
+
+void rl_acquire_join(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  uint64_t key_ms = rl_options_key_ms(&lock->current, lock->current.ttl_us);
+  if (lock->operation != RL_OPERATION_ACQUIRE || rl_lock_remaining(lock, now_us) == 0 ||
+      !rl_link_has_room(&node->link, RL_OWED_ACQUIRE) ||
+      !rl_link_queue_set(&node->link, now_us, RL_OWED_ACQUIRE, lock->lease, lock->round, key_ms)) {
+    return;
+  }
+  lock->lease->sent |= rl_node_bit(node);
+  rl_attempt_will_live(lock->lease, now_us, key_ms);
+}

@@ -1,0 +1,26 @@
+/*
+ * Acquiring a lock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_ACQUIRE_H
+#define RL_ACQUIRE_H
+
+#include <stdbool.h>
+
+#include "rl_lock.h"
+#include "rl_node.h"
+
+/* A1. Returns false when the operation has ended instead. */
+bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy);
+
+/* A2, for one node. Returns NULL, or why it was not sent. */
+const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node);
+
+/* A3 to A5: acts on the votes as soon as they are decisive. */
+void rl_acquire_decide(rl_lock *lock, redlock_time now_us);
+
+/* A3, after A4: a node that came up too late to be asked is given the key all the same. */
+void rl_acquire_join(rl_lock *lock, redlock_time now_us, rl_node *node);
+
+#endif

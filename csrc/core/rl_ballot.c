@@ -1,0 +1,67 @@
+/*
+ * What a node's reply to a command means.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Only the exact success reply is a vote for the lock. Whatever else a node says is no vote and a
+ * reason. What no command of ours is answered with ends the connection.
+ */
+#include "rl_ballot.h"
+
+#include <string.h>
+
+/* The replies that count, by command; any other reply but an error is RL_BALLOT_BROKEN. */
+typedef struct rl_ballot_rule {
+  rl_reply_type type;
+  const char *text;  /* of a status */
+  long long integer; /* of an integer */
+  rl_ballot ballot;
+} rl_ballot_rule;
+
+/* SET NX: OK when it has set the key, nil when there is one. */
+static const rl_ballot_rule rl_ballot_set[] = {
+    {RL_REPLY_STATUS, "OK", 0, RL_BALLOT_GRANTED},
+    {RL_REPLY_NIL, NULL, 0, RL_BALLOT_TAKEN},
+};
+
+/* The scripts: 1 when the key held our token, 0 when it did not. */
+static const rl_ballot_rule rl_ballot_script[] = {
+    {RL_REPLY_INTEGER, NULL, 1, RL_BALLOT_GRANTED},
+    {RL_REPLY_INTEGER, NULL, 0, RL_BALLOT_TAKEN},
+};
+
+bool rl_ballot_is_script(const rl_owed *owed) {
+  return owed->kind == RL_OWED_EXTEND || owed->kind == RL_OWED_RELEASE;
+}
+
+static rl_ballot rl_ballot_read_error(const rl_owed *owed, const char *text) {
+  /* A key of another type is somebody's key. Before Redis 7 the word stands inside the text. */
+  if (strstr(text, "WRONGTYPE") != NULL) {
+    return RL_BALLOT_TAKEN;
+  }
+  if (rl_ballot_is_script(owed) && !owed->by_text && strncmp(text, "NOSCRIPT", 8) == 0) {
+    return RL_BALLOT_NO_SCRIPT;
+  }
+  return RL_BALLOT_ERROR;
+}
+
+rl_ballot rl_ballot_read(const rl_owed *owed, const rl_reply *reply) {
+  const rl_ballot_rule *rules = rl_ballot_is_script(owed) ? rl_ballot_script : rl_ballot_set;
+  if (reply->type == RL_REPLY_ERROR) {
+    return rl_ballot_read_error(owed, reply->text);
+  }
+  for (unsigned i = 0; i < 2; i++) {
+    const rl_ballot_rule *rule = &rules[i];
+    if (reply->type == rule->type && (rule->text == NULL || strcmp(reply->text, rule->text) == 0) &&
+        (reply->type != RL_REPLY_INTEGER || reply->integer == rule->integer)) {
+      return rule->ballot;
+    }
+  }
+  return RL_BALLOT_BROKEN;
+}
+
+redlock_vote rl_ballot_vote(rl_ballot ballot) {
+  return ballot == RL_BALLOT_GRANTED ? REDLOCK_VOTE_GRANTED
+         : ballot == RL_BALLOT_TAKEN ? REDLOCK_VOTE_TAKEN
+                                     : REDLOCK_VOTE_ERROR;
+}

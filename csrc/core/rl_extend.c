@@ -1,0 +1,93 @@
+/*
+ * Extending a lease.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * ("Distributed Locks with Redis", Making the algorithm more reliable: a client may extend the lock
+ * by sending a script that prolongs the key if it still holds the client's value; it should only
+ * consider the lock extended if a majority did so within the validity time.)
+ *   E1. Only while the lease lasts. Read the clock, before the first byte.
+ *   E2. Compare-and-expire on all nodes.
+ *   E3. A majority of confirmations in this round, before the old deadline: the new deadline is
+ *       round_start_us + ttl - drift, or the old one if that is later.
+ *   E4. Then a node that answers that it has no such key is given it again (SET NX): the lock heals.
+ *       Before E3 that would re-create a lock that may be lost.
+ *   E5. Anything else changes nothing. The old deadline stands, the next extend may succeed.
+ */
+#include "rl_extend.h"
+
+#include <assert.h>
+
+#include "rl_core.h"
+#include "rl_round.h"
+#include "rl_validity.h"
+
+bool rl_extend_begin(rl_lock *lock, redlock_time now_us) {
+  if (rl_lock_remaining(lock, now_us) == 0) {
+    rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* E1 */
+    return false;
+  }
+  return true;
+}
+
+const char *rl_extend_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  uint64_t key_ms = rl_options_key_ms(&lock->current, lock->current.ttl_us);
+  if (!rl_link_has_room(&node->link, RL_OWED_EXTEND)) {
+    return "too many commands are waiting for the node";
+  }
+  if (!rl_link_queue_extend(&node->link, now_us, lock->lease, lock->round, false, key_ms)) {
+    return "out of memory";
+  }
+  rl_attempt_will_live(lock->lease, now_us, key_ms);
+  return NULL;
+}
+
+bool rl_extend_send_text(rl_node *node, redlock_time now_us, const rl_owed *owed) {
+  rl_lock *lock = owed->attempt->lock;
+  if (lock == NULL || lock->phase != RL_PHASE_ROUND || lock->round != owed->round) {
+    return false; /* Its round is over. */
+  }
+  uint64_t key_ms = rl_options_key_ms(&lock->current, lock->current.ttl_us);
+  if (!rl_link_queue_extend(&node->link, now_us, owed->attempt, owed->round, true, key_ms)) {
+    return false;
+  }
+  rl_attempt_will_live(owed->attempt, now_us, key_ms);
+  return true;
+}
+
+void rl_extend_heal(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  uint64_t key_ms = rl_options_key_ms(&lock->current, lock->current.ttl_us);
+  assert(lock->extended);
+  if (rl_lock_remaining(lock, now_us) == 0 || !rl_link_has_room(&node->link, RL_OWED_HEAL) ||
+      !rl_link_queue_set(&node->link, now_us, RL_OWED_HEAL, lock->lease, lock->round, key_ms)) {
+    return;
+  }
+  lock->lease->sent |= rl_node_bit(node);
+  rl_attempt_will_live(lock->lease, now_us, key_ms);
+}
+
+/* E3 */
+static void rl_extend_confirmed(rl_lock *lock, redlock_time now_us) {
+  redlock_time deadline_us =
+      rl_validity_deadline(lock->round_start_us, lock->current.ttl_us, lock->current.drift_factor);
+  lock->deadline_us = rl_time_max(lock->deadline_us, deadline_us);
+  lock->extended = true;
+  rl_lock_end(lock, now_us, REDLOCK_OK);
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    if (lock->votes[i].settled && lock->votes[i].vote == REDLOCK_VOTE_TAKEN) {
+      rl_extend_heal(lock, now_us, lock->core->nodes[i]);
+    }
+  }
+}
+
+void rl_extend_decide(rl_lock *lock, redlock_time now_us) {
+  rl_decision decision = rl_quorum_decide(&lock->quorum);
+  if (now_us >= lock->deadline_us) {
+    rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED);
+  } else if (decision == RL_DECISION_MAJORITY) {
+    rl_extend_confirmed(lock, now_us);
+  } else if (decision != RL_DECISION_NONE) {
+    rl_lock_end(lock, now_us,
+                decision == RL_DECISION_TAKEN ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);
+  }
+}

@@ -1,0 +1,131 @@
+/*
+ * A connection to a node: its phase, its handshake, the commands for it and what is owed for them.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A node has one connection, on which the commands of all operations are pipelined. Replies come in
+ * the order of the commands, so a queue of what is owed tells what each reply answers. Nothing is
+ * ever waited for to be drained: a reply for an attempt that is over is taken off and dropped.
+ */
+#ifndef RL_LINK_H
+#define RL_LINK_H
+
+#include <stdbool.h>
+
+#include "rl_address.h"
+#include "rl_attempt.h"
+#include "rl_buffer.h"
+#include "rl_reply.h"
+#include "rl_time.h"
+
+/*
+ * Bounds. New acquires stop well before the others do, so that what was acquired can be released
+ * even when a node has stopped answering.
+ */
+#define RL_LINK_OWED_ACQUIRE_MAX 16384
+#define RL_LINK_OWED_MAX 65536
+#define RL_LINK_OUTPUT_ACQUIRE_MAX ((size_t)4 << 20)
+#define RL_LINK_OUTPUT_MAX ((size_t)16 << 20)
+
+#define RL_LINK_CONNECT_TIMEOUT_US (3 * REDLOCK_SECONDS)
+#define RL_LINK_SILENCE_US (3 * REDLOCK_SECONDS)
+
+typedef enum rl_link_phase {
+  RL_LINK_DOWN = 0,   /* no connection */
+  RL_LINK_CONNECTING, /* the driver resolves the name and connects */
+  RL_LINK_HANDSHAKE,  /* connected; logging in */
+  RL_LINK_UP
+} rl_link_phase;
+
+typedef enum rl_owed_kind {
+  RL_OWED_HANDSHAKE,
+  RL_OWED_ACQUIRE,
+  RL_OWED_EXTEND,
+  RL_OWED_HEAL,
+  RL_OWED_RELEASE
+} rl_owed_kind;
+
+/* A reply that the node owes: for which attempt, in which round of its lock. */
+typedef struct rl_owed {
+  rl_attempt *attempt; /* a reference; NULL for the handshake */
+  redlock_time sent_us;
+  uint32_t round;
+  uint8_t kind;
+  uint8_t by_text; /* EVAL: there is nothing to fall back to */
+  uint8_t step;    /* of the handshake */
+} rl_owed;
+
+typedef struct rl_link {
+  const rl_address *address; /* the node's */
+  rl_link_phase phase;
+  bool useful;                    /* it has answered an operation */
+  redlock_time up_us;             /* since when it is up */
+  redlock_time phase_deadline_us; /* CONNECTING, HANDSHAKE: not after */
+  redlock_time heard_us;          /* the last byte, or since when something is owed */
+  redlock_duration silence_us;    /* how long the node may owe without a byte */
+  redlock_duration latency_us;    /* of the last reply; REDLOCK_NEVER before the first */
+  rl_reply_reader reader;
+  rl_buffer output;
+  rl_owed *owed; /* a ring */
+  unsigned owed_capacity;
+  unsigned owed_head;
+  unsigned owed_count;
+  bool knows[2]; /* by rl_script: the node has run the script on this connection */
+} rl_link;
+
+/* |address| must outlive the link. Cannot fail. */
+void rl_link_init(rl_link *link, const rl_address *address);
+void rl_link_free(rl_link *link, rl_attempt_pool *pool);
+
+/* DOWN -> CONNECTING */
+void rl_link_connecting(rl_link *link, redlock_time now_us);
+
+/* CONNECTING -> HANDSHAKE; false when out of memory: it must be given up. */
+bool rl_link_connected(rl_link *link, redlock_time now_us);
+
+/* Any phase -> DOWN. What is owed is left for the caller to take, by rl_link_take(). */
+void rl_link_disconnected(rl_link *link);
+
+/* The instant at which rl_link_overdue() will answer; REDLOCK_NEVER if none is known. */
+redlock_time rl_link_deadline(const rl_link *link);
+
+/* Why the connection must be given up by now, or NULL. */
+const char *rl_link_overdue(const rl_link *link, redlock_time now_us);
+
+/* For how long the oldest reply has been owed; 0 when none is. */
+redlock_duration rl_link_behind(const rl_link *link, redlock_time now_us);
+
+/* Whether a command of |kind| may be queued: the node is up and below its bounds. */
+bool rl_link_has_room(const rl_link *link, rl_owed_kind kind);
+
+/*
+ * Queue a command of an attempt. Each takes a reference of the attempt and returns true, or returns
+ * false, having done nothing, when out of memory. With |grow| false nothing is allocated. A script
+ * goes by its text with |by_text|, and until the node has shown that it knows it.
+ */
+bool rl_link_queue_set(rl_link *link, redlock_time now_us, rl_owed_kind kind, rl_attempt *attempt,
+                       uint32_t round, uint64_t ttl_ms);
+bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                          bool by_text, uint64_t ttl_ms);
+bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                           bool by_text, bool grow);
+
+/* Bytes from the node. Returns NULL, or why the connection must be given up. */
+const char *rl_link_feed(rl_link *link, redlock_time now_us, const void *bytes, size_t length);
+
+/*
+ * The next complete reply of an operation, in link->link.reader.reply, with what it answers moved to
+ * |*owed|, whose reference is the caller's: 1; 0 when there is none yet; -1 when the connection must
+ * be given up, for |*reason|. Replies of the handshake are dealt with inside; *came_up is set when
+ * the last of them has come.
+ */
+int rl_link_next(rl_link *link, redlock_time now_us, rl_owed *owed, bool *came_up,
+                 const char **reason);
+
+/* The text of the error in link->link.reader.reply, without what may be the password. */
+const char *rl_link_said(rl_link *link);
+
+/* Takes the oldest debt off without a reply: false when nothing is owed. */
+bool rl_link_take(rl_link *link, rl_owed *owed);
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * Releasing: the operation, and what attempts have left on nodes.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_RELEASE_H
+#define RL_RELEASE_H
+
+#include <stdbool.h>
+
+#include "rl_lock.h"
+#include "rl_node.h"
+
+/* Attempts whose release waits for a connection. The oldest goes when there are more. */
+#define RL_RELEASE_LIST_MAX 8192
+
+/* When to try a release again that a node answered with an error. */
+#define RL_RELEASE_RETRY_US (500 * REDLOCK_MILLISECONDS)
+
+/* Attempts whose release is still due somewhere, oldest first. */
+typedef struct rl_releases {
+  rl_attempt *first;
+  rl_attempt **tail;
+  size_t count;
+  bool again;               /* they are to be tried with the next launch */
+  redlock_time again_at_us; /* when to try those again that a node answered with an error */
+} rl_releases;
+
+/*
+ * R2. Begins to release |attempt| on every node that may hold it: at once where there is a
+ * connection, else when there is one again. The votes go to attempt->lock, if there is one, for its
+ * round. With |grow| false nothing is allocated.
+ */
+void rl_release_begin(struct rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow);
+
+/*
+ * The lock has nothing to do with |attempt| any more, which may be NULL. What it may have set is
+ * released, and the lock's reference given up.
+ */
+void rl_release_let_go(rl_lock *lock, redlock_time now_us, rl_attempt *attempt, bool grow);
+
+/* -- the list -- */
+
+/* Goes through all releases that are due somewhere. What has expired by itself is dropped. */
+void rl_release_continue(struct rl_core *core, redlock_time now_us);
+
+/* Marks the list to be gone through when it is time to try again. */
+void rl_release_advance(struct rl_core *core, redlock_time now_us);
+
+/* A reply of |node| has come: releases that found no room may find some now. */
+void rl_release_room(struct rl_core *core, rl_node *node);
+
+/* What |node| answered to the release of |attempt|; |error| goes with REDLOCK_VOTE_ERROR. */
+void rl_release_answered(struct rl_core *core, const rl_node *node, redlock_time now_us,
+                         rl_attempt *attempt, redlock_vote vote, const char *error);
+
+/* The connection on which the release of |attempt| was sent has ended without an answer. */
+void rl_release_unanswered(struct rl_core *core, const rl_node *node, redlock_time now_us,
+                           rl_attempt *attempt);
+
+/* The nodes on which a release of the list is due. */
+uint32_t rl_release_due(const struct rl_core *core);
+
+/* Empties the list without releasing anything. */
+void rl_release_forget(struct rl_core *core);
+
+/* -- the operation, for rl_round.c -- */
+
+/* R2 */
+void rl_release_ask(rl_lock *lock, redlock_time now_us);
+
+/* A node that the release waited for has come up, and rl_release_continue() has been there. */
+void rl_release_node_up(rl_lock *lock, redlock_time now_us, const rl_node *node);
+
+/* R3 */
+void rl_release_decide(rl_lock *lock, redlock_time now_us);
+
+#endif

@@ -1,0 +1,236 @@
+/*
+ * A round: asking the nodes for their votes, and settling each of them.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Every node ends a round settled: with its answer, or with the certainty that none will come. What
+ * the votes mean is for the operation to decide (rl_acquire.c, rl_extend.c, rl_release.c), after each
+ * of them. A vote counts only for the round that asked for it.
+ */
+#include "rl_round.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rl_acquire.h"
+#include "rl_core.h"
+#include "rl_extend.h"
+#include "rl_release.h"
+
+/* ------------------------------------------------------------------------------------- votes */
+
+void rl_round_clear(rl_lock *lock) {
+  lock->extended = false;
+  lock->waiting = 0;
+  memset(&lock->quorum, 0, sizeof lock->quorum);
+  lock->quorum.nodes = lock->core->node_count;
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    lock->votes[i].settled = false;
+    lock->votes[i].vote = REDLOCK_VOTE_UNKNOWN;
+    lock->votes[i].latency_us = REDLOCK_NEVER;
+    lock->votes[i].error[0] = '\0';
+  }
+}
+
+void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char *error,
+                     redlock_duration latency_us) {
+  rl_vote *entry = &lock->votes[node];
+  if (entry->settled) {
+    return;
+  }
+  entry->settled = true;
+  entry->vote = vote;
+  entry->latency_us = latency_us;
+  entry->error[0] = '\0';
+  if (error != NULL) {
+    (void)snprintf(entry->error, sizeof entry->error, "%s", error);
+  }
+  switch (vote) {
+  case REDLOCK_VOTE_GRANTED:
+    lock->quorum.granted++;
+    break;
+  case REDLOCK_VOTE_TAKEN:
+    lock->quorum.taken++;
+    break;
+  case REDLOCK_VOTE_ERROR:
+  case REDLOCK_VOTE_UNKNOWN:
+  default:
+    lock->quorum.failed++;
+    break;
+  }
+}
+
+/* A3, E3, R3: the operation acts on the votes as soon as they are decisive. */
+static void rl_round_decide(rl_lock *lock, redlock_time now_us) {
+  assert(lock->phase == RL_PHASE_ROUND);
+  switch (lock->operation) {
+  case RL_OPERATION_ACQUIRE:
+    rl_acquire_decide(lock, now_us);
+    break;
+  case RL_OPERATION_EXTEND:
+    rl_extend_decide(lock, now_us);
+    break;
+  case RL_OPERATION_RELEASE:
+  default:
+    rl_release_decide(lock, now_us);
+    break;
+  }
+}
+
+void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_owed *owed,
+                   redlock_vote vote, const char *error) {
+  redlock_duration latency_us = rl_time_sub(now_us, owed->sent_us);
+  rl_vote *entry = &lock->votes[node->index];
+  if (owed->round != lock->round || entry->settled) {
+    return;
+  }
+  if (vote == REDLOCK_VOTE_UNKNOWN) {
+    latency_us = REDLOCK_NEVER;
+  }
+  if (lock->phase == RL_PHASE_ROUND) {
+    rl_round_settle(lock, node->index, vote, error, latency_us);
+    rl_round_decide(lock, now_us);
+  } else if (lock->phase == RL_PHASE_LATE && lock->result == REDLOCK_OK) {
+    /* Decided without it: for votes() to show, and for the lock to heal. */
+    rl_round_settle(lock, node->index, vote, error, latency_us);
+    if (vote == REDLOCK_VOTE_TAKEN && lock->extended) {
+      rl_extend_heal(lock, now_us, node);
+    }
+  }
+}
+
+/* ------------------------------------------------------------------------------------ asking */
+
+/* How far behind a node may be and still be asked: what a driver may take to read what has come. */
+#define RL_ROUND_BEHIND_MIN_US (5 * REDLOCK_MILLISECONDS)
+
+static bool rl_round_behind(const rl_lock *lock, redlock_duration behind_us) {
+  redlock_duration budget_us = rl_options_node_timeout(&lock->current, lock->current.ttl_us);
+  return behind_us > rl_time_max(budget_us, RL_ROUND_BEHIND_MIN_US);
+}
+
+/* A2, E2: sends the command of this round to a node that is up. Returns NULL, or why it was not. */
+static const char *rl_round_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  if (lock->operation == RL_OPERATION_ACQUIRE) {
+    return rl_acquire_send(lock, now_us, node);
+  }
+  assert(lock->operation == RL_OPERATION_EXTEND);
+  return rl_extend_send(lock, now_us, node);
+}
+
+/*
+ * Asks one node for its vote: sends the command, or waits for a connection that is being made, or
+ * settles that there will be no vote. An acquire does not go to a node whose oldest reply is later
+ * than an attempt may last: it could not answer in time, and what is not sent need not be released.
+ */
+static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  char behind[64];
+  const char *error;
+  if (node->link.phase == RL_LINK_UP) {
+    redlock_duration behind_us = rl_link_behind(&node->link, now_us);
+    if (lock->operation == RL_OPERATION_ACQUIRE && rl_round_behind(lock, behind_us)) {
+      (void)snprintf(behind, sizeof behind, "no reply for %llu ms",
+                     (unsigned long long)rl_time_ms_down(behind_us));
+      rl_round_settle(lock, node->index, REDLOCK_VOTE_UNKNOWN, behind, REDLOCK_NEVER);
+      return;
+    }
+    error = rl_round_send(lock, now_us, node);
+    if (error != NULL) {
+      rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, error, REDLOCK_NEVER);
+    }
+    return;
+  }
+  if (node->link.phase != RL_LINK_DOWN || rl_node_wants_connection(node, now_us)) {
+    lock->waiting |= rl_node_bit(node);
+    return;
+  }
+  rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
+}
+
+static void rl_round_begin(rl_lock *lock, redlock_time now_us) {
+  redlock_duration timeout_us = rl_options_node_timeout(&lock->current, lock->current.ttl_us);
+  rl_lock_leave_launch(lock);
+  lock->phase = RL_PHASE_ROUND;
+  lock->round++;
+  lock->round_start_us = now_us;
+  lock->round_deadline_us = rl_time_min(rl_time_add(now_us, timeout_us), lock->budget_us);
+  if (lock->operation == RL_OPERATION_EXTEND) {
+    lock->round_deadline_us = rl_time_min(lock->round_deadline_us, lock->deadline_us);
+  }
+  rl_round_clear(lock);
+  rl_timers_set(&lock->core->timers, lock, lock->round_deadline_us);
+}
+
+/* A1, E1. Returns false when the operation has ended instead. */
+static bool rl_round_prepare(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
+  switch (lock->operation) {
+  case RL_OPERATION_ACQUIRE:
+    return rl_acquire_begin(lock, now_us, entropy);
+  case RL_OPERATION_EXTEND:
+    return rl_extend_begin(lock, now_us);
+  default:
+    return true;
+  }
+}
+
+void rl_round_launch(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
+  rl_core *core = lock->core;
+  assert(lock->phase == RL_PHASE_LAUNCH);
+  if (!rl_round_prepare(lock, now_us, entropy)) {
+    return;
+  }
+  rl_round_begin(lock, now_us);
+  if (lock->operation == RL_OPERATION_RELEASE) {
+    rl_release_ask(lock, now_us);
+  } else {
+    for (unsigned i = 0; i < core->node_count; i++) {
+      rl_round_ask(lock, now_us, core->nodes[i]);
+    }
+  }
+  rl_round_decide(lock, now_us);
+}
+
+void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  if ((lock->waiting & rl_node_bit(node)) == 0) {
+    return;
+  }
+  lock->waiting &= ~rl_node_bit(node);
+  if (lock->phase == RL_PHASE_LATE) {
+    rl_acquire_join(lock, now_us, node);
+  }
+  if (lock->phase != RL_PHASE_ROUND) {
+    return;
+  }
+  if (lock->operation == RL_OPERATION_RELEASE) {
+    rl_release_node_up(lock, now_us, node);
+  } else {
+    rl_round_ask(lock, now_us, node);
+  }
+  rl_round_decide(lock, now_us);
+}
+
+void rl_round_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node) {
+  if ((lock->waiting & rl_node_bit(node)) == 0) {
+    return;
+  }
+  lock->waiting &= ~rl_node_bit(node);
+  if (lock->phase != RL_PHASE_ROUND) {
+    return;
+  }
+  rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
+  rl_round_decide(lock, now_us);
+}
+
+void rl_round_time_out(rl_lock *lock, redlock_time now_us) {
+  char error[64];
+  redlock_duration after_us = rl_time_sub(lock->round_deadline_us, lock->round_start_us);
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    bool waiting = (lock->waiting & rl_node_bit(lock->core->nodes[i])) != 0;
+    (void)snprintf(error, sizeof error, "%s within %llu ms", waiting ? "no connection" : "no reply",
+                   (unsigned long long)rl_time_ms_up(after_us));
+    rl_round_settle(lock, i, REDLOCK_VOTE_UNKNOWN, error, REDLOCK_NEVER);
+  }
+  rl_round_decide(lock, now_us);
+  assert(lock->phase != RL_PHASE_ROUND);
+}

@@ -1,0 +1,35 @@
+/*
+ * A round: asking the nodes for their votes, and settling each of them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_ROUND_H
+#define RL_ROUND_H
+
+#include "rl_lock.h"
+#include "rl_node.h"
+
+/* Sends the commands of a lock in RL_PHASE_LAUNCH. |entropy| is RL_LOCK_ENTROPY bytes, for acquire. */
+void rl_round_launch(rl_lock *lock, redlock_time now_us, const unsigned char *entropy);
+
+/* A vote, or the certainty that none will come. Those of other rounds are dropped. */
+void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_owed *owed,
+                   redlock_vote vote, const char *error);
+
+/* The connection of a node that the lock waits for has come up. */
+void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node);
+
+/* A node that the lock waits for could not be connected. */
+void rl_round_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node);
+
+/* The round is over: what has not answered has no vote. */
+void rl_round_time_out(rl_lock *lock, redlock_time now_us);
+
+/* Notes the vote of one node, if it has none yet. Nothing is decided. */
+void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char *error,
+                     redlock_duration latency_us);
+
+/* No node has voted. */
+void rl_round_clear(rl_lock *lock);
+
+#endif
