@@ -55,6 +55,7 @@ void redlock_lock_free(redlock_lock *lock) {
   rl_client_check_fork(client);
   rl_lock_free(lock->core, redlock_now());
   rl_turn_flush(client);
+  rl_poll_sync(client, false);
   free(lock);
   if (--client->references == 0) {
     rl_client_destroy(client); /* Without waiting, which redlock_client_free() would do. */
@@ -63,7 +64,7 @@ void redlock_lock_free(redlock_lock *lock) {
 
 /* --------------------------------------------------------------------------------- beginning */
 
-int redlock_lock_acquire_start(redlock_lock *lock, const redlock_options *options) {
+static int rl_handle_acquire(redlock_lock *lock, const redlock_options *options) {
   if (lock == NULL) {
     return REDLOCK_E_INVALID;
   }
@@ -71,7 +72,7 @@ int redlock_lock_acquire_start(redlock_lock *lock, const redlock_options *option
   return rl_lock_acquire(lock->core, redlock_now(), options, true);
 }
 
-int redlock_lock_extend_start(redlock_lock *lock, redlock_duration ttl_us) {
+static int rl_handle_extend(redlock_lock *lock, redlock_duration ttl_us) {
   if (lock == NULL) {
     return REDLOCK_E_INVALID;
   }
@@ -79,12 +80,32 @@ int redlock_lock_extend_start(redlock_lock *lock, redlock_duration ttl_us) {
   return rl_lock_extend(lock->core, redlock_now(), ttl_us, true);
 }
 
-int redlock_lock_release_start(redlock_lock *lock) {
+static int rl_handle_release(redlock_lock *lock) {
   if (lock == NULL) {
     return REDLOCK_E_INVALID;
   }
   rl_client_check_fork(lock->client);
   return rl_lock_release(lock->core, redlock_now(), true);
+}
+
+/* Wakes the caller's loop, which is to call redlock_client_process(). */
+static int rl_handle_started(redlock_lock *lock, int error) {
+  if (error == REDLOCK_OK) {
+    rl_poll_sync(lock->client, false);
+  }
+  return error;
+}
+
+int redlock_lock_acquire_start(redlock_lock *lock, const redlock_options *options) {
+  return rl_handle_started(lock, rl_handle_acquire(lock, options));
+}
+
+int redlock_lock_extend_start(redlock_lock *lock, redlock_duration ttl_us) {
+  return rl_handle_started(lock, rl_handle_extend(lock, ttl_us));
+}
+
+int redlock_lock_release_start(redlock_lock *lock) {
+  return rl_handle_started(lock, rl_handle_release(lock));
 }
 
 int redlock_lock_result(const redlock_lock *lock) {
@@ -98,6 +119,11 @@ int redlock_lock_result(const redlock_lock *lock) {
   return rl_lock_result(lock->core);
 }
 
+/* Operations that have ended outside of the caller's loop are to be taken there. */
+static void rl_handle_wake(redlock_client *client) {
+  rl_poll_sync(client, client->core.ended.first != NULL);
+}
+
 void redlock_lock_cancel(redlock_lock *lock) {
   if (lock == NULL) {
     return;
@@ -105,6 +131,7 @@ void redlock_lock_cancel(redlock_lock *lock) {
   rl_client_check_fork(lock->client);
   rl_lock_cancel(lock->core, redlock_now(), REDLOCK_E_CANCELLED);
   rl_turn_flush(lock->client);
+  rl_handle_wake(lock->client);
 }
 
 /* ---------------------------------------------------------------------------------- blocking */
@@ -122,12 +149,13 @@ static int rl_handle_finish(redlock_lock *lock, int started) {
     rl_lock_cancel(lock->core, redlock_now(), error);
   }
   rl_lock_dequeue(lock->core); /* Its end is reported here, not by redlock_client_next_ended(). */
+  rl_handle_wake(lock->client);
   return redlock_lock_result(lock);
 }
 
 int redlock_lock_acquire(redlock_lock *lock, const redlock_options *options,
                          redlock_duration *validity_us) {
-  int result = rl_handle_finish(lock, redlock_lock_acquire_start(lock, options));
+  int result = rl_handle_finish(lock, rl_handle_acquire(lock, options));
   if (result != REDLOCK_OK) {
     return result;
   }
@@ -146,7 +174,7 @@ int redlock_lock_acquire(redlock_lock *lock, const redlock_options *options,
 
 int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_us,
                         redlock_duration *validity_us) {
-  int result = rl_handle_finish(lock, redlock_lock_extend_start(lock, ttl_us));
+  int result = rl_handle_finish(lock, rl_handle_extend(lock, ttl_us));
   if (result != REDLOCK_OK) {
     return result;
   }
@@ -163,7 +191,7 @@ int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_us,
 }
 
 int redlock_lock_release(redlock_lock *lock) {
-  return rl_handle_finish(lock, redlock_lock_release_start(lock));
+  return rl_handle_finish(lock, rl_handle_release(lock));
 }
 
 /* ------------------------------------------------------------------------------------ looking */

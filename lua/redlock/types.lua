@@ -94,7 +94,8 @@ function client:nodes() end
 ---@return redlock.Code? code "unavailable": what was not confirmed goes with its ttl
 function client:close() end
 
---- One descriptor that is readable when process() is to be called; nil where there is none.
+--- One descriptor that is readable when process() is to be called, for whatever reason: a loop needs nothing
+--- else. nil where there is none.
 ---@return integer?
 ---@nodiscard
 function client:pollfd() end
