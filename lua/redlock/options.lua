@@ -237,19 +237,38 @@ function options.resource(client, kind, resource, method, level)
   end
 end
 
+local metatable_of = type(debug) == "table" and debug.getmetatable or getmetatable
+
+local function callable(value)
+  if type(value) == "function" then return true end
+  local metatable = metatable_of(value)
+  return type(metatable) == "table" and metatable.__call ~= nil
+end
+
+-- A table with options of a lock, and nothing else.
+local function are_options(value)
+  if type(value) ~= "table" or next(value) == nil then return false end
+  for name in pairs(value) do
+    if not of_lock[name] then return false end
+  end
+  return true
+end
+
 --- The arguments of with() after the name: options, if there are any, and whatever can be called.
-function options.section(level, given, fn)
-  if type(given) == "function" then return nil end
-  if given ~= nil and type(given) ~= "table" then
-    error("redlock: with() takes a name, options and a function, got " .. shown(given), level + 1)
-  end
-  if type(fn) ~= "function" then
-    local metatable = type(fn) == "table" and getmetatable(fn)
-    if not (type(metatable) == "table" and metatable.__call) then
-      error("redlock: with() needs a function to run, got " .. shown(fn), level + 1)
+--- Returns the options, and which argument is the function.
+function options.section(level, first, second, ...)
+  if callable(first) then
+    if select("#", ...) == 0 and are_options(second) then
+      error("redlock: with() takes the options before the function: client:with(name, options, fn)", level + 1)
     end
+    return nil, 1
   end
-  return given
+  if first ~= nil and type(first) ~= "table" then
+    error("redlock: with() takes a name, options and a function, got " .. shown(first), level + 1)
+  elseif not callable(second) then
+    error("redlock: with() needs a function to run, got " .. shown(second), level + 1)
+  end
+  return first, 2
 end
 
 return options

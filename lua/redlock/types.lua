@@ -14,7 +14,7 @@
 ---@alias redlock.Milliseconds integer
 
 ---@class redlock.LockOptions
----@field ttl? redlock.Milliseconds the lease, at least 1; default 10000
+---@field ttl? redlock.Milliseconds the lease, at least 4; default 10000
 ---@field retry_count? integer further attempts after the first; default 3, or no limit beside a `wait`
 ---@field retry_delay? redlock.Milliseconds between attempts; default 200
 ---@field retry_jitter? redlock.Milliseconds the delay is changed by up to this; default 100
@@ -73,14 +73,16 @@ function client:lock(resource, options) end
 ---@nodiscard
 function client:acquire(resource, options) end
 
---- Acquires, calls fn(lock, ...), releases, and returns what fn returned. An error of fn is raised
---- again after the release. If the lease ended before fn did: nil, message, "expired", results...
+--- Acquires, calls fn(lock, ...), releases, and returns true and what fn returned. An error of fn is
+--- raised again after the release. If the lease ended before fn did: nil, message, "expired" or
+--- "lost", results...
 ---@param resource string
 ---@param options redlock.LockOptions|nil
 ---@param fn fun(lock: redlock.Lock, ...): ...
 ---@param ... any handed to fn
----@return any ... what fn returned, or nil, message, code
----@overload fun(self: redlock.Client, resource: string, fn: fun(lock: redlock.Lock, ...), ...): ...
+---@return true? ok
+---@return any ... what fn returned; or message, code
+---@overload fun(self: redlock.Client, resource: string, fn: fun(lock: redlock.Lock, ...), ...): true?, ...
 function client:with(resource, options, fn, ...) end
 
 --- All nodes at a glance, in the order in which they were given.
@@ -212,8 +214,9 @@ function cqueues_client:acquire(resource, options) end
 ---@param options redlock.LockOptions|nil
 ---@param fn fun(lock: redlock.cqueues.Lock, ...): ...
 ---@param ... any
----@return any ...
----@overload fun(self: redlock.cqueues.Client, resource: string, fn: fun(lock: redlock.cqueues.Lock, ...), ...): ...
+---@return true? ok
+---@return any ... what fn returned; or message, code
+---@overload fun(self: redlock.cqueues.Client, resource: string, fn: fun(lock: redlock.cqueues.Lock, ...), ...): true?, ...
 function cqueues_client:with(resource, options, fn, ...) end
 
 ---@return redlock.NodeState[]
