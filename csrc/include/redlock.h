@@ -385,7 +385,9 @@ REDLOCK_EXTERN int redlock_lock_release_start(redlock_lock *lock);
 
 /*
  * REDLOCK_PENDING while the operation is in flight, then what it ended with, until the next one is
- * started. A lock that never had an operation answers REDLOCK_OK.
+ * started. No validity, no lock: that an acquire or an extend ended well is answered only as long as
+ * the lease lasts, then with REDLOCK_E_EXPIRED, and what is left of the lock is released. A lock that
+ * never had an operation answers REDLOCK_OK.
  */
 REDLOCK_EXTERN int redlock_lock_result(const redlock_lock *lock);
 
