@@ -189,7 +189,7 @@ end
 --- In Lua 5.1, the one that is not LuaJIT, the function must not yield: its pcall cannot.
 function client_methods.with(self, resource, ...)
   check_resource(self, "table", resource, "with", 2)
-  local given, at = options.section(2, ...)
+  local given = options.section(2, ...)
   local handle, message, code
   if given == nil then
     handle, message, code = new_lock(self.handle, resource)
@@ -198,7 +198,8 @@ function client_methods.with(self, resource, ...)
   end
   if not handle then return nil, message, code end
   local lock = wrap(self, handle)
-  return section.run(lock, select(at, ...))
+  if type((...)) == "function" then return section.run(lock, ...) end
+  return section.run(lock, select(2, ...))
 end
 
 function client_methods.nodes(self)
