@@ -42,6 +42,7 @@ rl_lock *rl_lock_new(rl_core *core, const void *resource, size_t length,
   }
   core->locks = lock;
   core->lock_count++;
+  rl_round_clear(lock);
   return lock;
 }
 
@@ -126,6 +127,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
     lock->next->previous = lock->previous;
   }
   core->lock_count--;
+  rl_round_clear(lock);
   rl_resource_unref(lock->resource);
   free(lock);
 }

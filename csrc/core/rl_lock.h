@@ -17,8 +17,6 @@
 
 struct rl_core;
 
-#define RL_LOCK_ERROR_MAX RL_NODE_ERROR_MAX
-
 /* What an attempt draws: its token, and a random number for the delay after it. */
 #define RL_LOCK_ENTROPY (RL_TOKEN_ENTROPY + 8)
 
@@ -43,11 +41,14 @@ typedef enum rl_phase {
   RL_PHASE_DELAY   /* the attempt failed; the next one comes when the timer does */
 } rl_phase;
 
+#define RL_VOTE_NO_LATENCY UINT32_MAX
+
+/* A node's vote. There are as many as locks times nodes, so it is small. */
 typedef struct rl_vote {
-  redlock_vote vote;
-  bool settled; /* counted, or known for certain */
-  redlock_duration latency_us;
-  char error[RL_LOCK_ERROR_MAX + 1];
+  rl_reason *reason;   /* why it is no vote for the lock; NULL: see rl_round_reason() */
+  uint32_t latency_us; /* at most 71 minutes; RL_VOTE_NO_LATENCY when it did not answer */
+  uint8_t vote;        /* a redlock_vote */
+  bool settled;        /* counted, or known for certain */
 } rl_vote;
 
 typedef struct rl_lock rl_lock;
@@ -77,23 +78,23 @@ struct rl_lock {
   redlock_options current; /* the options of this operation */
   rl_operation operation;
   rl_phase phase;
-  int result;    /* of the last operation, once it is IDLE */
-  bool notify;   /* it goes to the queue of ended operations */
-  bool ran_out;  /* release: the lease had run out before */
-  bool repeated; /* release: it was begun before, and not confirmed */
-  bool extended; /* the majority has confirmed the extend of this round, in time */
+  int result;       /* of the last operation, once it is IDLE */
+  bool notify;      /* it goes to the queue of ended operations */
+  bool ran_out;     /* release: the lease had run out before */
+  bool repeated;    /* release: it was begun before, and not confirmed */
+  bool extended;    /* the majority has confirmed the extend of this round, in time */
+  uint32_t waiting; /* nodes that get the command when their connection is up */
+  uint32_t round;   /* replies of another round are not votes */
+  rl_quorum quorum;
   uint64_t attempts_left;
   uint64_t random;
   redlock_time budget_us; /* when the whole operation must have ended */
 
   /* The round in flight, or the last one. */
-  uint32_t round;      /* replies of another round are not votes */
   rl_attempt *attempt; /* the one whose commands are out */
   redlock_time round_start_us;
   redlock_time round_deadline_us;
   redlock_time round_end_us;
-  uint32_t waiting; /* nodes that get the command when their connection is up */
-  rl_quorum quorum;
   rl_vote votes[]; /* one per node */
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "rl_core.h"
+#include "rl_round.h"
 
 #define RL_MESSAGE_RESOURCE_MAX 64
 
@@ -57,6 +58,7 @@ static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned 
   const char *separator = "";
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     const rl_vote *entry = &lock->votes[i];
+    const char *reason = rl_round_reason(lock, i);
     if (!entry->settled || (RL_MESSAGE_VOTE(entry->vote) & votes) == 0) {
       continue;
     }
@@ -65,7 +67,7 @@ static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned 
       /* Only "taken" needs no words of the node's. */
       const char *taken =
           lock->operation == RL_OPERATION_ACQUIRE ? "held for somebody else" : "not ours";
-      rl_message_add(message, ": %s", entry->error[0] != '\0' ? entry->error : taken);
+      rl_message_add(message, ": %s", reason[0] != '\0' ? reason : taken);
     }
     separator = reasons ? "; " : ", ";
   }

@@ -17,6 +17,8 @@ void rl_node_init(rl_node *node, unsigned index, const rl_address *address) {
 
 void rl_node_free(rl_node *node, rl_attempt_pool *pool) {
   rl_link_free(&node->link, pool);
+  rl_reason_unref(node->reason);
+  node->reason = NULL;
 }
 
 bool rl_node_wants_connection(const rl_node *node, redlock_time now_us) {

@@ -7,8 +7,9 @@
 #define RL_NODE_H
 
 #include "rl_link.h"
+#include "rl_reason.h"
 
-#define RL_NODE_ERROR_MAX 191
+#define RL_NODE_ERROR_MAX RL_REASON_MAX
 
 #define RL_NODE_BACKOFF_MIN_US (50 * REDLOCK_MILLISECONDS)
 #define RL_NODE_BACKOFF_MAX_US REDLOCK_SECONDS
@@ -20,6 +21,7 @@ typedef struct rl_node {
   redlock_time connect_at_us; /* no connection is tried before */
   bool release_blocked;       /* a release found no room: try again when replies have come */
   rl_link link;
+  rl_reason *reason;                 /* what locks have quoted last, or NULL */
   char error[RL_NODE_ERROR_MAX + 1]; /* why it is not up; empty when it is */
 } rl_node;
 

@@ -15,7 +15,6 @@
 #include "rl_release.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "rl_core.h"
@@ -189,7 +188,7 @@ void rl_release_ask(rl_lock *lock, redlock_time now_us) {
     uint32_t bit = rl_node_bit(node);
     if ((attempt->sent & bit) == 0) {
       lock->votes[i].settled = true;
-      (void)snprintf(lock->votes[i].error, sizeof lock->votes[i].error, "nothing was sent to it");
+      rl_round_excuse(lock, i, "nothing was sent to it");
       lock->quorum.unsent++;
     } else if ((attempt->released & bit) != 0) {
       rl_round_settle(lock, i, REDLOCK_VOTE_GRANTED, NULL, REDLOCK_NEVER);

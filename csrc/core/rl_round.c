@@ -28,9 +28,25 @@ void rl_round_clear(rl_lock *lock) {
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     lock->votes[i].settled = false;
     lock->votes[i].vote = REDLOCK_VOTE_UNKNOWN;
-    lock->votes[i].latency_us = REDLOCK_NEVER;
-    lock->votes[i].error[0] = '\0';
+    lock->votes[i].latency_us = RL_VOTE_NO_LATENCY;
+    rl_reason_unref(lock->votes[i].reason);
+    lock->votes[i].reason = NULL;
   }
+}
+
+void rl_round_excuse(rl_lock *lock, unsigned node, const char *reason) {
+  rl_reason_unref(lock->votes[node].reason);
+  lock->votes[node].reason = rl_reason_quote(&lock->core->nodes[node]->reason, reason);
+}
+
+const char *rl_round_reason(const rl_lock *lock, unsigned node) {
+  const rl_vote *entry = &lock->votes[node];
+  bool failed = entry->vote == REDLOCK_VOTE_ERROR || entry->vote == REDLOCK_VOTE_UNKNOWN;
+  if (entry->reason != NULL) {
+    return entry->reason->text;
+  }
+  /* Whoever does not vote has a reason: there was no memory for it. */
+  return entry->settled && failed ? "out of memory" : "";
 }
 
 void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char *error,
@@ -40,11 +56,10 @@ void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char
     return;
   }
   entry->settled = true;
-  entry->vote = vote;
-  entry->latency_us = latency_us;
-  entry->error[0] = '\0';
+  entry->vote = (uint8_t)vote;
+  entry->latency_us = latency_us < RL_VOTE_NO_LATENCY ? (uint32_t)latency_us : RL_VOTE_NO_LATENCY;
   if (error != NULL) {
-    (void)snprintf(entry->error, sizeof entry->error, "%s", error);
+    rl_round_excuse(lock, node, error);
   }
   switch (vote) {
   case REDLOCK_VOTE_GRANTED:

@@ -29,6 +29,12 @@ void rl_round_time_out(rl_lock *lock, redlock_time now_us);
 void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char *error,
                      redlock_duration latency_us);
 
+/* A reason for a node that is asked nothing. */
+void rl_round_excuse(rl_lock *lock, unsigned node, const char *reason);
+
+/* Why a node did not vote for the lock, "" if there is no reason. Valid until the next round. */
+const char *rl_round_reason(const rl_lock *lock, unsigned node);
+
 /* No node has voted. */
 void rl_round_clear(rl_lock *lock);
 

@@ -7,6 +7,7 @@
 
 #include "rl_client.h"
 #include "rl_poll.h"
+#include "rl_round.h"
 #include "rl_turn.h"
 
 /* ------------------------------------------------------------------------------------ life */
@@ -216,9 +217,10 @@ int redlock_lock_vote_sized(redlock_lock *lock, size_t index, redlock_vote_info 
   const rl_vote *vote = &lock->core->votes[index];
   redlock_vote_info known = {.size = sizeof known};
   known.name = lock->client->core.nodes[index]->address.name;
-  known.vote = vote->vote;
-  known.error = vote->error[0] != '\0' ? vote->error : NULL;
-  known.latency_us = lock->core->round == 0 ? REDLOCK_NEVER : vote->latency_us;
+  const char *reason = rl_round_reason(lock->core, (unsigned)index);
+  known.vote = (redlock_vote)vote->vote;
+  known.error = reason[0] != '\0' ? reason : NULL;
+  known.latency_us = vote->latency_us == RL_VOTE_NO_LATENCY ? REDLOCK_NEVER : vote->latency_us;
   rl_options_fill(info, size, &known, sizeof known);
   return REDLOCK_OK;
 }

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
+#include "rl_round.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
@@ -409,7 +410,7 @@ static void owed_replies_are_bounded_and_releases_still_fit(void **state) {
     assert_true(launched <= RL_LINK_OWED_ACQUIRE_MAX);
   }
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_string_equal(lock->votes[0].error, "too many commands are waiting for the node");
+  assert_string_equal(rl_round_reason(lock, 0), "too many commands are waiting for the node");
   assert_int_equal(world->core.nodes[0]->link.owed_count, RL_LINK_OWED_ACQUIRE_MAX);
   assert_error(rl_lock_release(held, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
@@ -442,7 +443,7 @@ static void queued_bytes_are_bounded(void **state) {
     }
   } while (rl_lock_result(lock) == REDLOCK_E_CANCELLED);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_string_equal(lock->votes[0].error, "too many commands are waiting for the node");
+  assert_string_equal(rl_round_reason(lock, 0), "too many commands are waiting for the node");
   assert_true(length >= RL_LINK_OUTPUT_ACQUIRE_MAX);
   assert_true(length < RL_LINK_OUTPUT_ACQUIRE_MAX + 3 * REDLOCK_KEY_MAX);
   free(name);
@@ -471,7 +472,7 @@ static void a_release_that_finds_no_room_is_sent_when_there_is_some(void **state
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_string_equal(lock->votes[0].error, "too many commands are waiting for the node");
+  assert_string_equal(rl_round_reason(lock, 0), "too many commands are waiting for the node");
   assert_int_equal(world->core.releases.count, 1);
   rl_core_input(&world->core, 0, world->now_us, ":1", 2);
   assert_false(rl_core_wants_launch(&world->core)); /* That is no reply yet. */
@@ -510,7 +511,7 @@ static void a_forgotten_script_whose_text_finds_no_room_is_an_error(void **state
     fill_output(world);
     rl_core_input(&world->core, 0, world->now_us, "-NOSCRIPT x\r\n", 13);
     assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-    assert_string_equal(lock->votes[0].error, "NOSCRIPT x");
+    assert_string_equal(rl_round_reason(lock, 0), "NOSCRIPT x");
     assert_int_equal(world->core.nodes[0]->link.owed_count, 0);
     rl_buffer_clear(&world->core.nodes[0]->link.output);
     world->nodes[0].blocked = false;

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
+#include "rl_round.h"
 #include "rl_test.h"
 
 #define LEASE_US (9898 * MS)
@@ -548,7 +549,7 @@ static void noscript_to_the_text_is_an_error(void **state) {
   fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(world->nodes[0].extends, 1);
-  assert_string_equal(lock->votes[0].error, "NOSCRIPT No matching script.");
+  assert_string_equal(rl_round_reason(lock, 0), "NOSCRIPT No matching script.");
   assert_true(fake_world_end(world));
 }
 

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
+#include "rl_round.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
@@ -207,7 +208,7 @@ static void wait_clips_the_last_attempt(void **state) {
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   fake_pass(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_string_equal(lock->votes[0].error, "no reply within 30 ms");
+  assert_string_equal(rl_round_reason(lock, 0), "no reply within 30 ms");
   assert_true(fake_world_end(world));
 }
 

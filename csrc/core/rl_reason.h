@@ -1,0 +1,30 @@
+/*
+ * Why a node gave no vote: a text that all locks which quote it share.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A node that is down says the same to every lock. Each lock would otherwise keep a copy for every
+ * node, most of it room for texts that never come.
+ */
+#ifndef RL_REASON_H
+#define RL_REASON_H
+
+#include <stddef.h>
+
+#define RL_REASON_MAX 191 /* bytes of a text that are kept */
+
+typedef struct rl_reason {
+  unsigned references;
+  char text[];
+} rl_reason;
+
+/*
+ * A reference to a reason that says |text|: |*last| if that says it, else a new one, to which |*last|
+ * then refers too. NULL when out of memory. |*last| is a reference of its own, or NULL.
+ */
+rl_reason *rl_reason_quote(rl_reason **last, const char *text);
+
+/* Gives a reference up. NULL is allowed. */
+void rl_reason_unref(rl_reason *reason);
+
+#endif
