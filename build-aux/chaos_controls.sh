@@ -77,13 +77,7 @@ for log in "$logs"/*.log; do
   fi
 done
 
-"${CONTROLS_LUA:-lua}" build-aux/run_controls.lua list chaos >"$scratch/list" || exit 1
-# The program has those of the list, and no other.
-"$programs/chaos" --controls | sort >"$scratch/known" || exit 1
-if ! cut -d ' ' -f 1 "$scratch/list" | sort | diff - "$scratch/known"; then
-  echo "not ok - csrc/test/controls.lua and the controls of the program differ"
-  exit 1
-fi
+"$programs/chaos" --controls >"$scratch/list" || exit 1
 while [ -s "$scratch/list" ]; do
   head -n "$at_once" "$scratch/list" >"$scratch/batch"
   tail -n +$((at_once + 1)) "$scratch/list" >"$scratch/rest"

@@ -65,6 +65,9 @@ for port in $node_ports; do redis-cli -p "$port" del orders:42 >/dev/null; done
 expect 'poll_loop has 64 locks in flight' '^64 tasks held their locks 1280 times' "$BUILD/examples/poll_loop" "${addresses[@]}"
 no_keys poll_loop
 
+expect 'epoll_loop extends its lock' '^released after 5 extensions' "$BUILD/examples/epoll_loop" "${addresses[@]}"
+no_keys epoll_loop
+
 expect 'lua_host hands its client to a script' '^released' \
   "$BUILD/$LUA_VERSION/examples/lua_host" examples/c/lua_host.lua "${addresses[@]}"
 no_keys lua_host

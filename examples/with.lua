@@ -10,19 +10,19 @@ local function add(lock, a, b)
   return a + b
 end
 
-local total, message, code = client:with("accounts", { ttl = 5000, wait = 2000 }, add, 40, 2)
-if total then
+-- true and what add() returned; or nil, a message and a code.
+local ok, total, code = client:with("accounts", { ttl = 5000, wait = 2000 }, add, 40, 2)
+if ok then
   print("the total is " .. total)
 elseif code == "expired" or code == "lost" then
   -- add() ran, but for some of the time others may have held the lock as well.
-  error("the total cannot be trusted: " .. message)
+  error("the total cannot be trusted: " .. total)
 else
-  error("not run: " .. message)
+  error("not run: " .. total)
 end
 
 -- An error in the function is raised again, after the release.
-local ok, err = pcall(client.with, client, "accounts", function() error("out of paper", 0) end)
-print(ok, err)
-print("free again: " .. tostring(client:with("accounts", { wait = 0 }, function() return true end)))
+print(pcall(client.with, client, "accounts", function() error("out of paper", 0) end))
+assert(client:with("accounts", { wait = 0 }, function() print("free again") end))
 
 client:close()

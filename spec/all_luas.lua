@@ -19,7 +19,8 @@ assert(select(3, lock:release()) == "not_held")
 local ok, err = pcall(function() client:lock("r", { ttl = 0 }) end)
 assert(not ok and err:match("all_luas%.lua:%d+: redlock: option 'ttl' must be an integer >= 1"), err)
 
-assert(select("#", other:with("all", function(held) return held:is_held(), nil, nil end)) == 3)
+assert(select("#", other:with("all", function(held, ...) return held:is_held(), nil, ... end, 1, nil)) == 5)
+assert(not pcall(other.with, other, "all", function(held) error(held:is_held() and "raised", 0) end))
 
 lock = assert(client:acquire("dropped"))
 assert(lock:is_held())

@@ -337,24 +337,61 @@ return function(title, driver)
       assert(other:acquire("r"))
     end)
 
+    local function pack(...) return { n = select("#", ...), ... } end
+
     test("with: runs, releases, and hands everything through", function()
-      local function pack(...) return { n = select("#", ...), ... } end
       local inside
       local results = pack(client:with("r", { ttl = 5000 }, function(lock, ...)
         inside = { lock:is_held(), lock:ttl(), select("#", ...), ... }
         return nil, 2, nil
       end, "a", nil, "c", nil))
-      assert.are.same({ n = 3, nil, 2, nil }, results)
+      assert.are.same({ n = 4, true, nil, 2, nil }, results)
       assert.are.same({ true, 5000, 4, "a", nil, "c", nil }, inside)
       eventually_free("r")
-      assert.are.same({ n = 1, 0 }, pack(client:with("r", function(...) return select("#", ...) - 1 end)))
-      assert.are.same({ n = 1, 1 }, pack(client:with("r", nil, function(_, ...) return select("#", ...) end, nil)))
+      assert.are.same({ n = 2, true, 0 }, pack(client:with("r", function(...) return select("#", ...) - 1 end)))
+      assert.are.same({ n = 2, true, 1 },
+        pack(client:with("r", nil, function(_, ...) return select("#", ...) end, nil)))
+    end)
+
+    test("with: a function that returns nothing, or nil and a text, looked like a failure", function()
+      assert.are.same({ n = 1, true }, pack(client:with("r", function() end)))
+      assert.is_true((assert(client:with("r", function() end))))
+      assert.are.same({ n = 4, true, nil, "x", "taken" },
+        pack(client:with("r", function() return nil, "x", "taken" end)))
+      assert.are.same({ n = 2, true, false }, pack(client:with("r", function() return false end)))
     end)
 
     test("with: tells why it did not run", function()
       local held = assert(other:acquire("r"))
       failure("taken", client:with("r", function() error("must not run") end))
       assert.is_true(held:is_held())
+    end)
+
+    test("with: takes whatever can be called", function()
+      local callable = setmetatable({}, { __call = function(self, lock, ...)
+        return self, lock:is_held(), ...
+      end })
+      local locked = setmetatable({}, {
+        __metatable = "none of yours",
+        __call = function(_, lock) return lock:ttl() end,
+      })
+      assert.are.same({ n = 4, true, callable, true, "a" }, pack(client:with("r", callable, "a")))
+      assert.are.same({ n = 4, true, callable, true, "a" }, pack(client:with("r", { ttl = 5000 }, callable, "a")))
+      assert.are.same({ n = 2, true, 10000 }, pack(client:with("r", locked)))
+      assert.are.same({ n = 2, true, 5000 }, pack(client:with("r", { ttl = 5000 }, locked)))
+    end)
+
+    -- A table that is no options, and options behind options, are the function's.
+    test("with: options behind the function were handed to it, and the lock went by the defaults", function()
+      local ok, err = pcall(function() client:with("r", function() error("must not run") end, { ttl = 5000 }) end)
+      assert.is_false(ok)
+      assert.is_truthy(err:find("behaviour.lua:%d+: redlock: with%(%) takes the options before the function"), err)
+      assert.is_truthy(err:find("client:with(name, options, fn)", 1, true), err)
+      local given = { ttl = 5000 }
+      assert.are.same({ n = 2, true, given }, pack(client:with("r", nil, function(_, first) return first end, given)))
+      given = { ttl = 5000, name = "x" }
+      assert.are.same({ n = 2, true, given }, pack(client:with("r", function(_, first) return first end, given)))
+      assert.are.same({ n = 2, true, {} }, pack(client:with("r", function(_, first) return first end, {})))
     end)
 
     test("with: raises an error again, unchanged, after the release", function()
@@ -375,6 +412,35 @@ return function(title, driver)
       end)
       assert.is_false(ok)
       assert.is_nil(err)
+      ok, err = pcall(function()
+        client:with("r", function() error("where") end)
+      end)
+      assert.is_false(ok)
+      assert.is_truthy(err:find("behaviour%.lua:%d+: where"), err)
+      eventually_free("r")
+    end)
+
+    test("with: lost the traceback of the function's error", function()
+      local function deep_inside() error("boom") end
+      local function work(lock) deep_inside(lock) return true end
+      local ok, report = xpcall(function()
+        client:with("r", work)
+        return true
+      end, debug.traceback)
+      assert.is_false(ok)
+      assert.is_truthy(report:find("behaviour%.lua:%d+: boom"), report)
+      local line = debug.getinfo(deep_inside, "S").linedefined
+      assert.is_truthy(report:find("behaviour.lua:" .. line .. ": in ", 1, true), report)
+      assert.is_truthy(report:find("behaviour.lua:" .. (line + 1) .. ": in ", 1, true), report)
+      -- Once is enough.
+      ok, report = pcall(function()
+        client:with("outer", function() client:with("inner", work) end)
+      end)
+      assert.is_false(ok)
+      assert.is_true(select(2, report:gsub("stack traceback", "")) <= 1, report)
+      eventually_free("r")
+      eventually_free("outer")
+      eventually_free("inner")
     end)
 
     test("with: tells that the function outlived its lease", function()
@@ -401,14 +467,14 @@ return function(title, driver)
     end)
 
     test("with: the function may release, and close", function()
-      assert.are.equal("done", (client:with("r", function(lock)
+      assert.are.same({ true, "done" }, { client:with("r", function(lock)
         assert(lock:release())
         return "done"
-      end)))
-      assert.are.equal("closed", (client:with("r", function()
+      end) })
+      assert.are.same({ true, "closed" }, { client:with("r", function()
         client:close()
         return "closed"
-      end)))
+      end) })
     end)
 
     test("survives that the scripts are flushed", function()

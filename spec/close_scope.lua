@@ -91,6 +91,93 @@ describe("<close>", function()
     end)
   end)
 
+  it("gives back a lock whose extend is in flight", function()
+    local kept
+    do
+      local lock <close> = assert(client:acquire("r"))
+      kept = lock
+      assert(lock:start("extend", 30000))
+      client:process()
+    end
+    assert.is_false(kept:is_held())
+    assert.are.equal("redlock.lock r (not held)", tostring(kept))
+    assert.is_true(farm:count("r") <= 2, "a majority has to be free at once")
+    assert.are.equal("not_held", select(3, kept:release()))
+    farm:eventually_free("r")
+  end)
+
+  it("carries a release that is in flight to its end", function()
+    do
+      local lock <close> = assert(client:acquire("r"))
+      assert(lock:start("release"))
+    end
+    helper.eventually(function()
+      client:process()
+      return farm:count("r") == 0
+    end)
+  end)
+
+  it("is bounded, and raises nothing, with an operation in flight on nodes that hang", function()
+    for _, operation in ipairs { "acquire", "extend", "release" } do
+      local before
+      do
+        local lock <close> = client:lock("r", { node_timeout = 50 })
+        if operation ~= "acquire" then assert(lock:acquire()) end
+        for index = 1, 3 do farm[index]:stop() end
+        before = helper.now()
+        assert(lock:start(operation))
+        client:process()
+      end
+      local took = helper.now() - before
+      for index = 1, 3 do farm[index]:continue() end
+      assert.is_true(took < 0.5, operation .. " took " .. took)
+      helper.eventually(function()
+        client:process()
+        return farm:count("r") == 0
+      end, "the key to be gone after " .. operation)
+    end
+  end)
+
+  it("keeps an error that passes through while an operation is in flight", function()
+    local problem = {}
+    local ok, err = pcall(function()
+      local lock <close> = assert(client:acquire("r"))
+      assert(lock:start("extend"))
+      error(problem)
+    end)
+    assert.is_false(ok)
+    assert.are.equal(problem, err)
+    farm:eventually_free("r")
+  end)
+
+  it("cqueues: gives back a lock on which another coroutine waits for an operation", function()
+    local cqueues = require "cqueues"
+    for _, operation in ipairs { "acquire", "extend" } do
+      local waiting = require("redlock.cqueues").new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
+      local controller, results, kept = cqueues.new(), nil, nil
+      controller:wrap(function()
+        do
+          local lock <close> = waiting:lock("r")
+          kept = lock
+          if operation == "extend" then assert(lock:acquire()) end
+          for index = 1, 3 do farm[index]:stop() end
+          cqueues.running():wrap(function() results = { lock[operation](lock) } end)
+          cqueues.sleep(0.02)
+          for index = 1, 3 do farm[index]:continue() end
+        end
+        assert.is_false(kept:is_held())
+      end)
+      assert(controller:loop(5))
+      assert.is_nil(results[1])
+      assert.are.equal("cancelled", results[3])
+      helper.eventually(function()
+        waiting.handle:process()
+        return farm:count("r") == 0
+      end)
+      waiting:close()
+    end
+  end)
+
   it("closes a client", function()
     local lock
     do
@@ -98,6 +185,22 @@ describe("<close>", function()
       lock = assert(scoped:acquire("r"))
     end
     assert.are.equal("closed", select(3, lock:acquire()))
+    farm:eventually_free("r")
+  end)
+
+  it("a coroutine that is closed inside with() kept the lock", function()
+    local kept -- or it would be garbage
+    local co = coroutine.create(function()
+      client:with("r", function(lock)
+        kept = lock
+        coroutine.yield()
+      end)
+    end)
+    assert(coroutine.resume(co))
+    assert.is_true(farm:count("r") >= 3)
+    assert(coroutine.close(co))
+    assert.is_false(kept:is_held())
+    assert.is_true(farm:count("r") <= 2, "a majority has to be free at once")
     farm:eventually_free("r")
   end)
 end)

@@ -55,6 +55,7 @@ describe("redlock.cqueues", function()
       function() lock.release({}) end,
       function() lock.remaining(5) end,
       function() lock:extend(-1) end,
+      function() lock.cancel() end,
     } do
       local ok, err = pcall(fn)
       local line = debug.getinfo(fn, "S").linedefined
@@ -208,5 +209,167 @@ describe("redlock.cqueues", function()
     for index = 1, 5 do farm[index]:continue() end
     farm:eventually_free("r")
     farm:eventually_free("other")
+  end)
+
+  it("a call without the object indexed a nil inside of redlock's files", function()
+    local client = redlock.new(farm.addresses)
+    local lock = client:lock("r")
+    local function misuse(text, fn)
+      local ok, err = pcall(fn)
+      local line = debug.getinfo(fn, "S").linedefined
+      assert.is_false(ok)
+      assert.are.equal("spec/cqueues_spec.lua:" .. line .. ": redlock: " .. text, (err:gsub("^%./", "")))
+    end
+    for _, name in ipairs { "close", "nodes", "lock", "acquire", "with" } do
+      local text = "client:" .. name .. "() needs a client before the colon, got "
+      misuse(text .. "nil", function() client[name]() end)
+      misuse(text .. "a string", function() client[name]("r") end)
+      misuse(text .. "a table", function() client[name]({}, "r", print) end)
+      misuse(text .. "a table", function() client[name](lock, "r", print) end)
+    end
+    for _, name in ipairs { "acquire", "extend", "release", "cancel", "remaining", "votes" } do
+      local text = "lock:" .. name .. "() needs a lock before the colon, got "
+      misuse(text .. "nil", function() lock[name]() end)
+      misuse(text .. "a table", function() lock[name](client) end)
+    end
+    misuse("redlock.new() is called with a dot, not with a colon", function() redlock:new(farm.addresses) end)
+    client:close()
+  end)
+
+  it("lock:extend(-5) blames lock:start()", function()
+    local client = redlock.new(farm.addresses)
+    local lock = client:lock("r")
+    local function wrong() lock:extend(-5) end
+    local ok, err = pcall(wrong)
+    assert.is_false(ok)
+    assert.is_truthy(err:find("cqueues_spec.lua:" .. debug.getinfo(wrong, "S").linedefined
+      .. ": redlock: lock:extend(): ttl must be an integer >= 1 (milliseconds), got -5", 1, true), err)
+    client:close()
+  end)
+
+  -- A coroutine is not resumed at once when its operation has ended: what then comes first can take longer
+  -- than the lease. `take` acquires "late" in a coroutine of its own; what it returned is returned.
+  local function taken_late(take)
+    local core = require "redlock.core"
+    farm:reset()
+    local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
+    helper.warm(client, farm, function() client.handle:process() end)
+    local late, results, driver
+    local function find_late()
+      for lock in pairs(client.locks) do
+        if lock:resource() == "late" then late = lock end
+      end
+      return late and core.pending(late.handle)
+    end
+    for index = 1, 3 do farm[index]:stop() end
+    run(function()
+      driver = client:lock("driver") -- who waits first polls for all
+      assert(driver:acquire())
+      helper.eventually(function()
+        client.handle:process()
+        return not core.pending(late.handle)
+      end)
+      helper.eventually(function() return late:remaining() == 0 end)
+      assert(driver:release())
+    end, function()
+      while not (driver and core.pending(driver.handle)) do cqueues.sleep(0.001) end
+      results = { take(client) }
+    end, function()
+      while not find_late() do cqueues.sleep(0.001) end
+      for index = 1, 3 do farm[index]:continue() end
+    end)
+    helper.eventually(function()
+      client.handle:process()
+      return farm:count("late") == 0
+    end, "the key late to be gone")
+    client:close()
+    return results
+  end
+
+  it("acquire() returned 0, which is true, when the coroutine was resumed after the lease", function()
+    local results = taken_late(function(client) return client:lock("late", { ttl = 300 }):acquire() end)
+    assert.is_nil(results[1])
+    assert.are.equal("expired", results[3])
+    assert.is_truthy(results[2]:find("'late'", 1, true), results[2])
+  end)
+
+  it("client:acquire() returned a lock that is not held", function()
+    local results = taken_late(function(client) return client:acquire("late", { ttl = 300 }) end)
+    assert.is_nil(results[1])
+    assert.are.equal("expired", results[3])
+  end)
+
+  it("whoever waited for a cancelled operation was told the result of the next one", function()
+    farm:reset()
+    local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
+    local results, released = nil, nil
+    run(function()
+      local lock = assert(client:acquire("r"))
+      for index = 1, 3 do farm[index]:stop() end
+      cqueues.running():wrap(function() results = { lock:extend() } end)
+      cqueues.sleep(0.02)
+      lock:cancel()
+      for index = 1, 3 do farm[index]:continue() end
+      released = { lock:release() }
+    end)
+    assert.are.same({ true }, released)
+    assert.is_nil(results[1])
+    assert.are.equal("cancelled", results[3])
+    farm:eventually_free("r")
+    client:close()
+  end)
+
+  it("close() while others wait made their extend and release raise, and with() lost its function's error", function()
+    farm:reset()
+    local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 600 })
+    local held = {}
+    run(function()
+      for index = 1, 3 do held[index] = assert(client:acquire("held" .. index)) end
+    end)
+    helper.eventually(function()
+      client.handle:process()
+      return farm:count("held3", held[3]:token()) == 5
+    end)
+    local seen = {}
+    local function note(name, ...) seen[name] = { ... } end
+    run(function()
+      note("with", pcall(client.with, client, "with", function()
+        for index = 1, 5 do farm[index]:stop() end
+        note("stopped", true)
+        while not client.closing do cqueues.sleep(0.001) end
+        error("the function's own", 0)
+      end))
+    end, function()
+      while not seen.stopped do cqueues.sleep(0.001) end
+      note("waiting extend", pcall(held[1].extend, held[1]))
+    end, function()
+      while not seen.stopped do cqueues.sleep(0.001) end
+      note("waiting acquire", pcall(client.acquire, client, "other"))
+    end, function()
+      while not client.closing do cqueues.sleep(0.001) end
+      note("extend", pcall(held[2].extend, held[2]))
+      note("release", pcall(held[3].release, held[3]))
+      note("acquire", pcall(held[3].acquire, held[3]))
+      note("lock", pcall(client.lock, client, "another"))
+      note("second close", pcall(client.close, client))
+    end, function()
+      while not seen.stopped do cqueues.sleep(0.001) end
+      cqueues.sleep(0.02)
+      note("close", client:close())
+    end)
+    for index = 1, 5 do farm[index]:continue() end
+    assert.are.same({ false, "the function's own" }, seen.with)
+    for _, name in ipairs { "waiting extend", "waiting acquire", "extend", "release", "acquire", "lock" } do
+      local got = seen[name]
+      assert.is_true(got[1], name .. ": " .. tostring(got[2]))
+      assert.is_nil(got[2], name)
+      assert.is_string(got[3], name)
+      assert.are.equal("closed", got[4], name)
+    end
+    assert.is_truthy(seen.extend[3]:find("'held2'", 1, true), seen.extend[3])
+    assert.are.equal("unavailable", seen.close[3])
+    assert.are.same({ true, seen.close[1], seen.close[2], seen.close[3] }, seen["second close"])
+    assert.is_true((client:close()))
+    for index = 1, 3 do farm:eventually_free("held" .. index) end
   end)
 end)

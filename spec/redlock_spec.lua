@@ -107,6 +107,66 @@ describe("redlock", function()
     assert.are.equal("closed", select(3, lock:start("acquire")))
   end)
 
+  -- What has been decided is asked for later, and by then the lease may be over.
+  it("result() returned 0, which is true, for a lease that had run out", function()
+    farm:reset()
+    local core = require "redlock.core"
+    local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
+    helper.warm(client, farm, client.process)
+    local lock = client:lock("r", { ttl = 200 })
+    for _, operation in ipairs { "acquire", "extend" } do
+      if operation == "extend" then assert(lock:acquire()) end
+      assert(lock:start(operation))
+      helper.eventually(function()
+        client:process()
+        return not core.pending(lock)
+      end)
+      assert.is_true(lock:is_held(), operation)
+      helper.eventually(function() return lock:remaining() == 0 end)
+      assert.is_truthy(tostring(lock):find("(not held)", 1, true)) -- looking changes nothing
+      for _ = 1, 2 do
+        local result, message, code = lock:result()
+        assert.is_nil(result)
+        assert.are.equal("expired", code)
+        assert.is_truthy(message:find("'r'", 1, true), message)
+      end
+      assert.are.equal("not_held", select(3, lock:release()))
+      helper.eventually(function()
+        client:process()
+        return farm:count("r") == 0
+      end)
+    end
+    client:close()
+  end)
+
+  -- Lua counts whole milliseconds, rounded down: a begun one is none.
+  it("at the edge of a lease acquire() returned 0, which is true, and is_held() said no", function()
+    farm:reset()
+    local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
+    helper.warm(client, farm, client.process)
+    -- 4 - (4 x 0.249 + 2) ms leave a millisecond and four microseconds, of which the round takes some.
+    local lock = client:lock("r", { ttl = 4, drift_factor = 0.249 })
+    for _ = 1, 20 do
+      local validity, message, code = lock:acquire()
+      assert.is_nil(validity)
+      assert.are.equal("expired", code)
+      assert.is_truthy(message:find("too late for a ttl of 4 ms", 1, true), message)
+      assert.are.equal("not_held", select(3, lock:release()))
+    end
+    -- A millisecond more or less is left of these when the round is over.
+    for round = 1, 200 do
+      local some = client:lock("r" .. round, { ttl = 6, drift_factor = 0.45 })
+      local validity, _, code = some:acquire()
+      assert.is_true(validity == nil or validity >= 1, "validity " .. tostring(validity))
+      if not validity then
+        assert.is_true(code == "expired" or code == "unavailable", code)
+        assert.is_false(some:is_held())
+      end
+      assert.are.equal(select(3, client:acquire("s" .. round, { ttl = 4, drift_factor = 0.249 })), "expired")
+    end
+    client:close()
+  end)
+
   it("refuses two operations of one lock at once, at the caller's line", function()
     farm:reset()
     local client = redlock.new(farm.addresses)

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rl_handle.h"
 #include "rl_lua.h"
-#include "rl_lua_mux.h"
 
 #define SHOWN_NAME_MAX 80 /* bytes of a resource name in tostring(lock) and in messages */
 #define SHOWN_NAME_SIZE (4 * SHOWN_NAME_MAX + 16)
@@ -61,7 +61,7 @@ static int check_options(lua_State *L, int first, redlock_options *options) {
   return given;
 }
 
-/* (client, resource, options..., owner) -> lock, or nil, message, code. */
+/* (client, resource, options...) -> lock, or nil, message, code. */
 int rl_lua_lock_new(lua_State *L) {
   rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:lock()");
   redlock_options options = client->options;
@@ -70,7 +70,7 @@ int rl_lua_lock_new(lua_State *L) {
   rl_lua_lock *self;
   int error, given;
 
-  lua_settop(L, 2 + RL_LUA_OPTION_COUNT + 1);
+  lua_settop(L, 2 + RL_LUA_OPTION_COUNT);
   resource = luaL_checklstring(L, 2, &length);
   given = check_options(L, 3, &options);
 
@@ -78,8 +78,6 @@ int rl_lua_lock_new(lua_State *L) {
   memset(self, 0, sizeof *self);
   self->sentinel = client->sentinel;
   self->options = options;
-  self->mux = client->mux;
-  self->of_worker = rl_lua_check_owner(L, 2 + RL_LUA_OPTION_COUNT + 1, client->of_worker);
   luaL_getmetatable(L, RL_LUA_LOCK);
   lua_setmetatable(L, -2);
   lua_getuservalue(L, 1);
@@ -108,53 +106,56 @@ static int is_outcome(int error) {
   return error >= REDLOCK_E_LOST || error == REDLOCK_E_CANCELLED;
 }
 
-int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level) {
+/* What an operation ended with, or why it was not begun. */
+static int push_failure(lua_State *L, rl_lua_lock *self, int error, int level) {
   char name[SHOWN_NAME_SIZE];
-  char text[sizeof name + 128];
 
   if (error == REDLOCK_E_BUSY) {
     show_resource(name, sizeof name, self->lock);
     return rl_lua_misuse(
         L, level, "redlock: '%s' has an operation in flight, and a lock has one at a time", name);
   }
-  if (error == REDLOCK_E_NOT_HELD) {
-    show_resource(name, sizeof name, self->lock);
-    (void)snprintf(text, sizeof text,
-                   self->owner_ended ? "'%s': the lock was released when the request that took it "
-                                       "ended (see owner in docs/openresty.md)"
-                                     : "'%s': the lock is not held",
-                   name);
-    return rl_lua_push_error(L, error, text, level);
-  }
   return rl_lua_push_error(
       L, error, error > REDLOCK_E_INVALID ? redlock_lock_message(self->lock) : NULL, level);
 }
 
-static void note(rl_lua_lock *self, rl_lua_operation operation, int error) {
+/*
+ * Every result leaves here. Lua counts whole milliseconds: less than one is no validity, and so no
+ * lock.
+ */
+static int push_outcome(lua_State *L, rl_lua_lock *self, rl_lua_operation operation, int error,
+                        int level) {
+  redlock_duration validity = 0;
+
+  if (error == REDLOCK_OK)
+    error = rl_handle_outcome(self->lock, REDLOCK_MILLISECONDS, &validity);
   if (is_outcome(error))
     self->operation = operation;
+  if (error != REDLOCK_OK)
+    return push_failure(L, self, error, level);
+  if (operation == RL_LUA_RELEASE) {
+    lua_pushboolean(L, 1);
+  } else {
+    rl_lua_push_milliseconds(L, validity);
+  }
+  return 1;
 }
 
 /* (lock, options...) -> validity, or nil, message, code. */
 int rl_lua_lock_acquire(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:acquire()");
-  redlock_duration validity = 0;
   int error;
 
   if (lua_gettop(L) == 1) {
-    error = redlock_lock_acquire(self->lock, NULL, &validity);
+    error = redlock_lock_acquire(self->lock, NULL, NULL);
   } else {
     redlock_options options = self->options;
     int given;
     lua_settop(L, 1 + RL_LUA_OPTION_COUNT);
     given = check_options(L, 2, &options);
-    error = redlock_lock_acquire(self->lock, given ? &options : NULL, &validity);
+    error = redlock_lock_acquire(self->lock, given ? &options : NULL, NULL);
   }
-  note(self, RL_LUA_ACQUIRE, error);
-  if (error != REDLOCK_OK)
-    return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
-  rl_lua_push_milliseconds(L, validity);
-  return 1;
+  return push_outcome(L, self, RL_LUA_ACQUIRE, error, RL_LUA_WRAPPED);
 }
 
 static redlock_duration check_new_ttl(lua_State *L, const char *name, int index, int level) {
@@ -166,25 +167,15 @@ static redlock_duration check_new_ttl(lua_State *L, const char *name, int index,
 static int lock_extend(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:extend()");
   redlock_duration ttl = check_new_ttl(L, "lock:extend(): ttl", 2, RL_LUA_DIRECT);
-  redlock_duration validity = 0;
-  int error = redlock_lock_extend(self->lock, ttl, &validity);
 
-  note(self, RL_LUA_EXTEND, error);
-  if (error != REDLOCK_OK)
-    return rl_lua_push_failure(L, self, error, RL_LUA_DIRECT);
-  rl_lua_push_milliseconds(L, validity);
-  return 1;
+  return push_outcome(L, self, RL_LUA_EXTEND, redlock_lock_extend(self->lock, ttl, NULL),
+                      RL_LUA_DIRECT);
 }
 
 static int lock_release(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:release()");
-  int error = redlock_lock_release(self->lock);
 
-  note(self, RL_LUA_RELEASE, error);
-  if (error != REDLOCK_OK)
-    return rl_lua_push_failure(L, self, error, RL_LUA_DIRECT);
-  lua_pushboolean(L, 1);
-  return 1;
+  return push_outcome(L, self, RL_LUA_RELEASE, redlock_lock_release(self->lock), RL_LUA_DIRECT);
 }
 
 /* (lock, "acquire", options...), (lock, "extend", ttl) or (lock, "release") -> true, or nil, ... */
@@ -206,7 +197,7 @@ int rl_lua_lock_start(lua_State *L) {
     error = redlock_lock_release_start(self->lock);
   }
   if (error != REDLOCK_OK)
-    return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
+    return push_failure(L, self, error, RL_LUA_WRAPPED);
   self->operation = operation;
   lua_pushboolean(L, 1);
   return 1;
@@ -216,15 +207,14 @@ int rl_lua_lock_start(lua_State *L) {
 int rl_lua_lock_pending(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "pending()");
 
-  lua_pushboolean(L, redlock_lock_result(self->lock) == REDLOCK_PENDING);
+  lua_pushboolean(L, rl_handle_pending(self->lock));
   return 1;
 }
 
 static int lock_result(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:result()");
-  int error = redlock_lock_result(self->lock);
 
-  if (error == REDLOCK_PENDING) {
+  if (rl_handle_pending(self->lock)) {
     lua_pushnil(L);
     lua_pushliteral(L, "the operation has not ended yet");
     lua_pushliteral(L, "pending");
@@ -233,14 +223,7 @@ static int lock_result(lua_State *L) {
   if (self->operation == RL_LUA_NONE) {
     return rl_lua_misuse(L, RL_LUA_DIRECT, "redlock: lock:result() before any operation");
   }
-  if (error != REDLOCK_OK)
-    return rl_lua_push_failure(L, self, error, RL_LUA_DIRECT);
-  if (self->operation == RL_LUA_RELEASE) {
-    lua_pushboolean(L, 1);
-  } else {
-    rl_lua_push_milliseconds(L, redlock_lock_remaining(self->lock));
-  }
-  return 1;
+  return push_outcome(L, self, self->operation, REDLOCK_OK, RL_LUA_DIRECT);
 }
 
 static int lock_cancel(lua_State *L) {
@@ -334,7 +317,6 @@ static int lock_gc(lua_State *L) {
   if (self != NULL && self->lock != NULL) {
     redlock_lock *lock = self->lock;
     self->lock = NULL;
-    rl_lua_wait_forget_lock(self);
     redlock_lock_free(lock);
   }
   return 0;
@@ -365,7 +347,7 @@ static int lock_tostring(lua_State *L) {
   }
   show_resource(name, sizeof name, self->lock);
   remaining = redlock_lock_remaining(self->lock) / REDLOCK_MILLISECONDS;
-  if (redlock_lock_result(self->lock) == REDLOCK_PENDING) {
+  if (rl_handle_pending(self->lock)) {
     (void)snprintf(text, sizeof text, "redlock.lock %s (%s)", name, gerunds[self->operation]);
   } else if (remaining > 0) {
     (void)snprintf(text, sizeof text, "redlock.lock %s (held, %llu ms left)", name,

@@ -91,6 +91,8 @@ int redlock_client_new(redlock_client **made, const redlock_settings *settings, 
   }
   client->references = 1;
   client->epoll_fd = -1;
+  client->timer_fd = -1;
+  client->event_fd = -1;
   for (unsigned i = 0; i < REDLOCK_NODES_MAX; i++) {
     rl_socket_init(&client->sockets[i]);
   }

@@ -26,6 +26,10 @@ struct redlock_client {
   int tls;
   bool tls_carried;            /* the connections are another's, who speaks TLS on them */
   int epoll_fd;                /* -1 until it is asked for */
+  int timer_fd;                /* in the epoll set, for what is due later */
+  int event_fd;                /* in the epoll set, for what is due at once */
+  redlock_time timer_us;       /* what the timer is set to */
+  bool woken;                  /* the event is readable */
   redlock_time processed_us;   /* when input was looked for last */
   redlock_client *linger_next; /* in an rl_linger */
   bool lingering;

@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "rl_handle.h"
+
 #include <stdlib.h>
 
 #include "rl_client.h"
@@ -56,6 +58,7 @@ void redlock_lock_free(redlock_lock *lock) {
   rl_client_check_fork(client);
   rl_lock_free(lock->core, redlock_now());
   rl_turn_flush(client);
+  rl_poll_sync(client, false);
   free(lock);
   if (--client->references == 0) {
     rl_client_destroy(client); /* Without waiting, which redlock_client_free() would do. */
@@ -64,7 +67,7 @@ void redlock_lock_free(redlock_lock *lock) {
 
 /* --------------------------------------------------------------------------------- beginning */
 
-int redlock_lock_acquire_start(redlock_lock *lock, const redlock_options *options) {
+static int rl_handle_acquire(redlock_lock *lock, const redlock_options *options) {
   if (lock == NULL) {
     return REDLOCK_E_INVALID;
   }
@@ -72,7 +75,7 @@ int redlock_lock_acquire_start(redlock_lock *lock, const redlock_options *option
   return rl_lock_acquire(lock->core, redlock_now(), options, true);
 }
 
-int redlock_lock_extend_start(redlock_lock *lock, redlock_duration ttl_us) {
+static int rl_handle_extend(redlock_lock *lock, redlock_duration ttl_us) {
   if (lock == NULL) {
     return REDLOCK_E_INVALID;
   }
@@ -80,7 +83,7 @@ int redlock_lock_extend_start(redlock_lock *lock, redlock_duration ttl_us) {
   return rl_lock_extend(lock->core, redlock_now(), ttl_us, true);
 }
 
-int redlock_lock_release_start(redlock_lock *lock) {
+static int rl_handle_release(redlock_lock *lock) {
   if (lock == NULL) {
     return REDLOCK_E_INVALID;
   }
@@ -88,15 +91,57 @@ int redlock_lock_release_start(redlock_lock *lock) {
   return rl_lock_release(lock->core, redlock_now(), true);
 }
 
+/* Wakes the caller's loop, which is to call redlock_client_process(). */
+static int rl_handle_started(redlock_lock *lock, int error) {
+  if (error == REDLOCK_OK) {
+    rl_poll_sync(lock->client, false);
+  }
+  return error;
+}
+
+int redlock_lock_acquire_start(redlock_lock *lock, const redlock_options *options) {
+  return rl_handle_started(lock, rl_handle_acquire(lock, options));
+}
+
+int redlock_lock_extend_start(redlock_lock *lock, redlock_duration ttl_us) {
+  return rl_handle_started(lock, rl_handle_extend(lock, ttl_us));
+}
+
+int redlock_lock_release_start(redlock_lock *lock) {
+  return rl_handle_started(lock, rl_handle_release(lock));
+}
+
+/* Operations that have ended outside of the caller's loop are to be taken there. */
+static void rl_handle_wake(redlock_client *client) {
+  rl_poll_sync(client, client->core.ended.first != NULL);
+}
+
+/* ------------------------------------------------------------------------------------- ending */
+
+int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us,
+                      redlock_duration *validity_us) {
+  redlock_client *client = lock->client;
+  rl_client_check_fork(client);
+  redlock_time now_us = redlock_now();
+  bool had_lease = lock->core->lease != NULL;
+  int result = rl_lock_outcome(lock->core, rl_time_add(now_us, least_us - 1));
+  if (had_lease && lock->core->lease == NULL) {
+    rl_turn_flush(client);
+    rl_poll_sync(client, false);
+  }
+  if (validity_us != NULL) {
+    *validity_us = rl_lock_remaining(lock->core, now_us);
+  }
+  return result;
+}
+
+int rl_handle_pending(const redlock_lock *lock) {
+  return rl_lock_result(lock->core) == REDLOCK_PENDING && !rl_fork_happened(&lock->client->mark);
+}
+
 int redlock_lock_result(const redlock_lock *lock) {
-  if (lock == NULL) {
-    return REDLOCK_E_INVALID;
-  }
-  if (rl_fork_happened(&lock->client->mark)) {
-    return rl_lock_result(lock->core) == REDLOCK_PENDING ? REDLOCK_E_CANCELLED
-                                                         : rl_lock_result(lock->core);
-  }
-  return rl_lock_result(lock->core);
+  /* A lease that has run out is dropped when that is told: the lock is not what the caller sees of it. */
+  return lock == NULL ? REDLOCK_E_INVALID : rl_handle_outcome((redlock_lock *)lock, 1, NULL);
 }
 
 void redlock_lock_cancel(redlock_lock *lock) {
@@ -106,65 +151,48 @@ void redlock_lock_cancel(redlock_lock *lock) {
   rl_client_check_fork(lock->client);
   rl_lock_cancel(lock->core, redlock_now(), REDLOCK_E_CANCELLED);
   rl_turn_flush(lock->client);
+  rl_handle_wake(lock->client);
 }
 
 /* ---------------------------------------------------------------------------------- blocking */
 
-/* Runs the caller-owned loop until the operation that |started| says was begun has ended. */
-static int rl_handle_finish(redlock_lock *lock, int started) {
+/*
+ * Runs the caller-owned loop until the operation that |started| says was begun has ended. |validity_us|
+ * is written when it ended well.
+ */
+static int rl_handle_finish(redlock_lock *lock, int started, redlock_duration *validity_us) {
+  redlock_duration left_us;
   if (started != REDLOCK_OK) {
     return started;
   }
   int error = rl_turn_start(lock->client);
-  while (redlock_lock_result(lock) == REDLOCK_PENDING && error == REDLOCK_OK) {
+  while (rl_lock_result(lock->core) == REDLOCK_PENDING && error == REDLOCK_OK) {
     error = rl_poll_wait(lock->client, REDLOCK_NEVER);
   }
   if (error != REDLOCK_OK) {
     rl_lock_cancel(lock->core, redlock_now(), error);
   }
   rl_lock_dequeue(lock->core); /* Its end is reported here, not by redlock_client_next_ended(). */
-  return redlock_lock_result(lock);
+  rl_handle_wake(lock->client);
+  int result = rl_handle_outcome(lock, 1, &left_us);
+  if (result == REDLOCK_OK && validity_us != NULL) {
+    *validity_us = left_us;
+  }
+  return result;
 }
 
 int redlock_lock_acquire(redlock_lock *lock, const redlock_options *options,
                          redlock_duration *validity_us) {
-  int result = rl_handle_finish(lock, redlock_lock_acquire_start(lock, options));
-  if (result != REDLOCK_OK) {
-    return result;
-  }
-  redlock_duration left_us = redlock_lock_remaining(lock);
-  if (left_us == 0) {
-    /* The process was held up after the decision: no validity, no lock. */
-    rl_lock_lapse(lock->core, redlock_now());
-    rl_turn_flush(lock->client);
-    return REDLOCK_E_EXPIRED;
-  }
-  if (validity_us != NULL) {
-    *validity_us = left_us;
-  }
-  return REDLOCK_OK;
+  return rl_handle_finish(lock, rl_handle_acquire(lock, options), validity_us);
 }
 
 int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_us,
                         redlock_duration *validity_us) {
-  int result = rl_handle_finish(lock, redlock_lock_extend_start(lock, ttl_us));
-  if (result != REDLOCK_OK) {
-    return result;
-  }
-  redlock_duration left_us = redlock_lock_remaining(lock);
-  if (left_us == 0) {
-    rl_lock_lapse(lock->core, redlock_now());
-    rl_turn_flush(lock->client);
-    return REDLOCK_E_EXPIRED;
-  }
-  if (validity_us != NULL) {
-    *validity_us = left_us;
-  }
-  return REDLOCK_OK;
+  return rl_handle_finish(lock, rl_handle_extend(lock, ttl_us), validity_us);
 }
 
 int redlock_lock_release(redlock_lock *lock) {
-  return rl_handle_finish(lock, redlock_lock_release_start(lock));
+  return rl_handle_finish(lock, rl_handle_release(lock), NULL);
 }
 
 /* ------------------------------------------------------------------------------------ looking */

@@ -11,13 +11,71 @@
 
 #if defined(__linux__)
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #endif
 
 #include "rl_pump.h"
 
-/* --------------------------------------------------------------------------------------- epoll */
+/* Whether bytes wait that nobody has tried to send yet. */
+static bool rl_poll_untried(const redlock_client *client, uint32_t output) {
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    const rl_socket *socket = &client->sockets[i];
+    if (socket->phase == RL_SOCKET_OPEN && !socket->blocked && (output >> i & 1) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
 
-void rl_poll_sync(redlock_client *client) {
+/* When redlock_client_process() is to be called at the latest; 0 = at once. */
+static redlock_time rl_poll_deadline(const redlock_client *client, uint32_t output) {
+  redlock_time deadline_us = rl_core_deadline(&client->core);
+  if (deadline_us == 0 || rl_poll_untried(client, output)) {
+    return 0;
+  }
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    deadline_us = rl_time_min(deadline_us, rl_socket_deadline(&client->sockets[i]));
+  }
+  return deadline_us;
+}
+
+/* ------------------------------------------------------------------------------ one descriptor */
+
+#if defined(__linux__)
+/*
+ * The timer is left alone when it comes early enough, and wakes the caller once for nothing then:
+ * that is cheaper than setting it for each operation, most of which end long before their time-out.
+ * When it has come it stays readable until it is set anew.
+ */
+static void rl_poll_set_timer(redlock_client *client, redlock_time deadline_us) {
+  redlock_time now_us = redlock_now();
+  struct itimerspec timer = {{0, 0}, {0, 0}};
+  bool has_come = client->timer_us <= now_us;
+  if (has_come ? deadline_us <= now_us : client->timer_us <= deadline_us) {
+    return;
+  }
+  if (deadline_us != REDLOCK_NEVER) {
+    redlock_duration wait_us = rl_time_sub(deadline_us, now_us);
+    timer.it_value.tv_sec = (time_t)(wait_us / REDLOCK_SECONDS);
+    timer.it_value.tv_nsec = (long)(wait_us % REDLOCK_SECONDS) * 1000 + (wait_us == 0);
+  }
+  (void)timerfd_settime(client->timer_fd, 0, &timer, NULL);
+  client->timer_us = deadline_us;
+}
+
+/* Makes the event in the epoll set readable, or takes that back. */
+static void rl_poll_set_event(redlock_client *client, bool wake) {
+  if (wake && !client->woken) {
+    (void)eventfd_write(client->event_fd, 1);
+  } else if (!wake && client->woken) {
+    eventfd_t count;
+    (void)eventfd_read(client->event_fd, &count);
+  }
+  client->woken = wake;
+}
+
+void rl_poll_sync(redlock_client *client, bool at_once) {
   if (client->epoll_fd < 0) {
     return;
   }
@@ -25,33 +83,74 @@ void rl_poll_sync(redlock_client *client) {
   for (unsigned i = 0; i < client->core.node_count; i++) {
     rl_socket_register(&client->sockets[i], client->epoll_fd, (output >> i & 1) != 0);
   }
-}
-
-void rl_poll_close(redlock_client *client) {
-  if (client->epoll_fd >= 0) {
-    (void)close(client->epoll_fd);
-    client->epoll_fd = -1;
+  redlock_time deadline_us = at_once ? 0 : rl_poll_deadline(client, output);
+  rl_poll_set_event(client, deadline_us == 0);
+  if (deadline_us != 0) {
+    rl_poll_set_timer(client, deadline_us);
   }
 }
 
-#if defined(__linux__)
+/* The clock of redlock_now(), so that a lease that ends during suspend is seen at once after it. */
+static int rl_poll_timer(void) {
+  int fd = -1;
+#ifdef CLOCK_BOOTTIME
+  fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+#endif
+  return fd >= 0 ? fd : timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+}
+
+static bool rl_poll_add(redlock_client *client, int fd) {
+  struct epoll_event event = {.events = EPOLLIN};
+  return fd >= 0 && epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static void rl_poll_open(redlock_client *client) {
+  client->woken = false;
+  client->timer_us = REDLOCK_NEVER;
+  client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+  client->timer_fd = rl_poll_timer();
+  client->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (client->epoll_fd < 0 || !rl_poll_add(client, client->timer_fd) ||
+      !rl_poll_add(client, client->event_fd)) {
+    rl_poll_close(client);
+  }
+}
+
 int redlock_client_pollfd(redlock_client *client) {
   if (client == NULL) {
     return -1;
   }
   rl_client_check_fork(client);
   if (client->epoll_fd < 0 && !client->core.closed) {
-    client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    rl_poll_sync(client);
+    rl_poll_open(client);
+    rl_poll_sync(client, client->core.ended.first != NULL);
   }
   return client->epoll_fd;
 }
 #else
+void rl_poll_sync(redlock_client *client, bool at_once) {
+  (void)client;
+  (void)at_once;
+}
+
 int redlock_client_pollfd(redlock_client *client) {
   (void)client;
   return -1;
 }
 #endif
+
+static void rl_poll_close_fd(int *fd) {
+  if (*fd >= 0) {
+    (void)close(*fd);
+  }
+  *fd = -1;
+}
+
+void rl_poll_close(redlock_client *client) {
+  rl_poll_close_fd(&client->epoll_fd);
+  rl_poll_close_fd(&client->timer_fd);
+  rl_poll_close_fd(&client->event_fd);
+}
 
 /* ------------------------------------------------------------------------ caller-owned loops */
 
@@ -78,30 +177,12 @@ size_t redlock_client_pollfds(redlock_client *client, struct pollfd *fds, size_t
   return count;
 }
 
-/* Whether bytes wait that nobody has tried to send yet. */
-static bool rl_poll_untried(const redlock_client *client) {
-  uint32_t output = rl_pump_output(&client->core);
-  for (unsigned i = 0; i < client->core.node_count; i++) {
-    const rl_socket *socket = &client->sockets[i];
-    if (socket->phase == RL_SOCKET_OPEN && !socket->blocked && (output >> i & 1) != 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
 redlock_duration redlock_client_timeout(redlock_client *client) {
   if (client == NULL) {
     return REDLOCK_NEVER;
   }
   rl_client_check_fork(client);
-  redlock_time deadline_us = rl_core_deadline(&client->core);
-  if (deadline_us == 0 || rl_poll_untried(client)) {
-    return 0;
-  }
-  for (unsigned i = 0; i < client->core.node_count; i++) {
-    deadline_us = rl_time_min(deadline_us, rl_socket_deadline(&client->sockets[i]));
-  }
+  redlock_time deadline_us = rl_poll_deadline(client, rl_pump_output(&client->core));
   return deadline_us == REDLOCK_NEVER ? REDLOCK_NEVER : rl_time_sub(deadline_us, redlock_now());
 }
 

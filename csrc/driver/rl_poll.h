@@ -11,8 +11,12 @@
 /* Waits for input, at most until |deadline_us|, and processes it. */
 int rl_poll_wait(redlock_client *client, redlock_time deadline_us);
 
-/* Brings the epoll set, if it was asked for, in line with redlock_client_pollfds(). */
-void rl_poll_sync(redlock_client *client);
+/*
+ * Brings the epoll set, if it was asked for, in line with what the client waits for. To be called
+ * after everything that may have changed that. |at_once| wakes the caller's loop in any case, for
+ * operations that have ended outside of it.
+ */
+void rl_poll_sync(redlock_client *client, bool at_once);
 
 /* Closes the epoll set. The sockets have left it. */
 void rl_poll_close(redlock_client *client);

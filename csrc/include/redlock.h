@@ -371,7 +371,8 @@ REDLOCK_EXTERN int redlock_lock_vote_sized(redlock_lock *lock, size_t index,
  *     while ((lock = redlock_client_next_ended(client)) != NULL) ...
  *
  * Starting an operation sends nothing by itself: the next redlock_client_process() does, and
- * redlock_client_timeout() is 0 until then.
+ * redlock_client_timeout() is 0 until then. A loop that wants one descriptor instead of an array and
+ * a time-out has redlock_client_pollfd().
  */
 
 /*
@@ -384,7 +385,9 @@ REDLOCK_EXTERN int redlock_lock_release_start(redlock_lock *lock);
 
 /*
  * REDLOCK_PENDING while the operation is in flight, then what it ended with, until the next one is
- * started. A lock that never had an operation answers REDLOCK_OK.
+ * started. No validity, no lock: that an acquire or an extend ended well is answered only as long as
+ * the lease lasts, then with REDLOCK_E_EXPIRED, and what is left of the lock is released. A lock that
+ * never had an operation answers REDLOCK_OK.
  */
 REDLOCK_EXTERN int redlock_lock_result(const redlock_lock *lock);
 
@@ -417,9 +420,19 @@ REDLOCK_EXTERN int redlock_client_process(redlock_client *client, const struct p
                                           size_t count);
 
 /*
- * One descriptor that is readable when redlock_client_process(client, NULL, 0) is to be called, for
- * loops that want to register something once (Linux: an epoll descriptor). It stays the same until
- * the client is closed, or the process has forked. -1 where there is no such thing.
+ * One descriptor that is readable when redlock_client_process(client, NULL, 0) is to be called and
+ * redlock_client_next_ended() then asked until it answers NULL. A loop needs nothing else: replies,
+ * started operations, retries, time-outs, reconnections and what has ended outside of the loop (by a
+ * cancel, in a blocking call) all make it readable. Once in a while it is readable when nothing is
+ * due, which redlock_client_process() sets right. Do not read from it, nor change it.
+ *
+ * It stays the same until the client is closed, or the process has forked: take it out of your loop
+ * before you close the client, and ask for it again in a child.
+ *
+ * Linux only: an epoll descriptor that holds the sockets, a timer and an event. -1 elsewhere, and when
+ * the system refuses a descriptor: then wait for redlock_client_pollfds(), no longer than
+ * redlock_client_timeout_ms(). A client that was asked for it spends two more system calls on each
+ * started operation; one that was not, none.
  */
 REDLOCK_EXTERN int redlock_client_pollfd(redlock_client *client);
 

@@ -58,7 +58,7 @@ end
 
 function methods.with(self, resource, ...)
   check_resource(self, "userdata", resource, "with", 2)
-  local given = options.section(2, ...)
+  local given, at = options.section(2, ...)
   local lock, message, code
   if given == nil then
     lock, message, code = new_lock(self, resource)
@@ -66,8 +66,7 @@ function methods.with(self, resource, ...)
     lock, message, code = new_lock(self, resource, lock_options(given, 2))
   end
   if not lock then return nil, message, code end
-  if type((...)) == "function" then return section.run(lock, ...) end
-  return section.run(lock, select(2, ...))
+  return section.run(lock, select(at, ...))
 end
 
 return client

@@ -10,7 +10,7 @@ local options = require "redlock.options"
 local section = require "redlock.section"
 require "redlock.lock"
 
-local lock_options, check_resource = options.lock, options.resource
+local lock_options, check_resource, check_extension = options.lock, options.resource, options.extension
 local new_lock, start, pending, identify, next_ended =
   core.lock, core.start, core.pending, core.id, core.next_ended
 
@@ -40,12 +40,12 @@ local function leave(self)
   if descriptor then cqueues.cancel(descriptor) end
 end
 
--- Who waits in the controller that is running, by number, and as `driver` who polls for them.
+-- Who waits in the controller that is running; `driver` is the one of them who polls.
 local function seat_of(self)
   local controller = cqueues.running() or self
   local seat = self.seats[controller]
   if not seat then
-    seat = setmetatable({}, weak_values)
+    seat = { waiters = setmetatable({}, weak_keys) }
     self.seats[controller] = seat
   end
   return seat
@@ -54,44 +54,77 @@ end
 -- One of the coroutines that wait in a controller polls the client for all of them, so that a reply
 -- does not wake everyone. The others wait to be told. Another controller, whose driver may not get
 -- its turn before this one has come to an end, has a driver of its own.
-local function wait(self, lock)
-  local handle, waiter, id, seat = lock.handle, lock.waiter, lock.id, seat_of(self)
-  self.waiting[id], seat[id] = waiter, waiter
+local function wait(self, lock, ticket)
+  local handle, waiter, id, seat = lock.handle, ticket.waiter, lock.id, seat_of(self)
+  self.waiting[id], seat.waiters[waiter] = waiter, true
   collect(self)
-  while pending(handle) do
+  while not ticket.results and pending(handle) do
     if seat.driver == nil then seat.driver = waiter end
     if seat.driver == waiter then
       cqueues.poll(self.handle, waiter)
     else
       cqueues.poll(waiter, self.handle:timeout())
-      if pending(handle) then seat.driver = waiter end
+      if not ticket.results and pending(handle) then seat.driver = waiter end
     end
     collect(self)
   end
-  self.waiting[id], seat[id] = nil, nil
+  seat.waiters[waiter] = nil
+  if self.waiting[id] == waiter then self.waiting[id] = nil end
   if seat.driver == waiter then
     seat.driver = nil
-    local _, successor = next(seat)
+    local successor = next(seat.waiters)
     if successor then successor:signal() else leave(self) end
   end
 end
 
-local function check_lock(lock, method)
-  if type(lock) ~= "table" or not lock.handle then
-    error("redlock: lock:" .. method .. "() needs a lock before the colon, got a " .. type(lock), 3)
+-- The object before the colon, whose class is told by what getmetatable() shows of it.
+local function check_object(object, noun, method)
+  if type(object) ~= "table" or getmetatable(object) ~= "redlock." .. noun then
+    local kind = type(object)
+    error("redlock: " .. noun .. ":" .. method .. "() needs a " .. noun .. " before the colon, got "
+      .. (kind == "nil" and kind or "a " .. kind), 4)
   end
-  return lock.handle
+  return object.handle
 end
 
-local function closed()
-  return nil, "the client is closed", "closed"
+local function check_lock(lock, method)
+  local handle = check_object(lock, "lock", method)
+  return handle
+end
+
+local function check_client(self, method)
+  local handle = check_object(self, "client", method)
+  return handle
+end
+
+local function closed(resource)
+  local shown = resource:sub(1, 80):gsub("[^ -~]", function(byte) return ("\\x%02x"):format(byte:byte()) end)
+  return nil, "'" .. shown .. "': the client has been closed", "closed"
+end
+
+-- Starts an operation. A coroutine that has not been resumed since the last one ended will want to know how
+-- it did, which the lock forgets now.
+local function begin(lock, ...)
+  local ticket = lock.ticket
+  if ticket.waiting and not pending(lock.handle) then ticket.results = { lock.handle:result() } end
+  local started, message, code = start(lock.handle, ...)
+  return started, message, code
 end
 
 -- Waits for what has been started, and returns what the blocking call would have returned.
 local function finish(lock, operation)
-  lock.operation = operation
-  wait(lock.client, lock)
-  if lock.client.closing and operation ~= "release" then return closed() end
+  local ticket = lock.ticket
+  if ticket.waiting then
+    ticket = { waiter = condition.new() }
+    lock.ticket = ticket
+  end
+  lock.operation, ticket.waiting = operation, true
+  wait(lock.client, lock, ticket)
+  ticket.waiting = false
+  local results = ticket.results
+  ticket.results = nil
+  if results then return results[1], results[2], results[3] end
+  if lock.client.closing and operation ~= "release" then return closed(lock.handle:resource()) end
   return lock.handle:result()
 end
 
@@ -99,37 +132,44 @@ function lock_methods.acquire(lock, given)
   local handle = check_lock(lock, "acquire")
   local started, message, code
   if lock.client.closing then
-    return closed()
+    return closed(handle:resource())
   elseif given == nil then
-    started, message, code = start(handle, "acquire")
+    started, message, code = begin(lock, "acquire")
   else
-    started, message, code = start(handle, "acquire", lock_options(given, 2))
+    started, message, code = begin(lock, "acquire", lock_options(given, 2))
   end
   if not started then return nil, message, code end
   return finish(lock, "acquire")
 end
 
 function lock_methods.extend(lock, ttl)
-  local started, message, code = start(check_lock(lock, "extend"), "extend", ttl)
+  local handle = check_lock(lock, "extend")
+  check_extension(ttl, 2)
+  if lock.client.closing then return closed(handle:resource()) end
+  local started, message, code = begin(lock, "extend", ttl)
   if not started then return nil, message, code end
   return finish(lock, "extend")
 end
 
 function lock_methods.release(lock)
-  local started, message, code = start(check_lock(lock, "release"), "release")
+  local handle = check_lock(lock, "release")
+  if lock.client.closing then return closed(handle:resource()) end -- close() is releasing it
+  local started, message, code = begin(lock, "release")
   if not started then return nil, message, code end
   return finish(lock, "release")
 end
 
 function lock_methods.cancel(lock)
-  check_lock(lock, "cancel"):cancel()
+  local handle = check_lock(lock, "cancel")
+  handle:cancel()
   collect(lock.client)
 end
 
 for _, name in ipairs { "remaining", "is_held", "resource", "token", "ttl", "votes" } do
   local method = core.lock_methods[name]
   lock_methods[name] = function(lock)
-    return method(check_lock(lock, name))
+    local handle = check_lock(lock, name)
+    return method(handle)
   end
 end
 
@@ -138,8 +178,8 @@ function lock_class.__tostring(lock)
 end
 
 local function give_back(lock)
-  lock.handle:cancel()
-  if start(lock.handle, "release") then wait(lock.client, lock) end
+  lock:cancel()
+  lock:release()
 end
 
 -- Where nothing can be waited for, in coroutine.close() for one, the release has been sent anyway.
@@ -152,14 +192,16 @@ local function wrap(self, handle)
     client = self,
     handle = handle,
     id = identify(handle),
-    waiter = condition.new(),
+    ticket = { waiter = condition.new() }, -- of the operation in flight, or of the next one
   }, lock_class)
   self.locks[lock] = true
   return lock
 end
 
 function client_methods.lock(self, resource, given)
+  check_client(self, "lock")
   check_resource(self, "table", resource, "lock", 2)
+  if self.closing then return closed(resource) end
   local handle, message, code
   if given == nil then
     handle, message, code = new_lock(self.handle, resource)
@@ -171,7 +213,9 @@ function client_methods.lock(self, resource, given)
 end
 
 function client_methods.acquire(self, resource, given)
+  check_client(self, "acquire")
   check_resource(self, "table", resource, "acquire", 2)
+  if self.closing then return closed(resource) end
   local handle, message, code
   if given == nil then
     handle, message, code = new_lock(self.handle, resource)
@@ -188,8 +232,10 @@ end
 
 --- In Lua 5.1, the one that is not LuaJIT, the function must not yield: its pcall cannot.
 function client_methods.with(self, resource, ...)
+  check_client(self, "with")
   check_resource(self, "table", resource, "with", 2)
-  local given = options.section(2, ...)
+  local given, at = options.section(2, ...)
+  if self.closing then return closed(resource) end
   local handle, message, code
   if given == nil then
     handle, message, code = new_lock(self.handle, resource)
@@ -198,18 +244,16 @@ function client_methods.with(self, resource, ...)
   end
   if not handle then return nil, message, code end
   local lock = wrap(self, handle)
-  if type((...)) == "function" then return section.run(lock, ...) end
-  return section.run(lock, select(2, ...))
+  return section.run(lock, select(at, ...))
 end
 
 function client_methods.nodes(self)
-  return self.handle:nodes()
+  local handle = check_client(self, "nodes")
+  return handle:nodes()
 end
 
---- Releases what is held, ends what other coroutines are waiting for, waits for the replies, closes.
-function client_methods.close(self)
-  local handle = self.handle
-  self.closing = true
+-- Sends the releases of what is held, and ends what other coroutines are waiting for.
+local function give_up(self)
   for lock in pairs(self.locks) do
     local busy = pending(lock.handle)
     if busy and lock.operation ~= "release" then lock.handle:cancel() end
@@ -217,20 +261,42 @@ function client_methods.close(self)
     if not pending(lock.handle) and (not busy or lock.handle:is_held()) then start(lock.handle, "release") end
   end
   collect(self)
-  local owed, budget = core.owed(handle)
+end
+
+-- Waits until all nodes have answered, but not for ever.
+local function await_replies(self)
+  local owed, budget = core.owed(self.handle)
   local deadline = cqueues.monotime() + budget
   while owed > 0 and cqueues.monotime() < deadline do
-    cqueues.poll(handle, deadline - cqueues.monotime())
+    cqueues.poll(self.handle, deadline - cqueues.monotime())
     collect(self)
-    owed = core.owed(handle)
+    owed = core.owed(self.handle)
   end
+end
+
+--- Releases what is held, ends what other coroutines are waiting for, waits for the replies, closes.
+function client_methods.close(self)
+  local handle = check_client(self, "close")
+  local other = self.closing
+  if other and not other.results then
+    -- Another coroutine is at it, and will be told what this one is told.
+    local _, budget = core.owed(handle)
+    cqueues.poll(other.ended, 2 * budget)
+    if other.results then return other.results[1], other.results[2], other.results[3] end
+  end
+  local closing = { ended = condition.new() }
+  self.closing = closing
+  give_up(self)
+  await_replies(self)
   leave(self)
   local ok, message, code = core.close(handle)
+  if ok then message, code = nil, nil end
+  closing.results = { ok, message, code }
+  closing.ended:signal()
   for _, waiter in pairs(self.waiting) do
     waiter:signal()
   end
-  if ok then return true end
-  return nil, message, code
+  return ok, message, code
 end
 
 function client_class.__tostring(self)

@@ -58,20 +58,6 @@ kinds.count = whole(0, INT_MAX)
 kinds.retries = whole(0, 1000000)
 kinds.port = whole(1, 65535)
 
--- Inside nginx only: whose a lock is.
-local host = _G
-local inside_nginx = type(host.ngx) == "table" and host.ngx.get_phase ~= nil
-
-function kinds.owner(value)
-  if not inside_nginx then return "is for nginx, where a lock belongs to a request or to the worker" end
-  if value ~= "request" and value ~= "worker" then
-    return "must be \"request\" or \"worker\", got " .. shown(value)
-  end
-end
-
---- What is wrong with an owner, or nil.
-options.owner_complaint = kinds.owner
-
 local of_lock = {
   ttl = kinds.lease,
   retry_count = kinds.retries,
@@ -81,7 +67,6 @@ local of_lock = {
   node_timeout = kinds.lease,
   drift_factor = kinds.factor,
   lock_delay = kinds.duration,
-  owner = kinds.owner,
 }
 
 local of_client = {
@@ -169,7 +154,7 @@ end
 -- In the order in which the C functions take them.
 local function unpack_lock(o)
   return o.ttl, o.retry_count, o.retry_delay, o.retry_jitter, o.wait, o.node_timeout,
-    o.drift_factor, o.lock_delay, o.owner
+    o.drift_factor, o.lock_delay
 end
 
 --- The options of a lock or of a call, as the C functions take them. `level` counts as in error(),
@@ -186,6 +171,12 @@ function options.client(given, level)
   local wrong = complaint(given, of_client)
   if wrong then error("redlock: " .. wrong, level + 1) end
   return given.prefix, given.username, given.password, given.db, given.tls, unpack_lock(given)
+end
+
+--- The ttl that lock:extend() is given; nil is the lock's own.
+function options.extension(ttl, level)
+  local wrong = ttl ~= nil and kinds.lease(ttl)
+  if wrong then error("redlock: lock:extend(): ttl " .. wrong, level + 1) end
 end
 
 --- A node of the list, as the C functions take it: an address, or nil and its parts.
@@ -252,19 +243,38 @@ function options.resource(client, kind, resource, method, level)
   end
 end
 
+local metatable_of = type(debug) == "table" and debug.getmetatable or getmetatable
+
+local function callable(value)
+  if type(value) == "function" then return true end
+  local metatable = metatable_of(value)
+  return type(metatable) == "table" and metatable.__call ~= nil
+end
+
+-- A table with options of a lock, and nothing else.
+local function are_options(value)
+  if type(value) ~= "table" or next(value) == nil then return false end
+  for name in pairs(value) do
+    if not of_lock[name] then return false end
+  end
+  return true
+end
+
 --- The arguments of with() after the name: options, if there are any, and whatever can be called.
-function options.section(level, given, fn)
-  if type(given) == "function" then return nil end
-  if given ~= nil and type(given) ~= "table" then
-    error("redlock: with() takes a name, options and a function, got " .. shown(given), level + 1)
-  end
-  if type(fn) ~= "function" then
-    local metatable = type(fn) == "table" and getmetatable(fn)
-    if not (type(metatable) == "table" and metatable.__call) then
-      error("redlock: with() needs a function to run, got " .. shown(fn), level + 1)
+--- Returns the options, and which argument is the function.
+function options.section(level, first, second, ...)
+  if callable(first) then
+    if select("#", ...) == 0 and are_options(second) then
+      error("redlock: with() takes the options before the function: client:with(name, options, fn)", level + 1)
     end
+    return nil, 1
   end
-  return given
+  if first ~= nil and type(first) ~= "table" then
+    error("redlock: with() takes a name, options and a function, got " .. shown(first), level + 1)
+  elseif not callable(second) then
+    error("redlock: with() needs a function to run, got " .. shown(second), level + 1)
+  end
+  return first, 2
 end
 
 return options

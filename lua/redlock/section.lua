@@ -1,16 +1,30 @@
 --- What with() does: a function runs while a lock is held.
+---
+--- 1. Acquire; without the lock the function does not run.
+--- 2. Run the function. An error goes on to the caller after the release (5.), with its traceback.
+--- 3. Look whether the lease lasted that long, then release.
+--- 4. Return true and what the function returned; or that another may have held the lock meanwhile.
+--- 5. On an error: release, and keep to the function's error whatever becomes of the release.
 
 local section = {}
 
-local pcall = pcall
+local pcall, select, xpcall = pcall, select, xpcall
+local unpack = table.unpack or unpack -- luacheck: ignore
+local traceback = type(debug) == "table" and debug.traceback
 
-local function finish(lock, ok, ...)
+-- 5.
+local function give_back(lock)
+  pcall(lock.cancel, lock)
+  pcall(lock.release, lock)
+end
+
+-- 3. and 4. An operation that the function has left in flight must not keep the lock from its release.
+local function finish(lock, ...)
   local outlived = lock:remaining() == 0
+  lock:cancel()
   local released, message, code = lock:release()
-  if not ok then
-    error((...), 0)
-  elseif code == "not_held" or code == "closed" then
-    return ... -- The function gave the lock back itself.
+  if code == "not_held" or code == "closed" then
+    return true, ... -- The function gave the lock back itself.
   elseif outlived or code == "expired" then
     return nil, "the function ran for longer than the lease: another may have held the lock meanwhile",
       "expired", ...
@@ -18,14 +32,76 @@ local function finish(lock, ok, ...)
     return nil, message, code, ...
   end
   -- A release that could not be confirmed does not change that the lock was held all the time.
-  return ...
+  return true, ...
 end
 
---- Acquires, runs fn(lock, ...), releases. An error of fn is raised again, unchanged.
+-- ------------------------------------------------------------------------------- Lua 5.4 and newer
+-- The fourth value of a generic `for` is closed when the loop is left, also by an error, which passes
+-- through: nobody catches it, so its traceback is whole. Older versions ignore the value.
+
+local guard_class = {}
+
+function guard_class.__close(guard)
+  if guard.lock then give_back(guard.lock) end
+end
+
+local function settle(guard, ...)
+  local lock = guard.lock
+  guard.lock = nil
+  return finish(lock, ...)
+end
+
+local function once(_, done)
+  return not done or nil
+end
+
+local function run_closing(lock, fn, ...)
+  local guard = setmetatable({ lock = lock }, guard_class)
+  for _ in once, nil, nil, guard do -- luacheck: ignore 512
+    return settle(guard, fn(lock, ...))
+  end
+end
+
+-- ----------------------------------------------------------------------------------- older versions
+-- The error is caught and raised again. A text that says where it was raised is for people: they are
+-- given the traceback with it. Everything else is raised again as it was.
+
+local function explain(err)
+  if traceback and type(err) == "string" and err:find("^[^\n]*:%d+: ")
+    and not err:find("\nstack traceback:", 1, true) then
+    return traceback(err, 2)
+  end
+  return err
+end
+
+local function settle_caught(lock, ok, ...)
+  if ok then return finish(lock, ...) end
+  give_back(lock)
+  error((...), 0)
+end
+
+local function run_catching(lock, fn, ...)
+  return settle_caught(lock, xpcall(fn, explain, lock, ...))
+end
+
+-- The xpcall of Lua 5.1 hands no arguments on.
+local function run_without_arguments(lock, fn, ...)
+  local count, arguments = select("#", ...), { ... }
+  return settle_caught(lock, xpcall(function() return fn(lock, unpack(arguments, 1, count)) end, explain))
+end
+
+local run = run_catching
+if not select(2, xpcall(function(argument) return argument end, explain, true)) then run = run_without_arguments end
+do
+  local probe = setmetatable({}, { __close = function() run = run_closing end })
+  for _ in once, nil, nil, probe do break end -- luacheck: ignore 512
+end
+
+--- Acquires, runs fn(lock, ...), releases.
 function section.run(lock, fn, ...)
   local validity, message, code = lock:acquire()
   if not validity then return nil, message, code end
-  return finish(lock, pcall(fn, lock, ...))
+  return run(lock, fn, ...)
 end
 
 return section

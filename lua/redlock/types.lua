@@ -14,7 +14,7 @@
 ---@alias redlock.Milliseconds integer
 
 ---@class redlock.LockOptions
----@field ttl? redlock.Milliseconds the lease, at least 1; default 10000
+---@field ttl? redlock.Milliseconds the lease, at least 4; default 10000
 ---@field retry_count? integer further attempts after the first; default 3, or no limit beside a `wait`
 ---@field retry_delay? redlock.Milliseconds between attempts; default 200
 ---@field retry_jitter? redlock.Milliseconds the delay is changed by up to this; default 100
@@ -22,7 +22,6 @@
 ---@field node_timeout? redlock.Milliseconds budget of one attempt; default 100, at most ttl/10
 ---@field drift_factor? number clock drift allowed for is ttl * this + 2 ms; default 0.01
 ---@field lock_delay? redlock.Milliseconds added to the key's life on the nodes; default 0
----@field owner? "request"|"worker" nginx only: with whose end the lock is released; default "request"
 
 ---@class redlock.ClientOptions: redlock.LockOptions
 ---@field prefix? string put before every resource; default ""
@@ -74,14 +73,16 @@ function client:lock(resource, options) end
 ---@nodiscard
 function client:acquire(resource, options) end
 
---- Acquires, calls fn(lock, ...), releases, and returns what fn returned. An error of fn is raised
---- again after the release. If the lease ended before fn did: nil, message, "expired", results...
+--- Acquires, calls fn(lock, ...), releases, and returns true and what fn returned. An error of fn is
+--- raised again after the release. If the lease ended before fn did: nil, message, "expired" or
+--- "lost", results...
 ---@param resource string
 ---@param options redlock.LockOptions|nil
 ---@param fn fun(lock: redlock.Lock, ...): ...
 ---@param ... any handed to fn
----@return any ... what fn returned, or nil, message, code
----@overload fun(self: redlock.Client, resource: string, fn: fun(lock: redlock.Lock, ...), ...): ...
+---@return true? ok
+---@return any ... what fn returned; or message, code
+---@overload fun(self: redlock.Client, resource: string, fn: fun(lock: redlock.Lock, ...), ...): true?, ...
 function client:with(resource, options, fn, ...) end
 
 --- All nodes at a glance, in the order in which they were given.
@@ -95,7 +96,8 @@ function client:nodes() end
 ---@return redlock.Code? code "unavailable": what was not confirmed goes with its ttl
 function client:close() end
 
---- One descriptor that is readable when process() is to be called; nil where there is none.
+--- One descriptor that is readable when process() is to be called, for whatever reason: a loop needs nothing
+--- else. nil where there is none.
 ---@return integer?
 ---@nodiscard
 function client:pollfd() end
@@ -187,13 +189,6 @@ function lock:result() end
 --- Ends the operation in flight, if there is one, with the code "cancelled".
 function lock:cancel() end
 
---- nginx only: the lock belongs to the worker, or to the request that calls, from now on.
----@param owner "request"|"worker"
----@return true? ok
----@return string? message
----@return redlock.Code? code "not_held"
-function lock:hand_over(owner) end
-
 --- A client whose calls let other coroutines of cqueues go on. It has no pollfd, events, timeout
 --- and process: it polls itself.
 ---@class redlock.cqueues.Client
@@ -219,8 +214,9 @@ function cqueues_client:acquire(resource, options) end
 ---@param options redlock.LockOptions|nil
 ---@param fn fun(lock: redlock.cqueues.Lock, ...): ...
 ---@param ... any
----@return any ...
----@overload fun(self: redlock.cqueues.Client, resource: string, fn: fun(lock: redlock.cqueues.Lock, ...), ...): ...
+---@return true? ok
+---@return any ... what fn returned; or message, code
+---@overload fun(self: redlock.cqueues.Client, resource: string, fn: function, ...): true?, ...
 function cqueues_client:with(resource, options, fn, ...) end
 
 ---@return redlock.NodeState[]

@@ -96,9 +96,10 @@ struct chaos_run {
   redlock_time next_sample_us;
 };
 
-/* A negative control: what is broken. */
+/* A negative control: what is broken, and what the checker must say. */
 typedef struct chaos_control {
   const char *name;
+  const char *violation;
   chaos_misdeed misdeed;
   bool longer_holds;
   bool volatile_nodes;                /* no node keeps its keys over a restart */

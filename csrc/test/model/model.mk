@@ -31,7 +31,8 @@ model: $(MODEL)
 model-replay: $(MODEL_REPLAY)
 	$(MODEL_REPLAY) --seed $(MODEL_SEED) --walks $(MODEL_WALKS)
 model-controls:
-	$(run_controls) replay $(CONTROLS)
+	CC='$(CC)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' \
+	  $(CONTROLS_LUA) build-aux/model_controls.lua
 model-test: model-programs
 	status=0; for target in model model-replay model-controls; do \
 	  $(MAKE) --no-print-directory $$target || status=1; done; exit $$status

@@ -8,6 +8,7 @@
 
 #include "loopback.h"
 #include "rl_client.h"
+#include "rl_handle.h"
 #include "rl_poll.h"
 #include "rl_test.h"
 
@@ -276,6 +277,70 @@ static void the_last_reference_releases_what_is_still_held(void **state) {
   assert_true(loopback_end(farm));
 }
 
+/* Runs what was started, and looks at nothing but the queue of ended operations. */
+static void turn_until_ended(redlock_client *client, const redlock_lock *lock) {
+  redlock_time until_us = redlock_now() + 10 * SECONDS;
+  while (redlock_client_next_ended(client) != lock) {
+    assert_true(redlock_now() < until_us);
+    (void)rl_poll_wait(client, redlock_now() + MS);
+  }
+}
+
+static void wait_out(const redlock_lock *lock) {
+  while (redlock_lock_remaining(lock) > 0) {
+  }
+}
+
+/* The lease was good when it was decided, and is over when the loop comes round to asking. */
+static void a_lease_that_ran_out_before_its_result_was_asked_for_is_no_lock(void **state) {
+  (void)state;
+  loopback *farm = make_farm(3);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  redlock_options options;
+  redlock_options_default(&options);
+  options.retry_count = 0;
+  options.ttl_us = 300 * MS;
+  options.node_timeout_us = 250 * MS;
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_release(lock), REDLOCK_OK);
+  wait_well(client);
+  for (unsigned extends = 0; extends < 2; extends++) {
+    assert_error(redlock_lock_acquire_start(lock, &options), REDLOCK_OK);
+    turn_until_ended(client, lock);
+    if (extends == 1) {
+      assert_error(redlock_lock_result(lock), REDLOCK_OK);
+      assert_error(redlock_lock_extend_start(lock, 300 * MS), REDLOCK_OK);
+      turn_until_ended(client, lock);
+    }
+    wait_out(lock);
+    assert_error(redlock_lock_result(lock), REDLOCK_E_EXPIRED);
+    assert_non_null(strstr(redlock_lock_message(lock), KEY));
+    assert_error(redlock_lock_result(lock), REDLOCK_E_EXPIRED); /* However often it is asked. */
+    assert_error(redlock_lock_release(lock), REDLOCK_E_NOT_HELD);
+    wait_well(client); /* What it left has been released. */
+  }
+  loopback_lock(farm);
+  assert_true(farm->nodes[0].releases >= 3);
+  loopback_unlock(farm);
+  end(client, lock, farm);
+}
+
+static void a_lease_with_less_than_the_caller_can_count_is_no_lock(void **state) {
+  (void)state;
+  loopback *farm = make_farm(3);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  redlock_duration left_us = 0;
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  assert_error(rl_handle_outcome(lock, MS, &left_us), REDLOCK_OK);
+  assert_true(left_us >= MS && left_us <= 60 * SECONDS);
+  assert_error(rl_handle_outcome(lock, 60 * SECONDS, &left_us), REDLOCK_E_EXPIRED);
+  assert_int_equal(left_us, 0);
+  assert_int_equal(redlock_lock_remaining(lock), 0);
+  end(client, lock, farm);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(acquire_extend_release),
@@ -286,6 +351,8 @@ int main(void) {
       cmocka_unit_test(a_broken_connection_is_made_again_in_the_background),
       cmocka_unit_test(a_storm_of_signals_changes_nothing),
       cmocka_unit_test(started_and_blocking_calls_can_be_mixed),
+      cmocka_unit_test(a_lease_that_ran_out_before_its_result_was_asked_for_is_no_lock),
+      cmocka_unit_test(a_lease_with_less_than_the_caller_can_count_is_no_lock),
       cmocka_unit_test(the_last_reference_releases_what_is_still_held),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,23 @@
+/*
+ * Locks as callers see them, and the blocking calls.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_HANDLE_H
+#define RL_HANDLE_H
+
+#include "redlock.h"
+
+/*
+ * What the last operation has ended with, by one reading of the clock; REDLOCK_PENDING before. Every
+ * way out of every driver asks here: of an acquire or an extend that ended well, less than |least_us|
+ * of the lease is no lock any more (rl_lock_outcome()). |least_us| is at least 1; a caller that counts
+ * in whole milliseconds gives one of them. |validity_us| may be NULL; it receives what is left, and 0
+ * when nothing is held.
+ */
+int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us, redlock_duration *validity_us);
+
+/* Whether an operation is in flight; looks, and does nothing else. None is in a forked child. */
+int rl_handle_pending(const redlock_lock *lock);
+
+#endif

@@ -1,0 +1,355 @@
+/*
+ * The one descriptor: a loop that waits for nothing else, without a time-out of its own.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_poll.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+
+#include "loopback.h"
+#include "rl_test.h"
+
+#define PATIENCE_MS 10000
+
+static const char KEY[] = "orders:42";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+int __real_timerfd_settime(int fd, int flags, const struct itimerspec *new_value,
+                           struct itimerspec *old_value);
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new_value,
+                           struct itimerspec *old_value);
+
+int __real_eventfd_write(int fd, eventfd_t value);
+int __wrap_eventfd_write(int fd, eventfd_t value);
+int __real_eventfd_read(int fd, eventfd_t *value);
+int __wrap_eventfd_read(int fd, eventfd_t *value);
+
+static unsigned timer_calls;
+static unsigned event_calls;
+
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new_value,
+                           struct itimerspec *old_value) {
+  timer_calls++;
+  return __real_timerfd_settime(fd, flags, new_value, old_value);
+}
+
+int __wrap_eventfd_write(int fd, eventfd_t value) {
+  event_calls++;
+  return __real_eventfd_write(fd, value);
+}
+
+int __wrap_eventfd_read(int fd, eventfd_t *value) {
+  event_calls++;
+  return __real_eventfd_read(fd, value);
+}
+
+static unsigned take_calls(unsigned *calls) {
+  unsigned taken = *calls;
+  *calls = 0;
+  return taken;
+}
+
+typedef struct loop {
+  loopback *farm;
+  redlock_client *client;
+  redlock_lock *lock;
+  int fd;
+  unsigned turns;
+} loop;
+
+static redlock_options patient(void) {
+  redlock_options options;
+  redlock_options_default(&options);
+  options.node_timeout_us = 5 * SECONDS; /* Nothing here depends on how fast this machine is. */
+  options.ttl_us = 60 * SECONDS;
+  options.retry_count = 0;
+  return options;
+}
+
+static loop loop_begin(unsigned nodes) {
+  loop self = {0};
+  redlock_options options = patient();
+  self.farm = loopback_new(nodes, LOOPBACK_TCP);
+  loopback_run(self.farm);
+  assert_error(redlock_client_new(&self.client, NULL, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < nodes; i++) {
+    assert_error(redlock_client_add(self.client, self.farm->nodes[i].address, NULL, 0), REDLOCK_OK);
+  }
+  assert_error(redlock_lock_new(&self.lock, self.client, KEY, strlen(KEY), &options), REDLOCK_OK);
+  self.fd = redlock_client_pollfd(self.client);
+  assert_true(self.fd >= 0);
+  return self;
+}
+
+static void loop_end(loop *self) {
+  redlock_lock_free(self->lock);
+  redlock_client_free(self->client);
+  assert_true(loopback_end(self->farm));
+}
+
+/* Waits for the descriptor alone; a loop that is not woken fails here. */
+static void loop_wait(const loop *self) {
+  struct pollfd ready = {self->fd, POLLIN, 0};
+  assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
+}
+
+static bool loop_is_ready(const loop *self) {
+  struct pollfd ready = {self->fd, POLLIN, 0};
+  return poll(&ready, 1, 0) == 1;
+}
+
+static int loop_finish(loop *self, redlock_lock *lock) {
+  do {
+    loop_wait(self);
+    assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+    self->turns++;
+  } while (redlock_client_next_ended(self->client) != lock);
+  return redlock_lock_result(lock);
+}
+
+/* Turns until the descriptor is quiet, and stays so for longer than any timer that is still set. */
+static void loop_rest(loop *self, redlock_duration quiet_us) {
+  struct pollfd ready = {self->fd, POLLIN, 0};
+  while (poll(&ready, 1, (int)(quiet_us / MS)) == 1) {
+    assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  }
+}
+
+static void acquire(loop *self) {
+  assert_error(redlock_lock_acquire_start(self->lock, NULL), REDLOCK_OK);
+  assert_error(loop_finish(self, self->lock), REDLOCK_OK);
+}
+
+static void release(loop *self) {
+  assert_error(redlock_lock_release_start(self->lock), REDLOCK_OK);
+  assert_error(loop_finish(self, self->lock), REDLOCK_OK);
+}
+
+/* ------------------------------------------------------------------------------------ it fires */
+
+static void a_loop_on_pollfd_alone_does_not_hang_after_a_start(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  assert_false(loop_is_ready(&self)); /* Nothing to do. */
+  for (unsigned i = 0; i < 3; i++) {
+    assert_error(redlock_lock_acquire_start(self.lock, NULL), REDLOCK_OK);
+    assert_true(loop_is_ready(&self));
+    assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
+    assert_error(redlock_lock_extend_start(self.lock, 0), REDLOCK_OK);
+    assert_true(loop_is_ready(&self));
+    assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
+    assert_error(redlock_lock_release_start(self.lock), REDLOCK_OK);
+    assert_true(loop_is_ready(&self));
+    assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
+  }
+  loop_end(&self);
+}
+
+static void a_loop_on_pollfd_alone_does_not_hang_when_it_is_asked_for_late(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  redlock_client *client;
+  redlock_lock *lock;
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, self.farm->nodes[0].address, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), NULL), REDLOCK_OK);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  loop late = {.client = client, .fd = redlock_client_pollfd(client)};
+  assert_error(loop_finish(&late, lock), REDLOCK_OK);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  loop_end(&self);
+}
+
+static void a_loop_on_pollfd_alone_does_not_hang_before_a_retry(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  redlock_options options = patient();
+  options.retry_count = 2;
+  options.retry_delay_us = 20 * MS;
+  options.retry_jitter_us = 0;
+  loopback_lock(self.farm);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&self.farm->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
+  }
+  loopback_unlock(self.farm);
+  assert_error(redlock_lock_acquire_start(self.lock, &options), REDLOCK_OK);
+  assert_error(loop_finish(&self, self.lock), REDLOCK_E_TAKEN);
+  loopback_lock(self.farm);
+  assert_true(self.farm->nodes[0].sets >= 3);
+  loopback_unlock(self.farm);
+  loop_end(&self);
+}
+
+static void a_loop_on_pollfd_alone_does_not_hang_on_deaf_nodes(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  redlock_options options = patient();
+  options.node_timeout_us = 30 * MS;
+  acquire(&self);
+  release(&self);
+  loopback_lock(self.farm);
+  for (unsigned i = 0; i < 3; i++) {
+    self.farm->nodes[i].deaf = true;
+  }
+  loopback_unlock(self.farm);
+  redlock_time before_us = redlock_now();
+  assert_error(redlock_lock_acquire_start(self.lock, &options), REDLOCK_OK);
+  assert_error(loop_finish(&self, self.lock), REDLOCK_E_UNAVAILABLE);
+  assert_true(redlock_now() - before_us >= 30 * MS);
+  assert_true(redlock_now() - before_us < 5 * SECONDS); /* Not the earlier operations' time-out. */
+  loop_end(&self);
+}
+
+static void a_loop_on_pollfd_alone_connects_again_when_a_node_is_back(void **state) {
+  (void)state;
+  loop self = loop_begin(1);
+  redlock_node_info info;
+  loopback_lock(self.farm);
+  loopback_down(self.farm, 0);
+  loopback_unlock(self.farm);
+  assert_error(redlock_lock_acquire_start(self.lock, NULL), REDLOCK_OK);
+  assert_error(loop_finish(&self, self.lock), REDLOCK_E_UNAVAILABLE);
+  loopback_lock(self.farm);
+  loopback_up(self.farm, 0);
+  loopback_unlock(self.farm);
+  do {
+    loop_wait(&self);
+    assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
+    assert_error(redlock_client_node_info(self.client, 0, &info), REDLOCK_OK);
+  } while (info.state != REDLOCK_NODE_UP);
+  loop_end(&self);
+}
+
+static void what_ended_outside_of_the_loop_wakes_it(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  redlock_lock *other;
+  redlock_options options = patient();
+  acquire(&self);
+  release(&self);
+  /* By a cancel. */
+  assert_error(redlock_lock_acquire_start(self.lock, NULL), REDLOCK_OK);
+  assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
+  redlock_lock_cancel(self.lock);
+  assert_error(loop_finish(&self, self.lock), REDLOCK_E_CANCELLED);
+  /* In a blocking call of another lock. */
+  assert_error(redlock_lock_new(&other, self.client, "other", 5, &options), REDLOCK_OK);
+  assert_error(redlock_lock_acquire_start(self.lock, NULL), REDLOCK_OK);
+  while (redlock_lock_result(self.lock) == REDLOCK_PENDING) {
+    assert_error(redlock_lock_acquire(other, NULL, NULL), REDLOCK_OK);
+    assert_error(redlock_lock_release(other), REDLOCK_OK);
+  }
+  assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
+  redlock_lock_free(other);
+  loop_end(&self);
+}
+
+/* A loop that takes one for each time it is woken. */
+static void what_was_not_taken_from_the_queue_wakes_again(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  redlock_lock *locks[8];
+  redlock_options options = patient();
+  for (unsigned i = 0; i < COUNT_OF(locks); i++) {
+    assert_error(redlock_lock_new(&locks[i], self.client, (char[]){(char)('a' + i)}, 1, &options),
+                 REDLOCK_OK);
+    assert_error(redlock_lock_acquire_start(locks[i], NULL), REDLOCK_OK);
+  }
+  for (unsigned ended = 0; ended < COUNT_OF(locks);) {
+    loop_wait(&self);
+    assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
+    ended += redlock_client_next_ended(self.client) != NULL;
+  }
+  for (unsigned i = 0; i < COUNT_OF(locks); i++) {
+    assert_error(redlock_lock_result(locks[i]), REDLOCK_OK);
+    redlock_lock_free(locks[i]);
+  }
+  loop_end(&self);
+}
+
+/* ------------------------------------------------------------------------------------- it rests */
+
+static void a_loop_that_has_nothing_to_do_rests(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  redlock_options options = patient();
+  options.node_timeout_us = 30 * MS;
+  assert_error(redlock_lock_acquire_start(self.lock, &options), REDLOCK_OK);
+  assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
+  assert_error(redlock_lock_extend_start(self.lock, 0), REDLOCK_OK);
+  assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
+  loop_rest(&self, 100 * MS);
+  assert_false(loop_is_ready(&self));
+  /* Nobody takes what has ended: that is no reason to spin. */
+  assert_error(redlock_lock_release_start(self.lock), REDLOCK_OK);
+  while (redlock_lock_result(self.lock) == REDLOCK_PENDING) {
+    loop_wait(&self);
+    assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
+  }
+  loop_rest(&self, 100 * MS);
+  assert_false(loop_is_ready(&self));
+  loop_end(&self);
+}
+
+static void an_operation_costs_two_calls_to_be_woken_at_most(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  acquire(&self);
+  release(&self);
+  (void)take_calls(&timer_calls);
+  (void)take_calls(&event_calls);
+  for (unsigned i = 0; i < 100; i++) {
+    acquire(&self);
+    release(&self);
+  }
+  /* At the start, and when that has been seen. The time-out of 5 s is longer than all of this. */
+  assert_true(take_calls(&event_calls) <= 2 * 200);
+  assert_true(take_calls(&timer_calls) <= 4);
+  for (unsigned i = 0; i < 100; i++) {
+    assert_error(redlock_lock_acquire(self.lock, NULL, NULL), REDLOCK_OK);
+    assert_error(redlock_lock_release(self.lock), REDLOCK_OK);
+  }
+  /* A blocking call needs no waking. */
+  assert_int_equal(take_calls(&event_calls), 0);
+  assert_true(take_calls(&timer_calls) <= 4);
+  loop_end(&self);
+}
+
+static void a_client_that_was_never_asked_sets_no_timer(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  redlock_client *client;
+  redlock_lock *lock;
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, self.farm->nodes[0].address, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), NULL), REDLOCK_OK);
+  (void)take_calls(&timer_calls);
+  (void)take_calls(&event_calls);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_release(lock), REDLOCK_OK);
+  assert_int_equal(take_calls(&timer_calls), 0);
+  assert_int_equal(take_calls(&event_calls), 0);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  loop_end(&self);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_loop_on_pollfd_alone_does_not_hang_after_a_start),
+      cmocka_unit_test(a_loop_on_pollfd_alone_does_not_hang_when_it_is_asked_for_late),
+      cmocka_unit_test(a_loop_on_pollfd_alone_does_not_hang_before_a_retry),
+      cmocka_unit_test(a_loop_on_pollfd_alone_does_not_hang_on_deaf_nodes),
+      cmocka_unit_test(a_loop_on_pollfd_alone_connects_again_when_a_node_is_back),
+      cmocka_unit_test(what_ended_outside_of_the_loop_wakes_it),
+      cmocka_unit_test(what_was_not_taken_from_the_queue_wakes_again),
+      cmocka_unit_test(a_loop_that_has_nothing_to_do_rests),
+      cmocka_unit_test(an_operation_costs_two_calls_to_be_woken_at_most),
+      cmocka_unit_test(a_client_that_was_never_asked_sets_no_timer),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
