@@ -1,8 +1,42 @@
 #!/bin/sh
-# apt-get install of the named packages, without questions, as root. A redis-server or an nginx that
-# comes with it is not started, now or at the next boot: the tests and the demonstration run their own.
+# apt-get install of the named packages, without questions, as root. A name may be a choice of several,
+# "luajit2,luajit": then the first that apt can install without removing anything. A redis-server or an
+# nginx that comes with it is not started, now or at the next boot: the tests and the demonstration run
+# their own.
+#
+#     apt_install.sh a,b c              installs
+#     apt_install.sh --names a,b c      only prints what it would ask apt for; needs no root
 set -u
 export DEBIAN_FRONTEND=noninteractive
+
+apt() {
+  apt-get install -y -q --no-install-recommends --no-remove "$@" </dev/null
+}
+
+# Prints the name to ask for, one for each argument. Fails when apt has none of a choice.
+choose() {
+  choose_status=0
+  for choice in "$@"; do
+    case $choice in
+    *,*)
+      found=1
+      for name in $(echo "$choice" | tr , ' '); do
+        apt -s "$name" >/dev/null 2>&1 && found=0 && break
+      done
+      [ "$found" -eq 0 ] || choose_status=1
+      echo "$name"
+      ;;
+    *) echo "$choice" ;;
+    esac
+  done
+  return "$choose_status"
+}
+
+if [ "${1:-}" = --names ]; then
+  shift
+  choose "$@"
+  exit 0
+fi
 
 services=
 for service in redis-server nginx; do
@@ -18,9 +52,11 @@ if [ ! -e "$policy" ]; then
 fi
 
 install() {
-  apt-get install -y -q --no-install-recommends "$@" </dev/null
+  names=$(choose "$@") || return 1
+  # shellcheck disable=SC2086
+  apt $names
 }
-# Old lists name versions that are gone: one more try with new ones.
+# Old lists name versions that are gone, and a new machine has no lists: one more try with new ones.
 if ! install "$@"; then
   apt-get update -q </dev/null && install "$@" || exit 1
 fi

@@ -4,13 +4,16 @@
 # does nothing, and needs no rights.
 #
 #     setup.sh demo [LUA_VERSION]      to build the module for one Lua, and to run Redis nodes
-#     setup.sh test                    everything
+#     setup.sh test                    to run every test
+#     setup.sh lint                    to look at the style of the code
+#     setup.sh all                     everything
 set -u
 purpose=${1:-test}
 lua_version=${2:-5.4}
 PKG_CONFIG=${PKG_CONFIG:-pkg-config}
 
-# What it is for; how to see that it is there; its packages on Debian, Fedora and Alpine.
+# How to see that it is there, and its packages on Debian, Fedora and Alpine. Debian and Ubuntu have had
+# several names for the same; apt is asked for those that are joined by commas, one after the other.
 needs_demo='
 command:cc|gcc|gcc|gcc
 header:stdio.h|libc6-dev|glibc-devel|musl-dev
@@ -29,8 +32,8 @@ needs_lua='
 5.3|package:lua5.3,lua-5.3,lua53|liblua5.3-dev|-|lua5.3-dev
 5.4|command:lua5.4,lua-5.4|lua5.4|lua|lua5.4
 5.4|package:lua5.4,lua-5.4,lua54|liblua5.4-dev|lua-devel|lua5.4-dev
-jit|command:luajit|luajit2|luajit|luajit
-jit|package:luajit|libluajit2-5.1-dev|luajit-devel|luajit-dev
+jit|command:luajit|luajit2,luajit|luajit|luajit
+jit|package:luajit|libluajit2-5.1-dev,libluajit-5.1-dev|luajit-devel|luajit-dev
 '
 needs_test='
 command:c++|g++|gcc-c++|g++
@@ -44,25 +47,40 @@ module51:posix|lua-posix|lua-posix|lua5.4-posix
 module:socket|lua-socket|lua-socket|lua5.4-socket
 module:cqueues|lua-cqueues|-|lua5.4-cqueues
 command:luarocks|luarocks|luarocks|luarocks5.4
-command:luacheck|lua-check|-|-
 command:valgrind|valgrind|valgrind|valgrind
 command:clang|clang|clang|clang
-command:clang-format|clang-format|clang-tools-extra|clang-extra-tools
-command:clang-tidy|clang-tidy|clang-tools-extra|clang-extra-tools
-command:cppcheck|cppcheck|cppcheck|cppcheck
-command:gcovr|gcovr|gcovr|gcovr
-command:strace|strace|strace|strace
 command:git|git|git|git
 command:openssl|openssl|openssl|openssl
 file:/usr/sbin/nginx,/usr/bin/nginx|nginx|nginx|nginx
 file:/usr/lib/nginx/modules/ngx_http_lua_module.so|libnginx-mod-http-lua|-|nginx-mod-http-lua
 '
+needs_lint='
+command:cc|gcc|gcc|gcc
+package:hiredis|libhiredis-dev|hiredis-devel|hiredis-dev
+package:lua5.4,lua-5.4,lua54|liblua5.4-dev|lua-devel|lua5.4-dev
+command:pkg-config|pkg-config|pkgconf-pkg-config|pkgconf
+command:bash|bash|bash|bash
+command:git|git|git|git
+command:clang-format|clang-format|clang-tools-extra|clang-extra-tools
+command:clang-tidy|clang-tidy|clang-tools-extra|clang-extra-tools
+command:cppcheck|cppcheck|cppcheck|cppcheck
+command:luacheck|lua-check|-|-
+command:luarocks|luarocks|luarocks|luarocks5.4
+'
+# For bench and coverage.
+needs_measure='
+command:gcovr|gcovr|gcovr|gcovr
+command:strace|strace|strace|strace
+'
 
+needs_luas=$(echo "$needs_lua" | sed 's/^[^|]*|//')
 case $purpose in
 demo) needs="$needs_demo$(echo "$needs_lua" | sed -n "s/^$lua_version|//p")" ;;
-test) needs="$needs_demo$(echo "$needs_lua" | sed 's/^[^|]*|//')$needs_test" ;;
+test) needs="$needs_demo$needs_luas$needs_test" ;;
+lint) needs=$needs_lint ;;
+all) needs="$needs_demo$needs_luas$needs_test$needs_lint$needs_measure" ;;
 *)
-  echo "setup: demo or test, not $purpose" >&2
+  echo "setup: demo, test, lint or all, not $purpose" >&2
   exit 2
   ;;
 esac
@@ -96,6 +114,7 @@ column() {
 
 lacking=$(missing)
 [ -n "$lacking" ] || exit 0
+here=$(dirname "$0")
 
 as_root=
 if [ "$(id -u)" -ne 0 ]; then
@@ -103,16 +122,21 @@ if [ "$(id -u)" -ne 0 ]; then
   $as_root true >/dev/null 2>&1 || as_root=none
 fi
 if command -v apt-get >/dev/null 2>&1 && [ "$as_root" != none ]; then
-  here=$(dirname "$0")
   # shellcheck disable=SC2046,SC2086
   $as_root sh "$here/apt_install.sh" $(column 1) >&2 || exit 1
   lacking=$(missing)
   [ -n "$lacking" ] || exit 0
 fi
 
+# Where there is no apt to ask, the newest name is the best guess.
+debian_names() {
+  # shellcheck disable=SC2046
+  sh "$here/apt_install.sh" --names $(column 1) 2>/dev/null | tr '\n' ' '
+}
+
 {
   echo "These packages are missing:"
-  echo "  Debian, Ubuntu  apt-get install $(column 1)"
+  echo "  Debian, Ubuntu  apt-get install $(debian_names)"
   echo "  Fedora          dnf install $(column 2)"
   echo "  Alpine          apk add $(column 3)"
   if echo "$lacking" | grep -q 'busted\|lua-check\|cqueues\|lua-posix'; then
