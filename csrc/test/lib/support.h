@@ -53,7 +53,7 @@
     }                                                                                              \
   } while (0)
 
-#define MS(milliseconds) ((redlock_duration)(milliseconds)*REDLOCK_MILLISECONDS)
+#define MS(milliseconds) (REDLOCK_MILLISECONDS * (redlock_duration)(milliseconds))
 
 /* Fails unless |error| is REDLOCK_OK, with what the lock says. */
 #define assert_ok(lock, error)                                                                     \
