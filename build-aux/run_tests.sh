@@ -6,6 +6,8 @@
 # Every cmocka test, every busted test, every "ok" line and every check counts one. What was skipped or
 # is pending has failed. So has a suite that ends badly, runs nothing, or leaves a process behind.
 #
+#     run_tests.sh                  all but lint: how the code looks is no business of who runs the tests
+#     run_tests.sh --lint           lint too
 #     run_tests.sh [suite...]       only these
 #
 # With REDLOCK_TOTALS=file the totals go there instead.
@@ -108,8 +110,12 @@ interrupted() {
 }
 trap interrupted INT TERM HUP
 
+# What failed may stand far above the end of the log.
 report_failure() {
-  echo "---- $1: $2; the end of $3:"
+  echo "---- $1: $2"
+  sed 's/\x1b\[[0-9;]*m//g' "$3" | grep -aE '^not ok|^\[  (FAILED|SKIPPED) \] [^0-9]|^(Failure|Error|Pending) -> ' |
+    head -n "${REDLOCK_LOG_LINES:-60}"
+  echo "---- the end of $3:"
   tail -n "${REDLOCK_LOG_LINES:-60}" "$3"
   echo "----"
 }
@@ -174,10 +180,19 @@ finish() {
 
 cd "$here/.." || exit 1
 self_test
+unasked=lint
+if [ "${1:-}" = --lint ]; then
+  unasked=
+  shift
+fi
 chosen=" $* "
 ran=0
 while IFS='|' read -r name kind seconds command <&3; do
-  [ $# -eq 0 ] || [[ $chosen == *" $name "* ]] || continue
+  if [ $# -eq 0 ]; then
+    [ "$name" != "$unasked" ] || continue
+  else
+    [[ $chosen == *" $name "* ]] || continue
+  fi
   ran=$((ran + 1))
   run_suite "$name" "$kind" "$seconds" "$command"
 done 3< <(suites)

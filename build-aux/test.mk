@@ -151,10 +151,14 @@ valgrind: unit-programs
 
 # -------------------------------------------------------------------------- style, coverage, test
 
-.PHONY: lint format coverage setup test
+.PHONY: lint lint-only format coverage setup test ci fresh
 C_FILES = $(wildcard csrc/*/*.[ch] csrc/*/*/*.[ch] build-aux/*.c examples/c/*.c bench/*.[ch])
 TIDY_FILES = $(wildcard csrc/core/*.c csrc/driver/*.c csrc/binding/*.c examples/c/*.c)
+# First what it needs, for the flags come from there, too.
 lint:
+	@sh build-aux/setup.sh lint
+	@$(MAKE) --no-print-directory lint-only
+lint-only:
 	@HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' LUA_CFLAGS='$(LUA_CFLAGS)' TIDY_FILES='$(TIDY_FILES)' \
 	  bash build-aux/lint.sh $(C_FILES)
 format:
@@ -165,11 +169,23 @@ coverage:
 	gcovr --root . --filter 'csrc/core/' --exclude-unreachable-branches --print-summary $(BUILD)/coverage
 
 setup:
-	@sh build-aux/setup.sh test
+	@sh build-aux/setup.sh all
 
 # The totals of all suites are the last line.
 test:
 	@sh build-aux/setup.sh test
 	@MAKE='$(MAKE)' bash build-aux/run_tests.sh $(SUITES)
+
+# What .ci/run runs: the tests, and lint.
+ci:
+	@sh build-aux/setup.sh test && sh build-aux/setup.sh lint
+	@MAKE='$(MAKE)' bash build-aux/run_tests.sh --lint
+
+# `make demo` and `make test` on machines that have nothing yet. Needs root, debootstrap and an hour.
+#
+#     make fresh [FRESH_SUITES="bookworm trixie"] [FRESH_TESTS="build unit"]
+FRESH_SUITES ?= bookworm trixie
+fresh:
+	@FRESH_TESTS='$(FRESH_TESTS)' bash build-aux/fresh.sh $(FRESH_SUITES)
 
 -include $(wildcard $(BUILD)/test/*/*.d $(BUILD)/*/test/*.d)

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Tries `make demo` and `make test` on machines that have nothing yet: for every suite of Debian a minimal
+# system of debootstrap's, with `make` and a clone of this tree at HEAD, and nothing else.
+#
+#     fresh.sh suite...        FRESH_TESTS="build unit"      only these suites of tests; "none": only set-up
+#                              FRESH_MIRROR=http://...       where the packages come from
+#                              FRESH_DIRECTORY=/var/tmp      has room for some 4 GB for each suite
+#
+# The set-up has the network of this machine; the tests run without one, so they need none and disturb
+# nobody. Prints "ok" or "not ok" for each command; what they said is in build/log/fresh-SUITE-COMMAND.log,
+# and the log of each suite of tests in build/log/fresh-SUITE/.
+set -u
+export LC_ALL=C.UTF-8
+cd "$(dirname "$0")/.." || exit 1
+logs=$PWD/build/log
+mkdir -p "$logs" || exit 1
+mirror=${FRESH_MIRROR:-http://deb.debian.org/debian}
+failed=0
+
+# Mounts and processes of a fresh machine are in name spaces of their own and end with this script.
+if [ "${FRESH_INSIDE:-}" != yes ]; then
+  [ "$(id -u)" -eq 0 ] || { echo "fresh: must be root" >&2; exit 1; }
+  for command in debootstrap git unshare; do
+    command -v "$command" >/dev/null || { echo "fresh: needs $command" >&2; exit 1; }
+  done
+  export FRESH_INSIDE=yes
+  exec unshare --mount --pid --fork --kill-child bash build-aux/fresh.sh "$@"
+fi
+
+scratch=$(mktemp -d "${FRESH_DIRECTORY:-/var/tmp}/redlock-fresh.XXXXXX") || exit 1
+# Not across the border of a file system: what is mounted inside is not ours to remove.
+trap 'rm -rf --one-file-system "$scratch"' EXIT
+trap 'exit 130' INT TERM HUP
+
+# step name command...: with its output in a log.
+step() {
+  local name=$1 log started=$SECONDS
+  shift
+  log=$logs/fresh-$suite-${name//[^a-z]/-}.log
+  if "$@" >"$log" 2>&1 </dev/null; then
+    echo "ok - $suite: $name ($((SECONDS - started)) s) $(grep -aE '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1)"
+  else
+    tail -n 200 "$log"
+    echo "not ok - $suite: $name ($((SECONDS - started)) s), see $log"
+    failed=1
+    return 1
+  fi
+}
+
+inside() {
+  env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 chroot "$root" sh -c "cd /redlock && $1"
+}
+
+machine() {
+  debootstrap --variant=minbase "$suite" "$root" "$mirror" || return 1
+  cp /etc/resolv.conf "$root/etc/resolv.conf"
+  mount -t proc proc "$root/proc" && mount -t tmpfs tmpfs "$root/dev/shm" || return 1
+  git clone -q --no-hardlinks . "$root/redlock" || return 1
+  # Not the lists of packages: to find that they are missing is a part of the set-up.
+  inside 'apt-get update -q && apt-get install -y -q --no-install-recommends make && rm -rf /var/lib/apt/lists/*'
+}
+
+# `make test` in a network of its own that ends at this machine.
+alone() {
+  unshare --net bash -c 'ip link set lo up && "$@"' alone env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+    LC_ALL=C.UTF-8 chroot "$root" sh -c "cd /redlock && $1"
+}
+
+try() {
+  step 'a machine with nothing' machine || return
+  step 'make demo' inside 'make demo'
+  # The set-up of the tests, with the shortest of them.
+  step 'make test, its set-up' inside 'make test SUITES=check-header' || return
+  step 'set-up is done' inside 'sh build-aux/setup.sh test' || return
+  if [ "${FRESH_TESTS:-}" != none ]; then
+    step 'make test' alone "make test ${FRESH_TESTS:+SUITES='$FRESH_TESTS'}"
+    mkdir -p "$logs/fresh-$suite" && cp "$root"/redlock/build/log/*.log "$logs/fresh-$suite/"
+  fi
+}
+
+for suite in "$@"; do
+  root=$scratch/$suite
+  mkdir "$root" && try
+  umount "$root/dev/shm" "$root/proc" 2>/dev/null
+  rm -rf --one-file-system "$root"
+done
+exit "$failed"
