@@ -1,5 +1,5 @@
 /*
- * What a client does, and what it does with a reply: the rules of csrc/core (rl_lock.c names the
+ * What a client does, and what it does with a reply: the rules of csrc/core (rl_acquire.c and its sisters name the
  * steps A1 to R3).
  *
  * SPDX-License-Identifier: MIT
