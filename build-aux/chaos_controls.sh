@@ -77,7 +77,13 @@ for log in "$logs"/*.log; do
   fi
 done
 
-"$programs/chaos" --controls >"$scratch/list" || exit 1
+"${CONTROLS_LUA:-lua}" build-aux/run_controls.lua list chaos >"$scratch/list" || exit 1
+# The program has those of the list, and no other.
+"$programs/chaos" --controls | sort >"$scratch/known" || exit 1
+if ! cut -d ' ' -f 1 "$scratch/list" | sort | diff - "$scratch/known"; then
+  echo "not ok - csrc/test/controls.lua and the controls of the program differ"
+  exit 1
+fi
 while [ -s "$scratch/list" ]; do
   head -n "$at_once" "$scratch/list" >"$scratch/batch"
   tail -n +$((at_once + 1)) "$scratch/list" >"$scratch/rest"

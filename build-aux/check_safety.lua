@@ -26,10 +26,15 @@ local function read_all(pattern)
 end
 
 local texts = {
-  control = read_all("csrc/test/sim/controls.lua"),
   model = read_all("csrc/test/model/*"),
-  chaos = read_all("csrc/test/chaos/* build-aux/chaos*"),
 }
+
+-- Those of the list that the simulator or a unit test notices, and those of the fault tests.
+local controls = { control = {}, chaos = {} }
+for _, control in ipairs(dofile("build-aux/controls.lua").load()) do
+  controls.control[control.name] = control.by.simulator or control.by.unit
+  controls.chaos[control.name] = control.by.chaos
+end
 
 local function test_exists(file, name)
   local text = read("csrc/test/unit/" .. file .. ".c") or read("csrc/test/integration/" .. file .. ".c")
@@ -61,6 +66,8 @@ local function exists(reference)
     return test_exists(kind, name)
   elseif kind == "check" then
     return read("csrc/test/sim/check_" .. name .. ".c") ~= nil
+  elseif controls[kind] then
+    return controls[kind][name] ~= nil
   elseif texts[kind] then
     return texts[kind]:find('[%({]%s*"' .. name:gsub("%-", "%%-") .. '"') ~= nil
   end

@@ -33,6 +33,7 @@ check-pure|check|60|$MAKE check-pure
 check-exports|check|60|$MAKE check-exports
 check-header|check|60|$MAKE check-header
 check-safety|counted|60|$MAKE check-safety
+check-controls|counted|60|$MAKE check-controls
 unit|counted|300|$MAKE -j$jobs unit
 sim|counted|400|$MAKE -j$jobs sim-test
 controls|counted|400|$MAKE controls

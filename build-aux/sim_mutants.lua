@@ -37,8 +37,8 @@ local OPERATORS = {
   { "rl_time_max(", "rl_time_min(" }, { "++", "--" }, { "_GRANTED", "_TAKEN" }, { "_TAKEN", "_GRANTED" },
 }
 
-local changed_core = dofile("build-aux/changed_core.lua")
-local run, must, write = changed_core.run, changed_core.must, changed_core.write
+local changed_tree = dofile("build-aux/changed_tree.lua")
+local run, must, write = changed_tree.run, changed_tree.must, changed_tree.write
 
 local function lines_of(path)
   local lines = {}
@@ -199,9 +199,9 @@ local function killer(made, units, file, text, original)
 end
 
 -- The entry of the list that excuses the mutant.
-local function known(equivalent, file, line, mutant)
+local function known(equivalent, line, mutant)
   for _, one in ipairs(equivalent) do
-    if one.file == file and line:find(one.line, 1, true) and mutant:find(one.mutant, 1, true) then
+    if line:find(one.line, 1, true) and mutant:find(one.mutant, 1, true) then
       return one
     end
   end
@@ -249,7 +249,7 @@ local function mutate(made, equivalent, file)
   end
   each_mutant(lines, function(number, line, mutant, text)
     local by, hung = killer(made, units, file, text, compiled)
-    local excuse = known(equivalent, file, line, mutant)
+    local excuse = known(equivalent, line, mutant)
     count.hung = count.hung + (hung and 1 or 0)
     if excuse and (by == nil or by == "compiler") then
       excuse.used = true
@@ -267,7 +267,7 @@ local function mutate(made, equivalent, file)
   end)
   assert(not killer(made, { units[1] }, file, original))
   for _, one in ipairs(equivalent) do
-    if one.file == file and not one.used and not STATEMENTS then
+    if original:find(one.line, 1, true) and not one.used and not STATEMENTS then
       print(("not needed - %s: %s -> %s"):format(file, one.line, one.mutant))
       count.survived = count.survived + 1 -- A list with too much in it excuses what nobody has looked at.
     end
@@ -276,8 +276,16 @@ local function mutate(made, equivalent, file)
 end
 
 local function main()
-  local exists, equivalent = pcall(dofile, "csrc/test/sim/equivalent.lua")
-  equivalent = exists and equivalent or {}
+  local equivalent = dofile("csrc/test/sim/equivalent.lua")
+  local core, stale = must("cat csrc/core/*"), {}
+  for _, one in ipairs(equivalent) do
+    if not core:find(one.line, 1, true) then
+      stale[#stale + 1] = one.line
+    end
+  end
+  if #stale > 0 then
+    error("equivalent.lua has lines that are not there any more:\n  " .. table.concat(stale, "\n  "), 0)
+  end
   local made = build()
   local all = { simulator = 0, units = 0, hung = 0, excused = 0, survived = 0 }
   for _, file in ipairs(#arg > 0 and arg or FILES) do
@@ -291,4 +299,4 @@ local function main()
   return all.survived == 0
 end
 
-changed_core.finish(main, scratch)
+changed_tree.finish({ directory = scratch }, main)

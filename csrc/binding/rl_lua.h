@@ -14,6 +14,7 @@
 #include "redlock.h"
 #include "rl_linger.h"
 #include "rl_lua_compat.h"
+#include "rl_lua_owner.h"
 
 /* The number is the version of the structs below: two builds never take each other's objects. */
 #define RL_LUA_CLIENT "redlock.client/1"
@@ -38,12 +39,15 @@ typedef struct rl_lua_sentinel {
   int finished;
 } rl_lua_sentinel;
 
+struct rl_lua_mux;
+
 typedef struct rl_lua_client {
   redlock_client *client;
   rl_lua_sentinel *sentinel; /* kept alive by the user value */
   redlock_options options;   /* what options of a lock that are left out stand for */
   double next_id;            /* of the next lock */
-  int external;              /* its connections are a driver's (rl_lua_mux.c) */
+  struct rl_lua_mux *mux;    /* what stands for it inside nginx (rl_lua_mux.h), or NULL */
+  int of_worker;             /* whose its locks are inside nginx when nothing else is said */
 } rl_lua_client;
 
 typedef enum rl_lua_operation {
@@ -58,6 +62,11 @@ typedef struct rl_lua_lock {
   rl_lua_sentinel *sentinel;  /* kept alive by the user value, which the client shares */
   redlock_options options;    /* what options of a call that are left out stand for */
   rl_lua_operation operation; /* the last one that was started */
+  struct rl_lua_mux *mux;     /* its client's; kept alive by the user value */
+  size_t slot;        /* in which a request of nginx waits for the operation; 0 = none does */
+  rl_lua_owned owned; /* by a request of nginx */
+  int of_worker;      /* or by nobody, if nothing else is said */
+  int owner_ended;    /* it was released because of that */
 } rl_lua_lock;
 
 /* ---------------------------------------------------------------------------- rl_lua_argument.c */
@@ -91,6 +100,9 @@ int rl_lua_check_options(lua_State *L, int first, redlock_options *options, int 
 /* Whether not one whole millisecond could be left of a lease with |options|, and then a sentence. */
 int rl_lua_lease_is_nothing(const redlock_options *options, char *message, size_t size);
 
+/* Whether option 'owner' at |index| is "worker"; |absent| when it is nil. For nginx only. */
+int rl_lua_check_owner(lua_State *L, int index, int absent);
+
 /* The time that the library allows one attempt with |options|. */
 redlock_duration rl_lua_node_timeout(const redlock_options *options);
 
@@ -110,6 +122,9 @@ void rl_lua_set_latency(lua_State *L, redlock_duration latency);
  * or empty: the error's own sentence is used then.
  */
 int rl_lua_push_error(lua_State *L, int error, const char *message, int level);
+
+/* The same for what an operation of |self| ended with, or why it was not begun. */
+int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level);
 
 /* ------------------------------------------------------- rl_lua_client.c, rl_lua_lock.c, _module.c */
 

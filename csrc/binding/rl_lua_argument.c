@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "rl_lua.h"
 #include "rl_validity.h"
@@ -140,6 +141,10 @@ int rl_lua_check_options(lua_State *L, int first, redlock_options *options, int 
   }
   given |= check_duration(L, first + 7, "option 'lock_delay'", 0, level, &options->lock_delay_us);
   return given;
+}
+
+int rl_lua_check_owner(lua_State *L, int index, int absent) {
+  return lua_isnoneornil(L, index) ? absent : strcmp(luaL_checkstring(L, index), "worker") == 0;
 }
 
 redlock_duration rl_lua_node_timeout(const redlock_options *options) {

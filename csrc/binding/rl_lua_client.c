@@ -49,14 +49,14 @@ rl_lua_client *rl_lua_client_push(lua_State *L) {
   return self;
 }
 
-/* (prefix, username, password, db, tls, options...) -> client, or nil and what is wrong. */
+/* (prefix, username, password, db, tls, options..., owner) -> client, or nil and what is wrong. */
 int rl_lua_client_new(lua_State *L) {
   redlock_settings settings;
   redlock_options options;
   rl_lua_client *self;
   char message[RL_LUA_MESSAGE_SIZE];
 
-  lua_settop(L, 5 + RL_LUA_OPTION_COUNT);
+  lua_settop(L, 5 + RL_LUA_OPTION_COUNT + 1);
   redlock_settings_default(&settings);
   redlock_options_default(&options);
   if (!lua_isnil(L, 1))
@@ -76,6 +76,7 @@ int rl_lua_client_new(lua_State *L) {
   self = rl_lua_client_push(L);
   rl_lua_tend(self->sentinel);
   self->options = options;
+  self->of_worker = rl_lua_check_owner(L, 5 + RL_LUA_OPTION_COUNT + 1, 0);
   message[0] = '\0';
   {
     int error = redlock_client_new(&self->client, &settings, message, sizeof message);
@@ -252,7 +253,7 @@ static int client_gc(lua_State *L) {
     return 0;
   client = self->client;
   self->client = NULL;
-  if (self->external) {
+  if (self->mux != NULL) {
     rl_lua_mux_free_client(client);
   } else if (self->sentinel != NULL && !self->sentinel->finished) {
     rl_linger_add(&self->sentinel->linger, client);

@@ -9,6 +9,7 @@
 
 #include "rl_handle.h"
 #include "rl_lua.h"
+#include "rl_lua_mux.h"
 
 #define SHOWN_NAME_MAX 80 /* bytes of a resource name in tostring(lock) and in messages */
 #define SHOWN_NAME_SIZE (4 * SHOWN_NAME_MAX + 16)
@@ -61,7 +62,7 @@ static int check_options(lua_State *L, int first, redlock_options *options) {
   return given;
 }
 
-/* (client, resource, options...) -> lock, or nil, message, code. */
+/* (client, resource, options..., owner) -> lock, or nil, message, code. */
 int rl_lua_lock_new(lua_State *L) {
   rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:lock()");
   redlock_options options = client->options;
@@ -70,7 +71,7 @@ int rl_lua_lock_new(lua_State *L) {
   rl_lua_lock *self;
   int error, given;
 
-  lua_settop(L, 2 + RL_LUA_OPTION_COUNT);
+  lua_settop(L, 2 + RL_LUA_OPTION_COUNT + 1);
   resource = luaL_checklstring(L, 2, &length);
   given = check_options(L, 3, &options);
 
@@ -78,6 +79,8 @@ int rl_lua_lock_new(lua_State *L) {
   memset(self, 0, sizeof *self);
   self->sentinel = client->sentinel;
   self->options = options;
+  self->mux = client->mux;
+  self->of_worker = rl_lua_check_owner(L, 2 + RL_LUA_OPTION_COUNT + 1, client->of_worker);
   luaL_getmetatable(L, RL_LUA_LOCK);
   lua_setmetatable(L, -2);
   lua_getuservalue(L, 1);
@@ -106,14 +109,23 @@ static int is_outcome(int error) {
   return error >= REDLOCK_E_LOST || error == REDLOCK_E_CANCELLED;
 }
 
-/* What an operation ended with, or why it was not begun. */
-static int push_failure(lua_State *L, rl_lua_lock *self, int error, int level) {
+int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level) {
   char name[SHOWN_NAME_SIZE];
+  char text[sizeof name + 128];
 
   if (error == REDLOCK_E_BUSY) {
     show_resource(name, sizeof name, self->lock);
     return rl_lua_misuse(
         L, level, "redlock: '%s' has an operation in flight, and a lock has one at a time", name);
+  }
+  if (error == REDLOCK_E_NOT_HELD) {
+    show_resource(name, sizeof name, self->lock);
+    (void)snprintf(text, sizeof text,
+                   self->owner_ended ? "'%s': the lock was released when the request that took it "
+                                       "ended (see owner in docs/openresty.md)"
+                                     : "'%s': the lock is not held",
+                   name);
+    return rl_lua_push_error(L, error, text, level);
   }
   return rl_lua_push_error(
       L, error, error > REDLOCK_E_INVALID ? redlock_lock_message(self->lock) : NULL, level);
@@ -132,7 +144,7 @@ static int push_outcome(lua_State *L, rl_lua_lock *self, rl_lua_operation operat
   if (is_outcome(error))
     self->operation = operation;
   if (error != REDLOCK_OK)
-    return push_failure(L, self, error, level);
+    return rl_lua_push_failure(L, self, error, level);
   if (operation == RL_LUA_RELEASE) {
     lua_pushboolean(L, 1);
   } else {
@@ -197,7 +209,7 @@ int rl_lua_lock_start(lua_State *L) {
     error = redlock_lock_release_start(self->lock);
   }
   if (error != REDLOCK_OK)
-    return push_failure(L, self, error, RL_LUA_WRAPPED);
+    return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   self->operation = operation;
   lua_pushboolean(L, 1);
   return 1;
@@ -317,6 +329,7 @@ static int lock_gc(lua_State *L) {
   if (self != NULL && self->lock != NULL) {
     redlock_lock *lock = self->lock;
     self->lock = NULL;
+    rl_lua_wait_forget_lock(self);
     redlock_lock_free(lock);
   }
   return 0;

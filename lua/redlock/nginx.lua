@@ -12,7 +12,11 @@ local mux = core.mux
 local start, result, driver_of = mux.start, mux.result, mux.driver
 local new_lock = core.lock
 local lock_options, check_resource = options.lock, options.resource
+local owner_complaint = options.owner_complaint
 local free_slot, move, wait = driver.free_slot, driver.move, driver.wait
+
+-- The request, or the timer, that runs; nginx tells when it ends. Other parts of nginx have requests of another kind.
+local get_request = ngx.config.subsystem == "http" and require("resty.core.base").get_request or function() end
 
 local ACQUIRE, EXTEND, RELEASE, RELEASE_UNHEARD = 1, 2, 3, 4
 
@@ -81,9 +85,9 @@ function lock_methods.acquire(lock, given)
   local slot = free_slot()
   local self, pending, writers, clock
   if given == nil then
-    self, pending, writers, clock = start(lock, ACQUIRE, slot)
+    self, pending, writers, clock = start(lock, ACQUIRE, slot, get_request())
   else
-    self, pending, writers, clock = start(lock, ACQUIRE, slot, lock_options(given, 2))
+    self, pending, writers, clock = start(lock, ACQUIRE, slot, get_request(), lock_options(given, 2))
   end
   if self == false then return blocking.acquire(lock, given) end
   if not self then return nil, pending, writers end
@@ -123,6 +127,15 @@ end
 function lock_methods.cancel(lock)
   local self = mux.cancel(lock)
   if self then driver.settle(self) end
+end
+
+--- The lock belongs to the worker, or to the request that calls, from now on.
+function lock_methods.hand_over(lock, owner)
+  local wrong = owner_complaint(owner)
+  if wrong then error("redlock: lock:hand_over(): owner " .. wrong, 2) end
+  local ok, message, code = mux.hand_over(lock, owner == "request" and get_request() or nil)
+  if ok then return true end
+  return nil, message, code
 end
 
 function lock_methods.start(lock, operation, argument)

@@ -58,6 +58,20 @@ kinds.count = whole(0, INT_MAX)
 kinds.retries = whole(0, 1000000)
 kinds.port = whole(1, 65535)
 
+-- Inside nginx only: whose a lock is.
+local host = _G
+local inside_nginx = type(host.ngx) == "table" and host.ngx.get_phase ~= nil
+
+function kinds.owner(value)
+  if not inside_nginx then return "is for nginx, where a lock belongs to a request or to the worker" end
+  if value ~= "request" and value ~= "worker" then
+    return "must be \"request\" or \"worker\", got " .. shown(value)
+  end
+end
+
+--- What is wrong with an owner, or nil.
+options.owner_complaint = kinds.owner
+
 local of_lock = {
   ttl = kinds.lease,
   retry_count = kinds.retries,
@@ -67,6 +81,7 @@ local of_lock = {
   node_timeout = kinds.lease,
   drift_factor = kinds.factor,
   lock_delay = kinds.duration,
+  owner = kinds.owner,
 }
 
 local of_client = {
@@ -154,7 +169,7 @@ end
 -- In the order in which the C functions take them.
 local function unpack_lock(o)
   return o.ttl, o.retry_count, o.retry_delay, o.retry_jitter, o.wait, o.node_timeout,
-    o.drift_factor, o.lock_delay
+    o.drift_factor, o.lock_delay, o.owner
 end
 
 --- The options of a lock or of a call, as the C functions take them. `level` counts as in error(),

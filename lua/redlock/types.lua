@@ -22,6 +22,7 @@
 ---@field node_timeout? redlock.Milliseconds budget of one attempt; default 100, at most ttl/10
 ---@field drift_factor? number clock drift allowed for is ttl * this + 2 ms; default 0.01
 ---@field lock_delay? redlock.Milliseconds added to the key's life on the nodes; default 0
+---@field owner? "request"|"worker" nginx only: with whose end the lock is released; default "request"
 
 ---@class redlock.ClientOptions: redlock.LockOptions
 ---@field prefix? string put before every resource; default ""
@@ -188,6 +189,13 @@ function lock:result() end
 
 --- Ends the operation in flight, if there is one, with the code "cancelled".
 function lock:cancel() end
+
+--- nginx only: the lock belongs to the worker, or to the request that calls, from now on.
+---@param owner "request"|"worker"
+---@return true? ok
+---@return string? message
+---@return redlock.Code? code "not_held"
+function lock:hand_over(owner) end
 
 --- A client whose calls let other coroutines of cqueues go on. It has no pollfd, events, timeout
 --- and process: it polls itself.

@@ -101,7 +101,7 @@ describe("clients in nginx", function()
     start { server = [[
       location /use { content_by_lua_block {
         kept.client = kept.client or require("redlock").new(addresses)
-        kept.lock = assert(kept.client:acquire("garbage", { ttl = 60000 }))
+        kept.lock = assert(kept.client:acquire("garbage", { ttl = 60000, owner = "worker" }))
       } }
       location /drop { content_by_lua_block {
         kept.client, kept.lock = nil, nil

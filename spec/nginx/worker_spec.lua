@@ -26,7 +26,7 @@ local LOCATIONS = [[
   location /hold {
     content_by_lua_block {
       for index = 1, 3 do
-        kept[index] = assert(client:acquire("held:" .. index, { ttl = 60000 }))
+        kept[index] = assert(client:acquire("held:" .. index, { ttl = 60000, owner = "worker" }))
       end
       ngx.print("held")
     }
@@ -279,7 +279,9 @@ describe("a worker", function()
 
   it("releases a lock on a node that was away when it was released", function()
     start { server = [[
-      location /take { content_by_lua_block { kept.lock = assert(client:acquire("away", { ttl = 30000 })) } }
+      location /take { content_by_lua_block {
+        kept.lock = assert(client:acquire("away", { ttl = 30000, owner = "worker" }))
+      } }
       location /give { content_by_lua_block { ngx.print(tostring(kept.lock:release())) } }
     ]] }
     nginx:get("/take")

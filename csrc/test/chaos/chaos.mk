@@ -42,7 +42,7 @@ $(CHAOS)/chaos_clockshim.so: csrc/test/chaos/chaos_clockshim.c
 
 chaos_run = sh build-aux/chaos.sh $(CHAOS) $(1) --workers $(CHAOS_WORKERS) $(chaos_seed) \
   $(CHAOS_ARGUMENTS)
-run_chaos_controls = sh build-aux/chaos_controls.sh $(CHAOS) csrc/test/chaos/logs $(CONTROLS)
+run_chaos_controls = CONTROLS_LUA='$(CONTROLS_LUA)' sh build-aux/chaos_controls.sh $(CHAOS) csrc/test/chaos/logs $(CONTROLS)
 
 .PHONY: chaos chaos-programs chaos-controls chaos-test soak
 chaos-programs: $(CHAOS_PROGRAMS)

@@ -450,7 +450,7 @@ int main(int count, char **arguments) {
                                        .seed = 1}};
   if (count == 2 && strcmp(arguments[1], "--controls") == 0) {
     for (const chaos_control *control = chaos_controls; control->name != NULL; control++) {
-      (void)printf("%s %s\n", control->name, control->violation);
+      (void)printf("%s\n", control->name);
     }
     return 0;
   }

@@ -96,10 +96,9 @@ struct chaos_run {
   redlock_time next_sample_us;
 };
 
-/* A negative control: what is broken, and what the checker must say. */
+/* A negative control: what is broken. */
 typedef struct chaos_control {
   const char *name;
-  const char *violation;
   chaos_misdeed misdeed;
   bool longer_holds;
   bool volatile_nodes;                /* no node keeps its keys over a restart */

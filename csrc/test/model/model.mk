@@ -31,8 +31,7 @@ model: $(MODEL)
 model-replay: $(MODEL_REPLAY)
 	$(MODEL_REPLAY) --seed $(MODEL_SEED) --walks $(MODEL_WALKS)
 model-controls:
-	CC='$(CC)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' \
-	  $(CONTROLS_LUA) build-aux/model_controls.lua
+	$(run_controls) replay $(CONTROLS)
 model-test: model-programs
 	status=0; for target in model model-replay model-controls; do \
 	  $(MAKE) --no-print-directory $$target || status=1; done; exit $$status

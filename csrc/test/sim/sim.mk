@@ -3,7 +3,8 @@
 #     make sim SEED=n [RUNS=n] [TIMELINE=1] [SVG=file] [BREAK=assumption] [ONLY=checker]
 #     make sim-test      the part for every change: SIM_RUNS runs, and the same trace from all compilers
 #     make sim-long      SIM_LONG_RUNS runs from seed SIM_FIRST
-#     make controls      everything that must be caught is caught
+#     make controls      everything that must be caught is caught [CONTROLS='name ...']
+#     make check-controls    each change of the controls still has its place: a second
 #     make mutants       every change of a single operator or statement is noticed (an hour)
 
 SEED ?= 1
@@ -22,7 +23,7 @@ $(BUILD)/sim/%.o: csrc/test/sim/%.c $(BUILD)/flags
 $(SIM): $(SIM_OBJECTS) $(CORE_OBJECTS)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(HIREDIS_LIBS)
 
-.PHONY: sim sim-test sim-repeat sim-long controls mutants
+.PHONY: sim sim-test sim-repeat sim-long controls check-controls mutants
 sim: $(SIM)
 	$(SIM) --seed $(SEED) --runs $(RUNS) $(if $(TIMELINE),--timeline) $(if $(SVG),--svg '$(SVG)') \
 	  $(if $(BREAK),--break $(BREAK)) $(if $(ONLY),--only $(ONLY)) $(SIM_ARGUMENTS)
@@ -38,9 +39,12 @@ sim-long: $(SIM)
 	sh build-aux/sim_test.sh $(SIM) $(SIM_LONG_RUNS) $(SIM_PROCESSES) $(SIM_FIRST) 1000
 
 CONTROLS_LUA ?= $(firstword $(shell command -v lua5.4 lua5.3 lua5.2 lua5.1 luajit lua))
+run_controls = CC='$(CC)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' \
+  $(CONTROLS_LUA) build-aux/run_controls.lua
 controls:
-	CC='$(CC)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' \
-	  $(CONTROLS_LUA) build-aux/sim_controls.lua $(CONTROLS)
+	$(run_controls) simulator $(CONTROLS)
+check-controls:
+	@$(run_controls) check
 mutants:
 	CC='$(CC)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' \
 	  $(CONTROLS_LUA) build-aux/sim_mutants.lua $(MUTANTS)

@@ -1,0 +1,304 @@
+/*
+ * Operations that requests of nginx wait for.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Of each operation that is waited for, the driver keeps a number, the slot, and no object: requests
+ * die at any time, and what they left behind must be collectable. The mux knows which lock a slot
+ * stands for, without keeping it alive: a lock that is collected takes itself out.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rl_client.h"
+#include "rl_lua_mux.h"
+#include "rl_pump.h"
+
+#define TYPE_CDATA                                                                                 \
+  10 /* LuaJIT's, which lua.h does not name; lua_topointer() tells where its value is */
+
+/* What the driver asks of a lock, as it numbers it. */
+enum { CODE_ACQUIRE = 1, CODE_EXTEND = 2, CODE_RELEASE = 3, CODE_RELEASE_UNHEARD = 4 };
+
+/* ---------------------------------------------------------------------------------------- slots */
+
+/* Nobody waits for the lock's operation any more. */
+static void leave_slot(rl_lua_lock *self) {
+  if (self->slot != 0)
+    self->mux->waiting[self->slot - 1] = NULL;
+  self->slot = 0;
+}
+
+/* Returns false when out of memory. */
+static bool enter_slot(rl_lua_lock *self, size_t slot) {
+  rl_lua_mux *mux = self->mux;
+
+  leave_slot(self);
+  if (slot > mux->waiting_count) {
+    size_t count = slot + slot / 2 + 15;
+    rl_lua_lock **grown = realloc(mux->waiting, count * sizeof mux->waiting[0]);
+    if (grown == NULL)
+      return false;
+    memset(grown + mux->waiting_count, 0, (count - mux->waiting_count) * sizeof grown[0]);
+    mux->waiting = grown;
+    mux->waiting_count = count;
+  }
+  mux->waiting[slot - 1] = self;
+  self->slot = slot;
+  return true;
+}
+
+/* Nothing of a lock is touched after Lua was called: it may be collected by that. */
+static void push_slot(lua_State *L, int list, int index, size_t slot) {
+  lua_pushnumber(L, (lua_Number)slot);
+  lua_rawseti(L, list, index);
+}
+
+int rl_lua_wait_collect(lua_State *L, rl_lua_mux *self, int list, int count) {
+  rl_lock *ended;
+
+  while ((ended = rl_core_next_ended(&self->client->core)) != NULL) {
+    rl_lua_lock *lock = redlock_lock_data(ended->owner);
+    if (lock->slot != 0)
+      push_slot(L, list, ++count, lock->slot);
+  }
+  return count;
+}
+
+/* Ends what is in flight, but for a release, and releases the lease. Nobody is told. */
+static void give_up(rl_lua_lock *self, redlock_time now_us) {
+  rl_lock *lock = self->lock->core;
+
+  rl_lua_owners_take(&self->mux->owners, &self->owned);
+  if (lock->operation != RL_OPERATION_RELEASE)
+    rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
+  if (!rl_lock_is_busy(lock))
+    rl_lock_dequeue(lock);
+  if (lock->lease != NULL)
+    rl_lock_lapse(lock, now_us);
+}
+
+int rl_lua_wait_bury(lua_State *L, rl_lua_mux *self, int list) {
+  redlock_time now_us = redlock_now();
+  rl_lua_owned *owned;
+  int count = 0;
+
+  while ((owned = rl_lua_owners_next_ended(&self->owners)) != NULL) {
+    rl_lua_lock *lock = (rl_lua_lock *)((char *)owned - offsetof(rl_lua_lock, owned));
+    size_t slot = lock->slot;
+    lock->owner_ended = 1;
+    give_up(lock, now_us);
+    leave_slot(lock);
+    if (slot != 0)
+      push_slot(L, list, ++count, slot);
+  }
+  return count;
+}
+
+void rl_lua_wait_forget(rl_lua_mux *self) {
+  for (size_t i = 0; i < self->waiting_count; i++) {
+    if (self->waiting[i] != NULL)
+      self->waiting[i]->slot = 0;
+  }
+  free(self->waiting);
+  self->waiting = NULL;
+  self->waiting_count = 0;
+  rl_lua_owners_free(&self->owners);
+}
+
+void rl_lua_wait_forget_lock(rl_lua_lock *self) {
+  if (self->slot != 0)
+    leave_slot(self);
+  if (self->owned.next != NULL)
+    rl_lua_owners_take(&self->mux->owners, &self->owned);
+}
+
+/* ----------------------------------------------------------------------------------- operations */
+
+/* (lock) -> the driver's table; and the mux of the lock, or NULL for a client that blocks. */
+static rl_lua_mux *push_driver(lua_State *L, const rl_lua_lock *self) {
+  lua_getuservalue(L, 1);
+  lua_rawgeti(L, -1, RL_LUA_MUX_DRIVER);
+  lua_remove(L, -2);
+  return self->mux;
+}
+
+/* The request at |index|, as nginx's Lua names it: a pointer that is a cdata. NULL for anything else. */
+static void *request_at(lua_State *L, int index) {
+  return lua_type(L, index) == TYPE_CDATA ? *(void *const *)lua_topointer(L, index) : NULL;
+}
+
+static int begin(lua_State *L, rl_lua_lock *self, int code) {
+  rl_lock *lock = self->lock->core;
+  redlock_options options = self->options;
+  redlock_duration ttl = 0;
+  int given;
+
+  switch (code) {
+  case CODE_ACQUIRE:
+    given = rl_lua_check_options(L, 5, &options, RL_LUA_WRAPPED);
+    return rl_lock_acquire(lock, redlock_now(), given ? &options : NULL, true);
+  case CODE_EXTEND:
+    if (!lua_isnoneornil(L, 4)) {
+      ttl = rl_lua_check_duration(L, 4, "lock:extend(): ttl", 1, RL_LUA_WRAPPED);
+    }
+    return rl_lock_extend(lock, redlock_now(), ttl, true);
+  default:
+    return rl_lock_release(lock, redlock_now(), code == CODE_RELEASE);
+  }
+}
+
+/* The operation has been begun: whose the lock is from now on, and who waits. */
+static void begun(lua_State *L, rl_lua_lock *self, int code) {
+  rl_lua_mux *mux = self->mux;
+  size_t slot = (size_t)lua_tonumber(L, 3);
+  int of_worker;
+
+  redlock_lock_set_data(self->lock, self);
+  if (code == CODE_ACQUIRE) {
+    of_worker = rl_lua_check_owner(L, 5 + RL_LUA_OPTION_COUNT, self->of_worker);
+    self->owner_ended = 0;
+    (void)rl_lua_owners_give(&mux->owners, of_worker ? NULL : request_at(L, 4), &self->owned);
+  } else if (code != CODE_EXTEND) {
+    rl_lua_owners_take(&mux->owners, &self->owned);
+  }
+  if (slot != 0 && !enter_slot(self, slot))
+    rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_NO_MEMORY);
+}
+
+/*
+ * (lock, code, slot, request, options..., owner) or (lock, code, slot, ttl) -> the driver's table,
+ * whether the operation is in flight, writers to wake, whether to wake the clock; or nil, message,
+ * code; or false for a lock of a client that blocks. An operation that is not in flight any more has
+ * a result already.
+ */
+static int wait_start(lua_State *L) {
+  static const char *const names[] = {"lock:acquire()", "lock:extend()", "lock:release()",
+                                      "lock:release()"};
+  static const rl_lua_operation operations[] = {RL_LUA_ACQUIRE, RL_LUA_EXTEND, RL_LUA_RELEASE,
+                                                RL_LUA_RELEASE};
+  int code = (int)luaL_checkinteger(L, 2);
+  rl_lua_lock *self;
+  rl_lua_mux *mux;
+  int error;
+
+  if (code < CODE_ACQUIRE || code > CODE_RELEASE_UNHEARD)
+    return luaL_error(L, "no such operation");
+  self = rl_lua_check_lock(L, RL_LUA_WRAPPED, names[code - 1]);
+  lua_settop(L, 4 + RL_LUA_OPTION_COUNT + 1);
+  mux = push_driver(L, self);
+  if (mux == NULL) {
+    lua_pushboolean(L, 0);
+    return 1;
+  }
+  if (mux->client == NULL)
+    return rl_lua_push_error(L, REDLOCK_E_CLOSED, NULL, RL_LUA_WRAPPED);
+  rl_lua_mux_check_fork(mux);
+  error = begin(L, self, code);
+  if (error != REDLOCK_OK)
+    return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
+  self->operation = operations[code - 1];
+  begun(L, self, code);
+  if (rl_pump_launch(&mux->client->core) != REDLOCK_OK)
+    rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_SYSTEM);
+  if (code == CODE_RELEASE_UNHEARD) {
+    /* It goes on without the lock, for which nobody waits. */
+    rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_CANCELLED);
+  }
+  if (!rl_lock_is_busy(self->lock->core))
+    rl_lock_dequeue(self->lock->core);
+  lua_pushboolean(L, rl_lock_is_busy(self->lock->core));
+  lua_pushnumber(L, (lua_Number)rl_lua_mux_wake_writers(mux));
+  lua_pushboolean(L, rl_lua_mux_wake_clock(mux));
+  return 4;
+}
+
+/* (lock) -> what the method returns for the operation that has ended; nil while it is in flight. */
+static int wait_result(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock");
+  redlock_time now_us = redlock_now();
+  int error = rl_lock_outcome(self->lock->core, now_us);
+
+  if (error == REDLOCK_PENDING)
+    return 0;
+  leave_slot(self);
+  if (self->owner_ended)
+    error = REDLOCK_E_NOT_HELD;
+  if (error != REDLOCK_OK) {
+    if (self->lock->core->lease == NULL && self->mux != NULL)
+      rl_lua_owners_take(&self->mux->owners, &self->owned);
+    return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
+  }
+  if (self->operation == RL_LUA_RELEASE) {
+    lua_pushboolean(L, 1);
+  } else {
+    rl_lua_push_milliseconds(L, rl_lock_remaining(self->lock->core, now_us));
+  }
+  return 1;
+}
+
+/* (lock) -> the driver's table: ends the operation in flight, as lock:cancel() does. */
+static int wait_cancel(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:cancel()");
+
+  redlock_lock_cancel(self->lock);
+  lua_settop(L, 1);
+  push_driver(L, self);
+  return 1;
+}
+
+/* (lock) -> whether it is a lock of a client that blocks. */
+static int wait_is_blocking(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:start()");
+
+  lua_pushboolean(L, self->mux == NULL);
+  return 1;
+}
+
+/*
+ * (mux, slot): the request that waited in |slot| is dead. What it was to acquire is released; a lease
+ * that it was to extend may be another's business.
+ */
+static int wait_disown(lua_State *L) {
+  rl_lua_mux *self = rl_lua_mux_check(L);
+  size_t slot = (size_t)luaL_checknumber(L, 2);
+  rl_lua_lock *lock = slot < 1 || slot > self->waiting_count ? NULL : self->waiting[slot - 1];
+
+  if (lock == NULL)
+    return 0;
+  leave_slot(lock);
+  if (lock->operation == RL_LUA_ACQUIRE) {
+    give_up(lock, redlock_now());
+  }
+  return 0;
+}
+
+/*
+ * (lock, request or nil): whose the lock is from now on. -> true; or nil, message, code when it is not
+ * held.
+ */
+static int wait_hand_over(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:hand_over()");
+
+  if (redlock_lock_remaining(self->lock) == 0)
+    return rl_lua_push_failure(L, self, REDLOCK_E_NOT_HELD, RL_LUA_WRAPPED);
+  if (self->mux != NULL)
+    (void)rl_lua_owners_give(&self->mux->owners, request_at(L, 2), &self->owned);
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
+void rl_lua_wait_register(lua_State *L) {
+  static const luaL_Reg functions[] = {{"start", wait_start},
+                                       {"result", wait_result},
+                                       {"cancel", wait_cancel},
+                                       {"is_blocking", wait_is_blocking},
+                                       {"disown", wait_disown},
+                                       {"hand_over", wait_hand_over},
+                                       {NULL, NULL}};
+
+  luaL_setfuncs(L, functions, 0);
+}

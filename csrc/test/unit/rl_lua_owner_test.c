@@ -1,0 +1,185 @@
+/*
+ * Locks that belong to requests: whoever of request, lock and client goes first.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_lua_owner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "rl_test.h"
+
+#define REQUESTS 5000
+
+/* As much of a request of nginx as is needed. */
+typedef struct request {
+  rl_lua_cleanup *cleanups;
+} request;
+
+static bool out_of_memory;
+
+static rl_lua_cleanup *cleanup_add(void *owner, size_t size) {
+  request *self = owner;
+  rl_lua_cleanup *cleanup;
+  if (out_of_memory) {
+    return NULL;
+  }
+  cleanup = calloc(1, sizeof *cleanup + size);
+  assert_non_null(cleanup);
+  cleanup->data = cleanup + 1;
+  cleanup->next = self->cleanups;
+  self->cleanups = cleanup;
+  return cleanup;
+}
+
+static void end(request *self) {
+  rl_lua_cleanup *cleanup = self->cleanups;
+  self->cleanups = NULL;
+  while (cleanup != NULL) {
+    rl_lua_cleanup *next = cleanup->next;
+    if (cleanup->handler != NULL) {
+      cleanup->handler(cleanup->data);
+    }
+    free(cleanup);
+    cleanup = next;
+  }
+}
+
+static void init(rl_lua_owners *owners) {
+  rl_lua_owners_init(owners);
+  owners->cleanup_add = cleanup_add;
+}
+
+static void what_a_request_owned_is_told_when_it_has_ended(void **state) {
+  rl_lua_owners owners;
+  request one = {0}, two = {0};
+  rl_lua_owned a = {0}, b = {0}, c = {0};
+  (void)state;
+  init(&owners);
+  assert_true(rl_lua_owners_give(&owners, &one, &a));
+  assert_true(rl_lua_owners_give(&owners, &two, &b));
+  assert_true(rl_lua_owners_give(&owners, &one, &c));
+  assert_true(rl_lua_owners_give(&owners, &one, &a)); /* once more */
+  assert_int_equal(owners.owned_count, 3);
+  assert_null(rl_lua_owners_next_ended(&owners));
+  end(&one);
+  assert_int_equal(owners.owned_count, 1);
+  assert_ptr_equal(rl_lua_owners_next_ended(&owners), &a);
+  assert_ptr_equal(rl_lua_owners_next_ended(&owners), &c);
+  assert_null(rl_lua_owners_next_ended(&owners));
+  end(&two);
+  rl_lua_owners_take(&owners, &b); /* Released in the log phase. */
+  assert_null(rl_lua_owners_next_ended(&owners));
+  rl_lua_owners_free(&owners);
+}
+
+static void a_long_request_registers_once_however_many_locks_it_takes(void **state) {
+  rl_lua_owners owners;
+  request one = {0};
+  rl_lua_owned owned = {0};
+  (void)state;
+  init(&owners);
+  for (int i = 0; i < 1000; i++) {
+    assert_true(rl_lua_owners_give(&owners, &one, &owned));
+    rl_lua_owners_take(&owners, &owned);
+  }
+  assert_non_null(one.cleanups);
+  assert_null(one.cleanups->next);
+  end(&one);
+  assert_null(rl_lua_owners_next_ended(&owners));
+  rl_lua_owners_free(&owners);
+}
+
+static void handed_over_it_belongs_to_the_other_or_to_nobody(void **state) {
+  rl_lua_owners owners;
+  request one = {0}, two = {0};
+  rl_lua_owned a = {0}, b = {0};
+  (void)state;
+  init(&owners);
+  assert_true(rl_lua_owners_give(&owners, &one, &a));
+  assert_true(rl_lua_owners_give(&owners, &two, &a));
+  assert_true(rl_lua_owners_give(&owners, &one, &b));
+  assert_false(rl_lua_owners_give(&owners, NULL, &b));
+  end(&one);
+  assert_null(rl_lua_owners_next_ended(&owners));
+  end(&two);
+  assert_ptr_equal(rl_lua_owners_next_ended(&owners), &a);
+  rl_lua_owners_free(&owners);
+}
+
+static void a_request_that_ends_after_the_client_finds_nothing(void **state) {
+  rl_lua_owners *owners = malloc(sizeof *owners);
+  request one = {0};
+  rl_lua_owned *a = calloc(1, sizeof *a);
+  rl_lua_owned *ended = calloc(1, sizeof *ended);
+  request two = {0};
+  (void)state;
+  init(owners);
+  assert_true(rl_lua_owners_give(owners, &one, a));
+  assert_true(rl_lua_owners_give(owners, &two, ended));
+  end(&two);
+  rl_lua_owners_free(owners);
+  assert_null(a->next);
+  assert_null(ended->next);
+  memset(owners, 0x5a, sizeof *owners);
+  free(owners);
+  free(a);
+  free(ended);
+  assert_null(one.cleanups->handler); /* It may lie in a module that is gone. */
+  end(&one);
+}
+
+static void thousands_of_requests_end_in_any_order(void **state) {
+  static request requests[REQUESTS];
+  static rl_lua_owned owned[REQUESTS];
+  rl_lua_owners owners;
+  int count = 0;
+  (void)state;
+  init(&owners);
+  for (int i = 0; i < REQUESTS; i++) {
+    assert_true(rl_lua_owners_give(&owners, &requests[i], &owned[i]));
+  }
+  assert_true(owners.bucket_count >= REQUESTS);
+  for (int i = 0; i < REQUESTS; i++) {
+    end(&requests[(i * 1237) % REQUESTS]);
+  }
+  while (rl_lua_owners_next_ended(&owners) != NULL) {
+    count++;
+  }
+  assert_int_equal(count, REQUESTS);
+  assert_int_equal(owners.count, 0);
+  assert_int_equal(owners.owned_count, 0);
+  rl_lua_owners_free(&owners);
+}
+
+static void without_memory_or_nginx_it_belongs_to_nobody(void **state) {
+  rl_lua_owners owners;
+  request one = {0};
+  rl_lua_owned owned = {0};
+  (void)state;
+  init(&owners);
+  out_of_memory = true;
+  assert_false(rl_lua_owners_give(&owners, &one, &owned));
+  out_of_memory = false;
+  owners.cleanup_add = NULL;
+  assert_false(rl_lua_owners_give(&owners, &one, &owned));
+  assert_null(owned.next);
+  rl_lua_owners_take(&owners, &owned);
+  rl_lua_owners_free(&owners);
+  rl_lua_owners_init(&owners);
+  assert_null(owners.cleanup_add); /* This program is not nginx. */
+  rl_lua_owners_free(&owners);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_a_request_owned_is_told_when_it_has_ended),
+      cmocka_unit_test(a_long_request_registers_once_however_many_locks_it_takes),
+      cmocka_unit_test(handed_over_it_belongs_to_the_other_or_to_nobody),
+      cmocka_unit_test(a_request_that_ends_after_the_client_finds_nothing),
+      cmocka_unit_test(thousands_of_requests_end_in_any_order),
+      cmocka_unit_test(without_memory_or_nginx_it_belongs_to_nobody),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,266 @@
+--- Whose a lock is: what a request or a timer took is given back when it ends, however it ends, within a second and
+--- without the garbage collector. Beside a large heap, and beside requests that leave the worker no idle moment, the
+--- collector would come long after.
+
+if not rawget(_G, "jit") then return end
+
+local helper = require "spec.helper"
+local server = require "spec.nginx.server"
+
+local HTTP = "lua_check_client_abort on;"
+
+local INIT = [[
+  client = require("redlock").new(addresses, { ttl = 60000, node_timeout = 200 })
+  of_worker = require("redlock").new(addresses, { ttl = 60000, prefix = "worker:", owner = "worker" })
+  -- The heap of a worker that does something.
+  ballast = {}
+  for index = 1, 400000 do ballast[index] = { index } end
+  collectgarbage()
+  collectgarbage()
+]]
+
+local LOCATIONS = [[
+  location /busy { content_by_lua_block { client:with("busy:" .. ngx.var.connection, function() end) } }
+
+  location /end {
+    content_by_lua_block {
+      local how, name = ngx.var.arg_how, ngx.var.arg_name
+      client:with(name, function()
+        if how == "nothing" then return ngx.exit(200) end -- with() would release
+        if how == "error" then kept.lock = assert(client:acquire(name .. ":2")) error("on purpose") end
+        if how == "exit" then ngx.exit(403) end
+        if how == "redirect" then ngx.redirect("/elsewhere") end
+        if how == "exec" then ngx.exec("/jumped") end
+        if how == "named" then ngx.exec("@named") end
+        if how == "abort" then ngx.sleep(3600) end
+      end)
+    }
+  }
+  location /jumped { content_by_lua_block { ngx.print("jumped") } }
+  location @named { return 200 "named"; }
+
+  # The lock object is kept, so that the collector can do nothing.
+  location /forget {
+    content_by_lua_block { kept.lock = assert(client:acquire(ngx.var.arg_name)) }
+  }
+  location /kept {
+    content_by_lua_block {
+      local function say(...)
+        local one, message, code = ...
+        ngx.say(tostring(one), " ", tostring(message), " ", tostring(code))
+      end
+      say(kept.lock:is_held())
+      say(kept.lock:remaining())
+      say(kept.lock:extend())
+      say(kept.lock:release())
+      ngx.say(tostring(kept.lock))
+      ngx.say(kept.lock:acquire() and "acquired", " ", tostring(kept.lock:release()))
+    }
+  }
+
+  location /sub {
+    content_by_lua_block {
+      ngx.location.capture("/forget?name=sub")
+      ngx.print(tostring(kept.lock:is_held()))
+    }
+  }
+
+  location /thread {
+    content_by_lua_block {
+      ngx.thread.spawn(function()
+        kept.lock = assert(client:acquire("thread"))
+        ngx.sleep(0.2)
+        kept.held = kept.lock:is_held()
+      end)
+      ngx.print("main ends")
+    }
+  }
+
+  location /killed {
+    content_by_lua_block {
+      local thread = ngx.thread.spawn(function()
+        kept.lock = assert(client:acquire("killed"))
+        ngx.sleep(3600)
+      end)
+      repeat ngx.sleep(0.002) until kept.lock and kept.lock:is_held()
+      ngx.thread.kill(thread)
+    }
+  }
+
+  location /timer {
+    content_by_lua_block {
+      local function work(_, name) kept.lock = assert(client:acquire(name)) end
+      assert(ngx.timer.at(0, work, "timer"))
+    }
+  }
+
+  location /log {
+    content_by_lua_block { ngx.ctx.lock = assert(client:acquire("log")) ngx.print("content") }
+    log_by_lua_block { kept.log = tostring(ngx.ctx.lock:is_held()) .. " " .. tostring(ngx.ctx.lock:release()) }
+  }
+  location /logged { content_by_lua_block { ngx.print(kept.log) } }
+
+  location /worker {
+    content_by_lua_block {
+      local by = ngx.var.arg_by
+      if by == "client" then
+        kept.lock = assert(of_worker:acquire("client"))
+      elseif by == "call" then
+        kept.lock = assert(client:acquire("call", { owner = "worker" }))
+      elseif by == "lock" then
+        kept.lock = client:lock("lock", { owner = "worker" })
+        assert(kept.lock:acquire())
+      elseif by == "acquire" then
+        kept.lock = client:lock("acquire")
+        assert(kept.lock:acquire({ owner = "worker" }))
+      elseif by == "given" then
+        kept.lock = assert(client:acquire("given"))
+        ngx.print(tostring(kept.lock:hand_over("worker")))
+      end
+    }
+  }
+  location /back {
+    content_by_lua_block { ngx.print(tostring(kept.lock:hand_over("request"))) }
+  }
+  location /wrong {
+    content_by_lua_block {
+      ngx.say(select(2, pcall(client.acquire, client, "x", { owner = "me" })))
+      ngx.say(select(2, pcall(function() client:lock("x"):hand_over("nobody") end)))
+      ngx.say(select(2, client:lock("x"):hand_over("worker")), " ", select(3, client:lock("x"):hand_over("worker")))
+    }
+  }
+  location /release { content_by_lua_block { ngx.print(tostring(kept.lock:release())) } }
+]]
+
+describe("a lock belongs to the request that took it", function()
+  local farm, nginx
+
+  setup(function()
+    farm = helper.farm(5)
+    nginx = server.start { addresses = farm.addresses, http = HTTP, init = INIT, server = LOCATIONS }
+  end)
+
+  teardown(function()
+    nginx:stop()
+    farm:shut()
+  end)
+
+  before_each(function()
+    farm:reset()
+    helper.limit(20)
+  end)
+
+  local function quiet(...)
+    assert.are.equal("", nginx:complaints(...))
+  end
+
+  -- A worker that is never idle for long: a request begins a lock every few milliseconds.
+  local function gone_within_a_second(name)
+    helper.eventually(function()
+      nginx:get("/busy")
+      return farm:count(name) == 0
+    end, "the lock of a request that has ended to be released", 1)
+  end
+
+  for _, how in ipairs { "nothing", "error", "exit", "redirect", "exec", "named" } do
+    it("what with() held is free within a second when the request ends inside by " .. how, function()
+      nginx:get("/end?name=" .. how .. "&how=" .. how)
+      gone_within_a_second(how)
+      quiet("on purpose")
+    end)
+  end
+
+  it("what was held when an error ended the request is free within a second, though it is kept somewhere", function()
+    nginx:get("/end?name=erring&how=error")
+    gone_within_a_second("erring:2")
+    quiet("on purpose")
+  end)
+
+  it("what a request held whose client has gone is free within a second", function()
+    local request = nginx:request("/end?name=abort&how=abort")
+    helper.eventually(function() return farm:count("abort") == 5 end, "the lock")
+    request:abort()
+    gone_within_a_second("abort")
+    quiet()
+  end)
+
+  it("what an idle worker's dead request held is free within a second", function()
+    nginx:get("/end?name=idle&how=exit")
+    farm:eventually_free("idle", 1)
+    quiet()
+  end)
+
+  it("what a timer held is free within a second of its end", function()
+    nginx:get("/timer")
+    helper.eventually(function() return farm:count("timer") > 0 end, "the lock")
+    gone_within_a_second("timer")
+    quiet()
+  end)
+
+  it("what a light thread took is held until the last of its request has ended", function()
+    nginx:get("/thread")
+    gone_within_a_second("thread")
+    quiet()
+  end)
+
+  it("what a killed light thread held goes with its request", function()
+    nginx:get("/killed")
+    gone_within_a_second("killed")
+    quiet()
+  end)
+
+  it("what a subrequest took is held until the main request ends", function()
+    assert.are.equal("true", select(2, nginx:get("/sub")))
+    gone_within_a_second("sub")
+    quiet()
+  end)
+
+  it("is still held in the log phase, and can be released there", function()
+    assert.are.equal("content", select(2, nginx:get("/log")))
+    helper.eventually(function() return select(2, nginx:get("/logged")) == "true true" end, "the log phase", 1)
+    gone_within_a_second("log")
+    quiet()
+  end)
+
+  it("tells who kept the object what has become of the lock", function()
+    nginx:get("/forget?name=forgotten")
+    farm:eventually_free("forgotten", 1)
+    local said = "'forgotten': the lock was released when the request that took it ended"
+    assert.are.equal("false nil nil\n0 nil nil\nnil " .. said .. " not_held\nnil " .. said .. " not_held\n"
+      .. "redlock.lock forgotten (not held)\nacquired true\n",
+      (select(2, nginx:get("/kept")):gsub(" %(see owner[^)]*%)", "")))
+    quiet()
+  end)
+
+  for _, by in ipairs { "client", "lock", "call", "acquire", "given" } do
+    it("or to the worker, if that is said for the " .. by, function()
+      local name = by == "client" and "worker:client" or by
+      nginx:get("/worker?by=" .. by)
+      local again = helper.now() + 0.3
+      helper.eventually(function()
+        nginx:get("/busy")
+        assert.are.equal(5, farm:count(name))
+        return helper.now() > again
+      end)
+      assert.are.equal("true", select(2, nginx:get("/release")))
+      farm:eventually_free(name)
+      quiet()
+    end)
+  end
+
+  it("can be handed over to a request", function()
+    nginx:get("/worker?by=call")
+    assert.are.equal("true", select(2, nginx:get("/back")))
+    gone_within_a_second("call")
+    quiet()
+  end)
+
+  it("refuses owners that there are not, and to hand over what is not held", function()
+    local _, body = nginx:get("/wrong")
+    local function said(text) return body:find(text, 1, true) end
+    assert.is_truthy(said("option 'owner' must be \"request\" or \"worker\", got a string"), body)
+    assert.is_truthy(said("lock:hand_over(): owner must be \"request\" or \"worker\", got a string"), body)
+    assert.is_truthy(said("'x': the lock is not held not_held"), body)
+    quiet()
+  end)
+end)
