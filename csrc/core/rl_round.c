@@ -106,7 +106,7 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
   if (lock->phase == RL_PHASE_ROUND) {
     rl_round_settle(lock, node->index, vote, error, latency_us);
     rl_round_decide(lock, now_us);
-  } else if (lock->phase == RL_PHASE_LATE && lock->result == REDLOCK_OK) {
+  } else if (lock->phase == RL_PHASE_LATE) {
     /* Decided without it: for votes() to show, and for the lock to heal. */
     rl_round_settle(lock, node->index, vote, error, latency_us);
     if (vote == REDLOCK_VOTE_TAKEN && lock->extended) {

@@ -322,6 +322,24 @@ static void a_lock_that_is_taken_is_called_so_when_the_time_is_up(void **state) 
   assert_true(fake_world_end(world));
 }
 
+static void
+a_refused_call_between_the_decision_and_a_late_answer_does_not_stop_the_heal(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  fake_store_remove(&world->nodes[2].store, KEY);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_HELD);
+  fake_settle(world);
+  assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_release_that_a_busy_node_refused_is_tried_again),
@@ -340,6 +358,8 @@ int main(void) {
       cmocka_unit_test(a_set_that_was_answered_with_garbage_leaves_no_key_behind),
       cmocka_unit_test(a_release_does_not_wait_for_what_is_not_sent_any_more),
       cmocka_unit_test(a_lock_that_is_taken_is_called_so_when_the_time_is_up),
+      cmocka_unit_test(
+          a_refused_call_between_the_decision_and_a_late_answer_does_not_stop_the_heal),
   };
   return cmocka_run_group_tests_name("rl_regression", tests, NULL, NULL);
 }
