@@ -141,10 +141,12 @@ static bool rl_core_send_text(rl_node *node, redlock_time now_us, const rl_owed 
 }
 
 /* Whether the node knows the script from now on, or has forgotten it (SCRIPT FLUSH). */
-static void rl_core_note_script(rl_node *node, const rl_owed *owed, rl_ballot ballot) {
+static void rl_core_note_script(rl_core *core, rl_node *node, const rl_owed *owed,
+                                rl_ballot ballot) {
   bool ran = ballot == RL_BALLOT_GRANTED || ballot == RL_BALLOT_TAKEN;
   if (rl_ballot_is_script(owed) && (ran || ballot == RL_BALLOT_NO_SCRIPT)) {
     node->link.knows[owed->kind == RL_OWED_EXTEND ? RL_SCRIPT_EXTEND : RL_SCRIPT_RELEASE] = ran;
+    core->forgotten_us = ran ? core->forgotten_us : core->now_us;
   }
 }
 
@@ -157,7 +159,7 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   redlock_vote vote = rl_ballot_vote(ballot);
   const char *broken = NULL;
   const char *error = reply->type == RL_REPLY_ERROR ? rl_link_said(&node->link) : NULL;
-  rl_core_note_script(node, owed, ballot);
+  rl_core_note_script(core, node, owed, ballot);
   if (ballot == RL_BALLOT_NO_SCRIPT && rl_core_send_text(node, now_us, owed)) {
     return NULL;
   }

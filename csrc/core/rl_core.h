@@ -39,7 +39,8 @@ typedef struct rl_core {
   unsigned launching_acquires; /* that need entropy */
   bool active;                 /* an operation has been begun: connections are wanted */
   bool closed;
-  redlock_time now_us; /* the latest that was said; it never goes back */
+  redlock_time now_us;       /* the latest that was said; it never goes back */
+  redlock_time forgotten_us; /* when a node last did not know a script any more */
   size_t lock_count;
   rl_lock *locks;
   rl_lock_queue launching;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "rl_client.h"
+#include "rl_late.h"
 #include "rl_poll.h"
 #include "rl_round.h"
 #include "rl_turn.h"
@@ -156,6 +157,14 @@ void redlock_lock_cancel(redlock_lock *lock) {
 
 /* ---------------------------------------------------------------------------------- blocking */
 
+/* Nobody may call again for long: late nodes are served now, as far as rl_late.c finds it worth a wait. */
+static void rl_handle_serve_late(redlock_lock *lock) {
+  redlock_time until_us = rl_late_until(lock->core, redlock_now());
+  while (until_us > redlock_now() && rl_poll_wait(lock->client, until_us) == REDLOCK_OK) {
+    until_us = rl_late_until(lock->core, redlock_now());
+  }
+}
+
 /*
  * Runs the caller-owned loop until the operation that |started| says was begun has ended. |validity_us|
  * is written when it ended well.
@@ -173,6 +182,9 @@ static int rl_handle_finish(redlock_lock *lock, int started, redlock_duration *v
     rl_lock_cancel(lock->core, redlock_now(), error);
   }
   rl_lock_dequeue(lock->core); /* Its end is reported here, not by redlock_client_next_ended(). */
+  if (error == REDLOCK_OK) {
+    rl_handle_serve_late(lock);
+  }
   rl_handle_wake(lock->client);
   int result = rl_handle_outcome(lock, 1, &left_us);
   if (result == REDLOCK_OK && validity_us != NULL) {

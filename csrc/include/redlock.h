@@ -303,6 +303,10 @@ REDLOCK_EXTERN void redlock_lock_free(redlock_lock *lock);
  * Takes the lock, blocking until it is granted, the attempts are used up or the budget has run out.
  * |options| may be NULL for the lock's own. |validity_us| may be NULL; on success it receives how
  * much of the lease is left, which is always more than 0.
+ *
+ * A majority decides. A client's first lock then goes on for a moment, until the connections that are on
+ * their way are made and those nodes have been sent the key as well: for 100 ms or four times what the
+ * majority took, never beyond node_timeout or a tenth of the ttl. Later locks do not wait.
  * Errors: TAKEN, UNAVAILABLE, EXPIRED, HELD, CLOSED; INVALID, BUSY, NO_MEMORY, SYSTEM.
  */
 REDLOCK_EXTERN int redlock_lock_acquire(redlock_lock *lock, const redlock_options *options,
@@ -322,9 +326,11 @@ REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_
 /*
  * Gives the lock back. redlock_lock_remaining() is 0 before the first byte is sent. REDLOCK_OK means
  * that a majority of the nodes no longer has the token. After REDLOCK_E_UNAVAILABLE the call may be
- * repeated; the client goes on trying on its own while the key can still live. A lease that ran out
- * can still be released once: REDLOCK_OK if a majority still had it, else REDLOCK_E_EXPIRED. Repeated
- * after REDLOCK_E_UNAVAILABLE, it returns REDLOCK_OK when a majority no longer has the token.
+ * repeated; every later call on the client that does I/O tries again where it was not confirmed, while
+ * the key can still live. Between calls nothing is sent: the library has no thread that would. A lease
+ * that ran out can still be released once: REDLOCK_OK if a majority still had it, else
+ * REDLOCK_E_EXPIRED. Repeated after REDLOCK_E_UNAVAILABLE, it returns REDLOCK_OK when a majority no
+ * longer has the token.
  * Blocks for one node_timeout at most.
  * Errors: UNAVAILABLE, EXPIRED, LOST (another could hold it), NOT_HELD, CLOSED; BUSY, SYSTEM.
  */

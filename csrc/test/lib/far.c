@@ -1,0 +1,163 @@
+/*
+ * Distance: a relay in front of a server, over which every byte takes its time.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "far.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAIRS_MAX 64
+#define PACKETS_MAX 256
+#define PACKET_MAX 4096
+
+typedef struct packet {
+  int to;
+  bool end; /* of the stream, instead of bytes */
+  redlock_time due_us;
+  size_t length;
+  char bytes[PACKET_MAX];
+} packet;
+
+typedef struct relay {
+  int listener;
+  int port;
+  redlock_duration delay_us;
+  int ends[PAIRS_MAX][2];      /* -1: none */
+  packet packets[PACKETS_MAX]; /* a ring, in the order in which they are due */
+  unsigned first;
+  unsigned count;
+} relay;
+
+static void must(bool ok, const char *what) {
+  if (!ok) {
+    perror(what);
+    abort();
+  }
+}
+
+static struct sockaddr_in loopback_address(int port) {
+  struct sockaddr_in address;
+  memset(&address, 0, sizeof address);
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons((uint16_t)port);
+  return address;
+}
+
+static void greet(relay *self) {
+  struct sockaddr_in address = loopback_address(self->port);
+  int on = 1;
+  int near = accept(self->listener, NULL, NULL);
+  int away = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  bool connected = connect(away, (struct sockaddr *)&address, sizeof address) == 0;
+  (void)setsockopt(near, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  (void)setsockopt(away, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  for (unsigned i = 0; i < PAIRS_MAX && connected; i++) {
+    if (self->ends[i][0] < 0 && self->ends[i][1] < 0) {
+      self->ends[i][0] = near;
+      self->ends[i][1] = away;
+      return;
+    }
+  }
+  (void)close(near);
+  (void)close(away);
+}
+
+static void take(relay *self, int *end, int to) {
+  must(self->count < PACKETS_MAX, "far: too much is on its way");
+  packet *last = &self->packets[(self->first + self->count++) % PACKETS_MAX];
+  ssize_t got = recv(*end, last->bytes, sizeof last->bytes, 0);
+  last->to = to;
+  last->end = got <= 0;
+  last->length = got > 0 ? (size_t)got : 0;
+  last->due_us = redlock_now() + self->delay_us;
+  if (got <= 0) {
+    (void)shutdown(*end, SHUT_RD);
+    *end = -1; /* It is left open for what is still to come the other way. */
+  }
+}
+
+static int deliver(relay *self) {
+  while (self->count > 0) {
+    packet *oldest = &self->packets[self->first];
+    redlock_time now_us = redlock_now();
+    if (oldest->due_us > now_us) {
+      return (int)((oldest->due_us - now_us) / REDLOCK_MILLISECONDS) + 1;
+    }
+    if (oldest->end) {
+      (void)shutdown(oldest->to, SHUT_WR);
+    } else {
+      (void)send(oldest->to, oldest->bytes, oldest->length, MSG_NOSIGNAL);
+    }
+    self->first = (self->first + 1) % PACKETS_MAX;
+    self->count--;
+  }
+  return -1;
+}
+
+static void run(relay *self) {
+  for (;;) {
+    struct pollfd fds[1 + 2 * PAIRS_MAX];
+    int peers[PAIRS_MAX][2];
+    fds[0] = (struct pollfd){self->listener, POLLIN, 0};
+    memcpy(peers, self->ends, sizeof peers);
+    for (unsigned i = 0; i < 2 * PAIRS_MAX; i++) {
+      fds[1 + i] = (struct pollfd){self->ends[i / 2][i % 2], POLLIN, 0};
+    }
+    if (poll(fds, 1 + 2 * PAIRS_MAX, deliver(self)) <= 0) {
+      continue;
+    }
+    for (unsigned i = 0; i < 2 * PAIRS_MAX; i++) {
+      if (fds[1 + i].revents != 0 && peers[i / 2][1 - i % 2] >= 0) {
+        take(self, &self->ends[i / 2][i % 2], peers[i / 2][1 - i % 2]);
+      } else if (fds[1 + i].revents != 0) {
+        self->ends[i / 2][i % 2] = -1;
+      }
+    }
+    if (fds[0].revents != 0) {
+      greet(self);
+    }
+  }
+}
+
+void far_start(far_relay *started, int port, redlock_duration delay_us) {
+  relay *self = calloc(1, sizeof *self);
+  struct sockaddr_in address = loopback_address(0);
+  socklen_t length = sizeof address;
+  must(self != NULL, "calloc");
+  memset(self->ends, -1, sizeof self->ends);
+  self->port = port;
+  self->delay_us = delay_us;
+  self->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  must(bind(self->listener, (struct sockaddr *)&address, sizeof address) == 0, "bind");
+  must(listen(self->listener, PAIRS_MAX) == 0, "listen");
+  must(getsockname(self->listener, (struct sockaddr *)&address, &length) == 0, "getsockname");
+  (void)snprintf(started->address, sizeof started->address, "127.0.0.1:%d",
+                 ntohs(address.sin_port));
+  started->pid = fork();
+  must(started->pid >= 0, "fork");
+  if (started->pid == 0) {
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    run(self);
+  }
+  (void)close(self->listener);
+  free(self);
+}
+
+void far_end(far_relay *relay) {
+  (void)kill(relay->pid, SIGKILL);
+  (void)waitpid(relay->pid, NULL, 0);
+}
