@@ -26,6 +26,12 @@
 
 #define RL_SOCKET_ADDRESS_MIN_US (250 * REDLOCK_MILLISECONDS)
 
+/* Of a dead path. As long as a node may be silent (rl_link.h). */
+#define RL_SOCKET_UNACKNOWLEDGED_MS 3000
+#define RL_SOCKET_KEEPALIVE_IDLE_S 10
+#define RL_SOCKET_KEEPALIVE_INTERVAL_S 1
+#define RL_SOCKET_KEEPALIVE_COUNT 3
+
 void rl_socket_init(rl_socket *socket) {
   memset(socket, 0, sizeof *socket);
   socket->fd = -1;
@@ -105,13 +111,34 @@ static void rl_socket_close_fd(rl_socket *socket) {
   socket->blocked = false;
 }
 
+static void rl_socket_set(int fd, int level, int option, int value) {
+  (void)setsockopt(fd, level, option, &value,
+                   sizeof value); /* Without it things are slower at worst. */
+}
+
+/*
+ * A path that is dead (a NAT that has forgotten the connection, a host without power) acknowledges
+ * nothing, where a node that hangs does: its kernel answers. The kernel is told to give such a
+ * connection up when bytes have been underway for 3 s, and to try the path when it has been idle for 10.
+ */
 static void rl_socket_tune(int fd, int family) {
-  int on = 1;
   if (family == AF_UNIX) {
     return;
   }
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  rl_socket_set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  rl_socket_set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+#ifdef TCP_KEEPIDLE
+  rl_socket_set(fd, IPPROTO_TCP, TCP_KEEPIDLE, RL_SOCKET_KEEPALIVE_IDLE_S);
+#endif
+#ifdef TCP_KEEPINTVL
+  rl_socket_set(fd, IPPROTO_TCP, TCP_KEEPINTVL, RL_SOCKET_KEEPALIVE_INTERVAL_S);
+#endif
+#ifdef TCP_KEEPCNT
+  rl_socket_set(fd, IPPROTO_TCP, TCP_KEEPCNT, RL_SOCKET_KEEPALIVE_COUNT);
+#endif
+#ifdef TCP_USER_TIMEOUT
+  rl_socket_set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, RL_SOCKET_UNACKNOWLEDGED_MS);
+#endif
 }
 
 /* Returns 0 when connected or under way, else an errno. */

@@ -6,6 +6,7 @@
 #include "far.h"
 
 #include <arpa/inet.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -35,7 +37,8 @@ typedef struct relay {
   int listener;
   int port;
   redlock_duration delay_us;
-  int ends[PAIRS_MAX][2];      /* -1: none */
+  int ends[PAIRS_MAX][2]; /* -1: none */
+  volatile unsigned *silenced;
   packet packets[PACKETS_MAX]; /* a ring, in the order in which they are due */
   unsigned first;
   unsigned count;
@@ -108,8 +111,36 @@ static int deliver(relay *self) {
   return -1;
 }
 
+static volatile sig_atomic_t silence_wanted;
+
+static void on_signal(int signal) {
+  (void)signal;
+  silence_wanted = 1;
+}
+
+/* The kernel drops what comes for the near ends before it looks at it. */
+static void silence(relay *self) {
+  struct sock_filter drop = {BPF_RET | BPF_K, 0, 0, 0};
+  struct sock_fprog program = {1, &drop};
+  for (unsigned i = 0; i < PAIRS_MAX; i++) {
+    int near = self->ends[i][0];
+    if (near >= 0) {
+      must(setsockopt(near, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0,
+           "SO_ATTACH_FILTER");
+      self->ends[i][0] = -1;
+      self->ends[i][1] = -1;
+    }
+  }
+  self->count = 0;
+  silence_wanted = 0;
+  (*self->silenced)++;
+}
+
 static void run(relay *self) {
   for (;;) {
+    if (silence_wanted) {
+      silence(self);
+    }
     struct pollfd fds[1 + 2 * PAIRS_MAX];
     int peers[PAIRS_MAX][2];
     fds[0] = (struct pollfd){self->listener, POLLIN, 0};
@@ -147,10 +178,16 @@ void far_start(far_relay *started, int port, redlock_duration delay_us) {
   must(getsockname(self->listener, (struct sockaddr *)&address, &length) == 0, "getsockname");
   (void)snprintf(started->address, sizeof started->address, "127.0.0.1:%d",
                  ntohs(address.sin_port));
+  started->silenced = mmap(NULL, sizeof *started->silenced, PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  must(started->silenced != MAP_FAILED, "mmap");
+  self->silenced = started->silenced;
   started->pid = fork();
   must(started->pid >= 0, "fork");
   if (started->pid == 0) {
+    struct sigaction action = {.sa_handler = on_signal};
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)sigaction(SIGUSR1, &action, NULL);
     run(self);
   }
   (void)close(self->listener);
@@ -160,4 +197,13 @@ void far_start(far_relay *started, int port, redlock_duration delay_us) {
 void far_end(far_relay *relay) {
   (void)kill(relay->pid, SIGKILL);
   (void)waitpid(relay->pid, NULL, 0);
+  (void)munmap((void *)relay->silenced, sizeof *relay->silenced);
+}
+
+void far_silence(far_relay *relay) {
+  unsigned before = *relay->silenced;
+  while (*relay->silenced == before) {
+    (void)kill(relay->pid, SIGUSR1);
+    (void)poll(NULL, 0, 1);
+  }
 }

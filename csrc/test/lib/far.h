@@ -12,7 +12,8 @@
 
 typedef struct far_relay {
   pid_t pid;
-  char address[32]; /* "127.0.0.1:port" */
+  char address[32];            /* "127.0.0.1:port" */
+  volatile unsigned *silenced; /* how often */
 } far_relay;
 
 /*
@@ -21,5 +22,11 @@ typedef struct far_relay {
  */
 void far_start(far_relay *relay, int port, redlock_duration delay_us);
 void far_end(far_relay *relay);
+
+/*
+ * The connections of now go silent, as when a NAT forgets them: what is sent on them is neither
+ * acknowledged nor refused. New connections are well. They are silent when the call returns.
+ */
+void far_silence(far_relay *relay);
 
 #endif

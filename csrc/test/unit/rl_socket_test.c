@@ -85,6 +85,13 @@ static void a_closed_socket_waits_for_nothing(void **state) {
   rl_socket_free(&socket, false);
 }
 
+static int option_of(int fd, int level, int option) {
+  int value = -1;
+  socklen_t length = sizeof value;
+  assert_int_equal(getsockopt(fd, level, option, &value, &length), 0);
+  return value;
+}
+
 static void tcp_is_tuned_and_nothing_blocks(void **state) {
   (void)state;
   rl_socket socket;
@@ -95,13 +102,12 @@ static void tcp_is_tuned_and_nothing_blocks(void **state) {
   rl_socket_connect(&socket, &address, redlock_now());
   settle(&socket);
   assert_int_equal(socket.phase, RL_SOCKET_OPEN);
-  int value = 0;
-  socklen_t length = sizeof value;
-  assert_int_equal(getsockopt(socket.fd, IPPROTO_TCP, TCP_NODELAY, &value, &length), 0);
-  assert_int_equal(value, 1);
-  length = sizeof value;
-  assert_int_equal(getsockopt(socket.fd, SOL_SOCKET, SO_KEEPALIVE, &value, &length), 0);
-  assert_int_equal(value, 1);
+  assert_int_equal(option_of(socket.fd, IPPROTO_TCP, TCP_NODELAY), 1);
+  assert_int_equal(option_of(socket.fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+  assert_int_equal(option_of(socket.fd, IPPROTO_TCP, TCP_USER_TIMEOUT), 3000);
+  assert_int_equal(option_of(socket.fd, IPPROTO_TCP, TCP_KEEPIDLE), 10);
+  assert_int_equal(option_of(socket.fd, IPPROTO_TCP, TCP_KEEPINTVL), 1);
+  assert_int_equal(option_of(socket.fd, IPPROTO_TCP, TCP_KEEPCNT), 3);
   assert_true((fcntl(socket.fd, F_GETFL) & O_NONBLOCK) != 0);
   assert_true((fcntl(socket.fd, F_GETFD) & FD_CLOEXEC) != 0);
   char byte;

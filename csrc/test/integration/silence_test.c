@@ -1,0 +1,101 @@
+/*
+ * Connections that went silent: neither end knows, and nothing is acknowledged any more.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "far.h"
+#include "support.h"
+
+static farm three;
+static far_relay relays[3];
+
+static int start(void **state) {
+  (void)state;
+  farm_start(&three, 3, NULL);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  farm_end(&three);
+  return 0;
+}
+
+static int relays_start(void **state) {
+  (void)state;
+  farm_reset(&three);
+  for (unsigned i = 0; i < 3; i++) {
+    far_start(&relays[i], three.nodes[i].port, 0);
+  }
+  return 0;
+}
+
+static int relays_end(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < 3; i++) {
+    far_end(&relays[i]);
+  }
+  return 0;
+}
+
+static redlock_client *client_over_relays(const redlock_options *options) {
+  const char *addresses[] = {relays[0].address, relays[1].address, relays[2].address};
+  return client_at(addresses, 3, options);
+}
+
+/* However long the ttl: a path on which nothing is acknowledged is given up by itself. */
+static void silent_connections_are_given_up_in_3_s_whatever_the_ttl(void **state) {
+  (void)state;
+  redlock_options options = once();
+  options.ttl_us = MS(60000);
+  options.node_timeout_us = MS(100);
+  redlock_client *client = client_over_relays(&options);
+  redlock_lock *lock = new_lock(client, "r");
+  warm_up(client);
+  for (unsigned i = 0; i < 3; i++) {
+    far_silence(&relays[i]);
+  }
+  options.retry_count = -1;
+  options.wait_us = MS(4000);
+  redlock_time before_us = redlock_now();
+  assert_ok(lock, redlock_lock_acquire(lock, &options, NULL));
+  assert_between(redlock_now() - before_us, MS(2000), MS(4000));
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* A lease that is prolonged each second does not go down with the connections. */
+static void no_lease_that_is_extended_each_second_is_lost_by_it(void **state) {
+  (void)state;
+  redlock_options options = once();
+  options.ttl_us = MS(10000);
+  options.node_timeout_us = MS(500);
+  redlock_client *client = client_over_relays(&options);
+  redlock_lock *lock = held_lock(client, "r");
+  for (unsigned i = 0; i < 3; i++) {
+    far_silence(&relays[i]);
+  }
+  redlock_time silent_us = redlock_now();
+  int error;
+  do {
+    assert_true(redlock_lock_remaining(lock) > 0);
+    (void)poll(NULL, 0, 500);
+    error = redlock_lock_extend(lock, 0, NULL);
+  } while (error == REDLOCK_E_UNAVAILABLE);
+  assert_ok(lock, error);
+  assert_between(redlock_now() - silent_us, 0, MS(6000));
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, relays_start, relays_end)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(silent_connections_are_given_up_in_3_s_whatever_the_ttl),
+      TEST(no_lease_that_is_extended_each_second_is_lost_by_it),
+  };
+  return cmocka_run_group_tests_name("silence", tests, start, end);
+}
