@@ -111,11 +111,18 @@ end
 local copy = {}
 copy.__index = copy
 
--- A copy of the tree in a scratch directory. |settings| are make's, as "CFLAGS=-O1".
-function changed_tree.copy(settings)
-  local directory = changed_tree.must("mktemp -d"):match("%S+")
-  changed_tree.must("tar cf - --exclude=./.git --exclude=./build . | tar xf - -C " .. directory)
+-- The copy that is at |directory|.
+function changed_tree.at(directory, settings)
   return setmetatable({ directory = directory, settings = settings, changed = {} }, copy)
+end
+
+-- A copy of the tree in a scratch directory, or of another copy with what is built there. |settings| are
+-- make's, as "CFLAGS=-O1".
+function changed_tree.copy(settings, from)
+  local directory = changed_tree.must("mktemp -d"):match("%S+")
+  changed_tree.must(("tar cf - -C %s --exclude=./.git %s . | tar xf - -C %s"):format(from or ".",
+    from and "" or "--exclude=./build", directory))
+  return changed_tree.at(directory, settings)
 end
 
 -- Runs a command in the copy. Returns its output and status.

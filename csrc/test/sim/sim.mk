@@ -5,7 +5,7 @@
 #     make sim-long      SIM_LONG_RUNS runs from seed SIM_FIRST
 #     make controls      everything that must be caught is caught [CONTROLS='name ...']
 #     make check-controls    each change of the controls still has its place: a second
-#     make mutants       every change of a single operator or statement is noticed (an hour)
+#     make mutants       every change of a single operator is noticed (hours) [MUTANTS='csrc/driver rl_lock.c']
 
 SEED ?= 1
 RUNS ?= 1
@@ -45,8 +45,9 @@ controls:
 	$(run_controls) simulator $(CONTROLS)
 check-controls:
 	@$(run_controls) check
+	@$(CONTROLS_LUA) build-aux/mutants.lua check
 mutants:
 	CC='$(CC)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' \
-	  $(CONTROLS_LUA) build-aux/sim_mutants.lua $(MUTANTS)
+	  $(CONTROLS_LUA) build-aux/mutants.lua $(MUTANTS)
 
 -include $(SIM_OBJECTS:.o=.d)

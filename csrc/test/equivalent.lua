@@ -1,4 +1,4 @@
--- Mutants (build-aux/sim_mutants.lua) that no test can notice, each with the reason why. "line" and
+-- Mutants (build-aux/mutants.lua) that no test can notice, each with the reason why. "line" and
 -- "mutant" are parts of the line as it is and as it was changed, in whatever file it stands.
 --
 -- SPDX-License-Identifier: MIT
@@ -11,6 +11,8 @@ local any_order = "timers that are due at the same time have no order"
 local behind = "behind the end of the heap stands the timer that is being put down, which is not earlier than itself"
 
 return {
+  { line = "if (got < 0 && errno == EINTR) {", mutant = "got <= 0",
+    why = "the kernel gives no byte only when it is asked for none" },
   { line = "core->lock_count + 1", mutant = "core->lock_count + 2",
     why = "one timer more than needed" },
   { line = "rl_lock_stop(lock, now_us, error, true);", mutant = "false", why = put_off },

@@ -1,0 +1,299 @@
+-- A mutation run: changes one operator or one truth value at a time in the lines that decide, and sees
+-- whether a test notices. csrc/test/mutants.lua tells which files, and by which tests.
+--
+--     lua build-aux/mutants.lua [file or directory ...]         [all of them]
+--     lua build-aux/mutants.lua check                           the lists are true to the tree: a second
+--
+-- Mutants that survive are printed. Those that are known to change nothing are listed, with the reason, in
+-- csrc/test/equivalent.lua, by the text of the line; any other fails the run. So does an entry that is not
+-- needed, and a file whose tests fail before anything is changed. The figures are written to build/mutants.md.
+--
+-- What does not compile, or compiles to the same code, is no mutant. A failed assertion and a crash are
+-- kills. So is a program that uses more than 10 s of processor time, or takes ten times as long as it did
+-- before: how many those were is said. A test that looks at a real clock must fail twice.
+-- Environment: CC and what else the Makefile takes; JOBS, how many files at a time [2]; STATEMENTS=1 to drop
+-- statements, too. Every test runs in a network and a process namespace of its own where that is allowed.
+--
+-- SPDX-License-Identifier: MIT
+
+local changed_tree = dofile("build-aux/changed_tree.lua")
+local mutate = dofile("build-aux/mutate.lua")
+local must, read = changed_tree.must, changed_tree.read
+
+local JOBS = os.getenv("JOBS") or "2"
+local STATEMENTS = os.getenv("STATEMENTS")
+local SETTINGS = "CFLAGS=-O1"
+local PLAN = dofile("csrc/test/mutants.lua")
+local EQUIVALENT = dofile("csrc/test/equivalent.lua")
+local COUNTS = { "mutants", "killed", "equivalent", "survived", "hung" }
+
+-- ----------------------------------------------------------------------------------------- the plan
+
+-- The rule of the plan for a file: the first whose pattern it has.
+local function rule_of(path)
+  for _, rule in ipairs(PLAN) do
+    if path:find(rule.files) then
+      return rule
+    end
+  end
+  return nil
+end
+
+local function files_below(arguments)
+  local paths = {}
+  for path in must("find csrc/core csrc/driver csrc/binding lua -name '*.[ch]' -o -name '*.lua' | sort"):gmatch("%S+") do
+    local wanted = #arguments == 0
+    for _, argument in ipairs(arguments) do
+      wanted = wanted or path == argument or path:sub(1, #argument + 1) == argument:gsub("/$", "") .. "/"
+        or path:match("([^/]+)$") == argument
+    end
+    if wanted and rule_of(path) and not rule_of(path).none then
+      paths[#paths + 1] = path
+    end
+  end
+  return paths
+end
+
+-- Lines of the list of equivalents that stand nowhere, and files that no rule is for.
+local function check_lists()
+  local text, faults = {}, {}
+  for path in must("find csrc/core csrc/driver csrc/binding lua -name '*.[ch]' -o -name '*.lua' | sort"):gmatch("%S+") do
+    text[#text + 1] = read(path)
+    if not rule_of(path) then
+      faults[#faults + 1] = path .. ": no rule of csrc/test/mutants.lua is for it"
+    end
+  end
+  text = table.concat(text)
+  for _, entry in ipairs(EQUIVALENT) do
+    if not text:find(entry.line, 1, true) then
+      faults[#faults + 1] = "csrc/test/equivalent.lua has a line that is not there any more: " .. entry.line
+    end
+  end
+  if #faults > 0 then
+    error(table.concat(faults, "\n  "), 0)
+  end
+end
+
+-- ---------------------------------------------------------------------------------------- the tests
+
+local isolate = changed_tree.run("unshare -n -p -f --kill-child --mount-proc true")
+isolate = isolate == "" and "unshare -n -p -f --kill-child --mount-proc sh -c 'ip link set lo up; exec \"$@\"' sh " or ""
+
+-- How to build and run a test that the plan names: "simulator 1 60", "unit rl_x_test", "integration x_test",
+-- "oom 5.4", "spec 5.4 spec/x_spec.lua".
+local function test_of(tree, name)
+  local kind, first, second = name:match("^(%S+) ?(%S*) ?(%S*)$")
+  local test = { name = name, kind = kind, exact = kind == "simulator" }
+  if kind == "simulator" then
+    test.target, test.command = "build/sim/sim", ("build/sim/sim --seed %s --runs %s"):format(first, second)
+  elseif kind == "unit" then
+    test.target, test.command = "build/test/" .. first, "build/test/" .. first
+  elseif kind == "integration" then
+    test.target, test.command = "build/test/integration/" .. first, "build/test/integration/" .. first
+  elseif kind == "oom" then
+    test.target = "LUA_VERSION=" .. first .. " build/" .. first .. "/test/rl_lua_oom_test"
+    test.command = "build/" .. first .. "/test/rl_lua_oom_test lua"
+  elseif kind == "spec" then
+    test.target = "lua LUA_VERSION=" .. first
+    test.command = ("make -s spec LUA_VERSION=%s SPECS=%s BUSTED_FLAGS='-o plainTerminal --no-keep-going' %s"):format(
+      first, second, tree.settings)
+  else
+    error("csrc/test/mutants.lua: there is no such kind of test: " .. name, 0)
+  end
+  return test
+end
+
+-- Whether the test fails, and whether that is because it does not end.
+local function fails(tree, test)
+  local _, status = tree:run(("ulimit -c 0; ulimit -t 10; timeout -k 1 %d %s%s"):format(test.limit or 300, isolate,
+    test.command))
+  return status ~= 0, status == 124 or status == 137 or status == 152
+end
+
+-- How long a test may take: ten times what it takes without a change. Raises when it fails then.
+local function limit_of(prototype, test)
+  prototype:must_make(test.target)
+  local started = os.time()
+  if fails(prototype, test) and (test.exact or fails(prototype, test)) then
+    error("without any change this fails: " .. test.name, 0)
+  end
+  return 20 + 10 * (os.time() - started)
+end
+
+-- Those of a rule, the test of the file itself first.
+local function tests_of(tree, path)
+  local own, others = {}, {}
+  local name = path:match("([%w_]+)%.%w+$")
+  for _, entry in ipairs(rule_of(path)) do
+    table.insert(entry:find(name, 1, true) and own or others, test_of(tree, entry))
+  end
+  for _, test in ipairs(others) do
+    own[#own + 1] = test
+  end
+  return own
+end
+
+-- Who notices: a test, "compiler", or nil; and whether it did not end.
+local function killer(tree, prototype, tests, is_same)
+  for place, test in ipairs(tests) do
+    test.limit = test.limit or limit_of(prototype, test)
+    if select(2, tree:make(test.target)) ~= 0 then
+      return "compiler"
+    elseif place == 1 and is_same() then
+      return "compiler"
+    end
+    local failed, hung = fails(tree, test)
+    if failed and not test.exact then
+      failed, hung = fails(tree, test)
+    end
+    if failed then
+      -- What has noticed one is likely to notice the next.
+      table.remove(tests, place)
+      table.insert(tests, 1, test)
+      return test.name, hung
+    end
+  end
+  return nil
+end
+
+-- ---------------------------------------------------------------------------------------- one file
+
+-- Where make leaves the object of a C file; nil of another.
+local function object_of(path)
+  local directory, name = path:match("^csrc/(%w+)/([%w_]+)%.c$")
+  return directory and (directory == "binding" and "build/5.4/obj/" or "build/obj/" .. directory .. "/") .. name .. ".o"
+end
+
+-- Whether the object is what it was before the change; forgets what it was when there is none.
+local function comparer(tree, path)
+  local object = object_of(path)
+  if not object or select(2, tree:run("cp " .. object .. " build/original.o")) ~= 0 then
+    return function()
+      return false
+    end
+  end
+  return function()
+    return select(2, tree:run("cmp -s " .. object .. " build/original.o")) == 0
+  end
+end
+
+local function excuse_of(mutant)
+  for _, entry in ipairs(EQUIVALENT) do
+    if mutant.line:find(entry.line, 1, true) and mutant.mutant:find(entry.mutant, 1, true) then
+      return entry
+    end
+  end
+  return nil
+end
+
+local function trim(text)
+  return text:match("^%s*(.-)%s*$")
+end
+
+-- Prints what survives, and the line "= path mutants killed equivalent survived hung", for the sum.
+local function run_file(tree, prototype, path)
+  local count = { mutants = 0, killed = 0, equivalent = 0, survived = 0, hung = 0 }
+  local text = read(path)
+  local mutants = mutate.all(path, text, STATEMENTS)
+  if #mutants == 0 then
+    return true
+  end
+  local tests = tests_of(tree, path)
+  tree:must_make(tests[1].target)
+  local is_same = comparer(tree, path)
+  for _, mutant in ipairs(mutants) do
+    tree:change({ [path] = mutant.text })
+    local by, hung = killer(tree, prototype, tests, is_same)
+    tree:restore()
+    local excuse = excuse_of(mutant)
+    if excuse and (by == nil or by == "compiler") then
+      excuse.used = true
+    end
+    local kind = by and "killed" or excuse and "equivalent" or "survived"
+    if by ~= "compiler" then
+      count.mutants = count.mutants + 1
+      count[kind] = count[kind] + 1
+      count.hung = count.hung + (hung and 1 or 0)
+    end
+    if kind == "survived" then
+      print(("survived - %s:%d\n    - %s\n    + %s"):format(path, mutant.number, trim(mutant.line), trim(mutant.mutant)))
+    elseif os.getenv("VERBOSE") then
+      print(("# %s:%d %s: %s"):format(path, mutant.number, by or "equivalent", trim(mutant.mutant)))
+    end
+    io.flush()
+  end
+  for _, entry in ipairs(EQUIVALENT) do
+    if not STATEMENTS and not entry.used and text:find(entry.line, 1, true) and not entry.elsewhere then
+      print(("not needed - %s: %s -> %s"):format(path, entry.line, entry.mutant))
+      count.survived = count.survived + 1 -- A list with too much in it excuses what nobody has looked at.
+    end
+  end
+  local figures = {}
+  for i, name in ipairs(COUNTS) do
+    figures[i] = tostring(count[name])
+  end
+  print(("= %s %s"):format(path, table.concat(figures, " ")))
+  return count.survived == 0
+end
+
+-- --------------------------------------------------------------------------------------- all of them
+
+-- Sums up what run_file() has printed; returns whether nothing survived.
+local function sum_up(paths, output)
+  local lines = { "| file | mutants | killed | equivalent | survived | of those killed, not ending |",
+    "| --- | ---: | ---: | ---: | ---: | ---: |" }
+  local sums, done = { 0, 0, 0, 0, 0 }, 0
+  for path, figures in output:gmatch("\n= (%S+) ([%d ]+)") do
+    local row = { path }
+    for number in figures:gmatch("%d+") do
+      row[#row + 1] = number
+      sums[#row - 1] = sums[#row - 1] + tonumber(number)
+    end
+    done = done + 1
+    lines[#lines + 1] = "| " .. table.concat(row, " | ") .. " |"
+  end
+  lines[#lines + 1] = ("| together | %d | %d | %d | %d | %d |"):format(sums[1], sums[2], sums[3], sums[4], sums[5])
+  changed_tree.write("build/mutants.md", table.concat(lines, "\n") .. "\n")
+  print(table.concat(lines, "\n"))
+  return done == #paths and sums[4] == 0
+end
+
+local function run_all(prototype, paths)
+  prototype:run("make -s -j2 " .. SETTINGS .. " all unit-programs integration-programs build/sim/sim")
+  prototype:run("make -s -j2 " .. SETTINGS .. " lua LUA_VERSION=jit")
+  must("mkdir -p build")
+  local command = ("printf '%%s\\n' %s | MUTANTS_PROTOTYPE=%s xargs -P %s -n 1 %s build-aux/mutants.lua --one"):format(
+    table.concat(paths, " "), prototype.directory, JOBS, arg[-1])
+  local output, pipe = { "" }, io.popen("( " .. command .. " ) 2>&1")
+  for line in pipe:lines() do
+    output[#output + 1] = line
+    if line:sub(1, 2) ~= "= " then
+      print(line)
+      io.flush()
+    end
+  end
+  pipe:close()
+  return sum_up(paths, table.concat(output, "\n"))
+end
+
+local ok, fault = pcall(check_lists)
+if not ok then
+  print("not ok - " .. fault)
+  os.exit(1)
+elseif arg[1] == "check" then
+  print(("ok - mutants: %d files, %d equivalents: each has its place"):format(#files_below({}), #EQUIVALENT))
+elseif arg[1] == "--one" then
+  local prototype = changed_tree.at(os.getenv("MUTANTS_PROTOTYPE"), SETTINGS)
+  changed_tree.finish(changed_tree.copy(SETTINGS, prototype.directory), function(tree)
+    return run_file(tree, prototype, arg[2])
+  end)
+else
+  local paths = files_below(arg)
+  if #paths == 0 then
+    print("not ok - no rule of csrc/test/mutants.lua is for what was named")
+    os.exit(1)
+  end
+  changed_tree.finish(changed_tree.copy(SETTINGS), function(tree)
+    return run_all(tree, paths)
+  end)
+end

@@ -1,0 +1,57 @@
+-- Which files the mutation run (build-aux/mutants.lua) changes, and by which tests. The first rule whose
+-- "files", a Lua pattern, a path has is for it. The tests are run in this order, those that bear the name of
+-- the file first, until one fails. "none" tells why the files of a rule are left out.
+--
+-- SPDX-License-Identifier: MIT
+
+local function units(...)
+  local list = {}
+  for _, names in ipairs({ ... }) do
+    for name in names:gmatch("%S+") do
+      list[#list + 1] = "unit rl_" .. name .. "_test"
+    end
+  end
+  return list
+end
+
+local function specs(version, ...)
+  local list = {}
+  for _, names in ipairs({ ... }) do
+    for name in names:gmatch("%S+") do
+      list[#list + 1] = ("spec %s spec/%s_spec.lua"):format(version, name)
+    end
+  end
+  return list
+end
+
+local function rule(files, ...)
+  local one = { files = files }
+  for _, tests in ipairs({ ... }) do
+    for _, test in ipairs(type(tests) == "table" and tests or { tests }) do
+      one[#one + 1] = test
+    end
+  end
+  return one
+end
+
+local CORE = "lock_acquire lock_extend lock_release lock_nodes lock_retry core node quorum validity options attempt time "
+  .. "timers token reply lock regression message command buffer oom"
+local DRIVER = "client handle poll pump socket linger fork resolver_thread entropy clock oom"
+local INTEGRATION = { "integration loop_test", "integration resolver_test", "integration clients_thread_test",
+  "integration leaving_test", "integration hostile_test", "integration process_test", "integration nodes_test" }
+local LUA = "options messages redlock close gc cqueues integration/keys integration/nodes integration/access "
+  .. "integration/lease integration/conditions"
+local NGINX = "nginx/phase nginx/request nginx/node nginx/client nginx/worker nginx/behaviour nginx/examples"
+
+return {
+  { files = "^csrc/core/rl_address", none = "it reads configuration, and is fuzzed" },
+  { files = "^csrc/core/rl_error%.c$", none = "it is a table" },
+  { files = "^lua/redlock/types%.lua$", none = "it is read by editors only" },
+  { files = "^lua/resty/", none = "it is an alias" },
+  rule("^csrc/core/", "simulator 1 60", units(CORE), "simulator 61 540"),
+  rule("^csrc/driver/", units(DRIVER), INTEGRATION, "spec 5.4 spec/redlock_spec.lua"),
+  rule("^csrc/binding/rl_lua_mux", specs("5.4", "cqueues redlock"), specs("jit", NGINX), "oom 5.4"),
+  rule("^csrc/binding/", specs("5.4", LUA), "oom 5.4"),
+  rule("^lua/redlock/nginx", specs("jit", NGINX)),
+  rule("^lua/", specs("5.4", LUA), specs("jit", "nginx/behaviour")),
+}
