@@ -39,9 +39,13 @@ local function rule_of(path)
   return nil
 end
 
+local function sources()
+  return must("find csrc/core csrc/driver csrc/binding lua -name '*.[ch]' -o -name '*.lua' | sort"):gmatch("%S+")
+end
+
 local function files_below(arguments)
   local paths = {}
-  for path in must("find csrc/core csrc/driver csrc/binding lua -name '*.[ch]' -o -name '*.lua' | sort"):gmatch("%S+") do
+  for path in sources() do
     local wanted = #arguments == 0
     for _, argument in ipairs(arguments) do
       wanted = wanted or path == argument or path:sub(1, #argument + 1) == argument:gsub("/$", "") .. "/"
@@ -57,7 +61,7 @@ end
 -- Lines of the list of equivalents that stand nowhere, and files that no rule is for.
 local function check_lists()
   local text, faults = {}, {}
-  for path in must("find csrc/core csrc/driver csrc/binding lua -name '*.[ch]' -o -name '*.lua' | sort"):gmatch("%S+") do
+  for path in sources() do
     text[#text + 1] = read(path)
     if not rule_of(path) then
       faults[#faults + 1] = path .. ": no rule of csrc/test/mutants.lua is for it"
@@ -77,7 +81,8 @@ end
 -- ---------------------------------------------------------------------------------------- the tests
 
 local isolate = changed_tree.run("unshare -n -p -f --kill-child --mount-proc true")
-isolate = isolate == "" and "unshare -n -p -f --kill-child --mount-proc sh -c 'ip link set lo up; exec \"$@\"' sh " or ""
+isolate = isolate == ""
+  and "unshare -n -p -f --kill-child --mount-proc sh -c 'ip link set lo up; exec \"$@\"' sh " or ""
 
 -- How to build and run a test that the plan names: "simulator 1 60", "unit rl_x_test", "integration x_test",
 -- "oom 5.4", "spec 5.4 spec/x_spec.lua".
@@ -216,7 +221,8 @@ local function run_file(tree, prototype, path)
       count.hung = count.hung + (hung and 1 or 0)
     end
     if kind == "survived" then
-      print(("survived - %s:%d\n    - %s\n    + %s"):format(path, mutant.number, trim(mutant.line), trim(mutant.mutant)))
+      print(("survived - %s:%d\n    - %s\n    + %s"):format(path, mutant.number, trim(mutant.line),
+        trim(mutant.mutant)))
     elseif os.getenv("VERBOSE") then
       print(("# %s:%d %s: %s"):format(path, mutant.number, by or "equivalent", trim(mutant.mutant)))
     end

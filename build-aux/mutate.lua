@@ -24,8 +24,8 @@ local function c_decides(line)
 end
 
 local function lua_decides(line)
-  return not (line:find("^%s*%-%-") or line:find("^%s*for ") or line:find('^%s*"') or line:find("function%s*[%w_.:]*%(.*%)$")
-    or line:find("assert(", 1, true) or line:find("error(", 1, true))
+  return not (line:find("^%s*%-%-") or line:find("^%s*for ") or line:find('^%s*"')
+    or line:find("function%s*[%w_.:]*%(.*%)$") or line:find("assert(", 1, true) or line:find("error(", 1, true))
 end
 
 -- The line with what stands between quotes made unrecognizable, each byte for a byte.

@@ -34,8 +34,8 @@ local function rule(files, ...)
   return one
 end
 
-local CORE = "lock_acquire lock_extend lock_release lock_nodes lock_retry core node quorum validity options attempt time "
-  .. "timers token reply lock regression message command buffer oom"
+local CORE = "lock_acquire lock_extend lock_release lock_nodes lock_retry core node quorum validity options attempt "
+  .. "time timers token reply lock regression message command buffer oom"
 local DRIVER = "client handle poll pump socket linger fork resolver_thread entropy clock oom"
 local INTEGRATION = { "integration loop_test", "integration resolver_test", "integration clients_thread_test",
   "integration leaving_test", "integration hostile_test", "integration process_test", "integration nodes_test" }
