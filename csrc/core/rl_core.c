@@ -26,6 +26,7 @@ int rl_core_init(rl_core *core, const void *prefix, size_t prefix_length) {
   memset(core, 0, sizeof *core);
   core->releases.tail = &core->releases.first;
   core->releases.again_at_us = REDLOCK_NEVER;
+  rl_launch_init(core);
   if (prefix_length > 0) {
     core->prefix = malloc(prefix_length);
     if (core->prefix == NULL) {
@@ -65,6 +66,7 @@ int rl_core_add(rl_core *core, const rl_address *address) {
 static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, const char *reason) {
   rl_owed owed;
   rl_node_disconnected(node, now_us, reason);
+  rl_launch_look_again(core);
   while (rl_link_take(&node->link, &owed)) {
     rl_attempt *attempt = owed.attempt;
     if (attempt == NULL) {
@@ -187,6 +189,7 @@ void rl_core_input(rl_core *core, unsigned index, redlock_time now_us, const voi
   if (node->link.phase != RL_LINK_HANDSHAKE && node->link.phase != RL_LINK_UP) {
     return;
   }
+  rl_launch_look_again(core);
   reason = rl_link_feed(&node->link, now_us, bytes, length);
   while (reason == NULL) {
     rl_owed owed;
@@ -228,30 +231,20 @@ void rl_core_advance(rl_core *core, redlock_time now_us) {
 }
 
 size_t rl_core_entropy_wanted(const rl_core *core) {
-  return (size_t)core->launching_acquires * RL_LOCK_ENTROPY;
+  return rl_launch_entropy_wanted(core);
 }
 
 bool rl_core_wants_launch(const rl_core *core) {
-  return core->launching.first != NULL || core->releases.again;
+  return rl_launch_wanted(core) || core->releases.again;
 }
 
 void rl_core_launch(rl_core *core, redlock_time now_us, const unsigned char *entropy,
                     size_t entropy_length) {
-  rl_lock *next;
   now_us = rl_core_clock(core, now_us);
   if (core->releases.again) {
     rl_release_continue(core, now_us);
   }
-  for (rl_lock *lock = core->launching.first; lock != NULL; lock = next) {
-    next = lock->queue_next;
-    if (lock->operation != RL_OPERATION_ACQUIRE) {
-      rl_round_launch(lock, now_us, NULL);
-    } else if (entropy_length >= RL_LOCK_ENTROPY) {
-      rl_round_launch(lock, now_us, entropy);
-      entropy += RL_LOCK_ENTROPY;
-      entropy_length -= RL_LOCK_ENTROPY;
-    }
-  }
+  rl_launch(core, now_us, entropy, entropy_length);
 }
 
 const void *rl_core_output(const rl_core *core, unsigned index, size_t *length) {
@@ -265,10 +258,11 @@ void rl_core_output_sent(rl_core *core, unsigned node, size_t length) {
 }
 
 redlock_time rl_core_deadline(const rl_core *core) {
-  redlock_time deadline_us = rl_time_min(rl_timers_next(&core->timers), core->releases.again_at_us);
   if (rl_core_wants_launch(core)) {
     return 0;
   }
+  redlock_time deadline_us = rl_time_min(rl_timers_next(&core->timers), core->releases.again_at_us);
+  deadline_us = rl_time_min(deadline_us, rl_launch_deadline(core));
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_node *node = core->nodes[i];
     if (node->link.phase != RL_LINK_DOWN || rl_core_needs(core, i)) {
@@ -363,5 +357,6 @@ void rl_core_free(rl_core *core) {
   }
   rl_attempt_pool_free(&core->attempts);
   rl_timers_free(&core->timers);
+  rl_launch_free(core);
   free(core->prefix);
 }

@@ -23,6 +23,7 @@
 
 #include <stdbool.h>
 
+#include "rl_launch.h"
 #include "rl_lock.h"
 #include "rl_node.h"
 #include "rl_release.h"
@@ -36,14 +37,13 @@ typedef enum rl_connection {
 typedef struct rl_core {
   rl_node *nodes[REDLOCK_NODES_MAX];
   unsigned node_count;
-  unsigned launching_acquires; /* that need entropy */
-  bool active;                 /* an operation has been begun: connections are wanted */
+  bool active; /* an operation has been begun: connections are wanted */
   bool closed;
   redlock_time now_us;       /* the latest that was said; it never goes back */
   redlock_time forgotten_us; /* when a node last did not know a script any more */
   size_t lock_count;
   rl_lock *locks;
-  rl_lock_queue launching;
+  rl_launches launches;
   rl_lock_queue ended;
   rl_timers timers;
   rl_attempt_pool attempts;

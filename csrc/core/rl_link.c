@@ -37,6 +37,7 @@ void rl_link_init(rl_link *link, const rl_address *address) {
   memset(link, 0, sizeof *link);
   link->address = address;
   link->latency_us = REDLOCK_NEVER;
+  link->nearest_us = REDLOCK_NEVER;
   link->silence_us = RL_LINK_SILENCE_US;
 }
 
@@ -141,6 +142,7 @@ bool rl_link_connected(rl_link *link, redlock_time now_us) {
   assert(link->phase == RL_LINK_CONNECTING);
   assert(link->owed_count == 0 && rl_buffer_length(&link->output) == 0);
   link->phase = RL_LINK_HANDSHAKE;
+  link->nearest_us = REDLOCK_NEVER;
   memset(link->knows, 0, sizeof link->knows);
   if (rl_reply_open(&link->reader) != 0 || !rl_link_shake_hands(link, now_us)) {
     link->owed_count = 0; /* Only steps of the handshake: they have no attempt. */
@@ -327,6 +329,7 @@ int rl_link_next(rl_link *link, redlock_time now_us, rl_owed *owed, bool *came_u
       return -1;
     }
     link->latency_us = rl_time_sub(now_us, owed->sent_us);
+    link->nearest_us = rl_time_min(link->nearest_us, link->latency_us);
     if (owed->kind != RL_OWED_HANDSHAKE) {
       link->useful = true;
       return 1;

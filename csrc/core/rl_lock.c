@@ -25,7 +25,8 @@ rl_lock *rl_lock_new(rl_core *core, const void *resource, size_t length,
     return NULL;
   }
   lock->resource = rl_resource_new(core->prefix, core->prefix_length, resource, length);
-  if (lock->resource == NULL || !rl_timers_reserve(&core->timers, core->lock_count + 1)) {
+  if (lock->resource == NULL || !rl_timers_reserve(&core->timers, core->lock_count + 1) ||
+      !rl_launch_reserve(core, core->lock_count + 1)) {
     if (lock->resource != NULL) {
       rl_resource_unref(lock->resource);
     }
@@ -58,22 +59,10 @@ static void rl_lock_drop_lease(rl_lock *lock, redlock_time now_us, bool grow) {
 
 /* ------------------------------------------------------------------------------------ ending */
 
-void rl_lock_enter_launch(rl_lock *lock) {
-  lock->phase = RL_PHASE_LAUNCH;
-  rl_lock_enqueue(&lock->core->launching, lock);
-  lock->core->launching_acquires += lock->operation == RL_OPERATION_ACQUIRE;
-}
-
-void rl_lock_leave_launch(rl_lock *lock) {
-  assert(lock->phase == RL_PHASE_LAUNCH);
-  rl_lock_dequeue(lock);
-  lock->core->launching_acquires -= lock->operation == RL_OPERATION_ACQUIRE;
-}
-
 void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
   assert(rl_lock_is_busy(lock));
   if (lock->phase == RL_PHASE_LAUNCH) {
-    rl_lock_leave_launch(lock);
+    rl_launch_leave(lock);
   }
   rl_timers_clear(&lock->core->timers, lock);
   lock->phase = result == REDLOCK_OK ? RL_PHASE_LATE : RL_PHASE_IDLE;
@@ -166,11 +155,17 @@ redlock_duration rl_lock_remaining(const rl_lock *lock, redlock_time now_us) {
 }
 
 void rl_lock_timer(rl_lock *lock, redlock_time now_us) {
-  if (lock->phase == RL_PHASE_DELAY) {
-    rl_lock_enter_launch(lock);
-  } else {
+  switch (lock->phase) {
+  case RL_PHASE_DELAY:
+    rl_launch_enter(lock, now_us);
+    break;
+  case RL_PHASE_LAUNCH:
+    rl_launch_give_up(lock, now_us);
+    break;
+  default:
     assert(lock->phase == RL_PHASE_ROUND);
     rl_round_time_out(lock, now_us);
+    break;
   }
 }
 
@@ -183,16 +178,17 @@ static int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error) {
   return error;
 }
 
-static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now_us, bool notify) {
+static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now_us,
+                         redlock_time budget_us, bool notify) {
   rl_lock_dequeue(lock);
   lock->operation = operation;
   lock->notify = notify;
   lock->result = REDLOCK_PENDING;
-  lock->budget_us = REDLOCK_NEVER;
+  lock->budget_us = budget_us;
   lock->round_start_us = now_us;
   lock->core->active = true;
   rl_round_clear(lock); /* It may end before its first round. */
-  rl_lock_enter_launch(lock);
+  rl_launch_enter(lock, now_us);
   return REDLOCK_OK;
 }
 
@@ -220,11 +216,9 @@ int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *o
   rl_lock_drop_lease(lock, now_us, true);
   lock->current = current;
   lock->attempts_left = rl_options_attempts(&lock->current);
-  (void)rl_lock_begin(lock, RL_OPERATION_ACQUIRE, now_us, notify);
-  if (lock->current.wait_us != 0) {
-    lock->budget_us = rl_time_add(now_us, lock->current.wait_us);
-  }
-  return REDLOCK_OK;
+  redlock_time budget_us =
+      current.wait_us == 0 ? REDLOCK_NEVER : rl_time_add(now_us, current.wait_us);
+  return rl_lock_begin(lock, RL_OPERATION_ACQUIRE, now_us, budget_us, notify);
 }
 
 int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, bool notify) {
@@ -245,7 +239,7 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
     return rl_lock_refuse(lock, RL_OPERATION_EXTEND, REDLOCK_E_EXPIRED);
   }
   lock->current = checked;
-  return rl_lock_begin(lock, RL_OPERATION_EXTEND, now_us, notify);
+  return rl_lock_begin(lock, RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, notify);
 }
 
 int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify) {
@@ -264,5 +258,5 @@ int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify) {
   lock->unreleased = NULL;
   lock->deadline_us = 0;
   lock->current = lock->lease_options;
-  return rl_lock_begin(lock, RL_OPERATION_RELEASE, now_us, notify);
+  return rl_lock_begin(lock, RL_OPERATION_RELEASE, now_us, REDLOCK_NEVER, notify);
 }

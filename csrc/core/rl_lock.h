@@ -36,7 +36,7 @@ typedef enum rl_operation {
 typedef enum rl_phase {
   RL_PHASE_IDLE = 0,
   RL_PHASE_LATE,   /* the operation has ended well; late answers are noted, heal and join */
-  RL_PHASE_LAUNCH, /* the next rl_core_launch() sends its commands */
+  RL_PHASE_LAUNCH, /* its commands are to be sent, when the nodes have room for them */
   RL_PHASE_ROUND,  /* commands are out; votes are awaited */
   RL_PHASE_DELAY   /* the attempt failed; the next one comes when the timer does */
 } rl_phase;
@@ -62,7 +62,7 @@ struct rl_lock {
   struct rl_core *core;
   void *owner;              /* the driver's object */
   rl_lock *previous, *next; /* among all locks of the core */
-  rl_lock_queue *queue;     /* the queue it is in: to be launched, or ended; or NULL */
+  rl_lock_queue *queue;     /* the queue it is in: acquires to be launched, or ended; or NULL */
   rl_lock *queue_previous, *queue_next;
   rl_timer timer;
   rl_resource *resource;
@@ -159,10 +159,6 @@ void rl_lock_timer(rl_lock *lock, redlock_time now_us);
 void rl_lock_forget(rl_lock *lock);
 
 /* -- for the operations -- */
-
-/* To be launched with the next rl_core_launch(). */
-void rl_lock_enter_launch(rl_lock *lock);
-void rl_lock_leave_launch(rl_lock *lock);
 
 /* The operation has ended. */
 void rl_lock_end(rl_lock *lock, redlock_time now_us, int result);

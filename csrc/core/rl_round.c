@@ -120,9 +120,9 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
 /* How far behind a node may be and still be asked: what a driver may take to read what has come. */
 #define RL_ROUND_BEHIND_MIN_US (5 * REDLOCK_MILLISECONDS)
 
-static bool rl_round_behind(const rl_lock *lock, redlock_duration behind_us) {
+redlock_duration rl_round_patience(const rl_lock *lock) {
   redlock_duration budget_us = rl_options_node_timeout(&lock->current, lock->current.ttl_us);
-  return behind_us > rl_time_max(budget_us, RL_ROUND_BEHIND_MIN_US);
+  return rl_time_max(budget_us, RL_ROUND_BEHIND_MIN_US);
 }
 
 /* A2, E2: sends the command of this round to a node that is up. Returns NULL, or why it was not. */
@@ -144,7 +144,7 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
   const char *error;
   if (node->link.phase == RL_LINK_UP) {
     redlock_duration behind_us = rl_link_behind(&node->link, now_us);
-    if (lock->operation == RL_OPERATION_ACQUIRE && rl_round_behind(lock, behind_us)) {
+    if (lock->operation == RL_OPERATION_ACQUIRE && behind_us > rl_round_patience(lock)) {
       (void)snprintf(behind, sizeof behind, "no reply for %llu ms",
                      (unsigned long long)rl_time_ms_down(behind_us));
       rl_round_settle(lock, node->index, REDLOCK_VOTE_UNKNOWN, behind, REDLOCK_NEVER);
@@ -165,7 +165,7 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
 
 static void rl_round_begin(rl_lock *lock, redlock_time now_us) {
   redlock_duration timeout_us = rl_options_node_timeout(&lock->current, lock->current.ttl_us);
-  rl_lock_leave_launch(lock);
+  rl_launch_leave(lock);
   lock->phase = RL_PHASE_ROUND;
   lock->round++;
   lock->round_start_us = now_us;

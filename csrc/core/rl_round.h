@@ -35,6 +35,9 @@ void rl_round_excuse(rl_lock *lock, unsigned node, const char *reason);
 /* Why a node did not vote for the lock, "" if there is no reason. Valid until the next round. */
 const char *rl_round_reason(const rl_lock *lock, unsigned node);
 
+/* For how long a node may owe a reply and still be asked by the lock: else it is behind. */
+redlock_duration rl_round_patience(const rl_lock *lock);
+
 /* No node has voted. */
 void rl_round_clear(rl_lock *lock);
 

@@ -60,7 +60,7 @@ void check_revival(sim *s, sim_client *client, sim_lock *lock, uint32_t before, 
                    uint64_t reading_us);
 void check_revival_observed(sim *s, sim_client *client, uint64_t reading_us);
 
-void check_budget(sim *s, const sim_client *client);
+void check_budget(sim *s, sim_client *client);
 /* How long one round of the lock's operation may take. */
 uint64_t check_budget_round_us(const sim_lock *lock);
 

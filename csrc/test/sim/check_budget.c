@@ -21,7 +21,7 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
   const redlock_options *options = &lock->options;
   uint64_t now_us = client->advance_us;
   uint64_t spent_us = now_us > lock->begun_us ? now_us - lock->begun_us : 0;
-  uint64_t paused_us = client->paused_us - lock->paused_us;
+  uint64_t paused_us = client->paused_us - lock->paused_us + lock->waited_us;
   uint64_t bound_us = check_budget_round_us(lock);
   uint64_t attempts = 1;
   if (lock->operation == RL_OPERATION_ACQUIRE) {
@@ -44,6 +44,37 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
   }
 }
 
+/*
+ * While the nodes owe much, what is begun waits to be launched: an acquire for its budget or its ttl
+ * at most, each time, an extend until the lease ends, a release for the ttl.
+ */
+static void check_budget_launch(sim *s, const sim_client *client, sim_lock *lock) {
+  uint64_t now_us = client->advance_us;
+  uint64_t paused_us = client->paused_us - lock->paused_us;
+  if (lock->lock->phase != RL_PHASE_LAUNCH) {
+    lock->waited_us +=
+        lock->waiting_us != 0 && now_us > lock->waiting_us ? now_us - lock->waiting_us : 0;
+    lock->waiting_us = 0;
+    return;
+  }
+  if (lock->waiting_us == 0) {
+    lock->waiting_us = now_us;
+  }
+  uint64_t until_us = lock->waiting_us + lock->options.ttl_us;
+  if (lock->operation == RL_OPERATION_EXTEND) {
+    until_us = lock->deadline_us;
+  } else if (lock->operation == RL_OPERATION_ACQUIRE && lock->options.wait_us != 0) {
+    uint64_t budget_us = lock->begun_us + lock->options.wait_us;
+    until_us =
+        lock->options.wait_us != REDLOCK_NEVER && budget_us < until_us ? budget_us : until_us;
+  }
+  if (now_us > until_us + paused_us + CHECK_BUDGET_SLACK_US) {
+    sim_violation(s, "budget", "client %u: operation %d waits for its launch since %llu us",
+                  client->index, (int)lock->operation,
+                  (unsigned long long)(now_us - lock->waiting_us));
+  }
+}
+
 /* A node that is known not to answer is not waited for. */
 static void check_budget_waits(sim *s, const sim_client *client, const sim_lock *lock) {
   for (unsigned i = 0; i < client->nodes; i++) {
@@ -56,9 +87,12 @@ static void check_budget_waits(sim *s, const sim_client *client, const sim_lock 
   }
 }
 
-void check_budget(sim *s, const sim_client *client) {
+void check_budget(sim *s, sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
-    const sim_lock *lock = &client->locks[i];
+    sim_lock *lock = &client->locks[i];
+    if (lock->lock != NULL && lock->state == SIM_APPLICATION_BUSY && s->breach == SIM_BREACH_NONE) {
+      check_budget_launch(s, client, lock);
+    }
     if (lock->lock != NULL && lock->state == SIM_APPLICATION_BUSY && lock->launched &&
         rl_lock_result(lock->lock) == REDLOCK_PENDING && lock->lock->phase != RL_PHASE_LAUNCH &&
         s->breach == SIM_BREACH_NONE) {

@@ -80,6 +80,13 @@ static bool check_leftover_owed(const sim_client *client, uint32_t token) {
   return false;
 }
 
+/* Whether the release of the token has been begun, and waits to be launched (check_budget.c). */
+static bool check_leftover_waits(const sim_client *client, const sim_token *token, uint32_t index) {
+  const sim_lock *own = &client->locks[token->lock];
+  return own->lock != NULL && own->lock->phase == RL_PHASE_LAUNCH &&
+         own->lock->operation == RL_OPERATION_RELEASE && own->released == index;
+}
+
 /* A turn has ended: whatever can be released has been. */
 void check_leftover(sim *s, const sim_client *client) {
   uint32_t up = 0;
@@ -104,7 +111,7 @@ void check_leftover(sim *s, const sim_client *client) {
     }
     s->live[kept++] = index;
     if (token->over && (missing & up & ~token->release_sent) != 0 &&
-        s->breach != SIM_BREACH_WALL_CLOCK) {
+        !check_leftover_waits(client, token, index) && s->breach != SIM_BREACH_WALL_CLOCK) {
       sim_violation(s, "leftover",
                     "client %u does not release token %u of resource %u on nodes %#x, which it can "
                     "reach",

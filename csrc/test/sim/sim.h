@@ -118,6 +118,7 @@ typedef struct sim_config {
   uint16_t weights[SIM_FAULT_KINDS];
   unsigned weight_sum;
   unsigned break_weights[3];
+  unsigned window;   /* what a node may owe before more is launched; 0 = as in the library */
   uint64_t think_us; /* between two operations of an application, at most */
   unsigned extends, cancels, frees;
   uint64_t events; /* the length of the safety phase */
@@ -313,6 +314,9 @@ typedef struct sim_lock {
   /* The operation in flight. */
   rl_operation operation;
   bool launched;
+  uint32_t drawn;      /* for the launch that is under way */
+  uint64_t waiting_us; /* client's clock: since when it waits to be launched; 0 when it does not */
+  uint64_t waited_us;  /* for launches, all together */
   redlock_options options;  /* of the operation */
   redlock_options acquired; /* those of the last acquire: extend and release go by them */
   redlock_duration ttl_us;

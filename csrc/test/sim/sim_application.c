@@ -59,6 +59,8 @@ static void sim_application_begun(sim *s, sim_client *client, sim_lock *own, rl_
   own->state = SIM_APPLICATION_BUSY;
   own->operation = operation;
   own->launched = false;
+  own->waiting_us = reading_us;
+  own->waited_us = 0;
   own->begun_us = reading_us;
   own->paused_us = client->reading_paused_us;
   own->attempts = 0;

@@ -104,7 +104,7 @@ static void sim_client_add_lock(sim *s, sim_client *client, unsigned index) {
   size_t length;
   memset(own, 0, sizeof *own);
   own->resource = s->config.resources > 1 ? (unsigned)sim_below(&s->random_client, 2) : 0;
-  own->lease = own->attempt = SIM_NO_TOKEN;
+  own->lease = own->attempt = own->drawn = SIM_NO_TOKEN;
   const char *name = sim_resource(own->resource, &length);
   redlock_options_default(&options);
   options.ttl_us = s->config.ttl_us[0];
@@ -150,6 +150,10 @@ void sim_client_start(sim *s, unsigned index) {
   const char *name = sim_resource(0, NULL);
   if (rl_core_init(&client->core, name, index % 2 == 0 ? 4 : 0) != REDLOCK_OK) {
     abort();
+  }
+  if (s->config.window != 0) {
+    client->core.launches.window = s->config.window;
+    client->core.launches.command_us = REDLOCK_SECONDS;
   }
   for (unsigned i = 0; i < client->nodes; i++) {
     sim_client_add_node(s, client, client->base + i);
@@ -365,18 +369,32 @@ static bool sim_client_connection(sim *s, sim_client *client) {
   return true;
 }
 
+/* Which locks were launched; what was drawn for others is of no use. */
+static void sim_client_launched(sim *s, sim_client *client) {
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    sim_lock *own = &client->locks[i];
+    bool waits = own->lock != NULL && own->lock->phase == RL_PHASE_LAUNCH;
+    own->launched = own->launched || !waits;
+    if (waits) {
+      sim_count(s, SIM_LAUNCH_PACED);
+    }
+    if (waits && own->drawn != SIM_NO_TOKEN) {
+      s->tokens[own->drawn].over = true;
+      own->attempts--;
+    }
+    own->drawn = SIM_NO_TOKEN;
+  }
+}
+
 static bool sim_client_launch(sim *s, sim_client *client) {
   unsigned char entropy[SIM_LOCKS_MAX * RL_LOCK_ENTROPY];
   size_t wanted = rl_core_entropy_wanted(&client->core), filled = 0;
   if (!rl_core_wants_launch(&client->core)) {
     return false;
   }
-  for (rl_lock *lock = client->core.launching.first; lock != NULL; lock = lock->queue_next) {
+  for (rl_lock *lock = client->core.launches.acquires.first; lock != NULL && filled < wanted;
+       lock = lock->queue_next) {
     sim_lock *own = lock->owner;
-    own->launched = true;
-    if (lock->operation != RL_OPERATION_ACQUIRE || filled >= wanted) {
-      continue;
-    }
     unsigned index = (unsigned)(own - client->locks);
     uint32_t token = own->attempts > 0 && s->breach == SIM_BREACH_TOKEN_REUSED
                          ? (uint32_t)s->token_count - 1
@@ -384,6 +402,7 @@ static bool sim_client_launch(sim *s, sim_client *client) {
                          ? 0
                          : sim_tap_new_token(s, client->index, index);
     own->attempts++;
+    own->drawn = token;
     for (unsigned i = 0; i < RL_LOCK_ENTROPY; i += 8) {
       uint64_t drawn = sim_random_next(&s->random_entropy);
       for (unsigned k = 0; k < 8 && i + k < RL_LOCK_ENTROPY; k++) {
@@ -403,6 +422,7 @@ static bool sim_client_launch(sim *s, sim_client *client) {
     s->breached = true;
   }
   rl_core_launch(&client->core, client->reading_us, entropy, filled);
+  sim_client_launched(s, client);
   return true;
 }
 

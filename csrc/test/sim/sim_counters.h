@@ -75,6 +75,7 @@
   X(LOCK_FREED_HELD, "lock freed while it was held")                                               \
   X(LOCK_FREED_BUSY, "lock freed with an operation in flight")                                     \
   X(LEASE_RAN_OUT, "lease ran out")                                                                \
+  X(LAUNCH_PACED, "launch put off, for the nodes owe much")                                        \
   X(REPLY_STALE, "reply for a round that was over")                                                \
   X(CONNECTION_REFUSED, "connection refused")                                                      \
   X(CONNECTION_TIMED_OUT, "connection given up by the core")                                       \

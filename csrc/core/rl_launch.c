@@ -1,0 +1,161 @@
+/*
+ * Launching: what has been begun and not been sent, and when it may be.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ *   L1. What is held goes before what is wanted: extends and releases, then acquires.
+ *   L2. Extends go by their deadlines, the nearest first; an extend that reaches its deadline ends. A
+ *       release that has waited for as long as its ttl goes whatever the window says.
+ *   L3. Acquires go in the order in which they were begun. They wait for as long as their budget, or
+ *       their ttl, whichever is shorter.
+ *   L4. The window is open while a majority of the nodes may be asked and none owes far too much.
+ *       A node that is behind is not counted: it could not answer in time anyway. Where no majority
+ *       could be had by waiting, nobody waits.
+ */
+#include "rl_launch.h"
+
+#include <assert.h>
+
+#include "rl_core.h"
+#include "rl_round.h"
+
+void rl_launch_init(rl_core *core) {
+  core->launches.window = RL_LAUNCH_WINDOW;
+  core->launches.command_us = RL_LAUNCH_COMMAND_US;
+}
+
+void rl_launch_free(rl_core *core) {
+  rl_timers_free(&core->launches.renewals);
+}
+
+bool rl_launch_reserve(rl_core *core, size_t locks) {
+  return rl_timers_reserve(&core->launches.renewals, locks);
+}
+
+/* ----------------------------------------------------------------------------------- waiting */
+
+void rl_launch_enter(rl_lock *lock, redlock_time now_us) {
+  rl_launches *launches = &lock->core->launches;
+  redlock_time patience_us = rl_time_add(now_us, lock->current.ttl_us);
+  lock->phase = RL_PHASE_LAUNCH;
+  switch (lock->operation) {
+  case RL_OPERATION_ACQUIRE:
+    launches->acquire_count++;
+    rl_lock_enqueue(&launches->acquires, lock);
+    rl_timers_set(&lock->core->timers, lock, rl_time_min(lock->budget_us, patience_us));
+    break;
+  case RL_OPERATION_EXTEND:
+    rl_timers_set(&launches->renewals, lock, lock->deadline_us);
+    break;
+  default:
+    rl_timers_set(&launches->renewals, lock, patience_us);
+    break;
+  }
+}
+
+void rl_launch_leave(rl_lock *lock) {
+  rl_launches *launches = &lock->core->launches;
+  assert(lock->phase == RL_PHASE_LAUNCH);
+  if (lock->operation == RL_OPERATION_ACQUIRE) {
+    launches->acquire_count--;
+    rl_lock_dequeue(lock);
+    rl_timers_clear(&lock->core->timers, lock);
+  } else {
+    rl_timers_clear(&launches->renewals, lock);
+  }
+}
+
+void rl_launch_give_up(rl_lock *lock, redlock_time now_us) {
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    rl_round_settle(lock, i, REDLOCK_VOTE_UNKNOWN, "too many commands are waiting for the node",
+                    REDLOCK_NEVER);
+  }
+  rl_lock_end(lock, now_us, lock->result == REDLOCK_PENDING ? REDLOCK_E_UNAVAILABLE : lock->result);
+}
+
+/* -------------------------------------------------------------------------------- the window */
+
+/* L4. Whether |lock| may be launched; else launches->closed_until_us is when to look again. */
+static bool rl_launch_is_open(rl_core *core, redlock_time now_us, const rl_lock *lock) {
+  rl_launches *launches = &core->launches;
+  redlock_duration patience_us = rl_round_patience(lock);
+  unsigned majority = rl_quorum_majority(core->node_count);
+  unsigned ready = 0, full = 0;
+  bool overfull = false;
+  redlock_time behind_at_us = REDLOCK_NEVER;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    const rl_link *link = &core->nodes[i]->link;
+    if (link->phase != RL_LINK_UP) {
+      continue;
+    }
+    redlock_duration behind_us = rl_link_behind(link, now_us);
+    redlock_duration window = launches->window + link->nearest_us / launches->command_us;
+    if (link->owed_count < window) {
+      ready++;
+    } else if (behind_us <= patience_us) {
+      full++;
+      overfull = overfull || link->owed_count / RL_LAUNCH_OVERFULL >= window;
+      behind_at_us = rl_time_min(behind_at_us, rl_time_add(now_us, patience_us - behind_us + 1));
+    }
+  }
+  if (full == 0 || (ready >= majority && !overfull) || ready + full < majority) {
+    return true;
+  }
+  launches->closed_until_us = behind_at_us;
+  return false;
+}
+
+void rl_launch_look_again(rl_core *core) {
+  core->launches.closed_until_us = 0;
+}
+
+bool rl_launch_wanted(const rl_core *core) {
+  const rl_launches *launches = &core->launches;
+  bool waiting = launches->renewals.count > 0 || launches->acquire_count > 0;
+  return (waiting && launches->closed_until_us <= core->now_us) ||
+         rl_timers_next(&launches->renewals) <= core->now_us;
+}
+
+size_t rl_launch_entropy_wanted(const rl_core *core) {
+  const rl_launches *launches = &core->launches;
+  unsigned count = launches->closed_until_us <= core->now_us ? launches->acquire_count : 0;
+  return (size_t)(count < RL_LAUNCH_MAX ? count : RL_LAUNCH_MAX) * RL_LOCK_ENTROPY;
+}
+
+redlock_time rl_launch_deadline(const rl_core *core) {
+  const rl_launches *launches = &core->launches;
+  redlock_time wanted_us = rl_timers_next(&launches->renewals);
+  if (launches->renewals.count > 0 || launches->acquire_count > 0) {
+    wanted_us = rl_time_min(wanted_us, launches->closed_until_us);
+  }
+  return wanted_us;
+}
+
+/* --------------------------------------------------------------------------------- launching */
+
+void rl_launch(rl_core *core, redlock_time now_us, const unsigned char *entropy,
+               size_t entropy_length) {
+  rl_launches *launches = &core->launches;
+  unsigned launched = 0;
+  /* L1, L2 */
+  while (launches->renewals.count > 0 && launched < RL_LAUNCH_MAX) {
+    rl_lock *lock = launches->renewals.locks[0];
+    if (lock->timer.due_us > now_us && !rl_launch_is_open(core, now_us, lock)) {
+      return;
+    }
+    rl_round_launch(lock, now_us, NULL);
+    launched++;
+  }
+  /* L3 */
+  while (launches->acquires.first != NULL && launched < RL_LAUNCH_MAX &&
+         entropy_length >= RL_LOCK_ENTROPY) {
+    rl_lock *lock = launches->acquires.first;
+    if (!rl_launch_is_open(core, now_us, lock)) {
+      return;
+    }
+    rl_round_launch(lock, now_us, entropy);
+    entropy += RL_LOCK_ENTROPY;
+    entropy_length -= RL_LOCK_ENTROPY;
+    launched++;
+  }
+}

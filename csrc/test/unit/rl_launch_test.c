@@ -1,0 +1,384 @@
+/*
+ * Launching: many operations begun at once, and what a node may owe before more is sent.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "rl_test.h"
+
+#define BURST 2000
+#define PER_MS 10 /* commands that a node of the burst tests executes in a millisecond */
+
+static rl_lock *named_lock(fake_world *world, unsigned number, const redlock_options *options) {
+  char name[16];
+  (void)snprintf(name, sizeof name, "r%u", number);
+  return fake_lock(world, name, options);
+}
+
+/* The node does what it is asked to. */
+static void yes(fake_world *world, unsigned node) {
+  (void)fake_reply(world, node, fake_next(world, node) == FAKE_SET ? "+OK\r\n" : ":1\r\n");
+}
+
+/* Nodes that are well go on until every lock has ended; returns how many ended with |result|. */
+static unsigned serve(fake_world *world, rl_lock *const *locks, unsigned count, int result) {
+  unsigned ended = 0, pending = count;
+  for (unsigned ms = 0; ms < 10000 && pending > 0; ms++) {
+    for (unsigned i = 0; i < world->count; i++) {
+      for (unsigned k = 0; k < PER_MS && world->nodes[i].queued > 0; k++) {
+        yes(world, i);
+      }
+    }
+    fake_pass(world, MS);
+    ended = pending = 0;
+    for (unsigned i = 0; i < count; i++) {
+      pending += rl_lock_result(locks[i]) == REDLOCK_PENDING;
+      ended += rl_lock_result(locks[i]) == result;
+    }
+  }
+  assert_int_equal(pending, 0);
+  return ended;
+}
+
+static void a_burst_is_not_unavailable_on_nodes_that_answer(void **state) {
+  (void)state;
+  static rl_lock *locks[BURST];
+  redlock_options options = fake_once();
+  options.ttl_us = 60 * SECONDS;
+  fake_world *world = fake_world_new(3);
+  rl_lock *warm = fake_lock(world, "warm", NULL);
+  assert_error(fake_hold(world, warm), REDLOCK_OK);
+  for (unsigned i = 0; i < BURST; i++) {
+    locks[i] = named_lock(world, i, &options);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+  }
+  fake_turn(world);
+  assert_int_equal(serve(world, locks, BURST, REDLOCK_OK), BURST);
+  for (unsigned i = 0; i < BURST; i++) {
+    assert_error(rl_lock_extend(locks[i], world->now_us, 0, false), REDLOCK_OK);
+  }
+  fake_turn(world);
+  assert_int_equal(serve(world, locks, BURST, REDLOCK_OK), BURST);
+  for (unsigned i = 0; i < BURST; i++) {
+    assert_error(rl_lock_release(locks[i], world->now_us, false), REDLOCK_OK);
+  }
+  fake_turn(world);
+  assert_int_equal(serve(world, locks, BURST, REDLOCK_OK), BURST);
+  assert_true(fake_world_end(world));
+}
+
+/* One node, whose window is one command. */
+static fake_world *narrow_world(void) {
+  fake_world *world = fake_world_new(1);
+  world->core.launches.window = 1;
+  world->core.launches.command_us = REDLOCK_SECONDS;
+  return world;
+}
+
+static rl_lock *held(fake_world *world, const char *name, redlock_duration ttl_us) {
+  redlock_options options = fake_once();
+  options.ttl_us = ttl_us;
+  options.node_timeout_us = SECONDS;
+  rl_lock *lock = fake_lock(world, name, &options);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  return lock;
+}
+
+static void the_lease_that_ends_first_is_extended_first(void **state) {
+  (void)state;
+  static const redlock_duration ttls_us[] = {30 * SECONDS, 10 * SECONDS, 40 * SECONDS,
+                                             20 * SECONDS};
+  static const char *const names[] = {"30", "10", "40", "20"};
+  static const char *const order[] = {"10", "20", "30", "40"};
+  fake_world *world = narrow_world();
+  rl_lock *locks[COUNT_OF(names)];
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    locks[i] = held(world, names[i], ttls_us[i]);
+  }
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    assert_error(rl_lock_extend(locks[i], world->now_us, 0, false), REDLOCK_OK);
+  }
+  fake_turn(world);
+  for (unsigned i = 0; i < COUNT_OF(order); i++) {
+    assert_int_equal(world->nodes[0].queued, 1);
+    assert_string_equal(fake_answer(world, 0).key, order[i]);
+  }
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void what_is_held_goes_before_what_is_wanted(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  rl_lock *lease = held(world, "held", 10 * SECONDS);
+  rl_lock *first = fake_lock(world, "first", NULL);
+  rl_lock *second = fake_lock(world, "second", NULL);
+  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_acquire(second, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_release(lease, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(fake_answer(world, 0).verb, FAKE_RELEASE);
+  assert_string_equal(fake_answer(world, 0).key, "first");
+  assert_string_equal(fake_answer(world, 0).key, "second");
+  assert_true(fake_world_end(world));
+}
+
+/* The first of two acquires is out; the second waits for its answer. */
+static rl_lock *waiting(fake_world *world, const redlock_options *options) {
+  redlock_options patient = fake_once();
+  patient.node_timeout_us = 60 * SECONDS;
+  rl_lock *out = fake_lock(world, "out", &patient);
+  rl_lock *lock = fake_lock(world, "waiting", options);
+  assert_error(rl_lock_acquire(out, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_false(rl_core_wants_launch(&world->core));
+  assert_int_equal(rl_core_entropy_wanted(&world->core), 0);
+  return lock;
+}
+
+static void a_reply_lets_the_next_one_go(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  redlock_options options = fake_once();
+  options.node_timeout_us = 60 * SECONDS;
+  rl_lock *lock = waiting(world, &options);
+  (void)fake_answer(world, 0);
+  assert_int_equal(world->nodes[0].sets, 2);
+  /* Its round begins with its launch. */
+  assert_int_equal(lock->round_start_us, world->now_us);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void wait_holds_for_what_is_not_launched(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  char message[256];
+  redlock_options options = fake_once();
+  options.node_timeout_us = 60 * SECONDS;
+  options.wait_us = 50 * MS;
+  rl_lock *lock = waiting(world, &options);
+  assert_int_equal(rl_core_deadline(&world->core), world->now_us + 50 * MS);
+  fake_pass(world, 50 * MS - 1);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_pass(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(rl_lock_message(lock, message, sizeof message),
+                      "'waiting': only 0 of 1 nodes granted it, 1 are needed: 10.0.0.1:6379: too "
+                      "many commands are waiting for the node");
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void an_acquire_waits_for_its_launch_no_longer_than_its_ttl(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  redlock_options options = fake_once();
+  options.node_timeout_us = 60 * SECONDS;
+  options.ttl_us = 2 * SECONDS;
+  rl_lock *lock = waiting(world, &options);
+  fake_pass(world, 2 * SECONDS - 1);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_pass(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_true(fake_world_end(world));
+}
+
+static void an_extend_that_is_not_launched_ends_with_its_lease(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  rl_lock *lease = held(world, "held", SECONDS);
+  redlock_time deadline_us = lease->deadline_us;
+  redlock_options patient = fake_once();
+  patient.node_timeout_us = 60 * SECONDS;
+  rl_lock *out = fake_lock(world, "out", &patient);
+  assert_error(rl_lock_acquire(out, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_extend(lease, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].extends, 0);
+  fake_pass(world, deadline_us - world->now_us - 1);
+  assert_int_equal(rl_lock_result(lease), REDLOCK_PENDING);
+  fake_pass(world, 1);
+  assert_error(rl_lock_result(lease), REDLOCK_E_EXPIRED);
+  assert_int_equal(world->nodes[0].extends, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_release_that_has_waited_for_its_ttl_goes_all_the_same(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  rl_lock *lease = held(world, "held", SECONDS);
+  redlock_options patient = fake_once();
+  patient.node_timeout_us = 60 * SECONDS;
+  rl_lock *out = fake_lock(world, "out", &patient);
+  assert_error(rl_lock_acquire(out, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_release(lease, world->now_us, false), REDLOCK_OK);
+  fake_pass(world, SECONDS - 1);
+  assert_int_equal(world->nodes[0].releases, 0);
+  fake_pass(world, 1);
+  assert_int_equal(world->nodes[0].releases, 1);
+  assert_true(fake_world_end(world));
+}
+
+/* A node that has not answered for as long as a round may last is not waited for by others. */
+static void a_node_that_falls_behind_holds_nobody_up(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  redlock_options options = fake_once();
+  options.node_timeout_us = 100 * MS;
+  rl_lock *lock = waiting(world, &options);
+  fake_pass(world, 100 * MS);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(rl_core_deadline(&world->core), world->now_us + 1);
+  fake_pass(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_true(fake_world_end(world));
+}
+
+/* Three nodes whose window is one command; the last of them answers nothing. */
+static void a_hung_minority_holds_nobody_up(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, "r", NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  world->core.launches.window = 1;
+  world->core.launches.command_us = REDLOCK_SECONDS;
+  for (unsigned i = 0; i < 8; i++) {
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)fake_answer(world, 0);
+    (void)fake_answer(world, 1);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+  }
+  assert_int_equal(world->nodes[2].queued, 8);
+  assert_true(fake_world_end(world));
+}
+
+/* But what it owes does not grow without bound while it is not known to be behind. */
+static void a_slow_minority_is_waited_for_in_the_end(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, "r", NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  world->core.launches.window = 1;
+  world->core.launches.command_us = REDLOCK_SECONDS;
+  for (unsigned i = 0; i < RL_LAUNCH_OVERFULL; i++) {
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)fake_answer(world, 0);
+    (void)fake_answer(world, 1);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+  }
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].queued, 0);
+  (void)fake_answer(world, 2);
+  assert_int_equal(world->nodes[0].queued, 1);
+  assert_true(fake_world_end(world));
+}
+
+/* What is on its way to a distant node and back does not stand in line there. */
+static void a_distant_node_is_sent_more_at_once(void **state) {
+  (void)state;
+  static rl_lock *locks[RL_LAUNCH_WINDOW + 1000];
+  fake_world *world = fake_world_new(1);
+  redlock_options options = fake_once();
+  options.node_timeout_us = SECONDS;
+  world->nodes[0].policy = FAKE_SILENT;
+  for (unsigned i = 0; i < COUNT_OF(locks); i++) {
+    locks[i] = named_lock(world, i, &options);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+  }
+  fake_turn(world);
+  world->now_us += 10 * MS; /* 1000 commands of 10 us */
+  world->nodes[0].blocked = true;
+  (void)fake_reply(world, 0, "+OK\r\n");
+  fake_turn(world);
+  fake_turn(world);
+  assert_int_equal(world->core.nodes[0]->link.owed_count, COUNT_OF(locks));
+  rl_lock *one_more = fake_lock(world, "more", &options);
+  assert_error(rl_lock_acquire(one_more, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->core.nodes[0]->link.owed_count, COUNT_OF(locks));
+  assert_true(fake_world_end(world));
+}
+
+static void one_call_launches_a_bounded_number(void **state) {
+  (void)state;
+  static rl_lock *locks[RL_LAUNCH_MAX + 1];
+  fake_world *world = fake_world_new(1);
+  for (unsigned i = 0; i < COUNT_OF(locks); i++) {
+    locks[i] = named_lock(world, i, NULL);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    yes(world, 0);
+    assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
+  }
+  for (unsigned i = 0; i < COUNT_OF(locks); i++) {
+    assert_error(rl_lock_release(locks[i], world->now_us, false), REDLOCK_OK);
+  }
+  rl_core_launch(&world->core, world->now_us, NULL, 0);
+  assert_int_equal(world->core.nodes[0]->link.owed_count, RL_LAUNCH_MAX);
+  assert_true(rl_core_wants_launch(&world->core));
+  assert_int_equal(rl_core_deadline(&world->core), 0);
+  rl_core_launch(&world->core, world->now_us, NULL, 0);
+  assert_int_equal(world->core.nodes[0]->link.owed_count, RL_LAUNCH_MAX + 1);
+  assert_false(rl_core_wants_launch(&world->core));
+  assert_true(fake_world_end(world));
+}
+
+/* A lock may end, or go, while it waits. */
+static void what_waits_can_be_cancelled_and_freed(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  rl_lock *lease = held(world, "held", 10 * SECONDS);
+  rl_lock *other = held(world, "other", 10 * SECONDS);
+  redlock_options options = fake_once();
+  options.node_timeout_us = 60 * SECONDS;
+  rl_lock *out = fake_lock(world, "out", &options);
+  rl_lock *lock = fake_lock(world, "waiting", &options);
+  assert_error(rl_lock_acquire(out, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_extend(lease, world->now_us, 0, false), REDLOCK_OK);
+  assert_error(rl_lock_release(other, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  rl_lock_free(other, world->now_us); /* Its release goes out now. */
+  rl_lock_free(lease, world->now_us);
+  assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);
+  fake_settle(world);
+  assert_int_equal(world->nodes[0].extends, 0);
+  assert_int_equal(world->nodes[0].releases, 2);
+  assert_int_equal(fake_keys(world, "held") + fake_keys(world, "other"), 0);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_burst_is_not_unavailable_on_nodes_that_answer),
+      cmocka_unit_test(the_lease_that_ends_first_is_extended_first),
+      cmocka_unit_test(what_is_held_goes_before_what_is_wanted),
+      cmocka_unit_test(a_reply_lets_the_next_one_go),
+      cmocka_unit_test(wait_holds_for_what_is_not_launched),
+      cmocka_unit_test(an_acquire_waits_for_its_launch_no_longer_than_its_ttl),
+      cmocka_unit_test(an_extend_that_is_not_launched_ends_with_its_lease),
+      cmocka_unit_test(a_release_that_has_waited_for_its_ttl_goes_all_the_same),
+      cmocka_unit_test(a_node_that_falls_behind_holds_nobody_up),
+      cmocka_unit_test(a_hung_minority_holds_nobody_up),
+      cmocka_unit_test(a_slow_minority_is_waited_for_in_the_end),
+      cmocka_unit_test(a_distant_node_is_sent_more_at_once),
+      cmocka_unit_test(one_call_launches_a_bounded_number),
+      cmocka_unit_test(what_waits_can_be_cancelled_and_freed),
+  };
+  return cmocka_run_group_tests_name("rl_launch", tests, NULL, NULL);
+}
