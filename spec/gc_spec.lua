@@ -304,4 +304,52 @@ describe("garbage", function()
     farm:eventually_free("r")
     farm:eventually_free("late")
   end)
+
+  -- What the library keeps for an object is more than what Lua sees of it.
+  local function peak_of_garbage(statement)
+    local output, ok = helper.run_script([[
+      local redlock = require "redlock"
+      local function peak()
+        local file = assert(io.open("/proc/self/status"))
+        local text = file:read("*a")
+        file:close()
+        return tonumber(text:match("VmHWM:%s*(%d+)"))
+      end
+      local nodes = {}
+      for index = 1, 5 do nodes[index] = "127.0.0.1:" .. index end
+      local client = redlock.new(nodes)
+      local heap = {}
+      for index = 1, 12 * 1024 do heap[index] = ("x"):rep(1000) .. index end
+      collectgarbage()
+      collectgarbage()
+      local before = peak()
+      ]] .. statement .. [[
+      io.write("grown ", peak() - before, "\n")
+      assert(client and heap[1])
+    ]])
+    assert.is_true(ok, output)
+    return tonumber(output:match("grown (%d+)")) / 1024
+  end
+
+  it("12 MB of garbage kept 94 MB", function()
+    local grown = peak_of_garbage('for index = 1, 100000 do client:lock("r" .. index) end')
+    assert.is_true(grown < 40, "grown by " .. grown .. " MB")
+  end)
+
+  it("clients that were dropped piled up", function()
+    local grown = peak_of_garbage('for _ = 1, 5000 do redlock.new(nodes) end')
+    assert.is_true(grown < 40, "grown by " .. grown .. " MB")
+  end)
+
+  it("a collector that the program has stopped stays stopped", function()
+    local output, ok = helper.run_script([[
+      local client = require("redlock").new({ "127.0.0.1:1" })
+      collectgarbage()
+      collectgarbage("stop")
+      local gone = setmetatable({ {} }, { __mode = "v" })
+      for index = 1, 20000 do client:lock("r" .. index) end
+      assert(gone[1], "it has run")
+    ]])
+    assert.is_true(ok, output)
+  end)
 end)

@@ -14,6 +14,7 @@
 #include "redlock.h"
 #include "rl_linger.h"
 #include "rl_lua_compat.h"
+#include "rl_lua_memory.h"
 #include "rl_lua_owner.h"
 
 /* The number is the version of the structs below: two builds never take each other's objects. */
@@ -36,6 +37,7 @@
  */
 typedef struct rl_lua_sentinel {
   rl_linger linger;
+  rl_lua_memory memory;
   int finished;
 } rl_lua_sentinel;
 
@@ -45,6 +47,7 @@ typedef struct rl_lua_client {
   redlock_client *client;
   rl_lua_sentinel *sentinel; /* kept alive by the user value */
   redlock_options options;   /* what options of a lock that are left out stand for */
+  size_t bytes;              /* of it that Lua does not see */
   double next_id;            /* of the next lock */
   struct rl_lua_mux *mux;    /* what stands for it inside nginx (rl_lua_mux.h), or NULL */
   int of_worker;             /* whose its locks are inside nginx when nothing else is said */
@@ -67,6 +70,7 @@ typedef struct rl_lua_lock {
   rl_lua_owned owned; /* by a request of nginx */
   int of_worker;      /* or by nobody, if nothing else is said */
   int owner_ended;    /* it was released because of that */
+  size_t bytes;       /* of it that Lua does not see */
 } rl_lua_lock;
 
 /* ---------------------------------------------------------------------------- rl_lua_argument.c */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "rl_client.h"
 #include "rl_lua.h"
 #include "rl_lua_mux.h"
 
@@ -89,6 +90,15 @@ int rl_lua_client_new(lua_State *L) {
   }
 }
 
+/* Tells the collector by how much the client has grown. */
+static void note_size(lua_State *L, rl_lua_client *self) {
+  size_t bytes = rl_client_size(self->client);
+  size_t grown = bytes - self->bytes;
+
+  self->bytes = bytes;
+  rl_lua_memory_take(L, &self->sentinel->memory, grown);
+}
+
 /* (client, address, host, port, path, username, password, db, tls) -> true, or nil and why not. */
 int rl_lua_client_add(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
@@ -111,6 +121,7 @@ int rl_lua_client_add(lua_State *L) {
   message[0] = '\0';
   error = redlock_client_add_node(self->client, &node, message, sizeof message);
   if (error == REDLOCK_OK) {
+    note_size(L, self);
     lua_pushboolean(L, 1);
     return 1;
   }
@@ -253,6 +264,8 @@ static int client_gc(lua_State *L) {
     return 0;
   client = self->client;
   self->client = NULL;
+  if (self->sentinel != NULL)
+    rl_lua_memory_give_back(&self->sentinel->memory, self->bytes);
   if (self->mux != NULL) {
     rl_lua_mux_free_client(client);
   } else if (self->sentinel != NULL && !self->sentinel->finished) {

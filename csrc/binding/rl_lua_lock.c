@@ -93,6 +93,8 @@ int rl_lua_lock_new(lua_State *L) {
   }
   client->next_id += 1;
   redlock_lock_set_data(self->lock, (void *)(uintptr_t)client->next_id);
+  self->bytes = rl_handle_size(self->lock);
+  rl_lua_memory_take(L, &self->sentinel->memory, self->bytes);
   return 1;
 }
 
@@ -330,6 +332,7 @@ static int lock_gc(lua_State *L) {
     redlock_lock *lock = self->lock;
     self->lock = NULL;
     rl_lua_wait_forget_lock(self);
+    rl_lua_memory_give_back(&self->sentinel->memory, self->bytes);
     redlock_lock_free(lock);
   }
   return 0;

@@ -151,6 +151,10 @@ int redlock_client_add_node(redlock_client *client, const redlock_node *given, c
   return error == REDLOCK_OK ? REDLOCK_OK : rl_client_fail(error, sentence, message, message_size);
 }
 
+size_t rl_client_size(const redlock_client *client) {
+  return sizeof *client + RL_FORK_PAGE + client->core.node_count * sizeof *client->core.nodes[0];
+}
+
 redlock_client *redlock_client_ref(redlock_client *client) {
   client->references++;
   return client;

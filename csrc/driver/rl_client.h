@@ -52,6 +52,9 @@ void rl_client_check_fork(redlock_client *client);
 /* Sends what is left and waits for the replies, at most until |deadline_us|. */
 void rl_client_drain(redlock_client *client, redlock_time deadline_us);
 
+/* The memory of a client without its locks and what is being sent, about. */
+size_t rl_client_size(const redlock_client *client);
+
 /* Frees a client that nobody refers to; what has not been sent is lost. */
 void rl_client_destroy(redlock_client *client);
 

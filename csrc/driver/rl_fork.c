@@ -13,8 +13,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define RL_FORK_PAGE 4096
-
 void rl_fork_init(rl_fork *mark) {
   mark->page = NULL;
 #ifdef MADV_WIPEONFORK

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#define RL_FORK_PAGE 4096
+
 typedef struct rl_fork {
   volatile unsigned char *page; /* 1 here, 0 in a child; NULL where the kernel cannot do that */
   pid_t pid;                    /* then the process is asked for its number */

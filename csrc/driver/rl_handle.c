@@ -13,6 +13,8 @@
 #include "rl_round.h"
 #include "rl_turn.h"
 
+#define RL_HANDLE_OVERHEAD 16 /* of an allocation */
+
 /* ------------------------------------------------------------------------------------ life */
 
 int redlock_lock_new(redlock_lock **made, redlock_client *client, const void *resource,
@@ -138,6 +140,12 @@ int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us,
 
 int rl_handle_pending(const redlock_lock *lock) {
   return rl_lock_result(lock->core) == REDLOCK_PENDING && !rl_fork_happened(&lock->client->mark);
+}
+
+size_t rl_handle_size(const redlock_lock *lock) {
+  const rl_lock *core = lock->core;
+  return sizeof *lock + sizeof *core + lock->client->core.node_count * sizeof core->votes[0] +
+         sizeof *core->resource + core->resource->key_length + (size_t)3 * RL_HANDLE_OVERHEAD;
 }
 
 int redlock_lock_result(const redlock_lock *lock) {

@@ -20,4 +20,7 @@ int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us, redlock_dur
 /* Whether an operation is in flight; looks, and does nothing else. None is in a forked child. */
 int rl_handle_pending(const redlock_lock *lock);
 
+/* The memory of a lock that is in no operation, about. */
+size_t rl_handle_size(const redlock_lock *lock);
+
 #endif
