@@ -20,8 +20,8 @@ for compiler in "$@"; do
   fi
   for level in -O0 -O2; do
     # shellcheck disable=SC2086
-    "$compiler" -std=c11 -D_GNU_SOURCE "$level" -Icsrc/include -Icsrc/core -Icsrc/test/sim ${HIREDIS_CFLAGS:-} \
-      -o "$scratch/sim" csrc/core/rl_*.c csrc/test/sim/*.c ${HIREDIS_LIBS:--lhiredis} || exit 1
+    "$compiler" -std=c11 -D_GNU_SOURCE "$level" -Icsrc/include -Icsrc/core -Icsrc/test/sim \
+      -Icsrc/test/lib ${HIREDIS_CFLAGS:-} -o "$scratch/sim" csrc/core/rl_*.c csrc/test/sim/*.c csrc/test/lib/resp.c ${HIREDIS_LIBS:--lhiredis} || exit 1
     "$scratch/sim" --seed "$first" --runs "$runs" --hash >"$scratch/trace" 2>/dev/null || {
       cat "$scratch/trace"
       exit 1

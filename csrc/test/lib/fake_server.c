@@ -9,12 +9,12 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
-#include <strings.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "resp.h"
 #include "support.h"
 
 #define FAKE_REQUEST_MAX 65536
@@ -24,7 +24,7 @@ typedef struct fake_connection {
   int fd;
   long sent;
   size_t held;
-  char request[FAKE_REQUEST_MAX];
+  char bytes[FAKE_REQUEST_MAX];
 } fake_connection;
 
 /*
@@ -62,46 +62,17 @@ static void fake_send(fake_connection *connection, const char *text) {
   }
 }
 
-/* Takes one complete command from what was received; |name| gets its first word. */
-static bool fake_take(fake_connection *connection, char *name, size_t size) {
-  const char *bytes = connection->request;
-  size_t at = 0;
-  long words = 1;
-  for (long word = -1; word < words; word++) {
-    const char *end = memchr(bytes + at, '\n', connection->held - at);
-    if (end == NULL) {
-      return false;
-    }
-    long number = strtol(bytes + at + 1, NULL, 10);
-    at = (size_t)(end - bytes) + 1;
-    if (word < 0) {
-      words = number;
-      continue;
-    }
-    if (at + (size_t)number + 2 > connection->held) {
-      return false;
-    }
-    if (word == 0) {
-      (void)snprintf(name, size, "%.*s", (int)number, bytes + at);
-    }
-    at += (size_t)number + 2;
-  }
-  connection->held -= at;
-  memmove(connection->request, connection->request + at, connection->held);
-  return true;
-}
-
-static void fake_answer(fake_connection *connection, const char *name) {
+static void fake_answer(fake_connection *connection, const resp_request *request) {
   const fake_behaviour *behaviour = connection->behaviour;
   const char *reply = "+OK\r\n";
   bool flood = false;
-  if (strcasecmp(name, "CLIENT") == 0) {
+  if (resp_is(request, 0, "CLIENT")) {
     reply = behaviour->setname != NULL ? behaviour->setname : reply;
     flood = behaviour->flood_handshake;
-  } else if (strcasecmp(name, "SET") == 0) {
+  } else if (resp_is(request, 0, "SET")) {
     reply = behaviour->set != NULL ? behaviour->set : reply;
     flood = !behaviour->flood_handshake;
-  } else if (strcasecmp(name, "EVALSHA") == 0 || strcasecmp(name, "EVAL") == 0) {
+  } else if (resp_is(request, 0, "EVALSHA") || resp_is(request, 0, "EVAL")) {
     reply = behaviour->script != NULL ? behaviour->script : ":1\r\n";
   }
   fake_send(connection, reply);
@@ -110,9 +81,22 @@ static void fake_answer(fake_connection *connection, const char *name) {
   }
 }
 
+/* Answers what has come whole, and keeps the rest. */
+static void fake_answer_all(fake_connection *connection) {
+  resp_request request;
+  long used;
+  while ((used = resp_read(&request, connection->bytes, connection->held)) > 0) {
+    fake_answer(connection, &request);
+    connection->held -= (size_t)used;
+    memmove(connection->bytes, connection->bytes + used, connection->held);
+  }
+  if (used < 0) {
+    fake_hang_up(connection);
+  }
+}
+
 static void fake_serve(int fd, const fake_behaviour *behaviour) {
   static fake_connection connection;
-  char name[32];
   int on = 1;
   connection.behaviour = behaviour;
   connection.fd = fd;
@@ -121,15 +105,13 @@ static void fake_serve(int fd, const fake_behaviour *behaviour) {
     fake_send(&connection, behaviour->greeting);
   }
   for (;;) {
-    ssize_t got = recv(fd, connection.request + connection.held,
-                       sizeof connection.request - connection.held, 0);
+    ssize_t got =
+        recv(fd, connection.bytes + connection.held, sizeof connection.bytes - connection.held, 0);
     if (got <= 0) {
       fake_hang_up(&connection);
     }
     connection.held += (size_t)got;
-    while (fake_take(&connection, name, sizeof name)) {
-      fake_answer(&connection, name);
-    }
+    fake_answer_all(&connection);
   }
 }
 

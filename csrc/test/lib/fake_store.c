@@ -8,134 +8,76 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "resp.h"
 #include "rl_command.h"
-
-typedef struct fake_argument {
-  const char *bytes;
-  size_t length;
-} fake_argument;
 
 /* ------------------------------------------------------------------------------------- parsing */
 
-/* "<type><digits>\r\n". Returns its length, 0 when it is not complete, -1 when it is something else. */
-static long fake_header(const char *bytes, size_t length, char type, size_t *number) {
-  size_t at = 1;
-  if (length == 0) {
-    return 0;
-  }
-  if (bytes[0] != type) {
-    return -1;
-  }
-  *number = 0;
-  while (at < length && bytes[at] >= '0' && bytes[at] <= '9') {
-    *number = *number * 10 + (size_t)(bytes[at++] - '0');
-  }
-  if (length - at < 2) {
-    return 0;
-  }
-  return at > 1 && bytes[at] == '\r' && bytes[at + 1] == '\n' ? (long)at + 2 : -1;
-}
-
-static long fake_arguments(fake_argument *arguments, size_t *count, const char *bytes,
-                           size_t length) {
-  long header = fake_header(bytes, length, '*', count);
-  size_t at = (size_t)header;
-  if (header <= 0) {
-    return header;
-  }
-  if (*count == 0 || *count > FAKE_ARGUMENTS_MAX) {
-    return -1;
-  }
-  for (size_t i = 0; i < *count; i++) {
-    header = fake_header(bytes + at, length - at, '$', &arguments[i].length);
-    if (header <= 0) {
-      return header;
-    }
-    at += (size_t)header;
-    if (length - at < arguments[i].length + 2) {
-      return 0;
-    }
-    arguments[i].bytes = bytes + at;
-    at += arguments[i].length + 2;
-    if (bytes[at - 2] != '\r' || bytes[at - 1] != '\n') {
-      return -1;
-    }
-  }
-  return (long)at;
-}
-
-static bool fake_is(const fake_argument *argument, const char *text) {
-  return argument->length == strlen(text) && memcmp(argument->bytes, text, argument->length) == 0;
-}
-
-static bool fake_read_number(const fake_argument *argument, uint64_t *number) {
-  *number = 0;
-  for (size_t i = 0; i < argument->length; i++) {
-    if (argument->bytes[i] < '0' || argument->bytes[i] > '9') {
-      return false;
-    }
-    *number = *number * 10 + (uint64_t)(argument->bytes[i] - '0');
-  }
-  return argument->length > 0;
-}
-
-static bool fake_read_key(fake_command *command, const fake_argument *key,
-                          const fake_argument *token) {
-  if (key->length > FAKE_KEY_MAX || token->length != REDLOCK_TOKEN_LENGTH) {
+/* The words at |index| and behind it are a key and a token. */
+static bool fake_read_key(fake_command *command, const resp_request *request, unsigned index) {
+  size_t length = request->lengths[index];
+  if (length > FAKE_KEY_MAX || request->lengths[index + 1] != REDLOCK_TOKEN_LENGTH) {
     return false;
   }
-  memcpy(command->key, key->bytes, key->length);
-  command->key[key->length] = '\0';
-  command->key_length = key->length;
-  memcpy(command->token, token->bytes, token->length);
-  command->token[token->length] = '\0';
+  memcpy(command->key, request->words[index], length);
+  command->key[length] = '\0';
+  command->key_length = length;
+  memcpy(command->token, request->words[index + 1], REDLOCK_TOKEN_LENGTH);
+  command->token[REDLOCK_TOKEN_LENGTH] = '\0';
   return true;
 }
 
-static bool fake_read_script(fake_command *command, const fake_argument *arguments, size_t count) {
-  command->by_text = fake_is(&arguments[0], "EVAL");
-  if (count < 5 || !fake_is(&arguments[2], "1") ||
-      !fake_read_key(command, &arguments[3], &arguments[4])) {
+static bool fake_read_set(fake_command *command, const resp_request *request) {
+  command->verb = FAKE_SET;
+  command->ttl_ms = resp_number(request, 5);
+  return request->count == 6 && fake_read_key(command, request, 1) && resp_is(request, 3, "NX") &&
+         resp_is(request, 4, "PX") && command->ttl_ms > 0;
+}
+
+static bool fake_read_script(fake_command *command, const resp_request *request) {
+  command->by_text = resp_is(request, 0, "EVAL");
+  if (request->count < 5 || !resp_is(request, 2, "1") || !fake_read_key(command, request, 3)) {
     return false;
   }
   for (int i = 0; i < 2; i++) {
     rl_script script = i == 0 ? RL_SCRIPT_RELEASE : RL_SCRIPT_EXTEND;
-    if (fake_is(&arguments[1], command->by_text ? rl_command_script_text(script)
-                                                : rl_command_script_sha1(script))) {
+    if (resp_is(request, 1,
+                command->by_text ? rl_command_script_text(script)
+                                 : rl_command_script_sha1(script))) {
       command->verb = script == RL_SCRIPT_RELEASE ? FAKE_RELEASE : FAKE_EXTEND;
     }
   }
-  return command->verb == FAKE_RELEASE ? count == 5
-                                       : command->verb == FAKE_EXTEND && count == 6 &&
-                                             fake_read_number(&arguments[5], &command->ttl_ms);
+  command->ttl_ms = resp_number(request, 5);
+  return command->verb == FAKE_RELEASE
+             ? request->count == 5
+             : command->verb == FAKE_EXTEND && request->count == 6 && command->ttl_ms > 0;
 }
 
-static bool fake_read_handshake(fake_command *command, const fake_argument *arguments,
-                                size_t count) {
+static bool fake_read_handshake(fake_command *command, const resp_request *request) {
   size_t used = 0;
-  command->verb = fake_is(&arguments[0], "AUTH")     ? FAKE_AUTH
-                  : fake_is(&arguments[0], "SELECT") ? FAKE_SELECT
-                  : fake_is(&arguments[0], "CLIENT") ? FAKE_SETNAME
-                                                     : FAKE_OTHER;
-  for (size_t i = 0; i < count; i++) {
-    if (used + arguments[i].length + 1 >= sizeof command->line) {
+  command->verb = resp_is(request, 0, "AUTH")     ? FAKE_AUTH
+                  : resp_is(request, 0, "SELECT") ? FAKE_SELECT
+                  : resp_is(request, 0, "CLIENT") ? FAKE_SETNAME
+                                                  : FAKE_OTHER;
+  for (unsigned i = 0; i < request->count; i++) {
+    size_t length = request->lengths[i];
+    if (used + length + 1 >= sizeof command->line) {
       return false;
     }
     if (i > 0) {
       command->line[used++] = ' ';
     }
-    memcpy(command->line + used, arguments[i].bytes, arguments[i].length);
-    used += arguments[i].length;
+    memcpy(command->line + used, request->words[i], length);
+    used += length;
   }
   command->line[used] = '\0';
   return command->verb != FAKE_OTHER;
 }
 
 long fake_command_parse(fake_command *command, const char *bytes, size_t length) {
-  fake_argument arguments[FAKE_ARGUMENTS_MAX];
-  size_t count;
+  resp_request request;
   bool known;
-  long used = fake_arguments(arguments, &count, bytes, length);
+  long used = resp_read(&request, bytes, length);
   if (used <= 0) {
     return used;
   }
@@ -146,15 +88,12 @@ long fake_command_parse(fake_command *command, const char *bytes, size_t length)
   command->token[0] = '\0';
   command->line[0] = '\0';
   command->ttl_ms = 0;
-  if (fake_is(&arguments[0], "SET")) {
-    command->verb = FAKE_SET;
-    known = count == 6 && fake_read_key(command, &arguments[1], &arguments[2]) &&
-            fake_is(&arguments[3], "NX") && fake_is(&arguments[4], "PX") &&
-            fake_read_number(&arguments[5], &command->ttl_ms) && command->ttl_ms > 0;
-  } else if (fake_is(&arguments[0], "EVALSHA") || fake_is(&arguments[0], "EVAL")) {
-    known = fake_read_script(command, arguments, count);
+  if (resp_is(&request, 0, "SET")) {
+    known = fake_read_set(command, &request);
+  } else if (resp_is(&request, 0, "EVALSHA") || resp_is(&request, 0, "EVAL")) {
+    known = fake_read_script(command, &request);
   } else {
-    known = fake_read_handshake(command, arguments, count);
+    known = fake_read_handshake(command, &request);
   }
   return known ? used : -1;
 }

@@ -16,7 +16,6 @@
 #define FAKE_KEYS_MAX 4
 #define FAKE_KEY_MAX 128
 #define FAKE_REPLY_MAX 96
-#define FAKE_ARGUMENTS_MAX 8
 
 typedef enum fake_verb {
   FAKE_OTHER = 0,

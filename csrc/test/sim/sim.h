@@ -10,7 +10,7 @@
  *   sim_queue.c        what happens next
  *   sim_network.c      connections: delays, pieces, breaks, partitions
  *   sim_node.c         a Redis server: its keys, its clock, its errors
- *   sim_resp.c         commands as bytes
+ *   sim_sha1.c         the name of a script
  *   sim_client.c       the driver's loop around the core, with pauses between any two calls
  *   sim_tap.c          what the core sends and is answered, as the checkers see it
  *   sim_application.c  what the clients do with their locks
@@ -487,18 +487,7 @@ void sim_network_release(sim *s, int connection); /* to be used again, if nothin
 uint64_t sim_network_boundary(sim *s, sim_random *random);
 void sim_stream_compact(sim_stream *stream);
 
-/* sim_resp.c */
-#define SIM_ARGUMENTS_MAX 8
-typedef struct sim_command {
-  unsigned count;
-  const char *bytes[SIM_ARGUMENTS_MAX];
-  size_t lengths[SIM_ARGUMENTS_MAX];
-} sim_command;
-/* The length of the first command; 0 when it is not complete; SIZE_MAX when it is none. */
-size_t sim_resp_command(sim_command *command, const unsigned char *bytes, size_t length);
-bool sim_resp_is(const sim_command *command, unsigned index, const char *text);
-/* The simulator's number of a token, by its text. */
-uint32_t sim_resp_token(const char *text, size_t length);
+/* sim_sha1.c */
 void sim_sha1(char hex[41], const void *bytes, size_t length);
 
 /* sim_node.c */
@@ -528,6 +517,8 @@ void sim_tap_output(sim *s, sim_client *client); /* after every call of the core
 void sim_tap_dropped(sim *s, sim_client *client, unsigned node);
 /* |bytes| more are about to be given to the core. Returns whether they are all of old rounds. */
 bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes);
+/* The simulator's number of a token, by its text. */
+uint32_t sim_tap_token(const char *text, size_t length);
 uint32_t sim_tap_new_token(sim *s, unsigned client, unsigned lock);
 
 /* sim_application.c */

@@ -16,10 +16,10 @@ SIM_FIRST ?= 1000001
 SIM_COMPILERS ?= gcc clang
 
 SIM = $(BUILD)/sim/sim
-SIM_OBJECTS = $(patsubst csrc/test/sim/%.c,$(BUILD)/sim/%.o,$(wildcard csrc/test/sim/*.c))
+SIM_OBJECTS = $(patsubst csrc/test/sim/%.c,$(BUILD)/sim/%.o,$(wildcard csrc/test/sim/*.c)) $(BUILD)/test/lib/resp.o
 $(BUILD)/sim/%.o: csrc/test/sim/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(compile) -Icsrc/test/sim $(CORE_CPPFLAGS) -c -o $@ $<
+	$(compile) -Icsrc/test/sim -Icsrc/test/lib $(CORE_CPPFLAGS) -c -o $@ $<
 $(SIM): $(SIM_OBJECTS) $(CORE_OBJECTS)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(HIREDIS_LIBS)
 

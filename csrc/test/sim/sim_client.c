@@ -221,7 +221,7 @@ void sim_client_kill(sim *s, unsigned index) {
 /* ------------------------------------------------------------- what a call of the core has changed */
 
 static uint32_t sim_client_token(const rl_attempt *attempt) {
-  return attempt == NULL ? SIM_NO_TOKEN : sim_resp_token(attempt->token, REDLOCK_TOKEN_LENGTH);
+  return attempt == NULL ? SIM_NO_TOKEN : sim_tap_token(attempt->token, REDLOCK_TOKEN_LENGTH);
 }
 
 static void sim_client_over(sim *s, uint32_t token) {

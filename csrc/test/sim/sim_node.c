@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "resp.h"
 #include "sim.h"
 #include "sim_trace.h"
 
@@ -174,39 +175,27 @@ static const char *sim_node_refuses(sim *s, unsigned index, sim_command_kind kin
 
 /* ------------------------------------------------------------------------------------ commands */
 
-static unsigned sim_node_resource(const sim_command *command, unsigned argument) {
+static unsigned sim_node_resource(const resp_request *command, unsigned argument) {
   for (unsigned i = 0; i < SIM_RESOURCES_MAX; i++) {
     size_t length;
     const char *name = sim_resource(i, &length);
     if (command->lengths[argument] == length &&
-        memcmp(command->bytes[argument], name, length) == 0) {
+        memcmp(command->words[argument], name, length) == 0) {
       return i;
     }
   }
   return SIM_RESOURCES_MAX;
 }
 
-static uint64_t sim_node_number(const sim_command *command, unsigned argument) {
-  uint64_t number = 0;
-  for (size_t i = 0; i < command->lengths[argument]; i++) {
-    char digit = command->bytes[argument][i];
-    if (digit < '0' || digit > '9') {
-      return 0;
-    }
-    number = number * 10 + (uint64_t)(digit - '0');
-  }
-  return number;
-}
-
 static void sim_node_write(sim *s, unsigned index, sim_key *key, unsigned resource,
-                           const sim_command *command, unsigned value, uint32_t token,
+                           const resp_request *command, unsigned value, uint32_t token,
                            uint64_t px_ms) {
   key->used = true;
   key->foreign_type = false;
   key->token = token;
   key->expire_ms = sim_node_wall_ms(s, index) + px_ms;
   key->written_us = s->now_us;
-  memcpy(key->value, command->bytes[value], sizeof key->value);
+  memcpy(key->value, command->words[value], sizeof key->value);
   if (token < s->token_count && (s->tokens[token].released_there >> index & 1) != 0 &&
       (s->tokens[token].orphaned >> index & 1) == 0) {
     s->tokens[token].orphaned |= 1u << index;
@@ -218,16 +207,16 @@ static void sim_node_write(sim *s, unsigned index, sim_key *key, unsigned resour
 }
 
 /* SET key token NX PX ttl */
-static void sim_node_set(sim *s, int connection, const sim_command *command,
+static void sim_node_set(sim *s, int connection, const resp_request *command,
                          const sim_request *request) {
   const sim_connection *from = &s->connections[connection];
   unsigned resource = command->count >= 3 ? sim_node_resource(command, 1) : SIM_RESOURCES_MAX;
   bool nx = false;
   uint64_t px_ms = 0;
   for (unsigned i = 3; i < command->count; i++) {
-    nx = nx || sim_resp_is(command, i, "NX");
-    if (sim_resp_is(command, i, "PX") && i + 1 < command->count) {
-      px_ms = sim_node_number(command, ++i);
+    nx = nx || resp_is(command, i, "NX");
+    if (resp_is(command, i, "PX") && i + 1 < command->count) {
+      px_ms = resp_number(command, ++i);
     }
   }
   if (resource == SIM_RESOURCES_MAX || px_ms == 0 || command->lengths[2] != REDLOCK_TOKEN_LENGTH) {
@@ -257,7 +246,7 @@ static void sim_node_set(sim *s, int connection, const sim_command *command,
 }
 
 /* The script named or spelt by argument 1; SIM_SCRIPT_COUNT when the node does not know it. */
-static unsigned sim_node_script(sim *s, const sim_node *node, const sim_command *command,
+static unsigned sim_node_script(sim *s, const sim_node *node, const resp_request *command,
                                 bool by_text) {
   _Static_assert(SIM_SCRIPT_COUNT <= SIM_SCRIPTS_MAX, "room for the names");
   if (s->script_names[0][0] == '\0') {
@@ -266,8 +255,8 @@ static unsigned sim_node_script(sim *s, const sim_node *node, const sim_command 
     }
   }
   for (unsigned i = 0; i < SIM_SCRIPT_COUNT; i++) {
-    if (by_text ? sim_resp_is(command, 1, sim_scripts[i].text)
-                : sim_resp_is(command, 1, s->script_names[i]) && (node->scripts >> i & 1) != 0) {
+    if (by_text ? resp_is(command, 1, sim_scripts[i].text)
+                : resp_is(command, 1, s->script_names[i]) && (node->scripts >> i & 1) != 0) {
       return i;
     }
   }
@@ -283,13 +272,13 @@ static void sim_node_deleted(sim *s, unsigned index, unsigned resource, uint32_t
 
 /* Runs the script on its key. Returns the integer that it returns. */
 static unsigned sim_node_run(sim *s, const sim_connection *from, const sim_script *script,
-                             const sim_command *command, const sim_request *request,
+                             const resp_request *command, const sim_request *request,
                              unsigned resource) {
   unsigned index = from->node;
   sim_key *slot = &s->nodes[index].keys[from->database][resource];
   sim_key *key = sim_node_key(s, index, from->database, resource);
-  uint64_t px_ms = script->kind == SIM_COMMAND_EXTEND ? sim_node_number(command, 5) : 0;
-  bool ours = key != NULL && memcmp(key->value, command->bytes[4], REDLOCK_TOKEN_LENGTH) == 0;
+  uint64_t px_ms = script->kind == SIM_COMMAND_EXTEND ? resp_number(command, 5) : 0;
+  bool ours = key != NULL && memcmp(key->value, command->words[4], REDLOCK_TOKEN_LENGTH) == 0;
   if (key == NULL && script->creates) {
     sim_node_write(s, index, slot, resource, command, 4, request->token, px_ms);
     return 1;
@@ -317,7 +306,7 @@ static unsigned sim_node_run(sim *s, const sim_connection *from, const sim_scrip
 }
 
 /* EVALSHA or EVAL, script, 1, key, token[, ttl] */
-static void sim_node_eval(sim *s, int connection, const sim_command *command,
+static void sim_node_eval(sim *s, int connection, const resp_request *command,
                           const sim_request *request) {
   const sim_connection *from = &s->connections[connection];
   sim_node *node = &s->nodes[from->node];
@@ -330,7 +319,7 @@ static void sim_node_eval(sim *s, int connection, const sim_command *command,
     return;
   }
   if (script == SIM_SCRIPT_COUNT || resource == SIM_RESOURCES_MAX ||
-      command->lengths[4] != REDLOCK_TOKEN_LENGTH || !sim_resp_is(command, 2, "1") ||
+      command->lengths[4] != REDLOCK_TOKEN_LENGTH || !resp_is(command, 2, "1") ||
       command->count != (sim_scripts[script].kind == SIM_COMMAND_EXTEND ? 6u : 5u)) {
     sim_violation(s, "wire", "a script that the node does not understand");
     return;
@@ -362,20 +351,20 @@ static void sim_node_eval(sim *s, int connection, const sim_command *command,
                  result == 1 ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
 }
 
-static void sim_node_handshake(sim *s, int connection, const sim_command *command,
+static void sim_node_handshake(sim *s, int connection, const resp_request *command,
                                const sim_request *request) {
   sim_connection *from = &s->connections[connection];
   const sim_node *node = &s->nodes[from->node];
   const char *text = "+OK\r\n";
-  if (sim_resp_is(command, 0, "AUTH")) {
-    from->authenticated = sim_resp_is(command, command->count - 1, "secret");
+  if (resp_is(command, 0, "AUTH")) {
+    from->authenticated = resp_is(command, command->count - 1, "secret");
     text = from->authenticated ? text : "-WRONGPASS invalid username-password pair\r\n";
   } else if (s->config.passwords && !from->authenticated) {
     text = "-NOAUTH Authentication required.\r\n";
   } else if (s->now_us < node->loading_until_us) {
     text = "-LOADING Redis is loading the dataset in memory\r\n";
-  } else if (sim_resp_is(command, 0, "SELECT")) {
-    from->database = sim_resp_is(command, 1, "3") ? 1 : 0;
+  } else if (resp_is(command, 0, "SELECT")) {
+    from->database = resp_is(command, 1, "3") ? 1 : 0;
   } else if (s->now_us < node->error_until_us && node->error == SIM_NODE_ERROR_UNKNOWN_SETNAME) {
     text = sim_node_error_texts[node->error];
   }
@@ -386,17 +375,17 @@ static void sim_node_handshake(sim *s, int connection, const sim_command *comman
                  text[0] == '+' ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_ERROR);
 }
 
-static void sim_node_execute(sim *s, int connection, const sim_command *command) {
+static void sim_node_execute(sim *s, int connection, const resp_request *command) {
   const sim_connection *from = &s->connections[connection];
   sim_request request = {SIM_COMMAND_HANDSHAKE, SIM_NO_TOKEN, false};
-  if (sim_resp_is(command, 0, "SET")) {
+  if (resp_is(command, 0, "SET")) {
     request.kind = SIM_COMMAND_SET;
-    request.token = sim_resp_token(command->bytes[2], command->lengths[2]);
-  } else if (sim_resp_is(command, 0, "EVAL") || sim_resp_is(command, 0, "EVALSHA")) {
+    request.token = sim_tap_token(command->words[2], command->lengths[2]);
+  } else if (resp_is(command, 0, "EVAL") || resp_is(command, 0, "EVALSHA")) {
     request.kind = command->count == 6 ? SIM_COMMAND_EXTEND : SIM_COMMAND_RELEASE;
     request.by_text = command->lengths[0] == 4;
     request.token =
-        command->count >= 5 ? sim_resp_token(command->bytes[4], command->lengths[4]) : SIM_NO_TOKEN;
+        command->count >= 5 ? sim_tap_token(command->words[4], command->lengths[4]) : SIM_NO_TOKEN;
   }
   if (request.kind == SIM_COMMAND_HANDSHAKE) {
     sim_node_handshake(s, connection, command, &request);
@@ -431,18 +420,18 @@ void sim_node_input(sim *s, int index) {
     return;
   }
   while (!s->failed) {
-    sim_command command;
-    size_t length =
-        sim_resp_command(&command, stream->bytes + stream->head, stream->arrived - stream->head);
+    resp_request command;
+    long length = resp_read(&command, (const char *)stream->bytes + stream->head,
+                            stream->arrived - stream->head);
     if (length == 0) {
       break;
     }
-    if (length == SIZE_MAX) {
+    if (length < 0) {
       sim_violation(s, "wire", "what the core sent is not RESP");
       return;
     }
     sim_node_execute(s, index, &command);
-    stream->head += length;
+    stream->head += (size_t)length;
     if (s->now_us < node->slow_until_us && stream->head < stream->arrived) {
       connection->executing = true;
       connection->events++;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "resp.h"
 #include "sim.h"
 #include "sim_trace.h"
 
@@ -30,6 +31,25 @@ uint32_t sim_tap_new_token(sim *s, unsigned client, unsigned lock) {
   token->resource = (uint8_t)s->clients[client].locks[lock].resource;
   s->live[s->live_count++] = (uint32_t)s->token_count;
   return (uint32_t)s->token_count++;
+}
+
+/* The first 32 bits of a token are its number: the simulator brings the entropy. */
+uint32_t sim_tap_token(const char *text, size_t length) {
+  uint32_t number = 0;
+  if (length != REDLOCK_TOKEN_LENGTH) {
+    return SIM_NO_TOKEN;
+  }
+  for (unsigned i = 0; i < 8; i++) {
+    char digit = text[i];
+    uint32_t value = digit >= '0' && digit <= '9'   ? (uint32_t)(digit - '0')
+                     : digit >= 'a' && digit <= 'f' ? (uint32_t)(digit - 'a') + 10
+                                                    : 16;
+    if (value == 16) {
+      return SIM_NO_TOKEN;
+    }
+    number = number << 4 | value;
+  }
+  return number;
 }
 
 static void sim_tap_push(sim_socket *socket, const sim_sent *sent) {
@@ -59,14 +79,6 @@ static sim_sent sim_tap_pop(sim_socket *socket) {
 
 /* --------------------------------------------------------------------------------------- output */
 
-static uint64_t sim_tap_number(const sim_command *command, unsigned argument) {
-  uint64_t number = 0;
-  for (size_t i = 0; i < command->lengths[argument]; i++) {
-    number = number * 10 + (uint64_t)(command->bytes[argument][i] - '0');
-  }
-  return number;
-}
-
 static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sent) {
   sim_token *token = &s->tokens[sent->token];
   uint32_t bit = 1u << node;
@@ -85,23 +97,24 @@ static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sen
   token->sent |= bit;
 }
 
-static void sim_tap_command(sim *s, sim_client *client, unsigned node, const sim_command *command) {
+static void sim_tap_command(sim *s, sim_client *client, unsigned node,
+                            const resp_request *command) {
   sim_socket *socket = &client->sockets[node];
   sim_sent sent = {client->reading_us, SIM_NO_TOKEN, 0, SIM_COMMAND_HANDSHAKE, false, false};
   unsigned argument = 0;
   uint64_t ttl_us = 0;
-  if (sim_resp_is(command, 0, "SET")) {
+  if (resp_is(command, 0, "SET")) {
     sent.kind = SIM_COMMAND_SET;
     argument = 2;
-    ttl_us = sim_tap_number(command, 6 < command->count ? 6 : command->count - 1) * 1000;
+    ttl_us = resp_number(command, 6 < command->count ? 6 : command->count - 1) * 1000;
   } else if (command->count >= 5) {
     sent.kind = command->count == 6 ? SIM_COMMAND_EXTEND : SIM_COMMAND_RELEASE;
-    sent.by_text = sim_resp_is(command, 0, "EVAL");
+    sent.by_text = resp_is(command, 0, "EVAL");
     argument = 4;
-    ttl_us = command->count == 6 ? sim_tap_number(command, 5) * 1000 : 0;
+    ttl_us = command->count == 6 ? resp_number(command, 5) * 1000 : 0;
   }
   if (sent.kind != SIM_COMMAND_HANDSHAKE) {
-    sent.token = sim_resp_token(command->bytes[argument], command->lengths[argument]);
+    sent.token = sim_tap_token(command->words[argument], command->lengths[argument]);
     if (sent.token >= s->token_count) {
       sim_violation(s, "wire", "a command with a token that was never drawn");
       return;
@@ -148,14 +161,15 @@ void sim_tap_output(sim *s, sim_client *client) {
     sim_socket *socket = &client->sockets[i];
     const unsigned char *bytes = rl_core_output(&client->core, i, &length);
     while (socket->tapped < length && !s->failed) {
-      sim_command command;
-      size_t size = sim_resp_command(&command, bytes + socket->tapped, length - socket->tapped);
-      if (size == 0 || size == SIZE_MAX) {
+      resp_request command;
+      const char *tapped = (const char *)bytes + socket->tapped;
+      long size = resp_read(&command, tapped, length - socket->tapped);
+      if (size <= 0) {
         sim_violation(s, "wire", "the core's output is not a row of complete commands");
         return;
       }
       sim_tap_command(s, client, i, &command);
-      socket->tapped += size;
+      socket->tapped += (size_t)size;
     }
   }
 }

@@ -1,0 +1,32 @@
+/*
+ * Requests in RESP, as every fake server of the tests reads them.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * It allocates and copies nothing: the words of a request stay where they were received.
+ */
+#ifndef RESP_H
+#define RESP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RESP_WORDS_MAX 8
+
+typedef struct resp_request {
+  unsigned count;
+  const char *words[RESP_WORDS_MAX];
+  size_t lengths[RESP_WORDS_MAX];
+} resp_request;
+
+/* Reads the first request: how many bytes it has, 0 when it is not complete, or -1 when it is none. */
+long resp_read(resp_request *request, const char *bytes, size_t length);
+
+/* Whether there is such a word and it is |text|. */
+bool resp_is(const resp_request *request, unsigned index, const char *text);
+
+/* The word as a number; 0 when there is no such word, or it has anything but digits. */
+uint64_t resp_number(const resp_request *request, unsigned index);
+
+#endif
