@@ -102,7 +102,7 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
 }
 
 void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
-  rl_decision decision = rl_quorum_decide(&lock->quorum);
+  rl_decision decision = rl_quorum_decide_acquire(&lock->quorum);
   if (decision == RL_DECISION_MAJORITY) {
     rl_acquire_granted(lock, now_us);
   } else if (decision != RL_DECISION_NONE) {

@@ -12,7 +12,10 @@
  *       round_start_us + ttl - drift, or the old one if that is later.
  *   E4. Then a node that answers that it has no such key is given it again (SET NX): the lock heals.
  *       Before E3 that would re-create a lock that may be lost.
- *   E5. Anything else changes nothing. The old deadline stands, the next extend may succeed.
+ *   E5. So many nodes say "not yours" that no majority is left, in time or late: an assumption of
+ *       docs/safety.md is broken, and somebody else may have the lock. The lease ends there and then;
+ *       what is left of it is released.
+ *   E6. Anything else changes nothing. The old deadline stands, the next extend may succeed.
  */
 #include "rl_extend.h"
 
@@ -81,13 +84,22 @@ static void rl_extend_confirmed(rl_lock *lock, redlock_time now_us) {
 }
 
 void rl_extend_decide(rl_lock *lock, redlock_time now_us) {
-  rl_decision decision = rl_quorum_decide(&lock->quorum);
+  rl_decision decision = rl_quorum_decide_extend(&lock->quorum);
   if (now_us >= lock->deadline_us) {
     rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED);
   } else if (decision == RL_DECISION_MAJORITY) {
     rl_extend_confirmed(lock, now_us);
+  } else if (decision == RL_DECISION_TAKEN) {
+    rl_lock_end(lock, now_us, REDLOCK_E_LOST);
+    rl_lock_lose(lock, now_us);
   } else if (decision != RL_DECISION_NONE) {
-    rl_lock_end(lock, now_us,
-                decision == RL_DECISION_TAKEN ? REDLOCK_E_LOST : REDLOCK_E_UNAVAILABLE);
+    rl_lock_end(lock, now_us, REDLOCK_E_UNAVAILABLE);
+  }
+}
+
+void rl_extend_late(rl_lock *lock, redlock_time now_us) {
+  unsigned denied = rl_quorum_count(lock->denied);
+  if (rl_lock_remaining(lock, now_us) > 0 && rl_quorum_denied(lock->quorum.nodes, denied)) {
+    rl_lock_lose(lock, now_us);
   }
 }

@@ -97,6 +97,11 @@ void rl_lock_lapse(rl_lock *lock, redlock_time now_us) {
   rl_lock_drop_lease(lock, now_us, true);
 }
 
+void rl_lock_lose(rl_lock *lock, redlock_time now_us) {
+  lock->lost = true;
+  rl_lock_drop_lease(lock, now_us, true);
+}
+
 void rl_lock_close(rl_lock *lock, redlock_time now_us) {
   rl_lock_stop(lock, now_us, REDLOCK_E_CLOSED, true);
   rl_lock_drop_lease(lock, now_us, true);
@@ -124,6 +129,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
 void rl_lock_forget(rl_lock *lock) {
   rl_attempt *attempts[] = {lock->lease, lock->unreleased, lock->attempt};
   lock->lease = NULL;
+  lock->lost = false;
   lock->deadline_us = 0;
   lock->unreleased = NULL;
   lock->attempt = NULL;
@@ -214,6 +220,7 @@ int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *o
     return REDLOCK_E_INVALID;
   }
   rl_lock_drop_lease(lock, now_us, true);
+  lock->lost = false;
   lock->current = current;
   lock->attempts_left = rl_options_attempts(&lock->current);
   redlock_time budget_us =
@@ -233,7 +240,8 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
     return REDLOCK_E_INVALID;
   }
   if (lock->lease == NULL) {
-    return rl_lock_refuse(lock, RL_OPERATION_EXTEND, REDLOCK_E_NOT_HELD);
+    return rl_lock_refuse(lock, RL_OPERATION_EXTEND,
+                          lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD);
   }
   if (rl_lock_remaining(lock, now_us) == 0) {
     return rl_lock_refuse(lock, RL_OPERATION_EXTEND, REDLOCK_E_EXPIRED);
@@ -248,7 +256,9 @@ int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify) {
     return error;
   }
   if (lock->lease == NULL && lock->unreleased == NULL) {
-    return rl_lock_refuse(lock, RL_OPERATION_RELEASE, REDLOCK_E_NOT_HELD);
+    error = lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD;
+    lock->lost = false; /* It is said once. */
+    return rl_lock_refuse(lock, RL_OPERATION_RELEASE, error);
   }
   /* R1. The lease ends here, long before the first byte. */
   lock->repeated = lock->lease == NULL;

@@ -83,7 +83,9 @@ struct rl_lock {
   bool ran_out;     /* release: the lease had run out before */
   bool repeated;    /* release: it was begun before, and not confirmed */
   bool extended;    /* the majority has confirmed the extend of this round, in time */
+  bool lost;        /* the lease was lost, and the lock neither released nor acquired since */
   uint32_t waiting; /* nodes that get the command when their connection is up */
+  uint32_t denied;  /* extend, release: nodes that say "not yours", in time or late */
   uint32_t round;   /* replies of another round are not votes */
   rl_quorum quorum;
   uint64_t attempts_left;
@@ -159,6 +161,9 @@ void rl_lock_timer(rl_lock *lock, redlock_time now_us);
 void rl_lock_forget(rl_lock *lock);
 
 /* -- for the operations -- */
+
+/* The lease is lost: it ends, and what is left of it is released. */
+void rl_lock_lose(rl_lock *lock, redlock_time now_us);
 
 /* The operation has ended. */
 void rl_lock_end(rl_lock *lock, redlock_time now_us, int result);

@@ -112,7 +112,7 @@ static void rl_message_expired(rl_message *message, const rl_lock *lock) {
 }
 
 static void rl_message_taken(rl_message *message, const rl_lock *lock) {
-  if (rl_quorum_decide(&lock->quorum) == RL_DECISION_UNAVAILABLE) {
+  if (rl_quorum_decide_acquire(&lock->quorum) == RL_DECISION_UNAVAILABLE) {
     rl_message_add(message, " was taken, and the time was up before the last attempt could tell");
   } else {
     rl_message_add(message,
@@ -121,6 +121,17 @@ static void rl_message_taken(rl_message *message, const rl_lock *lock) {
     rl_message_nodes(message, lock, RL_MESSAGE_VOTE(REDLOCK_VOTE_TAKEN), false);
   }
   rl_message_failed(message, lock);
+}
+
+/* Votes that came too late to be counted are among them. */
+static void rl_message_denied(rl_message *message, const rl_lock *lock) {
+  const char *separator = ": ";
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    if ((lock->denied >> i & 1) != 0) {
+      rl_message_add(message, "%s%s", separator, lock->core->nodes[i]->address.name);
+      separator = ", ";
+    }
+  }
 }
 
 const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
@@ -136,10 +147,9 @@ const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
     rl_message_taken(&message, lock);
     break;
   case REDLOCK_E_LOST:
-    rl_message_add(&message,
-                   " is lost: %u of %u nodes say that it is not ours: ", lock->quorum.taken,
-                   lock->core->node_count);
-    rl_message_nodes(&message, lock, RL_MESSAGE_VOTE(REDLOCK_VOTE_TAKEN), false);
+    rl_message_add(&message, " is lost: %u of %u nodes say that it is not ours",
+                   rl_quorum_count(lock->denied), lock->core->node_count);
+    rl_message_denied(&message, lock);
     break;
   case REDLOCK_E_UNAVAILABLE:
     rl_message_unavailable(&message, lock);

@@ -5,13 +5,16 @@
  *
  * Specification, step 3: the lock is acquired if and only if the client was able to acquire it in
  * the majority of the instances, at least N/2+1. The majority is one of all N nodes, whichever of
- * them answer. A decision is taken with the vote that makes it certain:
- *   1. the N/2+1st grant decides for the lock;
- *   2. when so many refused that N/2+1 others do not exist, the lock is somebody else's;
- *   3. when grants and votes still to come together cannot reach N/2+1, there is no lock. If so many
- *      failed that the others are no majority, that is the reason; otherwise it is split: with those
- *      that failed it would have been enough but for those that refused.
- * With even N a tie is a refusal (2): half the nodes are no majority.
+ * them answer; with even N half the nodes are none. What is decided must not depend on the order of
+ * the votes. So a decision is taken with the vote after which no other one is possible:
+ *   1. The N/2+1st grant decides for the lock.
+ *   2. Otherwise there is none, for one of two reasons, of which the graver one comes first:
+ *      acquire: so many nodes failed that the others are no majority, so that nobody could have it;
+ *      or, with fewer failures, it is taken.
+ *      extend: so many nodes say "not yours" that the others are no majority, so that it is lost;
+ *      or, with fewer, it is not known.
+ * To wait for the reason costs a minority of bad nodes nothing: when all good nodes have answered, it
+ * is certain.
  */
 #include "rl_quorum.h"
 
@@ -21,28 +24,52 @@ unsigned rl_quorum_majority(unsigned nodes) {
   return nodes / 2 + 1;
 }
 
+unsigned rl_quorum_count(uint32_t nodes) {
+  unsigned count = 0;
+  for (; nodes != 0; nodes &= nodes - 1) {
+    count++;
+  }
+  return count;
+}
+
+bool rl_quorum_denied(unsigned nodes, unsigned denied) {
+  return nodes - denied < rl_quorum_majority(nodes);
+}
+
 static unsigned rl_quorum_pending(const rl_quorum *quorum) {
   unsigned settled = quorum->granted + quorum->taken + quorum->failed + quorum->unsent;
   assert(settled <= quorum->nodes);
   return quorum->nodes - settled;
 }
 
-rl_decision rl_quorum_decide(const rl_quorum *quorum) {
+/*
+ * |graver| votes give the graver reason why there is no majority, once there are more of them than
+ * can be done without.
+ */
+static rl_decision rl_quorum_decide(const rl_quorum *quorum, unsigned graver, rl_decision reason,
+                                    rl_decision otherwise) {
   unsigned majority = rl_quorum_majority(quorum->nodes);
+  unsigned pending = rl_quorum_pending(quorum);
+  unsigned spare = quorum->nodes - majority;
   assert(quorum->unsent == 0);
   if (quorum->granted >= majority) {
     return RL_DECISION_MAJORITY;
   }
-  if (quorum->nodes - quorum->taken < majority) {
-    return RL_DECISION_TAKEN;
+  if (graver > spare) {
+    return reason;
   }
-  if (quorum->nodes - quorum->failed < majority) {
-    return RL_DECISION_UNAVAILABLE;
+  if (quorum->granted + pending >= majority || graver + pending > spare) {
+    return RL_DECISION_NONE;
   }
-  if (quorum->granted + rl_quorum_pending(quorum) < majority) {
-    return RL_DECISION_SPLIT;
-  }
-  return RL_DECISION_NONE;
+  return otherwise;
+}
+
+rl_decision rl_quorum_decide_acquire(const rl_quorum *quorum) {
+  return rl_quorum_decide(quorum, quorum->failed, RL_DECISION_UNAVAILABLE, RL_DECISION_TAKEN);
+}
+
+rl_decision rl_quorum_decide_extend(const rl_quorum *quorum) {
+  return rl_quorum_decide(quorum, quorum->taken, RL_DECISION_TAKEN, RL_DECISION_UNAVAILABLE);
 }
 
 /*

@@ -6,6 +6,9 @@
 #ifndef RL_QUORUM_H
 #define RL_QUORUM_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 typedef struct rl_quorum {
   unsigned nodes;   /* how many there are: N, never only those that answer */
   unsigned granted; /* exact success replies */
@@ -15,20 +18,24 @@ typedef struct rl_quorum {
 } rl_quorum;
 
 typedef enum rl_decision {
-  RL_DECISION_NONE = 0, /* more votes are needed */
-  RL_DECISION_MAJORITY, /* a majority granted */
-  RL_DECISION_TAKEN,    /* so many said taken that no majority is left */
-  RL_DECISION_SPLIT, /* no majority is left: some said taken, and some failed, but not too many */
-  RL_DECISION_UNAVAILABLE /* no majority is left, because too many failed */
+  RL_DECISION_NONE = 0,   /* more votes are needed */
+  RL_DECISION_MAJORITY,   /* a majority granted */
+  RL_DECISION_TAKEN,      /* no majority is left, because it is somebody else's, or not ours */
+  RL_DECISION_UNAVAILABLE /* no majority is left, because too many nodes failed */
 } rl_decision;
 
 /* N/2 + 1: any two majorities have a node in common. */
 unsigned rl_quorum_majority(unsigned nodes);
 
-/* For acquire and extend. */
-rl_decision rl_quorum_decide(const rl_quorum *quorum);
-
-/* For release. */
+/* What an operation is to end with: the same in whatever order the votes come. */
+rl_decision rl_quorum_decide_acquire(const rl_quorum *quorum);
+rl_decision rl_quorum_decide_extend(const rl_quorum *quorum);
 rl_decision rl_quorum_decide_release(const rl_quorum *quorum);
+
+/* How many nodes a set of nodes has. */
+unsigned rl_quorum_count(uint32_t nodes);
+
+/* Whether so many of |nodes| deny a lease that no majority is left for it. */
+bool rl_quorum_denied(unsigned nodes, unsigned denied);
 
 #endif

@@ -23,6 +23,7 @@
 void rl_round_clear(rl_lock *lock) {
   lock->extended = false;
   lock->waiting = 0;
+  lock->denied = 0;
   memset(&lock->quorum, 0, sizeof lock->quorum);
   lock->quorum.nodes = lock->core->node_count;
   for (unsigned i = 0; i < lock->core->node_count; i++) {
@@ -96,9 +97,11 @@ static void rl_round_decide(rl_lock *lock, redlock_time now_us) {
 void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_owed *owed,
                    redlock_vote vote, const char *error) {
   redlock_duration latency_us = rl_time_sub(now_us, owed->sent_us);
-  rl_vote *entry = &lock->votes[node->index];
-  if (owed->round != lock->round || entry->settled) {
+  if (owed->round != lock->round) {
     return;
+  }
+  if (vote == REDLOCK_VOTE_TAKEN && owed->kind != RL_OWED_ACQUIRE) {
+    lock->denied |= rl_node_bit(node);
   }
   if (vote == REDLOCK_VOTE_UNKNOWN) {
     latency_us = REDLOCK_NEVER;
@@ -106,12 +109,14 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
   if (lock->phase == RL_PHASE_ROUND) {
     rl_round_settle(lock, node->index, vote, error, latency_us);
     rl_round_decide(lock, now_us);
-  } else if (lock->phase == RL_PHASE_LATE) {
+  } else if (lock->phase == RL_PHASE_LATE && !lock->votes[node->index].settled) {
     /* Decided without it: for votes() to show, and for the lock to heal. */
     rl_round_settle(lock, node->index, vote, error, latency_us);
     if (vote == REDLOCK_VOTE_TAKEN && lock->extended) {
       rl_extend_heal(lock, now_us, node);
     }
+  } else if (lock->phase == RL_PHASE_IDLE && owed->kind == RL_OWED_EXTEND) {
+    rl_extend_late(lock, now_us);
   }
 }
 

@@ -355,7 +355,8 @@ void sim_application_settle(sim *s) {
     sim_client *client = &s->clients[i];
     for (unsigned k = 0; client->alive && k < s->config.locks; k++) {
       sim_lock *own = &client->locks[k];
-      if (own->state == SIM_APPLICATION_IDLE || own->state == SIM_APPLICATION_HOLD) {
+      bool waits = own->state == SIM_APPLICATION_IDLE || own->state == SIM_APPLICATION_HOLD;
+      if (waits && !client->closing) {
         sim_application_schedule(s, own, sim_application_think(s));
       }
     }

@@ -92,19 +92,42 @@ static void the_majority_decides_and_nobody_else_is_waited_for(void **state) {
   }
 }
 
-/* For every N: refused as soon as no majority is left, and not before; a tie is no majority. */
-static void refusals_decide_as_soon_as_no_majority_is_left(void **state) {
+/* For every N: with an even one, half the nodes could still fail, and then it would be unavailable. */
+static void a_majority_of_refusals_decides(void **state) {
   (void)state;
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     fake_world *world = fake_world_new(count);
     rl_lock *lock = start_once(world);
-    unsigned enough = count - count / 2;
+    unsigned enough = count / 2 + 1;
     for (unsigned refused = 1; refused <= enough; refused++) {
       assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
       fake_store_put(&world->nodes[refused - 1].store, KEY, OTHER, REDLOCK_NEVER);
       fake_answer(world, refused - 1);
     }
     assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/*
+ * Three of five nodes are down, and two hold the key for somebody else: nobody can lock, whichever
+ * answers come first.
+ */
+static void a_majority_of_nodes_down_is_unavailable_whoever_answers_first(void **state) {
+  (void)state;
+  for (unsigned early = 0; early <= 3; early++) {
+    fake_world *world = fake_world_new(5);
+    rl_lock *lock = start_once(world);
+    for (unsigned i = 0; i < early; i++) {
+      fake_reply(world, 2 + i, "-LOADING Redis is loading the dataset in memory\r\n");
+    }
+    fake_reply(world, 0, "$-1\r\n");
+    fake_reply(world, 1, "$-1\r\n");
+    for (unsigned i = early; i < 3; i++) {
+      assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+      fake_reply(world, 2 + i, "-LOADING Redis is loading the dataset in memory\r\n");
+    }
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
     assert_true(fake_world_end(world));
   }
 }
@@ -537,7 +560,8 @@ int main(void) {
       cmocka_unit_test(the_lease_is_measured_from_before_the_first_byte),
       cmocka_unit_test(the_clock_of_a_lease_is_read_at_launch_and_not_when_it_was_begun),
       cmocka_unit_test(the_majority_decides_and_nobody_else_is_waited_for),
-      cmocka_unit_test(refusals_decide_as_soon_as_no_majority_is_left),
+      cmocka_unit_test(a_majority_of_refusals_decides),
+      cmocka_unit_test(a_majority_of_nodes_down_is_unavailable_whoever_answers_first),
       cmocka_unit_test(errors_decide_as_soon_as_no_majority_is_left),
       cmocka_unit_test(a_tie_of_an_even_number_of_nodes_is_no_lock),
       cmocka_unit_test(one_refused_one_failed_of_three_is_taken),

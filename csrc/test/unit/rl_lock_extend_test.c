@@ -150,10 +150,116 @@ static void lost_when_no_majority_has_the_token_any_more(void **state) {
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   (void)fake_answer(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
-  assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
   fake_settle(world);
   assert_int_equal(world->nodes[0].sets, 1); /* not taken again */
-  assert_int_equal(fake_keys(world, KEY), 2);
+  assert_int_equal(fake_keys(world, KEY), 1);
+  assert_true(fake_world_end(world));
+}
+
+/* Another client may have the lock already: that a majority denies it proves it. */
+static void a_lease_that_a_majority_denies_ends_there_and_then(void **state) {
+  (void)state;
+  rl_lock *lock;
+  char token[REDLOCK_TOKEN_LENGTH + 1];
+  fake_world *world = held(5, &lock, NULL);
+  memcpy(token, lock->lease->token, sizeof token);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
+  }
+  extend(world, lock, 0);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  (void)fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  fake_settle(world);
+  assert_int_equal(fake_holders(world, KEY, token), 0); /* what was left is released */
+  assert_int_equal(fake_holders(world, KEY, OTHER), 3);
+  assert_int_equal(world->core.attempts.live, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lost_lock_says_so_until_it_is_released_or_acquired_again(void **state) {
+  (void)state;
+  rl_lock *lock;
+  char message[256];
+  fake_world *world = held(1, &lock, NULL);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  extend(world, lock, 0);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_LOST);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_LOST);
+  assert_string_equal(rl_lock_message(lock, message, sizeof message),
+                      "'orders:42' is lost: 1 of 1 nodes say that it is not ours: 10.0.0.1:6379");
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  extend(world, lock, 0);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* The round was over; that the lease is lost is known all the same. */
+static void late_votes_that_complete_the_denial_end_the_lease(void **state) {
+  (void)state;
+  for (unsigned cancelled = 0; cancelled <= 1; cancelled++) {
+    rl_lock *lock;
+    char before[256];
+    char after[256];
+    char token[REDLOCK_TOKEN_LENGTH + 1];
+    fake_world *world = held(3, &lock, NULL);
+    memcpy(token, lock->lease->token, sizeof token);
+    fake_store_remove(&world->nodes[0].store, KEY);
+    fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
+    extend(world, lock, 0);
+    (void)fake_answer(world, 0);
+    if (cancelled) {
+      rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+    } else {
+      fake_pass(world, 100 * MS);
+    }
+    int result = rl_lock_result(lock);
+    assert_error(result, cancelled ? REDLOCK_E_CANCELLED : REDLOCK_E_UNAVAILABLE);
+    (void)rl_lock_message(lock, before, sizeof before);
+    assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+    (void)fake_answer(world, 2);
+    assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+    assert_error(rl_lock_result(lock), result); /* What was told stands. */
+    assert_string_equal(rl_lock_message(lock, after, sizeof after), before);
+    fake_settle(world);
+    assert_int_equal(fake_holders(world, KEY, token), 0);
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_LOST);
+    assert_string_equal(rl_lock_message(lock, after, sizeof after),
+                        "'orders:42' is lost: 2 of 3 nodes say that it is not ours: "
+                        "10.0.0.1:6379, 10.0.0.3:6379");
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* Two of round 1, two of round 2, all of five nodes: no round has a majority. */
+static void denials_of_two_rounds_do_not_add_up(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(5, &lock, NULL);
+  extend(world, lock, 0);
+  fake_reply(world, 0, ":0\r\n");
+  fake_reply(world, 1, ":0\r\n");
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  extend(world, lock, 0);
+  fake_reply(world, 2, ":0\r\n"); /* of round 1 */
+  fake_reply(world, 2, ":0\r\n");
+  fake_reply(world, 3, ":0\r\n"); /* of round 1 */
+  fake_reply(world, 3, ":0\r\n");
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
   assert_true(fake_world_end(world));
 }
 
@@ -504,6 +610,7 @@ static void a_script_that_refused_has_run_as_well(void **state) {
   extend(world, lock, 0);
   assert_true(fake_answer(world, 0).by_text);
   assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
   extend(world, lock, 0);
   assert_false(fake_answer(world, 0).by_text);
   assert_true(fake_world_end(world));
@@ -634,6 +741,10 @@ int main(void) {
       cmocka_unit_test(the_majority_decides),
       cmocka_unit_test(a_failed_extend_changes_nothing_and_the_next_may_succeed),
       cmocka_unit_test(lost_when_no_majority_has_the_token_any_more),
+      cmocka_unit_test(a_lease_that_a_majority_denies_ends_there_and_then),
+      cmocka_unit_test(a_lost_lock_says_so_until_it_is_released_or_acquired_again),
+      cmocka_unit_test(late_votes_that_complete_the_denial_end_the_lease),
+      cmocka_unit_test(denials_of_two_rounds_do_not_add_up),
       cmocka_unit_test(a_key_of_another_type_is_not_ours),
       cmocka_unit_test(a_majority_before_the_old_deadline_counts_and_at_it_does_not),
       cmocka_unit_test(the_round_ends_with_the_old_deadline),

@@ -38,11 +38,11 @@ static void taken_names_who_refused_and_who_did_not_vote(void **state) {
   fake_world *world = fake_world_new(5);
   rl_lock *lock = start(world, KEY, NULL);
   fake_reply(world, 4, "-LOADING Redis is loading\r\n");
-  for (unsigned i = 0; i < 2; i++) {
+  for (unsigned i = 0; i < 3; i++) {
     fake_reply(world, i, "$-1\r\n");
   }
-  assert_message(lock, "'orders:42' is taken: 2 of 5 nodes hold it for somebody else: "
-                       "10.0.0.1:6379, 10.0.0.2:6379; "
+  assert_message(lock, "'orders:42' is taken: 3 of 5 nodes hold it for somebody else: "
+                       "10.0.0.1:6379, 10.0.0.2:6379, 10.0.0.3:6379; "
                        "without a vote: 10.0.0.5:6379: LOADING Redis is loading");
   assert_true(fake_world_end(world));
 }
@@ -67,9 +67,9 @@ static void not_ours_is_a_reason_like_an_error(void **state) {
   fake_turn(world);
   fake_reply(world, 0, ":0\r\n");
   fake_reply(world, 1, "-ERR x\r\n");
-  assert_message(lock, "'orders:42': only 0 of 3 nodes extended it, 2 are needed: "
-                       "10.0.0.1:6379: not ours; 10.0.0.2:6379: ERR x");
   fake_reply(world, 2, "-ERR y\r\n");
+  assert_message(lock, "'orders:42': only 0 of 3 nodes extended it, 2 are needed: "
+                       "10.0.0.1:6379: not ours; 10.0.0.2:6379: ERR x; 10.0.0.3:6379: ERR y");
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
   fake_reply(world, 0, ":0\r\n");
@@ -141,6 +141,8 @@ static void extends_and_releases_have_words_of_their_own(void **state) {
   fake_turn(world);
   fake_reply(world, 0, ":0\r\n");
   assert_message(lock, "'orders:42' is lost: 1 of 1 nodes say that it is not ours: 10.0.0.1:6379");
+  fake_settle(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
   fake_reply(world, 0, "-ERR y\r\n");
