@@ -163,12 +163,14 @@ return function(title, driver)
       assert.is_true(lock:remaining() > 4000, "an extend must not shorten the lease")
     end)
 
-    test("tells that a lock was lost, and keeps the old deadline", function()
+    test("tells that a lock was lost, and holds it no longer", function()
       local lock = assert(client:acquire("r", { ttl = 5000 }))
       eventually_on_all(lock)
       for index = 1, 3 do farm[index]:command("SET", "r", "somebody else") end
       failure("lost", lock:extend(9000))
-      assert.is_true(lock:remaining() > 3000 and lock:remaining() < 5000)
+      assert.are.equal(0, lock:remaining())
+      assert.is_false(lock:is_held())
+      failure("lost", lock:extend(9000))
       failure("lost", lock:release())
       assert.are.equal("somebody else", farm[1]:command("GET", "r"))
       failure("not_held", lock:release())
@@ -455,6 +457,16 @@ return function(title, driver)
         run_out(lock)
         lock:extend()
       end))))
+    end)
+
+    test("with: tells that the lock was lost when an extend has said so", function()
+      local _, _, code, result = client:with("r", function(lock)
+        eventually_on_all(lock)
+        for index = 1, 5 do farm[index]:command("SET", "r", "somebody else") end
+        failure("lost", lock:extend())
+        return "result"
+      end)
+      assert.are.same({ "lost", "result" }, { code, result })
     end)
 
     test("with: tells that the lock was lost", function()

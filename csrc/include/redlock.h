@@ -316,8 +316,10 @@ REDLOCK_EXTERN int redlock_lock_acquire(redlock_lock *lock, const redlock_option
  * Prolongs a held lock to now + |ttl_us| (0 = the lock's ttl). Succeeds only if a majority confirms
  * before the old deadline. Never shortens a lease: asked for less than is left, it leaves the
  * deadline where it was. Never takes a lost lock again. A failed extend changes nothing: the old
- * deadline stands, and the next extend may succeed. Goes by the options, but for the ttl, that the
- * lock was acquired with. Blocks for one node_timeout at most.
+ * deadline stands, and the next extend may succeed. But for REDLOCK_E_LOST: so many nodes say "not
+ * yours" that another may hold it. Then the lease is over, redlock_lock_remaining() is 0, and what is
+ * left of it is released; this can also turn out after an extend that was UNAVAILABLE. Goes by the
+ * options, but for the ttl, that the lock was acquired with. Blocks for one node_timeout at most.
  * Errors: UNAVAILABLE, EXPIRED, LOST, NOT_HELD, CLOSED; INVALID, BUSY, SYSTEM.
  */
 REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_us,

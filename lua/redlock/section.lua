@@ -25,11 +25,11 @@ local function finish(lock, ...)
   local released, message, code = lock:release()
   if code == "not_held" or code == "closed" then
     return true, ... -- The function gave the lock back itself.
+  elseif not released and code == "lost" then
+    return nil, message, code, ... -- Said by an extend within the function, or by the release.
   elseif outlived or code == "expired" then
     return nil, "the function ran for longer than the lease: another may have held the lock meanwhile",
       "expired", ...
-  elseif not released and code == "lost" then
-    return nil, message, code, ...
   end
   -- A release that could not be confirmed does not change that the lock was held all the time.
   return true, ...
