@@ -29,12 +29,15 @@ try() {
 
 cd "$root" || exit 1
 prefix=$scratch/prefix
-for version in 5.4 jit; do
+for version in 5.4 5.1 jit; do
   try "make install LUA_VERSION=$version" "$MAKE" install PREFIX="$prefix" LUA_VERSION=$version
 done
+# OpenResty looks for Lua files and modules in one place of its own.
+site=$scratch/openresty/site/lualib
+try 'make install-lua-files for OpenResty' "$MAKE" install-lua-files LUA_VERSION=jit INSTALL_LMOD="$site" INSTALL_CMOD="$site"
 try 'make install DESTDIR' "$MAKE" install DESTDIR="$scratch/stage" PREFIX=/usr LIBDIR=/usr/lib/multi LUA_VERSION=5.4
 for file in include/redlock.h lib/libredlock.a lib/libredlock.so lib/libredlock.so.0 lib/pkgconfig/redlock.pc \
-  lib/libredlock-lua5.4.a lib/libredlock-luajit.a share/lua/5.4/redlock.lua share/lua/5.1/redlock.lua \
+  lib/libredlock-lua5.4.a lib/libredlock-lua5.1.a lib/libredlock-luajit.a share/lua/5.4/redlock.lua share/lua/5.1/redlock.lua \
   lib/lua/5.4/redlock/core.so lib/lua/5.1/redlock/core.so; do
   try "$file is installed" test -r "$prefix/$file"
 done
@@ -71,11 +74,20 @@ assert(lock:is_held() and lock:release())
 SCRIPT
 try 'Lua 5.4 loads and locks' env LUA_PATH="$prefix/share/lua/5.4/?.lua" LUA_CPATH="$prefix/lib/lua/5.4/?.so" \
   lua5.4 script.lua "$node" "$prefix"
-try 'LuaJIT loads and locks' env LUA_PATH="$prefix/share/lua/5.1/?.lua" LUA_CPATH="$prefix/lib/lua/5.1/?.so" \
-  luajit script.lua "$node" "$prefix"
+# Lua 5.1 and LuaJIT look in the same place: whoever was installed last serves both.
+for last in jit 5.1; do
+  (cd "$root" && try "make install LUA_VERSION=$last, after the other" \
+    "$MAKE" install PREFIX="$prefix" LUA_VERSION=$last; exit "$failed") || failed=1
+  for lua in luajit lua5.1; do
+    try "$lua loads and locks, LUA_VERSION=$last was installed last" env LUA_PATH="$prefix/share/lua/5.1/?.lua" \
+      LUA_CPATH="$prefix/lib/lua/5.1/?.so" "$lua" script.lua "$node" "$prefix"
+  done
+done
+try 'LuaJIT loads and locks as OpenResty would' env LUA_PATH="$site/?.ljbc;$site/?.lua" LUA_CPATH="$site/?.so" \
+  luajit script.lua "$node" "$site"
 
 cd "$root" || exit 1
-for version in 5.4 jit; do
+for version in 5.4 5.1 jit; do
   try "make uninstall LUA_VERSION=$version" "$MAKE" uninstall PREFIX="$prefix" LUA_VERSION=$version
 done
 try 'nothing is left of it' test -z "$(find "$prefix" -type f -o -type l)"

@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT
  *
  *                         5.1   LuaJIT 2.1   5.2   5.3   5.4
- *     luaL_testudata       -        x         x     x     x
- *     luaL_setfuncs        -        x         x     x     x
+ *     luaL_testudata       -       (x)        x     x     x     (x): not used, see below
+ *     luaL_setfuncs        -       (x)        x     x     x
  *     lua_setuservalue     -        -         x     x     x     (5.1, LuaJIT: the environment table)
  *     luaL_checkversion    -        -         x     x     x
  *     64-bit lua_Integer   ?        ?         ?     x     x     (before 5.3: as wide as a pointer)
@@ -26,8 +26,8 @@
 #define lua_getuservalue(L, index) lua_getfenv((L), (index))
 #define luaL_checkversion(L) ((void)(L))
 
-/* LuaJIT says 501 as well; its 2.1 is the one that has LUA_OK. */
-#ifndef LUA_OK
+/* LuaJIT 2.1 has these two, but Lua 5.1 has not, and a module that was built for either is to load in
+   both: they share the place where modules are installed. */
 
 static inline void *rl_lua_testudata(lua_State *L, int index, const char *name) {
   void *userdata = lua_touserdata(L, index);
@@ -49,7 +49,6 @@ static inline void rl_lua_setfuncs(lua_State *L, const luaL_Reg *functions) {
 }
 #define luaL_setfuncs(L, functions, upvalues) rl_lua_setfuncs((L), (functions))
 
-#endif /* LUA_OK */
 #endif /* LUA_VERSION_NUM < 502 */
 
 #endif /* RL_LUA_COMPAT_H */
