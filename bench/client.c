@@ -106,12 +106,11 @@ static void client_run_in_flight(void *peer, const bench_goal *goal, bench_resul
 
 static void client_make(client *self, char **addresses, int address_count) {
   char message[256];
-  redlock_options options;
+  redlock_options options = {0};
   redlock_settings settings;
 
-  redlock_options_default(&options);
-  options.retry_count = 0;
-  redlock_settings_default(&settings);
+  options.retry_count = REDLOCK_RETRIES_NONE;
+  memset(&settings, 0, sizeof settings);
   settings.options = &options;
   if (redlock_client_new(&self->redlock, &settings, message, sizeof message) != REDLOCK_OK)
     bench_die("client: %s", message);

@@ -12,6 +12,7 @@
 #define RL_LUA_H
 
 #include "redlock.h"
+#include "rl_client.h"
 #include "rl_linger.h"
 #include "rl_lua_compat.h"
 #include "rl_lua_memory.h"
@@ -46,26 +47,17 @@ struct rl_lua_mux;
 typedef struct rl_lua_client {
   redlock_client *client;
   rl_lua_sentinel *sentinel; /* kept alive by the user value */
-  redlock_options options;   /* what options of a lock that are left out stand for */
   size_t bytes;              /* of it that Lua does not see */
   double next_id;            /* of the next lock */
   struct rl_lua_mux *mux;    /* what stands for it inside nginx (rl_lua_mux.h), or NULL */
   int of_worker;             /* whose its locks are inside nginx when nothing else is said */
 } rl_lua_client;
 
-typedef enum rl_lua_operation {
-  RL_LUA_NONE = 0,
-  RL_LUA_ACQUIRE,
-  RL_LUA_EXTEND,
-  RL_LUA_RELEASE
-} rl_lua_operation;
-
 typedef struct rl_lua_lock {
   redlock_lock *lock;
-  rl_lua_sentinel *sentinel;  /* kept alive by the user value, which the client shares */
-  redlock_options options;    /* what options of a call that are left out stand for */
-  rl_lua_operation operation; /* the last one that was started */
-  struct rl_lua_mux *mux;     /* its client's; kept alive by the user value */
+  rl_lua_sentinel *sentinel; /* kept alive by the user value, which the client shares */
+  rl_operation operation;    /* the last one that was started */
+  struct rl_lua_mux *mux;    /* its client's; kept alive by the user value */
   size_t slot;        /* in which a request of nginx waits for the operation; 0 = none does */
   rl_lua_owned owned; /* by a request of nginx */
   int of_worker;      /* or by nobody, if nothing else is said */
@@ -94,21 +86,31 @@ double rl_lua_check_whole(lua_State *L, int index, const char *name, const char 
 redlock_duration rl_lua_check_duration(lua_State *L, int index, const char *name, double low,
                                        int level);
 
+/* ------------------------------------------------------------------------------ rl_lua_option.c */
+
 /*
- * Reads the RL_LUA_OPTION_COUNT options of a lock from index |first| on; nil leaves what |options|
- * has. Returns whether there was one that is not nil.
+ * Fills the struct |of| from the Lua table at |index|, by |table|; nil there, or in place of the whole
+ * table, is 0 in the struct. Returns whether there was a table. Strings of the struct stay on the Lua
+ * stack, and live as long as they do.
  */
-#define RL_LUA_OPTION_COUNT 8
-int rl_lua_check_options(lua_State *L, int first, redlock_options *options, int level);
+int rl_lua_read_options(lua_State *L, int index, const rl_option_table *table, void *of, int level);
 
-/* Whether not one whole millisecond could be left of a lease with |options|, and then a sentence. */
-int rl_lua_lease_is_nothing(const redlock_options *options, char *message, size_t size);
+/* The same for the options of a lock, or of a call, that go over those |above|. */
+int rl_lua_read_lock_options(lua_State *L, int index, const rl_options *above,
+                             redlock_options *given, int level);
 
-/* Whether option 'owner' at |index| is "worker"; |absent| when it is nil. For nginx only. */
-int rl_lua_check_owner(lua_State *L, int index, int absent);
+/*
+ * Whether not one whole millisecond could be left of a lease with |given| over |above|, so that it
+ * could never be acquired, and then a sentence.
+ */
+int rl_lua_lease_is_nothing(const rl_options *above, const redlock_options *given, char *message,
+                            size_t size);
 
-/* The time that the library allows one attempt with |options|. */
-redlock_duration rl_lua_node_timeout(const redlock_options *options);
+/* Whether option 'owner' of the table at |index| is "worker"; |absent| when it is nil. For nginx. */
+int rl_lua_read_owner(lua_State *L, int index, int absent, int level);
+
+/* Pushes { lock = rows, client = rows, node = rows, host = rows }; a row is { name =, field =, kind =, ... }. */
+void rl_lua_push_option_tables(lua_State *L);
 
 /* ------------------------------------------------------------------------------ rl_lua_result.c */
 
@@ -129,6 +131,9 @@ int rl_lua_push_error(lua_State *L, int error, const char *message, int level);
 
 /* The same for what an operation of |self| ended with, or why it was not begun. */
 int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level);
+
+/* Pushes the list of the codes that are returned. */
+void rl_lua_push_codes(lua_State *L);
 
 /* ------------------------------------------------------- rl_lua_client.c, rl_lua_lock.c, _module.c */
 

@@ -6,14 +6,11 @@
  * The Lua side of the module has checked most of this already, with better words. The checks here
  * make sure that no script can reach the library with something that it does not expect.
  */
-#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "rl_lua.h"
-#include "rl_validity.h"
 
 /* The longest duration that is accepted, in milliseconds. */
 #define DURATION_MAX ((double)(REDLOCK_TTL_MAX_US / REDLOCK_MILLISECONDS))
@@ -91,66 +88,4 @@ redlock_duration rl_lua_check_duration(lua_State *L, int index, const char *name
   return (redlock_duration)rl_lua_check_whole(L, index, name, " (milliseconds)", low, DURATION_MAX,
                                               level) *
          REDLOCK_MILLISECONDS;
-}
-
-static int check_duration(lua_State *L, int index, const char *name, double low, int level,
-                          redlock_duration *duration) {
-  if (lua_isnoneornil(L, index))
-    return 0;
-  *duration = rl_lua_check_duration(L, index, name, low, level);
-  return 1;
-}
-
-int rl_lua_lease_is_nothing(const redlock_options *options, char *message, size_t size) {
-  if (rl_validity_deadline(0, options->ttl_us, options->drift_factor) >= REDLOCK_MILLISECONDS)
-    return 0;
-  (void)snprintf(message, size,
-                 "option 'ttl' must be longer: of %.14g ms nothing is left when the clock drift "
-                 "that is allowed for (ttl x %.14g + 2 ms) is taken off",
-                 (double)options->ttl_us / (double)REDLOCK_MILLISECONDS, options->drift_factor);
-  return 1;
-}
-
-int rl_lua_check_options(lua_State *L, int first, redlock_options *options, int level) {
-  int given = 0;
-
-  given |= check_duration(L, first, "option 'ttl'", 1, level, &options->ttl_us);
-  if (!lua_isnoneornil(L, first + 1)) {
-    options->retry_count =
-        (int)rl_lua_check_whole(L, first + 1, "option 'retry_count'", "", 0, INT_MAX, level);
-    given = 1;
-  }
-  given |= check_duration(L, first + 2, "option 'retry_delay'", 0, level, &options->retry_delay_us);
-  given |=
-      check_duration(L, first + 3, "option 'retry_jitter'", 0, level, &options->retry_jitter_us);
-  if (check_duration(L, first + 4, "option 'wait'", 0, level, &options->wait_us)) {
-    /* A budget takes the place of a number of attempts that was set for a wider scope. */
-    if (lua_isnoneornil(L, first + 1))
-      options->retry_count = -1;
-    given = 1;
-  }
-  given |=
-      check_duration(L, first + 5, "option 'node_timeout'", 1, level, &options->node_timeout_us);
-  if (!lua_isnoneornil(L, first + 6)) {
-    double factor = (double)luaL_checknumber(L, first + 6);
-    if (!(factor >= 0 && factor < 1)) {
-      rl_lua_misuse(L, level, "redlock: option 'drift_factor' must be >= 0 and < 1");
-    }
-    options->drift_factor = factor;
-    given = 1;
-  }
-  given |= check_duration(L, first + 7, "option 'lock_delay'", 0, level, &options->lock_delay_us);
-  return given;
-}
-
-int rl_lua_check_owner(lua_State *L, int index, int absent) {
-  return lua_isnoneornil(L, index) ? absent : strcmp(luaL_checkstring(L, index), "worker") == 0;
-}
-
-redlock_duration rl_lua_node_timeout(const redlock_options *options) {
-  redlock_duration tenth = options->ttl_us / 10;
-
-  if (options->node_timeout_us != 0)
-    return options->node_timeout_us;
-  return tenth < 100 * REDLOCK_MILLISECONDS ? tenth : 100 * REDLOCK_MILLISECONDS;
 }

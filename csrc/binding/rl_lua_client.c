@@ -3,7 +3,6 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include <limits.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -11,31 +10,10 @@
 #include "rl_lua.h"
 #include "rl_lua_mux.h"
 
-/* A text without NUL, or NULL for nil. Lua keeps it as long as it is on the stack. */
-static const char *check_text(lua_State *L, int index, const char *name) {
-  size_t length;
-  const char *text;
-
-  if (lua_isnoneornil(L, index))
-    return NULL;
-  text = luaL_checklstring(L, index, &length);
-  if (strlen(text) != length) {
-    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: %s must not contain a NUL byte", name);
-  }
-  return text;
-}
-
-static int check_number(lua_State *L, int index, const char *name, int low, int absent) {
-  if (lua_isnoneornil(L, index))
-    return absent;
-  return (int)rl_lua_check_whole(L, index, name, "", low, INT_MAX, RL_LUA_WRAPPED);
-}
-
 rl_lua_client *rl_lua_client_push(lua_State *L) {
   rl_lua_client *self = lua_newuserdata(L, sizeof *self);
 
   memset(self, 0, sizeof *self);
-  redlock_options_default(&self->options);
   luaL_getmetatable(L, RL_LUA_CLIENT);
   lua_setmetatable(L, -2);
 
@@ -50,46 +28,6 @@ rl_lua_client *rl_lua_client_push(lua_State *L) {
   return self;
 }
 
-/* (prefix, username, password, db, tls, options..., owner) -> client, or nil and what is wrong. */
-int rl_lua_client_new(lua_State *L) {
-  redlock_settings settings;
-  redlock_options options;
-  rl_lua_client *self;
-  char message[RL_LUA_MESSAGE_SIZE];
-
-  lua_settop(L, 5 + RL_LUA_OPTION_COUNT + 1);
-  redlock_settings_default(&settings);
-  redlock_options_default(&options);
-  if (!lua_isnil(L, 1))
-    settings.prefix = luaL_checklstring(L, 1, &settings.prefix_length);
-  settings.username = check_text(L, 2, "option 'username'");
-  settings.password = check_text(L, 3, "option 'password'");
-  settings.db = check_number(L, 4, "option 'db'", 0, settings.db);
-  settings.tls = lua_toboolean(L, 5);
-  rl_lua_check_options(L, 6, &options, RL_LUA_WRAPPED);
-  settings.options = &options;
-  if (rl_lua_lease_is_nothing(&options, message, sizeof message)) {
-    lua_pushnil(L);
-    lua_pushstring(L, message);
-    return 2;
-  }
-
-  self = rl_lua_client_push(L);
-  rl_lua_tend(self->sentinel);
-  self->options = options;
-  self->of_worker = rl_lua_check_owner(L, 5 + RL_LUA_OPTION_COUNT + 1, 0);
-  message[0] = '\0';
-  {
-    int error = redlock_client_new(&self->client, &settings, message, sizeof message);
-    if (error == REDLOCK_OK)
-      return 1;
-    self->client = NULL;
-    lua_pushnil(L);
-    lua_pushstring(L, message[0] != '\0' ? message : redlock_strerror(error));
-    return 2;
-  }
-}
-
 /* Tells the collector by how much the client has grown. */
 static void note_size(lua_State *L, rl_lua_client *self) {
   size_t bytes = rl_client_size(self->client);
@@ -99,39 +37,72 @@ static void note_size(lua_State *L, rl_lua_client *self) {
   rl_lua_memory_take(L, &self->sentinel->memory, grown);
 }
 
-/* (client, address, host, port, path, username, password, db, tls) -> true, or nil and why not. */
-int rl_lua_client_add(lua_State *L) {
-  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
-  redlock_node node;
-  char message[RL_LUA_MESSAGE_SIZE];
-  int error;
-
-  lua_settop(L, 9);
-  redlock_node_default(&node);
-  node.address = check_text(L, 2, "the address");
-  node.host = check_text(L, 3, "option 'host'");
-  node.port = check_number(L, 4, "option 'port'", 1, node.port);
-  node.path = check_text(L, 5, "option 'path'");
-  node.username = check_text(L, 6, "option 'username'");
-  node.password = check_text(L, 7, "option 'password'");
-  node.db = check_number(L, 8, "option 'db'", 0, node.db);
-  if (!lua_isnil(L, 9))
-    node.tls = lua_toboolean(L, 9);
-
-  message[0] = '\0';
-  error = redlock_client_add_node(self->client, &node, message, sizeof message);
-  if (error == REDLOCK_OK) {
-    note_size(L, self);
-    lua_pushboolean(L, 1);
-    return 1;
-  }
+/* nil, and what redlock_client_new() or redlock_client_add_node() failed for. */
+static int push_refusal(lua_State *L, int error, const char *message) {
   lua_pushnil(L);
   lua_pushstring(L, message[0] != '\0' ? message : redlock_strerror(error));
   return 2;
 }
 
+/*
+ * (options, carried) -> client, or nil and what is wrong. |carried|: TLS is the business of another,
+ * who brings the connections.
+ */
+int rl_lua_client_new(lua_State *L) {
+  redlock_settings settings;
+  redlock_options options;
+  rl_options defaults;
+  rl_lua_client *self;
+  char message[RL_LUA_MESSAGE_SIZE] = "";
+  int error, of_worker;
+
+  lua_settop(L, 2);
+  rl_lua_read_options(L, 1, &rl_options_of_client, &settings, RL_LUA_WRAPPED);
+  rl_lua_read_options(L, 1, &rl_options_of_lock, &options, RL_LUA_WRAPPED);
+  rl_options_default(&defaults);
+  if (rl_lua_lease_is_nothing(&defaults, &options, message, sizeof message))
+    return push_refusal(L, REDLOCK_E_INVALID, message);
+  settings.options = &options;
+  if (lua_toboolean(L, 2))
+    settings.tls = 0;
+
+  of_worker = rl_lua_read_owner(L, 1, 0, RL_LUA_WRAPPED);
+  self = rl_lua_client_push(L);
+  rl_lua_tend(self->sentinel);
+  self->of_worker = of_worker;
+  error = redlock_client_new(&self->client, &settings, message, sizeof message);
+  if (error == REDLOCK_OK)
+    return 1;
+  self->client = NULL;
+  return push_refusal(L, error, message);
+}
+
+/* (client, address or parts) -> true, or nil and why not. */
+int rl_lua_client_add(lua_State *L) {
+  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
+  char message[RL_LUA_MESSAGE_SIZE] = "";
+  redlock_node node;
+  size_t length;
+  int error;
+
+  lua_settop(L, 2);
+  if (lua_type(L, 2) == LUA_TSTRING) {
+    memset(&node, 0, sizeof node);
+    node.address = lua_tolstring(L, 2, &length);
+    if (strlen(node.address) != length)
+      rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: the address contains a NUL byte");
+  } else {
+    rl_lua_read_options(L, 2, &rl_options_of_node, &node, RL_LUA_WRAPPED);
+  }
+  error = redlock_client_add_node(self->client, &node, message, sizeof message);
+  if (error != REDLOCK_OK)
+    return push_refusal(L, error, message);
+  note_size(L, self);
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
 static int client_nodes(lua_State *L) {
-  static const char *const states[] = {"down", "connecting", "up"};
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_DIRECT, "client:nodes()");
   size_t count = redlock_client_node_count(self->client);
 
@@ -141,8 +112,6 @@ static int client_nodes(lua_State *L) {
     char text[RL_LUA_MESSAGE_SIZE];
     redlock_node_info info;
 
-    memset(&info, 0, sizeof info);
-    info.size = sizeof info;
     if (redlock_client_node_info(self->client, index, &info) != REDLOCK_OK)
       break;
     rl_lua_copy(name, sizeof name, info.name);
@@ -151,7 +120,7 @@ static int client_nodes(lua_State *L) {
     lua_createtable(L, 0, 4);
     lua_pushstring(L, name);
     lua_setfield(L, -2, "node");
-    lua_pushstring(L, states[info.state]);
+    lua_pushstring(L, redlock_node_state_name(info.state));
     lua_setfield(L, -2, "state");
     if (text[0] != '\0') {
       lua_pushstring(L, text);
@@ -163,11 +132,16 @@ static int client_nodes(lua_State *L) {
   return 1;
 }
 
+/* The time that an operation on |client| may take, which is what closing it may. */
+static redlock_duration node_timeout(const redlock_client *client) {
+  return rl_options_node_timeout(&client->options, client->options.ttl_us);
+}
+
 static int close_within(lua_State *L, redlock_client *client, redlock_duration budget, int level) {
   int error = redlock_client_close(client, budget);
 
   if (error != REDLOCK_OK)
-    return rl_lua_push_error(L, error, NULL, level);
+    return rl_lua_push_error(L, error, redlock_client_message(client), level);
   lua_pushboolean(L, 1);
   return 1;
 }
@@ -175,7 +149,7 @@ static int close_within(lua_State *L, redlock_client *client, redlock_duration b
 static int client_close(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_DIRECT, "client:close()");
 
-  return close_within(L, self->client, rl_lua_node_timeout(&self->options), RL_LUA_DIRECT);
+  return close_within(L, self->client, node_timeout(self->client), RL_LUA_DIRECT);
 }
 
 /* (client): the same without waiting, for drivers that have waited already. */
@@ -192,13 +166,11 @@ int rl_lua_client_owed(lua_State *L) {
 
   for (size_t index = 0; index < redlock_client_node_count(self->client); index++) {
     redlock_node_info info;
-    memset(&info, 0, sizeof info);
-    info.size = sizeof info;
     if (redlock_client_node_info(self->client, index, &info) == REDLOCK_OK)
       owed += info.owed;
   }
   lua_pushnumber(L, (lua_Number)owed);
-  lua_pushnumber(L, (lua_Number)rl_lua_node_timeout(&self->options) / (lua_Number)REDLOCK_SECONDS);
+  lua_pushnumber(L, (lua_Number)node_timeout(self->client) / (lua_Number)REDLOCK_SECONDS);
   return 2;
 }
 
@@ -280,7 +252,7 @@ static int client_end_of_scope(lua_State *L) {
   rl_lua_client *self = luaL_testudata(L, 1, RL_LUA_CLIENT);
 
   if (self != NULL && self->client != NULL) {
-    (void)redlock_client_close(self->client, rl_lua_node_timeout(&self->options));
+    (void)redlock_client_close(self->client, node_timeout(self->client));
   }
   return 0;
 }
@@ -296,8 +268,6 @@ static int client_tostring(lua_State *L) {
   count = redlock_client_node_count(self->client);
   for (size_t index = 0; index < count; index++) {
     redlock_node_info info;
-    memset(&info, 0, sizeof info);
-    info.size = sizeof info;
     if (redlock_client_node_info(self->client, index, &info) == REDLOCK_OK &&
         info.state == REDLOCK_NODE_UP) {
       up++;

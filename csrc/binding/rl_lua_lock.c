@@ -10,6 +10,7 @@
 #include "rl_handle.h"
 #include "rl_lua.h"
 #include "rl_lua_mux.h"
+#include "rl_name.h"
 
 #define SHOWN_NAME_MAX 80 /* bytes of a resource name in tostring(lock) and in messages */
 #define SHOWN_NAME_SIZE (4 * SHOWN_NAME_MAX + 16)
@@ -37,7 +38,8 @@ static void show_resource(char *shown, size_t size, const redlock_lock *lock) {
 }
 
 /* No lock was made: pushes why, or raises it. */
-static int refuse_lock(lua_State *L, int error, const char *resource, size_t length) {
+static int refuse_lock(lua_State *L, int error, redlock_client *client, const char *resource,
+                       size_t length) {
   char name[SHOWN_NAME_SIZE];
   char text[sizeof name + 128];
 
@@ -48,48 +50,45 @@ static int refuse_lock(lua_State *L, int error, const char *resource, size_t len
                          (int)length, REDLOCK_KEY_MAX);
   }
   show_name(name, sizeof name, (const unsigned char *)resource, length);
-  (void)snprintf(text, sizeof text, "'%s': %s", name, redlock_strerror(error));
+  (void)snprintf(text, sizeof text, "'%s': %s", name, redlock_client_message(client));
   return rl_lua_push_error(L, error, text, RL_LUA_WRAPPED);
 }
 
-/* Reads the options of a lock or of an acquire; returns whether there are any. */
-static int check_options(lua_State *L, int first, redlock_options *options) {
-  char message[RL_LUA_MESSAGE_SIZE];
-  int given = rl_lua_check_options(L, first, options, RL_LUA_WRAPPED);
-
-  if (given && rl_lua_lease_is_nothing(options, message, sizeof message))
-    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: %s", message);
-  return given;
+/* Reads the options at |index| into |options|, for a level below |above|. NULL if there are none. */
+static const redlock_options *check_options(lua_State *L, int index, const rl_options *above,
+                                            redlock_options *options) {
+  return rl_lua_read_lock_options(L, index, above, options, RL_LUA_WRAPPED) ? options : NULL;
 }
 
-/* (client, resource, options..., owner) -> lock, or nil, message, code. */
+/* (client, resource, options) -> lock, or nil, message, code. */
 int rl_lua_lock_new(lua_State *L) {
   rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:lock()");
-  redlock_options options = client->options;
+  redlock_options options;
+  const redlock_options *given;
   const char *resource;
   size_t length;
   rl_lua_lock *self;
-  int error, given;
+  int error, of_worker;
 
-  lua_settop(L, 2 + RL_LUA_OPTION_COUNT + 1);
+  lua_settop(L, 3);
   resource = luaL_checklstring(L, 2, &length);
-  given = check_options(L, 3, &options);
+  given = check_options(L, 3, &client->client->options, &options);
+  of_worker = rl_lua_read_owner(L, 3, client->of_worker, RL_LUA_WRAPPED);
 
   self = lua_newuserdata(L, sizeof *self);
   memset(self, 0, sizeof *self);
   self->sentinel = client->sentinel;
-  self->options = options;
   self->mux = client->mux;
-  self->of_worker = rl_lua_check_owner(L, 2 + RL_LUA_OPTION_COUNT + 1, client->of_worker);
+  self->of_worker = of_worker;
   luaL_getmetatable(L, RL_LUA_LOCK);
   lua_setmetatable(L, -2);
   lua_getuservalue(L, 1);
   lua_setuservalue(L, -2);
 
-  error = redlock_lock_new(&self->lock, client->client, resource, length, given ? &options : NULL);
+  error = redlock_lock_new(&self->lock, client->client, resource, length, given);
   if (error != REDLOCK_OK) {
     self->lock = NULL;
-    return refuse_lock(L, error, resource, length);
+    return refuse_lock(L, error, client->client, resource, length);
   }
   client->next_id += 1;
   redlock_lock_set_data(self->lock, (void *)(uintptr_t)client->next_id);
@@ -104,11 +103,6 @@ int rl_lua_lock_id(lua_State *L) {
 
   lua_pushnumber(L, (lua_Number)(uintptr_t)redlock_lock_data(self->lock));
   return 1;
-}
-
-/* Whether |error| is how a round ended, and not why none was begun. */
-static int is_outcome(int error) {
-  return error >= REDLOCK_E_LOST || error == REDLOCK_E_CANCELLED;
 }
 
 int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level) {
@@ -129,25 +123,24 @@ int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level) {
                    name);
     return rl_lua_push_error(L, error, text, level);
   }
-  return rl_lua_push_error(
-      L, error, error > REDLOCK_E_INVALID ? redlock_lock_message(self->lock) : NULL, level);
+  return rl_lua_push_error(L, error, redlock_lock_message(self->lock), level);
 }
 
 /*
  * Every result leaves here. Lua counts whole milliseconds: less than one is no validity, and so no
  * lock.
  */
-static int push_outcome(lua_State *L, rl_lua_lock *self, rl_lua_operation operation, int error,
+static int push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation, int error,
                         int level) {
   redlock_duration validity = 0;
 
   if (error == REDLOCK_OK)
     error = rl_handle_outcome(self->lock, REDLOCK_MILLISECONDS, &validity);
-  if (is_outcome(error))
-    self->operation = operation;
+  if (error != REDLOCK_E_BUSY)
+    self->operation = operation; /* What lock:result() tells of. */
   if (error != REDLOCK_OK)
     return rl_lua_push_failure(L, self, error, level);
-  if (operation == RL_LUA_RELEASE) {
+  if (operation == RL_OPERATION_RELEASE) {
     lua_pushboolean(L, 1);
   } else {
     rl_lua_push_milliseconds(L, validity);
@@ -155,21 +148,14 @@ static int push_outcome(lua_State *L, rl_lua_lock *self, rl_lua_operation operat
   return 1;
 }
 
-/* (lock, options...) -> validity, or nil, message, code. */
+/* (lock, options) -> validity, or nil, message, code. */
 int rl_lua_lock_acquire(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:acquire()");
-  int error;
+  redlock_options options;
+  const redlock_options *given = check_options(L, 2, &self->lock->core->options, &options);
+  int error = redlock_lock_acquire(self->lock, given, NULL);
 
-  if (lua_gettop(L) == 1) {
-    error = redlock_lock_acquire(self->lock, NULL, NULL);
-  } else {
-    redlock_options options = self->options;
-    int given;
-    lua_settop(L, 1 + RL_LUA_OPTION_COUNT);
-    given = check_options(L, 2, &options);
-    error = redlock_lock_acquire(self->lock, given ? &options : NULL, NULL);
-  }
-  return push_outcome(L, self, RL_LUA_ACQUIRE, error, RL_LUA_WRAPPED);
+  return push_outcome(L, self, RL_OPERATION_ACQUIRE, error, RL_LUA_WRAPPED);
 }
 
 static redlock_duration check_new_ttl(lua_State *L, const char *name, int index, int level) {
@@ -182,37 +168,40 @@ static int lock_extend(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:extend()");
   redlock_duration ttl = check_new_ttl(L, "lock:extend(): ttl", 2, RL_LUA_DIRECT);
 
-  return push_outcome(L, self, RL_LUA_EXTEND, redlock_lock_extend(self->lock, ttl, NULL),
+  return push_outcome(L, self, RL_OPERATION_EXTEND, redlock_lock_extend(self->lock, ttl, NULL),
                       RL_LUA_DIRECT);
 }
 
 static int lock_release(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:release()");
 
-  return push_outcome(L, self, RL_LUA_RELEASE, redlock_lock_release(self->lock), RL_LUA_DIRECT);
+  return push_outcome(L, self, RL_OPERATION_RELEASE, redlock_lock_release(self->lock),
+                      RL_LUA_DIRECT);
 }
 
-/* (lock, "acquire", options...), (lock, "extend", ttl) or (lock, "release") -> true, or nil, ... */
+/* (lock, "acquire", options), (lock, "extend", ttl) or (lock, "release") -> true, or nil, ... */
 int rl_lua_lock_start(lua_State *L) {
-  static const char *const names[] = {"acquire", "extend", "release", NULL};
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:start()");
-  rl_lua_operation operation = (rl_lua_operation)(luaL_checkoption(L, 2, NULL, names) + 1);
+  rl_operation operation = rl_operation_of_name(luaL_checkstring(L, 2));
+  redlock_options options;
   int error;
 
-  lua_settop(L, 2 + RL_LUA_OPTION_COUNT);
-  if (operation == RL_LUA_ACQUIRE) {
-    redlock_options options = self->options;
-    int given = check_options(L, 3, &options);
-    error = redlock_lock_acquire_start(self->lock, given ? &options : NULL);
-  } else if (operation == RL_LUA_EXTEND) {
+  lua_settop(L, 3);
+  if (operation == RL_OPERATION_NONE)
+    return luaL_argerror(L, 2, "no such operation");
+  if (operation == RL_OPERATION_ACQUIRE) {
+    const redlock_options *given = check_options(L, 3, &self->lock->core->options, &options);
+    error = redlock_lock_acquire_start(self->lock, given);
+  } else if (operation == RL_OPERATION_EXTEND) {
     redlock_duration ttl = check_new_ttl(L, "lock:start(\"extend\"): ttl", 3, RL_LUA_WRAPPED);
     error = redlock_lock_extend_start(self->lock, ttl);
   } else {
     error = redlock_lock_release_start(self->lock);
   }
+  if (error != REDLOCK_E_BUSY)
+    self->operation = operation;
   if (error != REDLOCK_OK)
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
-  self->operation = operation;
   lua_pushboolean(L, 1);
   return 1;
 }
@@ -234,7 +223,7 @@ static int lock_result(lua_State *L) {
     lua_pushliteral(L, "pending");
     return 3;
   }
-  if (self->operation == RL_LUA_NONE) {
+  if (self->operation == RL_OPERATION_NONE) {
     return rl_lua_misuse(L, RL_LUA_DIRECT, "redlock: lock:result() before any operation");
   }
   return push_outcome(L, self, self->operation, REDLOCK_OK, RL_LUA_DIRECT);
@@ -292,7 +281,6 @@ static int lock_ttl(lua_State *L) {
 }
 
 static int lock_votes(lua_State *L) {
-  static const char *const votes[] = {"unknown", "granted", "taken", "error"};
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:votes()");
   size_t count = redlock_client_node_count(redlock_lock_client(self->lock));
 
@@ -302,8 +290,6 @@ static int lock_votes(lua_State *L) {
     char text[RL_LUA_MESSAGE_SIZE];
     redlock_vote_info info;
 
-    memset(&info, 0, sizeof info);
-    info.size = sizeof info;
     if (redlock_lock_vote(self->lock, index, &info) != REDLOCK_OK)
       break;
     rl_lua_copy(name, sizeof name, info.name);
@@ -312,7 +298,7 @@ static int lock_votes(lua_State *L) {
     lua_createtable(L, 0, 4);
     lua_pushstring(L, name);
     lua_setfield(L, -2, "node");
-    lua_pushstring(L, votes[info.vote]);
+    lua_pushstring(L, redlock_vote_name(info.vote));
     lua_setfield(L, -2, "vote");
     if (text[0] != '\0') {
       lua_pushstring(L, text);
@@ -351,7 +337,6 @@ static int lock_end_of_scope(lua_State *L) {
 }
 
 static int lock_tostring(lua_State *L) {
-  static const char *const gerunds[] = {"busy", "acquiring", "extending", "releasing"};
   rl_lua_lock *self = luaL_testudata(L, 1, RL_LUA_LOCK);
   char name[SHOWN_NAME_SIZE];
   char text[sizeof name + 64];
@@ -364,7 +349,8 @@ static int lock_tostring(lua_State *L) {
   show_resource(name, sizeof name, self->lock);
   remaining = redlock_lock_remaining(self->lock) / REDLOCK_MILLISECONDS;
   if (rl_handle_pending(self->lock)) {
-    (void)snprintf(text, sizeof text, "redlock.lock %s (%s)", name, gerunds[self->operation]);
+    (void)snprintf(text, sizeof text, "redlock.lock %s (%s)", name,
+                   rl_operation_gerund(self->operation));
   } else if (remaining > 0) {
     (void)snprintf(text, sizeof text, "redlock.lock %s (held, %llu ms left)", name,
                    (unsigned long long)remaining);

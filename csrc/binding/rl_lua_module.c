@@ -91,6 +91,10 @@ int luaopen_redlock_core(lua_State *L) {
   lua_setfield(L, -2, "lock_methods");
   rl_lua_mux_register(L);
   lua_setfield(L, -2, "mux");
+  rl_lua_push_option_tables(L);
+  lua_setfield(L, -2, "options");
+  rl_lua_push_codes(L);
+  lua_setfield(L, -2, "codes");
   lua_pushstring(L, redlock_version());
   lua_setfield(L, -2, "VERSION");
   return 1;

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "rl_error.h"
 #include "rl_lua.h"
 
 void rl_lua_copy(char *destination, size_t size, const char *text) {
@@ -45,11 +46,23 @@ int rl_lua_push_error(lua_State *L, int error, const char *message, int level) {
     message = redlock_strerror(error);
   rl_lua_copy(text, sizeof text, message);
   /* Running out of descriptors is something that the world does, and it has this code's remedy. */
-  if (error <= REDLOCK_E_INVALID && error != REDLOCK_E_SYSTEM) {
+  if (error != REDLOCK_E_SYSTEM && rl_error_kind_of(error) != RL_ERROR_WORLD) {
     rl_lua_misuse(L, level, "redlock: %s", text);
   }
   lua_pushnil(L);
   lua_pushstring(L, text);
   lua_pushstring(L, redlock_error_name(error == REDLOCK_E_SYSTEM ? REDLOCK_E_UNAVAILABLE : error));
   return 3;
+}
+
+void rl_lua_push_codes(lua_State *L) {
+  int count = 0;
+
+  lua_newtable(L);
+#define PUSH_CODE(error, name, kind, sentence)                                                     \
+  if (RL_ERROR_##kind == RL_ERROR_WORLD) {                                                         \
+    lua_pushliteral(L, #name);                                                                     \
+    lua_rawseti(L, -2, ++count);                                                                   \
+  }
+  RL_ERRORS(PUSH_CODE)
 }

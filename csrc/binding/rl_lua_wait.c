@@ -133,13 +133,13 @@ static void *request_at(lua_State *L, int index) {
 
 static int begin(lua_State *L, rl_lua_lock *self, int code) {
   rl_lock *lock = self->lock->core;
-  redlock_options options = self->options;
+  redlock_options options;
   redlock_duration ttl = 0;
   int given;
 
   switch (code) {
   case CODE_ACQUIRE:
-    given = rl_lua_check_options(L, 5, &options, RL_LUA_WRAPPED);
+    given = rl_lua_read_lock_options(L, 5, &lock->options, &options, RL_LUA_WRAPPED);
     return rl_lock_acquire(lock, redlock_now(), given ? &options : NULL, true);
   case CODE_EXTEND:
     if (!lua_isnoneornil(L, 4)) {
@@ -159,7 +159,7 @@ static void begun(lua_State *L, rl_lua_lock *self, int code) {
 
   redlock_lock_set_data(self->lock, self);
   if (code == CODE_ACQUIRE) {
-    of_worker = rl_lua_check_owner(L, 5 + RL_LUA_OPTION_COUNT, self->of_worker);
+    of_worker = rl_lua_read_owner(L, 5, self->of_worker, RL_LUA_WRAPPED);
     self->owner_ended = 0;
     (void)rl_lua_owners_give(&mux->owners, of_worker ? NULL : request_at(L, 4), &self->owned);
   } else if (code != CODE_EXTEND) {
@@ -170,7 +170,7 @@ static void begun(lua_State *L, rl_lua_lock *self, int code) {
 }
 
 /*
- * (lock, code, slot, request, options..., owner) or (lock, code, slot, ttl) -> the driver's table,
+ * (lock, code, slot, request, options) or (lock, code, slot, ttl) -> the driver's table,
  * whether the operation is in flight, writers to wake, whether to wake the clock; or nil, message,
  * code; or false for a lock of a client that blocks. An operation that is not in flight any more has
  * a result already.
@@ -178,8 +178,8 @@ static void begun(lua_State *L, rl_lua_lock *self, int code) {
 static int wait_start(lua_State *L) {
   static const char *const names[] = {"lock:acquire()", "lock:extend()", "lock:release()",
                                       "lock:release()"};
-  static const rl_lua_operation operations[] = {RL_LUA_ACQUIRE, RL_LUA_EXTEND, RL_LUA_RELEASE,
-                                                RL_LUA_RELEASE};
+  static const rl_operation operations[] = {RL_OPERATION_ACQUIRE, RL_OPERATION_EXTEND,
+                                            RL_OPERATION_RELEASE, RL_OPERATION_RELEASE};
   int code = (int)luaL_checkinteger(L, 2);
   rl_lua_lock *self;
   rl_lua_mux *mux;
@@ -188,7 +188,7 @@ static int wait_start(lua_State *L) {
   if (code < CODE_ACQUIRE || code > CODE_RELEASE_UNHEARD)
     return luaL_error(L, "no such operation");
   self = rl_lua_check_lock(L, RL_LUA_WRAPPED, names[code - 1]);
-  lua_settop(L, 4 + RL_LUA_OPTION_COUNT + 1);
+  lua_settop(L, 5);
   mux = push_driver(L, self);
   if (mux == NULL) {
     lua_pushboolean(L, 0);
@@ -232,7 +232,7 @@ static int wait_result(lua_State *L) {
       rl_lua_owners_take(&self->mux->owners, &self->owned);
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   }
-  if (self->operation == RL_LUA_RELEASE) {
+  if (self->operation == RL_OPERATION_RELEASE) {
     lua_pushboolean(L, 1);
   } else {
     rl_lua_push_milliseconds(L, rl_lock_remaining(self->lock->core, now_us));
@@ -270,7 +270,7 @@ static int wait_disown(lua_State *L) {
   if (lock == NULL)
     return 0;
   leave_slot(lock);
-  if (lock->operation == RL_LUA_ACQUIRE) {
+  if (lock->operation == RL_OPERATION_ACQUIRE) {
     give_up(lock, redlock_now());
   }
   return 0;

@@ -89,9 +89,9 @@ static int rl_address_number(const char *text, size_t length, int max) {
 }
 
 static int rl_address_db(rl_address_parser *parser, const char *text, size_t length) {
-  int db = rl_address_number(text, length, RL_ADDRESS_DB_MAX);
+  int db = rl_address_number(text, length, RL_OPTION_DB_MAX);
   if (db < 0) {
-    return rl_address_fail(parser, "the database must be a number from 0 to %d", RL_ADDRESS_DB_MAX);
+    return rl_address_fail(parser, "the database must be a number from 0 to %d", RL_OPTION_DB_MAX);
   }
   parser->address->db = db;
   return REDLOCK_OK;
@@ -286,10 +286,7 @@ static int rl_address_where(rl_address_parser *parser, const redlock_node *node)
     memcpy(parser->address->path, node->path, length + 1);
     return REDLOCK_OK;
   }
-  if (node->port < 1 || node->port > 65535) {
-    return rl_address_fail(parser, "the port must be a number from 1 to 65535");
-  }
-  parser->address->port = node->port;
+  parser->address->port = node->port != 0 ? node->port : RL_ADDRESS_PORT;
   return rl_address_host(parser, node->host, strlen(node->host));
 }
 
@@ -300,7 +297,9 @@ int rl_address_read(rl_address *address, const redlock_node *node, const redlock
   address->port = RL_ADDRESS_PORT;
   address->db = -1;
   address->tls = -1;
-  int error = rl_address_where(&parser, node);
+  const char *wrong = rl_option_wrong(&rl_options_of_node, node);
+  int error =
+      wrong != NULL ? rl_address_fail(&parser, "%s", wrong) : rl_address_where(&parser, node);
   /* A node with a password of its own is not logged in to as the client's default user. */
   bool own = address->has_password || node->password != NULL;
   if (error == REDLOCK_OK) {
@@ -314,12 +313,10 @@ int rl_address_read(rl_address *address, const redlock_node *node, const redlock
   if (error != REDLOCK_OK) {
     return error;
   }
-  address->db = node->db >= 0 ? node->db : address->db >= 0 ? address->db : settings->db;
-  address->tls = node->tls >= 0 ? node->tls : address->tls >= 0 ? address->tls : settings->tls;
-  if (address->db < 0 || address->db > RL_ADDRESS_DB_MAX) {
-    return rl_address_fail(&parser, "the database must be a number from 0 to %d",
-                           RL_ADDRESS_DB_MAX);
-  }
+  int db = node->db != 0 ? node->db : address->db >= 0 ? address->db : settings->db;
+  int tls = node->tls != 0 ? node->tls : address->tls >= 0 ? address->tls : settings->tls;
+  address->db = db == REDLOCK_DB_ZERO ? 0 : db;
+  address->tls = tls == REDLOCK_YES;
   if (address->has_username && !address->has_password) {
     return rl_address_fail(&parser, "a user name needs a password");
   }

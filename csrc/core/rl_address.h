@@ -8,21 +8,20 @@
 
 #include <stddef.h>
 
-#include "redlock.h"
+#include "rl_option.h"
 
 #define RL_ADDRESS_PORT 6379
 #define RL_ADDRESS_HOST_MAX 255 /* bytes of a host name, as DNS has it */
 #define RL_ADDRESS_PATH_MAX 107 /* what a Unix socket's address holds */
 #define RL_ADDRESS_SECRET_MAX 512
-#define RL_ADDRESS_DB_MAX 1000000
 
 /* Strings that are absent are empty; has_* tells an empty password from none. */
 typedef struct rl_address {
   char host[RL_ADDRESS_HOST_MAX + 1]; /* without brackets; empty when path is set */
   char path[RL_ADDRESS_PATH_MAX + 1];
   int port;
-  int db;  /* -1 = not said */
-  int tls; /* -1 = not said */
+  int db;
+  int tls; /* 0 or 1 */
   int has_username;
   int has_password;
   char username[RL_ADDRESS_SECRET_MAX + 1];

@@ -19,7 +19,7 @@
 /* -------------------------------------------------------------------------------------- life */
 
 rl_lock *rl_lock_new(rl_core *core, const void *resource, size_t length,
-                     const redlock_options *options) {
+                     const rl_options *options) {
   rl_lock *lock = calloc(1, sizeof *lock + core->node_count * sizeof lock->votes[0]);
   if (lock == NULL) {
     return NULL;
@@ -181,7 +181,17 @@ void rl_lock_timer(rl_lock *lock, redlock_time now_us) {
 static int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error) {
   lock->operation = operation;
   lock->result = error;
+  lock->refused = NULL;
   return error;
+}
+
+int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *wrong) {
+  if (rl_lock_is_busy(lock)) {
+    return REDLOCK_E_BUSY;
+  }
+  (void)rl_lock_refuse(lock, operation, REDLOCK_E_INVALID);
+  lock->refused = wrong;
+  return REDLOCK_E_INVALID;
 }
 
 static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now_us,
@@ -215,9 +225,10 @@ int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *o
   if (rl_lock_remaining(lock, now_us) > 0) {
     return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE, REDLOCK_E_HELD);
   }
-  redlock_options current = lock->options;
-  if (options != NULL && rl_options_read(&current, options, NULL, 0) != REDLOCK_OK) {
-    return REDLOCK_E_INVALID;
+  rl_options current = lock->options;
+  const char *wrong = options != NULL ? rl_options_read(&current, options) : NULL;
+  if (wrong != NULL) {
+    return rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, wrong);
   }
   rl_lock_drop_lease(lock, now_us, true);
   lock->lost = false;
@@ -233,11 +244,12 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
   if (error != REDLOCK_OK) {
     return error;
   }
-  redlock_options current = lock->lease != NULL ? lock->lease_options : lock->options;
-  current.ttl_us = ttl_us != 0 ? ttl_us : lock->options.ttl_us;
-  redlock_options checked = current;
-  if (rl_options_read(&checked, &current, NULL, 0) != REDLOCK_OK) {
-    return REDLOCK_E_INVALID;
+  /* What is not said is as it was when the lock was acquired: the ttl, too. */
+  rl_options current = lock->lease != NULL ? lock->lease_options : lock->options;
+  redlock_options given = {.ttl_us = ttl_us};
+  const char *wrong = rl_options_read(&current, &given);
+  if (wrong != NULL) {
+    return rl_lock_refuse_argument(lock, RL_OPERATION_EXTEND, wrong);
   }
   if (lock->lease == NULL) {
     return rl_lock_refuse(lock, RL_OPERATION_EXTEND,
@@ -246,7 +258,7 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
   if (rl_lock_remaining(lock, now_us) == 0) {
     return rl_lock_refuse(lock, RL_OPERATION_EXTEND, REDLOCK_E_EXPIRED);
   }
-  lock->current = checked;
+  lock->current = current;
   return rl_lock_begin(lock, RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, notify);
 }
 

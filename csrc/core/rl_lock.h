@@ -66,27 +66,28 @@ struct rl_lock {
   rl_lock *queue_previous, *queue_next;
   rl_timer timer;
   rl_resource *resource;
-  redlock_options options; /* the lock's own */
+  rl_options options; /* the lock's own */
 
   /* The lease. Held while lease is not NULL and the clock is before deadline_us. */
   rl_attempt *lease;
   redlock_time deadline_us;
-  redlock_options lease_options; /* those it was acquired with: extend and release go by them too */
-  rl_attempt *unreleased;        /* its release was not confirmed: it may be repeated */
+  rl_options lease_options; /* those it was acquired with: extend and release go by them too */
+  rl_attempt *unreleased;   /* its release was not confirmed: it may be repeated */
 
   /* The operation in flight, or the last one. */
-  redlock_options current; /* the options of this operation */
+  rl_options current; /* the options of this operation */
   rl_operation operation;
   rl_phase phase;
-  int result;       /* of the last operation, once it is IDLE */
-  bool notify;      /* it goes to the queue of ended operations */
-  bool ran_out;     /* release: the lease had run out before */
-  bool repeated;    /* release: it was begun before, and not confirmed */
-  bool extended;    /* the majority has confirmed the extend of this round, in time */
-  bool lost;        /* the lease was lost, and the lock neither released nor acquired since */
-  uint32_t waiting; /* nodes that get the command when their connection is up */
-  uint32_t denied;  /* extend, release: nodes that say "not yours", in time or late */
-  uint32_t round;   /* replies of another round are not votes */
+  const char *refused; /* what of its arguments was wrong, when it could not begin for that */
+  int result;          /* of the last operation, once it is IDLE */
+  bool notify;         /* it goes to the queue of ended operations */
+  bool ran_out;        /* release: the lease had run out before */
+  bool repeated;       /* release: it was begun before, and not confirmed */
+  bool extended;       /* the majority has confirmed the extend of this round, in time */
+  bool lost;           /* the lease was lost, and the lock neither released nor acquired since */
+  uint32_t waiting;    /* nodes that get the command when their connection is up */
+  uint32_t denied;     /* extend, release: nodes that say "not yours", in time or late */
+  uint32_t round;      /* replies of another round are not votes */
   rl_quorum quorum;
   uint64_t attempts_left;
   uint64_t random;
@@ -100,9 +101,9 @@ struct rl_lock {
   rl_vote votes[]; /* one per node */
 };
 
-/* NULL when out of memory. |options| have been read by rl_options_read(). */
+/* NULL when out of memory. */
 rl_lock *rl_lock_new(struct rl_core *core, const void *resource, size_t length,
-                     const redlock_options *options);
+                     const rl_options *options);
 
 /*
  * Frees the lock; its token is released on every node that may hold it. Allocates nothing.
@@ -117,6 +118,12 @@ int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *o
                     bool notify);
 int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, bool notify);
 int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify);
+
+/*
+ * An operation that cannot begin, because an argument is wrong: |wrong| is a static sentence. Returns
+ * REDLOCK_E_INVALID, which is the lock's result from now on, or REDLOCK_E_BUSY.
+ */
+int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *wrong);
 
 /* Ends the operation in flight with |error|; what it may have set is released. */
 void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error);

@@ -143,6 +143,10 @@ const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
   }
   rl_message_resource(&message, lock);
   switch (result) {
+  case REDLOCK_E_INVALID:
+    rl_message_add(&message, ": %s",
+                   lock->refused != NULL ? lock->refused : redlock_strerror(result));
+    break;
   case REDLOCK_E_TAKEN:
     rl_message_taken(&message, lock);
     break;

@@ -1,128 +1,84 @@
 /*
- * Options of a lock: defaults, checks and what follows from them.
+ * Options of a lock: defaults, levels, and what follows from them.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "rl_options.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #define RL_OPTIONS_NODE_TIMEOUT_US (100 * REDLOCK_MILLISECONDS)
 #define RL_OPTIONS_RETRIES 3
-#define RL_OPTIONS_SIZE_MAX 4096 /* no version of a struct will be larger */
-#define RL_OPTIONS_RETRIES_MAX 1000000
 #define RL_OPTIONS_DELAY_MIN_US REDLOCK_MILLISECONDS
 /* With less than this left of a budget another attempt is not worth its commands. */
 #define RL_OPTIONS_LEFT_MIN_US (2 * REDLOCK_MILLISECONDS)
 
-static const redlock_options rl_options_defaults = {
-    .size = sizeof(redlock_options),
-    .ttl_us = 10 * REDLOCK_SECONDS,
-    .retry_count = -1,
-    .retry_delay_us = 200 * REDLOCK_MILLISECONDS,
-    .retry_jitter_us = 100 * REDLOCK_MILLISECONDS,
-    .wait_us = REDLOCK_NEVER,
-    .node_timeout_us = 0,
-    .drift_factor = 0.01,
-    .lock_delay_us = 0,
-};
+#define RL_OPTIONS_FALLBACK(name, kind, field, low, high, also, fallback, must) .field = (fallback),
+static const rl_options rl_options_defaults = {RL_OPTIONS_OF_LOCK(RL_OPTIONS_FALLBACK)};
 
-bool rl_options_copy(void *to, size_t to_size, const void *from, size_t from_size) {
-  if (from_size < sizeof(size_t) || from_size > RL_OPTIONS_SIZE_MAX) {
-    return false;
-  }
-  memcpy(to, from, from_size < to_size ? from_size : to_size);
-  memcpy(to, &to_size, sizeof to_size); /* The size is the first field. */
-  return true;
+void rl_options_default(rl_options *options) {
+  *options = rl_options_defaults;
 }
 
-void rl_options_fill(void *to, size_t to_size, const void *from, size_t from_size) {
-  memset(to, 0, to_size);
-  memcpy(to, from, from_size < to_size ? from_size : to_size);
-  if (to_size >= sizeof to_size) {
-    memcpy(to, &to_size, sizeof to_size);
-  }
+static redlock_duration rl_options_over_duration(redlock_duration above, redlock_duration given) {
+  return given == 0 ? above : given == REDLOCK_DURATION_NONE ? 0 : given;
 }
 
-void redlock_options_default_sized(redlock_options *options, size_t size) {
-  rl_options_fill(options, size, &rl_options_defaults, sizeof rl_options_defaults);
+/* A number that is not said leaves the one above; REDLOCK_RETRIES_NONE and REDLOCK_NO stay. */
+static int rl_options_over_number(int above, int given) {
+  return given == 0 ? above : given;
 }
 
-static int rl_options_fail(char *message, size_t message_size, const char *what) {
-  if (message != NULL && message_size > 0) {
-    (void)snprintf(message, message_size, "%s", what);
-  }
-  return REDLOCK_E_INVALID;
+static double rl_options_over_factor(double above, double given) {
+  return given > 0.0 ? given : given < 0.0 ? 0.0 : above;
 }
 
-/* Written so that a NaN fails. */
-static const char *rl_options_wrong(const redlock_options *options) {
-  if (!(options->ttl_us >= REDLOCK_MILLISECONDS && options->ttl_us <= REDLOCK_TTL_MAX_US)) {
-    return "ttl must be from 1 ms to 366 days";
+#define RL_OPTIONS_OVER_DURATION rl_options_over_duration
+#define RL_OPTIONS_OVER_COUNT rl_options_over_number
+#define RL_OPTIONS_OVER_FLAG rl_options_over_number
+#define RL_OPTIONS_OVER_CHOICE rl_options_over_number
+#define RL_OPTIONS_OVER_FACTOR rl_options_over_factor
+
+const char *rl_options_read(rl_options *options, const redlock_options *given) {
+  const char *wrong = rl_option_wrong(&rl_options_of_lock, given);
+  if (wrong != NULL) {
+    return wrong;
   }
-  if (!(options->retry_count >= -1 && options->retry_count <= RL_OPTIONS_RETRIES_MAX)) {
-    return "retry_count must be -1 or from 0 to 1000000";
+#define RL_OPTIONS_OVER(name, kind, field, low, high, also, fallback, must)                        \
+  options->field = RL_OPTIONS_OVER_##kind(options->field, given->field);
+  RL_OPTIONS_OF_LOCK(RL_OPTIONS_OVER)
+  /* A budget takes the place of a number of attempts that was set further above. */
+  if (given->wait_us != 0 && given->retry_count == 0) {
+    options->retry_count = 0;
   }
-  if (options->retry_delay_us > REDLOCK_TTL_MAX_US) {
-    return "retry_delay must be at most 366 days";
-  }
-  if (options->retry_jitter_us > REDLOCK_TTL_MAX_US) {
-    return "retry_jitter must be at most 366 days";
-  }
-  if (options->wait_us != REDLOCK_NEVER && options->wait_us > REDLOCK_TTL_MAX_US) {
-    return "wait must be at most 366 days, or REDLOCK_NEVER";
-  }
-  if (options->node_timeout_us > REDLOCK_TTL_MAX_US) {
-    return "node_timeout must be at most 366 days";
-  }
-  if (!(options->drift_factor >= 0.0 && options->drift_factor < 1.0)) {
-    return "drift_factor must be from 0 to less than 1";
-  }
-  if (options->lock_delay_us > REDLOCK_TTL_MAX_US) {
-    return "lock_delay must be at most 366 days";
-  }
+  /* A node counts in whole milliseconds, so we do not count on more. */
+  options->ttl_us = rl_time_ms_down(options->ttl_us) * REDLOCK_MILLISECONDS;
   return NULL;
 }
 
-int rl_options_read(redlock_options *to, const redlock_options *from, char *message,
-                    size_t message_size) {
-  if (!rl_options_copy(to, sizeof *to, from, from->size)) {
-    return rl_options_fail(message, message_size,
-                           "options.size is wrong: fill with redlock_options_default()");
-  }
-  const char *wrong = rl_options_wrong(to);
-  if (wrong != NULL) {
-    return rl_options_fail(message, message_size, wrong);
-  }
-  /* A node counts in whole milliseconds, so we do not count on more. */
-  to->ttl_us = rl_time_ms_down(to->ttl_us) * REDLOCK_MILLISECONDS;
-  return REDLOCK_OK;
-}
-
-redlock_duration rl_options_node_timeout(const redlock_options *options, redlock_duration ttl_us) {
+redlock_duration rl_options_node_timeout(const rl_options *options, redlock_duration ttl_us) {
   if (options->node_timeout_us != 0) {
     return options->node_timeout_us;
   }
   return rl_time_min(RL_OPTIONS_NODE_TIMEOUT_US, ttl_us / 10);
 }
 
-uint64_t rl_options_attempts(const redlock_options *options) {
+uint64_t rl_options_attempts(const rl_options *options) {
   if (options->wait_us == 0) {
     return 1;
   }
-  if (options->retry_count >= 0) {
-    return (uint64_t)options->retry_count + 1;
+  if (options->retry_count != 0) {
+    return options->retry_count == REDLOCK_RETRIES_NONE ? 1 : (uint64_t)options->retry_count + 1;
   }
   return options->wait_us == REDLOCK_NEVER ? RL_OPTIONS_RETRIES + 1 : UINT64_MAX;
 }
 
-uint64_t rl_options_key_ms(const redlock_options *options, redlock_duration ttl_us) {
+uint64_t rl_options_key_ms(const rl_options *options, redlock_duration ttl_us) {
   return rl_time_ms_up(rl_time_add(ttl_us, options->lock_delay_us));
 }
 
-redlock_duration rl_options_retry_delay(const redlock_options *options, uint64_t random,
+redlock_duration rl_options_retry_delay(const rl_options *options, uint64_t random,
                                         redlock_duration left_us) {
   redlock_duration shortest_us = rl_time_sub(options->retry_delay_us, options->retry_jitter_us);
   redlock_duration longest_us = rl_time_add(options->retry_delay_us, options->retry_jitter_us);

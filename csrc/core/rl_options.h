@@ -1,5 +1,5 @@
 /*
- * Options of a lock: defaults, checks and what follows from them.
+ * Options of a lock: defaults, levels, and what follows from them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,40 +9,47 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "rl_option.h"
 #include "rl_time.h"
 
 /*
- * Copies |from|, of whatever version its size says, over |*to|, which holds the defaults for fields
- * that the caller's version does not have. Returns REDLOCK_OK, or REDLOCK_E_INVALID with a sentence
- * that names the field in |message|, which may be NULL.
+ * What a lock goes by: every field means what it holds, and 0 is 0. Only a retry_count of 0 and a
+ * node_timeout_us of 0 still stand for what the functions below make of them.
  */
-int rl_options_read(redlock_options *to, const redlock_options *from, char *message,
-                    size_t message_size);
+#define RL_OPTIONS_DURATION redlock_duration
+#define RL_OPTIONS_COUNT int
+#define RL_OPTIONS_FACTOR double
+#define RL_OPTIONS_FLAG int
+#define RL_OPTIONS_CHOICE int
+#define RL_OPTIONS_FIELD(name, kind, field, low, high, also, fallback, must)                       \
+  RL_OPTIONS_##kind field;
+typedef struct rl_options {
+  RL_OPTIONS_OF_LOCK(RL_OPTIONS_FIELD)
+} rl_options;
+
+/* Fills |options| with the defaults. */
+void rl_options_default(rl_options *options);
 
 /*
- * Structs of the public header carry their size, so that caller and library may have been compiled
- * with different versions of it. Copies what both know of |from|, in the caller's version, over |to|,
- * which holds defaults, and sets its size. False when |from_size| cannot be right.
+ * Puts |given| over |options|, which holds the level above: what is 0 stays. Returns NULL, or what is
+ * wrong as a static sentence that names the field, and then changes nothing.
  */
-bool rl_options_copy(void *to, size_t to_size, const void *from, size_t from_size);
-
-/* The other direction: fills a caller's struct of |to_size| with |from|; what is beyond it with 0. */
-void rl_options_fill(void *to, size_t to_size, const void *from, size_t from_size);
+const char *rl_options_read(rl_options *options, const redlock_options *given);
 
 /* The budget of one round of a lease of |ttl_us|. */
-redlock_duration rl_options_node_timeout(const redlock_options *options, redlock_duration ttl_us);
+redlock_duration rl_options_node_timeout(const rl_options *options, redlock_duration ttl_us);
 
 /* How many attempts an acquire may make; UINT64_MAX = until its budget ends. */
-uint64_t rl_options_attempts(const redlock_options *options);
+uint64_t rl_options_attempts(const rl_options *options);
 
 /* How long a node is asked to keep the key, in ms. */
-uint64_t rl_options_key_ms(const redlock_options *options, redlock_duration ttl_us);
+uint64_t rl_options_key_ms(const rl_options *options, redlock_duration ttl_us);
 
 /*
  * How long to wait before the next attempt: delay +- uniform(jitter), by |random|; less when less of
  * the budget is left, so that waiting does not use it up; REDLOCK_NEVER when too little is left.
  */
-redlock_duration rl_options_retry_delay(const redlock_options *options, uint64_t random,
+redlock_duration rl_options_retry_delay(const rl_options *options, uint64_t random,
                                         redlock_duration left_us);
 
 #endif

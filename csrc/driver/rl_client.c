@@ -17,23 +17,18 @@
 
 /* ---------------------------------------------------------------------------------- life */
 
-static const redlock_settings rl_client_settings = {.size = sizeof(redlock_settings)};
-static const redlock_node rl_client_node = {
-    .size = sizeof(redlock_node), .port = RL_ADDRESS_PORT, .db = -1, .tls = -1};
-
-void redlock_settings_default_sized(redlock_settings *settings, size_t size) {
-  rl_options_fill(settings, size, &rl_client_settings, sizeof rl_client_settings);
-}
-
-void redlock_node_default_sized(redlock_node *node, size_t size) {
-  rl_options_fill(node, size, &rl_client_node, sizeof rl_client_node);
-}
-
 static int rl_client_fail(int error, const char *sentence, char *message, size_t message_size) {
   if (message != NULL && message_size > 0) {
     (void)snprintf(message, message_size, "%s",
                    sentence != NULL ? sentence : redlock_strerror(error));
   }
+  return error;
+}
+
+int rl_client_note(redlock_client *client, int error, const char *sentence) {
+  client->failure = error == REDLOCK_OK ? NULL
+                    : sentence != NULL  ? sentence
+                                        : redlock_strerror(error);
   return error;
 }
 
@@ -43,29 +38,27 @@ static bool rl_client_copy(char **copy, const char *text) {
   return text == NULL || *copy != NULL;
 }
 
-static int rl_client_configure(redlock_client *client, const redlock_settings *given, char *message,
-                               size_t message_size) {
-  redlock_settings read = rl_client_settings;
-  const redlock_settings *settings = &read;
-  redlock_options_default(&client->options);
-  if (given != NULL && !rl_options_copy(&read, sizeof read, given, given->size)) {
-    return rl_client_fail(REDLOCK_E_INVALID,
-                          "settings.size is wrong: fill with redlock_settings_default()", message,
-                          message_size);
+/* Reads what the caller gave, of whatever version, into this version's structs. */
+static const char *rl_client_read_settings(redlock_client *client, redlock_settings *settings,
+                                           const redlock_settings *given, size_t settings_size,
+                                           size_t options_size) {
+  redlock_options options;
+  const char *wrong = NULL;
+  rl_options_default(&client->options);
+  memset(settings, 0, sizeof *settings);
+  if (given != NULL) {
+    wrong = rl_option_fit(&rl_options_of_client, settings, given, settings_size);
   }
-  if (settings->options != NULL) {
-    int error = rl_options_read(&client->options, settings->options, message, message_size);
-    if (error != REDLOCK_OK) {
-      return error;
-    }
+  if (wrong == NULL && settings->options != NULL) {
+    wrong = rl_option_fit(&rl_options_of_lock, &options, settings->options, options_size);
+    wrong = wrong != NULL ? wrong : rl_options_read(&client->options, &options);
   }
-  if (settings->prefix_length > REDLOCK_KEY_MAX ||
-      (settings->prefix == NULL && settings->prefix_length > 0)) {
-    return rl_client_fail(REDLOCK_E_INVALID,
-                          "prefix must be at most " RL_CLIENT_TEXT(REDLOCK_KEY_MAX) " bytes",
-                          message, message_size);
-  }
-  if (settings->tls != 0) {
+  return wrong != NULL ? wrong : rl_option_wrong(&rl_options_of_client, settings);
+}
+
+static int rl_client_configure(redlock_client *client, const redlock_settings *settings,
+                               char *message, size_t message_size) {
+  if (settings->tls == REDLOCK_YES) {
     return rl_client_fail(REDLOCK_E_UNSUPPORTED, "tls: TLS is not built in this version", message,
                           message_size);
   }
@@ -79,8 +72,10 @@ static int rl_client_configure(redlock_client *client, const redlock_settings *g
   return REDLOCK_OK;
 }
 
-int redlock_client_new(redlock_client **made, const redlock_settings *settings, char *message,
-                       size_t message_size) {
+int redlock_client_new_sized(redlock_client **made, const redlock_settings *given,
+                             size_t settings_size, size_t options_size, char *message,
+                             size_t message_size) {
+  redlock_settings settings;
   if (made == NULL) {
     return rl_client_fail(REDLOCK_E_INVALID, "client is NULL", message, message_size);
   }
@@ -97,7 +92,10 @@ int redlock_client_new(redlock_client **made, const redlock_settings *settings, 
     rl_socket_init(&client->sockets[i]);
   }
   rl_fork_init(&client->mark);
-  int error = rl_client_configure(client, settings, message, message_size);
+  const char *wrong =
+      rl_client_read_settings(client, &settings, given, settings_size, options_size);
+  int error = wrong != NULL ? rl_client_fail(REDLOCK_E_INVALID, wrong, message, message_size)
+                            : rl_client_configure(client, &settings, message, message_size);
   if (error != REDLOCK_OK) {
     rl_client_destroy(client);
     return error;
@@ -108,29 +106,27 @@ int redlock_client_new(redlock_client **made, const redlock_settings *settings, 
 
 int redlock_client_add(redlock_client *client, const char *address, char *message,
                        size_t message_size) {
-  redlock_node node;
-  redlock_node_default(&node);
-  node.address = address;
+  redlock_node node = {.address = address};
   return redlock_client_add_node(client, &node, message, message_size);
 }
 
-int redlock_client_add_node(redlock_client *client, const redlock_node *given, char *message,
-                            size_t message_size) {
-  redlock_settings inherited;
-  redlock_node node = rl_client_node;
+int redlock_client_add_node_sized(redlock_client *client, const redlock_node *given,
+                                  size_t node_size, char *message, size_t message_size) {
+  redlock_node node;
   rl_address address;
-  if (client == NULL || given == NULL || !rl_options_copy(&node, sizeof node, given, given->size)) {
-    return rl_client_fail(REDLOCK_E_INVALID,
-                          client == NULL ? "client is NULL"
-                                         : "node.size is wrong: fill with redlock_node_default()",
+  if (client == NULL || given == NULL) {
+    return rl_client_fail(REDLOCK_E_INVALID, client == NULL ? "client is NULL" : "node is NULL",
                           message, message_size);
   }
+  const char *wrong = rl_option_fit(&rl_options_of_node, &node, given, node_size);
+  if (wrong != NULL) {
+    return rl_client_fail(REDLOCK_E_INVALID, wrong, message, message_size);
+  }
   rl_client_check_fork(client);
-  redlock_settings_default(&inherited);
-  inherited.username = client->username;
-  inherited.password = client->password;
-  inherited.db = client->db;
-  inherited.tls = client->tls;
+  redlock_settings inherited = {.username = client->username,
+                                .password = client->password,
+                                .db = client->db,
+                                .tls = client->tls};
   int error = rl_address_read(&address, &node, &inherited, message, message_size);
   if (error != REDLOCK_OK && !(error == REDLOCK_E_UNSUPPORTED && client->tls_carried)) {
     return error;
@@ -209,7 +205,8 @@ int redlock_client_close(redlock_client *client, redlock_duration timeout_us) {
   bool owed = rl_core_unanswered(&client->core);
   rl_client_close_sockets(client, false);
   rl_core_forget(&client->core);
-  return owed ? REDLOCK_E_UNAVAILABLE : REDLOCK_OK;
+  return rl_client_note(client, owed ? REDLOCK_E_UNAVAILABLE : REDLOCK_OK,
+                        "not all nodes have confirmed the releases in time");
 }
 
 void rl_client_check_fork(redlock_client *client) {
@@ -223,6 +220,10 @@ void rl_client_check_fork(redlock_client *client) {
 
 /* --------------------------------------------------------------------------------------- nodes */
 
+const char *redlock_client_message(redlock_client *client) {
+  return client == NULL || client->failure == NULL ? "" : client->failure;
+}
+
 size_t redlock_client_node_count(const redlock_client *client) {
   return client == NULL ? 0 : client->core.node_count;
 }
@@ -234,7 +235,7 @@ int redlock_client_node_info_sized(redlock_client *client, size_t index, redlock
   }
   rl_client_check_fork(client);
   const rl_node *node = client->core.nodes[index];
-  redlock_node_info known = {.size = sizeof known};
+  redlock_node_info known;
   known.name = node->address.name;
   known.state = node->link.phase == RL_LINK_UP     ? REDLOCK_NODE_UP
                 : node->link.phase == RL_LINK_DOWN ? REDLOCK_NODE_DOWN
@@ -242,6 +243,6 @@ int redlock_client_node_info_sized(redlock_client *client, size_t index, redlock
   known.error = node->error[0] != '\0' ? node->error : NULL;
   known.latency_us = node->link.latency_us;
   known.owed = node->link.owed_count;
-  rl_options_fill(info, size, &known, sizeof known);
+  rl_option_fill(info, size, &known, sizeof known);
   return REDLOCK_OK;
 }

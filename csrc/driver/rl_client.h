@@ -19,8 +19,8 @@ struct redlock_client {
   rl_core core;
   unsigned references;
   rl_fork mark;
-  redlock_options options; /* for locks that bring none */
-  char *username;          /* for nodes that bring none */
+  rl_options options; /* for locks that bring none */
+  char *username;     /* for nodes that bring none */
   char *password;
   int db;
   int tls;
@@ -33,6 +33,7 @@ struct redlock_client {
   redlock_time processed_us;   /* when input was looked for last */
   redlock_client *linger_next; /* in an rl_linger */
   bool lingering;
+  const char *failure; /* of the last call on the client, or NULL */
   char message[RL_CLIENT_MESSAGE_MAX];
   rl_socket sockets[REDLOCK_NODES_MAX];
 };
@@ -48,6 +49,12 @@ struct redlock_lock {
  * without a byte reaching a node.
  */
 void rl_client_check_fork(redlock_client *client);
+
+/*
+ * Notes what a call ended with for redlock_client_message(): |sentence| is static, or NULL for the
+ * error's own. Returns |error|.
+ */
+int rl_client_note(redlock_client *client, int error, const char *sentence);
 
 /* Sends what is left and waits for the replies, at most until |deadline_us|. */
 void rl_client_drain(redlock_client *client, redlock_time deadline_us);

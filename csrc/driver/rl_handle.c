@@ -17,32 +17,13 @@
 
 /* ------------------------------------------------------------------------------------ life */
 
-int redlock_lock_new(redlock_lock **made, redlock_client *client, const void *resource,
-                     size_t resource_length, const redlock_options *options) {
-  redlock_options read;
-  if (made == NULL) {
-    return REDLOCK_E_INVALID;
-  }
-  *made = NULL;
-  if (client == NULL || (resource == NULL && resource_length > 0) || client->core.node_count == 0) {
-    return REDLOCK_E_INVALID;
-  }
-  rl_client_check_fork(client);
-  read = client->options;
-  if (options != NULL && rl_options_read(&read, options, NULL, 0) != REDLOCK_OK) {
-    return REDLOCK_E_INVALID;
-  }
-  if (resource_length > REDLOCK_KEY_MAX - client->core.prefix_length) {
-    return REDLOCK_E_LIMIT;
-  }
-  if (client->core.closed) {
-    return REDLOCK_E_CLOSED;
-  }
+static int rl_handle_new(redlock_lock **made, redlock_client *client, const void *resource,
+                         size_t resource_length, const rl_options *options) {
   redlock_lock *lock = calloc(1, sizeof *lock);
   if (lock == NULL) {
     return REDLOCK_E_NO_MEMORY;
   }
-  lock->core = rl_lock_new(&client->core, resource, resource_length, &read);
+  lock->core = rl_lock_new(&client->core, resource, resource_length, options);
   if (lock->core == NULL) {
     free(lock);
     return REDLOCK_E_NO_MEMORY;
@@ -51,6 +32,43 @@ int redlock_lock_new(redlock_lock **made, redlock_client *client, const void *re
   lock->client = redlock_client_ref(client);
   *made = lock;
   return REDLOCK_OK;
+}
+
+/* What is wrong with the arguments of redlock_lock_new(), as a static sentence, or NULL. */
+static const char *rl_handle_wrong(const redlock_client *client, const void *resource,
+                                   size_t resource_length) {
+  if (resource == NULL && resource_length > 0) {
+    return "resource is NULL, but has a length";
+  }
+  return client->core.node_count == 0 ? "the client has no nodes" : NULL;
+}
+
+int redlock_lock_new_sized(redlock_lock **made, redlock_client *client, const void *resource,
+                           size_t resource_length, const redlock_options *given,
+                           size_t options_size) {
+  redlock_options known;
+  if (made == NULL || client == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  *made = NULL;
+  rl_client_check_fork(client);
+  rl_options options = client->options;
+  const char *wrong = rl_handle_wrong(client, resource, resource_length);
+  if (wrong == NULL && given != NULL) {
+    wrong = rl_option_fit(&rl_options_of_lock, &known, given, options_size);
+    wrong = wrong != NULL ? wrong : rl_options_read(&options, &known);
+  }
+  if (wrong != NULL) {
+    return rl_client_note(client, REDLOCK_E_INVALID, wrong);
+  }
+  if (resource_length > REDLOCK_KEY_MAX - client->core.prefix_length) {
+    return rl_client_note(client, REDLOCK_E_LIMIT,
+                          "prefix and resource together are longer than REDLOCK_KEY_MAX bytes");
+  }
+  int error = client->core.closed
+                  ? REDLOCK_E_CLOSED
+                  : rl_handle_new(made, client, resource, resource_length, &options);
+  return rl_client_note(client, error, NULL);
 }
 
 void redlock_lock_free(redlock_lock *lock) {
@@ -70,12 +88,20 @@ void redlock_lock_free(redlock_lock *lock) {
 
 /* --------------------------------------------------------------------------------- beginning */
 
-static int rl_handle_acquire(redlock_lock *lock, const redlock_options *options) {
+static int rl_handle_acquire(redlock_lock *lock, const redlock_options *given,
+                             size_t options_size) {
+  redlock_options known;
   if (lock == NULL) {
     return REDLOCK_E_INVALID;
   }
   rl_client_check_fork(lock->client);
-  return rl_lock_acquire(lock->core, redlock_now(), options, true);
+  if (given != NULL) {
+    const char *wrong = rl_option_fit(&rl_options_of_lock, &known, given, options_size);
+    if (wrong != NULL) {
+      return rl_lock_refuse_argument(lock->core, RL_OPERATION_ACQUIRE, wrong);
+    }
+  }
+  return rl_lock_acquire(lock->core, redlock_now(), given != NULL ? &known : NULL, true);
 }
 
 static int rl_handle_extend(redlock_lock *lock, redlock_duration ttl_us) {
@@ -102,8 +128,9 @@ static int rl_handle_started(redlock_lock *lock, int error) {
   return error;
 }
 
-int redlock_lock_acquire_start(redlock_lock *lock, const redlock_options *options) {
-  return rl_handle_started(lock, rl_handle_acquire(lock, options));
+int redlock_lock_acquire_start_sized(redlock_lock *lock, const redlock_options *options,
+                                     size_t options_size) {
+  return rl_handle_started(lock, rl_handle_acquire(lock, options, options_size));
 }
 
 int redlock_lock_extend_start(redlock_lock *lock, redlock_duration ttl_us) {
@@ -201,9 +228,9 @@ static int rl_handle_finish(redlock_lock *lock, int started, redlock_duration *v
   return result;
 }
 
-int redlock_lock_acquire(redlock_lock *lock, const redlock_options *options,
-                         redlock_duration *validity_us) {
-  return rl_handle_finish(lock, rl_handle_acquire(lock, options), validity_us);
+int redlock_lock_acquire_sized(redlock_lock *lock, const redlock_options *options,
+                               size_t options_size, redlock_duration *validity_us) {
+  return rl_handle_finish(lock, rl_handle_acquire(lock, options, options_size), validity_us);
 }
 
 int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_us,
@@ -263,13 +290,13 @@ int redlock_lock_vote_sized(redlock_lock *lock, size_t index, redlock_vote_info 
   }
   rl_client_check_fork(lock->client);
   const rl_vote *vote = &lock->core->votes[index];
-  redlock_vote_info known = {.size = sizeof known};
+  redlock_vote_info known;
   known.name = lock->client->core.nodes[index]->address.name;
   const char *reason = rl_round_reason(lock->core, (unsigned)index);
   known.vote = (redlock_vote)vote->vote;
   known.error = reason[0] != '\0' ? reason : NULL;
   known.latency_us = vote->latency_us == RL_VOTE_NO_LATENCY ? REDLOCK_NEVER : vote->latency_us;
-  rl_options_fill(info, size, &known, sizeof known);
+  rl_option_fill(info, size, &known, sizeof known);
   return REDLOCK_OK;
 }
 

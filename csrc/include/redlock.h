@@ -70,6 +70,15 @@ extern "C" {
 #define REDLOCK_EXTERN
 #endif
 
+/*
+ * Structs grow with versions. A call that takes one is an inline function, which tells the library
+ * how large the struct was when the caller was compiled: what an older caller does not have is 0, and
+ * what a newer caller has set and this library does not know is refused. Callers that cannot use
+ * inline functions (FFI) call the function of that name with _sized at its end, with sizeof the
+ * struct.
+ */
+#define REDLOCK_INLINE static inline
+
 struct pollfd;    /* <poll.h> */
 struct lua_State; /* <lua.h> */
 
@@ -123,6 +132,7 @@ typedef enum redlock_vote {
   REDLOCK_VOTE_ERROR = 3    /* the node answered an error, or is known to be unreachable */
 } redlock_vote;
 
+/* What has become of the connection to a node. */
 typedef enum redlock_node_state {
   REDLOCK_NODE_DOWN = 0,       /* no connection; the next attempt waits for its time or for need */
   REDLOCK_NODE_CONNECTING = 1, /* resolving, connecting or shaking hands */
@@ -133,56 +143,73 @@ typedef struct redlock_client redlock_client;
 typedef struct redlock_lock redlock_lock;
 
 /*
- * How a lock is taken. Fill with redlock_options_default(), then change what is to differ. `size`
- * tells the library which version of the struct the caller was compiled with.
+ * In the structs below 0 and NULL mean "not said": a struct of zeros is all defaults. What means
+ * "none" has a name:
+ */
+#define REDLOCK_RETRIES_NONE (-1) /* retry_count: try once */
+#define REDLOCK_DURATION_NONE                                                                      \
+  (REDLOCK_NEVER - 1)             /* a duration of 0: no delay, no jitter, no wait */
+#define REDLOCK_DRIFT_NONE (-1.0) /* drift_factor: 0 */
+#define REDLOCK_DB_ZERO (-1)      /* db: 0 */
+#define REDLOCK_YES 1
+#define REDLOCK_NO (-1)
+
+/*
+ * How a lock is taken:
+ *
+ *     redlock_options options = {0};
+ *     options.wait_us = 5 * REDLOCK_SECONDS;
+ *
+ * Options are given to a client, to a lock and to one acquire. What is 0 comes from the level above:
+ * from the lock's options, then the client's, then the defaults [in brackets]. A wait_us without a
+ * retry_count beside it also takes the place of a retry_count from above. A duration may be up to
+ * 366 days.
  */
 typedef struct redlock_options {
-  size_t size;
   redlock_duration ttl_us;          /* the lease; whole milliseconds count, 1 ms at least [10 s] */
-  int retry_count;                  /* further attempts after the first; 0 = try once;
-                                       -1 = 3, or no limit when wait_us is given [-1] */
+  int retry_count;                  /* further attempts after the first, at most 1000000, or
+                                       REDLOCK_RETRIES_NONE [3; no limit where there is a wait_us] */
   redlock_duration retry_delay_us;  /* wait between attempts: delay +- uniform(jitter) [200 ms] */
   redlock_duration retry_jitter_us; /* [100 ms] */
-  redlock_duration wait_us;         /* hard budget of the whole call; 0 = try once;
-                                       REDLOCK_NEVER = none but the retries' [REDLOCK_NEVER] */
-  redlock_duration node_timeout_us; /* budget of one attempt, connecting included; 0 = 100 ms, but
-                                       at most a tenth of the ttl [0] */
-  double drift_factor;              /* clock drift allowed for: ttl x factor + 2 ms [0.01] */
+  redlock_duration wait_us;         /* hard budget of the whole call; REDLOCK_DURATION_NONE = try
+                                       once; REDLOCK_NEVER = only the retries end it
+                                       [REDLOCK_NEVER] */
+  redlock_duration node_timeout_us; /* budget of one attempt, connecting included [100 ms, but at
+                                       most a tenth of the ttl] */
+  double drift_factor;              /* clock drift allowed for: ttl x factor + 2 ms; less than 1, or
+                                       REDLOCK_DRIFT_NONE [0.01] */
   redlock_duration lock_delay_us;   /* added to the key's life on the nodes beyond ttl; absorbs
-                                       server clocks that are stepped or slewed [0] */
+                                       server clocks that are stepped or slewed [none] */
 } redlock_options;
 
-/* What a client is made from. Strings are copied. Fill with redlock_settings_default(). */
+/* What a client is made from. Everything is copied. A struct of zeros is all defaults. */
 typedef struct redlock_settings {
-  size_t size;
-  const redlock_options *options; /* defaults for the client's locks; NULL = the defaults above */
+  const redlock_options *options; /* for the client's locks */
   const void *prefix;             /* put before every resource; any bytes [none] */
   size_t prefix_length;
-  const char *username; /* for nodes that name none of their own [NULL] */
-  const char *password; /* [NULL] */
+  const char *username; /* for nodes that name none of their own [none] */
+  const char *password; /* [none] */
   int db;               /* [0] */
-  int tls;              /* 1 asks for TLS: REDLOCK_E_UNSUPPORTED in this version [0] */
+  int tls;              /* REDLOCK_YES: REDLOCK_E_UNSUPPORTED in this version [REDLOCK_NO] */
 } redlock_settings;
 
 /*
  * A node in parts, for callers that do not hold it as one string. Exactly one of address, host and
- * path is given. Strings are copied. Fill with redlock_node_default().
+ * path is given. Strings are copied.
  */
 typedef struct redlock_node {
-  size_t size;
   const char *address;  /* as redlock_client_add() takes it */
   const char *host;     /* a name, an IPv4 or an IPv6 address without brackets */
   int port;             /* [6379] */
   const char *path;     /* a Unix socket */
-  const char *username; /* NULL = the address's, else the client's */
-  const char *password; /* likewise */
-  int db;               /* -1 = the address's, else the client's [-1] */
-  int tls;              /* -1 = the address's, else the client's [-1] */
+  const char *username; /* [the address's, else the client's] */
+  const char *password; /* [likewise] */
+  int db;               /* or REDLOCK_DB_ZERO [the address's, else the client's] */
+  int tls;              /* REDLOCK_YES or REDLOCK_NO [the address's, else the client's] */
 } redlock_node;
 
 /* A node at a glance. Strings live until the next call on the client. */
 typedef struct redlock_node_info {
-  size_t size;
   const char *name; /* "10.0.0.1:6379", "[::1]:6379", "unix:/run/redis.sock" */
   redlock_node_state state;
   const char *error;           /* why it is not up, or NULL */
@@ -192,7 +219,6 @@ typedef struct redlock_node_info {
 
 /* One node's part in the last round of a lock. Strings live until the next call on the client. */
 typedef struct redlock_vote_info {
-  size_t size;
   const char *name;
   redlock_vote vote;
   const char *error;           /* what the node, or the network, said; NULL if nothing */
@@ -207,23 +233,17 @@ REDLOCK_EXTERN const char *redlock_version(void);
 /* A sentence for |error|, static; never NULL. Thread-safe. */
 REDLOCK_EXTERN const char *redlock_strerror(int error);
 
-/* The short name that the Lua module uses: "taken", "not_held", ...; static, never NULL. */
+/*
+ * The short names that the Lua module uses: "taken", "not_held", ...; "granted", "unknown", ...;
+ * "up", "connecting", "down". Static, never NULL; "unknown" for a number that is none of them.
+ * Thread-safe.
+ */
 REDLOCK_EXTERN const char *redlock_error_name(int error);
+REDLOCK_EXTERN const char *redlock_vote_name(int vote);
+REDLOCK_EXTERN const char *redlock_node_state_name(int state);
 
 /* The clock of all deadlines, see "Clocks" above. Thread-safe. */
 REDLOCK_EXTERN redlock_time redlock_now(void);
-
-/*
- * Fill a struct with the defaults, and its size. The macros hand over the size that the caller was
- * compiled with; callers that cannot use macros call the functions with sizeof the struct.
- */
-#define redlock_options_default(options) redlock_options_default_sized((options), sizeof *(options))
-#define redlock_settings_default(settings)                                                         \
-  redlock_settings_default_sized((settings), sizeof *(settings))
-#define redlock_node_default(node) redlock_node_default_sized((node), sizeof *(node))
-REDLOCK_EXTERN void redlock_options_default_sized(redlock_options *options, size_t size);
-REDLOCK_EXTERN void redlock_settings_default_sized(redlock_settings *settings, size_t size);
-REDLOCK_EXTERN void redlock_node_default_sized(redlock_node *node, size_t size);
 
 /* ------------------------------------------------------------------------------------- client */
 
@@ -233,8 +253,15 @@ REDLOCK_EXTERN void redlock_node_default_sized(redlock_node *node, size_t size);
  * that names what is wrong; it may be NULL.
  * Errors: INVALID, UNSUPPORTED, NO_MEMORY, SYSTEM.
  */
-REDLOCK_EXTERN int redlock_client_new(redlock_client **client, const redlock_settings *settings,
-                                      char *message, size_t message_size);
+REDLOCK_EXTERN int redlock_client_new_sized(redlock_client **client,
+                                            const redlock_settings *settings, size_t settings_size,
+                                            size_t options_size, char *message,
+                                            size_t message_size);
+REDLOCK_INLINE int redlock_client_new(redlock_client **client, const redlock_settings *settings,
+                                      char *message, size_t message_size) {
+  return redlock_client_new_sized(client, settings, sizeof(redlock_settings),
+                                  sizeof(redlock_options), message, message_size);
+}
 
 /*
  * Adds a node. |address| is one of
@@ -249,8 +276,13 @@ REDLOCK_EXTERN int redlock_client_add(redlock_client *client, const char *addres
                                       size_t message_size);
 
 /* As redlock_client_add(), from parts. */
-REDLOCK_EXTERN int redlock_client_add_node(redlock_client *client, const redlock_node *node,
-                                           char *message, size_t message_size);
+REDLOCK_EXTERN int redlock_client_add_node_sized(redlock_client *client, const redlock_node *node,
+                                                 size_t node_size, char *message,
+                                                 size_t message_size);
+REDLOCK_INLINE int redlock_client_add_node(redlock_client *client, const redlock_node *node,
+                                           char *message, size_t message_size) {
+  return redlock_client_add_node_sized(client, node, sizeof(redlock_node), message, message_size);
+}
 
 /*
  * Takes another reference, to be given up with redlock_client_free(). Every lock has one of its own.
@@ -274,21 +306,36 @@ REDLOCK_EXTERN int redlock_client_close(redlock_client *client, redlock_duration
 
 /* The number of nodes, and one of them by its index from 0. Errors: INVALID. */
 REDLOCK_EXTERN size_t redlock_client_node_count(const redlock_client *client);
-#define redlock_client_node_info(client, index, info)                                              \
-  redlock_client_node_info_sized((client), (index), (info), sizeof *(info))
 REDLOCK_EXTERN int redlock_client_node_info_sized(redlock_client *client, size_t index,
-                                                  redlock_node_info *info, size_t size);
+                                                  redlock_node_info *info, size_t info_size);
+REDLOCK_INLINE int redlock_client_node_info(redlock_client *client, size_t index,
+                                            redlock_node_info *info) {
+  return redlock_client_node_info_sized(client, index, info, sizeof(redlock_node_info));
+}
+
+/*
+ * What the last redlock_lock_new() or redlock_client_close() on the client failed with, as a sentence
+ * that names what is wrong; "" after success. Lives until the next call on the client.
+ */
+REDLOCK_EXTERN const char *redlock_client_message(redlock_client *client);
 
 /* --------------------------------------------------------------------------------------- lock */
 
 /*
  * Makes a lock for |resource|, any bytes, into |*lock|, to be given up with redlock_lock_free().
- * Sends nothing. |options| may be NULL for the client's. The lock keeps its client alive.
+ * Sends nothing. |options| may be NULL for the client's. The lock keeps its client alive. After a
+ * failure redlock_client_message() names what is wrong.
  * Errors: INVALID (also: the client has no nodes), LIMIT (the key is too long), CLOSED, NO_MEMORY.
  */
-REDLOCK_EXTERN int redlock_lock_new(redlock_lock **lock, redlock_client *client,
+REDLOCK_EXTERN int redlock_lock_new_sized(redlock_lock **lock, redlock_client *client,
+                                          const void *resource, size_t resource_length,
+                                          const redlock_options *options, size_t options_size);
+REDLOCK_INLINE int redlock_lock_new(redlock_lock **lock, redlock_client *client,
                                     const void *resource, size_t resource_length,
-                                    const redlock_options *options);
+                                    const redlock_options *options) {
+  return redlock_lock_new_sized(lock, client, resource, resource_length, options,
+                                sizeof(redlock_options));
+}
 
 /*
  * Gives up the lock. If it is held, or has an operation in flight, its token is released without
@@ -309,11 +356,15 @@ REDLOCK_EXTERN void redlock_lock_free(redlock_lock *lock);
  * majority took, never beyond node_timeout or a tenth of the ttl. Later locks do not wait.
  * Errors: TAKEN, UNAVAILABLE, EXPIRED, HELD, CLOSED; INVALID, BUSY, NO_MEMORY, SYSTEM.
  */
-REDLOCK_EXTERN int redlock_lock_acquire(redlock_lock *lock, const redlock_options *options,
-                                        redlock_duration *validity_us);
+REDLOCK_EXTERN int redlock_lock_acquire_sized(redlock_lock *lock, const redlock_options *options,
+                                              size_t options_size, redlock_duration *validity_us);
+REDLOCK_INLINE int redlock_lock_acquire(redlock_lock *lock, const redlock_options *options,
+                                        redlock_duration *validity_us) {
+  return redlock_lock_acquire_sized(lock, options, sizeof(redlock_options), validity_us);
+}
 
 /*
- * Prolongs a held lock to now + |ttl_us| (0 = the lock's ttl). Succeeds only if a majority confirms
+ * Prolongs a held lock to now + |ttl_us| (0 = the ttl that it was acquired with). Succeeds only if a majority confirms
  * before the old deadline. Never shortens a lease: asked for less than is left, it leaves the
  * deadline where it was. Never takes a lost lock again. A failed extend changes nothing: the old
  * deadline stands, and the next extend may succeed. But for REDLOCK_E_LOST: so many nodes say "not
@@ -357,16 +408,18 @@ REDLOCK_EXTERN redlock_duration redlock_lock_ttl(const redlock_lock *lock);
 REDLOCK_EXTERN redlock_client *redlock_lock_client(const redlock_lock *lock);
 
 /*
- * What the last operation ended with, as a sentence that names the nodes; "" after success. Lives
- * until the next call on the client.
+ * What the last operation ended with, or why it could not begin, as a sentence that names the nodes,
+ * or the option that is wrong; "" after success, and while an operation is in flight. Lives until the
+ * next call on the client.
  */
 REDLOCK_EXTERN const char *redlock_lock_message(redlock_lock *lock);
 
 /* The vote of node |index| in the last round. Errors: INVALID. */
-#define redlock_lock_vote(lock, index, vote)                                                       \
-  redlock_lock_vote_sized((lock), (index), (vote), sizeof *(vote))
 REDLOCK_EXTERN int redlock_lock_vote_sized(redlock_lock *lock, size_t index,
-                                           redlock_vote_info *vote, size_t size);
+                                           redlock_vote_info *vote, size_t vote_size);
+REDLOCK_INLINE int redlock_lock_vote(redlock_lock *lock, size_t index, redlock_vote_info *vote) {
+  return redlock_lock_vote_sized(lock, index, vote, sizeof(redlock_vote_info));
+}
 
 /* ------------------------------------------------------------------------- caller-owned loops */
 
@@ -387,7 +440,12 @@ REDLOCK_EXTERN int redlock_lock_vote_sized(redlock_lock *lock, size_t index,
  * Begin what the blocking calls do. The lock must not be freed while its result is awaited, unless
  * the operation is to be abandoned. Errors: HELD, NOT_HELD, CLOSED; INVALID, BUSY.
  */
-REDLOCK_EXTERN int redlock_lock_acquire_start(redlock_lock *lock, const redlock_options *options);
+REDLOCK_EXTERN int redlock_lock_acquire_start_sized(redlock_lock *lock,
+                                                    const redlock_options *options,
+                                                    size_t options_size);
+REDLOCK_INLINE int redlock_lock_acquire_start(redlock_lock *lock, const redlock_options *options) {
+  return redlock_lock_acquire_start_sized(lock, options, sizeof(redlock_options));
+}
 REDLOCK_EXTERN int redlock_lock_extend_start(redlock_lock *lock, redlock_duration ttl_us);
 REDLOCK_EXTERN int redlock_lock_release_start(redlock_lock *lock);
 

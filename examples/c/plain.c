@@ -15,12 +15,11 @@ static double milliseconds(redlock_duration duration_us) {
 }
 
 static void print_votes(redlock_client *client, redlock_lock *lock) {
-  static const char *const words[] = {"unknown", "granted", "taken", "error"};
   for (size_t i = 0; i < redlock_client_node_count(client); i++) {
-    redlock_vote_info vote = {.size = sizeof vote};
+    redlock_vote_info vote;
     if (redlock_lock_vote(lock, i, &vote) == REDLOCK_OK) {
-      printf("  %s: %s%s%s\n", vote.name, words[vote.vote], vote.error != NULL ? ": " : "",
-             vote.error != NULL ? vote.error : "");
+      printf("  %s: %s%s%s\n", vote.name, redlock_vote_name(vote.vote),
+             vote.error != NULL ? ": " : "", vote.error != NULL ? vote.error : "");
     }
   }
 }

@@ -176,19 +176,15 @@ for _, name in ipairs { "pollfd", "events", "timeout", "process" } do
   end
 end
 
-local function make(prefix, username, password, db, tls, ...)
-  local made, message = core.client(prefix, username, password, db, nil, ...)
-  return made, message, tls
-end
-
 local nginx = {}
 
 --- As redlock.new(). Mistakes are raised at `level`, seen from the caller of this function.
 function nginx.new(nodes, given, level)
   local count = options.nodes(nodes, level + 1)
-  local made, message, tls = make(options.client(given, level + 1))
+  -- TLS is spoken by nginx.
+  local made, message = core.client(options.client(given, level + 1), true)
   if not made then error("redlock: " .. message, level + 1) end
-  local handle = mux.new(made, tls or false)
+  local handle = mux.new(made, given and given.tls or false)
   for index = 1, count do
     local ok
     ok, message = core.add(made, options.node(nodes[index], index, level + 1))

@@ -1,14 +1,14 @@
 --- Checks what callers hand in. Every mistake is raised at the line of the caller, and names the
 --- option. Values are never quoted unless they are numbers: a text may be a password.
+---
+--- Which options there are, of what kind and within what bounds, is written in csrc/core/rl_option.h
+--- alone. The C functions take the tables that are checked here, and read them by name.
+
+local core = require "redlock.core"
 
 local options = {}
 
 local floor = math.floor
-
-local YEAR = 366 * 86400 * 1000
-local INT_MAX = 2147483647
-
-local kinds = {}
 
 local function shown(value)
   local kind = type(value)
@@ -23,87 +23,96 @@ end
 
 -- Makes a check for whole numbers. The checks return what is wrong, or nil.
 local function whole(low, high, unit)
-  unit = unit and " (" .. unit .. ")" or ""
+  local least = string.format("must be an integer >= %.0f%s, got ", low, unit)
+  local most = string.format("must be at most %.0f%s, got ", high, unit)
   return function(value)
     if type(value) ~= "number" or value ~= value or value < low or floor(value) ~= value then
-      return "must be an integer >= " .. low .. unit .. ", got " .. shown(value)
+      return least .. shown(value)
     elseif value > high then
-      return string.format("must be at most %.0f%s, got %s", high, unit, shown(value))
+      return most .. shown(value)
     end
   end
 end
 
-function kinds.factor(value)
-  if type(value) ~= "number" or not (value >= 0 and value < 1) then
-    return "must be a number >= 0 and < 1, got " .. shown(value)
+-- By the kinds of rl_option.h: what makes a check within bounds.
+local kinds = {}
+
+function kinds.duration(low, high)
+  return whole(low, high, " (milliseconds)")
+end
+
+function kinds.count(low, high)
+  return whole(low, high, "")
+end
+
+function kinds.factor(low, high)
+  local text = string.format("must be a number >= %.0f and < %.0f, got ", low, high)
+  return function(value)
+    if type(value) ~= "number" or not (value >= low and value < high) then return text .. shown(value) end
   end
 end
 
-function kinds.bytes(value)
-  if type(value) ~= "string" then return "must be a string, got " .. shown(value) end
+function kinds.flag()
+  return function(value)
+    if type(value) ~= "boolean" then return "must be true or false, got " .. shown(value) end
+  end
 end
 
-function kinds.text(value)
-  if type(value) ~= "string" then return "must be a string, got a " .. type(value) end
-  if value:find("\0", 1, true) then return "must not contain a NUL byte" end
+function kinds.bytes()
+  return function(value)
+    if type(value) ~= "string" then return "must be a string, got " .. shown(value) end
+  end
 end
 
-function kinds.boolean(value)
-  if type(value) ~= "boolean" then return "must be true or false, got " .. shown(value) end
+function kinds.text()
+  return function(value)
+    if type(value) ~= "string" then return "must be a string, got a " .. type(value) end
+    if value:find("\0", 1, true) then return "must not contain a NUL byte" end
+  end
 end
 
-kinds.lease = whole(1, YEAR, "milliseconds")
-kinds.duration = whole(0, YEAR, "milliseconds")
-kinds.count = whole(0, INT_MAX)
-kinds.retries = whole(0, 1000000)
-kinds.port = whole(1, 65535)
+function kinds.choice(_, _, words)
+  local allowed = {}
+  for word in words:gmatch("[^|]+") do
+    allowed[word] = true
+  end
+  local text = 'must be "' .. words:gsub("|", '" or "') .. '", got '
+  return function(value)
+    if not allowed[value] then return text .. shown(value) end
+  end
+end
 
--- Inside nginx only: whose a lock is.
+local in_milliseconds = {} -- the names of the durations
+
+-- The checks of a table of rl_option.h, by name, added to `checks`.
+local function add(checks, rows)
+  for _, row in ipairs(rows) do
+    checks[row.name] = kinds[row.kind](row.low, row.high, row.words)
+    in_milliseconds[row.name] = row.kind == "duration"
+  end
+  return checks
+end
+
+-- What is for nginx alone.
 local host = _G
-local inside_nginx = type(host.ngx) == "table" and host.ngx.get_phase ~= nil
-
-function kinds.owner(value)
-  if not inside_nginx then return "is for nginx, where a lock belongs to a request or to the worker" end
-  if value ~= "request" and value ~= "worker" then
-    return "must be \"request\" or \"worker\", got " .. shown(value)
+local of_host = add({}, core.options.host)
+if type(host.ngx) ~= "table" or not host.ngx.get_phase then
+  for name in pairs(of_host) do
+    of_host[name] = function()
+      return "is for nginx, where a lock belongs to a request or to the worker"
+    end
   end
 end
+
+local of_lock = add({}, core.options.lock)
+local of_client = add(add({}, core.options.lock), core.options.client)
+for name, check in pairs(of_host) do
+  of_lock[name], of_client[name] = check, check
+end
+local of_node = add({}, core.options.node)
 
 --- What is wrong with an owner, or nil.
-options.owner_complaint = kinds.owner
-
-local of_lock = {
-  ttl = kinds.lease,
-  retry_count = kinds.retries,
-  retry_delay = kinds.duration,
-  retry_jitter = kinds.duration,
-  wait = kinds.duration,
-  node_timeout = kinds.lease,
-  drift_factor = kinds.factor,
-  lock_delay = kinds.duration,
-  owner = kinds.owner,
-}
-
-local of_client = {
-  prefix = kinds.bytes,
-  username = kinds.text,
-  password = kinds.text,
-  db = kinds.count,
-  tls = kinds.boolean,
-}
-for name, check in pairs(of_lock) do
-  of_client[name] = check
-end
-
-local of_node = {
-  host = kinds.text,
-  port = kinds.port,
-  path = kinds.text,
-  username = kinds.text,
-  password = kinds.text,
-  db = kinds.count,
-  tls = kinds.boolean,
-}
+options.owner_complaint = of_lock.owner
 
 -- Spelled alike: letters only, lower case, without a unit at the end.
 local function plain(name)
@@ -140,9 +149,8 @@ local function unknown(name, known)
     if plain(candidate) == spelled then return text .. " (did you mean '" .. candidate .. "'?)" end
   end
   local meant = elsewhere[spelled]
-  local check = meant and known[meant]
-  if check then
-    local unit = (check == kinds.lease or check == kinds.duration) and ", in milliseconds" or ""
+  if meant and known[meant] then
+    local unit = in_milliseconds[meant] and ", in milliseconds" or ""
     return text .. " (did you mean '" .. meant .. "'" .. unit .. "?)"
   end
   return text
@@ -166,35 +174,28 @@ local function complaint(given, known)
   end
 end
 
--- In the order in which the C functions take them.
-local function unpack_lock(o)
-  return o.ttl, o.retry_count, o.retry_delay, o.retry_jitter, o.wait, o.node_timeout,
-    o.drift_factor, o.lock_delay, o.owner
-end
-
 --- The options of a lock or of a call, as the C functions take them. `level` counts as in error(),
 --- seen from the caller of this function.
 function options.lock(given, level)
   local wrong = complaint(given, of_lock)
   if wrong then error("redlock: " .. wrong, level + 1) end
-  return unpack_lock(given)
+  return given
 end
 
 --- The options of a client, as the C functions take them.
 function options.client(given, level)
-  if given == nil then return end
-  local wrong = complaint(given, of_client)
+  local wrong = given ~= nil and complaint(given, of_client)
   if wrong then error("redlock: " .. wrong, level + 1) end
-  return given.prefix, given.username, given.password, given.db, given.tls, unpack_lock(given)
+  return given
 end
 
---- The ttl that lock:extend() is given; nil is the lock's own.
+--- The ttl that lock:extend() is given; nil is the one that the lock was acquired with.
 function options.extension(ttl, level)
-  local wrong = ttl ~= nil and kinds.lease(ttl)
+  local wrong = ttl ~= nil and of_lock.ttl(ttl)
   if wrong then error("redlock: lock:extend(): ttl " .. wrong, level + 1) end
 end
 
---- A node of the list, as the C functions take it: an address, or nil and its parts.
+--- A node of the list, as the C functions take it: an address or its parts.
 function options.node(node, index, level)
   local where = "redlock: node " .. index .. ": "
   if type(node) == "string" then
@@ -219,7 +220,7 @@ function options.node(node, index, level)
     end
   end
   if wrong then error(where .. wrong, level + 1) end
-  return nil, node.host, node.port, node.path, node.username, node.password, node.db, node.tls
+  return node
 end
 
 --- The list of nodes: a table with nothing but 1 to n in it. Returns n.

@@ -130,7 +130,7 @@ local lock = {}
 function lock:acquire(options) end
 
 --- Prolongs the lease. After a failure the old deadline stands.
----@param ttl? redlock.Milliseconds counted from now; default the lock's ttl
+---@param ttl? redlock.Milliseconds counted from now; default the ttl that it was acquired with
 ---@return redlock.Milliseconds? validity
 ---@return string? message
 ---@return redlock.Code? code

@@ -40,22 +40,28 @@ void worker_end(worker *self, const worker_call *call, int result) {
 }
 
 redlock_options worker_draw_options(worker *self) {
-  redlock_options options;
-  redlock_options_default(&options);
+  redlock_options options = {0};
   options.ttl_us = sim_between(&self->random, CHAOS_TTL_MIN_US, CHAOS_TTL_USUAL_US);
   if (sim_chance(&self->random, 1000) || worker_misbehaves(self, CHAOS_FORGETS_RELEASE)) {
     options.ttl_us = CHAOS_TTL_MAX_US;
   }
   options.ttl_us -= options.ttl_us % REDLOCK_MILLISECONDS;
   options.lock_delay_us = atomic_load(&self->shared->lock_delay_us);
+  if (options.lock_delay_us == 0) {
+    options.lock_delay_us = REDLOCK_DURATION_NONE;
+  }
   options.node_timeout_us = CHAOS_NODE_TIMEOUT_US;
   options.retry_delay_us = 40 * REDLOCK_MILLISECONDS;
   options.retry_jitter_us = 30 * REDLOCK_MILLISECONDS;
   options.wait_us =
       sim_chance(&self->random, 3000)
-          ? 0
+          ? REDLOCK_DURATION_NONE
           : sim_between(&self->random, 50 * REDLOCK_MILLISECONDS, 600 * REDLOCK_MILLISECONDS);
   return options;
+}
+
+redlock_duration worker_budget(const redlock_options *options) {
+  return options->wait_us != REDLOCK_DURATION_NONE ? options->wait_us : options->node_timeout_us;
 }
 
 redlock_duration worker_draw_hold(worker *self, const redlock_options *options) {
@@ -194,9 +200,8 @@ void worker_leave(worker *self, unsigned resource) {
 void worker_open_client(worker *self) {
   char message[256];
   char address[64];
-  redlock_settings settings;
+  redlock_settings settings = {0};
   redlock_options options = worker_draw_options(self);
-  redlock_settings_default(&settings);
   settings.options = &options;
   settings.prefix = CHAOS_PREFIX;
   settings.prefix_length = strlen(CHAOS_PREFIX);
@@ -310,8 +315,7 @@ static void worker_give_back(worker *self, unsigned resource) {
 static void worker_use_once(worker *self) {
   unsigned resource = (unsigned)sim_below(&self->random, CHAOS_RESOURCES);
   redlock_options options = worker_draw_options(self);
-  worker_call call = worker_begin(self, "acquire",
-                                  options.wait_us > 0 ? options.wait_us : options.node_timeout_us);
+  worker_call call = worker_begin(self, "acquire", worker_budget(&options));
   int result = redlock_lock_acquire(self->locks[resource], &options, NULL);
   if (result == REDLOCK_OK) {
     worker_enter(self, resource);

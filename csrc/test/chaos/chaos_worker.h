@@ -51,6 +51,9 @@ void worker_end(worker *self, const worker_call *call, int result);
 /* Draws how a lock is to be taken. */
 redlock_options worker_draw_options(worker *self);
 
+/* How long an acquire with |options| may take. */
+redlock_duration worker_budget(const redlock_options *options);
+
 /* How long the next lock is to be held, and how long it is until the one after it. */
 redlock_duration worker_draw_hold(worker *self, const redlock_options *options);
 redlock_duration worker_draw_rest(worker *self);

@@ -20,7 +20,7 @@ static void child_locks(worker *self) {
   unsigned resource = (unsigned)sim_below(&self->random, CHAOS_RESOURCES);
   char name = (char)('a' + resource);
   redlock_options options = worker_draw_options(self);
-  options.wait_us = 0;
+  options.wait_us = REDLOCK_DURATION_NONE;
   if (redlock_lock_new(&lock, self->client, &name, 1, NULL) != REDLOCK_OK) {
     _exit(4);
   }

@@ -57,9 +57,7 @@ static void loop_acquire(loop *self, unsigned resource) {
   worker *owner = self->worker;
   loop_lock *lock = &self->locks[resource];
   lock->options = worker_draw_options(owner);
-  lock->call = worker_begin(owner, "acquire",
-                            lock->options.wait_us > 0 ? lock->options.wait_us
-                                                      : lock->options.node_timeout_us);
+  lock->call = worker_begin(owner, "acquire", worker_budget(&lock->options));
   lock->cancel_us = REDLOCK_NEVER;
   if (sim_chance(&owner->random, CANCELLED)) {
     /* In the middle of an attempt, or at any time, which is mostly between two. */

@@ -34,11 +34,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   char texts[5][FUZZ_ADDRESS_TEXT];
   char message[256];
   rl_address address;
-  redlock_node node;
+  redlock_node node = {0};
   redlock_settings settings;
   uint8_t bits = fuzz_byte(&input);
-  redlock_node_default(&node);
-  redlock_settings_default(&settings);
+  memset(&settings, 0, sizeof settings);
   node.address = bits & 1 ? NULL : fuzz_address_text(&input, texts[0], FUZZ_ADDRESS_TEXT);
   node.host = bits & 2 ? fuzz_address_text(&input, texts[1], FUZZ_ADDRESS_TEXT) : NULL;
   node.path = bits & 4 ? fuzz_address_text(&input, texts[2], FUZZ_ADDRESS_TEXT) : NULL;
@@ -63,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_require(memchr(address.name, '\0', sizeof address.name) != NULL && address.name[0] != '\0');
   fuzz_require((address.host[0] == '\0') != (address.path[0] == '\0'));
   fuzz_require(address.port >= 1 && address.port <= 65535);
-  fuzz_require(address.db >= 0 && address.db <= RL_ADDRESS_DB_MAX);
+  fuzz_require(address.db >= 0 && address.db <= RL_OPTION_DB_MAX);
   fuzz_require(address.tls == 0);
   fuzz_require(!address.has_username || address.has_password);
   return 0;

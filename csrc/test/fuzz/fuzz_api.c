@@ -18,12 +18,11 @@ static const char *const fuzz_api_replies[] = {NULL,      "-LOADING x\r\n", ":1\
                                                ":0\r\n",  "+OK\r\n"};
 
 static redlock_options fuzz_api_options(fuzz_input *input) {
-  redlock_options options;
-  redlock_options_default(&options);
+  redlock_options options = {0};
   options.node_timeout_us = REDLOCK_MILLISECONDS / 2;
-  options.retry_count = fuzz_byte(input) % 2;
-  options.retry_delay_us = 0;
-  options.retry_jitter_us = 0;
+  options.retry_count = fuzz_byte(input) % 2 == 0 ? REDLOCK_RETRIES_NONE : 1;
+  options.retry_delay_us = REDLOCK_DURATION_NONE;
+  options.retry_jitter_us = REDLOCK_DURATION_NONE;
   options.ttl_us = REDLOCK_MILLISECONDS * (1 + (redlock_duration)fuzz_byte(input) * 8);
   return options;
 }

@@ -18,17 +18,19 @@ static const char *const fuzz_core_replies[] = {"+OK\r\n",        "$-1\r\n",    
                                                 "*1\r\n:1\r\n",   "$2\r\nOK\r\n", "-BUSY x\r\n"};
 
 static redlock_options fuzz_core_options(fuzz_input *input) {
-  redlock_options options;
+  redlock_options options = {0};
   uint8_t bits = fuzz_byte(input);
-  redlock_options_default(&options);
-  options.retry_count = bits % 4 == 3 ? -1 : bits % 4;
+  options.retry_count = bits % 4 == 3 ? 0 : bits % 4 == 0 ? REDLOCK_RETRIES_NONE : bits % 4;
   options.wait_us =
       bits & 4 ? (redlock_duration)fuzz_byte(input) * 4 * REDLOCK_MILLISECONDS : REDLOCK_NEVER;
+  if (options.wait_us == 0) {
+    options.wait_us = REDLOCK_DURATION_NONE;
+  }
   options.ttl_us = bits & 8 ? REDLOCK_MILLISECONDS * (1 + (redlock_duration)fuzz_byte(input))
                             : 10 * REDLOCK_SECONDS;
   options.lock_delay_us = bits & 16 ? 5 * REDLOCK_SECONDS : 0;
   options.node_timeout_us = bits & 32 ? REDLOCK_SECONDS : 0;
-  options.retry_delay_us = bits & 64 ? 0 : 200 * REDLOCK_MILLISECONDS;
+  options.retry_delay_us = bits & 64 ? REDLOCK_DURATION_NONE : 200 * REDLOCK_MILLISECONDS;
   return options;
 }
 

@@ -17,31 +17,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     redlock_options options;
     unsigned char more[64];
   } from;
-  redlock_options read;
-  char message[96] = "";
+  redlock_options known;
+  rl_options read;
   uint64_t random = 0;
   const uint8_t *bytes;
   size_t length = fuzz_bytes(&input, &bytes, sizeof random);
   memcpy(&random, bytes, length);
-  redlock_options_default(&read);
+  rl_options_default(&read);
   memset(&from, 0, sizeof from);
-  redlock_options_default(&from.options);
   /* A field is the fuzzer's where its bit is set, so that the others can be right. */
   uint8_t fields = fuzz_byte(&input);
   for (unsigned i = 0; i < 8; i++) {
-    size_t at = offsetof(redlock_options, ttl_us) + i * sizeof(redlock_duration);
+    size_t at = i * sizeof(redlock_duration);
     length = fields & (1U << i) ? fuzz_bytes(&input, &bytes, sizeof(redlock_duration)) : 0;
-    if (at + length <= sizeof from.options) {
-      memcpy((unsigned char *)&from.options + at, bytes, length);
-    }
+    memcpy((unsigned char *)&from + at, bytes, length);
   }
   uint8_t how = fuzz_byte(&input);
-  from.options.size = how % 2 == 0 ? sizeof from.options : how < 128 ? how : sizeof from;
-  if (from.options.size > sizeof from) {
-    from.options.size = sizeof from;
-  }
-  if (rl_options_read(&read, &from.options, message, sizeof message) != REDLOCK_OK) {
-    fuzz_require(message[0] != '\0');
+  size_t given_size = how % 2 == 0 ? sizeof from.options : how < 128 ? how : sizeof from;
+  given_size = given_size < sizeof from ? given_size : sizeof from;
+  const char *wrong = rl_option_fit(&rl_options_of_lock, &known, &from, given_size);
+  wrong = wrong != NULL ? wrong : rl_options_read(&read, &known);
+  if (wrong != NULL) {
+    fuzz_require(wrong[0] != '\0');
     return 0;
   }
   fuzz_require(read.ttl_us >= 1000 && read.ttl_us <= REDLOCK_TTL_MAX_US && read.ttl_us % 1000 == 0);

@@ -67,11 +67,10 @@ static void note(worker *self, redlock_lock *lock, int result) {
 
 static void work_with(worker *self, redlock_client *client) {
   char name[32];
-  redlock_options options;
+  redlock_options options = {0};
   redlock_lock *own;
   redlock_lock *common;
   (void)snprintf(name, sizeof name, "own%u", self->number);
-  redlock_options_default(&options);
   options.node_timeout_us = MS(2000);
   options.wait_us = 20 * REDLOCK_SECONDS;
   options.retry_delay_us = MS(2);

@@ -65,8 +65,7 @@ static void critical_section(unsigned process, redlock_lock *lock) {
 }
 
 static void fight(unsigned process) {
-  redlock_options options;
-  redlock_options_default(&options);
+  redlock_options options = {0};
   options.ttl_us = MS(5000);
   options.node_timeout_us = MS(100);
   options.wait_us = MS(300);

@@ -109,8 +109,7 @@ static void a_node_that_is_loading_is_released_on_once_it_has_loaded(void **stat
   static farm one;
   farm_start(&one, 1, durable);
   redlock_client *client = client_of(&one, 1, NULL);
-  redlock_options options;
-  redlock_options_default(&options);
+  redlock_options options = {0};
   options.ttl_us = MS(60000);
   redlock_lock *lock;
   assert_int_equal(redlock_lock_new(&lock, client, "loading", 7, &options), REDLOCK_OK);

@@ -230,7 +230,7 @@ static void three_hung_nodes_of_five_make_it_unavailable_in_time(void **state) {
     assert_contains(message, part);
     assert_int_equal(vote_of(lock, i), REDLOCK_VOTE_UNKNOWN);
   }
-  redlock_options_default(&options);
+  memset(&options, 0, sizeof options);
   options.wait_us = MS(400);
   before_us = redlock_now();
   assert_int_equal(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);

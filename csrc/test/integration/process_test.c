@@ -292,8 +292,7 @@ static void interruptions_neither_shorten_nor_lengthen_a_call(void **state) {
 
 static void interruptions_do_not_lengthen_a_wait_with_retries(void **state) {
   (void)state;
-  redlock_options options;
-  redlock_options_default(&options);
+  redlock_options options = {0};
   options.wait_us = MS(500);
   options.retry_delay_us = MS(40);
   options.retry_jitter_us = MS(20);

@@ -17,16 +17,13 @@ int fake_world_open(fake_world *world, unsigned count, const char *prefix) {
   world->count = count;
   int error = rl_core_init(&world->core, prefix, prefix == NULL ? 0 : strlen(prefix));
   for (unsigned i = 0; i < count && error == REDLOCK_OK; i++) {
-    redlock_settings settings;
+    redlock_settings settings = {0};
     redlock_node node;
     rl_address address;
     char text[32];
-    memset(&settings, 0, sizeof settings);
     memset(&node, 0, sizeof node);
     (void)snprintf(text, sizeof text, "10.0.0.%u", i + 1);
     node.address = text;
-    node.db = -1;
-    node.tls = -1;
     error = rl_address_read(&address, &node, &settings, NULL, 0);
     if (error == REDLOCK_OK) {
       error = rl_core_add(&world->core, &address);
@@ -238,20 +235,22 @@ fake_verb fake_next(const fake_world *world, unsigned node) {
 }
 
 rl_lock *fake_lock(fake_world *world, const char *resource, const redlock_options *options) {
-  redlock_options defaults;
-  redlock_options read;
-  redlock_options_default(&defaults);
-  read = defaults;
-  if (rl_options_read(&read, options != NULL ? options : &defaults, NULL, 0) != REDLOCK_OK) {
+  return fake_lock_of(world, resource, strlen(resource), options);
+}
+
+rl_lock *fake_lock_of(fake_world *world, const void *resource, size_t length,
+                      const redlock_options *options) {
+  rl_options read;
+  rl_options_default(&read);
+  if (options != NULL && rl_options_read(&read, options) != NULL) {
     return NULL;
   }
-  return rl_lock_new(&world->core, resource, strlen(resource), &read);
+  return rl_lock_new(&world->core, resource, length, &read);
 }
 
 redlock_options fake_once(void) {
-  redlock_options options;
-  redlock_options_default(&options);
-  options.retry_count = 0;
+  redlock_options options = {0};
+  options.retry_count = REDLOCK_RETRIES_NONE;
   return options;
 }
 

@@ -96,6 +96,10 @@ fake_verb fake_next(const fake_world *world, unsigned node);
 /* A lock with options that differ from the defaults in |change|, which may be NULL. */
 rl_lock *fake_lock(fake_world *world, const char *resource, const redlock_options *options);
 
+/* The same for a resource of any bytes. */
+rl_lock *fake_lock_of(fake_world *world, const void *resource, size_t length,
+                      const redlock_options *options);
+
 /* The default options with one attempt only. */
 redlock_options fake_once(void);
 

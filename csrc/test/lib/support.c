@@ -26,9 +26,8 @@ void check_between(const char *what, uint64_t value, uint64_t low, uint64_t high
 }
 
 redlock_options once(void) {
-  redlock_options options;
-  redlock_options_default(&options);
-  options.retry_count = 0;
+  redlock_options options = {0};
+  options.retry_count = REDLOCK_RETRIES_NONE;
   options.node_timeout_us = MS(500);
   return options;
 }
@@ -36,10 +35,9 @@ redlock_options once(void) {
 redlock_client *client_at(const char *const *addresses, unsigned count,
                           const redlock_options *options) {
   redlock_client *client;
-  redlock_settings settings;
+  redlock_settings settings = {0};
   redlock_options usual = once();
   char message[256];
-  redlock_settings_default(&settings);
   settings.options = options != NULL ? options : &usual;
   if (redlock_client_new(&client, &settings, message, sizeof message) != REDLOCK_OK) {
     fail_msg("%s", message);

@@ -49,17 +49,16 @@ void replay_wait(replay *run, replay_client *client, redlock_time until_us) {
 /* ------------------------------------------------------------------------------------ lifetime */
 
 redlock_options replay_options(const replay *run, unsigned retries) {
-  redlock_options options;
+  redlock_options options = {0};
   double ttl_us = (double)(run->config->ttl * REPLAY_TICK_US);
   double drift_us =
       (double)(run->config->drift * REPLAY_TICK_US + REPLAY_TICK_US / 2 - 2 * REDLOCK_MILLISECONDS);
-  redlock_options_default(&options);
   options.ttl_us = run->config->ttl * REPLAY_TICK_US;
   options.drift_factor = drift_us / ttl_us;
   options.node_timeout_us = options.ttl_us - REPLAY_TICK_US / 4;
-  options.retry_count = (int)retries;
+  options.retry_count = retries == 0 ? REDLOCK_RETRIES_NONE : (int)retries;
   options.retry_delay_us = REDLOCK_MILLISECONDS;
-  options.retry_jitter_us = 0;
+  options.retry_jitter_us = REDLOCK_DURATION_NONE;
   return options;
 }
 
@@ -72,19 +71,19 @@ static void replay_must(bool ok) {
 
 static void replay_open_client(replay *run, unsigned index) {
   replay_client *client = &run->clients[index];
-  redlock_options options = replay_options(run, 0);
+  redlock_options given = replay_options(run, 0);
+  rl_options options;
+  rl_options_default(&options);
+  replay_must(rl_options_read(&options, &given) == NULL);
   client->nodes = model_list_length(run->config, index);
   client->ticks = run->ticks;
   replay_must(rl_core_init(&client->core, NULL, 0) == REDLOCK_OK);
   for (unsigned i = 0; i < client->nodes; i++) {
-    redlock_settings settings;
+    redlock_settings settings = {0};
     redlock_node node;
     rl_address address;
-    memset(&settings, 0, sizeof settings);
     memset(&node, 0, sizeof node);
     node.address = "10.0.0.1";
-    node.db = -1;
-    node.tls = -1;
     replay_must(rl_address_read(&address, &node, &settings, NULL, 0) == REDLOCK_OK &&
                 rl_core_add(&client->core, &address) == REDLOCK_OK);
   }

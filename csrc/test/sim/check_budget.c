@@ -18,7 +18,7 @@ uint64_t check_budget_round_us(const sim_lock *lock) {
 }
 
 static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *lock) {
-  const redlock_options *options = &lock->options;
+  const rl_options *options = &lock->options;
   uint64_t now_us = client->advance_us;
   uint64_t spent_us = now_us > lock->begun_us ? now_us - lock->begun_us : 0;
   uint64_t paused_us = client->paused_us - lock->paused_us + lock->waited_us;
@@ -30,10 +30,11 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
       sim_violation(s, "budget", "client %u: acquire goes on after its budget of %llu us",
                     client->index, (unsigned long long)options->wait_us);
     }
-    attempts = options->wait_us == 0       ? 1
-               : options->retry_count >= 0 ? (uint64_t)options->retry_count + 1
-               : waits                     ? 1000
-                                           : 4;
+    attempts = options->wait_us == 0                          ? 1
+               : options->retry_count == REDLOCK_RETRIES_NONE ? 1
+               : options->retry_count > 0                     ? (uint64_t)options->retry_count + 1
+               : waits                                        ? 1000
+                                                              : 4;
     bound_us =
         attempts * bound_us + (attempts - 1) * (options->retry_delay_us + options->retry_jitter_us);
   }

@@ -317,8 +317,8 @@ typedef struct sim_lock {
   uint32_t drawn;      /* for the launch that is under way */
   uint64_t waiting_us; /* client's clock: since when it waits to be launched; 0 when it does not */
   uint64_t waited_us;  /* for launches, all together */
-  redlock_options options;  /* of the operation */
-  redlock_options acquired; /* those of the last acquire: extend and release go by them */
+  rl_options options;  /* of the operation */
+  rl_options acquired; /* those of the last acquire: extend and release go by them */
   redlock_duration ttl_us;
   uint64_t begun_us;  /* client's clock */
   uint64_t paused_us; /* of the client, when it began */

@@ -70,23 +70,43 @@ static void sim_application_begun(sim *s, sim_client *client, sim_lock *own, rl_
   }
 }
 
+static redlock_duration sim_application_say(redlock_duration duration_us) {
+  return duration_us == 0 ? REDLOCK_DURATION_NONE : duration_us;
+}
+
+/* What the lock has not got already, as the interface takes it. */
+static redlock_options sim_application_given(const rl_options *options) {
+  redlock_options given = {0};
+  given.ttl_us = options->ttl_us;
+  given.retry_count = options->retry_count;
+  given.retry_delay_us = sim_application_say(options->retry_delay_us);
+  given.retry_jitter_us = sim_application_say(options->retry_jitter_us);
+  given.wait_us = sim_application_say(options->wait_us);
+  given.node_timeout_us = options->node_timeout_us;
+  return given;
+}
+
 static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
                                     uint64_t reading_us) {
-  redlock_options options = own->lock->options;
+  rl_options options = own->lock->options;
   bool held = rl_lock_remaining(own->lock, reading_us) > 0;
   options.ttl_us = s->config.ttl_us[sim_application_draw(s, 2)];
-  options.retry_count = s->config.retry_count;
+  options.retry_count = s->config.retry_count == -1  ? 0
+                        : s->config.retry_count == 0 ? REDLOCK_RETRIES_NONE
+                                                     : s->config.retry_count;
   options.retry_delay_us = s->config.retry_delay_us;
   options.retry_jitter_us = s->config.retry_jitter_us;
   options.wait_us = s->config.wait_us;
+  options.node_timeout_us = s->config.node_timeout_us;
   if (sim_application_calm(s)) {
-    options.retry_count = -1;
+    options.retry_count = 0;
     options.retry_delay_us = SIM_CALM_RETRY_US;
     options.retry_jitter_us = SIM_CALM_RETRY_US;
     options.wait_us = REDLOCK_NEVER;
     options.node_timeout_us = 0;
   }
-  int result = rl_lock_acquire(own->lock, reading_us, &options, true);
+  redlock_options given = sim_application_given(&options);
+  int result = rl_lock_acquire(own->lock, reading_us, &given, true);
   if (result == REDLOCK_OK) {
     own->ttl_us = options.ttl_us;
     own->options = own->acquired = options;

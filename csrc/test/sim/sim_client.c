@@ -100,17 +100,16 @@ static void sim_client_add_node(sim *s, sim_client *client, unsigned node) {
 
 static void sim_client_add_lock(sim *s, sim_client *client, unsigned index) {
   sim_lock *own = &client->locks[index];
-  redlock_options options;
+  rl_options options;
   size_t length;
   memset(own, 0, sizeof *own);
   own->resource = s->config.resources > 1 ? (unsigned)sim_below(&s->random_client, 2) : 0;
   own->lease = own->attempt = own->drawn = SIM_NO_TOKEN;
   const char *name = sim_resource(own->resource, &length);
-  redlock_options_default(&options);
+  rl_options_default(&options);
   options.ttl_us = s->config.ttl_us[0];
   options.drift_factor = s->config.drift_factor;
   options.lock_delay_us = s->config.lock_delay_us;
-  options.node_timeout_us = s->config.node_timeout_us;
   size_t prefix = client->core.prefix_length;
   own->lock = rl_lock_new(&client->core, name + prefix, length - prefix, &options);
   if (own->lock == NULL) {

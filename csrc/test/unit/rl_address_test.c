@@ -10,19 +10,12 @@
 #define SECRET "s3cr3t"
 
 static redlock_node parts(void) {
-  redlock_node node;
-  memset(&node, 0, sizeof node);
-  node.size = sizeof node;
-  node.port = RL_ADDRESS_PORT;
-  node.db = -1;
-  node.tls = -1;
+  redlock_node node = {0};
   return node;
 }
 
 static redlock_settings nothing(void) {
-  redlock_settings settings;
-  memset(&settings, 0, sizeof settings);
-  settings.size = sizeof settings;
+  redlock_settings settings = {0};
   return settings;
 }
 
@@ -220,14 +213,14 @@ static void tls_is_refused_until_it_is_built(void **state) {
   redlock_settings settings = nothing();
   redlock_node node = parts();
   node.host = "h";
-  node.tls = 1;
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
-               REDLOCK_E_UNSUPPORTED);
-  node.tls = -1;
-  settings.tls = 1;
+  node.tls = REDLOCK_YES;
   assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
                REDLOCK_E_UNSUPPORTED);
   node.tls = 0;
+  settings.tls = REDLOCK_YES;
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
+               REDLOCK_E_UNSUPPORTED);
+  node.tls = REDLOCK_NO;
   assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
   node = parts();
   node.address = "unix:///r"; /* A Unix socket has no use for TLS. */
@@ -331,7 +324,10 @@ static void hosts_in_parts_need_no_brackets(void **state) {
   node.port = 7000;
   assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
   assert_string_equal(address.name, "[::1]:7000");
-  static const int bad_ports[] = {0, -1, 65536};
+  node.port = 0; /* not said */
+  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
+  assert_string_equal(address.name, "[::1]:6379");
+  static const int bad_ports[] = {-1, 65536};
   for (unsigned i = 0; i < COUNT_OF(bad_ports); i++) {
     node.port = bad_ports[i];
     assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_E_INVALID);
@@ -352,20 +348,20 @@ typedef struct inheritance {
 } inheritance;
 
 static const inheritance inheritances[] = {
-    {"h", NULL, NULL, -1, NULL, NULL, 0, NULL, NULL, 0},
-    {"h", NULL, NULL, -1, "cu", "cp", 4, "cu", "cp", 4},
-    {"h", NULL, NULL, -1, NULL, "cp", 4, NULL, "cp", 4},
-    {"redis://h/0", NULL, NULL, -1, "cu", "cp", 4, "cu", "cp", 0},
+    {"h", NULL, NULL, 0, NULL, NULL, 0, NULL, NULL, 0},
+    {"h", NULL, NULL, 0, "cu", "cp", 4, "cu", "cp", 4},
+    {"h", NULL, NULL, 0, NULL, "cp", 4, NULL, "cp", 4},
+    {"redis://h/0", NULL, NULL, 0, "cu", "cp", 4, "cu", "cp", 0},
     {"redis://h/5", NULL, NULL, 6, "cu", "cp", 4, "cu", "cp", 6},
-    {"redis://h/5", NULL, NULL, 0, "cu", "cp", 4, "cu", "cp", 0},
-    {"redis://au:ap@h", NULL, NULL, -1, "cu", "cp", 4, "au", "ap", 4},
-    {"redis://au:ap@h", "nu", "np", -1, "cu", "cp", 4, "nu", "np", 4},
-    {"redis://au@h", NULL, NULL, -1, "cu", "cp", 0, "au", "cp", 0},
-    {"redis://au@h", NULL, "np", -1, "cu", "cp", 0, "au", "np", 0},
-    {"redis://:ap@h", NULL, NULL, -1, "cu", "cp", 0, NULL, "ap", 0}, /* not as the default user */
-    {"h", NULL, "np", -1, "cu", "cp", 0, NULL, "np", 0},
-    {"h", "nu", NULL, -1, "cu", "cp", 0, "nu", "cp", 0},
-    {"redis://:@h", NULL, NULL, -1, "cu", "cp", 0, NULL, "", 0},
+    {"redis://h/5", NULL, NULL, REDLOCK_DB_ZERO, "cu", "cp", 4, "cu", "cp", 0},
+    {"redis://au:ap@h", NULL, NULL, 0, "cu", "cp", 4, "au", "ap", 4},
+    {"redis://au:ap@h", "nu", "np", 0, "cu", "cp", 4, "nu", "np", 4},
+    {"redis://au@h", NULL, NULL, 0, "cu", "cp", 0, "au", "cp", 0},
+    {"redis://au@h", NULL, "np", 0, "cu", "cp", 0, "au", "np", 0},
+    {"redis://:ap@h", NULL, NULL, 0, "cu", "cp", 0, NULL, "ap", 0}, /* not as the default user */
+    {"h", NULL, "np", 0, "cu", "cp", 0, NULL, "np", 0},
+    {"h", "nu", NULL, 0, "cu", "cp", 0, "nu", "cp", 0},
+    {"redis://:@h", NULL, NULL, 0, "cu", "cp", 0, NULL, "", 0},
 };
 
 static void what_a_node_leaves_open_is_the_clients(void **state) {
@@ -391,17 +387,35 @@ static void what_a_node_leaves_open_is_the_clients(void **state) {
   }
 }
 
+static void numbers_in_parts_are_checked_and_named(void **state) {
+  (void)state;
+  static const struct {
+    redlock_node node;
+    const char *wrong;
+  } cases[] = {
+      {{.host = "h", .port = -1}, "port must be from 1 to 65535"},
+      {{.host = "h", .db = -2}, "db must be from 1 to 1000000, or REDLOCK_DB_ZERO"},
+      {{.host = "h", .db = 1000001}, "db must be from 1 to 1000000, or REDLOCK_DB_ZERO"},
+      {{.host = "h", .tls = -2}, "tls must be REDLOCK_YES or REDLOCK_NO"},
+      {{.host = "h", .tls = 2}, "tls must be REDLOCK_YES or REDLOCK_NO"},
+      {{.host = "h", .db = 1000000}, ""},
+  };
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    rl_address address;
+    redlock_settings settings = nothing();
+    char message[96] = "";
+    assert_error(rl_address_read(&address, &cases[i].node, &settings, message, sizeof message),
+                 cases[i].wrong[0] == '\0' ? REDLOCK_OK : REDLOCK_E_INVALID);
+    assert_string_equal(message, cases[i].wrong);
+  }
+}
+
 static void a_wrong_default_is_refused_when_it_is_used(void **state) {
   (void)state;
   rl_address address;
   redlock_settings settings = nothing();
   redlock_node node = parts();
   node.host = "h";
-  settings.db = -1;
-  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_E_INVALID);
-  settings.db = RL_ADDRESS_DB_MAX + 1;
-  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_E_INVALID);
-  node.db = RL_ADDRESS_DB_MAX;
   assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
   settings.username = "cu";
   assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_E_INVALID);
@@ -431,6 +445,7 @@ int main(void) {
       cmocka_unit_test(a_node_is_named_in_exactly_one_way),
       cmocka_unit_test(hosts_in_parts_need_no_brackets),
       cmocka_unit_test(what_a_node_leaves_open_is_the_clients),
+      cmocka_unit_test(numbers_in_parts_are_checked_and_named),
       cmocka_unit_test(a_wrong_default_is_refused_when_it_is_used),
       cmocka_unit_test(a_message_is_cut_to_fit),
   };

@@ -27,11 +27,10 @@ static redlock_client *make_client(const loopback *farm) {
 
 static redlock_lock *make_lock(redlock_client *client) {
   redlock_lock *lock;
-  redlock_options options;
-  redlock_options_default(&options);
+  redlock_options options = {0};
   options.node_timeout_us = 5 * SECONDS; /* Nothing here depends on how fast this machine is. */
   options.ttl_us = 60 * SECONDS;
-  options.retry_count = 0;
+  options.retry_count = REDLOCK_RETRIES_NONE;
   assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), &options), REDLOCK_OK);
   return lock;
 }
@@ -78,68 +77,144 @@ static redlock_lock *hold(redlock_client *client, loopback *farm) {
 
 /* ----------------------------------------------------------------------------------- arguments */
 
+/* What is wrong with |settings|; "" if nothing is. */
+static const char *wrong_settings(const redlock_settings *settings) {
+  static char message[128];
+  redlock_client *client = NULL;
+  message[0] = '\0';
+  int error = redlock_client_new(&client, settings, message, sizeof message);
+  assert_error(error, message[0] == '\0' ? REDLOCK_OK : REDLOCK_E_INVALID);
+  assert_error(redlock_client_new(&client, settings, NULL, 0), error);
+  assert_int_equal(client != NULL, error == REDLOCK_OK);
+  redlock_client_free(client);
+  return message;
+}
+
 static void settings_are_checked_and_named(void **state) {
   (void)state;
   redlock_client *client;
-  redlock_settings settings;
-  redlock_options options;
+  redlock_settings settings = {0};
+  redlock_options options = {0};
   char message[128];
-  redlock_settings_default(&settings);
   assert_error(redlock_client_new(NULL, &settings, message, sizeof message), REDLOCK_E_INVALID);
   assert_string_equal(message, "client is NULL");
-  static const size_t sizes[] = {0, sizeof(size_t) - 1, 4097, SIZE_MAX};
-  for (unsigned i = 0; i < COUNT_OF(sizes); i++) {
-    settings.size = sizes[i];
-    assert_error(redlock_client_new(&client, &settings, message, sizeof message),
-                 REDLOCK_E_INVALID);
-    assert_non_null(strstr(message, "settings.size"));
-    assert_null(client);
-  }
-  redlock_settings_default(&settings);
-  settings.tls = 1;
+  settings.tls = REDLOCK_YES;
   assert_error(redlock_client_new(&client, &settings, message, sizeof message),
                REDLOCK_E_UNSUPPORTED);
   assert_non_null(strstr(message, "TLS"));
-  redlock_settings_default(&settings);
-  settings.prefix = "p";
-  settings.prefix_length = REDLOCK_KEY_MAX + 1;
-  assert_error(redlock_client_new(&client, &settings, message, sizeof message), REDLOCK_E_INVALID);
-  assert_non_null(strstr(message, "prefix"));
-  redlock_settings_default(&settings);
-  redlock_options_default(&options);
-  options.ttl_us = 0;
-  settings.options = &options;
-  assert_error(redlock_client_new(&client, &settings, message, sizeof message), REDLOCK_E_INVALID);
-  assert_non_null(strstr(message, "ttl"));
-  assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_E_INVALID);
-  assert_null(client);
+  settings.tls = 2;
+  assert_string_equal(wrong_settings(&settings), "tls must be REDLOCK_YES or REDLOCK_NO");
+  settings = (redlock_settings){.db = -2};
+  assert_string_equal(wrong_settings(&settings), "db must be from 0 to 1000000");
+  settings = (redlock_settings){.prefix = "p", .prefix_length = REDLOCK_KEY_MAX + 1};
+  assert_string_equal(wrong_settings(&settings), "prefix must be at most 4096 bytes");
+  settings = (redlock_settings){.prefix_length = 1};
+  assert_string_equal(wrong_settings(&settings), "prefix must be at most 4096 bytes");
+  options.ttl_us = 999;
+  settings = (redlock_settings){.options = &options};
+  assert_string_equal(wrong_settings(&settings), "ttl_us must be from 1 ms to 366 days");
+  settings = (redlock_settings){.db = REDLOCK_DB_ZERO, .tls = REDLOCK_NO};
+  assert_string_equal(wrong_settings(&settings), "");
 }
 
 /* A caller that was compiled with an older header, whose structs end earlier. */
 static void older_callers_are_served(void **state) {
   (void)state;
   redlock_client *client;
-  redlock_settings settings;
-  redlock_node node;
+  redlock_settings settings = {.tls = REDLOCK_YES}; /* is not looked at */
+  redlock_options options = {.retry_count = 7};     /* nor is this */
+  redlock_node node = {.host = "h", .tls = REDLOCK_YES};
   struct {
     redlock_node_info info;
     char guard;
   } small;
-  redlock_settings_default(&settings);
-  settings.size = offsetof(redlock_settings, tls);
-  settings.tls = 1; /* is not looked at */
-  assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
-  redlock_node_default(&node);
-  node.host = "h";
-  node.size = offsetof(redlock_node, tls);
-  node.tls = 1;
-  assert_error(redlock_client_add_node(client, &node, NULL, 0), REDLOCK_OK);
+  settings.options = &options;
+  assert_error(redlock_client_new_sized(&client, &settings, offsetof(redlock_settings, tls),
+                                        offsetof(redlock_options, retry_count), NULL, 0),
+               REDLOCK_OK);
+  assert_int_equal(client->options.retry_count, 0);
+  assert_error(redlock_client_add_node_sized(client, &node, offsetof(redlock_node, tls), NULL, 0),
+               REDLOCK_OK);
   memset(&small, 0x5a, sizeof small);
   assert_error(redlock_client_node_info_sized(client, 0, &small.info,
                                               offsetof(redlock_node_info, latency_us)),
                REDLOCK_OK);
   assert_string_equal(small.info.name, "h:6379");
   assert_int_equal(small.info.latency_us, 0x5a5a5a5a5a5a5a5a); /* untouched */
+  redlock_client_free(client);
+}
+
+/* A caller that was compiled with a newer header: what it has set must not be ignored. */
+static void what_a_newer_caller_has_set_is_refused(void **state) {
+  (void)state;
+  redlock_client *client;
+  redlock_lock *lock;
+  char message[160];
+  struct {
+    redlock_settings settings;
+    char more[8];
+  } settings = {.more = {0}};
+  struct {
+    redlock_options options;
+    char more[8];
+  } options = {.more = {0}};
+  struct {
+    redlock_node node;
+    char more[8];
+  } node = {.node = {.host = "h"}};
+  settings.settings.options = &options.options;
+  options.more[7] = 1;
+  assert_error(redlock_client_new_sized(&client, &settings.settings, sizeof settings,
+                                        sizeof options, message, sizeof message),
+               REDLOCK_E_INVALID);
+  assert_non_null(strstr(message, "newer redlock.h"));
+  options.more[7] = 0;
+  settings.more[0] = 1;
+  assert_error(redlock_client_new_sized(&client, &settings.settings, sizeof settings,
+                                        sizeof options, message, sizeof message),
+               REDLOCK_E_INVALID);
+  settings.more[0] = 0;
+  assert_error(redlock_client_new_sized(&client, &settings.settings, sizeof settings,
+                                        sizeof options, message, sizeof message),
+               REDLOCK_OK);
+  node.more[0] = 1;
+  assert_error(
+      redlock_client_add_node_sized(client, &node.node, sizeof node, message, sizeof message),
+      REDLOCK_E_INVALID);
+  assert_non_null(strstr(message, "newer redlock.h"));
+  node.more[0] = 0;
+  assert_error(
+      redlock_client_add_node_sized(client, &node.node, sizeof node, message, sizeof message),
+      REDLOCK_OK);
+  options.more[3] = 1;
+  assert_error(redlock_lock_new_sized(&lock, client, "k", 1, &options.options, sizeof options),
+               REDLOCK_E_INVALID);
+  assert_non_null(strstr(redlock_client_message(client), "newer redlock.h"));
+  assert_error(redlock_lock_new(&lock, client, "k", 1, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_acquire_sized(lock, &options.options, sizeof options, NULL),
+               REDLOCK_E_INVALID);
+  assert_non_null(strstr(redlock_lock_message(lock), "newer redlock.h"));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void a_struct_of_a_wrong_size_is_refused(void **state) {
+  (void)state;
+  redlock_client *client;
+  redlock_settings settings = {0};
+  redlock_node node = {.host = "h"};
+  char message[128];
+  static const size_t sizes[] = {0, 1, sizeof(redlock_settings) - 1, 4097, SIZE_MAX};
+  for (unsigned i = 0; i < COUNT_OF(sizes); i++) {
+    assert_error(redlock_client_new_sized(&client, &settings, sizes[i], sizeof(redlock_options),
+                                          message, sizeof message),
+                 REDLOCK_E_INVALID);
+    assert_non_null(strstr(message, "size of a struct"));
+  }
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add_node_sized(client, &node, 1, message, sizeof message),
+               REDLOCK_E_INVALID);
+  assert_non_null(strstr(message, "size of a struct"));
   redlock_client_free(client);
 }
 
@@ -155,8 +230,7 @@ static void nodes_are_checked_and_named(void **state) {
   assert_error(redlock_client_add(client, "h:x", message, sizeof message), REDLOCK_E_INVALID);
   assert_error(redlock_client_add(client, "rediss://h", message, sizeof message),
                REDLOCK_E_UNSUPPORTED);
-  redlock_node_default(&node);
-  node.size = 1;
+  memset(&node, 0, sizeof node);
   assert_error(redlock_client_add_node(client, &node, message, sizeof message), REDLOCK_E_INVALID);
   assert_error(redlock_client_add_node(client, NULL, message, sizeof message), REDLOCK_E_INVALID);
   assert_error(redlock_lock_new(&lock, client, "k", 1, NULL), REDLOCK_E_INVALID);
@@ -164,7 +238,7 @@ static void nodes_are_checked_and_named(void **state) {
   assert_error(redlock_client_add(client, "redis://h:6379/3", message, sizeof message),
                REDLOCK_E_INVALID);
   assert_string_equal(message, "h:6379 is named twice");
-  redlock_node_default(&node);
+  memset(&node, 0, sizeof node);
   node.host = "h";
   node.port = 6380;
   assert_error(redlock_client_add_node(client, &node, message, sizeof message), REDLOCK_OK);
@@ -195,10 +269,9 @@ static void the_33rd_node_is_refused(void **state) {
 static void keys_are_limited_with_their_prefix(void **state) {
   (void)state;
   redlock_client *client;
-  redlock_settings settings;
+  redlock_settings settings = {0};
   redlock_lock *lock;
   char *name = calloc(1, REDLOCK_KEY_MAX + 1);
-  redlock_settings_default(&settings);
   settings.prefix = "pre:";
   settings.prefix_length = 4;
   assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
@@ -615,6 +688,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(settings_are_checked_and_named),
       cmocka_unit_test(older_callers_are_served),
+      cmocka_unit_test(what_a_newer_caller_has_set_is_refused),
+      cmocka_unit_test(a_struct_of_a_wrong_size_is_refused),
       cmocka_unit_test(nodes_are_checked_and_named),
       cmocka_unit_test(the_33rd_node_is_refused),
       cmocka_unit_test(keys_are_limited_with_their_prefix),

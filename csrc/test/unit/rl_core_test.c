@@ -434,7 +434,7 @@ static void queued_bytes_are_bounded(void **state) {
   rl_lock *warm = fake_lock(world, KEY, &options);
   assert_error(fake_hold(world, warm), REDLOCK_OK);
   world->nodes[0].blocked = true;
-  rl_lock *lock = rl_lock_new(&world->core, name, REDLOCK_KEY_MAX, &options);
+  rl_lock *lock = fake_lock_of(world, name, REDLOCK_KEY_MAX, &options);
   size_t length = 0;
   unsigned rounds = 0;
   do {

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "rl_error.h"
 #include "rl_test.h"
 
 static const int errors[] = {REDLOCK_OK,
@@ -47,6 +48,19 @@ static void other_numbers_are_unknown(void **state) {
   }
 }
 
+/* A new error does not change what is done about the others, whatever its number. */
+static void every_error_says_whose_business_it_is(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(errors); i++) {
+    rl_error_kind expected = errors[i] >= REDLOCK_OK            ? RL_ERROR_NO
+                             : errors[i] >= REDLOCK_E_CANCELLED ? RL_ERROR_WORLD
+                             : errors[i] >= REDLOCK_E_LIMIT     ? RL_ERROR_CALLER
+                                                                : RL_ERROR_MACHINE;
+    assert_int_equal(rl_error_kind_of(errors[i]), expected);
+  }
+  assert_int_equal(rl_error_kind_of(-9), RL_ERROR_STRANGE);
+}
+
 static void the_version_is_that_of_the_header(void **state) {
   (void)state;
   assert_string_equal(redlock_version(), REDLOCK_VERSION);
@@ -56,6 +70,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_error_has_its_name_and_a_sentence_of_its_own),
       cmocka_unit_test(other_numbers_are_unknown),
+      cmocka_unit_test(every_error_says_whose_business_it_is),
       cmocka_unit_test(the_version_is_that_of_the_header),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -302,9 +302,9 @@ static void deliver_late(fake_world *world, const rl_lock *lock, const plan *tod
 /* A world whose connections are up, and a lock that is not held. */
 static fake_world *warm(unsigned count, rl_lock **lock, int retry_count) {
   redlock_options options = fake_once();
-  options.retry_count = retry_count;
+  options.retry_count = retry_count == 0 ? REDLOCK_RETRIES_NONE : retry_count;
   options.retry_delay_us = 300 * MS;
-  options.retry_jitter_us = 0;
+  options.retry_jitter_us = REDLOCK_DURATION_NONE;
   fake_world *world = fake_world_new(count);
   rl_lock *first = fake_lock(world, "warm", NULL);
   assert_error(fake_hold(world, first), REDLOCK_OK);

@@ -17,11 +17,10 @@ static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 
 static redlock_client *make_client(const loopback *farm) {
   redlock_client *client;
-  redlock_settings settings;
+  redlock_settings settings = {0};
   redlock_options options;
-  redlock_settings_default(&settings);
-  redlock_options_default(&options);
-  options.retry_count = 0;
+  memset(&options, 0, sizeof options);
+  options.retry_count = REDLOCK_RETRIES_NONE;
   options.ttl_us = 60 * SECONDS;
   options.node_timeout_us = 10 * SECONDS; /* Nothing here depends on how fast this machine is. */
   settings.options = &options;
@@ -90,8 +89,7 @@ static void held_is_refused_and_others_are_excluded(void **state) {
   assert_error(redlock_lock_acquire(other, NULL, NULL), REDLOCK_E_TAKEN);
   assert_non_null(strstr(redlock_lock_message(other), "is taken"));
   assert_error(redlock_lock_release(lock), REDLOCK_OK);
-  redlock_options options;
-  redlock_options_default(&options);
+  redlock_options options = {0};
   options.wait_us = 10 * SECONDS; /* a minority may still be releasing */
   options.retry_delay_us = 2 * MS;
   options.retry_jitter_us = MS;
@@ -132,9 +130,8 @@ static void a_call_never_outlives_its_budget(void **state) {
   loopback *farm = make_farm(1);
   redlock_client *client = make_client(farm);
   redlock_lock *lock = make_lock(client);
-  redlock_options options;
-  redlock_options_default(&options);
-  options.retry_count = 0;
+  redlock_options options = {0};
+  options.retry_count = REDLOCK_RETRIES_NONE;
   options.node_timeout_us = 30 * MS;
   loopback_lock(farm);
   farm->nodes[0].deaf = true;
@@ -143,7 +140,7 @@ static void a_call_never_outlives_its_budget(void **state) {
   assert_error(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
   redlock_duration took_us = redlock_now() - before_us;
   assert_true(took_us >= 30 * MS && took_us < 230 * MS);
-  options.retry_count = -1;
+  options.retry_count = 0;
   options.wait_us = 50 * MS;
   before_us = redlock_now();
   assert_error(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
@@ -157,8 +154,7 @@ static void waiting_ends_when_the_other_lets_go(void **state) {
   loopback *farm = make_farm(3);
   redlock_client *client = make_client(farm);
   redlock_lock *lock = make_lock(client);
-  redlock_options options;
-  redlock_options_default(&options);
+  redlock_options options = {0};
   options.wait_us = 10 * SECONDS;
   options.retry_delay_us = 5 * MS;
   options.retry_jitter_us = 2 * MS;
@@ -218,9 +214,8 @@ static void a_storm_of_signals_changes_nothing(void **state) {
   struct sigaction action;
   struct itimerval often = {{0, 500}, {0, 500}};
   struct itimerval never = {{0, 0}, {0, 0}};
-  redlock_options options;
-  redlock_options_default(&options);
-  options.retry_count = 0;
+  redlock_options options = {0};
+  options.retry_count = REDLOCK_RETRIES_NONE;
   options.node_timeout_us = 40 * MS;
   memset(&action, 0, sizeof action);
   action.sa_handler = on_alarm; /* and no SA_RESTART */
@@ -297,9 +292,8 @@ static void a_lease_that_ran_out_before_its_result_was_asked_for_is_no_lock(void
   loopback *farm = make_farm(3);
   redlock_client *client = make_client(farm);
   redlock_lock *lock = make_lock(client);
-  redlock_options options;
-  redlock_options_default(&options);
-  options.retry_count = 0;
+  redlock_options options = {0};
+  options.retry_count = REDLOCK_RETRIES_NONE;
   options.ttl_us = 300 * MS;
   options.node_timeout_us = 250 * MS;
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);

@@ -19,8 +19,7 @@ static const char KEY[] = "orders:42";
 /* A client whose lock is held by all nodes. */
 static redlock_client *holding(loopback *farm, redlock_lock **lock) {
   redlock_client *client;
-  redlock_options options;
-  redlock_options_default(&options);
+  redlock_options options = {0};
   options.ttl_us = 60 * SECONDS;
   options.node_timeout_us = 5 * SECONDS;
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);

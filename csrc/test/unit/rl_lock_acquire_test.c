@@ -258,7 +258,7 @@ static void a_resource_is_any_bytes(void **state) {
   static const char name[] = "a b\0%s\r\n\xff\x80\"'";
   fake_world *world = fake_world_new(1);
   redlock_options options = fake_once();
-  rl_lock *lock = rl_lock_new(&world->core, name, sizeof name - 1, &options);
+  rl_lock *lock = fake_lock_of(world, name, sizeof name - 1, &options);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   fake_command set = fake_answer(world, 0);
@@ -382,8 +382,8 @@ static void a_late_grant_of_attempt_1_does_not_count_in_attempt_2(void **state) 
   fake_world *world = fake_world_new(3);
   redlock_options options = fake_once();
   options.retry_count = 1;
-  options.retry_delay_us = 0;
-  options.retry_jitter_us = 0;
+  options.retry_delay_us = REDLOCK_DURATION_NONE;
+  options.retry_jitter_us = REDLOCK_DURATION_NONE;
   fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
   rl_lock *lock = start(world, &options);

@@ -75,8 +75,24 @@ static void it_goes_by_the_options_that_the_lock_was_acquired_with(void **state)
   extend(world, lock, 30 * SECONDS);
   assert_int_equal(fake_answer(world, 0).ttl_ms, 31000);
   assert_int_equal(lock->deadline_us, FAKE_START_US + 20 * SECONDS - 2 * MS);
-  extend(world, lock, 0); /* the ttl of the lock itself */
-  assert_int_equal(fake_answer(world, 0).ttl_ms, 11000);
+  assert_true(fake_world_end(world));
+}
+
+static void extend_0_prolongs_by_the_ttl_that_the_lock_was_acquired_with(void **state) {
+  (void)state;
+  redlock_options call = fake_once();
+  call.ttl_us = 20 * SECONDS;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL); /* Its own ttl is 10 s. */
+  assert_error(rl_lock_acquire(lock, world->now_us, &call, false), REDLOCK_OK);
+  fake_settle(world);
+  world->now_us += 5 * SECONDS;
+  extend(world, lock, 0);
+  assert_int_equal(fake_answer(world, 0).ttl_ms, 20000);
+  extend(world, lock, 30 * SECONDS); /* does not change what 0 means */
+  assert_int_equal(fake_answer(world, 0).ttl_ms, 30000);
+  extend(world, lock, 0);
+  assert_int_equal(fake_answer(world, 0).ttl_ms, 20000);
   assert_true(fake_world_end(world));
 }
 
@@ -737,6 +753,7 @@ int main(void) {
       cmocka_unit_test(the_new_deadline_is_measured_from_before_the_first_byte_of_the_round),
       cmocka_unit_test(the_command_carries_key_token_and_ttl),
       cmocka_unit_test(it_goes_by_the_options_that_the_lock_was_acquired_with),
+      cmocka_unit_test(extend_0_prolongs_by_the_ttl_that_the_lock_was_acquired_with),
       cmocka_unit_test(it_never_shortens_a_lease),
       cmocka_unit_test(the_majority_decides),
       cmocka_unit_test(a_failed_extend_changes_nothing_and_the_next_may_succeed),

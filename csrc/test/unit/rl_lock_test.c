@@ -491,6 +491,35 @@ static void an_unreleased_token_is_released_by_the_next_acquire_and_by_freeing(v
   }
 }
 
+/* A refused operation is the lock's last one: the result of the one before does not stand. */
+static void a_wrong_option_is_named_and_the_last_result_does_not_stand(void **state) {
+  (void)state;
+  char message[256];
+  redlock_options wrong = {.ttl_us = 999};
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, &wrong, false), REDLOCK_E_INVALID);
+  assert_error(rl_lock_result(lock), REDLOCK_E_INVALID);
+  assert_string_equal(rl_lock_message(lock, message, sizeof message),
+                      "'orders:42': ttl_us must be from 1 ms to 366 days");
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_string_equal(rl_lock_message(lock, message, sizeof message), "");
+  assert_error(rl_lock_extend(lock, world->now_us, REDLOCK_DURATION_NONE, false),
+               REDLOCK_E_INVALID);
+  assert_error(rl_lock_result(lock), REDLOCK_E_INVALID);
+  assert_string_equal(rl_lock_message(lock, message, sizeof message),
+                      "'orders:42': ttl_us must be from 1 ms to 366 days");
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0); /* The lease is not touched. */
+  assert_error(rl_lock_acquire(lock, world->now_us, &wrong, false), REDLOCK_E_HELD);
+  assert_string_equal(rl_lock_message(lock, message, sizeof message),
+                      "'orders:42': the lock is held already");
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_new_lock_is_not_held_and_has_no_error),
@@ -517,6 +546,7 @@ int main(void) {
       cmocka_unit_test(a_closed_core_connects_only_to_release),
       cmocka_unit_test(forgetting_sends_nothing_and_holds_nothing),
       cmocka_unit_test(an_unreleased_token_is_released_by_the_next_acquire_and_by_freeing),
+      cmocka_unit_test(a_wrong_option_is_named_and_the_last_result_does_not_stand),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

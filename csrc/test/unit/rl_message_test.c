@@ -240,16 +240,16 @@ static void odd_names_are_shown_printable_and_not_too_long(void **state) {
   static const char odd[] = "a\0b\n\\\x7f\xc3\xa9%s";
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(1);
-  rl_lock *lock = rl_lock_new(&world->core, odd, sizeof odd - 1, &once);
+  rl_lock *lock = fake_lock_of(world, odd, sizeof odd - 1, &once);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
   assert_message(lock, "'a\\x00b\\x0a\\x5c\\x7f\\xc3\\xa9%s': the lock is not held");
   char name[65];
   memset(name, 'n', sizeof name);
-  lock = rl_lock_new(&world->core, name, sizeof name, &once);
+  lock = fake_lock_of(world, name, sizeof name, &once);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
   assert_message(lock, "'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...': "
                        "the lock is not held");
-  lock = rl_lock_new(&world->core, name, 64, &once);
+  lock = fake_lock_of(world, name, 64, &once);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
   assert_message(lock, "'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn': "
                        "the lock is not held");

@@ -21,15 +21,12 @@ typedef struct fixture {
 
 static fixture *make(const char *text) {
   fixture *made = calloc(1, sizeof *made);
-  redlock_settings settings;
+  redlock_settings settings = {0};
   redlock_node node;
   rl_address address;
   assert_non_null(made);
-  memset(&settings, 0, sizeof settings);
   memset(&node, 0, sizeof node);
   node.address = text;
-  node.db = -1;
-  node.tls = -1;
   assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
   rl_node_init(&made->node, 3, &address);
   made->resource = rl_resource_new(NULL, 0, "k", 1);

@@ -476,15 +476,14 @@ static void a_node_that_comes_up_without_memory_joins_only_what_it_is_sent(void 
 
 static redlock_client *make_client(const loopback *farm, int *error) {
   redlock_client *client;
-  redlock_settings settings;
+  redlock_settings settings = {0};
   redlock_options options;
   char message[128];
-  redlock_settings_default(&settings);
-  redlock_options_default(&options);
+  memset(&options, 0, sizeof options);
   options.node_timeout_us = 8 * MS;
   options.retry_count = 1;
   options.retry_delay_us = MS;
-  options.retry_jitter_us = 0;
+  options.retry_jitter_us = REDLOCK_DURATION_NONE;
   settings.options = &options;
   settings.username = "user";
   settings.password = "password";
@@ -611,8 +610,7 @@ static void nor_does_the_client(void **state) {
   (void)state;
   int error;
   redlock_lock *lock;
-  redlock_options options;
-  redlock_options_default(&options);
+  redlock_options options = {0};
   options.node_timeout_us = 5 * SECONDS;
   loopback *farm = loopback_new(5, LOOPBACK_TCP);
   redlock_client *client = make_client(farm, &error);

@@ -61,11 +61,10 @@ typedef struct loop {
 } loop;
 
 static redlock_options patient(void) {
-  redlock_options options;
-  redlock_options_default(&options);
+  redlock_options options = {0};
   options.node_timeout_us = 5 * SECONDS; /* Nothing here depends on how fast this machine is. */
   options.ttl_us = 60 * SECONDS;
-  options.retry_count = 0;
+  options.retry_count = REDLOCK_RETRIES_NONE;
   return options;
 }
 
@@ -170,7 +169,7 @@ static void a_loop_on_pollfd_alone_does_not_hang_before_a_retry(void **state) {
   redlock_options options = patient();
   options.retry_count = 2;
   options.retry_delay_us = 20 * MS;
-  options.retry_jitter_us = 0;
+  options.retry_jitter_us = REDLOCK_DURATION_NONE;
   loopback_lock(self.farm);
   for (unsigned i = 0; i < 3; i++) {
     fake_store_put(&self.farm->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);

@@ -85,9 +85,9 @@ static void nodes_that_refuse_at_once_do_not_make_a_busy_loop(void **state) {
   world->nodes[0].policy = FAKE_REFUSES;
   rl_lock *lock = fake_lock(world, KEY, NULL);
   redlock_options options = fake_once();
-  options.retry_count = -1;
-  options.retry_delay_us = 0;
-  options.retry_jitter_us = 0;
+  options.retry_count = 0;
+  options.retry_delay_us = REDLOCK_DURATION_NONE;
+  options.retry_jitter_us = REDLOCK_DURATION_NONE;
   options.wait_us = SECONDS;
   assert_error(rl_lock_acquire(lock, world->now_us, &options, false), REDLOCK_OK);
   fake_turn(world);
@@ -303,9 +303,9 @@ static void a_lock_that_is_taken_is_called_so_when_the_time_is_up(void **state) 
   rl_lock *holder = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, holder), REDLOCK_OK);
   redlock_options options = fake_once();
-  options.retry_count = -1;
+  options.retry_count = 0;
   options.retry_delay_us = 20 * MS;
-  options.retry_jitter_us = 0;
+  options.retry_jitter_us = REDLOCK_DURATION_NONE;
   options.wait_us = 50 * MS;
   rl_lock *lock = fake_lock(world, KEY, &options);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);

@@ -1,0 +1,229 @@
+/*
+ * Options: a Lua table becomes a struct of redlock.h, by the table of all options.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * What is nil in Lua is 0 in C: not said. What is 0 or false in Lua is the name that "none" has in C.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "rl_lua.h"
+#include "rl_validity.h"
+
+/* What only Lua scripts can say: whose a lock is inside nginx (rl_lua_owner.h). */
+typedef struct host_options {
+  int owner;
+} host_options;
+
+enum { OWNER_REQUEST = 1, OWNER_WORKER = 2 };
+
+static const rl_option host_rows[] = {
+    {"owner", "owner", "", RL_OPTION_CHOICE, 0, offsetof(host_options, owner), sizeof(int),
+     OWNER_REQUEST, OWNER_WORKER, 0, "request|worker"},
+};
+static const rl_option_table host_table = {host_rows, sizeof host_rows / sizeof host_rows[0],
+                                           sizeof(host_options)};
+
+#define MILLISECOND ((double)REDLOCK_MILLISECONDS)
+
+/* The bounds that a script sees. */
+static double lowest(const rl_option *row) {
+  if ((row->also & RL_OPTION_NONE) != 0)
+    return 0;
+  return row->kind == RL_OPTION_DURATION ? ceil((double)row->low / MILLISECOND) : (double)row->low;
+}
+
+static double highest(const rl_option *row) {
+  return row->kind == RL_OPTION_DURATION ? (double)row->high / MILLISECOND : (double)row->high;
+}
+
+static void read_duration(lua_State *L, const rl_option *row, const char *name, void *field,
+                          int level) {
+  double value =
+      rl_lua_check_whole(L, -1, name, " (milliseconds)", lowest(row), highest(row), level);
+  redlock_duration duration =
+      value == 0 ? REDLOCK_DURATION_NONE : (redlock_duration)value * REDLOCK_MILLISECONDS;
+  memcpy(field, &duration, sizeof duration);
+}
+
+static void read_count(lua_State *L, const rl_option *row, const char *name, void *field,
+                       int level) {
+  double value = rl_lua_check_whole(L, -1, name, "", lowest(row), highest(row), level);
+  int count = value == 0 ? RL_OPTION_COUNT_NONE : (int)value;
+  memcpy(field, &count, sizeof count);
+}
+
+static void read_factor(lua_State *L, const rl_option *row, const char *name, void *field,
+                        int level) {
+  double value = lua_type(L, -1) == LUA_TNUMBER ? (double)lua_tonumber(L, -1) : -1;
+  if (!(value >= 0 && value < highest(row))) {
+    rl_lua_misuse(L, level, "redlock: %s must be a number >= 0 and < %d", name, (int)row->high);
+  }
+  if (value == 0)
+    value = REDLOCK_DRIFT_NONE;
+  memcpy(field, &value, sizeof value);
+}
+
+static void read_flag(lua_State *L, const char *name, void *field, int level) {
+  int flag = lua_toboolean(L, -1) ? REDLOCK_YES : REDLOCK_NO;
+  if (lua_type(L, -1) != LUA_TBOOLEAN)
+    rl_lua_misuse(L, level, "redlock: %s must be true or false", name);
+  memcpy(field, &flag, sizeof flag);
+}
+
+/* The number of a word among |words|, from 1; 0 when it is none of them. */
+static int word_number(const char *words, const char *word) {
+  size_t length = strlen(word);
+
+  for (int number = 1; words != NULL; number++) {
+    const char *end = strchr(words, '|');
+    if (strcspn(words, "|") == length && memcmp(words, word, length) == 0)
+      return number;
+    words = end != NULL ? end + 1 : NULL;
+  }
+  return 0;
+}
+
+static void read_choice(lua_State *L, const rl_option *row, const char *name, void *field,
+                        int level) {
+  int number = lua_type(L, -1) == LUA_TSTRING ? word_number(row->words, lua_tostring(L, -1)) : 0;
+  if (number == 0)
+    rl_lua_misuse(L, level, "redlock: %s must be one of %s", name, row->words);
+  memcpy(field, &number, sizeof number);
+}
+
+/* Texts and bytes stay on the stack, for as long as the struct is used. */
+static void read_string(lua_State *L, const rl_option *row, const char *name, void *field,
+                        int level) {
+  size_t length = 0;
+  const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &length) : NULL;
+  if (text == NULL)
+    rl_lua_misuse(L, level, "redlock: %s must be a string", name);
+  memcpy(field, &text, sizeof text);
+  if (row->kind == RL_OPTION_BYTES) {
+    memcpy((char *)field + sizeof text, &length, sizeof length);
+  } else if (strlen(text) != length) {
+    rl_lua_misuse(L, level, "redlock: %s must not contain a NUL byte", name);
+  }
+}
+
+static void read_option(lua_State *L, const rl_option *row, void *of, int level) {
+  char name[64];
+  void *field = (char *)of + row->offset;
+
+  (void)snprintf(name, sizeof name, "option '%s'", row->name);
+  switch (row->kind) {
+  case RL_OPTION_DURATION:
+    read_duration(L, row, name, field, level);
+    break;
+  case RL_OPTION_COUNT:
+    read_count(L, row, name, field, level);
+    break;
+  case RL_OPTION_FACTOR:
+    read_factor(L, row, name, field, level);
+    break;
+  case RL_OPTION_FLAG:
+    read_flag(L, name, field, level);
+    break;
+  case RL_OPTION_CHOICE:
+    read_choice(L, row, name, field, level);
+    break;
+  case RL_OPTION_TEXT:
+  case RL_OPTION_BYTES:
+  default:
+    read_string(L, row, name, field, level);
+    lua_pushnil(L); /* Is popped in place of the string. */
+    break;
+  }
+}
+
+int rl_lua_read_options(lua_State *L, int index, const rl_option_table *table, void *of,
+                        int level) {
+  memset(of, 0, table->size);
+  if (lua_isnoneornil(L, index))
+    return 0;
+  if (!lua_istable(L, index))
+    rl_lua_misuse(L, level, "redlock: options must be a table, got a %s", luaL_typename(L, index));
+  luaL_checkstack(L, (int)table->count + 4, "redlock: options");
+  for (size_t i = 0; i < table->count; i++) {
+    lua_getfield(L, index, table->rows[i].name);
+    if (!lua_isnil(L, -1))
+      read_option(L, &table->rows[i], of, level);
+    lua_pop(L, 1);
+  }
+  return 1;
+}
+
+int rl_lua_lease_is_nothing(const rl_options *above, const redlock_options *given, char *message,
+                            size_t size) {
+  rl_options options = *above;
+
+  if (rl_options_read(&options, given) != NULL ||
+      rl_validity_deadline(0, options.ttl_us, options.drift_factor) >= REDLOCK_MILLISECONDS)
+    return 0;
+  (void)snprintf(message, size,
+                 "option 'ttl' must be longer: of %.14g ms nothing is left when the clock drift "
+                 "that is allowed for (ttl x %.14g + 2 ms) is taken off",
+                 (double)options.ttl_us / MILLISECOND, options.drift_factor);
+  return 1;
+}
+
+int rl_lua_read_lock_options(lua_State *L, int index, const rl_options *above,
+                             redlock_options *given, int level) {
+  char message[RL_LUA_MESSAGE_SIZE];
+
+  if (!rl_lua_read_options(L, index, &rl_options_of_lock, given, level))
+    return 0;
+  if (rl_lua_lease_is_nothing(above, given, message, sizeof message))
+    rl_lua_misuse(L, level, "redlock: %s", message);
+  return 1;
+}
+
+int rl_lua_read_owner(lua_State *L, int index, int absent, int level) {
+  host_options host;
+
+  rl_lua_read_options(L, index, &host_table, &host, level);
+  return host.owner == 0 ? absent : host.owner == OWNER_WORKER;
+}
+
+/* ------------------------------------------------------------------- what Lua code checks by */
+
+static void push_table(lua_State *L, const rl_option_table *table) {
+  lua_createtable(L, (int)table->count, 0);
+  for (size_t i = 0; i < table->count; i++) {
+    const rl_option *row = &table->rows[i];
+    double unit = row->kind == RL_OPTION_DURATION ? MILLISECOND : 1;
+    lua_createtable(L, 0, 6);
+    lua_pushstring(L, row->name);
+    lua_setfield(L, -2, "name");
+    lua_pushstring(L, row->field);
+    lua_setfield(L, -2, "field");
+    lua_pushstring(L, rl_option_kind_name(row->kind));
+    lua_setfield(L, -2, "kind");
+    lua_pushnumber(L, (lua_Number)lowest(row));
+    lua_setfield(L, -2, "low");
+    lua_pushnumber(L, (lua_Number)highest(row));
+    lua_setfield(L, -2, "high");
+    if (row->fallback > 0 && row->fallback < (double)REDLOCK_DURATION_NONE) {
+      lua_pushnumber(L, (lua_Number)(row->fallback / unit));
+      lua_setfield(L, -2, "default");
+    }
+    lua_pushstring(L, row->words);
+    lua_setfield(L, -2, "words");
+    lua_rawseti(L, -2, (int)i + 1);
+  }
+}
+
+void rl_lua_push_option_tables(lua_State *L) {
+  lua_createtable(L, 0, 4);
+  push_table(L, &rl_options_of_lock);
+  lua_setfield(L, -2, "lock");
+  push_table(L, &rl_options_of_client);
+  lua_setfield(L, -2, "client");
+  push_table(L, &rl_options_of_node);
+  lua_setfield(L, -2, "node");
+  push_table(L, &host_table);
+  lua_setfield(L, -2, "host");
+}

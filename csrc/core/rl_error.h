@@ -1,0 +1,43 @@
+/*
+ * Errors: their names, their sentences, and who is told what.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_ERROR_H
+#define RL_ERROR_H
+
+#include "redlock.h"
+
+/* What an error means for the program. */
+typedef enum rl_error_kind {
+  RL_ERROR_NO = 0,  /* none */
+  RL_ERROR_WORLD,   /* what the world does: to be handled */
+  RL_ERROR_CALLER,  /* a mistake of the caller: to be mended */
+  RL_ERROR_MACHINE, /* the machine has run out of something */
+  RL_ERROR_STRANGE  /* a number that is no error of ours */
+} rl_error_kind;
+
+/* X(error, its name, kind, a sentence). */
+#define RL_ERRORS(X)                                                                               \
+  X(REDLOCK_OK, ok, NO, "no error")                                                                \
+  X(REDLOCK_PENDING, pending, NO, "the operation has not ended yet")                               \
+  X(REDLOCK_E_TAKEN, taken, WORLD, "others hold the lock on too many nodes")                       \
+  X(REDLOCK_E_UNAVAILABLE, unavailable, WORLD,                                                     \
+    "too many nodes did not answer or answered an error")                                          \
+  X(REDLOCK_E_EXPIRED, expired, WORLD, "the majority came too late, or the lease had run out")     \
+  X(REDLOCK_E_LOST, lost, WORLD, "too many nodes say that the lock is not ours")                   \
+  X(REDLOCK_E_HELD, held, WORLD, "the lock is held already")                                       \
+  X(REDLOCK_E_NOT_HELD, not_held, WORLD, "the lock is not held")                                   \
+  X(REDLOCK_E_CLOSED, closed, WORLD, "the client has been closed")                                 \
+  X(REDLOCK_E_CANCELLED, cancelled, WORLD, "the operation was cancelled")                          \
+  X(REDLOCK_E_INVALID, invalid, CALLER, "an argument is wrong")                                    \
+  X(REDLOCK_E_BUSY, busy, CALLER, "the lock has an operation in flight already")                   \
+  X(REDLOCK_E_UNSUPPORTED, unsupported, CALLER, "TLS is not built in this version")                \
+  X(REDLOCK_E_LIMIT, limit, CALLER, "a limit of the library was exceeded")                         \
+  X(REDLOCK_E_NO_MEMORY, no_memory, MACHINE, "out of memory")                                      \
+  X(REDLOCK_E_SYSTEM, system, MACHINE,                                                             \
+    "the operating system refused a descriptor, a clock or entropy")
+
+rl_error_kind rl_error_kind_of(int error);
+
+#endif

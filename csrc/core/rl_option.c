@@ -1,0 +1,185 @@
+/*
+ * The table of all options: name, kind, field, bounds.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_option.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define RL_OPTION_SIZE_MAX 4096 /* no version of a struct will be larger */
+
+#define RL_OPTION_ROW(structure, name, kind, field, low, high, also, fallback, must)               \
+  {#name,                                                                                          \
+   #field,                                                                                         \
+   #field " must be " must,                                                                        \
+   RL_OPTION_##kind,                                                                               \
+   also,                                                                                           \
+   offsetof(structure, field),                                                                     \
+   sizeof(((structure *)0)->field),                                                                \
+   low,                                                                                            \
+   high,                                                                                           \
+   (double)(fallback),                                                                             \
+   NULL},
+#define RL_OPTION_LOCK_ROW(name, kind, field, low, high, also, fallback, must)                     \
+  RL_OPTION_ROW(redlock_options, name, kind, field, low, high, also, fallback, must)
+#define RL_OPTION_CLIENT_ROW(name, kind, field, low, high, also, must)                             \
+  RL_OPTION_ROW(redlock_settings, name, kind, field, low, high, also, 0, must)
+#define RL_OPTION_NODE_ROW(name, kind, field, low, high, also, must)                               \
+  RL_OPTION_ROW(redlock_node, name, kind, field, low, high, also, 0, must)
+
+static const rl_option rl_option_lock_rows[] = {RL_OPTIONS_OF_LOCK(RL_OPTION_LOCK_ROW)};
+static const rl_option rl_option_client_rows[] = {RL_OPTIONS_OF_CLIENT(RL_OPTION_CLIENT_ROW)};
+static const rl_option rl_option_node_rows[] = {RL_OPTIONS_OF_NODE(RL_OPTION_NODE_ROW)};
+
+#define RL_OPTION_TABLE(rows, structure)                                                           \
+  { rows, sizeof rows / sizeof rows[0], sizeof(structure) }
+const rl_option_table rl_options_of_lock = RL_OPTION_TABLE(rl_option_lock_rows, redlock_options);
+const rl_option_table rl_options_of_client =
+    RL_OPTION_TABLE(rl_option_client_rows, redlock_settings);
+const rl_option_table rl_options_of_node = RL_OPTION_TABLE(rl_option_node_rows, redlock_node);
+
+/* The kind of a line is that of its field, as far as its size tells. */
+#define RL_OPTION_SIZE_DURATION sizeof(redlock_duration)
+#define RL_OPTION_SIZE_COUNT sizeof(int)
+#define RL_OPTION_SIZE_FACTOR sizeof(double)
+#define RL_OPTION_SIZE_FLAG sizeof(int)
+#define RL_OPTION_SIZE_CHOICE sizeof(int)
+#define RL_OPTION_SIZE_TEXT sizeof(char *)
+#define RL_OPTION_SIZE_BYTES sizeof(void *)
+#define RL_OPTION_CHECK(structure, kind, field)                                                    \
+  static_assert(sizeof(((structure *)0)->field) == RL_OPTION_SIZE_##kind, #field);
+#define RL_OPTION_LOCK_CHECK(name, kind, field, low, high, also, fallback, must)                   \
+  RL_OPTION_CHECK(redlock_options, kind, field)
+#define RL_OPTION_CLIENT_CHECK(name, kind, field, low, high, also, must)                           \
+  RL_OPTION_CHECK(redlock_settings, kind, field)
+#define RL_OPTION_NODE_CHECK(name, kind, field, low, high, also, must)                             \
+  RL_OPTION_CHECK(redlock_node, kind, field)
+RL_OPTIONS_OF_LOCK(RL_OPTION_LOCK_CHECK)
+RL_OPTIONS_OF_CLIENT(RL_OPTION_CLIENT_CHECK)
+RL_OPTIONS_OF_NODE(RL_OPTION_NODE_CHECK)
+static_assert(REDLOCK_RETRIES_NONE == RL_OPTION_COUNT_NONE &&
+                  REDLOCK_DB_ZERO == RL_OPTION_COUNT_NONE,
+              "what means 0 is the same for all counts");
+static_assert(offsetof(redlock_settings, prefix_length) ==
+                  offsetof(redlock_settings, prefix) + sizeof(void *),
+              "the length of bytes is the field behind them");
+
+const char *rl_option_kind_name(rl_option_kind kind) {
+  switch (kind) {
+#define RL_OPTION_KIND_NAME(value, name)                                                           \
+  case RL_OPTION_##value:                                                                          \
+    return #name;
+    RL_OPTION_KINDS(RL_OPTION_KIND_NAME)
+  default:
+    return "unknown";
+  }
+}
+
+static bool rl_option_is_zero(const void *memory, size_t length) {
+  const unsigned char *bytes = memory;
+  for (size_t i = 0; i < length; i++) {
+    if (bytes[i] != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool rl_option_said(const rl_option *row, const void *of) {
+  return !rl_option_is_zero((const char *)of + row->offset, row->size);
+}
+
+static bool rl_option_duration_fits(const rl_option *row, redlock_duration value_us) {
+  return (value_us >= row->low && value_us <= row->high) ||
+         (value_us == REDLOCK_DURATION_NONE && (row->also & RL_OPTION_NONE) != 0) ||
+         (value_us == REDLOCK_NEVER && (row->also & RL_OPTION_NEVER) != 0);
+}
+
+static bool rl_option_count_fits(const rl_option *row, int value) {
+  return (value > 0 && (uint64_t)value >= row->low && (uint64_t)value <= row->high) ||
+         (value == RL_OPTION_COUNT_NONE && (row->also & RL_OPTION_NONE) != 0);
+}
+
+/* Written so that a NaN fails. */
+static bool rl_option_factor_fits(const rl_option *row, double value) {
+  return value == 0.0 || (value > (double)row->low && value < (double)row->high) ||
+         (value == REDLOCK_DRIFT_NONE && (row->also & RL_OPTION_NONE) != 0);
+}
+
+static bool rl_option_fits(const rl_option *row, const void *of) {
+  const void *field = (const char *)of + row->offset;
+  redlock_duration value_us;
+  size_t length;
+  double factor;
+  int number;
+  switch (row->kind) {
+  case RL_OPTION_DURATION:
+    memcpy(&value_us, field, sizeof value_us);
+    return rl_option_duration_fits(row, value_us);
+  case RL_OPTION_COUNT:
+  case RL_OPTION_CHOICE:
+    memcpy(&number, field, sizeof number);
+    return rl_option_count_fits(row, number);
+  case RL_OPTION_FACTOR:
+    memcpy(&factor, field, sizeof factor);
+    return rl_option_factor_fits(row, factor);
+  case RL_OPTION_FLAG:
+    memcpy(&number, field, sizeof number);
+    return number == REDLOCK_YES || number == REDLOCK_NO;
+  case RL_OPTION_BYTES:
+    memcpy(&length, (const char *)field + sizeof(void *), sizeof length);
+    return length <= row->high;
+  case RL_OPTION_TEXT:
+  default:
+    return true;
+  }
+}
+
+const char *rl_option_wrong(const rl_option_table *table, const void *of) {
+  for (size_t i = 0; i < table->count; i++) {
+    const rl_option *row = &table->rows[i];
+    if (rl_option_said(row, of)) {
+      if (!rl_option_fits(row, of)) {
+        return row->sentence;
+      }
+    } else if (row->kind == RL_OPTION_BYTES &&
+               !rl_option_is_zero((const char *)of + row->offset + sizeof(void *),
+                                  sizeof(size_t))) {
+      return row->sentence; /* A length without bytes. */
+    }
+  }
+  return NULL;
+}
+
+/* Whether a struct may end at |size|: between two fields, and not within one. */
+static bool rl_option_may_end(const rl_option_table *table, size_t size) {
+  for (size_t i = 0; i < table->count; i++) {
+    const rl_option *row = &table->rows[i];
+    if (size > row->offset && size < row->offset + row->size) {
+      return false;
+    }
+  }
+  return size >= sizeof(void *) && size <= RL_OPTION_SIZE_MAX;
+}
+
+const char *rl_option_fit(const rl_option_table *table, void *known, const void *given,
+                          size_t given_size) {
+  size_t size = given_size < table->size ? given_size : table->size;
+  if (!rl_option_may_end(table, given_size)) {
+    return "the size of a struct is wrong: it must be sizeof the struct of redlock.h";
+  }
+  if (!rl_option_is_zero((const char *)given + size, given_size - size)) {
+    return "something is set that this version (" REDLOCK_VERSION ") of the library does not know: "
+           "the program was compiled with a newer redlock.h";
+  }
+  memset(known, 0, table->size);
+  memcpy(known, given, size);
+  return NULL;
+}
+
+void rl_option_fill(void *to, size_t to_size, const void *from, size_t from_size) {
+  memset(to, 0, to_size);
+  memcpy(to, from, from_size < to_size ? from_size : to_size);
+}

@@ -1,0 +1,104 @@
+/*
+ * The table of options is complete, and structs of other versions of the header are told apart.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_options.h"
+#include "rl_test.h"
+
+/* A byte of a struct that no line describes is a field that was forgotten, or padding. */
+static void every_field_is_in_the_table(void **state) {
+  (void)state;
+  size_t end = 0;
+  for (size_t i = 0; i < rl_options_of_lock.count; i++) {
+    const rl_option *row = &rl_options_of_lock.rows[i];
+    assert_true(row->offset >= end);
+    assert_true(row->offset - end < row->size);
+    end = row->offset + row->size;
+  }
+  assert_true(rl_options_of_lock.size - end < sizeof(redlock_duration));
+  assert_int_equal(rl_options_of_lock.size, sizeof(redlock_options));
+}
+
+static void every_line_has_a_kind_with_a_name(void **state) {
+  (void)state;
+  const rl_option_table *tables[] = {&rl_options_of_lock, &rl_options_of_client,
+                                     &rl_options_of_node};
+  for (unsigned i = 0; i < COUNT_OF(tables); i++) {
+    for (size_t k = 0; k < tables[i]->count; k++) {
+      const rl_option *row = &tables[i]->rows[k];
+      assert_string_not_equal(rl_option_kind_name(row->kind), "unknown");
+      assert_memory_equal(row->sentence, row->field, strlen(row->field));
+    }
+  }
+  assert_string_equal(rl_option_kind_name((rl_option_kind)99), "unknown");
+}
+
+static void what_an_older_caller_does_not_have_is_0(void **state) {
+  (void)state;
+  redlock_options older, known;
+  memset(&older, 0x5a, sizeof older);
+  memset(&known, 0xa5, sizeof known);
+  older.ttl_us = SECONDS;
+  assert_null(
+      rl_option_fit(&rl_options_of_lock, &known, &older, offsetof(redlock_options, retry_count)));
+  assert_int_equal(known.ttl_us, SECONDS);
+  assert_int_equal(known.retry_count, 0);
+  assert_int_equal(known.lock_delay_us, 0);
+}
+
+static void what_a_newer_caller_has_set_is_told_by_its_last_byte(void **state) {
+  (void)state;
+  union {
+    redlock_options options;
+    char bytes[4096];
+  } newer;
+  redlock_options known;
+  memset(&newer, 0, sizeof newer);
+  newer.options.ttl_us = SECONDS;
+  assert_null(rl_option_fit(&rl_options_of_lock, &known, &newer, sizeof newer));
+  assert_int_equal(known.ttl_us, SECONDS);
+  newer.bytes[4095] = 1;
+  assert_non_null(
+      strstr(rl_option_fit(&rl_options_of_lock, &known, &newer, sizeof newer), "newer redlock.h"));
+  assert_null(rl_option_fit(&rl_options_of_lock, &known, &newer, 4095));
+  newer.bytes[sizeof newer.options] = 1;
+  assert_non_null(rl_option_fit(&rl_options_of_lock, &known, &newer, sizeof newer.options + 1));
+}
+
+static void a_struct_ends_between_two_fields(void **state) {
+  (void)state;
+  redlock_options given = {0};
+  redlock_options known;
+  const size_t wrong[] = {0, 1, 7, 9, sizeof given - 1, 4097, SIZE_MAX};
+  for (unsigned i = 0; i < COUNT_OF(wrong); i++) {
+    assert_non_null(
+        strstr(rl_option_fit(&rl_options_of_lock, &known, &given, wrong[i]), "size of a struct"));
+  }
+  assert_null(rl_option_fit(&rl_options_of_lock, &known, &given, 8));
+  assert_null(rl_option_fit(&rl_options_of_lock, &known, &given, sizeof given));
+}
+
+static void structs_of_other_sizes_are_filled(void **state) {
+  (void)state;
+  const char from[4] = {1, 2, 3, 4};
+  char to[6] = {9, 9, 9, 9, 9, 9};
+  rl_option_fill(to, 2, from, sizeof from);
+  assert_memory_equal(to, "\1\2\11\11\11\11", sizeof to);
+  rl_option_fill(to, 5, from, sizeof from);
+  assert_memory_equal(to, "\1\2\3\4\0\11", sizeof to);
+  rl_option_fill(to, 0, from, sizeof from);
+  assert_int_equal(to[0], 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_field_is_in_the_table),
+      cmocka_unit_test(every_line_has_a_kind_with_a_name),
+      cmocka_unit_test(what_an_older_caller_does_not_have_is_0),
+      cmocka_unit_test(what_a_newer_caller_has_set_is_told_by_its_last_byte),
+      cmocka_unit_test(a_struct_ends_between_two_fields),
+      cmocka_unit_test(structs_of_other_sizes_are_filled),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
