@@ -301,31 +301,33 @@ static int mux_advance(lua_State *L) {
 }
 
 /*
- * (mux) -> how many locks there are, and how many of them are held; whether an operation is in flight;
- * whether a node is still worth waiting for; whether there is somebody who can use the client; whether
- * it has been closed.
+ * (mux) -> how many locks there are; how many leases may last; how many of them belong to requests;
+ * whether an operation is in flight; whether there is somebody who can use the client; whether it has
+ * been closed. Costs the same however many locks there are.
  */
 static int mux_state(lua_State *L) {
   rl_lua_mux *self = luaL_checkudata(L, 1, RL_LUA_MUX);
-  redlock_time now_us = redlock_now();
   const rl_core *core;
-  int held = 0, running = 0;
 
   if (self->client == NULL)
     return 0; /* Finalized, and about to be freed. */
   rl_lua_mux_check_fork(self);
   core = &self->client->core;
-  for (const rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
-    held += rl_lock_remaining(lock, now_us) > 0;
-    running += rl_lock_result(lock) == REDLOCK_PENDING;
-  }
   lua_pushnumber(L, (lua_Number)core->lock_count);
-  lua_pushinteger(L, held);
-  lua_pushboolean(L, running > 0);
-  lua_pushboolean(L, rl_core_awaits(core, now_us, LAST_CHANCE));
+  lua_pushnumber(L, (lua_Number)rl_core_leases(core, redlock_now()));
+  lua_pushnumber(L, (lua_Number)self->owners.owned_count);
+  lua_pushboolean(L, rl_core_is_busy(core));
   lua_pushboolean(L, self->client->references > 1);
   lua_pushboolean(L, core->closed);
   return 6;
+}
+
+/* (mux) -> whether a node is still worth waiting for, before the connections are closed. */
+static int mux_awaits(lua_State *L) {
+  rl_lua_mux *self = rl_lua_mux_check(L);
+
+  lua_pushboolean(L, rl_core_awaits(&self->client->core, redlock_now(), LAST_CHANCE));
+  return 1;
 }
 
 /* (mux): ends all operations and begins to release all leases. */
@@ -360,6 +362,7 @@ void rl_lua_mux_register(lua_State *L) {
                                        {"output", mux_output},
                                        {"advance", mux_advance},
                                        {"state", mux_state},
+                                       {"awaits", mux_awaits},
                                        {"close", mux_close},
                                        {"forget", mux_forget},
                                        {NULL, NULL}};

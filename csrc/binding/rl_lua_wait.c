@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "rl_client.h"
+#include "rl_handle.h"
 #include "rl_lua_mux.h"
 #include "rl_pump.h"
 
@@ -219,8 +220,8 @@ static int wait_start(lua_State *L) {
 /* (lock) -> what the method returns for the operation that has ended; nil while it is in flight. */
 static int wait_result(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock");
-  redlock_time now_us = redlock_now();
-  int error = rl_lock_outcome(self->lock->core, now_us);
+  redlock_duration validity = 0;
+  int error = rl_handle_outcome(self->lock, REDLOCK_MILLISECONDS, &validity);
 
   if (error == REDLOCK_PENDING)
     return 0;
@@ -235,7 +236,7 @@ static int wait_result(lua_State *L) {
   if (self->operation == RL_OPERATION_RELEASE) {
     lua_pushboolean(L, 1);
   } else {
-    rl_lua_push_milliseconds(L, rl_lock_remaining(self->lock->core, now_us));
+    rl_lua_push_milliseconds(L, validity);
   }
   return 1;
 }

@@ -94,9 +94,8 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
     rl_acquire_failed(lock, now_us, REDLOCK_E_EXPIRED);
     return;
   }
-  lock->lease = lock->attempt;
+  rl_lock_set_lease(lock, lock->attempt, deadline_us);
   lock->attempt = NULL;
-  lock->deadline_us = deadline_us;
   lock->lease_options = lock->current;
   rl_lock_end(lock, now_us, REDLOCK_OK);
 }

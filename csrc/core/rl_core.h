@@ -42,6 +42,9 @@ typedef struct rl_core {
   redlock_time now_us;       /* the latest that was said; it never goes back */
   redlock_time forgotten_us; /* when a node last did not know a script any more */
   size_t lock_count;
+  size_t busy_count;          /* locks with an operation in flight */
+  size_t lease_count;         /* locks with a lease, which may have run out */
+  redlock_time leases_end_us; /* when the last of them has */
   rl_lock *locks;
   rl_launches launches;
   rl_lock_queue ended;
@@ -85,6 +88,16 @@ redlock_time rl_core_deadline(const rl_core *core);
 
 /* The next lock whose operation has ended, each once. */
 rl_lock *rl_core_next_ended(rl_core *core);
+
+/* Whether an operation is in flight. */
+static inline bool rl_core_is_busy(const rl_core *core) {
+  return core->busy_count > 0;
+}
+
+/* How many leases may last at |now_us|: 0 is certain, more may have run out since they were taken. */
+static inline size_t rl_core_leases(const rl_core *core, redlock_time now_us) {
+  return now_us < core->leases_end_us ? core->lease_count : 0;
+}
 
 /* ---- ending ---- */
 

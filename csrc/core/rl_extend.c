@@ -73,7 +73,7 @@ void rl_extend_heal(rl_lock *lock, redlock_time now_us, rl_node *node) {
 static void rl_extend_confirmed(rl_lock *lock, redlock_time now_us) {
   redlock_time deadline_us =
       rl_validity_deadline(lock->round_start_us, lock->current.ttl_us, lock->current.drift_factor);
-  lock->deadline_us = rl_time_max(lock->deadline_us, deadline_us);
+  rl_lock_set_lease(lock, lock->lease, rl_time_max(lock->deadline_us, deadline_us));
   lock->extended = true;
   rl_lock_end(lock, now_us, REDLOCK_OK);
   for (unsigned i = 0; i < lock->core->node_count; i++) {

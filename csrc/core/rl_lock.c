@@ -47,11 +47,19 @@ rl_lock *rl_lock_new(rl_core *core, const void *resource, size_t length,
   return lock;
 }
 
+void rl_lock_set_lease(rl_lock *lock, rl_attempt *lease, redlock_time deadline_us) {
+  rl_core *core = lock->core;
+  core->lease_count -= lock->lease != NULL;
+  core->lease_count += lease != NULL;
+  core->leases_end_us = core->lease_count == 0 ? 0 : rl_time_max(core->leases_end_us, deadline_us);
+  lock->lease = lease;
+  lock->deadline_us = deadline_us;
+}
+
 static void rl_lock_drop_lease(rl_lock *lock, redlock_time now_us, bool grow) {
   rl_attempt *lease = lock->lease;
   rl_attempt *unreleased = lock->unreleased;
-  lock->lease = NULL;
-  lock->deadline_us = 0;
+  rl_lock_set_lease(lock, NULL, 0);
   lock->unreleased = NULL;
   rl_release_let_go(lock, now_us, lease, grow);
   rl_release_let_go(lock, now_us, unreleased, grow);
@@ -65,6 +73,7 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
     rl_launch_leave(lock);
   }
   rl_timers_clear(&lock->core->timers, lock);
+  lock->core->busy_count--;
   lock->phase = result == REDLOCK_OK ? RL_PHASE_LATE : RL_PHASE_IDLE;
   lock->result = result;
   lock->round_end_us = now_us;
@@ -128,9 +137,8 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
 
 void rl_lock_forget(rl_lock *lock) {
   rl_attempt *attempts[] = {lock->lease, lock->unreleased, lock->attempt};
-  lock->lease = NULL;
+  rl_lock_set_lease(lock, NULL, 0);
   lock->lost = false;
-  lock->deadline_us = 0;
   lock->unreleased = NULL;
   lock->attempt = NULL;
   if (rl_lock_is_busy(lock)) {
@@ -203,6 +211,7 @@ static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now
   lock->budget_us = budget_us;
   lock->round_start_us = now_us;
   lock->core->active = true;
+  lock->core->busy_count++;
   rl_round_clear(lock); /* It may end before its first round. */
   rl_launch_enter(lock, now_us);
   return REDLOCK_OK;
@@ -276,9 +285,8 @@ int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify) {
   lock->repeated = lock->lease == NULL;
   lock->ran_out = lock->repeated ? lock->ran_out : rl_lock_remaining(lock, now_us) == 0;
   lock->attempt = lock->lease != NULL ? lock->lease : lock->unreleased;
-  lock->lease = NULL;
+  rl_lock_set_lease(lock, NULL, 0);
   lock->unreleased = NULL;
-  lock->deadline_us = 0;
   lock->current = lock->lease_options;
   return rl_lock_begin(lock, RL_OPERATION_RELEASE, now_us, REDLOCK_NEVER, notify);
 }

@@ -172,6 +172,9 @@ void rl_lock_forget(rl_lock *lock);
 /* The lease is lost: it ends, and what is left of it is released. */
 void rl_lock_lose(rl_lock *lock, redlock_time now_us);
 
+/* The lease is |lease| from now on, until |deadline_us|; NULL and 0 for none. */
+void rl_lock_set_lease(rl_lock *lock, rl_attempt *lease, redlock_time deadline_us);
+
 /* The operation has ended. */
 void rl_lock_end(rl_lock *lock, redlock_time now_us, int result);
 

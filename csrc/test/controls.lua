@@ -89,8 +89,9 @@ local list = {
 
   -- Validity.
   { "elapsed-not-subtracted", "validity is counted from the decision",
-    "lock->deadline_us = deadline_us;",
-    "lock->deadline_us = rl_validity_deadline(now_us, lock->current.ttl_us, lock->current.drift_factor);" },
+    "rl_lock_set_lease(lock, lock->attempt, deadline_us);",
+    "rl_lock_set_lease(lock, lock->attempt,"
+      .. " rl_validity_deadline(now_us, lock->current.ttl_us, lock->current.drift_factor));" },
   { "validity-not-checked", "a majority that comes too late is a lock",
     "if (now_us >= deadline_us) {", "if (false) {", by = { "replay", unit = "rl_lock_acquire_test" } },
   { "validity-at-least-a-moment", "a majority that comes too late is a lock for 5 ms",
@@ -104,7 +105,8 @@ local list = {
   { "drift-without-granularity", "only the factor of the allowance",
     "rl_time_add(whole, RL_VALIDITY_GRANULARITY_US)", "whole", by = { unit = "rl_validity_test" } },
   { "lock-delay-counted", "lock_delay is added to the lease, too",
-    "lock->deadline_us = deadline_us;", "lock->deadline_us = deadline_us + lock->current.lock_delay_us;" },
+    "rl_lock_set_lease(lock, lock->attempt, deadline_us);",
+    "rl_lock_set_lease(lock, lock->attempt, deadline_us + lock->current.lock_delay_us);" },
   { "key-too-short", "nodes are asked to keep the key for 9/10 of the ttl",
     "rl_time_add(ttl_us, options->lock_delay_us)", "rl_time_add(ttl_us - ttl_us / 10, options->lock_delay_us)" },
   { "lock-delay-dropped", "lock_delay is not asked for",
@@ -177,8 +179,9 @@ local list = {
   { "release-not-compared", "a release deletes whatever key there is",
     "if redis.call('GET',KEYS[1])==ARGV[1] then", "if true then" },
   { "release-before-the-lease-ends", "the lease stays valid while its release is on its way",
-    "lock->deadline_us = 0; lock->current = lock->lease_options;",
-    "lock->lease = lock->repeated ? NULL : rl_attempt_ref(lock->attempt); lock->current = lock->lease_options;" },
+    "rl_lock_set_lease(lock, NULL, 0); lock->unreleased = NULL; lock->current",
+    "rl_lock_set_lease(lock, lock->repeated ? NULL : rl_attempt_ref(lock->attempt), lock->deadline_us);"
+      .. " lock->unreleased = NULL; lock->current" },
   { "release-not-repeated", "a release is lost with its connection",
     "if (attempt->expired_us > now_us) {", "if (false) {", by = both },
   { "release-on-another-connection", "a node that did not answer in time is disconnected",
@@ -219,7 +222,7 @@ local list = {
   { "release-everywhere", "a release goes to nodes that were never sent the key",
     "attempt->sent & ~attempt->released;", "(((uint32_t)1 << core->node_count) - 1) & ~attempt->released;" },
   { "unreleased-comes-back", "a lock whose release was not confirmed is held again",
-    "lock->unreleased = attempt;", "lock->lease = attempt; lock->deadline_us = rl_time_add(now_us, 1000000);" },
+    "lock->unreleased = attempt;", "rl_lock_set_lease(lock, attempt, rl_time_add(now_us, 1000000));" },
   { "lost-too-soon", "one node that has no such key makes a released lock a lost one",
     "quorum->taken >= majority) {", "quorum->taken >= 1) {" },
 
@@ -261,6 +264,10 @@ local list = {
     "if (gone || attempt->due == 0) {", "if (attempt->due == 0) {" },
   { "releases-counted-for-ever", "a release that was sent still counts as one to be sent",
     "core->releases.count--;", "" },
+  { "leases-miscounted", "a lease that is given up still counts",
+    "core->lease_count -= lock->lease != NULL;", "core->lease_count -= lock->lease != NULL && lease != NULL;" },
+  { "operations-miscounted", "an operation that has ended still counts",
+    "lock->core->busy_count--;", "lock->core->busy_count -= result != REDLOCK_E_CANCELLED;" },
   { "acquired-while-held", "a lock that is held can be acquired again",
     "rl_lock_remaining(lock, now_us) > 0", "rl_lock_remaining(lock, now_us) == REDLOCK_NEVER" },
   { "held-without-a-lease", "a lock whose lease has run out counts as held",

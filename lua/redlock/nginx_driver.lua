@@ -16,6 +16,7 @@ local mux = core.mux
 local advance, settle, input, output = mux.advance, mux.settle, mux.input, mux.output
 local address, connecting, connected = mux.address, mux.connecting, mux.connected
 local disconnected, closed, disown, state = mux.disconnected, mux.closed, mux.disown, mux.state
+local awaits = mux.awaits
 local pending = core.pending
 local band, rshift = bit.band, bit.rshift
 local tcp, timer_at = ngx.socket.tcp, ngx.timer.at
@@ -233,7 +234,7 @@ end
 -- A request that has died leaves its lock to the garbage collector, which rests when the worker does.
 -- Two rounds of it are certain to find what was dropped before the first.
 local function hurry_collector(self, held, idle)
-  if held == 0 or idle < IDLE_COLLECT then
+  if held <= 0 or idle < IDLE_COLLECT then
     self.collections = 0
     return
   end
@@ -245,22 +246,22 @@ end
 
 -- Whether the client's threads are to end. `idle` is for how long nothing was begun.
 local function is_over(self, idle)
-  local _, held, running, awaits, used, is_closed = state(self.mux)
-  hurry_collector(self, held, idle)
+  local _, held, owned, running, used, is_closed = state(self.mux)
+  hurry_collector(self, held - owned, idle)
   if is_closed or not used then
     if not is_closed then mux.close(self.mux) end
     self.closing = true
-    return not running and not awaits or self.since_close > CLOSE_TIMEOUT
+    return not running and not awaits(self.mux) or self.since_close > CLOSE_TIMEOUT
   elseif running then
     return false
   elseif exiting() then
-    return idle >= EXIT_QUIET and (held == 0 and not awaits or self.since_exit > EXIT_TIMEOUT)
+    return idle >= EXIT_QUIET and (held == 0 and not awaits(self.mux) or self.since_exit > EXIT_TIMEOUT)
   end
-  return not driver.lasting and held == 0 and idle >= IDLE_END and (not awaits or idle >= CLOSE_TIMEOUT)
+  return not driver.lasting and held == 0 and idle >= IDLE_END and (idle >= CLOSE_TIMEOUT or not awaits(self.mux))
 end
 
 local function stop(self)
-  local _, _, _, _, used, is_closed = state(self.mux)
+  local used, is_closed = select(5, state(self.mux))
   if is_closed or not used then mux.forget(self.mux) end
   for index = 1, self.count do
     disconnected(self.mux, index, "the connection was closed")

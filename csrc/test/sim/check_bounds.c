@@ -11,7 +11,7 @@
 
 void check_bounds(sim *s, const sim_client *client) {
   const rl_core *core = &client->core;
-  size_t owed = 0, held = 0;
+  size_t owed = 0, held = 0, busy = 0, leases = 0;
   for (unsigned i = 0; i < client->nodes; i++) {
     const rl_node *node = core->nodes[i];
     owed += node->link.owed_count;
@@ -26,7 +26,14 @@ void check_bounds(sim *s, const sim_client *client) {
     }
   }
   for (unsigned i = 0; i < s->config.locks; i++) {
-    held += 3 * (size_t)(client->locks[i].lock != NULL);
+    const rl_lock *lock = client->locks[i].lock;
+    held += 3 * (size_t)(lock != NULL);
+    busy += lock != NULL && rl_lock_is_busy(lock);
+    leases += lock != NULL && lock->lease != NULL;
+  }
+  if (core->busy_count != busy || core->lease_count != leases) {
+    sim_violation(s, "bounds", "client %u counts %zu operations and %zu leases, has %zu and %zu",
+                  client->index, core->busy_count, core->lease_count, busy, leases);
   }
   if (core->attempts.live > owed + core->releases.count + held) {
     sim_violation(s, "bounds", "client %u: %zu attempts are kept for %zu replies and %zu releases",
