@@ -133,6 +133,7 @@ local function run(self)
   helper.write_file(self.directory .. "/run.sh", string.format([[
 cd %s
 (
+  sh -c 'echo $PPID' > parent
   %s %s -p %s -c %s/nginx.conf -e %s/error.log 2>stderr &
   while kill -0 $! && [ ! -s nginx.pid ]; do sleep 0.01; done 2>/dev/null
 )
@@ -144,7 +145,7 @@ kill -TERM $(cat nginx.pid.oldbin nginx.pid) 2>/dev/null
   self.pid = helper.eventually(function() return self:read("nginx.pid"):match("%d+") end, "nginx's pid")
   helper.eventually(function()
     local parent = self:stat(self.pid):match("%) %a (%d+)")
-    return parent and not self:stat(parent):find("(sh)", 1, true)
+    return parent and parent ~= self:read("parent"):match("%d+")
   end, "its first parent to end")
   return self
 end
