@@ -8,6 +8,12 @@
  * the rest but one reference-counted request. The thread is detached and cannot be interrupted: the
  * request is abandoned instead. Libraries with this code are linked with -z nodelete, because the
  * thread may outlive the last dlclose().
+ *
+ * Threads that hang in a look-up belong to no client any more, and a process that makes clients beside a
+ * name server that is gone would collect them. So they are counted, in the one variable of the whole
+ * library that is neither a client's nor a constant: nothing that has an owner can bound what
+ * outlives its owner. It holds the process's number beside the count, because a forked child has none
+ * of the threads.
  */
 #include "rl_resolver.h"
 
@@ -15,13 +21,17 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define RL_RESOLVER_STACK ((size_t)512 * 1024)
+#define RL_RESOLVER_STACK ((size_t)512 * 1024) /* beside the host's thread-local memory */
+
+/* Process number << 32 | threads of this process that look something up. */
+static _Atomic uint64_t rl_resolver_threads;
 
 struct rl_resolver {
   atomic_int references; /* the caller's and the thread's */
@@ -32,6 +42,25 @@ struct rl_resolver {
   char port[8];
   char host[];
 };
+
+/* Counts one thread more, unless there are as many as there may be. */
+static bool rl_resolver_enter(void) {
+  uint64_t process = (uint64_t)getpid() << 32;
+  uint64_t before = atomic_load(&rl_resolver_threads);
+  uint64_t after;
+  do {
+    uint64_t count = (before & ~(uint64_t)UINT32_MAX) == process ? before & UINT32_MAX : 0;
+    if (count >= RL_RESOLVER_THREADS_MAX) {
+      return false;
+    }
+    after = process | (count + 1);
+  } while (!atomic_compare_exchange_weak(&rl_resolver_threads, &before, after));
+  return true;
+}
+
+static void rl_resolver_leave(void) {
+  (void)atomic_fetch_sub(&rl_resolver_threads, 1);
+}
 
 static void rl_resolver_unref(rl_resolver *resolver) {
   if (atomic_fetch_sub(&resolver->references, 1) > 1) {
@@ -61,31 +90,51 @@ static void *rl_resolver_run(void *argument) {
     resolver->addresses = NULL;
   }
   atomic_store(&resolver->done, true);
+  rl_resolver_leave();
   (void)send(resolver->fds[1], "", 1, MSG_NOSIGNAL);
   rl_resolver_unref(resolver);
   return NULL;
 }
 
-/* Starts the thread with all signals blocked: the host's handlers must not run in it. */
-static bool rl_resolver_start(rl_resolver *resolver) {
+/*
+ * A detached thread with a stack for getaddrinfo(). The C library takes the thread-local memory of the
+ * host out of it, and says how much that is at least in _SC_THREAD_STACK_MIN (glibc since 2.34); where
+ * that was too little, what the system gives by default has to do.
+ */
+static int rl_resolver_create(rl_resolver *resolver) {
   pthread_attr_t attributes;
   pthread_t thread;
-  sigset_t all;
-  sigset_t before;
-  if (pthread_attr_init(&attributes) != 0) {
-    return false;
+  long minimum = sysconf(_SC_THREAD_STACK_MIN);
+  int error = pthread_attr_init(&attributes);
+  if (error != 0) {
+    return error;
   }
   (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  (void)pthread_attr_setstacksize(&attributes, RL_RESOLVER_STACK);
+  (void)pthread_attr_setstacksize(&attributes,
+                                  RL_RESOLVER_STACK + (minimum > 0 ? (size_t)minimum : 0));
+  error = pthread_create(&thread, &attributes, rl_resolver_run, resolver);
+  (void)pthread_attr_destroy(&attributes);
+  if (error == 0 || pthread_attr_init(&attributes) != 0) {
+    return error;
+  }
+  (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  error = pthread_create(&thread, &attributes, rl_resolver_run, resolver);
+  (void)pthread_attr_destroy(&attributes);
+  return error;
+}
+
+/* Starts the thread with all signals blocked: the host's handlers must not run in it. */
+static bool rl_resolver_start(rl_resolver *resolver) {
+  sigset_t all;
+  sigset_t before;
   (void)sigfillset(&all);
   (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = pthread_create(&thread, &attributes, rl_resolver_run, resolver);
+  int error = rl_resolver_create(resolver);
   (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-  (void)pthread_attr_destroy(&attributes);
   return error == 0;
 }
 
-rl_resolver *rl_resolver_new(const char *host, int port) {
+static rl_resolver *rl_resolver_make(const char *host, int port) {
   rl_resolver *resolver = calloc(1, sizeof *resolver + strlen(host) + 1);
   if (resolver == NULL) {
     return NULL;
@@ -102,6 +151,18 @@ rl_resolver *rl_resolver_new(const char *host, int port) {
     atomic_store(&resolver->references, 1);
     rl_resolver_unref(resolver);
     return NULL;
+  }
+  return resolver;
+}
+
+rl_resolver *rl_resolver_new(const char *host, int port, bool *busy) {
+  *busy = !rl_resolver_enter();
+  if (*busy) {
+    return NULL;
+  }
+  rl_resolver *resolver = rl_resolver_make(host, port);
+  if (resolver == NULL) {
+    rl_resolver_leave();
   }
   return resolver;
 }

@@ -12,11 +12,15 @@ struct addrinfo;
 
 typedef struct rl_resolver rl_resolver;
 
+/* Threads of the process, of all clients together, that look names up at once. */
+#define RL_RESOLVER_THREADS_MAX 32
+
 /*
  * Begins to resolve |host|, in a thread of its own, for stream sockets on |port|. NULL when there is
- * no memory, descriptor or thread. To be given up with rl_resolver_free() at any time.
+ * no memory, descriptor or thread; also with |*busy| when so many look-ups are under way that this one
+ * has to wait for its turn. To be given up with rl_resolver_free() at any time.
  */
-rl_resolver *rl_resolver_new(const char *host, int port);
+rl_resolver *rl_resolver_new(const char *host, int port, bool *busy);
 
 /* Never waits for the thread. NULL is allowed. */
 void rl_resolver_free(rl_resolver *resolver);

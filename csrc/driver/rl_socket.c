@@ -26,6 +26,9 @@
 
 #define RL_SOCKET_ADDRESS_MIN_US (250 * REDLOCK_MILLISECONDS)
 
+/* How often a look-up that waits for its turn asks whether it has come. */
+#define RL_SOCKET_TURN_US (10 * REDLOCK_MILLISECONDS)
+
 /* Of a dead path. As long as a node may be silent (rl_link.h). */
 #define RL_SOCKET_UNACKNOWLEDGED_MS 3000
 #define RL_SOCKET_KEEPALIVE_IDLE_S 10
@@ -217,6 +220,26 @@ static void rl_socket_resolved(rl_socket *socket, redlock_time now_us) {
   rl_socket_try(socket, now_us);
 }
 
+/* Begins to look the name up, goes on with a look-up that was begun before, or waits for its turn. */
+static void rl_socket_resolve(rl_socket *socket, redlock_time now_us) {
+  bool busy = false;
+  if (socket->resolver == NULL) {
+    socket->resolver = rl_resolver_new(socket->address->host, socket->address->port, &busy);
+  }
+  if (busy) {
+    socket->phase = RL_SOCKET_RESOLVING;
+    socket->turn_us = rl_time_add(now_us, RL_SOCKET_TURN_US);
+    return;
+  }
+  if (socket->resolver == NULL) {
+    (void)snprintf(socket->error, sizeof socket->error, "cannot resolve the name: no thread");
+    rl_socket_close(socket);
+    return;
+  }
+  socket->phase = RL_SOCKET_RESOLVING;
+  rl_socket_resolved(socket, now_us);
+}
+
 void rl_socket_connect(rl_socket *socket, const rl_address *address, redlock_time now_us) {
   rl_socket_forget_addresses(socket);
   socket->address_deadline_us = REDLOCK_NEVER;
@@ -230,20 +253,13 @@ void rl_socket_connect(rl_socket *socket, const rl_address *address, redlock_tim
     rl_socket_try(socket, now_us);
     return;
   }
-  if (socket->resolver == NULL) {
-    socket->resolver = rl_resolver_new(address->host, address->port);
-  }
-  if (socket->resolver == NULL) {
-    (void)snprintf(socket->error, sizeof socket->error, "cannot resolve the name: no thread");
-    return;
-  }
-  socket->phase = RL_SOCKET_RESOLVING;
-  rl_socket_resolved(socket, now_us);
+  socket->address = address;
+  rl_socket_resolve(socket, now_us);
 }
 
 void rl_socket_progress(rl_socket *socket, redlock_time now_us) {
   if (socket->phase == RL_SOCKET_RESOLVING) {
-    rl_socket_resolved(socket, now_us);
+    rl_socket_resolve(socket, now_us);
     return;
   }
   if (socket->phase != RL_SOCKET_CONNECTING) {
@@ -279,7 +295,7 @@ int rl_socket_wait(const rl_socket *socket, bool has_output, short *events) {
   switch (socket->phase) {
   case RL_SOCKET_RESOLVING:
     *events = POLLIN;
-    return rl_resolver_fd(socket->resolver);
+    return socket->resolver == NULL ? -1 : rl_resolver_fd(socket->resolver);
   case RL_SOCKET_CONNECTING:
     *events = POLLOUT;
     return socket->fd;
@@ -348,5 +364,8 @@ void rl_socket_free(rl_socket *socket, bool forked) {
 }
 
 redlock_time rl_socket_deadline(const rl_socket *socket) {
+  if (socket->phase == RL_SOCKET_RESOLVING && socket->resolver == NULL) {
+    return socket->turn_us;
+  }
   return socket->phase == RL_SOCKET_CONNECTING ? socket->address_deadline_us : REDLOCK_NEVER;
 }

@@ -27,6 +27,8 @@ typedef struct rl_socket {
   int fd;                           /* CONNECTING, OPEN; else -1 */
   bool blocked;                     /* the kernel takes no more bytes for now */
   rl_resolver *resolver;            /* a look-up in flight; it may outlive an attempt to connect */
+  const rl_address *address;        /* whose name is looked up */
+  redlock_time turn_us;             /* RESOLVING without a look-up: when to ask for one again */
   struct addrinfo *addresses;       /* all of the name's */
   struct addrinfo *current;         /* the one being tried */
   redlock_time address_deadline_us; /* when to go on to the next address */
@@ -40,7 +42,7 @@ void rl_socket_init(rl_socket *socket);
 
 /*
  * Begins to connect to |address|, trying all addresses of a name one after the other. Afterwards the
- * phase tells: CLOSED means that it failed, for socket->error.
+ * phase tells: CLOSED means that it failed, for socket->error. |address| must outlive the attempt.
  */
 void rl_socket_connect(rl_socket *socket, const rl_address *address, redlock_time now_us);
 

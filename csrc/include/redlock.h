@@ -38,7 +38,8 @@
  *
  * Threads. A client and its locks belong to one thread at a time; the library has no locks of its
  * own. Different clients may be used by different threads at once. The library starts a short-lived
- * thread of its own for each host name that it has to resolve, with all signals blocked.
+ * thread of its own for each host name that it has to resolve, with all signals blocked; at most 32 at
+ * once in a process, others wait for their turn.
  *
  * Forks. A child inherits neither connections nor leases. In the child every lock of an inherited
  * client is not held, and the first call on the client closes the inherited descriptors without
@@ -50,7 +51,7 @@
  * Exit. A process that exits without releasing leaves its locks to their ttl.
  *
  * What the library never does: exit, abort on what a caller or a server does, print, keep mutable
- * static data. No message ever contains a password.
+ * static data (but for the number of those threads). No message ever contains a password.
  */
 #ifndef REDLOCK_H
 #define REDLOCK_H

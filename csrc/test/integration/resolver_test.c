@@ -5,6 +5,7 @@
  *
  * getaddrinfo() is replaced by the linker: names in .test hang until they are let go.
  */
+#include <dirent.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -15,6 +16,8 @@ int __real_getaddrinfo(const char *host, const char *service, const struct addri
                        struct addrinfo **addresses);
 int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
                        struct addrinfo **addresses);
+
+#define CLIENTS 100
 
 static farm three;
 static sem_t let_go;    /* one look-up goes on for each */
@@ -170,6 +173,71 @@ static void a_name_that_does_not_exist_ends_within_the_deadline(void **state) {
   redlock_client_free(client);
 }
 
+static unsigned threads(void) {
+  unsigned count = 0;
+  DIR *directory = opendir("/proc/self/task");
+  const struct dirent *entry;
+  assert_non_null(directory);
+  while ((entry = readdir(directory)) != NULL) {
+    count += entry->d_name[0] != '.';
+  }
+  (void)closedir(directory);
+  return count;
+}
+
+static int child_looks_up(void *argument) {
+  char name[64];
+  (void)argument;
+  (void)snprintf(name, sizeof name, "localhost:%d", three.nodes[0].port);
+  const char *addresses[] = {name};
+  redlock_options options = once();
+  options.node_timeout_us = MS(20000);
+  options.ttl_us = MS(60000);
+  redlock_client *client = client_at(addresses, 1, &options);
+  redlock_lock *lock = held_lock(client, "child");
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  return 0;
+}
+
+/* Each of 100 clients has two names that hang: at first that made 200 threads. */
+static void a_hung_name_server_and_many_clients_make_few_threads(void **state) {
+  static redlock_client *clients[CLIENTS];
+  static redlock_lock *locks[CLIENTS];
+  char names[2][64];
+  (void)state;
+  while (sem_trywait(&let_go) == 0) {
+  }
+  for (unsigned i = 0; i < 2; i++) {
+    (void)snprintf(names[i], sizeof names[i], "many%u.test:%d", i, three.nodes[i].port);
+  }
+  const char *addresses[] = {names[0], names[1], three.nodes[2].address};
+  redlock_options options = once();
+  options.node_timeout_us = MS(20000);
+  for (unsigned i = 0; i < CLIENTS; i++) {
+    char resource[16];
+    (void)snprintf(resource, sizeof resource, "r%u", i);
+    clients[i] = client_at(addresses, 3, &options);
+    locks[i] = new_lock(clients[i], resource);
+    assert_int_equal(redlock_lock_acquire_start(locks[i], NULL), REDLOCK_OK);
+    pump(clients[i], 0);
+    pump(clients[i], 1);
+  }
+  assert_between(threads(), 2, 1 + 32 + 2);
+  in_child(child_looks_up, NULL); /* It has none of the threads, and all of the turns. */
+  /* All get their turn when the others have ended. */
+  for (unsigned i = 0; i < 2 * CLIENTS; i++) {
+    assert_int_equal(sem_post(&let_go), 0);
+  }
+  for (unsigned i = 0; i < CLIENTS; i++) {
+    pump_until(clients[i], redlock_lock_result(locks[i]) != REDLOCK_PENDING);
+    assert_ok(locks[i], redlock_lock_result(locks[i]));
+    redlock_lock_free(locks[i]);
+    redlock_client_free(clients[i]);
+  }
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, reset)
 
 int main(void) {
@@ -178,6 +246,7 @@ int main(void) {
       TEST(a_minority_of_hanging_names_costs_nothing),
       TEST(a_name_that_cannot_be_resolved_is_told),
       TEST(a_fork_amid_a_lookup_does_no_harm),
+      TEST(a_hung_name_server_and_many_clients_make_few_threads),
       TEST(a_name_that_does_not_exist_ends_within_the_deadline),
   };
   return cmocka_run_group_tests_name("resolver", tests, start, end);

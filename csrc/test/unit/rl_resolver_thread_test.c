@@ -13,6 +13,16 @@
 
 #define PATIENCE_US (20 * SECONDS)
 
+/* A host that keeps so much for each of its threads: it is taken out of their stacks. */
+static _Thread_local volatile char host_memory[(size_t)1 << 20];
+
+static rl_resolver *look_up(const char *host, int port) {
+  bool busy = true;
+  rl_resolver *resolver = rl_resolver_new(host, port, &busy);
+  assert_false(busy);
+  return resolver;
+}
+
 /* Waits for the answer; NULL with |*error| when there is none. */
 static struct addrinfo *answer(rl_resolver *resolver, const char **error) {
   struct addrinfo *addresses = NULL;
@@ -22,10 +32,23 @@ static struct addrinfo *answer(rl_resolver *resolver, const char **error) {
   return addresses;
 }
 
+/* All the look-ups of this program do: a stack of 512 kB was no thread at all. */
+static void a_look_up_works_where_the_host_has_much_thread_local_memory(void **state) {
+  (void)state;
+  const char *error = NULL;
+  host_memory[0] = 1;
+  rl_resolver *resolver = look_up("localhost", 1);
+  assert_non_null(resolver);
+  struct addrinfo *addresses = answer(resolver, &error);
+  assert_non_null(addresses);
+  freeaddrinfo(addresses);
+  rl_resolver_free(resolver);
+}
+
 static void localhost_has_an_address_with_the_port(void **state) {
   (void)state;
   const char *error = NULL;
-  rl_resolver *resolver = rl_resolver_new("localhost", 6379);
+  rl_resolver *resolver = look_up("localhost", 6379);
   assert_non_null(resolver);
   struct addrinfo *addresses = answer(resolver, &error);
   assert_non_null(addresses);
@@ -47,7 +70,7 @@ static void a_name_that_cannot_be_has_an_error(void **state) {
   const char *error = NULL;
   memset(name, 'x', sizeof name);
   name[sizeof name - 1] = '\0';
-  rl_resolver *resolver = rl_resolver_new(name, 1);
+  rl_resolver *resolver = look_up(name, 1);
   assert_non_null(resolver);
   assert_null(answer(resolver, &error));
   assert_non_null(error);
@@ -82,6 +105,21 @@ static size_t descriptors(void) {
 }
 
 /* Given up at once, a little later, or with the answer taken, in any order. */
+/* As look_up(), when its turn has come: those that were given up may still be under way. */
+static rl_resolver *look_up_in_turn(const char *host, int port) {
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  for (;;) {
+    bool busy = true;
+    rl_resolver *resolver = rl_resolver_new(host, port, &busy);
+    if (!busy) {
+      return resolver;
+    }
+    assert_null(resolver);
+    assert_true(redlock_now() < until_us);
+    (void)poll(NULL, 0, 1);
+  }
+}
+
 static void a_look_up_can_be_given_up_at_any_time(void **state) {
   (void)state;
   size_t before = descriptors();
@@ -89,7 +127,7 @@ static void a_look_up_can_be_given_up_at_any_time(void **state) {
   for (unsigned i = 0; i < 64; i++) {
     unsigned place = i * 5 % 8;
     rl_resolver_free(flying[place]);
-    flying[place] = rl_resolver_new("localhost", (int)i + 1);
+    flying[place] = look_up_in_turn("localhost", (int)i + 1);
     assert_non_null(flying[place]);
     if (i % 3 == 0) {
       struct addrinfo *addresses = NULL;
@@ -115,7 +153,7 @@ static void many_look_ups_at_once_all_end(void **state) {
   (void)state;
   rl_resolver *many[32];
   for (unsigned i = 0; i < COUNT_OF(many); i++) {
-    many[i] = rl_resolver_new("localhost", 1000 + (int)i);
+    many[i] = look_up_in_turn("localhost", 1000 + (int)i);
     assert_non_null(many[i]);
   }
   for (unsigned i = 0; i < COUNT_OF(many); i++) {
@@ -129,6 +167,7 @@ static void many_look_ups_at_once_all_end(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_look_up_works_where_the_host_has_much_thread_local_memory),
       cmocka_unit_test(localhost_has_an_address_with_the_port),
       cmocka_unit_test(a_name_that_cannot_be_has_an_error),
       cmocka_unit_test(numbers_need_no_look_up),
