@@ -279,9 +279,15 @@ static int mux_output(lua_State *L) {
 
 /* ------------------------------------------------------------------------------------- the clock */
 
+/* () -> the time, in milliseconds. */
+static int mux_now(lua_State *L) {
+  lua_pushnumber(L, (lua_Number)(redlock_now() / REDLOCK_MILLISECONDS));
+  return 1;
+}
+
 /*
  * (mux, list, longest) -> how many ended, writers to wake, true, how long to wait at most in
- * milliseconds, nodes to connect to, nodes whose connection is to be closed.
+ * milliseconds, nodes to connect to, nodes whose connection is to be closed, the time.
  */
 static int mux_advance(lua_State *L) {
   rl_lua_mux *self = rl_lua_mux_check(L);
@@ -297,7 +303,8 @@ static int mux_advance(lua_State *L) {
   lua_pushnumber(L, (lua_Number)rl_time_ms_up(rl_time_sub(self->wake_us, redlock_now())));
   lua_pushnumber(L, (lua_Number)(wants.connect & ~self->open));
   lua_pushnumber(L, (lua_Number)wants.close);
-  return 6;
+  (void)mux_now(L);
+  return 7;
 }
 
 /*
@@ -328,6 +335,26 @@ static int mux_awaits(lua_State *L) {
 
   lua_pushboolean(L, rl_core_awaits(&self->client->core, redlock_now(), LAST_CHANCE));
   return 1;
+}
+
+/* (mux) -> whether anything is owed that close() promises. */
+static int mux_unanswered(lua_State *L) {
+  rl_lua_mux *self = rl_lua_mux_check(L);
+
+  lua_pushboolean(L, rl_core_unanswered(&self->client->core));
+  return 1;
+}
+
+/* (mux): the worker ends, and nobody needs its locks any more. */
+static int mux_release_leases(lua_State *L) {
+  rl_lua_mux *self = rl_lua_mux_check(L);
+  redlock_time now_us = redlock_now();
+
+  for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
+    if (lock->lease != NULL && !rl_lock_is_busy(lock))
+      rl_lock_lapse(lock, now_us);
+  }
+  return 0;
 }
 
 /* (mux): ends all operations and begins to release all leases. */
@@ -363,6 +390,9 @@ void rl_lua_mux_register(lua_State *L) {
                                        {"advance", mux_advance},
                                        {"state", mux_state},
                                        {"awaits", mux_awaits},
+                                       {"unanswered", mux_unanswered},
+                                       {"now", mux_now},
+                                       {"release_leases", mux_release_leases},
                                        {"close", mux_close},
                                        {"forget", mux_forget},
                                        {NULL, NULL}};

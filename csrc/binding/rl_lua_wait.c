@@ -18,6 +18,8 @@
 #include "rl_lua_mux.h"
 #include "rl_pump.h"
 
+#define LAUNCH_SOON                                                                                \
+  (5 * REDLOCK_MILLISECONDS) /* when what could not be launched at once is again */
 #define TYPE_CDATA                                                                                 \
   10 /* LuaJIT's, which lua.h does not name; lua_topointer() tells where its value is */
 
@@ -47,6 +49,8 @@ static bool enter_slot(rl_lua_lock *self, size_t slot) {
     mux->waiting = grown;
     mux->waiting_count = count;
   }
+  if (mux->waiting[slot - 1] != NULL)
+    mux->waiting[slot - 1]->slot = 0; /* Nobody came to wait for it. */
   mux->waiting[slot - 1] = self;
   self->slot = slot;
   return true;
@@ -277,6 +281,18 @@ static int wait_disown(lua_State *L) {
   return 0;
 }
 
+/* (lock) -> in how many milliseconds its operation, which is in flight, wants to be looked at. */
+static int wait_due(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "due()");
+  const rl_timer *timer = &self->lock->core->timer;
+  redlock_duration due_us = LAUNCH_SOON;
+
+  if (timer->index != RL_TIMERS_NONE)
+    due_us = rl_time_sub(timer->due_us, redlock_now());
+  lua_pushnumber(L, (lua_Number)(due_us < REDLOCK_MILLISECONDS ? 1 : rl_time_ms_up(due_us)));
+  return 1;
+}
+
 /*
  * (lock, request or nil): whose the lock is from now on. -> true; or nil, message, code when it is not
  * held.
@@ -293,13 +309,10 @@ static int wait_hand_over(lua_State *L) {
 }
 
 void rl_lua_wait_register(lua_State *L) {
-  static const luaL_Reg functions[] = {{"start", wait_start},
-                                       {"result", wait_result},
-                                       {"cancel", wait_cancel},
-                                       {"is_blocking", wait_is_blocking},
-                                       {"disown", wait_disown},
-                                       {"hand_over", wait_hand_over},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"start", wait_start},   {"result", wait_result},
+                                       {"cancel", wait_cancel}, {"is_blocking", wait_is_blocking},
+                                       {"disown", wait_disown}, {"hand_over", wait_hand_over},
+                                       {"due", wait_due},       {NULL, NULL}};
 
   luaL_setfuncs(L, functions, 0);
 }

@@ -51,8 +51,10 @@ end
 
 -- ------------------------------------------------------------------------------------- lasting
 -- With lua_code_cache off each request has a Lua state of its own, and what goes on in it would keep
--- it for ever. A second request, or a timer of the worker's start, tells that the state lasts.
+-- it for ever. A state that the master has made lasts; else a second request, or a client that is made at the
+-- worker's start, tells that it does.
 
+local made_by = ngx.worker.pid()
 local first_request
 
 local function request_name()
@@ -60,6 +62,10 @@ local function request_name()
 end
 
 local function look_whether_lasting()
+  if ngx.worker.pid() ~= made_by then
+    driver.lasting = true
+    return
+  end
   local known, name = pcall(request_name)
   if not known then return end
   first_request = first_request or name
@@ -70,11 +76,7 @@ end
 
 local function await(self, lock, slot, pending, writers, clock)
   if not driver.lasting then look_whether_lasting() end
-  local moved, err = move(self, writers, clock)
-  if not moved then
-    mux.cancel(lock)
-    return nil, "nginx gives no timer: " .. tostring(err), "unavailable"
-  end
+  move(self, writers, clock)
   if pending then wait(self, lock, slot) end
   return result(lock)
 end

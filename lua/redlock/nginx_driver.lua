@@ -16,13 +16,14 @@ local mux = core.mux
 local advance, settle, input, output = mux.advance, mux.settle, mux.input, mux.output
 local address, connecting, connected = mux.address, mux.connecting, mux.connected
 local disconnected, closed, disown, state = mux.disconnected, mux.closed, mux.disown, mux.state
-local awaits = mux.awaits
+local awaits, unanswered, due, now, release_leases = mux.awaits, mux.unanswered, mux.due, mux.now, mux.release_leases
 local pending = core.pending
 local band, rshift = bit.band, bit.rshift
 local tcp, timer_at = ngx.socket.tcp, ngx.timer.at
 local spawn, kill = ngx.thread.spawn, ngx.thread.kill
 local exiting = ngx.worker.exiting
-local error, next, pairs, pcall, select, tostring = error, next, pairs, pcall, select, tostring
+local error, max, min, next, pairs, pcall = error, math.max, math.min, next, pairs, pcall
+local select, tostring = select, tostring
 local collectgarbage, os_clock = collectgarbage, os.clock
 
 -- Milliseconds. A connection that is never used is given up by the core, not by a timeout here.
@@ -31,15 +32,21 @@ local SEND_TIMEOUT = 3000
 local READ_TIMEOUT = 86400000
 local READ_SIZE = 65536
 
-local LATE = 500 -- for a timer that was to be run at once
-local TICK = 50 -- how often the clock looks while there are locks, which may be dropped at any time
+local LATE = 40 -- for a timer that was to be run at once
+local EARLY = 10 -- when a request that waits looks first whether nginx has run the clock
+local RELAUNCH = 250 -- between two tries to get a timer for the clock
+local PATIENCE = 1000 -- of a request that waits, with the clock
+local TICK = 50 -- how often the clock looks while requests may end that hold locks, or locks be dropped
+local CLOSE_TICK = 5 -- while somebody waits for the end of a client
 local LONG_TICK = 250 -- and otherwise, because the worker may be told to end
 local SWEEP = 1000 -- how often it looks for waiting requests that have died
 local IDLE_END = 250 -- when a client is ended that only one request has used
+local IDLE_END_MAX = 60000 -- what that grows to when the client is used again all the same
 local IDLE_COLLECT = 200 -- when the garbage collector is made to look for locks that were dropped
 local COLLECT_SECONDS = 0.001 -- of each tick
 local CLOSE_TIMEOUT = 1000 -- for the releases of a client that was closed
-local EXIT_TIMEOUT = 1000 -- for the locks of requests that the ending worker still serves
+local EXIT_TIMEOUT = 1000 -- for the worker's own locks, which a request of the ending worker may still need
+local EXIT_RELEASE = 300 -- and for their release
 local EXIT_QUIET = 30
 
 local MANY = 32 -- clients of a worker, before those that are garbage are looked for
@@ -86,6 +93,10 @@ local function wake_writers(self, writers)
   end
 end
 
+local function wake_clock(self)
+  if self.ticking then self.clock:post(1) end
+end
+
 -- Hands out what a step of the core has led to.
 local function deliver(self, count, writers, clock)
   local ended, dead = self.ended, false
@@ -103,7 +114,7 @@ local function deliver(self, count, writers, clock)
     end
   end
   if writers ~= 0 then wake_writers(self, writers) end
-  if clock or dead then self.clock:post(1) end
+  if clock or dead then wake_clock(self) end
 end
 
 -- Dead requests whose operations have not ended, or who died when they had just been woken.
@@ -186,7 +197,8 @@ end
 
 -- One connection, from its making to its end, in a timer of its own: what nginx allocates for it is
 -- given back with the timer.
-local function connection(_, self, index)
+local function connection(_, self, index, ticket)
+  if self.tickets[index] ~= ticket then return end -- It was given up before nginx ran it.
   local sock = tcp()
   self.late[index] = nil
   local ok, reason = pcall(open, self, index, sock)
@@ -194,16 +206,19 @@ local function connection(_, self, index)
   sock:close()
   closed(self.mux, index, tostring(reason))
   deliver(self, settle(self.mux, self.ended))
-  self.clock:post(1)
+  wake_clock(self)
 end
 
 local function connect(self, index)
+  local ticket = (self.tickets[index] or 0) + 1
+  self.tickets[index] = ticket
   connecting(self.mux, index)
-  self.late[index] = 0
-  local ok, err = timer_at(0, connection, self, index)
+  self.late[index] = self.now
+  local ok, err = timer_at(0, connection, self, index, ticket)
   if not ok then
     self.late[index] = nil
     closed(self.mux, index, "nginx gives no timer: " .. tostring(err))
+    deliver(self, settle(self.mux, self.ended))
   end
 end
 
@@ -220,19 +235,41 @@ end
 
 -- ----------------------------------------------------------------------------------- the clock
 
--- nginx keeps a timer for itself when too many run already.
-local function look_for_late_timers(self, elapsed)
-  for index, waited in pairs(self.late) do
-    self.late[index] = waited + elapsed
-    if waited + elapsed > LATE then
+-- nginx drops a timer when too many run already. One that was to be run at once would have had its turn before
+-- a wait that began after it has timed out.
+local function is_lost(self, made, began)
+  return made <= began and self.now - made >= LATE
+end
+
+local function look_for_lost_timers(self, began)
+  for index = 1, self.count do
+    local made = self.late[index]
+    if made and is_lost(self, made, began) then
       self.late[index] = nil
+      self.tickets[index] = self.tickets[index] + 1
       closed(self.mux, index, "nginx has not run the timer: see lua_max_running_timers")
+      deliver(self, settle(self.mux, self.ended))
     end
   end
 end
 
--- A request that has died leaves its lock to the garbage collector, which rests when the worker does.
--- Two rounds of it are certain to find what was dropped before the first.
+-- Lets the core look at the time, and does what it then wants. `began` is when the wait began that has timed out, if
+-- one has. Returns for how many milliseconds nothing is due, at most `longest`.
+local function step(self, longest, began)
+  local count, writers, _, wait, wanted, unwanted, at = advance(self.mux, self.ended, longest)
+  self.now = at
+  deliver(self, count, writers)
+  if began and next(self.late) then look_for_lost_timers(self, began) end
+  if wanted ~= 0 then each(self, wanted, connect) end
+  if unwanted ~= 0 then
+    each(self, unwanted, wake_writer)
+    return min(wait, 20)
+  end
+  return wait
+end
+
+-- A lock that belongs to no request and is dropped is left to the garbage collector, which rests when the worker
+-- does. Two rounds of it are certain to find what was dropped before the first.
 local function hurry_collector(self, held, idle)
   if held <= 0 or idle < IDLE_COLLECT then
     self.collections = 0
@@ -244,24 +281,42 @@ local function hurry_collector(self, held, idle)
   end
 end
 
+-- A worker that was told to end serves its requests first; what they hold ends with them. Its own locks are
+-- released when it ends, over connections that speak no TLS. So what is held on nodes that do is released here, when
+-- there was time enough for the requests that may need it.
+local function is_over_at_exit(self, idle, held, owned)
+  self.exit_at = self.exit_at or self.now
+  if owned > 0 or idle < EXIT_QUIET then return false end
+  local over = self.now - self.exit_at
+  if over >= EXIT_TIMEOUT and held > 0 and self.tls then
+    release_leases(self.mux)
+    return false
+  end
+  return held == 0 and not awaits(self.mux) or over >= (self.tls and EXIT_TIMEOUT + EXIT_RELEASE or EXIT_TIMEOUT)
+end
+
 -- Whether the client's threads are to end. `idle` is for how long nothing was begun.
 local function is_over(self, idle)
   local _, held, owned, running, used, is_closed = state(self.mux)
   hurry_collector(self, held - owned, idle)
   if is_closed or not used then
     if not is_closed then mux.close(self.mux) end
-    self.closing = true
-    return not running and not awaits(self.mux) or self.since_close > CLOSE_TIMEOUT
+    self.closed_at = self.closed_at or self.now
+    return not running and not awaits(self.mux) or self.now - self.closed_at > CLOSE_TIMEOUT
   elseif running then
     return false
   elseif exiting() then
-    return idle >= EXIT_QUIET and (held == 0 and not awaits(self.mux) or self.since_exit > EXIT_TIMEOUT)
+    return is_over_at_exit(self, idle, held, owned)
+  elseif driver.lasting or held > 0 or idle < self.idle_end or idle < CLOSE_TIMEOUT and awaits(self.mux) then
+    return false
   end
-  return not driver.lasting and held == 0 and idle >= IDLE_END and (idle >= CLOSE_TIMEOUT or not awaits(self.mux))
+  self.idle_end = min(2 * self.idle_end, IDLE_END_MAX)
+  return true
 end
 
 local function stop(self)
   local used, is_closed = select(5, state(self.mux))
+  if is_closed and self.confirmed == nil then self.confirmed = not unanswered(self.mux) end
   if is_closed or not used then mux.forget(self.mux) end
   for index = 1, self.count do
     disconnected(self.mux, index, "the connection was closed")
@@ -269,38 +324,36 @@ local function stop(self)
   end
   self.running, self.ticking = false, false
   deliver(self, settle(self.mux, self.ended))
-  self.done:post(1)
+  local closers = -self.done:count()
+  if closers > 0 then self.done:post(closers) end
+end
+
+-- For how long the clock may sleep at most.
+local function longest(self)
+  local _, held, owned, running, _, is_closed = state(self.mux)
+  if is_closed then return CLOSE_TICK end
+  return (running or held > 0 or owned > 0 or exiting()) and TICK or LONG_TICK
 end
 
 local function turn(self)
-  local idle, since_sweep = 0, 0
-  self.since_close, self.since_exit = 0, 0
+  local began
+  self.now = now()
+  local used_at, swept_at = self.now, self.now
   repeat
-    local locks = state(self.mux)
-    local longest = (locks > 0 or exiting()) and TICK or LONG_TICK
-    local count, writers, _, wait, wanted, unwanted = advance(self.mux, self.ended, longest)
-    deliver(self, count, writers)
-    if wanted ~= 0 then each(self, wanted, connect) end
-    if unwanted ~= 0 then each(self, unwanted, wake_writer) end
-    if is_over(self, idle) then return end
-    if wait < 1 then wait = unwanted ~= 0 and 20 or 1 end
-    local elapsed = self.clock:wait(wait / 1000) and 0 or wait
-    idle = self.begun and 0 or idle + elapsed
-    self.begun = false
-    since_sweep = since_sweep + elapsed
-    if exiting() then self.since_exit = self.since_exit + elapsed end
-    if self.closing then self.since_close = self.since_close + elapsed end
-    if next(self.late) then look_for_late_timers(self, elapsed) end
-    if since_sweep >= SWEEP then
-      since_sweep = 0
+    local wait = step(self, longest(self), began)
+    if self.begun then used_at, self.begun = self.now, false end
+    if is_over(self, self.now - used_at) then return end
+    if self.now - swept_at >= SWEEP then
+      swept_at = self.now
       sweep(self)
     end
+    began = not self.clock:wait(max(wait, 1) / 1000) and self.now or nil
   until false
 end
 
 local function clock(_, self)
   if self.ticking then return end
-  self.ticking = true
+  self.ticking, self.running, self.launched = true, true, nil
   local ok, err = pcall(turn, self)
   if not ok then ngx.log(ngx.ERR, "redlock: ", err) end
   stop(self)
@@ -338,7 +391,11 @@ function driver.new(handle, count)
     count = count,
     running = false,
     ended = {}, -- slots, for the core to write into
-    late = {}, -- by node: for how long its timer has not been run
+    now = 0, -- at the last step
+    late = {}, -- by node: since when its timer has not been run
+    tickets = {}, -- by node: the number of its last connection
+    launch_at = 0, -- when a timer for the clock may be asked for again
+    idle_end = IDLE_END,
     suspects = {}, -- slots that were woken, and whose request has not been seen since
     collections = 0,
   }
@@ -350,65 +407,93 @@ end
 -- remembers the log of a configuration that is gone.
 local function prepare(self)
   local writers = {}
-  for index = 1, self.count do writers[index] = assert(semaphore.new(0)) end
+  for index = 1, self.count do
+    writers[index] = assert(semaphore.new(0))
+    self.tls = self.tls or select(3, address(self.mux, index))
+  end
   self.writers, self.clock, self.done = writers, assert(semaphore.new(0)), assert(semaphore.new(0))
 end
 
 -- There are phases without timers: init, and the end of a worker.
 local function launch(self)
   if not self.writers then prepare(self) end
-  local called, ok, err = pcall(timer_at, 0, clock, self)
-  if not called then return nil, ok end
-  if not ok then return nil, err end
-  self.running = true
-  return true
+  local at = now()
+  if at < self.launch_at then return end
+  self.launch_at = at + RELAUNCH
+  local called, ok = pcall(timer_at, 0, clock, self)
+  self.running = called and ok and true or false
+  self.launched = self.running and at or nil
 end
 
 --- An operation was begun: gets its commands on their way.
-local function move(self, writers, wake_clock)
+local function move(self, writers, clock_sleeps)
   self.begun = true
-  if not self.running then return launch(self) end
+  if not self.running then launch(self) end
   if writers ~= 0 then wake_writers(self, writers) end
-  if wake_clock then self.clock:post(1) end
-  return true
+  if clock_sleeps then wake_clock(self) end
 end
 driver.move = move
+
+-- What the clock would do, had nginx run its timer. A wait that began at `began` has timed out.
+local function drive(self, began)
+  step(self, LONG_TICK, began)
+  if self.launched and is_lost(self, self.launched, began) then self.running, self.launched = false, nil end
+  if not self.running then launch(self) end
+end
 
 --- Hands out what a call on a lock has led to.
 function driver.settle(self)
   deliver(self, settle(self.mux, self.ended))
 end
 
+-- For how long to wait before looking oneself: with the clock, until it has surely stopped; without, until the core
+-- wants to be asked, or it can be told whether nginx runs the timers.
+local function patience(self, lock)
+  if self.ticking then return PATIENCE end
+  if self.launched or next(self.late) then return min(due(lock), EARLY) end
+  return due(lock)
+end
+
 --- Lets the request wait, in the free slot that was given to start(), until its operation has ended.
 function driver.wait(self, lock, slot)
-  local sema = semaphores[slot]
+  local sema, began = semaphores[slot], now()
   free_count = free_count - 1
   waiting[slot], taken[slot] = self, self
   while true do
-    local woken, err = sema:wait(1)
+    local woken, err = sema:wait(patience(self, lock) / 1000)
     if woken then break end
     if err ~= "timeout" then error("redlock: " .. err, 0) end
-    -- Either it takes this long, or nginx has not run the clock: see lua_max_running_timers.
     waiting[slot] = false
-    local count, writers = advance(self.mux, self.ended, LONG_TICK)
-    deliver(self, count, writers, true)
+    if sema:count() > 0 then sema:wait(0) end -- Woken in the step in which the time was up.
+    drive(self, began)
     if not pending(lock) then break end
     waiting[slot] = self
-    if not self.ticking then launch(self) end
+    began = self.now
   end
   give_slot_back(slot)
 end
 
---- Ends all operations, releases all leases, and waits, if that is possible here, until it is done.
+--- Ends all operations, releases all leases, and waits, if that is possible here, until it is done. Returns whether
+--- all nodes have confirmed it, which it remembers.
 function driver.close(self, may_wait)
-  local was_closed = select(6, state(self.mux))
-  mux.close(self.mux)
-  self.closing = true
-  deliver(self, settle(self.mux, self.ended))
-  if was_closed or not self.running then return true end
-  self.clock:post(1)
+  if not self.writers then prepare(self) end
+  if not select(6, state(self.mux)) then
+    mux.close(self.mux)
+    deliver(self, settle(self.mux, self.ended))
+    wake_clock(self)
+  end
   if not may_wait then return true end
-  return self.done:wait(CLOSE_TIMEOUT / 1000)
+  local began = now()
+  local deadline = began + CLOSE_TIMEOUT + TICK
+  while self.confirmed == nil and began < deadline do
+    if not self.ticking then
+      drive(self, began)
+      if not awaits(self.mux) then stop(self) end
+    end
+    if self.confirmed == nil then self.done:wait((self.ticking and deadline - began or EARLY) / 1000) end
+    began = now()
+  end
+  return self.confirmed == true
 end
 
 return driver

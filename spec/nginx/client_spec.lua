@@ -97,6 +97,57 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
+  it("does not say that a close went well, the first or the second time, when no node has confirmed it", function()
+    start {
+      init = [[client = require("redlock").new(addresses, { owner = "worker", ttl = 60000 })]],
+      server = [[
+        location /hold { content_by_lua_block {
+          assert(client:acquire("before")):release()
+          ngx.sleep(0.6)
+          kept.lock = assert(client:acquire("held"))
+        } }
+        location /close { content_by_lua_block {
+          local function close()
+            local ok, message, code = client:close()
+            return tostring(ok) .. " " .. tostring(message) .. " " .. tostring(code)
+          end
+          local other = ngx.thread.spawn(close)
+          ngx.say(close())
+          ngx.say(select(2, ngx.thread.wait(other)))
+          ngx.say(close())
+        } }
+      ]],
+    }
+    nginx:get("/hold")
+    helper.eventually(function() return farm:count("held") == 3 end)
+    for _, node in ipairs(farm) do node:stop() end
+    local before = helper.now()
+    local said = "nil not all nodes have confirmed the releases in time unavailable\n"
+    assert.are.equal(said:rep(3), select(2, nginx:get("/close")))
+    assert.is_true(helper.now() - before < 1.5)
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("stays connected for timers that use it now and then, when init_by_lua has made it", function()
+    start {
+      init = [[client = require("redlock").new(addresses)]],
+      init_worker = [[
+        assert(ngx.timer.every(0.4, function()
+          client:with("tick", function() end)
+          kept.ticks = (kept.ticks or 0) + 1
+        end))
+      ]],
+      server = "location / { content_by_lua_block { ngx.print(kept.ticks or 0) } }",
+    }
+    local function ticks() return tonumber((select(2, nginx:get("/")))) end
+    local function connection() return farm[1]:command("CLIENT", "LIST"):match("id=(%d+)[^\n]*name=redlock") end
+    helper.eventually(function() return ticks() >= 1 end)
+    local known = connection()
+    helper.eventually(function() return ticks() >= 4 end)
+    assert.are.equal(known, connection())
+    assert.are.equal("", nginx:complaints())
+  end)
+
   it("closes a client that is garbage, after its locks have been released", function()
     start { server = [[
       location /use { content_by_lua_block {

@@ -157,6 +157,51 @@ describe("nodes in nginx", function()
     two:shut()
   end)
 
+  -- A worker that holds a lock in a table, and ends.
+  local function hold(address)
+    nginx = server.start {
+      addresses = { address },
+      http = "resolver 127.0.0.1:" .. dns_port .. " ipv6=off; " .. TRUST(),
+      init = "client = require('redlock').new(addresses, { ttl = 60000, node_timeout = 5000, owner = 'worker' })",
+      server = "location / { content_by_lua_block { kept.lock = assert(client:acquire('kept')) } }",
+    }
+    nginx:get("/")
+  end
+
+  for _, signal in ipairs { "QUIT", "TERM" } do
+    it("releases on IPv6 nodes when the worker is ended by " .. signal, function()
+      local farm = helper.farm(1, "--bind 127.0.0.1 ::1")
+      hold("[::1]:" .. farm[1].port)
+      assert.are.equal(1, farm:count("kept"))
+      nginx:stop(signal, 3)
+      assert.are.equal(0, farm:count("kept"))
+      assert.are.equal("", nginx:complaints(server.CONNECTION_BROKE))
+      farm:shut()
+    end)
+  end
+
+  it("releases on TLS nodes when the worker has served its last requests", function()
+    local farm, port = tls_node("good")
+    hold("rediss://redis.test:" .. port)
+    assert.are.equal(1, farm:count("kept"))
+    nginx:reload(4)
+    assert.are.equal(0, farm:count("kept"))
+    nginx:get("/")
+    nginx:stop("QUIT", 4)
+    assert.are.equal(0, farm:count("kept"))
+    assert.are.equal("", nginx:complaints(server.CONNECTION_BROKE))
+    farm:shut()
+  end)
+
+  it("leaves a lock on TLS nodes to its ttl when the worker is ended at once", function()
+    local farm, port = tls_node("good")
+    hold("rediss://redis.test:" .. port)
+    nginx:stop("TERM", 3)
+    assert.are.equal(1, farm:count("kept"))
+    assert.are.equal("", nginx:complaints(server.CONNECTION_BROKE))
+    farm:shut()
+  end)
+
   it("tells a wrong password, without the password", function()
     local farm = helper.farm(1, "--user alice on '>secret' '~*' '+@all'")
     start({ "redis://alice:wrong-one@" .. farm.addresses[1] })

@@ -55,6 +55,36 @@ local LOCATIONS = [[
     }
   }
 
+  # The first of two that are granted in the same step kills the other, which has been woken and has not run since.
+  location /woken {
+    content_by_lua_block {
+      local killed, go = 0, require("ngx.semaphore").new(0)
+      local function take(name)
+        go:wait(5)
+        local lock = client:lock(name, { ttl = 60000, owner = "worker" })
+        kept[#kept + 1] = lock
+        assert(lock:acquire())
+        lock:release()
+      end
+      for index = 1, 100 do
+        local other = ngx.thread.spawn(take, "other:" .. index)
+        go:post(1)
+        local lock = assert(client:acquire("first:" .. index))
+        if ngx.thread.kill(other) then killed = killed + 1 end
+        assert(lock:release())
+      end
+      ngx.print(killed)
+    }
+  }
+
+  # A holder whose semaphore is used again by those who come next.
+  location /keep {
+    content_by_lua_block { kept.holder = assert(client:acquire("holder", { ttl = 60000, owner = "worker" })) }
+  }
+  location /give {
+    content_by_lua_block { ngx.print(tostring(kept.holder:is_held()), " ", tostring(kept.holder:release())) }
+  }
+
   location /cancel {
     content_by_lua_block {
       local lock = client:lock("cancelled")
@@ -224,6 +254,34 @@ describe("redlock in nginx", function()
       return select(2, nginx:get("/lock?name=awaited&wait=0")) == "true true not_held\n"
     end, "the lock to be free", 5)
     farm:eventually_free("awaited")
+    quiet()
+  end)
+
+  it("gives up what a light thread was granted that was killed in the step in which it was woken", function()
+    local killed = tonumber((select(2, nginx:get("/woken"))))
+    assert.is_true(killed > 50, killed .. " were killed")
+    helper.eventually(function() return farm[1]:command("DBSIZE") == 0 end, "the locks of the killed to be gone", 6)
+    for index = 1, 20 do
+      assert.are.equal("true true not_held\n", select(2, nginx:get("/lock?name=other:" .. index .. "&wait=0")))
+    end
+    quiet()
+  end)
+
+  it("leaves a lease alone whose holder had waited where the next request waited and died", function()
+    nginx:get("/keep")
+    helper.eventually(function() return farm:count("holder") == 5 end)
+    for _, node in ipairs(farm) do node:command("SET", "theirs", "token") end
+    for _ = 1, 3 do
+      local request = nginx:request("/lock?name=theirs&wait=60000")
+      helper.eventually(function() return nginx:get("/ping") == 200 end)
+      request:abort()
+      -- What waits after it gets its own result.
+      assert.are.equal("true true not_held\n", select(2, nginx:get("/lock?name=free")))
+    end
+    local again = helper.now() + 2.5
+    helper.eventually(function() return helper.now() > again or farm:count("holder") < 5 end)
+    assert.are.equal(5, farm:count("holder"))
+    assert.are.equal("true true", select(2, nginx:get("/give")))
     quiet()
   end)
 

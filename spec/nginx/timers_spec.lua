@@ -1,0 +1,164 @@
+--- nginx runs only so many timers at once, and keeps only so many. A client's clock and its connections need some:
+--- without them nothing can be locked, but budgets hold, everybody is told why, and all is well again when there are
+--- timers.
+
+if not rawget(_G, "jit") then return end
+
+local helper = require "spec.helper"
+local server = require "spec.nginx.server"
+
+local INIT = [[
+  clients = {}
+  for index = 1, 100 do
+    clients[index] = require("redlock").new(addresses, { prefix = index .. ":", retry_delay = 20, retry_jitter = 0 })
+  end
+  client = clients[1]
+
+  -- Takes all the timers that nginx runs at once, or all that it keeps.
+  function block(running, pending)
+    kept.blocked = true
+    local function stay() repeat ngx.sleep(0.01) until not kept.blocked end
+    for _ = 1, running or 0 do assert(ngx.timer.at(0, stay)) end
+    for _ = 1, pending or 0 do assert(ngx.timer.at(3600, stay)) end
+    ngx.sleep(0.05)
+  end
+]]
+
+local LOCATIONS = [[
+  location /running { content_by_lua_block { block(4) } }
+  location /pending { content_by_lua_block { block(0, 4) } }
+  location /unblock { content_by_lua_block { kept.blocked = nil } }
+  location /lock {
+    content_by_lua_block {
+      local lock, err, code = client:acquire("name", { wait = tonumber(ngx.var.arg_wait) })
+      ngx.say(code or "held", ": ", err or "")
+      ngx.say(client:nodes()[3].error or "-")
+      if lock then lock:release() end
+    }
+  }
+  location /all {
+    content_by_lua_block {
+      for index = 1, 100 do
+        local _, _, code = clients[index]:acquire("name", { wait = 20 })
+        if code ~= "unavailable" then return ngx.say(index, " ", code or "held") end
+      end
+      ngx.say("unavailable")
+    }
+  }
+]]
+
+describe("nginx has no timer left", function()
+  local farm, nginx
+
+  setup(function() farm = helper.farm(3) end)
+  teardown(function() farm:shut() end)
+
+  before_each(function()
+    farm:reset()
+    helper.limit(20)
+  end)
+
+  after_each(function()
+    if nginx then nginx:stop("TERM") end
+    nginx = nil
+  end)
+
+  local function start(limits)
+    nginx = server.start { addresses = farm.addresses, http = limits, init = INIT, server = LOCATIONS }
+  end
+
+  local function timed(path)
+    local before = helper.now()
+    local _, body = nginx:get(path)
+    return helper.now() - before, body
+  end
+
+  local function quiet()
+    assert.are.equal("", nginx:complaints("lua_max_running_timers are not enough"))
+  end
+
+  it("a budget of 100 ms does not become a second", function()
+    start("lua_max_running_timers 4;")
+    nginx:get("/running")
+    local took, body = timed("/lock?wait=100")
+    assert.is_truthy(body:find("^unavailable: .*lua_max_running_timers"), body)
+    assert.is_truthy(body:find("\nnginx has not run the timer: see lua_max_running_timers\n$"), body)
+    assert.is_true(took < 0.3, "it took " .. took)
+    quiet()
+  end)
+
+  it("what was to take half a second does not take seven", function()
+    start("lua_max_running_timers 4;")
+    nginx:get("/running")
+    local took, body = timed("/lock")
+    assert.is_truthy(body:find("^unavailable: .*lua_max_running_timers"), body)
+    assert.is_true(took < 0.8, "it took " .. took)
+    quiet()
+  end)
+
+  it("a hundred clients in one request take a hundred budgets, not minutes", function()
+    start("lua_max_running_timers 4;")
+    nginx:get("/running")
+    local took, body = timed("/all")
+    assert.are.equal("unavailable\n", body)
+    assert.is_true(took < 6, "it took " .. took)
+    quiet()
+  end)
+
+  it("nodes() says why when it keeps no more", function()
+    start("lua_max_pending_timers 4;")
+    nginx:get("/pending")
+    local took, body = timed("/lock?wait=100")
+    assert.is_truthy(body:find("^unavailable: .*nginx gives no timer: too many pending timers"), body)
+    assert.is_truthy(body:find("\nnginx gives no timer: too many pending timers\n$"), body)
+    assert.is_true(took < 0.3, "it took " .. took)
+    quiet()
+  end)
+
+  it("comes to life again within the budget of one who waits", function()
+    start("lua_max_running_timers 4;")
+    nginx:get("/running")
+    local waiting = nginx:request("/lock?wait=4000")
+    helper.eventually(function() return nginx:complaints() ~= "" end, "nginx to be out of timers")
+    nginx:get("/unblock")
+    assert.is_truthy(select(2, waiting:finish()):find("^held: "))
+    assert.is_truthy(select(2, nginx:get("/lock")):find("^held: "))
+    assert.are.equal(0, farm:count("1:name"))
+  end)
+end)
+
+describe("an operation for which nginx gave no timer", function()
+  local farm, nginx
+
+  setup(function() farm = helper.farm(3) end)
+  teardown(function() farm:shut() end)
+  after_each(function() nginx:stop("TERM") end)
+
+  it("leaves nothing to the next request, which gets its own result", function()
+    helper.limit(20)
+    nginx = server.start {
+      addresses = farm.addresses,
+      http = "lua_max_pending_timers 4;",
+      init = [[client = require("redlock").new(addresses)]],
+      server = [[
+        location / {
+          content_by_lua_block {
+            local function stay() end
+            repeat until not ngx.timer.at(0.2, stay)
+            local first = client:lock("first")
+            ngx.say(select(3, first:acquire({ wait = 0 })))
+            ngx.sleep(0.4)
+            -- The object of the first is still there, and waits in the same place.
+            local lock, message, code = client:acquire("second", { wait = 2000 })
+            ngx.say(tostring(lock and lock:is_held()), " ", tostring(message), " ", tostring(code))
+            ngx.say(lock and tostring(lock:release()), " ", tostring(first:is_held()))
+          }
+        }
+      ]],
+    }
+    assert.are.equal("unavailable\ntrue nil nil\ntrue false\n", select(2, nginx:get("/")))
+    farm:eventually_free("first")
+    farm:eventually_free("second")
+    assert.are.equal("", nginx:complaints())
+  end)
+end)
