@@ -63,7 +63,7 @@ int redlock_lock_new_sized(redlock_lock **made, redlock_client *client, const vo
   }
   if (resource_length > REDLOCK_KEY_MAX - client->core.prefix_length) {
     return rl_client_note(client, REDLOCK_E_LIMIT,
-                          "prefix and resource together are longer than REDLOCK_KEY_MAX bytes");
+                          "prefix and resource together are longer than 4096 bytes");
   }
   int error = client->core.closed
                   ? REDLOCK_E_CLOSED

@@ -335,6 +335,52 @@ static void a_lease_with_less_than_the_caller_can_count_is_no_lock(void **state)
   end(client, lock, farm);
 }
 
+/* There is no lock that could say what was wrong with it. */
+static void a_wrong_option_at_lock_new_is_named_by_the_client(void **state) {
+  (void)state;
+  redlock_client *client;
+  redlock_lock *lock;
+  redlock_options options = {.drift_factor = 1.0};
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_string_equal(redlock_client_message(client), "");
+  assert_error(redlock_lock_new(&lock, client, KEY, 9, NULL), REDLOCK_E_INVALID);
+  assert_string_equal(redlock_client_message(client), "the client has no nodes");
+  assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
+  assert_error(redlock_lock_new(&lock, client, KEY, 9, &options), REDLOCK_E_INVALID);
+  assert_null(lock);
+  assert_string_equal(redlock_client_message(client),
+                      "drift_factor must be more than 0 and less than 1, or REDLOCK_DRIFT_NONE");
+  assert_error(redlock_lock_new(&lock, client, NULL, 9, NULL), REDLOCK_E_INVALID);
+  assert_string_equal(redlock_client_message(client), "resource is NULL, but has a length");
+  assert_error(redlock_lock_new(&lock, client, KEY, REDLOCK_KEY_MAX + 1, NULL), REDLOCK_E_LIMIT);
+  assert_non_null(strstr(redlock_client_message(client), "4096 bytes"));
+  assert_error(redlock_lock_new(&lock, client, KEY, 9, NULL), REDLOCK_OK);
+  assert_string_equal(redlock_client_message(client), "");
+  redlock_lock_free(lock);
+  assert_error(redlock_client_close(client, 0), REDLOCK_OK);
+  assert_error(redlock_lock_new(&lock, client, KEY, 9, NULL), REDLOCK_E_CLOSED);
+  assert_string_equal(redlock_client_message(client), "the client has been closed");
+  assert_string_equal(redlock_client_message(NULL), "");
+  redlock_client_free(client);
+}
+
+/* By the whole way from a struct of zeros to what a node is asked for. */
+static void a_zeroed_struct_takes_the_lock_by_the_clients_options(void **state) {
+  (void)state;
+  loopback *farm = make_farm(1);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock;
+  redlock_options zeros;
+  memset(&zeros, 0, sizeof zeros);
+  assert_error(redlock_lock_new(&lock, client, KEY, sizeof KEY - 1, &zeros), REDLOCK_OK);
+  assert_memory_equal(&lock->core->options, &client->options, sizeof client->options);
+  assert_error(redlock_lock_acquire(lock, &zeros, NULL), REDLOCK_OK);
+  assert_int_equal(lock->core->lease_options.ttl_us, client->options.ttl_us);
+  assert_true(lock->core->lease_options.drift_factor == client->options.drift_factor);
+  assert_error(redlock_lock_release(lock), REDLOCK_OK);
+  end(client, lock, farm);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(acquire_extend_release),
@@ -348,6 +394,8 @@ int main(void) {
       cmocka_unit_test(a_lease_that_ran_out_before_its_result_was_asked_for_is_no_lock),
       cmocka_unit_test(a_lease_with_less_than_the_caller_can_count_is_no_lock),
       cmocka_unit_test(the_last_reference_releases_what_is_still_held),
+      cmocka_unit_test(a_wrong_option_at_lock_new_is_named_by_the_client),
+      cmocka_unit_test(a_zeroed_struct_takes_the_lock_by_the_clients_options),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,191 @@
+-- Options and codes are written in one place, csrc/core/rl_option.h and rl_error.h. Whatever else names
+-- them is compared with that here: the header, the types, both references.
+
+local core = require "redlock.core"
+
+local function read(path)
+  local file = assert(io.open(path))
+  local text = file:read("*a")
+  file:close()
+  return text
+end
+
+--- The names that a pattern finds within the part of a file between two texts, as a set.
+local function names_in(path, from, to, pattern)
+  local text = read(path)
+  local start = assert(text:find(from, 1, true), path .. " has no " .. from)
+  local stop = assert(text:find(to, start + #from, true), path .. " has no " .. to)
+  local found = {}
+  for name in text:sub(start, stop):gmatch(pattern) do
+    found[name] = true
+  end
+  return found
+end
+
+local function set_of(rows, key)
+  local set = {}
+  for _, row in ipairs(rows) do
+    set[key and row[key] or row] = true
+  end
+  return set
+end
+
+local function with(set, more)
+  for name in pairs(more) do
+    set[name] = true
+  end
+  return set
+end
+
+--- What one set has and the other lacks, as a sentence; "" when they are the same.
+local function difference(expected, found)
+  local words = {}
+  for name in pairs(expected) do
+    if not found[name] then words[#words + 1] = name .. " is missing" end
+  end
+  for name in pairs(found) do
+    if not expected[name] then words[#words + 1] = name .. " is too much" end
+  end
+  table.sort(words)
+  return table.concat(words, ", ")
+end
+
+--- The rows of the Markdown table under a heading line that begins with `head`, by their first cell.
+local function table_rows(path, head)
+  local rows, inside = {}, false
+  for line in read(path):gmatch("[^\n]*") do
+    if line:sub(1, #head) == head then
+      inside = true
+    elseif inside and line:sub(1, 1) ~= "|" and line ~= "" then
+      break
+    elseif inside and not line:find("^|%-") then
+      local first, rest = line:match("^|([^|]*)|(.*)|$")
+      for name in (first or ""):gmatch("`([%w_]+)`") do
+        rows[name] = rest
+      end
+    end
+  end
+  return rows
+end
+
+describe("the table of options", function()
+  local host_names = set_of(core.options.host, "name")
+  local client_names, node_names = set_of(core.options.client, "name"), set_of(core.options.node, "name")
+
+  local function fields(structure)
+    local found = names_in("csrc/include/redlock.h", "typedef struct " .. structure .. " {", "} " .. structure .. ";",
+      "\n  %a[%w_ ]-[ *]([%w_]+);")
+    return found
+  end
+
+  it("redlock.h: every field has its line", function()
+    assert.are.equal("", difference(set_of(core.options.lock, "field"), fields("redlock_options")))
+    local settings = with(set_of(core.options.client, "field"), { options = true, prefix_length = true })
+    assert.are.equal("", difference(settings, fields("redlock_settings")))
+    local node = with(set_of(core.options.node, "field"), { address = true })
+    assert.are.equal("", difference(node, fields("redlock_node")))
+  end)
+
+  it("types.lua: every option has its field", function()
+    local function fields_of(class, following)
+      return names_in("lua/redlock/types.lua", "---@class redlock." .. class, following, "%-%-%-@field ([%w_]+)?")
+    end
+    assert.are.equal("", difference(with(set_of(core.options.lock, "name"), host_names),
+      fields_of("LockOptions", "---@class")))
+    assert.are.equal("", difference(client_names, fields_of("ClientOptions", "\n\n")))
+    assert.are.equal("", difference(node_names, fields_of("Node\n", "\n\n")))
+  end)
+
+  it("docs/lua.md: every option has its row, and the right default", function()
+    local rows = table_rows("docs/lua.md", "| option | default |")
+    assert.are.equal("", difference(with(set_of(core.options.lock, "name"), client_names), rows))
+    for _, option in ipairs(core.options.lock) do
+      local default = rows[option.name]:match("^ ([^|]*) |")
+      if option.default then
+        assert.are.equal(string.format("%.14g", option.default), default, option.name)
+      end
+    end
+    local page = read("docs/lua.md") .. read("docs/openresty.md")
+    for name in pairs(with(set_of(core.options.node, "name"), host_names)) do
+      assert.is_truthy(page:find(name, 1, true), name)
+    end
+  end)
+
+  it("docs/c.md: every field has its row, with its name in Lua", function()
+    for of, head in pairs { lock = "| field | in Lua | default | \"none\" |" } do
+      local rows = table_rows("docs/c.md", head)
+      assert.are.equal("", difference(set_of(core.options[of], "field"), rows))
+      for _, option in ipairs(core.options[of]) do
+        assert.are.equal(option.name, rows[option.field]:match("^ `([%w_]+)`"), option.field)
+      end
+    end
+    local page = read("docs/c.md")
+    for _, of in ipairs { "client", "node" } do
+      for _, option in ipairs(core.options[of]) do
+        assert.is_truthy(page:find("| `" .. option.field .. "`", 1, true), option.field)
+      end
+    end
+  end)
+
+  it("the Lua side takes every option of the table, and checks its bounds", function()
+    local redlock = require "redlock"
+    local client = redlock.new({ "127.0.0.1:1" })
+    for _, option in ipairs(core.options.lock) do
+      local low, high = option.low, option.high
+      if option.kind == "factor" then high = 0.5 end
+      if option.name == "ttl" then low = 100 end -- Less than a few ms is all drift.
+      for _, value in ipairs { low, high } do
+        assert.is_truthy(client:lock("r", { [option.name] = value }), option.name .. " = " .. value)
+      end
+      for _, value in ipairs { option.low - 1, option.high + 1 } do
+        local ok, message = pcall(client.lock, client, "r", { [option.name] = value })
+        assert.is_false(ok, option.name .. " = " .. value)
+        assert.is_truthy(message:find("option '" .. option.name .. "' must be", 1, true), message)
+      end
+    end
+    client:close()
+  end)
+
+  it("C checks what Lua code hands it, whatever that has let through", function()
+    local client = assert(core.client({}))
+    assert(core.add(client, "127.0.0.1:1"))
+    for _, of in ipairs { "lock", "client" } do
+      for _, option in ipairs(core.options[of]) do
+        for _, value in ipairs { {}, -1, 0 / 0, 1e300 } do
+          local ok = pcall(core.client, { [option.name] = value })
+          assert.is_false(ok, option.name)
+          if of == "lock" then
+            local made, message = pcall(core.lock, client, "r", { [option.name] = value })
+            assert.is_false(made)
+            assert.is_truthy(message:find("option '" .. option.name .. "' must", 1, true), message)
+          end
+        end
+      end
+    end
+    assert.is_false((pcall(core.client, { owner = "nobody" })))
+    assert.is_false((pcall(core.client, { owner = "work" })))
+    assert.is_truthy(core.client({ owner = "worker" }))
+    assert.is_false((pcall(core.client, "ttl")))
+  end)
+end)
+
+describe("the list of codes", function()
+  local codes = set_of(core.codes)
+
+  it("types.lua", function()
+    assert.are.equal("", difference(codes,
+      names_in("lua/redlock/types.lua", "---@alias redlock.Code", "\n\n", '%-%-%-| "([%w_]+)"')))
+  end)
+
+  it("docs/lua.md", function()
+    assert.are.equal("", difference(codes, table_rows("docs/lua.md", "| code | meaning |")))
+  end)
+
+  it("docs/c.md and redlock.h", function()
+    local page, header = read("docs/c.md"), read("csrc/include/redlock.h")
+    for code in pairs(codes) do
+      assert.is_truthy(page:find("_" .. code:upper() .. "`", 1, true), code)
+      assert.is_truthy(header:find("REDLOCK_E_" .. code:upper() .. " = ", 1, true), code)
+    end
+  end)
+end)
