@@ -232,5 +232,128 @@ describe("redlock", function()
       farm:eventually_free("r")
       client:close()
     end)
+
+    -- What a child's first call on what it has inherited returns. `held` is a lock that its parent holds, `busy`
+    -- one that its parent is acquiring.
+    local first_calls = {
+      ["client:lock"] = function(client) return type(client:lock("x")) == "userdata" end,
+      ["client:acquire"] = function(client) return client:acquire("child"):is_held() end,
+      ["client:acquire of what the parent holds"] = function(client)
+        return select(3, client:acquire("held", { retry_count = 0 })) == "taken"
+      end,
+      ["client:with"] = function(client) return client:with("child", function(own) return own:is_held() end) end,
+      ["client:nodes"] = function(client)
+        for _, node in ipairs(client:nodes()) do
+          if node.state ~= "down" then return false end
+        end
+        return #client:nodes() == 5
+      end,
+      ["client:close"] = function(client) return client:close() == true end,
+      ["client:pollfd"] = function(client) return client:pollfd() == nil or client:pollfd() >= 0 end,
+      ["client:events"] = function(client) return client:events() == "r" end,
+      ["client:timeout"] = function(client) return client:timeout() == nil or client:timeout() >= 0 end,
+      ["client:process"] = function(client) return client:process() == true end,
+      ["tostring(client)"] = function(client) return tostring(client) == "redlock.client (0 of 5 nodes connected)" end,
+      ["lock:acquire"] = function(_, held) return select(3, held:acquire({ retry_count = 0 })) == "taken" end,
+      ["lock:acquire of what was in flight"] = function(_, _, busy) return busy:acquire() == nil or busy:is_held() end,
+      ["lock:extend"] = function(_, held) return select(3, held:extend()) == "not_held" end,
+      ["lock:release"] = function(_, held) return select(3, held:release()) == "not_held" end,
+      ["lock:release of what was in flight"] = function(_, _, busy)
+        return select(3, busy:release()) == "not_held"
+      end,
+      ["lock:remaining"] = function(_, held) return held:remaining() == 0 end,
+      ["lock:is_held"] = function(_, held) return held:is_held() == false end,
+      ["lock:resource"] = function(_, held) return held:resource() == "held" end,
+      ["lock:token"] = function(_, held) return held:token() == nil end,
+      ["lock:ttl"] = function(_, held) return held:ttl() == 10000 end,
+      ["lock:votes"] = function(_, held) return #held:votes() == 5 end,
+      ["tostring(lock)"] = function(_, held) return tostring(held) == "redlock.lock held (not held)" end,
+      ["lock:start acquire"] = function(_, held) return held:start("acquire") == true end,
+      ["lock:start extend"] = function(_, held) return select(3, held:start("extend")) == "not_held" end,
+      ["lock:start release"] = function(_, held) return select(3, held:start("release")) == "not_held" end,
+      ["lock:result"] = function(_, held) return held:result() == nil end,
+      ["lock:result of what was in flight"] = function(_, _, busy)
+        return select(3, busy:result()) == "cancelled"
+      end,
+      ["lock:cancel"] = function(_, held) return held:cancel() == nil end,
+      ["lock:cancel of what was in flight"] = function(_, _, busy)
+        busy:cancel()
+        return select(3, busy:result()) == "cancelled"
+      end,
+      ["the collector"] = function() return collectgarbage() and true end,
+    }
+
+    it("each function as the first call of a forked child", function()
+      helper.limit(30)
+      farm:reset()
+      local wait = require "posix.sys.wait"
+      for name, call in pairs(first_calls) do
+        local client = redlock.new(farm.addresses, { node_timeout = 2000 })
+        helper.warm(client, farm, client.process)
+        local held, busy = assert(client:acquire("held")), client:lock("busy")
+        local token = held:token()
+        helper.eventually(function()
+          client:process()
+          return farm:count("held", token) == 5
+        end)
+        assert(busy:start("acquire"))
+        if name:find("in flight", 1, true) then
+          for index = 1, 3 do farm[index]:stop() end
+          client:process()
+        else
+          helper.eventually(function()
+            client:process()
+            return busy:is_held()
+          end)
+        end
+        local child = unistd.fork()
+        if child == 0 then
+          for index = 1, 3 do
+            if farm[index].stopped and not name:find("cancel", 1, true) then farm[index]:signal("CONT") end
+          end
+          if name == "the collector" then held, busy, client = nil, nil, nil end
+          local ok, fine = pcall(call, client, held, busy)
+          if ok and fine == true then
+            held, busy, client = nil, nil, nil -- luacheck: ignore
+            collectgarbage()
+            collectgarbage()
+            unistd._exit(0)
+          end
+          io.stderr:write(name, ": ", tostring(fine), "\n")
+          unistd._exit(1)
+        end
+        local _, _, status = wait.wait(child)
+        for index = 1, 3 do
+          if farm[index].stopped then farm[index]:continue() end
+        end
+        assert.are.equal(0, status, name)
+        assert.is_true(held:is_held(), name)
+        assert.are.equal(5, farm:count("held", token), name)
+        helper.eventually(function()
+          client:process()
+          return select(3, busy:result()) ~= "pending"
+        end)
+        assert.is_true(busy:is_held(), name)
+        assert.is_true(farm:count("busy", busy:token()) >= 3, name)
+        assert(held:extend(), name)
+        assert(held:release(), name)
+        assert(busy:release(), name)
+        client:close()
+        farm:eventually_free("child")
+      end
+    end)
+
+    it("no public function is missing among them", function()
+      local core = require "redlock.core"
+      for noun, methods in pairs { client = core.client_methods, lock = core.lock_methods } do
+        for method in pairs(methods) do
+          local found = false
+          for name in pairs(first_calls) do
+            found = found or name:find(noun .. ":" .. method, 1, true) == 1
+          end
+          assert.is_true(found or method == "hand_over", noun .. ":" .. method)
+        end
+      end
+    end)
   end
 end)
