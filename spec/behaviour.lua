@@ -279,6 +279,115 @@ return function(title, driver)
       assert.is_true(held:is_held())
     end)
 
+    -- Where options are taken: each function makes a client, and returns it with a function that acquires "r" and
+    -- then lets `look` look at the lock. `given` is what counts; `wider` stands at the scopes around.
+    local places = {
+      ["redlock.new"] = function(given)
+        local own = driver.new(farm.addresses, given)
+        return own, function(look)
+          local lock, _, code = own:acquire("r")
+          if lock then return look(lock) end
+          return code
+        end
+      end,
+      ["client:lock"] = function(given, wider)
+        local own = driver.new(farm.addresses, wider)
+        return own, function(look)
+          local lock = own:lock("r", given)
+          local validity, _, code = lock:acquire()
+          if validity then return look(lock) end
+          return code
+        end
+      end,
+      ["client:acquire"] = function(given, wider)
+        local own = driver.new(farm.addresses, wider)
+        return own, function(look)
+          local lock, _, code = own:acquire("r", given)
+          if lock then return look(lock) end
+          return code
+        end
+      end,
+      ["client:with"] = function(given, wider)
+        local own = driver.new(farm.addresses, wider)
+        return own, function(look)
+          local ok, seen, code = own:with("r", given, look)
+          return ok and seen or code
+        end
+      end,
+      ["lock:acquire"] = function(given, wider)
+        local own = driver.new(farm.addresses, wider)
+        return own, function(look)
+          local lock = own:lock("r", wider)
+          local validity, _, code = lock:acquire(given)
+          if validity then return look(lock) end
+          return code
+        end
+      end,
+    }
+
+    local function everywhere(option, given, wider, check)
+      test("goes by " .. option .. " wherever it is given", function()
+        for place, make in pairs(places) do
+          local own, attempt = make(given, wider)
+          local before = helper.now()
+          check(place, attempt, function() return helper.now() - before end, own)
+          own:close()
+          eventually_free("r")
+        end
+      end)
+    end
+
+    local function within(low, value, high, place)
+      assert.is_true(value > low and value <= high, place .. ": " .. tostring(value))
+    end
+
+    -- A lock that is there before, so that the attempts fail; what counts is how long they take.
+    local function refused(low, high)
+      return function(place, attempt, took)
+        local held = assert(other:acquire("r"))
+        assert.are.equal("taken", attempt(error), place)
+        within(low, took(), high, place)
+        assert(held:release())
+      end
+    end
+
+    everywhere("ttl", { ttl = 30000 }, { ttl = 5000 }, function(place, attempt)
+      within(20000, attempt(function(lock) return lock:remaining() end), 30000, place)
+    end)
+
+    everywhere("drift_factor", { drift_factor = 0.5 }, { drift_factor = 0.1 }, function(place, attempt)
+      within(4000, attempt(function(lock) return lock:remaining() end), 5000, place)
+    end)
+
+    everywhere("lock_delay", { lock_delay = 20000 }, { lock_delay = 100 }, function(place, attempt, _, own)
+      within(25000, attempt(function(lock)
+        assert.is_true(lock:remaining() <= 10000)
+        eventually_on_all(lock, nil, own)
+        local left = farm[1]:command("PTTL", "r")
+        assert.is_true(lock:is_held()) -- and was no garbage meanwhile
+        return left
+      end), 30000, place)
+    end)
+
+    everywhere("node_timeout", { node_timeout = 60, retry_count = 0 }, { node_timeout = 3000 },
+      function(place, attempt, took)
+        for index = 1, 3 do farm[index]:stop() end
+        assert.are.equal("unavailable", attempt(error), place)
+        within(0.05, took(), 1.5, place)
+        for index = 1, 3 do farm[index]:continue() end
+      end)
+
+    everywhere("retry_count", { retry_count = 2, retry_delay = 40, retry_jitter = 0 }, { retry_count = 0 },
+      refused(0.075, 1.5))
+
+    everywhere("retry_delay", { retry_count = 1, retry_delay = 120, retry_jitter = 0 }, { retry_delay = 5000 },
+      refused(0.11, 1.5))
+
+    everywhere("retry_jitter", { retry_count = 2, retry_delay = 30, retry_jitter = 0 }, { retry_jitter = 4000 },
+      refused(0.055, 1.5))
+
+    everywhere("wait", { wait = 80, retry_delay = 10, retry_jitter = 0 }, { wait = 5000 }, refused(0.03, 1.5))
+
     test("takes options for one call", function()
       local lock = client:lock("r", { ttl = 1000 })
       assert.is_true(assert(lock:acquire({ ttl = 8000 })) > 7000)
