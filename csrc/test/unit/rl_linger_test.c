@@ -142,6 +142,24 @@ static void a_host_that_still_refers_to_the_client_keeps_it(void **state) {
   assert_true(loopback_end(farm));
 }
 
+static void a_client_that_has_left_the_list_may_come_back(void **state) {
+  (void)state;
+  rl_linger list = {NULL};
+  redlock_lock *lock;
+  loopback *farm = loopback_new(1, LOOPBACK_UNIX);
+  redlock_client *client = holding(farm, &lock);
+  for (unsigned i = 0; i < 2; i++) {
+    rl_linger_add(&list, redlock_client_ref(client));
+    assert_ptr_equal(list.first, client);
+    rl_linger_drain(&list, 20 * MS);
+    assert_null(list.first);
+    assert_int_equal(client->references, 2); /* ours, the lock's */
+  }
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
 static void a_child_sends_nothing_of_its_parents(void **state) {
   (void)state;
   rl_linger list = {NULL};
@@ -178,6 +196,7 @@ int main(void) {
       cmocka_unit_test(a_client_is_in_the_list_once),
       cmocka_unit_test(draining_is_bounded_for_all_together),
       cmocka_unit_test(a_host_that_still_refers_to_the_client_keeps_it),
+      cmocka_unit_test(a_client_that_has_left_the_list_may_come_back),
       cmocka_unit_test(a_child_sends_nothing_of_its_parents),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
