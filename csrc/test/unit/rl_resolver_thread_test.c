@@ -7,6 +7,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdatomic.h>
 
 #include "rl_resolver.h"
 #include "rl_test.h"
@@ -21,6 +22,29 @@ static rl_resolver *look_up(const char *host, int port) {
   rl_resolver *resolver = rl_resolver_new(host, port, &busy);
   assert_false(busy);
   return resolver;
+}
+
+/* How many lists of addresses there are. */
+static atomic_int lists;
+
+int __real_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **addresses);
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **addresses);
+void __real_freeaddrinfo(struct addrinfo *addresses);
+void __wrap_freeaddrinfo(struct addrinfo *addresses);
+
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **addresses) {
+  int error = __real_getaddrinfo(host, service, hints, addresses);
+  atomic_fetch_add(&lists, error == 0);
+  return error;
+}
+
+void __wrap_freeaddrinfo(struct addrinfo *addresses) {
+  assert_non_null(addresses);
+  atomic_fetch_sub(&lists, 1);
+  __real_freeaddrinfo(addresses);
 }
 
 /* Waits for the answer; NULL with |*error| when there is none. */
@@ -149,6 +173,22 @@ static void a_look_up_can_be_given_up_at_any_time(void **state) {
   }
 }
 
+static void an_answer_that_nobody_takes_is_freed(void **state) {
+  (void)state;
+  int before = atomic_load(&lists);
+  rl_resolver *resolver = look_up("localhost", 6379);
+  assert_non_null(resolver);
+  struct pollfd ready = {rl_resolver_fd(resolver), POLLIN, 0};
+  assert_int_equal(poll(&ready, 1, 20000), 1);
+  assert_int_equal(atomic_load(&lists), before + 1);
+  rl_resolver_free(resolver);
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  while (atomic_load(&lists) > before) { /* The thread may still refer to it. */
+    assert_true(redlock_now() < until_us);
+    (void)poll(NULL, 0, 1);
+  }
+}
+
 static void many_look_ups_at_once_all_end(void **state) {
   (void)state;
   rl_resolver *many[32];
@@ -172,6 +212,7 @@ int main(void) {
       cmocka_unit_test(a_name_that_cannot_be_has_an_error),
       cmocka_unit_test(numbers_need_no_look_up),
       cmocka_unit_test(a_look_up_can_be_given_up_at_any_time),
+      cmocka_unit_test(an_answer_that_nobody_takes_is_freed),
       cmocka_unit_test(many_look_ups_at_once_all_end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
