@@ -141,6 +141,19 @@ local function tests_of(tree, path)
   return own
 end
 
+-- As fails(). On a busy machine a test may fail by itself: it must pass without the change, and fail again.
+local function surely_fails(tree, prototype, test)
+  for _ = 1, 3 do
+    local failed, hung = fails(tree, test)
+    if not failed or hung or test.exact then
+      return failed, hung
+    elseif not fails(prototype, test) then
+      return fails(tree, test)
+    end
+  end
+  return false
+end
+
 -- Who notices: a test of the first |most|, "compiler", or nil; and whether it did not end. |tests| loses what
 -- is of no use.
 local function killer(tree, prototype, tests, is_same, most)
@@ -159,16 +172,7 @@ local function killer(tree, prototype, tests, is_same, most)
     elseif place == 1 and is_same() then
       return "compiler"
     end
-    local failed, hung = fails(tree, test)
-    -- On a busy machine a test may fail by itself: it must pass without the change, and fail with it again.
-    for _ = 1, 3 do
-      if failed and not test.exact and fails(prototype, test) then
-        failed, hung = fails(tree, test)
-      elseif failed and not test.exact then
-        failed, hung = fails(tree, test)
-        break
-      end
-    end
+    local failed, hung = surely_fails(tree, prototype, test)
     if failed then
       -- What has noticed one is likely to notice the next.
       table.remove(tests, place)
