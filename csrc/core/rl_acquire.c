@@ -9,8 +9,8 @@
  *   A2. SET key token NX PX ttl to all nodes at once. A node that is known not to answer is not
  *       waited for.
  *   A3. Count votes. Decide with the vote that makes it certain, or at the attempt's deadline.
- *       A node whose connection comes up later gets its SET then, as long as the attempt is not over
- *       or the lease lasts: the more nodes hold the key, the more may forget it.
+ *       A node whose connection comes up later gets its SET then, as long as the attempt is not over;
+ *       while the lease lasts it may join (rl_join.c). Its key ends with the others.
  *   A4. Majority: the deadline is round_start_us + ttl - drift. If the clock, read after the deciding
  *       vote, has not reached it, the lock is held until then. Else it came too late: A5.
  *   A5. No lock: release the token on every node to which the SET may have gone, without waiting,
@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "rl_core.h"
+#include "rl_join.h"
 #include "rl_release.h"
 #include "rl_round.h"
 #include "rl_validity.h"
@@ -45,7 +46,13 @@ bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *e
 }
 
 const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  uint64_t key_ms = rl_options_key_ms(&lock->current, lock->current.ttl_us);
+  /* A key that is set later than the others is to end with them. */
+  redlock_duration left_us =
+      rl_time_sub(rl_time_add(lock->round_start_us, lock->current.ttl_us), now_us);
+  uint64_t key_ms = rl_options_key_ms(&lock->current, left_us);
+  if (left_us == 0) {
+    return "its connection came when the ttl was over";
+  }
   if (!rl_link_has_room(&node->link, RL_OWED_ACQUIRE)) {
     return "too many commands are waiting for the node";
   }
@@ -96,8 +103,10 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
   }
   rl_lock_set_lease(lock, lock->attempt, deadline_us);
   lock->attempt = NULL;
+  lock->keys_end_us = rl_time_add(lock->round_start_us, lock->current.ttl_us);
   lock->lease_options = lock->current;
   rl_lock_end(lock, now_us, REDLOCK_OK);
+  rl_join_begin(lock, now_us);
 }
 
 void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
@@ -109,15 +118,4 @@ void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
                       decision == RL_DECISION_UNAVAILABLE ? REDLOCK_E_UNAVAILABLE
                                                           : REDLOCK_E_TAKEN);
   }
-}
-
-void rl_acquire_join(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  uint64_t key_ms = rl_options_key_ms(&lock->current, lock->current.ttl_us);
-  if (lock->operation != RL_OPERATION_ACQUIRE || rl_lock_remaining(lock, now_us) == 0 ||
-      !rl_link_has_room(&node->link, RL_OWED_ACQUIRE) ||
-      !rl_link_queue_set(&node->link, now_us, RL_OWED_ACQUIRE, lock->lease, lock->round, key_ms)) {
-    return;
-  }
-  lock->lease->sent |= rl_node_bit(node);
-  rl_attempt_will_live(lock->lease, now_us, key_ms);
 }

@@ -20,7 +20,4 @@ const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node);
 /* A3 to A5: acts on the votes as soon as they are decisive. */
 void rl_acquire_decide(rl_lock *lock, redlock_time now_us);
 
-/* A3, after A4: a node that came up too late to be asked is given the key all the same. */
-void rl_acquire_join(rl_lock *lock, redlock_time now_us, rl_node *node);
-
 #endif

@@ -95,6 +95,7 @@ static void rl_core_came_up(rl_core *core, rl_node *node, redlock_time now_us) {
   for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
     rl_round_node_up(lock, now_us, node);
   }
+  rl_join_ready(core, node, now_us);
 }
 
 void rl_core_connecting(rl_core *core, unsigned node, redlock_time now_us) {
@@ -210,6 +211,7 @@ void rl_core_input(rl_core *core, unsigned index, redlock_time now_us, const voi
     rl_core_drop(core, node, now_us, reason);
   } else {
     rl_release_room(core, node);
+    rl_join_ready(core, node, now_us);
   }
 }
 
@@ -235,7 +237,7 @@ size_t rl_core_entropy_wanted(const rl_core *core) {
 }
 
 bool rl_core_wants_launch(const rl_core *core) {
-  return rl_launch_wanted(core) || core->releases.again;
+  return rl_launch_wanted(core) || core->releases.again || rl_join_wanted(core);
 }
 
 void rl_core_launch(rl_core *core, redlock_time now_us, const unsigned char *entropy,
@@ -244,6 +246,7 @@ void rl_core_launch(rl_core *core, redlock_time now_us, const unsigned char *ent
   if (core->releases.again) {
     rl_release_continue(core, now_us);
   }
+  rl_join_continue(core, now_us);
   rl_launch(core, now_us, entropy, entropy_length);
 }
 
@@ -263,6 +266,7 @@ redlock_time rl_core_deadline(const rl_core *core) {
   }
   redlock_time deadline_us = rl_time_min(rl_timers_next(&core->timers), core->releases.again_at_us);
   deadline_us = rl_time_min(deadline_us, rl_launch_deadline(core));
+  deadline_us = rl_time_min(deadline_us, rl_join_deadline(core));
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_node *node = core->nodes[i];
     if (node->link.phase != RL_LINK_DOWN || rl_core_needs(core, i)) {
@@ -335,6 +339,7 @@ void rl_core_forget(rl_core *core) {
     rl_lock_forget(lock);
   }
   rl_release_forget(core);
+  core->joins.due = 0;
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
     if (node->link.phase != RL_LINK_DOWN) {
@@ -345,6 +350,7 @@ void rl_core_forget(rl_core *core) {
     }
     node->failures = 0;
     node->connect_at_us = 0;
+    node->lacks_keys = false;
   }
 }
 

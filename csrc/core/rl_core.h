@@ -23,6 +23,7 @@
 
 #include <stdbool.h>
 
+#include "rl_join.h"
 #include "rl_launch.h"
 #include "rl_lock.h"
 #include "rl_node.h"
@@ -51,6 +52,7 @@ typedef struct rl_core {
   rl_timers timers;
   rl_attempt_pool attempts;
   rl_releases releases;
+  rl_joins joins;
   void *prefix;
   size_t prefix_length;
 } rl_core;

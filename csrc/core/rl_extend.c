@@ -59,7 +59,9 @@ bool rl_extend_send_text(rl_node *node, redlock_time now_us, const rl_owed *owed
 }
 
 void rl_extend_heal(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  uint64_t key_ms = rl_options_key_ms(&lock->current, lock->current.ttl_us);
+  /* A lease of which more is left than it was extended by: the key must not end before it. */
+  redlock_duration left_us = rl_time_sub(lock->keys_end_us, now_us);
+  uint64_t key_ms = rl_options_key_ms(&lock->current, rl_time_max(lock->current.ttl_us, left_us));
   assert(lock->extended);
   if (rl_lock_remaining(lock, now_us) == 0 || !rl_link_has_room(&node->link, RL_OWED_HEAL) ||
       !rl_link_queue_set(&node->link, now_us, RL_OWED_HEAL, lock->lease, lock->round, key_ms)) {
@@ -73,7 +75,9 @@ void rl_extend_heal(rl_lock *lock, redlock_time now_us, rl_node *node) {
 static void rl_extend_confirmed(rl_lock *lock, redlock_time now_us) {
   redlock_time deadline_us =
       rl_validity_deadline(lock->round_start_us, lock->current.ttl_us, lock->current.drift_factor);
+  redlock_time keys_end_us = rl_time_add(lock->round_start_us, lock->current.ttl_us);
   rl_lock_set_lease(lock, lock->lease, rl_time_max(lock->deadline_us, deadline_us));
+  lock->keys_end_us = rl_time_max(lock->keys_end_us, keys_end_us);
   lock->extended = true;
   rl_lock_end(lock, now_us, REDLOCK_OK);
   for (unsigned i = 0; i < lock->core->node_count; i++) {

@@ -71,6 +71,7 @@ struct rl_lock {
   /* The lease. Held while lease is not NULL and the clock is before deadline_us. */
   rl_attempt *lease;
   redlock_time deadline_us;
+  redlock_time keys_end_us; /* the keys of the lease live until then, without lock_delay */
   rl_options lease_options; /* those it was acquired with: extend and release go by them too */
   rl_attempt *unreleased;   /* its release was not confirmed: it may be repeated */
 

@@ -19,6 +19,7 @@ typedef struct rl_node {
   unsigned index;
   unsigned failures;          /* connections in a row that were of no use */
   redlock_time connect_at_us; /* no connection is tried before */
+  bool lacks_keys;            /* some lease may not have its key there (rl_join.c) */
   bool release_blocked;       /* a release found no room: try again when replies have come */
   rl_link link;
   rl_reason *reason;                 /* what locks have quoted last, or NULL */

@@ -16,6 +16,7 @@
 #include "rl_acquire.h"
 #include "rl_core.h"
 #include "rl_extend.h"
+#include "rl_join.h"
 #include "rl_release.h"
 
 /* ------------------------------------------------------------------------------------- votes */
@@ -94,6 +95,33 @@ static void rl_round_decide(rl_lock *lock, redlock_time now_us) {
   }
 }
 
+/* The node had no vote when the lock was taken, and has answered since: it has joined. */
+static void rl_round_unsettle(rl_lock *lock, unsigned node) {
+  rl_vote *entry = &lock->votes[node];
+  if (entry->settled && entry->vote != REDLOCK_VOTE_GRANTED && entry->vote != REDLOCK_VOTE_TAKEN) {
+    entry->settled = false;
+    lock->quorum.failed--;
+    rl_reason_unref(entry->reason);
+    entry->reason = NULL;
+  }
+}
+
+/* Decided without it: for votes() to show, and for the lock to heal. */
+static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_owed *owed,
+                          redlock_vote vote, const char *error, redlock_duration latency_us) {
+  bool joined = owed->kind == RL_OWED_ACQUIRE;
+  if (joined && lock->extended) {
+    return; /* It joined after an extend, of which it knows nothing. */
+  }
+  if (joined) {
+    rl_round_unsettle(lock, node->index);
+  }
+  rl_round_settle(lock, node->index, vote, error, latency_us);
+  if (vote == REDLOCK_VOTE_TAKEN && lock->extended) {
+    rl_extend_heal(lock, now_us, node);
+  }
+}
+
 void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_owed *owed,
                    redlock_vote vote, const char *error) {
   redlock_duration latency_us = rl_time_sub(now_us, owed->sent_us);
@@ -109,12 +137,8 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
   if (lock->phase == RL_PHASE_ROUND) {
     rl_round_settle(lock, node->index, vote, error, latency_us);
     rl_round_decide(lock, now_us);
-  } else if (lock->phase == RL_PHASE_LATE && !lock->votes[node->index].settled) {
-    /* Decided without it: for votes() to show, and for the lock to heal. */
-    rl_round_settle(lock, node->index, vote, error, latency_us);
-    if (vote == REDLOCK_VOTE_TAKEN && lock->extended) {
-      rl_extend_heal(lock, now_us, node);
-    }
+  } else if (lock->phase == RL_PHASE_LATE) {
+    rl_round_late(lock, now_us, node, owed, vote, error, latency_us);
   } else if (lock->phase == RL_PHASE_IDLE && owed->kind == RL_OWED_EXTEND) {
     rl_extend_late(lock, now_us);
   }
@@ -217,7 +241,7 @@ void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
   }
   lock->waiting &= ~rl_node_bit(node);
   if (lock->phase == RL_PHASE_LATE) {
-    rl_acquire_join(lock, now_us, node);
+    (void)rl_join(lock, now_us, node);
   }
   if (lock->phase != RL_PHASE_ROUND) {
     return;

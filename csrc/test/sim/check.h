@@ -25,6 +25,8 @@ void check_exclusion(sim *s, const sim_client *client, const sim_lock *lock);
 
 /* A lease has begun, or has been prolonged. */
 void check_validity(sim *s, const sim_client *client, const sim_lock *lock);
+/* A node is given the key of a lease late, for |ttl_us|: what is left, and no more. */
+void check_validity_joins(sim *s, const sim_client *client, const sim_lock *lock, uint64_t ttl_us);
 
 void check_votes_granted(sim *s, const sim_client *client, const sim_lock *lock);
 void check_votes_extended(sim *s, const sim_client *client, const sim_lock *lock);

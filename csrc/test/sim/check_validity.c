@@ -28,3 +28,19 @@ void check_validity(sim *s, const sim_client *client, const sim_lock *lock) {
         client->nodes, lock->lease, shortest_us == SIM_NEVER ? -1ll : (long long)shortest_us);
   }
 }
+
+void check_validity_joins(sim *s, const sim_client *client, const sim_lock *lock, uint64_t ttl_us) {
+  const rl_lock *core = lock->lock;
+  const sim_config *config = &s->config;
+  uint64_t drift_us = (uint64_t)((double)config->ttl_max_us * config->drift_factor) + 3000;
+  uint64_t left_us = rl_lock_remaining(core, client->reading_us) + config->lock_delay_us;
+  if (rl_lock_is_busy(core) || core->lease == NULL) {
+    sim_violation(s, "votes", "client %u gives a node a key while it does something with the lock",
+                  client->index);
+  } else if (ttl_us < left_us ||
+             (ttl_us > left_us + drift_us + 1000 && !core->extended)) { /* else it may be a heal */
+    sim_violation(s, "validity",
+                  "client %u gives a node a key for %llu us, of which %llu us are left",
+                  client->index, (unsigned long long)ttl_us, (unsigned long long)left_us);
+  }
+}

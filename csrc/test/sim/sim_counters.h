@@ -63,6 +63,7 @@
   X(EXTEND_CANCELLED, "extend: cancelled")                                                         \
   X(EXTEND_NOT_HELD, "extend: refused, not held")                                                  \
   X(EXTEND_AFTER_FAILURE, "extend: OK after one that failed")                                      \
+  X(JOIN_SENT, "a node got its key after the lock was taken")                                      \
   X(HEAL_SENT, "heal: SET sent")                                                                   \
   X(HEAL_GRANTED, "heal: SET granted")                                                             \
   X(RELEASE_OK, "release: OK")                                                                     \

@@ -79,14 +79,18 @@ static sim_sent sim_tap_pop(sim_socket *socket) {
 
 /* --------------------------------------------------------------------------------------- output */
 
-static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sent) {
+static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sent,
+                        uint64_t ttl_us) {
   sim_token *token = &s->tokens[sent->token];
   uint32_t bit = 1u << node;
-  /* A node that came up too late to be asked may still be given the key of a fresh lease. */
-  bool joins = (token->sent & bit) == 0 && token->healed == 0 &&
-               client->locks[token->lock].lock->operation == RL_OPERATION_ACQUIRE;
+  /* A node that could not be asked when the lock was taken may be given the key later. */
+  bool joins = token->granted && (token->sent & bit) == 0;
   sent->heal = token->granted && !joins;
   check_sent(s, client, node, sent);
+  if (joins) {
+    sim_count(s, SIM_JOIN_SENT);
+    check_validity_joins(s, client, &client->locks[token->lock], ttl_us);
+  }
   if (!token->granted) {
     check_bounds_asked(s, client, node, sent);
   }
@@ -123,7 +127,7 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
     const rl_lock *lock = client->locks[token->lock].lock;
     sent.round = lock != NULL ? lock->round : 0;
     if (sent.kind == SIM_COMMAND_SET) {
-      sim_tap_set(s, client, node, &sent);
+      sim_tap_set(s, client, node, &sent, ttl_us);
     } else {
       check_sent(s, client, node, &sent);
     }

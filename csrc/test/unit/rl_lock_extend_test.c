@@ -495,6 +495,21 @@ static void a_node_that_answers_after_the_decision_is_healed_as_well(void **stat
   assert_true(fake_world_end(world));
 }
 
+/* Extended by less than is left, the lease goes on to its old deadline: so must the key. */
+static void a_healed_key_does_not_end_before_the_lease(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  extend(world, lock, SECONDS);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
+  assert_int_equal(fake_store_expiry(&world->nodes[0].store, world->now_us, KEY),
+                   FAKE_START_US + 10 * SECONDS);
+  assert_true(fake_world_end(world));
+}
+
 static void a_failed_extend_heals_nothing(void **state) {
   (void)state;
   rl_lock *lock;
@@ -775,6 +790,7 @@ int main(void) {
       cmocka_unit_test(a_late_vote_does_not_change_what_a_failure_says),
       cmocka_unit_test(a_lost_key_is_given_back_only_after_the_majority_has_confirmed),
       cmocka_unit_test(a_node_that_answers_after_the_decision_is_healed_as_well),
+      cmocka_unit_test(a_healed_key_does_not_end_before_the_lease),
       cmocka_unit_test(a_failed_extend_heals_nothing),
       cmocka_unit_test(a_node_that_answered_an_error_is_not_healed),
       cmocka_unit_test(a_key_that_somebody_else_holds_is_not_overwritten),

@@ -141,6 +141,150 @@ static void a_node_that_comes_up_after_the_decision_joins_the_lease(void **state
   assert_true(fake_world_end(world));
 }
 
+/* When the key of node 2 expires. */
+static redlock_time expiry(fake_world *world) {
+  return fake_store_expiry(&world->nodes[2].store, world->now_us, KEY);
+}
+
+/* A key that lives longer than the others would keep the resource from others for nothing. */
+static void a_node_that_joins_late_keeps_the_key_for_what_is_left(void **state) {
+  (void)state;
+  static const redlock_duration waits_us[] = {0, 1, 999, MS, 1001, 500 * MS, 2900 * MS};
+  for (unsigned i = 0; i < COUNT_OF(waits_us); i++) {
+    for (unsigned delayed = 0; delayed <= 1; delayed++) {
+      redlock_options options = fake_once();
+      options.lock_delay_us = delayed ? 250 * MS : 0;
+      fake_world *world = fake_world_new(3);
+      world->nodes[2].policy = FAKE_SILENT;
+      rl_lock *lock = start(world, &options);
+      fake_answer(world, 0);
+      fake_answer(world, 1);
+      assert_error(rl_lock_result(lock), REDLOCK_OK);
+      fake_pass(world, waits_us[i]);
+      fake_reply(world, 2, "+OK\r\n"); /* the handshake */
+      fake_answer(world, 2);
+      redlock_time end_us = FAKE_START_US + 10 * SECONDS + options.lock_delay_us;
+      assert_true(expiry(world) >= end_us && expiry(world) < end_us + MS);
+      assert_true(fake_world_end(world));
+    }
+  }
+}
+
+/* It came up before the decision: its vote counts, and its key ends with the others. */
+static void a_node_that_comes_up_in_the_round_keeps_the_key_for_what_is_left(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->nodes[2].policy = FAKE_SILENT;
+  rl_lock *lock = start_once(world);
+  fake_answer(world, 0);
+  fake_pass(world, 60 * MS);
+  fake_reply(world, 2, "+OK\r\n"); /* the handshake */
+  fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(expiry(world), FAKE_START_US + 10 * SECONDS);
+  assert_true(fake_world_end(world));
+}
+
+static void assert_joined(fake_world *world, rl_lock *lock) {
+  assert_int_equal(fake_holders(world, KEY, lock->lease->token), world->count);
+  assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_GRANTED);
+  assert_true(expiry(world) >= lock->deadline_us);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+}
+
+static void a_node_that_was_behind_joins_the_lease_when_it_has_caught_up(void **state) {
+  (void)state;
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(3);
+  rl_lock *first = fake_lock(world, "first", &once);
+  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  fake_pass(world, 101 * MS);
+  rl_lock *lock = start_once(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->nodes[2].sets, 1);
+  fake_pass(world, 50 * MS);
+  (void)fake_answer(world, 2); /* what it owed */
+  fake_pass(world, 100 * MS);
+  assert_int_equal(world->nodes[2].sets, 2);
+  fake_settle(world);
+  assert_joined(world, lock);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_was_down_joins_the_lease_when_it_is_back(void **state) {
+  (void)state;
+  for (unsigned refused = 0; refused <= 1; refused++) {
+    fake_world *world = fake_world_new(3);
+    world->nodes[2].policy = refused ? FAKE_REFUSES : FAKE_HANGS;
+    rl_lock *lock = start_once(world);
+    fake_answer(world, 0);
+    fake_answer(world, 1);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    fake_pass(world, 4 * SECONDS); /* longer than a connection may take */
+    world->nodes[2].policy = FAKE_ACCEPTS;
+    fake_pass(world, SECONDS);
+    fake_settle(world);
+    assert_joined(world, lock);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* An extend that fails leaves the lease as it was; one that succeeds carries the node along. */
+static void a_node_joins_a_lease_that_was_extended(void **state) {
+  (void)state;
+  for (unsigned failed = 0; failed <= 1; failed++) {
+    fake_world *world = fake_world_new(3);
+    world->nodes[2].policy = FAKE_REFUSES;
+    rl_lock *lock = start_once(world);
+    fake_answer(world, 0);
+    fake_answer(world, 1);
+    fake_pass(world, 2 * SECONDS);
+    assert_error(rl_lock_extend(lock, world->now_us, 20 * SECONDS, false), REDLOCK_OK);
+    fake_turn(world);
+    if (failed) {
+      fake_reply(world, 0, "-OOM\r\n");
+      fake_reply(world, 1, "-OOM\r\n");
+    }
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), failed ? REDLOCK_E_UNAVAILABLE : REDLOCK_OK);
+    world->nodes[2].policy = FAKE_ACCEPTS;
+    fake_pass(world, SECONDS);
+    fake_settle(world);
+    assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+    assert_int_equal(expiry(world), FAKE_START_US + (failed ? 10 : 22) * SECONDS);
+    assert_error(rl_lock_extend(lock, world->now_us, 30 * SECONDS, false), REDLOCK_OK);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_int_equal(expiry(world), world->now_us + 30 * SECONDS);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* Whether the SET was executed is not known: sent again, it could be executed after its release. */
+static void a_node_whose_connection_broke_under_its_set_does_not_join(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_once(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->nodes[2].sets, 1);
+  fake_break(world, 2, "Connection reset by peer");
+  fake_pass(world, SECONDS);
+  fake_settle(world);
+  assert_int_equal(world->nodes[2].connections, 2);
+  assert_int_equal(world->nodes[2].sets, 1);
+  assert_true(fake_world_end(world));
+}
+
 /* |what| happens to the held lock before node 2 comes up: nothing must be set there any more. */
 static void nothing_joins_a_lease_that_is_over(void **state) {
   (void)state;
@@ -196,7 +340,9 @@ static void a_node_that_was_refused_in_a_round_is_not_asked_again_in_it(void **s
   assert_int_equal(world->nodes[2].sets, 0);
   fake_answer(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_int_equal(lock->lease->sent, 3); /* nodes 0 and 1 */
+  assert_int_equal(lock->quorum.granted, 2);
+  fake_settle(world); /* Now it joins. */
+  assert_joined(world, lock);
   assert_true(fake_world_end(world));
 }
 
@@ -295,6 +441,12 @@ int main(void) {
       cmocka_unit_test(connecting_is_part_of_the_attempts_budget),
       cmocka_unit_test(a_node_that_comes_up_in_time_is_asked),
       cmocka_unit_test(a_node_that_comes_up_after_the_decision_joins_the_lease),
+      cmocka_unit_test(a_node_that_joins_late_keeps_the_key_for_what_is_left),
+      cmocka_unit_test(a_node_that_comes_up_in_the_round_keeps_the_key_for_what_is_left),
+      cmocka_unit_test(a_node_that_was_behind_joins_the_lease_when_it_has_caught_up),
+      cmocka_unit_test(a_node_that_was_down_joins_the_lease_when_it_is_back),
+      cmocka_unit_test(a_node_joins_a_lease_that_was_extended),
+      cmocka_unit_test(a_node_whose_connection_broke_under_its_set_does_not_join),
       cmocka_unit_test(nothing_joins_a_lease_that_is_over),
       cmocka_unit_test(a_node_that_was_refused_in_a_round_is_not_asked_again_in_it),
       cmocka_unit_test(a_node_that_comes_up_to_a_full_queue_does_not_join),

@@ -1,0 +1,104 @@
+/*
+ * Joining: a node that could not be asked when a lock was taken gets the key while the lease lasts.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The more nodes hold a key, the more of them may forget it. A node that was down, behind or full when
+ * its lock was taken has no key of it, and the lease stands on the others until the next extend.
+ *   J1. When a lease begins, the nodes to which its SET was not sent are noted.
+ *   J2. Such a node is well again when it has come up, or answers and is not behind.
+ *   J3. Then it is sent the SET of each lease that it lacks: once, not while an operation is in flight,
+ *       and not when the lease is over. A node to which the SET was sent is never sent it again, even
+ *       if its connection broke: it may yet be executed. The next extend will see.
+ *   J4. The key lives for what is left, not for the ttl: it ends with the others. Rounded up to whole
+ *       milliseconds it never ends before them.
+ *   J5. Joining gives way to operations: the locks are gone through every 100 ms at most, and a node
+ *       that owes much is given no more.
+ */
+#include "rl_join.h"
+
+#include "rl_core.h"
+#include "rl_round.h"
+
+void rl_join_begin(rl_lock *lock, redlock_time now_us) {
+  rl_core *core = lock->core;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    rl_node *node = core->nodes[i];
+    if ((lock->lease->sent & rl_node_bit(node)) == 0) {
+      node->lacks_keys = true;
+      if (rl_link_behind(&node->link, now_us) <= rl_round_patience(lock)) {
+        rl_join_ready(core, node, now_us);
+      }
+    }
+  }
+}
+
+void rl_join_ready(rl_core *core, rl_node *node, redlock_time now_us) {
+  if (node->lacks_keys && node->link.phase == RL_LINK_UP && core->joins.due == 0) {
+    core->joins.at_us = rl_time_max(core->joins.at_us, now_us);
+  }
+  if (node->lacks_keys && node->link.phase == RL_LINK_UP) {
+    core->joins.due |= rl_node_bit(node);
+  }
+}
+
+/* J3. Whether the lock has a key that the node lacks. */
+static bool rl_join_lacks(const rl_lock *lock, redlock_time now_us, const rl_node *node) {
+  return rl_lock_remaining(lock, now_us) > 0 && (lock->lease->sent & rl_node_bit(node)) == 0;
+}
+
+bool rl_join(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  rl_link *link = &node->link;
+  if (!rl_join_lacks(lock, now_us, node)) {
+    return true;
+  }
+  uint64_t key_ms =
+      rl_options_key_ms(&lock->lease_options, rl_time_sub(lock->keys_end_us, now_us)); /* J4 */
+  if (rl_lock_is_busy(lock) || rl_link_behind(link, now_us) > rl_round_patience(lock) ||
+      link->owed_count >= RL_JOIN_WINDOW || !rl_link_has_room(link, RL_OWED_ACQUIRE) ||
+      !rl_link_queue_set(link, now_us, RL_OWED_ACQUIRE, lock->lease, lock->round, key_ms)) {
+    return false;
+  }
+  lock->lease->sent |= rl_node_bit(node);
+  rl_attempt_will_live(lock->lease, now_us, key_ms);
+  return true;
+}
+
+/* J3, for all locks. A node that is behind is looked at again when it has answered. */
+static void rl_join_node(rl_core *core, redlock_time now_us, rl_node *node) {
+  bool done = true;
+  node->lacks_keys = false;
+  for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
+    done = rl_join(lock, now_us, node) && done;
+  }
+  node->lacks_keys = !done;
+  if (done || rl_link_behind(&node->link, now_us) > RL_JOIN_EVERY_US) {
+    core->joins.due &= ~rl_node_bit(node);
+  }
+}
+
+bool rl_join_wanted(const rl_core *core) {
+  return core->joins.due != 0 && core->joins.at_us <= core->now_us;
+}
+
+redlock_time rl_join_deadline(const rl_core *core) {
+  return core->joins.due != 0 ? core->joins.at_us : REDLOCK_NEVER;
+}
+
+void rl_join_continue(rl_core *core, redlock_time now_us) {
+  if (!rl_join_wanted(core)) {
+    return;
+  }
+  core->joins.at_us = rl_time_add(now_us, RL_JOIN_EVERY_US);
+  for (unsigned i = 0; i < core->node_count; i++) {
+    rl_node *node = core->nodes[i];
+    if ((core->joins.due & rl_node_bit(node)) == 0) {
+      continue;
+    }
+    if (node->link.phase == RL_LINK_UP) {
+      rl_join_node(core, now_us, node);
+    } else {
+      core->joins.due &= ~rl_node_bit(node);
+    }
+  }
+}
