@@ -1,0 +1,404 @@
+/*
+ * Forked children: each function of the library as the first that a child calls.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The parent holds a lock, has an operation in flight on another, and waits by one descriptor. Whatever
+ * the child calls first, nothing of that may be disturbed, and nothing of it may be the child's.
+ */
+#include <fcntl.h>
+#include <sys/prctl.h>
+
+#include "support.h"
+
+static farm three;
+
+/* What a child finds. */
+static redlock_client *client;
+static redlock_lock *held;
+static redlock_lock *pending;
+
+static int start(void **state) {
+  (void)state;
+  farm_start(&three, 3, NULL);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  farm_end(&three);
+  return 0;
+}
+
+static int reset(void **state) {
+  (void)state;
+  farm_reset(&three);
+  return 0;
+}
+
+/* ------------------------------------------------------------------------------- first calls */
+
+static bool first_add(void) {
+  return redlock_client_add(client, "127.0.0.1:1", NULL, 0) == REDLOCK_E_BUSY;
+}
+static bool first_add_node(void) {
+  redlock_node node;
+  redlock_node_default(&node);
+  node.host = "127.0.0.1";
+  return redlock_client_add_node(client, &node, NULL, 0) == REDLOCK_E_BUSY;
+}
+static bool first_ref(void) {
+  redlock_client_free(redlock_client_ref(client));
+  return true;
+}
+static bool first_client_free(void) {
+  redlock_client_free(client); /* The locks have references of their own. */
+  client = NULL;
+  return true;
+}
+static bool first_close(void) {
+  return redlock_client_close(client, MS(1000)) == REDLOCK_OK;
+}
+static bool first_node_count(void) {
+  return redlock_client_node_count(client) == 3;
+}
+static bool first_node_info(void) {
+  redlock_node_info info;
+  return redlock_client_node_info(client, 0, &info) == REDLOCK_OK &&
+         info.state != REDLOCK_NODE_UP && info.owed == 0;
+}
+static bool first_lock_new(void) {
+  redlock_lock *lock = NULL;
+  bool made = redlock_lock_new(&lock, client, "k", 1, NULL) == REDLOCK_OK;
+  redlock_lock_free(lock);
+  return made;
+}
+static bool first_lock_free(void) {
+  redlock_lock_free(held);
+  redlock_lock_free(pending);
+  held = pending = NULL;
+  return true;
+}
+static bool first_acquire(void) {
+  return redlock_lock_acquire(held, NULL, NULL) == REDLOCK_E_TAKEN; /* By the parent. */
+}
+static bool first_extend(void) {
+  return redlock_lock_extend(held, 0, NULL) == REDLOCK_E_NOT_HELD;
+}
+static bool first_release(void) {
+  return redlock_lock_release(held) == REDLOCK_E_NOT_HELD;
+}
+static bool first_remaining(void) {
+  return redlock_lock_remaining(held) == 0;
+}
+static bool first_deadline(void) {
+  return redlock_lock_deadline(held) == 0;
+}
+static bool first_token(void) {
+  return redlock_lock_token(held)[0] == '\0';
+}
+static bool first_resource(void) {
+  size_t length;
+  return memcmp(redlock_lock_resource(held, &length), "held", 4) == 0 && length == 4;
+}
+static bool first_ttl(void) {
+  return redlock_lock_ttl(held) > 0;
+}
+static bool first_lock_client(void) {
+  return redlock_lock_client(held) == client;
+}
+static bool first_message(void) {
+  return redlock_lock_message(pending)[0] != '\0';
+}
+static bool first_vote(void) {
+  redlock_vote_info vote;
+  return redlock_lock_vote(held, 0, &vote) == REDLOCK_OK;
+}
+static bool first_acquire_start(void) {
+  return redlock_lock_acquire_start(held, NULL) == REDLOCK_OK;
+}
+static bool first_extend_start(void) {
+  return redlock_lock_extend_start(held, 0) == REDLOCK_E_NOT_HELD;
+}
+static bool first_release_start(void) {
+  return redlock_lock_release_start(held) == REDLOCK_E_NOT_HELD;
+}
+static bool first_result(void) {
+  return redlock_lock_result(held) == REDLOCK_E_EXPIRED;
+}
+static bool first_result_in_flight(void) {
+  return redlock_lock_result(pending) == REDLOCK_E_CANCELLED;
+}
+static bool first_cancel(void) {
+  redlock_lock_cancel(pending);
+  return redlock_lock_result(pending) == REDLOCK_E_CANCELLED;
+}
+static bool first_pollfds(void) {
+  struct pollfd fds[REDLOCK_NODES_MAX];
+  return redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX) == 0;
+}
+static bool first_timeout(void) {
+  return redlock_client_timeout(client) == 0; /* Connections are to be made. */
+}
+static bool first_timeout_ms(void) {
+  return redlock_client_timeout_ms(client) == 0;
+}
+static bool first_process(void) {
+  return redlock_client_process(client, NULL, 0) == REDLOCK_OK;
+}
+static bool first_process_of_inherited_descriptors(void) {
+  struct pollfd fds[3];
+  for (int i = 0; i < 3; i++) {
+    fds[i] = (struct pollfd){3 + i, POLLIN, POLLIN | POLLHUP};
+  }
+  return redlock_client_process(client, fds, 3) == REDLOCK_OK;
+}
+static bool first_pollfd(void) {
+  return redlock_client_pollfd(client) >= 0;
+}
+static bool first_next_ended(void) {
+  return redlock_client_next_ended(client) == pending;
+}
+static bool first_set_data(void) {
+  redlock_lock_set_data(held, &three);
+  return redlock_lock_data(held) == &three;
+}
+static bool first_data(void) {
+  return redlock_lock_data(held) == NULL;
+}
+
+#define FIRST(name)                                                                                \
+  { #name, first_##name }
+
+static const struct {
+  const char *name;
+  bool (*call)(void);
+} firsts[] = {
+    FIRST(add),
+    FIRST(add_node),
+    FIRST(ref),
+    FIRST(client_free),
+    FIRST(close),
+    FIRST(node_count),
+    FIRST(node_info),
+    FIRST(lock_new),
+    FIRST(lock_free),
+    FIRST(acquire),
+    FIRST(extend),
+    FIRST(release),
+    FIRST(remaining),
+    FIRST(deadline),
+    FIRST(token),
+    FIRST(resource),
+    FIRST(ttl),
+    FIRST(lock_client),
+    FIRST(message),
+    FIRST(vote),
+    FIRST(acquire_start),
+    FIRST(extend_start),
+    FIRST(release_start),
+    FIRST(result),
+    FIRST(cancel),
+    FIRST(pollfds),
+    FIRST(timeout),
+    FIRST(timeout_ms),
+    FIRST(process),
+    FIRST(pollfd),
+    FIRST(next_ended),
+    FIRST(set_data),
+    FIRST(data),
+    FIRST(result_in_flight),
+    FIRST(process_of_inherited_descriptors),
+};
+
+/* Every function of the header that takes a client or a lock stands in the table. */
+static void no_function_of_the_header_is_missing(void **state) {
+  (void)state;
+  static const char *const others[] = {"redlock_version",
+                                       "redlock_strerror",
+                                       "redlock_error_name",
+                                       "redlock_now",
+                                       "redlock_core",
+                                       "redlock_client_new",
+                                       "redlock_lua_push_client",
+                                       "redlock_options_default_sized",
+                                       "redlock_settings_default_sized",
+                                       "redlock_node_default_sized"};
+  char line[512];
+  unsigned functions = 0;
+  FILE *header = fopen("csrc/include/redlock.h", "r");
+  assert_non_null(header);
+  while (fgets(line, sizeof line, header) != NULL) {
+    const char *name = strstr(line, "redlock_");
+    bool other = strncmp(line, "REDLOCK_EXTERN ", 15) != 0;
+    while (name != NULL && !other && name[strcspn(name, " (,);")] != '(') {
+      name = strstr(name + 1, "redlock_");
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0] && name != NULL; i++) {
+      other = other || strncmp(name, others[i], strlen(others[i])) == 0;
+    }
+    functions += name != NULL && !other;
+  }
+  (void)fclose(header);
+  /* Two of the table call a function that stands there already. */
+  assert_int_equal(functions, sizeof firsts / sizeof firsts[0] - 2);
+}
+
+/* ---------------------------------------------------------------------------------- the child */
+
+static int child(void *argument) {
+  bool (*const *call)(void) = argument;
+  if (!(*call)()) {
+    return 1;
+  }
+  if (held != NULL && (redlock_lock_remaining(held) != 0 || redlock_lock_token(held)[0] != '\0')) {
+    return 2;
+  }
+  if (client != NULL && *call != first_close) { /* What the child takes is its own. */
+    redlock_lock *lock = new_lock(client, "child");
+    if (redlock_lock_acquire(lock, NULL, NULL) != REDLOCK_OK) {
+      return 3;
+    }
+    redlock_lock_free(lock);
+  }
+  redlock_lock_free(held);
+  redlock_lock_free(pending);
+  redlock_client_free(client);
+  return 0;
+}
+
+/* Waits by the one descriptor until the operation of |lock| has ended. */
+static int finish(const redlock_lock *lock) {
+  for (;;) {
+    redlock_lock *ended = redlock_client_next_ended(client);
+    if (ended == lock) {
+      return redlock_lock_result(lock);
+    }
+    struct pollfd one = {redlock_client_pollfd(client), POLLIN, 0};
+    if (ended == NULL && poll(&one, 1, 5000) != 1) {
+      fail_msg("the descriptor has not become readable");
+    }
+    assert_int_equal(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+  }
+}
+
+static void whatever_a_child_calls_first_the_parent_is_not_disturbed(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof firsts / sizeof firsts[0]; i++) {
+    bool (*call)(void) = firsts[i].call;
+    redlock_options options = once();
+    options.ttl_us = MS(60000);
+    options.node_timeout_us =
+        MS(20000); /* No timer comes to the help of a loop that is not woken. */
+    client = client_of(&three, 3, &options);
+    held = held_lock(client, "held");
+    pending = new_lock(client, "pending");
+    assert_true(redlock_client_pollfd(client) >= 0);
+    pump_until(client, all_up(client));
+    assert_int_equal(redlock_lock_acquire_start(pending, NULL), REDLOCK_OK);
+    assert_int_equal(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+    print_message("first: %s\n", firsts[i].name);
+    in_child(child, &call);
+    assert_ok(pending, finish(pending));
+    assert_int_equal(farm_count(&three, "held", redlock_lock_token(held)), 3);
+    eventually(farm_count(&three, "pending", redlock_lock_token(pending)) == 3);
+    assert_int_equal(redlock_lock_extend_start(held, 0), REDLOCK_OK);
+    assert_ok(held, finish(held));
+    for (unsigned node = 0; node < 3; node++) {
+      eventually(farm_connections(&three, node) == 1); /* The parent's, and it is the first. */
+    }
+    assert_ok(held, redlock_lock_release(held));
+    assert_ok(pending, redlock_lock_release(pending));
+    redlock_lock_free(held);
+    redlock_lock_free(pending);
+    redlock_client_free(client);
+    farm_reset(&three);
+  }
+}
+
+/* ------------------------------------------------------------------------------- descriptors */
+
+/* A child that has our descriptors open and never calls us: they stay in existence, not in our sets. */
+static void a_loop_rests_although_a_child_keeps_what_it_inherited(void **state) {
+  (void)state;
+  redlock_options options = once();
+  int stop[2];
+  client = client_of(&three, 3, &options);
+  held = held_lock(client, "held");
+  pump_until(client, all_up(client));
+  int fd = redlock_client_pollfd(client);
+  assert_int_equal(pipe2(stop, O_CLOEXEC), 0);
+  pid_t pid = fork();
+  assert_true(pid >= 0);
+  if (pid == 0) {
+    char byte;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)close(stop[1]);
+    _exit(read(stop[0], &byte, 1) == 0 ? 0 : 1);
+  }
+  (void)close(stop[0]);
+  for (unsigned i = 0; i < 3; i++) {
+    farm_kill(&three, i);
+    farm_restart(&three, i);
+  }
+  for (unsigned i = 0; i < 3; i++) {
+    pump_until(client, all_up(client) && farm_connections(&three, i) == 1);
+  }
+  struct pollfd one = {fd, POLLIN, 0};
+  redlock_time until_us = redlock_now() + EVENTUALLY_US;
+  while (poll(&one, 1, 300) ==
+         1) { /* A socket that is closed, and in the set, would be so for ever. */
+    assert_true(redlock_now() < until_us);
+    assert_int_equal(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+  }
+  (void)close(stop[1]);
+  int status;
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_int_equal(status, 0);
+  redlock_lock_free(held);
+  redlock_client_free(client);
+}
+
+static void every_descriptor_is_closed_by_exec(void **state) {
+  (void)state;
+  bool before[256] = {false};
+  for (int i = 0; i < 256; i++) {
+    before[i] = fcntl(i, F_GETFD) >= 0;
+  }
+  char name[64];
+  (void)snprintf(name, sizeof name, "localhost:%d", three.nodes[2].port);
+  const char *addresses[] = {three.nodes[0].address, three.nodes[1].address, name};
+  client = client_at(addresses, 3, NULL);
+  assert_true(redlock_client_pollfd(client) >= 0);
+  held = new_lock(client, "held");
+  assert_int_equal(redlock_lock_acquire_start(held, NULL), REDLOCK_OK);
+  unsigned seen = 0;
+  for (unsigned turn = 0; turn < 50; turn++) { /* Also while a name is looked up. */
+    assert_int_equal(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+    unsigned now = 0;
+    for (int i = 0; i < 256; i++) {
+      int flags = fcntl(i, F_GETFD);
+      if (flags >= 0 && !before[i]) {
+        assert_true((flags & FD_CLOEXEC) != 0);
+        now++;
+      }
+    }
+    seen = now > seen ? now : seen;
+    (void)poll(NULL, 0, 1);
+  }
+  assert_true(seen >= 3 + 3); /* The set, its timer and event; sockets, or what a look-up has. */
+  redlock_lock_free(held);
+  redlock_client_free(client);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(no_function_of_the_header_is_missing),
+      TEST(whatever_a_child_calls_first_the_parent_is_not_disturbed),
+      TEST(a_loop_rests_although_a_child_keeps_what_it_inherited),
+      TEST(every_descriptor_is_closed_by_exec),
+  };
+  return cmocka_run_group_tests_name("children", tests, start, end);
+}

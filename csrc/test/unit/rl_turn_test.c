@@ -1,0 +1,184 @@
+/*
+ * A turn over sockets that take no more, to a peer that reads when the test says so.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_turn.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "rl_test.h"
+
+#define LOCKS 200
+#define KEY_LENGTH 4000
+#define HELLO "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$7\r\nredlock\r\n"
+
+typedef struct peer {
+  char directory[32];
+  struct sockaddr_un local;
+  int listener;
+  int fd;
+  redlock_client *client;
+  redlock_lock *locks[LOCKS];
+  char *bytes;
+  size_t length; /* of what has been read */
+} peer;
+
+static redlock_lock *lock_of(redlock_client *client, unsigned number) {
+  char name[KEY_LENGTH];
+  redlock_lock *lock;
+  redlock_options options;
+  memset(name, 'x', sizeof name);
+  (void)snprintf(name, sizeof name, "%08u", number);
+  redlock_options_default(&options);
+  options.ttl_us = 600 * SECONDS;
+  options.node_timeout_us = 60 * SECONDS;
+  assert_error(redlock_lock_new(&lock, client, name, sizeof name, &options), REDLOCK_OK);
+  return lock;
+}
+
+/* One node, which has shaken hands and reads no further. */
+static peer *peer_new(void) {
+  peer *self = calloc(1, sizeof *self);
+  char address[128];
+  char hello[sizeof HELLO];
+  assert_non_null(self);
+  self->bytes = malloc((size_t)LOCKS * (KEY_LENGTH + 200));
+  assert_non_null(self->bytes);
+  memcpy(self->directory, "/tmp/redlock-test-XXXXXX", 25);
+  assert_non_null(mkdtemp(self->directory));
+  self->local.sun_family = AF_UNIX;
+  (void)snprintf(self->local.sun_path, sizeof self->local.sun_path, "%s/s", self->directory);
+  self->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(self->listener, (struct sockaddr *)&self->local, sizeof self->local), 0);
+  assert_int_equal(listen(self->listener, 1), 0);
+  (void)snprintf(address, sizeof address, "unix://%s", self->local.sun_path);
+  assert_error(redlock_client_new(&self->client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(self->client, address, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < LOCKS; i++) {
+    self->locks[i] = lock_of(self->client, i);
+    assert_error(redlock_lock_acquire_start(self->locks[i], NULL), REDLOCK_OK);
+  }
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  self->fd = accept(self->listener, NULL, NULL);
+  assert_true(self->fd >= 0);
+  assert_int_equal(recv(self->fd, hello, sizeof hello - 1, MSG_WAITALL), sizeof hello - 1);
+  assert_memory_equal(hello, HELLO, sizeof hello - 1);
+  assert_int_equal(send(self->fd, "+OK\r\n", 5, 0), 5);
+  return self;
+}
+
+static void peer_end(peer *self) {
+  (void)close(self->fd);
+  (void)close(self->listener);
+  for (unsigned i = 0; i < LOCKS; i++) {
+    redlock_lock_free(self->locks[i]);
+  }
+  redlock_client_free(self->client);
+  (void)unlink(self->local.sun_path);
+  (void)rmdir(self->directory);
+  free(self->bytes);
+  free(self);
+}
+
+/* Reads whatever is there, answers nothing. */
+static void peer_read(peer *self) {
+  ssize_t got;
+  do {
+    size_t room = (size_t)LOCKS * (KEY_LENGTH + 200) - self->length;
+    got = recv(self->fd, self->bytes + self->length, room, MSG_DONTWAIT);
+    self->length += got > 0 ? (size_t)got : 0;
+  } while (got > 0);
+}
+
+static short events_of(peer *self) {
+  struct pollfd one = {-1, 0, 0};
+  assert_int_equal(redlock_client_pollfds(self->client, &one, 1), 1);
+  return one.events;
+}
+
+static bool ready(int fd) {
+  struct pollfd one = {fd, POLLIN, 0};
+  return poll(&one, 1, 0) == 1;
+}
+
+/* Processes as long as the descriptor says that there is something to do. */
+static void process_while_ready(peer *self, int fd) {
+  for (unsigned turns = 0; ready(fd); turns++) {
+    assert_true(turns < 100); /* It does not spin. */
+    assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  }
+}
+
+/* All commands have come, each once and whole. */
+static void check_stream(const peer *self) {
+  static const char before[] = "*6\r\n$3\r\nSET\r\n$4000\r\n";
+  size_t length = self->length / LOCKS;
+  bool seen[LOCKS] = {false};
+  assert_int_equal(self->length % LOCKS, 0);
+  for (unsigned i = 0; i < LOCKS; i++) {
+    const char *command = self->bytes + i * length;
+    assert_memory_equal(command, before, sizeof before - 1);
+    unsigned long number = strtoul(command + sizeof before - 1, NULL, 10);
+    assert_in_range(number, 0, LOCKS - 1);
+    assert_false(seen[number]);
+    seen[number] = true;
+  }
+}
+
+static void a_socket_that_is_full_is_waited_for_and_drained(void **state) {
+  (void)state;
+  peer *self = peer_new();
+  int fd = redlock_client_pollfd(self->client);
+  assert_int_equal(events_of(self), POLLIN); /* Nothing that was tried in vain. */
+  process_while_ready(self, fd);
+  assert_true(self->client->sockets[0].blocked);
+  for (unsigned i = 0; i < 5; i++) { /* Kept, as long as it is full. */
+    assert_int_equal(events_of(self), POLLIN | POLLOUT);
+    assert_false(ready(fd));
+    assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  }
+  unsigned drained = 0;
+  while (self->client->sockets[0].blocked) {
+    peer_read(self);
+    assert_true(ready(fd)); /* There is room: that wakes the loop. */
+    process_while_ready(self, fd);
+    assert_true(++drained < 100);
+  }
+  assert_true(drained > 1); /* It was full more than once. */
+  peer_read(self);
+  check_stream(self);
+  assert_int_equal(events_of(self),
+                   POLLIN); /* Taken back: a socket with room is always writable. */
+  assert_false(ready(fd));
+  peer_end(self);
+}
+
+/* A finalizer flushes, and does not lose what did not fit. */
+static void what_a_full_socket_does_not_take_goes_with_the_next_turn(void **state) {
+  (void)state;
+  peer *self = peer_new();
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  assert_true(self->client->sockets[0].blocked);
+  rl_turn_flush(self->client);
+  assert_true(self->client->sockets[0].blocked);
+  redlock_time until_us = redlock_now() + 10 * SECONDS;
+  do {
+    assert_true(redlock_now() < until_us);
+    peer_read(self);
+    assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  } while (self->client->sockets[0].blocked);
+  peer_read(self);
+  check_stream(self);
+  peer_end(self);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_socket_that_is_full_is_waited_for_and_drained),
+      cmocka_unit_test(what_a_full_socket_does_not_take_goes_with_the_next_turn),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
