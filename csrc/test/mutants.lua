@@ -35,10 +35,11 @@ local function rule(files, ...)
 end
 
 local CORE = "lock_acquire lock_extend lock_release lock_nodes lock_retry core node quorum validity options attempt "
-  .. "time timers token reply lock regression message command buffer oom"
-local DRIVER = "client handle poll pump socket linger fork resolver_thread entropy clock oom"
+  .. "late time timers token reply lock regression message command buffer oom"
+local DRIVER = "client handle poll pump turn socket linger fork resolver_thread entropy clock oom"
 local INTEGRATION = { "integration loop_test", "integration resolver_test", "integration clients_thread_test",
-  "integration leaving_test", "integration hostile_test", "integration process_test", "integration nodes_test" }
+  "integration leaving_test", "integration hostile_test", "integration process_test", "integration nodes_test",
+  "integration first_lock_test", "integration silence_test", "integration child_test" }
 local LUA = "options messages redlock close gc cqueues integration/keys integration/nodes integration/access "
   .. "integration/lease integration/conditions"
 local NGINX = "nginx/phase nginx/request nginx/node nginx/client nginx/worker nginx/behaviour nginx/examples"
