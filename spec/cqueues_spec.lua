@@ -33,6 +33,23 @@ describe("redlock.cqueues", function()
     it = it,
   })
 
+  it("has its first lock on all nodes, not on the bare majority", function()
+    local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
+    local lock
+    farm[4]:stop()
+    farm[5]:stop()
+    run(function()
+      lock = assert(client:acquire("r"))
+    end, function()
+      cqueues.sleep(0.005)
+      farm[4]:continue()
+      farm[5]:continue()
+    end)
+    -- Nothing is called on the client any more.
+    helper.eventually(function() return farm:count("r", lock:token()) == 5 end, "the key to be on all nodes")
+    run(function() client:close() end)
+  end)
+
   it("raises at the caller's line", function()
     local client = redlock.new(farm.addresses)
     local lock = client:lock("r")

@@ -162,5 +162,6 @@ int rl_lua_lock_acquire(lua_State *L);
 int rl_lua_lock_start(lua_State *L);
 int rl_lua_lock_id(lua_State *L);
 int rl_lua_lock_pending(lua_State *L);
+int rl_lua_lock_late(lua_State *L);
 
 #endif /* RL_LUA_H */

@@ -214,6 +214,17 @@ int rl_lua_lock_pending(lua_State *L) {
   return 1;
 }
 
+/* (lock) -> for how many seconds to go on for late nodes after an operation has ended, or nil. */
+int rl_lua_lock_late(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "late()");
+  redlock_duration late = rl_handle_late(self->lock);
+
+  if (late == 0)
+    return 0;
+  lua_pushnumber(L, (lua_Number)late / (lua_Number)REDLOCK_SECONDS);
+  return 1;
+}
+
 static int lock_result(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:result()");
 

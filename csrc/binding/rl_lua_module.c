@@ -77,6 +77,7 @@ int luaopen_redlock_core(lua_State *L) {
                                        {"acquire", rl_lua_lock_acquire},
                                        {"start", rl_lua_lock_start},
                                        {"pending", rl_lua_lock_pending},
+                                       {"late", rl_lua_lock_late},
                                        {"id", rl_lua_lock_id},
                                        {NULL, NULL}};
 

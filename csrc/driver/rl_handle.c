@@ -192,11 +192,18 @@ void redlock_lock_cancel(redlock_lock *lock) {
 
 /* ---------------------------------------------------------------------------------- blocking */
 
-/* Nobody may call again for long: late nodes are served now, as far as rl_late.c finds it worth a wait. */
+redlock_duration rl_handle_late(redlock_lock *lock) {
+  rl_client_check_fork(lock->client);
+  redlock_time now_us = redlock_now();
+  return rl_time_sub(rl_late_until(lock->core, now_us), now_us);
+}
+
+/* Nobody may call again for long: late nodes are served now, as far as they are worth a wait. */
 static void rl_handle_serve_late(redlock_lock *lock) {
-  redlock_time until_us = rl_late_until(lock->core, redlock_now());
-  while (until_us > redlock_now() && rl_poll_wait(lock->client, until_us) == REDLOCK_OK) {
-    until_us = rl_late_until(lock->core, redlock_now());
+  int error = REDLOCK_OK;
+  for (redlock_duration left_us = rl_handle_late(lock); left_us > 0 && error == REDLOCK_OK;
+       left_us = rl_handle_late(lock)) {
+    error = rl_poll_wait(lock->client, rl_time_add(redlock_now(), left_us));
   }
 }
 

@@ -20,6 +20,9 @@ int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us, redlock_dur
 /* Whether an operation is in flight; looks, and does nothing else. None is in a forked child. */
 int rl_handle_pending(const redlock_lock *lock);
 
+/* For how long to go on for late nodes (rl_late.c) after the operation has ended; 0 = no longer. */
+redlock_duration rl_handle_late(redlock_lock *lock);
+
 /* The memory of a lock that is in no operation, about. */
 size_t rl_handle_size(const redlock_lock *lock);
 

@@ -75,4 +75,6 @@ return {
     mutant = "tail > length", why = "what is there is moved to the beginning first: slower, and the same" },
   { line = "if (buffer->capacity - buffer->tail >= length && buffer->data != NULL) {",
     mutant = "data == NULL", why = "what is there is moved to the beginning first: slower, and the same" },
+  { line = "rl_link_behind(&node->link, now_us) <= moment_us) {", mutant = "now_us) < moment_us",
+    why = "a reply that is owed for the whole moment is not waited for any more" },
 }

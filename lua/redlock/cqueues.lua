@@ -11,8 +11,8 @@ local section = require "redlock.section"
 require "redlock.lock"
 
 local lock_options, check_resource, check_extension = options.lock, options.resource, options.extension
-local new_lock, start, pending, identify, next_ended =
-  core.lock, core.start, core.pending, core.id, core.next_ended
+local new_lock, start, pending, late, identify, next_ended =
+  core.lock, core.start, core.pending, core.late, core.id, core.next_ended
 
 local weak_values = { __mode = "v" }
 local weak_keys = { __mode = "k" }
@@ -51,6 +51,17 @@ local function seat_of(self)
   return seat
 end
 
+-- Nobody may wait for long now, and then nobody polls: nodes that were not needed for the decision get their
+-- commands first, where that takes but a moment (csrc/core/rl_late.c).
+local function serve_late(self, handle, ticket)
+  local seconds = late(handle)
+  while seconds and not ticket.results do
+    cqueues.poll(self.handle, seconds)
+    collect(self)
+    seconds = late(handle)
+  end
+end
+
 -- One of the coroutines that wait in a controller polls the client for all of them, so that a reply
 -- does not wake everyone. The others wait to be told. Another controller, whose driver may not get
 -- its turn before this one has come to an end, has a driver of its own.
@@ -68,6 +79,7 @@ local function wait(self, lock, ticket)
     end
     collect(self)
   end
+  serve_late(self, handle, ticket)
   seat.waiters[waiter] = nil
   if self.waiting[id] == waiter then self.waiting[id] = nil end
   if seat.driver == waiter then

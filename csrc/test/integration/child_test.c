@@ -42,8 +42,7 @@ static bool first_add(void) {
   return redlock_client_add(client, "127.0.0.1:1", NULL, 0) == REDLOCK_E_BUSY;
 }
 static bool first_add_node(void) {
-  redlock_node node;
-  redlock_node_default(&node);
+  redlock_node node = {0};
   node.host = "127.0.0.1";
   return redlock_client_add_node(client, &node, NULL, 0) == REDLOCK_E_BUSY;
 }
@@ -66,6 +65,9 @@ static bool first_node_info(void) {
   redlock_node_info info;
   return redlock_client_node_info(client, 0, &info) == REDLOCK_OK &&
          info.state != REDLOCK_NODE_UP && info.owed == 0;
+}
+static bool first_client_message(void) {
+  return redlock_client_message(client)[0] == '\0';
 }
 static bool first_lock_new(void) {
   redlock_lock *lock = NULL;
@@ -207,6 +209,7 @@ static const struct {
     FIRST(next_ended),
     FIRST(set_data),
     FIRST(data),
+    FIRST(client_message),
     FIRST(result_in_flight),
     FIRST(process_of_inherited_descriptors),
 };
@@ -221,9 +224,8 @@ static void no_function_of_the_header_is_missing(void **state) {
                                        "redlock_core",
                                        "redlock_client_new",
                                        "redlock_lua_push_client",
-                                       "redlock_options_default_sized",
-                                       "redlock_settings_default_sized",
-                                       "redlock_node_default_sized"};
+                                       "redlock_vote_name",
+                                       "redlock_node_state_name"};
   char line[512];
   unsigned functions = 0;
   FILE *header = fopen("csrc/include/redlock.h", "r");

@@ -47,6 +47,21 @@ static void a_connection_on_its_way_is_worth_a_moment(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Also one whose name is being looked up. */
+static void so_is_one_that_has_not_come_so_far_as_its_handshake(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->nodes[2].policy = FAKE_HANGS;
+  rl_lock *lock = begin(world, NULL);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  UNTIL(lock, START + 100 * MS);
+  fake_pass(world, 100 * MS);
+  NOTHING(lock);
+  assert_true(fake_world_end(world));
+}
+
 static void nothing_is_worth_waiting_for_when_all_are_up(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -141,6 +156,7 @@ static void a_release_for_a_connection_on_its_way_is_worth_a_moment(void **state
   world->now_us += MS;
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
+  NOTHING(lock); /* It is in flight. */
   fake_answer(world, 0);
   fake_answer(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -189,6 +205,7 @@ static void a_forgotten_script_is_worth_a_moment(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_connection_on_its_way_is_worth_a_moment),
+      cmocka_unit_test(so_is_one_that_has_not_come_so_far_as_its_handshake),
       cmocka_unit_test(nothing_is_worth_waiting_for_when_all_are_up),
       cmocka_unit_test(the_moment_goes_by_what_the_decision_took),
       cmocka_unit_test(the_moment_is_a_tenth_of_the_ttl_and_the_attempts_time_at_most),

@@ -29,10 +29,9 @@ typedef struct peer {
 static redlock_lock *lock_of(redlock_client *client, unsigned number) {
   char name[KEY_LENGTH];
   redlock_lock *lock;
-  redlock_options options;
+  redlock_options options = {0};
   memset(name, 'x', sizeof name);
   (void)snprintf(name, sizeof name, "%08u", number);
-  redlock_options_default(&options);
   options.ttl_us = 600 * SECONDS;
   options.node_timeout_us = 60 * SECONDS;
   assert_error(redlock_lock_new(&lock, client, name, sizeof name, &options), REDLOCK_OK);
