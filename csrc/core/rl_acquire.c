@@ -14,7 +14,8 @@
  *   A4. Majority: the deadline is round_start_us + ttl - drift. If the clock, read after the deciding
  *       vote, has not reached it, the lock is held until then. Else it came too late: A5.
  *   A5. No lock: release the token on every node to which the SET may have gone, without waiting,
- *       and begin again at A1 after a random delay, while attempts and budget last.
+ *       and begin again at A1 after a random delay, while attempts and budget last. What is left must
+ *       be enough for a majority that answers as fast as it ever did.
  */
 #include "rl_acquire.h"
 
@@ -26,10 +27,36 @@
 #include "rl_round.h"
 #include "rl_validity.h"
 
+/*
+ * What a majority needs to answer, at least: by the fastest reply of each node. One that has not
+ * answered on this connection might do so at once.
+ */
+static redlock_duration rl_acquire_needs(const rl_core *core) {
+  redlock_duration fastest_us[REDLOCK_NODES_MAX];
+  for (unsigned i = 0; i < core->node_count; i++) {
+    const rl_link *link = &core->nodes[i]->link;
+    bool known = link->phase == RL_LINK_UP && link->nearest_us != REDLOCK_NEVER;
+    redlock_duration nearest_us = known ? link->nearest_us : 0;
+    unsigned at = i;
+    for (; at > 0 && fastest_us[at - 1] > nearest_us; at--) {
+      fastest_us[at] = fastest_us[at - 1];
+    }
+    fastest_us[at] = nearest_us;
+  }
+  return fastest_us[rl_quorum_majority(core->node_count) - 1];
+}
+
+/* What is left of the budget for the beginning of an attempt that could still win. */
+static redlock_duration rl_acquire_left(const rl_lock *lock, redlock_time now_us) {
+  return lock->budget_us == REDLOCK_NEVER
+             ? REDLOCK_NEVER
+             : rl_time_sub(lock->budget_us, rl_time_add(now_us, rl_acquire_needs(lock->core)));
+}
+
 bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
-  if (now_us >= lock->budget_us) {
-    rl_lock_end(lock, now_us,
-                lock->result == REDLOCK_PENDING ? REDLOCK_E_UNAVAILABLE : lock->result);
+  bool retry = lock->result != REDLOCK_PENDING; /* The first attempt is always made. */
+  if (now_us >= lock->budget_us || (retry && rl_acquire_left(lock, now_us) == 0)) {
+    rl_lock_end(lock, now_us, retry ? lock->result : REDLOCK_E_UNAVAILABLE);
     return false;
   }
   if (rl_validity_deadline(now_us, lock->current.ttl_us, lock->current.drift_factor) == now_us) {
@@ -79,8 +106,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
     lock->attempts_left--;
   }
   if (lock->attempts_left > 0) {
-    delay_us =
-        rl_options_retry_delay(&lock->current, lock->random, rl_time_sub(lock->budget_us, now_us));
+    delay_us = rl_options_retry_delay(&lock->current, lock->random, rl_acquire_left(lock, now_us));
   }
   if (delay_us == REDLOCK_NEVER) {
     rl_lock_end(lock, now_us, error);

@@ -328,9 +328,79 @@ static void without_entropy_nothing_is_sent(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Three nodes, each of which takes 30 ms to answer, from the handshake on. */
+static fake_world *far_away(void) {
+  fake_world *world = fake_world_new(3);
+  rl_lock *first = fake_lock(world, "first", NULL);
+  for (unsigned i = 0; i < 3; i++) {
+    world->nodes[i].policy = FAKE_SILENT;
+  }
+  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned replies = 0; replies < 2; replies++) {
+    fake_pass(world, 30 * MS);
+    for (unsigned i = 0; i < 3; i++) {
+      fake_reply(world, i, "+OK\r\n");
+    }
+  }
+  assert_error(rl_lock_result(first), REDLOCK_OK);
+  return world;
+}
+
+/*
+ * The fourth attempt would have 7 ms of the 100 that the caller can bear, and no majority has ever
+ * answered within 30.
+ */
+static void an_attempt_that_cannot_win_in_what_is_left_is_not_made(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.retry_count = 0; /* until the budget is used up */
+  options.retry_delay_us = MS;
+  options.retry_jitter_us = 0;
+  options.wait_us = 100 * MS;
+  fake_world *world = far_away();
+  redlock_time start_us = world->now_us;
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned attempts = 1; attempts <= 3; attempts++) {
+    assert_int_equal(world->nodes[0].sets, 1 + attempts);
+    world->now_us += 30 * MS;
+    for (unsigned i = 0; i < 3; i++) {
+      while (fake_next(world, i) == FAKE_RELEASE) {
+        (void)fake_reply(world, i, ":0\r\n");
+      }
+      fake_reply(world, i, "$-1\r\n");
+    }
+    if (attempts < 3) {
+      assert_int_equal(lock->phase, RL_PHASE_DELAY);
+      fake_pass(world, MS);
+    }
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_int_equal(world->now_us, start_us + 92 * MS);
+  assert_int_equal(world->nodes[0].sets, 4);
+  assert_true(fake_world_end(world));
+}
+
+/* The first is made whatever was seen: it may be faster, and nobody would learn of it otherwise. */
+static void the_first_attempt_is_made_however_little_is_left(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.wait_us = 10 * MS;
+  fake_world *world = far_away();
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(by_default_there_are_three_more_attempts),
+      cmocka_unit_test(an_attempt_that_cannot_win_in_what_is_left_is_not_made),
+      cmocka_unit_test(the_first_attempt_is_made_however_little_is_left),
       cmocka_unit_test(retry_count_counts_the_attempts_after_the_first),
       cmocka_unit_test(the_delay_is_exact_to_the_microsecond),
       cmocka_unit_test(the_delay_begins_when_the_attempt_has_failed),
