@@ -134,7 +134,7 @@ static int client_nodes(lua_State *L) {
 
 /* The time that an operation on |client| may take, which is what closing it may. */
 static redlock_duration node_timeout(const redlock_client *client) {
-  return rl_options_node_timeout(&client->options, client->options.ttl_us);
+  return rl_options_node_timeout(&client->core.options, client->core.options.ttl_us);
 }
 
 static int close_within(lua_State *L, redlock_client *client, redlock_duration budget, int level) {

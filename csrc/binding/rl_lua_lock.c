@@ -72,7 +72,7 @@ int rl_lua_lock_new(lua_State *L) {
 
   lua_settop(L, 3);
   resource = luaL_checklstring(L, 2, &length);
-  given = check_options(L, 3, &client->client->options, &options);
+  given = check_options(L, 3, &client->client->core.options, &options);
   of_worker = rl_lua_read_owner(L, 3, client->of_worker, RL_LUA_WRAPPED);
 
   self = lua_newuserdata(L, sizeof *self);
@@ -152,7 +152,7 @@ static int push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation,
 int rl_lua_lock_acquire(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:acquire()");
   redlock_options options;
-  const redlock_options *given = check_options(L, 2, &self->lock->core->options, &options);
+  const redlock_options *given = check_options(L, 2, self->lock->core->options, &options);
   int error = redlock_lock_acquire(self->lock, given, NULL);
 
   return push_outcome(L, self, RL_OPERATION_ACQUIRE, error, RL_LUA_WRAPPED);
@@ -190,7 +190,7 @@ int rl_lua_lock_start(lua_State *L) {
   if (operation == RL_OPERATION_NONE)
     return luaL_argerror(L, 2, "no such operation");
   if (operation == RL_OPERATION_ACQUIRE) {
-    const redlock_options *given = check_options(L, 3, &self->lock->core->options, &options);
+    const redlock_options *given = check_options(L, 3, self->lock->core->options, &options);
     error = redlock_lock_acquire_start(self->lock, given);
   } else if (operation == RL_OPERATION_EXTEND) {
     redlock_duration ttl = check_new_ttl(L, "lock:start(\"extend\"): ttl", 3, RL_LUA_WRAPPED);

@@ -144,7 +144,7 @@ static int begin(lua_State *L, rl_lua_lock *self, int code) {
 
   switch (code) {
   case CODE_ACQUIRE:
-    given = rl_lua_read_lock_options(L, 5, &lock->options, &options, RL_LUA_WRAPPED);
+    given = rl_lua_read_lock_options(L, 5, lock->options, &options, RL_LUA_WRAPPED);
     return rl_lock_acquire(lock, redlock_now(), given ? &options : NULL, true);
   case CODE_EXTEND:
     if (!lua_isnoneornil(L, 4)) {

@@ -130,7 +130,7 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
   rl_lock_set_lease(lock, lock->attempt, deadline_us);
   lock->attempt = NULL;
   lock->keys_end_us = rl_time_add(lock->round_start_us, lock->current.ttl_us);
-  lock->lease_options = lock->current;
+  lock->lease_ttl_us = lock->current.ttl_us;
   rl_lock_end(lock, now_us, REDLOCK_OK);
   rl_join_begin(lock, now_us);
 }

@@ -24,6 +24,7 @@ static redlock_time rl_core_clock(rl_core *core, redlock_time now_us) {
 
 int rl_core_init(rl_core *core, const void *prefix, size_t prefix_length) {
   memset(core, 0, sizeof *core);
+  rl_options_default(&core->options);
   core->releases.tail = &core->releases.first;
   core->releases.again_at_us = REDLOCK_NEVER;
   rl_launch_init(core);

@@ -55,6 +55,7 @@ typedef struct rl_core {
   rl_joins joins;
   void *prefix;
   size_t prefix_length;
+  rl_options options; /* of locks that bring none of their own */
 } rl_core;
 
 /* Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */

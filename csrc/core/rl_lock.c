@@ -9,6 +9,7 @@
 #include "rl_lock.h"
 
 #include <assert.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,9 +19,27 @@
 
 /* -------------------------------------------------------------------------------------- life */
 
+/* A lock with options that are not the core's has room for them behind its votes. */
+static rl_lock *rl_lock_allocate(const rl_core *core, const rl_options *options) {
+  bool own = memcmp(options, &core->options, sizeof *options) != 0;
+  size_t size = sizeof(rl_lock) + core->node_count * sizeof(rl_vote);
+  size = (size + alignof(rl_options) - 1) / alignof(rl_options) * alignof(rl_options);
+  rl_lock *lock = calloc(1, size + (own ? sizeof *options : 0));
+  if (lock == NULL) {
+    return NULL;
+  }
+  lock->options = &core->options;
+  if (own) {
+    rl_options *behind = (rl_options *)(void *)((char *)lock + size);
+    *behind = *options;
+    lock->options = behind;
+  }
+  return lock;
+}
+
 rl_lock *rl_lock_new(rl_core *core, const void *resource, size_t length,
                      const rl_options *options) {
-  rl_lock *lock = calloc(1, sizeof *lock + core->node_count * sizeof lock->votes[0]);
+  rl_lock *lock = rl_lock_allocate(core, options);
   if (lock == NULL) {
     return NULL;
   }
@@ -34,7 +53,6 @@ rl_lock *rl_lock_new(rl_core *core, const void *resource, size_t length,
     return NULL;
   }
   lock->core = core;
-  lock->options = *options;
   lock->current = *options;
   lock->timer.index = RL_TIMERS_NONE;
   lock->next = core->locks;
@@ -234,7 +252,7 @@ int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *o
   if (rl_lock_remaining(lock, now_us) > 0) {
     return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE, REDLOCK_E_HELD);
   }
-  rl_options current = lock->options;
+  rl_options current = *lock->options;
   const char *wrong = options != NULL ? rl_options_read(&current, options) : NULL;
   if (wrong != NULL) {
     return rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, wrong);
@@ -254,7 +272,8 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
     return error;
   }
   /* What is not said is as it was when the lock was acquired: the ttl, too. */
-  rl_options current = lock->lease != NULL ? lock->lease_options : lock->options;
+  rl_options current = lock->lease != NULL ? lock->current : *lock->options;
+  current.ttl_us = lock->lease != NULL ? lock->lease_ttl_us : current.ttl_us;
   redlock_options given = {.ttl_us = ttl_us};
   const char *wrong = rl_options_read(&current, &given);
   if (wrong != NULL) {
@@ -287,6 +306,6 @@ int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify) {
   lock->attempt = lock->lease != NULL ? lock->lease : lock->unreleased;
   rl_lock_set_lease(lock, NULL, 0);
   lock->unreleased = NULL;
-  lock->current = lock->lease_options;
+  lock->current.ttl_us = lock->lease_ttl_us;
   return rl_lock_begin(lock, RL_OPERATION_RELEASE, now_us, REDLOCK_NEVER, notify);
 }

@@ -66,17 +66,17 @@ struct rl_lock {
   rl_lock *queue_previous, *queue_next;
   rl_timer timer;
   rl_resource *resource;
-  rl_options options; /* the lock's own */
+  const rl_options *options; /* the lock's own, or the core's */
 
   /* The lease. Held while lease is not NULL and the clock is before deadline_us. */
   rl_attempt *lease;
   redlock_time deadline_us;
-  redlock_time keys_end_us; /* the keys of the lease live until then, without lock_delay */
-  rl_options lease_options; /* those it was acquired with: extend and release go by them too */
-  rl_attempt *unreleased;   /* its release was not confirmed: it may be repeated */
+  redlock_time keys_end_us;      /* the keys of the lease live until then, without lock_delay */
+  redlock_duration lease_ttl_us; /* what it was acquired for; the other options are |current| */
+  rl_attempt *unreleased;        /* its release was not confirmed: it may be repeated */
 
   /* The operation in flight, or the last one. */
-  rl_options current; /* the options of this operation */
+  rl_options current; /* the options of this operation, and of the lease */
   rl_operation operation;
   rl_phase phase;
   const char *refused; /* what of its arguments was wrong, when it could not begin for that */
@@ -102,7 +102,7 @@ struct rl_lock {
   rl_vote votes[]; /* one per node */
 };
 
-/* NULL when out of memory. */
+/* NULL when out of memory. |options| that are the core's are shared, and must not change any more. */
 rl_lock *rl_lock_new(struct rl_core *core, const void *resource, size_t length,
                      const rl_options *options);
 

@@ -39,25 +39,25 @@ static bool rl_client_copy(char **copy, const char *text) {
 }
 
 /* Reads what the caller gave, of whatever version, into this version's structs. */
-static const char *rl_client_read_settings(redlock_client *client, redlock_settings *settings,
+static const char *rl_client_read_settings(redlock_settings *settings, rl_options *options,
                                            const redlock_settings *given, size_t settings_size,
                                            size_t options_size) {
-  redlock_options options;
+  redlock_options known;
   const char *wrong = NULL;
-  rl_options_default(&client->options);
+  rl_options_default(options);
   memset(settings, 0, sizeof *settings);
   if (given != NULL) {
     wrong = rl_option_fit(&rl_options_of_client, settings, given, settings_size);
   }
   if (wrong == NULL && settings->options != NULL) {
-    wrong = rl_option_fit(&rl_options_of_lock, &options, settings->options, options_size);
-    wrong = wrong != NULL ? wrong : rl_options_read(&client->options, &options);
+    wrong = rl_option_fit(&rl_options_of_lock, &known, settings->options, options_size);
+    wrong = wrong != NULL ? wrong : rl_options_read(options, &known);
   }
   return wrong != NULL ? wrong : rl_option_wrong(&rl_options_of_client, settings);
 }
 
 static int rl_client_configure(redlock_client *client, const redlock_settings *settings,
-                               char *message, size_t message_size) {
+                               const rl_options *options, char *message, size_t message_size) {
   if (settings->tls == REDLOCK_YES) {
     return rl_client_fail(REDLOCK_E_UNSUPPORTED, "tls: TLS is not built in this version", message,
                           message_size);
@@ -69,6 +69,7 @@ static int rl_client_configure(redlock_client *client, const redlock_settings *s
       rl_core_init(&client->core, settings->prefix, settings->prefix_length) != REDLOCK_OK) {
     return rl_client_fail(REDLOCK_E_NO_MEMORY, NULL, message, message_size);
   }
+  client->core.options = *options;
   return REDLOCK_OK;
 }
 
@@ -76,6 +77,7 @@ int redlock_client_new_sized(redlock_client **made, const redlock_settings *give
                              size_t settings_size, size_t options_size, char *message,
                              size_t message_size) {
   redlock_settings settings;
+  rl_options options;
   if (made == NULL) {
     return rl_client_fail(REDLOCK_E_INVALID, "client is NULL", message, message_size);
   }
@@ -93,9 +95,10 @@ int redlock_client_new_sized(redlock_client **made, const redlock_settings *give
   }
   rl_fork_init(&client->mark);
   const char *wrong =
-      rl_client_read_settings(client, &settings, given, settings_size, options_size);
-  int error = wrong != NULL ? rl_client_fail(REDLOCK_E_INVALID, wrong, message, message_size)
-                            : rl_client_configure(client, &settings, message, message_size);
+      rl_client_read_settings(&settings, &options, given, settings_size, options_size);
+  int error = wrong != NULL
+                  ? rl_client_fail(REDLOCK_E_INVALID, wrong, message, message_size)
+                  : rl_client_configure(client, &settings, &options, message, message_size);
   if (error != REDLOCK_OK) {
     rl_client_destroy(client);
     return error;

@@ -19,8 +19,7 @@ struct redlock_client {
   rl_core core;
   unsigned references;
   rl_fork mark;
-  rl_options options; /* for locks that bring none */
-  char *username;     /* for nodes that bring none */
+  char *username; /* for nodes that bring none */
   char *password;
   int db;
   int tls;

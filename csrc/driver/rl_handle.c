@@ -52,7 +52,7 @@ int redlock_lock_new_sized(redlock_lock **made, redlock_client *client, const vo
   }
   *made = NULL;
   rl_client_check_fork(client);
-  rl_options options = client->options;
+  rl_options options = client->core.options;
   const char *wrong = rl_handle_wrong(client, resource, resource_length);
   if (wrong == NULL && given != NULL) {
     wrong = rl_option_fit(&rl_options_of_lock, &known, given, options_size);
@@ -171,7 +171,8 @@ int rl_handle_pending(const redlock_lock *lock) {
 
 size_t rl_handle_size(const redlock_lock *lock) {
   const rl_lock *core = lock->core;
-  return sizeof *lock + sizeof *core + lock->client->core.node_count * sizeof core->votes[0] +
+  size_t own = core->options != &core->core->options ? sizeof *core->options : 0;
+  return sizeof *lock + sizeof *core + own + core->core->node_count * sizeof core->votes[0] +
          sizeof *core->resource + core->resource->key_length + (size_t)3 * RL_HANDLE_OVERHEAD;
 }
 
@@ -275,7 +276,7 @@ const void *redlock_lock_resource(const redlock_lock *lock, size_t *length) {
 }
 
 redlock_duration redlock_lock_ttl(const redlock_lock *lock) {
-  return lock == NULL ? 0 : lock->core->options.ttl_us;
+  return lock == NULL ? 0 : lock->core->options->ttl_us;
 }
 
 redlock_client *redlock_lock_client(const redlock_lock *lock) {

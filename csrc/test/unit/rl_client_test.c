@@ -132,7 +132,7 @@ static void older_callers_are_served(void **state) {
   assert_error(redlock_client_new_sized(&client, &settings, offsetof(redlock_settings, tls),
                                         offsetof(redlock_options, retry_count), NULL, 0),
                REDLOCK_OK);
-  assert_int_equal(client->options.retry_count, 0);
+  assert_int_equal(client->core.options.retry_count, 0);
   assert_error(redlock_client_add_node_sized(client, &node, offsetof(redlock_node, tls), NULL, 0),
                REDLOCK_OK);
   memset(&small, 0x5a, sizeof small);

@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <stdio.h>
+
 #include <signal.h>
 #include <sys/time.h>
 
@@ -373,12 +375,33 @@ static void a_zeroed_struct_takes_the_lock_by_the_clients_options(void **state) 
   redlock_options zeros;
   memset(&zeros, 0, sizeof zeros);
   assert_error(redlock_lock_new(&lock, client, KEY, sizeof KEY - 1, &zeros), REDLOCK_OK);
-  assert_memory_equal(&lock->core->options, &client->options, sizeof client->options);
+  assert_ptr_equal(lock->core->options, &client->core.options); /* not even copied */
   assert_error(redlock_lock_acquire(lock, &zeros, NULL), REDLOCK_OK);
-  assert_int_equal(lock->core->lease_options.ttl_us, client->options.ttl_us);
-  assert_true(lock->core->lease_options.drift_factor == client->options.drift_factor);
+  assert_int_equal(lock->core->current.ttl_us, client->core.options.ttl_us);
+  assert_true(lock->core->current.drift_factor == client->core.options.drift_factor);
   assert_error(redlock_lock_release(lock), REDLOCK_OK);
   end(client, lock, farm);
+}
+
+static void a_lock_over_five_nodes_takes_at_most_500_bytes(void **state) {
+  (void)state;
+  redlock_client *client;
+  redlock_lock *lock, *other;
+  redlock_options options = {.ttl_us = 3 * SECONDS};
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < 5; i++) {
+    char address[16];
+    (void)snprintf(address, sizeof address, "127.0.0.1:%u", i + 1);
+    assert_error(redlock_client_add(client, address, NULL, 0), REDLOCK_OK);
+  }
+  assert_error(redlock_lock_new(&lock, client, KEY, sizeof KEY - 1, NULL), REDLOCK_OK);
+  assert_true(rl_handle_size(lock) <= 500);
+  assert_error(redlock_lock_new(&other, client, KEY, sizeof KEY - 1, &options), REDLOCK_OK);
+  assert_int_equal(rl_handle_size(other), rl_handle_size(lock) + sizeof(rl_options));
+  assert_int_equal(redlock_lock_ttl(other), 3 * SECONDS);
+  redlock_lock_free(other);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
 }
 
 int main(void) {
@@ -396,6 +419,7 @@ int main(void) {
       cmocka_unit_test(the_last_reference_releases_what_is_still_held),
       cmocka_unit_test(a_wrong_option_at_lock_new_is_named_by_the_client),
       cmocka_unit_test(a_zeroed_struct_takes_the_lock_by_the_clients_options),
+      cmocka_unit_test(a_lock_over_five_nodes_takes_at_most_500_bytes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
