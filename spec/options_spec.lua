@@ -45,6 +45,21 @@ describe("wrong arguments", function()
       function() redlock.new(NODES, { drift_factor = "0.01" }) end)
   end)
 
+  it("and not what is just within the bounds", function()
+    for name, values in pairs {
+      ttl = { 3, 31622400000 }, retry_count = { 0, 1000000 }, retry_delay = { 0, 31622400000 },
+      retry_jitter = { 0 }, wait = { 0 }, node_timeout = { 1 }, lock_delay = { 0 }, drift_factor = { 0, 0.9 },
+    } do
+      for _, value in ipairs(values) do
+        assert(redlock.new(NODES, { [name] = value }))
+        assert(client:lock("r", { [name] = value }))
+      end
+    end
+    for _, port in ipairs { 1, 65535 } do
+      assert(redlock.new { { host = "a", port = port } })
+    end
+  end)
+
   it("at every place where options are taken", function()
     local text = "option 'ttl' must be an integer >= 1 (milliseconds), got -5"
     local bad = { ttl = -5 }

@@ -293,6 +293,34 @@ static void keys_are_limited_with_their_prefix(void **state) {
   free(name);
 }
 
+static void a_node_that_is_missing_is_told_from_a_client_that_is(void **state) {
+  (void)state;
+  redlock_client *client;
+  redlock_node node = {.host = "h"};
+  char message[128];
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add_node(client, NULL, message, sizeof message), REDLOCK_E_INVALID);
+  assert_string_equal(message, "node is NULL");
+  assert_error(redlock_client_add_node(NULL, &node, message, sizeof message), REDLOCK_E_INVALID);
+  assert_string_equal(message, "client is NULL");
+  redlock_client_free(client);
+}
+
+/* nginx speaks TLS for us. */
+static void tls_is_taken_where_another_carries_it(void **state) {
+  (void)state;
+  redlock_client *client;
+  char message[128];
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "rediss://h", NULL, 0), REDLOCK_E_UNSUPPORTED);
+  client->tls_carried = true;
+  assert_error(redlock_client_add(client, "rediss://h", NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "rediss://h:0", message, sizeof message),
+               REDLOCK_E_INVALID);
+  assert_int_equal(redlock_client_node_count(client), 1);
+  redlock_client_free(client);
+}
+
 static void null_is_an_error_and_not_a_crash(void **state) {
   (void)state;
   struct pollfd fds[1];
@@ -693,6 +721,8 @@ int main(void) {
       cmocka_unit_test(nodes_are_checked_and_named),
       cmocka_unit_test(the_33rd_node_is_refused),
       cmocka_unit_test(keys_are_limited_with_their_prefix),
+      cmocka_unit_test(a_node_that_is_missing_is_told_from_a_client_that_is),
+      cmocka_unit_test(tls_is_taken_where_another_carries_it),
       cmocka_unit_test(null_is_an_error_and_not_a_crash),
       cmocka_unit_test(starting_sends_nothing_until_the_loop_turns),
       cmocka_unit_test(an_operation_ends_once_and_its_lock_says_how),
