@@ -291,8 +291,19 @@ local function sum_up(paths, output, all_well)
 end
 
 local function run_all(prototype, paths)
-  prototype:run("make -s -j2 " .. SETTINGS .. " all unit-programs integration-programs build/sim/sim")
-  prototype:run("make -s -j2 " .. SETTINGS .. " lua LUA_VERSION=jit")
+  local targets, seen = {}, {}
+  for _, path in ipairs(paths) do
+    for _, test in ipairs(tests_of(prototype, path)) do
+      if not seen[test.target] then
+        local alone = test.target:find("=", 1, true)
+        targets[alone and #targets + 1 or 1] = (not alone and targets[1] or "") .. " " .. test.target
+        seen[test.target] = true
+      end
+    end
+  end
+  for _, target in pairs(targets) do
+    prototype:must_make("-j2 " .. target)
+  end
   must("mkdir -p build")
   local command = ("printf '%%s\\n' %s | MUTANTS_PROTOTYPE=%s xargs -P %s -n 1 %s build-aux/mutants.lua --one"):format(
     table.concat(paths, " "), prototype.directory, JOBS, arg[-1])

@@ -47,7 +47,7 @@ describe("wrong arguments", function()
 
   it("and not what is just within the bounds", function()
     for name, values in pairs {
-      ttl = { 3, 31622400000 }, retry_count = { 0, 1000000 }, retry_delay = { 0, 31622400000 },
+      ttl = { 4, 31622400000 }, retry_count = { 0, 1000000 }, retry_delay = { 0, 31622400000 },
       retry_jitter = { 0 }, wait = { 0 }, node_timeout = { 1 }, lock_delay = { 0 }, drift_factor = { 0, 0.9 },
     } do
       for _, value in ipairs(values) do
@@ -55,6 +55,8 @@ describe("wrong arguments", function()
         assert(client:lock("r", { [name] = value }))
       end
     end
+    -- Of 4 ms, 1 ms and 2 ms are taken off: 1 ms is left.
+    assert(redlock.new(NODES, { ttl = 4, drift_factor = 0.25 }))
     for _, port in ipairs { 1, 65535 } do
       assert(redlock.new { { host = "a", port = port } })
     end
