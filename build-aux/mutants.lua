@@ -291,17 +291,20 @@ local function sum_up(paths, output, all_well)
 end
 
 local function run_all(prototype, paths)
-  local targets, seen = {}, {}
+  -- A target that comes with a variable is made alone.
+  local alone, together, seen = {}, {}, {}
   for _, path in ipairs(paths) do
     for _, test in ipairs(tests_of(prototype, path)) do
       if not seen[test.target] then
-        local alone = test.target:find("=", 1, true)
-        targets[alone and #targets + 1 or 1] = (not alone and targets[1] or "") .. " " .. test.target
         seen[test.target] = true
+        table.insert(test.target:find("=", 1, true) and alone or together, test.target)
       end
     end
   end
-  for _, target in pairs(targets) do
+  if #together > 0 then
+    prototype:must_make("-j2 " .. table.concat(together, " "))
+  end
+  for _, target in ipairs(alone) do
     prototype:must_make("-j2 " .. target)
   end
   must("mkdir -p build")
