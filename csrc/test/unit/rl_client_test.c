@@ -301,6 +301,7 @@ static void a_node_that_is_missing_is_told_from_a_client_that_is(void **state) {
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
   assert_error(redlock_client_add_node(client, NULL, message, sizeof message), REDLOCK_E_INVALID);
   assert_string_equal(message, "node is NULL");
+  assert_error(redlock_client_add_node(client, NULL, NULL, sizeof message), REDLOCK_E_INVALID);
   assert_error(redlock_client_add_node(NULL, &node, message, sizeof message), REDLOCK_E_INVALID);
   assert_string_equal(message, "client is NULL");
   redlock_client_free(client);

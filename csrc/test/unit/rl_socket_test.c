@@ -21,6 +21,31 @@
 
 #define PATIENCE_US (10 * SECONDS)
 
+/* How many of the next calls a signal interrupts. */
+static unsigned interruptions;
+
+ssize_t __real_send(int fd, const void *bytes, size_t length, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t length, int flags);
+ssize_t __real_recv(int fd, void *bytes, size_t length, int flags);
+ssize_t __wrap_recv(int fd, void *bytes, size_t length, int flags);
+
+static bool interrupted(void) {
+  if (interruptions == 0) {
+    return false;
+  }
+  interruptions--;
+  errno = EINTR;
+  return true;
+}
+
+ssize_t __wrap_send(int fd, const void *bytes, size_t length, int flags) {
+  return interrupted() ? -1 : __real_send(fd, bytes, length, flags);
+}
+
+ssize_t __wrap_recv(int fd, void *bytes, size_t length, int flags) {
+  return interrupted() ? -1 : __real_recv(fd, bytes, length, flags);
+}
+
 /* A listener on 127.0.0.1 with a port of its own. */
 static int listen_on(int *port, int backlog) {
   struct sockaddr_in address;
@@ -396,6 +421,91 @@ static void the_end_of_a_connection_is_told_without_a_signal(void **state) {
   rl_socket_free(&socket, false);
 }
 
+static void a_signal_in_a_system_call_goes_unnoticed(void **state) {
+  (void)state;
+  rl_socket socket;
+  char bytes[8];
+  int peer = open_pair(&socket);
+  struct pollfd ready = {socket.fd, POLLIN, 0};
+  interruptions = 2;
+  assert_int_equal(rl_socket_send(&socket, "ping", 4), 4);
+  assert_int_equal(interruptions, 0);
+  assert_int_equal(recv(peer, bytes, sizeof bytes, 0), 4);
+  interruptions = 2;
+  assert_int_equal(rl_socket_receive(&socket, bytes, sizeof bytes), 0);
+  (void)close(peer);
+  assert_int_equal(poll(&ready, 1, 5000), 1);
+  interruptions = 1; /* and then the end, which leaves errno as it was */
+  assert_int_equal(rl_socket_receive(&socket, bytes, sizeof bytes), -1);
+  assert_string_equal(socket.error, "the node closed the connection");
+  rl_socket_free(&socket, false);
+}
+
+/* As in a program that has closed its standard input. */
+static void descriptor_0_is_as_good_as_any(void **state) {
+  (void)state;
+  rl_socket socket;
+  int port;
+  struct epoll_event event;
+  int listener = listen_on(&port, 8);
+  int set = epoll_create1(EPOLL_CLOEXEC);
+  int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
+  rl_address address = address_of("127.0.0.1", port, "");
+  rl_socket_init(&socket);
+  (void)close(0);
+  rl_socket_connect(&socket, &address, redlock_now());
+  settle(&socket);
+  assert_int_equal(socket.phase, RL_SOCKET_OPEN);
+  assert_int_equal(socket.fd, 0);
+  int peer = accept_from(listener);
+  for (unsigned i = 0; i < 2; i++) {
+    rl_socket_register(&socket, set, false); /* The second time there is nothing to be done. */
+    assert_int_equal(socket.polled_fd, 0);
+  }
+  socket.blocked = true;
+  rl_socket_register(&socket, set, true);
+  assert_int_equal(epoll_wait(set, &event, 1, 5000), 1);
+  assert_int_equal(event.events, EPOLLOUT);
+  assert_int_equal(event.data.fd, 0);
+  rl_socket_close(&socket);
+  assert_int_equal(fcntl(0, F_GETFD), -1);
+  assert_int_equal(socket.polled_fd, -1);
+  if (input >= 0) {
+    assert_int_equal(dup2(input, 0), 0);
+    (void)close(input);
+  }
+  (void)close(peer);
+  (void)close(set);
+  (void)close(listener);
+}
+
+/* What is registered already costs no system call, and what is not there is not registered. */
+static void a_registration_is_changed_only_when_it_has_to_be(void **state) {
+  (void)state;
+  rl_socket socket;
+  struct epoll_event event;
+  int set = epoll_create1(EPOLL_CLOEXEC);
+  int peer = open_pair(&socket);
+  rl_socket_register(&socket, set, false);
+  /* Behind its back: were it registered once more, it would be there again. */
+  assert_int_equal(epoll_ctl(set, EPOLL_CTL_DEL, socket.fd, NULL), 0);
+  rl_socket_register(&socket, set, false);
+  assert_int_equal(send(peer, "x", 1, MSG_NOSIGNAL), 1);
+  assert_int_equal(epoll_wait(set, &event, 1, 0), 0);
+  int fd = dup(socket.fd); /* which would stay in the set if only the socket were closed */
+  event = (struct epoll_event){.events = EPOLLIN};
+  assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, socket.fd, &event), 0);
+  rl_socket_close(&socket);
+  assert_int_equal(epoll_wait(set, &event, 1, 0), 0);
+  rl_socket_register(&socket, set, true);
+  assert_int_equal(socket.polled_fd, -1);
+  assert_int_equal(socket.epoll_fd, set);
+  rl_socket_free(&socket, false);
+  (void)close(fd);
+  (void)close(peer);
+  (void)close(set);
+}
+
 /* The new descriptor has the number of the old one, and must be registered all the same. */
 static void a_reused_descriptor_is_registered_anew(void **state) {
   (void)state;
@@ -433,6 +543,9 @@ int main(void) {
       cmocka_unit_test(bytes_go_both_ways),
       cmocka_unit_test(a_full_socket_takes_nothing_and_waits_to_be_written),
       cmocka_unit_test(the_end_of_a_connection_is_told_without_a_signal),
+      cmocka_unit_test(a_signal_in_a_system_call_goes_unnoticed),
+      cmocka_unit_test(descriptor_0_is_as_good_as_any),
+      cmocka_unit_test(a_registration_is_changed_only_when_it_has_to_be),
       cmocka_unit_test(a_reused_descriptor_is_registered_anew),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
