@@ -9,6 +9,7 @@
 #include <lua.h>
 #include <lualib.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,12 +22,29 @@ static int traceback(lua_State *L) {
   return 1;
 }
 
+static lua_State *interrupted;
+
+static void stop(lua_State *L, lua_Debug *about) {
+  (void)about;
+  lua_sethook(L, NULL, 0, 0);
+  luaL_error(L, "interrupted!");
+}
+
+/* Ctrl-C does what it does in lua(1). */
+static void handle(int number) {
+  signal(number, SIG_DFL);
+  lua_sethook(interrupted, stop, LUA_MASKCALL | LUA_MASKRET | LUA_MASKCOUNT, 1);
+}
+
 /* Calls the function below |arguments| values, as lua(1) does. */
 static int call(lua_State *L, int arguments) {
   int handler = lua_gettop(L) - arguments;
   lua_pushcfunction(L, traceback);
   lua_insert(L, handler);
+  interrupted = L;
+  signal(SIGINT, handle);
   int status = lua_pcall(L, arguments, 0, handler);
+  signal(SIGINT, SIG_DFL);
   if (status != 0) {
     const char *message = lua_tostring(L, -1);
     fprintf(stderr, "sanitized-lua: %s\n", message != NULL ? message : "(error is not a string)");

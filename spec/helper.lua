@@ -319,21 +319,29 @@ helper.free_port = free_port
 
 -- ----------------------------------------------------------------------------------------- scripts
 
---- Runs a Lua file with this interpreter and the module's paths. Returns its output, the errors
---- included, and whether it ended well.
-function helper.run_file(path, ...)
+-- The command that runs a Lua file with this interpreter and the module's paths.
+local function command_of(path, ...)
   local words = {}
   for index = 1, select("#", ...) do words[index] = helper.quote((select(index, ...))) end
   local suffix = _VERSION == "Lua 5.1" and "" or "_" .. _VERSION:match("%d%.%d"):gsub("%.", "_")
   local lua_path, lua_cpath = helper.quote(package.path), helper.quote(package.cpath)
-  local output = read_command(string.format(
-    "LUA_PATH%s=%s LUA_CPATH%s=%s %s %s %s 2>&1; echo \"exit $?\"",
-    suffix, lua_path, suffix, lua_cpath, helper.interpreter, helper.quote(path), table.concat(words, " ")))
+  return string.format("LUA_PATH%s=%s LUA_CPATH%s=%s exec %s %s %s",
+    suffix, lua_path, suffix, lua_cpath, helper.interpreter, helper.quote(path), table.concat(words, " "))
+end
+
+--- Runs a Lua file. Returns its output, the errors included, and whether it ended well.
+function helper.run_file(path, ...)
+  local output = read_command("(" .. command_of(path, ...) .. ") 2>&1; echo \"exit $?\"")
   local text, status = output:match("^(.-)\n?exit (%d+)$")
   return text, status == "0"
 end
 
---- The same for a text. The addresses of the nodes are in `...` there.
+--- Starts a Lua file whose output goes to another file, and returns its process.
+function helper.start_file(path, output, ...)
+  return read_command("(" .. command_of(path, ...) .. ") >" .. helper.quote(output) .. " 2>&1 </dev/null & echo $!")
+end
+
+--- As run_file() for a text. The addresses of the nodes are in `...` there.
 function helper.run_script(text, ...)
   local path = directory .. "/script.lua"
   helper.write_file(path, text)

@@ -9,6 +9,7 @@
 
 #include "rl_handle.h"
 #include "rl_lua.h"
+#include "rl_lua_hook.h"
 #include "rl_lua_mux.h"
 #include "rl_name.h"
 
@@ -148,12 +149,34 @@ static int push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation,
   return 1;
 }
 
+/*
+ * Waits for the operation that |error| says was started. A hook that is set meanwhile may raise an
+ * error, as that of Ctrl-C does: the operation is cancelled then, which releases what it has taken.
+ */
+static int finish(lua_State *L, rl_lua_lock *self, int error) {
+  rl_lua_hook hook;
+
+  if (error != REDLOCK_OK)
+    return error;
+  rl_lua_hook_note(L, &hook);
+  error = rl_handle_begin(self->lock);
+  while (error == REDLOCK_OK && rl_handle_pending(self->lock)) {
+    error = rl_handle_go_on(self->lock);
+    if (rl_lua_hook_is_new(L, &hook) && rl_lua_hook_run(L, &hook) != 0) {
+      rl_handle_end(self->lock, REDLOCK_E_CANCELLED);
+      return lua_error(L);
+    }
+  }
+  rl_handle_end(self->lock, error);
+  return REDLOCK_OK; /* It was begun: push_outcome() asks how it ended. */
+}
+
 /* (lock, options) -> validity, or nil, message, code. */
 int rl_lua_lock_acquire(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:acquire()");
   redlock_options options;
   const redlock_options *given = check_options(L, 2, self->lock->core->options, &options);
-  int error = redlock_lock_acquire(self->lock, given, NULL);
+  int error = finish(L, self, rl_handle_acquire(self->lock, given, sizeof options));
 
   return push_outcome(L, self, RL_OPERATION_ACQUIRE, error, RL_LUA_WRAPPED);
 }
@@ -167,16 +190,16 @@ static redlock_duration check_new_ttl(lua_State *L, const char *name, int index,
 static int lock_extend(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:extend()");
   redlock_duration ttl = check_new_ttl(L, "lock:extend(): ttl", 2, RL_LUA_DIRECT);
+  int error = finish(L, self, rl_handle_extend(self->lock, ttl));
 
-  return push_outcome(L, self, RL_OPERATION_EXTEND, redlock_lock_extend(self->lock, ttl, NULL),
-                      RL_LUA_DIRECT);
+  return push_outcome(L, self, RL_OPERATION_EXTEND, error, RL_LUA_DIRECT);
 }
 
 static int lock_release(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:release()");
+  int error = finish(L, self, rl_handle_release(self->lock));
 
-  return push_outcome(L, self, RL_OPERATION_RELEASE, redlock_lock_release(self->lock),
-                      RL_LUA_DIRECT);
+  return push_outcome(L, self, RL_OPERATION_RELEASE, error, RL_LUA_DIRECT);
 }
 
 /* (lock, "acquire", options), (lock, "extend", ttl) or (lock, "release") -> true, or nil, ... */

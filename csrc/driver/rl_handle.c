@@ -88,8 +88,7 @@ void redlock_lock_free(redlock_lock *lock) {
 
 /* --------------------------------------------------------------------------------- beginning */
 
-static int rl_handle_acquire(redlock_lock *lock, const redlock_options *given,
-                             size_t options_size) {
+int rl_handle_acquire(redlock_lock *lock, const redlock_options *given, size_t options_size) {
   redlock_options known;
   if (lock == NULL) {
     return REDLOCK_E_INVALID;
@@ -104,7 +103,7 @@ static int rl_handle_acquire(redlock_lock *lock, const redlock_options *given,
   return rl_lock_acquire(lock->core, redlock_now(), given != NULL ? &known : NULL, true);
 }
 
-static int rl_handle_extend(redlock_lock *lock, redlock_duration ttl_us) {
+int rl_handle_extend(redlock_lock *lock, redlock_duration ttl_us) {
   if (lock == NULL) {
     return REDLOCK_E_INVALID;
   }
@@ -112,7 +111,7 @@ static int rl_handle_extend(redlock_lock *lock, redlock_duration ttl_us) {
   return rl_lock_extend(lock->core, redlock_now(), ttl_us, true);
 }
 
-static int rl_handle_release(redlock_lock *lock) {
+int rl_handle_release(redlock_lock *lock) {
   if (lock == NULL) {
     return REDLOCK_E_INVALID;
   }
@@ -208,6 +207,26 @@ static void rl_handle_serve_late(redlock_lock *lock) {
   }
 }
 
+int rl_handle_begin(redlock_lock *lock) {
+  return rl_turn_start(lock->client);
+}
+
+int rl_handle_go_on(redlock_lock *lock) {
+  return rl_poll_wait(lock->client, REDLOCK_NEVER);
+}
+
+void rl_handle_end(redlock_lock *lock, int error) {
+  if (error != REDLOCK_OK) {
+    rl_lock_cancel(lock->core, redlock_now(), error);
+    rl_turn_flush(lock->client);
+  }
+  rl_lock_dequeue(lock->core); /* Its end is reported here, not by redlock_client_next_ended(). */
+  if (error == REDLOCK_OK) {
+    rl_handle_serve_late(lock);
+  }
+  rl_handle_wake(lock->client);
+}
+
 /*
  * Runs the caller-owned loop until the operation that |started| says was begun has ended. |validity_us|
  * is written when it ended well.
@@ -217,18 +236,11 @@ static int rl_handle_finish(redlock_lock *lock, int started, redlock_duration *v
   if (started != REDLOCK_OK) {
     return started;
   }
-  int error = rl_turn_start(lock->client);
-  while (rl_lock_result(lock->core) == REDLOCK_PENDING && error == REDLOCK_OK) {
-    error = rl_poll_wait(lock->client, REDLOCK_NEVER);
+  int error = rl_handle_begin(lock);
+  while (error == REDLOCK_OK && rl_handle_pending(lock)) {
+    error = rl_handle_go_on(lock);
   }
-  if (error != REDLOCK_OK) {
-    rl_lock_cancel(lock->core, redlock_now(), error);
-  }
-  rl_lock_dequeue(lock->core); /* Its end is reported here, not by redlock_client_next_ended(). */
-  if (error == REDLOCK_OK) {
-    rl_handle_serve_late(lock);
-  }
-  rl_handle_wake(lock->client);
+  rl_handle_end(lock, error);
   int result = rl_handle_outcome(lock, 1, &left_us);
   if (result == REDLOCK_OK && validity_us != NULL) {
     *validity_us = left_us;

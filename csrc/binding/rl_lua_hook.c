@@ -1,0 +1,53 @@
+/*
+ * Hooks that are set while C waits: Ctrl-C.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_lua_hook.h"
+
+#include <stddef.h>
+
+/* In Lua 5.1 the main thread cannot be found from a coroutine; in LuaJIT a hook is for all. */
+static lua_State *main_thread(lua_State *L) {
+  lua_State *main = L;
+
+#if LUA_VERSION_NUM >= 502
+  lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+  main = lua_tothread(L, -1);
+  lua_pop(L, 1);
+#endif
+  return main;
+}
+
+static int is_new(lua_State *L, lua_Hook known) {
+  lua_Hook hook = lua_gethook(L);
+
+  return hook != NULL && hook != known;
+}
+
+void rl_lua_hook_note(lua_State *L, rl_lua_hook *known) {
+  known->main = main_thread(L);
+  known->own = lua_gethook(L);
+  known->of_main = lua_gethook(known->main);
+}
+
+int rl_lua_hook_is_new(lua_State *L, const rl_lua_hook *known) {
+  return is_new(L, known->own) || is_new(known->main, known->of_main);
+}
+
+static int nothing(lua_State *L) {
+  (void)L;
+  return 0;
+}
+
+int rl_lua_hook_run(lua_State *L, rl_lua_hook *known) {
+  if (!is_new(L, known->own)) {
+    lua_sethook(L, lua_gethook(known->main), lua_gethookmask(known->main),
+                lua_gethookcount(known->main));
+  }
+  /* One that lets us go on is not run again. */
+  known->own = lua_gethook(L);
+  known->of_main = lua_gethook(known->main);
+  lua_pushcfunction(L, nothing);
+  return lua_pcall(L, 0, 0, 0);
+}

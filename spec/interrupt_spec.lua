@@ -1,0 +1,143 @@
+local helper = require "spec.helper"
+
+local unpack = table.unpack or unpack -- luacheck: ignore
+
+describe("Ctrl-C", function()
+  local farm
+
+  setup(function() farm = helper.farm(5) end)
+  teardown(function() farm:shut() end)
+  before_each(function() farm:reset() end)
+
+  -- Starts a script until it has said that it waits. Returns a function that tells what it has written, and one
+  -- that interrupts it and tells how long it took to end after that.
+  local function interrupt(text, when_held)
+    local path = helper.directory .. "/interrupted.lua"
+    local output = helper.directory .. "/interrupted.txt"
+    helper.write_file(path, [[
+      io.stdout:setvbuf("no")
+      local redlock = require "redlock"
+      local client = redlock.new({ ... }, { node_timeout = 20000, retry_count = 0 })
+    ]] .. text)
+    helper.write_file(output, "")
+    local pid = helper.start_file(path, output, unpack(farm.addresses))
+    finally(function() os.execute("kill -KILL " .. pid .. " 2>/dev/null") end)
+    local function written()
+      local file = assert(io.open(output))
+      local all = file:read("*a")
+      file:close()
+      return all
+    end
+    if when_held then
+      helper.eventually(function() return written():find("held", 1, true) end, "the script to hold its lock")
+      when_held()
+    end
+    helper.eventually(function() return written():find("waiting", 1, true) end, "the script to wait")
+    return written, function()
+      local before = helper.now()
+      os.execute("kill -INT " .. pid)
+      helper.eventually(function() return written():find("ended", 1, true) end, "the script to end: " .. written())
+      return helper.now() - before
+    end
+  end
+
+  local ENDING = [[
+    local ok, err = pcall(wait)
+    io.write(tostring(ok), " ", tostring(err), "\n")
+    after()
+    io.write("ended\n")
+  ]]
+
+  -- Three of five nodes have taken no part when the script waits.
+  local function hang()
+    for index = 3, 5 do farm[index]:stop() end
+  end
+
+  it("did nothing during a blocking acquire, and what the acquire had taken stayed", function()
+    hang()
+    local written, send = interrupt([[
+      local lock = client:lock("r")
+      function wait() io.write("waiting\n") lock:acquire() end
+      function after()
+        assert(not lock:is_held())
+        assert(select(3, lock:release()) == "not_held")
+      end
+    ]] .. ENDING)
+    helper.eventually(function() return farm:count("r") == 2 end, "two nodes to have the key")
+    assert.is_true(send() < 2)
+    assert.is_truthy(written():find("false interrupted!", 1, true), written())
+    helper.eventually(function() return farm:count("r") == 0 end, "what was begun to be released")
+    for index = 3, 5 do farm[index]:continue() end
+    farm:eventually_free("r")
+  end)
+
+  it("ends a wait between attempts, and a lock can be used again after it", function()
+    local redlock = require "redlock"
+    local other = redlock.new(farm.addresses)
+    local held = assert(other:acquire("r", { ttl = 30000 }))
+    local written, send = interrupt([[
+      local lock = client:lock("r", { wait = 60000, retry_delay = 50000, retry_jitter = 0 })
+      function wait() io.write("waiting\n") lock:acquire() end
+      function after()
+        assert(select(3, lock:acquire({ wait = 0 })) == "taken")
+      end
+    ]] .. ENDING)
+    assert.is_true(send() < 2)
+    assert.is_truthy(written():find("false interrupted!", 1, true), written())
+    assert.is_true(held:is_held())
+    other:close()
+  end)
+
+  it("leaves a lock alone whose extend it ends", function()
+    local go = helper.directory .. "/go"
+    local written, send = interrupt(string.format([[
+      local lock = assert(client:acquire("r"))
+      function wait()
+        io.write("held\n")
+        repeat local file = io.open(%q) until file
+        io.write("waiting\n")
+        lock:extend(20000)
+      end
+      function after() assert(lock:is_held()) end
+    ]], go) .. ENDING, function()
+      hang()
+      helper.write_file(go, "")
+    end)
+    assert.is_true(send() < 2)
+    assert.is_truthy(written():find("false interrupted!", 1, true), written())
+  end)
+
+  it("runs the release of with()", function()
+    local written, send = interrupt([[
+      local redlock = require "redlock"
+      local second = redlock.new({ ... }, { retry_delay = 50000, wait = 60000 })
+      function wait()
+        client:with("outer", function()
+          client:with("inner", function()
+            io.write("waiting\n")
+            second:acquire("outer")
+          end)
+        end)
+      end
+      function after() assert(client:acquire("outer") and client:acquire("inner")) end
+    ]] .. ENDING)
+    assert.is_true(send() < 2)
+    assert.is_truthy(written():find("false [^\n]*interrupted!"), written())
+    farm:eventually_free("outer")
+    farm:eventually_free("inner")
+  end)
+
+  -- There the main thread, whose hook it is, cannot be found.
+  if _VERSION ~= "Lua 5.1" or rawget(_G, "jit") then
+    it("works in a coroutine", function()
+      hang()
+      local written, send = interrupt([[
+        local co = coroutine.create(function() io.write("waiting\n") client:acquire("r") end)
+        function wait() local ok, err = coroutine.resume(co) error(err or ok, 0) end
+        function after() end
+      ]] .. ENDING)
+      assert.is_true(send() < 2)
+      assert.is_truthy(written():find("false [^\n]*interrupted!"), written())
+    end)
+  end
+end)
