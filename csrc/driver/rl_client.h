@@ -29,6 +29,7 @@ struct redlock_client {
   int event_fd;                /* in the epoll set, for what is due at once */
   redlock_time timer_us;       /* what the timer is set to */
   bool woken;                  /* the event is readable */
+  bool wake;                   /* operations have ended outside of the caller's loop */
   redlock_time processed_us;   /* when input was looked for last */
   redlock_client *linger_next; /* in an rl_linger */
   bool lingering;

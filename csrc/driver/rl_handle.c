@@ -79,7 +79,7 @@ void redlock_lock_free(redlock_lock *lock) {
   rl_client_check_fork(client);
   rl_lock_free(lock->core, redlock_now());
   rl_turn_flush(client);
-  rl_poll_sync(client, false);
+  rl_poll_sync(client);
   free(lock);
   if (--client->references == 0) {
     rl_client_destroy(client); /* Without waiting, which redlock_client_free() would do. */
@@ -122,7 +122,7 @@ int rl_handle_release(redlock_lock *lock) {
 /* Wakes the caller's loop, which is to call redlock_client_process(). */
 static int rl_handle_started(redlock_lock *lock, int error) {
   if (error == REDLOCK_OK) {
-    rl_poll_sync(lock->client, false);
+    rl_poll_sync(lock->client);
   }
   return error;
 }
@@ -140,11 +140,6 @@ int redlock_lock_release_start(redlock_lock *lock) {
   return rl_handle_started(lock, rl_handle_release(lock));
 }
 
-/* Operations that have ended outside of the caller's loop are to be taken there. */
-static void rl_handle_wake(redlock_client *client) {
-  rl_poll_sync(client, client->core.ended.first != NULL);
-}
-
 /* ------------------------------------------------------------------------------------- ending */
 
 int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us,
@@ -156,7 +151,7 @@ int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us,
   int result = rl_lock_outcome(lock->core, rl_time_add(now_us, least_us - 1));
   if (had_lease && lock->core->lease == NULL) {
     rl_turn_flush(client);
-    rl_poll_sync(client, false);
+    rl_poll_sync(client);
   }
   if (validity_us != NULL) {
     *validity_us = rl_lock_remaining(lock->core, now_us);
@@ -187,7 +182,7 @@ void redlock_lock_cancel(redlock_lock *lock) {
   rl_client_check_fork(lock->client);
   rl_lock_cancel(lock->core, redlock_now(), REDLOCK_E_CANCELLED);
   rl_turn_flush(lock->client);
-  rl_handle_wake(lock->client);
+  rl_poll_wake(lock->client);
 }
 
 /* ---------------------------------------------------------------------------------- blocking */
@@ -224,7 +219,7 @@ void rl_handle_end(redlock_lock *lock, int error) {
   if (error == REDLOCK_OK) {
     rl_handle_serve_late(lock);
   }
-  rl_handle_wake(lock->client);
+  rl_poll_wake(lock->client);
 }
 
 /*

@@ -31,7 +31,8 @@ static bool rl_poll_untried(const redlock_client *client, uint32_t output) {
 /* When redlock_client_process() is to be called at the latest; 0 = at once. */
 static redlock_time rl_poll_deadline(const redlock_client *client, uint32_t output) {
   redlock_time deadline_us = rl_core_deadline(&client->core);
-  if (deadline_us == 0 || rl_poll_untried(client, output)) {
+  bool ended = client->wake && client->core.ended.first != NULL;
+  if (deadline_us == 0 || ended || rl_poll_untried(client, output)) {
     return 0;
   }
   for (unsigned i = 0; i < client->core.node_count; i++) {
@@ -75,7 +76,7 @@ static void rl_poll_set_event(redlock_client *client, bool wake) {
   client->woken = wake;
 }
 
-void rl_poll_sync(redlock_client *client, bool at_once) {
+void rl_poll_sync(redlock_client *client) {
   if (client->epoll_fd < 0) {
     return;
   }
@@ -83,7 +84,7 @@ void rl_poll_sync(redlock_client *client, bool at_once) {
   for (unsigned i = 0; i < client->core.node_count; i++) {
     rl_socket_register(&client->sockets[i], client->epoll_fd, (output >> i & 1) != 0);
   }
-  redlock_time deadline_us = at_once ? 0 : rl_poll_deadline(client, output);
+  redlock_time deadline_us = rl_poll_deadline(client, output);
   rl_poll_set_event(client, deadline_us == 0);
   if (deadline_us != 0) {
     rl_poll_set_timer(client, deadline_us);
@@ -123,14 +124,13 @@ int redlock_client_pollfd(redlock_client *client) {
   rl_client_check_fork(client);
   if (client->epoll_fd < 0 && !client->core.closed) {
     rl_poll_open(client);
-    rl_poll_sync(client, client->core.ended.first != NULL);
+    rl_poll_wake(client);
   }
   return client->epoll_fd;
 }
 #else
-void rl_poll_sync(redlock_client *client, bool at_once) {
+void rl_poll_sync(redlock_client *client) {
   (void)client;
-  (void)at_once;
 }
 
 int redlock_client_pollfd(redlock_client *client) {
@@ -138,6 +138,11 @@ int redlock_client_pollfd(redlock_client *client) {
   return -1;
 }
 #endif
+
+void rl_poll_wake(redlock_client *client) {
+  client->wake = client->wake || client->core.ended.first != NULL;
+  rl_poll_sync(client);
+}
 
 static void rl_poll_close_fd(int *fd) {
   if (*fd >= 0) {

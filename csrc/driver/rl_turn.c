@@ -184,7 +184,8 @@ int redlock_client_process(redlock_client *client, const struct pollfd *fds, siz
   }
   rl_turn_input(client, fds, count);
   int result = rl_turn_run(client);
-  rl_poll_sync(client, false);
+  client->wake = false;
+  rl_poll_sync(client);
   client->processed_us = client->core.now_us;
   return result;
 }
@@ -195,8 +196,8 @@ redlock_lock *redlock_client_next_ended(redlock_client *client) {
   }
   rl_client_check_fork(client);
   rl_lock *lock = rl_core_next_ended(&client->core);
-  if (lock != NULL && client->core.ended.first != NULL) {
-    rl_poll_sync(client, true); /* A loop may take one for each time that it is woken. */
+  if (lock != NULL) {
+    rl_poll_wake(client); /* A loop may take one for each time that it is woken. */
   }
   return lock == NULL ? NULL : lock->owner;
 }

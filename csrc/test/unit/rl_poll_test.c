@@ -127,6 +127,14 @@ static void release(loop *self) {
   assert_error(loop_finish(self, self->lock), REDLOCK_OK);
 }
 
+static void set_deaf(loopback *farm, bool deaf) {
+  loopback_lock(farm);
+  for (unsigned i = 0; i < 3; i++) {
+    farm->nodes[i].deaf = deaf;
+  }
+  loopback_unlock(farm);
+}
+
 /* ------------------------------------------------------------------------------------ it fires */
 
 static void a_loop_on_pollfd_alone_does_not_hang_after_a_start(void **state) {
@@ -190,11 +198,7 @@ static void a_loop_on_pollfd_alone_does_not_hang_on_deaf_nodes(void **state) {
   options.node_timeout_us = 30 * MS;
   acquire(&self);
   release(&self);
-  loopback_lock(self.farm);
-  for (unsigned i = 0; i < 3; i++) {
-    self.farm->nodes[i].deaf = true;
-  }
-  loopback_unlock(self.farm);
+  set_deaf(self.farm, true);
   redlock_time before_us = redlock_now();
   assert_error(redlock_lock_acquire_start(self.lock, &options), REDLOCK_OK);
   assert_error(loop_finish(&self, self.lock), REDLOCK_E_UNAVAILABLE);
@@ -248,6 +252,44 @@ static void what_ended_outside_of_the_loop_wakes_it(void **state) {
 }
 
 /* A loop that takes one for each time it is woken. */
+static void
+a_cancel_is_not_forgotten_when_other_things_are_done_before_the_loop_comes_round(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  redlock_lock *other;
+  acquire(&self);
+  release(&self);
+  assert_error(redlock_lock_new(&other, self.client, "other", 5, NULL), REDLOCK_OK);
+  loop_rest(&self, 50 * MS);
+  set_deaf(self.farm, true); /* No reply wakes the loop. */
+  assert_error(redlock_lock_acquire_start(self.lock, NULL), REDLOCK_OK);
+  assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
+  redlock_lock_cancel(self.lock);
+  redlock_lock_free(other);
+  assert_true(loop_is_ready(&self));
+  assert_error(loop_finish(&self, self.lock), REDLOCK_E_CANCELLED);
+  loop_end(&self);
+}
+
+/* The same for a loop that goes by pollfds() and timeout(). */
+static void what_ended_outside_of_the_loop_leaves_no_time_to_wait(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  acquire(&self);
+  release(&self);
+  assert_error(redlock_lock_acquire_start(self.lock, NULL), REDLOCK_OK);
+  assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
+  assert_true(redlock_client_timeout(self.client) > 0);
+  redlock_lock_cancel(self.lock);
+  assert_int_equal(redlock_client_timeout(self.client), 0);
+  assert_int_equal(redlock_client_timeout_ms(self.client), 0);
+  assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
+  assert_true(redlock_client_timeout(self.client) >
+              0); /* Whoever does not take it does not spin. */
+  assert_ptr_equal(redlock_client_next_ended(self.client), self.lock);
+  loop_end(&self);
+}
+
 static void what_was_not_taken_from_the_queue_wakes_again(void **state) {
   (void)state;
   loop self = loop_begin(3);
@@ -345,6 +387,9 @@ int main(void) {
       cmocka_unit_test(a_loop_on_pollfd_alone_does_not_hang_on_deaf_nodes),
       cmocka_unit_test(a_loop_on_pollfd_alone_connects_again_when_a_node_is_back),
       cmocka_unit_test(what_ended_outside_of_the_loop_wakes_it),
+      cmocka_unit_test(
+          a_cancel_is_not_forgotten_when_other_things_are_done_before_the_loop_comes_round),
+      cmocka_unit_test(what_ended_outside_of_the_loop_leaves_no_time_to_wait),
       cmocka_unit_test(what_was_not_taken_from_the_queue_wakes_again),
       cmocka_unit_test(a_loop_that_has_nothing_to_do_rests),
       cmocka_unit_test(an_operation_costs_two_calls_to_be_woken_at_most),

@@ -13,6 +13,15 @@
 
 static const char KEY[] = "orders:42";
 
+bool __real_rl_entropy_fill(unsigned char *bytes, size_t length);
+bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length);
+
+static bool no_entropy;
+
+bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length) {
+  return !no_entropy && __real_rl_entropy_fill(bytes, length);
+}
+
 static void what_becomes_of_connections_is_said_in_two_sets(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -84,10 +93,35 @@ static void a_thousand_beginnings_take_more_than_one_call(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* What needs no entropy goes out all the same: releases above all. */
+static void without_entropy_nothing_but_acquires_is_held_back(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_core *core = &world->core;
+  size_t length;
+  rl_lock *held = fake_lock(world, "held", NULL);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, held), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
+  assert_error(rl_lock_release(held, world->now_us, true), REDLOCK_OK);
+  no_entropy = true;
+  assert_error(rl_pump_launch(core), REDLOCK_E_SYSTEM);
+  assert_int_equal(rl_pump_output(core), ALL);
+  assert_non_null(memmem(rl_core_output(core, 0, &length), length, "EVAL", 4));
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(lock->round, 0);
+  no_entropy = false;
+  assert_error(rl_pump_launch(core), REDLOCK_OK);
+  assert_int_equal(lock->round, 1);
+  rl_core_forget(core);
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_becomes_of_connections_is_said_in_two_sets),
       cmocka_unit_test(output_is_named_until_it_is_sent),
+      cmocka_unit_test(without_entropy_nothing_but_acquires_is_held_back),
       cmocka_unit_test(a_thousand_beginnings_take_more_than_one_call),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
