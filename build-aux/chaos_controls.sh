@@ -77,7 +77,10 @@ for log in "$logs"/*.log; do
   fi
 done
 
-"${CONTROLS_LUA:-lua}" build-aux/run_controls.lua list chaos >"$scratch/list" || exit 1
+if ! "${CONTROLS_LUA:-lua}" build-aux/run_controls.lua list chaos >"$scratch/list"; then
+  cat "$scratch/list" # What is wrong with the list stands there instead.
+  exit 1
+fi
 # The program has those of the list, and no other.
 "$programs/chaos" --controls | sort >"$scratch/known" || exit 1
 if ! cut -d ' ' -f 1 "$scratch/list" | sort | diff - "$scratch/known"; then

@@ -123,7 +123,8 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 if command -v apt-get >/dev/null 2>&1 && [ "$as_root" != none ]; then
   # shellcheck disable=SC2046,SC2086
-  $as_root sh "$here/apt_install.sh" $(column 1) >&2 || exit 1
+  $as_root sh "$here/apt_install.sh" $(column 1) >&2 ||
+    echo "apt could not install what is missing, or not without removing something else; it says above why." >&2
   lacking=$(missing)
   [ -n "$lacking" ] || exit 0
 fi

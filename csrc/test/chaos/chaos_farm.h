@@ -4,14 +4,14 @@
  * SPDX-License-Identifier: MIT
  *
  * Nothing here waits for a server longer than 200 ms: the supervisor has other things to do. Servers
- * die with the supervisor, however it ends, and a janitor removes their directory.
+ * die with the supervisor, however it ends, and their directory goes with them.
  */
 #ifndef CHAOS_FARM_H
 #define CHAOS_FARM_H
 
 #include "chaos.h"
-
-#define CHAOS_REPLY_MAX 65536
+#include "scratch.h"
+#include "server.h"
 
 typedef struct chaos_server {
   pid_t pid; /* 0 when it is not running */
@@ -22,12 +22,10 @@ typedef struct chaos_server {
 } chaos_server;
 
 typedef struct chaos_farm {
-  char directory[64];
+  scratch_directory scratch;
   const char *shim;
-  int janitor_fd;
-  pid_t janitor;
   chaos_server servers[CHAOS_NODES];
-  char reply[CHAOS_REPLY_MAX];
+  char reply[SERVER_REPLY_MAX];
 } chaos_farm;
 
 /* Makes the directory, without servers. |shim| is preloaded into them. */
@@ -46,8 +44,8 @@ bool chaos_farm_ready(chaos_farm *self, unsigned node);
 void chaos_farm_kill(chaos_farm *self, unsigned node);
 
 /*
- * Sends the words of |command|, separated by spaces. Returns the reply as text, of an array the last
- * line; NULL when nothing comes in time.
+ * Sends the words of |command|, separated by spaces. Returns the reply as text, see server_ask(); NULL
+ * when nothing comes in time.
  */
 const char *chaos_farm_ask(chaos_farm *self, unsigned node, const char *command);
 

@@ -194,16 +194,16 @@ void far_start(far_relay *started, int port, redlock_duration delay_us) {
   free(self);
 }
 
-void far_end(far_relay *relay) {
-  (void)kill(relay->pid, SIGKILL);
-  (void)waitpid(relay->pid, NULL, 0);
-  (void)munmap((void *)relay->silenced, sizeof *relay->silenced);
+void far_end(far_relay *started) {
+  (void)kill(started->pid, SIGKILL);
+  (void)waitpid(started->pid, NULL, 0);
+  (void)munmap((void *)started->silenced, sizeof *started->silenced);
 }
 
-void far_silence(far_relay *relay) {
-  unsigned before = *relay->silenced;
-  while (*relay->silenced == before) {
-    (void)kill(relay->pid, SIGUSR1);
+void far_silence(far_relay *started) {
+  unsigned before = *started->silenced;
+  while (*started->silenced == before) {
+    (void)kill(started->pid, SIGUSR1);
     (void)poll(NULL, 0, 1);
   }
 }

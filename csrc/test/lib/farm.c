@@ -5,116 +5,39 @@
  */
 #include "farm.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "support.h"
 
-#define FARM_ARGUMENTS_MAX 48
+#define FARM_WORDS_MAX 16
+#define FARM_ARGUMENTS_MAX 32
 #define FARM_REPLY_TIMEOUT_MS 2000
 #define FARM_START_TIMEOUT_MS 10000
 
 int farm_free_port(void) {
-  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  socklen_t length = sizeof address;
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  assert_true(fd >= 0);
-  assert_int_equal(bind(fd, (struct sockaddr *)&address, length), 0);
-  assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
-  (void)close(fd);
-  return ntohs(address.sin_port);
+  int port = server_free_port();
+  assert_true(port > 0);
+  return port;
 }
 
 /* ---------------------------------------------------------------------------------- commands */
 
-static int farm_connect(int port) {
-  struct sockaddr_in address = {.sin_family = AF_INET,
-                                .sin_port = htons((uint16_t)port),
-                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  assert_true(fd >= 0);
-  if (connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-    (void)close(fd);
-    return -1;
-  }
-  return fd;
-}
-
-/* Reads until |buffer| holds |wanted| bytes, or one line if that is 0. Returns how many, or -1. */
-static long farm_read(int fd, char *buffer, size_t size, size_t wanted) {
-  size_t held = 0;
-  while (wanted > 0 ? held < wanted : held < 2 || memcmp(buffer + held - 2, "\r\n", 2) != 0) {
-    struct pollfd readable = {fd, POLLIN, 0};
-    if (held == size || poll(&readable, 1, FARM_REPLY_TIMEOUT_MS) <= 0) {
-      return -1;
-    }
-    ssize_t got = read(fd, buffer + held, wanted > 0 ? wanted - held : 1);
-    if (got <= 0) {
-      return -1;
-    }
-    held += (size_t)got;
-  }
-  return (long)held;
-}
-
-static const char *farm_reply(farm *self, int fd) {
-  long length = farm_read(fd, self->reply, sizeof self->reply, 0);
-  if (length < 0) {
-    return NULL;
-  }
-  self->reply[length - 2] = '\0';
-  if (self->reply[0] != '$') {
-    return self->reply[0] == '-' ? self->reply : self->reply + 1;
-  }
-  long bulk = strtol(self->reply + 1, NULL, 10);
-  if (bulk < 0) {
-    return "(nil)";
-  }
-  assert_true((size_t)bulk + 2 < sizeof self->reply);
-  if (farm_read(fd, self->reply, sizeof self->reply, (size_t)bulk + 2) < 0) {
-    return NULL;
-  }
-  self->reply[bulk] = '\0';
-  return self->reply;
-}
-
 const char *farm_command(farm *self, unsigned node, ...) {
-  char request[8192];
-  const char *words[16];
+  const char *words[FARM_WORDS_MAX];
   size_t count = 0;
   va_list list;
   va_start(list, node);
   while ((words[count] = va_arg(list, const char *)) != NULL) {
     count++;
-    assert_true(count < 16);
+    assert_true(count < FARM_WORDS_MAX);
   }
   va_end(list);
-  int length = snprintf(request, sizeof request, "*%zu\r\n", count);
-  for (size_t i = 0; i < count; i++) {
-    length += snprintf(request + length, sizeof request - (size_t)length, "$%zu\r\n%s\r\n",
-                       strlen(words[i]), words[i]);
-    assert_true((size_t)length < sizeof request);
-  }
-  int fd = farm_connect(self->nodes[node].port);
-  if (fd < 0) {
-    return NULL;
-  }
-  const char *reply =
-      send(fd, request, (size_t)length, MSG_NOSIGNAL) == length ? farm_reply(self, fd) : NULL;
-  (void)close(fd);
-  return reply;
+  return server_ask(self->nodes[node].port, FARM_REPLY_TIMEOUT_MS, self->reply, words);
 }
 
 static const char *farm_ask(farm *self, unsigned node, const char *command, const char *argument) {
@@ -157,82 +80,35 @@ unsigned farm_calls(farm *self, unsigned node, const char *command) {
 
 /* -------------------------------------------------------------------------------- processes */
 
-static void farm_exec(const farm *self, const farm_node *node, const char *name,
-                      const char *value) {
-  char port[16];
-  char log[128];
-  char aof[32];
+/* |name| and |value| are one more argument, or NULL. */
+static pid_t farm_spawn(const farm *self, const farm_node *node, const char *name,
+                        const char *value) {
+  char files[16];
   const char *arguments[FARM_ARGUMENTS_MAX];
-  const char *const usual[] = {"redis-server",
-                               "--bind",
-                               "127.0.0.1",
-                               "--port",
-                               port,
-                               "--dir",
-                               self->directory,
-                               "--logfile",
-                               log,
-                               "--daemonize",
-                               "no",
-                               "--appenddirname",
-                               aof,
-                               "--dbfilename",
-                               aof + 4,
-                               "--save",
-                               "",
-                               "--enable-debug-command",
-                               "yes"};
-  size_t count = sizeof usual / sizeof usual[0];
-  (void)snprintf(port, sizeof port, "%d", node->port);
-  (void)snprintf(log, sizeof log, "%s/%d.log", self->directory, node->port);
-  (void)snprintf(aof, sizeof aof, "aof-rdb-%d", node->port);
-  memcpy(arguments, usual, sizeof usual);
+  size_t count = 0;
+  (void)snprintf(files, sizeof files, "%d", node->port);
   for (size_t i = 0; self->arguments != NULL && self->arguments[i] != NULL; i++) {
+    assert_true(count + 3 < FARM_ARGUMENTS_MAX);
     arguments[count++] = self->arguments[i];
   }
-  if (name != NULL) {
-    arguments[count++] = name;
-    arguments[count++] = value;
-  }
-  arguments[count] = NULL;
-  execvp("redis-server", (char *const *)(void *)arguments);
-  _exit(127);
-}
-
-/* Whether the server that answers is the one that we started, and has read its files. */
-static bool farm_answers(farm *self, unsigned node) {
-  char wanted[48];
-  const char *info = farm_command(self, node, "INFO", NULL);
-  (void)snprintf(wanted, sizeof wanted, "process_id:%ld\r", (long)self->nodes[node].pid);
-  return info != NULL && strstr(info, wanted) != NULL && strstr(info, "\nloading:0\r") != NULL;
+  arguments[count] = name;
+  arguments[count + 1] = value;
+  arguments[count + 2] = NULL;
+  return server_launch(&(server_start){
+      .port = node->port, .directory = self->scratch.path, .name = files, .arguments = arguments});
 }
 
 /* While it reads its files it listens, but seldom answers. */
-static bool farm_listens(const farm *self, unsigned node) {
-  int fd = farm_connect(self->nodes[node].port);
-  if (fd >= 0) {
-    (void)close(fd);
-  }
-  return fd >= 0;
-}
-
 static bool farm_launch(farm *self, unsigned index, const char *name, const char *value,
                         bool loading) {
   farm_node *node = &self->nodes[index];
-  pid_t parent = getpid();
-  node->pid = fork();
-  assert_true(node->pid >= 0);
-  if (node->pid == 0) {
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) {
-      _exit(127);
-    }
-    farm_exec(self, node, name, value);
-  }
+  node->pid = farm_spawn(self, node, name, value);
+  assert_true(node->pid > 0);
   node->stopped = false;
   redlock_time give_up_us = redlock_now() + FARM_START_TIMEOUT_MS * REDLOCK_MILLISECONDS;
   while (redlock_now() < give_up_us) {
-    if (loading ? farm_listens(self, index) : farm_answers(self, index)) {
+    if (loading ? server_listens(node->port)
+                : server_ready(node->port, node->pid, FARM_REPLY_TIMEOUT_MS, self->reply)) {
       return true;
     }
     if (waitpid(node->pid, NULL, WNOHANG) == node->pid) {
@@ -245,34 +121,11 @@ static bool farm_launch(farm *self, unsigned index, const char *name, const char
   return false;
 }
 
-/* Removes the directory when it is told to, or when nobody is left who could tell it. */
-static void farm_employ_janitor(farm *self) {
-  int fds[2];
-  assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-  self->janitor = fork();
-  assert_true(self->janitor >= 0);
-  if (self->janitor == 0) {
-    char byte;
-    (void)signal(SIGINT, SIG_IGN);
-    (void)signal(SIGTERM, SIG_IGN);
-    (void)setpgid(0, 0); /* Who ends the test with all its group must not end this. */
-    (void)close(fds[1]);
-    while (read(fds[0], &byte, 1) < 0 && errno == EINTR) {
-    }
-    execlp("rm", "rm", "-rf", self->directory, (char *)NULL);
-    _exit(127);
-  }
-  (void)close(fds[0]);
-  self->janitor_fd = fds[1];
-}
-
 void farm_start(farm *self, unsigned count, const char *const *arguments) {
   memset(self, 0, sizeof *self);
   self->count = count;
   self->arguments = arguments;
-  (void)snprintf(self->directory, sizeof self->directory, "/tmp/redlock-farm-XXXXXX");
-  assert_non_null(mkdtemp(self->directory));
-  farm_employ_janitor(self);
+  assert_true(scratch_open(&self->scratch, "farm"));
   for (unsigned i = 0; i < count; i++) {
     bool started = false;
     for (unsigned tries = 0; tries < 5 && !started; tries++) {
@@ -289,10 +142,7 @@ void farm_start(farm *self, unsigned count, const char *const *arguments) {
 
 void farm_kill(farm *self, unsigned index) {
   farm_node *node = &self->nodes[index];
-  if (node->pid > 0) {
-    (void)kill(node->pid, SIGKILL);
-    (void)waitpid(node->pid, NULL, 0);
-  }
+  server_kill(node->pid);
   node->pid = 0;
   node->stopped = false;
 }
@@ -311,9 +161,7 @@ void farm_end(farm *self) {
   for (unsigned i = 0; i < self->count; i++) {
     farm_kill(self, i);
   }
-  assert_int_equal(write(self->janitor_fd, "", 1), 1);
-  (void)close(self->janitor_fd);
-  (void)waitpid(self->janitor, NULL, 0);
+  scratch_close(&self->scratch);
 }
 
 static char farm_process_state(pid_t pid) {

@@ -14,9 +14,10 @@
 #include <sys/types.h>
 
 #include "redlock.h"
+#include "scratch.h"
+#include "server.h"
 
 #define FARM_NODES_MAX 8
-#define FARM_REPLY_MAX 65536
 
 typedef struct farm_node {
   pid_t pid; /* 0 when it is not running */
@@ -27,11 +28,9 @@ typedef struct farm_node {
 
 typedef struct farm {
   unsigned count;
-  int janitor_fd;
-  pid_t janitor;
-  char directory[64];
+  scratch_directory scratch;
   const char *const *arguments; /* further ones for redis-server, ended by NULL; may be NULL */
-  char reply[FARM_REPLY_MAX];   /* of farm_command() */
+  char reply[SERVER_REPLY_MAX]; /* of farm_command() */
   farm_node nodes[FARM_NODES_MAX];
 } farm;
 

@@ -1,0 +1,51 @@
+/*
+ * A redis-server as a child process: a port for it, its start, questions to it.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * What goes wrong is returned, so that tests and the supervisor of a chaos run can each say it their way.
+ */
+#ifndef SERVER_H
+#define SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#define SERVER_REPLY_MAX 65536
+
+typedef struct server_start {
+  int port;
+  const char *directory; /* where its files are; they are called after |name| */
+  const char *name;
+  const char *const *arguments;   /* further ones, ended by NULL; may be NULL */
+  const char *const *environment; /* "NAME=value", likewise */
+} server_start;
+
+/*
+ * A port of 127.0.0.1 that nobody listens on; 0 when there is none. It lies below those that the system
+ * gives to clients: one of these would keep a server from coming back to it.
+ */
+int server_free_port(void);
+
+/* Starts a server that dies with this process. Does not wait for it. Returns -1 when it cannot. */
+pid_t server_launch(const server_start *start);
+
+/* SIGKILL; returns when the process is gone. 0 is no process. */
+void server_kill(pid_t pid);
+
+/* Whether somebody listens on the port. */
+bool server_listens(int port);
+
+/*
+ * Sends a command, whose words are ended by NULL, on a connection of its own. Returns the reply as
+ * text in |reply|: a status or a string as it is, "(nil)", an integer in digits, an error with its "-";
+ * NULL when nothing comes within |timeout_ms|, or not so much as there is room for.
+ */
+const char *server_ask(int port, int timeout_ms, char reply[SERVER_REPLY_MAX],
+                       const char *const *words);
+
+/* Whether the server that answers is the process |pid|, and has read its files. */
+bool server_ready(int port, pid_t pid, int timeout_ms, char reply[SERVER_REPLY_MAX]);
+
+#endif
