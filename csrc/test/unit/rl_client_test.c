@@ -83,6 +83,7 @@ static const char *wrong_settings(const redlock_settings *settings) {
   redlock_client *client = NULL;
   message[0] = '\0';
   int error = redlock_client_new(&client, settings, message, sizeof message);
+  redlock_client_free(client);
   assert_error(error, message[0] == '\0' ? REDLOCK_OK : REDLOCK_E_INVALID);
   assert_error(redlock_client_new(&client, settings, NULL, 0), error);
   assert_int_equal(client != NULL, error == REDLOCK_OK);
