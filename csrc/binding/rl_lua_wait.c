@@ -10,12 +10,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rl_client.h"
 #include "rl_handle.h"
 #include "rl_lua_mux.h"
+#include "rl_name.h"
 #include "rl_pump.h"
 
 #define LAUNCH_SOON                                                                                \
@@ -174,6 +176,20 @@ static void begun(lua_State *L, rl_lua_lock *self, int code) {
     rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_NO_MEMORY);
 }
 
+static rl_operation operation_of(int code) {
+  switch (code) {
+  case CODE_ACQUIRE:
+    return RL_OPERATION_ACQUIRE;
+  case CODE_EXTEND:
+    return RL_OPERATION_EXTEND;
+  case CODE_RELEASE:
+  case CODE_RELEASE_UNHEARD:
+    return RL_OPERATION_RELEASE;
+  default:
+    return RL_OPERATION_NONE;
+  }
+}
+
 /*
  * (lock, code, slot, request, options) or (lock, code, slot, ttl) -> the driver's table,
  * whether the operation is in flight, writers to wake, whether to wake the clock; or nil, message,
@@ -181,18 +197,17 @@ static void begun(lua_State *L, rl_lua_lock *self, int code) {
  * a result already.
  */
 static int wait_start(lua_State *L) {
-  static const char *const names[] = {"lock:acquire()", "lock:extend()", "lock:release()",
-                                      "lock:release()"};
-  static const rl_operation operations[] = {RL_OPERATION_ACQUIRE, RL_OPERATION_EXTEND,
-                                            RL_OPERATION_RELEASE, RL_OPERATION_RELEASE};
   int code = (int)luaL_checkinteger(L, 2);
+  rl_operation operation = operation_of(code);
+  char method[32];
   rl_lua_lock *self;
   rl_lua_mux *mux;
   int error;
 
-  if (code < CODE_ACQUIRE || code > CODE_RELEASE_UNHEARD)
+  if (operation == RL_OPERATION_NONE)
     return luaL_error(L, "no such operation");
-  self = rl_lua_check_lock(L, RL_LUA_WRAPPED, names[code - 1]);
+  (void)snprintf(method, sizeof method, "lock:%s()", rl_operation_name(operation));
+  self = rl_lua_check_lock(L, RL_LUA_WRAPPED, method);
   lua_settop(L, 5);
   mux = push_driver(L, self);
   if (mux == NULL) {
@@ -205,7 +220,7 @@ static int wait_start(lua_State *L) {
   error = begin(L, self, code);
   if (error != REDLOCK_OK)
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
-  self->operation = operations[code - 1];
+  self->operation = operation;
   begun(L, self, code);
   if (rl_pump_launch(&mux->client->core) != REDLOCK_OK)
     rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_SYSTEM);
