@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "rl_client.h"
@@ -122,9 +123,12 @@ static int mux_attach(lua_State *L) {
   return 0;
 }
 
-/* (client) -> the driver's table, or nil. */
+/* (client, method that is called) -> the driver's table, or nil. */
 static int mux_driver(lua_State *L) {
-  rl_lua_check_client(L, RL_LUA_WRAPPED, "client:close()");
+  char method[32];
+
+  (void)snprintf(method, sizeof method, "client:%s()", luaL_checkstring(L, 2));
+  rl_lua_check_client(L, RL_LUA_WRAPPED, method);
   lua_getuservalue(L, 1);
   lua_rawgeti(L, -1, RL_LUA_MUX_DRIVER);
   return 1;

@@ -163,7 +163,7 @@ function client_methods.acquire(self, resource, given)
 end
 
 function client_methods.close(self)
-  local own = driver_of(self)
+  local own = driver_of(self, "close")
   if not own then return blocking.close(self) end
   if driver.close(own, may_wait[get_phase()]) then return true end
   return nil, "not all nodes have confirmed the releases in time", "unavailable"
@@ -173,7 +173,7 @@ end
 for _, name in ipairs { "pollfd", "events", "timeout", "process" } do
   local of_blocking = client_methods[name]
   client_methods[name] = function(self)
-    if driver_of(self) then error("redlock: client:" .. name .. "() is not for nginx", 2) end
+    if driver_of(self, name) then error("redlock: client:" .. name .. "() is not for nginx", 2) end
     return of_blocking(self)
   end
 end

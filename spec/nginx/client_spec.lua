@@ -267,12 +267,18 @@ describe("clients in nginx", function()
         ngx.thread.spawn(lock.acquire, lock)
         lock:acquire()
       end)
+      for _, name in ipairs { "process", "timeout", "close" } do
+        said(function() client[name]() end) -- each was told as client:close()
+      end
     } }]] }
     local _, body = nginx:get("/")
+    for _, name in ipairs { "process", "timeout", "close" } do
+      assert.is_truthy(body:find("client:" .. name .. "() needs a client before the colon, got nil", 1, true), body)
+    end
     for line in body:gmatch("[^\n]+") do
       assert.is_truthy(line:find("^content_by_lua%(nginx.conf:%d+%):%d+: redlock: "), line)
     end
-    assert.are.equal(6, select(2, body:gsub("\n", "")))
+    assert.are.equal(9, select(2, body:gsub("\n", "")))
     assert.are.equal("", nginx:complaints())
   end)
 end)
