@@ -149,6 +149,35 @@ describe("messages", function()
     client:close()
   end)
 
+  it("one server under two names is held for somebody else for ever", function()
+    local address = farm.addresses[1]
+    local alias = "localhost:" .. farm[1].port
+    for _, nodes in ipairs { { address, alias }, { alias, address } } do
+      local doubled = redlock.new(nodes, { retry_count = 0, node_timeout = 2000 })
+      for _ = 1, 3 do
+        local _, message, code = doubled:acquire("r")
+        assert.are.equal("unavailable", code)
+        says("it is the same server as", message)
+        says_not("somebody else", message)
+      end
+      local told = 0
+      for _, node in ipairs(doubled:nodes()) do
+        if node.error and node.error:find("same server", 1, true) then told = told + 1 end
+      end
+      assert.are.equal(1, told)
+      doubled:close()
+      farm:eventually_free("r")
+    end
+    -- Two databases of one server are two places at least.
+    local databases = redlock.new({ "redis://" .. address .. "/1", "redis://" .. alias .. "/2" })
+    assert(databases:acquire("r"):release())
+    databases:close()
+    -- With a majority of other servers the lock is theirs.
+    local five = redlock.new({ address, alias, farm.addresses[2], farm.addresses[3] }, { node_timeout = 2000 })
+    assert(five:acquire("r"):release())
+    five:close()
+  end)
+
   it("not_held, held and closed do not say which lock", function()
     local lock = client:lock("orders:42")
     local function told(code, ...)

@@ -12,6 +12,9 @@
  */
 #include "rl_turn.h"
 
+#include <stdio.h>
+
+#include "rl_peer.h"
 #include "rl_poll.h"
 #include "rl_pump.h"
 
@@ -45,15 +48,44 @@ static void rl_turn_read(redlock_client *client, unsigned node) {
   }
 }
 
-/* A socket that was not open has moved, or may have: tells the core what became of it. */
-static void rl_turn_progress(redlock_client *client, unsigned node) {
+/* Another node that has turned out to be the same server, and the same database there, or NULL. */
+static const rl_node *rl_turn_twin(const redlock_client *client, unsigned node) {
+  rl_node *const *nodes = client->core.nodes;
+  int fd = client->sockets[node].fd;
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    const rl_socket *other = &client->sockets[i];
+    if (i != node && other->phase == RL_SOCKET_OPEN &&
+        rl_peer_same(other->fd, &nodes[i]->address, fd, &nodes[node]->address)) {
+      return nodes[i];
+    }
+  }
+  return NULL;
+}
+
+/*
+ * Tells the core what has become of a socket that was not open. A server under two names would vote
+ * twice; worse, its second vote would be that the key is taken.
+ */
+static void rl_turn_tell(redlock_client *client, unsigned node) {
   rl_socket *socket = &client->sockets[node];
-  rl_socket_progress(socket, redlock_now());
+  const rl_node *twin = socket->phase == RL_SOCKET_OPEN ? rl_turn_twin(client, node) : NULL;
+  if (twin != NULL) {
+    rl_socket_close(socket);
+    (void)snprintf(socket->error, sizeof socket->error,
+                   "it is the same server as %.100s; each node is to be a server of its own",
+                   twin->address.name);
+  }
   if (socket->phase == RL_SOCKET_OPEN) {
     rl_core_connected(&client->core, node, redlock_now());
   } else if (socket->phase == RL_SOCKET_CLOSED) {
     rl_core_disconnected(&client->core, node, redlock_now(), socket->error);
   }
+}
+
+/* A socket that was not open has moved, or may have. */
+static void rl_turn_progress(redlock_client *client, unsigned node) {
+  rl_socket_progress(&client->sockets[node], redlock_now());
+  rl_turn_tell(client, node);
 }
 
 static void rl_turn_input(redlock_client *client, const struct pollfd *fds, size_t count) {
@@ -121,14 +153,9 @@ static uint32_t rl_turn_open(const redlock_client *client) {
 }
 
 static void rl_turn_connect_node(redlock_client *client, unsigned node, redlock_time now_us) {
-  rl_socket *socket = &client->sockets[node];
   rl_core_connecting(&client->core, node, now_us);
-  rl_socket_connect(socket, &client->core.nodes[node]->address, now_us);
-  if (socket->phase == RL_SOCKET_OPEN) {
-    rl_core_connected(&client->core, node, redlock_now());
-  } else if (socket->phase == RL_SOCKET_CLOSED) {
-    rl_core_disconnected(&client->core, node, redlock_now(), socket->error);
-  }
+  rl_socket_connect(&client->sockets[node], &client->core.nodes[node]->address, now_us);
+  rl_turn_tell(client, node);
 }
 
 /* Makes the sockets what the core wants them to be. */
