@@ -62,7 +62,11 @@ typedef struct rl_lua_lock {
   rl_lua_owned owned; /* by a request of nginx */
   int of_worker;      /* or by nobody, if nothing else is said */
   int owner_ended;    /* it was released because of that */
-  size_t bytes;       /* of it that Lua does not see */
+  int has_options;    /* of its own */
+  int given_back;     /* the lock is not there: rl_lua_rest.h */
+  int result;         /* of the last operation then */
+  size_t resource_length;
+  size_t bytes; /* of it that Lua does not see */
 } rl_lua_lock;
 
 /* ---------------------------------------------------------------------------- rl_lua_argument.c */
@@ -136,6 +140,9 @@ int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level);
 void rl_lua_push_codes(lua_State *L);
 
 /* ------------------------------------------------------- rl_lua_client.c, rl_lua_lock.c, _module.c */
+
+/* Never blocks and allocates nothing: the token goes to the client's releases. Calls no Lua. */
+void rl_lua_lock_free(rl_lua_lock *self);
 
 /* Sends what collected clients have left to send. */
 void rl_lua_tend(rl_lua_sentinel *sentinel);

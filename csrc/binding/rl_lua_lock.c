@@ -11,6 +11,7 @@
 #include "rl_lua.h"
 #include "rl_lua_hook.h"
 #include "rl_lua_mux.h"
+#include "rl_lua_rest.h"
 #include "rl_name.h"
 
 #define SHOWN_NAME_MAX 80 /* bytes of a resource name in tostring(lock) and in messages */
@@ -76,8 +77,9 @@ int rl_lua_lock_new(lua_State *L) {
   given = check_options(L, 3, &client->client->core.options, &options);
   of_worker = rl_lua_read_owner(L, 3, client->of_worker, RL_LUA_WRAPPED);
 
-  self = lua_newuserdata(L, sizeof *self);
+  self = lua_newuserdata(L, sizeof *self + rl_lua_rest_size(client, length, given != NULL));
   memset(self, 0, sizeof *self);
+  self->has_options = given != NULL;
   self->sentinel = client->sentinel;
   self->mux = client->mux;
   self->of_worker = of_worker;
@@ -344,17 +346,22 @@ static int lock_votes(lua_State *L) {
   return 1;
 }
 
-/* Never blocks and allocates nothing: the token goes to the client's releases. */
+void rl_lua_lock_free(rl_lua_lock *self) {
+  redlock_lock *lock = self->lock;
+
+  if (lock == NULL)
+    return;
+  self->lock = NULL;
+  rl_lua_wait_forget_lock(self);
+  rl_lua_memory_give_back(&self->sentinel->memory, self->bytes);
+  redlock_lock_free(lock);
+}
+
 static int lock_gc(lua_State *L) {
   rl_lua_lock *self = luaL_testudata(L, 1, RL_LUA_LOCK);
 
-  if (self != NULL && self->lock != NULL) {
-    redlock_lock *lock = self->lock;
-    self->lock = NULL;
-    rl_lua_wait_forget_lock(self);
-    rl_lua_memory_give_back(&self->sentinel->memory, self->bytes);
-    redlock_lock_free(lock);
-  }
+  if (self != NULL)
+    rl_lua_lock_free(self);
   return 0;
 }
 
@@ -376,7 +383,7 @@ static int lock_tostring(lua_State *L) {
   char text[sizeof name + 64];
   redlock_duration remaining;
 
-  if (self == NULL || self->lock == NULL) {
+  if (self == NULL || !rl_lua_rest_revive(L, self)) {
     lua_pushliteral(L, "redlock.lock (collected)");
     return 1;
   }

@@ -6,6 +6,7 @@
 #ifndef RL_LUA_MUX_H
 #define RL_LUA_MUX_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "rl_lua.h"
@@ -26,6 +27,10 @@ typedef struct rl_lua_mux {
   rl_lua_lock **waiting; /* by slot, from 1: whose operation is waited for */
   size_t waiting_count;  /* slots that there is room for */
 } rl_lua_mux;
+
+static inline rl_lua_lock *rl_lua_lock_of(rl_lua_owned *owned) {
+  return (rl_lua_lock *)((char *)owned - offsetof(rl_lua_lock, owned));
+}
 
 /* Pushes the table of the functions that the driver is written with: redlock.core.mux. */
 void rl_lua_mux_register(lua_State *L);

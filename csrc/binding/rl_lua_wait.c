@@ -17,6 +17,7 @@
 #include "rl_client.h"
 #include "rl_handle.h"
 #include "rl_lua_mux.h"
+#include "rl_lua_rest.h"
 #include "rl_name.h"
 #include "rl_pump.h"
 
@@ -94,11 +95,12 @@ int rl_lua_wait_bury(lua_State *L, rl_lua_mux *self, int list) {
   int count = 0;
 
   while ((owned = rl_lua_owners_next_ended(&self->owners)) != NULL) {
-    rl_lua_lock *lock = (rl_lua_lock *)((char *)owned - offsetof(rl_lua_lock, owned));
+    rl_lua_lock *lock = rl_lua_lock_of(owned);
     size_t slot = lock->slot;
     lock->owner_ended = 1;
     give_up(lock, now_us);
     leave_slot(lock);
+    rl_lua_rest_give_back(lock);
     if (slot != 0)
       push_slot(L, list, ++count, slot);
   }
@@ -232,6 +234,8 @@ static int wait_start(lua_State *L) {
     rl_lock_dequeue(self->lock->core);
   lua_pushboolean(L, rl_lock_is_busy(self->lock->core));
   lua_pushnumber(L, (lua_Number)rl_lua_mux_wake_writers(mux));
+  if (code == CODE_RELEASE_UNHEARD)
+    rl_lua_rest_give_back(self);
   lua_pushboolean(L, rl_lua_mux_wake_clock(mux));
   return 4;
 }
@@ -253,6 +257,7 @@ static int wait_result(lua_State *L) {
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   }
   if (self->operation == RL_OPERATION_RELEASE) {
+    rl_lua_rest_give_back(self);
     lua_pushboolean(L, 1);
   } else {
     rl_lua_push_milliseconds(L, validity);
@@ -268,6 +273,12 @@ static int wait_cancel(lua_State *L) {
   lua_settop(L, 1);
   push_driver(L, self);
   return 1;
+}
+
+/* (lock), which nobody else has: what the collector would do, now. */
+static int wait_discard(lua_State *L) {
+  rl_lua_lock_free(rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock"));
+  return 0;
 }
 
 /* (lock) -> whether it is a lock of a client that blocks. */
@@ -324,10 +335,15 @@ static int wait_hand_over(lua_State *L) {
 }
 
 void rl_lua_wait_register(lua_State *L) {
-  static const luaL_Reg functions[] = {{"start", wait_start},   {"result", wait_result},
-                                       {"cancel", wait_cancel}, {"is_blocking", wait_is_blocking},
-                                       {"disown", wait_disown}, {"hand_over", wait_hand_over},
-                                       {"due", wait_due},       {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"start", wait_start},
+                                       {"result", wait_result},
+                                       {"cancel", wait_cancel},
+                                       {"is_blocking", wait_is_blocking},
+                                       {"disown", wait_disown},
+                                       {"hand_over", wait_hand_over},
+                                       {"due", wait_due},
+                                       {"discard", wait_discard},
+                                       {NULL, NULL}};
 
   luaL_setfuncs(L, functions, 0);
 }

@@ -17,8 +17,8 @@
 
 /* ------------------------------------------------------------------------------------ life */
 
-static int rl_handle_new(redlock_lock **made, redlock_client *client, const void *resource,
-                         size_t resource_length, const rl_options *options) {
+int rl_handle_new(redlock_lock **made, redlock_client *client, const void *resource,
+                  size_t resource_length, const rl_options *options) {
   redlock_lock *lock = calloc(1, sizeof *lock);
   if (lock == NULL) {
     return REDLOCK_E_NO_MEMORY;

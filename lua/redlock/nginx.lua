@@ -158,8 +158,9 @@ function client_methods.acquire(self, resource, given)
   if not lock then return nil, message, code end
   local validity
   validity, message, code = lock_methods.acquire(lock)
-  if not validity then return nil, message, code end
-  return lock
+  if validity then return lock end
+  mux.discard(lock)
+  return nil, message, code
 end
 
 function client_methods.close(self)

@@ -236,6 +236,7 @@ describe("a lock belongs to the request that took it", function()
     it("or to the worker, if that is said for the " .. by, function()
       local name = by == "client" and "worker:client" or by
       nginx:get("/worker?by=" .. by)
+      helper.eventually(function() return farm:count(name) == 5 end, "the lock")
       local again = helper.now() + 0.3
       helper.eventually(function()
         nginx:get("/busy")

@@ -1,0 +1,91 @@
+/*
+ * What is left of a lock of nginx that was released.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_lua_rest.h"
+
+#include <string.h>
+
+#include "rl_client.h"
+#include "rl_handle.h"
+
+#define NOT_KEPT "what it said is not kept for a lock that was released"
+
+/* Behind the object: its own options, if it has any, a vote for each node, and the resource. */
+typedef struct rest_vote {
+  uint32_t latency_us;
+  uint8_t vote;
+  uint8_t settled;
+} rest_vote;
+
+static rl_options *options_of(rl_lua_lock *self) {
+  return (rl_options *)(self + 1);
+}
+
+static rest_vote *votes_of(rl_lua_lock *self) {
+  return (rest_vote *)(options_of(self) + (self->has_options ? 1 : 0));
+}
+
+static unsigned char *resource_of(rl_lua_lock *self, const rl_core *core) {
+  return (unsigned char *)(votes_of(self) + core->node_count);
+}
+
+size_t rl_lua_rest_size(const rl_lua_client *client, size_t resource_length, int has_options) {
+  if (client->mux == NULL)
+    return 0;
+  return (has_options ? sizeof(rl_options) : 0) +
+         client->client->core.node_count * sizeof(rest_vote) + resource_length;
+}
+
+void rl_lua_rest_give_back(rl_lua_lock *self) {
+  redlock_lock *lock = self->lock;
+  const rl_lock *known = lock->core;
+  const rl_core *core = known->core;
+  const void *resource;
+
+  if (self->mux == NULL || rl_lock_is_busy(known) || known->lease != NULL ||
+      known->unreleased != NULL)
+    return;
+  if (self->has_options)
+    *options_of(self) = *known->options;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    const rl_vote *vote = &known->votes[i];
+    rest_vote rest = {vote->latency_us, vote->vote, vote->settled};
+    votes_of(self)[i] = rest;
+  }
+  resource = redlock_lock_resource(lock, &self->resource_length);
+  memcpy(resource_of(self, core), resource, self->resource_length);
+  self->result = known->result;
+  self->given_back = 1;
+  rl_lua_lock_free(self);
+}
+
+int rl_lua_rest_revive(lua_State *L, rl_lua_lock *self) {
+  redlock_client *client = self->mux == NULL ? NULL : self->mux->client;
+  rl_lock *lock;
+
+  if (self->lock != NULL)
+    return 1;
+  if (client == NULL || !self->given_back ||
+      rl_handle_new(&self->lock, client, resource_of(self, &client->core), self->resource_length,
+                    self->has_options ? options_of(self) : &client->core.options) != REDLOCK_OK) {
+    self->lock = NULL;
+    return 0;
+  }
+  self->given_back = 0;
+  redlock_lock_set_data(self->lock, self);
+  lock = self->lock->core;
+  lock->operation = self->operation;
+  lock->result = self->result;
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    const rest_vote *rest = &votes_of(self)[i];
+    lock->votes[i].latency_us = rest->latency_us;
+    lock->votes[i].vote = rest->vote;
+    lock->votes[i].settled = rest->settled != 0;
+    if (rest->settled && rest->vote != REDLOCK_VOTE_GRANTED && rest->vote != REDLOCK_VOTE_TAKEN)
+      lock->votes[i].reason = rl_reason_quote(&client->core.nodes[i]->reason, NOT_KEPT);
+  }
+  rl_lua_memory_take(L, &self->sentinel->memory, self->bytes);
+  return 1;
+}

@@ -1,0 +1,124 @@
+--- What is left of a lock that was released: little memory, and whatever it may still be asked.
+
+if not rawget(_G, "jit") then return end
+
+local helper = require "spec.helper"
+local server = require "spec.nginx.server"
+
+local INIT = [[
+  client = require("redlock").new(addresses, { owner = "worker" })
+
+  -- What the C library has given out. LuaJIT has an allocator of its own.
+  local ffi = require "ffi"
+  ffi.cdef [=[
+    struct redlock_spec_mallinfo {
+      size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
+    };
+    struct redlock_spec_mallinfo mallinfo2(void);
+  ]=]
+  function in_use() return tonumber(ffi.C.mallinfo2().uordblks) end
+]]
+
+local LOCATIONS = [[
+  location /many {
+    content_by_lua_block {
+      local function some(from)
+        for index = from, 4000, 20 do
+          local lock = assert(client:acquire("many:" .. index))
+          assert(lock:release())
+          kept[#kept + 1] = lock
+        end
+      end
+      local before = in_use()
+      local threads = {}
+      for index = 1, 20 do threads[index] = ngx.thread.spawn(some, index) end
+      for index = 1, 20 do assert(ngx.thread.wait(threads[index])) end
+      ngx.print((in_use() - before) / 4000)
+    }
+  }
+
+  location /asked {
+    content_by_lua_block {
+      local lock = client:lock("a name, of course", { ttl = 4321 })
+      assert(lock:acquire())
+      assert(lock:release())
+      ngx.say(lock:resource(), " ", lock:ttl(), " ", tostring(lock:token()), " ", lock:remaining(), " ",
+        tostring(lock:is_held()))
+      ngx.say(tostring(lock))
+      local function votes()
+        local seen = {}
+        for _, vote in ipairs(lock:votes()) do
+          seen[#seen + 1] = vote.vote .. (vote.latency and " " or " never ") .. (vote.error or "")
+        end
+        return table.concat(seen, ",")
+      end
+      ngx.say(select(2, votes():gsub("granted ", "")), " granted")
+      ngx.say(select(2, lock:extend()), " ", select(3, lock:release()))
+      for _ = 1, 3 do
+        ngx.say(lock:acquire() > 4000, " ", tostring(lock:extend(5000) > 4700), " ", tostring(lock:release()))
+      end
+      -- A node that is not there any more: what it said goes, that it did not vote stays.
+      assert(lock:acquire())
+      kept.lock, kept.votes = lock, votes
+    }
+  }
+  location /missing {
+    content_by_lua_block {
+      ngx.say(tostring(kept.lock:release()))
+      ngx.say((kept.votes():gsub("granted [^,]*", "granted")))
+    }
+  }
+  location /closed {
+    content_by_lua_block {
+      local other = require("redlock").new(addresses)
+      local lock = assert(other:acquire("x"))
+      lock:release()
+      ngx.say(tostring(other:close()), " ", tostring(lock), " ", select(3, lock:acquire()), " ",
+        select(3, lock:release()))
+    }
+  }
+]]
+
+describe("a lock that was released", function()
+  local farm, nginx
+
+  setup(function()
+    farm = helper.farm(5)
+    nginx = server.start {
+      addresses = farm.addresses,
+      init = INIT,
+      server = LOCATIONS,
+    }
+  end)
+
+  teardown(function()
+    nginx:stop()
+    farm:shut()
+  end)
+
+  before_each(function()
+    farm:reset()
+    helper.limit(30)
+  end)
+
+  it("keeps no memory that Lua's collector does not see", function()
+    nginx:get("/many")
+    local unseen = tonumber((select(2, nginx:get("/many"))))
+    assert.is_true(unseen < 50, unseen .. " bytes for each lock")
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("answers as before", function()
+    nginx:get("/many")
+    local _, body = nginx:get("/asked")
+    assert.are.equal("a name, of course 4321 nil 0 false\nredlock.lock a name, of course (not held)\n"
+      .. "3 granted\n'a name, of course': the lock is not held not_held\n"
+      .. ("true true true\n"):rep(3), body)
+    farm[5]:kill()
+    _, body = nginx:get("/missing")
+    assert.is_truthy(body:find("^true\n"), body)
+    assert.is_true(select(2, body:gsub("granted", "")) >= 3, body)
+    assert.are.equal("true redlock.lock x (not held) closed closed\n", select(2, nginx:get("/closed")))
+    assert.are.equal("", nginx:complaints(server.NODE_IS_GONE, server.CONNECTION_BROKE))
+  end)
+end)
