@@ -265,3 +265,82 @@ describe("a lock belongs to the request that took it", function()
     quiet()
   end)
 end)
+
+describe("a worker that ends", function()
+  local farm, nginx
+
+  setup(function() farm = helper.farm(5) end)
+  teardown(function() farm:shut() end)
+
+  before_each(function()
+    farm:reset()
+    helper.limit(20)
+    nginx = server.start {
+      addresses = farm.addresses,
+      http = HTTP,
+      init = INIT,
+      server = [[
+        location / {
+          content_by_lua_block {
+            local name = ngx.var.arg_name
+            client:with(name, function()
+              client:acquire(name .. ":2")
+              ngx.sleep(tonumber(ngx.var.arg_sleep))
+              if ngx.var.arg_how == "error" then error("on purpose") end
+              ngx.exit(200)
+            end)
+          }
+        }
+      ]],
+    }
+  end)
+
+  local function free()
+    helper.eventually(function()
+      for _, node in ipairs(farm) do
+        if node:command("DBSIZE") ~= 0 then return false end
+      end
+      return true
+    end, "all keys to be gone", 2)
+  end
+
+  local function begin(count, sleep, how)
+    local requests = {}
+    for index = 1, count do
+      requests[index] = nginx:request("/?name=" .. index .. "&sleep=" .. sleep .. "&how=" .. (how or ""))
+    end
+    helper.eventually(function() return farm[1]:command("DBSIZE") == 2 * count end, "all locks")
+    return requests
+  end
+
+  it("with requests in flight leaves nothing locked, and does not crash, when it is ended by TERM", function()
+    local requests = begin(100, 5)
+    nginx:stop("TERM", 3)
+    free()
+    for index = 1, 100 do requests[index]:abort() end
+    assert.are.equal("", nginx:complaints(server.CONNECTION_BROKE))
+  end)
+
+  it("with requests in flight lets them end, and what they held with them, when it is ended by QUIT", function()
+    local requests = begin(100, 1)
+    nginx:stop("QUIT", 5)
+    free()
+    for index = 1, 100 do assert.are.equal(200, (requests[index]:finish())) end
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("has none of the locks of thousands of requests that died", function()
+    for round = 1, 25 do
+      local requests = {}
+      for index = 1, 80 do
+        requests[index] = nginx:request("/?name=" .. round .. "." .. index .. "&sleep=0.001&how="
+          .. (index % 2 == 0 and "error" or ""))
+      end
+      for index = 1, 80 do
+        if index % 3 == 0 then requests[index]:abort() else requests[index]:finish() end
+      end
+    end
+    free()
+    assert.are.equal("", nginx:complaints("on purpose"))
+  end)
+end)
