@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,13 +17,13 @@
 #include "rl_handle.h"
 #include "rl_lua_mux.h"
 #include "rl_lua_rest.h"
-#include "rl_name.h"
 #include "rl_pump.h"
 
-#define LAUNCH_SOON                                                                                \
-  (5 * REDLOCK_MILLISECONDS) /* when what could not be launched at once is again */
-#define TYPE_CDATA                                                                                 \
-  10 /* LuaJIT's, which lua.h does not name; lua_topointer() tells where its value is */
+/* When what could not be launched at once is again. */
+#define LAUNCH_SOON (5 * REDLOCK_MILLISECONDS)
+
+/* LuaJIT's type, which lua.h does not name; lua_topointer() tells where its value is. */
+#define TYPE_CDATA 10
 
 /* What the driver asks of a lock, as it numbers it. */
 enum { CODE_ACQUIRE = 1, CODE_EXTEND = 2, CODE_RELEASE = 3, CODE_RELEASE_UNHEARD = 4 };
@@ -178,19 +177,15 @@ static void begun(lua_State *L, rl_lua_lock *self, int code) {
     rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_NO_MEMORY);
 }
 
-static rl_operation operation_of(int code) {
-  switch (code) {
-  case CODE_ACQUIRE:
-    return RL_OPERATION_ACQUIRE;
-  case CODE_EXTEND:
-    return RL_OPERATION_EXTEND;
-  case CODE_RELEASE:
-  case CODE_RELEASE_UNHEARD:
-    return RL_OPERATION_RELEASE;
-  default:
-    return RL_OPERATION_NONE;
-  }
-}
+static const struct {
+  rl_operation operation;
+  const char *method;
+} codes[] = {
+    [CODE_ACQUIRE] = {RL_OPERATION_ACQUIRE, "lock:acquire()"},
+    [CODE_EXTEND] = {RL_OPERATION_EXTEND, "lock:extend()"},
+    [CODE_RELEASE] = {RL_OPERATION_RELEASE, "lock:release()"},
+    [CODE_RELEASE_UNHEARD] = {RL_OPERATION_RELEASE, "lock:release()"},
+};
 
 /*
  * (lock, code, slot, request, options) or (lock, code, slot, ttl) -> the driver's table,
@@ -200,16 +195,13 @@ static rl_operation operation_of(int code) {
  */
 static int wait_start(lua_State *L) {
   int code = (int)luaL_checkinteger(L, 2);
-  rl_operation operation = operation_of(code);
-  char method[32];
   rl_lua_lock *self;
   rl_lua_mux *mux;
   int error;
 
-  if (operation == RL_OPERATION_NONE)
+  if (code < CODE_ACQUIRE || code > CODE_RELEASE_UNHEARD)
     return luaL_error(L, "no such operation");
-  (void)snprintf(method, sizeof method, "lock:%s()", rl_operation_name(operation));
-  self = rl_lua_check_lock(L, RL_LUA_WRAPPED, method);
+  self = rl_lua_check_lock(L, RL_LUA_WRAPPED, codes[code].method);
   lua_settop(L, 5);
   mux = push_driver(L, self);
   if (mux == NULL) {
@@ -222,7 +214,7 @@ static int wait_start(lua_State *L) {
   error = begin(L, self, code);
   if (error != REDLOCK_OK)
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
-  self->operation = operation;
+  self->operation = codes[code].operation;
   begun(L, self, code);
   if (rl_pump_launch(&mux->client->core) != REDLOCK_OK)
     rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_SYSTEM);
