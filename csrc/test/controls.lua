@@ -170,7 +170,7 @@ local list = {
   -- Setting and releasing.
   { "set-without-nx", "SET without NX", [["NX", 2]], [["GET", 3]] },
   { "no-join", "a node that comes up after the decision is not given the key",
-    "!rl_link_has_room(&node->link, RL_OWED_ACQUIRE) ||", "true ||", by = replay },
+    "!rl_link_has_room(link, RL_OWED_ACQUIRE) ||", "true ||", by = replay },
   { "no-release", "nothing is released",
     "attempt->sent & ~attempt->released;", "0;", by = both },
   { "no-release-after-failure", "an attempt that failed is not released",
@@ -241,7 +241,8 @@ local list = {
   { "window-stays-closed", "a reply does not open the window again",
     "core->launches.closed_until_us = 0;", "core->launches.closed_until_us += 0;", by = { unit = "rl_launch_test" } },
   { "window-never-closes", "all that is begun is sent at once",
-    "launches->closed_until_us = behind_at_us;\n  return false;", "launches->closed_until_us = behind_at_us;\n  return true;",
+    "launches->closed_until_us = behind_at_us; return false;",
+    "launches->closed_until_us = behind_at_us; return true;",
     by = { unit = "rl_launch_test" } },
   { "retries-not-counted", "attempts are not counted",
     "lock->attempts_left--;", "lock->attempts_left -= lock->random % 2;" },
