@@ -12,7 +12,7 @@
 -- kills. So is a program that uses more than 10 s of processor time, or takes ten times as long as it did
 -- before: how many those were is said. Any test but the simulator must fail twice.
 -- Environment: CC and what else the Makefile takes; JOBS, how many files at a time [2]; STATEMENTS=1 to drop
--- statements, too; KINDS, which kinds of tests [simulator unit integration spec oom]; VERBOSE. Every
+-- statements, too; KINDS, which kinds of tests [simulator unit integration spec lua]; VERBOSE. Every
 -- test runs in a network and a process namespace of its own where that is allowed.
 --
 -- SPDX-License-Identifier: MIT
@@ -23,7 +23,7 @@ local must, read = changed_tree.must, changed_tree.read
 
 local JOBS = os.getenv("JOBS") or "2"
 local STATEMENTS = os.getenv("STATEMENTS")
-local KINDS = os.getenv("KINDS") or "simulator unit integration spec oom"
+local KINDS = os.getenv("KINDS") or "simulator unit integration spec lua"
 local SETTINGS = "CFLAGS=-O1"
 local PLAN = dofile("csrc/test/mutants.lua")
 local EQUIVALENT = dofile("csrc/test/equivalent.lua")
@@ -88,7 +88,7 @@ isolate = isolate == ""
   and "unshare -n -p -f --kill-child --mount-proc sh -c 'ip link set lo up; exec \"$@\"' sh " or ""
 
 -- How to build and run a test that the plan names: "simulator 1 60", "unit rl_x_test", "integration x_test",
--- "oom 5.4", "spec 5.4 spec/x_spec.lua".
+-- "lua 5.4 rl_lua_x_test", "spec 5.4 spec/x_spec.lua".
 local function test_of(tree, name)
   local kind, first, second = name:match("^(%S+) ?(%S*) ?(%S*)$")
   local test = { name = name, kind = kind, exact = kind == "simulator" }
@@ -98,9 +98,9 @@ local function test_of(tree, name)
     test.target, test.command = "build/test/" .. first, "build/test/" .. first
   elseif kind == "integration" then
     test.target, test.command = "build/test/integration/" .. first, "build/test/integration/" .. first
-  elseif kind == "oom" then
-    test.target = "LUA_VERSION=" .. first .. " build/" .. first .. "/test/rl_lua_oom_test"
-    test.command = "build/" .. first .. "/test/rl_lua_oom_test lua"
+  elseif kind == "lua" then
+    test.target = ("LUA_VERSION=%s build/%s/test/%s"):format(first, first, second)
+    test.command = ("build/%s/test/%s lua"):format(first, second) -- where redlock.lua is
   elseif kind == "spec" then
     test.target = "lua LUA_VERSION=" .. first
     test.command = ("make -s spec LUA_VERSION=%s SPECS=%s BUSTED_FLAGS='-o plainTerminal --no-keep-going' %s"):format(

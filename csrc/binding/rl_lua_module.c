@@ -12,7 +12,7 @@
 #define DRAIN_BUDGET (100 * REDLOCK_MILLISECONDS)
 
 void rl_lua_tend(rl_lua_sentinel *sentinel) {
-  if (sentinel != NULL && sentinel->linger.first != NULL)
+  if (sentinel->linger.first != NULL)
     rl_linger_process(&sentinel->linger);
 }
 

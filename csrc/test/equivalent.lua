@@ -11,6 +11,8 @@ local any_order = "timers that are due at the same time have no order"
 local behind = "behind the end of the heap stands the timer that is being put down, which is not earlier than itself"
 
 return {
+  { line = "while (now_us < deadline_us && rl_core_awaits(", mutant = "<=",
+    why = "at the deadline itself it looks once more, and waits for nothing" },
   { line = "if (got < 0 && errno == EINTR) {", mutant = "got <= 0",
     why = "the kernel gives no byte only when it is asked for none" },
   { line = "core->lock_count + 1", mutant = "core->lock_count + 2",

@@ -42,6 +42,7 @@ local INTEGRATION = { "integration loop_test", "integration resolver_test", "int
   "integration first_lock_test", "integration silence_test", "integration child_test" }
 local LUA = "options messages redlock close gc cqueues integration/keys integration/nodes integration/access "
   .. "integration/lease integration/conditions"
+local LUA_UNITS = { "lua 5.4 rl_lua_host_test", "lua 5.4 rl_lua_owner_test", "lua 5.4 rl_lua_oom_test" }
 local NGINX = "nginx/phase nginx/request nginx/node nginx/client nginx/worker nginx/behaviour nginx/examples"
 
 return {
@@ -51,8 +52,8 @@ return {
   { files = "^lua/resty/", none = "it is an alias" },
   rule("^csrc/core/", "simulator 1 60", units(CORE), "simulator 61 540"),
   rule("^csrc/driver/", units(DRIVER), INTEGRATION, "spec 5.4 spec/redlock_spec.lua"),
-  rule("^csrc/binding/rl_lua_mux", specs("5.4", "cqueues redlock"), specs("jit", NGINX), "oom 5.4"),
-  rule("^csrc/binding/", specs("5.4", LUA), "oom 5.4"),
+  rule("^csrc/binding/rl_lua_mux", specs("5.4", "cqueues redlock"), specs("jit", NGINX), LUA_UNITS),
+  rule("^csrc/binding/", specs("5.4", LUA), LUA_UNITS),
   rule("^lua/redlock/nginx", specs("jit", NGINX)),
   rule("^lua/", specs("5.4", LUA), specs("jit", "nginx/behaviour")),
 }

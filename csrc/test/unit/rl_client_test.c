@@ -323,6 +323,17 @@ static void tls_is_taken_where_another_carries_it(void **state) {
   redlock_client_free(client);
 }
 
+static void closing_waits_for_nothing_when_nothing_is_owed(void **state) {
+  (void)state;
+  redlock_client *client;
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "h", NULL, 0), REDLOCK_OK);
+  redlock_time start_us = redlock_now();
+  assert_error(redlock_client_close(client, 5 * SECONDS), REDLOCK_OK);
+  assert_true(redlock_now() - start_us < 2 * SECONDS);
+  redlock_client_free(client);
+}
+
 static void null_is_an_error_and_not_a_crash(void **state) {
   (void)state;
   struct pollfd fds[1];
@@ -725,6 +736,7 @@ int main(void) {
       cmocka_unit_test(keys_are_limited_with_their_prefix),
       cmocka_unit_test(a_node_that_is_missing_is_told_from_a_client_that_is),
       cmocka_unit_test(tls_is_taken_where_another_carries_it),
+      cmocka_unit_test(closing_waits_for_nothing_when_nothing_is_owed),
       cmocka_unit_test(null_is_an_error_and_not_a_crash),
       cmocka_unit_test(starting_sends_nothing_until_the_loop_turns),
       cmocka_unit_test(an_operation_ends_once_and_its_lock_says_how),

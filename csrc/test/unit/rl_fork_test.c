@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,10 +41,24 @@ static void check(rl_fork *mark) {
   assert_false(rl_fork_happened(mark));
 }
 
+/* Whether the kernel empties a page on fork(). */
+static bool kernel_wipes(void) {
+  size_t size = 4096;
+  void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_true(page != MAP_FAILED);
+  bool wipes = false;
+#ifdef MADV_WIPEONFORK
+  wipes = madvise(page, size, MADV_WIPEONFORK) == 0;
+#endif
+  (void)munmap(page, size);
+  return wipes;
+}
+
 static void a_child_is_told_and_may_adopt(void **state) {
   (void)state;
   rl_fork mark;
   rl_fork_init(&mark);
+  assert_int_equal(mark.page != NULL, kernel_wipes()); /* Without it each call asks the kernel. */
   check(&mark);
   rl_fork_free(&mark);
   rl_fork_free(&mark);
