@@ -1,6 +1,7 @@
 rockspec_format = "3.0"
 package = "redlock"
 version = "scm-1"
+-- For `luarocks make` in a checkout, which fetches nothing. Whoever publishes the project puts its address here.
 source = {
    url = "git+file://.",
 }

@@ -271,7 +271,8 @@ REDLOCK_INLINE int redlock_client_new(redlock_client **client, const redlock_set
  * with %XX escapes in user, password and path. Contacts nobody: a node is connected to when it is
  * first needed. All clients of a resource must use the same nodes, each named once: the majority is
  * counted over them. A server that turns out to have been named twice counts once; the node with its
- * second name stays down, and redlock_client_node_info() says why. Nodes can be added until the first lock has been made.
+ * second name stays down, and redlock_client_node_info() says why. Nodes can be added until the first
+ * lock has been made.
  * Errors: INVALID, UNSUPPORTED, LIMIT, BUSY (a lock has been made), CLOSED, NO_MEMORY.
  */
 REDLOCK_EXTERN int redlock_client_add(redlock_client *client, const char *address, char *message,

@@ -29,7 +29,7 @@
 ---@field username? string for the nodes that name none
 ---@field password? string for the nodes that name none
 ---@field db? integer for the nodes that name none; default 0
----@field tls? boolean not built in this version: true is refused
+---@field tls? boolean for the nodes that do not say; only inside nginx: elsewhere true is refused
 
 --- A node in parts: either `host` or `path` is given.
 ---@class redlock.Node
@@ -139,7 +139,7 @@ function lock:extend(ttl) end
 --- Gives the lock back.
 ---@return true? ok
 ---@return string? message
----@return redlock.Code? code
+---@return redlock.Code? code "lost": a majority no longer had it before its time was over
 function lock:release() end
 
 --- What is left of the lease; 0 when none is held.

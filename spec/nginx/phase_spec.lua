@@ -86,7 +86,24 @@ local INIT = [[
 ]]
 
 describe("redlock in the phases of nginx", function()
-  local farm, nginx
+  local farm, nginx, tls_port
+
+  -- A server of its own, whose handshakes have Lua in them.
+  local function tls_server()
+    local directory = helper.directory .. "/handshake"
+    assert(os.execute(string.format("mkdir %s && openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost "
+      .. "-keyout %s/key.pem -out %s/certificate.pem >/dev/null 2>&1", directory, directory, directory)))
+    tls_port = helper.free_port()
+    return string.format([[
+      server {
+        listen 127.0.0.1:%d ssl;
+        ssl_certificate %s/certificate.pem;
+        ssl_certificate_key %s/key.pem;
+        ssl_certificate_by_lua_block { keep_both("ssl_certificate") }
+        location / { return 200 "served"; }
+      }
+    ]], tls_port, directory, directory)
+  end
 
   local BALANCER = [[
     upstream chosen {
@@ -101,7 +118,7 @@ describe("redlock in the phases of nginx", function()
   setup(function()
     farm = helper.farm(3)
     nginx = server.start {
-      http = BALANCER,
+      http = BALANCER .. tls_server(),
       addresses = farm.addresses,
       init = INIT,
       init_worker = [[
@@ -130,7 +147,7 @@ describe("redlock in the phases of nginx", function()
       return said:find("from init_worker", 1, true)
     end)
     assert.are.equal(refused("init") .. "\n" .. refused("init_worker") .. "\nnot_held\nfrom init_worker: true true",
-      (said:gsub("%s+$", "")))
+      (said:gsub("\n+", "\n"):gsub("%s+$", "")))
     assert.are.equal("", nginx:complaints())
   end)
 
@@ -166,6 +183,22 @@ describe("redlock in the phases of nginx", function()
     nginx:get("/kept")
     assert.are.equal("content: true true", select(2, nginx:get("/balanced")))
     assert.are.equal(refused("balancer"), select(2, nginx:get("/kept")))
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("waits in ssl_certificate, where Debian's nginx was said to break the handshake off", function()
+    helper.eventually(function()
+      nginx:get("/kept")
+      local _, said = nginx:get("/kept")
+      return said == ""
+    end)
+    local pipe = io.popen("curl -sk --max-time 5 https://127.0.0.1:" .. tls_port .. "/ 2>&1")
+    local body = pipe:read("*a")
+    pipe:close()
+    assert.are.equal("served", body)
+    local _, said = nginx:get("/kept")
+    assert.is_truthy(said:find("ssl_certificate: true true", 1, true), said)
+    farm:eventually_free("ssl_certificate")
     assert.are.equal("", nginx:complaints())
   end)
 
