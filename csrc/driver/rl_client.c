@@ -198,6 +198,25 @@ void rl_client_drain(redlock_client *client, redlock_time deadline_us) {
   }
 }
 
+/* The nodes that owe the confirmation of a release, as a sentence in client->unconfirmed. */
+static const char *rl_client_unconfirmed(redlock_client *client) {
+  const rl_core *core = &client->core;
+  uint32_t due = rl_release_due(core);
+  const char *separator = ": ";
+  size_t size = sizeof client->unconfirmed;
+  size_t used = (size_t)snprintf(client->unconfirmed, size,
+                                 "not all nodes have confirmed the releases in time");
+  for (unsigned i = 0; i < core->node_count && used < size; i++) {
+    const rl_node *node = core->nodes[i];
+    if ((due & rl_node_bit(node)) != 0 || node->link.owed_count > 0) {
+      used += (size_t)snprintf(client->unconfirmed + used, size - used, "%s%s", separator,
+                               node->address.name);
+      separator = ", ";
+    }
+  }
+  return client->unconfirmed;
+}
+
 int redlock_client_close(redlock_client *client, redlock_duration timeout_us) {
   if (client == NULL) {
     return REDLOCK_E_INVALID;
@@ -205,11 +224,11 @@ int redlock_client_close(redlock_client *client, redlock_duration timeout_us) {
   rl_client_check_fork(client);
   rl_core_close(&client->core, redlock_now());
   rl_client_drain(client, rl_time_add(redlock_now(), timeout_us));
-  bool owed = rl_core_unanswered(&client->core);
+  int error = rl_core_unanswered(&client->core) ? REDLOCK_E_UNAVAILABLE : REDLOCK_OK;
+  (void)rl_client_note(client, error, error == REDLOCK_OK ? NULL : rl_client_unconfirmed(client));
   rl_client_close_sockets(client, false);
   rl_core_forget(&client->core);
-  return rl_client_note(client, owed ? REDLOCK_E_UNAVAILABLE : REDLOCK_OK,
-                        "not all nodes have confirmed the releases in time");
+  return error;
 }
 
 void rl_client_check_fork(redlock_client *client) {

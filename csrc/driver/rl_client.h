@@ -33,7 +33,8 @@ struct redlock_client {
   redlock_time processed_us;   /* when input was looked for last */
   redlock_client *linger_next; /* in an rl_linger */
   bool lingering;
-  const char *failure; /* of the last call on the client, or NULL */
+  const char *failure;   /* of the last call on the client, or NULL */
+  char unconfirmed[256]; /* close: which nodes */
   char message[RL_CLIENT_MESSAGE_MAX];
   rl_socket sockets[REDLOCK_NODES_MAX];
 };
@@ -51,8 +52,8 @@ struct redlock_lock {
 void rl_client_check_fork(redlock_client *client);
 
 /*
- * Notes what a call ended with for redlock_client_message(): |sentence| is static, or NULL for the
- * error's own. Returns |error|.
+ * Notes what a call ended with for redlock_client_message(): |sentence| is static or the client's, or
+ * NULL for the error's own. Returns |error|.
  */
 int rl_client_note(redlock_client *client, int error, const char *sentence);
 

@@ -318,7 +318,7 @@ REDLOCK_INLINE int redlock_client_node_info(redlock_client *client, size_t index
 
 /*
  * What the last redlock_lock_new() or redlock_client_close() on the client failed with, as a sentence
- * that names what is wrong; "" after success. Lives until the next call on the client.
+ * that names the option or the nodes; "" after success. Lives until the next call on the client.
  */
 REDLOCK_EXTERN const char *redlock_client_message(redlock_client *client);
 

@@ -625,6 +625,10 @@ static void closing_says_when_not_all_was_confirmed(void **state) {
   redlock_lock *lock = hold(client, farm);
   redlock_time start_us = redlock_now();
   assert_error(redlock_client_close(client, 20 * MS), REDLOCK_E_UNAVAILABLE); /* nobody pumps */
+  const char *message = redlock_client_message(client);
+  assert_non_null(strstr(message, "not all nodes have confirmed the releases in time: unix:/"));
+  assert_non_null(strstr(message, "/0, unix:/"));
+  assert_non_null(strstr(message, "/2"));
   assert_true(redlock_now() - start_us >= 20 * MS);
   wait_gone(NULL, farm);
   redlock_lock_free(lock);
