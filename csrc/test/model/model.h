@@ -160,7 +160,8 @@ typedef struct model_client {
   uint8_t validity; /* ticks of its own clock that the lease has left */
   uint8_t votes;    /* nodes that have granted, in the round in flight */
   uint8_t extends;  /* extends begun in this lease */
-  uint8_t confirmed; /* the last extend was confirmed: nodes that refuse it get the key again */
+  uint8_t confirmed; /* the last extend was confirmed: nodes that refuse it get the key again; if it
+                        was not, and so many refuse that no majority is left, the lease ends */
   uint8_t overtaken; /* the other client has held since this lease was acquired */
 } model_client;
 
@@ -209,6 +210,7 @@ typedef enum model_kind {
   MODEL_FREEZE,         /* time passes for all but this client's clock */
   MODEL_START,          /* a client begins an attempt: SET to all nodes */
   MODEL_EXECUTE_SET,    /* a node executes a request */
+  MODEL_EXECUTE_JOIN,   /* the same, of a SET that it is sent only now, for what is left */
   MODEL_EXECUTE_DOUBLE, /* the same, and grants what somebody else has */
   MODEL_EXECUTE_EXTEND,
   MODEL_EXECUTE_STALE, /* an extend that is over */

@@ -130,14 +130,24 @@ static void model_begin_extend(const model_config *config, model_state *state, u
   }
 }
 
-/* E5 */
+/* E6. Refusals that have come, and those that are still to come, go on to tell who has the key. */
 static void model_end_extend(const model_config *config, model_state *state, model_client *client) {
   client->phase = MODEL_HELD;
   client->elapsed = 0;
   client->votes = 0;
   for (unsigned i = 0; i < config->nodes; i++) {
-    model_close_extend(config, &state->nodes[i].messages[client->attempt]);
+    model_messages *messages = &state->nodes[i].messages[client->attempt];
+    if (messages->extend == MODEL_EXTEND_COUNTED ||
+        (messages->extend == MODEL_EXTEND_CONFIRMED && !config->round_unchecked)) {
+      messages->extend = MODEL_EXTEND_NONE;
+    }
   }
+}
+
+/* E5. Whether so many nodes have refused the extend that no majority is left. */
+static bool model_lost(const model_config *config, const model_state *state, unsigned index) {
+  unsigned denied = model_denied(config, state, state->clients[index].attempt);
+  return model_list_length(config, index) - denied < model_extend_quorum(config, index);
 }
 
 /* E4 */
@@ -169,13 +179,13 @@ static void model_extended(const model_config *config, model_state *state, model
 /* E3: acts on the votes as soon as they are decisive, if the old deadline has not been reached. */
 static void model_decide_extend(const model_config *config, model_state *state, unsigned index) {
   model_client *client = &state->clients[index];
-  unsigned denied = model_denied(config, state, client->attempt);
   bool late = client->validity == 0 && !config->extend_late;
   if (!late && client->votes >= model_extend_quorum(config, index)) {
     model_extended(config, state, client);
-  } else if (late ||
-             model_list_length(config, index) - denied < model_extend_quorum(config, index)) {
+  } else if (late) {
     model_end_extend(config, state, client);
+  } else if (model_lost(config, state, index)) {
+    model_close(config, state, index);
   }
 }
 
@@ -193,8 +203,13 @@ static void model_reply_extend(const model_config *config, model_state *state,
     model_decide_extend(config, state, index);
   } else if (confirms) {
     messages->extend = MODEL_EXTEND_NONE;
-  } else {
+  } else if (client->confirmed) {
     model_heal(client, messages);
+  } else {
+    messages->extend = MODEL_EXTEND_DENIED;
+    if (client->validity > 0 && model_lost(config, state, index)) {
+      model_close(config, state, index);
+    }
   }
 }
 

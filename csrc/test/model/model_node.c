@@ -32,14 +32,22 @@ static bool model_node_set(const model_config *config, model_node *node, unsigne
   return true;
 }
 
+/* What is left for a node that joins: of the attempt, or of the lease. */
+static unsigned model_left(const model_config *config, const model_client *client) {
+  return client->phase == MODEL_ACQUIRING ? config->ttl - client->elapsed
+                                          : client->validity + config->drift;
+}
+
 static void model_execute_set(const model_config *config, model_state *state,
                               const model_step *step) {
   model_node *node = &state->nodes[step->node];
   const model_client *client = &state->clients[model_client_of(config, step->who)];
   bool twice = step->kind == MODEL_EXECUTE_DOUBLE;
+  unsigned left = step->kind == MODEL_EXECUTE_JOIN ? model_left(config, client) : config->ttl;
   bool granted = model_node_set(config, node, step->who, twice);
   bool awaited = model_open(config, state, step->who) && client->phase == MODEL_ACQUIRING;
   state->doubles = (uint8_t)(state->doubles + twice);
+  node->remaining = (uint8_t)(granted ? left : node->remaining);
   node->messages[step->who].set = granted && awaited ? MODEL_SET_GRANTED : MODEL_SET_NONE;
 }
 
@@ -116,6 +124,7 @@ void model_node_step(const model_config *config, model_state *state, const model
   model_node *node = &state->nodes[step->node];
   switch ((model_kind)step->kind) {
   case MODEL_EXECUTE_SET:
+  case MODEL_EXECUTE_JOIN:
   case MODEL_EXECUTE_DOUBLE:
     model_execute_set(config, state, step);
     break;

@@ -21,6 +21,7 @@ static const char *const model_kind_texts[MODEL_KINDS] = {
     [MODEL_FREEZE] = "a tick that the clock of %c misses",
     [MODEL_START] = "%c begins an attempt: SET to all",
     [MODEL_EXECUTE_SET] = "node %u executes the SET of ",
+    [MODEL_EXECUTE_JOIN] = "node %u is given the key late, for what is left: the SET of ",
     [MODEL_EXECUTE_DOUBLE] = "node %u grants what another has: the SET of ",
     [MODEL_EXECUTE_EXTEND] = "node %u executes the extend of ",
     [MODEL_EXECUTE_STALE] = "node %u executes an old extend of ",

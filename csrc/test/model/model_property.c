@@ -38,7 +38,8 @@ static bool model_violates_orphan(const model_config *config, const model_state 
                                   const model_step *step, const model_state *after) {
   const model_node *from = &before->nodes[step->node];
   const model_node *to = &after->nodes[step->node];
-  return (step->kind == MODEL_EXECUTE_SET || step->kind == MODEL_EXECUTE_HEAL) &&
+  return (step->kind == MODEL_EXECUTE_SET || step->kind == MODEL_EXECUTE_JOIN ||
+          step->kind == MODEL_EXECUTE_HEAL) &&
          from->owner == 0 && to->owner == step->who + 1 && to->messages[step->who].release == 0 &&
          !model_open(config, after, step->who);
 }

@@ -25,6 +25,7 @@ static void model_list_add(model_list *list, model_kind kind, unsigned who, unsi
 static unsigned model_rank(model_kind kind) {
   switch (kind) {
   case MODEL_EXECUTE_SET:
+  case MODEL_EXECUTE_JOIN:
     return 0;
   case MODEL_EXECUTE_HEAL:
     return 1;
@@ -70,12 +71,26 @@ static void model_list_request(model_list *list, const model_config *config, con
   }
 }
 
+/*
+ * Whether the SET may be one that is sent only now: the connection was not there before. Not on a
+ * connection that never breaks; and not after an extend, which would have been late, too.
+ */
+static bool model_may_join(const model_config *config, const model_state *state, unsigned attempt) {
+  const model_client *client = &state->clients[model_client_of(config, attempt)];
+  return config->order != MODEL_ORDER_FIFO && model_open(config, state, attempt) &&
+         ((client->phase == MODEL_ACQUIRING && client->elapsed < config->ttl) ||
+          (client->phase == MODEL_HELD && client->validity > 0 && client->extends == 0));
+}
+
 static void model_list_messages(model_list *list, const model_config *config,
                                 const model_state *state, unsigned attempt, unsigned index) {
   const model_node *node = &state->nodes[index];
   const model_messages *messages = &node->messages[attempt];
   if (messages->set == MODEL_SET_REQUESTED) {
     model_list_request(list, config, node, MODEL_EXECUTE_SET, attempt, index);
+    if (model_may_join(config, state, attempt)) {
+      model_list_request(list, config, node, MODEL_EXECUTE_JOIN, attempt, index);
+    }
     if (state->doubles < config->doubles && node->owner != 0 && node->quarantine == 0) {
       model_list_request(list, config, node, MODEL_EXECUTE_DOUBLE, attempt, index);
     }
@@ -213,6 +228,7 @@ void model_take(const model_config *config, model_state *state, const model_step
     model_client_step(config, state, step);
     break;
   case MODEL_EXECUTE_SET:
+  case MODEL_EXECUTE_JOIN:
   case MODEL_EXECUTE_DOUBLE:
   case MODEL_EXECUTE_EXTEND:
   case MODEL_EXECUTE_STALE:

@@ -20,13 +20,16 @@ uint64_t model_random(uint64_t *random, uint64_t bound) {
 }
 
 static const unsigned model_weights[MODEL_KINDS] = {
-    [MODEL_TICK] = 6,          [MODEL_FREEZE] = 1,         [MODEL_START] = 8,
-    [MODEL_EXECUTE_SET] = 8,   [MODEL_EXECUTE_DOUBLE] = 1, [MODEL_EXECUTE_EXTEND] = 8,
-    [MODEL_EXECUTE_STALE] = 3, [MODEL_EXECUTE_HEAL] = 3,   [MODEL_EXECUTE_RELEASE] = 3,
-    [MODEL_REPLY_SET] = 10,    [MODEL_REPLY_EXTEND] = 8,   [MODEL_REPLY_STALE] = 4,
-    [MODEL_GIVE_UP] = 3,       [MODEL_EXTEND] = 8,         [MODEL_END_EXTEND] = 2,
-    [MODEL_RELEASE] = 2,       [MODEL_CRASH] = 1,          [MODEL_LOSE_KEY] = 1,
-    [MODEL_EXPIRE_EARLY] = 2,
+    [MODEL_TICK] = 6,           [MODEL_FREEZE] = 1,
+    [MODEL_START] = 8,          [MODEL_EXECUTE_SET] = 8,
+    [MODEL_EXECUTE_JOIN] = 2,   [MODEL_EXECUTE_DOUBLE] = 1,
+    [MODEL_EXECUTE_EXTEND] = 8, [MODEL_EXECUTE_STALE] = 3,
+    [MODEL_EXECUTE_HEAL] = 3,   [MODEL_EXECUTE_RELEASE] = 3,
+    [MODEL_REPLY_SET] = 10,     [MODEL_REPLY_EXTEND] = 8,
+    [MODEL_REPLY_STALE] = 4,    [MODEL_GIVE_UP] = 3,
+    [MODEL_EXTEND] = 8,         [MODEL_END_EXTEND] = 2,
+    [MODEL_RELEASE] = 2,        [MODEL_CRASH] = 1,
+    [MODEL_LOSE_KEY] = 1,       [MODEL_EXPIRE_EARLY] = 2,
 };
 
 static const model_step *model_choose(uint64_t *random, const model_step *steps, unsigned count) {

@@ -49,8 +49,7 @@ typedef enum replay_kind {
 /* At which step of the trace each request is executed, or REPLAY_NEVER. */
 typedef struct replay_plan {
   size_t at[MODEL_ATTEMPTS_MAX][MODEL_NODES_MAX][REPLAY_KINDS][REPLAY_ORDINALS];
-  bool joins[MODEL_ATTEMPTS_MAX]
-            [MODEL_NODES_MAX]; /* the SET may wait for its connection until then */
+  bool joins[MODEL_ATTEMPTS_MAX][MODEL_NODES_MAX]; /* the SET waits for its connection until then */
 } replay_plan;
 
 typedef enum replay_progress {
@@ -86,7 +85,7 @@ typedef struct replay_client {
   redlock_duration past_us;  /* how far its clock is past the tick */
   unsigned nodes;            /* how many it knows */
   unsigned attempt;          /* the current one, or the last one */
-  uint64_t sent_ticks;       /* when it last sent what may set a key, or prolong one */
+  uint64_t gone_tenths;      /* tenths of ticks: when what it has set has expired for certain */
   const rl_attempt *ran_out; /* a lease that has run out: it must not come back */
   replay_link links[MODEL_NODES_MAX];
 } replay_client;
@@ -103,6 +102,7 @@ typedef enum replay_event {
   REPLAY_EVENT_JOINED,
   REPLAY_EVENT_EXTENDED,
   REPLAY_EVENT_NOT_EXTENDED,
+  REPLAY_EVENT_LOST,
   REPLAY_EVENT_HEALED,
   REPLAY_EVENT_RELEASED,
   REPLAY_EVENT_BREAKS,

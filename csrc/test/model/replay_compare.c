@@ -94,6 +94,11 @@ static void replay_compare_client(replay *run, const replay_client *client,
     break;
   case MODEL_HELD:
     replay_compare_lease(run, client, model);
+    if (model->extends > 0 && model->validity > 0 && model->confirmed == 0 &&
+        rl_quorum_count(lock->denied) != replay_denied(run, state, model->attempt)) {
+      replay_differ(run, "%c knows of another number of late refusals than the model",
+                    replay_letter(run, client));
+    }
     if (!rests) {
       replay_differ(run, "%c's operation has not ended, in the model it has",
                     replay_letter(run, client));
@@ -150,8 +155,8 @@ static bool replay_was_released(const replay_link *link, unsigned attempt) {
 }
 
 /* A release that found no connection is not sent any more when the keys have expired (expired_us). */
-static bool replay_expired(const replay *run, const replay_client *client) {
-  return 10 * (client->ticks - client->sent_ticks) > 11 * run->config->ttl;
+static bool replay_expired(const replay_client *client) {
+  return 10 * client->ticks > client->gone_tenths;
 }
 
 /* Releases go out in the step in which the attempt ends, or the lease, and not before. */
@@ -166,7 +171,7 @@ static void replay_compare_releases(replay *run, const replay_client *client,
     bool expected = state->nodes[i].messages[attempt].release > 0;
     if (sent && open && !run->config->token_reused) {
       replay_differ(run, "%c has released an attempt that is not over", replay_letter(run, client));
-    } else if (closing && sent != expected && (sent || !replay_expired(run, client))) {
+    } else if (closing && sent != expected && (sent || !replay_expired(client))) {
       replay_differ(run, "%c has sent %s release to node %u, in the model %s",
                     replay_letter(run, client), sent ? "a" : "no", i + 1,
                     expected ? "it has" : "it has not");

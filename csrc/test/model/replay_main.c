@@ -24,6 +24,7 @@ static const char *const replay_walk_settings[] = {
     "order=3 ttl=4 extends=2 crashes=2 quarantine=4 proxy=1",
     "order=2 ttl=4 extends=2 attempts0=2 attempts1=2",
     "order=3 ttl=4 extends=2 losses=3 attempts0=2",
+    "order=3 ttl=5 extends=2 losses=3 drift=1",
     "order=3 nodes=1 ttl=4 extends=2 attempts0=2 attempts1=2",
     "order=3 nodes=2 ttl=4 extends=2 attempts0=2 attempts1=2",
     "order=3 nodes=4 ttl=4 extends=2 attempts0=2 attempts1=2",
@@ -51,6 +52,7 @@ static const char *const replay_event_texts[REPLAY_EVENTS] = {
     [REPLAY_EVENT_JOINED] = "nodes that came up late",
     [REPLAY_EVENT_EXTENDED] = "extended",
     [REPLAY_EVENT_NOT_EXTENDED] = "not extended",
+    [REPLAY_EVENT_LOST] = "lost",
     [REPLAY_EVENT_HEALED] = "heals executed",
     [REPLAY_EVENT_RELEASED] = "released",
     [REPLAY_EVENT_BREAKS] = "connections broken",
@@ -156,9 +158,8 @@ static bool replay_walks(const replay_arguments *arguments) {
   }
   printf("%s - replay: %llu random walks of the model, %llu steps, equal after every step\n",
          ok ? "ok" : "not ok", (unsigned long long)done, (unsigned long long)steps);
-  printf(
-      "    %llu of them were cut short where the core has sent two releases again in another order\n",
-      (unsigned long long)cut);
+  printf("    %llu of them were cut short where the core sends in another order than the walk\n",
+         (unsigned long long)cut);
   for (unsigned i = 0; i < REPLAY_EVENTS; i++) {
     printf("    %-44s %10llu\n", replay_event_texts[i], (unsigned long long)events[i]);
     if (ok && events[i] == 0 && arguments->walks >= 1000) {

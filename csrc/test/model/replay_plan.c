@@ -20,6 +20,7 @@ static void replay_plan_execute(replay_plan *plan, const model_step *step, size_
   size_t(*times)[REPLAY_ORDINALS] = plan->at[step->who][step->node];
   switch ((model_kind)step->kind) {
   case MODEL_EXECUTE_SET:
+  case MODEL_EXECUTE_JOIN:
   case MODEL_EXECUTE_DOUBLE:
     times[REPLAY_SET][0] = at;
     break;
@@ -45,15 +46,6 @@ static void replay_plan_execute(replay_plan *plan, const model_step *step, size_
   }
 }
 
-/* A SET that is executed while its attempt, or a lease that has not been extended, lasts. */
-static bool replay_plan_may_join(const model_config *config, const model_state *before,
-                                 const model_step *step) {
-  const model_client *client = &before->clients[model_client_of(config, step->who)];
-  return step->kind == MODEL_EXECUTE_SET && model_open(config, before, step->who) &&
-         (client->phase == MODEL_ACQUIRING ||
-          (client->phase == MODEL_HELD && client->validity > 0 && client->extends == 0));
-}
-
 /* What is lost in a crash is not executed any more, and is no older request that could wait. */
 static void replay_plan_crash(const model_config *config, unsigned node,
                               replay_tally tallies[][MODEL_NODES_MAX]) {
@@ -75,7 +67,7 @@ void replay_plan_make(const model_config *config, const model_step *steps, size_
   for (size_t i = 0; i < count; i++) {
     const model_step *step = &steps[i];
     replay_plan_execute(plan, step, i, &tallies[step->who][step->node]);
-    if (replay_plan_may_join(config, &state, step)) {
+    if (step->kind == MODEL_EXECUTE_JOIN) {
       plan->joins[step->who][step->node] = true;
     }
     if (step->kind == MODEL_EXTEND) {

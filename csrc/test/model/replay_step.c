@@ -39,8 +39,7 @@ static void replay_launch(replay_client *client, unsigned token) {
   rl_core_launch(&client->core, replay_now(client), entropy, sizeof entropy);
 }
 
-static void replay_start(replay *run, replay_client *client, const model_step *step,
-                         unsigned attempt) {
+static void replay_start(replay *run, replay_client *client, unsigned attempt) {
   redlock_duration patience_us = replay_options(run, 0).node_timeout_us;
   replay_settle(run, client);
   replay_begin(run, client, attempt);
@@ -52,7 +51,7 @@ static void replay_start(replay *run, replay_client *client, const model_step *s
   }
   replay_break_for(run, client, REPLAY_SET, attempt, 0);
   for (unsigned i = 0; i < client->nodes; i++) {
-    if (run->plan->joins[attempt][i] && (step->random >> i & 1) != 0) {
+    if (run->plan->joins[attempt][i]) {
       replay_hang(run, client, i);
     }
   }
@@ -106,19 +105,23 @@ static unsigned replay_spare(const replay_client *client) {
   return client->nodes - rl_quorum_majority(client->nodes);
 }
 
+/* If the refusals that could reach the client make it certain that there is no lock, they do. */
 static bool replay_give_up_refused(replay *run, replay_client *client) {
-  unsigned refusals = client->lock->quorum.taken + client->lock->quorum.failed;
+  rl_quorum quorum = client->lock->quorum;
   for (unsigned i = 0; i < client->nodes; i++) {
-    refusals += replay_refusal(client, i) != NULL;
+    const replay_request *request = replay_refusal(client, i);
+    quorum.failed += request != NULL && request->reply[0] == '-';
+    quorum.taken += request != NULL && request->reply[0] != '-';
   }
-  for (unsigned i = 0; i < client->nodes && refusals > replay_spare(client); i++) {
+  bool decided = rl_quorum_decide_acquire(&quorum) != RL_DECISION_NONE;
+  for (unsigned i = 0; i < client->nodes && decided; i++) {
     const replay_request *request = replay_refusal(client, i);
     if (request != NULL) {
       (void)replay_deliver(client, i, request);
     }
   }
-  run->events[REPLAY_EVENT_REFUSED] += refusals > replay_spare(client);
-  return refusals > replay_spare(client);
+  run->events[REPLAY_EVENT_REFUSED] += decided;
+  return decided;
 }
 
 static void replay_give_up_broken(replay *run, replay_client *client) {
@@ -184,7 +187,12 @@ static void replay_reply_extend(replay *run, replay_client *client, const model_
     if (request->kind == REPLAY_EXTEND && request->attempt == step->who &&
         request->progress == REPLAY_EXECUTED && (request->ordinal + 1 < before->extends) == old) {
       bool in_round = lock->phase == RL_PHASE_ROUND;
+      bool held = lock->lease != NULL;
       (void)replay_deliver(client, step->node, request);
+      if (held && lock->lease == NULL) {
+        run->events[REPLAY_EVENT_LOST]++;
+        replay_closed(run, client);
+      }
       if (in_round && lock->phase != RL_PHASE_ROUND) {
         run->events[lock->result == REDLOCK_OK ? REPLAY_EVENT_EXTENDED
                                                : REPLAY_EVENT_NOT_EXTENDED]++;
@@ -258,8 +266,11 @@ static void replay_answer(replay *run, replay_client *client, const model_step *
 static void replay_execute_step(replay *run, replay_client *client, const model_step *step,
                                 replay_kind kind) {
   unsigned ordinal = replay_ordinal(run, step, kind);
-  /* A release that is to be executed now must go out again in front of what it is behind in time. */
-  if (kind == REPLAY_RELEASE || (kind == REPLAY_SET && step->who == client->attempt)) {
+  if (kind == REPLAY_RELEASE && client->links[step->node].hanging) {
+    run->cut = true; /* With the connection it would bring the SET that is to come later. */
+    return;
+  }
+  if (step->kind == MODEL_EXECUTE_JOIN) {
     replay_join(run, client, step->node);
   }
   run->behind_release = false;
@@ -311,6 +322,7 @@ static void replay_message_step(replay *run, const model_state *before, const mo
   const model_client *model = &before->clients[index];
   switch ((model_kind)step->kind) {
   case MODEL_EXECUTE_SET:
+  case MODEL_EXECUTE_JOIN:
   case MODEL_EXECUTE_DOUBLE:
     replay_execute_step(run, client, step, REPLAY_SET);
     break;
@@ -338,7 +350,7 @@ static void replay_client_step(replay *run, const model_state *before, const mod
   const model_client *model = &before->clients[step->who];
   switch ((model_kind)step->kind) {
   case MODEL_START:
-    replay_start(run, client, step, model->attempt);
+    replay_start(run, client, model->attempt);
     break;
   case MODEL_GIVE_UP:
     replay_give_up(run, client, model, step);

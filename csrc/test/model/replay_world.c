@@ -127,6 +127,19 @@ static unsigned replay_attempt_of(const replay *run, const replay_client *client
   return run->config->token_reused ? client->attempt : number - 1;
 }
 
+/*
+ * A key that joins lives for what is left, of a clock that is up to a quarter of a tick past it: to
+ * whole ticks, as the model counts. False when it is no such time.
+ */
+static bool replay_round(const replay *run, fake_command *command) {
+  const uint64_t tick_ms = REPLAY_TICK_US / REDLOCK_MILLISECONDS;
+  uint64_t rounded_ms = (command->ttl_ms + tick_ms / 2) / tick_ms * tick_ms;
+  uint64_t off_ms =
+      rounded_ms > command->ttl_ms ? rounded_ms - command->ttl_ms : command->ttl_ms - rounded_ms;
+  command->ttl_ms = rounded_ms;
+  return off_ms < tick_ms / 4 && rounded_ms > 0 && rounded_ms <= run->config->ttl * tick_ms;
+}
+
 static void replay_receive(replay *run, replay_client *client, unsigned node,
                            const fake_command *command) {
   replay_link *link = &client->links[node];
@@ -141,7 +154,7 @@ static void replay_receive(replay *run, replay_client *client, unsigned node,
       replay_sent_before(link, REPLAY_EXTEND, request->attempt) == REPLAY_ORDINALS ||
       replay_sent_before(link, REPLAY_HEAL, request->attempt) == REPLAY_ORDINALS ||
       strcmp(command->key, REPLAY_KEY) != 0 ||
-      (command->verb != FAKE_RELEASE && command->ttl_ms != ttl_ms)) {
+      (command->verb == FAKE_EXTEND && command->ttl_ms != ttl_ms)) {
     replay_differ(run, "%c sends a command too many, or with another key, token or ttl",
                   replay_letter(run, client));
     return;
@@ -153,10 +166,17 @@ static void replay_receive(replay *run, replay_client *client, unsigned node,
   request->ordinal = request->kind == REPLAY_RELEASE
                          ? 0
                          : replay_sent_before(link, request->kind, request->attempt);
-  client->sent_ticks = request->kind == REPLAY_RELEASE ? client->sent_ticks : client->ticks;
   request->connection = link->connection;
   request->progress = link->dead ? REPLAY_GONE : REPLAY_SENT;
   request->command = *command;
+  if (command->verb == FAKE_SET && !replay_round(run, &request->command)) {
+    replay_differ(run, "%c sets a key for a wrong time", replay_letter(run, client));
+  }
+  if (command->verb != FAKE_RELEASE) {
+    uint64_t life = request->command.ttl_ms * REDLOCK_MILLISECONDS / REPLAY_TICK_US;
+    uint64_t gone_tenths = 10 * client->ticks + 11 * life;
+    client->gone_tenths = gone_tenths > client->gone_tenths ? gone_tenths : client->gone_tenths;
+  }
   link->count++;
 }
 
