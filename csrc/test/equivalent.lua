@@ -82,4 +82,8 @@ return {
   { line = "if (wanted > 0 && !rl_entropy_fill(entropy, wanted)) {", mutant = "wanted >= 0", why = nothing },
   { line = "} while (!atomic_compare_exchange_weak(&rl_resolver_threads, &before, after));", mutant = "while (atomic",
     why = "only threads that begin a look-up at the same instant could tell: they would be counted once" },
+  { line = "int result = rl_lock_outcome(lock->core, rl_time_add(now_us, least_us - 1));", mutant = "least_us + 1",
+    why = "two microseconds of a clock that nobody can stop" },
+  { line = "if (had_lease && lock->core->lease == NULL) {", mutant = "had_lease || lock",
+    why = "what has been sent is not sent again: slower, and the same" },
 }

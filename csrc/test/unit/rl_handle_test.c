@@ -15,6 +15,15 @@
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
+bool __real_rl_entropy_fill(unsigned char *bytes, size_t length);
+bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length);
+
+static bool no_entropy;
+
+bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length) {
+  return !no_entropy && __real_rl_entropy_fill(bytes, length);
+}
+
 static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 
 static redlock_client *make_client(const loopback *farm) {
@@ -328,6 +337,25 @@ static void a_lease_that_ran_out_before_its_result_was_asked_for_is_no_lock(void
   end(client, lock, farm);
 }
 
+/* The call ends with what went wrong, and its operation with it: the next one is not BUSY. */
+static void a_call_without_entropy_ends_and_leaves_nothing_in_flight(void **state) {
+  (void)state;
+  loopback *farm = make_farm(3);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  no_entropy = true;
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_SYSTEM);
+  assert_error(redlock_lock_result(lock), REDLOCK_E_SYSTEM);
+  assert_null(redlock_client_next_ended(client));
+  no_entropy = false;
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  no_entropy = true; /* Neither needs any. */
+  assert_error(redlock_lock_extend(lock, 0, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_release(lock), REDLOCK_OK);
+  no_entropy = false;
+  end(client, lock, farm);
+}
+
 static void a_lease_with_less_than_the_caller_can_count_is_no_lock(void **state) {
   (void)state;
   loopback *farm = make_farm(3);
@@ -421,6 +449,7 @@ int main(void) {
       cmocka_unit_test(a_storm_of_signals_changes_nothing),
       cmocka_unit_test(started_and_blocking_calls_can_be_mixed),
       cmocka_unit_test(a_lease_that_ran_out_before_its_result_was_asked_for_is_no_lock),
+      cmocka_unit_test(a_call_without_entropy_ends_and_leaves_nothing_in_flight),
       cmocka_unit_test(a_lease_with_less_than_the_caller_can_count_is_no_lock),
       cmocka_unit_test(the_last_reference_releases_what_is_still_held),
       cmocka_unit_test(a_wrong_option_at_lock_new_is_named_by_the_client),
