@@ -21,7 +21,7 @@
 
 /* A lock with options that are not the core's has room for them behind its votes. */
 static rl_lock *rl_lock_allocate(const rl_core *core, const rl_options *options) {
-  bool own = memcmp(options, &core->options, sizeof *options) != 0;
+  bool own = !rl_options_equal(options, &core->options);
   size_t size = sizeof(rl_lock) + core->node_count * sizeof(rl_vote);
   size = (size + alignof(rl_options) - 1) / alignof(rl_options) * alignof(rl_options);
   rl_lock *lock = calloc(1, size + (own ? sizeof *options : 0));

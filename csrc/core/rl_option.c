@@ -34,7 +34,7 @@ static const rl_option rl_option_client_rows[] = {RL_OPTIONS_OF_CLIENT(RL_OPTION
 static const rl_option rl_option_node_rows[] = {RL_OPTIONS_OF_NODE(RL_OPTION_NODE_ROW)};
 
 #define RL_OPTION_TABLE(rows, structure)                                                           \
-  { rows, sizeof rows / sizeof rows[0], sizeof(structure) }
+  { (rows), sizeof(rows) / sizeof((rows)[0]), sizeof(structure) }
 const rl_option_table rl_options_of_lock = RL_OPTION_TABLE(rl_option_lock_rows, redlock_options);
 const rl_option_table rl_options_of_client =
     RL_OPTION_TABLE(rl_option_client_rows, redlock_settings);
@@ -59,9 +59,6 @@ const rl_option_table rl_options_of_node = RL_OPTION_TABLE(rl_option_node_rows, 
 RL_OPTIONS_OF_LOCK(RL_OPTION_LOCK_CHECK)
 RL_OPTIONS_OF_CLIENT(RL_OPTION_CLIENT_CHECK)
 RL_OPTIONS_OF_NODE(RL_OPTION_NODE_CHECK)
-static_assert(REDLOCK_RETRIES_NONE == RL_OPTION_COUNT_NONE &&
-                  REDLOCK_DB_ZERO == RL_OPTION_COUNT_NONE,
-              "what means 0 is the same for all counts");
 static_assert(offsetof(redlock_settings, prefix_length) ==
                   offsetof(redlock_settings, prefix) + sizeof(void *),
               "the length of bytes is the field behind them");

@@ -47,7 +47,7 @@ const char *rl_option_kind_name(rl_option_kind kind);
 #define RL_OPTION_NONE 1u  /* what means 0 for its kind; a Lua script writes 0 */
 #define RL_OPTION_NEVER 2u /* REDLOCK_NEVER */
 
-#define RL_OPTION_COUNT_NONE (-1)
+#define RL_OPTION_COUNT_NONE REDLOCK_RETRIES_NONE
 
 /*
  * Of a lock, fit for a client, for a lock and for a call. X(name in Lua, kind, field, lowest,

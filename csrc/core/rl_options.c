@@ -21,6 +21,11 @@ void rl_options_default(rl_options *options) {
   *options = rl_options_defaults;
 }
 
+bool rl_options_equal(const rl_options *a, const rl_options *b) {
+#define RL_OPTIONS_EQUAL(name, kind, field, low, high, also, fallback, must) &&a->field == b->field
+  return true RL_OPTIONS_OF_LOCK(RL_OPTIONS_EQUAL);
+}
+
 static redlock_duration rl_options_over_duration(redlock_duration above, redlock_duration given) {
   return given == 0 ? above : given == REDLOCK_DURATION_NONE ? 0 : given;
 }

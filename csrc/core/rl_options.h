@@ -30,6 +30,8 @@ typedef struct rl_options {
 /* Fills |options| with the defaults. */
 void rl_options_default(rl_options *options);
 
+bool rl_options_equal(const rl_options *a, const rl_options *b);
+
 /*
  * Puts |given| over |options|, which holds the level above: what is 0 stays. Returns NULL, or what is
  * wrong as a static sentence that names the field, and then changes nothing.

@@ -32,6 +32,7 @@ static void every_line_has_a_kind_with_a_name(void **state) {
     }
   }
   assert_string_equal(rl_option_kind_name((rl_option_kind)99), "unknown");
+  assert_int_equal(REDLOCK_DB_ZERO, RL_OPTION_COUNT_NONE); /* the same for all counts */
 }
 
 static void what_an_older_caller_does_not_have_is_0(void **state) {
