@@ -63,6 +63,7 @@ bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *e
     rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* The ttl is all drift. */
     return false;
   }
+  rl_release_settle_failed(lock, now_us, true);
   lock->attempt = rl_attempt_new(&lock->core->attempts, lock->resource, lock, entropy);
   if (lock->attempt == NULL) {
     rl_lock_end(lock, now_us, REDLOCK_E_NO_MEMORY);
@@ -87,8 +88,7 @@ const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
                          key_ms)) {
     return "out of memory";
   }
-  lock->attempt->sent |= rl_node_bit(node);
-  rl_attempt_will_live(lock->attempt, now_us, key_ms);
+  rl_attempt_set_sent(lock->attempt, now_us, rl_node_bit(node), key_ms);
   return NULL;
 }
 
@@ -96,13 +96,13 @@ const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
 static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   rl_attempt *attempt = lock->attempt;
   lock->attempt = NULL;
-  rl_release_let_go(lock, now_us, attempt, true);
+  rl_release_failed(lock, now_us, attempt);
   redlock_duration delay_us = REDLOCK_NEVER;
   if (error == REDLOCK_E_UNAVAILABLE && now_us >= lock->budget_us &&
       lock->result == REDLOCK_E_TAKEN) {
     error = REDLOCK_E_TAKEN; /* Cut short by the budget, it tells nothing; the one before did. */
   }
-  if (lock->attempts_left != UINT64_MAX) {
+  if (lock->attempts_left != UINT32_MAX) {
     lock->attempts_left--;
   }
   if (lock->attempts_left > 0) {
@@ -127,6 +127,7 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
     rl_acquire_failed(lock, now_us, REDLOCK_E_EXPIRED);
     return;
   }
+  lock->attempt->held = true;
   rl_lock_set_lease(lock, lock->attempt, deadline_us);
   lock->attempt = NULL;
   lock->keys_end_us = rl_time_add(lock->round_start_us, lock->current.ttl_us);

@@ -80,6 +80,13 @@ void rl_attempt_will_live(rl_attempt *attempt, redlock_time now_us, uint64_t key
   attempt->expired_us = rl_time_max(attempt->expired_us, rl_time_add(now_us, life_us));
 }
 
+void rl_attempt_set_sent(rl_attempt *attempt, redlock_time now_us, uint32_t bits, uint64_t key_ms) {
+  attempt->sent |= bits;
+  attempt->asked |= bits;
+  attempt->refused &= ~bits;
+  rl_attempt_will_live(attempt, now_us, key_ms);
+}
+
 void rl_attempt_unanswered(rl_attempt *attempt, redlock_time now_us) {
   attempt->expired_us = rl_time_max(attempt->expired_us, rl_time_add(now_us, attempt->life_us));
 }

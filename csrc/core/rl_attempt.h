@@ -28,17 +28,24 @@ typedef struct rl_resource {
 typedef struct rl_attempt rl_attempt;
 
 struct rl_attempt {
-  rl_attempt *next; /* in the pool or in a list of releases */
+  rl_attempt *next; /* in the pool or in the list of releases */
+  rl_attempt *previous;
   unsigned references;
   rl_resource *resource;
   struct rl_lock *lock;     /* NULL once the lock has nothing to do with it any more */
   bool releasing;           /* its release has begun: nothing but releases may be sent for it */
-  bool listed;              /* it is in a list of releases, which is a reference */
+  bool listed;              /* it is in the list of releases, which is a reference */
+  bool held;                /* it has been a lease */
   uint32_t sent;            /* nodes to which a SET may have gone */
+  uint32_t asked;           /* nodes that owe the answer to a SET */
+  uint32_t refused;         /* nodes that have said that they did not set the key */
   uint32_t due;             /* nodes to which the release is still to be sent */
+  uint32_t later;           /* of these, the nodes for which it is not time before later_us */
+  uint32_t late;            /* nodes that may yet execute a SET of a connection that has ended */
   uint32_t released;        /* nodes that have answered the release */
   redlock_duration life_us; /* how long a key that is set for it lives at most */
-  redlock_time expired_us;  /* when the keys have expired, if no node is late; not tried longer */
+  redlock_time later_us;
+  redlock_time expired_us; /* when the keys have expired, if no node is late; not tried longer */
   char token[REDLOCK_TOKEN_LENGTH + 1];
 };
 
@@ -73,6 +80,9 @@ rl_attempt *rl_attempt_ref(rl_attempt *attempt);
  * still hold it at most, its clock being a tenth off and the command a second on its way.
  */
 void rl_attempt_will_live(rl_attempt *attempt, redlock_time now_us, uint64_t key_ms);
+
+/* A SET has been sent to the nodes |bits|. */
+void rl_attempt_set_sent(rl_attempt *attempt, redlock_time now_us, uint32_t bits, uint64_t key_ms);
 
 /*
  * A connection on which such a command was not answered has ended. The node may still read it, and

@@ -34,6 +34,26 @@ bool rl_ballot_is_script(const rl_owed *owed) {
   return owed->kind == RL_OWED_EXTEND || owed->kind == RL_OWED_RELEASE;
 }
 
+/*
+ * What a Redis server says before it executes a command, and instead of that. It looks at all of this
+ * first (processCommand() in its source), so that a SET that was answered with one of these has set
+ * nothing. Other errors prove nothing: a proxy may have passed the command on before it gave up.
+ */
+static const char *const rl_ballot_refusals[] = {
+    "LOADING ", "OOM ",       "READONLY ",   "NOAUTH ", "NOPERM ", "MISCONF ",     "NOREPLICAS ",
+    "BUSY ",    "WRONGPASS ", "MASTERDOWN ", "MOVED ",  "ASK ",    "CLUSTERDOWN ",
+};
+
+static bool rl_ballot_is_refusal(const char *text) {
+  for (size_t i = 0; i < sizeof rl_ballot_refusals / sizeof rl_ballot_refusals[0]; i++) {
+    const char *word = rl_ballot_refusals[i];
+    if (strncmp(text, word, strlen(word)) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 static rl_ballot rl_ballot_read_error(const rl_owed *owed, const char *text) {
   /* A key of another type is somebody's key. Before Redis 7 the word stands inside the text. */
   if (strstr(text, "WRONGTYPE") != NULL) {
@@ -42,7 +62,7 @@ static rl_ballot rl_ballot_read_error(const rl_owed *owed, const char *text) {
   if (rl_ballot_is_script(owed) && !owed->by_text && strncmp(text, "NOSCRIPT", 8) == 0) {
     return RL_BALLOT_NO_SCRIPT;
   }
-  return RL_BALLOT_ERROR;
+  return rl_ballot_is_refusal(text) ? RL_BALLOT_REFUSED : RL_BALLOT_ERROR;
 }
 
 rl_ballot rl_ballot_read(const rl_owed *owed, const rl_reply *reply) {

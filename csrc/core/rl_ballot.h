@@ -11,7 +11,8 @@
 typedef enum rl_ballot {
   RL_BALLOT_GRANTED,   /* the node did what it was asked */
   RL_BALLOT_TAKEN,     /* the key is somebody else's, or is not ours */
-  RL_BALLOT_ERROR,     /* the node did not do it, and says why */
+  RL_BALLOT_REFUSED,   /* the node did not try, and says why */
+  RL_BALLOT_ERROR,     /* something went wrong; nobody knows whether the node did it */
   RL_BALLOT_NO_SCRIPT, /* the node wants the text of the script */
   RL_BALLOT_BROKEN     /* it answers no command of ours */
 } rl_ballot;

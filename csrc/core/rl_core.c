@@ -25,7 +25,6 @@ static redlock_time rl_core_clock(rl_core *core, redlock_time now_us) {
 int rl_core_init(rl_core *core, const void *prefix, size_t prefix_length) {
   memset(core, 0, sizeof *core);
   rl_options_default(&core->options);
-  core->releases.tail = &core->releases.first;
   core->releases.again_at_us = REDLOCK_NEVER;
   rl_launch_init(core);
   if (prefix_length > 0) {
@@ -73,11 +72,7 @@ static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, cons
     if (attempt == NULL) {
       continue;
     }
-    if (owed.kind == RL_OWED_RELEASE) {
-      rl_release_unanswered(core, node, now_us, attempt);
-    } else {
-      rl_attempt_unanswered(attempt, now_us);
-    }
+    rl_release_unanswered(core, node, now_us, &owed);
     if (attempt->lock != NULL && owed.kind != RL_OWED_HEAL) {
       rl_round_vote(attempt->lock, now_us, node, &owed, REDLOCK_VOTE_UNKNOWN, node->error);
     }
@@ -92,7 +87,7 @@ static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, cons
 
 static void rl_core_came_up(rl_core *core, rl_node *node, redlock_time now_us) {
   node->error[0] = '\0';
-  rl_release_continue(core, now_us);
+  rl_release_node_came_up(core, now_us, node);
   for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
     rl_round_node_up(lock, now_us, node);
   }
@@ -170,13 +165,8 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   if (ballot == RL_BALLOT_BROKEN) {
     broken = "the node sent a reply that answers no command of ours";
     error = broken;
-    if (owed->kind != RL_OWED_RELEASE) {
-      rl_attempt_unanswered(attempt, now_us);
-    }
   }
-  if (owed->kind == RL_OWED_RELEASE) {
-    rl_release_answered(core, node, now_us, attempt, vote, error);
-  }
+  rl_release_answered(core, node, now_us, owed, ballot, error);
   if (attempt->lock != NULL && owed->kind != RL_OWED_HEAL) {
     rl_round_vote(attempt->lock, now_us, node, owed, vote, error);
   }
@@ -293,6 +283,11 @@ void rl_core_close(rl_core *core, redlock_time now_us) {
   for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
     rl_lock_close(lock, now_us);
   }
+  rl_release_hurry(core, now_us);
+}
+
+void rl_core_rest(rl_core *core, redlock_time now_us) {
+  rl_release_hurry(core, rl_core_clock(core, now_us));
 }
 
 /* Whether a release of the list waits for a connection that is being made, or is tried at once. */

@@ -107,6 +107,12 @@ static inline size_t rl_core_leases(const rl_core *core, redlock_time now_us) {
 /* Ends all operations with REDLOCK_E_CLOSED and begins to release all leases. Idempotent. */
 void rl_core_close(rl_core *core, redlock_time now_us);
 
+/*
+ * The driver will not call for a while, as a blocking call that returns: what waits for an answer before
+ * it is sent, and for nothing else, is sent now. There may be output afterwards.
+ */
+void rl_core_rest(rl_core *core, redlock_time now_us);
+
 /* Whether bytes, or releases for connections that are being made, are still to be sent. */
 bool rl_core_unsent(const rl_core *core);
 

@@ -63,12 +63,13 @@ void rl_extend_heal(rl_lock *lock, redlock_time now_us, rl_node *node) {
   redlock_duration left_us = rl_time_sub(lock->keys_end_us, now_us);
   uint64_t key_ms = rl_options_key_ms(&lock->current, rl_time_max(lock->current.ttl_us, left_us));
   assert(lock->extended);
-  if (rl_lock_remaining(lock, now_us) == 0 || !rl_link_has_room(&node->link, RL_OWED_HEAL) ||
+  bool asked = (lock->lease->asked & rl_node_bit(node)) != 0; /* A SET is on its way. */
+  if (rl_lock_remaining(lock, now_us) == 0 || asked ||
+      !rl_link_has_room(&node->link, RL_OWED_HEAL) ||
       !rl_link_queue_set(&node->link, now_us, RL_OWED_HEAL, lock->lease, lock->round, key_ms)) {
     return;
   }
-  lock->lease->sent |= rl_node_bit(node);
-  rl_attempt_will_live(lock->lease, now_us, key_ms);
+  rl_attempt_set_sent(lock->lease, now_us, rl_node_bit(node), key_ms);
 }
 
 /* E3 */

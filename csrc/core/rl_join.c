@@ -59,8 +59,7 @@ bool rl_join(rl_lock *lock, redlock_time now_us, rl_node *node) {
       !rl_link_queue_set(link, now_us, RL_OWED_ACQUIRE, lock->lease, lock->round, key_ms)) {
     return false;
   }
-  lock->lease->sent |= rl_node_bit(node);
-  rl_attempt_will_live(lock->lease, now_us, key_ms);
+  rl_attempt_set_sent(lock->lease, now_us, rl_node_bit(node), key_ms);
   return true;
 }
 

@@ -6,9 +6,10 @@
  *   DOWN -> CONNECTING -> HANDSHAKE -> UP -> DOWN ...   (and from every phase back to DOWN)
  *
  * A connection is given up when it could not be made in time, when the peer closed it or broke the
- * protocol, or when the node owed replies and not one byte came for max(3 s, ttl). It is not given
- * up because an attempt timed out: a release that goes out on a new connection can overtake the SET
- * that it is to undo, on the old one it cannot.
+ * protocol, or when the node owed replies and not one byte came for 3 s, however long its keys may
+ * live: all locks of the client share it. It is not given up because an attempt timed out: a release
+ * that goes out on a new connection can overtake the SET that it is to undo, on the old one it cannot.
+ * (What that means for a connection that was silent: rl_release.c.)
  *
  * A script goes out by its text (EVAL) until the node has run it once on this connection, then by its
  * name (EVALSHA). A release that nobody waits for would otherwise come to nothing on a node that does
@@ -38,7 +39,6 @@ void rl_link_init(rl_link *link, const rl_address *address) {
   link->address = address;
   link->latency_us = REDLOCK_NEVER;
   link->nearest_us = REDLOCK_NEVER;
-  link->silence_us = RL_LINK_SILENCE_US;
 }
 
 void rl_link_free(rl_link *link, rl_attempt_pool *pool) {
@@ -81,7 +81,6 @@ static void rl_link_owe(rl_link *link, const rl_owed *owed) {
   assert(link->owed_count < link->owed_capacity);
   if (link->owed_count == 0) {
     link->heard_us = owed->sent_us;
-    link->silence_us = RL_LINK_SILENCE_US;
   }
   unsigned tail = link->owed_head + link->owed_count;
   link->owed[tail < link->owed_capacity ? tail : tail - link->owed_capacity] = *owed;
@@ -169,7 +168,7 @@ redlock_time rl_link_deadline(const rl_link *link) {
     return link->phase_deadline_us;
   case RL_LINK_UP:
   default:
-    return link->owed_count == 0 ? REDLOCK_NEVER : rl_time_add(link->heard_us, link->silence_us);
+    return link->owed_count == 0 ? REDLOCK_NEVER : rl_time_add(link->heard_us, RL_LINK_SILENCE_US);
   }
 }
 
@@ -201,11 +200,6 @@ bool rl_link_has_room(const rl_link *link, rl_owed_kind kind) {
          rl_buffer_length(&link->output) < output_max;
 }
 
-/* A node may be silent for as long as a key that it was sent may live (rule above). */
-static void rl_link_expect(rl_link *link, uint64_t ttl_ms) {
-  link->silence_us = rl_time_max(link->silence_us, ttl_ms * REDLOCK_MILLISECONDS);
-}
-
 bool rl_link_queue_set(rl_link *link, redlock_time now_us, rl_owed_kind kind, rl_attempt *attempt,
                        uint32_t round, uint64_t ttl_ms) {
   rl_owed owed = {attempt, now_us, round, (uint8_t)kind, 0, 0};
@@ -215,7 +209,6 @@ bool rl_link_queue_set(rl_link *link, redlock_time now_us, rl_owed_kind kind, rl
     return false;
   }
   rl_link_owe(link, &owed);
-  rl_link_expect(link, ttl_ms);
   return true;
 }
 
@@ -230,7 +223,6 @@ bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attemp
     return false;
   }
   rl_link_owe(link, &owed);
-  rl_link_expect(link, ttl_ms);
   return true;
 }
 

@@ -62,7 +62,6 @@ typedef struct rl_link {
   redlock_time up_us;             /* since when it is up */
   redlock_time phase_deadline_us; /* CONNECTING, HANDSHAKE: not after */
   redlock_time heard_us;          /* the last byte, or since when something is owed */
-  redlock_duration silence_us;    /* how long the node may owe without a byte */
   redlock_duration latency_us;    /* of the last reply; REDLOCK_NEVER before the first */
   redlock_duration nearest_us;    /* the shortest latency on this connection */
   rl_reply_reader reader;

@@ -138,6 +138,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_lock_stop(lock, now_us, REDLOCK_E_CANCELLED, false);
   rl_lock_drop_lease(lock, now_us, false);
+  rl_release_settle_failed(lock, now_us, false);
   rl_lock_dequeue(lock);
   if (lock->previous != NULL) {
     lock->previous->next = lock->next;
@@ -154,11 +155,12 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
 }
 
 void rl_lock_forget(rl_lock *lock) {
-  rl_attempt *attempts[] = {lock->lease, lock->unreleased, lock->attempt};
+  rl_attempt *attempts[] = {lock->lease, lock->unreleased, lock->attempt, lock->failed};
   rl_lock_set_lease(lock, NULL, 0);
   lock->lost = false;
   lock->unreleased = NULL;
   lock->attempt = NULL;
+  lock->failed = NULL;
   if (rl_lock_is_busy(lock)) {
     rl_lock_end(lock, lock->core->now_us, REDLOCK_E_CANCELLED);
   }
@@ -260,7 +262,8 @@ int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *o
   rl_lock_drop_lease(lock, now_us, true);
   lock->lost = false;
   lock->current = current;
-  lock->attempts_left = rl_options_attempts(&lock->current);
+  uint64_t attempts = rl_options_attempts(&lock->current);
+  lock->attempts_left = attempts < UINT32_MAX ? (uint32_t)attempts : UINT32_MAX;
   redlock_time budget_us =
       current.wait_us == 0 ? REDLOCK_NEVER : rl_time_add(now_us, current.wait_us);
   return rl_lock_begin(lock, RL_OPERATION_ACQUIRE, now_us, budget_us, notify);

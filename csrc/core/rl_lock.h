@@ -90,12 +90,13 @@ struct rl_lock {
   uint32_t denied;     /* extend, release: nodes that say "not yours", in time or late */
   uint32_t round;      /* replies of another round are not votes */
   rl_quorum quorum;
-  uint64_t attempts_left;
+  uint32_t attempts_left; /* UINT32_MAX: as many as the budget allows */
   uint64_t random;
   redlock_time budget_us; /* when the whole operation must have ended */
 
   /* The round in flight, or the last one. */
   rl_attempt *attempt; /* the one whose commands are out */
+  rl_attempt *failed;  /* the one before, when its release waits for answers */
   redlock_time round_start_us;
   redlock_time round_deadline_us;
   redlock_time round_end_us;

@@ -20,6 +20,7 @@ typedef struct rl_node {
   unsigned failures;          /* connections in a row that were of no use */
   redlock_time connect_at_us; /* no connection is tried before */
   bool lacks_keys;            /* some lease may not have its key there (rl_join.c) */
+  unsigned due_count;         /* attempts whose release is still to be sent to it */
   bool release_blocked;       /* a release found no room: try again when replies have come */
   rl_link link;
   rl_reason *reason;                 /* what locks have quoted last, or NULL */

@@ -20,20 +20,54 @@
 #include "rl_core.h"
 #include "rl_round.h"
 
-/* -------------------------------------------------------------------------- the list, and R2 */
+/* ---------------------------------------------------------------------------------- the list */
 
-/* Takes |*link| out of the list; |*link| is then the next one. */
-static void rl_release_unlist(rl_core *core, rl_attempt **link) {
-  rl_attempt *attempt = *link;
-  assert(attempt != NULL);
-  *link = attempt->next;
-  if (attempt->next == NULL) {
-    core->releases.tail = link;
+/* Each node counts the releases of the list that are due on it. */
+static void rl_release_count(rl_core *core, uint32_t before, uint32_t after) {
+  for (unsigned i = 0; i < core->node_count && before != after; i++) {
+    core->nodes[i]->due_count += after >> i & 1;
+    core->nodes[i]->due_count -= before >> i & 1;
   }
-  attempt->next = NULL;
+}
+
+static void rl_release_set_due(rl_core *core, rl_attempt *attempt, uint32_t due) {
+  if (attempt->listed) {
+    rl_release_count(core, attempt->due, due);
+  }
+  attempt->due = due;
+  attempt->later &= due;
+}
+
+static void rl_release_unlist(rl_core *core, rl_attempt *attempt) {
+  if (!attempt->listed) {
+    return;
+  }
+  *(attempt->previous != NULL ? &attempt->previous->next : &core->releases.first) = attempt->next;
+  *(attempt->next != NULL ? &attempt->next->previous : &core->releases.last) = attempt->previous;
+  attempt->next = attempt->previous = NULL;
   attempt->listed = false;
+  rl_release_count(core, attempt->due, 0);
   core->releases.count--;
   rl_attempt_unref(&core->attempts, attempt);
+}
+
+/* Too much is due on |node|: the oldest attempts are forgotten there, of one kind. */
+static unsigned rl_release_forget_oldest(rl_core *core, const rl_node *node, bool held) {
+  unsigned forgotten = 0;
+  rl_attempt *next;
+  for (rl_attempt *attempt = core->releases.first;
+       attempt != NULL && forgotten < RL_RELEASE_FORGOTTEN; attempt = next) {
+    next = attempt->next;
+    if (attempt->held != held || (attempt->due & rl_node_bit(node)) == 0) {
+      continue;
+    }
+    forgotten++;
+    rl_release_set_due(core, attempt, attempt->due & ~rl_node_bit(node));
+    if (attempt->due == 0) {
+      rl_release_unlist(core, attempt);
+    }
+  }
+  return forgotten;
 }
 
 static void rl_release_list(rl_core *core, rl_attempt *attempt) {
@@ -42,81 +76,91 @@ static void rl_release_list(rl_core *core, rl_attempt *attempt) {
   }
   attempt->listed = true;
   attempt->next = NULL;
+  attempt->previous = core->releases.last;
   (void)rl_attempt_ref(attempt);
-  *core->releases.tail = attempt;
-  core->releases.tail = &attempt->next;
+  *(core->releases.last != NULL ? &core->releases.last->next : &core->releases.first) = attempt;
+  core->releases.last = attempt;
+  rl_release_count(core, 0, attempt->due);
   core->releases.count++;
-  if (core->releases.count > RL_RELEASE_LIST_MAX) {
-    rl_release_unlist(core, &core->releases.first);
+  for (unsigned i = 0; i < core->node_count; i++) {
+    const rl_node *node = core->nodes[i];
+    if (node->due_count > RL_RELEASE_NODE_MAX && rl_release_forget_oldest(core, node, false) == 0) {
+      (void)rl_release_forget_oldest(core, node, true);
+    }
   }
 }
 
-/* Goes through the list again after a while. */
-static void rl_release_later(rl_core *core, redlock_time now_us) {
-  core->releases.again_at_us =
-      rl_time_min(core->releases.again_at_us, rl_time_add(now_us, RL_RELEASE_RETRY_US));
+/* Goes through the list again at |at_us|. */
+static void rl_release_look_at(rl_core *core, redlock_time at_us) {
+  core->releases.again_at_us = rl_time_min(core->releases.again_at_us, at_us);
 }
+
+/* The release is due on |node|, but not before |at_us|. */
+static void rl_release_postpone(rl_core *core, rl_attempt *attempt, const rl_node *node,
+                                redlock_time at_us) {
+  attempt->later_us = attempt->later == 0 ? at_us : rl_time_min(attempt->later_us, at_us);
+  rl_release_set_due(core, attempt, attempt->due | rl_node_bit(node));
+  attempt->later |= rl_node_bit(node);
+  rl_release_list(core, attempt);
+  rl_release_look_at(core, at_us);
+}
+
+/* ---------------------------------------------------------------------------------------- R2 */
 
 /* Sends the release of |attempt| to those nodes that it is due on and that can take it. */
 static void rl_release_send(rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow) {
   uint32_t round = attempt->lock != NULL ? attempt->lock->round : 0;
+  bool wait = attempt->later != 0 && attempt->later_us > now_us;
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
-    uint32_t bit = (uint32_t)1 << i;
-    if ((attempt->due & bit) == 0 || node->link.phase != RL_LINK_UP) {
+    uint32_t bit = rl_node_bit(node);
+    if ((attempt->due & bit) == 0 || (wait && (attempt->later & bit) != 0) ||
+        node->link.phase != RL_LINK_UP) {
       continue;
     }
     if (!rl_link_has_room(&node->link, RL_OWED_RELEASE)) {
       node->release_blocked = true;
     } else if (rl_link_queue_release(&node->link, now_us, attempt, round, false, grow)) {
-      attempt->due &= ~bit;
+      rl_release_set_due(core, attempt, attempt->due & ~bit);
     } else if (grow) {
-      rl_release_later(core, now_us); /* Out of memory. */
+      rl_release_look_at(core, rl_time_add(now_us, RL_RELEASE_RETRY_US)); /* Out of memory. */
     } else {
       core->releases.again = true;
     }
   }
+  if (wait && attempt->later != 0) {
+    rl_release_look_at(core, attempt->later_us);
+  }
+}
+
+/* Sends what can be sent, and keeps in the list what cannot; what has expired by itself is dropped. */
+static void rl_release_go_on(rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow) {
+  bool expired = attempt->expired_us <= now_us;
+  if (!expired || !attempt->listed) {
+    rl_release_send(core, now_us, attempt, grow);
+  }
+  /* What is due stays so: that is how the lock sees that it was not sent. */
+  if (expired || attempt->due == 0) {
+    rl_release_unlist(core, attempt);
+  } else {
+    rl_release_list(core, attempt);
+  }
+}
+
+/*
+ * The nodes that may have the token, or may yet have it: a release that was answered, or a SET that was
+ * refused, tells nothing of a SET that a node has not read yet.
+ */
+static uint32_t rl_release_wanted(const rl_attempt *attempt) {
+  return attempt->sent & (attempt->late | ~(attempt->released | attempt->refused));
 }
 
 void rl_release_begin(rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow) {
   attempt->releasing = true;
-  attempt->due = attempt->sent & ~attempt->released;
-  rl_release_send(core, now_us, attempt, grow);
-  if (attempt->due == 0 || attempt->expired_us <= now_us) {
-    return;
-  }
-  rl_release_list(core, attempt);
+  rl_release_set_due(core, attempt, rl_release_wanted(attempt));
+  rl_release_go_on(core, now_us, attempt, grow);
 }
 
-/* Goes through all releases that are due somewhere. What has expired by itself is dropped. */
-void rl_release_continue(rl_core *core, redlock_time now_us) {
-  rl_attempt **link = &core->releases.first;
-  core->releases.again = false;
-  while (*link != NULL) {
-    rl_attempt *attempt = *link;
-    bool gone = attempt->expired_us <= now_us;
-    if (!gone) {
-      rl_release_send(core, now_us, attempt, true);
-    }
-    /* What is due stays so: that is how the lock sees that it was not sent. */
-    if (gone || attempt->due == 0) {
-      rl_release_unlist(core, link);
-    } else {
-      link = &attempt->next;
-    }
-  }
-}
-
-/* The nodes on which a release of the list is due. */
-uint32_t rl_release_due(const rl_core *core) {
-  uint32_t due = 0;
-  for (const rl_attempt *attempt = core->releases.first; attempt != NULL; attempt = attempt->next) {
-    due |= attempt->expired_us > core->now_us ? attempt->due : 0;
-  }
-  return due;
-}
-
-/* The lock has nothing to do with |attempt| any more; whatever it may have set is released. */
 void rl_release_let_go(rl_lock *lock, redlock_time now_us, rl_attempt *attempt, bool grow) {
   if (attempt == NULL) {
     return;
@@ -128,27 +172,153 @@ void rl_release_let_go(rl_lock *lock, redlock_time now_us, rl_attempt *attempt, 
   rl_attempt_unref(&lock->core->attempts, attempt);
 }
 
+void rl_release_failed(rl_lock *lock, redlock_time now_us, rl_attempt *attempt) {
+  assert(lock->failed == NULL);
+  attempt->later = attempt->asked;
+  attempt->later_us =
+      rl_time_min(rl_time_add(now_us, RL_RELEASE_ANSWER_US), lock->round_deadline_us);
+  (void)rl_attempt_ref(attempt);
+  rl_release_let_go(lock, now_us, attempt, true);
+  if (attempt->later != 0) {
+    lock->failed = attempt;
+  } else {
+    rl_attempt_unref(&lock->core->attempts, attempt);
+  }
+}
+
+static void rl_release_wait_no_more(rl_core *core, redlock_time now_us, rl_attempt *attempt,
+                                    bool grow) {
+  if (attempt->listed && (attempt->later & attempt->asked) != 0) {
+    attempt->later &= ~attempt->asked;
+    rl_release_go_on(core, now_us, attempt, grow);
+  }
+}
+
+void rl_release_settle_failed(rl_lock *lock, redlock_time now_us, bool grow) {
+  rl_attempt *failed = lock->failed;
+  if (failed != NULL) {
+    lock->failed = NULL;
+    rl_release_wait_no_more(lock->core, now_us, failed, grow);
+    rl_attempt_unref(&lock->core->attempts, failed);
+  }
+}
+
+void rl_release_hurry(rl_core *core, redlock_time now_us) {
+  rl_attempt *next;
+  for (rl_attempt *attempt = core->releases.first; attempt != NULL; attempt = next) {
+    next = attempt->next;
+    rl_release_wait_no_more(core, now_us, attempt, true);
+  }
+}
+
+void rl_release_continue(rl_core *core, redlock_time now_us) {
+  rl_attempt *next;
+  core->releases.again = false;
+  core->releases.again_at_us = REDLOCK_NEVER;
+  for (rl_attempt *attempt = core->releases.first; attempt != NULL; attempt = next) {
+    next = attempt->next;
+    rl_release_go_on(core, now_us, attempt, true);
+  }
+}
+
+void rl_release_node_came_up(rl_core *core, redlock_time now_us, const rl_node *node) {
+  for (rl_attempt *attempt = core->releases.first; attempt != NULL; attempt = attempt->next) {
+    attempt->later &= ~rl_node_bit(node) | attempt->released;
+  }
+  rl_release_continue(core, now_us);
+}
+
+/* The nodes on which a release of the list is due for the first time, or was not answered. */
+uint32_t rl_release_due(const rl_core *core) {
+  uint32_t due = 0;
+  for (const rl_attempt *attempt = core->releases.first; attempt != NULL; attempt = attempt->next) {
+    due |= attempt->expired_us > core->now_us ? attempt->due & ~attempt->released : 0;
+  }
+  return due;
+}
+
+/* ----------------------------------------------------------------------------------- answers */
+
+/* A SET was answered. Where it was refused it has set nothing, for no other SET had this token. */
+static void rl_release_set_answered(rl_core *core, redlock_time now_us, rl_attempt *attempt,
+                                    uint32_t bit, rl_ballot ballot) {
+  attempt->asked &= ~bit;
+  attempt->later &= ~bit;
+  if (ballot == RL_BALLOT_TAKEN || ballot == RL_BALLOT_REFUSED) {
+    attempt->refused |= bit;
+    rl_release_set_due(core, attempt, attempt->due & (rl_release_wanted(attempt) | ~bit));
+  } else if (ballot == RL_BALLOT_BROKEN) {
+    attempt->late |= bit;
+    rl_attempt_unanswered(attempt, now_us);
+  }
+  if (attempt->listed) {
+    rl_release_go_on(core, now_us, attempt, true);
+  }
+}
+
+/*
+ * A node that may yet read a SET from a connection that has ended is asked again, and again in twice the
+ * time, while the key could live.
+ */
+static void rl_release_repeat(rl_core *core, const rl_node *node, redlock_time now_us,
+                              rl_attempt *attempt) {
+  redlock_time ended_us = rl_time_sub(attempt->expired_us, attempt->life_us);
+  redlock_duration delay_us = rl_time_max(rl_time_sub(now_us, ended_us), RL_RELEASE_RETRY_US);
+  if (rl_time_add(now_us, delay_us) < attempt->expired_us) {
+    rl_release_postpone(core, attempt, node, rl_time_add(now_us, delay_us));
+  }
+}
+
 /*
  * A release that was answered with an error, of a node that is loading or busy, is tried again while
  * the key may live; not one that was refused for who we are.
  */
+static void rl_release_retry(rl_core *core, const rl_node *node, redlock_time now_us,
+                             rl_attempt *attempt, const char *error) {
+  if (attempt->expired_us > now_us && strncmp(error, "NOPERM", 6) != 0 &&
+      strncmp(error, "NOAUTH", 6) != 0) {
+    rl_release_postpone(core, attempt, node, rl_time_add(now_us, RL_RELEASE_RETRY_US));
+  }
+}
+
 void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us,
-                         rl_attempt *attempt, redlock_vote vote, const char *error) {
-  uint32_t bit = (uint32_t)1 << node->index;
-  if (vote != REDLOCK_VOTE_ERROR) {
+                         const rl_owed *owed, rl_ballot ballot, const char *error) {
+  rl_attempt *attempt = owed->attempt;
+  uint32_t bit = rl_node_bit(node);
+  if (owed->kind == RL_OWED_ACQUIRE || owed->kind == RL_OWED_HEAL) {
+    rl_release_set_answered(core, now_us, attempt, bit, ballot);
+  } else if (owed->kind == RL_OWED_EXTEND) {
+    if (ballot == RL_BALLOT_BROKEN) {
+      rl_attempt_unanswered(attempt, now_us);
+    }
+  } else if (ballot == RL_BALLOT_GRANTED) {
     attempt->released |= bit;
-  } else if (attempt->expired_us > now_us && strncmp(error, "NOPERM", 6) != 0 &&
-             strncmp(error, "NOAUTH", 6) != 0) {
-    attempt->due |= bit;
-    rl_release_list(core, attempt);
-    rl_release_later(core, now_us);
+    attempt->late &= ~bit; /* It had executed the SET. */
+  } else if (ballot != RL_BALLOT_TAKEN) {
+    rl_release_retry(core, node, now_us, attempt, error);
+  } else {
+    attempt->released |= bit;
+    if ((attempt->late & bit) != 0) {
+      rl_release_repeat(core, node, now_us, attempt);
+    }
   }
 }
 
 void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_us,
-                           rl_attempt *attempt) {
-  if (attempt->expired_us > now_us) {
-    attempt->due |= rl_node_bit(node);
+                           const rl_owed *owed) {
+  rl_attempt *attempt = owed->attempt;
+  uint32_t bit = rl_node_bit(node);
+  if (owed->kind != RL_OWED_RELEASE) {
+    rl_attempt_unanswered(attempt, now_us);
+    if (owed->kind != RL_OWED_EXTEND) { /* An extend creates nothing. */
+      attempt->late |= bit;
+      attempt->asked &= ~bit;
+    }
+  }
+  if (attempt->releasing && (rl_release_wanted(attempt) & bit) != 0 &&
+      attempt->expired_us > now_us) {
+    rl_release_set_due(core, attempt, attempt->due | bit);
+    attempt->later &= ~bit;
     rl_release_list(core, attempt);
   }
 }
@@ -169,8 +339,8 @@ void rl_release_advance(rl_core *core, redlock_time now_us) {
 
 void rl_release_forget(rl_core *core) {
   while (core->releases.first != NULL) {
-    core->releases.first->due = 0;
-    rl_release_unlist(core, &core->releases.first);
+    rl_release_set_due(core, core->releases.first, 0);
+    rl_release_unlist(core, core->releases.first);
   }
   core->releases.again = false;
   core->releases.again_at_us = REDLOCK_NEVER;
@@ -182,6 +352,7 @@ void rl_release_forget(rl_core *core) {
 void rl_release_ask(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_attempt *attempt = lock->attempt;
+  attempt->later = 0;
   rl_release_begin(core, now_us, attempt, true);
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
@@ -192,6 +363,8 @@ void rl_release_ask(rl_lock *lock, redlock_time now_us) {
       lock->quorum.unsent++;
     } else if ((attempt->released & bit) != 0) {
       rl_round_settle(lock, i, REDLOCK_VOTE_GRANTED, NULL, REDLOCK_NEVER);
+    } else if ((attempt->refused & ~attempt->late & bit) != 0) {
+      rl_round_settle(lock, i, REDLOCK_VOTE_TAKEN, NULL, REDLOCK_NEVER);
     } else if ((attempt->due & bit) == 0) {
       continue; /* It has been sent. */
     } else if (node->link.phase == RL_LINK_UP) {

@@ -169,9 +169,7 @@ static void rl_client_close_sockets(redlock_client *client, bool forked) {
 
 void rl_client_destroy(redlock_client *client) {
   rl_client_close_sockets(client, rl_fork_happened(&client->mark));
-  if (client->core.releases.tail != NULL) {
-    rl_core_free(&client->core);
-  }
+  rl_core_free(&client->core); /* Also when it was not made: it is empty then. */
   rl_fork_free(&client->mark);
   free(client->username);
   free(client->password);

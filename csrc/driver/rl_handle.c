@@ -219,6 +219,8 @@ void rl_handle_end(redlock_lock *lock, int error) {
   if (error == REDLOCK_OK) {
     rl_handle_serve_late(lock);
   }
+  rl_core_rest(&lock->client->core, redlock_now());
+  rl_turn_flush(lock->client);
   rl_poll_wake(lock->client);
 }
 

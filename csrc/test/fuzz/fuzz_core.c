@@ -126,7 +126,7 @@ static void fuzz_core_check(const fake_world *world, rl_lock *const *locks) {
     fuzz_require(strlen(rl_lock_message(lock, message, sizeof message)) < sizeof message);
   }
   fuzz_require(!world->broken);
-  fuzz_require(world->core.releases.count <= RL_RELEASE_LIST_MAX);
+  fuzz_require(world->core.releases.count <= (size_t)RL_RELEASE_NODE_MAX * world->count);
   for (unsigned i = 0; i < world->count; i++) {
     fuzz_require(world->core.nodes[i]->link.owed_count <= RL_LINK_OWED_MAX);
   }

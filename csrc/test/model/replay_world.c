@@ -242,6 +242,7 @@ static bool replay_may_break(const replay_client *client, unsigned node) {
 }
 
 void replay_settle(replay *run, replay_client *client) {
+  rl_core_rest(&client->core, replay_now(client)); /* The model's releases wait for no answers. */
   for (unsigned i = 0; i < client->nodes; i++) {
     if (client->links[i].dead && replay_may_break(client, i)) {
       replay_break(run, client, i);

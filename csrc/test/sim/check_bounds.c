@@ -20,6 +20,13 @@ void check_bounds(sim *s, const sim_client *client) {
       sim_violation(s, "bounds", "client %u: node %u owes %u replies, was asked for %zu",
                     client->index, i, node->link.owed_count, client->sockets[i].sent_count);
     }
+    const sim_socket *socket = &client->sockets[i];
+    if (socket->up && socket->sent_count > 0 && s->breach == SIM_BREACH_NONE &&
+        client->advance_us > socket->heard_us + RL_LINK_SILENCE_US) {
+      sim_violation(s, "bounds",
+                    "client %u: node %u owes replies, is silent since %llu us, and is kept",
+                    client->index, i, (unsigned long long)(client->advance_us - socket->heard_us));
+    }
     if (rl_buffer_length(&node->link.output) > RL_LINK_OUTPUT_MAX) {
       sim_violation(s, "bounds", "client %u: %zu bytes wait for node %u", client->index,
                     rl_buffer_length(&node->link.output), i);
@@ -27,7 +34,7 @@ void check_bounds(sim *s, const sim_client *client) {
   }
   for (unsigned i = 0; i < s->config.locks; i++) {
     const rl_lock *lock = client->locks[i].lock;
-    held += 3 * (size_t)(lock != NULL);
+    held += 4 * (size_t)(lock != NULL);
     busy += lock != NULL && rl_lock_is_busy(lock);
     leases += lock != NULL && lock->lease != NULL;
   }
@@ -65,7 +72,7 @@ void check_bounds_settled(sim *s, const sim_client *client) {
     const rl_lock *lock = client->locks[i].lock;
     held += lock == NULL ? 0
                          : (size_t)(lock->lease != NULL) + (lock->unreleased != NULL) +
-                               (lock->attempt != NULL);
+                               (lock->attempt != NULL) + (lock->failed != NULL);
   }
   if (core->attempts.live != held || core->releases.count != 0) {
     sim_violation(s, "bounds", "client %u is quiet, but keeps %zu attempts and %zu releases",

@@ -52,6 +52,12 @@ void check_sent(sim *s, const sim_client *client, unsigned node, const sim_sent 
                     client->index);
     }
   } else {
+    uint32_t useless =
+        token->set_refused & ~token->set_lost & ~token->queued & ~token->release_sent;
+    if ((useless >> node & 1) != 0) {
+      sim_violation(s, "leftover", "client %u releases token %u on node %u, which has refused it",
+                    client->index, sent->token, node);
+    }
     if (((token->sent | token->queued) >> node & 1) == 0) {
       sim_violation(s, "leftover", "client %u releases token %u on node %u, which never got it",
                     client->index, sent->token, node);
@@ -87,6 +93,20 @@ static bool check_leftover_waits(const sim_client *client, const sim_token *toke
          own->lock->operation == RL_OPERATION_RELEASE && own->released == index;
 }
 
+/* The nodes whose answer to the SET of an attempt that failed may still be waited for. */
+static uint32_t check_leftover_answers(const sim_client *client, const sim_token *token,
+                                       uint32_t index, uint64_t now_us) {
+  uint32_t nodes = 0;
+  for (unsigned i = 0; i < client->nodes; i++) {
+    const sim_socket *socket = &client->sockets[i];
+    for (size_t k = 0; k < socket->sent_count; k++) {
+      const sim_sent *sent = &socket->sent[(socket->sent_head + k) % socket->sent_capacity];
+      nodes |= (uint32_t)(sent->token == index && sent->kind == SIM_COMMAND_SET) << i;
+    }
+  }
+  return token->granted || now_us >= token->over_us + RL_RELEASE_ANSWER_US ? 0 : nodes;
+}
+
 /* A turn has ended: whatever can be released has been. */
 void check_leftover(sim *s, const sim_client *client) {
   uint32_t up = 0;
@@ -103,8 +123,11 @@ void check_leftover(sim *s, const sim_client *client) {
       continue;
     }
     uint32_t missing = token->sent & ~token->release_answered;
+    missing &= ~(token->set_refused & ~token->set_lost);
+    missing &= ~check_leftover_answers(client, token, index, now_us);
     for (unsigned k = 0; k < client->nodes; k++) {
-      missing &= ~((uint32_t)(now_us >= token->expired_us[k]) << k);
+      /* The core may have seen a later reading than that of its timers. */
+      missing &= ~((uint32_t)(client->reading_us >= token->expired_us[k]) << k);
     }
     if (token->over && missing == 0 && !check_leftover_owed(client, index)) {
       continue;
@@ -130,7 +153,7 @@ void check_leftover_closed(sim *s, const sim_client *client, unsigned node) {
   const sim_socket *socket = &client->sockets[node];
   uint64_t now_us = client->reading_us;
   bool never_up = !socket->up && now_us >= socket->begun_us + RL_LINK_CONNECT_TIMEOUT_US;
-  bool silent = socket->up && now_us >= socket->heard_us + socket->expect_us;
+  bool silent = socket->up && now_us >= socket->heard_us + RL_LINK_SILENCE_US;
   if (socket->odd) {
     return; /* It was reset, or broke the protocol. */
   }

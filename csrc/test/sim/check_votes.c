@@ -50,7 +50,8 @@ void check_votes_released(sim *s, const sim_client *client, const sim_lock *lock
     return;
   }
   token = &s->tokens[index];
-  uint32_t certain = token->release_certain | (all & ~token->sent);
+  uint32_t never = token->set_refused & ~token->set_lost; /* They had said so to the SET. */
+  uint32_t certain = token->release_certain | (all & ~token->sent) | never;
   unsigned gone = 0;
   for (unsigned i = 0; i < client->nodes; i++) {
     bool later = (token->orphaned >> (client->base + i) & 1) != 0;
@@ -65,7 +66,7 @@ void check_votes_released(sim *s, const sim_client *client, const sim_lock *lock
         client->index, index, check_votes_count(certain), client->nodes, gone);
   }
   if (result == REDLOCK_E_LOST &&
-      check_votes_count(token->release_refused) < check_votes_majority(client)) {
+      check_votes_count(token->release_refused | never) < check_votes_majority(client)) {
     sim_violation(s, "votes", "client %u was told that its lease was lost; %u of %u nodes said so",
                   client->index, check_votes_count(token->release_refused), client->nodes);
   }

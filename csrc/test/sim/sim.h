@@ -180,7 +180,8 @@ typedef enum sim_outcome {
   SIM_OUTCOME_GRANTED, /* +OK to SET, :1 to a script */
   SIM_OUTCOME_REFUSED, /* nil, :0, WRONGTYPE */
   SIM_OUTCOME_NO_SCRIPT,
-  SIM_OUTCOME_ERROR,
+  SIM_OUTCOME_ERROR,     /* nobody knows what became of the command */
+  SIM_OUTCOME_DECLINED,  /* not executed: loading, out of memory and the like */
   SIM_OUTCOME_FORBIDDEN, /* NOPERM, NOAUTH: it is no use to ask again */
   SIM_OUTCOME_ODD        /* no answer to any command */
 } sim_outcome;
@@ -206,6 +207,7 @@ typedef struct sim_connection {
   bool node_open;    /* the node has it */
   bool replies_lost; /* the client hears nothing any more */
   bool black_hole;   /* nothing gets through any more, and nobody knows */
+  bool mute;         /* the client hears nothing any more, and nobody knows */
   bool authenticated;
   bool executing; /* a SIM_EVENT_EXECUTE is under way */
   uint8_t client, node;
@@ -286,12 +288,11 @@ typedef struct sim_socket {
   bool open;                      /* the core knows that it is */
   bool connected, refused, reset; /* to be told to the core */
   size_t tapped;                  /* bytes of the core's output that have been looked at */
-  uint64_t heard_us;  /* client's clock: last byte, or when something began to be owed */
-  uint64_t expect_us; /* how long the node may be silent */
-  uint64_t begun_us;  /* client's clock: when it was begun */
-  bool up;            /* the handshake is over */
-  bool odd;           /* the node broke the protocol, or refused the handshake */
-  sim_sent *sent;     /* a ring */
+  uint64_t heard_us; /* client's clock: last byte, or when something began to be owed */
+  uint64_t begun_us; /* client's clock: when it was begun */
+  bool up;           /* the handshake is over */
+  bool odd;          /* the node broke the protocol, or refused the handshake */
+  sim_sent *sent;    /* a ring */
   size_t sent_head, sent_count, sent_capacity;
 } sim_socket;
 
@@ -372,18 +373,21 @@ typedef struct sim_client {
 
 typedef struct sim_token {
   uint8_t client, lock, resource;
-  bool over;      /* the attempt has failed, or the lease has ended: nothing brings it back */
-  bool granted;   /* it has been a lease */
-  bool releasing; /* a release has been sent somewhere */
-  bool abandoned; /* its client is gone: nobody will release it */
+  bool over;        /* the attempt has failed, or the lease has ended: nothing brings it back */
+  uint64_t over_us; /* client's clock: when that was seen */
+  bool granted;     /* it has been a lease */
+  bool releasing;   /* a release has been sent somewhere */
+  bool abandoned;   /* its client is gone: nobody will release it */
   uint64_t releasing_call; /* in which call of the core that was */
   uint32_t round;          /* of the extend that is counted */
   uint32_t asked_round;    /* of the extend that was sent last, and the nodes it went to */
   uint32_t asked;
-  uint32_t sent;   /* nodes to which a SET went */
-  uint32_t queued; /* nodes for which one may have been queued that nobody has seen */
-  uint32_t healed; /* nodes to which a second SET went */
-  uint32_t votes;  /* nodes whose grant has come */
+  uint32_t sent;        /* nodes to which a SET went */
+  uint32_t queued;      /* nodes for which one may have been queued that nobody has seen */
+  uint32_t healed;      /* nodes to which a second SET went */
+  uint32_t votes;       /* nodes whose grant has come */
+  uint32_t set_refused; /* nodes whose answer to the last SET was that they did not set the key */
+  uint32_t set_lost;    /* nodes to which a SET went on a connection that has ended */
   uint32_t extend_votes;
   uint32_t release_ever; /* nodes to which a release went */
   uint32_t release_sent; /* on the connection of now */

@@ -223,9 +223,10 @@ static uint32_t sim_client_token(const rl_attempt *attempt) {
   return attempt == NULL ? SIM_NO_TOKEN : sim_tap_token(attempt->token, REDLOCK_TOKEN_LENGTH);
 }
 
-static void sim_client_over(sim *s, uint32_t token) {
-  if (token < s->token_count) {
+static void sim_client_over(sim *s, const sim_client *client, uint32_t token) {
+  if (token < s->token_count && !s->tokens[token].over) {
     s->tokens[token].over = true;
+    s->tokens[token].over_us = client->reading_us;
   }
 }
 
@@ -238,7 +239,7 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
   uint32_t lease = sim_client_token(lock->lease);
   uint64_t deadline_us = lock->lease != NULL ? lock->deadline_us : 0;
   if (own->attempt != attempt && own->attempt != lease) {
-    sim_client_over(s, own->attempt);
+    sim_client_over(s, client, own->attempt);
   }
   own->attempt = attempt;
   if (before == lease && own->deadline_us == deadline_us) {
@@ -246,7 +247,7 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
   }
   check_revival(s, client, own, before, lease, client->reading_us);
   if (before != lease) {
-    sim_client_over(s, before);
+    sim_client_over(s, client, before);
     own->over_seen = false;
   }
   own->lease = lease;
@@ -615,8 +616,8 @@ void sim_client_close(sim *s, unsigned index, uint64_t within_us) {
 void sim_client_renew_lock(sim *s, unsigned index, unsigned which) {
   sim_client *client = &s->clients[index];
   sim_lock *own = &client->locks[which];
-  sim_client_over(s, own->lease);
-  sim_client_over(s, own->attempt);
+  sim_client_over(s, client, own->lease);
+  sim_client_over(s, client, own->attempt);
   rl_lock_free(own->lock, client->reading_us);
   sim_trace_lease(s, index, which, own->resource, SIM_NO_TOKEN, s->now_us);
   own->lock = NULL;

@@ -27,6 +27,7 @@
   X(FAULT_BREAK_LOST, "connection broken, requests lost")                                          \
   X(FAULT_BREAK_EXECUTED, "connection broken, requests executed, replies lost")                    \
   X(FAULT_BREAK_LATER, "connection broken, requests executed later")                               \
+  X(FAULT_MUTE, "connection whose replies are lost, and nobody knows")                             \
   X(FAULT_HALF_OPEN, "connection half open")                                                       \
   X(FAULT_STEP_BACK, "wall clock of a node stepped back")                                          \
   X(FAULT_STEP_FORWARD, "wall clock of a node stepped forward, within lock_delay")                 \

@@ -216,10 +216,12 @@ static void sim_fault_break(sim *s, bool half_open) {
   }
   sim_connection *connection = &s->connections[index];
   if (half_open) {
-    connection->black_hole = true;
-    sim_count(s, SIM_FAULT_HALF_OPEN);
-    sim_trace_fault(s, connection->node, s->now_us, "connection of client %u half open",
-                    connection->client);
+    bool mute = sim_fault_draw(s, 2) == 0;
+    connection->mute = connection->mute || mute;
+    connection->black_hole = connection->black_hole || !mute;
+    sim_count(s, mute ? SIM_FAULT_MUTE : SIM_FAULT_HALF_OPEN);
+    sim_trace_fault(s, connection->node, s->now_us, "connection of client %u half open%s",
+                    connection->client, mute ? ", replies lost" : "");
     return;
   }
   const unsigned *weights = s->config.break_weights;

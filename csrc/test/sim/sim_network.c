@@ -183,7 +183,8 @@ void sim_network_request(sim *s, int index, const void *bytes, size_t length) {
 void sim_network_reply(sim *s, int index, const void *bytes, size_t length, const sim_note *note) {
   sim_connection *connection = &s->connections[index];
   sim_notes *notes = &connection->notes;
-  if (!connection->client_open || connection->replies_lost || connection->black_hole) {
+  if (!connection->client_open || connection->replies_lost || connection->black_hole ||
+      connection->mute) {
     return;
   }
   sim_stream_add(&connection->to_client, bytes, length);
@@ -309,7 +310,8 @@ void sim_network_event(sim *s, const sim_event *event) {
     sim_network_to_node(s, index, event);
     break;
   case SIM_EVENT_TO_CLIENT:
-    if (connection->client_open && !connection->black_hole && !connection->replies_lost &&
+    if (connection->client_open && !connection->black_hole && !connection->mute &&
+        !connection->replies_lost &&
         !sim_network_later(s, event,
                            s->links[connection->client][connection->node].replies_blocked_us)) {
       connection->to_client.arrived += event->length;

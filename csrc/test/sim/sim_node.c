@@ -404,7 +404,7 @@ static void sim_node_execute(sim *s, int connection, const resp_request *command
     sim_node_reply(s, connection, &request, error,
                    strncmp(error, "-NO", 3) == 0 && strncmp(error, "-NOREP", 6) != 0
                        ? SIM_OUTCOME_FORBIDDEN
-                       : SIM_OUTCOME_ERROR);
+                       : SIM_OUTCOME_DECLINED);
   } else if (request.kind == SIM_COMMAND_SET) {
     sim_node_set(s, connection, command, &request);
   } else {

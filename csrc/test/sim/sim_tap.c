@@ -99,6 +99,7 @@ static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sen
     token->healed |= bit;
   }
   token->sent |= bit;
+  token->set_refused &= ~bit;
 }
 
 static void sim_tap_command(sim *s, sim_client *client, unsigned node,
@@ -151,9 +152,7 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
   }
   if (socket->sent_count == 0) {
     socket->heard_us = client->reading_us;
-    socket->expect_us = 3 * REDLOCK_SECONDS;
   }
-  socket->expect_us = ttl_us > socket->expect_us ? ttl_us : socket->expect_us;
   sim_tap_push(socket, &sent);
   s->largest_owed = socket->sent_count > s->largest_owed ? socket->sent_count : s->largest_owed;
 }
@@ -183,7 +182,10 @@ static void sim_tap_lost(sim *s, const sim_client *client, unsigned node, const 
   sim_token *token = &s->tokens[sent->token];
   if (sent->kind == SIM_COMMAND_RELEASE) {
     token->release_sent &= ~(1u << node);
-  } else if (client->reading_us + token->life_us > token->expired_us[node]) {
+    return;
+  }
+  token->set_lost |= sent->kind == SIM_COMMAND_SET ? 1u << node : 0;
+  if (client->reading_us + token->life_us > token->expired_us[node]) {
     token->expired_us[node] = client->reading_us + token->life_us;
   }
 }
@@ -231,7 +233,9 @@ static void sim_tap_answered(sim *s, const sim_sent *sent, unsigned node, const 
   bool granted = note->outcome == SIM_OUTCOME_GRANTED;
   if (sent->kind == SIM_COMMAND_RELEASE) {
     sim_tap_release_answered(token, bit, note);
-  } else if (sent->kind == SIM_COMMAND_SET && sent->heal && granted) {
+  } else if (sent->kind == SIM_COMMAND_SET && !granted) {
+    token->set_refused |= note->outcome != SIM_OUTCOME_ERROR ? bit : 0;
+  } else if (sent->kind == SIM_COMMAND_SET && sent->heal) {
     sim_count(s, SIM_HEAL_GRANTED);
   } else if (sent->kind == SIM_COMMAND_SET && granted) {
     token->votes |= bit;

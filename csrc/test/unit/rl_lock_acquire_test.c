@@ -198,9 +198,17 @@ static void a_majority_one_microsecond_before_the_deadline_is_a_lock(void **stat
   options.node_timeout_us = 20 * SECONDS;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start(world, &options);
-  world->now_us += LEASE_US - 1;
-  fake_reply(world, 0, "+OK\r\n");
-  fake_reply(world, 1, "+OK\r\n");
+  redlock_time end_us = world->now_us + LEASE_US;
+  /* The replies come byte by byte: silence would end their connections. */
+  for (const char *byte = "+OK\r"; *byte != '\0'; byte++) {
+    char part[] = {*byte, '\0'};
+    fake_pass(world, 2 * SECONDS);
+    fake_deliver(world, 0, part);
+    fake_deliver(world, 1, part);
+  }
+  world->now_us = end_us - 1;
+  fake_deliver(world, 0, "\n");
+  fake_deliver(world, 1, "\n");
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 1);
   assert_true(fake_world_end(world));
@@ -291,15 +299,19 @@ static void a_failed_attempt_is_released_wherever_it_may_have_gone(void **state)
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   fake_answer(world, 3);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
-  /* At once, without waiting for node 4; behind its SET, so that it cannot overtake it. */
+  /* At once where it was granted; not where it was refused; on node 4 when that has granted it. */
   for (unsigned i = 0; i < 5; i++) {
     if (i == 4) {
+      assert_int_equal(world->nodes[i].queued, 1);
       assert_int_equal(fake_next(world, i), FAKE_SET);
       (void)fake_answer(world, i);
     }
-    assert_int_equal(fake_next(world, i), FAKE_RELEASE);
-    assert_string_equal(world->nodes[i].queue[0].token, token);
-    (void)fake_answer(world, i);
+    if (i == 0 || i == 4) {
+      assert_int_equal(fake_next(world, i), FAKE_RELEASE);
+      assert_string_equal(world->nodes[i].queue[0].token, token);
+      (void)fake_answer(world, i);
+    }
+    assert_int_equal(world->nodes[i].queued, 0);
   }
   assert_int_equal(fake_holders(world, KEY, token), 0);
   assert_int_equal(fake_holders(world, KEY, OTHER), 3);
@@ -365,8 +377,6 @@ static void every_attempt_has_a_token_of_its_own(void **state) {
     assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
     assert_int_equal(fake_next(world, 0), FAKE_SET);
     memcpy(tokens[i], fake_answer(world, 0).token, sizeof tokens[i]);
-    assert_int_equal(fake_next(world, 0), FAKE_RELEASE);
-    assert_string_equal(fake_answer(world, 0).token, tokens[i]);
     fake_pass(world, 300 * MS);
   }
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
@@ -394,7 +404,6 @@ static void a_late_grant_of_attempt_1_does_not_count_in_attempt_2(void **state) 
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   assert_int_equal(world->nodes[0].sets, 2);
   fake_store_remove(&world->nodes[1].store, KEY);
-  assert_int_equal(fake_answer(world, 1).verb, FAKE_RELEASE);
   assert_int_equal(fake_answer(world, 1).verb, FAKE_SET);
   assert_int_equal(fake_answer(world, 0).verb, FAKE_SET); /* granted, of attempt 1 */
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);

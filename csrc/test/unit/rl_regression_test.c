@@ -195,6 +195,22 @@ a_release_that_nobody_reads_the_answer_of_works_on_a_node_without_the_script(voi
   assert_true(fake_world_end(world));
 }
 
+/*
+ * The node begins to answer with |text|, byte by byte: silence would end its connection. Returns what is
+ * left of it after that time.
+ */
+static const char *trickle(fake_world *world, const char *text, redlock_duration duration_us) {
+  redlock_time end_us = world->now_us + duration_us;
+  while (world->now_us + 2900 * MS < end_us) {
+    char part[] = {*text++, '\0'};
+    assert_int_not_equal(part[0], '\r');
+    fake_pass(world, 2900 * MS);
+    fake_deliver(world, 0, part);
+  }
+  fake_pass(world, end_us - world->now_us);
+  return text;
+}
+
 /* The last command for the key was on its way for as long as the node was silent. */
 static void a_late_extend_by_its_text_does_not_leave_its_key_behind(void **state) {
   (void)state;
@@ -209,8 +225,9 @@ static void a_late_extend_by_its_text_does_not_leave_its_key_behind(void **state
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
   assert_int_equal(fake_next(world, 0), FAKE_EXTEND);
-  fake_pass(world, 95 * SECONDS);
-  (void)fake_reply(world, 0, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+  (void)fake_take(world, 0);
+  fake_deliver(world, 0,
+               trickle(world, "-NOSCRIPT No matching script. Please use EVAL.\r\n", 95 * SECONDS));
   (void)fake_answer(world, 0);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   fake_pass(world, 30 * SECONDS); /* past what the first extend could have made of it */
@@ -235,7 +252,7 @@ static void an_extend_that_was_read_after_its_connection_broke_leaves_no_key_beh
   fake_pass(world, 10 * SECONDS);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
-  fake_pass(world, 85 * SECONDS);
+  (void)trickle(world, "-ERR it takes so long that nobody waits for the end", 85 * SECONDS);
   (void)fake_execute(world, 0, reply);
   world->nodes[0].policy = FAKE_SILENT;
   fake_break(world, 0, "the node closed the connection");

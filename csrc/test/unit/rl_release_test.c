@@ -1,0 +1,286 @@
+/*
+ * What attempts leave on nodes: where a release is due, when, and for how long.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char OTHER[] = "0123456789012345678901234567890123456789";
+
+static rl_lock *begin(fake_world *world, const redlock_options *options) {
+  rl_lock *lock = fake_lock(world, KEY, options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  return lock;
+}
+
+static rl_lock *begin_once(fake_world *world) {
+  redlock_options options = fake_once();
+  return begin(world, &options);
+}
+
+/* ----------------------------------------------------------------------------- what was refused */
+
+static void a_node_that_refused_the_set_is_sent_no_release(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
+  }
+  rl_lock *lock = begin_once(world);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  fake_pass(world, SECONDS);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].releases, 0);
+  }
+  assert_int_equal(world->core.releases.count, 0);
+  assert_true(fake_world_end(world));
+}
+
+/* -LOADING and its kin are said instead of executing; an error of a proxy may come after that. */
+static void an_error_before_execution_leaves_nothing_to_release(void **state) {
+  (void)state;
+  static const struct {
+    const char *reply;
+    unsigned releases;
+  } cases[] = {
+      {"-LOADING Redis is loading the dataset in memory\r\n", 0},
+      {"-OOM command not allowed when used memory > 'maxmemory'.\r\n", 0},
+      {"-READONLY You can't write against a read only replica.\r\n", 0},
+      {"-NOAUTH Authentication required.\r\n", 0},
+      {"-NOPERM this user has no permissions\r\n", 0},
+      {"-MISCONF Redis is configured to save RDB snapshots\r\n", 0},
+      {"-NOREPLICAS Not enough good replicas to write.\r\n", 0},
+      {"-BUSY Redis is busy running a script.\r\n", 0},
+      {"-MASTERDOWN Link with MASTER is down\r\n", 0},
+      {"-MOVED 3999 127.0.0.1:6381\r\n", 0},
+      {"-ERR upstream timed out\r\n", 1},
+      {"-LOADINGS\r\n", 1},
+      {"-BUSYNESS\r\n", 1},
+  };
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = begin_once(world);
+    (void)fake_reply(world, 0, cases[i].reply);
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    fake_pass(world, SECONDS);
+    assert_int_equal(world->nodes[0].releases, cases[i].releases);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* The node that is still to answer may refuse as well. */
+static void a_release_waits_for_the_answer_to_its_set(void **state) {
+  (void)state;
+  for (unsigned granted = 0; granted < 2; granted++) {
+    fake_world *world = fake_world_new(3);
+    fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+    fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+    rl_lock *lock = begin_once(world);
+    (void)fake_answer(world, 0);
+    (void)fake_answer(world, 1);
+    assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+    assert_int_equal(world->nodes[2].releases, 0);
+    (void)fake_reply(world, 2, granted != 0 ? "+OK\r\n" : "$-1\r\n");
+    assert_int_equal(world->nodes[2].releases, granted);
+    fake_pass(world, SECONDS);
+    assert_int_equal(world->nodes[2].releases, granted);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_release_does_not_wait_for_an_answer_for_long(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = fake_once();
+  options.node_timeout_us = SECONDS;
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+  rl_lock *lock = begin(world, &options);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_int_equal(rl_core_deadline(&world->core), world->now_us + RL_RELEASE_ANSWER_US);
+  fake_pass(world, RL_RELEASE_ANSWER_US - 1);
+  assert_int_equal(world->nodes[2].releases, 0);
+  fake_pass(world, 1);
+  assert_int_equal(world->nodes[2].releases, 1);
+  assert_true(fake_world_end(world));
+}
+
+/* Or its own key, of the attempt before, would stand in the way of the SET. */
+static void the_next_attempt_sends_the_release_of_the_one_before_first(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = fake_once();
+  options.retry_count = 1;
+  options.retry_delay_us = 10 * MS;
+  options.retry_jitter_us = 0;
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+  rl_lock *lock = begin(world, &options);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  fake_pass(world, 10 * MS);
+  assert_int_equal(fake_answer(world, 2).verb, FAKE_SET);
+  assert_int_equal(fake_answer(world, 2).verb, FAKE_RELEASE);
+  assert_int_equal(fake_answer(world, 2).verb, FAKE_SET);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* A driver that is about to do nothing for long, or a client that is closed. */
+static void what_waits_for_an_answer_goes_when_nobody_will_call(void **state) {
+  (void)state;
+  for (unsigned how = 0; how < 3; how++) {
+    fake_world *world = fake_world_new(3);
+    fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+    fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+    rl_lock *lock = begin_once(world);
+    (void)fake_answer(world, 0);
+    (void)fake_answer(world, 1);
+    if (how == 0) {
+      rl_core_rest(&world->core, world->now_us);
+    } else if (how == 1) {
+      rl_core_close(&world->core, world->now_us);
+    } else {
+      rl_lock_free(lock, world->now_us);
+    }
+    size_t length;
+    assert_non_null(rl_core_output(&world->core, 2, &length));
+    fake_turn(world);
+    assert_int_equal(world->nodes[2].releases, 1);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* What a node said before must not count twice: it never had the key, and that is no loss of it. */
+static void a_release_of_a_bare_majority_asks_the_majority(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
+  rl_lock *lock = begin_once(world);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->nodes[0].releases, 1);
+  assert_int_equal(world->nodes[1].releases, 1);
+  assert_int_equal(world->nodes[2].releases, 0);
+  assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_TAKEN);
+  assert_true(fake_world_end(world));
+}
+
+/* ------------------------------------------------------------------------------ what may come late */
+
+/* The connection goes silent with a SET on it; the node reads that when the release has been there. */
+static void a_set_that_is_read_late_is_released_again(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  char reply[FAKE_REPLY_MAX];
+  rl_lock *lock = begin_once(world);
+  fake_command set = fake_take(world, 0);
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  fake_pass(world, 2900 * MS);
+  assert_int_equal(world->nodes[0].connections, 2);
+  redlock_time ended_us = world->now_us;
+  assert_int_equal(fake_answer(world, 0).verb, FAKE_RELEASE); /* 0: there is nothing */
+  fake_store_execute(&world->nodes[0].store, world->now_us, &set, reply);
+  assert_int_equal(fake_keys(world, KEY), 1);
+  assert_false(rl_core_unanswered(&world->core));
+  fake_pass(world, RL_RELEASE_RETRY_US - 1);
+  assert_int_equal(fake_keys(world, KEY), 1);
+  fake_pass(world, 1);
+  assert_int_equal(fake_answer(world, 0).verb, FAKE_RELEASE);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  /* It has had the key: there is none to come any more. */
+  fake_pass(world, 60 * SECONDS);
+  assert_int_equal(world->nodes[0].queued, 0);
+  assert_int_equal(world->core.releases.count, 0);
+  assert_true(world->now_us > ended_us);
+  assert_true(fake_world_end(world));
+}
+
+/* As long as the key could live, and each time after twice as long. */
+static void a_late_release_is_repeated_less_and_less_often(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  (void)begin_once(world);
+  (void)fake_take(world, 0);
+  fake_pass(world, 3 * SECONDS);
+  unsigned releases = 0;
+  for (unsigned i = 0; i < 300; i++) {
+    while (world->nodes[0].queued > 0) {
+      releases += fake_answer(world, 0).verb == FAKE_RELEASE;
+    }
+    fake_pass(world, 100 * MS);
+  }
+  assert_int_equal(releases,
+                   6); /* at once, and 0.5, 1, 2, 4 and 8 s after the connection has ended */
+  assert_int_equal(world->core.releases.count, 0);
+  assert_true(fake_world_end(world));
+}
+
+/* An extend creates nothing. */
+static void an_extend_that_may_be_read_late_is_not_reckoned_with(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = begin_once(world);
+  fake_settle(world);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, 3 * SECONDS);
+  assert_int_equal(world->nodes[0].connections, 2);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  fake_pass(world, 60 * SECONDS);
+  assert_int_equal(world->nodes[0].releases, 1);
+  assert_true(fake_world_end(world));
+}
+
+/* ttl 10 s, extended each second, and all connections go silent: the lease outlives them. */
+static void a_lease_of_ten_seconds_outlives_a_silent_connection(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = begin_once(world);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  for (unsigned second = 0; second < 12; second++) {
+    bool silent = world->nodes[0].connections == 1;
+    assert_true(rl_lock_remaining(lock, world->now_us) > 5 * SECONDS);
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    fake_turn(world);
+    if (!silent) {
+      fake_settle(world);
+      assert_error(rl_lock_result(lock), REDLOCK_OK);
+    }
+    fake_pass(world, SECONDS);
+  }
+  assert_int_equal(world->nodes[0].connections, 2);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_node_that_refused_the_set_is_sent_no_release),
+      cmocka_unit_test(an_error_before_execution_leaves_nothing_to_release),
+      cmocka_unit_test(a_release_waits_for_the_answer_to_its_set),
+      cmocka_unit_test(a_release_does_not_wait_for_an_answer_for_long),
+      cmocka_unit_test(the_next_attempt_sends_the_release_of_the_one_before_first),
+      cmocka_unit_test(what_waits_for_an_answer_goes_when_nobody_will_call),
+      cmocka_unit_test(a_release_of_a_bare_majority_asks_the_majority),
+      cmocka_unit_test(a_set_that_is_read_late_is_released_again),
+      cmocka_unit_test(a_late_release_is_repeated_less_and_less_often),
+      cmocka_unit_test(an_extend_that_may_be_read_late_is_not_reckoned_with),
+      cmocka_unit_test(a_lease_of_ten_seconds_outlives_a_silent_connection),
+  };
+  return cmocka_run_group_tests_name("rl_release", tests, NULL, NULL);
+}
