@@ -94,7 +94,7 @@ describe("wrong arguments", function()
     misuse("unknown option [boolean]", function() redlock.new(NODES, { [true] = 1 }) end)
     misuse("option 'prefix' can only be given to redlock.new()", function() client:lock("r", { prefix = "" }) end)
     misuse("option 'password' can only be given to redlock.new()", function() lock:acquire({ password = "" }) end)
-    misuse("options must be a table, got 5", function() redlock.new(NODES, 5) end)
+    misuse("options must be a table, such as { ttl = 5 }, got 5", function() redlock.new(NODES, 5) end)
     misuse("options must be a table, got a string", function() client:lock("r", "ttl") end)
     misuse("options must be a table, got a boolean", function() client:acquire("r", true) end)
   end)
@@ -116,7 +116,11 @@ describe("wrong arguments", function()
     misuse("nodes must be a list of addresses, got a string", function() redlock.new("127.0.0.1:6379") end)
     misuse("nodes is empty; at least one is needed", function() redlock.new({}) end)
     misuse("nodes must be a list of addresses, but has a key that is a string",
-      function() redlock.new({ host = "127.0.0.1" }) end)
+      function() redlock.new({ nodes = { "127.0.0.1" } }) end)
+    misuse("nodes must be a list: { { host = ... }, ... }, got a single node",
+      function() redlock.new({ host = "127.0.0.1", password = "x" }) end)
+    misuse("nodes and options are two tables: redlock.new(nodes, options)",
+      function() redlock.new({ "127.0.0.1", ttl = 5000 }) end)
     misuse("nodes must be a list of addresses from 1 on, but has the key 0",
       function() redlock.new({ [0] = "a", "b" }) end)
     misuse("nodes must be a list without gaps, but node 2 is nil", function() redlock.new({ "a", nil, "c" }) end)

@@ -158,7 +158,11 @@ end
 
 --- The first thing that is wrong with a table of options, or nil.
 local function complaint(given, known)
-  if type(given) ~= "table" then return "options must be a table, got " .. shown(given) end
+  if type(given) == "number" then
+    return "options must be a table, such as { ttl = " .. shown(given) .. " }, got " .. shown(given)
+  elseif type(given) ~= "table" then
+    return "options must be a table, got " .. shown(given)
+  end
   for name, value in pairs(given) do
     local check = known[name]
     if not check then return unknown(name, known) end
@@ -231,9 +235,14 @@ function options.nodes(nodes, level)
   if type(rawget(nodes, "new")) == "function" then
     error("redlock: redlock.new() is called with a dot, not with a colon", level + 1)
   end
+  if rawget(nodes, "host") ~= nil or rawget(nodes, "path") ~= nil then
+    error("redlock: nodes must be a list: { { host = ... }, ... }, got a single node", level + 1)
+  end
   local count = 0
   for key in pairs(nodes) do
-    if type(key) ~= "number" then
+    if of_client[key] then
+      error("redlock: nodes and options are two tables: redlock.new(nodes, options)", level + 1)
+    elseif type(key) ~= "number" then
       error("redlock: nodes must be a list of addresses, but has a key that is a " .. type(key), level + 1)
     elseif key < 1 or floor(key) ~= key then
       error("redlock: nodes must be a list of addresses from 1 on, but has the key " .. shown(key), level + 1)
