@@ -13,6 +13,8 @@ local behind = "behind the end of the heap stands the timer that is being put do
 return {
   { line = "while (now_us < deadline_us && rl_core_awaits(", mutant = "<=",
     why = "at the deadline itself it looks once more, and waits for nothing" },
+  { line = "if (socket->polled_fd != fd) {", mutant = "==",
+    why = "instead of being changed it is taken out and put in again; another was taken out when it was closed" },
   { line = "if (got < 0 && errno == EINTR) {", mutant = "got <= 0",
     why = "the kernel gives no byte only when it is asked for none" },
   { line = "core->lock_count + 1", mutant = "core->lock_count + 2",
