@@ -42,7 +42,8 @@ local INTEGRATION = { "integration loop_test", "integration resolver_test", "int
   "integration first_lock_test", "integration silence_test", "integration child_test" }
 local LUA = "options messages redlock close gc cqueues integration/keys integration/nodes integration/access "
   .. "integration/lease integration/conditions"
-local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test", "lua 5.4 rl_lua_owner_test", "lua 5.4 rl_lua_oom_test" }
+local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test", "lua 5.4 rl_lua_owner_test",
+  "lua 5.4 rl_lua_oom_test" }
 local NGINX = "nginx/phase nginx/request nginx/node nginx/client nginx/worker nginx/behaviour nginx/examples"
 
 return {
