@@ -40,8 +40,8 @@ local DRIVER = "client handle poll pump turn socket linger fork resolver_thread 
 local INTEGRATION = { "integration loop_test", "integration resolver_test", "integration clients_thread_test",
   "integration leaving_test", "integration hostile_test", "integration process_test", "integration nodes_test",
   "integration first_lock_test", "integration silence_test", "integration child_test" }
-local LUA = "options option_table messages redlock close gc cqueues interrupt integration/keys integration/nodes integration/access "
-  .. "integration/lease integration/conditions"
+local LUA = "options option_table messages redlock close gc cqueues interrupt "
+  .. "integration/keys integration/nodes integration/access integration/lease integration/conditions"
 local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test", "lua 5.4 rl_lua_owner_test" }
 local LUA_MEMORY = "lua 5.4 rl_lua_oom_test"
 local NGINX = "nginx/phase nginx/request nginx/node nginx/client nginx/worker nginx/behaviour nginx/examples"
