@@ -4,7 +4,10 @@
  * SPDX-License-Identifier: MIT
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +16,22 @@
 #include "rl_test.h"
 
 #define PATIENCE_US (10 * SECONDS)
+
+/* Whether threads that look a name up wait. */
+static atomic_bool look_ups_wait;
+
+int __real_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **addresses);
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **addresses);
+
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **addresses) {
+  while (atomic_load(&look_ups_wait) && (hints->ai_flags & AI_NUMERICHOST) == 0) {
+    (void)poll(NULL, 0, 1);
+  }
+  return __real_getaddrinfo(host, service, hints, addresses);
+}
 
 static const char KEY[] = "orders:42";
 
@@ -698,6 +717,30 @@ static void a_child_holds_nothing_and_releases_nothing(void **state) {
   assert_true(loopback_end(farm));
 }
 
+static void closing_leaves_a_look_up_to_its_thread(void **state) {
+  (void)state;
+  redlock_client *client;
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "localhost:1", NULL, 0), REDLOCK_OK);
+  redlock_lock *lock = make_lock(client);
+  atomic_store(&look_ups_wait, true);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+  assert_non_null(client->sockets[0].resolver);
+  int fd = rl_resolver_fd(client->sockets[0].resolver);
+  assert_error(redlock_client_close(client, 0), REDLOCK_OK);
+  assert_null(client->sockets[0].resolver);
+  assert_true(fcntl(fd, F_GETFD) >= 0); /* It is the thread's, too. */
+  atomic_store(&look_ups_wait, false);
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  while (fcntl(fd, F_GETFD) >= 0) {
+    assert_true(redlock_now() < until_us);
+    (void)poll(NULL, 0, 1);
+  }
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
 static void a_child_can_lock_with_connections_of_its_own(void **state) {
   (void)state;
   static loopback *farm; /* where valgrind finds it in the child, too */
@@ -754,6 +797,7 @@ int main(void) {
       cmocka_unit_test(closing_says_when_not_all_was_confirmed),
       cmocka_unit_test(an_operation_in_flight_ends_as_closed),
       cmocka_unit_test(a_child_holds_nothing_and_releases_nothing),
+      cmocka_unit_test(closing_leaves_a_look_up_to_its_thread),
       cmocka_unit_test(a_child_can_lock_with_connections_of_its_own),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <lauxlib.h>
 #include <lua.h>
@@ -68,6 +70,48 @@ static void a_pushed_client_outlives_its_host(void **state) {
   lua_close(L);
 }
 
+/* Runs |code|; its result is on top of the stack. */
+static void run(lua_State *L, const char *code) {
+  assert_int_equal(luaL_loadstring(L, code), 0);
+  if (lua_pcall(L, 0, 1, 0) != 0) {
+    fail_msg("%s", lua_tostring(L, -1));
+  }
+}
+
+static void the_collector_is_told_of_what_a_client_takes(void **state) {
+  (void)state;
+  lua_State *L = new_state(true);
+  lua_getfield(L, LUA_REGISTRYINDEX, RL_LUA_SENTINEL);
+  rl_lua_sentinel *sentinel = lua_touserdata(L, -1);
+  run(L, "client = assert(core.client({})) return client");
+  rl_lua_client *self = lua_touserdata(L, -1);
+  for (unsigned i = 0; i < 2; i++) {
+    run(L, i == 0 ? "assert(core.add(client, 'a'))" : "assert(core.add(client, 'b'))");
+    lua_pop(L, 1);
+    assert_int_equal(sentinel->memory.unseen, rl_client_size(self->client));
+  }
+  lua_settop(L, 0);
+  run(L, "client = nil collectgarbage() collectgarbage()");
+  assert_int_equal(sentinel->memory.unseen, 0);
+  lua_close(L);
+}
+
+/* As in a program that has closed its standard input. */
+static void descriptor_0_is_as_good_as_any(void **state) {
+  (void)state;
+  lua_State *L = new_state(true);
+  int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
+  (void)close(0);
+  run(L, "client = assert(core.client({})) return client:pollfd()");
+  assert_true(lua_isnumber(L, -1));
+  assert_int_equal(lua_tonumber(L, -1), 0);
+  lua_close(L);
+  if (input >= 0) {
+    assert_int_equal(dup2(input, 0), 0);
+    (void)close(input);
+  }
+}
+
 /* Calls the finalizer of a class with what is on top of the stack, which it takes away. */
 static void finalize(lua_State *L, const char *class) {
   lua_getfield(L, LUA_REGISTRYINDEX, class);
@@ -104,6 +148,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_client_that_is_pushed_too_early_says_what_to_do),
       cmocka_unit_test(a_pushed_client_outlives_its_host),
+      cmocka_unit_test(the_collector_is_told_of_what_a_client_takes),
+      cmocka_unit_test(descriptor_0_is_as_good_as_any),
       cmocka_unit_test(finalizers_that_a_script_calls_do_no_harm),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

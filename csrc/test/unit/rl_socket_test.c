@@ -467,7 +467,10 @@ static void descriptor_0_is_as_good_as_any(void **state) {
   assert_int_equal(epoll_wait(set, &event, 1, 5000), 1);
   assert_int_equal(event.events, EPOLLOUT);
   assert_int_equal(event.data.fd, 0);
+  int copy = fcntl(0, F_DUPFD_CLOEXEC, 3); /* It would stay in the set. */
   rl_socket_close(&socket);
+  assert_int_equal(epoll_wait(set, &event, 1, 0), 0);
+  (void)close(copy);
   assert_int_equal(fcntl(0, F_GETFD), -1);
   assert_int_equal(socket.polled_fd, -1);
   if (input >= 0) {
