@@ -189,6 +189,8 @@ local list = {
   { "never-catches-up", "a node that was behind when the lock was taken does not join when it has caught up",
     "rl_release_room(core, node); rl_join_ready(core, node, now_us);", "rl_release_room(core, node);",
     by = { unit = "rl_lock_nodes_test" } },
+  { "returns-on-a-bare-majority", "a blocking call returns with its decision, whatever is on its way",
+    "rl_time_min(moment_us, lock->current.ttl_us / RL_LATE_TTL_SHARE)", "rl_time_min(moment_us, 0)" },
   { "healed-too-short", "a key that is given back ends before a lease that was extended by less than was left",
     "rl_time_max(lock->current.ttl_us, left_us)", "lock->current.ttl_us", by = { unit = "rl_lock_extend_test" } },
   { "hopeless-attempts", "attempts are made that have no time left to win",

@@ -48,6 +48,8 @@ void check_sent(sim *s, const sim_client *client, unsigned node, const sim_sent 
 
 /* A turn of the client's loop has ended. */
 void check_leftover(sim *s, const sim_client *client);
+/* A client that does nothing between its calls returns from one. */
+void check_leftover_returned(sim *s, const sim_client *client);
 /* The core wants the connection closed. */
 void check_leftover_closed(sim *s, const sim_client *client, unsigned node);
 /* All is quiet. */

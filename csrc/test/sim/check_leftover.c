@@ -144,6 +144,41 @@ void check_leftover(sim *s, const sim_client *client) {
   s->live_count = kept;
 }
 
+/* The shortest moment that a call goes on for connections that are being made for the first time. */
+#define CHECK_LEFTOVER_MOMENT_US (100 * REDLOCK_MILLISECONDS)
+
+/* Whether a call returns although a node may be about to come up, for the first time or again. */
+static bool check_leftover_hurried(const sim_client *client, const rl_lock *lock, unsigned node) {
+  rl_link_phase phase = client->core.nodes[node]->link.phase;
+  uint64_t tenth_us = lock->current.ttl_us / 10;
+  uint64_t moment_us = tenth_us < CHECK_LEFTOVER_MOMENT_US ? tenth_us : CHECK_LEFTOVER_MOMENT_US;
+  return lock->operation == RL_OPERATION_ACQUIRE && client->core.nodes[node]->failures == 0 &&
+         (phase == RL_LINK_CONNECTING || phase == RL_LINK_HANDSHAKE) &&
+         client->reading_us < client->sockets[node].begun_us + moment_us &&
+         client->reading_us < lock->round_deadline_us;
+}
+
+/*
+ * A blocking call returns, and nothing happens before the next one: the key of a lease has been sent
+ * to every node that is connected and owes nothing, but for those that wait for the next round of
+ * joining; and a fresh connection has been given a moment to come up.
+ */
+void check_leftover_returned(sim *s, const sim_client *client) {
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    const rl_lock *lock = client->locks[i].lock;
+    bool held = lock != NULL && rl_lock_remaining(lock, client->reading_us) > 0;
+    for (unsigned k = 0; held && k < client->nodes; k++) {
+      const rl_node *node = client->core.nodes[k];
+      bool sent = ((lock->lease->sent | client->core.joins.due) >> k & 1) != 0;
+      bool well = node->link.phase == RL_LINK_UP && node->link.owed_count == 0;
+      if (!sent && (well || check_leftover_hurried(client, lock, k))) {
+        sim_violation(s, "leftover", "client %u returns, and node %u has not been sent its key",
+                      client->index, k);
+      }
+    }
+  }
+}
+
 /*
  * The core gives a connection up. While an attempt's SET may be on its way there, a release on
  * another connection could overtake it: so only when the node has been silent for long, never because

@@ -11,7 +11,8 @@
  *   sim_network.c      connections: delays, pieces, breaks, partitions
  *   sim_node.c         a Redis server: its keys, its clock, its errors
  *   sim_sha1.c         the name of a script
- *   sim_client.c       the driver's loop around the core, with pauses between any two calls
+ *   sim_client.c       the driver's loop around the core, with pauses between any two calls; or, as for
+ *                      blocking calls, only while there is an operation
  *   sim_tap.c          what the core sends and is answered, as the checkers see it
  *   sim_application.c  what the clients do with their locks
  *   sim_fault.c        what goes wrong
@@ -121,7 +122,8 @@ typedef struct sim_config {
   unsigned window;   /* what a node may owe before more is launched; 0 = as in the library */
   uint64_t think_us; /* between two operations of an application, at most */
   unsigned extends, cancels, frees;
-  uint64_t events; /* the length of the safety phase */
+  unsigned blocking; /* clients that do nothing between their calls, as a script does */
+  uint64_t events;   /* the length of the safety phase */
   uint64_t length_us;
 } sim_config;
 
@@ -359,6 +361,7 @@ typedef struct sim_client {
   unsigned cursor;
   bool in_turn;
   bool has_reading;
+  bool asleep; /* between two blocking calls: it does nothing, whatever comes */
   bool again;
   uint64_t reading_us;        /* of its clock, for the next call */
   uint64_t reading_paused_us; /* how long it had been paused by then */
@@ -513,6 +516,7 @@ void sim_client_close(sim *s, unsigned client, uint64_t within_us);
 void sim_client_renew_lock(sim *s, unsigned client, unsigned lock);
 void sim_client_event(sim *s, unsigned client, uint32_t generation);
 void sim_client_wake(sim *s, unsigned client, uint64_t at_us);
+void sim_client_hear(sim *s, unsigned client); /* something has come for it */
 void sim_client_pause(sim *s, unsigned client, uint64_t for_us);
 uint64_t sim_client_clock(const sim *s, const sim_client *client);
 

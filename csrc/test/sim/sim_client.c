@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "rl_late.h"
 #include "sim.h"
 #include "sim_trace.h"
 
@@ -26,6 +27,12 @@ void sim_client_wake(sim *s, unsigned index, uint64_t at_us) {
   }
   client->wake_us = at_us;
   sim_queue_add(s, at_us, SIM_EVENT_CLIENT, index, 0, ++client->generation);
+}
+
+void sim_client_hear(sim *s, unsigned index) {
+  if (!s->clients[index].asleep) {
+    sim_client_wake(s, index, s->now_us);
+  }
 }
 
 void sim_client_pause(sim *s, unsigned index, uint64_t for_us) {
@@ -504,13 +511,72 @@ static bool sim_client_step(sim *s, sim_client *client) {
   return called;
 }
 
+/*
+ * A blocking client is in a call while an operation is in flight, while the core asks for a moment for
+ * late nodes, and until what the sockets take has been sent.
+ */
+static bool sim_client_in_call(const sim *s, const sim_client *client) {
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    const rl_lock *lock = client->locks[i].lock;
+    if (lock != NULL && (rl_lock_is_busy(lock) || lock->queue != NULL ||
+                         rl_late_until(lock, client->reading_us) > client->reading_us)) {
+      return true;
+    }
+  }
+  for (unsigned i = 0; i < client->nodes; i++) {
+    size_t length;
+    if (client->sockets[i].open && !client->again &&
+        rl_core_output(&client->core, i, &length) != NULL) {
+      return true;
+    }
+  }
+  return rl_core_wants_launch(&client->core);
+}
+
+/* Whether it sleeps on, because no call is due. */
+static bool sim_client_oversleeps(sim *s, sim_client *client) {
+  uint64_t at_us = SIM_NEVER;
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    at_us = client->locks[i].due_us < at_us ? client->locks[i].due_us : at_us;
+  }
+  if (!client->asleep || client->closing || s->phase != SIM_PHASE_SAFETY || at_us <= s->now_us) {
+    client->asleep = false;
+    return false;
+  }
+  if (at_us != SIM_NEVER) {
+    sim_client_wake(s, client->index, at_us);
+  }
+  return true;
+}
+
+/* Between its calls a blocking client does nothing, whatever comes, until the next is due. */
+static bool sim_client_sleeps(sim *s, sim_client *client) {
+  bool blocking = (s->config.blocking >> client->index & 1) != 0;
+  if (!blocking || s->phase != SIM_PHASE_SAFETY || client->closing ||
+      sim_client_in_call(s, client)) {
+    return false;
+  }
+  sim_count(s, SIM_CALL_RETURNED);
+  check_leftover_returned(s, client);
+  client->asleep = true;
+  return sim_client_oversleeps(s, client);
+}
+
 /* Goes to sleep until something is due. */
 static void sim_client_wait(sim *s, sim_client *client) {
+  if (sim_client_sleeps(s, client)) {
+    return;
+  }
   uint64_t deadline_us = rl_core_deadline(&client->core);
   uint64_t at_us =
       deadline_us == REDLOCK_NEVER ? SIM_NEVER : sim_clock_when(&client->clock, deadline_us);
   for (unsigned i = 0; i < s->config.locks; i++) {
+    const rl_lock *lock = client->locks[i].lock;
+    uint64_t late_us = lock == NULL ? 0 : rl_late_until(lock, client->reading_us);
     at_us = client->locks[i].due_us < at_us ? client->locks[i].due_us : at_us;
+    if (late_us > client->reading_us && sim_clock_when(&client->clock, late_us) < at_us) {
+      at_us = sim_clock_when(&client->clock, late_us);
+    }
   }
   if (client->again) {
     at_us = s->now_us + 20;
@@ -597,7 +663,9 @@ void sim_client_event(sim *s, unsigned index, uint32_t generation) {
   }
   client->wake_us = SIM_NEVER;
   sim_client_thaw(s, client);
-  sim_client_turn(s, client);
+  if (!sim_client_oversleeps(s, client)) {
+    sim_client_turn(s, client);
+  }
 }
 
 void sim_client_close(sim *s, unsigned index, uint64_t within_us) {

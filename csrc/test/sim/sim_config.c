@@ -150,6 +150,7 @@ void sim_config_draw(sim *s, sim_random *random) {
   config->frees = chances[sim_below(random, 4)];
   config->events = sim_between(random, 600, 2600);
   config->length_us = 200 * config->ttl_us[0] + 5000000;
+  config->blocking = sim_below(random, 3) == 0 ? (unsigned)sim_below(random, 16) : 0;
   config->window = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 1, 3) : 0;
 }
 

@@ -64,6 +64,7 @@
   X(EXTEND_CANCELLED, "extend: cancelled")                                                         \
   X(EXTEND_NOT_HELD, "extend: refused, not held")                                                  \
   X(EXTEND_AFTER_FAILURE, "extend: OK after one that failed")                                      \
+  X(CALL_RETURNED, "a client that does nothing between its calls returned")                        \
   X(JOIN_SENT, "a node got its key after the lock was taken")                                      \
   X(HEAL_SENT, "heal: SET sent")                                                                   \
   X(HEAL_GRANTED, "heal: SET granted")                                                             \

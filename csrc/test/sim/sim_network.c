@@ -291,14 +291,14 @@ static void sim_network_connected(sim *s, int index, const sim_event *event) {
     if (sim_below(&s->random_network, 4) != 0) { /* else the machine itself is away */
       socket->refused = true;
       sim_count(s, SIM_CONNECTION_REFUSED);
-      sim_client_wake(s, connection->client, s->now_us);
+      sim_client_hear(s, connection->client);
     }
     return;
   }
   connection->node_open = true;
   connection->epoch = node->epoch;
   socket->connected = true;
-  sim_client_wake(s, connection->client, s->now_us);
+  sim_client_hear(s, connection->client);
 }
 
 void sim_network_event(sim *s, const sim_event *event) {
@@ -315,7 +315,7 @@ void sim_network_event(sim *s, const sim_event *event) {
         !sim_network_later(s, event,
                            s->links[connection->client][connection->node].replies_blocked_us)) {
       connection->to_client.arrived += event->length;
-      sim_client_wake(s, connection->client, s->now_us);
+      sim_client_hear(s, connection->client);
     }
     break;
   case SIM_EVENT_EXECUTE:
@@ -331,7 +331,7 @@ void sim_network_event(sim *s, const sim_event *event) {
           .sockets[connection->node - s->clients[connection->client].base]
           .reset = true;
       sim_count(s, SIM_CONNECTION_RESET);
-      sim_client_wake(s, connection->client, s->now_us);
+      sim_client_hear(s, connection->client);
     }
     break;
   }
