@@ -331,15 +331,18 @@ describe("garbage", function()
     return tonumber(output:match("grown (%d+)")) / 1024
   end
 
-  it("12 MB of garbage kept 94 MB", function()
-    local grown = peak_of_garbage('for index = 1, 100000 do client:lock("r" .. index) end')
-    assert.is_true(grown < 40, "grown by " .. grown .. " MB")
-  end)
+  -- A sanitizer keeps what is freed.
+  if not os.getenv("REDLOCK_TEST_SANITIZER") then
+    it("12 MB of garbage kept 94 MB", function()
+      local grown = peak_of_garbage('for index = 1, 100000 do client:lock("r" .. index) end')
+      assert.is_true(grown < 40, "grown by " .. grown .. " MB")
+    end)
 
-  it("clients that were dropped piled up", function()
-    local grown = peak_of_garbage('for _ = 1, 5000 do redlock.new(nodes) end')
-    assert.is_true(grown < 40, "grown by " .. grown .. " MB")
-  end)
+    it("clients that were dropped piled up", function()
+      local grown = peak_of_garbage('for _ = 1, 5000 do redlock.new(nodes) end')
+      assert.is_true(grown < 40, "grown by " .. grown .. " MB")
+    end)
+  end
 
   it("a collector that the program has stopped stays stopped", function()
     local output, ok = helper.run_script([[

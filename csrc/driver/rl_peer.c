@@ -21,7 +21,7 @@ typedef struct rl_peer {
 
 /* False when it has no such address: a Unix socket, or a connection that has ended. */
 static bool rl_peer_of(int fd, rl_peer *peer) {
-  struct sockaddr_storage name;
+  struct sockaddr_storage name = {0};
   socklen_t length = sizeof name;
   memset(peer, 0, sizeof *peer);
   if (getpeername(fd, (struct sockaddr *)&name, &length) != 0) {
