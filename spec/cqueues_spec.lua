@@ -81,6 +81,31 @@ describe("redlock.cqueues", function()
     end
   end)
 
+  it("a busy lock and a ttl of which nothing is left blamed a line of redlock/cqueues.lua", function()
+    farm:reset()
+    for index = 1, 3 do farm[index]:stop() end
+    local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
+    local lock = client:lock("r")
+    local function mistake(fn, text)
+      local ok, err = pcall(fn)
+      local where = "cqueues_spec.lua:" .. debug.getinfo(fn, "S").linedefined .. ": redlock: "
+      assert.is_false(ok)
+      assert.is_truthy(err:find(where .. text, 1, true), err)
+    end
+    run(function()
+      local busy = "'r' has an operation in flight"
+      mistake(function() local got = lock:acquire({ ttl = 3 }) return got end, "option 'ttl' must be longer")
+      cqueues.running():wrap(function() lock:acquire() end)
+      repeat cqueues.poll(0.001) until tostring(lock):find("acquiring", 1, true)
+      mistake(function() local got = lock:acquire() return got end, busy)
+      mistake(function() local got = lock:acquire({ wait = 5 }) return got end, busy)
+      mistake(function() local got = lock:extend() return got end, busy)
+      mistake(function() local got = lock:release() return got end, busy)
+      client:close()
+    end)
+    farm:reset()
+  end)
+
   it("twenty coroutines share a client, and other coroutines run meanwhile", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })

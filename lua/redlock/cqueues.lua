@@ -114,13 +114,11 @@ local function closed(resource)
   return nil, "'" .. shown .. "': the client has been closed", "closed"
 end
 
--- Starts an operation. A coroutine that has not been resumed since the last one ended will want to know how
--- it did, which the lock forgets now.
-local function begin(lock, ...)
+-- Before an operation is started: a coroutine that has not been resumed since the last one ended will want to
+-- know how that did, which the lock forgets now.
+local function keep_results(lock)
   local ticket = lock.ticket
   if ticket.waiting and not pending(lock.handle) then ticket.results = { lock.handle:result() } end
-  local started, message, code = start(lock.handle, ...)
-  return started, message, code
 end
 
 -- Waits for what has been started, and returns what the blocking call would have returned.
@@ -145,10 +143,13 @@ function lock_methods.acquire(lock, given)
   local started, message, code
   if lock.client.closing then
     return closed(handle:resource())
-  elseif given == nil then
-    started, message, code = begin(lock, "acquire")
+  end
+  if given ~= nil then lock_options(given, 2) end
+  keep_results(lock)
+  if given == nil then
+    started, message, code = start(handle, "acquire")
   else
-    started, message, code = begin(lock, "acquire", lock_options(given, 2))
+    started, message, code = start(handle, "acquire", given)
   end
   if not started then return nil, message, code end
   return finish(lock, "acquire")
@@ -158,7 +159,8 @@ function lock_methods.extend(lock, ttl)
   local handle = check_lock(lock, "extend")
   check_extension(ttl, 2)
   if lock.client.closing then return closed(handle:resource()) end
-  local started, message, code = begin(lock, "extend", ttl)
+  keep_results(lock)
+  local started, message, code = start(handle, "extend", ttl)
   if not started then return nil, message, code end
   return finish(lock, "extend")
 end
@@ -166,7 +168,8 @@ end
 function lock_methods.release(lock)
   local handle = check_lock(lock, "release")
   if lock.client.closing then return closed(handle:resource()) end -- close() is releasing it
-  local started, message, code = begin(lock, "release")
+  keep_results(lock)
+  local started, message, code = start(handle, "release")
   if not started then return nil, message, code end
   return finish(lock, "release")
 end
