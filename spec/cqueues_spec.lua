@@ -361,6 +361,25 @@ describe("redlock.cqueues", function()
     client:close()
   end)
 
+  it("with() raised when another coroutine was extending its lock, and the lock stayed", function()
+    farm:reset()
+    local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
+    local results, extended
+    run(function()
+      results = { client:with("r", function(lock)
+        for index = 1, 3 do farm[index]:stop() end
+        cqueues.running():wrap(function() extended = { lock:extend() } end)
+        cqueues.sleep(0.02)
+        for index = 1, 3 do farm[index]:continue() end
+        return "done"
+      end) }
+    end)
+    assert.are.same({ true, "done" }, results)
+    assert.is_true(extended[1] == nil and extended[3] == "cancelled" or extended[1] > 0)
+    farm:eventually_free("r")
+    client:close()
+  end)
+
   it("close() while others wait made their extend and release raise, and with() lost its function's error", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 600 })

@@ -167,6 +167,28 @@ describe("redlock", function()
     client:close()
   end)
 
+  it("with: an operation that the function left in flight kept the lock from its release", function()
+    farm:reset()
+    local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
+    local results = { client:with("r", function(lock)
+      assert(lock:start("extend", 30000))
+      client:process()
+      return "done"
+    end) }
+    assert.are.same({ true, "done" }, results)
+    local ok, err = pcall(client.with, client, "r", function(lock)
+      assert(lock:start("extend", 30000))
+      error("the function's own", 0)
+    end)
+    assert.is_false(ok)
+    assert.are.equal("the function's own", err)
+    helper.eventually(function()
+      client:process()
+      return farm:count("r") == 0
+    end)
+    client:close()
+  end)
+
   it("refuses two operations of one lock at once, at the caller's line", function()
     farm:reset()
     local client = redlock.new(farm.addresses)
