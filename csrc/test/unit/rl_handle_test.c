@@ -128,6 +128,7 @@ static void votes_are_told_node_by_node(void **state) {
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_TAKEN);
   assert_error(redlock_lock_vote(lock, 0, &vote), REDLOCK_OK);
   assert_int_equal(vote.vote, REDLOCK_VOTE_TAKEN);
+  assert_null(vote.error);
   assert_string_equal(vote.name, farm->nodes[0].address);
   assert_true(vote.latency_us != REDLOCK_NEVER);
   assert_error(redlock_lock_vote(lock, 3, &vote), REDLOCK_E_INVALID);

@@ -312,6 +312,22 @@ static void what_was_not_taken_from_the_queue_wakes_again(void **state) {
   loop_end(&self);
 }
 
+/* What a core queues outside of a turn, and nobody flushes. */
+static void bytes_that_nobody_has_tried_to_send_leave_no_time_to_wait(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  acquire(&self);
+  loop_rest(&self, 50 * MS);
+  assert_true(redlock_client_timeout(self.client) > 0);
+  rl_lock_lapse(self.lock->core, redlock_now());
+  assert_int_equal(redlock_client_timeout(self.client), 0);
+  rl_poll_sync(self.client);
+  assert_true(loop_is_ready(&self));
+  assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
+  assert_true(redlock_client_timeout(self.client) > 0);
+  loop_end(&self);
+}
+
 /* ------------------------------------------------------------------------------------- it rests */
 
 static void a_loop_that_has_nothing_to_do_rests(void **state) {
@@ -391,6 +407,7 @@ int main(void) {
           a_cancel_is_not_forgotten_when_other_things_are_done_before_the_loop_comes_round),
       cmocka_unit_test(what_ended_outside_of_the_loop_leaves_no_time_to_wait),
       cmocka_unit_test(what_was_not_taken_from_the_queue_wakes_again),
+      cmocka_unit_test(bytes_that_nobody_has_tried_to_send_leave_no_time_to_wait),
       cmocka_unit_test(a_loop_that_has_nothing_to_do_rests),
       cmocka_unit_test(an_operation_costs_two_calls_to_be_woken_at_most),
       cmocka_unit_test(a_client_that_was_never_asked_sets_no_timer),
