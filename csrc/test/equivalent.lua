@@ -88,4 +88,9 @@ return {
     why = "two microseconds of a clock that nobody can stop" },
   { line = "if (had_lease && lock->core->lease == NULL) {", mutant = "had_lease || lock",
     why = "what has been sent is not sent again: slower, and the same" },
+  { line = "bool has_come = client->timer_us <= now_us;", mutant = "timer_us < now_us", why = equal },
+  { line = "if (has_come ? deadline_us <= now_us : client->timer_us <= deadline_us) {", mutant = "deadline_us < now_us",
+    why = equal },
+  { line = "if (has_come ? deadline_us <= now_us : client->timer_us <= deadline_us) {",
+    mutant = "client->timer_us < deadline_us", why = "the timer is set to what it is set to" },
 }

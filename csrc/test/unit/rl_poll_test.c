@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "loopback.h"
 #include "rl_test.h"
@@ -168,6 +169,54 @@ static void a_loop_on_pollfd_alone_does_not_hang_when_it_is_asked_for_late(void 
   assert_error(loop_finish(&late, lock), REDLOCK_OK);
   redlock_lock_free(lock);
   redlock_client_free(client);
+  loop_end(&self);
+}
+
+/* Asked for when a time-out is over already, and nothing else will come. */
+static void a_time_out_that_is_over_makes_it_readable_from_the_beginning(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  redlock_options options = patient();
+  redlock_client *client;
+  redlock_lock *lock;
+  options.node_timeout_us = 20 * MS;
+  set_deaf(self.farm, true);
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, self.farm->nodes[0].address, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), &options), REDLOCK_OK);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+  while (redlock_client_timeout(client) > 0) {
+  }
+  loop late = {.client = client, .fd = redlock_client_pollfd(client)};
+  assert_error(loop_finish(&late, lock), REDLOCK_E_UNAVAILABLE);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  loop_end(&self);
+}
+
+/* A program that has closed its standard input. */
+static void descriptor_0_is_one_as_well(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  redlock_client *client;
+  redlock_lock *lock;
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, self.farm->nodes[0].address, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), NULL), REDLOCK_OK);
+  int input = dup(0);
+  assert_true(input >= 0);
+  (void)close(0);
+  loop closed = {.client = client, .fd = redlock_client_pollfd(client)};
+  assert_int_equal(closed.fd, 0);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  assert_error(loop_finish(&closed, lock), REDLOCK_OK);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_int_equal(fcntl(0, F_GETFD), -1); /* Given back. */
+  assert_int_equal(dup2(input, 0), 0);
+  (void)close(input);
   loop_end(&self);
 }
 
@@ -399,6 +448,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_loop_on_pollfd_alone_does_not_hang_after_a_start),
       cmocka_unit_test(a_loop_on_pollfd_alone_does_not_hang_when_it_is_asked_for_late),
+      cmocka_unit_test(a_time_out_that_is_over_makes_it_readable_from_the_beginning),
+      cmocka_unit_test(descriptor_0_is_one_as_well),
       cmocka_unit_test(a_loop_on_pollfd_alone_does_not_hang_before_a_retry),
       cmocka_unit_test(a_loop_on_pollfd_alone_does_not_hang_on_deaf_nodes),
       cmocka_unit_test(a_loop_on_pollfd_alone_connects_again_when_a_node_is_back),
