@@ -158,7 +158,8 @@ static bool replay_was_released(const replay_link *link, unsigned attempt) {
 static bool replay_was_refused(const replay_link *link, unsigned attempt) {
   for (unsigned i = 0; i < link->count; i++) {
     const replay_request *request = &link->requests[i];
-    if (request->kind == REPLAY_SET && request->attempt == attempt && request->reply[0] != '+' &&
+    bool sets = request->kind == REPLAY_SET || request->kind == REPLAY_HEAL;
+    if (sets && request->attempt == attempt && request->reply[0] != '+' &&
         request->progress == REPLAY_DELIVERED) {
       return true;
     }
