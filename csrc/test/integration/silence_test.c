@@ -1,8 +1,9 @@
 /*
- * Connections that went silent: neither end knows, and nothing is acknowledged any more.
+ * Connections that went silent: nothing is acknowledged any more, or nothing is answered.
  *
  * SPDX-License-Identifier: MIT
  */
+#include "fake_server.h"
 #include "far.h"
 #include "support.h"
 
@@ -90,12 +91,82 @@ static void no_lease_that_is_extended_each_second_is_lost_by_it(void **state) {
   redlock_client_free(client);
 }
 
+/*
+ * What is sent is acknowledged, and never answered: as by a node that hangs, or a proxy that has lost
+ * its other half. New connections are well.
+ */
+static redlock_client *client_of_mute(fake_server servers[3], const redlock_options *options) {
+  static const fake_behaviour mute = {.first_until = 3}; /* CLIENT SETNAME, SET, the script */
+  const char *addresses[3];
+  for (unsigned i = 0; i < 3; i++) {
+    fake_start(&servers[i], &mute);
+    addresses[i] = servers[i].address;
+  }
+  redlock_client *client = client_at(addresses, 3, options);
+  warm_up(client);
+  return client;
+}
+
+static void connections_that_do_not_answer_are_given_up_in_3_s_whatever_the_ttl(void **state) {
+  (void)state;
+  fake_server servers[3];
+  redlock_options options = once();
+  options.ttl_us = MS(60000);
+  options.node_timeout_us = MS(100);
+  redlock_client *client = client_of_mute(servers, &options);
+  redlock_lock *lock = new_lock(client, "r");
+  options.retry_count = 0; /* as many as the wait allows */
+  options.wait_us = MS(4000);
+  redlock_time before_us = redlock_now();
+  assert_ok(lock, redlock_lock_acquire(lock, &options, NULL));
+  assert_between(redlock_now() - before_us, MS(2000), MS(4000));
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(*servers[i].accepted, 2);
+    fake_end(&servers[i]);
+  }
+}
+
+static void a_lease_that_is_extended_each_second_outlives_them(void **state) {
+  (void)state;
+  fake_server servers[3];
+  redlock_options options = once();
+  options.ttl_us = MS(10000);
+  options.node_timeout_us = MS(300);
+  static const fake_behaviour mute = {.first_until = 2}; /* CLIENT SETNAME, SET */
+  const char *addresses[3];
+  for (unsigned i = 0; i < 3; i++) {
+    fake_start(&servers[i], &mute);
+    addresses[i] = servers[i].address;
+  }
+  redlock_client *client = client_at(addresses, 3, &options);
+  redlock_lock *lock = held_lock(client, "r");
+  redlock_time silent_us = redlock_now();
+  int error;
+  do {
+    assert_true(redlock_lock_remaining(lock) > 0);
+    (void)poll(NULL, 0, 1000);
+    error = redlock_lock_extend(lock, 0, NULL);
+  } while (error == REDLOCK_E_UNAVAILABLE);
+  assert_ok(lock, error);
+  assert_between(redlock_now() - silent_us, MS(2000), MS(7000));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_end(&servers[i]);
+  }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, relays_start, relays_end)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(silent_connections_are_given_up_in_3_s_whatever_the_ttl),
       TEST(no_lease_that_is_extended_each_second_is_lost_by_it),
+      cmocka_unit_test(connections_that_do_not_answer_are_given_up_in_3_s_whatever_the_ttl),
+      cmocka_unit_test(a_lease_that_is_extended_each_second_outlives_them),
   };
   return cmocka_run_group_tests_name("silence", tests, start, end);
 }

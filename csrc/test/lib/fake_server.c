@@ -22,6 +22,8 @@
 typedef struct fake_connection {
   const fake_behaviour *behaviour;
   int fd;
+  bool first;
+  unsigned answered;
   long sent;
   size_t held;
   char bytes[FAKE_REQUEST_MAX];
@@ -66,6 +68,10 @@ static void fake_answer(fake_connection *connection, const resp_request *request
   const fake_behaviour *behaviour = connection->behaviour;
   const char *reply = "+OK\r\n";
   bool flood = false;
+  if (connection->first && behaviour->first_until != 0 &&
+      connection->answered++ >= behaviour->first_until) {
+    return;
+  }
   if (resp_is(request, 0, "CLIENT")) {
     reply = behaviour->setname != NULL ? behaviour->setname : reply;
     flood = behaviour->flood_handshake;
@@ -95,11 +101,12 @@ static void fake_answer_all(fake_connection *connection) {
   }
 }
 
-static void fake_serve(int fd, const fake_behaviour *behaviour) {
+static void fake_serve(int fd, bool first, const fake_behaviour *behaviour) {
   static fake_connection connection;
   int on = 1;
   connection.behaviour = behaviour;
   connection.fd = fd;
+  connection.first = first;
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (behaviour->greeting != NULL) {
     fake_send(&connection, behaviour->greeting);
@@ -127,7 +134,7 @@ static void fake_listen(int listener, const fake_server *self, const fake_behavi
         _exit(0);
       }
       (void)close(listener);
-      fake_serve(fd, behaviour);
+      fake_serve(fd, *self->accepted == 1, behaviour);
     }
     (void)close(fd);
   }

@@ -1,0 +1,84 @@
+/*
+ * Eight clients that contend for one key: what that costs the nodes.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "support.h"
+
+#define CLIENTS 8
+#define TURNS 25
+
+static farm five;
+
+static int start(void **state) {
+  (void)state;
+  farm_start(&five, 5, NULL);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  farm_end(&five);
+  return 0;
+}
+
+static int contend(void *argument) {
+  redlock_options options = once();
+  (void)argument;
+  options.ttl_us = MS(20000);
+  options.node_timeout_us = MS(500);
+  options.retry_count = 0; /* as many as the wait allows */
+  options.wait_us = MS(60000);
+  options.retry_delay_us = MS(4);
+  options.retry_jitter_us = MS(3);
+  redlock_client *client = client_of(&five, 5, &options);
+  redlock_lock *lock = new_lock(client, "contested");
+  for (unsigned i = 0; i < TURNS; i++) {
+    assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+    (void)poll(NULL, 0, 1);
+    assert_ok(lock, redlock_lock_release(lock));
+  }
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  return 0;
+}
+
+static int contend_all(void *argument) {
+  pid_t children[CLIENTS];
+  int failed = 0;
+  for (unsigned i = 0; i < CLIENTS; i++) {
+    children[i] = fork();
+    if (children[i] == 0) {
+      _exit(contend(argument));
+    }
+  }
+  for (unsigned i = 0; i < CLIENTS; i++) {
+    int status = -1;
+    (void)waitpid(children[i], &status, 0);
+    failed += status != 0;
+  }
+  return failed;
+}
+
+/* A node that refused the SET has no key of it: a release there is work for nothing. */
+static void releases_go_where_there_is_something_to_delete(void **state) {
+  (void)state;
+  unsigned scripts = 0, deleted = 0, sets = 0;
+  in_child(contend_all, NULL);
+  for (unsigned i = 0; i < five.count; i++) {
+    scripts += farm_calls(&five, i, "evalsha") + farm_calls(&five, i, "eval");
+    deleted += farm_calls(&five, i, "del");
+    sets += farm_calls(&five, i, "set");
+    assert_string_equal(farm_command(&five, i, "DBSIZE", NULL), "0");
+  }
+  print_message("%u SETs, %u scripts, of which %u deleted a key\n", sets, scripts, deleted);
+  assert_true(sets > 2 * deleted); /* There was a contest. */
+  assert_true(2 * scripts <= 3 * deleted);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(releases_go_where_there_is_something_to_delete),
+  };
+  return cmocka_run_group_tests_name("contest", tests, start, end);
+}
