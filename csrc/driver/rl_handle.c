@@ -190,7 +190,12 @@ void redlock_lock_cancel(redlock_lock *lock) {
 redlock_duration rl_handle_late(redlock_lock *lock) {
   rl_client_check_fork(lock->client);
   redlock_time now_us = redlock_now();
-  return rl_time_sub(rl_late_until(lock->core, now_us), now_us);
+  redlock_duration left_us = rl_time_sub(rl_late_until(lock->core, now_us), now_us);
+  if (left_us == 0) {
+    rl_core_rest(&lock->client->core, now_us);
+    rl_turn_flush(lock->client);
+  }
+  return left_us;
 }
 
 /* Nobody may call again for long: late nodes are served now, as far as they are worth a wait. */
