@@ -70,6 +70,7 @@ bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *e
     return false;
   }
   memcpy(&lock->random, entropy + RL_TOKEN_ENTROPY, sizeof lock->random);
+  lock->core->random ^= lock->random;
   return true;
 }
 

@@ -65,6 +65,11 @@ int rl_core_add(rl_core *core, const rl_address *address) {
  */
 static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, const char *reason) {
   rl_owed owed;
+  /* An xorshift generator, over what the driver brought for attempts. */
+  core->random ^= core->random << 13;
+  core->random ^= core->random >> 7;
+  core->random ^= core->random << 17;
+  node->random = core->random;
   rl_node_disconnected(node, now_us, reason);
   rl_launch_look_again(core);
   while (rl_link_take(&node->link, &owed)) {
@@ -95,7 +100,8 @@ static void rl_core_came_up(rl_core *core, rl_node *node, redlock_time now_us) {
 }
 
 void rl_core_connecting(rl_core *core, unsigned node, redlock_time now_us) {
-  rl_link_connecting(&core->nodes[node]->link, rl_core_clock(core, now_us));
+  core->nodes[node]->tried_us = rl_core_clock(core, now_us);
+  rl_link_connecting(&core->nodes[node]->link, core->now_us);
 }
 
 void rl_core_connected(rl_core *core, unsigned node, redlock_time now_us) {

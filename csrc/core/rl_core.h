@@ -41,6 +41,7 @@ typedef struct rl_core {
   bool active; /* an operation has been begun: connections are wanted */
   bool closed;
   redlock_time now_us;       /* the latest that was said; it never goes back */
+  uint64_t random;           /* stirred by what attempts draw; for delays of connections */
   redlock_time forgotten_us; /* when a node last did not know a script any more */
   size_t lock_count;
   size_t busy_count;          /* locks with an operation in flight */

@@ -31,13 +31,23 @@ void rl_node_connected(rl_node *node, redlock_time now_us) {
   }
 }
 
-/* The next delay of a row of connections that were of no use. */
+void rl_node_needed(rl_node *node) {
+  if (node->link.phase == RL_LINK_DOWN) {
+    node->connect_at_us = rl_time_min(node->connect_at_us, node->needed_at_us);
+  }
+}
+
+/*
+ * The next delay of a row of connections that were of no use. A random part of it, up to a half, is
+ * left out, or many clients that lost a node together would come back together, each time.
+ */
 static redlock_duration rl_node_backoff(const rl_node *node) {
   redlock_duration delay_us = RL_NODE_BACKOFF_MIN_US;
   for (unsigned i = 0; i < node->failures && delay_us < RL_NODE_BACKOFF_MAX_US; i++) {
     delay_us *= 2;
   }
-  return rl_time_min(delay_us, RL_NODE_BACKOFF_MAX_US);
+  delay_us = rl_time_min(delay_us, RL_NODE_BACKOFF_MAX_US);
+  return delay_us - node->random % (delay_us / 2 + 1);
 }
 
 void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason) {
@@ -48,7 +58,10 @@ void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason
     node->failures = 0;
     node->connect_at_us = now_us;
   } else if (link->phase != RL_LINK_DOWN) {
+    /* What is needed need not wait for longer than the last one took. */
+    redlock_duration took_us = rl_time_sub(now_us, node->tried_us);
     node->connect_at_us = rl_time_add(now_us, rl_node_backoff(node));
+    node->needed_at_us = rl_time_add(now_us, rl_time_max(took_us, RL_NODE_BACKOFF_MIN_US));
     node->failures++;
   }
   (void)snprintf(node->error, sizeof node->error, "%s", reason);

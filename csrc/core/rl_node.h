@@ -19,6 +19,9 @@ typedef struct rl_node {
   unsigned index;
   unsigned failures;          /* connections in a row that were of no use */
   redlock_time connect_at_us; /* no connection is tried before */
+  redlock_time needed_at_us;  /* nor before this, when an operation needs the node */
+  redlock_time tried_us;      /* when the last one was begun */
+  uint64_t random;            /* for the next delay */
   bool lacks_keys;            /* some lease may not have its key there (rl_join.c) */
   unsigned due_count;         /* attempts whose release is still to be sent to it */
   bool release_blocked;       /* a release found no room: try again when replies have come */
@@ -35,6 +38,9 @@ static inline uint32_t rl_node_bit(const rl_node *node) {
 /* Takes |address| by value. The node must not move. Cannot fail. */
 void rl_node_init(rl_node *node, unsigned index, const rl_address *address);
 void rl_node_free(rl_node *node, rl_attempt_pool *pool);
+
+/* An operation needs the node: the next connection is tried as soon as that costs little. */
+void rl_node_needed(rl_node *node);
 
 /* Whether a connection may be tried now. */
 bool rl_node_wants_connection(const rl_node *node, redlock_time now_us);

@@ -192,6 +192,19 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
   rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
 }
 
+/* Where a majority is not connected, and well, the others are needed: back-off must not refuse them. */
+static void rl_round_need(const rl_lock *lock, redlock_time now_us) {
+  const rl_core *core = lock->core;
+  unsigned well = 0;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    const rl_link *link = &core->nodes[i]->link;
+    well += link->phase == RL_LINK_UP && rl_link_behind(link, now_us) <= rl_round_patience(lock);
+  }
+  for (unsigned i = 0; i < core->node_count && well < rl_quorum_majority(core->node_count); i++) {
+    rl_node_needed(core->nodes[i]);
+  }
+}
+
 static void rl_round_begin(rl_lock *lock, redlock_time now_us) {
   redlock_duration timeout_us = rl_options_node_timeout(&lock->current, lock->current.ttl_us);
   rl_launch_leave(lock);
@@ -225,6 +238,7 @@ void rl_round_launch(rl_lock *lock, redlock_time now_us, const unsigned char *en
     return;
   }
   rl_round_begin(lock, now_us);
+  rl_round_need(lock, now_us);
   if (lock->operation == RL_OPERATION_RELEASE) {
     rl_release_ask(lock, now_us);
   } else {

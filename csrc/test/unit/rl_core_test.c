@@ -55,6 +55,71 @@ static void a_refused_node_is_tried_again_less_and_less_often(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* A random part of each delay is left out: many clients that lose a node do not come back together. */
+static void clients_that_lost_a_node_do_not_keep_step(void **state) {
+  (void)state;
+  redlock_time at_us[2][6];
+  for (unsigned client = 0; client < 2; client++) {
+    fake_world *world = fake_world_new(2);
+    world->jitter = 0x123456789abcdef + client;
+    world->nodes[1].policy = FAKE_REFUSES;
+    begin(world, fake_lock(world, KEY, NULL));
+    redlock_time begun_us = world->now_us;
+    rl_lock_cancel(world->core.locks, world->now_us, REDLOCK_E_CANCELLED);
+    fake_settle(world);
+    for (unsigned i = 0; i < COUNT_OF(at_us[0]); i++) {
+      fake_pass(world, rl_core_deadline(&world->core) - world->now_us);
+      at_us[client][i] = world->now_us - begun_us;
+    }
+    assert_in_range(at_us[client][5], 25 * MS * 63, 50 * MS * 63);
+    assert_true(fake_world_end(world));
+  }
+  for (unsigned i = 1; i < COUNT_OF(at_us[0]); i++) {
+    assert_true(at_us[0][i] != at_us[1][i]);
+  }
+}
+
+/* Back-off has come to a second; the node is reachable again, and an operation needs it. */
+static void an_operation_that_needs_a_node_does_not_wait_for_its_back_off(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  redlock_options options = fake_once();
+  world->nodes[0].policy = FAKE_REFUSES;
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  begin(world, lock);
+  for (unsigned i = 0; i < 60; i++) {
+    fake_pass(world, 100 * MS);
+  }
+  redlock_time next_us = rl_core_deadline(&world->core);
+  assert_true(next_us > world->now_us + 100 * MS);
+  fake_pass(world, 50 * MS);
+  world->nodes[0].policy = FAKE_ACCEPTS;
+  begin(world, lock);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(world->now_us < next_us);
+  assert_true(fake_world_end(world));
+}
+
+/* But a node that refuses is not tried more often than every 50 ms, nor one that majorities do without. */
+static void a_node_that_is_needed_is_tried_every_50_ms_at_most(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  redlock_options options = fake_once();
+  world->nodes[0].policy = FAKE_REFUSES;
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  begin(world, lock);
+  fake_pass(world, 10 * SECONDS);
+  unsigned failures = world->core.nodes[0]->failures;
+  for (unsigned i = 0; i < 100; i++) {
+    begin(world, lock);
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    fake_pass(world, 10 * MS);
+  }
+  assert_in_range(world->core.nodes[0]->failures - failures, 19, 21);
+  assert_true(fake_world_end(world));
+}
+
 static void an_attempt_to_connect_has_three_seconds(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
@@ -566,6 +631,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nobody_is_contacted_before_the_first_operation),
       cmocka_unit_test(a_refused_node_is_tried_again_less_and_less_often),
+      cmocka_unit_test(clients_that_lost_a_node_do_not_keep_step),
+      cmocka_unit_test(an_operation_that_needs_a_node_does_not_wait_for_its_back_off),
+      cmocka_unit_test(a_node_that_is_needed_is_tried_every_50_ms_at_most),
       cmocka_unit_test(an_attempt_to_connect_has_three_seconds),
       cmocka_unit_test(a_node_that_accepts_and_says_nothing_is_given_up),
       cmocka_unit_test(a_silent_connection_is_given_up_after_3_s_whatever_the_ttl),
