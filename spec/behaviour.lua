@@ -554,6 +554,19 @@ return function(title, driver)
       eventually_free("inner")
     end)
 
+    test("with: a nil that was indexed was left out of the traceback in LuaJIT", function()
+      local function index_nil(value) return value.field + 1 end
+      local ok, report = pcall(function()
+        client:with("r", function() return (index_nil(nil)) end)
+      end)
+      assert.is_false(ok)
+      local line = debug.getinfo(index_nil, "S").linedefined
+      if report:find("stack traceback", 1, true) then -- else it passed through as it was
+        assert.is_truthy(report:find("\n[^\n]*behaviour.lua:" .. line .. ": in "), report)
+      end
+      eventually_free("r")
+    end)
+
     test("with: tells that the function outlived its lease", function()
       local result, message, code, first, second = client:with("r", { ttl = 50 }, function(lock)
         run_out(lock)

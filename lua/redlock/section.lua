@@ -69,7 +69,8 @@ end
 local function explain(err)
   if traceback and type(err) == "string" and err:find("^[^\n]*:%d+: ")
     and not err:find("\nstack traceback:", 1, true) then
-    return traceback(err, 2)
+    local text = traceback(err, 2) -- no tail call: it would take away the level of this function
+    return text
   end
   return err
 end
