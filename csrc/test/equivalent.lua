@@ -93,4 +93,5 @@ return {
     why = equal },
   { line = "if (has_come ? deadline_us <= now_us : client->timer_us <= deadline_us) {",
     mutant = "client->timer_us < deadline_us", why = "the timer is set to what it is set to" },
+  { line = "return timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms;", mutant = "timeout_ms >= INT_MAX", why = equal },
 }

@@ -407,6 +407,24 @@ static void bytes_that_nobody_has_tried_to_send_leave_no_time_to_wait(void **sta
   loop_end(&self);
 }
 
+/* Between two attempts, with all nodes down, there is no descriptor, and there is a time. */
+static void
+a_wait_without_descriptors_ends_by_its_time_and_one_without_both_is_refused(void **state) {
+  (void)state;
+  loop self = loop_begin(1);
+  redlock_options options = patient();
+  options.retry_count = 2;
+  options.retry_delay_us = 20 * MS;
+  options.retry_jitter_us = REDLOCK_DURATION_NONE;
+  assert_error(rl_poll_wait(self.client, REDLOCK_NEVER), REDLOCK_E_SYSTEM);
+  loopback_lock(self.farm);
+  loopback_down(self.farm, 0);
+  loopback_unlock(self.farm);
+  assert_error(redlock_lock_acquire(self.lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(strstr(redlock_lock_message(self.lock), "Connection refused"));
+  loop_end(&self);
+}
+
 /* ------------------------------------------------------------------------------------- it rests */
 
 static void a_loop_that_has_nothing_to_do_rests(void **state) {
@@ -489,6 +507,7 @@ int main(void) {
       cmocka_unit_test(what_ended_outside_of_the_loop_leaves_no_time_to_wait),
       cmocka_unit_test(what_was_not_taken_from_the_queue_wakes_again),
       cmocka_unit_test(bytes_that_nobody_has_tried_to_send_leave_no_time_to_wait),
+      cmocka_unit_test(a_wait_without_descriptors_ends_by_its_time_and_one_without_both_is_refused),
       cmocka_unit_test(a_loop_that_has_nothing_to_do_rests),
       cmocka_unit_test(an_operation_costs_two_calls_to_be_woken_at_most),
       cmocka_unit_test(a_client_that_was_never_asked_sets_no_timer),
