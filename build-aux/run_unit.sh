@@ -22,10 +22,12 @@ run() {
   run_name=$1
   shift
   echo "# $run_name"
+  run_began=$(date +%s)
   # shellcheck disable=SC2086
   timeout -k 5 "$limit" ${RUN_UNIT_WRAPPER:-} "$@" >"$output" 2>&1 </dev/null
   run_status=$?
   cat "$output"
+  echo "# $run_name took $(($(date +%s) - run_began)) s"
   if grep -q '^\[  PASSED  \] [0-9]' "$output"; then
     if [ "$run_status" -ne 0 ]; then
       failed=1

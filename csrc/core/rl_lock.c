@@ -11,7 +11,6 @@
 #include <assert.h>
 #include <stdalign.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "rl_core.h"
 #include "rl_release.h"

@@ -6,7 +6,6 @@
 #include "rl_options.h"
 
 #include <assert.h>
-#include <string.h>
 
 #define RL_OPTIONS_NODE_TIMEOUT_US (100 * REDLOCK_MILLISECONDS)
 #define RL_OPTIONS_RETRIES 3
@@ -60,6 +59,14 @@ const char *rl_options_read(rl_options *options, const redlock_options *given) {
   /* A node counts in whole milliseconds, so we do not count on more. */
   options->ttl_us = rl_time_ms_down(options->ttl_us) * REDLOCK_MILLISECONDS;
   return NULL;
+}
+
+bool rl_options_equal(const rl_options *one, const rl_options *other) {
+  bool equal = true;
+#define RL_OPTIONS_EQUAL(name, kind, field, low, high, also, fallback, must)                       \
+  equal = equal && one->field == other->field;
+  RL_OPTIONS_OF_LOCK(RL_OPTIONS_EQUAL)
+  return equal;
 }
 
 redlock_duration rl_options_node_timeout(const rl_options *options, redlock_duration ttl_us) {

@@ -92,8 +92,24 @@ static void check(const redlock_options *options, const char *expected) {
   const char *wrong = rl_options_read(&read, options);
   assert_string_equal(wrong != NULL ? wrong : "", expected);
   if (wrong != NULL) {
-    assert_memory_equal(&read, &before, sizeof read);
+    assert_true(rl_options_equal(&read, &before));
   }
+}
+
+static void options_are_equal_whatever_lies_between_their_fields(void **state) {
+  (void)state;
+  rl_options one = defaults();
+  rl_options other;
+  memset(&other, 0xa5, sizeof other);
+#define COPY(name, kind, field, low, high, also, fallback, must) other.field = one.field;
+  RL_OPTIONS_OF_LOCK(COPY)
+  assert_true(rl_options_equal(&one, &other));
+#define CHANGE(name, kind, field, low, high, also, fallback, must)                                 \
+  other.field += 1;                                                                                \
+  assert_false(rl_options_equal(&one, &other));                                                    \
+  other.field = one.field;
+  RL_OPTIONS_OF_LOCK(CHANGE)
+  assert_true(rl_options_equal(&one, &other));
 }
 
 /* By the table: the ends, what lies beyond them, and what else there may be. */
@@ -286,6 +302,7 @@ int main(void) {
       cmocka_unit_test(what_means_none_has_a_name),
       cmocka_unit_test(what_is_not_said_comes_from_the_level_above),
       cmocka_unit_test(a_budget_takes_the_place_of_retries_from_above),
+      cmocka_unit_test(options_are_equal_whatever_lies_between_their_fields),
       cmocka_unit_test(every_duration_has_both_ends),
       cmocka_unit_test(a_wrong_option_is_named),
       cmocka_unit_test(retry_count_has_both_ends),
