@@ -61,14 +61,6 @@ const char *rl_options_read(rl_options *options, const redlock_options *given) {
   return NULL;
 }
 
-bool rl_options_equal(const rl_options *one, const rl_options *other) {
-  bool equal = true;
-#define RL_OPTIONS_EQUAL(name, kind, field, low, high, also, fallback, must)                       \
-  equal = equal && one->field == other->field;
-  RL_OPTIONS_OF_LOCK(RL_OPTIONS_EQUAL)
-  return equal;
-}
-
 redlock_duration rl_options_node_timeout(const rl_options *options, redlock_duration ttl_us) {
   if (options->node_timeout_us != 0) {
     return options->node_timeout_us;

@@ -38,9 +38,6 @@ bool rl_options_equal(const rl_options *a, const rl_options *b);
  */
 const char *rl_options_read(rl_options *options, const redlock_options *given);
 
-/* Whether they are the same in every field; the bytes between the fields may be anything. */
-bool rl_options_equal(const rl_options *one, const rl_options *other);
-
 /* The budget of one round of a lease of |ttl_us|. */
 redlock_duration rl_options_node_timeout(const rl_options *options, redlock_duration ttl_us);
 
