@@ -96,7 +96,7 @@ static void rl_core_came_up(rl_core *core, rl_node *node, redlock_time now_us) {
   for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
     rl_round_node_up(lock, now_us, node);
   }
-  rl_join_ready(core, node, now_us);
+  rl_join_ready(core, node);
 }
 
 void rl_core_connecting(rl_core *core, unsigned node, redlock_time now_us) {
@@ -208,7 +208,7 @@ void rl_core_input(rl_core *core, unsigned index, redlock_time now_us, const voi
     rl_core_drop(core, node, now_us, reason);
   } else {
     rl_release_room(core, node);
-    rl_join_ready(core, node, now_us);
+    rl_join_ready(core, node);
   }
 }
 

@@ -27,16 +27,13 @@ void rl_join_begin(rl_lock *lock, redlock_time now_us) {
     if ((lock->lease->sent & rl_node_bit(node)) == 0) {
       node->lacks_keys = true;
       if (rl_link_behind(&node->link, now_us) <= rl_round_patience(lock)) {
-        rl_join_ready(core, node, now_us);
+        rl_join_ready(core, node);
       }
     }
   }
 }
 
-void rl_join_ready(rl_core *core, rl_node *node, redlock_time now_us) {
-  if (node->lacks_keys && node->link.phase == RL_LINK_UP && core->joins.due == 0) {
-    core->joins.at_us = rl_time_max(core->joins.at_us, now_us);
-  }
+void rl_join_ready(rl_core *core, rl_node *node) {
   if (node->lacks_keys && node->link.phase == RL_LINK_UP) {
     core->joins.due |= rl_node_bit(node);
   }

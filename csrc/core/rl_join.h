@@ -22,7 +22,7 @@ typedef struct rl_joins {
 void rl_join_begin(rl_lock *lock, redlock_time now_us);
 
 /* J2. The node is up, or has answered: it may have to be given keys. */
-void rl_join_ready(struct rl_core *core, rl_node *node, redlock_time now_us);
+void rl_join_ready(struct rl_core *core, rl_node *node);
 
 /* J3, for one lock. The node is up. Returns whether that is done with; else it is to be tried again. */
 bool rl_join(rl_lock *lock, redlock_time now_us, rl_node *node);

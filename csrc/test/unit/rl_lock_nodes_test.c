@@ -219,6 +219,78 @@ static void a_node_that_was_behind_joins_the_lease_when_it_has_caught_up(void **
   assert_true(fake_world_end(world));
 }
 
+/* A lock that is taken while node 2 owes the reply to another for longer than an attempt may last. */
+static rl_lock *taken_behind(fake_world *world, const char *other) {
+  redlock_options once = fake_once();
+  rl_lock *first = fake_lock(world, other, &once);
+  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  fake_pass(world, 101 * MS);
+  rl_lock *lock = fake_lock(world, KEY, &once);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  return lock;
+}
+
+/* With many locks it takes time to go through them: not for each reply of a node that comes and goes. */
+static void the_locks_are_gone_through_every_100_ms_at_most(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = taken_behind(world, "first");
+  redlock_time start_us = world->now_us;
+  (void)fake_answer(world, 2); /* what it owed */
+  assert_int_equal(fake_next(world, 2), FAKE_SET);
+  assert_int_equal(world->core.joins.at_us, start_us + RL_JOIN_EVERY_US);
+  /* It answers only when the next lock has been taken without it. */
+  rl_lock_free(lock, world->now_us);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  redlock_options quick = fake_once();
+  quick.node_timeout_us = MS;
+  rl_lock *next = fake_lock(world, "next", &quick);
+  fake_pass(world, 6 * MS);
+  assert_error(rl_lock_acquire(next, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(next), REDLOCK_OK);
+  unsigned sets = world->nodes[2].sets;
+  while (world->nodes[2].queued > 0) {
+    (void)fake_answer(world, 2);
+  }
+  assert_int_equal(world->nodes[2].sets, sets);
+  assert_int_equal(rl_core_deadline(&world->core), start_us + RL_JOIN_EVERY_US);
+  fake_pass(world, start_us + RL_JOIN_EVERY_US - 1 - world->now_us);
+  assert_int_equal(world->nodes[2].sets, sets);
+  fake_pass(world, 1);
+  assert_int_equal(world->nodes[2].sets, sets + 1);
+  fake_settle(world);
+  assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER); /* nothing is left to do */
+  assert_true(fake_world_end(world));
+}
+
+static void nothing_joins_while_an_operation_is_in_flight(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = taken_behind(world, "first");
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 2); /* what it owed */
+  assert_int_equal(world->nodes[2].sets, 1);
+  fake_pass(world, 100 * MS); /* Nobody has answered the extend. */
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(world->nodes[2].sets, 2);
+  fake_settle(world);
+  assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+  assert_true(fake_world_end(world));
+}
+
 static void a_node_that_was_down_joins_the_lease_when_it_is_back(void **state) {
   (void)state;
   for (unsigned refused = 0; refused <= 1; refused++) {
@@ -346,11 +418,11 @@ static void a_node_that_was_refused_in_a_round_is_not_asked_again_in_it(void **s
   assert_true(fake_world_end(world));
 }
 
-/* Attempts with the longest of keys, to be released on |node| when it is up. */
-static void owe_releases(fake_world *world, unsigned node, unsigned count) {
+/* Attempts with keys of |length| bytes, to be released on |node| when it is up. */
+static void owe_releases(fake_world *world, unsigned node, unsigned count, size_t length) {
   static char name[REDLOCK_KEY_MAX];
   memset(name, 'x', sizeof name);
-  rl_resource *resource = rl_resource_new(NULL, 0, name, sizeof name);
+  rl_resource *resource = rl_resource_new(NULL, 0, name, length);
   assert_non_null(resource);
   for (unsigned i = 0; i < count; i++) {
     rl_attempt *attempt = rl_attempt_new(&world->core.attempts, resource, NULL,
@@ -374,7 +446,7 @@ static void a_node_that_comes_up_to_a_full_queue_does_not_join(void **state) {
   fake_answer(world, 0);
   fake_answer(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  owe_releases(world, 2, RL_LINK_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX);
+  owe_releases(world, 2, RL_LINK_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX, REDLOCK_KEY_MAX);
   world->nodes[2].blocked = true;
   rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
   assert_int_equal(world->core.nodes[2]->link.phase, RL_LINK_UP);
@@ -386,6 +458,30 @@ static void a_node_that_comes_up_to_a_full_queue_does_not_join(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* What it owes is answered first: joining gives way. */
+static void a_node_that_owes_much_joins_when_it_has_answered(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->nodes[2].policy = FAKE_SILENT;
+  rl_lock *lock = start_once(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  owe_releases(world, 2, RL_JOIN_WINDOW, 1);
+  world->nodes[2].blocked = true;
+  rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
+  fake_turn(world);
+  assert_int_equal(world->core.nodes[2]->link.owed_count, RL_JOIN_WINDOW);
+  assert_int_equal(lock->lease->sent, 3); /* nodes 0 and 1 */
+  rl_core_input(&world->core, 2, world->now_us, ":1\r\n", 4);
+  fake_turn(world);
+  assert_int_equal(lock->lease->sent, 3);
+  fake_pass(world, RL_JOIN_EVERY_US);
+  assert_int_equal(lock->lease->sent, 7);
+  assert_int_equal(world->core.nodes[2]->link.owed_count, RL_JOIN_WINDOW);
+  assert_true(fake_world_end(world));
+}
+
 static void a_release_behind_a_full_queue_waits_for_room(void **state) {
   (void)state;
   size_t length;
@@ -394,7 +490,7 @@ static void a_release_behind_a_full_queue_waits_for_room(void **state) {
   fake_settle(world);
   world->nodes[0].policy = FAKE_SILENT;
   fake_break(world, 0, "Connection reset by peer");
-  owe_releases(world, 0, RL_LINK_OUTPUT_MAX / REDLOCK_KEY_MAX);
+  owe_releases(world, 0, RL_LINK_OUTPUT_MAX / REDLOCK_KEY_MAX, REDLOCK_KEY_MAX);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
   assert_int_equal(lock->waiting, 1);
@@ -444,12 +540,15 @@ int main(void) {
       cmocka_unit_test(a_node_that_joins_late_keeps_the_key_for_what_is_left),
       cmocka_unit_test(a_node_that_comes_up_in_the_round_keeps_the_key_for_what_is_left),
       cmocka_unit_test(a_node_that_was_behind_joins_the_lease_when_it_has_caught_up),
+      cmocka_unit_test(the_locks_are_gone_through_every_100_ms_at_most),
+      cmocka_unit_test(nothing_joins_while_an_operation_is_in_flight),
       cmocka_unit_test(a_node_that_was_down_joins_the_lease_when_it_is_back),
       cmocka_unit_test(a_node_joins_a_lease_that_was_extended),
       cmocka_unit_test(a_node_whose_connection_broke_under_its_set_does_not_join),
       cmocka_unit_test(nothing_joins_a_lease_that_is_over),
       cmocka_unit_test(a_node_that_was_refused_in_a_round_is_not_asked_again_in_it),
       cmocka_unit_test(a_node_that_comes_up_to_a_full_queue_does_not_join),
+      cmocka_unit_test(a_node_that_owes_much_joins_when_it_has_answered),
       cmocka_unit_test(a_release_behind_a_full_queue_waits_for_room),
       cmocka_unit_test(a_dead_node_is_used_again_when_it_is_back),
   };
