@@ -271,11 +271,12 @@ static void rl_release_repeat(rl_core *core, const rl_node *node, redlock_time n
 
 /*
  * A release that was answered with an error, of a node that is loading or busy, is tried again while
- * the key may live; not one that was refused for who we are.
+ * the key may live; not where its SET was refused, and not one that was refused for who we are.
  */
 static void rl_release_retry(rl_core *core, const rl_node *node, redlock_time now_us,
                              rl_attempt *attempt, const char *error) {
-  if (attempt->expired_us > now_us && strncmp(error, "NOPERM", 6) != 0 &&
+  bool wanted = (rl_release_wanted(attempt) & rl_node_bit(node)) != 0;
+  if (wanted && attempt->expired_us > now_us && strncmp(error, "NOPERM", 6) != 0 &&
       strncmp(error, "NOAUTH", 6) != 0) {
     rl_release_postpone(core, attempt, node, rl_time_add(now_us, RL_RELEASE_RETRY_US));
   }

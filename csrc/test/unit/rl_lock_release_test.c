@@ -498,8 +498,30 @@ static void a_key_of_another_type_is_not_ours(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* The release went out before the SET was answered; both are answered alike. */
+static void a_release_of_what_a_node_refused_to_set_is_not_tried_again(void **state) {
+  (void)state;
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, "orders:42", &once);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(fake_reply(world, 0, "-MISCONF Errors writing to disk\r\n").verb, FAKE_SET);
+  unsigned releases = world->nodes[0].releases;
+  while (world->nodes[0].queued > 0) {
+    (void)fake_reply(world, 0, "-MISCONF Errors writing to disk\r\n");
+  }
+  fake_pass(world, 4 * RL_RELEASE_RETRY_US);
+  assert_int_equal(world->nodes[0].releases, releases);
+  assert_int_equal(world->core.attempts.live, 0);
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_release_of_what_a_node_refused_to_set_is_not_tried_again),
       cmocka_unit_test(the_lease_ends_before_the_first_byte),
       cmocka_unit_test(the_command_carries_key_and_token),
       cmocka_unit_test(it_goes_to_every_node_and_a_majority_decides),
