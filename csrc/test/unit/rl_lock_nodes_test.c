@@ -275,6 +275,22 @@ static void the_locks_are_gone_through_every_100_ms_at_most(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* It has caught up, but the locks have just been gone through; and then its connection breaks. */
+static void a_node_that_goes_again_before_it_joins_is_not_waited_for(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = taken_behind(world, "first");
+  world->core.joins.at_us = world->now_us + RL_JOIN_EVERY_US;
+  (void)fake_answer(world, 2); /* what it owed */
+  assert_int_equal(world->nodes[2].sets, 1);
+  world->nodes[2].policy = FAKE_HANGS;
+  fake_break(world, 2, "Connection reset by peer");
+  fake_pass(world, RL_JOIN_EVERY_US);
+  assert_true(rl_core_deadline(&world->core) > world->now_us + RL_JOIN_EVERY_US);
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
 static void nothing_joins_while_an_operation_is_in_flight(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -541,6 +557,7 @@ int main(void) {
       cmocka_unit_test(a_node_that_comes_up_in_the_round_keeps_the_key_for_what_is_left),
       cmocka_unit_test(a_node_that_was_behind_joins_the_lease_when_it_has_caught_up),
       cmocka_unit_test(the_locks_are_gone_through_every_100_ms_at_most),
+      cmocka_unit_test(a_node_that_goes_again_before_it_joins_is_not_waited_for),
       cmocka_unit_test(nothing_joins_while_an_operation_is_in_flight),
       cmocka_unit_test(a_node_that_was_down_joins_the_lease_when_it_is_back),
       cmocka_unit_test(a_node_joins_a_lease_that_was_extended),
