@@ -84,6 +84,21 @@ describe("wrong arguments", function()
     misuse("lock:result() before any operation", function() return (lock:result()) end)
   end)
 
+  it("a client that would stop an nginx worker, unless it is asked for", function()
+    local client_module = require "redlock.client"
+    local function made(blocking) return client_module.new(NODES, nil, 1, blocking) end
+    finally(function() rawset(_G, "ngx", nil) end)
+    for _, host in ipairs { false, "ngx", {}, { get_phase = print } } do
+      rawset(_G, "ngx", host)
+      assert(made(true))
+      if type(host) == "table" and host.get_phase then
+        assert.has_error(function() made(false) end)
+      else
+        assert(made(false))
+      end
+    end
+  end)
+
   it("unknown options, by name", function()
     misuse("unknown option 'time'", function() redlock.new(NODES, { time = 5 }) end)
     misuse("unknown option 'TTL' (did you mean 'ttl'?)", function() redlock.new(NODES, { TTL = 5 }) end)
