@@ -332,8 +332,9 @@ local list = {
   { "release-taken", "a lock that was lost is called taken",
     "!lock->repeated ? REDLOCK_E_LOST", "!lock->repeated ? REDLOCK_E_TAKEN" },
   { "ended-twice", "an operation ends once more with every late vote",
-    "/* Decided without it:",
-    "if (lock->queue == NULL) { rl_lock_enqueue(&lock->core->ended, lock); }\n    /* Decided without it:" },
+    "bool joined = owed->kind == RL_OWED_ACQUIRE;",
+    "bool joined = owed->kind == RL_OWED_ACQUIRE;"
+      .. " if (lock->queue == NULL) { rl_lock_enqueue(&lock->core->ended, lock); }" },
   { "set-misspelt", "a SET that Redis does not know", [["PX", 2]], [["PY", 2]] },
   { "script-misspelt", "a script that is not the one of the specification",
     "redis.call('DEL',KEYS[1])", "redis.call('UNLINK',KEYS[1])" },
