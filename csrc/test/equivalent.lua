@@ -7,6 +7,8 @@ local put_off = "a release that finds no room without growing goes out in the sa
 local one_microsecond = "a key that has expired for certain is not released: at that microsecond both are right"
 local nothing = "nothing is copied, or written, when there is nothing"
 local equal = "of two equal times either is both the earlier and the later"
+local no_bytes = "the kernel takes no byte only when it is given none"
+local one_byte = "a byte more or less is no reason to look earlier or later"
 local any_order = "timers that are due at the same time have no order"
 local behind = "behind the end of the heap stands the timer that is being put down, which is not earlier than itself"
 
@@ -15,6 +17,13 @@ return {
     why = "at the deadline itself it looks once more, and waits for nothing" },
   { line = "if (socket->polled_fd != fd) {", mutant = "==",
     why = "instead of being changed it is taken out and put in again; another was taken out when it was closed" },
+  { line = "} while (sent < 0 && errno == EINTR);", mutant = "sent <= 0", why = no_bytes },
+  { line = "if (sent < 0 && !rl_socket_would_block(errno)) {", mutant = "sent <= 0", why = no_bytes },
+  { line = "if (received < 0 && !rl_socket_would_block(errno)) {", mutant = "received <= 0",
+    why = "0 is the end of the connection, and has left before" },
+  { line = "if (memory->untold < RL_LUA_MEMORY_BATCH)", mutant = "<=", why = one_byte },
+  { line = "if (memory->unseen < seen / 2)", mutant = "<=", why = one_byte },
+  { line = 'value:find("\\0", 1, true)', mutant = "false", why = "NUL means nothing special in a pattern" },
   { line = "if (got < 0 && errno == EINTR) {", mutant = "got <= 0",
     why = "the kernel gives no byte only when it is asked for none" },
   { line = "if (rl_link_behind(&node->link, now_us) <= rl_round_patience(lock)) {", mutant = "<",

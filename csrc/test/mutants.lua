@@ -44,7 +44,7 @@ local LUA = "options option_table messages redlock close gc cqueues interrupt "
   .. "integration/keys integration/nodes integration/access integration/lease integration/conditions"
 local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test", "lua 5.4 rl_lua_owner_test" }
 local LUA_MEMORY = "lua 5.4 rl_lua_oom_test"
-local NGINX = "nginx/phase nginx/request nginx/node nginx/client nginx/worker nginx/behaviour nginx/examples"
+local NGINX = "nginx/phase nginx/request nginx/owner nginx/rest nginx/node nginx/client nginx/worker nginx/behaviour nginx/examples"
 
 return {
   { files = "^csrc/core/rl_address", none = "it reads configuration, and is fuzzed" },
@@ -56,5 +56,5 @@ return {
   rule("^csrc/binding/rl_lua_mux", specs("5.4", "cqueues redlock"), specs("jit", NGINX), LUA_MEMORY),
   rule("^csrc/binding/", LUA_UNITS, specs("5.4", LUA), LUA_MEMORY),
   rule("^lua/redlock/nginx", specs("jit", NGINX)),
-  rule("^lua/", specs("5.4", LUA), specs("jit", "nginx/behaviour")),
+  rule("^lua/", specs("5.4", LUA), specs("jit", "nginx/request nginx/behaviour")),
 }
