@@ -37,10 +37,11 @@ static redlock_time rl_late_connecting(const rl_node *node) {
              : REDLOCK_NEVER;
 }
 
-/* Whether a command for the node waits for its connection. */
+/* Whether a command for the node waits for its connection: the key that it is to get, or a release. */
 static bool rl_late_wanted(const rl_lock *lock, const rl_node *node) {
-  uint32_t wanted = lock->phase == RL_PHASE_LATE ? lock->waiting : 0;
-  return ((wanted | rl_release_due(lock->core)) & rl_node_bit(node)) != 0;
+  bool held = lock->phase == RL_PHASE_LATE && lock->lease != NULL;
+  uint32_t lacking = held ? ~lock->lease->sent : 0;
+  return ((lacking | rl_release_due(lock->core)) & rl_node_bit(node)) != 0;
 }
 
 redlock_time rl_late_until(const rl_lock *lock, redlock_time now_us) {

@@ -62,6 +62,29 @@ static void so_is_one_that_has_not_come_so_far_as_its_handshake(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* It was not asked, because it was behind; then its connection broke, and is being made again. */
+static void so_is_that_of_a_node_that_was_behind_and_was_not_asked(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *first = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, first), REDLOCK_OK);
+  assert_error(rl_lock_extend(first, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  fake_pass(world, 150 * MS);
+  rl_lock *lock = fake_lock(world, "orders:43", NULL);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  world->nodes[2].policy = FAKE_SILENT;
+  fake_break(world, 2, "Connection reset by peer");
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  UNTIL(lock, world->now_us + 100 * MS);
+  assert_true(fake_world_end(world));
+}
+
 static void nothing_is_worth_waiting_for_when_all_are_up(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -206,6 +229,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_connection_on_its_way_is_worth_a_moment),
       cmocka_unit_test(so_is_one_that_has_not_come_so_far_as_its_handshake),
+      cmocka_unit_test(so_is_that_of_a_node_that_was_behind_and_was_not_asked),
       cmocka_unit_test(nothing_is_worth_waiting_for_when_all_are_up),
       cmocka_unit_test(the_moment_goes_by_what_the_decision_took),
       cmocka_unit_test(the_moment_is_a_tenth_of_the_ttl_and_the_attempts_time_at_most),
