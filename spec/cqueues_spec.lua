@@ -81,6 +81,23 @@ describe("redlock.cqueues", function()
     end
   end)
 
+  it("close() said 'unavailable' when locks were garbage whose finalizers were still to be called", function()
+    farm:reset()
+    local client = redlock.new(farm.addresses, { ttl = 20000, retry_count = 0 })
+    run(function()
+      local lock = assert(client:acquire("r"))
+      local handle = lock.handle -- the collector has it still when it has cleared the weak tables
+      lock = nil -- luacheck: ignore
+      collectgarbage()
+      collectgarbage()
+      assert.is_nil(next(client.locks))
+      assert.is_true(handle:is_held())
+      assert.are.same({ true }, { client:close() })
+      assert.is_false(handle:is_held())
+    end)
+    assert.are.equal(0, farm:count("r"))
+  end)
+
   it("a busy lock and a ttl of which nothing is left blamed a line of redlock/cqueues.lua", function()
     farm:reset()
     for index = 1, 3 do farm[index]:stop() end

@@ -163,6 +163,7 @@ int rl_lua_client_new(lua_State *L);
 int rl_lua_client_add(lua_State *L);
 int rl_lua_client_next_ended(lua_State *L);
 int rl_lua_client_close_now(lua_State *L);
+int rl_lua_client_shut(lua_State *L);
 int rl_lua_client_owed(lua_State *L);
 int rl_lua_lock_new(lua_State *L);
 int rl_lua_lock_acquire(lua_State *L);

@@ -9,6 +9,7 @@
 #include "rl_client.h"
 #include "rl_lua.h"
 #include "rl_lua_mux.h"
+#include "rl_turn.h"
 
 rl_lua_client *rl_lua_client_push(lua_State *L) {
   rl_lua_client *self = lua_newuserdata(L, sizeof *self);
@@ -157,6 +158,16 @@ int rl_lua_client_close_now(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:close()");
 
   return close_within(L, self->client, 0, RL_LUA_WRAPPED);
+}
+
+/* (client): releases what its locks hold and ends what they do, but leaves the connections open for the replies. */
+int rl_lua_client_shut(lua_State *L) {
+  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:close()");
+
+  rl_client_check_fork(self->client);
+  rl_core_close(&self->client->core, redlock_now());
+  rl_turn_flush(self->client);
+  return 0;
 }
 
 /* (client) -> how many replies are awaited, and for how many seconds close() would do so. */

@@ -71,6 +71,7 @@ int luaopen_redlock_core(lua_State *L) {
   static const luaL_Reg functions[] = {{"client", rl_lua_client_new},
                                        {"add", rl_lua_client_add},
                                        {"close", rl_lua_client_close_now},
+                                       {"shut", rl_lua_client_shut},
                                        {"owed", rl_lua_client_owed},
                                        {"next_ended", rl_lua_client_next_ended},
                                        {"lock", rl_lua_lock_new},

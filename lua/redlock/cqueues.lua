@@ -279,9 +279,8 @@ local function give_up(self)
 end
 
 -- Waits until all nodes have answered, but not for ever.
-local function await_replies(self)
-  local owed, budget = core.owed(self.handle)
-  local deadline = cqueues.monotime() + budget
+local function await_replies(self, deadline)
+  local owed = core.owed(self.handle)
   while owed > 0 and cqueues.monotime() < deadline do
     cqueues.poll(self.handle, deadline - cqueues.monotime())
     collect(self)
@@ -302,7 +301,12 @@ function client_methods.close(self)
   local closing = { ended = condition.new() }
   self.closing = closing
   give_up(self)
-  await_replies(self)
+  local _, budget = core.owed(handle)
+  local deadline = cqueues.monotime() + budget
+  await_replies(self, deadline)
+  -- A lock that is garbage may be gone from self.locks, and its finalizer still to be called.
+  core.shut(handle)
+  await_replies(self, deadline)
   leave(self)
   local ok, message, code = core.close(handle)
   if ok then message, code = nil, nil end
