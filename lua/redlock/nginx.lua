@@ -33,6 +33,12 @@ local may_wait = {
   ssl_session_fetch = true,
 }
 
+-- Where nginx will tell of the end of the request that runs. In the log phase it has told already, though the
+-- request still exists.
+local ends_later = setmetatable(
+  { set = true, balancer = true, header_filter = true, body_filter = true }, { __index = may_wait }
+)
+
 local client_methods, lock_methods = core.client_methods, core.lock_methods
 
 -- Those of a client that blocks: redlock/nginx_blocking.lua.
@@ -135,6 +141,10 @@ end
 function lock_methods.hand_over(lock, owner)
   local wrong = owner_complaint(owner)
   if wrong then error("redlock: lock:hand_over(): owner " .. wrong, 2) end
+  local phase = get_phase()
+  if owner == "request" and not ends_later[phase] then
+    return nil, "lock:hand_over(\"request\"): no request is going to end after phase " .. phase, "unavailable"
+  end
   local ok, message, code = mux.hand_over(lock, owner == "request" and get_request() or nil)
   if ok then return true end
   return nil, message, code

@@ -194,7 +194,7 @@ function lock:cancel() end
 ---@param owner "request"|"worker"
 ---@return true? ok
 ---@return string? message
----@return redlock.Code? code "not_held"
+---@return redlock.Code? code "not_held"; "unavailable" for "request" in a phase after which no request ends
 function lock:hand_over(owner) end
 
 --- A client whose calls let other coroutines of cqueues go on. It has no pollfd, events, timeout

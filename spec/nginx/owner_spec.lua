@@ -129,6 +129,14 @@ local LOCATIONS = [[
       ngx.say(select(2, client:lock("x"):hand_over("worker")), " ", select(3, client:lock("x"):hand_over("worker")))
     }
   }
+  location /late {
+    content_by_lua_block { kept.lock = assert(client:acquire("late", { owner = "worker" })) }
+    log_by_lua_block {
+      local ok, message, code = kept.lock:hand_over("request")
+      kept.late = tostring(ok) .. " " .. tostring(message) .. " " .. tostring(code)
+    }
+  }
+  location /late_said { content_by_lua_block { ngx.print(tostring(kept.late)) } }
   location /release { content_by_lua_block { ngx.print(tostring(kept.lock:release())) } }
 ]]
 
@@ -253,6 +261,17 @@ describe("a lock belongs to the request that took it", function()
     nginx:get("/worker?by=call")
     assert.are.equal("true", select(2, nginx:get("/back")))
     gone_within_a_second("call")
+    quiet()
+  end)
+
+  it("handing a lock over in the log phase, when the request has ended, does not crash the worker", function()
+    for _ = 1, 5 do
+      nginx:get("/late")
+      helper.eventually(function() return select(2, nginx:get("/late_said")) ~= "nil" end, "the log phase", 1)
+      assert.are.equal('nil lock:hand_over("request"): no request is going to end after phase log unavailable',
+        (select(2, nginx:get("/late_said"))))
+      assert.are.equal("true", select(2, nginx:get("/release")))
+    end
     quiet()
   end)
 
