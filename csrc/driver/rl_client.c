@@ -155,7 +155,9 @@ size_t rl_client_size(const redlock_client *client) {
 }
 
 redlock_client *redlock_client_ref(redlock_client *client) {
-  client->references++;
+  if (client != NULL) {
+    client->references++;
+  }
   return client;
 }
 

@@ -282,11 +282,11 @@ const char *redlock_lock_token(const redlock_lock *lock) {
 }
 
 const void *redlock_lock_resource(const redlock_lock *lock, size_t *length) {
-  const rl_resource *resource = lock->core->resource;
+  const rl_resource *resource = lock == NULL ? NULL : lock->core->resource;
   if (length != NULL) {
-    *length = resource->key_length - resource->prefix_length;
+    *length = resource == NULL ? 0 : resource->key_length - resource->prefix_length;
   }
-  return resource->key + resource->prefix_length;
+  return resource == NULL ? NULL : resource->key + resource->prefix_length;
 }
 
 redlock_duration redlock_lock_ttl(const redlock_lock *lock) {
@@ -323,9 +323,11 @@ int redlock_lock_vote_sized(redlock_lock *lock, size_t index, redlock_vote_info 
 }
 
 void redlock_lock_set_data(redlock_lock *lock, void *data) {
-  lock->data = data;
+  if (lock != NULL) {
+    lock->data = data;
+  }
 }
 
 void *redlock_lock_data(const redlock_lock *lock) {
-  return lock->data;
+  return lock == NULL ? NULL : lock->data;
 }

@@ -289,6 +289,7 @@ REDLOCK_INLINE int redlock_client_add_node(redlock_client *client, const redlock
 
 /*
  * Takes another reference, to be given up with redlock_client_free(). Every lock has one of its own.
+ * NULL is allowed, and returned.
  */
 REDLOCK_EXTERN redlock_client *redlock_client_ref(redlock_client *client);
 
@@ -493,7 +494,8 @@ REDLOCK_EXTERN int redlock_client_process(redlock_client *client, const struct p
  * redlock_client_next_ended() then asked until it answers NULL. A loop needs nothing else: replies,
  * started operations, retries, time-outs, reconnections and what has ended outside of the loop (by a
  * cancel, in a blocking call) all make it readable. Once in a while it is readable when nothing is
- * due, which redlock_client_process() sets right. Do not read from it, nor change it.
+ * due, which redlock_client_process() sets right. Do not read from it, nor change it. Wait for it
+ * level-triggered, as poll() does and epoll unless EPOLLET is set: a turn may leave work for the next.
  *
  * It stays the same until the client is closed, or the process has forked: take it out of your loop
  * before you close the client, and ask for it again in a child.

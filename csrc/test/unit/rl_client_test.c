@@ -382,6 +382,17 @@ static void null_is_an_error_and_not_a_crash(void **state) {
   assert_string_equal(redlock_lock_message(NULL), "");
 }
 
+static void null_has_no_resource_no_data_and_no_references(void **state) {
+  (void)state;
+  size_t length = 7;
+  assert_null(redlock_client_ref(NULL));
+  assert_null(redlock_lock_resource(NULL, NULL));
+  assert_null(redlock_lock_resource(NULL, &length));
+  assert_int_equal(length, 0);
+  redlock_lock_set_data(NULL, &length);
+  assert_null(redlock_lock_data(NULL));
+}
+
 /* ---------------------------------------------------------------------------------------- loop */
 
 static void starting_sends_nothing_until_the_loop_turns(void **state) {
@@ -785,6 +796,7 @@ int main(void) {
       cmocka_unit_test(tls_is_taken_where_another_carries_it),
       cmocka_unit_test(closing_waits_for_nothing_when_nothing_is_owed),
       cmocka_unit_test(null_is_an_error_and_not_a_crash),
+      cmocka_unit_test(null_has_no_resource_no_data_and_no_references),
       cmocka_unit_test(starting_sends_nothing_until_the_loop_turns),
       cmocka_unit_test(an_operation_ends_once_and_its_lock_says_how),
       cmocka_unit_test(the_loop_may_wait_for_other_things_as_well),
