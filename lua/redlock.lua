@@ -5,12 +5,11 @@
 --- words in docs/lua.md.
 
 local core = require "redlock.core"
+local options = require "redlock.options"
 require "redlock.lock"
 
 -- Inside nginx nothing may block the worker.
-local host = _G
-local inside_nginx = type(host.ngx) == "table" and host.ngx.get_phase ~= nil
-local client = require(inside_nginx and "redlock.nginx" or "redlock.client")
+local client = require(options.inside_nginx() and "redlock.nginx" or "redlock.client")
 
 ---@class redlock
 local redlock = {
@@ -20,11 +19,11 @@ local redlock = {
 
 --- Makes a client. Contacts nobody: a node is connected to when it is first needed.
 ---@param nodes (string|redlock.Node)[] every client of a resource must use the same ones
----@param options? redlock.ClientOptions
+---@param given? redlock.ClientOptions
 ---@return redlock.Client
 ---@nodiscard
-function redlock.new(nodes, options)
-  local made = client.new(nodes, options, 2)
+function redlock.new(nodes, given)
+  local made = client.new(nodes, given, 2)
   return made
 end
 

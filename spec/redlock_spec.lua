@@ -28,6 +28,18 @@ describe("redlock", function()
     client:close()
   end)
 
+  it("could not be loaded where a global that is not there raises an error (strict.lua)", function()
+    local output, ok = helper.run_script([[
+      setmetatable(_G, {
+        __index = function(_, name) error("undeclared variable '" .. tostring(name) .. "'", 2) end,
+        __newindex = function(_, name) error("undeclared variable '" .. tostring(name) .. "'", 2) end,
+      })
+      io.write(tostring(require("redlock").new({ "127.0.0.1:1" })))
+    ]])
+    assert.are.equal("redlock.client (0 of 1 nodes connected)", (output:gsub("%s+$", "")))
+    assert.is_truthy(ok)
+  end)
+
   it("hides its metatables, and keeps metamethods out of the methods", function()
     local client = redlock.new(farm.addresses)
     local lock = client:lock("r")

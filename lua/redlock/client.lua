@@ -12,8 +12,7 @@ local client = {}
 --- Makes a client. Mistakes are raised at `level`, seen from the caller of this function. Inside nginx
 --- such a client would stop the worker: it has to be asked for with `blocking`.
 function client.new(nodes, given, level, blocking)
-  local host = _G
-  if type(host.ngx) == "table" and host.ngx.get_phase and not blocking then
+  if not blocking and options.inside_nginx() then
     error("redlock: this client would stop the nginx worker while it waits; use redlock.new()", level + 1)
   end
   local count = options.nodes(nodes, level + 1)

@@ -93,10 +93,15 @@ local function add(checks, rows)
   return checks
 end
 
+--- Whether this is nginx. Programs that let nobody read a global that is not there are asked kindly.
+function options.inside_nginx()
+  local ok, ngx = pcall(function(host) return host.ngx end, _G)
+  return ok and type(ngx) == "table" and ngx.get_phase ~= nil
+end
+
 -- What is for nginx alone.
-local host = _G
 local of_host = add({}, core.options.host)
-if type(host.ngx) ~= "table" or not host.ngx.get_phase then
+if not options.inside_nginx() then
   for name in pairs(of_host) do
     of_host[name] = function()
       return "is for nginx, where a lock belongs to a request or to the worker"
