@@ -43,12 +43,6 @@ lint_lua() {
   luacheck --quiet --no-color $config $(lua_files | grep '\.lua$')
 }
 
-# A file that has grown beyond 700 lines wants to be two.
-short_files() {
-  # shellcheck disable=SC2046
-  wc -l "$@" $(lua_files) | awk '$2 != "total" && $1 > 700 { print $2 " has " $1 " lines"; bad = 1 } END { exit bad }'
-}
-
 clean_words() {
   ! git ls-files -co --exclude-standard 2>/dev/null | grep -v '^build-aux/lint.sh$' |
     xargs -d '\n' grep -nE "TO""DO|FIX""ME|X""XX([^X]|$)|[[:space:]]+$" -- 2>/dev/null |
@@ -67,7 +61,6 @@ step 'clang-tidy' tidy
 step 'cppcheck' check
 step 'luacheck' lint_lua
 step 'luarocks lint' luarocks lint rockspec/redlock-scm-1.rockspec
-step 'no file above 700 lines' short_files "$@"
 step 'no leftovers in the text' clean_words
 step 'shell scripts parse' shell_syntax
 exit "$failed"

@@ -5,6 +5,7 @@
  */
 #include "rl_lua_owner.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -37,6 +38,7 @@ static void list_append(rl_lua_owned *head, rl_lua_owned *owned) {
 }
 
 static void list_remove(rl_lua_owned *owned) {
+  assert(owned->previous != NULL && owned->next != NULL);
   owned->previous->next = owned->next;
   owned->next->previous = owned->previous;
   owned->previous = NULL;

@@ -44,7 +44,8 @@ local LUA = "options option_table messages redlock close gc cqueues interrupt "
   .. "integration/keys integration/nodes integration/access integration/lease integration/conditions"
 local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test", "lua 5.4 rl_lua_owner_test" }
 local LUA_MEMORY = "lua 5.4 rl_lua_oom_test"
-local NGINX = "nginx/phase nginx/request nginx/owner nginx/rest nginx/node nginx/client nginx/worker nginx/behaviour nginx/examples"
+local NGINX = "nginx/phase nginx/request nginx/owner nginx/rest nginx/node nginx/client nginx/worker "
+  .. "nginx/behaviour nginx/examples"
 
 return {
   { files = "^csrc/core/rl_address", none = "it reads configuration, and is fuzzed" },

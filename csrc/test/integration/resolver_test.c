@@ -225,7 +225,7 @@ static void a_hung_name_server_and_many_clients_make_few_threads(void **state) {
     pump(clients[i], 1);
   }
   eventually(threads() == 1 + 32); /* This one, and as many as there may be. */
-  in_child(child_looks_up, NULL); /* It has none of the threads, and all of the turns. */
+  in_child(child_looks_up, NULL);  /* It has none of the threads, and all of the turns. */
   /* All get their turn when the others have ended. */
   for (unsigned i = 0; i < 2 * CLIENTS; i++) {
     assert_int_equal(sem_post(&let_go), 0);
