@@ -33,12 +33,11 @@ static const rl_option rl_option_lock_rows[] = {RL_OPTIONS_OF_LOCK(RL_OPTION_LOC
 static const rl_option rl_option_client_rows[] = {RL_OPTIONS_OF_CLIENT(RL_OPTION_CLIENT_ROW)};
 static const rl_option rl_option_node_rows[] = {RL_OPTIONS_OF_NODE(RL_OPTION_NODE_ROW)};
 
-#define RL_OPTION_TABLE(rows, structure)                                                           \
-  { (rows), sizeof(rows) / sizeof((rows)[0]), sizeof(structure) }
-const rl_option_table rl_options_of_lock = RL_OPTION_TABLE(rl_option_lock_rows, redlock_options);
-const rl_option_table rl_options_of_client =
-    RL_OPTION_TABLE(rl_option_client_rows, redlock_settings);
-const rl_option_table rl_options_of_node = RL_OPTION_TABLE(rl_option_node_rows, redlock_node);
+#define RL_OPTION_TABLE(rows, structure) (rows), sizeof(rows) / sizeof((rows)[0]), sizeof(structure)
+const rl_option_table rl_options_of_lock = {RL_OPTION_TABLE(rl_option_lock_rows, redlock_options)};
+const rl_option_table rl_options_of_client = {
+    RL_OPTION_TABLE(rl_option_client_rows, redlock_settings)};
+const rl_option_table rl_options_of_node = {RL_OPTION_TABLE(rl_option_node_rows, redlock_node)};
 
 /* The kind of a line is that of its field, as far as its size tells. */
 #define RL_OPTION_SIZE_DURATION sizeof(redlock_duration)
