@@ -134,6 +134,11 @@ describe("misuse", function()
     local node = setmetatable({ host = "a" }, { __index = { port = "6379" } })
     says("node 1: option 'port' must be an integer >= 1, got a string", misuse(function() redlock.new({ node }) end))
   end)
+
+  it("options of a metatable that hides itself blamed a line of redlock.lua", function()
+    local given = setmetatable({}, { __index = { ttl = "5" }, __metatable = false })
+    says("option 'ttl' must be an integer", misuse(function() redlock.new(NODES, given) end))
+  end)
 end)
 
 describe("messages", function()

@@ -174,7 +174,7 @@ local function complaint(given, known)
     local wrong = check(value)
     if wrong then return "option '" .. name .. "' " .. wrong end
   end
-  if not getmetatable(given) then return end
+  if getmetatable(given) == nil then return end -- false may hide one
   -- What a metatable adds is used like the rest.
   for name, check in pairs(known) do
     local value = given[name]
