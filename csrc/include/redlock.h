@@ -374,7 +374,8 @@ REDLOCK_INLINE int redlock_lock_acquire(redlock_lock *lock, const redlock_option
  * deadline stands, and the next extend may succeed. But for REDLOCK_E_LOST: so many nodes say "not
  * yours" that another may hold it. Then the lease is over, redlock_lock_remaining() is 0, and what is
  * left of it is released; this can also turn out after an extend that was UNAVAILABLE. Goes by the
- * options, but for the ttl, that the lock was acquired with. Blocks for one node_timeout at most.
+ * options, but for the ttl, that the lock was acquired with. Blocks for one node_timeout at most; beside
+ * a burst of started operations first for its turn, but never beyond the old deadline.
  * Errors: UNAVAILABLE, EXPIRED, LOST, NOT_HELD, CLOSED; INVALID, BUSY, SYSTEM.
  */
 REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_us,
@@ -388,7 +389,8 @@ REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_
  * that ran out can still be released once: REDLOCK_OK if a majority still had it, else
  * REDLOCK_E_EXPIRED. Repeated after REDLOCK_E_UNAVAILABLE, it returns REDLOCK_OK when a majority no
  * longer has the token.
- * Blocks for one node_timeout at most.
+ * Blocks for one node_timeout at most; beside a burst of started operations first for its turn, for a
+ * ttl at most.
  * Errors: UNAVAILABLE, EXPIRED, LOST (another could hold it), NOT_HELD, CLOSED; BUSY, SYSTEM.
  */
 REDLOCK_EXTERN int redlock_lock_release(redlock_lock *lock);
