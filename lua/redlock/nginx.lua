@@ -139,6 +139,7 @@ end
 
 --- The lock belongs to the worker, or to the request that calls, from now on.
 function lock_methods.hand_over(lock, owner)
+  if type(lock) ~= "userdata" then mux.hand_over(lock) end -- which names the method that was called without a lock
   local wrong = owner_complaint(owner)
   if wrong then error("redlock: lock:hand_over(): owner " .. wrong, 2) end
   local phase = get_phase()

@@ -126,6 +126,7 @@ local LOCATIONS = [[
     content_by_lua_block {
       ngx.say(select(2, pcall(client.acquire, client, "x", { owner = "me" })))
       ngx.say(select(2, pcall(function() client:lock("x"):hand_over("nobody") end)))
+      ngx.say(select(2, pcall(function() client:lock("x").hand_over("worker") end)))
       ngx.say(select(2, client:lock("x"):hand_over("worker")), " ", select(3, client:lock("x"):hand_over("worker")))
     }
   }
@@ -280,6 +281,7 @@ describe("a lock belongs to the request that took it", function()
     local function said(text) return body:find(text, 1, true) end
     assert.is_truthy(said("option 'owner' must be \"request\" or \"worker\", got a string"), body)
     assert.is_truthy(said("lock:hand_over(): owner must be \"request\" or \"worker\", got a string"), body)
+    assert.is_truthy(said("lock:hand_over() needs a lock before the colon, got a string"), body)
     assert.is_truthy(said("'x': the lock is not held not_held"), body)
     quiet()
   end)
