@@ -51,6 +51,7 @@ command:valgrind|valgrind|valgrind|valgrind
 command:clang|clang|clang|clang
 command:git|git|git|git
 command:openssl|openssl|openssl|openssl
+command:curl|curl|curl|curl
 file:/usr/sbin/nginx,/usr/bin/nginx|nginx|nginx|nginx
 file:/usr/lib/nginx/modules/ngx_http_lua_module.so|libnginx-mod-http-lua|-|nginx-mod-http-lua
 '
