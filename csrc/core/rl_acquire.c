@@ -21,6 +21,7 @@
 
 #include <string.h>
 
+#include "rl_backoff.h"
 #include "rl_core.h"
 #include "rl_join.h"
 #include "rl_release.h"
@@ -107,7 +108,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
     lock->attempts_left--;
   }
   if (lock->attempts_left > 0) {
-    delay_us = rl_options_retry_delay(&lock->current, lock->random, rl_acquire_left(lock, now_us));
+    delay_us = rl_backoff_attempt(&lock->current, lock->random, rl_acquire_left(lock, now_us));
   }
   if (delay_us == REDLOCK_NEVER) {
     rl_lock_end(lock, now_us, error);

@@ -3,14 +3,17 @@
  *
  * SPDX-License-Identifier: MIT
  *
- *   L1. What is held goes before what is wanted: extends and releases, then acquires.
+ *   L1. What is held goes before what is wanted: extends and releases, then acquires. But every fourth
+ *       launch is an acquire's, so that leases that are extended all the time keep nobody out.
  *   L2. Extends go by their deadlines, the nearest first; an extend that reaches its deadline ends. A
  *       release that has waited for as long as its ttl goes whatever the window says.
  *   L3. Acquires go in the order in which they were begun. They wait for as long as their budget, or
  *       their ttl, whichever is shorter.
  *   L4. The window is open while a majority of the nodes may be asked and none owes far too much.
  *       A node that is behind is not counted: it could not answer in time anyway. Where no majority
- *       could be had by waiting, nobody waits.
+ *       could be had by waiting, nobody waits. An acquire then fails. What is held waits for full nodes
+ *       that are behind, too: they may go on, the lease has time, and after 3 s of silence their
+ *       connections end.
  */
 #include "rl_launch.h"
 
@@ -38,6 +41,7 @@ void rl_launch_enter(rl_lock *lock, redlock_time now_us) {
   rl_launches *launches = &lock->core->launches;
   redlock_time patience_us = rl_time_add(now_us, lock->current.ttl_us);
   lock->phase = RL_PHASE_LAUNCH;
+  rl_launch_look_again(lock->core);
   switch (lock->operation) {
   case RL_OPERATION_ACQUIRE:
     launches->acquire_count++;
@@ -66,21 +70,26 @@ void rl_launch_leave(rl_lock *lock) {
 }
 
 void rl_launch_give_up(rl_lock *lock, redlock_time now_us) {
+  if (lock->result != REDLOCK_PENDING) {
+    rl_lock_end(lock, now_us, lock->result); /* The votes of the attempt before say why. */
+    return;
+  }
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     rl_round_settle(lock, i, REDLOCK_VOTE_UNKNOWN, "too many commands are waiting for the node",
                     REDLOCK_NEVER);
   }
-  rl_lock_end(lock, now_us, lock->result == REDLOCK_PENDING ? REDLOCK_E_UNAVAILABLE : lock->result);
+  rl_lock_end(lock, now_us, REDLOCK_E_UNAVAILABLE);
 }
 
 /* -------------------------------------------------------------------------------- the window */
 
-/* L4. Whether |lock| may be launched; else launches->closed_until_us is when to look again. */
-static bool rl_launch_is_open(rl_core *core, redlock_time now_us, const rl_lock *lock) {
-  rl_launches *launches = &core->launches;
+/* L4. Whether |lock| may be launched; else |*until_us| is made no later than when to look again. */
+static bool rl_launch_is_open(const rl_core *core, redlock_time now_us, const rl_lock *lock,
+                              redlock_time *until_us) {
+  const rl_launches *launches = &core->launches;
   redlock_duration patience_us = rl_round_patience(lock);
   unsigned majority = rl_quorum_majority(core->node_count);
-  unsigned ready = 0, full = 0;
+  unsigned ready = 0, full = 0, behind = 0;
   bool overfull = false;
   redlock_time behind_at_us = REDLOCK_NEVER;
   for (unsigned i = 0; i < core->node_count; i++) {
@@ -96,12 +105,14 @@ static bool rl_launch_is_open(rl_core *core, redlock_time now_us, const rl_lock 
       full++;
       overfull = overfull || link->owed_count / RL_LAUNCH_OVERFULL >= window;
       behind_at_us = rl_time_min(behind_at_us, rl_time_add(now_us, patience_us - behind_us + 1));
+    } else {
+      behind += lock->operation != RL_OPERATION_ACQUIRE;
     }
   }
-  if (full == 0 || (ready >= majority && !overfull) || ready + full < majority) {
+  if (full + behind == 0 || (ready >= majority && !overfull) || ready + full + behind < majority) {
     return true;
   }
-  launches->closed_until_us = behind_at_us;
+  *until_us = rl_time_min(*until_us, behind_at_us);
   return false;
 }
 
@@ -133,29 +144,45 @@ redlock_time rl_launch_deadline(const rl_core *core) {
 
 /* --------------------------------------------------------------------------------- launching */
 
+/* L1. The next lock to be launched, or NULL, and then when to look again is noted. */
+static rl_lock *rl_launch_next(rl_core *core, redlock_time now_us, bool entropy) {
+  rl_launches *launches = &core->launches;
+  rl_lock *renewal = launches->renewals.count > 0 ? launches->renewals.locks[0] : NULL;
+  rl_lock *acquire = entropy ? launches->acquires.first : NULL;
+  bool turn = launches->renewals_in_a_row >= RL_LAUNCH_RENEWALS;
+  rl_lock *const order[] = {turn ? acquire : renewal, turn ? renewal : acquire};
+  redlock_time until_us = REDLOCK_NEVER;
+  launches->closed_until_us = 0;
+  if (renewal != NULL && renewal->timer.due_us <= now_us) {
+    return renewal; /* L2 */
+  }
+  for (unsigned i = 0; i < 2; i++) {
+    if (order[i] != NULL && rl_launch_is_open(core, now_us, order[i], &until_us)) {
+      return order[i];
+    }
+  }
+  if ((renewal != NULL || acquire != NULL) && (entropy || launches->acquires.first == NULL)) {
+    launches->closed_until_us = until_us;
+  }
+  return NULL;
+}
+
 void rl_launch(rl_core *core, redlock_time now_us, const unsigned char *entropy,
                size_t entropy_length) {
   rl_launches *launches = &core->launches;
-  unsigned launched = 0;
-  /* L1, L2 */
-  while (launches->renewals.count > 0 && launched < RL_LAUNCH_MAX) {
-    rl_lock *lock = launches->renewals.locks[0];
-    if (lock->timer.due_us > now_us && !rl_launch_is_open(core, now_us, lock)) {
+  for (unsigned launched = 0; launched < RL_LAUNCH_MAX; launched++) {
+    rl_lock *lock = rl_launch_next(core, now_us, entropy_length >= RL_LOCK_ENTROPY);
+    if (lock == NULL) {
       return;
     }
-    rl_round_launch(lock, now_us, NULL);
-    launched++;
-  }
-  /* L3 */
-  while (launches->acquires.first != NULL && launched < RL_LAUNCH_MAX &&
-         entropy_length >= RL_LOCK_ENTROPY) {
-    rl_lock *lock = launches->acquires.first;
-    if (!rl_launch_is_open(core, now_us, lock)) {
-      return;
+    if (lock->operation != RL_OPERATION_ACQUIRE) {
+      launches->renewals_in_a_row++;
+      rl_round_launch(lock, now_us, NULL);
+      continue;
     }
+    launches->renewals_in_a_row = 0;
     rl_round_launch(lock, now_us, entropy);
     entropy += RL_LOCK_ENTROPY;
     entropy_length -= RL_LOCK_ENTROPY;
-    launched++;
   }
 }

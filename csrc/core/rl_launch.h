@@ -23,6 +23,9 @@
 /* A minority whose windows are full holds nobody up, until they owe so many times as much. */
 #define RL_LAUNCH_OVERFULL 16
 
+/* Extends and releases in a row, before an acquire has its turn. */
+#define RL_LAUNCH_RENEWALS 3
+
 /* Rounds that one call launches at most: what was sent wants to be heard too. */
 #define RL_LAUNCH_MAX 64
 
@@ -30,6 +33,7 @@ typedef struct rl_launches {
   rl_timers renewals;           /* extends and releases, by when they are needed */
   rl_lock_queue acquires;       /* in the order in which they were begun */
   unsigned acquire_count;       /* each needs entropy */
+  unsigned renewals_in_a_row;   /* launched since the last acquire */
   redlock_time closed_until_us; /* the window is closed until then, or until the nodes answer */
   unsigned window;              /* RL_LAUNCH_WINDOW; a test may make it smaller */
   redlock_duration command_us;  /* RL_LAUNCH_COMMAND_US; a test may make it larger */

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rl_backoff.h"
+
 void rl_node_init(rl_node *node, unsigned index, const rl_address *address) {
   memset(node, 0, sizeof *node);
   node->address = *address;
@@ -37,22 +39,9 @@ void rl_node_needed(rl_node *node) {
   }
 }
 
-/*
- * The next delay of a row of connections that were of no use. A random part of it, up to a half, is
- * left out, or many clients that lost a node together would come back together, each time.
- */
-static redlock_duration rl_node_backoff(const rl_node *node) {
-  redlock_duration delay_us = RL_NODE_BACKOFF_MIN_US;
-  for (unsigned i = 0; i < node->failures && delay_us < RL_NODE_BACKOFF_MAX_US; i++) {
-    delay_us *= 2;
-  }
-  delay_us = rl_time_min(delay_us, RL_NODE_BACKOFF_MAX_US);
-  return delay_us - node->random % (delay_us / 2 + 1);
-}
-
 void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason) {
   const rl_link *link = &node->link;
-  bool lasted = rl_time_sub(now_us, link->up_us) >= RL_NODE_BACKOFF_MAX_US;
+  bool lasted = rl_time_sub(now_us, link->up_us) >= RL_BACKOFF_CONNECTION_MAX_US;
   if (link->phase == RL_LINK_UP && (link->useful || lasted)) {
     /* It was well until now: try again at once. */
     node->failures = 0;
@@ -60,8 +49,8 @@ void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason
   } else if (link->phase != RL_LINK_DOWN) {
     /* What is needed need not wait for longer than the last one took. */
     redlock_duration took_us = rl_time_sub(now_us, node->tried_us);
-    node->connect_at_us = rl_time_add(now_us, rl_node_backoff(node));
-    node->needed_at_us = rl_time_add(now_us, rl_time_max(took_us, RL_NODE_BACKOFF_MIN_US));
+    node->connect_at_us = rl_time_add(now_us, rl_backoff_connection(node->failures, node->random));
+    node->needed_at_us = rl_time_add(now_us, rl_time_max(took_us, RL_BACKOFF_CONNECTION_MIN_US));
     node->failures++;
   }
   (void)snprintf(node->error, sizeof node->error, "%s", reason);

@@ -11,9 +11,6 @@
 
 #define RL_NODE_ERROR_MAX RL_REASON_MAX
 
-#define RL_NODE_BACKOFF_MIN_US (50 * REDLOCK_MILLISECONDS)
-#define RL_NODE_BACKOFF_MAX_US REDLOCK_SECONDS
-
 typedef struct rl_node {
   rl_address address;
   unsigned index;

@@ -5,13 +5,8 @@
  */
 #include "rl_options.h"
 
-#include <assert.h>
-
 #define RL_OPTIONS_NODE_TIMEOUT_US (100 * REDLOCK_MILLISECONDS)
 #define RL_OPTIONS_RETRIES 3
-#define RL_OPTIONS_DELAY_MIN_US REDLOCK_MILLISECONDS
-/* With less than this left of a budget another attempt is not worth its commands. */
-#define RL_OPTIONS_LEFT_MIN_US (2 * REDLOCK_MILLISECONDS)
 
 #define RL_OPTIONS_FALLBACK(name, kind, field, low, high, also, fallback, must) .field = (fallback),
 static const rl_options rl_options_defaults = {RL_OPTIONS_OF_LOCK(RL_OPTIONS_FALLBACK)};
@@ -80,19 +75,4 @@ uint64_t rl_options_attempts(const rl_options *options) {
 
 uint64_t rl_options_key_ms(const rl_options *options, redlock_duration ttl_us) {
   return rl_time_ms_up(rl_time_add(ttl_us, options->lock_delay_us));
-}
-
-redlock_duration rl_options_retry_delay(const rl_options *options, uint64_t random,
-                                        redlock_duration left_us) {
-  redlock_duration shortest_us = rl_time_sub(options->retry_delay_us, options->retry_jitter_us);
-  redlock_duration longest_us = rl_time_add(options->retry_delay_us, options->retry_jitter_us);
-  redlock_duration span_us = rl_time_sub(longest_us, shortest_us);
-  assert(span_us < REDLOCK_NEVER); /* rl_options_read() has bounded both. */
-  redlock_duration delay_us = rl_time_add(shortest_us, random % (span_us + 1));
-  /* Nodes that refuse at once would otherwise be tried as fast as the processor goes. */
-  delay_us = rl_time_max(delay_us, RL_OPTIONS_DELAY_MIN_US);
-  if (left_us < RL_OPTIONS_LEFT_MIN_US) {
-    return REDLOCK_NEVER;
-  }
-  return rl_time_min(delay_us, left_us / 2);
 }

@@ -47,11 +47,4 @@ uint64_t rl_options_attempts(const rl_options *options);
 /* How long a node is asked to keep the key, in ms. */
 uint64_t rl_options_key_ms(const rl_options *options, redlock_duration ttl_us);
 
-/*
- * How long to wait before the next attempt: delay +- uniform(jitter), by |random|; less when less of
- * the budget is left, so that waiting does not use it up; REDLOCK_NEVER when too little is left.
- */
-redlock_duration rl_options_retry_delay(const rl_options *options, uint64_t random,
-                                        redlock_duration left_us);
-
 #endif

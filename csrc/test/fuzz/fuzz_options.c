@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "../../core/rl_backoff.h"
 #include "../../core/rl_options.h"
 #include "../../core/rl_validity.h"
 #include "fuzz.h"
@@ -46,10 +47,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_require(rl_options_attempts(&read) >= 1);
   fuzz_require(rl_options_node_timeout(&read, read.ttl_us) <= REDLOCK_TTL_MAX_US);
   fuzz_require(rl_options_key_ms(&read, read.ttl_us) >= read.ttl_us / 1000);
-  redlock_duration delay_us = rl_options_retry_delay(&read, random, REDLOCK_NEVER);
+  redlock_duration delay_us = rl_backoff_attempt(&read, random, REDLOCK_NEVER);
   fuzz_require(delay_us >= 1000 && delay_us <= 2 * REDLOCK_TTL_MAX_US);
   redlock_duration left_us = random % 5000;
-  delay_us = rl_options_retry_delay(&read, random, left_us);
+  delay_us = rl_backoff_attempt(&read, random, left_us);
   fuzz_require(delay_us == REDLOCK_NEVER || delay_us <= left_us / 2);
   redlock_time deadline_us = rl_validity_deadline(random, read.ttl_us, read.drift_factor);
   fuzz_require(deadline_us >= random);

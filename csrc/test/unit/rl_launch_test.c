@@ -67,6 +67,34 @@ static void a_burst_is_not_unavailable_on_nodes_that_answer(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* All nodes are stopped for a moment: what is out then fails, and what waits is not sent after it. */
+static void a_pause_of_all_nodes_does_not_fail_a_burst_whose_leases_last(void **state) {
+  (void)state;
+  static rl_lock *locks[BURST];
+  redlock_options options = fake_once();
+  options.ttl_us = 60 * SECONDS;
+  fake_world *world = fake_world_new(3);
+  for (unsigned i = 0; i < BURST; i++) {
+    locks[i] = named_lock(world, i, &options);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+  }
+  fake_turn(world);
+  assert_int_equal(serve(world, locks, BURST, REDLOCK_OK), BURST);
+  world->core.launches.window = 16;
+  world->core.launches.command_us = REDLOCK_SECONDS;
+  for (unsigned i = 0; i < BURST; i++) {
+    assert_error(rl_lock_extend(locks[i], world->now_us, 0, false), REDLOCK_OK);
+  }
+  for (unsigned ms = 0; ms < 400; ms++) {
+    fake_pass(world, MS);
+  }
+  assert_int_equal(serve(world, locks, BURST, REDLOCK_E_UNAVAILABLE), 16);
+  for (unsigned i = 0; i < BURST; i++) {
+    assert_true(rl_lock_remaining(locks[i], world->now_us) > 50 * SECONDS);
+  }
+  assert_true(fake_world_end(world));
+}
+
 /* One node, whose window is one command. */
 static fake_world *narrow_world(void) {
   fake_world *world = fake_world_new(1);
@@ -122,6 +150,62 @@ static void what_is_held_goes_before_what_is_wanted(void **state) {
   assert_int_equal(fake_answer(world, 0).verb, FAKE_RELEASE);
   assert_string_equal(fake_answer(world, 0).key, "first");
   assert_string_equal(fake_answer(world, 0).key, "second");
+  assert_true(fake_world_end(world));
+}
+
+static void leases_that_are_extended_all_the_time_keep_nobody_out(void **state) {
+  (void)state;
+  static const char *const names[] = {"a", "b", "c", "d", "e"};
+  fake_world *world = narrow_world();
+  rl_lock *leases[COUNT_OF(names)];
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    leases[i] = held(world, names[i], 60 * SECONDS);
+  }
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    assert_error(rl_lock_extend(leases[i], world->now_us, 0, false), REDLOCK_OK);
+  }
+  rl_lock *lock = fake_lock(world, "wanted", NULL);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned answers = 0; answers < 2 * COUNT_OF(names); answers++) {
+    yes(world, 0);
+    for (unsigned i = 0; i < COUNT_OF(names); i++) {
+      if (rl_lock_result(leases[i]) != REDLOCK_PENDING) {
+        assert_error(rl_lock_extend(leases[i], world->now_us, 0, false), REDLOCK_OK);
+      }
+    }
+    fake_turn(world);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* The budget ends while the second attempt waits to be launched: the first one's votes say why. */
+static void an_attempt_that_is_not_launched_leaves_the_reasons_of_the_one_before(void **state) {
+  (void)state;
+  char message[512];
+  redlock_options options = fake_once();
+  options.retry_count = 5;
+  options.retry_delay_us = 20 * MS;
+  options.retry_jitter_us = REDLOCK_DURATION_NONE;
+  options.wait_us = 100 * MS;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, "r", &options);
+  world->core.launches.window = 1;
+  world->core.launches.command_us = REDLOCK_SECONDS;
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_reply(world, 0, "-OOM command not allowed\r\n");
+  (void)fake_reply(world, 1, "-OOM command not allowed\r\n");
+  fake_settle(world);
+  rl_lock *other = fake_lock(world, "other", NULL);
+  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world); /* The window is full. */
+  fake_pass(world, 20 * MS);
+  fake_pass(world, 80 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message), "OOM"));
+  assert_null(strstr(message, "too many commands"));
   assert_true(fake_world_end(world));
 }
 
@@ -366,6 +450,9 @@ static void what_waits_can_be_cancelled_and_freed(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_burst_is_not_unavailable_on_nodes_that_answer),
+      cmocka_unit_test(a_pause_of_all_nodes_does_not_fail_a_burst_whose_leases_last),
+      cmocka_unit_test(leases_that_are_extended_all_the_time_keep_nobody_out),
+      cmocka_unit_test(an_attempt_that_is_not_launched_leaves_the_reasons_of_the_one_before),
       cmocka_unit_test(the_lease_that_ends_first_is_extended_first),
       cmocka_unit_test(what_is_held_goes_before_what_is_wanted),
       cmocka_unit_test(a_reply_lets_the_next_one_go),

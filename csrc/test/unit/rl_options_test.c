@@ -252,50 +252,6 @@ static void a_key_lives_for_ttl_and_lock_delay_rounded_up(void **state) {
   assert_int_equal(rl_options_key_ms(&options, SECONDS), 1002);
 }
 
-static void the_delay_is_uniform_between_its_ends(void **state) {
-  (void)state;
-  rl_options options = defaults();
-  options.retry_delay_us = 2000;
-  options.retry_jitter_us = 3;
-  unsigned seen[7] = {0};
-  for (uint64_t random = 0; random < 7000; random++) {
-    redlock_duration delay_us = rl_options_retry_delay(&options, random, REDLOCK_NEVER);
-    assert_true(delay_us >= 1997 && delay_us <= 2003);
-    seen[delay_us - 1997]++;
-  }
-  for (unsigned i = 0; i < COUNT_OF(seen); i++) {
-    assert_int_equal(seen[i], 1000);
-  }
-  options.retry_jitter_us = 0;
-  assert_int_equal(rl_options_retry_delay(&options, UINT64_MAX, REDLOCK_NEVER), 2000);
-  options.retry_delay_us = REDLOCK_TTL_MAX_US;
-  options.retry_jitter_us = REDLOCK_TTL_MAX_US;
-  assert_true(rl_options_retry_delay(&options, UINT64_MAX, REDLOCK_NEVER) <=
-              2 * REDLOCK_TTL_MAX_US);
-}
-
-static void a_delay_is_1_ms_at_least(void **state) {
-  (void)state;
-  rl_options options = defaults();
-  options.retry_delay_us = 0;
-  options.retry_jitter_us = 1001;
-  assert_int_equal(rl_options_retry_delay(&options, 0, REDLOCK_NEVER), MS);
-  assert_int_equal(rl_options_retry_delay(&options, 1000, REDLOCK_NEVER), MS);
-  assert_int_equal(rl_options_retry_delay(&options, 1001, REDLOCK_NEVER), MS + 1);
-}
-
-static void a_delay_leaves_half_of_the_budget(void **state) {
-  (void)state;
-  rl_options options = defaults();
-  options.retry_delay_us = 50 * MS;
-  options.retry_jitter_us = 0;
-  assert_int_equal(rl_options_retry_delay(&options, 0, 100 * MS), 50 * MS);
-  assert_int_equal(rl_options_retry_delay(&options, 0, 100 * MS - 2), 50 * MS - 1);
-  assert_int_equal(rl_options_retry_delay(&options, 0, 2 * MS), MS);
-  assert_int_equal(rl_options_retry_delay(&options, 0, 2 * MS - 1), REDLOCK_NEVER);
-  assert_int_equal(rl_options_retry_delay(&options, 0, 0), REDLOCK_NEVER);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_zeroed_struct_is_all_defaults),
@@ -311,9 +267,6 @@ int main(void) {
       cmocka_unit_test(attempts_follow_from_retry_count_and_wait),
       cmocka_unit_test(the_node_timeout_is_at_most_a_tenth_of_the_ttl),
       cmocka_unit_test(a_key_lives_for_ttl_and_lock_delay_rounded_up),
-      cmocka_unit_test(the_delay_is_uniform_between_its_ends),
-      cmocka_unit_test(a_delay_is_1_ms_at_least),
-      cmocka_unit_test(a_delay_leaves_half_of_the_budget),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,90 @@
+/*
+ * How long to wait before the next attempt, and before the next connection.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_backoff.h"
+
+#include <limits.h>
+
+#include "rl_test.h"
+
+static rl_options defaults(void) {
+  rl_options options;
+  rl_options_default(&options);
+  return options;
+}
+
+static void the_delay_is_uniform_between_its_ends(void **state) {
+  (void)state;
+  rl_options options = defaults();
+  options.retry_delay_us = 2000;
+  options.retry_jitter_us = 3;
+  unsigned seen[7] = {0};
+  for (uint64_t random = 0; random < 7000; random++) {
+    redlock_duration delay_us = rl_backoff_attempt(&options, random, REDLOCK_NEVER);
+    assert_true(delay_us >= 1997 && delay_us <= 2003);
+    seen[delay_us - 1997]++;
+  }
+  for (unsigned i = 0; i < COUNT_OF(seen); i++) {
+    assert_int_equal(seen[i], 1000);
+  }
+  options.retry_jitter_us = 0;
+  assert_int_equal(rl_backoff_attempt(&options, UINT64_MAX, REDLOCK_NEVER), 2000);
+  options.retry_delay_us = REDLOCK_TTL_MAX_US;
+  options.retry_jitter_us = REDLOCK_TTL_MAX_US;
+  assert_true(rl_backoff_attempt(&options, UINT64_MAX, REDLOCK_NEVER) <= 2 * REDLOCK_TTL_MAX_US);
+}
+
+static void a_delay_is_1_ms_at_least(void **state) {
+  (void)state;
+  rl_options options = defaults();
+  options.retry_delay_us = 0;
+  options.retry_jitter_us = 1001;
+  assert_int_equal(rl_backoff_attempt(&options, 0, REDLOCK_NEVER), MS);
+  assert_int_equal(rl_backoff_attempt(&options, 1000, REDLOCK_NEVER), MS);
+  assert_int_equal(rl_backoff_attempt(&options, 1001, REDLOCK_NEVER), MS + 1);
+}
+
+static void a_delay_leaves_half_of_the_budget(void **state) {
+  (void)state;
+  rl_options options = defaults();
+  options.retry_delay_us = 50 * MS;
+  options.retry_jitter_us = 0;
+  assert_int_equal(rl_backoff_attempt(&options, 0, 100 * MS), 50 * MS);
+  assert_int_equal(rl_backoff_attempt(&options, 0, 100 * MS - 2), 50 * MS - 1);
+  assert_int_equal(rl_backoff_attempt(&options, 0, 2 * MS), MS);
+  assert_int_equal(rl_backoff_attempt(&options, 0, 2 * MS - 1), REDLOCK_NEVER);
+  assert_int_equal(rl_backoff_attempt(&options, 0, 0), REDLOCK_NEVER);
+}
+
+static void the_delay_of_connections_doubles_up_to_a_second(void **state) {
+  (void)state;
+  static const unsigned delays_ms[] = {50, 100, 200, 400, 800, 1000, 1000};
+  for (unsigned i = 0; i < COUNT_OF(delays_ms); i++) {
+    assert_int_equal(rl_backoff_connection(i, 0), delays_ms[i] * MS);
+  }
+  assert_int_equal(rl_backoff_connection(UINT_MAX, 0), SECONDS);
+}
+
+static void a_random_part_of_up_to_a_half_is_left_out(void **state) {
+  (void)state;
+  redlock_duration least_us = SECONDS;
+  for (uint64_t random = 0; random <= 25 * MS; random++) {
+    redlock_duration delay_us = rl_backoff_connection(0, random);
+    assert_true(delay_us >= 25 * MS && delay_us <= 50 * MS);
+    least_us = delay_us < least_us ? delay_us : least_us;
+  }
+  assert_int_equal(least_us, 25 * MS);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_delay_is_uniform_between_its_ends),
+      cmocka_unit_test(a_delay_is_1_ms_at_least),
+      cmocka_unit_test(a_delay_leaves_half_of_the_budget),
+      cmocka_unit_test(the_delay_of_connections_doubles_up_to_a_second),
+      cmocka_unit_test(a_random_part_of_up_to_a_half_is_left_out),
+  };
+  return cmocka_run_group_tests_name("rl_backoff", tests, NULL, NULL);
+}
