@@ -239,6 +239,17 @@ uint32_t rl_release_due(const rl_core *core) {
 
 /* ----------------------------------------------------------------------------------- answers */
 
+/* The node may read the SET only now, if ever: the release is due, even if it was given up already. */
+static void rl_release_again(rl_core *core, redlock_time now_us, rl_attempt *attempt,
+                             uint32_t bit) {
+  if (attempt->releasing && (rl_release_wanted(attempt) & bit) != 0 &&
+      attempt->expired_us > now_us) {
+    rl_release_set_due(core, attempt, attempt->due | bit);
+    attempt->later &= ~bit;
+    rl_release_list(core, attempt);
+  }
+}
+
 /* A SET was answered. Where it was refused it has set nothing, for no other SET had this token. */
 static void rl_release_set_answered(rl_core *core, redlock_time now_us, rl_attempt *attempt,
                                     uint32_t bit, rl_ballot ballot) {
@@ -250,6 +261,7 @@ static void rl_release_set_answered(rl_core *core, redlock_time now_us, rl_attem
   } else if (ballot == RL_BALLOT_BROKEN) {
     attempt->late |= bit;
     rl_attempt_unanswered(attempt, now_us);
+    rl_release_again(core, now_us, attempt, bit);
   }
   if (attempt->listed) {
     rl_release_go_on(core, now_us, attempt, true);
@@ -316,12 +328,7 @@ void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_
       attempt->asked &= ~bit;
     }
   }
-  if (attempt->releasing && (rl_release_wanted(attempt) & bit) != 0 &&
-      attempt->expired_us > now_us) {
-    rl_release_set_due(core, attempt, attempt->due | bit);
-    attempt->later &= ~bit;
-    rl_release_list(core, attempt);
-  }
+  rl_release_again(core, now_us, attempt, bit);
 }
 
 void rl_release_room(rl_core *core, rl_node *node) {

@@ -287,6 +287,27 @@ static void a_set_that_was_answered_with_garbage_leaves_no_key_behind(void **sta
 }
 
 /* Nodes 1 and 2 come back when the key has expired; node 0 does not answer. */
+/* The client was suspended, so that its release had been given up when the garbage came. */
+static void a_set_that_was_answered_with_garbage_very_late_leaves_no_key_behind(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.ttl_us = 400 * MS;
+  options.node_timeout_us = 60 * SECONDS;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_reply(world, 0, "-READONLY x\r\n");
+  (void)fake_reply(world, 1, "-READONLY x\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  fake_pass(world, 2 * SECONDS);
+  unsigned releases = world->nodes[2].releases;
+  (void)fake_reply(world, 2, "$3\r\nfoo\r\n");
+  fake_settle(world);
+  assert_true(world->nodes[2].releases > releases);
+  assert_true(fake_world_end(world));
+}
+
 static void a_release_does_not_wait_for_what_is_not_sent_any_more(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -373,6 +394,7 @@ int main(void) {
       cmocka_unit_test(a_late_extend_by_its_text_does_not_leave_its_key_behind),
       cmocka_unit_test(an_extend_that_was_read_after_its_connection_broke_leaves_no_key_behind),
       cmocka_unit_test(a_set_that_was_answered_with_garbage_leaves_no_key_behind),
+      cmocka_unit_test(a_set_that_was_answered_with_garbage_very_late_leaves_no_key_behind),
       cmocka_unit_test(a_release_does_not_wait_for_what_is_not_sent_any_more),
       cmocka_unit_test(a_lock_that_is_taken_is_called_so_when_the_time_is_up),
       cmocka_unit_test(
