@@ -161,8 +161,10 @@ describe("redlock", function()
     for _ = 1, 20 do
       local validity, message, code = lock:acquire()
       assert.is_nil(validity)
-      assert.are.equal("expired", code)
-      assert.is_truthy(message:find("too late for a ttl of 4 ms", 1, true), message)
+      if code ~= "unavailable" then -- A slow machine may not even begin in 4 ms.
+        assert.are.equal("expired", code)
+        assert.is_truthy(message:find("too late for a ttl of 4 ms", 1, true), message)
+      end
       assert.are.equal("not_held", select(3, lock:release()))
     end
     -- A millisecond more or less is left of these when the round is over.
@@ -174,7 +176,9 @@ describe("redlock", function()
         assert.is_true(code == "expired" or code == "unavailable", code)
         assert.is_false(some:is_held())
       end
-      assert.are.equal(select(3, client:acquire("s" .. round, { ttl = 4, drift_factor = 0.249 })), "expired")
+      local none, _, why = client:acquire("s" .. round, { ttl = 4, drift_factor = 0.249 })
+      assert.is_nil(none)
+      assert.is_true(why == "expired" or why == "unavailable", why) -- A slow machine may not even begin in 4 ms.
     end
     client:close()
   end)
