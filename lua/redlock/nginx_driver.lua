@@ -31,6 +31,7 @@ local CONNECT_TIMEOUT = 3000
 local SEND_TIMEOUT = 3000
 local READ_TIMEOUT = 86400000
 local READ_SIZE = 65536
+local WRITER_WAIT = 1000 -- how often one that has nothing to send looks whether it is still wanted
 
 local LATE = 40 -- for a timer that was to be run at once
 local EARLY = 10 -- when a request that waits looks first whether nginx has run the clock
@@ -154,15 +155,19 @@ local function read(self, index, sock)
   end
 end
 
-local function write(self, index, sock)
+-- Its connection may have ended, and the next one have been begun, before the writer has its turn. And when nginx
+-- had no timer for the clock, nobody else ends a connection of a worker that is to end.
+local function write(self, index, sock, ticket)
   local handle, sema = self.mux, self.writers[index]
   while true do
+    if self.tickets[index] ~= ticket then return "the connection was given up" end
+    if not self.ticking and exiting() then return "the worker ends" end
     local bytes = output(handle, index)
     if bytes then
       local sent, err = sock:send(bytes)
       if not sent then return explain(err) end
     elseif bytes == nil then
-      sema:wait(3600)
+      sema:wait(WRITER_WAIT / 1000)
     else
       return "the connection was given up"
     end
@@ -181,7 +186,7 @@ local function shake_hands(sock, host)
   return ok, err
 end
 
-local function open(self, index, sock)
+local function open(self, index, sock, ticket)
   local host, port, tls = address(self.mux, index)
   local ok, err
   sock:settimeouts(CONNECT_TIMEOUT, SEND_TIMEOUT, READ_TIMEOUT)
@@ -190,7 +195,7 @@ local function open(self, index, sock)
   if not ok then return explain(err) end
   if not connected(self.mux, index) then return "the connection came too late" end
   local reader = spawn(read, self, index, sock)
-  local reason = write(self, index, sock)
+  local reason = write(self, index, sock, ticket)
   kill(reader)
   return reason
 end
@@ -201,10 +206,10 @@ local function connection(_, self, index, ticket)
   if self.tickets[index] ~= ticket then return end -- It was given up before nginx ran it.
   local sock = tcp()
   self.late[index] = nil
-  local ok, reason = pcall(open, self, index, sock)
+  local ok, reason = pcall(open, self, index, sock, ticket)
   if not ok then ngx.log(ngx.ERR, "redlock: ", reason) end
   sock:close()
-  closed(self.mux, index, tostring(reason))
+  if self.tickets[index] == ticket then closed(self.mux, index, tostring(reason)) end
   deliver(self, settle(self.mux, self.ended))
   wake_clock(self)
 end

@@ -212,6 +212,18 @@ describe("clients in nginx", function()
     assert.is_truthy(nginx:complaints():find("lua_max_running_timers are not enough", 1, true))
   end)
 
+  it("did not let the worker end when nginx had had no timer for its clock", function()
+    for _ = 1, 4 do
+      start {
+        http = "lua_max_running_timers 2;",
+        init = [[client = require("redlock").new(addresses)]],
+        server = [[location / { content_by_lua_block { ngx.say(select(3, client:acquire("name")) or "ok") } }]],
+      }
+      for _ = 1, 3 do nginx:get("/") end
+      nginx:stop()
+    end
+  end)
+
   it("comes to life again after nginx had no timer for it", function()
     start {
       http = "lua_max_running_timers 2;",
