@@ -213,11 +213,13 @@ describe("clients in nginx", function()
   end)
 
   it("did not let the worker end when nginx had had no timer for its clock", function()
-    for _ = 1, 4 do
+    for _ = 1, 3 do
       start {
         http = "lua_max_running_timers 2;",
         init = [[client = require("redlock").new(addresses)]],
-        server = [[location / { content_by_lua_block { ngx.say(select(3, client:acquire("name")) or "ok") } }]],
+        server = [[location / { content_by_lua_block {
+          ngx.say(select(3, client:acquire("name", { retry_count = 0 })) or "ok")
+        } }]],
       }
       for _ = 1, 3 do nginx:get("/") end
       nginx:stop()
