@@ -316,6 +316,8 @@ describe("a worker that ends", function()
     }
   end)
 
+  after_each(function() nginx:stop() end)
+
   local function free()
     helper.eventually(function()
       for _, node in ipairs(farm) do

@@ -128,7 +128,8 @@ local function answers(port)
 end
 
 -- It ends with the process that runs the specs, however that ends. Its parent has to be another one than
--- the shell that started it, or it would take no signal to upgrade itself.
+-- the shell that started it, or it would take no signal to upgrade itself. The directory goes at about the same
+-- time, so the pids are read while it is there.
 local function run(self)
   helper.write_file(self.directory .. "/run.sh", string.format([[
 cd %s
@@ -137,8 +138,13 @@ cd %s
   %s %s -p %s -c %s/nginx.conf -e %s/error.log 2>stderr &
   while kill -0 $! && [ ! -s nginx.pid ]; do sleep 0.01; done 2>/dev/null
 )
-while kill -0 %s && [ -s nginx.pid ]; do sleep 0.3; done 2>/dev/null
-kill -TERM $(cat nginx.pid.oldbin nginx.pid) 2>/dev/null
+pids=
+while [ -s nginx.pid ]; do
+  pids=$(cat nginx.pid.oldbin nginx.pid)
+  kill -0 %s || break
+  sleep 0.3
+done 2>/dev/null
+kill -TERM $pids 2>/dev/null
 ]], self.directory, preload(), NGINX, self.directory, self.directory, self.directory, own_pid))
   os.execute("sh " .. self.directory .. "/run.sh >/dev/null 2>&1 </dev/null &")
   helper.eventually(function() return answers(self.port) end, "nginx to start; see " .. self.directory, 8)
