@@ -1,5 +1,5 @@
--- Options and codes are written in one place, csrc/core/rl_option.h and rl_error.h. Whatever else names
--- them is compared with that here: the header, the types, both references.
+-- Options, codes and votes are written in one place each, csrc/core/rl_option.h, rl_error.h and rl_vote.h.
+-- Whatever else names them is compared with that here: the header, the types, both references.
 
 local core = require "redlock.core"
 
@@ -186,6 +186,31 @@ describe("the list of codes", function()
     for code in pairs(codes) do
       assert.is_truthy(page:find("_" .. code:upper() .. "`", 1, true), code)
       assert.is_truthy(header:find("REDLOCK_E_" .. code:upper() .. " = ", 1, true), code)
+    end
+  end)
+end)
+
+describe("the table of votes", function()
+  local votes = names_in("csrc/core/rl_vote.h", "#define RL_VOTES(X)", "typedef", "X%(REDLOCK_VOTE_[%u_]+, ([%l_]+),")
+
+  it("types.lua", function()
+    assert.are.equal("", difference(votes,
+      names_in("lua/redlock/types.lua", "---@alias redlock.VoteKind", "\n\n", '%-%-%-| "([%w_]+)"')))
+  end)
+
+  it("redlock.h", function()
+    local upper = {}
+    for name in pairs(votes) do
+      upper[name:upper()] = true
+    end
+    assert.are.equal("", difference(upper,
+      names_in("csrc/include/redlock.h", "typedef enum redlock_vote {", "} redlock_vote;", "REDLOCK_VOTE_([%u_]+)")))
+  end)
+
+  it("docs/lua.md", function()
+    local page = read("docs/lua.md")
+    for name in pairs(votes) do
+      assert.is_truthy(page:find('`"' .. name .. '"`', 1, true), name)
     end
   end)
 end)

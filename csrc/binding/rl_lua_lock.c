@@ -12,7 +12,6 @@
 #include "rl_lua_hook.h"
 #include "rl_lua_mux.h"
 #include "rl_lua_rest.h"
-#include "rl_name.h"
 
 #define SHOWN_NAME_MAX 80 /* bytes of a resource name in tostring(lock) and in messages */
 #define SHOWN_NAME_SIZE (4 * SHOWN_NAME_MAX + 16)

@@ -83,7 +83,7 @@ int rl_lua_rest_revive(lua_State *L, rl_lua_lock *self) {
     lock->votes[i].latency_us = rest->latency_us;
     lock->votes[i].vote = rest->vote;
     lock->votes[i].settled = rest->settled != 0;
-    if (rest->settled && rest->vote != REDLOCK_VOTE_GRANTED && rest->vote != REDLOCK_VOTE_TAKEN)
+    if (rest->settled && rl_vote_counts_as(rest->vote) == RL_COUNT_FAILED)
       lock->votes[i].reason = rl_reason_quote(&client->core.nodes[i]->reason, NOT_KEPT);
   }
   rl_lua_memory_take(L, &self->sentinel->memory, self->bytes);

@@ -10,22 +10,17 @@
 
 #include "rl_attempt.h"
 #include "rl_node.h"
+#include "rl_operation.h"
 #include "rl_options.h"
 #include "rl_quorum.h"
 #include "rl_timers.h"
 #include "rl_token.h"
+#include "rl_vote.h"
 
 struct rl_core;
 
 /* What an attempt draws: its token, and a random number for the delay after it. */
 #define RL_LOCK_ENTROPY (RL_TOKEN_ENTROPY + 8)
-
-typedef enum rl_operation {
-  RL_OPERATION_NONE = 0,
-  RL_OPERATION_ACQUIRE,
-  RL_OPERATION_EXTEND,
-  RL_OPERATION_RELEASE
-} rl_operation;
 
 /*
  *   IDLE, LATE -> LAUNCH -> ROUND -> LATE       every operation that ends well
@@ -40,16 +35,6 @@ typedef enum rl_phase {
   RL_PHASE_ROUND,  /* commands are out; votes are awaited */
   RL_PHASE_DELAY   /* the attempt failed; the next one comes when the timer does */
 } rl_phase;
-
-#define RL_VOTE_NO_LATENCY UINT32_MAX
-
-/* A node's vote. There are as many as locks times nodes, so it is small. */
-typedef struct rl_vote {
-  rl_reason *reason;   /* why it is no vote for the lock; NULL: see rl_round_reason() */
-  uint32_t latency_us; /* at most 71 minutes; RL_VOTE_NO_LATENCY when it did not answer */
-  uint8_t vote;        /* a redlock_vote */
-  bool settled;        /* counted, or known for certain */
-} rl_vote;
 
 typedef struct rl_lock rl_lock;
 

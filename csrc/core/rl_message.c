@@ -48,18 +48,17 @@ static void rl_message_resource(rl_message *message, const rl_lock *lock) {
   rl_message_add(message, length > RL_MESSAGE_RESOURCE_MAX ? "...'" : "'");
 }
 
-#define RL_MESSAGE_VOTE(vote) (1u << (vote))
-#define RL_MESSAGE_FAILED                                                                          \
-  (RL_MESSAGE_VOTE(REDLOCK_VOTE_ERROR) | RL_MESSAGE_VOTE(REDLOCK_VOTE_UNKNOWN))
-
-/* The nodes that cast one of |votes|: "a:1, b:2", or with reasons "a:1: what it said; b:2: ...". */
-static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned votes,
+/*
+ * The nodes whose votes count as one of |counts|: "a:1, b:2", or with reasons "a:1: what it said;
+ * b:2: ...".
+ */
+static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned counts,
                              bool reasons) {
   const char *separator = "";
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     const rl_vote *entry = &lock->votes[i];
     const char *reason = rl_round_reason(lock, i);
-    if (!entry->settled || (RL_MESSAGE_VOTE(entry->vote) & votes) == 0) {
+    if (!entry->settled || (rl_vote_counts_as(entry->vote) & counts) == 0) {
       continue;
     }
     rl_message_add(message, "%s%s", separator, lock->core->nodes[i]->address.name);
@@ -77,7 +76,7 @@ static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned 
 static void rl_message_failed(rl_message *message, const rl_lock *lock) {
   if (lock->quorum.failed > 0) {
     rl_message_add(message, "; without a vote: ");
-    rl_message_nodes(message, lock, RL_MESSAGE_FAILED, true);
+    rl_message_nodes(message, lock, RL_COUNT_FAILED, true);
   }
 }
 
@@ -92,7 +91,7 @@ static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
   }
   rl_message_add(message, ": only %u of %u nodes %s, %u are needed: ", yes, nodes, did,
                  rl_quorum_majority(nodes));
-  rl_message_nodes(message, lock, RL_MESSAGE_FAILED | RL_MESSAGE_VOTE(REDLOCK_VOTE_TAKEN), true);
+  rl_message_nodes(message, lock, RL_COUNT_FAILED | RL_COUNT_TAKEN, true);
 }
 
 static void rl_message_expired(rl_message *message, const rl_lock *lock) {
@@ -118,7 +117,7 @@ static void rl_message_taken(rl_message *message, const rl_lock *lock) {
     rl_message_add(message,
                    " is taken: %u of %u nodes hold it for somebody else: ", lock->quorum.taken,
                    lock->core->node_count);
-    rl_message_nodes(message, lock, RL_MESSAGE_VOTE(REDLOCK_VOTE_TAKEN), false);
+    rl_message_nodes(message, lock, RL_COUNT_TAKEN, false);
   }
   rl_message_failed(message, lock);
 }

@@ -10,6 +10,17 @@
 
 #include "rl_backoff.h"
 
+const char *redlock_node_state_name(int state) {
+  switch (state) {
+#define RL_NODE_STATE_NAME(value, name)                                                            \
+  case value:                                                                                      \
+    return #name;
+    RL_NODE_STATES(RL_NODE_STATE_NAME)
+  default:
+    return "unknown";
+  }
+}
+
 void rl_node_init(rl_node *node, unsigned index, const rl_address *address) {
   memset(node, 0, sizeof *node);
   node->address = *address;

@@ -9,6 +9,12 @@
 #include "rl_link.h"
 #include "rl_reason.h"
 
+/* X(state, its name). */
+#define RL_NODE_STATES(X)                                                                          \
+  X(REDLOCK_NODE_DOWN, down)                                                                       \
+  X(REDLOCK_NODE_CONNECTING, connecting)                                                           \
+  X(REDLOCK_NODE_UP, up)
+
 #define RL_NODE_ERROR_MAX RL_REASON_MAX
 
 typedef struct rl_node {

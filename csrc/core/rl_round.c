@@ -43,7 +43,7 @@ void rl_round_excuse(rl_lock *lock, unsigned node, const char *reason) {
 
 const char *rl_round_reason(const rl_lock *lock, unsigned node) {
   const rl_vote *entry = &lock->votes[node];
-  bool failed = entry->vote == REDLOCK_VOTE_ERROR || entry->vote == REDLOCK_VOTE_UNKNOWN;
+  bool failed = rl_vote_counts_as(entry->vote) == RL_COUNT_FAILED;
   if (entry->reason != NULL) {
     return entry->reason->text;
   }
@@ -63,15 +63,14 @@ void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char
   if (error != NULL) {
     rl_round_excuse(lock, node, error);
   }
-  switch (vote) {
-  case REDLOCK_VOTE_GRANTED:
+  switch (rl_vote_counts_as(vote)) {
+  case RL_COUNT_GRANTED:
     lock->quorum.granted++;
     break;
-  case REDLOCK_VOTE_TAKEN:
+  case RL_COUNT_TAKEN:
     lock->quorum.taken++;
     break;
-  case REDLOCK_VOTE_ERROR:
-  case REDLOCK_VOTE_UNKNOWN:
+  case RL_COUNT_FAILED:
   default:
     lock->quorum.failed++;
     break;
@@ -98,7 +97,7 @@ static void rl_round_decide(rl_lock *lock, redlock_time now_us) {
 /* The node had no vote when the lock was taken, and has answered since: it has joined. */
 static void rl_round_unsettle(rl_lock *lock, unsigned node) {
   rl_vote *entry = &lock->votes[node];
-  if (entry->settled && entry->vote != REDLOCK_VOTE_GRANTED && entry->vote != REDLOCK_VOTE_TAKEN) {
+  if (entry->settled && rl_vote_counts_as(entry->vote) == RL_COUNT_FAILED) {
     entry->settled = false;
     lock->quorum.failed--;
     rl_reason_unref(entry->reason);

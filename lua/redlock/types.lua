@@ -11,6 +11,12 @@
 ---| "closed" # the client is closed
 ---| "cancelled" # the operation was cancelled
 
+---@alias redlock.VoteKind
+---| "granted" # the node did what it was asked
+---| "taken" # the key is somebody else's, or is not ours
+---| "error" # the node refused, or something went wrong: `error` says what
+---| "unknown" # the node did not answer
+
 ---@alias redlock.Milliseconds integer
 
 ---@class redlock.LockOptions
@@ -49,7 +55,7 @@
 
 ---@class redlock.Vote
 ---@field node string
----@field vote "granted"|"taken"|"error"|"unknown"
+---@field vote redlock.VoteKind
 ---@field error? string
 ---@field latency? number from the command to its reply, in milliseconds
 

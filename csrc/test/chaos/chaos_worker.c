@@ -81,17 +81,18 @@ void worker_hear(worker *self, redlock_lock *lock) {
   for (size_t i = 0; i < redlock_client_node_count(self->client); i++) {
     redlock_vote_info vote;
     chaos_reason reason = CHAOS_SAID_OTHER;
-    if (redlock_lock_vote(lock, i, &vote) != REDLOCK_OK || vote.vote == REDLOCK_VOTE_GRANTED ||
-        vote.vote == REDLOCK_VOTE_TAKEN) {
+    if (redlock_lock_vote(lock, i, &vote) != REDLOCK_OK) {
       continue;
     }
     if (vote.vote == REDLOCK_VOTE_UNKNOWN) {
       reason = CHAOS_SAID_NOTHING;
-    } else if (vote.error != NULL && strstr(vote.error, "OOM") != NULL) {
+    } else if (vote.error == NULL) {
+      continue; /* It was a vote. */
+    } else if (strstr(vote.error, "OOM") != NULL) {
       reason = CHAOS_SAID_OOM;
-    } else if (vote.error != NULL && strstr(vote.error, "LOADING") != NULL) {
+    } else if (strstr(vote.error, "LOADING") != NULL) {
       reason = CHAOS_SAID_LOADING;
-    } else if (vote.error != NULL && strstr(vote.error, "refused") != NULL) {
+    } else if (strstr(vote.error, "refused") != NULL) {
       reason = CHAOS_SAID_REFUSED;
     }
     atomic_fetch_add(&self->shared->reasons[reason], 1);

@@ -472,6 +472,14 @@ static void a_long_reason_is_cut(void **state) {
   destroy(it);
 }
 
+static void every_state_has_its_name(void **state) {
+  (void)state;
+  assert_string_equal(redlock_node_state_name(REDLOCK_NODE_DOWN), "down");
+  assert_string_equal(redlock_node_state_name(REDLOCK_NODE_CONNECTING), "connecting");
+  assert_string_equal(redlock_node_state_name(REDLOCK_NODE_UP), "up");
+  assert_string_equal(redlock_node_state_name(3), "unknown");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_handshake_logs_in_selects_and_names_itself),
@@ -491,6 +499,7 @@ int main(void) {
       cmocka_unit_test(without_growing_nothing_is_allocated),
       cmocka_unit_test(a_large_output_buffer_is_not_kept_across_connections),
       cmocka_unit_test(a_long_reason_is_cut),
+      cmocka_unit_test(every_state_has_its_name),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,29 @@
+/*
+ * Operations, and the words for them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_OPERATION_H
+#define RL_OPERATION_H
+
+typedef enum rl_operation {
+  RL_OPERATION_NONE = 0,
+  RL_OPERATION_ACQUIRE,
+  RL_OPERATION_EXTEND,
+  RL_OPERATION_RELEASE
+} rl_operation;
+
+/* X(operation, its name, what a lock is that is at it). */
+#define RL_OPERATIONS(X)                                                                           \
+  X(RL_OPERATION_NONE, none, "idle")                                                               \
+  X(RL_OPERATION_ACQUIRE, acquire, "acquiring")                                                    \
+  X(RL_OPERATION_EXTEND, extend, "extending")                                                      \
+  X(RL_OPERATION_RELEASE, release, "releasing")
+
+const char *rl_operation_name(rl_operation operation);
+const char *rl_operation_gerund(rl_operation operation);
+
+/* The operation of that name; RL_OPERATION_NONE when there is none. */
+rl_operation rl_operation_of_name(const char *name);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * Votes: their kinds, with the name of each and what it counts as.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_vote.h"
+
+const char *redlock_vote_name(int vote) {
+  switch (vote) {
+#define RL_VOTE_NAME(value, name, count)                                                           \
+  case value:                                                                                      \
+    return #name;
+    RL_VOTES(RL_VOTE_NAME)
+  default:
+    return "unknown";
+  }
+}
+
+rl_count rl_vote_counts_as(int vote) {
+  switch (vote) {
+#define RL_VOTE_COUNT(value, name, count)                                                          \
+  case value:                                                                                      \
+    return RL_COUNT_##count;
+    RL_VOTES(RL_VOTE_COUNT)
+  default:
+    return RL_COUNT_FAILED;
+  }
+}

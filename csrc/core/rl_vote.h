@@ -1,0 +1,44 @@
+/*
+ * Votes: their kinds, with the name of each and what it counts as.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A new kind of vote stands in four places: in redlock.h, in the table below, in rl_ballot.c, which
+ * says what reply it is, and in the Vote of types.lua, which a spec compares with this table.
+ */
+#ifndef RL_VOTE_H
+#define RL_VOTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "redlock.h"
+#include "rl_reason.h"
+
+/* X(vote, its name, what it counts as). */
+#define RL_VOTES(X)                                                                                \
+  X(REDLOCK_VOTE_UNKNOWN, unknown, FAILED)                                                         \
+  X(REDLOCK_VOTE_GRANTED, granted, GRANTED)                                                        \
+  X(REDLOCK_VOTE_TAKEN, taken, TAKEN)                                                              \
+  X(REDLOCK_VOTE_ERROR, error, FAILED)
+
+/* What a vote counts as. These are bits, for sets of them. */
+typedef enum rl_count {
+  RL_COUNT_GRANTED = 1, /* for the lock */
+  RL_COUNT_TAKEN = 2,   /* the key is somebody else's, or is not ours */
+  RL_COUNT_FAILED = 4   /* no vote; there is a reason */
+} rl_count;
+
+#define RL_VOTE_NO_LATENCY UINT32_MAX
+
+/* A node's vote. There are as many as locks times nodes, so it is small. */
+typedef struct rl_vote {
+  rl_reason *reason;   /* why it is no vote for the lock; NULL: see rl_round_reason() */
+  uint32_t latency_us; /* at most 71 minutes; RL_VOTE_NO_LATENCY when it did not answer */
+  uint8_t vote;        /* a redlock_vote */
+  bool settled;        /* counted, or known for certain */
+} rl_vote;
+
+rl_count rl_vote_counts_as(int vote);
+
+#endif

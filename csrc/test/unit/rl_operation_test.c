@@ -1,0 +1,28 @@
+/*
+ * Every operation has its words, and is found by its name.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_operation.h"
+#include "rl_test.h"
+
+static void every_operation_is_found_by_its_name(void **state) {
+  (void)state;
+  static const rl_operation all[] = {RL_OPERATION_ACQUIRE, RL_OPERATION_EXTEND,
+                                     RL_OPERATION_RELEASE};
+  static const char *const gerunds[] = {"acquiring", "extending", "releasing"};
+  for (unsigned i = 0; i < COUNT_OF(all); i++) {
+    assert_int_equal(rl_operation_of_name(rl_operation_name(all[i])), all[i]);
+    assert_string_equal(rl_operation_gerund(all[i]), gerunds[i]);
+  }
+  assert_int_equal(rl_operation_of_name("steal"), RL_OPERATION_NONE);
+  assert_string_equal(rl_operation_name((rl_operation)9), "unknown");
+  assert_string_equal(rl_operation_gerund((rl_operation)9), "unknown");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_operation_is_found_by_its_name),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,35 @@
+/*
+ * Every kind of vote has its name, and counts as what the table says.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_test.h"
+#include "rl_vote.h"
+
+static void every_vote_has_its_name(void **state) {
+  (void)state;
+  assert_string_equal(redlock_vote_name(REDLOCK_VOTE_UNKNOWN), "unknown");
+  assert_string_equal(redlock_vote_name(REDLOCK_VOTE_GRANTED), "granted");
+  assert_string_equal(redlock_vote_name(REDLOCK_VOTE_TAKEN), "taken");
+  assert_string_equal(redlock_vote_name(REDLOCK_VOTE_ERROR), "error");
+  assert_string_equal(redlock_vote_name(4), "unknown");
+  assert_string_equal(redlock_vote_name(-1), "unknown");
+}
+
+static void only_granted_counts_for_the_lock(void **state) {
+  (void)state;
+  assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_GRANTED), RL_COUNT_GRANTED);
+  assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_TAKEN), RL_COUNT_TAKEN);
+  assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_ERROR), RL_COUNT_FAILED);
+  assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_UNKNOWN), RL_COUNT_FAILED);
+  assert_int_equal(rl_vote_counts_as(4), RL_COUNT_FAILED);
+  assert_int_equal(rl_vote_counts_as(-1), RL_COUNT_FAILED);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_vote_has_its_name),
+      cmocka_unit_test(only_granted_counts_for_the_lock),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
