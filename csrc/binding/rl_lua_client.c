@@ -45,10 +45,7 @@ static int push_refusal(lua_State *L, int error, const char *message) {
   return 2;
 }
 
-/*
- * (options, carried) -> client, or nil and what is wrong. |carried|: TLS is the business of another,
- * who brings the connections.
- */
+/* (options) -> client, or nil and what is wrong. */
 int rl_lua_client_new(lua_State *L) {
   redlock_settings settings;
   redlock_options options;
@@ -57,15 +54,13 @@ int rl_lua_client_new(lua_State *L) {
   char message[RL_LUA_MESSAGE_SIZE] = "";
   int error, of_worker;
 
-  lua_settop(L, 2);
+  lua_settop(L, 1);
   rl_lua_read_options(L, 1, &rl_options_of_client, &settings, RL_LUA_WRAPPED);
   rl_lua_read_options(L, 1, &rl_options_of_lock, &options, RL_LUA_WRAPPED);
   rl_options_default(&defaults);
   if (rl_lua_lease_is_nothing(&defaults, &options, message, sizeof message))
     return push_refusal(L, REDLOCK_E_INVALID, message);
   settings.options = &options;
-  if (lua_toboolean(L, 2))
-    settings.tls = 0;
 
   of_worker = rl_lua_read_owner(L, 1, 0, RL_LUA_WRAPPED);
   self = rl_lua_client_push(L);

@@ -90,12 +90,12 @@ static int push_wakes(lua_State *L, rl_lua_mux *self, int list, int count) {
 
 /* --------------------------------------------------------------------------------- life */
 
-/* (client, tls) -> mux. From here on the client's connections are the driver's. */
+/* (client) -> mux. From here on the client's connections are the driver's. */
 static int mux_new(lua_State *L) {
   rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
   rl_lua_mux *self;
 
-  lua_settop(L, 2);
+  lua_settop(L, 1);
   self = lua_newuserdata(L, sizeof *self);
   memset(self, 0, sizeof *self);
   rl_lua_owners_init(&self->owners);
@@ -107,8 +107,7 @@ static int mux_new(lua_State *L) {
   lua_pop(L, 1);
 
   self->client = redlock_client_ref(client->client);
-  self->client->tls_carried = true;
-  self->client->tls = lua_toboolean(L, 2);
+  self->client->carried = true;
   client->mux = self;
   return 1;
 }
@@ -155,8 +154,7 @@ static void last_chance(redlock_client *client) {
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
     rl_core_disconnected(core, i, now_us, "the worker has ended");
-    /* They speak no TLS. */
-    node->connect_at_us = node->address.tls > 0 ? REDLOCK_NEVER : 0;
+    node->connect_at_us = rl_socket_refuses(&node->address) != NULL ? REDLOCK_NEVER : 0;
   }
   rl_client_drain(client, rl_time_add(now_us, LAST_CHANCE));
   rl_core_forget(core);

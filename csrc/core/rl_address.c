@@ -321,9 +321,5 @@ int rl_address_read(rl_address *address, const redlock_node *node, const redlock
     return rl_address_fail(&parser, "a user name needs a password");
   }
   rl_address_name(address);
-  if (address->tls) {
-    (void)rl_address_fail(&parser, "%s: TLS is not built in this version", address->name);
-    return REDLOCK_E_UNSUPPORTED;
-  }
   return REDLOCK_OK;
 }

@@ -21,7 +21,7 @@ typedef struct rl_address {
   char path[RL_ADDRESS_PATH_MAX + 1];
   int port;
   int db;
-  int tls; /* 0 or 1 */
+  int tls; /* 0 or 1; whether TLS can be spoken is for the driver to say */
   int has_username;
   int has_password;
   char username[RL_ADDRESS_SECRET_MAX + 1];
@@ -31,7 +31,7 @@ typedef struct rl_address {
 
 /*
  * Fills |address| from |node|, and from |settings| what the node leaves open. Returns REDLOCK_OK, or
- * REDLOCK_E_INVALID or REDLOCK_E_UNSUPPORTED with a sentence in |message| that holds no secret.
+ * REDLOCK_E_INVALID with a sentence in |message| that holds no secret.
  */
 int rl_address_read(rl_address *address, const redlock_node *node, const redlock_settings *settings,
                     char *message, size_t message_size);

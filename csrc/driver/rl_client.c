@@ -58,10 +58,6 @@ static const char *rl_client_read_settings(redlock_settings *settings, rl_option
 
 static int rl_client_configure(redlock_client *client, const redlock_settings *settings,
                                const rl_options *options, char *message, size_t message_size) {
-  if (settings->tls == REDLOCK_YES) {
-    return rl_client_fail(REDLOCK_E_UNSUPPORTED, "tls: TLS is not built in this version", message,
-                          message_size);
-  }
   client->db = settings->db;
   client->tls = settings->tls;
   if (!rl_client_copy(&client->username, settings->username) ||
@@ -113,6 +109,24 @@ int redlock_client_add(redlock_client *client, const char *address, char *messag
   return redlock_client_add_node(client, &node, message, message_size);
 }
 
+/* A node that is well written, but cannot be reached, or stands among the client's already. */
+static int rl_client_check_node(const redlock_client *client, const rl_address *address,
+                                char *message, size_t message_size) {
+  char sentence[sizeof address->name + 64];
+  const char *refused = client->carried ? NULL : rl_socket_refuses(address);
+  if (refused != NULL) {
+    (void)snprintf(sentence, sizeof sentence, "%s: %s", address->name, refused);
+    return rl_client_fail(REDLOCK_E_UNSUPPORTED, sentence, message, message_size);
+  }
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    if (strcmp(client->core.nodes[i]->address.name, address->name) == 0) {
+      (void)snprintf(sentence, sizeof sentence, "%s is named twice", address->name);
+      return rl_client_fail(REDLOCK_E_INVALID, sentence, message, message_size);
+    }
+  }
+  return REDLOCK_OK;
+}
+
 int redlock_client_add_node_sized(redlock_client *client, const redlock_node *given,
                                   size_t node_size, char *message, size_t message_size) {
   redlock_node node;
@@ -131,16 +145,11 @@ int redlock_client_add_node_sized(redlock_client *client, const redlock_node *gi
                                 .db = client->db,
                                 .tls = client->tls};
   int error = rl_address_read(&address, &node, &inherited, message, message_size);
-  if (error != REDLOCK_OK && !(error == REDLOCK_E_UNSUPPORTED && client->tls_carried)) {
-    return error;
+  if (error == REDLOCK_OK) {
+    error = rl_client_check_node(client, &address, message, message_size);
   }
-  for (unsigned i = 0; i < client->core.node_count; i++) {
-    const rl_address *other = &client->core.nodes[i]->address;
-    if (strcmp(other->name, address.name) == 0) {
-      char sentence[sizeof other->name + 32];
-      (void)snprintf(sentence, sizeof sentence, "%s is named twice", other->name);
-      return rl_client_fail(REDLOCK_E_INVALID, sentence, message, message_size);
-    }
+  if (error != REDLOCK_OK) {
+    return error;
   }
   error = rl_core_add(&client->core, &address);
   const char *sentence =

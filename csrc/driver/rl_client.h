@@ -23,7 +23,7 @@ struct redlock_client {
   char *password;
   int db;
   int tls;
-  bool tls_carried;            /* the connections are another's, who speaks TLS on them */
+  bool carried;                /* by connections of another, which carry whatever a node speaks */
   int epoll_fd;                /* -1 until it is asked for */
   int timer_fd;                /* in the epoll set, for what is due later */
   int event_fd;                /* in the epoll set, for what is due at once */

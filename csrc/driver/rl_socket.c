@@ -42,6 +42,10 @@ void rl_socket_init(rl_socket *socket) {
   socket->polled_fd = -1;
 }
 
+const char *rl_socket_refuses(const rl_address *address) {
+  return address->tls ? "TLS is not built in this version" : NULL;
+}
+
 #if defined(__linux__)
 /*
  * A descriptor has to leave the epoll set before it is closed: it stays in it as long as a forked

@@ -41,8 +41,15 @@ typedef struct rl_socket {
 void rl_socket_init(rl_socket *socket);
 
 /*
+ * Why our sockets cannot carry what the node at |address| speaks, as a static sentence; NULL when they
+ * can. The one place that knows that they speak no TLS.
+ */
+const char *rl_socket_refuses(const rl_address *address);
+
+/*
  * Begins to connect to |address|, trying all addresses of a name one after the other. Afterwards the
- * phase tells: CLOSED means that it failed, for socket->error. |address| must outlive the attempt.
+ * phase tells: CLOSED means that it failed, for socket->error. |address| must outlive the
+ * attempt, and is none that rl_socket_refuses().
  */
 void rl_socket_connect(rl_socket *socket, const rl_address *address, redlock_time now_us);
 

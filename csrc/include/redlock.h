@@ -191,7 +191,7 @@ typedef struct redlock_settings {
   const char *username; /* for nodes that name none of their own [none] */
   const char *password; /* [none] */
   int db;               /* [0] */
-  int tls;              /* REDLOCK_YES: REDLOCK_E_UNSUPPORTED in this version [REDLOCK_NO] */
+  int tls;              /* REDLOCK_YES or REDLOCK_NO, for nodes that do not say [REDLOCK_NO] */
 } redlock_settings;
 
 /*
@@ -252,7 +252,7 @@ REDLOCK_EXTERN redlock_time redlock_now(void);
  * Makes a client without nodes into |*client|, to be given up with redlock_client_free(). Contacts
  * nobody. |settings| may be NULL. On failure |message|, of |message_size| bytes, holds a sentence
  * that names what is wrong; it may be NULL.
- * Errors: INVALID, UNSUPPORTED, NO_MEMORY, SYSTEM.
+ * Errors: INVALID, NO_MEMORY, SYSTEM.
  */
 REDLOCK_EXTERN int redlock_client_new_sized(redlock_client **client,
                                             const redlock_settings *settings, size_t settings_size,
@@ -267,13 +267,14 @@ REDLOCK_INLINE int redlock_client_new(redlock_client **client, const redlock_set
 /*
  * Adds a node. |address| is one of
  *     host   host:port   [ipv6]:port   redis://[[user]:password@]host[:port][/db]
- *     unix:///path   unix://[user]:password@/path?db=n   rediss://... (UNSUPPORTED in this version)
+ *     unix:///path   unix://[user]:password@/path?db=n   rediss://...
  * with %XX escapes in user, password and path. Contacts nobody: a node is connected to when it is
  * first needed. All clients of a resource must use the same nodes, each named once: the majority is
  * counted over them. A server that turns out to have been named twice counts once; the node with its
  * second name stays down, and redlock_client_node_info() says why. Nodes can be added until the first
  * lock has been made.
- * Errors: INVALID, UNSUPPORTED, LIMIT, BUSY (a lock has been made), CLOSED, NO_MEMORY.
+ * Errors: INVALID, UNSUPPORTED (rediss://, or tls: this version's connections speak no TLS), LIMIT,
+ * BUSY (a lock has been made), CLOSED, NO_MEMORY.
  */
 REDLOCK_EXTERN int redlock_client_add(redlock_client *client, const char *address, char *message,
                                       size_t message_size);

@@ -195,10 +195,9 @@ local nginx = {}
 --- As redlock.new(). Mistakes are raised at `level`, seen from the caller of this function.
 function nginx.new(nodes, given, level)
   local count = options.nodes(nodes, level + 1)
-  -- TLS is spoken by nginx.
-  local made, message = core.client(options.client(given, level + 1), true)
+  local made, message = core.client(options.client(given, level + 1))
   if not made then error("redlock: " .. message, level + 1) end
-  local handle = mux.new(made, given and given.tls or false)
+  local handle = mux.new(made) -- From here on nginx's connections are used, which may speak TLS.
   for index = 1, count do
     local ok
     ok, message = core.add(made, options.node(nodes[index], index, level + 1))

@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_require((address.host[0] == '\0') != (address.path[0] == '\0'));
   fuzz_require(address.port >= 1 && address.port <= 65535);
   fuzz_require(address.db >= 0 && address.db <= RL_OPTION_DB_MAX);
-  fuzz_require(address.tls == 0);
+  fuzz_require(address.tls == 0 || address.tls == 1);
   fuzz_require(!address.has_username || address.has_password);
   return 0;
 }

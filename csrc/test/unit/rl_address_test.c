@@ -203,28 +203,29 @@ static void no_message_holds_a_password_whatever_is_wrong(void **state) {
   }
 }
 
-static void tls_is_refused_until_it_is_built(void **state) {
+static void tls_is_asked_for_by_scheme_node_or_client(void **state) {
   (void)state;
   rl_address address;
   char message[256];
-  assert_error(read_text(&address, "rediss://u:" SECRET "@h", message, sizeof message),
-               REDLOCK_E_UNSUPPORTED);
-  assert_string_equal(message, "h:6379: TLS is not built in this version");
+  assert_error(read_text(&address, "rediss://u:" SECRET "@h", message, sizeof message), REDLOCK_OK);
+  assert_int_equal(address.tls, 1);
   redlock_settings settings = nothing();
   redlock_node node = parts();
   node.host = "h";
   node.tls = REDLOCK_YES;
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
-               REDLOCK_E_UNSUPPORTED);
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
+  assert_int_equal(address.tls, 1);
   node.tls = 0;
   settings.tls = REDLOCK_YES;
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
-               REDLOCK_E_UNSUPPORTED);
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
+  assert_int_equal(address.tls, 1);
   node.tls = REDLOCK_NO;
   assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
+  assert_int_equal(address.tls, 0);
   node = parts();
   node.address = "unix:///r"; /* A Unix socket has no use for TLS. */
   assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
+  assert_int_equal(address.tls, 0);
 }
 
 /* --------------------------------------------------------------------------------------- limits */
@@ -439,7 +440,7 @@ int main(void) {
       cmocka_unit_test(every_form_is_read),
       cmocka_unit_test(every_wrong_form_is_named_without_its_password),
       cmocka_unit_test(no_message_holds_a_password_whatever_is_wrong),
-      cmocka_unit_test(tls_is_refused_until_it_is_built),
+      cmocka_unit_test(tls_is_asked_for_by_scheme_node_or_client),
       cmocka_unit_test(lengths_are_limited),
       cmocka_unit_test(parts_are_limited_as_well),
       cmocka_unit_test(a_node_is_named_in_exactly_one_way),

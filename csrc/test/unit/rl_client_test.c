@@ -112,16 +112,11 @@ static const char *wrong_settings(const redlock_settings *settings) {
 
 static void settings_are_checked_and_named(void **state) {
   (void)state;
-  redlock_client *client;
   redlock_settings settings = {0};
   redlock_options options = {0};
   char message[128];
   assert_error(redlock_client_new(NULL, &settings, message, sizeof message), REDLOCK_E_INVALID);
   assert_string_equal(message, "client is NULL");
-  settings.tls = REDLOCK_YES;
-  assert_error(redlock_client_new(&client, &settings, message, sizeof message),
-               REDLOCK_E_UNSUPPORTED);
-  assert_non_null(strstr(message, "TLS"));
   settings.tls = 2;
   assert_string_equal(wrong_settings(&settings), "tls must be REDLOCK_YES or REDLOCK_NO");
   settings = (redlock_settings){.db = -2};
@@ -248,8 +243,6 @@ static void nodes_are_checked_and_named(void **state) {
   assert_error(redlock_client_add(NULL, "h", message, sizeof message), REDLOCK_E_INVALID);
   assert_error(redlock_client_add(client, NULL, message, sizeof message), REDLOCK_E_INVALID);
   assert_error(redlock_client_add(client, "h:x", message, sizeof message), REDLOCK_E_INVALID);
-  assert_error(redlock_client_add(client, "rediss://h", message, sizeof message),
-               REDLOCK_E_UNSUPPORTED);
   memset(&node, 0, sizeof node);
   assert_error(redlock_client_add_node(client, &node, message, sizeof message), REDLOCK_E_INVALID);
   assert_error(redlock_client_add_node(client, NULL, message, sizeof message), REDLOCK_E_INVALID);
@@ -327,6 +320,24 @@ static void a_node_that_is_missing_is_told_from_a_client_that_is(void **state) {
   redlock_client_free(client);
 }
 
+/* A node that says so itself, and one that leaves it to the client. */
+static void a_node_that_speaks_tls_is_refused_by_its_name(void **state) {
+  (void)state;
+  redlock_client *client;
+  redlock_settings settings = {.tls = REDLOCK_YES};
+  redlock_node node = {.host = "h", .tls = REDLOCK_NO};
+  char message[128];
+  assert_error(redlock_client_new(&client, &settings, message, sizeof message), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "rediss://u:secret@h", message, sizeof message),
+               REDLOCK_E_UNSUPPORTED);
+  assert_string_equal(message, "h:6379: TLS is not built in this version");
+  assert_error(redlock_client_add(client, "h", message, sizeof message), REDLOCK_E_UNSUPPORTED);
+  assert_string_equal(message, "h:6379: TLS is not built in this version");
+  assert_int_equal(redlock_client_node_count(client), 0);
+  assert_error(redlock_client_add_node(client, &node, message, sizeof message), REDLOCK_OK);
+  redlock_client_free(client);
+}
+
 /* nginx speaks TLS for us. */
 static void tls_is_taken_where_another_carries_it(void **state) {
   (void)state;
@@ -334,7 +345,7 @@ static void tls_is_taken_where_another_carries_it(void **state) {
   char message[128];
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
   assert_error(redlock_client_add(client, "rediss://h", NULL, 0), REDLOCK_E_UNSUPPORTED);
-  client->tls_carried = true;
+  client->carried = true;
   assert_error(redlock_client_add(client, "rediss://h", NULL, 0), REDLOCK_OK);
   assert_error(redlock_client_add(client, "rediss://h:0", message, sizeof message),
                REDLOCK_E_INVALID);
@@ -793,6 +804,7 @@ int main(void) {
       cmocka_unit_test(the_33rd_node_is_refused),
       cmocka_unit_test(keys_are_limited_with_their_prefix),
       cmocka_unit_test(a_node_that_is_missing_is_told_from_a_client_that_is),
+      cmocka_unit_test(a_node_that_speaks_tls_is_refused_by_its_name),
       cmocka_unit_test(tls_is_taken_where_another_carries_it),
       cmocka_unit_test(closing_waits_for_nothing_when_nothing_is_owed),
       cmocka_unit_test(null_is_an_error_and_not_a_crash),
