@@ -14,9 +14,9 @@
 
 #include <stdio.h>
 
-#include "rl_peer.h"
 #include "rl_poll.h"
 #include "rl_pump.h"
+#include "rl_same_server.h"
 
 #define RL_TURN_READ_SIZE 16384
 #define RL_TURN_READS_MAX 16 /* of one socket in one turn: the others want to be heard too */
@@ -55,7 +55,7 @@ static const rl_node *rl_turn_twin(const redlock_client *client, unsigned node) 
   for (unsigned i = 0; i < client->core.node_count; i++) {
     const rl_socket *other = &client->sockets[i];
     if (i != node && other->phase == RL_SOCKET_OPEN &&
-        rl_peer_same(other->fd, &nodes[i]->address, fd, &nodes[node]->address)) {
+        rl_same_server(other->fd, &nodes[i]->address, fd, &nodes[node]->address)) {
       return nodes[i];
     }
   }

@@ -6,8 +6,8 @@
  * A server that is named twice (`localhost` and `127.0.0.1`) grants the lock under one name and calls
  * it taken under the other.
  */
-#ifndef RL_PEER_H
-#define RL_PEER_H
+#ifndef RL_SAME_SERVER_H
+#define RL_SAME_SERVER_H
 
 #include <stdbool.h>
 
@@ -18,6 +18,6 @@
  * same server. When one of them was given as a name, 127.0.0.1 and ::1 are the same host: a name may
  * stand for both, and a server listens on both. A path of several hops may hide that two are one.
  */
-bool rl_peer_same(int first, const rl_address *a, int second, const rl_address *b);
+bool rl_same_server(int first, const rl_address *a, int second, const rl_address *b);
 
 #endif

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "rl_peer.h"
+#include "rl_same_server.h"
 #include "rl_test.h"
 
 /* By descriptor; NULL stands for a connection that has ended, and "" for a Unix socket. */
@@ -51,10 +51,10 @@ static bool same(int first, const char *first_host, int second, const char *seco
   rl_address b = {.db = 0};
   (void)snprintf(a.host, sizeof a.host, "%s", first_host);
   (void)snprintf(b.host, sizeof b.host, "%s", second_host);
-  bool result = rl_peer_same(first, &a, second, &b);
-  assert_true(rl_peer_same(second, &b, first, &a) == result);
+  bool result = rl_same_server(first, &a, second, &b);
+  assert_true(rl_same_server(second, &b, first, &a) == result);
   b.db = 1;
-  assert_false(rl_peer_same(first, &a, second, &b));
+  assert_false(rl_same_server(first, &a, second, &b));
   return result;
 }
 
