@@ -16,7 +16,7 @@
 #include "rl_linger.h"
 #include "rl_lua_compat.h"
 #include "rl_lua_memory.h"
-#include "rl_lua_owner.h"
+#include "rl_lua_nginx_owner.h"
 
 /* The number is the version of the structs below: two builds never take each other's objects. */
 #define RL_LUA_CLIENT "redlock.client/1"
@@ -42,29 +42,29 @@ typedef struct rl_lua_sentinel {
   int finished;
 } rl_lua_sentinel;
 
-struct rl_lua_mux;
+struct rl_lua_nginx;
 
 typedef struct rl_lua_client {
   redlock_client *client;
-  rl_lua_sentinel *sentinel; /* kept alive by the user value */
-  size_t bytes;              /* of it that Lua does not see */
-  double next_id;            /* of the next lock */
-  struct rl_lua_mux *mux;    /* what stands for it inside nginx (rl_lua_mux.h), or NULL */
-  int of_worker;             /* whose its locks are inside nginx when nothing else is said */
+  rl_lua_sentinel *sentinel;  /* kept alive by the user value */
+  size_t bytes;               /* of it that Lua does not see */
+  double next_id;             /* of the next lock */
+  struct rl_lua_nginx *nginx; /* what stands for it inside nginx (rl_lua_nginx.h), or NULL */
+  int of_worker;              /* whose its locks are inside nginx when nothing else is said */
 } rl_lua_client;
 
 typedef struct rl_lua_lock {
   redlock_lock *lock;
-  rl_lua_sentinel *sentinel; /* kept alive by the user value, which the client shares */
-  rl_operation operation;    /* the last one that was started */
-  struct rl_lua_mux *mux;    /* its client's; kept alive by the user value */
-  size_t slot;        /* in which a request of nginx waits for the operation; 0 = none does */
-  rl_lua_owned owned; /* by a request of nginx */
-  int of_worker;      /* or by nobody, if nothing else is said */
-  int owner_ended;    /* it was released because of that */
-  int has_options;    /* of its own */
-  int given_back;     /* the lock is not there: rl_lua_rest.h */
-  int result;         /* of the last operation then */
+  rl_lua_sentinel *sentinel;  /* kept alive by the user value, which the client shares */
+  rl_operation operation;     /* the last one that was started */
+  struct rl_lua_nginx *nginx; /* its client's; kept alive by the user value */
+  size_t slot;              /* in which a request of nginx waits for the operation; 0 = none does */
+  rl_lua_nginx_owned owned; /* by a request of nginx */
+  int of_worker;            /* or by nobody, if nothing else is said */
+  int owner_ended;          /* it was released because of that */
+  int has_options;          /* of its own */
+  int given_back;           /* the lock is not there: rl_lua_nginx_released.h */
+  int result;               /* of the last operation then */
   size_t resource_length;
   size_t bytes; /* of it that Lua does not see */
 } rl_lua_lock;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "rl_lua.h"
-#include "rl_lua_rest.h"
+#include "rl_lua_nginx_released.h"
 
 /* The longest duration that is accepted, in milliseconds. */
 #define DURATION_MAX ((double)(REDLOCK_TTL_MAX_US / REDLOCK_MILLISECONDS))
@@ -52,7 +52,7 @@ rl_lua_client *rl_lua_check_client(lua_State *L, int level, const char *method) 
 
 rl_lua_lock *rl_lua_check_lock(lua_State *L, int level, const char *method) {
   rl_lua_lock *self = check_self(L, RL_LUA_LOCK, "lock", method, level);
-  if (!rl_lua_rest_revive(L, self)) {
+  if (!rl_lua_nginx_released_revive(L, self)) {
     rl_lua_misuse(L, level, "redlock: %s on a lock that has been collected", method);
   }
   rl_lua_tend(self->sentinel);

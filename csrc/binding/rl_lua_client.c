@@ -8,7 +8,7 @@
 
 #include "rl_client.h"
 #include "rl_lua.h"
-#include "rl_lua_mux.h"
+#include "rl_lua_nginx.h"
 #include "rl_turn.h"
 
 rl_lua_client *rl_lua_client_push(lua_State *L) {
@@ -244,8 +244,8 @@ static int client_gc(lua_State *L) {
   self->client = NULL;
   if (self->sentinel != NULL)
     rl_lua_memory_give_back(&self->sentinel->memory, self->bytes);
-  if (self->mux != NULL) {
-    rl_lua_mux_free_client(client);
+  if (self->nginx != NULL) {
+    rl_lua_nginx_free_client(client);
   } else if (self->sentinel != NULL && !self->sentinel->finished) {
     rl_linger_add(&self->sentinel->linger, client);
   } else {

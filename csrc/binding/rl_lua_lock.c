@@ -10,8 +10,8 @@
 #include "rl_handle.h"
 #include "rl_lua.h"
 #include "rl_lua_hook.h"
-#include "rl_lua_mux.h"
-#include "rl_lua_rest.h"
+#include "rl_lua_nginx.h"
+#include "rl_lua_nginx_released.h"
 
 #define SHOWN_NAME_MAX 80 /* bytes of a resource name in tostring(lock) and in messages */
 #define SHOWN_NAME_SIZE (4 * SHOWN_NAME_MAX + 16)
@@ -76,11 +76,12 @@ int rl_lua_lock_new(lua_State *L) {
   given = check_options(L, 3, &client->client->core.options, &options);
   of_worker = rl_lua_read_owner(L, 3, client->of_worker, RL_LUA_WRAPPED);
 
-  self = lua_newuserdata(L, sizeof *self + rl_lua_rest_size(client, length, given != NULL));
+  self =
+      lua_newuserdata(L, sizeof *self + rl_lua_nginx_released_size(client, length, given != NULL));
   memset(self, 0, sizeof *self);
   self->has_options = given != NULL;
   self->sentinel = client->sentinel;
-  self->mux = client->mux;
+  self->nginx = client->nginx;
   self->of_worker = of_worker;
   luaL_getmetatable(L, RL_LUA_LOCK);
   lua_setmetatable(L, -2);
@@ -351,7 +352,7 @@ void rl_lua_lock_free(rl_lua_lock *self) {
   if (lock == NULL)
     return;
   self->lock = NULL;
-  rl_lua_wait_forget_lock(self);
+  rl_lua_nginx_wait_forget_lock(self);
   rl_lua_memory_give_back(&self->sentinel->memory, self->bytes);
   redlock_lock_free(lock);
 }
@@ -382,7 +383,7 @@ static int lock_tostring(lua_State *L) {
   char text[sizeof name + 64];
   redlock_duration remaining;
 
-  if (self == NULL || !rl_lua_rest_revive(L, self)) {
+  if (self == NULL || !rl_lua_nginx_released_revive(L, self)) {
     lua_pushliteral(L, "redlock.lock (collected)");
     return 1;
   }

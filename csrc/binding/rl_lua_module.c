@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "rl_lua.h"
-#include "rl_lua_mux.h"
+#include "rl_lua_nginx.h"
 
 /* How long the closing of a Lua state may take to send what is left. */
 #define DRAIN_BUDGET (100 * REDLOCK_MILLISECONDS)
@@ -91,8 +91,8 @@ int luaopen_redlock_core(lua_State *L) {
   lua_setfield(L, -2, "client_methods");
   rl_lua_lock_register(L);
   lua_setfield(L, -2, "lock_methods");
-  rl_lua_mux_register(L);
-  lua_setfield(L, -2, "mux");
+  rl_lua_nginx_register(L);
+  lua_setfield(L, -2, "nginx");
   rl_lua_push_option_tables(L);
   lua_setfield(L, -2, "options");
   rl_lua_push_codes(L);

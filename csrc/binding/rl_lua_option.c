@@ -12,7 +12,7 @@
 #include "rl_lua.h"
 #include "rl_validity.h"
 
-/* What only Lua scripts can say: whose a lock is inside nginx (rl_lua_owner.h). */
+/* What only Lua scripts can say: whose a lock is inside nginx (rl_lua_nginx_owner.h). */
 typedef struct host_options {
   int owner;
 } host_options;

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  * It is the same for our own sockets (rl_turn.c) and for connections that are another's
- * (csrc/binding/rl_lua_mux.c). A turn is
+ * (csrc/binding/rl_lua_nginx.c). A turn is
  *
  *     wants = rl_pump_advance(core, now, open);     close and connect what it names
  *     rl_pump_launch(core);

@@ -42,7 +42,7 @@ local INTEGRATION = { "integration loop_test", "integration resolver_test", "int
   "integration first_lock_test", "integration silence_test", "integration child_test" }
 local LUA = "options option_table messages redlock close gc cqueues interrupt "
   .. "integration/keys integration/nodes integration/access integration/lease integration/conditions"
-local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test", "lua 5.4 rl_lua_owner_test" }
+local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test", "lua 5.4 rl_lua_nginx_owner_test" }
 local LUA_MEMORY = "lua 5.4 rl_lua_oom_test"
 local NGINX = "nginx/phase nginx/request nginx/owner nginx/rest nginx/node nginx/client nginx/worker "
   .. "nginx/behaviour nginx/examples"
@@ -54,7 +54,7 @@ return {
   { files = "^lua/resty/", none = "it is an alias" },
   rule("^csrc/core/", "simulator 1 60", units(CORE), "simulator 61 540"),
   rule("^csrc/driver/", units(DRIVER), INTEGRATION, "spec 5.4 spec/redlock_spec.lua"),
-  rule("^csrc/binding/rl_lua_mux", specs("5.4", "cqueues redlock"), specs("jit", NGINX), LUA_MEMORY),
+  rule("^csrc/binding/rl_lua_nginx", LUA_UNITS, specs("5.4", "cqueues redlock"), specs("jit", NGINX), LUA_MEMORY),
   rule("^csrc/binding/", LUA_UNITS, specs("5.4", LUA), LUA_MEMORY),
   rule("^lua/redlock/nginx", specs("jit", NGINX)),
   rule("^lua/", specs("5.4", LUA), specs("jit", "nginx/request nginx/behaviour")),

@@ -8,8 +8,8 @@ require "redlock.lock"
 
 local ngx = ngx
 local get_phase = ngx.get_phase
-local mux = core.mux
-local start, result, driver_of = mux.start, mux.result, mux.driver
+local native = core.nginx
+local start, result, driver_of = native.start, native.result, native.driver
 local new_lock = core.lock
 local lock_options, check_resource = options.lock, options.resource
 local owner_complaint = options.owner_complaint
@@ -133,26 +133,26 @@ function lock_methods.release(lock)
 end
 
 function lock_methods.cancel(lock)
-  local self = mux.cancel(lock)
+  local self = native.cancel(lock)
   if self then driver.settle(self) end
 end
 
 --- The lock belongs to the worker, or to the request that calls, from now on.
 function lock_methods.hand_over(lock, owner)
-  if type(lock) ~= "userdata" then mux.hand_over(lock) end -- which names the method that was called without a lock
+  if type(lock) ~= "userdata" then native.hand_over(lock) end -- which names the method that was called without a lock
   local wrong = owner_complaint(owner)
   if wrong then error("redlock: lock:hand_over(): owner " .. wrong, 2) end
   local phase = get_phase()
   if owner == "request" and not ends_later[phase] then
     return nil, "lock:hand_over(\"request\"): no request is going to end after phase " .. phase, "unavailable"
   end
-  local ok, message, code = mux.hand_over(lock, owner == "request" and get_request() or nil)
+  local ok, message, code = native.hand_over(lock, owner == "request" and get_request() or nil)
   if ok then return true end
   return nil, message, code
 end
 
 function lock_methods.start(lock, operation, argument)
-  if mux.is_blocking(lock) then return blocking.start(lock, operation, argument) end
+  if native.is_blocking(lock) then return blocking.start(lock, operation, argument) end
   error("redlock: lock:start() is not for nginx, where lock:acquire() lets other requests go on", 2)
 end
 
@@ -170,7 +170,7 @@ function client_methods.acquire(self, resource, given)
   local validity
   validity, message, code = lock_methods.acquire(lock)
   if validity then return lock end
-  mux.discard(lock)
+  native.discard(lock)
   return nil, message, code
 end
 
@@ -197,13 +197,13 @@ function nginx.new(nodes, given, level)
   local count = options.nodes(nodes, level + 1)
   local made, message = core.client(options.client(given, level + 1))
   if not made then error("redlock: " .. message, level + 1) end
-  local handle = mux.new(made) -- From here on nginx's connections are used, which may speak TLS.
+  local handle = native.new(made) -- From here on nginx's connections are used, which may speak TLS.
   for index = 1, count do
     local ok
     ok, message = core.add(made, options.node(nodes[index], index, level + 1))
     if not ok then error("redlock: node " .. index .. ": " .. message, level + 1) end
   end
-  mux.attach(made, driver.new(handle, count))
+  native.attach(made, driver.new(handle, count))
   if get_phase() == "init_worker" then driver.lasting = true end
   return made
 end

@@ -2,7 +2,7 @@
 ---
 --- Every worker has, for each client, one timer that is the client's clock, and one timer for each
 --- connection, in which a reader and a writer take turns. They run as long as the client is used.
---- The decisions are the core's (csrc/binding/rl_lua_mux.c).
+--- The decisions are the core's (csrc/binding/rl_lua_nginx.c).
 ---
 --- Requests die at any time, and nginx uses their coroutines again. So nothing here holds a function
 --- of a request, or one that has a variable of a request; what waits is known by a number.
@@ -12,11 +12,12 @@ local semaphore = require "ngx.semaphore"
 local bit = require "bit"
 
 local ngx = ngx
-local mux = core.mux
-local advance, settle, input, output = mux.advance, mux.settle, mux.input, mux.output
-local address, connecting, connected = mux.address, mux.connecting, mux.connected
-local disconnected, closed, disown, state = mux.disconnected, mux.closed, mux.disown, mux.state
-local awaits, unanswered, due, now, release_leases = mux.awaits, mux.unanswered, mux.due, mux.now, mux.release_leases
+local native = core.nginx
+local advance, settle, input, output = native.advance, native.settle, native.input, native.output
+local address, connecting, connected = native.address, native.connecting, native.connected
+local disconnected, closed, disown, state = native.disconnected, native.closed, native.disown, native.state
+local awaits, unanswered, release_leases = native.awaits, native.unanswered, native.release_leases
+local due, now = native.due, native.now
 local pending = core.pending
 local band, rshift = bit.band, bit.rshift
 local tcp, timer_at = ngx.socket.tcp, ngx.timer.at
@@ -82,7 +83,7 @@ end
 -- The request that had the slot is dead. Whatever it was to acquire is released.
 local function bury(self, slot)
   if semaphores[slot]:count() ~= 0 then semaphores[slot] = assert(semaphore.new(0)) end
-  disown(self.mux, slot)
+  disown(self.handle, slot)
   give_slot_back(slot)
 end
 
@@ -141,7 +142,7 @@ local function explain(err)
 end
 
 local function read(self, index, sock)
-  local handle, ended = self.mux, self.ended
+  local handle, ended = self.handle, self.ended
   while true do
     local bytes, err = sock:receiveany(READ_SIZE)
     if bytes then
@@ -158,7 +159,7 @@ end
 -- Its connection may have ended, and the next one have been begun, before the writer has its turn. And when nginx
 -- had no timer for the clock, nobody else ends a connection of a worker that is to end.
 local function write(self, index, sock, ticket)
-  local handle, sema = self.mux, self.writers[index]
+  local handle, sema = self.handle, self.writers[index]
   while true do
     if self.tickets[index] ~= ticket then return "the connection was given up" end
     if not self.ticking and exiting() then return "the worker ends" end
@@ -187,13 +188,13 @@ local function shake_hands(sock, host)
 end
 
 local function open(self, index, sock, ticket)
-  local host, port, tls = address(self.mux, index)
+  local host, port, tls = address(self.handle, index)
   local ok, err
   sock:settimeouts(CONNECT_TIMEOUT, SEND_TIMEOUT, READ_TIMEOUT)
   if port then ok, err = sock:connect(host, port) else ok, err = sock:connect(host) end
   if ok and tls then ok, err = shake_hands(sock, host) end
   if not ok then return explain(err) end
-  if not connected(self.mux, index) then return "the connection came too late" end
+  if not connected(self.handle, index) then return "the connection came too late" end
   local reader = spawn(read, self, index, sock)
   local reason = write(self, index, sock, ticket)
   kill(reader)
@@ -209,21 +210,21 @@ local function connection(_, self, index, ticket)
   local ok, reason = pcall(open, self, index, sock, ticket)
   if not ok then ngx.log(ngx.ERR, "redlock: ", reason) end
   sock:close()
-  if self.tickets[index] == ticket then closed(self.mux, index, tostring(reason)) end
-  deliver(self, settle(self.mux, self.ended))
+  if self.tickets[index] == ticket then closed(self.handle, index, tostring(reason)) end
+  deliver(self, settle(self.handle, self.ended))
   wake_clock(self)
 end
 
 local function connect(self, index)
   local ticket = (self.tickets[index] or 0) + 1
   self.tickets[index] = ticket
-  connecting(self.mux, index)
+  connecting(self.handle, index)
   self.late[index] = self.now
   local ok, err = timer_at(0, connection, self, index, ticket)
   if not ok then
     self.late[index] = nil
-    closed(self.mux, index, "nginx gives no timer: " .. tostring(err))
-    deliver(self, settle(self.mux, self.ended))
+    closed(self.handle, index, "nginx gives no timer: " .. tostring(err))
+    deliver(self, settle(self.handle, self.ended))
   end
 end
 
@@ -252,8 +253,8 @@ local function look_for_lost_timers(self, began)
     if made and is_lost(self, made, began) then
       self.late[index] = nil
       self.tickets[index] = self.tickets[index] + 1
-      closed(self.mux, index, "nginx has not run the timer: see lua_max_running_timers")
-      deliver(self, settle(self.mux, self.ended))
+      closed(self.handle, index, "nginx has not run the timer: see lua_max_running_timers")
+      deliver(self, settle(self.handle, self.ended))
     end
   end
 end
@@ -261,7 +262,7 @@ end
 -- Lets the core look at the time, and does what it then wants. `began` is when the wait began that has timed out, if
 -- one has. Returns for how many milliseconds nothing is due, at most `longest`.
 local function step(self, longest, began)
-  local count, writers, _, wait, wanted, unwanted, at = advance(self.mux, self.ended, longest)
+  local count, writers, _, wait, wanted, unwanted, at = advance(self.handle, self.ended, longest)
   self.now = at
   deliver(self, count, writers)
   if began and next(self.late) then look_for_lost_timers(self, began) end
@@ -294,25 +295,25 @@ local function is_over_at_exit(self, idle, held, owned)
   if owned > 0 or idle < EXIT_QUIET then return false end
   local over = self.now - self.exit_at
   if over >= EXIT_TIMEOUT and held > 0 and self.tls then
-    release_leases(self.mux)
+    release_leases(self.handle)
     return false
   end
-  return held == 0 and not awaits(self.mux) or over >= (self.tls and EXIT_TIMEOUT + EXIT_RELEASE or EXIT_TIMEOUT)
+  return held == 0 and not awaits(self.handle) or over >= (self.tls and EXIT_TIMEOUT + EXIT_RELEASE or EXIT_TIMEOUT)
 end
 
 -- Whether the client's threads are to end. `idle` is for how long nothing was begun.
 local function is_over(self, idle)
-  local _, held, owned, running, used, is_closed = state(self.mux)
+  local _, held, owned, running, used, is_closed = state(self.handle)
   hurry_collector(self, held - owned, idle)
   if is_closed or not used then
-    if not is_closed then mux.close(self.mux) end
+    if not is_closed then native.close(self.handle) end
     self.closed_at = self.closed_at or self.now
-    return not running and not awaits(self.mux) or self.now - self.closed_at > CLOSE_TIMEOUT
+    return not running and not awaits(self.handle) or self.now - self.closed_at > CLOSE_TIMEOUT
   elseif running then
     return false
   elseif exiting() then
     return is_over_at_exit(self, idle, held, owned)
-  elseif driver.lasting or held > 0 or idle < self.idle_end or idle < CLOSE_TIMEOUT and awaits(self.mux) then
+  elseif driver.lasting or held > 0 or idle < self.idle_end or idle < CLOSE_TIMEOUT and awaits(self.handle) then
     return false
   end
   self.idle_end = min(2 * self.idle_end, IDLE_END_MAX)
@@ -320,22 +321,22 @@ local function is_over(self, idle)
 end
 
 local function stop(self)
-  local used, is_closed = select(5, state(self.mux))
-  if is_closed and self.confirmed == nil then self.confirmed = not unanswered(self.mux) end
-  if is_closed or not used then mux.forget(self.mux) end
+  local used, is_closed = select(5, state(self.handle))
+  if is_closed and self.confirmed == nil then self.confirmed = not unanswered(self.handle) end
+  if is_closed or not used then native.forget(self.handle) end
   for index = 1, self.count do
-    disconnected(self.mux, index, "the connection was closed")
+    disconnected(self.handle, index, "the connection was closed")
     self.writers[index]:post(1)
   end
   self.running, self.ticking = false, false
-  deliver(self, settle(self.mux, self.ended))
+  deliver(self, settle(self.handle, self.ended))
   local closers = -self.done:count()
   if closers > 0 then self.done:post(closers) end
 end
 
 -- For how long the clock may sleep at most.
 local function longest(self)
-  local _, held, owned, running, _, is_closed = state(self.mux)
+  local _, held, owned, running, _, is_closed = state(self.handle)
   if is_closed then return CLOSE_TICK end
   return (running or held > 0 or owned > 0 or exiting()) and TICK or LONG_TICK
 end
@@ -378,7 +379,7 @@ local function look_after_clients()
   collectgarbage()
   local used = 0
   for self in pairs(drivers) do
-    if select(5, state(self.mux)) then used = used + 1 elseif self.running then self.clock:post(1) end
+    if select(5, state(self.handle)) then used = used + 1 elseif self.running then self.clock:post(1) end
   end
   driver_limit = used + MANY
   if used < alive and not driver.warned then
@@ -392,7 +393,7 @@ end
 function driver.new(handle, count)
   look_after_clients()
   local self = {
-    mux = handle,
+    handle = handle,
     count = count,
     running = false,
     ended = {}, -- slots, for the core to write into
@@ -414,7 +415,7 @@ local function prepare(self)
   local writers = {}
   for index = 1, self.count do
     writers[index] = assert(semaphore.new(0))
-    self.tls = self.tls or select(3, address(self.mux, index))
+    self.tls = self.tls or select(3, address(self.handle, index))
   end
   self.writers, self.clock, self.done = writers, assert(semaphore.new(0)), assert(semaphore.new(0))
 end
@@ -448,7 +449,7 @@ end
 
 --- Hands out what a call on a lock has led to.
 function driver.settle(self)
-  deliver(self, settle(self.mux, self.ended))
+  deliver(self, settle(self.handle, self.ended))
 end
 
 -- For how long to wait before looking oneself: with the clock, until it has surely stopped; without, until the core
@@ -482,9 +483,9 @@ end
 --- all nodes have confirmed it, which it remembers.
 function driver.close(self, may_wait)
   if not self.writers then prepare(self) end
-  if not select(6, state(self.mux)) then
-    mux.close(self.mux)
-    deliver(self, settle(self.mux, self.ended))
+  if not select(6, state(self.handle)) then
+    native.close(self.handle)
+    deliver(self, settle(self.handle, self.ended))
     wake_clock(self)
   end
   if not may_wait then return true end
@@ -493,7 +494,7 @@ function driver.close(self, may_wait)
   while self.confirmed == nil and began < deadline do
     if not self.ticking then
       drive(self, began)
-      if not awaits(self.mux) then stop(self) end
+      if not awaits(self.handle) then stop(self) end
     end
     if self.confirmed == nil then self.done:wait((self.ticking and deadline - began or EARLY) / 1000) end
     began = now()

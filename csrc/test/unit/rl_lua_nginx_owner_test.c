@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_lua_owner.h"
+#include "rl_lua_nginx_owner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +14,14 @@
 
 /* As much of a request of nginx as is needed. */
 typedef struct request {
-  rl_lua_cleanup *cleanups;
+  rl_lua_nginx_cleanup *cleanups;
 } request;
 
 static bool out_of_memory;
 
-static rl_lua_cleanup *cleanup_add(void *owner, size_t size) {
+static rl_lua_nginx_cleanup *cleanup_add(void *owner, size_t size) {
   request *self = owner;
-  rl_lua_cleanup *cleanup;
+  rl_lua_nginx_cleanup *cleanup;
   if (out_of_memory) {
     return NULL;
   }
@@ -34,10 +34,10 @@ static rl_lua_cleanup *cleanup_add(void *owner, size_t size) {
 }
 
 static void end(request *self) {
-  rl_lua_cleanup *cleanup = self->cleanups;
+  rl_lua_nginx_cleanup *cleanup = self->cleanups;
   self->cleanups = NULL;
   while (cleanup != NULL) {
-    rl_lua_cleanup *next = cleanup->next;
+    rl_lua_nginx_cleanup *next = cleanup->next;
     if (cleanup->handler != NULL) {
       cleanup->handler(cleanup->data);
     }
@@ -46,80 +46,80 @@ static void end(request *self) {
   }
 }
 
-static void init(rl_lua_owners *owners) {
-  rl_lua_owners_init(owners);
+static void init(rl_lua_nginx_owners *owners) {
+  rl_lua_nginx_owners_init(owners);
   owners->cleanup_add = cleanup_add;
 }
 
 static void what_a_request_owned_is_told_when_it_has_ended(void **state) {
-  rl_lua_owners owners;
+  rl_lua_nginx_owners owners;
   request one = {0}, two = {0};
-  rl_lua_owned a = {0}, b = {0}, c = {0};
+  rl_lua_nginx_owned a = {0}, b = {0}, c = {0};
   (void)state;
   init(&owners);
-  assert_true(rl_lua_owners_give(&owners, &one, &a));
-  assert_true(rl_lua_owners_give(&owners, &two, &b));
-  assert_true(rl_lua_owners_give(&owners, &one, &c));
-  assert_true(rl_lua_owners_give(&owners, &one, &a)); /* once more */
+  assert_true(rl_lua_nginx_owners_give(&owners, &one, &a));
+  assert_true(rl_lua_nginx_owners_give(&owners, &two, &b));
+  assert_true(rl_lua_nginx_owners_give(&owners, &one, &c));
+  assert_true(rl_lua_nginx_owners_give(&owners, &one, &a)); /* once more */
   assert_int_equal(owners.owned_count, 3);
-  assert_null(rl_lua_owners_next_ended(&owners));
+  assert_null(rl_lua_nginx_owners_next_ended(&owners));
   end(&one);
   assert_int_equal(owners.owned_count, 1);
-  assert_ptr_equal(rl_lua_owners_next_ended(&owners), &a);
-  assert_ptr_equal(rl_lua_owners_next_ended(&owners), &c);
-  assert_null(rl_lua_owners_next_ended(&owners));
+  assert_ptr_equal(rl_lua_nginx_owners_next_ended(&owners), &a);
+  assert_ptr_equal(rl_lua_nginx_owners_next_ended(&owners), &c);
+  assert_null(rl_lua_nginx_owners_next_ended(&owners));
   end(&two);
-  rl_lua_owners_take(&owners, &b); /* Released in the log phase. */
-  assert_null(rl_lua_owners_next_ended(&owners));
-  rl_lua_owners_free(&owners);
+  rl_lua_nginx_owners_take(&owners, &b); /* Released in the log phase. */
+  assert_null(rl_lua_nginx_owners_next_ended(&owners));
+  rl_lua_nginx_owners_free(&owners);
 }
 
 static void a_long_request_registers_once_however_many_locks_it_takes(void **state) {
-  rl_lua_owners owners;
+  rl_lua_nginx_owners owners;
   request one = {0};
-  rl_lua_owned owned = {0};
+  rl_lua_nginx_owned owned = {0};
   (void)state;
   init(&owners);
   for (int i = 0; i < 1000; i++) {
-    assert_true(rl_lua_owners_give(&owners, &one, &owned));
-    rl_lua_owners_take(&owners, &owned);
+    assert_true(rl_lua_nginx_owners_give(&owners, &one, &owned));
+    rl_lua_nginx_owners_take(&owners, &owned);
   }
   assert_non_null(one.cleanups);
   assert_null(one.cleanups->next);
   end(&one);
-  assert_null(rl_lua_owners_next_ended(&owners));
-  rl_lua_owners_free(&owners);
+  assert_null(rl_lua_nginx_owners_next_ended(&owners));
+  rl_lua_nginx_owners_free(&owners);
 }
 
 static void handed_over_it_belongs_to_the_other_or_to_nobody(void **state) {
-  rl_lua_owners owners;
+  rl_lua_nginx_owners owners;
   request one = {0}, two = {0};
-  rl_lua_owned a = {0}, b = {0};
+  rl_lua_nginx_owned a = {0}, b = {0};
   (void)state;
   init(&owners);
-  assert_true(rl_lua_owners_give(&owners, &one, &a));
-  assert_true(rl_lua_owners_give(&owners, &two, &a));
-  assert_true(rl_lua_owners_give(&owners, &one, &b));
-  assert_false(rl_lua_owners_give(&owners, NULL, &b));
+  assert_true(rl_lua_nginx_owners_give(&owners, &one, &a));
+  assert_true(rl_lua_nginx_owners_give(&owners, &two, &a));
+  assert_true(rl_lua_nginx_owners_give(&owners, &one, &b));
+  assert_false(rl_lua_nginx_owners_give(&owners, NULL, &b));
   end(&one);
-  assert_null(rl_lua_owners_next_ended(&owners));
+  assert_null(rl_lua_nginx_owners_next_ended(&owners));
   end(&two);
-  assert_ptr_equal(rl_lua_owners_next_ended(&owners), &a);
-  rl_lua_owners_free(&owners);
+  assert_ptr_equal(rl_lua_nginx_owners_next_ended(&owners), &a);
+  rl_lua_nginx_owners_free(&owners);
 }
 
 static void a_request_that_ends_after_the_client_finds_nothing(void **state) {
-  rl_lua_owners *owners = malloc(sizeof *owners);
+  rl_lua_nginx_owners *owners = malloc(sizeof *owners);
   request one = {0};
-  rl_lua_owned *a = calloc(1, sizeof *a);
-  rl_lua_owned *ended = calloc(1, sizeof *ended);
+  rl_lua_nginx_owned *a = calloc(1, sizeof *a);
+  rl_lua_nginx_owned *ended = calloc(1, sizeof *ended);
   request two = {0};
   (void)state;
   init(owners);
-  assert_true(rl_lua_owners_give(owners, &one, a));
-  assert_true(rl_lua_owners_give(owners, &two, ended));
+  assert_true(rl_lua_nginx_owners_give(owners, &one, a));
+  assert_true(rl_lua_nginx_owners_give(owners, &two, ended));
   end(&two);
-  rl_lua_owners_free(owners);
+  rl_lua_nginx_owners_free(owners);
   assert_null(a->next);
   assert_null(ended->next);
   memset(owners, 0x5a, sizeof *owners);
@@ -132,44 +132,44 @@ static void a_request_that_ends_after_the_client_finds_nothing(void **state) {
 
 static void thousands_of_requests_end_in_any_order(void **state) {
   static request requests[REQUESTS];
-  static rl_lua_owned owned[REQUESTS];
-  rl_lua_owners owners;
+  static rl_lua_nginx_owned owned[REQUESTS];
+  rl_lua_nginx_owners owners;
   int count = 0;
   (void)state;
   init(&owners);
   for (int i = 0; i < REQUESTS; i++) {
-    assert_true(rl_lua_owners_give(&owners, &requests[i], &owned[i]));
+    assert_true(rl_lua_nginx_owners_give(&owners, &requests[i], &owned[i]));
   }
   assert_true(owners.bucket_count >= REQUESTS);
   for (int i = 0; i < REQUESTS; i++) {
     end(&requests[(i * 1237) % REQUESTS]);
   }
-  while (rl_lua_owners_next_ended(&owners) != NULL) {
+  while (rl_lua_nginx_owners_next_ended(&owners) != NULL) {
     count++;
   }
   assert_int_equal(count, REQUESTS);
   assert_int_equal(owners.count, 0);
   assert_int_equal(owners.owned_count, 0);
-  rl_lua_owners_free(&owners);
+  rl_lua_nginx_owners_free(&owners);
 }
 
 static void without_memory_or_nginx_it_belongs_to_nobody(void **state) {
-  rl_lua_owners owners;
+  rl_lua_nginx_owners owners;
   request one = {0};
-  rl_lua_owned owned = {0};
+  rl_lua_nginx_owned owned = {0};
   (void)state;
   init(&owners);
   out_of_memory = true;
-  assert_false(rl_lua_owners_give(&owners, &one, &owned));
+  assert_false(rl_lua_nginx_owners_give(&owners, &one, &owned));
   out_of_memory = false;
   owners.cleanup_add = NULL;
-  assert_false(rl_lua_owners_give(&owners, &one, &owned));
+  assert_false(rl_lua_nginx_owners_give(&owners, &one, &owned));
   assert_null(owned.next);
-  rl_lua_owners_take(&owners, &owned);
-  rl_lua_owners_free(&owners);
-  rl_lua_owners_init(&owners);
+  rl_lua_nginx_owners_take(&owners, &owned);
+  rl_lua_nginx_owners_free(&owners);
+  rl_lua_nginx_owners_init(&owners);
   assert_null(owners.cleanup_add); /* This program is not nginx. */
-  rl_lua_owners_free(&owners);
+  rl_lua_nginx_owners_free(&owners);
 }
 
 int main(void) {

@@ -5,9 +5,9 @@
  *
  * The driver is written in Lua (redlock/nginx_driver.lua), and takes the steps of rl_core.h with what
  * rl_pump.h has for every driver. Clients and locks are the usual objects, but the client's own
- * sockets stay closed. What requests wait for is in rl_lua_wait.c.
+ * sockets stay closed. What requests wait for is in rl_lua_nginx_wait.c.
  */
-#include "rl_lua_mux.h"
+#include "rl_lua_nginx.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ static uint32_t node_bit(unsigned node) {
 }
 
 /* A worker that inherited the client from the master has none of its connections. */
-void rl_lua_mux_check_fork(rl_lua_mux *self) {
+void rl_lua_nginx_check_fork(rl_lua_nginx *self) {
   if (!rl_fork_happened(&self->client->mark))
     return;
   rl_client_check_fork(self->client);
@@ -34,17 +34,17 @@ void rl_lua_mux_check_fork(rl_lua_mux *self) {
   self->wake_us = 0;
 }
 
-rl_lua_mux *rl_lua_mux_check(lua_State *L) {
-  rl_lua_mux *self = luaL_checkudata(L, 1, RL_LUA_MUX);
+rl_lua_nginx *rl_lua_nginx_check(lua_State *L) {
+  rl_lua_nginx *self = luaL_checkudata(L, 1, RL_LUA_NGINX);
 
   if (self->client == NULL)
     luaL_error(L, "redlock: the connections have been given up");
-  rl_lua_mux_check_fork(self);
+  rl_lua_nginx_check_fork(self);
   return self;
 }
 
 /* The index of a node, which Lua counts from 1. */
-static unsigned check_node(lua_State *L, const rl_lua_mux *self) {
+static unsigned check_node(lua_State *L, const rl_lua_nginx *self) {
   lua_Integer index = luaL_checkinteger(L, 2);
 
   if (index < 1 || index > (lua_Integer)self->client->core.node_count) {
@@ -55,14 +55,14 @@ static unsigned check_node(lua_State *L, const rl_lua_mux *self) {
 
 /* ------------------------------------------------------------------------ what the core wants */
 
-uint32_t rl_lua_mux_wake_writers(rl_lua_mux *self) {
+uint32_t rl_lua_nginx_wake_writers(rl_lua_nginx *self) {
   uint32_t nodes = rl_pump_output(&self->client->core) & self->open & ~self->woken;
 
   self->woken |= nodes;
   return nodes;
 }
 
-bool rl_lua_mux_wake_clock(rl_lua_mux *self) {
+bool rl_lua_nginx_wake_clock(rl_lua_nginx *self) {
   redlock_time deadline_us = rl_core_deadline(&self->client->core);
 
   if (deadline_us >= self->wake_us)
@@ -75,14 +75,14 @@ bool rl_lua_mux_wake_clock(rl_lua_mux *self) {
  * Every step of the driver ends in this: -> how many operations have ended, |count| of which are in
  * the table at |list| already; writers to wake; whether the clock is to be woken.
  */
-static int push_wakes(lua_State *L, rl_lua_mux *self, int list, int count) {
+static int push_wakes(lua_State *L, rl_lua_nginx *self, int list, int count) {
   uint32_t writers;
   bool clock;
 
   (void)rl_pump_launch(&self->client->core);
-  writers = rl_lua_mux_wake_writers(self);
-  clock = rl_lua_mux_wake_clock(self);
-  lua_pushinteger(L, rl_lua_wait_collect(L, self, list, count));
+  writers = rl_lua_nginx_wake_writers(self);
+  clock = rl_lua_nginx_wake_clock(self);
+  lua_pushinteger(L, rl_lua_nginx_wait_collect(L, self, list, count));
   lua_pushnumber(L, (lua_Number)writers);
   lua_pushboolean(L, clock);
   return 3;
@@ -90,57 +90,57 @@ static int push_wakes(lua_State *L, rl_lua_mux *self, int list, int count) {
 
 /* --------------------------------------------------------------------------------- life */
 
-/* (client) -> mux. From here on the client's connections are the driver's. */
-static int mux_new(lua_State *L) {
+/* (client) -> handle. From here on the client's connections are the driver's. */
+static int nginx_new(lua_State *L) {
   rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
-  rl_lua_mux *self;
+  rl_lua_nginx *self;
 
   lua_settop(L, 1);
   self = lua_newuserdata(L, sizeof *self);
   memset(self, 0, sizeof *self);
-  rl_lua_owners_init(&self->owners);
-  luaL_getmetatable(L, RL_LUA_MUX);
+  rl_lua_nginx_owners_init(&self->owners);
+  luaL_getmetatable(L, RL_LUA_NGINX);
   lua_setmetatable(L, -2);
   lua_getuservalue(L, 1);
   lua_pushvalue(L, -2);
-  lua_rawseti(L, -2, RL_LUA_MUX_SELF);
+  lua_rawseti(L, -2, RL_LUA_NGINX_SELF);
   lua_pop(L, 1);
 
   self->client = redlock_client_ref(client->client);
   self->client->carried = true;
-  client->mux = self;
+  client->nginx = self;
   return 1;
 }
 
 /* (client, driver): the table that start() returns for the client's locks. */
-static int mux_attach(lua_State *L) {
+static int nginx_attach(lua_State *L) {
   rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
   luaL_checktype(L, 2, LUA_TTABLE);
   lua_getuservalue(L, 1);
   lua_pushvalue(L, 2);
-  lua_rawseti(L, -2, RL_LUA_MUX_DRIVER);
+  lua_rawseti(L, -2, RL_LUA_NGINX_DRIVER);
   return 0;
 }
 
 /* (client, method that is called) -> the driver's table, or nil. */
-static int mux_driver(lua_State *L) {
+static int nginx_driver(lua_State *L) {
   char method[32];
 
   (void)snprintf(method, sizeof method, "client:%s()", luaL_checkstring(L, 2));
   rl_lua_check_client(L, RL_LUA_WRAPPED, method);
   lua_getuservalue(L, 1);
-  lua_rawgeti(L, -1, RL_LUA_MUX_DRIVER);
+  lua_rawgeti(L, -1, RL_LUA_NGINX_DRIVER);
   return 1;
 }
 
-static int mux_gc(lua_State *L) {
-  rl_lua_mux *self = luaL_testudata(L, 1, RL_LUA_MUX);
+static int nginx_gc(lua_State *L) {
+  rl_lua_nginx *self = luaL_testudata(L, 1, RL_LUA_NGINX);
 
   if (self != NULL && self->client != NULL) {
     redlock_client *client = self->client;
     self->client = NULL;
-    rl_lua_wait_forget(self);
-    rl_lua_mux_free_client(client);
+    rl_lua_nginx_wait_forget(self);
+    rl_lua_nginx_free_client(client);
   }
   return 0;
 }
@@ -160,7 +160,7 @@ static void last_chance(redlock_client *client) {
   rl_core_forget(core);
 }
 
-void rl_lua_mux_free_client(redlock_client *client) {
+void rl_lua_nginx_free_client(redlock_client *client) {
   if (client->references == 1) {
     rl_client_check_fork(client);
     last_chance(client);
@@ -170,9 +170,9 @@ void rl_lua_mux_free_client(redlock_client *client) {
 
 /* --------------------------------------------------------------------------------- connections */
 
-/* (mux, node) -> host and port, or "unix:" and a path and nil; whether to speak TLS; its name. */
-static int mux_address(lua_State *L) {
-  rl_lua_mux *self = rl_lua_mux_check(L);
+/* (handle, node) -> host and port, or "unix:" and a path and nil; whether to speak TLS; its name. */
+static int nginx_address(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
   const rl_address *address = &self->client->core.nodes[check_node(L, self)]->address;
 
   if (address->path[0] != '\0') {
@@ -187,9 +187,9 @@ static int mux_address(lua_State *L) {
   return 4;
 }
 
-/* (mux, node): a connection is being made. */
-static int mux_connecting(lua_State *L) {
-  rl_lua_mux *self = rl_lua_mux_check(L);
+/* (handle, node): a connection is being made. */
+static int nginx_connecting(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned node = check_node(L, self);
 
   if (self->client->core.nodes[node]->link.phase == RL_LINK_DOWN) {
@@ -200,9 +200,9 @@ static int mux_connecting(lua_State *L) {
   return 0;
 }
 
-/* (mux, node) -> whether the connection is still wanted. */
-static int mux_connected(lua_State *L) {
-  rl_lua_mux *self = rl_lua_mux_check(L);
+/* (handle, node) -> whether the connection is still wanted. */
+static int nginx_connected(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned node = check_node(L, self);
   bool wanted = self->client->core.nodes[node]->link.phase == RL_LINK_CONNECTING;
 
@@ -212,35 +212,35 @@ static int mux_connected(lua_State *L) {
   return 1;
 }
 
-/* (mux, node, reason): it could not be made, or has ended. settle() is to follow. */
-static int mux_disconnected(lua_State *L) {
-  rl_lua_mux *self = rl_lua_mux_check(L);
+/* (handle, node, reason): it could not be made, or has ended. settle() is to follow. */
+static int nginx_disconnected(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned node = check_node(L, self);
 
   rl_core_disconnected(&self->client->core, node, redlock_now(), luaL_checkstring(L, 3));
   return 0;
 }
 
-/* (mux, node, reason): as above, and nothing of the connection is left: another can be made. */
-static int mux_closed(lua_State *L) {
-  rl_lua_mux *self = rl_lua_mux_check(L);
+/* (handle, node, reason): as above, and nothing of the connection is left: another can be made. */
+static int nginx_closed(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
 
-  (void)mux_disconnected(L);
+  (void)nginx_disconnected(L);
   self->open &= ~node_bit(check_node(L, self));
   return 0;
 }
 
-/* (mux, list) -> how many ended, writers to wake, whether to wake the clock. */
-static int mux_settle(lua_State *L) {
-  rl_lua_mux *self = rl_lua_mux_check(L);
+/* (handle, list) -> how many ended, writers to wake, whether to wake the clock. */
+static int nginx_settle(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
 
   lua_settop(L, 2);
   return push_wakes(L, self, 2, 0);
 }
 
-/* (mux, node, bytes, list) -> how many ended, writers to wake, whether to wake the clock. */
-static int mux_input(lua_State *L) {
-  rl_lua_mux *self = rl_lua_mux_check(L);
+/* (handle, node, bytes, list) -> how many ended, writers to wake, whether to wake the clock. */
+static int nginx_input(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned node = check_node(L, self);
   size_t length;
   const char *bytes = luaL_checklstring(L, 3, &length);
@@ -251,11 +251,11 @@ static int mux_input(lua_State *L) {
 }
 
 /*
- * (mux, node) -> the bytes to send, which count as sent; nil when there are none for now; false when
+ * (handle, node) -> the bytes to send, which count as sent; nil when there are none for now; false when
  * the connection is to be closed.
  */
-static int mux_output(lua_State *L) {
-  rl_lua_mux *self = rl_lua_mux_check(L);
+static int nginx_output(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned node = check_node(L, self);
   rl_core *core = &self->client->core;
   char copy[OUTPUT_MAX];
@@ -282,45 +282,45 @@ static int mux_output(lua_State *L) {
 /* ------------------------------------------------------------------------------------- the clock */
 
 /* () -> the time, in milliseconds. */
-static int mux_now(lua_State *L) {
+static int nginx_now(lua_State *L) {
   lua_pushnumber(L, (lua_Number)(redlock_now() / REDLOCK_MILLISECONDS));
   return 1;
 }
 
 /*
- * (mux, list, longest) -> how many ended, writers to wake, true, how long to wait at most in
+ * (handle, list, longest) -> how many ended, writers to wake, true, how long to wait at most in
  * milliseconds, nodes to connect to, nodes whose connection is to be closed, the time.
  */
-static int mux_advance(lua_State *L) {
-  rl_lua_mux *self = rl_lua_mux_check(L);
+static int nginx_advance(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
   rl_core *core = &self->client->core;
   redlock_duration longest = (redlock_duration)luaL_checknumber(L, 3) * REDLOCK_MILLISECONDS;
   rl_pump_wants wants;
 
   lua_settop(L, 3);
   wants = rl_pump_advance(core, redlock_now(), self->open);
-  push_wakes(L, self, 2, rl_lua_wait_bury(L, self, 2));
+  push_wakes(L, self, 2, rl_lua_nginx_wait_bury(L, self, 2));
   self->wake_us = rl_time_add(redlock_now(), longest);
   self->wake_us = rl_time_min(self->wake_us, rl_core_deadline(core));
   lua_pushnumber(L, (lua_Number)rl_time_ms_up(rl_time_sub(self->wake_us, redlock_now())));
   lua_pushnumber(L, (lua_Number)(wants.connect & ~self->open));
   lua_pushnumber(L, (lua_Number)wants.close);
-  (void)mux_now(L);
+  (void)nginx_now(L);
   return 7;
 }
 
 /*
- * (mux) -> how many locks there are; how many leases may last; how many of them belong to requests;
+ * (handle) -> how many locks there are; how many leases may last; how many of them belong to requests;
  * whether an operation is in flight; whether there is somebody who can use the client; whether it has
  * been closed. Costs the same however many locks there are.
  */
-static int mux_state(lua_State *L) {
-  rl_lua_mux *self = luaL_checkudata(L, 1, RL_LUA_MUX);
+static int nginx_state(lua_State *L) {
+  rl_lua_nginx *self = luaL_checkudata(L, 1, RL_LUA_NGINX);
   const rl_core *core;
 
   if (self->client == NULL)
     return 0; /* Finalized, and about to be freed. */
-  rl_lua_mux_check_fork(self);
+  rl_lua_nginx_check_fork(self);
   core = &self->client->core;
   lua_pushnumber(L, (lua_Number)core->lock_count);
   lua_pushnumber(L, (lua_Number)rl_core_leases(core, redlock_now()));
@@ -331,25 +331,25 @@ static int mux_state(lua_State *L) {
   return 6;
 }
 
-/* (mux) -> whether a node is still worth waiting for, before the connections are closed. */
-static int mux_awaits(lua_State *L) {
-  rl_lua_mux *self = rl_lua_mux_check(L);
+/* (handle) -> whether a node is still worth waiting for, before the connections are closed. */
+static int nginx_awaits(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
 
   lua_pushboolean(L, rl_core_awaits(&self->client->core, redlock_now(), LAST_CHANCE));
   return 1;
 }
 
-/* (mux) -> whether anything is owed that close() promises. */
-static int mux_unanswered(lua_State *L) {
-  rl_lua_mux *self = rl_lua_mux_check(L);
+/* (handle) -> whether anything is owed that close() promises. */
+static int nginx_unanswered(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
 
   lua_pushboolean(L, rl_core_unanswered(&self->client->core));
   return 1;
 }
 
-/* (mux): the worker ends, and nobody needs its locks any more. */
-static int mux_release_leases(lua_State *L) {
-  rl_lua_mux *self = rl_lua_mux_check(L);
+/* (handle): the worker ends, and nobody needs its locks any more. */
+static int nginx_release_leases(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
   redlock_time now_us = redlock_now();
 
   for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
@@ -359,49 +359,49 @@ static int mux_release_leases(lua_State *L) {
   return 0;
 }
 
-/* (mux): ends all operations and begins to release all leases. */
-static int mux_close(lua_State *L) {
-  rl_lua_mux *self = rl_lua_mux_check(L);
+/* (handle): ends all operations and begins to release all leases. */
+static int nginx_close(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
 
   rl_core_close(&self->client->core, redlock_now());
   return 0;
 }
 
-/* (mux): what has not been released by now is left to its ttl. */
-static int mux_forget(lua_State *L) {
-  rl_lua_mux *self = rl_lua_mux_check(L);
+/* (handle): what has not been released by now is left to its ttl. */
+static int nginx_forget(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
 
   rl_core_forget(&self->client->core);
   return 0;
 }
 
-void rl_lua_mux_register(lua_State *L) {
-  static const luaL_Reg metamethods[] = {{"__gc", mux_gc}, {NULL, NULL}};
+void rl_lua_nginx_register(lua_State *L) {
+  static const luaL_Reg metamethods[] = {{"__gc", nginx_gc}, {NULL, NULL}};
   static const luaL_Reg methods[] = {{NULL, NULL}};
-  static const luaL_Reg functions[] = {{"new", mux_new},
-                                       {"attach", mux_attach},
-                                       {"driver", mux_driver},
-                                       {"address", mux_address},
-                                       {"connecting", mux_connecting},
-                                       {"connected", mux_connected},
-                                       {"disconnected", mux_disconnected},
-                                       {"closed", mux_closed},
-                                       {"settle", mux_settle},
-                                       {"input", mux_input},
-                                       {"output", mux_output},
-                                       {"advance", mux_advance},
-                                       {"state", mux_state},
-                                       {"awaits", mux_awaits},
-                                       {"unanswered", mux_unanswered},
-                                       {"now", mux_now},
-                                       {"release_leases", mux_release_leases},
-                                       {"close", mux_close},
-                                       {"forget", mux_forget},
+  static const luaL_Reg functions[] = {{"new", nginx_new},
+                                       {"attach", nginx_attach},
+                                       {"driver", nginx_driver},
+                                       {"address", nginx_address},
+                                       {"connecting", nginx_connecting},
+                                       {"connected", nginx_connected},
+                                       {"disconnected", nginx_disconnected},
+                                       {"closed", nginx_closed},
+                                       {"settle", nginx_settle},
+                                       {"input", nginx_input},
+                                       {"output", nginx_output},
+                                       {"advance", nginx_advance},
+                                       {"state", nginx_state},
+                                       {"awaits", nginx_awaits},
+                                       {"unanswered", nginx_unanswered},
+                                       {"now", nginx_now},
+                                       {"release_leases", nginx_release_leases},
+                                       {"close", nginx_close},
+                                       {"forget", nginx_forget},
                                        {NULL, NULL}};
 
-  rl_lua_class(L, RL_LUA_MUX, "redlock.mux", metamethods, methods);
+  rl_lua_class(L, RL_LUA_NGINX, "redlock.nginx", metamethods, methods);
   lua_pop(L, 1);
   lua_newtable(L);
   luaL_setfuncs(L, functions, 0);
-  rl_lua_wait_register(L);
+  rl_lua_nginx_wait_register(L);
 }

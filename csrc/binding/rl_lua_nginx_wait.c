@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  * Of each operation that is waited for, the driver keeps a number, the slot, and no object: requests
- * die at any time, and what they left behind must be collectable. The mux knows which lock a slot
+ * die at any time, and what they left behind must be collectable. The handle knows which lock a slot
  * stands for, without keeping it alive: a lock that is collected takes itself out.
  */
 #include <stdbool.h>
@@ -15,8 +15,8 @@
 
 #include "rl_client.h"
 #include "rl_handle.h"
-#include "rl_lua_mux.h"
-#include "rl_lua_rest.h"
+#include "rl_lua_nginx.h"
+#include "rl_lua_nginx_released.h"
 #include "rl_pump.h"
 
 /* When what could not be launched at once is again. */
@@ -33,27 +33,27 @@ enum { CODE_ACQUIRE = 1, CODE_EXTEND = 2, CODE_RELEASE = 3, CODE_RELEASE_UNHEARD
 /* Nobody waits for the lock's operation any more. */
 static void leave_slot(rl_lua_lock *self) {
   if (self->slot != 0)
-    self->mux->waiting[self->slot - 1] = NULL;
+    self->nginx->waiting[self->slot - 1] = NULL;
   self->slot = 0;
 }
 
 /* Returns false when out of memory. */
 static bool enter_slot(rl_lua_lock *self, size_t slot) {
-  rl_lua_mux *mux = self->mux;
+  rl_lua_nginx *nginx = self->nginx;
 
   leave_slot(self);
-  if (slot > mux->waiting_count) {
+  if (slot > nginx->waiting_count) {
     size_t count = slot + slot / 2 + 15;
-    rl_lua_lock **grown = realloc(mux->waiting, count * sizeof mux->waiting[0]);
+    rl_lua_lock **grown = realloc(nginx->waiting, count * sizeof nginx->waiting[0]);
     if (grown == NULL)
       return false;
-    memset(grown + mux->waiting_count, 0, (count - mux->waiting_count) * sizeof grown[0]);
-    mux->waiting = grown;
-    mux->waiting_count = count;
+    memset(grown + nginx->waiting_count, 0, (count - nginx->waiting_count) * sizeof grown[0]);
+    nginx->waiting = grown;
+    nginx->waiting_count = count;
   }
-  if (mux->waiting[slot - 1] != NULL)
-    mux->waiting[slot - 1]->slot = 0; /* Nobody came to wait for it. */
-  mux->waiting[slot - 1] = self;
+  if (nginx->waiting[slot - 1] != NULL)
+    nginx->waiting[slot - 1]->slot = 0; /* Nobody came to wait for it. */
+  nginx->waiting[slot - 1] = self;
   self->slot = slot;
   return true;
 }
@@ -64,7 +64,7 @@ static void push_slot(lua_State *L, int list, int index, size_t slot) {
   lua_rawseti(L, list, index);
 }
 
-int rl_lua_wait_collect(lua_State *L, rl_lua_mux *self, int list, int count) {
+int rl_lua_nginx_wait_collect(lua_State *L, rl_lua_nginx *self, int list, int count) {
   rl_lock *ended;
 
   while ((ended = rl_core_next_ended(&self->client->core)) != NULL) {
@@ -79,7 +79,7 @@ int rl_lua_wait_collect(lua_State *L, rl_lua_mux *self, int list, int count) {
 static void give_up(rl_lua_lock *self, redlock_time now_us) {
   rl_lock *lock = self->lock->core;
 
-  rl_lua_owners_take(&self->mux->owners, &self->owned);
+  rl_lua_nginx_owners_take(&self->nginx->owners, &self->owned);
   if (lock->operation != RL_OPERATION_RELEASE)
     rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
   if (!rl_lock_is_busy(lock))
@@ -88,25 +88,25 @@ static void give_up(rl_lua_lock *self, redlock_time now_us) {
     rl_lock_lapse(lock, now_us);
 }
 
-int rl_lua_wait_bury(lua_State *L, rl_lua_mux *self, int list) {
+int rl_lua_nginx_wait_bury(lua_State *L, rl_lua_nginx *self, int list) {
   redlock_time now_us = redlock_now();
-  rl_lua_owned *owned;
+  rl_lua_nginx_owned *owned;
   int count = 0;
 
-  while ((owned = rl_lua_owners_next_ended(&self->owners)) != NULL) {
+  while ((owned = rl_lua_nginx_owners_next_ended(&self->owners)) != NULL) {
     rl_lua_lock *lock = rl_lua_lock_of(owned);
     size_t slot = lock->slot;
     lock->owner_ended = 1;
     give_up(lock, now_us);
     leave_slot(lock);
-    rl_lua_rest_give_back(lock);
+    rl_lua_nginx_released_give_back(lock);
     if (slot != 0)
       push_slot(L, list, ++count, slot);
   }
   return count;
 }
 
-void rl_lua_wait_forget(rl_lua_mux *self) {
+void rl_lua_nginx_wait_forget(rl_lua_nginx *self) {
   for (size_t i = 0; i < self->waiting_count; i++) {
     if (self->waiting[i] != NULL)
       self->waiting[i]->slot = 0;
@@ -114,24 +114,24 @@ void rl_lua_wait_forget(rl_lua_mux *self) {
   free(self->waiting);
   self->waiting = NULL;
   self->waiting_count = 0;
-  rl_lua_owners_free(&self->owners);
+  rl_lua_nginx_owners_free(&self->owners);
 }
 
-void rl_lua_wait_forget_lock(rl_lua_lock *self) {
+void rl_lua_nginx_wait_forget_lock(rl_lua_lock *self) {
   if (self->slot != 0)
     leave_slot(self);
   if (self->owned.next != NULL)
-    rl_lua_owners_take(&self->mux->owners, &self->owned);
+    rl_lua_nginx_owners_take(&self->nginx->owners, &self->owned);
 }
 
 /* ----------------------------------------------------------------------------------- operations */
 
-/* (lock) -> the driver's table; and the mux of the lock, or NULL for a client that blocks. */
-static rl_lua_mux *push_driver(lua_State *L, const rl_lua_lock *self) {
+/* (lock) -> the driver's table; and the handle of the lock, or NULL for a client that blocks. */
+static rl_lua_nginx *push_driver(lua_State *L, const rl_lua_lock *self) {
   lua_getuservalue(L, 1);
-  lua_rawgeti(L, -1, RL_LUA_MUX_DRIVER);
+  lua_rawgeti(L, -1, RL_LUA_NGINX_DRIVER);
   lua_remove(L, -2);
-  return self->mux;
+  return self->nginx;
 }
 
 /* The request at |index|, as nginx's Lua names it: a pointer that is a cdata. NULL for anything else. */
@@ -161,7 +161,7 @@ static int begin(lua_State *L, rl_lua_lock *self, int code) {
 
 /* The operation has been begun: whose the lock is from now on, and who waits. */
 static void begun(lua_State *L, rl_lua_lock *self, int code) {
-  rl_lua_mux *mux = self->mux;
+  rl_lua_nginx *nginx = self->nginx;
   size_t slot = (size_t)lua_tonumber(L, 3);
   int of_worker;
 
@@ -169,9 +169,10 @@ static void begun(lua_State *L, rl_lua_lock *self, int code) {
   if (code == CODE_ACQUIRE) {
     of_worker = rl_lua_read_owner(L, 5, self->of_worker, RL_LUA_WRAPPED);
     self->owner_ended = 0;
-    (void)rl_lua_owners_give(&mux->owners, of_worker ? NULL : request_at(L, 4), &self->owned);
+    (void)rl_lua_nginx_owners_give(&nginx->owners, of_worker ? NULL : request_at(L, 4),
+                                   &self->owned);
   } else if (code != CODE_EXTEND) {
-    rl_lua_owners_take(&mux->owners, &self->owned);
+    rl_lua_nginx_owners_take(&nginx->owners, &self->owned);
   }
   if (slot != 0 && !enter_slot(self, slot))
     rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_NO_MEMORY);
@@ -196,27 +197,27 @@ static const struct {
 static int wait_start(lua_State *L) {
   int code = (int)luaL_checkinteger(L, 2);
   rl_lua_lock *self;
-  rl_lua_mux *mux;
+  rl_lua_nginx *nginx;
   int error;
 
   if (code < CODE_ACQUIRE || code > CODE_RELEASE_UNHEARD)
     return luaL_error(L, "no such operation");
   self = rl_lua_check_lock(L, RL_LUA_WRAPPED, codes[code].method);
   lua_settop(L, 5);
-  mux = push_driver(L, self);
-  if (mux == NULL) {
+  nginx = push_driver(L, self);
+  if (nginx == NULL) {
     lua_pushboolean(L, 0);
     return 1;
   }
-  if (mux->client == NULL)
+  if (nginx->client == NULL)
     return rl_lua_push_error(L, REDLOCK_E_CLOSED, NULL, RL_LUA_WRAPPED);
-  rl_lua_mux_check_fork(mux);
+  rl_lua_nginx_check_fork(nginx);
   error = begin(L, self, code);
   if (error != REDLOCK_OK)
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   self->operation = codes[code].operation;
   begun(L, self, code);
-  if (rl_pump_launch(&mux->client->core) != REDLOCK_OK)
+  if (rl_pump_launch(&nginx->client->core) != REDLOCK_OK)
     rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_SYSTEM);
   if (code == CODE_RELEASE_UNHEARD) {
     /* It goes on without the lock, for which nobody waits. */
@@ -225,10 +226,10 @@ static int wait_start(lua_State *L) {
   if (!rl_lock_is_busy(self->lock->core))
     rl_lock_dequeue(self->lock->core);
   lua_pushboolean(L, rl_lock_is_busy(self->lock->core));
-  lua_pushnumber(L, (lua_Number)rl_lua_mux_wake_writers(mux));
+  lua_pushnumber(L, (lua_Number)rl_lua_nginx_wake_writers(nginx));
   if (code == CODE_RELEASE_UNHEARD)
-    rl_lua_rest_give_back(self);
-  lua_pushboolean(L, rl_lua_mux_wake_clock(mux));
+    rl_lua_nginx_released_give_back(self);
+  lua_pushboolean(L, rl_lua_nginx_wake_clock(nginx));
   return 4;
 }
 
@@ -244,12 +245,12 @@ static int wait_result(lua_State *L) {
   if (self->owner_ended)
     error = REDLOCK_E_NOT_HELD;
   if (error != REDLOCK_OK) {
-    if (self->lock->core->lease == NULL && self->mux != NULL)
-      rl_lua_owners_take(&self->mux->owners, &self->owned);
+    if (self->lock->core->lease == NULL && self->nginx != NULL)
+      rl_lua_nginx_owners_take(&self->nginx->owners, &self->owned);
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   }
   if (self->operation == RL_OPERATION_RELEASE) {
-    rl_lua_rest_give_back(self);
+    rl_lua_nginx_released_give_back(self);
     lua_pushboolean(L, 1);
   } else {
     rl_lua_push_milliseconds(L, validity);
@@ -277,16 +278,16 @@ static int wait_discard(lua_State *L) {
 static int wait_is_blocking(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:start()");
 
-  lua_pushboolean(L, self->mux == NULL);
+  lua_pushboolean(L, self->nginx == NULL);
   return 1;
 }
 
 /*
- * (mux, slot): the request that waited in |slot| is dead. What it was to acquire is released; a lease
+ * (handle, slot): the request that waited in |slot| is dead. What it was to acquire is released; a lease
  * that it was to extend may be another's business.
  */
 static int wait_disown(lua_State *L) {
-  rl_lua_mux *self = rl_lua_mux_check(L);
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
   size_t slot = (size_t)luaL_checknumber(L, 2);
   rl_lua_lock *lock = slot < 1 || slot > self->waiting_count ? NULL : self->waiting[slot - 1];
 
@@ -320,13 +321,13 @@ static int wait_hand_over(lua_State *L) {
 
   if (redlock_lock_remaining(self->lock) == 0)
     return rl_lua_push_failure(L, self, REDLOCK_E_NOT_HELD, RL_LUA_WRAPPED);
-  if (self->mux != NULL)
-    (void)rl_lua_owners_give(&self->mux->owners, request_at(L, 2), &self->owned);
+  if (self->nginx != NULL)
+    (void)rl_lua_nginx_owners_give(&self->nginx->owners, request_at(L, 2), &self->owned);
   lua_pushboolean(L, 1);
   return 1;
 }
 
-void rl_lua_wait_register(lua_State *L) {
+void rl_lua_nginx_wait_register(lua_State *L) {
   static const luaL_Reg functions[] = {{"start", wait_start},
                                        {"result", wait_result},
                                        {"cancel", wait_cancel},

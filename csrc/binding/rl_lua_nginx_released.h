@@ -8,24 +8,25 @@
  * object, and Lua does not see it. So it is given back with the release. What the object may still be
  * asked fits into it, and if it is used again, the lock is made again.
  */
-#ifndef RL_LUA_REST_H
-#define RL_LUA_REST_H
+#ifndef RL_LUA_NGINX_RELEASED_H
+#define RL_LUA_NGINX_RELEASED_H
 
 #include <stddef.h>
 
 #include "rl_lua.h"
-#include "rl_lua_mux.h"
+#include "rl_lua_nginx.h"
 
 /* How many bytes an object needs for that behind its own, for a lock that is not made yet. */
-size_t rl_lua_rest_size(const rl_lua_client *client, size_t resource_length, int has_options);
+size_t rl_lua_nginx_released_size(const rl_lua_client *client, size_t resource_length,
+                                  int has_options);
 
 /* The lock has been released: gives it back, if nothing of it is needed any more. Calls no Lua. */
-void rl_lua_rest_give_back(rl_lua_lock *self);
+void rl_lua_nginx_released_give_back(rl_lua_lock *self);
 
 /*
  * The lock is there after this, made again if it was given back. Returns 0 when it is not: it was
  * collected, or there is no memory.
  */
-int rl_lua_rest_revive(lua_State *L, rl_lua_lock *self);
+int rl_lua_nginx_released_revive(lua_State *L, rl_lua_lock *self);
 
-#endif /* RL_LUA_REST_H */
+#endif /* RL_LUA_NGINX_RELEASED_H */

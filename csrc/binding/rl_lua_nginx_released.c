@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_lua_rest.h"
+#include "rl_lua_nginx_released.h"
 
 #include <string.h>
 
@@ -31,20 +31,21 @@ static unsigned char *resource_of(rl_lua_lock *self, const rl_core *core) {
   return (unsigned char *)(votes_of(self) + core->node_count);
 }
 
-size_t rl_lua_rest_size(const rl_lua_client *client, size_t resource_length, int has_options) {
-  if (client->mux == NULL)
+size_t rl_lua_nginx_released_size(const rl_lua_client *client, size_t resource_length,
+                                  int has_options) {
+  if (client->nginx == NULL)
     return 0;
   return (has_options ? sizeof(rl_options) : 0) +
          client->client->core.node_count * sizeof(rest_vote) + resource_length;
 }
 
-void rl_lua_rest_give_back(rl_lua_lock *self) {
+void rl_lua_nginx_released_give_back(rl_lua_lock *self) {
   redlock_lock *lock = self->lock;
   const rl_lock *known = lock->core;
   const rl_core *core = known->core;
   const void *resource;
 
-  if (self->mux == NULL || rl_lock_is_busy(known) || known->lease != NULL ||
+  if (self->nginx == NULL || rl_lock_is_busy(known) || known->lease != NULL ||
       known->unreleased != NULL)
     return;
   if (self->has_options)
@@ -61,8 +62,8 @@ void rl_lua_rest_give_back(rl_lua_lock *self) {
   rl_lua_lock_free(self);
 }
 
-int rl_lua_rest_revive(lua_State *L, rl_lua_lock *self) {
-  redlock_client *client = self->mux == NULL ? NULL : self->mux->client;
+int rl_lua_nginx_released_revive(lua_State *L, rl_lua_lock *self) {
+  redlock_client *client = self->nginx == NULL ? NULL : self->nginx->client;
   rl_lock *lock;
 
   if (self->lock != NULL)

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_lua_owner.h"
+#include "rl_lua_nginx_owner.h"
 
 #include <assert.h>
 #include <dlfcn.h>
@@ -14,30 +14,30 @@
 #define BUCKETS_MIN 16
 #define BUCKETS_MAX 65536 /* nginx has not many more connections, and so requests, in a worker */
 
-struct rl_lua_owner {
-  rl_lua_owners *owners; /* NULL when they have gone before */
-  rl_lua_owner *next;    /* in its bucket */
-  rl_lua_cleanup *cleanup;
+struct rl_lua_nginx_owner {
+  rl_lua_nginx_owners *owners; /* NULL when they have gone before */
+  rl_lua_nginx_owner *next;    /* in its bucket */
+  rl_lua_nginx_cleanup *cleanup;
   void *request;
-  rl_lua_owned locks; /* the head of a circle */
+  rl_lua_nginx_owned locks; /* the head of a circle */
 };
 
 /* ---------------------------------------------------------------------------------------- lists */
 
-static void list_init(rl_lua_owned *head) {
+static void list_init(rl_lua_nginx_owned *head) {
   head->previous = head;
   head->next = head;
   head->owner = NULL;
 }
 
-static void list_append(rl_lua_owned *head, rl_lua_owned *owned) {
+static void list_append(rl_lua_nginx_owned *head, rl_lua_nginx_owned *owned) {
   owned->previous = head->previous;
   owned->next = head;
   head->previous->next = owned;
   head->previous = owned;
 }
 
-static void list_remove(rl_lua_owned *owned) {
+static void list_remove(rl_lua_nginx_owned *owned) {
   assert(owned->previous != NULL && owned->next != NULL);
   owned->previous->next = owned->next;
   owned->next->previous = owned->previous;
@@ -47,7 +47,7 @@ static void list_remove(rl_lua_owned *owned) {
 
 /* ------------------------------------------------------------------------------------- requests */
 
-static rl_lua_owner **bucket_of(const rl_lua_owners *owners, const void *request) {
+static rl_lua_nginx_owner **bucket_of(const rl_lua_nginx_owners *owners, const void *request) {
   uintptr_t address = (uintptr_t)request;
 
   /* Requests are allocated in pages or in large parts of them. */
@@ -55,9 +55,9 @@ static rl_lua_owner **bucket_of(const rl_lua_owners *owners, const void *request
 }
 
 /* Without memory the chains become longer, or there are none; returns whether there are any. */
-static bool make_room(rl_lua_owners *owners) {
+static bool make_room(rl_lua_nginx_owners *owners) {
   size_t bucket_count = owners->bucket_count == 0 ? BUCKETS_MIN : 2 * owners->bucket_count;
-  rl_lua_owners grown = *owners;
+  rl_lua_nginx_owners grown = *owners;
 
   if (owners->count < owners->bucket_count || bucket_count > BUCKETS_MAX)
     return true;
@@ -66,9 +66,9 @@ static bool make_room(rl_lua_owners *owners) {
     return owners->bucket_count > 0;
   grown.bucket_count = bucket_count;
   for (size_t i = 0; i < owners->bucket_count; i++) {
-    rl_lua_owner *next;
-    for (rl_lua_owner *owner = owners->buckets[i]; owner != NULL; owner = next) {
-      rl_lua_owner **bucket = bucket_of(&grown, owner->request);
+    rl_lua_nginx_owner *next;
+    for (rl_lua_nginx_owner *owner = owners->buckets[i]; owner != NULL; owner = next) {
+      rl_lua_nginx_owner **bucket = bucket_of(&grown, owner->request);
       next = owner->next;
       owner->next = *bucket;
       *bucket = owner;
@@ -82,9 +82,9 @@ static bool make_room(rl_lua_owners *owners) {
 
 /* The request has ended. Called by nginx, once. */
 static void request_ended(void *data) {
-  rl_lua_owner *owner = data;
-  rl_lua_owners *owners = owner->owners;
-  rl_lua_owner **link;
+  rl_lua_nginx_owner *owner = data;
+  rl_lua_nginx_owners *owners = owner->owners;
+  rl_lua_nginx_owner **link;
 
   if (owners == NULL)
     return;
@@ -93,7 +93,7 @@ static void request_ended(void *data) {
   *link = owner->next;
   owners->count--;
   while (owner->locks.next != &owner->locks) {
-    rl_lua_owned *owned = owner->locks.next;
+    rl_lua_nginx_owned *owned = owner->locks.next;
     list_remove(owned);
     owned->owner = NULL;
     owners->owned_count--;
@@ -102,10 +102,10 @@ static void request_ended(void *data) {
 }
 
 /* One for each request, however many locks it takes one after the other. */
-static rl_lua_owner *find_owner(rl_lua_owners *owners, void *request) {
-  rl_lua_owner **bucket;
-  rl_lua_owner *owner;
-  rl_lua_cleanup *cleanup;
+static rl_lua_nginx_owner *find_owner(rl_lua_nginx_owners *owners, void *request) {
+  rl_lua_nginx_owner **bucket;
+  rl_lua_nginx_owner *owner;
+  rl_lua_nginx_cleanup *cleanup;
 
   if (owners->bucket_count > 0) {
     for (owner = *bucket_of(owners, request); owner != NULL; owner = owner->next) {
@@ -134,7 +134,7 @@ static rl_lua_owner *find_owner(rl_lua_owners *owners, void *request) {
 
 /* ------------------------------------------------------------------------------------- interface */
 
-void rl_lua_owners_init(rl_lua_owners *owners) {
+void rl_lua_nginx_owners_init(rl_lua_nginx_owners *owners) {
   void *symbol = dlsym(RTLD_DEFAULT, "ngx_http_cleanup_add");
 
   memset(owners, 0, sizeof *owners);
@@ -143,16 +143,16 @@ void rl_lua_owners_init(rl_lua_owners *owners) {
   memcpy(&owners->cleanup_add, &symbol, sizeof owners->cleanup_add);
 }
 
-void rl_lua_owners_free(rl_lua_owners *owners) {
+void rl_lua_nginx_owners_free(rl_lua_nginx_owners *owners) {
   for (size_t i = 0; i < owners->bucket_count; i++) {
-    for (rl_lua_owner *owner = owners->buckets[i]; owner != NULL; owner = owner->next) {
+    for (rl_lua_nginx_owner *owner = owners->buckets[i]; owner != NULL; owner = owner->next) {
       while (owner->locks.next != &owner->locks)
-        rl_lua_owners_take(owners, owner->locks.next);
+        rl_lua_nginx_owners_take(owners, owner->locks.next);
       owner->owners = NULL;
       owner->cleanup->handler = NULL; /* It may end after this module has been unloaded. */
     }
   }
-  while (rl_lua_owners_next_ended(owners) != NULL) {
+  while (rl_lua_nginx_owners_next_ended(owners) != NULL) {
   }
   free(owners->buckets);
   owners->buckets = NULL;
@@ -160,14 +160,15 @@ void rl_lua_owners_free(rl_lua_owners *owners) {
   owners->count = 0;
 }
 
-bool rl_lua_owners_give(rl_lua_owners *owners, void *request, rl_lua_owned *owned) {
-  rl_lua_owner *owner = NULL;
+bool rl_lua_nginx_owners_give(rl_lua_nginx_owners *owners, void *request,
+                              rl_lua_nginx_owned *owned) {
+  rl_lua_nginx_owner *owner = NULL;
 
   if (request != NULL && owners->cleanup_add != NULL)
     owner = find_owner(owners, request);
   if (owner != NULL && owned->owner == owner)
     return true;
-  rl_lua_owners_take(owners, owned);
+  rl_lua_nginx_owners_take(owners, owned);
   if (owner == NULL)
     return false;
   owned->owner = owner;
@@ -176,7 +177,7 @@ bool rl_lua_owners_give(rl_lua_owners *owners, void *request, rl_lua_owned *owne
   return true;
 }
 
-void rl_lua_owners_take(rl_lua_owners *owners, rl_lua_owned *owned) {
+void rl_lua_nginx_owners_take(rl_lua_nginx_owners *owners, rl_lua_nginx_owned *owned) {
   if (owned->next == NULL)
     return;
   list_remove(owned);
@@ -184,8 +185,8 @@ void rl_lua_owners_take(rl_lua_owners *owners, rl_lua_owned *owned) {
   owned->owner = NULL;
 }
 
-rl_lua_owned *rl_lua_owners_next_ended(rl_lua_owners *owners) {
-  rl_lua_owned *owned = owners->ended.next;
+rl_lua_nginx_owned *rl_lua_nginx_owners_next_ended(rl_lua_nginx_owners *owners) {
+  rl_lua_nginx_owned *owned = owners->ended.next;
 
   if (owned == &owners->ended)
     return NULL;
