@@ -354,7 +354,7 @@ static int nginx_release_leases(lua_State *L) {
 
   for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
     if (lock->lease != NULL && !rl_lock_is_busy(lock))
-      rl_lock_lapse(lock, now_us);
+      rl_lock_expire(lock, now_us);
   }
   return 0;
 }

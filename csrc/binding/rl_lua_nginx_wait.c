@@ -85,7 +85,7 @@ static void give_up(rl_lua_lock *self, redlock_time now_us) {
   if (!rl_lock_is_busy(lock))
     rl_lock_dequeue(lock);
   if (lock->lease != NULL)
-    rl_lock_lapse(lock, now_us);
+    rl_lock_expire(lock, now_us);
 }
 
 int rl_lua_nginx_wait_bury(lua_State *L, rl_lua_nginx *self, int list) {

@@ -116,7 +116,7 @@ void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error) {
   rl_lock_stop(lock, now_us, error, true);
 }
 
-void rl_lock_lapse(rl_lock *lock, redlock_time now_us) {
+void rl_lock_expire(rl_lock *lock, redlock_time now_us) {
   lock->phase = RL_PHASE_IDLE;
   lock->result = lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_EXPIRED;
   lock->round_end_us = now_us;
@@ -178,7 +178,7 @@ int rl_lock_result(const rl_lock *lock) {
 int rl_lock_outcome(rl_lock *lock, redlock_time now_us) {
   bool grants = lock->operation == RL_OPERATION_ACQUIRE || lock->operation == RL_OPERATION_EXTEND;
   if (grants && rl_lock_result(lock) == REDLOCK_OK && rl_lock_remaining(lock, now_us) == 0) {
-    rl_lock_lapse(lock, now_us);
+    rl_lock_expire(lock, now_us);
   }
   return rl_lock_result(lock);
 }

@@ -2,6 +2,13 @@
  * A lock: its lease, and the operation on it.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * What ends, and by which function:
+ *   an operation: rl_lock_end() when votes or time decide it, rl_lock_cancel() when the caller does
+ *   a lease: rl_lock_lose() when nodes deny it, rl_lock_expire() when time was up before it was told
+ *   both: rl_lock_close() with the client, rl_lock_free() with the lock
+ * All of these release what may be left on nodes. rl_lock_forget() ends both in a forked child, and
+ * sends nothing.
  */
 #ifndef RL_LOCK_H
 #define RL_LOCK_H
@@ -119,12 +126,12 @@ void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error);
  * The lease was granted or extended, but ran out before the caller could be told: it is released, and
  * the result is REDLOCK_E_EXPIRED.
  */
-void rl_lock_lapse(rl_lock *lock, redlock_time now_us);
+void rl_lock_expire(rl_lock *lock, redlock_time now_us);
 
 /*
  * "No validity, no lock": what a caller may be told at |now_us| that the last operation has ended
  * with. Every result leaves through here. REDLOCK_OK of an acquire or an extend means that the lease
- * lasts at |now_us|; if it does not any more, it lapses now, and the result is REDLOCK_E_EXPIRED, or
+ * lasts at |now_us|; if it does not any more, it expires now, and the result is REDLOCK_E_EXPIRED, or
  * REDLOCK_E_CLOSED when the client was closed. REDLOCK_PENDING while the operation is in flight.
  */
 int rl_lock_outcome(rl_lock *lock, redlock_time now_us);

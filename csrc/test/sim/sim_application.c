@@ -241,7 +241,7 @@ void sim_application_step(sim *s, sim_client *client, uint64_t reading_us) {
 /* --------------------------------------------------------------------------------------- results */
 
 static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, int result,
-                                     bool lapsed) {
+                                     bool ran_out) {
   switch (result) {
   case REDLOCK_OK:
     sim_count(s, SIM_ACQUIRE_OK);
@@ -262,7 +262,7 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
     sim_count(s, SIM_ACQUIRE_UNAVAILABLE);
     break;
   case REDLOCK_E_EXPIRED:
-    sim_count(s, lapsed ? SIM_ACQUIRE_LAPSED : SIM_ACQUIRE_EXPIRED);
+    sim_count(s, ran_out ? SIM_ACQUIRE_RAN_OUT : SIM_ACQUIRE_EXPIRED);
     break;
   case REDLOCK_E_CANCELLED:
     sim_count(s, SIM_ACQUIRE_CANCELLED);
@@ -348,7 +348,7 @@ void sim_application_ended(sim *s, sim_client *client, rl_lock *lock, uint64_t r
   sim_lock *own = lock->owner;
   bool granted = rl_lock_result(lock) == REDLOCK_OK;
   int result = rl_lock_outcome(lock, reading_us);
-  bool lapsed = granted && result != REDLOCK_OK;
+  bool ran_out = granted && result != REDLOCK_OK;
   sim_mix(s, (uint64_t)(int64_t)result << 8 | (uint64_t)own->operation);
   SIM_TRACE(s, "client %u, lock %u: %s: %s", client->index, (unsigned)(own - client->locks),
             own->operation == RL_OPERATION_ACQUIRE  ? "acquire"
@@ -358,7 +358,7 @@ void sim_application_ended(sim *s, sim_client *client, rl_lock *lock, uint64_t r
   if (own->state != SIM_APPLICATION_BUSY) {
     sim_violation(s, "budget", "an operation has ended that was not in flight");
   } else if (own->operation == RL_OPERATION_ACQUIRE) {
-    sim_application_acquired(s, client, own, result, lapsed);
+    sim_application_acquired(s, client, own, result, ran_out);
   } else if (own->operation == RL_OPERATION_EXTEND) {
     sim_application_extended(s, client, own, result);
   } else {

@@ -389,7 +389,7 @@ static void nothing_joins_a_lease_that_is_over(void **state) {
     } else if (what == 1) {
       assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
     } else if (what == 2) {
-      rl_lock_lapse(lock, world->now_us);
+      rl_lock_expire(lock, world->now_us);
     } else if (what == 3) {
       rl_lock_free(lock, world->now_us);
     } else if (what == 4) {

@@ -315,13 +315,13 @@ static void a_lock_that_is_released_while_away_outlives_its_lock(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* ----------------------------------------------------------------------- lapse, close, forget */
+/* ---------------------------------------------------------------------- expire, close, forget */
 
-static void a_lease_that_lapsed_before_the_caller_was_told_is_released(void **state) {
+static void a_lease_that_expired_before_the_caller_was_told_is_released(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
-  rl_lock_lapse(lock, world->now_us);
+  rl_lock_expire(lock, world->now_us);
   assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
   assert_null(lock->lease);
   assert_nothing_left(world);
@@ -537,7 +537,7 @@ int main(void) {
       cmocka_unit_test(freeing_a_lock_whose_end_was_not_fetched_takes_it_off_the_queue),
       cmocka_unit_test(freeing_in_the_middle_keeps_the_other_locks),
       cmocka_unit_test(a_lock_that_is_released_while_away_outlives_its_lock),
-      cmocka_unit_test(a_lease_that_lapsed_before_the_caller_was_told_is_released),
+      cmocka_unit_test(a_lease_that_expired_before_the_caller_was_told_is_released),
       cmocka_unit_test(a_lease_that_ran_out_before_it_was_told_is_no_lock),
       cmocka_unit_test(a_lease_that_was_closed_before_it_was_told_is_no_lock),
       cmocka_unit_test(only_what_would_be_a_lock_is_told_otherwise_when_the_lease_is_over),
