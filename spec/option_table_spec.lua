@@ -1,4 +1,4 @@
--- Options, codes and votes are written in one place each, csrc/core/rl_option.h, rl_error.h and rl_vote.h.
+-- Options, codes and votes are written in one place each, csrc/core/rl_option_table.h, rl_error.h and rl_vote.h.
 -- Whatever else names them is compared with that here: the header, the types, both references.
 
 local core = require "redlock.core"

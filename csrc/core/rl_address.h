@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "rl_option.h"
+#include "rl_option_table.h"
 
 #define RL_ADDRESS_PORT 6379
 #define RL_ADDRESS_HOST_MAX 255 /* bytes of a host name, as DNS has it */

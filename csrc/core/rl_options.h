@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "rl_option.h"
+#include "rl_option_table.h"
 #include "rl_time.h"
 
 /*

@@ -1,7 +1,7 @@
 --- Checks what callers hand in. Every mistake is raised at the line of the caller, and names the
 --- option. Values are never quoted unless they are numbers: a text may be a password.
 ---
---- Which options there are, of what kind and within what bounds, is written in csrc/core/rl_option.h
+--- Which options there are, of what kind and within what bounds, is written in csrc/core/rl_option_table.h
 --- alone. The C functions take the tables that are checked here, and read them by name.
 
 local core = require "redlock.core"
@@ -34,7 +34,7 @@ local function whole(low, high, unit)
   end
 end
 
--- By the kinds of rl_option.h: what makes a check within bounds.
+-- By the kinds of rl_option_table.h: what makes a check within bounds.
 local kinds = {}
 
 function kinds.duration(low, high)
@@ -84,7 +84,7 @@ end
 
 local in_milliseconds = {} -- the names of the durations
 
--- The checks of a table of rl_option.h, by name, added to `checks`.
+-- The checks of a table of rl_option_table.h, by name, added to `checks`.
 local function add(checks, rows)
   for _, row in ipairs(rows) do
     checks[row.name] = kinds[row.kind](row.low, row.high, row.words)

@@ -54,7 +54,7 @@
   X(ACQUIRE_TAKEN, "acquire: taken")                                                               \
   X(ACQUIRE_UNAVAILABLE, "acquire: unavailable")                                                   \
   X(ACQUIRE_EXPIRED, "acquire: expired")                                                           \
-  X(ACQUIRE_RAN_OUT,"acquire: granted, run out before the caller looked")                          \
+  X(ACQUIRE_RAN_OUT, "acquire: granted, run out before the caller looked")                         \
   X(ACQUIRE_RETRIED, "acquire: granted after an earlier attempt had failed")                       \
   X(ACQUIRE_CANCELLED, "acquire: cancelled")                                                       \
   X(ACQUIRE_HELD, "acquire: refused, held already")                                                \

@@ -7,8 +7,8 @@
  * lua/redlock/types.lua; spec/option_table_spec.lua finds what is missing. The library checks by this
  * table (rl_options.c), and the Lua module reads by it (rl_lua_option.c).
  */
-#ifndef RL_OPTION_H
-#define RL_OPTION_H
+#ifndef RL_OPTION_TABLE_H
+#define RL_OPTION_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>

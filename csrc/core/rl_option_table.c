@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_option.h"
+#include "rl_option_table.h"
 
 #include <assert.h>
 #include <string.h>
