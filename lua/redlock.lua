@@ -1,7 +1,7 @@
 --- redlock: a distributed lock over independent Redis or Valkey nodes.
 ---
 --- All durations are milliseconds. A mistake of the caller raises an error at the caller's line;
---- what the world does is returned as nil, message, code. The types are in redlock/types.lua, the
+--- a failure is returned as nil, message, code. The types are in redlock/types.lua, the
 --- words in docs/lua.md.
 
 local core = require "redlock.core"

@@ -45,8 +45,8 @@ int rl_lua_push_error(lua_State *L, int error, const char *message, int level) {
   if (message == NULL || message[0] == '\0')
     message = redlock_strerror(error);
   rl_lua_copy(text, sizeof text, message);
-  /* Running out of descriptors is something that the world does, and it has this code's remedy. */
-  if (error != REDLOCK_E_SYSTEM && rl_error_kind_of(error) != RL_ERROR_WORLD) {
+  /* Running out of descriptors is nobody's mistake, and has this code's remedy. */
+  if (error != REDLOCK_E_SYSTEM && rl_error_kind_of(error) != RL_ERROR_FAILURE) {
     rl_lua_misuse(L, level, "redlock: %s", text);
   }
   lua_pushnil(L);
@@ -60,7 +60,7 @@ void rl_lua_push_codes(lua_State *L) {
 
   lua_newtable(L);
 #define PUSH_CODE(error, name, kind, sentence)                                                     \
-  if (RL_ERROR_##kind == RL_ERROR_WORLD) {                                                         \
+  if (RL_ERROR_##kind == RL_ERROR_FAILURE) {                                                       \
     lua_pushliteral(L, #name);                                                                     \
     lua_rawseti(L, -2, ++count);                                                                   \
   }

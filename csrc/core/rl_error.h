@@ -11,7 +11,7 @@
 /* What an error means for the program. */
 typedef enum rl_error_kind {
   RL_ERROR_NO = 0,  /* none */
-  RL_ERROR_WORLD,   /* what the world does: to be handled */
+  RL_ERROR_FAILURE, /* may happen to any program: to be handled */
   RL_ERROR_CALLER,  /* a mistake of the caller: to be mended */
   RL_ERROR_MACHINE, /* the machine has run out of something */
   RL_ERROR_STRANGE  /* a number that is no error of ours */
@@ -21,15 +21,15 @@ typedef enum rl_error_kind {
 #define RL_ERRORS(X)                                                                               \
   X(REDLOCK_OK, ok, NO, "no error")                                                                \
   X(REDLOCK_PENDING, pending, NO, "the operation has not ended yet")                               \
-  X(REDLOCK_E_TAKEN, taken, WORLD, "others hold the lock on too many nodes")                       \
-  X(REDLOCK_E_UNAVAILABLE, unavailable, WORLD,                                                     \
+  X(REDLOCK_E_TAKEN, taken, FAILURE, "others hold the lock on too many nodes")                     \
+  X(REDLOCK_E_UNAVAILABLE, unavailable, FAILURE,                                                   \
     "too many nodes did not answer or answered an error")                                          \
-  X(REDLOCK_E_EXPIRED, expired, WORLD, "the majority came too late, or the lease had run out")     \
-  X(REDLOCK_E_LOST, lost, WORLD, "too many nodes say that the lock is not ours")                   \
-  X(REDLOCK_E_HELD, held, WORLD, "the lock is held already")                                       \
-  X(REDLOCK_E_NOT_HELD, not_held, WORLD, "the lock is not held")                                   \
-  X(REDLOCK_E_CLOSED, closed, WORLD, "the client has been closed")                                 \
-  X(REDLOCK_E_CANCELLED, cancelled, WORLD, "the operation was cancelled")                          \
+  X(REDLOCK_E_EXPIRED, expired, FAILURE, "the majority came too late, or the lease had run out")   \
+  X(REDLOCK_E_LOST, lost, FAILURE, "too many nodes say that the lock is not ours")                 \
+  X(REDLOCK_E_HELD, held, FAILURE, "the lock is held already")                                     \
+  X(REDLOCK_E_NOT_HELD, not_held, FAILURE, "the lock is not held")                                 \
+  X(REDLOCK_E_CLOSED, closed, FAILURE, "the client has been closed")                               \
+  X(REDLOCK_E_CANCELLED, cancelled, FAILURE, "the operation was cancelled")                        \
   X(REDLOCK_E_INVALID, invalid, CALLER, "an argument is wrong")                                    \
   X(REDLOCK_E_BUSY, busy, CALLER, "the lock has an operation in flight already")                   \
   X(REDLOCK_E_UNSUPPORTED, unsupported, CALLER, "TLS is not built in this version")                \

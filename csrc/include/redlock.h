@@ -100,8 +100,8 @@ typedef uint64_t redlock_duration;
 /*
  * What a call returns: 0, or a negative error. The list is closed.
  *
- * The first group is what the world does: redlock_lock_message() says more. The second group is a
- * mistake of the caller, or a machine that has run out of something.
+ * The first group may happen to any program, and is to be handled: redlock_lock_message() says more.
+ * The second group is a mistake of the caller, or a machine that has run out of something.
  */
 typedef enum redlock_error {
   REDLOCK_OK = 0,
@@ -163,7 +163,7 @@ typedef struct redlock_lock redlock_lock;
  *
  * Options are given to a client, to a lock and to one acquire. What is 0 comes from the level above:
  * from the lock's options, then the client's, then the defaults [in brackets]. A wait_us without a
- * retry_count beside it also takes the place of a retry_count from above. A duration may be up to
+ * retry_count beside it also overrules a retry_count from above. A duration may be up to
  * 366 days.
  */
 typedef struct redlock_options {
@@ -295,8 +295,8 @@ REDLOCK_INLINE int redlock_client_add_node(redlock_client *client, const redlock
 REDLOCK_EXTERN redlock_client *redlock_client_ref(redlock_client *client);
 
 /*
- * Gives up a reference. With the last one, what is still to be released is sent and the replies are
- * awaited, for which at most 100 ms are spent, and everything is freed. NULL is allowed.
+ * Gives up a reference. With the last one the client ends: it sends what is still to be released,
+ * waits for the replies, for 100 ms at most, and frees everything. NULL is allowed.
  */
 REDLOCK_EXTERN void redlock_client_free(redlock_client *client);
 
@@ -356,9 +356,10 @@ REDLOCK_EXTERN void redlock_lock_free(redlock_lock *lock);
  * |options| may be NULL for the lock's own. |validity_us| may be NULL; on success it receives how
  * much of the lease is left, which is always more than 0.
  *
- * A majority decides. A client's first lock then goes on for a moment, until the connections that are on
- * their way are made and those nodes have been sent the key as well: for 100 ms or four times what the
- * majority took, never beyond node_timeout or a tenth of the ttl. Later locks do not wait.
+ * A majority decides. The first lock of a client then waits a moment longer, so that nodes whose
+ * connections are still being made get the key as well. It waits for 100 ms at most, or for four times
+ * what the majority took if that is longer; never beyond node_timeout or a tenth of the ttl. Later
+ * locks do not wait.
  * Errors: TAKEN, UNAVAILABLE, EXPIRED, HELD, CLOSED; INVALID, BUSY, NO_MEMORY, SYSTEM.
  */
 REDLOCK_EXTERN int redlock_lock_acquire_sized(redlock_lock *lock, const redlock_options *options,
@@ -369,14 +370,18 @@ REDLOCK_INLINE int redlock_lock_acquire(redlock_lock *lock, const redlock_option
 }
 
 /*
- * Prolongs a held lock to now + |ttl_us| (0 = the ttl that it was acquired with). Succeeds only if a majority confirms
- * before the old deadline. Never shortens a lease: asked for less than is left, it leaves the
- * deadline where it was. Never takes a lost lock again. A failed extend changes nothing: the old
- * deadline stands, and the next extend may succeed. But for REDLOCK_E_LOST: so many nodes say "not
- * yours" that another may hold it. Then the lease is over, redlock_lock_remaining() is 0, and what is
- * left of it is released; this can also turn out after an extend that was UNAVAILABLE. Goes by the
- * options, but for the ttl, that the lock was acquired with. Blocks for one node_timeout at most; beside
- * a burst of started operations first for its turn, but never beyond the old deadline.
+ * Prolongs a held lock to now + |ttl_us| (0 = the ttl that it was acquired with). Succeeds only if a
+ * majority confirms before the old deadline. Never shortens a lease: asked for less than is left, it
+ * leaves the deadline where it was. Never takes a lost lock again.
+ *
+ * A failed extend changes nothing: the old deadline stands, and the next extend may succeed. The
+ * exception is REDLOCK_E_LOST: so many nodes say "not yours" that another may hold it. Then the lease
+ * is over, redlock_lock_remaining() is 0, and what is left of it is released. This can also turn out
+ * after an extend that was UNAVAILABLE.
+ *
+ * Uses the options that the lock was acquired with, except for the ttl. Blocks for one node_timeout at
+ * most. Beside a burst of started operations it first waits for its turn, but never beyond the old
+ * deadline.
  * Errors: UNAVAILABLE, EXPIRED, LOST, NOT_HELD, CLOSED; INVALID, BUSY, SYSTEM.
  */
 REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_us,
@@ -384,14 +389,16 @@ REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_
 
 /*
  * Gives the lock back. redlock_lock_remaining() is 0 before the first byte is sent. REDLOCK_OK means
- * that a majority of the nodes no longer has the token. After REDLOCK_E_UNAVAILABLE the call may be
- * repeated; every later call on the client that does I/O tries again where it was not confirmed, while
- * the key can still live. Between calls nothing is sent: the library has no thread that would. A lease
- * that ran out can still be released once: REDLOCK_OK if a majority still had it, else
- * REDLOCK_E_EXPIRED. Repeated after REDLOCK_E_UNAVAILABLE, it returns REDLOCK_OK when a majority no
- * longer has the token.
- * Blocks for one node_timeout at most; beside a burst of started operations first for its turn, for a
- * ttl at most.
+ * that a majority of the nodes no longer has the token.
+ *
+ * After REDLOCK_E_UNAVAILABLE the call may be repeated; it then returns REDLOCK_OK when a majority no
+ * longer has the token. Every later call on the client that does I/O tries again, too, on the nodes that
+ * did not confirm, while the key can still live. Between calls nothing is sent: the library has no thread
+ * that would. A lease that ran out can still be released once: REDLOCK_OK if a majority still had it,
+ * else REDLOCK_E_EXPIRED.
+ *
+ * Blocks for one node_timeout at most. Beside a burst of started operations it first waits for its turn,
+ * for a ttl at most.
  * Errors: UNAVAILABLE, EXPIRED, LOST (another could hold it), NOT_HELD, CLOSED; BUSY, SYSTEM.
  */
 REDLOCK_EXTERN int redlock_lock_release(redlock_lock *lock);
@@ -415,9 +422,9 @@ REDLOCK_EXTERN redlock_duration redlock_lock_ttl(const redlock_lock *lock);
 REDLOCK_EXTERN redlock_client *redlock_lock_client(const redlock_lock *lock);
 
 /*
- * What the last operation ended with, or why it could not begin, as a sentence that names the nodes,
- * or the option that is wrong; "" after success, and while an operation is in flight. Lives until the
- * next call on the client.
+ * What the last operation ended with, or why it could not begin: a sentence that names the nodes, or
+ * the option that is wrong. It is "" after success, and while an operation is in flight. Lives until
+ * the next call on the client.
  */
 REDLOCK_EXTERN const char *redlock_lock_message(redlock_lock *lock);
 
@@ -458,8 +465,8 @@ REDLOCK_EXTERN int redlock_lock_release_start(redlock_lock *lock);
 
 /*
  * REDLOCK_PENDING while the operation is in flight, then what it ended with, until the next one is
- * started. No validity, no lock: that an acquire or an extend ended well is answered only as long as
- * the lease lasts, then with REDLOCK_E_EXPIRED, and what is left of the lock is released. A lock that
+ * started. No validity, no lock: after an acquire or an extend the answer is REDLOCK_OK only as long as
+ * the lease lasts. Then it is REDLOCK_E_EXPIRED, and what is left of the lock is released. A lock that
  * never had an operation answers REDLOCK_OK.
  */
 REDLOCK_EXTERN int redlock_lock_result(const redlock_lock *lock);

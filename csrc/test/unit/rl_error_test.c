@@ -53,7 +53,7 @@ static void every_error_says_whose_business_it_is(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(errors); i++) {
     rl_error_kind expected = errors[i] >= REDLOCK_OK            ? RL_ERROR_NO
-                             : errors[i] >= REDLOCK_E_CANCELLED ? RL_ERROR_WORLD
+                             : errors[i] >= REDLOCK_E_CANCELLED ? RL_ERROR_FAILURE
                              : errors[i] >= REDLOCK_E_LIMIT     ? RL_ERROR_CALLER
                                                                 : RL_ERROR_MACHINE;
     assert_int_equal(rl_error_kind_of(errors[i]), expected);
