@@ -595,15 +595,11 @@ static void a_forgotten_script_whose_text_finds_no_room_is_an_error(void **state
   }
 }
 
-/* Releases for nodes that do not come back are kept for as long as the key can live, and bounded. */
-static void pending_releases_are_bounded(void **state) {
-  (void)state;
-  fake_world *world = fake_world_new(2);
-  redlock_options options = fake_once();
-  rl_lock *lock = fake_lock(world, KEY, &options);
+/* Attempts that are given up while node 1 is gone; the first |held| of them were leases. */
+static const rl_attempt *give_up(fake_world *world, const rl_lock *lock, unsigned count,
+                                 unsigned held) {
   const rl_attempt *first = NULL;
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  for (unsigned i = 0; i < RL_RELEASE_NODE_MAX + 10; i++) {
+  for (unsigned i = 0; i < count; i++) {
     /* A grant that is given up while its connection is broken. */
     world->nodes[1].policy = FAKE_REFUSES;
     world->core.nodes[1]->link.phase = RL_LINK_DOWN;
@@ -612,18 +608,71 @@ static void pending_releases_are_bounded(void **state) {
                                          (const unsigned char *)"12345678901234567890");
     assert_non_null(attempt);
     attempt->sent = 2;
-    attempt->held = i < 5;
+    attempt->held = i < held;
     first = i == 0 ? attempt : first;
     attempt->expired_us = world->now_us + SECONDS;
     rl_release_begin(&world->core, world->now_us, attempt, true);
     rl_attempt_unref(&world->core.attempts, attempt);
   }
+  return first;
+}
+
+/* Releases for nodes that do not come back are kept for as long as the key can live, and bounded. */
+static void pending_releases_are_bounded(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(2);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  const rl_attempt *first = give_up(world, lock, RL_RELEASE_NODE_MAX + 10, 5);
   size_t left = RL_RELEASE_NODE_MAX + 10 - RL_RELEASE_FORGOTTEN;
   assert_int_equal(world->core.releases.count, left);
   assert_int_equal(world->core.nodes[1]->due_count, left);
   assert_int_equal(world->core.attempts.live, left + 1);
   /* What was a lease stays. */
   assert_ptr_equal(world->core.releases.first, first);
+  assert_true(fake_world_end(world));
+}
+
+/* Where there are no others, leases are forgotten, too: the bound holds whatever they were. */
+static void pending_releases_of_leases_are_bounded_as_well(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(2);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  (void)give_up(world, lock, RL_RELEASE_NODE_MAX + 1, RL_RELEASE_NODE_MAX + 1);
+  size_t left = RL_RELEASE_NODE_MAX + 1 - RL_RELEASE_FORGOTTEN;
+  assert_int_equal(world->core.releases.count, left);
+  assert_int_equal(world->core.nodes[1]->due_count, left);
+  assert_true(fake_world_end(world));
+}
+
+/* Where there are some others, only these are forgotten, however few they are. */
+static void a_few_attempts_that_were_no_leases_are_forgotten_alone(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(2);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  const rl_attempt *first = give_up(world, lock, RL_RELEASE_NODE_MAX, RL_RELEASE_NODE_MAX - 1);
+  (void)give_up(world, lock, 1, 1);
+  assert_int_equal(world->core.releases.count, RL_RELEASE_NODE_MAX);
+  assert_ptr_equal(world->core.releases.first, first);
+  assert_true(fake_world_end(world));
+}
+
+static void the_core_knows_what_is_in_flight_and_how_many_leases_may_last(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_false(rl_core_is_busy(&world->core));
+  assert_int_equal(rl_core_leases(&world->core, world->now_us), 0);
+  begin(world, lock);
+  assert_true(rl_core_is_busy(&world->core));
+  assert_int_equal(rl_core_leases(&world->core, world->now_us), 0);
+  fake_settle(world);
+  assert_false(rl_core_is_busy(&world->core));
+  assert_int_equal(rl_core_leases(&world->core, world->now_us), 1);
+  assert_int_equal(rl_core_leases(&world->core, lock->deadline_us - 1), 1);
+  assert_int_equal(rl_core_leases(&world->core, lock->deadline_us), 0);
   assert_true(fake_world_end(world));
 }
 
@@ -657,6 +706,9 @@ int main(void) {
       cmocka_unit_test(a_release_that_finds_no_room_is_sent_when_there_is_some),
       cmocka_unit_test(a_forgotten_script_whose_text_finds_no_room_is_an_error),
       cmocka_unit_test(pending_releases_are_bounded),
+      cmocka_unit_test(pending_releases_of_leases_are_bounded_as_well),
+      cmocka_unit_test(a_few_attempts_that_were_no_leases_are_forgotten_alone),
+      cmocka_unit_test(the_core_knows_what_is_in_flight_and_how_many_leases_may_last),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,6 +219,36 @@ static void a_node_that_was_behind_joins_the_lease_when_it_has_caught_up(void **
   assert_true(fake_world_end(world));
 }
 
+/* The node denies an extend that overtook nothing: its SET is on its way behind it. */
+static void a_node_that_is_joining_is_not_healed_as_well(void **state) {
+  (void)state;
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(3);
+  rl_lock *first = fake_lock(world, "first", &once);
+  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  fake_pass(world, 101 * MS);
+  rl_lock *lock = start_once(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  (void)fake_answer(world, 2); /* what it owed */
+  fake_pass(world, 100 * MS);
+  assert_int_equal(world->nodes[2].sets, 2); /* it joins */
+  (void)fake_answer(world, 2);               /* the extend: no such key */
+  assert_int_equal(world->nodes[2].sets, 2);
+  fake_settle(world);
+  assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+  assert_true(fake_world_end(world));
+}
+
 /* A lock that is taken while node 2 owes the reply to another for longer than an attempt may last. */
 static rl_lock *taken_behind(fake_world *world, const char *other) {
   redlock_options once = fake_once();
@@ -556,6 +586,7 @@ int main(void) {
       cmocka_unit_test(a_node_that_joins_late_keeps_the_key_for_what_is_left),
       cmocka_unit_test(a_node_that_comes_up_in_the_round_keeps_the_key_for_what_is_left),
       cmocka_unit_test(a_node_that_was_behind_joins_the_lease_when_it_has_caught_up),
+      cmocka_unit_test(a_node_that_is_joining_is_not_healed_as_well),
       cmocka_unit_test(the_locks_are_gone_through_every_100_ms_at_most),
       cmocka_unit_test(a_node_that_goes_again_before_it_joins_is_not_waited_for),
       cmocka_unit_test(nothing_joins_while_an_operation_is_in_flight),

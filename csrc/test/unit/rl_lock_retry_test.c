@@ -383,6 +383,53 @@ static void an_attempt_that_cannot_win_in_what_is_left_is_not_made(void **state)
   assert_true(fake_world_end(world));
 }
 
+/* A driver that was held up between the timer and the launch: the attempt is not made any more. */
+static void a_retry_that_is_launched_too_late_is_not_made(void **state) {
+  (void)state;
+  static const unsigned char entropy[RL_LOCK_ENTROPY] = {0};
+  redlock_options options = fake_once();
+  options.retry_count = 0;
+  options.retry_delay_us = MS;
+  options.retry_jitter_us = 0;
+  options.wait_us = 100 * MS;
+  fake_world *world = far_away();
+  unsigned sets = world->nodes[0].sets;
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  world->now_us += 30 * MS;
+  for (unsigned i = 0; i < 3; i++) {
+    fake_reply(world, i, "$-1\r\n");
+  }
+  assert_int_equal(lock->phase, RL_PHASE_DELAY);
+  world->now_us += MS;
+  rl_core_advance(&world->core, world->now_us);
+  assert_int_equal(lock->phase, RL_PHASE_LAUNCH);
+  world->now_us += 50 * MS; /* 19 ms are left, and nobody has answered within 30. */
+  rl_core_launch(&world->core, world->now_us, entropy, sizeof entropy);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].sets, sets + 1);
+  assert_true(fake_world_end(world));
+}
+
+/* The same for the first: its budget is over. */
+static void an_acquire_that_is_launched_after_its_budget_sends_nothing(void **state) {
+  (void)state;
+  static const unsigned char entropy[RL_LOCK_ENTROPY] = {0};
+  redlock_options options = fake_once();
+  options.wait_us = 5 * MS;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  world->now_us += 5 * MS;
+  rl_core_launch(&world->core, world->now_us, entropy, sizeof entropy);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].sets, 0);
+  assert_true(fake_world_end(world));
+}
+
 /* The first is made whatever was seen: it may be faster, and nobody would learn of it otherwise. */
 static void the_first_attempt_is_made_however_little_is_left(void **state) {
   (void)state;
@@ -400,6 +447,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(by_default_there_are_three_more_attempts),
       cmocka_unit_test(an_attempt_that_cannot_win_in_what_is_left_is_not_made),
+      cmocka_unit_test(a_retry_that_is_launched_too_late_is_not_made),
+      cmocka_unit_test(an_acquire_that_is_launched_after_its_budget_sends_nothing),
       cmocka_unit_test(the_first_attempt_is_made_however_little_is_left),
       cmocka_unit_test(retry_count_counts_the_attempts_after_the_first),
       cmocka_unit_test(the_delay_is_exact_to_the_microsecond),

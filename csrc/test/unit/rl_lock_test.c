@@ -115,6 +115,7 @@ static void one_operation_at_a_time(void **state) {
     assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_BUSY);
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_BUSY);
     assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_BUSY);
+    assert_error(rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, "wrong"), REDLOCK_E_BUSY);
     assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
     assert_int_equal(lock->operation, flights[i].operation);
     assert_int_equal(rl_lock_remaining(lock, world->now_us), remaining_us);

@@ -232,6 +232,12 @@ static void the_other_errors_are_their_sentences(void **state) {
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_HELD);
   assert_message(lock, "'orders:42': the lock is held already");
+  /* Inside nginx a lock that was given back keeps its result, and not which argument was wrong. */
+  assert_error(rl_lock_refuse_argument(lock, RL_OPERATION_EXTEND, "ttl_us is odd"),
+               REDLOCK_E_INVALID);
+  assert_message(lock, "'orders:42': ttl_us is odd");
+  lock->refused = NULL;
+  assert_message(lock, "'orders:42': an argument is wrong");
   assert_true(fake_world_end(world));
 }
 
