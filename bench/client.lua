@@ -1,4 +1,5 @@
--- The Lua module, measured as limit.c measures the bare limit.
+-- The Lua module, measured as limit.c measures the bare limit. With BENCH_UNHEARD set the lock is released
+-- without waiting.
 --
 --     lua client.lua <locks in flight: 1> <host:port> ...
 --
@@ -12,6 +13,7 @@ local start, held, ended = measure.start, measure.held, measure.ended
 assert(arg[1] == "1" and arg[2], "usage: client.lua 1 <host:port> ...")
 local dlm = redlock.new({ (table.unpack or unpack)(arg, 2) }, { retry_count = 0 }) -- luacheck: ignore
 local lock = dlm:lock(measure.name())
+local how = os.getenv "BENCH_UNHEARD" and { wait = false } or nil
 
 print("ready")
 io.stdout:flush()
@@ -20,7 +22,7 @@ for line in io.lines() do
   repeat
     local validity = lock:acquire()
     held()
-  until not ended(validity and lock:release())
+  until not ended(validity and lock:release(how))
   measure.print()
 end
 dlm:close()

@@ -1,5 +1,6 @@
 # Reads lines of "case=... peer=... round=... <what measure.c prints>" and prints a table.
-# Variables: kind (speed, hung, scaling or plain: the lines as they are), title.
+# Variables: kind (speed, hung, scaling or plain: the lines as they are), title, base (the peer that
+# the others are compared with).
 #
 # SPDX-License-Identifier: MIT
 
@@ -53,12 +54,12 @@ function percentiles(key, name) {
 }
 
 function speed(   k, key) {
-  printf "  %-8s %9s  %-18s  %-16s %-16s %-16s  %-13s %s\n", "peer", "pairs/s", "ratio to limit",
+  printf "  %-8s %9s  %-18s  %-16s %-16s %-16s  %-13s %s\n", "peer", "pairs/s", "ratio to " base,
          "acquire p50/99/99.9", "release us", "pair us", "user+sys us", "failures"
   for (k = 1; k <= keys; k++) {
     key = order[k]
     printf "  %-8s %9.0f  %-18s  %-19s %-16s %-16s  %5.1f+%-7.1f %d\n", peerof[k], median(key, "rate"),
-           spread(key, "rate", caseof[k] SUBSEP "limit", "rate"), percentiles(key, "acquire"),
+           spread(key, "rate", caseof[k] SUBSEP base, "rate"), percentiles(key, "acquire"),
            percentiles(key, "release"), percentiles(key, "pair"), median(key, "user_us"),
            median(key, "sys_us"), failures[key]
   }

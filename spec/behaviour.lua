@@ -11,6 +11,8 @@ local helper = require "spec.helper"
 -- Where a node timeout is not what a test is about, a busy machine must not make it one.
 local PATIENCE = 2000
 
+local unpack = table.unpack or unpack -- luacheck: ignore
+
 return function(title, driver)
   local describe, it = driver.describe, driver.it
   local client, other, farm
@@ -138,6 +140,93 @@ return function(title, driver)
       eventually_free("r")
       failure("not_held", lock:release())
       failure("not_held", lock:extend())
+    end)
+
+    -- Asked until it is told: with what the first call that is not "pending" returned.
+    local function eventually_result(lock)
+      local results
+      helper.eventually(function()
+        driver.pump(client)
+        results = { lock:result() }
+        return results[3] ~= "pending"
+      end, "the release to have a result")
+      return unpack(results, 1, 3)
+    end
+
+    test("releases without waiting", function()
+      for round = 1, 20 do
+        local lock = assert(client:acquire("r"))
+        assert.is_true((lock:release({ wait = false })))
+        assert.are.equal(0, lock:remaining())
+        assert.is_false(lock:is_held())
+        assert.is_nil(lock:token())
+        if round % 2 == 0 then assert.is_true((eventually_result(lock))) end
+      end
+      eventually_free("r")
+      local lock = assert(client:acquire("r"))
+      assert.is_true((lock:release({ wait = true })))
+      failure("not_held", lock:release({ wait = false }))
+    end)
+
+    test("releases without waiting, and takes the lock again at once", function()
+      local lock = client:lock("r")
+      for _ = 1, 50 do
+        assert(lock:acquire())
+        assert.is_true((lock:release({ wait = false })))
+      end
+      assert(lock:acquire())
+      eventually_on_all(lock)
+      assert.is_true(lock:is_held())
+    end)
+
+    test("releases without waiting, and waits for the result after all", function()
+      local lock = assert(client:acquire("r"))
+      assert.is_true((lock:release({ wait = false })))
+      assert.is_true((lock:release()))
+      failure("not_held", lock:release())
+      eventually_free("r")
+    end)
+
+    test("releases without waiting, and tells later that the lock was lost", function()
+      local lock = assert(client:acquire("r"))
+      eventually_on_all(lock)
+      for index = 1, 5 do farm[index]:command("SET", "r", "somebody else") end
+      assert.is_true((lock:release({ wait = false })))
+      failure("lost", eventually_result(lock))
+    end)
+
+    test("does not wait for nodes that hang when it releases without waiting", function()
+      local lock = assert(client:acquire("r"))
+      eventually_on_all(lock)
+      for index = 1, 5 do farm[index]:stop() end
+      local before = helper.now()
+      assert.is_true((lock:release({ wait = false })))
+      assert.is_true(helper.now() - before < 0.5)
+      for index = 1, 5 do farm[index]:continue() end
+      eventually_free("r")
+    end)
+
+    test("a lock that is dropped after a release without waiting leaves no key", function()
+      for index = 1, 50 do
+        local lock = assert(client:acquire("r" .. index))
+        lock:release({ wait = false })
+      end
+      collectgarbage()
+      for index = 1, 50 do eventually_free("r" .. index) end
+    end)
+
+    test("names what is wrong with the options of a release", function()
+      local lock = assert(client:acquire("r"))
+      local function complaint(given)
+        local ok, err = pcall(function() lock:release(given) end)
+        assert.is_false(ok)
+        assert.is_truthy(err:find("behaviour.lua:%d+: redlock: "), err)
+        return err
+      end
+      assert.is_truthy(complaint({ wait = 5 }):find("option 'wait' must be true or false, got 5", 1, true))
+      assert.is_truthy(complaint({ ttl = 5 }):find("unknown option 'ttl'", 1, true))
+      assert.is_truthy(complaint(5):find("options must be a table", 1, true))
+      assert.is_true(lock:is_held())
     end)
 
     test("does not acquire what it holds", function()
@@ -579,6 +668,29 @@ return function(title, driver)
         run_out(lock)
         lock:extend()
       end))))
+    end)
+
+    test("with: release_wait = false spares it the wait for its release", function()
+      for _ = 1, 20 do
+        assert.are.same({ n = 2, true, 5000 }, pack(client:with("r", { release_wait = false, ttl = 5000 },
+          function(lock) return lock:ttl() end)))
+      end
+      eventually_free("r")
+      assert.are.same({ n = 2, true, "done" }, pack(client:with("r", { release_wait = false }, function(lock)
+        assert(lock:release({ wait = false }))
+        return "done"
+      end)))
+      assert.are.same({ n = 2, true, "done" }, pack(client:with("r", function(lock)
+        assert(lock:release({ wait = false }))
+        eventually_free("r")
+        return "done"
+      end)))
+      local ok, err = pcall(function() client:with("r", { release_wait = false }, function() error("boom", 0) end) end)
+      assert.are.same({ false, "boom" }, { ok, err })
+      eventually_free("r")
+      ok, err = pcall(function() client:lock("r", { release_wait = false }) end)
+      assert.is_false(ok)
+      assert.is_truthy(err:find("option 'release_wait' can only be given to client:with()", 1, true), err)
     end)
 
     test("with: tells that the lock was lost when an extend has said so", function()

@@ -12,6 +12,7 @@
 #include "rl_lua_hook.h"
 #include "rl_lua_nginx.h"
 #include "rl_lua_nginx_released.h"
+#include "rl_poll.h"
 
 #define SHOWN_NAME_MAX 80 /* bytes of a resource name in tostring(lock) and in messages */
 #define SHOWN_NAME_SIZE (4 * SHOWN_NAME_MAX + 16)
@@ -197,11 +198,25 @@ static int lock_extend(lua_State *L) {
   return push_outcome(L, self, RL_OPERATION_EXTEND, error, RL_LUA_DIRECT);
 }
 
-static int lock_release(lua_State *L) {
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:release()");
+/* (lock) -> true, or nil, message, code. */
+int rl_lua_lock_release(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:release()");
   int error = finish(L, self, rl_handle_release(self->lock));
 
-  return push_outcome(L, self, RL_OPERATION_RELEASE, error, RL_LUA_DIRECT);
+  return push_outcome(L, self, RL_OPERATION_RELEASE, error, RL_LUA_WRAPPED);
+}
+
+/* (lock) -> true, or nil, message, code: the same without waiting. */
+int rl_lua_lock_release_send(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:release()");
+  int error = redlock_lock_release_send(self->lock);
+
+  if (error != REDLOCK_E_BUSY)
+    self->operation = RL_OPERATION_RELEASE;
+  if (error != REDLOCK_OK)
+    return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
+  lua_pushboolean(L, 1);
+  return 1;
 }
 
 /* (lock, "acquire", options), (lock, "extend", ttl) or (lock, "release") -> true, or nil, ... */
@@ -252,7 +267,13 @@ int rl_lua_lock_late(lua_State *L) {
 
 static int lock_result(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:result()");
+  int pushed;
 
+  if (self->nginx == NULL && self->lock->core->unheard && rl_handle_pending(self->lock)) {
+    /* Nobody waits for it, so nobody may have looked. */
+    (void)redlock_client_process(redlock_lock_client(self->lock), NULL, 0);
+    rl_poll_wake(redlock_lock_client(self->lock));
+  }
   if (rl_handle_pending(self->lock)) {
     lua_pushnil(L);
     lua_pushliteral(L, "the operation has not ended yet");
@@ -262,7 +283,10 @@ static int lock_result(lua_State *L) {
   if (self->operation == RL_OPERATION_NONE) {
     return rl_lua_misuse(L, RL_LUA_DIRECT, "redlock: lock:result() before any operation");
   }
-  return push_outcome(L, self, self->operation, REDLOCK_OK, RL_LUA_DIRECT);
+  pushed = push_outcome(L, self, self->operation, REDLOCK_OK, RL_LUA_DIRECT);
+  if (self->operation == RL_OPERATION_RELEASE && pushed == 1)
+    rl_lua_nginx_released_give_back(self);
+  return pushed;
 }
 
 static int lock_cancel(lua_State *L) {
@@ -408,7 +432,6 @@ void rl_lua_lock_register(lua_State *L) {
                                          {"__tostring", lock_tostring},
                                          {NULL, NULL}};
   static const luaL_Reg methods[] = {{"extend", lock_extend},
-                                     {"release", lock_release},
                                      {"result", lock_result},
                                      {"cancel", lock_cancel},
                                      {"token", lock_token},

@@ -76,6 +76,8 @@ int luaopen_redlock_core(lua_State *L) {
                                        {"next_ended", rl_lua_client_next_ended},
                                        {"lock", rl_lua_lock_new},
                                        {"acquire", rl_lua_lock_acquire},
+                                       {"release", rl_lua_lock_release},
+                                       {"release_send", rl_lua_lock_release_send},
                                        {"start", rl_lua_lock_start},
                                        {"pending", rl_lua_lock_pending},
                                        {"late", rl_lua_lock_late},

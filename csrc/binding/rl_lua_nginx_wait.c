@@ -26,7 +26,13 @@
 #define TYPE_CDATA 10
 
 /* What the driver asks of a lock, as it numbers it. */
-enum { CODE_ACQUIRE = 1, CODE_EXTEND = 2, CODE_RELEASE = 3, CODE_RELEASE_UNHEARD = 4 };
+enum {
+  CODE_ACQUIRE = 1,
+  CODE_EXTEND = 2,
+  CODE_RELEASE = 3,
+  CODE_RELEASE_FORGET = 4, /* in a phase in which nothing can be waited for */
+  CODE_RELEASE_SEND = 5    /* what became of it may be asked later */
+};
 
 /* ---------------------------------------------------------------------------------------- slots */
 
@@ -154,6 +160,8 @@ static int begin(lua_State *L, rl_lua_lock *self, int code) {
       ttl = rl_lua_check_duration(L, 4, "lock:extend(): ttl", 1, RL_LUA_WRAPPED);
     }
     return rl_lock_extend(lock, redlock_now(), ttl, true);
+  case CODE_RELEASE_SEND:
+    return rl_lock_release_unheard(lock, redlock_now());
   default:
     return rl_lock_release(lock, redlock_now(), code == CODE_RELEASE);
   }
@@ -185,7 +193,8 @@ static const struct {
     [CODE_ACQUIRE] = {RL_OPERATION_ACQUIRE, "lock:acquire()"},
     [CODE_EXTEND] = {RL_OPERATION_EXTEND, "lock:extend()"},
     [CODE_RELEASE] = {RL_OPERATION_RELEASE, "lock:release()"},
-    [CODE_RELEASE_UNHEARD] = {RL_OPERATION_RELEASE, "lock:release()"},
+    [CODE_RELEASE_FORGET] = {RL_OPERATION_RELEASE, "lock:release()"},
+    [CODE_RELEASE_SEND] = {RL_OPERATION_RELEASE, "lock:release()"},
 };
 
 /*
@@ -200,7 +209,7 @@ static int wait_start(lua_State *L) {
   rl_lua_nginx *nginx;
   int error;
 
-  if (code < CODE_ACQUIRE || code > CODE_RELEASE_UNHEARD)
+  if (code < CODE_ACQUIRE || code > CODE_RELEASE_SEND)
     return luaL_error(L, "no such operation");
   self = rl_lua_check_lock(L, RL_LUA_WRAPPED, codes[code].method);
   lua_settop(L, 5);
@@ -219,7 +228,7 @@ static int wait_start(lua_State *L) {
   begun(L, self, code);
   if (rl_pump_launch(&nginx->client->core) != REDLOCK_OK)
     rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_SYSTEM);
-  if (code == CODE_RELEASE_UNHEARD) {
+  if (code == CODE_RELEASE_FORGET) {
     /* It goes on without the lock, for which nobody waits. */
     rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_CANCELLED);
   }
@@ -227,7 +236,7 @@ static int wait_start(lua_State *L) {
     rl_lock_dequeue(self->lock->core);
   lua_pushboolean(L, rl_lock_is_busy(self->lock->core));
   lua_pushnumber(L, (lua_Number)rl_lua_nginx_wake_writers(nginx));
-  if (code == CODE_RELEASE_UNHEARD)
+  if (code == CODE_RELEASE_FORGET)
     rl_lua_nginx_released_give_back(self);
   lua_pushboolean(L, rl_lua_nginx_wake_clock(nginx));
   return 4;

@@ -6,7 +6,8 @@
  *   L1. What is held goes before what is wanted: extends and releases, then acquires. But every fourth
  *       launch is an acquire's, so that leases that are extended all the time keep nobody out.
  *   L2. Extends go by their deadlines, the nearest first; an extend that reaches its deadline ends. A
- *       release that has waited for as long as its ttl goes whatever the window says.
+ *       release that has waited for as long as its ttl goes whatever the window says; one that nobody
+ *       waits for goes at once, for its caller may not come again.
  *   L3. Acquires go in the order in which they were begun. They wait for as long as their budget, or
  *       their ttl, whichever is shorter.
  *   L4. The window is open while a majority of the nodes may be asked and none owes far too much.
@@ -39,7 +40,8 @@ bool rl_launch_reserve(rl_core *core, size_t locks) {
 
 void rl_launch_enter(rl_lock *lock, redlock_time now_us) {
   rl_launches *launches = &lock->core->launches;
-  redlock_time patience_us = rl_time_add(now_us, lock->current.ttl_us);
+  redlock_time patience_us =
+      lock->unheard ? now_us : rl_time_add(now_us, lock->current.ttl_us); /* L2 */
   lock->phase = RL_PHASE_LAUNCH;
   rl_launch_look_again(lock->core);
   switch (lock->operation) {

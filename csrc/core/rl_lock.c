@@ -104,6 +104,7 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
 
 static void rl_lock_stop(rl_lock *lock, redlock_time now_us, int error, bool grow) {
   rl_attempt *attempt = lock->attempt;
+  lock->unheard = false;
   if (!rl_lock_is_busy(lock)) {
     return;
   }
@@ -157,6 +158,7 @@ void rl_lock_forget(rl_lock *lock) {
   rl_attempt *attempts[] = {lock->lease, lock->unreleased, lock->attempt, lock->failed};
   rl_lock_set_lease(lock, NULL, 0);
   lock->lost = false;
+  lock->unheard = false;
   lock->unreleased = NULL;
   lock->attempt = NULL;
   lock->failed = NULL;
@@ -209,10 +211,19 @@ static int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error) {
   lock->operation = operation;
   lock->result = error;
   lock->refused = NULL;
+  lock->unheard = false;
   return error;
 }
 
+/* Nobody waits for the release in flight: it gives way, and goes on without the lock. */
+static void rl_lock_make_way(rl_lock *lock, redlock_time now_us) {
+  if (lock->unheard) {
+    rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
+  }
+}
+
 int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *wrong) {
+  rl_lock_make_way(lock, lock->core->now_us);
   if (rl_lock_is_busy(lock)) {
     return REDLOCK_E_BUSY;
   }
@@ -222,10 +233,11 @@ int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *w
 }
 
 static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now_us,
-                         redlock_time budget_us, bool notify) {
+                         redlock_time budget_us, bool unheard, bool notify) {
   rl_lock_dequeue(lock);
   lock->operation = operation;
   lock->notify = notify;
+  lock->unheard = unheard;
   lock->result = REDLOCK_PENDING;
   lock->budget_us = budget_us;
   lock->round_start_us = now_us;
@@ -237,7 +249,8 @@ static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now
 }
 
 /* What every operation asks first. */
-static int rl_lock_may_begin(rl_lock *lock, rl_operation operation) {
+static int rl_lock_may_begin(rl_lock *lock, redlock_time now_us, rl_operation operation) {
+  rl_lock_make_way(lock, now_us);
   if (rl_lock_is_busy(lock)) {
     return REDLOCK_E_BUSY;
   }
@@ -246,7 +259,7 @@ static int rl_lock_may_begin(rl_lock *lock, rl_operation operation) {
 
 int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *options,
                     bool notify) {
-  int error = rl_lock_may_begin(lock, RL_OPERATION_ACQUIRE);
+  int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_ACQUIRE);
   if (error != REDLOCK_OK) {
     return error;
   }
@@ -265,11 +278,11 @@ int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *o
   lock->attempts_left = attempts < UINT32_MAX ? (uint32_t)attempts : UINT32_MAX;
   redlock_time budget_us =
       current.wait_us == 0 ? REDLOCK_NEVER : rl_time_add(now_us, current.wait_us);
-  return rl_lock_begin(lock, RL_OPERATION_ACQUIRE, now_us, budget_us, notify);
+  return rl_lock_begin(lock, RL_OPERATION_ACQUIRE, now_us, budget_us, false, notify);
 }
 
 int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, bool notify) {
-  int error = rl_lock_may_begin(lock, RL_OPERATION_EXTEND);
+  int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_EXTEND);
   if (error != REDLOCK_OK) {
     return error;
   }
@@ -289,16 +302,22 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
     return rl_lock_refuse(lock, RL_OPERATION_EXTEND, REDLOCK_E_EXPIRED);
   }
   lock->current = current;
-  return rl_lock_begin(lock, RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, notify);
+  return rl_lock_begin(lock, RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, false, notify);
 }
 
-int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify) {
-  int error = rl_lock_may_begin(lock, RL_OPERATION_RELEASE);
-  if (error != REDLOCK_OK) {
-    return error;
+/* The release was sent by a caller who did not wait, and who comes back for its result. */
+static int rl_lock_hear(rl_lock *lock, bool notify) {
+  lock->unheard = false;
+  lock->notify = notify;
+  if (notify && !rl_lock_is_busy(lock)) {
+    rl_lock_enqueue(&lock->core->ended, lock);
   }
+  return REDLOCK_OK;
+}
+
+static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unheard, bool notify) {
   if (lock->lease == NULL && lock->unreleased == NULL) {
-    error = lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD;
+    int error = lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD;
     lock->lost = false; /* It is said once. */
     return rl_lock_refuse(lock, RL_OPERATION_RELEASE, error);
   }
@@ -309,5 +328,26 @@ int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify) {
   rl_lock_set_lease(lock, NULL, 0);
   lock->unreleased = NULL;
   lock->current.ttl_us = lock->lease_ttl_us;
-  return rl_lock_begin(lock, RL_OPERATION_RELEASE, now_us, REDLOCK_NEVER, notify);
+  return rl_lock_begin(lock, RL_OPERATION_RELEASE, now_us, REDLOCK_NEVER, unheard, notify);
+}
+
+/* Whether such a release is under way, or has ended so that there is nothing to begin again. */
+static bool rl_lock_awaits_hearing(const rl_lock *lock) {
+  return lock->unheard && (rl_lock_is_busy(lock) || lock->result != REDLOCK_E_UNAVAILABLE);
+}
+
+int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify) {
+  if (rl_lock_awaits_hearing(lock)) {
+    return rl_lock_hear(lock, notify);
+  }
+  int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_RELEASE);
+  return error != REDLOCK_OK ? error : rl_lock_begin_release(lock, now_us, false, notify);
+}
+
+int rl_lock_release_unheard(rl_lock *lock, redlock_time now_us) {
+  if (rl_lock_awaits_hearing(lock)) {
+    return REDLOCK_OK;
+  }
+  int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_RELEASE);
+  return error != REDLOCK_OK ? error : rl_lock_begin_release(lock, now_us, true, false);
 }

@@ -76,6 +76,7 @@ struct rl_lock {
   bool notify;         /* it goes to the queue of ended operations */
   bool ran_out;        /* release: the lease had run out before */
   bool repeated;       /* release: it was begun before, and not confirmed */
+  bool unheard;        /* release: nobody waits for it, and nobody has asked what became of it */
   bool extended;       /* the majority has confirmed the extend of this round, in time */
   bool lost;           /* the lease was lost, and the lock neither released nor acquired since */
   uint32_t waiting;    /* nodes that get the command when their connection is up */
@@ -112,6 +113,13 @@ int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *o
                     bool notify);
 int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, bool notify);
 int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify);
+
+/*
+ * A release that nobody waits for. It is launched at once, whatever the nodes owe. An acquire or an
+ * extend that comes before it has ended takes its place, and it goes on without the lock; another
+ * release takes it up, and is told what it ends with.
+ */
+int rl_lock_release_unheard(rl_lock *lock, redlock_time now_us);
 
 /*
  * An operation that cannot begin, because an argument is wrong: |wrong| is a static sentence. Returns

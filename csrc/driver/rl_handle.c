@@ -264,6 +264,22 @@ int redlock_lock_release(redlock_lock *lock) {
   return rl_handle_finish(lock, rl_handle_release(lock), NULL);
 }
 
+int redlock_lock_release_send(redlock_lock *lock) {
+  if (lock == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_check_fork(lock->client);
+  int error = rl_lock_release_unheard(lock->core, redlock_now());
+  if (error != REDLOCK_OK) {
+    return error;
+  }
+  (void)rl_turn_start(lock->client); /* It lacks entropy, if anything, and a release needs none. */
+  rl_core_rest(&lock->client->core, redlock_now());
+  rl_turn_flush(lock->client);
+  rl_poll_wake(lock->client);
+  return REDLOCK_OK;
+}
+
 /* ------------------------------------------------------------------------------------ looking */
 
 redlock_duration redlock_lock_remaining(const redlock_lock *lock) {

@@ -229,9 +229,20 @@ redlock_lock *redlock_client_next_ended(redlock_client *client) {
   return lock == NULL ? NULL : lock->owner;
 }
 
+/* A caller who waits for nothing reads nothing: what it is owed wants to be looked for. */
+static bool rl_turn_owed_much(const redlock_client *client) {
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    if (client->core.nodes[i]->link.owed_count >= RL_LAUNCH_WINDOW) {
+      return true;
+    }
+  }
+  return false;
+}
+
 int rl_turn_start(redlock_client *client) {
   struct pollfd none = {-1, 0, 0};
   redlock_duration pause_us = rl_time_sub(redlock_now(), client->processed_us);
-  return pause_us > RL_TURN_STALE_US ? redlock_client_process(client, NULL, 0)
-                                     : redlock_client_process(client, &none, 0);
+  return pause_us > RL_TURN_STALE_US || rl_turn_owed_much(client)
+             ? redlock_client_process(client, NULL, 0)
+             : redlock_client_process(client, &none, 0);
 }

@@ -14,7 +14,10 @@
  */
 void rl_turn_flush(redlock_client *client);
 
-/* One turn without waiting, for what has been begun; looks for input only after a pause. */
+/*
+ * One turn without waiting, for what has been begun; looks for input only after a pause, or when a
+ * node owes much.
+ */
 int rl_turn_start(redlock_client *client);
 
 #endif

@@ -403,6 +403,21 @@ REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_
  */
 REDLOCK_EXTERN int redlock_lock_release(redlock_lock *lock);
 
+/*
+ * Gives the lock back without waiting: the lease is over, what the sockets take is handed to the
+ * kernel, and the call returns. REDLOCK_OK says no more than that. What is left to send, what is not
+ * confirmed and what fails is tried again by every later call on the client that does I/O, while the
+ * key can still live; freeing the lock, or acquiring it again, abandons nothing. What became of the
+ * release can be asked later: redlock_lock_result() tells, after a call that does I/O
+ * (redlock_client_process() is one that does not wait); redlock_lock_release() waits for it. A pair of
+ * acquire and release costs one round trip so, not two.
+ *
+ * A program that ends closes the client first: a process that exits with replies unread resets its
+ * connections, and a node may then drop what it has not read.
+ * Errors: LOST, NOT_HELD, CLOSED; BUSY.
+ */
+REDLOCK_EXTERN int redlock_lock_release_send(redlock_lock *lock);
+
 /* What is left of the lease now, 0 when none is held. Reads the clock. */
 REDLOCK_EXTERN redlock_duration redlock_lock_remaining(const redlock_lock *lock);
 

@@ -4,7 +4,7 @@ local core = require "redlock.core"
 local options = require "redlock.options"
 local section = require "redlock.section"
 
-local lock_options, check_resource = options.lock, options.resource
+local lock_options, check_resource, section_release = options.lock, options.resource, options.section_release
 local new_lock, acquire = core.lock, core.acquire
 
 local client = {}
@@ -58,14 +58,15 @@ end
 function methods.with(self, resource, ...)
   check_resource(self, "userdata", resource, "with", 2)
   local given, at = options.section(2, ...)
+  local how = given ~= nil and section_release(given, 2) or nil
   local lock, message, code
   if given == nil then
     lock, message, code = new_lock(self, resource)
   else
-    lock, message, code = new_lock(self, resource, lock_options(given, 2))
+    lock, message, code = new_lock(self, resource, given)
   end
   if not lock then return nil, message, code end
-  return section.run(lock, select(at, ...))
+  return section.run(lock, how, select(at, ...))
 end
 
 return client

@@ -11,8 +11,10 @@ local section = require "redlock.section"
 require "redlock.lock"
 
 local lock_options, check_resource, check_extension = options.lock, options.resource, options.extension
-local new_lock, start, pending, late, identify, next_ended =
-  core.lock, core.start, core.pending, core.late, core.id, core.next_ended
+local release_options, section_release = options.release, options.section_release
+local new_lock, start, pending, late, identify, next_ended, release_send =
+  core.lock, core.start, core.pending, core.late, core.id, core.next_ended,
+  core.release_send
 
 local weak_values = { __mode = "v" }
 local weak_keys = { __mode = "k" }
@@ -165,13 +167,29 @@ function lock_methods.extend(lock, ttl)
   return finish(lock, "extend")
 end
 
-function lock_methods.release(lock)
+-- What has come meanwhile makes the descriptor readable for whoever polls.
+local function send(lock, handle)
+  local sent, message, code = release_send(handle)
+  if not sent then return nil, message, code end
+  lock.operation = "release"
+  return true
+end
+
+function lock_methods.release(lock, given)
   local handle = check_lock(lock, "release")
+  local unheard = given ~= nil and release_options(given, 2)
   if lock.client.closing then return closed(handle:resource()) end -- close() is releasing it
   keep_results(lock)
+  if unheard then return send(lock, handle) end
   local started, message, code = start(handle, "release")
   if not started then return nil, message, code end
   return finish(lock, "release")
+end
+
+function lock_methods.result(lock)
+  local handle = check_lock(lock, "result")
+  collect(lock.client)
+  return handle:result()
 end
 
 function lock_methods.cancel(lock)
@@ -250,16 +268,17 @@ function client_methods.with(self, resource, ...)
   check_client(self, "with")
   check_resource(self, "table", resource, "with", 2)
   local given, at = options.section(2, ...)
+  local how = given ~= nil and section_release(given, 2) or nil
   if self.closing then return closed(resource) end
   local handle, message, code
   if given == nil then
     handle, message, code = new_lock(self.handle, resource)
   else
-    handle, message, code = new_lock(self.handle, resource, lock_options(given, 2))
+    handle, message, code = new_lock(self.handle, resource, given)
   end
   if not handle then return nil, message, code end
   local lock = wrap(self, handle)
-  return section.run(lock, select(at, ...))
+  return section.run(lock, how, select(at, ...))
 end
 
 function client_methods.nodes(self)

@@ -3,8 +3,8 @@
 local core = require "redlock.core"
 local options = require "redlock.options"
 
-local acquire, start = core.acquire, core.start
-local lock_options = options.lock
+local acquire, release, release_send, start = core.acquire, core.release, core.release_send, core.start
+local lock_options, release_options = options.lock, options.release
 
 local methods = core.lock_methods
 
@@ -18,6 +18,17 @@ function methods.acquire(self, given)
     validity, message, code = acquire(self, lock_options(given, 2))
   end
   if validity then return validity end
+  return nil, message, code
+end
+
+function methods.release(self, given)
+  local released, message, code
+  if given ~= nil and release_options(given, 2) then
+    released, message, code = release_send(self)
+  else
+    released, message, code = release(self)
+  end
+  if released then return true end
   return nil, message, code
 end
 

@@ -12,13 +12,13 @@ local native = core.nginx
 local start, result, driver_of = native.start, native.result, native.driver
 local new_lock = core.lock
 local lock_options, check_resource = options.lock, options.resource
-local owner_complaint = options.owner_complaint
+local owner_complaint, release_options = options.owner_complaint, options.release
 local free_slot, move, wait = driver.free_slot, driver.move, driver.wait
 
 -- The request, or the timer, that runs; nginx tells when it ends. Other parts of nginx have requests of another kind.
 local get_request = ngx.config.subsystem == "http" and require("resty.core.base").get_request or function() end
 
-local ACQUIRE, EXTEND, RELEASE, RELEASE_UNHEARD = 1, 2, 3, 4
+local ACQUIRE, EXTEND, RELEASE, RELEASE_FORGET, RELEASE_SEND = 1, 2, 3, 4, 5
 
 -- Where nginx lets a request wait.
 local may_wait = {
@@ -116,20 +116,30 @@ function lock_methods.extend(lock, ttl)
   return nil, message, code
 end
 
-function lock_methods.release(lock)
-  local waits = may_wait[get_phase()]
-  local slot = waits and free_slot() or 0
-  local self, pending, writers, clock = start(lock, waits and RELEASE or RELEASE_UNHEARD, slot)
-  if self == false then return blocking.release(lock) end
+-- Nobody waits. Where there is not even a timer, the worker is about to end, and that sends it.
+local function release_unheard(lock, how, given)
+  local self, pending, writers, clock = start(lock, how, 0)
+  if self == false then return blocking.release(lock, given) end
   if not self then return nil, pending, writers end
-  if waits then
-    local released, message, code = await(self, lock, slot, pending, writers, clock)
-    if released then return true end
-    return nil, message, code
-  end
-  -- Where there is not even a timer, the worker is about to end, and that sends it.
   move(self, writers, clock)
   return true
+end
+
+function lock_methods.release(lock, given)
+  local ok, message, code
+  if given ~= nil and release_options(given, 2) then
+    ok, message, code = release_unheard(lock, RELEASE_SEND, given)
+  elseif not may_wait[get_phase()] then
+    ok, message, code = release_unheard(lock, RELEASE_FORGET)
+  else
+    local slot = free_slot()
+    local self, pending, writers, clock = start(lock, RELEASE, slot)
+    if self == false then return blocking.release(lock) end
+    if not self then return nil, pending, writers end
+    ok, message, code = await(self, lock, slot, pending, writers, clock)
+  end
+  if ok then return true end
+  return nil, message, code
 end
 
 function lock_methods.cancel(lock)

@@ -115,6 +115,9 @@ for name, check in pairs(of_host) do
   of_lock[name], of_client[name] = check, check
 end
 local of_node = add({}, core.options.node)
+-- Besides the options of a lock, with() takes what goes for its own release.
+local of_section = { release_wait = kinds.flag() }
+for name, check in pairs(of_lock) do of_section[name] = check end
 
 --- What is wrong with an owner, or nil.
 options.owner_complaint = of_lock.owner
@@ -146,8 +149,10 @@ local function unknown(name, known)
     return "unknown option [" .. (type(name) == "number" and shown(name) or type(name)) .. "]"
   end
   local text = "unknown option '" .. name:gsub("[%c\128-\255]", "?") .. "'"
-  if known == of_lock and of_client[name] then
+  if (known == of_lock or known == of_section) and of_client[name] then
     return "option '" .. name .. "' can only be given to redlock.new()"
+  elseif name == "release_wait" and known ~= of_node then
+    return "option 'release_wait' can only be given to client:with()"
   end
   local spelled = plain(name)
   for candidate in pairs(known) do
@@ -196,6 +201,15 @@ function options.client(given, level)
   local wrong = given ~= nil and complaint(given, of_client)
   if wrong then error("redlock: " .. wrong, level + 1) end
   return given
+end
+
+local of_release = { wait = kinds.flag() }
+
+--- The options of lock:release(). Returns whether to go on without waiting.
+function options.release(given, level)
+  local wrong = complaint(given, of_release)
+  if wrong then error("redlock: " .. wrong, level + 1) end
+  return given.wait == false
 end
 
 --- The ttl that lock:extend() is given; nil is the one that the lock was acquired with.
@@ -281,11 +295,20 @@ local function callable(value)
   return type(metatable) == "table" and metatable.__call ~= nil
 end
 
+local sent = { wait = false }
+
+--- Checks the options of with(). Returns what its release is given.
+function options.section_release(given, level)
+  local wrong = complaint(given, of_section)
+  if wrong then error("redlock: " .. wrong, level + 1) end
+  return given.release_wait == false and sent or nil
+end
+
 -- A table with options of a lock, and nothing else.
 local function are_options(value)
   if type(value) ~= "table" or next(value) == nil then return false end
   for name in pairs(value) do
-    if not of_lock[name] then return false end
+    if not of_section[name] then return false end
   end
   return true
 end

@@ -13,16 +13,16 @@ local unpack = table.unpack or unpack -- luacheck: ignore
 local traceback = type(debug) == "table" and debug.traceback
 
 -- 5.
-local function give_back(lock)
+local function give_back(lock, how)
   pcall(lock.cancel, lock)
-  pcall(lock.release, lock)
+  pcall(lock.release, lock, how)
 end
 
 -- 3. and 4. An operation that the function has left in flight must not keep the lock from its release.
-local function finish(lock, ...)
+local function finish(lock, how, ...)
   local outlived = lock:remaining() == 0
   lock:cancel()
-  local released, message, code = lock:release()
+  local released, message, code = lock:release(how)
   if code == "not_held" or code == "closed" then
     return true, ... -- The function gave the lock back itself.
   elseif not released and code == "lost" then
@@ -31,7 +31,7 @@ local function finish(lock, ...)
     return nil, "the function ran for longer than the lease: another may have held the lock meanwhile",
       "expired", ...
   end
-  -- A release that could not be confirmed does not change that the lock was held all the time.
+  -- A release that could not be confirmed, or was not waited for, does not change that the lock was held until then.
   return true, ...
 end
 
@@ -42,21 +42,21 @@ end
 local guard_class = {}
 
 function guard_class.__close(guard)
-  if guard.lock then give_back(guard.lock) end
+  if guard.lock then give_back(guard.lock, guard.how) end
 end
 
 local function settle(guard, ...)
   local lock = guard.lock
   guard.lock = nil
-  return finish(lock, ...)
+  return finish(lock, guard.how, ...)
 end
 
 local function once(_, done)
   return not done or nil
 end
 
-local function run_closing(lock, fn, ...)
-  local guard = setmetatable({ lock = lock }, guard_class)
+local function run_closing(lock, how, fn, ...)
+  local guard = setmetatable({ lock = lock, how = how }, guard_class)
   for _ in once, nil, nil, guard do -- luacheck: ignore 512
     return settle(guard, fn(lock, ...))
   end
@@ -75,20 +75,20 @@ local function explain(err)
   return err
 end
 
-local function settle_caught(lock, ok, ...)
-  if ok then return finish(lock, ...) end
-  give_back(lock)
+local function settle_caught(lock, how, ok, ...)
+  if ok then return finish(lock, how, ...) end
+  give_back(lock, how)
   error((...), 0)
 end
 
-local function run_catching(lock, fn, ...)
-  return settle_caught(lock, xpcall(fn, explain, lock, ...))
+local function run_catching(lock, how, fn, ...)
+  return settle_caught(lock, how, xpcall(fn, explain, lock, ...))
 end
 
 -- The xpcall of Lua 5.1 hands no arguments on.
-local function run_without_arguments(lock, fn, ...)
+local function run_without_arguments(lock, how, fn, ...)
   local count, arguments = select("#", ...), { ... }
-  return settle_caught(lock, xpcall(function() return fn(lock, unpack(arguments, 1, count)) end, explain))
+  return settle_caught(lock, how, xpcall(function() return fn(lock, unpack(arguments, 1, count)) end, explain))
 end
 
 local run = run_catching
@@ -98,11 +98,11 @@ do
   for _ in once, nil, nil, probe do break end -- luacheck: ignore 512
 end
 
---- Acquires, runs fn(lock, ...), releases.
-function section.run(lock, fn, ...)
+--- Acquires, runs fn(lock, ...), releases. `how` is what lock:release() is given.
+function section.run(lock, how, fn, ...)
   local validity, message, code = lock:acquire()
   if not validity then return nil, message, code end
-  return run(lock, fn, ...)
+  return run(lock, how, fn, ...)
 end
 
 return section

@@ -30,6 +30,12 @@
 ---@field lock_delay? redlock.Milliseconds added to the key's life on the nodes; default 0
 ---@field owner? "request"|"worker" nginx only: with whose end the lock is released; default "request"
 
+---@class redlock.ReleaseOptions
+---@field wait? boolean false: go on without waiting for the nodes; default true
+
+---@class redlock.SectionOptions: redlock.LockOptions
+---@field release_wait? boolean false: with() does not wait for its release; default true
+
 ---@class redlock.ClientOptions: redlock.LockOptions
 ---@field prefix? string put before every resource; default ""
 ---@field username? string for the nodes that name none
@@ -84,7 +90,7 @@ function client:acquire(resource, options) end
 --- raised again after the release. If the lease ended before fn did: nil, message, "expired" or
 --- "lost", results...
 ---@param resource string
----@param options redlock.LockOptions|nil
+---@param options redlock.SectionOptions|nil
 ---@param fn fun(lock: redlock.Lock, ...): ...
 ---@param ... any handed to fn
 ---@return true? ok
@@ -142,11 +148,12 @@ function lock:acquire(options) end
 ---@return redlock.Code? code
 function lock:extend(ttl) end
 
---- Gives the lock back.
+--- Gives the lock back. With wait = false the bytes are sent and nothing is waited for; result() tells later.
+---@param options? redlock.ReleaseOptions
 ---@return true? ok
 ---@return string? message
 ---@return redlock.Code? code "lost": a majority no longer had it before its time was over
-function lock:release() end
+function lock:release(options) end
 
 --- What is left of the lease; 0 when none is held.
 ---@return redlock.Milliseconds
@@ -225,7 +232,7 @@ function cqueues_client:lock(resource, options) end
 function cqueues_client:acquire(resource, options) end
 
 ---@param resource string
----@param options redlock.LockOptions|nil
+---@param options redlock.SectionOptions|nil
 ---@param fn fun(lock: redlock.cqueues.Lock, ...): ...
 ---@param ... any
 ---@return true? ok
@@ -242,7 +249,6 @@ function cqueues_client:nodes() end
 ---@return redlock.Code? code
 function cqueues_client:close() end
 
---- As redlock.Lock, without start and result.
+--- As redlock.Lock, without start; result() is for a release that was not waited for.
 ---@class redlock.cqueues.Lock: redlock.Lock
 ---@field start nil
----@field result nil

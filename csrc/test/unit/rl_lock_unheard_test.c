@@ -1,0 +1,228 @@
+/*
+ * A release that nobody waits for, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+static fake_world *held(unsigned count, rl_lock **lock) {
+  fake_world *world = fake_world_new(count);
+  *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, *lock), REDLOCK_OK);
+  return world;
+}
+
+static void send(fake_world *world, rl_lock *lock) {
+  assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_OK);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  fake_turn(world);
+}
+
+static void it_is_sent_at_once_and_its_result_can_be_asked_later(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  send(world, lock);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].releases, 1);
+  }
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_null(rl_core_next_ended(&world->core));
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void the_lock_can_be_acquired_again_before_the_nodes_have_answered(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  send(world, lock);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].releases, 1);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void an_extend_after_it_is_not_held(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  send(world, lock);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
+  assert_error(rl_lock_result(lock), REDLOCK_E_NOT_HELD);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_wrong_argument_after_it_is_told_as_such(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  redlock_options wrong = {.drift_factor = 7};
+  send(world, lock);
+  assert_error(rl_lock_acquire(lock, world->now_us, &wrong, false), REDLOCK_E_INVALID);
+  assert_error(rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, "it is wrong"),
+               REDLOCK_E_INVALID);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void an_argument_that_is_wrong_meets_it_in_flight(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  send(world, lock);
+  assert_error(rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, "it is wrong"),
+               REDLOCK_E_INVALID);
+  assert_error(rl_lock_result(lock), REDLOCK_E_INVALID);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* Before the nodes have answered, and after: the caller of a release need not know which it is. */
+static void a_release_that_is_waited_for_takes_it_up(void **state) {
+  (void)state;
+  for (unsigned ended = 0; ended <= 1; ended++) {
+    rl_lock *lock;
+    fake_world *world = held(3, &lock);
+    send(world, lock);
+    if (ended) {
+      fake_settle(world);
+    }
+    assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_OK);
+    assert_error(rl_lock_release(lock, world->now_us, true), REDLOCK_OK);
+    fake_settle(world);
+    assert_ptr_equal(rl_core_next_ended(&world->core), lock);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_error(rl_lock_release(lock, world->now_us, true), REDLOCK_E_NOT_HELD);
+    assert_int_equal(world->nodes[0].releases, 1);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void that_the_lock_was_lost_is_told_to_whoever_asks(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+  send(world, lock);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  assert_true(fake_world_end(world));
+}
+
+static void after_unavailable_it_can_be_repeated(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  send(world, lock);
+  fake_pass(world, 200 * MS); /* Nobody answers. */
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void it_does_not_wait_for_nodes_that_owe_much(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  world->core.launches.window = 1;
+  world->core.launches.command_us = SECONDS;
+  rl_lock *other = fake_lock(world, "other", NULL);
+  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world); /* Each node owes one reply now: the window is closed. */
+  send(world, lock);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].releases, 1);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void freeing_the_lock_abandons_nothing(void **state) {
+  (void)state;
+  for (unsigned launched = 0; launched <= 1; launched++) {
+    rl_lock *lock;
+    fake_world *world = held(3, &lock);
+    assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_OK);
+    if (launched) {
+      fake_turn(world);
+      fake_break(world, 1, "it was cut");
+    }
+    rl_lock_free(lock, world->now_us);
+    fake_turn(world);
+    fake_pass(world, SECONDS);
+    fake_settle(world);
+    assert_int_equal(fake_keys(world, KEY), 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void cancelled_or_in_a_forked_child_nothing_is_left_to_tell(void **state) {
+  (void)state;
+  for (unsigned forked = 0; forked <= 1; forked++) {
+    rl_lock *lock;
+    fake_world *world = held(3, &lock);
+    send(world, lock);
+    if (forked) {
+      rl_core_forget(&world->core);
+    } else {
+      fake_settle(world);
+      rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+      assert_int_equal(fake_keys(world, KEY), 0);
+    }
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+    (void)fake_world_end(world);
+  }
+}
+
+static void a_lock_that_is_not_held_has_none(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_E_NOT_HELD);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_E_BUSY);
+  fake_settle(world);
+  rl_core_close(&world->core, world->now_us);
+  assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_E_CLOSED);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(it_is_sent_at_once_and_its_result_can_be_asked_later),
+      cmocka_unit_test(the_lock_can_be_acquired_again_before_the_nodes_have_answered),
+      cmocka_unit_test(an_extend_after_it_is_not_held),
+      cmocka_unit_test(a_wrong_argument_after_it_is_told_as_such),
+      cmocka_unit_test(an_argument_that_is_wrong_meets_it_in_flight),
+      cmocka_unit_test(a_release_that_is_waited_for_takes_it_up),
+      cmocka_unit_test(that_the_lock_was_lost_is_told_to_whoever_asks),
+      cmocka_unit_test(after_unavailable_it_can_be_repeated),
+      cmocka_unit_test(it_does_not_wait_for_nodes_that_owe_much),
+      cmocka_unit_test(freeing_the_lock_abandons_nothing),
+      cmocka_unit_test(cancelled_or_in_a_forked_child_nothing_is_left_to_tell),
+      cmocka_unit_test(a_lock_that_is_not_held_has_none),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
