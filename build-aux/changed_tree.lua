@@ -131,7 +131,7 @@ function copy:run(command)
 end
 
 function copy:make(targets)
-  return self:run("make -s " .. self.settings .. " " .. targets)
+  return self:run((os.getenv("WRAPPER") or "") .. " make -s " .. self.settings .. " " .. targets)
 end
 
 -- As make(); raises when it fails.

@@ -2,6 +2,7 @@
 -- whether a test notices. csrc/test/mutants.lua tells which files, and by which tests.
 --
 --     lua build-aux/mutants.lua [file or directory ...]         [all of them]
+--     lua build-aux/mutants.lua rl_lock.c:120,131 ...           these lines only
 --     lua build-aux/mutants.lua check                           the lists are true to the tree: a second
 --
 -- Mutants that survive are printed. Those that are known to change nothing are listed, with the reason, in
@@ -9,11 +10,12 @@
 -- needed, and a file whose tests fail before anything is changed. The figures are written to build/mutants.md.
 --
 -- What does not compile, or compiles to the same code, is no mutant. A failed assertion and a crash are
--- kills. So is a program that uses more than 10 s of processor time, or takes ten times as long as it did
+-- kills. So is a program that uses more than 10 s of processor time, or takes five times as long as it did
 -- before: how many those were is said. Any test but the simulator must fail twice.
 -- Environment: CC and what else the Makefile takes; JOBS, how many files at a time [2]; STATEMENTS=1 to drop
--- statements, too; KINDS, which kinds of tests [simulator unit integration spec lua]; VERBOSE. Every
--- test runs in a network and a process namespace of its own where that is allowed.
+-- statements, too; KINDS, which kinds of tests [simulator unit integration spec lua luas]; WRAPPER, what
+-- stands before each command that builds or tests, as "nice -n 10"; VERBOSE. Every test runs in a network and a
+-- process namespace of its own where that is allowed.
 --
 -- SPDX-License-Identifier: MIT
 
@@ -22,8 +24,9 @@ local mutate = dofile("build-aux/mutate.lua")
 local must, read = changed_tree.must, changed_tree.read
 
 local JOBS = os.getenv("JOBS") or "2"
+local WRAPPER = os.getenv("WRAPPER") or ""
 local STATEMENTS = os.getenv("STATEMENTS")
-local KINDS = os.getenv("KINDS") or "simulator unit integration spec lua"
+local KINDS = os.getenv("KINDS") or "simulator unit integration spec lua luas"
 local SETTINGS = "CFLAGS=-O1"
 local PLAN = dofile("csrc/test/mutants.lua")
 local EQUIVALENT = dofile("csrc/test/equivalent.lua")
@@ -46,19 +49,28 @@ local function sources()
   return must("find csrc/core csrc/driver csrc/binding lua -name '*.[ch]' -o -name '*.lua' | sort"):gmatch("%S+")
 end
 
+-- The files that are named, each as "path" or, when only some lines were, as "path:12,40".
 local function files_below(arguments)
   local paths = {}
   for path in sources() do
-    local wanted = #arguments == 0
+    local wanted, only = #arguments == 0, nil
     for _, argument in ipairs(arguments) do
-      wanted = wanted or path == argument or path:sub(1, #argument + 1) == argument:gsub("/$", "") .. "/"
-        or path:match("([^/]+)$") == argument
+      local place, numbers = argument:match("^(.-):([%d,]+)$")
+      place = place or argument
+      if path == place or path:sub(1, #place + 1) == place:gsub("/$", "") .. "/" or path:match("([^/]+)$") == place then
+        wanted, only = true, numbers
+      end
     end
     if wanted and rule_of(path) and not rule_of(path).none then
-      paths[#paths + 1] = path
+      paths[#paths + 1] = path .. (only and ":" .. only or "")
     end
   end
   return paths
+end
+
+-- The file, and the numbers of the lines, or nil.
+local function of_name(named)
+  return named:match("^[^:]+"), named:match(":(.*)$")
 end
 
 -- Lines of the list of equivalents that stand nowhere, and files that no rule is for.
@@ -88,7 +100,7 @@ isolate = isolate == ""
   and "unshare -n -p -f --kill-child --mount-proc sh -c 'ip link set lo up; exec \"$@\"' sh " or ""
 
 -- How to build and run a test that the plan names: "simulator 1 60", "unit rl_x_test", "integration x_test",
--- "lua 5.4 rl_lua_x_test", "spec 5.4 spec/x_spec.lua".
+-- "lua 5.4 rl_lua_x_test", "spec 5.4 spec/x_spec.lua", "luas 5.1", which is spec/all_luas.lua.
 local function test_of(tree, name)
   local kind, first, second = name:match("^(%S+) ?(%S*) ?(%S*)$")
   local test = { name = name, kind = kind, exact = kind == "simulator" }
@@ -102,9 +114,12 @@ local function test_of(tree, name)
     test.target = ("LUA_VERSION=%s build/%s/test/%s"):format(first, first, second)
     test.command = ("build/%s/test/%s lua"):format(first, second) -- where redlock.lua is
   elseif kind == "spec" then
-    test.target = "lua LUA_VERSION=" .. first
-    test.command = ("make -s spec LUA_VERSION=%s SPECS=%s BUSTED_FLAGS='-o plainTerminal --no-keep-going' %s"):format(
-      first, second, tree.settings)
+    test.target = "lua LUA_LIBRARY= LUA_VERSION=" .. first -- The library is for programs in C.
+    test.command = ("make -s spec LUA_LIBRARY= LUA_VERSION=%s SPECS=%s %s %s"):format(first, second, tree.settings,
+      "BUSTED_FLAGS='-o plainTerminal --no-keep-going'")
+  elseif kind == "luas" then
+    test.target = "lua LUA_LIBRARY= LUA_VERSION=" .. first
+    test.command = "sh spec/all_luas.sh " .. first
   else
     error("csrc/test/mutants.lua: there is no such kind of test: " .. name, 0)
   end
@@ -113,12 +128,12 @@ end
 
 -- Whether the test fails, and whether that is because it does not end.
 local function fails(tree, test)
-  local _, status = tree:run(("ulimit -c 0; ulimit -t 10; timeout -k 1 %d %s%s"):format(test.limit or 300, isolate,
-    test.command))
+  local _, status = tree:run(("ulimit -c 0; ulimit -t 10; %s timeout -k 1 %d %s%s"):format(WRAPPER, test.limit or 300,
+    isolate, test.command))
   return status ~= 0, status == 124 or status == 137 or status == 152
 end
 
--- How long a test may take: ten times what it takes without a change. nil, said once, when it fails then.
+-- How long a test may take: five times what it takes without a change. nil, said once, when it fails then.
 local function limit_of(prototype, test)
   prototype:must_make(test.target)
   local started = os.time()
@@ -126,7 +141,7 @@ local function limit_of(prototype, test)
     print("not ok - without any change this fails, and is of no use: " .. test.name)
     return nil
   end
-  return 20 + 10 * (os.time() - started)
+  return 10 + 5 * (os.time() - started)
 end
 
 -- Those of a rule, the test of the file itself first.
@@ -158,9 +173,25 @@ local function surely_fails(tree, prototype, test)
   return false
 end
 
+-- Where make leaves the object of a C file that a test is made of; nil of another.
+local function object_of(path, test)
+  local directory, name = path:match("^csrc/(%w+)/([%w_]+)%.c$")
+  if not directory then
+    return nil
+  end
+  local version = test.target:match("LUA_VERSION=(%S+)")
+  return ("build/%s%s.o"):format(directory == "binding" and version .. "/obj/" or "obj/" .. directory .. "/", name)
+end
+
+-- Whether the object is what it was before the change, in the tree that nothing was changed in.
+local function is_same(tree, prototype, path, test)
+  local object = object_of(path, test)
+  return object and select(2, tree:run(("cmp -s %s %s/%s"):format(object, prototype.directory, object))) == 0
+end
+
 -- Who notices: a test of the first |most|, "compiler", or nil; and whether it did not end. |tests| loses what
 -- is of no use.
-local function killer(tree, prototype, tests, is_same, most)
+local function killer(tree, prototype, tests, path, most)
   local place = 0
   while place < math.min(most, #tests) do
     place = place + 1
@@ -169,11 +200,11 @@ local function killer(tree, prototype, tests, is_same, most)
     if not test.limit then
       table.remove(tests, place)
       tests.useless = true
-      return killer(tree, prototype, tests, is_same, most)
+      return killer(tree, prototype, tests, path, most)
     end
     if select(2, tree:make(test.target)) ~= 0 then
       return "compiler"
-    elseif place == 1 and is_same() then
+    elseif place == 1 and is_same(tree, prototype, path, test) then
       return "compiler"
     end
     local failed, hung = surely_fails(tree, prototype, test)
@@ -189,25 +220,6 @@ end
 
 -- ---------------------------------------------------------------------------------------- one file
 
--- Where make leaves the object of a C file; nil of another.
-local function object_of(path)
-  local directory, name = path:match("^csrc/(%w+)/([%w_]+)%.c$")
-  return directory and (directory == "binding" and "build/5.4/obj/" or "build/obj/" .. directory .. "/") .. name .. ".o"
-end
-
--- Whether the object is what it was before the change; forgets what it was when there is none.
-local function comparer(tree, path)
-  local object = object_of(path)
-  if not object or select(2, tree:run("cp " .. object .. " build/original.o")) ~= 0 then
-    return function()
-      return false
-    end
-  end
-  return function()
-    return select(2, tree:run("cmp -s " .. object .. " build/original.o")) == 0
-  end
-end
-
 local function excuse_of(mutant)
   for _, entry in ipairs(EQUIVALENT) do
     if mutant.line:find(entry.line, 1, true) and mutant.mutant:find(entry.mutant, 1, true) then
@@ -221,21 +233,31 @@ local function trim(text)
   return text:match("^%s*(.-)%s*$")
 end
 
+local function mutants_of(path, text, only)
+  local wanted = {}
+  for _, mutant in ipairs(mutate.all(path, text, STATEMENTS)) do
+    if not only or ("," .. only .. ","):find("," .. mutant.number .. ",", 1, true) then
+      wanted[#wanted + 1] = mutant
+    end
+  end
+  return wanted
+end
+
 -- Prints what survives, and the line "= path mutants killed equivalent survived hung", for the sum.
-local function run_file(tree, prototype, path)
+local function run_file(tree, prototype, named)
   local count = { mutants = 0, killed = 0, equivalent = 0, survived = 0, hung = 0 }
+  local path, only = of_name(named)
   local text = read(path)
-  local mutants = mutate.all(path, text, STATEMENTS)
+  local mutants = mutants_of(path, text, only)
   if #mutants == 0 then
     return true
   end
   local tests = tests_of(tree, path)
-  tree:must_make(tests[1].target)
-  local is_same = comparer(tree, path)
   for _, mutant in ipairs(mutants) do
+    local began = os.time()
     tree:change({ [path] = mutant.text })
     local excuse = excuse_of(mutant)
-    local by, hung = killer(tree, prototype, tests, is_same, excuse and EXCUSED_TESTS or #tests)
+    local by, hung = killer(tree, prototype, tests, path, excuse and EXCUSED_TESTS or #tests)
     tree:restore()
     if excuse and (by == nil or by == "compiler") then
       excuse.used = true
@@ -250,12 +272,13 @@ local function run_file(tree, prototype, path)
       print(("survived - %s:%d\n    - %s\n    + %s"):format(path, mutant.number, trim(mutant.line),
         trim(mutant.mutant)))
     elseif os.getenv("VERBOSE") then
-      print(("# %s:%d %s: %s"):format(path, mutant.number, by or "equivalent", trim(mutant.mutant)))
+      print(("# %s:%d %s: %s [%d s]"):format(path, mutant.number, by or "equivalent", trim(mutant.mutant),
+        os.time() - began))
     end
     io.flush()
   end
   for _, entry in ipairs(EQUIVALENT) do
-    if not STATEMENTS and not entry.used and text:find(entry.line, 1, true) and not entry.elsewhere then
+    if not STATEMENTS and not only and not entry.used and text:find(entry.line, 1, true) and not entry.elsewhere then
       print(("not needed - %s: %s -> %s"):format(path, entry.line, entry.mutant))
       count.survived = count.survived + 1 -- A list with too much in it excuses what nobody has looked at.
     end
@@ -294,7 +317,7 @@ local function run_all(prototype, paths)
   -- A target that comes with a variable is made alone.
   local alone, together, seen = {}, {}, {}
   for _, path in ipairs(paths) do
-    for _, test in ipairs(tests_of(prototype, path)) do
+    for _, test in ipairs(tests_of(prototype, (of_name(path)))) do
       if not seen[test.target] then
         seen[test.target] = true
         table.insert(test.target:find("=", 1, true) and alone or together, test.target)

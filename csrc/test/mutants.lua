@@ -34,18 +34,18 @@ local function rule(files, ...)
   return one
 end
 
-local CORE = "lock_acquire lock_extend lock_release lock_nodes lock_retry core node quorum validity options attempt "
-  .. "late time timers token reply lock regression message command buffer oom"
-local DRIVER = "client handle poll pump turn socket linger fork resolver_thread entropy clock oom"
+local CORE = "lock_acquire lock_extend lock_release lock_nodes lock_retry core node quorum validity option options "
+  .. "attempt backoff launch late release time timers token reply lock name regression message command buffer oom"
+local DRIVER = "client handle poll pump turn socket linger peer fork resolver_thread entropy clock oom"
 local INTEGRATION = { "integration loop_test", "integration resolver_test", "integration clients_thread_test",
   "integration leaving_test", "integration hostile_test", "integration process_test", "integration nodes_test",
   "integration first_lock_test", "integration silence_test", "integration child_test" }
 local LUA = "options option_table messages redlock close gc cqueues interrupt "
   .. "integration/keys integration/nodes integration/access integration/lease integration/conditions"
-local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test", "lua 5.4 rl_lua_nginx_owner_test" }
+local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test" }
 local LUA_MEMORY = "lua 5.4 rl_lua_oom_test"
-local NGINX = "nginx/phase nginx/request nginx/owner nginx/rest nginx/node nginx/client nginx/worker "
-  .. "nginx/behaviour nginx/examples"
+local NGINX = "nginx/request nginx/phase nginx/owner nginx/node nginx/client nginx/behaviour nginx/rest nginx/timers "
+  .. "nginx/worker nginx/examples"
 
 return {
   { files = "^csrc/core/rl_address", none = "it reads configuration, and is fuzzed" },
@@ -54,8 +54,12 @@ return {
   { files = "^lua/resty/", none = "it is an alias" },
   rule("^csrc/core/", "simulator 1 60", units(CORE), "simulator 61 540"),
   rule("^csrc/driver/", units(DRIVER), INTEGRATION, "spec 5.4 spec/redlock_spec.lua"),
-  rule("^csrc/binding/rl_lua_nginx", LUA_UNITS, specs("5.4", "cqueues redlock"), specs("jit", NGINX), LUA_MEMORY),
-  rule("^csrc/binding/", LUA_UNITS, specs("5.4", LUA), LUA_MEMORY),
+  rule("^csrc/binding/rl_lua_nginx_owner", "lua 5.4 rl_lua_nginx_owner_test", specs("jit", NGINX), LUA_MEMORY),
+  rule("^csrc/binding/rl_lua_nginx", specs("jit", NGINX), LUA_MEMORY),
+  rule("^csrc/binding/", LUA_UNITS, specs("5.4", LUA), specs("jit", "nginx/behaviour nginx/client nginx/owner"),
+    LUA_MEMORY),
   rule("^lua/redlock/nginx", specs("jit", NGINX)),
-  rule("^lua/", specs("5.4", LUA), specs("jit", "nginx/request nginx/behaviour")),
+  rule("^lua/redlock/cqueues", specs("5.4", "cqueues options gc examples")),
+  rule("^lua/redlock/section", specs("5.4", "redlock cqueues"), specs("jit", "redlock"), "luas 5.1"),
+  rule("^lua/", specs("5.4", LUA), specs("jit", "nginx/behaviour nginx/client nginx/owner")),
 }
