@@ -116,7 +116,7 @@ local function test_of(tree, name)
   elseif kind == "spec" then
     test.target = "lua LUA_LIBRARY= LUA_VERSION=" .. first -- The library is for programs in C.
     test.command = ("make -s spec LUA_LIBRARY= LUA_VERSION=%s SPECS=%s %s %s"):format(first, second, tree.settings,
-      "BUSTED_FLAGS='-o plainTerminal --no-keep-going'")
+      "BUSTED_FLAGS='-o plainTerminal --no-keep-going '")
   elseif kind == "luas" then
     test.target = "lua LUA_LIBRARY= LUA_VERSION=" .. first
     test.command = "sh spec/all_luas.sh " .. first
@@ -126,11 +126,18 @@ local function test_of(tree, name)
   return test
 end
 
--- Whether the test fails, and whether that is because it does not end.
-local function fails(tree, test)
-  local _, status = tree:run(("ulimit -c 0; ulimit -t 10; %s timeout -k 1 %d %s%s"):format(WRAPPER, test.limit or 300,
-    isolate, test.command))
-  return status ~= 0, status == 124 or status == 137 or status == 152
+-- What makes busted run only the one whose failure is told in |output|; nil when none is.
+local function only_the_failed(output)
+  local name = output:match("\nFailure %-> [^\n]+\n([^\n]+)\n") or output:match("\nError %-> [^\n]+\n([^\n]+)\n")
+  return name and "--filter=" .. name:gsub("[^%w ]", "."):gsub(" ", ".")
+end
+
+-- Whether the test fails, whether that is because it does not end, and how to run no more of a spec than what failed.
+-- |flags| are such.
+local function fails(tree, test, flags)
+  local output, status = tree:run(("ulimit -c 0; ulimit -t 10; %s timeout -k 1 %d %s%s%s"):format(WRAPPER,
+    test.limit or 300, isolate, test.command, flags and (" BUSTED_FLAGS+=" .. flags) or ""))
+  return status ~= 0, status == 124 or status == 137 or status == 152, status ~= 0 and only_the_failed(output) or nil
 end
 
 -- How long a test may take: five times what it takes without a change. nil, said once, when it fails then.
@@ -163,9 +170,11 @@ end
 -- waited for it must pass without the change in between.
 local function surely_fails(tree, prototype, test)
   for _ = 1, 3 do
-    local failed, hung = fails(tree, test)
+    local failed, hung, only = fails(tree, test)
     if not failed or hung or test.exact then
       return failed, hung
+    elseif only and fails(tree, test, only) then
+      return true
     elseif test.kind ~= "integration" or not fails(prototype, test) then
       return fails(tree, test)
     end

@@ -44,8 +44,8 @@ local LUA = "options option_table messages redlock close gc cqueues interrupt "
   .. "integration/keys integration/nodes integration/access integration/lease integration/conditions"
 local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test" }
 local LUA_MEMORY = "lua 5.4 rl_lua_oom_test"
-local NGINX = "nginx/request nginx/phase nginx/owner nginx/node nginx/client nginx/behaviour nginx/rest nginx/timers "
-  .. "nginx/worker nginx/examples"
+local NGINX = "nginx/phase nginx/owner nginx/request nginx/timers nginx/node nginx/client nginx/rest nginx/examples "
+  .. "nginx/worker nginx/behaviour"
 
 return {
   { files = "^csrc/core/rl_address", none = "it reads configuration, and is fuzzed" },
