@@ -112,6 +112,11 @@ describe("misuse", function()
     says("unknown option 'socket' (did you mean 'path'?)", misuse(function() redlock.new({ { socket = "/s" } }) end))
   end)
 
+  it("a hint at an option that is not taken at that place", function()
+    says_not("did you mean", misuse(function() redlock.new({ { host = "a", retries = 3 } }) end))
+    says_not("did you mean", misuse(function() client:lock("r", { user = "u" }) end))
+  end)
+
   it("{ \"127.0.0.1\", 6379 } as a node: 'unknown option [1]'", function()
     local message = misuse(function() redlock.new({ { "127.0.0.1", 6379 } }) end)
     says("node 1: ", message)
