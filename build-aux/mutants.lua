@@ -13,9 +13,10 @@
 -- kills. So is a program that uses more than 10 s of processor time, or takes five times as long as it did
 -- before: how many those were is said. Any test but the simulator must fail twice.
 -- Environment: CC and what else the Makefile takes; JOBS, how many files at a time [2]; STATEMENTS=1 to drop
--- statements, too; KINDS, which kinds of tests [simulator unit integration spec lua luas]; WRAPPER, what
--- stands before each command that builds or tests, as "nice -n 10"; VERBOSE. Every test runs in a network and a
--- process namespace of its own where that is allowed.
+-- statements, too; KINDS, which kinds of tests [simulator unit integration spec lua luas]; MOST, how many tests
+-- each mutant is tried by, for a first look [all]; WRAPPER, what stands before each command that builds or
+-- tests, as "nice -n 10"; VERBOSE. Every test runs in a network and a process namespace of its own where that is
+-- allowed.
 --
 -- SPDX-License-Identifier: MIT
 
@@ -30,7 +31,8 @@ local KINDS = os.getenv("KINDS") or "simulator unit integration spec lua luas"
 local SETTINGS = "CFLAGS=-O1"
 local PLAN = dofile("csrc/test/mutants.lua")
 local EQUIVALENT = dofile("csrc/test/equivalent.lua")
-local EXCUSED_TESTS = 8 -- what is listed as equivalent is tried by so many
+local MOST = tonumber(os.getenv("MOST") or 1000)
+local EXCUSED_TESTS = 4 -- what is listed as equivalent is tried by so many
 local COUNTS = { "mutants", "killed", "equivalent", "survived", "hung" }
 
 -- ----------------------------------------------------------------------------------------- the plan
@@ -229,9 +231,10 @@ end
 
 -- ---------------------------------------------------------------------------------------- one file
 
-local function excuse_of(mutant)
+local function excuse_of(path, mutant)
   for _, entry in ipairs(EQUIVALENT) do
-    if mutant.line:find(entry.line, 1, true) and mutant.mutant:find(entry.mutant, 1, true) then
+    if path:find(entry.file or "", 1, true) and mutant.line:find(entry.line, 1, true)
+      and mutant.mutant:find(entry.mutant, 1, true) then
       return entry
     end
   end
@@ -265,8 +268,8 @@ local function run_file(tree, prototype, named)
   for _, mutant in ipairs(mutants) do
     local began = os.time()
     tree:change({ [path] = mutant.text })
-    local excuse = excuse_of(mutant)
-    local by, hung = killer(tree, prototype, tests, path, excuse and EXCUSED_TESTS or #tests)
+    local excuse = excuse_of(path, mutant)
+    local by, hung = killer(tree, prototype, tests, path, excuse and EXCUSED_TESTS or MOST)
     tree:restore()
     if excuse and (by == nil or by == "compiler") then
       excuse.used = true
@@ -287,7 +290,8 @@ local function run_file(tree, prototype, named)
     io.flush()
   end
   for _, entry in ipairs(EQUIVALENT) do
-    if not STATEMENTS and not only and not entry.used and text:find(entry.line, 1, true) and not entry.elsewhere then
+    if not STATEMENTS and not only and not entry.used and path:find(entry.file or "", 1, true)
+      and text:find(entry.line, 1, true) then
       print(("not needed - %s: %s -> %s"):format(path, entry.line, entry.mutant))
       count.survived = count.survived + 1 -- A list with too much in it excuses what nobody has looked at.
     end

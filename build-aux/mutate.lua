@@ -20,7 +20,8 @@ local LUA_OPERATORS = {
 local function c_decides(line)
   return not (line:find("assert(", 1, true) or line:find("snprintf", 1, true) or line:find("^%s*/?%*")
     or line:find("^%s*for ") or line:find("^#") or line:find('^%s*"') or line:find("^%s*case ")
-    or line:find("^%s*default") or line:find("^static ") or line:find("^}"))
+    or line:find("^%s*default") or line:find("^static ") or line:find("^}")
+    or line:find("^%s+[%w_ ]+ %*?[%w_]+%[[^%]]*%];"))
 end
 
 local function lua_decides(line)

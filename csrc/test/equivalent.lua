@@ -1,5 +1,6 @@
 -- Mutants (build-aux/mutants.lua) that no test can notice, each with the reason why. "line" and
--- "mutant" are parts of the line as it is and as it was changed, in whatever file it stands.
+-- "mutant" are parts of the line as it is and as it was changed, in whatever file it stands;
+-- "file" is a part of its name, where the line alone does not tell.
 --
 -- SPDX-License-Identifier: MIT
 
@@ -12,7 +13,31 @@ local one_byte = "a byte more or less is no reason to look earlier or later"
 local any_order = "timers that are due at the same time have no order"
 local behind = "behind the end of the heap stands the timer that is being put down, which is not earlier than itself"
 
+local no_driver = "whether it is the driver's own is all that anybody asks"
+local a_millisecond = "at that very millisecond either is right"
+
 return {
+  { line = "waiting[slot], taken[slot] = false, false", mutant = "true", why = no_driver },
+  { line = "local ended, dead = self.ended, false", mutant = "true", why = "the clock is woken once more than needed" },
+  { line = "return made <= began and self.now - made >= LATE", mutant = "> LATE", why = a_millisecond },
+  { line = "return made <= began and self.now - made >= LATE", mutant = "made < began",
+    why = "what is made in the millisecond in which the wait begins is found at the next look" },
+  { line = "if held <= 0 or idle < IDLE_COLLECT then", mutant = "held < 0", why = "two rounds of the collector more" },
+  { line = "if held <= 0 or idle < IDLE_COLLECT then", mutant = "idle <=", why = a_millisecond },
+  { line = "while self.collections < 2 and os_clock() < limit do", mutant = "<= 2", why = "one round more" },
+  { line = "while self.collections < 2 and os_clock() < limit do", mutant = "<= limit", why = "one step more" },
+  { line = "if owned > 0 or idle < EXIT_QUIET then return false end", mutant = "idle <=", why = a_millisecond },
+  { line = "if over >= EXIT_TIMEOUT and held > 0 and self.tls then", mutant = "over >", why = a_millisecond },
+  { line = "return held == 0 and not awaits(self.handle) or over >= (", mutant = "over >", why = a_millisecond },
+  { line = "return not running and not awaits(self.handle) or self.now - self.closed_at > CLOSE_TIMEOUT",
+    mutant = ">=", why = a_millisecond },
+  { line = "elseif driver.lasting or held > 0 or idle < self.idle_end or", mutant = "idle <= self",
+    why = a_millisecond },
+  { line = "elseif driver.lasting or held > 0 or idle < self.idle_end or", mutant = "idle <= CLOSE",
+    why = a_millisecond },
+  { line = "if self.now - swept_at >= SWEEP then", mutant = "> SWEEP", why = a_millisecond },
+  { line = "if at < self.launch_at then return end", mutant = "<=", why = a_millisecond },
+  { line = "while self.confirmed == nil and began < deadline do", mutant = "<=", why = a_millisecond },
   { line = "while (now_us < deadline_us && rl_core_awaits(", mutant = "<=",
     why = "at the deadline itself it looks once more, and waits for nothing" },
   { line = "if (socket->polled_fd != fd) {", mutant = "==",
@@ -46,7 +71,6 @@ return {
   { line = "attempt->expired_us > core->now_us", mutant = "attempt->expired_us >= core->now_us",
     why = one_microsecond },
   { line = "if (prefix_length > 0)", mutant = ">=", why = nothing },
-  { line = "prefix_length > 0", mutant = ">=", why = nothing },
   { line = "resource_length > 0", mutant = ">=", why = nothing },
   { line = "time_us > REDLOCK_NEVER - duration_us", mutant = ">=",
     why = "a sum that is REDLOCK_NEVER is REDLOCK_NEVER" },
@@ -63,7 +87,7 @@ return {
     why = "what stands below is not earlier than what stands above, so an equal one is in its place" },
   { line = "length > RL_REPLY_TEXT_MAX", mutant = "length >= RL_REPLY_TEXT_MAX",
     why = "cut to the length that it has" },
-  { line = "return false;", mutant = "true",
+  { file = "rl_reply.c", line = "return false;", mutant = "true",
     why = "hiredis has no reply begun only while it has no byte, and no byte is too large in either case" },
   { line = "while (i < held &&", mutant = "i <= held",
     why = "the NUL that ends the bytes of hiredis is no digit" },
@@ -76,7 +100,7 @@ return {
   { line = "message_size > 0", mutant = "message_size >= 0", why = nothing },
   { line = "owed->round, true, true);", mutant = "owed->round, false, true)",
     why = "NOSCRIPT has just been noted, so that it goes by its text" },
-  { line = "owed->round, true,", mutant = "owed->round, false,",
+  { file = "rl_extend.c", line = "owed->round, true,", mutant = "owed->round, false,",
     why = "NOSCRIPT has just been noted, so that it goes by its text" },
   { line = "owed->round, true, true);", mutant = "owed->round, true, false)",
     why = "without room it fails, and the release is tried again after a while" },

@@ -34,8 +34,9 @@ local function rule(files, ...)
   return one
 end
 
-local CORE = "lock_acquire lock_extend lock_release lock_nodes lock_retry core node quorum validity option_table options "
-  .. "attempt backoff launch late release time timers token reply lock operation vote regression message command buffer oom"
+local CORE = "lock_acquire lock_extend lock_release lock_nodes lock_retry core node quorum validity option_table "
+  .. "options attempt backoff launch late release time timers token reply lock operation vote regression message "
+  .. "command buffer oom"
 local DRIVER = "client handle poll pump turn socket linger same_server fork resolver_thread entropy clock oom"
 local INTEGRATION = { "integration loop_test", "integration resolver_test", "integration clients_thread_test",
   "integration leaving_test", "integration hostile_test", "integration process_test", "integration nodes_test",
@@ -44,8 +45,8 @@ local LUA = "options option_table messages redlock close gc cqueues interrupt "
   .. "integration/keys integration/nodes integration/access integration/lease integration/conditions"
 local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test" }
 local LUA_MEMORY = "lua 5.4 rl_lua_oom_test"
-local NGINX = "nginx/phase nginx/owner nginx/request nginx/timers nginx/node nginx/client nginx/rest nginx/examples "
-  .. "nginx/worker nginx/behaviour"
+local NGINX = "nginx/phase nginx/request nginx/timers nginx/owner nginx/node nginx/client nginx/worker nginx/rest "
+  .. "nginx/examples nginx/behaviour"
 
 return {
   { files = "^csrc/core/rl_address", none = "it reads configuration, and is fuzzed" },

@@ -70,11 +70,12 @@ static void the_delay_of_connections_doubles_up_to_a_second(void **state) {
 static void a_random_part_of_up_to_a_half_is_left_out(void **state) {
   (void)state;
   redlock_duration least_us = SECONDS;
-  for (uint64_t random = 0; random <= 25 * MS; random++) {
+  for (uint64_t random = 0; random <= 25 * MS + 1; random++) {
     redlock_duration delay_us = rl_backoff_connection(0, random);
     assert_true(delay_us >= 25 * MS && delay_us <= 50 * MS);
     least_us = delay_us < least_us ? delay_us : least_us;
   }
+  assert_int_equal(rl_backoff_connection(0, 25 * MS + 1), 50 * MS);
   assert_int_equal(least_us, 25 * MS);
 }
 

@@ -88,6 +88,7 @@ static void the_majority_decides_and_nobody_else_is_waited_for(void **state) {
     }
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+    assert_true(lock->lease->held); /* Its release is the last to be forgotten. */
     assert_true(fake_world_end(world));
   }
 }

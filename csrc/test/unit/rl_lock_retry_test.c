@@ -383,6 +383,78 @@ static void an_attempt_that_cannot_win_in_what_is_left_is_not_made(void **state)
   assert_true(fake_world_end(world));
 }
 
+/* Two refuse when |left_us| of the budget are left; a second attempt is made if it can still win. */
+static void check_that_a_second_attempt_is_made(fake_world *world, redlock_duration left_us,
+                                                bool made) {
+  redlock_options options = fake_once();
+  options.retry_count = 0;
+  options.retry_delay_us = MS;
+  options.retry_jitter_us = 0;
+  options.wait_us = 50 * MS;
+  unsigned sets = world->nodes[2].sets;
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  world->now_us += 50 * MS - left_us;
+  for (unsigned i = 1; i < 3; i++) {
+    fake_reply(world, i, "$-1\r\n");
+  }
+  assert_int_equal(rl_lock_result(lock), made ? REDLOCK_PENDING : REDLOCK_E_TAKEN);
+  fake_pass(world, MS);
+  assert_int_equal(world->nodes[2].sets - sets, made ? 2 : 1);
+  rl_lock_free(lock, world->now_us);
+}
+
+static void a_majority_is_waited_for_as_long_as_its_slowest_node_takes(void **state) {
+  (void)state;
+  static const redlock_duration nearest_us[][3] = {
+      {30 * MS, 20 * MS, 10 * MS}, {10 * MS, 20 * MS, 30 * MS}, {20 * MS, 30 * MS, 10 * MS}};
+  for (unsigned i = 0; i < COUNT_OF(nearest_us); i++) {
+    for (int made = 0; made <= 1; made++) {
+      fake_world *world = far_away();
+      for (unsigned node = 0; node < 3; node++) {
+        world->core.nodes[node]->link.nearest_us = nearest_us[i][node];
+      }
+      check_that_a_second_attempt_is_made(world, 20 * MS + (made ? 2 * MS : 0), made);
+      assert_true(fake_world_end(world));
+    }
+  }
+}
+
+/* What it took on a connection that has broken says nothing of the next one. */
+static void a_node_that_is_gone_is_not_thought_to_be_far_away(void **state) {
+  (void)state;
+  fake_world *world = far_away();
+  world->nodes[0].policy = FAKE_REFUSES;
+  fake_break(world, 0, "gone");
+  world->core.nodes[1]->link.nearest_us = 10 * MS;
+  check_that_a_second_attempt_is_made(world, 15 * MS, true);
+  assert_true(fake_world_end(world));
+}
+
+/* The next SET would find the key that the one before has left. */
+static void
+the_attempt_before_is_released_before_the_next_is_sent_whatever_room_there_is(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.retry_count = 1;
+  options.retry_delay_us = MS;
+  options.retry_jitter_us = REDLOCK_DURATION_NONE;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start(world, &options);
+  fake_reply(world, 1, "$-1\r\n");
+  fake_reply(world, 2, "$-1\r\n");
+  assert_int_equal(lock->phase, RL_PHASE_DELAY);
+  assert_int_equal(world->nodes[0].queued, 1);
+  rl_buffer_free(&world->core.nodes[0]->link.output);
+  fake_pass(world, MS);
+  assert_int_equal(world->nodes[0].queued, 3);
+  assert_int_equal(fake_take(world, 0).verb, FAKE_SET);
+  assert_int_equal(fake_take(world, 0).verb, FAKE_RELEASE);
+  assert_int_equal(fake_take(world, 0).verb, FAKE_SET);
+  assert_true(fake_world_end(world));
+}
+
 /* A driver that was held up between the timer and the launch: the attempt is not made any more. */
 static void a_retry_that_is_launched_too_late_is_not_made(void **state) {
   (void)state;
@@ -447,6 +519,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(by_default_there_are_three_more_attempts),
       cmocka_unit_test(an_attempt_that_cannot_win_in_what_is_left_is_not_made),
+      cmocka_unit_test(a_majority_is_waited_for_as_long_as_its_slowest_node_takes),
+      cmocka_unit_test(a_node_that_is_gone_is_not_thought_to_be_far_away),
+      cmocka_unit_test(
+          the_attempt_before_is_released_before_the_next_is_sent_whatever_room_there_is),
       cmocka_unit_test(a_retry_that_is_launched_too_late_is_not_made),
       cmocka_unit_test(an_acquire_that_is_launched_after_its_budget_sends_nothing),
       cmocka_unit_test(the_first_attempt_is_made_however_little_is_left),
