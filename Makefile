@@ -12,6 +12,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
+BINDIR ?= $(PREFIX)/bin
 CFLAGS ?= -O2 -g
 PKG_CONFIG ?= pkg-config
 OBJCOPY ?= objcopy
@@ -109,15 +110,18 @@ BINDING_OBJECTS = $(patsubst csrc/binding/%.c,$(BUILD)/$(LUA_VERSION)/obj/%.o,$(
 
 STATIC_LIBRARY = $(BUILD)/lib/libredlock.a
 SHARED_LIBRARY = $(BUILD)/lib/libredlock.so.$(ABI)
+CLI = $(BUILD)/bin/redlock
+CLI_OBJECTS = $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(wildcard csrc/cli/*.c))
 LUA_MODULE = $(BUILD)/$(LUA_VERSION)/redlock/core.so
 LUA_LIBRARY = $(BUILD)/$(LUA_VERSION)/libredlock-lua$(LUA_VERSION).a
 LUA_FILES = $(wildcard lua/redlock/*.lua)
 LUA_ALIASES = $(wildcard lua/resty/*.lua)
 
-.PHONY: all lib lua
+.PHONY: all lib cli lua
 .DELETE_ON_ERROR:
-all: lib lua
+all: lib cli lua
 lib: $(STATIC_LIBRARY) $(BUILD)/lib/libredlock.so
+cli: $(CLI)
 lua: $(LUA_MODULE) $(LUA_LIBRARY)
 
 # Objects are made again when the flags have changed.
@@ -134,6 +138,10 @@ $(BUILD)/obj/core/%.o: csrc/core/%.c $(BUILD)/flags
 $(BUILD)/obj/driver/%.o: csrc/driver/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(compile) $(DRIVER_CPPFLAGS) -c -o $@ $<
+# The tool sees redlock.h, and nothing else.
+$(BUILD)/obj/cli/%.o: csrc/cli/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(compile) -c -o $@ $<
 $(BUILD)/$(LUA_VERSION)/obj/%.o: csrc/binding/%.c $(BUILD)/$(LUA_VERSION)/flags
 	@mkdir -p $(@D)
 	$(compile) $(BINDING_CPPFLAGS) -c -o $@ $<
@@ -158,6 +166,9 @@ $(LUA_LIBRARY): $(BUILD)/$(LUA_VERSION)/obj/redlock-lua.merged.o
 $(SHARED_LIBRARY): $(LIBRARY_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,$(@F) $(SHARED_LDFLAGS) $(NO_UNDEFINED) $(LDFLAGS) -o $@ $^ $(LDLIBS_REDLOCK)
+$(CLI): $(CLI_OBJECTS) $(STATIC_LIBRARY)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_REDLOCK)
 $(BUILD)/lib/libredlock.so: $(SHARED_LIBRARY)
 	ln -sf $(<F) $@
 $(LUA_MODULE): $(BINDING_OBJECTS) $(LIBRARY_OBJECTS)
@@ -166,8 +177,8 @@ $(LUA_MODULE): $(BINDING_OBJECTS) $(LIBRARY_OBJECTS)
 
 # ---------------------------------------------------------------------------------------- install
 
-.PHONY: install install-lib install-lua uninstall redlock.pc
-install: install-lib install-lua
+.PHONY: install install-lib install-cli install-lua uninstall redlock.pc
+install: install-lib install-cli install-lua
 
 PC_LIBS_PRIVATE = $(if $(PC_REQUIRES_PRIVATE),,$(HIREDIS_LIBS)) -pthread -lm
 install-lib: lib
@@ -181,6 +192,10 @@ install-lib: lib
 	  -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES_PRIVATE@|$(PC_REQUIRES_PRIVATE)|' \
 	  -e 's|@LIBS_PRIVATE@|$(PC_LIBS_PRIVATE)|' redlock.pc.in > $(BUILD)/redlock.pc
 	$(INSTALL) -m 644 $(BUILD)/redlock.pc '$(DESTDIR)$(LIBDIR)/pkgconfig/redlock.pc'
+
+install-cli: cli
+	$(INSTALL) -d '$(DESTDIR)$(BINDIR)'
+	$(INSTALL) -m 755 $(CLI) '$(DESTDIR)$(BINDIR)/redlock'
 
 install-lua: lua install-lua-files
 	$(INSTALL) -d '$(DESTDIR)$(LIBDIR)'
@@ -197,7 +212,7 @@ install-lua-files: $(LUA_MODULE)
 	$(INSTALL) -m 755 $(LUA_MODULE) '$(DESTDIR)$(INSTALL_CMOD)/redlock/core.so'
 
 uninstall:
-	rm -f '$(DESTDIR)$(INCLUDEDIR)/redlock.h' '$(DESTDIR)$(LIBDIR)/pkgconfig/redlock.pc' \
+	rm -f '$(DESTDIR)$(BINDIR)/redlock' '$(DESTDIR)$(INCLUDEDIR)/redlock.h' '$(DESTDIR)$(LIBDIR)/pkgconfig/redlock.pc' \
 	  '$(DESTDIR)$(LIBDIR)/libredlock.a' '$(DESTDIR)$(LIBDIR)/libredlock.so' \
 	  '$(DESTDIR)$(LIBDIR)/libredlock.so.$(ABI)' '$(DESTDIR)$(LIBDIR)/libredlock.so.$(VERSION)' \
 	  '$(DESTDIR)$(LIBDIR)/$(notdir $(LUA_LIBRARY))' '$(DESTDIR)$(INSTALL_LMOD)/redlock.lua' \
@@ -253,7 +268,7 @@ include csrc/test/fuzz/fuzz.mk
 clean:
 	rm -rf $(BUILD)
 help:
-	@echo 'all lib lua install uninstall     LUA_VERSION=$(subst $(eval) ,|,$(LUA_VERSIONS)) PREFIX DESTDIR CC CFLAGS ...'
+	@echo 'all lib cli lua install uninstall LUA_VERSION=$(subst $(eval) ,|,$(LUA_VERSIONS)) PREFIX DESTDIR CC CFLAGS ...'
 	@echo 'demo                              five Redis nodes, and locks on them'
 	@echo 'test                              everything below, with its set-up'
 	@echo 'ci                                test and lint, as .ci/run has it'
@@ -265,4 +280,4 @@ help:
 	@echo 'sim sim-test sim-long controls mutants fuzz              docs/testing.md'
 	@echo 'asan tsan valgrind coverage bench format clean'
 
--include $(LIBRARY_OBJECTS:.o=.d) $(BINDING_OBJECTS:.o=.d) $(wildcard $(BUILD)/examples/*.d)
+-include $(LIBRARY_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(BINDING_OBJECTS:.o=.d) $(wildcard $(BUILD)/examples/*.d)

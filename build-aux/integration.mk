@@ -11,7 +11,7 @@ $(BUILD)/test/integration/%_test: csrc/test/integration/%_test.c $(BUILD)/test/i
 
 .PHONY: integration integration-programs asan-integration tsan-integration tsan-integration-run
 integration-programs: $(INTEGRATION_PROGRAMS)
-integration: integration-programs
+integration: integration-programs cli
 	sh build-aux/run_unit.sh $(INTEGRATION_PROGRAMS)
 asan-integration:
 	ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 $(ASAN_MAKE) integration

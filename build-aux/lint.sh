@@ -15,7 +15,7 @@ step() {
   fi
 }
 
-includes="-Icsrc/include -Icsrc/core -Icsrc/driver -Icsrc/binding ${HIREDIS_CFLAGS:-} ${LUA_CFLAGS:-}"
+includes="-Icsrc/include -Icsrc/cli -Icsrc/core -Icsrc/driver -Icsrc/binding ${HIREDIS_CFLAGS:-} ${LUA_CFLAGS:-}"
 
 # One file at a time: clang-tidy 14 takes va_start() for missing in the second file that has one.
 tidy() {

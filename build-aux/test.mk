@@ -90,7 +90,7 @@ demo-test:
 
 .PHONY: werror
 werror:
-	$(MAKE) --no-print-directory WERROR=1 BUILD=$(BUILD)/werror lib $(if $(TEST_SOURCES),unit-programs) chaos-programs model-programs examples
+	$(MAKE) --no-print-directory WERROR=1 BUILD=$(BUILD)/werror lib cli $(if $(TEST_SOURCES),unit-programs) chaos-programs model-programs examples
 	$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror \
 	  $(HIREDIS_CFLAGS) $(LUA_CFLAGS) -fsyntax-only $(wildcard bench/*.c)
 	for version in $(LUA_VERSIONS); do \
@@ -153,7 +153,7 @@ valgrind: unit-programs
 
 .PHONY: lint lint-only format coverage setup test ci fresh
 C_FILES = $(wildcard csrc/*/*.[ch] csrc/*/*/*.[ch] build-aux/*.c examples/c/*.c bench/*.[ch])
-TIDY_FILES = $(wildcard csrc/core/*.c csrc/driver/*.c csrc/binding/*.c examples/c/*.c)
+TIDY_FILES = $(wildcard csrc/core/*.c csrc/driver/*.c csrc/binding/*.c csrc/cli/*.c examples/c/*.c)
 # First what it needs, for the flags come from there, too.
 lint:
 	@sh build-aux/setup.sh lint

@@ -36,7 +36,7 @@ done
 site=$scratch/openresty/site/lualib
 try 'make install-lua-files for OpenResty' "$MAKE" install-lua-files LUA_VERSION=jit INSTALL_LMOD="$site" INSTALL_CMOD="$site"
 try 'make install DESTDIR' "$MAKE" install DESTDIR="$scratch/stage" PREFIX=/usr LIBDIR=/usr/lib/multi LUA_VERSION=5.4
-for file in include/redlock.h lib/libredlock.a lib/libredlock.so lib/libredlock.so.0 lib/pkgconfig/redlock.pc \
+for file in bin/redlock include/redlock.h lib/libredlock.a lib/libredlock.so lib/libredlock.so.0 lib/pkgconfig/redlock.pc \
   lib/libredlock-lua5.4.a lib/libredlock-lua5.1.a lib/libredlock-luajit.a share/lua/5.4/redlock.lua share/lua/5.1/redlock.lua \
   lib/lua/5.4/redlock/core.so lib/lua/5.1/redlock/core.so; do
   try "$file is installed" test -r "$prefix/$file"
@@ -53,6 +53,7 @@ cp "$root/examples/c/plain.c" "$root/examples/c/lua_host.c" "$root/examples/c/lu
 # The flags are lists.
 # shellcheck disable=SC2046
 {
+  try 'the tool runs a command under a lock' "$prefix/bin/redlock" -n "$node" run installed -- true
   try 'shared: compiles' "$CC" -o shared plain.c $(pkg-config --cflags --libs redlock) -Wl,-rpath,"$prefix/lib"
   try 'shared: uses the shared library' sh -c 'readelf -d shared | grep -q "NEEDED.*libredlock.so.0"'
   try 'shared: runs' ./shared "$node"

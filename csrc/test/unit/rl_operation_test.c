@@ -15,6 +15,9 @@ static void every_operation_is_found_by_its_name(void **state) {
     assert_int_equal(rl_operation_of_name(rl_operation_name(all[i])), all[i]);
     assert_string_equal(rl_operation_gerund(all[i]), gerunds[i]);
   }
+  assert_int_equal(rl_operation_of_name("none"), RL_OPERATION_NONE);
+  assert_string_equal(rl_operation_name(RL_OPERATION_NONE), "none");
+  assert_string_equal(rl_operation_gerund(RL_OPERATION_NONE), "idle");
   assert_int_equal(rl_operation_of_name("steal"), RL_OPERATION_NONE);
   assert_string_equal(rl_operation_name((rl_operation)9), "unknown");
   assert_string_equal(rl_operation_gerund((rl_operation)9), "unknown");

@@ -1,0 +1,51 @@
+/*
+ * redlock(1): a command that runs under a lock, as with flock(1), but over several nodes.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * It is built on redlock.h alone. docs/cli.md is its manual.
+ */
+#ifndef CLI_H
+#define CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "redlock.h"
+
+/* What it exits with, if not with the status of the command. 64 to 75 are those of sysexits.h. */
+enum {
+  CLI_TAKEN = 1, /* unless -E says otherwise */
+  CLI_USAGE = 64,
+  CLI_UNAVAILABLE = 69,
+  CLI_SYSTEM = 71,
+  CLI_LOST = 75,
+  CLI_NOT_EXECUTABLE = 126,
+  CLI_NOT_FOUND = 127
+};
+
+typedef struct cli_settings {
+  const char *nodes[REDLOCK_NODES_MAX];
+  size_t node_count;
+  char *environment; /* REDLOCK_NODES, which |nodes| point into; or NULL */
+  const char *prefix;
+  redlock_options options;
+  int taken_status;
+  char **operands; /* the verb, and what belongs to it; ended by NULL */
+} cli_settings;
+
+/* Reads the command line. Returns -1, or the status to exit with: a sentence has been written. */
+int cli_settings_read(cli_settings *settings, int argc, char **argv);
+void cli_settings_free(cli_settings *settings);
+
+/* Writes a line to the standard error, with the program's name before it. Returns |status|. */
+int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The status for an acquire that ended with |error|; says why. */
+int cli_fail_to_acquire(const cli_settings *settings, redlock_lock *lock, int error);
+
+/* The verbs. They return the status to exit with. */
+int cli_run(const cli_settings *settings, redlock_client *client);
+int cli_nodes(const cli_settings *settings, redlock_client *client);
+
+#endif

@@ -1,0 +1,79 @@
+/*
+ * redlock(1): waiting for nodes and signals at once.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli_loop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stddef.h>
+#include <unistd.h>
+
+/* A handler has no argument for it. */
+static int cli_loop_noted = -1;
+
+static void cli_loop_note(int number) {
+  int saved = errno;
+  unsigned char byte = (unsigned char)number;
+  ssize_t written = write(cli_loop_noted, &byte, 1); /* When it is full, enough has been noted. */
+  (void)written;
+  errno = saved;
+}
+
+static bool cli_loop_prepare(int fd) {
+  return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
+}
+
+bool cli_loop_open(cli_loop *loop, redlock_client *client) {
+  static const int numbers[] = {SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+  int ends[2];
+  if (pipe(ends) != 0 || !cli_loop_prepare(ends[0]) || !cli_loop_prepare(ends[1])) {
+    return false;
+  }
+  loop->client = client;
+  loop->signals = ends[0];
+  cli_loop_noted = ends[1];
+  (void)sigemptyset(&loop->handled);
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    struct sigaction action = {.sa_handler = cli_loop_note, .sa_flags = SA_RESTART};
+    struct sigaction before;
+    (void)sigemptyset(&action.sa_mask);
+    if (sigaction(numbers[i], NULL, &before) != 0) {
+      return false;
+    }
+    /* A child that is ignored cannot be waited for. */
+    if (before.sa_handler == SIG_IGN && numbers[i] != SIGCHLD) {
+      continue;
+    }
+    (void)sigaddset(&loop->handled, numbers[i]);
+    if (sigaction(numbers[i], &action, NULL) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* Milliseconds for poll(), rounded up. */
+static int cli_loop_timeout(redlock_client *client, redlock_time until_us) {
+  redlock_time now_us = redlock_now();
+  redlock_duration left_us = until_us > now_us ? until_us - now_us : 0;
+  redlock_duration due_us = redlock_client_timeout(client);
+  redlock_duration wait_us = due_us < left_us ? due_us : left_us;
+  redlock_duration wait_ms = wait_us / REDLOCK_MILLISECONDS + (wait_us % REDLOCK_MILLISECONDS != 0);
+  return wait_ms < INT_MAX ? (int)wait_ms : INT_MAX;
+}
+
+int cli_loop_turn(cli_loop *loop, redlock_time until_us) {
+  struct pollfd fds[REDLOCK_NODES_MAX + 1] = {{.fd = loop->signals, .events = POLLIN}};
+  size_t count = redlock_client_pollfds(loop->client, fds + 1, REDLOCK_NODES_MAX);
+  int ready = poll(fds, (nfds_t)(count + 1), cli_loop_timeout(loop->client, until_us));
+  (void)redlock_client_process(loop->client, ready < 0 ? NULL : fds + 1, ready < 0 ? 0 : count);
+  while (redlock_client_next_ended(loop->client) != NULL) {
+    /* There is one lock, whose result is asked for. */
+  }
+  unsigned char byte;
+  return read(loop->signals, &byte, 1) == 1 ? byte : 0;
+}

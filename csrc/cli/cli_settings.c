@@ -1,0 +1,190 @@
+/*
+ * redlock(1): the command line.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char cli_help[] =
+    "usage: redlock [option]... run RESOURCE [--] COMMAND [ARGUMENT]...\n"
+    "       redlock [option]... nodes\n"
+    "\n"
+    "run    takes the lock, runs the command, extends the lock while it runs, releases it\n"
+    "nodes  takes a lock of its own name, and shows what each node answered\n"
+    "\n"
+    "  -n, --node ADDRESS              a node, once for each; or REDLOCK_NODES, between spaces\n"
+    "  -w, --wait TIME                 for the lock; 0 = try once [four attempts, about a second]\n"
+    "  -t, --ttl TIME                  after which the lock ends when this program dies [10s]\n"
+    "      --node-timeout TIME         for one attempt [100ms, at most a tenth of the ttl]\n"
+    "  -p, --prefix TEXT               before the name of the resource\n"
+    "  -E, --conflict-exit-code NUMBER when the lock is taken [1]\n"
+    "  -h, --help    -V, --version\n"
+    "\n"
+    "A TIME is a number and ms, s, m or h: 500ms, 10s.\n"
+    "It exits with the status of the command (128 and the signal that ended it), or 1: the lock is\n"
+    "taken; 64: usage; 69: too few nodes; 71: system; 75: the command succeeded, but its lock ended\n"
+    "before; 126, 127: the command cannot be executed, is not there.\n";
+
+static int cli_wrong(const char *what, const char *text) {
+  return cli_fail(CLI_USAGE, "%s '%s'; redlock --help shows what there is", what, text);
+}
+
+/* "10s" -> microseconds; false when it is no time, or one of more than a year. A bare 0 is one. */
+static bool cli_settings_time(const char *text, redlock_duration *time_us) {
+  static const struct {
+    const char *name;
+    redlock_duration length_us;
+  } units[] = {{"ms", REDLOCK_MILLISECONDS},
+               {"s", REDLOCK_SECONDS},
+               {"m", 60 * REDLOCK_SECONDS},
+               {"h", 3600 * REDLOCK_SECONDS}};
+  char *end;
+  errno = 0;
+  unsigned long long number = strtoull(text, &end, 10);
+  if (text[0] < '0' || text[0] > '9' || errno != 0) {
+    return false;
+  }
+  *time_us = 0;
+  for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+    if (strcmp(end, units[i].name) == 0 && number <= REDLOCK_TTL_MAX_US / units[i].length_us) {
+      *time_us = number * units[i].length_us;
+      return true;
+    }
+  }
+  return number == 0 && *end == '\0';
+}
+
+static int cli_settings_time_of(redlock_duration *field_us, redlock_duration zero_us,
+                                const char *text) {
+  if (!cli_settings_time(text, field_us)) {
+    return cli_wrong("not a time such as 500ms or 10s:", text);
+  }
+  if (*field_us == 0) {
+    *field_us = zero_us;
+  }
+  return *field_us == 0 ? cli_wrong("a time that must be more than 0:", text) : -1;
+}
+
+static int cli_settings_status(int *status, const char *text) {
+  char *end;
+  long number = strtol(text, &end, 10);
+  if (text[0] < '0' || text[0] > '9' || *end != '\0' || number > 255) {
+    return cli_wrong("not an exit status from 0 to 255:", text);
+  }
+  *status = (int)number;
+  return -1;
+}
+
+static int cli_settings_node(cli_settings *settings, const char *address) {
+  if (settings->node_count == REDLOCK_NODES_MAX) {
+    return cli_fail(CLI_USAGE, "there are more than %d nodes", REDLOCK_NODES_MAX);
+  }
+  settings->nodes[settings->node_count++] = address;
+  return -1;
+}
+
+/* The nodes of the environment, when the command line has named none. */
+static int cli_settings_environment(cli_settings *settings) {
+  const char *text = getenv("REDLOCK_NODES"); /* NOLINT(concurrency-mt-unsafe) */
+  char *rest = NULL;
+  if (settings->node_count > 0 || text == NULL) {
+    return settings->node_count > 0 ? -1 : cli_fail(CLI_USAGE, "no node: -n or REDLOCK_NODES");
+  }
+  settings->environment = strdup(text);
+  if (settings->environment == NULL) {
+    return cli_fail(CLI_SYSTEM, "out of memory");
+  }
+  for (char *word = strtok_r(settings->environment, " \t\n", &rest); word != NULL;
+       word = strtok_r(NULL, " \t\n", &rest)) {
+    int status = cli_settings_node(settings, word);
+    if (status >= 0) {
+      return status;
+    }
+  }
+  return settings->node_count > 0 ? -1 : cli_fail(CLI_USAGE, "REDLOCK_NODES names no node");
+}
+
+/* The verb, and how many operands it wants. */
+static int cli_settings_operands(cli_settings *settings, char **operands) {
+  settings->operands = operands;
+  if (operands[0] == NULL) {
+    return cli_fail(CLI_USAGE, "run or nodes? redlock --help shows what there is");
+  }
+  if (strcmp(operands[0], "nodes") == 0) {
+    return operands[1] == NULL ? -1 : cli_wrong("nodes takes no operand:", operands[1]);
+  }
+  if (strcmp(operands[0], "run") != 0) {
+    return cli_wrong("unknown verb", operands[0]);
+  }
+  if (operands[1] == NULL || operands[2] == NULL ||
+      (strcmp(operands[2], "--") == 0 && operands[3] == NULL)) {
+    return cli_fail(CLI_USAGE, "run wants a resource and a command");
+  }
+  return -1;
+}
+
+static int cli_settings_option(cli_settings *settings, int option, char **argv) {
+  redlock_options *options = &settings->options;
+  switch (option) {
+  case 'n':
+    return cli_settings_node(settings, optarg);
+  case 'w':
+    return cli_settings_time_of(&options->wait_us, REDLOCK_DURATION_NONE, optarg);
+  case 't':
+    return cli_settings_time_of(&options->ttl_us, 0, optarg);
+  case 'T':
+    return cli_settings_time_of(&options->node_timeout_us, 0, optarg);
+  case 'p':
+    settings->prefix = optarg;
+    return -1;
+  case 'E':
+    return cli_settings_status(&settings->taken_status, optarg);
+  case 'h':
+    (void)fputs(cli_help, stdout);
+    return 0;
+  case 'V':
+    (void)printf("redlock %s\n", redlock_version());
+    return 0;
+  case ':':
+    return cli_wrong("a value is missing after", argv[optind - 1]);
+  default:
+    return cli_wrong("unknown option", argv[optind - 1]);
+  }
+}
+
+int cli_settings_read(cli_settings *settings, int argc, char **argv) {
+  static const struct option names[] = {{"node", required_argument, NULL, 'n'},
+                                        {"wait", required_argument, NULL, 'w'},
+                                        {"ttl", required_argument, NULL, 't'},
+                                        {"node-timeout", required_argument, NULL, 'T'},
+                                        {"prefix", required_argument, NULL, 'p'},
+                                        {"conflict-exit-code", required_argument, NULL, 'E'},
+                                        {"help", no_argument, NULL, 'h'},
+                                        {"version", no_argument, NULL, 'V'},
+                                        {NULL, 0, NULL, 0}};
+  int status = -1;
+  memset(settings, 0, sizeof *settings);
+  settings->taken_status = CLI_TAKEN;
+  while (status < 0) {
+    /* There is one thread yet. NOLINTNEXTLINE(concurrency-mt-unsafe) */
+    int option = getopt_long(argc, argv, "+:n:w:t:p:E:hV", names, NULL);
+    if (option == -1) {
+      break;
+    }
+    status = cli_settings_option(settings, option, argv);
+  }
+  if (status < 0) {
+    status = cli_settings_operands(settings, argv + optind);
+  }
+  return status < 0 ? cli_settings_environment(settings) : status;
+}
+
+void cli_settings_free(cli_settings *settings) {
+  free(settings->environment);
+}

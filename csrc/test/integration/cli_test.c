@@ -1,0 +1,303 @@
+/*
+ * redlock(1), as a shell uses it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <fcntl.h>
+#include <libgen.h>
+#include <signal.h>
+
+#include "support.h"
+
+#define ARGUMENTS_MAX 24
+
+static farm three;
+static char tool[512];
+static char told[4096]; /* both outputs of the last program that was waited for */
+
+typedef struct running {
+  pid_t pid;
+  int output;
+} running;
+
+static int start(void **state) {
+  (void)state;
+  char self[256] = "";
+  farm_start(&three, 3, NULL);
+  assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+  (void)snprintf(tool, sizeof tool, "%s/../../bin/redlock", dirname(self));
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  farm_end(&three);
+  return 0;
+}
+
+static int reset(void **state) {
+  (void)state;
+  farm_reset(&three);
+  return 0;
+}
+
+/* Starts the tool with the three nodes and |arguments|, words with spaces between them. */
+static running begin(const char *arguments) {
+  char words[1024];
+  char *argv[ARGUMENTS_MAX] = {tool};
+  int count = 1;
+  int ends[2];
+  for (unsigned i = 0; i < 3; i++) {
+    argv[count++] = (char *)"-n";
+    argv[count++] = three.nodes[i].address;
+  }
+  (void)snprintf(words, sizeof words, "%s", arguments);
+  char *rest = NULL;
+  for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+    assert_true(count < ARGUMENTS_MAX - 1);
+    argv[count++] = word;
+  }
+  assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+  running self = {.pid = fork(), .output = ends[0]};
+  if (self.pid == 0) {
+    (void)dup2(ends[1], STDOUT_FILENO);
+    (void)dup2(ends[1], STDERR_FILENO);
+    (void)execv(tool, argv);
+    _exit(99);
+  }
+  (void)close(ends[1]);
+  return self;
+}
+
+/* Waits for its end. Returns what a shell would call its exit status. */
+static int wait_for(running self) {
+  size_t length = 0;
+  ssize_t got;
+  int state;
+  while (length < sizeof told - 1 &&
+         (got = read(self.output, told + length, sizeof told - 1 - length)) > 0) {
+    length += (size_t)got;
+  }
+  told[length] = '\0';
+  (void)close(self.output);
+  assert_int_equal(waitpid(self.pid, &state, 0), self.pid);
+  return WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
+}
+
+static int run(const char *arguments) {
+  return wait_for(begin(arguments));
+}
+
+static void assert_status(int status, int expected) {
+  if (status != expected) {
+    fail_msg("exit status %d, not %d: %s", status, expected, told);
+  }
+}
+
+/* Somebody else holds the key on all nodes. */
+static void take_by_hand(const char *key) {
+  for (unsigned i = 0; i < 3; i++) {
+    (void)farm_command(&three, i, "SET", key, "somebody", (char *)NULL);
+  }
+}
+
+static void a_command_runs_under_the_lock_and_its_status_is_ours(void **state) {
+  (void)state;
+  running self = begin("run job -- sleep 0.3");
+  eventually(farm_count(&three, "job", NULL) == 3);
+  assert_status(wait_for(self), 0);
+  assert_string_equal(told, "");
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+  assert_status(run("run job true"), 0);
+  assert_status(run("run job -- false"), 1);
+  assert_status(run("run job sh -c exit\t7"), 7); /* the words are handed on as they are */
+  assert_status(run("-p cron: run job -- env"), 0);
+  assert_int_equal(farm_count(&three, "cron:job", NULL), 0);
+}
+
+static void a_taken_lock_runs_nothing(void **state) {
+  (void)state;
+  take_by_hand("job");
+  assert_status(run("-w 0 run job -- echo ran"), 1);
+  assert_contains(told, "'job' is taken");
+  assert_null(strstr(told, "ran\n"));
+  assert_status(run("-w 0 -E 9 run job -- echo ran"), 9);
+  assert_status(run("-w 50ms run job -- echo ran"), 1);
+  assert_int_equal(farm_count(&three, "job", "somebody"), 3);
+}
+
+static void it_waits_for_the_lock_as_long_as_it_is_told(void **state) {
+  (void)state;
+  running first = begin("run job -- sleep 0.3");
+  eventually(farm_count(&three, "job", NULL) == 3);
+  assert_status(run("-w 10s run job -- echo ran"), 0);
+  assert_string_equal(told, "ran\n");
+  assert_status(wait_for(first), 0);
+}
+
+static void the_lease_is_extended_while_the_command_runs(void **state) {
+  (void)state;
+  running self = begin("-t 300ms run job -- sleep 1.2");
+  eventually(farm_count(&three, "job", NULL) == 3);
+  redlock_time until_us = redlock_now() + MS(900);
+  while (redlock_now() < until_us) {
+    assert_true(farm_count(&three, "job", NULL) >= 2);
+    (void)poll(NULL, 0, 20);
+  }
+  assert_status(wait_for(self), 0);
+  assert_string_equal(told, "");
+  assert_true(farm_calls(&three, 0, "evalsha") + farm_calls(&three, 0, "eval") >= 4);
+}
+
+static void a_lock_that_ends_under_the_command_is_told_and_changes_success(void **state) {
+  (void)state;
+  running self = begin("-t 300ms run job -- sleep 1");
+  eventually(farm_count(&three, "job", NULL) == 3);
+  take_by_hand("job");
+  assert_status(wait_for(self), 75);
+  assert_contains(told, "'job' is lost");
+  assert_contains(told, "the lock has ended, and the command still runs");
+  assert_contains(told, "the lock ended before the command did");
+  assert_int_equal(farm_count(&three, "job", "somebody"), 3);
+}
+
+static void nodes_that_hang_end_the_lock_and_not_the_command(void **state) {
+  (void)state;
+  running self = begin("-t 300ms run job -- sleep 0.9");
+  eventually(farm_count(&three, "job", NULL) == 3);
+  farm_stop(&three, 0);
+  farm_stop(&three, 1);
+  assert_status(wait_for(self), 75);
+  assert_contains(told, "only 1 of 3 nodes extended it");
+}
+
+static void a_signal_is_handed_on_and_the_lock_given_back(void **state) {
+  (void)state;
+  running self = begin("run job -- sleep 30");
+  eventually(farm_count(&three, "job", NULL) == 3);
+  (void)kill(self.pid, SIGINT); /* from a terminal the command would have it as well */
+  (void)poll(NULL, 0, 50);
+  assert_int_equal(farm_count(&three, "job", NULL), 3);
+  (void)kill(self.pid, SIGTERM);
+  assert_status(wait_for(self), 128 + SIGTERM);
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+static void a_signal_ends_the_waiting_and_leaves_nothing(void **state) {
+  (void)state;
+  take_by_hand("job");
+  running self = begin("-w 60s run job -- echo ran");
+  eventually(farm_calls(&three, 0, "set") >= 2);
+  (void)kill(self.pid, SIGTERM);
+  assert_status(wait_for(self), 128 + SIGTERM);
+  assert_int_equal(farm_count(&three, "job", "somebody"), 3);
+}
+
+static void too_few_nodes_are_told_by_name(void **state) {
+  (void)state;
+  farm_kill(&three, 0);
+  farm_kill(&three, 1);
+  assert_status(run("-w 0 run job -- echo ran"), 69);
+  assert_contains(told, three.nodes[0].address);
+  assert_null(strstr(told, "ran\n"));
+  farm_restart(&three, 0);
+  farm_restart(&three, 1);
+}
+
+static void a_command_that_is_not_there_is_told_and_leaves_no_lock(void **state) {
+  (void)state;
+  assert_status(run("run job -- no-such-command-here"), 127);
+  assert_contains(told, "no-such-command-here");
+  assert_status(run("run job -- /"), 126);
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+static void nodes_shows_what_each_node_answers(void **state) {
+  (void)state;
+  assert_status(run("nodes"), 0);
+  for (unsigned i = 0; i < 3; i++) {
+    char line[64];
+    (void)snprintf(line, sizeof line, "%s\tgranted\t", three.nodes[i].address);
+    assert_contains(told, line);
+    assert_string_equal(farm_command(&three, i, "DBSIZE", (char *)NULL), "0");
+  }
+  farm_kill(&three, 2);
+  assert_status(run("nodes"), 0);
+  assert_contains(told, "\terror\t");
+  farm_restart(&three, 2);
+}
+
+static void mistakes_are_told_before_anything_is_done(void **state) {
+  (void)state;
+  static const struct {
+    const char *arguments;
+    const char *told;
+  } cases[] = {
+      {"", "run or nodes?"},
+      {"steal job", "unknown verb 'steal'"},
+      {"run job", "run wants a resource and a command"},
+      {"run job --", "run wants a resource and a command"},
+      {"nodes all", "nodes takes no operand"},
+      {"-t 10 run job true", "not a time such as 500ms or 10s"},
+      {"-t 0 run job true", "must be more than 0"},
+      {"-t 9000h run job true", "not a time"},
+      {"-w -1s run job true", "not a time"},
+      {"-E 256 run job true", "not an exit status"},
+      {"-n 127.0.0.1:x run job true", "port"},
+      {"-n rediss://u:secret@h run job true", "h:6379: TLS is not built in this version"},
+      {"-x run job true", "unknown option"},
+      {"-t", "a value is missing"},
+  };
+  for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    assert_status(run(cases[i].arguments), 64);
+    assert_contains(told, cases[i].told);
+    assert_null(strstr(told, "secret"));
+  }
+  assert_status(run("--help"), 0);
+  assert_contains(told, "usage: redlock");
+  assert_status(run("--version"), 0);
+  assert_contains(told, REDLOCK_VERSION);
+}
+
+static void nodes_come_from_the_environment(void **state) {
+  (void)state;
+  char value[128];
+  (void)snprintf(value, sizeof value, "%s %s\n%s", three.nodes[0].address, three.nodes[1].address,
+                 three.nodes[2].address);
+  static const char *const commands[] = {"unset REDLOCK_NODES; exec \"$0\" nodes",
+                                         "REDLOCK_NODES=' ' exec \"$0\" nodes",
+                                         "REDLOCK_NODES=\"$1\" exec \"$0\" nodes"};
+  for (unsigned i = 0; i < 3; i++) {
+    int ends[2];
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    running self = {.pid = fork(), .output = ends[0]};
+    if (self.pid == 0) {
+      (void)dup2(ends[1], STDOUT_FILENO);
+      (void)dup2(ends[1], STDERR_FILENO);
+      (void)execl("/bin/sh", "sh", "-c", commands[i], tool, value, (char *)NULL);
+      _exit(99);
+    }
+    (void)close(ends[1]);
+    assert_status(wait_for(self), i < 2 ? 64 : 0);
+  }
+  assert_contains(told, three.nodes[2].address);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(a_command_runs_under_the_lock_and_its_status_is_ours, reset),
+      cmocka_unit_test_setup(a_taken_lock_runs_nothing, reset),
+      cmocka_unit_test_setup(it_waits_for_the_lock_as_long_as_it_is_told, reset),
+      cmocka_unit_test_setup(the_lease_is_extended_while_the_command_runs, reset),
+      cmocka_unit_test_setup(a_lock_that_ends_under_the_command_is_told_and_changes_success, reset),
+      cmocka_unit_test_setup(nodes_that_hang_end_the_lock_and_not_the_command, reset),
+      cmocka_unit_test_setup(a_signal_is_handed_on_and_the_lock_given_back, reset),
+      cmocka_unit_test_setup(a_signal_ends_the_waiting_and_leaves_nothing, reset),
+      cmocka_unit_test_setup(too_few_nodes_are_told_by_name, reset),
+      cmocka_unit_test_setup(a_command_that_is_not_there_is_told_and_leaves_no_lock, reset),
+      cmocka_unit_test_setup(nodes_shows_what_each_node_answers, reset),
+      cmocka_unit_test_setup(mistakes_are_told_before_anything_is_done, reset),
+      cmocka_unit_test_setup(nodes_come_from_the_environment, reset),
+  };
+  return cmocka_run_group_tests(tests, start, end);
+}
