@@ -131,13 +131,14 @@ describe("the table of options", function()
     local redlock = require "redlock"
     local client = redlock.new({ "127.0.0.1:1" })
     for _, option in ipairs(core.options.lock) do
-      local low, high = option.low, option.high
+      local low, high, wrong = option.low, option.high, { option.low - 1, option.high + 1 }
       if option.kind == "factor" then high = 0.5 end
+      if option.kind == "flag" then low, high, wrong = true, false, { 1, "yes" } end
       if option.name == "ttl" then low = 100 end -- Less than a few ms is all drift.
       for _, value in ipairs { low, high } do
-        assert.is_truthy(client:lock("r", { [option.name] = value }), option.name .. " = " .. value)
+        assert.is_truthy(client:lock("r", { [option.name] = value }), option.name .. " = " .. tostring(value))
       end
-      for _, value in ipairs { option.low - 1, option.high + 1 } do
+      for _, value in ipairs(wrong) do
         local ok, message = pcall(client.lock, client, "r", { [option.name] = value })
         assert.is_false(ok, option.name .. " = " .. value)
         assert.is_truthy(message:find("option '" .. option.name .. "' must be", 1, true), message)

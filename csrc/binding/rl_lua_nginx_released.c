@@ -9,6 +9,7 @@
 
 #include "rl_client.h"
 #include "rl_handle.h"
+#include "rl_report.h"
 
 #define NOT_KEPT "what it said is not kept for a lock that was released"
 
@@ -51,13 +52,13 @@ void rl_lua_nginx_released_give_back(rl_lua_lock *self) {
   if (self->has_options)
     *options_of(self) = *known->options;
   for (unsigned i = 0; i < core->node_count; i++) {
-    const rl_vote *vote = &known->votes[i];
+    const rl_vote *vote = &rl_report_votes(known)[i];
     rest_vote rest = {vote->latency_us, vote->vote, vote->settled};
     votes_of(self)[i] = rest;
   }
   resource = redlock_lock_resource(lock, &self->resource_length);
   memcpy(resource_of(self, core), resource, self->resource_length);
-  self->result = known->result;
+  self->result = rl_lock_result(known);
   self->given_back = 1;
   rl_lua_lock_free(self);
 }

@@ -117,7 +117,6 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   lock->phase = RL_PHASE_DELAY;
   lock->result = error;
   lock->waiting = 0;
-  lock->round_end_us = now_us;
   rl_timers_set(&lock->core->timers, lock, rl_time_add(now_us, delay_us));
 }
 

@@ -26,6 +26,7 @@
 #include "rl_join.h"
 #include "rl_launch.h"
 #include "rl_lock.h"
+#include "rl_loss.h"
 #include "rl_node.h"
 #include "rl_release.h"
 
@@ -44,12 +45,13 @@ typedef struct rl_core {
   uint64_t random;           /* stirred by what attempts draw; for delays of connections */
   redlock_time forgotten_us; /* when a node last did not know a script any more */
   size_t lock_count;
-  size_t busy_count;          /* locks with an operation in flight */
+  size_t busy_count;          /* locks with an operation, or an automatic extend, in flight */
   size_t lease_count;         /* locks with a lease, which may have run out */
   redlock_time leases_end_us; /* when the last of them has */
   rl_lock *locks;
   rl_launches launches;
   rl_lock_queue ended;
+  rl_losses losses; /* locks whose loss is to be told */
   rl_timers timers;
   rl_attempt_pool attempts;
   rl_releases releases;

@@ -30,6 +30,7 @@ typedef enum rl_error_kind {
   X(REDLOCK_E_NOT_HELD, not_held, FAILURE, "the lock is not held")                                 \
   X(REDLOCK_E_CLOSED, closed, FAILURE, "the client has been closed")                               \
   X(REDLOCK_E_CANCELLED, cancelled, FAILURE, "the operation was cancelled")                        \
+  X(REDLOCK_E_MAX_HOLD, max_hold, FAILURE, "max_hold has ended the automatic extends of the lock") \
   X(REDLOCK_E_INVALID, invalid, CALLER, "an argument is wrong")                                    \
   X(REDLOCK_E_BUSY, busy, CALLER, "the lock has an operation in flight already")                   \
   X(REDLOCK_E_UNSUPPORTED, unsupported, CALLER, "TLS is not built in this version")                \

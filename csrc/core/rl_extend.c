@@ -22,12 +22,17 @@
 #include <assert.h>
 
 #include "rl_core.h"
+#include "rl_renew.h"
 #include "rl_round.h"
 #include "rl_validity.h"
 
 bool rl_extend_begin(rl_lock *lock, redlock_time now_us) {
   if (rl_lock_remaining(lock, now_us) == 0) {
     rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* E1 */
+    return false;
+  }
+  if (lock->automatic && !rl_renew_cap(lock, now_us)) {
+    rl_lock_end(lock, now_us, REDLOCK_E_MAX_HOLD);
     return false;
   }
   return true;

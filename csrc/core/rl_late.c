@@ -24,7 +24,7 @@
 #define RL_LATE_TTL_SHARE 10
 
 static redlock_duration rl_late_moment(const rl_lock *lock) {
-  redlock_duration took_us = rl_time_sub(lock->round_end_us, lock->round_start_us);
+  redlock_duration took_us = lock->round_took_us;
   redlock_duration moment_us = rl_time_max(took_us * RL_LATE_TIMES, RL_LATE_MOMENT_MIN_US);
   return rl_time_min(moment_us, lock->current.ttl_us / RL_LATE_TTL_SHARE);
 }
@@ -49,7 +49,7 @@ redlock_time rl_late_until(const rl_lock *lock, redlock_time now_us) {
   redlock_duration moment_us = rl_late_moment(lock);
   bool forgotten = core->forgotten_us != 0 && core->forgotten_us >= lock->round_start_us;
   redlock_time until_us = 0;
-  if (rl_lock_is_busy(lock) || lock->round == 0) {
+  if (rl_lock_is_in_flight(lock) || lock->round == 0) {
     return 0;
   }
   for (unsigned i = 0; i < core->node_count; i++) {

@@ -14,6 +14,7 @@
 
 #include "rl_core.h"
 #include "rl_release.h"
+#include "rl_renew.h"
 #include "rl_round.h"
 
 /* -------------------------------------------------------------------------------------- life */
@@ -43,15 +44,15 @@ rl_lock *rl_lock_new(rl_core *core, const void *resource, size_t length,
     return NULL;
   }
   lock->resource = rl_resource_new(core->prefix, core->prefix_length, resource, length);
+  lock->core = core;
   if (lock->resource == NULL || !rl_timers_reserve(&core->timers, core->lock_count + 1) ||
-      !rl_launch_reserve(core, core->lock_count + 1)) {
+      !rl_launch_reserve(core, core->lock_count + 1) || !rl_renew_reserve(lock, options)) {
     if (lock->resource != NULL) {
       rl_resource_unref(lock->resource);
     }
     free(lock);
     return NULL;
   }
-  lock->core = core;
   lock->current = *options;
   lock->timer.index = RL_TIMERS_NONE;
   lock->next = core->locks;
@@ -69,6 +70,9 @@ void rl_lock_set_lease(rl_lock *lock, rl_attempt *lease, redlock_time deadline_u
   core->lease_count -= lock->lease != NULL;
   core->lease_count += lease != NULL;
   core->leases_end_us = core->lease_count == 0 ? 0 : rl_time_max(core->leases_end_us, deadline_us);
+  if (lease == NULL && !rl_lock_is_in_flight(lock)) {
+    rl_timers_clear(&core->timers, lock);
+  }
   lock->lease = lease;
   lock->deadline_us = deadline_us;
 }
@@ -76,6 +80,7 @@ void rl_lock_set_lease(rl_lock *lock, rl_attempt *lease, redlock_time deadline_u
 static void rl_lock_drop_lease(rl_lock *lock, redlock_time now_us, bool grow) {
   rl_attempt *lease = lock->lease;
   rl_attempt *unreleased = lock->unreleased;
+  rl_renew_stop(lock, now_us);
   rl_lock_set_lease(lock, NULL, 0);
   lock->unreleased = NULL;
   rl_release_let_go(lock, now_us, lease, grow);
@@ -84,8 +89,13 @@ static void rl_lock_drop_lease(rl_lock *lock, redlock_time now_us, bool grow) {
 
 /* ------------------------------------------------------------------------------------ ending */
 
+static void rl_lock_note_end(rl_lock *lock, redlock_time now_us) {
+  redlock_duration took_us = rl_time_sub(now_us, lock->round_start_us);
+  lock->round_took_us = took_us < UINT32_MAX ? (uint32_t)took_us : UINT32_MAX;
+}
+
 void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
-  assert(rl_lock_is_busy(lock));
+  assert(rl_lock_is_in_flight(lock));
   if (lock->phase == RL_PHASE_LAUNCH) {
     rl_launch_leave(lock);
   }
@@ -93,12 +103,15 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
   lock->core->busy_count--;
   lock->phase = result == REDLOCK_OK ? RL_PHASE_LATE : RL_PHASE_IDLE;
   lock->result = result;
-  lock->round_end_us = now_us;
+  rl_lock_note_end(lock, now_us);
   if (result != REDLOCK_OK || lock->operation != RL_OPERATION_ACQUIRE) {
     lock->waiting = 0;
   }
   if (lock->notify) {
     rl_lock_enqueue(&lock->core->ended, lock);
+  }
+  if (lock->renewal != NULL) {
+    rl_renew_ended(lock, now_us);
   }
 }
 
@@ -118,15 +131,19 @@ void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error) {
 }
 
 void rl_lock_expire(rl_lock *lock, redlock_time now_us) {
+  rl_renew_stop(lock, now_us);
   lock->phase = RL_PHASE_IDLE;
-  lock->result = lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_EXPIRED;
-  lock->round_end_us = now_us;
+  rl_report_end(lock, lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_EXPIRED);
+  rl_lock_note_end(lock, now_us);
   rl_lock_drop_lease(lock, now_us, true);
 }
 
 void rl_lock_lose(rl_lock *lock, redlock_time now_us) {
   lock->lost = true;
+  rl_loss_tell(lock, REDLOCK_E_LOST, now_us);
   rl_lock_drop_lease(lock, now_us, true);
+  lock->keys_end_us = now_us;
+  rl_report_denied(lock);
 }
 
 void rl_lock_close(rl_lock *lock, redlock_time now_us) {
@@ -140,6 +157,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_lock_drop_lease(lock, now_us, false);
   rl_release_settle_failed(lock, now_us, false);
   rl_lock_dequeue(lock);
+  rl_renew_free(lock);
   if (lock->previous != NULL) {
     lock->previous->next = lock->next;
   } else {
@@ -159,10 +177,11 @@ void rl_lock_forget(rl_lock *lock) {
   rl_lock_set_lease(lock, NULL, 0);
   lock->lost = false;
   lock->unheard = false;
+  rl_loss_clear(lock);
   lock->unreleased = NULL;
   lock->attempt = NULL;
   lock->failed = NULL;
-  if (rl_lock_is_busy(lock)) {
+  if (rl_lock_is_in_flight(lock)) {
     rl_lock_end(lock, lock->core->now_us, REDLOCK_E_CANCELLED);
   }
   for (unsigned i = 0; i < sizeof attempts / sizeof attempts[0]; i++) {
@@ -174,13 +193,19 @@ void rl_lock_forget(rl_lock *lock) {
 }
 
 int rl_lock_result(const rl_lock *lock) {
-  return rl_lock_is_busy(lock) ? REDLOCK_PENDING : lock->result;
+  return rl_lock_is_busy(lock) ? REDLOCK_PENDING : rl_report_of(lock).result;
 }
 
 int rl_lock_outcome(rl_lock *lock, redlock_time now_us) {
-  bool grants = lock->operation == RL_OPERATION_ACQUIRE || lock->operation == RL_OPERATION_EXTEND;
+  unsigned operation = rl_report_of(lock).operation;
+  bool grants = operation == RL_OPERATION_ACQUIRE || operation == RL_OPERATION_EXTEND;
   if (grants && rl_lock_result(lock) == REDLOCK_OK && rl_lock_remaining(lock, now_us) == 0) {
-    rl_lock_expire(lock, now_us);
+    if (lock->lost) {
+      rl_report_end(lock, REDLOCK_E_LOST);
+    } else {
+      rl_renew_ran_out(lock);
+      rl_lock_expire(lock, now_us);
+    }
   }
   return rl_lock_result(lock);
 }
@@ -197,9 +222,11 @@ void rl_lock_timer(rl_lock *lock, redlock_time now_us) {
   case RL_PHASE_LAUNCH:
     rl_launch_give_up(lock, now_us);
     break;
-  default:
-    assert(lock->phase == RL_PHASE_ROUND);
+  case RL_PHASE_ROUND:
     rl_round_time_out(lock, now_us);
+    break;
+  default:
+    rl_renew_timer(lock, now_us);
     break;
   }
 }
@@ -208,10 +235,8 @@ void rl_lock_timer(rl_lock *lock, redlock_time now_us) {
 
 /* The operation was refused without being begun; the reason is kept for rl_lock_message(). */
 static int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error) {
-  lock->operation = operation;
-  lock->result = error;
-  lock->refused = NULL;
   lock->unheard = false;
+  rl_report_refuse(lock, operation, error, NULL);
   return error;
 }
 
@@ -228,16 +253,15 @@ int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *w
     return REDLOCK_E_BUSY;
   }
   (void)rl_lock_refuse(lock, operation, REDLOCK_E_INVALID);
-  lock->refused = wrong;
+  rl_report_refuse(lock, operation, REDLOCK_E_INVALID, wrong);
   return REDLOCK_E_INVALID;
 }
 
-static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now_us,
-                         redlock_time budget_us, bool unheard, bool notify) {
-  rl_lock_dequeue(lock);
+void rl_lock_launch(rl_lock *lock, rl_operation operation, redlock_time now_us,
+                    redlock_time budget_us, bool notify) {
+  assert(!rl_lock_is_in_flight(lock));
   lock->operation = operation;
   lock->notify = notify;
-  lock->unheard = unheard;
   lock->result = REDLOCK_PENDING;
   lock->budget_us = budget_us;
   lock->round_start_us = now_us;
@@ -245,6 +269,16 @@ static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now
   lock->core->busy_count++;
   rl_round_clear(lock); /* It may end before its first round. */
   rl_launch_enter(lock, now_us);
+}
+
+/* The user begins an operation. */
+static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now_us,
+                         redlock_time budget_us, bool unheard, bool notify) {
+  rl_lock_dequeue(lock);
+  rl_timers_clear(&lock->core->timers, lock); /* The next automatic extend: it has to wait. */
+  rl_report_drop(lock);
+  lock->unheard = unheard;
+  rl_lock_launch(lock, operation, now_us, budget_us, notify);
   return REDLOCK_OK;
 }
 
@@ -271,7 +305,11 @@ int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *o
   if (wrong != NULL) {
     return rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, wrong);
   }
+  if (!rl_renew_reserve(lock, &current)) {
+    return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE, REDLOCK_E_NO_MEMORY);
+  }
   rl_lock_drop_lease(lock, now_us, true);
+  rl_loss_clear(lock);
   lock->lost = false;
   lock->current = current;
   uint64_t attempts = rl_options_attempts(&lock->current);
@@ -301,6 +339,7 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
   if (rl_lock_remaining(lock, now_us) == 0) {
     return rl_lock_refuse(lock, RL_OPERATION_EXTEND, REDLOCK_E_EXPIRED);
   }
+  rl_renew_stop(lock, now_us);
   lock->current = current;
   return rl_lock_begin(lock, RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, false, notify);
 }
@@ -319,8 +358,11 @@ static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unhear
   if (lock->lease == NULL && lock->unreleased == NULL) {
     int error = lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD;
     lock->lost = false; /* It is said once. */
+    rl_loss_clear(lock);
     return rl_lock_refuse(lock, RL_OPERATION_RELEASE, error);
   }
+  rl_renew_stop(lock, now_us);
+  rl_loss_clear(lock);
   /* R1. The lease ends here, long before the first byte. */
   lock->repeated = lock->lease == NULL;
   lock->ran_out = lock->repeated ? lock->ran_out : rl_lock_remaining(lock, now_us) == 0;

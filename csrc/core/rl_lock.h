@@ -30,7 +30,7 @@ struct rl_core;
 #define RL_LOCK_ENTROPY (RL_TOKEN_ENTROPY + 8)
 
 /*
- *   IDLE, LATE -> LAUNCH -> ROUND -> LATE       every operation that ends well
+ *   IDLE, LATE -> LAUNCH -> ROUND -> LATE       every operation that ends well, and automatic extends
  *                           ROUND -> IDLE       and that does not
  *                           ROUND -> DELAY -> LAUNCH   acquire, between attempts
  *   and from each phase to IDLE, by cancelling.
@@ -63,27 +63,31 @@ struct rl_lock {
   /* The lease. Held while lease is not NULL and the clock is before deadline_us. */
   rl_attempt *lease;
   redlock_time deadline_us;
-  redlock_time keys_end_us;      /* the keys of the lease live until then, without lock_delay */
+  redlock_time keys_end_us;      /* the keys of the lease live until then, without lock_delay;
+                                    when the lease is lost: since when */
   redlock_duration lease_ttl_us; /* what it was acquired for; the other options are |current| */
   rl_attempt *unreleased;        /* its release was not confirmed: it may be repeated */
+  struct rl_renewal *renewal;    /* when it keeps itself, or its loss is to be told; or NULL */
 
   /* The operation in flight, or the last one. */
   rl_options current; /* the options of this operation, and of the lease */
-  rl_operation operation;
-  rl_phase phase;
-  const char *refused; /* what of its arguments was wrong, when it could not begin for that */
-  int result;          /* of the last operation, once it is IDLE */
-  bool notify;         /* it goes to the queue of ended operations */
-  bool ran_out;        /* release: the lease had run out before */
-  bool repeated;       /* release: it was begun before, and not confirmed */
-  bool unheard;        /* release: nobody waits for it, and nobody has asked what became of it */
-  bool extended;       /* the majority has confirmed the extend of this round, in time */
-  bool lost;           /* the lease was lost, and the lock neither released nor acquired since */
-  uint32_t waiting;    /* nodes that get the command when their connection is up */
-  uint32_t denied;     /* extend, release: nodes that say "not yours", in time or late */
-  uint32_t round;      /* replies of another round are not votes */
+  rl_operation operation : 8;
+  rl_phase phase : 8;
+  bool notify : 1;    /* it goes to the queue of ended operations */
+  bool ran_out : 1;   /* release: the lease had run out before */
+  bool repeated : 1;  /* release: it was begun before, and not confirmed */
+  bool unheard : 1;   /* release: nobody waits for it, and nobody has asked what became of it */
+  bool extended : 1;  /* the majority has confirmed the extend of this round, in time */
+  bool lost : 1;      /* the lease was lost, and the lock neither released nor acquired since */
+  bool automatic : 1; /* it is an automatic extend; the user's last one is in |renewal| */
   rl_quorum quorum;
+  uint32_t waiting;       /* nodes that get the command when their connection is up */
+  uint32_t denied;        /* extend, release: nodes that say "not yours", in time or late */
+  uint32_t round;         /* replies of another round are not votes */
   uint32_t attempts_left; /* UINT32_MAX: as many as the budget allows */
+  uint32_t round_took_us; /* from its start to its end; at most 71 minutes */
+  int result;             /* of the last operation, once it is IDLE */
+  const char *refused;    /* what of its arguments was wrong, when it could not begin for that */
   uint64_t random;
   redlock_time budget_us; /* when the whole operation must have ended */
 
@@ -92,7 +96,6 @@ struct rl_lock {
   rl_attempt *failed;  /* the one before, when its release waits for answers */
   redlock_time round_start_us;
   redlock_time round_deadline_us;
-  redlock_time round_end_us;
   rl_vote votes[]; /* one per node */
 };
 
@@ -156,9 +159,14 @@ redlock_duration rl_lock_remaining(const rl_lock *lock, redlock_time now_us);
 /* Fills |buffer| with what the last operation ended with, "" after success. Returns |buffer|. */
 const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size);
 
-/* Whether an operation is in flight. */
-static inline bool rl_lock_is_busy(const rl_lock *lock) {
+/* Whether an operation of the user's, or an automatic extend, is in flight. */
+static inline bool rl_lock_is_in_flight(const rl_lock *lock) {
   return lock->phase != RL_PHASE_IDLE && lock->phase != RL_PHASE_LATE;
+}
+
+/* Whether an operation of the user's is in flight. */
+static inline bool rl_lock_is_busy(const rl_lock *lock) {
+  return rl_lock_is_in_flight(lock) && !lock->automatic;
 }
 
 /* -- for rl_core.c -- */
@@ -177,7 +185,11 @@ void rl_lock_lose(rl_lock *lock, redlock_time now_us);
 /* The lease is |lease| from now on, until |deadline_us|; NULL and 0 for none. */
 void rl_lock_set_lease(rl_lock *lock, rl_attempt *lease, redlock_time deadline_us);
 
-/* The operation has ended. */
+/* An operation is to be launched. Nothing is in flight, and the lock's timer is not set. */
+void rl_lock_launch(rl_lock *lock, rl_operation operation, redlock_time now_us,
+                    redlock_time budget_us, bool notify);
+
+/* What is in flight has ended. */
 void rl_lock_end(rl_lock *lock, redlock_time now_us, int result);
 
 /* Queues: a lock is in at most one. */

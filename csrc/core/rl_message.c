@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "rl_core.h"
+#include "rl_report.h"
 #include "rl_round.h"
 
 #define RL_MESSAGE_RESOURCE_MAX 64
@@ -16,6 +17,8 @@ typedef struct rl_message {
   char *text;
   size_t size;
   size_t length;
+  rl_report report;
+  const rl_vote *votes;
 } rl_message;
 
 __attribute__((format(printf, 2, 3))) static void rl_message_add(rl_message *message,
@@ -56,7 +59,7 @@ static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned 
                              bool reasons) {
   const char *separator = "";
   for (unsigned i = 0; i < lock->core->node_count; i++) {
-    const rl_vote *entry = &lock->votes[i];
+    const rl_vote *entry = &message->votes[i];
     const char *reason = rl_round_reason(lock, i);
     if (!entry->settled || (rl_vote_counts_as(entry->vote) & counts) == 0) {
       continue;
@@ -65,7 +68,7 @@ static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned 
     if (reasons) {
       /* Only "taken" needs no words of the node's. */
       const char *taken =
-          lock->operation == RL_OPERATION_ACQUIRE ? "held for somebody else" : "not ours";
+          message->report.operation == RL_OPERATION_ACQUIRE ? "held for somebody else" : "not ours";
       rl_message_add(message, ": %s", reason[0] != '\0' ? reason : taken);
     }
     separator = reasons ? "; " : ", ";
@@ -74,49 +77,46 @@ static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned 
 
 /* Nodes that did not vote are worth a look even when they were not what it failed for. */
 static void rl_message_failed(rl_message *message, const rl_lock *lock) {
-  if (lock->quorum.failed > 0) {
+  if (message->report.quorum.failed > 0) {
     rl_message_add(message, "; without a vote: ");
     rl_message_nodes(message, lock, RL_COUNT_FAILED, true);
   }
 }
 
 static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
-  const char *did = lock->operation == RL_OPERATION_ACQUIRE  ? "granted it"
-                    : lock->operation == RL_OPERATION_EXTEND ? "extended it"
-                                                             : "confirmed its release";
+  const char *did = message->report.operation == RL_OPERATION_ACQUIRE  ? "granted it"
+                    : message->report.operation == RL_OPERATION_EXTEND ? "extended it"
+                                                                       : "confirmed its release";
   unsigned nodes = lock->core->node_count;
-  unsigned yes = lock->quorum.granted;
-  if (lock->operation == RL_OPERATION_RELEASE) {
-    yes += lock->quorum.taken + lock->quorum.unsent;
+  unsigned yes = message->report.quorum.granted;
+  if (message->report.operation == RL_OPERATION_RELEASE) {
+    yes += message->report.quorum.taken + message->report.quorum.unsent;
   }
   rl_message_add(message, ": only %u of %u nodes %s, %u are needed: ", yes, nodes, did,
                  rl_quorum_majority(nodes));
   rl_message_nodes(message, lock, RL_COUNT_FAILED | RL_COUNT_TAKEN, true);
 }
 
-static void rl_message_expired(rl_message *message, const rl_lock *lock) {
-  unsigned long long ttl_ms = rl_time_ms_down(lock->current.ttl_us);
-  if (lock->operation == RL_OPERATION_EXTEND) {
+static void rl_message_expired(rl_message *message) {
+  unsigned long long ttl_ms = rl_time_ms_down(message->report.ttl_us);
+  if (message->report.operation == RL_OPERATION_EXTEND) {
     rl_message_add(message, " was not extended: its lease had run out");
-  } else if (lock->operation == RL_OPERATION_RELEASE) {
+  } else if (message->report.operation == RL_OPERATION_RELEASE) {
     rl_message_add(message, " had run out before it was released");
-  } else if (lock->quorum.granted == 0) {
+  } else if (message->report.quorum.granted == 0) {
     rl_message_add(message, ": a ttl of %llu ms leaves nothing after the drift allowance", ttl_ms);
   } else {
-    rl_message_add(
-        message, ": the majority came after %llu ms, too late for a ttl of %llu ms",
-        (unsigned long long)rl_time_ms_down(rl_time_sub(lock->round_end_us, lock->round_start_us)),
-        ttl_ms);
+    rl_message_add(message, ": the majority came after %llu ms, too late for a ttl of %llu ms",
+                   (unsigned long long)rl_time_ms_down(message->report.took_us), ttl_ms);
   }
 }
 
 static void rl_message_taken(rl_message *message, const rl_lock *lock) {
-  if (rl_quorum_decide_acquire(&lock->quorum) == RL_DECISION_UNAVAILABLE) {
+  if (rl_quorum_decide_acquire(&message->report.quorum) == RL_DECISION_UNAVAILABLE) {
     rl_message_add(message, " was taken, and the time was up before the last attempt could tell");
   } else {
-    rl_message_add(message,
-                   " is taken: %u of %u nodes hold it for somebody else: ", lock->quorum.taken,
-                   lock->core->node_count);
+    rl_message_add(message, " is taken: %u of %u nodes hold it for somebody else: ",
+                   message->report.quorum.taken, lock->core->node_count);
     rl_message_nodes(message, lock, RL_COUNT_TAKEN, false);
   }
   rl_message_failed(message, lock);
@@ -126,7 +126,7 @@ static void rl_message_taken(rl_message *message, const rl_lock *lock) {
 static void rl_message_denied(rl_message *message, const rl_lock *lock) {
   const char *separator = ": ";
   for (unsigned i = 0; i < lock->core->node_count; i++) {
-    if ((lock->denied >> i & 1) != 0) {
+    if ((message->report.denied >> i & 1) != 0) {
       rl_message_add(message, "%s%s", separator, lock->core->nodes[i]->address.name);
       separator = ", ";
     }
@@ -134,7 +134,7 @@ static void rl_message_denied(rl_message *message, const rl_lock *lock) {
 }
 
 const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
-  rl_message message = {buffer, size, 0};
+  rl_message message = {buffer, size, 0, rl_report_of(lock), rl_report_votes(lock)};
   buffer[0] = '\0';
   int result = rl_lock_result(lock);
   if (result == REDLOCK_OK || result == REDLOCK_PENDING) {
@@ -144,21 +144,22 @@ const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
   switch (result) {
   case REDLOCK_E_INVALID:
     rl_message_add(&message, ": %s",
-                   lock->refused != NULL ? lock->refused : redlock_strerror(result));
+                   message.report.refused != NULL ? message.report.refused
+                                                  : redlock_strerror(result));
     break;
   case REDLOCK_E_TAKEN:
     rl_message_taken(&message, lock);
     break;
   case REDLOCK_E_LOST:
     rl_message_add(&message, " is lost: %u of %u nodes say that it is not ours",
-                   rl_quorum_count(lock->denied), lock->core->node_count);
+                   rl_quorum_count(message.report.denied), lock->core->node_count);
     rl_message_denied(&message, lock);
     break;
   case REDLOCK_E_UNAVAILABLE:
     rl_message_unavailable(&message, lock);
     break;
   case REDLOCK_E_EXPIRED:
-    rl_message_expired(&message, lock);
+    rl_message_expired(&message);
     break;
   default:
     rl_message_add(&message, ": %s", redlock_strerror(result));

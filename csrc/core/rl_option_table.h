@@ -68,6 +68,12 @@ const char *rl_option_kind_name(rl_option_kind kind);
   X(drift_factor, FACTOR, drift_factor, 0, 1, RL_OPTION_NONE, 0.01,                                \
     "more than 0 and less than 1, or REDLOCK_DRIFT_NONE")                                          \
   X(lock_delay, DURATION, lock_delay_us, 1, REDLOCK_TTL_MAX_US, RL_OPTION_NONE, 0,                 \
+    "at most 366 days, or REDLOCK_DURATION_NONE")                                                  \
+  X(auto_extend, FLAG, auto_extend, 0, 0, 0, REDLOCK_NO, "REDLOCK_YES or REDLOCK_NO")              \
+  X(notify_lost, FLAG, notify_lost, 0, 0, 0, REDLOCK_NO, "REDLOCK_YES or REDLOCK_NO")              \
+  X(extend_every, DURATION, extend_every_us, 1, REDLOCK_TTL_MAX_US, RL_OPTION_NONE, 0,             \
+    "at most 366 days, or REDLOCK_DURATION_NONE")                                                  \
+  X(max_hold, DURATION, max_hold_us, 1, REDLOCK_TTL_MAX_US, RL_OPTION_NONE, 0,                     \
     "at most 366 days, or REDLOCK_DURATION_NONE")
 
 /* What else a client has. X(name, kind, field, lowest, highest, what else, what it must be). */

@@ -37,7 +37,7 @@ bool rl_quorum_denied(unsigned nodes, unsigned denied) {
 }
 
 static unsigned rl_quorum_pending(const rl_quorum *quorum) {
-  unsigned settled = quorum->granted + quorum->taken + quorum->failed + quorum->unsent;
+  unsigned settled = 0u + quorum->granted + quorum->taken + quorum->failed + quorum->unsent;
   assert(settled <= quorum->nodes);
   return quorum->nodes - settled;
 }
@@ -83,7 +83,7 @@ rl_decision rl_quorum_decide_extend(const rl_quorum *quorum) {
 rl_decision rl_quorum_decide_release(const rl_quorum *quorum) {
   unsigned majority = rl_quorum_majority(quorum->nodes);
   unsigned pending = rl_quorum_pending(quorum);
-  unsigned certain = quorum->granted + quorum->taken + quorum->unsent;
+  unsigned certain = 0u + quorum->granted + quorum->taken + quorum->unsent;
   if (quorum->granted >= majority) {
     return RL_DECISION_MAJORITY;
   }

@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 typedef struct rl_quorum {
-  unsigned nodes;   /* how many there are: N, never only those that answer */
-  unsigned granted; /* exact success replies */
-  unsigned taken;   /* the key is somebody else's, or is not ours */
-  unsigned failed;  /* no vote: an error, a broken connection, no reply in time */
-  unsigned unsent;  /* release only: nodes to which no SET can have gone */
+  uint8_t nodes;   /* how many there are: N, never only those that answer */
+  uint8_t granted; /* exact success replies */
+  uint8_t taken;   /* the key is somebody else's, or is not ours */
+  uint8_t failed;  /* no vote: an error, a broken connection, no reply in time */
+  uint8_t unsent;  /* release only: nodes to which no SET can have gone */
 } rl_quorum;
 
 typedef enum rl_decision {

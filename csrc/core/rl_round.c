@@ -18,6 +18,7 @@
 #include "rl_extend.h"
 #include "rl_join.h"
 #include "rl_release.h"
+#include "rl_report.h"
 
 /* ------------------------------------------------------------------------------------- votes */
 
@@ -26,7 +27,7 @@ void rl_round_clear(rl_lock *lock) {
   lock->waiting = 0;
   lock->denied = 0;
   memset(&lock->quorum, 0, sizeof lock->quorum);
-  lock->quorum.nodes = lock->core->node_count;
+  lock->quorum.nodes = (uint8_t)lock->core->node_count;
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     lock->votes[i].settled = false;
     lock->votes[i].vote = REDLOCK_VOTE_UNKNOWN;
@@ -42,7 +43,7 @@ void rl_round_excuse(rl_lock *lock, unsigned node, const char *reason) {
 }
 
 const char *rl_round_reason(const rl_lock *lock, unsigned node) {
-  const rl_vote *entry = &lock->votes[node];
+  const rl_vote *entry = &rl_report_votes(lock)[node];
   bool failed = rl_vote_counts_as(entry->vote) == RL_COUNT_FAILED;
   if (entry->reason != NULL) {
     return entry->reason->text;

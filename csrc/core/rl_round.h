@@ -32,7 +32,10 @@ void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char
 /* A reason for a node that is asked nothing. */
 void rl_round_excuse(rl_lock *lock, unsigned node, const char *reason);
 
-/* Why a node did not vote for the lock, "" if there is no reason. Valid until the next round. */
+/*
+ * Why a node did not vote for the lock in the user's last operation, "" if there is no reason. Valid
+ * until the next round.
+ */
 const char *rl_round_reason(const rl_lock *lock, unsigned node);
 
 /* For how long a node may owe a reply and still be asked by the lock: else it is behind. */

@@ -10,6 +10,7 @@
 #include "rl_client.h"
 #include "rl_late.h"
 #include "rl_poll.h"
+#include "rl_renew.h"
 #include "rl_round.h"
 #include "rl_turn.h"
 
@@ -151,7 +152,7 @@ int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us,
   int result = rl_lock_outcome(lock->core, rl_time_add(now_us, least_us - 1));
   if (had_lease && lock->core->lease == NULL) {
     rl_turn_flush(client);
-    rl_poll_sync(client);
+    rl_poll_wake(client);
   }
   if (validity_us != NULL) {
     *validity_us = rl_lock_remaining(lock->core, now_us);
@@ -166,8 +167,10 @@ int rl_handle_pending(const redlock_lock *lock) {
 size_t rl_handle_size(const redlock_lock *lock) {
   const rl_lock *core = lock->core;
   size_t own = core->options != &core->core->options ? sizeof *core->options : 0;
-  return sizeof *lock + sizeof *core + own + core->core->node_count * sizeof core->votes[0] +
-         sizeof *core->resource + core->resource->key_length + (size_t)3 * RL_HANDLE_OVERHEAD;
+  size_t votes = core->core->node_count * sizeof core->votes[0];
+  size_t renewal = core->renewal != NULL ? sizeof *core->renewal + votes + RL_HANDLE_OVERHEAD : 0;
+  return sizeof *lock + sizeof *core + own + votes + renewal + sizeof *core->resource +
+         core->resource->key_length + (size_t)3 * RL_HANDLE_OVERHEAD;
 }
 
 int redlock_lock_result(const redlock_lock *lock) {
@@ -289,6 +292,20 @@ redlock_duration redlock_lock_remaining(const redlock_lock *lock) {
   return rl_lock_remaining(lock->core, redlock_now());
 }
 
+int redlock_lock_lost(const redlock_lock *lock, redlock_time *since_us) {
+  redlock_time since = 0;
+  if (lock == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  int reason = rl_fork_happened(&lock->client->mark)
+                   ? REDLOCK_OK
+                   : rl_loss_of(lock->core, redlock_now(), &since);
+  if (since_us != NULL) {
+    *since_us = since;
+  }
+  return reason;
+}
+
 redlock_time redlock_lock_deadline(const redlock_lock *lock) {
   return redlock_lock_remaining(lock) == 0 ? 0 : lock->core->deadline_us;
 }
@@ -327,7 +344,7 @@ int redlock_lock_vote_sized(redlock_lock *lock, size_t index, redlock_vote_info 
     return REDLOCK_E_INVALID;
   }
   rl_client_check_fork(lock->client);
-  const rl_vote *vote = &lock->core->votes[index];
+  const rl_vote *vote = &rl_report_votes(lock->core)[index];
   redlock_vote_info known;
   known.name = lock->client->core.nodes[index]->address.name;
   const char *reason = rl_round_reason(lock->core, (unsigned)index);

@@ -31,8 +31,8 @@ static bool rl_poll_untried(const redlock_client *client, uint32_t output) {
 /* When redlock_client_process() is to be called at the latest; 0 = at once. */
 static redlock_time rl_poll_deadline(const redlock_client *client, uint32_t output) {
   redlock_time deadline_us = rl_core_deadline(&client->core);
-  bool ended = client->wake && client->core.ended.first != NULL;
-  if (deadline_us == 0 || ended || rl_poll_untried(client, output)) {
+  bool news = client->core.ended.first != NULL || client->core.losses.first != NULL;
+  if (deadline_us == 0 || (client->wake && news) || rl_poll_untried(client, output)) {
     return 0;
   }
   for (unsigned i = 0; i < client->core.node_count; i++) {
@@ -140,7 +140,8 @@ int redlock_client_pollfd(redlock_client *client) {
 #endif
 
 void rl_poll_wake(redlock_client *client) {
-  client->wake = client->wake || client->core.ended.first != NULL;
+  client->wake =
+      client->wake || client->core.ended.first != NULL || client->core.losses.first != NULL;
   rl_poll_sync(client);
 }
 

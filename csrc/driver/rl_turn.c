@@ -239,6 +239,18 @@ static bool rl_turn_owed_much(const redlock_client *client) {
   return false;
 }
 
+redlock_lock *redlock_client_next_lost(redlock_client *client) {
+  if (client == NULL) {
+    return NULL;
+  }
+  rl_client_check_fork(client);
+  rl_lock *lock = rl_loss_next(&client->core);
+  if (lock != NULL) {
+    rl_poll_wake(client);
+  }
+  return lock == NULL ? NULL : lock->owner;
+}
+
 int rl_turn_start(redlock_client *client) {
   struct pollfd none = {-1, 0, 0};
   redlock_duration pause_us = rl_time_sub(redlock_now(), client->processed_us);

@@ -116,6 +116,7 @@ typedef enum redlock_error {
   REDLOCK_E_NOT_HELD = -6,    /* extend or release of a lock that is not held */
   REDLOCK_E_CLOSED = -7,      /* the client has been closed */
   REDLOCK_E_CANCELLED = -8,   /* the operation was cancelled */
+  REDLOCK_E_MAX_HOLD = -9,    /* only of redlock_lock_lost(): max_hold has ended the extends */
 
   REDLOCK_E_INVALID = -20,     /* an argument is wrong */
   REDLOCK_E_BUSY = -21,        /* the lock has an operation in flight already */
@@ -181,6 +182,16 @@ typedef struct redlock_options {
                                        REDLOCK_DRIFT_NONE [0.01] */
   redlock_duration lock_delay_us;   /* added to the key's life on the nodes beyond ttl; absorbs
                                        server clocks that are stepped or slewed [none] */
+  int auto_extend;                  /* REDLOCK_YES: the lease keeps itself until it is released; see
+                                       "Leases that keep themselves" [REDLOCK_NO] */
+  int notify_lost; /* REDLOCK_YES: redlock_client_next_lost() tells of its loss, too,
+                                       though it does not keep itself [REDLOCK_NO] */
+  redlock_duration
+      extend_every_us;          /* auto_extend: from an extend that was confirmed to the next; at
+                                       most two thirds of the validity count [a third of the ttl] */
+  redlock_duration max_hold_us; /* auto_extend: no automatic extend makes the lease last longer
+                                       than this from its start. Production should set it: else a
+                                       program that is stuck holds for ever [none] */
 } redlock_options;
 
 /* What a client is made from. Everything is copied. A struct of zeros is all defaults. */
@@ -449,6 +460,39 @@ REDLOCK_EXTERN int redlock_lock_vote_sized(redlock_lock *lock, size_t index,
 REDLOCK_INLINE int redlock_lock_vote(redlock_lock *lock, size_t index, redlock_vote_info *vote) {
   return redlock_lock_vote_sized(lock, index, vote, sizeof(redlock_vote_info));
 }
+
+/* -------------------------------------------------------------- leases that keep themselves */
+
+/*
+ * With auto_extend the library extends a lease by itself, a third of the ttl after the last extend that
+ * was confirmed, sooner after one that failed. What holds for an extend holds for these: none counts
+ * after the deadline, none takes a lost lock again. The program still looks at
+ * redlock_lock_remaining(), which is more than 0 only while the lease lasts.
+ *
+ * Whatever the program itself begins goes before, and an automatic extend in flight never makes it
+ * fail: redlock_lock_result(), the message and the votes are those of the program's last operation.
+ * They end with redlock_lock_release() or redlock_lock_free(), with redlock_client_close(), with
+ * max_hold, and when the lease is lost. Extends of the program's own are not bound by max_hold.
+ */
+
+/*
+ * Why the lock's last lease is lost: REDLOCK_OK if it is not, or was given back, or there never was one;
+ *   REDLOCK_E_EXPIRED      its deadline has passed;
+ *   REDLOCK_E_LOST         so many nodes say "not yours" that another may hold it;
+ *   REDLOCK_E_MAX_HOLD     its deadline has passed, for max_hold has ended the automatic extends;
+ *   REDLOCK_E_UNAVAILABLE  it is not lost yet, but automatic extends fail.
+ * |since_us| may be NULL; it receives since when, on the clock of redlock_now(). Looks at the clock, and
+ * does no I/O. Errors: INVALID.
+ */
+REDLOCK_EXTERN int redlock_lock_lost(const redlock_lock *lock, redlock_time *since_us);
+
+/*
+ * The next lock with auto_extend or notify_lost that is lost, or whose automatic extends have begun to
+ * fail; each once for each reason. NULL when there is none. redlock_lock_lost() tells the reason. Such a lock makes the
+ * descriptor of redlock_client_pollfd() readable and redlock_client_timeout() 0, until the next
+ * redlock_client_process(). Whoever releases the lock, acquires it again or frees it takes it off.
+ */
+REDLOCK_EXTERN redlock_lock *redlock_client_next_lost(redlock_client *client);
 
 /* ------------------------------------------------------------------------- caller-owned loops */
 

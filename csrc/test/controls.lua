@@ -179,7 +179,7 @@ local list = {
     "rl_options_key_ms(&lock->current, rl_time_sub(lock->keys_end_us, now_us))",
     "rl_options_key_ms(&lock->current, rl_time_sub(lock->deadline_us, now_us + 1000))" },
   { "joins-amid-an-operation", "a node joins a lease while an operation on it is in flight",
-    "if (rl_lock_is_busy(lock) || rl_link_behind(", "if (rl_link_behind(" },
+    "if (rl_lock_is_in_flight(lock) || rl_link_behind(", "if (rl_link_behind(" },
   { "joins-again", "a node whose connection broke under its SET is sent it once more",
     "(lock->lease->sent & rl_node_bit(node)) == 0;", "!rl_lock_is_busy(lock);" },
   { "joined-late-for-the-whole-ttl", "a node that comes up late in the round is given the key for the ttl",

@@ -10,6 +10,7 @@
 ---| "not_held" # extend or release of a lock that is not held
 ---| "closed" # the client is closed
 ---| "cancelled" # the operation was cancelled
+---| "max_hold" # max_hold has ended the automatic extends, and the lease has run out
 
 ---@alias redlock.VoteKind
 ---| "granted" # the node did what it was asked
@@ -28,6 +29,10 @@
 ---@field node_timeout? redlock.Milliseconds budget of one attempt; default 100, at most ttl/10
 ---@field drift_factor? number clock drift allowed for is ttl * this + 2 ms; default 0.01
 ---@field lock_delay? redlock.Milliseconds added to the key's life on the nodes; default 0
+---@field auto_extend? boolean the lease keeps itself until it is released; default false
+---@field extend_every? redlock.Milliseconds with auto_extend: from one extend to the next; default ttl/3
+---@field max_hold? redlock.Milliseconds with auto_extend: it ends then at the latest; default none
+---@field notify_lost? boolean its loss is told though it does not keep itself; default false
 ---@field owner? "request"|"worker" nginx only: with whose end the lock is released; default "request"
 
 ---@class redlock.ReleaseOptions

@@ -30,6 +30,8 @@ static redlock_options fuzz_core_options(fuzz_input *input) {
                             : 10 * REDLOCK_SECONDS;
   options.lock_delay_us = bits & 16 ? 5 * REDLOCK_SECONDS : 0;
   options.node_timeout_us = bits & 32 ? REDLOCK_SECONDS : 0;
+  options.auto_extend = bits & 128 ? REDLOCK_YES : 0;
+  options.max_hold_us = bits % 8 == 5 ? 20 * REDLOCK_SECONDS : 0;
   options.retry_delay_us = bits & 64 ? REDLOCK_DURATION_NONE : 200 * REDLOCK_MILLISECONDS;
   return options;
 }
@@ -62,6 +64,7 @@ static void fuzz_core_operate(fake_world *world, rl_lock **slot, fuzz_input *inp
     break;
   default:
     (void)rl_core_next_ended(&world->core);
+    (void)rl_loss_next(&world->core);
     break;
   }
 }

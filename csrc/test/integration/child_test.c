@@ -161,6 +161,15 @@ static bool first_pollfd(void) {
 static bool first_next_ended(void) {
   return redlock_client_next_ended(client) == pending;
 }
+static bool first_release_send(void) {
+  return redlock_lock_release_send(held) == REDLOCK_E_NOT_HELD;
+}
+static bool first_lost(void) {
+  return redlock_lock_lost(held, NULL) == REDLOCK_OK;
+}
+static bool first_next_lost(void) {
+  return redlock_client_next_lost(client) == NULL;
+}
 static bool first_set_data(void) {
   redlock_lock_set_data(held, &three);
   return redlock_lock_data(held) == &three;
@@ -206,6 +215,9 @@ static const struct {
     {FIRST(process)},
     {FIRST(pollfd)},
     {FIRST(next_ended)},
+    {FIRST(release_send)},
+    {FIRST(lost)},
+    {FIRST(next_lost)},
     {FIRST(set_data)},
     {FIRST(data)},
     {FIRST(client_message)},

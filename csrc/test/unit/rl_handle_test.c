@@ -418,9 +418,10 @@ static void a_zeroed_struct_takes_the_lock_by_the_clients_options(void **state) 
   end(client, lock, farm);
 }
 
-static void a_lock_over_five_nodes_takes_at_most_500_bytes(void **state) {
+static void
+a_lock_over_five_nodes_takes_at_most_500_bytes_and_700_when_it_keeps_itself(void **state) {
   (void)state;
-  redlock_client *client;
+  redlock_client *client, *keeping;
   redlock_lock *lock, *other;
   redlock_options options = {.ttl_us = 3 * SECONDS};
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
@@ -437,6 +438,18 @@ static void a_lock_over_five_nodes_takes_at_most_500_bytes(void **state) {
   redlock_lock_free(other);
   redlock_lock_free(lock);
   redlock_client_free(client);
+  redlock_options kept = {.auto_extend = REDLOCK_YES};
+  redlock_settings settings = {.options = &kept};
+  assert_error(redlock_client_new(&keeping, &settings, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < 5; i++) {
+    char address[16];
+    (void)snprintf(address, sizeof address, "127.0.0.1:%u", i + 1);
+    assert_error(redlock_client_add(keeping, address, NULL, 0), REDLOCK_OK);
+  }
+  assert_error(redlock_lock_new(&lock, keeping, KEY, sizeof KEY - 1, NULL), REDLOCK_OK);
+  assert_true(rl_handle_size(lock) <= 700);
+  redlock_lock_free(lock);
+  redlock_client_free(keeping);
 }
 
 int main(void) {
@@ -455,7 +468,7 @@ int main(void) {
       cmocka_unit_test(the_last_reference_releases_what_is_still_held),
       cmocka_unit_test(a_wrong_option_at_lock_new_is_named_by_the_client),
       cmocka_unit_test(a_zeroed_struct_takes_the_lock_by_the_clients_options),
-      cmocka_unit_test(a_lock_over_five_nodes_takes_at_most_500_bytes),
+      cmocka_unit_test(a_lock_over_five_nodes_takes_at_most_500_bytes_and_700_when_it_keeps_itself),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

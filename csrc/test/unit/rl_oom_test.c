@@ -141,6 +141,35 @@ static bool busy_with(size_t fail_at, bool for_good) {
   return memory.failed > 0;
 }
 
+/* A lease that keeps itself: what a call asks for may find no memory, and every extend may not. */
+static void play_kept(fake_world *world, rl_lock *lock) {
+  redlock_options options = {.auto_extend = REDLOCK_YES, .max_hold_us = 25 * SECONDS};
+  int begun = rl_lock_acquire(lock, world->now_us, &options, true);
+  assert_now(begun == REDLOCK_OK || begun == REDLOCK_E_NO_MEMORY);
+  finish(world, lock, begun);
+  for (unsigned i = 0; i < 300; i++) {
+    fake_pass(world, 100 * MS);
+    fake_settle(world);
+    assert_safe(world, lock);
+    (void)rl_loss_next(&world->core);
+  }
+  assert_now(rl_lock_remaining(lock, world->now_us) == 0);
+}
+
+static bool kept_with(size_t fail_at, bool for_good) {
+  long before = memory.live;
+  memory.armed = false;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  arm(fail_at, for_good);
+  play_kept(world, lock);
+  rl_lock_free(lock, world->now_us);
+  memory_is_back(world);
+  assert_true(fake_world_end(world));
+  assert_int_equal(memory.live, before);
+  return memory.failed > 0;
+}
+
 /* Returns whether an allocation failed. */
 static bool core_with(size_t fail_at, bool for_good) {
   long before = memory.live;
@@ -184,6 +213,17 @@ static void the_core_survives_every_allocation_that_fails(void **state) {
     print_message("core: %zu allocations, each failed %s\n", fail_at - 1,
                   for_good ? "with all after it" : "alone");
     assert_true(fail_at > 15);
+  }
+}
+
+static void a_lease_that_keeps_itself_survives_every_allocation_that_fails(void **state) {
+  (void)state;
+  for (int for_good = 0; for_good <= 1; for_good++) {
+    size_t fail_at = 1;
+    while (kept_with(fail_at, for_good == 1)) {
+      fail_at++;
+    }
+    assert_true(fail_at > 8);
   }
 }
 
@@ -655,6 +695,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_allocations_of_hiredis_are_ours),
       cmocka_unit_test(the_core_survives_every_allocation_that_fails),
+      cmocka_unit_test(a_lease_that_keeps_itself_survives_every_allocation_that_fails),
       cmocka_unit_test(a_busy_core_survives_every_allocation_that_fails),
       cmocka_unit_test(a_command_that_finds_no_memory_leaves_nothing),
       cmocka_unit_test(room_that_is_there_takes_no_memory),

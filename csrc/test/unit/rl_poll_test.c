@@ -427,6 +427,74 @@ a_wait_without_descriptors_ends_by_its_time_and_one_without_both_is_refused(void
 
 /* ------------------------------------------------------------------------------------- it rests */
 
+/* A loop that does nothing but what it is woken for. */
+static void a_loop_on_pollfd_alone_keeps_a_lease_and_is_told_of_its_loss(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  redlock_options options = {
+      .ttl_us = 1200 * MS, .node_timeout_us = 300 * MS, .auto_extend = REDLOCK_YES};
+  redlock_time since_us = 0, before_us = redlock_now();
+  assert_error(redlock_lock_acquire_start(self.lock, &options), REDLOCK_OK);
+  assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
+  while (redlock_now() < before_us + 1500 * MS) { /* longer than the ttl */
+    assert_true(redlock_lock_remaining(self.lock) > 0);
+    loop_wait(&self);
+    assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
+    assert_null(redlock_client_next_lost(self.client));
+    assert_null(redlock_client_next_ended(self.client));
+  }
+  assert_error(redlock_lock_lost(self.lock, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_result(self.lock), REDLOCK_OK);
+  set_deaf(self.farm, true);
+  const int reasons[] = {REDLOCK_E_UNAVAILABLE, REDLOCK_E_EXPIRED};
+  for (unsigned i = 0; i < COUNT_OF(reasons); i++) {
+    while (redlock_client_next_lost(self.client) != self.lock) {
+      loop_wait(&self);
+      assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
+    }
+    assert_error(redlock_lock_lost(self.lock, &since_us), reasons[i]);
+    assert_true(since_us > before_us && since_us <= redlock_now());
+    assert_int_equal(redlock_lock_remaining(self.lock) > 0, reasons[i] == REDLOCK_E_UNAVAILABLE);
+  }
+  assert_null(redlock_client_next_lost(self.client));
+  assert_error(redlock_lock_lost(NULL, &since_us), REDLOCK_E_INVALID);
+  assert_null(redlock_client_next_lost(NULL));
+  loop_end(&self);
+}
+
+static void a_loss_that_was_found_outside_of_the_loop_wakes_it(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  redlock_options options = {.ttl_us = 50 * MS, .notify_lost = REDLOCK_YES};
+  assert_error(redlock_lock_acquire_start(self.lock, &options), REDLOCK_OK);
+  assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
+  while (redlock_lock_remaining(self.lock) > 0) {
+  }
+  assert_error(redlock_lock_result(self.lock), REDLOCK_E_EXPIRED); /* which gives it up */
+  assert_true(loop_is_ready(&self));
+  assert_int_equal(redlock_client_timeout(self.client), 0);
+  assert_ptr_equal(redlock_client_next_lost(self.client), self.lock);
+  assert_error(redlock_lock_lost(self.lock, NULL), REDLOCK_E_EXPIRED);
+  loop_rest(&self, 50 * MS);
+  assert_false(loop_is_ready(&self));
+  loop_end(&self);
+}
+
+/* Whoever goes by redlock_lock_lost() alone. */
+static void a_loss_that_nobody_fetches_does_not_keep_the_loop_spinning(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  redlock_options options = {.ttl_us = 50 * MS, .notify_lost = REDLOCK_YES};
+  assert_error(redlock_lock_acquire(self.lock, &options, NULL), REDLOCK_OK);
+  while (redlock_lock_lost(self.lock, NULL) == REDLOCK_OK) {
+  }
+  loop_rest(&self, 100 * MS);
+  assert_false(loop_is_ready(&self));
+  assert_true(redlock_client_timeout(self.client) > 0);
+  assert_ptr_equal(redlock_client_next_lost(self.client), self.lock);
+  loop_end(&self);
+}
+
 static void a_loop_that_has_nothing_to_do_rests(void **state) {
   (void)state;
   loop self = loop_begin(3);
@@ -508,6 +576,9 @@ int main(void) {
       cmocka_unit_test(what_was_not_taken_from_the_queue_wakes_again),
       cmocka_unit_test(bytes_that_nobody_has_tried_to_send_leave_no_time_to_wait),
       cmocka_unit_test(a_wait_without_descriptors_ends_by_its_time_and_one_without_both_is_refused),
+      cmocka_unit_test(a_loop_on_pollfd_alone_keeps_a_lease_and_is_told_of_its_loss),
+      cmocka_unit_test(a_loss_that_was_found_outside_of_the_loop_wakes_it),
+      cmocka_unit_test(a_loss_that_nobody_fetches_does_not_keep_the_loop_spinning),
       cmocka_unit_test(a_loop_that_has_nothing_to_do_rests),
       cmocka_unit_test(an_operation_costs_two_calls_to_be_woken_at_most),
       cmocka_unit_test(a_client_that_was_never_asked_sets_no_timer),

@@ -9,7 +9,7 @@
 #define NODES_MAX 8
 
 static unsigned settled(const rl_quorum *quorum) {
-  return quorum->granted + quorum->taken + quorum->failed + quorum->unsent;
+  return 0u + quorum->granted + quorum->taken + quorum->failed + quorum->unsent;
 }
 
 /* Calls |check| for every tally of 1 to 8 nodes. Returns how many there were. */
@@ -82,9 +82,9 @@ static void check_alike(const rl_quorum *quorum, rl_decision decision,
   for (unsigned granted = 0; granted <= pending; granted++) {
     for (unsigned taken = 0; granted + taken <= pending; taken++) {
       rl_quorum full = *quorum;
-      full.granted += granted;
-      full.taken += taken;
-      full.failed += pending - granted - taken;
+      full.granted = (uint8_t)(full.granted + granted);
+      full.taken = (uint8_t)(full.taken + taken);
+      full.failed = (uint8_t)(full.failed + pending - granted - taken);
       rl_decision one = refer_to(&full);
       alike = alike && (end == RL_DECISION_NONE || end == one);
       end = one;
@@ -112,7 +112,7 @@ static void an_extend_is_decided_alike_in_any_order(void **state) {
 }
 
 static rl_decision refer(const rl_quorum *quorum) {
-  bool certain = most(quorum, quorum->granted + quorum->taken + quorum->unsent);
+  bool certain = most(quorum, 0u + quorum->granted + quorum->taken + quorum->unsent);
   if (most(quorum, quorum->granted)) {
     return RL_DECISION_MAJORITY;
   }
@@ -138,9 +138,9 @@ static void check_release(const rl_quorum *quorum) {
   for (unsigned granted = 0; granted <= pending; granted++) {
     for (unsigned taken = 0; granted + taken <= pending; taken++) {
       rl_quorum full = *quorum;
-      full.granted += granted;
-      full.taken += taken;
-      full.failed += pending - granted - taken;
+      full.granted = (uint8_t)(full.granted + granted);
+      full.taken = (uint8_t)(full.taken + taken);
+      full.failed = (uint8_t)(full.failed + pending - granted - taken);
       rl_decision one = refer(&full);
       alike = alike && (end == RL_DECISION_NONE || end == one);
       end = one;
@@ -163,7 +163,8 @@ static void a_release_is_decided_alike_in_any_order(void **state) {
 static void a_tie_is_no_lock(void **state) {
   (void)state;
   for (unsigned nodes = 2; nodes <= NODES_MAX; nodes += 2) {
-    rl_quorum quorum = {nodes, nodes / 2, nodes / 2, 0, 0};
+    uint8_t half = (uint8_t)(nodes / 2);
+    rl_quorum quorum = {(uint8_t)nodes, half, half, 0, 0};
     assert_int_equal(rl_quorum_decide_acquire(&quorum), RL_DECISION_TAKEN);
     assert_int_equal(rl_quorum_decide_extend(&quorum), RL_DECISION_TAKEN);
     assert_true(rl_quorum_denied(nodes, nodes / 2));

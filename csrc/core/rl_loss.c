@@ -1,0 +1,74 @@
+/*
+ * Losses: which leases have ended without their holder's doing, and why.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_loss.h"
+
+#include <stddef.h>
+
+#include "rl_core.h"
+#include "rl_renew.h"
+
+static void rl_loss_dequeue(rl_lock *lock) {
+  rl_losses *losses = &lock->core->losses;
+  rl_loss *loss = &lock->renewal->loss;
+  if (!loss->queued) {
+    return;
+  }
+  *(loss->previous != NULL ? &loss->previous->renewal->loss.next : &losses->first) = loss->next;
+  *(loss->next != NULL ? &loss->next->renewal->loss.previous : &losses->last) = loss->previous;
+  loss->previous = loss->next = NULL;
+  loss->queued = false;
+}
+
+static void rl_loss_enqueue(rl_lock *lock) {
+  rl_losses *losses = &lock->core->losses;
+  rl_loss *loss = &lock->renewal->loss;
+  if (loss->queued) {
+    return; /* For another reason, which nobody has asked for yet. */
+  }
+  loss->queued = true;
+  loss->previous = losses->last;
+  *(losses->last != NULL ? &losses->last->renewal->loss.next : &losses->first) = lock;
+  losses->last = lock;
+}
+
+void rl_loss_tell(rl_lock *lock, int reason, redlock_time since_us) {
+  if (lock->renewal == NULL || lock->renewal->loss.reason == reason) {
+    return;
+  }
+  lock->renewal->loss.reason = reason;
+  lock->renewal->loss.since_us = since_us;
+  rl_loss_enqueue(lock);
+}
+
+void rl_loss_clear(rl_lock *lock) {
+  if (lock->renewal != NULL) {
+    lock->renewal->loss.reason = REDLOCK_OK;
+    rl_loss_dequeue(lock);
+  }
+}
+
+int rl_loss_of(const rl_lock *lock, redlock_time now_us, redlock_time *since_us) {
+  const rl_loss *loss = lock->renewal != NULL ? &lock->renewal->loss : NULL;
+  bool lasts = rl_lock_remaining(lock, now_us) > 0;
+  if (loss != NULL && loss->reason != REDLOCK_OK &&
+      (lasts || loss->reason != REDLOCK_E_UNAVAILABLE)) {
+    *since_us = loss->since_us;
+    return loss->reason;
+  }
+  *since_us = lock->lost ? lock->keys_end_us : lock->deadline_us;
+  if (lock->lost || lock->lease == NULL) {
+    return lock->lost ? REDLOCK_E_LOST : REDLOCK_OK;
+  }
+  return lasts ? REDLOCK_OK : REDLOCK_E_EXPIRED;
+}
+
+rl_lock *rl_loss_next(rl_core *core) {
+  rl_lock *lock = core->losses.first;
+  if (lock != NULL) {
+    rl_loss_dequeue(lock);
+  }
+  return lock;
+}

@@ -1,0 +1,48 @@
+/*
+ * Losses: which leases have ended without their holder's doing, and why.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A reason is a code:
+ *   EXPIRED      the deadline has passed
+ *   LOST         so many nodes say "not yours" that no majority is left
+ *   MAX_HOLD     the deadline has passed, for max_hold has ended the automatic extends
+ *   UNAVAILABLE  not yet: the lease lasts, but automatic extends fail. It is over with the next one
+ *                that is confirmed, else it ends in one of the others.
+ * Locks whose loss is to be told stand in a queue, once for each reason, until they are taken off it.
+ * A release, a cancelled operation, a lock that is freed and a client that is closed are no loss.
+ */
+#ifndef RL_LOSS_H
+#define RL_LOSS_H
+
+#include <stdbool.h>
+
+#include "rl_time.h"
+
+struct rl_core;
+struct rl_lock;
+
+typedef struct rl_loss {
+  struct rl_lock *previous, *next; /* in the queue */
+  redlock_time since_us;
+  int reason; /* REDLOCK_OK when nothing is lost */
+  bool queued;
+} rl_loss;
+
+typedef struct rl_losses {
+  struct rl_lock *first, *last;
+} rl_losses;
+
+/* The lease of the lock, if its loss is to be told, is lost since |since_us|. Each reason counts once. */
+void rl_loss_tell(struct rl_lock *lock, int reason, redlock_time since_us);
+
+/* Nothing is lost any more, or nobody is to be told. */
+void rl_loss_clear(struct rl_lock *lock);
+
+/* Why the last lease of the lock is lost at |now_us|, and since when; REDLOCK_OK when it is not. */
+int rl_loss_of(const struct rl_lock *lock, redlock_time now_us, redlock_time *since_us);
+
+/* Takes a lock off the queue; NULL when it is empty. */
+struct rl_lock *rl_loss_next(struct rl_core *core);
+
+#endif

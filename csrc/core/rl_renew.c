@@ -1,0 +1,148 @@
+/*
+ * Automatic extension: a lease that keeps itself.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * With |auto_extend| the core begins the extends by itself. They are extends like the user's: steps E1
+ * to E6 of rl_extend.c hold for them as they are. In particular none re-creates a token, and none
+ * counts after the deadline. What is added is when they begin and when they end:
+ *   R1. The next extend is due |extend_every| after the start of the last round that was confirmed; a
+ *       third of the ttl, if that is not said, so that it can fail and be tried again before the
+ *       deadline. It is two thirds of the validity at most, for the same reason. An eighth of it is
+ *       left to chance: leases that were taken at once are not extended at once for ever.
+ *   R2. After an extend that failed, the next is due when a quarter of what was left has passed: the
+ *       nearer the deadline, the more often; but not within 5 ms. The deadline itself is always
+ *       looked at.
+ *   R3. Whatever the user begins goes before: it ends the automatic extend in flight, which by E6 has
+ *       changed nothing. What that has sent is answered in a round that is over, and does not count.
+ *       What the user sees of his last operation is kept apart (rl_report.h).
+ *   R4. |max_hold| after the start of the lease no automatic extend counts any more. The last one
+ *       asks for what is left until then, and no more follow.
+ *   R5. A lease that has ended otherwise than by a release is lost, and is told so once (rl_loss.h). No
+ *       extend follows: whoever wants the lock again has to acquire it.
+ */
+#include "rl_renew.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "rl_core.h"
+#include "rl_validity.h"
+
+bool rl_renew_reserve(rl_lock *lock, const rl_options *options) {
+  bool asked = options->auto_extend == REDLOCK_YES || options->notify_lost == REDLOCK_YES;
+  if (!asked || lock->renewal != NULL) {
+    return true;
+  }
+  lock->renewal = calloc(1, sizeof *lock->renewal + lock->core->node_count * sizeof lock->votes[0]);
+  return lock->renewal != NULL;
+}
+
+void rl_renew_free(rl_lock *lock) {
+  if (lock->renewal == NULL) {
+    return;
+  }
+  rl_loss_clear(lock);
+  rl_report_drop(lock);
+  free(lock->renewal);
+  lock->renewal = NULL;
+}
+
+/* -------------------------------------------------------------------------------------- when */
+
+static bool rl_renew_is_on(const rl_lock *lock) {
+  return lock->renewal != NULL && lock->current.auto_extend == REDLOCK_YES;
+}
+
+/* R4. Whether the keys live as long as they may already. */
+static bool rl_renew_is_capped(const rl_lock *lock) {
+  /* Nodes count whole milliseconds. */
+  redlock_time keys_end_us = rl_time_add(lock->keys_end_us, REDLOCK_MILLISECONDS);
+  return keys_end_us > lock->renewal->hold_until_us;
+}
+
+/* R1. When the next extend is due, counted from the deadline that the last one has led to. */
+static redlock_time rl_renew_due(rl_lock *lock) {
+  redlock_duration valid_us =
+      rl_validity_deadline(0, lock->lease_ttl_us, lock->current.drift_factor);
+  redlock_duration every_us =
+      lock->current.extend_every_us != 0 ? lock->current.extend_every_us : lock->lease_ttl_us / 3;
+  every_us = rl_time_min(every_us, valid_us - valid_us / 3);
+  /* An xorshift generator, over what the driver brought for the attempt. */
+  lock->random ^= lock->random << 13;
+  lock->random ^= lock->random >> 7;
+  lock->random ^= lock->random << 17;
+  every_us -= lock->random % (every_us / 8 + 1);
+  return rl_time_sub(lock->deadline_us, valid_us - every_us);
+}
+
+/* R1, R2. Sets the timer; nothing is in flight, and the lease lasts. */
+static void rl_renew_plan(rl_lock *lock, redlock_time now_us) {
+  redlock_time next_us = lock->deadline_us;
+  if (rl_renew_is_on(lock) && !rl_renew_is_capped(lock)) {
+    redlock_time due_us = rl_renew_due(lock);
+    redlock_duration left_us = rl_lock_remaining(lock, now_us);
+    redlock_duration pause_us = rl_time_max(left_us / 4, RL_RENEW_RETRY_MIN_US);
+    due_us = due_us > now_us ? due_us : rl_time_add(now_us, pause_us);
+    next_us = rl_time_min(next_us, due_us);
+  }
+  rl_timers_set(&lock->core->timers, lock, next_us);
+}
+
+void rl_renew_ran_out(rl_lock *lock) {
+  bool capped = rl_renew_is_on(lock) && rl_renew_is_capped(lock);
+  rl_loss_tell(lock, capped ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED, lock->deadline_us);
+}
+
+void rl_renew_ended(rl_lock *lock, redlock_time now_us) {
+  rl_renewal *renewal = lock->renewal;
+  if (lock->lease == NULL) {
+    return;
+  }
+  if (lock->operation == RL_OPERATION_ACQUIRE) {
+    redlock_duration hold_us = lock->current.max_hold_us;
+    renewal->hold_until_us =
+        hold_us == 0 ? REDLOCK_NEVER : rl_time_add(lock->round_start_us, hold_us);
+  }
+  if (lock->result == REDLOCK_OK) {
+    rl_loss_clear(lock); /* The nodes are there again. */
+  } else if (lock->automatic && lock->result == REDLOCK_E_UNAVAILABLE) {
+    rl_loss_tell(lock, REDLOCK_E_UNAVAILABLE, now_us);
+  }
+  if (rl_lock_remaining(lock, now_us) == 0) {
+    rl_renew_ran_out(lock);
+  } else {
+    rl_renew_plan(lock, now_us);
+  }
+}
+
+/* --------------------------------------------------------------------------------- extending */
+
+void rl_renew_timer(rl_lock *lock, redlock_time now_us) {
+  assert(lock->lease != NULL && !rl_lock_is_in_flight(lock));
+  if (rl_lock_remaining(lock, now_us) == 0) {
+    rl_renew_ran_out(lock);
+    return;
+  }
+  rl_report_keep(lock);
+  lock->automatic = true;
+  lock->current.ttl_us = lock->lease_ttl_us;
+  rl_lock_launch(lock, RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, false);
+}
+
+bool rl_renew_cap(rl_lock *lock, redlock_time now_us) {
+  redlock_duration left_us = rl_time_sub(lock->renewal->hold_until_us, now_us);
+  if (rl_renew_is_capped(lock)) {
+    return false;
+  }
+  if (left_us < lock->current.ttl_us) {
+    lock->current.ttl_us = rl_time_ms_down(left_us) * REDLOCK_MILLISECONDS;
+  }
+  return rl_time_add(now_us, lock->current.ttl_us) > lock->keys_end_us;
+}
+
+void rl_renew_stop(rl_lock *lock, redlock_time now_us) {
+  if (lock->automatic && rl_lock_is_in_flight(lock)) {
+    rl_lock_end(lock, now_us, REDLOCK_E_CANCELLED);
+  }
+}

@@ -1,0 +1,47 @@
+/*
+ * Automatic extension: a lease that keeps itself.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_RENEW_H
+#define RL_RENEW_H
+
+#include <stdbool.h>
+
+#include "rl_loss.h"
+#include "rl_report.h"
+
+/* After an extend that failed, the next one comes no sooner than this. */
+#define RL_RENEW_RETRY_MIN_US (5 * REDLOCK_MILLISECONDS)
+
+/* What a lock has besides when its leases keep themselves, or their loss is to be told. */
+typedef struct rl_renewal {
+  redlock_time hold_until_us; /* no automatic extend goes beyond: max_hold */
+  rl_loss loss;
+  rl_report report; /* the user's last operation, while lock->automatic */
+  rl_vote votes[];  /* that go with it, one per node */
+} rl_renewal;
+
+/*
+ * Makes room for what |options| ask for, if they do. The room is the lock's until it is freed. False
+ * when out of memory.
+ */
+bool rl_renew_reserve(rl_lock *lock, const rl_options *options);
+void rl_renew_free(rl_lock *lock);
+
+/* R1, R2: an operation, the user's or an automatic one, has ended: when to look at the lock again. */
+void rl_renew_ended(rl_lock *lock, redlock_time now_us);
+
+/* R1, R5: the lock's timer is due while nothing is in flight. */
+void rl_renew_timer(rl_lock *lock, redlock_time now_us);
+
+/* R5: the deadline has passed, and the lease was not released. */
+void rl_renew_ran_out(rl_lock *lock);
+
+/* R4: an automatic extend is about to be sent. False when nothing is left to be gained. */
+bool rl_renew_cap(rl_lock *lock, redlock_time now_us);
+
+/* R3: ends the automatic extend in flight, if there is one. The lease stays as it is. */
+void rl_renew_stop(rl_lock *lock, redlock_time now_us);
+
+#endif

@@ -1,0 +1,870 @@
+/*
+ * Leases that keep themselves, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_renew.h"
+
+#include "fake_nodes.h"
+#include "rl_loss.h"
+#include "rl_round.h"
+#include "rl_test.h"
+
+#define LEASE_US (9898 * MS)             /* of 10 s */
+#define THIRD_US (10 * SECONDS / 3)      /* of the same */
+#define EIGHTH_US (10 * SECONDS / 3 / 8) /* of that */
+
+static const char KEY[] = "orders:42";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+static redlock_options kept(void) {
+  redlock_options options = fake_once();
+  options.auto_extend = REDLOCK_YES;
+  return options;
+}
+
+/* A world whose lock is held on all nodes since FAKE_START_US, and keeps itself. */
+static fake_world *held_by(unsigned count, rl_lock **lock, const redlock_options *options) {
+  fake_world *world = fake_world_new(count);
+  *lock = fake_lock(world, KEY, options);
+  assert_error(fake_hold(world, *lock), REDLOCK_OK);
+  return world;
+}
+
+static fake_world *held(unsigned count, rl_lock **lock) {
+  redlock_options options = kept();
+  return held_by(count, lock, &options);
+}
+
+/* Time passes until the core wants to be called, and then a turn. */
+static void wait_for_core(fake_world *world) {
+  redlock_time deadline_us = rl_core_deadline(&world->core);
+  assert_true(deadline_us != REDLOCK_NEVER && deadline_us > world->now_us);
+  fake_pass(world, deadline_us - world->now_us);
+}
+
+static unsigned extends(const fake_world *world) {
+  unsigned count = 0;
+  for (unsigned i = 0; i < world->count; i++) {
+    count += world->nodes[i].extends;
+  }
+  return count;
+}
+
+static int reason_of(const fake_world *world, const rl_lock *lock) {
+  redlock_time since_us;
+  return rl_loss_of(lock, world->now_us, &since_us);
+}
+
+static redlock_time since_of(const fake_world *world, const rl_lock *lock) {
+  redlock_time since_us;
+  (void)rl_loss_of(lock, world->now_us, &since_us);
+  return since_us;
+}
+
+static void refuse_all(fake_world *world) {
+  for (unsigned i = 0; i < world->count; i++) {
+    world->nodes[i].policy = FAKE_REFUSES;
+    fake_break(world, i, "Connection reset by peer");
+  }
+}
+
+static void accept_all(fake_world *world) {
+  for (unsigned i = 0; i < world->count; i++) {
+    world->nodes[i].policy = FAKE_ACCEPTS;
+  }
+}
+
+/* --------------------------------------------------------------------------------- when (R1, R2) */
+
+static void
+the_next_extend_is_due_a_third_of_the_ttl_after_the_last_that_was_confirmed(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(5, &lock);
+  redlock_time start_us = FAKE_START_US;
+  for (unsigned i = 0; i < 20; i++) {
+    assert_int_equal(rl_core_deadline(&world->core), start_us + THIRD_US);
+    fake_pass(world, start_us + THIRD_US - 1 - world->now_us);
+    assert_int_equal(extends(world), 5 * i);
+    fake_pass(world, 1);
+    assert_int_equal(extends(world), 5 * (i + 1));
+    start_us = world->now_us;
+    fake_pass(world, 30 * MS); /* The next is counted from the start, not from the answers. */
+    fake_settle(world);
+    assert_int_equal(lock->deadline_us, start_us + LEASE_US);
+    assert_error(reason_of(world, lock), REDLOCK_OK);
+  }
+  assert_int_equal(fake_holders(world, KEY, lock->lease->token), 5);
+  assert_null(rl_loss_next(&world->core));
+  assert_true(fake_world_end(world));
+}
+
+static void a_lock_that_is_not_to_keep_itself_does_not(void **state) {
+  (void)state;
+  rl_lock *lock;
+  redlock_options options = fake_once();
+  fake_world *world = held_by(3, &lock, &options);
+  assert_null(lock->renewal);
+  assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER);
+  fake_pass(world, 20 * SECONDS);
+  assert_int_equal(extends(world), 0);
+  assert_null(rl_loss_next(&world->core));
+  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED); /* whoever asks is told */
+  assert_int_equal(since_of(world, lock), FAKE_START_US + LEASE_US);
+  assert_true(fake_world_end(world));
+}
+
+static void extend_every_says_when_but_leaves_a_third_of_the_validity(void **state) {
+  (void)state;
+  static const struct {
+    redlock_duration every_us, ttl_us;
+    double drift_factor;
+    redlock_duration expected_us;
+  } cases[] = {
+      {SECONDS, 10 * SECONDS, 0.01, SECONDS},
+      {1, 10 * SECONDS, 0.01, 1},
+      {9 * SECONDS, 10 * SECONDS, 0.01, LEASE_US - LEASE_US / 3},
+      {REDLOCK_TTL_MAX_US, 10 * SECONDS, 0.01, LEASE_US - LEASE_US / 3},
+      /* Of 10 s 998 ms are valid: a third of the ttl would be too late. */
+      {0, 10 * SECONDS, 0.9, 998 * MS - 998 * MS / 3},
+      {REDLOCK_DURATION_NONE, 10 * SECONDS, 0.01, THIRD_US},
+  };
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    rl_lock *lock;
+    redlock_options options = kept();
+    options.extend_every_us = cases[i].every_us;
+    options.ttl_us = cases[i].ttl_us;
+    options.drift_factor = cases[i].drift_factor;
+    fake_world *world = held_by(1, &lock, &options);
+    assert_int_equal(rl_core_deadline(&world->core), FAKE_START_US + cases[i].expected_us);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void leases_that_were_taken_at_once_are_not_extended_at_once_for_ever(void **state) {
+  (void)state;
+  redlock_options options = kept();
+  redlock_duration earliest_us = REDLOCK_NEVER, latest_us = 0;
+  for (unsigned i = 1; i <= 100; i++) {
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = fake_lock(world, KEY, &options);
+    world->jitter = i * 0x9e3779b97f4a7c15u;
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    redlock_duration due_us = rl_core_deadline(&world->core) - FAKE_START_US;
+    assert_true(due_us >= THIRD_US - EIGHTH_US && due_us <= THIRD_US);
+    earliest_us = due_us < earliest_us ? due_us : earliest_us;
+    latest_us = due_us > latest_us ? due_us : latest_us;
+    wait_for_core(world);
+    fake_settle(world);
+    assert_int_not_equal(rl_core_deadline(&world->core) - world->now_us, due_us); /* drawn anew */
+    assert_true(fake_world_end(world));
+  }
+  assert_true(latest_us - earliest_us > EIGHTH_US / 2);
+}
+
+static void an_extend_that_failed_is_tried_again_the_sooner_the_less_is_left(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  unsigned tries = 0;
+  refuse_all(world);
+  fake_pass(world, THIRD_US);
+  redlock_time tried_us = world->now_us;
+  while (rl_lock_remaining(lock, world->now_us) > 0) {
+    redlock_duration left_us = lock->deadline_us - tried_us;
+    redlock_duration pause_us = left_us / 4 > 5 * MS ? left_us / 4 : 5 * MS;
+    redlock_time due_us = tried_us + (pause_us < left_us ? pause_us : left_us);
+    assert_false(rl_lock_is_in_flight(lock));
+    assert_int_equal(lock->timer.due_us, due_us);
+    while (world->now_us < due_us) { /* The core looks at its connections meanwhile. */
+      wait_for_core(world);
+    }
+    tried_us = due_us;
+    tries++;
+  }
+  assert_true(tries > 15 && tries < 40);
+  assert_int_equal(world->now_us, FAKE_START_US + LEASE_US);
+  assert_int_equal(extends(world), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void nodes_that_are_back_in_time_save_the_lease(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  refuse_all(world);
+  while (world->now_us < lock->deadline_us - 50 * MS) {
+    wait_for_core(world);
+  }
+  assert_error(reason_of(world, lock), REDLOCK_E_UNAVAILABLE);
+  accept_all(world);
+  while (world->now_us < FAKE_START_US + LEASE_US) {
+    wait_for_core(world);
+    fake_settle(world);
+  }
+  assert_true(rl_lock_remaining(lock, world->now_us) > 9 * SECONDS);
+  assert_error(reason_of(world, lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void an_extend_of_the_users_own_puts_the_next_off(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  fake_pass(world, 2 * SECONDS);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(rl_core_deadline(&world->core), world->now_us + THIRD_US);
+  /* A long one: the next is due when as much is left as is after a third of the usual ttl. */
+  assert_error(rl_lock_extend(lock, world->now_us, 60 * SECONDS, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(rl_core_deadline(&world->core), lock->deadline_us - (LEASE_US - THIRD_US));
+  unsigned before = extends(world);
+  wait_for_core(world);
+  assert_int_equal(extends(world), before + 3);
+  assert_int_equal(fake_answer(world, 0).ttl_ms, 10000);
+  fake_settle(world);
+  assert_int_equal(lock->deadline_us, world->now_us + LEASE_US);
+  assert_true(fake_world_end(world));
+}
+
+/* ---------------------------------------------------------------------------------- losses (R5) */
+
+static void a_lease_that_runs_out_is_told_once_at_its_deadline(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  refuse_all(world);
+  fake_pass(world, THIRD_US - 1);
+  assert_null(rl_loss_next(&world->core));
+  fake_pass(world, 1);
+  redlock_time failed_us = world->now_us;
+  assert_ptr_equal(rl_loss_next(&world->core), lock);
+  assert_null(rl_loss_next(&world->core));
+  while (world->now_us < FAKE_START_US + LEASE_US) {
+    assert_error(reason_of(world, lock), REDLOCK_E_UNAVAILABLE);
+    assert_int_equal(since_of(world, lock), failed_us);
+    assert_null(rl_loss_next(&world->core));
+    wait_for_core(world);
+  }
+  assert_int_equal(world->now_us, FAKE_START_US + LEASE_US);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  assert_ptr_equal(rl_loss_next(&world->core), lock);
+  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+  assert_int_equal(since_of(world, lock), FAKE_START_US + LEASE_US);
+  accept_all(world);
+  for (unsigned i = 0; i < 20; i++) {
+    fake_pass(world, SECONDS);
+    fake_settle(world);
+  }
+  assert_null(rl_loss_next(&world->core));
+  assert_int_equal(extends(world), 0);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_EXPIRED);
+  assert_true(fake_world_end(world));
+}
+
+static void a_process_that_was_stopped_beyond_its_deadline_revives_nothing(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  world->now_us += LEASE_US;
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED); /* before any timer */
+  world->now_us += 10 * SECONDS;
+  fake_settle(world);
+  assert_int_equal(extends(world), 0);
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_ptr_equal(rl_loss_next(&world->core), lock);
+  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+  assert_true(fake_world_end(world));
+}
+
+/* It had been stopped between the beginning of the extend and its launch, or after it. */
+static void an_extend_that_is_answered_after_the_deadline_revives_nothing(void **state) {
+  (void)state;
+  for (unsigned answered = 0; answered <= 1; answered++) {
+    rl_lock *lock;
+    fake_world *world = held(3, &lock);
+    fake_pass(world, THIRD_US);
+    assert_int_equal(extends(world), 3);
+    world->now_us = FAKE_START_US + LEASE_US;
+    if (answered == 1) { /* The answers are read before the timers are. */
+      for (unsigned i = 0; i < 3; i++) {
+        (void)fake_take(world, i);
+        rl_core_input(&world->core, i, world->now_us, ":1\r\n", 4);
+      }
+    }
+    fake_settle(world);
+    assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+    assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
+    assert_ptr_equal(rl_loss_next(&world->core), lock);
+    assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+    assert_int_equal(extends(world), 3);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_lease_that_a_majority_denies_is_lost_and_not_taken_back(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  for (unsigned i = 0; i < 2; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
+  }
+  fake_pass(world, THIRD_US);
+  fake_settle(world);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  assert_ptr_equal(rl_loss_next(&world->core), lock);
+  assert_error(reason_of(world, lock), REDLOCK_E_LOST);
+  assert_int_equal(since_of(world, lock), FAKE_START_US + THIRD_US);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 2); /* What was left is released, the others' is not. */
+  unsigned before = extends(world);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  fake_store_remove(&world->nodes[1].store, KEY);
+  for (unsigned i = 0; i < 20; i++) {
+    fake_pass(world, SECONDS);
+    fake_settle(world);
+  }
+  assert_int_equal(extends(world), before);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_null(rl_loss_next(&world->core));
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_LOST);
+  char message[512];
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message), "2 of 3 nodes say"));
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_LOST);
+  assert_error(reason_of(world, lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* No validity, no lock: the acquire had ended well. */
+static void the_result_of_an_acquire_is_lost_with_its_lease(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock);
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_pass(world, THIRD_US);
+  fake_settle(world);
+  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_LOST);
+  char message[512];
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message), "1 of 1 nodes say"));
+  assert_error(reason_of(world, lock), REDLOCK_E_LOST);
+  assert_true(fake_world_end(world));
+  world = held(1, &lock);
+  world->now_us += LEASE_US;
+  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_EXPIRED);
+  assert_ptr_equal(rl_loss_next(&world->core), lock); /* though no timer has seen it */
+  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+  assert_true(fake_world_end(world));
+}
+
+static void a_loss_is_told_of_a_lock_that_asks_for_it_too(void **state) {
+  (void)state;
+  rl_lock *lock;
+  redlock_options options = fake_once();
+  options.notify_lost = REDLOCK_YES;
+  fake_world *world = held_by(3, &lock, &options);
+  assert_int_equal(rl_core_deadline(&world->core), FAKE_START_US + LEASE_US);
+  wait_for_core(world);
+  assert_int_equal(extends(world), 0);
+  assert_ptr_equal(rl_loss_next(&world->core), lock);
+  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+  assert_true(fake_world_end(world));
+}
+
+/* Ways in which a lease ends that are no loss. */
+static void by_release(fake_world *world, rl_lock *lock) {
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+}
+static void by_close(fake_world *world, rl_lock *lock) {
+  (void)lock;
+  rl_core_close(&world->core, world->now_us);
+}
+static void by_fork(fake_world *world, rl_lock *lock) {
+  (void)lock;
+  for (unsigned i = 0; i < world->count; i++) {
+    world->nodes[i].connected = false;
+    world->nodes[i].queued = 0;
+  }
+  rl_core_forget(&world->core);
+}
+static void by_lapse(fake_world *world, rl_lock *lock) {
+  rl_lock_expire(lock, world->now_us);
+}
+
+static void (*const ends[])(fake_world *world, rl_lock *lock) = {by_release, by_close, by_fork,
+                                                                 by_lapse};
+
+static void a_lease_that_was_given_up_is_no_loss_and_is_not_extended(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(ends); i++) {
+    for (unsigned in_flight = 0; in_flight <= 1; in_flight++) {
+      rl_lock *lock;
+      fake_world *world = held(3, &lock);
+      if (in_flight) {
+        fake_pass(world, THIRD_US);
+        assert_true(rl_lock_is_in_flight(lock) && !rl_lock_is_busy(lock));
+      }
+      unsigned before = extends(world);
+      ends[i](world, lock);
+      assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+      for (unsigned k = 0; k < 20; k++) {
+        fake_settle(world);
+        fake_pass(world, SECONDS);
+      }
+      assert_int_equal(extends(world), before);
+      assert_null(rl_loss_next(&world->core));
+      assert_error(reason_of(world, lock), REDLOCK_OK);
+      assert_int_equal(world->core.busy_count, 0);
+      assert_int_equal(fake_keys(world, KEY), 0);
+      assert_true(fake_world_end(world));
+    }
+  }
+}
+
+static void whoever_frees_releases_or_acquires_is_not_told_any_more(void **state) {
+  (void)state;
+  rl_lock *locks[4];
+  redlock_options options = kept();
+  static const char *const keys[] = {"a", "b", "c", "d"};
+  fake_world *world = fake_world_new(1);
+  for (unsigned i = 0; i < COUNT_OF(locks); i++) {
+    locks[i] = fake_lock(world, keys[i], &options);
+    assert_error(fake_hold(world, locks[i]), REDLOCK_OK);
+  }
+  fake_pass(world, 20 * SECONDS);
+  assert_error(reason_of(world, locks[1]), REDLOCK_E_EXPIRED);
+  rl_lock_free(locks[1], world->now_us);
+  assert_error(rl_lock_acquire(locks[0], world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_release(locks[3], world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_ptr_equal(rl_loss_next(&world->core), locks[2]);
+  assert_null(rl_loss_next(&world->core));
+  assert_error(reason_of(world, locks[0]), REDLOCK_OK);
+  assert_true(rl_lock_remaining(locks[0], world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
+/* ------------------------------------------------------------------------------ max_hold (R4) */
+
+static void no_automatic_extend_goes_beyond_max_hold(void **state) {
+  (void)state;
+  rl_lock *lock;
+  redlock_options options = kept();
+  options.max_hold_us = 25 * SECONDS;
+  fake_world *world = held_by(3, &lock, &options);
+  redlock_time end_us = FAKE_START_US + 25 * SECONDS;
+  uint64_t last_ms = 0;
+  while (rl_lock_remaining(lock, world->now_us) > 0) {
+    wait_for_core(world);
+    while (world->nodes[0].queued > 0) {
+      last_ms = fake_answer(world, 0).ttl_ms;
+      assert_true(world->now_us + last_ms * MS <= end_us);
+    }
+    fake_settle(world);
+    assert_true(lock->deadline_us <= end_us);
+  }
+  /* It lasted until then, less the allowance for drift. */
+  assert_true(last_ms < 10000 && world->now_us <= end_us);
+  assert_true(world->now_us >= end_us - 102 * MS);
+  assert_ptr_equal(rl_loss_next(&world->core), lock);
+  assert_null(rl_loss_next(&world->core));
+  assert_error(reason_of(world, lock), REDLOCK_E_MAX_HOLD);
+  assert_int_equal(since_of(world, lock), world->now_us);
+  unsigned before = extends(world);
+  for (unsigned i = 0; i < 20; i++) {
+    fake_pass(world, SECONDS);
+    fake_settle(world);
+  }
+  assert_int_equal(extends(world), before);
+  assert_true(fake_world_end(world));
+}
+
+static void a_ttl_as_long_as_max_hold_is_never_extended(void **state) {
+  (void)state;
+  rl_lock *lock;
+  redlock_options options = kept();
+  options.max_hold_us = 10 * SECONDS;
+  fake_world *world = held_by(3, &lock, &options);
+  assert_int_equal(rl_core_deadline(&world->core), FAKE_START_US + LEASE_US);
+  wait_for_core(world);
+  assert_int_equal(extends(world), 0);
+  assert_error(reason_of(world, lock), REDLOCK_E_MAX_HOLD);
+  assert_true(fake_world_end(world));
+}
+
+static void max_hold_counts_from_the_attempt_that_took_the_lock(void **state) {
+  (void)state;
+  redlock_options options = kept();
+  options.wait_us = 60 * SECONDS;
+  options.retry_count = 0;
+  options.max_hold_us = 12 * SECONDS;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, FAKE_START_US + 30 * SECONDS);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  while (rl_lock_result(lock) == REDLOCK_PENDING) {
+    fake_settle(world);
+    if (rl_lock_result(lock) == REDLOCK_PENDING) {
+      wait_for_core(world);
+    }
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(world->now_us >= FAKE_START_US + 30 * SECONDS);
+  assert_int_equal(lock->renewal->hold_until_us, world->now_us + 12 * SECONDS);
+  wait_for_core(world);
+  assert_int_equal(fake_next(world, 0), FAKE_EXTEND);
+  assert_true(fake_world_end(world));
+}
+
+/* It waits for its launch while the nodes owe much. */
+static void an_extend_that_is_launched_late_asks_for_what_is_left_then(void **state) {
+  (void)state;
+  rl_lock *lock;
+  redlock_options options = kept();
+  options.max_hold_us = 12 * SECONDS;
+  fake_world *world = held_by(1, &lock, &options);
+  world->core.launches.window = 1;
+  world->core.launches.command_us = REDLOCK_SECONDS;
+  rl_lock *other = fake_lock(world, "other", NULL);
+  fake_pass(world, THIRD_US - 10 * MS);
+  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, 10 * MS);
+  assert_int_equal(lock->phase, RL_PHASE_LAUNCH);
+  fake_pass(world, 50 * MS);
+  assert_int_equal(fake_answer(world, 0).verb, FAKE_SET);
+  fake_command command = fake_answer(world, 0);
+  assert_int_equal(command.verb, FAKE_EXTEND);
+  redlock_duration left_us = FAKE_START_US + 12 * SECONDS - world->now_us;
+  assert_int_equal(command.ttl_ms, left_us / MS);
+  assert_true(fake_world_end(world));
+}
+
+static void an_extend_of_the_users_own_is_not_bound_by_max_hold(void **state) {
+  (void)state;
+  rl_lock *lock;
+  redlock_options options = kept();
+  options.max_hold_us = 10 * SECONDS;
+  fake_world *world = held_by(3, &lock, &options);
+  fake_pass(world, 5 * SECONDS);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(lock->deadline_us, world->now_us + LEASE_US);
+  assert_int_equal(rl_core_deadline(&world->core), lock->deadline_us);
+  wait_for_core(world);
+  assert_int_equal(extends(world), 3);
+  assert_error(reason_of(world, lock), REDLOCK_E_MAX_HOLD);
+  assert_true(fake_world_end(world));
+}
+
+/* ---------------------------------------------------- what the user sees and does meanwhile (R3) */
+
+/* The automatic extend is in LAUNCH, or its round is out. */
+static fake_world *extending(unsigned launched, rl_lock **lock) {
+  fake_world *world = held(3, lock);
+  world->now_us += THIRD_US;
+  if (launched) {
+    fake_turn(world);
+  } else {
+    rl_core_advance(&world->core, world->now_us);
+  }
+  assert_int_equal((*lock)->phase, launched ? RL_PHASE_ROUND : RL_PHASE_LAUNCH);
+  assert_true((*lock)->automatic);
+  assert_error(rl_lock_result(*lock), REDLOCK_OK); /* of the acquire */
+  assert_false(rl_lock_is_busy(*lock));
+  return world;
+}
+
+static void a_release_meets_an_automatic_extend(void **state) {
+  (void)state;
+  for (unsigned launched = 0; launched <= 1; launched++) {
+    rl_lock *lock;
+    fake_world *world = extending(launched, &lock);
+    assert_error(rl_lock_release(lock, world->now_us, true), REDLOCK_OK);
+    assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+    assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_int_equal(fake_keys(world, KEY), 0);
+    assert_ptr_equal(rl_core_next_ended(&world->core), lock);
+    assert_null(rl_core_next_ended(&world->core));
+    assert_int_equal(extends(world), launched ? 3 : 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void an_extend_of_the_users_own_meets_an_automatic_one(void **state) {
+  (void)state;
+  for (unsigned launched = 0; launched <= 1; launched++) {
+    rl_lock *lock;
+    fake_world *world = extending(launched, &lock);
+    assert_error(rl_lock_extend(lock, world->now_us, 20 * SECONDS, true), REDLOCK_OK);
+    assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+    fake_turn(world);
+    if (launched) {
+      /* What the automatic one sent is answered; none of that counts for this one. */
+      for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(fake_answer(world, i).ttl_ms, 10000);
+      }
+      assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+      assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
+    }
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_int_equal(lock->deadline_us, world->now_us + 20 * SECONDS - 202 * MS);
+    assert_ptr_equal(rl_core_next_ended(&world->core), lock);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void an_acquire_that_meets_an_automatic_extend_is_told_that_it_holds(void **state) {
+  (void)state;
+  for (unsigned launched = 0; launched <= 1; launched++) {
+    rl_lock *lock;
+    fake_world *world = extending(launched, &lock);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_E_HELD);
+    assert_error(rl_lock_result(lock), REDLOCK_E_HELD);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_E_HELD);
+    assert_int_equal(lock->deadline_us, world->now_us + LEASE_US);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void an_acquire_after_the_lease_meets_an_automatic_extend_that_nobody_answers(void **state) {
+  (void)state;
+  for (unsigned launched = 0; launched <= 1; launched++) {
+    rl_lock *lock;
+    fake_world *world = extending(launched, &lock);
+    char before[REDLOCK_TOKEN_LENGTH + 1];
+    (void)snprintf(before, sizeof before, "%s", lock->lease->token);
+    world->now_us = lock->deadline_us;
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_string_not_equal(lock->lease->token, before);
+    assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+    assert_null(rl_loss_next(&world->core));
+    assert_error(reason_of(world, lock), REDLOCK_OK);
+    assert_int_equal(rl_core_deadline(&world->core), world->now_us + THIRD_US);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void cancelling_and_wrong_arguments_leave_an_automatic_extend_alone(void **state) {
+  (void)state;
+  for (unsigned launched = 0; launched <= 1; launched++) {
+    rl_lock *lock;
+    redlock_options wrong = {.ttl_us = 1};
+    char message[512];
+    fake_world *world = extending(launched, &lock);
+    rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_error(rl_lock_extend(lock, world->now_us, 1, false), REDLOCK_E_INVALID);
+    assert_non_null(strstr(rl_lock_message(lock, message, sizeof message), "ttl_us must be"));
+    assert_error(rl_lock_acquire(lock, world->now_us, &wrong, false), REDLOCK_E_HELD);
+    fake_settle(world);
+    assert_int_equal(lock->deadline_us, world->now_us + LEASE_US);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_lock_is_freed_while_an_automatic_extend_is_in_flight(void **state) {
+  (void)state;
+  for (unsigned launched = 0; launched <= 1; launched++) {
+    rl_lock *lock;
+    fake_world *world = extending(launched, &lock);
+    rl_lock_free(lock, world->now_us);
+    fake_settle(world);
+    assert_int_equal(fake_keys(world, KEY), 0);
+    assert_int_equal(world->core.attempts.live, 0);
+    assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* A user's extend fails for a reason; the automatic ones that follow do well. */
+static void result_message_and_votes_are_those_of_the_users_last_operation(void **state) {
+  (void)state;
+  rl_lock *lock;
+  char before[512], after[512];
+  fake_world *world = held(3, &lock);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  for (unsigned i = 1; i < 3; i++) {
+    (void)fake_reply(world, i, "-OOM command not allowed\r\n");
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  (void)rl_lock_message(lock, before, sizeof before);
+  assert_non_null(strstr(before, "OOM"));
+  for (unsigned i = 0; i < 3; i++) {
+    wait_for_core(world);
+    assert_true(lock->automatic);
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    assert_string_equal(rl_lock_message(lock, after, sizeof after), before);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_UNAVAILABLE);
+    assert_string_equal(rl_lock_message(lock, after, sizeof after), before);
+    assert_int_equal(rl_report_votes(lock)[0].vote, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(rl_report_votes(lock)[1].vote, REDLOCK_VOTE_ERROR);
+    assert_string_equal(rl_round_reason(lock, 0), "");
+    assert_non_null(strstr(rl_round_reason(lock, 2), "OOM"));
+    assert_true(rl_lock_remaining(lock, world->now_us) > 9 * SECONDS);
+  }
+  assert_true(fake_world_end(world));
+}
+
+/* And the other way round. */
+static void what_automatic_extends_fail_for_does_not_show_in_the_users_result(void **state) {
+  (void)state;
+  rl_lock *lock;
+  char message[512];
+  fake_world *world = held(3, &lock);
+  refuse_all(world);
+  fake_pass(world, THIRD_US);
+  assert_error(reason_of(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_OK);
+  assert_string_equal(rl_lock_message(lock, message, sizeof message), "");
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(rl_report_votes(lock)[i].vote, REDLOCK_VOTE_GRANTED);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void an_acquire_whose_end_was_not_fetched_keeps_its_place_in_the_queue(void **state) {
+  (void)state;
+  redlock_options options = kept();
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
+  fake_settle(world);
+  fake_pass(world, THIRD_US);
+  assert_int_equal(extends(world), 3);
+  fake_settle(world);
+  assert_ptr_equal(rl_core_next_ended(&world->core), lock);
+  assert_null(rl_core_next_ended(&world->core));
+  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* E4 holds for automatic extends: a node that has lost the key gets it back, after the majority. */
+static void a_node_that_lost_the_key_is_healed(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  fake_store_remove(&world->nodes[2].store, KEY);
+  fake_pass(world, THIRD_US);
+  (void)fake_answer(world, 2);
+  assert_int_equal(world->nodes[2].sets, 1);
+  (void)fake_answer(world, 0);
+  assert_int_equal(world->nodes[2].sets, 1);
+  (void)fake_answer(world, 1);
+  assert_int_equal(world->nodes[2].sets, 2);
+  fake_settle(world);
+  assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+  assert_true(fake_world_end(world));
+}
+
+/* -------------------------------------------------------------------------------------- options */
+
+static void a_call_may_ask_for_it_and_the_next_may_not(void **state) {
+  (void)state;
+  redlock_options call = kept(), off = fake_once();
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_null(lock->renewal);
+  assert_error(rl_lock_acquire(lock, world->now_us, &call, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_non_null(lock->renewal);
+  wait_for_core(world);
+  assert_int_equal(extends(world), 1);
+  fake_settle(world);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  off.auto_extend = REDLOCK_NO;
+  assert_error(rl_lock_acquire(lock, world->now_us, &off, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(rl_core_deadline(&world->core), world->now_us + LEASE_US); /* only to tell */
+  wait_for_core(world);
+  assert_int_equal(extends(world), 1);
+  assert_true(fake_world_end(world));
+}
+
+/* ----------------------------------------------------------------------------------------- many */
+
+static void ten_thousand_leases_are_extended_in_time(void **state) {
+  (void)state;
+  enum { LEASES = 10000 };
+  redlock_options options = kept();
+  fake_world *world = fake_world_new(1);
+  rl_lock **locks = calloc(LEASES, sizeof *locks);
+  assert_non_null(locks);
+  for (unsigned i = 0; i < LEASES; i++) {
+    char key[16];
+    (void)snprintf(key, sizeof key, "%u", i);
+    locks[i] = fake_lock(world, key, &options);
+    world->jitter = i * 0x9e3779b97f4a7c15u;
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)fake_take(world, 0);
+    fake_deliver(world, 0, "+OK\r\n");
+    assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
+  }
+  /* Two ttls; the node does whatever it is told. */
+  while (world->now_us < FAKE_START_US + 20 * SECONDS) {
+    fake_pass(world, 10 * MS);
+    while (world->nodes[0].queued > 0) {
+      (void)fake_take(world, 0);
+      fake_deliver(world, 0, ":1\r\n");
+    }
+  }
+  for (unsigned i = 0; i < LEASES; i++) {
+    assert_true(rl_lock_remaining(locks[i], world->now_us) > 6 * SECONDS);
+  }
+  assert_null(rl_loss_next(&world->core));
+  assert_true(world->nodes[0].extends >= 5 * LEASES && world->nodes[0].extends <= 8 * LEASES);
+  free(locks);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_next_extend_is_due_a_third_of_the_ttl_after_the_last_that_was_confirmed),
+      cmocka_unit_test(a_lock_that_is_not_to_keep_itself_does_not),
+      cmocka_unit_test(extend_every_says_when_but_leaves_a_third_of_the_validity),
+      cmocka_unit_test(leases_that_were_taken_at_once_are_not_extended_at_once_for_ever),
+      cmocka_unit_test(an_extend_that_failed_is_tried_again_the_sooner_the_less_is_left),
+      cmocka_unit_test(nodes_that_are_back_in_time_save_the_lease),
+      cmocka_unit_test(an_extend_of_the_users_own_puts_the_next_off),
+      cmocka_unit_test(a_lease_that_runs_out_is_told_once_at_its_deadline),
+      cmocka_unit_test(a_process_that_was_stopped_beyond_its_deadline_revives_nothing),
+      cmocka_unit_test(an_extend_that_is_answered_after_the_deadline_revives_nothing),
+      cmocka_unit_test(a_lease_that_a_majority_denies_is_lost_and_not_taken_back),
+      cmocka_unit_test(the_result_of_an_acquire_is_lost_with_its_lease),
+      cmocka_unit_test(a_loss_is_told_of_a_lock_that_asks_for_it_too),
+      cmocka_unit_test(a_lease_that_was_given_up_is_no_loss_and_is_not_extended),
+      cmocka_unit_test(whoever_frees_releases_or_acquires_is_not_told_any_more),
+      cmocka_unit_test(no_automatic_extend_goes_beyond_max_hold),
+      cmocka_unit_test(a_ttl_as_long_as_max_hold_is_never_extended),
+      cmocka_unit_test(max_hold_counts_from_the_attempt_that_took_the_lock),
+      cmocka_unit_test(an_extend_that_is_launched_late_asks_for_what_is_left_then),
+      cmocka_unit_test(an_extend_of_the_users_own_is_not_bound_by_max_hold),
+      cmocka_unit_test(a_release_meets_an_automatic_extend),
+      cmocka_unit_test(an_extend_of_the_users_own_meets_an_automatic_one),
+      cmocka_unit_test(an_acquire_that_meets_an_automatic_extend_is_told_that_it_holds),
+      cmocka_unit_test(an_acquire_after_the_lease_meets_an_automatic_extend_that_nobody_answers),
+      cmocka_unit_test(cancelling_and_wrong_arguments_leave_an_automatic_extend_alone),
+      cmocka_unit_test(a_lock_is_freed_while_an_automatic_extend_is_in_flight),
+      cmocka_unit_test(result_message_and_votes_are_those_of_the_users_last_operation),
+      cmocka_unit_test(what_automatic_extends_fail_for_does_not_show_in_the_users_result),
+      cmocka_unit_test(an_acquire_whose_end_was_not_fetched_keeps_its_place_in_the_queue),
+      cmocka_unit_test(a_node_that_lost_the_key_is_healed),
+      cmocka_unit_test(a_call_may_ask_for_it_and_the_next_may_not),
+      cmocka_unit_test(ten_thousand_leases_are_extended_in_time),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
