@@ -48,9 +48,19 @@ const char *rl_command_script_sha1(rl_script script) {
   return rl_script_sources[script].sha1;
 }
 
+/* Most numbers are lengths of one or two digits. */
 static char *rl_command_digits(char *out, uint64_t number) {
   char reversed[RL_COMMAND_DIGITS];
   unsigned count = 0;
+  if (number < 10) {
+    *out++ = (char)('0' + number);
+    return out;
+  }
+  if (number < 100) {
+    *out++ = (char)('0' + number / 10);
+    *out++ = (char)('0' + number % 10);
+    return out;
+  }
   do {
     reversed[count++] = (char)('0' + number % 10);
     number /= 10;
