@@ -595,19 +595,25 @@ static void a_forgotten_script_whose_text_finds_no_room_is_an_error(void **state
   }
 }
 
-/* Attempts that are given up while node 1 is gone; the first |held| of them were leases. */
-static const rl_attempt *give_up(fake_world *world, const rl_lock *lock, unsigned count,
-                                 unsigned held) {
+/*
+ * Attempts whose SET went to the nodes |sent|, which are gone when they are given up; the first |held|
+ * of them were leases.
+ */
+static const rl_attempt *give_up_on(fake_world *world, uint32_t sent, const rl_lock *lock,
+                                    unsigned count, unsigned held) {
   const rl_attempt *first = NULL;
+  for (unsigned i = 0; i < world->count; i++) {
+    if ((sent >> i & 1) != 0) {
+      world->nodes[i].policy = FAKE_REFUSES;
+      world->core.nodes[i]->link.phase = RL_LINK_DOWN;
+      world->core.nodes[i]->connect_at_us = REDLOCK_NEVER;
+    }
+  }
   for (unsigned i = 0; i < count; i++) {
-    /* A grant that is given up while its connection is broken. */
-    world->nodes[1].policy = FAKE_REFUSES;
-    world->core.nodes[1]->link.phase = RL_LINK_DOWN;
-    world->core.nodes[1]->connect_at_us = REDLOCK_NEVER;
     rl_attempt *attempt = rl_attempt_new(&world->core.attempts, lock->resource, NULL,
                                          (const unsigned char *)"12345678901234567890");
     assert_non_null(attempt);
-    attempt->sent = 2;
+    attempt->sent = sent;
     attempt->held = i < held;
     first = i == 0 ? attempt : first;
     attempt->expired_us = world->now_us + SECONDS;
@@ -615,6 +621,11 @@ static const rl_attempt *give_up(fake_world *world, const rl_lock *lock, unsigne
     rl_attempt_unref(&world->core.attempts, attempt);
   }
   return first;
+}
+
+static const rl_attempt *give_up(fake_world *world, const rl_lock *lock, unsigned count,
+                                 unsigned held) {
+  return give_up_on(world, 2, lock, count, held);
 }
 
 /* Releases for nodes that do not come back are kept for as long as the key can live, and bounded. */
@@ -655,6 +666,23 @@ static void a_few_attempts_that_were_no_leases_are_forgotten_alone(void **state)
   const rl_attempt *first = give_up(world, lock, RL_RELEASE_NODE_MAX, RL_RELEASE_NODE_MAX - 1);
   (void)give_up(world, lock, 1, 1);
   assert_int_equal(world->core.releases.count, RL_RELEASE_NODE_MAX);
+  assert_ptr_equal(world->core.releases.first, first);
+  assert_true(fake_world_end(world));
+}
+
+/* Node 0 has too many; what is due on node 1 stays, be it of the same attempt. */
+static void a_release_is_forgotten_on_no_other_node(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(2);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  unsigned both = RL_RELEASE_NODE_MAX + 1 - 20;
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  const rl_attempt *first = give_up_on(world, 2, lock, 10, 0);
+  (void)give_up_on(world, 1, lock, 20, 0);
+  (void)give_up_on(world, 3, lock, both, 0);
+  assert_int_equal(world->core.nodes[0]->due_count, RL_RELEASE_NODE_MAX + 1 - RL_RELEASE_FORGOTTEN);
+  assert_int_equal(world->core.nodes[1]->due_count, 10 + both);
+  assert_int_equal(world->core.releases.count, 10 + both);
   assert_ptr_equal(world->core.releases.first, first);
   assert_true(fake_world_end(world));
 }
@@ -708,6 +736,7 @@ int main(void) {
       cmocka_unit_test(pending_releases_are_bounded),
       cmocka_unit_test(pending_releases_of_leases_are_bounded_as_well),
       cmocka_unit_test(a_few_attempts_that_were_no_leases_are_forgotten_alone),
+      cmocka_unit_test(a_release_is_forgotten_on_no_other_node),
       cmocka_unit_test(the_core_knows_what_is_in_flight_and_how_many_leases_may_last),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -249,6 +249,40 @@ static void a_node_that_is_joining_is_not_healed_as_well(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* It has answered, but owes more, and for longer than an attempt of the lock may last. */
+static void a_node_that_is_still_behind_does_not_join(void **state) {
+  (void)state;
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(3);
+  rl_lock *first = fake_lock(world, "first", &once);
+  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  fake_pass(world, 101 * MS);
+  once.node_timeout_us = 10 * MS;
+  rl_lock *lock = fake_lock(world, KEY, &once);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(rl_lock_extend(first, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world); /* to node 2 as well */
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  fake_pass(world, 120 * MS);
+  (void)fake_answer(world, 2); /* the SET of |first|; the extend has been owed for 120 ms */
+  fake_pass(world, 100 * MS);
+  assert_int_equal(world->nodes[2].sets, 1);
+  (void)fake_answer(world, 2);
+  fake_pass(world, 100 * MS);
+  assert_int_equal(world->nodes[2].sets, 2);
+  fake_settle(world);
+  assert_joined(world, lock);
+  assert_true(fake_world_end(world));
+}
+
 /* A lock that is taken while node 2 owes the reply to another for longer than an attempt may last. */
 static rl_lock *taken_behind(fake_world *world, const char *other) {
   redlock_options once = fake_once();
@@ -587,6 +621,7 @@ int main(void) {
       cmocka_unit_test(a_node_that_comes_up_in_the_round_keeps_the_key_for_what_is_left),
       cmocka_unit_test(a_node_that_was_behind_joins_the_lease_when_it_has_caught_up),
       cmocka_unit_test(a_node_that_is_joining_is_not_healed_as_well),
+      cmocka_unit_test(a_node_that_is_still_behind_does_not_join),
       cmocka_unit_test(the_locks_are_gone_through_every_100_ms_at_most),
       cmocka_unit_test(a_node_that_goes_again_before_it_joins_is_not_waited_for),
       cmocka_unit_test(nothing_joins_while_an_operation_is_in_flight),
