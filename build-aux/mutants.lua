@@ -13,10 +13,9 @@
 -- kills. So is a program that uses more than 10 s of processor time, or takes five times as long as it did
 -- before: how many those were is said. Any test but the simulator must fail twice.
 -- Environment: CC and what else the Makefile takes; JOBS, how many files at a time [2]; STATEMENTS=1 to drop
--- statements, too; KINDS, which kinds of tests [simulator unit integration spec lua luas]; MOST, how many tests
--- each mutant is tried by, for a first look [all]; WRAPPER, what stands before each command that builds or
--- tests, as "nice -n 10"; VERBOSE. Every test runs in a network and a process namespace of its own where that is
--- allowed.
+-- statements, too; TESTS, which of the tests and in which order, by parts of their names, for a first look
+-- [all]; WRAPPER, what stands before each command that builds or tests, as "nice -n 10"; VERBOSE. Every test runs
+-- in a network and a process namespace of its own where that is allowed.
 --
 -- SPDX-License-Identifier: MIT
 
@@ -27,11 +26,10 @@ local must, read = changed_tree.must, changed_tree.read
 local JOBS = os.getenv("JOBS") or "2"
 local WRAPPER = os.getenv("WRAPPER") or ""
 local STATEMENTS = os.getenv("STATEMENTS")
-local KINDS = os.getenv("KINDS") or "simulator unit integration spec lua luas"
+local TESTS = os.getenv("TESTS")
 local SETTINGS = "CFLAGS=-O1"
 local PLAN = dofile("csrc/test/mutants.lua")
 local EQUIVALENT = dofile("csrc/test/equivalent.lua")
-local MOST = tonumber(os.getenv("MOST") or 1000)
 local EXCUSED_TESTS = 4 -- what is listed as equivalent is tried by so many
 local COUNTS = { "mutants", "killed", "equivalent", "survived", "hung" }
 
@@ -153,19 +151,27 @@ local function limit_of(prototype, test)
   return 10 + 5 * (os.time() - started)
 end
 
--- Those of a rule, the test of the file itself first.
-local function tests_of(tree, path)
-  local own, others = {}, {}
-  local name = path:match("([%w_]+)%.%w+$")
+-- Those of a rule that have |word| in their names, and are not in |list| yet, are added to it.
+local function add_tests(list, tree, path, word)
   for _, entry in ipairs(rule_of(path)) do
-    if (" " .. KINDS .. " "):find(" " .. entry:match("^%S+") .. " ", 1, true) then
-      table.insert(entry:find(name, 1, true) and own or others, test_of(tree, entry))
+    if entry:find(word, 1, true) and not list[entry] then
+      list[#list + 1], list[entry] = test_of(tree, entry), true
     end
   end
-  for _, test in ipairs(others) do
-    own[#own + 1] = test
+end
+
+-- Those of a rule, the test of the file itself first.
+local function tests_of(tree, path)
+  local list = {}
+  if TESTS then
+    for word in TESTS:gmatch("%S+") do
+      add_tests(list, tree, path, word)
+    end
+  else
+    add_tests(list, tree, path, path:match("([%w_]+)%.%w+$"))
+    add_tests(list, tree, path, "")
   end
-  return own
+  return list
 end
 
 -- As fails(). On a busy machine a test may fail by itself: it must fail twice, and where real servers are
@@ -269,7 +275,7 @@ local function run_file(tree, prototype, named)
     local began = os.time()
     tree:change({ [path] = mutant.text })
     local excuse = excuse_of(path, mutant)
-    local by, hung = killer(tree, prototype, tests, path, excuse and EXCUSED_TESTS or MOST)
+    local by, hung = killer(tree, prototype, tests, path, excuse and EXCUSED_TESTS or #tests)
     tree:restore()
     if excuse and (by == nil or by == "compiler") then
       excuse.used = true

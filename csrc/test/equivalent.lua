@@ -18,7 +18,6 @@ local a_millisecond = "at that very millisecond either is right"
 
 return {
   { line = "waiting[slot], taken[slot] = false, false", mutant = "true", why = no_driver },
-  { line = "local ended, dead = self.ended, false", mutant = "true", why = "the clock is woken once more than needed" },
   { line = "return made <= began and self.now - made >= LATE", mutant = "> LATE", why = a_millisecond },
   { line = "return made <= began and self.now - made >= LATE", mutant = "made < began",
     why = "what is made in the millisecond in which the wait begins is found at the next look" },
