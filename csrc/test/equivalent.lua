@@ -50,6 +50,8 @@ return {
   { line = 'value:find("\\0", 1, true)', mutant = "false", why = "NUL means nothing special in a pattern" },
   { line = "if (got < 0 && errno == EINTR) {", mutant = "got <= 0",
     why = "the kernel gives no byte only when it is asked for none" },
+  { line = "} else if (behind_us <= patience_us) {", mutant = "behind_us <",
+    why = "a node that has owed for exactly that long is looked at only if another answers at that microsecond" },
   { line = "if (rl_link_behind(&node->link, now_us) <= rl_round_patience(lock)) {", mutant = "<",
     why = "rl_join() looks itself; what the node owes brings it back when it is answered" },
   { line = "if (done || rl_link_behind(&node->link, now_us) > RL_JOIN_EVERY_US) {", mutant = ">=",

@@ -241,6 +241,23 @@ static void a_reply_lets_the_next_one_go(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void room_on_less_than_a_majority_is_not_enough(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->core.launches.window = 1;
+  world->core.launches.command_us = REDLOCK_SECONDS;
+  redlock_options options = fake_once();
+  options.node_timeout_us = 60 * SECONDS;
+  (void)waiting(world, &options);
+  for (unsigned ready = 1; ready <= 2; ready++) {
+    (void)fake_answer(world, ready - 1);
+    for (unsigned i = 0; i < 3; i++) {
+      assert_int_equal(world->nodes[i].sets, ready == 2 ? 2 : 1);
+    }
+  }
+  assert_true(fake_world_end(world));
+}
+
 static void wait_holds_for_what_is_not_launched(void **state) {
   (void)state;
   fake_world *world = narrow_world();
@@ -456,6 +473,7 @@ int main(void) {
       cmocka_unit_test(the_lease_that_ends_first_is_extended_first),
       cmocka_unit_test(what_is_held_goes_before_what_is_wanted),
       cmocka_unit_test(a_reply_lets_the_next_one_go),
+      cmocka_unit_test(room_on_less_than_a_majority_is_not_enough),
       cmocka_unit_test(wait_holds_for_what_is_not_launched),
       cmocka_unit_test(an_acquire_waits_for_its_launch_no_longer_than_its_ttl),
       cmocka_unit_test(an_extend_that_is_not_launched_ends_with_its_lease),
