@@ -106,6 +106,25 @@ local LOCATIONS = [[
     }
   }
 
+  # The lock belongs to no request, and is kept: nobody but the client can see that nobody waits any more.
+  location /abandon {
+    content_by_lua_block {
+      kept.lock = client:lock("theirs", { owner = "worker", wait = 60000, retry_count = 100000, retry_delay = 10 })
+      local waiting = ngx.thread.spawn(kept.lock.acquire, kept.lock)
+      ngx.sleep(0.01)
+      ngx.thread.kill(waiting)
+    }
+  }
+
+  location /slot { content_by_lua_block { ngx.print(require("redlock.nginx_driver").free_slot()) } }
+
+  location /eager {
+    content_by_lua_block {
+      local options = { wait = 1000, retry_count = 100000, retry_delay = 2, retry_jitter = 0 }
+      ngx.print(select(3, client:acquire("theirs", options)))
+    }
+  }
+
   location /with {
     content_by_lua_block {
       ngx.say(client:with("with", function(lock, word) ngx.sleep(0.01) return word, lock:is_held() end, "word"))
@@ -163,6 +182,8 @@ describe("redlock in nginx", function()
 
   before_each(function() farm:reset() end)
 
+  local function sets() return tonumber(farm[1]:command("INFO", "commandstats"):match("cmdstat_set:calls=(%d+)")) end
+
   local function quiet(expected)
     assert.are.equal("", nginx:complaints(expected))
   end
@@ -182,6 +203,22 @@ describe("redlock in nginx", function()
     local _, body = nginx:get("/lock?name=theirs&wait=0")
     assert.is_truthy(body:match("^taken: 'theirs' is taken: %d of 5 nodes hold it for somebody else"), body)
     assert.are.equal(5, farm:count("theirs", "token"))
+    quiet()
+  end)
+
+  it("tries again when the delay is over, not with the next tick of the clock", function()
+    for _, node in ipairs(farm) do node:command("SET", "theirs", "token") end
+    local before = sets()
+    assert.are.equal("taken", select(2, nginx:get("/eager")))
+    local made = sets() - before
+    assert.is_true(made > 40, made .. " attempts in a second")
+    quiet()
+  end)
+
+  it("takes the same semaphore for one operation after the other", function()
+    for _ = 1, 3 do assert.are.equal("done", select(2, nginx:get("/cycle"))) end
+    local _, slot = nginx:get("/slot")
+    assert.is_true(tonumber(slot) <= 100, slot)
     quiet()
   end)
 
@@ -282,6 +319,19 @@ describe("redlock in nginx", function()
     helper.eventually(function() return helper.now() > again or farm:count("holder") < 5 end)
     assert.are.equal(5, farm:count("holder"))
     assert.are.equal("true true", select(2, nginx:get("/give")))
+    quiet()
+  end)
+
+  it("does not go on trying for a light thread that was killed while it waited", function()
+    for _, node in ipairs(farm) do node:command("SET", "theirs", "token") end
+    local before = sets()
+    nginx:get("/abandon")
+    assert.is_true(sets() > before)
+    helper.eventually(function()
+      local made, again = sets(), helper.now() + 0.3
+      helper.eventually(function() return helper.now() > again end)
+      return sets() == made
+    end, "the attempts to end")
     quiet()
   end)
 
