@@ -163,7 +163,7 @@ static rl_lock *rl_launch_next(rl_core *core, redlock_time now_us, bool entropy)
       return order[i];
     }
   }
-  if ((renewal != NULL || acquire != NULL) && (entropy || launches->acquires.first == NULL)) {
+  if (entropy || launches->acquires.first == NULL) {
     launches->closed_until_us = until_us;
   }
   return NULL;

@@ -167,7 +167,9 @@ static void leases_that_are_extended_all_the_time_keep_nobody_out(void **state) 
   rl_lock *lock = fake_lock(world, "wanted", NULL);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  for (unsigned answers = 0; answers < 2 * COUNT_OF(names); answers++) {
+  for (unsigned launched = 0; launched < 2 * COUNT_OF(names); launched++) {
+    assert_int_equal(world->nodes[0].queued, 1);
+    assert_int_equal(fake_next(world, 0), launched == RL_LAUNCH_RENEWALS ? FAKE_SET : FAKE_EXTEND);
     yes(world, 0);
     for (unsigned i = 0; i < COUNT_OF(names); i++) {
       if (rl_lock_result(leases[i]) != REDLOCK_PENDING) {
@@ -238,6 +240,26 @@ static void a_reply_lets_the_next_one_go(void **state) {
   assert_int_equal(lock->round_start_us, world->now_us);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* The processor would be busy with it all the time. */
+static void an_extend_that_waits_is_not_looked_at_before_the_node_is_behind(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  redlock_options patient = fake_once();
+  patient.node_timeout_us = 60 * SECONDS;
+  rl_lock *lease = held(world, "held", 10 * SECONDS); /* Its rounds last a second. */
+  rl_lock *out = fake_lock(world, "out", &patient);
+  assert_error(rl_lock_acquire(out, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  redlock_time sent_us = world->now_us;
+  fake_pass(world, 300 * MS);
+  assert_error(rl_lock_extend(lease, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].extends, 0);
+  assert_false(rl_core_wants_launch(&world->core));
+  assert_int_equal(rl_core_deadline(&world->core), sent_us + SECONDS + 1);
   assert_true(fake_world_end(world));
 }
 
@@ -473,6 +495,7 @@ int main(void) {
       cmocka_unit_test(the_lease_that_ends_first_is_extended_first),
       cmocka_unit_test(what_is_held_goes_before_what_is_wanted),
       cmocka_unit_test(a_reply_lets_the_next_one_go),
+      cmocka_unit_test(an_extend_that_waits_is_not_looked_at_before_the_node_is_behind),
       cmocka_unit_test(room_on_less_than_a_majority_is_not_enough),
       cmocka_unit_test(wait_holds_for_what_is_not_launched),
       cmocka_unit_test(an_acquire_waits_for_its_launch_no_longer_than_its_ttl),
