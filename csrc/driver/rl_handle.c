@@ -147,8 +147,9 @@ int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us,
                       redlock_duration *validity_us) {
   redlock_client *client = lock->client;
   rl_client_check_fork(client);
-  redlock_time now_us = redlock_now();
   bool had_lease = lock->core->lease != NULL;
+  /* Without a lease nothing can have run out meanwhile, and a look at the clock costs. */
+  redlock_time now_us = had_lease ? redlock_now() : client->core.now_us;
   int result = rl_lock_outcome(lock->core, rl_time_add(now_us, least_us - 1));
   if (had_lease && lock->core->lease == NULL) {
     rl_turn_flush(client);
