@@ -30,6 +30,7 @@ typedef struct cli_settings {
   char *environment; /* REDLOCK_NODES, which |nodes| point into; or NULL */
   const char *prefix;
   redlock_options options;
+  redlock_duration max_hold_us; /* of run; 0 = none */
   int taken_status;
   char **operands; /* the verb, and what belongs to it; ended by NULL */
 } cli_settings;

@@ -5,8 +5,8 @@
  *
  *   1. Take the lock. A signal ends this, and what was taken is given back.
  *   2. Start the command.
- *   3. While it runs, extend the lease each third of the ttl. A lease that ends all the same is told of
- *      at once; the command goes on, for only its author knows what it is in the middle of.
+ *   3. While it runs, the lease keeps itself. One that ends all the same is told of at once; the
+ *      command goes on, for only its author knows what it is in the middle of.
  *   4. When it has ended, release the lock.
  */
 #include "cli.h"
@@ -19,17 +19,10 @@
 
 extern char **environ;
 
-typedef struct cli_hold {
-  redlock_lock *lock;
-  redlock_duration ttl_us;
-  redlock_time next_us; /* when to extend it */
-  bool extending;
-  bool over; /* the lease has ended before the command */
-} cli_hold;
-
 /* 1. Returns -1 when it is held, else the status to exit with. */
 static int cli_run_acquire(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
-  int error = redlock_lock_acquire_start(lock, NULL);
+  redlock_options options = {.auto_extend = REDLOCK_YES, .max_hold_us = settings->max_hold_us};
+  int error = redlock_lock_acquire_start(lock, &options);
   while (error == REDLOCK_OK && redlock_lock_result(lock) == REDLOCK_PENDING) {
     int number = cli_loop_turn(loop, REDLOCK_NEVER);
     if (number != 0 && number != SIGCHLD) {
@@ -60,36 +53,25 @@ static int cli_run_start(const cli_loop *loop, char **command, pid_t *child) {
                   "%s: %s", command[0], strerror(error)); /* NOLINT(concurrency-mt-unsafe) */
 }
 
-/* 3. What is due on the lease now. */
-static void cli_hold_keep(cli_hold *hold) {
-  redlock_time now_us = redlock_now();
-  if (hold->extending) {
-    int error = redlock_lock_result(hold->lock);
-    if (error == REDLOCK_PENDING) {
-      return;
+/* 3. Why the lease is lost, or about to be. */
+static void cli_run_tell(redlock_client *client, redlock_lock *lock) {
+  if (redlock_client_next_lost(client) == NULL) {
+    return;
+  }
+  int error = redlock_lock_lost(lock, NULL);
+  if (error == REDLOCK_E_UNAVAILABLE) {
+    (void)cli_fail(0, "the lock could not be extended; it ends in %llu ms",
+                   (unsigned long long)(redlock_lock_remaining(lock) / REDLOCK_MILLISECONDS));
+  } else if (error != REDLOCK_OK) {
+    (void)cli_fail(0, "the lock has ended, and the command still runs: %s",
+                   redlock_strerror(error));
+  }
+  for (size_t i = 0; i < redlock_client_node_count(client); i++) {
+    redlock_node_info node;
+    if (redlock_client_node_info(client, i, &node) == REDLOCK_OK && node.state != REDLOCK_NODE_UP) {
+      (void)cli_fail(0, "%s: %s", node.name, node.error != NULL ? node.error : "not connected");
     }
-    hold->extending = false;
-    hold->next_us = now_us + hold->ttl_us / (error == REDLOCK_OK ? 3 : 10);
-    if (error != REDLOCK_OK) {
-      (void)cli_fail(0, "%s", redlock_lock_message(hold->lock));
-    }
   }
-  if (!hold->over && redlock_lock_remaining(hold->lock) == 0) {
-    hold->over = true;
-    (void)cli_fail(0, "the lock has ended, and the command still runs");
-  }
-  if (!hold->over && now_us >= hold->next_us) {
-    hold->extending = redlock_lock_extend_start(hold->lock, hold->ttl_us) == REDLOCK_OK;
-    hold->next_us = now_us + hold->ttl_us / 10;
-  }
-}
-
-static redlock_time cli_hold_until(const cli_hold *hold) {
-  redlock_time deadline_us = redlock_lock_deadline(hold->lock);
-  if (hold->over) {
-    return REDLOCK_NEVER;
-  }
-  return hold->extending || deadline_us < hold->next_us ? deadline_us : hold->next_us;
 }
 
 /* Signals from a terminal reach the command without us; the others are handed on. */
@@ -100,25 +82,24 @@ static void cli_run_hand_on(int number, pid_t child) {
 }
 
 /* 3. Returns the status of the command. */
-static int cli_run_wait(cli_loop *loop, cli_hold *hold, pid_t child) {
+static int cli_run_wait(cli_loop *loop, redlock_lock *lock, pid_t child) {
   int state = 0;
   pid_t ended;
   while ((ended = waitpid(child, &state, WNOHANG)) == 0 || (ended < 0 && errno == EINTR)) {
-    cli_hold_keep(hold);
-    cli_run_hand_on(cli_loop_turn(loop, cli_hold_until(hold)), child);
+    cli_run_hand_on(cli_loop_turn(loop, REDLOCK_NEVER), child);
+    cli_run_tell(loop->client, lock);
   }
   return ended < 0 ? CLI_SYSTEM : WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
 }
 
 /* 4. Returns the status to exit with. */
-static int cli_run_release(cli_hold *hold, int status) {
-  redlock_lock_cancel(hold->lock);
-  hold->over = hold->over || redlock_lock_remaining(hold->lock) == 0;
-  int error = redlock_lock_release(hold->lock);
-  if (error == REDLOCK_E_LOST || (error != REDLOCK_OK && !hold->over)) {
-    (void)cli_fail(0, "%s", redlock_lock_message(hold->lock));
+static int cli_run_release(redlock_lock *lock, int status) {
+  bool over = redlock_lock_remaining(lock) == 0;
+  int error = redlock_lock_release(lock);
+  if (error == REDLOCK_E_LOST || (error != REDLOCK_OK && !over)) {
+    (void)cli_fail(0, "%s", redlock_lock_message(lock));
   }
-  if (hold->over || error == REDLOCK_E_LOST || error == REDLOCK_E_EXPIRED) {
+  if (over || error == REDLOCK_E_LOST) {
     return status != 0 ? status : cli_fail(CLI_LOST, "the lock ended before the command did");
   }
   return status;
@@ -126,18 +107,16 @@ static int cli_run_release(cli_hold *hold, int status) {
 
 static int cli_run_under(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   char **command = settings->operands + (strcmp(settings->operands[2], "--") == 0 ? 3 : 2);
-  cli_hold hold = {.lock = lock, .ttl_us = redlock_lock_ttl(lock)};
   pid_t child = 0;
   int status = cli_run_acquire(settings, loop, lock);
   if (status >= 0) {
     return status;
   }
-  hold.next_us = redlock_now() + hold.ttl_us / 3;
   status = cli_run_start(loop, command, &child);
   if (status < 0) {
-    status = cli_run_wait(loop, &hold, child);
+    status = cli_run_wait(loop, lock, child);
   }
-  return cli_run_release(&hold, status);
+  return cli_run_release(lock, status);
 }
 
 int cli_run(const cli_settings *settings, redlock_client *client) {

@@ -15,12 +15,13 @@ static const char cli_help[] =
     "usage: redlock [option]... run RESOURCE [--] COMMAND [ARGUMENT]...\n"
     "       redlock [option]... nodes\n"
     "\n"
-    "run    takes the lock, runs the command, extends the lock while it runs, releases it\n"
+    "run    takes the lock, runs the command, keeps the lock while it runs, releases it\n"
     "nodes  takes a lock of its own name, and shows what each node answered\n"
     "\n"
     "  -n, --node ADDRESS              a node, once for each; or REDLOCK_NODES, between spaces\n"
     "  -w, --wait TIME                 for the lock; 0 = try once [four attempts, about a second]\n"
     "  -t, --ttl TIME                  after which the lock ends when this program dies [10s]\n"
+    "      --max-hold TIME             after which the lock is extended no more [never]\n"
     "      --node-timeout TIME         for one attempt [100ms, at most a tenth of the ttl]\n"
     "  -p, --prefix TEXT               before the name of the resource\n"
     "  -E, --conflict-exit-code NUMBER when the lock is taken [1]\n"
@@ -138,6 +139,8 @@ static int cli_settings_option(cli_settings *settings, int option, char **argv) 
     return cli_settings_time_of(&options->wait_us, REDLOCK_DURATION_NONE, optarg);
   case 't':
     return cli_settings_time_of(&options->ttl_us, 0, optarg);
+  case 'M':
+    return cli_settings_time_of(&settings->max_hold_us, 0, optarg);
   case 'T':
     return cli_settings_time_of(&options->node_timeout_us, 0, optarg);
   case 'p':
@@ -162,6 +165,7 @@ int cli_settings_read(cli_settings *settings, int argc, char **argv) {
   static const struct option names[] = {{"node", required_argument, NULL, 'n'},
                                         {"wait", required_argument, NULL, 'w'},
                                         {"ttl", required_argument, NULL, 't'},
+                                        {"max-hold", required_argument, NULL, 'M'},
                                         {"node-timeout", required_argument, NULL, 'T'},
                                         {"prefix", required_argument, NULL, 'p'},
                                         {"conflict-exit-code", required_argument, NULL, 'E'},

@@ -155,8 +155,7 @@ static void a_lock_that_ends_under_the_command_is_told_and_changes_success(void 
   eventually(farm_count(&three, "job", NULL) == 3);
   take_by_hand("job");
   assert_status(wait_for(self), 75);
-  assert_contains(told, "'job' is lost");
-  assert_contains(told, "the lock has ended, and the command still runs");
+  assert_contains(told, "the lock has ended, and the command still runs: too many nodes say");
   assert_contains(told, "the lock ended before the command did");
   assert_int_equal(farm_count(&three, "job", "somebody"), 3);
 }
@@ -168,7 +167,28 @@ static void nodes_that_hang_end_the_lock_and_not_the_command(void **state) {
   farm_stop(&three, 0);
   farm_stop(&three, 1);
   assert_status(wait_for(self), 75);
-  assert_contains(told, "only 1 of 3 nodes extended it");
+  assert_contains(told, "the lock could not be extended; it ends in ");
+  assert_contains(told, "the lock has ended, and the command still runs: ");
+}
+
+static void a_node_that_is_down_is_named_when_the_lock_ends(void **state) {
+  (void)state;
+  running self = begin("-t 300ms run job -- sleep 0.9");
+  eventually(farm_count(&three, "job", NULL) == 3);
+  farm_kill(&three, 0);
+  farm_kill(&three, 1);
+  assert_status(wait_for(self), 75);
+  assert_contains(told, three.nodes[0].address);
+  assert_contains(told, three.nodes[1].address);
+  assert_null(strstr(told, three.nodes[2].address));
+  farm_restart(&three, 0);
+  farm_restart(&three, 1);
+}
+
+static void a_command_that_is_stuck_holds_no_longer_than_it_may(void **state) {
+  (void)state;
+  assert_status(run("-t 300ms --max-hold 600ms run job -- sleep 1.2"), 75);
+  assert_contains(told, "the lock has ended, and the command still runs: ");
 }
 
 static void a_signal_is_handed_on_and_the_lock_given_back(void **state) {
@@ -291,6 +311,8 @@ int main(void) {
       cmocka_unit_test_setup(the_lease_is_extended_while_the_command_runs, reset),
       cmocka_unit_test_setup(a_lock_that_ends_under_the_command_is_told_and_changes_success, reset),
       cmocka_unit_test_setup(nodes_that_hang_end_the_lock_and_not_the_command, reset),
+      cmocka_unit_test_setup(a_node_that_is_down_is_named_when_the_lock_ends, reset),
+      cmocka_unit_test_setup(a_command_that_is_stuck_holds_no_longer_than_it_may, reset),
       cmocka_unit_test_setup(a_signal_is_handed_on_and_the_lock_given_back, reset),
       cmocka_unit_test_setup(a_signal_ends_the_waiting_and_leaves_nothing, reset),
       cmocka_unit_test_setup(too_few_nodes_are_told_by_name, reset),
