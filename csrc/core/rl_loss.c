@@ -35,7 +35,7 @@ static void rl_loss_enqueue(rl_lock *lock) {
 }
 
 void rl_loss_tell(rl_lock *lock, int reason, redlock_time since_us) {
-  if (lock->renewal == NULL || lock->renewal->loss.reason == reason) {
+  if (!rl_renew_tells(lock) || lock->renewal->loss.reason == reason) {
     return;
   }
   lock->renewal->loss.reason = reason;
@@ -65,9 +65,13 @@ int rl_loss_of(const rl_lock *lock, redlock_time now_us, redlock_time *since_us)
   return lasts ? REDLOCK_OK : REDLOCK_E_EXPIRED;
 }
 
-rl_lock *rl_loss_next(rl_core *core) {
+rl_lock *rl_loss_next(rl_core *core, redlock_time now_us) {
   rl_lock *lock = core->losses.first;
   if (lock != NULL) {
+    /* What is told now is what rl_loss_of() would say: else the timer would tell it once more. */
+    if (lock->lease != NULL && rl_lock_remaining(lock, now_us) == 0) {
+      rl_renew_ran_out(lock);
+    }
     rl_loss_dequeue(lock);
   }
   return lock;

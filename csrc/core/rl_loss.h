@@ -42,7 +42,7 @@ void rl_loss_clear(struct rl_lock *lock);
 /* Why the last lease of the lock is lost at |now_us|, and since when; REDLOCK_OK when it is not. */
 int rl_loss_of(const struct rl_lock *lock, redlock_time now_us, redlock_time *since_us);
 
-/* Takes a lock off the queue; NULL when it is empty. */
-struct rl_lock *rl_loss_next(struct rl_core *core);
+/* Takes a lock off the queue at |now_us|; NULL when it is empty. */
+struct rl_lock *rl_loss_next(struct rl_core *core, redlock_time now_us);
 
 #endif

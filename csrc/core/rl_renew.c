@@ -29,9 +29,16 @@
 #include "rl_core.h"
 #include "rl_validity.h"
 
+static bool rl_renew_asked(const rl_options *options) {
+  return options->auto_extend == REDLOCK_YES || options->notify_lost == REDLOCK_YES;
+}
+
+bool rl_renew_tells(const rl_lock *lock) {
+  return lock->renewal != NULL && rl_renew_asked(&lock->current);
+}
+
 bool rl_renew_reserve(rl_lock *lock, const rl_options *options) {
-  bool asked = options->auto_extend == REDLOCK_YES || options->notify_lost == REDLOCK_YES;
-  if (!asked || lock->renewal != NULL) {
+  if (!rl_renew_asked(options) || lock->renewal != NULL) {
     return true;
   }
   lock->renewal = calloc(1, sizeof *lock->renewal + lock->core->node_count * sizeof lock->votes[0]);
@@ -83,7 +90,9 @@ static void rl_renew_plan(rl_lock *lock, redlock_time now_us) {
     redlock_time due_us = rl_renew_due(lock);
     redlock_duration left_us = rl_lock_remaining(lock, now_us);
     redlock_duration pause_us = rl_time_max(left_us / 4, RL_RENEW_RETRY_MIN_US);
-    due_us = due_us > now_us ? due_us : rl_time_add(now_us, pause_us);
+    if (lock->result != REDLOCK_OK && due_us <= now_us) {
+      due_us = rl_time_add(now_us, pause_us); /* R2 */
+    }
     next_us = rl_time_min(next_us, due_us);
   }
   rl_timers_set(&lock->core->timers, lock, next_us);
@@ -96,7 +105,7 @@ void rl_renew_ran_out(rl_lock *lock) {
 
 void rl_renew_ended(rl_lock *lock, redlock_time now_us) {
   rl_renewal *renewal = lock->renewal;
-  if (lock->lease == NULL) {
+  if (lock->lease == NULL || !rl_renew_tells(lock)) {
     return;
   }
   if (lock->operation == RL_OPERATION_ACQUIRE) {

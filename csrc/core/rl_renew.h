@@ -29,6 +29,9 @@ typedef struct rl_renewal {
 bool rl_renew_reserve(rl_lock *lock, const rl_options *options);
 void rl_renew_free(rl_lock *lock);
 
+/* Whether the loss of the lock's lease is to be told. */
+bool rl_renew_tells(const rl_lock *lock);
+
 /* R1, R2: an operation, the user's or an automatic one, has ended: when to look at the lock again. */
 void rl_renew_ended(rl_lock *lock, redlock_time now_us);
 

@@ -244,7 +244,7 @@ redlock_lock *redlock_client_next_lost(redlock_client *client) {
     return NULL;
   }
   rl_client_check_fork(client);
-  rl_lock *lock = rl_loss_next(&client->core);
+  rl_lock *lock = rl_loss_next(&client->core, redlock_now());
   if (lock != NULL) {
     rl_poll_wake(client);
   }

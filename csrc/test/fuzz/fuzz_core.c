@@ -64,7 +64,7 @@ static void fuzz_core_operate(fake_world *world, rl_lock **slot, fuzz_input *inp
     break;
   default:
     (void)rl_core_next_ended(&world->core);
-    (void)rl_loss_next(&world->core);
+    (void)rl_loss_next(&world->core, world->now_us);
     break;
   }
 }

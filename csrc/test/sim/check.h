@@ -11,6 +11,8 @@
  *                      on every node, at once or with the next connection, and go
  *   check_touch.c      nobody's key is deleted, prolonged or overwritten by another
  *   check_revival.c    no lease comes back to life, none grows shorter
+ *   check_renewal.c    a lease that keeps itself is extended in time, never beyond max_hold, and its
+ *                      loss is told in time and once
  *   check_budget.c     every call ends within its budget
  *   check_bounds.c     memory and queues are bounded
  *   check_liveness.c   after the faults have stopped somebody locks, within a stated bound
@@ -63,6 +65,18 @@ void check_touch(sim *s, unsigned node, const sim_connection *connection, const 
 void check_revival(sim *s, sim_client *client, sim_lock *lock, uint32_t before, uint32_t after,
                    uint64_t reading_us);
 void check_revival_observed(sim *s, sim_client *client, uint64_t reading_us);
+
+/* A turn of the client's loop has ended. */
+void check_renewal(sim *s, const sim_client *client);
+/* A lease has been prolonged. */
+void check_renewal_extended(sim *s, const sim_client *client, const sim_lock *own);
+/* The core has sent an extend. */
+void check_renewal_sent(sim *s, const sim_client *client, const sim_lock *own,
+                        const sim_sent *sent);
+/* The core tells that a lease is lost. */
+void check_renewal_told(sim *s, const sim_client *client, const sim_lock *own, int reason);
+/* An application is about to do something with a lease. */
+void check_renewal_calm(sim *s, const sim_client *client, const sim_lock *own);
 
 void check_budget(sim *s, sim_client *client);
 /* How long one round of the lock's operation may take. */

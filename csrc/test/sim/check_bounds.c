@@ -35,7 +35,7 @@ void check_bounds(sim *s, const sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     const rl_lock *lock = client->locks[i].lock;
     held += 4 * (size_t)(lock != NULL);
-    busy += lock != NULL && rl_lock_is_busy(lock);
+    busy += lock != NULL && rl_lock_is_in_flight(lock);
     leases += lock != NULL && lock->lease != NULL;
   }
   if (core->busy_count != busy || core->lease_count != leases) {

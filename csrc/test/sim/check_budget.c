@@ -52,7 +52,7 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
 static void check_budget_launch(sim *s, const sim_client *client, sim_lock *lock) {
   uint64_t now_us = client->advance_us;
   uint64_t paused_us = client->paused_us - lock->paused_us;
-  if (lock->lock->phase != RL_PHASE_LAUNCH) {
+  if (lock->lock->phase != RL_PHASE_LAUNCH || !rl_lock_is_busy(lock->lock)) {
     lock->waited_us +=
         lock->waiting_us != 0 && now_us > lock->waiting_us ? now_us - lock->waiting_us : 0;
     lock->waiting_us = 0;

@@ -34,7 +34,7 @@ void check_validity_joins(sim *s, const sim_client *client, const sim_lock *lock
   const sim_config *config = &s->config;
   uint64_t drift_us = (uint64_t)((double)config->ttl_max_us * config->drift_factor) + 3000;
   uint64_t left_us = rl_lock_remaining(core, client->reading_us) + config->lock_delay_us;
-  if (rl_lock_is_busy(core) || core->lease == NULL) {
+  if (rl_lock_is_in_flight(core) || core->lease == NULL) {
     sim_violation(s, "votes", "client %u gives a node a key while it does something with the lock",
                   client->index);
   } else if (ttl_us < left_us ||

@@ -123,7 +123,9 @@ typedef struct sim_config {
   uint64_t think_us; /* between two operations of an application, at most */
   unsigned extends, cancels, frees;
   unsigned blocking; /* clients that do nothing between their calls, as a script does */
-  uint64_t events;   /* the length of the safety phase */
+  unsigned keeping;  /* clients whose leases may keep themselves */
+  uint64_t extend_every_us, max_hold_us;
+  uint64_t events; /* the length of the safety phase */
   uint64_t length_us;
 } sim_config;
 
@@ -333,7 +335,10 @@ typedef struct sim_lock {
   uint32_t attempt;
   uint64_t deadline_us; /* client's clock */
   uint64_t ends_us;     /* true time */
+  uint64_t taken_us;    /* client's clock: the start of the round that took it */
   bool over_seen;
+  bool calm; /* it was taken after the faults had stopped */
+  int told;  /* what the core has told of its loss; REDLOCK_OK if nothing */
 } sim_lock;
 
 typedef enum sim_step {
@@ -532,6 +537,7 @@ uint32_t sim_tap_new_token(sim *s, unsigned client, unsigned lock);
 /* sim_application.c */
 void sim_application_step(sim *s, sim_client *client, uint64_t reading_us);
 void sim_application_ended(sim *s, sim_client *client, rl_lock *lock, uint64_t reading_us);
+void sim_application_lost(sim *s, sim_client *client, rl_lock *lock);
 void sim_application_schedule(sim *s, sim_lock *lock, uint64_t in_us);
 void sim_application_settle(sim *s);
 

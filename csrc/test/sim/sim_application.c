@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "rl_renew.h"
 #include "sim.h"
 #include "sim_trace.h"
 
@@ -28,6 +29,9 @@ static uint64_t sim_application_hold(sim *s, const sim_lock *own) {
   uint64_t left_us = own->ends_us > s->now_us ? own->ends_us - s->now_us : 0;
   uint64_t around_us = sim_application_draw(s, 6000);
   uint64_t hold_us;
+  if (own->acquired.auto_extend == REDLOCK_YES && sim_application_draw(s, 2) == 0) {
+    return sim_application_draw(s, 3 * own->ttl_us); /* It keeps itself meanwhile. */
+  }
   if (sim_application_calm(s)) {
     return sim_application_draw(s, 2000);
   }
@@ -83,6 +87,10 @@ static redlock_options sim_application_given(const rl_options *options) {
   given.retry_jitter_us = sim_application_say(options->retry_jitter_us);
   given.wait_us = sim_application_say(options->wait_us);
   given.node_timeout_us = options->node_timeout_us;
+  given.auto_extend = options->auto_extend;
+  given.notify_lost = options->notify_lost;
+  given.extend_every_us = sim_application_say(options->extend_every_us);
+  given.max_hold_us = sim_application_say(options->max_hold_us);
   return given;
 }
 
@@ -104,6 +112,12 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
     options.retry_jitter_us = SIM_CALM_RETRY_US;
     options.wait_us = REDLOCK_NEVER;
     options.node_timeout_us = 0;
+  }
+  if ((s->config.keeping >> client->index & 1) != 0) {
+    options.auto_extend = sim_application_draw(s, 4) > 0 ? REDLOCK_YES : REDLOCK_NO;
+    options.notify_lost = sim_application_draw(s, 2) > 0 ? REDLOCK_YES : REDLOCK_NO;
+    options.extend_every_us = s->config.extend_every_us;
+    options.max_hold_us = s->config.max_hold_us;
   }
   redlock_options given = sim_application_given(&options);
   int result = rl_lock_acquire(own->lock, reading_us, &given, true);
@@ -129,6 +143,11 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
   }
 }
 
+/* An automatic extend has found that out, which only a broken assumption makes possible. */
+static bool sim_application_lost_before(const sim *s, int result) {
+  return result == REDLOCK_E_LOST && s->config.keeping != 0 && s->breach != SIM_BREACH_NONE;
+}
+
 static void sim_application_extend(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
   uint64_t ttl_us = s->config.ttl_us[sim_application_draw(s, 2)];
   bool held = rl_lock_remaining(own->lock, reading_us) > 0;
@@ -142,7 +161,8 @@ static void sim_application_extend(sim *s, sim_client *client, sim_lock *own, ui
     if (!held) {
       sim_violation(s, "revival", "extend was begun though the lease had run out");
     }
-  } else if (result == REDLOCK_E_EXPIRED || result == REDLOCK_E_NOT_HELD) {
+  } else if (result == REDLOCK_E_EXPIRED || result == REDLOCK_E_NOT_HELD ||
+             sim_application_lost_before(s, result)) {
     sim_count(s, result == REDLOCK_E_EXPIRED ? SIM_EXTEND_EXPIRED : SIM_EXTEND_NOT_HELD);
     own->extends_left = 0;
     sim_application_schedule(s, own, sim_application_think(s));
@@ -163,7 +183,7 @@ static void sim_application_release(sim *s, sim_client *client, sim_lock *own,
     if (repeated) {
       sim_count(s, SIM_RELEASE_REPEATED);
     }
-  } else if (result == REDLOCK_E_NOT_HELD) {
+  } else if (result == REDLOCK_E_NOT_HELD || sim_application_lost_before(s, result)) {
     sim_count(s, SIM_RELEASE_NOT_HELD);
     sim_application_idle(s, own);
   } else {
@@ -176,6 +196,10 @@ static void sim_application_use(sim *s, sim_client *client, sim_lock *own, uint6
   unsigned index = (unsigned)(own - client->locks);
   if (rl_lock_remaining(own->lock, reading_us) == 0) {
     sim_count(s, SIM_LEASE_RAN_OUT);
+  }
+  check_renewal_calm(s, client, own);
+  if (rl_lock_is_in_flight(own->lock)) {
+    sim_count(s, SIM_KEPT_OVERTAKEN);
   }
   if (sim_application_calm(s)) {
     sim_application_release(s, client, own, reading_us);
@@ -268,7 +292,7 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
     sim_count(s, SIM_ACQUIRE_CANCELLED);
     break;
   default:
-    if (!client->closing) {
+    if (!client->closing && !sim_application_lost_before(s, result)) {
       sim_violation(s, "budget", "acquire ended with %d", result);
     }
     break;
@@ -367,6 +391,19 @@ void sim_application_ended(sim *s, sim_client *client, rl_lock *lock, uint64_t r
   if (client->closing) {
     own->due_us = SIM_NEVER;
   }
+}
+
+void sim_application_lost(sim *s, sim_client *client, rl_lock *lock) {
+  sim_lock *own = lock->owner;
+  int reason = lock->renewal->loss.reason;
+  sim_mix(s, (uint64_t)(int64_t)reason << 8);
+  SIM_TRACE(s, "client %u, lock %u: LOST: %s", client->index, (unsigned)(own - client->locks),
+            redlock_error_name(reason));
+  sim_count(s, reason == REDLOCK_E_MAX_HOLD  ? SIM_LOSS_MAX_HOLD
+               : reason == REDLOCK_E_EXPIRED ? SIM_LOSS_EXPIRED
+                                             : SIM_LOSS_UNAVAILABLE);
+  check_renewal_told(s, client, own, reason);
+  own->told = reason;
 }
 
 /* The faults have stopped: what waits for the worst moment need not. */

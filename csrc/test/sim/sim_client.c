@@ -272,12 +272,20 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
     SIM_TRACE(s, "client %u, lock %u: HOLDS %u with token %u for %lld us", client->index, index,
               own->resource, lease, (long long)(own->ends_us - s->now_us));
     s->tokens[lease].granted = true;
+    own->told = REDLOCK_OK;
+    own->taken_us = lock->round_start_us;
+    own->calm = s->phase != SIM_PHASE_SAFETY;
     check_votes_granted(s, client, own);
     check_validity(s, client, own);
     check_exclusion(s, client, own);
   } else {
     SIM_TRACE(s, "client %u, lock %u: EXTENDED to %lld us", client->index, index,
               (long long)(own->ends_us - s->now_us));
+    if (lock->automatic) {
+      sim_count(s, SIM_KEPT_EXTENDED);
+    }
+    own->told = REDLOCK_OK;
+    check_renewal_extended(s, client, own);
     check_votes_extended(s, client, own);
     check_validity(s, client, own);
   }
@@ -455,6 +463,10 @@ static bool sim_client_output(sim *s, sim_client *client) {
 static bool sim_client_ended(sim *s, sim_client *client) {
   rl_lock *lock = rl_core_next_ended(&client->core);
   if (lock == NULL) {
+    rl_lock *lost;
+    while ((lost = rl_loss_next(&client->core, client->reading_us)) != NULL) {
+      sim_application_lost(s, client, lost);
+    }
     client->step++;
     return false;
   }
@@ -649,6 +661,7 @@ static void sim_client_turn(sim *s, sim_client *client) {
     return;
   }
   check_leftover(s, client);
+  check_renewal(s, client);
   check_budget(s, client);
   check_bounds(s, client);
   if (!sim_client_closed(s, client)) {

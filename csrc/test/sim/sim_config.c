@@ -152,6 +152,13 @@ void sim_config_draw(sim *s, sim_random *random) {
   config->length_us = 200 * config->ttl_us[0] + 5000000;
   config->blocking = sim_below(random, 3) == 0 ? (unsigned)sim_below(random, 16) : 0;
   config->window = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 1, 3) : 0;
+  /* Drawn last, so that runs without it are what they were before. */
+  config->keeping = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 1, 15) : 0;
+  config->extend_every_us =
+      sim_below(random, 3) == 0 ? sim_between(random, 1, config->ttl_us[0]) : 0;
+  config->max_hold_us = sim_below(random, 3) == 0
+                            ? sim_between(random, config->ttl_us[0] / 2, 6 * config->ttl_us[0])
+                            : 0;
 }
 
 const char *sim_breach_name(sim_breach breach) {

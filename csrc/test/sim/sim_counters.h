@@ -64,6 +64,11 @@
   X(EXTEND_CANCELLED, "extend: cancelled")                                                         \
   X(EXTEND_NOT_HELD, "extend: refused, not held")                                                  \
   X(EXTEND_AFTER_FAILURE, "extend: OK after one that failed")                                      \
+  X(KEPT_EXTENDED, "automatic extend: OK")                                                         \
+  X(KEPT_OVERTAKEN, "automatic extend: overtaken by an operation of the user's")                   \
+  X(LOSS_UNAVAILABLE, "told that automatic extends fail")                                          \
+  X(LOSS_EXPIRED, "told that a lease has run out")                                                 \
+  X(LOSS_MAX_HOLD, "told that max_hold has ended a lease")                                         \
   X(CALL_RETURNED, "a client that does nothing between its calls returned")                        \
   X(JOIN_SENT, "a node got its key after the lock was taken")                                      \
   X(HEAL_SENT, "heal: SET sent")                                                                   \

@@ -133,6 +133,7 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
       check_sent(s, client, node, &sent);
     }
     if (sent.kind == SIM_COMMAND_EXTEND) {
+      check_renewal_sent(s, client, &client->locks[token->lock], &sent);
       token->asked = (token->asked_round == sent.round ? token->asked : 0) | 1u << node;
       token->asked_round = sent.round;
     } else if (sent.kind == SIM_COMMAND_RELEASE) {

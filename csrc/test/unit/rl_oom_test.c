@@ -151,7 +151,7 @@ static void play_kept(fake_world *world, rl_lock *lock) {
     fake_pass(world, 100 * MS);
     fake_settle(world);
     assert_safe(world, lock);
-    (void)rl_loss_next(&world->core);
+    (void)rl_loss_next(&world->core, world->now_us);
   }
   assert_now(rl_lock_remaining(lock, world->now_us) == 0);
 }

@@ -96,7 +96,7 @@ the_next_extend_is_due_a_third_of_the_ttl_after_the_last_that_was_confirmed(void
     assert_error(reason_of(world, lock), REDLOCK_OK);
   }
   assert_int_equal(fake_holders(world, KEY, lock->lease->token), 5);
-  assert_null(rl_loss_next(&world->core));
+  assert_null(rl_loss_next(&world->core, world->now_us));
   assert_true(fake_world_end(world));
 }
 
@@ -109,7 +109,7 @@ static void a_lock_that_is_not_to_keep_itself_does_not(void **state) {
   assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER);
   fake_pass(world, 20 * SECONDS);
   assert_int_equal(extends(world), 0);
-  assert_null(rl_loss_next(&world->core));
+  assert_null(rl_loss_next(&world->core, world->now_us));
   assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED); /* whoever asks is told */
   assert_int_equal(since_of(world, lock), FAKE_START_US + LEASE_US);
   assert_true(fake_world_end(world));
@@ -237,20 +237,20 @@ static void a_lease_that_runs_out_is_told_once_at_its_deadline(void **state) {
   fake_world *world = held(3, &lock);
   refuse_all(world);
   fake_pass(world, THIRD_US - 1);
-  assert_null(rl_loss_next(&world->core));
+  assert_null(rl_loss_next(&world->core, world->now_us));
   fake_pass(world, 1);
   redlock_time failed_us = world->now_us;
-  assert_ptr_equal(rl_loss_next(&world->core), lock);
-  assert_null(rl_loss_next(&world->core));
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
+  assert_null(rl_loss_next(&world->core, world->now_us));
   while (world->now_us < FAKE_START_US + LEASE_US) {
     assert_error(reason_of(world, lock), REDLOCK_E_UNAVAILABLE);
     assert_int_equal(since_of(world, lock), failed_us);
-    assert_null(rl_loss_next(&world->core));
+    assert_null(rl_loss_next(&world->core, world->now_us));
     wait_for_core(world);
   }
   assert_int_equal(world->now_us, FAKE_START_US + LEASE_US);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
-  assert_ptr_equal(rl_loss_next(&world->core), lock);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
   assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
   assert_int_equal(since_of(world, lock), FAKE_START_US + LEASE_US);
   accept_all(world);
@@ -258,9 +258,24 @@ static void a_lease_that_runs_out_is_told_once_at_its_deadline(void **state) {
     fake_pass(world, SECONDS);
     fake_settle(world);
   }
-  assert_null(rl_loss_next(&world->core));
+  assert_null(rl_loss_next(&world->core, world->now_us));
   assert_int_equal(extends(world), 0);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_EXPIRED);
+  assert_true(fake_world_end(world));
+}
+
+/* It has failed, and then runs out before anybody has asked. */
+static void what_is_told_is_what_holds_when_it_is_told(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  refuse_all(world);
+  fake_pass(world, THIRD_US);
+  world->now_us = lock->deadline_us;
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
+  assert_error(lock->renewal->loss.reason, REDLOCK_E_EXPIRED);
+  fake_turn(world);
+  assert_null(rl_loss_next(&world->core, world->now_us));
   assert_true(fake_world_end(world));
 }
 
@@ -275,7 +290,7 @@ static void a_process_that_was_stopped_beyond_its_deadline_revives_nothing(void 
   fake_settle(world);
   assert_int_equal(extends(world), 0);
   assert_int_equal(world->nodes[0].sets, 1);
-  assert_ptr_equal(rl_loss_next(&world->core), lock);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
   assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
   assert_true(fake_world_end(world));
 }
@@ -298,7 +313,7 @@ static void an_extend_that_is_answered_after_the_deadline_revives_nothing(void *
     fake_settle(world);
     assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
     assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
-    assert_ptr_equal(rl_loss_next(&world->core), lock);
+    assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
     assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
     assert_int_equal(extends(world), 3);
     assert_true(fake_world_end(world));
@@ -315,7 +330,7 @@ static void a_lease_that_a_majority_denies_is_lost_and_not_taken_back(void **sta
   fake_pass(world, THIRD_US);
   fake_settle(world);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
-  assert_ptr_equal(rl_loss_next(&world->core), lock);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
   assert_error(reason_of(world, lock), REDLOCK_E_LOST);
   assert_int_equal(since_of(world, lock), FAKE_START_US + THIRD_US);
   fake_settle(world);
@@ -329,7 +344,7 @@ static void a_lease_that_a_majority_denies_is_lost_and_not_taken_back(void **sta
   }
   assert_int_equal(extends(world), before);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_null(rl_loss_next(&world->core));
+  assert_null(rl_loss_next(&world->core, world->now_us));
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_LOST);
   char message[512];
   assert_non_null(strstr(rl_lock_message(lock, message, sizeof message), "2 of 3 nodes say"));
@@ -354,7 +369,8 @@ static void the_result_of_an_acquire_is_lost_with_its_lease(void **state) {
   world = held(1, &lock);
   world->now_us += LEASE_US;
   assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_EXPIRED);
-  assert_ptr_equal(rl_loss_next(&world->core), lock); /* though no timer has seen it */
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us),
+                   lock); /* though no timer has seen it */
   assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
   assert_true(fake_world_end(world));
 }
@@ -368,7 +384,7 @@ static void a_loss_is_told_of_a_lock_that_asks_for_it_too(void **state) {
   assert_int_equal(rl_core_deadline(&world->core), FAKE_START_US + LEASE_US);
   wait_for_core(world);
   assert_int_equal(extends(world), 0);
-  assert_ptr_equal(rl_loss_next(&world->core), lock);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
   assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
   assert_true(fake_world_end(world));
 }
@@ -414,7 +430,7 @@ static void a_lease_that_was_given_up_is_no_loss_and_is_not_extended(void **stat
         fake_pass(world, SECONDS);
       }
       assert_int_equal(extends(world), before);
-      assert_null(rl_loss_next(&world->core));
+      assert_null(rl_loss_next(&world->core, world->now_us));
       assert_error(reason_of(world, lock), REDLOCK_OK);
       assert_int_equal(world->core.busy_count, 0);
       assert_int_equal(fake_keys(world, KEY), 0);
@@ -439,8 +455,8 @@ static void whoever_frees_releases_or_acquires_is_not_told_any_more(void **state
   assert_error(rl_lock_acquire(locks[0], world->now_us, NULL, false), REDLOCK_OK);
   assert_error(rl_lock_release(locks[3], world->now_us, false), REDLOCK_OK);
   fake_settle(world);
-  assert_ptr_equal(rl_loss_next(&world->core), locks[2]);
-  assert_null(rl_loss_next(&world->core));
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), locks[2]);
+  assert_null(rl_loss_next(&world->core, world->now_us));
   assert_error(reason_of(world, locks[0]), REDLOCK_OK);
   assert_true(rl_lock_remaining(locks[0], world->now_us) > 0);
   assert_true(fake_world_end(world));
@@ -468,8 +484,8 @@ static void no_automatic_extend_goes_beyond_max_hold(void **state) {
   /* It lasted until then, less the allowance for drift. */
   assert_true(last_ms < 10000 && world->now_us <= end_us);
   assert_true(world->now_us >= end_us - 102 * MS);
-  assert_ptr_equal(rl_loss_next(&world->core), lock);
-  assert_null(rl_loss_next(&world->core));
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
+  assert_null(rl_loss_next(&world->core, world->now_us));
   assert_error(reason_of(world, lock), REDLOCK_E_MAX_HOLD);
   assert_int_equal(since_of(world, lock), world->now_us);
   unsigned before = extends(world);
@@ -646,7 +662,7 @@ static void an_acquire_after_the_lease_meets_an_automatic_extend_that_nobody_ans
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     assert_string_not_equal(lock->lease->token, before);
     assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
-    assert_null(rl_loss_next(&world->core));
+    assert_null(rl_loss_next(&world->core, world->now_us));
     assert_error(reason_of(world, lock), REDLOCK_OK);
     assert_int_equal(rl_core_deadline(&world->core), world->now_us + THIRD_US);
     assert_true(fake_world_end(world));
@@ -788,9 +804,10 @@ static void a_call_may_ask_for_it_and_the_next_may_not(void **state) {
   off.auto_extend = REDLOCK_NO;
   assert_error(rl_lock_acquire(lock, world->now_us, &off, false), REDLOCK_OK);
   fake_settle(world);
-  assert_int_equal(rl_core_deadline(&world->core), world->now_us + LEASE_US); /* only to tell */
-  wait_for_core(world);
+  assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER);
+  fake_pass(world, 20 * SECONDS);
   assert_int_equal(extends(world), 1);
+  assert_null(rl_loss_next(&world->core, world->now_us));
   assert_true(fake_world_end(world));
 }
 
@@ -825,7 +842,7 @@ static void ten_thousand_leases_are_extended_in_time(void **state) {
   for (unsigned i = 0; i < LEASES; i++) {
     assert_true(rl_lock_remaining(locks[i], world->now_us) > 6 * SECONDS);
   }
-  assert_null(rl_loss_next(&world->core));
+  assert_null(rl_loss_next(&world->core, world->now_us));
   assert_true(world->nodes[0].extends >= 5 * LEASES && world->nodes[0].extends <= 8 * LEASES);
   free(locks);
   assert_true(fake_world_end(world));
@@ -841,6 +858,7 @@ int main(void) {
       cmocka_unit_test(nodes_that_are_back_in_time_save_the_lease),
       cmocka_unit_test(an_extend_of_the_users_own_puts_the_next_off),
       cmocka_unit_test(a_lease_that_runs_out_is_told_once_at_its_deadline),
+      cmocka_unit_test(what_is_told_is_what_holds_when_it_is_told),
       cmocka_unit_test(a_process_that_was_stopped_beyond_its_deadline_revives_nothing),
       cmocka_unit_test(an_extend_that_is_answered_after_the_deadline_revives_nothing),
       cmocka_unit_test(a_lease_that_a_majority_denies_is_lost_and_not_taken_back),

@@ -1,0 +1,121 @@
+/*
+ * A lease that keeps itself is extended in time, never beyond max_hold, and its loss is told in time
+ * and once.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * In time: when a turn has ended, the core wants to be called by the time at which the next extend is
+ * due. What that is, is computed here anew, from the deadline that the lease has. So a lease that was
+ * taken when the faults had stopped, and whose client goes on, is not lost.
+ */
+#include "check.h"
+
+static bool check_renewal_keeps(const sim_lock *own) {
+  return own->acquired.auto_extend == REDLOCK_YES;
+}
+
+static bool check_renewal_tells(const sim_lock *own) {
+  return check_renewal_keeps(own) || own->acquired.notify_lost == REDLOCK_YES;
+}
+
+/* How long a lease of the ttl that it was acquired for lasts. */
+static uint64_t check_renewal_validity(const sim_lock *own) {
+  double drift_us = (double)own->acquired.ttl_us * own->acquired.drift_factor;
+  uint64_t whole_us = (uint64_t)drift_us + ((double)(uint64_t)drift_us < drift_us) + 2000;
+  return own->acquired.ttl_us > whole_us ? own->acquired.ttl_us - whole_us : 0;
+}
+
+static bool check_renewal_capped(const sim_lock *own) {
+  uint64_t keys_end_us = own->lock->keys_end_us;
+  return own->acquired.max_hold_us != 0 &&
+         keys_end_us + 1000 > own->taken_us + own->acquired.max_hold_us;
+}
+
+/* When the core must want to be called at the latest. */
+static uint64_t check_renewal_due(const sim_lock *own, uint64_t now_us) {
+  uint64_t valid_us = check_renewal_validity(own);
+  uint64_t every_us = own->acquired.extend_every_us;
+  every_us = every_us == 0 ? own->acquired.ttl_us / 3 : every_us;
+  every_us = every_us < valid_us - valid_us / 3 ? every_us : valid_us - valid_us / 3;
+  uint64_t due_us = own->deadline_us + every_us - valid_us;
+  if (check_renewal_capped(own) || !check_renewal_keeps(own)) {
+    return own->deadline_us;
+  }
+  if (own->lock->result != REDLOCK_OK) {
+    uint64_t left_us = own->deadline_us > now_us ? own->deadline_us - now_us : 0;
+    uint64_t again_us = now_us + (left_us / 4 > 5000 ? left_us / 4 : 5000);
+    due_us = due_us > again_us ? due_us : again_us;
+  }
+  due_us = due_us > now_us ? due_us : now_us;
+  return due_us < own->deadline_us ? due_us : own->deadline_us;
+}
+
+void check_renewal(sim *s, const sim_client *client) {
+  uint64_t now_us = client->reading_us;
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    const sim_lock *own = &client->locks[i];
+    if (own->lock == NULL || own->lease == SIM_NO_TOKEN || !check_renewal_tells(own) ||
+        rl_lock_is_in_flight(own->lock)) {
+      continue;
+    }
+    bool told = own->told == REDLOCK_E_EXPIRED || own->told == REDLOCK_E_MAX_HOLD;
+    if (client->advance_us >= own->deadline_us && !told) {
+      sim_violation(s, "renewal", "client %u is not told that the lease of token %u has run out",
+                    client->index, own->lease);
+    }
+    uint64_t due_us = check_renewal_due(own, now_us);
+    if (now_us < own->deadline_us && rl_core_deadline(&client->core) > due_us) {
+      sim_violation(s, "renewal",
+                    "client %u wants to look at the lease of token %u %llu us too late",
+                    client->index, own->lease,
+                    (unsigned long long)(rl_core_deadline(&client->core) - due_us));
+    }
+  }
+}
+
+void check_renewal_extended(sim *s, const sim_client *client, const sim_lock *own) {
+  uint64_t end_us = own->taken_us + own->acquired.max_hold_us;
+  if (own->lock->automatic && own->acquired.max_hold_us != 0 && own->deadline_us > end_us) {
+    sim_violation(s, "renewal", "client %u: an automatic extend goes %llu us beyond max_hold",
+                  client->index, (unsigned long long)(own->deadline_us - end_us));
+  }
+  if (own->lock->automatic && !check_renewal_keeps(own)) {
+    sim_violation(s, "renewal", "client %u: a lease keeps itself that was not asked to",
+                  client->index);
+  }
+}
+
+/* An extend is sent. (One that the node wants by its text belongs to a round that began in time.) */
+void check_renewal_sent(sim *s, const sim_client *client, const sim_lock *own,
+                        const sim_sent *sent) {
+  if (!sent->by_text && own->lease == sent->token && client->reading_us >= own->deadline_us) {
+    sim_violation(s, "renewal", "client %u extends token %u, which has run out", client->index,
+                  sent->token);
+  }
+}
+
+void check_renewal_told(sim *s, const sim_client *client, const sim_lock *own, int reason) {
+  bool lasts = rl_lock_remaining(own->lock, client->reading_us) > 0;
+  bool capped = check_renewal_keeps(own) && check_renewal_capped(own);
+  bool known = reason == (capped ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED) ||
+               reason == REDLOCK_E_UNAVAILABLE ||
+               (reason == REDLOCK_E_LOST && s->breach != SIM_BREACH_NONE);
+  if (!known || !check_renewal_tells(own) || own->state == SIM_APPLICATION_DONE) {
+    sim_violation(s, "renewal", "client %u is told of a loss that cannot be: %d", client->index,
+                  reason);
+  } else if (lasts != (reason == REDLOCK_E_UNAVAILABLE) && !own->lock->lost) {
+    sim_violation(s, "renewal", "client %u is told %d of a lease of which %llu us are left",
+                  client->index, reason,
+                  (unsigned long long)rl_lock_remaining(own->lock, client->reading_us));
+  } else if (own->told == reason) {
+    sim_violation(s, "renewal", "client %u is told %d twice", client->index, reason);
+  }
+}
+
+void check_renewal_calm(sim *s, const sim_client *client, const sim_lock *own) {
+  if (check_renewal_keeps(own) && own->calm && !check_renewal_capped(own) &&
+      rl_lock_remaining(own->lock, client->reading_us) == 0 && s->breach == SIM_BREACH_NONE) {
+    sim_violation(s, "renewal", "client %u has lost a lease that keeps itself, though all is well",
+                  client->index);
+  }
+}
