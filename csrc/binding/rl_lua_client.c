@@ -159,9 +159,10 @@ int rl_lua_client_close_now(lua_State *L) {
 int rl_lua_client_shut(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:close()");
 
-  rl_client_check_fork(self->client);
+  rl_client_enter(self->client);
   rl_core_close(&self->client->core, redlock_now());
   rl_turn_flush(self->client);
+  rl_client_leave(self->client);
   return 0;
 }
 

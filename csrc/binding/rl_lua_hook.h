@@ -11,6 +11,14 @@
 
 #include <lua.h>
 
+#include "redlock.h"
+
+/*
+ * A signal that comes just before the wait does not end it, nor one that another thread takes: the hook is
+ * looked for as often as this.
+ */
+#define RL_LUA_HOOK_PATIENCE (100 * REDLOCK_MILLISECONDS)
+
 typedef struct rl_lua_hook {
   lua_State *main; /* signal handlers know this one, whatever coroutine is running */
   lua_Hook own;    /* the hooks that were there before */

@@ -12,7 +12,6 @@
 #include "rl_lua_hook.h"
 #include "rl_lua_nginx.h"
 #include "rl_lua_nginx_released.h"
-#include "rl_poll.h"
 
 #define SHOWN_NAME_MAX 80 /* bytes of a resource name in tostring(lock) and in messages */
 #define SHOWN_NAME_SIZE (4 * SHOWN_NAME_MAX + 16)
@@ -164,7 +163,7 @@ static int finish(lua_State *L, rl_lua_lock *self, int error) {
   rl_lua_hook_note(L, &hook);
   error = rl_handle_begin(self->lock);
   while (error == REDLOCK_OK && rl_handle_pending(self->lock)) {
-    error = rl_handle_go_on(self->lock);
+    error = rl_handle_go_on(self->lock, RL_LUA_HOOK_PATIENCE);
     if (rl_lua_hook_is_new(L, &hook) && rl_lua_hook_run(L, &hook) != 0) {
       rl_handle_end(self->lock, REDLOCK_E_CANCELLED);
       return lua_error(L);
@@ -269,11 +268,8 @@ static int lock_result(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:result()");
   int pushed;
 
-  if (self->nginx == NULL && self->lock->core->unheard && rl_handle_pending(self->lock)) {
-    /* Nobody waits for it, so nobody may have looked. */
-    (void)redlock_client_process(redlock_lock_client(self->lock), NULL, 0);
-    rl_poll_wake(redlock_lock_client(self->lock));
-  }
+  if (self->nginx == NULL)
+    rl_handle_look(self->lock); /* Nobody waits for it, so nobody may have looked. */
   if (rl_handle_pending(self->lock)) {
     lua_pushnil(L);
     lua_pushliteral(L, "the operation has not ended yet");

@@ -156,8 +156,10 @@ static void last_chance(redlock_client *client) {
     rl_core_disconnected(core, i, now_us, "the worker has ended");
     node->connect_at_us = rl_socket_refuses(&node->address) != NULL ? REDLOCK_NEVER : 0;
   }
+  rl_client_enter(client);
   rl_client_drain(client, rl_time_add(now_us, LAST_CHANCE));
   rl_core_forget(core);
+  rl_client_leave(client);
 }
 
 void rl_lua_nginx_free_client(redlock_client *client) {

@@ -108,7 +108,7 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
     lock->waiting = 0;
   }
   if (lock->notify) {
-    rl_lock_enqueue(&lock->core->ended, lock);
+    rl_lock_enqueue(lock->waited != 0 ? &lock->core->waited : &lock->core->ended, lock);
   }
   if (lock->renewal != NULL) {
     rl_renew_ended(lock, now_us);

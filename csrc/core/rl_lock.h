@@ -43,6 +43,8 @@ typedef enum rl_phase {
   RL_PHASE_DELAY   /* the attempt failed; the next one comes when the timer does */
 } rl_phase;
 
+#define RL_LOCK_WAITED_MAX 2047u /* threads in a blocking call at once */
+
 typedef struct rl_lock rl_lock;
 
 typedef struct rl_lock_queue {
@@ -71,15 +73,16 @@ struct rl_lock {
 
   /* The operation in flight, or the last one. */
   rl_options current; /* the options of this operation, and of the lease */
-  rl_operation operation : 8;
-  rl_phase phase : 8;
-  bool notify : 1;    /* it goes to the queue of ended operations */
-  bool ran_out : 1;   /* release: the lease had run out before */
-  bool repeated : 1;  /* release: it was begun before, and not confirmed */
-  bool unheard : 1;   /* release: nobody waits for it, and nobody has asked what became of it */
-  bool extended : 1;  /* the majority has confirmed the extend of this round, in time */
-  bool lost : 1;      /* the lease was lost, and the lock neither released nor acquired since */
-  bool automatic : 1; /* it is an automatic extend; the user's last one is in |renewal| */
+  rl_operation operation : 3;
+  rl_phase phase : 3;
+  bool notify : 1;      /* it goes to a queue of ended operations */
+  bool ran_out : 1;     /* release: the lease had run out before */
+  bool repeated : 1;    /* release: it was begun before, and not confirmed */
+  bool unheard : 1;     /* release: nobody waits for it, and nobody has asked what became of it */
+  bool extended : 1;    /* the majority has confirmed the extend of this round, in time */
+  bool lost : 1;        /* the lease was lost, and the lock neither released nor acquired since */
+  bool automatic : 1;   /* it is an automatic extend; the user's last one is in |renewal| */
+  unsigned waited : 11; /* the driver's number of the thread that waits for it; 0 for none */
   rl_quorum quorum;
   uint32_t waiting;       /* nodes that get the command when their connection is up */
   uint32_t denied;        /* extend, release: nodes that say "not yours", in time or late */

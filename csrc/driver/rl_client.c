@@ -69,6 +69,28 @@ static int rl_client_configure(redlock_client *client, const redlock_settings *s
   return REDLOCK_OK;
 }
 
+static void rl_client_close_sockets(redlock_client *client, bool forked) {
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    unsigned changes = client->sockets[i].changes;
+    rl_socket_free(&client->sockets[i], forked);
+    rl_socket_init(&client->sockets[i]);
+    client->sockets[i].changes = changes + 1;
+  }
+  rl_poll_close(client);
+}
+
+/* Frees a client that nobody refers to; what has not been sent is lost. */
+static void rl_client_destroy(redlock_client *client) {
+  rl_client_close_sockets(client, rl_fork_happened(&client->mark));
+  rl_core_free(&client->core); /* Also when it was not made: it is empty then. */
+  rl_wait_free(&client->wait);
+  rl_mutex_free(&client->mutex);
+  rl_fork_free(&client->mark);
+  free(client->username);
+  free(client->password);
+  free(client);
+}
+
 int redlock_client_new_sized(redlock_client **made, const redlock_settings *given,
                              size_t settings_size, size_t options_size, char *message,
                              size_t message_size) {
@@ -82,6 +104,11 @@ int redlock_client_new_sized(redlock_client **made, const redlock_settings *give
   if (client == NULL) {
     return rl_client_fail(REDLOCK_E_NO_MEMORY, NULL, message, message_size);
   }
+  if (!rl_mutex_init(&client->mutex)) {
+    free(client);
+    return rl_client_fail(REDLOCK_E_NO_MEMORY, NULL, message, message_size);
+  }
+  rl_wait_init(&client->wait);
   client->references = 1;
   client->epoll_fd = -1;
   client->timer_fd = -1;
@@ -127,6 +154,20 @@ static int rl_client_check_node(const redlock_client *client, const rl_address *
   return REDLOCK_OK;
 }
 
+static int rl_client_add_address(redlock_client *client, const rl_address *address, char *message,
+                                 size_t message_size) {
+  int error = rl_client_check_node(client, address, message, message_size);
+  if (error != REDLOCK_OK) {
+    return error;
+  }
+  error = rl_core_add(&client->core, address);
+  const char *sentence =
+      error == REDLOCK_E_LIMIT  ? "there are more than " RL_CLIENT_TEXT(REDLOCK_NODES_MAX) " nodes"
+      : error == REDLOCK_E_BUSY ? "a lock has been made: it is too late for nodes"
+                                : NULL;
+  return error == REDLOCK_OK ? REDLOCK_OK : rl_client_fail(error, sentence, message, message_size);
+}
+
 int redlock_client_add_node_sized(redlock_client *client, const redlock_node *given,
                                   size_t node_size, char *message, size_t message_size) {
   redlock_node node;
@@ -139,24 +180,17 @@ int redlock_client_add_node_sized(redlock_client *client, const redlock_node *gi
   if (wrong != NULL) {
     return rl_client_fail(REDLOCK_E_INVALID, wrong, message, message_size);
   }
-  rl_client_check_fork(client);
   redlock_settings inherited = {.username = client->username,
                                 .password = client->password,
                                 .db = client->db,
                                 .tls = client->tls};
   int error = rl_address_read(&address, &node, &inherited, message, message_size);
   if (error == REDLOCK_OK) {
-    error = rl_client_check_node(client, &address, message, message_size);
+    rl_client_enter(client);
+    error = rl_client_add_address(client, &address, message, message_size);
+    rl_client_leave(client);
   }
-  if (error != REDLOCK_OK) {
-    return error;
-  }
-  error = rl_core_add(&client->core, &address);
-  const char *sentence =
-      error == REDLOCK_E_LIMIT  ? "there are more than " RL_CLIENT_TEXT(REDLOCK_NODES_MAX) " nodes"
-      : error == REDLOCK_E_BUSY ? "a lock has been made: it is too late for nodes"
-                                : NULL;
-  return error == REDLOCK_OK ? REDLOCK_OK : rl_client_fail(error, sentence, message, message_size);
+  return error;
 }
 
 size_t rl_client_size(const redlock_client *client) {
@@ -165,45 +199,38 @@ size_t rl_client_size(const redlock_client *client) {
 
 redlock_client *redlock_client_ref(redlock_client *client) {
   if (client != NULL) {
+    rl_client_enter(client);
     client->references++;
+    rl_client_leave(client);
   }
   return client;
 }
 
-static void rl_client_close_sockets(redlock_client *client, bool forked) {
-  for (unsigned i = 0; i < client->core.node_count; i++) {
-    rl_socket_free(&client->sockets[i], forked);
-    rl_socket_init(&client->sockets[i]);
-  }
-  rl_poll_close(client);
-}
-
-void rl_client_destroy(redlock_client *client) {
-  rl_client_close_sockets(client, rl_fork_happened(&client->mark));
-  rl_core_free(&client->core); /* Also when it was not made: it is empty then. */
-  rl_fork_free(&client->mark);
-  free(client->username);
-  free(client->password);
-  free(client);
-}
-
 void redlock_client_free(redlock_client *client) {
-  if (client == NULL || --client->references > 0) {
+  if (client == NULL) {
     return;
   }
-  rl_client_check_fork(client);
-  rl_core_close(&client->core, redlock_now());
-  rl_client_drain(client, rl_time_add(redlock_now(), RL_CLIENT_DRAIN_US));
-  rl_client_destroy(client);
+  rl_client_enter(client);
+  if (client->references == 1) {
+    rl_core_close(&client->core, redlock_now());
+    rl_client_drain(client, rl_time_add(redlock_now(), RL_CLIENT_DRAIN_US));
+  }
+  rl_client_leave_for_good(client);
 }
 
 void rl_client_drain(redlock_client *client, redlock_time deadline_us) {
+  rl_waiter *waiter = rl_wait_begin(client, NULL);
   redlock_time now_us = redlock_now();
   redlock_duration patience_us = rl_time_sub(deadline_us, now_us);
+  int error = waiter == NULL ? REDLOCK_E_NO_MEMORY : REDLOCK_OK;
   rl_turn_flush(client);
-  while (now_us < deadline_us && rl_core_awaits(&client->core, now_us, patience_us)) {
-    (void)rl_poll_wait(client, deadline_us);
+  while (error == REDLOCK_OK && now_us < deadline_us &&
+         rl_core_awaits(&client->core, now_us, patience_us)) {
+    error = rl_wait_step(client, waiter, deadline_us, NULL);
     now_us = redlock_now();
+  }
+  if (waiter != NULL) {
+    rl_wait_end(client, waiter);
   }
 }
 
@@ -230,43 +257,82 @@ int redlock_client_close(redlock_client *client, redlock_duration timeout_us) {
   if (client == NULL) {
     return REDLOCK_E_INVALID;
   }
-  rl_client_check_fork(client);
+  rl_client_enter(client);
   rl_core_close(&client->core, redlock_now());
   rl_client_drain(client, rl_time_add(redlock_now(), timeout_us));
   int error = rl_core_unanswered(&client->core) ? REDLOCK_E_UNAVAILABLE : REDLOCK_OK;
   (void)rl_client_note(client, error, error == REDLOCK_OK ? NULL : rl_client_unconfirmed(client));
   rl_client_close_sockets(client, false);
   rl_core_forget(&client->core);
+  rl_client_leave(client);
   return error;
 }
+
+/* ----------------------------------------------------------------------------------- entering */
 
 void rl_client_check_fork(redlock_client *client) {
   if (!rl_fork_happened(&client->mark)) {
     return;
   }
   rl_client_close_sockets(client, true);
+  rl_wait_forget(&client->wait);
+  for (rl_lock *lock = client->core.locks; lock != NULL; lock = lock->next) {
+    lock->waited = 0;
+  }
   rl_core_forget(&client->core);
   rl_fork_adopt(&client->mark);
+}
+
+void rl_client_enter(redlock_client *client) {
+  rl_mutex_lock(&client->mutex);
+  rl_client_check_fork(client);
+}
+
+void rl_client_leave(redlock_client *client) {
+  rl_wait_tell(client, true);
+}
+
+void rl_client_leave_for_good(redlock_client *client) {
+  bool last = --client->references == 0;
+  /* Who is told may give up the last reference as soon as the mutex is free. */
+  rl_wait_tell(client, false);
+  rl_mutex_unlock(&client->mutex);
+  if (last) {
+    rl_client_destroy(client);
+  }
 }
 
 /* --------------------------------------------------------------------------------------- nodes */
 
 const char *redlock_client_message(redlock_client *client) {
-  return client == NULL || client->failure == NULL ? "" : client->failure;
+  if (client == NULL) {
+    return "";
+  }
+  rl_client_enter(client);
+  const char *message = client->failure == NULL ? "" : client->failure;
+  rl_client_leave(client);
+  return message;
 }
 
 size_t redlock_client_node_count(const redlock_client *client) {
-  return client == NULL ? 0 : client->core.node_count;
+  if (client == NULL) {
+    return 0;
+  }
+  rl_client_enter((redlock_client *)client);
+  size_t count = client->core.node_count;
+  rl_client_leave((redlock_client *)client);
+  return count;
 }
 
-int redlock_client_node_info_sized(redlock_client *client, size_t index, redlock_node_info *info,
-                                   size_t size) {
-  if (client == NULL || info == NULL || index >= client->core.node_count) {
-    return REDLOCK_E_INVALID;
+void rl_client_lend(const char **text, char *room) {
+  if (*text != NULL) {
+    (void)snprintf(room, REDLOCK_TEXT_MAX, "%s", *text);
+    *text = room;
   }
-  rl_client_check_fork(client);
-  const rl_node *node = client->core.nodes[index];
-  redlock_node_info known;
+}
+
+static void rl_client_tell_node(const rl_node *node, redlock_node_info *info, size_t size) {
+  redlock_node_info known = {0};
   known.name = node->address.name;
   known.state = node->link.phase == RL_LINK_UP     ? REDLOCK_NODE_UP
                 : node->link.phase == RL_LINK_DOWN ? REDLOCK_NODE_DOWN
@@ -275,5 +341,21 @@ int redlock_client_node_info_sized(redlock_client *client, size_t index, redlock
   known.latency_us = node->link.latency_us;
   known.owed = node->link.owed_count;
   rl_option_fill(info, size, &known, sizeof known);
-  return REDLOCK_OK;
+  if (size >= sizeof known) {
+    rl_client_lend(&info->error, info->text);
+  }
+}
+
+int redlock_client_node_info_sized(redlock_client *client, size_t index, redlock_node_info *info,
+                                   size_t size) {
+  if (client == NULL || info == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_enter(client);
+  bool there = index < client->core.node_count;
+  if (there) {
+    rl_client_tell_node(client->core.nodes[index], info, size);
+  }
+  rl_client_leave(client);
+  return there ? REDLOCK_OK : REDLOCK_E_INVALID;
 }

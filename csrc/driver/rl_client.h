@@ -8,15 +8,23 @@
 
 #include <poll.h>
 
+#include "rl_client_wait.h"
 #include "rl_core.h"
 #include "rl_fork.h"
+#include "rl_mutex.h"
 #include "rl_socket.h"
 
 #define RL_CLIENT_DRAIN_US (100 * REDLOCK_MILLISECONDS)
 #define RL_CLIENT_MESSAGE_MAX 2048
 
+/*
+ * The mutex guards all of it, and the client's locks, but for what never changes once it is made:
+ * settings, nodes' addresses, locks' resources and options.
+ */
 struct redlock_client {
-  rl_core core;
+  rl_core core; /* the first: rl_client_of() */
+  rl_mutex mutex;
+  rl_wait wait; /* who waits for the nodes */
   unsigned references;
   rl_fork mark;
   char *username; /* for nodes that bring none */
@@ -35,20 +43,42 @@ struct redlock_client {
   bool lingering;
   const char *failure;   /* of the last call on the client, or NULL */
   char unconfirmed[256]; /* close: which nodes */
-  char message[RL_CLIENT_MESSAGE_MAX];
   rl_socket sockets[REDLOCK_NODES_MAX];
 };
 
+/* What was lent to the caller. */
+typedef struct rl_lent {
+  rl_attempt *lease; /* a reference: whose token it was; or NULL */
+  char *message;     /* or NULL */
+} rl_lent;
+
+/* It has a reference to its client, which is where the core is: rl_client_of(). */
 struct redlock_lock {
-  redlock_client *client; /* a reference */
   rl_lock *core;
   void *data;
+  rl_lent *lent; /* or NULL */
 };
 
+static inline redlock_client *rl_client_of(const redlock_lock *lock) {
+  return (redlock_client *)lock->core->core;
+}
+
 /*
- * To be called first in every public function: in a forked child everything inherited is dropped,
- * without a byte reaching a node.
+ * To be called first in every public function: takes the mutex. In a forked child everything inherited
+ * is dropped then, without a byte reaching a node.
  */
+void rl_client_enter(redlock_client *client);
+
+/*
+ * To be called last: what has changed is told to the threads that wait (rl_client_wait.c), and the mutex
+ * is free.
+ */
+void rl_client_leave(redlock_client *client);
+
+/* The same, and gives up a reference: the client may be gone. It is not drained. */
+void rl_client_leave_for_good(redlock_client *client);
+
+/* The part of rl_client_enter() for forks, for drivers whose clients belong to one thread. */
 void rl_client_check_fork(redlock_client *client);
 
 /*
@@ -57,13 +87,19 @@ void rl_client_check_fork(redlock_client *client);
  */
 int rl_client_note(redlock_client *client, int error, const char *sentence);
 
-/* Sends what is left and waits for the replies, at most until |deadline_us|. */
+/*
+ * Sends what is left and waits for the replies, at most until |deadline_us| or redlock_client_wakeup().
+ * The caller has entered; others may come while it waits.
+ */
 void rl_client_drain(redlock_client *client, redlock_time deadline_us);
+
+/*
+ * |*text|, unless it is NULL, is copied into |room|, of REDLOCK_TEXT_MAX bytes in a struct of the caller's, and
+ * is there from now on: ours may be changed by another thread as soon as the mutex is free.
+ */
+void rl_client_lend(const char **text, char *room);
 
 /* The memory of a client without its locks and what is being sent, about. */
 size_t rl_client_size(const redlock_client *client);
-
-/* Frees a client that nobody refers to; what has not been sent is lost. */
-void rl_client_destroy(redlock_client *client);
 
 #endif

@@ -6,6 +6,7 @@
 #include "rl_handle.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "rl_client.h"
 #include "rl_late.h"
@@ -30,7 +31,7 @@ int rl_handle_new(redlock_lock **made, redlock_client *client, const void *resou
     return REDLOCK_E_NO_MEMORY;
   }
   lock->core->owner = lock;
-  lock->client = redlock_client_ref(client);
+  client->references++;
   *made = lock;
   return REDLOCK_OK;
 }
@@ -44,115 +45,195 @@ static const char *rl_handle_wrong(const redlock_client *client, const void *res
   return client->core.node_count == 0 ? "the client has no nodes" : NULL;
 }
 
+/* redlock_lock_new() from inside: what is wrong goes to |*wrong|, a static sentence, or NULL. */
+static int rl_handle_make(redlock_lock **made, redlock_client *client, const void *resource,
+                          size_t resource_length, const redlock_options *given, size_t options_size,
+                          const char **wrong) {
+  redlock_options known;
+  rl_options options = client->core.options;
+  *wrong = rl_handle_wrong(client, resource, resource_length);
+  if (*wrong == NULL && given != NULL) {
+    *wrong = rl_option_fit(&rl_options_of_lock, &known, given, options_size);
+    *wrong = *wrong != NULL ? *wrong : rl_options_read(&options, &known);
+  }
+  if (*wrong != NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  if (resource_length > REDLOCK_KEY_MAX - client->core.prefix_length) {
+    *wrong = "prefix and resource together are longer than 4096 bytes";
+    return REDLOCK_E_LIMIT;
+  }
+  return client->core.closed ? REDLOCK_E_CLOSED
+                             : rl_handle_new(made, client, resource, resource_length, &options);
+}
+
 int redlock_lock_new_sized(redlock_lock **made, redlock_client *client, const void *resource,
                            size_t resource_length, const redlock_options *given,
                            size_t options_size) {
-  redlock_options known;
+  const char *wrong;
   if (made == NULL || client == NULL) {
     return REDLOCK_E_INVALID;
   }
   *made = NULL;
-  rl_client_check_fork(client);
-  rl_options options = client->core.options;
-  const char *wrong = rl_handle_wrong(client, resource, resource_length);
-  if (wrong == NULL && given != NULL) {
-    wrong = rl_option_fit(&rl_options_of_lock, &known, given, options_size);
-    wrong = wrong != NULL ? wrong : rl_options_read(&options, &known);
+  rl_client_enter(client);
+  int error = rl_handle_make(made, client, resource, resource_length, given, options_size, &wrong);
+  (void)rl_client_note(client, error, wrong);
+  rl_client_leave(client);
+  return error;
+}
+
+/* What was lent to the caller is not any more. */
+static void rl_handle_take_back(redlock_lock *lock) {
+  rl_lent *lent = lock->lent;
+  if (lent == NULL) {
+    return;
   }
-  if (wrong != NULL) {
-    return rl_client_note(client, REDLOCK_E_INVALID, wrong);
+  if (lent->lease != NULL) {
+    rl_attempt_unref(&rl_client_of(lock)->core.attempts, lent->lease);
   }
-  if (resource_length > REDLOCK_KEY_MAX - client->core.prefix_length) {
-    return rl_client_note(client, REDLOCK_E_LIMIT,
-                          "prefix and resource together are longer than 4096 bytes");
-  }
-  int error = client->core.closed
-                  ? REDLOCK_E_CLOSED
-                  : rl_handle_new(made, client, resource, resource_length, &options);
-  return rl_client_note(client, error, NULL);
+  free(lent->message);
+  free(lent);
+  lock->lent = NULL;
 }
 
 void redlock_lock_free(redlock_lock *lock) {
   if (lock == NULL) {
     return;
   }
-  redlock_client *client = lock->client;
-  rl_client_check_fork(client);
+  redlock_client *client = rl_client_of(lock);
+  rl_client_enter(client);
+  rl_handle_take_back(lock);
   rl_lock_free(lock->core, redlock_now());
-  rl_turn_flush(client);
+  rl_wait_flush(client);
   rl_poll_sync(client);
   free(lock);
-  if (--client->references == 0) {
-    rl_client_destroy(client); /* Without waiting, which redlock_client_free() would do. */
-  }
+  rl_client_leave_for_good(client); /* Without waiting, which redlock_client_free() would do. */
 }
 
 /* --------------------------------------------------------------------------------- beginning */
 
-int rl_handle_acquire(redlock_lock *lock, const redlock_options *given, size_t options_size) {
-  redlock_options known;
-  if (lock == NULL) {
-    return REDLOCK_E_INVALID;
+/*
+ * Who waits for the operation: a thread in a blocking call, or a loop that asks what has ended. A thread is
+ * still in its call when it serves late nodes.
+ */
+static int rl_handle_begun(redlock_lock *lock, int error, bool blocking) {
+  if (error != REDLOCK_OK) {
+    return error;
   }
-  rl_client_check_fork(lock->client);
+  if (!blocking) {
+    return REDLOCK_OK;
+  }
+  if (!rl_lock_is_busy(lock->core)) {
+    rl_lock_dequeue(lock->core); /* A release that was sent before, and has ended already. */
+  }
+  if (rl_wait_begin(rl_client_of(lock), lock) == NULL) {
+    rl_lock_cancel(lock->core, redlock_now(), REDLOCK_E_NO_MEMORY);
+    rl_lock_dequeue(lock->core);
+    return REDLOCK_E_NO_MEMORY;
+  }
+  return REDLOCK_OK;
+}
+
+static int rl_handle_begin_acquire(redlock_lock *lock, const redlock_options *given,
+                                   size_t options_size, bool blocking) {
+  redlock_options known;
+  if (lock->core->waited != 0) {
+    return REDLOCK_E_BUSY;
+  }
+  rl_handle_take_back(lock);
   if (given != NULL) {
     const char *wrong = rl_option_fit(&rl_options_of_lock, &known, given, options_size);
     if (wrong != NULL) {
       return rl_lock_refuse_argument(lock->core, RL_OPERATION_ACQUIRE, wrong);
     }
   }
-  return rl_lock_acquire(lock->core, redlock_now(), given != NULL ? &known : NULL, true);
+  return rl_handle_begun(
+      lock, rl_lock_acquire(lock->core, redlock_now(), given != NULL ? &known : NULL, true),
+      blocking);
+}
+
+static int rl_handle_begin_extend(redlock_lock *lock, redlock_duration ttl_us, bool blocking) {
+  if (lock->core->waited != 0) {
+    return REDLOCK_E_BUSY;
+  }
+  rl_handle_take_back(lock);
+  return rl_handle_begun(lock, rl_lock_extend(lock->core, redlock_now(), ttl_us, true), blocking);
+}
+
+static int rl_handle_begin_release(redlock_lock *lock, bool blocking) {
+  if (lock->core->waited != 0) {
+    return REDLOCK_E_BUSY;
+  }
+  rl_handle_take_back(lock);
+  return rl_handle_begun(lock, rl_lock_release(lock->core, redlock_now(), true), blocking);
+}
+
+int rl_handle_acquire(redlock_lock *lock, const redlock_options *given, size_t options_size) {
+  rl_client_enter(rl_client_of(lock));
+  int error = rl_handle_begin_acquire(lock, given, options_size, true);
+  rl_client_leave(rl_client_of(lock));
+  return error;
 }
 
 int rl_handle_extend(redlock_lock *lock, redlock_duration ttl_us) {
-  if (lock == NULL) {
-    return REDLOCK_E_INVALID;
-  }
-  rl_client_check_fork(lock->client);
-  return rl_lock_extend(lock->core, redlock_now(), ttl_us, true);
+  rl_client_enter(rl_client_of(lock));
+  int error = rl_handle_begin_extend(lock, ttl_us, true);
+  rl_client_leave(rl_client_of(lock));
+  return error;
 }
 
 int rl_handle_release(redlock_lock *lock) {
-  if (lock == NULL) {
-    return REDLOCK_E_INVALID;
-  }
-  rl_client_check_fork(lock->client);
-  return rl_lock_release(lock->core, redlock_now(), true);
+  rl_client_enter(rl_client_of(lock));
+  int error = rl_handle_begin_release(lock, true);
+  rl_client_leave(rl_client_of(lock));
+  return error;
 }
 
 /* Wakes the caller's loop, which is to call redlock_client_process(). */
 static int rl_handle_started(redlock_lock *lock, int error) {
   if (error == REDLOCK_OK) {
-    rl_poll_sync(lock->client);
+    rl_poll_sync(rl_client_of(lock));
   }
+  rl_client_leave(rl_client_of(lock));
   return error;
 }
 
 int redlock_lock_acquire_start_sized(redlock_lock *lock, const redlock_options *options,
                                      size_t options_size) {
-  return rl_handle_started(lock, rl_handle_acquire(lock, options, options_size));
+  if (lock == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_enter(rl_client_of(lock));
+  return rl_handle_started(lock, rl_handle_begin_acquire(lock, options, options_size, false));
 }
 
 int redlock_lock_extend_start(redlock_lock *lock, redlock_duration ttl_us) {
-  return rl_handle_started(lock, rl_handle_extend(lock, ttl_us));
+  if (lock == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_enter(rl_client_of(lock));
+  return rl_handle_started(lock, rl_handle_begin_extend(lock, ttl_us, false));
 }
 
 int redlock_lock_release_start(redlock_lock *lock) {
-  return rl_handle_started(lock, rl_handle_release(lock));
+  if (lock == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_enter(rl_client_of(lock));
+  return rl_handle_started(lock, rl_handle_begin_release(lock, false));
 }
 
 /* ------------------------------------------------------------------------------------- ending */
 
-int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us,
-                      redlock_duration *validity_us) {
-  redlock_client *client = lock->client;
-  rl_client_check_fork(client);
+static int rl_handle_read_outcome(redlock_lock *lock, redlock_duration least_us,
+                                  redlock_duration *validity_us) {
+  redlock_client *client = rl_client_of(lock);
   bool had_lease = lock->core->lease != NULL;
   /* Without a lease nothing can have run out meanwhile, and a look at the clock costs. */
   redlock_time now_us = had_lease ? redlock_now() : client->core.now_us;
   int result = rl_lock_outcome(lock->core, rl_time_add(now_us, least_us - 1));
   if (had_lease && lock->core->lease == NULL) {
-    rl_turn_flush(client);
+    rl_wait_flush(client);
     rl_poll_wake(client);
   }
   if (validity_us != NULL) {
@@ -161,8 +242,19 @@ int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us,
   return result;
 }
 
+int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us,
+                      redlock_duration *validity_us) {
+  rl_client_enter(rl_client_of(lock));
+  int result = rl_handle_read_outcome(lock, least_us, validity_us);
+  rl_client_leave(rl_client_of(lock));
+  return result;
+}
+
 int rl_handle_pending(const redlock_lock *lock) {
-  return rl_lock_result(lock->core) == REDLOCK_PENDING && !rl_fork_happened(&lock->client->mark);
+  rl_client_enter(rl_client_of(lock));
+  int pending = rl_lock_result(lock->core) == REDLOCK_PENDING;
+  rl_client_leave(rl_client_of(lock));
+  return pending;
 }
 
 size_t rl_handle_size(const redlock_lock *lock) {
@@ -183,114 +275,186 @@ void redlock_lock_cancel(redlock_lock *lock) {
   if (lock == NULL) {
     return;
   }
-  rl_client_check_fork(lock->client);
+  rl_client_enter(rl_client_of(lock));
   rl_lock_cancel(lock->core, redlock_now(), REDLOCK_E_CANCELLED);
-  rl_turn_flush(lock->client);
-  rl_poll_wake(lock->client);
+  rl_wait_flush(rl_client_of(lock));
+  rl_poll_wake(rl_client_of(lock));
+  rl_client_leave(rl_client_of(lock));
 }
 
 /* ---------------------------------------------------------------------------------- blocking */
 
-redlock_duration rl_handle_late(redlock_lock *lock) {
-  rl_client_check_fork(lock->client);
+static redlock_duration rl_handle_late_left(redlock_lock *lock) {
   redlock_time now_us = redlock_now();
   redlock_duration left_us = rl_time_sub(rl_late_until(lock->core, now_us), now_us);
   if (left_us == 0) {
-    rl_core_rest(&lock->client->core, now_us);
-    rl_turn_flush(lock->client);
+    rl_core_rest(&rl_client_of(lock)->core, now_us);
+    rl_wait_flush(rl_client_of(lock));
   }
+  return left_us;
+}
+
+redlock_duration rl_handle_late(redlock_lock *lock) {
+  rl_client_enter(rl_client_of(lock));
+  redlock_duration left_us = rl_handle_late_left(lock);
+  rl_client_leave(rl_client_of(lock));
   return left_us;
 }
 
 /* Nobody may call again for long: late nodes are served now, as far as they are worth a wait. */
 static void rl_handle_serve_late(redlock_lock *lock) {
+  rl_waiter *waiter = rl_wait_of(lock);
   int error = REDLOCK_OK;
-  for (redlock_duration left_us = rl_handle_late(lock); left_us > 0 && error == REDLOCK_OK;
-       left_us = rl_handle_late(lock)) {
-    error = rl_poll_wait(lock->client, rl_time_add(redlock_now(), left_us));
+  waiter->each_turn = true;
+  for (redlock_duration left_us = rl_handle_late_left(lock); left_us > 0 && error == REDLOCK_OK;
+       left_us = rl_handle_late_left(lock)) {
+    error = rl_wait_step(rl_client_of(lock), waiter, rl_time_add(redlock_now(), left_us), NULL);
+  }
+}
+
+static void rl_handle_end_inside(redlock_lock *lock, int error) {
+  redlock_client *client = rl_client_of(lock);
+  rl_waiter *waiter = rl_wait_of(lock);
+  if (error != REDLOCK_OK) {
+    rl_lock_cancel(lock->core, redlock_now(), error);
+    rl_wait_flush(client);
+  }
+  rl_lock_dequeue(lock->core); /* Its end is reported here, not by redlock_client_next_ended(). */
+  if (error == REDLOCK_OK && waiter != NULL) {
+    rl_handle_serve_late(lock);
+  }
+  rl_core_rest(&client->core, redlock_now());
+  rl_wait_flush(client);
+  rl_poll_wake(client);
+  if (waiter != NULL) {
+    rl_wait_end(client, waiter);
   }
 }
 
 int rl_handle_begin(redlock_lock *lock) {
-  return rl_turn_start(lock->client);
+  rl_client_enter(rl_client_of(lock));
+  int error = rl_turn_start(rl_client_of(lock));
+  rl_client_leave(rl_client_of(lock));
+  return error;
 }
 
-int rl_handle_go_on(redlock_lock *lock) {
-  return rl_poll_wait(lock->client, REDLOCK_NEVER);
+int rl_handle_go_on(redlock_lock *lock, redlock_duration patience_us) {
+  redlock_client *client = rl_client_of(lock);
+  redlock_time until_us = rl_time_add(redlock_now(), patience_us);
+  bool interrupted = false;
+  int error = REDLOCK_OK;
+  rl_client_enter(client);
+  rl_waiter *waiter = rl_wait_of(lock);
+  while (error == REDLOCK_OK && !interrupted && rl_lock_is_busy(lock->core) &&
+         redlock_now() < until_us) {
+    error = rl_wait_step(client, waiter, until_us, &interrupted);
+  }
+  if (waiter != NULL) {
+    rl_wait_pause(client, waiter);
+  }
+  rl_client_leave(client);
+  return error;
 }
 
 void rl_handle_end(redlock_lock *lock, int error) {
-  if (error != REDLOCK_OK) {
-    rl_lock_cancel(lock->core, redlock_now(), error);
-    rl_turn_flush(lock->client);
-  }
-  rl_lock_dequeue(lock->core); /* Its end is reported here, not by redlock_client_next_ended(). */
-  if (error == REDLOCK_OK) {
-    rl_handle_serve_late(lock);
-  }
-  rl_core_rest(&lock->client->core, redlock_now());
-  rl_turn_flush(lock->client);
-  rl_poll_wake(lock->client);
+  rl_client_enter(rl_client_of(lock));
+  rl_handle_end_inside(lock, error);
+  rl_client_leave(rl_client_of(lock));
 }
 
 /*
- * Runs the caller-owned loop until the operation that |started| says was begun has ended. |validity_us|
- * is written when it ended well.
+ * Runs the caller-owned loop until the operation that |started| says was begun has ended, and leaves the
+ * client. |validity_us| is written when it ended well.
  */
 static int rl_handle_finish(redlock_lock *lock, int started, redlock_duration *validity_us) {
+  redlock_client *client = rl_client_of(lock);
   redlock_duration left_us;
-  if (started != REDLOCK_OK) {
-    return started;
+  int result = started;
+  if (started == REDLOCK_OK) {
+    rl_waiter *waiter = rl_wait_of(lock);
+    int error = rl_turn_start(client);
+    while (error == REDLOCK_OK && rl_lock_is_busy(lock->core)) {
+      error = rl_wait_step(client, waiter, REDLOCK_NEVER, NULL);
+    }
+    rl_handle_end_inside(lock, error);
+    result = rl_handle_read_outcome(lock, 1, &left_us);
+    if (result == REDLOCK_OK && validity_us != NULL) {
+      *validity_us = left_us;
+    }
   }
-  int error = rl_handle_begin(lock);
-  while (error == REDLOCK_OK && rl_handle_pending(lock)) {
-    error = rl_handle_go_on(lock);
-  }
-  rl_handle_end(lock, error);
-  int result = rl_handle_outcome(lock, 1, &left_us);
-  if (result == REDLOCK_OK && validity_us != NULL) {
-    *validity_us = left_us;
-  }
+  rl_client_leave(client);
   return result;
 }
 
 int redlock_lock_acquire_sized(redlock_lock *lock, const redlock_options *options,
                                size_t options_size, redlock_duration *validity_us) {
-  return rl_handle_finish(lock, rl_handle_acquire(lock, options, options_size), validity_us);
+  if (lock == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_enter(rl_client_of(lock));
+  return rl_handle_finish(lock, rl_handle_begin_acquire(lock, options, options_size, true),
+                          validity_us);
 }
 
 int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_us,
                         redlock_duration *validity_us) {
-  return rl_handle_finish(lock, rl_handle_extend(lock, ttl_us), validity_us);
+  if (lock == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_enter(rl_client_of(lock));
+  return rl_handle_finish(lock, rl_handle_begin_extend(lock, ttl_us, true), validity_us);
 }
 
 int redlock_lock_release(redlock_lock *lock) {
-  return rl_handle_finish(lock, rl_handle_release(lock), NULL);
+  if (lock == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_enter(rl_client_of(lock));
+  return rl_handle_finish(lock, rl_handle_begin_release(lock, true), NULL);
 }
 
 int redlock_lock_release_send(redlock_lock *lock) {
   if (lock == NULL) {
     return REDLOCK_E_INVALID;
   }
-  rl_client_check_fork(lock->client);
-  int error = rl_lock_release_unheard(lock->core, redlock_now());
-  if (error != REDLOCK_OK) {
-    return error;
+  redlock_client *client = rl_client_of(lock);
+  rl_client_enter(client);
+  int error =
+      lock->core->waited != 0 ? REDLOCK_E_BUSY : rl_lock_release_unheard(lock->core, redlock_now());
+  if (error == REDLOCK_OK) {
+    (void)rl_turn_start(client); /* It lacks entropy, if anything, and a release needs none. */
+    rl_core_rest(&client->core, redlock_now());
+    rl_wait_flush(client);
+    rl_poll_wake(client);
   }
-  (void)rl_turn_start(lock->client); /* It lacks entropy, if anything, and a release needs none. */
-  rl_core_rest(&lock->client->core, redlock_now());
-  rl_turn_flush(lock->client);
-  rl_poll_wake(lock->client);
-  return REDLOCK_OK;
+  rl_client_leave(client);
+  return error;
+}
+
+void rl_handle_look(redlock_lock *lock) {
+  redlock_client *client = rl_client_of(lock);
+  rl_client_enter(client);
+  if (lock->core->unheard && rl_lock_is_busy(lock->core)) {
+    (void)rl_turn_process(client, NULL, 0);
+    rl_poll_wake(client);
+  }
+  rl_client_leave(client);
 }
 
 /* ------------------------------------------------------------------------------------ looking */
 
+static redlock_duration rl_handle_left(const redlock_lock *lock) {
+  return rl_lock_remaining(lock->core, redlock_now());
+}
+
 redlock_duration redlock_lock_remaining(const redlock_lock *lock) {
-  if (lock == NULL || lock->core->lease == NULL || rl_fork_happened(&lock->client->mark)) {
+  if (lock == NULL) {
     return 0;
   }
-  return rl_lock_remaining(lock->core, redlock_now());
+  rl_client_enter(rl_client_of(lock));
+  redlock_duration left_us = rl_handle_left(lock);
+  rl_client_leave(rl_client_of(lock));
+  return left_us;
 }
 
 int redlock_lock_lost(const redlock_lock *lock, redlock_time *since_us) {
@@ -298,9 +462,9 @@ int redlock_lock_lost(const redlock_lock *lock, redlock_time *since_us) {
   if (lock == NULL) {
     return REDLOCK_E_INVALID;
   }
-  int reason = rl_fork_happened(&lock->client->mark)
-                   ? REDLOCK_OK
-                   : rl_loss_of(lock->core, redlock_now(), &since);
+  rl_client_enter(rl_client_of(lock));
+  int reason = rl_loss_of(lock->core, redlock_now(), &since);
+  rl_client_leave(rl_client_of(lock));
   if (since_us != NULL) {
     *since_us = since;
   }
@@ -308,11 +472,52 @@ int redlock_lock_lost(const redlock_lock *lock, redlock_time *since_us) {
 }
 
 redlock_time redlock_lock_deadline(const redlock_lock *lock) {
-  return redlock_lock_remaining(lock) == 0 ? 0 : lock->core->deadline_us;
+  if (lock == NULL) {
+    return 0;
+  }
+  rl_client_enter(rl_client_of(lock));
+  redlock_time deadline_us = rl_handle_left(lock) == 0 ? 0 : lock->core->deadline_us;
+  rl_client_leave(rl_client_of(lock));
+  return deadline_us;
+}
+
+/* NULL when out of memory. */
+static rl_lent *rl_handle_lend(redlock_lock *lock) {
+  if (lock->lent == NULL) {
+    lock->lent = calloc(1, sizeof *lock->lent);
+  }
+  return lock->lent;
+}
+
+/*
+ * The lease may be lost in the next moment, by what another thread reads: its token stays with a reference.
+ * Without memory for that it stays as long as nobody else uses the client.
+ */
+static const char *rl_handle_lend_token(redlock_lock *lock) {
+  rl_attempt *lease = lock->core->lease;
+  rl_lent *lent;
+  if (rl_handle_left(lock) == 0) {
+    return "";
+  }
+  lent = rl_handle_lend(lock);
+  if (lent != NULL && lent->lease != lease) {
+    rl_attempt_ref(lease);
+    if (lent->lease != NULL) {
+      rl_attempt_unref(&rl_client_of(lock)->core.attempts, lent->lease);
+    }
+    lent->lease = lease;
+  }
+  return lease->token;
 }
 
 const char *redlock_lock_token(const redlock_lock *lock) {
-  return redlock_lock_remaining(lock) == 0 ? "" : lock->core->lease->token;
+  if (lock == NULL) {
+    return "";
+  }
+  rl_client_enter(rl_client_of(lock));
+  const char *token = rl_handle_lend_token((redlock_lock *)lock);
+  rl_client_leave(rl_client_of(lock));
+  return token;
 }
 
 const void *redlock_lock_resource(const redlock_lock *lock, size_t *length) {
@@ -328,32 +533,57 @@ redlock_duration redlock_lock_ttl(const redlock_lock *lock) {
 }
 
 redlock_client *redlock_lock_client(const redlock_lock *lock) {
-  return lock == NULL ? NULL : lock->client;
+  return lock == NULL ? NULL : rl_client_of(lock);
 }
 
 const char *redlock_lock_message(redlock_lock *lock) {
+  char message[RL_CLIENT_MESSAGE_MAX];
   if (lock == NULL) {
     return "";
   }
-  rl_client_check_fork(lock->client);
-  return rl_lock_message(lock->core, lock->client->message, sizeof lock->client->message);
+  rl_client_enter(rl_client_of(lock));
+  (void)rl_lock_message(lock->core, message, sizeof message);
+  int result = rl_lock_result(lock->core);
+  rl_client_leave(rl_client_of(lock));
+  if (message[0] == '\0') {
+    return "";
+  }
+  rl_lent *lent = rl_handle_lend(lock);
+  if (lent == NULL) {
+    return redlock_strerror(result);
+  }
+  free(lent->message);
+  lent->message = strdup(message);
+  return lent->message != NULL ? lent->message : redlock_strerror(result);
 }
 
-int redlock_lock_vote_sized(redlock_lock *lock, size_t index, redlock_vote_info *info,
-                            size_t size) {
-  if (lock == NULL || info == NULL || index >= lock->client->core.node_count) {
-    return REDLOCK_E_INVALID;
-  }
-  rl_client_check_fork(lock->client);
-  const rl_vote *vote = &rl_report_votes(lock->core)[index];
-  redlock_vote_info known;
-  known.name = lock->client->core.nodes[index]->address.name;
-  const char *reason = rl_round_reason(lock->core, (unsigned)index);
+static void rl_handle_tell_vote(const redlock_lock *lock, unsigned node, redlock_vote_info *info,
+                                size_t size) {
+  const rl_vote *vote = &rl_report_votes(lock->core)[node];
+  const char *reason = rl_round_reason(lock->core, node);
+  redlock_vote_info known = {0};
+  known.name = rl_client_of(lock)->core.nodes[node]->address.name;
   known.vote = (redlock_vote)vote->vote;
   known.error = reason[0] != '\0' ? reason : NULL;
   known.latency_us = vote->latency_us == RL_VOTE_NO_LATENCY ? REDLOCK_NEVER : vote->latency_us;
   rl_option_fill(info, size, &known, sizeof known);
-  return REDLOCK_OK;
+  if (size >= sizeof known) {
+    rl_client_lend(&info->error, info->text);
+  }
+}
+
+int redlock_lock_vote_sized(redlock_lock *lock, size_t index, redlock_vote_info *info,
+                            size_t size) {
+  if (lock == NULL || info == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_enter(rl_client_of(lock));
+  bool there = index < rl_client_of(lock)->core.node_count;
+  if (there) {
+    rl_handle_tell_vote(lock, (unsigned)index, info, size);
+  }
+  rl_client_leave(rl_client_of(lock));
+  return there ? REDLOCK_OK : REDLOCK_E_INVALID;
 }
 
 void redlock_lock_set_data(redlock_lock *lock, void *data) {

@@ -25,21 +25,25 @@ int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us, redlock_dur
 /* Whether an operation is in flight; looks, and does nothing else. None is in a forked child. */
 int rl_handle_pending(const redlock_lock *lock);
 
+/* Looks for what a release that nobody waits for has ended with, without waiting. */
+void rl_handle_look(redlock_lock *lock);
+
 /* For how long to go on for late nodes (rl_late.c) after the operation has ended; 0 = no longer. */
 redlock_duration rl_handle_late(redlock_lock *lock);
 
 /*
  * The blocking calls in their steps, for a caller that has to look at something else while it waits:
- * one of the three that start; begin; go on as long as the operation is pending; end. Starting returns
- * what redlock_lock_acquire() and its kin would return at once, the next two REDLOCK_OK or an error to
- * end with. Going on returns when something has come, and after every signal. Ended with an error, an
- * operation that is in flight is given up for it; rl_handle_outcome() tells the result.
+ * one of the three that start; then, if that returned REDLOCK_OK, begin; go on as long as the operation is
+ * pending; end. Starting returns what redlock_lock_acquire() and its kin would return at once, the next two
+ * REDLOCK_OK or an error to end with. Going on returns when something has come, after every signal that this
+ * thread takes, and after |patience_us| at the latest. Ended with an error, an operation that is in flight is
+ * given up for it; rl_handle_outcome() tells the result. Other threads may use the client between the steps.
  */
 int rl_handle_acquire(redlock_lock *lock, const redlock_options *options, size_t options_size);
 int rl_handle_extend(redlock_lock *lock, redlock_duration ttl_us);
 int rl_handle_release(redlock_lock *lock);
 int rl_handle_begin(redlock_lock *lock);
-int rl_handle_go_on(redlock_lock *lock);
+int rl_handle_go_on(redlock_lock *lock, redlock_duration patience_us);
 void rl_handle_end(redlock_lock *lock, int error);
 
 /* The memory of a lock that is in no operation, about. */

@@ -17,8 +17,11 @@
 
 #include "rl_pump.h"
 
-/* Whether bytes wait that nobody has tried to send yet. */
+/* Whether bytes wait that nobody has tried to send yet, or is about to. */
 static bool rl_poll_untried(const redlock_client *client, uint32_t output) {
+  if (client->wait.unsent) {
+    return false;
+  }
   for (unsigned i = 0; i < client->core.node_count; i++) {
     const rl_socket *socket = &client->sockets[i];
     if (socket->phase == RL_SOCKET_OPEN && !socket->blocked && (output >> i & 1) != 0) {
@@ -28,17 +31,26 @@ static bool rl_poll_untried(const redlock_client *client, uint32_t output) {
   return false;
 }
 
-/* When redlock_client_process() is to be called at the latest; 0 = at once. */
-static redlock_time rl_poll_deadline(const redlock_client *client, uint32_t output) {
+/* When a turn is due. */
+static redlock_time rl_poll_turn(const redlock_client *client, uint32_t output) {
   redlock_time deadline_us = rl_core_deadline(&client->core);
-  bool news = client->core.ended.first != NULL || client->core.losses.first != NULL;
-  if (deadline_us == 0 || (client->wake && news) || rl_poll_untried(client, output)) {
+  if (deadline_us == 0 || rl_poll_untried(client, output)) {
     return 0;
   }
   for (unsigned i = 0; i < client->core.node_count; i++) {
     deadline_us = rl_time_min(deadline_us, rl_socket_deadline(&client->sockets[i]));
   }
   return deadline_us;
+}
+
+redlock_time rl_poll_deadline(const redlock_client *client) {
+  return rl_poll_turn(client, rl_pump_output(&client->core));
+}
+
+/* When redlock_client_process() is to be called at the latest: also for what the caller's loop is to take. */
+static redlock_time rl_poll_process(const redlock_client *client, uint32_t output) {
+  bool news = client->core.ended.first != NULL || client->core.losses.first != NULL;
+  return client->wake && news ? 0 : rl_poll_turn(client, output);
 }
 
 /* ------------------------------------------------------------------------------ one descriptor */
@@ -84,7 +96,7 @@ void rl_poll_sync(redlock_client *client) {
   for (unsigned i = 0; i < client->core.node_count; i++) {
     rl_socket_register(&client->sockets[i], client->epoll_fd, (output >> i & 1) != 0);
   }
-  redlock_time deadline_us = rl_poll_deadline(client, output);
+  redlock_time deadline_us = rl_poll_process(client, output);
   rl_poll_set_event(client, deadline_us == 0);
   if (deadline_us != 0) {
     rl_poll_set_timer(client, deadline_us);
@@ -121,12 +133,14 @@ int redlock_client_pollfd(redlock_client *client) {
   if (client == NULL) {
     return -1;
   }
-  rl_client_check_fork(client);
+  rl_client_enter(client);
   if (client->epoll_fd < 0 && !client->core.closed) {
     rl_poll_open(client);
     rl_poll_wake(client);
   }
-  return client->epoll_fd;
+  int fd = client->epoll_fd;
+  rl_client_leave(client);
+  return fd;
 }
 #else
 void rl_poll_sync(redlock_client *client) {
@@ -160,12 +174,8 @@ void rl_poll_close(redlock_client *client) {
 
 /* ------------------------------------------------------------------------ caller-owned loops */
 
-size_t redlock_client_pollfds(redlock_client *client, struct pollfd *fds, size_t capacity) {
+size_t rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity) {
   size_t count = 0;
-  if (client == NULL) {
-    return 0;
-  }
-  rl_client_check_fork(client);
   uint32_t output = rl_pump_output(&client->core);
   for (unsigned i = 0; i < client->core.node_count; i++) {
     short events;
@@ -183,12 +193,34 @@ size_t redlock_client_pollfds(redlock_client *client, struct pollfd *fds, size_t
   return count;
 }
 
+uint32_t rl_poll_writable(const redlock_client *client) {
+  uint32_t output = rl_pump_output(&client->core);
+  uint32_t writable = 0;
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    short events;
+    int fd = rl_socket_wait(&client->sockets[i], (output >> i & 1) != 0, &events);
+    writable |= fd >= 0 && (events & POLLOUT) != 0 ? (uint32_t)1 << i : 0;
+  }
+  return writable;
+}
+
+size_t redlock_client_pollfds(redlock_client *client, struct pollfd *fds, size_t capacity) {
+  if (client == NULL) {
+    return 0;
+  }
+  rl_client_enter(client);
+  size_t count = rl_poll_fds(client, fds, capacity);
+  rl_client_leave(client);
+  return count;
+}
+
 redlock_duration redlock_client_timeout(redlock_client *client) {
   if (client == NULL) {
     return REDLOCK_NEVER;
   }
-  rl_client_check_fork(client);
-  redlock_time deadline_us = rl_poll_deadline(client, rl_pump_output(&client->core));
+  rl_client_enter(client);
+  redlock_time deadline_us = rl_poll_process(client, rl_pump_output(&client->core));
+  rl_client_leave(client);
   return deadline_us == REDLOCK_NEVER ? REDLOCK_NEVER : rl_time_sub(deadline_us, redlock_now());
 }
 
@@ -203,27 +235,18 @@ int redlock_client_timeout_ms(redlock_client *client) {
 
 /* ---------------------------------------------------------------------------------- waiting */
 
-int rl_poll_wait(redlock_client *client, redlock_time deadline_us) {
-  struct pollfd fds[REDLOCK_NODES_MAX];
-  size_t count = redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX);
-  redlock_duration timeout_us = redlock_client_timeout(client);
-  if (deadline_us != REDLOCK_NEVER) {
-    timeout_us = rl_time_min(timeout_us, rl_time_sub(deadline_us, redlock_now()));
-  }
-  if (timeout_us == REDLOCK_NEVER && count == 0) {
-    return REDLOCK_E_SYSTEM; /* Nothing could ever end this wait. */
-  }
+int rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us) {
+  redlock_duration timeout_us =
+      until_us == REDLOCK_NEVER ? REDLOCK_NEVER : rl_time_sub(until_us, redlock_now());
 #if defined(__linux__)
   struct timespec timeout = {(time_t)(timeout_us / REDLOCK_SECONDS),
                              (long)(timeout_us % REDLOCK_SECONDS) * 1000};
-  int ready = ppoll(fds, (nfds_t)count, timeout_us == REDLOCK_NEVER ? NULL : &timeout, NULL);
+  return ppoll(fds, (nfds_t)count, timeout_us == REDLOCK_NEVER ? NULL : &timeout, NULL);
 #else
   uint64_t timeout_ms = rl_time_ms_up(timeout_us);
-  int ready = poll(fds, (nfds_t)count,
-                   timeout_us == REDLOCK_NEVER ? -1
-                   : timeout_ms > INT_MAX      ? INT_MAX
-                                               : (int)timeout_ms);
+  return poll(fds, (nfds_t)count,
+              timeout_us == REDLOCK_NEVER ? -1
+              : timeout_ms > INT_MAX      ? INT_MAX
+                                          : (int)timeout_ms);
 #endif
-  /* Interrupted: nothing is ready, and the next turn computes the rest of the wait. */
-  return redlock_client_process(client, fds, ready > 0 ? count : 0);
 }

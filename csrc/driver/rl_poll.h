@@ -8,8 +8,17 @@
 
 #include "rl_client.h"
 
-/* Waits for input, at most until |deadline_us|, and processes it. */
-int rl_poll_wait(redlock_client *client, redlock_time deadline_us);
+/* redlock_client_pollfds() for who has entered the client. */
+size_t rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity);
+
+/* When a turn is due at the latest, whoever takes it; 0 = at once. */
+redlock_time rl_poll_deadline(const redlock_client *client);
+
+/* The nodes whose descriptor is waited for to take bytes, or to be connected. */
+uint32_t rl_poll_writable(const redlock_client *client);
+
+/* poll(2) until |until_us|. Returns -1 when a signal was taken. */
+int rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us);
 
 /*
  * Brings the epoll set, if it was asked for, in line with what the client waits for. To be called

@@ -10,16 +10,13 @@
  * thread may outlive the last dlclose().
  *
  * Threads that hang in a look-up belong to no client any more, and a process that makes clients beside a
- * name server that is gone would collect them. So they are counted, in the one variable of the whole
- * library that is neither a client's nor a constant: nothing that has an owner can bound what
- * outlives its owner. It holds the process's number beside the count, because a forked child has none
- * of the threads.
+ * name server that is gone would collect them. So they are counted, in a variable that is neither a
+ * client's nor a constant: nothing that has an owner can bound what outlives its owner. It holds the
+ * process's number beside the count, because a forked child has none of the threads.
  */
 #include "rl_resolver.h"
 
 #include <netdb.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -27,6 +24,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "rl_thread.h"
 
 #define RL_RESOLVER_STACK ((size_t)512 * 1024) /* beside the host's thread-local memory */
 
@@ -96,44 +95,6 @@ static void *rl_resolver_run(void *argument) {
   return NULL;
 }
 
-/*
- * A detached thread with a stack for getaddrinfo(). The C library takes the thread-local memory of the
- * host out of it, and says how much that is at least in _SC_THREAD_STACK_MIN (glibc since 2.34); where
- * that was too little, what the system gives by default has to do.
- */
-static int rl_resolver_create(rl_resolver *resolver) {
-  pthread_attr_t attributes;
-  pthread_t thread;
-  long minimum = sysconf(_SC_THREAD_STACK_MIN);
-  int error = pthread_attr_init(&attributes);
-  if (error != 0) {
-    return error;
-  }
-  (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  (void)pthread_attr_setstacksize(&attributes,
-                                  RL_RESOLVER_STACK + (minimum > 0 ? (size_t)minimum : 0));
-  error = pthread_create(&thread, &attributes, rl_resolver_run, resolver);
-  (void)pthread_attr_destroy(&attributes);
-  if (error == 0 || pthread_attr_init(&attributes) != 0) {
-    return error;
-  }
-  (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  error = pthread_create(&thread, &attributes, rl_resolver_run, resolver);
-  (void)pthread_attr_destroy(&attributes);
-  return error;
-}
-
-/* Starts the thread with all signals blocked: the host's handlers must not run in it. */
-static bool rl_resolver_start(rl_resolver *resolver) {
-  sigset_t all;
-  sigset_t before;
-  (void)sigfillset(&all);
-  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-  int error = rl_resolver_create(resolver);
-  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-  return error == 0;
-}
-
 static rl_resolver *rl_resolver_make(const char *host, int port) {
   rl_resolver *resolver = calloc(1, sizeof *resolver + strlen(host) + 1);
   if (resolver == NULL) {
@@ -147,7 +108,7 @@ static rl_resolver *rl_resolver_make(const char *host, int port) {
   (void)snprintf(resolver->port, sizeof resolver->port, "%d", port);
   atomic_init(&resolver->references, 2);
   atomic_init(&resolver->done, false);
-  if (!rl_resolver_start(resolver)) {
+  if (rl_thread_start(NULL, RL_RESOLVER_STACK, rl_resolver_run, resolver) != 0) {
     atomic_store(&resolver->references, 1);
     rl_resolver_unref(resolver);
     return NULL;

@@ -113,6 +113,7 @@ static void rl_socket_close_fd(rl_socket *socket) {
   if (socket->fd >= 0) {
     rl_socket_unregister(socket);
     (void)close(socket->fd);
+    socket->changes++;
   }
   socket->fd = -1;
   socket->blocked = false;
@@ -156,6 +157,7 @@ static int rl_socket_begin(rl_socket *socket_, int family, const struct sockaddr
   if (socket_->fd < 0) {
     return errno;
   }
+  socket_->changes++;
   rl_socket_tune(socket_->fd, family);
   /* An interrupted connect goes on by itself, as one in progress does. */
   if (connect(socket_->fd, address, length) == 0) {
@@ -215,6 +217,7 @@ static void rl_socket_resolved(rl_socket *socket, redlock_time now_us) {
   rl_socket_unregister(socket);
   rl_resolver_free(socket->resolver);
   socket->resolver = NULL;
+  socket->changes++;
   socket->current = socket->addresses;
   if (socket->addresses == NULL) {
     (void)snprintf(socket->error, sizeof socket->error, "cannot resolve the name: %s", error);
@@ -229,6 +232,7 @@ static void rl_socket_resolve(rl_socket *socket, redlock_time now_us) {
   bool busy = false;
   if (socket->resolver == NULL) {
     socket->resolver = rl_resolver_new(socket->address->host, socket->address->port, &busy);
+    socket->changes++;
   }
   if (busy) {
     socket->phase = RL_SOCKET_RESOLVING;

@@ -32,6 +32,7 @@ typedef struct rl_socket {
   struct addrinfo *addresses;       /* all of the name's */
   struct addrinfo *current;         /* the one being tried */
   redlock_time address_deadline_us; /* when to go on to the next address */
+  unsigned changes;                 /* how often it has had another descriptor to wait for */
   int epoll_fd;                     /* the set it is registered with, -1 for none */
   int polled_fd;                    /* what is registered there, -1 for nothing */
   short polled_events;

@@ -188,7 +188,11 @@ static int rl_turn_run(redlock_client *client) {
     redlock_time now_us = redlock_now();
     rl_turn_connect(client, now_us, rl_pump_advance(&client->core, now_us, rl_turn_open(client)));
     result = rl_pump_launch(&client->core);
-    rl_turn_output(client);
+    if (client->wait.coming > 0) {
+      client->wait.unsent = true; /* rl_client_wait.c sends for them all. */
+    } else {
+      rl_turn_output(client);
+    }
     if (rl_core_deadline(&client->core) > now_us) {
       break;
     }
@@ -196,14 +200,10 @@ static int rl_turn_run(redlock_client *client) {
   return result;
 }
 
-int redlock_client_process(redlock_client *client, const struct pollfd *fds, size_t count) {
+int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t count) {
   struct pollfd own[REDLOCK_NODES_MAX];
-  if (client == NULL) {
-    return REDLOCK_E_INVALID;
-  }
-  rl_client_check_fork(client);
   if (fds == NULL) {
-    count = redlock_client_pollfds(client, own, REDLOCK_NODES_MAX);
+    count = rl_poll_fds(client, own, REDLOCK_NODES_MAX);
     if (count > 0 && poll(own, (nfds_t)count, 0) <= 0) {
       count = 0;
     }
@@ -214,19 +214,8 @@ int redlock_client_process(redlock_client *client, const struct pollfd *fds, siz
   client->wake = false;
   rl_poll_sync(client);
   client->processed_us = client->core.now_us;
+  client->wait.turned = true;
   return result;
-}
-
-redlock_lock *redlock_client_next_ended(redlock_client *client) {
-  if (client == NULL) {
-    return NULL;
-  }
-  rl_client_check_fork(client);
-  rl_lock *lock = rl_core_next_ended(&client->core);
-  if (lock != NULL) {
-    rl_poll_wake(client); /* A loop may take one for each time that it is woken. */
-  }
-  return lock == NULL ? NULL : lock->owner;
 }
 
 /* A caller who waits for nothing reads nothing: what it is owed wants to be looked for. */
@@ -243,18 +232,44 @@ redlock_lock *redlock_client_next_lost(redlock_client *client) {
   if (client == NULL) {
     return NULL;
   }
-  rl_client_check_fork(client);
+  rl_client_enter(client);
   rl_lock *lock = rl_loss_next(&client->core, redlock_now());
   if (lock != NULL) {
     rl_poll_wake(client);
   }
-  return lock == NULL ? NULL : lock->owner;
+  redlock_lock *lost = lock == NULL ? NULL : lock->owner;
+  rl_client_leave(client);
+  return lost;
 }
 
 int rl_turn_start(redlock_client *client) {
   struct pollfd none = {-1, 0, 0};
   redlock_duration pause_us = rl_time_sub(redlock_now(), client->processed_us);
   return pause_us > RL_TURN_STALE_US || rl_turn_owed_much(client)
-             ? redlock_client_process(client, NULL, 0)
-             : redlock_client_process(client, &none, 0);
+             ? rl_turn_process(client, NULL, 0)
+             : rl_turn_process(client, &none, 0);
+}
+
+int redlock_client_process(redlock_client *client, const struct pollfd *fds, size_t count) {
+  if (client == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_enter(client);
+  int result = rl_turn_process(client, fds, count);
+  rl_client_leave(client);
+  return result;
+}
+
+redlock_lock *redlock_client_next_ended(redlock_client *client) {
+  if (client == NULL) {
+    return NULL;
+  }
+  rl_client_enter(client);
+  rl_lock *lock = rl_core_next_ended(&client->core);
+  if (lock != NULL) {
+    rl_poll_wake(client); /* A loop may take one for each time that it is woken. */
+  }
+  redlock_lock *ended = lock == NULL ? NULL : lock->owner;
+  rl_client_leave(client);
+  return ended;
 }

@@ -8,11 +8,16 @@
 
 #include "rl_client.h"
 
+/* All of these: the caller has entered the client. */
+
 /*
  * Sends what the sockets take, without reading, deciding or allocating anything: a connection that
  * turns out to be broken is found to be so by the next turn.
  */
 void rl_turn_flush(redlock_client *client);
+
+/* redlock_client_process() for who has entered the client. */
+int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t count);
 
 /*
  * One turn without waiting, for what has been begun; looks for input only after a pause, or when a

@@ -96,6 +96,7 @@ typedef uint64_t redlock_duration;
 #define REDLOCK_KEY_MAX 4096 /* bytes of prefix and resource together */
 #define REDLOCK_TTL_MAX_US ((redlock_duration)86400 * 366 * 1000000) /* a year */
 #define REDLOCK_TOKEN_LENGTH 40 /* hexadecimal digits: 160 random bits */
+#define REDLOCK_TEXT_MAX 192    /* bytes of what a node has said, with its NUL */
 
 /*
  * What a call returns: 0, or a negative error. The list is closed.
@@ -220,21 +221,23 @@ typedef struct redlock_node {
   int tls;              /* REDLOCK_YES or REDLOCK_NO [the address's, else the client's] */
 } redlock_node;
 
-/* A node at a glance. Strings live until the next call on the client. */
+/* A node at a glance. The name lives as long as the client, the error as long as the struct. */
 typedef struct redlock_node_info {
   const char *name; /* "10.0.0.1:6379", "[::1]:6379", "unix:/run/redis.sock" */
   redlock_node_state state;
   const char *error;           /* why it is not up, or NULL */
   redlock_duration latency_us; /* of the last reply; REDLOCK_NEVER before the first */
   size_t owed;                 /* commands sent to it that it has not answered */
+  char text[REDLOCK_TEXT_MAX]; /* where the error is */
 } redlock_node_info;
 
-/* One node's part in the last round of a lock. Strings live until the next call on the client. */
+/* One node's part in the last round of a lock. Strings live as those of redlock_node_info. */
 typedef struct redlock_vote_info {
   const char *name;
   redlock_vote vote;
   const char *error;           /* what the node, or the network, said; NULL if nothing */
   redlock_duration latency_us; /* from the command to its reply; REDLOCK_NEVER without one */
+  char text[REDLOCK_TEXT_MAX]; /* where the error is */
 } redlock_vote_info;
 
 /* ------------------------------------------------------------------------------------ general */
@@ -319,6 +322,15 @@ REDLOCK_EXTERN void redlock_client_free(redlock_client *client);
  * they were to delete goes with its ttl.
  */
 REDLOCK_EXTERN int redlock_client_close(redlock_client *client, redlock_duration timeout_us);
+
+/*
+ * Ends all blocking calls on the client that are in progress, in whatever thread, with REDLOCK_E_CANCELLED: an
+ * acquire gives back what it has taken, an extend leaves the old deadline, a release goes on without its
+ * caller, redlock_client_close() waits no longer. A call that begins afterwards is not ended, nor is one whose
+ * operation had been decided: it returns its result. May be called from any thread and from a signal handler;
+ * somebody holds a reference meanwhile. errno stays as it was. NULL is allowed.
+ */
+REDLOCK_EXTERN void redlock_client_wakeup(redlock_client *client);
 
 /* The number of nodes, and one of them by its index from 0. Errors: INVALID. */
 REDLOCK_EXTERN size_t redlock_client_node_count(const redlock_client *client);

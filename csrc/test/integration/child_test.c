@@ -58,6 +58,10 @@ static bool first_client_free(void) {
 static bool first_close(void) {
   return redlock_client_close(client, MS(1000)) == REDLOCK_OK;
 }
+static bool first_wakeup(void) {
+  redlock_client_wakeup(client);
+  return true;
+}
 static bool first_node_count(void) {
   return redlock_client_node_count(client) == 3;
 }
@@ -189,6 +193,7 @@ static const struct {
     {FIRST(ref)},
     {FIRST(client_free)},
     {FIRST(close)},
+    {FIRST(wakeup)},
     {FIRST(node_count)},
     {FIRST(node_info)},
     {FIRST(lock_new)},

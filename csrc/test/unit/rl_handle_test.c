@@ -26,6 +26,17 @@ bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length) {
 
 static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 
+/* Waits as a blocking call does, once. */
+static int wait_once(redlock_client *client, redlock_time until_us) {
+  rl_client_enter(client);
+  rl_waiter *waiter = rl_wait_begin(client, NULL);
+  assert_non_null(waiter);
+  int error = rl_wait_step(client, waiter, until_us, NULL);
+  rl_wait_end(client, waiter);
+  rl_client_leave(client);
+  return error;
+}
+
 static redlock_client *make_client(const loopback *farm) {
   redlock_client *client;
   redlock_settings settings = {0};
@@ -191,7 +202,7 @@ static void wait_well(redlock_client *client) {
     if (info.state == REDLOCK_NODE_UP && info.owed == 0) {
       i++;
     } else {
-      assert_error(rl_poll_wait(client, redlock_now() + MS), REDLOCK_OK);
+      assert_error(wait_once(client, redlock_now() + MS), REDLOCK_OK);
     }
   }
 }
@@ -260,7 +271,7 @@ static void started_and_blocking_calls_can_be_mixed(void **state) {
   redlock_time until_us = redlock_now() + 10 * SECONDS;
   while (redlock_lock_result(other) == REDLOCK_PENDING) {
     assert_true(redlock_now() < until_us);
-    (void)rl_poll_wait(client, redlock_now() + MS);
+    (void)wait_once(client, redlock_now() + MS);
   }
   assert_error(redlock_lock_result(other), REDLOCK_OK);
   assert_ptr_equal(redlock_client_next_ended(client), other);
@@ -289,7 +300,7 @@ static void turn_until_ended(redlock_client *client, const redlock_lock *lock) {
   redlock_time until_us = redlock_now() + 10 * SECONDS;
   while (redlock_client_next_ended(client) != lock) {
     assert_true(redlock_now() < until_us);
-    (void)rl_poll_wait(client, redlock_now() + MS);
+    (void)wait_once(client, redlock_now() + MS);
   }
 }
 

@@ -1,0 +1,424 @@
+/*
+ * Threads that wait in blocking calls on one client: leader and followers.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * One of the threads that wait polls for all, outside the mutex: the leader. The others, the followers,
+ * sleep, each on a condition of its own.
+ *
+ *   W1. A thread that begins an operation sends the bytes itself, under the mutex (rl_turn_start()).
+ *   W2. Then it waits. When nobody leads it leads: it notes what it is going to wait for, leaves the
+ *       mutex, polls, enters, and takes a turn with what has come. Else it sleeps until it is called.
+ *   W3. Whoever leaves the mutex calls the threads whose operation has ended, and nobody else (but those
+ *       that asked to look after each turn: in close(), and for late nodes).
+ *   W4. When a thread leaves while nobody leads, it calls one of those that sleep to lead. So the lead is
+ *       handed on when the leader's own operation has ended.
+ *   W5. When a thread leaves while the leader polls for less than there is to wait for now (another
+ *       descriptor, room to send, an earlier time), it sets the leader's event.
+ *
+ * No wake-up is lost. What threads wait for changes only under the mutex, and whoever leaves it does W3
+ * to W5: so whenever the mutex is free,
+ *   - a thread that sleeps for an operation which has ended has been called;
+ *   - when a thread sleeps, there is a leader: one that has been called and will enter, or one that polls;
+ *   - the one that polls waits for all there is to wait for, or its event is set. The event stays set
+ *     until the leader has entered again, so that it does not matter whether it polls already.
+ * A follower has a time of its own all the same, a little after its operation wants to be looked at: a leader
+ * may be held up in a signal handler. Then the follower takes a turn without waiting.
+ *
+ * One turn of the leader often ends many operations, whose threads all come back and begin the next. When
+ * each of them sent at once, the nodes would be sent single commands instead of many in one packet, at ten
+ * times the cost (64 threads, five nodes). So bytes wait while threads that have been called are on their
+ * way to the mutex, and the last of them sends. They wait 1 ms at most, for those threads may be slow to come.
+ */
+#include "rl_client_wait.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "rl_client.h"
+#include "rl_poll.h"
+#include "rl_turn.h"
+
+#define RL_WAIT_CALLS_MAX 64 /* threads that are called when the mutex is free again */
+#define RL_WAIT_UNSENT_US REDLOCK_MILLISECONDS
+/* How much later than its operation a follower looks for itself. */
+#define RL_WAIT_SLACK_US (10 * REDLOCK_MILLISECONDS)
+/* How long to wait at most where there is no descriptor for the event. */
+#define RL_WAIT_BLIND_US (10 * REDLOCK_MILLISECONDS)
+
+/* ------------------------------------------------------------------------------------ waiters */
+
+/* A condition that is waited for by CLOCK_MONOTONIC. */
+static bool rl_wait_make_condition(pthread_cond_t *condition) {
+  pthread_condattr_t attributes;
+  if (pthread_condattr_init(&attributes) != 0) {
+    return false;
+  }
+  (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  int error = pthread_cond_init(condition, &attributes);
+  (void)pthread_condattr_destroy(&attributes);
+  return error == 0;
+}
+
+void rl_wait_init(rl_wait *wait) {
+  atomic_init(&wait->wakeups, 0);
+  rl_event_init(&wait->event);
+}
+
+void rl_wait_free(rl_wait *wait) {
+  for (size_t i = 0; i < wait->made_count; i++) {
+    (void)pthread_cond_destroy(&wait->made[i]->condition);
+    free(wait->made[i]);
+  }
+  free(wait->made);
+  rl_event_close(&wait->event);
+}
+
+void rl_wait_forget(rl_wait *wait) {
+  wait->leader = NULL;
+  wait->polls = wait->poked = wait->unsent = false;
+  wait->coming = 0;
+  wait->first = wait->last = wait->spare = wait->sender = NULL;
+  for (size_t i = 0; i < wait->made_count; i++) {
+    rl_waiter *waiter = wait->made[i];
+    waiter->in_use = waiter->sleeps = waiter->called = false;
+    (void)rl_wait_make_condition(&waiter->condition);
+    waiter->next = wait->spare;
+    wait->spare = waiter;
+  }
+  rl_event_close(&wait->event); /* It is the parent's, too. */
+}
+
+static bool rl_wait_reserve(rl_wait *wait) {
+  size_t capacity = wait->made_capacity == 0 ? 4 : 2 * wait->made_capacity;
+  if (wait->made_count < wait->made_capacity) {
+    return true;
+  }
+  rl_waiter **grown = realloc(wait->made, capacity * sizeof(rl_waiter *));
+  if (grown == NULL) {
+    return false;
+  }
+  wait->made = grown;
+  wait->made_capacity = capacity;
+  return true;
+}
+
+/*
+ * Waiters are kept: who calls one does so after the mutex is free, and the one that is called may have
+ * left by then.
+ */
+static rl_waiter *rl_wait_take_spare(rl_wait *wait) {
+  rl_waiter *waiter = wait->spare;
+  if (waiter != NULL) {
+    wait->spare = waiter->next;
+    return waiter;
+  }
+  if (wait->made_count == RL_LOCK_WAITED_MAX || !rl_wait_reserve(wait)) {
+    return NULL;
+  }
+  waiter = calloc(1, sizeof *waiter);
+  if (waiter == NULL || !rl_wait_make_condition(&waiter->condition)) {
+    free(waiter);
+    return NULL;
+  }
+  wait->made[wait->made_count++] = waiter;
+  waiter->number = (unsigned)wait->made_count;
+  return waiter;
+}
+
+rl_waiter *rl_wait_of(const redlock_lock *lock) {
+  unsigned number = lock->core->waited;
+  return number == 0 ? NULL : rl_client_of(lock)->wait.made[number - 1];
+}
+
+rl_waiter *rl_wait_begin(redlock_client *client, redlock_lock *lock) {
+  rl_wait *wait = &client->wait;
+  rl_waiter *self = rl_wait_take_spare(wait);
+  if (self == NULL) {
+    return NULL;
+  }
+  self->lock = lock;
+  self->each_turn = lock == NULL;
+  self->in_use = true;
+  self->wakeups = atomic_load(&wait->wakeups);
+  if (lock != NULL) {
+    lock->core->waited = self->number & RL_LOCK_WAITED_MAX;
+  }
+  return self;
+}
+
+/* When the operation of a lock wants to be looked at; REDLOCK_NEVER when it does not. */
+static redlock_time rl_wait_due(const rl_lock *lock) {
+  return lock->timer.index == RL_TIMERS_NONE ? REDLOCK_NEVER : lock->timer.due_us;
+}
+
+void rl_wait_end(redlock_client *client, rl_waiter *self) {
+  if (!self->in_use) {
+    return; /* The process has forked in the middle of the call, and this is the child. */
+  }
+  if (self->lock != NULL) {
+    self->lock->core->waited = 0;
+  }
+  rl_wait_pause(client, self);
+  self->in_use = false;
+  self->next = client->wait.spare;
+  client->wait.spare = self;
+}
+
+void rl_wait_pause(redlock_client *client, rl_waiter *self) {
+  if (client->wait.leader == self) {
+    client->wait.leader = NULL;
+  }
+}
+
+/* ------------------------------------------------------------------------------------ sending */
+
+static void rl_wait_send(redlock_client *client) {
+  client->wait.unsent = false;
+  rl_turn_flush(client);
+  rl_poll_sync(client);
+}
+
+void rl_wait_flush(redlock_client *client) {
+  if (client->wait.coming > 0) {
+    client->wait.unsent = true;
+  } else {
+    rl_wait_send(client);
+  }
+}
+
+/* ------------------------------------------------------------------------------------ telling */
+
+typedef struct rl_calls {
+  unsigned count;
+  pthread_cond_t *conditions[RL_WAIT_CALLS_MAX];
+} rl_calls;
+
+static void rl_wait_call(rl_wait *wait, rl_waiter *waiter, rl_calls *calls) {
+  if (!waiter->sleeps || waiter->called) {
+    return; /* It runs, and looks for itself. */
+  }
+  waiter->called = true;
+  wait->coming++;
+  if (calls->count == RL_WAIT_CALLS_MAX) {
+    (void)pthread_cond_signal(&waiter->condition);
+  } else {
+    calls->conditions[calls->count++] = &waiter->condition;
+  }
+}
+
+/* W3. */
+static void rl_wait_call_concerned(redlock_client *client, rl_calls *calls) {
+  rl_wait *wait = &client->wait;
+  while (client->core.waited.first != NULL) {
+    redlock_lock *lock = client->core.waited.first->owner;
+    rl_waiter *waiter = rl_wait_of(lock);
+    rl_lock_dequeue(lock->core);
+    if (waiter != NULL) {
+      rl_wait_call(wait, waiter, calls);
+    }
+  }
+  unsigned wakeups = atomic_load(&wait->wakeups);
+  for (rl_waiter *waiter = wait->turned || wakeups != wait->wakeups_told ? wait->first : NULL;
+       waiter != NULL; waiter = waiter->next) {
+    if (waiter->each_turn || wakeups != wait->wakeups_told) {
+      rl_wait_call(wait, waiter, calls);
+    }
+  }
+  wait->wakeups_told = wakeups;
+  wait->turned = false;
+}
+
+/* W4: the one that came last is likely to wait for longest. */
+static void rl_wait_call_leader(rl_wait *wait, rl_calls *calls) {
+  rl_waiter *waiter = wait->last;
+  while (waiter != NULL && waiter->called) {
+    waiter = waiter->previous;
+  }
+  if (waiter != NULL) {
+    wait->leader = waiter;
+    rl_wait_call(wait, waiter, calls);
+  }
+}
+
+static rl_wait_wants rl_wait_wants_of(const redlock_client *client) {
+  rl_wait_wants wants = {0, 0, rl_poll_deadline(client)};
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    wants.changes += client->sockets[i].changes;
+  }
+  wants.writable = rl_poll_writable(client);
+  return wants;
+}
+
+/* W5. */
+static bool rl_wait_is_short(const redlock_client *client) {
+  const rl_wait_wants *polled = &client->wait.wants;
+  rl_wait_wants wants = rl_wait_wants_of(client);
+  return wants.changes != polled->changes || (wants.writable & ~polled->writable) != 0 ||
+         wants.deadline_us < polled->deadline_us;
+}
+
+void rl_wait_tell(redlock_client *client, bool unlock) {
+  rl_wait *wait = &client->wait;
+  rl_calls calls;
+  calls.count = 0;
+  if (wait->unsent && wait->coming == 0) {
+    rl_wait_send(client);
+  }
+  rl_wait_call_concerned(client, &calls);
+  if (wait->leader == NULL) {
+    rl_wait_call_leader(wait, &calls);
+  }
+  if (wait->polls && !wait->poked && rl_wait_is_short(client)) {
+    wait->poked = true;
+    rl_event_set(&wait->event);
+  }
+  if (unlock) {
+    rl_mutex_unlock(&client->mutex);
+  }
+  for (unsigned i = 0; i < calls.count; i++) {
+    (void)pthread_cond_signal(calls.conditions[i]);
+  }
+}
+
+/* ------------------------------------------------------------------------------------ waiting */
+
+/* A turn that is not the caller's loop's: what has ended for the loop is to wake it. */
+static int rl_wait_turn(redlock_client *client, const struct pollfd *fds, size_t count) {
+  int result = rl_turn_process(client, fds, count);
+  rl_poll_wake(client);
+  return result;
+}
+
+static int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
+                        bool *interrupted) {
+  rl_wait *wait = &client->wait;
+  struct pollfd fds[REDLOCK_NODES_MAX + 1];
+  if (wait->unsent) {
+    rl_wait_send(client);
+  }
+  if (rl_event_fd(&wait->event) < 0 && !rl_event_open(&wait->event)) {
+    until_us = rl_time_min(until_us, rl_time_add(redlock_now(), RL_WAIT_BLIND_US));
+  }
+  size_t count = rl_poll_fds(client, fds, REDLOCK_NODES_MAX);
+  wait->wants = rl_wait_wants_of(client);
+  until_us = rl_time_min(until_us, wait->wants.deadline_us);
+  if (until_us == REDLOCK_NEVER && count == 0) {
+    return REDLOCK_E_SYSTEM; /* Nothing could ever end this wait. */
+  }
+  if (atomic_load(&wait->wakeups) != self->wakeups) {
+    return REDLOCK_E_CANCELLED; /* It may have come before there was an event. */
+  }
+  fds[count] = (struct pollfd){rl_event_fd(&wait->event), POLLIN, 0};
+  wait->leader = self;
+  wait->polls = true;
+  rl_client_leave(client);
+  int ready = rl_poll_until(fds, count + 1, until_us);
+  rl_client_enter(client);
+  if (wait->leader != self) {
+    return REDLOCK_OK; /* In a child that was forked meanwhile. */
+  }
+  wait->polls = false;
+  wait->poked = false;
+  if (ready > 0 && fds[count].revents != 0) {
+    rl_event_clear(&wait->event);
+  }
+  if (interrupted != NULL) {
+    *interrupted = ready < 0;
+  }
+  /* Interrupted: nothing is ready, and the next turn computes the rest of the wait. */
+  return rl_wait_turn(client, fds, ready > 0 ? count : 0);
+}
+
+static void rl_wait_lie_down(rl_wait *wait, rl_waiter *self) {
+  self->sleeps = true;
+  self->called = false;
+  self->next = NULL;
+  self->previous = wait->last;
+  if (wait->last != NULL) {
+    wait->last->next = self;
+  } else {
+    wait->first = self;
+  }
+  wait->last = self;
+}
+
+static void rl_wait_get_up(rl_wait *wait, rl_waiter *self) {
+  if (self->previous != NULL) {
+    self->previous->next = self->next;
+  } else {
+    wait->first = self->next;
+  }
+  if (self->next != NULL) {
+    self->next->previous = self->previous;
+  } else {
+    wait->last = self->previous;
+  }
+  wait->coming -= self->called;
+  self->sleeps = false;
+}
+
+/* Sleeps until the thread is called; false when |until_us| came before. */
+static bool rl_wait_sleep(redlock_client *client, rl_waiter *self, redlock_time until_us) {
+  struct timespec until;
+  int error = 0;
+  (void)clock_gettime(CLOCK_MONOTONIC, &until);
+  redlock_duration left_us =
+      rl_time_min(rl_time_sub(until_us, redlock_now()), 366 * 86400 * REDLOCK_SECONDS);
+  uint64_t nanoseconds = (uint64_t)until.tv_nsec + left_us % REDLOCK_SECONDS * 1000;
+  until.tv_sec += (time_t)(left_us / REDLOCK_SECONDS + nanoseconds / 1000000000);
+  until.tv_nsec = (long)(nanoseconds % 1000000000);
+  while (!self->called && error == 0) {
+    error = pthread_cond_timedwait(&self->condition, &client->mutex.mutex, &until);
+  }
+  return self->called;
+}
+
+static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time until_us) {
+  rl_wait *wait = &client->wait;
+  rl_wait_tell(client, false);
+  if (self->lock != NULL) {
+    redlock_time due_us = rl_wait_due(self->lock->core);
+    until_us = rl_time_min(until_us, rl_time_add(due_us, RL_WAIT_SLACK_US));
+  }
+  bool sends = wait->unsent && wait->sender == NULL;
+  wait->sender = sends ? self : wait->sender;
+  redlock_time sends_us = sends ? rl_time_add(redlock_now(), RL_WAIT_UNSENT_US) : REDLOCK_NEVER;
+  rl_wait_lie_down(wait, self);
+  bool called = rl_wait_sleep(client, self, rl_time_min(until_us, sends_us));
+  rl_wait_get_up(wait, self);
+  if (wait->sender == self) {
+    wait->sender = NULL;
+    if (!called && wait->unsent) {
+      rl_wait_send(client);
+    }
+  }
+  return called || sends_us < until_us ? REDLOCK_OK : rl_wait_turn(client, NULL, 0);
+}
+
+int rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
+                 bool *interrupted) {
+  rl_wait *wait = &client->wait;
+  if (interrupted != NULL) {
+    *interrupted = false;
+  }
+  if (atomic_load(&wait->wakeups) != self->wakeups) {
+    return REDLOCK_E_CANCELLED;
+  }
+  if (wait->leader == NULL || wait->leader == self) {
+    return rl_wait_lead(client, self, until_us, interrupted);
+  }
+  return rl_wait_follow(client, self, until_us);
+}
+
+/*
+ * The count is raised before the event is looked for, and rl_wait_lead() looks at the count after it has
+ * opened the event: one of the two sees the other.
+ */
+void redlock_client_wakeup(redlock_client *client) {
+  if (client == NULL || rl_fork_happened(&client->mark)) {
+    return; /* A child is in no call. Its event would be the parent's. */
+  }
+  (void)atomic_fetch_add(&client->wait.wakeups, 1);
+  rl_event_set(&client->wait.event);
+}

@@ -1,0 +1,92 @@
+/*
+ * Threads that wait in blocking calls on one client: leader and followers.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_CLIENT_WAIT_H
+#define RL_CLIENT_WAIT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "redlock.h"
+#include "rl_event.h"
+
+/* A thread in a blocking call. */
+typedef struct rl_waiter {
+  struct rl_waiter *previous, *next; /* among those that sleep; among the spare ones */
+  pthread_cond_t condition;
+  unsigned number;    /* its place among all of the client, from 1 */
+  redlock_lock *lock; /* whose operation it waits for; NULL: for whatever a turn brings */
+  bool each_turn;     /* it wants to look after each turn */
+  bool in_use;
+  bool sleeps;
+  bool called;      /* out of its sleep: it is to look, or to lead */
+  unsigned wakeups; /* how many there had been when its call began */
+} rl_waiter;
+
+/* What somebody who waits for the nodes has to wait for. */
+typedef struct rl_wait_wants {
+  unsigned changes;  /* of descriptors, so far */
+  uint32_t writable; /* nodes whose descriptor is waited for to take bytes */
+  redlock_time deadline_us;
+} rl_wait_wants;
+
+typedef struct rl_wait {
+  rl_waiter *leader;   /* who waits for the nodes, or has been called to; or NULL */
+  bool polls;          /* the leader has left the mutex, and waits */
+  bool poked;          /* its event has been set since */
+  rl_wait_wants wants; /* what it waits for */
+  bool turned;         /* input was looked for, since the mutex was taken */
+  bool unsent;         /* bytes were left to the threads that are coming */
+  unsigned coming;     /* threads that have been called, and do not run yet */
+  rl_waiter *sender;   /* sends them when nobody has come in time, or NULL */
+  rl_waiter *first;    /* those that sleep */
+  rl_waiter *last;
+  rl_waiter *spare;
+  rl_waiter **made;
+  size_t made_count;
+  size_t made_capacity;
+  atomic_uint wakeups;
+  unsigned wakeups_told; /* how many of them the sleepers know of */
+  rl_event event;        /* ends the leader's wait; open after the first one */
+} rl_wait;
+
+void rl_wait_init(rl_wait *wait);
+void rl_wait_free(rl_wait *wait);
+
+/* In a forked child: none of the threads is there. */
+void rl_wait_forget(rl_wait *wait);
+
+/* ---- all below: the caller has entered the client ---- */
+
+/*
+ * Begins a blocking call, on |lock| or, with NULL, on the client; to be ended by rl_wait_end(). NULL when
+ * out of memory, or when RL_LOCK_WAITED_MAX threads are in such calls.
+ */
+rl_waiter *rl_wait_begin(redlock_client *client, redlock_lock *lock);
+
+/* The waiter of the thread that is in a blocking call on |lock|, or NULL. */
+rl_waiter *rl_wait_of(const redlock_lock *lock);
+void rl_wait_end(redlock_client *client, rl_waiter *self);
+
+/*
+ * Waits for something to come: as the leader, for one turn; as a follower until it is called. For no longer
+ * than until |until_us|. Others may enter meanwhile. |*interrupted|, if it is not NULL, tells whether
+ * a signal was taken. Returns REDLOCK_OK, REDLOCK_E_CANCELLED after redlock_client_wakeup(), or
+ * REDLOCK_E_SYSTEM.
+ */
+int rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us, bool *interrupted);
+
+/* The caller of rl_wait_step() is about to leave the client, and may come back late. */
+void rl_wait_pause(redlock_client *client, rl_waiter *self);
+
+/* Sends what is there to be sent, or leaves it to the threads that are coming. */
+void rl_wait_flush(redlock_client *client);
+
+/* Tells the threads that wait what has changed. |unlock|: and leaves the mutex. */
+void rl_wait_tell(redlock_client *client, bool unlock);
+
+#endif

@@ -1,0 +1,419 @@
+/*
+ * One client for many threads: blocking calls at once, forks, frees and wake-ups in the middle.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Threads must not fail through cmocka: they count, and the test looks at what they have counted.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/time.h>
+
+#include "support.h"
+
+#define THREADS_MAX 64
+
+static farm five;
+
+typedef struct worker {
+  pthread_t thread;
+  redlock_client *client;
+  unsigned number;
+  unsigned rounds;
+  atomic_uint own;    /* pairs on a name of its own */
+  unsigned common;    /* sections under the name of all */
+  atomic_uint errors; /* what should not have happened */
+  unsigned two_hold;  /* another was in its section as well */
+  char message[256];  /* of the last error */
+} worker;
+
+static worker workers[THREADS_MAX];
+static atomic_uint inside; /* sections under the common name */
+static atomic_bool stop;
+
+static int start(void **state) {
+  (void)state;
+  farm_start(&five, 5, NULL);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  farm_end(&five);
+  return 0;
+}
+
+static int reset(void **state) {
+  (void)state;
+  farm_reset(&five);
+  atomic_store(&stop, false);
+  return 0;
+}
+
+static redlock_options patient(void) {
+  redlock_options options = {0};
+  options.ttl_us = 60 * REDLOCK_SECONDS;
+  options.node_timeout_us = 5 * REDLOCK_SECONDS; /* However busy the machine is. */
+  options.wait_us = 60 * REDLOCK_SECONDS;
+  options.retry_delay_us = MS(2);
+  options.retry_jitter_us = MS(2);
+  return options;
+}
+
+static void note(worker *self, redlock_lock *lock, int result) {
+  if (result != REDLOCK_OK) {
+    self->errors++;
+    (void)snprintf(self->message, sizeof self->message, "%s", redlock_lock_message(lock));
+  }
+}
+
+static redlock_lock *make_lock(worker *self, const char *name) {
+  redlock_lock *lock = NULL;
+  self->errors += redlock_lock_new(&lock, self->client, name, strlen(name), NULL) != REDLOCK_OK;
+  return lock;
+}
+
+/* One that is dropped while it is held. */
+static void drop(worker *self) {
+  char name[32];
+  (void)snprintf(name, sizeof name, "dropped%u", self->number);
+  redlock_lock *lock = make_lock(self, name);
+  note(self, lock, redlock_lock_acquire(lock, NULL, NULL));
+  redlock_lock_free(lock);
+}
+
+static void section(worker *self, redlock_lock *common) {
+  note(self, common, redlock_lock_acquire(common, NULL, NULL));
+  self->two_hold += atomic_fetch_add(&inside, 1) != 0;
+  self->common++;
+  (void)atomic_fetch_sub(&inside, 1);
+  note(self, common, redlock_lock_release(common));
+}
+
+static void *work(void *argument) {
+  worker *self = argument;
+  char name[32];
+  (void)snprintf(name, sizeof name, "own%u", self->number);
+  redlock_lock *own = make_lock(self, name);
+  redlock_lock *common = make_lock(self, "common");
+  for (unsigned i = 0; i < self->rounds && self->errors == 0 && !atomic_load(&stop); i++) {
+    redlock_duration left_us = 0;
+    note(self, own, redlock_lock_acquire(own, NULL, &left_us));
+    self->errors += left_us == 0 || redlock_lock_remaining(own) == 0;
+    self->errors += strlen(redlock_lock_token(own)) != REDLOCK_TOKEN_LENGTH;
+    if (i % 4 == 0) {
+      note(self, own, redlock_lock_extend(own, 0, NULL));
+    }
+    note(self, own, redlock_lock_release(own));
+    self->own++;
+    if (i % 16 == self->number % 16) {
+      section(self, common);
+      drop(self);
+    }
+  }
+  redlock_lock_free(own);
+  redlock_lock_free(common);
+  return NULL;
+}
+
+static redlock_client *begin(unsigned count, unsigned rounds) {
+  redlock_options options = patient();
+  redlock_client *client = client_of(&five, 5, &options);
+  memset(workers, 0, sizeof workers);
+  for (unsigned i = 0; i < count; i++) {
+    workers[i].number = i;
+    workers[i].rounds = rounds;
+    workers[i].client = client;
+    assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+  }
+  return client;
+}
+
+static void finish(redlock_client *client, unsigned count) {
+  for (unsigned i = 0; i < count; i++) {
+    assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+  }
+  redlock_client_free(client);
+  for (unsigned i = 0; i < count; i++) {
+    if (workers[i].errors != 0) {
+      fail_msg("thread %u: %s", i, workers[i].message);
+    }
+    assert_int_equal(workers[i].two_hold, 0);
+  }
+  eventually(farm_count(&five, "common", NULL) == 0);
+  for (unsigned i = 0; i < count; i++) {
+    char name[32];
+    (void)snprintf(name, sizeof name, "dropped%u", i);
+    eventually(farm_count(&five, name, NULL) == 0);
+  }
+}
+
+static void threads_of_one_client_get_their_own_results(unsigned count, unsigned rounds) {
+  redlock_client *client = begin(count, rounds);
+  finish(client, count);
+  for (unsigned i = 0; i < count; i++) {
+    assert_int_equal(workers[i].own, rounds);
+  }
+}
+
+static void eight_threads_share_a_client(void **state) {
+  (void)state;
+  threads_of_one_client_get_their_own_results(8, 200);
+}
+
+static void sixty_four_threads_share_a_client(void **state) {
+  (void)state;
+  threads_of_one_client_get_their_own_results(64, 40);
+}
+
+/* All of them on five connections: the first one's. */
+static void threads_share_the_connections(void **state) {
+  (void)state;
+  redlock_client *client = begin(8, 1000000);
+  eventually(workers[7].own > 20);
+  for (unsigned node = 0; node < 5; node++) {
+    assert_int_equal(farm_connections(&five, node), 1);
+  }
+  atomic_store(&stop, true);
+  finish(client, 8);
+}
+
+/* ---------------------------------------------------------------------------------------- forks */
+
+static int child_uses_the_client(void *argument) {
+  redlock_client *client = argument;
+  redlock_lock *lock = new_lock(client, "child");
+  if (redlock_lock_acquire(lock, NULL, NULL) != REDLOCK_OK ||
+      redlock_lock_release(lock) != REDLOCK_OK) {
+    return 1;
+  }
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  return 0;
+}
+
+/* Whatever a thread was doing on the client, a child finds it whole, and the mutex free. */
+static void children_are_forked_while_threads_work(void **state) {
+  (void)state;
+  redlock_client *client = begin(8, 1000000);
+  for (unsigned i = 0; i < 60; i++) {
+    unsigned before = workers[i % 8].own;
+    in_child(child_uses_the_client, client);
+    eventually(workers[i % 8].own > before || workers[i % 8].errors > 0);
+  }
+  atomic_store(&stop, true);
+  finish(client, 8);
+}
+
+/* --------------------------------------------------------------------------------- a hung leader */
+
+static atomic_bool held_up;
+static atomic_bool go_on;
+
+static void hold_up(int number) {
+  (void)number;
+  atomic_store(&held_up, true);
+  while (!atomic_load(&go_on)) {
+    (void)poll(NULL, 0, 1);
+  }
+}
+
+typedef struct call {
+  pthread_t thread;
+  redlock_lock *lock;
+  const redlock_options *options;
+  atomic_int result;
+  redlock_time ended_us;
+} call;
+
+static void *acquire(void *argument) {
+  call *self = argument;
+  int result = redlock_lock_acquire(self->lock, self->options, NULL);
+  self->ended_us = redlock_now();
+  atomic_store(&self->result, result);
+  return NULL;
+}
+
+static void begin_call(call *self, redlock_client *client, const char *name,
+                       const redlock_options *options) {
+  self->lock = new_lock(client, name);
+  self->options = options;
+  atomic_store(&self->result, REDLOCK_PENDING);
+  assert_int_equal(pthread_create(&self->thread, NULL, acquire, self), 0);
+}
+
+static int end_call(call *self) {
+  assert_int_equal(pthread_join(self->thread, NULL), 0);
+  redlock_lock_free(self->lock);
+  return atomic_load(&self->result);
+}
+
+/* A thread that polls for all is stuck in a handler of the program's. */
+static void a_follower_keeps_its_budget_when_its_leader_is_held_up(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  redlock_client *client = client_of(&five, 5, &options);
+  redlock_options brief = patient();
+  brief.wait_us = MS(200);
+  redlock_lock *held = held_lock(client, "r");
+  call leader, follower;
+  struct sigaction action = {.sa_handler = hold_up};
+  atomic_store(&held_up, false);
+  atomic_store(&go_on, false);
+  assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+  begin_call(&leader, client, "r", &options);
+  (void)poll(NULL, 0, 20); /* Most likely it leads by then; if not, the test is easy. */
+  assert_int_equal(pthread_kill(leader.thread, SIGUSR1), 0);
+  eventually(atomic_load(&held_up));
+  redlock_time begun_us = redlock_now();
+  begin_call(&follower, client, "r", &brief);
+  assert_int_equal(end_call(&follower), REDLOCK_E_TAKEN);
+  assert_between(follower.ended_us - begun_us, MS(100), MS(1500));
+  atomic_store(&go_on, true);
+  assert_ok(held, redlock_lock_release(held));
+  assert_int_equal(end_call(&leader), REDLOCK_OK);
+  redlock_lock_free(held);
+  redlock_client_free(client);
+}
+
+/* --------------------------------------------------------------------------------------- wake-up */
+
+static void a_wakeup_ends_all_blocking_calls_and_gives_back_what_they_had(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.node_timeout_us = 20 * REDLOCK_SECONDS;
+  options.ttl_us = 300 * REDLOCK_SECONDS;
+  redlock_client *client = client_of(&five, 5, &options);
+  call calls[8];
+  warm_up(client);
+  for (unsigned i = 2; i < 5; i++) {
+    farm_stop(&five, i);
+  }
+  for (unsigned i = 0; i < 8; i++) {
+    char name[16];
+    (void)snprintf(name, sizeof name, "w%u", i);
+    begin_call(&calls[i], client, name, &options);
+    eventually(farm_count(&five, name, NULL) >= 2);
+  }
+  redlock_time woken_us = redlock_now();
+  redlock_client_wakeup(client);
+  for (unsigned i = 0; i < 8; i++) {
+    assert_int_equal(end_call(&calls[i]), REDLOCK_E_CANCELLED);
+    assert_true(calls[i].ended_us - woken_us < MS(1000));
+  }
+  for (unsigned i = 0; i < 8; i++) {
+    char name[16];
+    (void)snprintf(name, sizeof name, "w%u", i);
+    eventually(farm_count(&five, name, NULL) == 0);
+  }
+  for (unsigned i = 2; i < 5; i++) {
+    farm_continue(&five, i);
+  }
+  redlock_lock *after = held_lock(client, "after"); /* A call that begins later is not ended. */
+  redlock_lock_free(after);
+  redlock_client_free(client);
+}
+
+static redlock_client *woken;
+
+static void wake_up(int number) {
+  (void)number;
+  redlock_client_wakeup(woken);
+}
+
+/* In the handler of the only thread: the program's own Ctrl-C. */
+static void a_signal_handler_ends_a_waiting_acquire(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  redlock_client *client = client_of(&five, 5, &options);
+  redlock_lock *held = held_lock(client, "r");
+  redlock_lock *lock = new_lock(client, "r");
+  struct sigaction action = {.sa_handler = wake_up};
+  struct itimerval soon = {{0, 0}, {0, 30000}};
+  options.retry_delay_us = 50 * REDLOCK_SECONDS;
+  woken = client;
+  assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+  redlock_time begun_us = redlock_now();
+  assert_int_equal(setitimer(ITIMER_REAL, &soon, NULL), 0);
+  assert_int_equal(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_CANCELLED);
+  assert_true(redlock_now() - begun_us < MS(2000));
+  assert_ok(held, redlock_lock_release(held));
+  redlock_lock_free(held);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void close_ends_the_calls_of_other_threads(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  redlock_client *client = client_of(&five, 5, &options);
+  redlock_lock *held = held_lock(client, "r");
+  call calls[4];
+  for (unsigned i = 0; i < 4; i++) {
+    begin_call(&calls[i], client, "r", &options);
+  }
+  (void)poll(NULL, 0, 20);
+  assert_int_equal(redlock_client_close(client, MS(5000)), REDLOCK_OK);
+  for (unsigned i = 0; i < 4; i++) {
+    assert_int_equal(end_call(&calls[i]), REDLOCK_E_CLOSED);
+  }
+  assert_int_equal(farm_count(&five, "r", NULL), 0);
+  redlock_lock_free(held);
+  redlock_client_free(client);
+}
+
+/* Of two threads on one lock the second is told, and the first is not disturbed. */
+static void a_lock_in_two_threads_is_busy(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  redlock_client *client = client_of(&five, 5, &options);
+  redlock_lock *held = held_lock(client, "r");
+  call first;
+  begin_call(&first, client, "r", &options);
+  eventually(redlock_lock_result(first.lock) == REDLOCK_PENDING);
+  assert_int_equal(redlock_lock_acquire(first.lock, NULL, NULL), REDLOCK_E_BUSY);
+  assert_int_equal(redlock_lock_extend(first.lock, 0, NULL), REDLOCK_E_BUSY);
+  assert_int_equal(redlock_lock_release(first.lock), REDLOCK_E_BUSY);
+  assert_int_equal(redlock_lock_acquire_start(first.lock, NULL), REDLOCK_E_BUSY);
+  assert_ok(held, redlock_lock_release(held));
+  assert_int_equal(end_call(&first), REDLOCK_OK);
+  redlock_lock_free(held);
+  redlock_client_free(client);
+}
+
+/* Another thread may cancel what a thread waits for. */
+static void a_cancel_from_another_thread_ends_the_call(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  redlock_client *client = client_of(&five, 5, &options);
+  redlock_lock *held = held_lock(client, "r");
+  call first, second;
+  begin_call(&first, client, "r", &options);
+  begin_call(&second, client, "r", &options);
+  eventually(redlock_lock_result(second.lock) == REDLOCK_PENDING);
+  redlock_lock_cancel(second.lock);
+  assert_int_equal(end_call(&second), REDLOCK_E_CANCELLED);
+  assert_int_equal(redlock_lock_result(first.lock), REDLOCK_PENDING);
+  assert_ok(held, redlock_lock_release(held));
+  assert_int_equal(end_call(&first), REDLOCK_OK);
+  redlock_lock_free(held);
+  redlock_client_free(client);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(eight_threads_share_a_client),
+      TEST(sixty_four_threads_share_a_client),
+      TEST(threads_share_the_connections),
+      TEST(children_are_forked_while_threads_work),
+      TEST(a_follower_keeps_its_budget_when_its_leader_is_held_up),
+      TEST(a_wakeup_ends_all_blocking_calls_and_gives_back_what_they_had),
+      TEST(a_signal_handler_ends_a_waiting_acquire),
+      TEST(close_ends_the_calls_of_other_threads),
+      TEST(a_lock_in_two_threads_is_busy),
+      TEST(a_cancel_from_another_thread_ends_the_call),
+  };
+  return cmocka_run_group_tests_name("a client and threads", tests, start, end);
+}
