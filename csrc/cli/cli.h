@@ -24,6 +24,8 @@ enum {
   CLI_NOT_FOUND = 127
 };
 
+typedef struct cli_verb cli_verb;
+
 typedef struct cli_settings {
   const char *nodes[REDLOCK_NODES_MAX];
   size_t node_count;
@@ -32,7 +34,8 @@ typedef struct cli_settings {
   redlock_options options;
   redlock_duration max_hold_us; /* of run; 0 = none */
   int taken_status;
-  char **operands; /* the verb, and what belongs to it; ended by NULL */
+  const cli_verb *verb;
+  char **operands; /* the verb's name, and what belongs to it; ended by NULL */
 } cli_settings;
 
 /* Reads the command line. Returns -1, or the status to exit with: a sentence has been written. */
@@ -45,8 +48,25 @@ int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 
 /* The status for an acquire that ended with |error|; says why. */
 int cli_fail_to_acquire(const cli_settings *settings, redlock_lock *lock, int error);
 
-/* The verbs. They return the status to exit with. */
-int cli_run(const cli_settings *settings, redlock_client *client);
-int cli_nodes(const cli_settings *settings, redlock_client *client);
+/*
+ * The verbs: X(name, its fewest and most operands, what they are, what it does). A new one is a line here
+ * and a file cli_NAME.c with the function cli_NAME(), which returns the status to exit with.
+ */
+#define CLI_VERBS(X)                                                                               \
+  X(run, 2, CLI_OPERANDS_ANY, " RESOURCE [--] COMMAND [ARGUMENT]...",                              \
+    "takes the lock, runs the command, keeps the lock while it runs, releases it")                 \
+  X(nodes, 0, 0, "", "takes a lock of its own name, and shows what each node answered")
+#define CLI_OPERANDS_ANY ((size_t)-1)
+
+struct cli_verb {
+  const char *name;
+  size_t fewest, most;
+  const char *operands;
+  int (*call)(const cli_settings *settings, redlock_client *client);
+};
+
+#define CLI_VERB_FUNCTION(name, fewest, most, operands, does)                                      \
+  int cli_##name(const cli_settings *settings, redlock_client *client);
+CLI_VERBS(CLI_VERB_FUNCTION)
 
 #endif

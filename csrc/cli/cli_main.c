@@ -53,8 +53,7 @@ int main(int argc, char **argv) {
   if (status < 0) {
     status = cli_open(&client, &settings);
     if (status == 0) {
-      status = strcmp(settings.operands[0], "run") == 0 ? cli_run(&settings, client)
-                                                        : cli_nodes(&settings, client);
+      status = settings.verb->call(&settings, client);
     }
   }
   redlock_client_free(client);

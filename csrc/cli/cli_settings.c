@@ -11,26 +11,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CLI_VERB_HELP(name, fewest, most, operands, does) "  " #name operands "\n      " does "\n"
 static const char cli_help[] =
-    "usage: redlock [option]... run RESOURCE [--] COMMAND [ARGUMENT]...\n"
-    "       redlock [option]... nodes\n"
-    "\n"
-    "run    takes the lock, runs the command, keeps the lock while it runs, releases it\n"
-    "nodes  takes a lock of its own name, and shows what each node answered\n"
-    "\n"
-    "  -n, --node ADDRESS              a node, once for each; or REDLOCK_NODES, between spaces\n"
-    "  -w, --wait TIME                 for the lock; 0 = try once [four attempts, about a second]\n"
-    "  -t, --ttl TIME                  after which the lock ends when this program dies [10s]\n"
-    "      --max-hold TIME             after which the lock is extended no more [never]\n"
-    "      --node-timeout TIME         for one attempt [100ms, at most a tenth of the ttl]\n"
-    "  -p, --prefix TEXT               before the name of the resource\n"
-    "  -E, --conflict-exit-code NUMBER when the lock is taken [1]\n"
-    "  -h, --help    -V, --version\n"
-    "\n"
-    "A TIME is a number and ms, s, m or h: 500ms, 10s.\n"
-    "It exits with the status of the command (128 and the signal that ended it), or 1: the lock is\n"
-    "taken; 64: usage; 69: too few nodes; 71: system; 75: the command succeeded, but its lock ended\n"
-    "before; 126, 127: the command cannot be executed, is not there.\n";
+    "usage: redlock [option]... VERB [operand]...\n"
+    "\n" CLI_VERBS(
+        CLI_VERB_HELP) "\n"
+                       "  -n, --node ADDRESS              a node, once for each; or REDLOCK_NODES, between spaces\n"
+                       "  -w, --wait TIME                 for the lock; 0 = try once [four attempts, about a second]\n"
+                       "  -t, --ttl TIME                  after which the lock ends when this program dies [10s]\n"
+                       "      --max-hold TIME             after which the lock is extended no more [never]\n"
+                       "      --node-timeout TIME         for one attempt [100ms, at most a tenth of the ttl]\n"
+                       "  -p, --prefix TEXT               before the name of the resource\n"
+                       "  -E, --conflict-exit-code NUMBER when the lock is taken [1]\n"
+                       "  -h, --help    -V, --version\n"
+                       "\n"
+                       "A TIME is a number and ms, s, m or h: 500ms, 10s.\n"
+                       "It exits with the status of the command (128 and the signal that ended it), or 1: the lock is\n"
+                       "taken; 64: usage; 69: too few nodes; 71: system; 75: the command succeeded, but its lock ended\n"
+                       "before; 126, 127: the command cannot be executed, is not there.\n";
 
 static int cli_wrong(const char *what, const char *text) {
   return cli_fail(CLI_USAGE, "%s '%s'; redlock --help shows what there is", what, text);
@@ -111,23 +109,43 @@ static int cli_settings_environment(cli_settings *settings) {
   return settings->node_count > 0 ? -1 : cli_fail(CLI_USAGE, "REDLOCK_NODES names no node");
 }
 
+#define CLI_VERB_ROW(name, fewest, most, operands, does)                                           \
+  {#name, fewest, most, operands, cli_##name},
+static const cli_verb cli_verbs[] = {CLI_VERBS(CLI_VERB_ROW)};
+#define CLI_VERB_NAME(name, fewest, most, operands, does) " " #name
+
+static const cli_verb *cli_settings_verb(const char *name) {
+  for (size_t i = 0; i < sizeof cli_verbs / sizeof cli_verbs[0]; i++) {
+    if (strcmp(cli_verbs[i].name, name) == 0) {
+      return &cli_verbs[i];
+    }
+  }
+  return NULL;
+}
+
 /* The verb, and how many operands it wants. */
 static int cli_settings_operands(cli_settings *settings, char **operands) {
   settings->operands = operands;
   if (operands[0] == NULL) {
-    return cli_fail(CLI_USAGE, "run or nodes? redlock --help shows what there is");
+    return cli_fail(CLI_USAGE,
+                    "no verb; there are" CLI_VERBS(CLI_VERB_NAME) ": see redlock --help");
   }
-  if (strcmp(operands[0], "nodes") == 0) {
-    return operands[1] == NULL ? -1 : cli_wrong("nodes takes no operand:", operands[1]);
-  }
-  if (strcmp(operands[0], "run") != 0) {
+  const cli_verb *verb = cli_settings_verb(operands[0]);
+  if (verb == NULL) {
     return cli_wrong("unknown verb", operands[0]);
   }
-  if (operands[1] == NULL || operands[2] == NULL ||
-      (strcmp(operands[2], "--") == 0 && operands[3] == NULL)) {
-    return cli_fail(CLI_USAGE, "run wants a resource and a command");
+  settings->verb = verb;
+  size_t count = 0;
+  size_t words = 1;
+  for (; operands[words] != NULL; words++) {
+    /* A "--" may stand behind the resource. */
+    count += words != 2 || strcmp(operands[words], "--") != 0;
   }
-  return -1;
+  if (count > verb->most) {
+    return cli_fail(CLI_USAGE, "%s takes no operand '%s'; redlock --help shows what there is",
+                    verb->name, operands[verb->most + 1]);
+  }
+  return count >= verb->fewest ? -1 : cli_fail(CLI_USAGE, "%s wants%s", verb->name, verb->operands);
 }
 
 static int cli_settings_option(cli_settings *settings, int option, char **argv) {

@@ -253,11 +253,11 @@ static void mistakes_are_told_before_anything_is_done(void **state) {
     const char *arguments;
     const char *told;
   } cases[] = {
-      {"", "run or nodes?"},
+      {"", "no verb; there are run nodes"},
       {"steal job", "unknown verb 'steal'"},
-      {"run job", "run wants a resource and a command"},
-      {"run job --", "run wants a resource and a command"},
-      {"nodes all", "nodes takes no operand"},
+      {"run job", "run wants RESOURCE [--] COMMAND"},
+      {"run job --", "run wants RESOURCE [--] COMMAND"},
+      {"nodes all", "nodes takes no operand 'all'"},
       {"-t 10 run job true", "not a time such as 500ms or 10s"},
       {"-t 0 run job true", "must be more than 0"},
       {"-t 9000h run job true", "not a time"},
