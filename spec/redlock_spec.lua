@@ -286,6 +286,10 @@ describe("redlock", function()
         end
         return #client:nodes() == 5
       end,
+      ["client:inspect"] = function(client) return #client:inspect("held").holder == 40 end,
+      ["client:force_release"] = function(client)
+        return select(3, client:force_release("held", "not the token")) == "not_held"
+      end,
       ["client:close"] = function(client) return client:close() == true end,
       ["client:pollfd"] = function(client) return client:pollfd() == nil or client:pollfd() >= 0 end,
       ["client:events"] = function(client) return client:events() == "r" end,
@@ -296,6 +300,9 @@ describe("redlock", function()
       ["lock:acquire of what was in flight"] = function(_, _, busy) return busy:acquire() == nil or busy:is_held() end,
       ["lock:extend"] = function(_, held) return select(3, held:extend()) == "not_held" end,
       ["lock:release"] = function(_, held) return select(3, held:release()) == "not_held" end,
+      ["lock:release without waiting"] = function(_, held)
+        return select(3, held:release({ wait = false })) == "not_held"
+      end,
       ["lock:release of what was in flight"] = function(_, _, busy)
         return select(3, busy:release()) == "not_held"
       end,

@@ -136,8 +136,30 @@ int rl_lua_push_error(lua_State *L, int error, const char *message, int level);
 /* The same for what an operation of |self| ended with, or why it was not begun. */
 int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level);
 
+/* Pushes what |operation|, which ended well, returns: the validity, true, or how many keys were deleted. */
+void rl_lua_push_success(lua_State *L, rl_lua_lock *self, rl_operation operation,
+                         redlock_duration validity);
+
 /* Pushes the list of the codes that are returned. */
 void rl_lua_push_codes(lua_State *L);
+
+/* ------------------------------------------------------------------------------- rl_lua_lock.c */
+
+/* Waits for the operation that |error| says was started. Returns what it could not begin for. */
+int rl_lua_finish(lua_State *L, rl_lua_lock *self, int error);
+
+/* Pushes what the operation ended with; |error| is what rl_lua_finish() returned. */
+int rl_lua_push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation, int error,
+                        int level);
+
+/* ---------------------------------------------------------------------------- rl_lua_inspect.c */
+
+/* The token at |index|; NULL and REDLOCK_TOKEN_ANY for "any". */
+const char *rl_lua_check_token(lua_State *L, int index, size_t *length);
+
+int rl_lua_lock_inspect(lua_State *L);
+int rl_lua_lock_force_release(lua_State *L);
+int rl_lua_lock_keys(lua_State *L);
 
 /* ------------------------------------------------------- rl_lua_client.c, rl_lua_lock.c, _module.c */
 

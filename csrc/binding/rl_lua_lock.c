@@ -117,7 +117,7 @@ int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level) {
     return rl_lua_misuse(
         L, level, "redlock: '%s' has an operation in flight, and a lock has one at a time", name);
   }
-  if (error == REDLOCK_E_NOT_HELD) {
+  if (error == REDLOCK_E_NOT_HELD && self->operation != RL_OPERATION_FORCE_RELEASE) {
     show_resource(name, sizeof name, self->lock);
     (void)snprintf(text, sizeof text,
                    self->owner_ended ? "'%s': the lock was released when the request that took it "
@@ -129,11 +129,40 @@ int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level) {
   return rl_lua_push_error(L, error, redlock_lock_message(self->lock), level);
 }
 
+/* On how many nodes the key was deleted. */
+static int count_deleted(const rl_lua_lock *self) {
+  size_t count = redlock_client_node_count(redlock_lock_client(self->lock));
+  redlock_vote_info info;
+  int deleted = 0;
+
+  for (size_t index = 0; index < count; index++) {
+    if (redlock_lock_vote(self->lock, index, &info) == REDLOCK_OK)
+      deleted += info.vote == REDLOCK_VOTE_GRANTED;
+  }
+  return deleted;
+}
+
+void rl_lua_push_success(lua_State *L, rl_lua_lock *self, rl_operation operation,
+                         redlock_duration validity) {
+  switch (operation) {
+  case RL_OPERATION_ACQUIRE:
+  case RL_OPERATION_EXTEND:
+    rl_lua_push_milliseconds(L, validity);
+    break;
+  case RL_OPERATION_FORCE_RELEASE:
+    lua_pushinteger(L, count_deleted(self));
+    break;
+  default:
+    lua_pushboolean(L, 1);
+    break;
+  }
+}
+
 /*
  * Every result leaves here. Lua counts whole milliseconds: less than one is no validity, and so no
  * lock.
  */
-static int push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation, int error,
+int rl_lua_push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation, int error,
                         int level) {
   redlock_duration validity = 0;
 
@@ -143,11 +172,7 @@ static int push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation,
     self->operation = operation; /* What lock:result() tells of. */
   if (error != REDLOCK_OK)
     return rl_lua_push_failure(L, self, error, level);
-  if (operation == RL_OPERATION_RELEASE) {
-    lua_pushboolean(L, 1);
-  } else {
-    rl_lua_push_milliseconds(L, validity);
-  }
+  rl_lua_push_success(L, self, operation, validity);
   return 1;
 }
 
@@ -155,7 +180,7 @@ static int push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation,
  * Waits for the operation that |error| says was started. A hook that is set meanwhile may raise an
  * error, as that of Ctrl-C does: the operation is cancelled then, which releases what it has taken.
  */
-static int finish(lua_State *L, rl_lua_lock *self, int error) {
+int rl_lua_finish(lua_State *L, rl_lua_lock *self, int error) {
   rl_lua_hook hook;
 
   if (error != REDLOCK_OK)
@@ -170,7 +195,7 @@ static int finish(lua_State *L, rl_lua_lock *self, int error) {
     }
   }
   rl_handle_end(self->lock, error);
-  return REDLOCK_OK; /* It was begun: push_outcome() asks how it ended. */
+  return REDLOCK_OK; /* It was begun: rl_lua_push_outcome() asks how it ended. */
 }
 
 /* (lock, options) -> validity, or nil, message, code. */
@@ -178,9 +203,9 @@ int rl_lua_lock_acquire(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:acquire()");
   redlock_options options;
   const redlock_options *given = check_options(L, 2, self->lock->core->options, &options);
-  int error = finish(L, self, rl_handle_acquire(self->lock, given, sizeof options));
+  int error = rl_lua_finish(L, self, rl_handle_acquire(self->lock, given, sizeof options));
 
-  return push_outcome(L, self, RL_OPERATION_ACQUIRE, error, RL_LUA_WRAPPED);
+  return rl_lua_push_outcome(L, self, RL_OPERATION_ACQUIRE, error, RL_LUA_WRAPPED);
 }
 
 static redlock_duration check_new_ttl(lua_State *L, const char *name, int index, int level) {
@@ -192,17 +217,17 @@ static redlock_duration check_new_ttl(lua_State *L, const char *name, int index,
 static int lock_extend(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:extend()");
   redlock_duration ttl = check_new_ttl(L, "lock:extend(): ttl", 2, RL_LUA_DIRECT);
-  int error = finish(L, self, rl_handle_extend(self->lock, ttl));
+  int error = rl_lua_finish(L, self, rl_handle_extend(self->lock, ttl));
 
-  return push_outcome(L, self, RL_OPERATION_EXTEND, error, RL_LUA_DIRECT);
+  return rl_lua_push_outcome(L, self, RL_OPERATION_EXTEND, error, RL_LUA_DIRECT);
 }
 
 /* (lock) -> true, or nil, message, code. */
 int rl_lua_lock_release(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:release()");
-  int error = finish(L, self, rl_handle_release(self->lock));
+  int error = rl_lua_finish(L, self, rl_handle_release(self->lock));
 
-  return push_outcome(L, self, RL_OPERATION_RELEASE, error, RL_LUA_WRAPPED);
+  return rl_lua_push_outcome(L, self, RL_OPERATION_RELEASE, error, RL_LUA_WRAPPED);
 }
 
 /* (lock) -> true, or nil, message, code: the same without waiting. */
@@ -218,11 +243,16 @@ int rl_lua_lock_release_send(lua_State *L) {
   return 1;
 }
 
-/* (lock, "acquire", options), (lock, "extend", ttl) or (lock, "release") -> true, or nil, ... */
+/*
+ * (lock, "acquire", options), (lock, "extend", ttl), (lock, "release"), (lock, "inspect") or
+ * (lock, "force_release", token) -> true, or nil, ...
+ */
 int rl_lua_lock_start(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:start()");
   rl_operation operation = rl_operation_of_name(luaL_checkstring(L, 2));
   redlock_options options;
+  const char *token;
+  size_t length;
   int error;
 
   lua_settop(L, 3);
@@ -234,6 +264,11 @@ int rl_lua_lock_start(lua_State *L) {
   } else if (operation == RL_OPERATION_EXTEND) {
     redlock_duration ttl = check_new_ttl(L, "lock:start(\"extend\"): ttl", 3, RL_LUA_WRAPPED);
     error = redlock_lock_extend_start(self->lock, ttl);
+  } else if (operation == RL_OPERATION_INSPECT) {
+    error = redlock_lock_inspect_start(self->lock);
+  } else if (operation == RL_OPERATION_FORCE_RELEASE) {
+    token = rl_lua_check_token(L, 3, &length);
+    error = redlock_lock_force_release_start(self->lock, token, length);
   } else {
     error = redlock_lock_release_start(self->lock);
   }
@@ -279,7 +314,7 @@ static int lock_result(lua_State *L) {
   if (self->operation == RL_OPERATION_NONE) {
     return rl_lua_misuse(L, RL_LUA_DIRECT, "redlock: lock:result() before any operation");
   }
-  pushed = push_outcome(L, self, self->operation, REDLOCK_OK, RL_LUA_DIRECT);
+  pushed = rl_lua_push_outcome(L, self, self->operation, REDLOCK_OK, RL_LUA_DIRECT);
   if (self->operation == RL_OPERATION_RELEASE && pushed == 1)
     rl_lua_nginx_released_give_back(self);
   return pushed;

@@ -78,6 +78,9 @@ int luaopen_redlock_core(lua_State *L) {
                                        {"acquire", rl_lua_lock_acquire},
                                        {"release", rl_lua_lock_release},
                                        {"release_send", rl_lua_lock_release_send},
+                                       {"inspect", rl_lua_lock_inspect},
+                                       {"force_release", rl_lua_lock_force_release},
+                                       {"keys", rl_lua_lock_keys},
                                        {"start", rl_lua_lock_start},
                                        {"pending", rl_lua_lock_pending},
                                        {"late", rl_lua_lock_late},
@@ -101,6 +104,8 @@ int luaopen_redlock_core(lua_State *L) {
   lua_setfield(L, -2, "codes");
   lua_pushstring(L, redlock_version());
   lua_setfield(L, -2, "VERSION");
+  lua_pushinteger(L, REDLOCK_TOKEN_MAX);
+  lua_setfield(L, -2, "TOKEN_MAX");
   return 1;
 }
 

@@ -31,7 +31,9 @@ enum {
   CODE_EXTEND = 2,
   CODE_RELEASE = 3,
   CODE_RELEASE_FORGET = 4, /* in a phase in which nothing can be waited for */
-  CODE_RELEASE_SEND = 5    /* what became of it may be asked later */
+  CODE_RELEASE_SEND = 5,   /* what became of it may be asked later */
+  CODE_INSPECT = 6,
+  CODE_FORCE_RELEASE = 7
 };
 
 /* ---------------------------------------------------------------------------------------- slots */
@@ -132,6 +134,19 @@ void rl_lua_nginx_wait_forget_lock(rl_lua_lock *self) {
 
 /* ----------------------------------------------------------------------------------- operations */
 
+static const struct {
+  rl_operation operation;
+  const char *method;
+} codes[] = {
+    [CODE_ACQUIRE] = {RL_OPERATION_ACQUIRE, "lock:acquire()"},
+    [CODE_EXTEND] = {RL_OPERATION_EXTEND, "lock:extend()"},
+    [CODE_RELEASE] = {RL_OPERATION_RELEASE, "lock:release()"},
+    [CODE_RELEASE_FORGET] = {RL_OPERATION_RELEASE, "lock:release()"},
+    [CODE_RELEASE_SEND] = {RL_OPERATION_RELEASE, "lock:release()"},
+    [CODE_INSPECT] = {RL_OPERATION_INSPECT, "client:inspect()"},
+    [CODE_FORCE_RELEASE] = {RL_OPERATION_FORCE_RELEASE, "client:force_release()"},
+};
+
 /* (lock) -> the driver's table; and the handle of the lock, or NULL for a client that blocks. */
 static rl_lua_nginx *push_driver(lua_State *L, const rl_lua_lock *self) {
   lua_getuservalue(L, 1);
@@ -149,6 +164,8 @@ static int begin(lua_State *L, rl_lua_lock *self, int code) {
   rl_lock *lock = self->lock->core;
   redlock_options options;
   redlock_duration ttl = 0;
+  const char *token;
+  size_t length;
   int given;
 
   switch (code) {
@@ -160,6 +177,11 @@ static int begin(lua_State *L, rl_lua_lock *self, int code) {
       ttl = rl_lua_check_duration(L, 4, "lock:extend(): ttl", 1, RL_LUA_WRAPPED);
     }
     return rl_lock_extend(lock, redlock_now(), ttl, true);
+  case CODE_INSPECT:
+    return rl_lock_inspect(lock, redlock_now(), true);
+  case CODE_FORCE_RELEASE:
+    token = rl_lua_check_token(L, 4, &length);
+    return rl_lock_force_release(lock, redlock_now(), token, length, true);
   case CODE_RELEASE_SEND:
     return rl_lock_release_unheard(lock, redlock_now());
   default:
@@ -179,26 +201,15 @@ static void begun(lua_State *L, rl_lua_lock *self, int code) {
     self->owner_ended = 0;
     (void)rl_lua_nginx_owners_give(&nginx->owners, of_worker ? NULL : request_at(L, 4),
                                    &self->owned);
-  } else if (code != CODE_EXTEND) {
+  } else if (codes[code].operation == RL_OPERATION_RELEASE) {
     rl_lua_nginx_owners_take(&nginx->owners, &self->owned);
   }
   if (slot != 0 && !enter_slot(self, slot))
     rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_NO_MEMORY);
 }
 
-static const struct {
-  rl_operation operation;
-  const char *method;
-} codes[] = {
-    [CODE_ACQUIRE] = {RL_OPERATION_ACQUIRE, "lock:acquire()"},
-    [CODE_EXTEND] = {RL_OPERATION_EXTEND, "lock:extend()"},
-    [CODE_RELEASE] = {RL_OPERATION_RELEASE, "lock:release()"},
-    [CODE_RELEASE_FORGET] = {RL_OPERATION_RELEASE, "lock:release()"},
-    [CODE_RELEASE_SEND] = {RL_OPERATION_RELEASE, "lock:release()"},
-};
-
 /*
- * (lock, code, slot, request, options) or (lock, code, slot, ttl) -> the driver's table,
+ * (lock, code, slot, request, options), (lock, code, slot, ttl) or (lock, code, slot, token) -> the driver's table,
  * whether the operation is in flight, writers to wake, whether to wake the clock; or nil, message,
  * code; or false for a lock of a client that blocks. An operation that is not in flight any more has
  * a result already.
@@ -209,7 +220,7 @@ static int wait_start(lua_State *L) {
   rl_lua_nginx *nginx;
   int error;
 
-  if (code < CODE_ACQUIRE || code > CODE_RELEASE_SEND)
+  if (code < CODE_ACQUIRE || code > CODE_FORCE_RELEASE)
     return luaL_error(L, "no such operation");
   self = rl_lua_check_lock(L, RL_LUA_WRAPPED, codes[code].method);
   lua_settop(L, 5);
@@ -258,12 +269,9 @@ static int wait_result(lua_State *L) {
       rl_lua_nginx_owners_take(&self->nginx->owners, &self->owned);
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   }
-  if (self->operation == RL_OPERATION_RELEASE) {
+  rl_lua_push_success(L, self, self->operation, validity);
+  if (self->operation == RL_OPERATION_RELEASE)
     rl_lua_nginx_released_give_back(self);
-    lua_pushboolean(L, 1);
-  } else {
-    rl_lua_push_milliseconds(L, validity);
-  }
   return 1;
 }
 

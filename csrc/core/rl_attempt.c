@@ -50,8 +50,8 @@ static bool rl_attempt_grow(rl_attempt_pool *pool) {
   return true;
 }
 
-rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
-                           const unsigned char *entropy) {
+static rl_attempt *rl_attempt_take(rl_attempt_pool *pool, rl_resource *resource,
+                                   struct rl_lock *lock) {
   if (pool->free == NULL && !rl_attempt_grow(pool)) {
     return NULL;
   }
@@ -62,8 +62,35 @@ rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct 
   attempt->resource = resource;
   resource->references++;
   attempt->lock = lock;
-  rl_token_write(attempt->token, entropy);
+  attempt->token = attempt->digits;
+  attempt->token_length = REDLOCK_TOKEN_LENGTH;
   pool->live++;
+  return attempt;
+}
+
+rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
+                           const unsigned char *entropy) {
+  rl_attempt *attempt = rl_attempt_take(pool, resource, lock);
+  if (attempt != NULL) {
+    rl_token_write(attempt->digits, entropy);
+  }
+  return attempt;
+}
+
+rl_attempt *rl_attempt_new_given(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
+                                 const void *token, size_t token_length) {
+  char *copy = malloc(token_length + 1);
+  rl_attempt *attempt = copy == NULL ? NULL : rl_attempt_take(pool, resource, lock);
+  if (attempt == NULL) {
+    free(copy);
+    return NULL;
+  }
+  if (token_length > 0) {
+    memcpy(copy, token, token_length);
+  }
+  copy[token_length] = '\0';
+  attempt->token = copy;
+  attempt->token_length = token_length;
   return attempt;
 }
 
@@ -102,6 +129,9 @@ void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt) {
   assert(!attempt->listed);
   rl_resource_unref(attempt->resource);
   attempt->resource = NULL;
+  if (attempt->token != attempt->digits) {
+    free((void *)attempt->token);
+  }
   attempt->next = pool->free;
   pool->free = attempt;
   assert(pool->live > 0);
@@ -119,6 +149,7 @@ void rl_attempt_pool_free(rl_attempt_pool *pool) {
 }
 
 rl_command_key rl_attempt_key(const rl_attempt *attempt) {
-  rl_command_key key = {attempt->resource->key, attempt->resource->key_length, attempt->token};
+  rl_command_key key = {attempt->resource->key, attempt->resource->key_length, attempt->token,
+                        attempt->token_length};
   return key;
 }

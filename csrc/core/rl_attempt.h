@@ -36,6 +36,7 @@ struct rl_attempt {
   bool releasing;           /* its release has begun: nothing but releases may be sent for it */
   bool listed;              /* it is in the list of releases, which is a reference */
   bool held;                /* it has been a lease */
+  bool any;                 /* release by force: whatever the key holds */
   uint32_t sent;            /* nodes to which a SET may have gone */
   uint32_t asked;           /* nodes that owe the answer to a SET */
   uint32_t refused;         /* nodes that have said that they did not set the key */
@@ -46,7 +47,10 @@ struct rl_attempt {
   redlock_duration life_us; /* how long a key that is set for it lives at most */
   redlock_time later_us;
   redlock_time expired_us; /* when the keys have expired, if no node is late; not tried longer */
-  char token[REDLOCK_TOKEN_LENGTH + 1];
+  const char *token;       /* and a NUL behind it; what is given may hold others */
+  size_t token_length;
+  char digits[REDLOCK_TOKEN_LENGTH +
+              1]; /* the token that was drawn; one that is given is allocated */
 };
 
 /* Attempts are allocated this many at once. */
@@ -73,6 +77,10 @@ void rl_resource_unref(rl_resource *resource);
 /* An attempt with one reference, the caller's, or NULL when out of memory. */
 rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
                            const unsigned char *entropy);
+
+/* The same with a token that the caller gives: a copy of it. */
+rl_attempt *rl_attempt_new_given(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
+                                 const void *token, size_t token_length);
 rl_attempt *rl_attempt_ref(rl_attempt *attempt);
 
 /*

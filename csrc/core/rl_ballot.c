@@ -24,11 +24,29 @@ static const rl_ballot_rule rl_ballot_set[] = {
     {RL_REPLY_NIL, NULL, 0, RL_BALLOT_TAKEN},
 };
 
-/* The scripts: 1 when the key held our token, 0 when it did not. */
+/* The scripts, and DEL: 1 when the key held our token, or was there; 0 when it did not. */
 static const rl_ballot_rule rl_ballot_script[] = {
     {RL_REPLY_INTEGER, NULL, 1, RL_BALLOT_GRANTED},
     {RL_REPLY_INTEGER, NULL, 0, RL_BALLOT_TAKEN},
 };
+
+/* Inspecting: nil when there is no key, else what holds it. */
+static const rl_ballot_rule rl_ballot_inspect[] = {
+    {RL_REPLY_STRING, NULL, 0, RL_BALLOT_GRANTED},
+    {RL_REPLY_NIL, NULL, 0, RL_BALLOT_GRANTED},
+};
+
+static const rl_ballot_rule *rl_ballot_rules(const rl_owed *owed) {
+  switch (owed->kind) {
+  case RL_OWED_ACQUIRE:
+  case RL_OWED_HEAL:
+    return rl_ballot_set;
+  case RL_OWED_INSPECT:
+    return rl_ballot_inspect;
+  default:
+    return rl_ballot_script;
+  }
+}
 
 bool rl_ballot_is_script(const rl_owed *owed) {
   return owed->kind == RL_OWED_EXTEND || owed->kind == RL_OWED_RELEASE;
@@ -66,7 +84,7 @@ static rl_ballot rl_ballot_read_error(const rl_owed *owed, const char *text) {
 }
 
 rl_ballot rl_ballot_read(const rl_owed *owed, const rl_reply *reply) {
-  const rl_ballot_rule *rules = rl_ballot_is_script(owed) ? rl_ballot_script : rl_ballot_set;
+  const rl_ballot_rule *rules = rl_ballot_rules(owed);
   if (reply->type == RL_REPLY_ERROR) {
     return rl_ballot_read_error(owed, reply->text);
   }

@@ -36,6 +36,16 @@ static const rl_script_source rl_script_sources[] = {
                           "c1230f830fe0653f1187d6f298581b35d996fb43"},
 };
 
+/*
+ * What holds the key: its type and what is left of it in ms, then the value of a string that can be a
+ * token. The answer is one string, so that it belongs to one moment.
+ */
+static const char rl_command_inspection[] =
+    "local t=redis.call('TYPE',KEYS[1])['ok'] if t=='none' then return false end "
+    "local a=t..' '..string.format('%.0f',redis.call('PTTL',KEYS[1])) "
+    "if t=='string' and redis.call('STRLEN',KEYS[1])<=256 then "
+    "a=a..' '..redis.call('GET',KEYS[1]) end return a";
+
 /* Room for "$<20 digits>\r\n" and "\r\n" around an argument, and for "*<digits>\r\n". */
 #define RL_COMMAND_FRAME 32
 #define RL_COMMAND_DIGITS 20
@@ -98,7 +108,7 @@ static void rl_command_finish(rl_buffer *buffer, const char *end) {
 }
 
 int rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms) {
-  size_t bound = key->key_length + REDLOCK_TOKEN_LENGTH + 8 * RL_COMMAND_FRAME;
+  size_t bound = key->key_length + key->token_length + 8 * RL_COMMAND_FRAME;
   char *out = rl_buffer_reserve(buffer, bound, true);
   if (out == NULL) {
     return 0;
@@ -106,7 +116,7 @@ int rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms
   out = rl_command_header(out, '*', 6);
   out = rl_command_argument(out, "SET", 3);
   out = rl_command_argument(out, key->key, key->key_length);
-  out = rl_command_argument(out, key->token, REDLOCK_TOKEN_LENGTH);
+  out = rl_command_argument(out, key->token, key->token_length);
   out = rl_command_argument(out, "NX", 2);
   out = rl_command_argument(out, "PX", 2);
   out = rl_command_number(out, ttl_ms);
@@ -119,7 +129,7 @@ int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl
   const rl_script_source *source = &rl_script_sources[script];
   const char *body = by_text ? source->text : source->sha1;
   size_t body_length = strlen(body);
-  size_t bound = body_length + key->key_length + REDLOCK_TOKEN_LENGTH + 8 * RL_COMMAND_FRAME;
+  size_t bound = body_length + key->key_length + key->token_length + 8 * RL_COMMAND_FRAME;
   char *out = rl_buffer_reserve(buffer, bound, grow != 0);
   if (out == NULL) {
     return 0;
@@ -129,10 +139,37 @@ int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl
   out = rl_command_argument(out, body, body_length);
   out = rl_command_argument(out, "1", 1);
   out = rl_command_argument(out, key->key, key->key_length);
-  out = rl_command_argument(out, key->token, REDLOCK_TOKEN_LENGTH);
+  out = rl_command_argument(out, key->token, key->token_length);
   if (script == RL_SCRIPT_EXTEND) {
     out = rl_command_number(out, ttl_ms);
   }
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+int rl_command_inspect(rl_buffer *buffer, const rl_command_key *key) {
+  size_t body_length = strlen(rl_command_inspection);
+  char *out = rl_buffer_reserve(buffer, body_length + key->key_length + 8 * RL_COMMAND_FRAME, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 4);
+  out = rl_command_argument(out, "EVAL", 4);
+  out = rl_command_argument(out, rl_command_inspection, body_length);
+  out = rl_command_argument(out, "1", 1);
+  out = rl_command_argument(out, key->key, key->key_length);
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+int rl_command_delete(rl_buffer *buffer, const rl_command_key *key) {
+  char *out = rl_buffer_reserve(buffer, key->key_length + 4 * RL_COMMAND_FRAME, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 2);
+  out = rl_command_argument(out, "DEL", 3);
+  out = rl_command_argument(out, key->key, key->key_length);
   rl_command_finish(buffer, out);
   return 1;
 }

@@ -19,7 +19,8 @@ typedef enum rl_script {
 typedef struct rl_command_key {
   const char *key;
   size_t key_length;
-  const char *token; /* REDLOCK_TOKEN_LENGTH bytes */
+  const char *token;
+  size_t token_length;
 } rl_command_key;
 
 /*
@@ -36,6 +37,12 @@ int rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms
  */
 int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
                       uint64_t ttl_ms, int grow);
+
+/* EVAL of a script that tells what holds the key (rl_inspect.c). */
+int rl_command_inspect(rl_buffer *buffer, const rl_command_key *key);
+
+/* DEL key, whatever it holds. */
+int rl_command_delete(rl_buffer *buffer, const rl_command_key *key);
 
 /* A command of |count| strings, each ending with NUL. */
 int rl_command_strings(rl_buffer *buffer, const char *const *strings, unsigned count);

@@ -14,6 +14,7 @@
 
 #include "rl_ballot.h"
 #include "rl_extend.h"
+#include "rl_inspect.h"
 #include "rl_round.h"
 
 /* Time does not go back, whatever a driver says. */
@@ -163,6 +164,7 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   rl_ballot ballot = rl_ballot_read(owed, reply);
   redlock_vote vote = rl_ballot_vote(ballot);
   const char *broken = NULL;
+  char strange[96];
   const char *error = reply->type == RL_REPLY_ERROR ? rl_link_said(&node->link) : NULL;
   rl_core_note_script(core, node, owed, ballot);
   if (ballot == RL_BALLOT_NO_SCRIPT && rl_core_send_text(node, now_us, owed)) {
@@ -171,6 +173,9 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   if (ballot == RL_BALLOT_BROKEN) {
     broken = "the node sent a reply that answers no command of ours";
     error = broken;
+  }
+  if (owed->kind == RL_OWED_INSPECT && attempt->lock != NULL && ballot == RL_BALLOT_GRANTED) {
+    error = rl_inspect_note(attempt->lock, node, owed, reply, strange, sizeof strange);
   }
   rl_release_answered(core, node, now_us, owed, ballot, error);
   if (attempt->lock != NULL && owed->kind != RL_OWED_HEAL) {

@@ -57,6 +57,7 @@ typedef struct rl_core {
   rl_attempt_pool attempts;
   rl_releases releases;
   rl_joins joins;
+  struct rl_inspection *inspections;
   void *prefix;
   size_t prefix_length;
   rl_options options; /* of locks that bring none of their own */

@@ -240,6 +240,32 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
   return true;
 }
 
+bool rl_link_queue_inspect(rl_link *link, redlock_time now_us, rl_attempt *attempt,
+                           uint32_t round) {
+  rl_owed owed = {attempt, now_us, round, RL_OWED_INSPECT, true, 0};
+  rl_command_key key = rl_attempt_key(attempt);
+  assert(link->phase == RL_LINK_UP);
+  if (!rl_link_reserve_owed(link, true) || !rl_command_inspect(&link->output, &key)) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
+bool rl_link_queue_force(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                         bool any) {
+  rl_owed owed = {attempt, now_us, round, RL_OWED_FORCE, true, 0};
+  rl_command_key key = rl_attempt_key(attempt);
+  assert(link->phase == RL_LINK_UP);
+  if (!rl_link_reserve_owed(link, true) ||
+      !(any ? rl_command_delete(&link->output, &key)
+            : rl_command_script(&link->output, RL_SCRIPT_RELEASE, true, &key, 0, true))) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
 /* ----------------------------------------------------------------------------------- replies */
 
 const char *rl_link_feed(rl_link *link, redlock_time now_us, const void *bytes, size_t length) {

@@ -42,7 +42,9 @@ typedef enum rl_owed_kind {
   RL_OWED_ACQUIRE,
   RL_OWED_EXTEND,
   RL_OWED_HEAL,
-  RL_OWED_RELEASE
+  RL_OWED_RELEASE,
+  RL_OWED_INSPECT, /* these leave nothing behind that would have to be released */
+  RL_OWED_FORCE
 } rl_owed_kind;
 
 /* A reply that the node owes: for which attempt, in which round of its lock. */
@@ -109,6 +111,13 @@ bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attemp
                           bool by_text, uint64_t ttl_ms);
 bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                            bool by_text, bool grow);
+
+/* EVAL of what tells what holds the key. */
+bool rl_link_queue_inspect(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round);
+
+/* Deletes the key: if it holds the attempt's token, or with |any| whatever it holds. */
+bool rl_link_queue_force(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                         bool any);
 
 /* Bytes from the node. Returns NULL, or why the connection must be given up. */
 const char *rl_link_feed(rl_link *link, redlock_time now_us, const void *bytes, size_t length);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "rl_core.h"
+#include "rl_inspect.h"
 #include "rl_release.h"
 #include "rl_renew.h"
 #include "rl_round.h"
@@ -169,6 +170,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   core->lock_count--;
   rl_round_clear(lock);
   rl_resource_unref(lock->resource);
+  rl_inspect_forget(lock);
   free(lock);
 }
 
@@ -392,4 +394,33 @@ int rl_lock_release_unheard(rl_lock *lock, redlock_time now_us) {
   }
   int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_RELEASE);
   return error != REDLOCK_OK ? error : rl_lock_begin_release(lock, now_us, true, false);
+}
+
+/* ------------------------------------------------------------------------------------- asking */
+
+int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation) {
+  int error = rl_lock_may_begin(lock, now_us, operation);
+  if (error == REDLOCK_OK && rl_lock_remaining(lock, now_us) > 0) {
+    error = rl_lock_refuse(lock, operation, REDLOCK_E_HELD);
+  }
+  return error;
+}
+
+int rl_lock_ask(rl_lock *lock, rl_operation operation, redlock_time now_us, rl_attempt *attempt,
+                bool notify) {
+  rl_lock_drop_lease(lock, now_us, true); /* It has run out. */
+  lock->current = *lock->options;
+  lock->attempt = attempt;
+  return rl_lock_begin(lock, operation, now_us, REDLOCK_NEVER, false, notify);
+}
+
+int rl_lock_ask_nothing(rl_lock *lock, rl_operation operation) {
+  return rl_lock_refuse(lock, operation, REDLOCK_E_NO_MEMORY);
+}
+
+void rl_lock_asked(rl_lock *lock, redlock_time now_us, int result) {
+  rl_attempt *attempt = lock->attempt;
+  lock->attempt = NULL;
+  rl_lock_end(lock, now_us, result);
+  rl_release_let_go(lock, now_us, attempt, true);
 }

@@ -127,6 +127,11 @@ int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify);
  */
 int rl_lock_release_unheard(rl_lock *lock, redlock_time now_us);
 
+/* What the nodes hold under the lock's key (rl_inspect.c); deleting it by force (rl_force.c). */
+int rl_lock_inspect(rl_lock *lock, redlock_time now_us, bool notify);
+int rl_lock_force_release(rl_lock *lock, redlock_time now_us, const void *token,
+                          size_t token_length, bool notify);
+
 /*
  * An operation that cannot begin, because an argument is wrong: |wrong| is a static sentence. Returns
  * REDLOCK_E_INVALID, which is the lock's result from now on, or REDLOCK_E_BUSY.
@@ -187,6 +192,16 @@ void rl_lock_lose(rl_lock *lock, redlock_time now_us);
 
 /* The lease is |lease| from now on, until |deadline_us|; NULL and 0 for none. */
 void rl_lock_set_lease(rl_lock *lock, rl_attempt *lease, redlock_time deadline_us);
+
+/*
+ * An operation that asks all nodes something once, of a lock that is not held: whether it may begin,
+ * beginning it with an |attempt| that no node will hold, failing to for lack of memory, and ending it.
+ */
+int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation);
+int rl_lock_ask(rl_lock *lock, rl_operation operation, redlock_time now_us, rl_attempt *attempt,
+                bool notify);
+int rl_lock_ask_nothing(rl_lock *lock, rl_operation operation);
+void rl_lock_asked(rl_lock *lock, redlock_time now_us, int result);
 
 /* An operation is to be launched. Nothing is in flight, and the lock's timer is not set. */
 void rl_lock_launch(rl_lock *lock, rl_operation operation, redlock_time now_us,

@@ -83,18 +83,39 @@ static void rl_message_failed(rl_message *message, const rl_lock *lock) {
   }
 }
 
-static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
-  const char *did = message->report.operation == RL_OPERATION_ACQUIRE  ? "granted it"
-                    : message->report.operation == RL_OPERATION_EXTEND ? "extended it"
-                                                                       : "confirmed its release";
-  unsigned nodes = lock->core->node_count;
-  unsigned yes = message->report.quorum.granted;
-  if (message->report.operation == RL_OPERATION_RELEASE) {
-    yes += message->report.quorum.taken + message->report.quorum.unsent;
+static const char *rl_message_done(rl_operation operation) {
+  switch (operation) {
+  case RL_OPERATION_ACQUIRE:
+    return "granted it";
+  case RL_OPERATION_EXTEND:
+    return "extended it";
+  case RL_OPERATION_INSPECT:
+    return "told what they hold";
+  default:
+    return "confirmed its release";
   }
-  rl_message_add(message, ": only %u of %u nodes %s, %u are needed: ", yes, nodes, did,
-                 rl_quorum_majority(nodes));
+}
+
+static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
+  const rl_quorum *quorum = &message->report.quorum;
+  rl_operation operation = message->report.operation;
+  unsigned nodes = lock->core->node_count;
+  unsigned yes = quorum->granted;
+  if (operation == RL_OPERATION_RELEASE || operation == RL_OPERATION_FORCE_RELEASE) {
+    yes += quorum->taken + quorum->unsent;
+  }
+  rl_message_add(message, ": only %u of %u nodes %s, %u are needed: ", yes, nodes,
+                 rl_message_done(operation), rl_quorum_majority(nodes));
   rl_message_nodes(message, lock, RL_COUNT_FAILED | RL_COUNT_TAKEN, true);
+}
+
+static void rl_message_not_held(rl_message *message, const rl_lock *lock) {
+  if (message->report.operation == RL_OPERATION_FORCE_RELEASE) {
+    rl_message_add(message, ": no node that answered holds it so");
+    rl_message_failed(message, lock);
+  } else {
+    rl_message_add(message, ": %s", redlock_strerror(REDLOCK_E_NOT_HELD));
+  }
 }
 
 static void rl_message_expired(rl_message *message) {
@@ -157,6 +178,9 @@ const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
     break;
   case REDLOCK_E_UNAVAILABLE:
     rl_message_unavailable(&message, lock);
+    break;
+  case REDLOCK_E_NOT_HELD:
+    rl_message_not_held(&message, lock);
     break;
   case REDLOCK_E_EXPIRED:
     rl_message_expired(&message);

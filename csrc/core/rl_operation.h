@@ -10,7 +10,9 @@ typedef enum rl_operation {
   RL_OPERATION_NONE = 0,
   RL_OPERATION_ACQUIRE,
   RL_OPERATION_EXTEND,
-  RL_OPERATION_RELEASE
+  RL_OPERATION_RELEASE,
+  RL_OPERATION_INSPECT,
+  RL_OPERATION_FORCE_RELEASE
 } rl_operation;
 
 /* X(operation, its name, what a lock is that is at it). */
@@ -18,7 +20,9 @@ typedef enum rl_operation {
   X(RL_OPERATION_NONE, none, "idle")                                                               \
   X(RL_OPERATION_ACQUIRE, acquire, "acquiring")                                                    \
   X(RL_OPERATION_EXTEND, extend, "extending")                                                      \
-  X(RL_OPERATION_RELEASE, release, "releasing")
+  X(RL_OPERATION_RELEASE, release, "releasing")                                                    \
+  X(RL_OPERATION_INSPECT, inspect, "inspecting")                                                   \
+  X(RL_OPERATION_FORCE_RELEASE, force_release, "releasing by force")
 
 const char *rl_operation_name(rl_operation operation);
 const char *rl_operation_gerund(rl_operation operation);

@@ -294,10 +294,18 @@ static void rl_release_retry(rl_core *core, const rl_node *node, redlock_time no
   }
 }
 
+/* What looks, and what deletes, leaves nothing behind. */
+static bool rl_release_needs_none(const rl_owed *owed) {
+  return owed->kind == RL_OWED_INSPECT || owed->kind == RL_OWED_FORCE;
+}
+
 void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us,
                          const rl_owed *owed, rl_ballot ballot, const char *error) {
   rl_attempt *attempt = owed->attempt;
   uint32_t bit = rl_node_bit(node);
+  if (rl_release_needs_none(owed)) {
+    return;
+  }
   if (owed->kind == RL_OWED_ACQUIRE || owed->kind == RL_OWED_HEAL) {
     rl_release_set_answered(core, now_us, attempt, bit, ballot);
   } else if (owed->kind == RL_OWED_EXTEND) {
@@ -321,6 +329,9 @@ void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_
                            const rl_owed *owed) {
   rl_attempt *attempt = owed->attempt;
   uint32_t bit = rl_node_bit(node);
+  if (rl_release_needs_none(owed)) {
+    return;
+  }
   if (owed->kind != RL_OWED_RELEASE) {
     rl_attempt_unanswered(attempt, now_us);
     if (owed->kind != RL_OWED_EXTEND) { /* An extend creates nothing. */

@@ -27,17 +27,29 @@ static rl_reply *rl_reply_begin(const redisReadTask *task, rl_reply_type type) {
   if (task->parent == NULL) {
     reply->type = type;
     reply->integer = 0;
+    reply->length = 0;
     reply->text[0] = '\0';
   }
   return reply;
 }
 
+/* Whether it is a string that can be the answer to a command of ours. */
+static bool rl_reply_is_short(const redisReadTask *task, size_t length) {
+  return task->type == REDIS_REPLY_STRING && length <= RL_REPLY_BYTES_MAX;
+}
+
 static void *rl_reply_string(const redisReadTask *task, char *text, size_t length) {
   rl_reply_type type = task->type == REDIS_REPLY_STATUS  ? RL_REPLY_STATUS
                        : task->type == REDIS_REPLY_ERROR ? RL_REPLY_ERROR
+                       : rl_reply_is_short(task, length) ? RL_REPLY_STRING
                                                          : RL_REPLY_OTHER;
   rl_reply *reply = rl_reply_begin(task, type);
   if (task->parent != NULL || type == RL_REPLY_OTHER) {
+    return reply;
+  }
+  if (type == RL_REPLY_STRING) {
+    reply->length = length;
+    memcpy(reply->bytes, text, length);
     return reply;
   }
   if (length > RL_REPLY_TEXT_MAX) {

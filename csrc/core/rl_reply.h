@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #define RL_REPLY_TEXT_MAX 160             /* bytes of a status or an error that are kept */
+#define RL_REPLY_BYTES_MAX 512            /* bytes of a string that are kept */
 #define RL_REPLY_LINE_MAX ((size_t)8192)  /* a line that has not ended by then never will */
 #define RL_REPLY_BULK_MAX ((size_t)65536) /* no answer to a command of ours is longer */
 #define RL_REPLY_ELEMENTS_MAX 16          /* of an array; no command of ours is answered by one */
@@ -21,13 +22,16 @@ typedef enum rl_reply_type {
   RL_REPLY_STATUS,
   RL_REPLY_ERROR,
   RL_REPLY_INTEGER,
-  RL_REPLY_NIL
+  RL_REPLY_NIL,
+  RL_REPLY_STRING /* of at most RL_REPLY_BYTES_MAX bytes */
 } rl_reply_type;
 
 typedef struct rl_reply {
   rl_reply_type type;
   long long integer;
   char text[RL_REPLY_TEXT_MAX + 1]; /* of a status or an error, cut to fit, printable */
+  size_t length;                    /* of a string */
+  char bytes[RL_REPLY_BYTES_MAX];
 } rl_reply;
 
 typedef struct rl_reply_reader {

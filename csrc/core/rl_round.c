@@ -16,6 +16,8 @@
 #include "rl_acquire.h"
 #include "rl_core.h"
 #include "rl_extend.h"
+#include "rl_force.h"
+#include "rl_inspect.h"
 #include "rl_join.h"
 #include "rl_release.h"
 #include "rl_report.h"
@@ -88,6 +90,12 @@ static void rl_round_decide(rl_lock *lock, redlock_time now_us) {
   case RL_OPERATION_EXTEND:
     rl_extend_decide(lock, now_us);
     break;
+  case RL_OPERATION_INSPECT:
+    rl_inspect_decide(lock, now_us);
+    break;
+  case RL_OPERATION_FORCE_RELEASE:
+    rl_force_decide(lock, now_us);
+    break;
   case RL_OPERATION_RELEASE:
   default:
     rl_release_decide(lock, now_us);
@@ -128,7 +136,7 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
   if (owed->round != lock->round) {
     return;
   }
-  if (vote == REDLOCK_VOTE_TAKEN && owed->kind != RL_OWED_ACQUIRE) {
+  if (vote == REDLOCK_VOTE_TAKEN && rl_ballot_is_script(owed)) {
     lock->denied |= rl_node_bit(node);
   }
   if (vote == REDLOCK_VOTE_UNKNOWN) {
@@ -156,11 +164,17 @@ redlock_duration rl_round_patience(const rl_lock *lock) {
 
 /* A2, E2: sends the command of this round to a node that is up. Returns NULL, or why it was not. */
 static const char *rl_round_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  if (lock->operation == RL_OPERATION_ACQUIRE) {
+  switch (lock->operation) {
+  case RL_OPERATION_ACQUIRE:
     return rl_acquire_send(lock, now_us, node);
+  case RL_OPERATION_INSPECT:
+    return rl_inspect_send(lock, now_us, node);
+  case RL_OPERATION_FORCE_RELEASE:
+    return rl_force_send(lock, now_us, node);
+  default:
+    assert(lock->operation == RL_OPERATION_EXTEND);
+    return rl_extend_send(lock, now_us, node);
   }
-  assert(lock->operation == RL_OPERATION_EXTEND);
-  return rl_extend_send(lock, now_us, node);
 }
 
 /*

@@ -112,11 +112,15 @@ void redlock_lock_free(redlock_lock *lock) {
 
 /* --------------------------------------------------------------------------------- beginning */
 
-/*
- * Who waits for the operation: a thread in a blocking call, or a loop that asks what has ended. A thread is
- * still in its call when it serves late nodes.
- */
-static int rl_handle_begun(redlock_lock *lock, int error, bool blocking) {
+bool rl_handle_may_begin(redlock_lock *lock) {
+  if (lock->core->waited != 0) {
+    return false;
+  }
+  rl_handle_take_back(lock);
+  return true;
+}
+
+int rl_handle_begun(redlock_lock *lock, int error, bool blocking) {
   if (error != REDLOCK_OK) {
     return error;
   }
@@ -137,10 +141,9 @@ static int rl_handle_begun(redlock_lock *lock, int error, bool blocking) {
 static int rl_handle_begin_acquire(redlock_lock *lock, const redlock_options *given,
                                    size_t options_size, bool blocking) {
   redlock_options known;
-  if (lock->core->waited != 0) {
+  if (!rl_handle_may_begin(lock)) {
     return REDLOCK_E_BUSY;
   }
-  rl_handle_take_back(lock);
   if (given != NULL) {
     const char *wrong = rl_option_fit(&rl_options_of_lock, &known, given, options_size);
     if (wrong != NULL) {
@@ -153,18 +156,16 @@ static int rl_handle_begin_acquire(redlock_lock *lock, const redlock_options *gi
 }
 
 static int rl_handle_begin_extend(redlock_lock *lock, redlock_duration ttl_us, bool blocking) {
-  if (lock->core->waited != 0) {
+  if (!rl_handle_may_begin(lock)) {
     return REDLOCK_E_BUSY;
   }
-  rl_handle_take_back(lock);
   return rl_handle_begun(lock, rl_lock_extend(lock->core, redlock_now(), ttl_us, true), blocking);
 }
 
 static int rl_handle_begin_release(redlock_lock *lock, bool blocking) {
-  if (lock->core->waited != 0) {
+  if (!rl_handle_may_begin(lock)) {
     return REDLOCK_E_BUSY;
   }
-  rl_handle_take_back(lock);
   return rl_handle_begun(lock, rl_lock_release(lock->core, redlock_now(), true), blocking);
 }
 
@@ -189,8 +190,7 @@ int rl_handle_release(redlock_lock *lock) {
   return error;
 }
 
-/* Wakes the caller's loop, which is to call redlock_client_process(). */
-static int rl_handle_started(redlock_lock *lock, int error) {
+int rl_handle_started(redlock_lock *lock, int error) {
   if (error == REDLOCK_OK) {
     rl_poll_sync(rl_client_of(lock));
   }
@@ -362,11 +362,7 @@ void rl_handle_end(redlock_lock *lock, int error) {
   rl_client_leave(rl_client_of(lock));
 }
 
-/*
- * Runs the caller-owned loop until the operation that |started| says was begun has ended, and leaves the
- * client. |validity_us| is written when it ended well.
- */
-static int rl_handle_finish(redlock_lock *lock, int started, redlock_duration *validity_us) {
+int rl_handle_finish(redlock_lock *lock, int started, redlock_duration *validity_us) {
   redlock_client *client = rl_client_of(lock);
   redlock_duration left_us;
   int result = started;

@@ -46,7 +46,35 @@ int rl_handle_begin(redlock_lock *lock);
 int rl_handle_go_on(redlock_lock *lock, redlock_duration patience_us);
 void rl_handle_end(redlock_lock *lock, int error);
 
+/*
+ * The same for what an operator asks: what the nodes hold, and to delete it. |length| may be
+ * REDLOCK_TOKEN_ANY.
+ */
+int rl_handle_inspect(redlock_lock *lock);
+int rl_handle_force_release(redlock_lock *lock, const void *token, size_t length);
+
 /* The memory of a lock that is in no operation, about. */
 size_t rl_handle_size(const redlock_lock *lock);
+
+/* -- for rl_handle.c and rl_handle_inspect.c: between entering the client and leaving it -- */
+
+/* Whether the lock is free for another operation; what was lent to the caller is taken back then. */
+bool rl_handle_may_begin(redlock_lock *lock);
+
+/*
+ * Who waits for the operation that |error| says was begun: a thread in a blocking call, or a loop that
+ * asks what has ended. A thread is still in its call when it serves late nodes. Returns |error|, or
+ * NO_MEMORY.
+ */
+int rl_handle_begun(redlock_lock *lock, int error, bool blocking);
+
+/* Wakes the caller's loop for what was begun, and leaves the client. */
+int rl_handle_started(redlock_lock *lock, int error);
+
+/*
+ * Runs the caller-owned loop until the operation that |started| says was begun has ended, and leaves the
+ * client. |validity_us| is written when it ended well; it may be NULL.
+ */
+int rl_handle_finish(redlock_lock *lock, int started, redlock_duration *validity_us);
 
 #endif

@@ -97,6 +97,7 @@ typedef uint64_t redlock_duration;
 #define REDLOCK_TTL_MAX_US ((redlock_duration)86400 * 366 * 1000000) /* a year */
 #define REDLOCK_TOKEN_LENGTH 40 /* hexadecimal digits: 160 random bits */
 #define REDLOCK_TEXT_MAX 192    /* bytes of what a node has said, with its NUL */
+#define REDLOCK_TOKEN_MAX 256   /* bytes of a token that others made */
 
 /*
  * What a call returns: 0, or a negative error. The list is closed.
@@ -141,6 +142,14 @@ typedef enum redlock_node_state {
   REDLOCK_NODE_CONNECTING = 1, /* resolving, connecting or shaking hands */
   REDLOCK_NODE_UP = 2
 } redlock_node_state;
+
+/* What a node holds under the key of a lock. */
+typedef enum redlock_key_state {
+  REDLOCK_KEY_UNKNOWN = 0, /* it did not answer, or answered an error */
+  REDLOCK_KEY_FREE = 1,    /* nothing */
+  REDLOCK_KEY_HELD = 2,    /* a token, of this library's or of another's */
+  REDLOCK_KEY_OTHER = 3 /* what is no token: of another type, or too long. It is in the way, too */
+} redlock_key_state;
 
 typedef struct redlock_client redlock_client;
 typedef struct redlock_lock redlock_lock;
@@ -240,6 +249,27 @@ typedef struct redlock_vote_info {
   char text[REDLOCK_TEXT_MAX]; /* where the error is */
 } redlock_vote_info;
 
+/* What one node held when a lock was inspected. */
+typedef struct redlock_key_info {
+  const char *name; /* of the node; lives as long as the client */
+  redlock_key_state state;
+  const char *error; /* UNKNOWN: what the node, or the network, said; OTHER: what it is */
+  const void *token; /* HELD: any bytes, a NUL behind them; lives until the lock is inspected
+                              again or freed; else NULL */
+  size_t token_length;
+  redlock_duration ttl_us;     /* what was left of the key; REDLOCK_NEVER: it does not expire */
+  char text[REDLOCK_TEXT_MAX]; /* where the error is */
+} redlock_key_info;
+
+/* Who held a lock when it was inspected: a token that a majority of the nodes had. */
+typedef struct redlock_holder_info {
+  const void
+      *token; /* any bytes, a NUL behind them; lives until the lock is inspected again or freed */
+  size_t token_length;
+  size_t nodes;            /* that had it */
+  redlock_duration ttl_us; /* after that it had no majority, if nobody prolonged it */
+} redlock_holder_info;
+
 /* ------------------------------------------------------------------------------------ general */
 
 /* The version of the library in use, which may be newer than REDLOCK_VERSION. */
@@ -250,12 +280,13 @@ REDLOCK_EXTERN const char *redlock_strerror(int error);
 
 /*
  * The short names that the Lua module uses: "taken", "not_held", ...; "granted", "unknown", ...;
- * "up", "connecting", "down". Static, never NULL; "unknown" for a number that is none of them.
+ * "up", "connecting", "down"; "free", "held", .... Static, never NULL; "unknown" for a number that is none of them.
  * Thread-safe.
  */
 REDLOCK_EXTERN const char *redlock_error_name(int error);
 REDLOCK_EXTERN const char *redlock_vote_name(int vote);
 REDLOCK_EXTERN const char *redlock_node_state_name(int state);
+REDLOCK_EXTERN const char *redlock_key_state_name(int state);
 
 /* The clock of all deadlines, see "Clocks" above. Thread-safe. */
 REDLOCK_EXTERN redlock_time redlock_now(void);
@@ -505,6 +536,53 @@ REDLOCK_EXTERN int redlock_lock_lost(const redlock_lock *lock, redlock_time *sin
  * redlock_client_process(). Whoever releases the lock, acquires it again or frees it takes it off.
  */
 REDLOCK_EXTERN redlock_lock *redlock_client_next_lost(redlock_client *client);
+
+/* ------------------------------------------------------------------------------ for operators */
+
+/*
+ * Asks all nodes what they hold for the lock's resource, of the holder's token included, and changes
+ * nothing. It waits for every node, for one node_timeout at most. REDLOCK_OK means that a majority has
+ * answered; what each has said is told by redlock_lock_key() also after REDLOCK_E_UNAVAILABLE. The lock
+ * must not be held: make another object for the resource.
+ *
+ * The nodes are asked at slightly different times. What is told was so a moment ago.
+ * Errors: UNAVAILABLE, HELD, CLOSED; BUSY, NO_MEMORY, SYSTEM.
+ */
+REDLOCK_EXTERN int redlock_lock_inspect(redlock_lock *lock);
+REDLOCK_EXTERN int redlock_lock_inspect_start(redlock_lock *lock);
+
+/* What node |index| said when the lock was inspected last. Errors: INVALID. */
+REDLOCK_EXTERN int redlock_lock_key_sized(redlock_lock *lock, size_t index, redlock_key_info *info,
+                                          size_t info_size);
+REDLOCK_INLINE int redlock_lock_key(redlock_lock *lock, size_t index, redlock_key_info *info) {
+  return redlock_lock_key_sized(lock, index, info, sizeof(redlock_key_info));
+}
+
+/* Who held the lock then. Errors: NOT_HELD (no token had a majority); INVALID. */
+REDLOCK_EXTERN int redlock_lock_holder_sized(redlock_lock *lock, redlock_holder_info *info,
+                                             size_t info_size);
+REDLOCK_INLINE int redlock_lock_holder(redlock_lock *lock, redlock_holder_info *info) {
+  return redlock_lock_holder_sized(lock, info, sizeof(redlock_holder_info));
+}
+
+/*
+ * Deletes somebody else's key on every node that holds it for |token|, of |length| bytes, as
+ * redlock_lock_key() told it. With NULL and REDLOCK_TOKEN_ANY the key is deleted whatever it holds.
+ *
+ * DANGER: the holder is not told. If it is alive, it goes on until its deadline, beside whoever takes the
+ * lock now. Do this to a holder that is known to be dead. REDLOCK_TOKEN_ANY may hit one that has taken
+ * the lock since you looked. Each node is told once: nothing is repeated later.
+ *
+ * REDLOCK_OK means that a majority of the nodes has no such key any more, and at least one had it;
+ * redlock_lock_vote() tells which (GRANTED: deleted; TAKEN: did not hold it so). It waits for every node,
+ * for one node_timeout at most. The lock must not be held by this very object.
+ * Errors: UNAVAILABLE, NOT_HELD (no node that answered had it), HELD, CLOSED; INVALID, BUSY, NO_MEMORY,
+ * SYSTEM.
+ */
+#define REDLOCK_TOKEN_ANY SIZE_MAX
+REDLOCK_EXTERN int redlock_lock_force_release(redlock_lock *lock, const void *token, size_t length);
+REDLOCK_EXTERN int redlock_lock_force_release_start(redlock_lock *lock, const void *token,
+                                                    size_t length);
 
 /* ------------------------------------------------------------------------- caller-owned loops */
 

@@ -5,6 +5,7 @@ local options = require "redlock.options"
 local section = require "redlock.section"
 
 local lock_options, check_resource, section_release = options.lock, options.resource, options.section_release
+local check_token = options.token
 local new_lock, acquire = core.lock, core.acquire
 
 local client = {}
@@ -67,6 +68,31 @@ function methods.with(self, resource, ...)
   end
   if not lock then return nil, message, code end
   return section.run(lock, how, select(at, ...))
+end
+
+-- A lock object is made for the question.
+local function ask(self, resource, method, fn, ...)
+  check_resource(self, "userdata", resource, method, 3)
+  local lock, message, code = new_lock(self, resource)
+  if not lock then return nil, message, code end
+  local answer
+  answer, message, code = fn(lock, ...)
+  return lock, answer, message, code
+end
+
+function methods.inspect(self, resource)
+  local lock, ok, message, code = ask(self, resource, "inspect", core.inspect)
+  if not lock then return nil, ok, message end
+  if not ok and code ~= "unavailable" then return nil, message, code end
+  return (core.keys(lock))
+end
+
+function methods.force_release(self, resource, token)
+  check_token(token, 2)
+  local lock, count, message, code = ask(self, resource, "force_release", core.force_release, token)
+  if not lock then return nil, count, message end
+  if count then return count end
+  return nil, message, code
 end
 
 return client

@@ -11,7 +11,7 @@ local section = require "redlock.section"
 require "redlock.lock"
 
 local lock_options, check_resource, check_extension = options.lock, options.resource, options.extension
-local release_options, section_release = options.release, options.section_release
+local release_options, section_release, check_token = options.release, options.section_release, options.token
 local new_lock, start, pending, late, identify, next_ended, release_send =
   core.lock, core.start, core.pending, core.late, core.id, core.next_ended,
   core.release_send
@@ -92,11 +92,11 @@ local function wait(self, lock, ticket)
 end
 
 -- The object before the colon, whose class is told by what getmetatable() shows of it.
-local function check_object(object, noun, method)
+local function check_object(object, noun, method, level)
   if type(object) ~= "table" or getmetatable(object) ~= "redlock." .. noun then
     local kind = type(object)
     error("redlock: " .. noun .. ":" .. method .. "() needs a " .. noun .. " before the colon, got "
-      .. (kind == "nil" and kind or "a " .. kind), 4)
+      .. (kind == "nil" and kind or "a " .. kind), level or 4)
   end
   return object.handle
 end
@@ -106,8 +106,8 @@ local function check_lock(lock, method)
   return handle
 end
 
-local function check_client(self, method)
-  local handle = check_object(self, "client", method)
+local function check_client(self, method, level)
+  local handle = check_object(self, "client", method, level)
   return handle
 end
 
@@ -279,6 +279,32 @@ function client_methods.with(self, resource, ...)
   if not handle then return nil, message, code end
   local lock = wrap(self, handle)
   return section.run(lock, how, select(at, ...))
+end
+
+-- A lock object is made for the question.
+local function ask(self, resource, operation, argument)
+  check_client(self, operation, 5)
+  check_resource(self, "table", resource, operation, 3)
+  if self.closing then return nil, closed(resource) end
+  local handle, message, code = new_lock(self.handle, resource)
+  if not handle then return nil, nil, message, code end
+  local lock, ok = wrap(self, handle)
+  ok, message, code = start(handle, operation, argument)
+  if ok then ok, message, code = finish(lock, operation) end
+  return lock, ok, message, code
+end
+
+function client_methods.inspect(self, resource)
+  local lock, ok, message, code = ask(self, resource, "inspect")
+  if lock and (ok or code == "unavailable") then return (core.keys(lock.handle)) end
+  return nil, message, code
+end
+
+function client_methods.force_release(self, resource, token)
+  check_token(token, 2)
+  local _, count, message, code = ask(self, resource, "force_release", token)
+  if count then return count end
+  return nil, message, code
 end
 
 function client_methods.nodes(self)

@@ -12,13 +12,14 @@ local native = core.nginx
 local start, result, driver_of = native.start, native.result, native.driver
 local new_lock = core.lock
 local lock_options, check_resource = options.lock, options.resource
-local owner_complaint, release_options = options.owner_complaint, options.release
+local owner_complaint, release_options, check_token = options.owner_complaint, options.release, options.token
 local free_slot, move, wait = driver.free_slot, driver.move, driver.wait
 
 -- The request, or the timer, that runs; nginx tells when it ends. Other parts of nginx have requests of another kind.
 local get_request = ngx.config.subsystem == "http" and require("resty.core.base").get_request or function() end
 
 local ACQUIRE, EXTEND, RELEASE, RELEASE_FORGET, RELEASE_SEND = 1, 2, 3, 4, 5
+local INSPECT, FORCE_RELEASE = 6, 7
 
 -- Where nginx lets a request wait.
 local may_wait = {
@@ -49,6 +50,8 @@ local blocking = {
   start = lock_methods.start,
   cancel = lock_methods.cancel,
   close = client_methods.close,
+  inspect = client_methods.inspect,
+  force_release = client_methods.force_release,
 }
 
 local function cannot_wait(method, phase)
@@ -181,6 +184,41 @@ function client_methods.acquire(self, resource, given)
   validity, message, code = lock_methods.acquire(lock)
   if validity then return lock end
   native.discard(lock)
+  return nil, message, code
+end
+
+-- A lock object is made for the question.
+local function ask(self, resource, method, what, argument)
+  check_resource(self, "userdata", resource, method, 3)
+  local phase = get_phase()
+  if not may_wait[phase] then
+    return nil, "client:" .. method .. "() has to wait, and nginx lets nothing wait in phase " .. phase, "unavailable"
+  end
+  local lock, message, code = new_lock(self, resource)
+  if not lock then return nil, message, code end
+  local slot = free_slot()
+  local own, pending, writers, clock = start(lock, what, slot, argument)
+  if not own then return nil, pending, writers end
+  return lock, await(own, lock, slot, pending, writers, clock)
+end
+
+function client_methods.inspect(self, resource)
+  if not driver_of(self, "inspect") then return blocking.inspect(self, resource) end
+  local lock, ok, message, code = ask(self, resource, "inspect", INSPECT)
+  if not lock then return nil, ok, message end
+  local seen = (ok or code == "unavailable") and core.keys(lock) or nil
+  native.discard(lock)
+  if seen then return seen end
+  return nil, message, code
+end
+
+function client_methods.force_release(self, resource, token)
+  check_token(token, 2)
+  if not driver_of(self, "force_release") then return blocking.force_release(self, resource, token) end
+  local lock, count, message, code = ask(self, resource, "force_release", FORCE_RELEASE, token)
+  if not lock then return nil, count, message end
+  native.discard(lock)
+  if count then return count end
   return nil, message, code
 end
 

@@ -9,6 +9,7 @@ local core = require "redlock.core"
 local options = {}
 
 local floor = math.floor
+local TOKEN_MAX = core.TOKEN_MAX
 
 local function shown(value)
   local kind = type(value)
@@ -210,6 +211,15 @@ function options.release(given, level)
   local wrong = complaint(given, of_release)
   if wrong then error("redlock: " .. wrong, level + 1) end
   return given.wait == false
+end
+
+--- The token that client:force_release() is given.
+function options.token(token, level)
+  if type(token) ~= "string" then
+    error("redlock: client:force_release(): token must be a string, or \"any\", got " .. shown(token), level + 1)
+  elseif #token > TOKEN_MAX then
+    error("redlock: client:force_release(): token is longer than " .. TOKEN_MAX .. " bytes", level + 1)
+  end
 end
 
 --- The ttl that lock:extend() is given; nil is the one that the lock was acquired with.

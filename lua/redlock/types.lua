@@ -70,6 +70,18 @@
 ---@field error? string
 ---@field latency? number from the command to its reply, in milliseconds
 
+---@class redlock.Key
+---@field node string "10.0.0.1:6379"
+---@field state "free"|"held"|"other"|"unknown" other: what is no token; unknown: no answer, or an error
+---@field token? string of the holder, any bytes
+---@field ttl? redlock.Milliseconds what was left of the key; nil when it does not expire
+---@field error? string why it is unknown, or what else it is
+
+---@class redlock.Inspection
+---@field holder? string the token that a majority of the nodes holds
+---@field ttl? redlock.Milliseconds when it has no majority any more, if nobody prolongs it
+---@field nodes redlock.Key[]
+
 ---@class redlock.Client
 local client = {}
 
@@ -107,6 +119,22 @@ function client:with(resource, options, fn, ...) end
 ---@return redlock.NodeState[]
 ---@nodiscard
 function client:nodes() end
+
+--- What all nodes hold for the resource, and whether one token has a majority.
+---@param resource string
+---@return redlock.Inspection?
+---@return string? message
+---@return redlock.Code? code
+---@nodiscard
+function client:inspect(resource) end
+
+--- DANGER: deletes somebody's key, who is not told. Returns on how many nodes.
+---@param resource string
+---@param token string as inspect() told it; "any" = whatever the key holds
+---@return integer? nodes
+---@return string? message
+---@return redlock.Code? code "not_held": no node that answered holds it for that token
+function client:force_release(resource, token) end
 
 --- Releases what the client's locks hold, waits for it (node_timeout at most), closes. Idempotent.
 ---@return true? ok
@@ -248,6 +276,22 @@ function cqueues_client:with(resource, options, fn, ...) end
 ---@return redlock.NodeState[]
 ---@nodiscard
 function cqueues_client:nodes() end
+
+--- What all nodes hold for the resource, and whether one token has a majority.
+---@param resource string
+---@return redlock.Inspection?
+---@return string? message
+---@return redlock.Code? code
+---@nodiscard
+function cqueues_client:inspect(resource) end
+
+--- DANGER: deletes somebody's key, who is not told. Returns on how many nodes.
+---@param resource string
+---@param token string as inspect() told it; "any" = whatever the key holds
+---@return integer? nodes
+---@return string? message
+---@return redlock.Code? code "not_held": no node that answered holds it for that token
+function cqueues_client:force_release(resource, token) end
 
 ---@return true? ok
 ---@return string? message

@@ -129,6 +129,28 @@ static bool first_extend_start(void) {
 static bool first_release_start(void) {
   return redlock_lock_release_start(held) == REDLOCK_E_NOT_HELD;
 }
+static bool first_inspect(void) {
+  redlock_holder_info holder;
+  return redlock_lock_inspect(held) == REDLOCK_OK &&
+         redlock_lock_holder(held, &holder) == REDLOCK_OK && holder.token_length > 0;
+}
+static bool first_inspect_start(void) {
+  return redlock_lock_inspect_start(held) == REDLOCK_OK;
+}
+static bool first_key(void) {
+  redlock_key_info key;
+  return redlock_lock_key(held, 0, &key) == REDLOCK_OK && key.state == REDLOCK_KEY_UNKNOWN;
+}
+static bool first_holder(void) {
+  redlock_holder_info holder;
+  return redlock_lock_holder(held, &holder) == REDLOCK_E_NOT_HELD;
+}
+static bool first_force_release(void) {
+  return redlock_lock_force_release(held, "not the token", 13) == REDLOCK_E_NOT_HELD;
+}
+static bool first_force_release_start(void) {
+  return redlock_lock_force_release_start(held, "not the token", 13) == REDLOCK_OK;
+}
 static bool first_result(void) {
   return redlock_lock_result(held) == REDLOCK_E_EXPIRED;
 }
@@ -212,6 +234,12 @@ static const struct {
     {FIRST(acquire_start)},
     {FIRST(extend_start)},
     {FIRST(release_start)},
+    {FIRST(inspect)},
+    {FIRST(inspect_start)},
+    {FIRST(key)},
+    {FIRST(holder)},
+    {FIRST(force_release)},
+    {FIRST(force_release_start)},
     {FIRST(result)},
     {FIRST(cancel)},
     {FIRST(pollfds)},
@@ -241,7 +269,8 @@ static void no_function_of_the_header_is_missing(void **state) {
                                        "redlock_client_new",
                                        "redlock_lua_push_client",
                                        "redlock_vote_name",
-                                       "redlock_node_state_name"};
+                                       "redlock_node_state_name",
+                                       "redlock_key_state_name"};
   char line[512];
   unsigned functions = 0;
   FILE *header = fopen("csrc/include/redlock.h", "r");

@@ -13,17 +13,40 @@
 
 /* ------------------------------------------------------------------------------------- parsing */
 
-/* The words at |index| and behind it are a key and a token. */
-static bool fake_read_key(fake_command *command, const resp_request *request, unsigned index) {
+/* The word at |index| is a key. */
+static bool fake_read_name(fake_command *command, const resp_request *request, unsigned index) {
   size_t length = request->lengths[index];
-  if (length > FAKE_KEY_MAX || request->lengths[index + 1] != REDLOCK_TOKEN_LENGTH) {
+  if (length > FAKE_KEY_MAX) {
     return false;
   }
   memcpy(command->key, request->words[index], length);
   command->key[length] = '\0';
   command->key_length = length;
-  memcpy(command->token, request->words[index + 1], REDLOCK_TOKEN_LENGTH);
-  command->token[REDLOCK_TOKEN_LENGTH] = '\0';
+  return true;
+}
+
+/* A script with a key and nothing else looks what there is. */
+static bool fake_read_inspect(fake_command *command, const resp_request *request) {
+  command->verb = FAKE_INSPECT;
+  command->by_text = true;
+  return request->count == 4 && resp_is(request, 0, "EVAL") && resp_is(request, 2, "1") &&
+         strncmp(request->words[1], "local t=redis.call('TYPE'", 25) == 0 &&
+         fake_read_name(command, request, 3);
+}
+
+static bool fake_read_delete(fake_command *command, const resp_request *request) {
+  command->verb = FAKE_DELETE;
+  return request->count == 2 && fake_read_name(command, request, 1);
+}
+
+/* The words at |index| and behind it are a key and a token. */
+static bool fake_read_key(fake_command *command, const resp_request *request, unsigned index) {
+  size_t length = request->lengths[index + 1];
+  if (!fake_read_name(command, request, index) || length > FAKE_TOKEN_MAX) {
+    return false;
+  }
+  memcpy(command->token, request->words[index + 1], length);
+  command->token[length] = '\0';
   return true;
 }
 
@@ -90,6 +113,10 @@ long fake_command_parse(fake_command *command, const char *bytes, size_t length)
   command->ttl_ms = 0;
   if (resp_is(&request, 0, "SET")) {
     known = fake_read_set(command, &request);
+  } else if (resp_is(&request, 0, "DEL")) {
+    known = fake_read_delete(command, &request);
+  } else if (request.count == 4 && resp_is(&request, 0, "EVAL")) {
+    known = fake_read_inspect(command, &request);
   } else if (resp_is(&request, 0, "EVALSHA") || resp_is(&request, 0, "EVAL")) {
     known = fake_read_script(command, &request);
   } else {
@@ -166,6 +193,22 @@ static void fake_run_script(fake_key *key, redlock_time now_us, const fake_comma
   }
 }
 
+static void fake_inspect(const fake_key *key, redlock_time now_us, char reply[FAKE_REPLY_MAX]) {
+  char answer[FAKE_TOKEN_MAX + 64];
+  long long left_ms = -1;
+  if (key == NULL) {
+    (void)snprintf(reply, FAKE_REPLY_MAX, "$-1\r\n");
+    return;
+  }
+  if (key->expires_us != REDLOCK_NEVER) {
+    left_ms = (long long)((key->expires_us - now_us) / REDLOCK_MILLISECONDS);
+  }
+  int length = key->token[0] == '\0'
+                   ? snprintf(answer, sizeof answer, "hash %lld", left_ms)
+                   : snprintf(answer, sizeof answer, "string %lld %s", left_ms, key->token);
+  (void)snprintf(reply, FAKE_REPLY_MAX, "$%d\r\n%s\r\n", length, answer);
+}
+
 void fake_store_execute(fake_store *store, redlock_time now_us, const fake_command *command,
                         char reply[FAKE_REPLY_MAX]) {
   fake_key *key = fake_find(store, now_us, command->key, command->key_length);
@@ -177,6 +220,13 @@ void fake_store_execute(fake_store *store, redlock_time now_us, const fake_comma
     } else {
       fake_add(store, command->key, command->key_length, command->token,
                now_us + command->ttl_ms * REDLOCK_MILLISECONDS);
+    }
+  } else if (command->verb == FAKE_INSPECT) {
+    fake_inspect(key, now_us, reply);
+  } else if (command->verb == FAKE_DELETE) {
+    (void)snprintf(reply, FAKE_REPLY_MAX, key != NULL ? ":1\r\n" : ":0\r\n");
+    if (key != NULL) {
+      key->length = 0;
     }
   } else if (command->verb == FAKE_RELEASE || command->verb == FAKE_EXTEND) {
     if (*forgot && !command->by_text) {

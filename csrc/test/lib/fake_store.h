@@ -15,7 +15,8 @@
 
 #define FAKE_KEYS_MAX 4
 #define FAKE_KEY_MAX 128
-#define FAKE_REPLY_MAX 96
+#define FAKE_REPLY_MAX 160
+#define FAKE_TOKEN_MAX 64 /* of the tokens that tests give */
 
 typedef enum fake_verb {
   FAKE_OTHER = 0,
@@ -24,7 +25,9 @@ typedef enum fake_verb {
   FAKE_SETNAME,
   FAKE_SET,
   FAKE_EXTEND,
-  FAKE_RELEASE
+  FAKE_RELEASE,
+  FAKE_INSPECT,
+  FAKE_DELETE
 } fake_verb;
 
 /* A command as a node has received it. */
@@ -33,7 +36,7 @@ typedef struct fake_command {
   bool by_text; /* EVAL instead of EVALSHA */
   size_t key_length;
   char key[FAKE_KEY_MAX + 1];
-  char token[REDLOCK_TOKEN_LENGTH + 1];
+  char token[FAKE_TOKEN_MAX + 1];
   uint64_t ttl_ms;
   char line[FAKE_KEY_MAX + 1]; /* the arguments of the handshake's commands, with spaces between */
 } fake_command;
@@ -41,7 +44,7 @@ typedef struct fake_command {
 typedef struct fake_key {
   size_t length; /* 0: this place is free */
   char name[FAKE_KEY_MAX];
-  char token[REDLOCK_TOKEN_LENGTH + 1]; /* empty: a key of another type */
+  char token[FAKE_TOKEN_MAX + 1]; /* empty: a key of another type */
   redlock_time expires_us;
 } fake_key;
 

@@ -115,7 +115,7 @@ static void set_is_what_hiredis_formats(void **state) {
       char ttl[24];
       (void)snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)ttls_ms[k]);
       fill(key, key_lengths[i]);
-      rl_command_key name = {key, key_lengths[i], TOKEN};
+      rl_command_key name = {key, key_lengths[i], TOKEN, 40};
       const char *words[] = {"SET", key, TOKEN, "NX", "PX", ttl};
       const size_t lengths[] = {3, key_lengths[i], 40, 2, 2, strlen(ttl)};
       size_t from = buffer.tail;
@@ -139,7 +139,7 @@ static void scripts_are_what_hiredis_formats(void **state) {
     char ttl[24];
     (void)snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)ttl_ms);
     fill(key, length);
-    rl_command_key name = {key, length, TOKEN};
+    rl_command_key name = {key, length, TOKEN, 40};
     const char *words[] = {by_text ? "EVAL" : "EVALSHA", body, "1", key, TOKEN, ttl};
     const size_t lengths[] = {strlen(words[0]), strlen(body), 1, length, 40, strlen(ttl)};
     size_t from = buffer.tail;
@@ -167,10 +167,55 @@ static void strings_are_what_hiredis_formats(void **state) {
   rl_buffer_free(&buffer);
 }
 
+/* A token may be of any bytes, and of none. */
+static void tokens_of_any_length_are_what_hiredis_formats(void **state) {
+  (void)state;
+  char token[REDLOCK_TOKEN_MAX];
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  fill(token, sizeof token);
+  for (size_t length = 0; length <= sizeof token; length++) {
+    rl_command_key name = {"k", 1, token, length};
+    const char *set[] = {"SET", "k", token, "NX", "PX", "5"};
+    const size_t set_lengths[] = {3, 1, length, 2, 2, 1};
+    const char *body = rl_command_script_text(RL_SCRIPT_RELEASE);
+    const char *release[] = {"EVAL", body, "1", "k", token};
+    const size_t release_lengths[] = {4, strlen(body), 1, 1, length};
+    size_t from = buffer.tail;
+    assert_int_equal(rl_command_set(&buffer, &name, 5), 1);
+    assert_formatted(&buffer, from, 6, set, set_lengths);
+    from = buffer.tail;
+    assert_int_equal(rl_command_script(&buffer, RL_SCRIPT_RELEASE, 1, &name, 0, 1), 1);
+    assert_formatted(&buffer, from, 5, release, release_lengths);
+  }
+  rl_buffer_free(&buffer);
+}
+
+static void what_an_operator_asks_is_what_hiredis_formats(void **state) {
+  (void)state;
+  char key[REDLOCK_KEY_MAX];
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  for (unsigned i = 0; i < COUNT_OF(key_lengths); i++) {
+    fill(key, key_lengths[i]);
+    rl_command_key name = {key, key_lengths[i], "", 0};
+    const char *del[] = {"DEL", key};
+    const size_t del_lengths[] = {3, key_lengths[i]};
+    size_t from = buffer.tail;
+    assert_int_equal(rl_command_delete(&buffer, &name), 1);
+    assert_formatted(&buffer, from, 2, del, del_lengths);
+    from = buffer.tail;
+    assert_int_equal(rl_command_inspect(&buffer, &name), 1);
+    const char *text = strstr(buffer.data + from, "local");
+    const char *eval[] = {"EVAL", text, "1", key};
+    const size_t eval_lengths[] = {4, (size_t)(strstr(text, "\r\n") - text), 1, key_lengths[i]};
+    assert_formatted(&buffer, from, 4, eval, eval_lengths);
+  }
+  rl_buffer_free(&buffer);
+}
+
 static void without_room_nothing_is_appended(void **state) {
   (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
-  rl_command_key name = {"k", 1, TOKEN};
+  rl_command_key name = {"k", 1, TOKEN, 40};
   assert_int_equal(rl_command_script(&buffer, RL_SCRIPT_RELEASE, 0, &name, 0, 0), 0);
   assert_null(buffer.data);
   assert_int_equal(rl_command_set(&buffer, &name, 1), 1);
@@ -191,6 +236,8 @@ int main(void) {
       cmocka_unit_test(set_is_what_hiredis_formats),
       cmocka_unit_test(scripts_are_what_hiredis_formats),
       cmocka_unit_test(strings_are_what_hiredis_formats),
+      cmocka_unit_test(tokens_of_any_length_are_what_hiredis_formats),
+      cmocka_unit_test(what_an_operator_asks_is_what_hiredis_formats),
       cmocka_unit_test(without_room_nothing_is_appended),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

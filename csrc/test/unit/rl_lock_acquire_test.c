@@ -289,8 +289,8 @@ static void a_failed_attempt_is_released_wherever_it_may_have_gone(void **state)
   (void)state;
   fake_world *world = fake_world_new(5);
   rl_lock *lock = start_once(world);
-  char token[REDLOCK_TOKEN_LENGTH + 1];
-  (void)snprintf(token, sizeof token, "%s", world->nodes[0].queue[0].token);
+  char token[FAKE_TOKEN_MAX + 1];
+  memcpy(token, world->nodes[0].queue[0].token, sizeof token);
   for (unsigned i = 1; i <= 3; i++) {
     fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
   }

@@ -73,6 +73,11 @@ static void play_core(fake_world *world) {
     fake_turn(world);
   }
   if (other != NULL) {
+    finish(world, other, rl_lock_inspect(other, world->now_us, true));
+    finish(world, other, rl_lock_force_release(other, world->now_us, OTHER, strlen(OTHER), true));
+    finish(world, other, rl_lock_force_release(other, world->now_us, "", REDLOCK_TOKEN_ANY, true));
+    finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
+    finish(world, other, rl_lock_release_unheard(other, world->now_us));
     finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
     fake_break(world, 0, "Connection reset by peer");
     rl_lock_free(other, world->now_us);

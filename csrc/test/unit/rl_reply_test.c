@@ -29,9 +29,9 @@ static const reply_case cases[] = {
     {":9223372036854775807\r\n", RL_REPLY_INTEGER, 9223372036854775807LL, ""},
     {"$-1\r\n", RL_REPLY_NIL, 0, ""},
     {"*-1\r\n", RL_REPLY_NIL, 0, ""},
-    {"$0\r\n\r\n", RL_REPLY_OTHER, 0, ""},
-    {"$2\r\nOK\r\n", RL_REPLY_OTHER, 0, ""},
-    {"$4\r\na\r\nb\r\n", RL_REPLY_OTHER, 0, ""},
+    {"$0\r\n\r\n", RL_REPLY_STRING, 0, ""},
+    {"$2\r\nOK\r\n", RL_REPLY_STRING, 0, ""},
+    {"$4\r\na\r\nb\r\n", RL_REPLY_STRING, 0, ""},
     {"*0\r\n", RL_REPLY_OTHER, 0, ""},
     {"*1\r\n+OK\r\n", RL_REPLY_OTHER, 0, ""},
     {"*2\r\n:1\r\n$-1\r\n", RL_REPLY_OTHER, 0, ""},
@@ -314,6 +314,31 @@ static void what_is_just_small_enough_is_read(void **state) {
   }
 }
 
+static void a_string_is_kept_with_all_its_bytes(void **state) {
+  (void)state;
+  for (size_t length = 0; length <= RL_REPLY_BYTES_MAX + 1; length++) {
+    char bytes[RL_REPLY_BYTES_MAX + 32];
+    rl_reply_reader reader;
+    const char *reason = NULL;
+    int head = snprintf(bytes, sizeof bytes, "$%zu\r\n", length);
+    for (size_t i = 0; i < length; i++) {
+      bytes[(size_t)head + i] = (char)(i * 7);
+    }
+    memcpy(bytes + head + length, "\r\n", 2);
+    assert_int_equal(rl_reply_open(&reader), 0);
+    assert_int_equal(rl_reply_feed(&reader, bytes, (size_t)head + length + 2), 0);
+    assert_int_equal(rl_reply_next(&reader, &reason), 1);
+    if (length > RL_REPLY_BYTES_MAX) {
+      assert_int_equal(reader.reply.type, RL_REPLY_OTHER);
+    } else {
+      assert_int_equal(reader.reply.type, RL_REPLY_STRING);
+      assert_int_equal(reader.reply.length, length);
+      assert_memory_equal(reader.reply.bytes, bytes + head, length);
+    }
+    rl_reply_close(&reader);
+  }
+}
+
 static void a_stream_of_small_replies_costs_no_more_memory_with_time(void **state) {
   (void)state;
   rl_reply_reader reader;
@@ -352,6 +377,7 @@ int main(void) {
       cmocka_unit_test(an_endless_line_is_refused_and_costs_little_memory),
       cmocka_unit_test(every_bound_is_exact),
       cmocka_unit_test(what_is_just_small_enough_is_read),
+      cmocka_unit_test(a_string_is_kept_with_all_its_bytes),
       cmocka_unit_test(a_stream_of_small_replies_costs_no_more_memory_with_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

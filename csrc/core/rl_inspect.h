@@ -1,0 +1,64 @@
+/*
+ * Inspecting: what the nodes hold under a lock's key.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_INSPECT_H
+#define RL_INSPECT_H
+
+#include "rl_lock.h"
+#include "rl_node.h"
+#include "rl_reply.h"
+
+/* X(state, its name). */
+#define RL_KEY_STATES(X)                                                                           \
+  X(REDLOCK_KEY_UNKNOWN, unknown)                                                                  \
+  X(REDLOCK_KEY_FREE, free)                                                                        \
+  X(REDLOCK_KEY_HELD, held)                                                                        \
+  X(REDLOCK_KEY_OTHER, other)
+
+/* What one node has said. */
+typedef struct rl_inspected {
+  uint8_t state; /* a redlock_key_state */
+  uint16_t token_length;
+  redlock_duration ttl_us; /* REDLOCK_NEVER: the key does not expire */
+  char token[REDLOCK_TOKEN_MAX + 1];
+} rl_inspected;
+
+/* The core has a list of them: few locks are ever inspected, and none of the others pays for it. */
+typedef struct rl_inspection rl_inspection;
+
+struct rl_inspection {
+  rl_inspection *next;
+  const rl_lock *lock;
+  unsigned count;
+  rl_inspected nodes[];
+};
+
+/* The lock goes. */
+void rl_inspect_forget(rl_lock *lock);
+
+/* I2. Sends the question. Returns NULL, or why it was not sent. */
+const char *rl_inspect_send(rl_lock *lock, redlock_time now_us, rl_node *node);
+
+/*
+ * I3. Notes what |node| has said, if it is to this round. Returns NULL, or what is strange about the
+ * key, in |text|.
+ */
+const char *rl_inspect_note(rl_lock *lock, const rl_node *node, const rl_owed *owed,
+                            const rl_reply *reply, char *text, size_t size);
+
+/* I4 */
+void rl_inspect_decide(rl_lock *lock, redlock_time now_us);
+
+/* What a node holds; NULL when the lock was not inspected. */
+const rl_inspected *rl_inspect_of(const rl_lock *lock, unsigned node);
+
+/*
+ * I5. A node that holds the token which a majority holds, and until when the majority lasts if nothing
+ * is done, |*ttl_us|, and on how many nodes it is, |*nodes|; NULL when no token has a majority.
+ */
+const rl_inspected *rl_inspect_holder(const rl_lock *lock, redlock_duration *ttl_us,
+                                      unsigned *nodes);
+
+#endif

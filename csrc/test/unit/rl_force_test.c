@@ -1,0 +1,156 @@
+/*
+ * Releasing by force, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char ONE[] = "1111111111111111111111111111111111111111";
+static const char TWO[] = "two of another library";
+
+static rl_lock *begin(fake_world *world, const char *token) {
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_force_release(lock, world->now_us, token,
+                                     token == NULL ? REDLOCK_TOKEN_ANY : strlen(token), true),
+               REDLOCK_OK);
+  fake_turn(world);
+  return lock;
+}
+
+static void put(fake_world *world, unsigned node, const char *token) {
+  fake_store_put(&world->nodes[node].store, KEY, token, REDLOCK_NEVER);
+}
+
+static void only_the_token_that_was_named_is_deleted(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(5);
+  for (unsigned i = 0; i < 4; i++) {
+    put(world, i, i < 2 ? TWO : ONE);
+  }
+  rl_lock *lock = begin(world, TWO);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_ptr_equal(rl_core_next_ended(&world->core), lock);
+  assert_int_equal(fake_holders(world, KEY, TWO), 0);
+  assert_int_equal(fake_holders(world, KEY, ONE), 2);
+  assert_int_equal(lock->quorum.granted, 2);
+  assert_int_equal(lock->quorum.taken, 3);
+  assert_true(fake_world_end(world));
+}
+
+static void a_token_that_nobody_holds_is_told_as_such(void **state) {
+  (void)state;
+  char message[256];
+  fake_world *world = fake_world_new(3);
+  put(world, 0, ONE);
+  put(world, 1, ""); /* of another type */
+  rl_lock *lock = begin(world, TWO);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_NOT_HELD);
+  assert_string_equal(rl_lock_message(lock, message, sizeof message),
+                      "'orders:42': no node that answered holds it so");
+  assert_int_equal(fake_keys(world, KEY), 2);
+  assert_true(fake_world_end(world));
+}
+
+static void any_is_whatever_the_key_holds(void **state) {
+  (void)state;
+  char message[256];
+  fake_world *world = fake_world_new(3);
+  put(world, 0, ONE);
+  put(world, 1, "");
+  rl_lock *lock = begin(world, NULL);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_error(rl_lock_force_release(lock, world->now_us, NULL, REDLOCK_TOKEN_ANY, false),
+               REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_NOT_HELD);
+  assert_string_equal(rl_lock_message(lock, message, sizeof message),
+                      "'orders:42': no node that answered holds it so");
+  assert_true(fake_world_end(world));
+}
+
+/* It could meet the key of the next holder. */
+static void it_is_never_sent_again(void **state) {
+  (void)state;
+  for (unsigned any = 0; any <= 1; any++) {
+    fake_world *world = fake_world_new(3);
+    rl_lock *lock = begin(world, any ? NULL : ONE);
+    fake_break(world, 0, "it was cut");
+    fake_reply(world, 1, "-LOADING Redis is loading the dataset in memory\r\n");
+    fake_pass(world, 101 * MS); /* The third does not answer. */
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    rl_lock_free(lock, world->now_us);
+    put(world, 0, TWO);
+    put(world, 1, TWO);
+    for (unsigned i = 0; i < 20; i++) {
+      fake_pass(world, SECONDS);
+      assert_int_equal(world->nodes[0].queued, 0);
+      assert_int_equal(world->nodes[1].queued, 0);
+    }
+    assert_int_equal(fake_holders(world, KEY, TWO), 2);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void it_waits_for_all_nodes_and_a_majority_is_enough(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  put(world, 0, ONE);
+  put(world, 1, ONE);
+  rl_lock *lock = begin(world, ONE);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_pass(world, 101 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void without_a_majority_it_is_unavailable_and_names_the_nodes(void **state) {
+  (void)state;
+  char message[512];
+  fake_world *world = fake_world_new(3);
+  put(world, 0, ONE);
+  world->nodes[1].policy = FAKE_REFUSES;
+  world->nodes[2].policy = FAKE_HANGS;
+  rl_lock *lock = begin(world, ONE);
+  fake_settle(world);
+  fake_pass(world, 101 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message),
+                         "only 1 of 3 nodes confirmed its release, 2 are needed"));
+  assert_non_null(strstr(message, "Connection refused"));
+  assert_true(fake_world_end(world));
+}
+
+static void what_it_has_deleted_somebody_else_can_take(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  for (unsigned i = 0; i < 3; i++) {
+    put(world, i, ONE);
+  }
+  rl_lock *lock = begin(world, ONE);
+  fake_settle(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_force_release(lock, world->now_us, ONE, strlen(ONE), false), REDLOCK_E_HELD);
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(only_the_token_that_was_named_is_deleted),
+      cmocka_unit_test(a_token_that_nobody_holds_is_told_as_such),
+      cmocka_unit_test(any_is_whatever_the_key_holds),
+      cmocka_unit_test(it_is_never_sent_again),
+      cmocka_unit_test(it_waits_for_all_nodes_and_a_majority_is_enough),
+      cmocka_unit_test(without_a_majority_it_is_unavailable_and_names_the_nodes),
+      cmocka_unit_test(what_it_has_deleted_somebody_else_can_take),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

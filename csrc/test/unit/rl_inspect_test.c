@@ -1,0 +1,306 @@
+/*
+ * Inspecting, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "rl_inspect.h"
+#include "rl_round.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char ONE[] = "1111111111111111111111111111111111111111";
+static const char TWO[] = "two of another library";
+
+static rl_lock *begin(fake_world *world) {
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_inspect(lock, world->now_us, true), REDLOCK_OK);
+  fake_turn(world);
+  return lock;
+}
+
+static const rl_inspected *of(const rl_lock *lock, unsigned node) {
+  const rl_inspected *inspected = rl_inspect_of(lock, node);
+  assert_non_null(inspected);
+  return inspected;
+}
+
+static void put(fake_world *world, unsigned node, const char *token, redlock_duration left_us) {
+  fake_store_put(&world->nodes[node].store, KEY, token,
+                 left_us == REDLOCK_NEVER ? REDLOCK_NEVER : world->now_us + left_us);
+}
+
+static void it_tells_for_each_node_what_it_holds(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(5);
+  put(world, 0, ONE, 5 * SECONDS);
+  put(world, 1, TWO, REDLOCK_NEVER);
+  put(world, 2, "", 3 * SECONDS); /* of another type */
+  rl_lock *lock = begin(world);
+  for (unsigned i = 0; i < 4; i++) {
+    (void)fake_answer(world, i);
+  }
+  (void)fake_reply(world, 4, "-NOPERM this user has no permissions\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_ptr_equal(rl_core_next_ended(&world->core), lock);
+  assert_int_equal(of(lock, 0)->state, REDLOCK_KEY_HELD);
+  assert_string_equal(of(lock, 0)->token, ONE);
+  assert_int_equal(of(lock, 0)->token_length, strlen(ONE));
+  assert_int_equal(of(lock, 0)->ttl_us, 5 * SECONDS);
+  assert_int_equal(of(lock, 1)->state, REDLOCK_KEY_HELD);
+  assert_string_equal(of(lock, 1)->token, TWO);
+  assert_true(of(lock, 1)->ttl_us == REDLOCK_NEVER);
+  assert_int_equal(of(lock, 2)->state, REDLOCK_KEY_OTHER);
+  assert_string_equal(rl_round_reason(lock, 2), "it is a hash");
+  assert_int_equal(of(lock, 2)->ttl_us, 3 * SECONDS);
+  assert_int_equal(of(lock, 3)->state, REDLOCK_KEY_FREE);
+  assert_int_equal(of(lock, 4)->state, REDLOCK_KEY_UNKNOWN);
+  assert_string_equal(rl_round_reason(lock, 4), "NOPERM this user has no permissions");
+  assert_true(fake_world_end(world));
+}
+
+static void it_changes_nothing(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  put(world, 0, ONE, 5 * SECONDS);
+  rl_lock *lock = begin(world);
+  fake_settle(world);
+  rl_lock_free(lock, world->now_us);
+  fake_pass(world, SECONDS);
+  assert_int_equal(fake_keys(world, KEY), 1);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].queued, 0);
+    assert_int_equal(world->nodes[i].sets + world->nodes[i].releases, 0);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void the_holder_is_whose_token_a_majority_has(void **state) {
+  (void)state;
+  for (unsigned ones = 0; ones <= 5; ones++) {
+    fake_world *world = fake_world_new(5);
+    redlock_duration ttl_us = 0;
+    unsigned nodes = 0;
+    for (unsigned i = 0; i < 5; i++) {
+      put(world, i, i < ones ? ONE : TWO, (i + 1) * SECONDS);
+    }
+    rl_lock *lock = begin(world);
+    fake_settle(world);
+    const rl_inspected *holder = rl_inspect_holder(lock, &ttl_us, &nodes);
+    assert_non_null(holder);
+    assert_string_equal(holder->token, ones >= 3 ? ONE : TWO);
+    assert_int_equal(nodes, ones >= 3 ? ones : 5 - ones);
+    /* The third of its keys, from the longest, is the last that makes a majority. */
+    assert_int_equal(ttl_us, (ones >= 3 ? ones - 2 : 3) * SECONDS);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void half_of_the_nodes_is_no_holder(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(4);
+  redlock_duration ttl_us;
+  unsigned nodes;
+  put(world, 0, ONE, SECONDS);
+  put(world, 1, ONE, SECONDS);
+  rl_lock *lock = begin(world);
+  assert_null(rl_inspect_holder(lock, &ttl_us, &nodes));
+  fake_settle(world);
+  assert_null(rl_inspect_holder(lock, &ttl_us, &nodes));
+  assert_null(rl_inspect_of(lock, 4));
+  assert_true(fake_world_end(world));
+}
+
+static void equal_times_to_live_end_the_majority_together(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_duration ttl_us = 0;
+  unsigned nodes = 0;
+  for (unsigned i = 0; i < 3; i++) {
+    put(world, i, ONE, REDLOCK_NEVER);
+  }
+  rl_lock *lock = begin(world);
+  fake_settle(world);
+  assert_non_null(rl_inspect_holder(lock, &ttl_us, &nodes));
+  assert_true(ttl_us == REDLOCK_NEVER);
+  assert_int_equal(nodes, 3);
+  assert_true(fake_world_end(world));
+}
+
+static void it_waits_for_all_nodes_and_no_longer_than_the_round(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(5);
+  rl_lock *lock = begin(world);
+  for (unsigned i = 0; i < 4; i++) {
+    (void)fake_answer(world, i);
+    assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  }
+  fake_pass(world, 101 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(of(lock, 4)->state, REDLOCK_KEY_UNKNOWN);
+  assert_string_equal(rl_round_reason(lock, 4), "no reply within 100 ms");
+  assert_true(fake_world_end(world));
+}
+
+static void without_a_majority_of_answers_it_is_unavailable_and_tells_what_it_knows(void **state) {
+  (void)state;
+  char message[512];
+  fake_world *world = fake_world_new(3);
+  put(world, 0, ONE, SECONDS);
+  world->nodes[1].policy = FAKE_REFUSES;
+  world->nodes[2].policy = FAKE_HANGS;
+  rl_lock *lock = begin(world);
+  (void)fake_answer(world, 0);
+  fake_pass(world, 101 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(of(lock, 0)->state, REDLOCK_KEY_HELD);
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message),
+                         "only 1 of 3 nodes told what they hold, 2 are needed"));
+  assert_true(fake_world_end(world));
+}
+
+static void an_answer_that_is_late_is_not_of_this_inspection(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = begin(world);
+  fake_pass(world, 101 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(rl_lock_inspect(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  put(world, 0, ONE, SECONDS);
+  (void)fake_answer(world, 0); /* to the first question */
+  assert_int_equal(of(lock, 0)->state, REDLOCK_KEY_UNKNOWN);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  (void)fake_answer(world, 0);
+  assert_int_equal(of(lock, 0)->state, REDLOCK_KEY_FREE);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_connection_that_breaks_leaves_it_unknown(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = begin(world);
+  fake_break(world, 0, "it was cut");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  fake_pass(world, SECONDS);
+  assert_int_equal(world->nodes[0].queued, 0);
+  assert_true(fake_world_end(world));
+}
+
+/* What a node may say, and what it means. */
+static void answers_are_read_strictly(void **state) {
+  (void)state;
+  static const struct {
+    const char *reply;
+    redlock_key_state state;
+    size_t token_length;
+    redlock_duration ttl_us;
+    const char *reason;
+  } rows[] = {
+      {"$15\r\nstring 5000 abc\r\n", REDLOCK_KEY_HELD, 3, 5 * SECONDS, ""},
+      {"$17\r\nstring 5000 a b c\r\n", REDLOCK_KEY_HELD, 5, 5 * SECONDS, ""},
+      {"$12\r\nstring 5000 \r\n", REDLOCK_KEY_HELD, 0, 5 * SECONDS, ""},
+      {"$11\r\nstring 5000\r\n", REDLOCK_KEY_OTHER, 0, 5 * SECONDS,
+       "it is a string that is too long for a token"},
+      {"$7\r\nhash -1\r\n", REDLOCK_KEY_OTHER, 0, REDLOCK_NEVER, "it is a hash"},
+      {"$9\r\nstring -1\r\n", REDLOCK_KEY_OTHER, 0, REDLOCK_NEVER,
+       "it is a string that is too long for a token"},
+      {"$12\r\nstring x abc\r\n", REDLOCK_KEY_HELD, 3, REDLOCK_NEVER, ""},
+      {"$24\r\nlist 9223372036854775807\r\n", REDLOCK_KEY_OTHER, 0, REDLOCK_NEVER, "it is a list"},
+      {"$0\r\n\r\n", REDLOCK_KEY_OTHER, 0, 0, NULL},
+      {"$-1\r\n", REDLOCK_KEY_FREE, 0, 0, ""},
+  };
+  for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = begin(world);
+    (void)fake_reply(world, 0, rows[i].reply);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_int_equal(of(lock, 0)->state, rows[i].state);
+    assert_int_equal(of(lock, 0)->token_length, rows[i].token_length);
+    if (rows[i].reason != NULL) {
+      assert_true(of(lock, 0)->ttl_us == rows[i].ttl_us);
+      assert_string_equal(rl_round_reason(lock, 0), rows[i].reason);
+    }
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_reply_that_answers_no_question_ends_the_connection(void **state) {
+  (void)state;
+  static const char *const replies[] = {"+OK\r\n", ":1\r\n", "*0\r\n"};
+  for (unsigned i = 0; i < COUNT_OF(replies); i++) {
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = begin(world);
+    (void)fake_reply(world, 0, replies[i]);
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    assert_int_equal(of(lock, 0)->state, REDLOCK_KEY_UNKNOWN);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_lock_that_is_held_or_busy_is_not_inspected(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_inspect(lock, world->now_us, false), REDLOCK_E_BUSY);
+  fake_settle(world);
+  assert_error(rl_lock_inspect(lock, world->now_us, false), REDLOCK_E_HELD);
+  assert_error(rl_lock_result(lock), REDLOCK_E_HELD);
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_inspect(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  rl_core_close(&world->core, world->now_us);
+  assert_error(rl_lock_inspect(lock, world->now_us, false), REDLOCK_E_CLOSED);
+  assert_true(fake_world_end(world));
+}
+
+static void cancelled_or_freed_it_leaves_nothing(void **state) {
+  (void)state;
+  for (unsigned freed = 0; freed <= 1; freed++) {
+    fake_world *world = fake_world_new(3);
+    rl_lock *lock = begin(world);
+    if (freed) {
+      rl_lock_free(lock, world->now_us);
+    } else {
+      rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+      assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);
+    }
+    fake_settle(world);
+    assert_int_equal(world->core.attempts.live, 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void every_state_has_its_name(void **state) {
+  (void)state;
+  static const char *const names[] = {"unknown", "free", "held", "other"};
+  for (int i = 0; i < 4; i++) {
+    assert_string_equal(redlock_key_state_name(i), names[i]);
+  }
+  assert_string_equal(redlock_key_state_name(99), "unknown");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(it_tells_for_each_node_what_it_holds),
+      cmocka_unit_test(it_changes_nothing),
+      cmocka_unit_test(the_holder_is_whose_token_a_majority_has),
+      cmocka_unit_test(half_of_the_nodes_is_no_holder),
+      cmocka_unit_test(equal_times_to_live_end_the_majority_together),
+      cmocka_unit_test(it_waits_for_all_nodes_and_no_longer_than_the_round),
+      cmocka_unit_test(without_a_majority_of_answers_it_is_unavailable_and_tells_what_it_knows),
+      cmocka_unit_test(an_answer_that_is_late_is_not_of_this_inspection),
+      cmocka_unit_test(a_connection_that_breaks_leaves_it_unknown),
+      cmocka_unit_test(answers_are_read_strictly),
+      cmocka_unit_test(a_reply_that_answers_no_question_ends_the_connection),
+      cmocka_unit_test(a_lock_that_is_held_or_busy_is_not_inspected),
+      cmocka_unit_test(cancelled_or_freed_it_leaves_nothing),
+      cmocka_unit_test(every_state_has_its_name),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
