@@ -33,7 +33,7 @@ typedef enum rl_error_kind {
   X(REDLOCK_E_MAX_HOLD, max_hold, FAILURE, "max_hold has ended the automatic extends of the lock") \
   X(REDLOCK_E_INVALID, invalid, CALLER, "an argument is wrong")                                    \
   X(REDLOCK_E_BUSY, busy, CALLER, "the lock has an operation in flight already")                   \
-  X(REDLOCK_E_UNSUPPORTED, unsupported, CALLER, "TLS is not built in this version")                \
+  X(REDLOCK_E_UNSUPPORTED, unsupported, CALLER, "this version does not support that")              \
   X(REDLOCK_E_LIMIT, limit, CALLER, "a limit of the library was exceeded")                         \
   X(REDLOCK_E_NO_MEMORY, no_memory, MACHINE, "out of memory")                                      \
   X(REDLOCK_E_SYSTEM, system, MACHINE,                                                             \

@@ -23,8 +23,7 @@ static bool rl_poll_untried(const redlock_client *client, uint32_t output) {
     return false;
   }
   for (unsigned i = 0; i < client->core.node_count; i++) {
-    const rl_socket *socket = &client->sockets[i];
-    if (socket->phase == RL_SOCKET_OPEN && !socket->blocked && (output >> i & 1) != 0) {
+    if (rl_socket_takes(&client->sockets[i]) && (output >> i & 1) != 0) {
       return true;
     }
   }
@@ -38,7 +37,9 @@ static redlock_time rl_poll_turn(const redlock_client *client, uint32_t output) 
     return 0;
   }
   for (unsigned i = 0; i < client->core.node_count; i++) {
-    deadline_us = rl_time_min(deadline_us, rl_socket_deadline(&client->sockets[i]));
+    const rl_socket *socket = &client->sockets[i];
+    deadline_us =
+        rl_socket_holds_input(socket) ? 0 : rl_time_min(deadline_us, rl_socket_deadline(socket));
   }
   return deadline_us;
 }

@@ -317,6 +317,28 @@ int rl_socket_wait(const rl_socket *socket, bool has_output, short *events) {
   }
 }
 
+bool rl_socket_is_open(const rl_socket *socket) {
+  return socket->phase == RL_SOCKET_OPEN;
+}
+
+bool rl_socket_is_closed(const rl_socket *socket) {
+  return socket->phase == RL_SOCKET_CLOSED;
+}
+
+bool rl_socket_takes(const rl_socket *socket) {
+  return rl_socket_is_open(socket) && !socket->blocked;
+}
+
+bool rl_socket_holds_input(const rl_socket *socket) {
+  (void)socket;
+  return false; /* The kernel has it all. */
+}
+
+bool rl_socket_polled(rl_socket *socket, short revents) {
+  socket->blocked = socket->blocked && (revents & POLLOUT) == 0;
+  return (revents & ~POLLOUT) != 0 || rl_socket_holds_input(socket);
+}
+
 static bool rl_socket_would_block(int error) {
   return error == EAGAIN || error == EWOULDBLOCK;
 }
@@ -326,6 +348,7 @@ long rl_socket_send(rl_socket *socket, const void *bytes, size_t length) {
   do {
     sent = send(socket->fd, bytes, length, MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
+  socket->blocked = sent < 0 || (size_t)sent < length;
   if (sent < 0 && !rl_socket_would_block(errno)) {
     rl_socket_explain(socket, errno);
     return -1;

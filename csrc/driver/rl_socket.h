@@ -1,7 +1,11 @@
 /*
- * The connection to one node.
+ * The connection to one node: whatever carries its bytes.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * TLS would be here alone: its handshake a part of CONNECTING, its bytes those of rl_socket_send() and
+ * rl_socket_receive(), and what it has decrypted and nobody has read yet what rl_socket_holds_input() tells.
+ * Callers read |error| and |fd|, and ask for the rest.
  */
 #ifndef RL_SOCKET_H
 #define RL_SOCKET_H
@@ -57,12 +61,26 @@ void rl_socket_connect(rl_socket *socket, const rl_address *address, redlock_tim
 /* The descriptor to wait for and the events to wait for on it, or -1. */
 int rl_socket_wait(const rl_socket *socket, bool has_output, short *events);
 
+/* Whether bytes go through it; whether there is nothing, not even on its way. */
+bool rl_socket_is_open(const rl_socket *socket);
+bool rl_socket_is_closed(const rl_socket *socket);
+
+/* Whether it is open, and the kernel may take bytes. */
+bool rl_socket_takes(const rl_socket *socket);
+
+/* Whether it has bytes for rl_socket_receive() of which poll() does not tell. */
+bool rl_socket_holds_input(const rl_socket *socket);
+
+/* OPEN: notes what poll() has told of it. Returns whether to call rl_socket_receive(). */
+bool rl_socket_polled(rl_socket *socket, short revents);
+
 /* RESOLVING or CONNECTING: looks how far it has come. */
 void rl_socket_progress(rl_socket *socket, redlock_time now_us);
 
 /*
  * OPEN: how many bytes were taken or had; 0 when the call would have blocked; -1 when the connection
- * has ended, for socket->error. No SIGPIPE, no EINTR.
+ * has ended, for socket->error. No SIGPIPE, no EINTR. After a send that did not take all it takes no more
+ * until poll() has told that it does.
  */
 long rl_socket_send(rl_socket *socket, const void *bytes, size_t length);
 long rl_socket_receive(rl_socket *socket, void *bytes, size_t length);

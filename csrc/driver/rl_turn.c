@@ -32,7 +32,7 @@
 static void rl_turn_read(redlock_client *client, unsigned node) {
   unsigned char bytes[RL_TURN_READ_SIZE];
   rl_socket *socket = &client->sockets[node];
-  for (unsigned i = 0; i < RL_TURN_READS_MAX && socket->phase == RL_SOCKET_OPEN; i++) {
+  for (unsigned i = 0; i < RL_TURN_READS_MAX && rl_socket_is_open(socket); i++) {
     long got = rl_socket_receive(socket, bytes, sizeof bytes);
     if (got == 0) {
       return;
@@ -42,7 +42,7 @@ static void rl_turn_read(redlock_client *client, unsigned node) {
       return;
     }
     rl_core_input(&client->core, node, redlock_now(), bytes, (size_t)got);
-    if ((size_t)got < sizeof bytes) {
+    if ((size_t)got < sizeof bytes && !rl_socket_holds_input(socket)) {
       return;
     }
   }
@@ -54,7 +54,7 @@ static const rl_node *rl_turn_twin(const redlock_client *client, unsigned node) 
   int fd = client->sockets[node].fd;
   for (unsigned i = 0; i < client->core.node_count; i++) {
     const rl_socket *other = &client->sockets[i];
-    if (i != node && other->phase == RL_SOCKET_OPEN &&
+    if (i != node && rl_socket_is_open(other) &&
         rl_same_server(other->fd, &nodes[i]->address, fd, &nodes[node]->address)) {
       return nodes[i];
     }
@@ -68,16 +68,16 @@ static const rl_node *rl_turn_twin(const redlock_client *client, unsigned node) 
  */
 static void rl_turn_tell(redlock_client *client, unsigned node) {
   rl_socket *socket = &client->sockets[node];
-  const rl_node *twin = socket->phase == RL_SOCKET_OPEN ? rl_turn_twin(client, node) : NULL;
+  const rl_node *twin = rl_socket_is_open(socket) ? rl_turn_twin(client, node) : NULL;
   if (twin != NULL) {
     rl_socket_close(socket);
     (void)snprintf(socket->error, sizeof socket->error,
                    "it is the same server as %.100s; each node is to be a server of its own",
                    twin->address.name);
   }
-  if (socket->phase == RL_SOCKET_OPEN) {
+  if (rl_socket_is_open(socket)) {
     rl_core_connected(&client->core, node, redlock_now());
-  } else if (socket->phase == RL_SOCKET_CLOSED) {
+  } else if (rl_socket_is_closed(socket)) {
     rl_core_disconnected(&client->core, node, redlock_now(), socket->error);
   }
 }
@@ -100,15 +100,14 @@ static void rl_turn_input(redlock_client *client, const struct pollfd *fds, size
         break;
       }
     }
-    if (fd < 0 || at >= count || fds[at].fd != fd || fds[at].revents == 0) {
+    bool polled = fd >= 0 && at < count && fds[at].fd == fd;
+    short revents = (short)(polled ? fds[at].revents : 0);
+    if (revents == 0 && !rl_socket_holds_input(socket)) {
       continue;
     }
-    if (socket->phase != RL_SOCKET_OPEN) {
+    if (!rl_socket_is_open(socket)) {
       rl_turn_progress(client, i);
-      continue;
-    }
-    socket->blocked = socket->blocked && (fds[at].revents & POLLOUT) == 0;
-    if ((fds[at].revents & ~POLLOUT) != 0) {
+    } else if (rl_socket_polled(socket, revents)) {
       rl_turn_read(client, i);
     }
   }
@@ -121,7 +120,7 @@ static bool rl_turn_send(redlock_client *client, unsigned node) {
   rl_socket *socket = &client->sockets[node];
   size_t length;
   const void *bytes = rl_core_output(&client->core, node, &length);
-  if (bytes == NULL || socket->blocked || socket->phase != RL_SOCKET_OPEN) {
+  if (bytes == NULL || !rl_socket_takes(socket)) {
     return true;
   }
   long sent = rl_socket_send(socket, bytes, length);
@@ -129,15 +128,13 @@ static bool rl_turn_send(redlock_client *client, unsigned node) {
     return false;
   }
   rl_core_output_sent(&client->core, node, (size_t)sent);
-  socket->blocked = (size_t)sent < length;
   return true;
 }
 
 void rl_turn_flush(redlock_client *client) {
   for (unsigned i = 0; i < client->core.node_count; i++) {
-    if (!rl_turn_send(client, i)) {
-      client->sockets[i].blocked = true; /* poll() will say so, and the next turn act on it. */
-    }
+    (void)rl_turn_send(client,
+                       i); /* If it has ended, poll() will say so, and the next turn act on it. */
   }
 }
 
@@ -147,7 +144,7 @@ void rl_turn_flush(redlock_client *client) {
 static uint32_t rl_turn_open(const redlock_client *client) {
   uint32_t open = 0;
   for (unsigned i = 0; i < client->core.node_count; i++) {
-    open |= client->sockets[i].phase != RL_SOCKET_CLOSED ? (uint32_t)1 << i : 0;
+    open |= rl_socket_is_closed(&client->sockets[i]) ? 0 : (uint32_t)1 << i;
   }
   return open;
 }

@@ -122,7 +122,7 @@ typedef enum redlock_error {
 
   REDLOCK_E_INVALID = -20,     /* an argument is wrong */
   REDLOCK_E_BUSY = -21,        /* the lock has an operation in flight already */
-  REDLOCK_E_UNSUPPORTED = -22, /* TLS was asked for, and is not built */
+  REDLOCK_E_UNSUPPORTED = -22, /* what was asked for is not built in this version */
   REDLOCK_E_LIMIT = -23,       /* one of the limits above */
   REDLOCK_E_NO_MEMORY = -24,
   REDLOCK_E_SYSTEM = -25 /* the operating system refused a descriptor, a clock or entropy */

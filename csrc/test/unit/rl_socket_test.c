@@ -388,16 +388,22 @@ static void a_full_socket_takes_nothing_and_waits_to_be_written(void **state) {
   short events;
   int peer = open_pair(&socket);
   long sent;
+  (void)rl_socket_wait(&socket, true, &events);
+  assert_int_equal(events, POLLIN); /* It takes bytes until a send has shown that it does not. */
+  assert_true(rl_socket_takes(&socket));
   while ((sent = rl_socket_send(&socket, bytes, sizeof bytes)) > 0) {
+    assert_int_equal(rl_socket_takes(&socket), sent == (long)sizeof bytes);
   }
   assert_int_equal(sent, 0);
+  assert_false(rl_socket_takes(&socket));
   assert_int_equal(rl_socket_wait(&socket, true, &events), socket.fd);
-  assert_int_equal(events, POLLIN); /* nobody has said yet that it is blocked */
-  socket.blocked = true;
-  (void)rl_socket_wait(&socket, true, &events);
   assert_int_equal(events, POLLIN | POLLOUT);
   (void)rl_socket_wait(&socket, false, &events);
   assert_int_equal(events, POLLIN);
+  assert_true(rl_socket_polled(&socket, POLLIN));
+  assert_false(rl_socket_takes(&socket));
+  assert_false(rl_socket_polled(&socket, POLLOUT));
+  assert_true(rl_socket_takes(&socket));
   rl_socket_free(&socket, false);
   (void)close(peer);
 }
