@@ -374,6 +374,27 @@ static void freeing_a_lock_allocates_nothing_however_full_the_queues_are(void **
   }
 }
 
+/* Between two attempts, where the first may have left a key on a node that has not answered. */
+static void freeing_a_lock_between_attempts_allocates_nothing(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_reply(world, 1, "$-1\r\n");
+  (void)fake_reply(world, 2, "$-1\r\n");
+  assert_int_equal(lock->phase, RL_PHASE_DELAY);
+  rl_attempt *attempt = nobodys(world, lock);
+  (void)fill_debts(world, 0, attempt);
+  arm(0, false);
+  rl_lock_free(lock, world->now_us);
+  memory.armed = false;
+  assert_int_equal(memory.calls, 0);
+  assert_true(rl_core_wants_launch(&world->core));
+  rl_attempt_unref(&world->core.attempts, attempt);
+  assert_true(fake_world_end(world));
+}
+
 static void a_release_that_finds_no_memory_is_tried_again_after_half_a_second(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
@@ -704,6 +725,7 @@ int main(void) {
       cmocka_unit_test(a_busy_core_survives_every_allocation_that_fails),
       cmocka_unit_test(a_command_that_finds_no_memory_leaves_nothing),
       cmocka_unit_test(room_that_is_there_takes_no_memory),
+      cmocka_unit_test(freeing_a_lock_between_attempts_allocates_nothing),
       cmocka_unit_test(freeing_a_lock_allocates_nothing_however_full_the_queues_are),
       cmocka_unit_test(a_release_that_finds_no_memory_is_tried_again_after_half_a_second),
       cmocka_unit_test(a_script_whose_text_finds_no_memory_is_no_vote),
