@@ -4,6 +4,9 @@
  * SPDX-License-Identifier: MIT
  */
 #include "rl_options.h"
+
+#include <limits.h>
+
 #include "rl_test.h"
 
 /* A byte of a struct that no line describes is a field that was forgotten, or padding. */
@@ -92,6 +95,22 @@ static void structs_of_other_sizes_are_filled(void **state) {
   assert_int_equal(to[0], 1);
 }
 
+/* A C programmer who writes "true" is understood; any other number is a mistake. */
+static void a_flag_is_yes_or_no_and_no_other_number(void **state) {
+  (void)state;
+  redlock_options options = {0};
+  static const int numbers[] = {REDLOCK_YES, REDLOCK_NO, 2, -2, 256, INT_MAX};
+  for (unsigned i = 0; i < COUNT_OF(numbers); i++) {
+    options.auto_extend = numbers[i];
+    const char *wrong = rl_option_wrong(&rl_options_of_lock, &options);
+    if (i < 2) {
+      assert_null(wrong);
+    } else {
+      assert_non_null(strstr(wrong, "auto_extend"));
+    }
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_field_is_in_the_table),
@@ -99,6 +118,7 @@ int main(void) {
       cmocka_unit_test(what_an_older_caller_does_not_have_is_0),
       cmocka_unit_test(what_a_newer_caller_has_set_is_told_by_its_last_byte),
       cmocka_unit_test(a_struct_ends_between_two_fields),
+      cmocka_unit_test(a_flag_is_yes_or_no_and_no_other_number),
       cmocka_unit_test(structs_of_other_sizes_are_filled),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
