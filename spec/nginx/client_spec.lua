@@ -199,6 +199,7 @@ describe("clients in nginx", function()
       http = "lua_max_running_timers 2;",
       init = [[client = require("redlock").new(addresses)]],
       server = [[location / { content_by_lua_block {
+        for index = 1, 20 do client:acquire("wake:" .. index, { wait = 30 }) end -- Each wakes the clock.
         local ok, err, code = client:acquire("name")
         ngx.say(code, ": ", err)
         repeat ngx.sleep(0.05) until client:nodes()[3].error

@@ -111,6 +111,16 @@ static void a_flag_is_yes_or_no_and_no_other_number(void **state) {
   }
 }
 
+static void bytes_may_be_as_long_as_their_bound(void **state) {
+  (void)state;
+  redlock_settings settings = {0};
+  settings.prefix = "never read";
+  settings.prefix_length = REDLOCK_KEY_MAX;
+  assert_null(rl_option_wrong(&rl_options_of_client, &settings));
+  settings.prefix_length++;
+  assert_non_null(rl_option_wrong(&rl_options_of_client, &settings));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_field_is_in_the_table),
@@ -119,6 +129,7 @@ int main(void) {
       cmocka_unit_test(what_a_newer_caller_has_set_is_told_by_its_last_byte),
       cmocka_unit_test(a_struct_ends_between_two_fields),
       cmocka_unit_test(a_flag_is_yes_or_no_and_no_other_number),
+      cmocka_unit_test(bytes_may_be_as_long_as_their_bound),
       cmocka_unit_test(structs_of_other_sizes_are_filled),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
