@@ -14,8 +14,8 @@
 -- before: how many those were is said. Any test but the simulator must fail twice.
 -- Environment: CC and what else the Makefile takes; JOBS, how many files at a time [2]; STATEMENTS=1 to drop
 -- statements, too; TESTS, which of the tests and in which order, by parts of their names, for a first look
--- [all]; WRAPPER, what stands before each command that builds or tests, as "nice -n 10"; REUSE=1, build/ is copied, too;
--- VERBOSE. Every test runs in a network and a process namespace of its own where that is allowed.
+-- [all]; WRAPPER, what stands before each command that builds or tests, as "nice -n 10"; REUSE=1, build/ is copied
+-- as well; VERBOSE. Every test runs in a network and a process namespace of its own where that is allowed.
 --
 -- SPDX-License-Identifier: MIT
 

@@ -52,7 +52,7 @@ typedef struct rl_core {
   rl_launches launches;
   rl_lock_queue ended;
   rl_lock_queue waited; /* ended, too, of those that a thread waits for */
-  rl_losses losses; /* locks whose loss is to be told */
+  rl_losses losses;     /* locks whose loss is to be told */
   rl_timers timers;
   rl_attempt_pool attempts;
   rl_releases releases;

@@ -288,7 +288,8 @@ local function ask(self, resource, operation, argument)
   if self.closing then return nil, closed(resource) end
   local handle, message, code = new_lock(self.handle, resource)
   if not handle then return nil, nil, message, code end
-  local lock, ok = wrap(self, handle)
+  local lock = wrap(self, handle)
+  local ok
   ok, message, code = start(handle, operation, argument)
   if ok then ok, message, code = finish(lock, operation) end
   return lock, ok, message, code

@@ -110,8 +110,11 @@ static bool replay_give_up_refused(replay *run, replay_client *client) {
   rl_quorum quorum = client->lock->quorum;
   for (unsigned i = 0; i < client->nodes; i++) {
     const replay_request *request = replay_refusal(client, i);
-    quorum.failed += request != NULL && request->reply[0] == '-';
-    quorum.taken += request != NULL && request->reply[0] != '-';
+    if (request != NULL && request->reply[0] == '-') {
+      quorum.failed++;
+    } else if (request != NULL) {
+      quorum.taken++;
+    }
   }
   bool decided = rl_quorum_decide_acquire(&quorum) != RL_DECISION_NONE;
   for (unsigned i = 0; i < client->nodes && decided; i++) {
