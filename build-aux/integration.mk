@@ -13,6 +13,10 @@ $(BUILD)/test/integration/%_test: csrc/test/integration/%_test.c $(BUILD)/test/i
 integration-programs: $(INTEGRATION_PROGRAMS)
 integration: integration-programs cli
 	sh build-aux/run_unit.sh $(INTEGRATION_PROGRAMS)
+# Leases that keep themselves: what is to be noticed, 100 times of 100.
+.PHONY: renew-100
+renew-100: $(BUILD)/test/integration/renew_test
+	RENEW_TIMES=100 RUN_UNIT_TIMEOUT=900 sh build-aux/run_unit.sh $<
 asan-integration:
 	ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 $(ASAN_MAKE) integration
 tsan-integration:

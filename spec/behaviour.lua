@@ -2,8 +2,8 @@
 ---
 --- behaviour(title, { new = , run = , pump = , farm = , describe = , it = }) declares the specs: `new`
 --- makes a client, `run` calls a function where clients may be used, `pump` lets a client do what it
---- can do without waiting, `farm` returns five nodes; the last two are busted's, which only spec files
---- are given.
+--- can do without waiting, `idle` lets time pass as the driver's programs do, `farm` returns five nodes; the
+--- last two are busted's, which only spec files are given.
 
 local assert = require "luassert"
 local helper = require "spec.helper"
@@ -363,6 +363,131 @@ return function(title, driver)
       failure("lost", lock:release())
       assert.are.equal("somebody else", farm[1]:command("GET", "r"))
       failure("not_held", lock:release())
+    end)
+
+    -- What a lock is told of, and how long that took from now, in seconds.
+    local function told(lock_options)
+      local events, began = {}, helper.now()
+      lock_options.on_lost = function(lock, reason)
+        events[#events + 1] = { lock = lock, reason = reason, at = helper.now() - began, code = lock:lost() }
+      end
+      return events
+    end
+
+    local function eventually_told(events, count)
+      helper.eventually(function()
+        driver.idle(client)
+        return #events >= count
+      end, count .. " losses to be told")
+      assert.are.equal(count, #events)
+    end
+
+    test("keeps a lease with auto_extend for longer than its ttl, and others out", function()
+      local options = { ttl = 900, auto_extend = true }
+      local events = told(options)
+      local lock = assert(client:acquire("r", options))
+      local token, until_when = lock:token(), helper.now() + 2.5
+      repeat
+        assert.is_true(lock:check() > 0)
+        failure("taken", other:acquire("r"))
+        driver.idle(client)
+      until helper.now() > until_when
+      assert.are.equal(token, lock:token())
+      assert.is_nil((lock:lost()))
+      assert(lock:release())
+      assert(other:acquire("r"))
+      assert.are.equal(0, #events)
+      assert.is_nil((lock:lost()))
+    end)
+
+    test("tells of a lease that was lost, once, and does not take it back", function()
+      local options = { ttl = 1500, auto_extend = true }
+      local events = told(options)
+      local lock = assert(client:acquire("r", options))
+      eventually_on_all(lock)
+      for index = 1, 3 do farm[index]:command("SET", "r", "somebody else") end
+      eventually_told(events, 1)
+      assert.are.equal("lost", events[1].reason)
+      assert.are.equal("lost", events[1].code)
+      assert.are.equal(lock, events[1].lock)
+      assert.is_true(events[1].at < 1.5, "after " .. events[1].at)
+      assert.is_false(lock:is_held())
+      local code, since = lock:lost()
+      assert.are.equal("lost", code)
+      assert.is_true(since >= 0 and since < 5000)
+      local line = debug.getinfo(1, "l").currentline + 1
+      local ok, message = pcall(function() lock:check() end)
+      assert.is_false(ok)
+      local expected = "behaviour.lua:" .. line .. ": redlock: 'r' is not held any more"
+      assert.is_truthy(message:find(expected, 1, true), message)
+      assert.is_truthy(message:find("(lost)", 1, true), message)
+      for index = 1, 3 do farm[index]:command("DEL", "r") end
+      local until_when = helper.now() + 0.7
+      repeat driver.idle(client) until helper.now() > until_when
+      assert.are.equal(0, farm:count("r"))
+      assert.are.equal(1, #events)
+      failure("lost", lock:release())
+    end)
+
+    test("ends with max_hold, and says so", function()
+      local options = { ttl = 600, auto_extend = { every = 100, max_hold = 1300 } }
+      local events = told(options)
+      local lock = assert(client:acquire("r", options))
+      local began = helper.now()
+      eventually_told(events, 1)
+      local held = helper.now() - began
+      assert.are.equal("max_hold", events[1].reason)
+      assert.is_true(held > 1 and held < 2, "held for " .. held)
+      assert.are.equal("max_hold", (lock:lost()))
+      eventually_free("r")
+      failure("expired", lock:release())
+      assert.is_nil((lock:lost()))
+    end)
+
+    test("tells that extends fail, and then that the lease has run out", function()
+      local options = { ttl = 1200, node_timeout = 100, auto_extend = true }
+      local events = told(options)
+      local lock = assert(client:acquire("r", options))
+      eventually_on_all(lock)
+      for index = 1, 3 do farm[index]:stop() end
+      eventually_told(events, 1)
+      assert.are.equal("unavailable", events[1].reason)
+      assert.is_true(events[1].at < 1.2 / 3 + 0.2 + 0.4, "after " .. events[1].at)
+      eventually_told(events, 2)
+      assert.are.equal("expired", events[2].reason)
+      assert.is_false(lock:is_held())
+      for index = 1, 3 do farm[index]:continue() end
+      local until_when = helper.now() + 0.7
+      repeat driver.idle(client) until helper.now() > until_when
+      assert.is_false(lock:is_held())
+      assert.are.equal(2, #events)
+    end)
+
+    test("tells of a lease that does not keep itself, too", function()
+      local options = { ttl = 80 }
+      local events = told(options)
+      local lock = client:lock("r", options)
+      assert(lock:acquire())
+      eventually_told(events, 1)
+      assert.are.equal("expired", events[1].reason)
+      assert(lock:acquire({ ttl = 60000 }))
+      assert.is_nil((lock:lost()))
+      assert(lock:release())
+      assert.are.equal(1, #events)
+    end)
+
+    test("an operation meets automatic extends without an error", function()
+      for round = 1, 30 do
+        local lock = assert(client:acquire("r" .. round, { ttl = 4000, auto_extend = { every = 1 } }))
+        driver.idle(client)
+        failure("held", lock:acquire())
+        assert(lock:extend(5000))
+        driver.idle(client)
+        assert.is_true(lock:is_held())
+        assert(lock:release())
+        failure("not_held", lock:release())
+      end
+      for round = 1, 30 do eventually_free("r" .. round) end
     end)
 
     test("heals a node that lost the key", function()

@@ -28,6 +28,7 @@ describe("redlock.cqueues", function()
     new = redlock.new,
     run = run,
     pump = function(client) client.handle:process() end,
+    idle = function() cqueues.sleep(0.005) end,
     farm = function() return farm end,
     describe = describe,
     it = it,

@@ -12,6 +12,10 @@ describe("redlock", function()
     new = redlock.new,
     run = function(fn) fn() end,
     pump = function(client) client:process() end,
+    idle = function(client)
+      client:process()
+      require("socket").sleep(0.005)
+    end,
     farm = function() return farm end,
     describe = describe,
     it = it,
@@ -308,6 +312,8 @@ describe("redlock", function()
       end,
       ["lock:remaining"] = function(_, held) return held:remaining() == 0 end,
       ["lock:is_held"] = function(_, held) return held:is_held() == false end,
+      ["lock:lost"] = function(_, held) return held:lost() == nil end,
+      ["lock:check"] = function(_, held) return not pcall(held.check, held) end,
       ["lock:resource"] = function(_, held) return held:resource() == "held" end,
       ["lock:token"] = function(_, held) return held:token() == nil end,
       ["lock:ttl"] = function(_, held) return held:ttl() == 10000 end,

@@ -63,6 +63,7 @@ typedef struct rl_lua_lock {
   int of_worker;            /* or by nobody, if nothing else is said */
   int owner_ended;          /* it was released because of that */
   int has_options;          /* of its own */
+  int has_own_value;        /* a user value of its own: rl_lua_loss.h */
   int given_back;           /* the lock is not there: rl_lua_nginx_released.h */
   int result;               /* of the last operation then */
   size_t resource_length;
@@ -98,6 +99,12 @@ redlock_duration rl_lua_check_duration(lua_State *L, int index, const char *name
  * stack, and live as long as they do.
  */
 int rl_lua_read_options(lua_State *L, int index, const rl_option_table *table, void *of, int level);
+
+/*
+ * The same for the options of a lock, whose auto_extend may be a table, and whose on_lost wants to be
+ * told.
+ */
+int rl_lua_read_keeping(lua_State *L, int index, redlock_options *given, int level);
 
 /* The same for the options of a lock, or of a call, that go over those |above|. */
 int rl_lua_read_lock_options(lua_State *L, int index, const rl_options *above,
@@ -162,6 +169,9 @@ int rl_lua_lock_force_release(lua_State *L);
 int rl_lua_lock_keys(lua_State *L);
 
 /* ------------------------------------------------------- rl_lua_client.c, rl_lua_lock.c, _module.c */
+
+/* Writes the name of the lock's resource so that it can be printed anywhere, shortened if need be. */
+void rl_lua_lock_show(const rl_lua_lock *self, char *shown, size_t size);
 
 /* Never blocks and allocates nothing: the token goes to the client's releases. Calls no Lua. */
 void rl_lua_lock_free(rl_lua_lock *self);

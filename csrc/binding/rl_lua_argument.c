@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "rl_lua.h"
+#include "rl_lua_loss.h"
 #include "rl_lua_nginx_released.h"
 
 /* The longest duration that is accepted, in milliseconds. */
@@ -41,12 +42,19 @@ static void *check_self(lua_State *L, const char *class, const char *noun, const
   return userdata;
 }
 
+/* Lua code is told of losses by the next call into the module. */
+static void tell(lua_State *L, redlock_client *client) {
+  if (client->tells && !client->told_by_driver)
+    rl_lua_loss_run(L, client);
+}
+
 rl_lua_client *rl_lua_check_client(lua_State *L, int level, const char *method) {
   rl_lua_client *self = check_self(L, RL_LUA_CLIENT, "client", method, level);
   if (self->client == NULL) {
     rl_lua_misuse(L, level, "redlock: %s on a client that has been collected", method);
   }
   rl_lua_tend(self->sentinel);
+  tell(L, self->client);
   return self;
 }
 
@@ -56,6 +64,7 @@ rl_lua_lock *rl_lua_check_lock(lua_State *L, int level, const char *method) {
     rl_lua_misuse(L, level, "redlock: %s on a lock that has been collected", method);
   }
   rl_lua_tend(self->sentinel);
+  tell(L, redlock_lock_client(self->lock));
   return self;
 }
 

@@ -8,6 +8,7 @@
 
 #include "rl_client.h"
 #include "rl_lua.h"
+#include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
 #include "rl_turn.h"
 
@@ -56,7 +57,7 @@ int rl_lua_client_new(lua_State *L) {
 
   lua_settop(L, 1);
   rl_lua_read_options(L, 1, &rl_options_of_client, &settings, RL_LUA_WRAPPED);
-  rl_lua_read_options(L, 1, &rl_options_of_lock, &options, RL_LUA_WRAPPED);
+  rl_lua_read_keeping(L, 1, &options, RL_LUA_WRAPPED);
   rl_options_default(&defaults);
   if (rl_lua_lease_is_nothing(&defaults, &options, message, sizeof message))
     return push_refusal(L, REDLOCK_E_INVALID, message);
@@ -67,8 +68,10 @@ int rl_lua_client_new(lua_State *L) {
   rl_lua_tend(self->sentinel);
   self->of_worker = of_worker;
   error = redlock_client_new(&self->client, &settings, message, sizeof message);
-  if (error == REDLOCK_OK)
+  if (error == REDLOCK_OK) {
+    rl_lua_loss_note_client(L, self, 1);
     return 1;
+  }
   self->client = NULL;
   return push_refusal(L, error, message);
 }

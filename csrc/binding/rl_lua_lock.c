@@ -10,6 +10,7 @@
 #include "rl_handle.h"
 #include "rl_lua.h"
 #include "rl_lua_hook.h"
+#include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
 #include "rl_lua_nginx_released.h"
 
@@ -36,6 +37,10 @@ static void show_resource(char *shown, size_t size, const redlock_lock *lock) {
   const unsigned char *resource = redlock_lock_resource(lock, &length);
 
   show_name(shown, size, resource, length);
+}
+
+void rl_lua_lock_show(const rl_lua_lock *self, char *shown, size_t size) {
+  show_resource(shown, size, self->lock);
 }
 
 /* No lock was made: pushes why, or raises it. */
@@ -97,6 +102,7 @@ int rl_lua_lock_new(lua_State *L) {
   redlock_lock_set_data(self->lock, (void *)(uintptr_t)client->next_id);
   self->bytes = rl_handle_size(self->lock);
   rl_lua_memory_take(L, &self->sentinel->memory, self->bytes);
+  rl_lua_loss_note_lock(L, self, 3);
   return 1;
 }
 
@@ -203,8 +209,11 @@ int rl_lua_lock_acquire(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:acquire()");
   redlock_options options;
   const redlock_options *given = check_options(L, 2, self->lock->core->options, &options);
-  int error = rl_lua_finish(L, self, rl_handle_acquire(self->lock, given, sizeof options));
+  int error = rl_handle_acquire(self->lock, given, sizeof options);
 
+  if (error == REDLOCK_OK)
+    rl_lua_loss_note_call(L, self, 2);
+  error = rl_lua_finish(L, self, error);
   return rl_lua_push_outcome(L, self, RL_OPERATION_ACQUIRE, error, RL_LUA_WRAPPED);
 }
 
@@ -261,6 +270,8 @@ int rl_lua_lock_start(lua_State *L) {
   if (operation == RL_OPERATION_ACQUIRE) {
     const redlock_options *given = check_options(L, 3, self->lock->core->options, &options);
     error = redlock_lock_acquire_start(self->lock, given);
+    if (error == REDLOCK_OK)
+      rl_lua_loss_note_call(L, self, 3);
   } else if (operation == RL_OPERATION_EXTEND) {
     redlock_duration ttl = check_new_ttl(L, "lock:start(\"extend\"): ttl", 3, RL_LUA_WRAPPED);
     error = redlock_lock_extend_start(self->lock, ttl);
@@ -340,6 +351,21 @@ static int lock_is_held(lua_State *L) {
 
   lua_pushboolean(L, redlock_lock_remaining(self->lock) >= REDLOCK_MILLISECONDS);
   return 1;
+}
+
+/* (lock) -> nil, or the code of the loss and since how many milliseconds. */
+static int lock_lost(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:lost()");
+  redlock_time since = 0;
+  int reason = rl_handle_lost(self->lock, REDLOCK_MILLISECONDS, &since);
+
+  if (reason == REDLOCK_OK) {
+    lua_pushnil(L);
+    return 1;
+  }
+  lua_pushstring(L, redlock_error_name(reason));
+  rl_lua_push_milliseconds(L, rl_time_sub(redlock_now(), since));
+  return 2;
 }
 
 static int lock_resource(lua_State *L) {
@@ -470,6 +496,7 @@ void rl_lua_lock_register(lua_State *L) {
                                      {"resource", lock_resource},
                                      {"ttl", lock_ttl},
                                      {"is_held", lock_is_held},
+                                     {"lost", lock_lost},
                                      {"votes", lock_votes},
                                      {NULL, NULL}};
 

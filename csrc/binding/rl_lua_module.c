@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rl_lua.h"
+#include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
 
 /* How long the closing of a Lua state may take to send what is left. */
@@ -92,6 +93,7 @@ int luaopen_redlock_core(lua_State *L) {
   ensure_sentinel(L);
   lua_newtable(L);
   luaL_setfuncs(L, functions, 0);
+  rl_lua_loss_register(L);
   rl_lua_client_register(L);
   lua_setfield(L, -2, "client_methods");
   rl_lua_lock_register(L);

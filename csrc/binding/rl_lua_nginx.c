@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "rl_client.h"
+#include "rl_lua_loss.h"
 #include "rl_pump.h"
 
 #define OUTPUT_MAX 32768 /* bytes handed to a writer at once */
@@ -65,6 +66,8 @@ uint32_t rl_lua_nginx_wake_writers(rl_lua_nginx *self) {
 bool rl_lua_nginx_wake_clock(rl_lua_nginx *self) {
   redlock_time deadline_us = rl_core_deadline(&self->client->core);
 
+  if (self->client->tells && self->client->core.losses.first != NULL)
+    deadline_us = 0; /* Somebody is to be told. */
   if (deadline_us >= self->wake_us)
     return false;
   self->wake_us = deadline_us;
@@ -108,6 +111,7 @@ static int nginx_new(lua_State *L) {
 
   self->client = redlock_client_ref(client->client);
   self->client->carried = true;
+  self->client->told_by_driver = true;
   client->nginx = self;
   return 1;
 }
@@ -311,6 +315,13 @@ static int nginx_advance(lua_State *L) {
   return 7;
 }
 
+/* (handle) -> a function to be called, the lock and the reason to call it with; or nothing. */
+static int nginx_lost(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
+
+  return self->client->tells ? rl_lua_loss_take(L, self->client) : 0;
+}
+
 /*
  * (handle) -> how many locks there are; how many leases may last; how many of them belong to requests;
  * whether an operation is in flight; whether there is somebody who can use the client; whether it has
@@ -399,6 +410,7 @@ void rl_lua_nginx_register(lua_State *L) {
                                        {"release_leases", nginx_release_leases},
                                        {"close", nginx_close},
                                        {"forget", nginx_forget},
+                                       {"lost", nginx_lost},
                                        {NULL, NULL}};
 
   rl_lua_class(L, RL_LUA_NGINX, "redlock.nginx", metamethods, methods);

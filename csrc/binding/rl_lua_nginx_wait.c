@@ -15,6 +15,7 @@
 
 #include "rl_client.h"
 #include "rl_handle.h"
+#include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
 #include "rl_lua_nginx_released.h"
 #include "rl_pump.h"
@@ -199,6 +200,7 @@ static void begun(lua_State *L, rl_lua_lock *self, int code) {
   if (code == CODE_ACQUIRE) {
     of_worker = rl_lua_read_owner(L, 5, self->of_worker, RL_LUA_WRAPPED);
     self->owner_ended = 0;
+    rl_lua_loss_note_call(L, self, 5);
     (void)rl_lua_nginx_owners_give(&nginx->owners, of_worker ? NULL : request_at(L, 4),
                                    &self->owned);
   } else if (codes[code].operation == RL_OPERATION_RELEASE) {

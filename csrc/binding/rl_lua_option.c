@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "rl_lua.h"
+#include "rl_lua_loss.h"
 #include "rl_validity.h"
 
 /* What only Lua scripts can say: whose a lock is inside nginx (rl_lua_nginx_owner.h). */
@@ -66,9 +67,12 @@ static void read_factor(lua_State *L, const rl_option *row, const char *name, vo
   memcpy(field, &value, sizeof value);
 }
 
-static void read_flag(lua_State *L, const char *name, void *field, int level) {
+static void read_flag(lua_State *L, const rl_option *row, const char *name, void *field,
+                      int level) {
   int flag = lua_toboolean(L, -1) ? REDLOCK_YES : REDLOCK_NO;
-  if (lua_type(L, -1) != LUA_TBOOLEAN)
+  /* Of auto_extend rl_lua_read_keeping() reads what is in a table. */
+  bool parts = lua_istable(L, -1) && strcmp(row->name, "auto_extend") == 0;
+  if (lua_type(L, -1) != LUA_TBOOLEAN && !parts)
     rl_lua_misuse(L, level, "redlock: %s must be true or false", name);
   memcpy(field, &flag, sizeof flag);
 }
@@ -125,7 +129,7 @@ static void read_option(lua_State *L, const rl_option *row, void *of, int level)
     read_factor(L, row, name, field, level);
     break;
   case RL_OPTION_FLAG:
-    read_flag(L, name, field, level);
+    read_flag(L, row, name, field, level);
     break;
   case RL_OPTION_CHOICE:
     read_choice(L, row, name, field, level);
@@ -156,6 +160,36 @@ int rl_lua_read_options(lua_State *L, int index, const rl_option_table *table, v
   return 1;
 }
 
+/* auto_extend = { every = , max_hold = }: the option |name| under the name |as|. */
+static void read_part(lua_State *L, const char *name, const char *as, redlock_options *given,
+                      int level) {
+  char shown[64];
+
+  lua_getfield(L, -1, as);
+  for (size_t i = 0; i < rl_options_of_lock.count && !lua_isnil(L, -1); i++) {
+    const rl_option *row = &rl_options_of_lock.rows[i];
+    if (strcmp(row->name, name) != 0)
+      continue;
+    (void)snprintf(shown, sizeof shown, "option 'auto_extend.%s'", as);
+    read_duration(L, row, shown, (char *)given + row->offset, level);
+  }
+  lua_pop(L, 1);
+}
+
+int rl_lua_read_keeping(lua_State *L, int index, redlock_options *given, int level) {
+  if (!rl_lua_read_options(L, index, &rl_options_of_lock, given, level))
+    return 0;
+  lua_getfield(L, index, "auto_extend");
+  if (lua_istable(L, -1)) {
+    read_part(L, "extend_every", "every", given, level);
+    read_part(L, "max_hold", "max_hold", given, level);
+  }
+  lua_pop(L, 1);
+  if (rl_lua_loss_asked(L, index))
+    given->notify_lost = REDLOCK_YES;
+  return 1;
+}
+
 int rl_lua_lease_is_nothing(const rl_options *above, const redlock_options *given, char *message,
                             size_t size) {
   rl_options options = *above;
@@ -174,7 +208,7 @@ int rl_lua_read_lock_options(lua_State *L, int index, const rl_options *above,
                              redlock_options *given, int level) {
   char message[RL_LUA_MESSAGE_SIZE];
 
-  if (!rl_lua_read_options(L, index, &rl_options_of_lock, given, level))
+  if (!rl_lua_read_keeping(L, index, given, level))
     return 0;
   if (rl_lua_lease_is_nothing(above, given, message, sizeof message))
     rl_lua_misuse(L, level, "redlock: %s", message);

@@ -62,7 +62,7 @@ int rl_loss_of(const rl_lock *lock, redlock_time now_us, redlock_time *since_us)
   if (lock->lost || lock->lease == NULL) {
     return lock->lost ? REDLOCK_E_LOST : REDLOCK_OK;
   }
-  return lasts ? REDLOCK_OK : REDLOCK_E_EXPIRED;
+  return lasts ? REDLOCK_OK : rl_renew_reason(lock);
 }
 
 rl_lock *rl_loss_next(rl_core *core, redlock_time now_us) {

@@ -98,9 +98,13 @@ static void rl_renew_plan(rl_lock *lock, redlock_time now_us) {
   rl_timers_set(&lock->core->timers, lock, next_us);
 }
 
-void rl_renew_ran_out(rl_lock *lock) {
+int rl_renew_reason(const rl_lock *lock) {
   bool capped = rl_renew_is_on(lock) && rl_renew_is_capped(lock);
-  rl_loss_tell(lock, capped ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED, lock->deadline_us);
+  return capped ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED;
+}
+
+void rl_renew_ran_out(rl_lock *lock) {
+  rl_loss_tell(lock, rl_renew_reason(lock), lock->deadline_us);
 }
 
 void rl_renew_ended(rl_lock *lock, redlock_time now_us) {

@@ -38,6 +38,9 @@ void rl_renew_ended(rl_lock *lock, redlock_time now_us);
 /* R1, R5: the lock's timer is due while nothing is in flight. */
 void rl_renew_timer(rl_lock *lock, redlock_time now_us);
 
+/* Why a lease whose deadline has passed has ended. */
+int rl_renew_reason(const rl_lock *lock);
+
 /* R5: the deadline has passed, and the lease was not released. */
 void rl_renew_ran_out(rl_lock *lock);
 

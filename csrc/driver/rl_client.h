@@ -41,6 +41,9 @@ struct redlock_client {
   redlock_time processed_us;   /* when input was looked for last */
   redlock_client *linger_next; /* in an rl_linger */
   bool lingering;
+  bool tells;            /* Lua code is to be told of losses (rl_lua_loss.c) ... */
+  bool told_by_driver;   /* ... by its driver, not by the next call */
+  bool telling;          /* and is being told */
   const char *failure;   /* of the last call on the client, or NULL */
   char unconfirmed[256]; /* close: which nodes */
   rl_socket sockets[REDLOCK_NODES_MAX];

@@ -453,14 +453,16 @@ redlock_duration redlock_lock_remaining(const redlock_lock *lock) {
   return left_us;
 }
 
+int rl_handle_lost(const redlock_lock *lock, redlock_duration least_us, redlock_time *since_us) {
+  rl_client_enter(rl_client_of(lock));
+  int reason = rl_loss_of(lock->core, rl_time_add(redlock_now(), least_us - 1), since_us);
+  rl_client_leave(rl_client_of(lock));
+  return reason;
+}
+
 int redlock_lock_lost(const redlock_lock *lock, redlock_time *since_us) {
   redlock_time since = 0;
-  if (lock == NULL) {
-    return REDLOCK_E_INVALID;
-  }
-  rl_client_enter(rl_client_of(lock));
-  int reason = rl_loss_of(lock->core, redlock_now(), &since);
-  rl_client_leave(rl_client_of(lock));
+  int reason = lock == NULL ? REDLOCK_E_INVALID : rl_handle_lost(lock, 1, &since);
   if (since_us != NULL) {
     *since_us = since;
   }

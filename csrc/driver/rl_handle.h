@@ -22,6 +22,9 @@ int rl_handle_new(redlock_lock **made, redlock_client *client, const void *resou
  */
 int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us, redlock_duration *validity_us);
 
+/* What redlock_lock_lost() says, where less than |least_us| of a lease is none any more. */
+int rl_handle_lost(const redlock_lock *lock, redlock_duration least_us, redlock_time *since_us);
+
 /* Whether an operation is in flight; looks, and does nothing else. None is in a forked child. */
 int rl_handle_pending(const redlock_lock *lock);
 

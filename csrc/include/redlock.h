@@ -192,16 +192,15 @@ typedef struct redlock_options {
                                        REDLOCK_DRIFT_NONE [0.01] */
   redlock_duration lock_delay_us;   /* added to the key's life on the nodes beyond ttl; absorbs
                                        server clocks that are stepped or slewed [none] */
-  int auto_extend;                  /* REDLOCK_YES: the lease keeps itself until it is released; see
-                                       "Leases that keep themselves" [REDLOCK_NO] */
-  int notify_lost; /* REDLOCK_YES: redlock_client_next_lost() tells of its loss, too,
+  int auto_extend;                  /* REDLOCK_YES: the lease keeps itself until it is released;
+                                       see "Leases that keep themselves" [REDLOCK_NO] */
+  int notify_lost;                  /* REDLOCK_YES: redlock_client_next_lost() tells of its loss
                                        though it does not keep itself [REDLOCK_NO] */
-  redlock_duration
-      extend_every_us;          /* auto_extend: from an extend that was confirmed to the next; at
-                                       most two thirds of the validity count [a third of the ttl] */
-  redlock_duration max_hold_us; /* auto_extend: no automatic extend makes the lease last longer
-                                       than this from its start. Production should set it: else a
-                                       program that is stuck holds for ever [none] */
+  redlock_duration extend_every_us; /* from an automatic extend to the next; at most two thirds
+                                       of the validity count [a third of the ttl] */
+  redlock_duration max_hold_us;     /* no automatic extend makes the lease last longer than this
+                                       from its start. Production should set it: else a program
+                                       that is stuck holds for ever [none] */
 } redlock_options;
 
 /* What a client is made from. Everything is copied. A struct of zeros is all defaults. */

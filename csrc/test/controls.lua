@@ -190,7 +190,7 @@ local list = {
   { "max-hold-not-told", "a lease that max_hold has ended is said to have run out",
     "capped ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED", "capped ? REDLOCK_E_EXPIRED : REDLOCK_E_EXPIRED" },
   { "loss-not-told", "nobody is told that a lease has run out",
-    "rl_loss_tell(lock, capped ?", "(void)(capped ?" },
+    "rl_loss_tell(lock, rl_renew_reason(lock), lock->deadline_us);", "(void)lock;" },
   { "loss-told-late", "the deadline of a lease is not looked at",
     "redlock_time next_us = lock->deadline_us;", "redlock_time next_us = rl_time_add(lock->deadline_us, 20000);" },
   { "loss-told-again", "every automatic extend that fails is told",

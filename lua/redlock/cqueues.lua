@@ -6,6 +6,7 @@ local cqueues = require "cqueues"
 
 local core = require "redlock.core"
 local client_module = require "redlock.client"
+local loss = require "redlock.loss"
 local options = require "redlock.options"
 local section = require "redlock.section"
 require "redlock.lock"
@@ -15,6 +16,9 @@ local release_options, section_release, check_token = options.release, options.s
 local new_lock, start, pending, late, identify, next_ended, release_send =
   core.lock, core.start, core.pending, core.late, core.id, core.next_ended,
   core.release_send
+local next_lost, watched = core.next_lost, core.watched
+
+local LOOK = 1 -- how often, in seconds, to look whether somebody still has to look after the leases
 
 local weak_values = { __mode = "v" }
 local weak_keys = { __mode = "k" }
@@ -23,7 +27,21 @@ local lock_methods, client_methods = {}, {}
 local lock_class = { __name = "redlock.lock", __index = lock_methods, __metatable = "redlock.lock" }
 local client_class = { __name = "redlock.client", __index = client_methods, __metatable = "redlock.client" }
 
--- Processes what there is to process, and wakes those whose operation has ended by it.
+-- on_lost has a coroutine of its own: it may wait.
+local function tell_losses(self)
+  local on_lost, handle, reason = next_lost(self.handle)
+  while on_lost do
+    local lock, told, why, controller = self.by_id[identify(handle)], on_lost, reason, cqueues.running()
+    if lock and controller then
+      controller:wrap(function() loss.tell(told, lock, why) end)
+    elseif lock then
+      loss.tell(told, lock, why)
+    end
+    on_lost, handle, reason = next_lost(self.handle)
+  end
+end
+
+-- Processes what there is to process, wakes those whose operation has ended by it, and tells of losses.
 local function collect(self)
   local handle = self.handle
   handle:process()
@@ -33,6 +51,7 @@ local function collect(self)
     if waiter then waiter:signal() end
     id = next_ended(handle)
   end
+  tell_losses(self)
 end
 
 -- A controller keeps a descriptor until it is told otherwise, and fails when it has been closed. So
@@ -51,6 +70,16 @@ local function seat_of(self)
     self.seats[controller] = seat
   end
   return seat
+end
+
+-- Who polled, or waited, does so no more.
+local function rise(self, seat, waiter)
+  seat.waiters[waiter] = nil
+  if seat.driver == waiter then
+    seat.driver = nil
+    local successor = next(seat.waiters)
+    if successor then successor:signal() else leave(self) end
+  end
 end
 
 -- Nobody may wait for long now, and then nobody polls: nodes that were not needed for the decision get their
@@ -82,13 +111,52 @@ local function wait(self, lock, ticket)
     collect(self)
   end
   serve_late(self, handle, ticket)
-  seat.waiters[waiter] = nil
   if self.waiting[id] == waiter then self.waiting[id] = nil end
-  if seat.driver == waiter then
-    seat.driver = nil
-    local successor = next(seat.waiters)
-    if successor then successor:signal() else leave(self) end
+  rise(self, seat, waiter)
+end
+
+-- Whether a lease is held that keeps itself, or whose loss is to be told.
+local function has_leases_to_look_after(self)
+  for lock in pairs(self.leases) do
+    if watched(lock.handle) then return true end
+    self.leases[lock] = nil
   end
+  return false
+end
+
+-- Such leases are looked after when nobody waits, too: by a coroutine in each controller that has taken one. It
+-- ends with the last of them.
+local function look_after(self, waiter)
+  local seat = seat_of(self)
+  seat.waiters[waiter] = true
+  while not self.closing and has_leases_to_look_after(self) do
+    if seat.driver == nil then seat.driver = waiter end
+    if seat.driver == waiter then
+      cqueues.poll(self.handle, waiter, LOOK)
+    else
+      cqueues.poll(waiter, math.min(self.handle:timeout() or LOOK, LOOK))
+    end
+    if not self.closing then collect(self) end
+  end
+  rise(self, seat, waiter)
+end
+
+local function begin_to_look_after(self, lock)
+  local controller = cqueues.running()
+  if not controller or not watched(lock.handle) then return end
+  self.leases[lock] = true
+  if self.keepers[controller] then return end
+  local waiter = condition.new()
+  self.keepers[controller] = waiter
+  controller:wrap(function()
+    look_after(self, waiter)
+    self.keepers[controller] = nil
+  end)
+end
+
+-- A lease has ended by its holder's doing.
+local function look_again(self)
+  for _, waiter in pairs(self.keepers) do waiter:signal() end
 end
 
 -- The object before the colon, whose class is told by what getmetatable() shows of it.
@@ -135,6 +203,7 @@ local function finish(lock, operation)
   ticket.waiting = false
   local results = ticket.results
   ticket.results = nil
+  if operation == "acquire" then begin_to_look_after(lock.client, lock) else look_again(lock.client) end
   if results then return results[1], results[2], results[3] end
   if lock.client.closing and operation ~= "release" then return closed(lock.handle:resource()) end
   return lock.handle:result()
@@ -172,6 +241,7 @@ local function send(lock, handle)
   local sent, message, code = release_send(handle)
   if not sent then return nil, message, code end
   lock.operation = "release"
+  look_again(lock.client)
   return true
 end
 
@@ -198,7 +268,13 @@ function lock_methods.cancel(lock)
   collect(lock.client)
 end
 
-for _, name in ipairs { "remaining", "is_held", "resource", "token", "ttl", "votes" } do
+function lock_methods.check(lock)
+  local handle = check_lock(lock, "check")
+  local left = loss.check(handle, 2)
+  return left
+end
+
+for _, name in ipairs { "remaining", "is_held", "lost", "resource", "token", "ttl", "votes" } do
   local method = core.lock_methods[name]
   lock_methods[name] = function(lock)
     local handle = check_lock(lock, name)
@@ -227,7 +303,7 @@ local function wrap(self, handle)
     id = identify(handle),
     ticket = { waiter = condition.new() }, -- of the operation in flight, or of the next one
   }, lock_class)
-  self.locks[lock] = true
+  self.locks[lock], self.by_id[lock.id] = true, lock
   return lock
 end
 
@@ -361,6 +437,7 @@ function client_methods.close(self)
   for _, waiter in pairs(self.waiting) do
     waiter:signal()
   end
+  look_again(self)
   return ok, message, code
 end
 
@@ -381,11 +458,15 @@ local module = {}
 ---@nodiscard
 function module.new(nodes, given)
   local handle = client_module.new(nodes, given, 2)
+  core.told_by_driver(handle)
   return setmetatable({
     handle = handle,
     waiting = setmetatable({}, weak_values), -- by number: who waits for the end of an operation
     seats = setmetatable({}, weak_keys), -- by controller: who waits there
     locks = setmetatable({}, weak_keys),
+    by_id = setmetatable({}, weak_values),
+    leases = setmetatable({}, weak_keys), -- locks whose leases are looked after
+    keepers = setmetatable({}, weak_keys), -- by controller: who does
   }, client_class)
 end
 

@@ -1,6 +1,7 @@
 --- The lock's methods that take options, and are therefore written in Lua. The others are in C.
 
 local core = require "redlock.core"
+local loss = require "redlock.loss"
 local options = require "redlock.options"
 
 local acquire, release, release_send, start = core.acquire, core.release, core.release_send, core.start
@@ -43,6 +44,12 @@ function methods.start(self, operation, argument)
   end
   if started then return true end
   return nil, message, code
+end
+
+--- Raises an error at the caller's line unless the lock is held. Returns the milliseconds that are left.
+function methods.check(self)
+  local left = loss.check(self, 2)
+  return left
 end
 
 return methods

@@ -8,6 +8,7 @@
 --- of a request, or one that has a variable of a request; what waits is known by a number.
 
 local core = require "redlock.core"
+local loss = require "redlock.loss"
 local semaphore = require "ngx.semaphore"
 local bit = require "bit"
 
@@ -17,7 +18,7 @@ local advance, settle, input, output = native.advance, native.settle, native.inp
 local address, connecting, connected = native.address, native.connecting, native.connected
 local disconnected, closed, disown, state = native.disconnected, native.closed, native.disown, native.state
 local awaits, unanswered, release_leases = native.awaits, native.unanswered, native.release_leases
-local due, now = native.due, native.now
+local due, now, lost = native.due, native.now, native.lost
 local pending = core.pending
 local band, rshift = bit.band, bit.rshift
 local tcp, timer_at = ngx.socket.tcp, ngx.timer.at
@@ -259,12 +260,30 @@ local function look_for_lost_timers(self, began)
   end
 end
 
+-- on_lost has a timer of its own: it may wait. It may be called when the request that gave it has ended, if the
+-- lock was the worker's.
+local function tell(premature, on_lost, lock, reason)
+  if premature then return end
+  local err = loss.call(on_lost, lock, reason)
+  if err then ngx.log(ngx.ERR, err) end
+end
+
+local function tell_losses(self)
+  local on_lost, lock, reason = lost(self.handle)
+  while on_lost do
+    local ok, err = timer_at(0, tell, on_lost, lock, reason)
+    if not ok then ngx.log(ngx.ERR, "redlock: nginx gives no timer for on_lost (", reason, "): ", err) end
+    on_lost, lock, reason = lost(self.handle)
+  end
+end
+
 -- Lets the core look at the time, and does what it then wants. `began` is when the wait began that has timed out, if
 -- one has. Returns for how many milliseconds nothing is due, at most `longest`.
 local function step(self, longest, began)
   local count, writers, _, wait, wanted, unwanted, at = advance(self.handle, self.ended, longest)
   self.now = at
   deliver(self, count, writers)
+  tell_losses(self)
   if began and next(self.late) then look_for_lost_timers(self, began) end
   if wanted ~= 0 then each(self, wanted, connect) end
   if unwanted ~= 0 then

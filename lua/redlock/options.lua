@@ -94,6 +94,14 @@ local function add(checks, rows)
   return checks
 end
 
+local metatable_of = type(debug) == "table" and debug.getmetatable or getmetatable
+
+local function callable(value)
+  if type(value) == "function" then return true end
+  local metatable = metatable_of(value)
+  return type(metatable) == "table" and metatable.__call ~= nil
+end
+
 --- Whether this is nginx. Programs that let nobody read a global that is not there are asked kindly.
 function options.inside_nginx()
   local ok, ngx = pcall(function(host) return host.ngx end, _G)
@@ -116,6 +124,30 @@ for name, check in pairs(of_host) do
   of_lock[name], of_client[name] = check, check
 end
 local of_node = add({}, core.options.node)
+
+-- auto_extend is true, false, or what it consists of.
+local parts_of_auto_extend = { every = of_lock.extend_every, max_hold = of_lock.max_hold }
+
+local function auto_extend(value)
+  if type(value) == "boolean" then return end
+  if type(value) ~= "table" then
+    return "must be true, false or { every = ms, max_hold = ms }, got " .. shown(value)
+  end
+  for name, part in pairs(value) do
+    local check = parts_of_auto_extend[name]
+    if not check then return "must be true, false or { every = ms, max_hold = ms }; it has something else" end
+    local wrong = check(part)
+    if wrong then return "has a '" .. name .. "' that " .. wrong end
+  end
+end
+
+local function on_lost(value)
+  if not callable(value) then return "must be a function, got " .. shown(value) end
+end
+
+for _, of in ipairs { of_lock, of_client } do
+  of.auto_extend, of.on_lost = auto_extend, on_lost
+end
 -- Besides the options of a lock, with() takes what goes for its own release.
 local of_section = { release_wait = kinds.flag() }
 for name, check in pairs(of_lock) do of_section[name] = check end
@@ -142,6 +174,8 @@ local elsewhere = {
   sockettimeout = "node_timeout",
   keyprefix = "prefix", namespace = "prefix",
   user = "username", pass = "password", auth = "password", secret = "password", database = "db", ssl = "tls",
+  watchdog = "auto_extend", autorenew = "auto_extend", renew = "auto_extend", autorenewal = "auto_extend",
+  keepalive = "auto_extend", renewal = "auto_extend", maxextensions = "max_hold", maxduration = "max_hold",
   hostname = "host", ip = "host", address = "host", socket = "path", unix = "path", unixsocket = "path",
 }
 
@@ -295,14 +329,6 @@ function options.resource(client, kind, resource, method, level)
   elseif type(resource) ~= "string" then
     error("redlock: resource must be a string, got " .. shown(resource), level + 1)
   end
-end
-
-local metatable_of = type(debug) == "table" and debug.getmetatable or getmetatable
-
-local function callable(value)
-  if type(value) == "function" then return true end
-  local metatable = metatable_of(value)
-  return type(metatable) == "table" and metatable.__call ~= nil
 end
 
 local sent = { wait = false }

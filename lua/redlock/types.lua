@@ -20,6 +20,10 @@
 
 ---@alias redlock.Milliseconds integer
 
+---@class redlock.AutoExtend
+---@field every? redlock.Milliseconds as extend_every
+---@field max_hold? redlock.Milliseconds as max_hold
+
 ---@class redlock.LockOptions
 ---@field ttl? redlock.Milliseconds the lease, at least 4; default 10000
 ---@field retry_count? integer further attempts after the first; default 3, or no limit beside a `wait`
@@ -29,10 +33,11 @@
 ---@field node_timeout? redlock.Milliseconds budget of one attempt; default 100, at most ttl/10
 ---@field drift_factor? number clock drift allowed for is ttl * this + 2 ms; default 0.01
 ---@field lock_delay? redlock.Milliseconds added to the key's life on the nodes; default 0
----@field auto_extend? boolean the lease keeps itself until it is released; default false
+---@field auto_extend? boolean|redlock.AutoExtend the lease keeps itself until it is released; default false
 ---@field extend_every? redlock.Milliseconds with auto_extend: from one extend to the next; default ttl/3
 ---@field max_hold? redlock.Milliseconds with auto_extend: it ends then at the latest; default none
----@field notify_lost? boolean its loss is told though it does not keep itself; default false
+---@field notify_lost? boolean its loss is told though it does not keep itself; on_lost implies it; default false
+---@field on_lost? fun(lock: redlock.Lock, reason: redlock.Code) is called when the lease is lost
 ---@field owner? "request"|"worker" nginx only: with whose end the lock is released; default "request"
 
 ---@class redlock.ReleaseOptions
@@ -197,6 +202,17 @@ function lock:remaining() end
 ---@return boolean
 ---@nodiscard
 function lock:is_held() end
+
+--- For guards between steps: raises an error at the caller's line unless the lock is held.
+---@return redlock.Milliseconds left
+function lock:check() end
+
+--- Why the last lease is lost; nil if it is not, or was given back. "unavailable": not yet, but its automatic
+--- extends fail.
+---@return redlock.Code? reason
+---@return redlock.Milliseconds? since how long ago that was
+---@nodiscard
+function lock:lost() end
 
 ---@return string resource without the prefix
 ---@nodiscard

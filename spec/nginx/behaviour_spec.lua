@@ -18,6 +18,7 @@ local INIT = [[
       new = require("redlock").new,
       run = function(fn) fn() end,
       pump = function() ngx.sleep(0.001) end,
+      idle = function() ngx.sleep(0.005) end,
       farm = function()
         farm = farm or helper.farm(5)
         return farm

@@ -497,6 +497,19 @@ static void no_automatic_extend_goes_beyond_max_hold(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Whoever asks before any timer has seen it is told the same. */
+static void max_hold_is_the_reason_as_soon_as_the_lease_is_over(void **state) {
+  (void)state;
+  rl_lock *lock;
+  redlock_options options = kept();
+  options.max_hold_us = 10 * SECONDS;
+  fake_world *world = held_by(1, &lock, &options);
+  world->now_us += LEASE_US;
+  assert_error(reason_of(world, lock), REDLOCK_E_MAX_HOLD);
+  assert_int_equal(since_of(world, lock), FAKE_START_US + LEASE_US);
+  assert_true(fake_world_end(world));
+}
+
 static void a_ttl_as_long_as_max_hold_is_never_extended(void **state) {
   (void)state;
   rl_lock *lock;
@@ -867,6 +880,7 @@ int main(void) {
       cmocka_unit_test(a_lease_that_was_given_up_is_no_loss_and_is_not_extended),
       cmocka_unit_test(whoever_frees_releases_or_acquires_is_not_told_any_more),
       cmocka_unit_test(no_automatic_extend_goes_beyond_max_hold),
+      cmocka_unit_test(max_hold_is_the_reason_as_soon_as_the_lease_is_over),
       cmocka_unit_test(a_ttl_as_long_as_max_hold_is_never_extended),
       cmocka_unit_test(max_hold_counts_from_the_attempt_that_took_the_lock),
       cmocka_unit_test(an_extend_that_is_launched_late_asks_for_what_is_left_then),

@@ -1,0 +1,230 @@
+/*
+ * on_lost: which function is told that which lock is lost.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_lua_loss.h"
+
+#include <stdint.h>
+
+#include "rl_client.h"
+#include "rl_handle.h"
+#include "rl_renew.h"
+
+#define WATCHED "redlock.watched/1"       /* registry: locks by the number of their address, weak */
+#define DISPATCHER "redlock.dispatcher/1" /* registry: what calls an on_lost */
+
+int rl_lua_loss_asked(lua_State *L, int index) {
+  int asked;
+
+  if (index == 0 || !lua_istable(L, index))
+    return 0;
+  lua_getfield(L, index, "on_lost");
+  asked = !lua_isnil(L, -1);
+  lua_pop(L, 1);
+  return asked;
+}
+
+void rl_lua_loss_note_client(lua_State *L, rl_lua_client *self, int index) {
+  if (!rl_lua_loss_asked(L, index))
+    return;
+  lua_getuservalue(L, -1);
+  lua_getfield(L, index, "on_lost");
+  lua_rawseti(L, -2, RL_LUA_ON_LOST_CLIENT);
+  lua_pop(L, 1);
+  self->client->tells = true;
+}
+
+/* Pushes a user value of the lock's own; what it had so far is the client's. The lock is at |index|. */
+static void push_own(lua_State *L, rl_lua_lock *self, int index) {
+  lua_getuservalue(L, index);
+  if (self->has_own_value)
+    return;
+  lua_createtable(L, RL_LUA_ON_LOST_CALL, 0);
+  for (int i = 1; i <= RL_LUA_ON_LOST_CLIENT; i++) {
+    lua_rawgeti(L, -2, i);
+    lua_rawseti(L, -2, i);
+  }
+  lua_remove(L, -2);
+  lua_pushvalue(L, -1);
+  lua_setuservalue(L, index);
+  self->has_own_value = 1;
+}
+
+void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self, int index) {
+  int at = lua_gettop(L);
+
+  if (!rl_lua_loss_asked(L, index))
+    return;
+  push_own(L, self, at);
+  lua_getfield(L, index, "on_lost");
+  lua_rawseti(L, -2, RL_LUA_ON_LOST_LOCK);
+  lua_pop(L, 1);
+  redlock_lock_client(self->lock)->tells = true;
+}
+
+/* Finds the lock by what next_lost() will say. */
+static void watch(lua_State *L, const redlock_lock *lock) {
+  lua_getfield(L, LUA_REGISTRYINDEX, WATCHED);
+  lua_pushnumber(L, (lua_Number)(uintptr_t)lock);
+  lua_pushvalue(L, 1);
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
+}
+
+void rl_lua_loss_note_call(lua_State *L, rl_lua_lock *self, int index) {
+  redlock_client *client = redlock_lock_client(self->lock);
+  int asked = rl_lua_loss_asked(L, index);
+
+  if (asked || self->has_own_value) {
+    push_own(L, self, 1);
+    if (asked) {
+      lua_getfield(L, index, "on_lost");
+    } else {
+      lua_pushnil(L);
+    }
+    lua_rawseti(L, -2, RL_LUA_ON_LOST_CALL);
+    lua_pop(L, 1);
+  }
+  client->tells = client->tells || asked;
+  if (client->tells)
+    watch(L, self->lock);
+}
+
+/* Pushes the function that is to be told of the lock on top of the stack; nil if there is none. */
+static void push_on_lost(lua_State *L) {
+  lua_getuservalue(L, -1);
+  for (int i = RL_LUA_ON_LOST_CALL; i >= RL_LUA_ON_LOST_CLIENT; i--) {
+    lua_rawgeti(L, -1, i);
+    if (!lua_isnil(L, -1) || i == RL_LUA_ON_LOST_CLIENT)
+      break;
+    lua_pop(L, 1);
+  }
+  lua_remove(L, -2);
+}
+
+int rl_lua_loss_take(lua_State *L, redlock_client *client) {
+  redlock_lock *lost;
+
+  luaL_checkstack(L, 8, "redlock: on_lost");
+  while ((lost = redlock_client_next_lost(client)) != NULL) {
+    int reason = redlock_lock_lost(lost, NULL);
+    lua_getfield(L, LUA_REGISTRYINDEX, WATCHED);
+    lua_pushnumber(L, (lua_Number)(uintptr_t)lost);
+    lua_rawget(L, -2);
+    lua_remove(L, -2);
+    rl_lua_lock *self = luaL_testudata(L, -1, RL_LUA_LOCK);
+    /* The address may have been another lock's. */
+    if (self != NULL && self->lock == lost && reason != REDLOCK_OK) {
+      push_on_lost(L);
+      if (!lua_isnil(L, -1)) {
+        lua_insert(L, -2);
+        lua_pushstring(L, redlock_error_name(reason));
+        return 3;
+      }
+      lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+  }
+  return 0;
+}
+
+void rl_lua_loss_run(lua_State *L, redlock_client *client) {
+  int top = lua_gettop(L);
+
+  if (client->telling)
+    return;
+  client->telling = true;
+  if (redlock_client_timeout(client) == 0)
+    (void)redlock_client_process(client, NULL, 0);
+  for (;;) {
+    lua_getfield(L, LUA_REGISTRYINDEX, DISPATCHER);
+    if (lua_isnil(L, -1) || rl_lua_loss_take(L, client) == 0)
+      break;
+    (void)lua_pcall(L, 3, 0, 0); /* It catches what on_lost raises. */
+    lua_settop(L, top);
+  }
+  lua_settop(L, top);
+  client->telling = false;
+}
+
+/* (client): a driver in Lua looks after it, and is the one who tells. */
+static int loss_by_driver(lua_State *L) {
+  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
+
+  self->client->told_by_driver = true;
+  return 0;
+}
+
+/* (client) -> a function to be called, the lock and the reason to call it with; or nothing. */
+static int loss_next(lua_State *L) {
+  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "next_lost()");
+
+  return rl_lua_loss_take(L, self->client);
+}
+
+/* (function): calls an on_lost, its first argument, with the others, and catches its errors. */
+static int loss_dispatch_by(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_settop(L, 1);
+  lua_setfield(L, LUA_REGISTRYINDEX, DISPATCHER);
+  return 0;
+}
+
+/* (lock) -> the milliseconds that are left; or nil, and a sentence that says why it is not held. */
+static int loss_left(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:check()");
+  redlock_duration left = redlock_lock_remaining(self->lock);
+  char name[RL_LUA_NAME_SIZE + 64];
+  redlock_time since;
+  int reason;
+
+  if (left >= REDLOCK_MILLISECONDS) {
+    rl_lua_push_milliseconds(L, left);
+    return 1;
+  }
+  reason = rl_handle_lost(self->lock, REDLOCK_MILLISECONDS, &since);
+  rl_lua_lock_show(self, name, sizeof name);
+  lua_pushnil(L);
+  if (reason == REDLOCK_OK) {
+    lua_pushfstring(L, "redlock: '%s' is not held", name);
+  } else {
+    lua_pushfstring(L, "redlock: '%s' is not held any more: %s (%s)", name,
+                    redlock_strerror(reason), redlock_error_name(reason));
+  }
+  return 2;
+}
+
+/*
+ * (lock) -> whether somebody has to look after its lease: it keeps itself, or its loss is to be told, and
+ * it is not lost.
+ */
+static int loss_is_watched(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "watched()");
+  redlock_client *client = redlock_lock_client(self->lock);
+  bool tells;
+
+  rl_client_enter(client);
+  tells = rl_renew_tells(self->lock->core);
+  rl_client_leave(client);
+  lua_pushboolean(L, tells && redlock_lock_remaining(self->lock) > 0);
+  return 1;
+}
+
+void rl_lua_loss_register(lua_State *L) {
+  static const luaL_Reg functions[] = {{"told_by_driver", loss_by_driver}, {"next_lost", loss_next},
+                                       {"dispatch_by", loss_dispatch_by},  {"left", loss_left},
+                                       {"watched", loss_is_watched},       {NULL, NULL}};
+
+  luaL_setfuncs(L, functions, 0);
+  lua_getfield(L, LUA_REGISTRYINDEX, WATCHED);
+  if (lua_isnil(L, -1)) {
+    lua_newtable(L);
+    lua_newtable(L);
+    lua_pushliteral(L, "v");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_setfield(L, LUA_REGISTRYINDEX, WATCHED);
+  }
+  lua_pop(L, 1);
+}

@@ -1,0 +1,47 @@
+/*
+ * on_lost: which function is told that which lock is lost.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The function of a client stands in the user value that the client shares with its locks. A lock that
+ * has one of its own, or of its last acquire, has a user value of its own, with all of it. So what a
+ * function refers to lives no longer than the object that it was given to.
+ */
+#ifndef RL_LUA_LOSS_H
+#define RL_LUA_LOSS_H
+
+#include "rl_lua.h"
+
+/* In the user value. */
+#define RL_LUA_ON_LOST_CLIENT 5
+#define RL_LUA_ON_LOST_LOCK 6
+#define RL_LUA_ON_LOST_CALL 7
+
+/* Whether the options at |index| have on_lost; nil and nothing have not. */
+int rl_lua_loss_asked(lua_State *L, int index);
+
+/* The client on top of the stack was made with the options at |index|. */
+void rl_lua_loss_note_client(lua_State *L, rl_lua_client *self, int index);
+
+/* The lock on top of the stack was made with the options at |index|. */
+void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self, int index);
+
+/* The lock at index 1 is about to be acquired with the options at |index|, 0 for none. */
+void rl_lua_loss_note_call(lua_State *L, rl_lua_lock *self, int index);
+
+/*
+ * Takes losses off the client's queue up to one that somebody is to be told of, and pushes the function,
+ * the lock and the reason; or nothing. Returns how many values.
+ */
+int rl_lua_loss_take(lua_State *L, redlock_client *client);
+
+/*
+ * "By the next call into the module": tells what is to be told of a client that no driver in Lua looks
+ * after. Raises nothing.
+ */
+void rl_lua_loss_run(lua_State *L, redlock_client *client);
+
+/* Adds the functions of drivers and of the module's own Lua code to the table on top of the stack. */
+void rl_lua_loss_register(lua_State *L);
+
+#endif /* RL_LUA_LOSS_H */

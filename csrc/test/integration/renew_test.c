@@ -1,0 +1,197 @@
+/*
+ * Leases that keep themselves, on real servers.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * RENEW_TIMES says how often each test is repeated, at another moment of the lease each time [5];
+ * `make renew-100` takes 100.
+ */
+#include "support.h"
+
+#define TTL_US MS(900)
+
+static farm five;
+
+static int start(void **state) {
+  (void)state;
+  farm_start(&five, 5, NULL);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  farm_end(&five);
+  return 0;
+}
+
+static int reset(void **state) {
+  (void)state;
+  farm_reset(&five);
+  return 0;
+}
+
+static unsigned times(void) {
+  const char *said = getenv("RENEW_TIMES");
+  return said != NULL ? (unsigned)strtoul(said, NULL, 10) : 5;
+}
+
+static redlock_options kept(void) {
+  redlock_options options = once();
+  options.ttl_us = TTL_US;
+  options.node_timeout_us = MS(90);
+  options.auto_extend = REDLOCK_YES;
+  return options;
+}
+
+/* The loop goes on for so long; the lease lasts all the time. */
+static void hold_for(redlock_client *client, redlock_lock *lock, redlock_duration duration_us) {
+  redlock_time until_us = redlock_now() + duration_us;
+  while (redlock_now() < until_us) {
+    assert_true(redlock_lock_remaining(lock) > 0);
+    assert_null(redlock_client_next_lost(client));
+    pump(client, 2);
+  }
+}
+
+static void a_lease_is_kept_through_a_node_that_hangs_and_one_that_restarts(void **state) {
+  (void)state;
+  redlock_options options = kept();
+  redlock_client *client = client_of(&five, 5, &options);
+  redlock_client *others = client_of(&five, 5, NULL);
+  redlock_lock *other = new_lock(others, "r");
+  warm_up(client);
+  redlock_lock *lock = held_lock(client, "r");
+  for (unsigned i = 0; i < 6; i++) {
+    if (i == 1) {
+      farm_stop(&five, 0);
+    } else if (i == 3) {
+      farm_kill(&five, 1);
+    } else if (i == 4) {
+      farm_restart(&five, 1); /* without its keys */
+    }
+    hold_for(client, lock, MS(500));
+    assert_int_not_equal(redlock_lock_acquire(other, NULL, NULL), REDLOCK_OK);
+  }
+  farm_continue(&five, 0);
+  /* The extends give the key back to the node that had lost it. */
+  pump_until(client, farm_count(&five, "r", redlock_lock_token(lock)) == 5);
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_lock_free(other);
+  redlock_client_free(client);
+  redlock_client_free(others);
+}
+
+static void a_majority_that_is_lost_is_noticed_within_a_third_of_the_ttl_and_200_ms(void **state) {
+  (void)state;
+  redlock_options options = kept();
+  redlock_client *client = client_of(&five, 5, &options);
+  redlock_duration slowest_us = 0;
+  warm_up(client);
+  for (unsigned i = 0; i < times(); i++) {
+    redlock_lock *lock = held_lock(client, "r");
+    hold_for(client, lock, MS(i * 37 % 400));
+    for (unsigned k = 0; k < 3; k++) {
+      farm_stop(&five, k);
+    }
+    redlock_time stopped_us = redlock_now();
+    while (redlock_client_next_lost(client) != lock) {
+      assert_true(redlock_now() < stopped_us + TTL_US);
+      pump(client, 1000);
+    }
+    redlock_duration after_us = redlock_now() - stopped_us;
+    slowest_us = after_us > slowest_us ? after_us : slowest_us;
+    assert_int_equal(redlock_lock_lost(lock, NULL), REDLOCK_E_UNAVAILABLE);
+    assert_true(redlock_lock_remaining(lock) > 0);
+    for (unsigned k = 0; k < 3; k++) {
+      farm_continue(&five, k);
+    }
+    redlock_lock_free(lock);
+    pump_until(client, farm_count(&five, "r", NULL) == 0 && all_up(client));
+  }
+  print_message("noticed within %llu ms, %u times\n", (unsigned long long)(slowest_us / 1000),
+                times());
+  assert_between(slowest_us, 0, TTL_US / 3 + MS(200));
+  redlock_client_free(client);
+}
+
+typedef struct shared {
+  volatile int holds;     /* the child has a lease, and looks at it all the time */
+  volatile int stopped;   /* it has been stopped for longer than that lasts */
+  volatile int held_then; /* and believed that it held when it went on */
+  volatile int told;      /* why its lease is lost */
+  volatile int again;     /* it has held again afterwards */
+} shared;
+
+/* Holds, and looks at its lease before anything else when it goes on. */
+static int holder(shared *self) {
+  redlock_options options = kept();
+  redlock_client *client = client_of(&five, 5, &options);
+  warm_up(client);
+  redlock_lock *lock = held_lock(client, "r");
+  redlock_time looked_us = redlock_now();
+  while (self->stopped == 0) {
+    self->holds = redlock_lock_remaining(lock) > 0;
+    pump(client, 1);
+    looked_us = redlock_now();
+  }
+  self->held_then = redlock_lock_remaining(lock) > 0;
+  for (redlock_time until_us = looked_us + 3 * TTL_US; redlock_now() < until_us;) {
+    self->again = self->again || redlock_lock_remaining(lock) > 0;
+    pump(client, 2);
+    redlock_lock *lost = redlock_client_next_lost(client);
+    self->told = lost == lock ? redlock_lock_lost(lock, NULL) : self->told;
+  }
+  return 0;
+}
+
+static void a_process_that_is_stopped_for_longer_than_its_ttl_disturbs_nobody(void **state) {
+  (void)state;
+  shared *self =
+      mmap(NULL, sizeof *self, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  assert_true(self != MAP_FAILED);
+  for (unsigned i = 0; i < times(); i++) {
+    memset(self, 0, sizeof *self);
+    pid_t child = fork();
+    if (child == 0) {
+      _exit(holder(self));
+    }
+    eventually(self->holds == 1);
+    (void)poll(NULL, 0, (int)(i * 37 % 400)); /* another moment between two extends */
+    assert_int_equal(kill(child, SIGSTOP), 0);
+    redlock_options options = kept();
+    redlock_client *client = client_of(&five, 5, &options);
+    redlock_lock *lock = new_lock(client, "r");
+    eventually(redlock_lock_acquire(lock, NULL, NULL) == REDLOCK_OK);
+    self->stopped = 1;
+    assert_int_equal(kill(child, SIGCONT), 0);
+    redlock_time until_us = redlock_now() + 3 * TTL_US + MS(100);
+    while (redlock_now() < until_us) {
+      assert_true(redlock_lock_remaining(lock) > 0);
+      pump(client, 5);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(self->held_then, 0);
+    assert_int_equal(self->again, 0);
+    assert_int_equal(self->told, REDLOCK_E_EXPIRED);
+    assert_null(redlock_client_next_lost(client));
+    assert_int_equal(farm_count(&five, "r", redlock_lock_token(lock)), 5);
+    assert_ok(lock, redlock_lock_release(lock));
+    redlock_lock_free(lock);
+    redlock_client_free(client);
+  }
+  (void)munmap(self, sizeof *self);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_lease_is_kept_through_a_node_that_hangs_and_one_that_restarts),
+      TEST(a_majority_that_is_lost_is_noticed_within_a_third_of_the_ttl_and_200_ms),
+      TEST(a_process_that_is_stopped_for_longer_than_its_ttl_disturbs_nobody),
+  };
+  return cmocka_run_group_tests_name("renew", tests, start, end);
+}

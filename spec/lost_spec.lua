@@ -1,0 +1,183 @@
+-- on_lost in scripts: when it runs, whose it is, and what its errors do. What all drivers share is in
+-- spec/behaviour.lua.
+
+local helper = require "spec.helper"
+local redlock = require "redlock"
+
+describe("on_lost in a script", function()
+  local unpack = table.unpack or unpack -- luacheck: ignore
+  local farm
+
+  setup(function() farm = helper.farm(5) end)
+  teardown(function() farm:shut() end)
+  before_each(function() farm:reset() end)
+
+  local function new_client(options)
+    local client = redlock.new(farm.addresses, options)
+    helper.warm(client, farm, client.process)
+    return client
+  end
+
+  -- Calls nothing of the module.
+  local function let_pass(seconds)
+    local until_when = helper.now() + seconds
+    helper.eventually(function() return helper.now() > until_when end)
+  end
+
+  it("runs in the next call into the module, whichever that is, and not before", function()
+    local client = new_client()
+    for _, call in ipairs {
+      function(lock) return lock:remaining() end,
+      function(lock) return lock:is_held() end,
+      function(lock) return lock:lost() end,
+      function() return client:nodes() end,
+      function() return client:process() end,
+      function() return client:acquire("other" .. helper.now()) end,
+    } do
+      local reasons = {}
+      local lock = assert(client:acquire("r", {
+        ttl = 60,
+        on_lost = function(_, reason) reasons[#reasons + 1] = reason end,
+      }))
+      let_pass(0.1)
+      assert.are.same({}, reasons)
+      call(lock)
+      assert.are.same({ "expired" }, reasons)
+      call(lock)
+      assert.are.same({ "expired" }, reasons)
+      farm:eventually_free("r")
+    end
+    client:close()
+  end)
+
+  it("is the call's, else the lock's, else the client's", function()
+    local by
+    local function of(name)
+      return function(lock, reason) by = name .. " " .. lock:resource() .. " " .. reason end
+    end
+    local client = new_client({ ttl = 60, on_lost = of "client" })
+    local function told(lock)
+      by = nil
+      helper.eventually(function() return lock:remaining() == 0 and by end)
+      return by
+    end
+    local plain, own = client:lock("plain"), client:lock("own", { on_lost = of "lock" })
+    assert(plain:acquire())
+    assert.are.equal("client plain expired", told(plain))
+    assert(own:acquire())
+    assert.are.equal("lock own expired", told(own))
+    assert(own:acquire({ on_lost = of "call" }))
+    assert.are.equal("call own expired", told(own))
+    assert(own:acquire())
+    assert.are.equal("lock own expired", told(own))
+    assert(own:start("acquire", { on_lost = of "start" }))
+    helper.eventually(function()
+      client:process()
+      return own:is_held() or by
+    end)
+    assert.are.equal("start own expired", told(own))
+    client:close()
+  end)
+
+  it("may use the module, the lock too", function()
+    local client, lock = new_client(), nil
+    local held_again
+    lock = assert(client:acquire("r", {
+      ttl = 60,
+      on_lost = function(lost)
+        held_again = lost == lock and lost:acquire({ ttl = 60000, on_lost = function() held_again = nil end })
+      end,
+    }))
+    let_pass(0.1)
+    assert.is_true(lock:is_held())
+    assert.is_true(held_again > 0)
+    assert(lock:release())
+    assert.is_true(held_again > 0)
+    client:close()
+  end)
+
+  it("writes what it raises to stderr, with its traceback, and disturbs nobody", function()
+    local output, ok = helper.run_script([[
+      local client = require("redlock").new({ ... })
+      local function broken() error("oops") end
+      local lock = assert(client:acquire("r", { ttl = 100, on_lost = function() broken() end }))
+      while lock:is_held() do end
+      print("free: " .. tostring(client:acquire("other"):release()))
+      print(lock:lost())
+    ]], unpack(farm.addresses))
+    assert.is_true(ok, output)
+    assert.is_truthy(output:find("redlock: error in on_lost: .-script%.lua:2: oops\nstack traceback:"), output)
+    assert.is_truthy(output:find("free: true", 1, true), output)
+    assert.is_truthy(output:find("expired", 1, true), output)
+  end)
+
+  it("does not keep a lock from the collector that it refers to", function()
+    local client = new_client()
+    local function drop()
+      local box = {}
+      box.lock = assert(client:acquire("r", { auto_extend = true, on_lost = function() return box.lock end }))
+      box.other = client:lock("other", { on_lost = function() return box.other end })
+      assert(box.other:acquire({ on_lost = function() return box end }))
+    end
+    drop()
+    helper.eventually(function()
+      collectgarbage()
+      client:process()
+      return farm:count("r") == 0 and farm:count("other") == 0
+    end, "the locks to be collected")
+    client:close()
+  end)
+
+  it("is not called for a lock that was released, closed or dropped", function()
+    local called
+    local client = new_client({ ttl = 80, on_lost = function(lock) called = lock:resource() end })
+    assert(assert(client:acquire("released")):release())
+    do
+      local dropped = assert(client:acquire("dropped"))
+      assert(dropped:is_held())
+    end
+    collectgarbage()
+    collectgarbage()
+    local closed = assert(client:acquire("closed"))
+    client:close()
+    let_pass(0.12)
+    assert.are.equal(0, closed:remaining())
+    assert.is_nil(called)
+  end)
+
+  it("refuses what is no function, and what auto_extend does not have", function()
+    local client = redlock.new(farm.addresses)
+    for _, case in ipairs {
+      { { on_lost = 3 }, "option 'on_lost' must be a function, got 3" },
+      { { on_lost = {} }, "option 'on_lost' must be a function, got a table" },
+      { { auto_extend = 1 }, "option 'auto_extend' must be true, false or { every = ms, max_hold = ms }, got 1" },
+      { { auto_extend = { each = 1 } }, "option 'auto_extend' must be true, false or { every = ms, max_hold = ms }" },
+      { { auto_extend = { every = -1 } }, "option 'auto_extend' has a 'every' that must be an integer >= 0" },
+      { { auto_extend = { max_hold = "1" } }, "option 'auto_extend' has a 'max_hold' that must be an integer" },
+      { { watchdog = true }, "did you mean 'auto_extend'?" },
+    } do
+      local line = debug.getinfo(1, "l").currentline + 1
+      local ok, message = pcall(function() client:lock("r", case[1]) end)
+      assert.is_false(ok)
+      assert.is_truthy(message:find("lost_spec.lua:" .. line .. ": redlock: ", 1, true), message)
+      assert.is_truthy(message:find(case[2], 1, true), message)
+    end
+    assert.is_truthy(client:lock("r", { on_lost = setmetatable({}, { __call = function() end }) }))
+    assert.is_truthy(client:lock("r", { auto_extend = {} }))
+    client:close()
+  end)
+
+  it("check() tells what is left, and raises at the caller's line otherwise", function()
+    local client = redlock.new(farm.addresses)
+    local lock = client:lock("orders:42")
+    local ok, message = pcall(function() lock:check() end)
+    assert.is_false(ok)
+    assert.is_truthy(message:find("lost_spec%.lua:%d+: redlock: 'orders:42' is not held$"), message)
+    assert(lock:acquire({ ttl = 5000 }))
+    assert.is_true(lock:check() > 4000)
+    assert(lock:release())
+    assert.is_false((pcall(lock.check, lock)))
+    assert.is_false((pcall(lock.check)))
+    client:close()
+  end)
+end)

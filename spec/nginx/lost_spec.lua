@@ -1,0 +1,121 @@
+-- Leases that keep themselves inside nginx, and on_lost in a timer of its own. What all drivers share is in
+-- spec/behaviour.lua.
+
+if not rawget(_G, "jit") then return end
+
+local helper = require "spec.helper"
+local server = require "spec.nginx.server"
+
+local INIT = [[
+  client = require("redlock").new(addresses, { ttl = 600, owner = "worker" })
+  losses = {}
+  function told(lock, reason)
+    ngx.sleep(0.001) -- It may wait.
+    losses[#losses + 1] = lock:resource() .. " " .. reason .. " " .. ngx.get_phase()
+    kept.since = select(2, lock:lost())
+  end
+  function broken() error("oops") end
+]]
+
+local LOCATIONS = [[
+  location /worker {
+    content_by_lua_block { kept.lock = assert(client:acquire("worker", { ttl = 300, on_lost = told })) }
+  }
+  location /kept {
+    content_by_lua_block { kept.lock = assert(client:acquire("kept", { auto_extend = true, on_lost = told })) }
+  }
+  location /request {
+    content_by_lua_block {
+      kept.lock = assert(client:acquire("request", { owner = "request", auto_extend = true, on_lost = told }))
+    }
+  }
+  location /broken {
+    content_by_lua_block { kept.lock = assert(client:acquire("broken", { ttl = 100, on_lost = broken })) }
+  }
+  location /losses { content_by_lua_block { ngx.print(table.concat(losses, ", ")) losses = {} } }
+  location /since { content_by_lua_block { ngx.print(kept.since) } }
+  location /release {
+    content_by_lua_block { ngx.print(tostring(kept.lock:release()), " ", tostring(kept.lock:lost())) }
+  }
+]]
+
+describe("leases that keep themselves, in nginx", function()
+  local farm, nginx
+
+  setup(function()
+    farm = helper.farm(5)
+    nginx = server.start { addresses = farm.addresses, init = INIT, server = LOCATIONS }
+  end)
+  teardown(function()
+    nginx:stop()
+    farm:shut()
+  end)
+  before_each(function() farm:reset() end)
+
+  local function get(path)
+    local status, body = nginx:get(path)
+    assert.are.equal(200, status, body)
+    return body
+  end
+
+  local function eventually_told(expected)
+    local said
+    helper.eventually(function()
+      said = get("/losses")
+      return said ~= ""
+    end, expected)
+    assert.are.equal(expected, said)
+  end
+
+  local function let_pass(seconds)
+    local until_when = helper.now() + seconds
+    helper.eventually(function() return helper.now() > until_when end)
+  end
+
+  it("tells promptly, though no request comes", function()
+    get("/worker")
+    let_pass(0.6)
+    assert.are.equal("worker expired timer", get("/losses"))
+    local since = tonumber(get("/since"))
+    assert.is_true(since < 150, "told after " .. since .. " ms")
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("keeps a lease of the worker's for longer than its ttl, though no request comes", function()
+    get("/kept")
+    local until_when = helper.now() + 2
+    repeat
+      assert.is_true(farm:count("kept") >= 3)
+      let_pass(0.05)
+    until helper.now() > until_when
+    assert.are.equal("", get("/losses"))
+    assert.are.equal("true nil", get("/release"))
+    farm:eventually_free("kept")
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("gives a lease up with the request that it belongs to, and that is no loss", function()
+    get("/request")
+    farm:eventually_free("request")
+    let_pass(0.8)
+    assert.are.equal(0, farm:count("request"))
+    assert.are.equal("", get("/losses"))
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("notices that a majority is lost, and then that the lease is over", function()
+    get("/kept")
+    for index = 1, 3 do farm[index]:stop() end
+    eventually_told("kept unavailable timer")
+    eventually_told("kept expired timer")
+    for index = 1, 3 do farm[index]:continue() end
+    let_pass(0.5)
+    assert.are.equal("", get("/losses"))
+  end)
+
+  it("writes what on_lost raises to the error log", function()
+    get("/broken")
+    helper.eventually(function() return nginx:read("error.log"):find("error in on_lost: .-oops") end, "the log")
+    assert.is_truthy(nginx:read("error.log"):find("stack traceback:", 1, true))
+  end)
+end)
