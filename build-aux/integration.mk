@@ -21,5 +21,6 @@ asan-integration:
 	ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 $(ASAN_MAKE) integration
 tsan-integration:
 	$(TSAN_MAKE) tsan-integration-run
+# Children of programs with threads start threads of their own.
 tsan-integration-run: $(INTEGRATION_THREAD_PROGRAMS)
-	RUN_UNIT_WRAPPER='$(NO_ASLR)' sh build-aux/run_unit.sh $(INTEGRATION_THREAD_PROGRAMS)
+	TSAN_OPTIONS='die_after_fork=0' RUN_UNIT_WRAPPER='$(NO_ASLR)' sh build-aux/run_unit.sh $(INTEGRATION_THREAD_PROGRAMS)

@@ -81,6 +81,9 @@ static void rl_client_close_sockets(redlock_client *client, bool forked) {
 
 /* Frees a client that nobody refers to; what has not been sent is lost. */
 static void rl_client_destroy(redlock_client *client) {
+  rl_mutex_lock(&client->mutex);
+  rl_keeper_stop(client);
+  rl_mutex_unlock(&client->mutex);
   rl_client_close_sockets(client, rl_fork_happened(&client->mark));
   rl_core_free(&client->core); /* Also when it was not made: it is empty then. */
   rl_wait_free(&client->wait);
@@ -109,6 +112,7 @@ int redlock_client_new_sized(redlock_client **made, const redlock_settings *give
     return rl_client_fail(REDLOCK_E_NO_MEMORY, NULL, message, message_size);
   }
   rl_wait_init(&client->wait);
+  rl_keeper_init(&client->keeper);
   client->references = 1;
   client->epoll_fd = -1;
   client->timer_fd = -1;
@@ -264,6 +268,7 @@ int redlock_client_close(redlock_client *client, redlock_duration timeout_us) {
   (void)rl_client_note(client, error, error == REDLOCK_OK ? NULL : rl_client_unconfirmed(client));
   rl_client_close_sockets(client, false);
   rl_core_forget(&client->core);
+  rl_keeper_stop(client);
   rl_client_leave(client);
   return error;
 }
@@ -276,6 +281,7 @@ void rl_client_check_fork(redlock_client *client) {
   }
   rl_client_close_sockets(client, true);
   rl_wait_forget(&client->wait);
+  rl_keeper_forget(&client->keeper);
   for (rl_lock *lock = client->core.locks; lock != NULL; lock = lock->next) {
     lock->waited = 0;
   }

@@ -11,6 +11,7 @@
 #include "rl_client_wait.h"
 #include "rl_core.h"
 #include "rl_fork.h"
+#include "rl_keeper.h"
 #include "rl_mutex.h"
 #include "rl_socket.h"
 
@@ -25,6 +26,7 @@ struct redlock_client {
   rl_core core; /* the first: rl_client_of() */
   rl_mutex mutex;
   rl_wait wait; /* who waits for the nodes */
+  rl_keeper keeper;
   unsigned references;
   rl_fork mark;
   char *username; /* for nodes that bring none */

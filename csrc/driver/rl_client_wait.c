@@ -48,8 +48,8 @@
 
 /* ------------------------------------------------------------------------------------ waiters */
 
-/* A condition that is waited for by CLOCK_MONOTONIC. */
-static bool rl_wait_make_condition(pthread_cond_t *condition) {
+/* It is waited for by CLOCK_MONOTONIC. */
+bool rl_wait_make_condition(pthread_cond_t *condition) {
   pthread_condattr_t attributes;
   if (pthread_condattr_init(&attributes) != 0) {
     return false;
@@ -138,6 +138,7 @@ rl_waiter *rl_wait_begin(redlock_client *client, redlock_lock *lock) {
     return NULL;
   }
   self->lock = lock;
+  self->event = &wait->event;
   self->each_turn = lock == NULL;
   self->in_use = true;
   self->wakeups = atomic_load(&wait->wakeups);
@@ -258,27 +259,40 @@ static bool rl_wait_is_short(const redlock_client *client) {
          wants.deadline_us < polled->deadline_us;
 }
 
-void rl_wait_tell(redlock_client *client, bool unlock) {
+/* W3, W4, W5, and K1: what is to be told while the mutex is still held. */
+static void rl_wait_settle(redlock_client *client, rl_calls *calls) {
   rl_wait *wait = &client->wait;
-  rl_calls calls;
-  calls.count = 0;
+  calls->count = 0;
   if (wait->unsent && wait->coming == 0) {
     rl_wait_send(client);
   }
-  rl_wait_call_concerned(client, &calls);
+  rl_wait_call_concerned(client, calls);
   if (wait->leader == NULL) {
-    rl_wait_call_leader(wait, &calls);
+    rl_wait_call_leader(wait, calls);
   }
   if (wait->polls && !wait->poked && rl_wait_is_short(client)) {
     wait->poked = true;
-    rl_event_set(&wait->event);
+    rl_event_set(wait->leader->event);
   }
+  if (rl_keeper_is_late(client)) {
+    client->keeper.until_us = 0;
+    (void)pthread_cond_signal(&client->keeper.self.condition);
+  }
+}
+
+static void rl_wait_deliver(const rl_calls *calls) {
+  for (unsigned i = 0; i < calls->count; i++) {
+    (void)pthread_cond_signal(calls->conditions[i]);
+  }
+}
+
+void rl_wait_tell(redlock_client *client, bool unlock) {
+  rl_calls calls;
+  rl_wait_settle(client, &calls);
   if (unlock) {
     rl_mutex_unlock(&client->mutex);
   }
-  for (unsigned i = 0; i < calls.count; i++) {
-    (void)pthread_cond_signal(calls.conditions[i]);
-  }
+  rl_wait_deliver(&calls);
 }
 
 /* ------------------------------------------------------------------------------------ waiting */
@@ -290,39 +304,46 @@ static int rl_wait_turn(redlock_client *client, const struct pollfd *fds, size_t
   return result;
 }
 
-static int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
-                        bool *interrupted) {
+/* Leaves the mutex, polls as the leader, and enters. */
+static int rl_wait_poll(redlock_client *client, struct pollfd *fds, size_t count,
+                        redlock_time until_us) {
+  rl_calls calls;
+  rl_wait_settle(client, &calls);
+  client->wait.polls = true;
+  client->wait.poked = false;
+  rl_mutex_unlock(&client->mutex);
+  rl_wait_deliver(&calls);
+  int ready = rl_poll_until(fds, count, until_us);
+  rl_client_enter(client);
+  return ready;
+}
+
+int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
+                 bool *interrupted) {
   rl_wait *wait = &client->wait;
   struct pollfd fds[REDLOCK_NODES_MAX + 1];
   if (wait->unsent) {
     rl_wait_send(client);
   }
-  if (rl_event_fd(&wait->event) < 0 && !rl_event_open(&wait->event)) {
-    until_us = rl_time_min(until_us, rl_time_add(redlock_now(), RL_WAIT_BLIND_US));
-  }
   size_t count = rl_poll_fds(client, fds, REDLOCK_NODES_MAX);
   wait->wants = rl_wait_wants_of(client);
   until_us = rl_time_min(until_us, wait->wants.deadline_us);
-  if (until_us == REDLOCK_NEVER && count == 0) {
+  if (until_us == REDLOCK_NEVER && count == 0 && self != &client->keeper.self) {
     return REDLOCK_E_SYSTEM; /* Nothing could ever end this wait. */
   }
-  if (atomic_load(&wait->wakeups) != self->wakeups) {
-    return REDLOCK_E_CANCELLED; /* It may have come before there was an event. */
+  fds[count] = (struct pollfd){rl_event_fd(self->event), POLLIN, 0};
+  if (fds[count].fd < 0) {
+    until_us = rl_time_min(until_us, rl_time_add(redlock_now(), RL_WAIT_BLIND_US));
   }
-  fds[count] = (struct pollfd){rl_event_fd(&wait->event), POLLIN, 0};
   wait->leader = self;
-  wait->polls = true;
-  rl_client_leave(client);
-  int ready = rl_poll_until(fds, count + 1, until_us);
-  rl_client_enter(client);
+  int ready = rl_wait_poll(client, fds, count + 1, until_us);
+  if (ready > 0 && fds[count].revents != 0) {
+    rl_event_clear(self->event);
+  }
   if (wait->leader != self) {
-    return REDLOCK_OK; /* In a child that was forked meanwhile. */
+    return REDLOCK_OK; /* A thread leads instead of the keeper; or this is a child that was forked. */
   }
   wait->polls = false;
-  wait->poked = false;
-  if (ready > 0 && fds[count].revents != 0) {
-    rl_event_clear(&wait->event);
-  }
   if (interrupted != NULL) {
     *interrupted = ready < 0;
   }
@@ -358,18 +379,26 @@ static void rl_wait_get_up(rl_wait *wait, rl_waiter *self) {
   self->sleeps = false;
 }
 
-/* Sleeps until the thread is called; false when |until_us| came before. */
-static bool rl_wait_sleep(redlock_client *client, rl_waiter *self, redlock_time until_us) {
+bool rl_wait_until(pthread_cond_t *condition, rl_mutex *mutex, redlock_time until_us) {
   struct timespec until;
-  int error = 0;
+  if (until_us == REDLOCK_NEVER) {
+    (void)pthread_cond_wait(condition, &mutex->mutex);
+    return true;
+  }
   (void)clock_gettime(CLOCK_MONOTONIC, &until);
-  redlock_duration left_us =
-      rl_time_min(rl_time_sub(until_us, redlock_now()), 366 * 86400 * REDLOCK_SECONDS);
+  redlock_duration left_us = rl_time_sub(until_us, redlock_now());
+  left_us = rl_time_min(left_us, REDLOCK_TTL_MAX_US);
   uint64_t nanoseconds = (uint64_t)until.tv_nsec + left_us % REDLOCK_SECONDS * 1000;
   until.tv_sec += (time_t)(left_us / REDLOCK_SECONDS + nanoseconds / 1000000000);
   until.tv_nsec = (long)(nanoseconds % 1000000000);
-  while (!self->called && error == 0) {
-    error = pthread_cond_timedwait(&self->condition, &client->mutex.mutex, &until);
+  return pthread_cond_timedwait(condition, &mutex->mutex, &until) == 0;
+}
+
+/* Sleeps until the thread is called; false when |until_us| came before. */
+static bool rl_wait_sleep(redlock_client *client, rl_waiter *self, redlock_time until_us) {
+  bool in_time = true;
+  while (!self->called && in_time) {
+    in_time = rl_wait_until(&self->condition, &client->mutex, until_us);
   }
   return self->called;
 }
@@ -396,15 +425,29 @@ static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time 
   return called || sends_us < until_us ? REDLOCK_OK : rl_wait_turn(client, NULL, 0);
 }
 
+/* K3: whoever waits in a call leads rather than the keeper, which ends its wait, and touches nothing. */
+static void rl_wait_take_lead(redlock_client *client) {
+  rl_wait *wait = &client->wait;
+  if (wait->leader == &client->keeper.self) {
+    rl_event_set(&client->keeper.event);
+    wait->leader = NULL;
+    wait->polls = false;
+  }
+}
+
 int rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
                  bool *interrupted) {
   rl_wait *wait = &client->wait;
   if (interrupted != NULL) {
     *interrupted = false;
   }
+  if (rl_event_fd(&wait->event) < 0) {
+    (void)rl_event_open(&wait->event); /* Without it rl_wait_lead() waits blindly. */
+  }
   if (atomic_load(&wait->wakeups) != self->wakeups) {
     return REDLOCK_E_CANCELLED;
   }
+  rl_wait_take_lead(client);
   if (wait->leader == NULL || wait->leader == self) {
     return rl_wait_lead(client, self, until_us, interrupted);
   }
@@ -412,7 +455,7 @@ int rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
 }
 
 /*
- * The count is raised before the event is looked for, and rl_wait_lead() looks at the count after it has
+ * The count is raised before the event is looked for, and rl_wait_step() looks at the count after it has
  * opened the event: one of the two sees the other.
  */
 void redlock_client_wakeup(redlock_client *client) {

@@ -13,11 +13,13 @@
 
 #include "redlock.h"
 #include "rl_event.h"
+#include "rl_mutex.h"
 
 /* A thread in a blocking call. */
 typedef struct rl_waiter {
   struct rl_waiter *previous, *next; /* among those that sleep; among the spare ones */
   pthread_cond_t condition;
+  rl_event *event;    /* ends its wait when it leads */
   unsigned number;    /* its place among all of the client, from 1 */
   redlock_lock *lock; /* whose operation it waits for; NULL: for whatever a turn brings */
   bool each_turn;     /* it wants to look after each turn */
@@ -51,7 +53,7 @@ typedef struct rl_wait {
   size_t made_capacity;
   atomic_uint wakeups;
   unsigned wakeups_told; /* how many of them the sleepers know of */
-  rl_event event;        /* ends the leader's wait; open after the first one */
+  rl_event event;        /* of whichever thread leads; open after the first wait */
 } rl_wait;
 
 void rl_wait_init(rl_wait *wait);
@@ -80,6 +82,12 @@ void rl_wait_end(redlock_client *client, rl_waiter *self);
  */
 int rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us, bool *interrupted);
 
+/*
+ * Leads for one turn: waits for the nodes, and processes what has come, unless another has taken the lead
+ * meanwhile. Nobody else leads.
+ */
+int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us, bool *interrupted);
+
 /* The caller of rl_wait_step() is about to leave the client, and may come back late. */
 void rl_wait_pause(redlock_client *client, rl_waiter *self);
 
@@ -88,5 +96,11 @@ void rl_wait_flush(redlock_client *client);
 
 /* Tells the threads that wait what has changed. |unlock|: and leaves the mutex. */
 void rl_wait_tell(redlock_client *client, bool unlock);
+
+/* A condition for rl_wait_until(). */
+bool rl_wait_make_condition(pthread_cond_t *condition);
+
+/* Sleeps until |condition| is signalled, or without reason; false when |until_us| has come. */
+bool rl_wait_until(pthread_cond_t *condition, rl_mutex *mutex, redlock_time until_us);
 
 #endif

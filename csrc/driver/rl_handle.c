@@ -120,6 +120,13 @@ bool rl_handle_may_begin(redlock_lock *lock) {
   return true;
 }
 
+/* Nothing of the operation has been sent yet. */
+static int rl_handle_call_off(redlock_lock *lock, int error) {
+  rl_lock_cancel(lock->core, redlock_now(), error);
+  rl_lock_dequeue(lock->core);
+  return error;
+}
+
 int rl_handle_begun(redlock_lock *lock, int error, bool blocking) {
   if (error != REDLOCK_OK) {
     return error;
@@ -130,10 +137,14 @@ int rl_handle_begun(redlock_lock *lock, int error, bool blocking) {
   if (!rl_lock_is_busy(lock->core)) {
     rl_lock_dequeue(lock->core); /* A release that was sent before, and has ended already. */
   }
+  bool takes =
+      lock->core->operation == RL_OPERATION_ACQUIRE || lock->core->operation == RL_OPERATION_EXTEND;
+  if (takes && lock->core->current.auto_extend == REDLOCK_YES &&
+      rl_keeper_start(rl_client_of(lock)) != REDLOCK_OK) {
+    return rl_handle_call_off(lock, REDLOCK_E_SYSTEM);
+  }
   if (rl_wait_begin(rl_client_of(lock), lock) == NULL) {
-    rl_lock_cancel(lock->core, redlock_now(), REDLOCK_E_NO_MEMORY);
-    rl_lock_dequeue(lock->core);
-    return REDLOCK_E_NO_MEMORY;
+    return rl_handle_call_off(lock, REDLOCK_E_NO_MEMORY);
   }
   return REDLOCK_OK;
 }

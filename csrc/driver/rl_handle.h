@@ -66,8 +66,9 @@ bool rl_handle_may_begin(redlock_lock *lock);
 
 /*
  * Who waits for the operation that |error| says was begun: a thread in a blocking call, or a loop that
- * asks what has ended. A thread is still in its call when it serves late nodes. Returns |error|, or
- * NO_MEMORY.
+ * asks what has ended. A thread is still in its call when it serves late nodes. A loop extends leases in time
+ * by itself, as one more deadline; for a thread the keeper does, which this starts. Returns |error|, or
+ * NO_MEMORY, SYSTEM.
  */
 int rl_handle_begun(redlock_lock *lock, int error, bool blocking);
 

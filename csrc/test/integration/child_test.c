@@ -438,6 +438,54 @@ static void every_descriptor_is_closed_by_exec(void **state) {
   redlock_client_free(client);
 }
 
+/* ---------------------------------------------------------------------------------- the keeper */
+
+static redlock_lock *hold(redlock_client *of, const char *name, const redlock_options *options) {
+  redlock_lock *lock = new_lock(of, name);
+  assert_ok(lock, redlock_lock_acquire(lock, options, NULL));
+  return lock;
+}
+
+static redlock_options kept(unsigned ttl_ms) {
+  redlock_options options = once();
+  options.ttl_us = MS(ttl_ms);
+  options.auto_extend = REDLOCK_YES;
+  return options;
+}
+
+static int child_is_without(void *argument) {
+  redlock_lock *lock = argument;
+  redlock_client *of = redlock_lock_client(lock);
+  if (running_threads() != 1 || redlock_lock_remaining(lock) != 0) {
+    return 1;
+  }
+  redlock_options options = kept(600);
+  redlock_lock *own = hold(of, "child", &options);
+  if (running_threads() != 2) {
+    return 2;
+  }
+  (void)poll(NULL, 0, 1500);
+  if (redlock_lock_remaining(own) == 0 || redlock_lock_lost(own, NULL) != REDLOCK_OK) {
+    return 3;
+  }
+  redlock_lock_free(own);
+  redlock_lock_free(lock);
+  redlock_client_free(of);
+  return running_threads() == 1 ? 0 : 4;
+}
+
+static void a_child_has_no_keeper_until_it_holds_a_lease_of_its_own(void **state) {
+  (void)state;
+  redlock_client *of = client_of(&three, 3, NULL);
+  redlock_options options = kept(600);
+  redlock_lock *lock = hold(of, "r", &options);
+  in_child(child_is_without, lock);
+  assert_true(redlock_lock_remaining(lock) > 0); /* It was kept meanwhile. */
+  assert_int_equal(farm_count(&three, "r", redlock_lock_token(lock)), 3);
+  redlock_lock_free(lock);
+  redlock_client_free(of);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, reset)
 
 int main(void) {
@@ -446,6 +494,7 @@ int main(void) {
       TEST(whatever_a_child_calls_first_the_parent_is_not_disturbed),
       TEST(a_loop_rests_although_a_child_keeps_what_it_inherited),
       TEST(every_descriptor_is_closed_by_exec),
+      TEST(a_child_has_no_keeper_until_it_holds_a_lease_of_its_own),
   };
   return cmocka_run_group_tests_name("children", tests, start, end);
 }

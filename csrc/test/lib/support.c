@@ -127,6 +127,17 @@ size_t resident_bytes(void) {
   return resident * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+unsigned running_threads(void) {
+  unsigned count = 0;
+  DIR *directory = opendir("/proc/self/task");
+  assert_non_null(directory);
+  for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+    count += entry->d_name[0] != '.';
+  }
+  (void)closedir(directory);
+  return count;
+}
+
 unsigned open_descriptors(void) {
   unsigned count = 0;
   DIR *directory = opendir("/proc/self/fd");

@@ -113,6 +113,9 @@ size_t resident_bytes(void);
 /* How many descriptors this process has. */
 unsigned open_descriptors(void);
 
+/* How many threads this process has. */
+unsigned running_threads(void);
+
 /* Runs |child| in a forked process and fails unless it returns 0. */
 void in_child(int (*child)(void *), void *argument);
 

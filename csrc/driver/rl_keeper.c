@@ -1,0 +1,158 @@
+/*
+ * The keeper: a thread that does what is due between the calls of a program.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A lock with auto_extend has to be extended while the program computes, sleeps or waits for a child. So a
+ * blocking call that begins such a lease starts a thread, one for each client.
+ *
+ *   K1. While threads are in blocking calls, one of them leads, and does whatever is due; the keeper
+ *       sleeps. When the last of them leaves, it calls the keeper, if that would wake too late
+ *       (rl_wait_tell()).
+ *   K2. RL_KEEPER_QUIET_US after the last turn, or as soon as something is due, it takes a turn: extends
+ *       begin, late replies are read, connections are made, what finalizers have left is sent. Not
+ *       at once: each call of a busy program would cost two changes of threads.
+ *   K3. Then it leads: it polls, and takes a turn for whatever comes or is due, until a thread that
+ *       begins to wait takes the lead from it (rl_wait_step()).
+ *   K4. Where a loop of the program's waits for the nodes, by redlock_client_pollfd(), it does not poll
+ *       beside it. It takes a turn only when something has been due, or replies were not looked for, for
+ *       RL_KEEPER_LOOP_US: the loop is busy with something else.
+ *
+ * It holds the mutex for turns only, which wait for nothing, and waits in poll() or on its condition: so it can
+ * be joined at any time, and who wants the mutex, also a finalizer, waits for a turn at most. It has all
+ * signals blocked, and knows nothing of Lua. fork() waits for the mutex (rl_mutex.c), and a child has no keeper
+ * until it begins a lease of its own.
+ */
+#include "rl_keeper.h"
+
+#include "rl_client.h"
+#include "rl_poll.h"
+#include "rl_thread.h"
+#include "rl_turn.h"
+
+#define RL_KEEPER_STACK ((size_t)256 * 1024)
+#define RL_KEEPER_QUIET_US (10 * REDLOCK_MILLISECONDS)
+#define RL_KEEPER_LOOP_US (20 * REDLOCK_MILLISECONDS)
+
+void rl_keeper_init(rl_keeper *keeper) {
+  rl_event_init(&keeper->event);
+  keeper->self.event = &keeper->event;
+}
+
+/* A loop of the program's waits for the nodes, by redlock_client_pollfd(). */
+static bool rl_keeper_has_loop(const redlock_client *client) {
+  return client->epoll_fd >= 0;
+}
+
+/* Whether a node is to answer. */
+static bool rl_keeper_awaits(const redlock_client *client) {
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    const rl_link *link = &client->core.nodes[i]->link;
+    if (link->owed_count > 0 || link->phase == RL_LINK_CONNECTING ||
+        link->phase == RL_LINK_HANDSHAKE) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* When the keeper is to take a turn. */
+static redlock_time rl_keeper_due(const redlock_client *client) {
+  if (rl_keeper_has_loop(client)) { /* K4 */
+    redlock_time read_us = rl_keeper_awaits(client) ? client->processed_us : REDLOCK_NEVER;
+    return rl_time_add(rl_time_min(rl_poll_deadline(client), read_us), RL_KEEPER_LOOP_US);
+  }
+  redlock_time quiet_us = rl_time_add(client->processed_us, RL_KEEPER_QUIET_US);
+  return client->core.closed ? REDLOCK_NEVER : rl_time_min(rl_poll_deadline(client), quiet_us);
+}
+
+/* Whether no thread in a blocking call is there to do what is due. */
+static bool rl_keeper_is_alone(const redlock_client *client) {
+  return client->wait.leader == NULL && client->wait.first == NULL;
+}
+
+bool rl_keeper_is_late(const redlock_client *client) {
+  const rl_keeper *keeper = &client->keeper;
+  return keeper->runs && keeper->until_us > 0 && rl_keeper_is_alone(client) &&
+         rl_keeper_due(client) < keeper->until_us;
+}
+
+/* K1. */
+static void rl_keeper_sleep(redlock_client *client, redlock_time until_us) {
+  rl_keeper *keeper = &client->keeper;
+  rl_wait_tell(client, false);
+  keeper->until_us = until_us;
+  (void)rl_wait_until(&keeper->self.condition, &client->mutex, until_us);
+  keeper->until_us = 0;
+}
+
+/* K2, K3. */
+static void rl_keeper_lead(redlock_client *client) {
+  rl_keeper *keeper = &client->keeper;
+  int error = rl_turn_process(client, NULL, 0);
+  rl_poll_wake(client);
+  while (error == REDLOCK_OK && !keeper->stops && rl_keeper_is_alone(client) &&
+         !rl_keeper_has_loop(client)) {
+    error = rl_wait_lead(client, &keeper->self, REDLOCK_NEVER, NULL);
+    rl_wait_pause(client, &keeper->self);
+  }
+  if (error != REDLOCK_OK && !keeper->stops) {
+    rl_keeper_sleep(client, rl_time_add(redlock_now(), RL_KEEPER_QUIET_US)); /* No entropy. */
+  }
+}
+
+static void *rl_keeper_run(void *argument) {
+  redlock_client *client = argument;
+  rl_keeper *keeper = &client->keeper;
+  rl_mutex_lock(&client->mutex);
+  while (!keeper->stops) {
+    redlock_time due_us = rl_keeper_is_alone(client) ? rl_keeper_due(client) : REDLOCK_NEVER;
+    if (due_us > redlock_now()) {
+      rl_keeper_sleep(client, due_us);
+    } else {
+      rl_keeper_lead(client);
+    }
+  }
+  rl_wait_tell(client, true);
+  return NULL;
+}
+
+int rl_keeper_start(redlock_client *client) {
+  rl_keeper *keeper = &client->keeper;
+  if (keeper->runs || keeper->forbidden || client->carried) {
+    return REDLOCK_OK;
+  }
+  if (!rl_event_open(&keeper->event)) {
+    return REDLOCK_E_SYSTEM;
+  }
+  keeper->stops = false;
+  keeper->until_us = 0;
+  keeper->runs = rl_wait_make_condition(&keeper->self.condition) &&
+                 rl_thread_start(&keeper->thread, RL_KEEPER_STACK, rl_keeper_run, client) == 0;
+  if (!keeper->runs) {
+    rl_event_close(&keeper->event);
+    return REDLOCK_E_SYSTEM;
+  }
+  return REDLOCK_OK;
+}
+
+void rl_keeper_stop(redlock_client *client) {
+  rl_keeper *keeper = &client->keeper;
+  if (!keeper->runs) {
+    return;
+  }
+  keeper->runs = false;
+  keeper->stops = true;
+  (void)pthread_cond_signal(&keeper->self.condition);
+  rl_event_set(&keeper->event);
+  rl_wait_tell(client, true);
+  (void)pthread_join(keeper->thread, NULL);
+  rl_mutex_lock(&client->mutex);
+  (void)pthread_cond_destroy(&keeper->self.condition);
+  rl_event_close(&keeper->event);
+}
+
+void rl_keeper_forget(rl_keeper *keeper) {
+  keeper->runs = false;
+  rl_event_close(&keeper->event); /* It is the parent's, too. */
+}

@@ -1,0 +1,386 @@
+/*
+ * The keeper: leases that are kept while the program does something else.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include "support.h"
+
+static farm five;
+
+static void *nothing(void *argument) {
+  return argument;
+}
+
+/* With the first thread a sanitizer starts one of its own. */
+static int start(void **state) {
+  pthread_t thread;
+  (void)state;
+  assert_int_equal(pthread_create(&thread, NULL, nothing, NULL), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  farm_start(&five, 5, NULL);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  farm_end(&five);
+  return 0;
+}
+
+static int reset(void **state) {
+  (void)state;
+  farm_reset(&five);
+  return 0;
+}
+
+static redlock_options kept(unsigned ttl_ms) {
+  redlock_options options = once();
+  options.ttl_us = MS(ttl_ms);
+  options.auto_extend = REDLOCK_YES;
+  return options;
+}
+
+static redlock_lock *hold(redlock_client *client, const char *name,
+                          const redlock_options *options) {
+  redlock_lock *lock = new_lock(client, name);
+  assert_ok(lock, redlock_lock_acquire(lock, options, NULL));
+  return lock;
+}
+
+/* Another client asks all the time, in a process of its own, for |milliseconds|. */
+typedef struct rival {
+  pid_t pid;
+} rival;
+
+static void begin_rival(rival *self, const char *name, unsigned milliseconds) {
+  self->pid = fork();
+  assert_true(self->pid >= 0);
+  if (self->pid > 0) {
+    return;
+  }
+  redlock_options options = once();
+  options.ttl_us =
+      MS(1000); /* What a hung node sets for it, after it has gone, is soon gone too. */
+  redlock_client *client = client_of(&five, 5, &options);
+  redlock_lock *lock = new_lock(client, name);
+  redlock_time until_us = redlock_now() + MS(milliseconds);
+  unsigned granted = 0;
+  while (redlock_now() < until_us) {
+    granted += redlock_lock_acquire(lock, NULL, NULL) == REDLOCK_OK;
+    (void)poll(NULL, 0, 1);
+  }
+  _exit(granted == 0 ? 0 : 1);
+}
+
+static void end_rival(rival *self) {
+  int status = -1;
+  assert_int_equal(waitpid(self->pid, &status, 0), self->pid);
+  assert_int_equal(status, 0);
+}
+
+/* A loop that calls nobody, as one in Lua. */
+static void compute(unsigned milliseconds) {
+  redlock_time until_us = redlock_now() + MS(milliseconds);
+  while (redlock_now() < until_us) {
+  }
+}
+
+static void a_lease_is_kept_while_the_program_computes_and_sleeps(void **state) {
+  (void)state;
+  unsigned before = running_threads();
+  rival other;
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_options options = kept(900);
+  redlock_lock *lock = hold(client, "r", &options);
+  assert_int_equal(running_threads(), before + 1);
+  begin_rival(&other, "r", 4000);
+  compute(2000);
+  farm_stop(&five, 4);
+  assert_int_equal(system("sleep 2"), 0);
+  end_rival(&other);
+  assert_true(redlock_lock_remaining(lock) > 0);
+  assert_int_equal(redlock_lock_lost(lock, NULL), REDLOCK_OK);
+  farm_continue(&five, 4);
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_int_equal(running_threads(), before);
+  eventually(farm_count(&five, "r", NULL) == 0);
+}
+
+static void without_auto_extend_there_is_no_thread(void **state) {
+  (void)state;
+  unsigned before = running_threads();
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_lock *lock = held_lock(client, "r");
+  assert_int_equal(running_threads(), before);
+  redlock_options options = kept(60000);
+  redlock_lock *looped = new_lock(client, "looped"); /* A loop extends it by itself. */
+  assert_int_equal(redlock_lock_acquire_start(looped, &options), REDLOCK_OK);
+  pump_until(client, redlock_lock_result(looped) == REDLOCK_OK);
+  assert_int_equal(running_threads(), before);
+  redlock_lock_free(lock);
+  redlock_lock_free(looped);
+  redlock_client_free(client);
+}
+
+static void a_client_with_hung_nodes_is_closed_in_time(void **state) {
+  (void)state;
+  unsigned before = running_threads();
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_options options = kept(900);
+  redlock_lock *lock = hold(client, "r", &options);
+  for (unsigned i = 0; i < 5; i++) {
+    farm_stop(&five, i);
+  }
+  compute(500); /* An extend is under way. */
+  redlock_time begun_us = redlock_now();
+  assert_int_equal(redlock_client_close(client, MS(50)), REDLOCK_E_UNAVAILABLE);
+  assert_true(redlock_now() - begun_us < MS(1000));
+  assert_int_equal(running_threads(), before);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  for (unsigned i = 0; i < 5; i++) {
+    farm_continue(&five, i);
+  }
+}
+
+static void a_dropped_client_takes_its_thread_along(void **state) {
+  (void)state;
+  unsigned before = running_threads();
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_options options = kept(60000);
+  redlock_lock *lock = hold(client, "r", &options);
+  redlock_client_free(client);
+  redlock_lock_free(lock); /* The last reference, in a finalizer: nothing waits for a node. */
+  assert_int_equal(running_threads(), before);
+  eventually(farm_count(&five, "r", NULL) == 0);
+}
+
+static void a_thousand_cycles_leave_nothing(void **state) {
+  (void)state;
+  unsigned threads_before = running_threads();
+  unsigned descriptors = open_descriptors();
+  redlock_options options = kept(60000);
+  size_t bytes = 0;
+  for (unsigned i = 0; i < 1000; i++) {
+    redlock_client *client = client_of(&five, 1, NULL);
+    redlock_lock *lock = hold(client, "r", &options);
+    if (i % 2 == 0) {
+      assert_ok(lock, redlock_lock_release(lock));
+    }
+    if (i % 3 == 0) {
+      assert_int_equal(redlock_client_close(client, MS(1000)), REDLOCK_OK);
+    }
+    redlock_lock_free(lock);
+    redlock_client_free(client);
+    if (i % 2 != 0) {
+      eventually(farm_count(&five, "r", NULL) == 0);
+    }
+    if (i == 200) {
+      bytes = resident_bytes();
+    }
+  }
+  assert_int_equal(running_threads(), threads_before);
+  assert_int_equal(open_descriptors(), descriptors);
+  assert_true(resident_bytes() < bytes + 1024 * 1024);
+}
+
+/* The loop has its one descriptor, and does not come to it. */
+static void a_loop_that_is_late_loses_no_lease(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_options options = kept(900);
+  rival other;
+  assert_true(redlock_client_pollfd(client) >= 0);
+  redlock_lock *lock = hold(client, "r", &options);
+  begin_rival(&other, "r", 2500);
+  compute(2500);
+  end_rival(&other);
+  assert_true(redlock_lock_remaining(lock) > 0);
+  pump_until(client, all_up(client));
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* ---------------------------------------------------------------------------------------- forks */
+
+static int child_looks(void *argument) {
+  redlock_lock *lock = argument;
+  return redlock_lock_remaining(lock) == 0 && redlock_lock_release(lock) == REDLOCK_E_NOT_HELD ? 0
+                                                                                               : 1;
+}
+
+static void the_keeper_may_be_forked_at_any_time(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_options options = kept(300);
+  options.extend_every_us = MS(2);
+  redlock_lock *lock = hold(client, "r", &options);
+  for (unsigned i = 0; i < 200; i++) {
+    in_child(child_looks, lock);
+  }
+  assert_true(redlock_lock_remaining(lock) > 0);
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* -------------------------------------------------------------------------------------- the host */
+
+static atomic_int signalled; /* the thread that a handler ran in */
+
+static void note_thread(int number) {
+  (void)number;
+  atomic_store(&signalled, (int)syscall(SYS_gettid));
+}
+
+static void the_keeper_takes_no_signal_of_the_program(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_options options = kept(60000);
+  redlock_lock *lock = hold(client, "r", &options);
+  struct sigaction action = {.sa_handler = note_thread};
+  sigset_t usr1;
+  assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+  assert_int_equal(sigemptyset(&usr1), 0);
+  assert_int_equal(sigaddset(&usr1, SIGUSR1), 0);
+  assert_int_equal(pthread_sigmask(SIG_BLOCK, &usr1, NULL), 0);
+  assert_int_equal(kill(getpid(), SIGUSR1),
+                   0); /* Any thread that has it not blocked would take it. */
+  (void)poll(NULL, 0, 50);
+  assert_int_equal(atomic_load(&signalled), 0);
+  assert_int_equal(pthread_sigmask(SIG_UNBLOCK, &usr1, NULL), 0);
+  assert_int_equal(atomic_load(&signalled), getpid());
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void an_idle_keeper_sleeps(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_options options = kept(60000);
+  redlock_lock *lock = hold(client, "r", &options);
+  struct rusage before, after;
+  pump_until(client, all_up(client));
+  assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+  (void)poll(NULL, 0, 500);
+  assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+  assert_true(after.ru_nvcsw - before.ru_nvcsw < 20);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* The release of a lock that was dropped while a node was away goes out when the node is back. */
+static void what_a_finalizer_has_left_is_sent(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_options options = kept(60000);
+  redlock_lock *keeping = hold(client, "keeping", &options);
+  redlock_lock *lock = hold(client, "r", &options);
+  eventually(farm_count(&five, "r", NULL) == 5);
+  farm_stop(&five, 0);
+  redlock_lock_free(lock);
+  assert_true(farm_count(&five, "keeping", redlock_lock_token(keeping)) >= 4);
+  eventually(farm_count(&five, "r", NULL) <= 1);
+  farm_continue(&five, 0);
+  eventually(farm_count(&five, "r", NULL) == 0);
+  farm_kill(&five, 1);
+  farm_restart(&five, 1);
+  eventually(farm_connections(&five, 1) == 1); /* Nobody calls: the keeper connects. */
+  redlock_lock_free(keeping);
+  redlock_client_free(client);
+}
+
+/* ------------------------------------------------------------------------------ beside the calls */
+
+static atomic_bool stop;
+
+typedef struct worker {
+  pthread_t thread;
+  redlock_client *client;
+  unsigned number;
+  atomic_uint errors;
+  atomic_uint pairs;
+} worker;
+
+static void *work(void *argument) {
+  worker *self = argument;
+  redlock_options options = once();
+  char name[32];
+  (void)snprintf(name, sizeof name, "w%u", self->number);
+  options.node_timeout_us = 5 * REDLOCK_SECONDS;
+  options.ttl_us = 60 * REDLOCK_SECONDS;
+  redlock_lock *lock = NULL;
+  self->errors += redlock_lock_new(&lock, self->client, name, strlen(name), &options) != REDLOCK_OK;
+  while (!atomic_load(&stop) && atomic_load(&self->errors) == 0) {
+    self->errors += redlock_lock_acquire(lock, NULL, NULL) != REDLOCK_OK;
+    self->errors += redlock_lock_release(lock) != REDLOCK_OK;
+    self->pairs++;
+    if (self->pairs % 32 == 0) {
+      (void)poll(NULL, 0, 15); /* So that the keeper leads now and then. */
+    }
+  }
+  redlock_lock_free(lock);
+  return NULL;
+}
+
+/* Leases that are extended each few milliseconds, threads, forks, frees and wake-ups. */
+static void the_keeper_works_beside_threads_and_forks(void **state) {
+  (void)state;
+  static worker workers[4];
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_options options = kept(5000);
+  options.extend_every_us = MS(3);
+  options.node_timeout_us = MS(400);
+  redlock_lock *lock = hold(client, "r", &options);
+  atomic_store(&stop, false);
+  memset(workers, 0, sizeof workers);
+  for (unsigned i = 0; i < 4; i++) {
+    workers[i].client = client;
+    workers[i].number = i;
+    assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+  }
+  for (unsigned i = 0; i < 40; i++) {
+    redlock_lock *dropped = hold(client, "dropped", &options);
+    redlock_lock_free(dropped);
+    in_child(child_looks, lock);
+    eventually(farm_count(&five, "dropped", NULL) == 0);
+    assert_true(redlock_lock_remaining(lock) > 0);
+  }
+  atomic_store(&stop, true);
+  for (unsigned i = 0; i < 4; i++) {
+    assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+    assert_int_equal(workers[i].errors, 0);
+    assert_true(workers[i].pairs > 0);
+  }
+  assert_int_equal(redlock_lock_lost(lock, NULL), REDLOCK_OK);
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_lease_is_kept_while_the_program_computes_and_sleeps),
+      TEST(without_auto_extend_there_is_no_thread),
+      TEST(a_client_with_hung_nodes_is_closed_in_time),
+      TEST(a_dropped_client_takes_its_thread_along),
+      TEST(a_thousand_cycles_leave_nothing),
+      TEST(a_loop_that_is_late_loses_no_lease),
+      TEST(the_keeper_may_be_forked_at_any_time),
+      TEST(the_keeper_takes_no_signal_of_the_program),
+      TEST(an_idle_keeper_sleeps),
+      TEST(what_a_finalizer_has_left_is_sent),
+      TEST(the_keeper_works_beside_threads_and_forks),
+  };
+  return cmocka_run_group_tests_name("the keeper", tests, start, end);
+}
