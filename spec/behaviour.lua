@@ -918,6 +918,14 @@ return function(title, driver)
       assert.is_truthy(err:find("option 'release_wait' can only be given to client:with()", 1, true), err)
     end)
 
+    test("with: is well when no majority could confirm its release: the lock was held all the time", function()
+      assert.are.same({ n = 2, true, "done" }, pack(client:with("r", function(lock)
+        eventually_on_all(lock)
+        for index = 1, 3 do farm[index]:stop() end
+        return "done"
+      end)))
+    end)
+
     test("with: tells that the lock was lost when an extend has said so", function()
       local _, _, code, result = client:with("r", function(lock)
         eventually_on_all(lock)

@@ -92,6 +92,62 @@ static void a_release_waits_for_the_answer_to_its_set(void **state) {
   }
 }
 
+/* It may have set the key for all that is known, and nothing else is to come. */
+static void an_answer_that_is_none_is_not_waited_for_any_longer(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+  rl_lock *lock = begin_once(world);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  (void)fake_reply(world, 2, ":7\r\n");
+  assert_int_equal(world->nodes[2].releases, 1);
+  assert_true(fake_world_end(world));
+}
+
+/* A release that the node refused for the moment, and that is to be repeated in half a second. */
+static fake_world *postponed(void) {
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = begin_once(world);
+  fake_settle(world);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_reply(world, 0, "-LOADING Redis is loading the dataset in memory\r\n");
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->nodes[0].releases, 1);
+  return world;
+}
+
+static void a_release_is_not_repeated_early_because_another_node_comes_up(void **state) {
+  (void)state;
+  fake_world *world = postponed();
+  fake_break(world, 2, "gone");
+  fake_pass(world, 200 * MS);
+  assert_int_equal(world->nodes[2].connections, 2);
+  fake_pass(world, RL_RELEASE_RETRY_US - 200 * MS - 1);
+  assert_int_equal(world->nodes[0].releases, 1);
+  fake_pass(world, 1);
+  assert_int_equal(world->nodes[0].releases, 2);
+  assert_true(fake_world_end(world));
+}
+
+/* The processor would be busy with it until the node is back. */
+static void
+a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time(void **state) {
+  (void)state;
+  fake_world *world = postponed();
+  world->nodes[0].policy = FAKE_REFUSES;
+  fake_break(world, 0, "gone");
+  fake_pass(world, RL_RELEASE_RETRY_US + 50 * MS);
+  assert_int_equal(world->core.releases.count, 1);
+  fake_turn(world);
+  assert_true(rl_core_deadline(&world->core) > world->now_us);
+  assert_true(fake_world_end(world));
+}
+
 static void a_release_does_not_wait_for_an_answer_for_long(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -144,6 +200,9 @@ static void what_waits_for_an_answer_goes_when_nobody_will_call(void **state) {
     rl_lock *lock = begin_once(world);
     (void)fake_answer(world, 0);
     (void)fake_answer(world, 1);
+    if (how < 2) {
+      rl_buffer_free(&world->core.nodes[2]->link.output); /* There is no room but what is made. */
+    }
     if (how == 0) {
       rl_core_rest(&world->core, world->now_us);
     } else if (how == 1) {
@@ -273,6 +332,9 @@ int main(void) {
       cmocka_unit_test(a_node_that_refused_the_set_is_sent_no_release),
       cmocka_unit_test(an_error_before_execution_leaves_nothing_to_release),
       cmocka_unit_test(a_release_waits_for_the_answer_to_its_set),
+      cmocka_unit_test(an_answer_that_is_none_is_not_waited_for_any_longer),
+      cmocka_unit_test(a_release_is_not_repeated_early_because_another_node_comes_up),
+      cmocka_unit_test(a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time),
       cmocka_unit_test(a_release_does_not_wait_for_an_answer_for_long),
       cmocka_unit_test(the_next_attempt_sends_the_release_of_the_one_before_first),
       cmocka_unit_test(what_waits_for_an_answer_goes_when_nobody_will_call),
