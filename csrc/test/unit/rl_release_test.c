@@ -104,6 +104,10 @@ static void an_answer_that_is_none_is_not_waited_for_any_longer(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   (void)fake_reply(world, 2, ":7\r\n");
   assert_int_equal(world->nodes[2].releases, 1);
+  /* Nor that it has not read the SET yet: what finds nothing is repeated. */
+  (void)fake_reply(world, 2, ":0\r\n");
+  fake_pass(world, RL_RELEASE_RETRY_US);
+  assert_int_equal(world->nodes[2].releases, 2);
   assert_true(fake_world_end(world));
 }
 
