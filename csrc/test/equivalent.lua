@@ -65,8 +65,6 @@ return {
     why = put_off },
   { line = "rl_lock_drop_lease(lock, now_us, true);", mutant = "false", why = put_off },
   { line = "rl_release_let_go(lock, now_us, attempt, true);", mutant = "false", why = put_off },
-  { line = "attempt->expired_us <= now_us", mutant = "attempt->expired_us < now_us",
-    why = one_microsecond },
   { line = "attempt->expired_us > now_us", mutant = "attempt->expired_us >= now_us",
     why = one_microsecond },
   { line = "attempt->expired_us > core->now_us", mutant = "attempt->expired_us >= core->now_us",
