@@ -35,10 +35,11 @@ local function rule(files, ...)
 end
 
 local CORE = "lock_acquire lock_extend lock_release lock_nodes lock_retry core node quorum validity option_table "
-  .. "options attempt backoff launch late release time timers token reply lock operation vote regression message "
-  .. "command buffer oom"
+  .. "options attempt backoff launch late release lock_unheard renew inspect force time timers token reply lock "
+  .. "operation vote regression message command buffer oom"
 local DRIVER = "client handle poll pump turn socket linger same_server fork resolver_thread entropy clock oom"
-local INTEGRATION = { "integration loop_test", "integration resolver_test", "integration clients_thread_test",
+local INTEGRATION = { "integration loop_test", "integration resolver_test", "integration client_thread_test",
+  "integration clients_thread_test",
   "integration leaving_test", "integration hostile_test", "integration process_test", "integration nodes_test",
   "integration first_lock_test", "integration silence_test", "integration child_test" }
 local LUA = "options option_table messages redlock close gc cqueues interrupt "
