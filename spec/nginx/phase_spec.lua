@@ -100,6 +100,7 @@ describe("redlock in the phases of nginx", function()
         ssl_certificate %s/certificate.pem;
         ssl_certificate_key %s/key.pem;
         ssl_certificate_by_lua_block { keep_both("ssl_certificate") }
+        server_rewrite_by_lua_block { keep_both("server_rewrite") }
         location / { return 200 "served"; }
       }
     ]], tls_port, directory, directory)
@@ -186,7 +187,7 @@ describe("redlock in the phases of nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("waits in ssl_certificate, where Debian's nginx was said to break the handshake off", function()
+  it("waits in server_rewrite, and in ssl_certificate, where Debian's nginx was said to break off", function()
     helper.eventually(function()
       nginx:get("/kept")
       local _, said = nginx:get("/kept")
@@ -197,8 +198,10 @@ describe("redlock in the phases of nginx", function()
     pipe:close()
     assert.are.equal("served", body)
     local _, said = nginx:get("/kept")
-    assert.is_truthy(said:find("ssl_certificate: true true", 1, true), said)
-    farm:eventually_free("ssl_certificate")
+    for _, phase in ipairs { "ssl_certificate", "server_rewrite" } do
+      assert.is_truthy(said:find(phase .. ": true true", 1, true), said)
+      farm:eventually_free(phase)
+    end
     assert.are.equal("", nginx:complaints())
   end)
 
