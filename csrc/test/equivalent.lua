@@ -156,4 +156,11 @@ return {
   { line = "if (has_come ? deadline_us <= now_us : client->timer_us <= deadline_us) {",
     mutant = "client->timer_us < deadline_us", why = "the timer is set to what it is set to" },
   { line = "return timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms;", mutant = "timeout_ms >= INT_MAX", why = equal },
+  { line = "    rl_release_go_on(core, now_us, attempt, true);", mutant = "false", why = put_off },
+  { line = "if (rl_time_add(now_us, delay_us) < attempt->expired_us) {", mutant = "<=", why = one_microsecond },
+  { line = "if self.now - swept_at >= SWEEP then", mutant = "+ swept",
+    why = "the dead are looked for with each tick; a request that was woken has its turn within two" },
+  { line = "preread = true", mutant = "false", why = "Debian has no Lua for nginx's streams" },
+  { line = "ssl_client_hello = true", mutant = "false", why = "Debian's nginx cannot wait there (docs/openresty.md)" },
+  { line = "ssl_session_fetch = true", mutant = "false", why = "Debian's nginx cannot wait there (docs/openresty.md)" },
 }
