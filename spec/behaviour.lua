@@ -229,6 +229,72 @@ return function(title, driver)
       assert.is_true(lock:is_held())
     end)
 
+    test("takes a token that the caller gives, of any bytes", function()
+      local token = "order 42\0\255 \r\n" .. ("x"):rep(200)
+      local lock = assert(client:acquire("r", { token = token, ttl = 5000 }))
+      assert.are.equal(token, lock:token())
+      eventually_on_all(lock)
+      assert(lock:extend(6000))
+      assert.are.equal(token, other:inspect("r").holder)
+      assert(lock:release())
+      eventually_free("r")
+      assert(lock:acquire())
+      assert.are.equal(40, #lock:token())
+      assert(lock:release())
+      assert(lock:acquire({ token = "once more" }))
+      assert.are.equal("once more", lock:token())
+      assert(lock:release())
+      assert.are.same({ true, "in a section" }, { client:with("r", { token = "in a section" }, function(own)
+        return own:token()
+      end) })
+      eventually_free("r")
+    end)
+
+    -- As LockTake, LockExtend and LockRelease of StackExchange.Redis: SET NX PX, and scripts that compare.
+    test("shares a lock with another library under a token that both know", function()
+      for index = 1, 5 do farm[index]:command("SET", "r", "theirs", "PX", "60000", "NX") end
+      failure("taken", client:acquire("r", { token = "theirs", wait = 0 }))
+      assert.is_true(farm:count("r", "theirs") >= 3) -- and keeps its majority
+      for index = 1, 5 do farm[index]:command("DEL", "r") end
+      local lock = assert(client:acquire("r", { token = "ours" }))
+      eventually_on_all(lock)
+      assert.are.equal("$-1", farm[1]:command("SET", "r", "theirs", "PX", "60000", "NX") or "$-1")
+      for index = 1, 5 do
+        assert.are.equal(1, farm[index]:command("EVAL", "if redis.call('get',KEYS[1])==ARGV[1] then "
+          .. "return redis.call('del',KEYS[1]) end return 0", "1", "r", "ours"))
+      end
+      failure("lost", lock:extend())
+    end)
+
+    test("a token that the caller gives is tried once, and named when it is wrong", function()
+      local held = assert(other:acquire("r"))
+      local before = helper.now()
+      local patient = driver.new(farm.addresses, { retry_count = 50, retry_delay = 1000 })
+      failure("taken", patient:acquire("r", { token = "mine" }))
+      assert.is_true(helper.now() - before < 0.9)
+      patient:close()
+      assert.is_true(held:is_held())
+      local function complaint(fn)
+        local ok, err = pcall(fn)
+        assert.is_false(ok)
+        assert.is_truthy(err:find("behaviour.lua:%d+: redlock: "), err)
+        return err
+      end
+      for _, wrong in ipairs { "", ("x"):rep(257), "any", 5 } do
+        local given = { token = wrong }
+        assert.is_truthy(complaint(function() client:acquire("r", given) end):find("option 'token' must", 1, true))
+        assert.is_truthy(complaint(function() client:lock("r"):acquire(given) end):find("option 'token' must", 1, true))
+        assert.is_truthy(complaint(function() client:with("r", given, error) end):find("option 'token' must", 1, true))
+      end
+      for _, given in ipairs { { token = "x", wait = 5 }, { token = "x", retry_count = 1 } } do
+        assert.is_truthy(complaint(function() client:acquire("r", given) end):find("does not go with 'token'", 1, true))
+        assert.is_truthy(complaint(function() client:lock("r"):acquire(given) end):find("not go with", 1, true))
+        assert.is_truthy(complaint(function() client:with("r", given, error) end):find("not go with", 1, true))
+      end
+      assert.is_truthy(complaint(function() client:lock("r", { token = "x" }) end)
+        :find("option 'token' can only be given to an acquire", 1, true))
+    end)
+
     test("inspect: tells what each node holds, and who the holder is", function()
       local seen = assert(other:inspect("r"))
       assert.is_nil(seen.holder)

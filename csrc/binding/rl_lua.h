@@ -199,6 +199,7 @@ int rl_lua_client_shut(lua_State *L);
 int rl_lua_client_owed(lua_State *L);
 int rl_lua_lock_new(lua_State *L);
 int rl_lua_lock_acquire(lua_State *L);
+int rl_lua_lock_give_token(lua_State *L);
 int rl_lua_lock_release(lua_State *L);
 int rl_lua_lock_release_send(lua_State *L);
 int rl_lua_lock_start(lua_State *L);

@@ -379,15 +379,29 @@ static int lock_resource(lua_State *L) {
 
 static int lock_token(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:token()");
-  char token[REDLOCK_TOKEN_LENGTH + 1];
+  char copy[REDLOCK_TOKEN_MAX];
+  size_t length;
+  const void *token = redlock_lock_token_bytes(self->lock, &length);
 
-  rl_lua_copy(token, sizeof token, redlock_lock_token(self->lock));
-  if (token[0] == '\0') {
+  if (length == 0) {
     lua_pushnil(L);
   } else {
-    lua_pushstring(L, token);
+    memcpy(copy, token, length);
+    lua_pushlstring(L, copy, length);
   }
   return 1;
+}
+
+/* (lock, token): the next acquire takes it. */
+int rl_lua_lock_give_token(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:acquire()");
+  size_t length;
+  const char *token = luaL_checklstring(L, 2, &length);
+  int error = redlock_lock_give_token(self->lock, token, length);
+
+  if (error != REDLOCK_OK)
+    return rl_lua_push_error(L, error, NULL, RL_LUA_WRAPPED);
+  return 0;
 }
 
 static int lock_ttl(lua_State *L) {

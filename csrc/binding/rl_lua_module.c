@@ -82,6 +82,7 @@ int luaopen_redlock_core(lua_State *L) {
                                        {"inspect", rl_lua_lock_inspect},
                                        {"force_release", rl_lua_lock_force_release},
                                        {"keys", rl_lua_lock_keys},
+                                       {"give_token", rl_lua_lock_give_token},
                                        {"start", rl_lua_lock_start},
                                        {"pending", rl_lua_lock_pending},
                                        {"late", rl_lua_lock_late},

@@ -65,7 +65,9 @@ bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *e
     return false;
   }
   rl_release_settle_failed(lock, now_us, true);
-  lock->attempt = rl_attempt_new(&lock->core->attempts, lock->resource, lock, entropy);
+  if (lock->attempt == NULL) { /* Else the caller has given a token. */
+    lock->attempt = rl_attempt_new(&lock->core->attempts, lock->resource, lock, entropy);
+  }
   if (lock->attempt == NULL) {
     rl_lock_end(lock, now_us, REDLOCK_E_NO_MEMORY);
     return false;

@@ -58,6 +58,7 @@ typedef struct rl_core {
   rl_releases releases;
   rl_joins joins;
   struct rl_inspection *inspections;
+  struct rl_given *given;
   void *prefix;
   size_t prefix_length;
   rl_options options; /* of locks that bring none of their own */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "rl_core.h"
+#include "rl_given.h"
 #include "rl_inspect.h"
 #include "rl_release.h"
 #include "rl_renew.h"
@@ -95,6 +96,13 @@ static void rl_lock_note_end(rl_lock *lock, redlock_time now_us) {
   lock->round_took_us = took_us < UINT32_MAX ? (uint32_t)took_us : UINT32_MAX;
 }
 
+/* An acquire has ended before it came to use the token that it was given. */
+static void rl_lock_drop_given(rl_lock *lock, redlock_time now_us) {
+  rl_attempt *given = lock->attempt;
+  lock->attempt = NULL;
+  rl_release_let_go(lock, now_us, given, true);
+}
+
 void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
   assert(rl_lock_is_in_flight(lock));
   if (lock->phase == RL_PHASE_LAUNCH) {
@@ -105,6 +113,9 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
   lock->phase = result == REDLOCK_OK ? RL_PHASE_LATE : RL_PHASE_IDLE;
   lock->result = result;
   rl_lock_note_end(lock, now_us);
+  if (lock->operation == RL_OPERATION_ACQUIRE && lock->attempt != NULL) {
+    rl_lock_drop_given(lock, now_us);
+  }
   if (result != REDLOCK_OK || lock->operation != RL_OPERATION_ACQUIRE) {
     lock->waiting = 0;
   }
@@ -171,6 +182,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_round_clear(lock);
   rl_resource_unref(lock->resource);
   rl_inspect_forget(lock);
+  rl_given_forget(lock);
   free(lock);
 }
 
@@ -192,6 +204,7 @@ void rl_lock_forget(rl_lock *lock) {
       rl_attempt_unref(&lock->core->attempts, attempts[i]);
     }
   }
+  rl_given_forget(lock);
 }
 
 int rl_lock_result(const rl_lock *lock) {
@@ -293,8 +306,8 @@ static int rl_lock_may_begin(rl_lock *lock, redlock_time now_us, rl_operation op
   return lock->core->closed ? rl_lock_refuse(lock, operation, REDLOCK_E_CLOSED) : REDLOCK_OK;
 }
 
-int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *options,
-                    bool notify) {
+static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt *given,
+                                 const redlock_options *options, bool notify) {
   int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_ACQUIRE);
   if (error != REDLOCK_OK) {
     return error;
@@ -316,9 +329,23 @@ int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *o
   lock->current = current;
   uint64_t attempts = rl_options_attempts(&lock->current);
   lock->attempts_left = attempts < UINT32_MAX ? (uint32_t)attempts : UINT32_MAX;
+  lock->attempt = given;
+  if (given != NULL) {
+    lock->attempts_left = 1; /* A token is used once. */
+  }
   redlock_time budget_us =
       current.wait_us == 0 ? REDLOCK_NEVER : rl_time_add(now_us, current.wait_us);
   return rl_lock_begin(lock, RL_OPERATION_ACQUIRE, now_us, budget_us, false, notify);
+}
+
+int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *options,
+                    bool notify) {
+  rl_attempt *given = lock->core->given == NULL ? NULL : rl_given_take(lock);
+  int error = rl_lock_begin_acquire(lock, now_us, given, options, notify);
+  if (error != REDLOCK_OK) {
+    rl_attempt_unref(&lock->core->attempts, given);
+  }
+  return error;
 }
 
 int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, bool notify) {
@@ -400,7 +427,8 @@ int rl_lock_release_unheard(rl_lock *lock, redlock_time now_us) {
 
 int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation) {
   int error = rl_lock_may_begin(lock, now_us, operation);
-  if (error == REDLOCK_OK && rl_lock_remaining(lock, now_us) > 0) {
+  bool held = rl_lock_remaining(lock, now_us) > 0;
+  if (error == REDLOCK_OK && held) {
     error = rl_lock_refuse(lock, operation, REDLOCK_E_HELD);
   }
   return error;

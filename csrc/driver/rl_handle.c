@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "rl_client.h"
+#include "rl_given.h"
 #include "rl_late.h"
 #include "rl_poll.h"
 #include "rl_renew.h"
@@ -519,14 +520,36 @@ static const char *rl_handle_lend_token(redlock_lock *lock) {
   return lease->token;
 }
 
-const char *redlock_lock_token(const redlock_lock *lock) {
-  if (lock == NULL) {
-    return "";
+int redlock_lock_give_token(redlock_lock *lock, const void *token, size_t length) {
+  if (lock == NULL || token == NULL || length == 0) {
+    return REDLOCK_E_INVALID;
+  }
+  if (length > REDLOCK_TOKEN_MAX) {
+    return REDLOCK_E_LIMIT;
   }
   rl_client_enter(rl_client_of(lock));
-  const char *token = rl_handle_lend_token((redlock_lock *)lock);
+  int error = rl_given_set(lock->core, token, length);
   rl_client_leave(rl_client_of(lock));
+  return error;
+}
+
+const void *redlock_lock_token_bytes(const redlock_lock *lock, size_t *length) {
+  size_t known = 0;
+  const char *token = "";
+  if (lock != NULL) {
+    rl_client_enter(rl_client_of(lock));
+    token = rl_handle_lend_token((redlock_lock *)lock);
+    known = token[0] == '\0' && rl_handle_left(lock) == 0 ? 0 : lock->core->lease->token_length;
+    rl_client_leave(rl_client_of(lock));
+  }
+  if (length != NULL) {
+    *length = known;
+  }
   return token;
+}
+
+const char *redlock_lock_token(const redlock_lock *lock) {
+  return redlock_lock_token_bytes(lock, NULL);
 }
 
 const void *redlock_lock_resource(const redlock_lock *lock, size_t *length) {

@@ -477,8 +477,27 @@ REDLOCK_EXTERN redlock_duration redlock_lock_remaining(const redlock_lock *lock)
 /* When the lease ends, on the clock of redlock_now(); 0 when none is held. */
 REDLOCK_EXTERN redlock_time redlock_lock_deadline(const redlock_lock *lock);
 
-/* The token of the lease, 40 digits and a NUL, until the next operation; "" when none is held. */
+/*
+ * The token of the lease, 40 digits and a NUL, until the next operation; "" when none is held. One that
+ * was given (redlock_lock_give_token()) may hold any bytes, so that its length has to be asked for.
+ */
 REDLOCK_EXTERN const char *redlock_lock_token(const redlock_lock *lock);
+REDLOCK_EXTERN const void *redlock_lock_token_bytes(const redlock_lock *lock, size_t *length);
+
+/*
+ * Gives the token for the next acquire of this lock, in place of a fresh one: |length| bytes of any kind,
+ * from 1 to REDLOCK_TOKEN_MAX, which are copied. For programs that share a lock with another library under
+ * a value that both know (LockTake of StackExchange.Redis, WithValue of redsync). The next
+ * redlock_lock_acquire() or _acquire_start() uses it up, whatever that comes to, and tries once:
+ * retry_count does not count.
+ *
+ * DANGER: everything rests on tokens that nobody else has and that are never used twice. A second holder
+ * of the same token extends and releases the first one's lock; a release of the first use that comes late
+ * deletes the key of the second; a failed acquire releases its token wherever it may have set it. Make it
+ * from at least 16 random bytes, and never use it again.
+ * Errors: INVALID (no token), LIMIT, NO_MEMORY.
+ */
+REDLOCK_EXTERN int redlock_lock_give_token(redlock_lock *lock, const void *token, size_t length);
 
 /* The resource as it was given, without prefix; lives as long as the lock. */
 REDLOCK_EXTERN const void *redlock_lock_resource(const redlock_lock *lock, size_t *length);

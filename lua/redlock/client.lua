@@ -5,7 +5,7 @@ local options = require "redlock.options"
 local section = require "redlock.section"
 
 local lock_options, check_resource, section_release = options.lock, options.resource, options.section_release
-local check_token = options.token
+local check_token, acquire_options, give_token = options.token, options.acquire, core.give_token
 local new_lock, acquire = core.lock, core.acquire
 
 local client = {}
@@ -47,9 +47,10 @@ function methods.acquire(self, resource, given)
   if given == nil then
     lock, message, code = new_lock(self, resource)
   else
-    lock, message, code = new_lock(self, resource, lock_options(given, 2))
+    lock, message, code = new_lock(self, resource, acquire_options(given, 2))
   end
   if not lock then return nil, message, code end
+  if given ~= nil and given.token ~= nil then give_token(lock, given.token) end
   local validity
   validity, message, code = acquire(lock)
   if not validity then return nil, message, code end
@@ -67,6 +68,7 @@ function methods.with(self, resource, ...)
     lock, message, code = new_lock(self, resource, given)
   end
   if not lock then return nil, message, code end
+  if given ~= nil and given.token ~= nil then give_token(lock, given.token) end
   return section.run(lock, how, select(at, ...))
 end
 

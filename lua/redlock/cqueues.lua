@@ -13,6 +13,7 @@ require "redlock.lock"
 
 local lock_options, check_resource, check_extension = options.lock, options.resource, options.extension
 local release_options, section_release, check_token = options.release, options.section_release, options.token
+local acquire_options, give_token = options.acquire, core.give_token
 local new_lock, start, pending, late, identify, next_ended, release_send =
   core.lock, core.start, core.pending, core.late, core.id, core.next_ended,
   core.release_send
@@ -215,8 +216,9 @@ function lock_methods.acquire(lock, given)
   if lock.client.closing then
     return closed(handle:resource())
   end
-  if given ~= nil then lock_options(given, 2) end
+  if given ~= nil then acquire_options(given, 2) end
   keep_results(lock)
+  if given ~= nil and given.token ~= nil then give_token(handle, given.token) end
   if given == nil then
     started, message, code = start(handle, "acquire")
   else
@@ -329,9 +331,10 @@ function client_methods.acquire(self, resource, given)
   if given == nil then
     handle, message, code = new_lock(self.handle, resource)
   else
-    handle, message, code = new_lock(self.handle, resource, lock_options(given, 2))
+    handle, message, code = new_lock(self.handle, resource, acquire_options(given, 2))
   end
   if not handle then return nil, message, code end
+  if given ~= nil and given.token ~= nil then give_token(handle, given.token) end
   local lock = wrap(self, handle)
   local validity
   validity, message, code = lock:acquire()
@@ -353,6 +356,7 @@ function client_methods.with(self, resource, ...)
     handle, message, code = new_lock(self.handle, resource, given)
   end
   if not handle then return nil, message, code end
+  if given ~= nil and given.token ~= nil then give_token(handle, given.token) end
   local lock = wrap(self, handle)
   return section.run(lock, how, select(at, ...))
 end

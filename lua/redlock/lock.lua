@@ -5,7 +5,7 @@ local loss = require "redlock.loss"
 local options = require "redlock.options"
 
 local acquire, release, release_send, start = core.acquire, core.release, core.release_send, core.start
-local lock_options, release_options = options.lock, options.release
+local acquire_options, release_options, give_token = options.acquire, options.release, core.give_token
 
 local methods = core.lock_methods
 
@@ -16,7 +16,9 @@ function methods.acquire(self, given)
   if given == nil then
     validity, message, code = acquire(self)
   else
-    validity, message, code = acquire(self, lock_options(given, 2))
+    local options_of_acquire = acquire_options(given, 2)
+    if given.token ~= nil then give_token(self, given.token) end
+    validity, message, code = acquire(self, options_of_acquire)
   end
   if validity then return validity end
   return nil, message, code
@@ -36,7 +38,9 @@ end
 function methods.start(self, operation, argument)
   local started, message, code
   if operation == "acquire" and argument ~= nil then
-    started, message, code = start(self, operation, lock_options(argument, 2))
+    local options_of_acquire = acquire_options(argument, 2)
+    if argument.token ~= nil then give_token(self, argument.token) end
+    started, message, code = start(self, operation, options_of_acquire)
   elseif operation == "acquire" or operation == "extend" or operation == "release" then
     started, message, code = start(self, operation, argument)
   else

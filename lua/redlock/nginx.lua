@@ -11,7 +11,8 @@ local get_phase = ngx.get_phase
 local native = core.nginx
 local start, result, driver_of = native.start, native.result, native.driver
 local new_lock = core.lock
-local lock_options, check_resource = options.lock, options.resource
+local check_resource = options.resource
+local acquire_options, give_token = options.acquire, core.give_token
 local owner_complaint, release_options, check_token = options.owner_complaint, options.release, options.token
 local free_slot, move, wait = driver.free_slot, driver.move, driver.wait
 
@@ -98,7 +99,9 @@ function lock_methods.acquire(lock, given)
   if given == nil then
     self, pending, writers, clock = start(lock, ACQUIRE, slot, get_request())
   else
-    self, pending, writers, clock = start(lock, ACQUIRE, slot, get_request(), lock_options(given, 2))
+    local options_of_acquire = acquire_options(given, 2)
+    if given.token ~= nil then give_token(lock, given.token) end
+    self, pending, writers, clock = start(lock, ACQUIRE, slot, get_request(), options_of_acquire)
   end
   if self == false then return blocking.acquire(lock, given) end
   if not self then return nil, pending, writers end
@@ -177,9 +180,10 @@ function client_methods.acquire(self, resource, given)
   if given == nil then
     lock, message, code = new_lock(self, resource)
   else
-    lock, message, code = new_lock(self, resource, lock_options(given, 2))
+    lock, message, code = new_lock(self, resource, acquire_options(given, 2))
   end
   if not lock then return nil, message, code end
+  if given ~= nil and given.token ~= nil then give_token(lock, given.token) end
   local validity
   validity, message, code = lock_methods.acquire(lock)
   if validity then return lock end

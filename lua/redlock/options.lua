@@ -148,9 +148,19 @@ end
 for _, of in ipairs { of_lock, of_client } do
   of.auto_extend, of.on_lost = auto_extend, on_lost
 end
--- Besides the options of a lock, with() takes what goes for its own release.
-local of_section = { release_wait = kinds.flag() }
-for name, check in pairs(of_lock) do of_section[name] = check end
+
+local function token_complaint(value)
+  if type(value) ~= "string" then return "must be a string, got " .. shown(value) end
+  if #value == 0 or #value > TOKEN_MAX then return "must have from 1 to " .. TOKEN_MAX .. " bytes" end
+  if value == "any" then return 'must not be "any", which client:force_release() takes for every token' end
+end
+
+-- Besides the options of a lock, an acquire takes a token, and with() what goes for its own release, too.
+local of_acquire = { token = token_complaint }
+local of_section = { token = token_complaint, release_wait = kinds.flag() }
+for name, check in pairs(of_lock) do
+  of_acquire[name], of_section[name] = check, check
+end
 
 --- What is wrong with an owner, or nil.
 options.owner_complaint = of_lock.owner
@@ -184,10 +194,12 @@ local function unknown(name, known)
     return "unknown option [" .. (type(name) == "number" and shown(name) or type(name)) .. "]"
   end
   local text = "unknown option '" .. name:gsub("[%c\128-\255]", "?") .. "'"
-  if (known == of_lock or known == of_section) and of_client[name] then
+  if (known == of_lock or known == of_acquire or known == of_section) and of_client[name] then
     return "option '" .. name .. "' can only be given to redlock.new()"
   elseif name == "release_wait" and known ~= of_node then
     return "option 'release_wait' can only be given to client:with()"
+  elseif name == "token" and known ~= of_node then
+    return "option 'token' can only be given to an acquire"
   end
   local spelled = plain(name)
   for candidate in pairs(known) do
@@ -235,6 +247,23 @@ end
 function options.client(given, level)
   local wrong = given ~= nil and complaint(given, of_client)
   if wrong then error("redlock: " .. wrong, level + 1) end
+  return given
+end
+
+local function check_token_goes_with(given, level)
+  if given.token == nil then return end
+  for _, name in ipairs { "retry_count", "wait" } do
+    if given[name] ~= nil and given[name] ~= 0 then
+      error("redlock: option '" .. name .. "' does not go with 'token': a token is tried once", level + 1)
+    end
+  end
+end
+
+--- The options of an acquire, as the C functions take them, which know nothing of the token.
+function options.acquire(given, level)
+  local wrong = complaint(given, of_acquire)
+  if wrong then error("redlock: " .. wrong, level + 1) end
+  check_token_goes_with(given, level + 1)
   return given
 end
 
@@ -337,6 +366,7 @@ local sent = { wait = false }
 function options.section_release(given, level)
   local wrong = complaint(given, of_section)
   if wrong then error("redlock: " .. wrong, level + 1) end
+  check_token_goes_with(given, level + 1)
   return given.release_wait == false and sent or nil
 end
 

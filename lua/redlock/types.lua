@@ -43,7 +43,10 @@
 ---@class redlock.ReleaseOptions
 ---@field wait? boolean false: go on without waiting for the nodes; default true
 
----@class redlock.SectionOptions: redlock.LockOptions
+---@class redlock.AcquireOptions: redlock.LockOptions
+---@field token? string DANGER: any 1 to 256 bytes in place of a fresh token; never use one twice
+
+---@class redlock.SectionOptions: redlock.AcquireOptions
 ---@field release_wait? boolean false: with() does not wait for its release; default true
 
 ---@class redlock.ClientOptions: redlock.LockOptions
@@ -101,7 +104,7 @@ function client:lock(resource, options) end
 
 --- Makes a lock object and acquires it.
 ---@param resource string any bytes
----@param options? redlock.LockOptions
+---@param options? redlock.AcquireOptions
 ---@return redlock.Lock? lock
 ---@return string? message
 ---@return redlock.Code? code
@@ -173,7 +176,7 @@ function client:process() end
 local lock = {}
 
 --- Takes the lock, and returns how much of the lease is left.
----@param options? redlock.LockOptions for this call
+---@param options? redlock.AcquireOptions for this call
 ---@return redlock.Milliseconds? validity
 ---@return string? message
 ---@return redlock.Code? code
@@ -273,7 +276,7 @@ local cqueues_client = {}
 function cqueues_client:lock(resource, options) end
 
 ---@param resource string
----@param options? redlock.LockOptions
+---@param options? redlock.AcquireOptions
 ---@return redlock.cqueues.Lock? lock
 ---@return string? message
 ---@return redlock.Code? code

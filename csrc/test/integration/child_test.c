@@ -103,6 +103,13 @@ static bool first_deadline(void) {
 static bool first_token(void) {
   return redlock_lock_token(held)[0] == '\0';
 }
+static bool first_token_bytes(void) {
+  size_t length = 1;
+  return redlock_lock_token_bytes(held, &length) != NULL && length == 0;
+}
+static bool first_give_token(void) {
+  return redlock_lock_give_token(held, "x", 1) == REDLOCK_OK;
+}
 static bool first_resource(void) {
   size_t length;
   return memcmp(redlock_lock_resource(held, &length), "held", 4) == 0 && length == 4;
@@ -226,6 +233,8 @@ static const struct {
     {FIRST(remaining)},
     {FIRST(deadline)},
     {FIRST(token)},
+    {FIRST(token_bytes)},
+    {FIRST(give_token)},
     {FIRST(resource)},
     {FIRST(ttl)},
     {FIRST(lock_client)},

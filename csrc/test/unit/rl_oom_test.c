@@ -10,6 +10,7 @@
 #include "fake_nodes.h"
 #include "loopback.h"
 #include "rl_client.h"
+#include "rl_given.h"
 #include "rl_reply.h"
 #include "rl_round.h"
 #include "rl_test.h"
@@ -78,6 +79,10 @@ static void play_core(fake_world *world) {
     finish(world, other, rl_lock_force_release(other, world->now_us, "", REDLOCK_TOKEN_ANY, true));
     finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
     finish(world, other, rl_lock_release_unheard(other, world->now_us));
+    (void)rl_given_set(other, OTHER, strlen(OTHER));
+    finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
+    finish(world, other, rl_lock_release(other, world->now_us, false));
+    (void)rl_given_set(other, OTHER, strlen(OTHER));
     finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
     fake_break(world, 0, "Connection reset by peer");
     rl_lock_free(other, world->now_us);

@@ -1,0 +1,29 @@
+/*
+ * A token that the caller gives for the next acquire of a lock, in place of a fresh one.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_GIVEN_H
+#define RL_GIVEN_H
+
+#include "rl_lock.h"
+
+/* In a list of the core: few locks have one, and none of the others pays for it. */
+typedef struct rl_given rl_given;
+
+struct rl_given {
+  rl_given *next;
+  const rl_lock *lock;
+  rl_attempt *attempt; /* a reference: the next attempt of the lock */
+};
+
+/* Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY, having changed nothing. */
+int rl_given_set(rl_lock *lock, const void *token, size_t token_length);
+
+/* The attempt with the token, whose reference is the caller's from now on; NULL when none was given. */
+rl_attempt *rl_given_take(const rl_lock *lock);
+
+/* The lock goes, or the process has forked. */
+void rl_given_forget(const rl_lock *lock);
+
+#endif

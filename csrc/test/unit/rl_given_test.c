@@ -1,0 +1,163 @@
+/*
+ * A token that the caller gives, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "rl_given.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char MINE[] = "a token that two programs know";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+static rl_lock *lock_with_token(fake_world *world, const redlock_options *options) {
+  rl_lock *lock = fake_lock(world, KEY, options);
+  assert_error(rl_given_set(lock, MINE, strlen(MINE)), REDLOCK_OK);
+  return lock;
+}
+
+static void the_next_acquire_takes_it_and_the_one_after_draws_its_own(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = lock_with_token(world, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_int_equal(fake_holders(world, KEY, MINE), 3);
+  assert_string_equal(lock->lease->token, MINE);
+  assert_int_equal(lock->lease->token_length, strlen(MINE));
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_int_equal(lock->lease->token_length, REDLOCK_TOKEN_LENGTH);
+  assert_true(fake_world_end(world));
+}
+
+/* A second attempt with the same token could lose its key to the release of the first. */
+static void it_is_tried_once(void **state) {
+  (void)state;
+  redlock_options often = {.retry_count = 100};
+  fake_world *world = fake_world_new(3);
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+  rl_lock *lock = lock_with_token(world, &often);
+  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
+  fake_pass(world, 5 * SECONDS);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].sets, 1);
+  }
+  assert_int_equal(fake_holders(world, KEY, MINE), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* Whoever has the token there already keeps it where the SET was refused. */
+static void a_node_that_holds_the_token_already_is_not_released(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, MINE, REDLOCK_NEVER);
+  }
+  rl_lock *lock = lock_with_token(world, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
+  rl_lock_free(lock, world->now_us);
+  fake_settle(world);
+  assert_int_equal(fake_holders(world, KEY, MINE), 3);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_lost_it_gets_it_back(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = lock_with_token(world, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  fake_store_remove(&world->nodes[2].store, KEY);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(fake_holders(world, KEY, MINE), 3);
+  assert_true(fake_world_end(world));
+}
+
+static void an_acquire_that_is_refused_has_used_it_up(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_given_set(lock, MINE, strlen(MINE)), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_HELD);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_int_equal(lock->lease->token_length, REDLOCK_TOKEN_LENGTH);
+  assert_true(fake_world_end(world));
+}
+
+static void an_acquire_that_ends_before_it_was_sent_has_used_it_up(void **state) {
+  (void)state;
+  redlock_options options = {.ttl_us = 2 * MS};
+  for (unsigned cancelled = 0; cancelled <= 1; cancelled++) {
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = lock_with_token(world, cancelled ? NULL : &options);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    if (cancelled) {
+      rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+    }
+    fake_turn(world); /* Of 2 ms nothing is left after the drift. */
+    assert_error(rl_lock_result(lock), cancelled ? REDLOCK_E_CANCELLED : REDLOCK_E_EXPIRED);
+    assert_int_equal(world->nodes[0].sets, 0);
+    assert_int_equal(world->core.attempts.live, 0);
+    assert_null(lock->attempt);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void given_twice_the_last_counts_and_other_locks_have_their_own(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = lock_with_token(world, NULL);
+  rl_lock *third = fake_lock(world, "third", NULL);
+  rl_lock *other = fake_lock(world, "other", NULL);
+  assert_error(rl_given_set(other, OTHER, strlen(OTHER)), REDLOCK_OK);
+  assert_error(rl_given_set(lock, "x", 1), REDLOCK_OK);
+  assert_error(fake_hold(world, third), REDLOCK_OK);
+  assert_int_equal(third->lease->token_length, REDLOCK_TOKEN_LENGTH);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_string_equal(lock->lease->token, "x");
+  assert_error(fake_hold(world, other), REDLOCK_OK);
+  assert_string_equal(other->lease->token, OTHER);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lock_that_is_freed_or_a_child_forgets_it(void **state) {
+  (void)state;
+  for (unsigned forked = 0; forked <= 1; forked++) {
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = lock_with_token(world, NULL);
+    if (forked) {
+      rl_core_forget(&world->core);
+    } else {
+      rl_lock_free(lock, world->now_us);
+    }
+    assert_null(world->core.given);
+    assert_int_equal(world->core.attempts.live, 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_next_acquire_takes_it_and_the_one_after_draws_its_own),
+      cmocka_unit_test(it_is_tried_once),
+      cmocka_unit_test(a_node_that_holds_the_token_already_is_not_released),
+      cmocka_unit_test(a_node_that_lost_it_gets_it_back),
+      cmocka_unit_test(an_acquire_that_is_refused_has_used_it_up),
+      cmocka_unit_test(an_acquire_that_ends_before_it_was_sent_has_used_it_up),
+      cmocka_unit_test(given_twice_the_last_counts_and_other_locks_have_their_own),
+      cmocka_unit_test(a_lock_that_is_freed_or_a_child_forgets_it),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
