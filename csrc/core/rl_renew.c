@@ -143,15 +143,12 @@ void rl_renew_timer(rl_lock *lock, redlock_time now_us) {
   rl_lock_launch(lock, RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, false);
 }
 
-bool rl_renew_cap(rl_lock *lock, redlock_time now_us) {
+void rl_renew_cap(rl_lock *lock, redlock_time now_us) {
   redlock_duration left_us = rl_time_sub(lock->renewal->hold_until_us, now_us);
-  if (rl_renew_is_capped(lock)) {
-    return false;
-  }
   if (left_us < lock->current.ttl_us) {
     lock->current.ttl_us = rl_time_ms_down(left_us) * REDLOCK_MILLISECONDS;
   }
-  return rl_time_add(now_us, lock->current.ttl_us) > lock->keys_end_us;
+  assert(lock->current.ttl_us > 0); /* The lease lasts, and ends a millisecond before. */
 }
 
 void rl_renew_stop(rl_lock *lock, redlock_time now_us) {

@@ -44,8 +44,8 @@ int rl_renew_reason(const rl_lock *lock);
 /* R5: the deadline has passed, and the lease was not released. */
 void rl_renew_ran_out(rl_lock *lock);
 
-/* R4: an automatic extend is about to be sent. False when nothing is left to be gained. */
-bool rl_renew_cap(rl_lock *lock, redlock_time now_us);
+/* R4: an automatic extend is about to be sent, while the lease lasts. */
+void rl_renew_cap(rl_lock *lock, redlock_time now_us);
 
 /* R3: ends the automatic extend in flight, if there is one. The lease stays as it is. */
 void rl_renew_stop(rl_lock *lock, redlock_time now_us);

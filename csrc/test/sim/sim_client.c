@@ -14,6 +14,9 @@
 #include "sim.h"
 #include "sim_trace.h"
 
+/* What an extend takes when all is well: a lease of which less is left cannot be kept. */
+#define SIM_CLIENT_TIME_TO_EXTEND_US 5000
+
 uint64_t sim_client_clock(const sim *s, const sim_client *client) {
   return sim_clock_read(&client->clock, s->now_us);
 }
@@ -274,7 +277,8 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
     s->tokens[lease].granted = true;
     own->told = REDLOCK_OK;
     own->taken_us = lock->round_start_us;
-    own->calm = s->phase != SIM_PHASE_SAFETY;
+    own->calm = s->phase != SIM_PHASE_SAFETY &&
+                deadline_us > client->reading_us + SIM_CLIENT_TIME_TO_EXTEND_US;
     check_votes_granted(s, client, own);
     check_validity(s, client, own);
     check_exclusion(s, client, own);

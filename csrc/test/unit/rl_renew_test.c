@@ -229,6 +229,26 @@ static void an_extend_of_the_users_own_puts_the_next_off(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* The allowance for its drift is larger, so that its keys go on for longer than the next ones would. */
+static void a_lease_goes_on_to_keep_itself_after_a_long_extend_of_the_users(void **state) {
+  (void)state;
+  rl_lock *lock;
+  redlock_options options = kept();
+  options.drift_factor = 0.2;
+  fake_world *world = held_by(3, &lock, &options);
+  assert_error(rl_lock_extend(lock, world->now_us, 60 * SECONDS, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(lock->deadline_us, FAKE_START_US + 48 * SECONDS - 2 * MS);
+  for (unsigned i = 0; i < 10; i++) {
+    wait_for_core(world);
+    fake_settle(world);
+    assert_error(reason_of(world, lock), REDLOCK_OK);
+  }
+  assert_int_equal(extends(world), 3 + 30);
+  assert_int_equal(lock->deadline_us, world->now_us + 8 * SECONDS - 2 * MS);
+  assert_true(fake_world_end(world));
+}
+
 /* ---------------------------------------------------------------------------------- losses (R5) */
 
 static void a_lease_that_runs_out_is_told_once_at_its_deadline(void **state) {
@@ -870,6 +890,7 @@ int main(void) {
       cmocka_unit_test(an_extend_that_failed_is_tried_again_the_sooner_the_less_is_left),
       cmocka_unit_test(nodes_that_are_back_in_time_save_the_lease),
       cmocka_unit_test(an_extend_of_the_users_own_puts_the_next_off),
+      cmocka_unit_test(a_lease_goes_on_to_keep_itself_after_a_long_extend_of_the_users),
       cmocka_unit_test(a_lease_that_runs_out_is_told_once_at_its_deadline),
       cmocka_unit_test(what_is_told_is_what_holds_when_it_is_told),
       cmocka_unit_test(a_process_that_was_stopped_beyond_its_deadline_revives_nothing),
