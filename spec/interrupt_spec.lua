@@ -127,6 +127,37 @@ describe("Ctrl-C", function()
     farm:eventually_free("inner")
   end)
 
+  -- `wait` has a lock "r", and the nodes hang before it goes on.
+  local function while_held(wait)
+    local go = helper.directory .. "/go"
+    os.remove(go)
+    return interrupt(string.format([[
+      local lock = assert(client:acquire("r"))
+      local function hung()
+        io.write("held\n")
+        repeat local file = io.open(%q) until file
+        io.write("waiting\n")
+      end
+    ]], go) .. wait .. "\nfunction after() end\n" .. ENDING, function()
+      hang()
+      helper.write_file(go, "")
+    end)
+  end
+
+  it("did not end close(), which waited for as long as node_timeout", function()
+    local written, send = while_held("function wait() hung() client:close() end")
+    assert.is_true(send() < 2)
+    assert.is_truthy(written():find("false [^\n]*interrupted!"), written())
+  end)
+
+  if _VERSION == "Lua 5.4" then
+    it("did not end the end of a scope, which waited for as long as node_timeout", function()
+      local written, send = while_held("function wait() local scoped <close> = lock hung() end")
+      assert.is_true(send() < 2)
+      assert.is_truthy(written():find("false [^\n]*interrupted!"), written())
+    end)
+  end
+
   -- There the main thread, whose hook it is, cannot be found.
   if _VERSION ~= "Lua 5.1" or rawget(_G, "jit") then
     it("works in a coroutine", function()

@@ -8,6 +8,7 @@
 
 #include "rl_client.h"
 #include "rl_lua.h"
+#include "rl_lua_hook.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
 #include "rl_turn.h"
@@ -46,7 +47,10 @@ static int push_refusal(lua_State *L, int error, const char *message) {
   return 2;
 }
 
-/* (options) -> client, or nil and what is wrong. */
+/*
+ * (options, without_keeper) -> client, or nil and what is wrong. |without_keeper|: leases are extended by calls
+ * alone.
+ */
 int rl_lua_client_new(lua_State *L) {
   redlock_settings settings;
   redlock_options options;
@@ -55,7 +59,7 @@ int rl_lua_client_new(lua_State *L) {
   char message[RL_LUA_MESSAGE_SIZE] = "";
   int error, of_worker;
 
-  lua_settop(L, 1);
+  lua_settop(L, 2);
   rl_lua_read_options(L, 1, &rl_options_of_client, &settings, RL_LUA_WRAPPED);
   rl_lua_read_keeping(L, 1, &options, RL_LUA_WRAPPED);
   rl_options_default(&defaults);
@@ -69,6 +73,7 @@ int rl_lua_client_new(lua_State *L) {
   self->of_worker = of_worker;
   error = redlock_client_new(&self->client, &settings, message, sizeof message);
   if (error == REDLOCK_OK) {
+    self->client->keeper.forbidden = lua_toboolean(L, 2);
     rl_lua_loss_note_client(L, self, 1);
     return 1;
   }
@@ -136,8 +141,25 @@ static redlock_duration node_timeout(const redlock_client *client) {
   return rl_options_node_timeout(&client->core.options, client->core.options.ttl_us);
 }
 
+/*
+ * Waits for |budget|, but not after a hook has been set, as by Ctrl-C. It runs as soon as Lua does: here an error
+ * would hide the one that may be on its way through the scope.
+ */
+static int close_client(lua_State *L, redlock_client *client, redlock_duration budget) {
+  redlock_time deadline = rl_time_add(redlock_now(), budget);
+  redlock_time until;
+  rl_lua_hook hook;
+
+  rl_lua_hook_note(L, &hook);
+  do {
+    until = rl_time_min(deadline, rl_time_add(redlock_now(), RL_LUA_HOOK_PATIENCE));
+  } while (rl_client_closing(client, until, budget) && redlock_now() < deadline &&
+           !rl_lua_hook_is_new(L, &hook));
+  return redlock_client_close(client, 0);
+}
+
 static int close_within(lua_State *L, redlock_client *client, redlock_duration budget, int level) {
-  int error = redlock_client_close(client, budget);
+  int error = close_client(L, client, budget);
 
   if (error != REDLOCK_OK)
     return rl_lua_push_error(L, error, redlock_client_message(client), level);
@@ -262,7 +284,7 @@ static int client_end_of_scope(lua_State *L) {
   rl_lua_client *self = luaL_testudata(L, 1, RL_LUA_CLIENT);
 
   if (self != NULL && self->client != NULL) {
-    (void)redlock_client_close(self->client, node_timeout(self->client));
+    (void)close_client(L, self->client, node_timeout(self->client));
   }
   return 0;
 }

@@ -460,6 +460,23 @@ static int lock_gc(lua_State *L) {
   return 0;
 }
 
+/* After Ctrl-C the release goes on without its caller; the hook runs as soon as Lua does. */
+static void release_unless_interrupted(lua_State *L, rl_lua_lock *self) {
+  rl_lua_hook hook;
+  int error = rl_handle_release(self->lock);
+
+  if (error != REDLOCK_OK)
+    return;
+  rl_lua_hook_note(L, &hook);
+  error = rl_handle_begin(self->lock);
+  while (error == REDLOCK_OK && rl_handle_pending(self->lock)) {
+    error = rl_handle_go_on(self->lock, RL_LUA_HOOK_PATIENCE);
+    if (rl_lua_hook_is_new(L, &hook))
+      error = REDLOCK_E_CANCELLED;
+  }
+  rl_handle_end(self->lock, error);
+}
+
 /* Waits for the release, but for no longer than one node timeout, and swallows its outcome: an
    error here would hide the one that may be on its way through the scope. */
 static int lock_end_of_scope(lua_State *L) {
@@ -467,7 +484,7 @@ static int lock_end_of_scope(lua_State *L) {
 
   if (self != NULL && self->lock != NULL) {
     redlock_lock_cancel(self->lock);
-    (void)redlock_lock_release(self->lock);
+    release_unless_interrupted(L, self);
   }
   return 0;
 }

@@ -222,10 +222,11 @@ void redlock_client_free(redlock_client *client) {
   rl_client_leave_for_good(client);
 }
 
-void rl_client_drain(redlock_client *client, redlock_time deadline_us) {
+/* Whether there is still something to be waited for; |patience_us| as in rl_core_awaits(). */
+static bool rl_client_drain_within(redlock_client *client, redlock_time deadline_us,
+                                   redlock_duration patience_us) {
   rl_waiter *waiter = rl_wait_begin(client, NULL);
   redlock_time now_us = redlock_now();
-  redlock_duration patience_us = rl_time_sub(deadline_us, now_us);
   int error = waiter == NULL ? REDLOCK_E_NO_MEMORY : REDLOCK_OK;
   rl_turn_flush(client);
   while (error == REDLOCK_OK && now_us < deadline_us &&
@@ -236,6 +237,20 @@ void rl_client_drain(redlock_client *client, redlock_time deadline_us) {
   if (waiter != NULL) {
     rl_wait_end(client, waiter);
   }
+  return error == REDLOCK_OK && rl_core_awaits(&client->core, now_us, patience_us);
+}
+
+void rl_client_drain(redlock_client *client, redlock_time deadline_us) {
+  (void)rl_client_drain_within(client, deadline_us, rl_time_sub(deadline_us, redlock_now()));
+}
+
+bool rl_client_closing(redlock_client *client, redlock_time until_us,
+                       redlock_duration patience_us) {
+  rl_client_enter(client);
+  rl_core_close(&client->core, redlock_now());
+  bool awaits = rl_client_drain_within(client, until_us, patience_us);
+  rl_client_leave(client);
+  return awaits;
 }
 
 /* The nodes that owe the confirmation of a release, as a sentence in client->unconfirmed. */

@@ -99,6 +99,13 @@ int rl_client_note(redlock_client *client, int error, const char *sentence);
 void rl_client_drain(redlock_client *client, redlock_time deadline_us);
 
 /*
+ * redlock_client_close() in steps, for a caller that has to look at something else while it waits: waits until
+ * |until_us|, and returns whether it is of use to wait on. In the end redlock_client_close() without time.
+ * |patience_us| is what all steps together may take.
+ */
+bool rl_client_closing(redlock_client *client, redlock_time until_us, redlock_duration patience_us);
+
+/*
  * |*text|, unless it is NULL, is copied into |room|, of REDLOCK_TEXT_MAX bytes in a struct of the caller's, and
  * is there from now on: ours may be changed by another thread as soon as the mutex is free.
  */

@@ -36,22 +36,33 @@
  * that is stopped and resumed by its host may see neither clock move: a lease held across such a
  * stop is not safe.
  *
- * Threads. A client and its locks belong to one thread at a time; the library has no locks of its
- * own. Different clients may be used by different threads at once. The library starts a short-lived
- * thread of its own for each host name that it has to resolve, with all signals blocked; at most 32 at
- * once in a process, others wait for their turn.
+ * Threads. Every function may be called from any thread. One client, with its one connection per node,
+ * serves any number of threads, blocking calls included: of those that wait, one polls for all. A lock
+ * belongs to one thread at a time: only redlock_lock_cancel(), and what only looks (redlock_lock_remaining()
+ * and its kin), may be called on it by others meanwhile; a second operation is refused with REDLOCK_E_BUSY. Nobody
+ * frees a lock that another thread uses. Each thread that uses a client holds a reference to it, or a lock.
+ * What a lock lends (its message, its token) lives until the next operation on the lock begins; what a client
+ * lends (redlock_client_message()) is of the last call of any thread.
+ *
+ * Only redlock_client_wakeup() may be called from a signal handler.
+ *
+ * The library's own threads have all signals blocked. One short-lived thread for each host name that has to be
+ * resolved, at most 32 at once in a process, others wait for their turn. And for a client with leases that
+ * keep themselves, one that extends them between the calls of the program (see auto_extend).
  *
  * Forks. A child inherits neither connections nor leases. In the child every lock of an inherited
  * client is not held, and the first call on the client closes the inherited descriptors without
  * sending anything, and connects anew when it is needed. The child never releases or extends what
- * its parent holds. On Linux the check costs no system call.
+ * its parent holds. On Linux the check costs no system call. fork() waits for the moment in which no thread is
+ * inside of a call, which is short: nothing waits for a node there. What goes round fork() (a clone() of one's
+ * own) is safe only while a single thread uses the library.
  *
  * Signals. No handler is installed; EINTR never lengthens or shortens a wait; no SIGPIPE is raised.
  *
  * Exit. A process that exits without releasing leaves its locks to their ttl.
  *
  * What the library never does: exit, abort on what a caller or a server does, print, keep mutable
- * static data (but for the number of those threads). No message ever contains a password.
+ * static data (but for the number of look-ups, and a list of clients for fork()). No message ever contains a password.
  */
 #ifndef REDLOCK_H
 #define REDLOCK_H
@@ -373,7 +384,7 @@ REDLOCK_INLINE int redlock_client_node_info(redlock_client *client, size_t index
 
 /*
  * What the last redlock_lock_new() or redlock_client_close() on the client failed with, as a sentence
- * that names the option or the nodes; "" after success. Lives until the next call on the client.
+ * that names the option or the nodes; "" after success. Lives until the next of these calls.
  */
 REDLOCK_EXTERN const char *redlock_client_message(redlock_client *client);
 
@@ -397,10 +408,10 @@ REDLOCK_INLINE int redlock_lock_new(redlock_lock **lock, redlock_client *client,
 
 /*
  * Gives up the lock. If it is held, or has an operation in flight, its token is released without
- * waiting: what the sockets do not take at once goes out with the next call on the client. Allocates
- * nothing and cannot fail, so that it may be called from a finalizer. Free the locks before their
- * client: with the last reference gone nobody is left to send what did not go out at once. NULL is
- * allowed.
+ * waiting: what the sockets do not take at once goes out with the next call on the client, or by the
+ * thread that auto_extend brings. Allocates nothing and cannot fail, so that it may be called from a
+ * finalizer. Free the locks before their client: with the last reference gone nobody is left to send
+ * what did not go out at once. NULL is allowed.
  */
 REDLOCK_EXTERN void redlock_lock_free(redlock_lock *lock);
 
@@ -446,8 +457,8 @@ REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_
  *
  * After REDLOCK_E_UNAVAILABLE the call may be repeated; it then returns REDLOCK_OK when a majority no
  * longer has the token. Every later call on the client that does I/O tries again, too, on the nodes that
- * did not confirm, while the key can still live. Between calls nothing is sent: the library has no thread
- * that would. A lease that ran out can still be released once: REDLOCK_OK if a majority still had it,
+ * did not confirm, while the key can still live. Between calls nothing is sent, unless the client has the
+ * thread that auto_extend brings. A lease that ran out can still be released once: REDLOCK_OK if a majority still had it,
  * else REDLOCK_E_EXPIRED.
  *
  * Blocks for one node_timeout at most. Beside a burst of started operations it first waits for its turn,
@@ -478,7 +489,7 @@ REDLOCK_EXTERN redlock_duration redlock_lock_remaining(const redlock_lock *lock)
 REDLOCK_EXTERN redlock_time redlock_lock_deadline(const redlock_lock *lock);
 
 /*
- * The token of the lease, 40 digits and a NUL, until the next operation; "" when none is held. One that
+ * The token of the lease, 40 digits and a NUL, until the lock's next operation; "" when none is held. One that
  * was given (redlock_lock_give_token()) may hold any bytes, so that its length has to be asked for.
  */
 REDLOCK_EXTERN const char *redlock_lock_token(const redlock_lock *lock);
@@ -511,7 +522,7 @@ REDLOCK_EXTERN redlock_client *redlock_lock_client(const redlock_lock *lock);
 /*
  * What the last operation ended with, or why it could not begin: a sentence that names the nodes, or
  * the option that is wrong. It is "" after success, and while an operation is in flight. Lives until
- * the next call on the client.
+ * the next operation on the lock begins, or it is asked again.
  */
 REDLOCK_EXTERN const char *redlock_lock_message(redlock_lock *lock);
 
@@ -529,6 +540,13 @@ REDLOCK_INLINE int redlock_lock_vote(redlock_lock *lock, size_t index, redlock_v
  * was confirmed, sooner after one that failed. What holds for an extend holds for these: none counts
  * after the deadline, none takes a lost lock again. The program still looks at
  * redlock_lock_remaining(), which is more than 0 only while the lease lasts.
+ *
+ * In a loop of the program's (redlock_lock_acquire_start()) an extend is one more deadline, and the loop
+ * has to run. For a blocking call the library starts a thread, one for each client that needs it, which
+ * extends while the program computes, sleeps or waits for a child. It leads when no thread waits in a call, and
+ * then also reads late replies, connects again, and sends what was left to send. It ends with
+ * redlock_client_close() and with the last reference, in a moment even if all nodes hang. A forked child has
+ * none until it takes a lease of its own. If the thread cannot be started, the call fails: REDLOCK_E_SYSTEM.
  *
  * Whatever the program itself begins goes before, and an automatic extend in flight never makes it
  * fail: redlock_lock_result(), the message and the votes are those of the program's last operation.
@@ -615,6 +633,10 @@ REDLOCK_EXTERN int redlock_lock_force_release_start(redlock_lock *lock, const vo
  * Starting an operation sends nothing by itself: the next redlock_client_process() does, and
  * redlock_client_timeout() is 0 until then. A loop that wants one descriptor instead of an array and
  * a time-out has redlock_client_pollfd().
+ *
+ * A loop and blocking calls of other threads may use one client at once. Each of the two waits for the nodes, and
+ * whoever comes first does what is due. So a loop beside threads waits by redlock_client_pollfd(), which tells it
+ * of what others have ended for it; an array and a time-out are of the moment in which they were asked for.
  */
 
 /*

@@ -17,7 +17,9 @@ function client.new(nodes, given, level, blocking)
     error("redlock: this client would stop the nginx worker while it waits; use redlock.new()", level + 1)
   end
   local count = options.nodes(nodes, level + 1)
-  local made, message = core.client(options.client(given, level + 1))
+  local given_options = options.client(given, level + 1)
+  -- A worker of nginx gets no thread.
+  local made, message = core.client(given_options, options.inside_nginx())
   if not made then error("redlock: " .. message, level + 1) end
   for index = 1, count do
     local ok
