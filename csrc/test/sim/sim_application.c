@@ -304,6 +304,7 @@ static void sim_application_extended(sim *s, sim_client *client, sim_lock *own, 
   switch (result) {
   case REDLOCK_OK:
     sim_count(s, SIM_EXTEND_OK);
+    own->told = REDLOCK_OK; /* The nodes answer again, though the deadline may be where it was. */
     if (own->failed_before) {
       sim_count(s, SIM_EXTEND_AFTER_FAILURE);
     }
