@@ -32,11 +32,21 @@ static void show_name(char *shown, size_t size, const unsigned char *name, size_
   (void)snprintf(shown + used, size - used, "%s", limit < length ? "..." : "");
 }
 
-static void show_resource(char *shown, size_t size, const redlock_lock *lock) {
-  size_t length = 0;
-  const unsigned char *resource = redlock_lock_resource(lock, &length);
+/* The first of |count| resources, and how many more there are. */
+static void show_resources(char *shown, size_t size, const redlock_resource *first, size_t count) {
+  size_t used;
 
-  show_name(shown, size, resource, length);
+  show_name(shown, size, first->bytes, first->length);
+  used = strlen(shown);
+  if (count > 1)
+    (void)snprintf(shown + used, size - used, " and %d more", (int)count - 1);
+}
+
+static void show_resource(char *shown, size_t size, const redlock_lock *lock) {
+  redlock_resource first = {NULL, 0};
+
+  (void)redlock_lock_resource_at(lock, 0, &first);
+  show_resources(shown, size, &first, redlock_lock_resource_count(lock));
 }
 
 void rl_lua_lock_show(const rl_lua_lock *self, char *shown, size_t size) {
@@ -44,18 +54,21 @@ void rl_lua_lock_show(const rl_lua_lock *self, char *shown, size_t size) {
 }
 
 /* No lock was made: pushes why, or raises it. */
-static int refuse_lock(lua_State *L, int error, redlock_client *client, const char *resource,
-                       size_t length) {
+static int refuse_lock(lua_State *L, int error, redlock_client *client,
+                       const redlock_resource *resources, size_t count) {
   char name[SHOWN_NAME_SIZE];
   char text[sizeof name + 128];
+  size_t longest = 0;
 
   if (error == REDLOCK_E_LIMIT) {
+    for (size_t i = 0; i < count; i++)
+      longest = resources[i].length > longest ? resources[i].length : longest;
     return rl_lua_misuse(L, RL_LUA_WRAPPED,
                          "redlock: resource is too long: it has %d bytes, and prefix and resource "
                          "together may have %d",
-                         (int)length, REDLOCK_KEY_MAX);
+                         (int)longest, REDLOCK_KEY_MAX);
   }
-  show_name(name, sizeof name, (const unsigned char *)resource, length);
+  show_resources(name, sizeof name, resources, count);
   (void)snprintf(text, sizeof text, "'%s': %s", name, redlock_client_message(client));
   return rl_lua_push_error(L, error, text, RL_LUA_WRAPPED);
 }
@@ -66,23 +79,49 @@ static const redlock_options *check_options(lua_State *L, int index, const rl_op
   return rl_lua_read_lock_options(L, index, above, options, RL_LUA_WRAPPED) ? options : NULL;
 }
 
-/* (client, resource, options) -> lock, or nil, message, code. */
+/*
+ * Reads the resource, or the list of resources, at |index|. The strings are left on the stack: a list can
+ * be changed by a finalizer that runs meanwhile. Returns how many there are.
+ */
+static size_t check_resources(lua_State *L, int index, redlock_resource *resources) {
+  size_t count = 1;
+
+  if (lua_type(L, index) != LUA_TTABLE) {
+    resources[0].bytes = luaL_checklstring(L, index, &resources[0].length);
+    return count;
+  }
+  luaL_checkstack(L, REDLOCK_RESOURCES_MAX + LUA_MINSTACK, "too many resources");
+  for (count = 0;; count++) {
+    lua_rawgeti(L, index, (int)count + 1);
+    if (lua_isnil(L, -1))
+      break;
+    if (count == REDLOCK_RESOURCES_MAX)
+      rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: a lock has at most %d resources",
+                    REDLOCK_RESOURCES_MAX);
+    if (lua_type(L, -1) != LUA_TSTRING)
+      rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: resource must be a string");
+    resources[count].bytes = lua_tolstring(L, -1, &resources[count].length);
+  }
+  return count;
+}
+
+/* (client, resource or list of resources, options) -> lock, or nil, message, code. */
 int rl_lua_lock_new(lua_State *L) {
   rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:lock()");
+  redlock_resource resources[REDLOCK_RESOURCES_MAX];
   redlock_options options;
   const redlock_options *given;
-  const char *resource;
-  size_t length;
+  size_t count, kept;
   rl_lua_lock *self;
   int error, of_worker;
 
   lua_settop(L, 3);
-  resource = luaL_checklstring(L, 2, &length);
+  count = check_resources(L, 2, resources);
   given = check_options(L, 3, &client->client->core.options, &options);
   of_worker = rl_lua_read_owner(L, 3, client->of_worker, RL_LUA_WRAPPED);
 
-  self =
-      lua_newuserdata(L, sizeof *self + rl_lua_nginx_released_size(client, length, given != NULL));
+  kept = count == 1 ? resources[0].length : 0;
+  self = lua_newuserdata(L, sizeof *self + rl_lua_nginx_released_size(client, kept, given != NULL));
   memset(self, 0, sizeof *self);
   self->has_options = given != NULL;
   self->sentinel = client->sentinel;
@@ -93,10 +132,10 @@ int rl_lua_lock_new(lua_State *L) {
   lua_getuservalue(L, 1);
   lua_setuservalue(L, -2);
 
-  error = redlock_lock_new(&self->lock, client->client, resource, length, given);
+  error = redlock_lock_new_many(&self->lock, client->client, resources, count, given);
   if (error != REDLOCK_OK) {
     self->lock = NULL;
-    return refuse_lock(L, error, client->client, resource, length);
+    return refuse_lock(L, error, client->client, resources, count);
   }
   client->next_id += 1;
   redlock_lock_set_data(self->lock, (void *)(uintptr_t)client->next_id);
@@ -377,6 +416,22 @@ static int lock_resource(lua_State *L) {
   return 1;
 }
 
+static int lock_resources(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:resources()");
+  size_t count = redlock_lock_resource_count(self->lock);
+
+  lua_createtable(L, (int)count, 0);
+  for (size_t index = 0; index < count; index++) {
+    redlock_resource resource = {NULL, 0};
+
+    if (redlock_lock_resource_at(self->lock, index, &resource) != REDLOCK_OK)
+      break;
+    lua_pushlstring(L, resource.bytes, resource.length);
+    lua_rawseti(L, -2, (int)index + 1);
+  }
+  return 1;
+}
+
 static int lock_token(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:token()");
   char copy[REDLOCK_TOKEN_MAX];
@@ -525,6 +580,7 @@ void rl_lua_lock_register(lua_State *L) {
                                      {"token", lock_token},
                                      {"remaining", lock_remaining},
                                      {"resource", lock_resource},
+                                     {"resources", lock_resources},
                                      {"ttl", lock_ttl},
                                      {"is_held", lock_is_held},
                                      {"lost", lock_lost},

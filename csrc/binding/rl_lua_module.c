@@ -107,6 +107,8 @@ int luaopen_redlock_core(lua_State *L) {
   lua_setfield(L, -2, "codes");
   lua_pushstring(L, redlock_version());
   lua_setfield(L, -2, "VERSION");
+  lua_pushinteger(L, REDLOCK_RESOURCES_MAX);
+  lua_setfield(L, -2, "RESOURCES_MAX");
   lua_pushinteger(L, REDLOCK_TOKEN_MAX);
   lua_setfield(L, -2, "TOKEN_MAX");
   return 1;

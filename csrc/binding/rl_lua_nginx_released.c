@@ -47,7 +47,7 @@ void rl_lua_nginx_released_give_back(rl_lua_lock *self) {
   const void *resource;
 
   if (self->nginx == NULL || rl_lock_is_busy(known) || known->lease != NULL ||
-      known->unreleased != NULL)
+      known->unreleased != NULL || known->resource->count > 1)
     return;
   if (self->has_options)
     *options_of(self) = *known->options;
@@ -65,12 +65,16 @@ void rl_lua_nginx_released_give_back(rl_lua_lock *self) {
 
 int rl_lua_nginx_released_revive(lua_State *L, rl_lua_lock *self) {
   redlock_client *client = self->nginx == NULL ? NULL : self->nginx->client;
+  redlock_resource resource;
   rl_lock *lock;
 
   if (self->lock != NULL)
     return 1;
-  if (client == NULL || !self->given_back ||
-      rl_handle_new(&self->lock, client, resource_of(self, &client->core), self->resource_length,
+  if (client == NULL || !self->given_back)
+    return 0;
+  resource.bytes = resource_of(self, &client->core);
+  resource.length = self->resource_length;
+  if (rl_handle_new(&self->lock, client, &resource, 1,
                     self->has_options ? options_of(self) : &client->core.options) != REDLOCK_OK) {
     self->lock = NULL;
     return 0;

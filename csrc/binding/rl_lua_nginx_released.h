@@ -6,7 +6,7 @@
  * A request takes a lock, releases it and ends, and the object waits for the garbage collector: beside
  * a large heap, with hundreds of thousands of others. What the library keeps for a lock is more than the
  * object, and Lua does not see it. So it is given back with the release. What the object may still be
- * asked fits into it, and if it is used again, the lock is made again.
+ * asked fits into it, and if it is used again, the lock is made again. A lock on several resources is kept.
  */
 #ifndef RL_LUA_NGINX_RELEASED_H
 #define RL_LUA_NGINX_RELEASED_H
@@ -16,7 +16,7 @@
 #include "rl_lua.h"
 #include "rl_lua_nginx.h"
 
-/* How many bytes an object needs for that behind its own, for a lock that is not made yet. */
+/* How many bytes an object needs for that behind its own, for a lock on one resource that is not made yet. */
 size_t rl_lua_nginx_released_size(const rl_lua_client *client, size_t resource_length,
                                   int has_options);
 

@@ -77,12 +77,17 @@ bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *e
   return true;
 }
 
+/* A key that is set later than the others is to end with them; 0 when their time is over. */
+static uint64_t rl_acquire_key_ms(const rl_lock *lock, redlock_time keys_end_us,
+                                  redlock_time now_us) {
+  redlock_duration left_us = rl_time_sub(keys_end_us, now_us);
+  return left_us == 0 ? 0 : rl_options_key_ms(&lock->current, left_us);
+}
+
 const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  /* A key that is set later than the others is to end with them. */
-  redlock_duration left_us =
-      rl_time_sub(rl_time_add(lock->round_start_us, lock->current.ttl_us), now_us);
-  uint64_t key_ms = rl_options_key_ms(&lock->current, left_us);
-  if (left_us == 0) {
+  redlock_time keys_end_us = rl_time_add(lock->round_start_us, lock->current.ttl_us);
+  uint64_t key_ms = rl_acquire_key_ms(lock, keys_end_us, now_us);
+  if (key_ms == 0) {
     return "its connection came when the ttl was over";
   }
   if (!rl_link_has_room(&node->link, RL_OWED_ACQUIRE)) {
@@ -94,6 +99,26 @@ const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   }
   rl_attempt_set_sent(lock->attempt, now_us, rl_node_bit(node), key_ms);
   return NULL;
+}
+
+bool rl_acquire_send_text(rl_node *node, redlock_time now_us, const rl_owed *owed) {
+  rl_lock *lock = owed->attempt->lock;
+  if (lock == NULL || lock->round != owed->round) {
+    return false; /* Its round is over. */
+  }
+  bool asks = lock->phase == RL_PHASE_ROUND && lock->attempt == owed->attempt;
+  bool joins = lock->phase == RL_PHASE_LATE && lock->lease == owed->attempt &&
+               rl_lock_remaining(lock, now_us) > 0;
+  redlock_time keys_end_us =
+      asks ? rl_time_add(lock->round_start_us, lock->current.ttl_us) : lock->keys_end_us;
+  uint64_t key_ms = rl_acquire_key_ms(lock, keys_end_us, now_us);
+  if ((!asks && !joins) || key_ms == 0 ||
+      !rl_link_queue_set(&node->link, now_us, RL_OWED_ACQUIRE, owed->attempt, owed->round,
+                         key_ms)) {
+    return false;
+  }
+  rl_attempt_set_sent(owed->attempt, now_us, rl_node_bit(node), key_ms);
+  return true;
 }
 
 /* A5: this attempt has failed. */

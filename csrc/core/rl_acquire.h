@@ -17,6 +17,12 @@ bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *e
 /* A2, for one node. Returns NULL, or why it was not sent. */
 const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node);
 
+/*
+ * The node does not know the script that sets several keys: once more, by its text, while the round
+ * lasts, or the lease. Returns whether it was sent.
+ */
+bool rl_acquire_send_text(rl_node *node, redlock_time now_us, const rl_owed *owed);
+
 /* A3 to A5: acts on the votes as soon as they are decisive. */
 void rl_acquire_decide(rl_lock *lock, redlock_time now_us);
 

@@ -1,5 +1,5 @@
 /*
- * An attempt: one token of one resource, and what the nodes may still hold under it.
+ * An attempt: one token of a lock, and what the nodes may still hold under it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,31 +10,6 @@
 #include <string.h>
 
 #include "rl_token.h"
-
-rl_resource *rl_resource_new(const void *prefix, size_t prefix_length, const void *resource,
-                             size_t resource_length) {
-  rl_resource *made = malloc(sizeof *made + prefix_length + resource_length);
-  if (made == NULL) {
-    return NULL;
-  }
-  made->references = 1;
-  made->prefix_length = prefix_length;
-  made->key_length = prefix_length + resource_length;
-  if (prefix_length > 0) {
-    memcpy(made->key, prefix, prefix_length);
-  }
-  if (resource_length > 0) {
-    memcpy(made->key + prefix_length, resource, resource_length);
-  }
-  return made;
-}
-
-void rl_resource_unref(rl_resource *resource) {
-  assert(resource->references > 0);
-  if (--resource->references == 0) {
-    free(resource);
-  }
-}
 
 static bool rl_attempt_grow(rl_attempt_pool *pool) {
   rl_attempt_slab *slab = malloc(sizeof *slab);
@@ -149,7 +124,8 @@ void rl_attempt_pool_free(rl_attempt_pool *pool) {
 }
 
 rl_command_key rl_attempt_key(const rl_attempt *attempt) {
-  rl_command_key key = {attempt->resource->key, attempt->resource->key_length, attempt->token,
-                        attempt->token_length};
+  const rl_resource *resource = attempt->resource;
+  rl_command_key key = {resource->key,         resource->key_length, attempt->token,
+                        attempt->token_length, resource->count,      rl_resource_lengths(resource)};
   return key;
 }

@@ -1,5 +1,5 @@
 /*
- * An attempt: one token of one resource, and what the nodes may still hold under it.
+ * An attempt: one token of a lock, and what the nodes may still hold under it.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -13,17 +13,10 @@
 #include <stdbool.h>
 
 #include "rl_command.h"
+#include "rl_resource.h"
 #include "rl_time.h"
 
 struct rl_lock;
-
-/* The key of a lock, shared by its attempts. */
-typedef struct rl_resource {
-  unsigned references;
-  size_t prefix_length;
-  size_t key_length; /* of prefix and resource */
-  char key[];
-} rl_resource;
 
 typedef struct rl_attempt rl_attempt;
 
@@ -68,11 +61,6 @@ typedef struct rl_attempt_pool {
   rl_attempt_slab *slabs;
   size_t live; /* attempts in use */
 } rl_attempt_pool;
-
-/* NULL when out of memory. One reference is the caller's. */
-rl_resource *rl_resource_new(const void *prefix, size_t prefix_length, const void *resource,
-                             size_t resource_length);
-void rl_resource_unref(rl_resource *resource);
 
 /* An attempt with one reference, the caller's, or NULL when out of memory. */
 rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,

@@ -24,6 +24,12 @@ static const rl_ballot_rule rl_ballot_set[] = {
     {RL_REPLY_NIL, NULL, 0, RL_BALLOT_TAKEN},
 };
 
+/* The same of several keys: OK, or the number of one that is there; of all others: rl_ballot_key(). */
+static const rl_ballot_rule rl_ballot_set_all[] = {
+    {RL_REPLY_STATUS, "OK", 0, RL_BALLOT_GRANTED},
+    {RL_REPLY_INTEGER, NULL, 1, RL_BALLOT_TAKEN},
+};
+
 /* The scripts, and DEL: 1 when the key held our token, or was there; 0 when it did not. */
 static const rl_ballot_rule rl_ballot_script[] = {
     {RL_REPLY_INTEGER, NULL, 1, RL_BALLOT_GRANTED},
@@ -40,7 +46,7 @@ static const rl_ballot_rule *rl_ballot_rules(const rl_owed *owed) {
   switch (owed->kind) {
   case RL_OWED_ACQUIRE:
   case RL_OWED_HEAL:
-    return rl_ballot_set;
+    return owed->script == RL_SCRIPT_NONE ? rl_ballot_set : rl_ballot_set_all;
   case RL_OWED_INSPECT:
     return rl_ballot_inspect;
   default:
@@ -49,7 +55,14 @@ static const rl_ballot_rule *rl_ballot_rules(const rl_owed *owed) {
 }
 
 bool rl_ballot_is_script(const rl_owed *owed) {
-  return owed->kind == RL_OWED_EXTEND || owed->kind == RL_OWED_RELEASE;
+  return owed->script != RL_SCRIPT_NONE;
+}
+
+unsigned rl_ballot_key(const rl_owed *owed, const rl_reply *reply) {
+  bool set = owed->script == RL_SCRIPT_ACQUIRE_ALL || owed->script == RL_SCRIPT_HEAL_ALL;
+  bool named = set && reply->type == RL_REPLY_INTEGER && reply->integer >= 1 &&
+               reply->integer <= owed->attempt->resource->count;
+  return named ? (unsigned)reply->integer : 0;
 }
 
 /*
@@ -87,6 +100,9 @@ rl_ballot rl_ballot_read(const rl_owed *owed, const rl_reply *reply) {
   const rl_ballot_rule *rules = rl_ballot_rules(owed);
   if (reply->type == RL_REPLY_ERROR) {
     return rl_ballot_read_error(owed, reply->text);
+  }
+  if (rl_ballot_key(owed, reply) != 0) {
+    return RL_BALLOT_TAKEN;
   }
   for (unsigned i = 0; i < 2; i++) {
     const rl_ballot_rule *rule = &rules[i];

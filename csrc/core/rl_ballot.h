@@ -22,6 +22,12 @@ rl_ballot rl_ballot_read(const rl_owed *owed, const rl_reply *reply);
 /* The vote that a ballot is. */
 redlock_vote rl_ballot_vote(rl_ballot ballot);
 
+/*
+ * Which of several keys stood in the way of setting them, from 1; 0 when the reply says nothing of the
+ * kind, or it was one key.
+ */
+unsigned rl_ballot_key(const rl_owed *owed, const rl_reply *reply);
+
 /* Whether the command was a script. */
 bool rl_ballot_is_script(const rl_owed *owed);
 

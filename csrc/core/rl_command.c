@@ -14,6 +14,12 @@
  * Extend: only a key that still holds our token is prolonged; it is never created, and never
  * shortened, because a shortened key on a minority would undermine the old deadline, which stands
  * when the extend fails.
+ *
+ * Several keys, which a node takes all or none of: no other command comes between those of a script, and
+ * none of these scripts changes a key before it has looked at all of them. Only a release takes each key
+ * for itself: one that is lost, or of another type by now, must not keep the others.
+ * Acquire: where a key is there already, whosever it is, nothing is set.
+ * Heal: the same for a lease whose extend was confirmed, of which the node may have kept some keys.
  */
 #include "rl_command.h"
 
@@ -34,6 +40,28 @@ static const rl_script_source rl_script_sources[] = {
                           "if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then "
                           "redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 1",
                           "c1230f830fe0653f1187d6f298581b35d996fb43"},
+    [RL_SCRIPT_RELEASE_ALL] =
+        {"local n,e=0 for i=1,#KEYS do local v=redis.pcall('GET',KEYS[i]) if "
+         "v==ARGV[1] then n=n+redis.call('DEL',KEYS[i]) elseif "
+         "type(v)=='table' then e=v end end if e then return e end if n==#KEYS "
+         "then return 1 end return 0",
+         "cde6755350dccf507d228890316057017a7a6eee"},
+    [RL_SCRIPT_EXTEND_ALL] =
+        {"for i=1,#KEYS do if redis.call('GET',KEYS[i])~=ARGV[1] then return 0 "
+         "end end for i=1,#KEYS do if "
+         "redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
+         "redis.call('PEXPIRE',KEYS[i],ARGV[2]) end end return 1",
+         "26aa5ee44c58fc3c5b666da61ed95d42ceb30811"},
+    [RL_SCRIPT_ACQUIRE_ALL] = {"for i=1,#KEYS do if redis.call('EXISTS',KEYS[i])==1 then return i "
+                               "end end for i=1,#KEYS do "
+                               "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end return "
+                               "redis.status_reply('OK')",
+                               "cb58520638d93388c18ec29787ed71d8eb118760"},
+    [RL_SCRIPT_HEAL_ALL] = {"for i=1,#KEYS do local v=redis.call('GET',KEYS[i]) if v and "
+                            "v~=ARGV[1] then return i end end for i=1,#KEYS do "
+                            "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end return "
+                            "redis.status_reply('OK')",
+                            "f2560d7668fff8331215d76616e1615df727ec6f"},
 };
 
 /*
@@ -124,23 +152,38 @@ int rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms
   return 1;
 }
 
+static char *rl_command_keys(char *out, const rl_command_key *key) {
+  const char *bytes = key->key;
+  if (key->count < 2) {
+    out = rl_command_argument(out, "1", 1);
+    return rl_command_argument(out, key->key, key->key_length);
+  }
+  out = rl_command_number(out, key->count);
+  for (unsigned i = 0; i < key->count; i++) {
+    out = rl_command_argument(out, bytes, key->lengths[i]);
+    bytes += key->lengths[i];
+  }
+  return out;
+}
+
 int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
                       uint64_t ttl_ms, int grow) {
   const rl_script_source *source = &rl_script_sources[script];
   const char *body = by_text ? source->text : source->sha1;
   size_t body_length = strlen(body);
-  size_t bound = body_length + key->key_length + key->token_length + 8 * RL_COMMAND_FRAME;
+  bool has_ttl = script != RL_SCRIPT_RELEASE && script != RL_SCRIPT_RELEASE_ALL;
+  unsigned count = key->count < 2 ? 1 : key->count;
+  size_t bound = body_length + key->key_length + key->token_length + (7 + count) * RL_COMMAND_FRAME;
   char *out = rl_buffer_reserve(buffer, bound, grow != 0);
   if (out == NULL) {
     return 0;
   }
-  out = rl_command_header(out, '*', script == RL_SCRIPT_EXTEND ? 6 : 5);
+  out = rl_command_header(out, '*', 4 + count + has_ttl);
   out = by_text ? rl_command_argument(out, "EVAL", 4) : rl_command_argument(out, "EVALSHA", 7);
   out = rl_command_argument(out, body, body_length);
-  out = rl_command_argument(out, "1", 1);
-  out = rl_command_argument(out, key->key, key->key_length);
+  out = rl_command_keys(out, key);
   out = rl_command_argument(out, key->token, key->token_length);
-  if (script == RL_SCRIPT_EXTEND) {
+  if (has_ttl) {
     out = rl_command_number(out, ttl_ms);
   }
   rl_command_finish(buffer, out);

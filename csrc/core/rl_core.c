@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rl_acquire.h"
 #include "rl_ballot.h"
 #include "rl_extend.h"
 #include "rl_inspect.h"
@@ -140,10 +141,16 @@ static bool rl_core_send_text(rl_node *node, redlock_time now_us, const rl_owed 
   if (!rl_link_has_room(&node->link, (rl_owed_kind)owed->kind)) {
     return false;
   }
-  if (owed->kind == RL_OWED_RELEASE) {
+  switch (owed->kind) {
+  case RL_OWED_RELEASE:
     return rl_link_queue_release(&node->link, now_us, owed->attempt, owed->round, true, true);
+  case RL_OWED_EXTEND:
+    return rl_extend_send_text(node, now_us, owed);
+  case RL_OWED_ACQUIRE:
+    return rl_acquire_send_text(node, now_us, owed);
+  default:
+    return false; /* The next extend heals it. */
   }
-  return rl_extend_send_text(node, now_us, owed);
 }
 
 /* Whether the node knows the script from now on, or has forgotten it (SCRIPT FLUSH). */
@@ -151,7 +158,7 @@ static void rl_core_note_script(rl_core *core, rl_node *node, const rl_owed *owe
                                 rl_ballot ballot) {
   bool ran = ballot == RL_BALLOT_GRANTED || ballot == RL_BALLOT_TAKEN;
   if (rl_ballot_is_script(owed) && (ran || ballot == RL_BALLOT_NO_SCRIPT)) {
-    node->link.knows[owed->kind == RL_OWED_EXTEND ? RL_SCRIPT_EXTEND : RL_SCRIPT_RELEASE] = ran;
+    node->link.knows[owed->script] = ran;
     core->forgotten_us = ran ? core->forgotten_us : core->now_us;
   }
 }

@@ -110,7 +110,7 @@ void rl_link_connecting(rl_link *link, redlock_time now_us) {
 
 static bool rl_link_step(rl_link *link, redlock_time now_us, rl_step step,
                          const char *const *strings, unsigned count) {
-  rl_owed owed = {NULL, now_us, 0, RL_OWED_HANDSHAKE, 0, (uint8_t)step};
+  rl_owed owed = {NULL, now_us, 0, RL_OWED_HANDSHAKE, 0, (uint8_t)step, RL_SCRIPT_NONE};
   if (!rl_link_reserve_owed(link, true) || !rl_command_strings(&link->output, strings, count)) {
     return false;
   }
@@ -200,11 +200,31 @@ bool rl_link_has_room(const rl_link *link, rl_owed_kind kind) {
          rl_buffer_length(&link->output) < output_max;
 }
 
+/* Writes the script of |owed| and notes that its answer is owed. */
+static bool rl_link_queue_script(rl_link *link, rl_owed *owed, rl_script script, uint64_t ttl_ms,
+                                 bool grow) {
+  rl_command_key key = rl_attempt_key(owed->attempt);
+  owed->script = (uint8_t)script;
+  owed->by_text = owed->by_text || !link->knows[script];
+  assert(link->phase == RL_LINK_UP);
+  if (!rl_link_reserve_owed(link, grow) ||
+      !rl_command_script(&link->output, script, owed->by_text, &key, ttl_ms, grow)) {
+    return false;
+  }
+  rl_link_owe(link, owed);
+  return true;
+}
+
 bool rl_link_queue_set(rl_link *link, redlock_time now_us, rl_owed_kind kind, rl_attempt *attempt,
                        uint32_t round, uint64_t ttl_ms) {
-  rl_owed owed = {attempt, now_us, round, (uint8_t)kind, 0, 0};
+  rl_owed owed = {attempt, now_us, round, (uint8_t)kind, 0, 0, RL_SCRIPT_NONE};
   rl_command_key key = rl_attempt_key(attempt);
   assert(link->phase == RL_LINK_UP);
+  if (key.count > 1) {
+    return rl_link_queue_script(link, &owed,
+                                kind == RL_OWED_HEAL ? RL_SCRIPT_HEAL_ALL : RL_SCRIPT_ACQUIRE_ALL,
+                                ttl_ms, true);
+  }
   if (!rl_link_reserve_owed(link, true) || !rl_command_set(&link->output, &key, ttl_ms)) {
     return false;
   }
@@ -214,35 +234,23 @@ bool rl_link_queue_set(rl_link *link, redlock_time now_us, rl_owed_kind kind, rl
 
 bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                           bool by_text, uint64_t ttl_ms) {
-  by_text = by_text || !link->knows[RL_SCRIPT_EXTEND];
-  rl_owed owed = {attempt, now_us, round, RL_OWED_EXTEND, by_text, 0};
-  rl_command_key key = rl_attempt_key(attempt);
-  assert(link->phase == RL_LINK_UP);
-  if (!rl_link_reserve_owed(link, true) ||
-      !rl_command_script(&link->output, RL_SCRIPT_EXTEND, by_text, &key, ttl_ms, true)) {
-    return false;
-  }
-  rl_link_owe(link, &owed);
-  return true;
+  rl_owed owed = {attempt, now_us, round, RL_OWED_EXTEND, by_text, 0, RL_SCRIPT_NONE};
+  bool several = attempt->resource->count > 1;
+  return rl_link_queue_script(link, &owed, several ? RL_SCRIPT_EXTEND_ALL : RL_SCRIPT_EXTEND,
+                              ttl_ms, true);
 }
 
 bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                            bool by_text, bool grow) {
-  by_text = by_text || !link->knows[RL_SCRIPT_RELEASE];
-  rl_owed owed = {attempt, now_us, round, RL_OWED_RELEASE, by_text, 0};
-  rl_command_key key = rl_attempt_key(attempt);
-  assert(link->phase == RL_LINK_UP);
-  if (!rl_link_reserve_owed(link, grow) ||
-      !rl_command_script(&link->output, RL_SCRIPT_RELEASE, by_text, &key, 0, grow)) {
-    return false;
-  }
-  rl_link_owe(link, &owed);
-  return true;
+  rl_owed owed = {attempt, now_us, round, RL_OWED_RELEASE, by_text, 0, RL_SCRIPT_NONE};
+  bool several = attempt->resource->count > 1;
+  return rl_link_queue_script(link, &owed, several ? RL_SCRIPT_RELEASE_ALL : RL_SCRIPT_RELEASE, 0,
+                              grow);
 }
 
 bool rl_link_queue_inspect(rl_link *link, redlock_time now_us, rl_attempt *attempt,
                            uint32_t round) {
-  rl_owed owed = {attempt, now_us, round, RL_OWED_INSPECT, true, 0};
+  rl_owed owed = {attempt, now_us, round, RL_OWED_INSPECT, true, 0, RL_SCRIPT_NONE};
   rl_command_key key = rl_attempt_key(attempt);
   assert(link->phase == RL_LINK_UP);
   if (!rl_link_reserve_owed(link, true) || !rl_command_inspect(&link->output, &key)) {
@@ -254,7 +262,7 @@ bool rl_link_queue_inspect(rl_link *link, redlock_time now_us, rl_attempt *attem
 
 bool rl_link_queue_force(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                          bool any) {
-  rl_owed owed = {attempt, now_us, round, RL_OWED_FORCE, true, 0};
+  rl_owed owed = {attempt, now_us, round, RL_OWED_FORCE, true, 0, RL_SCRIPT_NONE};
   rl_command_key key = rl_attempt_key(attempt);
   assert(link->phase == RL_LINK_UP);
   if (!rl_link_reserve_owed(link, true) ||

@@ -55,6 +55,7 @@ typedef struct rl_owed {
   uint8_t kind;
   uint8_t by_text; /* EVAL: there is nothing to fall back to */
   uint8_t step;    /* of the handshake */
+  uint8_t script;  /* the rl_script that was sent, if it was one */
 } rl_owed;
 
 typedef struct rl_link {
@@ -72,7 +73,7 @@ typedef struct rl_link {
   unsigned owed_capacity;
   unsigned owed_head;
   unsigned owed_count;
-  bool knows[2]; /* by rl_script: the node has run the script on this connection */
+  bool knows[RL_SCRIPT_COUNT]; /* the node has run the script on this connection */
 } rl_link;
 
 /* |address| must outlive the link. Cannot fail. */
@@ -103,7 +104,8 @@ bool rl_link_has_room(const rl_link *link, rl_owed_kind kind);
 /*
  * Queue a command of an attempt. Each takes a reference of the attempt and returns true, or returns
  * false, having done nothing, when out of memory. With |grow| false nothing is allocated. A script
- * goes by its text with |by_text|, and until the node has shown that it knows it.
+ * goes by its text with |by_text|, and until the node has shown that it knows it. A SET of several keys
+ * is a script.
  */
 bool rl_link_queue_set(rl_link *link, redlock_time now_us, rl_owed_kind kind, rl_attempt *attempt,
                        uint32_t round, uint64_t ttl_ms);

@@ -41,11 +41,17 @@ static rl_lock *rl_lock_allocate(const rl_core *core, const rl_options *options)
 
 rl_lock *rl_lock_new(rl_core *core, const void *resource, size_t length,
                      const rl_options *options) {
+  redlock_resource one = {resource, length};
+  return rl_lock_new_many(core, &one, 1, options);
+}
+
+rl_lock *rl_lock_new_many(rl_core *core, const redlock_resource *resources, size_t count,
+                          const rl_options *options) {
   rl_lock *lock = rl_lock_allocate(core, options);
   if (lock == NULL) {
     return NULL;
   }
-  lock->resource = rl_resource_new(core->prefix, core->prefix_length, resource, length);
+  lock->resource = rl_resource_new_many(core->prefix, core->prefix_length, resources, count);
   lock->core = core;
   if (lock->resource == NULL || !rl_timers_reserve(&core->timers, core->lock_count + 1) ||
       !rl_launch_reserve(core, core->lock_count + 1) || !rl_renew_reserve(lock, options)) {
@@ -430,6 +436,10 @@ int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation) 
   bool held = rl_lock_remaining(lock, now_us) > 0;
   if (error == REDLOCK_OK && held) {
     error = rl_lock_refuse(lock, operation, REDLOCK_E_HELD);
+  }
+  if (error == REDLOCK_OK && lock->resource->count > 1) {
+    error =
+        rl_lock_refuse_argument(lock, operation, "each resource has to be asked about by itself");
   }
   return error;
 }

@@ -106,6 +106,10 @@ struct rl_lock {
 rl_lock *rl_lock_new(struct rl_core *core, const void *resource, size_t length,
                      const rl_options *options);
 
+/* The same for one to REDLOCK_RESOURCES_MAX resources, none of them twice. */
+rl_lock *rl_lock_new_many(struct rl_core *core, const redlock_resource *resources, size_t count,
+                          const rl_options *options);
+
 /*
  * Frees the lock; its token is released on every node that may hold it. Allocates nothing.
  */

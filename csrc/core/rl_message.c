@@ -37,11 +37,11 @@ __attribute__((format(printf, 2, 3))) static void rl_message_add(rl_message *mes
   }
 }
 
-/* The resource in quotes; what is not printable ASCII is shown in hexadecimal. */
-static void rl_message_resource(rl_message *message, const rl_lock *lock) {
-  const rl_resource *resource = lock->resource;
-  size_t length = resource->key_length - resource->prefix_length;
-  const char *bytes = resource->key + resource->prefix_length;
+/* A resource in quotes; what is not printable ASCII is shown in hexadecimal. */
+static void rl_message_resource(rl_message *message, const rl_lock *lock, unsigned index) {
+  rl_resource_name name = rl_resource_at(lock->resource, index);
+  const char *bytes = name.resource;
+  size_t length = name.length;
   rl_message_add(message, "'");
   for (size_t i = 0; i < length && i < RL_MESSAGE_RESOURCE_MAX; i++) {
     unsigned char byte = (unsigned char)bytes[i];
@@ -49,6 +49,18 @@ static void rl_message_resource(rl_message *message, const rl_lock *lock) {
     rl_message_add(message, plain ? "%c" : "\\x%02x", byte);
   }
   rl_message_add(message, length > RL_MESSAGE_RESOURCE_MAX ? "...'" : "'");
+}
+
+/* 'a'; of several "the lock on 'a' and 2 more". */
+static void rl_message_subject(rl_message *message, const rl_lock *lock) {
+  unsigned count = lock->resource->count;
+  if (count > 1) {
+    rl_message_add(message, "the lock on ");
+  }
+  rl_message_resource(message, lock, 0);
+  if (count > 1) {
+    rl_message_add(message, " and %u more", count - 1);
+  }
 }
 
 /*
@@ -69,7 +81,12 @@ static void rl_message_nodes(rl_message *message, const rl_lock *lock, unsigned 
       /* Only "taken" needs no words of the node's. */
       const char *taken =
           message->report.operation == RL_OPERATION_ACQUIRE ? "held for somebody else" : "not ours";
-      rl_message_add(message, ": %s", reason[0] != '\0' ? reason : taken);
+      rl_message_add(message, ": ");
+      if (entry->key != 0) {
+        rl_message_resource(message, lock, entry->key - 1u);
+        rl_message_add(message, " is ");
+      }
+      rl_message_add(message, "%s", reason[0] != '\0' ? reason : taken);
     }
     separator = reasons ? "; " : ", ";
   }
@@ -132,9 +149,43 @@ static void rl_message_expired(rl_message *message) {
   }
 }
 
+/* The nodes that hold |key|, one of several, for somebody else; 0 = that do not say which. */
+static bool rl_message_holders(rl_message *message, const rl_lock *lock, unsigned key, bool first) {
+  const char *separator = first ? ": " : "; ";
+  bool any = false;
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    const rl_vote *entry = &message->votes[i];
+    if (!entry->settled || entry->vote != REDLOCK_VOTE_TAKEN || entry->key != key) {
+      continue;
+    }
+    rl_message_add(message, "%s", separator);
+    if (!any && key != 0) {
+      rl_message_resource(message, lock, key - 1);
+      rl_message_add(message, " on ");
+    }
+    rl_message_add(message, "%s", lock->core->nodes[i]->address.name);
+    separator = ", ";
+    any = true;
+  }
+  return any;
+}
+
+/* Which of several resources stood in the way, and where. */
+static void rl_message_in_the_way(rl_message *message, const rl_lock *lock) {
+  bool first = true;
+  rl_message_add(message, " is taken: %u of %u nodes hold one of them for somebody else",
+                 message->report.quorum.taken, lock->core->node_count);
+  for (unsigned key = 1; key <= lock->resource->count; key++) {
+    first = !rl_message_holders(message, lock, key, first) && first;
+  }
+  (void)rl_message_holders(message, lock, 0, first);
+}
+
 static void rl_message_taken(rl_message *message, const rl_lock *lock) {
   if (rl_quorum_decide_acquire(&message->report.quorum) == RL_DECISION_UNAVAILABLE) {
     rl_message_add(message, " was taken, and the time was up before the last attempt could tell");
+  } else if (lock->resource->count > 1) {
+    rl_message_in_the_way(message, lock);
   } else {
     rl_message_add(message, " is taken: %u of %u nodes hold it for somebody else: ",
                    message->report.quorum.taken, lock->core->node_count);
@@ -161,7 +212,7 @@ const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
   if (result == REDLOCK_OK || result == REDLOCK_PENDING) {
     return buffer;
   }
-  rl_message_resource(&message, lock);
+  rl_message_subject(&message, lock);
   switch (result) {
   case REDLOCK_E_INVALID:
     rl_message_add(&message, ": %s",

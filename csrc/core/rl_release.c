@@ -250,12 +250,21 @@ static void rl_release_again(rl_core *core, redlock_time now_us, rl_attempt *att
   }
 }
 
-/* A SET was answered. Where it was refused it has set nothing, for no other SET had this token. */
-static void rl_release_set_answered(rl_core *core, redlock_time now_us, rl_attempt *attempt,
+/*
+ * A SET was answered. Where it was refused, or as a script was not known, it has set nothing, for no other
+ * SET had this token.
+ */
+static void rl_release_set_answered(rl_core *core, redlock_time now_us, const rl_owed *owed,
                                     uint32_t bit, rl_ballot ballot) {
+  rl_attempt *attempt = owed->attempt;
+  bool refused =
+      ballot == RL_BALLOT_TAKEN || ballot == RL_BALLOT_REFUSED || ballot == RL_BALLOT_NO_SCRIPT;
   attempt->asked &= ~bit;
   attempt->later &= ~bit;
-  if (ballot == RL_BALLOT_TAKEN || ballot == RL_BALLOT_REFUSED) {
+  if (refused && owed->script == RL_SCRIPT_HEAL_ALL) {
+    return; /* The node may have kept some of the keys. */
+  }
+  if (refused) {
     attempt->refused |= bit;
     rl_release_set_due(core, attempt, attempt->due & (rl_release_wanted(attempt) | ~bit));
   } else if (ballot == RL_BALLOT_BROKEN) {
@@ -307,7 +316,7 @@ void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us
     return;
   }
   if (owed->kind == RL_OWED_ACQUIRE || owed->kind == RL_OWED_HEAL) {
-    rl_release_set_answered(core, now_us, attempt, bit, ballot);
+    rl_release_set_answered(core, now_us, owed, bit, ballot);
   } else if (owed->kind == RL_OWED_EXTEND) {
     if (ballot == RL_BALLOT_BROKEN) {
       rl_attempt_unanswered(attempt, now_us);

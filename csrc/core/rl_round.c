@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "rl_acquire.h"
+#include "rl_ballot.h"
 #include "rl_core.h"
 #include "rl_extend.h"
 #include "rl_force.h"
@@ -34,6 +35,7 @@ void rl_round_clear(rl_lock *lock) {
     lock->votes[i].settled = false;
     lock->votes[i].vote = REDLOCK_VOTE_UNKNOWN;
     lock->votes[i].latency_us = RL_VOTE_NO_LATENCY;
+    lock->votes[i].key = 0;
     rl_reason_unref(lock->votes[i].reason);
     lock->votes[i].reason = NULL;
   }
@@ -130,6 +132,14 @@ static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node, con
   }
 }
 
+/* Which of several keys stood in the way, if the node said so. */
+static void rl_round_note_key(rl_lock *lock, const rl_node *node, const rl_owed *owed,
+                              redlock_vote vote) {
+  if (vote == REDLOCK_VOTE_TAKEN && !lock->votes[node->index].settled) {
+    lock->votes[node->index].key = (uint8_t)rl_ballot_key(owed, &node->link.reader.reply);
+  }
+}
+
 void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_owed *owed,
                    redlock_vote vote, const char *error) {
   redlock_duration latency_us = rl_time_sub(now_us, owed->sent_us);
@@ -142,6 +152,7 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
   if (vote == REDLOCK_VOTE_UNKNOWN) {
     latency_us = REDLOCK_NEVER;
   }
+  rl_round_note_key(lock, node, owed, vote);
   if (lock->phase == RL_PHASE_ROUND) {
     rl_round_settle(lock, node->index, vote, error, latency_us);
     rl_round_decide(lock, now_us);

@@ -37,6 +37,7 @@ typedef struct rl_vote {
   uint32_t latency_us; /* at most 71 minutes; RL_VOTE_NO_LATENCY when it did not answer */
   uint8_t vote;        /* a redlock_vote */
   bool settled;        /* counted, or known for certain */
+  uint8_t key;         /* taken: which of several keys stood in the way, from 1; 0 if not known */
 } rl_vote;
 
 rl_count rl_vote_counts_as(int vote);

@@ -20,13 +20,13 @@
 
 /* ------------------------------------------------------------------------------------ life */
 
-int rl_handle_new(redlock_lock **made, redlock_client *client, const void *resource,
-                  size_t resource_length, const rl_options *options) {
+int rl_handle_new(redlock_lock **made, redlock_client *client, const redlock_resource *resources,
+                  size_t count, const rl_options *options) {
   redlock_lock *lock = calloc(1, sizeof *lock);
   if (lock == NULL) {
     return REDLOCK_E_NO_MEMORY;
   }
-  lock->core = rl_lock_new(&client->core, resource, resource_length, options);
+  lock->core = rl_lock_new_many(&client->core, resources, count, options);
   if (lock->core == NULL) {
     free(lock);
     return REDLOCK_E_NO_MEMORY;
@@ -38,21 +38,45 @@ int rl_handle_new(redlock_lock **made, redlock_client *client, const void *resou
 }
 
 /* What is wrong with the arguments of redlock_lock_new(), as a static sentence, or NULL. */
-static const char *rl_handle_wrong(const redlock_client *client, const void *resource,
-                                   size_t resource_length) {
-  if (resource == NULL && resource_length > 0) {
-    return "resource is NULL, but has a length";
+static const char *rl_handle_wrong(const redlock_client *client, const redlock_resource *resources,
+                                   size_t count) {
+  if (resources == NULL || count == 0) {
+    return "there is no resource";
   }
-  return client->core.node_count == 0 ? "the client has no nodes" : NULL;
+  for (size_t i = 0; i < count && i < REDLOCK_RESOURCES_MAX; i++) {
+    if (resources[i].bytes == NULL && resources[i].length > 0) {
+      return "resource is NULL, but has a length";
+    }
+  }
+  if (client->core.node_count == 0) {
+    return "the client has no nodes";
+  }
+  return count <= REDLOCK_RESOURCES_MAX && rl_resource_repeats(resources, count)
+             ? "a resource is named twice"
+             : NULL;
 }
 
-/* redlock_lock_new() from inside: what is wrong goes to |*wrong|, a static sentence, or NULL. */
-static int rl_handle_make(redlock_lock **made, redlock_client *client, const void *resource,
-                          size_t resource_length, const redlock_options *given, size_t options_size,
-                          const char **wrong) {
+/* Which limit the resources exceed, as a static sentence, or NULL. */
+static const char *rl_handle_too_many(const redlock_client *client,
+                                      const redlock_resource *resources, size_t count) {
+  if (count > REDLOCK_RESOURCES_MAX) {
+    return "a lock has at most 64 resources";
+  }
+  for (size_t i = 0; i < count; i++) {
+    if (resources[i].length > REDLOCK_KEY_MAX - client->core.prefix_length) {
+      return "prefix and resource together are longer than 4096 bytes";
+    }
+  }
+  return NULL;
+}
+
+/* redlock_lock_new_many() from inside: what is wrong goes to |*wrong|, a static sentence, or NULL. */
+static int rl_handle_make(redlock_lock **made, redlock_client *client,
+                          const redlock_resource *resources, size_t count,
+                          const redlock_options *given, size_t options_size, const char **wrong) {
   redlock_options known;
   rl_options options = client->core.options;
-  *wrong = rl_handle_wrong(client, resource, resource_length);
+  *wrong = rl_handle_wrong(client, resources, count);
   if (*wrong == NULL && given != NULL) {
     *wrong = rl_option_fit(&rl_options_of_lock, &known, given, options_size);
     *wrong = *wrong != NULL ? *wrong : rl_options_read(&options, &known);
@@ -60,24 +84,31 @@ static int rl_handle_make(redlock_lock **made, redlock_client *client, const voi
   if (*wrong != NULL) {
     return REDLOCK_E_INVALID;
   }
-  if (resource_length > REDLOCK_KEY_MAX - client->core.prefix_length) {
-    *wrong = "prefix and resource together are longer than 4096 bytes";
+  *wrong = rl_handle_too_many(client, resources, count);
+  if (*wrong != NULL) {
     return REDLOCK_E_LIMIT;
   }
   return client->core.closed ? REDLOCK_E_CLOSED
-                             : rl_handle_new(made, client, resource, resource_length, &options);
+                             : rl_handle_new(made, client, resources, count, &options);
 }
 
 int redlock_lock_new_sized(redlock_lock **made, redlock_client *client, const void *resource,
                            size_t resource_length, const redlock_options *given,
                            size_t options_size) {
+  redlock_resource one = {resource, resource_length};
+  return redlock_lock_new_many_sized(made, client, &one, 1, given, options_size);
+}
+
+int redlock_lock_new_many_sized(redlock_lock **made, redlock_client *client,
+                                const redlock_resource *resources, size_t count,
+                                const redlock_options *given, size_t options_size) {
   const char *wrong;
   if (made == NULL || client == NULL) {
     return REDLOCK_E_INVALID;
   }
   *made = NULL;
   rl_client_enter(client);
-  int error = rl_handle_make(made, client, resource, resource_length, given, options_size, &wrong);
+  int error = rl_handle_make(made, client, resources, count, given, options_size, &wrong);
   (void)rl_client_note(client, error, wrong);
   rl_client_leave(client);
   return error;
@@ -274,8 +305,8 @@ size_t rl_handle_size(const redlock_lock *lock) {
   size_t own = core->options != &core->core->options ? sizeof *core->options : 0;
   size_t votes = core->core->node_count * sizeof core->votes[0];
   size_t renewal = core->renewal != NULL ? sizeof *core->renewal + votes + RL_HANDLE_OVERHEAD : 0;
-  return sizeof *lock + sizeof *core + own + votes + renewal + sizeof *core->resource +
-         core->resource->key_length + (size_t)3 * RL_HANDLE_OVERHEAD;
+  return sizeof *lock + sizeof *core + own + votes + renewal + rl_resource_size(core->resource) +
+         (size_t)3 * RL_HANDLE_OVERHEAD;
 }
 
 int redlock_lock_result(const redlock_lock *lock) {
@@ -553,11 +584,26 @@ const char *redlock_lock_token(const redlock_lock *lock) {
 }
 
 const void *redlock_lock_resource(const redlock_lock *lock, size_t *length) {
-  const rl_resource *resource = lock == NULL ? NULL : lock->core->resource;
+  redlock_resource first = {NULL, 0};
+  (void)redlock_lock_resource_at(lock, 0, &first);
   if (length != NULL) {
-    *length = resource == NULL ? 0 : resource->key_length - resource->prefix_length;
+    *length = first.length;
   }
-  return resource == NULL ? NULL : resource->key + resource->prefix_length;
+  return first.bytes;
+}
+
+size_t redlock_lock_resource_count(const redlock_lock *lock) {
+  return lock == NULL ? 0 : lock->core->resource->count;
+}
+
+int redlock_lock_resource_at(const redlock_lock *lock, size_t index, redlock_resource *resource) {
+  if (lock == NULL || resource == NULL || index >= lock->core->resource->count) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_resource_name name = rl_resource_at(lock->core->resource, (unsigned)index);
+  resource->bytes = name.resource;
+  resource->length = name.length;
+  return REDLOCK_OK;
 }
 
 redlock_duration redlock_lock_ttl(const redlock_lock *lock) {

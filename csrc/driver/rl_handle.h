@@ -10,8 +10,8 @@
 #include "rl_options.h"
 
 /* A lock whose arguments are known to be right. Errors: NO_MEMORY. */
-int rl_handle_new(redlock_lock **made, redlock_client *client, const void *resource,
-                  size_t resource_length, const rl_options *options);
+int rl_handle_new(redlock_lock **made, redlock_client *client, const redlock_resource *resources,
+                  size_t count, const rl_options *options);
 
 /*
  * What the last operation has ended with, by one reading of the clock; REDLOCK_PENDING before. Every

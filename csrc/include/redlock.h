@@ -104,7 +104,8 @@ typedef uint64_t redlock_duration;
 
 /* Limits. What lies beyond them is refused with REDLOCK_E_INVALID or REDLOCK_E_LIMIT. */
 #define REDLOCK_NODES_MAX 32
-#define REDLOCK_KEY_MAX 4096 /* bytes of prefix and resource together */
+#define REDLOCK_KEY_MAX 4096     /* bytes of prefix and resource together */
+#define REDLOCK_RESOURCES_MAX 64 /* of one lock */
 #define REDLOCK_TTL_MAX_US ((redlock_duration)86400 * 366 * 1000000) /* a year */
 #define REDLOCK_TOKEN_LENGTH 40 /* hexadecimal digits: 160 random bits */
 #define REDLOCK_TEXT_MAX 192    /* bytes of what a node has said, with its NUL */
@@ -213,6 +214,12 @@ typedef struct redlock_options {
                                        from its start. Production should set it: else a program
                                        that is stuck holds for ever [none] */
 } redlock_options;
+
+/* One of the resources of a lock: any bytes. */
+typedef struct redlock_resource {
+  const void *bytes;
+  size_t length;
+} redlock_resource;
 
 /* What a client is made from. Everything is copied. A struct of zeros is all defaults. */
 typedef struct redlock_settings {
@@ -407,6 +414,31 @@ REDLOCK_INLINE int redlock_lock_new(redlock_lock **lock, redlock_client *client,
 }
 
 /*
+ * The same for |count| resources that are taken together, up to REDLOCK_RESOURCES_MAX:
+ *
+ *     redlock_resource both[] = {{"orders:42", 9}, {"orders:43", 9}};
+ *     redlock_lock_new_many(&lock, client, both, 2, NULL);
+ *
+ * On each node all of them are taken, or none; a majority of the nodes decides, as for one. So any two
+ * locks that have a resource in common exclude each other, in whatever order they name their resources, and no two
+ * wait for each other for ever. Each resource is a key of its own, as for a lock on it alone. An extend
+ * succeeds where all keys are the lock's; a release deletes each that is. All other calls are the
+ * same; redlock_lock_message() names the resource that stood in
+ * the way, and the nodes.
+ * Errors: as above; INVALID also: a resource is named twice, or there is none; LIMIT also: there are
+ * more than REDLOCK_RESOURCES_MAX.
+ */
+REDLOCK_EXTERN int redlock_lock_new_many_sized(redlock_lock **lock, redlock_client *client,
+                                               const redlock_resource *resources, size_t count,
+                                               const redlock_options *options, size_t options_size);
+REDLOCK_INLINE int redlock_lock_new_many(redlock_lock **lock, redlock_client *client,
+                                         const redlock_resource *resources, size_t count,
+                                         const redlock_options *options) {
+  return redlock_lock_new_many_sized(lock, client, resources, count, options,
+                                     sizeof(redlock_options));
+}
+
+/*
  * Gives up the lock. If it is held, or has an operation in flight, its token is released without
  * waiting: what the sockets do not take at once goes out with the next call on the client, or by the
  * thread that auto_extend brings. Allocates nothing and cannot fail, so that it may be called from a
@@ -510,8 +542,13 @@ REDLOCK_EXTERN const void *redlock_lock_token_bytes(const redlock_lock *lock, si
  */
 REDLOCK_EXTERN int redlock_lock_give_token(redlock_lock *lock, const void *token, size_t length);
 
-/* The resource as it was given, without prefix; lives as long as the lock. */
+/* The resource as it was given, without prefix; lives as long as the lock. Of several, the first. */
 REDLOCK_EXTERN const void *redlock_lock_resource(const redlock_lock *lock, size_t *length);
+
+/* How many resources the lock has, and one of them by its index from 0. Errors: INVALID. */
+REDLOCK_EXTERN size_t redlock_lock_resource_count(const redlock_lock *lock);
+REDLOCK_EXTERN int redlock_lock_resource_at(const redlock_lock *lock, size_t index,
+                                            redlock_resource *resource);
 
 /* The ttl of the lock's own options. */
 REDLOCK_EXTERN redlock_duration redlock_lock_ttl(const redlock_lock *lock);

@@ -4,7 +4,8 @@ local core = require "redlock.core"
 local options = require "redlock.options"
 local section = require "redlock.section"
 
-local lock_options, check_resource, section_release = options.lock, options.resource, options.section_release
+local lock_options, section_release = options.lock, options.section_release
+local check_resource, check_resources = options.resource, options.resources
 local check_token, acquire_options, give_token = options.token, options.acquire, core.give_token
 local new_lock, acquire = core.lock, core.acquire
 
@@ -32,7 +33,7 @@ end
 local methods = core.client_methods
 
 function methods.lock(self, resource, given)
-  check_resource(self, "userdata", resource, "lock", 2)
+  check_resources(self, "userdata", resource, "lock", 2)
   local lock, message, code
   if given == nil then
     lock, message, code = new_lock(self, resource)
@@ -44,7 +45,7 @@ function methods.lock(self, resource, given)
 end
 
 function methods.acquire(self, resource, given)
-  check_resource(self, "userdata", resource, "acquire", 2)
+  check_resources(self, "userdata", resource, "acquire", 2)
   local lock, message, code
   if given == nil then
     lock, message, code = new_lock(self, resource)
@@ -60,7 +61,7 @@ function methods.acquire(self, resource, given)
 end
 
 function methods.with(self, resource, ...)
-  check_resource(self, "userdata", resource, "with", 2)
+  check_resources(self, "userdata", resource, "with", 2)
   local given, at = options.section(2, ...)
   local how = given ~= nil and section_release(given, 2) or nil
   local lock, message, code

@@ -11,7 +11,8 @@ local options = require "redlock.options"
 local section = require "redlock.section"
 require "redlock.lock"
 
-local lock_options, check_resource, check_extension = options.lock, options.resource, options.extension
+local lock_options, check_extension = options.lock, options.extension
+local check_resource, check_resources = options.resource, options.resources
 local release_options, section_release, check_token = options.release, options.section_release, options.token
 local acquire_options, give_token = options.acquire, core.give_token
 local new_lock, start, pending, late, identify, next_ended, release_send =
@@ -181,6 +182,7 @@ local function check_client(self, method, level)
 end
 
 local function closed(resource)
+  if type(resource) == "table" then resource = resource[1] end
   local shown = resource:sub(1, 80):gsub("[^ -~]", function(byte) return ("\\x%02x"):format(byte:byte()) end)
   return nil, "'" .. shown .. "': the client has been closed", "closed"
 end
@@ -276,7 +278,7 @@ function lock_methods.check(lock)
   return left
 end
 
-for _, name in ipairs { "remaining", "is_held", "lost", "resource", "token", "ttl", "votes" } do
+for _, name in ipairs { "remaining", "is_held", "lost", "resource", "resources", "token", "ttl", "votes" } do
   local method = core.lock_methods[name]
   lock_methods[name] = function(lock)
     local handle = check_lock(lock, name)
@@ -311,7 +313,7 @@ end
 
 function client_methods.lock(self, resource, given)
   check_client(self, "lock")
-  check_resource(self, "table", resource, "lock", 2)
+  check_resources(self, "table", resource, "lock", 2)
   if self.closing then return closed(resource) end
   local handle, message, code
   if given == nil then
@@ -325,7 +327,7 @@ end
 
 function client_methods.acquire(self, resource, given)
   check_client(self, "acquire")
-  check_resource(self, "table", resource, "acquire", 2)
+  check_resources(self, "table", resource, "acquire", 2)
   if self.closing then return closed(resource) end
   local handle, message, code
   if given == nil then
@@ -345,7 +347,7 @@ end
 --- In Lua 5.1, the one that is not LuaJIT, the function must not yield: its pcall cannot.
 function client_methods.with(self, resource, ...)
   check_client(self, "with")
-  check_resource(self, "table", resource, "with", 2)
+  check_resources(self, "table", resource, "with", 2)
   local given, at = options.section(2, ...)
   local how = given ~= nil and section_release(given, 2) or nil
   if self.closing then return closed(resource) end

@@ -11,7 +11,7 @@ local get_phase = ngx.get_phase
 local native = core.nginx
 local start, result, driver_of = native.start, native.result, native.driver
 local new_lock = core.lock
-local check_resource = options.resource
+local check_resource, check_resources = options.resource, options.resources
 local acquire_options, give_token = options.acquire, core.give_token
 local owner_complaint, release_options, check_token = options.owner_complaint, options.release, options.token
 local free_slot, move, wait = driver.free_slot, driver.move, driver.wait
@@ -175,7 +175,7 @@ end
 -- ------------------------------------------------------------------------------------- clients
 
 function client_methods.acquire(self, resource, given)
-  check_resource(self, "userdata", resource, "acquire", 2)
+  check_resources(self, "userdata", resource, "acquire", 2)
   local lock, message, code
   if given == nil then
     lock, message, code = new_lock(self, resource)

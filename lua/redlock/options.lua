@@ -9,7 +9,7 @@ local core = require "redlock.core"
 local options = {}
 
 local floor = math.floor
-local TOKEN_MAX = core.TOKEN_MAX
+local TOKEN_MAX, RESOURCES_MAX = core.TOKEN_MAX, core.RESOURCES_MAX
 
 local function shown(value)
   local kind = type(value)
@@ -350,7 +350,7 @@ function options.nodes(nodes, level)
   return count
 end
 
---- The object before the colon and the name of what is to be locked.
+--- The object before the colon and the name of a resource.
 function options.resource(client, kind, resource, method, level)
   if type(client) ~= kind then
     error("redlock: client:" .. method .. "() needs a client before the colon, got " .. shown(client),
@@ -358,6 +358,35 @@ function options.resource(client, kind, resource, method, level)
   elseif type(resource) ~= "string" then
     error("redlock: resource must be a string, got " .. shown(resource), level + 1)
   end
+end
+
+-- What is wrong with a list of resources, or nil.
+local function list_complaint(resources)
+  local seen, count = {}, 0
+  for _ in next, resources do count = count + 1 end
+  if count == 0 then return "resource must be a string, or a list of strings, got an empty table" end
+  if count > RESOURCES_MAX then
+    return "a lock has at most " .. RESOURCES_MAX .. " resources, got " .. count
+  end
+  for index = 1, count do
+    local resource = rawget(resources, index)
+    if type(resource) ~= "string" then
+      return "resource " .. index .. " of the list must be a string, got " .. shown(resource)
+    elseif seen[resource] then
+      return "resources " .. seen[resource] .. " and " .. index .. " of the list are the same"
+    end
+    seen[resource] = index
+  end
+end
+
+--- The object before the colon and what is to be locked: a resource, or a list of them.
+function options.resources(client, kind, resource, method, level)
+  if type(client) ~= kind or type(resource) ~= "table" then
+    options.resource(client, kind, resource, method, level + 1)
+    return
+  end
+  local wrong = list_complaint(resource)
+  if wrong then error("redlock: " .. wrong, level + 1) end
 end
 
 local sent = { wait = false }

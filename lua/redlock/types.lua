@@ -94,7 +94,7 @@
 local client = {}
 
 --- Makes a lock object; nothing is sent.
----@param resource string any bytes
+---@param resource string|string[] any bytes; a list is taken all or nothing, 64 at most
 ---@param options? redlock.LockOptions
 ---@return redlock.Lock? lock
 ---@return string? message
@@ -103,7 +103,7 @@ local client = {}
 function client:lock(resource, options) end
 
 --- Makes a lock object and acquires it.
----@param resource string any bytes
+---@param resource string|string[] any bytes; a list is taken all or nothing, 64 at most
 ---@param options? redlock.AcquireOptions
 ---@return redlock.Lock? lock
 ---@return string? message
@@ -114,13 +114,13 @@ function client:acquire(resource, options) end
 --- Acquires, calls fn(lock, ...), releases, and returns true and what fn returned. An error of fn is
 --- raised again after the release. If the lease ended before fn did: nil, message, "expired" or
 --- "lost", results...
----@param resource string
+---@param resource string|string[] any bytes; a list is taken all or nothing, 64 at most
 ---@param options redlock.SectionOptions|nil
 ---@param fn fun(lock: redlock.Lock, ...): ...
 ---@param ... any handed to fn
 ---@return true? ok
 ---@return any ... what fn returned; or message, code
----@overload fun(self: redlock.Client, resource: string, fn: fun(lock: redlock.Lock, ...), ...): true?, ...
+---@overload fun(self: redlock.Client, resource: string|string[], fn: fun(lock: redlock.Lock, ...), ...): true?, ...
 function client:with(resource, options, fn, ...) end
 
 --- All nodes at a glance, in the order in which they were given.
@@ -217,9 +217,13 @@ function lock:check() end
 ---@nodiscard
 function lock:lost() end
 
----@return string resource without the prefix
+---@return string resource without the prefix; of several, the first
 ---@nodiscard
 function lock:resource() end
+
+---@return string[] resources all of them, without the prefix
+---@nodiscard
+function lock:resources() end
 
 ---@return string? token 40 hexadecimal digits; nil when the lock is not held
 ---@nodiscard
@@ -267,7 +271,7 @@ function lock:hand_over(owner) end
 ---@class redlock.cqueues.Client
 local cqueues_client = {}
 
----@param resource string
+---@param resource string|string[] any bytes; a list is taken all or nothing, 64 at most
 ---@param options? redlock.LockOptions
 ---@return redlock.cqueues.Lock? lock
 ---@return string? message
@@ -275,7 +279,7 @@ local cqueues_client = {}
 ---@nodiscard
 function cqueues_client:lock(resource, options) end
 
----@param resource string
+---@param resource string|string[] any bytes; a list is taken all or nothing, 64 at most
 ---@param options? redlock.AcquireOptions
 ---@return redlock.cqueues.Lock? lock
 ---@return string? message
@@ -283,13 +287,13 @@ function cqueues_client:lock(resource, options) end
 ---@nodiscard
 function cqueues_client:acquire(resource, options) end
 
----@param resource string
+---@param resource string|string[] any bytes; a list is taken all or nothing, 64 at most
 ---@param options redlock.SectionOptions|nil
 ---@param fn fun(lock: redlock.cqueues.Lock, ...): ...
 ---@param ... any
 ---@return true? ok
 ---@return any ... what fn returned; or message, code
----@overload fun(self: redlock.cqueues.Client, resource: string, fn: function, ...): true?, ...
+---@overload fun(self: redlock.cqueues.Client, resource: string|string[], fn: function, ...): true?, ...
 function cqueues_client:with(resource, options, fn, ...) end
 
 ---@return redlock.NodeState[]

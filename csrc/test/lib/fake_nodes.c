@@ -248,6 +248,20 @@ rl_lock *fake_lock_of(fake_world *world, const void *resource, size_t length,
   return rl_lock_new(&world->core, resource, length, &read);
 }
 
+rl_lock *fake_lock_many(fake_world *world, const char *const *resources, size_t count,
+                        const redlock_options *options) {
+  redlock_resource names[FAKE_NAMES_MAX];
+  rl_options read;
+  rl_options_default(&read);
+  if (count > FAKE_NAMES_MAX || (options != NULL && rl_options_read(&read, options) != NULL)) {
+    return NULL;
+  }
+  for (size_t i = 0; i < count; i++) {
+    names[i] = (redlock_resource){resources[i], strlen(resources[i])};
+  }
+  return rl_lock_new_many(&world->core, names, count, &read);
+}
+
 redlock_options fake_once(void) {
   redlock_options options = {0};
   options.retry_count = REDLOCK_RETRIES_NONE;

@@ -100,6 +100,10 @@ rl_lock *fake_lock(fake_world *world, const char *resource, const redlock_option
 rl_lock *fake_lock_of(fake_world *world, const void *resource, size_t length,
                       const redlock_options *options);
 
+/* The same for several resources. */
+rl_lock *fake_lock_many(fake_world *world, const char *const *resources, size_t count,
+                        const redlock_options *options);
+
 /* The default options with one attempt only. */
 redlock_options fake_once(void);
 

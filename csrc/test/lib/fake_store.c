@@ -76,6 +76,49 @@ static bool fake_read_script(fake_command *command, const resp_request *request)
              : command->verb == FAKE_EXTEND && request->count == 6 && command->ttl_ms > 0;
 }
 
+/* A script for several keys. */
+static bool fake_read_several(fake_command *command, const resp_request *request) {
+  static const struct {
+    rl_script script;
+    fake_verb verb;
+    bool heals;
+  } scripts[] = {{RL_SCRIPT_ACQUIRE_ALL, FAKE_SET, false},
+                 {RL_SCRIPT_HEAL_ALL, FAKE_SET, true},
+                 {RL_SCRIPT_EXTEND_ALL, FAKE_EXTEND, false},
+                 {RL_SCRIPT_RELEASE_ALL, FAKE_RELEASE, false}};
+  command->by_text = resp_is(request, 0, "EVAL");
+  command->count = (unsigned)resp_number(request, 2);
+  if (command->count > FAKE_NAMES_MAX || request->count < 4 + command->count) {
+    return false;
+  }
+  for (unsigned i = 0; i < command->count; i++) {
+    fake_name *name = &command->names[i];
+    if (!fake_read_name(command, request, 3 + i)) {
+      return false;
+    }
+    memcpy(name->bytes, command->key, command->key_length + 1);
+    name->length = command->key_length;
+  }
+  if (!fake_read_key(command, request, 2 + command->count)) { /* The last key, and the token. */
+    return false;
+  }
+  memcpy(command->key, command->names[0].bytes, sizeof command->key);
+  command->key_length = command->names[0].length;
+  for (unsigned i = 0; i < 4; i++) {
+    if (resp_is(request, 1,
+                command->by_text ? rl_command_script_text(scripts[i].script)
+                                 : rl_command_script_sha1(scripts[i].script))) {
+      command->verb = scripts[i].verb;
+      command->heals = scripts[i].heals;
+    }
+  }
+  command->ttl_ms = resp_number(request, 4 + command->count);
+  return command->verb == FAKE_RELEASE
+             ? request->count == 4 + command->count
+             : command->verb != FAKE_OTHER && request->count == 5 + command->count &&
+                   command->ttl_ms > 0;
+}
+
 static bool fake_read_handshake(fake_command *command, const resp_request *request) {
   size_t used = 0;
   command->verb = resp_is(request, 0, "AUTH")     ? FAKE_AUTH
@@ -111,6 +154,8 @@ long fake_command_parse(fake_command *command, const char *bytes, size_t length)
   command->token[0] = '\0';
   command->line[0] = '\0';
   command->ttl_ms = 0;
+  command->count = 0;
+  command->heals = false;
   if (resp_is(&request, 0, "SET")) {
     known = fake_read_set(command, &request);
   } else if (resp_is(&request, 0, "DEL")) {
@@ -118,7 +163,8 @@ long fake_command_parse(fake_command *command, const char *bytes, size_t length)
   } else if (request.count == 4 && resp_is(&request, 0, "EVAL")) {
     known = fake_read_inspect(command, &request);
   } else if (resp_is(&request, 0, "EVALSHA") || resp_is(&request, 0, "EVAL")) {
-    known = fake_read_script(command, &request);
+    known = resp_is(&request, 2, "1") ? fake_read_script(command, &request)
+                                      : fake_read_several(command, &request);
   } else {
     known = fake_read_handshake(command, &request);
   }
@@ -209,8 +255,84 @@ static void fake_inspect(const fake_key *key, redlock_time now_us, char reply[FA
   (void)snprintf(reply, FAKE_REPLY_MAX, "$%d\r\n%s\r\n", length, answer);
 }
 
+static bool fake_is_ours(const fake_key *key, const fake_command *command) {
+  return key != NULL && strcmp(key->token, command->token) == 0;
+}
+
+static void fake_set_all(fake_store *store, redlock_time now_us, const fake_command *command,
+                         char reply[FAKE_REPLY_MAX]) {
+  redlock_time expires_us = now_us + command->ttl_ms * REDLOCK_MILLISECONDS;
+  for (unsigned i = 0; i < command->count; i++) {
+    const fake_name *name = &command->names[i];
+    fake_key *key = fake_find(store, now_us, name->bytes, name->length);
+    if (command->heals && key != NULL && key->token[0] == '\0') {
+      (void)snprintf(reply, FAKE_REPLY_MAX, "-WRONGTYPE Operation against a key\r\n");
+      return;
+    }
+    if (key != NULL && !(command->heals && fake_is_ours(key, command))) {
+      (void)snprintf(reply, FAKE_REPLY_MAX, ":%u\r\n", i + 1);
+      return;
+    }
+  }
+  for (unsigned i = 0; i < command->count; i++) {
+    const fake_name *name = &command->names[i];
+    fake_key *key = fake_find(store, now_us, name->bytes, name->length);
+    if (key != NULL) {
+      key->expires_us = expires_us;
+    } else {
+      fake_add(store, name->bytes, name->length, command->token, expires_us);
+    }
+  }
+}
+
+/* Prolongs all keys if all hold the token, or deletes those that do. */
+static void fake_run_several(fake_store *store, redlock_time now_us, const fake_command *command,
+                             char reply[FAKE_REPLY_MAX]) {
+  redlock_time expires_us = now_us + command->ttl_ms * REDLOCK_MILLISECONDS;
+  unsigned ours = 0;
+  bool wrong_type = false;
+  for (unsigned i = 0; i < command->count; i++) {
+    const fake_name *name = &command->names[i];
+    fake_key *key = fake_find(store, now_us, name->bytes, name->length);
+    ours += fake_is_ours(key, command);
+    wrong_type = wrong_type || (key != NULL && key->token[0] == '\0');
+    if (fake_is_ours(key, command) && command->verb == FAKE_RELEASE) {
+      key->length = 0;
+    }
+  }
+  (void)snprintf(reply, FAKE_REPLY_MAX,
+                 wrong_type               ? "-WRONGTYPE Operation against a key\r\n"
+                 : ours == command->count ? ":1\r\n"
+                                          : ":0\r\n");
+  for (unsigned i = 0; i < command->count && ours == command->count; i++) {
+    const fake_name *name = &command->names[i];
+    fake_key *key = fake_find(store, now_us, name->bytes, name->length);
+    if (key != NULL && key->expires_us < expires_us) {
+      key->expires_us = expires_us;
+    }
+  }
+}
+
+static void fake_execute_several(fake_store *store, redlock_time now_us,
+                                 const fake_command *command, char reply[FAKE_REPLY_MAX]) {
+  (void)snprintf(reply, FAKE_REPLY_MAX, "+OK\r\n");
+  if (store->forgot_several && !command->by_text) {
+    (void)snprintf(reply, FAKE_REPLY_MAX, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    return;
+  }
+  if (command->verb == FAKE_SET) {
+    fake_set_all(store, now_us, command, reply);
+  } else {
+    fake_run_several(store, now_us, command, reply);
+  }
+}
+
 void fake_store_execute(fake_store *store, redlock_time now_us, const fake_command *command,
                         char reply[FAKE_REPLY_MAX]) {
+  if (command->count > 1) {
+    fake_execute_several(store, now_us, command, reply);
+    return;
+  }
   fake_key *key = fake_find(store, now_us, command->key, command->key_length);
   bool *forgot = command->verb == FAKE_RELEASE ? &store->forgot_release : &store->forgot_extend;
   (void)snprintf(reply, FAKE_REPLY_MAX, "+OK\r\n");

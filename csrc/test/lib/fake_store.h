@@ -17,6 +17,7 @@
 #define FAKE_KEY_MAX 128
 #define FAKE_REPLY_MAX 160
 #define FAKE_TOKEN_MAX 64 /* of the tokens that tests give */
+#define FAKE_NAMES_MAX 3  /* of the keys of one command */
 
 typedef enum fake_verb {
   FAKE_OTHER = 0,
@@ -30,6 +31,11 @@ typedef enum fake_verb {
   FAKE_DELETE
 } fake_verb;
 
+typedef struct fake_name {
+  size_t length;
+  char bytes[FAKE_KEY_MAX + 1];
+} fake_name;
+
 /* A command as a node has received it. */
 typedef struct fake_command {
   fake_verb verb;
@@ -38,6 +44,9 @@ typedef struct fake_command {
   char key[FAKE_KEY_MAX + 1];
   char token[FAKE_TOKEN_MAX + 1];
   uint64_t ttl_ms;
+  unsigned count; /* of several keys, of which |key| is the first; 0 or 1 when it is the only one */
+  fake_name names[FAKE_NAMES_MAX];
+  bool heals;                  /* FAKE_SET of several: keys with the token may be there */
   char line[FAKE_KEY_MAX + 1]; /* the arguments of the handshake's commands, with spaces between */
 } fake_command;
 
@@ -52,6 +61,7 @@ typedef struct fake_store {
   fake_key keys[FAKE_KEYS_MAX];
   bool forgot_release; /* the scripts that EVALSHA does not know */
   bool forgot_extend;
+  bool forgot_several; /* those for several keys */
 } fake_store;
 
 /*

@@ -9,18 +9,6 @@
 
 static const unsigned char ENTROPY[RL_TOKEN_ENTROPY] = {0xab, 0xcd};
 
-static void a_resource_is_prefix_and_name(void **state) {
-  (void)state;
-  rl_resource *resource = rl_resource_new("a\0:", 3, "b\0", 2);
-  assert_int_equal(resource->prefix_length, 3);
-  assert_int_equal(resource->key_length, 5);
-  assert_memory_equal(resource->key, "a\0:b\0", 5);
-  rl_resource_unref(resource);
-  resource = rl_resource_new(NULL, 0, NULL, 0);
-  assert_int_equal(resource->key_length, 0);
-  rl_resource_unref(resource);
-}
-
 static void an_attempt_has_a_token_and_the_key_of_its_resource(void **state) {
   (void)state;
   rl_attempt_pool pool = {NULL, NULL, 0};
@@ -135,7 +123,6 @@ static void what_was_not_answered_lives_from_the_end_of_its_connection(void **st
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_resource_is_prefix_and_name),
       cmocka_unit_test(an_attempt_has_a_token_and_the_key_of_its_resource),
       cmocka_unit_test(the_last_reference_gives_it_back_to_the_pool),
       cmocka_unit_test(a_pooled_attempt_is_used_again_and_remembers_nothing),

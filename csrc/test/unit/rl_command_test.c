@@ -77,10 +77,10 @@ static void our_sha1_knows_the_vectors_of_the_standard(void **state) {
 static void each_script_is_named_by_the_sha1_of_its_text(void **state) {
   (void)state;
   char hex[41];
-  sha1(rl_command_script_text(RL_SCRIPT_RELEASE), hex);
-  assert_string_equal(hex, rl_command_script_sha1(RL_SCRIPT_RELEASE));
-  sha1(rl_command_script_text(RL_SCRIPT_EXTEND), hex);
-  assert_string_equal(hex, rl_command_script_sha1(RL_SCRIPT_EXTEND));
+  for (unsigned i = RL_SCRIPT_NONE + 1; i < RL_SCRIPT_COUNT; i++) {
+    sha1(rl_command_script_text((rl_script)i), hex);
+    assert_string_equal(hex, rl_command_script_sha1((rl_script)i));
+  }
 }
 
 /* ------------------------------------------------------------------------------ byte for byte */
@@ -115,7 +115,7 @@ static void set_is_what_hiredis_formats(void **state) {
       char ttl[24];
       (void)snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)ttls_ms[k]);
       fill(key, key_lengths[i]);
-      rl_command_key name = {key, key_lengths[i], TOKEN, 40};
+      rl_command_key name = {key, key_lengths[i], TOKEN, 40, 1, NULL};
       const char *words[] = {"SET", key, TOKEN, "NX", "PX", ttl};
       const size_t lengths[] = {3, key_lengths[i], 40, 2, 2, strlen(ttl)};
       size_t from = buffer.tail;
@@ -139,12 +139,61 @@ static void scripts_are_what_hiredis_formats(void **state) {
     char ttl[24];
     (void)snprintf(ttl, sizeof ttl, "%llu", (unsigned long long)ttl_ms);
     fill(key, length);
-    rl_command_key name = {key, length, TOKEN, 40};
+    rl_command_key name = {key, length, TOKEN, 40, 1, NULL};
     const char *words[] = {by_text ? "EVAL" : "EVALSHA", body, "1", key, TOKEN, ttl};
     const size_t lengths[] = {strlen(words[0]), strlen(body), 1, length, 40, strlen(ttl)};
     size_t from = buffer.tail;
     assert_int_equal(rl_command_script(&buffer, script, by_text, &name, ttl_ms, 1), 1);
     assert_formatted(&buffer, from, script == RL_SCRIPT_EXTEND ? 6 : 5, words, lengths);
+  }
+  rl_buffer_free(&buffer);
+}
+
+/* EVALSHA or EVAL, script, count, keys, token[, ttl] */
+static void assert_script_of_several(rl_buffer *buffer, rl_script script, int by_text,
+                                     const char *keys, const uint16_t *key_lengths_of,
+                                     unsigned count) {
+  const char *words[REDLOCK_RESOURCES_MAX + 5];
+  size_t lengths[REDLOCK_RESOURCES_MAX + 5];
+  char number[8];
+  size_t total = 0;
+  (void)snprintf(number, sizeof number, "%u", count);
+  words[0] = by_text ? "EVAL" : "EVALSHA";
+  words[1] = by_text ? rl_command_script_text(script) : rl_command_script_sha1(script);
+  words[2] = number;
+  for (unsigned i = 0; i < count; i++) {
+    words[3 + i] = keys + total;
+    lengths[3 + i] = key_lengths_of[i];
+    total += key_lengths_of[i];
+  }
+  words[3 + count] = TOKEN;
+  words[4 + count] = "10000";
+  for (unsigned i = 0; i < 3; i++) {
+    lengths[i] = strlen(words[i]);
+  }
+  lengths[3 + count] = strlen(TOKEN);
+  lengths[4 + count] = 5;
+  rl_command_key key = {keys, total, TOKEN, strlen(TOKEN), count, key_lengths_of};
+  size_t from = buffer->tail;
+  assert_int_equal(rl_command_script(buffer, script, by_text, &key, 10000, 1), 1);
+  assert_formatted(buffer, from, (int)count + (script == RL_SCRIPT_RELEASE_ALL ? 4 : 5), words,
+                   lengths);
+}
+
+static void scripts_of_several_keys_are_what_hiredis_formats(void **state) {
+  (void)state;
+  static const unsigned counts[] = {2, 3, 9, 10, REDLOCK_RESOURCES_MAX};
+  static char keys[REDLOCK_RESOURCES_MAX * REDLOCK_KEY_MAX];
+  uint16_t lengths[REDLOCK_RESOURCES_MAX];
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  fill(keys, sizeof keys);
+  for (unsigned i = 0; i < COUNT_OF(counts) * 8; i++) {
+    unsigned count = counts[i / 8];
+    for (unsigned k = 0; k < count; k++) {
+      lengths[k] = (uint16_t)key_lengths[(k + i) % COUNT_OF(key_lengths)];
+    }
+    assert_script_of_several(&buffer, (rl_script)(RL_SCRIPT_RELEASE_ALL + i % 4), i / 4 % 2 == 1,
+                             keys, lengths, count);
   }
   rl_buffer_free(&buffer);
 }
@@ -174,7 +223,7 @@ static void tokens_of_any_length_are_what_hiredis_formats(void **state) {
   rl_buffer buffer = {NULL, 0, 0, 0};
   fill(token, sizeof token);
   for (size_t length = 0; length <= sizeof token; length++) {
-    rl_command_key name = {"k", 1, token, length};
+    rl_command_key name = {"k", 1, token, length, 1, NULL};
     const char *set[] = {"SET", "k", token, "NX", "PX", "5"};
     const size_t set_lengths[] = {3, 1, length, 2, 2, 1};
     const char *body = rl_command_script_text(RL_SCRIPT_RELEASE);
@@ -196,7 +245,7 @@ static void what_an_operator_asks_is_what_hiredis_formats(void **state) {
   rl_buffer buffer = {NULL, 0, 0, 0};
   for (unsigned i = 0; i < COUNT_OF(key_lengths); i++) {
     fill(key, key_lengths[i]);
-    rl_command_key name = {key, key_lengths[i], "", 0};
+    rl_command_key name = {key, key_lengths[i], "", 0, 1, NULL};
     const char *del[] = {"DEL", key};
     const size_t del_lengths[] = {3, key_lengths[i]};
     size_t from = buffer.tail;
@@ -215,7 +264,7 @@ static void what_an_operator_asks_is_what_hiredis_formats(void **state) {
 static void without_room_nothing_is_appended(void **state) {
   (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
-  rl_command_key name = {"k", 1, TOKEN, 40};
+  rl_command_key name = {"k", 1, TOKEN, 40, 1, NULL};
   assert_int_equal(rl_command_script(&buffer, RL_SCRIPT_RELEASE, 0, &name, 0, 0), 0);
   assert_null(buffer.data);
   assert_int_equal(rl_command_set(&buffer, &name, 1), 1);
@@ -235,6 +284,7 @@ int main(void) {
       cmocka_unit_test(each_script_is_named_by_the_sha1_of_its_text),
       cmocka_unit_test(set_is_what_hiredis_formats),
       cmocka_unit_test(scripts_are_what_hiredis_formats),
+      cmocka_unit_test(scripts_of_several_keys_are_what_hiredis_formats),
       cmocka_unit_test(strings_are_what_hiredis_formats),
       cmocka_unit_test(tokens_of_any_length_are_what_hiredis_formats),
       cmocka_unit_test(what_an_operator_asks_is_what_hiredis_formats),

@@ -31,9 +31,12 @@ static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 /* A held lock is on a majority of the nodes. */
 static void assert_safe(fake_world *world, const rl_lock *lock) {
   if (lock != NULL && rl_lock_remaining(lock, world->now_us) > 0) {
-    char key[FAKE_KEY_MAX] = "";
-    memcpy(key, lock->resource->key, lock->resource->key_length);
-    assert_now(fake_holders(world, key, lock->lease->token) >= world->count / 2 + 1);
+    for (unsigned i = 0; i < lock->resource->count; i++) {
+      char key[FAKE_KEY_MAX] = "";
+      rl_resource_name name = rl_resource_at(lock->resource, i);
+      memcpy(key, name.key, name.key_length);
+      assert_now(fake_holders(world, key, lock->lease->token) >= world->count / 2 + 1);
+    }
   }
 }
 
@@ -48,6 +51,29 @@ static void finish(fake_world *world, rl_lock *lock, int begun) {
     fake_pass(world, 50 * MS);
   }
   assert_now(begun != REDLOCK_OK || rl_lock_result(lock) != REDLOCK_PENDING);
+}
+
+/* Several resources: one is taken, the scripts are forgotten, one key is lost, then healed. */
+static void play_several(fake_world *world) {
+  static const char *const names[] = {"other", "third"};
+  rl_lock *lock = fake_lock_many(world, names, 2, NULL);
+  if (lock == NULL) {
+    return;
+  }
+  for (unsigned i = 0; i < world->count; i++) {
+    world->nodes[i].store.forgot_several = true;
+    fake_store_put(&world->nodes[i].store, "third", OTHER, world->now_us + 100 * MS);
+  }
+  finish(world, lock, rl_lock_acquire(lock, world->now_us, NULL, true));
+  if (fake_keys(world, "third") == world->count) {
+    fake_store_remove(&world->nodes[2].store, "third");
+  }
+  finish(world, lock, rl_lock_extend(lock, world->now_us, 0, true));
+  fake_break(world, 1, "Connection reset by peer");
+  finish(world, lock, rl_lock_release(lock, world->now_us, true));
+  finish(world, lock, rl_lock_acquire(lock, world->now_us, NULL, true));
+  rl_lock_free(lock, world->now_us);
+  fake_turn(world);
 }
 
 /* Acquire with a retry, extend with a heal, scripts that were forgotten, a reconnection, release. */
@@ -98,6 +124,7 @@ static void memory_is_back(fake_world *world) {
     fake_store_remove(&world->nodes[i].store, OTHER);
     assert_null(fake_store_token(&world->nodes[i].store, world->now_us, KEY));
     assert_null(fake_store_token(&world->nodes[i].store, world->now_us, "other"));
+    assert_null(fake_store_token(&world->nodes[i].store, world->now_us, "third"));
   }
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_non_null(lock);
@@ -180,6 +207,18 @@ static bool kept_with(size_t fail_at, bool for_good) {
   return memory.failed > 0;
 }
 
+static bool several_with(size_t fail_at, bool for_good) {
+  long before = memory.live;
+  memory.armed = false;
+  fake_world *world = fake_world_new(3);
+  arm(fail_at, for_good);
+  play_several(world);
+  memory_is_back(world);
+  assert_true(fake_world_end(world));
+  assert_int_equal(memory.live, before);
+  return memory.failed > 0;
+}
+
 /* Returns whether an allocation failed. */
 static bool core_with(size_t fail_at, bool for_good) {
   long before = memory.live;
@@ -231,6 +270,17 @@ static void a_lease_that_keeps_itself_survives_every_allocation_that_fails(void 
   for (int for_good = 0; for_good <= 1; for_good++) {
     size_t fail_at = 1;
     while (kept_with(fail_at, for_good == 1)) {
+      fail_at++;
+    }
+    assert_true(fail_at > 8);
+  }
+}
+
+static void a_lock_on_several_resources_survives_every_allocation_that_fails(void **state) {
+  (void)state;
+  for (int for_good = 0; for_good <= 1; for_good++) {
+    size_t fail_at = 1;
+    while (several_with(fail_at, for_good == 1)) {
       fail_at++;
     }
     assert_true(fail_at > 8);
@@ -727,6 +777,7 @@ int main(void) {
       cmocka_unit_test(the_allocations_of_hiredis_are_ours),
       cmocka_unit_test(the_core_survives_every_allocation_that_fails),
       cmocka_unit_test(a_lease_that_keeps_itself_survives_every_allocation_that_fails),
+      cmocka_unit_test(a_lock_on_several_resources_survives_every_allocation_that_fails),
       cmocka_unit_test(a_busy_core_survives_every_allocation_that_fails),
       cmocka_unit_test(a_command_that_finds_no_memory_leaves_nothing),
       cmocka_unit_test(room_that_is_there_takes_no_memory),

@@ -1,0 +1,92 @@
+/*
+ * Resources and their keys: one, and several.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_resource.h"
+#include "rl_test.h"
+
+static void assert_name(const rl_resource *resource, unsigned index, const char *key,
+                        size_t key_length, size_t prefix_length) {
+  rl_resource_name name = rl_resource_at(resource, index);
+  assert_int_equal(name.key_length, key_length);
+  assert_memory_equal(name.key, key, key_length);
+  assert_int_equal(name.length, key_length - prefix_length);
+  assert_ptr_equal(name.resource, name.key + prefix_length);
+}
+
+static void a_resource_is_prefix_and_name(void **state) {
+  (void)state;
+  rl_resource *resource = rl_resource_new("a\0:", 3, "b\0", 2);
+  assert_int_equal(resource->count, 1);
+  assert_int_equal(resource->prefix_length, 3);
+  assert_int_equal(resource->key_length, 5);
+  assert_null(rl_resource_lengths(resource));
+  assert_name(resource, 0, "a\0:b\0", 5, 3);
+  rl_resource_unref(resource);
+  resource = rl_resource_new(NULL, 0, NULL, 0);
+  assert_name(resource, 0, "", 0, 0);
+  rl_resource_unref(resource);
+}
+
+static void one_resource_takes_no_room_for_several(void **state) {
+  (void)state;
+  rl_resource *resource = rl_resource_new("p:", 2, "name", 4);
+  assert_int_equal(rl_resource_size(resource), sizeof *resource + 6);
+  assert_int_equal(sizeof *resource, 2 * sizeof(unsigned) + 2 * sizeof(size_t));
+  rl_resource_unref(resource);
+}
+
+static void each_of_several_has_the_prefix(void **state) {
+  (void)state;
+  static const redlock_resource names[] = {{"a", 1}, {NULL, 0}, {"b\0c", 3}, {"dd", 2}};
+  rl_resource *resource = rl_resource_new_many("p:", 2, names, 4);
+  assert_int_equal(resource->count, 4);
+  assert_int_equal(resource->key_length, 14);
+  assert_memory_equal(resource->key, "p:ap:p:b\0cp:dd", 14);
+  assert_name(resource, 0, "p:a", 3, 2);
+  assert_name(resource, 1, "p:", 2, 2);
+  assert_name(resource, 2, "p:b\0c", 5, 2);
+  assert_name(resource, 3, "p:dd", 4, 2);
+  assert_int_equal(rl_resource_size(resource), sizeof *resource + 14 + 4 * sizeof(uint16_t));
+  rl_resource_unref(resource);
+}
+
+static void as_many_and_as_long_as_there_may_be(void **state) {
+  (void)state;
+  static char bytes[REDLOCK_KEY_MAX];
+  redlock_resource names[REDLOCK_RESOURCES_MAX];
+  memset(bytes, 'x', sizeof bytes);
+  for (unsigned i = 0; i < REDLOCK_RESOURCES_MAX; i++) {
+    names[i] = (redlock_resource){bytes, sizeof bytes - i};
+  }
+  rl_resource *resource = rl_resource_new_many(NULL, 0, names, REDLOCK_RESOURCES_MAX);
+  for (unsigned i = 0; i < REDLOCK_RESOURCES_MAX; i++) {
+    assert_name(resource, i, bytes, sizeof bytes - i, 0);
+  }
+  rl_resource_unref(resource);
+}
+
+static void what_is_there_twice_is_seen(void **state) {
+  (void)state;
+  static const redlock_resource different[] = {
+      {"a", 1}, {"ab", 2}, {"a\0", 2}, {NULL, 0}, {"b", 1}};
+  static const redlock_resource same[] = {{"a", 1}, {"b\0c", 3}, {"d", 1}, {"b\0c", 3}};
+  static const redlock_resource empty[] = {{NULL, 0}, {"a", 1}, {"", 0}};
+  assert_false(rl_resource_repeats(different, 5));
+  assert_true(rl_resource_repeats(same, 4));
+  assert_false(rl_resource_repeats(same, 3));
+  assert_true(rl_resource_repeats(empty, 3));
+  assert_false(rl_resource_repeats(empty, 1));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_resource_is_prefix_and_name),
+      cmocka_unit_test(one_resource_takes_no_room_for_several),
+      cmocka_unit_test(each_of_several_has_the_prefix),
+      cmocka_unit_test(as_many_and_as_long_as_there_may_be),
+      cmocka_unit_test(what_is_there_twice_is_seen),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
