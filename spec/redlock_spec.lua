@@ -315,6 +315,7 @@ describe("redlock", function()
       ["lock:lost"] = function(_, held) return held:lost() == nil end,
       ["lock:check"] = function(_, held) return not pcall(held.check, held) end,
       ["lock:resource"] = function(_, held) return held:resource() == "held" end,
+      ["lock:resources"] = function(_, held) return held:resources()[1] == "held" end,
       ["lock:token"] = function(_, held) return held:token() == nil end,
       ["lock:ttl"] = function(_, held) return held:ttl() == 10000 end,
       ["lock:votes"] = function(_, held) return #held:votes() == 5 end,

@@ -364,7 +364,7 @@ end
 local function list_complaint(resources)
   local seen, count = {}, 0
   for _ in next, resources do count = count + 1 end
-  if count == 0 then return "resource must be a string, or a list of strings, got an empty table" end
+  if rawget(resources, 1) == nil then return "resource must be a string, or a list of strings, got a table" end
   if count > RESOURCES_MAX then
     return "a lock has at most " .. RESOURCES_MAX .. " resources, got " .. count
   end
