@@ -574,18 +574,12 @@ void rl_lua_lock_register(lua_State *L) {
                                          {"__close", lock_end_of_scope},
                                          {"__tostring", lock_tostring},
                                          {NULL, NULL}};
-  static const luaL_Reg methods[] = {{"extend", lock_extend},
-                                     {"result", lock_result},
-                                     {"cancel", lock_cancel},
-                                     {"token", lock_token},
-                                     {"remaining", lock_remaining},
-                                     {"resource", lock_resource},
-                                     {"resources", lock_resources},
-                                     {"ttl", lock_ttl},
-                                     {"is_held", lock_is_held},
-                                     {"lost", lock_lost},
-                                     {"votes", lock_votes},
-                                     {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"extend", lock_extend},       {"result", lock_result},
+                                     {"cancel", lock_cancel},       {"token", lock_token},
+                                     {"remaining", lock_remaining}, {"resource", lock_resource},
+                                     {"resources", lock_resources}, {"ttl", lock_ttl},
+                                     {"is_held", lock_is_held},     {"lost", lock_lost},
+                                     {"votes", lock_votes},         {NULL, NULL}};
 
   rl_lua_class(L, RL_LUA_LOCK, "redlock.lock", metamethods, methods);
 }
