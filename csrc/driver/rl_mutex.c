@@ -13,9 +13,9 @@
  *   2. in the parent: give them back.
  *   3. in the child: make them anew. The holder that the C library has noted is a thread of the parent.
  *
- * A signal handler may fork while the thread that it interrupts holds a mutex. That one is left alone in the
- * parent, and in the child, where the same thread goes on, made anew: it guards nothing any more, for there is
- * no other thread.
+ * In a program with one thread a signal handler may fork while the thread holds a mutex. That one is left
+ * alone in the parent, and in the child, where the same thread goes on, made anew: it guards nothing any more,
+ * for there is no other thread. (With several threads no handler may fork: the C library has locks of its own.)
  */
 #include "rl_mutex.h"
 

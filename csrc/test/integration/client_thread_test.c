@@ -261,8 +261,9 @@ static void a_follower_keeps_its_budget_when_its_leader_is_held_up(void **state)
   atomic_store(&held_up, false);
   atomic_store(&go_on, false);
   assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+  options.retry_delay_us = 50 * REDLOCK_SECONDS; /* It polls all the time, and has no mutex. */
   begin_call(&leader, client, "r", &options);
-  (void)poll(NULL, 0, 20); /* Most likely it leads by then; if not, the test is easy. */
+  (void)poll(NULL, 0, 100); /* Most likely it does by then; if not, the test is easy. */
   assert_int_equal(pthread_kill(leader.thread, SIGUSR1), 0);
   eventually(atomic_load(&held_up));
   redlock_time begun_us = redlock_now();
@@ -270,9 +271,74 @@ static void a_follower_keeps_its_budget_when_its_leader_is_held_up(void **state)
   assert_int_equal(end_call(&follower), REDLOCK_E_TAKEN);
   assert_between(follower.ended_us - begun_us, MS(100), MS(1500));
   atomic_store(&go_on, true);
-  assert_ok(held, redlock_lock_release(held));
-  assert_int_equal(end_call(&leader), REDLOCK_OK);
+  redlock_lock_cancel(leader.lock);
+  assert_int_equal(end_call(&leader), REDLOCK_E_CANCELLED);
   redlock_lock_free(held);
+  redlock_client_free(client);
+}
+
+/* ------------------------------------------------------------------------- leader and followers */
+
+static redlock_client *client_beside_hung_nodes(const redlock_options *options) {
+  redlock_client *client = client_of(&five, 5, options);
+  warm_up(client);
+  for (unsigned i = 2; i < 5; i++) {
+    farm_stop(&five, i);
+  }
+  return client;
+}
+
+static void let_nodes_go_on(void) {
+  for (unsigned i = 2; i < 5; i++) {
+    farm_continue(&five, i);
+  }
+}
+
+/* The first thread polls for both, and its call ends first. */
+static void the_lead_is_handed_on_when_the_leaders_call_has_ended(void **state) {
+  (void)state;
+  redlock_options brief = once();
+  brief.ttl_us = 300 * REDLOCK_SECONDS;
+  brief.node_timeout_us = MS(500);
+  redlock_options slow = brief;
+  slow.node_timeout_us = 25 * REDLOCK_SECONDS;
+  redlock_client *client = client_beside_hung_nodes(&slow);
+  call leader, follower;
+  begin_call(&leader, client, "leader", &brief);
+  eventually(farm_count(&five, "leader", NULL) == 2);
+  begin_call(&follower, client, "follower", &slow);
+  assert_int_equal(end_call(&leader), REDLOCK_E_UNAVAILABLE);
+  redlock_time begun_us = redlock_now();
+  let_nodes_go_on();
+  assert_int_equal(end_call(&follower), REDLOCK_OK);
+  assert_true(follower.ended_us - begun_us < MS(5000)); /* By itself it would look after 25 s. */
+  redlock_client_free(client);
+}
+
+/* The leader polls until the time of its own operation, and another is to be looked at before. */
+static void a_leader_looks_after_what_is_due_before_its_own_time(void **state) {
+  (void)state;
+  redlock_options brief = once();
+  brief.ttl_us = 300 * REDLOCK_SECONDS;
+  brief.node_timeout_us = MS(100);
+  redlock_options slow = brief;
+  slow.node_timeout_us = 25 * REDLOCK_SECONDS;
+  redlock_client *client = client_beside_hung_nodes(&slow);
+  call leader;
+  begin_call(&leader, client, "leader", &slow);
+  eventually(farm_count(&five, "leader", NULL) == 2);
+  redlock_lock *started = new_lock(client, "started");
+  assert_int_equal(redlock_lock_acquire_start(started, &brief), REDLOCK_OK);
+  assert_int_equal(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+  redlock_time begun_us = redlock_now();
+  eventually(redlock_lock_result(started) != REDLOCK_PENDING); /* Asking processes nothing. */
+  assert_true(redlock_now() - begun_us <
+              MS(1500)); /* At 3 s the silent connections are given up. */
+  assert_int_equal(redlock_lock_result(started), REDLOCK_E_UNAVAILABLE);
+  assert_ptr_equal(redlock_client_next_ended(client), started);
+  let_nodes_go_on();
+  assert_int_equal(end_call(&leader), REDLOCK_OK);
+  redlock_lock_free(started);
   redlock_client_free(client);
 }
 
@@ -409,6 +475,8 @@ int main(void) {
       TEST(threads_share_the_connections),
       TEST(children_are_forked_while_threads_work),
       TEST(a_follower_keeps_its_budget_when_its_leader_is_held_up),
+      TEST(the_lead_is_handed_on_when_the_leaders_call_has_ended),
+      TEST(a_leader_looks_after_what_is_due_before_its_own_time),
       TEST(a_wakeup_ends_all_blocking_calls_and_gives_back_what_they_had),
       TEST(a_signal_handler_ends_a_waiting_acquire),
       TEST(close_ends_the_calls_of_other_threads),

@@ -1,0 +1,58 @@
+/*
+ * An event that poll() can wait for.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_event.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+
+#include "rl_test.h"
+
+static bool is_set(rl_event *event) {
+  struct pollfd one = {rl_event_fd(event), POLLIN, 0};
+  return poll(&one, 1, 0) == 1;
+}
+
+static void it_is_readable_from_its_setting_to_its_clearing(void **state) {
+  (void)state;
+  rl_event event;
+  rl_event_init(&event);
+  assert_int_equal(rl_event_fd(&event), -1);
+  assert_true(rl_event_open(&event));
+  assert_true((fcntl(rl_event_fd(&event), F_GETFD) & FD_CLOEXEC) != 0);
+  assert_false(is_set(&event));
+  rl_event_clear(&event); /* Blocks nobody. */
+  rl_event_set(&event);
+  rl_event_set(&event);
+  assert_true(is_set(&event));
+  rl_event_clear(&event);
+  assert_false(is_set(&event));
+  rl_event_close(&event);
+  rl_event_close(&event);
+}
+
+/* A handler may come before there is one. */
+static void setting_one_that_is_not_open_does_nothing(void **state) {
+  (void)state;
+  rl_event event;
+  rl_event_init(&event);
+  errno = ERANGE;
+  rl_event_set(&event);
+  rl_event_clear(&event);
+  assert_true(rl_event_open(&event));
+  assert_false(is_set(&event));
+  rl_event_close(&event);
+  rl_event_set(&event);
+  assert_int_equal(errno, ERANGE);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(it_is_readable_from_its_setting_to_its_clearing),
+      cmocka_unit_test(setting_one_that_is_not_open_does_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,49 @@
+/*
+ * Mutexes and forks in signal handlers, in a program with one thread.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_mutex.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rl_test.h"
+
+static rl_mutex mutex;
+static volatile pid_t forked;
+
+static void fork_in_a_handler(int number) {
+  (void)number;
+  forked = fork();
+}
+
+/* A signal comes while its thread holds a mutex, and the handler forks. */
+static void a_handler_may_fork_while_its_thread_holds_a_mutex(void **state) {
+  (void)state;
+  struct sigaction action = {.sa_handler = fork_in_a_handler};
+  assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+  assert_true(rl_mutex_init(&mutex));
+  (void)alarm(10);
+  rl_mutex_lock(&mutex);
+  assert_int_equal(raise(SIGUSR1), 0);
+  rl_mutex_unlock(&mutex);
+  rl_mutex_lock(&mutex);
+  rl_mutex_unlock(&mutex);
+  if (forked == 0) {
+    _exit(0);
+  }
+  (void)alarm(0);
+  int status = -1;
+  assert_int_equal(waitpid(forked, &status, 0), forked);
+  assert_int_equal(status, 0);
+  rl_mutex_free(&mutex);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_handler_may_fork_while_its_thread_holds_a_mutex),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

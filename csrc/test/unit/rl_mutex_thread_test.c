@@ -1,0 +1,92 @@
+/*
+ * Mutexes and forks.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_mutex.h"
+
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rl_test.h"
+
+static rl_mutex first, second;
+static unsigned long left, right; /* equal when nobody holds |first| */
+static atomic_bool stop;
+
+static void *work(void *argument) {
+  (void)argument;
+  while (!atomic_load(&stop)) {
+    rl_mutex_lock(&first);
+    left++;
+    for (volatile unsigned i = 0; i < 50; i++) {
+    }
+    right++;
+    rl_mutex_unlock(&first);
+  }
+  return NULL;
+}
+
+static int wait_for(pid_t child) {
+  int status = -1;
+  assert_true(child > 0);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return status;
+}
+
+/* A child in which a mutex is taken hangs, and is ended by its alarm. */
+static void a_child_finds_mutexes_free_and_what_they_guard_whole(void **state) {
+  (void)state;
+  pthread_t thread;
+  atomic_store(&stop, false);
+  assert_true(rl_mutex_init(&first));
+  assert_true(rl_mutex_init(&second));
+  assert_int_equal(pthread_create(&thread, NULL, work, NULL), 0);
+  for (unsigned i = 0; i < 300; i++) {
+    pid_t child = fork();
+    if (child == 0) {
+      (void)alarm(10);
+      rl_mutex_lock(&second);
+      rl_mutex_lock(&first);
+      _exit(left == right ? 0 : 1);
+    }
+    assert_int_equal(wait_for(child), 0);
+  }
+  atomic_store(&stop, true);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  rl_mutex_lock(&second); /* The parent has them back. */
+  rl_mutex_unlock(&second);
+  rl_mutex_lock(&first);
+  rl_mutex_unlock(&first);
+  rl_mutex_free(&first);
+  rl_mutex_free(&second);
+}
+
+/* In any order: they stand in a list. */
+static void mutexes_come_and_go(void **state) {
+  (void)state;
+  static rl_mutex some[3];
+  static const unsigned orders[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}};
+  for (size_t i = 0; i < COUNT_OF(orders); i++) {
+    for (unsigned k = 0; k < 3; k++) {
+      assert_true(rl_mutex_init(&some[k]));
+    }
+    for (unsigned k = 0; k < 3; k++) {
+      rl_mutex_free(&some[orders[i][k]]);
+      pid_t child = fork();
+      if (child == 0) {
+        _exit(0);
+      }
+      assert_int_equal(wait_for(child), 0);
+    }
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_child_finds_mutexes_free_and_what_they_guard_whole),
+      cmocka_unit_test(mutexes_come_and_go),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
