@@ -127,8 +127,12 @@ typedef struct shared {
 static int holder(shared *self) {
   redlock_options options = kept();
   redlock_client *client = client_of(&five, 5, &options);
-  warm_up(client);
-  redlock_lock *lock = held_lock(client, "r");
+  redlock_lock *lock = new_lock(client, "r");
+  for (unsigned i = 0; redlock_lock_acquire(lock, NULL, NULL) != REDLOCK_OK; i++) {
+    if (i == 100) {
+      return 1; /* A busy machine may be too late for some of them. */
+    }
+  }
   redlock_time looked_us = redlock_now();
   while (self->stopped == 0) {
     self->holds = redlock_lock_remaining(lock) > 0;
@@ -177,7 +181,7 @@ static void a_process_that_is_stopped_for_longer_than_its_ttl_disturbs_nobody(vo
     assert_int_equal(self->again, 0);
     assert_int_equal(self->told, REDLOCK_E_EXPIRED);
     assert_null(redlock_client_next_lost(client));
-    assert_int_equal(farm_count(&five, "r", redlock_lock_token(lock)), 5);
+    pump_until(client, farm_count(&five, "r", redlock_lock_token(lock)) == 5);
     assert_ok(lock, redlock_lock_release(lock));
     redlock_lock_free(lock);
     redlock_client_free(client);

@@ -373,6 +373,44 @@ static void a_lease_that_a_majority_denies_is_lost_and_not_taken_back(void **sta
   assert_true(fake_world_end(world));
 }
 
+/* Whoever asks is told, of a lock that tells nobody, too. */
+static void an_extend_of_the_users_own_finds_the_lease_lost(void **state) {
+  (void)state;
+  for (unsigned keeps = 0; keeps <= 1; keeps++) {
+    rl_lock *lock;
+    redlock_options options = keeps ? kept() : fake_once();
+    fake_world *world = held_by(3, &lock, &options);
+    fake_pass(world, SECONDS);
+    fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+    fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+    assert_error(reason_of(world, lock), REDLOCK_OK);
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+    world->now_us += SECONDS;
+    assert_error(reason_of(world, lock), REDLOCK_E_LOST);
+    assert_int_equal(since_of(world, lock), FAKE_START_US + SECONDS);
+    assert_ptr_equal(rl_loss_next(&world->core, world->now_us), keeps ? lock : NULL);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_LOST);
+    assert_error(reason_of(world, lock), REDLOCK_OK);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* Extends fail, and then the deadline passes before the timer is looked at. */
+static void a_lease_that_is_over_is_not_called_unavailable(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  refuse_all(world);
+  fake_pass(world, THIRD_US);
+  assert_error(reason_of(world, lock), REDLOCK_E_UNAVAILABLE);
+  world->now_us = lock->deadline_us;
+  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+  assert_int_equal(since_of(world, lock), world->now_us);
+  assert_true(fake_world_end(world));
+}
+
 /* No validity, no lock: the acquire had ended well. */
 static void the_result_of_an_acquire_is_lost_with_its_lease(void **state) {
   (void)state;
@@ -896,6 +934,8 @@ int main(void) {
       cmocka_unit_test(a_process_that_was_stopped_beyond_its_deadline_revives_nothing),
       cmocka_unit_test(an_extend_that_is_answered_after_the_deadline_revives_nothing),
       cmocka_unit_test(a_lease_that_a_majority_denies_is_lost_and_not_taken_back),
+      cmocka_unit_test(an_extend_of_the_users_own_finds_the_lease_lost),
+      cmocka_unit_test(a_lease_that_is_over_is_not_called_unavailable),
       cmocka_unit_test(the_result_of_an_acquire_is_lost_with_its_lease),
       cmocka_unit_test(a_loss_is_told_of_a_lock_that_asks_for_it_too),
       cmocka_unit_test(a_lease_that_was_given_up_is_no_loss_and_is_not_extended),
