@@ -163,4 +163,12 @@ return {
   { line = "preread = true", mutant = "false", why = "Debian has no Lua for nginx's streams" },
   { line = "ssl_client_hello = true", mutant = "false", why = "Debian's nginx cannot wait there (docs/openresty.md)" },
   { line = "ssl_session_fetch = true", mutant = "false", why = "Debian's nginx cannot wait there (docs/openresty.md)" },
+  { line = "explain, true)) then run = run_without_arguments end", mutant = "explain, false)",
+    why = "what Lua 5.1 needs does well in the others, too" },
+  { line = "if (entry->settled && rl_vote_counts_as(entry->vote) == RL_COUNT_FAILED) {", mutant = "settled ||",
+    why = "it is decided: nobody counts the failed any more" },
+  { line = "lock->phase == RL_PHASE_IDLE && owed->kind == RL_OWED_EXTEND) {", mutant = "IDLE || owed",
+    why = "a lease that a majority has denied is lost, in whatever phase that is heard" },
+  { line = "rl_link_behind(link, now_us) <= rl_round_patience(lock);", mutant = "now_us) < rl_round",
+    why = "a node that has owed for exactly that long may be thought well or not" },
 }

@@ -148,6 +148,21 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
+  it("stays connected for requests, when the first of them has loaded it", function()
+    start { server = [[location / { content_by_lua_block {
+      kept.client = kept.client or require("redlock").new(addresses)
+      ngx.print(kept.client:with("request", function() end))
+    } }]] }
+    local function connection() return farm[1]:command("CLIENT", "LIST"):match("id=(%d+)[^\n]*name=redlock") end
+    for _ = 1, 2 do assert.are.equal("true", select(2, nginx:get("/"))) end
+    local known, again = connection(), helper.now() + 0.8
+    assert.is_truthy(known)
+    helper.eventually(function() return helper.now() > again end)
+    assert.are.equal(known, connection())
+    assert.are.equal("true", select(2, nginx:get("/")))
+    assert.are.equal("", nginx:complaints())
+  end)
+
   it("closes a client that is garbage, after its locks have been released", function()
     start { server = [[
       location /use { content_by_lua_block {
@@ -265,13 +280,14 @@ describe("clients in nginx", function()
       ngx.say(err)
       local client = require("redlock.nginx_blocking").new(addresses)
       local lock = assert(client:acquire("blocking"))
+      ngx.say(tostring(assert(client:acquire("other")):release({ wait = false })))
       ngx.say(tostring(lock:extend() > 0), " ", tostring(lock:release()), " ", tostring(client:close()))
       _, err = pcall(require("redlock").new(addresses).process, require("redlock").new(addresses))
       ngx.say(err)
     } }]] }
     local _, body = nginx:get("/")
     assert.are.equal("redlock: this client would stop the nginx worker while it waits; use redlock.new()\n"
-      .. "true true true\nredlock: client:process() is not for nginx\n", body)
+      .. "true\ntrue true true\nredlock: client:process() is not for nginx\n", body)
     assert.are.equal("", nginx:complaints())
   end)
 

@@ -18,6 +18,19 @@ local LOCATIONS = [[
 
   location /balanced { proxy_pass http://chosen/content; }
 
+  location /take { content_by_lua_block { kept.handed = assert(client:acquire("handed", { owner = "worker" })) } }
+  location /handed {
+    set_by_lua_block $by_set { return tostring(kept.handed:hand_over("request")) }
+    content_by_lua_block { ngx.print("body") }
+    header_filter_by_lua_block { ngx.ctx.by_header = tostring(kept.handed:hand_over("request")) }
+    body_filter_by_lua_block { if ngx.arg[2] then ngx.ctx.by_body = tostring(kept.handed:hand_over("request")) end }
+    log_by_lua_block {
+      kept[#kept + 1] = table.concat({ ngx.var.by_set, ngx.ctx.by_header, ngx.ctx.by_body,
+        tostring(kept.handed:hand_over("request")) }, " ")
+    }
+  }
+  location /handed_by_balancer { proxy_pass http://handing/content; }
+
   location /set {
     set_by_lua_block $said { return neither() }
     content_by_lua_block { ngx.print(ngx.var.said) }
@@ -116,10 +129,20 @@ describe("redlock in the phases of nginx", function()
     }
   ]]
 
+  local HANDING_BALANCER = [[
+    upstream handing {
+      server 0.0.0.1;
+      balancer_by_lua_block {
+        kept[#kept + 1] = tostring(kept.handed:hand_over("request"))
+        require("ngx.balancer").set_current_peer("127.0.0.1", ngx.var.server_port)
+      }
+    }
+  ]]
+
   setup(function()
     farm = helper.farm(3)
     nginx = server.start {
-      http = BALANCER .. tls_server(),
+      http = BALANCER .. HANDING_BALANCER .. tls_server(),
       addresses = farm.addresses,
       init = INIT,
       init_worker = [[
@@ -177,6 +200,20 @@ describe("redlock in the phases of nginx", function()
       .. "\ntrue false not_held " .. refused("log")
       .. "\nlock:extend() has to wait, and nginx lets nothing wait in phase log", said)
     for _, name in ipairs { "header", "body", "log", "dropped", "extended" } do farm:eventually_free(name) end
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("hands a lock over to the request in every phase before its end", function()
+    nginx:get("/kept")
+    for path, said in pairs { ["/handed"] = "true true true nil", ["/handed_by_balancer"] = "true" } do
+      nginx:get("/take")
+      nginx:get(path)
+      helper.eventually(function()
+        local _, body = nginx:get("/kept")
+        return body == said
+      end, said)
+      farm:eventually_free("handed")
+    end
     assert.are.equal("", nginx:complaints())
   end)
 
