@@ -171,4 +171,6 @@ return {
     why = "a lease that a majority has denied is lost, in whatever phase that is heard" },
   { line = "rl_link_behind(link, now_us) <= rl_round_patience(lock);", mutant = "now_us) < rl_round",
     why = "a node that has owed for exactly that long may be thought well or not" },
+  { file = "rl_poll.c", line = "    return false;", mutant = "true",
+    why = "the bytes go with a turn of their own, instead of with those of the threads that are coming" },
 }
