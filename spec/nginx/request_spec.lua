@@ -335,6 +335,16 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
+  it("gives back at once what is granted to a light thread that was killed while it waited", function()
+    for _, node in ipairs(farm) do node:command("SET", "theirs", "token") end
+    nginx:get("/abandon")
+    for _, node in ipairs(farm) do node:command("DEL", "theirs") end
+    local again = helper.now() + 0.2
+    helper.eventually(function() return helper.now() > again end)
+    farm:eventually_free("theirs", 0.6)
+    quiet()
+  end)
+
   it("gives up what a killed light thread was to have", function()
     assert.are.equal("killed", select(2, nginx:get("/killed")))
     farm:eventually_free("killed")
