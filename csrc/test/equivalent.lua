@@ -175,4 +175,7 @@ return {
     why = "the bytes go with a turn of their own, instead of with those of the threads that are coming" },
   { line = "elseif count > 0 then", file = "nginx_driver.lua", mutant = ">=",
     why = "a request that was woken has its turn before the clock looks for the dead twice" },
+  { file = "cqueues.lua", line = "seat.waiters[waiter] = waiter, true", mutant = "false", why = "only the keys count" },
+  { file = "cqueues.lua", line = "if not ticket.results and pending(handle) then seat.driver = waiter end",
+    mutant = "results or", why = "a seat that was not needed is left at once, and the next is woken" },
 }

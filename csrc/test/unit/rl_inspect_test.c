@@ -59,6 +59,21 @@ static void it_tells_for_each_node_what_it_holds(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void of_two_inspections_each_lock_is_told_its_own(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  put(world, 0, ONE, 5 * SECONDS);
+  rl_lock *held = begin(world);
+  rl_lock *free_one = fake_lock(world, "another", NULL);
+  assert_error(rl_lock_inspect(free_one, world->now_us, true), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(of(held, 0)->state, REDLOCK_KEY_HELD);
+  assert_int_equal(of(free_one, 0)->state, REDLOCK_KEY_FREE);
+  rl_lock_free(held, world->now_us);
+  assert_int_equal(of(free_one, 0)->state, REDLOCK_KEY_FREE);
+  assert_true(fake_world_end(world));
+}
+
 static void it_changes_nothing(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -288,6 +303,7 @@ static void every_state_has_its_name(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(it_tells_for_each_node_what_it_holds),
+      cmocka_unit_test(of_two_inspections_each_lock_is_told_its_own),
       cmocka_unit_test(it_changes_nothing),
       cmocka_unit_test(the_holder_is_whose_token_a_majority_has),
       cmocka_unit_test(half_of_the_nodes_is_no_holder),
