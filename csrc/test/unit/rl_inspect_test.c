@@ -223,6 +223,8 @@ static void answers_are_read_strictly(void **state) {
        "it is a string that is too long for a token"},
       {"$12\r\nstring x abc\r\n", REDLOCK_KEY_HELD, 3, REDLOCK_NEVER, ""},
       {"$24\r\nlist 9223372036854775807\r\n", REDLOCK_KEY_OTHER, 0, REDLOCK_NEVER, "it is a list"},
+      {"$40\r\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n", REDLOCK_KEY_OTHER, 0, REDLOCK_NEVER,
+       "it is a xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"},
       {"$0\r\n\r\n", REDLOCK_KEY_OTHER, 0, 0, NULL},
       {"$-1\r\n", REDLOCK_KEY_FREE, 0, 0, ""},
   };
