@@ -178,4 +178,6 @@ return {
   { file = "cqueues.lua", line = "seat.waiters[waiter] = waiter, true", mutant = "false", why = "only the keys count" },
   { file = "cqueues.lua", line = "if not ticket.results and pending(handle) then seat.driver = waiter end",
     mutant = "results or", why = "a seat that was not needed is left at once, and the next is woken" },
+  { line = "self.ticking, self.running, self.launched = true, true, nil", mutant = "true, false, nil",
+    why = "a second clock finds that the first is running, and ends at once" },
 }
