@@ -106,7 +106,8 @@ bool rl_acquire_send_text(rl_node *node, redlock_time now_us, const rl_owed *owe
   if (lock == NULL || lock->round != owed->round) {
     return false; /* Its round is over. */
   }
-  bool asks = lock->phase == RL_PHASE_ROUND && lock->attempt == owed->attempt;
+  bool asks = lock->phase == RL_PHASE_ROUND && lock->attempt == owed->attempt &&
+              now_us < lock->round_deadline_us;
   bool joins = lock->phase == RL_PHASE_LATE && lock->lease == owed->attempt &&
                rl_lock_remaining(lock, now_us) > 0;
   redlock_time keys_end_us =

@@ -9,6 +9,11 @@
  */
 #include "check.h"
 
+/* Whether the two want a resource in common. */
+static bool check_exclusion_meet(const sim_lock *one, const sim_lock *other) {
+  return one->both || other->both || one->resource == other->resource;
+}
+
 void check_exclusion(sim *s, const sim_client *client, const sim_lock *lock) {
   for (unsigned i = 0; i < s->config.clients; i++) {
     const sim_client *other = &s->clients[i];
@@ -18,7 +23,7 @@ void check_exclusion(sim *s, const sim_client *client, const sim_lock *lock) {
       if (s->breach == SIM_BREACH_LATE_HOLDER) { /* It does not stop at its deadline. */
         ends_us += theirs->ttl_us / 2;
       }
-      if (theirs == lock || theirs->resource != lock->resource || theirs->lease == SIM_NO_TOKEN) {
+      if (theirs == lock || !check_exclusion_meet(lock, theirs) || theirs->lease == SIM_NO_TOKEN) {
         continue;
       }
       sim_count(s, SIM_CHECK_OVERLAP);

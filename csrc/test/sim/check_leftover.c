@@ -20,7 +20,7 @@ static void check_sent_set(sim *s, const sim_client *client, unsigned node, cons
   if (check_sent_late(s, token) || (token->release_sent >> node & 1) != 0) {
     sim_violation(s, "leftover", "client %u sets token %u, which it has given up", client->index,
                   sent->token);
-  } else if (!sent->heal && (token->sent >> node & 1) != 0) {
+  } else if (!sent->heal && ((token->sent & ~token->unknown) >> node & 1) != 0) {
     sim_violation(s, "leftover", "client %u sends the SET of token %u to node %u twice",
                   client->index, sent->token, node);
   } else if (sent->heal) {

@@ -12,7 +12,7 @@ void check_validity(sim *s, const sim_client *client, const sim_lock *lock) {
   unsigned kept = 0;
   uint64_t shortest_us = SIM_NEVER;
   for (unsigned i = 0; i < client->nodes; i++) {
-    uint64_t dies_us = sim_node_holds(s, client->base + i, lock->resource, lock->lease);
+    uint64_t dies_us = sim_node_keeps(s, client->base + i, lock, lock->lease);
     if (dies_us != 0 && dies_us >= lock->ends_us) {
       kept++;
     } else if (dies_us != 0 && lock->ends_us - dies_us < shortest_us) {

@@ -55,7 +55,7 @@ void check_votes_released(sim *s, const sim_client *client, const sim_lock *lock
   unsigned gone = 0;
   for (unsigned i = 0; i < client->nodes; i++) {
     bool later = (token->orphaned >> (client->base + i) & 1) != 0;
-    gone += later || sim_node_holds(s, client->base + i, lock->resource, index) == 0;
+    gone += later || !sim_node_has(s, client->base + i, lock, index);
   }
   if (result == REDLOCK_OK && (check_votes_count(certain) < check_votes_majority(client) ||
                                gone < check_votes_majority(client))) {

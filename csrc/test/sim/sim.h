@@ -29,6 +29,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "resp.h"
 #include "rl_core.h"
 #include "sim_clock.h"
 #include "sim_counters.h"
@@ -41,7 +42,7 @@
 #define SIM_DATABASES_MAX 2
 #define SIM_CONNECTIONS_MAX 256
 #define SIM_DATABASE 3 /* the one that is selected, in runs that select one */
-#define SIM_SCRIPTS_MAX 8
+#define SIM_SCRIPTS_MAX 16
 #define SIM_NO_CONNECTION (-1)
 #define SIM_NO_TOKEN UINT32_MAX
 #define SIM_FOREIGN_TOKEN (UINT32_MAX - 1)
@@ -127,6 +128,7 @@ typedef struct sim_config {
   uint64_t extend_every_us, max_hold_us;
   uint64_t events; /* the length of the safety phase */
   uint64_t length_us;
+  unsigned several; /* clients with locks on both resources */
 } sim_config;
 
 /* ---- events (sim_queue.c) ---- */
@@ -285,6 +287,7 @@ typedef struct sim_sent {
   uint8_t kind;
   bool heal;
   bool by_text;
+  bool keeps; /* the script that sets several keys minds none of ours */
 } sim_sent;
 
 typedef struct sim_socket {
@@ -310,6 +313,7 @@ typedef enum sim_application_state {
 typedef struct sim_lock {
   rl_lock *lock; /* NULL in a client that is gone */
   unsigned resource;
+  bool both; /* resources, this one first */
   sim_application_state state;
   uint64_t due_us; /* when the application does something */
   unsigned extends_left;
@@ -381,6 +385,7 @@ typedef struct sim_client {
 
 typedef struct sim_token {
   uint8_t client, lock, resource;
+  bool both;        /* resources */
   bool over;        /* the attempt has failed, or the lease has ended: nothing brings it back */
   uint64_t over_us; /* client's clock: when that was seen */
   bool granted;     /* it has been a lease */
@@ -395,6 +400,7 @@ typedef struct sim_token {
   uint32_t healed;      /* nodes to which a second SET went */
   uint32_t votes;       /* nodes whose grant has come */
   uint32_t set_refused; /* nodes whose answer to the last SET was that they did not set the key */
+  uint32_t unknown;     /* nodes that did not know the script of the last SET */
   uint32_t set_lost;    /* nodes to which a SET went on a connection that has ended */
   uint32_t extend_votes;
   uint32_t release_ever; /* nodes to which a release went */
@@ -511,6 +517,14 @@ void sim_node_stop(sim *s, unsigned node, uint64_t until_us);
 sim_key *sim_node_key(sim *s, unsigned node, unsigned database, unsigned resource); /* NULL: none */
 /* When the key of |token| dies, true time; 0 when the node does not hold it. */
 uint64_t sim_node_holds(sim *s, unsigned node, unsigned resource, uint32_t token);
+/* When the first key of |token| dies, of those that |lock| wants; 0 when the node lacks one. */
+uint64_t sim_node_keeps(sim *s, unsigned node, const sim_lock *lock, uint32_t token);
+/* Whether the node holds a key of |token|. */
+bool sim_node_has(sim *s, unsigned node, const sim_lock *lock, uint32_t token);
+/* What a script is for, and where its token stands among the words. */
+sim_command_kind sim_node_script_kind(sim *s, const resp_request *command);
+unsigned sim_node_script_token(const resp_request *command);
+bool sim_node_script_keeps(sim *s, const resp_request *command);
 
 /* sim_client.c */
 void sim_client_start(sim *s, unsigned client);

@@ -116,12 +116,16 @@ static void sim_client_add_lock(sim *s, sim_client *client, unsigned index) {
   own->resource = s->config.resources > 1 ? (unsigned)sim_below(&s->random_client, 2) : 0;
   own->lease = own->attempt = own->drawn = SIM_NO_TOKEN;
   const char *name = sim_resource(own->resource, &length);
+  own->both = (s->config.several >> client->index & 1) != 0 && sim_below(&s->random_client, 3) > 0;
   rl_options_default(&options);
   options.ttl_us = s->config.ttl_us[0];
   options.drift_factor = s->config.drift_factor;
   options.lock_delay_us = s->config.lock_delay_us;
   size_t prefix = client->core.prefix_length;
-  own->lock = rl_lock_new(&client->core, name + prefix, length - prefix, &options);
+  redlock_resource resources[2] = {{name + prefix, length - prefix}, {NULL, 0}};
+  name = sim_resource(1 - own->resource, &length);
+  resources[1] = (redlock_resource){name + prefix, length - prefix};
+  own->lock = rl_lock_new_many(&client->core, resources, own->both ? 2 : 1, &options);
   if (own->lock == NULL) {
     abort();
   }

@@ -159,6 +159,10 @@ void sim_config_draw(sim *s, sim_random *random) {
   config->max_hold_us = sim_below(random, 3) == 0
                             ? sim_between(random, config->ttl_us[0] / 2, 6 * config->ttl_us[0])
                             : 0;
+  if (sim_below(random, 4) == 0) {
+    config->several = (unsigned)sim_between(random, 1, 15);
+    config->resources = 2;
+  }
 }
 
 const char *sim_breach_name(sim_breach breach) {

@@ -46,6 +46,8 @@
   X(SCRIPT_GRANTED, "script: 1")                                                                   \
   X(SCRIPT_REFUSED, "script: 0")                                                                   \
   X(SCRIPT_WRONG_TYPE, "script: WRONGTYPE")                                                        \
+  X(SEVERAL_GRANTED, "a script of several keys: done")                                             \
+  X(SEVERAL_REFUSED, "a script of several keys: refused")                                          \
   X(SCRIPT_UNKNOWN, "script: NOSCRIPT")                                                            \
   X(SCRIPT_BY_TEXT, "script sent by its text")                                                     \
   X(KEY_EXPIRED, "key expired")                                                                    \

@@ -24,26 +24,53 @@ typedef struct sim_script {
   bool compares; /* acts only on a key that holds the token */
   bool creates;  /* sets the key whether it is there or not */
   bool shortens; /* sets the expiry even if it is later */
+  bool several;  /* keys */
+  bool careless; /* of several, looks at the first only */
 } sim_script;
 
 static const sim_script sim_scripts[] = {
     {"if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0",
-     SIM_COMMAND_RELEASE, true, false, false},
+     SIM_COMMAND_RELEASE, true, false, false, false, false},
     {"if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "
      "if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then "
      "redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 1",
-     SIM_COMMAND_EXTEND, true, false, false},
-    {"return redis.call('DEL',KEYS[1])", SIM_COMMAND_RELEASE, false, false, false},
-    {"return redis.call('PEXPIRE',KEYS[1],ARGV[2])", SIM_COMMAND_EXTEND, false, false, true},
+     SIM_COMMAND_EXTEND, true, false, false, false, false},
+    {"return redis.call('DEL',KEYS[1])", SIM_COMMAND_RELEASE, false, false, false, false, false},
+    {"return redis.call('PEXPIRE',KEYS[1],ARGV[2])", SIM_COMMAND_EXTEND, false, false, true, false,
+     false},
     {"redis.call('SET',KEYS[1],ARGV[1],'PX',ARGV[2]) return 1", SIM_COMMAND_EXTEND, false, true,
-     true},
+     true, false, false},
     {"if redis.call('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then return 1 end "
      "if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "
      "return redis.call('PEXPIRE',KEYS[1],ARGV[2])",
-     SIM_COMMAND_EXTEND, true, true, true},
+     SIM_COMMAND_EXTEND, true, true, true, false, false},
     {"if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "
      "return redis.call('PEXPIRE',KEYS[1],ARGV[2])",
-     SIM_COMMAND_EXTEND, true, false, true},
+     SIM_COMMAND_EXTEND, true, false, true, false, false},
+    {"for i=1,#KEYS do if redis.call('EXISTS',KEYS[i])==1 then return i end end for "
+     "i=1,#KEYS do redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end return "
+     "redis.status_reply('OK')",
+     SIM_COMMAND_SET, false, false, false, true, false},
+    {"for i=1,#KEYS do local v=redis.call('GET',KEYS[i]) if v and v~=ARGV[1] then "
+     "return i end end for i=1,#KEYS do redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) "
+     "end return redis.status_reply('OK')",
+     SIM_COMMAND_SET, true, false, false, true, false},
+    {"for i=1,#KEYS do if redis.call('GET',KEYS[i])~=ARGV[1] then return 0 end end for "
+     "i=1,#KEYS do if redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
+     "redis.call('PEXPIRE',KEYS[i],ARGV[2]) end end return 1",
+     SIM_COMMAND_EXTEND, true, false, false, true, false},
+    {"local n,e=0 for i=1,#KEYS do local v=redis.pcall('GET',KEYS[i]) if v==ARGV[1] "
+     "then n=n+redis.call('DEL',KEYS[i]) elseif type(v)=='table' then e=v end end if e "
+     "then return e end if n==#KEYS then return 1 end return 0",
+     SIM_COMMAND_RELEASE, true, false, false, true, false},
+    {"for i=1,1 do if redis.call('EXISTS',KEYS[i])==1 then return i end end for "
+     "i=1,#KEYS do redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end return "
+     "redis.status_reply('OK')",
+     SIM_COMMAND_SET, false, false, false, true, true},
+    {"for i=1,1 do if redis.call('GET',KEYS[i])~=ARGV[1] then return 0 end end for "
+     "i=1,#KEYS do if redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
+     "redis.call('PEXPIRE',KEYS[i],ARGV[2]) end end return 1",
+     SIM_COMMAND_EXTEND, true, false, false, true, true},
 };
 #define SIM_SCRIPT_COUNT (sizeof sim_scripts / sizeof sim_scripts[0])
 
@@ -88,6 +115,20 @@ uint64_t sim_node_holds(sim *s, unsigned index, unsigned resource, uint32_t toke
     }
   }
   return dies_us;
+}
+
+uint64_t sim_node_keeps(sim *s, unsigned index, const sim_lock *lock, uint32_t token) {
+  uint64_t first_us = SIM_NEVER;
+  for (unsigned i = 0; i < (lock->both ? 2u : 1u); i++) {
+    uint64_t dies_us = sim_node_holds(s, index, lock->resource ^ i, token);
+    first_us = dies_us < first_us ? dies_us : first_us;
+  }
+  return first_us;
+}
+
+bool sim_node_has(sim *s, unsigned index, const sim_lock *lock, uint32_t token) {
+  return sim_node_holds(s, index, lock->resource, token) != 0 ||
+         (lock->both && sim_node_holds(s, index, 1 - lock->resource, token) != 0);
 }
 
 void sim_node_init(sim *s, unsigned index) {
@@ -245,9 +286,9 @@ static void sim_node_set(sim *s, int connection, const resp_request *command,
   sim_node_reply(s, connection, request, "+OK\r\n", SIM_OUTCOME_GRANTED);
 }
 
-/* The script named or spelt by argument 1; SIM_SCRIPT_COUNT when the node does not know it. */
-static unsigned sim_node_script(sim *s, const sim_node *node, const resp_request *command,
-                                bool by_text) {
+/* The script named or spelt by argument 1, if it is one of |known|; else SIM_SCRIPT_COUNT. */
+static unsigned sim_node_find_script(sim *s, uint32_t known, const resp_request *command,
+                                     bool by_text) {
   _Static_assert(SIM_SCRIPT_COUNT <= SIM_SCRIPTS_MAX, "room for the names");
   if (s->script_names[0][0] == '\0') {
     for (unsigned i = 0; i < SIM_SCRIPT_COUNT; i++) {
@@ -256,11 +297,35 @@ static unsigned sim_node_script(sim *s, const sim_node *node, const resp_request
   }
   for (unsigned i = 0; i < SIM_SCRIPT_COUNT; i++) {
     if (by_text ? resp_is(command, 1, sim_scripts[i].text)
-                : resp_is(command, 1, s->script_names[i]) && (node->scripts >> i & 1) != 0) {
+                : resp_is(command, 1, s->script_names[i]) && (known >> i & 1) != 0) {
       return i;
     }
   }
   return SIM_SCRIPT_COUNT;
+}
+
+static unsigned sim_node_script(sim *s, const sim_node *node, const resp_request *command,
+                                bool by_text) {
+  return sim_node_find_script(s, node->scripts, command, by_text);
+}
+
+unsigned sim_node_script_token(const resp_request *command) {
+  return resp_is(command, 2, "2") ? 5 : 4;
+}
+
+/* Whether it sets several keys, and minds none that are ours. */
+bool sim_node_script_keeps(sim *s, const resp_request *command) {
+  unsigned script = sim_node_find_script(s, ~0u, command, resp_is(command, 0, "EVAL"));
+  return script < SIM_SCRIPT_COUNT && sim_scripts[script].kind == SIM_COMMAND_SET &&
+         sim_scripts[script].compares;
+}
+
+sim_command_kind sim_node_script_kind(sim *s, const resp_request *command) {
+  unsigned script = sim_node_find_script(s, ~0u, command, resp_is(command, 0, "EVAL"));
+  if (script < SIM_SCRIPT_COUNT && sim_scripts[script].several) {
+    return sim_scripts[script].kind;
+  }
+  return command->count == 6 ? SIM_COMMAND_EXTEND : SIM_COMMAND_RELEASE;
 }
 
 static void sim_node_deleted(sim *s, unsigned index, unsigned resource, uint32_t token) {
@@ -305,6 +370,99 @@ static unsigned sim_node_run(sim *s, const sim_connection *from, const sim_scrip
   return 1;
 }
 
+/* ---------------------------------------------------------------------------- several keys */
+
+static bool sim_node_is_ours(const sim_key *key, const resp_request *command) {
+  return key != NULL && !key->foreign_type &&
+         memcmp(key->value, command->words[5], REDLOCK_TOKEN_LENGTH) == 0;
+}
+
+/* Sets both keys if neither is in the way. Returns 0, or the number of the one that is. */
+static unsigned sim_node_set_both(sim *s, const sim_connection *from, const sim_script *script,
+                                  const resp_request *command, const sim_request *request) {
+  unsigned node = from->node;
+  for (unsigned i = 0; i < (script->careless ? 1u : 2u); i++) {
+    const sim_key *key = sim_node_key(s, node, from->database, sim_node_resource(command, 3 + i));
+    if (key != NULL && !(script->compares && sim_node_is_ours(key, command))) {
+      return i + 1;
+    }
+  }
+  for (unsigned i = 0; i < 2; i++) {
+    unsigned resource = sim_node_resource(command, 3 + i);
+    const sim_key *key = sim_node_key(s, node, from->database, resource);
+    if (key != NULL) {
+      check_touch(s, node, from, key, request->token, SIM_COMMAND_SET);
+    }
+    sim_node_write(s, node, &s->nodes[node].keys[from->database][resource], resource, command, 5,
+                   request->token, resp_number(command, 6));
+  }
+  return 0;
+}
+
+/* Prolongs both keys if both are ours, or deletes those that are. Returns 1 when both were. */
+static unsigned sim_node_run_both(sim *s, const sim_connection *from, const sim_script *script,
+                                  const resp_request *command, const sim_request *request) {
+  unsigned node = from->node, ours = 0;
+  sim_key *keys[2];
+  for (unsigned i = 0; i < 2; i++) {
+    keys[i] = sim_node_key(s, node, from->database, sim_node_resource(command, 3 + i));
+    ours += sim_node_is_ours(keys[i], command) || (i > 0 && script->careless);
+  }
+  for (unsigned i = 0; i < 2; i++) {
+    uint64_t expire_ms = sim_node_wall_ms(s, node) + resp_number(command, 6);
+    if (script->kind == SIM_COMMAND_RELEASE && sim_node_is_ours(keys[i], command)) {
+      check_touch(s, node, from, keys[i], request->token, script->kind);
+      keys[i]->used = false;
+      sim_node_deleted(s, node, sim_node_resource(command, 3 + i), keys[i]->token);
+    } else if (script->kind == SIM_COMMAND_EXTEND && ours == 2 && keys[i] != NULL &&
+               expire_ms > keys[i]->expire_ms) {
+      check_touch(s, node, from, keys[i], request->token, script->kind);
+      keys[i]->expire_ms = expire_ms;
+      keys[i]->written_us = s->now_us;
+    }
+  }
+  return ours == 2;
+}
+
+/* EVALSHA or EVAL, script, 2, key, key, token[, ttl] */
+static void sim_node_eval_both(sim *s, int connection, const resp_request *command,
+                               const sim_request *request, const sim_script *script) {
+  const sim_connection *from = &s->connections[connection];
+  unsigned first = sim_node_resource(command, 3), second = sim_node_resource(command, 4);
+  char reply[8] = "+OK\r\n";
+  if (first == SIM_RESOURCES_MAX || second == SIM_RESOURCES_MAX || first == second ||
+      command->lengths[5] != REDLOCK_TOKEN_LENGTH ||
+      command->count != (script->kind == SIM_COMMAND_RELEASE ? 6u : 7u)) {
+    sim_violation(s, "wire", "a script of several keys that the node does not understand");
+    return;
+  }
+  if (script->kind == SIM_COMMAND_RELEASE && request->token < s->token_count) {
+    s->tokens[request->token].released_there |= 1u << from->node;
+  }
+  unsigned result;
+  bool granted;
+  if (script->kind == SIM_COMMAND_SET) {
+    result = sim_node_set_both(s, from, script, command, request);
+    granted = result == 0;
+    sim_count(s, granted ? SIM_SET_GRANTED : SIM_SET_TAKEN);
+  } else {
+    result = sim_node_run_both(s, from, script, command, request);
+    granted = result == 1;
+    sim_count(s, granted ? SIM_SCRIPT_GRANTED : SIM_SCRIPT_REFUSED);
+  }
+  sim_count(s, granted ? SIM_SEVERAL_GRANTED : SIM_SEVERAL_REFUSED);
+  SIM_TRACE(s, "node %u: %s of both by token %u: %s", from->node,
+            script->kind == SIM_COMMAND_SET       ? "SET"
+            : script->kind == SIM_COMMAND_RELEASE ? "release"
+                                                  : "extend",
+            request->token, granted ? "OK" : "refused");
+  if (script->kind != SIM_COMMAND_SET || !granted) {
+    (void)snprintf(reply, sizeof reply, ":%u\r\n", result);
+  }
+  sim_node_reply(s, connection, request, reply,
+                 granted ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
+}
+
 /* EVALSHA or EVAL, script, 1, key, token[, ttl] */
 static void sim_node_eval(sim *s, int connection, const resp_request *command,
                           const sim_request *request) {
@@ -316,6 +474,14 @@ static void sim_node_eval(sim *s, int connection, const resp_request *command,
     sim_count(s, SIM_SCRIPT_UNKNOWN);
     sim_node_reply(s, connection, request, "-NOSCRIPT No matching script.\r\n",
                    SIM_OUTCOME_NO_SCRIPT);
+    return;
+  }
+  if (script < SIM_SCRIPT_COUNT && sim_scripts[script].several) {
+    if (request->by_text) {
+      node->scripts |= 1u << script;
+      sim_count(s, SIM_SCRIPT_BY_TEXT);
+    }
+    sim_node_eval_both(s, connection, command, request, &sim_scripts[script]);
     return;
   }
   if (script == SIM_SCRIPT_COUNT || resource == SIM_RESOURCES_MAX ||
@@ -382,10 +548,12 @@ static void sim_node_execute(sim *s, int connection, const resp_request *command
     request.kind = SIM_COMMAND_SET;
     request.token = sim_tap_token(command->words[2], command->lengths[2]);
   } else if (resp_is(command, 0, "EVAL") || resp_is(command, 0, "EVALSHA")) {
-    request.kind = command->count == 6 ? SIM_COMMAND_EXTEND : SIM_COMMAND_RELEASE;
+    unsigned token = sim_node_script_token(command);
+    request.kind = sim_node_script_kind(s, command);
     request.by_text = command->lengths[0] == 4;
-    request.token =
-        command->count >= 5 ? sim_tap_token(command->words[4], command->lengths[4]) : SIM_NO_TOKEN;
+    request.token = command->count > token
+                        ? sim_tap_token(command->words[token], command->lengths[token])
+                        : SIM_NO_TOKEN;
   }
   if (request.kind == SIM_COMMAND_HANDSHAKE) {
     sim_node_handshake(s, connection, command, &request);
@@ -405,7 +573,7 @@ static void sim_node_execute(sim *s, int connection, const resp_request *command
                    strncmp(error, "-NO", 3) == 0 && strncmp(error, "-NOREP", 6) != 0
                        ? SIM_OUTCOME_FORBIDDEN
                        : SIM_OUTCOME_DECLINED);
-  } else if (request.kind == SIM_COMMAND_SET) {
+  } else if (resp_is(command, 0, "SET")) {
     sim_node_set(s, connection, command, &request);
   } else {
     sim_node_eval(s, connection, command, &request);

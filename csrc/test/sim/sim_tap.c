@@ -29,6 +29,7 @@ uint32_t sim_tap_new_token(sim *s, unsigned client, unsigned lock) {
   token->client = (uint8_t)client;
   token->lock = (uint8_t)lock;
   token->resource = (uint8_t)s->clients[client].locks[lock].resource;
+  token->both = s->clients[client].locks[lock].both;
   s->live[s->live_count++] = (uint32_t)s->token_count;
   return (uint32_t)s->token_count++;
 }
@@ -84,7 +85,7 @@ static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sen
   sim_token *token = &s->tokens[sent->token];
   uint32_t bit = 1u << node;
   /* A node that could not be asked when the lock was taken may be given the key later. */
-  bool joins = token->granted && (token->sent & bit) == 0;
+  bool joins = token->granted && (token->sent & ~token->unknown & bit) == 0;
   sent->heal = token->granted && !joins;
   check_sent(s, client, node, sent);
   if (joins) {
@@ -99,13 +100,14 @@ static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sen
     token->healed |= bit;
   }
   token->sent |= bit;
+  token->unknown &= ~bit;
   token->set_refused &= ~bit;
 }
 
 static void sim_tap_command(sim *s, sim_client *client, unsigned node,
                             const resp_request *command) {
   sim_socket *socket = &client->sockets[node];
-  sim_sent sent = {client->reading_us, SIM_NO_TOKEN, 0, SIM_COMMAND_HANDSHAKE, false, false};
+  sim_sent sent = {client->reading_us, SIM_NO_TOKEN, 0, SIM_COMMAND_HANDSHAKE, false, false, false};
   unsigned argument = 0;
   uint64_t ttl_us = 0;
   if (resp_is(command, 0, "SET")) {
@@ -113,10 +115,11 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
     argument = 2;
     ttl_us = resp_number(command, 6 < command->count ? 6 : command->count - 1) * 1000;
   } else if (command->count >= 5) {
-    sent.kind = command->count == 6 ? SIM_COMMAND_EXTEND : SIM_COMMAND_RELEASE;
+    sent.kind = (uint8_t)sim_node_script_kind(s, command);
     sent.by_text = resp_is(command, 0, "EVAL");
-    argument = 4;
-    ttl_us = command->count == 6 ? resp_number(command, 5) * 1000 : 0;
+    sent.keeps = sim_node_script_keeps(s, command);
+    argument = sim_node_script_token(command);
+    ttl_us = sent.kind == SIM_COMMAND_RELEASE ? 0 : resp_number(command, argument + 1) * 1000;
   }
   if (sent.kind != SIM_COMMAND_HANDSHAKE) {
     sent.token = sim_tap_token(command->words[argument], command->lengths[argument]);
@@ -234,6 +237,12 @@ static void sim_tap_answered(sim *s, const sim_sent *sent, unsigned node, const 
   bool granted = note->outcome == SIM_OUTCOME_GRANTED;
   if (sent->kind == SIM_COMMAND_RELEASE) {
     sim_tap_release_answered(token, bit, note);
+  } else if (sent->kind == SIM_COMMAND_SET && note->outcome == SIM_OUTCOME_NO_SCRIPT) {
+    /* It has set nothing, and may be sent once more, by its text. */
+    token->set_refused |= sent->keeps ? 0 : bit;
+    token->unknown |= sent->keeps ? 0 : bit;
+  } else if (sent->kind == SIM_COMMAND_SET && !granted && sent->keeps) {
+    token->set_refused &= ~bit; /* The node may have kept one of the keys. */
   } else if (sent->kind == SIM_COMMAND_SET && !granted) {
     token->set_refused |= note->outcome != SIM_OUTCOME_ERROR ? bit : 0;
   } else if (sent->kind == SIM_COMMAND_SET && sent->heal) {
