@@ -2,6 +2,7 @@ local behaviour = require "spec.behaviour"
 local helper = require "spec.helper"
 
 local cqueues = require "cqueues"
+local core = require "redlock.core"
 local redlock = require "redlock.cqueues"
 
 -- The pcall of PUC Lua 5.1 cannot be yielded across, which is what with() would have to do.
@@ -33,6 +34,15 @@ describe("redlock.cqueues", function()
     describe = describe,
     it = it,
   })
+
+  it("has all methods of the lock that blocks but start()", function()
+    local client = redlock.new(farm.addresses)
+    local lock = client:lock("r")
+    for name in pairs(core.lock_methods) do
+      assert.are.equal(name == "start" and "nil" or "function", type(lock[name]), name)
+    end
+    run(function() client:close() end)
+  end)
 
   it("has its first lock on all nodes, not on the bare majority", function()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
@@ -310,7 +320,6 @@ describe("redlock.cqueues", function()
   -- A coroutine is not resumed at once when its operation has ended: what then comes first can take longer
   -- than the lease. `take` acquires "late" in a coroutine of its own; what it returned is returned.
   local function taken_late(take)
-    local core = require "redlock.core"
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
     helper.warm(client, farm, function() client.handle:process() end)

@@ -150,22 +150,8 @@ void rl_lua_push_success(lua_State *L, rl_lua_lock *self, rl_operation operation
 /* Pushes the list of the codes that are returned. */
 void rl_lua_push_codes(lua_State *L);
 
-/* ------------------------------------------------------------------------------- rl_lua_lock.c */
-
-/* Waits for the operation that |error| says was started. Returns what it could not begin for. */
-int rl_lua_finish(lua_State *L, rl_lua_lock *self, int error);
-
-/* Pushes what the operation ended with; |error| is what rl_lua_finish() returned. */
-int rl_lua_push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation, int error,
-                        int level);
-
 /* ---------------------------------------------------------------------------- rl_lua_inspect.c */
 
-/* The token at |index|; NULL and REDLOCK_TOKEN_ANY for "any". */
-const char *rl_lua_check_token(lua_State *L, int index, size_t *length);
-
-int rl_lua_lock_inspect(lua_State *L);
-int rl_lua_lock_force_release(lua_State *L);
 int rl_lua_lock_keys(lua_State *L);
 
 /* ------------------------------------------------------- rl_lua_client.c, rl_lua_lock.c, _module.c */
@@ -186,6 +172,9 @@ rl_lua_client *rl_lua_client_push(lua_State *L);
 void rl_lua_client_register(lua_State *L);
 void rl_lua_lock_register(lua_State *L);
 
+/* Adds the functions for the module's own Lua code to the table on top of the stack. */
+void rl_lua_lock_add_functions(lua_State *L);
+
 /* Makes class |name| from its metamethods and methods, and leaves the methods on the stack. */
 void rl_lua_class(lua_State *L, const char *name, const char *public_name,
                   const luaL_Reg *metamethods, const luaL_Reg *methods);
@@ -197,14 +186,5 @@ int rl_lua_client_next_ended(lua_State *L);
 int rl_lua_client_close_now(lua_State *L);
 int rl_lua_client_shut(lua_State *L);
 int rl_lua_client_owed(lua_State *L);
-int rl_lua_lock_new(lua_State *L);
-int rl_lua_lock_acquire(lua_State *L);
-int rl_lua_lock_give_token(lua_State *L);
-int rl_lua_lock_release(lua_State *L);
-int rl_lua_lock_release_send(lua_State *L);
-int rl_lua_lock_start(lua_State *L);
-int rl_lua_lock_id(lua_State *L);
-int rl_lua_lock_pending(lua_State *L);
-int rl_lua_lock_late(lua_State *L);
 
 #endif /* RL_LUA_H */

@@ -1,45 +1,13 @@
 /*
- * What an operator asks of a lock: what the nodes hold, and to delete it.
+ * What an operator asks of a lock: what the nodes hold.
  *
  * SPDX-License-Identifier: MIT
  *
- * The functions are for the module's own Lua code, which makes a lock for the question and forgets it.
+ * It is for the module's own Lua code, which makes a lock for the question and forgets it.
  */
 #include <string.h>
 
-#include "rl_handle.h"
 #include "rl_lua.h"
-
-#define ANY "any"
-
-const char *rl_lua_check_token(lua_State *L, int index, size_t *length) {
-  const char *token = luaL_checklstring(L, index, length);
-
-  if (*length > REDLOCK_TOKEN_MAX)
-    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: token is longer than %d bytes", REDLOCK_TOKEN_MAX);
-  if (*length != sizeof ANY - 1 || memcmp(token, ANY, *length) != 0)
-    return token;
-  *length = REDLOCK_TOKEN_ANY;
-  return NULL;
-}
-
-/* (lock) -> true, or nil, message, code. */
-int rl_lua_lock_inspect(lua_State *L) {
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "client:inspect()");
-  int error = rl_lua_finish(L, self, rl_handle_inspect(self->lock));
-
-  return rl_lua_push_outcome(L, self, RL_OPERATION_INSPECT, error, RL_LUA_WRAPPED);
-}
-
-/* (lock, token or "any") -> on how many nodes it was deleted, or nil, message, code. */
-int rl_lua_lock_force_release(lua_State *L) {
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "client:force_release()");
-  size_t length;
-  const char *token = rl_lua_check_token(L, 2, &length);
-  int error = rl_lua_finish(L, self, rl_handle_force_release(self->lock, token, length));
-
-  return rl_lua_push_outcome(L, self, RL_OPERATION_FORCE_RELEASE, error, RL_LUA_WRAPPED);
-}
 
 /* Sets a field of the table on top of the stack: whole milliseconds, nothing for a key without an end. */
 static void set_ttl(lua_State *L, redlock_duration ttl) {

@@ -9,6 +9,7 @@
 
 #include "rl_handle.h"
 #include "rl_lua.h"
+#include "rl_lua_call.h"
 #include "rl_lua_hook.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
@@ -106,7 +107,7 @@ static size_t check_resources(lua_State *L, int index, redlock_resource *resourc
 }
 
 /* (client, resource or list of resources, options) -> lock, or nil, message, code. */
-int rl_lua_lock_new(lua_State *L) {
+static int lock_new(lua_State *L) {
   rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:lock()");
   redlock_resource resources[REDLOCK_RESOURCES_MAX];
   redlock_options options;
@@ -146,7 +147,7 @@ int rl_lua_lock_new(lua_State *L) {
 }
 
 /* (lock) -> the number that next_ended() tells it by. */
-int rl_lua_lock_id(lua_State *L) {
+static int lock_id(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "id()");
 
   lua_pushnumber(L, (lua_Number)(uintptr_t)redlock_lock_data(self->lock));
@@ -207,7 +208,7 @@ void rl_lua_push_success(lua_State *L, rl_lua_lock *self, rl_operation operation
  * Every result leaves here. Lua counts whole milliseconds: less than one is no validity, and so no
  * lock.
  */
-int rl_lua_push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation, int error,
+static int push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation, int error,
                         int level) {
   redlock_duration validity = 0;
 
@@ -225,7 +226,7 @@ int rl_lua_push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation,
  * Waits for the operation that |error| says was started. A hook that is set meanwhile may raise an
  * error, as that of Ctrl-C does: the operation is cancelled then, which releases what it has taken.
  */
-int rl_lua_finish(lua_State *L, rl_lua_lock *self, int error) {
+static int finish(lua_State *L, rl_lua_lock *self, int error) {
   rl_lua_hook hook;
 
   if (error != REDLOCK_OK)
@@ -240,46 +241,22 @@ int rl_lua_finish(lua_State *L, rl_lua_lock *self, int error) {
     }
   }
   rl_handle_end(self->lock, error);
-  return REDLOCK_OK; /* It was begun: rl_lua_push_outcome() asks how it ended. */
+  return REDLOCK_OK; /* It was begun: push_outcome() asks how it ended. */
 }
 
-/* (lock, options) -> validity, or nil, message, code. */
-int rl_lua_lock_acquire(lua_State *L) {
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:acquire()");
-  redlock_options options;
-  const redlock_options *given = check_options(L, 2, self->lock->core->options, &options);
-  int error = rl_handle_acquire(self->lock, given, sizeof options);
+/* (lock, code of a call, argument) -> what the method returns: begins it, and waits for its end. */
+static int lock_run(lua_State *L) {
+  const rl_lua_call *call = rl_lua_check_call(L, 2);
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, call->method);
+  int error;
 
-  if (error == REDLOCK_OK)
-    rl_lua_loss_note_call(L, self, 2);
-  error = rl_lua_finish(L, self, error);
-  return rl_lua_push_outcome(L, self, RL_OPERATION_ACQUIRE, error, RL_LUA_WRAPPED);
+  lua_settop(L, 3);
+  error = finish(L, self, call->begin(L, self, 3, RL_LUA_BLOCKING));
+  return push_outcome(L, self, call->operation, error, RL_LUA_WRAPPED);
 }
 
-static redlock_duration check_new_ttl(lua_State *L, const char *name, int index, int level) {
-  if (lua_isnoneornil(L, index))
-    return 0;
-  return rl_lua_check_duration(L, index, name, 1, level);
-}
-
-static int lock_extend(lua_State *L) {
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:extend()");
-  redlock_duration ttl = check_new_ttl(L, "lock:extend(): ttl", 2, RL_LUA_DIRECT);
-  int error = rl_lua_finish(L, self, rl_handle_extend(self->lock, ttl));
-
-  return rl_lua_push_outcome(L, self, RL_OPERATION_EXTEND, error, RL_LUA_DIRECT);
-}
-
-/* (lock) -> true, or nil, message, code. */
-int rl_lua_lock_release(lua_State *L) {
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:release()");
-  int error = rl_lua_finish(L, self, rl_handle_release(self->lock));
-
-  return rl_lua_push_outcome(L, self, RL_OPERATION_RELEASE, error, RL_LUA_WRAPPED);
-}
-
-/* (lock) -> true, or nil, message, code: the same without waiting. */
-int rl_lua_lock_release_send(lua_State *L) {
+/* (lock) -> true, or nil, message, code: a release that is not waited for. */
+static int lock_release_send(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:release()");
   int error = redlock_lock_release_send(self->lock);
 
@@ -291,39 +268,16 @@ int rl_lua_lock_release_send(lua_State *L) {
   return 1;
 }
 
-/*
- * (lock, "acquire", options), (lock, "extend", ttl), (lock, "release"), (lock, "inspect") or
- * (lock, "force_release", token) -> true, or nil, ...
- */
-int rl_lua_lock_start(lua_State *L) {
+/* (lock, code of a call, argument) -> true, or nil, message, code: begins it. */
+static int lock_start(lua_State *L) {
+  const rl_lua_call *call = rl_lua_check_call(L, 2);
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:start()");
-  rl_operation operation = rl_operation_of_name(luaL_checkstring(L, 2));
-  redlock_options options;
-  const char *token;
-  size_t length;
   int error;
 
   lua_settop(L, 3);
-  if (operation == RL_OPERATION_NONE)
-    return luaL_argerror(L, 2, "no such operation");
-  if (operation == RL_OPERATION_ACQUIRE) {
-    const redlock_options *given = check_options(L, 3, self->lock->core->options, &options);
-    error = redlock_lock_acquire_start(self->lock, given);
-    if (error == REDLOCK_OK)
-      rl_lua_loss_note_call(L, self, 3);
-  } else if (operation == RL_OPERATION_EXTEND) {
-    redlock_duration ttl = check_new_ttl(L, "lock:start(\"extend\"): ttl", 3, RL_LUA_WRAPPED);
-    error = redlock_lock_extend_start(self->lock, ttl);
-  } else if (operation == RL_OPERATION_INSPECT) {
-    error = redlock_lock_inspect_start(self->lock);
-  } else if (operation == RL_OPERATION_FORCE_RELEASE) {
-    token = rl_lua_check_token(L, 3, &length);
-    error = redlock_lock_force_release_start(self->lock, token, length);
-  } else {
-    error = redlock_lock_release_start(self->lock);
-  }
+  error = call->begin(L, self, 3, RL_LUA_LOOP);
   if (error != REDLOCK_E_BUSY)
-    self->operation = operation;
+    self->operation = call->operation;
   if (error != REDLOCK_OK)
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   lua_pushboolean(L, 1);
@@ -331,7 +285,7 @@ int rl_lua_lock_start(lua_State *L) {
 }
 
 /* (lock) -> whether an operation is in flight. */
-int rl_lua_lock_pending(lua_State *L) {
+static int lock_pending(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "pending()");
 
   lua_pushboolean(L, rl_handle_pending(self->lock));
@@ -339,7 +293,7 @@ int rl_lua_lock_pending(lua_State *L) {
 }
 
 /* (lock) -> for how many seconds to go on for late nodes after an operation has ended, or nil. */
-int rl_lua_lock_late(lua_State *L) {
+static int lock_late(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "late()");
   redlock_duration late = rl_handle_late(self->lock);
 
@@ -364,7 +318,7 @@ static int lock_result(lua_State *L) {
   if (self->operation == RL_OPERATION_NONE) {
     return rl_lua_misuse(L, RL_LUA_DIRECT, "redlock: lock:result() before any operation");
   }
-  pushed = rl_lua_push_outcome(L, self, self->operation, REDLOCK_OK, RL_LUA_DIRECT);
+  pushed = push_outcome(L, self, self->operation, REDLOCK_OK, RL_LUA_DIRECT);
   if (self->operation == RL_OPERATION_RELEASE && pushed == 1)
     rl_lua_nginx_released_give_back(self);
   return pushed;
@@ -448,7 +402,7 @@ static int lock_token(lua_State *L) {
 }
 
 /* (lock, token): the next acquire takes it. */
-int rl_lua_lock_give_token(lua_State *L) {
+static int lock_give_token(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:acquire()");
   size_t length;
   const char *token = luaL_checklstring(L, 2, &length);
@@ -569,17 +523,37 @@ static int lock_tostring(lua_State *L) {
   return 1;
 }
 
+void rl_lua_lock_add_functions(lua_State *L) {
+  static const luaL_Reg functions[] = {{"lock", lock_new},
+                                       {"run", lock_run},
+                                       {"start", lock_start},
+                                       {"release_send", lock_release_send},
+                                       {"keys", rl_lua_lock_keys},
+                                       {"give_token", lock_give_token},
+                                       {"pending", lock_pending},
+                                       {"late", lock_late},
+                                       {"id", lock_id},
+                                       {NULL, NULL}};
+
+  luaL_setfuncs(L, functions, 0);
+}
+
 void rl_lua_lock_register(lua_State *L) {
   static const luaL_Reg metamethods[] = {{"__gc", lock_gc},
                                          {"__close", lock_end_of_scope},
                                          {"__tostring", lock_tostring},
                                          {NULL, NULL}};
-  static const luaL_Reg methods[] = {{"extend", lock_extend},       {"result", lock_result},
-                                     {"cancel", lock_cancel},       {"token", lock_token},
-                                     {"remaining", lock_remaining}, {"resource", lock_resource},
-                                     {"resources", lock_resources}, {"ttl", lock_ttl},
-                                     {"is_held", lock_is_held},     {"lost", lock_lost},
-                                     {"votes", lock_votes},         {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"result", lock_result},
+                                     {"cancel", lock_cancel},
+                                     {"token", lock_token},
+                                     {"remaining", lock_remaining},
+                                     {"resource", lock_resource},
+                                     {"resources", lock_resources},
+                                     {"ttl", lock_ttl},
+                                     {"is_held", lock_is_held},
+                                     {"lost", lock_lost},
+                                     {"votes", lock_votes},
+                                     {NULL, NULL}};
 
   rl_lua_class(L, RL_LUA_LOCK, "redlock.lock", metamethods, methods);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "rl_lua.h"
+#include "rl_lua_call.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
 
@@ -75,18 +76,6 @@ int luaopen_redlock_core(lua_State *L) {
                                        {"shut", rl_lua_client_shut},
                                        {"owed", rl_lua_client_owed},
                                        {"next_ended", rl_lua_client_next_ended},
-                                       {"lock", rl_lua_lock_new},
-                                       {"acquire", rl_lua_lock_acquire},
-                                       {"release", rl_lua_lock_release},
-                                       {"release_send", rl_lua_lock_release_send},
-                                       {"inspect", rl_lua_lock_inspect},
-                                       {"force_release", rl_lua_lock_force_release},
-                                       {"keys", rl_lua_lock_keys},
-                                       {"give_token", rl_lua_lock_give_token},
-                                       {"start", rl_lua_lock_start},
-                                       {"pending", rl_lua_lock_pending},
-                                       {"late", rl_lua_lock_late},
-                                       {"id", rl_lua_lock_id},
                                        {NULL, NULL}};
 
   luaL_checkversion(L);
@@ -94,6 +83,7 @@ int luaopen_redlock_core(lua_State *L) {
   ensure_sentinel(L);
   lua_newtable(L);
   luaL_setfuncs(L, functions, 0);
+  rl_lua_lock_add_functions(L);
   rl_lua_loss_register(L);
   rl_lua_client_register(L);
   lua_setfield(L, -2, "client_methods");
@@ -103,6 +93,8 @@ int luaopen_redlock_core(lua_State *L) {
   lua_setfield(L, -2, "nginx");
   rl_lua_push_option_tables(L);
   lua_setfield(L, -2, "options");
+  rl_lua_push_calls(L);
+  lua_setfield(L, -2, "calls");
   rl_lua_push_codes(L);
   lua_setfield(L, -2, "codes");
   lua_pushstring(L, redlock_version());

@@ -15,7 +15,7 @@
 
 #include "rl_client.h"
 #include "rl_handle.h"
-#include "rl_lua_loss.h"
+#include "rl_lua_call.h"
 #include "rl_lua_nginx.h"
 #include "rl_lua_nginx_released.h"
 #include "rl_pump.h"
@@ -25,17 +25,6 @@
 
 /* LuaJIT's type, which lua.h does not name; lua_topointer() tells where its value is. */
 #define TYPE_CDATA 10
-
-/* What the driver asks of a lock, as it numbers it. */
-enum {
-  CODE_ACQUIRE = 1,
-  CODE_EXTEND = 2,
-  CODE_RELEASE = 3,
-  CODE_RELEASE_FORGET = 4, /* in a phase in which nothing can be waited for */
-  CODE_RELEASE_SEND = 5,   /* what became of it may be asked later */
-  CODE_INSPECT = 6,
-  CODE_FORCE_RELEASE = 7
-};
 
 /* ---------------------------------------------------------------------------------------- slots */
 
@@ -135,19 +124,6 @@ void rl_lua_nginx_wait_forget_lock(rl_lua_lock *self) {
 
 /* ----------------------------------------------------------------------------------- operations */
 
-static const struct {
-  rl_operation operation;
-  const char *method;
-} codes[] = {
-    [CODE_ACQUIRE] = {RL_OPERATION_ACQUIRE, "lock:acquire()"},
-    [CODE_EXTEND] = {RL_OPERATION_EXTEND, "lock:extend()"},
-    [CODE_RELEASE] = {RL_OPERATION_RELEASE, "lock:release()"},
-    [CODE_RELEASE_FORGET] = {RL_OPERATION_RELEASE, "lock:release()"},
-    [CODE_RELEASE_SEND] = {RL_OPERATION_RELEASE, "lock:release()"},
-    [CODE_INSPECT] = {RL_OPERATION_INSPECT, "client:inspect()"},
-    [CODE_FORCE_RELEASE] = {RL_OPERATION_FORCE_RELEASE, "client:force_release()"},
-};
-
 /* (lock) -> the driver's table; and the handle of the lock, or NULL for a client that blocks. */
 static rl_lua_nginx *push_driver(lua_State *L, const rl_lua_lock *self) {
   lua_getuservalue(L, 1);
@@ -161,49 +137,19 @@ static void *request_at(lua_State *L, int index) {
   return lua_type(L, index) == TYPE_CDATA ? *(void *const *)lua_topointer(L, index) : NULL;
 }
 
-static int begin(lua_State *L, rl_lua_lock *self, int code) {
-  rl_lock *lock = self->lock->core;
-  redlock_options options;
-  redlock_duration ttl = 0;
-  const char *token;
-  size_t length;
-  int given;
-
-  switch (code) {
-  case CODE_ACQUIRE:
-    given = rl_lua_read_lock_options(L, 5, lock->options, &options, RL_LUA_WRAPPED);
-    return rl_lock_acquire(lock, redlock_now(), given ? &options : NULL, true);
-  case CODE_EXTEND:
-    if (!lua_isnoneornil(L, 4)) {
-      ttl = rl_lua_check_duration(L, 4, "lock:extend(): ttl", 1, RL_LUA_WRAPPED);
-    }
-    return rl_lock_extend(lock, redlock_now(), ttl, true);
-  case CODE_INSPECT:
-    return rl_lock_inspect(lock, redlock_now(), true);
-  case CODE_FORCE_RELEASE:
-    token = rl_lua_check_token(L, 4, &length);
-    return rl_lock_force_release(lock, redlock_now(), token, length, true);
-  case CODE_RELEASE_SEND:
-    return rl_lock_release_unheard(lock, redlock_now());
-  default:
-    return rl_lock_release(lock, redlock_now(), code == CODE_RELEASE);
-  }
-}
-
 /* The operation has been begun: whose the lock is from now on, and who waits. */
-static void begun(lua_State *L, rl_lua_lock *self, int code) {
+static void begun(lua_State *L, rl_lua_lock *self, rl_operation operation) {
   rl_lua_nginx *nginx = self->nginx;
   size_t slot = (size_t)lua_tonumber(L, 3);
   int of_worker;
 
   redlock_lock_set_data(self->lock, self);
-  if (code == CODE_ACQUIRE) {
+  if (operation == RL_OPERATION_ACQUIRE) {
     of_worker = rl_lua_read_owner(L, 5, self->of_worker, RL_LUA_WRAPPED);
     self->owner_ended = 0;
-    rl_lua_loss_note_call(L, self, 5);
     (void)rl_lua_nginx_owners_give(&nginx->owners, of_worker ? NULL : request_at(L, 4),
                                    &self->owned);
-  } else if (codes[code].operation == RL_OPERATION_RELEASE) {
+  } else if (operation == RL_OPERATION_RELEASE) {
     rl_lua_nginx_owners_take(&nginx->owners, &self->owned);
   }
   if (slot != 0 && !enter_slot(self, slot))
@@ -211,20 +157,17 @@ static void begun(lua_State *L, rl_lua_lock *self, int code) {
 }
 
 /*
- * (lock, code, slot, request, options), (lock, code, slot, ttl) or (lock, code, slot, token) -> the driver's table,
- * whether the operation is in flight, writers to wake, whether to wake the clock; or nil, message,
+ * (lock, code of a call, slot, request, argument) -> the driver's table, whether the operation is in flight, writers to wake, whether to wake the clock; or nil, message,
  * code; or false for a lock of a client that blocks. An operation that is not in flight any more has
  * a result already.
  */
 static int wait_start(lua_State *L) {
-  int code = (int)luaL_checkinteger(L, 2);
-  rl_lua_lock *self;
+  const rl_lua_call *call = rl_lua_check_call(L, 2);
+  bool forget = lua_tointeger(L, 2) == RL_LUA_CALL_RELEASE_FORGET;
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, call->method);
   rl_lua_nginx *nginx;
   int error;
 
-  if (code < CODE_ACQUIRE || code > CODE_FORCE_RELEASE)
-    return luaL_error(L, "no such operation");
-  self = rl_lua_check_lock(L, RL_LUA_WRAPPED, codes[code].method);
   lua_settop(L, 5);
   nginx = push_driver(L, self);
   if (nginx == NULL) {
@@ -234,14 +177,14 @@ static int wait_start(lua_State *L) {
   if (nginx->client == NULL)
     return rl_lua_push_error(L, REDLOCK_E_CLOSED, NULL, RL_LUA_WRAPPED);
   rl_lua_nginx_check_fork(nginx);
-  error = begin(L, self, code);
+  error = call->begin(L, self, 5, RL_LUA_WORKER);
   if (error != REDLOCK_OK)
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
-  self->operation = codes[code].operation;
-  begun(L, self, code);
+  self->operation = call->operation;
+  begun(L, self, call->operation);
   if (rl_pump_launch(&nginx->client->core) != REDLOCK_OK)
     rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_SYSTEM);
-  if (code == CODE_RELEASE_FORGET) {
+  if (forget) {
     /* It goes on without the lock, for which nobody waits. */
     rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_CANCELLED);
   }
@@ -249,7 +192,7 @@ static int wait_start(lua_State *L) {
     rl_lock_dequeue(self->lock->core);
   lua_pushboolean(L, rl_lock_is_busy(self->lock->core));
   lua_pushnumber(L, (lua_Number)rl_lua_nginx_wake_writers(nginx));
-  if (code == CODE_RELEASE_FORGET)
+  if (forget)
     rl_lua_nginx_released_give_back(self);
   lua_pushboolean(L, rl_lua_nginx_wake_clock(nginx));
   return 4;

@@ -7,7 +7,9 @@ local section = require "redlock.section"
 local lock_options, section_release = options.lock, options.section_release
 local check_resource, check_resources = options.resource, options.resources
 local check_token, acquire_options, give_token = options.token, options.acquire, core.give_token
-local new_lock, acquire = core.lock, core.acquire
+local new_lock, run, keys = core.lock, core.run, core.keys
+local calls = core.calls
+local ACQUIRE, INSPECT, FORCE_RELEASE = calls.acquire.code, calls.inspect.code, calls.force_release.code
 
 local client = {}
 
@@ -55,7 +57,7 @@ function methods.acquire(self, resource, given)
   if not lock then return nil, message, code end
   if given ~= nil and given.token ~= nil then give_token(lock, given.token) end
   local validity
-  validity, message, code = acquire(lock)
+  validity, message, code = run(lock, ACQUIRE)
   if not validity then return nil, message, code end
   return lock
 end
@@ -76,25 +78,25 @@ function methods.with(self, resource, ...)
 end
 
 -- A lock object is made for the question.
-local function ask(self, resource, method, fn, ...)
+local function ask(self, resource, method, number, argument)
   check_resource(self, "userdata", resource, method, 3)
   local lock, message, code = new_lock(self, resource)
   if not lock then return nil, message, code end
   local answer
-  answer, message, code = fn(lock, ...)
+  answer, message, code = run(lock, number, argument)
   return lock, answer, message, code
 end
 
 function methods.inspect(self, resource)
-  local lock, ok, message, code = ask(self, resource, "inspect", core.inspect)
+  local lock, ok, message, code = ask(self, resource, "inspect", INSPECT)
   if not lock then return nil, ok, message end
   if not ok and code ~= "unavailable" then return nil, message, code end
-  return (core.keys(lock))
+  return (keys(lock))
 end
 
 function methods.force_release(self, resource, token)
   check_token(token, 2)
-  local lock, count, message, code = ask(self, resource, "force_release", core.force_release, token)
+  local lock, count, message, code = ask(self, resource, "force_release", FORCE_RELEASE, token)
   if not lock then return nil, count, message end
   if count then return count end
   return nil, message, code

@@ -11,8 +11,7 @@ local options = require "redlock.options"
 local section = require "redlock.section"
 require "redlock.lock"
 
-local lock_options, check_extension = options.lock, options.extension
-local check_resource, check_resources = options.resource, options.resources
+local lock_options, check_resource, check_resources = options.lock, options.resource, options.resources
 local release_options, section_release, check_token = options.release, options.section_release, options.token
 local acquire_options, give_token = options.acquire, core.give_token
 local new_lock, start, pending, late, identify, next_ended, release_send =
@@ -21,6 +20,8 @@ local new_lock, start, pending, late, identify, next_ended, release_send =
 local next_lost, watched = core.next_lost, core.watched
 
 local LOOK = 1 -- how often, in seconds, to look whether somebody still has to look after the leases
+
+local RELEASE = core.calls.release.code
 
 local weak_values = { __mode = "v" }
 local weak_keys = { __mode = "k" }
@@ -212,32 +213,19 @@ local function finish(lock, operation)
   return lock.handle:result()
 end
 
-function lock_methods.acquire(lock, given)
-  local handle = check_lock(lock, "acquire")
-  local started, message, code
-  if lock.client.closing then
-    return closed(handle:resource())
+for name, call in pairs(core.calls) do
+  if call.of == "lock" then
+    local number, check = call.code, options.arguments[call.argument]
+    lock_methods[name] = function(lock, argument)
+      local handle = check_lock(lock, name)
+      if argument ~= nil then argument = check(argument, 2) end
+      if lock.client.closing then return closed(handle:resource()) end
+      keep_results(lock)
+      local started, message, code = start(handle, number, argument)
+      if not started then return nil, message, code end
+      return finish(lock, name)
+    end
   end
-  if given ~= nil then acquire_options(given, 2) end
-  keep_results(lock)
-  if given ~= nil and given.token ~= nil then give_token(handle, given.token) end
-  if given == nil then
-    started, message, code = start(handle, "acquire")
-  else
-    started, message, code = start(handle, "acquire", given)
-  end
-  if not started then return nil, message, code end
-  return finish(lock, "acquire")
-end
-
-function lock_methods.extend(lock, ttl)
-  local handle = check_lock(lock, "extend")
-  check_extension(ttl, 2)
-  if lock.client.closing then return closed(handle:resource()) end
-  keep_results(lock)
-  local started, message, code = start(handle, "extend", ttl)
-  if not started then return nil, message, code end
-  return finish(lock, "extend")
 end
 
 -- What has come meanwhile makes the descriptor readable for whoever polls.
@@ -255,7 +243,7 @@ function lock_methods.release(lock, given)
   if lock.client.closing then return closed(handle:resource()) end -- close() is releasing it
   keep_results(lock)
   if unheard then return send(lock, handle) end
-  local started, message, code = start(handle, "release")
+  local started, message, code = start(handle, RELEASE)
   if not started then return nil, message, code end
   return finish(lock, "release")
 end
@@ -278,11 +266,13 @@ function lock_methods.check(lock)
   return left
 end
 
-for _, name in ipairs { "remaining", "is_held", "lost", "resource", "resources", "token", "ttl", "votes" } do
-  local method = core.lock_methods[name]
-  lock_methods[name] = function(lock)
-    local handle = check_lock(lock, name)
-    return method(handle)
+-- Methods that only look are those of the lock that blocks. There is no lock:start(): nobody would go on with it.
+for name, method in pairs(core.lock_methods) do
+  if not lock_methods[name] and name ~= "start" then
+    lock_methods[name] = function(lock, ...)
+      local handle = check_lock(lock, name)
+      return method(handle, ...)
+    end
   end
 end
 
@@ -372,7 +362,7 @@ local function ask(self, resource, operation, argument)
   if not handle then return nil, nil, message, code end
   local lock = wrap(self, handle)
   local ok
-  ok, message, code = start(handle, operation, argument)
+  ok, message, code = start(handle, core.calls[operation].code, argument)
   if ok then ok, message, code = finish(lock, operation) end
   return lock, ok, message, code
 end
@@ -401,7 +391,7 @@ local function give_up(self)
     local busy = pending(lock.handle)
     if busy and lock.operation ~= "release" then lock.handle:cancel() end
     -- A cancelled acquire releases by itself.
-    if not pending(lock.handle) and (not busy or lock.handle:is_held()) then start(lock.handle, "release") end
+    if not pending(lock.handle) and (not busy or lock.handle:is_held()) then start(lock.handle, RELEASE) end
   end
   collect(self)
 end

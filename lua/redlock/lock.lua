@@ -1,50 +1,56 @@
---- The lock's methods that take options, and are therefore written in Lua. The others are in C.
+--- The lock's methods that begin an operation, made by the table of csrc/binding/rl_lua_call.c. Those that only look
+--- are in C.
 
 local core = require "redlock.core"
 local loss = require "redlock.loss"
 local options = require "redlock.options"
 
-local acquire, release, release_send, start = core.acquire, core.release, core.release_send, core.start
-local acquire_options, release_options, give_token = options.acquire, options.release, core.give_token
+local run, start, release_send = core.run, core.start, core.release_send
+local release_options = options.release
 
 local methods = core.lock_methods
+local calls = {} -- of the lock, by name
 
 -- No tail calls here: C counts two functions up to the line that an error is reported for.
 
-function methods.acquire(self, given)
-  local validity, message, code
-  if given == nil then
-    validity, message, code = acquire(self)
-  else
-    local options_of_acquire = acquire_options(given, 2)
-    if given.token ~= nil then give_token(self, given.token) end
-    validity, message, code = acquire(self, options_of_acquire)
+for name, call in pairs(core.calls) do
+  if call.of == "lock" then
+    local number, check = call.code, options.arguments[call.argument]
+    calls[name] = { number = number, check = check }
+    methods[name] = function(self, argument)
+      local result, message, code
+      if argument == nil then
+        result, message, code = run(self, number)
+      else
+        result, message, code = run(self, number, check(argument, 2))
+      end
+      if result then return result end
+      return nil, message, code
+    end
   end
-  if validity then return validity end
-  return nil, message, code
 end
+
+local RELEASE = core.calls.release.code
 
 function methods.release(self, given)
   local released, message, code
   if given ~= nil and release_options(given, 2) then
     released, message, code = release_send(self)
   else
-    released, message, code = release(self)
+    released, message, code = run(self, RELEASE)
   end
   if released then return true end
   return nil, message, code
 end
 
 function methods.start(self, operation, argument)
+  local call = calls[operation]
+  if not call then error("redlock: lock:start() takes \"acquire\", \"extend\" or \"release\"", 2) end
   local started, message, code
   if operation == "acquire" and argument ~= nil then
-    local options_of_acquire = acquire_options(argument, 2)
-    if argument.token ~= nil then give_token(self, argument.token) end
-    started, message, code = start(self, operation, options_of_acquire)
-  elseif operation == "acquire" or operation == "extend" or operation == "release" then
-    started, message, code = start(self, operation, argument)
+    started, message, code = start(self, call.number, call.check(argument, 2))
   else
-    error("redlock: lock:start() takes \"acquire\", \"extend\" or \"release\"", 2)
+    started, message, code = start(self, call.number, argument)
   end
   if started then return true end
   return nil, message, code

@@ -19,8 +19,10 @@ local free_slot, move, wait = driver.free_slot, driver.move, driver.wait
 -- The request, or the timer, that runs; nginx tells when it ends. Other parts of nginx have requests of another kind.
 local get_request = ngx.config.subsystem == "http" and require("resty.core.base").get_request or function() end
 
-local ACQUIRE, EXTEND, RELEASE, RELEASE_FORGET, RELEASE_SEND = 1, 2, 3, 4, 5
-local INSPECT, FORCE_RELEASE = 6, 7
+local calls = core.calls
+local RELEASE, RELEASE_FORGET = calls.release.code, calls.release_forget.code
+local RELEASE_SEND = calls.release_send.code
+local INSPECT, FORCE_RELEASE = calls.inspect.code, calls.force_release.code
 
 -- Where nginx lets a request wait.
 local may_wait = {
@@ -43,17 +45,14 @@ local ends_later = setmetatable(
 
 local client_methods, lock_methods = core.client_methods, core.lock_methods
 
+local function copy(methods)
+  local made = {}
+  for name, method in pairs(methods) do made[name] = method end
+  return made
+end
+
 -- Those of a client that blocks: redlock/nginx_blocking.lua.
-local blocking = {
-  acquire = lock_methods.acquire,
-  extend = lock_methods.extend,
-  release = lock_methods.release,
-  start = lock_methods.start,
-  cancel = lock_methods.cancel,
-  close = client_methods.close,
-  inspect = client_methods.inspect,
-  force_release = client_methods.force_release,
-}
+local blocking_client, blocking_lock = copy(client_methods), copy(lock_methods)
 
 local function cannot_wait(method, phase)
   return nil, "lock:" .. method .. "() has to wait, and nginx lets nothing wait in phase " .. phase, "unavailable"
@@ -91,41 +90,32 @@ local function await(self, lock, slot, pending, writers, clock)
   return result(lock)
 end
 
-function lock_methods.acquire(lock, given)
-  local phase = get_phase()
-  if not may_wait[phase] then return cannot_wait("acquire", phase) end
-  local slot = free_slot()
-  local self, pending, writers, clock
-  if given == nil then
-    self, pending, writers, clock = start(lock, ACQUIRE, slot, get_request())
-  else
-    local options_of_acquire = acquire_options(given, 2)
-    if given.token ~= nil then give_token(lock, given.token) end
-    self, pending, writers, clock = start(lock, ACQUIRE, slot, get_request(), options_of_acquire)
+for name, call in pairs(calls) do
+  if call.of == "lock" then
+    local number, check, of_blocking = call.code, options.arguments[call.argument], blocking_lock[name]
+    lock_methods[name] = function(lock, argument)
+      local phase = get_phase()
+      if not may_wait[phase] then return cannot_wait(name, phase) end
+      local slot = free_slot()
+      local self, pending, writers, clock
+      if argument == nil then
+        self, pending, writers, clock = start(lock, number, slot, get_request())
+      else
+        self, pending, writers, clock = start(lock, number, slot, get_request(), check(argument, 2))
+      end
+      if self == false then return of_blocking(lock, argument) end
+      if not self then return nil, pending, writers end
+      local answer, message, code = await(self, lock, slot, pending, writers, clock)
+      if answer then return answer end
+      return nil, message, code
+    end
   end
-  if self == false then return blocking.acquire(lock, given) end
-  if not self then return nil, pending, writers end
-  local validity, message, code = await(self, lock, slot, pending, writers, clock)
-  if validity then return validity end
-  return nil, message, code
-end
-
-function lock_methods.extend(lock, ttl)
-  local phase = get_phase()
-  if not may_wait[phase] then return cannot_wait("extend", phase) end
-  local slot = free_slot()
-  local self, pending, writers, clock = start(lock, EXTEND, slot, ttl)
-  if self == false then return blocking.extend(lock, ttl) end
-  if not self then return nil, pending, writers end
-  local validity, message, code = await(self, lock, slot, pending, writers, clock)
-  if validity then return validity end
-  return nil, message, code
 end
 
 -- Nobody waits. Where there is not even a timer, the worker is about to end, and that sends it.
 local function release_unheard(lock, how, given)
   local self, pending, writers, clock = start(lock, how, 0)
-  if self == false then return blocking.release(lock, given) end
+  if self == false then return blocking_lock.release(lock, given) end
   if not self then return nil, pending, writers end
   move(self, writers, clock)
   return true
@@ -140,7 +130,7 @@ function lock_methods.release(lock, given)
   else
     local slot = free_slot()
     local self, pending, writers, clock = start(lock, RELEASE, slot)
-    if self == false then return blocking.release(lock) end
+    if self == false then return blocking_lock.release(lock) end
     if not self then return nil, pending, writers end
     ok, message, code = await(self, lock, slot, pending, writers, clock)
   end
@@ -168,7 +158,7 @@ function lock_methods.hand_over(lock, owner)
 end
 
 function lock_methods.start(lock, operation, argument)
-  if native.is_blocking(lock) then return blocking.start(lock, operation, argument) end
+  if native.is_blocking(lock) then return blocking_lock.start(lock, operation, argument) end
   error("redlock: lock:start() is not for nginx, where lock:acquire() lets other requests go on", 2)
 end
 
@@ -192,7 +182,7 @@ function client_methods.acquire(self, resource, given)
 end
 
 -- A lock object is made for the question.
-local function ask(self, resource, method, what, argument)
+local function ask(self, resource, method, number, argument)
   check_resource(self, "userdata", resource, method, 3)
   local phase = get_phase()
   if not may_wait[phase] then
@@ -201,13 +191,13 @@ local function ask(self, resource, method, what, argument)
   local lock, message, code = new_lock(self, resource)
   if not lock then return nil, message, code end
   local slot = free_slot()
-  local own, pending, writers, clock = start(lock, what, slot, argument)
+  local own, pending, writers, clock = start(lock, number, slot, nil, argument)
   if not own then return nil, pending, writers end
   return lock, await(own, lock, slot, pending, writers, clock)
 end
 
 function client_methods.inspect(self, resource)
-  if not driver_of(self, "inspect") then return blocking.inspect(self, resource) end
+  if not driver_of(self, "inspect") then return blocking_client.inspect(self, resource) end
   local lock, ok, message, code = ask(self, resource, "inspect", INSPECT)
   if not lock then return nil, ok, message end
   local seen = (ok or code == "unavailable") and core.keys(lock) or nil
@@ -218,7 +208,7 @@ end
 
 function client_methods.force_release(self, resource, token)
   check_token(token, 2)
-  if not driver_of(self, "force_release") then return blocking.force_release(self, resource, token) end
+  if not driver_of(self, "force_release") then return blocking_client.force_release(self, resource, token) end
   local lock, count, message, code = ask(self, resource, "force_release", FORCE_RELEASE, token)
   if not lock then return nil, count, message end
   native.discard(lock)
@@ -228,7 +218,7 @@ end
 
 function client_methods.close(self)
   local own = driver_of(self, "close")
-  if not own then return blocking.close(self) end
+  if not own then return blocking_client.close(self) end
   if driver.close(own, may_wait[get_phase()]) then return true end
   return nil, "not all nodes have confirmed the releases in time", "unavailable"
 end

@@ -283,12 +283,14 @@ function options.token(token, level)
   elseif #token > TOKEN_MAX then
     error("redlock: client:force_release(): token is longer than " .. TOKEN_MAX .. " bytes", level + 1)
   end
+  return token
 end
 
 --- The ttl that lock:extend() is given; nil is the one that the lock was acquired with.
 function options.extension(ttl, level)
   local wrong = ttl ~= nil and of_lock.ttl(ttl)
   if wrong then error("redlock: lock:extend(): ttl " .. wrong, level + 1) end
+  return ttl
 end
 
 --- A node of the list, as the C functions take it: an address or its parts.
@@ -424,5 +426,12 @@ function options.section(level, first, second, ...)
   end
   return first, 2
 end
+
+--- By the names in the table of csrc/binding/rl_lua_call.c: the function that checks the argument of a call, unless it
+--- is nil, and returns what C is given. It has the parameters argument and level.
+options.arguments = {
+  options = options.acquire, ttl = options.extension, release = options.release, token = options.token,
+  none = function() end,
+}
 
 return options

@@ -1,0 +1,174 @@
+/*
+ * Calls: the operations that a script can begin, with all that the binding knows of each.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_lua_call.h"
+
+#include <string.h>
+
+#include "rl_handle.h"
+#include "rl_lua_loss.h"
+
+#define TOKEN_ANY "any"
+
+static int acquire(rl_lua_lock *self, const redlock_options *given, rl_lua_driver driver) {
+  switch (driver) {
+  case RL_LUA_BLOCKING:
+    return rl_handle_acquire(self->lock, given, sizeof *given);
+  case RL_LUA_LOOP:
+    return redlock_lock_acquire_start(self->lock, given);
+  case RL_LUA_WORKER:
+  default:
+    return rl_lock_acquire(self->lock->core, redlock_now(), given, true);
+  }
+}
+
+/* The token of the options at |index|, if they have one. Returns REDLOCK_OK, or an error. */
+static int give_token(lua_State *L, rl_lua_lock *self, int index) {
+  int error = REDLOCK_OK;
+
+  if (!lua_istable(L, index))
+    return REDLOCK_OK;
+  lua_getfield(L, index, "token");
+  if (!lua_isnil(L, -1)) {
+    size_t length;
+    const char *token = luaL_checklstring(L, -1, &length);
+    error = redlock_lock_give_token(self->lock, token, length);
+  }
+  lua_pop(L, 1);
+  return error;
+}
+
+static int begin_acquire(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
+  const rl_options *above = self->lock->core->options;
+  redlock_options options;
+  int given = rl_lua_read_lock_options(L, index, above, &options, RL_LUA_WRAPPED);
+  int error = give_token(L, self, index);
+
+  if (error == REDLOCK_OK)
+    error = acquire(self, given ? &options : NULL, driver);
+  if (error == REDLOCK_OK)
+    rl_lua_loss_note_call(L, self, index);
+  return error;
+}
+
+static int begin_extend(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
+  const char *name = driver == RL_LUA_LOOP ? "lock:start(\"extend\"): ttl" : "lock:extend(): ttl";
+  redlock_duration ttl =
+      lua_isnoneornil(L, index) ? 0 : rl_lua_check_duration(L, index, name, 1, RL_LUA_WRAPPED);
+
+  switch (driver) {
+  case RL_LUA_BLOCKING:
+    return rl_handle_extend(self->lock, ttl);
+  case RL_LUA_LOOP:
+    return redlock_lock_extend_start(self->lock, ttl);
+  case RL_LUA_WORKER:
+  default:
+    return rl_lock_extend(self->lock->core, redlock_now(), ttl, true);
+  }
+}
+
+static int begin_release(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
+  (void)L;
+  (void)index;
+  switch (driver) {
+  case RL_LUA_BLOCKING:
+    return rl_handle_release(self->lock);
+  case RL_LUA_LOOP:
+    return redlock_lock_release_start(self->lock);
+  case RL_LUA_WORKER:
+  default:
+    return rl_lock_release(self->lock->core, redlock_now(), true);
+  }
+}
+
+static int begin_release_forget(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
+  return driver == RL_LUA_WORKER ? rl_lock_release(self->lock->core, redlock_now(), false)
+                                 : begin_release(L, self, index, driver);
+}
+
+static int begin_release_send(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
+  return driver == RL_LUA_WORKER ? rl_lock_release_unheard(self->lock->core, redlock_now())
+                                 : begin_release(L, self, index, driver);
+}
+
+static int begin_inspect(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
+  (void)L;
+  (void)index;
+  switch (driver) {
+  case RL_LUA_BLOCKING:
+    return rl_handle_inspect(self->lock);
+  case RL_LUA_LOOP:
+    return redlock_lock_inspect_start(self->lock);
+  case RL_LUA_WORKER:
+  default:
+    return rl_lock_inspect(self->lock->core, redlock_now(), true);
+  }
+}
+
+/* The token at |index|; NULL and REDLOCK_TOKEN_ANY for "any". */
+static const char *check_token(lua_State *L, int index, size_t *length) {
+  const char *token = luaL_checklstring(L, index, length);
+
+  if (*length > REDLOCK_TOKEN_MAX)
+    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: token is longer than %d bytes", REDLOCK_TOKEN_MAX);
+  if (*length != sizeof TOKEN_ANY - 1 || memcmp(token, TOKEN_ANY, *length) != 0)
+    return token;
+  *length = REDLOCK_TOKEN_ANY;
+  return NULL;
+}
+
+static int begin_force_release(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
+  size_t length;
+  const char *token = check_token(L, index, &length);
+
+  switch (driver) {
+  case RL_LUA_BLOCKING:
+    return rl_handle_force_release(self->lock, token, length);
+  case RL_LUA_LOOP:
+    return redlock_lock_force_release_start(self->lock, token, length);
+  case RL_LUA_WORKER:
+  default:
+    return rl_lock_force_release(self->lock->core, redlock_now(), token, length, true);
+  }
+}
+
+static const rl_lua_call calls[RL_LUA_CALL_COUNT] = {
+    [RL_LUA_CALL_ACQUIRE] = {"acquire", "lock:acquire()", "lock", "options", RL_OPERATION_ACQUIRE,
+                             begin_acquire},
+    [RL_LUA_CALL_EXTEND] = {"extend", "lock:extend()", "lock", "ttl", RL_OPERATION_EXTEND,
+                            begin_extend},
+    [RL_LUA_CALL_RELEASE] = {"release", "lock:release()", "lock", "release", RL_OPERATION_RELEASE,
+                             begin_release},
+    [RL_LUA_CALL_RELEASE_FORGET] = {"release_forget", "lock:release()", "driver", "none",
+                                    RL_OPERATION_RELEASE, begin_release_forget},
+    [RL_LUA_CALL_RELEASE_SEND] = {"release_send", "lock:release()", "driver", "none",
+                                  RL_OPERATION_RELEASE, begin_release_send},
+    [RL_LUA_CALL_INSPECT] = {"inspect", "client:inspect()", "client", "none", RL_OPERATION_INSPECT,
+                             begin_inspect},
+    [RL_LUA_CALL_FORCE_RELEASE] = {"force_release", "client:force_release()", "client", "token",
+                                   RL_OPERATION_FORCE_RELEASE, begin_force_release},
+};
+
+const rl_lua_call *rl_lua_check_call(lua_State *L, int index) {
+  lua_Integer code = luaL_checkinteger(L, index);
+
+  if (code < 1 || code >= RL_LUA_CALL_COUNT)
+    luaL_error(L, "no such operation");
+  return &calls[code];
+}
+
+void rl_lua_push_calls(lua_State *L) {
+  lua_createtable(L, 0, RL_LUA_CALL_COUNT - 1);
+  for (int code = 1; code < RL_LUA_CALL_COUNT; code++) {
+    lua_createtable(L, 0, 3);
+    lua_pushinteger(L, code);
+    lua_setfield(L, -2, "code");
+    lua_pushstring(L, calls[code].of);
+    lua_setfield(L, -2, "of");
+    lua_pushstring(L, calls[code].argument);
+    lua_setfield(L, -2, "argument");
+    lua_setfield(L, -2, calls[code].name);
+  }
+}
