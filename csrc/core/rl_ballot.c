@@ -21,19 +21,19 @@ typedef struct rl_ballot_rule {
 /* SET NX: OK when it has set the key, nil when there is one. */
 static const rl_ballot_rule rl_ballot_set[] = {
     {RL_REPLY_STATUS, "OK", 0, RL_BALLOT_GRANTED},
-    {RL_REPLY_NIL, NULL, 0, RL_BALLOT_TAKEN},
+    {RL_REPLY_NIL, NULL, 0, RL_BALLOT_DENIED},
 };
 
 /* The same of several keys: OK, or the number of one that is there; of all others: rl_ballot_key(). */
 static const rl_ballot_rule rl_ballot_set_all[] = {
     {RL_REPLY_STATUS, "OK", 0, RL_BALLOT_GRANTED},
-    {RL_REPLY_INTEGER, NULL, 1, RL_BALLOT_TAKEN},
+    {RL_REPLY_INTEGER, NULL, 1, RL_BALLOT_DENIED},
 };
 
 /* The scripts, and DEL: 1 when the key held our token, or was there; 0 when it did not. */
 static const rl_ballot_rule rl_ballot_script[] = {
     {RL_REPLY_INTEGER, NULL, 1, RL_BALLOT_GRANTED},
-    {RL_REPLY_INTEGER, NULL, 0, RL_BALLOT_TAKEN},
+    {RL_REPLY_INTEGER, NULL, 0, RL_BALLOT_DENIED},
 };
 
 /* Inspecting: nil when there is no key, else what holds it. */
@@ -88,7 +88,7 @@ static bool rl_ballot_is_refusal(const char *text) {
 static rl_ballot rl_ballot_read_error(const rl_owed *owed, const char *text) {
   /* A key of another type is somebody's key. Before Redis 7 the word stands inside the text. */
   if (strstr(text, "WRONGTYPE") != NULL) {
-    return RL_BALLOT_TAKEN;
+    return RL_BALLOT_DENIED;
   }
   if (rl_ballot_is_script(owed) && !owed->by_text && strncmp(text, "NOSCRIPT", 8) == 0) {
     return RL_BALLOT_NO_SCRIPT;
@@ -102,7 +102,7 @@ rl_ballot rl_ballot_read(const rl_owed *owed, const rl_reply *reply) {
     return rl_ballot_read_error(owed, reply->text);
   }
   if (rl_ballot_key(owed, reply) != 0) {
-    return RL_BALLOT_TAKEN;
+    return RL_BALLOT_DENIED;
   }
   for (unsigned i = 0; i < 2; i++) {
     const rl_ballot_rule *rule = &rules[i];
@@ -114,8 +114,23 @@ rl_ballot rl_ballot_read(const rl_owed *owed, const rl_reply *reply) {
   return RL_BALLOT_BROKEN;
 }
 
+typedef struct rl_ballot_row {
+  redlock_vote vote;
+  bool ran;
+  bool set_nothing;
+} rl_ballot_row;
+
+#define RL_BALLOT_ROW(name, vote, ran, set_nothing) {vote, ran, set_nothing},
+static const rl_ballot_row rl_ballot_rows[] = {RL_BALLOTS(RL_BALLOT_ROW)};
+
 redlock_vote rl_ballot_vote(rl_ballot ballot) {
-  return ballot == RL_BALLOT_GRANTED ? REDLOCK_VOTE_GRANTED
-         : ballot == RL_BALLOT_TAKEN ? REDLOCK_VOTE_TAKEN
-                                     : REDLOCK_VOTE_ERROR;
+  return rl_ballot_rows[ballot].vote;
+}
+
+bool rl_ballot_ran(rl_ballot ballot) {
+  return rl_ballot_rows[ballot].ran;
+}
+
+bool rl_ballot_set_nothing(rl_ballot ballot) {
+  return rl_ballot_rows[ballot].set_nothing;
 }

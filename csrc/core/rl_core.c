@@ -156,7 +156,7 @@ static bool rl_core_send_text(rl_node *node, redlock_time now_us, const rl_owed 
 /* Whether the node knows the script from now on, or has forgotten it (SCRIPT FLUSH). */
 static void rl_core_note_script(rl_core *core, rl_node *node, const rl_owed *owed,
                                 rl_ballot ballot) {
-  bool ran = ballot == RL_BALLOT_GRANTED || ballot == RL_BALLOT_TAKEN;
+  bool ran = rl_ballot_ran(ballot);
   if (rl_ballot_is_script(owed) && (ran || ballot == RL_BALLOT_NO_SCRIPT)) {
     node->link.knows[owed->script] = ran;
     core->forgotten_us = ran ? core->forgotten_us : core->now_us;

@@ -86,7 +86,7 @@ static void rl_extend_confirmed(rl_lock *lock, redlock_time now_us) {
   lock->extended = true;
   rl_lock_end(lock, now_us, REDLOCK_OK);
   for (unsigned i = 0; i < lock->core->node_count; i++) {
-    if (lock->votes[i].settled && lock->votes[i].vote == REDLOCK_VOTE_TAKEN) {
+    if (lock->votes[i].settled && rl_vote_counts_as(lock->votes[i].vote) == RL_COUNT_DENIED) {
       rl_extend_heal(lock, now_us, lock->core->nodes[i]);
     }
   }
@@ -98,7 +98,7 @@ void rl_extend_decide(rl_lock *lock, redlock_time now_us) {
     rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED);
   } else if (decision == RL_DECISION_MAJORITY) {
     rl_extend_confirmed(lock, now_us);
-  } else if (decision == RL_DECISION_TAKEN) {
+  } else if (decision == RL_DECISION_DENIED) {
     rl_lock_end(lock, now_us, REDLOCK_E_LOST);
     rl_lock_lose(lock, now_us);
   } else if (decision != RL_DECISION_NONE) {

@@ -45,7 +45,7 @@ const char *rl_force_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
 
 void rl_force_decide(rl_lock *lock, redlock_time now_us) {
   const rl_quorum *quorum = &lock->quorum;
-  unsigned rid = quorum->granted + quorum->taken;
+  unsigned rid = quorum->granted + quorum->denied;
   if (rid + quorum->failed < quorum->nodes) {
     return;
   }

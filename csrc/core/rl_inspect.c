@@ -143,7 +143,7 @@ const char *rl_inspect_note(rl_lock *lock, const rl_node *node, const rl_owed *o
 
 void rl_inspect_decide(rl_lock *lock, redlock_time now_us) {
   const rl_quorum *quorum = &lock->quorum;
-  if (quorum->granted + quorum->taken + quorum->failed < quorum->nodes) {
+  if (quorum->granted + quorum->denied + quorum->failed < quorum->nodes) {
     return;
   }
   bool majority = quorum->granted >= rl_quorum_majority(quorum->nodes);

@@ -119,11 +119,11 @@ static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
   unsigned nodes = lock->core->node_count;
   unsigned yes = quorum->granted;
   if (operation == RL_OPERATION_RELEASE || operation == RL_OPERATION_FORCE_RELEASE) {
-    yes += quorum->taken + quorum->unsent;
+    yes += quorum->denied + quorum->unsent;
   }
   rl_message_add(message, ": only %u of %u nodes %s, %u are needed: ", yes, nodes,
                  rl_message_done(operation), rl_quorum_majority(nodes));
-  rl_message_nodes(message, lock, RL_COUNT_FAILED | RL_COUNT_TAKEN, true);
+  rl_message_nodes(message, lock, RL_COUNT_FAILED | RL_COUNT_DENIED, true);
 }
 
 static void rl_message_not_held(rl_message *message, const rl_lock *lock) {
@@ -174,7 +174,7 @@ static bool rl_message_holders(rl_message *message, const rl_lock *lock, unsigne
 static void rl_message_in_the_way(rl_message *message, const rl_lock *lock) {
   bool first = true;
   rl_message_add(message, " is taken: %u of %u nodes hold one of them for somebody else",
-                 message->report.quorum.taken, lock->core->node_count);
+                 message->report.quorum.denied, lock->core->node_count);
   for (unsigned key = 1; key <= lock->resource->count; key++) {
     first = !rl_message_holders(message, lock, key, first) && first;
   }
@@ -188,8 +188,8 @@ static void rl_message_taken(rl_message *message, const rl_lock *lock) {
     rl_message_in_the_way(message, lock);
   } else {
     rl_message_add(message, " is taken: %u of %u nodes hold it for somebody else: ",
-                   message->report.quorum.taken, lock->core->node_count);
-    rl_message_nodes(message, lock, RL_COUNT_TAKEN, false);
+                   message->report.quorum.denied, lock->core->node_count);
+    rl_message_nodes(message, lock, RL_COUNT_DENIED, false);
   }
   rl_message_failed(message, lock);
 }

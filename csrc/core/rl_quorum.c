@@ -37,7 +37,7 @@ bool rl_quorum_denied(unsigned nodes, unsigned denied) {
 }
 
 static unsigned rl_quorum_pending(const rl_quorum *quorum) {
-  unsigned settled = 0u + quorum->granted + quorum->taken + quorum->failed + quorum->unsent;
+  unsigned settled = 0u + quorum->granted + quorum->denied + quorum->failed + quorum->unsent;
   assert(settled <= quorum->nodes);
   return quorum->nodes - settled;
 }
@@ -65,11 +65,11 @@ static rl_decision rl_quorum_decide(const rl_quorum *quorum, unsigned graver, rl
 }
 
 rl_decision rl_quorum_decide_acquire(const rl_quorum *quorum) {
-  return rl_quorum_decide(quorum, quorum->failed, RL_DECISION_UNAVAILABLE, RL_DECISION_TAKEN);
+  return rl_quorum_decide(quorum, quorum->failed, RL_DECISION_UNAVAILABLE, RL_DECISION_DENIED);
 }
 
 rl_decision rl_quorum_decide_extend(const rl_quorum *quorum) {
-  return rl_quorum_decide(quorum, quorum->taken, RL_DECISION_TAKEN, RL_DECISION_UNAVAILABLE);
+  return rl_quorum_decide(quorum, quorum->denied, RL_DECISION_DENIED, RL_DECISION_UNAVAILABLE);
 }
 
 /*
@@ -83,14 +83,14 @@ rl_decision rl_quorum_decide_extend(const rl_quorum *quorum) {
 rl_decision rl_quorum_decide_release(const rl_quorum *quorum) {
   unsigned majority = rl_quorum_majority(quorum->nodes);
   unsigned pending = rl_quorum_pending(quorum);
-  unsigned certain = 0u + quorum->granted + quorum->taken + quorum->unsent;
+  unsigned certain = 0u + quorum->granted + quorum->denied + quorum->unsent;
   if (quorum->granted >= majority) {
     return RL_DECISION_MAJORITY;
   }
-  if (quorum->taken >= majority) {
-    return RL_DECISION_TAKEN;
+  if (quorum->denied >= majority) {
+    return RL_DECISION_DENIED;
   }
-  if (quorum->granted + pending >= majority || quorum->taken + pending >= majority) {
+  if (quorum->granted + pending >= majority || quorum->denied + pending >= majority) {
     return RL_DECISION_NONE;
   }
   if (certain >= majority) {

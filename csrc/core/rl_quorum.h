@@ -12,7 +12,7 @@
 typedef struct rl_quorum {
   uint8_t nodes;   /* how many there are: N, never only those that answer */
   uint8_t granted; /* exact success replies */
-  uint8_t taken;   /* the key is somebody else's, or is not ours */
+  uint8_t denied;  /* the key is somebody else's, or is not ours */
   uint8_t failed;  /* no vote: an error, a broken connection, no reply in time */
   uint8_t unsent;  /* release only: nodes to which no SET can have gone */
 } rl_quorum;
@@ -20,7 +20,7 @@ typedef struct rl_quorum {
 typedef enum rl_decision {
   RL_DECISION_NONE = 0,   /* more votes are needed */
   RL_DECISION_MAJORITY,   /* a majority granted */
-  RL_DECISION_TAKEN,      /* no majority is left, because it is somebody else's, or not ours */
+  RL_DECISION_DENIED,     /* no majority is left, because it is somebody else's, or not ours */
   RL_DECISION_UNAVAILABLE /* no majority is left, because too many nodes failed */
 } rl_decision;
 

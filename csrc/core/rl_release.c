@@ -257,8 +257,7 @@ static void rl_release_again(rl_core *core, redlock_time now_us, rl_attempt *att
 static void rl_release_set_answered(rl_core *core, redlock_time now_us, const rl_owed *owed,
                                     uint32_t bit, rl_ballot ballot) {
   rl_attempt *attempt = owed->attempt;
-  bool refused =
-      ballot == RL_BALLOT_TAKEN || ballot == RL_BALLOT_REFUSED || ballot == RL_BALLOT_NO_SCRIPT;
+  bool refused = rl_ballot_set_nothing(ballot);
   attempt->asked &= ~bit;
   attempt->later &= ~bit;
   if (refused && owed->script == RL_SCRIPT_HEAL_ALL) {
@@ -324,7 +323,7 @@ void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us
   } else if (ballot == RL_BALLOT_GRANTED) {
     attempt->released |= bit;
     attempt->late &= ~bit; /* It had executed the SET. */
-  } else if (ballot != RL_BALLOT_TAKEN) {
+  } else if (!rl_ballot_ran(ballot)) {
     rl_release_retry(core, node, now_us, attempt, error);
   } else {
     attempt->released |= bit;
@@ -427,7 +426,7 @@ static int rl_release_result(const rl_lock *lock, rl_decision decision) {
   if (lock->ran_out && !majority) {
     return REDLOCK_E_EXPIRED;
   }
-  return decision == RL_DECISION_TAKEN && !lock->repeated ? REDLOCK_E_LOST : REDLOCK_OK;
+  return decision == RL_DECISION_DENIED && !lock->repeated ? REDLOCK_E_LOST : REDLOCK_OK;
 }
 
 static void rl_release_ended(rl_lock *lock, redlock_time now_us, int result) {

@@ -72,8 +72,8 @@ void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char
   case RL_COUNT_GRANTED:
     lock->quorum.granted++;
     break;
-  case RL_COUNT_TAKEN:
-    lock->quorum.taken++;
+  case RL_COUNT_DENIED:
+    lock->quorum.denied++;
     break;
   case RL_COUNT_FAILED:
   default:
@@ -127,7 +127,7 @@ static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node, con
     rl_round_unsettle(lock, node->index);
   }
   rl_round_settle(lock, node->index, vote, error, latency_us);
-  if (vote == REDLOCK_VOTE_TAKEN && lock->extended) {
+  if (rl_vote_counts_as(vote) == RL_COUNT_DENIED && lock->extended) {
     rl_extend_heal(lock, now_us, node);
   }
 }
@@ -146,7 +146,7 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
   if (owed->round != lock->round) {
     return;
   }
-  if (vote == REDLOCK_VOTE_TAKEN && rl_ballot_is_script(owed)) {
+  if (rl_vote_counts_as(vote) == RL_COUNT_DENIED && rl_ballot_is_script(owed)) {
     lock->denied |= rl_node_bit(node);
   }
   if (vote == REDLOCK_VOTE_UNKNOWN) {

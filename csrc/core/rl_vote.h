@@ -3,8 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A new kind of vote stands in four places: in redlock.h, in the table below, in rl_ballot.c, which
- * says what reply it is, and in the Vote of types.lua, which a spec compares with this table.
+ * A new kind of vote stands in four places: in redlock.h, in the table below, in the table of rl_ballot.h
+ * (and rl_ballot.c, which says what reply it is), and in the Vote of types.lua, which a spec compares with
+ * this table.
  */
 #ifndef RL_VOTE_H
 #define RL_VOTE_H
@@ -19,13 +20,13 @@
 #define RL_VOTES(X)                                                                                \
   X(REDLOCK_VOTE_UNKNOWN, unknown, FAILED)                                                         \
   X(REDLOCK_VOTE_GRANTED, granted, GRANTED)                                                        \
-  X(REDLOCK_VOTE_TAKEN, taken, TAKEN)                                                              \
+  X(REDLOCK_VOTE_TAKEN, taken, DENIED)                                                             \
   X(REDLOCK_VOTE_ERROR, error, FAILED)
 
 /* What a vote counts as. These are bits, for sets of them. */
 typedef enum rl_count {
   RL_COUNT_GRANTED = 1, /* for the lock */
-  RL_COUNT_TAKEN = 2,   /* the key is somebody else's, or is not ours */
+  RL_COUNT_DENIED = 2,  /* the key is somebody else's, or is not ours */
   RL_COUNT_FAILED = 4   /* no vote; there is a reason */
 } rl_count;
 

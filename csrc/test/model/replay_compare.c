@@ -77,7 +77,7 @@ static void replay_compare_round(replay *run, const replay_client *client, const
     replay_differ(run, "%c has counted %u votes, the model %u", replay_letter(run, client),
                   lock->quorum.granted, model->votes);
   } else if (operation == RL_OPERATION_EXTEND &&
-             lock->quorum.taken != replay_denied(run, state, model->attempt)) {
+             lock->quorum.denied != replay_denied(run, state, model->attempt)) {
     replay_differ(run, "%c has counted another number of refusals than the model",
                   replay_letter(run, client));
   }

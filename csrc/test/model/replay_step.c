@@ -113,7 +113,7 @@ static bool replay_give_up_refused(replay *run, replay_client *client) {
     if (request != NULL && request->reply[0] == '-') {
       quorum.failed++;
     } else if (request != NULL) {
-      quorum.taken++;
+      quorum.denied++;
     }
   }
   bool decided = rl_quorum_decide_acquire(&quorum) != RL_DECISION_NONE;
@@ -253,7 +253,7 @@ static bool replay_refuses_now(replay_client *client, const model_step *step,
   const rl_quorum *quorum = &client->lock->quorum;
   return request->kind == REPLAY_SET && (step->random & 1) != 0 &&
          request->attempt == client->attempt && replay_acquiring(client->lock) &&
-         quorum->taken + quorum->failed < replay_spare(client) &&
+         quorum->denied + quorum->failed < replay_spare(client) &&
          replay_refusal(client, step->node) == request;
 }
 

@@ -96,7 +96,7 @@ void check_votes_unchanged(sim *s, const sim_client *client, const check_votes_s
     if (state->lease[i] != lock->lease || state->deadline_us[i] != lock->deadline_us ||
         state->phase[i] != lock->phase || state->result[i] != lock->result ||
         (voting && (state->quorum[i].granted != lock->quorum.granted ||
-                    state->quorum[i].taken != lock->quorum.taken ||
+                    state->quorum[i].denied != lock->quorum.denied ||
                     state->quorum[i].failed != lock->quorum.failed))) {
       sim_violation(s, "votes", "client %u, lock %u: a reply of an old round changed it",
                     client->index, i);

@@ -36,7 +36,7 @@ static void only_the_token_that_was_named_is_deleted(void **state) {
   assert_int_equal(fake_holders(world, KEY, TWO), 0);
   assert_int_equal(fake_holders(world, KEY, ONE), 2);
   assert_int_equal(lock->quorum.granted, 2);
-  assert_int_equal(lock->quorum.taken, 3);
+  assert_int_equal(lock->quorum.denied, 3);
   assert_true(fake_world_end(world));
 }
 

@@ -9,7 +9,7 @@
 #define NODES_MAX 8
 
 static unsigned settled(const rl_quorum *quorum) {
-  return 0u + quorum->granted + quorum->taken + quorum->failed + quorum->unsent;
+  return 0u + quorum->granted + quorum->denied + quorum->failed + quorum->unsent;
 }
 
 /* Calls |check| for every tally of 1 to 8 nodes. Returns how many there were. */
@@ -18,7 +18,7 @@ static unsigned for_all(bool release, void (*check)(const rl_quorum *quorum)) {
   rl_quorum quorum = {0, 0, 0, 0, 0};
   for (quorum.nodes = 1; quorum.nodes <= NODES_MAX; quorum.nodes++) {
     for (quorum.granted = 0; quorum.granted <= quorum.nodes; quorum.granted++) {
-      for (quorum.taken = 0; quorum.taken <= quorum.nodes; quorum.taken++) {
+      for (quorum.denied = 0; quorum.denied <= quorum.nodes; quorum.denied++) {
         for (quorum.failed = 0; quorum.failed <= quorum.nodes; quorum.failed++) {
           for (quorum.unsent = 0; quorum.unsent <= (release ? quorum.nodes : 0); quorum.unsent++) {
             if (settled(&quorum) <= quorum.nodes) {
@@ -59,15 +59,15 @@ static void a_majority_is_more_than_half(void **state) {
 
 /* What an acquire is, and what an extend is, when all nodes have answered. */
 static rl_decision refer_acquire(const rl_quorum *quorum) {
-  return most(quorum, quorum->granted)                   ? RL_DECISION_MAJORITY
-         : most(quorum, quorum->granted + quorum->taken) ? RL_DECISION_TAKEN
-                                                         : RL_DECISION_UNAVAILABLE;
+  return most(quorum, quorum->granted)                    ? RL_DECISION_MAJORITY
+         : most(quorum, quorum->granted + quorum->denied) ? RL_DECISION_DENIED
+                                                          : RL_DECISION_UNAVAILABLE;
 }
 
 static rl_decision refer_extend(const rl_quorum *quorum) {
   return most(quorum, quorum->granted)                    ? RL_DECISION_MAJORITY
          : most(quorum, quorum->granted + quorum->failed) ? RL_DECISION_UNAVAILABLE
-                                                          : RL_DECISION_TAKEN;
+                                                          : RL_DECISION_DENIED;
 }
 
 /*
@@ -83,7 +83,7 @@ static void check_alike(const rl_quorum *quorum, rl_decision decision,
     for (unsigned taken = 0; granted + taken <= pending; taken++) {
       rl_quorum full = *quorum;
       full.granted = (uint8_t)(full.granted + granted);
-      full.taken = (uint8_t)(full.taken + taken);
+      full.denied = (uint8_t)(full.denied + taken);
       full.failed = (uint8_t)(full.failed + pending - granted - taken);
       rl_decision one = refer_to(&full);
       alike = alike && (end == RL_DECISION_NONE || end == one);
@@ -112,12 +112,12 @@ static void an_extend_is_decided_alike_in_any_order(void **state) {
 }
 
 static rl_decision refer(const rl_quorum *quorum) {
-  bool certain = most(quorum, 0u + quorum->granted + quorum->taken + quorum->unsent);
+  bool certain = most(quorum, 0u + quorum->granted + quorum->denied + quorum->unsent);
   if (most(quorum, quorum->granted)) {
     return RL_DECISION_MAJORITY;
   }
-  if (most(quorum, quorum->taken)) {
-    return RL_DECISION_TAKEN;
+  if (most(quorum, quorum->denied)) {
+    return RL_DECISION_DENIED;
   }
   return certain ? RL_DECISION_MAJORITY : RL_DECISION_UNAVAILABLE;
 }
@@ -139,7 +139,7 @@ static void check_release(const rl_quorum *quorum) {
     for (unsigned taken = 0; granted + taken <= pending; taken++) {
       rl_quorum full = *quorum;
       full.granted = (uint8_t)(full.granted + granted);
-      full.taken = (uint8_t)(full.taken + taken);
+      full.denied = (uint8_t)(full.denied + taken);
       full.failed = (uint8_t)(full.failed + pending - granted - taken);
       rl_decision one = refer(&full);
       alike = alike && (end == RL_DECISION_NONE || end == one);
@@ -149,7 +149,7 @@ static void check_release(const rl_quorum *quorum) {
       }
     }
   }
-  if (alike && !reachable(quorum, quorum->granted) && !reachable(quorum, quorum->taken)) {
+  if (alike && !reachable(quorum, quorum->granted) && !reachable(quorum, quorum->denied)) {
     assert_int_equal(decision, end);
   }
 }
@@ -165,8 +165,8 @@ static void a_tie_is_no_lock(void **state) {
   for (unsigned nodes = 2; nodes <= NODES_MAX; nodes += 2) {
     uint8_t half = (uint8_t)(nodes / 2);
     rl_quorum quorum = {(uint8_t)nodes, half, half, 0, 0};
-    assert_int_equal(rl_quorum_decide_acquire(&quorum), RL_DECISION_TAKEN);
-    assert_int_equal(rl_quorum_decide_extend(&quorum), RL_DECISION_TAKEN);
+    assert_int_equal(rl_quorum_decide_acquire(&quorum), RL_DECISION_DENIED);
+    assert_int_equal(rl_quorum_decide_extend(&quorum), RL_DECISION_DENIED);
     assert_true(rl_quorum_denied(nodes, nodes / 2));
     assert_false(rl_quorum_denied(nodes, nodes / 2 - 1));
   }

@@ -19,7 +19,7 @@ static void every_vote_has_its_name(void **state) {
 static void only_granted_counts_for_the_lock(void **state) {
   (void)state;
   assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_GRANTED), RL_COUNT_GRANTED);
-  assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_TAKEN), RL_COUNT_TAKEN);
+  assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_TAKEN), RL_COUNT_DENIED);
   assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_ERROR), RL_COUNT_FAILED);
   assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_UNKNOWN), RL_COUNT_FAILED);
   assert_int_equal(rl_vote_counts_as(4), RL_COUNT_FAILED);
