@@ -43,7 +43,7 @@ static void *work(void *argument) {
     held_ns = bench_now_ns();
     int released = acquired == REDLOCK_OK ? redlock_lock_release(self->lock) : acquired;
     ended_ns = bench_now_ns();
-    if (released != REDLOCK_OK && self->result.failures++ == 0)
+    if (released != REDLOCK_OK && self->result.failures++ == 0 && self == self->all->workers)
       fprintf(stderr, "threads: %s\n", redlock_lock_message(self->lock));
     bench_record(&self->result, begun_ns, held_ns, ended_ns);
     begun_ns = ended_ns;

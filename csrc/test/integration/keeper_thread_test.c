@@ -220,7 +220,7 @@ static int child_looks(void *argument) {
 static void the_keeper_may_be_forked_at_any_time(void **state) {
   (void)state;
   redlock_client *client = client_of(&five, 5, NULL);
-  redlock_options options = kept(300);
+  redlock_options options = kept(10000);
   options.extend_every_us = MS(2);
   redlock_lock *lock = hold(client, "r", &options);
   for (unsigned i = 0; i < 200; i++) {
