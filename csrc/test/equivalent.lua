@@ -180,4 +180,10 @@ return {
     mutant = "results or", why = "a seat that was not needed is left at once, and the next is woken" },
   { line = "self.ticking, self.running, self.launched = true, true, nil", mutant = "true, false, nil",
     why = "a second clock finds that the first is running, and ends at once" },
+  { line = "*word > '9' || ttl_us > REDLOCK_NEVER / 100) {", mutant = "ttl_us >= REDLOCK",
+    why = "no whole number of milliseconds is that" },
+  { line = "if (owed->round != lock->round || lock->phase != RL_PHASE_ROUND) {", mutant = "round && lock",
+    file = "rl_inspect.c", why = "what answers a question that is over has no lock any more" },
+  { file = "cqueues.lua", line = "seat.waiters[waiter] = true", mutant = "false", why = "only the keys count" },
+  { file = "cqueues.lua", line = "self.leases[lock] = true", mutant = "false", why = "only the keys count" },
 }

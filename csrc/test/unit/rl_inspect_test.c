@@ -225,6 +225,11 @@ static void answers_are_read_strictly(void **state) {
       {"$24\r\nlist 9223372036854775807\r\n", REDLOCK_KEY_OTHER, 0, REDLOCK_NEVER, "it is a list"},
       {"$40\r\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n", REDLOCK_KEY_OTHER, 0, REDLOCK_NEVER,
        "it is a xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"},
+      {"$7\r\n!a\177\1 -1\r\n", REDLOCK_KEY_OTHER, 0, REDLOCK_NEVER, "it is a !a??"},
+      {"$15\r\nstring 9000 abc\r\n", REDLOCK_KEY_HELD, 3, 9 * SECONDS, ""},
+      {"$6\r\nstring\r\n", REDLOCK_KEY_OTHER, 0, 0, "it is a string that is too long for a token"},
+      {"$11\r\nstring  abc\r\n", REDLOCK_KEY_OTHER, 0, 0,
+       "it is a string that is too long for a token"},
       {"$0\r\n\r\n", REDLOCK_KEY_OTHER, 0, 0, NULL},
       {"$-1\r\n", REDLOCK_KEY_FREE, 0, 0, ""},
   };
@@ -239,6 +244,23 @@ static void answers_are_read_strictly(void **state) {
       assert_true(of(lock, 0)->ttl_us == rows[i].ttl_us);
       assert_string_equal(rl_round_reason(lock, 0), rows[i].reason);
     }
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_token_may_be_as_long_as_its_bound(void **state) {
+  (void)state;
+  for (size_t more = 0; more <= 1; more++) {
+    char value[REDLOCK_TOKEN_MAX + 2], reply[REDLOCK_TOKEN_MAX + 64];
+    size_t length = REDLOCK_TOKEN_MAX + more;
+    memset(value, 'a', length);
+    value[length] = '\0';
+    (void)snprintf(reply, sizeof reply, "$%zu\r\nstring 5000 %s\r\n", length + 12, value);
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = begin(world);
+    (void)fake_reply(world, 0, reply);
+    assert_int_equal(of(lock, 0)->state, more == 0 ? REDLOCK_KEY_HELD : REDLOCK_KEY_OTHER);
+    assert_int_equal(of(lock, 0)->token_length, more == 0 ? length : 0);
     assert_true(fake_world_end(world));
   }
 }
@@ -315,6 +337,7 @@ int main(void) {
       cmocka_unit_test(an_answer_that_is_late_is_not_of_this_inspection),
       cmocka_unit_test(a_connection_that_breaks_leaves_it_unknown),
       cmocka_unit_test(answers_are_read_strictly),
+      cmocka_unit_test(a_token_may_be_as_long_as_its_bound),
       cmocka_unit_test(a_reply_that_answers_no_question_ends_the_connection),
       cmocka_unit_test(a_lock_that_is_held_or_busy_is_not_inspected),
       cmocka_unit_test(cancelled_or_freed_it_leaves_nothing),
