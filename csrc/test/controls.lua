@@ -143,8 +143,6 @@ local list = {
     [[{"if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "]],
     [[{"redis.call('SET',KEYS[1],ARGV[1],'PX',ARGV[2]) return 1", ""},
     {"if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "]] },
-  { "several-extended-by-the-first", "an extend of several keys looks at the first of them only",
-    "for i=1,#KEYS do if redis.call('GET',KEYS[i])~=ARGV[1]", "for i=1,1 do if redis.call('GET',KEYS[i])~=ARGV[1]" },
   { "several-taken-by-the-first", "of several keys only the first is looked at, and all are set",
     "for i=1,#KEYS do if redis.call('EXISTS',KEYS[i])==1", "for i=1,1 do if redis.call('EXISTS',KEYS[i])==1" },
   { "several-kept-by-a-refusal", "a node that refused to heal several keys is not released",

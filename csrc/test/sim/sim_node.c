@@ -67,10 +67,6 @@ static const sim_script sim_scripts[] = {
      "i=1,#KEYS do redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end return "
      "redis.status_reply('OK')",
      SIM_COMMAND_SET, false, false, false, true, true},
-    {"for i=1,1 do if redis.call('GET',KEYS[i])~=ARGV[1] then return 0 end end for "
-     "i=1,#KEYS do if redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
-     "redis.call('PEXPIRE',KEYS[i],ARGV[2]) end end return 1",
-     SIM_COMMAND_EXTEND, true, false, false, true, true},
 };
 #define SIM_SCRIPT_COUNT (sizeof sim_scripts / sizeof sim_scripts[0])
 
@@ -406,7 +402,7 @@ static unsigned sim_node_run_both(sim *s, const sim_connection *from, const sim_
   sim_key *keys[2];
   for (unsigned i = 0; i < 2; i++) {
     keys[i] = sim_node_key(s, node, from->database, sim_node_resource(command, 3 + i));
-    ours += sim_node_is_ours(keys[i], command) || (i > 0 && script->careless);
+    ours += sim_node_is_ours(keys[i], command);
   }
   for (unsigned i = 0; i < 2; i++) {
     uint64_t expire_ms = sim_node_wall_ms(s, node) + resp_number(command, 6);
