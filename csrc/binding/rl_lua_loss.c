@@ -129,22 +129,30 @@ int rl_lua_loss_take(lua_State *L, redlock_client *client) {
   return 0;
 }
 
-void rl_lua_loss_run(lua_State *L, redlock_client *client) {
-  int top = lua_gettop(L);
+/* (client, a pointer): calls the dispatcher, which catches what on_lost raises, for each loss. */
+static int tell_all(lua_State *L) {
+  redlock_client *client = lua_touserdata(L, 1);
 
+  for (;;) {
+    lua_settop(L, 1);
+    lua_getfield(L, LUA_REGISTRYINDEX, DISPATCHER);
+    if (lua_isnil(L, -1) || rl_lua_loss_take(L, client) == 0)
+      return 0;
+    lua_call(L, 3, 0);
+  }
+}
+
+void rl_lua_loss_run(lua_State *L, redlock_client *client) {
   if (client->telling)
     return;
+  luaL_checkstack(L, 4, "redlock: on_lost");
+  lua_pushcfunction(L, tell_all);
+  lua_pushlightuserdata(L, client);
   client->telling = true;
   if (redlock_client_timeout(client) == 0)
     (void)redlock_client_process(client, NULL, 0);
-  for (;;) {
-    lua_getfield(L, LUA_REGISTRYINDEX, DISPATCHER);
-    if (lua_isnil(L, -1) || rl_lua_loss_take(L, client) == 0)
-      break;
-    (void)lua_pcall(L, 3, 0, 0); /* It catches what on_lost raises. */
-    lua_settop(L, top);
-  }
-  lua_settop(L, top);
+  if (lua_pcall(L, 1, 0, 0) != 0)
+    lua_pop(L, 1); /* Out of memory: this loss is told by lock:lost() alone. */
   client->telling = false;
 }
 

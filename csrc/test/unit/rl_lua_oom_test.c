@@ -47,6 +47,15 @@ static const char SCRIPT[] =
     "lock:release()\n"
     "lock:start('acquire') client:process() lock:result() lock:cancel()\n"
     "client:pollfd() client:events() client:timeout()\n"
+    "local told\n"
+    "local function on_lost(_, reason) told = reason end\n"
+    "local kept = client:lock('kept', { node_timeout = 500, ttl = 8, on_lost = on_lost,\n"
+    "  auto_extend = { every = 3, max_hold = 12 } })\n"
+    /* The time passes in C: LuaJIT does not bear it when its compiler finds no memory. */
+    "if kept:acquire({ on_lost = on_lost }) then\n"
+    "  client:acquire('kept', { wait = 100, node_timeout = 500, retry_delay = 3, retry_jitter = 0 })\n"
+    "end\n"
+    "kept:lost() client:process() pcall(kept.check, kept) kept:release()\n"
     "local dropped = client:acquire('dropped', { node_timeout = 500 })\n"
     "dropped = nil\n"
     "collectgarbage()\n"
@@ -128,6 +137,7 @@ static void preload(lua_State *L, const run *self) {
   static const char *const modules[][2] = {{"redlock", "redlock.lua"},
                                            {"redlock.client", "redlock/client.lua"},
                                            {"redlock.lock", "redlock/lock.lua"},
+                                           {"redlock.loss", "redlock/loss.lua"},
                                            {"redlock.options", "redlock/options.lua"},
                                            {"redlock.section", "redlock/section.lua"}};
 
