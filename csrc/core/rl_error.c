@@ -2,6 +2,8 @@
  * Errors: their names, their sentences, and who is told what.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * The table is in rl_error.h.
  */
 #include "rl_error.h"
 

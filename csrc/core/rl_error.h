@@ -2,6 +2,8 @@
  * Errors: their names, their sentences, and who is told what.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * A new error stands in three places: in redlock.h, in the table below and in the Code of types.lua.
  */
 #ifndef RL_ERROR_H
 #define RL_ERROR_H

@@ -2,6 +2,8 @@
  * The table of all options: name, kind, field, bounds.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * The lines are in rl_option_table.h; this is what is done with them.
  */
 #include "rl_option_table.h"
 

@@ -3,6 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
+ * It is a string with a count of references. What it says, those say who settle a vote: rl_round.c,
+ * rl_release.c, rl_link.c.
+ *
  * A node that is down says the same to every lock. Each lock would otherwise keep a copy for every
  * node, most of it room for texts that never come.
  */

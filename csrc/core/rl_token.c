@@ -9,6 +9,10 @@
  */
 #include "rl_token.h"
 
+#include <assert.h>
+
+static_assert(REDLOCK_TOKEN_LENGTH == 2 * RL_TOKEN_ENTROPY, "two digits for each byte");
+
 void rl_token_write(char token[REDLOCK_TOKEN_LENGTH + 1],
                     const unsigned char entropy[RL_TOKEN_ENTROPY]) {
   static const char digits[] = "0123456789abcdef";

@@ -2,6 +2,8 @@
  * Votes: their kinds, with the name of each and what it counts as.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * The table is in rl_vote.h.
  */
 #include "rl_vote.h"
 

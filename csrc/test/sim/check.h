@@ -22,6 +22,21 @@
 
 #include "sim.h"
 
+/* X(what a checker calls itself when it tells of a violation, which is what --only takes). */
+#define CHECKERS(X)                                                                                \
+  X(exclusion)                                                                                     \
+  X(validity)                                                                                      \
+  X(votes)                                                                                         \
+  X(leftover)                                                                                      \
+  X(touch)                                                                                         \
+  X(revival)                                                                                       \
+  X(renewal)                                                                                       \
+  X(budget)                                                                                        \
+  X(bounds)                                                                                        \
+  X(liveness)                                                                                      \
+  X(wire)                                                                                          \
+  X(simulator)
+
 /* A lease has begun. */
 void check_exclusion(sim *s, const sim_client *client, const sim_lock *lock);
 

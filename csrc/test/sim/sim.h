@@ -471,6 +471,9 @@ void sim_free(sim *s);
 __attribute__((format(printf, 3, 4))) void sim_violation(sim *s, const char *checker,
                                                          const char *format, ...);
 
+/* Whether there is a checker of that name. */
+bool sim_has_checker(const char *name);
+
 static inline void sim_count(sim *s, sim_counter counter) {
   s->counters[counter]++;
 }

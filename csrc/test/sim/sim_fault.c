@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim.h"
@@ -151,9 +152,11 @@ static void sim_fault_node(sim *s, sim_fault kind) {
   case SIM_FAULT_STEP_BACK_KIND:
     sim_fault_step_back(s, node, index);
     break;
-  default:
+  case SIM_FAULT_STEP_FORWARD_KIND:
     sim_fault_step_forward(s, node, index);
     break;
+  default:
+    abort(); /* A kind that nothing stands for. */
   }
 }
 

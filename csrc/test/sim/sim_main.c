@@ -62,7 +62,7 @@ static bool sim_main_arguments(int count, char **words, sim_arguments *arguments
     } else if (strcmp(word, "--need") == 0) {
       arguments->need = strtoull(value, NULL, 10);
       i++;
-    } else if (strcmp(word, "--only") == 0) {
+    } else if (strcmp(word, "--only") == 0 && sim_has_checker(value)) {
       arguments->only = value;
       i++;
     } else if (strcmp(word, "--svg") == 0) {

@@ -14,8 +14,22 @@
 
 #define SIM_SETTLE_EVERY_US 50000
 
+bool sim_has_checker(const char *name) {
+#define SIM_CHECKER_NAME(checker) #checker,
+  static const char *const names[] = {CHECKERS(SIM_CHECKER_NAME)};
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    if (strcmp(names[i], name) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void sim_violation(sim *s, const char *checker, const char *format, ...) {
   va_list arguments;
+  if (!sim_has_checker(checker)) {
+    abort(); /* It is missing in the table of check.h. */
+  }
   if (s->failed || (s->only != NULL && strcmp(s->only, checker) != 0)) {
     return;
   }
