@@ -103,6 +103,8 @@ static size_t check_resources(lua_State *L, int index, redlock_resource *resourc
       rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: resource must be a string");
     resources[count].bytes = lua_tolstring(L, -1, &resources[count].length);
   }
+  if (count == 0)
+    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: a lock needs at least one resource");
   return count;
 }
 

@@ -19,12 +19,8 @@ const char *redlock_vote_name(int vote) {
 }
 
 rl_count rl_vote_counts_as(int vote) {
-  switch (vote) {
-#define RL_VOTE_COUNT(value, name, count)                                                          \
-  case value:                                                                                      \
-    return RL_COUNT_##count;
-    RL_VOTES(RL_VOTE_COUNT)
-  default:
-    return RL_COUNT_FAILED;
-  }
+#define RL_VOTE_COUNT(value, name, count) [value] = RL_COUNT_##count,
+  static const rl_count counts[] = {RL_VOTES(RL_VOTE_COUNT)};
+  bool known = vote >= 0 && (size_t)vote < sizeof counts / sizeof *counts;
+  return known ? counts[vote] : RL_COUNT_FAILED;
 }

@@ -270,7 +270,7 @@ static void rl_wait_settle(redlock_client *client, rl_calls *calls) {
   if (wait->leader == NULL) {
     rl_wait_call_leader(wait, calls);
   }
-  if (wait->polls && !wait->poked && rl_wait_is_short(client)) {
+  if (wait->leader != NULL && wait->polls && !wait->poked && rl_wait_is_short(client)) {
     wait->poked = true;
     rl_event_set(wait->leader->event);
   }

@@ -537,7 +537,7 @@ static rl_lent *rl_handle_lend(redlock_lock *lock) {
 static const char *rl_handle_lend_token(redlock_lock *lock) {
   rl_attempt *lease = lock->core->lease;
   rl_lent *lent;
-  if (rl_handle_left(lock) == 0) {
+  if (lease == NULL || rl_handle_left(lock) == 0) {
     return "";
   }
   lent = rl_handle_lend(lock);
