@@ -280,6 +280,19 @@ static void no_text_follows_for_a_lock_that_was_released_meanwhile(void **state)
   assert_true(fake_world_end(world));
 }
 
+/* The answer was read after a pause, before the round has been ended for it. */
+static void no_text_follows_when_the_rounds_time_is_up(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = forgetful(3, &lock);
+  assert_error(once(world, lock), REDLOCK_OK);
+  world->now_us += 100 * MS;
+  assert_false(fake_answer(world, 0).by_text);
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_true(fake_world_end(world));
+}
+
 /* ------------------------------------------------------------------------ extending, releasing */
 
 static void an_extend_prolongs_all_of_them(void **state) {
@@ -460,6 +473,7 @@ int main(void) {
       cmocka_unit_test(it_is_sent_the_text_after_the_decision_too_while_the_lease_lasts),
       cmocka_unit_test(no_text_follows_an_attempt_that_is_over_and_nothing_is_left_to_release),
       cmocka_unit_test(no_text_follows_for_a_lock_that_was_released_meanwhile),
+      cmocka_unit_test(no_text_follows_when_the_rounds_time_is_up),
       cmocka_unit_test(an_extend_prolongs_all_of_them),
       cmocka_unit_test(a_node_that_has_lost_any_of_them_does_not_extend_and_is_healed),
       cmocka_unit_test(lost_is_a_lock_of_which_a_majority_has_lost_one_and_the_rest_is_released),
