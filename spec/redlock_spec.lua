@@ -290,6 +290,8 @@ describe("redlock", function()
         end
         return #client:nodes() == 5
       end,
+      ["client:attach"] = function(client) return select(3, client:attach("no such text")) == "lost" end,
+      ["lock:detach"] = function(_, held) return select(3, held:detach()) == "not_held" end,
       ["client:inspect"] = function(client) return #client:inspect("held").holder == 40 end,
       ["client:force_release"] = function(client)
         return select(3, client:force_release("held", "not the token")) == "not_held"

@@ -108,6 +108,34 @@ static size_t check_resources(lua_State *L, int index, redlock_resource *resourc
   return count;
 }
 
+/* Pushes a lock object for the client at index 1, with room for its resource, but no lock. */
+static rl_lua_lock *push_lock(lua_State *L, const rl_lua_client *client, size_t length,
+                              int has_options, int of_worker) {
+  rl_lua_lock *self =
+      lua_newuserdata(L, sizeof *self + rl_lua_nginx_released_size(client, length, has_options));
+
+  memset(self, 0, sizeof *self);
+  self->has_options = has_options;
+  self->sentinel = client->sentinel;
+  self->nginx = client->nginx;
+  self->of_worker = of_worker;
+  luaL_getmetatable(L, RL_LUA_LOCK);
+  lua_setmetatable(L, -2);
+  lua_getuservalue(L, 1);
+  lua_setuservalue(L, -2);
+  return self;
+}
+
+/* The lock has been made: numbers it, and tells the collector of it. */
+static int made_lock(lua_State *L, rl_lua_client *client, rl_lua_lock *self) {
+  client->next_id += 1;
+  redlock_lock_set_data(self->lock, (void *)(uintptr_t)client->next_id);
+  self->bytes = rl_handle_size(self->lock);
+  rl_lua_memory_take(L, &self->sentinel->memory, self->bytes);
+  rl_lua_loss_note_lock(L, self, 3);
+  return 1;
+}
+
 /* (client, resource or list of resources, options) -> lock, or nil, message, code. */
 static int lock_new(lua_State *L) {
   rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:lock()");
@@ -122,30 +150,38 @@ static int lock_new(lua_State *L) {
   count = check_resources(L, 2, resources);
   given = check_options(L, 3, &client->client->core.options, &options);
   of_worker = rl_lua_read_owner(L, 3, client->of_worker, RL_LUA_WRAPPED);
-
   kept = count == 1 ? resources[0].length : 0;
-  self = lua_newuserdata(L, sizeof *self + rl_lua_nginx_released_size(client, kept, given != NULL));
-  memset(self, 0, sizeof *self);
-  self->has_options = given != NULL;
-  self->sentinel = client->sentinel;
-  self->nginx = client->nginx;
-  self->of_worker = of_worker;
-  luaL_getmetatable(L, RL_LUA_LOCK);
-  lua_setmetatable(L, -2);
-  lua_getuservalue(L, 1);
-  lua_setuservalue(L, -2);
-
+  self = push_lock(L, client, kept, given != NULL, of_worker);
   error = redlock_lock_new_many(&self->lock, client->client, resources, count, given);
   if (error != REDLOCK_OK) {
     self->lock = NULL;
     return refuse_lock(L, error, client->client, resources, count);
   }
-  client->next_id += 1;
-  redlock_lock_set_data(self->lock, (void *)(uintptr_t)client->next_id);
-  self->bytes = rl_handle_size(self->lock);
-  rl_lua_memory_take(L, &self->sentinel->memory, self->bytes);
-  rl_lua_loss_note_lock(L, self, 3);
-  return 1;
+  return made_lock(L, client, self);
+}
+
+/* (client, text of lock:detach(), options) -> lock, or nil, message, code. */
+static int lock_attach(lua_State *L) {
+  rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:attach()");
+  redlock_options options;
+  const redlock_options *given;
+  const char *text;
+  size_t length;
+  rl_lua_lock *self;
+  int error, of_worker;
+
+  lua_settop(L, 3);
+  text = luaL_checklstring(L, 2, &length);
+  given = check_options(L, 3, &client->client->core.options, &options);
+  of_worker = rl_lua_read_owner(L, 3, client->of_worker, RL_LUA_WRAPPED);
+  /* The lock has options of its own: those of the lease. The text is longer than the resource. */
+  self = push_lock(L, client, length, 1, of_worker);
+  error = redlock_lock_attach(&self->lock, client->client, text, length, given);
+  if (error != REDLOCK_OK) {
+    self->lock = NULL;
+    return rl_lua_push_error(L, error, redlock_client_message(client->client), RL_LUA_WRAPPED);
+  }
+  return made_lock(L, client, self);
 }
 
 /* (lock) -> the number that next_ended() tells it by. */
@@ -403,6 +439,25 @@ static int lock_token(lua_State *L) {
   return 1;
 }
 
+/* (lock) -> the text for client:attach(), or nil, message, code. The lock is not held any more. */
+static int lock_detach(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:detach()");
+  char text[REDLOCK_HANDOVER_MAX];
+  size_t length;
+  int error = redlock_lock_detach(self->lock, text, sizeof text, &length);
+
+  if (error == REDLOCK_E_BUSY)
+    return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
+  if (error == REDLOCK_E_INVALID)
+    return rl_lua_misuse(L, RL_LUA_WRAPPED,
+                         "redlock: a lock of several resources cannot be detached");
+  if (error != REDLOCK_OK)
+    return rl_lua_push_error(L, error, NULL, RL_LUA_WRAPPED);
+  rl_lua_nginx_wait_forget_lock(self);
+  lua_pushlstring(L, text, length);
+  return 1;
+}
+
 /* (lock, token): the next acquire takes it. */
 static int lock_give_token(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:acquire()");
@@ -527,6 +582,8 @@ static int lock_tostring(lua_State *L) {
 
 void rl_lua_lock_add_functions(lua_State *L) {
   static const luaL_Reg functions[] = {{"lock", lock_new},
+                                       {"attach", lock_attach},
+                                       {"detach", lock_detach},
                                        {"run", lock_run},
                                        {"start", lock_start},
                                        {"release_send", lock_release_send},

@@ -21,6 +21,7 @@
 
 #include <string.h>
 
+#include "rl_attach.h"
 #include "rl_backoff.h"
 #include "rl_core.h"
 #include "rl_join.h"
@@ -84,6 +85,21 @@ static uint64_t rl_acquire_key_ms(const rl_lock *lock, redlock_time keys_end_us,
   return left_us == 0 ? 0 : rl_options_key_ms(&lock->current, left_us);
 }
 
+/* SET NX, or what takes its place when a lease is taken over. Returns NULL, or why it was not sent. */
+static const char *rl_acquire_queue(rl_lock *lock, redlock_time now_us, rl_node *node,
+                                    uint64_t key_ms) {
+  const rl_attach *attach = rl_attach_of(lock);
+  bool queued;
+  if (attach != NULL) {
+    queued = rl_link_queue_attach(&node->link, now_us, lock->attempt, lock->round, attach->handed,
+                                  key_ms, attach->floor_ms);
+  } else {
+    queued =
+        rl_link_queue_set(&node->link, now_us, RL_OWED_ACQUIRE, lock->attempt, lock->round, key_ms);
+  }
+  return queued ? NULL : "out of memory";
+}
+
 const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   redlock_time keys_end_us = rl_time_add(lock->round_start_us, lock->current.ttl_us);
   uint64_t key_ms = rl_acquire_key_ms(lock, keys_end_us, now_us);
@@ -93,12 +109,14 @@ const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   if (!rl_link_has_room(&node->link, RL_OWED_ACQUIRE)) {
     return "too many commands are waiting for the node";
   }
-  if (!rl_link_queue_set(&node->link, now_us, RL_OWED_ACQUIRE, lock->attempt, lock->round,
-                         key_ms)) {
-    return "out of memory";
+  const char *unsent = rl_acquire_queue(lock, now_us, node, key_ms);
+  if (unsent != NULL) {
+    return unsent;
   }
+  const rl_attach *attach = rl_attach_of(lock);
+  bool doubtful = attach != NULL && (attach->doubtful & rl_node_bit(node)) != 0;
   rl_attempt_set_sent(lock->attempt, now_us, rl_node_bit(node), key_ms);
-  return NULL;
+  return doubtful ? "it had not answered when the lock was detached" : NULL; /* H3 */
 }
 
 bool rl_acquire_send_text(rl_node *node, redlock_time now_us, const rl_owed *owed) {
@@ -128,6 +146,9 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   lock->attempt = NULL;
   rl_release_failed(lock, now_us, attempt);
   redlock_duration delay_us = REDLOCK_NEVER;
+  if (error == REDLOCK_E_TAKEN && rl_attach_of(lock) != NULL) {
+    error = REDLOCK_E_LOST; /* What was handed over is not there any more. */
+  }
   if (error == REDLOCK_E_UNAVAILABLE && now_us >= lock->budget_us &&
       lock->result == REDLOCK_E_TAKEN) {
     error = REDLOCK_E_TAKEN; /* Cut short by the budget, it tells nothing; the one before did. */

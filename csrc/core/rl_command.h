@@ -47,6 +47,13 @@ int rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms
 int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
                       uint64_t ttl_ms, int grow);
 
+/*
+ * EVAL of a script that puts the token of |key| in the place of that of |old|, if the key holds that and
+ * more than |floor_ms| is left of it; 1, else 0. The key then lives for |ttl_ms|.
+ */
+int rl_command_attach(rl_buffer *buffer, const rl_command_key *key, const rl_command_key *old,
+                      uint64_t ttl_ms, uint64_t floor_ms);
+
 /* EVAL of a script that tells what holds the key (rl_inspect.c). */
 int rl_command_inspect(rl_buffer *buffer, const rl_command_key *key);
 

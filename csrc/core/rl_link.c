@@ -248,6 +248,20 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
                               grow);
 }
 
+bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                          const rl_attempt *handed, uint64_t ttl_ms, uint64_t floor_ms) {
+  rl_owed owed = {attempt, now_us, round, RL_OWED_ATTACH, true, 0, RL_SCRIPT_NONE};
+  rl_command_key key = rl_attempt_key(attempt);
+  rl_command_key old = rl_attempt_key(handed);
+  assert(link->phase == RL_LINK_UP);
+  if (!rl_link_reserve_owed(link, true) ||
+      !rl_command_attach(&link->output, &key, &old, ttl_ms, floor_ms)) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
 bool rl_link_queue_inspect(rl_link *link, redlock_time now_us, rl_attempt *attempt,
                            uint32_t round) {
   rl_owed owed = {attempt, now_us, round, RL_OWED_INSPECT, true, 0, RL_SCRIPT_NONE};

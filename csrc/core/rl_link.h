@@ -43,6 +43,7 @@ typedef enum rl_owed_kind {
   RL_OWED_EXTEND,
   RL_OWED_HEAL,
   RL_OWED_RELEASE,
+  RL_OWED_ATTACH,
   RL_OWED_INSPECT, /* these leave nothing behind that would have to be released */
   RL_OWED_FORCE
 } rl_owed_kind;
@@ -113,6 +114,10 @@ bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attemp
                           bool by_text, uint64_t ttl_ms);
 bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                            bool by_text, bool grow);
+
+/* Puts the attempt's token in the place of that of |handed|, if more than |floor_ms| is left of the key. */
+bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                          const rl_attempt *handed, uint64_t ttl_ms, uint64_t floor_ms);
 
 /* EVAL of what tells what holds the key. */
 bool rl_link_queue_inspect(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round);

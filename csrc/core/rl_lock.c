@@ -12,6 +12,7 @@
 #include <stdalign.h>
 #include <stdlib.h>
 
+#include "rl_attach.h"
 #include "rl_core.h"
 #include "rl_given.h"
 #include "rl_inspect.h"
@@ -119,6 +120,9 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
   lock->phase = result == REDLOCK_OK ? RL_PHASE_LATE : RL_PHASE_IDLE;
   lock->result = result;
   rl_lock_note_end(lock, now_us);
+  if (lock->operation == RL_OPERATION_ACQUIRE) {
+    rl_attach_forget(lock);
+  }
   if (lock->operation == RL_OPERATION_ACQUIRE && lock->attempt != NULL) {
     rl_lock_drop_given(lock, now_us);
   }
@@ -189,6 +193,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_resource_unref(lock->resource);
   rl_inspect_forget(lock);
   rl_given_forget(lock);
+  rl_attach_forget(lock);
   free(lock);
 }
 
@@ -211,6 +216,7 @@ void rl_lock_forget(rl_lock *lock) {
     }
   }
   rl_given_forget(lock);
+  rl_attach_forget(lock);
 }
 
 int rl_lock_result(const rl_lock *lock) {
@@ -336,8 +342,8 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   uint64_t attempts = rl_options_attempts(&lock->current);
   lock->attempts_left = attempts < UINT32_MAX ? (uint32_t)attempts : UINT32_MAX;
   lock->attempt = given;
-  if (given != NULL) {
-    lock->attempts_left = 1; /* A token is used once. */
+  if (given != NULL || rl_attach_of(lock) != NULL) {
+    lock->attempts_left = 1; /* A token is used once (rl_given.c, rl_attach.c). */
   }
   redlock_time budget_us =
       current.wait_us == 0 ? REDLOCK_NEVER : rl_time_add(now_us, current.wait_us);

@@ -314,7 +314,7 @@ void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us
   if (rl_release_needs_none(owed)) {
     return;
   }
-  if (owed->kind == RL_OWED_ACQUIRE || owed->kind == RL_OWED_HEAL) {
+  if (owed->kind == RL_OWED_ACQUIRE || owed->kind == RL_OWED_HEAL || owed->kind == RL_OWED_ATTACH) {
     rl_release_set_answered(core, now_us, owed, bit, ballot);
   } else if (owed->kind == RL_OWED_EXTEND) {
     if (ballot == RL_BALLOT_BROKEN) {

@@ -146,7 +146,8 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
   if (owed->round != lock->round) {
     return;
   }
-  if (rl_vote_counts_as(vote) == RL_COUNT_DENIED && rl_ballot_is_script(owed)) {
+  if (rl_vote_counts_as(vote) == RL_COUNT_DENIED &&
+      (rl_ballot_is_script(owed) || owed->kind == RL_OWED_ATTACH)) {
     lock->denied |= rl_node_bit(node);
   }
   if (vote == REDLOCK_VOTE_UNKNOWN) {

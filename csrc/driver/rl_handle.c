@@ -128,6 +128,13 @@ static void rl_handle_take_back(redlock_lock *lock) {
   lock->lent = NULL;
 }
 
+void rl_handle_drop(redlock_lock *lock) {
+  redlock_client *client = rl_client_of(lock);
+  rl_lock_free(lock->core, redlock_now());
+  free(lock);
+  client->references--;
+}
+
 void redlock_lock_free(redlock_lock *lock) {
   if (lock == NULL) {
     return;

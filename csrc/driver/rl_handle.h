@@ -59,7 +59,10 @@ int rl_handle_force_release(redlock_lock *lock, const void *token, size_t length
 /* The memory of a lock that is in no operation, about. */
 size_t rl_handle_size(const redlock_lock *lock);
 
-/* -- for rl_handle.c and rl_handle_inspect.c: between entering the client and leaving it -- */
+/* -- for rl_handle.c, _inspect.c and _attach.c: between entering the client and leaving it -- */
+
+/* Frees a lock that was made just now, and that nobody has seen. */
+void rl_handle_drop(redlock_lock *lock);
 
 /* Whether the lock is free for another operation; what was lent to the caller is taken back then. */
 bool rl_handle_may_begin(redlock_lock *lock);

@@ -610,6 +610,42 @@ REDLOCK_EXTERN int redlock_lock_lost(const redlock_lock *lock, redlock_time *sin
  */
 REDLOCK_EXTERN redlock_lock *redlock_client_next_lost(redlock_client *client);
 
+/* -------------------------------------------------------------------------- to another process */
+
+/*
+ * Writes a held lock as a text of ASCII letters, digits, '.', '-' and '_', for another process, and a NUL;
+ * REDLOCK_HANDOVER_MAX bytes are always enough. |length| may be NULL; it receives the length without NUL. The lock
+ * is not held any more, automatic extends end, and nothing is released: what is left of the lease goes on
+ * without anybody, until another process attaches it, or until it has run out. The text says which
+ * resource, which token, and for how long; whoever has it can take the lock.
+ * Errors: NOT_HELD, LOST, CLOSED; INVALID (also: a lock of several resources), BUSY, LIMIT (|size|; the
+ * lock is still held).
+ */
+#define REDLOCK_HANDOVER_MAX 8192
+REDLOCK_EXTERN int redlock_lock_detach(redlock_lock *lock, char *text, size_t size, size_t *length);
+
+/*
+ * Makes a lock for what redlock_lock_detach() wrote, |length| bytes without the NUL. Sends nothing:
+ * the lock's first acquire, blocking or started, takes the lease over. A fresh token takes the place of the
+ * handed one on a majority of the nodes, with a full ttl; the validity counts from then. Time on the
+ * way counts against the lease, on the nodes: no clocks are compared. redlock_lock_acquire() returns
+ * REDLOCK_E_LOST when a majority does not have the handed token any more: it was attached before, it has run
+ * out, or it was tampered with. It tries once; after a failure nobody holds the lock, and what is left
+ * of it expires. ttl and lock_delay are those of the lease if |options|, which may be NULL, say nothing
+ * else.
+ *
+ * The client needs the same nodes and the same prefix. After a failure redlock_client_message() says more.
+ * Errors: LOST (the text is none, or was changed), CLOSED; INVALID (other nodes, another prefix), NO_MEMORY.
+ */
+REDLOCK_EXTERN int redlock_lock_attach_sized(redlock_lock **lock, redlock_client *client,
+                                             const char *text, size_t length,
+                                             const redlock_options *options, size_t options_size);
+REDLOCK_INLINE int redlock_lock_attach(redlock_lock **lock, redlock_client *client,
+                                       const char *text, size_t length,
+                                       const redlock_options *options) {
+  return redlock_lock_attach_sized(lock, client, text, length, options, sizeof(redlock_options));
+}
+
 /* ------------------------------------------------------------------------------ for operators */
 
 /*

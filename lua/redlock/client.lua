@@ -6,6 +6,7 @@ local section = require "redlock.section"
 
 local lock_options, section_release = options.lock, options.section_release
 local check_resource, check_resources = options.resource, options.resources
+local attach, check_handover = core.attach, options.handover
 local check_token, acquire_options, give_token = options.token, options.acquire, core.give_token
 local new_lock, run, keys = core.lock, core.run, core.keys
 local calls = core.calls
@@ -56,6 +57,21 @@ function methods.acquire(self, resource, given)
   end
   if not lock then return nil, message, code end
   if given ~= nil and given.token ~= nil then give_token(lock, given.token) end
+  local validity
+  validity, message, code = run(lock, ACQUIRE)
+  if not validity then return nil, message, code end
+  return lock
+end
+
+function methods.attach(self, text, given)
+  check_handover(self, "userdata", text, 2)
+  local lock, message, code
+  if given == nil then
+    lock, message, code = attach(self, text)
+  else
+    lock, message, code = attach(self, text, lock_options(given, 2))
+  end
+  if not lock then return nil, message, code end
   local validity
   validity, message, code = run(lock, ACQUIRE)
   if not validity then return nil, message, code end

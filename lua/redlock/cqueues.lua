@@ -14,6 +14,7 @@ require "redlock.lock"
 local lock_options, check_resource, check_resources = options.lock, options.resource, options.resources
 local release_options, section_release, check_token = options.release, options.section_release, options.token
 local acquire_options, give_token = options.acquire, core.give_token
+local attach, detach, check_handover = core.attach, core.detach, options.handover
 local new_lock, start, pending, late, identify, next_ended, release_send =
   core.lock, core.start, core.pending, core.late, core.id, core.next_ended,
   core.release_send
@@ -254,6 +255,13 @@ function lock_methods.result(lock)
   return handle:result()
 end
 
+function lock_methods.detach(lock)
+  local handle = check_lock(lock, "detach")
+  local text, message, code = detach(handle)
+  if text then return text end
+  return nil, message, code
+end
+
 function lock_methods.cancel(lock)
   local handle = check_lock(lock, "cancel")
   handle:cancel()
@@ -327,6 +335,24 @@ function client_methods.acquire(self, resource, given)
   end
   if not handle then return nil, message, code end
   if given ~= nil and given.token ~= nil then give_token(handle, given.token) end
+  local lock = wrap(self, handle)
+  local validity
+  validity, message, code = lock:acquire()
+  if not validity then return nil, message, code end
+  return lock
+end
+
+function client_methods.attach(self, text, given)
+  check_client(self, "attach")
+  check_handover(self, "table", text, 2)
+  if self.closing then return closed("attach") end
+  local handle, message, code
+  if given == nil then
+    handle, message, code = attach(self.handle, text)
+  else
+    handle, message, code = attach(self.handle, text, lock_options(given, 2))
+  end
+  if not handle then return nil, message, code end
   local lock = wrap(self, handle)
   local validity
   validity, message, code = lock:acquire()

@@ -7,6 +7,7 @@ local options = require "redlock.options"
 
 local run, start, release_send = core.run, core.start, core.release_send
 local release_options = options.release
+local detach = core.detach
 
 local methods = core.lock_methods
 local calls = {} -- of the lock, by name
@@ -40,6 +41,12 @@ function methods.release(self, given)
     released, message, code = run(self, RELEASE)
   end
   if released then return true end
+  return nil, message, code
+end
+
+function methods.detach(self)
+  local text, message, code = detach(self)
+  if text then return text end
   return nil, message, code
 end
 

@@ -13,6 +13,7 @@ local start, result, driver_of = native.start, native.result, native.driver
 local new_lock = core.lock
 local check_resource, check_resources = options.resource, options.resources
 local acquire_options, give_token = options.acquire, core.give_token
+local lock_options, attach, check_handover = options.lock, core.attach, options.handover
 local owner_complaint, release_options, check_token = options.owner_complaint, options.release, options.token
 local free_slot, move, wait = driver.free_slot, driver.move, driver.wait
 
@@ -174,6 +175,22 @@ function client_methods.acquire(self, resource, given)
   end
   if not lock then return nil, message, code end
   if given ~= nil and given.token ~= nil then give_token(lock, given.token) end
+  local validity
+  validity, message, code = lock_methods.acquire(lock)
+  if validity then return lock end
+  native.discard(lock)
+  return nil, message, code
+end
+
+function client_methods.attach(self, text, given)
+  check_handover(self, "userdata", text, 2)
+  local lock, message, code
+  if given == nil then
+    lock, message, code = attach(self, text)
+  else
+    lock, message, code = attach(self, text, lock_options(given, 2))
+  end
+  if not lock then return nil, message, code end
   local validity
   validity, message, code = lock_methods.acquire(lock)
   if validity then return lock end

@@ -276,6 +276,15 @@ function options.release(given, level)
   return given.wait == false
 end
 
+--- The object before the colon and what lock:detach() has returned.
+function options.handover(client, kind, text, level)
+  if type(client) ~= kind then
+    error("redlock: client:attach() needs a client before the colon, got " .. shown(client), level + 1)
+  elseif type(text) ~= "string" then
+    error("redlock: client:attach() takes what lock:detach() has returned, got " .. shown(text), level + 1)
+  end
+end
+
 --- The token that client:force_release() is given.
 function options.token(token, level)
   if type(token) ~= "string" then

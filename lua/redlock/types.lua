@@ -128,6 +128,15 @@ function client:with(resource, options, fn, ...) end
 ---@nodiscard
 function client:nodes() end
 
+--- Takes over what lock:detach() of another process has returned. Good for once.
+---@param text string
+---@param options? redlock.LockOptions
+---@return redlock.Lock? lock
+---@return string? message
+---@return redlock.Code? code "lost": attached before, run out, or tampered with
+---@nodiscard
+function client:attach(text, options) end
+
 --- What all nodes hold for the resource, and whether one token has a majority.
 ---@param resource string
 ---@return redlock.Inspection?
@@ -195,6 +204,13 @@ function lock:extend(ttl) end
 ---@return string? message
 ---@return redlock.Code? code "lost": a majority no longer had it before its time was over
 function lock:release(options) end
+
+--- The lock for client:attach() of another process, as text. It is not held any more, and not released.
+---@return string? text
+---@return string? message
+---@return redlock.Code? code "not_held", "lost", "closed"
+---@nodiscard
+function lock:detach() end
 
 --- What is left of the lease; 0 when none is held.
 ---@return redlock.Milliseconds
@@ -299,6 +315,15 @@ function cqueues_client:with(resource, options, fn, ...) end
 ---@return redlock.NodeState[]
 ---@nodiscard
 function cqueues_client:nodes() end
+
+--- Takes over what lock:detach() of another process has returned. Good for once.
+---@param text string
+---@param options? redlock.LockOptions
+---@return redlock.cqueues.Lock? lock
+---@return string? message
+---@return redlock.Code? code "lost": attached before, run out, or tampered with
+---@nodiscard
+function cqueues_client:attach(text, options) end
 
 --- What all nodes hold for the resource, and whether one token has a majority.
 ---@param resource string

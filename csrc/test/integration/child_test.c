@@ -110,6 +110,28 @@ static bool first_token_bytes(void) {
 static bool first_give_token(void) {
   return redlock_lock_give_token(held, "x", 1) == REDLOCK_OK;
 }
+static bool first_lock_new_many(void) {
+  redlock_resource both[] = {{"a", 1}, {"b", 1}};
+  redlock_lock *lock;
+  bool made = redlock_lock_new_many(&lock, client, both, 2, NULL) == REDLOCK_OK;
+  redlock_lock_free(lock);
+  return made;
+}
+static bool first_resource_count(void) {
+  return redlock_lock_resource_count(held) == 1;
+}
+static bool first_resource_at(void) {
+  redlock_resource resource;
+  return redlock_lock_resource_at(held, 0, &resource) == REDLOCK_OK && resource.length == 4;
+}
+static bool first_detach(void) {
+  char text[REDLOCK_HANDOVER_MAX];
+  return redlock_lock_detach(held, text, sizeof text, NULL) == REDLOCK_E_NOT_HELD;
+}
+static bool first_attach(void) {
+  redlock_lock *lock;
+  return redlock_lock_attach(&lock, client, "no such text", 12, NULL) == REDLOCK_E_LOST;
+}
 static bool first_resource(void) {
   size_t length;
   return memcmp(redlock_lock_resource(held, &length), "held", 4) == 0 && length == 4;
@@ -235,6 +257,11 @@ static const struct {
     {FIRST(token)},
     {FIRST(token_bytes)},
     {FIRST(give_token)},
+    {FIRST(lock_new_many)},
+    {FIRST(resource_count)},
+    {FIRST(resource_at)},
+    {FIRST(detach)},
+    {FIRST(attach)},
     {FIRST(resource)},
     {FIRST(ttl)},
     {FIRST(lock_client)},

@@ -50,6 +50,29 @@ static bool fake_read_key(fake_command *command, const resp_request *request, un
   return true;
 }
 
+static bool fake_is_attach(const resp_request *request) {
+  static const char text[] = "if redis.call('GET',KEYS[1])~=ARGV[1] or ";
+  return resp_is(request, 0, "EVAL") && resp_is(request, 2, "1") &&
+         request->lengths[1] > sizeof text && memcmp(request->words[1], text, sizeof text - 1) == 0;
+}
+
+/* A script with a key, two tokens, a time to live and how much must be left. */
+static bool fake_read_attach(fake_command *command, const resp_request *request) {
+  size_t length = request->lengths[5];
+  command->verb = FAKE_ATTACH;
+  command->by_text = true;
+  if (!resp_is(request, 0, "EVAL") || !resp_is(request, 2, "1") || length > FAKE_TOKEN_MAX ||
+      !fake_read_key(command, request, 3)) {
+    return false;
+  }
+  memcpy(command->handed, command->token, sizeof command->handed);
+  memcpy(command->token, request->words[5], length);
+  command->token[length] = '\0';
+  command->ttl_ms = resp_number(request, 6);
+  command->floor_ms = resp_number(request, 7);
+  return command->ttl_ms > 0;
+}
+
 static bool fake_read_set(fake_command *command, const resp_request *request) {
   command->verb = FAKE_SET;
   command->ttl_ms = resp_number(request, 5);
@@ -160,6 +183,8 @@ long fake_command_parse(fake_command *command, const char *bytes, size_t length)
     known = fake_read_set(command, &request);
   } else if (resp_is(&request, 0, "DEL")) {
     known = fake_read_delete(command, &request);
+  } else if (request.count == 8 && fake_is_attach(&request)) {
+    known = fake_read_attach(command, &request);
   } else if (request.count == 4 && resp_is(&request, 0, "EVAL")) {
     known = fake_read_inspect(command, &request);
   } else if (resp_is(&request, 0, "EVALSHA") || resp_is(&request, 0, "EVAL")) {
@@ -235,6 +260,17 @@ static void fake_run_script(fake_key *key, redlock_time now_us, const fake_comma
   if (ours && command->verb == FAKE_RELEASE) {
     key->length = 0;
   } else if (ours && key->expires_us < now_us + command->ttl_ms * REDLOCK_MILLISECONDS) {
+    key->expires_us = now_us + command->ttl_ms * REDLOCK_MILLISECONDS;
+  }
+}
+
+static void fake_attach(fake_key *key, redlock_time now_us, const fake_command *command,
+                        char reply[FAKE_REPLY_MAX]) {
+  bool ours = key != NULL && strcmp(key->token, command->handed) == 0 &&
+              (key->expires_us - now_us) / REDLOCK_MILLISECONDS > command->floor_ms;
+  (void)snprintf(reply, FAKE_REPLY_MAX, ours ? ":1\r\n" : ":0\r\n");
+  if (ours) {
+    memcpy(key->token, command->token, sizeof key->token);
     key->expires_us = now_us + command->ttl_ms * REDLOCK_MILLISECONDS;
   }
 }
@@ -345,6 +381,8 @@ void fake_store_execute(fake_store *store, redlock_time now_us, const fake_comma
     }
   } else if (command->verb == FAKE_INSPECT) {
     fake_inspect(key, now_us, reply);
+  } else if (command->verb == FAKE_ATTACH) {
+    fake_attach(key, now_us, command, reply);
   } else if (command->verb == FAKE_DELETE) {
     (void)snprintf(reply, FAKE_REPLY_MAX, key != NULL ? ":1\r\n" : ":0\r\n");
     if (key != NULL) {

@@ -28,7 +28,8 @@ typedef enum fake_verb {
   FAKE_EXTEND,
   FAKE_RELEASE,
   FAKE_INSPECT,
-  FAKE_DELETE
+  FAKE_DELETE,
+  FAKE_ATTACH
 } fake_verb;
 
 typedef struct fake_name {
@@ -43,7 +44,9 @@ typedef struct fake_command {
   size_t key_length;
   char key[FAKE_KEY_MAX + 1];
   char token[FAKE_TOKEN_MAX + 1];
+  char handed[FAKE_TOKEN_MAX + 1]; /* attach: the token that is to be replaced */
   uint64_t ttl_ms;
+  uint64_t floor_ms;
   unsigned count; /* of several keys, of which |key| is the first; 0 or 1 when it is the only one */
   fake_name names[FAKE_NAMES_MAX];
   bool heals;                  /* FAKE_SET of several: keys with the token may be there */

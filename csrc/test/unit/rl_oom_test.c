@@ -9,6 +9,7 @@
 
 #include "fake_nodes.h"
 #include "loopback.h"
+#include "rl_attach.h"
 #include "rl_client.h"
 #include "rl_given.h"
 #include "rl_reply.h"
@@ -105,8 +106,17 @@ static void play_core(fake_world *world) {
     finish(world, other, rl_lock_force_release(other, world->now_us, "", REDLOCK_TOKEN_ANY, true));
     finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
     finish(world, other, rl_lock_release_unheard(other, world->now_us));
+    rl_handover handover;
+    if (rl_lock_detachable(other, world->now_us, &handover) == REDLOCK_OK) {
+      rl_lock_detach(other);
+    }
     (void)rl_given_set(other, OTHER, strlen(OTHER));
     finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
+    if (rl_lock_detachable(other, world->now_us, &handover) == REDLOCK_OK &&
+        rl_attach_set(other, &handover) == REDLOCK_OK) {
+      rl_lock_detach(other);
+      finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
+    }
     finish(world, other, rl_lock_release(other, world->now_us, false));
     (void)rl_given_set(other, OTHER, strlen(OTHER));
     finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));

@@ -1,0 +1,112 @@
+/*
+ * Handing a lease over: one process detaches it, another attaches it.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * No clock is compared with another: time on the way is counted by the nodes, whose keys expire.
+ *   H1. Only a lease that lasts is detached. It ends for its lock there and then, and nothing is released:
+ *       the keys stay, and live for as long as they did.
+ *   H2. A node that may yet execute a SET of the token is doubtful: its key may have been gone in between,
+ *       and somebody else have had it. On every other node the key with the token, if it is still there,
+ *       has been there all the time, for no SET of that token is sent any more.
+ *   H3. Attaching is an acquire, with a fresh token, of steps A1 to A5 of rl_acquire.c. But in place of SET NX
+ *       it sends a script that puts the fresh token in the place of the handed one, if the key holds
+ *       that, with a full ttl. Doubtful nodes are sent it, too, but have no vote.
+ *   H4. A majority: then at every moment since H1 a majority of the nodes held the one token or the other, so
+ *       that nobody else can have had the lock. The validity counts from the round's own start.
+ *   H5. No majority: the fresh token is released wherever it may have come to be. What is left of the handed
+ *       one expires. Nobody holds the lock then, and two who attach at once are never both granted:
+ *       the token of a node is replaced once, and two majorities share a node.
+ *   H6. A key of which no more is left than lock_delay is a lease's no more: it only keeps others out.
+ *   H7. It is tried once. A second try finds no majority of the handed token where the first had one.
+ */
+#include "rl_attach.h"
+
+#include <stdlib.h>
+
+#include "rl_core.h"
+#include "rl_loss.h"
+#include "rl_renew.h"
+
+int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover) {
+  const rl_core *core = lock->core;
+  bool lasts = rl_lock_remaining(lock, now_us) > 0;
+  if (rl_lock_is_busy(lock)) {
+    return REDLOCK_E_BUSY;
+  }
+  if (core->closed) {
+    return REDLOCK_E_CLOSED;
+  }
+  if (lock->resource->count > 1) {
+    return REDLOCK_E_INVALID;
+  }
+  if (!lasts) {
+    return lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD;
+  }
+  const rl_attempt *lease = lock->lease;
+  const rl_resource *resource = lock->resource;
+  handover->node_count = core->node_count;
+  handover->doubtful = lease->asked | lease->late;
+  handover->nodes = rl_handover_nodes(core);
+  handover->ttl_us = lock->lease_ttl_us;
+  handover->lock_delay_us = lock->current.lock_delay_us;
+  handover->prefix = (const unsigned char *)resource->key;
+  handover->prefix_length = resource->prefix_length;
+  handover->resource = handover->prefix + resource->prefix_length;
+  handover->resource_length = resource->key_length - resource->prefix_length;
+  handover->token = (const unsigned char *)lease->token;
+  handover->token_length = lease->token_length;
+  return REDLOCK_OK;
+}
+
+void rl_lock_detach(rl_lock *lock) {
+  rl_attempt *lease = lock->lease;
+  rl_renew_stop(lock, lock->core->now_us);
+  rl_loss_clear(lock);
+  lock->phase = RL_PHASE_IDLE;
+  lock->waiting = 0;
+  rl_lock_set_lease(lock, NULL, 0);
+  lease->lock = NULL;
+  rl_attempt_unref(&lock->core->attempts, lease);
+}
+
+int rl_attach_set(rl_lock *lock, const rl_handover *handover) {
+  rl_core *core = lock->core;
+  rl_attach *attach = malloc(sizeof *attach);
+  rl_attempt *handed = attach == NULL
+                           ? NULL
+                           : rl_attempt_new_given(&core->attempts, lock->resource, NULL,
+                                                  handover->token, handover->token_length);
+  if (handed == NULL) {
+    free(attach);
+    return REDLOCK_E_NO_MEMORY;
+  }
+  attach->lock = lock;
+  attach->handed = handed;
+  attach->doubtful = handover->doubtful;
+  attach->floor_ms = rl_time_ms_up(handover->lock_delay_us);
+  attach->next = core->attaches;
+  core->attaches = attach;
+  return REDLOCK_OK;
+}
+
+const rl_attach *rl_attach_of(const rl_lock *lock) {
+  const rl_attach *attach = lock->core->attaches;
+  while (attach != NULL && attach->lock != lock) {
+    attach = attach->next;
+  }
+  return attach;
+}
+
+void rl_attach_forget(const rl_lock *lock) {
+  rl_attach **link = &lock->core->attaches;
+  while (*link != NULL && (*link)->lock != lock) {
+    link = &(*link)->next;
+  }
+  rl_attach *attach = *link;
+  if (attach != NULL) {
+    *link = attach->next;
+    rl_attempt_unref(&lock->core->attempts, attach->handed);
+    free(attach);
+  }
+}

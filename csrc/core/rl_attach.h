@@ -1,0 +1,42 @@
+/*
+ * Handing a lease over: one process detaches it, another attaches it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_ATTACH_H
+#define RL_ATTACH_H
+
+#include "rl_handover.h"
+#include "rl_lock.h"
+#include "rl_node.h"
+
+/* In a list of the core: few locks have one, and none of the others pays for it. */
+typedef struct rl_attach rl_attach;
+
+struct rl_attach {
+  rl_attach *next;
+  const rl_lock *lock;
+  rl_attempt *handed; /* a reference: the token that is to be replaced. It is never released. */
+  uint32_t doubtful;
+  uint64_t floor_ms; /* a key of which so little is left is a lease's no more */
+};
+
+/*
+ * What |handover| says of the lease, which must last. It points into the lock. H1, H2.
+ * Errors: BUSY, LOST, NOT_HELD, CLOSED; INVALID: the lock has several resources.
+ */
+int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover);
+
+/* H1. The lease is not the lock's any more, and is not released. */
+void rl_lock_detach(rl_lock *lock);
+
+/* H4. The next acquire of the lock takes the lease over. Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */
+int rl_attach_set(rl_lock *lock, const rl_handover *handover);
+
+/* What the lock is to attach; NULL when nothing. */
+const rl_attach *rl_attach_of(const rl_lock *lock);
+
+/* It has been tried, or the lock goes, or the process has forked. */
+void rl_attach_forget(const rl_lock *lock);
+
+#endif

@@ -1,0 +1,351 @@
+/*
+ * Handing a lease over, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "rl_attach.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+static char handed[REDLOCK_TOKEN_LENGTH + 1]; /* the token that was detached */
+static unsigned char bytes[RL_HANDOVER_BYTES_MAX];
+static char text[REDLOCK_HANDOVER_MAX];
+
+/* A lock that is held, and |options| for it, or NULL. */
+static fake_world *held(unsigned count, rl_lock **lock, const redlock_options *options) {
+  fake_world *world = fake_world_new(count);
+  *lock = fake_lock(world, KEY, options);
+  assert_error(fake_hold(world, *lock), REDLOCK_OK);
+  memcpy(handed, (*lock)->lease->token, sizeof handed);
+  return world;
+}
+
+static void detach(fake_world *world, rl_lock *lock, rl_handover *handover) {
+  assert_error(rl_lock_detachable(lock, world->now_us, handover), REDLOCK_OK);
+  size_t length = rl_handover_write(handover, text, sizeof text);
+  rl_lock_detach(lock);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  assert_true(rl_handover_read(handover, bytes, text, length));
+}
+
+/* Another process: another lock object for what was handed over. Its commands are out. */
+static rl_lock *begin(fake_world *world, const rl_handover *handover) {
+  redlock_options options = {.ttl_us = handover->ttl_us, .lock_delay_us = handover->lock_delay_us};
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_attach_set(lock, handover), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
+  fake_turn(world);
+  return lock;
+}
+
+static int attach(fake_world *world, const rl_handover *handover, rl_lock **lock) {
+  *lock = begin(world, handover);
+  fake_settle(world);
+  return rl_lock_result(*lock);
+}
+
+static void a_fresh_token_takes_the_place_of_the_handed_one(void **state) {
+  (void)state;
+  rl_lock *lock, *other;
+  rl_handover handover;
+  fake_world *world = held(3, &lock, NULL);
+  detach(world, lock, &handover);
+  assert_int_equal(fake_holders(world, KEY, handed), 3);
+  fake_pass(world, 4 * SECONDS);
+  redlock_time before_us = world->now_us;
+  assert_error(attach(world, &handover, &other), REDLOCK_OK);
+  assert_int_equal(fake_holders(world, KEY, handed), 0);
+  assert_int_equal(fake_holders(world, KEY, other->lease->token), 3);
+  assert_true(other->deadline_us == before_us + 9898 * MS); /* a full ttl, from its own start */
+  assert_error(rl_lock_extend(other, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(other), REDLOCK_OK);
+  assert_error(rl_lock_release(other, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(other), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void what_was_detached_is_not_held_and_not_released(void **state) {
+  (void)state;
+  rl_lock *lock;
+  rl_handover handover;
+  fake_world *world = held(3, &lock, NULL);
+  detach(world, lock, &handover);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
+  rl_lock_free(lock, world->now_us);
+  rl_core_close(&world->core, world->now_us);
+  fake_settle(world);
+  fake_pass(world, SECONDS);
+  assert_int_equal(fake_holders(world, KEY, handed), 3);
+  assert_int_equal(world->core.attempts.live, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void attached_twice_the_second_finds_nothing(void **state) {
+  (void)state;
+  rl_lock *lock, *first, *second;
+  rl_handover handover;
+  fake_world *world = held(5, &lock, NULL);
+  detach(world, lock, &handover);
+  assert_error(attach(world, &handover, &first), REDLOCK_OK);
+  assert_error(attach(world, &handover, &second), REDLOCK_E_LOST);
+  assert_int_equal(rl_lock_remaining(second, world->now_us), 0);
+  assert_int_equal(fake_holders(world, KEY, first->lease->token), 5);
+  /* Also when the first has released it, and when somebody else has it. */
+  assert_error(rl_lock_release(first, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(attach(world, &handover, &second), REDLOCK_E_LOST);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_error(fake_hold(world, first), REDLOCK_OK);
+  assert_error(attach(world, &handover, &second), REDLOCK_E_LOST);
+  assert_int_equal(fake_holders(world, KEY, first->lease->token), 5);
+  assert_true(fake_world_end(world));
+}
+
+/* Two at once, the commands of the one before those of the other in every combination of nodes. */
+static void of_two_who_attach_at_once_at_most_one_is_granted(void **state) {
+  (void)state;
+  unsigned granted[3] = {0, 0, 0};
+  for (unsigned order = 0; order < 32 * 4; order++) {
+    rl_lock *lock, *locks[2];
+    rl_handover handover;
+    unsigned winners = 0;
+    fake_world *world = held(5, &lock, NULL);
+    detach(world, lock, &handover);
+    locks[0] = begin(world, &handover);
+    locks[1] = begin(world, &handover);
+    for (unsigned i = 0; i < 5; i++) {
+      if (i < order / 32) { /* nodes that are gone */
+        world->nodes[i].policy = FAKE_HANGS;
+        fake_break(world, i, "it was cut");
+        continue;
+      }
+      if ((order >> i & 1) !=
+          0) { /* The second one's command is executed before the first one's. */
+        fake_node *node = &world->nodes[i];
+        fake_command swap = node->queue[0];
+        char reply[2][FAKE_REPLY_MAX];
+        fake_store_execute(&node->store, world->now_us, &node->queue[1], reply[1]);
+        fake_store_execute(&node->store, world->now_us, &swap, reply[0]);
+        (void)fake_reply(world, i, reply[0]);
+        (void)fake_reply(world, i, reply[1]);
+      } else {
+        (void)fake_answer(world, i);
+        (void)fake_answer(world, i);
+      }
+    }
+    fake_pass(world, 200 * MS);
+    for (unsigned i = 0; i < 2; i++) {
+      if (rl_lock_result(locks[i]) == REDLOCK_OK) {
+        winners++;
+        assert_true(fake_holders(world, KEY, locks[i]->lease->token) >= 3);
+      }
+    }
+    assert_true(winners <= 1);
+    granted[winners]++;
+    fake_settle(world);
+    assert_true(fake_world_end(world));
+  }
+  assert_true(granted[0] > 0 && granted[1] > 0);
+}
+
+static void a_lease_that_has_run_out_is_refused(void **state) {
+  (void)state;
+  rl_lock *lock, *other;
+  rl_handover handover;
+  fake_world *world = held(3, &lock, NULL);
+  detach(world, lock, &handover);
+  world->now_us += 10 * SECONDS;
+  assert_error(attach(world, &handover, &other), REDLOCK_E_LOST);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* H6. The keys live on for lock_delay, and keep others out; the lease is over. */
+static void in_the_lock_delay_the_lease_is_over(void **state) {
+  (void)state;
+  redlock_options options = {.lock_delay_us = 20 * SECONDS};
+  for (unsigned over = 0; over <= 1; over++) {
+    rl_lock *lock, *other;
+    rl_handover handover;
+    fake_world *world = held(3, &lock, &options);
+    detach(world, lock, &handover);
+    world->now_us += over ? 10 * SECONDS : 9 * SECONDS;
+    assert_error(attach(world, &handover, &other), over ? REDLOCK_E_LOST : REDLOCK_OK);
+    assert_int_equal(fake_keys(world, KEY), 3);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_forged_token_finds_nothing(void **state) {
+  (void)state;
+  rl_lock *lock, *other;
+  rl_handover handover;
+  fake_world *world = held(3, &lock, NULL);
+  detach(world, lock, &handover);
+  handover.token = (const unsigned char *)OTHER;
+  assert_error(attach(world, &handover, &other), REDLOCK_E_LOST);
+  assert_int_equal(fake_holders(world, KEY, handed), 3);
+  assert_true(fake_world_end(world));
+}
+
+/* H5. A minority that was replaced is given up; nobody is left with half a lock. */
+static void without_a_majority_what_was_replaced_is_released(void **state) {
+  (void)state;
+  rl_lock *lock, *other, *third;
+  rl_handover handover;
+  fake_world *world = held(5, &lock, NULL);
+  detach(world, lock, &handover);
+  for (unsigned i = 2; i < 5; i++) {
+    world->nodes[i].policy = FAKE_REFUSES;
+    fake_break(world, i, "it was cut");
+  }
+  assert_error(attach(world, &handover, &other), REDLOCK_E_UNAVAILABLE);
+  fake_settle(world);
+  assert_int_equal(fake_holders(world, KEY, handed), 3);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_int_equal(rl_lock_remaining(other, world->now_us), 0);
+  /* A majority that comes back still has the handed token: it can be attached after all. */
+  for (unsigned i = 2; i < 5; i++) {
+    world->nodes[i].policy = FAKE_ACCEPTS;
+  }
+  fake_pass(world, 3 * SECONDS);
+  assert_error(attach(world, &handover, &third), REDLOCK_OK);
+  assert_int_equal(fake_holders(world, KEY, third->lease->token), 3);
+  assert_true(fake_world_end(world));
+}
+
+/* H2. A node that may yet execute a SET of the token has no say. */
+static void a_node_that_had_not_answered_has_no_vote(void **state) {
+  (void)state;
+  rl_lock *other;
+  rl_handover handover;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  memcpy(handed, lock->lease->token, sizeof handed);
+  detach(world, lock, &handover);
+  assert_int_equal(handover.doubtful, 4);
+  /* The keys of node 0 are lost; then the SET is executed on node 2: a majority has the token. */
+  fake_store_remove(&world->nodes[0].store, KEY);
+  (void)fake_answer(world, 2);
+  assert_int_equal(fake_holders(world, KEY, handed), 2);
+  assert_error(attach(world, &handover, &other), REDLOCK_E_LOST);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0); /* Replaced there, and given up. */
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_had_not_answered_gets_the_fresh_token_all_the_same(void **state) {
+  (void)state;
+  rl_lock *other;
+  rl_handover handover;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  detach(world, lock, &handover);
+  (void)fake_answer(world, 2);
+  assert_error(attach(world, &handover, &other), REDLOCK_OK);
+  assert_int_equal(fake_holders(world, KEY, other->lease->token), 3);
+  assert_true(fake_world_end(world));
+}
+
+static void only_a_lease_that_lasts_is_detached(void **state) {
+  (void)state;
+  rl_handover handover;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_BUSY);
+  fake_settle(world);
+  for (unsigned i = 0; i < 2; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
+  }
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_LOST);
+  rl_core_close(&world->core, world->now_us);
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_CLOSED);
+  assert_true(fake_world_end(world));
+}
+
+/* An automatic extend in flight is in nobody's way, and cannot prolong what was attached. */
+static void automatic_extends_end_with_it(void **state) {
+  (void)state;
+  rl_lock *lock, *other;
+  rl_handover handover;
+  redlock_options options = {.ttl_us = 900 * MS, .auto_extend = REDLOCK_YES};
+  fake_world *world = held(3, &lock, &options);
+  for (unsigned i = 0; i < 100 && fake_next(world, 0) != FAKE_EXTEND; i++) {
+    fake_pass(world, 10 * MS);
+  }
+  assert_int_equal(fake_next(world, 0), FAKE_EXTEND);
+  detach(world, lock, &handover);
+  assert_error(attach(world, &handover, &other), REDLOCK_OK);
+  for (unsigned i = 0; i < 200; i++) {
+    fake_pass(world, 10 * MS);
+    fake_settle(world);
+  }
+  assert_int_equal(fake_keys(world, KEY), 0); /* Nobody has extended it. */
+  assert_null(lock->lease);
+  assert_true(fake_world_end(world));
+}
+
+static void freed_cancelled_or_forked_before_it_was_tried_it_leaves_nothing(void **state) {
+  (void)state;
+  for (unsigned way = 0; way < 3; way++) {
+    rl_lock *lock, *other;
+    rl_handover handover;
+    fake_world *world = held(3, &lock, NULL);
+    detach(world, lock, &handover);
+    rl_lock_free(lock, world->now_us);
+    other = fake_lock(world, KEY, NULL);
+    assert_error(rl_attach_set(other, &handover), REDLOCK_OK);
+    if (way == 0) {
+      rl_lock_free(other, world->now_us);
+    } else if (way == 1) {
+      assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
+      rl_lock_cancel(other, world->now_us, REDLOCK_E_CANCELLED);
+    } else {
+      rl_core_forget(&world->core);
+    }
+    assert_null(world->core.attaches);
+    assert_int_equal(world->core.attempts.live, 0);
+    assert_int_equal(fake_holders(world, KEY, handed), 3);
+    assert_true(fake_world_end(world));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_fresh_token_takes_the_place_of_the_handed_one),
+      cmocka_unit_test(what_was_detached_is_not_held_and_not_released),
+      cmocka_unit_test(attached_twice_the_second_finds_nothing),
+      cmocka_unit_test(of_two_who_attach_at_once_at_most_one_is_granted),
+      cmocka_unit_test(a_lease_that_has_run_out_is_refused),
+      cmocka_unit_test(in_the_lock_delay_the_lease_is_over),
+      cmocka_unit_test(a_forged_token_finds_nothing),
+      cmocka_unit_test(without_a_majority_what_was_replaced_is_released),
+      cmocka_unit_test(a_node_that_had_not_answered_has_no_vote),
+      cmocka_unit_test(a_node_that_had_not_answered_gets_the_fresh_token_all_the_same),
+      cmocka_unit_test(only_a_lease_that_lasts_is_detached),
+      cmocka_unit_test(automatic_extends_end_with_it),
+      cmocka_unit_test(freed_cancelled_or_forked_before_it_was_tried_it_leaves_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
