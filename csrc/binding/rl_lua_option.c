@@ -199,8 +199,9 @@ int rl_lua_lease_is_nothing(const rl_options *above, const redlock_options *give
     return 0;
   (void)snprintf(message, size,
                  "option 'ttl' must be longer: of %.14g ms nothing is left when the clock drift "
-                 "that is allowed for (ttl x %.14g + 2 ms) is taken off",
-                 (double)options.ttl_us / MILLISECOND, options.drift_factor);
+                 "that is allowed for, %.14g ms, is taken off",
+                 (double)options.ttl_us / MILLISECOND,
+                 (double)rl_validity_drift(options.ttl_us, options.drift_factor) / MILLISECOND);
   return 1;
 }
 

@@ -3,9 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A new kind of vote stands in four places: in redlock.h, in the table below, in the table of rl_ballot.h
- * (and rl_ballot.c, which says what reply it is), and in the Vote of types.lua, which a spec compares with
- * this table.
+ * A new kind of vote stands in redlock.h, in the table below, and in the VoteKind of types.lua, which a spec
+ * compares with this table. Which reply it is, rl_ballot.h (a table) and rl_ballot.c say.
  */
 #ifndef RL_VOTE_H
 #define RL_VOTE_H
