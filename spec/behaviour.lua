@@ -863,7 +863,7 @@ return function(title, driver)
       for _, key in ipairs(lock:resources()) do failure("taken", other:acquire(key)) end
       local message = failure("taken", other:acquire { "s:x", "s:c", "s:b" })
       assert.is_truthy(message:find("the lock on 's:x' and 2 more is taken", 1, true), message)
-      assert.is_truthy(message:find("'s:c' on " .. farm.addresses[1], 1, true), message)
+      assert.is_truthy(message:find("'s:c' on 127.0.0.1:", 1, true), message) -- Which nodes, the order of replies says.
       eventually_free("s:x")
       assert(lock:extend(20000))
       for index = 1, 5 do
