@@ -137,9 +137,9 @@ static void it_waits_for_the_lock_as_long_as_it_is_told(void **state) {
 
 static void the_lease_is_extended_while_the_command_runs(void **state) {
   (void)state;
-  running self = begin("-t 300ms run job -- sleep 1.2");
+  running self = begin("-t 1500ms run job -- sleep 4");
   eventually(farm_count(&three, "job", NULL) == 3);
-  redlock_time until_us = redlock_now() + MS(900);
+  redlock_time until_us = redlock_now() + MS(3000);
   while (redlock_now() < until_us) {
     assert_true(farm_count(&three, "job", NULL) >= 2);
     (void)poll(NULL, 0, 20);
