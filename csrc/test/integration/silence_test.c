@@ -49,7 +49,7 @@ static void silent_connections_are_given_up_in_3_s_whatever_the_ttl(void **state
   (void)state;
   redlock_options options = once();
   options.ttl_us = MS(60000);
-  options.node_timeout_us = MS(100);
+  options.node_timeout_us = MS(250);
   redlock_client *client = client_over_relays(&options);
   redlock_lock *lock = new_lock(client, "r");
   warm_up(client);
