@@ -191,7 +191,7 @@ local list = {
     "rl_time_min(lock->round_deadline_us, lock->deadline_us)", "lock->round_deadline_us" },
   { "renewed-after-loss", "a lease that is lost goes on to be extended",
     "lock->lost = true; rl_loss_tell(lock, REDLOCK_E_LOST, now_us);",
-    "if (rl_renew_tells(lock)) { return; } lock->lost = true;", by = { unit = "rl_renew_test" } },
+    "if (rl_renew_tells(lock)) { return; } lock->lost = true;", by = { unit = "rl_loss_test" } },
   { "max-hold-ignored", "an automatic extend goes beyond max_hold",
     "if (left_us < lock->current.ttl_us) {", "if (false) {" },
   { "max-hold-not-told", "a lease that max_hold has ended is said to have run out",

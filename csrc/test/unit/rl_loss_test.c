@@ -1,0 +1,296 @@
+/*
+ * Which leases have ended without their holder's doing, and what is told of it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_loss.h"
+
+#include "kept.h"
+#include "rl_renew.h"
+#include "rl_round.h"
+
+static void a_lease_that_runs_out_is_told_once_at_its_deadline(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  refuse_all(world);
+  fake_pass(world, THIRD_US - 1);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  fake_pass(world, 1);
+  redlock_time failed_us = world->now_us;
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  while (world->now_us < FAKE_START_US + LEASE_US) {
+    assert_error(reason_of(world, lock), REDLOCK_E_UNAVAILABLE);
+    assert_int_equal(since_of(world, lock), failed_us);
+    assert_null(rl_loss_next(&world->core, world->now_us));
+    wait_for_core(world);
+  }
+  assert_int_equal(world->now_us, FAKE_START_US + LEASE_US);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
+  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+  assert_int_equal(since_of(world, lock), FAKE_START_US + LEASE_US);
+  accept_all(world);
+  for (unsigned i = 0; i < 20; i++) {
+    fake_pass(world, SECONDS);
+    fake_settle(world);
+  }
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  assert_int_equal(extends(world), 0);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_EXPIRED);
+  assert_true(fake_world_end(world));
+}
+
+/* It has failed, and then runs out before anybody has asked. */
+static void what_is_told_is_what_holds_when_it_is_told(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  refuse_all(world);
+  fake_pass(world, THIRD_US);
+  world->now_us = lock->deadline_us;
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
+  assert_error(lock->renewal->loss.reason, REDLOCK_E_EXPIRED);
+  fake_turn(world);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  assert_true(fake_world_end(world));
+}
+
+static void a_process_that_was_stopped_beyond_its_deadline_revives_nothing(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  world->now_us += LEASE_US;
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED); /* before any timer */
+  world->now_us += 10 * SECONDS;
+  fake_settle(world);
+  assert_int_equal(extends(world), 0);
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
+  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+  assert_true(fake_world_end(world));
+}
+
+/* It had been stopped between the beginning of the extend and its launch, or after it. */
+static void an_extend_that_is_answered_after_the_deadline_revives_nothing(void **state) {
+  (void)state;
+  for (unsigned answered = 0; answered <= 1; answered++) {
+    rl_lock *lock;
+    fake_world *world = held(3, &lock);
+    fake_pass(world, THIRD_US);
+    assert_int_equal(extends(world), 3);
+    world->now_us = FAKE_START_US + LEASE_US;
+    if (answered == 1) { /* The answers are read before the timers are. */
+      for (unsigned i = 0; i < 3; i++) {
+        (void)fake_take(world, i);
+        rl_core_input(&world->core, i, world->now_us, ":1\r\n", 4);
+      }
+    }
+    fake_settle(world);
+    assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+    assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
+    assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
+    assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+    assert_int_equal(extends(world), 3);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_lease_that_a_majority_denies_is_lost_and_not_taken_back(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  for (unsigned i = 0; i < 2; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
+  }
+  fake_pass(world, THIRD_US);
+  fake_settle(world);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
+  assert_error(reason_of(world, lock), REDLOCK_E_LOST);
+  assert_int_equal(since_of(world, lock), FAKE_START_US + THIRD_US);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 2); /* What was left is released, the others' is not. */
+  unsigned before = extends(world);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  fake_store_remove(&world->nodes[1].store, KEY);
+  for (unsigned i = 0; i < 20; i++) {
+    fake_pass(world, SECONDS);
+    fake_settle(world);
+  }
+  assert_int_equal(extends(world), before);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_LOST);
+  char message[512];
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message), "2 of 3 nodes say"));
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_LOST);
+  assert_error(reason_of(world, lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* Whoever asks is told, of a lock that tells nobody, too. */
+static void an_extend_of_the_users_own_finds_the_lease_lost(void **state) {
+  (void)state;
+  for (unsigned keeps = 0; keeps <= 1; keeps++) {
+    rl_lock *lock;
+    redlock_options options = keeps ? kept() : fake_once();
+    fake_world *world = held_by(3, &lock, &options);
+    fake_pass(world, SECONDS);
+    fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+    fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+    assert_error(reason_of(world, lock), REDLOCK_OK);
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+    world->now_us += SECONDS;
+    assert_error(reason_of(world, lock), REDLOCK_E_LOST);
+    assert_int_equal(since_of(world, lock), FAKE_START_US + SECONDS);
+    assert_ptr_equal(rl_loss_next(&world->core, world->now_us), keeps ? lock : NULL);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_LOST);
+    assert_error(reason_of(world, lock), REDLOCK_OK);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* Extends fail, and then the deadline passes before the timer is looked at. */
+static void a_lease_that_is_over_is_not_called_unavailable(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  refuse_all(world);
+  fake_pass(world, THIRD_US);
+  assert_error(reason_of(world, lock), REDLOCK_E_UNAVAILABLE);
+  world->now_us = lock->deadline_us;
+  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+  assert_int_equal(since_of(world, lock), world->now_us);
+  assert_true(fake_world_end(world));
+}
+
+/* No validity, no lock: the acquire had ended well. */
+static void the_result_of_an_acquire_is_lost_with_its_lease(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(1, &lock);
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_pass(world, THIRD_US);
+  fake_settle(world);
+  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_LOST);
+  char message[512];
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message), "1 of 1 nodes say"));
+  assert_error(reason_of(world, lock), REDLOCK_E_LOST);
+  assert_true(fake_world_end(world));
+  world = held(1, &lock);
+  world->now_us += LEASE_US;
+  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_EXPIRED);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us),
+                   lock); /* though no timer has seen it */
+  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+  assert_true(fake_world_end(world));
+}
+
+static void a_loss_is_told_of_a_lock_that_asks_for_it_too(void **state) {
+  (void)state;
+  rl_lock *lock;
+  redlock_options options = fake_once();
+  options.notify_lost = REDLOCK_YES;
+  fake_world *world = held_by(3, &lock, &options);
+  assert_int_equal(rl_core_deadline(&world->core), FAKE_START_US + LEASE_US);
+  wait_for_core(world);
+  assert_int_equal(extends(world), 0);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
+  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+  assert_true(fake_world_end(world));
+}
+
+/* Ways in which a lease ends that are no loss. */
+static void by_release(fake_world *world, rl_lock *lock) {
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+}
+static void by_close(fake_world *world, rl_lock *lock) {
+  (void)lock;
+  rl_core_close(&world->core, world->now_us);
+}
+static void by_fork(fake_world *world, rl_lock *lock) {
+  (void)lock;
+  for (unsigned i = 0; i < world->count; i++) {
+    world->nodes[i].connected = false;
+    world->nodes[i].queued = 0;
+  }
+  rl_core_forget(&world->core);
+}
+static void by_expiry(fake_world *world, rl_lock *lock) {
+  rl_lock_expire(lock, world->now_us);
+}
+
+static void (*const ends[])(fake_world *world, rl_lock *lock) = {by_release, by_close, by_fork,
+                                                                 by_expiry};
+
+static void a_lease_that_was_given_up_is_no_loss_and_is_not_extended(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(ends); i++) {
+    for (unsigned in_flight = 0; in_flight <= 1; in_flight++) {
+      rl_lock *lock;
+      fake_world *world = held(3, &lock);
+      if (in_flight) {
+        fake_pass(world, THIRD_US);
+        assert_true(rl_lock_is_in_flight(lock) && !rl_lock_is_busy(lock));
+      }
+      unsigned before = extends(world);
+      ends[i](world, lock);
+      assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+      for (unsigned k = 0; k < 20; k++) {
+        fake_settle(world);
+        fake_pass(world, SECONDS);
+      }
+      assert_int_equal(extends(world), before);
+      assert_null(rl_loss_next(&world->core, world->now_us));
+      assert_error(reason_of(world, lock), REDLOCK_OK);
+      assert_int_equal(world->core.busy_count, 0);
+      assert_int_equal(fake_keys(world, KEY), 0);
+      assert_true(fake_world_end(world));
+    }
+  }
+}
+
+static void whoever_frees_releases_or_acquires_is_not_told_any_more(void **state) {
+  (void)state;
+  rl_lock *locks[4];
+  redlock_options options = kept();
+  static const char *const keys[] = {"a", "b", "c", "d"};
+  fake_world *world = fake_world_new(1);
+  for (unsigned i = 0; i < COUNT_OF(locks); i++) {
+    locks[i] = fake_lock(world, keys[i], &options);
+    assert_error(fake_hold(world, locks[i]), REDLOCK_OK);
+  }
+  fake_pass(world, 20 * SECONDS);
+  assert_error(reason_of(world, locks[1]), REDLOCK_E_EXPIRED);
+  rl_lock_free(locks[1], world->now_us);
+  assert_error(rl_lock_acquire(locks[0], world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_release(locks[3], world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), locks[2]);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  assert_error(reason_of(world, locks[0]), REDLOCK_OK);
+  assert_true(rl_lock_remaining(locks[0], world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_lease_that_runs_out_is_told_once_at_its_deadline),
+      cmocka_unit_test(what_is_told_is_what_holds_when_it_is_told),
+      cmocka_unit_test(a_process_that_was_stopped_beyond_its_deadline_revives_nothing),
+      cmocka_unit_test(an_extend_that_is_answered_after_the_deadline_revives_nothing),
+      cmocka_unit_test(a_lease_that_a_majority_denies_is_lost_and_not_taken_back),
+      cmocka_unit_test(an_extend_of_the_users_own_finds_the_lease_lost),
+      cmocka_unit_test(a_lease_that_is_over_is_not_called_unavailable),
+      cmocka_unit_test(the_result_of_an_acquire_is_lost_with_its_lease),
+      cmocka_unit_test(a_loss_is_told_of_a_lock_that_asks_for_it_too),
+      cmocka_unit_test(a_lease_that_was_given_up_is_no_loss_and_is_not_extended),
+      cmocka_unit_test(whoever_frees_releases_or_acquires_is_not_told_any_more),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
