@@ -93,7 +93,7 @@ static int rl_address_db(rl_address_parser *parser, const char *text, size_t len
   if (db < 0) {
     return rl_address_fail(parser, "the database must be a number from 0 to %d", RL_OPTION_DB_MAX);
   }
-  parser->address->db = db;
+  parser->address->db = db == 0 ? REDLOCK_DB_ZERO : db;
   return REDLOCK_OK;
 }
 
@@ -162,11 +162,11 @@ static int rl_address_userinfo(rl_address_parser *parser, const char *text, size
   rl_address *address = parser->address;
   const char *colon = memchr(text, ':', length);
   size_t user_length = colon == NULL ? length : (size_t)(colon - text);
-  int error = rl_address_unescape(parser, address->username, RL_ADDRESS_SECRET_MAX, text,
-                                  user_length, "user name");
+  int error = rl_address_unescape(parser, address->username, RL_ADDRESS_TEXT_MAX, text, user_length,
+                                  "username");
   address->has_username = user_length > 0;
   if (error == REDLOCK_OK && colon != NULL) {
-    error = rl_address_unescape(parser, address->password, RL_ADDRESS_SECRET_MAX, colon + 1,
+    error = rl_address_unescape(parser, address->password, RL_ADDRESS_TEXT_MAX, colon + 1,
                                 length - user_length - 1, "password");
     address->has_password = 1;
   }
@@ -230,7 +230,7 @@ static int rl_address_text(rl_address_parser *parser, const char *text) {
   if (!local && !tls && !rl_address_starts(text, "redis://")) {
     return rl_address_fail(parser, "the scheme must be redis://, rediss:// or unix://");
   }
-  parser->address->tls = tls ? 1 : local ? 0 : -1;
+  parser->address->tls = tls ? REDLOCK_YES : local ? REDLOCK_NO : 0;
   const char *rest = scheme + 3;
   /* The last '@', because people forget to escape the ones in a password; but a path may have one. */
   const char *at = rl_address_last(rest, '@', local ? strcspn(rest, "/") : strlen(rest));
@@ -245,18 +245,44 @@ static int rl_address_text(rl_address_parser *parser, const char *text) {
                : rl_address_url(parser, rest, strlen(rest));
 }
 
-static int rl_address_secret(rl_address_parser *parser, char *out, int *has, const char *own,
-                             const char *inherited, const char *what) {
-  const char *text = own != NULL ? own : *has ? NULL : inherited;
+static int rl_address_inherit_text(rl_address_parser *parser, char *out, int *has, const char *own,
+                                   const char *above, const char *what) {
+  const char *text = own != NULL ? own : *has ? NULL : above;
   if (text == NULL) {
     return REDLOCK_OK;
   }
-  if (strlen(text) > RL_ADDRESS_SECRET_MAX) {
-    return rl_address_fail(parser, "the %s is longer than %d bytes", what, RL_ADDRESS_SECRET_MAX);
+  if (strlen(text) > RL_ADDRESS_TEXT_MAX) {
+    return rl_address_fail(parser, "the %s is longer than %d bytes", what, RL_ADDRESS_TEXT_MAX);
   }
   memcpy(out, text, strlen(text) + 1);
   *has = 1;
   return REDLOCK_OK;
+}
+
+/* By kind: how what the node says, else its address, else its client, becomes the field of rl_address. */
+#define RL_ADDRESS_SAID(field)                                                                     \
+  (node->field != 0 ? node->field : address->field != 0 ? address->field : above->field)
+#define RL_ADDRESS_INHERIT_DURATION(field)                                                         \
+  address->field = RL_ADDRESS_SAID(field);                                                         \
+  address->field = address->field == REDLOCK_DURATION_NONE ? 0 : address->field;
+#define RL_ADDRESS_INHERIT_COUNT(field)                                                            \
+  address->field = RL_ADDRESS_SAID(field);                                                         \
+  address->field = address->field == RL_OPTION_COUNT_NONE ? 0 : address->field;
+#define RL_ADDRESS_INHERIT_FLAG(field) address->field = RL_ADDRESS_SAID(field) == REDLOCK_YES;
+#define RL_ADDRESS_INHERIT_TEXT(field)                                                             \
+  error = error != REDLOCK_OK                                                                      \
+              ? error                                                                              \
+              : rl_address_inherit_text(parser, address->field, &address->has_##field,             \
+                                        node->field, above->field, #field);
+#define RL_ADDRESS_INHERIT(name, kind, field, low, high, also, must)                               \
+  RL_ADDRESS_INHERIT_##kind(field)
+
+static int rl_address_inherit(rl_address_parser *parser, const redlock_node *node,
+                              const redlock_settings *above) {
+  rl_address *address = parser->address;
+  int error = REDLOCK_OK;
+  RL_OPTIONS_INHERITED(RL_ADDRESS_INHERIT)
+  return error;
 }
 
 static void rl_address_name(rl_address *address) {
@@ -295,30 +321,19 @@ int rl_address_read(rl_address *address, const redlock_node *node, const redlock
   rl_address_parser parser = {address, message, message_size};
   memset(address, 0, sizeof *address);
   address->port = RL_ADDRESS_PORT;
-  address->db = -1;
-  address->tls = -1;
   const char *wrong = rl_option_wrong(&rl_options_of_node, node);
   int error =
       wrong != NULL ? rl_address_fail(&parser, "%s", wrong) : rl_address_where(&parser, node);
-  /* A node with a password of its own is not logged in to as the client's default user. */
-  bool own = address->has_password || node->password != NULL;
-  if (error == REDLOCK_OK) {
-    error = rl_address_secret(&parser, address->username, &address->has_username, node->username,
-                              own ? NULL : settings->username, "user name");
+  redlock_settings above = *settings;
+  if (address->has_password || node->password != NULL) {
+    above.username = NULL; /* It is not logged in to as the client's default user. */
   }
-  if (error == REDLOCK_OK) {
-    error = rl_address_secret(&parser, address->password, &address->has_password, node->password,
-                              settings->password, "password");
-  }
+  error = error != REDLOCK_OK ? error : rl_address_inherit(&parser, node, &above);
   if (error != REDLOCK_OK) {
     return error;
   }
-  int db = node->db != 0 ? node->db : address->db >= 0 ? address->db : settings->db;
-  int tls = node->tls != 0 ? node->tls : address->tls >= 0 ? address->tls : settings->tls;
-  address->db = db == REDLOCK_DB_ZERO ? 0 : db;
-  address->tls = tls == REDLOCK_YES;
   if (address->has_username && !address->has_password) {
-    return rl_address_fail(&parser, "a user name needs a password");
+    return rl_address_fail(&parser, "a username needs a password");
   }
   rl_address_name(address);
   return REDLOCK_OK;

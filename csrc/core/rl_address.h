@@ -13,19 +13,27 @@
 #define RL_ADDRESS_PORT 6379
 #define RL_ADDRESS_HOST_MAX 255 /* bytes of a host name, as DNS has it */
 #define RL_ADDRESS_PATH_MAX 107 /* what a Unix socket's address holds */
-#define RL_ADDRESS_SECRET_MAX 512
+#define RL_ADDRESS_TEXT_MAX 512
 
-/* Strings that are absent are empty; has_* tells an empty password from none. */
+/*
+ * By the kind of an option that a node may take from its client: the field of rl_address that holds what
+ * became of it, where 0 is 0. A flag is 0 or 1. A text has a flag has_... before it, which tells an empty
+ * password from none.
+ */
+#define RL_ADDRESS_FIELD_DURATION(field) redlock_duration field;
+#define RL_ADDRESS_FIELD_COUNT(field) int field;
+#define RL_ADDRESS_FIELD_FLAG(field) int field;
+#define RL_ADDRESS_FIELD_TEXT(field)                                                               \
+  int has_##field;                                                                                 \
+  char field[RL_ADDRESS_TEXT_MAX + 1];
+#define RL_ADDRESS_FIELD(name, kind, field, low, high, also, must) RL_ADDRESS_FIELD_##kind(field)
+
+/* Strings that are absent are empty. Whether |tls| can be spoken is for the driver to say. */
 typedef struct rl_address {
   char host[RL_ADDRESS_HOST_MAX + 1]; /* without brackets; empty when path is set */
   char path[RL_ADDRESS_PATH_MAX + 1];
   int port;
-  int db;
-  int tls; /* 0 or 1; whether TLS can be spoken is for the driver to say */
-  int has_username;
-  int has_password;
-  char username[RL_ADDRESS_SECRET_MAX + 1];
-  char password[RL_ADDRESS_SECRET_MAX + 1];
+  RL_OPTIONS_INHERITED(RL_ADDRESS_FIELD)
   char name[RL_ADDRESS_HOST_MAX + 16]; /* for people, without secrets */
 } rl_address;
 

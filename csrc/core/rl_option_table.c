@@ -8,6 +8,7 @@
 #include "rl_option_table.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define RL_OPTION_SIZE_MAX 4096 /* no version of a struct will be larger */
@@ -175,6 +176,60 @@ const char *rl_option_fit(const rl_option_table *table, void *known, const void 
   memset(known, 0, table->size);
   memcpy(known, given, size);
   return NULL;
+}
+
+static bool rl_option_is_copied(const rl_option *row) {
+  return row->kind == RL_OPTION_TEXT || row->kind == RL_OPTION_BYTES;
+}
+
+/* The text or the bytes of |row| in |of| in memory of their own, with a NUL behind; NULL if there is none. */
+static char *rl_option_copy_bytes(const rl_option *row, const void *of) {
+  const char *from;
+  size_t length;
+  memcpy(&from, (const char *)of + row->offset, sizeof from);
+  if (from == NULL) {
+    return NULL;
+  }
+  if (row->kind == RL_OPTION_TEXT) {
+    length = strlen(from);
+  } else {
+    memcpy(&length, (const char *)of + row->offset + sizeof from, sizeof length);
+  }
+  char *copy = malloc(length + 1);
+  if (copy != NULL) {
+    memcpy(copy, from, length);
+    copy[length] = '\0';
+  }
+  return copy;
+}
+
+bool rl_option_copy(const rl_option_table *table, void *copy, const void *of) {
+  bool ok = true;
+  memcpy(copy, of, table->size);
+  for (size_t i = 0; i < table->count; i++) {
+    const rl_option *row = &table->rows[i];
+    if (rl_option_is_copied(row)) {
+      char *made = ok ? rl_option_copy_bytes(row, of) : NULL;
+      ok = ok && (made != NULL || !rl_option_said(row, of));
+      memcpy((char *)copy + row->offset, &made, sizeof made);
+    }
+  }
+  if (!ok) {
+    rl_option_free(table, copy);
+  }
+  return ok;
+}
+
+void rl_option_free(const rl_option_table *table, void *copy) {
+  for (size_t i = 0; i < table->count; i++) {
+    const rl_option *row = &table->rows[i];
+    void *made = NULL;
+    if (rl_option_is_copied(row)) {
+      memcpy(&made, (const char *)copy + row->offset, sizeof made);
+      free(made);
+    }
+  }
+  memset(copy, 0, table->size);
 }
 
 void rl_option_fill(void *to, size_t to_size, const void *from, size_t from_size) {

@@ -76,22 +76,27 @@ const char *rl_option_kind_name(rl_option_kind kind);
   X(max_hold, DURATION, max_hold_us, 1, REDLOCK_TTL_MAX_US, RL_OPTION_NONE, 0,                     \
     "at most 366 days, or REDLOCK_DURATION_NONE")
 
-/* What else a client has. X(name, kind, field, lowest, highest, what else, what it must be). */
-#define RL_OPTIONS_OF_CLIENT(X)                                                                    \
-  X(prefix, BYTES, prefix, 0, REDLOCK_KEY_MAX, 0, "at most 4096 bytes")                            \
-  X(username, TEXT, username, 0, 0, 0, "")                                                         \
-  X(password, TEXT, password, 0, 0, 0, "")                                                         \
-  X(db, COUNT, db, 1, RL_OPTION_DB_MAX, RL_OPTION_NONE, "from 0 to 1000000")                       \
-  X(tls, FLAG, tls, 0, 0, 0, "REDLOCK_YES or REDLOCK_NO")
-
-#define RL_OPTIONS_OF_NODE(X)                                                                      \
-  X(host, TEXT, host, 0, 0, 0, "")                                                                 \
-  X(port, COUNT, port, 1, RL_OPTION_PORT_MAX, 0, "from 1 to 65535")                                \
-  X(path, TEXT, path, 0, 0, 0, "")                                                                 \
+/*
+ * What a node has, and takes from its client where it says nothing of its own. rl_address has a field for
+ * each. X(name, kind, field, lowest, highest, what else, what it must be).
+ */
+#define RL_OPTIONS_INHERITED(X)                                                                    \
   X(username, TEXT, username, 0, 0, 0, "")                                                         \
   X(password, TEXT, password, 0, 0, 0, "")                                                         \
   X(db, COUNT, db, 1, RL_OPTION_DB_MAX, RL_OPTION_NONE, "from 1 to 1000000, or REDLOCK_DB_ZERO")   \
   X(tls, FLAG, tls, 0, 0, 0, "REDLOCK_YES or REDLOCK_NO")
+
+/* What else a client has; it is in client->settings. */
+#define RL_OPTIONS_OF_CLIENT(X)                                                                    \
+  X(prefix, BYTES, prefix, 0, REDLOCK_KEY_MAX, 0, "at most 4096 bytes")                            \
+  RL_OPTIONS_INHERITED(X)
+
+/* Where a node is, and the rest. */
+#define RL_OPTIONS_OF_NODE(X)                                                                      \
+  X(host, TEXT, host, 0, 0, 0, "")                                                                 \
+  X(port, COUNT, port, 1, RL_OPTION_PORT_MAX, 0, "from 1 to 65535")                                \
+  X(path, TEXT, path, 0, 0, 0, "")                                                                 \
+  RL_OPTIONS_INHERITED(X)
 
 /* A line of the table. */
 typedef struct rl_option {
@@ -130,6 +135,14 @@ const char *rl_option_wrong(const rl_option_table *table, const void *of);
  */
 const char *rl_option_fit(const rl_option_table *table, void *known, const void *given,
                           size_t given_size);
+
+/*
+ * Makes |copy| a struct with what |of| has, with texts and bytes of its own, to be given up with
+ * rl_option_free(); what is no line of the table it has in common with |of|. False when out of memory:
+ * then there is nothing to be given up.
+ */
+bool rl_option_copy(const rl_option_table *table, void *copy, const void *of);
+void rl_option_free(const rl_option_table *table, void *copy);
 
 /* The other direction: fills a caller's struct of |to_size| with |from|; what is beyond it with 0. */
 void rl_option_fill(void *to, size_t to_size, const void *from, size_t from_size);

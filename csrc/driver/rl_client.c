@@ -32,12 +32,6 @@ int rl_client_note(redlock_client *client, int error, const char *sentence) {
   return error;
 }
 
-/* strdup() of what may be NULL; false when out of memory. */
-static bool rl_client_copy(char **copy, const char *text) {
-  *copy = text == NULL ? NULL : strdup(text);
-  return text == NULL || *copy != NULL;
-}
-
 /* Reads what the caller gave, of whatever version, into this version's structs. */
 static const char *rl_client_read_settings(redlock_settings *settings, rl_options *options,
                                            const redlock_settings *given, size_t settings_size,
@@ -58,13 +52,11 @@ static const char *rl_client_read_settings(redlock_settings *settings, rl_option
 
 static int rl_client_configure(redlock_client *client, const redlock_settings *settings,
                                const rl_options *options, char *message, size_t message_size) {
-  client->db = settings->db;
-  client->tls = settings->tls;
-  if (!rl_client_copy(&client->username, settings->username) ||
-      !rl_client_copy(&client->password, settings->password) ||
+  if (!rl_option_copy(&rl_options_of_client, &client->settings, settings) ||
       rl_core_init(&client->core, settings->prefix, settings->prefix_length) != REDLOCK_OK) {
     return rl_client_fail(REDLOCK_E_NO_MEMORY, NULL, message, message_size);
   }
+  client->settings.options = NULL;
   client->core.options = *options;
   return REDLOCK_OK;
 }
@@ -89,8 +81,7 @@ static void rl_client_destroy(redlock_client *client) {
   rl_wait_free(&client->wait);
   rl_mutex_free(&client->mutex);
   rl_fork_free(&client->mark);
-  free(client->username);
-  free(client->password);
+  rl_option_free(&rl_options_of_client, &client->settings);
   free(client);
 }
 
@@ -184,11 +175,7 @@ int redlock_client_add_node_sized(redlock_client *client, const redlock_node *gi
   if (wrong != NULL) {
     return rl_client_fail(REDLOCK_E_INVALID, wrong, message, message_size);
   }
-  redlock_settings inherited = {.username = client->username,
-                                .password = client->password,
-                                .db = client->db,
-                                .tls = client->tls};
-  int error = rl_address_read(&address, &node, &inherited, message, message_size);
+  int error = rl_address_read(&address, &node, &client->settings, message, message_size);
   if (error == REDLOCK_OK) {
     rl_client_enter(client);
     error = rl_client_add_address(client, &address, message, message_size);

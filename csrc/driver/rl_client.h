@@ -29,10 +29,7 @@ struct redlock_client {
   rl_keeper keeper;
   unsigned references;
   rl_fork mark;
-  char *username; /* for nodes that bring none */
-  char *password;
-  int db;
-  int tls;
+  redlock_settings settings;   /* a copy, without |options|: those are in the core */
   bool carried;                /* by connections of another, which carry whatever a node speaks */
   int epoll_fd;                /* -1 until it is asked for */
   int timer_fd;                /* in the epoll set, for what is due later */

@@ -154,8 +154,8 @@ static const refused refused_forms[] = {
     {"redis://u:" SECRET "%zz@h", "the password has a %-escape that is not two hex digits"},
     {"redis://u:" SECRET "%4z@h", "the password has a %-escape that is not two hex digits"},
     {"redis://u:" SECRET "%00@h", "the password has a %-escape that is not two hex digits"},
-    {"redis://u%:" SECRET "@h", "the user name has a %-escape that is not two hex digits"},
-    {"redis://u@h", "a user name needs a password"},
+    {"redis://u%:" SECRET "@h", "the username has a %-escape that is not two hex digits"},
+    {"redis://u@h", "a username needs a password"},
     {"unix://run/redis.sock", "the path of a Unix socket must begin with '/': unix:///path"},
     {"unix://", "the path of a Unix socket must begin with '/': unix:///path"},
     {"unix://?db=1", "the path of a Unix socket must begin with '/': unix:///path"},
@@ -251,8 +251,8 @@ static void lengths_are_limited(void **state) {
       {"", RL_ADDRESS_HOST_MAX, ":1", "the host is longer than 255 bytes"},
       {"redis://", RL_ADDRESS_HOST_MAX, "", "the host is longer than 255 bytes"},
       {"unix:///", RL_ADDRESS_PATH_MAX - 1, "", "the path is longer than 107 bytes"},
-      {"redis://", RL_ADDRESS_SECRET_MAX, ":p@h", "the user name is longer than 512 bytes"},
-      {"redis://:", RL_ADDRESS_SECRET_MAX, "@h", "the password is longer than 512 bytes"},
+      {"redis://", RL_ADDRESS_TEXT_MAX, ":p@h", "the username is longer than 512 bytes"},
+      {"redis://:", RL_ADDRESS_TEXT_MAX, "@h", "the password is longer than 512 bytes"},
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     for (size_t more = 0; more <= 1; more++) {
@@ -272,7 +272,7 @@ static void parts_are_limited_as_well(void **state) {
   rl_address address;
   char message[256];
   redlock_settings settings = nothing();
-  char *text = repeated("", RL_ADDRESS_SECRET_MAX + 1, "");
+  char *text = repeated("", RL_ADDRESS_TEXT_MAX + 1, "");
   redlock_node node = parts();
   node.host = "h";
   node.username = "u";
@@ -284,7 +284,7 @@ static void parts_are_limited_as_well(void **state) {
   node.username = text;
   assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
                REDLOCK_E_INVALID);
-  assert_string_equal(message, "the user name is longer than 512 bytes");
+  assert_string_equal(message, "the username is longer than 512 bytes");
   node = parts();
   node.path = text;
   assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),

@@ -120,7 +120,8 @@ static void settings_are_checked_and_named(void **state) {
   settings.tls = 2;
   assert_string_equal(wrong_settings(&settings), "tls must be REDLOCK_YES or REDLOCK_NO");
   settings = (redlock_settings){.db = -2};
-  assert_string_equal(wrong_settings(&settings), "db must be from 0 to 1000000");
+  assert_string_equal(wrong_settings(&settings),
+                      "db must be from 1 to 1000000, or REDLOCK_DB_ZERO");
   settings = (redlock_settings){.prefix = "p", .prefix_length = REDLOCK_KEY_MAX + 1};
   assert_string_equal(wrong_settings(&settings), "prefix must be at most 4096 bytes");
   settings = (redlock_settings){.prefix_length = 1};

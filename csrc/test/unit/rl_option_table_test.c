@@ -121,6 +121,24 @@ static void bytes_may_be_as_long_as_their_bound(void **state) {
   assert_non_null(rl_option_wrong(&rl_options_of_client, &settings));
 }
 
+static void a_copy_has_texts_and_bytes_of_its_own(void **state) {
+  (void)state;
+  char prefix[] = {'a', '\0', 'b'};
+  char username[] = "u";
+  redlock_settings settings = {.prefix = prefix, .prefix_length = 3, .username = username, .db = 7};
+  redlock_settings copy;
+  assert_true(rl_option_copy(&rl_options_of_client, &copy, &settings));
+  prefix[2] = 'x';
+  username[0] = 'x';
+  assert_memory_equal(copy.prefix, "a\0b", 4);
+  assert_int_equal(copy.prefix_length, 3);
+  assert_string_equal(copy.username, "u");
+  assert_null(copy.password);
+  assert_int_equal(copy.db, 7);
+  rl_option_free(&rl_options_of_client, &copy);
+  assert_null(copy.prefix);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_field_is_in_the_table),
@@ -130,6 +148,7 @@ int main(void) {
       cmocka_unit_test(a_struct_ends_between_two_fields),
       cmocka_unit_test(a_flag_is_yes_or_no_and_no_other_number),
       cmocka_unit_test(bytes_may_be_as_long_as_their_bound),
+      cmocka_unit_test(a_copy_has_texts_and_bytes_of_its_own),
       cmocka_unit_test(structs_of_other_sizes_are_filled),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
