@@ -10,7 +10,8 @@
  *   W2. Then it waits. When nobody leads it leads: it notes what it is going to wait for, leaves the
  *       mutex, polls, enters, and takes a turn with what has come. Else it sleeps until it is called.
  *   W3. Whoever leaves the mutex calls the threads whose operation has ended, and nobody else (but those
- *       that asked to look after each turn: in close(), and for late nodes).
+ *       that asked to look after each turn: in close(), and for late nodes). If one of them is the leader,
+ *       which polls, its event is set.
  *   W4. When a thread leaves while nobody leads, it calls one of those that sleep to lead. So the lead is
  *       handed on when the leader's own operation has ended.
  *   W5. When a thread leaves while the leader polls for less than there is to wait for now (another
@@ -195,7 +196,18 @@ typedef struct rl_calls {
   pthread_cond_t *conditions[RL_WAIT_CALLS_MAX];
 } rl_calls;
 
+/* Ends the poll of the leader, if it polls. */
+static void rl_wait_poke(rl_wait *wait) {
+  if (wait->leader != NULL && wait->polls && !wait->poked) {
+    wait->poked = true;
+    rl_event_set(wait->leader->event);
+  }
+}
+
 static void rl_wait_call(rl_wait *wait, rl_waiter *waiter, rl_calls *calls) {
+  if (waiter == wait->leader) {
+    rl_wait_poke(wait);
+  }
   if (!waiter->sleeps || waiter->called) {
     return; /* It runs, and looks for itself. */
   }
@@ -225,6 +237,9 @@ static void rl_wait_call_concerned(redlock_client *client, rl_calls *calls) {
     if (waiter->each_turn || wakeups != wait->wakeups_told) {
       rl_wait_call(wait, waiter, calls);
     }
+  }
+  if (wait->turned && wait->leader != NULL && wait->leader->each_turn) {
+    rl_wait_poke(wait);
   }
   wait->wakeups_told = wakeups;
   wait->turned = false;
@@ -270,9 +285,8 @@ static void rl_wait_settle(redlock_client *client, rl_calls *calls) {
   if (wait->leader == NULL) {
     rl_wait_call_leader(wait, calls);
   }
-  if (wait->leader != NULL && wait->polls && !wait->poked && rl_wait_is_short(client)) {
-    wait->poked = true;
-    rl_event_set(wait->leader->event);
+  if (wait->leader != NULL && wait->polls && rl_wait_is_short(client)) {
+    rl_wait_poke(wait);
   }
   if (rl_keeper_is_late(client)) {
     client->keeper.until_us = 0;

@@ -470,6 +470,60 @@ static void a_cancel_from_another_thread_ends_the_call(void **state) {
   redlock_client_free(client);
 }
 
+/* The thread polls for all, until a time that the cancel has made too late. */
+static void a_cancel_ends_the_call_of_the_thread_that_leads(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  redlock_client *client = client_of(&five, 5, &options);
+  call leader;
+  warm_up(client);
+  for (unsigned i = 0; i < 5; i++) {
+    farm_stop(&five, i); /* No reply wakes the leader by chance. */
+  }
+  begin_call(&leader, client, "r", &options);
+  (void)poll(NULL, 0, 100); /* Most likely it polls by then; if not, the test is easy. */
+  redlock_time begun_us = redlock_now();
+  redlock_lock_cancel(leader.lock);
+  assert_int_equal(end_call(&leader), REDLOCK_E_CANCELLED);
+  /* After 3 s the silent connections are given up, and the leader looks by itself. */
+  assert_true(leader.ended_us - begun_us < MS(2000));
+  for (unsigned i = 0; i < 5; i++) {
+    farm_continue(&five, i);
+  }
+  redlock_client_free(client);
+}
+
+static void *process(void *client) {
+  while (!atomic_load(&stop)) {
+    (void)redlock_client_process(client, NULL, 0);
+  }
+  return NULL;
+}
+
+/* What the leader polls for is gone when it comes to look: a loop of the program's has read it. */
+static void a_call_returns_when_another_thread_has_read_its_answers(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  redlock_client *client = client_of(&five, 5, &options);
+  pthread_t loop;
+  warm_up(client);
+  assert_int_equal(pthread_create(&loop, NULL, process, client), 0);
+  redlock_lock *lock = new_lock(client, "r");
+  redlock_duration longest_us = 0;
+  for (unsigned i = 0; i < 500 && longest_us < MS(2000); i++) {
+    redlock_time begun_us = redlock_now();
+    assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+    assert_ok(lock, redlock_lock_release(lock));
+    redlock_duration took_us = redlock_now() - begun_us;
+    longest_us = took_us > longest_us ? took_us : longest_us;
+  }
+  atomic_store(&stop, true);
+  assert_int_equal(pthread_join(loop, NULL), 0);
+  assert_true(longest_us < MS(2000)); /* By itself it would look after 5 s. */
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, reset)
 
 int main(void) {
@@ -486,6 +540,8 @@ int main(void) {
       TEST(close_ends_the_calls_of_other_threads),
       TEST(a_lock_in_two_threads_is_busy),
       TEST(a_cancel_from_another_thread_ends_the_call),
+      TEST(a_cancel_ends_the_call_of_the_thread_that_leads),
+      TEST(a_call_returns_when_another_thread_has_read_its_answers),
   };
   return cmocka_run_group_tests_name("a client and threads", tests, start, end);
 }
