@@ -273,6 +273,22 @@ return function(title, driver)
       assert(lock:extend())
     end)
 
+    test("detach and attach: several resources go together, however long their names are", function()
+      for _, names in ipairs({ { "a", "b", "c" }, { ("x"):rep(4000), ("y"):rep(4000), ("z"):rep(4000) } }) do
+        local lock = assert(client:acquire(names))
+        for _, name in ipairs(names) do eventually_on_all(lock, name) end
+        local text = assert(lock:detach())
+        failure("not_held", lock:release())
+        for _, name in ipairs(names) do failure("taken", other:acquire(name)) end
+        local taken = assert(other:attach(text))
+        assert.are.same(names, taken:resources())
+        assert(taken:extend())
+        failure("lost", client:attach(text))
+        assert(taken:release())
+        for _, name in ipairs(names) do eventually_free(name) end
+      end
+    end)
+
     test("attach: what was tampered with is refused", function()
       local lock = assert(client:acquire("r"))
       eventually_on_all(lock)
@@ -288,9 +304,6 @@ return function(title, driver)
         assert.is_truthy(err:find("behaviour.lua:%d+: redlock: "), err)
         return err
       end
-      local several = assert(client:acquire({ "a", "b" }))
-      assert.is_truthy(complaint(function() several:detach() end):find("several resources cannot be detached", 1, true))
-      assert.is_true(several:is_held())
       assert.is_truthy(complaint(function() other:attach(5) end):find("takes what lock:detach() has returned", 1, true))
       local prefixed = driver.new(farm.addresses, { prefix = "x:" })
       assert.is_truthy(complaint(function() prefixed:attach(text) end):find("another prefix", 1, true))

@@ -442,15 +442,17 @@ static int lock_token(lua_State *L) {
 /* (lock) -> the text for client:attach(), or nil, message, code. The lock is not held any more. */
 static int lock_detach(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:detach()");
-  char text[REDLOCK_HANDOVER_MAX];
+  char room[REDLOCK_HANDOVER_MAX];
+  char *text = room;
   size_t length;
-  int error = redlock_lock_detach(self->lock, text, sizeof text, &length);
+  int error = redlock_lock_detach(self->lock, text, sizeof room, &length);
 
+  if (error == REDLOCK_E_LIMIT) { /* It has several long resources. */
+    text = lua_newuserdata(L, length + 1);
+    error = redlock_lock_detach(self->lock, text, length + 1, &length);
+  }
   if (error == REDLOCK_E_BUSY)
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
-  if (error == REDLOCK_E_INVALID)
-    return rl_lua_misuse(L, RL_LUA_WRAPPED,
-                         "redlock: a lock of several resources cannot be detached");
   if (error != REDLOCK_OK)
     return rl_lua_push_error(L, error, NULL, RL_LUA_WRAPPED);
   rl_lua_nginx_wait_forget_lock(self);

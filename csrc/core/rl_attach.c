@@ -8,9 +8,10 @@
  *       the keys stay, and live for as long as they did.
  *   H2. A node that may yet execute a SET of the token is doubtful: its key may have been gone in between,
  *       and somebody else have had it. On every other node the key with the token, if it is still there,
- *       has been there all the time, for no SET of that token is sent any more.
+ *       has been there all the time, for no SET of that token is sent any more. So it is with each key of a lock
+ *       on several resources.
  *   H3. Attaching is an acquire, with a fresh token, of steps A1 to A5 of rl_acquire.c. But in place of SET NX
- *       it sends a script that puts the fresh token in the place of the handed one, if the key holds
+ *       it sends a script that puts the fresh token in the place of the handed one, if all keys hold
  *       that, with a full ttl. Doubtful nodes are sent it, too, but have no vote.
  *   H4. A majority: then at every moment since H1 a majority of the nodes held the one token or the other, so
  *       that nobody else can have had the lock. The validity counts from the round's own start.
@@ -37,9 +38,6 @@ int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover
   if (core->closed) {
     return REDLOCK_E_CLOSED;
   }
-  if (lock->resource->count > 1) {
-    return REDLOCK_E_INVALID;
-  }
   if (!lasts) {
     return lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD;
   }
@@ -52,8 +50,12 @@ int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover
   handover->lock_delay_us = lock->current.lock_delay_us;
   handover->prefix = (const unsigned char *)resource->key;
   handover->prefix_length = resource->prefix_length;
-  handover->resource = handover->prefix + resource->prefix_length;
-  handover->resource_length = resource->key_length - resource->prefix_length;
+  handover->resource_count = resource->count;
+  for (unsigned i = 0; i < resource->count; i++) {
+    rl_resource_name name = rl_resource_at(resource, i);
+    handover->resources[i] = (redlock_resource){name.resource, name.length};
+  }
+  handover->bytes = NULL;
   handover->token = (const unsigned char *)lease->token;
   handover->token_length = lease->token_length;
   return REDLOCK_OK;

@@ -23,7 +23,7 @@ struct rl_attach {
 
 /*
  * What |handover| says of the lease, which must last. It points into the lock. H1, H2.
- * Errors: BUSY, LOST, NOT_HELD, CLOSED; INVALID: the lock has several resources.
+ * Errors: BUSY, LOST, NOT_HELD, CLOSED.
  */
 int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover);
 

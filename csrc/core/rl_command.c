@@ -74,11 +74,11 @@ static const char rl_command_inspection[] =
     "if t=='string' and redis.call('STRLEN',KEYS[1])<=256 then "
     "a=a..' '..redis.call('GET',KEYS[1]) end return a";
 
-/* The key's token is replaced, if it is the one that was handed over and its lease is not over. */
+/* The token of all keys is replaced, if it is the one that was handed over and the lease is not over. */
 static const char rl_command_attachment[] =
-    "if redis.call('GET',KEYS[1])~=ARGV[1] or "
-    "redis.call('PTTL',KEYS[1])<=tonumber(ARGV[4]) then return 0 end "
-    "redis.call('SET',KEYS[1],ARGV[2],'PX',ARGV[3]) return 1";
+    "for i=1,#KEYS do if redis.call('GET',KEYS[i])~=ARGV[1] or "
+    "redis.call('PTTL',KEYS[i])<=tonumber(ARGV[4]) then return 0 end end "
+    "for i=1,#KEYS do redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end return 1";
 
 /* Room for "$<20 digits>\r\n" and "\r\n" around an argument, and for "*<digits>\r\n". */
 #define RL_COMMAND_FRAME 32
@@ -199,17 +199,17 @@ int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl
 int rl_command_attach(rl_buffer *buffer, const rl_command_key *key, const rl_command_key *old,
                       uint64_t ttl_ms, uint64_t floor_ms) {
   size_t body_length = strlen(rl_command_attachment);
-  size_t bound =
-      body_length + key->key_length + key->token_length + old->token_length + 10 * RL_COMMAND_FRAME;
+  unsigned count = key->count < 2 ? 1 : key->count;
+  size_t bound = body_length + key->key_length + key->token_length + old->token_length +
+                 (9 + count) * RL_COMMAND_FRAME;
   char *out = rl_buffer_reserve(buffer, bound, true);
   if (out == NULL) {
     return 0;
   }
-  out = rl_command_header(out, '*', 8);
+  out = rl_command_header(out, '*', 7 + count);
   out = rl_command_argument(out, "EVAL", 4);
   out = rl_command_argument(out, rl_command_attachment, body_length);
-  out = rl_command_argument(out, "1", 1);
-  out = rl_command_argument(out, key->key, key->key_length);
+  out = rl_command_keys(out, key);
   out = rl_command_argument(out, old->token, old->token_length);
   out = rl_command_argument(out, key->token, key->token_length);
   out = rl_command_number(out, ttl_ms);

@@ -48,8 +48,8 @@ int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl
                       uint64_t ttl_ms, int grow);
 
 /*
- * EVAL of a script that puts the token of |key| in the place of that of |old|, if the key holds that and
- * more than |floor_ms| is left of it; 1, else 0. The key then lives for |ttl_ms|.
+ * EVAL of a script that puts the token of |key| in the place of that of |old|, if all keys hold that and
+ * more than |floor_ms| is left of each; 1, else 0. The keys then live for |ttl_ms|.
  */
 int rl_command_attach(rl_buffer *buffer, const rl_command_key *key, const rl_command_key *old,
                       uint64_t ttl_ms, uint64_t floor_ms);

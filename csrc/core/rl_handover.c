@@ -4,18 +4,24 @@
  * SPDX-License-Identifier: MIT
  *
  * "redlock1." and base64 that needs no escapes in arguments and addresses, of: the numbers, each with its
- * first byte first; the lengths; prefix, resource and token; and a checksum over all of that. The
+ * first byte first; the lengths; prefix, resources and token; and a checksum over all of that. The
  * checksum finds what was damaged. What was forged the nodes find out, for they compare the token.
  */
 #include "rl_handover.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "rl_core.h"
+#include "rl_resource.h"
 
 #define RL_HANDOVER_HEAD "redlock1."
-#define RL_HANDOVER_FIXED (1 + 4 + 8 + 8 + 8 + 3 * 2)
+#define RL_HANDOVER_FIXED (1 + 4 + 8 + 8 + 8 + 2 + 2 + 1) /* numbers, and the lengths of one each */
+#define RL_HANDOVER_EACH 2                                /* the length of a resource */
 #define RL_HANDOVER_CHECKSUM 8
+/* More than any lock needs; what is longer is not looked at. */
+#define RL_HANDOVER_DIGITS_MAX                                                                     \
+  ((size_t)2 * REDLOCK_RESOURCES_MAX * (REDLOCK_KEY_MAX + RL_HANDOVER_EACH))
 
 static const char rl_handover_digits[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -42,54 +48,70 @@ uint64_t rl_handover_nodes(const rl_core *core) {
 
 /* ------------------------------------------------------------------------------------- writing */
 
-static unsigned char *rl_handover_put(unsigned char *out, uint64_t number, unsigned count) {
-  for (unsigned i = count; i > 0; i--) {
-    *out++ = (unsigned char)(number >> (8 * (i - 1)));
+typedef struct rl_handover_writer {
+  char *out;
+  unsigned value, bits; /* what is left of the bytes before: fewer than 6 bits */
+  uint64_t hash;
+} rl_handover_writer;
+
+static void rl_handover_copy(rl_handover_writer *writer, const void *bytes, size_t length) {
+  const unsigned char *in = bytes;
+  writer->hash = rl_handover_hash(writer->hash, bytes, length);
+  for (size_t i = 0; i < length; i++) {
+    writer->value = (writer->value << 8 | in[i]) & 0xffff;
+    writer->bits += 8;
+    while (writer->bits >= 6) {
+      writer->bits -= 6;
+      *writer->out++ = rl_handover_digits[writer->value >> writer->bits & 63];
+    }
   }
-  return out;
 }
 
-static unsigned char *rl_handover_copy(unsigned char *out, const void *bytes, size_t length) {
-  if (length > 0) {
-    memcpy(out, bytes, length);
+static void rl_handover_put(rl_handover_writer *writer, uint64_t number, unsigned count) {
+  unsigned char bytes[8];
+  for (unsigned i = 0; i < count; i++) {
+    bytes[i] = (unsigned char)(number >> (8 * (count - 1 - i)));
   }
-  return out + length;
+  rl_handover_copy(writer, bytes, count);
 }
 
-static size_t rl_handover_pack(const rl_handover *handover, unsigned char *bytes) {
-  unsigned char *out = bytes;
-  out = rl_handover_put(out, handover->node_count, 1);
-  out = rl_handover_put(out, handover->doubtful, 4);
-  out = rl_handover_put(out, handover->nodes, 8);
-  out = rl_handover_put(out, handover->ttl_us, 8);
-  out = rl_handover_put(out, handover->lock_delay_us, 8);
-  out = rl_handover_put(out, handover->prefix_length, 2);
-  out = rl_handover_put(out, handover->resource_length, 2);
-  out = rl_handover_put(out, handover->token_length, 2);
-  out = rl_handover_copy(out, handover->prefix, handover->prefix_length);
-  out = rl_handover_copy(out, handover->resource, handover->resource_length);
-  out = rl_handover_copy(out, handover->token, handover->token_length);
-  uint64_t checksum = rl_handover_hash(RL_HANDOVER_HASH, bytes, (size_t)(out - bytes));
-  return (size_t)(rl_handover_put(out, checksum, RL_HANDOVER_CHECKSUM) - bytes);
+static size_t rl_handover_count(const rl_handover *handover) {
+  size_t count = RL_HANDOVER_FIXED + handover->prefix_length + handover->token_length;
+  for (size_t i = 0; i < handover->resource_count; i++) {
+    count += RL_HANDOVER_EACH + handover->resources[i].length;
+  }
+  return count + RL_HANDOVER_CHECKSUM;
 }
 
-size_t rl_handover_write(const rl_handover *handover, char *text, size_t size) {
-  unsigned char bytes[RL_HANDOVER_BYTES_MAX + 2];
-  size_t count = rl_handover_pack(handover, bytes);
+size_t rl_handover_length(const rl_handover *handover) {
+  return strlen(RL_HANDOVER_HEAD) + (rl_handover_count(handover) * 8 + 5) / 6;
+}
+
+void rl_handover_write(const rl_handover *handover, char *text) {
   size_t head = strlen(RL_HANDOVER_HEAD);
-  size_t length = head + (count * 8 + 5) / 6;
-  if (length >= size) {
-    return 0;
-  }
+  rl_handover_writer writer = {text + head, 0, 0, RL_HANDOVER_HASH};
   memcpy(text, RL_HANDOVER_HEAD, head);
-  memset(bytes + count, 0, 2);
-  for (size_t i = 0; i < length - head; i++) {
-    size_t bit = i * 6;
-    unsigned pair = (unsigned)bytes[bit / 8] << 8 | bytes[bit / 8 + 1];
-    text[head + i] = rl_handover_digits[pair >> (10 - bit % 8) & 63];
+  rl_handover_put(&writer, handover->node_count, 1);
+  rl_handover_put(&writer, handover->doubtful, 4);
+  rl_handover_put(&writer, handover->nodes, 8);
+  rl_handover_put(&writer, handover->ttl_us, 8);
+  rl_handover_put(&writer, handover->lock_delay_us, 8);
+  rl_handover_put(&writer, handover->prefix_length, 2);
+  rl_handover_put(&writer, handover->token_length, 2);
+  rl_handover_put(&writer, handover->resource_count, 1);
+  for (size_t i = 0; i < handover->resource_count; i++) {
+    rl_handover_put(&writer, handover->resources[i].length, RL_HANDOVER_EACH);
   }
-  text[length] = '\0';
-  return length;
+  rl_handover_copy(&writer, handover->prefix, handover->prefix_length);
+  for (size_t i = 0; i < handover->resource_count; i++) {
+    rl_handover_copy(&writer, handover->resources[i].bytes, handover->resources[i].length);
+  }
+  rl_handover_copy(&writer, handover->token, handover->token_length);
+  rl_handover_put(&writer, writer.hash, RL_HANDOVER_CHECKSUM);
+  if (writer.bits > 0) {
+    *writer.out++ = rl_handover_digits[writer.value << (6 - writer.bits) & 63];
+  }
+  *writer.out = '\0';
 }
 
 /* ------------------------------------------------------------------------------------- reading */
@@ -102,23 +124,14 @@ static uint64_t rl_handover_get(const unsigned char **in, unsigned count) {
   return number;
 }
 
-/* The bytes that the text stands for. Returns how many there are, or 0 when it is no such text. */
-static size_t rl_handover_unpack(unsigned char *bytes, const char *text, size_t length) {
-  size_t head = strlen(RL_HANDOVER_HEAD);
-  if (length < head || memcmp(text, RL_HANDOVER_HEAD, head) != 0) {
-    return 0;
-  }
-  size_t count = (length - head) * 6 / 8;
-  if (count > RL_HANDOVER_BYTES_MAX) {
-    return 0;
-  }
+/* The bytes that |length| digits stand for; false when some are none. */
+static bool rl_handover_unpack(unsigned char *out, const char *text, size_t length) {
   unsigned value = 0, bits = 0;
-  unsigned char *out = bytes;
-  for (size_t i = head; i < length; i++) {
+  for (size_t i = 0; i < length; i++) {
     const char *digit =
         text[i] != '\0' ? memchr(rl_handover_digits, text[i], sizeof rl_handover_digits - 1) : NULL;
     if (digit == NULL) {
-      return 0;
+      return false;
     }
     value = (value << 6 | (unsigned)(digit - rl_handover_digits)) & 0xffff;
     bits += 6;
@@ -127,37 +140,84 @@ static size_t rl_handover_unpack(unsigned char *bytes, const char *text, size_t 
       *out++ = (unsigned char)(value >> bits);
     }
   }
-  bool rest = (value & ((1u << bits) - 1)) != 0; /* Another text for the same bytes. */
-  return rest ? 0 : count;
+  return (value & ((1u << bits) - 1)) == 0; /* Else it is another text for the same bytes. */
 }
 
-bool rl_handover_read(rl_handover *handover, unsigned char bytes[RL_HANDOVER_BYTES_MAX],
-                      const char *text, size_t length) {
-  size_t count = rl_handover_unpack(bytes, text, length);
-  const unsigned char *in = bytes;
-  if (count < RL_HANDOVER_FIXED + RL_HANDOVER_CHECKSUM) {
-    return false;
+static bool rl_handover_in_bounds(const rl_handover *handover) {
+  for (size_t i = 0; i < handover->resource_count; i++) {
+    if (handover->prefix_length + handover->resources[i].length > REDLOCK_KEY_MAX) {
+      return false;
+    }
   }
+  return handover->token_length > 0 && handover->token_length <= REDLOCK_TOKEN_MAX &&
+         handover->ttl_us > 0 && handover->ttl_us <= REDLOCK_TTL_MAX_US &&
+         handover->lock_delay_us <= REDLOCK_TTL_MAX_US &&
+         !rl_resource_repeats(handover->resources, handover->resource_count);
+}
+
+/* The numbers and lengths. Returns where the rest begins, or NULL when there are not so many bytes. */
+static const unsigned char *rl_handover_read_numbers(rl_handover *handover, size_t count) {
+  const unsigned char *in = handover->bytes;
   handover->node_count = (unsigned)rl_handover_get(&in, 1);
   handover->doubtful = (uint32_t)rl_handover_get(&in, 4);
   handover->nodes = rl_handover_get(&in, 8);
   handover->ttl_us = rl_handover_get(&in, 8);
   handover->lock_delay_us = rl_handover_get(&in, 8);
   handover->prefix_length = (size_t)rl_handover_get(&in, 2);
-  handover->resource_length = (size_t)rl_handover_get(&in, 2);
   handover->token_length = (size_t)rl_handover_get(&in, 2);
-  size_t known = handover->prefix_length + handover->resource_length + handover->token_length;
-  if (count != RL_HANDOVER_FIXED + known + RL_HANDOVER_CHECKSUM ||
-      handover->prefix_length + handover->resource_length > REDLOCK_KEY_MAX ||
-      handover->token_length == 0 || handover->token_length > REDLOCK_TOKEN_MAX ||
-      handover->ttl_us == 0 || handover->ttl_us > REDLOCK_TTL_MAX_US ||
-      handover->lock_delay_us > REDLOCK_TTL_MAX_US) {
+  handover->resource_count = (size_t)rl_handover_get(&in, 1);
+  if (handover->resource_count == 0 || handover->resource_count > REDLOCK_RESOURCES_MAX ||
+      count < RL_HANDOVER_FIXED + handover->resource_count * RL_HANDOVER_EACH) {
+    return NULL;
+  }
+  for (size_t i = 0; i < handover->resource_count; i++) {
+    handover->resources[i].length = (size_t)rl_handover_get(&in, RL_HANDOVER_EACH);
+  }
+  return rl_handover_count(handover) == count ? in : NULL;
+}
+
+/* |count| bytes, which are at least those that are always there. */
+static bool rl_handover_read_bytes(rl_handover *handover, size_t count) {
+  const unsigned char *in = rl_handover_read_numbers(handover, count);
+  if (in == NULL) {
     return false;
   }
   handover->prefix = in;
-  handover->resource = handover->prefix + handover->prefix_length;
-  handover->token = handover->resource + handover->resource_length;
-  in = handover->token + handover->token_length;
-  return rl_handover_get(&in, RL_HANDOVER_CHECKSUM) ==
-         rl_handover_hash(RL_HANDOVER_HASH, bytes, count - RL_HANDOVER_CHECKSUM);
+  in += handover->prefix_length;
+  for (size_t i = 0; i < handover->resource_count; i++) {
+    handover->resources[i].bytes = in;
+    in += handover->resources[i].length;
+  }
+  handover->token = in;
+  in += handover->token_length;
+  return rl_handover_in_bounds(handover) &&
+         rl_handover_get(&in, RL_HANDOVER_CHECKSUM) ==
+             rl_handover_hash(RL_HANDOVER_HASH, handover->bytes, count - RL_HANDOVER_CHECKSUM);
+}
+
+int rl_handover_read(rl_handover *handover, const char *text, size_t length) {
+  size_t head = strlen(RL_HANDOVER_HEAD);
+  if (length < head || memcmp(text, RL_HANDOVER_HEAD, head) != 0 ||
+      length - head > RL_HANDOVER_DIGITS_MAX) {
+    return REDLOCK_E_LOST;
+  }
+  size_t count = (length - head) * 6 / 8;
+  if (count < RL_HANDOVER_FIXED + RL_HANDOVER_CHECKSUM) {
+    return REDLOCK_E_LOST;
+  }
+  handover->bytes = malloc(count);
+  if (handover->bytes == NULL) {
+    return REDLOCK_E_NO_MEMORY;
+  }
+  if (!rl_handover_unpack(handover->bytes, text + head, length - head) ||
+      !rl_handover_read_bytes(handover, count)) {
+    rl_handover_free(handover);
+    return REDLOCK_E_LOST;
+  }
+  return REDLOCK_OK;
+}
+
+void rl_handover_free(rl_handover *handover) {
+  free(handover->bytes);
+  handover->bytes = NULL;
 }

@@ -23,22 +23,23 @@ static void rl_handle_read_answers(redlock_lock *lock) {
 
 static int rl_handle_write(redlock_lock *lock, char *text, size_t size, size_t *length) {
   rl_handover handover;
-  size_t written = 0;
   rl_handle_read_answers(lock);
   int error = rl_handle_may_begin(lock) ? rl_lock_detachable(lock->core, redlock_now(), &handover)
                                         : REDLOCK_E_BUSY;
-  if (error == REDLOCK_OK) {
-    written = rl_handover_write(&handover, text, size);
-    error = written == 0 ? REDLOCK_E_LIMIT : REDLOCK_OK;
+  if (error != REDLOCK_OK) {
+    return error;
   }
-  if (error == REDLOCK_OK) {
-    rl_lock_detach(lock->core);
-    rl_poll_sync(rl_client_of(lock));
+  size_t needed = rl_handover_length(&handover);
+  if (length != NULL) {
+    *length = needed;
   }
-  if (error == REDLOCK_OK && length != NULL) {
-    *length = written;
+  if (needed >= size) {
+    return REDLOCK_E_LIMIT;
   }
-  return error;
+  rl_handover_write(&handover, text);
+  rl_lock_detach(lock->core);
+  rl_poll_sync(rl_client_of(lock));
+  return REDLOCK_OK;
 }
 
 int redlock_lock_detach(redlock_lock *lock, char *text, size_t size, size_t *length) {
@@ -89,8 +90,7 @@ static int rl_handle_attach(redlock_lock **made, redlock_client *client,
   if (client->core.closed) {
     return REDLOCK_E_CLOSED;
   }
-  redlock_resource resource = {handover->resource, handover->resource_length};
-  int error = rl_handle_new(made, client, &resource, 1, &options);
+  int error = rl_handle_new(made, client, handover->resources, handover->resource_count, &options);
   if (error == REDLOCK_OK && rl_attach_set((*made)->core, handover) != REDLOCK_OK) {
     rl_handle_drop(*made);
     *made = NULL;
@@ -101,7 +101,6 @@ static int rl_handle_attach(redlock_lock **made, redlock_client *client,
 
 int redlock_lock_attach_sized(redlock_lock **made, redlock_client *client, const char *text,
                               size_t length, const redlock_options *given, size_t options_size) {
-  unsigned char bytes[RL_HANDOVER_BYTES_MAX];
   const char *wrong = "the text is none that redlock_lock_detach() wrote, or it was changed";
   rl_handover handover;
   if (made == NULL || client == NULL || text == NULL) {
@@ -109,9 +108,10 @@ int redlock_lock_attach_sized(redlock_lock **made, redlock_client *client, const
   }
   *made = NULL;
   rl_client_enter(client);
-  int error = REDLOCK_E_LOST;
-  if (rl_handover_read(&handover, bytes, text, length)) {
+  int error = rl_handover_read(&handover, text, length);
+  if (error == REDLOCK_OK) {
     error = rl_handle_attach(made, client, &handover, given, options_size, &wrong);
+    rl_handover_free(&handover);
   }
   (void)rl_client_note(client, error, wrong);
   rl_client_leave(client);

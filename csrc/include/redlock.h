@@ -614,12 +614,11 @@ REDLOCK_EXTERN redlock_lock *redlock_client_next_lost(redlock_client *client);
 
 /*
  * Writes a held lock as a text of ASCII letters, digits, '.', '-' and '_', for another process, and a NUL;
- * REDLOCK_HANDOVER_MAX bytes are always enough. |length| may be NULL; it receives the length without NUL. The lock
- * is not held any more, automatic extends end, and nothing is released: what is left of the lease goes on
+ * REDLOCK_HANDOVER_MAX bytes are always enough for one resource. |length| may be NULL; it receives the length
+ * without NUL, also when |size| is too small for it. The lock is not held any more, automatic extends end, and nothing is released: what is left of the lease goes on
  * without anybody, until another process attaches it, or until it has run out. The text says which
- * resource, which token, and for how long; whoever has it can take the lock.
- * Errors: NOT_HELD, LOST, CLOSED; INVALID (also: a lock of several resources), BUSY, LIMIT (|size|; the
- * lock is still held).
+ * resources, which token, and for how long; whoever has it can take the lock.
+ * Errors: NOT_HELD, LOST, CLOSED; INVALID, BUSY, LIMIT (|size|; the lock is still held).
  */
 #define REDLOCK_HANDOVER_MAX 8192
 REDLOCK_EXTERN int redlock_lock_detach(redlock_lock *lock, char *text, size_t size, size_t *length);

@@ -50,26 +50,49 @@ static bool fake_read_key(fake_command *command, const resp_request *request, un
   return true;
 }
 
-static bool fake_is_attach(const resp_request *request) {
-  static const char text[] = "if redis.call('GET',KEYS[1])~=ARGV[1] or ";
-  return resp_is(request, 0, "EVAL") && resp_is(request, 2, "1") &&
-         request->lengths[1] > sizeof text && memcmp(request->words[1], text, sizeof text - 1) == 0;
-}
-
-/* A script with a key, two tokens, a time to live and how much must be left. */
-static bool fake_read_attach(fake_command *command, const resp_request *request) {
-  size_t length = request->lengths[5];
-  command->verb = FAKE_ATTACH;
-  command->by_text = true;
-  if (!resp_is(request, 0, "EVAL") || !resp_is(request, 2, "1") || length > FAKE_TOKEN_MAX ||
-      !fake_read_key(command, request, 3)) {
+/* A script with several keys and, behind them, a token. */
+static bool fake_read_keys(fake_command *command, const resp_request *request) {
+  command->count = (unsigned)resp_number(request, 2);
+  if (command->count > FAKE_NAMES_MAX || request->count < 4 + command->count) {
     return false;
   }
+  for (unsigned i = 0; i < command->count; i++) {
+    fake_name *name = &command->names[i];
+    if (!fake_read_name(command, request, 3 + i)) {
+      return false;
+    }
+    memcpy(name->bytes, command->key, command->key_length + 1);
+    name->length = command->key_length;
+  }
+  if (!fake_read_key(command, request, 2 + command->count)) { /* The last key, and the token. */
+    return false;
+  }
+  memcpy(command->key, command->names[0].bytes, sizeof command->key);
+  command->key_length = command->names[0].length;
+  return true;
+}
+
+static bool fake_is_attach(const resp_request *request) {
+  static const char end[] = "redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end return 1";
+  return request->count >= 8 && resp_is(request, 0, "EVAL") && request->lengths[1] > sizeof end &&
+         memcmp(request->words[1] + request->lengths[1] - (sizeof end - 1), end, sizeof end - 1) ==
+             0;
+}
+
+/* A script with keys, two tokens, a time to live and how much must be left. */
+static bool fake_read_attach(fake_command *command, const resp_request *request) {
+  command->verb = FAKE_ATTACH;
+  command->by_text = true;
+  if (!fake_read_keys(command, request) || request->count != 7 + command->count ||
+      request->lengths[4 + command->count] > FAKE_TOKEN_MAX) {
+    return false;
+  }
+  size_t length = request->lengths[4 + command->count];
   memcpy(command->handed, command->token, sizeof command->handed);
-  memcpy(command->token, request->words[5], length);
+  memcpy(command->token, request->words[4 + command->count], length);
   command->token[length] = '\0';
-  command->ttl_ms = resp_number(request, 6);
-  command->floor_ms = resp_number(request, 7);
+  command->ttl_ms = resp_number(request, 5 + command->count);
+  command->floor_ms = resp_number(request, 6 + command->count);
   return command->ttl_ms > 0;
 }
 
@@ -110,23 +133,9 @@ static bool fake_read_several(fake_command *command, const resp_request *request
                  {RL_SCRIPT_EXTEND_ALL, FAKE_EXTEND, false},
                  {RL_SCRIPT_RELEASE_ALL, FAKE_RELEASE, false}};
   command->by_text = resp_is(request, 0, "EVAL");
-  command->count = (unsigned)resp_number(request, 2);
-  if (command->count > FAKE_NAMES_MAX || request->count < 4 + command->count) {
+  if (!fake_read_keys(command, request)) {
     return false;
   }
-  for (unsigned i = 0; i < command->count; i++) {
-    fake_name *name = &command->names[i];
-    if (!fake_read_name(command, request, 3 + i)) {
-      return false;
-    }
-    memcpy(name->bytes, command->key, command->key_length + 1);
-    name->length = command->key_length;
-  }
-  if (!fake_read_key(command, request, 2 + command->count)) { /* The last key, and the token. */
-    return false;
-  }
-  memcpy(command->key, command->names[0].bytes, sizeof command->key);
-  command->key_length = command->names[0].length;
   for (unsigned i = 0; i < 4; i++) {
     if (resp_is(request, 1,
                 command->by_text ? rl_command_script_text(scripts[i].script)
@@ -183,7 +192,7 @@ long fake_command_parse(fake_command *command, const char *bytes, size_t length)
     known = fake_read_set(command, &request);
   } else if (resp_is(&request, 0, "DEL")) {
     known = fake_read_delete(command, &request);
-  } else if (request.count == 8 && fake_is_attach(&request)) {
+  } else if (fake_is_attach(&request)) {
     known = fake_read_attach(command, &request);
   } else if (request.count == 4 && resp_is(&request, 0, "EVAL")) {
     known = fake_read_inspect(command, &request);
@@ -264,14 +273,23 @@ static void fake_run_script(fake_key *key, redlock_time now_us, const fake_comma
   }
 }
 
-static void fake_attach(fake_key *key, redlock_time now_us, const fake_command *command,
+static void fake_attach(fake_store *store, redlock_time now_us, const fake_command *command,
                         char reply[FAKE_REPLY_MAX]) {
-  bool ours = key != NULL && strcmp(key->token, command->handed) == 0 &&
-              (key->expires_us - now_us) / REDLOCK_MILLISECONDS > command->floor_ms;
+  bool ours = true;
+  for (unsigned i = 0; i < command->count; i++) {
+    const fake_name *name = &command->names[i];
+    const fake_key *key = fake_find(store, now_us, name->bytes, name->length);
+    ours = ours && key != NULL && strcmp(key->token, command->handed) == 0 &&
+           (key->expires_us - now_us) / REDLOCK_MILLISECONDS > command->floor_ms;
+  }
   (void)snprintf(reply, FAKE_REPLY_MAX, ours ? ":1\r\n" : ":0\r\n");
-  if (ours) {
-    memcpy(key->token, command->token, sizeof key->token);
-    key->expires_us = now_us + command->ttl_ms * REDLOCK_MILLISECONDS;
+  for (unsigned i = 0; i < command->count && ours; i++) {
+    const fake_name *name = &command->names[i];
+    fake_key *key = fake_find(store, now_us, name->bytes, name->length);
+    if (key != NULL) {
+      memcpy(key->token, command->token, sizeof key->token);
+      key->expires_us = now_us + command->ttl_ms * REDLOCK_MILLISECONDS;
+    }
   }
 }
 
@@ -365,6 +383,10 @@ static void fake_execute_several(fake_store *store, redlock_time now_us,
 
 void fake_store_execute(fake_store *store, redlock_time now_us, const fake_command *command,
                         char reply[FAKE_REPLY_MAX]) {
+  if (command->verb == FAKE_ATTACH) {
+    fake_attach(store, now_us, command, reply);
+    return;
+  }
   if (command->count > 1) {
     fake_execute_several(store, now_us, command, reply);
     return;
@@ -381,8 +403,6 @@ void fake_store_execute(fake_store *store, redlock_time now_us, const fake_comma
     }
   } else if (command->verb == FAKE_INSPECT) {
     fake_inspect(key, now_us, reply);
-  } else if (command->verb == FAKE_ATTACH) {
-    fake_attach(key, now_us, command, reply);
   } else if (command->verb == FAKE_DELETE) {
     (void)snprintf(reply, FAKE_REPLY_MAX, key != NULL ? ":1\r\n" : ":0\r\n");
     if (key != NULL) {

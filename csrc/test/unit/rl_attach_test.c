@@ -3,6 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <stdlib.h>
+
 #include "fake_nodes.h"
 #include "rl_attach.h"
 #include "rl_test.h"
@@ -11,7 +13,7 @@ static const char KEY[] = "orders:42";
 static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 
 static char handed[REDLOCK_TOKEN_LENGTH + 1]; /* the token that was detached */
-static unsigned char bytes[RL_HANDOVER_BYTES_MAX];
+static unsigned char *bytes;                  /* of what was read last */
 static char text[REDLOCK_HANDOVER_MAX];
 
 /* A lock that is held, and |options| for it, or NULL. */
@@ -25,10 +27,13 @@ static fake_world *held(unsigned count, rl_lock **lock, const redlock_options *o
 
 static void detach(fake_world *world, rl_lock *lock, rl_handover *handover) {
   assert_error(rl_lock_detachable(lock, world->now_us, handover), REDLOCK_OK);
-  size_t length = rl_handover_write(handover, text, sizeof text);
+  size_t length = rl_handover_length(handover);
+  rl_handover_write(handover, text);
   rl_lock_detach(lock);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
-  assert_true(rl_handover_read(handover, bytes, text, length));
+  free(bytes);
+  assert_error(rl_handover_read(handover, text, length), REDLOCK_OK);
+  bytes = handover->bytes;
 }
 
 /* Another process: another lock object for what was handed over. Its commands are out. */
@@ -331,11 +336,42 @@ static void freed_cancelled_or_forked_before_it_was_tried_it_leaves_nothing(void
   }
 }
 
+static void several_resources_are_handed_over_together(void **state) {
+  (void)state;
+  static const char *const names[] = {"a", "b", "c"};
+  for (unsigned lost = 0; lost <= 3; lost++) {
+    rl_handover handover;
+    fake_world *world = fake_world_new(3);
+    rl_lock *lock = fake_lock_many(world, names, 3, NULL);
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    memcpy(handed, lock->lease->token, sizeof handed);
+    detach(world, lock, &handover);
+    for (unsigned i = 0; i < lost; i++) {
+      fake_store_remove(&world->nodes[i].store, names[i]); /* another one on each */
+    }
+    rl_lock *other = fake_lock_many(world, names, 3, NULL);
+    assert_error(rl_attach_set(other, &handover), REDLOCK_OK);
+    assert_error(rl_lock_acquire(other, world->now_us, NULL, true), REDLOCK_OK);
+    fake_turn(world);
+    fake_settle(world);
+    assert_error(rl_lock_result(other), lost < 2 ? REDLOCK_OK : REDLOCK_E_LOST);
+    for (unsigned k = 0; k < 3 && lost < 2; k++) {
+      /* A node that lost a key keeps the handed token on the others, and no vote of it counts. */
+      assert_int_equal(fake_holders(world, names[k], other->lease->token), 3 - lost);
+    }
+    for (unsigned k = 0; k < 3; k++) {
+      assert_int_equal(fake_holders(world, names[k], handed), lost - (k < lost));
+    }
+    assert_true(fake_world_end(world));
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_fresh_token_takes_the_place_of_the_handed_one),
       cmocka_unit_test(what_was_detached_is_not_held_and_not_released),
       cmocka_unit_test(attached_twice_the_second_finds_nothing),
+      cmocka_unit_test(several_resources_are_handed_over_together),
       cmocka_unit_test(of_two_who_attach_at_once_at_most_one_is_granted),
       cmocka_unit_test(a_lease_that_has_run_out_is_refused),
       cmocka_unit_test(in_the_lock_delay_the_lease_is_over),

@@ -15,25 +15,30 @@ static void fill(unsigned char *bytes, size_t length, unsigned seed) {
 
 static const size_t lengths[] = {0, 1, 2, 3, 4, 40, 255, 256};
 
-static size_t write(char text[REDLOCK_HANDOVER_MAX], rl_handover *handover, size_t prefix,
-                    size_t resource, size_t token) {
-  static unsigned char bytes[3][REDLOCK_KEY_MAX];
-  rl_handover written = {.node_count = 5,
-                         .doubtful = 0x80000001u,
-                         .nodes = 0x123456789abcdef0u,
-                         .ttl_us = 10 * SECONDS,
-                         .lock_delay_us = 7,
-                         .prefix_length = prefix,
-                         .resource_length = resource,
-                         .token_length = token};
+static char text[2 * REDLOCK_RESOURCES_MAX * REDLOCK_KEY_MAX];
+
+/* |count| resources of |resource| bytes each, of which no two are equal. */
+static size_t write(rl_handover *handover, size_t prefix, size_t resource, size_t count,
+                    size_t token) {
+  static unsigned char bytes[2][REDLOCK_KEY_MAX], names[REDLOCK_RESOURCES_MAX][REDLOCK_KEY_MAX];
+  *handover = (rl_handover){.node_count = 5,
+                            .doubtful = 0x80000001u,
+                            .nodes = 0x123456789abcdef0u,
+                            .ttl_us = 10 * SECONDS,
+                            .lock_delay_us = 7,
+                            .prefix_length = prefix,
+                            .resource_count = count,
+                            .token_length = token};
   fill(bytes[0], prefix, 1);
-  fill(bytes[1], resource, 2);
-  fill(bytes[2], token, 3);
-  written.prefix = bytes[0];
-  written.resource = bytes[1];
-  written.token = bytes[2];
-  *handover = written;
-  return rl_handover_write(handover, text, REDLOCK_HANDOVER_MAX);
+  fill(bytes[1], token, 3);
+  handover->prefix = bytes[0];
+  handover->token = bytes[1];
+  for (unsigned i = 0; i < count; i++) {
+    fill(names[i], resource, 2 + i);
+    handover->resources[i] = (redlock_resource){names[i], resource};
+  }
+  rl_handover_write(handover, text);
+  return strlen(text);
 }
 
 static void assert_same(const rl_handover *a, const rl_handover *b) {
@@ -42,88 +47,127 @@ static void assert_same(const rl_handover *a, const rl_handover *b) {
   assert_true(a->nodes == b->nodes && a->ttl_us == b->ttl_us);
   assert_true(a->lock_delay_us == b->lock_delay_us);
   assert_int_equal(a->prefix_length, b->prefix_length);
-  assert_int_equal(a->resource_length, b->resource_length);
   assert_int_equal(a->token_length, b->token_length);
   assert_memory_equal(a->prefix, b->prefix, a->prefix_length);
-  assert_memory_equal(a->resource, b->resource, a->resource_length);
   assert_memory_equal(a->token, b->token, a->token_length);
+  assert_int_equal(a->resource_count, b->resource_count);
+  for (size_t i = 0; i < a->resource_count; i++) {
+    assert_int_equal(a->resources[i].length, b->resources[i].length);
+    assert_memory_equal(a->resources[i].bytes, b->resources[i].bytes, a->resources[i].length);
+  }
+}
+
+static bool reads(rl_handover *got, size_t length) {
+  int error = rl_handover_read(got, text, length);
+  assert_true(error == REDLOCK_OK || error == REDLOCK_E_LOST);
+  return error == REDLOCK_OK;
 }
 
 static void what_is_written_is_read_again(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(lengths) * COUNT_OF(lengths); i++) {
-    char text[REDLOCK_HANDOVER_MAX];
-    unsigned char bytes[RL_HANDOVER_BYTES_MAX];
     rl_handover written, got;
     size_t token = i % 2 == 0 ? 40 : 1 + i;
-    size_t length = write(text, &written, lengths[i / COUNT_OF(lengths)],
-                          lengths[i % COUNT_OF(lengths)], token);
-    assert_true(length > 0);
-    assert_int_equal(strlen(text), length);
+    size_t length =
+        write(&written, lengths[i / COUNT_OF(lengths)], lengths[i % COUNT_OF(lengths)], 1, token);
+    assert_int_equal(rl_handover_length(&written), length);
     assert_int_equal(
         strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"), length);
-    assert_true(rl_handover_read(&got, bytes, text, length));
+    assert_true(reads(&got, length));
     assert_same(&written, &got);
+    rl_handover_free(&got);
   }
 }
 
-static void the_longest_fits(void **state) {
+static void several_resources_are_read_in_their_order(void **state) {
   (void)state;
-  char text[REDLOCK_HANDOVER_MAX];
-  unsigned char bytes[RL_HANDOVER_BYTES_MAX];
-  rl_handover written, got;
-  size_t length = write(text, &written, 96, REDLOCK_KEY_MAX - 96, REDLOCK_TOKEN_MAX);
-  assert_true(length > 0);
-  assert_true(rl_handover_read(&got, bytes, text, length));
-  assert_same(&written, &got);
-  for (size_t size = 0; size <= length; size += length / 16) {
-    assert_int_equal(rl_handover_write(&written, text, size), 0);
+  for (size_t count = 2; count <= REDLOCK_RESOURCES_MAX; count++) {
+    rl_handover written, got;
+    size_t length = write(&written, 3, 5, count, 40);
+    assert_true(reads(&got, length));
+    assert_same(&written, &got);
+    rl_handover_free(&got);
   }
-  assert_int_equal(rl_handover_write(&written, text, length), 0);
-  assert_int_equal(rl_handover_write(&written, text, length + 1), length);
+}
+
+static void the_longest_for_one_resource_fits(void **state) {
+  (void)state;
+  rl_handover written, got;
+  size_t length = write(&written, 96, REDLOCK_KEY_MAX - 96, 1, REDLOCK_TOKEN_MAX);
+  assert_true(length < REDLOCK_HANDOVER_MAX);
+  assert_true(reads(&got, length));
+  assert_same(&written, &got);
+  rl_handover_free(&got);
+}
+
+static void the_longest_of_all_is_read(void **state) {
+  (void)state;
+  rl_handover written, got;
+  size_t length =
+      write(&written, 96, REDLOCK_KEY_MAX - 96, REDLOCK_RESOURCES_MAX, REDLOCK_TOKEN_MAX);
+  assert_true(reads(&got, length));
+  assert_same(&written, &got);
+  rl_handover_free(&got);
 }
 
 static void any_change_is_found(void **state) {
   (void)state;
-  char text[REDLOCK_HANDOVER_MAX];
-  unsigned char bytes[RL_HANDOVER_BYTES_MAX];
   rl_handover handover;
-  size_t length = write(text, &handover, 3, 9, 40);
+  size_t length = write(&handover, 3, 9, 2, 40);
   for (size_t cut = 0; cut < length; cut++) {
-    assert_false(rl_handover_read(&handover, bytes, text, cut));
+    assert_false(reads(&handover, cut));
   }
   for (size_t i = 0; i < length; i++) {
     char was = text[i];
     for (int byte = 0; byte < 256; byte++) {
       text[i] = (char)byte;
-      assert_true(rl_handover_read(&handover, bytes, text, length) == ((char)byte == was));
+      bool read = reads(&handover, length);
+      assert_true(read == ((char)byte == was));
+      if (read) {
+        rl_handover_free(&handover);
+      }
     }
     text[i] = was;
   }
   text[length] = 'A';
-  assert_false(rl_handover_read(&handover, bytes, text, length + 1));
+  assert_false(reads(&handover, length + 1));
 }
 
 static void numbers_out_of_bounds_are_refused(void **state) {
   (void)state;
   static const rl_handover rows[] = {
-      {.ttl_us = 0, .token_length = 1},
-      {.ttl_us = REDLOCK_TTL_MAX_US + 1, .token_length = 1},
-      {.ttl_us = 1, .lock_delay_us = REDLOCK_TTL_MAX_US + 1, .token_length = 1},
-      {.ttl_us = 1, .token_length = 0},
-      {.ttl_us = 1, .token_length = REDLOCK_TOKEN_MAX + 1},
-      {.ttl_us = 1, .token_length = 1, .resource_length = REDLOCK_KEY_MAX + 1},
+      {.ttl_us = 0, .token_length = 1, .resource_count = 1},
+      {.ttl_us = REDLOCK_TTL_MAX_US + 1, .token_length = 1, .resource_count = 1},
+      {.ttl_us = 1,
+       .lock_delay_us = REDLOCK_TTL_MAX_US + 1,
+       .token_length = 1,
+       .resource_count = 1},
+      {.ttl_us = 1, .token_length = 0, .resource_count = 1},
+      {.ttl_us = 1, .token_length = REDLOCK_TOKEN_MAX + 1, .resource_count = 1},
+      {.ttl_us = 1, .token_length = 1, .resource_count = 0},
+      {.ttl_us = 1,
+       .token_length = 1,
+       .resource_count = 1,
+       .resources = {{NULL, REDLOCK_KEY_MAX + 1}}},
+      {.ttl_us = 1, .token_length = 1, .resource_count = 2, .resources = {{NULL, 1}, {NULL, 1}}},
   };
   for (unsigned i = 0; i < COUNT_OF(rows); i++) {
     static const unsigned char zeros[REDLOCK_KEY_MAX + 1];
-    char text[REDLOCK_HANDOVER_MAX];
-    unsigned char bytes[RL_HANDOVER_BYTES_MAX];
     rl_handover handover = rows[i];
-    handover.prefix = handover.resource = handover.token = zeros;
-    size_t length = rl_handover_write(&handover, text, sizeof text);
-    assert_true(length > 0);
-    assert_false(rl_handover_read(&handover, bytes, text, length));
+    handover.prefix = handover.token = zeros;
+    handover.resources[0].bytes = handover.resources[1].bytes = zeros;
+    rl_handover_write(&handover, text);
+    assert_false(reads(&handover, strlen(text)));
   }
+}
+
+static void what_is_far_too_long_is_not_looked_at(void **state) {
+  (void)state;
+  rl_handover handover;
+  size_t length = write(&handover, 0, 1, 1, 40);
+  memset(text + length, 'A', sizeof text - length);
+  assert_false(reads(&handover, sizeof text));
+  assert_int_equal(rl_handover_read(&handover, text, SIZE_MAX), REDLOCK_E_LOST);
 }
 
 static void other_nodes_or_another_order_are_told_apart(void **state) {
@@ -143,9 +187,12 @@ static void other_nodes_or_another_order_are_told_apart(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_written_is_read_again),
-      cmocka_unit_test(the_longest_fits),
+      cmocka_unit_test(several_resources_are_read_in_their_order),
+      cmocka_unit_test(the_longest_for_one_resource_fits),
+      cmocka_unit_test(the_longest_of_all_is_read),
       cmocka_unit_test(any_change_is_found),
       cmocka_unit_test(numbers_out_of_bounds_are_refused),
+      cmocka_unit_test(what_is_far_too_long_is_not_looked_at),
       cmocka_unit_test(other_nodes_or_another_order_are_told_apart),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
