@@ -223,6 +223,14 @@ int rl_lock_result(const rl_lock *lock) {
   return rl_lock_is_busy(lock) ? REDLOCK_PENDING : rl_report_of(lock).result;
 }
 
+/* The lease is over. When it ended can still be asked for (rl_loss_of()). */
+static void rl_lock_run_out(rl_lock *lock, redlock_time now_us) {
+  redlock_time deadline_us = lock->deadline_us;
+  rl_renew_ran_out(lock);
+  rl_lock_expire(lock, now_us);
+  lock->deadline_us = deadline_us;
+}
+
 int rl_lock_outcome(rl_lock *lock, redlock_time now_us) {
   unsigned operation = rl_report_of(lock).operation;
   bool grants = operation == RL_OPERATION_ACQUIRE || operation == RL_OPERATION_EXTEND;
@@ -230,8 +238,7 @@ int rl_lock_outcome(rl_lock *lock, redlock_time now_us) {
     if (lock->lost) {
       rl_report_end(lock, REDLOCK_E_LOST);
     } else {
-      rl_renew_ran_out(lock);
-      rl_lock_expire(lock, now_us);
+      rl_lock_run_out(lock, now_us);
     }
   }
   return rl_lock_result(lock);
@@ -399,6 +406,7 @@ static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unhear
   if (lock->lease == NULL && lock->unreleased == NULL) {
     int error = lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD;
     lock->lost = false; /* It is said once. */
+    lock->deadline_us = 0;
     rl_loss_clear(lock);
     return rl_lock_refuse(lock, RL_OPERATION_RELEASE, error);
   }
@@ -452,7 +460,11 @@ int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation) 
 
 int rl_lock_ask(rl_lock *lock, rl_operation operation, redlock_time now_us, rl_attempt *attempt,
                 bool notify) {
-  rl_lock_drop_lease(lock, now_us, true); /* It has run out. */
+  if (lock->lease != NULL) {
+    rl_lock_run_out(lock, now_us);
+  } else if (lock->unreleased != NULL) {
+    rl_lock_drop_lease(lock, now_us, true);
+  }
   lock->current = *lock->options;
   lock->attempt = attempt;
   return rl_lock_begin(lock, operation, now_us, REDLOCK_NEVER, false, notify);

@@ -64,7 +64,7 @@ struct rl_lock {
 
   /* The lease. Held while lease is not NULL and the clock is before deadline_us. */
   rl_attempt *lease;
-  redlock_time deadline_us;
+  redlock_time deadline_us;      /* also of one that has run out, until it is given back */
   redlock_time keys_end_us;      /* the keys of the lease live until then, without lock_delay;
                                     when the lease is lost: since when */
   redlock_duration lease_ttl_us; /* what it was acquired for; the other options are |current| */

@@ -59,7 +59,7 @@ int rl_loss_of(const rl_lock *lock, redlock_time now_us, redlock_time *since_us)
     return loss->reason;
   }
   *since_us = lock->lost ? lock->keys_end_us : lock->deadline_us;
-  if (lock->lost || lock->lease == NULL) {
+  if (lock->lost || lock->deadline_us == 0) {
     return lock->lost ? REDLOCK_E_LOST : REDLOCK_OK;
   }
   return lasts ? REDLOCK_OK : rl_renew_reason(lock);

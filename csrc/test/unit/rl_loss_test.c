@@ -6,6 +6,7 @@
 #include "rl_loss.h"
 
 #include "kept.h"
+#include "rl_inspect.h"
 #include "rl_renew.h"
 #include "rl_round.h"
 
@@ -191,6 +192,33 @@ static void the_result_of_an_acquire_is_lost_with_its_lease(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* A loss is not forgotten with the lease, which goes when its end is told, or the nodes are asked. */
+static void a_lease_that_has_run_out_is_lost_until_it_is_given_back(void **state) {
+  (void)state;
+  redlock_options plain = fake_once();
+  redlock_options told = kept();
+  for (unsigned kind = 0; kind < 4; kind++) {
+    rl_lock *lock;
+    fake_world *world = held_by(3, &lock, kind < 2 ? &plain : &told);
+    redlock_time deadline_us = lock->deadline_us;
+    world->now_us = deadline_us + SECONDS;
+    assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+    if (kind % 2 == 0) {
+      assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_EXPIRED);
+    } else {
+      assert_error(rl_lock_inspect(lock, world->now_us, false), REDLOCK_OK);
+      fake_settle(world);
+    }
+    assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+    assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+    assert_int_equal(since_of(world, lock), deadline_us);
+    assert_ptr_equal(rl_loss_next(&world->core, world->now_us), kind < 2 ? NULL : lock);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+    assert_error(reason_of(world, lock), REDLOCK_OK);
+    assert_true(fake_world_end(world));
+  }
+}
+
 static void a_loss_is_told_of_a_lock_that_asks_for_it_too(void **state) {
   (void)state;
   rl_lock *lock;
@@ -288,6 +316,7 @@ int main(void) {
       cmocka_unit_test(an_extend_of_the_users_own_finds_the_lease_lost),
       cmocka_unit_test(a_lease_that_is_over_is_not_called_unavailable),
       cmocka_unit_test(the_result_of_an_acquire_is_lost_with_its_lease),
+      cmocka_unit_test(a_lease_that_has_run_out_is_lost_until_it_is_given_back),
       cmocka_unit_test(a_loss_is_told_of_a_lock_that_asks_for_it_too),
       cmocka_unit_test(a_lease_that_was_given_up_is_no_loss_and_is_not_extended),
       cmocka_unit_test(whoever_frees_releases_or_acquires_is_not_told_any_more),
