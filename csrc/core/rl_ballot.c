@@ -10,12 +10,31 @@
 
 #include <string.h>
 
+typedef enum rl_ballot_kind {
+  RL_BALLOT_GRANTED,   /* the node did what it was asked */
+  RL_BALLOT_DENIED,    /* the key is somebody else's, or is not ours */
+  RL_BALLOT_REFUSED,   /* the node did not try, and says why */
+  RL_BALLOT_ERROR,     /* something went wrong; nobody knows whether the node did it */
+  RL_BALLOT_NO_SCRIPT, /* the node wants the text of the script */
+  RL_BALLOT_BROKEN     /* it answers no command of ours */
+} rl_ballot_kind;
+
+/* What each is, and what it proves. */
+static const rl_ballot rl_ballots[] = {
+    [RL_BALLOT_GRANTED] = {REDLOCK_VOTE_GRANTED, .ran = true},
+    [RL_BALLOT_DENIED] = {REDLOCK_VOTE_TAKEN, .ran = true, .set_nothing = true},
+    [RL_BALLOT_REFUSED] = {REDLOCK_VOTE_ERROR, .set_nothing = true},
+    [RL_BALLOT_ERROR] = {.vote = REDLOCK_VOTE_ERROR},
+    [RL_BALLOT_NO_SCRIPT] = {REDLOCK_VOTE_ERROR, .set_nothing = true, .wants_text = true},
+    [RL_BALLOT_BROKEN] = {REDLOCK_VOTE_ERROR, .broken = true},
+};
+
 /* The replies that count, by command; any other reply but an error is RL_BALLOT_BROKEN. */
 typedef struct rl_ballot_rule {
   rl_reply_type type;
   const char *text;  /* of a status */
   long long integer; /* of an integer */
-  rl_ballot ballot;
+  rl_ballot_kind ballot;
 } rl_ballot_rule;
 
 /* SET NX: OK when it has set the key, nil when there is one. */
@@ -85,7 +104,7 @@ static bool rl_ballot_is_refusal(const char *text) {
   return false;
 }
 
-static rl_ballot rl_ballot_read_error(const rl_owed *owed, const char *text) {
+static rl_ballot_kind rl_ballot_kind_of_error(const rl_owed *owed, const char *text) {
   /* A key of another type is somebody's key. Before Redis 7 the word stands inside the text. */
   if (strstr(text, "WRONGTYPE") != NULL) {
     return RL_BALLOT_DENIED;
@@ -96,10 +115,10 @@ static rl_ballot rl_ballot_read_error(const rl_owed *owed, const char *text) {
   return rl_ballot_is_refusal(text) ? RL_BALLOT_REFUSED : RL_BALLOT_ERROR;
 }
 
-rl_ballot rl_ballot_read(const rl_owed *owed, const rl_reply *reply) {
+static rl_ballot_kind rl_ballot_kind_of(const rl_owed *owed, const rl_reply *reply) {
   const rl_ballot_rule *rules = rl_ballot_rules(owed);
   if (reply->type == RL_REPLY_ERROR) {
-    return rl_ballot_read_error(owed, reply->text);
+    return rl_ballot_kind_of_error(owed, reply->text);
   }
   if (rl_ballot_key(owed, reply) != 0) {
     return RL_BALLOT_DENIED;
@@ -114,23 +133,6 @@ rl_ballot rl_ballot_read(const rl_owed *owed, const rl_reply *reply) {
   return RL_BALLOT_BROKEN;
 }
 
-typedef struct rl_ballot_row {
-  redlock_vote vote;
-  bool ran;
-  bool set_nothing;
-} rl_ballot_row;
-
-#define RL_BALLOT_ROW(name, vote, ran, set_nothing) {vote, ran, set_nothing},
-static const rl_ballot_row rl_ballot_rows[] = {RL_BALLOTS(RL_BALLOT_ROW)};
-
-redlock_vote rl_ballot_vote(rl_ballot ballot) {
-  return rl_ballot_rows[ballot].vote;
-}
-
-bool rl_ballot_ran(rl_ballot ballot) {
-  return rl_ballot_rows[ballot].ran;
-}
-
-bool rl_ballot_set_nothing(rl_ballot ballot) {
-  return rl_ballot_rows[ballot].set_nothing;
+rl_ballot rl_ballot_read(const rl_owed *owed, const rl_reply *reply) {
+  return rl_ballots[rl_ballot_kind_of(owed, reply)];
 }

@@ -156,10 +156,9 @@ static bool rl_core_send_text(rl_node *node, redlock_time now_us, const rl_owed 
 /* Whether the node knows the script from now on, or has forgotten it (SCRIPT FLUSH). */
 static void rl_core_note_script(rl_core *core, rl_node *node, const rl_owed *owed,
                                 rl_ballot ballot) {
-  bool ran = rl_ballot_ran(ballot);
-  if (rl_ballot_is_script(owed) && (ran || ballot == RL_BALLOT_NO_SCRIPT)) {
-    node->link.knows[owed->script] = ran;
-    core->forgotten_us = ran ? core->forgotten_us : core->now_us;
+  if (rl_ballot_is_script(owed) && (ballot.ran || ballot.wants_text)) {
+    node->link.knows[owed->script] = ballot.ran;
+    core->forgotten_us = ballot.ran ? core->forgotten_us : core->now_us;
   }
 }
 
@@ -169,24 +168,24 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   const rl_reply *reply = &node->link.reader.reply;
   rl_attempt *attempt = owed->attempt;
   rl_ballot ballot = rl_ballot_read(owed, reply);
-  redlock_vote vote = rl_ballot_vote(ballot);
   const char *broken = NULL;
   char strange[96];
   const char *error = reply->type == RL_REPLY_ERROR ? rl_link_said(&node->link) : NULL;
   rl_core_note_script(core, node, owed, ballot);
-  if (ballot == RL_BALLOT_NO_SCRIPT && rl_core_send_text(node, now_us, owed)) {
+  if (ballot.wants_text && rl_core_send_text(node, now_us, owed)) {
     return NULL;
   }
-  if (ballot == RL_BALLOT_BROKEN) {
+  if (ballot.broken) {
     broken = "the node sent a reply that answers no command of ours";
     error = broken;
   }
-  if (owed->kind == RL_OWED_INSPECT && attempt->lock != NULL && ballot == RL_BALLOT_GRANTED) {
+  if (owed->kind == RL_OWED_INSPECT && attempt->lock != NULL &&
+      ballot.vote == REDLOCK_VOTE_GRANTED) {
     error = rl_inspect_note(attempt->lock, node, owed, reply, strange, sizeof strange);
   }
   rl_release_answered(core, node, now_us, owed, ballot, error);
   if (attempt->lock != NULL && owed->kind != RL_OWED_HEAL) {
-    rl_round_vote(attempt->lock, now_us, node, owed, vote, error);
+    rl_round_vote(attempt->lock, now_us, node, owed, ballot.vote, error);
   }
   return broken;
 }

@@ -155,7 +155,7 @@ static bool rl_message_holders(rl_message *message, const rl_lock *lock, unsigne
   bool any = false;
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     const rl_vote *entry = &message->votes[i];
-    if (!entry->settled || entry->vote != REDLOCK_VOTE_TAKEN || entry->key != key) {
+    if (!entry->settled || rl_vote_counts_as(entry->vote) != RL_COUNT_DENIED || entry->key != key) {
       continue;
     }
     rl_message_add(message, "%s", separator);

@@ -257,16 +257,15 @@ static void rl_release_again(rl_core *core, redlock_time now_us, rl_attempt *att
 static void rl_release_set_answered(rl_core *core, redlock_time now_us, const rl_owed *owed,
                                     uint32_t bit, rl_ballot ballot) {
   rl_attempt *attempt = owed->attempt;
-  bool refused = rl_ballot_set_nothing(ballot);
   attempt->asked &= ~bit;
   attempt->later &= ~bit;
-  if (refused && owed->script == RL_SCRIPT_HEAL_ALL) {
+  if (ballot.set_nothing && owed->script == RL_SCRIPT_HEAL_ALL) {
     return; /* The node may have kept some of the keys. */
   }
-  if (refused) {
+  if (ballot.set_nothing) {
     attempt->refused |= bit;
     rl_release_set_due(core, attempt, attempt->due & (rl_release_wanted(attempt) | ~bit));
-  } else if (ballot == RL_BALLOT_BROKEN) {
+  } else if (ballot.broken) {
     attempt->late |= bit;
     rl_attempt_unanswered(attempt, now_us);
     rl_release_again(core, now_us, attempt, bit);
@@ -317,13 +316,13 @@ void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us
   if (owed->kind == RL_OWED_ACQUIRE || owed->kind == RL_OWED_HEAL || owed->kind == RL_OWED_ATTACH) {
     rl_release_set_answered(core, now_us, owed, bit, ballot);
   } else if (owed->kind == RL_OWED_EXTEND) {
-    if (ballot == RL_BALLOT_BROKEN) {
+    if (ballot.broken) {
       rl_attempt_unanswered(attempt, now_us);
     }
-  } else if (ballot == RL_BALLOT_GRANTED) {
+  } else if (ballot.vote == REDLOCK_VOTE_GRANTED) {
     attempt->released |= bit;
     attempt->late &= ~bit; /* It had executed the SET. */
-  } else if (!rl_ballot_ran(ballot)) {
+  } else if (!ballot.ran) {
     rl_release_retry(core, node, now_us, attempt, error);
   } else {
     attempt->released |= bit;

@@ -135,7 +135,7 @@ static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node, con
 /* Which of several keys stood in the way, if the node said so. */
 static void rl_round_note_key(rl_lock *lock, const rl_node *node, const rl_owed *owed,
                               redlock_vote vote) {
-  if (vote == REDLOCK_VOTE_TAKEN && !lock->votes[node->index].settled) {
+  if (rl_vote_counts_as(vote) == RL_COUNT_DENIED && !lock->votes[node->index].settled) {
     lock->votes[node->index].key = (uint8_t)rl_ballot_key(owed, &node->link.reader.reply);
   }
 }

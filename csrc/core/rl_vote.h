@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  * A new kind of vote stands in redlock.h, in the table below, and in the VoteKind of types.lua, which a spec
- * compares with this table. Which reply it is, rl_ballot.h (a table) and rl_ballot.c say.
+ * compares with this table. Which reply it is, rl_ballot.c says.
  */
 #ifndef RL_VOTE_H
 #define RL_VOTE_H

@@ -1,6 +1,6 @@
 /*
- * Ballots: what each of them is, and what it proves. Which reply is which ballot, rl_lock_acquire_test.c,
- * rl_lock_extend_test.c and rl_release_test.c try.
+ * Ballots: what a reply is, and what it proves. All commands are tried in rl_lock_acquire_test.c,
+ * rl_lock_extend_test.c and rl_release_test.c.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,30 +8,46 @@
 
 #include "rl_test.h"
 
-static void each_ballot_is_a_vote_and_proves_what_its_line_says(void **state) {
+static void each_reply_is_a_vote_and_proves_what_its_line_says(void **state) {
   static const struct {
+    rl_reply reply;
+    rl_script script;
     rl_ballot ballot;
-    redlock_vote vote;
-    bool ran, set_nothing;
   } rows[] = {
-      {RL_BALLOT_GRANTED, REDLOCK_VOTE_GRANTED, true, false},
-      {RL_BALLOT_DENIED, REDLOCK_VOTE_TAKEN, true, true},
-      {RL_BALLOT_REFUSED, REDLOCK_VOTE_ERROR, false, true},
-      {RL_BALLOT_ERROR, REDLOCK_VOTE_ERROR, false, false},
-      {RL_BALLOT_NO_SCRIPT, REDLOCK_VOTE_ERROR, false, true},
-      {RL_BALLOT_BROKEN, REDLOCK_VOTE_ERROR, false, false},
+      {{.type = RL_REPLY_STATUS, .text = "OK"},
+       RL_SCRIPT_NONE,
+       {REDLOCK_VOTE_GRANTED, .ran = true}},
+      {{.type = RL_REPLY_NIL},
+       RL_SCRIPT_NONE,
+       {REDLOCK_VOTE_TAKEN, .ran = true, .set_nothing = true}},
+      {{.type = RL_REPLY_ERROR, .text = "OOM command not allowed"},
+       RL_SCRIPT_NONE,
+       {REDLOCK_VOTE_ERROR, .set_nothing = true}},
+      {{.type = RL_REPLY_ERROR, .text = "ERR of whatever kind"},
+       RL_SCRIPT_NONE,
+       {.vote = REDLOCK_VOTE_ERROR}},
+      {{.type = RL_REPLY_ERROR, .text = "NOSCRIPT No matching script."},
+       RL_SCRIPT_ACQUIRE_ALL,
+       {REDLOCK_VOTE_ERROR, .set_nothing = true, .wants_text = true}},
+      {{.type = RL_REPLY_INTEGER, .integer = 7},
+       RL_SCRIPT_NONE,
+       {REDLOCK_VOTE_ERROR, .broken = true}},
   };
   (void)state;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    assert_int_equal(rl_ballot_vote(rows[i].ballot), rows[i].vote);
-    assert_int_equal(rl_ballot_ran(rows[i].ballot), rows[i].ran);
-    assert_int_equal(rl_ballot_set_nothing(rows[i].ballot), rows[i].set_nothing);
+    rl_owed owed = {.kind = RL_OWED_ACQUIRE, .script = (uint8_t)rows[i].script};
+    rl_ballot ballot = rl_ballot_read(&owed, &rows[i].reply);
+    assert_int_equal(ballot.vote, rows[i].ballot.vote);
+    assert_int_equal(ballot.ran, rows[i].ballot.ran);
+    assert_int_equal(ballot.set_nothing, rows[i].ballot.set_nothing);
+    assert_int_equal(ballot.wants_text, rows[i].ballot.wants_text);
+    assert_int_equal(ballot.broken, rows[i].ballot.broken);
   }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(each_ballot_is_a_vote_and_proves_what_its_line_says),
+      cmocka_unit_test(each_reply_is_a_vote_and_proves_what_its_line_says),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
