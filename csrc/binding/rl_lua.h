@@ -143,10 +143,6 @@ int rl_lua_push_error(lua_State *L, int error, const char *message, int level);
 /* The same for what an operation of |self| ended with, or why it was not begun. */
 int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level);
 
-/* Pushes what |operation|, which ended well, returns: the validity, true, or how many keys were deleted. */
-void rl_lua_push_success(lua_State *L, rl_lua_lock *self, rl_operation operation,
-                         redlock_duration validity);
-
 /* Pushes the list of the codes that are returned. */
 void rl_lua_push_codes(lua_State *L);
 

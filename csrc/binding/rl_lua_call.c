@@ -134,41 +134,83 @@ static int begin_force_release(lua_State *L, rl_lua_lock *self, int index, rl_lu
   }
 }
 
-static const rl_lua_call calls[RL_LUA_CALL_COUNT] = {
-    [RL_LUA_CALL_ACQUIRE] = {"acquire", "lock:acquire()", "lock", "options", RL_OPERATION_ACQUIRE,
-                             begin_acquire},
-    [RL_LUA_CALL_EXTEND] = {"extend", "lock:extend()", "lock", "ttl", RL_OPERATION_EXTEND,
-                            begin_extend},
-    [RL_LUA_CALL_RELEASE] = {"release", "lock:release()", "lock", "release", RL_OPERATION_RELEASE,
-                             begin_release},
-    [RL_LUA_CALL_RELEASE_FORGET] = {"release_forget", "lock:release()", "driver", "none",
-                                    RL_OPERATION_RELEASE, begin_release_forget},
-    [RL_LUA_CALL_RELEASE_SEND] = {"release_send", "lock:release()", "driver", "none",
-                                  RL_OPERATION_RELEASE, begin_release_send},
-    [RL_LUA_CALL_INSPECT] = {"inspect", "client:inspect()", "client", "none", RL_OPERATION_INSPECT,
-                             begin_inspect},
-    [RL_LUA_CALL_FORCE_RELEASE] = {"force_release", "client:force_release()", "client", "token",
-                                   RL_OPERATION_FORCE_RELEASE, begin_force_release},
+/* ------------------------------------------------------------------------- what they return */
+
+static void push_validity(lua_State *L, rl_lua_lock *self, redlock_duration validity) {
+  (void)self;
+  rl_lua_push_milliseconds(L, validity);
+}
+
+static void push_true(lua_State *L, rl_lua_lock *self, redlock_duration validity) {
+  (void)self;
+  (void)validity;
+  lua_pushboolean(L, 1);
+}
+
+/* On how many nodes the key was deleted. */
+static void push_deleted(lua_State *L, rl_lua_lock *self, redlock_duration validity) {
+  size_t count = redlock_client_node_count(redlock_lock_client(self->lock));
+  redlock_vote_info info;
+  int deleted = 0;
+
+  (void)validity;
+  for (size_t index = 0; index < count; index++) {
+    if (redlock_lock_vote(self->lock, index, &info) == REDLOCK_OK)
+      deleted += info.vote == REDLOCK_VOTE_GRANTED;
+  }
+  lua_pushinteger(L, deleted);
+}
+
+/* ------------------------------------------------------------------------------- the table */
+
+/* The code of a call, as Lua has it, is its place from 1. The first one of an operation pushes its result. */
+static const rl_lua_call calls[] = {
+    {"acquire", "lock:acquire()", "lock", "options", RL_OPERATION_ACQUIRE, begin_acquire,
+     push_validity, false},
+    {"extend", "lock:extend()", "lock", "ttl", RL_OPERATION_EXTEND, begin_extend, push_validity,
+     false},
+    {"release", "lock:release()", "lock", "release", RL_OPERATION_RELEASE, begin_release, push_true,
+     false},
+    /* In a phase of nginx in which nothing can be waited for. */
+    {"release_forget", "lock:release()", "driver", "none", RL_OPERATION_RELEASE,
+     begin_release_forget, push_true, true},
+    /* What became of it may be asked later. */
+    {"release_send", "lock:release()", "driver", "none", RL_OPERATION_RELEASE, begin_release_send,
+     push_true, false},
+    {"inspect", "client:inspect()", "client", "none", RL_OPERATION_INSPECT, begin_inspect,
+     push_true, false},
+    {"force_release", "client:force_release()", "client", "token", RL_OPERATION_FORCE_RELEASE,
+     begin_force_release, push_deleted, false},
 };
+#define CALL_COUNT ((int)(sizeof calls / sizeof calls[0]))
 
 const rl_lua_call *rl_lua_check_call(lua_State *L, int index) {
   lua_Integer code = luaL_checkinteger(L, index);
 
-  if (code < 1 || code >= RL_LUA_CALL_COUNT)
+  if (code < 1 || code > CALL_COUNT)
     luaL_error(L, "no such operation");
-  return &calls[code];
+  return &calls[code - 1];
+}
+
+void rl_lua_push_success(lua_State *L, rl_lua_lock *self, rl_operation operation,
+                         redlock_duration validity) {
+  const rl_lua_call *call = calls;
+
+  while (call->operation != operation)
+    call++;
+  call->push(L, self, validity);
 }
 
 void rl_lua_push_calls(lua_State *L) {
-  lua_createtable(L, 0, RL_LUA_CALL_COUNT - 1);
-  for (int code = 1; code < RL_LUA_CALL_COUNT; code++) {
+  lua_createtable(L, 0, CALL_COUNT);
+  for (int i = 0; i < CALL_COUNT; i++) {
     lua_createtable(L, 0, 3);
-    lua_pushinteger(L, code);
+    lua_pushinteger(L, i + 1);
     lua_setfield(L, -2, "code");
-    lua_pushstring(L, calls[code].of);
+    lua_pushstring(L, calls[i].of);
     lua_setfield(L, -2, "of");
-    lua_pushstring(L, calls[code].argument);
+    lua_pushstring(L, calls[i].argument);
     lua_setfield(L, -2, "argument");
-    lua_setfield(L, -2, calls[code].name);
+    lua_setfield(L, -2, calls[i].name);
   }
 }

@@ -213,35 +213,6 @@ int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level) {
   return rl_lua_push_error(L, error, redlock_lock_message(self->lock), level);
 }
 
-/* On how many nodes the key was deleted. */
-static int count_deleted(const rl_lua_lock *self) {
-  size_t count = redlock_client_node_count(redlock_lock_client(self->lock));
-  redlock_vote_info info;
-  int deleted = 0;
-
-  for (size_t index = 0; index < count; index++) {
-    if (redlock_lock_vote(self->lock, index, &info) == REDLOCK_OK)
-      deleted += info.vote == REDLOCK_VOTE_GRANTED;
-  }
-  return deleted;
-}
-
-void rl_lua_push_success(lua_State *L, rl_lua_lock *self, rl_operation operation,
-                         redlock_duration validity) {
-  switch (operation) {
-  case RL_OPERATION_ACQUIRE:
-  case RL_OPERATION_EXTEND:
-    rl_lua_push_milliseconds(L, validity);
-    break;
-  case RL_OPERATION_FORCE_RELEASE:
-    lua_pushinteger(L, count_deleted(self));
-    break;
-  default:
-    lua_pushboolean(L, 1);
-    break;
-  }
-}
-
 /*
  * Every result leaves here. Lua counts whole milliseconds: less than one is no validity, and so no
  * lock.

@@ -163,7 +163,6 @@ static void begun(lua_State *L, rl_lua_lock *self, rl_operation operation) {
  */
 static int wait_start(lua_State *L) {
   const rl_lua_call *call = rl_lua_check_call(L, 2);
-  bool forget = lua_tointeger(L, 2) == RL_LUA_CALL_RELEASE_FORGET;
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, call->method);
   rl_lua_nginx *nginx;
   int error;
@@ -184,7 +183,7 @@ static int wait_start(lua_State *L) {
   begun(L, self, call->operation);
   if (rl_pump_launch(&nginx->client->core) != REDLOCK_OK)
     rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_SYSTEM);
-  if (forget) {
+  if (call->unheard) {
     /* It goes on without the lock, for which nobody waits. */
     rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_CANCELLED);
   }
@@ -192,7 +191,7 @@ static int wait_start(lua_State *L) {
     rl_lock_dequeue(self->lock->core);
   lua_pushboolean(L, rl_lock_is_busy(self->lock->core));
   lua_pushnumber(L, (lua_Number)rl_lua_nginx_wake_writers(nginx));
-  if (forget)
+  if (call->unheard)
     rl_lua_nginx_released_give_back(self);
   lua_pushboolean(L, rl_lua_nginx_wake_clock(nginx));
   return 4;

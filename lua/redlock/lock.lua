@@ -10,14 +10,15 @@ local release_options = options.release
 local detach = core.detach
 
 local methods = core.lock_methods
-local calls = {} -- of the lock, by name
+local calls, numbers = {}, {} -- of the lock: by name; their codes
 
 -- No tail calls here: C counts two functions up to the line that an error is reported for.
 
 for name, call in pairs(core.calls) do
   if call.of == "lock" then
     local number, check = call.code, options.arguments[call.argument]
-    calls[name] = { number = number, check = check }
+    calls[name] = { number = number, check = check, takes_options = call.argument == "options" }
+    numbers[#numbers + 1] = number
     methods[name] = function(self, argument)
       local result, message, code
       if argument == nil then
@@ -50,11 +51,22 @@ function methods.detach(self)
   return nil, message, code
 end
 
+-- The calls that can be started, as a sentence ends: "acquire", "extend" or "release".
+local function startable()
+  local names, quoted = {}, {}
+  for name, call in pairs(calls) do names[call.number] = name end
+  table.sort(numbers)
+  for place, number in ipairs(numbers) do quoted[place] = '"' .. names[number] .. '"' end
+  return table.concat(quoted, ", ", 1, #quoted - 1) .. " or " .. quoted[#quoted]
+end
+
+local START_TAKES = "redlock: lock:start() takes " .. startable()
+
 function methods.start(self, operation, argument)
   local call = calls[operation]
-  if not call then error("redlock: lock:start() takes \"acquire\", \"extend\" or \"release\"", 2) end
+  if not call then error(START_TAKES, 2) end
   local started, message, code
-  if operation == "acquire" and argument ~= nil then
+  if call.takes_options and argument ~= nil then
     started, message, code = start(self, call.number, call.check(argument, 2))
   else
     started, message, code = start(self, call.number, argument)
