@@ -113,15 +113,27 @@ column() {
   echo "$lacking" | cut -d '|' -f "$1" | grep -vx -e '-' | sort -u | tr '\n' ' '
 }
 
-lacking=$(missing)
-[ -n "$lacking" ] || exit 0
-here=$(dirname "$0")
-
 as_root=
 if [ "$(id -u)" -ne 0 ]; then
   as_root='sudo -n'
   $as_root true >/dev/null 2>&1 || as_root=none
 fi
+
+# What debootstrap makes has no /etc/hosts, and the tests look a name up. Without rights it is enough that
+# something else knows the name.
+if [ "$purpose" = test ] || [ "$purpose" = all ]; then
+  if ! grep -qsw localhost /etc/hosts && [ "$as_root" != none ]; then
+    echo "setup: /etc/hosts gets the line '127.0.0.1 localhost'" >&2
+    echo '127.0.0.1 localhost' | $as_root tee -a /etc/hosts >/dev/null
+  elif ! grep -qsw localhost /etc/hosts && ! getent hosts localhost >/dev/null; then
+    echo "setup: nothing knows the name localhost: /etc/hosts needs the line '127.0.0.1 localhost'" >&2
+    exit 1
+  fi
+fi
+
+lacking=$(missing)
+[ -n "$lacking" ] || exit 0
+here=$(dirname "$0")
 if command -v apt-get >/dev/null 2>&1 && [ "$as_root" != none ]; then
   # shellcheck disable=SC2046,SC2086
   $as_root sh "$here/apt_install.sh" $(column 1) >&2 ||
