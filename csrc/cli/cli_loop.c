@@ -27,8 +27,26 @@ static bool cli_loop_prepare(int fd) {
   return fcntl(fd, F_SETFD, FD_CLOEXEC) == 0 && fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
 }
 
+/* Handles a signal, unless it is ignored. Returns false when the system refuses. */
+static bool cli_loop_take(cli_loop *loop, int number) {
+  struct sigaction action = {.sa_handler = number == SIGPIPE ? SIG_IGN : cli_loop_note,
+                             .sa_flags = SA_RESTART};
+  struct sigaction before;
+  (void)sigemptyset(&action.sa_mask);
+  if (sigaction(number, NULL, &before) != 0) {
+    return false;
+  }
+  /* A child that is ignored cannot be waited for. */
+  if (before.sa_handler == SIG_IGN && number != SIGCHLD) {
+    return true;
+  }
+  (void)sigaddset(&loop->taken, number);
+  return sigaction(number, &action, NULL) == 0;
+}
+
 bool cli_loop_open(cli_loop *loop, redlock_client *client) {
-  static const int numbers[] = {SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+  static const int numbers[] = {SIGCHLD, SIGHUP,  SIGINT,  SIGQUIT,
+                                SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE};
   int ends[2];
   if (pipe(ends) != 0 || !cli_loop_prepare(ends[0]) || !cli_loop_prepare(ends[1])) {
     return false;
@@ -36,24 +54,13 @@ bool cli_loop_open(cli_loop *loop, redlock_client *client) {
   loop->client = client;
   loop->signals = ends[0];
   cli_loop_noted = ends[1];
-  (void)sigemptyset(&loop->handled);
+  (void)sigemptyset(&loop->taken);
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-    struct sigaction action = {.sa_handler = cli_loop_note, .sa_flags = SA_RESTART};
-    struct sigaction before;
-    (void)sigemptyset(&action.sa_mask);
-    if (sigaction(numbers[i], NULL, &before) != 0) {
-      return false;
-    }
-    /* A child that is ignored cannot be waited for. */
-    if (before.sa_handler == SIG_IGN && numbers[i] != SIGCHLD) {
-      continue;
-    }
-    (void)sigaddset(&loop->handled, numbers[i]);
-    if (sigaction(numbers[i], &action, NULL) != 0) {
+    if (!cli_loop_take(loop, numbers[i])) {
       return false;
     }
   }
-  return true;
+  return sigprocmask(SIG_UNBLOCK, &loop->taken, &loop->before) == 0;
 }
 
 /* Milliseconds for poll(), rounded up. */

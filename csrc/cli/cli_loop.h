@@ -13,13 +13,15 @@
 
 typedef struct cli_loop {
   redlock_client *client;
-  int signals;      /* the end of a pipe from which signals are read */
-  sigset_t handled; /* those that arrive there */
+  int signals;     /* the end of a pipe from which signals are read */
+  sigset_t taken;  /* those that arrive there, or are ignored, and were not before */
+  sigset_t before; /* those that were blocked before */
 } cli_loop;
 
 /*
- * From here on SIGCHLD, SIGHUP, SIGINT, SIGQUIT and SIGTERM arrive in the loop, except for those that
- * were ignored (nohup). One loop in a process. Returns false when the system refuses.
+ * From here on SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2 arrive in the loop, also if they were
+ * blocked, except for those that were ignored (nohup). SIGPIPE is ignored: whoever reads our messages may have gone,
+ * and the lock is kept all the same. One loop in a process. Returns false when the system refuses.
  */
 bool cli_loop_open(cli_loop *loop, redlock_client *client);
 

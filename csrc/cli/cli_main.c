@@ -5,9 +5,11 @@
  */
 #include "cli.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 int cli_fail(int status, const char *format, ...) {
   va_list arguments;
@@ -34,8 +36,11 @@ static int cli_open(redlock_client **client, const cli_settings *settings) {
                             .prefix = settings->prefix,
                             .prefix_length =
                                 settings->prefix != NULL ? strlen(settings->prefix) : 0};
+  char which[32] = "";
   int error = redlock_client_new(client, &given, message, sizeof message);
   for (size_t i = 0; error == REDLOCK_OK && i < settings->node_count; i++) {
+    /* By its number: it may hold a password. */
+    (void)snprintf(which, sizeof which, "node %zu: ", i + 1);
     error = redlock_client_add(*client, settings->nodes[i], message, sizeof message);
   }
   if (error == REDLOCK_OK) {
@@ -43,12 +48,24 @@ static int cli_open(redlock_client **client, const cli_settings *settings) {
   }
   return cli_fail(error == REDLOCK_E_NO_MEMORY || error == REDLOCK_E_SYSTEM ? CLI_SYSTEM
                                                                             : CLI_USAGE,
-                  "%s", message);
+                  "%s%s", which, message);
+}
+
+/* A node's connection must not be what this program, or the command, takes for its standard error. */
+static bool cli_fill_standard_descriptors(void) {
+  int fd;
+  do {
+    fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  return fd >= 0 && close(fd) == 0;
 }
 
 int main(int argc, char **argv) {
   cli_settings settings;
   redlock_client *client = NULL;
+  if (!cli_fill_standard_descriptors()) {
+    return CLI_SYSTEM;
+  }
   int status = cli_settings_read(&settings, argc, argv);
   if (status < 0) {
     status = cli_open(&client, &settings);

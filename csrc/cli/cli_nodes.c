@@ -27,7 +27,8 @@ static bool cli_nodes_known(redlock_client *client, redlock_lock *lock) {
   return true;
 }
 
-static void cli_nodes_print(redlock_client *client, redlock_lock *lock) {
+/* Returns whether it could be written. */
+static bool cli_nodes_print(redlock_client *client, redlock_lock *lock) {
   for (size_t i = 0; i < redlock_client_node_count(client); i++) {
     redlock_vote_info vote;
     if (redlock_lock_vote(lock, i, &vote) != REDLOCK_OK) {
@@ -39,6 +40,7 @@ static void cli_nodes_print(redlock_client *client, redlock_lock *lock) {
     }
     (void)printf("%s%s\n", vote.error != NULL ? "\t" : "", vote.error != NULL ? vote.error : "");
   }
+  return fflush(stdout) == 0 && ferror(stdout) == 0;
 }
 
 static int cli_nodes_ask(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
@@ -55,7 +57,9 @@ static int cli_nodes_ask(const cli_settings *settings, cli_loop *loop, redlock_l
       return 128 + number;
     }
   }
-  cli_nodes_print(loop->client, lock);
+  if (!cli_nodes_print(loop->client, lock)) {
+    return cli_fail(CLI_SYSTEM, "what the nodes answered could not be written");
+  }
   error = redlock_lock_result(lock);
   return error == REDLOCK_OK ? 0 : cli_fail_to_acquire(settings, lock, error);
 }

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -34,15 +35,43 @@ static int cli_run_acquire(const cli_settings *settings, cli_loop *loop, redlock
   return error == REDLOCK_OK ? -1 : cli_fail_to_acquire(settings, lock, error);
 }
 
-/* 2. The command has the signals that this program had. Returns -1, or the status to exit with. */
-static int cli_run_start(const cli_loop *loop, char **command, pid_t *child) {
+/* Returns 0 or an errno. The command has the signals that this program had. */
+static int cli_run_spawn(const cli_loop *loop, char **command, pid_t *child) {
   posix_spawnattr_t attributes;
   int error = posix_spawnattr_init(&attributes);
   if (error == 0) {
-    (void)posix_spawnattr_setsigdefault(&attributes, &loop->handled);
-    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    (void)posix_spawnattr_setsigdefault(&attributes, &loop->taken);
+    (void)posix_spawnattr_setsigmask(&attributes, &loop->before);
+    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
     error = posix_spawnp(child, command[0], NULL, &attributes, command, environ);
     (void)posix_spawnattr_destroy(&attributes);
+  }
+  return error;
+}
+
+/* A script without "#!": a shell runs it, as a shell, env(1) and flock(1) would have it. */
+static int cli_run_script(const cli_loop *loop, char **command, pid_t *child) {
+  static char *const shell[] = {(char *)"/bin/sh", (char *)"-c", (char *)"exec \"$0\" \"$@\""};
+  size_t count = 0;
+  while (command[count] != NULL) {
+    count++;
+  }
+  char **words = malloc(sizeof shell + (count + 1) * sizeof *words);
+  if (words == NULL) {
+    return ENOMEM;
+  }
+  memcpy(words, shell, sizeof shell);
+  memcpy((char *)words + sizeof shell, command, (count + 1) * sizeof *words);
+  int error = cli_run_spawn(loop, words, child);
+  free(words);
+  return error;
+}
+
+/* 2. Returns -1, or the status to exit with. */
+static int cli_run_start(const cli_loop *loop, char **command, pid_t *child) {
+  int error = cli_run_spawn(loop, command, child);
+  if (error == ENOEXEC) {
+    error = cli_run_script(loop, command, child);
   }
   if (error == 0) {
     return -1;
@@ -76,7 +105,7 @@ static void cli_run_tell(redlock_client *client, redlock_lock *lock) {
 
 /* Signals from a terminal reach the command without us; the others are handed on. */
 static void cli_run_hand_on(int number, pid_t child) {
-  if (number == SIGTERM || number == SIGHUP) {
+  if (number == SIGTERM || number == SIGHUP || number == SIGUSR1 || number == SIGUSR2) {
     (void)kill(child, number);
   }
 }

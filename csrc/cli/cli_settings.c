@@ -99,8 +99,8 @@ static int cli_settings_environment(cli_settings *settings) {
   if (settings->environment == NULL) {
     return cli_fail(CLI_SYSTEM, "out of memory");
   }
-  for (char *word = strtok_r(settings->environment, " \t\n", &rest); word != NULL;
-       word = strtok_r(NULL, " \t\n", &rest)) {
+  for (char *word = strtok_r(settings->environment, " \t\r\n", &rest); word != NULL;
+       word = strtok_r(NULL, " \t\r\n", &rest)) {
     int status = cli_settings_node(settings, word);
     if (status >= 0) {
       return status;
@@ -145,7 +145,12 @@ static int cli_settings_operands(cli_settings *settings, char **operands) {
     return cli_fail(CLI_USAGE, "%s takes no operand '%s'; redlock --help shows what there is",
                     verb->name, operands[verb->most + 1]);
   }
-  return count >= verb->fewest ? -1 : cli_fail(CLI_USAGE, "%s wants%s", verb->name, verb->operands);
+  /* A variable of a script that is not set, with quotes or without: all such scripts would share a lock. */
+  bool no_resource =
+      verb->fewest > 0 && words > 1 && (operands[1][0] == '\0' || strcmp(operands[1], "--") == 0);
+  return count >= verb->fewest && !no_resource
+             ? -1
+             : cli_fail(CLI_USAGE, "%s wants%s", verb->name, verb->operands);
 }
 
 static int cli_settings_option(cli_settings *settings, int option, char **argv) {

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "support.h"
 
@@ -41,8 +42,8 @@ static int reset(void **state) {
   return 0;
 }
 
-/* Starts the tool with the three nodes and |arguments|, words with spaces between them. */
-static running begin(const char *arguments) {
+/* Starts the tool with the three nodes and |arguments|, words with spaces between them, after |prepare|. */
+static running begin_after(void (*prepare)(void), const char *arguments) {
   char words[1024];
   char *argv[ARGUMENTS_MAX] = {tool};
   int count = 1;
@@ -62,11 +63,18 @@ static running begin(const char *arguments) {
   if (self.pid == 0) {
     (void)dup2(ends[1], STDOUT_FILENO);
     (void)dup2(ends[1], STDERR_FILENO);
+    prepare();
     (void)execv(tool, argv);
     _exit(99);
   }
   (void)close(ends[1]);
   return self;
+}
+
+static void nothing(void) {}
+
+static running begin(const char *arguments) {
+  return begin_after(nothing, arguments);
 }
 
 /* Waits for its end. Returns what a shell would call its exit status. */
@@ -213,6 +221,95 @@ static void a_signal_ends_the_waiting_and_leaves_nothing(void **state) {
   assert_int_equal(farm_count(&three, "job", "somebody"), 3);
 }
 
+static void block_all_signals(void) {
+  sigset_t all;
+  (void)sigfillset(&all);
+  (void)sigprocmask(SIG_SETMASK, &all, NULL);
+}
+
+/* Whoever started the tool has left them blocked. */
+static void signals_that_were_blocked_arrive_and_stay_blocked_for_the_command(void **state) {
+  (void)state;
+  running self = begin_after(block_all_signals, "run job -- grep SigBlk /proc/self/status");
+  assert_status(wait_for(self), 0);
+  assert_contains(told, "SigBlk:\tfffffffe7ffb"); /* All but those that nobody can block. */
+  redlock_time begun_us = redlock_now();
+  take_by_hand("job");
+  self = begin_after(block_all_signals, "-w 20s run job -- echo ran");
+  eventually(farm_calls(&three, 0, "set") >= 2);
+  (void)kill(self.pid, SIGTERM);
+  assert_status(wait_for(self), 128 + SIGTERM);
+  assert_true(redlock_now() - begun_us < MS(10000));
+}
+
+static void a_signal_of_the_users_reaches_the_command_and_ends_no_lock(void **state) {
+  (void)state;
+  running self = begin("run job -- sleep 3");
+  eventually(farm_count(&three, "job", NULL) == 3);
+  (void)kill(self.pid, SIGUSR1);
+  assert_status(wait_for(self), 128 + SIGUSR1);
+  assert_int_equal(farm_count(&three, "job", NULL), 0);
+}
+
+/* run ... 2>&1 | head: nobody reads what is told, and the command goes on. */
+static void a_reader_that_has_gone_does_not_end_the_tool_before_the_command(void **state) {
+  (void)state;
+  running self = begin("-t 300ms run job -- sleep 1");
+  eventually(farm_count(&three, "job", NULL) == 3);
+  (void)close(self.output);
+  self.output = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  take_by_hand("job");
+  assert_status(wait_for(self), 75);
+}
+
+static void close_standard_descriptors(void) {
+  for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+    (void)close(fd);
+  }
+}
+
+/* The connection to a node would be the standard error otherwise. */
+static void messages_of_a_tool_without_standard_descriptors_reach_no_node(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < 3; i++) {
+    (void)farm_command(&three, i, "CONFIG", "RESETSTAT", (char *)NULL);
+  }
+  running self = begin_after(close_standard_descriptors, "-t 300ms run job -- sleep 1");
+  eventually(farm_count(&three, "job", NULL) == 3);
+  take_by_hand("job");
+  assert_status(wait_for(self), 75);
+  for (unsigned i = 0; i < 3; i++) {
+    const char *errors = farm_command(&three, i, "INFO", "errorstats", (char *)NULL);
+    assert_null(strstr(errors, "errorstat_ERR"));
+  }
+}
+
+static void fill_the_output(void) {
+  (void)dup2(open("/dev/full", O_WRONLY), STDOUT_FILENO);
+}
+
+static void answers_that_cannot_be_written_are_no_success(void **state) {
+  (void)state;
+  assert_status(wait_for(begin_after(fill_the_output, "nodes")), 71);
+  assert_contains(told, "could not be written");
+}
+
+/* As env(1) and flock(1) do. */
+static void a_script_without_a_first_line_is_run_by_a_shell(void **state) {
+  (void)state;
+  char arguments[512];
+  char path[300];
+  (void)snprintf(path, sizeof path, "%s/script", three.scratch.path);
+  FILE *script = fopen(path, "we");
+  assert_non_null(script);
+  (void)fputs("echo script $1; exit 7\n", script);
+  (void)fclose(script);
+  assert_int_equal(chmod(path, 0700), 0);
+  (void)snprintf(arguments, sizeof arguments, "run job -- %s word", path);
+  assert_status(run(arguments), 7);
+  assert_string_equal(told, "script word\n");
+}
+
 static void too_few_nodes_are_told_by_name(void **state) {
   (void)state;
   farm_kill(&three, 0);
@@ -257,6 +354,8 @@ static void mistakes_are_told_before_anything_is_done(void **state) {
       {"steal job", "unknown verb 'steal'"},
       {"run job", "run wants RESOURCE [--] COMMAND"},
       {"run job --", "run wants RESOURCE [--] COMMAND"},
+      {"run -- true", "run wants RESOURCE [--] COMMAND"}, /* "$JOB" without its quotes */
+      {"-n a:b:c nodes", "node 4: "},
       {"nodes all", "nodes takes no operand 'all'"},
       {"-t 10 run job true", "not a time such as 500ms or 10s"},
       {"-t 0 run job true", "must be more than 0"},
@@ -279,10 +378,23 @@ static void mistakes_are_told_before_anything_is_done(void **state) {
   assert_contains(told, REDLOCK_VERSION);
 }
 
+/* "$JOB" that is not set: all such jobs would share a lock. */
+static void an_empty_resource_is_a_mistake(void **state) {
+  (void)state;
+  char *argv[] = {tool,           (char *)"-n", three.nodes[0].address, (char *)"run", (char *)"",
+                  (char *)"true", NULL};
+  running self = {.pid = fork(), .output = open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  if (self.pid == 0) {
+    (void)execv(tool, argv);
+    _exit(99);
+  }
+  assert_status(wait_for(self), 64);
+}
+
 static void nodes_come_from_the_environment(void **state) {
   (void)state;
   char value[128];
-  (void)snprintf(value, sizeof value, "%s %s\n%s", three.nodes[0].address, three.nodes[1].address,
+  (void)snprintf(value, sizeof value, "%s %s\r\n%s", three.nodes[0].address, three.nodes[1].address,
                  three.nodes[2].address);
   static const char *const commands[] = {"unset REDLOCK_NODES; exec \"$0\" nodes",
                                          "REDLOCK_NODES=' ' exec \"$0\" nodes",
@@ -315,6 +427,15 @@ int main(void) {
       cmocka_unit_test_setup(a_command_that_is_stuck_holds_no_longer_than_it_may, reset),
       cmocka_unit_test_setup(a_signal_is_handed_on_and_the_lock_given_back, reset),
       cmocka_unit_test_setup(a_signal_ends_the_waiting_and_leaves_nothing, reset),
+      cmocka_unit_test_setup(signals_that_were_blocked_arrive_and_stay_blocked_for_the_command,
+                             reset),
+      cmocka_unit_test_setup(a_signal_of_the_users_reaches_the_command_and_ends_no_lock, reset),
+      cmocka_unit_test_setup(a_reader_that_has_gone_does_not_end_the_tool_before_the_command,
+                             reset),
+      cmocka_unit_test_setup(messages_of_a_tool_without_standard_descriptors_reach_no_node, reset),
+      cmocka_unit_test_setup(answers_that_cannot_be_written_are_no_success, reset),
+      cmocka_unit_test_setup(a_script_without_a_first_line_is_run_by_a_shell, reset),
+      cmocka_unit_test_setup(an_empty_resource_is_a_mistake, reset),
       cmocka_unit_test_setup(too_few_nodes_are_told_by_name, reset),
       cmocka_unit_test_setup(a_command_that_is_not_there_is_told_and_leaves_no_lock, reset),
       cmocka_unit_test_setup(nodes_shows_what_each_node_answers, reset),
