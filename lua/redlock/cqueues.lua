@@ -37,7 +37,7 @@ local function tell_losses(self)
   while on_lost do
     local lock, told, why, controller = self.by_id[identify(handle)], on_lost, reason, cqueues.running()
     if lock and controller then
-      controller:wrap(function() loss.tell(told, lock, why) end)
+      controller:wrap(function() loss.tell_yielding(told, lock, why) end)
     elseif lock then
       loss.tell(told, lock, why)
     end

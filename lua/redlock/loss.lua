@@ -9,11 +9,20 @@ local loss = {}
 
 local traceback = type(debug) == "table" and debug.traceback or tostring
 local pcall, tostring, xpcall = pcall, tostring, xpcall
+local create, resume, status, yield = coroutine.create, coroutine.resume, coroutine.status, coroutine.yield
 local io = io
 
+local function sentence(err)
+  return "redlock: error in on_lost: " .. tostring(err)
+end
+
 local function explain(err)
-  local text = traceback("redlock: error in on_lost: " .. tostring(err), 2)
+  local text = traceback(sentence(err), 2)
   return text
+end
+
+local function write(err)
+  if err then pcall(function() io.stderr:write(err, "\n") end) end
 end
 
 --- Calls on_lost(lock, reason). Returns nothing, or what it has raised, with its traceback.
@@ -24,8 +33,24 @@ end
 
 --- The same; an error goes where errors of scripts go that nobody catches.
 function loss.tell(on_lost, lock, reason)
-  local err = loss.call(on_lost, lock, reason)
-  if err then pcall(function() io.stderr:write(err, "\n") end) end
+  write(loss.call(on_lost, lock, reason))
+end
+
+-- What the thread yields is handed on to whoever resumes this coroutine. Returns what the thread has raised.
+local function carry_on(thread, ok, ...)
+  if not ok then
+    local explained, text = pcall(sentence, (...))
+    return explained and type(debug) == "table" and debug.traceback(thread, text) or text
+  elseif status(thread) ~= "dead" then
+    return carry_on(thread, resume(thread, yield(...)))
+  end
+end
+
+--- The same for an on_lost that may yield. The xpcall of Lua 5.1 could not be yielded across; a coroutine can, and
+--- catches errors as well.
+function loss.tell_yielding(on_lost, lock, reason)
+  local thread = create(function() on_lost(lock, reason) end)
+  write(carry_on(thread, resume(thread)))
 end
 
 --- lock:check(): for guards between steps. `lock` is the handle of C.

@@ -1,0 +1,78 @@
+-- on_lost in cqueues, in all versions of Lua: that of 5.1 has no pcall that can be yielded across.
+
+local helper = require "spec.helper"
+
+local cqueues = require "cqueues"
+local redlock = require "redlock.cqueues"
+
+describe("on_lost in a coroutine of cqueues", function()
+  local farm
+
+  setup(function() farm = helper.farm(3) end)
+  teardown(function() farm:shut() end)
+  before_each(function() farm:reset() end)
+
+  local function run(fn)
+    local controller = cqueues.new()
+    controller:wrap(fn)
+    assert(controller:loop(9))
+    assert.is_true(controller:empty())
+  end
+
+  it("raised 'attempt to yield across a C-call boundary' in Lua 5.1 when it waited, and blocked its lock", function()
+    local client = redlock.new(farm.addresses, { ttl = 300 })
+    local seen = {}
+    run(function()
+      local lock = assert(client:acquire("r", { on_lost = function(lost, reason)
+        seen.reason = reason
+        cqueues.sleep(0.05)
+        seen.validity = lost:acquire()
+        seen.other = client:acquire("other")
+        seen.released = lost:release()
+      end }))
+      cqueues.sleep(0.6)
+      seen.again = lock:acquire()
+      assert(lock:release())
+      assert(seen.other:release())
+    end)
+    assert.are.equal("expired", seen.reason)
+    assert.is_number(seen.validity)
+    assert.is_table(seen.other)
+    assert.is_true(seen.released)
+    assert.is_number(seen.again)
+    client:close()
+  end)
+
+  it("writes what it raises to stderr after it has waited, and the controller goes on", function()
+    local output = helper.run_script([[
+      local cqueues = require "cqueues"
+      local client = require("redlock.cqueues").new({ ... }, { ttl = 100 })
+      local controller = cqueues.new()
+      controller:wrap(function()
+        local held = {}
+        local function fail(value)
+          return function()
+            cqueues.sleep(0.01)
+            error(value)
+          end
+        end
+        held[1] = assert(client:acquire("text", { on_lost = fail("boo") }))
+        held[2] = assert(client:acquire("table", { on_lost = fail({}) }))
+        held[3] = assert(client:acquire("nothing", { on_lost = fail(nil) }))
+        held[4] = assert(client:acquire("worse", {
+          on_lost = fail(setmetatable({}, { __tostring = function() error("worse") end })),
+        }))
+        cqueues.sleep(0.4)
+        print("went on", #held)
+      end)
+      assert(controller:loop())
+      client:close()
+    ]], farm.addresses[1], farm.addresses[2], farm.addresses[3])
+    local function says(text) assert.is_truthy(output:find(text, 1, true), output) end
+    says("went on\t4")
+    says("redlock: error in on_lost: ")
+    says("boo\nstack traceback:\n")
+    says("redlock: error in on_lost: table: ")
+    says("worse")
+  end)
+end)
