@@ -2,6 +2,7 @@ local behaviour = require "spec.behaviour"
 local helper = require "spec.helper"
 
 local cqueues = require "cqueues"
+local socket = require "socket"
 local core = require "redlock.core"
 local redlock = require "redlock.cqueues"
 
@@ -303,6 +304,31 @@ describe("redlock.cqueues", function()
       misuse(text .. "a table", function() lock[name](client) end)
     end
     misuse("redlock.new() is called with a dot, not with a colon", function() redlock:new(farm.addresses) end)
+    client:close()
+  end)
+
+  it("a lease that was taken outside of a controller ended, for all its auto_extend", function()
+    farm:reset()
+    local reasons = {}
+    local client = redlock.new(farm.addresses, {
+      ttl = 400, auto_extend = true, on_lost = function(_, reason) reasons[#reasons + 1] = reason end,
+    })
+    local lock = assert(client:acquire("r"))
+    local several = assert(client:acquire({ "s", "t" }, { auto_extend = { max_hold = 600 } }))
+    local text = assert(assert(client:acquire("handed")):detach())
+    local handed = assert(client:attach(text))
+    socket.sleep(1)
+    assert.is_true(lock:is_held())
+    assert.is_true(handed:is_held())
+    assert.are.equal("max_hold", (several:lost()))
+    assert.are.same({}, reasons)
+    run(function()
+      cqueues.sleep(0.6)
+      assert.is_true(lock:is_held())
+      assert(lock:release())
+    end)
+    assert.are.same({ "max_hold" }, reasons) -- by the first call that waited
+    assert(handed:release())
     client:close()
   end)
 

@@ -293,6 +293,17 @@ static int lock_start(lua_State *L) {
   return 1;
 }
 
+/* (lock) -> true, or nil, message, code: no loop goes on when the started operation has ended. */
+static int lock_keep(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "keep()");
+  int error = rl_handle_keep(self->lock);
+
+  if (error != REDLOCK_OK)
+    return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
+  lua_pushboolean(L, 1);
+  return 1;
+}
+
 /* (lock) -> whether an operation is in flight. */
 static int lock_pending(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "pending()");
@@ -562,6 +573,7 @@ void rl_lua_lock_add_functions(lua_State *L) {
                                        {"release_send", lock_release_send},
                                        {"keys", rl_lua_lock_keys},
                                        {"give_token", lock_give_token},
+                                       {"keep", lock_keep},
                                        {"pending", lock_pending},
                                        {"late", lock_late},
                                        {"id", lock_id},

@@ -39,7 +39,7 @@ typedef enum rl_error_kind {
   X(REDLOCK_E_LIMIT, limit, CALLER, "a limit of the library was exceeded")                         \
   X(REDLOCK_E_NO_MEMORY, no_memory, MACHINE, "out of memory")                                      \
   X(REDLOCK_E_SYSTEM, system, MACHINE,                                                             \
-    "the operating system refused a descriptor, a clock or entropy")
+    "the operating system refused a descriptor, a thread, a clock or entropy")
 
 rl_error_kind rl_error_kind_of(int error);
 

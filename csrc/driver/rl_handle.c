@@ -166,6 +166,25 @@ static int rl_handle_call_off(redlock_lock *lock, int error) {
   return error;
 }
 
+/* A lease that keeps itself is extended by a thread between the calls. */
+static int rl_handle_start_keeper(const redlock_lock *lock) {
+  bool takes =
+      lock->core->operation == RL_OPERATION_ACQUIRE || lock->core->operation == RL_OPERATION_EXTEND;
+  return takes && lock->core->current.auto_extend == REDLOCK_YES
+             ? rl_keeper_start(rl_client_of(lock))
+             : REDLOCK_OK;
+}
+
+int rl_handle_keep(redlock_lock *lock) {
+  rl_client_enter(rl_client_of(lock));
+  int error = rl_handle_start_keeper(lock);
+  if (error != REDLOCK_OK) {
+    (void)rl_handle_call_off(lock, error);
+  }
+  rl_client_leave(rl_client_of(lock));
+  return error;
+}
+
 int rl_handle_begun(redlock_lock *lock, int error, bool blocking) {
   if (error != REDLOCK_OK) {
     return error;
@@ -176,10 +195,7 @@ int rl_handle_begun(redlock_lock *lock, int error, bool blocking) {
   if (!rl_lock_is_busy(lock->core)) {
     rl_lock_dequeue(lock->core); /* A release that was sent before, and has ended already. */
   }
-  bool takes =
-      lock->core->operation == RL_OPERATION_ACQUIRE || lock->core->operation == RL_OPERATION_EXTEND;
-  if (takes && lock->core->current.auto_extend == REDLOCK_YES &&
-      rl_keeper_start(rl_client_of(lock)) != REDLOCK_OK) {
+  if (rl_handle_start_keeper(lock) != REDLOCK_OK) {
     return rl_handle_call_off(lock, REDLOCK_E_SYSTEM);
   }
   if (rl_wait_begin(rl_client_of(lock), lock) == NULL) {

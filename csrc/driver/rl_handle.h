@@ -31,6 +31,12 @@ int rl_handle_pending(const redlock_lock *lock);
 /* Looks for what a release that nobody waits for has ended with, without waiting. */
 void rl_handle_look(redlock_lock *lock);
 
+/*
+ * For a loop that ends with the operation that was started: a lease that is to keep itself is given the keeper.
+ * Returns REDLOCK_OK, or SYSTEM: the operation has been ended for it then.
+ */
+int rl_handle_keep(redlock_lock *lock);
+
 /* For how long to go on for late nodes (rl_late.c) after the operation has ended; 0 = no longer. */
 redlock_duration rl_handle_late(redlock_lock *lock);
 

@@ -137,7 +137,8 @@ typedef enum redlock_error {
   REDLOCK_E_UNSUPPORTED = -22, /* what was asked for is not built in this version */
   REDLOCK_E_LIMIT = -23,       /* one of the limits above */
   REDLOCK_E_NO_MEMORY = -24,
-  REDLOCK_E_SYSTEM = -25 /* the operating system refused a descriptor, a clock or entropy */
+  REDLOCK_E_SYSTEM =
+      -25 /* the operating system refused a descriptor, a thread, a clock or entropy */
 } redlock_error;
 
 /* What a node answered in the last round of a lock. */

@@ -18,7 +18,7 @@ local attach, detach, check_handover = core.attach, core.detach, options.handove
 local new_lock, start, pending, late, identify, next_ended, release_send =
   core.lock, core.start, core.pending, core.late, core.id, core.next_ended,
   core.release_send
-local next_lost, watched = core.next_lost, core.watched
+local next_lost, watched, keep = core.next_lost, core.watched, core.keep
 
 local LOOK = 1 -- how often, in seconds, to look whether somebody still has to look after the leases
 
@@ -223,6 +223,8 @@ for name, call in pairs(core.calls) do
       if lock.client.closing then return closed(handle:resource()) end
       keep_results(lock)
       local started, message, code = start(handle, number, argument)
+      -- Where no controller runs, no coroutine goes on after the call: a thread does, as in a script.
+      if started and not cqueues.running() then started, message, code = keep(handle) end
       if not started then return nil, message, code end
       return finish(lock, name)
     end
