@@ -114,8 +114,10 @@ int rl_lua_loss_take(lua_State *L, redlock_client *client) {
     lua_rawget(L, -2);
     lua_remove(L, -2);
     rl_lua_lock *self = luaL_testudata(L, -1, RL_LUA_LOCK);
-    /* The address may have been another lock's. */
-    if (self != NULL && self->lock == lost && reason != REDLOCK_OK) {
+    /* The address may have been another lock's. A request that has ended is told of nothing: what its function refers
+       to may have gone. */
+    if (self != NULL && self->lock == lost && reason != REDLOCK_OK &&
+        !rl_lua_nginx_owner_has_ended(&self->owned)) {
       push_on_lost(L);
       if (!lua_isnil(L, -1)) {
         lua_insert(L, -2);
@@ -194,7 +196,12 @@ static int loss_left(lua_State *L) {
   reason = rl_handle_lost(self->lock, REDLOCK_MILLISECONDS, &since);
   rl_lua_lock_show(self, name, sizeof name);
   lua_pushnil(L);
-  if (reason == REDLOCK_OK) {
+  if (self->owner_ended) {
+    lua_pushfstring(L,
+                    "redlock: '%s' is not held any more: it was released when the request that "
+                    "took it ended (see owner in docs/openresty.md)",
+                    name);
+  } else if (reason == REDLOCK_OK) {
     lua_pushfstring(L, "redlock: '%s' is not held", name);
   } else {
     lua_pushfstring(L, "redlock: '%s' is not held any more: %s (%s)", name,

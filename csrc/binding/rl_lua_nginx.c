@@ -17,6 +17,7 @@
 #include "rl_client.h"
 #include "rl_lua_loss.h"
 #include "rl_pump.h"
+#include "rl_renew.h"
 
 #define OUTPUT_MAX 32768 /* bytes handed to a writer at once */
 #define LAST_CHANCE (100 * REDLOCK_MILLISECONDS)
@@ -63,11 +64,16 @@ uint32_t rl_lua_nginx_wake_writers(rl_lua_nginx *self) {
   return nodes;
 }
 
+/* Whether somebody is to be told of a loss. */
+static bool has_losses(const rl_lua_nginx *self) {
+  return self->client->tells && self->client->core.losses.first != NULL;
+}
+
 bool rl_lua_nginx_wake_clock(rl_lua_nginx *self) {
   redlock_time deadline_us = rl_core_deadline(&self->client->core);
 
-  if (self->client->tells && self->client->core.losses.first != NULL)
-    deadline_us = 0; /* Somebody is to be told. */
+  if (has_losses(self))
+    deadline_us = 0;
   if (deadline_us >= self->wake_us)
     return false;
   self->wake_us = deadline_us;
@@ -295,7 +301,8 @@ static int nginx_now(lua_State *L) {
 
 /*
  * (handle, list, longest) -> how many ended, writers to wake, true, how long to wait at most in
- * milliseconds, nodes to connect to, nodes whose connection is to be closed, the time.
+ * milliseconds, nodes to connect to, nodes whose connection is to be closed, the time, whether there are
+ * losses to tell.
  */
 static int nginx_advance(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
@@ -312,7 +319,8 @@ static int nginx_advance(lua_State *L) {
   lua_pushnumber(L, (lua_Number)(wants.connect & ~self->open));
   lua_pushnumber(L, (lua_Number)wants.close);
   (void)nginx_now(L);
-  return 7;
+  lua_pushboolean(L, has_losses(self));
+  return 8;
 }
 
 /* (handle) -> a function to be called, the lock and the reason to call it with; or nothing. */
@@ -372,6 +380,22 @@ static int nginx_release_leases(lua_State *L) {
   return 0;
 }
 
+/*
+ * (handle) -> whether there are losses to tell: nobody extends the worker's own leases any more. They are
+ * told as those are whose extends fail.
+ */
+static int nginx_abandon(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
+  redlock_time now_us = redlock_now();
+
+  for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
+    if (rl_lock_remaining(lock, now_us) > 0 && rl_renew_is_on(lock))
+      rl_loss_tell(lock, REDLOCK_E_UNAVAILABLE, now_us);
+  }
+  lua_pushboolean(L, has_losses(self));
+  return 1;
+}
+
 /* (handle): ends all operations and begins to release all leases. */
 static int nginx_close(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
@@ -408,6 +432,7 @@ void rl_lua_nginx_register(lua_State *L) {
                                        {"unanswered", nginx_unanswered},
                                        {"now", nginx_now},
                                        {"release_leases", nginx_release_leases},
+                                       {"abandon", nginx_abandon},
                                        {"close", nginx_close},
                                        {"forget", nginx_forget},
                                        {"lost", nginx_lost},

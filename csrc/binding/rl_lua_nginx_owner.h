@@ -59,6 +59,11 @@ bool rl_lua_nginx_owners_give(rl_lua_nginx_owners *owners, void *request,
 /* The lock belongs to nobody any more. */
 void rl_lua_nginx_owners_take(rl_lua_nginx_owners *owners, rl_lua_nginx_owned *owned);
 
+/* Whether the lock's owner has ended, and the lock has not been taken off the list of such. */
+static inline bool rl_lua_nginx_owner_has_ended(const rl_lua_nginx_owned *owned) {
+  return owned->next != NULL && owned->owner == NULL;
+}
+
 /* A lock whose owner has ended, taken off the list; NULL when there is none. */
 rl_lua_nginx_owned *rl_lua_nginx_owners_next_ended(rl_lua_nginx_owners *owners);
 

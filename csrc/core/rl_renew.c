@@ -57,7 +57,7 @@ void rl_renew_free(rl_lock *lock) {
 
 /* -------------------------------------------------------------------------------------- when */
 
-static bool rl_renew_is_on(const rl_lock *lock) {
+bool rl_renew_is_on(const rl_lock *lock) {
   return lock->renewal != NULL && lock->current.auto_extend == REDLOCK_YES;
 }
 

@@ -29,6 +29,9 @@ typedef struct rl_renewal {
 bool rl_renew_reserve(rl_lock *lock, const rl_options *options);
 void rl_renew_free(rl_lock *lock);
 
+/* Whether its leases keep themselves. */
+bool rl_renew_is_on(const rl_lock *lock);
+
 /* Whether the loss of the lock's lease is to be told. */
 bool rl_renew_tells(const rl_lock *lock);
 

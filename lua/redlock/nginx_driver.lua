@@ -18,7 +18,7 @@ local advance, settle, input, output = native.advance, native.settle, native.inp
 local address, connecting, connected = native.address, native.connecting, native.connected
 local disconnected, closed, disown, state = native.disconnected, native.closed, native.disown, native.state
 local awaits, unanswered, release_leases = native.awaits, native.unanswered, native.release_leases
-local due, now, lost = native.due, native.now, native.lost
+local due, now, lost, abandon = native.due, native.now, native.lost, native.abandon
 local pending = core.pending
 local band, rshift = bit.band, bit.rshift
 local tcp, timer_at = ngx.socket.tcp, ngx.timer.at
@@ -37,7 +37,9 @@ local WRITER_WAIT = 1000 -- how often one that has nothing to send looks whether
 
 local LATE = 40 -- for a timer that was to be run at once
 local EARLY = 10 -- when a request that waits looks first whether nginx has run the clock
-local RELAUNCH = 250 -- between two tries to get a timer for the clock
+local RELAUNCH = 250 -- between two tries to get a timer for the clock, or for on_lost
+local TOLD_AT_ONCE = 250 -- losses that one timer tells, each in a light thread
+local LINGER = 500 -- for how long such a timer waits for more
 local PATIENCE = 1000 -- of a request that waits, with the clock
 local TICK = 50 -- how often the clock looks while requests may end that hold locks, or locks be dropped
 local CLOSE_TICK = 5 -- while somebody waits for the end of a client
@@ -260,30 +262,53 @@ local function look_for_lost_timers(self, began)
   end
 end
 
--- on_lost has a timer of its own: it may wait. It may be called when the request that gave it has ended, if the
--- lock was the worker's.
-local function tell(premature, on_lost, lock, reason)
-  if premature then return end
+-- on_lost may wait, so it has a light thread of its own. It may be called when the request that gave it has ended, if
+-- the lock was the worker's.
+local function tell(on_lost, lock, reason)
   local err = loss.call(on_lost, lock, reason)
   if err then ngx.log(ngx.ERR, err) end
 end
 
-local function tell_losses(self)
-  local on_lost, lock, reason = lost(self.handle)
-  while on_lost do
-    local ok, err = timer_at(0, tell, on_lost, lock, reason)
-    if not ok then ngx.log(ngx.ERR, "redlock: nginx gives no timer for on_lost (", reason, "): ", err) end
-    on_lost, lock, reason = lost(self.handle)
+-- Thousands of leases may be lost at once, and nginx has few timers. So one timer tells many losses, and those that
+-- come shortly after. What it does not tell stays in the core's queue.
+local function teller(_, self)
+  local count = 0
+  self.teller = nil
+  repeat
+    local on_lost, lock, reason = lost(self.handle)
+    while on_lost and count < TOLD_AT_ONCE do
+      spawn(tell, on_lost, lock, reason)
+      count = count + 1
+      if count < TOLD_AT_ONCE then on_lost, lock, reason = lost(self.handle) end
+    end
+  until count == TOLD_AT_ONCE or exiting() or not self.losses:wait(LINGER / 1000)
+  wake_clock(self)
+end
+
+-- Of those that have been asked for, one at most has not run yet. `began`: see step().
+local function launch_teller(self, began)
+  if self.losses:count() < 0 then return self.losses:post(1) end
+  if self.teller and not (began and is_lost(self, self.teller, began)) then return end
+  if self.teller then -- nginx has dropped it.
+    self.teller, self.tell_at = nil, self.now + RELAUNCH
+  end
+  if self.now < self.tell_at then return end
+  local ok, err = timer_at(0, teller, self)
+  if ok then
+    self.teller = self.now
+  else
+    self.tell_at = self.now + RELAUNCH
+    ngx.log(ngx.WARN, "redlock: nginx gives no timer for on_lost, which comes later: ", err)
   end
 end
 
 -- Lets the core look at the time, and does what it then wants. `began` is when the wait began that has timed out, if
 -- one has. Returns for how many milliseconds nothing is due, at most `longest`.
 local function step(self, longest, began)
-  local count, writers, _, wait, wanted, unwanted, at = advance(self.handle, self.ended, longest)
+  local count, writers, _, wait, wanted, unwanted, at, losses = advance(self.handle, self.ended, longest)
   self.now = at
   deliver(self, count, writers)
-  tell_losses(self)
+  if losses then launch_teller(self, began) end
   if began and next(self.late) then look_for_lost_timers(self, began) end
   if wanted ~= 0 then each(self, wanted, connect) end
   if unwanted ~= 0 then
@@ -341,6 +366,7 @@ end
 
 local function stop(self)
   local used, is_closed = select(5, state(self.handle))
+  if exiting() and (abandon(self.handle) or self.losses:count() < 0) then launch_teller(self) end
   if is_closed and self.confirmed == nil then self.confirmed = not unanswered(self.handle) end
   if is_closed or not used then native.forget(self.handle) end
   for index = 1, self.count do
@@ -420,6 +446,7 @@ function driver.new(handle, count)
     late = {}, -- by node: since when its timer has not been run
     tickets = {}, -- by node: the number of its last connection
     launch_at = 0, -- when a timer for the clock may be asked for again
+    tell_at = 0, -- and one for on_lost
     idle_end = IDLE_END,
     suspects = {}, -- slots that were woken, and whose request has not been seen since
     collections = 0,
@@ -437,6 +464,7 @@ local function prepare(self)
     self.tls = self.tls or select(3, address(self.handle, index))
   end
   self.writers, self.clock, self.done = writers, assert(semaphore.new(0)), assert(semaphore.new(0))
+  self.losses = assert(semaphore.new(0)) -- one that tells them waits for more
 end
 
 -- There are phases without timers: init, and the end of a worker.

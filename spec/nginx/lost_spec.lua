@@ -15,6 +15,12 @@ local INIT = [[
     kept.since = select(2, lock:lost())
   end
   function broken() error("oops") end
+  waited = 0
+  function waits()
+    ngx.sleep(1)
+    waited = waited + 1
+  end
+  function logs(lock, reason) ngx.log(ngx.NOTICE, "told: ", lock:resource(), " ", reason) end
 ]]
 
 local LOCATIONS = [[
@@ -31,6 +37,29 @@ local LOCATIONS = [[
   }
   location /broken {
     content_by_lua_block { kept.lock = assert(client:acquire("broken", { ttl = 100, on_lost = broken })) }
+  }
+  location /many {
+    content_by_lua_block {
+      kept.many = {}
+      local function some(from)
+        for index = from, 600, 30 do
+          kept.many[index] = assert(client:acquire("many:" .. index, { ttl = 1000, on_lost = waits, wait = 5000 }))
+        end
+      end
+      local threads = {}
+      for index = 1, 30 do threads[index] = ngx.thread.spawn(some, index) end
+      for index = 1, 30 do assert(ngx.thread.wait(threads[index])) end
+    }
+  }
+  location /waited { content_by_lua_block { ngx.print(waited) } }
+  location /ending {
+    content_by_lua_block {
+      kept.lock = assert(client:acquire("ending", { ttl = 1500, auto_extend = true, on_lost = logs }))
+      while not ngx.worker.exiting() do ngx.sleep(0.01) end
+      local began = ngx.now()
+      while kept.lock:is_held() and ngx.now() < began + 5 do ngx.sleep(0.01) end
+      ngx.print((kept.lock:lost()))
+    }
   }
   location /losses { content_by_lua_block { ngx.print(table.concat(losses, ", ")) losses = {} } }
   location /since { content_by_lua_block { ngx.print(kept.since) } }
@@ -117,5 +146,24 @@ describe("leases that keep themselves, in nginx", function()
     get("/broken")
     helper.eventually(function() return nginx:read("error.log"):find("error in on_lost: .-oops") end, "the log")
     assert.is_truthy(nginx:read("error.log"):find("stack traceback:", 1, true))
+    nginx:complaints()
+  end)
+
+  it("tells of each of many leases that end at once, though on_lost waits", function()
+    helper.limit(30)
+    get("/many")
+    helper.eventually(function() return get("/waited") == "600" end, "all to be told", 15)
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  -- The last one: the configuration is loaded again.
+  it("tells that a worker that is to end does not extend its own lease any more", function()
+    helper.limit(20)
+    local request = nginx:request("/ending")
+    helper.eventually(function() return farm:count("ending") == 5 end, "the lease")
+    nginx:signal("HUP")
+    assert.are.equal("expired", select(2, request:finish()))
+    assert.is_truthy(nginx:read("error.log"):find("told: ending unavailable", 1, true))
+    assert.are.equal("", nginx:complaints())
   end)
 end)
