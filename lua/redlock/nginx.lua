@@ -56,7 +56,7 @@ end
 local blocking_client, blocking_lock = copy(client_methods), copy(lock_methods)
 
 local function cannot_wait(method, phase)
-  return nil, "lock:" .. method .. "() has to wait, and nginx lets nothing wait in phase " .. phase, "unavailable"
+  return nil, method .. "() has to wait, and nginx lets nothing wait in phase " .. phase, "unavailable"
 end
 
 -- ------------------------------------------------------------------------------------- lasting
@@ -94,9 +94,12 @@ end
 for name, call in pairs(calls) do
   if call.of == "lock" then
     local number, check, of_blocking = call.code, options.arguments[call.argument], blocking_lock[name]
+    local method = "lock:" .. name
     lock_methods[name] = function(lock, argument)
       local phase = get_phase()
-      if not may_wait[phase] then return cannot_wait(name, phase) end
+      if not may_wait[phase] and not (type(lock) == "userdata" and native.is_blocking(lock)) then
+        return cannot_wait(method, phase)
+      end
       local slot = free_slot()
       local self, pending, writers, clock
       if argument == nil then
@@ -184,6 +187,8 @@ end
 
 function client_methods.attach(self, text, given)
   check_handover(self, "userdata", text, 2)
+  local phase = get_phase()
+  if not may_wait[phase] and driver_of(self, "attach") then return cannot_wait("client:attach", phase) end
   local lock, message, code
   if given == nil then
     lock, message, code = attach(self, text)
@@ -202,9 +207,7 @@ end
 local function ask(self, resource, method, number, argument)
   check_resource(self, "userdata", resource, method, 3)
   local phase = get_phase()
-  if not may_wait[phase] then
-    return nil, "client:" .. method .. "() has to wait, and nginx lets nothing wait in phase " .. phase, "unavailable"
-  end
+  if not may_wait[phase] then return cannot_wait("client:" .. method, phase) end
   local lock, message, code = new_lock(self, resource)
   if not lock then return nil, message, code end
   local slot = free_slot()

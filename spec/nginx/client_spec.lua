@@ -291,6 +291,18 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
+  it("blocks in init, if it is forced, where nothing else can wait", function()
+    start { init = [[
+      local client = require("redlock.nginx_blocking").new(addresses)
+      local lock = assert(client:acquire("in init"))
+      said = tostring(lock:extend() > 0) .. " " .. tostring(lock:release())
+        .. " " .. tostring(client:with("in init", function() return "done" end))
+        .. " " .. tostring(client:attach(client:acquire("in init"):detach()):release())
+    ]], server = [[location / { content_by_lua_block { ngx.print(said) } }]] }
+    assert.are.equal("true true true true", select(2, nginx:get("/")))
+    assert.are.equal("", nginx:complaints())
+  end)
+
   it("raises mistakes at the line of the caller", function()
     start { init = [[client = require("redlock").new(addresses)]], server = [[location / { content_by_lua_block {
       local function said(fn, ...) ngx.say(select(2, pcall(fn, ...))) end

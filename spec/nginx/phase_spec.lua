@@ -53,6 +53,7 @@ local LOCATIONS = [[
       kept[#kept + 1] = tostring(ngx.ctx.log:release()) .. " " .. tostring(ngx.ctx.log:is_held()) .. " "
         .. select(3, ngx.ctx.log:release()) .. " " .. neither()
       kept[#kept + 1] = select(2, ngx.ctx.closed:extend())
+      kept[#kept + 1] = select(2, client:attach("redlock1."))
       ngx.ctx.closed:release()
       ngx.ctx.dropped = nil
       collectgarbage()
@@ -198,7 +199,8 @@ describe("redlock in the phases of nginx", function()
     end)
     assert.are.equal("true " .. refused("header_filter") .. "\ntrue " .. refused("body_filter")
       .. "\ntrue false not_held " .. refused("log")
-      .. "\nlock:extend() has to wait, and nginx lets nothing wait in phase log", said)
+      .. "\nlock:extend() has to wait, and nginx lets nothing wait in phase log"
+      .. "\nclient:attach() has to wait, and nginx lets nothing wait in phase log", said)
     for _, name in ipairs { "header", "body", "log", "dropped", "extended" } do farm:eventually_free(name) end
     assert.are.equal("", nginx:complaints())
   end)
