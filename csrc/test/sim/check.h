@@ -3,6 +3,10 @@
  *
  * SPDX-License-Identifier: MIT
  *
+ * A new one is a file that ends with its checker, and its name in the list of CHECKERS. It says at which
+ * moments it looks: those of CHECK_MOMENTS. The simulator tells all checkers of each moment (check_granted(),
+ * ...).
+ *
  *   check_exclusion.c  no two leases of a resource are valid at once
  *   check_validity.c   a lease ends before the majority of its keys does, whatever the clocks show
  *   check_votes.c      a lease stands on the votes of a majority, each for its own attempt and round;
@@ -22,34 +26,81 @@
 
 #include "sim.h"
 
-/* X(what a checker calls itself when it tells of a violation, which is what --only takes). */
+/* In the order in which they look; X(its name, with which it tells of a violation, and which --only takes). */
 #define CHECKERS(X)                                                                                \
-  X(exclusion)                                                                                     \
-  X(validity)                                                                                      \
   X(votes)                                                                                         \
+  X(validity)                                                                                      \
+  X(exclusion)                                                                                     \
   X(leftover)                                                                                      \
   X(touch)                                                                                         \
   X(revival)                                                                                       \
   X(renewal)                                                                                       \
   X(budget)                                                                                        \
   X(bounds)                                                                                        \
-  X(liveness)                                                                                      \
+  X(liveness)
+
+/* What the simulator finds by itself, and calls so. */
+#define CHECKERS_WITHOUT_FILE(X)                                                                   \
   X(wire)                                                                                          \
   X(simulator)
 
-/* A lease has begun. */
-void check_exclusion(sim *s, const sim_client *client, const sim_lock *lock);
+/*
+ * X(moment, what a checker is told, the same as arguments):
+ *   granted   a lease has begun
+ *   extended  it has been prolonged
+ *   released  a release has ended with |result|
+ *   lost      the core tells that a lease is lost
+ *   used      an application is about to do something with a lease
+ *   locked    an application has been told that it holds a lock
+ *   sent      the core has sent a command with a token; it is not noted in the token yet
+ *   touched   a node is about to execute a command of |token| that changes |key|, which is there
+ *   looked    a client's clock has been read
+ *   changed   a call of the core has changed a lease; |reading_us| is what the core was given
+ *   closed    the core wants the connection closed
+ *   returned  a client that does nothing between its calls returns from one
+ *   turned    a turn of a client's loop has ended
+ *   killed    a client has ended
+ *   settled   all is quiet
+ */
+#define CHECK_MOMENTS(X)                                                                           \
+  X(granted, (sim * s, const sim_client *client, const sim_lock *own), (s, client, own))           \
+  X(extended, (sim * s, const sim_client *client, const sim_lock *own), (s, client, own))          \
+  X(released, (sim * s, const sim_client *client, const sim_lock *own, int result),                \
+    (s, client, own, result))                                                                      \
+  X(lost, (sim * s, const sim_client *client, const sim_lock *own, int reason),                    \
+    (s, client, own, reason))                                                                      \
+  X(used, (sim * s, const sim_client *client, const sim_lock *own), (s, client, own))              \
+  X(locked, (sim * s), (s))                                                                        \
+  X(sent, (sim * s, const sim_client *client, unsigned node, const sim_sent *sent),                \
+    (s, client, node, sent))                                                                       \
+  X(touched,                                                                                       \
+    (sim * s, const sim_connection *connection, const sim_key *key, uint32_t token,                \
+     sim_command_kind kind),                                                                       \
+    (s, connection, key, token, kind))                                                             \
+  X(looked, (sim * s, sim_client * client), (s, client))                                           \
+  X(changed,                                                                                       \
+    (sim * s, const sim_client *client, const sim_lock *own, uint32_t before, uint32_t after),     \
+    (s, client, own, before, after))                                                               \
+  X(closed, (sim * s, const sim_client *client, unsigned node), (s, client, node))                 \
+  X(returned, (sim * s, const sim_client *client), (s, client))                                    \
+  X(turned, (sim * s, sim_client * client), (s, client))                                           \
+  X(killed, (sim * s, const sim_client *client), (s, client))                                      \
+  X(settled, (sim * s), (s))
 
-/* A lease has begun, or has been prolonged. */
-void check_validity(sim *s, const sim_client *client, const sim_lock *lock);
-/* A node is given the key of a lease late, for |ttl_us|: what is left, and no more. */
-void check_validity_joins(sim *s, const sim_client *client, const sim_lock *lock, uint64_t ttl_us);
+/* What it does at each moment; NULL = nothing. */
+#define CHECK_MOMENT(moment, parameters, arguments) void(*moment) parameters;
+typedef struct checker {
+  const char *name;
+  CHECK_MOMENTS(CHECK_MOMENT)
+} checker;
 
-void check_votes_granted(sim *s, const sim_client *client, const sim_lock *lock);
-void check_votes_extended(sim *s, const sim_client *client, const sim_lock *lock);
-void check_votes_released(sim *s, const sim_client *client, const sim_lock *lock, uint32_t token,
-                          int result);
+#define CHECK_CHECKER(name) extern const checker check_##name;
+CHECKERS(CHECK_CHECKER)
 
+#define CHECK_TELL(moment, parameters, arguments) void check_##moment parameters;
+CHECK_MOMENTS(CHECK_TELL)
+
+/* Replies of old rounds are about to be read, and have been: the votes are the same. */
 typedef struct check_votes_state {
   rl_attempt *lease[SIM_LOCKS_MAX];
   redlock_time deadline_us[SIM_LOCKS_MAX];
@@ -60,49 +111,10 @@ typedef struct check_votes_state {
 void check_votes_before(const sim_client *client, check_votes_state *state);
 void check_votes_unchanged(sim *s, const sim_client *client, const check_votes_state *state);
 
-/* The core has sent a command. */
-void check_sent(sim *s, const sim_client *client, unsigned node, const sim_sent *sent);
-
-/* A turn of the client's loop has ended. */
-void check_leftover(sim *s, const sim_client *client);
-/* A client that does nothing between its calls returns from one. */
-void check_leftover_returned(sim *s, const sim_client *client);
-/* The core wants the connection closed. */
-void check_leftover_closed(sim *s, const sim_client *client, unsigned node);
-/* All is quiet. */
-void check_leftover_settled(sim *s);
-
-/* A node is about to execute a command of |token| that changes |key|, which is there. */
-void check_touch(sim *s, unsigned node, const sim_connection *connection, const sim_key *key,
-                 uint32_t token, sim_command_kind kind);
-
-/* After every call of the core; |reading_us| is what it was given. */
-void check_revival(sim *s, sim_client *client, sim_lock *lock, uint32_t before, uint32_t after,
-                   uint64_t reading_us);
-void check_revival_observed(sim *s, sim_client *client, uint64_t reading_us);
-
-/* A turn of the client's loop has ended. */
-void check_renewal(sim *s, const sim_client *client);
-/* A lease has been prolonged. */
-void check_renewal_extended(sim *s, const sim_client *client, const sim_lock *own);
-/* The core has sent an extend. */
-void check_renewal_sent(sim *s, const sim_client *client, const sim_lock *own,
-                        const sim_sent *sent);
-/* The core tells that a lease is lost. */
-void check_renewal_told(sim *s, const sim_client *client, const sim_lock *own, int reason);
-/* An application is about to do something with a lease. */
-void check_renewal_calm(sim *s, const sim_client *client, const sim_lock *own);
-
-void check_budget(sim *s, sim_client *client);
 /* How long one round of the lock's operation may take. */
 uint64_t check_budget_round_us(const sim_lock *lock);
 
-void check_bounds(sim *s, const sim_client *client);
-/* A SET has been sent. */
-void check_bounds_asked(sim *s, const sim_client *client, unsigned node, const sim_sent *sent);
-void check_bounds_settled(sim *s, const sim_client *client);
-
+/* When somebody must have locked after the faults have stopped. */
 uint64_t check_liveness_bound_us(const sim *s);
-void check_liveness(sim *s);
 
 #endif

@@ -9,7 +9,7 @@
 #define CHECK_BOUNDS_OWED                                                                          \
   4096 /* far above what a few locks can owe, far below the core's own limit */
 
-void check_bounds(sim *s, const sim_client *client) {
+static void check_bounds_killed(sim *s, const sim_client *client) {
   const rl_core *core = &client->core;
   size_t owed = 0, held = 0, busy = 0, leases = 0;
   for (unsigned i = 0; i < client->nodes; i++) {
@@ -48,14 +48,22 @@ void check_bounds(sim *s, const sim_client *client) {
   }
 }
 
+static void check_bounds_turned(sim *s, sim_client *client) {
+  check_bounds_killed(s, client);
+}
+
 /*
  * A node that has owed a reply for longer than an attempt may last could not answer in time: what an
  * acquire sent it would only pile up.
  */
-void check_bounds_asked(sim *s, const sim_client *client, unsigned node, const sim_sent *sent) {
+static void check_bounds_sent(sim *s, const sim_client *client, unsigned node,
+                              const sim_sent *sent) {
   const sim_socket *socket = &client->sockets[node];
   const sim_lock *lock = &client->locks[s->tokens[sent->token].lock];
   uint64_t patience_us = check_budget_round_us(lock);
+  if (sent->kind != SIM_COMMAND_SET || s->tokens[sent->token].granted) {
+    return;
+  }
   patience_us = patience_us > CHECK_BOUNDS_BEHIND_US ? patience_us : CHECK_BOUNDS_BEHIND_US;
   if (socket->sent_count > 0 &&
       sent->at_us > socket->sent[socket->sent_head].at_us + patience_us + CHECK_BOUNDS_BEHIND_US) {
@@ -65,7 +73,7 @@ void check_bounds_asked(sim *s, const sim_client *client, unsigned node, const s
   }
 }
 
-void check_bounds_settled(sim *s, const sim_client *client) {
+static void check_bounds_rest(sim *s, const sim_client *client) {
   const rl_core *core = &client->core;
   size_t held = 0;
   for (unsigned i = 0; i < s->config.locks; i++) {
@@ -79,3 +87,17 @@ void check_bounds_settled(sim *s, const sim_client *client) {
                   client->index, core->attempts.live, core->releases.count);
   }
 }
+
+static void check_bounds_settled(sim *s) {
+  for (unsigned i = 0; i < s->config.clients; i++) {
+    check_bounds_rest(s, &s->clients[i]);
+  }
+}
+
+const checker check_bounds = {
+    .name = "bounds",
+    .turned = check_bounds_turned,
+    .killed = check_bounds_killed,
+    .sent = check_bounds_sent,
+    .settled = check_bounds_settled,
+};

@@ -88,7 +88,7 @@ static void check_budget_waits(sim *s, const sim_client *client, const sim_lock 
   }
 }
 
-void check_budget(sim *s, sim_client *client) {
+static void check_budget_turned(sim *s, sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     sim_lock *lock = &client->locks[i];
     if (lock->lock != NULL && lock->state == SIM_APPLICATION_BUSY && s->breach == SIM_BREACH_NONE) {
@@ -102,3 +102,8 @@ void check_budget(sim *s, sim_client *client) {
     }
   }
 }
+
+const checker check_budget = {
+    .name = "budget",
+    .turned = check_budget_turned,
+};

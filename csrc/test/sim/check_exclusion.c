@@ -14,7 +14,7 @@ static bool check_exclusion_meet(const sim_lock *one, const sim_lock *other) {
   return one->both || other->both || one->resource == other->resource;
 }
 
-void check_exclusion(sim *s, const sim_client *client, const sim_lock *lock) {
+static void check_exclusion_granted(sim *s, const sim_client *client, const sim_lock *lock) {
   for (unsigned i = 0; i < s->config.clients; i++) {
     const sim_client *other = &s->clients[i];
     for (unsigned k = 0; other->alive && k < s->config.locks; k++) {
@@ -37,3 +37,8 @@ void check_exclusion(sim *s, const sim_client *client, const sim_lock *lock) {
     }
   }
 }
+
+const checker check_exclusion = {
+    .name = "exclusion",
+    .granted = check_exclusion_granted,
+};

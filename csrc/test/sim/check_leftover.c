@@ -10,14 +10,15 @@
 #include "check.h"
 
 /* Whether the release has begun in an earlier call: one call may set and release, on each node. */
-static bool check_sent_late(const sim *s, const sim_token *token) {
+static bool check_leftover_late(const sim *s, const sim_token *token) {
   return token->over || (token->releasing && token->releasing_call < s->calls);
 }
 
-static void check_sent_set(sim *s, const sim_client *client, unsigned node, const sim_sent *sent) {
+static void check_leftover_set(sim *s, const sim_client *client, unsigned node,
+                               const sim_sent *sent) {
   const sim_token *token = &s->tokens[sent->token];
   const rl_lock *lock = client->locks[token->lock].lock;
-  if (check_sent_late(s, token) || (token->release_sent >> node & 1) != 0) {
+  if (check_leftover_late(s, token) || (token->release_sent >> node & 1) != 0) {
     sim_violation(s, "leftover", "client %u sets token %u, which it has given up", client->index,
                   sent->token);
   } else if (!sent->heal && ((token->sent & ~token->unknown) >> node & 1) != 0) {
@@ -37,13 +38,14 @@ static void check_sent_set(sim *s, const sim_client *client, unsigned node, cons
   }
 }
 
-void check_sent(sim *s, const sim_client *client, unsigned node, const sim_sent *sent) {
+static void check_leftover_sent(sim *s, const sim_client *client, unsigned node,
+                                const sim_sent *sent) {
   const sim_token *token = &s->tokens[sent->token];
   const rl_lock *lock = client->locks[token->lock].lock;
   if (sent->kind == SIM_COMMAND_SET) {
-    check_sent_set(s, client, node, sent);
+    check_leftover_set(s, client, node, sent);
   } else if (sent->kind == SIM_COMMAND_EXTEND) {
-    if (!token->granted || check_sent_late(s, token)) {
+    if (!token->granted || check_leftover_late(s, token)) {
       sim_violation(s, "leftover", "client %u extends token %u, which is not its lease",
                     client->index, sent->token);
     } else if (token->asked_round == sent->round && (token->asked >> node & 1) != 0 &&
@@ -108,7 +110,7 @@ static uint32_t check_leftover_answers(const sim_client *client, const sim_token
 }
 
 /* A turn has ended: whatever can be released has been. */
-void check_leftover(sim *s, const sim_client *client) {
+static void check_leftover_turned(sim *s, sim_client *client) {
   uint32_t up = 0;
   size_t kept = 0;
   uint64_t now_us = client->advance_us;
@@ -163,7 +165,7 @@ static bool check_leftover_hurried(const sim_client *client, const rl_lock *lock
  * to every node that is connected and owes nothing, but for those that wait for the next round of
  * joining; and a fresh connection has been given a moment to come up.
  */
-void check_leftover_returned(sim *s, const sim_client *client) {
+static void check_leftover_returned(sim *s, const sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     const rl_lock *lock = client->locks[i].lock;
     bool held = lock != NULL && rl_lock_remaining(lock, client->reading_us) > 0;
@@ -184,7 +186,7 @@ void check_leftover_returned(sim *s, const sim_client *client) {
  * another connection could overtake it: so only when the node has been silent for long, never because
  * an attempt has ended.
  */
-void check_leftover_closed(sim *s, const sim_client *client, unsigned node) {
+static void check_leftover_closed(sim *s, const sim_client *client, unsigned node) {
   const sim_socket *socket = &client->sockets[node];
   uint64_t now_us = client->reading_us;
   bool never_up = !socket->up && now_us >= socket->begun_us + RL_LINK_CONNECT_TIMEOUT_US;
@@ -200,7 +202,7 @@ void check_leftover_closed(sim *s, const sim_client *client, unsigned node) {
   sim_count(s, SIM_CONNECTION_TIMED_OUT);
 }
 
-void check_leftover_settled(sim *s) {
+static void check_leftover_settled(sim *s) {
   for (unsigned i = 0; i < s->config.nodes; i++) {
     for (unsigned k = 0; k < s->config.resources; k++) {
       const sim_key *key = sim_node_key(s, i, s->config.databases ? 1 : 0, k);
@@ -217,3 +219,12 @@ void check_leftover_settled(sim *s) {
     }
   }
 }
+
+const checker check_leftover = {
+    .name = "leftover",
+    .sent = check_leftover_sent,
+    .turned = check_leftover_turned,
+    .returned = check_leftover_returned,
+    .closed = check_leftover_closed,
+    .settled = check_leftover_settled,
+};

@@ -17,9 +17,17 @@ uint64_t check_liveness_bound_us(const sim *s) {
   return 3 * sim_config_life_us(&s->config) + 2 * back_us + 9 * REDLOCK_SECONDS;
 }
 
-void check_liveness(sim *s) {
+static void check_liveness_locked(sim *s) {
+  if (s->phase != SIM_PHASE_LIVENESS) {
+    return;
+  }
   if (!s->calm_grant) {
     sim_count(s, SIM_LIVENESS_GRANTED);
   }
   s->calm_grant = true;
 }
+
+const checker check_liveness = {
+    .name = "liveness",
+    .locked = check_liveness_locked,
+};

@@ -50,7 +50,7 @@ static uint64_t check_renewal_due(const sim_lock *own, uint64_t now_us) {
   return due_us < own->deadline_us ? due_us : own->deadline_us;
 }
 
-void check_renewal(sim *s, const sim_client *client) {
+static void check_renewal_turned(sim *s, sim_client *client) {
   uint64_t now_us = client->reading_us;
   for (unsigned i = 0; i < s->config.locks; i++) {
     const sim_lock *own = &client->locks[i];
@@ -73,7 +73,7 @@ void check_renewal(sim *s, const sim_client *client) {
   }
 }
 
-void check_renewal_extended(sim *s, const sim_client *client, const sim_lock *own) {
+static void check_renewal_extended(sim *s, const sim_client *client, const sim_lock *own) {
   uint64_t end_us = own->taken_us + own->acquired.max_hold_us;
   if (own->lock->automatic && own->acquired.max_hold_us != 0 && own->deadline_us > end_us) {
     sim_violation(s, "renewal", "client %u: an automatic extend goes %llu us beyond max_hold",
@@ -86,15 +86,18 @@ void check_renewal_extended(sim *s, const sim_client *client, const sim_lock *ow
 }
 
 /* An extend is sent. (One that the node wants by its text belongs to a round that began in time.) */
-void check_renewal_sent(sim *s, const sim_client *client, const sim_lock *own,
-                        const sim_sent *sent) {
-  if (!sent->by_text && own->lease == sent->token && client->reading_us >= own->deadline_us) {
+static void check_renewal_sent(sim *s, const sim_client *client, unsigned node,
+                               const sim_sent *sent) {
+  const sim_lock *own = &client->locks[s->tokens[sent->token].lock];
+  (void)node;
+  if (sent->kind == SIM_COMMAND_EXTEND && !sent->by_text && own->lease == sent->token &&
+      client->reading_us >= own->deadline_us) {
     sim_violation(s, "renewal", "client %u extends token %u, which has run out", client->index,
                   sent->token);
   }
 }
 
-void check_renewal_told(sim *s, const sim_client *client, const sim_lock *own, int reason) {
+static void check_renewal_lost(sim *s, const sim_client *client, const sim_lock *own, int reason) {
   bool lasts = rl_lock_remaining(own->lock, client->reading_us) > 0;
   bool capped = check_renewal_keeps(own) && check_renewal_capped(own);
   bool known = reason == (capped ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED) ||
@@ -112,10 +115,19 @@ void check_renewal_told(sim *s, const sim_client *client, const sim_lock *own, i
   }
 }
 
-void check_renewal_calm(sim *s, const sim_client *client, const sim_lock *own) {
+static void check_renewal_used(sim *s, const sim_client *client, const sim_lock *own) {
   if (check_renewal_keeps(own) && own->calm && !check_renewal_capped(own) &&
       rl_lock_remaining(own->lock, client->reading_us) == 0 && s->breach == SIM_BREACH_NONE) {
     sim_violation(s, "renewal", "client %u has lost a lease that keeps itself, though all is well",
                   client->index);
   }
 }
+
+const checker check_renewal = {
+    .name = "renewal",
+    .turned = check_renewal_turned,
+    .extended = check_renewal_extended,
+    .sent = check_renewal_sent,
+    .lost = check_renewal_lost,
+    .used = check_renewal_used,
+};

@@ -7,17 +7,19 @@
 #include "check.h"
 
 /* The application could have looked now, and would have seen a lease that has run out. */
-void check_revival_observed(sim *s, sim_client *client, uint64_t reading_us) {
+static void check_revival_looked(sim *s, sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     sim_lock *lock = &client->locks[i];
-    if (lock->lease != SIM_NO_TOKEN && reading_us >= lock->deadline_us && !lock->over_seen) {
+    if (lock->lease != SIM_NO_TOKEN && client->reading_us >= lock->deadline_us &&
+        !lock->over_seen) {
       lock->over_seen = true;
     }
   }
 }
 
-void check_revival(sim *s, sim_client *client, sim_lock *lock, uint32_t before, uint32_t after,
-                   uint64_t reading_us) {
+static void check_revival_changed(sim *s, const sim_client *client, const sim_lock *lock,
+                                  uint32_t before, uint32_t after) {
+  uint64_t reading_us = client->reading_us;
   uint64_t deadline_us = lock->lock->deadline_us;
   if (after == SIM_NO_TOKEN) {
     return;
@@ -35,3 +37,9 @@ void check_revival(sim *s, sim_client *client, sim_lock *lock, uint32_t before, 
                   client->index, after, (unsigned long long)(reading_us - lock->deadline_us));
   }
 }
+
+const checker check_revival = {
+    .name = "revival",
+    .looked = check_revival_looked,
+    .changed = check_revival_changed,
+};

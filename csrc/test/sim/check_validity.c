@@ -8,7 +8,7 @@
  */
 #include "check.h"
 
-void check_validity(sim *s, const sim_client *client, const sim_lock *lock) {
+static void check_validity_counted(sim *s, const sim_client *client, const sim_lock *lock) {
   unsigned kept = 0;
   uint64_t shortest_us = SIM_NEVER;
   for (unsigned i = 0; i < client->nodes; i++) {
@@ -29,7 +29,9 @@ void check_validity(sim *s, const sim_client *client, const sim_lock *lock) {
   }
 }
 
-void check_validity_joins(sim *s, const sim_client *client, const sim_lock *lock, uint64_t ttl_us) {
+/* A node is given the key of a lease late, for |ttl_us|: what is left, and no more. */
+static void check_validity_joins(sim *s, const sim_client *client, const sim_lock *lock,
+                                 uint64_t ttl_us) {
   const rl_lock *core = lock->lock;
   const sim_config *config = &s->config;
   uint64_t drift_us = (uint64_t)((double)config->ttl_max_us * config->drift_factor) + 3000;
@@ -44,3 +46,18 @@ void check_validity_joins(sim *s, const sim_client *client, const sim_lock *lock
                   client->index, (unsigned long long)ttl_us, (unsigned long long)left_us);
   }
 }
+
+static void check_validity_sent(sim *s, const sim_client *client, unsigned node,
+                                const sim_sent *sent) {
+  (void)node;
+  if (sent->joins) {
+    check_validity_joins(s, client, &client->locks[s->tokens[sent->token].lock], sent->ttl_us);
+  }
+}
+
+const checker check_validity = {
+    .name = "validity",
+    .granted = check_validity_counted,
+    .extended = check_validity_counted,
+    .sent = check_validity_sent,
+};

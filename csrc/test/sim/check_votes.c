@@ -20,7 +20,7 @@ static unsigned check_votes_majority(const sim_client *client) {
   return client->nodes / 2 + 1;
 }
 
-void check_votes_granted(sim *s, const sim_client *client, const sim_lock *lock) {
+static void check_votes_granted(sim *s, const sim_client *client, const sim_lock *lock) {
   unsigned votes = check_votes_count(s->tokens[lock->lease].votes);
   if (votes < check_votes_majority(client)) {
     sim_violation(s, "votes", "client %u was given a lease on %u votes of %u nodes", client->index,
@@ -32,7 +32,7 @@ void check_votes_granted(sim *s, const sim_client *client, const sim_lock *lock)
   }
 }
 
-void check_votes_extended(sim *s, const sim_client *client, const sim_lock *lock) {
+static void check_votes_extended(sim *s, const sim_client *client, const sim_lock *lock) {
   const sim_token *token = &s->tokens[lock->lease];
   unsigned votes = token->round == lock->lock->round ? check_votes_count(token->extend_votes) : 0;
   if (votes < check_votes_majority(client)) {
@@ -41,9 +41,10 @@ void check_votes_extended(sim *s, const sim_client *client, const sim_lock *lock
   }
 }
 
-void check_votes_released(sim *s, const sim_client *client, const sim_lock *lock, uint32_t index,
-                          int result) {
+static void check_votes_released(sim *s, const sim_client *client, const sim_lock *lock,
+                                 int result) {
   const sim_token *token;
+  uint32_t index = lock->released;
   uint32_t all = (1u << client->nodes) - 1;
   if (index >= s->token_count) {
     sim_violation(s, "votes", "client %u released a token that it never had", client->index);
@@ -103,3 +104,10 @@ void check_votes_unchanged(sim *s, const sim_client *client, const check_votes_s
     }
   }
 }
+
+const checker check_votes = {
+    .name = "votes",
+    .granted = check_votes_granted,
+    .extended = check_votes_extended,
+    .released = check_votes_released,
+};

@@ -282,10 +282,12 @@ typedef struct sim_node {
 /* A command that was sent and not answered yet. */
 typedef struct sim_sent {
   uint64_t at_us; /* client's clock */
+  uint64_t ttl_us;
   uint32_t token;
   uint32_t round;
   uint8_t kind;
   bool heal;
+  bool joins; /* the node could not be asked when the lock was taken */
   bool by_text;
   bool keeps; /* the script that sets several keys minds none of ours */
 } sim_sent;

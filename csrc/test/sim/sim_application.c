@@ -197,7 +197,7 @@ static void sim_application_use(sim *s, sim_client *client, sim_lock *own, uint6
   if (rl_lock_remaining(own->lock, reading_us) == 0) {
     sim_count(s, SIM_LEASE_RAN_OUT);
   }
-  check_renewal_calm(s, client, own);
+  check_used(s, client, own);
   if (rl_lock_is_in_flight(own->lock)) {
     sim_count(s, SIM_KEPT_OVERTAKEN);
   }
@@ -272,9 +272,7 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
     if (own->attempts > 1) {
       sim_count(s, SIM_ACQUIRE_RETRIED);
     }
-    if (s->phase == SIM_PHASE_LIVENESS) {
-      check_liveness(s);
-    }
+    check_locked(s);
     s->grants++;
     own->state = SIM_APPLICATION_HOLD;
     sim_application_schedule(s, own, sim_application_hold(s, own));
@@ -337,7 +335,7 @@ static void sim_application_extended(sim *s, sim_client *client, sim_lock *own, 
 }
 
 static void sim_application_released(sim *s, sim_client *client, sim_lock *own, int result) {
-  check_votes_released(s, client, own, own->released, result);
+  check_released(s, client, own, result);
   switch (result) {
   case REDLOCK_OK:
     sim_count(s, SIM_RELEASE_OK);
@@ -403,7 +401,7 @@ void sim_application_lost(sim *s, sim_client *client, rl_lock *lock) {
   sim_count(s, reason == REDLOCK_E_MAX_HOLD  ? SIM_LOSS_MAX_HOLD
                : reason == REDLOCK_E_EXPIRED ? SIM_LOSS_EXPIRED
                                              : SIM_LOSS_UNAVAILABLE);
-  check_renewal_told(s, client, own, reason);
+  check_lost(s, client, own, reason);
   own->told = reason;
 }
 

@@ -217,7 +217,7 @@ void sim_client_kill(sim *s, unsigned index) {
     }
   }
   sim_tap_output(s, client);
-  check_bounds(s, client);
+  check_killed(s, client);
   if (!s->failed) { /* A core that is wrong may not be able to free itself. */
     rl_core_free(&client->core);
   }
@@ -259,7 +259,7 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
   if (before == lease && own->deadline_us == deadline_us) {
     return;
   }
-  check_revival(s, client, own, before, lease, client->reading_us);
+  check_changed(s, client, own, before, lease);
   if (before != lease) {
     sim_client_over(s, client, before);
     own->over_seen = false;
@@ -283,9 +283,7 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
     own->taken_us = lock->round_start_us;
     own->calm = s->phase != SIM_PHASE_SAFETY &&
                 deadline_us > client->reading_us + SIM_CLIENT_TIME_TO_EXTEND_US;
-    check_votes_granted(s, client, own);
-    check_validity(s, client, own);
-    check_exclusion(s, client, own);
+    check_granted(s, client, own);
   } else {
     SIM_TRACE(s, "client %u, lock %u: EXTENDED to %lld us", client->index, index,
               (long long)(own->ends_us - s->now_us));
@@ -293,9 +291,7 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
       sim_count(s, SIM_KEPT_EXTENDED);
     }
     own->told = REDLOCK_OK;
-    check_renewal_extended(s, client, own);
-    check_votes_extended(s, client, own);
-    check_validity(s, client, own);
+    check_extended(s, client, own);
   }
 }
 
@@ -307,7 +303,7 @@ static void sim_client_after_call(sim *s, sim_client *client) {
     if (phase == RL_LINK_UP) {
       socket->up = true;
     } else if (phase == RL_LINK_DOWN && (socket->open || socket->sent_count > 0 || socket->up)) {
-      check_leftover_closed(s, client, i);
+      check_closed(s, client, i);
       sim_tap_dropped(s, client, i);
       socket->open = false;
     }
@@ -577,7 +573,7 @@ static bool sim_client_sleeps(sim *s, sim_client *client) {
     return false;
   }
   sim_count(s, SIM_CALL_RETURNED);
-  check_leftover_returned(s, client);
+  check_returned(s, client);
   client->asleep = true;
   return sim_client_oversleeps(s, client);
 }
@@ -651,7 +647,7 @@ static void sim_client_turn(sim *s, sim_client *client) {
   while (client->step != SIM_STEP_WAIT && !s->failed) {
     if (!client->has_reading) {
       sim_client_read_clock(s, client);
-      check_revival_observed(s, client, client->reading_us);
+      check_looked(s, client);
       if (sim_client_held_up(s, client, s->config.stale, SIM_FAULT_STALE_READING)) {
         return;
       }
@@ -668,10 +664,7 @@ static void sim_client_turn(sim *s, sim_client *client) {
   if (s->failed) {
     return;
   }
-  check_leftover(s, client);
-  check_renewal(s, client);
-  check_budget(s, client);
-  check_bounds(s, client);
+  check_turned(s, client);
   if (!sim_client_closed(s, client)) {
     sim_client_wait(s, client);
   }

@@ -271,7 +271,7 @@ static void sim_node_set(sim *s, int connection, const resp_request *command,
     return;
   }
   if (held != NULL) {
-    check_touch(s, from->node, from, held, request->token, SIM_COMMAND_SET);
+    check_touched(s, from, held, request->token, SIM_COMMAND_SET);
   }
   sim_node_write(s, from->node, &s->nodes[from->node].keys[from->database][resource], resource,
                  command, 2, request->token, px_ms);
@@ -347,7 +347,7 @@ static unsigned sim_node_run(sim *s, const sim_connection *from, const sim_scrip
   if (key == NULL || (script->compares && !ours)) {
     return 0;
   }
-  check_touch(s, index, from, key, request->token, script->kind);
+  check_touched(s, from, key, request->token, script->kind);
   if (script->kind == SIM_COMMAND_RELEASE) {
     key->used = false;
     sim_node_deleted(s, index, resource, key->token);
@@ -387,7 +387,7 @@ static unsigned sim_node_set_both(sim *s, const sim_connection *from, const sim_
     unsigned resource = sim_node_resource(command, 3 + i);
     const sim_key *key = sim_node_key(s, node, from->database, resource);
     if (key != NULL) {
-      check_touch(s, node, from, key, request->token, SIM_COMMAND_SET);
+      check_touched(s, from, key, request->token, SIM_COMMAND_SET);
     }
     sim_node_write(s, node, &s->nodes[node].keys[from->database][resource], resource, command, 5,
                    request->token, resp_number(command, 6));
@@ -407,12 +407,12 @@ static unsigned sim_node_run_both(sim *s, const sim_connection *from, const sim_
   for (unsigned i = 0; i < 2; i++) {
     uint64_t expire_ms = sim_node_wall_ms(s, node) + resp_number(command, 6);
     if (script->kind == SIM_COMMAND_RELEASE && sim_node_is_ours(keys[i], command)) {
-      check_touch(s, node, from, keys[i], request->token, script->kind);
+      check_touched(s, from, keys[i], request->token, script->kind);
       keys[i]->used = false;
       sim_node_deleted(s, node, sim_node_resource(command, 3 + i), keys[i]->token);
     } else if (script->kind == SIM_COMMAND_EXTEND && ours == 2 && keys[i] != NULL &&
                expire_ms > keys[i]->expire_ms) {
-      check_touch(s, node, from, keys[i], request->token, script->kind);
+      check_touched(s, from, keys[i], request->token, script->kind);
       keys[i]->expire_ms = expire_ms;
       keys[i]->written_us = s->now_us;
     }

@@ -14,21 +14,10 @@
 
 #define SIM_SETTLE_EVERY_US 50000
 
-bool sim_has_checker(const char *name) {
-#define SIM_CHECKER_NAME(checker) #checker,
-  static const char *const names[] = {CHECKERS(SIM_CHECKER_NAME)};
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-    if (strcmp(names[i], name) == 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
 void sim_violation(sim *s, const char *checker, const char *format, ...) {
   va_list arguments;
   if (!sim_has_checker(checker)) {
-    abort(); /* It is missing in the table of check.h. */
+    abort(); /* It is missing in the lists of check.h. */
   }
   if (s->failed || (s->only != NULL && strcmp(s->only, checker) != 0)) {
     return;
@@ -134,10 +123,7 @@ static void sim_run_phase_event(sim *s) {
     sim_violation(s, "liveness", "nobody has locked for %llu us after the faults had stopped",
                   (unsigned long long)(s->now_us - s->phase_us));
   } else if (s->phase == SIM_PHASE_SETTLE && sim_run_quiet(s)) {
-    for (unsigned i = 0; i < s->config.clients; i++) {
-      check_bounds_settled(s, &s->clients[i]);
-    }
-    check_leftover_settled(s);
+    check_settled(s);
     sim_count(s, SIM_SETTLED);
     s->phase = SIM_PHASE_END;
   } else if (s->phase == SIM_PHASE_SETTLE && late) {

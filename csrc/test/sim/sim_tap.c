@@ -80,20 +80,15 @@ static sim_sent sim_tap_pop(sim_socket *socket) {
 
 /* --------------------------------------------------------------------------------------- output */
 
-static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sent,
-                        uint64_t ttl_us) {
+static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sent) {
   sim_token *token = &s->tokens[sent->token];
   uint32_t bit = 1u << node;
   /* A node that could not be asked when the lock was taken may be given the key later. */
-  bool joins = token->granted && (token->sent & ~token->unknown & bit) == 0;
-  sent->heal = token->granted && !joins;
+  sent->joins = token->granted && (token->sent & ~token->unknown & bit) == 0;
+  sent->heal = token->granted && !sent->joins;
   check_sent(s, client, node, sent);
-  if (joins) {
+  if (sent->joins) {
     sim_count(s, SIM_JOIN_SENT);
-    check_validity_joins(s, client, &client->locks[token->lock], ttl_us);
-  }
-  if (!token->granted) {
-    check_bounds_asked(s, client, node, sent);
   }
   if (sent->heal) {
     sim_count(s, SIM_HEAL_SENT);
@@ -107,19 +102,19 @@ static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sen
 static void sim_tap_command(sim *s, sim_client *client, unsigned node,
                             const resp_request *command) {
   sim_socket *socket = &client->sockets[node];
-  sim_sent sent = {client->reading_us, SIM_NO_TOKEN, 0, SIM_COMMAND_HANDSHAKE, false, false, false};
+  sim_sent sent = {
+      .at_us = client->reading_us, .token = SIM_NO_TOKEN, .kind = SIM_COMMAND_HANDSHAKE};
   unsigned argument = 0;
-  uint64_t ttl_us = 0;
   if (resp_is(command, 0, "SET")) {
     sent.kind = SIM_COMMAND_SET;
     argument = 2;
-    ttl_us = resp_number(command, 6 < command->count ? 6 : command->count - 1) * 1000;
+    sent.ttl_us = resp_number(command, 6 < command->count ? 6 : command->count - 1) * 1000;
   } else if (command->count >= 5) {
     sent.kind = (uint8_t)sim_node_script_kind(s, command);
     sent.by_text = resp_is(command, 0, "EVAL");
     sent.keeps = sim_node_script_keeps(s, command);
     argument = sim_node_script_token(command);
-    ttl_us = sent.kind == SIM_COMMAND_RELEASE ? 0 : resp_number(command, argument + 1) * 1000;
+    sent.ttl_us = sent.kind == SIM_COMMAND_RELEASE ? 0 : resp_number(command, argument + 1) * 1000;
   }
   if (sent.kind != SIM_COMMAND_HANDSHAKE) {
     sent.token = sim_tap_token(command->words[argument], command->lengths[argument]);
@@ -131,12 +126,11 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
     const rl_lock *lock = client->locks[token->lock].lock;
     sent.round = lock != NULL ? lock->round : 0;
     if (sent.kind == SIM_COMMAND_SET) {
-      sim_tap_set(s, client, node, &sent, ttl_us);
+      sim_tap_set(s, client, node, &sent);
     } else {
       check_sent(s, client, node, &sent);
     }
     if (sent.kind == SIM_COMMAND_EXTEND) {
-      check_renewal_sent(s, client, &client->locks[token->lock], &sent);
       token->asked = (token->asked_round == sent.round ? token->asked : 0) | 1u << node;
       token->asked_round = sent.round;
     } else if (sent.kind == SIM_COMMAND_RELEASE) {
@@ -145,8 +139,8 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
       token->release_ever |= 1u << node;
       token->release_sent |= 1u << node;
     }
-    if (ttl_us != 0) {
-      uint64_t life_us = ttl_us + ttl_us / 10 + REDLOCK_SECONDS;
+    if (sent.ttl_us != 0) {
+      uint64_t life_us = sent.ttl_us + sent.ttl_us / 10 + REDLOCK_SECONDS;
       uint64_t expired_us = client->reading_us + life_us;
       token->life_us = life_us > token->life_us ? life_us : token->life_us;
       token->expired_us[node] =
