@@ -36,13 +36,15 @@ end
 
 local CORE = "lock_acquire lock_extend lock_release lock_nodes lock_retry core node quorum validity option_table "
   .. "options attempt backoff launch late release lock_unheard renew inspect force time timers token reply lock "
-  .. "operation vote regression message command buffer oom"
-local DRIVER = "client handle poll pump turn socket linger same_server fork resolver_thread entropy clock oom"
+  .. "operation vote regression message command buffer attach handover given loss resource lock_several oom"
+local DRIVER = "client handle poll pump turn socket linger same_server fork resolver_thread entropy clock "
+  .. "event mutex mutex_thread handle_inspect handle_attach oom"
 local INTEGRATION = { "integration loop_test", "integration resolver_test", "integration client_thread_test",
   "integration clients_thread_test",
   "integration leaving_test", "integration hostile_test", "integration process_test", "integration nodes_test",
-  "integration first_lock_test", "integration silence_test", "integration child_test" }
-local LUA = "options option_table messages redlock lost close gc cqueues interrupt "
+  "integration first_lock_test", "integration silence_test", "integration child_test",
+  "integration keeper_thread_test", "integration renew_test" }
+local LUA = "options option_table messages redlock lost close gc cqueues interrupt keeper "
   .. "integration/keys integration/nodes integration/access integration/lease integration/conditions"
 local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test" }
 local LUA_MEMORY = "lua 5.4 rl_lua_oom_test"

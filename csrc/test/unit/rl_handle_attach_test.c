@@ -1,0 +1,214 @@
+/*
+ * Handing a lease over from one client to another, over servers on loopback that a thread of this process runs.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "loopback.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+
+typedef struct world {
+  loopback *farm;
+  redlock_client *client; /* it has the lock */
+  redlock_lock *lock;
+} world;
+
+static redlock_client *make_client(const loopback *farm, const char *prefix) {
+  redlock_client *client;
+  redlock_options options = {.node_timeout_us =
+                                 10 * SECONDS, /* whatever this machine is busy with */
+                             .ttl_us = 200 * SECONDS,
+                             .retry_count = REDLOCK_RETRIES_NONE};
+  redlock_settings settings = {
+      .options = &options, .prefix = prefix, .prefix_length = prefix == NULL ? 0 : strlen(prefix)};
+  assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < farm->count; i++) {
+    assert_error(redlock_client_add(client, farm->nodes[i].address, NULL, 0), REDLOCK_OK);
+  }
+  return client;
+}
+
+static int begin_with(void **state, const char *prefix) {
+  static world one;
+  one.farm = loopback_new(3, LOOPBACK_TCP);
+  loopback_run(one.farm);
+  one.client = make_client(one.farm, prefix);
+  assert_error(redlock_lock_new(&one.lock, one.client, KEY, strlen(KEY), NULL), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(one.lock, NULL, NULL), REDLOCK_OK);
+  *state = &one;
+  return 0;
+}
+
+static int begin(void **state) {
+  return begin_with(state, NULL);
+}
+
+static int begin_with_prefix(void **state) {
+  return begin_with(state, "red:");
+}
+
+static int end(void **state) {
+  world *one = *state;
+  redlock_lock_free(one->lock);
+  redlock_client_free(one->client);
+  return loopback_end(one->farm) ? 0 : 1;
+}
+
+/* Detaches, and attaches to |client|. */
+static int hand_over(world *one, redlock_client *client, redlock_lock **lock) {
+  char text[REDLOCK_HANDOVER_MAX];
+  size_t length = 0;
+  assert_error(redlock_lock_detach(one->lock, text, sizeof text, &length), REDLOCK_OK);
+  assert_int_equal(length, strlen(text));
+  return redlock_lock_attach(lock, client, text, length, NULL);
+}
+
+static void another_client_goes_on_with_the_lease(void **state) {
+  world *one = *state;
+  redlock_client *other = make_client(one->farm, NULL);
+  redlock_lock *lock;
+  size_t length = 0;
+  assert_error(hand_over(one, other, &lock), REDLOCK_OK);
+  assert_int_equal(redlock_lock_remaining(one->lock), 0);
+  assert_memory_equal(redlock_lock_resource(lock, &length), KEY, strlen(KEY));
+  assert_int_equal(length, strlen(KEY));
+  assert_int_equal(redlock_lock_remaining(lock), 0); /* It has not asked anybody yet. */
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  assert_true(redlock_lock_remaining(lock) > 60 * SECONDS);
+  assert_int_equal(loopback_keys(one->farm, KEY), 3);
+  assert_error(redlock_lock_release(lock), REDLOCK_OK);
+  assert_int_equal(loopback_keys(one->farm, KEY), 0);
+  redlock_lock_free(lock);
+  redlock_client_free(other);
+}
+
+static void the_options_of_whoever_attaches_go_before_those_of_the_lease(void **state) {
+  world *one = *state;
+  char text[REDLOCK_HANDOVER_MAX];
+  size_t length = 0;
+  redlock_lock *lock;
+  redlock_options options = {.ttl_us = 50 * SECONDS};
+  redlock_options wrong = {.retry_count = -7};
+  assert_error(redlock_lock_detach(one->lock, text, sizeof text, &length), REDLOCK_OK);
+  assert_error(redlock_lock_attach(&lock, one->client, text, length, &wrong), REDLOCK_E_INVALID);
+  assert_null(lock);
+  assert_non_null(strstr(redlock_client_message(one->client), "retry_count"));
+  assert_error(redlock_lock_attach(&lock, one->client, text, length, &options), REDLOCK_OK);
+  assert_string_equal(redlock_client_message(one->client), "");
+  assert_int_equal(redlock_lock_ttl(lock), 50 * SECONDS);
+  redlock_lock_free(lock);
+}
+
+static void a_text_that_has_no_room_leaves_the_lock_held(void **state) {
+  world *one = *state;
+  char text[REDLOCK_HANDOVER_MAX];
+  assert_error(redlock_lock_detach(NULL, text, sizeof text, NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_detach(one->lock, NULL, sizeof text, NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_detach(one->lock, text, 10, NULL), REDLOCK_E_LIMIT);
+  assert_true(redlock_lock_remaining(one->lock) > 0);
+  assert_error(redlock_lock_extend(one->lock, 0, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_release_start(one->lock), REDLOCK_OK);
+  assert_error(redlock_lock_detach(one->lock, text, sizeof text, NULL), REDLOCK_E_BUSY);
+}
+
+static void a_lock_that_was_detached_can_take_another_lease(void **state) {
+  world *one = *state;
+  char text[REDLOCK_HANDOVER_MAX];
+  assert_error(redlock_lock_detach(one->lock, text, sizeof text, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_release(one->lock), REDLOCK_E_NOT_HELD);
+  assert_int_equal(loopback_keys(one->farm, KEY), 3); /* Nothing was released. */
+  assert_error(redlock_lock_force_release(one->lock, NULL, REDLOCK_TOKEN_ANY), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
+}
+
+static void what_is_no_text_is_refused(void **state) {
+  world *one = *state;
+  redlock_lock *lock = one->lock;
+  assert_error(redlock_lock_attach(NULL, one->client, "x", 1, NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_attach(&lock, NULL, "x", 1, NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_attach(&lock, one->client, NULL, 1, NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_attach(&lock, one->client, "x", 1, NULL), REDLOCK_E_LOST);
+  assert_null(lock);
+  assert_non_null(strstr(redlock_client_message(one->client), "the text is none"));
+}
+
+static void a_client_with_another_prefix_has_other_keys(void **state) {
+  world *one = *state;
+  const char *const prefixes[] = {"blu:", "red", NULL};
+  char text[REDLOCK_HANDOVER_MAX];
+  size_t length = 0;
+  redlock_lock *lock;
+  assert_error(redlock_lock_detach(one->lock, text, sizeof text, &length), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    redlock_client *other = make_client(one->farm, prefixes[i]);
+    assert_error(redlock_lock_attach(&lock, other, text, length, NULL), REDLOCK_E_INVALID);
+    assert_non_null(strstr(redlock_client_message(other), "another prefix"));
+    redlock_client_free(other);
+  }
+  redlock_client *same = make_client(one->farm, "red:");
+  assert_error(redlock_lock_attach(&lock, same, text, length, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  redlock_lock_free(lock);
+  redlock_client_free(same);
+}
+
+static void a_client_with_other_nodes_or_a_closed_one_takes_nothing(void **state) {
+  world *one = *state;
+  char text[REDLOCK_HANDOVER_MAX];
+  size_t length = 0;
+  redlock_lock *lock;
+  redlock_client *other = make_client(one->farm, NULL);
+  assert_error(redlock_client_add(other, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
+  assert_error(redlock_lock_detach(one->lock, text, sizeof text, &length), REDLOCK_OK);
+  assert_error(redlock_lock_attach(&lock, other, text, length, NULL), REDLOCK_E_INVALID);
+  assert_non_null(strstr(redlock_client_message(other), "another number of nodes"));
+  redlock_client_free(other);
+  assert_error(redlock_client_close(one->client, SECONDS), REDLOCK_OK);
+  assert_error(redlock_lock_attach(&lock, one->client, text, length, NULL), REDLOCK_E_CLOSED);
+}
+
+/* The third node has not answered yet: which it is has to be known. */
+static void while_a_node_is_doubtful_the_nodes_must_stand_in_the_same_order(void **state) {
+  world *one = *state;
+  redlock_lock *lock;
+  redlock_client *other;
+  char text[REDLOCK_HANDOVER_MAX];
+  size_t length = 0;
+  assert_error(redlock_lock_release(one->lock), REDLOCK_OK);
+  loopback_lock(one->farm);
+  one->farm->nodes[2].deaf = true;
+  loopback_unlock(one->farm);
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_detach(one->lock, text, sizeof text, &length), REDLOCK_OK);
+  assert_error(redlock_client_new(&other, NULL, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    const char *address = one->farm->nodes[2 - i].address;
+    assert_error(redlock_client_add(other, address, NULL, 0), REDLOCK_OK);
+  }
+  assert_error(redlock_lock_attach(&lock, other, text, length, NULL), REDLOCK_E_INVALID);
+  assert_non_null(strstr(redlock_client_message(other), "another order"));
+  redlock_client_free(other);
+  other = make_client(one->farm, NULL);
+  assert_error(redlock_lock_attach(&lock, other, text, length, NULL), REDLOCK_OK);
+  redlock_lock_free(lock);
+  redlock_client_free(other);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(another_client_goes_on_with_the_lease, begin, end),
+      cmocka_unit_test_setup_teardown(the_options_of_whoever_attaches_go_before_those_of_the_lease,
+                                      begin, end),
+      cmocka_unit_test_setup_teardown(a_text_that_has_no_room_leaves_the_lock_held, begin, end),
+      cmocka_unit_test_setup_teardown(a_lock_that_was_detached_can_take_another_lease, begin, end),
+      cmocka_unit_test_setup_teardown(what_is_no_text_is_refused, begin, end),
+      cmocka_unit_test_setup_teardown(a_client_with_another_prefix_has_other_keys,
+                                      begin_with_prefix, end),
+      cmocka_unit_test_setup_teardown(a_client_with_other_nodes_or_a_closed_one_takes_nothing,
+                                      begin, end),
+      cmocka_unit_test_setup_teardown(
+          while_a_node_is_doubtful_the_nodes_must_stand_in_the_same_order, begin, end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

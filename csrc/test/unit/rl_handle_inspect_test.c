@@ -1,0 +1,189 @@
+/*
+ * What an operator asks of a lock, over servers on loopback that a thread of this process runs.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <poll.h>
+
+#include "loopback.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char DEAD[] = "the token of one that has died";
+
+typedef struct world {
+  loopback *farm;
+  redlock_client *client;
+  redlock_lock *lock;
+} world;
+
+static int begin(void **state) {
+  static world one;
+  redlock_options options = {.node_timeout_us =
+                                 10 * SECONDS, /* whatever this machine is busy with */
+                             .ttl_us = 200 * SECONDS,
+                             .retry_count = REDLOCK_RETRIES_NONE};
+  redlock_settings settings = {.options = &options};
+  one.farm = loopback_new(3, LOOPBACK_TCP);
+  assert_error(redlock_client_new(&one.client, &settings, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_error(redlock_client_add(one.client, one.farm->nodes[i].address, NULL, 0), REDLOCK_OK);
+  }
+  assert_error(redlock_lock_new(&one.lock, one.client, KEY, strlen(KEY), NULL), REDLOCK_OK);
+  loopback_run(one.farm);
+  *state = &one;
+  return 0;
+}
+
+static int end(void **state) {
+  world *one = *state;
+  redlock_lock_free(one->lock);
+  redlock_client_free(one->client);
+  return loopback_end(one->farm) ? 0 : 1;
+}
+
+static void put(world *one, unsigned nodes, const char *token) {
+  loopback_lock(one->farm);
+  for (unsigned i = 0; i < nodes; i++) {
+    fake_store_put(&one->farm->nodes[i].store, KEY, token, redlock_now() + 60 * SECONDS);
+  }
+  loopback_unlock(one->farm);
+}
+
+/* Waits in a loop for what was started. */
+static int finish(world *one) {
+  redlock_time until_us = redlock_now() + 20 * SECONDS;
+  while (redlock_lock_result(one->lock) == REDLOCK_PENDING) {
+    struct pollfd fds[3];
+    size_t count = redlock_client_pollfds(one->client, fds, 3);
+    assert_true(redlock_now() < until_us);
+    (void)poll(fds, (nfds_t)count, 2);
+    assert_error(redlock_client_process(one->client, fds, count), REDLOCK_OK);
+  }
+  return redlock_lock_result(one->lock);
+}
+
+static void without_a_lock_there_is_nothing_to_ask(void **state) {
+  world *one = *state;
+  redlock_key_info key;
+  redlock_holder_info holder;
+  assert_error(redlock_lock_inspect(NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_inspect_start(NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_key(NULL, 0, &key), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_key(one->lock, 0, NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_key(one->lock, 2, &key), REDLOCK_OK);
+  assert_error(redlock_lock_key(one->lock, 3, &key), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_holder(NULL, &holder), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_holder(one->lock, NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_force_release(NULL, "x", 1), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_force_release_start(NULL, "x", 1), REDLOCK_E_INVALID);
+}
+
+static void what_was_never_inspected_is_unknown(void **state) {
+  world *one = *state;
+  redlock_key_info key;
+  redlock_holder_info holder;
+  assert_error(redlock_lock_key(one->lock, 0, &key), REDLOCK_OK);
+  assert_int_equal(key.state, REDLOCK_KEY_UNKNOWN);
+  assert_string_equal(key.name, one->farm->nodes[0].address);
+  assert_null(key.error);
+  assert_null(key.token);
+  assert_error(redlock_lock_holder(one->lock, &holder), REDLOCK_E_NOT_HELD);
+  assert_null(holder.token);
+}
+
+static void each_node_tells_what_it_holds(void **state) {
+  world *one = *state;
+  redlock_key_info key;
+  redlock_holder_info holder;
+  put(one, 2, DEAD);
+  for (unsigned by_loop = 0; by_loop < 2; by_loop++) {
+    if (by_loop == 1) {
+      assert_error(redlock_lock_inspect_start(one->lock), REDLOCK_OK);
+      assert_error(redlock_lock_inspect(one->lock), REDLOCK_E_BUSY);
+      assert_error(finish(one), REDLOCK_OK);
+      assert_ptr_equal(redlock_client_next_ended(one->client), one->lock);
+    } else {
+      assert_error(redlock_lock_inspect(one->lock), REDLOCK_OK);
+      assert_null(redlock_client_next_ended(one->client));
+    }
+    assert_error(redlock_lock_key(one->lock, 1, &key), REDLOCK_OK);
+    assert_int_equal(key.state, REDLOCK_KEY_HELD);
+    assert_int_equal(key.token_length, strlen(DEAD));
+    assert_string_equal(key.token, DEAD);
+    assert_true(key.ttl_us > 0 && key.ttl_us <= 60 * SECONDS);
+    assert_null(key.error);
+    assert_error(redlock_lock_key(one->lock, 2, &key), REDLOCK_OK);
+    assert_int_equal(key.state, REDLOCK_KEY_FREE);
+    assert_null(key.token);
+    assert_error(redlock_lock_holder(one->lock, &holder), REDLOCK_OK);
+    assert_string_equal(holder.token, DEAD);
+    assert_int_equal(holder.token_length, strlen(DEAD));
+    assert_int_equal(holder.nodes, 2);
+  }
+}
+
+static void a_node_that_is_down_says_why_until_something_else_is_asked(void **state) {
+  world *one = *state;
+  redlock_key_info key;
+  loopback_lock(one->farm);
+  loopback_down(one->farm, 2);
+  loopback_unlock(one->farm);
+  assert_error(redlock_lock_inspect(one->lock), REDLOCK_OK);
+  assert_error(redlock_lock_key(one->lock, 2, &key), REDLOCK_OK);
+  assert_int_equal(key.state, REDLOCK_KEY_UNKNOWN);
+  assert_non_null(key.error);
+  assert_ptr_equal(key.error, key.text);
+  assert_non_null(strstr(key.error, "refused"));
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_key(one->lock, 2, &key), REDLOCK_OK);
+  assert_null(key.error); /* That node's last words are about something else. */
+  assert_error(redlock_lock_inspect(one->lock), REDLOCK_E_HELD);
+}
+
+static void the_key_of_a_dead_holder_is_deleted_by_its_token(void **state) {
+  world *one = *state;
+  for (unsigned by_loop = 0; by_loop < 2; by_loop++) {
+    put(one, 3, DEAD);
+    assert_error(redlock_lock_force_release(one->lock, "of another", 10), REDLOCK_E_NOT_HELD);
+    assert_int_equal(loopback_keys(one->farm, KEY), 3);
+    if (by_loop == 1) {
+      assert_error(redlock_lock_force_release_start(one->lock, DEAD, strlen(DEAD)), REDLOCK_OK);
+      assert_error(redlock_lock_force_release(one->lock, DEAD, strlen(DEAD)), REDLOCK_E_BUSY);
+      assert_error(finish(one), REDLOCK_OK);
+    } else {
+      assert_error(redlock_lock_force_release(one->lock, DEAD, strlen(DEAD)), REDLOCK_OK);
+    }
+    assert_int_equal(loopback_keys(one->farm, KEY), 0);
+  }
+  put(one, 3, DEAD);
+  assert_error(redlock_lock_force_release(one->lock, NULL, REDLOCK_TOKEN_ANY), REDLOCK_OK);
+  assert_int_equal(loopback_keys(one->farm, KEY), 0);
+}
+
+static void a_token_that_is_missing_or_too_long_is_named(void **state) {
+  world *one = *state;
+  char token[REDLOCK_TOKEN_MAX + 1];
+  memset(token, 'x', sizeof token);
+  assert_error(redlock_lock_force_release(one->lock, NULL, 1), REDLOCK_E_INVALID);
+  assert_string_equal(redlock_lock_message(one->lock),
+                      "'orders:42': there is no token; REDLOCK_TOKEN_ANY is any");
+  assert_error(redlock_lock_force_release(one->lock, token, sizeof token), REDLOCK_E_INVALID);
+  assert_string_equal(redlock_lock_message(one->lock),
+                      "'orders:42': a token has at most 256 bytes");
+  assert_error(redlock_lock_force_release_start(one->lock, token, sizeof token - 1), REDLOCK_OK);
+  redlock_lock_cancel(one->lock);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(without_a_lock_there_is_nothing_to_ask, begin, end),
+      cmocka_unit_test_setup_teardown(what_was_never_inspected_is_unknown, begin, end),
+      cmocka_unit_test_setup_teardown(each_node_tells_what_it_holds, begin, end),
+      cmocka_unit_test_setup_teardown(a_node_that_is_down_says_why_until_something_else_is_asked,
+                                      begin, end),
+      cmocka_unit_test_setup_teardown(the_key_of_a_dead_holder_is_deleted_by_its_token, begin, end),
+      cmocka_unit_test_setup_teardown(a_token_that_is_missing_or_too_long_is_named, begin, end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
