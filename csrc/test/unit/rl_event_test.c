@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "rl_test.h"
 
@@ -49,10 +51,48 @@ static void setting_one_that_is_not_open_does_nothing(void **state) {
   assert_int_equal(errno, ERANGE);
 }
 
+static void without_a_free_descriptor_it_is_not_open(void **state) {
+  (void)state;
+  rl_event event;
+  struct rlimit limit, none;
+  rl_event_init(&event);
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  none = limit;
+  none.rlim_cur = 0;
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+  bool is_open = rl_event_open(&event);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  assert_false(is_open);
+  assert_int_equal(rl_event_fd(&event), -1);
+}
+
+/* As in a program that has closed its standard input. */
+static void descriptor_0_is_as_good_as_any(void **state) {
+  (void)state;
+  rl_event event;
+  rl_event_init(&event);
+  int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
+  (void)close(0);
+  assert_true(rl_event_open(&event));
+  assert_int_equal(rl_event_fd(&event), 0);
+  rl_event_set(&event);
+  assert_true(is_set(&event));
+  rl_event_clear(&event);
+  assert_false(is_set(&event));
+  rl_event_close(&event);
+  assert_int_equal(fcntl(0, F_GETFD), -1);
+  if (input >= 0) {
+    assert_int_equal(dup2(input, 0), 0);
+    (void)close(input);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(it_is_readable_from_its_setting_to_its_clearing),
       cmocka_unit_test(setting_one_that_is_not_open_does_nothing),
+      cmocka_unit_test(without_a_free_descriptor_it_is_not_open),
+      cmocka_unit_test(descriptor_0_is_as_good_as_any),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

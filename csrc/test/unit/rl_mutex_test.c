@@ -5,6 +5,7 @@
  */
 #include "rl_mutex.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,21 @@
 #include "rl_test.h"
 
 static rl_mutex mutex;
+static bool no_attributes;
+static bool no_mutex;
+
+int __real_pthread_mutexattr_init(pthread_mutexattr_t *attributes);
+int __wrap_pthread_mutexattr_init(pthread_mutexattr_t *attributes);
+int __real_pthread_mutex_init(pthread_mutex_t *made, const pthread_mutexattr_t *attributes);
+int __wrap_pthread_mutex_init(pthread_mutex_t *made, const pthread_mutexattr_t *attributes);
+
+int __wrap_pthread_mutexattr_init(pthread_mutexattr_t *attributes) {
+  return no_attributes ? ENOMEM : __real_pthread_mutexattr_init(attributes);
+}
+
+int __wrap_pthread_mutex_init(pthread_mutex_t *made, const pthread_mutexattr_t *attributes) {
+  return no_mutex ? EAGAIN : __real_pthread_mutex_init(made, attributes);
+}
 static volatile pid_t forked;
 
 static void fork_in_a_handler(int number) {
@@ -41,8 +57,22 @@ static void a_handler_may_fork_while_its_thread_holds_a_mutex(void **state) {
   rl_mutex_free(&mutex);
 }
 
+static void what_cannot_be_made_is_told(void **state) {
+  (void)state;
+  rl_mutex one;
+  no_attributes = true;
+  assert_false(rl_mutex_init(&one));
+  no_attributes = false;
+  no_mutex = true;
+  assert_false(rl_mutex_init(&one));
+  no_mutex = false;
+  assert_true(rl_mutex_init(&one));
+  rl_mutex_free(&one);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_cannot_be_made_is_told),
       cmocka_unit_test(a_handler_may_fork_while_its_thread_holds_a_mutex),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,181 @@
+/*
+ * Threads that wait in calls on one client, where something cannot be had: memory, a condition, a descriptor.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_client_wait.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "loopback.h"
+#include "rl_client.h"
+#include "rl_poll.h"
+#include "rl_test.h"
+
+static bool no_attributes;
+static bool no_condition;
+static bool no_growth;
+
+int __real_pthread_condattr_init(pthread_condattr_t *attributes);
+int __wrap_pthread_condattr_init(pthread_condattr_t *attributes);
+int __real_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes);
+int __wrap_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes);
+void *__real_realloc(void *block, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+
+int __wrap_pthread_condattr_init(pthread_condattr_t *attributes) {
+  return no_attributes ? ENOMEM : __real_pthread_condattr_init(attributes);
+}
+
+int __wrap_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes) {
+  return no_condition ? EAGAIN : __real_pthread_cond_init(condition, attributes);
+}
+
+void *__wrap_realloc(void *block, size_t size) {
+  return no_growth ? NULL : __real_realloc(block, size);
+}
+
+static redlock_client *make_client(void) {
+  redlock_client *client;
+  redlock_options options = {.node_timeout_us = 10 * SECONDS,
+                             .ttl_us = 200 * SECONDS,
+                             .retry_count = REDLOCK_RETRIES_NONE};
+  redlock_settings settings = {.options = &options};
+  assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
+  return client;
+}
+
+/* How many threads can be in a call at once; they are let go again. */
+static unsigned begin_all(redlock_client *client, unsigned most) {
+  static rl_waiter *waiters[RL_LOCK_WAITED_MAX + 1];
+  unsigned count = 0;
+  assert_true(most <= RL_LOCK_WAITED_MAX + 1);
+  rl_client_enter(client);
+  while (count < most && (waiters[count] = rl_wait_begin(client, NULL)) != NULL) {
+    count++;
+    assert_int_equal(waiters[count - 1]->number, count);
+  }
+  while (count > 0 && waiters[count - 1] != NULL) {
+    rl_wait_end(client, waiters[--count]);
+  }
+  count = (unsigned)client->wait.made_count;
+  rl_client_leave(client);
+  return count;
+}
+
+static void what_cannot_be_had_is_told_and_nobody_waits(void **state) {
+  (void)state;
+  pthread_cond_t condition;
+  redlock_client *client = make_client();
+  no_growth = true;
+  assert_int_equal(begin_all(client, 1), 0);
+  no_growth = false;
+  no_attributes = true;
+  assert_false(rl_wait_make_condition(&condition));
+  assert_int_equal(begin_all(client, 1), 0);
+  no_attributes = false;
+  no_condition = true;
+  assert_false(rl_wait_make_condition(&condition));
+  assert_int_equal(begin_all(client, 1), 0);
+  no_condition = false;
+  assert_int_equal(begin_all(client, 1), 1);
+  redlock_client_free(client);
+}
+
+static void where_no_fifth_finds_room_four_wait(void **state) {
+  (void)state;
+  redlock_client *client = make_client();
+  assert_int_equal(begin_all(client, 4), 4);
+  no_growth = true;
+  assert_int_equal(begin_all(client, 5), 4);
+  no_growth = false;
+  assert_int_equal(begin_all(client, 5), 5);
+  redlock_client_free(client);
+}
+
+static void more_threads_than_a_lock_can_number_are_refused(void **state) {
+  (void)state;
+  redlock_client *client = make_client();
+  assert_int_equal(begin_all(client, RL_LOCK_WAITED_MAX + 1), RL_LOCK_WAITED_MAX);
+  redlock_client_free(client);
+}
+
+/* As in a handler of a signal that came in the middle of a call. */
+static void a_call_that_was_begun_before_a_fork_is_none_of_the_childs(void **state) {
+  (void)state;
+  redlock_client *client = make_client();
+  rl_client_enter(client);
+  rl_waiter *before = rl_wait_begin(client, NULL);
+  rl_wait_forget(&client->wait);
+  rl_wait_end(client, before);
+  rl_waiter *one = rl_wait_begin(client, NULL);
+  rl_waiter *other = rl_wait_begin(client, NULL);
+  assert_ptr_not_equal(one, other);
+  rl_wait_end(client, one);
+  rl_wait_end(client, other);
+  rl_client_leave(client);
+  redlock_client_free(client);
+}
+
+static atomic_bool awake;
+
+static void *wake_up_again_and_again(void *client) {
+  while (!atomic_load(&awake)) {
+    redlock_client_wakeup(client);
+    (void)poll(NULL, 0, 1);
+  }
+  return NULL;
+}
+
+/* All descriptors there may be are in use when the thread begins to wait. */
+static void without_a_descriptor_for_the_event_a_wakeup_ends_the_call(void **state) {
+  (void)state;
+  struct rlimit limit, none;
+  pthread_t thread;
+  redlock_lock *lock;
+  redlock_client *client = make_client();
+  loopback *farm = loopback_new(3, LOOPBACK_TCP);
+  for (unsigned i = 0; i < 3; i++) {
+    farm->nodes[i].deaf = true;
+    assert_error(redlock_client_add(client, farm->nodes[i].address, NULL, 0), REDLOCK_OK);
+  }
+  loopback_run(farm);
+  assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK); /* It connects. */
+  redlock_lock_cancel(lock);
+  int lowest = fcntl(0, F_DUPFD_CLOEXEC, 0);
+  assert_true(lowest > 4 && close(lowest) == 0);
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  none = limit;
+  none.rlim_cur = (rlim_t)lowest;
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+  assert_int_equal(pthread_create(&thread, NULL, wake_up_again_and_again, client), 0);
+  redlock_time began_us = redlock_now();
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_CANCELLED);
+  assert_true(redlock_now() - began_us < 8 * SECONDS);
+  assert_int_equal(rl_event_fd(&client->wait.event), -1);
+  atomic_store(&awake, true);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_cannot_be_had_is_told_and_nobody_waits),
+      cmocka_unit_test(where_no_fifth_finds_room_four_wait),
+      cmocka_unit_test(more_threads_than_a_lock_can_number_are_refused),
+      cmocka_unit_test(a_call_that_was_begun_before_a_fork_is_none_of_the_childs),
+      cmocka_unit_test(without_a_descriptor_for_the_event_a_wakeup_ends_the_call),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
