@@ -10,6 +10,7 @@
 #include "rl_client.h"
 #include "rl_handle.h"
 #include "rl_report.h"
+#include "rl_round.h"
 
 #define NOT_KEPT "what it said is not kept for a lock that was released"
 
@@ -83,14 +84,14 @@ int rl_lua_nginx_released_revive(lua_State *L, rl_lua_lock *self) {
   redlock_lock_set_data(self->lock, self);
   lock = self->lock->core;
   lock->operation = self->operation;
-  lock->result = self->result;
+  lock->result = (int16_t)self->result;
   for (unsigned i = 0; i < client->core.node_count; i++) {
     const rest_vote *rest = &votes_of(self)[i];
     lock->votes[i].latency_us = rest->latency_us;
     lock->votes[i].vote = rest->vote;
     lock->votes[i].settled = rest->settled != 0;
     if (rest->settled && rl_vote_counts_as(rest->vote) == RL_COUNT_FAILED)
-      lock->votes[i].reason = rl_reason_quote(&client->core.nodes[i]->reason, NOT_KEPT);
+      rl_round_excuse(lock, i, NOT_KEPT);
   }
   rl_lua_memory_take(L, &self->sentinel->memory, self->bytes);
   return 1;

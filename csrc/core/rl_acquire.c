@@ -61,7 +61,7 @@ bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *e
     rl_lock_end(lock, now_us, retry ? lock->result : REDLOCK_E_UNAVAILABLE);
     return false;
   }
-  if (rl_validity_deadline(now_us, lock->current.ttl_us, lock->current.drift_factor) == now_us) {
+  if (rl_validity_deadline(now_us, lock->ttl_us, lock->current->drift_factor) == now_us) {
     rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* The ttl is all drift. */
     return false;
   }
@@ -82,7 +82,7 @@ bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *e
 static uint64_t rl_acquire_key_ms(const rl_lock *lock, redlock_time keys_end_us,
                                   redlock_time now_us) {
   redlock_duration left_us = rl_time_sub(keys_end_us, now_us);
-  return left_us == 0 ? 0 : rl_options_key_ms(&lock->current, left_us);
+  return left_us == 0 ? 0 : rl_options_key_ms(lock->current, left_us);
 }
 
 /* SET NX, or what takes its place when a lease is taken over. Returns NULL, or why it was not sent. */
@@ -101,7 +101,7 @@ static const char *rl_acquire_queue(rl_lock *lock, redlock_time now_us, rl_node 
 }
 
 const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  redlock_time keys_end_us = rl_time_add(lock->round_start_us, lock->current.ttl_us);
+  redlock_time keys_end_us = rl_time_add(lock->round_start_us, lock->ttl_us);
   uint64_t key_ms = rl_acquire_key_ms(lock, keys_end_us, now_us);
   if (key_ms == 0) {
     return "its connection came when the ttl was over";
@@ -129,7 +129,7 @@ bool rl_acquire_send_text(rl_node *node, redlock_time now_us, const rl_owed *owe
   bool joins = lock->phase == RL_PHASE_LATE && lock->lease == owed->attempt &&
                rl_lock_remaining(lock, now_us) > 0;
   redlock_time keys_end_us =
-      asks ? rl_time_add(lock->round_start_us, lock->current.ttl_us) : lock->keys_end_us;
+      asks ? rl_time_add(lock->round_start_us, lock->ttl_us) : lock->keys_end_us;
   uint64_t key_ms = rl_acquire_key_ms(lock, keys_end_us, now_us);
   if ((!asks && !joins) || key_ms == 0 ||
       !rl_link_queue_set(&node->link, now_us, RL_OWED_ACQUIRE, owed->attempt, owed->round,
@@ -157,14 +157,14 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
     lock->attempts_left--;
   }
   if (lock->attempts_left > 0) {
-    delay_us = rl_backoff_attempt(&lock->current, lock->random, rl_acquire_left(lock, now_us));
+    delay_us = rl_backoff_attempt(lock->current, lock->random, rl_acquire_left(lock, now_us));
   }
   if (delay_us == REDLOCK_NEVER) {
     rl_lock_end(lock, now_us, error);
     return;
   }
   lock->phase = RL_PHASE_DELAY;
-  lock->result = error;
+  lock->result = (int16_t)error;
   lock->waiting = 0;
   rl_timers_set(&lock->core->timers, lock, rl_time_add(now_us, delay_us));
 }
@@ -172,7 +172,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
 /* A4 */
 static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
   redlock_time deadline_us =
-      rl_validity_deadline(lock->round_start_us, lock->current.ttl_us, lock->current.drift_factor);
+      rl_validity_deadline(lock->round_start_us, lock->ttl_us, lock->current->drift_factor);
   if (now_us >= deadline_us) {
     rl_acquire_failed(lock, now_us, REDLOCK_E_EXPIRED);
     return;
@@ -180,8 +180,8 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
   lock->attempt->held = true;
   rl_lock_set_lease(lock, lock->attempt, deadline_us);
   lock->attempt = NULL;
-  lock->keys_end_us = rl_time_add(lock->round_start_us, lock->current.ttl_us);
-  lock->lease_ttl_us = lock->current.ttl_us;
+  lock->keys_end_us = rl_time_add(lock->round_start_us, lock->ttl_us);
+  lock->lease_ttl_us = lock->ttl_us;
   rl_lock_end(lock, now_us, REDLOCK_OK);
   rl_join_begin(lock, now_us);
 }

@@ -47,7 +47,7 @@ int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover
   handover->doubtful = lease->asked | lease->late;
   handover->nodes = rl_handover_nodes(core);
   handover->ttl_us = lock->lease_ttl_us;
-  handover->lock_delay_us = lock->current.lock_delay_us;
+  handover->lock_delay_us = lock->current->lock_delay_us;
   handover->prefix = (const unsigned char *)resource->key;
   handover->prefix_length = resource->prefix_length;
   handover->resource_count = resource->count;

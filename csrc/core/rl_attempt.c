@@ -65,7 +65,7 @@ rl_attempt *rl_attempt_new_given(rl_attempt_pool *pool, rl_resource *resource, s
   }
   copy[token_length] = '\0';
   attempt->token = copy;
-  attempt->token_length = token_length;
+  attempt->token_length = (uint16_t)token_length;
   return attempt;
 }
 

@@ -23,13 +23,9 @@ typedef struct rl_attempt rl_attempt;
 struct rl_attempt {
   rl_attempt *next; /* in the pool or in the list of releases */
   rl_attempt *previous;
-  unsigned references;
   rl_resource *resource;
-  struct rl_lock *lock;     /* NULL once the lock has nothing to do with it any more */
-  bool releasing;           /* its release has begun: nothing but releases may be sent for it */
-  bool listed;              /* it is in the list of releases, which is a reference */
-  bool held;                /* it has been a lease */
-  bool any;                 /* release by force: whatever the key holds */
+  struct rl_lock *lock; /* NULL once the lock has nothing to do with it any more */
+  unsigned references;
   uint32_t sent;            /* nodes to which a SET may have gone */
   uint32_t asked;           /* nodes that owe the answer to a SET */
   uint32_t refused;         /* nodes that have said that they did not set the key */
@@ -41,9 +37,12 @@ struct rl_attempt {
   redlock_time later_us;
   redlock_time expired_us; /* when the keys have expired, if no node is late; not tried longer */
   const char *token;       /* and a NUL behind it; what is given may hold others */
-  size_t token_length;
-  char digits[REDLOCK_TOKEN_LENGTH +
-              1]; /* the token that was drawn; one that is given is allocated */
+  uint16_t token_length;
+  bool releasing : 1; /* its release has begun: nothing but releases may be sent for it */
+  bool listed : 1;    /* it is in the list of releases, which is a reference */
+  bool held : 1;      /* it has been a lease */
+  bool any : 1;       /* release by force: whatever the key holds */
+  char digits[REDLOCK_TOKEN_LENGTH + 1]; /* the token that was drawn; one given is allocated */
 };
 
 /* Attempts are allocated this many at once. */

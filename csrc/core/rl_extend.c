@@ -38,7 +38,7 @@ bool rl_extend_begin(rl_lock *lock, redlock_time now_us) {
 }
 
 const char *rl_extend_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  uint64_t key_ms = rl_options_key_ms(&lock->current, lock->current.ttl_us);
+  uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);
   if (!rl_link_has_room(&node->link, RL_OWED_EXTEND)) {
     return "too many commands are waiting for the node";
   }
@@ -54,7 +54,7 @@ bool rl_extend_send_text(rl_node *node, redlock_time now_us, const rl_owed *owed
   if (lock == NULL || lock->phase != RL_PHASE_ROUND || lock->round != owed->round) {
     return false; /* Its round is over. */
   }
-  uint64_t key_ms = rl_options_key_ms(&lock->current, lock->current.ttl_us);
+  uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);
   if (!rl_link_queue_extend(&node->link, now_us, owed->attempt, owed->round, true, key_ms)) {
     return false;
   }
@@ -65,7 +65,7 @@ bool rl_extend_send_text(rl_node *node, redlock_time now_us, const rl_owed *owed
 void rl_extend_heal(rl_lock *lock, redlock_time now_us, rl_node *node) {
   /* A lease of which more is left than it was extended by: the key must not end before it. */
   redlock_duration left_us = rl_time_sub(lock->keys_end_us, now_us);
-  uint64_t key_ms = rl_options_key_ms(&lock->current, rl_time_max(lock->current.ttl_us, left_us));
+  uint64_t key_ms = rl_options_key_ms(lock->current, rl_time_max(lock->ttl_us, left_us));
   assert(lock->extended);
   bool asked = (lock->lease->asked & rl_node_bit(node)) != 0; /* A SET is on its way. */
   if (rl_lock_remaining(lock, now_us) == 0 || asked ||
@@ -79,8 +79,8 @@ void rl_extend_heal(rl_lock *lock, redlock_time now_us, rl_node *node) {
 /* E3 */
 static void rl_extend_confirmed(rl_lock *lock, redlock_time now_us) {
   redlock_time deadline_us =
-      rl_validity_deadline(lock->round_start_us, lock->current.ttl_us, lock->current.drift_factor);
-  redlock_time keys_end_us = rl_time_add(lock->round_start_us, lock->current.ttl_us);
+      rl_validity_deadline(lock->round_start_us, lock->ttl_us, lock->current->drift_factor);
+  redlock_time keys_end_us = rl_time_add(lock->round_start_us, lock->ttl_us);
   rl_lock_set_lease(lock, lock->lease, rl_time_max(lock->deadline_us, deadline_us));
   lock->keys_end_us = rl_time_max(lock->keys_end_us, keys_end_us);
   lock->extended = true;

@@ -50,7 +50,7 @@ bool rl_join(rl_lock *lock, redlock_time now_us, rl_node *node) {
     return true;
   }
   uint64_t key_ms =
-      rl_options_key_ms(&lock->current, rl_time_sub(lock->keys_end_us, now_us)); /* J4 */
+      rl_options_key_ms(lock->current, rl_time_sub(lock->keys_end_us, now_us)); /* J4 */
   if (rl_lock_is_in_flight(lock) || rl_link_behind(link, now_us) > rl_round_patience(lock) ||
       link->owed_count >= RL_JOIN_WINDOW || !rl_link_has_room(link, RL_OWED_ACQUIRE) ||
       !rl_link_queue_set(link, now_us, RL_OWED_ACQUIRE, lock->lease, lock->round, key_ms)) {

@@ -26,7 +26,7 @@
 static redlock_duration rl_late_moment(const rl_lock *lock) {
   redlock_duration took_us = lock->round_took_us;
   redlock_duration moment_us = rl_time_max(took_us * RL_LATE_TIMES, RL_LATE_MOMENT_MIN_US);
-  return rl_time_min(moment_us, lock->current.ttl_us / RL_LATE_TTL_SHARE);
+  return rl_time_min(moment_us, lock->ttl_us / RL_LATE_TTL_SHARE);
 }
 
 /* Since when the connection to the node is being made for the first time; REDLOCK_NEVER if it is not. */

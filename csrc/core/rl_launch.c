@@ -40,8 +40,7 @@ bool rl_launch_reserve(rl_core *core, size_t locks) {
 
 void rl_launch_enter(rl_lock *lock, redlock_time now_us) {
   rl_launches *launches = &lock->core->launches;
-  redlock_time patience_us =
-      lock->unheard ? now_us : rl_time_add(now_us, lock->current.ttl_us); /* L2 */
+  redlock_time patience_us = lock->unheard ? now_us : rl_time_add(now_us, lock->ttl_us); /* L2 */
   lock->phase = RL_PHASE_LAUNCH;
   rl_launch_look_again(lock->core);
   switch (lock->operation) {

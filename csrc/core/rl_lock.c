@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <stdalign.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "rl_attach.h"
 #include "rl_core.h"
@@ -22,20 +23,27 @@
 
 /* -------------------------------------------------------------------------------------- life */
 
-/* A lock with options that are not the core's has room for them behind its votes. */
+/*
+ * Behind the votes of a lock there is room for its options, if they are not the core's, and for what it
+ * has besides when its leases keep themselves.
+ */
 static rl_lock *rl_lock_allocate(const rl_core *core, const rl_options *options) {
-  bool own = !rl_options_equal(options, &core->options);
+  size_t own = rl_options_equal(options, &core->options) ? 0 : sizeof *options;
+  size_t renewal = rl_renew_room(core, options);
   size_t size = sizeof(rl_lock) + core->node_count * sizeof(rl_vote);
-  size = (size + alignof(rl_options) - 1) / alignof(rl_options) * alignof(rl_options);
-  rl_lock *lock = calloc(1, size + (own ? sizeof *options : 0));
+  static_assert(sizeof(rl_vote) % alignof(rl_options) == 0, "what is behind the votes is aligned");
+  static_assert(sizeof(rl_options) % alignof(rl_renewal) == 0, "and what is behind the options");
+  rl_lock *lock = calloc(1, size + own + renewal);
   if (lock == NULL) {
     return NULL;
   }
+  char *behind = (char *)lock + size;
   lock->options = &core->options;
-  if (own) {
-    rl_options *behind = (rl_options *)(void *)((char *)lock + size);
-    *behind = *options;
-    lock->options = behind;
+  if (own > 0) {
+    lock->options = memcpy(behind, options, own);
+  }
+  if (renewal > 0) {
+    lock->renewal = (rl_renewal *)(void *)(behind + own);
   }
   return lock;
 }
@@ -55,14 +63,15 @@ rl_lock *rl_lock_new_many(rl_core *core, const redlock_resource *resources, size
   lock->resource = rl_resource_new_many(core->prefix, core->prefix_length, resources, count);
   lock->core = core;
   if (lock->resource == NULL || !rl_timers_reserve(&core->timers, core->lock_count + 1) ||
-      !rl_launch_reserve(core, core->lock_count + 1) || !rl_renew_reserve(lock, options)) {
+      !rl_launch_reserve(core, core->lock_count + 1)) {
     if (lock->resource != NULL) {
       rl_resource_unref(lock->resource);
     }
     free(lock);
     return NULL;
   }
-  lock->current = *options;
+  lock->current = lock->options;
+  lock->ttl_us = options->ttl_us;
   lock->timer.index = RL_TIMERS_NONE;
   lock->next = core->locks;
   if (core->locks != NULL) {
@@ -118,7 +127,7 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
   rl_timers_clear(&lock->core->timers, lock);
   lock->core->busy_count--;
   lock->phase = result == REDLOCK_OK ? RL_PHASE_LATE : RL_PHASE_IDLE;
-  lock->result = result;
+  lock->result = (int16_t)result;
   rl_lock_note_end(lock, now_us);
   if (lock->operation == RL_OPERATION_ACQUIRE) {
     rl_attach_forget(lock);
@@ -194,6 +203,8 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_inspect_forget(lock);
   rl_given_forget(lock);
   rl_attach_forget(lock);
+  free(lock->of_call);
+  free(lock->reasons);
   free(lock);
 }
 
@@ -325,6 +336,26 @@ static int rl_lock_may_begin(rl_lock *lock, redlock_time now_us, rl_operation op
   return lock->core->closed ? rl_lock_refuse(lock, operation, REDLOCK_E_CLOSED) : REDLOCK_OK;
 }
 
+/* Makes room for what a call asks for besides the lock's own options. False when out of memory. */
+static bool rl_lock_reserve(rl_lock *lock, const rl_options *current) {
+  if (lock->of_call == NULL && !rl_options_equal(current, lock->options)) {
+    lock->of_call = malloc(sizeof *lock->of_call);
+    if (lock->of_call == NULL) {
+      return false;
+    }
+  }
+  return rl_renew_reserve(lock, current);
+}
+
+static void rl_lock_set_options(rl_lock *lock, const rl_options *current) {
+  lock->current = lock->options;
+  lock->ttl_us = current->ttl_us;
+  if (!rl_options_equal(current, lock->options)) {
+    *lock->of_call = *current;
+    lock->current = lock->of_call;
+  }
+}
+
 static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt *given,
                                  const redlock_options *options, bool notify) {
   int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_ACQUIRE);
@@ -339,14 +370,14 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   if (wrong != NULL) {
     return rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, wrong);
   }
-  if (!rl_renew_reserve(lock, &current)) {
+  if (!rl_lock_reserve(lock, &current)) {
     return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE, REDLOCK_E_NO_MEMORY);
   }
   rl_lock_drop_lease(lock, now_us, true);
   rl_loss_clear(lock);
   lock->lost = false;
-  lock->current = current;
-  uint64_t attempts = rl_options_attempts(&lock->current);
+  rl_lock_set_options(lock, &current);
+  uint64_t attempts = rl_options_attempts(lock->current);
   lock->attempts_left = attempts < UINT32_MAX ? (uint32_t)attempts : UINT32_MAX;
   lock->attempt = given;
   if (given != NULL || rl_attach_of(lock) != NULL) {
@@ -373,8 +404,8 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
     return error;
   }
   /* What is not said is as it was when the lock was acquired: the ttl, too. */
-  rl_options current = lock->lease != NULL ? lock->current : *lock->options;
-  current.ttl_us = lock->lease != NULL ? lock->lease_ttl_us : current.ttl_us;
+  rl_options current = *lock->current;
+  current.ttl_us = lock->lease != NULL ? lock->lease_ttl_us : lock->options->ttl_us;
   redlock_options given = {.ttl_us = ttl_us};
   const char *wrong = rl_options_read(&current, &given);
   if (wrong != NULL) {
@@ -388,7 +419,7 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
     return rl_lock_refuse(lock, RL_OPERATION_EXTEND, REDLOCK_E_EXPIRED);
   }
   rl_renew_stop(lock, now_us);
-  lock->current = current;
+  lock->ttl_us = current.ttl_us;
   return rl_lock_begin(lock, RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, false, notify);
 }
 
@@ -418,7 +449,7 @@ static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unhear
   lock->attempt = lock->lease != NULL ? lock->lease : lock->unreleased;
   rl_lock_set_lease(lock, NULL, 0);
   lock->unreleased = NULL;
-  lock->current.ttl_us = lock->lease_ttl_us;
+  lock->ttl_us = lock->lease_ttl_us;
   return rl_lock_begin(lock, RL_OPERATION_RELEASE, now_us, REDLOCK_NEVER, unheard, notify);
 }
 
@@ -465,7 +496,8 @@ int rl_lock_ask(rl_lock *lock, rl_operation operation, redlock_time now_us, rl_a
   } else if (lock->unreleased != NULL) {
     rl_lock_drop_lease(lock, now_us, true);
   }
-  lock->current = *lock->options;
+  lock->current = lock->options;
+  lock->ttl_us = lock->options->ttl_us;
   lock->attempt = attempt;
   return rl_lock_begin(lock, operation, now_us, REDLOCK_NEVER, false, notify);
 }

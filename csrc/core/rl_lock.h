@@ -72,24 +72,27 @@ struct rl_lock {
   struct rl_renewal *renewal;    /* when it keeps itself, or its loss is to be told; or NULL */
 
   /* The operation in flight, or the last one. */
-  rl_options current; /* the options of this operation, and of the lease */
+  const rl_options *current; /* of this operation, and of the lease: the lock's, or |of_call| */
+  rl_options *of_call;       /* what a call has brought; NULL before the first that does */
+  redlock_duration ttl_us;   /* of this operation */
   rl_operation operation : 3;
   rl_phase phase : 3;
-  bool notify : 1;      /* it goes to a queue of ended operations */
-  bool ran_out : 1;     /* release: the lease had run out before */
-  bool repeated : 1;    /* release: it was begun before, and not confirmed */
-  bool unheard : 1;     /* release: nobody waits for it, and nobody has asked what became of it */
-  bool extended : 1;    /* the majority has confirmed the extend of this round, in time */
-  bool lost : 1;        /* the lease was lost, and the lock neither released nor acquired since */
-  bool automatic : 1;   /* it is an automatic extend; the user's last one is in |renewal| */
-  unsigned waited : 11; /* the driver's number of the thread that waits for it; 0 for none */
+  bool notify : 1;        /* it goes to a queue of ended operations */
+  bool ran_out : 1;       /* release: the lease had run out before */
+  bool repeated : 1;      /* release: it was begun before, and not confirmed */
+  bool unheard : 1;       /* release: nobody waits for it, and nobody has asked what became of it */
+  bool extended : 1;      /* the majority has confirmed the extend of this round, in time */
+  bool lost : 1;          /* the lease was lost, and the lock neither released nor acquired since */
+  bool renewal_apart : 1; /* |renewal| is not behind the lock, but an allocation of its own */
+  bool automatic : 1;     /* it is an automatic extend; the user's last one is in |renewal| */
+  unsigned waited : 11;   /* the driver's number of the thread that waits for it; 0 for none */
   rl_quorum quorum;
+  int16_t result;         /* of the last operation, once it is IDLE */
   uint32_t waiting;       /* nodes that get the command when their connection is up */
   uint32_t denied;        /* extend, release: nodes that say "not yours", in time or late */
   uint32_t round;         /* replies of another round are not votes */
   uint32_t attempts_left; /* UINT32_MAX: as many as the budget allows */
   uint32_t round_took_us; /* from its start to its end; at most 71 minutes */
-  int result;             /* of the last operation, once it is IDLE */
   const char *refused;    /* what of its arguments was wrong, when it could not begin for that */
   uint64_t random;
   redlock_time budget_us; /* when the whole operation must have ended */
@@ -99,7 +102,8 @@ struct rl_lock {
   rl_attempt *failed;  /* the one before, when its release waits for answers */
   redlock_time round_start_us;
   redlock_time round_deadline_us;
-  rl_vote votes[]; /* one per node */
+  rl_reason **reasons; /* of the votes; NULL before the first */
+  rl_vote votes[];     /* one per node */
 };
 
 /* NULL when out of memory. |options| that are the core's are shared, and must not change any more. */

@@ -43,3 +43,32 @@ void rl_reason_unref(rl_reason *reason) {
     free(reason);
   }
 }
+
+void rl_reasons_quote(rl_reason ***reasons, unsigned count, unsigned node, rl_reason **last,
+                      const char *text) {
+  if (*reasons == NULL) {
+    *reasons = calloc(count, sizeof **reasons);
+    if (*reasons == NULL) {
+      return;
+    }
+  }
+  rl_reasons_drop(*reasons, node);
+  (*reasons)[node] = rl_reason_quote(last, text);
+}
+
+const char *rl_reasons_text(rl_reason *const *reasons, unsigned node) {
+  return reasons == NULL || reasons[node] == NULL ? NULL : reasons[node]->text;
+}
+
+void rl_reasons_drop(rl_reason **reasons, unsigned node) {
+  if (reasons != NULL) {
+    rl_reason_unref(reasons[node]);
+    reasons[node] = NULL;
+  }
+}
+
+void rl_reasons_clear(rl_reason **reasons, unsigned count) {
+  for (unsigned i = 0; reasons != NULL && i < count; i++) {
+    rl_reasons_drop(reasons, i);
+  }
+}

@@ -30,4 +30,18 @@ rl_reason *rl_reason_quote(rl_reason **last, const char *text);
 /* Gives a reference up. NULL is allowed. */
 void rl_reason_unref(rl_reason *reason);
 
+/*
+ * The reasons of a lock's votes, |count| of them, by node: most locks never have one, so they are NULL
+ * before the first. Where memory was out there is none.
+ */
+void rl_reasons_quote(rl_reason ***reasons, unsigned count, unsigned node, rl_reason **last,
+                      const char *text);
+
+/* What the node's says, or NULL. */
+const char *rl_reasons_text(rl_reason *const *reasons, unsigned node);
+
+/* The node has none any more; none has. */
+void rl_reasons_drop(rl_reason **reasons, unsigned node);
+void rl_reasons_clear(rl_reason **reasons, unsigned count);
+
 #endif

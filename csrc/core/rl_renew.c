@@ -34,14 +34,20 @@ static bool rl_renew_asked(const rl_options *options) {
 }
 
 bool rl_renew_tells(const rl_lock *lock) {
-  return lock->renewal != NULL && rl_renew_asked(&lock->current);
+  return lock->renewal != NULL && rl_renew_asked(lock->current);
+}
+
+size_t rl_renew_room(const rl_core *core, const rl_options *options) {
+  return rl_renew_asked(options) ? sizeof(rl_renewal) + core->node_count * sizeof(rl_vote) : 0;
 }
 
 bool rl_renew_reserve(rl_lock *lock, const rl_options *options) {
-  if (!rl_renew_asked(options) || lock->renewal != NULL) {
+  size_t room = rl_renew_room(lock->core, options);
+  if (room == 0 || lock->renewal != NULL) {
     return true;
   }
-  lock->renewal = calloc(1, sizeof *lock->renewal + lock->core->node_count * sizeof lock->votes[0]);
+  lock->renewal = calloc(1, room);
+  lock->renewal_apart = true;
   return lock->renewal != NULL;
 }
 
@@ -51,14 +57,17 @@ void rl_renew_free(rl_lock *lock) {
   }
   rl_loss_clear(lock);
   rl_report_drop(lock);
-  free(lock->renewal);
+  free(lock->renewal->reasons);
+  if (lock->renewal_apart) {
+    free(lock->renewal);
+  }
   lock->renewal = NULL;
 }
 
 /* -------------------------------------------------------------------------------------- when */
 
 bool rl_renew_is_on(const rl_lock *lock) {
-  return lock->renewal != NULL && lock->current.auto_extend == REDLOCK_YES;
+  return lock->renewal != NULL && lock->current->auto_extend == REDLOCK_YES;
 }
 
 /* R4. Whether the keys live as long as they may already. */
@@ -71,9 +80,9 @@ static bool rl_renew_is_capped(const rl_lock *lock) {
 /* R1. When the next extend is due, counted from the deadline that the last one has led to. */
 static redlock_time rl_renew_due(rl_lock *lock) {
   redlock_duration valid_us =
-      rl_validity_deadline(0, lock->lease_ttl_us, lock->current.drift_factor);
+      rl_validity_deadline(0, lock->lease_ttl_us, lock->current->drift_factor);
   redlock_duration every_us =
-      lock->current.extend_every_us != 0 ? lock->current.extend_every_us : lock->lease_ttl_us / 3;
+      lock->current->extend_every_us != 0 ? lock->current->extend_every_us : lock->lease_ttl_us / 3;
   every_us = rl_time_min(every_us, valid_us - valid_us / 3);
   /* An xorshift generator, over what the driver brought for the attempt. */
   lock->random ^= lock->random << 13;
@@ -113,7 +122,7 @@ void rl_renew_ended(rl_lock *lock, redlock_time now_us) {
     return;
   }
   if (lock->operation == RL_OPERATION_ACQUIRE) {
-    redlock_duration hold_us = lock->current.max_hold_us;
+    redlock_duration hold_us = lock->current->max_hold_us;
     renewal->hold_until_us =
         hold_us == 0 ? REDLOCK_NEVER : rl_time_add(lock->round_start_us, hold_us);
   }
@@ -139,16 +148,16 @@ void rl_renew_timer(rl_lock *lock, redlock_time now_us) {
   }
   rl_report_keep(lock);
   lock->automatic = true;
-  lock->current.ttl_us = lock->lease_ttl_us;
+  lock->ttl_us = lock->lease_ttl_us;
   rl_lock_launch(lock, RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, false);
 }
 
 void rl_renew_cap(rl_lock *lock, redlock_time now_us) {
   redlock_duration left_us = rl_time_sub(lock->renewal->hold_until_us, now_us);
-  if (left_us < lock->current.ttl_us) {
-    lock->current.ttl_us = rl_time_ms_down(left_us) * REDLOCK_MILLISECONDS;
+  if (left_us < lock->ttl_us) {
+    lock->ttl_us = rl_time_ms_down(left_us) * REDLOCK_MILLISECONDS;
   }
-  assert(lock->current.ttl_us > 0); /* The lease lasts, and ends a millisecond before. */
+  assert(lock->ttl_us > 0); /* The lease lasts, and ends a millisecond before. */
 }
 
 void rl_renew_stop(rl_lock *lock, redlock_time now_us) {

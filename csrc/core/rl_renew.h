@@ -18,13 +18,17 @@
 typedef struct rl_renewal {
   redlock_time hold_until_us; /* no automatic extend goes beyond: max_hold */
   rl_loss loss;
-  rl_report report; /* the user's last operation, while lock->automatic */
-  rl_vote votes[];  /* that go with it, one per node */
+  rl_report report;    /* the user's last operation, while lock->automatic */
+  rl_reason **reasons; /* that go with it */
+  rl_vote votes[];
 } rl_renewal;
 
+/* The room behind a lock for what |options| ask for; 0 if they ask for nothing. */
+size_t rl_renew_room(const struct rl_core *core, const rl_options *options);
+
 /*
- * Makes room for what |options| ask for, if they do. The room is the lock's until it is freed. False
- * when out of memory.
+ * Makes room for what |options| ask for, if they do and the lock has none. The room is the lock's until
+ * it is freed. False when out of memory.
  */
 bool rl_renew_reserve(rl_lock *lock, const rl_options *options);
 void rl_renew_free(rl_lock *lock);

@@ -14,14 +14,17 @@ rl_report rl_report_of(const rl_lock *lock) {
   if (lock->automatic) {
     return lock->renewal->report;
   }
-  rl_report report = {
-      lock->refused, lock->current.ttl_us, lock->round_start_us, lock->round_took_us,
-      lock->denied,  lock->result,         lock->quorum,         (uint8_t)lock->operation};
+  rl_report report = {lock->refused, lock->ttl_us, lock->round_start_us, lock->round_took_us,
+                      lock->denied,  lock->result, lock->quorum,         (uint8_t)lock->operation};
   return report;
 }
 
 const rl_vote *rl_report_votes(const rl_lock *lock) {
   return lock->automatic ? lock->renewal->votes : lock->votes;
+}
+
+rl_reason *const *rl_report_reasons(const rl_lock *lock) {
+  return lock->automatic ? lock->renewal->reasons : lock->reasons;
 }
 
 void rl_report_keep(rl_lock *lock) {
@@ -31,21 +34,24 @@ void rl_report_keep(rl_lock *lock) {
   }
   lock->renewal->report = rl_report_of(lock);
   memcpy(lock->renewal->votes, lock->votes, size);
-  for (unsigned i = 0; i < lock->core->node_count; i++) {
-    lock->votes[i].reason = NULL; /* It has moved. */
-  }
+  rl_reason **none = lock->renewal->reasons;
+  lock->renewal->reasons = lock->reasons;
+  lock->reasons = none;
 }
 
 void rl_report_drop(rl_lock *lock) {
-  for (unsigned i = 0; lock->automatic && i < lock->core->node_count; i++) {
-    rl_reason_unref(lock->renewal->votes[i].reason);
-    lock->renewal->votes[i].reason = NULL;
+  if (lock->automatic) {
+    rl_reasons_clear(lock->renewal->reasons, lock->core->node_count);
   }
   lock->automatic = false;
 }
 
 void rl_report_end(rl_lock *lock, int result) {
-  *(lock->automatic ? &lock->renewal->report.result : &lock->result) = result;
+  if (lock->automatic) {
+    lock->renewal->report.result = (int16_t)result;
+  } else {
+    lock->result = (int16_t)result;
+  }
 }
 
 void rl_report_refuse(rl_lock *lock, rl_operation operation, int result, const char *refused) {

@@ -17,14 +17,15 @@ typedef struct rl_report {
   redlock_time round_start_us;
   uint32_t took_us;
   uint32_t denied;
-  int result;
+  int16_t result;
   rl_quorum quorum;
   uint8_t operation;
 } rl_report;
 
-/* What is to be shown, and the votes that go with it. */
+/* What is to be shown, the votes that go with it, and their reasons. */
 rl_report rl_report_of(const rl_lock *lock);
 const rl_vote *rl_report_votes(const rl_lock *lock);
+rl_reason *const *rl_report_reasons(const rl_lock *lock);
 
 /* What it ended with is |result| after all; it was the refusal of |operation|, for |refused| or NULL. */
 void rl_report_end(rl_lock *lock, int result);

@@ -40,8 +40,8 @@ rl_resource *rl_resource_new_many(const void *prefix, size_t prefix_length,
   }
   made->references = 1;
   made->count = (uint16_t)count;
-  made->prefix_length = prefix_length;
-  made->key_length = key_length;
+  made->prefix_length = (uint16_t)prefix_length;
+  made->key_length = (uint32_t)key_length;
   uint16_t *lengths = (uint16_t *)rl_resource_lengths(made);
   char *out = made->key;
   for (size_t i = 0; i < count; i++) {

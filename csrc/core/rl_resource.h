@@ -15,10 +15,10 @@
 /* The keys of a lock, shared by its attempts. A key is the prefix and the resource behind it. */
 typedef struct rl_resource {
   unsigned references;
+  uint32_t key_length; /* of all keys together */
+  uint16_t prefix_length;
   uint16_t count; /* of keys */
-  size_t prefix_length;
-  size_t key_length; /* of all keys together */
-  char key[]; /* the keys, one behind the other; of several, their lengths stand behind them */
+  char key[];     /* the keys, one behind the other; of several, their lengths stand behind them */
 } rl_resource;
 
 /* A resource and its key. */

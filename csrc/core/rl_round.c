@@ -36,21 +36,21 @@ void rl_round_clear(rl_lock *lock) {
     lock->votes[i].vote = REDLOCK_VOTE_UNKNOWN;
     lock->votes[i].latency_us = RL_VOTE_NO_LATENCY;
     lock->votes[i].key = 0;
-    rl_reason_unref(lock->votes[i].reason);
-    lock->votes[i].reason = NULL;
   }
+  rl_reasons_clear(lock->reasons, lock->core->node_count);
 }
 
 void rl_round_excuse(rl_lock *lock, unsigned node, const char *reason) {
-  rl_reason_unref(lock->votes[node].reason);
-  lock->votes[node].reason = rl_reason_quote(&lock->core->nodes[node]->reason, reason);
+  rl_reasons_quote(&lock->reasons, lock->core->node_count, node, &lock->core->nodes[node]->reason,
+                   reason);
 }
 
 const char *rl_round_reason(const rl_lock *lock, unsigned node) {
   const rl_vote *entry = &rl_report_votes(lock)[node];
   bool failed = rl_vote_counts_as(entry->vote) == RL_COUNT_FAILED;
-  if (entry->reason != NULL) {
-    return entry->reason->text;
+  const char *reason = rl_reasons_text(rl_report_reasons(lock), node);
+  if (reason != NULL) {
+    return reason;
   }
   /* Whoever does not vote has a reason: there was no memory for it. */
   return entry->settled && failed ? "out of memory" : "";
@@ -111,8 +111,7 @@ static void rl_round_unsettle(rl_lock *lock, unsigned node) {
   if (entry->settled && rl_vote_counts_as(entry->vote) == RL_COUNT_FAILED) {
     entry->settled = false;
     lock->quorum.failed--;
-    rl_reason_unref(entry->reason);
-    entry->reason = NULL;
+    rl_reasons_drop(lock->reasons, node);
   }
 }
 
@@ -170,7 +169,7 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
 #define RL_ROUND_BEHIND_MIN_US (5 * REDLOCK_MILLISECONDS)
 
 redlock_duration rl_round_patience(const rl_lock *lock) {
-  redlock_duration budget_us = rl_options_node_timeout(&lock->current, lock->current.ttl_us);
+  redlock_duration budget_us = rl_options_node_timeout(lock->current, lock->ttl_us);
   return rl_time_max(budget_us, RL_ROUND_BEHIND_MIN_US);
 }
 
@@ -232,7 +231,7 @@ static void rl_round_need(const rl_lock *lock, redlock_time now_us) {
 }
 
 static void rl_round_begin(rl_lock *lock, redlock_time now_us) {
-  redlock_duration timeout_us = rl_options_node_timeout(&lock->current, lock->current.ttl_us);
+  redlock_duration timeout_us = rl_options_node_timeout(lock->current, lock->ttl_us);
   rl_launch_leave(lock);
   lock->phase = RL_PHASE_ROUND;
   lock->round++;

@@ -31,9 +31,8 @@ typedef enum rl_count {
 
 #define RL_VOTE_NO_LATENCY UINT32_MAX
 
-/* A node's vote. There are as many as locks times nodes, so it is small. */
+/* A node's vote; why it is none, rl_reason.h. There are as many as locks times nodes, so it is small. */
 typedef struct rl_vote {
-  rl_reason *reason;   /* why it is no vote for the lock; NULL: see rl_round_reason() */
   uint32_t latency_us; /* at most 71 minutes; RL_VOTE_NO_LATENCY when it did not answer */
   uint8_t vote;        /* a redlock_vote */
   bool settled;        /* counted, or known for certain */

@@ -327,7 +327,7 @@ size_t rl_handle_size(const redlock_lock *lock) {
   const rl_lock *core = lock->core;
   size_t own = core->options != &core->core->options ? sizeof *core->options : 0;
   size_t votes = core->core->node_count * sizeof core->votes[0];
-  size_t renewal = core->renewal != NULL ? sizeof *core->renewal + votes + RL_HANDLE_OVERHEAD : 0;
+  size_t renewal = core->renewal != NULL ? sizeof *core->renewal + votes : 0;
   return sizeof *lock + sizeof *core + own + votes + renewal + rl_resource_size(core->resource) +
          (size_t)3 * RL_HANDLE_OVERHEAD;
 }

@@ -152,7 +152,7 @@ static void check_leftover_turned(sim *s, sim_client *client) {
 /* Whether a call returns although a node may be about to come up, for the first time or again. */
 static bool check_leftover_hurried(const sim_client *client, const rl_lock *lock, unsigned node) {
   rl_link_phase phase = client->core.nodes[node]->link.phase;
-  uint64_t tenth_us = lock->current.ttl_us / 10;
+  uint64_t tenth_us = lock->ttl_us / 10;
   uint64_t moment_us = tenth_us < CHECK_LEFTOVER_MOMENT_US ? tenth_us : CHECK_LEFTOVER_MOMENT_US;
   return lock->operation == RL_OPERATION_ACQUIRE && client->core.nodes[node]->failures == 0 &&
          (phase == RL_LINK_CONNECTING || phase == RL_LINK_HANDSHAKE) &&

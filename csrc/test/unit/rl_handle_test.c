@@ -423,8 +423,8 @@ static void a_zeroed_struct_takes_the_lock_by_the_clients_options(void **state) 
   assert_error(redlock_lock_new(&lock, client, KEY, sizeof KEY - 1, &zeros), REDLOCK_OK);
   assert_ptr_equal(lock->core->options, &client->core.options); /* not even copied */
   assert_error(redlock_lock_acquire(lock, &zeros, NULL), REDLOCK_OK);
-  assert_int_equal(lock->core->current.ttl_us, client->core.options.ttl_us);
-  assert_true(lock->core->current.drift_factor == client->core.options.drift_factor);
+  assert_int_equal(lock->core->ttl_us, client->core.options.ttl_us);
+  assert_true(lock->core->current->drift_factor == client->core.options.drift_factor);
   assert_error(redlock_lock_release(lock), REDLOCK_OK);
   end(client, lock, farm);
 }
