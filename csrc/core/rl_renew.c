@@ -9,7 +9,8 @@
  *   R1. The next extend is due |extend_every| after the start of the last round that was confirmed; a
  *       third of the ttl, if that is not said, so that it can fail and be tried again before the
  *       deadline. It is two thirds of the validity at most, for the same reason. An eighth of it is
- *       left to chance: leases that were taken at once are not extended at once for ever.
+ *       left to chance, and three quarters after an operation of the user's: leases that were taken at
+ *       once are not extended at once.
  *   R2. After an extend that failed, the next is due when a quarter of what was left has passed: the
  *       nearer the deadline, the more often; but not within 5 ms. The deadline itself is always
  *       looked at.
@@ -88,7 +89,8 @@ static redlock_time rl_renew_due(rl_lock *lock) {
   lock->random ^= lock->random << 13;
   lock->random ^= lock->random >> 7;
   lock->random ^= lock->random << 17;
-  every_us -= lock->random % (every_us / 8 + 1);
+  redlock_duration chance_us = lock->automatic ? every_us / 8 : every_us - every_us / 4;
+  every_us -= lock->random % (chance_us + 1);
   return rl_time_sub(lock->deadline_us, valid_us - every_us);
 }
 
