@@ -41,7 +41,7 @@ static int give_token(lua_State *L, rl_lua_lock *self, int index) {
 }
 
 static int begin_acquire(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
-  const rl_options *above = self->lock->core->options;
+  const rl_options *above = rl_lock_options(self->lock->core);
   redlock_options options;
   int given = rl_lua_read_lock_options(L, index, above, &options, RL_LUA_WRAPPED);
   int error = give_token(L, self, index);

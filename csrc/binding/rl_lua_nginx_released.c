@@ -51,7 +51,7 @@ void rl_lua_nginx_released_give_back(rl_lua_lock *self) {
       known->unreleased != NULL || known->resource->count > 1)
     return;
   if (self->has_options)
-    *options_of(self) = *known->options;
+    *options_of(self) = *rl_lock_options(known);
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_vote *vote = &rl_report_votes(known)[i];
     rest_vote rest = {vote->latency_us, vote->vote, vote->settled};

@@ -21,6 +21,35 @@
 #include "rl_renew.h"
 #include "rl_round.h"
 
+/* ----------------------------------------------------------------------------------- options */
+
+const rl_options *rl_lock_options(const rl_lock *lock) {
+  const void *behind = lock->votes + lock->core->node_count;
+  return lock->has_options ? behind : &lock->core->options;
+}
+
+/*
+ * The options of an operation are those that the lock was made with, which are referred to, or others that
+ * a call has brought, which are allocated. False, and nothing has changed, when out of memory.
+ */
+static bool rl_lock_set_options(rl_lock *lock, const rl_options *options) {
+  const rl_options *own = rl_lock_options(lock);
+  rl_options *brought = lock->current != own ? (rl_options *)(uintptr_t)lock->current : NULL;
+  if (rl_options_equal(options, own)) {
+    free(brought);
+    lock->current = own;
+  } else {
+    brought = brought != NULL ? brought : malloc(sizeof *brought);
+    if (brought == NULL) {
+      return false;
+    }
+    *brought = *options;
+    lock->current = brought;
+  }
+  lock->ttl_us = options->ttl_us;
+  return true;
+}
+
 /* -------------------------------------------------------------------------------------- life */
 
 /*
@@ -38,9 +67,9 @@ static rl_lock *rl_lock_allocate(const rl_core *core, const rl_options *options)
     return NULL;
   }
   char *behind = (char *)lock + size;
-  lock->options = &core->options;
+  lock->has_options = own > 0;
   if (own > 0) {
-    lock->options = memcpy(behind, options, own);
+    memcpy(behind, options, own);
   }
   if (renewal > 0) {
     lock->renewal = (rl_renewal *)(void *)(behind + own);
@@ -70,7 +99,7 @@ rl_lock *rl_lock_new_many(rl_core *core, const redlock_resource *resources, size
     free(lock);
     return NULL;
   }
-  lock->current = lock->options;
+  lock->current = rl_lock_options(lock);
   lock->ttl_us = options->ttl_us;
   lock->timer.index = RL_TIMERS_NONE;
   lock->next = core->locks;
@@ -203,7 +232,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_inspect_forget(lock);
   rl_given_forget(lock);
   rl_attach_forget(lock);
-  free(lock->of_call);
+  (void)rl_lock_set_options(lock, rl_lock_options(lock));
   free(lock->reasons);
   free(lock);
 }
@@ -336,26 +365,6 @@ static int rl_lock_may_begin(rl_lock *lock, redlock_time now_us, rl_operation op
   return lock->core->closed ? rl_lock_refuse(lock, operation, REDLOCK_E_CLOSED) : REDLOCK_OK;
 }
 
-/* Makes room for what a call asks for besides the lock's own options. False when out of memory. */
-static bool rl_lock_reserve(rl_lock *lock, const rl_options *current) {
-  if (lock->of_call == NULL && !rl_options_equal(current, lock->options)) {
-    lock->of_call = malloc(sizeof *lock->of_call);
-    if (lock->of_call == NULL) {
-      return false;
-    }
-  }
-  return rl_renew_reserve(lock, current);
-}
-
-static void rl_lock_set_options(rl_lock *lock, const rl_options *current) {
-  lock->current = lock->options;
-  lock->ttl_us = current->ttl_us;
-  if (!rl_options_equal(current, lock->options)) {
-    *lock->of_call = *current;
-    lock->current = lock->of_call;
-  }
-}
-
 static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt *given,
                                  const redlock_options *options, bool notify) {
   int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_ACQUIRE);
@@ -365,18 +374,17 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   if (rl_lock_remaining(lock, now_us) > 0) {
     return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE, REDLOCK_E_HELD);
   }
-  rl_options current = *lock->options;
+  rl_options current = *rl_lock_options(lock);
   const char *wrong = options != NULL ? rl_options_read(&current, options) : NULL;
   if (wrong != NULL) {
     return rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, wrong);
   }
-  if (!rl_lock_reserve(lock, &current)) {
+  if (!rl_renew_reserve(lock, &current) || !rl_lock_set_options(lock, &current)) {
     return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE, REDLOCK_E_NO_MEMORY);
   }
   rl_lock_drop_lease(lock, now_us, true);
   rl_loss_clear(lock);
   lock->lost = false;
-  rl_lock_set_options(lock, &current);
   uint64_t attempts = rl_options_attempts(lock->current);
   lock->attempts_left = attempts < UINT32_MAX ? (uint32_t)attempts : UINT32_MAX;
   lock->attempt = given;
@@ -405,7 +413,7 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
   }
   /* What is not said is as it was when the lock was acquired: the ttl, too. */
   rl_options current = *lock->current;
-  current.ttl_us = lock->lease != NULL ? lock->lease_ttl_us : lock->options->ttl_us;
+  current.ttl_us = lock->lease != NULL ? lock->lease_ttl_us : rl_lock_options(lock)->ttl_us;
   redlock_options given = {.ttl_us = ttl_us};
   const char *wrong = rl_options_read(&current, &given);
   if (wrong != NULL) {
@@ -496,8 +504,7 @@ int rl_lock_ask(rl_lock *lock, rl_operation operation, redlock_time now_us, rl_a
   } else if (lock->unreleased != NULL) {
     rl_lock_drop_lease(lock, now_us, true);
   }
-  lock->current = lock->options;
-  lock->ttl_us = lock->options->ttl_us;
+  (void)rl_lock_set_options(lock, rl_lock_options(lock)); /* Allocates nothing. */
   lock->attempt = attempt;
   return rl_lock_begin(lock, operation, now_us, REDLOCK_NEVER, false, notify);
 }

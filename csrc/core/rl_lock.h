@@ -60,7 +60,6 @@ struct rl_lock {
   rl_lock *queue_previous, *queue_next;
   rl_timer timer;
   rl_resource *resource;
-  const rl_options *options; /* the lock's own, or the core's */
 
   /* The lease. Held while lease is not NULL and the clock is before deadline_us. */
   rl_attempt *lease;
@@ -72,9 +71,9 @@ struct rl_lock {
   struct rl_renewal *renewal;    /* when it keeps itself, or its loss is to be told; or NULL */
 
   /* The operation in flight, or the last one. */
-  const rl_options *current; /* of this operation, and of the lease: the lock's, or |of_call| */
-  rl_options *of_call;       /* what a call has brought; NULL before the first that does */
-  redlock_duration ttl_us;   /* of this operation */
+  const rl_options
+      *current; /* of this operation, and of the lease: rl_lock_options(), or allocated */
+  redlock_duration ttl_us; /* of this operation */
   rl_operation operation : 3;
   rl_phase phase : 3;
   bool notify : 1;        /* it goes to a queue of ended operations */
@@ -83,6 +82,7 @@ struct rl_lock {
   bool unheard : 1;       /* release: nobody waits for it, and nobody has asked what became of it */
   bool extended : 1;      /* the majority has confirmed the extend of this round, in time */
   bool lost : 1;          /* the lease was lost, and the lock neither released nor acquired since */
+  bool has_options : 1;   /* its own are behind the votes */
   bool renewal_apart : 1; /* |renewal| is not behind the lock, but an allocation of its own */
   bool automatic : 1;     /* it is an automatic extend; the user's last one is in |renewal| */
   unsigned waited : 11;   /* the driver's number of the thread that waits for it; 0 for none */
@@ -113,6 +113,9 @@ rl_lock *rl_lock_new(struct rl_core *core, const void *resource, size_t length,
 /* The same for one to REDLOCK_RESOURCES_MAX resources, none of them twice. */
 rl_lock *rl_lock_new_many(struct rl_core *core, const redlock_resource *resources, size_t count,
                           const rl_options *options);
+
+/* The options that it was made with: its own, or the core's. */
+const rl_options *rl_lock_options(const rl_lock *lock);
 
 /*
  * Frees the lock; its token is released on every node that may hold it. Allocates nothing.

@@ -170,7 +170,7 @@ static int rl_handle_call_off(redlock_lock *lock, int error) {
 static int rl_handle_start_keeper(const redlock_lock *lock) {
   bool takes =
       lock->core->operation == RL_OPERATION_ACQUIRE || lock->core->operation == RL_OPERATION_EXTEND;
-  return takes && lock->core->current.auto_extend == REDLOCK_YES
+  return takes && lock->core->current->auto_extend == REDLOCK_YES
              ? rl_keeper_start(rl_client_of(lock))
              : REDLOCK_OK;
 }
@@ -325,7 +325,7 @@ int rl_handle_pending(const redlock_lock *lock) {
 
 size_t rl_handle_size(const redlock_lock *lock) {
   const rl_lock *core = lock->core;
-  size_t own = core->options != &core->core->options ? sizeof *core->options : 0;
+  size_t own = core->has_options ? sizeof(rl_options) : 0;
   size_t votes = core->core->node_count * sizeof core->votes[0];
   size_t renewal = core->renewal != NULL ? sizeof *core->renewal + votes : 0;
   return sizeof *lock + sizeof *core + own + votes + renewal + rl_resource_size(core->resource) +
@@ -630,7 +630,7 @@ int redlock_lock_resource_at(const redlock_lock *lock, size_t index, redlock_res
 }
 
 redlock_duration redlock_lock_ttl(const redlock_lock *lock) {
-  return lock == NULL ? 0 : lock->core->options->ttl_us;
+  return lock == NULL ? 0 : rl_lock_options(lock->core)->ttl_us;
 }
 
 redlock_client *redlock_lock_client(const redlock_lock *lock) {

@@ -575,9 +575,10 @@ REDLOCK_INLINE int redlock_lock_vote(redlock_lock *lock, size_t index, redlock_v
 
 /*
  * With auto_extend the library extends a lease by itself, a third of the ttl after the last extend that
- * was confirmed, sooner after one that failed. What holds for an extend holds for these: none counts
- * after the deadline, none takes a lost lock again. The program still looks at
- * redlock_lock_remaining(), which is more than 0 only while the lease lasts.
+ * was confirmed, sooner after one that failed; up to an eighth less, and for the first extend up to three
+ * quarters less, so that leases that were taken at once are not extended at once. What holds for an
+ * extend holds for these: none counts after the deadline, none takes a lost lock again. The program
+ * still looks at redlock_lock_remaining(), which is more than 0 only while the lease lasts.
  *
  * In a loop of the program's (redlock_lock_acquire_start()) an extend is one more deadline, and the loop
  * has to run. For a blocking call the library starts a thread, one for each client that needs it, which

@@ -96,7 +96,7 @@ static redlock_options sim_application_given(const rl_options *options) {
 
 static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
                                     uint64_t reading_us) {
-  rl_options options = *own->lock->options;
+  rl_options options = *rl_lock_options(own->lock);
   bool held = rl_lock_remaining(own->lock, reading_us) > 0;
   options.ttl_us = s->config.ttl_us[sim_application_draw(s, 2)];
   options.retry_count = s->config.retry_count == -1  ? 0

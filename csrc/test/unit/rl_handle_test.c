@@ -421,7 +421,7 @@ static void a_zeroed_struct_takes_the_lock_by_the_clients_options(void **state) 
   redlock_options zeros;
   memset(&zeros, 0, sizeof zeros);
   assert_error(redlock_lock_new(&lock, client, KEY, sizeof KEY - 1, &zeros), REDLOCK_OK);
-  assert_ptr_equal(lock->core->options, &client->core.options); /* not even copied */
+  assert_ptr_equal(rl_lock_options(lock->core), &client->core.options); /* not even copied */
   assert_error(redlock_lock_acquire(lock, &zeros, NULL), REDLOCK_OK);
   assert_int_equal(lock->core->ttl_us, client->core.options.ttl_us);
   assert_true(lock->core->current->drift_factor == client->core.options.drift_factor);
@@ -430,7 +430,7 @@ static void a_zeroed_struct_takes_the_lock_by_the_clients_options(void **state) 
 }
 
 static void
-a_lock_over_five_nodes_takes_at_most_500_bytes_and_700_when_it_keeps_itself(void **state) {
+a_lock_over_five_nodes_takes_at_most_400_bytes_and_a_lease_that_keeps_itself_700(void **state) {
   (void)state;
   redlock_client *client, *keeping;
   redlock_lock *lock, *other;
@@ -442,7 +442,7 @@ a_lock_over_five_nodes_takes_at_most_500_bytes_and_700_when_it_keeps_itself(void
     assert_error(redlock_client_add(client, address, NULL, 0), REDLOCK_OK);
   }
   assert_error(redlock_lock_new(&lock, client, KEY, sizeof KEY - 1, NULL), REDLOCK_OK);
-  assert_true(rl_handle_size(lock) <= 500);
+  assert_true(rl_handle_size(lock) <= 400);
   assert_error(redlock_lock_new(&other, client, KEY, sizeof KEY - 1, &options), REDLOCK_OK);
   assert_int_equal(rl_handle_size(other), rl_handle_size(lock) + sizeof(rl_options));
   assert_int_equal(redlock_lock_ttl(other), 3 * SECONDS);
@@ -458,7 +458,8 @@ a_lock_over_five_nodes_takes_at_most_500_bytes_and_700_when_it_keeps_itself(void
     assert_error(redlock_client_add(keeping, address, NULL, 0), REDLOCK_OK);
   }
   assert_error(redlock_lock_new(&lock, keeping, KEY, sizeof KEY - 1, NULL), REDLOCK_OK);
-  assert_true(rl_handle_size(lock) <= 700);
+  /* With its token and a place in each of two heaps. What connections need besides is left: 30 bytes. */
+  assert_true(rl_handle_size(lock) + sizeof(rl_attempt) + 2 * sizeof(rl_lock *) <= 670);
   redlock_lock_free(lock);
   redlock_client_free(keeping);
 }
@@ -479,7 +480,8 @@ int main(void) {
       cmocka_unit_test(the_last_reference_releases_what_is_still_held),
       cmocka_unit_test(a_wrong_option_at_lock_new_is_named_by_the_client),
       cmocka_unit_test(a_zeroed_struct_takes_the_lock_by_the_clients_options),
-      cmocka_unit_test(a_lock_over_five_nodes_takes_at_most_500_bytes_and_700_when_it_keeps_itself),
+      cmocka_unit_test(
+          a_lock_over_five_nodes_takes_at_most_400_bytes_and_a_lease_that_keeps_itself_700),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -310,7 +310,7 @@ static void options_of_the_call_win_over_those_of_the_lock(void **state) {
   fake_turn(world);
   assert_int_equal(fake_answer(world, 0).ttl_ms, 3000);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_int_equal(lock->options->ttl_us, 10 * SECONDS);
+  assert_int_equal(rl_lock_options(lock)->ttl_us, 10 * SECONDS);
   assert_true(fake_world_end(world));
 }
 

@@ -33,7 +33,7 @@ static void one_resource_takes_no_room_for_several(void **state) {
   (void)state;
   rl_resource *resource = rl_resource_new("p:", 2, "name", 4);
   assert_int_equal(rl_resource_size(resource), sizeof *resource + 6);
-  assert_int_equal(sizeof *resource, 2 * sizeof(unsigned) + 2 * sizeof(size_t));
+  assert_int_equal(sizeof *resource, sizeof(unsigned) + sizeof(uint32_t) + 2 * sizeof(uint16_t));
   rl_resource_unref(resource);
 }
 
