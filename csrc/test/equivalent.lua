@@ -69,8 +69,6 @@ return {
     why = one_microsecond },
   { line = "attempt->expired_us > core->now_us", mutant = "attempt->expired_us >= core->now_us",
     why = one_microsecond },
-  { line = "alignof(rl_options) - 1) / alignof(rl_options)", mutant = "alignof(rl_options) + 1",
-    why = "eight bytes more than needed" },
   { line = "dead = true", file = "nginx_driver.lua", mutant = "false",
     why = "what the dead was to have is released with the next tick of the clock" },
   { line = "return (value > 0 && (uint64_t)value >= row->low", mutant = "value >= 0 &&",
