@@ -17,6 +17,15 @@ integration: integration-programs cli
 .PHONY: renew-100
 renew-100: $(BUILD)/test/integration/renew_test
 	RENEW_TIMES=100 RUN_UNIT_TIMEOUT=900 sh build-aux/run_unit.sh $<
+# Clients, leases and their threads come and go; nothing is left. Under each tool that counts.
+.PHONY: cycles-1000 cycles
+CYCLES = $(BUILD)/test/integration/keeper_thread_test
+cycles: $(CYCLES)
+	KEEPER_TEST='a_thousand_cycles*' RUN_UNIT_TIMEOUT=500 sh build-aux/run_unit.sh $<
+cycles-1000: $(CYCLES)
+	+ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 $(ASAN_MAKE) cycles
+	+RUN_UNIT_WRAPPER='$(NO_ASLR)' $(TSAN_MAKE) cycles
+	+RUN_UNIT_WRAPPER='$(VALGRIND) $(VALGRIND_FLAGS)' $(MAKE) --no-print-directory cycles
 asan-integration:
 	ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 $(ASAN_MAKE) integration
 tsan-integration:
