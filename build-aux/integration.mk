@@ -25,7 +25,7 @@ cycles: $(CYCLES)
 cycles-1000: $(CYCLES)
 	+ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 $(ASAN_MAKE) cycles
 	+RUN_UNIT_WRAPPER='$(NO_ASLR)' $(TSAN_MAKE) cycles
-	+RUN_UNIT_WRAPPER='$(VALGRIND) $(VALGRIND_FLAGS)' $(MAKE) --no-print-directory cycles
+	+RUN_UNIT_WRAPPER='$(VALGRIND) $(VALGRIND_FLAGS) --freelist-vol=100000' $(MAKE) --no-print-directory cycles
 asan-integration:
 	ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 $(ASAN_MAKE) integration
 tsan-integration:
