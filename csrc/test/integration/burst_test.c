@@ -22,26 +22,6 @@
 #define NODE_TIMEOUT_US MS(400)
 #define BURST_MAX_US (40 * REDLOCK_SECONDS)
 
-static farm five;
-
-static int start(void **state) {
-  (void)state;
-  farm_start(&five, 5, NULL);
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  farm_end(&five);
-  return 0;
-}
-
-static int reset(void **state) {
-  (void)state;
-  farm_reset(&five);
-  return 0;
-}
-
 typedef struct burst {
   redlock_client *client;
   redlock_lock **locks;
@@ -146,11 +126,11 @@ static void fifty_thousand_leases_at_once_on_nodes_that_are_well(void **state) {
   tear_down(&all);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, reset)
+#define TEST(name) cmocka_unit_test_setup(name, five_reset)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(fifty_thousand_leases_at_once_on_nodes_that_are_well),
   };
-  return cmocka_run_group_tests_name("burst", tests, start, end);
+  return cmocka_run_group_tests_name("burst", tests, five_start, five_end);
 }

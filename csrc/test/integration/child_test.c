@@ -11,30 +11,10 @@
 
 #include "support.h"
 
-static farm three;
-
 /* What a child finds. */
 static redlock_client *client;
 static redlock_lock *held;
 static redlock_lock *pending;
-
-static int start(void **state) {
-  (void)state;
-  farm_start(&three, 3, NULL);
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  farm_end(&three);
-  return 0;
-}
-
-static int reset(void **state) {
-  (void)state;
-  farm_reset(&three);
-  return 0;
-}
 
 /* ------------------------------------------------------------------------------- first calls */
 
@@ -525,7 +505,7 @@ static void a_child_has_no_keeper_until_it_holds_a_lease_of_its_own(void **state
   redlock_client_free(of);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, reset)
+#define TEST(name) cmocka_unit_test_setup(name, three_reset)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -535,5 +515,5 @@ int main(void) {
       TEST(every_descriptor_is_closed_by_exec),
       TEST(a_child_has_no_keeper_until_it_holds_a_lease_of_its_own),
   };
-  return cmocka_run_group_tests_name("children", tests, start, end);
+  return cmocka_run_group_tests_name("children", tests, three_start, three_end);
 }

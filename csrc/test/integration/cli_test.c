@@ -12,7 +12,6 @@
 
 #define ARGUMENTS_MAX 24
 
-static farm three;
 static char tool[512];
 static char told[4096]; /* both outputs of the last program that was waited for */
 
@@ -27,18 +26,6 @@ static int start(void **state) {
   farm_start(&three, 3, NULL);
   assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
   (void)snprintf(tool, sizeof tool, "%s/../../bin/redlock", dirname(self));
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  farm_end(&three);
-  return 0;
-}
-
-static int reset(void **state) {
-  (void)state;
-  farm_reset(&three);
   return 0;
 }
 
@@ -417,30 +404,33 @@ static void nodes_come_from_the_environment(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(a_command_runs_under_the_lock_and_its_status_is_ours, reset),
-      cmocka_unit_test_setup(a_taken_lock_runs_nothing, reset),
-      cmocka_unit_test_setup(it_waits_for_the_lock_as_long_as_it_is_told, reset),
-      cmocka_unit_test_setup(the_lease_is_extended_while_the_command_runs, reset),
-      cmocka_unit_test_setup(a_lock_that_ends_under_the_command_is_told_and_changes_success, reset),
-      cmocka_unit_test_setup(nodes_that_hang_end_the_lock_and_not_the_command, reset),
-      cmocka_unit_test_setup(a_node_that_is_down_is_named_when_the_lock_ends, reset),
-      cmocka_unit_test_setup(a_command_that_is_stuck_holds_no_longer_than_it_may, reset),
-      cmocka_unit_test_setup(a_signal_is_handed_on_and_the_lock_given_back, reset),
-      cmocka_unit_test_setup(a_signal_ends_the_waiting_and_leaves_nothing, reset),
+      cmocka_unit_test_setup(a_command_runs_under_the_lock_and_its_status_is_ours, three_reset),
+      cmocka_unit_test_setup(a_taken_lock_runs_nothing, three_reset),
+      cmocka_unit_test_setup(it_waits_for_the_lock_as_long_as_it_is_told, three_reset),
+      cmocka_unit_test_setup(the_lease_is_extended_while_the_command_runs, three_reset),
+      cmocka_unit_test_setup(a_lock_that_ends_under_the_command_is_told_and_changes_success,
+                             three_reset),
+      cmocka_unit_test_setup(nodes_that_hang_end_the_lock_and_not_the_command, three_reset),
+      cmocka_unit_test_setup(a_node_that_is_down_is_named_when_the_lock_ends, three_reset),
+      cmocka_unit_test_setup(a_command_that_is_stuck_holds_no_longer_than_it_may, three_reset),
+      cmocka_unit_test_setup(a_signal_is_handed_on_and_the_lock_given_back, three_reset),
+      cmocka_unit_test_setup(a_signal_ends_the_waiting_and_leaves_nothing, three_reset),
       cmocka_unit_test_setup(signals_that_were_blocked_arrive_and_stay_blocked_for_the_command,
-                             reset),
-      cmocka_unit_test_setup(a_signal_of_the_users_reaches_the_command_and_ends_no_lock, reset),
+                             three_reset),
+      cmocka_unit_test_setup(a_signal_of_the_users_reaches_the_command_and_ends_no_lock,
+                             three_reset),
       cmocka_unit_test_setup(a_reader_that_has_gone_does_not_end_the_tool_before_the_command,
-                             reset),
-      cmocka_unit_test_setup(messages_of_a_tool_without_standard_descriptors_reach_no_node, reset),
-      cmocka_unit_test_setup(answers_that_cannot_be_written_are_no_success, reset),
-      cmocka_unit_test_setup(a_script_without_a_first_line_is_run_by_a_shell, reset),
-      cmocka_unit_test_setup(an_empty_resource_is_a_mistake, reset),
-      cmocka_unit_test_setup(too_few_nodes_are_told_by_name, reset),
-      cmocka_unit_test_setup(a_command_that_is_not_there_is_told_and_leaves_no_lock, reset),
-      cmocka_unit_test_setup(nodes_shows_what_each_node_answers, reset),
-      cmocka_unit_test_setup(mistakes_are_told_before_anything_is_done, reset),
-      cmocka_unit_test_setup(nodes_come_from_the_environment, reset),
+                             three_reset),
+      cmocka_unit_test_setup(messages_of_a_tool_without_standard_descriptors_reach_no_node,
+                             three_reset),
+      cmocka_unit_test_setup(answers_that_cannot_be_written_are_no_success, three_reset),
+      cmocka_unit_test_setup(a_script_without_a_first_line_is_run_by_a_shell, three_reset),
+      cmocka_unit_test_setup(an_empty_resource_is_a_mistake, three_reset),
+      cmocka_unit_test_setup(too_few_nodes_are_told_by_name, three_reset),
+      cmocka_unit_test_setup(a_command_that_is_not_there_is_told_and_leaves_no_lock, three_reset),
+      cmocka_unit_test_setup(nodes_shows_what_each_node_answers, three_reset),
+      cmocka_unit_test_setup(mistakes_are_told_before_anything_is_done, three_reset),
+      cmocka_unit_test_setup(nodes_come_from_the_environment, three_reset),
   };
-  return cmocka_run_group_tests(tests, start, end);
+  return cmocka_run_group_tests(tests, start, three_end);
 }

@@ -13,8 +13,6 @@
 
 #define THREADS_MAX 64
 
-static farm five;
-
 typedef struct worker {
   pthread_t thread;
   redlock_client *client;
@@ -30,18 +28,6 @@ typedef struct worker {
 static worker workers[THREADS_MAX];
 static atomic_uint inside; /* sections under the common name */
 static atomic_bool stop;
-
-static int start(void **state) {
-  (void)state;
-  farm_start(&five, 5, NULL);
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  farm_end(&five);
-  return 0;
-}
 
 static int reset(void **state) {
   (void)state;
@@ -543,5 +529,5 @@ int main(void) {
       TEST(a_cancel_ends_the_call_of_the_thread_that_leads),
       TEST(a_call_returns_when_another_thread_has_read_its_answers),
   };
-  return cmocka_run_group_tests_name("a client and threads", tests, start, end);
+  return cmocka_run_group_tests_name("a client and threads", tests, five_start, five_end);
 }

@@ -13,8 +13,6 @@
 #define THREADS 4
 #define ROUNDS 150
 
-static farm three;
-
 typedef struct worker {
   pthread_t thread;
   unsigned number;
@@ -27,18 +25,6 @@ typedef struct worker {
 } worker;
 
 static atomic_uint inside; /* sections under the common name */
-
-static int start(void **state) {
-  (void)state;
-  farm_start(&three, 3, NULL);
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  farm_end(&three);
-  return 0;
-}
 
 static redlock_client *make_client(worker *self) {
   redlock_client *client = NULL;
@@ -135,5 +121,5 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(clients_of_different_threads_do_not_meet),
   };
-  return cmocka_run_group_tests_name("clients and threads", tests, start, end);
+  return cmocka_run_group_tests_name("clients and threads", tests, three_start, three_end);
 }

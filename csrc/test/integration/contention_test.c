@@ -13,8 +13,6 @@
 /* Nodes lose nothing by a SIGKILL: what Redlock asks of nodes that are restarted at once. */
 static const char *const keeping[] = {"--appendonly", "yes", "--appendfsync", "no", NULL};
 
-static farm five;
-
 typedef struct section {
   redlock_time entered_us;
   redlock_time left_us;

@@ -9,20 +9,6 @@
 #define CLIENTS 8
 #define TURNS 25
 
-static farm five;
-
-static int start(void **state) {
-  (void)state;
-  farm_start(&five, 5, NULL);
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  farm_end(&five);
-  return 0;
-}
-
 static int contend(void *argument) {
   redlock_options options = once();
   (void)argument;
@@ -121,5 +107,5 @@ int main(void) {
       cmocka_unit_test(releases_go_where_there_is_something_to_delete),
       cmocka_unit_test(a_blocking_call_that_fails_leaves_no_release_to_the_next),
   };
-  return cmocka_run_group_tests_name("contest", tests, start, end);
+  return cmocka_run_group_tests_name("contest", tests, five_start, five_end);
 }

@@ -9,26 +9,6 @@
 #define FRESH_CLIENTS 200
 #define FLUSHES 100
 
-static farm five;
-
-static int start(void **state) {
-  (void)state;
-  farm_start(&five, 5, NULL);
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  farm_end(&five);
-  return 0;
-}
-
-static int reset(void **state) {
-  (void)state;
-  farm_reset(&five);
-  return 0;
-}
-
 /* The first three nodes as they are, the others behind relays. */
 static redlock_client *client_over(const far_relay *relays, unsigned count) {
   const char *addresses[5];
@@ -113,7 +93,7 @@ static void a_release_after_a_script_flush_leaves_no_minority_locked(void **stat
   redlock_client_free(client);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, reset)
+#define TEST(name) cmocka_unit_test_setup(name, five_reset)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -122,5 +102,5 @@ int main(void) {
       TEST(a_hung_node_delays_the_first_lock_alone),
       TEST(a_release_after_a_script_flush_leaves_no_minority_locked),
   };
-  return cmocka_run_group_tests_name("first lock", tests, start, end);
+  return cmocka_run_group_tests_name("first lock", tests, five_start, five_end);
 }

@@ -10,8 +10,6 @@
 
 #include "support.h"
 
-static farm five;
-
 static void *nothing(void *argument) {
   return argument;
 }
@@ -23,18 +21,6 @@ static int start(void **state) {
   assert_int_equal(pthread_create(&thread, NULL, nothing, NULL), 0);
   assert_int_equal(pthread_join(thread, NULL), 0);
   farm_start(&five, 5, NULL);
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  farm_end(&five);
-  return 0;
-}
-
-static int reset(void **state) {
-  (void)state;
-  farm_reset(&five);
   return 0;
 }
 
@@ -366,7 +352,7 @@ static void the_keeper_works_beside_threads_and_forks(void **state) {
   redlock_client_free(client);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, reset)
+#define TEST(name) cmocka_unit_test_setup(name, five_reset)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -383,5 +369,5 @@ int main(void) {
       TEST(the_keeper_works_beside_threads_and_forks),
   };
   cmocka_set_test_filter(getenv("KEEPER_TEST")); /* `make cycles-1000` wants but one */
-  return cmocka_run_group_tests_name("the keeper", tests, start, end);
+  return cmocka_run_group_tests_name("the keeper", tests, start, five_end);
 }

@@ -7,30 +7,10 @@
 
 #define MANY 1000
 
-static farm nodes;
-
-static int start(void **state) {
-  (void)state;
-  farm_start(&nodes, 3, NULL);
-  return 0;
-}
-
-static int reset(void **state) {
-  (void)state;
-  farm_reset(&nodes);
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  farm_end(&nodes);
-  return 0;
-}
-
 static size_t keys_left(void) {
   size_t left = 0;
-  for (unsigned i = 0; i < nodes.count; i++) {
-    const char *count = farm_command(&nodes, i, "DBSIZE", NULL);
+  for (unsigned i = 0; i < three.count; i++) {
+    const char *count = farm_command(&three, i, "DBSIZE", NULL);
     assert_non_null(count);
     left += (size_t)strtoul(count, NULL, 10);
   }
@@ -64,7 +44,7 @@ static bool keys_go(void) {
 
 static bool freeing_leaves_no_key(unsigned count, size_t length) {
   static redlock_lock *locks[MANY];
-  redlock_client *client = client_of(&nodes, 3, NULL);
+  redlock_client *client = client_of(&three, 3, NULL);
   warm_up(client);
   hold(client, locks, count, length);
   for (unsigned i = 0; i < count; i++) {
@@ -78,7 +58,7 @@ static bool freeing_leaves_no_key(unsigned count, size_t length) {
 static void freeing_a_client_right_after_its_locks_leaves_no_key(unsigned count, size_t length) {
   bool gone = false;
   for (unsigned tries = 0; tries < 5 && !gone; tries++) {
-    farm_reset(&nodes);
+    farm_reset(&three);
     gone = freeing_leaves_no_key(count, length);
   }
   assert_true(gone);
@@ -97,33 +77,33 @@ static void hundreds_of_long_names_leave_no_key(void **state) {
 
 static void closing_after_the_server_closed_idle_connections_leaves_no_key(void **state) {
   (void)state;
-  redlock_client *client = client_of(&nodes, 3, NULL);
+  redlock_client *client = client_of(&three, 3, NULL);
   warm_up(client);
   redlock_lock *lock = held_lock(client, "idle");
   for (unsigned i = 0; i < 3; i++) {
     assert_non_null(
-        farm_command(&nodes, i, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
+        farm_command(&three, i, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
   }
   assert_int_equal(redlock_client_close(client, MS(1000)), REDLOCK_OK);
-  assert_int_equal(farm_count(&nodes, "idle", NULL), 0);
+  assert_int_equal(farm_count(&three, "idle", NULL), 0);
   redlock_lock_free(lock);
   redlock_client_free(client);
 }
 
 static void closing_says_so_when_a_node_kept_its_key(void **state) {
   (void)state;
-  redlock_client *client = client_of(&nodes, 3, NULL);
+  redlock_client *client = client_of(&three, 3, NULL);
   warm_up(client);
   redlock_lock *lock = held_lock(client, "stopped");
-  pump_until(client, farm_count(&nodes, "stopped", NULL) == 3);
-  farm_stop(&nodes, 2);
+  pump_until(client, farm_count(&three, "stopped", NULL) == 3);
+  farm_stop(&three, 2);
   redlock_time begun_us = redlock_now();
   assert_int_equal(redlock_client_close(client, MS(200)), REDLOCK_E_UNAVAILABLE);
   assert_between(redlock_now() - begun_us, 0, MS(1000));
   redlock_lock_free(lock);
   redlock_client_free(client);
-  farm_continue(&nodes, 2);
-  eventually(farm_count(&nodes, "stopped", NULL) == 0);
+  farm_continue(&three, 2);
+  eventually(farm_count(&three, "stopped", NULL) == 0);
 }
 
 static void a_node_that_is_loading_is_released_on_once_it_has_loaded(void **state) {
@@ -154,11 +134,12 @@ static void a_node_that_is_loading_is_released_on_once_it_has_loaded(void **stat
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup(a_thousand_short_names_leave_no_key, reset),
-      cmocka_unit_test_setup(hundreds_of_long_names_leave_no_key, reset),
-      cmocka_unit_test_setup(closing_after_the_server_closed_idle_connections_leaves_no_key, reset),
-      cmocka_unit_test_setup(closing_says_so_when_a_node_kept_its_key, reset),
-      cmocka_unit_test_setup(a_node_that_is_loading_is_released_on_once_it_has_loaded, reset),
+      cmocka_unit_test_setup(a_thousand_short_names_leave_no_key, three_reset),
+      cmocka_unit_test_setup(hundreds_of_long_names_leave_no_key, three_reset),
+      cmocka_unit_test_setup(closing_after_the_server_closed_idle_connections_leaves_no_key,
+                             three_reset),
+      cmocka_unit_test_setup(closing_says_so_when_a_node_kept_its_key, three_reset),
+      cmocka_unit_test_setup(a_node_that_is_loading_is_released_on_once_it_has_loaded, three_reset),
   };
-  return cmocka_run_group_tests_name("leaving", tests, start, end);
+  return cmocka_run_group_tests_name("leaving", tests, three_start, three_end);
 }

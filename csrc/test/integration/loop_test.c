@@ -7,26 +7,6 @@
 
 #define LOCKS 500
 
-static farm five;
-
-static int start(void **state) {
-  (void)state;
-  farm_start(&five, 5, NULL);
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  farm_end(&five);
-  return 0;
-}
-
-static int reset(void **state) {
-  (void)state;
-  farm_reset(&five);
-  return 0;
-}
-
 typedef struct flock_of_locks {
   redlock_client *client;
   redlock_lock *locks[LOCKS];
@@ -224,7 +204,7 @@ static void what_is_cancelled_leaves_nothing_locked(void **state) {
   redlock_client_free(all.client);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, reset)
+#define TEST(name) cmocka_unit_test_setup(name, five_reset)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -235,5 +215,5 @@ int main(void) {
       TEST(two_locks_of_one_client_exclude_each_other),
       TEST(what_is_cancelled_leaves_nothing_locked),
   };
-  return cmocka_run_group_tests_name("loop", tests, start, end);
+  return cmocka_run_group_tests_name("loop", tests, five_start, five_end);
 }

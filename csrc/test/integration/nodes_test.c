@@ -5,25 +5,11 @@
  */
 #include "support.h"
 
-static farm five; /* Of the tests of this file; nodes that keep what they have written. */
-
 static int start(void **state) {
   /* Written before the reply is sent, so that it is there after a SIGKILL. */
   static const char *const keeping[] = {"--appendonly", "yes", "--appendfsync", "no", NULL};
   (void)state;
   farm_start(&five, 5, keeping);
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  farm_end(&five);
-  return 0;
-}
-
-static int reset(void **state) {
-  (void)state;
-  farm_reset(&five);
   return 0;
 }
 
@@ -529,7 +515,7 @@ static void a_freed_client_releases_where_the_script_is_not_known(void **state) 
   }
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, reset)
+#define TEST(name) cmocka_unit_test_setup(name, five_reset)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -553,5 +539,5 @@ int main(void) {
       TEST(scripts_may_be_flushed_between_and_during_operations),
       TEST(a_freed_client_releases_where_the_script_is_not_known),
   };
-  return cmocka_run_group_tests_name("nodes", tests, start, end);
+  return cmocka_run_group_tests_name("nodes", tests, start, five_end);
 }

@@ -8,26 +8,6 @@
 
 #include "support.h"
 
-static farm five;
-
-static int start(void **state) {
-  (void)state;
-  farm_start(&five, 5, NULL);
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  farm_end(&five);
-  return 0;
-}
-
-static int reset(void **state) {
-  (void)state;
-  farm_reset(&five);
-  return 0;
-}
-
 /* Commands of locks that a node has run since the last CONFIG RESETSTAT. */
 static unsigned lock_commands(void) {
   static const char *const commands[] = {"set", "evalsha", "eval", "del", "pexpire"};
@@ -460,7 +440,7 @@ static void memory_stays_flat_over_twenty_thousand_pairs(void **state) {
   redlock_client_free(client);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, reset)
+#define TEST(name) cmocka_unit_test_setup(name, five_reset)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -476,5 +456,5 @@ int main(void) {
       TEST(a_hundred_clients_leave_no_descriptor),
       TEST(memory_stays_flat_over_twenty_thousand_pairs),
   };
-  return cmocka_run_group_tests_name("process", tests, start, end);
+  return cmocka_run_group_tests_name("process", tests, five_start, five_end);
 }

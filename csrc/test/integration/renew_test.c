@@ -10,26 +10,6 @@
 
 #define TTL_US MS(900)
 
-static farm five;
-
-static int start(void **state) {
-  (void)state;
-  farm_start(&five, 5, NULL);
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  farm_end(&five);
-  return 0;
-}
-
-static int reset(void **state) {
-  (void)state;
-  farm_reset(&five);
-  return 0;
-}
-
 static unsigned times(void) {
   const char *said = getenv("RENEW_TIMES");
   return said != NULL ? (unsigned)strtoul(said, NULL, 10) : 5;
@@ -189,7 +169,7 @@ static void a_process_that_is_stopped_for_longer_than_its_ttl_disturbs_nobody(vo
   (void)munmap(self, sizeof *self);
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, reset)
+#define TEST(name) cmocka_unit_test_setup(name, five_reset)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -197,5 +177,5 @@ int main(void) {
       TEST(a_majority_that_is_lost_is_noticed_within_a_third_of_the_ttl_and_200_ms),
       TEST(a_process_that_is_stopped_for_longer_than_its_ttl_disturbs_nobody),
   };
-  return cmocka_run_group_tests_name("renew", tests, start, end);
+  return cmocka_run_group_tests_name("renew", tests, five_start, five_end);
 }

@@ -19,7 +19,6 @@ int __wrap_getaddrinfo(const char *host, const char *service, const struct addri
 
 #define CLIENTS 100
 
-static farm three;
 static sem_t let_go;    /* one look-up goes on for each */
 static sem_t looked_up; /* counts those that have gone on */
 
@@ -43,18 +42,6 @@ static int start(void **state) {
   (void)state;
   farm_start(&three, 3, NULL);
   return sem_init(&let_go, 0, 0) + sem_init(&looked_up, 0, 0);
-}
-
-static int end(void **state) {
-  (void)state;
-  farm_end(&three);
-  return 0;
-}
-
-static int reset(void **state) {
-  (void)state;
-  farm_reset(&three);
-  return 0;
 }
 
 /* Lets |count| look-ups go on, and waits until they have; nobody may need them any more. */
@@ -238,7 +225,7 @@ static void a_hung_name_server_and_many_clients_make_few_threads(void **state) {
   }
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, reset)
+#define TEST(name) cmocka_unit_test_setup(name, three_reset)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
@@ -249,5 +236,5 @@ int main(void) {
       TEST(a_hung_name_server_and_many_clients_make_few_threads),
       TEST(a_name_that_does_not_exist_ends_within_the_deadline),
   };
-  return cmocka_run_group_tests_name("resolver", tests, start, end);
+  return cmocka_run_group_tests_name("resolver", tests, start, three_end);
 }

@@ -7,20 +7,7 @@
 #include "far.h"
 #include "support.h"
 
-static farm three;
 static far_relay relays[3];
-
-static int start(void **state) {
-  (void)state;
-  farm_start(&three, 3, NULL);
-  return 0;
-}
-
-static int end(void **state) {
-  (void)state;
-  farm_end(&three);
-  return 0;
-}
 
 static int relays_start(void **state) {
   (void)state;
@@ -168,5 +155,5 @@ int main(void) {
       cmocka_unit_test(connections_that_do_not_answer_are_given_up_in_3_s_whatever_the_ttl),
       cmocka_unit_test(a_lease_that_is_extended_each_second_outlives_them),
   };
-  return cmocka_run_group_tests_name("silence", tests, start, end);
+  return cmocka_run_group_tests_name("silence", tests, three_start, three_end);
 }

@@ -16,6 +16,46 @@ const char *__asan_default_options(void) {
   return "quarantine_size_mb=1:thread_local_quarantine_size_kb=16";
 }
 
+farm five;
+
+int five_start(void **state) {
+  (void)state;
+  farm_start(&five, 5, NULL);
+  return 0;
+}
+
+int five_reset(void **state) {
+  (void)state;
+  farm_reset(&five);
+  return 0;
+}
+
+int five_end(void **state) {
+  (void)state;
+  farm_end(&five);
+  return 0;
+}
+
+farm three;
+
+int three_start(void **state) {
+  (void)state;
+  farm_start(&three, 3, NULL);
+  return 0;
+}
+
+int three_reset(void **state) {
+  (void)state;
+  farm_reset(&three);
+  return 0;
+}
+
+int three_end(void **state) {
+  (void)state;
+  farm_end(&three);
+  return 0;
+}
+
 void check_between(const char *what, uint64_t value, uint64_t low, uint64_t high, const char *file,
                    int line) {
   if (value < low || value > high) {

@@ -79,6 +79,19 @@
 void check_between(const char *what, uint64_t value, uint64_t low, uint64_t high, const char *file,
                    int line);
 
+/*
+ * Five servers, and three. A group of tests starts and ends one of them, and may empty it before each test:
+ * set-up and tear-down, as cmocka calls them.
+ */
+extern farm five;
+int five_start(void **state);
+int five_reset(void **state);
+int five_end(void **state);
+extern farm three;
+int three_start(void **state);
+int three_reset(void **state);
+int three_end(void **state);
+
 /* A client of the first |count| nodes; its locks try once unless |options| say otherwise. */
 redlock_client *client_of(const farm *self, unsigned count, const redlock_options *options);
 

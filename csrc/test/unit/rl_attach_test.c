@@ -227,19 +227,25 @@ static void without_a_majority_what_was_replaced_is_released(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* H2. A node that may yet execute a SET of the token has no say. */
-static void a_node_that_had_not_answered_has_no_vote(void **state) {
-  (void)state;
-  rl_lock *other;
-  rl_handover handover;
+/* Of three nodes the last has not answered yet. */
+static fake_world *held_by_two(rl_lock **lock) {
   fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_acquire(*lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  memcpy(handed, lock->lease->token, sizeof handed);
+  assert_error(rl_lock_result(*lock), REDLOCK_OK);
+  memcpy(handed, (*lock)->lease->token, sizeof handed);
+  return world;
+}
+
+/* H2. A node that may yet execute a SET of the token has no say. */
+static void a_node_that_had_not_answered_has_no_vote(void **state) {
+  (void)state;
+  rl_lock *lock, *other;
+  rl_handover handover;
+  fake_world *world = held_by_two(&lock);
   detach(world, lock, &handover);
   assert_int_equal(handover.doubtful, 4);
   /* The keys of node 0 are lost; then the SET is executed on node 2: a majority has the token. */
@@ -254,14 +260,9 @@ static void a_node_that_had_not_answered_has_no_vote(void **state) {
 
 static void a_node_that_had_not_answered_gets_the_fresh_token_all_the_same(void **state) {
   (void)state;
-  rl_lock *other;
+  rl_lock *lock, *other;
   rl_handover handover;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
-  (void)fake_answer(world, 0);
-  (void)fake_answer(world, 1);
+  fake_world *world = held_by_two(&lock);
   detach(world, lock, &handover);
   (void)fake_answer(world, 2);
   assert_error(attach(world, &handover, &other), REDLOCK_OK);

@@ -26,21 +26,39 @@ static rl_lock *start_once(fake_world *world) {
   return start(world, &once);
 }
 
+/* Nodes 0 and 1 of three. */
+static void a_majority_answers(fake_world *world) {
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+}
+
+/* A lock that is taken while node 2 owes the reply to another for longer than an attempt may last. */
+static rl_lock *taken_behind(fake_world *world) {
+  redlock_options once = fake_once();
+  rl_lock *first = fake_lock(world, "first", &once);
+  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  a_majority_answers(world);
+  fake_pass(world, 101 * MS);
+  rl_lock *lock = start_once(world);
+  a_majority_answers(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  return lock;
+}
+
 static void a_node_that_is_behind_gets_no_set(void **state) {
   (void)state;
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
   rl_lock *first = start_once(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
+  a_majority_answers(world);
   assert_error(rl_lock_result(first), REDLOCK_OK);
   rl_lock *second = fake_lock(world, "second", &once);
   world->now_us += 100 * MS; /* Exactly the node timeout is not behind yet. */
   assert_error(rl_lock_acquire(second, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   assert_int_equal(world->nodes[2].sets, 2);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
+  a_majority_answers(world);
   rl_lock *third = fake_lock(world, "third", &once);
   world->now_us += 1;
   assert_error(rl_lock_acquire(third, world->now_us, NULL, false), REDLOCK_OK);
@@ -48,8 +66,7 @@ static void a_node_that_is_behind_gets_no_set(void **state) {
   assert_int_equal(world->nodes[2].sets, 2);
   assert_int_equal(third->votes[2].vote, REDLOCK_VOTE_UNKNOWN);
   assert_string_equal(rl_round_reason(third, 2), "no reply for 100 ms");
-  fake_answer(world, 0);
-  fake_answer(world, 1);
+  a_majority_answers(world);
   assert_error(rl_lock_result(third), REDLOCK_OK);
   assert_int_equal(third->lease->sent, 3); /* nodes 0 and 1 */
   assert_true(fake_world_end(world));
@@ -124,8 +141,7 @@ static void a_node_that_comes_up_after_the_decision_joins_the_lease(void **state
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   rl_lock *lock = start_once(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
+  a_majority_answers(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   redlock_time deadline_us = lock->deadline_us;
   fake_pass(world, 500 * MS);
@@ -157,8 +173,7 @@ static void a_node_that_joins_late_keeps_the_key_for_what_is_left(void **state) 
       fake_world *world = fake_world_new(3);
       world->nodes[2].policy = FAKE_SILENT;
       rl_lock *lock = start(world, &options);
-      fake_answer(world, 0);
-      fake_answer(world, 1);
+      a_majority_answers(world);
       assert_error(rl_lock_result(lock), REDLOCK_OK);
       fake_pass(world, waits_us[i]);
       fake_reply(world, 2, "+OK\r\n"); /* the handshake */
@@ -197,18 +212,8 @@ static void assert_joined(fake_world *world, rl_lock *lock) {
 
 static void a_node_that_was_behind_joins_the_lease_when_it_has_caught_up(void **state) {
   (void)state;
-  redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
-  rl_lock *first = fake_lock(world, "first", &once);
-  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
-  fake_pass(world, 101 * MS);
-  rl_lock *lock = start_once(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  rl_lock *lock = taken_behind(world);
   assert_int_equal(world->nodes[2].sets, 1);
   fake_pass(world, 50 * MS);
   (void)fake_answer(world, 2); /* what it owed */
@@ -222,22 +227,11 @@ static void a_node_that_was_behind_joins_the_lease_when_it_has_caught_up(void **
 /* The node denies an extend that overtook nothing: its SET is on its way behind it. */
 static void a_node_that_is_joining_is_not_healed_as_well(void **state) {
   (void)state;
-  redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
-  rl_lock *first = fake_lock(world, "first", &once);
-  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
-  fake_pass(world, 101 * MS);
-  rl_lock *lock = start_once(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  rl_lock *lock = taken_behind(world);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
+  a_majority_answers(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   (void)fake_answer(world, 2); /* what it owed */
   fake_pass(world, 100 * MS);
@@ -257,20 +251,17 @@ static void a_node_that_is_still_behind_does_not_join(void **state) {
   rl_lock *first = fake_lock(world, "first", &once);
   assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
+  a_majority_answers(world);
   fake_pass(world, 101 * MS);
   once.node_timeout_us = 10 * MS;
   rl_lock *lock = fake_lock(world, KEY, &once);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
+  a_majority_answers(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_error(rl_lock_extend(first, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world); /* to node 2 as well */
-  fake_answer(world, 0);
-  fake_answer(world, 1);
+  a_majority_answers(world);
   fake_pass(world, 120 * MS);
   (void)fake_answer(world, 2); /* the SET of |first|; the extend has been owed for 120 ms */
   fake_pass(world, 100 * MS);
@@ -283,29 +274,11 @@ static void a_node_that_is_still_behind_does_not_join(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* A lock that is taken while node 2 owes the reply to another for longer than an attempt may last. */
-static rl_lock *taken_behind(fake_world *world, const char *other) {
-  redlock_options once = fake_once();
-  rl_lock *first = fake_lock(world, other, &once);
-  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
-  fake_pass(world, 101 * MS);
-  rl_lock *lock = fake_lock(world, KEY, &once);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  return lock;
-}
-
 /* With many locks it takes time to go through them: not for each reply of a node that comes and goes. */
 static void the_locks_are_gone_through_every_100_ms_at_most(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
-  rl_lock *lock = taken_behind(world, "first");
+  rl_lock *lock = taken_behind(world);
   redlock_time start_us = world->now_us;
   (void)fake_answer(world, 2); /* what it owed */
   assert_int_equal(fake_next(world, 2), FAKE_SET);
@@ -313,16 +286,14 @@ static void the_locks_are_gone_through_every_100_ms_at_most(void **state) {
   /* It answers only when the next lock has been taken without it. */
   rl_lock_free(lock, world->now_us);
   fake_turn(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
+  a_majority_answers(world);
   redlock_options quick = fake_once();
   quick.node_timeout_us = MS;
   rl_lock *next = fake_lock(world, "next", &quick);
   fake_pass(world, 6 * MS);
   assert_error(rl_lock_acquire(next, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
+  a_majority_answers(world);
   assert_error(rl_lock_result(next), REDLOCK_OK);
   unsigned sets = world->nodes[2].sets;
   while (world->nodes[2].queued > 0) {
@@ -343,7 +314,7 @@ static void the_locks_are_gone_through_every_100_ms_at_most(void **state) {
 static void a_node_that_goes_again_before_it_joins_is_not_waited_for(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
-  rl_lock *lock = taken_behind(world, "first");
+  rl_lock *lock = taken_behind(world);
   world->core.joins.at_us = world->now_us + RL_JOIN_EVERY_US;
   (void)fake_answer(world, 2); /* what it owed */
   assert_int_equal(world->nodes[2].sets, 1);
@@ -358,7 +329,7 @@ static void a_node_that_goes_again_before_it_joins_is_not_waited_for(void **stat
 static void nothing_joins_while_an_operation_is_in_flight(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
-  rl_lock *lock = taken_behind(world, "first");
+  rl_lock *lock = taken_behind(world);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
   (void)fake_answer(world, 2); /* what it owed */
@@ -425,8 +396,7 @@ static void a_node_whose_connection_broke_under_its_set_does_not_join(void **sta
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = start_once(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
+  a_majority_answers(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(world->nodes[2].sets, 1);
   fake_break(world, 2, "Connection reset by peer");
@@ -523,8 +493,7 @@ static void a_node_that_comes_up_to_a_full_queue_does_not_join(void **state) {
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   rl_lock *lock = start_once(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
+  a_majority_answers(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   owe_releases(world, 2, RL_LINK_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX, REDLOCK_KEY_MAX);
   world->nodes[2].blocked = true;
@@ -544,8 +513,7 @@ static void a_node_that_owes_much_joins_when_it_has_answered(void **state) {
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   rl_lock *lock = start_once(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
+  a_majority_answers(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   owe_releases(world, 2, RL_JOIN_WINDOW, 1);
   world->nodes[2].blocked = true;
@@ -595,8 +563,7 @@ static void a_dead_node_is_used_again_when_it_is_back(void **state) {
   fake_world *world = fake_world_new(3);
   world->nodes[2].policy = FAKE_REFUSES;
   rl_lock *lock = start_once(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
+  a_majority_answers(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
