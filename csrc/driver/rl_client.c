@@ -63,10 +63,7 @@ static int rl_client_configure(redlock_client *client, const redlock_settings *s
 
 static void rl_client_close_sockets(redlock_client *client, bool forked) {
   for (unsigned i = 0; i < client->core.node_count; i++) {
-    unsigned changes = client->sockets[i].changes;
     rl_socket_free(&client->sockets[i], forked);
-    rl_socket_init(&client->sockets[i]);
-    client->sockets[i].changes = changes + 1;
   }
   rl_poll_close(client);
 }

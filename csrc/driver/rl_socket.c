@@ -378,6 +378,11 @@ void rl_socket_close(rl_socket *socket) {
   socket->phase = RL_SOCKET_CLOSED;
 }
 
+void rl_socket_give_up(rl_socket *socket, const char *reason) {
+  rl_socket_close(socket);
+  (void)snprintf(socket->error, sizeof socket->error, "%s", reason);
+}
+
 void rl_socket_free(rl_socket *socket, bool forked) {
   if (forked) {
     socket->polled_fd = -1; /* The epoll set is the parent's too: it must not be touched. */
@@ -392,6 +397,9 @@ void rl_socket_free(rl_socket *socket, bool forked) {
     socket->resolver = NULL;
   }
   rl_socket_close(socket);
+  unsigned changes = socket->changes + 1;
+  rl_socket_init(socket);
+  socket->changes = changes;
 }
 
 redlock_time rl_socket_deadline(const rl_socket *socket) {

@@ -5,7 +5,7 @@
  *
  * TLS would be here alone: its handshake a part of CONNECTING, its bytes those of rl_socket_send() and
  * rl_socket_receive(), and what it has decrypted and nobody has read yet what rl_socket_holds_input() tells.
- * Callers read |error| and |fd|, and ask for the rest.
+ * Callers read |error| and |changes|, and |fd| to ask whose server it is; they ask for the rest, and write nothing.
  */
 #ifndef RL_SOCKET_H
 #define RL_SOCKET_H
@@ -88,7 +88,10 @@ long rl_socket_receive(rl_socket *socket, void *bytes, size_t length);
 /* Back to CLOSED. A look-up goes on and is used by the next rl_socket_connect(). */
 void rl_socket_close(rl_socket *socket);
 
-/* Closed for good. |forked|: this is a child, and nothing must reach the peer. */
+/* Closes it for a reason of the caller's, which is socket->error from now on. */
+void rl_socket_give_up(rl_socket *socket, const char *reason);
+
+/* Closed, with nothing left, as rl_socket_init() makes it. |forked|: this is a child, and nothing must reach the peer. */
 void rl_socket_free(rl_socket *socket, bool forked);
 
 /* Brings the registration with the epoll set |epoll_fd| in line with rl_socket_wait(). */

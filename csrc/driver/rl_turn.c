@@ -67,13 +67,14 @@ static const rl_node *rl_turn_twin(const redlock_client *client, unsigned node) 
  * twice; worse, its second vote would be that the key is taken.
  */
 static void rl_turn_tell(redlock_client *client, unsigned node) {
+  char reason[192];
   rl_socket *socket = &client->sockets[node];
   const rl_node *twin = rl_socket_is_open(socket) ? rl_turn_twin(client, node) : NULL;
   if (twin != NULL) {
-    rl_socket_close(socket);
-    (void)snprintf(socket->error, sizeof socket->error,
+    (void)snprintf(reason, sizeof reason,
                    "it is the same server as %.100s; each node is to be a server of its own",
                    twin->address.name);
+    rl_socket_give_up(socket, reason);
   }
   if (rl_socket_is_open(socket)) {
     rl_core_connected(&client->core, node, redlock_now());
