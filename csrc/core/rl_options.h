@@ -2,6 +2,8 @@
  * Options of a lock: defaults, levels, and what follows from them.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * These are values. Which options there are, of what kind and within what bounds, rl_option_table.h says.
  */
 #ifndef RL_OPTIONS_H
 #define RL_OPTIONS_H

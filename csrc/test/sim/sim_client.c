@@ -456,7 +456,7 @@ static bool sim_client_output(sim *s, sim_client *client) {
   if (length > 1 && sim_chance(&s->random_client, s->config.partial_write)) {
     length = (size_t)sim_between(&s->random_client, 1, length - 1);
     client->again = true;
-    sim_count(s, SIM_FAULT_PARTIAL_WRITE);
+    sim_count(s, SIM_INJECTED_PARTIAL_WRITE);
   }
   sim_network_request(s, socket->connection, bytes, length);
   rl_core_output_sent(&client->core, node, length);
@@ -648,14 +648,14 @@ static void sim_client_turn(sim *s, sim_client *client) {
     if (!client->has_reading) {
       sim_client_read_clock(s, client);
       check_looked(s, client);
-      if (sim_client_held_up(s, client, s->config.stale, SIM_FAULT_STALE_READING)) {
+      if (sim_client_held_up(s, client, s->config.stale, SIM_INJECTED_STALE_READING)) {
         return;
       }
     }
     client->has_reading = false;
     if (sim_client_step(s, client)) {
       sim_client_after_call(s, client);
-      if (sim_client_held_up(s, client, s->config.pause, SIM_FAULT_PAUSE)) {
+      if (sim_client_held_up(s, client, s->config.pause, SIM_INJECTED_PAUSE)) {
         return;
       }
     }

@@ -103,14 +103,14 @@ static void sim_config_draw_faults(sim *s, sim_config *config, sim_random *rando
   static const uint64_t eighths[] = {2, 4, 8, 16, 40, 100};
   config->fault_every_us =
       sim_below(random, 12) == 0 ? 0 : config->ttl_us[0] * eighths[sim_below(random, 6)] / 8;
-  for (unsigned i = 0; i < SIM_FAULT_ASSUMPTION_KIND; i++) {
+  for (unsigned i = 0; i < SIM_FAULT_ASSUMPTION; i++) {
     config->weights[i] = sim_below(random, 2) == 0 ? 0 : (uint16_t)sim_between(random, 1, 8);
   }
   if (config->lock_delay_us < 2000) {
-    config->weights[SIM_FAULT_STEP_FORWARD_KIND] = 0;
+    config->weights[SIM_FAULT_STEP_FORWARD] = 0;
   }
   /* Connections break more often than machines do. */
-  config->weights[SIM_FAULT_BREAK_KIND] = (uint16_t)(config->weights[SIM_FAULT_BREAK_KIND] * 3);
+  config->weights[SIM_FAULT_BREAK] = (uint16_t)(config->weights[SIM_FAULT_BREAK] * 3);
   for (unsigned i = 0; i < 3; i++) {
     config->break_weights[i] = (unsigned)sim_below(random, 4);
   }
@@ -118,7 +118,7 @@ static void sim_config_draw_faults(sim *s, sim_config *config, sim_random *rando
       s->breach == SIM_BREACH_EVICTION || s->breach == SIM_BREACH_FLUSH ||
       s->breach == SIM_BREACH_FAILOVER || s->breach == SIM_BREACH_FOREIGN_DELETE ||
       s->breach == SIM_BREACH_WALL_CLOCK || s->breach == SIM_BREACH_REPLY_LOST) {
-    config->weights[SIM_FAULT_ASSUMPTION_KIND] = 10;
+    config->weights[SIM_FAULT_ASSUMPTION] = 10;
     config->fault_every_us =
         config->fault_every_us == 0 ? config->ttl_us[0] : config->fault_every_us;
   }

@@ -8,38 +8,38 @@
 
 /* Faults, then what the clients and the nodes went through. */
 #define SIM_COUNTERS(X)                                                                            \
-  X(FAULT_CRASH_WITH_DATA, "node killed, restarted with its keys")                                 \
-  X(FAULT_CRASH_EMPTY, "node killed, restarted empty after the longest ttl")                       \
-  X(FAULT_LOADING, "node answers -LOADING after its restart")                                      \
-  X(FAULT_STOP, "node stopped and continued")                                                      \
-  X(FAULT_SLOW_NODE, "node slow")                                                                  \
-  X(FAULT_ERRORS, "node answers errors")                                                           \
-  X(FAULT_ERROR_AFTER_EXECUTION, "node executes and answers an error")                             \
-  X(FAULT_GARBAGE, "node answers what answers no command")                                         \
-  X(FAULT_GARBAGE_UNASKED, "node says something without being asked")                              \
-  X(FAULT_SCRIPT_FLUSH, "scripts flushed")                                                         \
-  X(FAULT_WRONG_TYPE, "a key of another type in the way")                                          \
-  X(FAULT_FOREIGN_KEY, "another program's key in the way")                                         \
-  X(FAULT_PARTITION, "partition, both ways")                                                       \
-  X(FAULT_PARTITION_REQUESTS, "partition, requests only")                                          \
-  X(FAULT_PARTITION_REPLIES, "partition, replies only")                                            \
-  X(FAULT_SLOW_LINK, "slow link")                                                                  \
-  X(FAULT_BREAK_LOST, "connection broken, requests lost")                                          \
-  X(FAULT_BREAK_EXECUTED, "connection broken, requests executed, replies lost")                    \
-  X(FAULT_BREAK_LATER, "connection broken, requests executed later")                               \
-  X(FAULT_MUTE, "connection whose replies are lost, and nobody knows")                             \
-  X(FAULT_HALF_OPEN, "connection half open")                                                       \
-  X(FAULT_STEP_BACK, "wall clock of a node stepped back")                                          \
-  X(FAULT_STEP_FORWARD, "wall clock of a node stepped forward, within lock_delay")                 \
-  X(FAULT_PAUSE, "client paused between two calls")                                                \
-  X(FAULT_STALE_READING, "client paused between clock and call")                                   \
-  X(FAULT_SUSPEND, "client suspended")                                                             \
-  X(FAULT_CLIENT_CRASH, "client killed")                                                           \
-  X(FAULT_CLIENT_FORK, "client forgets all, as a forked child does")                               \
-  X(FAULT_CLIENT_CLOSE, "client closed")                                                           \
-  X(FAULT_TAIL_DELAY, "delay at a boundary of the ttl")                                            \
-  X(FAULT_PIECES, "bytes delivered in pieces")                                                     \
-  X(FAULT_PARTIAL_WRITE, "socket takes a part of the bytes")                                       \
+  X(INJECTED_CRASH_WITH_DATA, "node killed, restarted with its keys")                              \
+  X(INJECTED_CRASH_EMPTY, "node killed, restarted empty after the longest ttl")                    \
+  X(INJECTED_LOADING, "node answers -LOADING after its restart")                                   \
+  X(INJECTED_STOP, "node stopped and continued")                                                   \
+  X(INJECTED_SLOW_NODE, "node slow")                                                               \
+  X(INJECTED_ERRORS, "node answers errors")                                                        \
+  X(INJECTED_ERROR_AFTER_EXECUTION, "node executes and answers an error")                          \
+  X(INJECTED_GARBAGE, "node answers what answers no command")                                      \
+  X(INJECTED_GARBAGE_UNASKED, "node says something without being asked")                           \
+  X(INJECTED_SCRIPT_FLUSH, "scripts flushed")                                                      \
+  X(INJECTED_WRONG_TYPE, "a key of another type in the way")                                       \
+  X(INJECTED_FOREIGN_KEY, "another program's key in the way")                                      \
+  X(INJECTED_PARTITION, "partition, both ways")                                                    \
+  X(INJECTED_PARTITION_REQUESTS, "partition, requests only")                                       \
+  X(INJECTED_PARTITION_REPLIES, "partition, replies only")                                         \
+  X(INJECTED_SLOW_LINK, "slow link")                                                               \
+  X(INJECTED_BREAK_LOST, "connection broken, requests lost")                                       \
+  X(INJECTED_BREAK_EXECUTED, "connection broken, requests executed, replies lost")                 \
+  X(INJECTED_BREAK_LATER, "connection broken, requests executed later")                            \
+  X(INJECTED_MUTE, "connection whose replies are lost, and nobody knows")                          \
+  X(INJECTED_HALF_OPEN, "connection half open")                                                    \
+  X(INJECTED_STEP_BACK, "wall clock of a node stepped back")                                       \
+  X(INJECTED_STEP_FORWARD, "wall clock of a node stepped forward, within lock_delay")              \
+  X(INJECTED_PAUSE, "client paused between two calls")                                             \
+  X(INJECTED_STALE_READING, "client paused between clock and call")                                \
+  X(INJECTED_SUSPEND, "client suspended")                                                          \
+  X(INJECTED_CLIENT_CRASH, "client killed")                                                        \
+  X(INJECTED_CLIENT_FORK, "client forgets all, as a forked child does")                            \
+  X(INJECTED_CLIENT_CLOSE, "client closed")                                                        \
+  X(INJECTED_TAIL_DELAY, "delay at a boundary of the ttl")                                         \
+  X(INJECTED_PIECES, "bytes delivered in pieces")                                                  \
+  X(INJECTED_PARTIAL_WRITE, "socket takes a part of the bytes")                                    \
   X(ZOMBIE_EXECUTED, "command executed on a connection that was given up")                         \
   X(SET_GRANTED, "SET: OK")                                                                        \
   X(SET_TAKEN, "SET: nil")                                                                         \

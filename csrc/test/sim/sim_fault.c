@@ -45,7 +45,7 @@ static void sim_fault_crash(sim *s, unsigned index, bool empty) {
   if (empty) { /* Delayed restart: no key that was lost would be alive any more. */
     down_us += sim_config_life_us(&s->config) + s->nodes[index].back_step_us;
   }
-  sim_count(s, empty ? SIM_FAULT_CRASH_EMPTY : SIM_FAULT_CRASH_WITH_DATA);
+  sim_count(s, empty ? SIM_INJECTED_CRASH_EMPTY : SIM_INJECTED_CRASH_WITH_DATA);
   sim_trace_fault(s, index, s->now_us + down_us, "down%s", empty ? ", its keys lost" : "");
   sim_node_crash(s, index, empty, down_us);
 }
@@ -53,7 +53,7 @@ static void sim_fault_crash(sim *s, unsigned index, bool empty) {
 static void sim_fault_errors(sim *s, sim_node *node, unsigned index) {
   node->error = (sim_node_error)(1 + sim_fault_draw(s, SIM_NODE_ERROR_COUNT - 1));
   node->error_until_us = s->now_us + sim_fault_length(s);
-  sim_count(s, SIM_FAULT_ERRORS);
+  sim_count(s, SIM_INJECTED_ERRORS);
   sim_trace_fault(s, index, node->error_until_us, "errors");
 }
 
@@ -82,7 +82,7 @@ static void sim_fault_foreign(sim *s, sim_node *node, unsigned index) {
   memset(key->value, 'f', sizeof key->value);
   uint64_t life_us = sim_fault_draw(s, s->config.ttl_max_us);
   key->expire_ms = (sim_clock_read(&node->clock, s->now_us) + life_us) / 1000;
-  sim_count(s, key->foreign_type ? SIM_FAULT_WRONG_TYPE : SIM_FAULT_FOREIGN_KEY);
+  sim_count(s, key->foreign_type ? SIM_INJECTED_WRONG_TYPE : SIM_INJECTED_FOREIGN_KEY);
   sim_trace_fault(s, index, s->now_us + life_us, "another program's key");
 }
 
@@ -96,7 +96,7 @@ static void sim_fault_step_forward(sim *s, sim_node *node, unsigned index) {
                                                : sim_fault_draw(s, s->config.lock_delay_us + 1);
   sim_clock_step(&node->clock, s->now_us, (int64_t)step_us);
   node->stepped_us = s->now_us;
-  sim_count(s, SIM_FAULT_STEP_FORWARD);
+  sim_count(s, SIM_INJECTED_STEP_FORWARD);
   sim_trace_fault(s, index, s->now_us, "wall clock +%llu us", (unsigned long long)step_us);
 }
 
@@ -107,7 +107,7 @@ static void sim_fault_step_back(sim *s, sim_node *node, unsigned index) {
   }
   sim_clock_step(&node->clock, s->now_us, -(int64_t)step_us);
   node->back_step_us += step_us;
-  sim_count(s, SIM_FAULT_STEP_BACK);
+  sim_count(s, SIM_INJECTED_STEP_BACK);
   sim_trace_fault(s, index, s->now_us, "wall clock -%llu us", (unsigned long long)step_us);
 }
 
@@ -116,43 +116,43 @@ static void sim_fault_node(sim *s, sim_fault kind) {
   sim_node *node = &s->nodes[index];
   uint64_t length_us = sim_fault_length(s);
   switch (kind) {
-  case SIM_FAULT_CRASH_WITH_DATA_KIND:
+  case SIM_FAULT_CRASH_WITH_DATA:
     sim_fault_crash(s, index, false);
     break;
-  case SIM_FAULT_CRASH_EMPTY_KIND:
+  case SIM_FAULT_CRASH_EMPTY:
     sim_fault_crash(s, index, true);
     break;
-  case SIM_FAULT_STOP_KIND:
+  case SIM_FAULT_STOP:
     if (node->up && s->now_us >= node->stopped_until_us) {
-      sim_count(s, SIM_FAULT_STOP);
+      sim_count(s, SIM_INJECTED_STOP);
       sim_trace_fault(s, index, s->now_us + length_us, "stopped");
       sim_node_stop(s, index, s->now_us + length_us);
     }
     break;
-  case SIM_FAULT_SLOW_NODE_KIND:
+  case SIM_FAULT_SLOW_NODE:
     node->slow_until_us = s->now_us + 4 * length_us;
     node->service_us = 1 + sim_fault_draw(s, s->config.ttl_us[0] / 20);
-    sim_count(s, SIM_FAULT_SLOW_NODE);
+    sim_count(s, SIM_INJECTED_SLOW_NODE);
     sim_trace_fault(s, index, node->slow_until_us, "slow");
     break;
-  case SIM_FAULT_ERRORS_KIND:
+  case SIM_FAULT_ERRORS:
     sim_fault_errors(s, node, index);
     break;
-  case SIM_FAULT_ODD_REPLY_KIND:
+  case SIM_FAULT_ODD_REPLY:
     sim_fault_odd_reply(s, node, index);
     break;
-  case SIM_FAULT_SCRIPT_FLUSH_KIND:
+  case SIM_FAULT_SCRIPT_FLUSH:
     node->scripts = 0;
-    sim_count(s, SIM_FAULT_SCRIPT_FLUSH);
+    sim_count(s, SIM_INJECTED_SCRIPT_FLUSH);
     sim_trace_fault(s, index, s->now_us, "SCRIPT FLUSH");
     break;
-  case SIM_FAULT_FOREIGN_KIND:
+  case SIM_FAULT_FOREIGN:
     sim_fault_foreign(s, node, index);
     break;
-  case SIM_FAULT_STEP_BACK_KIND:
+  case SIM_FAULT_STEP_BACK:
     sim_fault_step_back(s, node, index);
     break;
-  case SIM_FAULT_STEP_FORWARD_KIND:
+  case SIM_FAULT_STEP_FORWARD:
     sim_fault_step_forward(s, node, index);
     break;
   default:
@@ -167,8 +167,8 @@ static void sim_fault_partition(sim *s) {
   unsigned clients = (unsigned)(1 + sim_fault_draw(s, (1u << s->config.clients) - 1));
   unsigned nodes = (unsigned)(1 + sim_fault_draw(s, (1u << s->config.nodes) - 1));
   uint64_t until_us = s->now_us + sim_fault_length(s);
-  static const sim_counter counters[] = {SIM_FAULT_PARTITION, SIM_FAULT_PARTITION_REQUESTS,
-                                         SIM_FAULT_PARTITION_REPLIES};
+  static const sim_counter counters[] = {SIM_INJECTED_PARTITION, SIM_INJECTED_PARTITION_REQUESTS,
+                                         SIM_INJECTED_PARTITION_REPLIES};
   sim_count(s, counters[ways]);
   for (unsigned c = 0; c < s->config.clients; c++) {
     for (unsigned n = 0; n < s->config.nodes; n++) {
@@ -196,7 +196,7 @@ static void sim_fault_slow_link(sim *s) {
   sim_link *link = &s->links[client][node];
   link->slow_until_us = s->now_us + 4 * sim_fault_length(s);
   link->slow_us = sim_network_boundary(s, &s->random_fault) / 2;
-  sim_count(s, SIM_FAULT_SLOW_LINK);
+  sim_count(s, SIM_INJECTED_SLOW_LINK);
   sim_trace_fault(s, node, link->slow_until_us, "slow to client %u", client);
 }
 
@@ -222,7 +222,7 @@ static void sim_fault_break(sim *s, bool half_open) {
     bool mute = sim_fault_draw(s, 2) == 0;
     connection->mute = connection->mute || mute;
     connection->black_hole = connection->black_hole || !mute;
-    sim_count(s, mute ? SIM_FAULT_MUTE : SIM_FAULT_HALF_OPEN);
+    sim_count(s, mute ? SIM_INJECTED_MUTE : SIM_INJECTED_HALF_OPEN);
     sim_trace_fault(s, connection->node, s->now_us, "connection of client %u half open%s",
                     connection->client, mute ? ", replies lost" : "");
     return;
@@ -246,16 +246,16 @@ static void sim_fault_client(sim *s) {
   }
   uint64_t kind = sim_fault_draw(s, 3);
   if (kind == 0) {
-    sim_count(s, SIM_FAULT_CLIENT_CRASH);
+    sim_count(s, SIM_INJECTED_CLIENT_CRASH);
     sim_trace_fault(s, SIM_NODES_MAX + index, s->now_us, "killed, started again");
     sim_client_kill(s, index);
     sim_client_start(s, index);
   } else if (kind == 1) {
-    sim_count(s, SIM_FAULT_CLIENT_FORK);
+    sim_count(s, SIM_INJECTED_CLIENT_FORK);
     sim_trace_fault(s, SIM_NODES_MAX + index, s->now_us, "forgets, as a forked child");
     sim_client_fork(s, index);
   } else {
-    sim_count(s, SIM_FAULT_CLIENT_CLOSE);
+    sim_count(s, SIM_INJECTED_CLIENT_CLOSE);
     sim_trace_fault(s, SIM_NODES_MAX + index, s->now_us, "closed");
     sim_client_close(s, index, sim_fault_length(s));
   }
@@ -336,28 +336,28 @@ void sim_fault_event(sim *s) {
     drawn -= s->config.weights[kind++];
   }
   switch ((sim_fault)kind) {
-  case SIM_FAULT_PARTITION_KIND:
+  case SIM_FAULT_PARTITION:
     sim_fault_partition(s);
     break;
-  case SIM_FAULT_SLOW_LINK_KIND:
+  case SIM_FAULT_SLOW_LINK:
     sim_fault_slow_link(s);
     break;
-  case SIM_FAULT_BREAK_KIND:
-  case SIM_FAULT_HALF_OPEN_KIND:
-    sim_fault_break(s, kind == SIM_FAULT_HALF_OPEN_KIND);
+  case SIM_FAULT_BREAK:
+  case SIM_FAULT_HALF_OPEN:
+    sim_fault_break(s, kind == SIM_FAULT_HALF_OPEN);
     break;
-  case SIM_FAULT_SUSPEND_KIND: {
+  case SIM_FAULT_SUSPEND: {
     unsigned client = (unsigned)sim_fault_draw(s, s->config.clients);
     uint64_t length_us = sim_fault_length(s);
-    sim_count(s, SIM_FAULT_SUSPEND);
+    sim_count(s, SIM_INJECTED_SUSPEND);
     sim_trace_fault(s, SIM_NODES_MAX + client, s->now_us + length_us, "suspended");
     sim_client_pause(s, client, length_us);
     break;
   }
-  case SIM_FAULT_CLIENT_KIND:
+  case SIM_FAULT_CLIENT:
     sim_fault_client(s);
     break;
-  case SIM_FAULT_ASSUMPTION_KIND:
+  case SIM_FAULT_ASSUMPTION:
     sim_fault_assumption(s);
     break;
   default:

@@ -100,7 +100,7 @@ static uint64_t sim_network_delay(sim *s, const sim_connection *connection) {
     delay_us += link->slow_us;
   }
   if (sim_chance(random, s->config.tail)) {
-    sim_count(s, SIM_FAULT_TAIL_DELAY);
+    sim_count(s, SIM_INJECTED_TAIL_DELAY);
     delay_us = sim_network_boundary(s, random);
   }
   return delay_us;
@@ -113,7 +113,7 @@ static void sim_network_send(sim *s, int index, sim_stream *stream, size_t lengt
   unsigned pieces = 1;
   if (length > 1 && sim_chance(&s->random_network, s->config.pieces)) {
     pieces = (unsigned)sim_between(&s->random_network, 2, 4);
-    sim_count(s, SIM_FAULT_PIECES);
+    sim_count(s, SIM_INJECTED_PIECES);
   }
   while (length > 0) {
     size_t piece = --pieces == 0 || length == 1
@@ -217,14 +217,14 @@ void sim_network_break(sim *s, int index, unsigned how) {
   connection->replies_lost = true;
   switch (how) {
   case 0:
-    sim_count(s, SIM_FAULT_BREAK_LOST);
+    sim_count(s, SIM_INJECTED_BREAK_LOST);
     connection->node_open = false;
     break;
   case 1:
-    sim_count(s, SIM_FAULT_BREAK_EXECUTED);
+    sim_count(s, SIM_INJECTED_BREAK_EXECUTED);
     break;
   default:
-    sim_count(s, SIM_FAULT_BREAK_LATER);
+    sim_count(s, SIM_INJECTED_BREAK_LATER);
     connection->hold_us = s->now_us + sim_network_boundary(s, &s->random_network);
     break;
   }

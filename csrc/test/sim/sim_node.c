@@ -171,7 +171,7 @@ static void sim_node_reply(sim *s, int connection, const sim_request *request, c
   if (node->false_errors > 0 && request->kind != SIM_COMMAND_HANDSHAKE &&
       outcome != SIM_OUTCOME_NO_SCRIPT) {
     node->false_errors--;
-    sim_count(s, SIM_FAULT_ERROR_AFTER_EXECUTION);
+    sim_count(s, SIM_INJECTED_ERROR_AFTER_EXECUTION);
     text = "-ERR the proxy lost its patience\r\n";
     note.outcome = SIM_OUTCOME_ERROR;
   } else if (node->odd_replies > 0) {
@@ -180,10 +180,10 @@ static void sim_node_reply(sim *s, int connection, const sim_request *request, c
     node->odd_replies--;
     text = odd[sim_below(&s->random_node, sizeof odd / sizeof odd[0])];
     note.outcome = SIM_OUTCOME_ODD;
-    sim_count(s, SIM_FAULT_GARBAGE);
+    sim_count(s, SIM_INJECTED_GARBAGE);
     if (sim_below(&s->random_node, 4) == 0) {
       sim_note unasked = {0, SIM_NO_TOKEN, SIM_COMMAND_UNKNOWN, SIM_OUTCOME_ODD, false, false};
-      sim_count(s, SIM_FAULT_GARBAGE_UNASKED);
+      sim_count(s, SIM_INJECTED_GARBAGE_UNASKED);
       sim_network_reply(s, connection, "*1\r\n+hello\r\n", 12, &unasked);
     }
   }
@@ -633,7 +633,7 @@ static void sim_node_restart(sim *s, unsigned index) {
     memset(node->keys, 0, sizeof node->keys);
   }
   if (s->phase == SIM_PHASE_SAFETY && sim_below(&s->random_node, 2) == 0) {
-    sim_count(s, SIM_FAULT_LOADING);
+    sim_count(s, SIM_INJECTED_LOADING);
     node->loading_until_us = s->now_us + sim_below(&s->random_node, 2 * s->config.ttl_max_us);
   }
   sim_trace_fault(s, index, s->now_us, "back%s", node->restart_empty ? ", empty" : "");
