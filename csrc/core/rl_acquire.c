@@ -88,7 +88,7 @@ static uint64_t rl_acquire_key_ms(const rl_lock *lock, redlock_time keys_end_us,
 /* SET NX, or what takes its place when a lease is taken over. Returns NULL, or why it was not sent. */
 static const char *rl_acquire_queue(rl_lock *lock, redlock_time now_us, rl_node *node,
                                     uint64_t key_ms) {
-  const rl_attach *attach = rl_attach_of(lock);
+  const rl_attach *attach = lock->attach;
   bool queued;
   if (attach != NULL) {
     queued = rl_link_queue_attach(&node->link, now_us, lock->attempt, lock->round, attach->handed,
@@ -113,7 +113,7 @@ const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   if (unsent != NULL) {
     return unsent;
   }
-  const rl_attach *attach = rl_attach_of(lock);
+  const rl_attach *attach = lock->attach;
   bool doubtful = attach != NULL && (attach->doubtful & rl_node_bit(node)) != 0;
   rl_attempt_set_sent(lock->attempt, now_us, rl_node_bit(node), key_ms);
   return doubtful ? "it had not answered when the lock was detached" : NULL; /* H3 */
@@ -146,7 +146,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   lock->attempt = NULL;
   rl_release_failed(lock, now_us, attempt);
   redlock_duration delay_us = REDLOCK_NEVER;
-  if (error == REDLOCK_E_TAKEN && rl_attach_of(lock) != NULL) {
+  if (error == REDLOCK_E_TAKEN && lock->attach != NULL) {
     error = REDLOCK_E_LOST; /* What was handed over is not there any more. */
   }
   if (error == REDLOCK_E_UNAVAILABLE && now_us >= lock->budget_us &&

@@ -83,31 +83,18 @@ int rl_attach_set(rl_lock *lock, const rl_handover *handover) {
     free(attach);
     return REDLOCK_E_NO_MEMORY;
   }
-  attach->lock = lock;
+  rl_attach_forget(lock);
   attach->handed = handed;
   attach->doubtful = handover->doubtful;
   attach->floor_ms = rl_time_ms_up(handover->lock_delay_us);
-  attach->next = core->attaches;
-  core->attaches = attach;
+  lock->attach = attach;
   return REDLOCK_OK;
 }
 
-const rl_attach *rl_attach_of(const rl_lock *lock) {
-  const rl_attach *attach = lock->core->attaches;
-  while (attach != NULL && attach->lock != lock) {
-    attach = attach->next;
-  }
-  return attach;
-}
-
-void rl_attach_forget(const rl_lock *lock) {
-  rl_attach **link = &lock->core->attaches;
-  while (*link != NULL && (*link)->lock != lock) {
-    link = &(*link)->next;
-  }
-  rl_attach *attach = *link;
+void rl_attach_forget(rl_lock *lock) {
+  rl_attach *attach = lock->attach;
   if (attach != NULL) {
-    *link = attach->next;
+    lock->attach = NULL;
     rl_attempt_unref(&lock->core->attempts, attach->handed);
     free(attach);
   }

@@ -10,16 +10,12 @@
 #include "rl_lock.h"
 #include "rl_node.h"
 
-/* In a list of the core: few locks have one, and none of the others pays for it. */
-typedef struct rl_attach rl_attach;
-
-struct rl_attach {
-  rl_attach *next;
-  const rl_lock *lock;
+/* What a lock has until it has tried to. */
+typedef struct rl_attach {
   rl_attempt *handed; /* a reference: the token that is to be replaced. It is never released. */
   uint32_t doubtful;
   uint64_t floor_ms; /* a key of which so little is left is a lease's no more */
-};
+} rl_attach;
 
 /*
  * What |handover| says of the lease, which must last. It points into the lock. H1, H2.
@@ -33,10 +29,7 @@ void rl_lock_detach(rl_lock *lock);
 /* H4. The next acquire of the lock takes the lease over. Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */
 int rl_attach_set(rl_lock *lock, const rl_handover *handover);
 
-/* What the lock is to attach; NULL when nothing. */
-const rl_attach *rl_attach_of(const rl_lock *lock);
-
 /* It has been tried, or the lock goes, or the process has forked. */
-void rl_attach_forget(const rl_lock *lock);
+void rl_attach_forget(rl_lock *lock);
 
 #endif

@@ -42,6 +42,7 @@ struct rl_attempt {
   bool listed : 1;    /* it is in the list of releases, which is a reference */
   bool held : 1;      /* it has been a lease */
   bool any : 1;       /* release by force: whatever the key holds */
+  bool given : 1;     /* its token is the caller's: others may have it, too */
   char digits[REDLOCK_TOKEN_LENGTH + 1]; /* the token that was drawn; one given is allocated */
 };
 

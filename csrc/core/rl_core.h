@@ -59,7 +59,6 @@ typedef struct rl_core {
   rl_joins joins;
   struct rl_inspection *inspections;
   struct rl_given *given;
-  struct rl_attach *attaches;
   void *prefix;
   size_t prefix_length;
   rl_options options; /* of locks that bring none of their own */

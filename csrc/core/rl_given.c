@@ -24,6 +24,7 @@ int rl_given_set(rl_lock *lock, const void *token, size_t token_length) {
     return REDLOCK_E_NO_MEMORY;
   }
   rl_given_forget(lock);
+  attempt->given = true;
   given->lock = lock;
   given->attempt = attempt;
   given->next = core->given;

@@ -140,7 +140,8 @@ static bool rl_handover_unpack(unsigned char *out, const char *text, size_t leng
       *out++ = (unsigned char)(value >> bits);
     }
   }
-  return (value & ((1u << bits) - 1)) == 0; /* Else it is another text for the same bytes. */
+  /* Else it is another text for the same bytes. */
+  return bits < 6 && (value & ((1u << bits) - 1)) == 0;
 }
 
 static bool rl_handover_in_bounds(const rl_handover *handover) {

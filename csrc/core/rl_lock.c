@@ -207,7 +207,11 @@ void rl_lock_lose(rl_lock *lock, redlock_time now_us) {
 }
 
 void rl_lock_close(rl_lock *lock, redlock_time now_us) {
+  bool lasts = rl_lock_remaining(lock, now_us) > 0;
   rl_lock_stop(lock, now_us, REDLOCK_E_CLOSED, true);
+  if (lasts) {
+    rl_loss_clear(lock); /* Extends failed, but it is not lost. */
+  }
   rl_lock_drop_lease(lock, now_us, true);
 }
 
@@ -277,6 +281,8 @@ int rl_lock_outcome(rl_lock *lock, redlock_time now_us) {
   if (grants && rl_lock_result(lock) == REDLOCK_OK && rl_lock_remaining(lock, now_us) == 0) {
     if (lock->lost) {
       rl_report_end(lock, REDLOCK_E_LOST);
+    } else if (lock->lease == NULL) { /* Detached, closed, or its process has forked. */
+      rl_report_end(lock, lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_NOT_HELD);
     } else {
       rl_lock_run_out(lock, now_us);
     }
@@ -388,7 +394,7 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   uint64_t attempts = rl_options_attempts(lock->current);
   lock->attempts_left = attempts < UINT32_MAX ? (uint32_t)attempts : UINT32_MAX;
   lock->attempt = given;
-  if (given != NULL || rl_attach_of(lock) != NULL) {
+  if (given != NULL || lock->attach != NULL) {
     lock->attempts_left = 1; /* A token is used once (rl_given.c, rl_attach.c). */
   }
   redlock_time budget_us =

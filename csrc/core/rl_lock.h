@@ -69,6 +69,7 @@ struct rl_lock {
   redlock_duration lease_ttl_us; /* what it was acquired for; the other options are |current| */
   rl_attempt *unreleased;        /* its release was not confirmed: it may be repeated */
   struct rl_renewal *renewal;    /* when it keeps itself, or its loss is to be told; or NULL */
+  struct rl_attach *attach;      /* the lease that the next acquire takes over; or NULL */
 
   /* The operation in flight, or the last one. */
   const rl_options

@@ -150,8 +150,13 @@ static void rl_release_go_on(rl_core *core, redlock_time now_us, rl_attempt *att
 /*
  * The nodes that may have the token, or may yet have it: a release that was answered, or a SET that was
  * refused, tells nothing of a SET that a node has not read yet.
+ * Where others may have the same token and the attempt was never a lease, only those that have certainly
+ * set it: what was not answered may be the key of another, and a key of ours has its ttl.
  */
 static uint32_t rl_release_wanted(const rl_attempt *attempt) {
+  if (attempt->given && !attempt->held) {
+    return attempt->sent & ~(attempt->asked | attempt->late | attempt->released | attempt->refused);
+  }
   return attempt->sent & (attempt->late | ~(attempt->released | attempt->refused));
 }
 
@@ -265,10 +270,12 @@ static void rl_release_set_answered(rl_core *core, redlock_time now_us, const rl
   if (ballot.set_nothing) {
     attempt->refused |= bit;
     rl_release_set_due(core, attempt, attempt->due & (rl_release_wanted(attempt) | ~bit));
-  } else if (ballot.broken) {
+  } else if (ballot.broken || (!ballot.ran && attempt->given)) {
     attempt->late |= bit;
     rl_attempt_unanswered(attempt, now_us);
     rl_release_again(core, now_us, attempt, bit);
+  } else if (attempt->given) {
+    rl_release_again(core, now_us, attempt, bit); /* Now it is certain that the key is ours. */
   }
   if (attempt->listed) {
     rl_release_go_on(core, now_us, attempt, true);

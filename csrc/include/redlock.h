@@ -537,8 +537,9 @@ REDLOCK_EXTERN const void *redlock_lock_token_bytes(const redlock_lock *lock, si
  *
  * DANGER: everything rests on tokens that nobody else has and that are never used twice. A second holder
  * of the same token extends and releases the first one's lock; a release of the first use that comes late
- * deletes the key of the second; a failed acquire releases its token wherever it may have set it. Make it
- * from at least 16 random bytes, and never use it again.
+ * deletes the key of the second. Make it from at least 16 random bytes, and never use it again. An acquire that fails
+ * deletes the token only where a node has said that it was set, for elsewhere it may be another's: where the
+ * answer never came, a key may stay until its ttl ends.
  * Errors: INVALID (no token), LIMIT, NO_MEMORY.
  */
 REDLOCK_EXTERN int redlock_lock_give_token(redlock_lock *lock, const void *token, size_t length);
@@ -606,8 +607,8 @@ REDLOCK_EXTERN int redlock_lock_lost(const redlock_lock *lock, redlock_time *sin
 
 /*
  * The next lock with auto_extend or notify_lost that is lost, or whose automatic extends have begun to
- * fail; each once for each reason. NULL when there is none. redlock_lock_lost() tells the reason. Such a lock makes the
- * descriptor of redlock_client_pollfd() readable and redlock_client_timeout() 0, until the next
+ * fail (REDLOCK_E_UNAVAILABLE: the lease lasts, and this may come again after a recovery); each once for each
+ * reason. NULL when there is none. redlock_lock_lost() tells the reason. Such a lock makes the descriptor of redlock_client_pollfd() readable and redlock_client_timeout() 0, until the next
  * redlock_client_process(). Whoever releases the lock, acquires it again or frees it takes it off.
  */
 REDLOCK_EXTERN redlock_lock *redlock_client_next_lost(redlock_client *client);

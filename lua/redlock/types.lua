@@ -37,7 +37,7 @@
 ---@field extend_every? redlock.Milliseconds with auto_extend: from one extend to the next; default ttl/3
 ---@field max_hold? redlock.Milliseconds with auto_extend: it ends then at the latest; default none
 ---@field notify_lost? boolean its loss is told though it does not keep itself; on_lost implies it; default false
----@field on_lost? fun(lock: redlock.Lock, reason: redlock.Code) is called when the lease is lost
+---@field on_lost? fun(lock: redlock.Lock, reason: redlock.Code) the lease is lost; "unavailable" only warns
 ---@field owner? "request"|"worker" nginx only: with whose end the lock is released; default "request"
 
 ---@class redlock.ReleaseOptions

@@ -70,6 +70,79 @@ static void a_node_that_holds_the_token_already_is_not_released(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Ways in which an acquire ends before its nodes have answered. */
+static void by_cancelling(fake_world *world, rl_lock *lock) {
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+}
+static void by_freeing(fake_world *world, rl_lock *lock) {
+  rl_lock_free(lock, world->now_us);
+}
+static void by_closing(fake_world *world, rl_lock *lock) {
+  (void)lock;
+  rl_core_close(&world->core, world->now_us);
+}
+static void by_time(fake_world *world, rl_lock *lock) {
+  fake_pass(world, 101 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  fake_pass(world, 200 * MS); /* What failed waits for answers no longer than that. */
+}
+static void by_broken_connections(fake_world *world, rl_lock *lock) {
+  for (unsigned i = 0; i < world->count; i++) {
+    fake_break(world, i, "Connection reset by peer");
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+}
+static void by_errors(fake_world *world, rl_lock *lock) {
+  for (unsigned i = 0; i < world->count; i++) {
+    (void)fake_reply(world, i, "-ERR the proxy lost its patience\r\n");
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+}
+
+static void (*const ends[])(fake_world *world, rl_lock *lock) = {
+    by_cancelling, by_freeing, by_closing, by_time, by_broken_connections, by_errors};
+
+/* What others hold under the same token looks like what the SET has left, unless it was answered. */
+static void an_acquire_that_ends_unanswered_does_not_delete_the_same_token_of_others(void **state) {
+  (void)state;
+  redlock_options once = fake_once();
+  for (unsigned i = 0; i < COUNT_OF(ends); i++) {
+    fake_world *world = fake_world_new(3);
+    for (unsigned k = 0; k < 3; k++) {
+      fake_store_put(&world->nodes[k].store, KEY, MINE, REDLOCK_NEVER);
+    }
+    rl_lock *lock = lock_with_token(world, &once);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    ends[i](world, lock);
+    for (unsigned k = 0; k < 20; k++) {
+      fake_settle(world);
+      fake_pass(world, SECONDS);
+    }
+    assert_int_equal(fake_holders(world, KEY, MINE), 3);
+    assert_int_equal(world->core.attempts.live, 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* The same, with nobody there: what was certainly set goes, late answers included. */
+static void what_a_failed_acquire_has_certainly_set_is_released(void **state) {
+  (void)state;
+  redlock_options once = fake_once();
+  for (unsigned i = 0; i < 4; i++) { /* the ways that leave the connections alone */
+    fake_world *world = fake_world_new(3);
+    rl_lock *lock = lock_with_token(world, &once);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)fake_answer(world, 0);
+    ends[i](world, lock);
+    fake_settle(world);
+    assert_int_equal(fake_keys(world, KEY), 0);
+    assert_int_equal(world->core.attempts.live, 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
 static void a_node_that_lost_it_gets_it_back(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -153,6 +226,8 @@ int main(void) {
       cmocka_unit_test(the_next_acquire_takes_it_and_the_one_after_draws_its_own),
       cmocka_unit_test(it_is_tried_once),
       cmocka_unit_test(a_node_that_holds_the_token_already_is_not_released),
+      cmocka_unit_test(an_acquire_that_ends_unanswered_does_not_delete_the_same_token_of_others),
+      cmocka_unit_test(what_a_failed_acquire_has_certainly_set_is_released),
       cmocka_unit_test(a_node_that_lost_it_gets_it_back),
       cmocka_unit_test(an_acquire_that_is_refused_has_used_it_up),
       cmocka_unit_test(an_acquire_that_ends_before_it_was_sent_has_used_it_up),

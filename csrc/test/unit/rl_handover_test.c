@@ -129,8 +129,21 @@ static void any_change_is_found(void **state) {
     }
     text[i] = was;
   }
-  text[length] = 'A';
-  assert_false(reads(&handover, length + 1));
+}
+
+/* Nor is one byte more, which adds no bits: whatever the length, there is one text for a lease. */
+static void what_is_appended_is_found(void **state) {
+  (void)state;
+  rl_handover handover;
+  for (unsigned token = 1; token <= 8; token++) {
+    size_t length = write(&handover, 3, 9, 1, token);
+    assert_true(reads(&handover, length));
+    rl_handover_free(&handover);
+    memset(text + length, 'A', 8);
+    for (size_t more = 1; more <= 8; more++) {
+      assert_false(reads(&handover, length + more));
+    }
+  }
 }
 
 static void numbers_out_of_bounds_are_refused(void **state) {
@@ -191,6 +204,7 @@ int main(void) {
       cmocka_unit_test(the_longest_for_one_resource_fits),
       cmocka_unit_test(the_longest_of_all_is_read),
       cmocka_unit_test(any_change_is_found),
+      cmocka_unit_test(what_is_appended_is_found),
       cmocka_unit_test(numbers_out_of_bounds_are_refused),
       cmocka_unit_test(what_is_far_too_long_is_not_looked_at),
       cmocka_unit_test(other_nodes_or_another_order_are_told_apart),

@@ -6,6 +6,7 @@
 #include "rl_loss.h"
 
 #include "kept.h"
+#include "rl_attach.h"
 #include "rl_inspect.h"
 #include "rl_renew.h"
 #include "rl_round.h"
@@ -253,8 +254,14 @@ static void by_expiry(fake_world *world, rl_lock *lock) {
   rl_lock_expire(lock, world->now_us);
 }
 
+static void by_detach(fake_world *world, rl_lock *lock) {
+  rl_handover handover;
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
+  rl_lock_detach(lock);
+}
+
 static void (*const ends[])(fake_world *world, rl_lock *lock) = {by_release, by_close, by_fork,
-                                                                 by_expiry};
+                                                                 by_expiry, by_detach};
 
 static void a_lease_that_was_given_up_is_no_loss_and_is_not_extended(void **state) {
   (void)state;
@@ -281,6 +288,36 @@ static void a_lease_that_was_given_up_is_no_loss_and_is_not_extended(void **stat
       assert_true(fake_world_end(world));
     }
   }
+}
+
+/* Whoever asks for the result of his acquire then is told that it is over, and nobody of a loss. */
+static void asking_for_the_result_of_a_lease_that_was_given_up_tells_no_loss(void **state) {
+  (void)state;
+  static const int results[] = {REDLOCK_PENDING, REDLOCK_E_CLOSED, REDLOCK_E_NOT_HELD,
+                                REDLOCK_E_EXPIRED, REDLOCK_E_NOT_HELD};
+  for (unsigned i = 0; i < COUNT_OF(ends); i++) {
+    rl_lock *lock;
+    fake_world *world = held(3, &lock);
+    ends[i](world, lock);
+    assert_error(rl_lock_outcome(lock, world->now_us), results[i]);
+    assert_error(reason_of(world, lock), REDLOCK_OK);
+    assert_null(rl_loss_next(&world->core, world->now_us));
+    fake_settle(world);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* Its extends had begun to fail, and nobody had asked. */
+static void a_client_that_is_closed_names_no_lock_that_was_not_lost(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  refuse_all(world);
+  fake_pass(world, THIRD_US);
+  assert_error(reason_of(world, lock), REDLOCK_E_UNAVAILABLE);
+  rl_core_close(&world->core, world->now_us);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  assert_true(fake_world_end(world));
 }
 
 static void whoever_frees_releases_or_acquires_is_not_told_any_more(void **state) {
@@ -319,6 +356,8 @@ int main(void) {
       cmocka_unit_test(a_lease_that_has_run_out_is_lost_until_it_is_given_back),
       cmocka_unit_test(a_loss_is_told_of_a_lock_that_asks_for_it_too),
       cmocka_unit_test(a_lease_that_was_given_up_is_no_loss_and_is_not_extended),
+      cmocka_unit_test(asking_for_the_result_of_a_lease_that_was_given_up_tells_no_loss),
+      cmocka_unit_test(a_client_that_is_closed_names_no_lock_that_was_not_lost),
       cmocka_unit_test(whoever_frees_releases_or_acquires_is_not_told_any_more),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
