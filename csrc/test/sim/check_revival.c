@@ -1,6 +1,7 @@
 /*
  * No lease comes back to life, none grows shorter. Between its beginning and its last extension
- * nobody else can have held it: an extension counts only if the old deadline had not passed.
+ * nobody else can have held it: an extension counts only if the old deadline had not passed. So it is from
+ * when it was detached until it is attached, and that it is once.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -38,8 +39,25 @@ static void check_revival_changed(sim *s, const sim_client *client, const sim_lo
   }
 }
 
+static void check_revival_granted(sim *s, const sim_client *client, const sim_lock *lock) {
+  bool over = lock->ends_us <= s->now_us; /* The client was stopped: nobody will be told of it. */
+  for (unsigned i = 0; i < (lock->both ? 2u : 1u) && !over; i++) {
+    unsigned resource = lock->resource ^ i;
+    if (lock->attaches && s->taken_us[resource] > lock->detached_us) {
+      sim_violation(
+          s, "revival",
+          "client %u attached what was detached %llu us ago, but resource %u was taken %llu "
+          "us after that",
+          client->index, (unsigned long long)(s->now_us - lock->detached_us), resource,
+          (unsigned long long)(s->taken_us[resource] - lock->detached_us));
+    }
+    s->taken_us[resource] = s->now_us;
+  }
+}
+
 const checker check_revival = {
     .name = "revival",
+    .granted = check_revival_granted,
     .looked = check_revival_looked,
     .changed = check_revival_changed,
 };

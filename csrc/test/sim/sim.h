@@ -15,6 +15,7 @@
  *                      blocking calls, only while there is an operation
  *   sim_tap.c          what the core sends and is answered, as the checkers see it
  *   sim_application.c  what the clients do with their locks
+ *   sim_handover.c     leases on their way from one client to another
  *   sim_fault.c        what goes wrong
  *   sim_run.c          the phases of a run
  *   check_*.c          the checkers, see check.h
@@ -43,6 +44,8 @@
 #define SIM_CONNECTIONS_MAX 256
 #define SIM_DATABASE 3 /* the one that is selected, in runs that select one */
 #define SIM_SCRIPTS_MAX 16
+#define SIM_HANDOVERS_MAX 3
+#define SIM_HANDOVER_TEXT_MAX 512
 #define SIM_NO_CONNECTION (-1)
 #define SIM_NO_TOKEN UINT32_MAX
 #define SIM_FOREIGN_TOKEN (UINT32_MAX - 1)
@@ -129,6 +132,7 @@ typedef struct sim_config {
   uint64_t events; /* the length of the safety phase */
   uint64_t length_us;
   unsigned several; /* clients with locks on both resources */
+  unsigned hands;   /* in so many of 10000 cases a lease is handed over */
 } sim_config;
 
 /* ---- events (sim_queue.c) ---- */
@@ -345,6 +349,9 @@ typedef struct sim_lock {
   bool over_seen;
   bool calm; /* it was taken after the faults had stopped, with time enough to extend it */
   int told;  /* what the core has told of its loss; REDLOCK_OK if nothing */
+
+  bool attaches;        /* the acquire takes over what was detached */
+  uint64_t detached_us; /* true time: when that was */
 } sim_lock;
 
 typedef enum sim_step {
@@ -417,6 +424,16 @@ typedef struct sim_token {
   uint64_t expired_us[SIM_NODES_MAX]; /* client's clock: when its key there has certainly expired */
 } sim_token;
 
+/* ---- hand-overs (sim_handover.c) ---- */
+
+typedef struct sim_handover {
+  unsigned tries_left; /* how often it will be attached */
+  unsigned resource;
+  bool both;         /* resources, this one first */
+  uint64_t since_us; /* true time: when it was detached */
+  char text[SIM_HANDOVER_TEXT_MAX];
+} sim_handover;
+
 /* ---- the picture (sim_trace.c) ---- */
 
 typedef struct sim_trace sim_trace;
@@ -452,6 +469,8 @@ struct sim {
   sim_link links[SIM_CLIENTS_MAX][SIM_NODES_MAX];
   sim_node nodes[SIM_NODES_MAX];
   sim_client clients[SIM_CLIENTS_MAX];
+  sim_handover handovers[SIM_HANDOVERS_MAX];
+  uint64_t taken_us[SIM_RESOURCES_MAX]; /* true time: when a lease of it began last */
   sim_token *tokens;
   size_t token_count, token_capacity;
   char script_names[SIM_SCRIPTS_MAX][41]; /* SHA-1 */
@@ -559,6 +578,12 @@ void sim_application_ended(sim *s, sim_client *client, rl_lock *lock, uint64_t r
 void sim_application_lost(sim *s, sim_client *client, rl_lock *lock);
 void sim_application_schedule(sim *s, sim_lock *lock, uint64_t in_us);
 void sim_application_settle(sim *s);
+
+/* sim_handover.c */
+/* Writes a lease down, and lets go of it. False when there is none. */
+bool sim_handover_detach(sim *s, const sim_client *client, sim_lock *lock, uint64_t reading_us);
+/* The next acquire of the lock, which is not held, takes over what was written down, if it fits. */
+void sim_handover_take(sim *s, const sim_client *client, sim_lock *lock);
 
 /* sim_fault.c */
 void sim_fault_begin(sim *s);

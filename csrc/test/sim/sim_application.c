@@ -98,6 +98,7 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
                                     uint64_t reading_us) {
   rl_options options = *rl_lock_options(own->lock);
   bool held = rl_lock_remaining(own->lock, reading_us) > 0;
+  own->attaches = own->lock->attach != NULL;
   options.ttl_us = s->config.ttl_us[sim_application_draw(s, 2)];
   options.retry_count = s->config.retry_count == -1  ? 0
                         : s->config.retry_count == 0 ? REDLOCK_RETRIES_NONE
@@ -203,6 +204,9 @@ static void sim_application_use(sim *s, sim_client *client, sim_lock *own, uint6
   }
   if (sim_application_calm(s)) {
     sim_application_release(s, client, own, reading_us);
+  } else if (sim_chance(&s->random_application, s->config.hands) &&
+             sim_handover_detach(s, client, own, reading_us)) {
+    sim_application_idle(s, own);
   } else if (own->extends_left > 0) {
     sim_application_extend(s, client, own, reading_us);
   } else if (sim_chance(&s->random_application, s->config.frees)) {
@@ -246,6 +250,9 @@ void sim_application_step(sim *s, sim_client *client, uint64_t reading_us) {
         own->extends_left = 1;
         sim_application_extend(s, client, own, reading_us); /* A mistake. */
       } else {
+        if (s->config.hands != 0 && sim_application_draw(s, 2) == 0) {
+          sim_handover_take(s, client, own);
+        }
         sim_application_acquire(s, client, own, reading_us);
       }
       break;
@@ -272,6 +279,9 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
     if (own->attempts > 1) {
       sim_count(s, SIM_ACQUIRE_RETRIED);
     }
+    if (own->attaches) {
+      sim_count(s, SIM_ATTACHED);
+    }
     check_locked(s);
     s->grants++;
     own->state = SIM_APPLICATION_HOLD;
@@ -290,7 +300,9 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
     sim_count(s, SIM_ACQUIRE_CANCELLED);
     break;
   default:
-    if (!client->closing && !sim_application_lost_before(s, result)) {
+    if (result == REDLOCK_E_LOST && own->attaches) {
+      sim_count(s, SIM_ATTACH_LOST);
+    } else if (!client->closing && !sim_application_lost_before(s, result)) {
       sim_violation(s, "budget", "acquire ended with %d", result);
     }
     break;

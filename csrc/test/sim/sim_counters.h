@@ -75,6 +75,9 @@
   X(JOIN_SENT, "a node got its key after the lock was taken")                                      \
   X(HEAL_SENT, "heal: SET sent")                                                                   \
   X(HEAL_GRANTED, "heal: SET granted")                                                             \
+  X(DETACHED, "lease detached")                                                                    \
+  X(ATTACHED, "lease attached")                                                                    \
+  X(ATTACH_LOST, "attach: what was detached is there no more")                                     \
   X(RELEASE_OK, "release: OK")                                                                     \
   X(RELEASE_EXPIRED, "release: expired")                                                           \
   X(RELEASE_LOST, "release: lost")                                                                 \

@@ -26,47 +26,61 @@ typedef struct sim_script {
   bool shortens; /* sets the expiry even if it is later */
   bool several;  /* keys */
   bool careless; /* of several, looks at the first only */
+  bool attaches; /* puts one token in the place of another */
 } sim_script;
+
+/* That which attaches: |minds| what is there, and |sets| this. */
+#define SIM_NODE_ATTACH(minds, sets)                                                               \
+  "for i=1,#KEYS do if redis.call('GET',KEYS[i])" minds " or "                                     \
+  "redis.call('PTTL',KEYS[i])<=tonumber(ARGV[4]) then return 0 end end for i=1,#KEYS do "          \
+  "redis.call('" sets ",ARGV[3]) end return 1"
 
 static const sim_script sim_scripts[] = {
     {"if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end return 0",
-     SIM_COMMAND_RELEASE, true, false, false, false, false},
+     SIM_COMMAND_RELEASE, true, false, false, false, false, false},
     {"if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "
      "if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then "
      "redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 1",
-     SIM_COMMAND_EXTEND, true, false, false, false, false},
-    {"return redis.call('DEL',KEYS[1])", SIM_COMMAND_RELEASE, false, false, false, false, false},
-    {"return redis.call('PEXPIRE',KEYS[1],ARGV[2])", SIM_COMMAND_EXTEND, false, false, true, false,
+     SIM_COMMAND_EXTEND, true, false, false, false, false, false},
+    {"return redis.call('DEL',KEYS[1])", SIM_COMMAND_RELEASE, false, false, false, false, false,
      false},
+    {"return redis.call('PEXPIRE',KEYS[1],ARGV[2])", SIM_COMMAND_EXTEND, false, false, true, false,
+     false, false},
     {"redis.call('SET',KEYS[1],ARGV[1],'PX',ARGV[2]) return 1", SIM_COMMAND_EXTEND, false, true,
-     true, false, false},
+     true, false, false, false},
     {"if redis.call('SET',KEYS[1],ARGV[1],'NX','PX',ARGV[2]) then return 1 end "
      "if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "
      "return redis.call('PEXPIRE',KEYS[1],ARGV[2])",
-     SIM_COMMAND_EXTEND, true, true, true, false, false},
+     SIM_COMMAND_EXTEND, true, true, true, false, false, false},
     {"if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "
      "return redis.call('PEXPIRE',KEYS[1],ARGV[2])",
-     SIM_COMMAND_EXTEND, true, false, true, false, false},
+     SIM_COMMAND_EXTEND, true, false, true, false, false, false},
     {"for i=1,#KEYS do if redis.call('EXISTS',KEYS[i])==1 then return i end end for "
      "i=1,#KEYS do redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end return "
      "redis.status_reply('OK')",
-     SIM_COMMAND_SET, false, false, false, true, false},
+     SIM_COMMAND_SET, false, false, false, true, false, false},
     {"for i=1,#KEYS do local v=redis.call('GET',KEYS[i]) if v and v~=ARGV[1] then "
      "return i end end for i=1,#KEYS do redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) "
      "end return redis.status_reply('OK')",
-     SIM_COMMAND_SET, true, false, false, true, false},
+     SIM_COMMAND_SET, true, false, false, true, false, false},
     {"for i=1,#KEYS do if redis.call('GET',KEYS[i])~=ARGV[1] then return 0 end end for "
      "i=1,#KEYS do if redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
      "redis.call('PEXPIRE',KEYS[i],ARGV[2]) end end return 1",
-     SIM_COMMAND_EXTEND, true, false, false, true, false},
+     SIM_COMMAND_EXTEND, true, false, false, true, false, false},
     {"local n,e=0 for i=1,#KEYS do local v=redis.pcall('GET',KEYS[i]) if v==ARGV[1] "
      "then n=n+redis.call('DEL',KEYS[i]) elseif type(v)=='table' then e=v end end if e "
      "then return e end if n==#KEYS then return 1 end return 0",
-     SIM_COMMAND_RELEASE, true, false, false, true, false},
+     SIM_COMMAND_RELEASE, true, false, false, true, false, false},
     {"for i=1,1 do if redis.call('EXISTS',KEYS[i])==1 then return i end end for "
      "i=1,#KEYS do redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end return "
      "redis.status_reply('OK')",
-     SIM_COMMAND_SET, false, false, false, true, true},
+     SIM_COMMAND_SET, false, false, false, true, true, false},
+    {SIM_NODE_ATTACH("~=ARGV[1]", "SET',KEYS[i],ARGV[2],'PX'"), SIM_COMMAND_SET, true, false, false,
+     false, false, true},
+    {SIM_NODE_ATTACH("~=ARGV[1]", "SET',KEYS[i],ARGV[1],'PX'"), SIM_COMMAND_SET, true, false, true,
+     false, false, true},
+    {SIM_NODE_ATTACH("==ARGV[2]", "SET',KEYS[i],ARGV[2],'PX'"), SIM_COMMAND_SET, false, false,
+     false, false, false, true},
 };
 #define SIM_SCRIPT_COUNT (sizeof sim_scripts / sizeof sim_scripts[0])
 
@@ -306,19 +320,21 @@ static unsigned sim_node_script(sim *s, const sim_node *node, const resp_request
 }
 
 unsigned sim_node_script_token(const resp_request *command) {
-  return resp_is(command, 2, "2") ? 5 : 4;
+  unsigned first = resp_is(command, 2, "2") ? 5 : 4;
+  return command->count == first + 4 ? first + 1
+                                     : first; /* It attaches: the handed one comes first. */
 }
 
 /* Whether it sets several keys, and minds none that are ours. */
 bool sim_node_script_keeps(sim *s, const resp_request *command) {
   unsigned script = sim_node_find_script(s, ~0u, command, resp_is(command, 0, "EVAL"));
   return script < SIM_SCRIPT_COUNT && sim_scripts[script].kind == SIM_COMMAND_SET &&
-         sim_scripts[script].compares;
+         sim_scripts[script].several && sim_scripts[script].compares;
 }
 
 sim_command_kind sim_node_script_kind(sim *s, const resp_request *command) {
   unsigned script = sim_node_find_script(s, ~0u, command, resp_is(command, 0, "EVAL"));
-  if (script < SIM_SCRIPT_COUNT && sim_scripts[script].several) {
+  if (script < SIM_SCRIPT_COUNT && (sim_scripts[script].several || sim_scripts[script].attaches)) {
     return sim_scripts[script].kind;
   }
   return command->count == 6 ? SIM_COMMAND_EXTEND : SIM_COMMAND_RELEASE;
@@ -459,6 +475,56 @@ static void sim_node_eval_both(sim *s, int connection, const resp_request *comma
                  granted ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
 }
 
+/* Whether the key may be given another token: it has the handed one, and enough is left of it. */
+static bool sim_node_may_attach(sim *s, unsigned node, const sim_key *key, const char *handed,
+                                const sim_script *script, uint64_t floor_ms) {
+  bool ours = key != NULL && memcmp(key->value, handed, REDLOCK_TOKEN_LENGTH) == 0;
+  uint64_t wall_ms = sim_node_wall_ms(s, node);
+  return key != NULL && (ours || !script->compares) && key->expire_ms > wall_ms + floor_ms;
+}
+
+/* EVAL, script, 1 or 2, the keys, the handed token, the fresh one, ttl, floor */
+static void sim_node_eval_attach(sim *s, int connection, const resp_request *command,
+                                 const sim_request *request, const sim_script *script) {
+  const sim_connection *from = &s->connections[connection];
+  unsigned value = sim_node_script_token(command), keys = value - 4;
+  unsigned resources[SIM_RESOURCES_MAX] = {0, 0};
+  const char *reply = ":1\r\n";
+  bool understood = command->count == value + 3 && keys >= 1 && keys <= SIM_RESOURCES_MAX &&
+                    command->lengths[value] == REDLOCK_TOKEN_LENGTH &&
+                    command->lengths[value - 1] == REDLOCK_TOKEN_LENGTH;
+  for (unsigned i = 0; i < keys && understood; i++) {
+    resources[i] = sim_node_resource(command, 3 + i);
+    understood = resources[i] < SIM_RESOURCES_MAX && (i == 0 || resources[0] != resources[1]);
+  }
+  if (!understood) {
+    sim_violation(s, "wire", "a script that attaches, which the node does not understand");
+    return;
+  }
+  for (unsigned i = 0; i < keys && reply[1] == '1'; i++) {
+    const sim_key *key = sim_node_key(s, from->node, from->database, resources[i]);
+    if (key != NULL && key->foreign_type) {
+      reply = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
+    } else if (!sim_node_may_attach(s, from->node, key, command->words[value - 1], script,
+                                    resp_number(command, value + 2))) {
+      reply = ":0\r\n";
+    }
+  }
+  for (unsigned i = 0; i < keys && reply[1] == '1'; i++) {
+    sim_key *key = sim_node_key(s, from->node, from->database, resources[i]);
+    bool keeps = script->shortens; /* It sets the handed token once more. */
+    if (memcmp(key->value, command->words[value - 1], REDLOCK_TOKEN_LENGTH) != 0) {
+      check_touched(s, from, key, request->token, SIM_COMMAND_SET);
+    }
+    sim_node_write(s, from->node, key, resources[i], command, keeps ? value - 1 : value,
+                   keeps ? key->token : request->token, resp_number(command, value + 1));
+  }
+  SIM_TRACE(s, "node %u: token %u attaches: %.*s", from->node, request->token,
+            (int)strcspn(reply, "\r"), reply);
+  sim_node_reply(s, connection, request, reply,
+                 reply[1] == '1' ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
+}
+
 /* EVALSHA or EVAL, script, 1, key, token[, ttl] */
 static void sim_node_eval(sim *s, int connection, const resp_request *command,
                           const sim_request *request) {
@@ -478,6 +544,10 @@ static void sim_node_eval(sim *s, int connection, const resp_request *command,
       sim_count(s, SIM_SCRIPT_BY_TEXT);
     }
     sim_node_eval_both(s, connection, command, request, &sim_scripts[script]);
+    return;
+  }
+  if (script < SIM_SCRIPT_COUNT && sim_scripts[script].attaches) {
+    sim_node_eval_attach(s, connection, command, request, &sim_scripts[script]);
     return;
   }
   if (script == SIM_SCRIPT_COUNT || resource == SIM_RESOURCES_MAX ||

@@ -1,0 +1,63 @@
+/*
+ * Leases on their way from one client to another: texts that are lost, come late, and are used twice.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rl_attach.h"
+#include "sim.h"
+#include "sim_trace.h"
+
+#define SIM_HANDOVER_TRIES_MAX 3
+
+/* Nobody is to release it any more. */
+static void sim_handover_abandon(sim *s, uint32_t token) {
+  size_t kept = 0;
+  s->tokens[token].abandoned = true;
+  for (size_t i = 0; i < s->live_count; i++) {
+    if (s->live[i] != token) {
+      s->live[kept++] = s->live[i];
+    }
+  }
+  s->live_count = kept;
+}
+
+bool sim_handover_detach(sim *s, const sim_client *client, sim_lock *own, uint64_t reading_us) {
+  sim_random *random = &s->random_application;
+  sim_handover *text = &s->handovers[sim_below(random, SIM_HANDOVERS_MAX)];
+  rl_handover handover;
+  if (rl_lock_detachable(own->lock, reading_us, &handover) != REDLOCK_OK ||
+      rl_handover_length(&handover) >= sizeof text->text) {
+    return false;
+  }
+  text->tries_left = 1 + (unsigned)sim_below(random, SIM_HANDOVER_TRIES_MAX);
+  text->resource = own->resource;
+  text->both = own->both;
+  text->since_us = s->now_us;
+  rl_handover_write(&handover, text->text);
+  rl_lock_detach(own->lock);
+  sim_handover_abandon(s, own->lease);
+  sim_count(s, SIM_DETACHED);
+  SIM_TRACE(s, "client %u, lock %u: detaches token %u", client->index,
+            (unsigned)(own - client->locks), own->lease);
+  return true;
+}
+
+void sim_handover_take(sim *s, const sim_client *client, sim_lock *own) {
+  sim_handover *text = &s->handovers[sim_below(&s->random_application, SIM_HANDOVERS_MAX)];
+  rl_handover handover;
+  if (text->tries_left == 0 || text->both != own->both || text->resource != own->resource ||
+      rl_lock_remaining(own->lock, sim_client_clock(s, client)) > 0) {
+    return;
+  }
+  if (rl_handover_read(&handover, text->text, strlen(text->text)) != REDLOCK_OK ||
+      rl_attach_set(own->lock, &handover) != REDLOCK_OK) {
+    abort();
+  }
+  rl_handover_free(&handover);
+  text->tries_left--;
+  own->detached_us = text->since_us;
+  SIM_TRACE(s, "client %u, lock %u: is to attach", client->index, (unsigned)(own - client->locks));
+}
