@@ -229,6 +229,44 @@ return function(title, driver)
       assert.is_true(lock:is_held())
     end)
 
+    test("check(), inspect() and force_release() blamed a line of redlock's own files", function()
+      local lock = client:lock("r")
+      local long = ("x"):rep(5000)
+      for text, fn in pairs({
+        ["lock:check() needs a lock before the colon, got nil"] = function() lock.check() end,
+        ["'r' is not held"] = function() lock:check() end,
+        ["resource is too long: it has 5000 bytes"] = function() local seen = client:inspect(long) return seen end,
+        ["resource is too long: it has 5000"] = function() local n = client:force_release(long, "t") return n end,
+        ["client:inspect() needs a client before the colon, got a string"] = function() client.inspect("r") end,
+        ["client:force_release() needs a client before the colon, got a string"] = function()
+          client.force_release("r", "t")
+        end,
+      }) do
+        local ok, err = pcall(fn)
+        assert.is_false(ok)
+        assert.is_truthy(err:find("behaviour.lua:%d+: redlock: ") and err:find(text, 1, true), err)
+      end
+    end)
+
+    test("detach() raised after a release that was not waited for, and did not say which lock is not held", function()
+      local lock = assert(client:acquire("r"))
+      assert(lock:release({ wait = false }))
+      local message = failure("not_held", lock:detach())
+      assert.is_truthy(message:find("'r'", 1, true), message)
+      eventually_free("r")
+    end)
+
+    test("attach() took a wait and a retry_count, and tried once all the same", function()
+      local text = assert(assert(client:acquire("r")):detach())
+      for name, value in pairs({ wait = 1000, retry_count = 5 }) do
+        local ok, err = pcall(function() other:attach(text, { [name] = value }) end)
+        assert.is_false(ok)
+        local says = "behaviour.lua:%d+: redlock: option '" .. name .. "' does not go with client:attach"
+        assert.is_truthy(err:find(says), err)
+      end
+      assert(assert(other:attach(text, { wait = 0, retry_count = 0 })):release())
+    end)
+
     test("detach and attach: hands a lock from one client to another", function()
       local lock = assert(client:acquire("r", { ttl = 30000 }))
       eventually_on_all(lock)

@@ -72,6 +72,13 @@ describe("misuse", function()
     end
   end)
 
+  it("lock:start(\"release\") took any option, and ignored it", function()
+    local lock = client:lock("r")
+    says("option 'wait' must be true or false, got 5", misuse(function() lock:start("release", { wait = 5 }) end))
+    says("unknown option 'wiat'", misuse(function() lock:start("release", { wiat = false }) end))
+    assert.are.equal("not_held", (select(3, lock:start("release", { wait = false }))))
+  end)
+
   it("a ttl that is all drift is told as expired", function()
     local message = misuse(function() redlock.new(NODES, { ttl = 2 }) end)
     says("'ttl'", message)

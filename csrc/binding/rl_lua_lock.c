@@ -433,7 +433,7 @@ static int lock_detach(lua_State *L) {
     text = lua_newuserdata(L, length + 1);
     error = redlock_lock_detach(self->lock, text, length + 1, &length);
   }
-  if (error == REDLOCK_E_BUSY)
+  if (error == REDLOCK_E_BUSY || error == REDLOCK_E_NOT_HELD)
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   if (error != REDLOCK_OK)
     return rl_lua_push_error(L, error, NULL, RL_LUA_WRAPPED);

@@ -33,7 +33,7 @@ int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover
   const rl_core *core = lock->core;
   bool lasts = rl_lock_remaining(lock, now_us) > 0;
   if (rl_lock_is_busy(lock)) {
-    return REDLOCK_E_BUSY;
+    return lock->unheard ? REDLOCK_E_NOT_HELD : REDLOCK_E_BUSY;
   }
   if (core->closed) {
     return REDLOCK_E_CLOSED;

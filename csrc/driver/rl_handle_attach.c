@@ -101,7 +101,7 @@ static int rl_handle_attach(redlock_lock **made, redlock_client *client,
 
 int redlock_lock_attach_sized(redlock_lock **made, redlock_client *client, const char *text,
                               size_t length, const redlock_options *given, size_t options_size) {
-  const char *wrong = "the text is none that redlock_lock_detach() wrote, or it was changed";
+  const char *wrong = "the text is none that detaching a lock has written, or it was changed";
   rl_handover handover;
   if (made == NULL || client == NULL || text == NULL) {
     return REDLOCK_E_INVALID;

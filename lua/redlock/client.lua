@@ -6,7 +6,7 @@ local section = require "redlock.section"
 
 local lock_options, section_release = options.lock, options.section_release
 local check_resource, check_resources = options.resource, options.resources
-local attach, check_handover = core.attach, options.handover
+local attach, attach_options, check_handover = core.attach, options.attach, options.handover
 local check_token, acquire_options, give_token = options.token, options.acquire, core.give_token
 local new_lock, run, keys = core.lock, core.run, core.keys
 local calls = core.calls
@@ -69,7 +69,7 @@ function methods.attach(self, text, given)
   if given == nil then
     lock, message, code = attach(self, text)
   else
-    lock, message, code = attach(self, text, lock_options(given, 2))
+    lock, message, code = attach(self, text, attach_options(given, 2))
   end
   if not lock then return nil, message, code end
   local validity
@@ -93,27 +93,25 @@ function methods.with(self, resource, ...)
   return section.run(lock, how, select(at, ...))
 end
 
--- A lock object is made for the question.
-local function ask(self, resource, method, number, argument)
-  check_resource(self, "userdata", resource, method, 3)
-  local lock, message, code = new_lock(self, resource)
-  if not lock then return nil, message, code end
-  local answer
-  answer, message, code = run(lock, number, argument)
-  return lock, answer, message, code
-end
+-- A lock object is made for each question.
 
 function methods.inspect(self, resource)
-  local lock, ok, message, code = ask(self, resource, "inspect", INSPECT)
-  if not lock then return nil, ok, message end
+  check_resource(self, "userdata", resource, "inspect", 2)
+  local lock, message, code = new_lock(self, resource)
+  if not lock then return nil, message, code end
+  local ok
+  ok, message, code = run(lock, INSPECT)
   if not ok and code ~= "unavailable" then return nil, message, code end
   return (keys(lock))
 end
 
 function methods.force_release(self, resource, token)
+  check_resource(self, "userdata", resource, "force_release", 2)
   check_token(token, 2)
-  local lock, count, message, code = ask(self, resource, "force_release", FORCE_RELEASE, token)
-  if not lock then return nil, count, message end
+  local lock, message, code = new_lock(self, resource)
+  if not lock then return nil, message, code end
+  local count
+  count, message, code = run(lock, FORCE_RELEASE, token)
   if count then return count end
   return nil, message, code
 end

@@ -14,11 +14,11 @@ require "redlock.lock"
 local lock_options, check_resource, check_resources = options.lock, options.resource, options.resources
 local release_options, section_release, check_token = options.release, options.section_release, options.token
 local acquire_options, give_token = options.acquire, core.give_token
-local attach, detach, check_handover = core.attach, core.detach, options.handover
+local attach, attach_options, check_handover, detach = core.attach, options.attach, options.handover, core.detach
 local new_lock, start, pending, late, identify, next_ended, release_send =
   core.lock, core.start, core.pending, core.late, core.id, core.next_ended,
   core.release_send
-local next_lost, watched, keep = core.next_lost, core.watched, core.keep
+local next_lost, watched, keep, left_of = core.next_lost, core.watched, core.keep, core.left
 
 local LOOK = 1 -- how often, in seconds, to look whether somebody still has to look after the leases
 
@@ -164,11 +164,11 @@ local function look_again(self)
 end
 
 -- The object before the colon, whose class is told by what getmetatable() shows of it.
-local function check_object(object, noun, method, level)
+local function check_object(object, noun, method)
   if type(object) ~= "table" or getmetatable(object) ~= "redlock." .. noun then
     local kind = type(object)
     error("redlock: " .. noun .. ":" .. method .. "() needs a " .. noun .. " before the colon, got "
-      .. (kind == "nil" and kind or "a " .. kind), level or 4)
+      .. (kind == "nil" and kind or "a " .. kind), 4)
   end
   return object.handle
 end
@@ -178,8 +178,8 @@ local function check_lock(lock, method)
   return handle
 end
 
-local function check_client(self, method, level)
-  local handle = check_object(self, "client", method, level)
+local function check_client(self, method)
+  local handle = check_object(self, "client", method)
   return handle
 end
 
@@ -254,7 +254,9 @@ end
 function lock_methods.result(lock)
   local handle = check_lock(lock, "result")
   collect(lock.client)
-  return handle:result()
+  local result, message, code = handle:result()
+  if result then return result end
+  return nil, message, code
 end
 
 function lock_methods.detach(lock)
@@ -272,7 +274,8 @@ end
 
 function lock_methods.check(lock)
   local handle = check_lock(lock, "check")
-  local left = loss.check(handle, 2)
+  local left, message = left_of(handle)
+  if not left then error(message, 2) end
   return left
 end
 
@@ -352,7 +355,7 @@ function client_methods.attach(self, text, given)
   if given == nil then
     handle, message, code = attach(self.handle, text)
   else
-    handle, message, code = attach(self.handle, text, lock_options(given, 2))
+    handle, message, code = attach(self.handle, text, attach_options(given, 2))
   end
   if not handle then return nil, message, code end
   local lock = wrap(self, handle)
@@ -381,29 +384,35 @@ function client_methods.with(self, resource, ...)
   return section.run(lock, how, select(at, ...))
 end
 
--- A lock object is made for the question.
-local function ask(self, resource, operation, argument)
-  check_client(self, operation, 5)
-  check_resource(self, "table", resource, operation, 3)
-  if self.closing then return nil, closed(resource) end
-  local handle, message, code = new_lock(self.handle, resource)
-  if not handle then return nil, nil, message, code end
+-- A lock object is made for each question.
+local function ask(self, handle, operation, argument)
   local lock = wrap(self, handle)
-  local ok
-  ok, message, code = start(handle, core.calls[operation].code, argument)
+  local ok, message, code = start(handle, core.calls[operation].code, argument)
   if ok then ok, message, code = finish(lock, operation) end
-  return lock, ok, message, code
+  return ok, message, code
 end
 
 function client_methods.inspect(self, resource)
-  local lock, ok, message, code = ask(self, resource, "inspect")
-  if lock and (ok or code == "unavailable") then return (core.keys(lock.handle)) end
+  check_client(self, "inspect")
+  check_resource(self, "table", resource, "inspect", 2)
+  if self.closing then return closed(resource) end
+  local handle, message, code = new_lock(self.handle, resource)
+  if not handle then return nil, message, code end
+  local ok
+  ok, message, code = ask(self, handle, "inspect")
+  if ok or code == "unavailable" then return (core.keys(handle)) end
   return nil, message, code
 end
 
 function client_methods.force_release(self, resource, token)
+  check_client(self, "force_release")
+  check_resource(self, "table", resource, "force_release", 2)
   check_token(token, 2)
-  local _, count, message, code = ask(self, resource, "force_release", token)
+  if self.closing then return closed(resource) end
+  local handle, message, code = new_lock(self.handle, resource)
+  if not handle then return nil, message, code end
+  local count
+  count, message, code = ask(self, handle, "force_release", token)
   if count then return count end
   return nil, message, code
 end

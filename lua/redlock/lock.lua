@@ -2,12 +2,11 @@
 --- are in C.
 
 local core = require "redlock.core"
-local loss = require "redlock.loss"
 local options = require "redlock.options"
 
 local run, start, release_send = core.run, core.start, core.release_send
 local release_options = options.release
-local detach = core.detach
+local detach, left_of = core.detach, core.left
 
 local methods = core.lock_methods
 local calls, numbers = {}, {} -- of the lock: by name; their codes
@@ -65,6 +64,7 @@ local START_TAKES = "redlock: lock:start() takes " .. startable()
 function methods.start(self, operation, argument)
   local call = calls[operation]
   if not call then error(START_TAKES, 2) end
+  if operation == "release" and argument ~= nil then release_options(argument, 2) end -- nothing waits here anyway
   local started, message, code
   if call.takes_options and argument ~= nil then
     started, message, code = start(self, call.number, call.check(argument, 2))
@@ -77,7 +77,8 @@ end
 
 --- Raises an error at the caller's line unless the lock is held. Returns the milliseconds that are left.
 function methods.check(self)
-  local left = loss.check(self, 2)
+  local left, message = left_of(self)
+  if not left then error(message, 2) end
   return left
 end
 

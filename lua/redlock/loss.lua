@@ -53,13 +53,6 @@ function loss.tell_yielding(on_lost, lock, reason)
   write(carry_on(thread, resume(thread)))
 end
 
---- lock:check(): for guards between steps. `lock` is the handle of C.
-function loss.check(lock, level)
-  local left, message = core.left(lock)
-  if not left then error(message, level + 1) end
-  return left
-end
-
 core.dispatch_by(loss.tell)
 
 return loss

@@ -13,7 +13,7 @@ local start, result, driver_of = native.start, native.result, native.driver
 local new_lock = core.lock
 local check_resource, check_resources = options.resource, options.resources
 local acquire_options, give_token = options.acquire, core.give_token
-local lock_options, attach, check_handover = options.lock, core.attach, options.handover
+local attach, attach_options, check_handover = core.attach, options.attach, options.handover
 local owner_complaint, release_options, check_token = options.owner_complaint, options.release, options.token
 local free_slot, move, wait = driver.free_slot, driver.move, driver.wait
 
@@ -193,7 +193,7 @@ function client_methods.attach(self, text, given)
   if given == nil then
     lock, message, code = attach(self, text)
   else
-    lock, message, code = attach(self, text, lock_options(given, 2))
+    lock, message, code = attach(self, text, attach_options(given, 2))
   end
   if not lock then return nil, message, code end
   local validity
@@ -203,23 +203,31 @@ function client_methods.attach(self, text, given)
   return nil, message, code
 end
 
--- A lock object is made for the question.
-local function ask(self, resource, method, number, argument)
-  check_resource(self, "userdata", resource, method, 3)
+-- nil, message and code where nothing may wait.
+local function may_ask(method)
   local phase = get_phase()
-  if not may_wait[phase] then return cannot_wait("client:" .. method, phase) end
-  local lock, message, code = new_lock(self, resource)
-  if not lock then return nil, message, code end
+  if may_wait[phase] then return true end
+  local refused, message, code = cannot_wait("client:" .. method, phase)
+  return refused, message, code
+end
+
+-- A lock object is made for each question.
+local function ask(lock, number, argument)
   local slot = free_slot()
   local own, pending, writers, clock = start(lock, number, slot, nil, argument)
   if not own then return nil, pending, writers end
-  return lock, await(own, lock, slot, pending, writers, clock)
+  return await(own, lock, slot, pending, writers, clock)
 end
 
 function client_methods.inspect(self, resource)
   if not driver_of(self, "inspect") then return blocking_client.inspect(self, resource) end
-  local lock, ok, message, code = ask(self, resource, "inspect", INSPECT)
-  if not lock then return nil, ok, message end
+  check_resource(self, "userdata", resource, "inspect", 2)
+  local lock, ok, message, code
+  ok, message, code = may_ask("inspect")
+  if not ok then return nil, message, code end
+  lock, message, code = new_lock(self, resource)
+  if not lock then return nil, message, code end
+  ok, message, code = ask(lock, INSPECT)
   local seen = (ok or code == "unavailable") and core.keys(lock) or nil
   native.discard(lock)
   if seen then return seen end
@@ -227,10 +235,15 @@ function client_methods.inspect(self, resource)
 end
 
 function client_methods.force_release(self, resource, token)
-  check_token(token, 2)
   if not driver_of(self, "force_release") then return blocking_client.force_release(self, resource, token) end
-  local lock, count, message, code = ask(self, resource, "force_release", FORCE_RELEASE, token)
-  if not lock then return nil, count, message end
+  check_resource(self, "userdata", resource, "force_release", 2)
+  check_token(token, 2)
+  local lock, count, message, code
+  count, message, code = may_ask("force_release")
+  if not count then return nil, message, code end
+  lock, message, code = new_lock(self, resource)
+  if not lock then return nil, message, code end
+  count, message, code = ask(lock, FORCE_RELEASE, token)
   native.discard(lock)
   if count then return count end
   return nil, message, code

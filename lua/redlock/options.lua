@@ -250,13 +250,17 @@ function options.client(given, level)
   return given
 end
 
-local function check_token_goes_with(given, level)
-  if given.token == nil then return end
+-- What is tried once takes no option that says otherwise.
+local function check_tried_once(given, with, level)
   for _, name in ipairs { "retry_count", "wait" } do
     if given[name] ~= nil and given[name] ~= 0 then
-      error("redlock: option '" .. name .. "' does not go with 'token': a token is tried once", level + 1)
+      error("redlock: option '" .. name .. "' does not go with " .. with .. " is tried once", level + 1)
     end
   end
+end
+
+local function check_token_goes_with(given, level)
+  if given.token ~= nil then check_tried_once(given, "'token': a token", level + 1) end
 end
 
 --- The options of an acquire, as the C functions take them, which know nothing of the token.
@@ -274,6 +278,13 @@ function options.release(given, level)
   local wrong = complaint(given, of_release)
   if wrong then error("redlock: " .. wrong, level + 1) end
   return given.wait == false
+end
+
+--- The options of an attach.
+function options.attach(given, level)
+  local checked = options.lock(given, level + 1)
+  check_tried_once(given, "client:attach(): it", level + 1)
+  return checked
 end
 
 --- The object before the colon and what lock:detach() has returned.

@@ -290,6 +290,20 @@ static void only_a_lease_that_lasts_is_detached(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void detaching_after_a_release_that_nobody_waits_for_says_not_held_not_busy(void **state) {
+  (void)state;
+  rl_handover handover;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_OK);
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
+  fake_settle(world);
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
 /* An automatic extend in flight is in nobody's way, and cannot prolong what was attached. */
 static void automatic_extends_end_with_it(void **state) {
   (void)state;
@@ -381,6 +395,7 @@ int main(void) {
       cmocka_unit_test(a_node_that_had_not_answered_has_no_vote),
       cmocka_unit_test(a_node_that_had_not_answered_gets_the_fresh_token_all_the_same),
       cmocka_unit_test(only_a_lease_that_lasts_is_detached),
+      cmocka_unit_test(detaching_after_a_release_that_nobody_waits_for_says_not_held_not_busy),
       cmocka_unit_test(automatic_extends_end_with_it),
       cmocka_unit_test(freed_cancelled_or_forked_before_it_was_tried_it_leaves_nothing),
   };
