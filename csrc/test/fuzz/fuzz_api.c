@@ -56,12 +56,80 @@ static void fuzz_api_look(redlock_client *client, redlock_lock *lock) {
   (void)redlock_lock_deadline(lock);
 }
 
+/* A text that is used at once, and once more. */
+static int fuzz_api_hand_over(redlock_client *client, redlock_lock *lock) {
+  char text[REDLOCK_HANDOVER_MAX];
+  size_t length;
+  int error = redlock_lock_detach(lock, text, sizeof text, &length);
+  for (unsigned i = 0; i < 2 && error == REDLOCK_OK; i++) {
+    redlock_lock *attached = NULL;
+    fuzz_require(strlen(text) == length);
+    error = redlock_lock_attach(&attached, client, text, length, NULL);
+    if (error == REDLOCK_OK) {
+      int result = redlock_lock_acquire(attached, NULL, NULL);
+      fuzz_require(result == REDLOCK_OK || redlock_lock_remaining(attached) == 0);
+    }
+    redlock_lock_free(attached);
+  }
+  return error;
+}
+
+/* What few locks are asked for. */
+static void fuzz_api_call_seldom(redlock_client *client, redlock_lock **slot, uint8_t what) {
+  static const char token[] = "0123456789abcdef0123456789abcdef01234567";
+  static const redlock_resource both[] = {{"name", 4}, {"other", 5}};
+  redlock_key_info key;
+  redlock_holder_info holder;
+  redlock_lock *lock = *slot;
+  int error = REDLOCK_OK;
+  switch (what % 8) {
+  case 0:
+    error = redlock_lock_release_send(lock);
+    break;
+  case 1:
+    error = redlock_lock_give_token(lock, token, sizeof token - 1);
+    break;
+  case 2:
+    error = redlock_lock_inspect(lock);
+    for (size_t i = 0; i < redlock_client_node_count(client); i++) {
+      fuzz_require(redlock_lock_key(lock, i, &key) == REDLOCK_OK);
+    }
+    (void)redlock_lock_holder(lock, &holder);
+    break;
+  case 3:
+    error = redlock_lock_force_release(lock, token, what & 8 ? REDLOCK_TOKEN_ANY : 40);
+    break;
+  case 4:
+    error = fuzz_api_hand_over(client, lock);
+    break;
+  case 5:
+    redlock_lock_free(lock);
+    if (redlock_lock_new_many(slot, client, both, 2, NULL) == REDLOCK_E_CLOSED) {
+      *slot = NULL;
+    }
+    return;
+  case 6:
+    (void)redlock_client_next_lost(client);
+    break;
+  default:
+    (void)redlock_lock_lost(lock, NULL);
+    redlock_client_wakeup(client);
+    break;
+  }
+  fuzz_require(strcmp(redlock_error_name(error), "unknown") != 0);
+}
+
 static void fuzz_api_call(redlock_client *client, redlock_lock **slot, fuzz_input *input) {
   redlock_options options = fuzz_api_options(input);
   redlock_duration validity_us = 0;
   redlock_lock *lock = *slot;
   int error = REDLOCK_OK;
-  switch (fuzz_byte(input) % 12) {
+  uint8_t what = fuzz_byte(input);
+  if (what >= 192) {
+    fuzz_api_call_seldom(client, slot, what);
+    return;
+  }
+  switch (what % 12) {
   case 0:
     error = redlock_lock_acquire_start(lock, &options);
     break;

@@ -8,9 +8,13 @@
 
 #include "fake_nodes.h"
 #include "fuzz.h"
+#include "rl_attach.h"
+#include "rl_given.h"
+#include "rl_inspect.h"
 
 #define FUZZ_CORE_LOCKS 3
 #define FUZZ_CORE_STEPS 400
+#define FUZZ_CORE_TEXT_MAX 512
 
 static const char *const fuzz_core_replies[] = {"+OK\r\n",        "$-1\r\n",      ":1\r\n",
                                                 ":0\r\n",         "-ERR x\r\n",   "-NOSCRIPT\r\n",
@@ -36,10 +40,83 @@ static redlock_options fuzz_core_options(fuzz_input *input) {
   return options;
 }
 
-static void fuzz_core_operate(fake_world *world, rl_lock **slot, fuzz_input *input) {
+/* A lease is written down, if there is one; the text may be used any number of times, or be changed. */
+static void fuzz_core_detach(fake_world *world, rl_lock *lock, char *text) {
+  rl_handover handover;
+  if (rl_lock_detachable(lock, world->now_us, &handover) == REDLOCK_OK) {
+    fuzz_require(rl_handover_length(&handover) < FUZZ_CORE_TEXT_MAX);
+    rl_handover_write(&handover, text);
+    rl_lock_detach(lock);
+    fuzz_require(rl_lock_remaining(lock, world->now_us) == 0);
+  }
+}
+
+static void fuzz_core_attach(rl_lock *lock, const char *text, fuzz_input *input) {
+  char changed[FUZZ_CORE_TEXT_MAX];
+  rl_handover handover;
+  size_t length = strlen(text);
+  uint8_t at = fuzz_byte(input);
+  memcpy(changed, text, length + 1);
+  if (at < length && at % 4 == 3) {
+    changed[at] = (char)fuzz_byte(input);
+  }
+  if (rl_handover_read(&handover, changed, length) == REDLOCK_OK) {
+    fuzz_require(strcmp(changed, text) == 0);
+    (void)rl_attach_set(lock, &handover);
+    rl_handover_free(&handover);
+  }
+}
+
+/* What few locks are asked for. */
+static void fuzz_core_operate_seldom(fake_world *world, rl_lock **slot, char *text,
+                                     fuzz_input *input) {
+  static const char *const names[] = {"name", "other"};
   redlock_options options;
   rl_lock *lock = *slot;
-  switch (fuzz_byte(input) % 8) {
+  unsigned nodes;
+  redlock_duration ttl_us;
+  uint8_t length = fuzz_byte(input);
+  switch (length % 8) {
+  case 0:
+    (void)rl_lock_release_unheard(lock, world->now_us);
+    break;
+  case 1:
+    (void)rl_given_set(lock, "the same for all, 1234567890", 1 + length / 8 % 28);
+    break;
+  case 2:
+    (void)rl_lock_inspect(lock, world->now_us, true);
+    break;
+  case 3:
+    (void)rl_lock_force_release(lock, world->now_us, "the same for all, 1234567890",
+                                length & 128 ? REDLOCK_TOKEN_ANY : length / 8, true);
+    break;
+  case 4:
+    fuzz_core_detach(world, lock, text);
+    break;
+  case 5:
+    fuzz_core_attach(lock, text, input);
+    break;
+  case 6:
+    options = fuzz_core_options(input);
+    rl_lock_free(lock, world->now_us);
+    *slot = fake_lock_many(world, names, 1 + length / 8 % 2, &options);
+    break;
+  default:
+    (void)rl_inspect_of(lock, length / 8 % world->count);
+    (void)rl_inspect_holder(lock, &ttl_us, &nodes);
+    break;
+  }
+}
+
+static void fuzz_core_operate(fake_world *world, rl_lock **slot, char *text, fuzz_input *input) {
+  redlock_options options;
+  rl_lock *lock = *slot;
+  uint8_t what = fuzz_byte(input);
+  if (what >= 192) {
+    fuzz_core_operate_seldom(world, slot, text, input);
+    return;
+  }
+  switch (what % 8) {
   case 0:
   case 1:
     options = fuzz_core_options(input);
@@ -140,6 +217,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_input input = {data, size};
   rl_lock *locks[FUZZ_CORE_LOCKS];
+  char text[FUZZ_CORE_TEXT_MAX] = "";
   uint8_t shape = fuzz_byte(&input);
   fake_world *world = fake_world_new(1 + shape % 5);
   for (unsigned i = 0; i < FUZZ_CORE_LOCKS; i++) {
@@ -158,7 +236,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         world->nodes[k].input_length = 0;
       }
     } else if (action % 4 == 0) {
-      fuzz_core_operate(world, &locks[which % FUZZ_CORE_LOCKS], &input);
+      fuzz_core_operate(world, &locks[which % FUZZ_CORE_LOCKS], text, &input);
     } else if (action % 4 == 3) {
       fuzz_core_pass(world, &input);
     } else {
