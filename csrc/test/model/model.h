@@ -64,6 +64,7 @@ typedef struct model_config {
   unsigned drift;                   /* how many ticks before its keys a lease ends */
   unsigned attempts[MODEL_CLIENTS]; /* how many each client makes */
   unsigned extends;                 /* how many each lease may ask for */
+  unsigned hands;                   /* 1: a lease may be detached, and attached by any attempt */
   unsigned quorum[MODEL_CLIENTS];   /* 0: a majority */
   unsigned order;                   /* model_order */
   unsigned list;                    /* client B knows only so many of the nodes; 0: all */
@@ -90,6 +91,9 @@ typedef struct model_config {
   unsigned set_overwrites;    /* SET without NX */
   unsigned release_blind;     /* DEL without comparing */
   unsigned release_to_voters; /* the release goes only to nodes whose vote was counted */
+  unsigned attach_keeps;      /* what is attached keeps the handed token */
+  unsigned attach_creates;    /* a key that is missing is attached, too */
+  unsigned attach_all;        /* a node that may yet execute a SET of the handed token has a vote */
   unsigned deadline_ignored;  /* a holder goes on after its deadline, until it releases */
 } model_config;
 
@@ -142,6 +146,7 @@ typedef struct model_node {
   uint8_t owner;      /* the attempt that has set the key, counted from 1; 0: there is no key */
   uint8_t remaining;  /* ticks that the key has to live */
   uint8_t quarantine; /* ticks for which the node grants nothing */
+  uint8_t doubtful;   /* it had a SET of the handed token before it when that was detached */
   model_messages messages[MODEL_ATTEMPTS_MAX];
 } model_node;
 
@@ -169,6 +174,9 @@ typedef struct model_state {
   model_node nodes[MODEL_NODES_MAX];
   model_client clients[MODEL_CLIENTS];
   uint8_t crashes, losses, freezes, doubles; /* how many there have been */
+  uint8_t handed;   /* the attempt whose lease was detached, counted from 1; 0: none was */
+  uint8_t attaches; /* the attempts that attach it: a bit for each */
+  uint8_t taken;    /* somebody has held since it was detached */
 } model_state;
 
 void model_initial(const model_config *config, model_state *state);
@@ -179,6 +187,9 @@ unsigned model_first_attempt(const model_config *config, unsigned client);
 
 /* Tokens are numbers from 1. Without token_reused each attempt has another. */
 unsigned model_token(const model_config *config, unsigned attempt);
+
+/* Whether the attempt takes over what was detached. */
+bool model_attaches(const model_state *state, unsigned attempt);
 
 /* Whether the client is busy with this attempt, in whatever phase. */
 bool model_open(const model_config *config, const model_state *state, unsigned attempt);
@@ -223,6 +234,8 @@ typedef enum model_kind {
   MODEL_EXTEND,     /* a client begins an extend: compare-and-expire to all nodes */
   MODEL_END_EXTEND, /* the extend fails; the lease stands as it was */
   MODEL_RELEASE,    /* a client ends its lease: release to all nodes */
+  MODEL_DETACH,     /* a client lets go of its lease, and nothing is released */
+  MODEL_ATTACH,     /* a client begins an attempt that takes over what was detached */
   MODEL_CRASH,
   MODEL_LOSE_KEY,
   MODEL_EXPIRE_EARLY,

@@ -53,10 +53,34 @@ static void model_start(const model_config *config, model_state *state, unsigned
   }
 }
 
-/* A5, R1, R2: the attempt, or the lease, is over. */
-static void model_close(const model_config *config, model_state *state, unsigned index) {
+/* The client may make its next attempt, if one is left. */
+static void model_next_attempt(const model_config *config, model_state *state, unsigned index) {
   model_client *client = &state->clients[index];
   unsigned first = model_first_attempt(config, index);
+  model_client next = {MODEL_DONE, (uint8_t)first, 0, 0, 0, 0, 0, 0};
+  if (client->attempt + 1u < first + config->attempts[index]) {
+    next.phase = MODEL_IDLE;
+    next.attempt = (uint8_t)(client->attempt + 1);
+  }
+  *client = next;
+}
+
+/* H1, H2: the lease is nobody's, and nothing is released. */
+static void model_detach(const model_config *config, model_state *state, unsigned index) {
+  const model_client *client = &state->clients[index];
+  for (unsigned i = 0; i < config->nodes; i++) {
+    model_node *node = &state->nodes[i];
+    model_messages *messages = &node->messages[client->attempt];
+    node->doubtful = messages->set == MODEL_SET_REQUESTED || messages->heal > 0;
+    model_close_extend(config, messages);
+  }
+  state->handed = (uint8_t)(client->attempt + 1);
+  model_next_attempt(config, state, index);
+}
+
+/* A5, R1, R2: the attempt, or the lease, is over. */
+static void model_close(const model_config *config, model_state *state, unsigned index) {
+  const model_client *client = &state->clients[index];
   for (unsigned i = 0; i < model_list_length(config, index); i++) {
     model_messages *messages = &state->nodes[i].messages[client->attempt];
     model_close_extend(config, messages);
@@ -67,12 +91,7 @@ static void model_close(const model_config *config, model_state *state, unsigned
       messages->set = MODEL_SET_NONE;
     }
   }
-  model_client next = {MODEL_DONE, (uint8_t)first, 0, 0, 0, 0, 0, 0};
-  if (client->attempt + 1u < first + config->attempts[index]) {
-    next.phase = MODEL_IDLE;
-    next.attempt = (uint8_t)(client->attempt + 1);
-  }
-  *client = next;
+  model_next_attempt(config, state, index);
 }
 
 /* A4: the majority has come. Was it in time? */
@@ -85,6 +104,7 @@ static void model_granted(const model_config *config, model_state *state, unsign
     model_close(config, state, index);
     return;
   }
+  state->taken = state->handed != 0;
   client->phase = MODEL_HELD;
   client->validity = (uint8_t)(config->no_elapsed ? config->ttl - config->drift : left);
   client->elapsed = 0;
@@ -105,7 +125,9 @@ static void model_reply_set(const model_config *config, model_state *state,
   model_client *client = &state->clients[index];
   uint8_t *set = &state->nodes[step->node].messages[step->who].set;
   *set = config->release_to_voters ? MODEL_SET_COUNTED : MODEL_SET_NONE;
-  if (client->phase == MODEL_ACQUIRING) {
+  bool silent = model_attaches(state, step->who) && !config->attach_all &&
+                state->nodes[step->node].doubtful != 0; /* H3 */
+  if (client->phase == MODEL_ACQUIRING && !silent) {
     client->votes++;
     if (client->votes >= model_quorum(config, index)) {
       model_granted(config, state, index);
@@ -232,6 +254,13 @@ static void model_reply_stale(const model_config *config, model_state *state,
 void model_client_step(const model_config *config, model_state *state, const model_step *step) {
   switch ((model_kind)step->kind) {
   case MODEL_START:
+    model_start(config, state, step->who);
+    break;
+  case MODEL_DETACH:
+    model_detach(config, state, step->who);
+    break;
+  case MODEL_ATTACH:
+    state->attaches |= (uint8_t)(1u << state->clients[step->who].attempt);
     model_start(config, state, step->who);
     break;
   case MODEL_REPLY_SET:

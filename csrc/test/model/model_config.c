@@ -25,6 +25,7 @@ static const model_name model_names[] = {
     {"attempts1", offsetof(model_config, attempts) + sizeof(unsigned), 0, 3,
      "attempts of client B"},
     {FIELD(extends), 0, MODEL_EXTENDS_MAX, "extends of each lease"},
+    {FIELD(hands), 0, 1, "a lease may be detached, and attached by any attempt"},
     {"quorum0", offsetof(model_config, quorum), 0, MODEL_NODES_MAX,
      "votes that client A asks for; 0: a majority"},
     {"quorum1", offsetof(model_config, quorum) + sizeof(unsigned), 0, MODEL_NODES_MAX,
@@ -52,6 +53,9 @@ static const model_name model_names[] = {
     {FIELD(set_overwrites), 0, 1, "SET without NX"},
     {FIELD(release_blind), 0, 1, "a release deletes whatever is there"},
     {FIELD(release_to_voters), 0, 1, "a release goes only where a vote was counted"},
+    {FIELD(attach_keeps), 0, 1, "what is attached keeps the handed token"},
+    {FIELD(attach_creates), 0, 1, "a key that is missing is attached, too"},
+    {FIELD(attach_all), 0, 1, "a node that may yet execute a SET of the handed token has a vote"},
     {FIELD(deadline_ignored), 0, 1, "a holder goes on after its deadline"},
 };
 

@@ -32,6 +32,17 @@ static bool model_node_set(const model_config *config, model_node *node, unsigne
   return true;
 }
 
+/* H3. The fresh token takes the place of the handed one. Returns whether it did. */
+static bool model_node_attach(const model_config *config, const model_state *state,
+                              model_node *node, unsigned attempt) {
+  bool missing = node->owner == 0 && config->attach_creates && node->quarantine == 0;
+  if (node->owner != state->handed && !missing) {
+    return false;
+  }
+  model_node_put(config, node, config->attach_keeps ? state->handed - 1u : attempt);
+  return true;
+}
+
 /* What is left for a node that joins: of the attempt, or of the lease. */
 static unsigned model_left(const model_config *config, const model_client *client) {
   return client->phase == MODEL_ACQUIRING ? config->ttl - client->elapsed
@@ -44,7 +55,11 @@ static void model_execute_set(const model_config *config, model_state *state,
   const model_client *client = &state->clients[model_client_of(config, step->who)];
   bool twice = step->kind == MODEL_EXECUTE_DOUBLE;
   unsigned left = step->kind == MODEL_EXECUTE_JOIN ? model_left(config, client) : config->ttl;
-  bool granted = model_node_set(config, node, step->who, twice);
+  /* A node that joins a lease is sent a SET, as that lease may be. */
+  bool attaches = model_attaches(state, step->who) &&
+                  !(step->kind == MODEL_EXECUTE_JOIN && client->phase == MODEL_HELD);
+  bool granted = attaches ? model_node_attach(config, state, node, step->who)
+                          : model_node_set(config, node, step->who, twice);
   bool awaited = model_open(config, state, step->who) && client->phase == MODEL_ACQUIRING;
   state->doubles = (uint8_t)(state->doubles + twice);
   node->remaining = (uint8_t)(granted ? left : node->remaining);

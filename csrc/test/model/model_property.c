@@ -24,6 +24,13 @@ static bool model_violates_continuity(const model_client *before, const model_cl
          after->overtaken != 0;
 }
 
+/* A lease has just been attached, and somebody has held since it was detached. */
+static bool model_violates_hand_over(const model_state *before, const model_client *was,
+                                     const model_client *is) {
+  return was->phase == MODEL_ACQUIRING && is->phase == MODEL_HELD && was->attempt == is->attempt &&
+         model_attaches(before, was->attempt) && before->taken != 0;
+}
+
 static bool model_violates_touch(const model_state *before, const model_step *step,
                                  const model_state *after) {
   const model_node *from = &before->nodes[step->node];
@@ -53,6 +60,7 @@ unsigned model_violation(const model_config *config, const model_state *before,
     const model_client *is = &after->clients[i];
     found |= model_violates_revival(was, is) ? MODEL_REVIVAL : 0;
     found |= model_violates_continuity(was, is) ? MODEL_CONTINUITY : 0;
+    found |= model_violates_hand_over(before, was, is) ? MODEL_CONTINUITY : 0;
   }
   found |= model_violates_touch(before, step, after) ? MODEL_TOUCH : 0;
   found |= model_violates_orphan(config, before, step, after) ? MODEL_ORPHAN : 0;

@@ -32,6 +32,10 @@ void model_initial(const model_config *config, model_state *state) {
   }
 }
 
+bool model_attaches(const model_state *state, unsigned attempt) {
+  return (state->attaches >> attempt & 1) != 0;
+}
+
 bool model_open(const model_config *config, const model_state *state, unsigned attempt) {
   const model_client *client = &state->clients[model_client_of(config, attempt)];
   return client->attempt == attempt && client->phase != MODEL_IDLE && client->phase != MODEL_DONE;
@@ -49,7 +53,7 @@ bool model_finished(const model_config *config, const model_state *state) {
   if ((config->properties & MODEL_ORPHAN) != 0) {
     return false;
   }
-  if (config->extend_late || config->token_reused || config->release_blind) {
+  if (config->extend_late || config->token_reused || config->release_blind || state->handed != 0) {
     return done[0] && done[1];
   }
   return done[0] || done[1];
@@ -75,6 +79,7 @@ static uint64_t model_pack_node(const model_config *config, const model_node *no
   model_put(&word, &at, 3, node->owner);
   model_put(&word, &at, 3, node->remaining);
   model_put(&word, &at, 3, node->quarantine);
+  model_put(&word, &at, 1, node->doubtful);
   for (unsigned i = 0; i < model_attempts(config); i++) {
     const model_messages *messages = &node->messages[i];
     model_put(&word, &at, 2, messages->set);
@@ -92,6 +97,7 @@ static void model_unpack_node(const model_config *config, uint64_t word, model_n
   node->owner = model_get(word, &at, 3);
   node->remaining = model_get(word, &at, 3);
   node->quarantine = model_get(word, &at, 3);
+  node->doubtful = model_get(word, &at, 1);
   for (unsigned i = 0; i < model_attempts(config); i++) {
     model_messages *messages = &node->messages[i];
     messages->set = model_get(word, &at, 2);
@@ -121,6 +127,9 @@ static uint64_t model_pack_rest(const model_state *state) {
   model_put(&word, &at, 3, state->losses);
   model_put(&word, &at, 3, state->freezes);
   model_put(&word, &at, 3, state->doubles);
+  model_put(&word, &at, 3, state->handed);
+  model_put(&word, &at, MODEL_ATTEMPTS_MAX, state->attaches);
+  model_put(&word, &at, 1, state->taken);
   return word;
 }
 
@@ -141,6 +150,9 @@ static void model_unpack_rest(uint64_t word, model_state *state) {
   state->losses = model_get(word, &at, 3);
   state->freezes = model_get(word, &at, 3);
   state->doubles = model_get(word, &at, 3);
+  state->handed = model_get(word, &at, 3);
+  state->attaches = model_get(word, &at, MODEL_ATTEMPTS_MAX);
+  state->taken = model_get(word, &at, 1);
 }
 
 void model_pack(const model_config *config, const model_state *state, uint64_t *words) {
@@ -213,6 +225,11 @@ static void model_forget_round(const model_config *config, model_state *state, u
   }
 }
 
+/* The number of an attempt, counted from 1, when the clients have changed their names; 0 stays. */
+static uint8_t model_swap_attempt(unsigned half, uint8_t attempt) {
+  return (uint8_t)(attempt == 0 ? 0 : attempt > half ? attempt - half : attempt + half);
+}
+
 /* The clients change their names. */
 static void model_swap(const model_config *config, const model_state *state, model_state *swapped) {
   unsigned half = config->attempts[0];
@@ -220,14 +237,15 @@ static void model_swap(const model_config *config, const model_state *state, mod
   for (unsigned i = 0; i < config->nodes; i++) {
     const model_node *from = &state->nodes[i];
     model_node *to = &swapped->nodes[i];
-    if (from->owner != 0) {
-      to->owner = (uint8_t)(from->owner > half ? from->owner - half : from->owner + half);
-    }
+    to->owner = model_swap_attempt(half, from->owner);
     for (unsigned j = 0; j < half; j++) {
       to->messages[j] = from->messages[j + half];
       to->messages[j + half] = from->messages[j];
     }
   }
+  swapped->handed = model_swap_attempt(half, state->handed);
+  swapped->attaches =
+      (uint8_t)((state->attaches << half & ((1u << 2 * half) - 1)) | state->attaches >> half);
   swapped->clients[0] = state->clients[1];
   swapped->clients[1] = state->clients[0];
   swapped->clients[0].attempt = (uint8_t)(state->clients[1].attempt - half);

@@ -138,12 +138,18 @@ static void model_list_client(model_list *list, const model_config *config,
   switch ((model_phase)client->phase) {
   case MODEL_IDLE:
     model_list_add(list, MODEL_START, index, 0);
+    if (state->handed != 0) {
+      model_list_add(list, MODEL_ATTACH, index, 0);
+    }
     break;
   case MODEL_ACQUIRING:
     model_list_add(list, MODEL_GIVE_UP, index, 0);
     break;
   case MODEL_HELD:
     model_list_add(list, MODEL_RELEASE, index, 0);
+    if (config->hands != 0 && state->handed == 0 && client->validity > 0) {
+      model_list_add(list, MODEL_DETACH, index, 0);
+    }
     if (client->extends < config->extends && (client->validity > 0 || config->extend_late)) {
       model_list_add(list, MODEL_EXTEND, index, 0);
     }
@@ -225,6 +231,8 @@ void model_take(const model_config *config, model_state *state, const model_step
   case MODEL_EXTEND:
   case MODEL_END_EXTEND:
   case MODEL_RELEASE:
+  case MODEL_DETACH:
+  case MODEL_ATTACH:
     model_client_step(config, state, step);
     break;
   case MODEL_EXECUTE_SET:

@@ -211,7 +211,8 @@ static bool replay_rule(const model_entry *entry, const model_config *config,
 
 /* Whether the core has no option by which it could be told to do what the model does. */
 static bool replay_cannot(const model_entry *entry, const model_config *config) {
-  return entry->role == MODEL_ROLE_ASSUMPTION && (config->quorum[0] != 0 || config->quorum[1] != 0);
+  return config->hands != 0 || (entry->role == MODEL_ROLE_ASSUMPTION &&
+                                (config->quorum[0] != 0 || config->quorum[1] != 0));
 }
 
 static bool replay_counter_examples(void) {
