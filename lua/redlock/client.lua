@@ -37,24 +37,14 @@ local methods = core.client_methods
 
 function methods.lock(self, resource, given)
   check_resources(self, "userdata", resource, "lock", 2)
-  local lock, message, code
-  if given == nil then
-    lock, message, code = new_lock(self, resource)
-  else
-    lock, message, code = new_lock(self, resource, lock_options(given, 2))
-  end
+  local lock, message, code = new_lock(self, resource, given ~= nil and lock_options(given, 2) or nil)
   if not lock then return nil, message, code end
   return lock
 end
 
 function methods.acquire(self, resource, given)
   check_resources(self, "userdata", resource, "acquire", 2)
-  local lock, message, code
-  if given == nil then
-    lock, message, code = new_lock(self, resource)
-  else
-    lock, message, code = new_lock(self, resource, acquire_options(given, 2))
-  end
+  local lock, message, code = new_lock(self, resource, given ~= nil and acquire_options(given, 2) or nil)
   if not lock then return nil, message, code end
   if given ~= nil and given.token ~= nil then give_token(lock, given.token) end
   local validity
@@ -65,12 +55,7 @@ end
 
 function methods.attach(self, text, given)
   check_handover(self, "userdata", text, 2)
-  local lock, message, code
-  if given == nil then
-    lock, message, code = attach(self, text)
-  else
-    lock, message, code = attach(self, text, attach_options(given, 2))
-  end
+  local lock, message, code = attach(self, text, given ~= nil and attach_options(given, 2) or nil)
   if not lock then return nil, message, code end
   local validity
   validity, message, code = run(lock, ACQUIRE)
@@ -82,12 +67,7 @@ function methods.with(self, resource, ...)
   check_resources(self, "userdata", resource, "with", 2)
   local given, at = options.section(2, ...)
   local how = given ~= nil and section_release(given, 2) or nil
-  local lock, message, code
-  if given == nil then
-    lock, message, code = new_lock(self, resource)
-  else
-    lock, message, code = new_lock(self, resource, given)
-  end
+  local lock, message, code = new_lock(self, resource, given)
   if not lock then return nil, message, code end
   if given ~= nil and given.token ~= nil then give_token(lock, given.token) end
   return section.run(lock, how, select(at, ...))

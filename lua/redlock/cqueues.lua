@@ -318,12 +318,7 @@ function client_methods.lock(self, resource, given)
   check_client(self, "lock")
   check_resources(self, "table", resource, "lock", 2)
   if self.closing then return closed(resource) end
-  local handle, message, code
-  if given == nil then
-    handle, message, code = new_lock(self.handle, resource)
-  else
-    handle, message, code = new_lock(self.handle, resource, lock_options(given, 2))
-  end
+  local handle, message, code = new_lock(self.handle, resource, given ~= nil and lock_options(given, 2) or nil)
   if not handle then return nil, message, code end
   return wrap(self, handle)
 end
@@ -332,12 +327,7 @@ function client_methods.acquire(self, resource, given)
   check_client(self, "acquire")
   check_resources(self, "table", resource, "acquire", 2)
   if self.closing then return closed(resource) end
-  local handle, message, code
-  if given == nil then
-    handle, message, code = new_lock(self.handle, resource)
-  else
-    handle, message, code = new_lock(self.handle, resource, acquire_options(given, 2))
-  end
+  local handle, message, code = new_lock(self.handle, resource, given ~= nil and acquire_options(given, 2) or nil)
   if not handle then return nil, message, code end
   if given ~= nil and given.token ~= nil then give_token(handle, given.token) end
   local lock = wrap(self, handle)
@@ -351,12 +341,7 @@ function client_methods.attach(self, text, given)
   check_client(self, "attach")
   check_handover(self, "table", text, 2)
   if self.closing then return closed("attach") end
-  local handle, message, code
-  if given == nil then
-    handle, message, code = attach(self.handle, text)
-  else
-    handle, message, code = attach(self.handle, text, attach_options(given, 2))
-  end
+  local handle, message, code = attach(self.handle, text, given ~= nil and attach_options(given, 2) or nil)
   if not handle then return nil, message, code end
   local lock = wrap(self, handle)
   local validity
@@ -372,12 +357,7 @@ function client_methods.with(self, resource, ...)
   local given, at = options.section(2, ...)
   local how = given ~= nil and section_release(given, 2) or nil
   if self.closing then return closed(resource) end
-  local handle, message, code
-  if given == nil then
-    handle, message, code = new_lock(self.handle, resource)
-  else
-    handle, message, code = new_lock(self.handle, resource, given)
-  end
+  local handle, message, code = new_lock(self.handle, resource, given)
   if not handle then return nil, message, code end
   if given ~= nil and given.token ~= nil then give_token(handle, given.token) end
   local lock = wrap(self, handle)

@@ -170,12 +170,7 @@ end
 
 function client_methods.acquire(self, resource, given)
   check_resources(self, "userdata", resource, "acquire", 2)
-  local lock, message, code
-  if given == nil then
-    lock, message, code = new_lock(self, resource)
-  else
-    lock, message, code = new_lock(self, resource, acquire_options(given, 2))
-  end
+  local lock, message, code = new_lock(self, resource, given ~= nil and acquire_options(given, 2) or nil)
   if not lock then return nil, message, code end
   if given ~= nil and given.token ~= nil then give_token(lock, given.token) end
   local validity
@@ -189,12 +184,7 @@ function client_methods.attach(self, text, given)
   check_handover(self, "userdata", text, 2)
   local phase = get_phase()
   if not may_wait[phase] and driver_of(self, "attach") then return cannot_wait("client:attach", phase) end
-  local lock, message, code
-  if given == nil then
-    lock, message, code = attach(self, text)
-  else
-    lock, message, code = attach(self, text, attach_options(given, 2))
-  end
+  local lock, message, code = attach(self, text, given ~= nil and attach_options(given, 2) or nil)
   if not lock then return nil, message, code end
   local validity
   validity, message, code = lock_methods.acquire(lock)
