@@ -35,6 +35,15 @@ static unsigned run(fake_world *world, rl_lock *lock) {
   return world->nodes[0].sets;
 }
 
+/* Node 0 gets the next SET when exactly |delay_us| have gone by. */
+static void assert_asked_again_after(fake_world *world, redlock_duration delay_us) {
+  unsigned sets = world->nodes[0].sets;
+  fake_pass(world, delay_us - 1);
+  assert_int_equal(world->nodes[0].sets, sets);
+  fake_pass(world, 1);
+  assert_int_equal(world->nodes[0].sets, sets + 1);
+}
+
 static void by_default_there_are_three_more_attempts(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
@@ -97,10 +106,7 @@ static void the_delay_begins_when_the_attempt_has_failed(void **state) {
   (void)start(world, &options);
   world->now_us += 35 * MS;
   fake_settle(world);
-  fake_pass(world, 10 * MS - 1);
-  assert_int_equal(world->nodes[0].sets, 1);
-  fake_pass(world, 1);
-  assert_int_equal(world->nodes[0].sets, 2);
+  assert_asked_again_after(world, 10 * MS);
   assert_true(fake_world_end(world));
 }
 
@@ -114,10 +120,7 @@ static void a_delay_is_1_ms_at_least(void **state) {
   fake_world *world = fake_world_new(1);
   (void)start(world, &options);
   fake_settle(world);
-  fake_pass(world, MS - 1);
-  assert_int_equal(world->nodes[0].sets, 1);
-  fake_pass(world, 1);
-  assert_int_equal(world->nodes[0].sets, 2);
+  assert_asked_again_after(world, MS);
   assert_true(fake_world_end(world));
 }
 
@@ -190,10 +193,7 @@ static void a_delay_never_takes_more_than_half_of_what_is_left_of_wait(void **st
   (void)start(world, &options);
   world->now_us += 20 * MS;
   fake_settle(world);
-  fake_pass(world, 40 * MS - 1);
-  assert_int_equal(world->nodes[0].sets, 1);
-  fake_pass(world, 1);
-  assert_int_equal(world->nodes[0].sets, 2);
+  assert_asked_again_after(world, 40 * MS);
   assert_true(fake_world_end(world));
 }
 
