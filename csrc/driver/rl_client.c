@@ -82,22 +82,12 @@ static void rl_client_destroy(redlock_client *client) {
   free(client);
 }
 
-int redlock_client_new_sized(redlock_client **made, const redlock_settings *given,
-                             size_t settings_size, size_t options_size, char *message,
-                             size_t message_size) {
-  redlock_settings settings;
-  rl_options options;
-  if (made == NULL) {
-    return rl_client_fail(REDLOCK_E_INVALID, "client is NULL", message, message_size);
-  }
-  *made = NULL;
+/* Without settings or nodes; NULL when out of memory. */
+static redlock_client *rl_client_new(void) {
   redlock_client *client = calloc(1, sizeof *client);
-  if (client == NULL) {
-    return rl_client_fail(REDLOCK_E_NO_MEMORY, NULL, message, message_size);
-  }
-  if (!rl_mutex_init(&client->mutex)) {
+  if (client == NULL || !rl_mutex_init(&client->mutex)) {
     free(client);
-    return rl_client_fail(REDLOCK_E_NO_MEMORY, NULL, message, message_size);
+    return NULL;
   }
   rl_wait_init(&client->wait);
   rl_keeper_init(&client->keeper);
@@ -109,6 +99,22 @@ int redlock_client_new_sized(redlock_client **made, const redlock_settings *give
     rl_socket_init(&client->sockets[i]);
   }
   rl_fork_init(&client->mark);
+  return client;
+}
+
+int redlock_client_new_sized(redlock_client **made, const redlock_settings *given,
+                             size_t settings_size, size_t options_size, char *message,
+                             size_t message_size) {
+  redlock_settings settings;
+  rl_options options;
+  if (made == NULL) {
+    return rl_client_fail(REDLOCK_E_INVALID, "client is NULL", message, message_size);
+  }
+  *made = NULL;
+  redlock_client *client = rl_client_new();
+  if (client == NULL) {
+    return rl_client_fail(REDLOCK_E_NO_MEMORY, NULL, message, message_size);
+  }
   const char *wrong =
       rl_client_read_settings(&settings, &options, given, settings_size, options_size);
   int error = wrong != NULL
