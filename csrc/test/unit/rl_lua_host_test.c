@@ -144,6 +144,100 @@ static void finalizers_that_a_script_calls_do_no_harm(void **state) {
   lua_close(L);
 }
 
+/* Calls the metamethod |name| of a class with what is on top of the stack, which it takes away. */
+static void call_method(lua_State *L, const char *class, const char *name) {
+  lua_getfield(L, LUA_REGISTRYINDEX, class);
+  lua_getfield(L, -1, name);
+  assert_true(lua_isfunction(L, -1));
+  lua_remove(L, -2);
+  lua_insert(L, -2);
+  assert_int_equal(lua_pcall(L, 1, 1, 0), 0);
+}
+
+static void a_scope_that_ends_with_something_else_does_no_harm(void **state) {
+  (void)state;
+  static const char *const classes[] = {RL_LUA_CLIENT, RL_LUA_LOCK};
+  static const char *const shown[] = {"redlock.client (collected)", "redlock.lock (collected)"};
+  lua_State *L = new_state(true);
+  run(L, "client = assert(core.client({})) assert(core.add(client, 'a'))"
+         "lock = assert(core.lock(client, 'r'))");
+  for (unsigned i = 0; i < COUNT_OF(classes); i++) {
+    for (unsigned with = 0; with < 3; with++) {
+      for (unsigned shows = 0; shows < 2; shows++) {
+        if (with == 0) {
+          lua_pushnil(L);
+        } else if (with == 1) {
+          (void)lua_newuserdata(L, 1);
+        } else {
+          lua_getglobal(L, i == 0 ? "client" : "lock"); /* It has been finalized. */
+        }
+        call_method(L, classes[i], shows ? "__tostring" : "__close");
+        if (shows) {
+          assert_string_equal(lua_tostring(L, -1), shown[i]);
+        }
+        lua_pop(L, 1);
+      }
+      lua_getglobal(L, i == 0 ? "client" : "lock");
+      finalize(L, classes[i]);
+    }
+  }
+  assert_int_equal(luaL_loadstring(L, "core.add(client, 'b')"), 0);
+  assert_int_equal(lua_pcall(L, 0, 0, 0), LUA_ERRRUN);
+  assert_non_null(strstr(lua_tostring(L, -1), "on a client that has been collected"));
+  assert_int_equal(luaL_loadstring(L, "core.pending(lock)"), 0);
+  assert_int_equal(lua_pcall(L, 0, 0, 0), LUA_ERRRUN);
+  assert_non_null(strstr(lua_tostring(L, -1), "on a lock that has been collected"));
+  lua_close(L);
+}
+
+/* Lua code checks before, and says it better; a script that goes round it finds these. */
+static void what_lua_code_has_not_checked_is_refused(void **state) {
+  (void)state;
+  static const char *const wrong[][2] = {
+      {"core.client({drift_factor = 1})", "option 'drift_factor' must be a number >= 0 and < 1"},
+      {"core.client({drift_factor = -0.1})", "option 'drift_factor' must be a number >= 0"},
+      {"core.client({drift_factor = 0/0})", "option 'drift_factor' must be a number >= 0"},
+      {"core.client({drift_factor = '0'})", "option 'drift_factor' must be a number >= 0"},
+      {"core.client({ttl = 0})", "option 'ttl' must be an integer >= 1 (milliseconds), got 0"},
+      {"core.client({ttl = 1.5})", "option 'ttl' must be an integer >= 1 (milliseconds), got 1.5"},
+      {"core.client({ttl = 0/0})", "got nan"},
+      {"core.client({ttl = 1e300})", "option 'ttl' must be at most 31622400000 (milliseconds)"},
+      {"core.client({ttl = 31622400001})", "must be at most 31622400000 (milliseconds)"},
+      {"core.client({ttl = true})", "option 'ttl' must be an integer >= 1 (milliseconds), got a"},
+      {"core.client({tls = 1})", "option 'tls' must be true or false"},
+      {"core.client({auto_extend = 1})", "option 'auto_extend' must be true or false"},
+      {"core.client({tls = {}})", "option 'tls' must be true or false"},
+      {"core.client({owner = 'req'})", "option 'owner' must be one of request|worker"},
+      {"core.client({owner = 'requesT'})", "option 'owner' must be one of request|worker"},
+      {"core.client({owner = 1})", "option 'owner' must be one of request|worker"},
+      {"core.client({username = 'a\\0b'})", "option 'username' must not contain a NUL byte"},
+      {"core.client({username = 1})", "option 'username' must be a string"},
+      {"core.client(7)", "options must be a table, got a number"},
+      {"core.add(client, 'a\\0b')", "the address contains a NUL byte"},
+      {"core.add(client, 7)", "options must be a table, got a number"},
+      {"core.add(nil, 'b')", "needs a client before the colon, got nil"},
+      {"core.add(7, 'b')", "needs a client before the colon, got a number"},
+      {"core.lock(client, {})", "a lock needs at least one resource"},
+      {"core.lock(client, {1})", "resource must be a string"},
+      {"core.run(lock, 0)", "no such operation"},
+      {"core.run(lock, 8)", "no such operation"},
+  };
+  lua_State *L = new_state(true);
+  run(L, "client = assert(core.client({drift_factor = 0.5, ttl = 31622400000}))"
+         "assert(core.add(client, 'a')) lock = assert(core.lock(client, 'r'))");
+  lua_pop(L, 1);
+  for (unsigned i = 0; i < COUNT_OF(wrong); i++) {
+    if (luaL_loadstring(L, wrong[i][0]) != 0 || lua_pcall(L, 0, 0, 0) == 0) {
+      fail_msg("%s is taken", wrong[i][0]);
+    }
+    if (strstr(lua_tostring(L, -1), wrong[i][1]) == NULL) {
+      fail_msg("%s: %s", wrong[i][0], lua_tostring(L, -1));
+    }
+    lua_pop(L, 1);
+  }
+  lua_close(L);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_client_that_is_pushed_too_early_says_what_to_do),
@@ -151,6 +245,8 @@ int main(void) {
       cmocka_unit_test(the_collector_is_told_of_what_a_client_takes),
       cmocka_unit_test(descriptor_0_is_as_good_as_any),
       cmocka_unit_test(finalizers_that_a_script_calls_do_no_harm),
+      cmocka_unit_test(a_scope_that_ends_with_something_else_does_no_harm),
+      cmocka_unit_test(what_lua_code_has_not_checked_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
