@@ -15,6 +15,7 @@
 
 #include "loopback.h"
 #include "rl_client.h"
+#include "rl_handle.h"
 #include "rl_poll.h"
 #include "rl_test.h"
 
@@ -123,6 +124,91 @@ static void a_call_that_was_begun_before_a_fork_is_none_of_the_childs(void **sta
   redlock_client_free(client);
 }
 
+static void bytes_wait_for_threads_that_are_coming_and_are_sent_once(void **state) {
+  (void)state;
+  redlock_client *client = make_client();
+  rl_client_enter(client);
+  client->wait.coming = 1;
+  rl_wait_flush(client);
+  assert_true(client->wait.unsent);
+  client->wait.coming = 0;
+  rl_wait_flush(client);
+  assert_false(client->wait.unsent);
+  rl_client_leave(client);
+  redlock_client_free(client);
+}
+
+/* Servers that take connections and answer nothing, and a lock there. */
+static loopback *deaf_farm(redlock_client *client, redlock_lock **lock,
+                           const redlock_options *options) {
+  loopback *farm = loopback_new(3, LOOPBACK_TCP);
+  for (unsigned i = 0; i < 3; i++) {
+    farm->nodes[i].deaf = true;
+    assert_error(redlock_client_add(client, farm->nodes[i].address, NULL, 0), REDLOCK_OK);
+  }
+  loopback_run(farm);
+  assert_error(redlock_lock_new(lock, client, "r", 1, options), REDLOCK_OK);
+  return farm;
+}
+
+static void end(redlock_client *client, redlock_lock *lock, loopback *farm) {
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
+/* A script's hook runs in between. */
+static void a_caller_that_is_away_does_not_lead(void **state) {
+  (void)state;
+  redlock_lock *lock;
+  redlock_client *client = make_client();
+  loopback *farm = deaf_farm(client, &lock, NULL);
+  assert_error(rl_handle_acquire(lock, NULL, sizeof(redlock_options)), REDLOCK_OK);
+  assert_error(rl_handle_begin(lock), REDLOCK_OK);
+  assert_error(rl_handle_go_on(lock, 5 * MS), REDLOCK_OK);
+  assert_true(rl_handle_pending(lock));
+  assert_null(client->wait.leader);
+  assert_error(rl_handle_acquire(lock, NULL, sizeof(redlock_options)), REDLOCK_E_BUSY);
+  rl_handle_end(lock, REDLOCK_E_CANCELLED);
+  assert_error(redlock_lock_result(lock), REDLOCK_E_CANCELLED);
+  end(client, lock, farm);
+}
+
+/* Its operation has ended, and its thread does not run yet. */
+static void until_a_call_has_returned_its_lock_is_busy(void **state) {
+  (void)state;
+  redlock_lock *lock;
+  redlock_client *client = make_client();
+  loopback *farm = deaf_farm(client, &lock, NULL);
+  rl_client_enter(client);
+  rl_waiter *waiter = rl_wait_begin(client, lock);
+  assert_ptr_equal(rl_wait_of(lock), waiter);
+  rl_client_leave(client);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_E_BUSY);
+  assert_error(redlock_lock_release(lock), REDLOCK_E_BUSY);
+  assert_error(redlock_lock_release_send(lock), REDLOCK_E_BUSY);
+  assert_error(redlock_lock_inspect(lock), REDLOCK_E_BUSY);
+  rl_client_enter(client);
+  rl_wait_end(client, waiter);
+  assert_null(rl_wait_of(lock));
+  rl_client_leave(client);
+  end(client, lock, farm);
+}
+
+static void only_what_takes_a_lease_starts_the_keeper(void **state) {
+  (void)state;
+  redlock_lock *lock;
+  redlock_options options = {.auto_extend = REDLOCK_YES, .node_timeout_us = 20 * MS};
+  redlock_client *client = make_client();
+  loopback *farm = deaf_farm(client, &lock, &options);
+  assert_error(redlock_lock_release(lock), REDLOCK_E_NOT_HELD);
+  assert_error(redlock_lock_inspect(lock), REDLOCK_E_UNAVAILABLE);
+  assert_false(client->keeper.runs);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_true(client->keeper.runs);
+  end(client, lock, farm);
+}
+
 static atomic_bool awake;
 
 static void *wake_up_again_and_again(void *client) {
@@ -140,13 +226,7 @@ static void without_a_descriptor_for_the_event_a_wakeup_ends_the_call(void **sta
   pthread_t thread;
   redlock_lock *lock;
   redlock_client *client = make_client();
-  loopback *farm = loopback_new(3, LOOPBACK_TCP);
-  for (unsigned i = 0; i < 3; i++) {
-    farm->nodes[i].deaf = true;
-    assert_error(redlock_client_add(client, farm->nodes[i].address, NULL, 0), REDLOCK_OK);
-  }
-  loopback_run(farm);
-  assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
+  loopback *farm = deaf_farm(client, &lock, NULL);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
   assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK); /* It connects. */
   redlock_lock_cancel(lock);
@@ -164,9 +244,7 @@ static void without_a_descriptor_for_the_event_a_wakeup_ends_the_call(void **sta
   atomic_store(&awake, true);
   assert_int_equal(pthread_join(thread, NULL), 0);
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-  redlock_lock_free(lock);
-  redlock_client_free(client);
-  assert_true(loopback_end(farm));
+  end(client, lock, farm);
 }
 
 int main(void) {
@@ -175,6 +253,10 @@ int main(void) {
       cmocka_unit_test(where_no_fifth_finds_room_four_wait),
       cmocka_unit_test(more_threads_than_a_lock_can_number_are_refused),
       cmocka_unit_test(a_call_that_was_begun_before_a_fork_is_none_of_the_childs),
+      cmocka_unit_test(bytes_wait_for_threads_that_are_coming_and_are_sent_once),
+      cmocka_unit_test(a_caller_that_is_away_does_not_lead),
+      cmocka_unit_test(until_a_call_has_returned_its_lock_is_busy),
+      cmocka_unit_test(only_what_takes_a_lease_starts_the_keeper),
       cmocka_unit_test(without_a_descriptor_for_the_event_a_wakeup_ends_the_call),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
