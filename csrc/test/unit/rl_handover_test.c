@@ -174,6 +174,30 @@ static void numbers_out_of_bounds_are_refused(void **state) {
   }
 }
 
+static void the_longest_lease_of_all_is_handed_over(void **state) {
+  (void)state;
+  static const redlock_duration ends[] = {1, REDLOCK_TTL_MAX_US};
+  for (unsigned i = 0; i < COUNT_OF(ends); i++) {
+    rl_handover written, got;
+    (void)write(&written, 3, 5, 1, 40);
+    written.ttl_us = ends[i];
+    written.lock_delay_us = ends[i] - 1 + i;
+    rl_handover_write(&written, text);
+    assert_true(reads(&got, strlen(text)));
+    assert_same(&written, &got);
+    rl_handover_free(&got);
+  }
+}
+
+/* The two processes need not have been built together. */
+static void the_same_nodes_are_known_by_the_same_number(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  assert_string_equal(world->core.nodes[2]->address.name, "10.0.0.3:6379");
+  assert_true(rl_handover_nodes(&world->core) == 0xab26a2d461ec1eb9u);
+  assert_true(fake_world_end(world));
+}
+
 static void what_is_far_too_long_is_not_looked_at(void **state) {
   (void)state;
   rl_handover handover;
@@ -206,6 +230,8 @@ int main(void) {
       cmocka_unit_test(any_change_is_found),
       cmocka_unit_test(what_is_appended_is_found),
       cmocka_unit_test(numbers_out_of_bounds_are_refused),
+      cmocka_unit_test(the_longest_lease_of_all_is_handed_over),
+      cmocka_unit_test(the_same_nodes_are_known_by_the_same_number),
       cmocka_unit_test(what_is_far_too_long_is_not_looked_at),
       cmocka_unit_test(other_nodes_or_another_order_are_told_apart),
   };
