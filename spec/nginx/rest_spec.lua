@@ -68,6 +68,18 @@ local LOCATIONS = [[
       ngx.say((kept.votes():gsub("granted [^,]*", "granted")))
     }
   }
+  location /several {
+    content_by_lua_block {
+      local lock = assert(client:acquire({ "first", "second" }))
+      assert(lock:release())
+      ngx.say(table.concat(lock:resources(), " and "))
+      assert(lock:acquire())
+      local other = client:lock("second", { retry_count = 0 })
+      ngx.say(select(3, other:acquire()))
+      assert(lock:release())
+      ngx.say(tostring(other:acquire() ~= nil), " ", tostring(other:release()))
+    }
+  }
   location /closed {
     content_by_lua_block {
       local other = require("redlock").new(addresses)
@@ -105,6 +117,12 @@ describe("a lock that was released", function()
     nginx:get("/many")
     local unseen = tonumber((select(2, nginx:get("/many"))))
     assert.is_true(unseen < 50, unseen .. " bytes for each lock")
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("has all its resources still", function()
+    local _, body = nginx:get("/several")
+    assert.are.equal("first and second\ntaken\ntrue true\n", body)
     assert.are.equal("", nginx:complaints())
   end)
 
