@@ -394,6 +394,37 @@ static void null_is_an_error_and_not_a_crash(void **state) {
   assert_string_equal(redlock_lock_message(NULL), "");
 }
 
+static void a_lock_has_one_to_64_resources_and_none_twice(void **state) {
+  (void)state;
+  static unsigned char names[REDLOCK_RESOURCES_MAX + 1];
+  redlock_resource resources[REDLOCK_RESOURCES_MAX + 1];
+  redlock_client *client;
+  redlock_lock *lock;
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < COUNT_OF(resources); i++) {
+    names[i] = (unsigned char)i;
+    resources[i] = (redlock_resource){&names[i], 1};
+  }
+  assert_error(redlock_lock_new_many(&lock, client, NULL, 2, NULL), REDLOCK_E_INVALID);
+  assert_string_equal(redlock_client_message(client), "there is no resource");
+  assert_error(redlock_lock_new_many(&lock, client, resources, 0, NULL), REDLOCK_E_INVALID);
+  assert_string_equal(redlock_client_message(client), "there is no resource");
+  assert_error(redlock_lock_new_many(&lock, client, resources, REDLOCK_RESOURCES_MAX + 1, NULL),
+               REDLOCK_E_LIMIT);
+  assert_string_equal(redlock_client_message(client), "a lock has at most 64 resources");
+  assert_null(lock);
+  assert_error(redlock_lock_new_many(&lock, client, resources, REDLOCK_RESOURCES_MAX, NULL),
+               REDLOCK_OK);
+  assert_int_equal(redlock_lock_resource_count(lock), REDLOCK_RESOURCES_MAX);
+  redlock_lock_free(lock);
+  names[REDLOCK_RESOURCES_MAX - 1] = 0;
+  assert_error(redlock_lock_new_many(&lock, client, resources, REDLOCK_RESOURCES_MAX, NULL),
+               REDLOCK_E_INVALID);
+  assert_string_equal(redlock_client_message(client), "a resource is named twice");
+  redlock_client_free(client);
+}
+
 static void null_has_no_resource_no_data_and_no_references(void **state) {
   (void)state;
   size_t length = 7;
@@ -809,6 +840,7 @@ int main(void) {
       cmocka_unit_test(tls_is_taken_where_another_carries_it),
       cmocka_unit_test(closing_waits_for_nothing_when_nothing_is_owed),
       cmocka_unit_test(null_is_an_error_and_not_a_crash),
+      cmocka_unit_test(a_lock_has_one_to_64_resources_and_none_twice),
       cmocka_unit_test(null_has_no_resource_no_data_and_no_references),
       cmocka_unit_test(starting_sends_nothing_until_the_loop_turns),
       cmocka_unit_test(an_operation_ends_once_and_its_lock_says_how),

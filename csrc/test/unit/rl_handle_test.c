@@ -100,6 +100,24 @@ static void acquire_extend_release(void **state) {
   end(client, lock, farm);
 }
 
+static void a_token_that_was_lent_stays_until_the_next_operation(void **state) {
+  (void)state;
+  loopback *farm = make_farm(3);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  const rl_attempt *lease = lock->core->lease;
+  unsigned references = lease->references;
+  const char *token = redlock_lock_token(lock);
+  assert_string_equal(token, redlock_lock_token(lock));
+  assert_int_equal(lease->references, references + 1);
+  assert_ptr_equal(lock->lent->lease, lease);
+  assert_error(redlock_lock_extend(lock, 0, NULL), REDLOCK_OK);
+  assert_null(lock->lent);
+  assert_int_equal(lease->references, references);
+  end(client, lock, farm);
+}
+
 static void held_is_refused_and_others_are_excluded(void **state) {
   (void)state;
   loopback *farm = make_farm(3);
@@ -467,6 +485,7 @@ a_lock_over_five_nodes_takes_at_most_400_bytes_and_a_lease_that_keeps_itself_700
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(acquire_extend_release),
+      cmocka_unit_test(a_token_that_was_lent_stays_until_the_next_operation),
       cmocka_unit_test(held_is_refused_and_others_are_excluded),
       cmocka_unit_test(votes_are_told_node_by_node),
       cmocka_unit_test(a_call_never_outlives_its_budget),
