@@ -10,7 +10,7 @@
 
 #include "rl_test.h"
 
-#define REQUESTS 5000
+#define REQUESTS 70000 /* more than there are places for */
 
 /* As much of a request of nginx as is needed. */
 typedef struct request {
@@ -18,6 +18,14 @@ typedef struct request {
 } request;
 
 static bool out_of_memory;
+static bool no_buckets;
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+void *__wrap_calloc(size_t count, size_t size) {
+  return no_buckets && size == sizeof(void *) ? NULL : __real_calloc(count, size);
+}
 
 static rl_lua_nginx_cleanup *cleanup_add(void *owner, size_t size) {
   request *self = owner;
@@ -139,8 +147,9 @@ static void thousands_of_requests_end_in_any_order(void **state) {
   init(&owners);
   for (int i = 0; i < REQUESTS; i++) {
     assert_true(rl_lua_nginx_owners_give(&owners, &requests[i], &owned[i]));
+    assert_true(owners.bucket_count <= 16 || owners.bucket_count <= 2 * (size_t)i);
   }
-  assert_true(owners.bucket_count >= REQUESTS);
+  assert_int_equal(owners.bucket_count, 65536);
   for (int i = 0; i < REQUESTS; i++) {
     end(&requests[(i * 1237) % REQUESTS]);
   }
@@ -150,6 +159,28 @@ static void thousands_of_requests_end_in_any_order(void **state) {
   assert_int_equal(count, REQUESTS);
   assert_int_equal(owners.count, 0);
   assert_int_equal(owners.owned_count, 0);
+  rl_lua_nginx_owners_free(&owners);
+}
+
+static void without_memory_for_a_larger_table_the_chains_become_longer(void **state) {
+  static request requests[40];
+  static rl_lua_nginx_owned owned[40];
+  rl_lua_nginx_owners owners;
+  (void)state;
+  init(&owners);
+  no_buckets = true;
+  assert_false(rl_lua_nginx_owners_give(&owners, &requests[0], &owned[0]));
+  no_buckets = false;
+  for (int i = 0; i < 40; i++) {
+    assert_true(rl_lua_nginx_owners_give(&owners, &requests[i], &owned[i]));
+    no_buckets = true;
+  }
+  no_buckets = false;
+  assert_int_equal(owners.bucket_count, 16);
+  for (int i = 0; i < 40; i++) {
+    end(&requests[i]);
+    assert_ptr_equal(rl_lua_nginx_owners_next_ended(&owners), &owned[i]);
+  }
   rl_lua_nginx_owners_free(&owners);
 }
 
@@ -179,6 +210,7 @@ int main(void) {
       cmocka_unit_test(handed_over_it_belongs_to_the_other_or_to_nobody),
       cmocka_unit_test(a_request_that_ends_after_the_client_finds_nothing),
       cmocka_unit_test(thousands_of_requests_end_in_any_order),
+      cmocka_unit_test(without_memory_for_a_larger_table_the_chains_become_longer),
       cmocka_unit_test(without_memory_or_nginx_it_belongs_to_nobody),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
