@@ -18,6 +18,7 @@
 #include "rl_handle.h"
 #include "rl_poll.h"
 #include "rl_test.h"
+#include "rl_turn.h"
 
 static bool no_attributes;
 static bool no_condition;
@@ -183,6 +184,7 @@ static void until_a_call_has_returned_its_lock_is_busy(void **state) {
   rl_client_enter(client);
   rl_waiter *waiter = rl_wait_begin(client, lock);
   assert_ptr_equal(rl_wait_of(lock), waiter);
+  assert_false(waiter->each_turn);
   rl_client_leave(client);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_E_BUSY);
   assert_error(redlock_lock_release(lock), REDLOCK_E_BUSY);
@@ -207,6 +209,70 @@ static void only_what_takes_a_lease_starts_the_keeper(void **state) {
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
   assert_true(client->keeper.runs);
   end(client, lock, farm);
+}
+
+typedef struct follower {
+  redlock_client *client;
+  bool looks; /* after each turn */
+  rl_waiter *waiter;
+  redlock_duration slept_us;
+} follower;
+
+static void *follow(void *argument) {
+  follower *self = argument;
+  redlock_time began_us = redlock_now();
+  rl_client_enter(self->client);
+  self->waiter = rl_wait_begin(self->client, NULL);
+  assert_true(self->waiter->each_turn);
+  self->waiter->each_turn = self->looks;
+  (void)rl_wait_step(self->client, self->waiter, began_us + 20 * SECONDS, NULL);
+  self->slept_us = redlock_now() - began_us;
+  rl_wait_end(self->client, self->waiter);
+  rl_client_leave(self->client);
+  return NULL;
+}
+
+/* Enters and leaves, after a turn if |turns|. Returns whether the follower sleeps, and nobody has called it. */
+static bool sleeps_on(follower *self, bool turns) {
+  rl_client_enter(self->client);
+  if (turns) {
+    assert_error(rl_turn_process(self->client, NULL, 0), REDLOCK_OK);
+  }
+  rl_client_leave(self->client);
+  rl_client_enter(self->client);
+  bool sleeps = self->waiter != NULL && self->waiter->sleeps && !self->waiter->called;
+  rl_client_leave(self->client);
+  return sleeps;
+}
+
+static void a_follower_is_called_after_a_turn_if_it_asked_and_by_a_wakeup(void **state) {
+  (void)state;
+  for (unsigned looks = 0; looks < 2; looks++) {
+    pthread_t thread;
+    redlock_client *client = make_client();
+    follower one = {.client = client, .looks = looks == 1};
+    rl_client_enter(client);
+    rl_waiter *leader = rl_wait_begin(client, NULL);
+    client->wait.leader = leader;
+    rl_client_leave(client);
+    assert_int_equal(pthread_create(&thread, NULL, follow, &one), 0);
+    while (!sleeps_on(&one, false)) {
+      (void)poll(NULL, 0, 1);
+    }
+    assert_true(sleeps_on(&one, true) == (looks == 0));
+    if (looks == 0) {
+      assert_true(sleeps_on(&one, false));
+      redlock_client_wakeup(client);
+      assert_false(sleeps_on(&one, false));
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(one.slept_us < 10 * SECONDS);
+    rl_client_enter(client);
+    assert_false(client->wait.turned);
+    rl_wait_end(client, leader);
+    rl_client_leave(client);
+    redlock_client_free(client);
+  }
 }
 
 static atomic_bool awake;
@@ -254,6 +320,7 @@ int main(void) {
       cmocka_unit_test(more_threads_than_a_lock_can_number_are_refused),
       cmocka_unit_test(a_call_that_was_begun_before_a_fork_is_none_of_the_childs),
       cmocka_unit_test(bytes_wait_for_threads_that_are_coming_and_are_sent_once),
+      cmocka_unit_test(a_follower_is_called_after_a_turn_if_it_asked_and_by_a_wakeup),
       cmocka_unit_test(a_caller_that_is_away_does_not_lead),
       cmocka_unit_test(until_a_call_has_returned_its_lock_is_busy),
       cmocka_unit_test(only_what_takes_a_lease_starts_the_keeper),
