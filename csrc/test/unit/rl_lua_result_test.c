@@ -34,6 +34,8 @@ static void a_text_that_is_too_long_is_cut_between_characters(void **state) {
   assert_string_equal(copied(8, "\u20ac\u20ac\u20ac"), "\u20ac\u20ac");
   assert_string_equal(copied(3, "\u20ac"), ""); /* no part of a character */
   assert_string_equal(copied(2, "\u20ac"), "");
+  assert_string_equal(copied(4, "\x80\x80\x80\x80\x80"),
+                      ""); /* the rest of one, and nothing else */
 }
 
 static void latency_is_in_milliseconds_where_there_is_one(void **state) {
