@@ -291,6 +291,27 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
+  it("starts what a loop of one's own ends, for a client that blocks, and for no other", function()
+    start { init = [[
+      local client = require("redlock.nginx_blocking").new(addresses)
+      local lock = client:lock("started")
+      assert(lock:start("acquire"))
+      local code
+      repeat
+        assert(client:process())
+        code = select(3, lock:result())
+      until code ~= "pending"
+      said = tostring(lock:is_held()) .. " " .. #client:inspect("started").nodes
+        .. " " .. tostring(client:force_release("started", lock:token()) >= 2) .. " " .. tostring(client:close())
+      client = require("redlock").new(addresses)
+      said = said .. tostring(select(2, pcall(client:lock("x").start, client:lock("x"), "acquire"))):gsub("^.-:%d+", "")
+    ]], server = [[location / { content_by_lua_block { ngx.print(said) } }]] }
+    local _, body = nginx:get("/")
+    assert.are.equal("true 3 true true"
+      .. "redlock: lock:start() is not for nginx, where lock:acquire() lets other requests go on", body)
+    assert.are.equal("", nginx:complaints())
+  end)
+
   it("blocks in init, if it is forced, where nothing else can wait", function()
     start { init = [[
       local client = require("redlock.nginx_blocking").new(addresses)
