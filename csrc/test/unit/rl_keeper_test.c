@@ -1,0 +1,103 @@
+/*
+ * When the keeper is called out of its sleep, without a thread.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_keeper.h"
+
+#include "rl_client.h"
+#include "rl_test.h"
+
+#define QUIET_US (10 * MS)
+#define LOOP_US (20 * MS)
+
+static redlock_client *client;
+
+/* It sleeps for ever, and the last turn has just been. */
+static int begin(void **state) {
+  (void)state;
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
+  rl_client_enter(client);
+  client->keeper.runs = true;
+  client->keeper.until_us = REDLOCK_NEVER;
+  client->processed_us = 1000 * SECONDS;
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  client->keeper.runs = false;
+  client->epoll_fd = -1;
+  client->core.nodes[0]->link.phase = RL_LINK_DOWN;
+  client->core.nodes[0]->link.owed_count = 0;
+  rl_client_leave(client);
+  redlock_client_free(client);
+  return 0;
+}
+
+/* Whether one that sleeps until |until_us| would wake too late. */
+static bool is_late(redlock_time until_us) {
+  client->keeper.until_us = until_us;
+  return rl_keeper_is_late(client);
+}
+
+static void it_takes_a_turn_10_ms_after_the_last(void **state) {
+  (void)state;
+  assert_false(is_late(client->processed_us + QUIET_US));
+  assert_true(is_late(client->processed_us + QUIET_US + 1));
+  assert_true(is_late(REDLOCK_NEVER));
+}
+
+static void nobody_calls_one_that_does_not_sleep_or_run(void **state) {
+  (void)state;
+  assert_false(is_late(0));
+  client->keeper.runs = false;
+  assert_false(is_late(REDLOCK_NEVER));
+}
+
+static void nor_while_a_thread_is_in_a_call(void **state) {
+  (void)state;
+  rl_waiter *waiter = rl_wait_begin(client, NULL);
+  client->wait.leader = waiter;
+  assert_false(is_late(REDLOCK_NEVER));
+  client->wait.leader = NULL;
+  assert_true(is_late(REDLOCK_NEVER));
+  client->wait.first = client->wait.last = waiter;
+  assert_false(is_late(REDLOCK_NEVER));
+  client->wait.first = client->wait.last = NULL;
+  rl_wait_end(client, waiter);
+}
+
+static void nor_for_a_closed_client(void **state) {
+  (void)state;
+  client->core.closed = true;
+  assert_false(is_late(REDLOCK_NEVER));
+}
+
+static void beside_a_loop_it_waits_20_ms_for_what_is_overdue(void **state) {
+  (void)state;
+  rl_link *link = &client->core.nodes[0]->link;
+  client->epoll_fd = 0; /* as good as any */
+  assert_false(is_late(REDLOCK_NEVER));
+  for (unsigned owes = 0; owes < 3; owes++) {
+    link->phase = owes == 0 ? RL_LINK_UP : owes == 1 ? RL_LINK_CONNECTING : RL_LINK_HANDSHAKE;
+    link->owed_count = owes == 0 ? 1 : 0;
+    assert_false(is_late(client->processed_us + LOOP_US));
+    assert_true(is_late(client->processed_us + LOOP_US + 1));
+  }
+  link->phase = RL_LINK_UP;
+  link->owed_count = 0;
+  assert_false(is_late(REDLOCK_NEVER));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(it_takes_a_turn_10_ms_after_the_last, begin, end),
+      cmocka_unit_test_setup_teardown(nobody_calls_one_that_does_not_sleep_or_run, begin, end),
+      cmocka_unit_test_setup_teardown(nor_while_a_thread_is_in_a_call, begin, end),
+      cmocka_unit_test_setup_teardown(nor_for_a_closed_client, begin, end),
+      cmocka_unit_test_setup_teardown(beside_a_loop_it_waits_20_ms_for_what_is_overdue, begin, end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
