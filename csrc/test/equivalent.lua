@@ -198,7 +198,7 @@ return {
     why = equal },
   { line = "return keys_end_us > lock->renewal->hold_until_us;", mutant = ">=",
     why = "an extend by a millisecond more, or none" },
-  { line = "every_us -= lock->random % (every_us / 8 + 1);", mutant = "+ 2", why = "a microsecond, drawn by lot" },
-  { line = "if (left_us < lock->current.ttl_us) {", mutant = "<=", why = "whole milliseconds count" },
+  { line = "every_us -= lock->random % (chance_us + 1);", mutant = "+ 2", why = "a microsecond, drawn by lot" },
+  { line = "if (left_us < lock->ttl_us) {", mutant = "<=", why = "whole milliseconds count" },
   { file = "rl_lua_result.c", line = "if (length > 0)", mutant = ">= 0", why = nothing },
 }

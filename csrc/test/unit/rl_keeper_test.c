@@ -30,7 +30,6 @@ static int end(void **state) {
   client->keeper.runs = false;
   client->epoll_fd = -1;
   client->core.nodes[0]->link.phase = RL_LINK_DOWN;
-  client->core.nodes[0]->link.owed_count = 0;
   rl_client_leave(client);
   redlock_client_free(client);
   return 0;
@@ -80,14 +79,13 @@ static void beside_a_loop_it_waits_20_ms_for_what_is_overdue(void **state) {
   rl_link *link = &client->core.nodes[0]->link;
   client->epoll_fd = 0; /* as good as any */
   assert_false(is_late(REDLOCK_NEVER));
-  for (unsigned owes = 0; owes < 3; owes++) {
-    link->phase = owes == 0 ? RL_LINK_UP : owes == 1 ? RL_LINK_CONNECTING : RL_LINK_HANDSHAKE;
-    link->owed_count = owes == 0 ? 1 : 0;
+  for (unsigned connects = 0; connects < 2; connects++) {
+    link->phase = connects == 1 ? RL_LINK_CONNECTING : RL_LINK_HANDSHAKE;
+    link->phase_deadline_us = REDLOCK_NEVER;
     assert_false(is_late(client->processed_us + LOOP_US));
     assert_true(is_late(client->processed_us + LOOP_US + 1));
   }
   link->phase = RL_LINK_UP;
-  link->owed_count = 0;
   assert_false(is_late(REDLOCK_NEVER));
 }
 
