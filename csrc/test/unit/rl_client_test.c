@@ -425,6 +425,27 @@ static void a_lock_has_one_to_64_resources_and_none_twice(void **state) {
   redlock_client_free(client);
 }
 
+static void a_token_that_is_given_has_one_to_256_bytes(void **state) {
+  (void)state;
+  char token[REDLOCK_TOKEN_MAX + 1];
+  redlock_resource resource;
+  redlock_client *client;
+  redlock_lock *lock;
+  memset(token, 'x', sizeof token);
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
+  assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), NULL), REDLOCK_OK);
+  assert_error(redlock_lock_give_token(NULL, token, 1), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_give_token(lock, NULL, 1), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_give_token(lock, token, 0), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_give_token(lock, token, REDLOCK_TOKEN_MAX + 1), REDLOCK_E_LIMIT);
+  assert_error(redlock_lock_give_token(lock, token, REDLOCK_TOKEN_MAX), REDLOCK_OK);
+  assert_error(redlock_lock_resource_at(lock, 0, &resource), REDLOCK_OK);
+  assert_error(redlock_lock_resource_at(lock, 1, &resource), REDLOCK_E_INVALID);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
 static void null_has_no_resource_no_data_and_no_references(void **state) {
   (void)state;
   size_t length = 7;
@@ -841,6 +862,7 @@ int main(void) {
       cmocka_unit_test(closing_waits_for_nothing_when_nothing_is_owed),
       cmocka_unit_test(null_is_an_error_and_not_a_crash),
       cmocka_unit_test(a_lock_has_one_to_64_resources_and_none_twice),
+      cmocka_unit_test(a_token_that_is_given_has_one_to_256_bytes),
       cmocka_unit_test(null_has_no_resource_no_data_and_no_references),
       cmocka_unit_test(starting_sends_nothing_until_the_loop_turns),
       cmocka_unit_test(an_operation_ends_once_and_its_lock_says_how),

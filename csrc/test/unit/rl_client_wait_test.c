@@ -139,6 +139,73 @@ static void bytes_wait_for_threads_that_are_coming_and_are_sent_once(void **stat
   redlock_client_free(client);
 }
 
+/* Enters and leaves as a thread does that has changed nothing else. */
+static void pass_through(redlock_client *client) {
+  rl_client_enter(client);
+  rl_client_leave(client);
+}
+
+static void whoever_leaves_sends_what_nobody_else_comes_to_send(void **state) {
+  (void)state;
+  redlock_client *client = make_client();
+  client->wait.unsent = true;
+  client->wait.coming = 1;
+  pass_through(client);
+  assert_true(client->wait.unsent);
+  client->wait.coming = 0;
+  pass_through(client);
+  assert_false(client->wait.unsent);
+  redlock_client_free(client);
+}
+
+static void the_one_who_polls_is_disturbed_for_what_it_does_not_wait_for(void **state) {
+  (void)state;
+  redlock_lock *lock;
+  redlock_client *client = make_client();
+  assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
+  assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
+  rl_client_enter(client);
+  rl_waiter *leader = rl_wait_begin(client, lock);
+  client->wait.leader = leader;
+  client->wait.polls = true;
+  client->wait.wants = (rl_wait_wants){client->sockets[0].changes, 0, REDLOCK_NEVER};
+  rl_client_leave(client);
+  pass_through(client);
+  assert_false(client->wait.poked); /* Nothing is new. */
+  client->sockets[0].changes++;
+  pass_through(client);
+  assert_true(client->wait.poked); /* another descriptor */
+  client->wait.wants.changes++;
+  client->wait.poked = false;
+  pass_through(client);
+  assert_false(client->wait.poked);
+  rl_client_enter(client);
+  lock->core->waited = 0;
+  rl_client_leave(client);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  assert_true(client->wait.poked); /* an earlier time */
+  rl_client_enter(client);
+  client->wait.polls = false;
+  rl_wait_end(client, leader);
+  rl_client_leave(client);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void whoever_leaves_calls_a_keeper_that_would_wake_too_late(void **state) {
+  (void)state;
+  redlock_client *client = make_client();
+  client->keeper.runs = true;
+  client->keeper.until_us = REDLOCK_NEVER;
+  pass_through(client);
+  assert_true(client->keeper.until_us == 0);
+  client->keeper.until_us = 1; /* It wakes sooner than it has to. */
+  pass_through(client);
+  assert_true(client->keeper.until_us == 1);
+  client->keeper.runs = false;
+  redlock_client_free(client);
+}
+
 /* Servers that take connections and answer nothing, and a lock there. */
 static loopback *deaf_farm(redlock_client *client, redlock_lock **lock,
                            const redlock_options *options) {
@@ -320,6 +387,9 @@ int main(void) {
       cmocka_unit_test(more_threads_than_a_lock_can_number_are_refused),
       cmocka_unit_test(a_call_that_was_begun_before_a_fork_is_none_of_the_childs),
       cmocka_unit_test(bytes_wait_for_threads_that_are_coming_and_are_sent_once),
+      cmocka_unit_test(whoever_leaves_sends_what_nobody_else_comes_to_send),
+      cmocka_unit_test(the_one_who_polls_is_disturbed_for_what_it_does_not_wait_for),
+      cmocka_unit_test(whoever_leaves_calls_a_keeper_that_would_wake_too_late),
       cmocka_unit_test(a_follower_is_called_after_a_turn_if_it_asked_and_by_a_wakeup),
       cmocka_unit_test(a_caller_that_is_away_does_not_lead),
       cmocka_unit_test(until_a_call_has_returned_its_lock_is_busy),
