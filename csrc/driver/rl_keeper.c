@@ -15,8 +15,8 @@
  *   K3. Then it leads: it polls, and takes a turn for whatever comes or is due, until a thread that
  *       begins to wait takes the lead from it (rl_wait_step()).
  *   K4. Where a loop of the program's waits for the nodes, by redlock_client_pollfd(), it does not poll
- *       beside it. It takes a turn only when something has been due, or replies were not looked for, for
- *       RL_KEEPER_LOOP_US: the loop is busy with something else.
+ *       beside it. When something has been due, or replies were not looked for, for RL_KEEPER_LOOP_US, the loop
+ *       is busy with something else: then it is as if there was none, until it comes again.
  *
  * It holds the mutex for turns only, which wait for nothing, and waits in poll() or on its condition: so it can
  * be joined at any time, and who wants the mutex, also a finalizer, waits for a turn at most. It has all
@@ -39,9 +39,9 @@ void rl_keeper_init(rl_keeper *keeper) {
   keeper->self.event = &keeper->event;
 }
 
-/* A loop of the program's waits for the nodes, by redlock_client_pollfd(). */
+/* K4. A loop of the program's waits for the nodes, by redlock_client_pollfd(). */
 static bool rl_keeper_has_loop(const redlock_client *client) {
-  return client->epoll_fd >= 0;
+  return client->epoll_fd >= 0 && !client->keeper.loop_is_late;
 }
 
 /* Whether a node is to answer. */
@@ -89,6 +89,7 @@ static void rl_keeper_sleep(redlock_client *client, redlock_time until_us) {
 /* K2, K3. */
 static void rl_keeper_lead(redlock_client *client) {
   rl_keeper *keeper = &client->keeper;
+  keeper->loop_is_late = true;
   int error = rl_turn_process(client, NULL, 0);
   rl_poll_wake(client);
   while (error == REDLOCK_OK && !keeper->stops && rl_keeper_is_alone(client) &&

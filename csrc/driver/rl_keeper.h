@@ -12,6 +12,8 @@ typedef struct rl_keeper {
   bool forbidden; /* this client may have none: inside nginx */
   bool runs;
   bool stops;
+  bool
+      loop_is_late; /* the program's loop has been elsewhere when something was due, and has not come since */
   pthread_t thread;
   redlock_time until_us; /* when it wakes by itself; 0 while it is awake */
   rl_waiter self;

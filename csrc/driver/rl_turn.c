@@ -253,6 +253,7 @@ int redlock_client_process(redlock_client *client, const struct pollfd *fds, siz
     return REDLOCK_E_INVALID;
   }
   rl_client_enter(client);
+  client->keeper.loop_is_late = false; /* K4 */
   int result = rl_turn_process(client, fds, count);
   rl_client_leave(client);
   return result;
