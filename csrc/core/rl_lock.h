@@ -43,7 +43,7 @@ typedef enum rl_phase {
   RL_PHASE_DELAY   /* the attempt failed; the next one comes when the timer does */
 } rl_phase;
 
-#define RL_LOCK_WAITED_MAX 2047u /* threads in a blocking call at once */
+#define RL_LOCK_WAITED_MAX 32767u /* threads in a blocking call at once */
 
 typedef struct rl_lock rl_lock;
 
@@ -86,7 +86,7 @@ struct rl_lock {
   bool has_options : 1;   /* its own are behind the votes */
   bool renewal_apart : 1; /* |renewal| is not behind the lock, but an allocation of its own */
   bool automatic : 1;     /* it is an automatic extend; the user's last one is in |renewal| */
-  unsigned waited : 11;   /* the driver's number of the thread that waits for it; 0 for none */
+  unsigned waited : 15;   /* the driver's number of the thread that waits for it; 0 for none */
   rl_quorum quorum;
   int16_t result;         /* of the last operation, once it is IDLE */
   uint32_t waiting;       /* nodes that get the command when their connection is up */

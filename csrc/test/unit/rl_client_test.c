@@ -792,6 +792,30 @@ static void a_child_holds_nothing_and_releases_nothing(void **state) {
   assert_true(loopback_end(farm));
 }
 
+/* Any number of threads, as redlock.h says: as many as a machine has. */
+static void thousands_of_calls_wait_at_once(void **state) {
+  (void)state;
+  static rl_waiter *waiters[5000];
+  redlock_client *client;
+  redlock_lock *lock;
+  assert_int_equal(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_int_equal(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
+  assert_int_equal(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
+  rl_client_enter(client);
+  for (unsigned i = 0; i < 5000; i++) {
+    waiters[i] = rl_wait_begin(client, i == 4999 ? lock : NULL);
+    assert_non_null(waiters[i]);
+  }
+  assert_ptr_equal(rl_wait_of(lock), waiters[4999]);
+  for (unsigned i = 0; i < 5000; i++) {
+    rl_wait_end(client, waiters[i]);
+  }
+  assert_null(rl_wait_of(lock));
+  rl_client_leave(client);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
 static void closing_leaves_a_look_up_to_its_thread(void **state) {
   (void)state;
   redlock_client *client;
@@ -876,6 +900,7 @@ int main(void) {
       cmocka_unit_test(closing_says_when_not_all_was_confirmed),
       cmocka_unit_test(an_operation_in_flight_ends_as_closed),
       cmocka_unit_test(a_child_holds_nothing_and_releases_nothing),
+      cmocka_unit_test(thousands_of_calls_wait_at_once),
       cmocka_unit_test(closing_leaves_a_look_up_to_its_thread),
       cmocka_unit_test(a_child_can_lock_with_connections_of_its_own),
   };
