@@ -637,25 +637,30 @@ redlock_client *redlock_lock_client(const redlock_lock *lock) {
   return lock == NULL ? NULL : rl_client_of(lock);
 }
 
-const char *redlock_lock_message(redlock_lock *lock) {
+/* The caller has entered the client. */
+static const char *rl_handle_lend_message(redlock_lock *lock) {
   char message[RL_CLIENT_MESSAGE_MAX];
-  if (lock == NULL) {
-    return "";
-  }
-  rl_client_enter(rl_client_of(lock));
   (void)rl_lock_message(lock->core, message, sizeof message);
-  int result = rl_lock_result(lock->core);
-  rl_client_leave(rl_client_of(lock));
   if (message[0] == '\0') {
     return "";
   }
   rl_lent *lent = rl_handle_lend(lock);
   if (lent == NULL) {
-    return redlock_strerror(result);
+    return redlock_strerror(rl_lock_result(lock->core));
   }
   free(lent->message);
   lent->message = strdup(message);
-  return lent->message != NULL ? lent->message : redlock_strerror(result);
+  return lent->message != NULL ? lent->message : redlock_strerror(rl_lock_result(lock->core));
+}
+
+const char *redlock_lock_message(redlock_lock *lock) {
+  if (lock == NULL) {
+    return "";
+  }
+  rl_client_enter(rl_client_of(lock));
+  const char *message = rl_handle_lend_message(lock);
+  rl_client_leave(rl_client_of(lock));
+  return message;
 }
 
 static void rl_handle_tell_vote(const redlock_lock *lock, unsigned node, redlock_vote_info *info,

@@ -44,7 +44,9 @@
  * What a lock lends (its message, its token) lives until the next operation on the lock begins; what a client
  * lends (redlock_client_message()) is of the last call of any thread.
  *
- * Only redlock_client_wakeup() may be called from a signal handler.
+ * Only redlock_client_wakeup() may be called from a signal handler. A thread that is inside of a call must not be
+ * ended by pthread_cancel(), nor leave by longjmp() from a handler: it would take the client's mutex along, and all
+ * others would wait for it. A call needs less than 48 kB of stack.
  *
  * The library's own threads have all signals blocked. One short-lived thread for each host name that has to be
  * resolved, at most 32 at once in a process, others wait for their turn. And for a client with leases that

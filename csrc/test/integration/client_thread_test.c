@@ -510,6 +510,104 @@ static void a_call_returns_when_another_thread_has_read_its_answers(void **state
   redlock_client_free(client);
 }
 
+static void *look(void *lock) {
+  while (!atomic_load(&stop)) {
+    (void)redlock_lock_token(lock);
+    (void)redlock_lock_remaining(lock);
+    (void)redlock_lock_deadline(lock);
+    (void)redlock_lock_lost(lock, NULL);
+  }
+  return NULL;
+}
+
+/* Under TSan: both are lent, and may be the first that is. */
+static void the_message_may_be_asked_for_while_another_thread_looks(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  redlock_client *client = client_of(&five, 5, &options);
+  redlock_lock *lock = held_lock(client, "r");
+  pthread_t other;
+  assert_int_equal(pthread_create(&other, NULL, look, lock), 0);
+  for (unsigned i = 0; i < 3000; i++) {
+    assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_HELD);
+    assert_contains(redlock_lock_message(lock), "held");
+  }
+  atomic_store(&stop, true);
+  assert_int_equal(pthread_join(other, NULL), 0);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* What redlock.h says; sanitizers want more. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define STACK (1024 * 1024)
+#else
+#define STACK (48 * 1024)
+#endif
+
+/* Returns the number of the first call that did not end as it should, or 0. */
+static uintptr_t use_all_of_it(redlock_client *client) {
+  static char text[REDLOCK_HANDOVER_MAX];
+  static redlock_resource many[REDLOCK_RESOURCES_MAX];
+  static char names[REDLOCK_RESOURCES_MAX];
+  redlock_lock *lock;
+  redlock_lock *other;
+  size_t length;
+  redlock_options options = {.auto_extend = REDLOCK_YES};
+  for (unsigned i = 0; i < REDLOCK_RESOURCES_MAX; i++) {
+    names[i] = (char)('0' + i);
+    many[i] = (redlock_resource){&names[i], 1};
+  }
+  if (redlock_lock_new(&lock, client, "r", 1, &options) != REDLOCK_OK ||
+      redlock_lock_new_many(&other, client, many, REDLOCK_RESOURCES_MAX, NULL) != REDLOCK_OK) {
+    return 1;
+  }
+  if (redlock_lock_acquire(other, NULL, NULL) != REDLOCK_OK ||
+      redlock_lock_release(other) != REDLOCK_OK) {
+    return 2;
+  }
+  redlock_lock_free(other);
+  if (redlock_lock_acquire(lock, NULL, NULL) != REDLOCK_OK ||
+      redlock_lock_extend(lock, 0, NULL) != REDLOCK_OK ||
+      redlock_lock_acquire(lock, NULL, NULL) != REDLOCK_E_HELD ||
+      redlock_lock_message(lock)[0] == '\0') {
+    return 3;
+  }
+  if (redlock_lock_detach(lock, text, sizeof text, &length) != REDLOCK_OK ||
+      redlock_lock_attach(&other, client, text, length, NULL) != REDLOCK_OK ||
+      redlock_lock_acquire(other, NULL, NULL) != REDLOCK_OK) {
+    return 4;
+  }
+  if (redlock_lock_inspect(lock) != REDLOCK_OK ||
+      redlock_lock_force_release(lock, NULL, REDLOCK_TOKEN_ANY) != REDLOCK_OK) {
+    return 5;
+  }
+  (void)redlock_lock_release_send(other);
+  redlock_lock_free(other);
+  redlock_lock_free(lock);
+  return redlock_client_close(client, MS(5000)) == REDLOCK_OK ? 0 : 6;
+}
+
+static void *with_a_small_stack(void *client) {
+  return (void *)use_all_of_it(client);
+}
+
+static void calls_have_room_in_a_small_stack(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  redlock_client *client = client_of(&five, 5, &options);
+  pthread_attr_t attributes;
+  pthread_t thread;
+  void *wrong;
+  assert_int_equal(pthread_attr_init(&attributes), 0);
+  assert_int_equal(pthread_attr_setstacksize(&attributes, STACK), 0);
+  assert_int_equal(pthread_create(&thread, &attributes, with_a_small_stack, client), 0);
+  assert_int_equal(pthread_join(thread, &wrong), 0);
+  assert_null(wrong);
+  (void)pthread_attr_destroy(&attributes);
+  redlock_client_free(client);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, reset)
 
 int main(void) {
@@ -528,6 +626,8 @@ int main(void) {
       TEST(a_cancel_from_another_thread_ends_the_call),
       TEST(a_cancel_ends_the_call_of_the_thread_that_leads),
       TEST(a_call_returns_when_another_thread_has_read_its_answers),
+      TEST(the_message_may_be_asked_for_while_another_thread_looks),
+      TEST(calls_have_room_in_a_small_stack),
   };
   return cmocka_run_group_tests_name("a client and threads", tests, five_start, five_end);
 }
