@@ -332,8 +332,8 @@ static int nginx_lost(lua_State *L) {
 
 /*
  * (handle) -> how many locks there are; how many leases may last; how many of them belong to requests;
- * whether an operation is in flight; whether there is somebody who can use the client; whether it has
- * been closed. Costs the same however many locks there are.
+ * whether somebody waits for an operation, or one of a closed client is in flight; whether there is somebody
+ * who can use the client; whether it has been closed. Costs the same however many locks there are.
  */
 static int nginx_state(lua_State *L) {
   rl_lua_nginx *self = luaL_checkudata(L, 1, RL_LUA_NGINX);
@@ -346,7 +346,8 @@ static int nginx_state(lua_State *L) {
   lua_pushnumber(L, (lua_Number)core->lock_count);
   lua_pushnumber(L, (lua_Number)rl_core_leases(core, redlock_now()));
   lua_pushnumber(L, (lua_Number)self->owners.owned_count);
-  lua_pushboolean(L, rl_core_is_busy(core));
+  /* Of thousands of leases that keep themselves, an extend is always in flight. */
+  lua_pushboolean(L, core->closed ? rl_core_is_busy(core) : self->waited > 0);
   lua_pushboolean(L, self->client->references > 1);
   lua_pushboolean(L, core->closed);
   return 6;

@@ -26,6 +26,7 @@ typedef struct rl_lua_nginx {
   rl_lua_nginx_owners owners;
   rl_lua_lock **waiting; /* by slot, from 1: whose operation is waited for */
   size_t waiting_count;  /* slots that there is room for */
+  size_t waited;         /* slots that stand for a lock */
 } rl_lua_nginx;
 
 static inline rl_lua_lock *rl_lua_lock_of(rl_lua_nginx_owned *owned) {

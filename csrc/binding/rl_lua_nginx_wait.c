@@ -30,8 +30,10 @@
 
 /* Nobody waits for the lock's operation any more. */
 static void leave_slot(rl_lua_lock *self) {
-  if (self->slot != 0)
+  if (self->slot != 0) {
     self->nginx->waiting[self->slot - 1] = NULL;
+    self->nginx->waited--;
+  }
   self->slot = 0;
 }
 
@@ -50,8 +52,9 @@ static bool enter_slot(rl_lua_lock *self, size_t slot) {
     nginx->waiting_count = count;
   }
   if (nginx->waiting[slot - 1] != NULL)
-    nginx->waiting[slot - 1]->slot = 0; /* Nobody came to wait for it. */
+    leave_slot(nginx->waiting[slot - 1]); /* Nobody came to wait for it. */
   nginx->waiting[slot - 1] = self;
+  nginx->waited++;
   self->slot = slot;
   return true;
 }
@@ -112,6 +115,7 @@ void rl_lua_nginx_wait_forget(rl_lua_nginx *self) {
   free(self->waiting);
   self->waiting = NULL;
   self->waiting_count = 0;
+  self->waited = 0;
   rl_lua_nginx_owners_free(&self->owners);
 }
 

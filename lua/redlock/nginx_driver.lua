@@ -339,7 +339,12 @@ local function is_over_at_exit(self, idle, held, owned)
   if owned > 0 or idle < EXIT_QUIET then return false end
   local over = self.now - self.exit_at
   if over >= EXIT_TIMEOUT and held > 0 and self.tls then
-    release_leases(self.handle)
+    if self.abandoned then
+      release_leases(self.handle)
+    else -- Who has them is told first.
+      self.abandoned = true
+      if abandon(self.handle) then launch_teller(self) end
+    end
     return false
   end
   return held == 0 and not awaits(self.handle) or over >= (self.tls and EXIT_TIMEOUT + EXIT_RELEASE or EXIT_TIMEOUT)

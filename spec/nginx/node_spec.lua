@@ -162,7 +162,10 @@ describe("nodes in nginx", function()
     nginx = server.start {
       addresses = { address },
       http = "resolver 127.0.0.1:" .. dns_port .. " ipv6=off; " .. TRUST(),
-      init = "client = require('redlock').new(addresses, { ttl = 60000, node_timeout = 5000, owner = 'worker' })",
+      init = [[client = require("redlock").new(addresses, {
+        ttl = 60000, node_timeout = 5000, owner = "worker", auto_extend = true,
+        on_lost = function(_, reason) ngx.log(ngx.NOTICE, "told: ", reason) end,
+      })]],
       server = "location / { content_by_lua_block { kept.lock = assert(client:acquire('kept')) } }",
     }
     nginx:get("/")
@@ -186,6 +189,7 @@ describe("nodes in nginx", function()
     assert.are.equal(1, farm:count("kept"))
     nginx:reload(4)
     assert.are.equal(0, farm:count("kept"))
+    assert.is_truthy(nginx:read("error.log"):find("told: unavailable", 1, true))
     nginx:get("/")
     nginx:stop("QUIT", 4)
     assert.are.equal(0, farm:count("kept"))

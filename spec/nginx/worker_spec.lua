@@ -292,4 +292,20 @@ describe("a worker", function()
     farm:eventually_free("away")
     assert.are.equal("", nginx:complaints())
   end)
+
+  it("ends though an extend of its leases is always in flight", function()
+    helper.limit(20)
+    start { server = [[
+      location /keep { content_by_lua_block {
+        for index = 1, 100 do
+          kept[index] = assert(client:acquire("kept:" .. index, {
+            ttl = 5000, owner = "worker", auto_extend = { every = 1 }, wait = 5000,
+          }))
+        end
+      } }
+    ]] }
+    assert.are.equal(200, (nginx:get("/keep")))
+    nginx:stop("QUIT", 6)
+    assert.are.equal("", nginx:complaints(server.CONNECTION_BROKE))
+  end)
 end)
