@@ -55,7 +55,7 @@
  *   sent      the core has sent a command with a token; it is not noted in the token yet
  *   touched   a node is about to execute a command of |token| that changes |key|, which is there
  *   looked    a client's clock has been read
- *   changed   a call of the core has changed a lease; |reading_us| is what the core was given
+ *   changed   a call of the core, at client->reading_us, has changed a lease
  *   closed    the core wants the connection closed
  *   returned  a client that does nothing between its calls returns from one
  *   turned    a turn of a client's loop has ended
