@@ -3,6 +3,7 @@
 
 local core = require "redlock.core"
 local options = require "redlock.options"
+require "redlock.loss" -- which calls each on_lost
 
 local run, start, release_send = core.run, core.start, core.release_send
 local release_options = options.release
