@@ -133,6 +133,7 @@ typedef struct sim_config {
   uint64_t length_us;
   unsigned several; /* clients with locks on both resources */
   unsigned hands;   /* in so many of 10000 cases a lease is handed over */
+  unsigned unheard; /* in so many of 10000 cases nobody waits for a release */
 } sim_config;
 
 /* ---- events (sim_queue.c) ---- */
@@ -476,9 +477,10 @@ struct sim {
   char script_names[SIM_SCRIPTS_MAX][41]; /* SHA-1 */
   uint32_t *live;                         /* tokens that may still be on a node */
   size_t live_count, live_capacity;
-  uint64_t calls;  /* of the core */
-  uint64_t grants; /* in this run */
-  bool calm_grant; /* one after the faults had stopped */
+  uint64_t calls;   /* of the core */
+  uint64_t grants;  /* in this run */
+  bool calm_grant;  /* one after the faults had stopped */
+  uint64_t calm_us; /* when the last bytes arrive that were on the way when the faults stopped */
   uint64_t largest_owed;
   uint64_t counters[SIM_COUNTER_COUNT]; /* over all runs */
   sim_trace *trace;                     /* NULL unless the run is shown */

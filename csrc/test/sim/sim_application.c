@@ -192,6 +192,19 @@ static void sim_application_release(sim *s, sim_client *client, sim_lock *own,
   }
 }
 
+/* Nobody waits for it; somebody may come back for its result, or take the lock again before it has ended. */
+static bool sim_application_release_unheard(sim *s, sim_lock *own, uint64_t reading_us) {
+  uint32_t token = own->lease;
+  if (!sim_chance(&s->random_application, s->config.unheard) ||
+      rl_lock_release_unheard(own->lock, reading_us) != REDLOCK_OK) {
+    return false;
+  }
+  own->released = token;
+  sim_count(s, SIM_RELEASE_UNHEARD);
+  sim_application_idle(s, own);
+  return true;
+}
+
 /* Something is to be done with a lease. */
 static void sim_application_use(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
   unsigned index = (unsigned)(own - client->locks);
@@ -214,7 +227,7 @@ static void sim_application_use(sim *s, sim_client *client, sim_lock *own, uint6
     sim_client_renew_lock(s, client->index, index);
   } else if (sim_application_draw(s, 8) == 0) {
     sim_application_acquire(s, client, own, reading_us); /* Forgotten; or a mistake. */
-  } else {
+  } else if (own->lease == SIM_NO_TOKEN || !sim_application_release_unheard(s, own, reading_us)) {
     sim_application_release(s, client, own, reading_us);
   }
 }
@@ -246,6 +259,8 @@ void sim_application_step(sim *s, sim_client *client, uint64_t reading_us) {
         own->due_us = SIM_NEVER;
       } else if (sim_application_draw(s, 60) == 0) {
         sim_application_release(s, client, own, reading_us); /* A mistake. */
+      } else if (own->lock->unheard && sim_application_draw(s, 3) == 0) {
+        sim_application_release(s, client, own, reading_us); /* To hear what has become of it. */
       } else if (sim_application_draw(s, 60) == 0) {
         own->extends_left = 1;
         sim_application_extend(s, client, own, reading_us); /* A mistake. */

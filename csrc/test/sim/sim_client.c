@@ -281,7 +281,7 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
     s->tokens[lease].granted = true;
     own->told = REDLOCK_OK;
     own->taken_us = lock->round_start_us;
-    own->calm = s->phase != SIM_PHASE_SAFETY &&
+    own->calm = s->phase != SIM_PHASE_SAFETY && s->now_us > s->calm_us &&
                 deadline_us > client->reading_us + SIM_CLIENT_TIME_TO_EXTEND_US;
     check_granted(s, client, own);
   } else {
@@ -534,7 +534,7 @@ static bool sim_client_step(sim *s, sim_client *client) {
 static bool sim_client_in_call(const sim *s, const sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     const rl_lock *lock = client->locks[i].lock;
-    if (lock != NULL && (rl_lock_is_busy(lock) || lock->queue != NULL ||
+    if (lock != NULL && ((rl_lock_is_busy(lock) && !lock->unheard) || lock->queue != NULL ||
                          rl_late_until(lock, client->reading_us) > client->reading_us)) {
       return true;
     }

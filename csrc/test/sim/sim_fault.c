@@ -367,6 +367,28 @@ void sim_fault_event(sim *s) {
   sim_fault_next(s);
 }
 
+static uint64_t sim_fault_later(uint64_t one_us, uint64_t other_us) {
+  return one_us > other_us ? one_us : other_us;
+}
+
+/* When the last of the bytes arrives that are on the way now. */
+static uint64_t sim_fault_calm(const sim *s) {
+  uint64_t calm_us = s->now_us;
+  for (unsigned i = 0; i < s->config.clients * s->config.nodes; i++) {
+    const sim_link *link = &s->links[i / s->config.nodes][i % s->config.nodes];
+    calm_us = sim_fault_later(calm_us, link->requests_blocked_us + 1000);
+    calm_us = sim_fault_later(calm_us, link->replies_blocked_us + 1000);
+  }
+  for (int i = 0; i < SIM_CONNECTIONS_MAX; i++) {
+    const sim_connection *connection = &s->connections[i];
+    if (connection->used && connection->client_open) {
+      calm_us = sim_fault_later(calm_us, connection->to_node.last_us);
+      calm_us = sim_fault_later(calm_us, connection->to_client.last_us);
+    }
+  }
+  return calm_us;
+}
+
 /* All that was broken is repaired. What is on the way stays on the way. */
 void sim_fault_stop(sim *s) {
   for (unsigned i = 0; i < s->config.nodes; i++) {
@@ -380,5 +402,6 @@ void sim_fault_stop(sim *s) {
     node->odd_replies = node->false_errors = node->swallowed = 0;
     sim_queue_add(s, s->now_us, SIM_EVENT_NODE, i, 0, 0);
   }
+  s->calm_us = sim_fault_calm(s);
   memset(s->links, 0, sizeof s->links);
 }

@@ -44,6 +44,7 @@ static void sim_run_begin(sim *s, uint64_t seed) {
   s->queue.order = 0;
   s->token_count = s->live_count = 0;
   s->grants = s->calls = 0;
+  s->calm_us = 0;
   memset(s->handovers, 0, sizeof s->handovers);
   memset(s->taken_us, 0, sizeof s->taken_us);
   sim_random_seed(&random_config, &state);
