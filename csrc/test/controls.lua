@@ -151,7 +151,11 @@ local list = {
   { "several-unknown-left", "a node that does not know the script of several keys is not sent its text",
     "case RL_OWED_ACQUIRE: return rl_acquire_send_text(node, now_us, owed);",
     "case RL_OWED_ACQUIRE: return false;", by = { unit = "rl_lock_several_test" } },
-  -- Handing over.
+  -- Tokens that are given, and handing over.
+  { "given-released-everywhere", "an attempt that failed deletes keys that others may have under the same token",
+    "if (attempt->given && !attempt->held) {", "if (false) {" },
+  { "given-left", "what was set late under a token that was given is left",
+    "} else if (attempt->given) { rl_release_again(", "} else if (false) { rl_release_again(" },
   { "attached-twice", "what is attached keeps the handed token, so that it can be attached again",
     "redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end return 1",
     "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[3]) end return 1" },

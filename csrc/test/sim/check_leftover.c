@@ -9,6 +9,11 @@
  */
 #include "check.h"
 
+/* The nodes where a key under a token that was given may be another's: they have not said that they set it. */
+static uint32_t check_leftover_doubted(const sim_token *token) {
+  return token->given && !token->granted ? ~token->votes : 0;
+}
+
 /* Whether the release has begun in an earlier call: one call may set and release, on each node. */
 static bool check_leftover_late(const sim *s, const sim_token *token) {
   return token->over || (token->releasing && token->releasing_call < s->calls);
@@ -59,6 +64,12 @@ static void check_leftover_sent(sim *s, const sim_client *client, unsigned node,
     if ((useless >> node & 1) != 0) {
       sim_violation(s, "leftover", "client %u releases token %u on node %u, which has refused it",
                     client->index, sent->token, node);
+    }
+    if ((check_leftover_doubted(token) >> node & 1) != 0) {
+      sim_violation(
+          s, "leftover",
+          "client %u releases token %u, which was given, on node %u, where it may be another's",
+          client->index, sent->token, node);
     }
     if (((token->sent | token->queued) >> node & 1) == 0) {
       sim_violation(s, "leftover", "client %u releases token %u on node %u, which never got it",
@@ -127,6 +138,7 @@ static void check_leftover_turned(sim *s, sim_client *client) {
     uint32_t missing = token->sent & ~token->release_answered;
     missing &= ~(token->set_refused & ~token->set_lost);
     missing &= ~check_leftover_answers(client, token, index, now_us);
+    missing &= ~check_leftover_doubted(token);
     for (unsigned k = 0; k < client->nodes; k++) {
       /* The core may have seen a later reading than that of its timers. */
       missing &= ~((uint32_t)(client->reading_us >= token->expired_us[k]) << k);
@@ -210,7 +222,8 @@ static void check_leftover_settled(sim *s) {
         continue;
       }
       const sim_token *token = &s->tokens[key->token];
-      uint32_t excused = token->orphaned | (token->release_forbidden & ~token->release_certain);
+      uint32_t excused = token->orphaned | (token->release_forbidden & ~token->release_certain) |
+                         check_leftover_doubted(token);
       uint64_t now_us = sim_client_clock(s, &s->clients[token->client]);
       if (!token->abandoned && (excused >> i & 1) == 0 && now_us < token->expired_us[i]) {
         sim_violation(s, "leftover", "all is quiet, but node %u still holds token %u of client %u",

@@ -134,6 +134,7 @@ typedef struct sim_config {
   unsigned several; /* clients with locks on both resources */
   unsigned hands;   /* in so many of 10000 cases a lease is handed over */
   unsigned unheard; /* in so many of 10000 cases nobody waits for a release */
+  unsigned given;   /* in so many of 10000 cases an acquire is given its token */
 } sim_config;
 
 /* ---- events (sim_queue.c) ---- */
@@ -401,6 +402,7 @@ typedef struct sim_token {
   bool granted;     /* it has been a lease */
   bool releasing;   /* a release has been sent somewhere */
   bool abandoned;   /* its client is gone: nobody will release it */
+  bool given; /* by the application: released only where it was certainly set, if it was no lease */
   uint64_t releasing_call; /* in which call of the core that was */
   uint32_t round;          /* of the extend that is counted */
   uint32_t asked_round;    /* of the extend that was sent last, and the nodes it went to */

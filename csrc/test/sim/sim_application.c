@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "rl_given.h"
 #include "rl_renew.h"
 #include "sim.h"
 #include "sim_trace.h"
@@ -94,6 +95,23 @@ static redlock_options sim_application_given(const rl_options *options) {
   return given;
 }
 
+/* A token of the application's own, which nobody else has. Returns it, or SIM_NO_TOKEN. */
+static uint32_t sim_application_give_token(sim *s, const sim_client *client, sim_lock *own) {
+  char text[REDLOCK_TOKEN_LENGTH + 1];
+  if (s->breach != SIM_BREACH_NONE || own->attaches ||
+      !sim_chance(&s->random_application, s->config.given)) {
+    return SIM_NO_TOKEN;
+  }
+  uint32_t token = sim_tap_new_token(s, client->index, (unsigned)(own - client->locks));
+  (void)snprintf(text, sizeof text, "%08x%032x", token, 0);
+  if (rl_given_set(own->lock, text, REDLOCK_TOKEN_LENGTH) != REDLOCK_OK) {
+    abort();
+  }
+  s->tokens[token].given = true;
+  sim_count(s, SIM_TOKEN_GIVEN);
+  return token;
+}
+
 static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
                                     uint64_t reading_us) {
   rl_options options = *rl_lock_options(own->lock);
@@ -121,7 +139,11 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
     options.max_hold_us = s->config.max_hold_us;
   }
   redlock_options given = sim_application_given(&options);
+  uint32_t token = sim_application_give_token(s, client, own);
   int result = rl_lock_acquire(own->lock, reading_us, &given, true);
+  if (token != SIM_NO_TOKEN && result != REDLOCK_OK) {
+    s->tokens[token].over = true; /* It has been used up. */
+  }
   if (result == REDLOCK_OK) {
     own->ttl_us = options.ttl_us;
     own->options = own->acquired = options;

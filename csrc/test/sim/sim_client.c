@@ -405,6 +405,15 @@ static void sim_client_launched(sim *s, sim_client *client) {
   }
 }
 
+static uint32_t sim_client_draw_token(sim *s, const sim_client *client, const sim_lock *own) {
+  if (own->attempts > 0 && s->breach == SIM_BREACH_TOKEN_REUSED) {
+    return (uint32_t)s->token_count - 1;
+  }
+  return s->token_count > 0 && s->breach == SIM_BREACH_TOKEN_SHARED
+             ? 0
+             : sim_tap_new_token(s, client->index, (unsigned)(own - client->locks));
+}
+
 static bool sim_client_launch(sim *s, sim_client *client) {
   unsigned char entropy[SIM_LOCKS_MAX * RL_LOCK_ENTROPY];
   size_t wanted = rl_core_entropy_wanted(&client->core), filled = 0;
@@ -414,14 +423,10 @@ static bool sim_client_launch(sim *s, sim_client *client) {
   for (rl_lock *lock = client->core.launches.acquires.first; lock != NULL && filled < wanted;
        lock = lock->queue_next) {
     sim_lock *own = lock->owner;
-    unsigned index = (unsigned)(own - client->locks);
-    uint32_t token = own->attempts > 0 && s->breach == SIM_BREACH_TOKEN_REUSED
-                         ? (uint32_t)s->token_count - 1
-                     : s->token_count > 0 && s->breach == SIM_BREACH_TOKEN_SHARED
-                         ? 0
-                         : sim_tap_new_token(s, client->index, index);
+    bool given = lock->attempt != NULL;
+    uint32_t token = given ? own->attempt : sim_client_draw_token(s, client, own);
     own->attempts++;
-    own->drawn = token;
+    own->drawn = given ? SIM_NO_TOKEN : token;
     for (unsigned i = 0; i < RL_LOCK_ENTROPY; i += 8) {
       uint64_t drawn = sim_random_next(&s->random_entropy);
       for (unsigned k = 0; k < 8 && i + k < RL_LOCK_ENTROPY; k++) {

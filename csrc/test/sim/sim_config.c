@@ -165,6 +165,7 @@ void sim_config_draw(sim *s, sim_random *random) {
   }
   config->hands = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 500, 5000) : 0;
   config->unheard = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 1000, 9000) : 0;
+  config->given = sim_below(random, 4) == 0 ? (unsigned)sim_between(random, 1000, 9000) : 0;
 }
 
 const char *sim_breach_name(sim_breach breach) {

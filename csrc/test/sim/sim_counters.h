@@ -59,6 +59,7 @@
   X(ACQUIRE_RAN_OUT, "acquire: granted, run out before the caller looked")                         \
   X(ACQUIRE_RETRIED, "acquire: granted after an earlier attempt had failed")                       \
   X(ACQUIRE_CANCELLED, "acquire: cancelled")                                                       \
+  X(TOKEN_GIVEN, "acquire: its token given")                                                       \
   X(ACQUIRE_HELD, "acquire: refused, held already")                                                \
   X(EXTEND_OK, "extend: OK")                                                                       \
   X(EXTEND_UNAVAILABLE, "extend: unavailable")                                                     \
