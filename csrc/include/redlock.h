@@ -732,8 +732,9 @@ REDLOCK_EXTERN int redlock_lock_release_start(redlock_lock *lock);
 /*
  * REDLOCK_PENDING while the operation is in flight, then what it ended with, until the next one is
  * started. No validity, no lock: after an acquire or an extend the answer is REDLOCK_OK only as long as
- * the lease lasts. Then it is REDLOCK_E_EXPIRED, and what is left of the lock is released. A lock that
- * never had an operation answers REDLOCK_OK.
+ * the lease lasts. Then it is REDLOCK_E_EXPIRED, and what is left of the lock is released; or
+ * REDLOCK_E_NOT_HELD, when the lock was detached or the process is a forked child. A lock that never had an
+ * operation answers REDLOCK_OK.
  */
 REDLOCK_EXTERN int redlock_lock_result(const redlock_lock *lock);
 
