@@ -240,7 +240,8 @@ static void rl_socket_resolve(rl_socket *socket, redlock_time now_us) {
     return;
   }
   if (socket->resolver == NULL) {
-    (void)snprintf(socket->error, sizeof socket->error, "cannot resolve the name: no thread");
+    (void)snprintf(socket->error, sizeof socket->error,
+                   "cannot resolve the name: no thread, descriptor or memory");
     rl_socket_close(socket);
     return;
   }

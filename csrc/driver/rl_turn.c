@@ -243,9 +243,11 @@ redlock_lock *redlock_client_next_lost(redlock_client *client) {
 int rl_turn_start(redlock_client *client) {
   struct pollfd none = {-1, 0, 0};
   redlock_duration pause_us = rl_time_sub(redlock_now(), client->processed_us);
-  return pause_us > RL_TURN_STALE_US || rl_turn_owed_much(client)
-             ? rl_turn_process(client, NULL, 0)
-             : rl_turn_process(client, &none, 0);
+  int result = pause_us > RL_TURN_STALE_US || rl_turn_owed_much(client)
+                   ? rl_turn_process(client, NULL, 0)
+                   : rl_turn_process(client, &none, 0);
+  rl_poll_wake(client); /* It may have read what the caller's loop waits for. */
+  return result;
 }
 
 int redlock_client_process(redlock_client *client, const struct pollfd *fds, size_t count) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "loopback.h"
+#include "rl_handle.h"
 #include "rl_test.h"
 
 #define PATIENCE_MS 10000
@@ -341,6 +342,43 @@ static void what_ended_outside_of_the_loop_wakes_it(void **state) {
   loop_end(&self);
 }
 
+/* The answers of all nodes are there, and nobody has read them. */
+static void wait_for_answers(const loop *self) {
+  struct pollfd fds[REDLOCK_NODES_MAX];
+  size_t count = redlock_client_pollfds(self->client, fds, REDLOCK_NODES_MAX);
+  for (size_t i = 0; i < count; i++) {
+    assert_int_equal(poll(&fds[i], 1, PATIENCE_MS), 1);
+  }
+}
+
+/* The thread waits for its own answers then, which may be long in coming. */
+static void what_a_blocking_call_reads_as_it_begins_wakes_the_loop(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  redlock_lock *other;
+  redlock_options options = patient();
+  acquire(&self);
+  release(&self);
+  assert_error(redlock_lock_new(&other, self.client, "other", 5, &options), REDLOCK_OK);
+  assert_error(redlock_lock_acquire_start(self.lock, NULL), REDLOCK_OK);
+  assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
+  wait_for_answers(&self);
+  (void)poll(NULL, 0, 5); /* After a pause a call reads before it sends. */
+  set_deaf(self.farm, true);
+  assert_error(rl_handle_acquire(other, NULL, 0), REDLOCK_OK);
+  assert_error(rl_handle_begin(other), REDLOCK_OK);
+  assert_error(redlock_lock_result(self.lock), REDLOCK_OK);
+  assert_true(loop_is_ready(&self));
+  assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
+  set_deaf(self.farm, false);
+  while (rl_handle_pending(other)) {
+    assert_error(rl_handle_go_on(other, SECONDS), REDLOCK_OK);
+  }
+  rl_handle_end(other, REDLOCK_OK);
+  redlock_lock_free(other);
+  loop_end(&self);
+}
+
 /* A loop that takes one for each time it is woken. */
 static void
 a_cancel_is_not_forgotten_when_other_things_are_done_before_the_loop_comes_round(void **state) {
@@ -583,6 +621,7 @@ int main(void) {
       cmocka_unit_test(a_loop_on_pollfd_alone_does_not_hang_on_deaf_nodes),
       cmocka_unit_test(a_loop_on_pollfd_alone_connects_again_when_a_node_is_back),
       cmocka_unit_test(what_ended_outside_of_the_loop_wakes_it),
+      cmocka_unit_test(what_a_blocking_call_reads_as_it_begins_wakes_the_loop),
       cmocka_unit_test(
           a_cancel_is_not_forgotten_when_other_things_are_done_before_the_loop_comes_round),
       cmocka_unit_test(what_ended_outside_of_the_loop_leaves_no_time_to_wait),
