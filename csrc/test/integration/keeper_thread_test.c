@@ -219,6 +219,48 @@ static void a_short_lease_is_kept_though_the_loop_never_comes(void **state) {
   }
 }
 
+typedef struct watch {
+  redlock_client *client;
+  atomic_bool stop;
+  redlock_lock *_Atomic lost;
+} watch;
+
+static void *watch_for_losses(void *argument) {
+  watch *self = argument;
+  struct pollfd ready = {redlock_client_pollfd(self->client), POLLIN, 0};
+  while (!atomic_load(&self->stop)) {
+    (void)poll(&ready, 1, 20);
+    (void)redlock_client_process(self->client, NULL, 0);
+    redlock_lock *lost = redlock_client_next_lost(self->client);
+    if (redlock_lock_lost(lost, NULL) == REDLOCK_E_LOST) {
+      atomic_store(&self->lost, lost);
+    }
+  }
+  return NULL;
+}
+
+/* As docs/c.md tells programs without a loop. */
+static void a_thread_that_waits_for_losses_is_told_while_the_program_computes(void **state) {
+  (void)state;
+  watch self = {.client = client_of(&five, 5, NULL)};
+  redlock_options options = kept(900);
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, watch_for_losses, &self), 0);
+  redlock_lock *lock = hold(self.client, "r", &options);
+  compute(1500);
+  assert_true(redlock_lock_remaining(lock) > 0);
+  assert_null(atomic_load(&self.lost));
+  for (unsigned i = 0; i < 5; i++) {
+    (void)farm_command(&five, i, "SET", "r", "somebody", (char *)NULL);
+  }
+  eventually(atomic_load(&self.lost) == lock);
+  assert_int_equal(redlock_lock_lost(lock, NULL), REDLOCK_E_LOST);
+  atomic_store(&self.stop, true);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  redlock_lock_free(lock);
+  redlock_client_free(self.client);
+}
+
 /* ---------------------------------------------------------------------------------------- forks */
 
 static int child_looks(void *argument) {
@@ -387,6 +429,7 @@ int main(void) {
       TEST(a_thousand_cycles_leave_nothing),
       TEST(a_loop_that_is_late_loses_no_lease),
       TEST(a_short_lease_is_kept_though_the_loop_never_comes),
+      TEST(a_thread_that_waits_for_losses_is_told_while_the_program_computes),
       TEST(the_keeper_may_be_forked_at_any_time),
       TEST(the_keeper_takes_no_signal_of_the_program),
       TEST(an_idle_keeper_sleeps),
