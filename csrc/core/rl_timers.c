@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "rl_lock.h"
 
@@ -20,10 +21,15 @@ bool rl_timers_reserve(rl_timers *timers, size_t count) {
   while (capacity < count) {
     capacity *= 2;
   }
-  rl_lock **locks = realloc(timers->locks, capacity * sizeof *locks);
+  rl_lock **locks = malloc(capacity * sizeof *locks);
   if (locks == NULL) {
     return false;
   }
+  /* realloc() would copy room that was never used, and so make it resident. */
+  if (timers->count > 0) {
+    memcpy(locks, timers->locks, timers->count * sizeof *locks);
+  }
+  free(timers->locks);
   timers->locks = locks;
   timers->capacity = capacity;
   return true;
