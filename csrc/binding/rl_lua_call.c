@@ -165,22 +165,22 @@ static void push_deleted(lua_State *L, rl_lua_lock *self, redlock_duration valid
 
 /* The code of a call, as Lua has it, is its place from 1. The first one of an operation pushes its result. */
 static const rl_lua_call calls[] = {
-    {"acquire", "lock:acquire()", "lock", "options", RL_OPERATION_ACQUIRE, begin_acquire,
-     push_validity, false},
-    {"extend", "lock:extend()", "lock", "ttl", RL_OPERATION_EXTEND, begin_extend, push_validity,
-     false},
-    {"release", "lock:release()", "lock", "release", RL_OPERATION_RELEASE, begin_release, push_true,
-     false},
+    {"acquire", "lock:acquire()", "lock", "options", RL_OPERATION_ACQUIRE, false, begin_acquire,
+     push_validity},
+    {"extend", "lock:extend()", "lock", "ttl", RL_OPERATION_EXTEND, false, begin_extend,
+     push_validity},
+    {"release", "lock:release()", "lock", "release", RL_OPERATION_RELEASE, false, begin_release,
+     push_true},
     /* In a phase of nginx in which nothing can be waited for. */
-    {"release_forget", "lock:release()", "driver", "none", RL_OPERATION_RELEASE,
-     begin_release_forget, push_true, true},
+    {"release_forget", "lock:release()", "driver", "none", RL_OPERATION_RELEASE, true,
+     begin_release_forget, push_true},
     /* What became of it may be asked later. */
-    {"release_send", "lock:release()", "driver", "none", RL_OPERATION_RELEASE, begin_release_send,
-     push_true, false},
-    {"inspect", "client:inspect()", "client", "none", RL_OPERATION_INSPECT, begin_inspect,
-     push_true, false},
+    {"release_send", "lock:release()", "driver", "none", RL_OPERATION_RELEASE, false,
+     begin_release_send, push_true},
+    {"inspect", "client:inspect()", "client", "none", RL_OPERATION_INSPECT, false, begin_inspect,
+     push_true},
     {"force_release", "client:force_release()", "client", "token", RL_OPERATION_FORCE_RELEASE,
-     begin_force_release, push_deleted, false},
+     false, begin_force_release, push_deleted},
 };
 #define CALL_COUNT ((int)(sizeof calls / sizeof calls[0]))
 

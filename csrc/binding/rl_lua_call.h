@@ -27,11 +27,11 @@ typedef struct rl_lua_call {
   const char *of;         /* whose method it is, "lock" or "client"; "driver" when it is none */
   const char *argument;   /* in options.arguments: what checks it */
   rl_operation operation; /* what lock:result() tells of */
+  bool unheard;           /* nginx: nobody asks what became of it */
   /* Begins it, with its argument at |index|. Returns REDLOCK_OK, or why it was not begun. */
   int (*begin)(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver);
   /* Pushes what the method returns when it has ended well; |validity| is what is left of the lease. */
   void (*push)(lua_State *L, rl_lua_lock *self, redlock_duration validity);
-  bool unheard; /* nginx: nobody asks what became of it */
 } rl_lua_call;
 
 /* The call whose code is at |index|, or an error. */

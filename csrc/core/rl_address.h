@@ -14,6 +14,7 @@
 #define RL_ADDRESS_HOST_MAX 255 /* bytes of a host name, as DNS has it */
 #define RL_ADDRESS_PATH_MAX 107 /* what a Unix socket's address holds */
 #define RL_ADDRESS_TEXT_MAX 512
+typedef char rl_address_string[RL_ADDRESS_TEXT_MAX + 1];
 
 /*
  * By the kind of an option that a node may take from its client: the field of rl_address that holds what
@@ -25,7 +26,7 @@
 #define RL_ADDRESS_FIELD_FLAG(field) int field;
 #define RL_ADDRESS_FIELD_TEXT(field)                                                               \
   int has_##field;                                                                                 \
-  char field[RL_ADDRESS_TEXT_MAX + 1];
+  rl_address_string field;
 #define RL_ADDRESS_FIELD(name, kind, field, low, high, also, must) RL_ADDRESS_FIELD_##kind(field)
 
 /* Strings that are absent are empty. Whether |tls| can be spoken is for the driver to say. */
