@@ -182,6 +182,9 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
   lock->attempt = NULL;
   lock->keys_end_us = rl_time_add(lock->round_start_us, lock->ttl_us);
   lock->lease_ttl_us = lock->ttl_us;
+  if (lock->attach != NULL) {
+    rl_attach_succeeded(lock, now_us);
+  }
   rl_lock_end(lock, now_us, REDLOCK_OK);
   rl_join_begin(lock, now_us);
 }

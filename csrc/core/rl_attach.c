@@ -20,6 +20,8 @@
  *       the token of a node is replaced once, and two majorities share a node.
  *   H6. A key of which no more is left than lock_delay is a lease's no more: it only keeps others out.
  *   H7. It is tried once. A second try finds no majority of the handed token where the first had one.
+ *   H8. After H4 the handed token is released where it may be left: on nodes that were behind, and not asked to
+ *       replace it, and on doubtful ones.
  */
 #include "rl_attach.h"
 
@@ -27,6 +29,7 @@
 
 #include "rl_core.h"
 #include "rl_loss.h"
+#include "rl_release.h"
 #include "rl_renew.h"
 
 int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover) {
@@ -87,8 +90,27 @@ int rl_attach_set(rl_lock *lock, const rl_handover *handover) {
   attach->handed = handed;
   attach->doubtful = handover->doubtful;
   attach->floor_ms = rl_time_ms_up(handover->lock_delay_us);
+  attach->key_ms = attach->floor_ms + rl_time_ms_up(handover->ttl_us);
   lock->attach = attach;
   return REDLOCK_OK;
+}
+
+void rl_attach_succeeded(rl_lock *lock, redlock_time now_us) {
+  const rl_attach *attach = lock->attach;
+  uint32_t left = attach->doubtful | ~lock->lease->sent;
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    const rl_vote *vote = &lock->votes[i];
+    bool granted = vote->settled && rl_vote_counts_as(vote->vote) == RL_COUNT_GRANTED;
+    uint32_t bit = rl_node_bit(lock->core->nodes[i]);
+    if (!granted && (left & bit) != 0) {
+      attach->handed->sent |= bit;
+    }
+  }
+  if (attach->handed->sent != 0) {
+    attach->handed->held = true;
+    rl_attempt_will_live(attach->handed, now_us, attach->key_ms);
+    rl_release_begin(lock->core, now_us, attach->handed, true);
+  }
 }
 
 void rl_attach_forget(rl_lock *lock) {

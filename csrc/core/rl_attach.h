@@ -12,8 +12,9 @@
 
 /* What a lock has until it has tried to. */
 typedef struct rl_attach {
-  rl_attempt *handed; /* a reference: the token that is to be replaced. It is never released. */
+  rl_attempt *handed; /* a reference: the token that is to be replaced; released by H8 alone */
   uint32_t doubtful;
+  uint64_t key_ms;   /* how long its keys live at most */
   uint64_t floor_ms; /* a key of which so little is left is a lease's no more */
 } rl_attach;
 
@@ -28,6 +29,9 @@ void rl_lock_detach(rl_lock *lock);
 
 /* H4. The next acquire of the lock takes the lease over. Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */
 int rl_attach_set(rl_lock *lock, const rl_handover *handover);
+
+/* H8. The lock has its lease, and what it attached is still known. */
+void rl_attach_succeeded(rl_lock *lock, redlock_time now_us);
 
 /* It has been tried, or the lock goes, or the process has forked. */
 void rl_attach_forget(rl_lock *lock);

@@ -166,6 +166,8 @@ local list = {
     "rl_lock_set_lease(lock, rl_attempt_ref(lease), lock->deadline_us);" },
   { "all-attach", "a node that may yet execute a SET of the handed token has a vote",
     "(attach->doubtful & rl_node_bit(node)) != 0;", "false;", by = { unit = "rl_attach_test" } },
+  { "handed-token-left", "a node that was behind keeps the token that was handed over",
+    "rl_attach_succeeded(lock, now_us);", "(void)lock->attach;", by = { unit = "rl_attach_test" } },
   { "attached-in-the-lock-delay", "a lease that has run out is attached while lock_delay keeps its keys",
     "attach->floor_ms = rl_time_ms_up(handover->lock_delay_us);", "attach->floor_ms = 0;",
     by = { unit = "rl_attach_test" } },

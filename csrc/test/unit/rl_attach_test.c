@@ -270,6 +270,27 @@ static void a_node_that_had_not_answered_gets_the_fresh_token_all_the_same(void 
   assert_true(fake_world_end(world));
 }
 
+/* H8. It was behind, and so it was not asked to replace the token that it sets later. */
+static void a_node_that_was_behind_does_not_keep_the_handed_token(void **state) {
+  (void)state;
+  rl_lock *lock, *other;
+  rl_handover handover;
+  fake_world *world = held_by_two(&lock);
+  detach(world, lock, &handover);
+  fake_pass(world, 150 * MS);
+  other = begin(world, &handover);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(other), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(fake_holders(world, KEY, handed), 0);
+  assert_int_equal(fake_holders(world, KEY, other->lease->token), 3); /* It has joined. */
+  assert_error(rl_lock_release(other, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
 static void only_a_lease_that_lasts_is_detached(void **state) {
   (void)state;
   rl_handover handover;
@@ -394,6 +415,7 @@ int main(void) {
       cmocka_unit_test(without_a_majority_what_was_replaced_is_released),
       cmocka_unit_test(a_node_that_had_not_answered_has_no_vote),
       cmocka_unit_test(a_node_that_had_not_answered_gets_the_fresh_token_all_the_same),
+      cmocka_unit_test(a_node_that_was_behind_does_not_keep_the_handed_token),
       cmocka_unit_test(only_a_lease_that_lasts_is_detached),
       cmocka_unit_test(detaching_after_a_release_that_nobody_waits_for_says_not_held_not_busy),
       cmocka_unit_test(automatic_extends_end_with_it),
