@@ -44,6 +44,7 @@ struct rl_attempt {
   bool any : 1;       /* release by force: whatever the key holds */
   bool given : 1;     /* its token is the caller's: others may have it, too */
   char digits[REDLOCK_TOKEN_LENGTH + 1]; /* the token that was drawn; one given is allocated */
+  uint32_t set;                          /* nodes that have said that they set the key */
 };
 
 /* Attempts are allocated this many at once. */

@@ -155,7 +155,7 @@ static void rl_release_go_on(rl_core *core, redlock_time now_us, rl_attempt *att
  */
 static uint32_t rl_release_wanted(const rl_attempt *attempt) {
   if (attempt->given && !attempt->held) {
-    return attempt->sent & ~(attempt->asked | attempt->late | attempt->released | attempt->refused);
+    return attempt->set & ~attempt->released;
   }
   return attempt->sent & (attempt->late | ~(attempt->released | attempt->refused));
 }
@@ -270,12 +270,15 @@ static void rl_release_set_answered(rl_core *core, redlock_time now_us, const rl
   if (ballot.set_nothing) {
     attempt->refused |= bit;
     rl_release_set_due(core, attempt, attempt->due & (rl_release_wanted(attempt) | ~bit));
-  } else if (ballot.broken || (!ballot.ran && attempt->given)) {
+  } else if (ballot.broken) {
     attempt->late |= bit;
     rl_attempt_unanswered(attempt, now_us);
     rl_release_again(core, now_us, attempt, bit);
-  } else if (attempt->given) {
-    rl_release_again(core, now_us, attempt, bit); /* Now it is certain that the key is ours. */
+  } else if (ballot.ran) {
+    attempt->set |= bit;
+    if (attempt->given) {
+      rl_release_again(core, now_us, attempt, bit); /* Now it is certain that the key is ours. */
+    }
   }
   if (attempt->listed) {
     rl_release_go_on(core, now_us, attempt, true);

@@ -155,7 +155,7 @@ local list = {
   { "given-released-everywhere", "an attempt that failed deletes keys that others may have under the same token",
     "if (attempt->given && !attempt->held) {", "if (false) {" },
   { "given-left", "what was set late under a token that was given is left",
-    "} else if (attempt->given) { rl_release_again(", "} else if (false) { rl_release_again(" },
+    "if (attempt->given) { rl_release_again(", "if (false) { rl_release_again(" },
   { "attached-twice", "what is attached keeps the handed token, so that it can be attached again",
     "redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end return 1",
     "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[3]) end return 1" },
