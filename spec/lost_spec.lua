@@ -112,6 +112,30 @@ describe("on_lost in a script", function()
     assert.is_truthy(output:find("expired", 1, true), output)
   end)
 
+  it("an error while an acquire began left a lock in flight for ever, which nobody could release", function()
+    local client = new_client({ ttl = 20000 })
+    for nth = 1, 6 do
+      local lock, reads = client:lock("r"), 0
+      -- Memory may run out at any of these places, too.
+      local ok, err = pcall(function()
+        assert(lock:acquire(setmetatable({}, { __index = function(_, name)
+          if name ~= "on_lost" then return nil end
+          reads = reads + 1
+          if reads == nth then error("no more", 0) end
+          return print
+        end })))
+      end)
+      assert.is_true(ok or err == "no more")
+      assert.are.equal(ok, lock:is_held())
+      assert.are.equal(ok or nil, (lock:release()))
+      farm:eventually_free("r")
+      assert(lock:acquire())
+      assert(lock:release())
+      farm:eventually_free("r")
+    end
+    client:close()
+  end)
+
   it("does not keep a lock from the collector that it refers to", function()
     local client = new_client()
     local function drop()

@@ -44,12 +44,17 @@ static int begin_acquire(lua_State *L, rl_lua_lock *self, int index, rl_lua_driv
   const rl_options *above = rl_lock_options(self->lock->core);
   redlock_options options;
   int given = rl_lua_read_lock_options(L, index, above, &options, RL_LUA_WRAPPED);
-  int error = give_token(L, self, index);
+  int error;
 
+  rl_lua_loss_prepare_call(L, self, index);
+  error = give_token(L, self, index);
   if (error == REDLOCK_OK)
     error = acquire(self, given ? &options : NULL, driver);
-  if (error == REDLOCK_OK)
-    rl_lua_loss_note_call(L, self, index);
+  if (error == REDLOCK_OK) {
+    rl_lua_loss_note_call(L, self);
+  } else {
+    lua_pop(L, 1);
+  }
   return error;
 }
 

@@ -72,23 +72,30 @@ static void watch(lua_State *L, const redlock_lock *lock) {
   lua_pop(L, 1);
 }
 
-void rl_lua_loss_note_call(lua_State *L, rl_lua_lock *self, int index) {
+void rl_lua_loss_prepare_call(lua_State *L, rl_lua_lock *self, int index) {
   redlock_client *client = redlock_lock_client(self->lock);
-  int asked = rl_lua_loss_asked(L, index);
 
-  if (asked || self->has_own_value) {
-    push_own(L, self, 1);
-    if (asked) {
-      lua_getfield(L, index, "on_lost");
-    } else {
-      lua_pushnil(L);
-    }
-    lua_rawseti(L, -2, RL_LUA_ON_LOST_CALL);
-    lua_pop(L, 1);
+  if (index != 0 && lua_istable(L, index)) {
+    lua_getfield(L, index, "on_lost");
+  } else {
+    lua_pushnil(L);
   }
-  client->tells = client->tells || asked;
+  if (!lua_isnil(L, -1)) {
+    push_own(L, self, 1);
+    lua_pop(L, 1);
+    client->tells = true;
+  }
   if (client->tells)
     watch(L, self->lock);
+}
+
+void rl_lua_loss_note_call(lua_State *L, rl_lua_lock *self) {
+  if (self->has_own_value) {
+    lua_getuservalue(L, 1);
+    lua_insert(L, -2);
+    lua_rawseti(L, -2, RL_LUA_ON_LOST_CALL); /* It has room for that. */
+  }
+  lua_pop(L, 1);
 }
 
 /* Pushes the function that is to be told of the lock on top of the stack; nil if there is none. */

@@ -26,8 +26,12 @@ void rl_lua_loss_note_client(lua_State *L, rl_lua_client *self, int index);
 /* The lock on top of the stack was made with the options at |index|. */
 void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self, int index);
 
-/* The lock at index 1 is about to be acquired with the options at |index|, 0 for none. */
-void rl_lua_loss_note_call(lua_State *L, rl_lua_lock *self, int index);
+/*
+ * The lock at index 1 is about to be acquired with the options at |index|, 0 for none: pushes what note_call() takes
+ * once that has begun. An error then would leave an acquire that nobody ends, so all that may raise one is done here.
+ */
+void rl_lua_loss_prepare_call(lua_State *L, rl_lua_lock *self, int index);
+void rl_lua_loss_note_call(lua_State *L, rl_lua_lock *self);
 
 /*
  * Takes losses off the client's queue up to one that somebody is to be told of, and pushes the function,
