@@ -31,6 +31,18 @@ static redlock_client *make_client(const loopback *farm, const char *prefix) {
   return client;
 }
 
+/* A call returns with the majority: the last of the nodes may be behind, and keep what it had for its ttl. */
+static void wait_for_keys(loopback *farm, redlock_client *client, unsigned least, unsigned most) {
+  redlock_time deadline_us = redlock_now() + 10 * SECONDS;
+  unsigned keys = loopback_keys(farm, KEY);
+  while ((keys < least || keys > most) && redlock_now() < deadline_us) {
+    (void)redlock_client_process(client, NULL, 0);
+    (void)poll(NULL, 0, 1);
+    keys = loopback_keys(farm, KEY);
+  }
+  assert_in_range(keys, least, most);
+}
+
 static int begin_with(void **state, const char *prefix) {
   static world one;
   one.farm = loopback_new(3, LOOPBACK_TCP);
@@ -66,16 +78,6 @@ static int hand_over(world *one, redlock_client *client, redlock_lock **lock) {
   return redlock_lock_attach(lock, client, text, length, NULL);
 }
 
-/* A call returns with the majority: the last of the nodes may be behind, and have to be told once more. */
-static void wait_for_keys(loopback *farm, redlock_client *client, unsigned count) {
-  redlock_time deadline_us = redlock_now() + 10 * SECONDS;
-  while (loopback_keys(farm, KEY) != count && redlock_now() < deadline_us) {
-    (void)redlock_client_process(client, NULL, 0);
-    (void)poll(NULL, 0, 1);
-  }
-  assert_int_equal(loopback_keys(farm, KEY), count);
-}
-
 static void another_client_goes_on_with_the_lease(void **state) {
   world *one = *state;
   redlock_client *other = make_client(one->farm, NULL);
@@ -88,9 +90,9 @@ static void another_client_goes_on_with_the_lease(void **state) {
   assert_int_equal(redlock_lock_remaining(lock), 0); /* It has not asked anybody yet. */
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
   assert_true(redlock_lock_remaining(lock) > 60 * SECONDS);
-  wait_for_keys(one->farm, other, 3);
+  wait_for_keys(one->farm, other, 2, 3);
   assert_error(redlock_lock_release(lock), REDLOCK_OK);
-  wait_for_keys(one->farm, other, 0);
+  wait_for_keys(one->farm, other, 0, 1);
   redlock_lock_free(lock);
   redlock_client_free(other);
 }
@@ -129,7 +131,7 @@ static void a_lock_that_was_detached_can_take_another_lease(void **state) {
   char text[REDLOCK_HANDOVER_MAX];
   assert_error(redlock_lock_detach(one->lock, text, sizeof text, NULL), REDLOCK_OK);
   assert_error(redlock_lock_release(one->lock), REDLOCK_E_NOT_HELD);
-  assert_int_equal(loopback_keys(one->farm, KEY), 3); /* Nothing was released. */
+  wait_for_keys(one->farm, one->client, 3, 3); /* Nothing was released. */
   assert_error(redlock_lock_force_release(one->lock, NULL, REDLOCK_TOKEN_ANY), REDLOCK_OK);
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
 }
