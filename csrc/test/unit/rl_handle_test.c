@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/time.h>
 
@@ -116,6 +117,65 @@ static void a_token_that_was_lent_stays_until_the_next_operation(void **state) {
   assert_error(redlock_lock_extend(lock, 0, NULL), REDLOCK_OK);
   assert_null(lock->lent);
   assert_int_equal(lease->references, references);
+  end(client, lock, farm);
+}
+
+static void a_lease_that_has_run_out_has_no_token(void **state) {
+  (void)state;
+  loopback *farm = make_farm(1);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  size_t length = 1;
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  redlock_time deadline_us = lock->core->deadline_us;
+  lock->core->deadline_us = 1;
+  assert_string_equal(redlock_lock_token(lock), "");
+  assert_non_null(redlock_lock_token_bytes(lock, &length));
+  assert_int_equal(length, 0);
+  lock->core->deadline_us = deadline_us;
+  assert_int_equal(strlen(redlock_lock_token(lock)), REDLOCK_TOKEN_LENGTH);
+  end(client, lock, farm);
+}
+
+static void a_token_may_begin_with_a_nul(void **state) {
+  (void)state;
+  loopback *farm = make_farm(1);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  size_t length = 0;
+  assert_error(redlock_lock_give_token(lock, "\0x", 2), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  assert_memory_equal(redlock_lock_token_bytes(lock, &length), "\0x", 2);
+  assert_int_equal(length, 2);
+  end(client, lock, farm);
+}
+
+static void a_release_that_nobody_waits_for_is_sent_at_once(void **state) {
+  (void)state;
+  loopback *farm = make_farm(1);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  redlock_time until_us = redlock_now() + 10 * SECONDS;
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_release_send(lock), REDLOCK_OK);
+  while (loopback_keys(farm, KEY) > 0) {
+    assert_true(redlock_now() < until_us);
+    (void)poll(NULL, 0, 1);
+  }
+  end(client, lock, farm);
+}
+
+static void what_is_started_wakes_the_loop_and_a_look_at_it_does_nothing(void **state) {
+  (void)state;
+  loopback *farm = make_farm(1);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  struct pollfd one = {redlock_client_pollfd(client), POLLIN, 0};
+  assert_int_equal(poll(&one, 1, 0), 0);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  assert_int_equal(poll(&one, 1, 0), 1);
+  rl_handle_look(lock);
+  assert_int_equal(client->sockets[0].fd, -1);
   end(client, lock, farm);
 }
 
@@ -487,6 +547,10 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(acquire_extend_release),
       cmocka_unit_test(a_token_that_was_lent_stays_until_the_next_operation),
+      cmocka_unit_test(a_lease_that_has_run_out_has_no_token),
+      cmocka_unit_test(a_token_may_begin_with_a_nul),
+      cmocka_unit_test(a_release_that_nobody_waits_for_is_sent_at_once),
+      cmocka_unit_test(what_is_started_wakes_the_loop_and_a_look_at_it_does_nothing),
       cmocka_unit_test(held_is_refused_and_others_are_excluded),
       cmocka_unit_test(votes_are_told_node_by_node),
       cmocka_unit_test(a_call_never_outlives_its_budget),
