@@ -43,6 +43,22 @@ void *__wrap_realloc(void *block, size_t size) {
   return no_growth ? NULL : __real_realloc(block, size);
 }
 
+/* What the leader polls. */
+static redlock_client *observed;
+static size_t polled_count;
+static bool polled_undisturbed;
+
+int __real_rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us);
+int __wrap_rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us);
+
+int __wrap_rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us) {
+  if (observed != NULL) {
+    polled_count = count;
+    polled_undisturbed = observed->wait.polls && !observed->wait.poked;
+  }
+  return __real_rl_poll_until(fds, count, until_us);
+}
+
 static redlock_client *make_client(void) {
   redlock_client *client;
   redlock_options options = {.node_timeout_us = 10 * SECONDS,
@@ -192,6 +208,44 @@ static void the_one_who_polls_is_disturbed_for_what_it_does_not_wait_for(void **
   redlock_client_free(client);
 }
 
+/* Waits once, as a thread in a call that nothing else ends. */
+static int wait_until(redlock_client *client, redlock_time until_us) {
+  rl_client_enter(client);
+  rl_waiter *waiter = rl_wait_begin(client, NULL);
+  int error = rl_wait_step(client, waiter, until_us, NULL);
+  rl_wait_end(client, waiter);
+  rl_client_leave(client);
+  return error;
+}
+
+static void a_wait_that_nothing_could_end_is_refused(void **state) {
+  (void)state;
+  redlock_client *client = make_client();
+  (void)alarm(20);
+  assert_error(wait_until(client, REDLOCK_NEVER), REDLOCK_E_SYSTEM);
+  assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
+  (void)alarm(0);
+  redlock_client_free(client);
+}
+
+static void a_leader_polls_its_event_and_takes_it_back(void **state) {
+  (void)state;
+  redlock_client *client = make_client();
+  assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
+  client->wait.poked = true; /* the one before */
+  rl_event_set(&client->wait.event);
+  observed = client;
+  redlock_time began_us = redlock_now();
+  assert_error(wait_until(client, began_us + 20 * SECONDS), REDLOCK_OK);
+  observed = NULL;
+  assert_true(redlock_now() - began_us < 10 * SECONDS);
+  assert_int_equal(polled_count, 1);
+  assert_true(polled_undisturbed);
+  struct pollfd one = {rl_event_fd(&client->wait.event), POLLIN, 0};
+  assert_int_equal(poll(&one, 1, 0), 0);
+  redlock_client_free(client);
+}
+
 static void whoever_leaves_calls_a_keeper_that_would_wake_too_late(void **state) {
   (void)state;
   redlock_client *client = make_client();
@@ -294,6 +348,7 @@ static void *follow(void *argument) {
   self->waiter->each_turn = self->looks;
   (void)rl_wait_step(self->client, self->waiter, began_us + 20 * SECONDS, NULL);
   self->slept_us = redlock_now() - began_us;
+  assert_false(self->waiter->sleeps);
   rl_wait_end(self->client, self->waiter);
   rl_client_leave(self->client);
   return NULL;
@@ -340,6 +395,47 @@ static void a_follower_is_called_after_a_turn_if_it_asked_and_by_a_wakeup(void *
     rl_client_leave(client);
     redlock_client_free(client);
   }
+}
+
+/* They lie down one behind the other, and get up in any order. */
+static void five_followers_that_are_woken_leave_nothing_behind(void **state) {
+  (void)state;
+  pthread_t threads[5];
+  follower five[5];
+  redlock_client *client = make_client();
+  rl_client_enter(client);
+  rl_waiter *leader = rl_wait_begin(client, NULL);
+  client->wait.leader = leader;
+  rl_client_leave(client);
+  for (unsigned i = 0; i < 5; i++) {
+    five[i] = (follower){.client = client, .looks = i == 2};
+    assert_int_equal(pthread_create(&threads[i], NULL, follow, &five[i]), 0);
+    while (!sleeps_on(&five[i], false)) {
+      (void)poll(NULL, 0, 1);
+    }
+    assert_ptr_equal(client->wait.last, five[i].waiter);
+  }
+  assert_ptr_equal(client->wait.first, five[0].waiter);
+  assert_ptr_equal(five[0].waiter->next, five[1].waiter);
+  assert_ptr_equal(five[4].waiter->previous, five[3].waiter);
+  assert_false(sleeps_on(&five[2], true));
+  assert_int_equal(pthread_join(threads[2], NULL), 0);
+  assert_ptr_equal(five[1].waiter->next, five[3].waiter);
+  assert_ptr_equal(five[3].waiter->previous, five[1].waiter);
+  assert_int_equal(client->wait.coming, 0);
+  redlock_client_wakeup(client);
+  pass_through(client);
+  for (unsigned i = 0; i < 5; i++) {
+    assert_true(i == 2 || pthread_join(threads[i], NULL) == 0);
+    assert_true(five[i].slept_us < 10 * SECONDS);
+  }
+  assert_null(client->wait.first);
+  assert_null(client->wait.last);
+  assert_int_equal(client->wait.coming, 0);
+  rl_client_enter(client);
+  rl_wait_end(client, leader);
+  rl_client_leave(client);
+  redlock_client_free(client);
 }
 
 static atomic_bool awake;
@@ -390,7 +486,10 @@ int main(void) {
       cmocka_unit_test(whoever_leaves_sends_what_nobody_else_comes_to_send),
       cmocka_unit_test(the_one_who_polls_is_disturbed_for_what_it_does_not_wait_for),
       cmocka_unit_test(whoever_leaves_calls_a_keeper_that_would_wake_too_late),
+      cmocka_unit_test(a_wait_that_nothing_could_end_is_refused),
+      cmocka_unit_test(a_leader_polls_its_event_and_takes_it_back),
       cmocka_unit_test(a_follower_is_called_after_a_turn_if_it_asked_and_by_a_wakeup),
+      cmocka_unit_test(five_followers_that_are_woken_leave_nothing_behind),
       cmocka_unit_test(a_caller_that_is_away_does_not_lead),
       cmocka_unit_test(until_a_call_has_returned_its_lock_is_busy),
       cmocka_unit_test(only_what_takes_a_lease_starts_the_keeper),
