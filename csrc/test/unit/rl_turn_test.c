@@ -9,11 +9,30 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "rl_poll.h"
 #include "rl_test.h"
 
 #define LOCKS 200
 #define KEY_LENGTH 4000
 #define HELLO "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$7\r\nredlock\r\n"
+
+static unsigned looks; /* how often somebody looked for input */
+static bool send_is_ours;
+static long send_result;
+
+size_t __real_rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity);
+size_t __wrap_rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity);
+long __real_rl_socket_send(rl_socket *socket, const void *bytes, size_t length);
+long __wrap_rl_socket_send(rl_socket *socket, const void *bytes, size_t length);
+
+size_t __wrap_rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity) {
+  looks++;
+  return __real_rl_poll_fds(client, fds, capacity);
+}
+
+long __wrap_rl_socket_send(rl_socket *socket, const void *bytes, size_t length) {
+  return send_is_ours ? send_result : __real_rl_socket_send(socket, bytes, length);
+}
 
 typedef struct peer {
   char directory[32];
@@ -174,10 +193,70 @@ static void what_a_full_socket_does_not_take_goes_with_the_next_turn(void **stat
   peer_end(self);
 }
 
+static void only_a_send_that_fails_ends_the_connection(void **state) {
+  (void)state;
+  peer *self = peer_new();
+  const rl_link *link = &self->client->core.nodes[0]->link;
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  assert_int_equal(link->phase, RL_LINK_UP);
+  self->client->sockets[0].blocked = false;
+  send_is_ours = true;
+  send_result = 0;
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  assert_int_equal(link->phase, RL_LINK_UP);
+  send_result = -1;
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  send_is_ours = false;
+  assert_int_not_equal(link->phase, RL_LINK_UP);
+  peer_end(self);
+}
+
+static void bytes_are_left_to_threads_that_are_coming(void **state) {
+  (void)state;
+  peer *self = peer_new();
+  self->client->wait.coming = 1;
+  self->client->wake = true;
+  self->client->wait.turned = false;
+  assert_error(rl_turn_process(self->client, NULL, 0), REDLOCK_OK);
+  assert_true(self->client->wait.unsent);
+  assert_true(self->client->wait.turned);
+  assert_false(self->client->wake);
+  peer_read(self);
+  assert_int_equal(self->length, 0);
+  self->client->wait.coming = 0;
+  self->client->wait.unsent = false;
+  assert_error(rl_turn_process(self->client, NULL, 0), REDLOCK_OK);
+  assert_false(self->client->wait.unsent);
+  peer_read(self);
+  assert_true(self->length > 0);
+  peer_end(self);
+}
+
+/* Looking costs a system call: it is done after a pause, and when a node owes much. */
+static void a_turn_that_starts_an_operation_looks_for_input_when_that_is_worth_it(void **state) {
+  (void)state;
+  peer *self = peer_new();
+  rl_link *link = &self->client->core.nodes[0]->link;
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  size_t owed = link->owed_count;
+  for (unsigned i = 0; i < 3; i++) {
+    self->client->processed_us = i == 2 ? 0 : redlock_now() + 100 * SECONDS;
+    link->owed_count = i == 1 ? RL_LAUNCH_WINDOW : RL_LAUNCH_WINDOW - 1;
+    looks = 0;
+    assert_error(rl_turn_start(self->client), REDLOCK_OK);
+    assert_int_equal(looks, i == 0 ? 0 : 1);
+  }
+  link->owed_count = owed;
+  peer_end(self);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_socket_that_is_full_is_waited_for_and_drained),
       cmocka_unit_test(what_a_full_socket_does_not_take_goes_with_the_next_turn),
+      cmocka_unit_test(only_a_send_that_fails_ends_the_connection),
+      cmocka_unit_test(bytes_are_left_to_threads_that_are_coming),
+      cmocka_unit_test(a_turn_that_starts_an_operation_looks_for_input_when_that_is_worth_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
