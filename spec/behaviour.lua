@@ -487,6 +487,8 @@ return function(title, driver)
       eventually_on_all(lock)
       local message = failure("not_held", other:force_release("r", "not the token"))
       assert.is_truthy(message:find("no node that answered holds it so", 1, true), message)
+      failure("not_held", other:force_release("r", "ant")) -- as long as any
+      failure("not_held", other:force_release("r", ("x"):rep(256)))
       assert(lock:extend())
       farm[2]:command("SET", "r", "somebody else")
       assert.are.equal(4, (other:force_release("r", other:inspect("r").holder)))

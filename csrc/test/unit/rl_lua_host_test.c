@@ -128,7 +128,6 @@ static void finalizers_that_a_script_calls_do_no_harm(void **state) {
   lua_State *L = new_state(true);
   redlock_client *client = new_client();
   assert_int_equal(pcall_push(L, client), 0);
-  redlock_client_free(client);
   for (unsigned i = 0; i < COUNT_OF(classes); i++) {
     lua_pushnil(L);
     finalize(L, classes[i]);
@@ -141,6 +140,8 @@ static void finalizers_that_a_script_calls_do_no_harm(void **state) {
     lua_pushvalue(L, -1);
     finalize(L, RL_LUA_CLIENT); /* After the sentinel: nobody would look after it any more. */
   }
+  assert_int_equal(client->references, 1);
+  redlock_client_free(client);
   lua_close(L);
 }
 
