@@ -179,6 +179,24 @@ static void what_is_started_wakes_the_loop_and_a_look_at_it_does_nothing(void **
   end(client, lock, farm);
 }
 
+static void what_a_node_says_is_the_callers_own(void **state) {
+  (void)state;
+  loopback *farm = make_farm(1);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  redlock_vote_info vote;
+  redlock_node_info node;
+  loopback_lock(farm);
+  loopback_down(farm, 0);
+  loopback_unlock(farm);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_error(redlock_lock_vote(lock, 0, &vote), REDLOCK_OK);
+  assert_ptr_equal(vote.error, vote.text);
+  assert_error(redlock_client_node_info(client, 0, &node), REDLOCK_OK);
+  assert_ptr_equal(node.error, node.text);
+  end(client, lock, farm);
+}
+
 static void held_is_refused_and_others_are_excluded(void **state) {
   (void)state;
   loopback *farm = make_farm(3);
@@ -551,6 +569,7 @@ int main(void) {
       cmocka_unit_test(a_token_may_begin_with_a_nul),
       cmocka_unit_test(a_release_that_nobody_waits_for_is_sent_at_once),
       cmocka_unit_test(what_is_started_wakes_the_loop_and_a_look_at_it_does_nothing),
+      cmocka_unit_test(what_a_node_says_is_the_callers_own),
       cmocka_unit_test(held_is_refused_and_others_are_excluded),
       cmocka_unit_test(votes_are_told_node_by_node),
       cmocka_unit_test(a_call_never_outlives_its_budget),

@@ -250,10 +250,23 @@ static void a_turn_that_starts_an_operation_looks_for_input_when_that_is_worth_i
   peer_end(self);
 }
 
+static void a_node_that_talks_nonsense_is_hung_up_on(void **state) {
+  (void)state;
+  peer *self = peer_new();
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  assert_true(rl_socket_is_open(&self->client->sockets[0]));
+  assert_int_equal(send(self->fd, "nonsense\r\n", 10, 0), 10);
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  assert_int_equal(self->client->sockets[0].fd, -1);
+  assert_int_equal(redlock_client_pollfds(self->client, NULL, 0), 0);
+  peer_end(self);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_socket_that_is_full_is_waited_for_and_drained),
       cmocka_unit_test(what_a_full_socket_does_not_take_goes_with_the_next_turn),
+      cmocka_unit_test(a_node_that_talks_nonsense_is_hung_up_on),
       cmocka_unit_test(only_a_send_that_fails_ends_the_connection),
       cmocka_unit_test(bytes_are_left_to_threads_that_are_coming),
       cmocka_unit_test(a_turn_that_starts_an_operation_looks_for_input_when_that_is_worth_it),
