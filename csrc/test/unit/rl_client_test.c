@@ -513,6 +513,33 @@ static void an_operation_ends_once_and_its_lock_says_how(void **state) {
   assert_true(loopback_end(farm));
 }
 
+static void a_loop_that_takes_one_at_a_time_is_woken_for_the_next(void **state) {
+  (void)state;
+  redlock_client *client;
+  redlock_lock *one, *other;
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK); /* Nobody. */
+  one = make_lock(client);
+  other = make_lock(client);
+  struct pollfd fd = {redlock_client_pollfd(client), POLLIN, 0};
+  assert_error(redlock_lock_acquire_start(one, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_acquire_start(other, NULL), REDLOCK_OK);
+  while (redlock_lock_result(one) == REDLOCK_PENDING ||
+         redlock_lock_result(other) == REDLOCK_PENDING) {
+    assert_true(redlock_now() < until_us);
+    (void)poll(&fd, 1, 10);
+    assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+  }
+  assert_non_null(redlock_client_next_ended(client));
+  assert_int_equal(poll(&fd, 1, 0), 1);
+  assert_non_null(redlock_client_next_ended(client));
+  assert_null(redlock_client_next_ended(client));
+  redlock_lock_free(one);
+  redlock_lock_free(other);
+  redlock_client_free(client);
+}
+
 static void the_loop_may_wait_for_other_things_as_well(void **state) {
   (void)state;
   loopback *farm = loopback_new(3, LOOPBACK_UNIX);
@@ -890,6 +917,7 @@ int main(void) {
       cmocka_unit_test(null_has_no_resource_no_data_and_no_references),
       cmocka_unit_test(starting_sends_nothing_until_the_loop_turns),
       cmocka_unit_test(an_operation_ends_once_and_its_lock_says_how),
+      cmocka_unit_test(a_loop_that_takes_one_at_a_time_is_woken_for_the_next),
       cmocka_unit_test(the_loop_may_wait_for_other_things_as_well),
       cmocka_unit_test(one_descriptor_stands_for_all_across_reconnections),
       cmocka_unit_test(a_dead_majority_is_reported_and_used_again_when_it_is_back),

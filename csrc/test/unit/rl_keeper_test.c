@@ -89,6 +89,19 @@ static void beside_a_loop_it_waits_20_ms_for_what_is_overdue(void **state) {
   assert_false(is_late(REDLOCK_NEVER));
 }
 
+static void one_that_runs_is_forbidden_or_useless_is_not_started(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < 3; i++) {
+    client->keeper.runs = i == 0;
+    client->keeper.forbidden = i == 1; /* by Lua code that cannot have threads */
+    client->carried = i == 2;          /* by a host that looks after it */
+    assert_error(rl_keeper_start(client), REDLOCK_OK);
+    assert_true(client->keeper.runs == (i == 0));
+    assert_int_equal(rl_event_fd(&client->keeper.event), -1);
+  }
+  client->carried = false;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(it_takes_a_turn_10_ms_after_the_last, begin, end),
@@ -96,6 +109,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(nor_while_a_thread_is_in_a_call, begin, end),
       cmocka_unit_test_setup_teardown(nor_for_a_closed_client, begin, end),
       cmocka_unit_test_setup_teardown(beside_a_loop_it_waits_20_ms_for_what_is_overdue, begin, end),
+      cmocka_unit_test_setup_teardown(one_that_runs_is_forbidden_or_useless_is_not_started, begin,
+                                      end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
