@@ -51,6 +51,7 @@ typedef struct rl_lua_client {
   double next_id;             /* of the next lock */
   struct rl_lua_nginx *nginx; /* what stands for it inside nginx (rl_lua_nginx.h), or NULL */
   int of_worker;              /* whose its locks are inside nginx when nothing else is said */
+  int reentrant;              /* what its locks are then (rl_lua_reentry.h) */
 } rl_lua_client;
 
 typedef struct rl_lua_lock {
@@ -61,6 +62,7 @@ typedef struct rl_lua_lock {
   size_t slot;              /* in which a request of nginx waits for the operation; 0 = none does */
   rl_lua_nginx_owned owned; /* by a request of nginx */
   int of_worker;            /* or by nobody, if nothing else is said */
+  int reentrant;            /* rl_lua_reentry.h */
   int owner_ended;          /* it was released because of that */
   int has_options;          /* of its own */
   int has_own_value;        /* a user value of its own: rl_lua_loss.h */

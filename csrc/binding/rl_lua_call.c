@@ -9,6 +9,8 @@
 
 #include "rl_handle.h"
 #include "rl_lua_loss.h"
+#include "rl_lua_nginx.h"
+#include "rl_lua_reentry.h"
 
 #define TOKEN_ANY "any"
 
@@ -48,6 +50,9 @@ static int begin_acquire(lua_State *L, rl_lua_lock *self, int index, rl_lua_driv
 
   rl_lua_loss_prepare_call(L, self, index);
   error = give_token(L, self, index);
+  if (error == REDLOCK_OK)
+    error = rl_lua_reentry_own(L, self, index,
+                               driver == RL_LUA_WORKER ? rl_lua_nginx_request_at(L, 4) : NULL);
   if (error == REDLOCK_OK)
     error = acquire(self, given ? &options : NULL, driver);
   if (error == REDLOCK_OK) {

@@ -11,6 +11,7 @@
 #include "rl_lua_hook.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
+#include "rl_lua_reentry.h"
 #include "rl_turn.h"
 
 rl_lua_client *rl_lua_client_push(lua_State *L) {
@@ -57,7 +58,7 @@ int rl_lua_client_new(lua_State *L) {
   rl_options defaults;
   rl_lua_client *self;
   char message[RL_LUA_MESSAGE_SIZE] = "";
-  int error, of_worker;
+  int error, of_worker, reentrant;
 
   lua_settop(L, 2);
   rl_lua_read_options(L, 1, &rl_options_of_client, &settings, RL_LUA_WRAPPED);
@@ -68,9 +69,11 @@ int rl_lua_client_new(lua_State *L) {
   settings.options = &options;
 
   of_worker = rl_lua_read_owner(L, 1, 0, RL_LUA_WRAPPED);
+  reentrant = rl_lua_reentry_read(L, 1, RL_LUA_WRAPPED);
   self = rl_lua_client_push(L);
   rl_lua_tend(self->sentinel);
   self->of_worker = of_worker;
+  self->reentrant = reentrant;
   error = redlock_client_new(&self->client, &settings, message, sizeof message);
   if (error == REDLOCK_OK) {
     self->client->keeper.forbidden = lua_toboolean(L, 2);

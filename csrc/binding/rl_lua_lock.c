@@ -14,7 +14,9 @@
 #include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
 #include "rl_lua_nginx_released.h"
+#include "rl_lua_reentry.h"
 
+#define STILL_COUNTED "its owner has acquired it more than once: the others have to be released first"
 #define SHOWN_NAME_MAX 80 /* bytes of a resource name in tostring(lock) and in messages */
 #define SHOWN_NAME_SIZE (4 * SHOWN_NAME_MAX + 16)
 
@@ -119,6 +121,7 @@ static rl_lua_lock *push_lock(lua_State *L, const rl_lua_client *client, size_t 
   self->sentinel = client->sentinel;
   self->nginx = client->nginx;
   self->of_worker = of_worker;
+  self->reentrant = client->reentrant;
   luaL_getmetatable(L, RL_LUA_LOCK);
   lua_setmetatable(L, -2);
   lua_getuservalue(L, 1);
@@ -133,6 +136,7 @@ static int made_lock(lua_State *L, rl_lua_client *client, rl_lua_lock *self) {
   self->bytes = rl_handle_size(self->lock);
   rl_lua_memory_take(L, &self->sentinel->memory, self->bytes);
   rl_lua_loss_note_lock(L, self, 3);
+  rl_lua_reentry_note_lock(L, self, 3);
   return 1;
 }
 
@@ -436,7 +440,8 @@ static int lock_detach(lua_State *L) {
   if (error == REDLOCK_E_BUSY || error == REDLOCK_E_NOT_HELD)
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   if (error != REDLOCK_OK)
-    return rl_lua_push_error(L, error, NULL, RL_LUA_WRAPPED);
+    return rl_lua_push_error(L, error, error == REDLOCK_E_HELD ? STILL_COUNTED : NULL,
+                             RL_LUA_WRAPPED);
   rl_lua_nginx_wait_forget_lock(self);
   lua_pushlstring(L, text, length);
   return 1;

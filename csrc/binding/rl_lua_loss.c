@@ -35,8 +35,7 @@ void rl_lua_loss_note_client(lua_State *L, rl_lua_client *self, int index) {
   self->client->tells = true;
 }
 
-/* Pushes a user value of the lock's own; what it had so far is the client's. The lock is at |index|. */
-static void push_own(lua_State *L, rl_lua_lock *self, int index) {
+void rl_lua_loss_push_own(lua_State *L, rl_lua_lock *self, int index) {
   lua_getuservalue(L, index);
   if (self->has_own_value)
     return;
@@ -56,7 +55,7 @@ void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self, int index) {
 
   if (!rl_lua_loss_asked(L, index))
     return;
-  push_own(L, self, at);
+  rl_lua_loss_push_own(L, self, at);
   lua_getfield(L, index, "on_lost");
   lua_rawseti(L, -2, RL_LUA_ON_LOST_LOCK);
   lua_pop(L, 1);
@@ -81,7 +80,7 @@ void rl_lua_loss_prepare_call(lua_State *L, rl_lua_lock *self, int index) {
     lua_pushnil(L);
   }
   if (!lua_isnil(L, -1)) {
-    push_own(L, self, 1);
+    rl_lua_loss_push_own(L, self, 1);
     lua_pop(L, 1);
     client->tells = true;
   }

@@ -16,9 +16,13 @@
 #define RL_LUA_ON_LOST_CLIENT 5
 #define RL_LUA_ON_LOST_LOCK 6
 #define RL_LUA_ON_LOST_CALL 7
+#define RL_LUA_OWNER_NAME 8 /* of a lock (rl_lua_reentry.h) */
 
 /* Whether the options at |index| have on_lost; nil and nothing have not. */
 int rl_lua_loss_asked(lua_State *L, int index);
+
+/* Pushes a user value of the lock's own; what it had so far is the client's. The lock is at |index|. */
+void rl_lua_loss_push_own(lua_State *L, rl_lua_lock *self, int index);
 
 /* The client on top of the stack was made with the options at |index|. */
 void rl_lua_loss_note_client(lua_State *L, rl_lua_client *self, int index);

@@ -9,6 +9,7 @@
 #include "rl_lua_call.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
+#include "rl_lua_reentry.h"
 
 /* How long the closing of a Lua state may take to send what is left. */
 #define DRAIN_BUDGET (100 * REDLOCK_MILLISECONDS)
@@ -103,6 +104,8 @@ int luaopen_redlock_core(lua_State *L) {
   lua_setfield(L, -2, "RESOURCES_MAX");
   lua_pushinteger(L, REDLOCK_TOKEN_MAX);
   lua_setfield(L, -2, "TOKEN_MAX");
+  lua_pushinteger(L, RL_LUA_OWNER_NAME_MAX);
+  lua_setfield(L, -2, "OWNER_NAME_MAX");
   return 1;
 }
 

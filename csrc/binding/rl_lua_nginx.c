@@ -22,6 +22,13 @@
 #define OUTPUT_MAX 32768 /* bytes handed to a writer at once */
 #define LAST_CHANCE (100 * REDLOCK_MILLISECONDS)
 
+/* LuaJIT's type, which lua.h does not name; lua_topointer() tells where its value is. */
+#define TYPE_CDATA 10
+
+void *rl_lua_nginx_request_at(lua_State *L, int index) {
+  return lua_type(L, index) == TYPE_CDATA ? *(void *const *)lua_topointer(L, index) : NULL;
+}
+
 static uint32_t node_bit(unsigned node) {
   return (uint32_t)1 << node;
 }
@@ -375,7 +382,7 @@ static int nginx_release_leases(lua_State *L) {
   redlock_time now_us = redlock_now();
 
   for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
-    if (lock->lease != NULL && !rl_lock_is_busy(lock))
+    if (rl_reentry_carrier(lock)->lease != NULL && !rl_lock_is_busy(lock))
       rl_lock_expire(lock, now_us);
   }
   return 0;

@@ -47,6 +47,9 @@ void rl_lua_nginx_free_client(redlock_client *client);
 rl_lua_nginx *rl_lua_nginx_check(lua_State *L);
 void rl_lua_nginx_check_fork(rl_lua_nginx *self);
 
+/* The request at |index|, as nginx's Lua names it: a pointer that is a cdata. NULL for anything else. */
+void *rl_lua_nginx_request_at(lua_State *L, int index);
+
 /* The nodes whose writers are to be woken; each is said once until it has asked for its bytes. */
 uint32_t rl_lua_nginx_wake_writers(rl_lua_nginx *self);
 

@@ -19,6 +19,7 @@ struct rl_lua_nginx_owner {
   rl_lua_nginx_owner *next;    /* in its bucket */
   rl_lua_nginx_cleanup *cleanup;
   void *request;
+  uint64_t number;
   rl_lua_nginx_owned locks; /* the head of a circle */
 };
 
@@ -123,6 +124,7 @@ static rl_lua_nginx_owner *find_owner(rl_lua_nginx_owners *owners, void *request
   owner->owners = owners;
   owner->cleanup = cleanup;
   owner->request = request;
+  owner->number = ++owners->last_number;
   list_init(&owner->locks);
   bucket = bucket_of(owners, request);
   owner->next = *bucket;
@@ -175,6 +177,13 @@ bool rl_lua_nginx_owners_give(rl_lua_nginx_owners *owners, void *request,
   list_append(&owner->locks, owned);
   owners->owned_count++;
   return true;
+}
+
+uint64_t rl_lua_nginx_owners_number(rl_lua_nginx_owners *owners, void *request) {
+  const rl_lua_nginx_owner *owner =
+      request != NULL && owners->cleanup_add != NULL ? find_owner(owners, request) : NULL;
+
+  return owner == NULL ? 0 : owner->number;
 }
 
 void rl_lua_nginx_owners_take(rl_lua_nginx_owners *owners, rl_lua_nginx_owned *owned) {

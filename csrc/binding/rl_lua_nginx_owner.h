@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct rl_lua_nginx_owner rl_lua_nginx_owner;
 typedef struct rl_lua_nginx_owned rl_lua_nginx_owned;
@@ -40,6 +41,7 @@ typedef struct rl_lua_nginx_owners {
   rl_lua_nginx_owner **buckets;
   size_t bucket_count; /* a power of 2, or 0 */
   size_t count;
+  uint64_t last_number;     /* of a request */
   size_t owned_count;       /* locks with an owner */
   rl_lua_nginx_owned ended; /* the head of the locks whose owner has ended */
 } rl_lua_nginx_owners;
@@ -55,6 +57,9 @@ void rl_lua_nginx_owners_free(rl_lua_nginx_owners *owners);
  */
 bool rl_lua_nginx_owners_give(rl_lua_nginx_owners *owners, void *request,
                               rl_lua_nginx_owned *owned);
+
+/* The number of a request, which no other has had; 0 when |request| is NULL, or as above. */
+uint64_t rl_lua_nginx_owners_number(rl_lua_nginx_owners *owners, void *request);
 
 /* The lock belongs to nobody any more. */
 void rl_lua_nginx_owners_take(rl_lua_nginx_owners *owners, rl_lua_nginx_owned *owned);

@@ -23,9 +23,6 @@
 /* When what could not be launched at once is again. */
 #define LAUNCH_SOON (5 * REDLOCK_MILLISECONDS)
 
-/* LuaJIT's type, which lua.h does not name; lua_topointer() tells where its value is. */
-#define TYPE_CDATA 10
-
 /* ---------------------------------------------------------------------------------------- slots */
 
 /* Nobody waits for the lock's operation any more. */
@@ -85,7 +82,7 @@ static void give_up(rl_lua_lock *self, redlock_time now_us) {
     rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
   if (!rl_lock_is_busy(lock))
     rl_lock_dequeue(lock);
-  if (lock->lease != NULL)
+  if (rl_reentry_carrier(lock)->lease != NULL)
     rl_lock_expire(lock, now_us);
 }
 
@@ -136,11 +133,6 @@ static rl_lua_nginx *push_driver(lua_State *L, const rl_lua_lock *self) {
   return self->nginx;
 }
 
-/* The request at |index|, as nginx's Lua names it: a pointer that is a cdata. NULL for anything else. */
-static void *request_at(lua_State *L, int index) {
-  return lua_type(L, index) == TYPE_CDATA ? *(void *const *)lua_topointer(L, index) : NULL;
-}
-
 /* The operation has been begun: whose the lock is from now on, and who waits. */
 static void begun(lua_State *L, rl_lua_lock *self, rl_operation operation) {
   rl_lua_nginx *nginx = self->nginx;
@@ -151,9 +143,10 @@ static void begun(lua_State *L, rl_lua_lock *self, rl_operation operation) {
   if (operation == RL_OPERATION_ACQUIRE) {
     of_worker = rl_lua_read_owner(L, 5, self->of_worker, RL_LUA_WRAPPED);
     self->owner_ended = 0;
-    (void)rl_lua_nginx_owners_give(&nginx->owners, of_worker ? NULL : request_at(L, 4),
+    (void)rl_lua_nginx_owners_give(&nginx->owners, of_worker ? NULL : rl_lua_nginx_request_at(L, 4),
                                    &self->owned);
-  } else if (operation == RL_OPERATION_RELEASE) {
+  } else if (operation == RL_OPERATION_RELEASE &&
+             rl_reentry_carrier(self->lock->core)->lease == NULL) {
     rl_lua_nginx_owners_take(&nginx->owners, &self->owned);
   }
   if (slot != 0 && !enter_slot(self, slot))
@@ -213,7 +206,7 @@ static int wait_result(lua_State *L) {
   if (self->owner_ended)
     error = REDLOCK_E_NOT_HELD;
   if (error != REDLOCK_OK) {
-    if (self->lock->core->lease == NULL && self->nginx != NULL)
+    if (rl_reentry_carrier(self->lock->core)->lease == NULL && self->nginx != NULL)
       rl_lua_nginx_owners_take(&self->nginx->owners, &self->owned);
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   }
@@ -287,7 +280,8 @@ static int wait_hand_over(lua_State *L) {
   if (redlock_lock_remaining(self->lock) == 0)
     return rl_lua_push_failure(L, self, REDLOCK_E_NOT_HELD, RL_LUA_WRAPPED);
   if (self->nginx != NULL)
-    (void)rl_lua_nginx_owners_give(&self->nginx->owners, request_at(L, 2), &self->owned);
+    (void)rl_lua_nginx_owners_give(&self->nginx->owners, rl_lua_nginx_request_at(L, 2),
+                                   &self->owned);
   lua_pushboolean(L, 1);
   return 1;
 }

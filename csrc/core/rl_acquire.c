@@ -25,6 +25,7 @@
 #include "rl_backoff.h"
 #include "rl_core.h"
 #include "rl_join.h"
+#include "rl_reentry.h"
 #include "rl_release.h"
 #include "rl_round.h"
 #include "rl_validity.h"
@@ -66,6 +67,11 @@ bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *e
     return false;
   }
   rl_release_settle_failed(lock, now_us, true);
+  if (lock->attempt == NULL && lock->attach == NULL && rl_reentry_count(lock, now_us)) {
+    rl_lock_end(lock, now_us, REDLOCK_OK); /* O2: its owner has got it meanwhile. */
+    lock->phase = RL_PHASE_IDLE;
+    return false;
+  }
   if (lock->attempt == NULL) { /* Else the caller has given a token. */
     lock->attempt = rl_attempt_new(&lock->core->attempts, lock->resource, lock, entropy);
   }
@@ -185,6 +191,7 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
   if (lock->attach != NULL) {
     rl_attach_succeeded(lock, now_us);
   }
+  rl_reentry_granted(lock);
   rl_lock_end(lock, now_us, REDLOCK_OK);
   rl_join_begin(lock, now_us);
 }

@@ -41,11 +41,15 @@ int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover
   if (core->closed) {
     return REDLOCK_E_CLOSED;
   }
+  if (rl_reentry_is_shared(lock) && rl_reentry_remaining(lock, now_us) > 0) {
+    return REDLOCK_E_HELD; /* By others of its owner's locks, too. */
+  }
   if (!lasts) {
     return lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD;
   }
   const rl_attempt *lease = lock->lease;
-  const rl_resource *resource = lock->resource;
+  const rl_resource *resource =
+      lease->resource; /* Its owner may have taken more than this lock names. */
   handover->node_count = core->node_count;
   handover->doubtful = lease->asked | lease->late;
   handover->nodes = rl_handover_nodes(core);
@@ -67,6 +71,7 @@ int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover
 void rl_lock_detach(rl_lock *lock) {
   rl_attempt *lease = lock->lease;
   rl_renew_stop(lock, lock->core->now_us);
+  rl_reentry_forget(lock);
   rl_loss_clear(lock);
   lock->phase = RL_PHASE_IDLE;
   lock->waiting = 0;

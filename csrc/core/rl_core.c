@@ -377,5 +377,6 @@ void rl_core_free(rl_core *core) {
   rl_attempt_pool_free(&core->attempts);
   rl_timers_free(&core->timers);
   rl_launch_free(core);
+  rl_reentries_free(core);
   free(core->prefix);
 }

@@ -28,6 +28,7 @@
 #include "rl_lock.h"
 #include "rl_loss.h"
 #include "rl_node.h"
+#include "rl_reentry.h"
 #include "rl_release.h"
 
 typedef enum rl_connection {
@@ -59,6 +60,7 @@ typedef struct rl_core {
   rl_joins joins;
   struct rl_inspection *inspections;
   struct rl_given *given;
+  rl_reentries reentries;
   void *prefix;
   size_t prefix_length;
   rl_options options; /* of locks that bring none of their own */

@@ -28,11 +28,7 @@ const rl_options *rl_lock_options(const rl_lock *lock) {
   return lock->has_options ? behind : &lock->core->options;
 }
 
-/*
- * The options of an operation are those that the lock was made with, which are referred to, or others that
- * a call has brought, which are allocated. False, and nothing has changed, when out of memory.
- */
-static bool rl_lock_set_options(rl_lock *lock, const rl_options *options) {
+bool rl_lock_set_options(rl_lock *lock, const rl_options *options) {
   const rl_options *own = rl_lock_options(lock);
   rl_options *brought = lock->current != own ? (rl_options *)(uintptr_t)lock->current : NULL;
   if (rl_options_equal(options, own)) {
@@ -124,7 +120,7 @@ void rl_lock_set_lease(rl_lock *lock, rl_attempt *lease, redlock_time deadline_u
   lock->deadline_us = deadline_us;
 }
 
-static void rl_lock_drop_lease(rl_lock *lock, redlock_time now_us, bool grow) {
+static void rl_lock_drop_own_lease(rl_lock *lock, redlock_time now_us, bool grow) {
   rl_attempt *lease = lock->lease;
   rl_attempt *unreleased = lock->unreleased;
   rl_renew_stop(lock, now_us);
@@ -132,6 +128,12 @@ static void rl_lock_drop_lease(rl_lock *lock, redlock_time now_us, bool grow) {
   lock->unreleased = NULL;
   rl_release_let_go(lock, now_us, lease, grow);
   rl_release_let_go(lock, now_us, unreleased, grow);
+}
+
+/* What others count on goes to them (O5). */
+static void rl_lock_drop_lease(rl_lock *lock, redlock_time now_us, bool grow) {
+  rl_reentry_leave(lock, now_us);
+  rl_lock_drop_own_lease(lock, now_us, grow);
 }
 
 /* ------------------------------------------------------------------------------------ ending */
@@ -160,6 +162,9 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
   rl_lock_note_end(lock, now_us);
   if (lock->operation == RL_OPERATION_ACQUIRE) {
     rl_attach_forget(lock);
+  }
+  if (rl_reentry_failed(lock, result)) {
+    rl_lock_drop_lease(lock, now_us, true); /* O3, or released: the others have gone meanwhile. */
   }
   if (lock->operation == RL_OPERATION_ACQUIRE && lock->attempt != NULL) {
     rl_lock_drop_given(lock, now_us);
@@ -201,7 +206,8 @@ void rl_lock_expire(rl_lock *lock, redlock_time now_us) {
 void rl_lock_lose(rl_lock *lock, redlock_time now_us) {
   lock->lost = true;
   rl_loss_tell(lock, REDLOCK_E_LOST, now_us);
-  rl_lock_drop_lease(lock, now_us, true);
+  rl_reentry_lost(lock, now_us);
+  rl_lock_drop_own_lease(lock, now_us, true);
   lock->keys_end_us = now_us;
   rl_report_denied(lock);
 }
@@ -221,6 +227,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_lock_drop_lease(lock, now_us, false);
   rl_release_settle_failed(lock, now_us, false);
   rl_lock_dequeue(lock);
+  rl_reentry_free(lock);
   rl_renew_free(lock);
   if (lock->previous != NULL) {
     lock->previous->next = lock->next;
@@ -243,6 +250,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
 
 void rl_lock_forget(rl_lock *lock) {
   rl_attempt *attempts[] = {lock->lease, lock->unreleased, lock->attempt, lock->failed};
+  rl_reentry_forget(lock);
   rl_lock_set_lease(lock, NULL, 0);
   lock->lost = false;
   lock->unheard = false;
@@ -269,8 +277,10 @@ int rl_lock_result(const rl_lock *lock) {
 
 /* The lease is over. When it ended can still be asked for (rl_loss_of()). */
 static void rl_lock_run_out(rl_lock *lock, redlock_time now_us) {
-  redlock_time deadline_us = lock->deadline_us;
-  rl_renew_ran_out(lock);
+  redlock_time deadline_us = rl_reentry_carrier(lock)->deadline_us;
+  if (lock->lease != NULL) {
+    rl_renew_ran_out(lock);
+  }
   rl_lock_expire(lock, now_us);
   lock->deadline_us = deadline_us;
 }
@@ -278,10 +288,11 @@ static void rl_lock_run_out(rl_lock *lock, redlock_time now_us) {
 int rl_lock_outcome(rl_lock *lock, redlock_time now_us) {
   unsigned operation = rl_report_of(lock).operation;
   bool grants = operation == RL_OPERATION_ACQUIRE || operation == RL_OPERATION_EXTEND;
-  if (grants && rl_lock_result(lock) == REDLOCK_OK && rl_lock_remaining(lock, now_us) == 0) {
+  if (grants && rl_lock_result(lock) == REDLOCK_OK && rl_reentry_remaining(lock, now_us) == 0) {
     if (lock->lost) {
       rl_report_end(lock, REDLOCK_E_LOST);
-    } else if (lock->lease == NULL) { /* Detached, closed, or its process has forked. */
+    } else if (rl_reentry_carrier(lock)->lease ==
+               NULL) { /* Detached, closed, or its process has forked. */
       rl_report_end(lock, lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_NOT_HELD);
     } else {
       rl_lock_run_out(lock, now_us);
@@ -357,8 +368,21 @@ static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now
   rl_lock_dequeue(lock);
   rl_timers_clear(&lock->core->timers, lock); /* The next automatic extend: it has to wait. */
   rl_report_drop(lock);
+  lock->refused = NULL;
   lock->unheard = unheard;
   rl_lock_launch(lock, operation, now_us, budget_us, notify);
+  return REDLOCK_OK;
+}
+
+/* Nothing has to be asked of the nodes. What the lock's lease is in the middle of goes on. */
+static int rl_lock_end_at_once(rl_lock *lock, rl_operation operation, int result, bool unheard,
+                               bool notify) {
+  rl_lock_dequeue(lock);
+  rl_report_refuse(lock, operation, result, NULL);
+  lock->unheard = unheard;
+  if (notify) {
+    rl_lock_enqueue(&lock->core->ended, lock);
+  }
   return REDLOCK_OK;
 }
 
@@ -377,7 +401,8 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   if (error != REDLOCK_OK) {
     return error;
   }
-  if (rl_lock_remaining(lock, now_us) > 0) {
+  bool held = rl_reentry_remaining(lock, now_us) > 0;
+  if (held && !rl_reentry_is_owned(lock)) {
     return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE, REDLOCK_E_HELD);
   }
   rl_options current = *rl_lock_options(lock);
@@ -385,20 +410,36 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   if (wrong != NULL) {
     return rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, wrong);
   }
-  if (!rl_renew_reserve(lock, &current) || !rl_lock_set_options(lock, &current)) {
+  if (!rl_renew_reserve(lock, &current) || (!held && !rl_lock_set_options(lock, &current))) {
     return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE, REDLOCK_E_NO_MEMORY);
   }
-  rl_lock_drop_lease(lock, now_us, true);
-  rl_loss_clear(lock);
-  lock->lost = false;
+  if (!held) {
+    rl_lock_drop_lease(lock, now_us, true);
+    rl_loss_clear(lock);
+    lock->lost = false;
+  }
+  redlock_time budget_us =
+      current.wait_us == 0 ? REDLOCK_NEVER : rl_time_add(now_us, current.wait_us);
+  const char *refused = NULL;
+  switch (rl_reentry_acquire(lock, now_us, &current, given != NULL || lock->attach != NULL, &error,
+                             &refused)) {
+  case RL_REENTRY_COUNTED:
+    return rl_lock_end_at_once(lock, RL_OPERATION_ACQUIRE, REDLOCK_OK, false, notify);
+  case RL_REENTRY_EXTENDS:
+    return rl_lock_begin(lock, RL_OPERATION_EXTEND, now_us, budget_us, false, notify);
+  case RL_REENTRY_REFUSED:
+    rl_report_refuse(lock, RL_OPERATION_ACQUIRE, error, refused);
+    return error;
+  case RL_REENTRY_ALONE:
+  default:
+    break;
+  }
   uint64_t attempts = rl_options_attempts(lock->current);
   lock->attempts_left = attempts < UINT32_MAX ? (uint32_t)attempts : UINT32_MAX;
   lock->attempt = given;
   if (given != NULL || lock->attach != NULL) {
     lock->attempts_left = 1; /* A token is used once (rl_given.c, rl_attach.c). */
   }
-  redlock_time budget_us =
-      current.wait_us == 0 ? REDLOCK_NEVER : rl_time_add(now_us, current.wait_us);
   return rl_lock_begin(lock, RL_OPERATION_ACQUIRE, now_us, budget_us, false, notify);
 }
 
@@ -417,6 +458,10 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
   if (error != REDLOCK_OK) {
     return error;
   }
+  error = rl_reentry_take(lock, now_us);
+  if (error != REDLOCK_OK) {
+    return error;
+  }
   /* What is not said is as it was when the lock was acquired: the ttl, too. */
   rl_options current = *lock->current;
   current.ttl_us = lock->lease != NULL ? lock->lease_ttl_us : rl_lock_options(lock)->ttl_us;
@@ -425,11 +470,11 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
   if (wrong != NULL) {
     return rl_lock_refuse_argument(lock, RL_OPERATION_EXTEND, wrong);
   }
-  if (lock->lease == NULL) {
+  if (rl_reentry_carrier(lock)->lease == NULL) {
     return rl_lock_refuse(lock, RL_OPERATION_EXTEND,
                           lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD);
   }
-  if (rl_lock_remaining(lock, now_us) == 0) {
+  if (rl_reentry_remaining(lock, now_us) == 0) {
     return rl_lock_refuse(lock, RL_OPERATION_EXTEND, REDLOCK_E_EXPIRED);
   }
   rl_renew_stop(lock, now_us);
@@ -448,6 +493,12 @@ static int rl_lock_hear(rl_lock *lock, bool notify) {
 }
 
 static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unheard, bool notify) {
+  bool lasts = rl_reentry_remaining(lock, now_us) > 0;
+  if (rl_reentry_release(lock, now_us)) {
+    return rl_lock_end_at_once(lock, RL_OPERATION_RELEASE, lasts ? REDLOCK_OK : REDLOCK_E_EXPIRED,
+                               unheard, notify);
+  }
+  rl_reentry_leave(lock, now_us);
   if (lock->lease == NULL && lock->unreleased == NULL) {
     int error = lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD;
     lock->lost = false; /* It is said once. */
@@ -492,7 +543,7 @@ int rl_lock_release_unheard(rl_lock *lock, redlock_time now_us) {
 
 int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation) {
   int error = rl_lock_may_begin(lock, now_us, operation);
-  bool held = rl_lock_remaining(lock, now_us) > 0;
+  bool held = rl_reentry_remaining(lock, now_us) > 0;
   if (error == REDLOCK_OK && held) {
     error = rl_lock_refuse(lock, operation, REDLOCK_E_HELD);
   }
@@ -505,7 +556,7 @@ int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation) 
 
 int rl_lock_ask(rl_lock *lock, rl_operation operation, redlock_time now_us, rl_attempt *attempt,
                 bool notify) {
-  if (lock->lease != NULL) {
+  if (rl_reentry_carrier(lock)->lease != NULL) {
     rl_lock_run_out(lock, now_us);
   } else if (lock->unreleased != NULL) {
     rl_lock_drop_lease(lock, now_us, true);

@@ -70,6 +70,7 @@ struct rl_lock {
   rl_attempt *unreleased;        /* its release was not confirmed: it may be repeated */
   struct rl_renewal *renewal;    /* when it keeps itself, or its loss is to be told; or NULL */
   struct rl_attach *attach;      /* the lease that the next acquire takes over; or NULL */
+  struct rl_reentry *reentry;    /* whose it is, and who counts on it, too; or NULL */
 
   /* The operation in flight, or the last one. */
   const rl_options
@@ -173,7 +174,7 @@ void rl_lock_close(rl_lock *lock, redlock_time now_us);
 /* REDLOCK_PENDING or the last result. */
 int rl_lock_result(const rl_lock *lock);
 
-/* What is left of the lease at |now_us|. */
+/* What is left of the lock's own lease at |now_us|; see rl_reentry_remaining(). */
 redlock_duration rl_lock_remaining(const rl_lock *lock, redlock_time now_us);
 
 /* Fills |buffer| with what the last operation ended with, "" after success. Returns |buffer|. */
@@ -201,6 +202,12 @@ void rl_lock_forget(rl_lock *lock);
 
 /* The lease is lost: it ends, and what is left of it is released. */
 void rl_lock_lose(rl_lock *lock, redlock_time now_us);
+
+/*
+ * The options of an operation are those that the lock was made with, which are referred to, or others that
+ * a call has brought, which are allocated. False, and nothing has changed, when out of memory.
+ */
+bool rl_lock_set_options(rl_lock *lock, const rl_options *options);
 
 /* The lease is |lease| from now on, until |deadline_us|; NULL and 0 for none. */
 void rl_lock_set_lease(rl_lock *lock, rl_attempt *lease, redlock_time deadline_us);

@@ -34,13 +34,20 @@ static void rl_loss_enqueue(rl_lock *lock) {
   losses->last = lock;
 }
 
-void rl_loss_tell(rl_lock *lock, int reason, redlock_time since_us) {
+static void rl_loss_tell_one(rl_lock *lock, int reason, redlock_time since_us) {
   if (!rl_renew_tells(lock) || lock->renewal->loss.reason == reason) {
     return;
   }
   lock->renewal->loss.reason = reason;
   lock->renewal->loss.since_us = since_us;
   rl_loss_enqueue(lock);
+}
+
+void rl_loss_tell(rl_lock *lock, int reason, redlock_time since_us) {
+  rl_loss_tell_one(lock, reason, since_us);
+  for (rl_lock *other = rl_reentry_next(lock); other != lock; other = rl_reentry_next(other)) {
+    rl_loss_tell_one(other, reason, since_us);
+  }
 }
 
 void rl_loss_clear(rl_lock *lock) {
@@ -50,27 +57,37 @@ void rl_loss_clear(rl_lock *lock) {
   }
 }
 
+void rl_loss_clear_all(rl_lock *lock) {
+  rl_loss_clear(lock);
+  for (rl_lock *other = rl_reentry_next(lock); other != lock; other = rl_reentry_next(other)) {
+    rl_loss_clear(other);
+  }
+}
+
 int rl_loss_of(const rl_lock *lock, redlock_time now_us, redlock_time *since_us) {
-  const rl_loss *loss = lock->renewal != NULL ? &lock->renewal->loss : NULL;
-  bool lasts = rl_lock_remaining(lock, now_us) > 0;
+  const rl_lock *carrier = rl_reentry_carrier(lock);
+  const rl_renewal *renewal = lock->renewal != NULL ? lock->renewal : carrier->renewal;
+  const rl_loss *loss = renewal != NULL ? &renewal->loss : NULL;
+  bool lasts = rl_lock_remaining(carrier, now_us) > 0;
   if (loss != NULL && loss->reason != REDLOCK_OK &&
       (lasts || loss->reason != REDLOCK_E_UNAVAILABLE)) {
     *since_us = loss->since_us;
     return loss->reason;
   }
-  *since_us = lock->lost ? lock->keys_end_us : lock->deadline_us;
-  if (lock->lost || lock->deadline_us == 0) {
+  *since_us = lock->lost ? lock->keys_end_us : carrier->deadline_us;
+  if (lock->lost || carrier->deadline_us == 0) {
     return lock->lost ? REDLOCK_E_LOST : REDLOCK_OK;
   }
-  return lasts ? REDLOCK_OK : rl_renew_reason(lock);
+  return lasts ? REDLOCK_OK : rl_renew_reason(carrier);
 }
 
 rl_lock *rl_loss_next(rl_core *core, redlock_time now_us) {
   rl_lock *lock = core->losses.first;
   if (lock != NULL) {
     /* What is told now is what rl_loss_of() would say: else the timer would tell it once more. */
-    if (lock->lease != NULL && rl_lock_remaining(lock, now_us) == 0) {
-      rl_renew_ran_out(lock);
+    rl_lock *carrier = (rl_lock *)rl_reentry_carrier(lock);
+    if (carrier->lease != NULL && rl_lock_remaining(carrier, now_us) == 0) {
+      rl_renew_ran_out(carrier);
     }
     rl_loss_dequeue(lock);
   }

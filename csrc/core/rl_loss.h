@@ -33,11 +33,17 @@ typedef struct rl_losses {
   struct rl_lock *first, *last;
 } rl_losses;
 
-/* The lease of the lock, if its loss is to be told, is lost since |since_us|. Each reason counts once. */
+/*
+ * The lease of the lock is lost since |since_us|: for each lock that counts on it, if its loss is to be told. Each
+ * reason counts once.
+ */
 void rl_loss_tell(struct rl_lock *lock, int reason, redlock_time since_us);
 
 /* Nothing is lost any more, or nobody is to be told. */
 void rl_loss_clear(struct rl_lock *lock);
+
+/* The same of all locks that count on the lease. */
+void rl_loss_clear_all(struct rl_lock *lock);
 
 /* Why the last lease of the lock is lost at |now_us|, and since when; REDLOCK_OK when it is not. */
 int rl_loss_of(const struct rl_lock *lock, redlock_time now_us, redlock_time *since_us);

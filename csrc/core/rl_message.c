@@ -213,12 +213,11 @@ const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
     return buffer;
   }
   rl_message_subject(&message, lock);
+  if (message.report.refused != NULL) {
+    rl_message_add(&message, ": %s", message.report.refused);
+    return buffer;
+  }
   switch (result) {
-  case REDLOCK_E_INVALID:
-    rl_message_add(&message, ": %s",
-                   message.report.refused != NULL ? message.report.refused
-                                                  : redlock_strerror(result));
-    break;
   case REDLOCK_E_TAKEN:
     rl_message_taken(&message, lock);
     break;

@@ -109,6 +109,17 @@ static void rl_renew_plan(rl_lock *lock, redlock_time now_us) {
   rl_timers_set(&lock->core->timers, lock, next_us);
 }
 
+void rl_renew_moved(rl_lock *lock, redlock_time now_us) {
+  if (!rl_renew_tells(lock)) {
+    return;
+  }
+  if (rl_lock_remaining(lock, now_us) == 0) {
+    rl_renew_ran_out(lock);
+  } else {
+    rl_renew_plan(lock, now_us);
+  }
+}
+
 int rl_renew_reason(const rl_lock *lock) {
   bool capped = rl_renew_is_on(lock) && rl_renew_is_capped(lock);
   return capped ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED;
@@ -129,7 +140,7 @@ void rl_renew_ended(rl_lock *lock, redlock_time now_us) {
         hold_us == 0 ? REDLOCK_NEVER : rl_time_add(lock->round_start_us, hold_us);
   }
   if (lock->result == REDLOCK_OK) {
-    rl_loss_clear(lock); /* The nodes are there again. */
+    rl_loss_clear_all(lock); /* The nodes are there again. */
   } else if (lock->automatic && lock->result == REDLOCK_E_UNAVAILABLE) {
     rl_loss_tell(lock, REDLOCK_E_UNAVAILABLE, now_us);
   }

@@ -134,7 +134,9 @@ static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node, con
 /* Which of several keys stood in the way, if the node said so. */
 static void rl_round_note_key(rl_lock *lock, const rl_node *node, const rl_owed *owed,
                               redlock_vote vote) {
-  if (rl_vote_counts_as(vote) == RL_COUNT_DENIED && !lock->votes[node->index].settled) {
+  /* Else another of its owner's locks took them, and its resources are others. */
+  bool own = owed->attempt->resource == lock->resource;
+  if (own && rl_vote_counts_as(vote) == RL_COUNT_DENIED && !lock->votes[node->index].settled) {
     lock->votes[node->index].key = (uint8_t)rl_ballot_key(owed, &node->link.reader.reply);
   }
 }

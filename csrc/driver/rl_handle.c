@@ -294,16 +294,16 @@ int redlock_lock_release_start(redlock_lock *lock) {
 static int rl_handle_read_outcome(redlock_lock *lock, redlock_duration least_us,
                                   redlock_duration *validity_us) {
   redlock_client *client = rl_client_of(lock);
-  bool had_lease = lock->core->lease != NULL;
+  bool had_lease = rl_reentry_carrier(lock->core)->lease != NULL;
   /* Without a lease nothing can have run out meanwhile, and a look at the clock costs. */
   redlock_time now_us = had_lease ? redlock_now() : client->core.now_us;
   int result = rl_lock_outcome(lock->core, rl_time_add(now_us, least_us - 1));
-  if (had_lease && lock->core->lease == NULL) {
+  if (had_lease && rl_reentry_carrier(lock->core)->lease == NULL) {
     rl_wait_flush(client);
     rl_poll_wake(client);
   }
   if (validity_us != NULL) {
-    *validity_us = rl_lock_remaining(lock->core, now_us);
+    *validity_us = rl_reentry_remaining(lock->core, now_us);
   }
   return result;
 }
@@ -328,8 +328,9 @@ size_t rl_handle_size(const redlock_lock *lock) {
   size_t own = core->has_options ? sizeof(rl_options) : 0;
   size_t votes = core->core->node_count * sizeof core->votes[0];
   size_t renewal = core->renewal != NULL ? sizeof *core->renewal + votes : 0;
-  return sizeof *lock + sizeof *core + own + votes + renewal + rl_resource_size(core->resource) +
-         (size_t)3 * RL_HANDLE_OVERHEAD;
+  size_t owned = core->reentry != NULL ? sizeof *core->reentry + RL_HANDLE_OVERHEAD : 0;
+  return sizeof *lock + sizeof *core + own + votes + renewal + owned +
+         rl_resource_size(core->resource) + (size_t)3 * RL_HANDLE_OVERHEAD;
 }
 
 int redlock_lock_result(const redlock_lock *lock) {
@@ -506,7 +507,7 @@ void rl_handle_look(redlock_lock *lock) {
 /* ------------------------------------------------------------------------------------ looking */
 
 static redlock_duration rl_handle_left(const redlock_lock *lock) {
-  return rl_lock_remaining(lock->core, redlock_now());
+  return rl_reentry_remaining(lock->core, redlock_now());
 }
 
 redlock_duration redlock_lock_remaining(const redlock_lock *lock) {
@@ -540,7 +541,8 @@ redlock_time redlock_lock_deadline(const redlock_lock *lock) {
     return 0;
   }
   rl_client_enter(rl_client_of(lock));
-  redlock_time deadline_us = rl_handle_left(lock) == 0 ? 0 : lock->core->deadline_us;
+  redlock_time deadline_us =
+      rl_handle_left(lock) == 0 ? 0 : rl_reentry_carrier(lock->core)->deadline_us;
   rl_client_leave(rl_client_of(lock));
   return deadline_us;
 }
@@ -558,7 +560,7 @@ static rl_lent *rl_handle_lend(redlock_lock *lock) {
  * Without memory for that it stays as long as nobody else uses the client.
  */
 static const char *rl_handle_lend_token(redlock_lock *lock) {
-  rl_attempt *lease = lock->core->lease;
+  rl_attempt *lease = rl_reentry_carrier(lock->core)->lease;
   rl_lent *lent;
   if (lease == NULL || rl_handle_left(lock) == 0) {
     return "";
@@ -587,13 +589,30 @@ int redlock_lock_give_token(redlock_lock *lock, const void *token, size_t length
   return error;
 }
 
+int redlock_lock_set_owner(redlock_lock *lock, const void *owner, size_t length) {
+  if (lock == NULL || (owner == NULL && length > 0)) {
+    return REDLOCK_E_INVALID;
+  }
+  if (length > REDLOCK_OWNER_MAX) {
+    return REDLOCK_E_LIMIT;
+  }
+  rl_client_enter(rl_client_of(lock));
+  int error = rl_handle_may_begin(lock) && !rl_lock_is_busy(lock->core)
+                  ? rl_reentry_set_owner(lock->core, redlock_now(), owner, length)
+                  : REDLOCK_E_BUSY;
+  rl_client_leave(rl_client_of(lock));
+  return error;
+}
+
 const void *redlock_lock_token_bytes(const redlock_lock *lock, size_t *length) {
   size_t known = 0;
   const char *token = "";
   if (lock != NULL) {
     rl_client_enter(rl_client_of(lock));
     token = rl_handle_lend_token((redlock_lock *)lock);
-    known = token[0] == '\0' && rl_handle_left(lock) == 0 ? 0 : lock->core->lease->token_length;
+    known = token[0] == '\0' && rl_handle_left(lock) == 0
+                ? 0
+                : rl_reentry_carrier(lock->core)->lease->token_length;
     rl_client_leave(rl_client_of(lock));
   }
   if (length != NULL) {

@@ -112,6 +112,7 @@ typedef uint64_t redlock_duration;
 #define REDLOCK_TOKEN_LENGTH 40 /* hexadecimal digits: 160 random bits */
 #define REDLOCK_TEXT_MAX 192    /* bytes of what a node has said, with its NUL */
 #define REDLOCK_TOKEN_MAX 256   /* bytes of a token that others made */
+#define REDLOCK_OWNER_MAX 64    /* bytes of an owner */
 
 /*
  * What a call returns: 0, or a negative error. The list is closed.
@@ -545,6 +546,39 @@ REDLOCK_EXTERN const void *redlock_lock_token_bytes(const redlock_lock *lock, si
  * Errors: INVALID (no token), LIMIT, NO_MEMORY.
  */
 REDLOCK_EXTERN int redlock_lock_give_token(redlock_lock *lock, const void *token, size_t length);
+
+/* ------------------------------------------------------------------------------ re-entrance */
+
+/*
+ * Says whose the lock is from its next acquire on: |length| bytes of any kind, at most REDLOCK_OWNER_MAX, which
+ * are copied; 0 = nobody's, as it is without this call. Bytes that stand for a task, a request, a name: never those of
+ * a pointer that may be freed and used again while the lock is held. The thread that calls means nothing.
+ *
+ * Locks of one client with the same owner are re-entrant. An acquire of what the owner holds already, by this
+ * lock or by another one, counts and succeeds at once, without a word to the nodes; redlock_lock_release(),
+ * redlock_lock_free() and redlock_lock_release_send() count down, and the last of them releases, whichever
+ * lock that is. A lock that was acquired n times is released n times; freeing it gives back all of them. Nobody
+ * in another process or in another client counts: they are refused as always.
+ *
+ *   - All of them have one lease: one token, one deadline, held for all or lost for all. The validity
+ *     that a nested acquire returns is what is left. If that is less than two thirds of what its
+ *     ttl would give, it extends the lease first, and fails if that fails; then the others hold as before.
+ *   - auto_extend, extend_every and max_hold are those of the acquire that took the lease, until it ends, and the
+ *     loss of such a lease is told of each lock; notify_lost is each lock's own. Votes and messages are of each
+ *     lock's own last operation.
+ *   - Resources are held as they were taken. An acquire of some of them counts on all; one of more is
+ *     refused, for it would wait for itself: REDLOCK_E_HELD. So is one with a given token.
+ *   - When the lease has run out or is lost, a nested acquire fails: REDLOCK_E_EXPIRED, REDLOCK_E_LOST. What counted
+ *     on it has to be released first.
+ *   - An acquire that is in flight is nobody's yet: another one of its owner's competes with it, and counts
+ *     when it is tried again.
+ *   - The locks may be on several threads. While one of them extends, another one that does is refused with
+ *     REDLOCK_E_BUSY; an acquire counts and does not wait for it.
+ *   - redlock_lock_detach() is refused while others count, with REDLOCK_E_HELD.
+ *
+ * Errors: HELD (by another owner; the lock is left as it is); INVALID, LIMIT, BUSY, NO_MEMORY.
+ */
+REDLOCK_EXTERN int redlock_lock_set_owner(redlock_lock *lock, const void *owner, size_t length);
 
 /* The resource as it was given, without prefix; lives as long as the lock. Of several, the first. */
 REDLOCK_EXTERN const void *redlock_lock_resource(const redlock_lock *lock, size_t *length);

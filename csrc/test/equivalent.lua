@@ -146,7 +146,7 @@ return {
     why = "only threads that begin a look-up at the same instant could tell: they would be counted once" },
   { line = "int result = rl_lock_outcome(lock->core, rl_time_add(now_us, least_us - 1));", mutant = "least_us + 1",
     why = "two microseconds of a clock that nobody can stop" },
-  { line = "if (had_lease && lock->core->lease == NULL) {", mutant = "had_lease || lock",
+  { line = "if (had_lease && rl_reentry_carrier(lock->core)->lease == NULL) {", mutant = "had_lease || lock",
     why = "what has been sent is not sent again: slower, and the same" },
   { line = "bool has_come = client->timer_us <= now_us;", mutant = "timer_us < now_us", why = equal },
   { line = "if (has_come ? deadline_us <= now_us : client->timer_us <= deadline_us) {", mutant = "deadline_us < now_us",

@@ -9,7 +9,7 @@ local core = require "redlock.core"
 local options = {}
 
 local floor = math.floor
-local TOKEN_MAX, RESOURCES_MAX = core.TOKEN_MAX, core.RESOURCES_MAX
+local TOKEN_MAX, RESOURCES_MAX, OWNER_NAME_MAX = core.TOKEN_MAX, core.RESOURCES_MAX, core.OWNER_NAME_MAX
 
 local function shown(value)
   local kind = type(value)
@@ -149,6 +149,15 @@ for _, of in ipairs { of_lock, of_client } do
   of.auto_extend, of.on_lost = auto_extend, on_lost
 end
 
+-- Whose a lock is may be a name; of a client it is no single owner's.
+local function reentrant(value)
+  if type(value) == "boolean" then return end
+  if type(value) ~= "string" then return "must be true, false or the name of an owner, got " .. shown(value) end
+  if #value == 0 or #value > OWNER_NAME_MAX then return "must have from 1 to " .. OWNER_NAME_MAX .. " bytes" end
+end
+
+of_lock.reentrant, of_client.reentrant = reentrant, kinds.flag()
+
 local function token_complaint(value)
   if type(value) ~= "string" then return "must be a string, got " .. shown(value) end
   if #value == 0 or #value > TOKEN_MAX then return "must have from 1 to " .. TOKEN_MAX .. " bytes" end
@@ -185,6 +194,7 @@ local elsewhere = {
   keyprefix = "prefix", namespace = "prefix",
   user = "username", pass = "password", auth = "password", secret = "password", database = "db", ssl = "tls",
   watchdog = "auto_extend", autorenew = "auto_extend", renew = "auto_extend", autorenewal = "auto_extend",
+  reentry = "reentrant", recursive = "reentrant",
   keepalive = "auto_extend", renewal = "auto_extend", maxextensions = "max_hold", maxduration = "max_hold",
   hostname = "host", ip = "host", address = "host", socket = "path", unix = "path", unixsocket = "path",
 }

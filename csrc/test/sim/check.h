@@ -17,6 +17,7 @@
  *   check_revival.c    no lease comes back to life, none grows shorter
  *   check_renewal.c    a lease that keeps itself is extended in time, never beyond max_hold, and its
  *                      loss is told in time and once
+ *   check_reentry.c    a lease stands as long as one of its owner's locks counts on it, and ends with the last
  *   check_budget.c     every call ends within its budget
  *   check_bounds.c     memory and queues are bounded
  *   check_liveness.c   after the faults have stopped somebody locks, within a stated bound
@@ -35,6 +36,7 @@
   X(touch)                                                                                         \
   X(revival)                                                                                       \
   X(renewal)                                                                                       \
+  X(reentry)                                                                                       \
   X(budget)                                                                                        \
   X(bounds)                                                                                        \
   X(liveness)
@@ -110,6 +112,17 @@ typedef struct check_votes_state {
 } check_votes_state;
 void check_votes_before(const sim_client *client, check_votes_state *state);
 void check_votes_unchanged(sim *s, const sim_client *client, const check_votes_state *state);
+
+/*
+ * The lock of the client that has the lease of the token, or NULL; how many acquires count on it; and that a
+ * release of one that counted on it has begun.
+ */
+const sim_lock *check_reentry_holder(const sim *s, const sim_client *client, uint32_t token);
+unsigned check_reentry_count(const sim *s, const sim_client *client, uint32_t token);
+void check_reentry_released(sim *s, const sim_client *client, const sim_lock *own, uint32_t token);
+
+/* An acquire has ended well. */
+void check_reentry_acquired(sim *s, const sim_client *client, const sim_lock *own);
 
 /* How long one round of the lock's operation may take. */
 uint64_t check_budget_round_us(const sim_lock *lock);

@@ -41,7 +41,8 @@ static uint64_t check_renewal_due(const sim_lock *own, uint64_t now_us) {
   if (check_renewal_capped(own) || !check_renewal_keeps(own)) {
     return own->deadline_us;
   }
-  if (own->lock->result != REDLOCK_OK) {
+  /* Of a lock that is acquired again the result is that of the nested acquire, not of what failed. */
+  if (own->lock->result != REDLOCK_OK || own->owner != 0) {
     uint64_t left_us = own->deadline_us > now_us ? own->deadline_us - now_us : 0;
     uint64_t again_us = now_us + (left_us / 4 > 5000 ? left_us / 4 : 5000);
     due_us = due_us > again_us ? due_us : again_us;
@@ -98,12 +99,16 @@ static void check_renewal_sent(sim *s, const sim_client *client, unsigned node,
 }
 
 static void check_renewal_lost(sim *s, const sim_client *client, const sim_lock *own, int reason) {
-  bool lasts = rl_lock_remaining(own->lock, client->reading_us) > 0;
-  bool capped = check_renewal_keeps(own) && check_renewal_capped(own);
+  const sim_lock *holder =
+      own->inside > 0 ? check_reentry_holder(s, client, own->inside_token) : NULL;
+  holder = holder != NULL ? holder : own;
+  bool lasts = rl_lock_remaining(holder->lock, client->reading_us) > 0;
+  bool capped = check_renewal_keeps(holder) && check_renewal_capped(holder);
   bool known = reason == (capped ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED) ||
                reason == REDLOCK_E_UNAVAILABLE ||
                (reason == REDLOCK_E_LOST && s->breach != SIM_BREACH_NONE);
-  if (!known || !check_renewal_tells(own) || own->state == SIM_APPLICATION_DONE) {
+  bool wants = check_renewal_tells(own) || own->wants_notice || check_renewal_keeps(holder);
+  if (!known || !wants || own->state == SIM_APPLICATION_DONE) {
     sim_violation(s, "renewal", "client %u is told of a loss that cannot be: %d", client->index,
                   reason);
   } else if (lasts != (reason == REDLOCK_E_UNAVAILABLE) && !own->lock->lost) {

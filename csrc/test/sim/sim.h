@@ -38,7 +38,7 @@
 
 #define SIM_NODES_MAX 7
 #define SIM_CLIENTS_MAX 4
-#define SIM_LOCKS_MAX 2 /* of one client */
+#define SIM_LOCKS_MAX 3 /* of one client */
 #define SIM_RESOURCES_MAX 2
 #define SIM_DATABASES_MAX 2
 #define SIM_CONNECTIONS_MAX 256
@@ -131,10 +131,11 @@ typedef struct sim_config {
   uint64_t extend_every_us, max_hold_us;
   uint64_t events; /* the length of the safety phase */
   uint64_t length_us;
-  unsigned several; /* clients with locks on both resources */
-  unsigned hands;   /* in so many of 10000 cases a lease is handed over */
-  unsigned unheard; /* in so many of 10000 cases nobody waits for a release */
-  unsigned given;   /* in so many of 10000 cases an acquire is given its token */
+  unsigned several;   /* clients with locks on both resources */
+  unsigned hands;     /* in so many of 10000 cases a lease is handed over */
+  unsigned unheard;   /* in so many of 10000 cases nobody waits for a release */
+  unsigned given;     /* in so many of 10000 cases an acquire is given its token */
+  unsigned reentrant; /* clients whose locks have owners; none of the three above is then */
 } sim_config;
 
 /* ---- events (sim_queue.c) ---- */
@@ -319,9 +320,17 @@ typedef enum sim_application_state {
 } sim_application_state;
 
 typedef struct sim_lock {
-  rl_lock *lock; /* NULL in a client that is gone */
-  unsigned resource;
-  bool both; /* resources, this one first */
+  rl_lock *lock;     /* NULL in a client that is gone */
+  unsigned resource; /* of its lease, while it has one */
+  bool both;         /* resources, this one first */
+  unsigned named;    /* the same of the lock itself */
+  bool named_both;
+  unsigned owner;        /* 0: none */
+  unsigned inside;       /* acquires that count, and are to be released */
+  uint32_t inside_token; /* what they count on */
+  bool counting_down;    /* the release in flight is not the last */
+  bool wants_notice;     /* of its loss; whether it got a lease that keeps itself or not */
+  rl_options taken;      /* of the acquire that took the lease, while it has it */
   sim_application_state state;
   uint64_t due_us; /* when the application does something */
   unsigned extends_left;
@@ -561,6 +570,8 @@ void sim_client_fork(sim *s, unsigned client);
 void sim_client_close(sim *s, unsigned client, uint64_t within_us);
 /* Frees the lock, whatever it is doing, and makes another. */
 void sim_client_renew_lock(sim *s, unsigned client, unsigned lock);
+/* Leases that have gone to another lock of their owner: notes whose they are now. */
+void sim_client_moves(sim *s, sim_client *client);
 void sim_client_event(sim *s, unsigned client, uint32_t generation);
 void sim_client_wake(sim *s, unsigned client, uint64_t at_us);
 void sim_client_hear(sim *s, unsigned client); /* something has come for it */

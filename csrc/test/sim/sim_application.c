@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "rl_given.h"
+#include "rl_reentry.h"
 #include "rl_renew.h"
 #include "sim.h"
 #include "sim_trace.h"
@@ -112,10 +113,58 @@ static uint32_t sim_application_give_token(sim *s, const sim_client *client, sim
   return token;
 }
 
+/* Draws whose the lock is to be. Returns false when it is held for another, and cannot be acquired now. */
+static bool sim_application_own(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
+  static const char *const owners[] = {"", "one", "two"};
+  if ((s->config.reentrant >> client->index & 1) == 0) {
+    return true;
+  }
+  unsigned drawn = (unsigned)sim_application_draw(s, 8);
+  unsigned owner = drawn < 2 ? drawn : 2;
+  int result = rl_reentry_set_owner(own->lock, reading_us, owners[owner], strlen(owners[owner]));
+  if (result == REDLOCK_OK) {
+    sim_client_moves(s, client);
+    own->inside = owner == own->owner ? own->inside : 0;
+    own->owner = owner;
+    return true;
+  }
+  if (rl_reentry_remaining(own->lock, reading_us) == 0) {
+    sim_violation(s, "reentry", "a lock that is not held cannot have another owner");
+  }
+  sim_count(s, SIM_ACQUIRE_HELD);
+  own->state = SIM_APPLICATION_HOLD;
+  sim_application_schedule(s, own, sim_application_hold(s, own));
+  return false;
+}
+
+/* Whether another lock of the owner stands in the way, as the result says. */
+static bool sim_application_refused(sim *s, const sim_client *client, const sim_lock *own,
+                                    int result) {
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    const sim_lock *other = &client->locks[i];
+    if (other == own || other->lock == NULL || other->owner != own->owner ||
+        (other->inside == 0 && other->lease == SIM_NO_TOKEN)) {
+      continue;
+    }
+    if (result == REDLOCK_E_HELD) {
+      sim_count(s, SIM_REENTRY_PART);
+      return true;
+    }
+    if (result == REDLOCK_E_EXPIRED || result == REDLOCK_E_LOST) {
+      sim_count(s, SIM_REENTRY_OVER);
+      return true;
+    }
+  }
+  return false;
+}
+
 static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
                                     uint64_t reading_us) {
   rl_options options = *rl_lock_options(own->lock);
-  bool held = rl_lock_remaining(own->lock, reading_us) > 0;
+  if (!sim_application_own(s, client, own, reading_us)) {
+    return;
+  }
+  bool held = rl_reentry_remaining(own->lock, reading_us) > 0;
   own->attaches = own->lock->attach != NULL;
   options.ttl_us = s->config.ttl_us[sim_application_draw(s, 2)];
   options.retry_count = s->config.retry_count == -1  ? 0
@@ -144,16 +193,29 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
   if (token != SIM_NO_TOKEN && result != REDLOCK_OK) {
     s->tokens[token].over = true; /* It has been used up. */
   }
+  if (!held) {
+    own->inside = 0;
+    own->told = REDLOCK_OK;
+    own->acquired = options;
+    own->resource = own->named;
+    own->both = own->named_both;
+    own->calm = false;
+  }
+  sim_client_moves(s, client);
   if (result == REDLOCK_OK) {
     own->ttl_us = options.ttl_us;
-    own->options = own->acquired = options;
+    own->options = options;
+    own->wants_notice = options.auto_extend == REDLOCK_YES || options.notify_lost == REDLOCK_YES ||
+                        (held && own->wants_notice);
     own->extends_left = (unsigned)sim_application_draw(s, s->config.extends + 1);
     own->failed_before = false;
     own->repeated = false;
     sim_application_begun(s, client, own, RL_OPERATION_ACQUIRE, reading_us);
-    if (held) {
+    if (held && own->owner == 0) {
       sim_violation(s, "revival", "acquire was begun though the lock is held");
     }
+  } else if (own->owner != 0 && !held && sim_application_refused(s, client, own, result)) {
+    sim_application_idle(s, own);
   } else if (result == REDLOCK_E_HELD) {
     sim_count(s, SIM_ACQUIRE_HELD);
     own->state = SIM_APPLICATION_HOLD;
@@ -173,9 +235,10 @@ static bool sim_application_lost_before(const sim *s, int result) {
 
 static void sim_application_extend(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
   uint64_t ttl_us = s->config.ttl_us[sim_application_draw(s, 2)];
-  bool held = rl_lock_remaining(own->lock, reading_us) > 0;
+  bool held = rl_reentry_remaining(own->lock, reading_us) > 0;
   int result = rl_lock_extend(own->lock, reading_us, ttl_us, true);
   if (result == REDLOCK_OK) {
+    sim_client_moves(s, client);
     own->extends_left--;
     own->ttl_us = ttl_us;
     own->options = own->acquired;
@@ -184,6 +247,9 @@ static void sim_application_extend(sim *s, sim_client *client, sim_lock *own, ui
     if (!held) {
       sim_violation(s, "revival", "extend was begun though the lease had run out");
     }
+  } else if (result == REDLOCK_E_BUSY && own->inside > 0 && own->lease == SIM_NO_TOKEN) {
+    sim_count(s, SIM_REENTRY_BUSY);
+    sim_application_schedule(s, own, sim_application_think(s));
   } else if (result == REDLOCK_E_EXPIRED || result == REDLOCK_E_NOT_HELD ||
              sim_application_lost_before(s, result)) {
     sim_count(s, result == REDLOCK_E_EXPIRED ? SIM_EXTEND_EXPIRED : SIM_EXTEND_NOT_HELD);
@@ -196,11 +262,22 @@ static void sim_application_extend(sim *s, sim_client *client, sim_lock *own, ui
 
 static void sim_application_release(sim *s, sim_client *client, sim_lock *own,
                                     uint64_t reading_us) {
-  bool repeated = own->lock->lease == NULL;
+  uint32_t inside = own->inside > 0 && !own->lock->lost ? own->inside_token : SIM_NO_TOKEN;
+  unsigned count = inside == SIM_NO_TOKEN ? 0 : check_reentry_count(s, client, inside);
+  own->counting_down = count > 1;
+  bool repeated = own->lock->lease == NULL && count == 0;
   uint32_t token = repeated ? own->released : own->lease;
   int result = rl_lock_release(own->lock, reading_us, true);
+  own->inside -= own->inside > 0;
+  sim_client_moves(s, client);
+  if (count > 0) {
+    check_reentry_released(s, client, own, inside);
+  }
+  if (count > 1) {
+    sim_count(s, SIM_REENTRY_COUNTED_DOWN);
+  }
   if (result == REDLOCK_OK) {
-    own->released = token;
+    own->released = count > 1 ? own->released : token;
     own->options = own->acquired;
     sim_application_begun(s, client, own, RL_OPERATION_RELEASE, reading_us);
     if (repeated) {
@@ -230,7 +307,7 @@ static bool sim_application_release_unheard(sim *s, sim_lock *own, uint64_t read
 /* Something is to be done with a lease. */
 static void sim_application_use(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
   unsigned index = (unsigned)(own - client->locks);
-  if (rl_lock_remaining(own->lock, reading_us) == 0) {
+  if (rl_reentry_remaining(own->lock, reading_us) == 0) {
     sim_count(s, SIM_LEASE_RAN_OUT);
   }
   check_used(s, client, own);
@@ -308,6 +385,33 @@ void sim_application_step(sim *s, sim_client *client, uint64_t reading_us) {
 
 /* --------------------------------------------------------------------------------------- results */
 
+/* The acquire counts: on a lease of its own, or on one of its owner's. */
+static void sim_application_inside(sim *s, const sim_client *client, sim_lock *own) {
+  const sim_lock *holder = own->lease != SIM_NO_TOKEN ? own : NULL;
+  for (unsigned i = 0; i < s->config.locks && own->lease == SIM_NO_TOKEN; i++) {
+    const sim_lock *other = &client->locks[i];
+    bool covers = other->both || (!own->named_both && other->resource == own->named);
+    if (other->lock != NULL && other->lease != SIM_NO_TOKEN && other->owner == own->owner &&
+        covers && (holder == NULL || other->deadline_us > holder->deadline_us)) {
+      holder = other;
+    }
+  }
+  uint32_t token = holder == NULL ? SIM_NO_TOKEN : holder->lease;
+  bool again = own->inside > 0 && own->inside_token == token;
+  bool others = holder != NULL && check_reentry_count(s, client, token) > 0;
+  own->inside = again ? own->inside + 1 : 1;
+  own->inside_token = token;
+  own->ends_us = holder == NULL ? s->now_us : holder->ends_us;
+  check_reentry_acquired(s, client, own);
+  if (again) {
+    sim_count(s, SIM_REENTRY_AGAIN);
+  } else if (others && own == holder) {
+    sim_count(s, SIM_REENTRY_EXTENDED);
+  } else if (own != holder) {
+    sim_count(s, own->attempts > 0 ? SIM_REENTRY_LATE : SIM_REENTRY_COUNTED);
+  }
+}
+
 static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, int result,
                                      bool ran_out) {
   switch (result) {
@@ -322,6 +426,7 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
     check_locked(s);
     s->grants++;
     own->state = SIM_APPLICATION_HOLD;
+    sim_application_inside(s, client, own);
     sim_application_schedule(s, own, sim_application_hold(s, own));
     return;
   case REDLOCK_E_TAKEN:
@@ -343,6 +448,15 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
       sim_violation(s, "budget", "acquire ended with %d", result);
     }
     break;
+  }
+  if (ran_out) {
+    own->inside = 0;
+  }
+  if (own->inside > 0) { /* Only the nested acquire has failed. */
+    sim_count(s, SIM_REENTRY_NOT_EXTENDED);
+    own->state = SIM_APPLICATION_HOLD;
+    sim_application_schedule(s, own, sim_application_hold(s, own));
+    return;
   }
   sim_application_idle(s, own);
 }
@@ -384,6 +498,19 @@ static void sim_application_extended(sim *s, sim_client *client, sim_lock *own, 
 }
 
 static void sim_application_released(sim *s, sim_client *client, sim_lock *own, int result) {
+  if (own->counting_down) {
+    if (result != REDLOCK_OK && result != REDLOCK_E_EXPIRED) {
+      sim_violation(s, "reentry", "a release that is not the last ended with %d", result);
+    }
+    own->counting_down = false;
+    if (own->inside > 0) {
+      own->state = SIM_APPLICATION_HOLD;
+      sim_application_schedule(s, own, sim_application_hold(s, own));
+    } else {
+      sim_application_idle(s, own);
+    }
+    return;
+  }
   check_released(s, client, own, result);
   switch (result) {
   case REDLOCK_OK:
@@ -432,6 +559,7 @@ void sim_application_ended(sim *s, sim_client *client, rl_lock *lock, uint64_t r
   } else if (own->operation == RL_OPERATION_ACQUIRE) {
     sim_application_acquired(s, client, own, result, ran_out);
   } else if (own->operation == RL_OPERATION_EXTEND) {
+    own->inside = ran_out ? 0 : own->inside;
     sim_application_extended(s, client, own, result);
   } else {
     sim_application_released(s, client, own, result);

@@ -117,6 +117,8 @@ static void sim_client_add_lock(sim *s, sim_client *client, unsigned index) {
   own->lease = own->attempt = own->drawn = SIM_NO_TOKEN;
   const char *name = sim_resource(own->resource, &length);
   own->both = (s->config.several >> client->index & 1) != 0 && sim_below(&s->random_client, 3) > 0;
+  own->named = own->resource;
+  own->named_both = own->both;
   rl_options_default(&options);
   options.ttl_us = s->config.ttl_us[0];
   options.drift_factor = s->config.drift_factor;
@@ -280,6 +282,7 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
               own->resource, lease, (long long)(own->ends_us - s->now_us));
     s->tokens[lease].granted = true;
     own->told = REDLOCK_OK;
+    own->taken = own->acquired;
     own->taken_us = lock->round_start_us;
     own->calm = s->phase != SIM_PHASE_SAFETY && s->now_us > s->calm_us &&
                 deadline_us > client->reading_us + SIM_CLIENT_TIME_TO_EXTEND_US;
@@ -290,12 +293,58 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
     if (lock->automatic) {
       sim_count(s, SIM_KEPT_EXTENDED);
     }
+    for (unsigned i = 0; i < s->config.locks; i++) {
+      client->locks[i].told = client->locks[i].inside_token == lease && client->locks[i].inside > 0
+                                  ? REDLOCK_OK
+                                  : client->locks[i].told;
+    }
     own->told = REDLOCK_OK;
     check_extended(s, client, own);
   }
 }
 
+/* The lease of |from| is that of |to| from now on. */
+static void sim_client_move(sim *s, sim_client *client, sim_lock *from, sim_lock *to) {
+  int notify_lost = to->acquired.notify_lost;
+  SIM_TRACE(s, "client %u: token %u goes from lock %u to lock %u", client->index, from->lease,
+            (unsigned)(from - client->locks), (unsigned)(to - client->locks));
+  sim_count(s, SIM_REENTRY_MOVED);
+  if (from->owner == 0 || from->owner != to->owner) {
+    sim_violation(s, "reentry", "client %u: a lease goes to a lock of another owner",
+                  client->index);
+  }
+  to->lease = from->lease;
+  to->deadline_us = from->deadline_us;
+  to->ends_us = from->ends_us;
+  to->taken_us = from->taken_us;
+  to->over_seen = from->over_seen;
+  to->calm = from->calm;
+  to->taken = from->taken;
+  to->acquired = from->taken;
+  to->acquired.notify_lost = notify_lost;
+  to->resource = from->resource;
+  to->both = from->both;
+  s->tokens[to->lease].lock = (uint8_t)(to - client->locks);
+  from->lease = SIM_NO_TOKEN;
+  from->deadline_us = 0;
+  from->calm = false;
+  from->resource = from->named;
+  from->both = from->named_both;
+}
+
+void sim_client_moves(sim *s, sim_client *client) {
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    sim_lock *from = &client->locks[i];
+    const sim_lock *to =
+        from->lease == SIM_NO_TOKEN ? NULL : check_reentry_holder(s, client, from->lease);
+    if (to != NULL && to != from) {
+      sim_client_move(s, client, from, &client->locks[to - client->locks]);
+    }
+  }
+}
+
 static void sim_client_after_call(sim *s, sim_client *client) {
+  sim_client_moves(s, client);
   sim_tap_output(s, client);
   for (unsigned i = 0; i < client->nodes && !s->failed; i++) {
     sim_socket *socket = &client->sockets[i];
@@ -703,11 +752,12 @@ void sim_client_close(sim *s, unsigned index, uint64_t within_us) {
 void sim_client_renew_lock(sim *s, unsigned index, unsigned which) {
   sim_client *client = &s->clients[index];
   sim_lock *own = &client->locks[which];
-  sim_client_over(s, client, own->lease);
   sim_client_over(s, client, own->attempt);
   rl_lock_free(own->lock, client->reading_us);
-  sim_trace_lease(s, index, which, own->resource, SIM_NO_TOKEN, s->now_us);
   own->lock = NULL;
+  sim_client_moves(s, client);
+  sim_client_over(s, client, own->lease);
+  sim_trace_lease(s, index, which, own->resource, SIM_NO_TOKEN, s->now_us);
   sim_client_add_lock(s, client, which);
 }
 
@@ -725,6 +775,7 @@ void sim_client_fork(sim *s, unsigned index) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     rl_lock_dequeue(client->locks[i].lock);
     client->locks[i].state = SIM_APPLICATION_IDLE;
+    client->locks[i].inside = 0;
     sim_application_schedule(s, &client->locks[i],
                              sim_below(&s->random_client, s->config.think_us));
   }

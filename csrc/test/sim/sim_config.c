@@ -166,6 +166,11 @@ void sim_config_draw(sim *s, sim_random *random) {
   config->hands = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 500, 5000) : 0;
   config->unheard = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 1000, 9000) : 0;
   config->given = sim_below(random, 4) == 0 ? (unsigned)sim_between(random, 1000, 9000) : 0;
+  if (sim_below(random, 4) == 0) {
+    config->reentrant = (unsigned)sim_between(random, 1, 15);
+    config->hands = config->unheard = config->given = 0;
+    config->locks = (unsigned)sim_between(random, 2, SIM_LOCKS_MAX);
+  }
 }
 
 const char *sim_breach_name(sim_breach breach) {

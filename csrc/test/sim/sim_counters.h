@@ -72,6 +72,16 @@
   X(LOSS_UNAVAILABLE, "told that automatic extends fail")                                          \
   X(LOSS_EXPIRED, "told that a lease has run out")                                                 \
   X(LOSS_MAX_HOLD, "told that max_hold has ended a lease")                                         \
+  X(REENTRY_COUNTED, "nested acquire: counted")                                                    \
+  X(REENTRY_AGAIN, "nested acquire of the same lock: counted")                                     \
+  X(REENTRY_LATE, "nested acquire: counted when it was tried again")                               \
+  X(REENTRY_EXTENDED, "nested acquire: extended first")                                            \
+  X(REENTRY_NOT_EXTENDED, "nested acquire: failed, for its extend did")                            \
+  X(REENTRY_PART, "nested acquire: refused, its owner holds a part")                               \
+  X(REENTRY_OVER, "nested acquire: refused, its owner's lease is over")                            \
+  X(REENTRY_BUSY, "extend: refused, another of its owner's is in flight")                          \
+  X(REENTRY_COUNTED_DOWN, "release: not the last")                                                 \
+  X(REENTRY_MOVED, "lease went to another lock of its owner")                                      \
   X(CALL_RETURNED, "a client that does nothing between its calls returned")                        \
   X(JOIN_SENT, "a node got its key after the lock was taken")                                      \
   X(HEAL_SENT, "heal: SET sent")                                                                   \

@@ -38,6 +38,7 @@ bool sim_handover_detach(sim *s, const sim_client *client, sim_lock *own, uint64
   text->since_us = s->now_us;
   rl_handover_write(&handover, text->text);
   rl_lock_detach(own->lock);
+  own->inside = 0;
   sim_handover_abandon(s, own->lease);
   sim_count(s, SIM_DETACHED);
   SIM_TRACE(s, "client %u, lock %u: detaches token %u", client->index,

@@ -1,0 +1,137 @@
+/*
+ * Whose a lock of a re-entrant client is.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_lua_reentry.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "rl_lua_loss.h"
+#include "rl_lua_nginx.h"
+
+#define COROUTINES                                                                                 \
+  "redlock.coroutines/1" /* registry: numbers of coroutines, weak keys; [0] the last */
+
+enum { OF_COROUTINE = 'c', OF_REQUEST = 'r', OF_NAME = 'n' };
+
+rl_lua_reentrant rl_lua_reentry_read(lua_State *L, int index, int level) {
+  rl_lua_reentrant said = RL_LUA_REENTRANT_UNSAID;
+  size_t length;
+
+  if (!lua_istable(L, index))
+    return said;
+  lua_getfield(L, index, "reentrant");
+  if (lua_type(L, -1) == LUA_TSTRING) {
+    (void)lua_tolstring(L, -1, &length);
+    if (length == 0 || length > RL_LUA_OWNER_NAME_MAX)
+      rl_lua_misuse(L, level, "redlock: option 'reentrant' must have from 1 to %d bytes",
+                    RL_LUA_OWNER_NAME_MAX);
+    return RL_LUA_REENTRANT_NAMED;
+  }
+  if (!lua_isnil(L, -1)) {
+    if (!lua_isboolean(L, -1))
+      rl_lua_misuse(L, level, "redlock: option 'reentrant' must be true, false or a name");
+    said = lua_toboolean(L, -1) ? RL_LUA_REENTRANT_YES : RL_LUA_REENTRANT_NO;
+  }
+  lua_pop(L, 1);
+  return said;
+}
+
+void rl_lua_reentry_note_lock(lua_State *L, rl_lua_lock *self, int index) {
+  rl_lua_reentrant said = rl_lua_reentry_read(L, index, RL_LUA_WRAPPED);
+
+  if (said != RL_LUA_REENTRANT_UNSAID)
+    self->reentrant = said;
+  if (said != RL_LUA_REENTRANT_NAMED)
+    return;
+  lua_insert(L, -2);
+  rl_lua_loss_push_own(L, self, lua_gettop(L));
+  lua_pushvalue(L, -3);
+  lua_rawseti(L, -2, RL_LUA_OWNER_NAME);
+  lua_pop(L, 1);
+  lua_remove(L, -2);
+}
+
+/* The number of the coroutine that runs. */
+static uint64_t number_of_coroutine(lua_State *L) {
+  lua_Number number;
+
+  luaL_checkstack(L, 6, "redlock: coroutines");
+  lua_getfield(L, LUA_REGISTRYINDEX, COROUTINES);
+  if (lua_isnil(L, -1)) {
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_newtable(L);
+    lua_pushliteral(L, "k");
+    lua_setfield(L, -2, "__mode");
+    lua_setmetatable(L, -2);
+    lua_pushvalue(L, -1);
+    lua_setfield(L, LUA_REGISTRYINDEX, COROUTINES);
+  }
+  lua_pushthread(L);
+  lua_rawget(L, -2);
+  number = lua_tonumber(L, -1);
+  lua_pop(L, 1);
+  if (number == 0) {
+    lua_rawgeti(L, -1, 0);
+    number = lua_tonumber(L, -1) + 1;
+    lua_pop(L, 1);
+    lua_pushthread(L);
+    lua_pushnumber(L, number);
+    lua_rawset(L, -3);
+    lua_pushnumber(L, number);
+    lua_rawseti(L, -2, 0);
+  }
+  lua_pop(L, 1);
+  return (uint64_t)number;
+}
+
+/* Numbers of one Lua state are no other's: of a client that several use. */
+static int own_by_number(rl_lua_lock *self, unsigned char kind, const void *of, uint64_t number) {
+  unsigned char owner[1 + sizeof of + sizeof number];
+
+  owner[0] = kind;
+  memcpy(owner + 1, &of, sizeof of);
+  memcpy(owner + 1 + sizeof of, &number, sizeof number);
+  return redlock_lock_set_owner(self->lock, owner, sizeof owner);
+}
+
+/* The name on top of the stack, which is popped. */
+static int own_by_name(lua_State *L, rl_lua_lock *self) {
+  unsigned char owner[REDLOCK_OWNER_MAX];
+  size_t length;
+  const char *name = lua_tolstring(L, -1, &length);
+
+  owner[0] = OF_NAME;
+  memcpy(owner + 1, name, length);
+  lua_pop(L, 1);
+  return redlock_lock_set_owner(self->lock, owner, length + 1);
+}
+
+int rl_lua_reentry_own(lua_State *L, rl_lua_lock *self, int index, void *request) {
+  rl_lua_reentrant said = rl_lua_reentry_read(L, index, RL_LUA_WRAPPED);
+  uint64_t number = 0;
+  int error;
+
+  if (said == RL_LUA_REENTRANT_UNSAID) {
+    said = self->reentrant;
+    if (said == RL_LUA_REENTRANT_NAMED) {
+      lua_getuservalue(L, 1);
+      lua_rawgeti(L, -1, RL_LUA_OWNER_NAME);
+      lua_remove(L, -2);
+    }
+  }
+  if (said == RL_LUA_REENTRANT_NAMED) {
+    error = own_by_name(L, self);
+  } else if (said == RL_LUA_REENTRANT_YES) {
+    if (request != NULL)
+      number = rl_lua_nginx_owners_number(&self->nginx->owners, request);
+    error = number != 0 ? own_by_number(self, OF_REQUEST, self->sentinel, number)
+                        : own_by_number(self, OF_COROUTINE, self->sentinel, number_of_coroutine(L));
+  } else {
+    error = redlock_lock_set_owner(self->lock, NULL, 0);
+  }
+  return error == REDLOCK_E_BUSY ? REDLOCK_OK : error; /* The acquire says so. */
+}

@@ -1,0 +1,95 @@
+/*
+ * Re-entrance: an owner that acquires what it holds already counts, and waits for nobody.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_REENTRY_H
+#define RL_REENTRY_H
+
+#include "rl_lock.h"
+
+/* What a lock has besides when it has an owner. */
+typedef struct rl_reentry {
+  rl_lock *next, *previous;             /* in the ring; the lock itself when it is alone */
+  rl_lock *chain_next, *chain_previous; /* among carriers, where they are looked for */
+  rl_resource *carries;                 /* what it has the lease of, or had until it was lost; a
+                                          reference, or NULL */
+  uint64_t hash;                        /* of owner and resource, while it carries */
+  uint32_t depth; /* acquires of this very lock that are to be released first */
+  bool joining;   /* it counts if the extend in flight ends well */
+  uint8_t owner_length;
+  unsigned char owner[REDLOCK_OWNER_MAX];
+} rl_reentry;
+
+/* Where carriers are looked for. Few have several resources: those stand in a list. */
+typedef struct rl_reentries {
+  rl_lock **buckets;
+  size_t bucket_count; /* a power of 2, or 0 */
+  size_t owned;        /* locks that have an owner, or had one */
+  rl_lock *several;
+} rl_reentries;
+
+/*
+ * Says whose the lock is from its next acquire on; nobody's if |length| is 0, which is at most
+ * REDLOCK_OWNER_MAX. Returns REDLOCK_OK; HELD, if another owner holds it; NO_MEMORY.
+ */
+int rl_reentry_set_owner(rl_lock *lock, redlock_time now_us, const void *owner, size_t length);
+
+/* The lock that has the lease which |lock| counts on: itself, if it counts on no other's. */
+const rl_lock *rl_reentry_carrier(const rl_lock *lock);
+
+/* What is left of the lease that the lock holds, its own or the one it counts on. */
+redlock_duration rl_reentry_remaining(const rl_lock *lock, redlock_time now_us);
+
+/* Whether it has an owner. */
+bool rl_reentry_is_owned(const rl_lock *lock);
+
+/* The next lock of the ring; |lock| itself when it is alone. */
+rl_lock *rl_reentry_next(const rl_lock *lock);
+
+/* Whether releasing the lock would not end the lease: others count on it, or it was acquired again. */
+bool rl_reentry_is_shared(const rl_lock *lock);
+
+typedef enum rl_reentry_answer {
+  RL_REENTRY_ALONE,   /* its owner holds nothing of it: it goes on like any other */
+  RL_REENTRY_COUNTED, /* O2 */
+  RL_REENTRY_EXTENDS, /* O3: the lease is the lock's now, which is to extend it */
+  RL_REENTRY_REFUSED  /* O4 */
+} rl_reentry_answer;
+
+/*
+ * O1 to O4: an acquire begins, with |asked|, and |given| a token. What it is refused with goes to |*error|
+ * and |*refused|.
+ */
+rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const rl_options *asked,
+                                     bool given, int *error, const char **refused);
+
+/* O2: an attempt begins. Whether the lock counts on a lease that its owner has got meanwhile. */
+bool rl_reentry_count(rl_lock *lock, redlock_time now_us);
+
+/* O5: a release begins. Whether it was one of several, and the lease goes on. */
+bool rl_reentry_release(rl_lock *lock, redlock_time now_us);
+
+/* O6: an extend begins. REDLOCK_OK when the lock has the lease now, or there is none that lasts; BUSY. */
+int rl_reentry_take(rl_lock *lock, redlock_time now_us);
+
+/* The lock has been granted a lease. */
+void rl_reentry_granted(rl_lock *lock);
+
+/* O3: an operation of the lock has ended. Whether it was an acquire that is not to count after all. */
+bool rl_reentry_failed(rl_lock *lock, int result);
+
+/* O7: the lock's lease is lost. */
+void rl_reentry_lost(const rl_lock *lock, redlock_time now_us);
+
+/* O5: the lock holds nothing any more; a lease that others count on goes to one of them. */
+void rl_reentry_leave(rl_lock *lock, redlock_time now_us);
+
+/* The same, and the lease goes to nobody (a forked child; a lease that is detached). */
+void rl_reentry_forget(rl_lock *lock);
+
+/* The lock has left, and goes. */
+void rl_reentry_free(rl_lock *lock);
+void rl_reentries_free(struct rl_core *core);
+
+#endif

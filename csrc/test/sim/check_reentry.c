@@ -1,0 +1,92 @@
+/*
+ * A lease stands as long as one of its owner's locks counts on it, and ends with the last of them.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * How many acquires of which locks count is what the application was told (sim_application.c), not what the
+ * core has in its rings.
+ */
+#include "check.h"
+#include "rl_reentry.h"
+
+const sim_lock *check_reentry_holder(const sim *s, const sim_client *client, uint32_t token) {
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    const rl_lock *lock = client->locks[i].lock;
+    if (lock != NULL && lock->lease != NULL &&
+        sim_tap_token(lock->lease->token, REDLOCK_TOKEN_LENGTH) == token) {
+      return &client->locks[i];
+    }
+  }
+  return NULL;
+}
+
+/* Whether an acquire of the lock counts already, and the application is yet to be told. */
+static bool check_reentry_pending(const sim_lock *own, uint32_t token) {
+  const rl_lock *carrier = rl_reentry_carrier(own->lock);
+  return own->state == SIM_APPLICATION_BUSY && own->operation == RL_OPERATION_ACQUIRE &&
+         carrier->lease != NULL &&
+         sim_tap_token(carrier->lease->token, REDLOCK_TOKEN_LENGTH) == token;
+}
+
+unsigned check_reentry_count(const sim *s, const sim_client *client, uint32_t token) {
+  unsigned count = 0;
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    const sim_lock *own = &client->locks[i];
+    count += own->lock != NULL && own->inside_token == token ? own->inside : 0;
+    count += own->lock != NULL && check_reentry_pending(own, token);
+  }
+  return count;
+}
+
+static void check_reentry_turned(sim *s, sim_client *client) {
+  for (unsigned i = 0; i < s->config.locks && !client->closing; i++) {
+    const sim_lock *own = &client->locks[i];
+    if (own->lock == NULL || own->inside == 0 || own->lock->lost) {
+      continue;
+    }
+    const sim_lock *holder = check_reentry_holder(s, client, own->inside_token);
+    if (holder == NULL) {
+      sim_violation(s, "reentry",
+                    "client %u, lock %u: the lease of token %u is gone, on which it counts",
+                    client->index, i, own->inside_token);
+    } else if (rl_reentry_remaining(own->lock, client->reading_us) !=
+               rl_lock_remaining(holder->lock, client->reading_us)) {
+      sim_violation(s, "reentry", "client %u, lock %u: it does not see the lease of token %u",
+                    client->index, i, own->inside_token);
+    }
+  }
+}
+
+static bool check_reentry_covers(const sim_lock *holder, const sim_lock *own) {
+  return holder->both || (!own->named_both && holder->resource == own->named);
+}
+
+void check_reentry_acquired(sim *s, const sim_client *client, const sim_lock *own) {
+  const sim_lock *holder = check_reentry_holder(s, client, own->inside_token);
+  if (holder == NULL || rl_lock_remaining(holder->lock, client->reading_us) == 0) {
+    sim_violation(s, "reentry", "client %u was granted a lock that counts on nothing",
+                  client->index);
+  } else if (holder != own && (own->owner == 0 || holder->owner != own->owner)) {
+    sim_violation(s, "reentry", "client %u: a lock of owner %u counts on one of owner %u",
+                  client->index, own->owner, holder->owner);
+  } else if (!check_reentry_covers(holder, own)) {
+    sim_violation(s, "reentry", "client %u: a lock counts on a lease of other resources",
+                  client->index);
+  }
+}
+
+void check_reentry_released(sim *s, const sim_client *client, const sim_lock *own, uint32_t token) {
+  bool stands = check_reentry_holder(s, client, token) != NULL;
+  if (own->counting_down && !stands) {
+    sim_violation(s, "reentry", "client %u: token %u is released, though others count on it",
+                  client->index, token);
+  } else if (!own->counting_down && stands) {
+    sim_violation(s, "reentry", "client %u: the last release has not ended the lease of token %u",
+                  client->index, token);
+  }
+}
+
+const checker check_reentry = {
+    .name = "reentry",
+    .turned = check_reentry_turned,
+};

@@ -1,0 +1,637 @@
+/*
+ * Re-entrance, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "kept.h"
+#include "rl_attach.h"
+#include "rl_given.h"
+#include "rl_reentry.h"
+
+static void own(const fake_world *world, rl_lock *lock, const char *owner) {
+  assert_error(rl_reentry_set_owner(lock, world->now_us, owner, strlen(owner)), REDLOCK_OK);
+}
+
+/* A lock on |resource| of |owner|. */
+static rl_lock *owned(fake_world *world, const char *resource, const char *owner) {
+  redlock_options options = fake_once();
+  rl_lock *lock = fake_lock(world, resource, &options);
+  own(world, lock, owner);
+  return lock;
+}
+
+static unsigned commands(const fake_world *world) {
+  unsigned count = 0;
+  for (unsigned i = 0; i < world->count; i++) {
+    count += world->nodes[i].sets + world->nodes[i].extends + world->nodes[i].releases;
+  }
+  return count;
+}
+
+static int acquire(fake_world *world, rl_lock *lock, const redlock_options *options) {
+  int error = rl_lock_acquire(lock, world->now_us, options, true);
+  if (error == REDLOCK_OK) {
+    fake_turn(world);
+    fake_settle(world);
+    error = rl_lock_outcome(lock, world->now_us);
+  }
+  return error;
+}
+
+static int release(fake_world *world, rl_lock *lock) {
+  int error = rl_lock_release(lock, world->now_us, true);
+  if (error == REDLOCK_OK) {
+    fake_turn(world);
+    fake_settle(world);
+    error = rl_lock_outcome(lock, world->now_us);
+  }
+  return error;
+}
+
+static int extend(fake_world *world, rl_lock *lock, redlock_duration ttl_us) {
+  int error = rl_lock_extend(lock, world->now_us, ttl_us, true);
+  if (error == REDLOCK_OK) {
+    fake_turn(world);
+    fake_settle(world);
+    error = rl_lock_outcome(lock, world->now_us);
+  }
+  return error;
+}
+
+/* Two locks of one owner, the second of which counts on the first one's lease. */
+static fake_world *nested(rl_lock **outer, rl_lock **inner) {
+  fake_world *world = fake_world_new(3);
+  *outer = owned(world, KEY, "me");
+  *inner = owned(world, KEY, "me");
+  assert_error(acquire(world, *outer, NULL), REDLOCK_OK);
+  assert_error(acquire(world, *inner, NULL), REDLOCK_OK);
+  return world;
+}
+
+static void assert_message(const rl_lock *lock, const char *part) {
+  char message[512];
+  if (strstr(rl_lock_message(lock, message, sizeof message), part) == NULL) {
+    fail_msg("'%s' lacks '%s'", message, part);
+  }
+}
+
+static void a_nested_acquire_sends_nothing_and_is_held_as_long(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *outer = owned(world, KEY, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  fake_pass(world, SECONDS);
+  unsigned before = commands(world);
+  assert_error(rl_lock_acquire(inner, world->now_us, NULL, true), REDLOCK_OK);
+  assert_error(rl_lock_result(inner), REDLOCK_OK); /* at once, before any turn */
+  fake_turn(world);
+  assert_int_equal(commands(world), before);
+  assert_true(rl_reentry_remaining(inner, world->now_us) == LEASE_US - SECONDS);
+  assert_true(rl_reentry_remaining(outer, world->now_us) == LEASE_US - SECONDS);
+  assert_true(fake_world_end(world));
+}
+
+static void an_ended_nested_acquire_is_told_to_a_loop_once(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  assert_ptr_equal(rl_core_next_ended(&world->core), outer);
+  assert_ptr_equal(rl_core_next_ended(&world->core), inner);
+  assert_null(rl_core_next_ended(&world->core));
+  assert_true(fake_world_end(world));
+}
+
+static void the_last_release_releases_inner_first(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  assert_error(release(world, inner), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_int_equal(rl_reentry_remaining(inner, world->now_us), 0);
+  assert_true(rl_reentry_remaining(outer, world->now_us) == LEASE_US);
+  assert_error(release(world, outer), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void the_last_release_releases_outer_first(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  assert_error(release(world, outer), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_int_equal(rl_reentry_remaining(outer, world->now_us), 0);
+  assert_true(rl_reentry_remaining(inner, world->now_us) == LEASE_US);
+  assert_error(extend(world, inner, 0), REDLOCK_OK);
+  assert_error(release(world, inner), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_second_release_of_the_same_lock_is_refused(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  assert_error(release(world, inner), REDLOCK_OK);
+  assert_error(release(world, inner), REDLOCK_E_NOT_HELD);
+  assert_true(rl_reentry_remaining(outer, world->now_us) > 0);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_true(fake_world_end(world));
+}
+
+static void one_lock_acquired_twice_is_released_twice(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = owned(world, KEY, "me");
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_true(rl_reentry_remaining(lock, world->now_us) == LEASE_US);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
+static void without_an_owner_nothing_counts(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *outer = owned(world, KEY, "me");
+  redlock_options options = fake_once();
+  rl_lock *nobodys = fake_lock(world, KEY, &options);
+  rl_lock *others = owned(world, KEY, "you");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(acquire(world, nobodys, NULL), REDLOCK_E_TAKEN);
+  assert_error(acquire(world, others, NULL), REDLOCK_E_TAKEN);
+  own(world, nobodys, "me");
+  own(world, nobodys, "");
+  assert_error(acquire(world, nobodys, NULL), REDLOCK_E_TAKEN);
+  assert_error(release(world, outer), REDLOCK_OK);
+  assert_error(acquire(world, nobodys, NULL), REDLOCK_OK);
+  assert_error(acquire(world, nobodys, NULL), REDLOCK_E_HELD);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lock_that_is_held_keeps_its_owner(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = owned(world, KEY, "me");
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(rl_reentry_set_owner(lock, world->now_us, "you", 3), REDLOCK_E_HELD);
+  assert_message(lock, "another owner holds it");
+  assert_error(rl_reentry_set_owner(lock, world->now_us, "me", 2), REDLOCK_OK);
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_freed_lock_counts_down_and_not_the_lease_away(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  rl_lock_free(outer, world->now_us);
+  fake_turn(world);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_true(rl_reentry_remaining(inner, world->now_us) == LEASE_US);
+  rl_lock_free(inner, world->now_us);
+  fake_turn(world);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_nested_acquire_that_wants_more_than_is_left_extends_first(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *outer = owned(world, KEY, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  redlock_options longer = {.ttl_us = 30 * SECONDS};
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(acquire(world, inner, &longer), REDLOCK_OK);
+  assert_int_equal(extends(world), 3);
+  assert_true(rl_reentry_remaining(inner, world->now_us) > 29 * SECONDS);
+  assert_true(rl_reentry_remaining(outer, world->now_us) ==
+              rl_reentry_remaining(inner, world->now_us));
+  assert_error(release(world, inner), REDLOCK_OK);
+  assert_error(release(world, outer), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_nested_acquire_extends_when_a_third_of_the_validity_is_gone(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *outer = owned(world, KEY, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  fake_pass(world, LEASE_US / 3);
+  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  assert_int_equal(extends(world), 0);
+  assert_error(release(world, inner), REDLOCK_OK);
+  fake_pass(world, MS);
+  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  assert_int_equal(extends(world), 3);
+  assert_true(rl_reentry_remaining(inner, world->now_us) == LEASE_US);
+  assert_true(fake_world_end(world));
+}
+
+static void a_nested_acquire_whose_extend_fails_does_not_count(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *outer = owned(world, KEY, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  redlock_options longer = {.ttl_us = 30 * SECONDS};
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  refuse_all(world);
+  assert_error(acquire(world, inner, &longer), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(rl_reentry_remaining(inner, world->now_us), 0);
+  assert_true(rl_reentry_remaining(outer, world->now_us) == LEASE_US);
+  assert_error(release(world, inner), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
+static void a_nested_acquire_of_the_same_lock_whose_extend_fails_does_not_count(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = owned(world, KEY, "me");
+  redlock_options longer = {.ttl_us = 30 * SECONDS};
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  refuse_all(world);
+  assert_error(acquire(world, lock, &longer), REDLOCK_E_UNAVAILABLE);
+  assert_true(rl_reentry_remaining(lock, world->now_us) == LEASE_US);
+  assert_false(rl_reentry_is_shared(lock));
+  assert_true(fake_world_end(world));
+}
+
+/* The simulator has found this: nobody was left to release the lease. */
+static void a_lease_whose_others_have_gone_is_released_when_the_extend_fails(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *outer = owned(world, KEY, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  redlock_options longer = {.ttl_us = 30 * SECONDS};
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(rl_lock_acquire(inner, world->now_us, &longer, true), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(release(world, outer), REDLOCK_OK); /* All have answered the extend in the turn. */
+  assert_error(rl_lock_result(inner), REDLOCK_OK);
+  assert_error(rl_lock_acquire(outer, world->now_us, &longer, true), REDLOCK_OK);
+  assert_error(release(world, outer), REDLOCK_OK);
+  longer.ttl_us = 90 * SECONDS;
+  assert_error(rl_lock_acquire(outer, world->now_us, &longer, true), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_release(inner, world->now_us, true), REDLOCK_OK);
+  assert_error(rl_lock_result(inner), REDLOCK_OK);
+  rl_lock_cancel(outer, world->now_us, REDLOCK_E_CANCELLED);
+  assert_error(rl_lock_result(outer), REDLOCK_E_CANCELLED);
+  assert_int_equal(rl_reentry_remaining(outer, world->now_us), 0);
+  fake_turn(world);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lease_that_ran_out_is_no_place_to_count(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  fake_pass(world, 10 * SECONDS);
+  rl_lock *third = owned(world, KEY, "me");
+  assert_error(acquire(world, third, NULL), REDLOCK_E_EXPIRED);
+  assert_message(third, "has run out or is lost, and is to be released first");
+  assert_error(release(world, inner), REDLOCK_E_EXPIRED);
+  assert_error(acquire(world, third, NULL), REDLOCK_E_EXPIRED);
+  (void)release(world, outer);
+  assert_error(acquire(world, third, NULL), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lost_lease_is_lost_for_all(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 60 * SECONDS);
+  }
+  assert_error(extend(world, inner, 0), REDLOCK_E_LOST);
+  assert_int_equal(rl_reentry_remaining(outer, world->now_us), 0);
+  assert_error(reason_of(world, outer), REDLOCK_E_LOST);
+  assert_error(reason_of(world, inner), REDLOCK_E_LOST);
+  rl_lock *third = owned(world, KEY, "me");
+  assert_error(acquire(world, third, NULL), REDLOCK_E_LOST);
+  assert_error(extend(world, outer, 0), REDLOCK_E_LOST);
+  assert_message(outer, "2 of 3 nodes say that it is not ours");
+  assert_error(release(world, outer), REDLOCK_E_LOST);
+  assert_error(release(world, inner), REDLOCK_E_LOST);
+  assert_error(release(world, inner), REDLOCK_E_NOT_HELD);
+  assert_error(acquire(world, third, NULL), REDLOCK_E_TAKEN);
+  assert_true(fake_world_end(world));
+}
+
+static void a_part_of_what_is_held_counts_and_more_is_refused(void **state) {
+  (void)state;
+  static const char *const both[] = {"a", "b"};
+  static const char *const reversed[] = {"b", "a"};
+  static const char *const more[] = {"b", "c"};
+  redlock_options options = fake_once();
+  fake_world *world = fake_world_new(3);
+  rl_lock *outer = fake_lock_many(world, both, 2, &options);
+  rl_lock *same = fake_lock_many(world, reversed, 2, &options);
+  rl_lock *part = owned(world, "b", "me");
+  rl_lock *other = fake_lock_many(world, more, 2, &options);
+  own(world, outer, "me");
+  own(world, same, "me");
+  own(world, other, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  unsigned before = commands(world);
+  assert_error(acquire(world, same, NULL), REDLOCK_OK);
+  assert_error(acquire(world, part, NULL), REDLOCK_OK);
+  assert_error(acquire(world, other, NULL), REDLOCK_E_HELD);
+  assert_message(other, "its owner holds a part of it already");
+  assert_int_equal(commands(world), before);
+  assert_error(release(world, outer), REDLOCK_OK);
+  assert_error(release(world, same), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, "a"), 3); /* What counts on a part keeps all. */
+  assert_error(extend(world, part, 0), REDLOCK_OK);
+  assert_error(release(world, part), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, "a"), 0);
+  assert_int_equal(fake_keys(world, "b"), 0);
+  assert_error(acquire(world, other, NULL), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void two_leases_of_an_owner_are_no_lease_of_both(void **state) {
+  (void)state;
+  static const char *const both[] = {"a", "b"};
+  redlock_options options = fake_once();
+  fake_world *world = fake_world_new(3);
+  rl_lock *a = owned(world, "a", "me");
+  rl_lock *b = owned(world, "b", "me");
+  rl_lock *two = fake_lock_many(world, both, 2, &options);
+  own(world, two, "me");
+  assert_error(acquire(world, a, NULL), REDLOCK_OK);
+  assert_error(acquire(world, b, NULL), REDLOCK_OK);
+  assert_error(acquire(world, two, NULL), REDLOCK_E_HELD);
+  assert_true(fake_world_end(world));
+}
+
+static void a_given_token_does_not_count(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  rl_lock *third = owned(world, KEY, "me");
+  assert_error(rl_given_set(third, "mine", 4), REDLOCK_OK);
+  assert_error(acquire(world, third, NULL), REDLOCK_E_HELD);
+  assert_message(third, "with another token");
+  assert_true(fake_world_end(world));
+}
+
+static void what_is_counted_is_not_detached(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  rl_handover handover;
+  fake_world *world = nested(&outer, &inner);
+  assert_error(rl_lock_detachable(outer, world->now_us, &handover), REDLOCK_E_HELD);
+  assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_E_HELD);
+  assert_error(release(world, outer), REDLOCK_OK);
+  assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_OK);
+  rl_lock_detach(inner);
+  assert_error(acquire(world, outer, NULL), REDLOCK_E_TAKEN);
+  assert_true(fake_world_end(world));
+}
+
+static void an_extend_beside_another_of_its_owners_is_busy(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  redlock_options longer = {.ttl_us = 30 * SECONDS};
+  assert_error(rl_lock_extend(inner, world->now_us, 0, true), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_extend(outer, world->now_us, 0, true), REDLOCK_E_BUSY);
+  rl_lock *third = owned(world, KEY, "me");
+  assert_error(rl_lock_acquire(third, world->now_us, &longer, true), REDLOCK_OK);
+  assert_error(rl_lock_result(third), REDLOCK_OK); /* It counts, and waits for nobody. */
+  assert_error(rl_lock_release(outer, world->now_us, true), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(inner), REDLOCK_OK);
+  assert_error(extend(world, third, 0), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void the_lease_keeps_itself_after_the_outermost_has_gone(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = kept();
+  options.max_hold_us = 20 * SECONDS;
+  rl_lock *outer = fake_lock(world, KEY, &options);
+  own(world, outer, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  assert_error(release(world, outer), REDLOCK_OK);
+  for (unsigned i = 0; i < 100 && rl_reentry_remaining(inner, world->now_us) > 0; i++) {
+    wait_for_core(world);
+    fake_settle(world);
+  }
+  assert_true(world->now_us - FAKE_START_US > 19 * SECONDS);
+  assert_true(world->now_us - FAKE_START_US <= 20 * SECONDS);
+  assert_error(reason_of(world, inner), REDLOCK_E_MAX_HOLD);
+  assert_true(fake_world_end(world));
+}
+
+static void every_lock_that_asked_is_told_of_the_loss(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = fake_once();
+  options.notify_lost = REDLOCK_YES;
+  rl_lock *outer = fake_lock(world, KEY, &options);
+  rl_lock *silent = owned(world, KEY, "me");
+  rl_lock *inner = fake_lock(world, KEY, &options);
+  rl_lock *gone = fake_lock(world, KEY, &options);
+  rl_lock *locks[] = {outer, silent, inner, gone};
+  for (unsigned i = 0; i < 4; i++) {
+    own(world, locks[i], "me");
+    assert_error(acquire(world, locks[i], NULL), REDLOCK_OK);
+  }
+  assert_error(release(world, gone), REDLOCK_OK);
+  fake_pass(world, LEASE_US);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), outer);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), inner);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  assert_error(reason_of(world, silent), REDLOCK_E_EXPIRED);
+  assert_true(fake_world_end(world));
+}
+
+static void an_acquire_counts_when_it_is_tried_again(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = {.retry_count = 3};
+  rl_lock *first = fake_lock(world, KEY, &options);
+  rl_lock *second = fake_lock(world, KEY, &options);
+  own(world, first, "me");
+  own(world, second, "me");
+  assert_error(rl_lock_acquire(first, world->now_us, NULL, true), REDLOCK_OK);
+  assert_error(rl_lock_acquire(second, world->now_us, NULL, true), REDLOCK_OK);
+  fake_turn(world);
+  fake_settle(world);
+  assert_int_not_equal(rl_lock_result(first), rl_lock_result(second)); /* One of them is pending. */
+  unsigned before = commands(world);
+  fake_pass(world, SECONDS);
+  assert_error(rl_lock_outcome(first, world->now_us), REDLOCK_OK);
+  assert_error(rl_lock_outcome(second, world->now_us), REDLOCK_OK);
+  assert_int_equal(commands(world), before);
+  assert_true(fake_world_end(world));
+}
+
+static void a_closed_client_releases_what_is_counted(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  rl_core_close(&world->core, world->now_us);
+  fake_turn(world);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_int_equal(rl_reentry_remaining(inner, world->now_us), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_forked_child_counts_on_nothing(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  rl_core_forget(&world->core);
+  for (unsigned i = 0; i < 3; i++) {
+    world->nodes[i].connected = false;
+  }
+  assert_int_equal(rl_reentry_remaining(outer, world->now_us), 0);
+  assert_int_equal(rl_reentry_remaining(inner, world->now_us), 0);
+  assert_false(rl_reentry_is_shared(outer));
+  assert_error(rl_lock_release(inner, world->now_us, true), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
+static void a_release_that_is_not_waited_for_counts_down(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  assert_error(rl_lock_release_unheard(inner, world->now_us), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_error(rl_lock_result(inner), REDLOCK_OK);
+  assert_error(rl_lock_release(inner, world->now_us, true), REDLOCK_OK); /* asks for its result */
+  assert_true(rl_reentry_remaining(outer, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
+/* A late reply to what the first carrier sent is no vote of what the second does. */
+static void a_late_reply_of_the_old_carrier_is_no_vote(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *outer = owned(world, KEY, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  assert_error(rl_lock_acquire(outer, world->now_us, NULL, true), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(outer), REDLOCK_OK);
+  assert_error(rl_lock_acquire(inner, world->now_us, NULL, true), REDLOCK_OK);
+  assert_error(rl_lock_extend(inner, world->now_us, 0, true), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 2); /* the SET */
+  assert_int_equal(inner->quorum.granted, 0);
+  fake_settle(world);
+  assert_error(rl_lock_result(inner), REDLOCK_OK);
+  assert_error(release(world, outer), REDLOCK_OK);
+  assert_error(release(world, inner), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+#define OWNERS 40
+
+/* More than the table has room for at first, leaving in several orders. */
+static void many_locks_are_found_by_their_owners(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *locks[2 * OWNERS];
+  char name[16];
+  for (unsigned i = 0; i < 2 * OWNERS; i++) {
+    (void)snprintf(name, sizeof name, "owner %u", i / 2);
+    locks[i] = owned(world, KEY, name);
+  }
+  for (unsigned i = 0; i < 2 * OWNERS; i += 2) {
+    unsigned first = i % 4 == 0 ? i : i + 1;
+    assert_error(acquire(world, locks[i], NULL), REDLOCK_OK);
+    assert_error(acquire(world, locks[i + 1], NULL), REDLOCK_OK);
+    assert_int_equal(world->nodes[0].sets, i / 2 + 1);
+    assert_error(release(world, locks[first]), REDLOCK_OK);
+    assert_int_equal(world->nodes[0].releases, i / 2);
+    assert_error(release(world, locks[first ^ 1u]), REDLOCK_OK);
+    assert_int_equal(world->nodes[0].releases, i / 2 + 1);
+  }
+  assert_true(fake_world_end(world));
+}
+
+/* All in the table at once: none of their keys ever expires before it is looked for. */
+static void leases_are_found_when_the_table_has_grown(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *held_ones[3], *inner;
+  static const char *const names[] = {"a", "b", "c"};
+  for (unsigned i = 0; i < 3; i++) {
+    held_ones[i] = owned(world, names[i], "me");
+    assert_error(acquire(world, held_ones[i], NULL), REDLOCK_OK);
+  }
+  for (unsigned i = 0; i < OWNERS; i++) {
+    (void)owned(world, KEY, "me");
+  }
+  for (unsigned i = 0; i < 3; i++) {
+    inner = owned(world, names[i], "me");
+    assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+    assert_error(release(world, held_ones[i]), REDLOCK_OK);
+    assert_error(release(world, inner), REDLOCK_OK);
+    assert_int_equal(fake_keys(world, names[i]), 0);
+  }
+  assert_int_equal(world->nodes[0].sets, 3);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_nested_acquire_sends_nothing_and_is_held_as_long),
+      cmocka_unit_test(an_ended_nested_acquire_is_told_to_a_loop_once),
+      cmocka_unit_test(the_last_release_releases_inner_first),
+      cmocka_unit_test(the_last_release_releases_outer_first),
+      cmocka_unit_test(a_second_release_of_the_same_lock_is_refused),
+      cmocka_unit_test(one_lock_acquired_twice_is_released_twice),
+      cmocka_unit_test(without_an_owner_nothing_counts),
+      cmocka_unit_test(a_lock_that_is_held_keeps_its_owner),
+      cmocka_unit_test(a_freed_lock_counts_down_and_not_the_lease_away),
+      cmocka_unit_test(a_nested_acquire_that_wants_more_than_is_left_extends_first),
+      cmocka_unit_test(a_nested_acquire_extends_when_a_third_of_the_validity_is_gone),
+      cmocka_unit_test(a_nested_acquire_whose_extend_fails_does_not_count),
+      cmocka_unit_test(a_nested_acquire_of_the_same_lock_whose_extend_fails_does_not_count),
+      cmocka_unit_test(a_lease_whose_others_have_gone_is_released_when_the_extend_fails),
+      cmocka_unit_test(a_lease_that_ran_out_is_no_place_to_count),
+      cmocka_unit_test(a_lost_lease_is_lost_for_all),
+      cmocka_unit_test(a_part_of_what_is_held_counts_and_more_is_refused),
+      cmocka_unit_test(two_leases_of_an_owner_are_no_lease_of_both),
+      cmocka_unit_test(a_given_token_does_not_count),
+      cmocka_unit_test(what_is_counted_is_not_detached),
+      cmocka_unit_test(an_extend_beside_another_of_its_owners_is_busy),
+      cmocka_unit_test(the_lease_keeps_itself_after_the_outermost_has_gone),
+      cmocka_unit_test(every_lock_that_asked_is_told_of_the_loss),
+      cmocka_unit_test(an_acquire_counts_when_it_is_tried_again),
+      cmocka_unit_test(a_closed_client_releases_what_is_counted),
+      cmocka_unit_test(a_forked_child_counts_on_nothing),
+      cmocka_unit_test(a_release_that_is_not_waited_for_counts_down),
+      cmocka_unit_test(a_late_reply_of_the_old_carrier_is_no_vote),
+      cmocka_unit_test(many_locks_are_found_by_their_owners),
+      cmocka_unit_test(leases_are_found_when_the_table_has_grown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

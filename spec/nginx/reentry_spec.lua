@@ -1,0 +1,141 @@
+--- Re-entrance inside nginx: the owner is the request, or the timer, with all its light threads.
+
+if not rawget(_G, "jit") then return end
+
+local helper = require "spec.helper"
+local server = require "spec.nginx.server"
+
+local INIT = [[
+  client = require("redlock").new(addresses, { ttl = 60000, retry_count = 0, node_timeout = 2000, reentrant = true })
+  of_worker = require("redlock").new(addresses,
+    { ttl = 60000, retry_count = 0, node_timeout = 2000, reentrant = true, owner = "worker" })
+]]
+
+local LOCATIONS = [[
+  location /threads {
+    content_by_lua_block {
+      local outer = assert(client:acquire("threads"))
+      local inner
+      local thread = ngx.thread.spawn(function()
+        inner = assert(client:acquire("threads"))
+        ngx.sleep(0.01)
+        return inner:token() == outer:token()
+      end)
+      local _, same = ngx.thread.wait(thread)
+      assert(outer:release())
+      ngx.say(tostring(same), " ", tostring(outer:is_held()), " ", tostring(inner:is_held()))
+      assert(inner:release())
+    }
+  }
+  location /hold {
+    content_by_lua_block {
+      kept.lock = assert(client:acquire("held"))
+      local inner = assert(client:acquire("held"))
+      kept.inside = true
+      repeat ngx.sleep(0.002) until kept.go
+      assert(inner:release())
+      ngx.print(tostring(kept.lock:is_held()))
+    }
+  }
+  location /other {
+    content_by_lua_block { ngx.print(tostring((select(3, client:acquire(ngx.var.arg_name))))) }
+  }
+  location /go { content_by_lua_block { kept.go = true } }
+  location /inside { content_by_lua_block { ngx.print(tostring(kept.inside)) } }
+  location /is_held { content_by_lua_block { ngx.print(tostring(kept.lock:is_held())) } }
+
+  # Nobody gives them back: the end of the request does.
+  location /forget {
+    content_by_lua_block {
+      kept.outer = assert(client:acquire("forgotten"))
+      kept.inner = assert(client:acquire("forgotten"))
+      assert(kept.outer:acquire())
+    }
+  }
+  location /mixed {
+    content_by_lua_block {
+      kept.lock = assert(of_worker:acquire("mixed"))
+      kept.inner = assert(of_worker:acquire("mixed", { owner = "request" }))
+    }
+  }
+  location /twice {
+    content_by_lua_block {
+      kept.lock = client:lock("twice")
+      assert(kept.lock:acquire())
+      assert(kept.lock:acquire())
+      assert(kept.lock:release())
+      ngx.print(tostring(kept.lock:is_held()))
+    }
+  }
+  location /timer {
+    content_by_lua_block {
+      assert(ngx.timer.at(0, function()
+        client:with("timer", function()
+          kept.timer = client:with("timer", function() return true end)
+        end)
+      end))
+    }
+  }
+  location /timed { content_by_lua_block { ngx.print(tostring(kept.timer)) } }
+]]
+
+describe("re-entrance in nginx", function()
+  local farm, nginx
+
+  setup(function() farm = helper.farm(3) end)
+  teardown(function() farm:shut() end)
+
+  before_each(function()
+    farm:reset()
+    helper.limit(20)
+    nginx = server.start { addresses = farm.addresses, init = INIT, server = LOCATIONS }
+    helper.eventually(function() return select(2, nginx:get("/other?name=warm")) == "nil" end)
+  end)
+  after_each(function() if nginx then nginx:stop() end end)
+
+  local function get(path)
+    local status, body = nginx:get(path)
+    assert.are.equal(200, status)
+    return body
+  end
+
+  local function eventually_free(key)
+    helper.eventually(function() return farm:count(key) == 0 end, key .. " to be free")
+  end
+
+  it("counts in all light threads of a request", function()
+    assert.are.equal("true false true\n", get("/threads"))
+    eventually_free("threads")
+  end)
+
+  it("refuses another request, which is another owner", function()
+    local request = nginx:request("/hold")
+    helper.eventually(function() return get("/inside") == "true" end)
+    assert.are.equal("taken", get("/other?name=held"))
+    get("/go")
+    assert.are.equal("true", select(2, request:finish()))
+    eventually_free("held")
+  end)
+
+  it("gives back all that a request has counted, when it ends", function()
+    get("/forget")
+    eventually_free("forgotten")
+    get("/twice")
+    eventually_free("twice")
+  end)
+
+  it("keeps what the worker counts on when the request ends, and no later request counts on it", function()
+    get("/mixed")
+    for _ = 1, 20 do
+      assert.are.equal("taken", get("/other?name=mixed"))
+    end
+    assert.are.equal("true", get("/is_held"))
+    assert.are.equal(3, farm:count("mixed"))
+  end)
+
+  it("counts in a timer", function()
+    get("/timer")
+    helper.eventually(function() return get("/timed") == "true" end)
+    eventually_free("timer")
+  end)
+end)

@@ -1,0 +1,84 @@
+-- Re-entrance outside of nginx: the owner is the coroutine that acquires, the main one included. What all drivers
+-- share is in spec/behaviour.lua.
+
+local helper = require "spec.helper"
+
+local cqueues = require "cqueues"
+
+describe("re-entrance of coroutines", function()
+  local farm
+  local OPTIONS = { ttl = 60000, retry_count = 0, node_timeout = 2000, reentrant = true }
+
+  setup(function() farm = helper.farm(3) end)
+  teardown(function() farm:shut() end)
+  before_each(function() farm:reset() end)
+
+  it("a coroutine is another owner than the main one, and than any other", function()
+    local client = require("redlock").new(farm.addresses, OPTIONS)
+    helper.warm(client, farm, client.process)
+    local outer = assert(client:acquire("r"))
+    local co = coroutine.wrap(function()
+      local _, _, code = client:acquire("r")
+      coroutine.yield(code)
+      local mine = assert(client:acquire("mine"))
+      coroutine.yield(client:acquire("mine") ~= nil)
+      mine:release()
+    end)
+    assert.are.equal("taken", co())
+    assert.is_true(co())
+    assert.are.equal("taken", coroutine.wrap(function() return (select(3, client:acquire("mine"))) end)())
+    assert.are.equal("taken", (select(3, client:acquire("mine"))))
+    assert(client:acquire("r")):release()
+    assert(outer:release())
+    client:close()
+  end)
+
+  it("no later coroutine takes the place of one that is gone, whose lock is held", function()
+    local client = require("redlock").new(farm.addresses, OPTIONS)
+    helper.warm(client, farm, client.process)
+    local held = coroutine.wrap(function() return assert(client:acquire("r")) end)()
+    for _ = 1, 200 do
+      collectgarbage("step")
+      coroutine.wrap(function() assert.are.equal("taken", (select(3, client:acquire("r")))) end)()
+    end
+    assert.is_true(held:is_held())
+    assert(held:release())
+    client:close()
+  end)
+
+  it("one lock object that another coroutine holds is refused, and not counted", function()
+    local client = require("redlock").new(farm.addresses, OPTIONS)
+    helper.warm(client, farm, client.process)
+    local lock = client:lock("r")
+    assert(lock:acquire())
+    local _, message, code = coroutine.wrap(function() return lock:acquire() end)()
+    assert.are.same({ "'r': another owner holds it", "held" }, { message, code })
+    assert(lock:acquire())
+    assert(lock:release())
+    assert(lock:release())
+    assert.is_false(lock:is_held())
+    client:close()
+  end)
+
+  it("in cqueues each coroutine of the controller is an owner", function()
+    local client = require("redlock.cqueues").new(farm.addresses, OPTIONS)
+    local seen = {}
+    local controller = cqueues.new()
+    controller:wrap(function()
+      local outer = assert(client:acquire("r"))
+      controller:wrap(function()
+        seen.other = select(3, client:acquire("r"))
+        seen.done = true
+      end)
+      local inner = assert(client:acquire("r"))
+      repeat cqueues.sleep(0.002) until seen.done
+      assert(inner:release())
+      seen.held = outer:is_held()
+      assert(outer:release())
+      seen.free = assert(client:acquire("r")):release()
+    end)
+    assert(controller:loop(9))
+    assert.are.same({ other = "taken", done = true, held = true, free = true }, seen)
+    client:close()
+  end)
+end)
