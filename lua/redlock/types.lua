@@ -38,6 +38,7 @@
 ---@field max_hold? redlock.Milliseconds with auto_extend: it ends then at the latest; default none
 ---@field notify_lost? boolean its loss is told though it does not keep itself; on_lost implies it; default false
 ---@field on_lost? fun(lock: redlock.Lock, reason: redlock.Code) the lease is lost; "unavailable" only warns
+---@field reentrant? boolean|string an acquire of what its owner holds counts; or the owner's name; default false
 ---@field owner? "request"|"worker" nginx only: with whose end the lock is released; default "request"
 
 ---@class redlock.ReleaseOptions

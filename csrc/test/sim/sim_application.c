@@ -298,6 +298,7 @@ static bool sim_application_release_unheard(sim *s, sim_lock *own, uint64_t read
       rl_lock_release_unheard(own->lock, reading_us) != REDLOCK_OK) {
     return false;
   }
+  own->inside = 0;
   own->released = token;
   sim_count(s, SIM_RELEASE_UNHEARD);
   sim_application_idle(s, own);
