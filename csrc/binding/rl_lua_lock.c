@@ -16,7 +16,8 @@
 #include "rl_lua_nginx_released.h"
 #include "rl_lua_reentry.h"
 
-#define STILL_COUNTED "its owner has acquired it more than once: the others have to be released first"
+#define STILL_COUNTED                                                                              \
+  "its owner has acquired it more than once: the others have to be released first"
 #define SHOWN_NAME_MAX 80 /* bytes of a resource name in tostring(lock) and in messages */
 #define SHOWN_NAME_SIZE (4 * SHOWN_NAME_MAX + 16)
 
