@@ -495,8 +495,10 @@ static int rl_lock_hear(rl_lock *lock, bool notify) {
 static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unheard, bool notify) {
   bool lasts = rl_reentry_remaining(lock, now_us) > 0;
   if (rl_reentry_release(lock, now_us)) {
+    bool still =
+        rl_reentry_carrier(lock)->lease != NULL; /* Then the next release is another one. */
     return rl_lock_end_at_once(lock, RL_OPERATION_RELEASE, lasts ? REDLOCK_OK : REDLOCK_E_EXPIRED,
-                               unheard, notify);
+                               unheard && !still, notify);
   }
   rl_reentry_leave(lock, now_us);
   if (lock->lease == NULL && lock->unreleased == NULL) {

@@ -527,6 +527,20 @@ static void a_release_that_is_not_waited_for_counts_down(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void each_release_of_one_lock_counts_that_is_not_waited_for(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = owned(world, KEY, "me");
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_OK);
+  assert_true(rl_reentry_remaining(lock, world->now_us) > 0);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_int_equal(rl_reentry_remaining(lock, world->now_us), 0);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
 /* A late reply to what the first carrier sent is no vote of what the second does. */
 static void a_late_reply_of_the_old_carrier_is_no_vote(void **state) {
   (void)state;
@@ -629,6 +643,7 @@ int main(void) {
       cmocka_unit_test(a_closed_client_releases_what_is_counted),
       cmocka_unit_test(a_forked_child_counts_on_nothing),
       cmocka_unit_test(a_release_that_is_not_waited_for_counts_down),
+      cmocka_unit_test(each_release_of_one_lock_counts_that_is_not_waited_for),
       cmocka_unit_test(a_late_reply_of_the_old_carrier_is_no_vote),
       cmocka_unit_test(many_locks_are_found_by_their_owners),
       cmocka_unit_test(leases_are_found_when_the_table_has_grown),
