@@ -246,7 +246,7 @@ static void a_turn_that_starts_an_operation_looks_for_input_when_that_is_worth_i
     assert_error(rl_turn_start(self->client), REDLOCK_OK);
     assert_int_equal(looks, i == 0 ? 0 : 1);
   }
-  link->owed_count = owed;
+  link->owed_count = (unsigned)owed;
   peer_end(self);
 }
 
