@@ -12,6 +12,7 @@
 #include "rl_attach.h"
 #include "rl_client.h"
 #include "rl_given.h"
+#include "rl_reentry.h"
 #include "rl_reply.h"
 #include "rl_round.h"
 #include "rl_test.h"
@@ -260,6 +261,53 @@ static void the_allocations_of_hiredis_are_ours(void **state) {
   rl_reply_close(&reader);
   bool expected = !SANITIZED && getenv("REDLOCK_TEST_VALGRIND") == NULL;
   assert_true(memory.calls > 0 || !expected);
+}
+
+/* Locks of one owner: whose it is, the table of them, and what the lease brings along may find no memory. */
+static void play_nested(fake_world *world) {
+  redlock_options options = {.ttl_us = 30 * SECONDS, .auto_extend = REDLOCK_YES, .retry_count = 1};
+  rl_lock *locks[12] = {NULL};
+  bool any_held = false;
+  for (unsigned i = 0; i < 12; i++) {
+    locks[i] = fake_lock(world, KEY, NULL);
+    if (locks[i] == NULL || rl_reentry_set_owner(locks[i], world->now_us, "me", 2) != REDLOCK_OK) {
+      continue;
+    }
+    int begun = rl_lock_acquire(locks[i], world->now_us, i % 2 == 0 ? &options : NULL, true);
+    finish(world, locks[i], begun);
+    bool held = begun == REDLOCK_OK && rl_lock_result(locks[i]) == REDLOCK_OK;
+    assert_now(!held || rl_reentry_remaining(locks[i], world->now_us) > 0);
+    any_held = any_held || held;
+  }
+  for (unsigned i = 0; i < 12; i++) {
+    assert_now(!any_held || i > 0 || fake_keys(world, KEY) >= 2);
+    if (locks[i] != NULL) {
+      rl_lock_free(locks[i], world->now_us);
+    }
+  }
+}
+
+static bool nested_with(size_t fail_at, bool for_good) {
+  long before = memory.live;
+  memory.armed = false;
+  fake_world *world = fake_world_new(3);
+  arm(fail_at, for_good);
+  play_nested(world);
+  memory_is_back(world);
+  assert_true(fake_world_end(world));
+  assert_int_equal(memory.live, before);
+  return memory.failed > 0;
+}
+
+static void nested_locks_survive_every_allocation_that_fails(void **state) {
+  (void)state;
+  for (int for_good = 0; for_good <= 1; for_good++) {
+    size_t fail_at = 1;
+    while (nested_with(fail_at, for_good == 1)) {
+      fail_at++;
+    }
+    assert_true(fail_at > 40);
+  }
 }
 
 static void the_core_survives_every_allocation_that_fails(void **state) {
@@ -788,6 +836,7 @@ int main(void) {
       cmocka_unit_test(the_core_survives_every_allocation_that_fails),
       cmocka_unit_test(a_lease_that_keeps_itself_survives_every_allocation_that_fails),
       cmocka_unit_test(a_lock_on_several_resources_survives_every_allocation_that_fails),
+      cmocka_unit_test(nested_locks_survive_every_allocation_that_fails),
       cmocka_unit_test(a_busy_core_survives_every_allocation_that_fails),
       cmocka_unit_test(a_command_that_finds_no_memory_leaves_nothing),
       cmocka_unit_test(room_that_is_there_takes_no_memory),
