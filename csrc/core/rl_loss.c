@@ -32,6 +32,7 @@ static void rl_loss_enqueue(rl_lock *lock) {
   loss->previous = losses->last;
   *(losses->last != NULL ? &losses->last->renewal->loss.next : &losses->first) = lock;
   losses->last = lock;
+  losses->count++;
 }
 
 static void rl_loss_tell_one(rl_lock *lock, int reason, redlock_time since_us) {

@@ -271,7 +271,8 @@ static bool rl_wait_is_short(const redlock_client *client) {
   const rl_wait_wants *polled = &client->wait.wants;
   rl_wait_wants wants = rl_wait_wants_of(client);
   return wants.changes != polled->changes || (wants.writable & ~polled->writable) != 0 ||
-         wants.deadline_us < polled->deadline_us;
+         wants.deadline_us < polled->deadline_us ||
+         (client->wait.leader == &client->keeper.self && rl_keeper_has_news(client)); /* K5 */
 }
 
 /* W3, W4, W5, and K1: what is to be told while the mutex is still held. */

@@ -17,6 +17,8 @@
  *   K4. Where a loop of the program's waits for the nodes, by redlock_client_pollfd(), it does not poll
  *       beside it. When something has been due, or replies were not looked for, for RL_KEEPER_LOOP_US, the loop
  *       is busy with something else: then it is as if there was none, until it comes again.
+ *   K5. When leases are lost, whoever notices it calls the keeper, and it tells the program, if that has asked for it
+ *       (redlock_client_on_lost()): without the mutex, for the program will call.
  *
  * It holds the mutex for turns only, which wait for nothing, and waits in poll() or on its condition: so it can
  * be joined at any time, and who wants the mutex, also a finalizer, waits for a turn at most. It has all
@@ -71,10 +73,18 @@ static bool rl_keeper_is_alone(const redlock_client *client) {
   return client->wait.leader == NULL && client->wait.first == NULL;
 }
 
+bool rl_keeper_has_news(const redlock_client *client) {
+  const rl_keeper *keeper = &client->keeper;
+  return keeper->told != NULL && keeper->told_count != client->core.losses.count;
+}
+
 bool rl_keeper_is_late(const redlock_client *client) {
   const rl_keeper *keeper = &client->keeper;
-  return keeper->runs && keeper->until_us > 0 && rl_keeper_is_alone(client) &&
-         rl_keeper_due(client) < keeper->until_us;
+  if (!keeper->runs || keeper->until_us == 0) {
+    return false;
+  }
+  return rl_keeper_has_news(client) ||
+         (rl_keeper_is_alone(client) && rl_keeper_due(client) < keeper->until_us);
 }
 
 /* K1. */
@@ -93,7 +103,7 @@ static void rl_keeper_lead(redlock_client *client) {
   int error = rl_turn_process(client, NULL, 0);
   rl_poll_wake(client);
   while (error == REDLOCK_OK && !keeper->stops && rl_keeper_is_alone(client) &&
-         !rl_keeper_has_loop(client)) {
+         !rl_keeper_has_loop(client) && !rl_keeper_has_news(client)) {
     error = rl_wait_lead(client, &keeper->self, REDLOCK_NEVER, NULL);
     rl_wait_pause(client, &keeper->self);
   }
@@ -102,13 +112,26 @@ static void rl_keeper_lead(redlock_client *client) {
   }
 }
 
+/* K5. */
+static void rl_keeper_tell(redlock_client *client) {
+  rl_keeper *keeper = &client->keeper;
+  redlock_lost_function *told = keeper->told;
+  void *data = keeper->told_data;
+  keeper->told_count = client->core.losses.count;
+  rl_wait_tell(client, true);
+  told(client, data);
+  rl_mutex_lock(&client->mutex);
+}
+
 static void *rl_keeper_run(void *argument) {
   redlock_client *client = argument;
   rl_keeper *keeper = &client->keeper;
   rl_mutex_lock(&client->mutex);
   while (!keeper->stops) {
     redlock_time due_us = rl_keeper_is_alone(client) ? rl_keeper_due(client) : REDLOCK_NEVER;
-    if (due_us > redlock_now()) {
+    if (rl_keeper_has_news(client)) {
+      rl_keeper_tell(client);
+    } else if (due_us > redlock_now()) {
       rl_keeper_sleep(client, due_us);
     } else {
       rl_keeper_lead(client);
@@ -137,6 +160,24 @@ int rl_keeper_start(redlock_client *client) {
   return REDLOCK_OK;
 }
 
+int redlock_client_on_lost(redlock_client *client, redlock_lost_function *told, void *data) {
+  if (client == NULL || client->carried) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_enter(client);
+  int error = client->core.closed ? REDLOCK_E_CLOSED
+              : told != NULL      ? rl_keeper_start(client)
+                                  : REDLOCK_OK;
+  if (error == REDLOCK_OK) {
+    rl_keeper *keeper = &client->keeper;
+    keeper->told = told;
+    keeper->told_data = data;
+    keeper->told_count = client->core.losses.count - (client->core.losses.first != NULL);
+  }
+  rl_client_leave(client);
+  return error;
+}
+
 void rl_keeper_stop(redlock_client *client) {
   rl_keeper *keeper = &client->keeper;
   if (!keeper->runs) {
@@ -155,5 +196,6 @@ void rl_keeper_stop(redlock_client *client) {
 
 void rl_keeper_forget(rl_keeper *keeper) {
   keeper->runs = false;
+  keeper->told = NULL;
   rl_event_close(&keeper->event); /* It is the parent's, too. */
 }

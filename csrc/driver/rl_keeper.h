@@ -18,6 +18,9 @@ typedef struct rl_keeper {
   redlock_time until_us; /* when it wakes by itself; 0 while it is awake */
   rl_waiter self;
   rl_event event;
+  redlock_lost_function *told; /* whom it tells of losses; NULL: nobody */
+  void *told_data;
+  uint32_t told_count; /* how many losses there had been when it told last */
 } rl_keeper;
 
 void rl_keeper_init(rl_keeper *keeper);
@@ -36,7 +39,11 @@ void rl_keeper_stop(redlock_client *client);
 /* In a forked child: there is no such thread. */
 void rl_keeper_forget(rl_keeper *keeper);
 
-/* Whether it has to be called: something is due before it wakes by itself, and nobody leads. */
+/* Whether there are losses of which it has to tell the program. */
+bool rl_keeper_has_news(const redlock_client *client);
+
+/* Whether it has to be called: it has to tell of losses, or something is due before it wakes by itself, and
+ * nobody leads. */
 bool rl_keeper_is_late(const redlock_client *client);
 
 #endif

@@ -649,6 +649,19 @@ REDLOCK_EXTERN int redlock_lock_lost(const redlock_lock *lock, redlock_time *sin
  */
 REDLOCK_EXTERN redlock_lock *redlock_client_next_lost(redlock_client *client);
 
+/*
+ * For programs without a loop: |told| is called with |client| and |data| when redlock_client_next_lost() has
+ * something new, and asks it. The client's keeper calls it, a thread that is started here, one call at a time, and
+ * outside of all mutexes: it may call any function but redlock_client_close() and redlock_client_free(), which
+ * wait for it. Leases of programs that are in no call are not extended while it runs, so it should return
+ * soon. No other thread may free a lock that it is told of meanwhile, as with all functions. NULL for
+ * |told| ends it; a call that has begun goes on. A forked child says it anew.
+ * Errors: INVALID (also: a client of nginx), CLOSED, SYSTEM (no thread could be started).
+ */
+typedef void redlock_lost_function(redlock_client *client, void *data);
+REDLOCK_EXTERN int redlock_client_on_lost(redlock_client *client, redlock_lost_function *told,
+                                          void *data);
+
 /* -------------------------------------------------------------------------- to another process */
 
 /*

@@ -205,6 +205,13 @@ static bool first_lost(void) {
 static bool first_next_lost(void) {
   return redlock_client_next_lost(client) == NULL;
 }
+static void nobody(redlock_client *of, void *data) {
+  (void)of;
+  (void)data;
+}
+static bool first_on_lost(void) {
+  return redlock_client_on_lost(client, nobody, NULL) == REDLOCK_OK;
+}
 static bool first_set_data(void) {
   redlock_lock_set_data(held, &three);
   return redlock_lock_data(held) == &three;
@@ -267,6 +274,7 @@ static const struct {
     {FIRST(release_send)},
     {FIRST(lost)},
     {FIRST(next_lost)},
+    {FIRST(on_lost)},
     {FIRST(set_data)},
     {FIRST(data)},
     {FIRST(client_message)},

@@ -261,6 +261,63 @@ static void a_thread_that_waits_for_losses_is_told_while_the_program_computes(vo
   redlock_client_free(self.client);
 }
 
+typedef struct teller {
+  atomic_uint calls;
+  redlock_lock *_Atomic lost;
+  pthread_t caller;
+} teller;
+
+static void is_told(redlock_client *client, void *data) {
+  teller *self = data;
+  redlock_lock *lost;
+  self->caller = pthread_self();
+  atomic_fetch_add(&self->calls, 1);
+  while ((lost = redlock_client_next_lost(client)) != NULL) {
+    if (redlock_lock_lost(lost, NULL) != REDLOCK_E_UNAVAILABLE) {
+      (void)redlock_lock_extend(lost, 0, NULL); /* It may block, though it comes to nothing. */
+      atomic_store(&self->lost, lost);
+    }
+  }
+}
+
+/* Who notices: the keeper that polls; a thread in a call while the keeper sleeps; one that only looks. */
+static void a_program_without_a_loop_is_called_when_leases_are_lost(void **state) {
+  (void)state;
+  teller self = {0};
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_options long_one = kept(900), short_one = once();
+  short_one.ttl_us = MS(60);
+  short_one.notify_lost = REDLOCK_YES;
+  assert_int_equal(redlock_client_on_lost(client, is_told, &self), REDLOCK_OK);
+  redlock_lock *first = hold(client, "r", &long_one);
+  for (unsigned i = 0; i < 5; i++) {
+    (void)farm_command(&five, i, "SET", "r", "somebody", (char *)NULL);
+  }
+  eventually(atomic_load(&self.lost) == first);
+  assert_false(pthread_equal(self.caller, pthread_self()));
+
+  redlock_lock *second = hold(client, "s", &short_one);
+  eventually(atomic_load(&self.lost) == second); /* It runs out, and nobody calls. */
+
+  redlock_lock *third = hold(client, "t", &short_one);
+  redlock_options patient = {.ttl_us = MS(1000), .wait_us = MS(500)};
+  redlock_lock *waiting = new_lock(client, "r");
+  assert_int_equal(redlock_lock_acquire(waiting, &patient, NULL), REDLOCK_E_TAKEN);
+  eventually(atomic_load(&self.lost) == third); /* While this thread led. */
+
+  assert_int_equal(redlock_client_on_lost(client, NULL, NULL), REDLOCK_OK);
+  unsigned calls = atomic_load(&self.calls);
+  redlock_lock *fourth = hold(client, "u", &short_one);
+  eventually(redlock_client_next_lost(client) == fourth);
+  assert_int_equal(atomic_load(&self.calls), calls);
+  redlock_lock_free(first);
+  redlock_lock_free(second);
+  redlock_lock_free(third);
+  redlock_lock_free(fourth);
+  redlock_lock_free(waiting);
+  redlock_client_free(client);
+}
+
 /* ---------------------------------------------------------------------------------------- forks */
 
 static int child_looks(void *argument) {
@@ -430,6 +487,7 @@ int main(void) {
       TEST(a_loop_that_is_late_loses_no_lease),
       TEST(a_short_lease_is_kept_though_the_loop_never_comes),
       TEST(a_thread_that_waits_for_losses_is_told_while_the_program_computes),
+      TEST(a_program_without_a_loop_is_called_when_leases_are_lost),
       TEST(the_keeper_may_be_forked_at_any_time),
       TEST(the_keeper_takes_no_signal_of_the_program),
       TEST(an_idle_keeper_sleeps),
