@@ -161,7 +161,7 @@ static bool first_force_release_start(void) {
   return redlock_lock_force_release_start(held, "not the token", 13) == REDLOCK_OK;
 }
 static bool first_result(void) {
-  return redlock_lock_result(held) == REDLOCK_E_EXPIRED;
+  return redlock_lock_result(held) == REDLOCK_E_NOT_HELD;
 }
 static bool first_result_in_flight(void) {
   return redlock_lock_result(pending) == REDLOCK_E_CANCELLED;
@@ -211,6 +211,9 @@ static void nobody(redlock_client *of, void *data) {
 }
 static bool first_on_lost(void) {
   return redlock_client_on_lost(client, nobody, NULL) == REDLOCK_OK;
+}
+static bool first_set_owner(void) {
+  return redlock_lock_set_owner(pending, "me", 2) == REDLOCK_OK;
 }
 static bool first_set_data(void) {
   redlock_lock_set_data(held, &three);
@@ -275,6 +278,7 @@ static const struct {
     {FIRST(lost)},
     {FIRST(next_lost)},
     {FIRST(on_lost)},
+    {FIRST(set_owner)},
     {FIRST(set_data)},
     {FIRST(data)},
     {FIRST(client_message)},
