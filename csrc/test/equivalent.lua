@@ -209,8 +209,6 @@ return {
     why = "an event that is not set is taken back; the leader has entered, and looks anew" },
   { line = "return rl_wait_turn(client, fds, ready > 0 ? count : 0);", mutant = ">= 0",
     why = "where nothing is ready poll() has said of each that it is not" },
-  { line = "return keeper->runs && keeper->until_us > 0 && rl_keeper_is_alone(client) &&", mutant = ">= 0",
-    why = "nothing is due before 0" },
   { file = "rl_turn.c", line = "if (got < 0) {", mutant = "<= 0", why = "0 has left before" },
   { line = "if ((size_t)got < sizeof bytes && !rl_socket_holds_input(socket)) {", mutant = "<= sizeof",
     why = "what is left makes the socket readable, and is read by the next turn" },
