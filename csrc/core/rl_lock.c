@@ -175,7 +175,7 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
   if (lock->notify) {
     rl_lock_enqueue(lock->waited != 0 ? &lock->core->waited : &lock->core->ended, lock);
   }
-  if (lock->renewal != NULL) {
+  if (lock->renewal != NULL || lock->reentry != NULL) {
     rl_renew_ended(lock, now_us);
   }
 }
@@ -210,10 +210,15 @@ void rl_lock_lose(rl_lock *lock, redlock_time now_us) {
   rl_lock_drop_own_lease(lock, now_us, true);
   lock->keys_end_us = now_us;
   rl_report_denied(lock);
+  if (rl_reentry_is_joining(lock)) { /* O3. Whose acquire has failed releases nothing. */
+    rl_reentry_leave(lock, now_us);
+    rl_loss_clear(lock);
+    lock->lost = false;
+  }
 }
 
 void rl_lock_close(rl_lock *lock, redlock_time now_us) {
-  bool lasts = rl_lock_remaining(lock, now_us) > 0;
+  bool lasts = rl_reentry_remaining(lock, now_us) > 0;
   rl_lock_stop(lock, now_us, REDLOCK_E_CLOSED, true);
   if (lasts) {
     rl_loss_clear(lock); /* Extends failed, but it is not lost. */
@@ -291,6 +296,9 @@ int rl_lock_outcome(rl_lock *lock, redlock_time now_us) {
   if (grants && rl_lock_result(lock) == REDLOCK_OK && rl_reentry_remaining(lock, now_us) == 0) {
     if (lock->lost) {
       rl_report_end(lock, REDLOCK_E_LOST);
+      if (operation == RL_OPERATION_ACQUIRE) {
+        rl_reentry_leave(lock, now_us); /* Whose acquire has failed releases nothing. */
+      }
     } else if (rl_reentry_carrier(lock)->lease ==
                NULL) { /* Detached, closed, or its process has forked. */
       rl_report_end(lock, lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_NOT_HELD);
@@ -562,6 +570,8 @@ int rl_lock_ask(rl_lock *lock, rl_operation operation, redlock_time now_us, rl_a
     rl_lock_run_out(lock, now_us);
   } else if (lock->unreleased != NULL) {
     rl_lock_drop_lease(lock, now_us, true);
+  } else {
+    rl_reentry_leave(lock, now_us); /* The lease that it has counted on is lost. */
   }
   (void)rl_lock_set_options(lock, rl_lock_options(lock)); /* Allocates nothing. */
   lock->attempt = attempt;

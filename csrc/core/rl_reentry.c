@@ -233,7 +233,7 @@ static void rl_reentry_move(rl_lock *from, rl_lock *to, redlock_time now_us) {
   if (from->renewal != NULL && to->renewal != NULL) {
     to->renewal->hold_until_us = from->renewal->hold_until_us;
   }
-  rl_renew_moved(to, now_us);
+  rl_renew_look(to, now_us);
 }
 
 void rl_reentry_leave(rl_lock *lock, redlock_time now_us) {
@@ -297,17 +297,43 @@ static bool rl_reentry_suffices(const rl_lock *carrier, redlock_time now_us,
   return rl_lock_remaining(carrier, now_us) >= asked_us - asked_us / 3;
 }
 
+/* The end of the lease is looked at, if nobody has asked for that yet, and |lock| does. */
+static void rl_reentry_watch(const rl_lock *lock, rl_lock *carrier, redlock_time now_us) {
+  if (rl_renew_tells(lock) && !rl_lock_is_in_flight(carrier) &&
+      carrier->current->auto_extend != REDLOCK_YES) {
+    rl_renew_look(carrier, now_us);
+  }
+}
+
 /*
  * O2. A lock is to count. It has the lease's options from now on, so that nothing has to be allocated when
  * the lease comes to it. False when out of memory.
  */
-static bool rl_reentry_join(rl_lock *lock, rl_lock *carrier) {
+static bool rl_reentry_join(rl_lock *lock, rl_lock *carrier, redlock_time now_us) {
   rl_options options = *carrier->current;
   options.notify_lost = lock->current->notify_lost;
   if (!rl_renew_reserve(lock, &options) || !rl_lock_set_options(lock, &options)) {
     return false;
   }
   rl_reentry_join_ring(lock, carrier);
+  rl_reentry_watch(lock, carrier, now_us);
+  return true;
+}
+
+/* A lock that counts already is acquired once more. Its loss is to be told from now on, if that asks for it. */
+static bool rl_reentry_ask_again(rl_lock *lock, rl_lock *carrier, const rl_options *asked,
+                                 redlock_time now_us) {
+  redlock_duration ttl_us = lock->ttl_us; /* That of an automatic extend in flight. */
+  rl_options options = *lock->current;
+  options.notify_lost = REDLOCK_YES;
+  if (asked->notify_lost != REDLOCK_YES || lock->current->notify_lost == REDLOCK_YES) {
+    return true;
+  }
+  if (!rl_renew_reserve(lock, &options) || !rl_lock_set_options(lock, &options)) {
+    return false;
+  }
+  lock->ttl_us = ttl_us;
+  rl_reentry_watch(lock, carrier, now_us);
   return true;
 }
 
@@ -337,7 +363,8 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
     return RL_REENTRY_ALONE;
   }
   *error = rl_reentry_obstacle(carrier, now_us, all, given, refused);
-  if (*error == REDLOCK_OK && !again && !rl_reentry_join(lock, carrier)) {
+  if (*error == REDLOCK_OK && !(again ? rl_reentry_ask_again(lock, carrier, asked, now_us)
+                                      : rl_reentry_join(lock, carrier, now_us))) {
     *error = REDLOCK_E_NO_MEMORY;
   }
   if (*error != REDLOCK_OK) {
@@ -358,7 +385,7 @@ bool rl_reentry_count(rl_lock *lock, redlock_time now_us) {
   bool all;
   rl_lock *carrier = rl_reentry_is_owned(lock) ? rl_reentry_find_all(lock, &all) : NULL;
   return carrier != NULL && all && rl_lock_remaining(carrier, now_us) > 0 &&
-         rl_reentry_join(lock, carrier);
+         rl_reentry_join(lock, carrier, now_us);
 }
 
 bool rl_reentry_release(rl_lock *lock, redlock_time now_us) {
@@ -396,12 +423,14 @@ bool rl_reentry_failed(rl_lock *lock, int result) {
   if (lock->reentry == NULL || !lock->reentry->joining) {
     return false;
   }
-  lock->reentry->joining = false;
-  if (result != REDLOCK_OK && lock->reentry->depth > 0) {
-    lock->reentry->depth--;
-    return false;
-  }
-  return result != REDLOCK_OK && result != REDLOCK_E_LOST; /* It is lost with the others then. */
+  bool again = lock->reentry->depth > 0;
+  lock->reentry->depth -= again && result != REDLOCK_OK;
+  lock->reentry->joining = !again && result == REDLOCK_E_LOST; /* It leaves when all have lost. */
+  return result != REDLOCK_OK && !again && !lock->reentry->joining;
+}
+
+bool rl_reentry_is_joining(const rl_lock *lock) {
+  return lock->reentry != NULL && lock->reentry->joining;
 }
 
 void rl_reentry_lost(const rl_lock *lock, redlock_time now_us) {

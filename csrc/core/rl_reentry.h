@@ -79,6 +79,9 @@ void rl_reentry_granted(rl_lock *lock);
 /* O3: an operation of the lock has ended. Whether it was an acquire that is not to count after all. */
 bool rl_reentry_failed(rl_lock *lock, int result);
 
+/* Whether it would have counted if the extend, which has found the lease lost, had ended well. */
+bool rl_reentry_is_joining(const rl_lock *lock);
+
 /* O7: the lock's lease is lost. */
 void rl_reentry_lost(const rl_lock *lock, redlock_time now_us);
 

@@ -38,6 +38,15 @@ bool rl_renew_tells(const rl_lock *lock) {
   return lock->renewal != NULL && rl_renew_asked(lock->current);
 }
 
+/* Whether that of a lock which counts on the lock's lease is, or its own. */
+static bool rl_renew_watches(const rl_lock *lock) {
+  const rl_lock *at = lock;
+  while (!rl_renew_tells(at) && rl_reentry_next(at) != lock) {
+    at = rl_reentry_next(at);
+  }
+  return rl_renew_tells(at);
+}
+
 size_t rl_renew_room(const rl_core *core, const rl_options *options) {
   return rl_renew_asked(options) ? sizeof(rl_renewal) + core->node_count * sizeof(rl_vote) : 0;
 }
@@ -109,8 +118,8 @@ static void rl_renew_plan(rl_lock *lock, redlock_time now_us) {
   rl_timers_set(&lock->core->timers, lock, next_us);
 }
 
-void rl_renew_moved(rl_lock *lock, redlock_time now_us) {
-  if (!rl_renew_tells(lock)) {
+void rl_renew_look(rl_lock *lock, redlock_time now_us) {
+  if (!rl_renew_watches(lock)) {
     return;
   }
   if (rl_lock_remaining(lock, now_us) == 0) {
@@ -130,13 +139,12 @@ void rl_renew_ran_out(rl_lock *lock) {
 }
 
 void rl_renew_ended(rl_lock *lock, redlock_time now_us) {
-  rl_renewal *renewal = lock->renewal;
-  if (lock->lease == NULL || !rl_renew_tells(lock)) {
+  if (lock->lease == NULL || !rl_renew_watches(lock)) {
     return;
   }
-  if (lock->operation == RL_OPERATION_ACQUIRE) {
+  if (lock->operation == RL_OPERATION_ACQUIRE && lock->renewal != NULL) {
     redlock_duration hold_us = lock->current->max_hold_us;
-    renewal->hold_until_us =
+    lock->renewal->hold_until_us =
         hold_us == 0 ? REDLOCK_NEVER : rl_time_add(lock->round_start_us, hold_us);
   }
   if (lock->result == REDLOCK_OK) {
@@ -144,11 +152,7 @@ void rl_renew_ended(rl_lock *lock, redlock_time now_us) {
   } else if (lock->automatic && lock->result == REDLOCK_E_UNAVAILABLE) {
     rl_loss_tell(lock, REDLOCK_E_UNAVAILABLE, now_us);
   }
-  if (rl_lock_remaining(lock, now_us) == 0) {
-    rl_renew_ran_out(lock);
-  } else {
-    rl_renew_plan(lock, now_us);
-  }
+  rl_renew_look(lock, now_us);
 }
 
 /* --------------------------------------------------------------------------------- extending */

@@ -45,8 +45,8 @@ void rl_renew_ended(rl_lock *lock, redlock_time now_us);
 /* R1, R5: the lock's timer is due while nothing is in flight. */
 void rl_renew_timer(rl_lock *lock, redlock_time now_us);
 
-/* A lease has come to the lock from another lock of its owner: when to look at it. */
-void rl_renew_moved(rl_lock *lock, redlock_time now_us);
+/* A lease has come from another lock of its owner, or another one counts on it: when to look at it. */
+void rl_renew_look(rl_lock *lock, redlock_time now_us);
 
 /* Why a lease whose deadline has passed has ended. */
 int rl_renew_reason(const rl_lock *lock);

@@ -9,6 +9,7 @@
 #include "kept.h"
 #include "rl_attach.h"
 #include "rl_given.h"
+#include "rl_inspect.h"
 #include "rl_reentry.h"
 
 static void own(const fake_world *world, rl_lock *lock, const char *owner) {
@@ -614,6 +615,116 @@ static void leases_are_found_when_the_table_has_grown(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Who asks about a lost lock, and has an operation in flight, counts on it no more. */
+static void a_lost_lock_is_asked_about_while_the_others_are_released(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 60 * SECONDS);
+  }
+  assert_error(extend(world, outer, 0), REDLOCK_E_LOST);
+  assert_error(rl_lock_inspect(inner, world->now_us, true), REDLOCK_OK);
+  assert_error(release(world, outer), REDLOCK_E_LOST);
+  fake_settle(world);
+  assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_OK);
+  assert_error(release(world, inner), REDLOCK_E_LOST);
+  assert_true(fake_world_end(world));
+}
+
+/* Nobody releases what an acquire has not given him. */
+static void a_nested_acquire_that_failed_is_in_nobodys_way(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *outer = owned(world, KEY, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  redlock_options longer = {.ttl_us = 30 * SECONDS, .notify_lost = REDLOCK_YES};
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + SECONDS);
+  }
+  assert_error(acquire(world, inner, &longer), REDLOCK_E_LOST);
+  assert_error(reason_of(world, inner), REDLOCK_OK); /* It was never held. */
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  assert_error(reason_of(world, outer), REDLOCK_E_LOST);
+  assert_error(release(world, outer), REDLOCK_E_LOST);
+  fake_pass(world, 2 * SECONDS);
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* It was counted, and is told of the loss before it was told that it counts. */
+static void a_nested_acquire_that_is_lost_before_it_was_told_is_in_nobodys_way(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *outer = owned(world, KEY, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(rl_lock_acquire(inner, world->now_us, NULL, true), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + SECONDS);
+  }
+  assert_error(extend(world, outer, 0), REDLOCK_E_LOST);
+  assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_LOST);
+  assert_error(release(world, outer), REDLOCK_E_LOST);
+  fake_pass(world, 2 * SECONDS);
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_nested_lock_is_told_of_the_loss_that_the_outer_did_not_ask_for(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = fake_once();
+  rl_lock *outer = owned(world, KEY, "me");
+  options.notify_lost = REDLOCK_YES;
+  rl_lock *inner = fake_lock(world, KEY, &options);
+  own(world, inner, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  fake_pass(world, SECONDS);
+  assert_error(extend(world, outer, 0), REDLOCK_OK);
+  unsigned before = commands(world);
+  fake_pass(world, LEASE_US);
+  assert_int_equal(commands(world), before);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), inner);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  assert_error(reason_of(world, inner), REDLOCK_E_EXPIRED);
+  assert_true(fake_world_end(world));
+}
+
+static void the_second_acquire_of_a_lock_is_told_of_the_loss_that_it_asked_for(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = owned(world, KEY, "me");
+  redlock_options options = {.notify_lost = REDLOCK_YES};
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(acquire(world, lock, &options), REDLOCK_OK);
+  fake_pass(world, LEASE_US);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
+  assert_true(fake_world_end(world));
+}
+
+static void closing_while_extends_fail_is_no_loss_of_a_nested_lock(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = kept();
+  rl_lock *outer = fake_lock(world, KEY, &options);
+  rl_lock *inner = fake_lock(world, KEY, &options);
+  own(world, outer, "me");
+  own(world, inner, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  refuse_all(world);
+  while (reason_of(world, inner) != REDLOCK_E_UNAVAILABLE) {
+    wait_for_core(world);
+  }
+  rl_core_close(&world->core, world->now_us);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  accept_all(world);
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_nested_acquire_sends_nothing_and_is_held_as_long),
@@ -647,6 +758,12 @@ int main(void) {
       cmocka_unit_test(a_late_reply_of_the_old_carrier_is_no_vote),
       cmocka_unit_test(many_locks_are_found_by_their_owners),
       cmocka_unit_test(leases_are_found_when_the_table_has_grown),
+      cmocka_unit_test(a_lost_lock_is_asked_about_while_the_others_are_released),
+      cmocka_unit_test(a_nested_acquire_that_failed_is_in_nobodys_way),
+      cmocka_unit_test(a_nested_acquire_that_is_lost_before_it_was_told_is_in_nobodys_way),
+      cmocka_unit_test(a_nested_lock_is_told_of_the_loss_that_the_outer_did_not_ask_for),
+      cmocka_unit_test(the_second_acquire_of_a_lock_is_told_of_the_loss_that_it_asked_for),
+      cmocka_unit_test(closing_while_extends_fail_is_no_loss_of_a_nested_lock),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
