@@ -49,10 +49,10 @@ static int begin_acquire(lua_State *L, rl_lua_lock *self, int index, rl_lua_driv
   int error;
 
   rl_lua_loss_prepare_call(L, self, index);
-  error = give_token(L, self, index);
-  if (error == REDLOCK_OK)
-    error = rl_lua_reentry_own(L, self, index,
-                               driver == RL_LUA_WORKER ? rl_lua_nginx_request_at(L, 4) : NULL);
+  error = rl_lua_reentry_own(L, self, index,
+                             driver == RL_LUA_WORKER ? rl_lua_nginx_request_at(L, 4) : NULL);
+  if (error == REDLOCK_OK) /* Else it would be the next acquire's. */
+    error = give_token(L, self, index);
   if (error == REDLOCK_OK)
     error = acquire(self, given ? &options : NULL, driver);
   if (error == REDLOCK_OK) {

@@ -89,7 +89,8 @@ void rl_lua_loss_prepare_call(lua_State *L, rl_lua_lock *self, int index) {
 }
 
 void rl_lua_loss_note_call(lua_State *L, rl_lua_lock *self) {
-  if (self->has_own_value) {
+  /* One that counts and asks for nothing leaves what the one before has asked for. */
+  if (self->has_own_value && !(lua_isnil(L, -1) && rl_reentry_was_again(self->lock->core))) {
     lua_getuservalue(L, 1);
     lua_insert(L, -2);
     lua_rawseti(L, -2, RL_LUA_ON_LOST_CALL); /* It has room for that. */

@@ -195,6 +195,14 @@ void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error) {
   rl_lock_stop(lock, now_us, error, true);
 }
 
+void rl_lock_call_off(rl_lock *lock, redlock_time now_us, int error) {
+  bool counted = !rl_lock_is_busy(lock) && rl_report_of(lock).operation == RL_OPERATION_ACQUIRE;
+  rl_lock_cancel(lock, now_us, error);
+  if (counted && rl_reentry_release(lock, now_us)) {
+    rl_report_end(lock, error);
+  }
+}
+
 void rl_lock_expire(rl_lock *lock, redlock_time now_us) {
   rl_renew_stop(lock, now_us);
   lock->phase = RL_PHASE_IDLE;

@@ -154,6 +154,9 @@ int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *w
 /* Ends the operation in flight with |error|; what it may have set is released. */
 void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error);
 
+/* The same for one that has only just begun, and may have ended at once: an acquire does not count then. */
+void rl_lock_call_off(rl_lock *lock, redlock_time now_us, int error);
+
 /*
  * The lease was granted or extended, but ran out before the caller could be told: it is released, and
  * the result is REDLOCK_E_EXPIRED.

@@ -182,7 +182,11 @@ redlock_duration rl_reentry_remaining(const rl_lock *lock, redlock_time now_us) 
 }
 
 bool rl_reentry_is_shared(const rl_lock *lock) {
-  return lock->reentry != NULL && (lock->reentry->next != lock || lock->reentry->depth > 0);
+  return lock->reentry != NULL && (lock->reentry->next != lock || rl_reentry_was_again(lock));
+}
+
+bool rl_reentry_was_again(const rl_lock *lock) {
+  return lock->reentry != NULL && lock->reentry->depth > 0;
 }
 
 /* The newest stands before the carrier, which it will ask for most. */

@@ -50,6 +50,9 @@ rl_lock *rl_reentry_next(const rl_lock *lock);
 /* Whether releasing the lock would not end the lease: others count on it, or it was acquired again. */
 bool rl_reentry_is_shared(const rl_lock *lock);
 
+/* Whether this very lock was acquired more than once. */
+bool rl_reentry_was_again(const rl_lock *lock);
+
 typedef enum rl_reentry_answer {
   RL_REENTRY_ALONE,   /* its owner holds nothing of it: it goes on like any other */
   RL_REENTRY_COUNTED, /* O2 */

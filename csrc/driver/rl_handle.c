@@ -161,15 +161,15 @@ bool rl_handle_may_begin(redlock_lock *lock) {
 
 /* Nothing of the operation has been sent yet. */
 static int rl_handle_call_off(redlock_lock *lock, int error) {
-  rl_lock_cancel(lock->core, redlock_now(), error);
+  rl_lock_call_off(lock->core, redlock_now(), error);
   rl_lock_dequeue(lock->core);
   return error;
 }
 
 /* A lease that keeps itself is extended by a thread between the calls. */
 static int rl_handle_start_keeper(const redlock_lock *lock) {
-  bool takes =
-      lock->core->operation == RL_OPERATION_ACQUIRE || lock->core->operation == RL_OPERATION_EXTEND;
+  unsigned operation = rl_report_of(lock->core).operation;
+  bool takes = operation == RL_OPERATION_ACQUIRE || operation == RL_OPERATION_EXTEND;
   return takes && lock->core->current->auto_extend == REDLOCK_YES
              ? rl_keeper_start(rl_client_of(lock))
              : REDLOCK_OK;
@@ -192,11 +192,12 @@ int rl_handle_begun(redlock_lock *lock, int error, bool blocking) {
   if (!blocking) {
     return REDLOCK_OK;
   }
-  if (!rl_lock_is_busy(lock->core)) {
-    rl_lock_dequeue(lock->core); /* A release that was sent before, and has ended already. */
-  }
   if (rl_handle_start_keeper(lock) != REDLOCK_OK) {
     return rl_handle_call_off(lock, REDLOCK_E_SYSTEM);
+  }
+  if (!rl_lock_is_busy(lock->core)) { /* It has ended already, and nobody waits. */
+    rl_lock_dequeue(lock->core);
+    return REDLOCK_OK;
   }
   if (rl_wait_begin(rl_client_of(lock), lock) == NULL) {
     return rl_handle_call_off(lock, REDLOCK_E_NO_MEMORY);
@@ -597,7 +598,8 @@ int redlock_lock_set_owner(redlock_lock *lock, const void *owner, size_t length)
     return REDLOCK_E_LIMIT;
   }
   rl_client_enter(rl_client_of(lock));
-  int error = rl_handle_may_begin(lock) && !rl_lock_is_busy(lock->core)
+  bool busy = rl_lock_is_busy(lock->core) && !lock->core->unheard; /* A new acquire goes before. */
+  int error = rl_handle_may_begin(lock) && !busy
                   ? rl_reentry_set_owner(lock->core, redlock_now(), owner, length)
                   : REDLOCK_E_BUSY;
   rl_client_leave(rl_client_of(lock));

@@ -246,7 +246,7 @@ local list = {
   { "reentry-on-a-part", "an acquire counts though its owner holds only a part of it",
     ": all ? NULL", ": true ? NULL" },
   { "reentry-failed-counts", "a nested acquire whose extend has failed counts",
-    "return result != REDLOCK_OK && result != REDLOCK_E_LOST;", "return false;" },
+    "return result != REDLOCK_OK && !again && !lock->reentry->joining;", "return false;" },
   { "reentry-late-votes", "replies to the lock that carried the lease before are votes",
     "(from->round > to->round ? from->round : to->round) + 1", "from->round" },
   { "reentry-loss-of-one", "a loss is told of one of the locks that count",

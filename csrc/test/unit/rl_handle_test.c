@@ -165,6 +165,24 @@ static void a_release_that_nobody_waits_for_is_sent_at_once(void **state) {
   end(client, lock, farm);
 }
 
+/* Else it is acquired as the one before, who then enters, too. */
+static void a_lock_whose_release_nobody_waits_for_gets_another_owner(void **state) {
+  (void)state;
+  loopback *farm = make_farm(3);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  redlock_lock *others = make_lock(client);
+  assert_error(redlock_lock_set_owner(lock, "first", 5), REDLOCK_OK);
+  assert_error(redlock_lock_set_owner(others, "first", 5), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_release_send(lock), REDLOCK_OK);
+  assert_error(redlock_lock_set_owner(lock, "second", 6), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(others, NULL, NULL), REDLOCK_E_TAKEN);
+  redlock_lock_free(others);
+  end(client, lock, farm);
+}
+
 static void what_is_started_wakes_the_loop_and_a_look_at_it_does_nothing(void **state) {
   (void)state;
   loopback *farm = make_farm(1);
@@ -568,6 +586,7 @@ int main(void) {
       cmocka_unit_test(a_lease_that_has_run_out_has_no_token),
       cmocka_unit_test(a_token_may_begin_with_a_nul),
       cmocka_unit_test(a_release_that_nobody_waits_for_is_sent_at_once),
+      cmocka_unit_test(a_lock_whose_release_nobody_waits_for_gets_another_owner),
       cmocka_unit_test(what_is_started_wakes_the_loop_and_a_look_at_it_does_nothing),
       cmocka_unit_test(what_a_node_says_is_the_callers_own),
       cmocka_unit_test(held_is_refused_and_others_are_excluded),

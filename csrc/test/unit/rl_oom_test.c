@@ -694,6 +694,39 @@ static int run(redlock_client *client, loopback *farm, redlock_lock *lock, int b
   return begun == REDLOCK_OK ? redlock_lock_result(lock) : begun;
 }
 
+/* A nested acquire that is told to have failed must not count: nobody would release it. */
+static void a_nested_acquire_that_finds_no_memory_to_wait_does_not_count(void **state) {
+  (void)state;
+  int error;
+  loopback *farm = loopback_new(3, LOOPBACK_TCP);
+  redlock_client *client = make_client(farm, &error);
+  redlock_lock *outer, *inner;
+  assert_error(error, REDLOCK_OK);
+  assert_error(redlock_lock_new(&outer, client, "42", 2, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_new(&inner, client, "42", 2, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_set_owner(outer, "me", 2), REDLOCK_OK);
+  assert_error(redlock_lock_set_owner(inner, "me", 2), REDLOCK_OK);
+  do {
+    error = run(client, farm, outer, redlock_lock_acquire_start(outer, NULL));
+  } while (error != REDLOCK_OK);
+  for (unsigned counts = 0; counts < 2; counts++) { /* Another lock, and the same. */
+    redlock_lock *nested = counts == 0 ? inner : outer;
+    arm(1, true);
+    error = redlock_lock_acquire(nested, NULL, NULL);
+    memory.armed = false;
+    assert_error(error, REDLOCK_OK);
+    arm(1, true);
+    error = redlock_lock_release(nested);
+    memory.armed = false;
+    assert_error(error, REDLOCK_OK);
+    assert_true(redlock_lock_remaining(outer) > 0);
+  }
+  redlock_lock_free(inner);
+  redlock_lock_free(outer);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
 static void play_client(redlock_client *client, loopback *farm) {
   redlock_lock *lock;
   (void)redlock_client_pollfd(client);
@@ -846,6 +879,7 @@ int main(void) {
       cmocka_unit_test(a_script_whose_text_finds_no_memory_is_no_vote),
       cmocka_unit_test(a_heal_that_finds_no_memory_is_left_out),
       cmocka_unit_test(a_node_that_comes_up_without_memory_joins_only_what_it_is_sent),
+      cmocka_unit_test(a_nested_acquire_that_finds_no_memory_to_wait_does_not_count),
       cmocka_unit_test(the_client_survives_every_allocation_that_fails),
       cmocka_unit_test(an_acquire_and_release_allocate_nothing_after_warm_up),
       cmocka_unit_test(nor_does_the_client),

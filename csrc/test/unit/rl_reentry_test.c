@@ -725,6 +725,23 @@ static void closing_while_extends_fail_is_no_loss_of_a_nested_lock(void **state)
   assert_true(fake_world_end(world));
 }
 
+/* The driver lacks something that the call needs. */
+static void a_nested_acquire_that_is_called_off_counts_no_more(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = nested(&outer, &inner);
+  rl_lock_call_off(inner, world->now_us, REDLOCK_E_SYSTEM);
+  assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_SYSTEM);
+  assert_int_equal(rl_reentry_remaining(inner, world->now_us), 0);
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  rl_lock_call_off(outer, world->now_us, REDLOCK_E_SYSTEM);
+  assert_error(rl_lock_outcome(outer, world->now_us), REDLOCK_E_SYSTEM);
+  assert_true(rl_reentry_remaining(outer, world->now_us) > 0);
+  assert_error(release(world, outer), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_nested_acquire_sends_nothing_and_is_held_as_long),
@@ -764,6 +781,7 @@ int main(void) {
       cmocka_unit_test(a_nested_lock_is_told_of_the_loss_that_the_outer_did_not_ask_for),
       cmocka_unit_test(the_second_acquire_of_a_lock_is_told_of_the_loss_that_it_asked_for),
       cmocka_unit_test(closing_while_extends_fail_is_no_loss_of_a_nested_lock),
+      cmocka_unit_test(a_nested_acquire_that_is_called_off_counts_no_more),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
