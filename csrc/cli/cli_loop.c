@@ -60,7 +60,7 @@ bool cli_loop_open(cli_loop *loop, redlock_client *client) {
       return false;
     }
   }
-  return sigprocmask(SIG_UNBLOCK, &loop->taken, &loop->before) == 0;
+  return pthread_sigmask(SIG_UNBLOCK, &loop->taken, &loop->before) == 0;
 }
 
 /* Milliseconds for poll(), rounded up. */

@@ -90,7 +90,7 @@ size_t rl_handover_length(const rl_handover *handover) {
 void rl_handover_write(const rl_handover *handover, char *text) {
   size_t head = strlen(RL_HANDOVER_HEAD);
   rl_handover_writer writer = {text + head, 0, 0, RL_HANDOVER_HASH};
-  memcpy(text, RL_HANDOVER_HEAD, head);
+  memcpy(text, RL_HANDOVER_HEAD, head + 1);
   rl_handover_put(&writer, handover->node_count, 1);
   rl_handover_put(&writer, handover->doubtful, 4);
   rl_handover_put(&writer, handover->nodes, 8);
@@ -206,7 +206,7 @@ int rl_handover_read(rl_handover *handover, const char *text, size_t length) {
   if (count < RL_HANDOVER_FIXED + RL_HANDOVER_CHECKSUM) {
     return REDLOCK_E_LOST;
   }
-  handover->bytes = malloc(count);
+  handover->bytes = calloc(1, count);
   if (handover->bytes == NULL) {
     return REDLOCK_E_NO_MEMORY;
   }

@@ -667,10 +667,12 @@ REDLOCK_EXTERN int redlock_client_on_lost(redlock_client *client, redlock_lost_f
 /*
  * Writes a held lock as a text of ASCII letters, digits, '.', '-' and '_', for another process, and a NUL;
  * REDLOCK_HANDOVER_MAX bytes are always enough for one resource. |length| may be NULL; it receives the length
- * without NUL, also when |size| is too small for it. The lock is not held any more, automatic extends end, and nothing is released: what is left of the lease goes on
- * without anybody, until another process attaches it, or until it has run out. The text says which
- * resources, which token, and for how long; whoever has it can take the lock.
- * Errors: NOT_HELD, LOST, CLOSED; INVALID, BUSY, LIMIT (|size|; the lock is still held).
+ * without NUL, also when |size| is too small for it. The lock is not held any more, automatic extends end, and
+ * nothing is released: what is left of the lease goes on without anybody, until another process attaches it, or
+ * until it has run out. The text says which resources, which token, and which ttl; whoever has it can take the
+ * lock.
+ * Errors: NOT_HELD, LOST, CLOSED; HELD (other locks of its owner count on it); INVALID, BUSY, LIMIT (|size|; the
+ * lock is still held).
  */
 #define REDLOCK_HANDOVER_MAX 8192
 REDLOCK_EXTERN int redlock_lock_detach(redlock_lock *lock, char *text, size_t size, size_t *length);
