@@ -5,7 +5,8 @@
  *
  *   L1. What is held goes before what is wanted: extends and releases, then acquires. But every fourth
  *       launch is an acquire's, so that leases that are extended all the time keep nobody out.
- *   L2. Extends go by their deadlines, the nearest first; an extend that reaches its deadline ends. A
+ *   L2. Extends go by their deadlines, the nearest first; an extend that reaches its deadline ends, and so does one
+ *       for an acquire (O3 of rl_reentry.c) that reaches the end of its budget. A
  *       release that has waited for as long as its ttl goes whatever the window says; one that nobody
  *       waits for goes at once, for its caller may not come again.
  *   L3. Acquires go in the order in which they were begun. They wait for as long as their budget, or
@@ -50,7 +51,7 @@ void rl_launch_enter(rl_lock *lock, redlock_time now_us) {
     rl_timers_set(&lock->core->timers, lock, rl_time_min(lock->budget_us, patience_us));
     break;
   case RL_OPERATION_EXTEND:
-    rl_timers_set(&launches->renewals, lock, lock->deadline_us);
+    rl_timers_set(&launches->renewals, lock, rl_time_min(lock->deadline_us, lock->budget_us));
     break;
   default:
     rl_timers_set(&launches->renewals, lock, patience_us);
@@ -178,7 +179,11 @@ void rl_launch(rl_core *core, redlock_time now_us, const unsigned char *entropy,
     }
     if (lock->operation != RL_OPERATION_ACQUIRE) {
       launches->renewals_in_a_row++;
-      rl_round_launch(lock, now_us, NULL);
+      if (now_us >= lock->budget_us) {
+        rl_launch_give_up(lock, now_us);
+      } else {
+        rl_round_launch(lock, now_us, NULL);
+      }
       continue;
     }
     launches->renewals_in_a_row = 0;

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
+#include "rl_reentry.h"
 #include "rl_test.h"
 
 #define BURST 2000
@@ -300,6 +301,34 @@ static void wait_holds_for_what_is_not_launched(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* A nested acquire extends what its owner holds, and its budget is the acquire's. */
+static void wait_holds_for_a_nested_acquire_that_is_not_launched(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  redlock_options patient = fake_once(), longer = fake_once();
+  patient.node_timeout_us = 60 * SECONDS;
+  longer.ttl_us = 60 * SECONDS;
+  longer.wait_us = 50 * MS;
+  rl_lock *outer = fake_lock(world, "held", NULL);
+  rl_lock *inner = fake_lock(world, "held", &longer);
+  assert_error(rl_reentry_set_owner(outer, world->now_us, "me", 2), REDLOCK_OK);
+  assert_error(rl_reentry_set_owner(inner, world->now_us, "me", 2), REDLOCK_OK);
+  assert_error(fake_hold(world, outer), REDLOCK_OK);
+  rl_lock *out = fake_lock(world, "out", &patient);
+  assert_error(rl_lock_acquire(out, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_acquire(inner, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, 50 * MS - 1);
+  assert_int_equal(rl_lock_result(inner), REDLOCK_PENDING);
+  fake_pass(world, 1);
+  assert_error(rl_lock_result(inner), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(world->nodes[0].extends, 0);
+  assert_int_equal(rl_reentry_remaining(inner, world->now_us), 0);
+  assert_true(rl_reentry_remaining(outer, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
 static void an_acquire_waits_for_its_launch_no_longer_than_its_ttl(void **state) {
   (void)state;
   fake_world *world = narrow_world();
@@ -498,6 +527,7 @@ int main(void) {
       cmocka_unit_test(an_extend_that_waits_is_not_looked_at_before_the_node_is_behind),
       cmocka_unit_test(room_on_less_than_a_majority_is_not_enough),
       cmocka_unit_test(wait_holds_for_what_is_not_launched),
+      cmocka_unit_test(wait_holds_for_a_nested_acquire_that_is_not_launched),
       cmocka_unit_test(an_acquire_waits_for_its_launch_no_longer_than_its_ttl),
       cmocka_unit_test(an_extend_that_is_not_launched_ends_with_its_lease),
       cmocka_unit_test(a_release_that_has_waited_for_its_ttl_goes_all_the_same),
