@@ -583,6 +583,7 @@ void rl_lua_lock_add_functions(lua_State *L) {
                                        {"pending", lock_pending},
                                        {"late", lock_late},
                                        {"id", lock_id},
+                                       {"number_requests_by", rl_lua_reentry_number_by},
                                        {NULL, NULL}};
 
   luaL_setfuncs(L, functions, 0);

@@ -14,7 +14,9 @@
 #define COROUTINES                                                                                 \
   "redlock.coroutines/1" /* registry: numbers of coroutines, weak keys; [0] the last */
 
-enum { OF_COROUTINE = 'c', OF_REQUEST = 'r', OF_NAME = 'n' };
+#define VISITS "redlock.visits/1" /* registry: what numbers the requests, inside nginx */
+
+enum { OF_COROUTINE = 'c', OF_REQUEST = 'r', OF_VISIT = 'v', OF_NAME = 'n' };
 
 rl_lua_reentrant rl_lua_reentry_read(lua_State *L, int index, int level) {
   rl_lua_reentrant said = RL_LUA_REENTRANT_UNSAID;
@@ -88,6 +90,27 @@ static uint64_t number_of_coroutine(lua_State *L) {
   return (uint64_t)number;
 }
 
+/* The number of the request that runs, whatever coroutine it runs in; 0 outside of nginx, or of a request. */
+static uint64_t number_of_visit(lua_State *L) {
+  lua_Number number = 0;
+
+  luaL_checkstack(L, 4, "redlock: visits");
+  lua_getfield(L, LUA_REGISTRYINDEX, VISITS);
+  if (!lua_isnil(L, -1)) {
+    if (lua_pcall(L, 0, 1, 0) == 0)
+      number = lua_tonumber(L, -1);
+  }
+  lua_pop(L, 1);
+  return (uint64_t)number;
+}
+
+int rl_lua_reentry_number_by(lua_State *L) {
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_settop(L, 1);
+  lua_setfield(L, LUA_REGISTRYINDEX, VISITS);
+  return 0;
+}
+
 /* Numbers of one Lua state are no other's: of a client that several use. */
 static int own_by_number(rl_lua_lock *self, unsigned char kind, const void *of, uint64_t number) {
   unsigned char owner[1 + sizeof of + sizeof number];
@@ -96,6 +119,18 @@ static int own_by_number(rl_lua_lock *self, unsigned char kind, const void *of, 
   memcpy(owner + 1, &of, sizeof of);
   memcpy(owner + 1 + sizeof of, &number, sizeof number);
   return redlock_lock_set_owner(self->lock, owner, sizeof owner);
+}
+
+static int own_by_who_runs(lua_State *L, rl_lua_lock *self, void *request) {
+  uint64_t number = 0;
+
+  if (request != NULL)
+    number = rl_lua_nginx_owners_number(&self->nginx->owners, request);
+  if (number != 0)
+    return own_by_number(self, OF_REQUEST, self->sentinel, number);
+  number = number_of_visit(L);
+  return number != 0 ? own_by_number(self, OF_VISIT, self->sentinel, number)
+                     : own_by_number(self, OF_COROUTINE, self->sentinel, number_of_coroutine(L));
 }
 
 /* The name on top of the stack, which is popped. */
@@ -112,7 +147,6 @@ static int own_by_name(lua_State *L, rl_lua_lock *self) {
 
 int rl_lua_reentry_own(lua_State *L, rl_lua_lock *self, int index, void *request) {
   rl_lua_reentrant said = rl_lua_reentry_read(L, index, RL_LUA_WRAPPED);
-  uint64_t number = 0;
   int error;
 
   if (said == RL_LUA_REENTRANT_UNSAID) {
@@ -126,10 +160,7 @@ int rl_lua_reentry_own(lua_State *L, rl_lua_lock *self, int index, void *request
   if (said == RL_LUA_REENTRANT_NAMED) {
     error = own_by_name(L, self);
   } else if (said == RL_LUA_REENTRANT_YES) {
-    if (request != NULL)
-      number = rl_lua_nginx_owners_number(&self->nginx->owners, request);
-    error = number != 0 ? own_by_number(self, OF_REQUEST, self->sentinel, number)
-                        : own_by_number(self, OF_COROUTINE, self->sentinel, number_of_coroutine(L));
+    error = own_by_who_runs(L, self, request);
   } else {
     error = redlock_lock_set_owner(self->lock, NULL, 0);
   }

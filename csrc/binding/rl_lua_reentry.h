@@ -5,7 +5,8 @@
  *
  * A coroutine has a number for as long as it exists, and a request of nginx has one: a number is never used
  * twice, as addresses are. That of a coroutine stands in a table of the Lua state with weak keys, which keeps
- * nothing alive.
+ * nothing alive. nginx uses the coroutines of its requests again: where it does not tell of their ends, it is
+ * ngx.ctx that has the number (lua/redlock/nginx.lua).
  */
 #ifndef RL_LUA_REENTRY_H
 #define RL_LUA_REENTRY_H
@@ -37,5 +38,8 @@ void rl_lua_reentry_note_lock(lua_State *L, rl_lua_lock *self, int index);
  * nginx's, or NULL. Returns REDLOCK_OK, or an error.
  */
 int rl_lua_reentry_own(lua_State *L, rl_lua_lock *self, int index, void *request);
+
+/* (function): returns the number of the request that runs, or raises an error where there is none. */
+int rl_lua_reentry_number_by(lua_State *L);
 
 #endif /* RL_LUA_REENTRY_H */

@@ -59,6 +59,23 @@ local function cannot_wait(method, phase)
   return nil, method .. "() has to wait, and nginx lets nothing wait in phase " .. phase, "unavailable"
 end
 
+-- ------------------------------------------------------------------------------------- owners
+-- Where nginx does not tell of the ends of requests, and for a client that blocks, whose a re-entrant lock is stands
+-- in the request's own table: nginx uses the coroutines of requests again, and their addresses.
+
+local NUMBER, last_number = {}, 0
+
+core.number_requests_by(function()
+  local own = ngx.ctx
+  local number = own[NUMBER]
+  if not number then
+    last_number = last_number + 1
+    number = last_number
+    own[NUMBER] = number
+  end
+  return number
+end)
+
 -- ------------------------------------------------------------------------------------- lasting
 -- With lua_code_cache off each request has a Lua state of its own, and what goes on in it would keep
 -- it for ever. A state that the master has made lasts; else a second request, or a client that is made at the

@@ -9,6 +9,8 @@ local INIT = [[
   client = require("redlock").new(addresses, { ttl = 60000, retry_count = 0, node_timeout = 2000, reentrant = true })
   of_worker = require("redlock").new(addresses,
     { ttl = 60000, retry_count = 0, node_timeout = 2000, reentrant = true, owner = "worker" })
+  blocking = require("redlock.nginx_blocking").new(addresses,
+    { ttl = 60000, retry_count = 0, node_timeout = 2000, reentrant = true })
 ]]
 
 local LOCATIONS = [[
@@ -76,6 +78,15 @@ local LOCATIONS = [[
       end))
     }
   }
+  location /block {
+    content_by_lua_block {
+      kept.lock = assert(blocking:acquire("blocked"))
+      ngx.print(tostring((select(3, blocking:acquire("blocked")))))
+    }
+  }
+  location /enter {
+    content_by_lua_block { ngx.print(tostring((select(3, blocking:acquire("blocked"))))) }
+  }
   location /timed { content_by_lua_block { ngx.print(tostring(kept.timer)) } }
 ]]
 
@@ -131,6 +142,14 @@ describe("re-entrance in nginx", function()
     end
     assert.are.equal("true", get("/is_held"))
     assert.are.equal(3, farm:count("mixed"))
+  end)
+
+  -- nginx uses the coroutines of requests again.
+  it("lets no later request enter what one of a client that blocks has left locked", function()
+    assert.are.equal("nil", get("/block"))
+    for _ = 1, 20 do
+      assert.are.equal("taken", get("/enter"))
+    end
   end)
 
   it("counts in a timer", function()
