@@ -236,6 +236,7 @@ void rl_lock_close(rl_lock *lock, redlock_time now_us) {
 
 void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
+  rl_reentry_join_no_more(lock);
   rl_lock_stop(lock, now_us, REDLOCK_E_CANCELLED, false);
   rl_lock_drop_lease(lock, now_us, false);
   rl_release_settle_failed(lock, now_us, false);

@@ -433,6 +433,12 @@ bool rl_reentry_failed(rl_lock *lock, int result) {
   return result != REDLOCK_OK && !again && !lock->reentry->joining;
 }
 
+void rl_reentry_join_no_more(rl_lock *lock) {
+  if (lock->reentry != NULL) {
+    lock->reentry->joining = false;
+  }
+}
+
 bool rl_reentry_is_joining(const rl_lock *lock) {
   return lock->reentry != NULL && lock->reentry->joining;
 }

@@ -82,6 +82,9 @@ void rl_reentry_granted(rl_lock *lock);
 /* O3: an operation of the lock has ended. Whether it was an acquire that is not to count after all. */
 bool rl_reentry_failed(rl_lock *lock, int result);
 
+/* What the lock holds goes, whatever the extend in flight ends with. */
+void rl_reentry_join_no_more(rl_lock *lock);
+
 /* Whether it would have counted if the extend, which has found the lease lost, had ended well. */
 bool rl_reentry_is_joining(const rl_lock *lock);
 

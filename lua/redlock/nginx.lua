@@ -71,7 +71,7 @@ core.number_requests_by(function()
   if not number then
     last_number = last_number + 1
     number = last_number
-    own[NUMBER] = number
+    rawset(own, NUMBER, number)
   end
   return number
 end)

@@ -508,6 +508,30 @@ static void freeing_a_lock_between_attempts_allocates_nothing(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* The others have gone: the lease is released with it. */
+static void freeing_a_lock_that_was_about_to_count_allocates_nothing(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *outer = fake_lock(world, KEY, NULL);
+  rl_lock *inner = fake_lock(world, KEY, NULL);
+  redlock_options longer = {.ttl_us = 60 * SECONDS};
+  assert_error(rl_reentry_set_owner(outer, world->now_us, "me", 2), REDLOCK_OK);
+  assert_error(rl_reentry_set_owner(inner, world->now_us, "me", 2), REDLOCK_OK);
+  assert_error(fake_hold(world, outer), REDLOCK_OK);
+  assert_error(rl_lock_acquire(inner, world->now_us, &longer, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(rl_lock_result(inner), REDLOCK_PENDING);
+  assert_error(rl_lock_release(outer, world->now_us, false), REDLOCK_OK);
+  rl_attempt *attempt = nobodys(world, outer);
+  (void)fill_debts(world, 0, attempt);
+  arm(0, false);
+  rl_lock_free(inner, world->now_us);
+  memory.armed = false;
+  assert_int_equal(memory.calls, 0);
+  rl_attempt_unref(&world->core.attempts, attempt);
+  assert_true(fake_world_end(world));
+}
+
 static void a_release_that_finds_no_memory_is_tried_again_after_half_a_second(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
@@ -875,6 +899,7 @@ int main(void) {
       cmocka_unit_test(room_that_is_there_takes_no_memory),
       cmocka_unit_test(freeing_a_lock_between_attempts_allocates_nothing),
       cmocka_unit_test(freeing_a_lock_allocates_nothing_however_full_the_queues_are),
+      cmocka_unit_test(freeing_a_lock_that_was_about_to_count_allocates_nothing),
       cmocka_unit_test(a_release_that_finds_no_memory_is_tried_again_after_half_a_second),
       cmocka_unit_test(a_script_whose_text_finds_no_memory_is_no_vote),
       cmocka_unit_test(a_heal_that_finds_no_memory_is_left_out),
