@@ -86,6 +86,14 @@ static void give_up(rl_lua_lock *self, redlock_time now_us) {
     rl_lock_expire(lock, now_us);
 }
 
+/* Ends the acquire in flight, or takes it back, of a lock that was held before. */
+static void count_down(rl_lock *lock, redlock_time now_us) {
+  if (rl_lock_is_busy(lock))
+    rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
+  else
+    (void)rl_reentry_release(lock, now_us);
+}
+
 int rl_lua_nginx_wait_bury(lua_State *L, rl_lua_nginx *self, int list) {
   redlock_time now_us = redlock_now();
   rl_lua_nginx_owned *owned;
@@ -253,7 +261,11 @@ static int wait_disown(lua_State *L) {
     return 0;
   leave_slot(lock);
   if (lock->operation == RL_OPERATION_ACQUIRE) {
-    give_up(lock, redlock_now());
+    if (rl_reentry_was_again(lock->lock->core)) {
+      count_down(lock->lock->core, redlock_now());
+    } else {
+      give_up(lock, redlock_now());
+    }
   }
   return 0;
 }

@@ -69,6 +69,19 @@ local LOCATIONS = [[
       ngx.print(tostring(kept.lock:is_held()))
     }
   }
+  # One of its light threads is killed while it acquires what the request holds.
+  location /killed {
+    content_by_lua_block {
+      local lock = client:lock("killed")
+      assert(lock:acquire({ ttl = 5000 }))
+      local thread = ngx.thread.spawn(function() lock:acquire({ ttl = 60000 }) end)
+      ngx.thread.kill(thread)
+      local began = ngx.now()
+      repeat ngx.sleep(0.002) until lock:remaining() > 10000 or not lock:is_held() or ngx.now() > began + 2
+      ngx.sleep(tonumber(ngx.var.arg_after))
+      ngx.print(tostring(lock:is_held()), " ", tostring(lock:release()), " ", tostring(lock:is_held()))
+    }
+  }
   location /timer {
     content_by_lua_block {
       assert(ngx.timer.at(0, function()
@@ -149,6 +162,13 @@ describe("re-entrance in nginx", function()
     assert.are.equal("nil", get("/block"))
     for _ = 1, 20 do
       assert.are.equal("taken", get("/enter"))
+    end
+  end)
+
+  it("leaves the lock to the request when a light thread dies that acquires it once more", function()
+    for _, after in ipairs { "0", "1.2" } do
+      assert.are.equal("true true false", get("/killed?after=" .. after))
+      eventually_free("killed")
     end
   end)
 
