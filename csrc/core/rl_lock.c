@@ -312,7 +312,11 @@ int rl_lock_outcome(rl_lock *lock, redlock_time now_us) {
                NULL) { /* Detached, closed, or its process has forked. */
       rl_report_end(lock, lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_NOT_HELD);
     } else {
+      bool nested = lock->lease == NULL;
       rl_lock_run_out(lock, now_us);
+      if (nested && operation == RL_OPERATION_ACQUIRE) {
+        rl_loss_clear(lock); /* Its owner is told of the loss; this acquire has only failed. */
+      }
     }
   }
   return rl_lock_result(lock);

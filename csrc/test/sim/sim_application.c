@@ -343,6 +343,7 @@ static void sim_application_interrupt(sim *s, sim_client *client, sim_lock *own,
   } else {
     own->due_us = SIM_NEVER;
     rl_lock_cancel(own->lock, reading_us, REDLOCK_E_CANCELLED);
+    sim_client_moves(s, client); /* Before another lock of the owner's does something. */
   }
 }
 

@@ -467,6 +467,25 @@ static void every_lock_that_asked_is_told_of_the_loss(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* It counted, but nobody had asked for its result before the lease ran out. */
+static void a_nested_acquire_that_comes_to_nothing_is_no_loss(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = fake_once();
+  options.notify_lost = REDLOCK_YES;
+  rl_lock *outer = fake_lock(world, KEY, &options);
+  rl_lock *inner = fake_lock(world, KEY, &options);
+  own(world, outer, "me");
+  own(world, inner, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(rl_lock_acquire(inner, world->now_us, NULL, true), REDLOCK_OK);
+  fake_pass(world, LEASE_US);
+  assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_EXPIRED);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), outer);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  assert_true(fake_world_end(world));
+}
+
 static void an_acquire_counts_when_it_is_tried_again(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -767,6 +786,7 @@ int main(void) {
       cmocka_unit_test(an_extend_beside_another_of_its_owners_is_busy),
       cmocka_unit_test(the_lease_keeps_itself_after_the_outermost_has_gone),
       cmocka_unit_test(every_lock_that_asked_is_told_of_the_loss),
+      cmocka_unit_test(a_nested_acquire_that_comes_to_nothing_is_no_loss),
       cmocka_unit_test(an_acquire_counts_when_it_is_tried_again),
       cmocka_unit_test(a_closed_client_releases_what_is_counted),
       cmocka_unit_test(a_forked_child_counts_on_nothing),
