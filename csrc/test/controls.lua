@@ -247,8 +247,6 @@ local list = {
     ": all ? NULL", ": true ? NULL" },
   { "reentry-failed-counts", "a nested acquire whose extend has failed counts",
     "return result != REDLOCK_OK && !again && !lock->reentry->joining;", "return false;" },
-  { "reentry-late-votes", "replies to the lock that carried the lease before are votes",
-    "(from->round > to->round ? from->round : to->round) + 1", "from->round" },
   { "reentry-loss-of-one", "a loss is told of one of the locks that count",
     "rl_lock *other = rl_reentry_next(lock); other != lock; other = rl_reentry_next(other)) { rl_loss_tell_one(",
     "rl_lock *other = lock; other != lock; other = rl_reentry_next(other)) { rl_loss_tell_one(",
