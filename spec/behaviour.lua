@@ -327,6 +327,16 @@ return function(title, driver)
       end
     end)
 
+    test("attach: a node that lost one of several resources has no vote, and gets none of them", function()
+      local names = { "a", "b", "c" }
+      local lock = assert(client:acquire(names))
+      for _, name in ipairs(names) do eventually_on_all(lock, name) end
+      local text = assert(lock:detach())
+      for index = 1, 3 do farm[index]:command("DEL", "b") end
+      failure("lost", other:attach(text))
+      eventually_free("b")
+    end)
+
     test("attach: what was tampered with is refused", function()
       local lock = assert(client:acquire("r"))
       eventually_on_all(lock)

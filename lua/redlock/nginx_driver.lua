@@ -23,7 +23,7 @@ local pending = core.pending
 local band, rshift = bit.band, bit.rshift
 local tcp, timer_at = ngx.socket.tcp, ngx.timer.at
 local spawn, kill = ngx.thread.spawn, ngx.thread.kill
-local exiting = ngx.worker.exiting
+local exiting, sleep = ngx.worker.exiting, ngx.sleep
 local error, max, min, next, pairs, pcall = error, math.max, math.min, next, pairs, pcall
 local select, tostring = select, tostring
 local collectgarbage, os_clock = collectgarbage, os.clock
@@ -35,7 +35,8 @@ local READ_TIMEOUT = 86400000
 local READ_SIZE = 65536
 local WRITER_WAIT = 1000 -- how often one that has nothing to send looks whether it is still wanted
 
-local LATE = 40 -- for a timer that was to be run at once
+local LATE = 40 -- for a timer that was to be run at once, or a wait that has timed out
+local LISTEN = 1 -- what a wait that is late adds
 local EARLY = 10 -- when a request that waits looks first whether nginx has run the clock
 local RELAUNCH = 250 -- between two tries to get a timer for the clock, or for on_lost
 local TOLD_AT_ONCE = 250 -- losses that one timer tells, each in a light thread
@@ -250,6 +251,12 @@ local function is_lost(self, made, began)
   return made <= began and self.now - made >= LATE
 end
 
+-- When a worker was stopped, nginx runs timers before it reads. So a wait that timed out late is a little longer: what
+-- the nodes have said is heard before their silence counts.
+local function is_late(began, wait)
+  return now() - began - wait >= LATE
+end
+
 local function look_for_lost_timers(self, began)
   for index = 1, self.count do
     local made = self.late[index]
@@ -403,7 +410,9 @@ local function turn(self)
       swept_at = self.now
       sweep(self)
     end
-    began = not self.clock:wait(max(wait, 1) / 1000) and self.now or nil
+    wait = max(wait, 1)
+    began = not self.clock:wait(wait / 1000) and self.now or nil
+    if began and is_late(began, wait) then sleep(LISTEN / 1000) end
   until false
 end
 
@@ -518,7 +527,9 @@ function driver.wait(self, lock, slot)
   free_count = free_count - 1
   waiting[slot], taken[slot] = self, self
   while true do
-    local woken, err = sema:wait(patience(self, lock) / 1000)
+    local wait = patience(self, lock)
+    local woken, err = sema:wait(wait / 1000)
+    if not woken and is_late(began, wait) then woken, err = sema:wait(LISTEN / 1000) end
     if woken then break end
     if err ~= "timeout" then error("redlock: " .. err, 0) end
     waiting[slot] = false

@@ -98,11 +98,24 @@ local LOCATIONS = [[
   location /cycle {
     content_by_lua_block {
       for index = 1, 200 do
-        local lock = assert(client:acquire("cycle:" .. ngx.var.connection .. ":" .. index))
+        local lock = assert(client:acquire("cycle:" .. ngx.var.connection .. ":" .. index, { node_timeout = 2000 }))
         assert(lock:extend(5000))
         assert(lock:release())
       end
       ngx.print("done")
+    }
+  }
+
+  location /lease {
+    content_by_lua_block {
+      kept.lease = assert(client:acquire("leased", { ttl = 30000, node_timeout = 1000, owner = "worker" }))
+      assert(kept.lease:extend(40000)) -- From now on the nodes know the script.
+    }
+  }
+  location /longer {
+    content_by_lua_block {
+      local left, err = kept.lease:extend(90000)
+      ngx.print(left and "extended" or err, ", ", tostring(kept.lease:release()))
     }
   }
 
@@ -335,6 +348,30 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
+  it("hears what the nodes said while the worker was stopped, before it counts their silence", function()
+    assert.are.equal(200, nginx:get("/lease"))
+    for _, node in ipairs(farm) do
+      helper.eventually(function() return node:command("PTTL", "leased") > 30000 end, "a node to extend")
+      node:stop()
+    end
+    local over = helper.now() + 1
+    local longer = nginx:request("/longer")
+    for _ = 1, 3 do assert.are.equal(200, nginx:get("/ping")) end
+    local worker = nginx:workers()[1]
+    finally(function() os.execute("kill -CONT " .. worker) end)
+    os.execute("kill -STOP " .. worker)
+    helper.eventually(function() return nginx:stat(worker):match("%) (%a)") == "T" end, "the worker to stop")
+    for _, node in ipairs(farm) do
+      node:continue()
+      helper.eventually(function() return node:command("PTTL", "leased") > 40000 end, "a node to extend again")
+    end
+    helper.eventually(function() return helper.now() > over + 0.1 end)
+    os.execute("kill -CONT " .. worker)
+    local _, body = longer:finish()
+    assert.are.equal("extended, true", body)
+    quiet()
+  end)
+
   it("gives back at once what is granted to a light thread that was killed while it waited", function()
     for _, node in ipairs(farm) do node:command("SET", "theirs", "token") end
     nginx:get("/abandon")
@@ -366,7 +403,10 @@ describe("redlock in nginx", function()
       end
       helper.eventually(function() return nginx:get("/ping") == 200 end)
       for index = 1, 15 do bad[index]:abort() end
-      for index = 1, 4 do assert.are.equal("done", select(2, good[index]:finish())) end
+      for index = 1, 4 do
+        local _, body = good[index]:finish()
+        assert.are.equal("done", body, body ~= "done" and nginx:complaints() or nil)
+      end
     end
     helper.eventually(function()
       return farm[1]:command("DBSIZE") == 0 and farm[5]:command("DBSIZE") == 0
