@@ -95,7 +95,7 @@ demo-test:
 
 .PHONY: werror
 werror:
-	$(MAKE) --no-print-directory WERROR=1 BUILD=$(BUILD)/werror lib cli $(if $(TEST_SOURCES),unit-programs) chaos-programs model-programs examples
+	$(MAKE) --no-print-directory WERROR=1 BUILD=$(BUILD)/werror lib cli $(if $(TEST_SOURCES),unit-programs) sim-programs chaos-programs model-programs examples
 	$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror \
 	  $(HIREDIS_CFLAGS) $(LUA_CFLAGS) -fsyntax-only $(wildcard bench/*.c)
 	for version in $(LUA_VERSIONS); do \

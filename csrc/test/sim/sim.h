@@ -502,7 +502,7 @@ bool sim_run(sim *s, uint64_t seed); /* false: a checker failed */
 void sim_free(sim *s);
 
 /* A checker's finding: the run stops. */
-__attribute__((format(printf, 3, 4))) void sim_violation(sim *s, const char *checker,
+__attribute__((format(printf, 3, 4))) void sim_violation(sim *s, const char *name,
                                                          const char *format, ...);
 
 /* Whether there is a checker of that name. */

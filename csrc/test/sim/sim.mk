@@ -23,7 +23,8 @@ $(BUILD)/sim/%.o: csrc/test/sim/%.c $(BUILD)/flags
 $(SIM): $(SIM_OBJECTS) $(CORE_OBJECTS)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(HIREDIS_LIBS)
 
-.PHONY: sim sim-test sim-repeat sim-long controls check-controls mutants
+.PHONY: sim sim-programs sim-test sim-repeat sim-long controls check-controls mutants
+sim-programs: $(SIM)
 sim: $(SIM)
 	$(SIM) --seed $(SEED) --runs $(RUNS) $(if $(TIMELINE),--timeline) $(if $(SVG),--svg '$(SVG)') \
 	  $(if $(BREAK),--break $(BREAK)) $(if $(ONLY),--only $(ONLY)) $(SIM_ARGUMENTS)

@@ -14,20 +14,20 @@
 
 #define SIM_SETTLE_EVERY_US 50000
 
-void sim_violation(sim *s, const char *checker, const char *format, ...) {
+void sim_violation(sim *s, const char *name, const char *format, ...) {
   va_list arguments;
-  if (!sim_has_checker(checker)) {
+  if (!sim_has_checker(name)) {
     abort(); /* It is missing in the lists of check.h. */
   }
-  if (s->failed || (s->only != NULL && strcmp(s->only, checker) != 0)) {
+  if (s->failed || (s->only != NULL && strcmp(s->only, name) != 0)) {
     return;
   }
   s->failed = true;
-  s->checker = checker;
+  s->checker = name;
   va_start(arguments, format);
   (void)vsnprintf(s->failure, sizeof s->failure, format, arguments);
   va_end(arguments);
-  SIM_TRACE(s, "VIOLATION (%s): %s", checker, s->failure);
+  SIM_TRACE(s, "VIOLATION (%s): %s", name, s->failure);
 }
 
 static void sim_run_begin(sim *s, uint64_t seed) {
