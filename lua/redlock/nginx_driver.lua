@@ -52,7 +52,7 @@ local IDLE_COLLECT = 200 -- when the garbage collector is made to look for locks
 local COLLECT_SECONDS = 0.001 -- of each tick
 local CLOSE_TIMEOUT = 1000 -- for the releases of a client that was closed
 local EXIT_TIMEOUT = 1000 -- for the worker's own locks, which a request of the ending worker may still need
-local EXIT_RELEASE = 300 -- and for their release
+local EXIT_RELEASE = 500 -- and for their release, from when it was begun
 local EXIT_QUIET = 30
 
 local MANY = 32 -- clients of a worker, before those that are garbage are looked for
@@ -348,13 +348,16 @@ local function is_over_at_exit(self, idle, held, owned)
   if over >= EXIT_TIMEOUT and held > 0 and self.tls then
     if self.abandoned then
       release_leases(self.handle)
+      self.released_at = self.now
     else -- Who has them is told first.
       self.abandoned = true
       if abandon(self.handle) then launch_teller(self) end
     end
     return false
   end
-  return held == 0 and not awaits(self.handle) or over >= (self.tls and EXIT_TIMEOUT + EXIT_RELEASE or EXIT_TIMEOUT)
+  if held == 0 and not awaits(self.handle) then return true end
+  if self.tls then return self.now - (self.released_at or self.exit_at + EXIT_TIMEOUT) >= EXIT_RELEASE end
+  return over >= EXIT_TIMEOUT
 end
 
 -- Whether the client's threads are to end. `idle` is for how long nothing was begun.
