@@ -90,7 +90,7 @@ size_t rl_handover_length(const rl_handover *handover) {
 void rl_handover_write(const rl_handover *handover, char *text) {
   size_t head = strlen(RL_HANDOVER_HEAD);
   rl_handover_writer writer = {text + head, 0, 0, RL_HANDOVER_HASH};
-  memcpy(text, RL_HANDOVER_HEAD, head + 1);
+  memcpy(text, RL_HANDOVER_HEAD, sizeof RL_HANDOVER_HEAD);
   rl_handover_put(&writer, handover->node_count, 1);
   rl_handover_put(&writer, handover->doubtful, 4);
   rl_handover_put(&writer, handover->nodes, 8);
@@ -128,8 +128,7 @@ static uint64_t rl_handover_get(const unsigned char **in, unsigned count) {
 static bool rl_handover_unpack(unsigned char *out, const char *text, size_t length) {
   unsigned value = 0, bits = 0;
   for (size_t i = 0; i < length; i++) {
-    const char *digit =
-        text[i] != '\0' ? memchr(rl_handover_digits, text[i], sizeof rl_handover_digits - 1) : NULL;
+    const char *digit = text[i] != '\0' ? strchr(rl_handover_digits, text[i]) : NULL;
     if (digit == NULL) {
       return false;
     }

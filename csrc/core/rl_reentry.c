@@ -132,23 +132,21 @@ static bool rl_reentry_has(const rl_lock *carrier, const rl_reentry *owner, rl_r
   return found && rl_reentry_same_owner(carrier->reentry, owner);
 }
 
+static rl_lock *rl_reentry_find_in(rl_lock *chain, const rl_reentry *owner, rl_resource_name name) {
+  rl_lock *lock = chain;
+  while (lock != NULL && !rl_reentry_has(lock, owner, name)) {
+    lock = lock->reentry->chain_next;
+  }
+  return lock;
+}
+
 /* The lock by which the owner holds a resource, or NULL. */
 static rl_lock *rl_reentry_find(const rl_core *core, const rl_reentry *owner,
                                 rl_resource_name name) {
   const rl_reentries *all = &core->reentries;
   uint64_t hash = rl_reentry_hash(owner, name);
-  rl_lock *lock = all->buckets[hash & (all->bucket_count - 1)];
-  while (lock != NULL && (lock->reentry->hash != hash || !rl_reentry_has(lock, owner, name))) {
-    lock = lock->reentry->chain_next;
-  }
-  if (lock != NULL) {
-    return lock;
-  }
-  lock = all->several;
-  while (lock != NULL && !rl_reentry_has(lock, owner, name)) {
-    lock = lock->reentry->chain_next;
-  }
-  return lock;
+  rl_lock *lock = rl_reentry_find_in(all->buckets[hash & (all->bucket_count - 1)], owner, name);
+  return lock != NULL ? lock : rl_reentry_find_in(all->several, owner, name);
 }
 
 /* The lock by which the owner holds the resources of |lock|. |*all|: all of them, and by no other. */
@@ -221,10 +219,8 @@ static void rl_reentry_move(rl_lock *from, rl_lock *to, redlock_time now_us) {
   if (lease == NULL) {
     return;
   }
-  if (from->phase == RL_PHASE_LATE) {
-    from->phase = RL_PHASE_IDLE;
-    from->waiting = 0;
-  }
+  from->phase = RL_PHASE_IDLE;
+  from->waiting = 0;
   rl_lock_set_lease(from, NULL, 0);
   rl_lock_set_lease(to, lease, deadline_us);
   lease->lock = to;

@@ -7,6 +7,7 @@
 
 #include "fake_nodes.h"
 #include "rl_attach.h"
+#include "rl_release.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
@@ -291,6 +292,34 @@ static void a_node_that_was_behind_does_not_keep_the_handed_token(void **state) 
   assert_true(fake_world_end(world));
 }
 
+/* H8. Where too much waits for a node, what was never a lease is forgotten first. */
+static void a_handed_token_is_not_forgotten_for_attempts_that_were_no_leases(void **state) {
+  (void)state;
+  rl_lock *lock, *other;
+  rl_handover handover;
+  fake_world *world = held_by_two(&lock);
+  detach(world, lock, &handover);
+  world->nodes[2].policy = FAKE_HANGS;
+  fake_break(world, 2, "it was cut");
+  other = begin(world, &handover);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(other), REDLOCK_OK);
+  assert_int_equal(world->core.nodes[2]->due_count, 1);
+  for (unsigned i = 0; i < RL_RELEASE_NODE_MAX; i++) {
+    rl_attempt *attempt = rl_attempt_new(&world->core.attempts, lock->resource, NULL,
+                                         (const unsigned char *)"12345678901234567890");
+    assert_non_null(attempt);
+    attempt->sent = 4;
+    attempt->expired_us = world->now_us + SECONDS;
+    rl_release_begin(&world->core, world->now_us, attempt, true);
+    rl_attempt_unref(&world->core.attempts, attempt);
+  }
+  assert_true(world->core.nodes[2]->due_count < RL_RELEASE_NODE_MAX);
+  assert_string_equal(world->core.releases.first->token, handed);
+  assert_true(fake_world_end(world));
+}
+
 static void only_a_lease_that_lasts_is_detached(void **state) {
   (void)state;
   rl_handover handover;
@@ -416,6 +445,7 @@ int main(void) {
       cmocka_unit_test(a_node_that_had_not_answered_has_no_vote),
       cmocka_unit_test(a_node_that_had_not_answered_gets_the_fresh_token_all_the_same),
       cmocka_unit_test(a_node_that_was_behind_does_not_keep_the_handed_token),
+      cmocka_unit_test(a_handed_token_is_not_forgotten_for_attempts_that_were_no_leases),
       cmocka_unit_test(only_a_lease_that_lasts_is_detached),
       cmocka_unit_test(detaching_after_a_release_that_nobody_waits_for_says_not_held_not_busy),
       cmocka_unit_test(automatic_extends_end_with_it),

@@ -146,6 +146,20 @@ static void what_is_appended_is_found(void **state) {
   }
 }
 
+/* Where the bytes that are not read are zeros, the checksum would be right. */
+static void what_is_no_digit_is_found_where_zeros_stand(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < 4096; i++) {
+    rl_handover handover;
+    (void)write(&handover, 3, 9, 1, 1 + i % 3);
+    handover.nodes = i;
+    rl_handover_write(&handover, text);
+    size_t length = strlen(text);
+    text[length - 1] = '*';
+    assert_false(reads(&handover, length));
+  }
+}
+
 static void numbers_out_of_bounds_are_refused(void **state) {
   (void)state;
   static const rl_handover rows[] = {
@@ -229,6 +243,7 @@ int main(void) {
       cmocka_unit_test(the_longest_of_all_is_read),
       cmocka_unit_test(any_change_is_found),
       cmocka_unit_test(what_is_appended_is_found),
+      cmocka_unit_test(what_is_no_digit_is_found_where_zeros_stand),
       cmocka_unit_test(numbers_out_of_bounds_are_refused),
       cmocka_unit_test(the_longest_lease_of_all_is_handed_over),
       cmocka_unit_test(the_same_nodes_are_known_by_the_same_number),

@@ -532,6 +532,26 @@ static void freeing_a_lock_that_was_about_to_count_allocates_nothing(void **stat
   assert_true(fake_world_end(world));
 }
 
+/* It would not be told of the loss. */
+static void a_second_acquire_that_finds_no_memory_to_be_told_does_not_count(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  redlock_options told = {.notify_lost = REDLOCK_YES};
+  assert_error(rl_reentry_set_owner(lock, world->now_us, "me", 2), REDLOCK_OK);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  for (size_t fail_at = 1; fail_at <= 2; fail_at++) {
+    arm(fail_at, true);
+    int error = rl_lock_acquire(lock, world->now_us, &told, false);
+    memory.armed = false;
+    assert_error(error, REDLOCK_E_NO_MEMORY);
+    assert_false(rl_reentry_is_shared(lock));
+  }
+  assert_error(rl_lock_acquire(lock, world->now_us, &told, false), REDLOCK_OK);
+  assert_true(rl_reentry_is_shared(lock));
+  assert_true(fake_world_end(world));
+}
+
 static void a_release_that_finds_no_memory_is_tried_again_after_half_a_second(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
@@ -900,6 +920,7 @@ int main(void) {
       cmocka_unit_test(freeing_a_lock_between_attempts_allocates_nothing),
       cmocka_unit_test(freeing_a_lock_allocates_nothing_however_full_the_queues_are),
       cmocka_unit_test(freeing_a_lock_that_was_about_to_count_allocates_nothing),
+      cmocka_unit_test(a_second_acquire_that_finds_no_memory_to_be_told_does_not_count),
       cmocka_unit_test(a_release_that_finds_no_memory_is_tried_again_after_half_a_second),
       cmocka_unit_test(a_script_whose_text_finds_no_memory_is_no_vote),
       cmocka_unit_test(a_heal_that_finds_no_memory_is_left_out),

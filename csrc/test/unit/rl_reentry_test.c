@@ -159,6 +159,22 @@ static void one_lock_acquired_twice_is_released_twice(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void one_lock_acquired_again_for_longer_is_released_twice(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = owned(world, KEY, "me");
+  redlock_options longer = {.ttl_us = 30 * SECONDS};
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(acquire(world, lock, &longer), REDLOCK_OK);
+  assert_int_equal(extends(world), 3);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_true(rl_reentry_remaining(lock, world->now_us) > 29 * SECONDS);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
 static void without_an_owner_nothing_counts(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -169,11 +185,13 @@ static void without_an_owner_nothing_counts(void **state) {
   assert_error(acquire(world, outer, NULL), REDLOCK_OK);
   assert_error(acquire(world, nobodys, NULL), REDLOCK_E_TAKEN);
   assert_error(acquire(world, others, NULL), REDLOCK_E_TAKEN);
+  own(world, nobodys, ""); /* which it has not had yet */
   own(world, nobodys, "me");
   own(world, nobodys, "");
   assert_error(acquire(world, nobodys, NULL), REDLOCK_E_TAKEN);
   assert_error(release(world, outer), REDLOCK_OK);
   assert_error(acquire(world, nobodys, NULL), REDLOCK_OK);
+  own(world, nobodys, "");
   assert_error(acquire(world, nobodys, NULL), REDLOCK_E_HELD);
   assert_true(fake_world_end(world));
 }
@@ -405,6 +423,17 @@ static void what_is_counted_is_not_detached(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void detaching_a_counted_lease_that_ran_out_says_not_held(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  rl_handover handover;
+  fake_world *world = nested(&outer, &inner);
+  fake_pass(world, LEASE_US);
+  assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_E_NOT_HELD);
+  assert_error(rl_lock_detachable(outer, world->now_us, &handover), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
 static void an_extend_beside_another_of_its_owners_is_busy(void **state) {
   (void)state;
   rl_lock *outer, *inner;
@@ -504,6 +533,35 @@ static void an_acquire_counts_when_it_is_tried_again(void **state) {
   assert_error(rl_lock_outcome(first, world->now_us), REDLOCK_OK);
   assert_error(rl_lock_outcome(second, world->now_us), REDLOCK_OK);
   assert_int_equal(commands(world), before);
+  assert_true(fake_world_end(world));
+}
+
+static void an_acquire_that_is_tried_again_does_not_count_on_a_lease_that_ran_out(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = {.ttl_us = SECONDS, .retry_count = 1, .retry_delay_us = 5 * SECONDS};
+  rl_lock *first = fake_lock(world, KEY, &options);
+  rl_lock *second = fake_lock(world, KEY, &options);
+  own(world, first, "me");
+  own(world, second, "me");
+  assert_error(rl_lock_acquire(first, world->now_us, NULL, true), REDLOCK_OK);
+  assert_error(rl_lock_acquire(second, world->now_us, NULL, true), REDLOCK_OK);
+  fake_turn(world);
+  fake_settle(world);
+  if (rl_lock_result(first) == REDLOCK_PENDING) {
+    rl_lock *other = first;
+    first = second;
+    second = other;
+  }
+  assert_error(rl_lock_outcome(first, world->now_us), REDLOCK_OK);
+  while (rl_lock_result(second) == REDLOCK_PENDING) {
+    fake_pass(world, 100 * MS);
+    fake_settle(world);
+  }
+  assert_error(rl_lock_outcome(second, world->now_us), REDLOCK_OK);
+  assert_int_equal(rl_reentry_remaining(first, world->now_us), 0);
+  assert_true(rl_lock_remaining(second, world->now_us) > 0);
+  assert_int_equal(fake_holders(world, KEY, second->lease->token), 3);
   assert_true(fake_world_end(world));
 }
 
@@ -712,6 +770,25 @@ static void a_nested_lock_is_told_of_the_loss_that_the_outer_did_not_ask_for(voi
   assert_true(fake_world_end(world));
 }
 
+static void an_extend_in_flight_ends_in_time_when_a_lock_counts_that_is_to_be_told(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = fake_once();
+  rl_lock *outer = owned(world, KEY, "me");
+  options.notify_lost = REDLOCK_YES;
+  rl_lock *inner = fake_lock(world, KEY, &options);
+  own(world, inner, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(rl_lock_extend(outer, world->now_us, 0, true), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_acquire(inner, world->now_us, NULL, true), REDLOCK_OK);
+  assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_OK);
+  wait_for_core(world);
+  assert_error(rl_lock_result(outer), REDLOCK_E_UNAVAILABLE);
+  assert_true(rl_reentry_remaining(inner, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
 static void the_second_acquire_of_a_lock_is_told_of_the_loss_that_it_asked_for(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -769,6 +846,7 @@ int main(void) {
       cmocka_unit_test(the_last_release_releases_outer_first),
       cmocka_unit_test(a_second_release_of_the_same_lock_is_refused),
       cmocka_unit_test(one_lock_acquired_twice_is_released_twice),
+      cmocka_unit_test(one_lock_acquired_again_for_longer_is_released_twice),
       cmocka_unit_test(without_an_owner_nothing_counts),
       cmocka_unit_test(a_lock_that_is_held_keeps_its_owner),
       cmocka_unit_test(a_freed_lock_counts_down_and_not_the_lease_away),
@@ -783,11 +861,13 @@ int main(void) {
       cmocka_unit_test(two_leases_of_an_owner_are_no_lease_of_both),
       cmocka_unit_test(a_given_token_does_not_count),
       cmocka_unit_test(what_is_counted_is_not_detached),
+      cmocka_unit_test(detaching_a_counted_lease_that_ran_out_says_not_held),
       cmocka_unit_test(an_extend_beside_another_of_its_owners_is_busy),
       cmocka_unit_test(the_lease_keeps_itself_after_the_outermost_has_gone),
       cmocka_unit_test(every_lock_that_asked_is_told_of_the_loss),
       cmocka_unit_test(a_nested_acquire_that_comes_to_nothing_is_no_loss),
       cmocka_unit_test(an_acquire_counts_when_it_is_tried_again),
+      cmocka_unit_test(an_acquire_that_is_tried_again_does_not_count_on_a_lease_that_ran_out),
       cmocka_unit_test(a_closed_client_releases_what_is_counted),
       cmocka_unit_test(a_forked_child_counts_on_nothing),
       cmocka_unit_test(a_release_that_is_not_waited_for_counts_down),
@@ -799,6 +879,7 @@ int main(void) {
       cmocka_unit_test(a_nested_acquire_that_failed_is_in_nobodys_way),
       cmocka_unit_test(a_nested_acquire_that_is_lost_before_it_was_told_is_in_nobodys_way),
       cmocka_unit_test(a_nested_lock_is_told_of_the_loss_that_the_outer_did_not_ask_for),
+      cmocka_unit_test(an_extend_in_flight_ends_in_time_when_a_lock_counts_that_is_to_be_told),
       cmocka_unit_test(the_second_acquire_of_a_lock_is_told_of_the_loss_that_it_asked_for),
       cmocka_unit_test(closing_while_extends_fail_is_no_loss_of_a_nested_lock),
       cmocka_unit_test(a_nested_acquire_that_is_called_off_counts_no_more),
