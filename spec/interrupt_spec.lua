@@ -150,6 +150,19 @@ describe("Ctrl-C", function()
     assert.is_truthy(written():find("false [^\n]*interrupted!"), written())
   end)
 
+  it("leaves what waits alone whose hook was there before, as a debugger's", function()
+    local pids = table.concat({ farm[1].pid, farm[2].pid, farm[3].pid }, " ")
+    local output, ok = helper.run_script(([[
+      local client = require("redlock").new({ ... }, { node_timeout = 5000, ttl = 60000 })
+      assert(client:acquire("r"))
+      debug.sethook(function() end, "", 1000000000)
+      os.execute("kill -STOP PIDS; (sleep 0.4; kill -CONT PIDS) >/dev/null 2>&1 &")
+      print(client:close())
+    ]]):gsub("PIDS", pids), unpack(farm.addresses))
+    assert.is_true(ok, output)
+    assert.are.equal("true", output)
+  end)
+
   if _VERSION == "Lua 5.4" then
     it("did not end the end of a scope, which waited for as long as node_timeout", function()
       local written, send = while_held("function wait() local scoped <close> = lock hung() end")

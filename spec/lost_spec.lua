@@ -61,9 +61,10 @@ describe("on_lost in a script", function()
       helper.eventually(function() return lock:remaining() == 0 and by end)
       return by
     end
-    local plain, own = client:lock("plain"), client:lock("own", { on_lost = of "lock" })
+    local plain = client:lock("plain")
     assert(plain:acquire())
     assert.are.equal("client plain expired", told(plain))
+    local own = client:lock("own", { on_lost = of "lock" })
     assert(own:acquire())
     assert.are.equal("lock own expired", told(own))
     assert(own:acquire({ on_lost = of "call" }))
@@ -95,6 +96,42 @@ describe("on_lost in a script", function()
     assert.is_true(held_again > 0)
     client:close()
   end)
+
+  it("is not called inside of another one, which calls the module", function()
+    local client, inside, told = new_client(), 0, 0
+    local function on_lost(lock)
+      assert.are.equal(0, inside)
+      inside = inside + 1
+      lock:is_held()
+      client:process()
+      inside, told = inside - 1, told + 1
+    end
+    local locks = {}
+    for index = 1, 3 do locks[index] = assert(client:acquire("r" .. index, { ttl = 60, on_lost = on_lost })) end
+    let_pass(0.1)
+    client:nodes()
+    assert.are.equal(3, told)
+    assert.are.equal(0, inside)
+    assert.are.equal(3, #locks)
+    client:close()
+  end)
+
+  -- Where tables have finalizers. That of the younger object is called first, and the lock is in no weak table then.
+  if _VERSION ~= "Lua 5.1" then
+    it("is not called for a lock that is being collected, when another finalizer calls the module", function()
+      local client, finalized = new_client(), false
+      local function drop()
+        local lock = assert(client:acquire("r", { ttl = 60, on_lost = function() finalized = "told" end }))
+        let_pass(0.1)
+        setmetatable({ lock }, { __gc = function() finalized = #client:nodes() end })
+      end
+      drop()
+      collectgarbage()
+      collectgarbage()
+      assert.are.equal(5, finalized)
+      client:close()
+    end)
+  end
 
   it("writes what it raises to stderr, with its traceback, and disturbs nobody", function()
     local output, ok = helper.run_script([[
