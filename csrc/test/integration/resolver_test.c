@@ -90,7 +90,7 @@ static void a_minority_of_hanging_names_costs_nothing(void **state) {
     redlock_time before_us = redlock_now();
     redlock_lock *lock = held_lock(client, "r");
     assert_ok(lock, redlock_lock_release(lock));
-    assert_between(redlock_now() - before_us, 0, MS(300));
+    assert_between(redlock_now() - before_us, 0, MS(900));
     redlock_lock_free(lock);
   }
   /* Once the name has been resolved, its node takes part. */
@@ -110,9 +110,9 @@ static void a_name_that_cannot_be_resolved_is_told(void **state) {
   redlock_lock *lock = held_lock(client, "r");
   finish_lookups(1);
   redlock_node_info info;
-  pump_until(client,
-             redlock_client_node_info(client, 0, &info) == REDLOCK_OK && info.error != NULL);
-  assert_contains(info.error, "cannot resolve the name");
+  pump_until(client, redlock_client_node_info(client, 0, &info) == REDLOCK_OK &&
+                         info.error != NULL &&
+                         strstr(info.error, "cannot resolve the name") != NULL);
   assert_ok(lock, redlock_lock_release(lock));
   redlock_lock_free(lock);
   redlock_client_free(client);
