@@ -364,10 +364,10 @@ static void an_extend_that_is_not_launched_ends_with_its_lease(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_release_that_has_waited_for_its_ttl_goes_all_the_same(void **state) {
+static void a_release_that_has_waited_for_a_third_of_its_ttl_goes_all_the_same(void **state) {
   (void)state;
   fake_world *world = narrow_world();
-  rl_lock *lease = held(world, "held", SECONDS);
+  rl_lock *lease = held(world, "held", 3 * SECONDS);
   redlock_options patient = fake_once();
   patient.node_timeout_us = 60 * SECONDS;
   rl_lock *out = fake_lock(world, "out", &patient);
@@ -378,6 +378,32 @@ static void a_release_that_has_waited_for_its_ttl_goes_all_the_same(void **state
   assert_int_equal(world->nodes[0].releases, 0);
   fake_pass(world, 1);
   assert_int_equal(world->nodes[0].releases, 1);
+  assert_true(fake_world_end(world));
+}
+
+/* Its caller waits, and the leases that are extended have time. */
+static void a_release_does_not_wait_for_the_extends_of_all_other_leases(void **state) {
+  (void)state;
+  static const char *const names[] = {"a", "b"};
+  fake_world *world = narrow_world();
+  rl_lock *leases[COUNT_OF(names)];
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    leases[i] = held(world, names[i], 9 * SECONDS);
+  }
+  rl_lock *lease = held(world, "released", 10 * SECONDS);
+  rl_lock *urgent = held(world, "urgent", 3 * SECONDS);
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    assert_error(rl_lock_extend(leases[i], world->now_us, 0, false), REDLOCK_OK);
+  }
+  assert_error(rl_lock_release(lease, world->now_us, false), REDLOCK_OK);
+  assert_error(rl_lock_extend(urgent, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_string_equal(fake_answer(world, 0).key, "urgent");
+  assert_string_equal(fake_answer(world, 0).key, "released");
+  assert_error(rl_lock_result(lease), REDLOCK_OK);
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    yes(world, 0);
+  }
   assert_true(fake_world_end(world));
 }
 
@@ -530,7 +556,8 @@ int main(void) {
       cmocka_unit_test(wait_holds_for_a_nested_acquire_that_is_not_launched),
       cmocka_unit_test(an_acquire_waits_for_its_launch_no_longer_than_its_ttl),
       cmocka_unit_test(an_extend_that_is_not_launched_ends_with_its_lease),
-      cmocka_unit_test(a_release_that_has_waited_for_its_ttl_goes_all_the_same),
+      cmocka_unit_test(a_release_that_has_waited_for_a_third_of_its_ttl_goes_all_the_same),
+      cmocka_unit_test(a_release_does_not_wait_for_the_extends_of_all_other_leases),
       cmocka_unit_test(a_node_that_falls_behind_holds_nobody_up),
       cmocka_unit_test(a_hung_minority_holds_nobody_up),
       cmocka_unit_test(a_slow_minority_is_waited_for_in_the_end),
