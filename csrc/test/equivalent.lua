@@ -94,6 +94,7 @@ return {
     why = "what waits for no answer is gone through once more, and what is due later stays so" },
   { line = 'err:find("\\nstack traceback:", 1, true)', mutant = "1, false", why = "it has nothing special in it" },
   { line = "if (prefix_length > 0)", mutant = ">=", why = nothing },
+  { line = "(core->prefix_length > 0 &&", mutant = ">=", why = "of no bytes all are equal" },
   { file = "rl_resource", line = "if (length > 0) {", mutant = ">=", why = nothing },
   { line = "time_us > REDLOCK_NEVER - duration_us", mutant = ">=",
     why = "a sum that is REDLOCK_NEVER is REDLOCK_NEVER" },

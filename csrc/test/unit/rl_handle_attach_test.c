@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include "loopback.h"
+#include "rl_client.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
@@ -120,6 +121,9 @@ static void a_text_that_has_no_room_leaves_the_lock_held(void **state) {
   assert_error(redlock_lock_detach(NULL, text, sizeof text, NULL), REDLOCK_E_INVALID);
   assert_error(redlock_lock_detach(one->lock, NULL, sizeof text, NULL), REDLOCK_E_INVALID);
   assert_error(redlock_lock_detach(one->lock, text, 10, NULL), REDLOCK_E_LIMIT);
+  size_t length = 0;
+  assert_error(redlock_lock_detach(one->lock, text, 0, &length), REDLOCK_E_LIMIT);
+  assert_error(redlock_lock_detach(one->lock, text, length, NULL), REDLOCK_E_LIMIT);
   assert_true(redlock_lock_remaining(one->lock) > 0);
   assert_error(redlock_lock_extend(one->lock, 0, NULL), REDLOCK_OK);
   assert_error(redlock_lock_release_start(one->lock), REDLOCK_OK);
@@ -209,12 +213,94 @@ static void while_a_node_is_doubtful_the_nodes_must_stand_in_the_same_order(void
   redlock_client_free(other);
 }
 
+static void a_text_fits_in_its_length_and_a_nul(void **state) {
+  world *one = *state;
+  char text[REDLOCK_HANDOVER_MAX];
+  size_t length = 0;
+  assert_error(redlock_lock_detach(one->lock, text, 0, &length), REDLOCK_E_LIMIT);
+  memset(text, 'x', sizeof text);
+  assert_error(redlock_lock_detach(one->lock, text, length + 1, NULL), REDLOCK_OK);
+  assert_int_equal(strlen(text), length);
+}
+
+/* One turn of a loop that looks at the first |count| nodes only, and one of the servers. */
+static void turn(world *one, size_t count) {
+  struct pollfd fds[3];
+  count = redlock_client_pollfds(one->client, fds, 3) < count ? 0 : count;
+  (void)poll(fds, (nfds_t)count, 0);
+  assert_error(redlock_client_process(one->client, fds, count), REDLOCK_OK);
+  loopback_pump(one->farm, 1);
+}
+
+/* Nobody runs the servers but the test: it says who has answered, and whose answer was read. */
+static void begin_a_lease(world *one, bool third_is_read) {
+  one->farm = loopback_new(3, LOOPBACK_TCP);
+  one->client = make_client(one->farm, NULL);
+  assert_error(redlock_lock_new(&one->lock, one->client, KEY, strlen(KEY), NULL), REDLOCK_OK);
+  assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
+  redlock_time until_us = redlock_now() + 10 * SECONDS;
+  while (one->farm->nodes[2].sets == 0 || redlock_lock_result(one->lock) == REDLOCK_PENDING ||
+         (third_is_read && one->lock->core->lease->asked != 0)) {
+    assert_true(redlock_now() < until_us);
+    turn(one, third_is_read || one->farm->nodes[2].sets == 0 ? 3 : 2);
+  }
+  assert_error(redlock_lock_result(one->lock), REDLOCK_OK);
+  assert_int_equal(one->lock->core->lease->asked, third_is_read ? 0 : 4);
+}
+
+/* Its answer has come while the program did something else. */
+static void an_answer_that_has_come_and_was_not_read_leaves_no_doubt(void **state) {
+  (void)state;
+  world one;
+  redlock_client *other;
+  redlock_lock *lock;
+  char text[REDLOCK_HANDOVER_MAX];
+  size_t length = 0;
+  begin_a_lease(&one, false);
+  struct pollfd fds[3];
+  assert_int_equal(redlock_client_pollfds(one.client, fds, 3), 3);
+  assert_int_equal(poll(&fds[2], 1, 5000), 1);
+  assert_error(redlock_client_new(&other, NULL, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    const char *address = one.farm->nodes[2 - i].address;
+    assert_error(redlock_client_add(other, address, NULL, 0), REDLOCK_OK);
+  }
+  assert_error(redlock_lock_detach(one.lock, text, sizeof text, &length), REDLOCK_OK);
+  assert_error(redlock_lock_attach(&lock, other, text, length, NULL), REDLOCK_OK);
+  redlock_lock_free(lock);
+  redlock_client_free(other);
+  redlock_lock_free(one.lock);
+  redlock_client_free(one.client);
+  assert_true(loopback_end(one.farm));
+}
+
+/* It takes no turn where all have answered, nor on a client whose connections are another's. */
+static void where_there_is_nothing_to_read_nothing_is_looked_for(void **state) {
+  (void)state;
+  for (unsigned carried = 0; carried < 2; carried++) {
+    world one;
+    char text[REDLOCK_HANDOVER_MAX];
+    begin_a_lease(&one, carried == 0);
+    one.client->carried = carried == 1;
+    redlock_time processed_us = one.client->processed_us;
+    assert_error(redlock_lock_detach(one.lock, text, sizeof text, NULL), REDLOCK_OK);
+    assert_true(one.client->processed_us == processed_us);
+    one.client->carried = false;
+    redlock_lock_free(one.lock);
+    redlock_client_free(one.client);
+    assert_true(loopback_end(one.farm));
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(another_client_goes_on_with_the_lease, begin, end),
       cmocka_unit_test_setup_teardown(the_options_of_whoever_attaches_go_before_those_of_the_lease,
                                       begin, end),
       cmocka_unit_test_setup_teardown(a_text_that_has_no_room_leaves_the_lock_held, begin, end),
+      cmocka_unit_test_setup_teardown(a_text_fits_in_its_length_and_a_nul, begin, end),
+      cmocka_unit_test(an_answer_that_has_come_and_was_not_read_leaves_no_doubt),
+      cmocka_unit_test(where_there_is_nothing_to_read_nothing_is_looked_for),
       cmocka_unit_test_setup_teardown(a_lock_that_was_detached_can_take_another_lease, begin, end),
       cmocka_unit_test_setup_teardown(what_is_no_text_is_refused, begin, end),
       cmocka_unit_test_setup_teardown(a_client_with_another_prefix_has_other_keys,

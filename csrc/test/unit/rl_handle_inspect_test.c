@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include "loopback.h"
+#include "rl_handle.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
@@ -151,13 +152,42 @@ static void the_key_of_a_dead_holder_is_deleted_by_its_token(void **state) {
       assert_error(redlock_lock_force_release_start(one->lock, DEAD, strlen(DEAD)), REDLOCK_OK);
       assert_error(redlock_lock_force_release(one->lock, DEAD, strlen(DEAD)), REDLOCK_E_BUSY);
       assert_error(finish(one), REDLOCK_OK);
+      assert_ptr_equal(redlock_client_next_ended(one->client), one->lock);
     } else {
       assert_error(redlock_lock_force_release(one->lock, DEAD, strlen(DEAD)), REDLOCK_OK);
+      assert_null(redlock_client_next_ended(one->client));
     }
     assert_int_equal(loopback_keys(one->farm, KEY), 0);
   }
   put(one, 3, DEAD);
   assert_error(redlock_lock_force_release(one->lock, NULL, REDLOCK_TOKEN_ANY), REDLOCK_OK);
+  assert_int_equal(loopback_keys(one->farm, KEY), 0);
+}
+
+/* As a script does, whose hooks run in between. */
+static int wait_in_steps(world *one) {
+  redlock_time until_us = redlock_now() + 20 * SECONDS;
+  int error = rl_handle_begin(one->lock);
+  while (error == REDLOCK_OK && rl_handle_pending(one->lock)) {
+    assert_true(redlock_now() < until_us);
+    error = rl_handle_go_on(one->lock, 20 * MS);
+  }
+  rl_handle_end(one->lock, error);
+  return redlock_lock_result(one->lock);
+}
+
+static void a_call_that_waits_in_steps_keeps_the_lock_busy_and_its_end_to_itself(void **state) {
+  world *one = *state;
+  put(one, 3, DEAD);
+  for (unsigned by_force = 0; by_force < 2; by_force++) {
+    assert_error(by_force == 1 ? rl_handle_force_release(one->lock, DEAD, strlen(DEAD))
+                               : rl_handle_inspect(one->lock),
+                 REDLOCK_OK);
+    assert_error(rl_handle_inspect(one->lock), REDLOCK_E_BUSY);
+    assert_error(rl_handle_force_release(one->lock, DEAD, strlen(DEAD)), REDLOCK_E_BUSY);
+    assert_error(wait_in_steps(one), REDLOCK_OK);
+    assert_null(redlock_client_next_ended(one->client));
+  }
   assert_int_equal(loopback_keys(one->farm, KEY), 0);
 }
 
@@ -183,6 +213,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_node_that_is_down_says_why_until_something_else_is_asked,
                                       begin, end),
       cmocka_unit_test_setup_teardown(the_key_of_a_dead_holder_is_deleted_by_its_token, begin, end),
+      cmocka_unit_test_setup_teardown(
+          a_call_that_waits_in_steps_keeps_the_lock_busy_and_its_end_to_itself, begin, end),
       cmocka_unit_test_setup_teardown(a_token_that_is_missing_or_too_long_is_named, begin, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
