@@ -196,9 +196,9 @@ typedef struct rl_calls {
   pthread_cond_t *conditions[RL_WAIT_CALLS_MAX];
 } rl_calls;
 
-/* Ends the poll of the leader, if it polls. */
+/* Ends the poll of the leader, which there is, if it polls. */
 static void rl_wait_poke(rl_wait *wait) {
-  if (wait->leader != NULL && wait->polls && !wait->poked) {
+  if (wait->polls && !wait->poked) {
     wait->poked = true;
     rl_event_set(wait->leader->event);
   }

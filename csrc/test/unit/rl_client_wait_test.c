@@ -43,6 +43,30 @@ void *__wrap_realloc(void *block, size_t size) {
   return no_growth ? NULL : __real_realloc(block, size);
 }
 
+int __real_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
+int __real_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
+                                  const struct timespec *until);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
+                                  const struct timespec *until);
+
+static unsigned wake_ups_by_nobody; /* how many of the next sleeps end so */
+static bool time_stands_still;
+
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
+  if (wake_ups_by_nobody > 0) {
+    wake_ups_by_nobody--;
+    return 0;
+  }
+  return __real_pthread_cond_wait(condition, mutex);
+}
+
+int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
+                                  const struct timespec *until) {
+  return time_stands_still ? __real_pthread_cond_wait(condition, mutex)
+                           : __real_pthread_cond_timedwait(condition, mutex, until);
+}
+
 /* What the leader polls. */
 static redlock_client *observed;
 static size_t polled_count;
@@ -213,6 +237,7 @@ static int wait_until(redlock_client *client, redlock_time until_us) {
   rl_client_enter(client);
   rl_waiter *waiter = rl_wait_begin(client, NULL);
   int error = rl_wait_step(client, waiter, until_us, NULL);
+  assert_false(client->wait.polls); /* It has come back. */
   rl_wait_end(client, waiter);
   rl_client_leave(client);
   return error;
@@ -334,9 +359,11 @@ static void only_what_takes_a_lease_starts_the_keeper(void **state) {
 
 typedef struct follower {
   redlock_client *client;
-  bool looks; /* after each turn */
+  bool looks;                   /* after each turn */
+  redlock_duration patience_us; /* 0: 20 s */
   rl_waiter *waiter;
   redlock_duration slept_us;
+  bool turned; /* It took a turn itself. */
 } follower;
 
 static void *follow(void *argument) {
@@ -346,8 +373,10 @@ static void *follow(void *argument) {
   self->waiter = rl_wait_begin(self->client, NULL);
   assert_true(self->waiter->each_turn);
   self->waiter->each_turn = self->looks;
-  (void)rl_wait_step(self->client, self->waiter, began_us + 20 * SECONDS, NULL);
+  redlock_duration patience_us = self->patience_us != 0 ? self->patience_us : 20 * SECONDS;
+  (void)rl_wait_step(self->client, self->waiter, rl_time_add(began_us, patience_us), NULL);
   self->slept_us = redlock_now() - began_us;
+  self->turned = self->client->wait.turned;
   assert_false(self->waiter->sleeps);
   rl_wait_end(self->client, self->waiter);
   rl_client_leave(self->client);
@@ -427,6 +456,7 @@ static void five_followers_that_are_woken_leave_nothing_behind(void **state) {
   pass_through(client);
   for (unsigned i = 0; i < 5; i++) {
     assert_true(i == 2 || pthread_join(threads[i], NULL) == 0);
+    assert_false(five[i].turned);
     assert_true(five[i].slept_us < 10 * SECONDS);
   }
   assert_null(client->wait.first);
@@ -436,6 +466,150 @@ static void five_followers_that_are_woken_leave_nothing_behind(void **state) {
   rl_wait_end(client, leader);
   rl_client_leave(client);
   redlock_client_free(client);
+}
+
+/* A client that somebody leads, who does not poll just now. */
+static rl_waiter *begin_leader(redlock_client *client) {
+  rl_client_enter(client);
+  rl_waiter *leader = rl_wait_begin(client, NULL);
+  client->wait.leader = leader;
+  rl_client_leave(client);
+  return leader;
+}
+
+static void end_leader(redlock_client *client, rl_waiter *leader) {
+  rl_client_enter(client);
+  rl_wait_end(client, leader);
+  rl_client_leave(client);
+  redlock_client_free(client);
+}
+
+static void a_leader_that_does_not_poll_is_not_disturbed(void **state) {
+  (void)state;
+  redlock_client *client = make_client();
+  rl_waiter *leader = begin_leader(client);
+  client->wait.turned = true;
+  pass_through(client);
+  assert_false(client->wait.poked);
+  client->wait.polls = true;
+  client->wait.turned = true;
+  pass_through(client);
+  assert_true(client->wait.poked);
+  client->wait.polls = false;
+  end_leader(client, leader);
+}
+
+static void a_follower_whose_time_has_come_looks_for_itself(void **state) {
+  (void)state;
+  redlock_client *client = make_client();
+  rl_waiter *leader = begin_leader(client);
+  follower one = {.client = client, .patience_us = 5 * MS};
+  (void)follow(&one);
+  assert_true(one.turned);
+  end_leader(client, leader);
+}
+
+static void a_wake_up_that_nobody_caused_is_slept_over(void **state) {
+  (void)state;
+  pthread_t thread;
+  redlock_client *client = make_client();
+  rl_waiter *leader = begin_leader(client);
+  follower one = {.client = client, .patience_us = REDLOCK_NEVER};
+  wake_ups_by_nobody = 3;
+  assert_int_equal(pthread_create(&thread, NULL, follow, &one), 0);
+  while (!sleeps_on(&one, false)) {
+    (void)poll(NULL, 0, 1);
+  }
+  assert_int_equal(wake_ups_by_nobody, 0);
+  redlock_client_wakeup(client);
+  pass_through(client);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  assert_false(one.turned);
+  end_leader(client, leader);
+}
+
+/* Threads that were called are on their way, and do not come. */
+static void bytes_wait_for_slow_threads_for_a_millisecond(void **state) {
+  (void)state;
+  redlock_client *client = make_client();
+  rl_waiter *leader = begin_leader(client);
+  follower one = {.client = client};
+  client->wait.coming = 1;
+  client->wait.unsent = true;
+  (void)follow(&one);
+  assert_true(one.slept_us >= MS && one.slept_us < 10 * SECONDS);
+  assert_false(client->wait.unsent);
+  assert_null(client->wait.sender);
+  assert_false(one.turned); /* Its own time has not come. */
+  client->wait.coming = 0;
+  end_leader(client, leader);
+}
+
+/* The one that would have sent is called, and others are still on their way. */
+static void a_sender_that_is_called_leaves_the_bytes_to_the_last_that_comes(void **state) {
+  (void)state;
+  pthread_t threads[2];
+  follower two[2];
+  redlock_client *client = make_client();
+  rl_waiter *leader = begin_leader(client);
+  time_stands_still = true;
+  client->wait.coming = 1;
+  client->wait.unsent = true;
+  for (unsigned i = 0; i < 2; i++) {
+    two[i] = (follower){.client = client};
+    assert_int_equal(pthread_create(&threads[i], NULL, follow, &two[i]), 0);
+    while (!sleeps_on(&two[i], false)) {
+      (void)poll(NULL, 0, 1);
+    }
+    assert_ptr_equal(client->wait.sender, two[0].waiter); /* One is enough. */
+  }
+  redlock_client_wakeup(client);
+  pass_through(client);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_false(two[i].turned);
+  }
+  time_stands_still = false;
+  assert_null(client->wait.sender);
+  assert_true(client->wait.unsent);
+  client->wait.coming = 0;
+  pass_through(client);
+  assert_false(client->wait.unsent);
+  end_leader(client, leader);
+}
+
+/* The keeper leads, and polls. */
+static void a_thread_that_begins_to_wait_takes_the_lead_from_the_keeper(void **state) {
+  (void)state;
+  redlock_client *client = make_client();
+  assert_true(rl_event_open(&client->keeper.event));
+  client->wait.leader = &client->keeper.self;
+  client->wait.polls = true;
+  assert_error(wait_until(client, REDLOCK_NEVER), REDLOCK_E_SYSTEM); /* It waits for nothing. */
+  assert_null(client->wait.leader);
+  assert_false(client->wait.polls);
+  struct pollfd one = {rl_event_fd(&client->keeper.event), POLLIN, 0};
+  assert_int_equal(poll(&one, 1, 0), 1);
+  rl_event_close(&client->keeper.event);
+  redlock_client_free(client);
+}
+
+/* As in a program that has closed its standard input. */
+static void descriptor_0_is_an_event_as_well(void **state) {
+  (void)state;
+  redlock_client *client = make_client();
+  int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
+  (void)close(0);
+  assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
+  assert_int_equal(rl_event_fd(&client->wait.event), 0);
+  assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
+  assert_int_equal(rl_event_fd(&client->wait.event), 0); /* The same. */
+  redlock_client_free(client);
+  assert_int_equal(fcntl(0, F_GETFD), -1);
+  if (input >= 0) {
+    assert_int_equal(dup2(input, 0), 0);
+    (void)close(input);
+  }
 }
 
 static atomic_bool awake;
@@ -490,6 +664,13 @@ int main(void) {
       cmocka_unit_test(a_leader_polls_its_event_and_takes_it_back),
       cmocka_unit_test(a_follower_is_called_after_a_turn_if_it_asked_and_by_a_wakeup),
       cmocka_unit_test(five_followers_that_are_woken_leave_nothing_behind),
+      cmocka_unit_test(a_leader_that_does_not_poll_is_not_disturbed),
+      cmocka_unit_test(a_follower_whose_time_has_come_looks_for_itself),
+      cmocka_unit_test(a_wake_up_that_nobody_caused_is_slept_over),
+      cmocka_unit_test(bytes_wait_for_slow_threads_for_a_millisecond),
+      cmocka_unit_test(a_sender_that_is_called_leaves_the_bytes_to_the_last_that_comes),
+      cmocka_unit_test(a_thread_that_begins_to_wait_takes_the_lead_from_the_keeper),
+      cmocka_unit_test(descriptor_0_is_an_event_as_well),
       cmocka_unit_test(a_caller_that_is_away_does_not_lead),
       cmocka_unit_test(until_a_call_has_returned_its_lock_is_busy),
       cmocka_unit_test(only_what_takes_a_lease_starts_the_keeper),

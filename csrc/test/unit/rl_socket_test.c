@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -44,6 +45,33 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t length, int flags) {
 
 ssize_t __wrap_recv(int fd, void *bytes, size_t length, int flags) {
   return interrupted() ? -1 : __real_recv(fd, bytes, length, flags);
+}
+
+/* Whether threads that look a name up wait, and how many lists of addresses there are. */
+static atomic_bool look_ups_wait;
+static atomic_int lists;
+
+int __real_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **addresses);
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **addresses);
+void __real_freeaddrinfo(struct addrinfo *addresses);
+void __wrap_freeaddrinfo(struct addrinfo *addresses);
+
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **addresses) {
+  while (atomic_load(&look_ups_wait) && (hints->ai_flags & AI_NUMERICHOST) == 0) {
+    (void)poll(NULL, 0, 1);
+  }
+  int error = __real_getaddrinfo(host, service, hints, addresses);
+  atomic_fetch_add(&lists, error == 0);
+  return error;
+}
+
+void __wrap_freeaddrinfo(struct addrinfo *addresses) {
+  assert_non_null(addresses);
+  atomic_fetch_sub(&lists, 1);
+  __real_freeaddrinfo(addresses);
 }
 
 /* A listener on 127.0.0.1 with a port of its own. */
@@ -196,6 +224,7 @@ static void add_address(rl_socket *socket, int port) {
   }
   last->ai_next = rl_resolver_numeric("127.0.0.1", port);
   assert_non_null(last->ai_next);
+  atomic_fetch_sub(&lists, 1); /* It is part of the other. */
 }
 
 static void all_addresses_of_a_name_are_tried(void **state) {
@@ -535,6 +564,54 @@ static void a_reused_descriptor_is_registered_anew(void **state) {
   (void)close(set);
 }
 
+/* Which descriptor is waited for has changed: a thread that polls for all has to be told. */
+static bool has_changed(const rl_socket *socket, unsigned *before) {
+  bool changed = socket->changes != *before;
+  assert_in_range(socket->changes - *before, 0, 9); /* Up only, or a change could undo another. */
+  *before = socket->changes;
+  return changed;
+}
+
+static void whoever_polls_for_a_socket_is_told_of_each_other_descriptor(void **state) {
+  (void)state;
+  rl_socket socket;
+  int port;
+  int listener = listen_on(&port, 8);
+  rl_address address = address_of("127.0.0.1", port, "");
+  rl_address named = address_of("localhost", port, "");
+  rl_socket_init(&socket);
+  unsigned before = socket.changes;
+  for (unsigned i = 0; i < 3; i++) {
+    rl_socket_connect(&socket, &address, redlock_now());
+    assert_true(has_changed(&socket, &before));
+    settle(&socket);
+    assert_int_equal(socket.phase, RL_SOCKET_OPEN);
+    assert_false(has_changed(&socket, &before));
+    rl_socket_close(&socket);
+    assert_true(has_changed(&socket, &before));
+    rl_socket_close(&socket);
+    assert_false(has_changed(&socket, &before));
+  }
+  atomic_store(&look_ups_wait, true);
+  rl_socket_connect(&socket, &named, redlock_now());
+  assert_true(has_changed(&socket, &before)); /* It waits for the look-up ... */
+  atomic_store(&look_ups_wait, false);
+  settle(&socket);
+  assert_true(has_changed(&socket, &before)); /* ... and then for the connection. */
+  rl_socket_free(&socket, false);
+  assert_true(has_changed(&socket, &before));
+  (void)close(listener);
+}
+
+static void no_address_is_left_behind(void **state) {
+  (void)state;
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  while (atomic_load(&lists) != 0) { /* Look-ups that were given up are under way. */
+    assert_true(redlock_now() < until_us);
+    (void)poll(NULL, 0, 1);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_closed_socket_waits_for_nothing),
@@ -554,6 +631,8 @@ int main(void) {
       cmocka_unit_test(descriptor_0_is_as_good_as_any),
       cmocka_unit_test(a_registration_is_changed_only_when_it_has_to_be),
       cmocka_unit_test(a_reused_descriptor_is_registered_anew),
+      cmocka_unit_test(whoever_polls_for_a_socket_is_told_of_each_other_descriptor),
+      cmocka_unit_test(no_address_is_left_behind), /* by all of the above */
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
