@@ -484,17 +484,73 @@ static void end_leader(redlock_client *client, rl_waiter *leader) {
   redlock_client_free(client);
 }
 
-static void a_leader_that_does_not_poll_is_not_disturbed(void **state) {
+/* It polls, for whatever it could wait for. */
+static void let_it_poll(redlock_client *client) {
+  unsigned changes = 0;
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    changes += client->sockets[i].changes;
+  }
+  client->wait.polls = true;
+  client->wait.poked = false;
+  client->wait.wants = (rl_wait_wants){changes, UINT32_MAX, 0};
+}
+
+static void a_leader_is_disturbed_after_a_turn_only_if_it_polls_and_asked(void **state) {
   (void)state;
   redlock_client *client = make_client();
   rl_waiter *leader = begin_leader(client);
-  client->wait.turned = true;
+  for (unsigned i = 0; i < 8; i++) {
+    bool polls = (i & 1) != 0, asked = (i & 2) != 0, turned = (i & 4) != 0;
+    let_it_poll(client);
+    client->wait.polls = polls;
+    client->wait.turned = turned;
+    leader->each_turn = asked;
+    pass_through(client);
+    assert_true(client->wait.poked == (polls && asked && turned));
+  }
+  client->wait.polls = false;
+  end_leader(client, leader);
+}
+
+/* Another thread has read the last of the answers. */
+static void a_leader_whose_own_operation_has_ended_is_disturbed(void **state) {
+  (void)state;
+  redlock_lock *lock;
+  redlock_client *client = make_client();
+  assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
+  assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
+  assert_error(rl_handle_acquire(lock, NULL, sizeof(redlock_options)), REDLOCK_OK);
+  client->wait.leader = rl_wait_of(lock);
+  let_it_poll(client);
   pass_through(client);
   assert_false(client->wait.poked);
-  client->wait.polls = true;
-  client->wait.turned = true;
-  pass_through(client);
+  redlock_lock_cancel(lock);
   assert_true(client->wait.poked);
+  client->wait.polls = false;
+  rl_handle_end(lock, REDLOCK_OK);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void nobody_is_told(redlock_client *client, void *data) {
+  (void)client;
+  (void)data;
+}
+
+static void a_loss_disturbs_the_keeper_that_polls_and_no_other_leader(void **state) {
+  (void)state;
+  redlock_client *client = make_client();
+  rl_waiter *leader = begin_leader(client);
+  client->keeper.told = nobody_is_told;
+  for (unsigned i = 0; i < 4; i++) {
+    bool keeper = (i & 1) != 0, lost = (i & 2) != 0;
+    let_it_poll(client);
+    client->wait.leader = keeper ? &client->keeper.self : leader;
+    client->keeper.told_count = client->core.losses.count - lost;
+    pass_through(client);
+    assert_true(client->wait.poked == (keeper && lost));
+  }
+  client->wait.leader = leader;
   client->wait.polls = false;
   end_leader(client, leader);
 }
@@ -664,7 +720,9 @@ int main(void) {
       cmocka_unit_test(a_leader_polls_its_event_and_takes_it_back),
       cmocka_unit_test(a_follower_is_called_after_a_turn_if_it_asked_and_by_a_wakeup),
       cmocka_unit_test(five_followers_that_are_woken_leave_nothing_behind),
-      cmocka_unit_test(a_leader_that_does_not_poll_is_not_disturbed),
+      cmocka_unit_test(a_leader_is_disturbed_after_a_turn_only_if_it_polls_and_asked),
+      cmocka_unit_test(a_leader_whose_own_operation_has_ended_is_disturbed),
+      cmocka_unit_test(a_loss_disturbs_the_keeper_that_polls_and_no_other_leader),
       cmocka_unit_test(a_follower_whose_time_has_come_looks_for_itself),
       cmocka_unit_test(a_wake_up_that_nobody_caused_is_slept_over),
       cmocka_unit_test(bytes_wait_for_slow_threads_for_a_millisecond),
