@@ -603,6 +603,79 @@ static void whoever_polls_for_a_socket_is_told_of_each_other_descriptor(void **s
   (void)close(listener);
 }
 
+/* As many look-ups hang as may be: another waits for its turn, and asks for it again and again. */
+static void a_look_up_that_has_to_wait_for_its_turn_asks_every_10_ms(void **state) {
+  (void)state;
+  rl_resolver *hanging[RL_RESOLVER_THREADS_MAX];
+  rl_socket socket;
+  short events;
+  int port;
+  bool busy;
+  int listener = listen_on(&port, 8);
+  rl_address address = address_of("localhost", port, "");
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  atomic_store(&look_ups_wait, true);
+  for (unsigned i = 0; i < COUNT_OF(hanging);) {
+    hanging[i] = rl_resolver_new("localhost", 1, &busy);
+    i += !busy;
+    assert_true(busy || hanging[i - 1] != NULL);
+    assert_true(redlock_now() < until_us); /* Those that were given up before end by themselves. */
+  }
+  rl_socket_init(&socket);
+  rl_socket_connect(&socket, &address, 1000 * SECONDS);
+  assert_int_equal(socket.phase, RL_SOCKET_RESOLVING);
+  assert_true(rl_socket_deadline(&socket) == 1000 * SECONDS + 10 * MS);
+  assert_int_equal(rl_socket_wait(&socket, true, &events), -1);
+  atomic_store(&look_ups_wait, false);
+  for (unsigned i = 0; i < COUNT_OF(hanging); i++) {
+    rl_resolver_free(hanging[i]);
+  }
+  while (socket.resolver == NULL && socket.phase == RL_SOCKET_RESOLVING) {
+    assert_true(redlock_now() < until_us);
+    rl_socket_progress(&socket, redlock_now());
+  }
+  assert_true(socket.resolver == NULL || rl_socket_deadline(&socket) == REDLOCK_NEVER);
+  settle(&socket);
+  assert_int_equal(socket.phase, RL_SOCKET_OPEN);
+  rl_socket_free(&socket, false);
+  (void)close(listener);
+}
+
+static void while_a_name_is_looked_up_there_is_no_time_out(void **state) {
+  (void)state;
+  rl_socket socket;
+  int port;
+  int listener = listen_on(&port, 8);
+  rl_address address = address_of("localhost", port, "");
+  rl_socket_init(&socket);
+  atomic_store(&look_ups_wait, true);
+  rl_socket_connect(&socket, &address, redlock_now());
+  assert_non_null(socket.resolver);
+  assert_true(rl_socket_deadline(&socket) == REDLOCK_NEVER);
+  atomic_store(&look_ups_wait, false);
+  rl_socket_free(&socket, false);
+  (void)close(listener);
+}
+
+/* A child has copies of its parent's descriptors, of the epoll set too, which is one and the same. */
+static void a_forked_child_leaves_its_parents_epoll_set_alone(void **state) {
+  (void)state;
+  for (unsigned forked = 0; forked < 2; forked++) {
+    rl_socket socket;
+    struct epoll_event event;
+    int set = epoll_create1(EPOLL_CLOEXEC);
+    int peer = open_pair(&socket);
+    rl_socket_register(&socket, set, false);
+    int parents = dup(socket.fd);
+    rl_socket_free(&socket, forked == 1);
+    assert_int_equal(send(peer, "x", 1, MSG_NOSIGNAL), 1);
+    assert_int_equal(epoll_wait(set, &event, 1, forked == 1 ? 5000 : 0), forked);
+    (void)close(parents);
+    (void)close(peer);
+    (void)close(set);
+  }
+}
+
 static void no_address_is_left_behind(void **state) {
   (void)state;
   redlock_time until_us = redlock_now() + PATIENCE_US;
@@ -632,6 +705,9 @@ int main(void) {
       cmocka_unit_test(a_registration_is_changed_only_when_it_has_to_be),
       cmocka_unit_test(a_reused_descriptor_is_registered_anew),
       cmocka_unit_test(whoever_polls_for_a_socket_is_told_of_each_other_descriptor),
+      cmocka_unit_test(while_a_name_is_looked_up_there_is_no_time_out),
+      cmocka_unit_test(a_look_up_that_has_to_wait_for_its_turn_asks_every_10_ms),
+      cmocka_unit_test(a_forked_child_leaves_its_parents_epoll_set_alone),
       cmocka_unit_test(no_address_is_left_behind), /* by all of the above */
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
