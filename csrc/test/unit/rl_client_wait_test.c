@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "loopback.h"
@@ -668,6 +669,26 @@ static void descriptor_0_is_an_event_as_well(void **state) {
   }
 }
 
+static void a_wakeup_in_a_forked_child_wakes_nobody_in_the_parent(void **state) {
+  (void)state;
+  int status = -1;
+  redlock_client *client = make_client();
+  assert_error(wait_until(client, redlock_now() + 1), REDLOCK_OK);
+  redlock_client_wakeup(NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    redlock_client_wakeup(client);
+    _exit(0);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  struct pollfd one = {rl_event_fd(&client->wait.event), POLLIN, 0};
+  assert_int_equal(poll(&one, 1, 0), 0);
+  redlock_client_wakeup(client);
+  assert_int_equal(poll(&one, 1, 0), 1);
+  redlock_client_free(client);
+}
+
 static atomic_bool awake;
 
 static void *wake_up_again_and_again(void *client) {
@@ -729,6 +750,7 @@ int main(void) {
       cmocka_unit_test(a_sender_that_is_called_leaves_the_bytes_to_the_last_that_comes),
       cmocka_unit_test(a_thread_that_begins_to_wait_takes_the_lead_from_the_keeper),
       cmocka_unit_test(descriptor_0_is_an_event_as_well),
+      cmocka_unit_test(a_wakeup_in_a_forked_child_wakes_nobody_in_the_parent),
       cmocka_unit_test(a_caller_that_is_away_does_not_lead),
       cmocka_unit_test(until_a_call_has_returned_its_lock_is_busy),
       cmocka_unit_test(only_what_takes_a_lease_starts_the_keeper),

@@ -25,6 +25,49 @@ bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length) {
   return !no_entropy && __real_rl_entropy_fill(bytes, length);
 }
 
+static bool no_memory;
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+char *__real_strdup(const char *text);
+char *__wrap_strdup(const char *text);
+
+void *__wrap_calloc(size_t count, size_t size) {
+  return no_memory ? NULL : __real_calloc(count, size);
+}
+
+char *__wrap_strdup(const char *text) {
+  return no_memory ? NULL : __real_strdup(text);
+}
+
+/* How often a call has waited on after its operation had ended, and asked to look after each turn. */
+static unsigned late_steps;
+static unsigned looking_steps;
+
+int __real_rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
+                        bool *interrupted);
+int __wrap_rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
+                        bool *interrupted);
+
+int __wrap_rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
+                        bool *interrupted) {
+  if (self->lock != NULL && !rl_lock_is_busy(self->lock->core)) {
+    late_steps++;
+    looking_steps += self->each_turn;
+  }
+  return __real_rl_wait_step(client, self, until_us, interrupted);
+}
+
+/* How often the core was told that nobody calls for a while. */
+static unsigned rests;
+
+void __real_rl_core_rest(rl_core *core, redlock_time now_us);
+void __wrap_rl_core_rest(rl_core *core, redlock_time now_us);
+
+void __wrap_rl_core_rest(rl_core *core, redlock_time now_us) {
+  rests++;
+  __real_rl_core_rest(core, now_us);
+}
+
 static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 
 /* Waits as a blocking call does, once. */
@@ -181,6 +224,102 @@ static void a_lock_whose_release_nobody_waits_for_gets_another_owner(void **stat
   assert_error(redlock_lock_acquire(others, NULL, NULL), REDLOCK_E_TAKEN);
   redlock_lock_free(others);
   end(client, lock, farm);
+}
+
+static void an_owner_is_checked_and_is_not_changed_under_a_call(void **state) {
+  (void)state;
+  char owner[REDLOCK_OWNER_MAX + 1];
+  loopback *farm = make_farm(1);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  memset(owner, 'x', sizeof owner);
+  assert_error(redlock_lock_set_owner(NULL, "x", 1), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_set_owner(lock, NULL, 1), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_set_owner(lock, owner, sizeof owner), REDLOCK_E_LIMIT);
+  assert_error(redlock_lock_set_owner(lock, owner, sizeof owner - 1), REDLOCK_OK);
+  assert_error(redlock_lock_set_owner(lock, "x", 1), REDLOCK_OK);
+  assert_error(redlock_lock_set_owner(lock, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_set_owner(lock, "x", 1), REDLOCK_E_BUSY);
+  redlock_lock_cancel(lock);
+  assert_error(redlock_lock_set_owner(lock, "x", 1), REDLOCK_OK);
+  assert_error(rl_handle_acquire(lock, NULL, sizeof(redlock_options)), REDLOCK_OK);
+  redlock_lock_cancel(lock); /* Its call has not returned yet. */
+  assert_error(redlock_lock_set_owner(lock, "y", 1), REDLOCK_E_BUSY);
+  rl_handle_end(lock, REDLOCK_OK);
+  assert_error(redlock_lock_set_owner(lock, "y", 1), REDLOCK_OK);
+  end(client, lock, farm);
+}
+
+static void without_memory_what_is_lent_is_told_all_the_same(void **state) {
+  (void)state;
+  loopback *farm = make_farm(1);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  no_memory = true;
+  const char *token = redlock_lock_token(lock);
+  no_memory = false;
+  assert_ptr_equal(token, lock->core->lease->token);
+  assert_null(lock->lent);
+  assert_error(redlock_lock_release(lock), REDLOCK_OK);
+  assert_error(redlock_lock_release(lock), REDLOCK_E_NOT_HELD);
+  no_memory = true;
+  assert_string_equal(redlock_lock_message(lock), redlock_strerror(REDLOCK_E_NOT_HELD));
+  no_memory = false;
+  assert_string_equal(redlock_lock_message(lock), "'orders:42': the lock is not held");
+  no_memory = true;
+  assert_string_equal(redlock_lock_message(lock), redlock_strerror(REDLOCK_E_NOT_HELD));
+  no_memory = false;
+  end(client, lock, farm);
+}
+
+/* A lock over two nodes that answer, and one whose connection is on its way, and stays so. */
+static redlock_lock *lock_with_a_slow_node(const loopback *farm, const loopback *slow) {
+  redlock_client *client = make_client(farm);
+  assert_error(redlock_client_add(client, slow->nodes[0].address, NULL, 0), REDLOCK_OK);
+  return make_lock(client);
+}
+
+static void only_when_a_slow_node_has_had_its_time_the_core_may_rest(void **state) {
+  (void)state;
+  loopback *farm = make_farm(2), *slow = loopback_new(1, LOOPBACK_TCP);
+  redlock_lock *lock = lock_with_a_slow_node(farm, slow);
+  redlock_client *client = redlock_lock_client(lock);
+  assert_error(rl_handle_acquire(lock, NULL, sizeof(redlock_options)), REDLOCK_OK);
+  assert_error(rl_handle_begin(lock), REDLOCK_OK);
+  while (rl_handle_pending(lock)) {
+    assert_error(rl_handle_go_on(lock, SECONDS), REDLOCK_OK);
+  }
+  redlock_duration left_us;
+  do {
+    rests = 0;
+    left_us = rl_handle_late(lock);
+    assert_int_equal(rests, left_us > 0 ? 0 : 1);
+    (void)poll(NULL, 0, 1);
+  } while (left_us > 0);
+  rl_handle_end(lock, REDLOCK_OK);
+  end(client, lock, farm);
+  assert_true(loopback_end(slow));
+}
+
+/* Another thread may lead, and serve the slow node: then there is nothing to wait for any more. */
+static void a_call_that_waits_for_a_slow_node_looks_after_each_turn(void **state) {
+  (void)state;
+  loopback *farm = make_farm(2), *slow = loopback_new(1, LOOPBACK_TCP);
+  late_steps = looking_steps = 0;
+  for (unsigned i = 0; i < 50 && late_steps == 0; i++) { /* On a slow machine the time is over. */
+    redlock_lock *lock = lock_with_a_slow_node(farm, slow);
+    redlock_client *client = redlock_lock_client(lock);
+    assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+    assert_error(redlock_lock_release(lock), REDLOCK_OK);
+    redlock_lock_free(lock);
+    redlock_client_free(client);
+  }
+  assert_true(late_steps > 0);
+  assert_int_equal(looking_steps, late_steps);
+  assert_true(loopback_end(farm));
+  assert_true(loopback_end(slow));
 }
 
 static void what_is_started_wakes_the_loop_and_a_look_at_it_does_nothing(void **state) {
@@ -587,6 +726,10 @@ int main(void) {
       cmocka_unit_test(a_token_may_begin_with_a_nul),
       cmocka_unit_test(a_release_that_nobody_waits_for_is_sent_at_once),
       cmocka_unit_test(a_lock_whose_release_nobody_waits_for_gets_another_owner),
+      cmocka_unit_test(an_owner_is_checked_and_is_not_changed_under_a_call),
+      cmocka_unit_test(without_memory_what_is_lent_is_told_all_the_same),
+      cmocka_unit_test(only_when_a_slow_node_has_had_its_time_the_core_may_rest),
+      cmocka_unit_test(a_call_that_waits_for_a_slow_node_looks_after_each_turn),
       cmocka_unit_test(what_is_started_wakes_the_loop_and_a_look_at_it_does_nothing),
       cmocka_unit_test(what_a_node_says_is_the_callers_own),
       cmocka_unit_test(held_is_refused_and_others_are_excluded),
