@@ -93,11 +93,6 @@ static int begin_release(lua_State *L, rl_lua_lock *self, int index, rl_lua_driv
   }
 }
 
-static int begin_release_forget(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
-  return driver == RL_LUA_WORKER ? rl_lock_release(self->lock->core, redlock_now(), false)
-                                 : begin_release(L, self, index, driver);
-}
-
 static int begin_release_send(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
   return driver == RL_LUA_WORKER ? rl_lock_release_unheard(self->lock->core, redlock_now())
                                  : begin_release(L, self, index, driver);
@@ -183,7 +178,7 @@ static const rl_lua_call calls[] = {
      push_true},
     /* In a phase of nginx in which nothing can be waited for. */
     {"release_forget", "lock:release()", "driver", "none", RL_OPERATION_RELEASE, true,
-     begin_release_forget, push_true},
+     begin_release, push_true},
     /* What became of it may be asked later. */
     {"release_send", "lock:release()", "driver", "none", RL_OPERATION_RELEASE, false,
      begin_release_send, push_true},

@@ -80,8 +80,6 @@ static void give_up(rl_lua_lock *self, redlock_time now_us) {
   rl_lua_nginx_owners_take(&self->nginx->owners, &self->owned);
   if (lock->operation != RL_OPERATION_RELEASE)
     rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
-  if (!rl_lock_is_busy(lock))
-    rl_lock_dequeue(lock);
   if (rl_reentry_carrier(lock)->lease != NULL)
     rl_lock_expire(lock, now_us);
 }
@@ -125,10 +123,10 @@ void rl_lua_nginx_wait_forget(rl_lua_nginx *self) {
 }
 
 void rl_lua_nginx_wait_forget_lock(rl_lua_lock *self) {
-  if (self->slot != 0)
-    leave_slot(self);
-  if (self->owned.next != NULL)
-    rl_lua_nginx_owners_take(&self->nginx->owners, &self->owned);
+  if (self->nginx == NULL)
+    return;
+  leave_slot(self);
+  rl_lua_nginx_owners_take(&self->nginx->owners, &self->owned);
 }
 
 /* ----------------------------------------------------------------------------------- operations */

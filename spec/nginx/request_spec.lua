@@ -131,6 +131,52 @@ local LOCATIONS = [[
 
   location /slot { content_by_lua_block { ngx.print(require("redlock.nginx_driver").free_slot()) } }
 
+  # A timer takes the lock, and ends while a request extends it.
+  location /own {
+    content_by_lua_block {
+      kept.orphan, kept.extending = nil, nil
+      local function own()
+        kept.orphan = assert(client:acquire("orphan", { ttl = 60000, node_timeout = 5000 }))
+        repeat ngx.sleep(0.005) until kept.extending
+        ngx.sleep(0.02)
+      end
+      assert(ngx.timer.at(0, own))
+      repeat ngx.sleep(0.005) until kept.orphan
+    }
+  }
+  location /orphan {
+    content_by_lua_block {
+      local before = ngx.now()
+      kept.extending = true
+      local code = select(3, kept.orphan:extend())
+      ngx.update_time()
+      ngx.print(code, " ", math.floor((ngx.now() - before) * 1000))
+    }
+  }
+
+  location /look {
+    content_by_lua_block {
+      local before = ngx.now()
+      for _ = 1, 5 do
+        assert(client:inspect("looked at"))
+        client:force_release("looked at", "any")
+      end
+      ngx.update_time()
+      ngx.print(math.floor((ngx.now() - before) * 1000))
+    }
+  }
+
+  # What is begun, and not waited for, as when a call is broken off by an error.
+  location /unwaited {
+    content_by_lua_block {
+      local core, slot = require "redlock.core", require("redlock.nginx_driver").free_slot()
+      local first = client:lock("unwaited", { owner = "worker", node_timeout = 2000 })
+      assert(core.nginx.start(first, core.calls.acquire.code, slot))
+      local second = assert(client:acquire("waited for", { node_timeout = 2000 }))
+      ngx.print(tostring(second:release()), " ", tostring(first:is_held()), " ", tostring(first:release()))
+    }
+  }
+
   location /eager {
     content_by_lua_block {
       local options = { wait = 1000, retry_count = 100000, retry_delay = 2, retry_jitter = 0 }
@@ -225,6 +271,39 @@ describe("redlock in nginx", function()
     assert.are.equal("taken", select(2, nginx:get("/eager")))
     local made = sets() - before
     assert.is_true(made > 40, made .. " attempts in a second")
+    quiet()
+  end)
+
+  -- A worker that is held up may need long; one that is not told looks by itself after a second.
+  local function within_half_a_second(milliseconds)
+    for _ = 1, 5 do
+      if milliseconds() < 500 then return end
+    end
+    error("it took half a second, five times", 2)
+  end
+
+  it("asks and deletes at once, not with the next look of one who waits", function()
+    nginx:get("/lock?name=one")
+    within_half_a_second(function() return tonumber((select(2, nginx:get("/look")))) end)
+    quiet()
+  end)
+
+  it("tells at once who extends a lock whose request ends", function()
+    within_half_a_second(function()
+      nginx:get("/own")
+      for index = 3, 5 do farm[index]:stop() end
+      local code, took = select(2, nginx:get("/orphan")):match("^(%S+) (%d+)$")
+      for index = 3, 5 do farm[index]:continue() end
+      assert.are.equal("not_held", code)
+      farm:eventually_free("orphan")
+      return tonumber(took)
+    end)
+    quiet()
+  end)
+
+  it("takes a semaphore of an operation that nobody waits for", function()
+    assert.are.equal("true true true", select(2, nginx:get("/unwaited")))
+    farm:eventually_free("unwaited")
     quiet()
   end)
 
