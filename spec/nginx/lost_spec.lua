@@ -15,8 +15,12 @@ local INIT = [[
     kept.since = select(2, lock:lost())
   end
   function broken() error("oops") end
-  waited = 0
+  waited, timers, most_in_a_timer = 0, 0, 0
   function waits()
+    local of_timer = ngx.ctx
+    of_timer.told = (of_timer.told or 0) + 1
+    if of_timer.told == 1 then timers = timers + 1 end
+    most_in_a_timer = math.max(most_in_a_timer, of_timer.told)
     ngx.sleep(1)
     waited = waited + 1
   end
@@ -52,6 +56,18 @@ local LOCATIONS = [[
     }
   }
   location /waited { content_by_lua_block { ngx.print(waited) } }
+  location /timers { content_by_lua_block { ngx.print(timers, " ", most_in_a_timer) } }
+  location /running {
+    content_by_lua_block {
+      local lock = assert(client:acquire("nothing lost", { ttl = 60000 }))
+      lock:release()
+      ngx.sleep(0.8)
+      local before = ngx.timer.running_count()
+      lock = assert(client:acquire("nothing lost", { ttl = 60000, on_lost = told }))
+      ngx.sleep(0.1)
+      ngx.print(ngx.timer.running_count() - before, " ", tostring(lock:release()))
+    }
+  }
   location /ending {
     content_by_lua_block {
       kept.lock = assert(client:acquire("ending", { ttl = 1500, auto_extend = true, on_lost = logs }))
@@ -153,6 +169,14 @@ describe("leases that keep themselves, in nginx", function()
     helper.limit(30)
     get("/many")
     helper.eventually(function() return get("/waited") == "600" end, "all to be told", 15)
+    local timers, most = get("/timers"):match("^(%d+) (%d+)$")
+    assert.is_true(tonumber(timers) >= 3 and tonumber(timers) <= 12, timers .. " timers")
+    assert.is_true(tonumber(most) <= 250, most .. " losses in one timer")
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("needs no timer as long as nothing is lost", function()
+    assert.are.equal("0 true", get("/running"))
     assert.are.equal("", nginx:complaints())
   end)
 
