@@ -402,13 +402,10 @@ function client_methods.nodes(self)
   return handle:nodes()
 end
 
--- Sends the releases of what is held, and ends what other coroutines are waiting for.
+-- Ends what other coroutines are waiting for, but for releases, which are heard of.
 local function give_up(self)
   for lock in pairs(self.locks) do
-    local busy = pending(lock.handle)
-    if busy and lock.operation ~= "release" then lock.handle:cancel() end
-    -- A cancelled acquire releases by itself.
-    if not pending(lock.handle) and (not busy or lock.handle:is_held()) then start(lock.handle, RELEASE) end
+    if lock.operation ~= "release" then lock.handle:cancel() end
   end
   collect(self)
 end
@@ -439,8 +436,7 @@ function client_methods.close(self)
   local _, budget = core.owed(handle)
   local deadline = cqueues.monotime() + budget
   await_replies(self, deadline)
-  -- A lock that is garbage may be gone from self.locks, and its finalizer still to be called.
-  core.shut(handle)
+  core.shut(handle) -- releases what is held
   await_replies(self, deadline)
   leave(self)
   local ok, message, code = core.close(handle)
