@@ -280,7 +280,7 @@ end
 -- come shortly after. What it does not tell stays in the core's queue.
 local function teller(_, self)
   local count = 0
-  self.teller = nil
+  self.tell_at = 0
   repeat
     local on_lost, lock, reason = lost(self.handle)
     while on_lost and count < TOLD_AT_ONCE do
@@ -292,21 +292,13 @@ local function teller(_, self)
   wake_clock(self)
 end
 
--- Of those that have been asked for, one at most has not run yet. `began`: see step().
-local function launch_teller(self, began)
+-- One that has been asked for, and has not run soon, nginx has dropped. If it runs all the same, it finds nothing.
+local function launch_teller(self)
   if self.losses:count() < 0 then return self.losses:post(1) end
-  if self.teller and not (began and is_lost(self, self.teller, began)) then return end
-  if self.teller then -- nginx has dropped it.
-    self.teller, self.tell_at = nil, self.now + RELAUNCH
-  end
   if self.now < self.tell_at then return end
+  self.tell_at = self.now + RELAUNCH
   local ok, err = timer_at(0, teller, self)
-  if ok then
-    self.teller = self.now
-  else
-    self.tell_at = self.now + RELAUNCH
-    ngx.log(ngx.WARN, "redlock: nginx gives no timer for on_lost, which comes later: ", err)
-  end
+  if not ok then ngx.log(ngx.WARN, "redlock: nginx gives no timer for on_lost, which comes later: ", err) end
 end
 
 -- Lets the core look at the time, and does what it then wants. `began` is when the wait began that has timed out, if
@@ -315,7 +307,7 @@ local function step(self, longest, began)
   local count, writers, _, wait, wanted, unwanted, at, losses = advance(self.handle, self.ended, longest)
   self.now = at
   deliver(self, count, writers)
-  if losses then launch_teller(self, began) end
+  if losses then launch_teller(self) end
   if began and next(self.late) then look_for_lost_timers(self, began) end
   if wanted ~= 0 then each(self, wanted, connect) end
   if unwanted ~= 0 then

@@ -162,3 +162,56 @@ describe("an operation for which nginx gave no timer", function()
     assert.are.equal("", nginx:complaints())
   end)
 end)
+
+describe("a loss for which nginx gave no timer", function()
+  local farm, nginx
+
+  setup(function() farm = helper.farm(3) end)
+  teardown(function() farm:shut() end)
+  after_each(function() nginx:stop("TERM") end)
+
+  -- How often |complaint| is in the log when the clock has been woken all the time for a second.
+  local function complained_in_a_second(limits, hold, complaint)
+    helper.limit(20)
+    nginx = server.start {
+      addresses = farm.addresses,
+      http = limits,
+      init = INIT,
+      server = LOCATIONS .. [[
+        location /hold {
+          content_by_lua_block {
+            local function on_lost(_, reason) kept.told = reason end
+            kept.lock = assert(client:acquire("lost", { ttl = 300, owner = "worker", on_lost = on_lost }))
+            block(]] .. hold .. [[)
+          }
+        }
+        location /wake { content_by_lua_block { assert(client:acquire("other", { wait = 2000 })):release() } }
+        location /told { content_by_lua_block { ngx.print(tostring(kept.told)) } }
+      ]],
+    }
+    assert.are.equal(200, (nginx:get("/hold")))
+    local lost_at = helper.now() + 0.3
+    helper.eventually(function()
+      nginx:get("/wake")
+      return helper.now() > lost_at + 1
+    end)
+    assert.are.equal("nil", select(2, nginx:get("/told")))
+    return select(2, nginx:read("error.log"):gsub(complaint, ""))
+  end
+
+  it("is told when nginx runs timers again, of which it is asked for four in a second", function()
+    local complaint = "lua_max_running_timers are not enough"
+    local count = complained_in_a_second("lua_max_running_timers 5;", "1", complaint)
+    assert.is_true(count >= 2 and count <= 6, count .. " timers")
+    nginx:get("/unblock")
+    helper.eventually(function() return select(2, nginx:get("/told")) == "expired" end, "to be told", 2)
+    assert.are.equal("", nginx:complaints(complaint))
+  end)
+
+  it("writes a warning four times in a second, not with each look at the clock", function()
+    local complaint = "nginx gives no timer for on_lost, which comes later: too many pending timers"
+    local count = complained_in_a_second("lua_max_pending_timers 4;", "0, 4", complaint)
+    assert.is_true(count >= 2 and count <= 6, count .. " warnings")
+    assert.are.equal("", nginx:complaints(complaint))
+  end)
+end)
