@@ -68,6 +68,7 @@ typedef struct rl_lua_lock {
   int has_own_value;        /* a user value of its own: rl_lua_loss.h */
   int given_back;           /* the lock is not there: rl_lua_nginx_released.h */
   int result;               /* of the last operation then */
+  int unheard;              /* that was a release whose result may still be asked for */
   size_t resource_length;
   size_t bytes; /* of it that Lua does not see */
 } rl_lua_lock;

@@ -94,8 +94,14 @@ static int begin_release(lua_State *L, rl_lua_lock *self, int index, rl_lua_driv
 }
 
 static int begin_release_send(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
-  return driver == RL_LUA_WORKER ? rl_lock_release_unheard(self->lock->core, redlock_now())
-                                 : begin_release(L, self, index, driver);
+  int error;
+
+  if (driver != RL_LUA_WORKER)
+    return begin_release(L, self, index, driver);
+  error = rl_lock_release_unheard(self->lock->core, redlock_now());
+  if (error == REDLOCK_OK)
+    rl_lock_tell_end(self->lock->core); /* What the lock takes up is given back then. */
+  return error;
 }
 
 static int begin_inspect(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {

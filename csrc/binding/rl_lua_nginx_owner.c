@@ -179,6 +179,10 @@ bool rl_lua_nginx_owners_give(rl_lua_nginx_owners *owners, void *request,
   return true;
 }
 
+bool rl_lua_nginx_owner_is_another(const rl_lua_nginx_owned *owned, const void *request) {
+  return owned->owner != NULL && owned->owner->request != request;
+}
+
 uint64_t rl_lua_nginx_owners_number(rl_lua_nginx_owners *owners, void *request) {
   const rl_lua_nginx_owner *owner =
       request != NULL && owners->cleanup_add != NULL ? find_owner(owners, request) : NULL;

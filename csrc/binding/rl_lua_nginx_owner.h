@@ -58,6 +58,9 @@ void rl_lua_nginx_owners_free(rl_lua_nginx_owners *owners);
 bool rl_lua_nginx_owners_give(rl_lua_nginx_owners *owners, void *request,
                               rl_lua_nginx_owned *owned);
 
+/* Whether the lock belongs to a request that lasts, and to another one than |request|. */
+bool rl_lua_nginx_owner_is_another(const rl_lua_nginx_owned *owned, const void *request);
+
 /* The number of a request, which no other has had; 0 when |request| is NULL, or as above. */
 uint64_t rl_lua_nginx_owners_number(rl_lua_nginx_owners *owners, void *request);
 

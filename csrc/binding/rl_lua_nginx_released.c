@@ -60,6 +60,7 @@ void rl_lua_nginx_released_give_back(rl_lua_lock *self) {
   resource = redlock_lock_resource(lock, &self->resource_length);
   memcpy(resource_of(self, core), resource, self->resource_length);
   self->result = rl_lock_result(known);
+  self->unheard = known->unheard;
   self->given_back = 1;
   rl_lua_lock_free(self);
 }
@@ -85,6 +86,7 @@ int rl_lua_nginx_released_revive(lua_State *L, rl_lua_lock *self) {
   lock = self->lock->core;
   lock->operation = self->operation;
   lock->result = (int16_t)self->result;
+  lock->unheard = self->unheard != 0;
   for (unsigned i = 0; i < client->core.node_count; i++) {
     const rest_vote *rest = &votes_of(self)[i];
     lock->votes[i].latency_us = rest->latency_us;

@@ -19,6 +19,7 @@
 #include "rl_lua_nginx.h"
 #include "rl_lua_nginx_released.h"
 #include "rl_pump.h"
+#include "rl_report.h"
 
 /* When what could not be launched at once is again. */
 #define LAUNCH_SOON (5 * REDLOCK_MILLISECONDS)
@@ -69,6 +70,8 @@ int rl_lua_nginx_wait_collect(lua_State *L, rl_lua_nginx *self, int list, int co
     rl_lua_lock *lock = redlock_lock_data(ended->owner);
     if (lock->slot != 0)
       push_slot(L, list, ++count, lock->slot);
+    else if (lock->operation == RL_OPERATION_RELEASE)
+      rl_lua_nginx_released_give_back(lock); /* Nobody has waited for it. */
   }
   return count;
 }
@@ -139,6 +142,28 @@ static rl_lua_nginx *push_driver(lua_State *L, const rl_lua_lock *self) {
   return self->nginx;
 }
 
+/*
+ * Whether another request is inside of the lock by the same object. Then this one is not let in, whatever its owner's
+ * name: the end of either would end the lease of both.
+ */
+static bool is_anothers(lua_State *L, rl_lua_lock *self) {
+  rl_lock *lock = self->lock->core;
+
+  if (!rl_lua_nginx_owner_is_another(&self->owned, rl_lua_nginx_request_at(L, 4)) ||
+      !rl_reentry_is_owned(lock) || rl_lock_is_busy(lock) ||
+      rl_reentry_remaining(lock, redlock_now()) == 0)
+    return false;
+  rl_report_refuse(
+      lock, RL_OPERATION_ACQUIRE, REDLOCK_E_HELD,
+      "another request holds it by the same lock object, and each needs one of its own");
+  return true;
+}
+
+/* Who has counted on a lock that belongs to the worker gives it to no request by that. */
+static bool is_to_stay_the_workers(const rl_lua_lock *self) {
+  return self->owned.owner == NULL && rl_reentry_was_again(self->lock->core);
+}
+
 /* The operation has been begun: whose the lock is from now on, and who waits. */
 static void begun(lua_State *L, rl_lua_lock *self, rl_operation operation) {
   rl_lua_nginx *nginx = self->nginx;
@@ -147,7 +172,8 @@ static void begun(lua_State *L, rl_lua_lock *self, rl_operation operation) {
 
   redlock_lock_set_data(self->lock, self);
   if (operation == RL_OPERATION_ACQUIRE) {
-    of_worker = rl_lua_read_owner(L, 5, self->of_worker, RL_LUA_WRAPPED);
+    of_worker =
+        rl_lua_read_owner(L, 5, self->of_worker, RL_LUA_WRAPPED) || is_to_stay_the_workers(self);
     self->owner_ended = 0;
     (void)rl_lua_nginx_owners_give(&nginx->owners, of_worker ? NULL : rl_lua_nginx_request_at(L, 4),
                                    &self->owned);
@@ -179,6 +205,8 @@ static int wait_start(lua_State *L) {
   if (nginx->client == NULL)
     return rl_lua_push_error(L, REDLOCK_E_CLOSED, NULL, RL_LUA_WRAPPED);
   rl_lua_nginx_check_fork(nginx);
+  if (call->operation == RL_OPERATION_ACQUIRE && is_anothers(L, self))
+    return rl_lua_push_failure(L, self, REDLOCK_E_HELD, RL_LUA_WRAPPED);
   error = call->begin(L, self, 5, RL_LUA_WORKER);
   if (error != REDLOCK_OK)
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
@@ -194,7 +222,7 @@ static int wait_start(lua_State *L) {
     rl_lock_dequeue(self->lock->core);
   lua_pushboolean(L, rl_lock_is_busy(self->lock->core));
   lua_pushnumber(L, (lua_Number)rl_lua_nginx_wake_writers(nginx));
-  if (call->unheard)
+  if (self->slot == 0 && call->operation == RL_OPERATION_RELEASE)
     rl_lua_nginx_released_give_back(self);
   lua_pushboolean(L, rl_lua_nginx_wake_clock(nginx));
   return 4;

@@ -562,6 +562,10 @@ int rl_lock_release_unheard(rl_lock *lock, redlock_time now_us) {
   return error != REDLOCK_OK ? error : rl_lock_begin_release(lock, now_us, true, false);
 }
 
+void rl_lock_tell_end(rl_lock *lock) {
+  lock->notify = lock->notify || rl_lock_is_busy(lock);
+}
+
 /* ------------------------------------------------------------------------------------- asking */
 
 int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation) {

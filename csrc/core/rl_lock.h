@@ -140,6 +140,9 @@ int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify);
  */
 int rl_lock_release_unheard(rl_lock *lock, redlock_time now_us);
 
+/* The end of what is in flight is to be told by rl_core_next_ended(). */
+void rl_lock_tell_end(rl_lock *lock);
+
 /* What the nodes hold under the lock's key (rl_inspect.c); deleting it by force (rl_force.c). */
 int rl_lock_inspect(rl_lock *lock, redlock_time now_us, bool notify);
 int rl_lock_force_release(rl_lock *lock, redlock_time now_us, const void *token,

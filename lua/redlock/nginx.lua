@@ -3,6 +3,7 @@
 local core = require "redlock.core"
 local driver = require "redlock.nginx_driver"
 local options = require "redlock.options"
+local section = require "redlock.section"
 require "redlock.client"
 require "redlock.lock"
 
@@ -15,6 +16,7 @@ local check_resource, check_resources = options.resource, options.resources
 local acquire_options, give_token = options.acquire, core.give_token
 local attach, attach_options, check_handover = core.attach, options.attach, options.handover
 local owner_complaint, release_options, check_token = options.owner_complaint, options.release, options.token
+local section_release, held = options.section_release, section.held
 local free_slot, move, wait = driver.free_slot, driver.move, driver.wait
 
 -- The request, or the timer, that runs; nginx tells when it ends. Other parts of nginx have requests of another kind.
@@ -193,6 +195,20 @@ function client_methods.acquire(self, resource, given)
   local validity
   validity, message, code = lock_methods.acquire(lock)
   if validity then return lock end
+  native.discard(lock)
+  return nil, message, code
+end
+
+function client_methods.with(self, resource, ...)
+  check_resources(self, "userdata", resource, "with", 2)
+  local given, at = options.section(2, ...)
+  local how = given ~= nil and section_release(given, 2) or nil
+  local lock, message, code = new_lock(self, resource, given)
+  if not lock then return nil, message, code end
+  if given ~= nil and given.token ~= nil then give_token(lock, given.token) end
+  local validity
+  validity, message, code = lock_methods.acquire(lock)
+  if validity then return held(lock, how, select(at, ...)) end
   native.discard(lock)
   return nil, message, code
 end

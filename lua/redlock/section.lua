@@ -98,6 +98,9 @@ do
   for _ in once, nil, nil, probe do break end -- luacheck: ignore 512
 end
 
+--- Runs fn(lock, ...) and releases, where the lock is held already.
+section.held = run
+
 --- Acquires, runs fn(lock, ...), releases. `how` is what lock:release() is given.
 function section.run(lock, how, fn, ...)
   local validity, message, code = lock:acquire()

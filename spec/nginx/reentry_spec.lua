@@ -69,6 +69,23 @@ local LOCATIONS = [[
       ngx.print(tostring(kept.lock:is_held()))
     }
   }
+  # Two requests with one owner's name and one lock object.
+  location /share {
+    content_by_lua_block {
+      kept.shared = kept.shared or client:lock("shared", { reentrant = "job" })
+      local validity, message, code = kept.shared:acquire()
+      if not validity then return ngx.print(message, " ", code) end
+      kept.inside = true
+      repeat ngx.sleep(0.002) until kept.go
+      ngx.print(tostring(kept.shared:is_held()), " ", tostring(kept.shared:release()))
+    }
+  }
+  location /worker {
+    content_by_lua_block {
+      kept.lock = kept.lock or of_worker:lock("worker", { reentrant = "job" })
+      assert(kept.lock:acquire({ owner = ngx.var.arg_owner }))
+    }
+  }
   # One of its light threads is killed while it acquires what the request holds.
   location /killed {
     content_by_lua_block {
@@ -170,6 +187,30 @@ describe("re-entrance in nginx", function()
       assert.are.equal("true true false", get("/killed?after=" .. after))
       eventually_free("killed")
     end
+  end)
+
+  it("does not end a request's lease with another request that has the same lock object", function()
+    local request = nginx:request("/share")
+    helper.eventually(function() return get("/inside") == "true" end)
+    assert.are.equal("'shared': another request holds it by the same lock object, and each needs one of its own held",
+      get("/share"))
+    get("/other?name=warm") -- That one's end is seen to.
+    get("/go")
+    assert.are.equal("true true", select(2, request:finish()))
+    eventually_free("shared")
+    get("/share")
+    eventually_free("shared")
+  end)
+
+  it("leaves a lease to the worker that a request has counted on by the same lock object", function()
+    get("/worker?owner=worker")
+    get("/worker?owner=request")
+    local until_when = helper.now() + 0.3
+    helper.eventually(function()
+      assert.are.equal("true", get("/is_held"))
+      return helper.now() > until_when
+    end)
+    assert.are.equal(3, farm:count("worker"))
   end)
 
   it("counts in a timer", function()

@@ -37,6 +37,46 @@ local LOCATIONS = [[
     }
   }
 
+  location /sent {
+    content_by_lua_block {
+      local function take(index)
+        local lock = assert(client:acquire("sent:" .. index))
+        assert(lock:release({ wait = false }))
+        return lock
+      end
+      local before = in_use()
+      for index = 1, 2000 do kept[#kept + 1] = take(index) end
+      ngx.sleep(0.1)
+      ngx.print((in_use() - before) / 2000)
+    }
+  }
+  location /heard {
+    content_by_lua_block {
+      for _, ask in ipairs { "release", "result" } do
+        local lock = assert(client:acquire("heard"))
+        assert(lock:release({ wait = false }))
+        ngx.sleep(0.1)
+        ngx.say(tostring(lock[ask](lock)), " ", select(3, lock:extend()), " ", tostring(lock:acquire() > 9000))
+        ngx.say(tostring(lock:release()), " ", select(3, lock:release()))
+      end
+    }
+  }
+  # The objects are garbage, and the collector does not come.
+  location /refused {
+    content_by_lua_block {
+      kept.holder = kept.holder or assert(client:acquire("refused"))
+      collectgarbage()
+      collectgarbage("stop")
+      local before = in_use()
+      for _ = 1, 2000 do
+        assert(select(3, client:with("refused", { retry_count = 0 }, function() end)) == "taken")
+      end
+      local used = (in_use() - before) / 2000
+      collectgarbage("restart")
+      ngx.print(used)
+    }
+  }
+
   location /asked {
     content_by_lua_block {
       local lock = client:lock("a name, of course", { ttl = 4321 })
@@ -117,6 +157,21 @@ describe("a lock that was released", function()
     nginx:get("/many")
     local unseen = tonumber((select(2, nginx:get("/many"))))
     -- What a busy machine answers late is kept for a while, too.
+    assert.is_true(unseen < 150, unseen .. " bytes for each lock")
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("keeps no such memory when its release was not waited for, and tells how that ended all the same", function()
+    nginx:get("/sent")
+    local unseen = tonumber((select(2, nginx:get("/sent"))))
+    assert.is_true(unseen < 150, unseen .. " bytes for each lock")
+    assert.are.equal(("true not_held true\ntrue not_held\n"):rep(2), select(2, nginx:get("/heard")))
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("keeps no such memory when with() was refused it", function()
+    nginx:get("/refused")
+    local unseen = tonumber((select(2, nginx:get("/refused"))))
     assert.is_true(unseen < 150, unseen .. " bytes for each lock")
     assert.are.equal("", nginx:complaints())
   end)
