@@ -5,6 +5,8 @@
  */
 #include "rl_turn.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -262,6 +264,61 @@ static void a_node_that_talks_nonsense_is_hung_up_on(void **state) {
   peer_end(self);
 }
 
+/* That of the node, which has said something of which nothing can be made. */
+static rl_socket *open_socket(peer *self) {
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  assert_true(rl_socket_is_open(&self->client->sockets[0]));
+  assert_int_equal(send(self->fd, "nonsense\r\n", 10, 0), 10);
+  return &self->client->sockets[0];
+}
+
+/* As in a program that has closed its standard input. */
+static void descriptor_0_is_read_as_any(void **state) {
+  (void)state;
+  peer *self = peer_new();
+  struct pollfd one;
+  rl_socket *socket = open_socket(self);
+  int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
+  assert_int_equal(dup2(socket->fd, 0), 0);
+  (void)close(socket->fd);
+  socket->fd = 0;
+  assert_int_equal(redlock_client_pollfds(self->client, &one, 1), 1);
+  assert_int_equal(poll(&one, 1, 5000), 1);
+  assert_error(redlock_client_process(self->client, &one, 1), REDLOCK_OK);
+  assert_int_equal(socket->fd, -1);
+  if (input >= 0) {
+    assert_int_equal(dup2(input, 0), 0);
+    (void)close(input);
+  }
+  peer_end(self);
+}
+
+/* The caller's descriptors stand at the end of a page, with nothing behind, and none is one of the client's. */
+static void nothing_behind_the_callers_descriptors_is_looked_at(void **state) {
+  (void)state;
+  redlock_client *client;
+  int ends[2];
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+  char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_true(pages != MAP_FAILED);
+  assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
+  struct pollfd *fds = (struct pollfd *)(void *)(pages + page) - 2;
+  assert_int_equal(pipe(ends), 0);
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_error(redlock_client_add(client, i == 0 ? "127.0.0.1:1" : "127.0.0.1:2", NULL, 0),
+                 REDLOCK_OK);
+    client->sockets[i].fd = dup(ends[0]);
+    client->sockets[i].phase = RL_SOCKET_OPEN;
+    fds[i] = (struct pollfd){ends[1], POLLOUT, POLLOUT};
+  }
+  assert_error(redlock_client_process(client, fds, 2), REDLOCK_OK);
+  redlock_client_free(client);
+  (void)close(ends[0]);
+  (void)close(ends[1]);
+  assert_int_equal(munmap(pages, 2 * page), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_socket_that_is_full_is_waited_for_and_drained),
@@ -269,6 +326,8 @@ int main(void) {
       cmocka_unit_test(a_node_that_talks_nonsense_is_hung_up_on),
       cmocka_unit_test(only_a_send_that_fails_ends_the_connection),
       cmocka_unit_test(bytes_are_left_to_threads_that_are_coming),
+      cmocka_unit_test(descriptor_0_is_read_as_any),
+      cmocka_unit_test(nothing_behind_the_callers_descriptors_is_looked_at),
       cmocka_unit_test(a_turn_that_starts_an_operation_looks_for_input_when_that_is_worth_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
