@@ -690,6 +690,48 @@ static void a_cancelled_acquire_leaves_nothing(void **state) {
 
 /* -------------------------------------------------------------------------------------- ending */
 
+static void closing_in_steps_tells_whether_there_is_more_to_wait_for(void **state) {
+  (void)state;
+  loopback *farm = loopback_new(3, LOOPBACK_UNIX);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = hold(client, farm);
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  assert_true(rl_client_closing(client, redlock_now() + MS, PATIENCE_US)); /* No server runs. */
+  loopback_run(farm);
+  while (rl_client_closing(client, redlock_now() + 20 * MS, PATIENCE_US)) {
+    assert_true(redlock_now() < until_us);
+  }
+  assert_int_equal(loopback_keys(farm, KEY), 0);
+  assert_null(client->wait.leader); /* Each step has given back what it waited with. */
+  assert_int_equal(client->wait.made_count, 1);
+  assert_error(redlock_client_close(client, 0), REDLOCK_OK);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
+/* One owes an answer, one is not there: of those two, and of no other, a release is left behind. */
+static void close_names_the_nodes_that_have_not_confirmed_and_no_other(void **state) {
+  (void)state;
+  loopback *farm = loopback_new(3, LOOPBACK_TCP);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  loopback_run(farm);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  loopback_lock(farm);
+  farm->nodes[1].deaf = true;
+  loopback_down(farm, 2);
+  loopback_unlock(farm);
+  assert_error(redlock_client_close(client, SECONDS), REDLOCK_E_UNAVAILABLE);
+  const char *message = redlock_client_message(client);
+  assert_null(strstr(message, farm->nodes[0].address));
+  assert_non_null(strstr(message, farm->nodes[1].address));
+  assert_non_null(strstr(message, farm->nodes[2].address));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
 static void freeing_a_held_lock_releases_it_without_waiting(void **state) {
   (void)state;
   loopback *farm = loopback_new(3, LOOPBACK_UNIX);
@@ -922,6 +964,8 @@ int main(void) {
       cmocka_unit_test(one_descriptor_stands_for_all_across_reconnections),
       cmocka_unit_test(a_dead_majority_is_reported_and_used_again_when_it_is_back),
       cmocka_unit_test(a_cancelled_acquire_leaves_nothing),
+      cmocka_unit_test(closing_in_steps_tells_whether_there_is_more_to_wait_for),
+      cmocka_unit_test(close_names_the_nodes_that_have_not_confirmed_and_no_other),
       cmocka_unit_test(freeing_a_held_lock_releases_it_without_waiting),
       cmocka_unit_test(a_lock_keeps_its_client),
       cmocka_unit_test(closing_releases_and_refuses_everything_later),

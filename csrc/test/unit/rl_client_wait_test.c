@@ -358,6 +358,22 @@ static void only_what_takes_a_lease_starts_the_keeper(void **state) {
   end(client, lock, farm);
 }
 
+static void without_memory_to_wait_a_client_is_closed_at_once(void **state) {
+  (void)state;
+  redlock_lock *lock;
+  redlock_client *client = make_client();
+  loopback *farm = deaf_farm(client, &lock, NULL);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+  redlock_time began_us = redlock_now();
+  no_growth = true;
+  assert_false(rl_client_closing(client, began_us + 20 * SECONDS, 20 * SECONDS));
+  (void)redlock_client_close(client, 20 * SECONDS);
+  no_growth = false;
+  assert_true(redlock_now() - began_us < 10 * SECONDS);
+  end(client, lock, farm);
+}
+
 typedef struct follower {
   redlock_client *client;
   bool looks;                   /* after each turn */
@@ -752,6 +768,7 @@ int main(void) {
       cmocka_unit_test(descriptor_0_is_an_event_as_well),
       cmocka_unit_test(a_wakeup_in_a_forked_child_wakes_nobody_in_the_parent),
       cmocka_unit_test(a_caller_that_is_away_does_not_lead),
+      cmocka_unit_test(without_memory_to_wait_a_client_is_closed_at_once),
       cmocka_unit_test(until_a_call_has_returned_its_lock_is_busy),
       cmocka_unit_test(only_what_takes_a_lease_starts_the_keeper),
       cmocka_unit_test(without_a_descriptor_for_the_event_a_wakeup_ends_the_call),
