@@ -710,6 +710,30 @@ static void closing_in_steps_tells_whether_there_is_more_to_wait_for(void **stat
   assert_true(loopback_end(farm));
 }
 
+static void a_forked_child_takes_nothing_out_of_its_parents_epoll_set(void **state) {
+  (void)state;
+  int status = -1;
+  loopback *farm = loopback_new(3, LOOPBACK_UNIX);
+  redlock_client *client = make_client(farm);
+  struct pollfd ready = {redlock_client_pollfd(client), POLLIN, 0};
+  redlock_lock *lock = hold(client, farm);
+  while (poll(&ready, 1, 50) == 1) {
+    turn(client, farm);
+  }
+  pid_t child = fork();
+  if (child == 0) {
+    _exit(redlock_client_node_count(client) == 3 ? 0 : 1);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  assert_int_equal(poll(&ready, 1, 0), 0);
+  loopback_down(farm, 0);
+  assert_int_equal(poll(&ready, 1, 5000), 1);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
 /* One owes an answer, one is not there: of those two, and of no other, a release is left behind. */
 static void close_names_the_nodes_that_have_not_confirmed_and_no_other(void **state) {
   (void)state;
@@ -965,6 +989,7 @@ int main(void) {
       cmocka_unit_test(a_dead_majority_is_reported_and_used_again_when_it_is_back),
       cmocka_unit_test(a_cancelled_acquire_leaves_nothing),
       cmocka_unit_test(closing_in_steps_tells_whether_there_is_more_to_wait_for),
+      cmocka_unit_test(a_forked_child_takes_nothing_out_of_its_parents_epoll_set),
       cmocka_unit_test(close_names_the_nodes_that_have_not_confirmed_and_no_other),
       cmocka_unit_test(freeing_a_held_lock_releases_it_without_waiting),
       cmocka_unit_test(a_lock_keeps_its_client),

@@ -68,6 +68,26 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mu
                            : __real_pthread_cond_timedwait(condition, mutex, until);
 }
 
+/* How many threads were called, and how many of them while the mutex of |guarded| was held. */
+static redlock_client *guarded;
+static unsigned signals;
+static unsigned guarded_signals;
+
+int __real_pthread_cond_signal(pthread_cond_t *condition);
+int __wrap_pthread_cond_signal(pthread_cond_t *condition);
+
+int __wrap_pthread_cond_signal(pthread_cond_t *condition) {
+  if (guarded != NULL) {
+    signals++;
+    if (pthread_mutex_trylock(&guarded->mutex.mutex) == 0) {
+      (void)pthread_mutex_unlock(&guarded->mutex.mutex);
+    } else {
+      guarded_signals++;
+    }
+  }
+  return __real_pthread_cond_signal(condition);
+}
+
 /* What the leader polls. */
 static redlock_client *observed;
 static size_t polled_count;
@@ -601,6 +621,27 @@ static void a_wake_up_that_nobody_caused_is_slept_over(void **state) {
   end_leader(client, leader);
 }
 
+/* The one that is called may give up the last reference as soon as the mutex is free. */
+static void whoever_gives_up_a_reference_calls_others_before_the_mutex_is_free(void **state) {
+  (void)state;
+  pthread_t thread;
+  redlock_client *client = make_client();
+  rl_waiter *leader = begin_leader(client);
+  follower one = {.client = redlock_client_ref(client)};
+  assert_int_equal(pthread_create(&thread, NULL, follow, &one), 0);
+  while (!sleeps_on(&one, false)) {
+    (void)poll(NULL, 0, 1);
+  }
+  redlock_client_wakeup(client);
+  guarded = client;
+  redlock_client_free(client);
+  guarded = NULL;
+  assert_int_equal(signals, 1);
+  assert_int_equal(guarded_signals, 1);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  end_leader(client, leader);
+}
+
 /* Threads that were called are on their way, and do not come. */
 static void bytes_wait_for_slow_threads_for_a_millisecond(void **state) {
   (void)state;
@@ -762,6 +803,7 @@ int main(void) {
       cmocka_unit_test(a_loss_disturbs_the_keeper_that_polls_and_no_other_leader),
       cmocka_unit_test(a_follower_whose_time_has_come_looks_for_itself),
       cmocka_unit_test(a_wake_up_that_nobody_caused_is_slept_over),
+      cmocka_unit_test(whoever_gives_up_a_reference_calls_others_before_the_mutex_is_free),
       cmocka_unit_test(bytes_wait_for_slow_threads_for_a_millisecond),
       cmocka_unit_test(a_sender_that_is_called_leaves_the_bytes_to_the_last_that_comes),
       cmocka_unit_test(a_thread_that_begins_to_wait_takes_the_lead_from_the_keeper),

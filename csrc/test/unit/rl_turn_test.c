@@ -157,6 +157,7 @@ static void a_socket_that_is_full_is_waited_for_and_drained(void **state) {
   assert_true(self->client->sockets[0].blocked);
   for (unsigned i = 0; i < 5; i++) { /* Kept, as long as it is full. */
     assert_int_equal(events_of(self), POLLIN | POLLOUT);
+    assert_int_equal(rl_poll_writable(self->client), 1); /* Who polls is told to wait for room. */
     assert_false(ready(fd));
     assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
   }
@@ -172,6 +173,7 @@ static void a_socket_that_is_full_is_waited_for_and_drained(void **state) {
   check_stream(self);
   assert_int_equal(events_of(self),
                    POLLIN); /* Taken back: a socket with room is always writable. */
+  assert_int_equal(rl_poll_writable(self->client), 0);
   assert_false(ready(fd));
   peer_end(self);
 }
@@ -192,6 +194,23 @@ static void what_a_full_socket_does_not_take_goes_with_the_next_turn(void **stat
   } while (self->client->sockets[0].blocked);
   peer_read(self);
   check_stream(self);
+  peer_end(self);
+}
+
+static void room_is_waited_for_only_to_send_something(void **state) {
+  (void)state;
+  peer *self = peer_new();
+  rl_socket *socket = &self->client->sockets[0];
+  size_t length;
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  while (rl_core_output(&self->client->core, 0, &length) != NULL) {
+    peer_read(self);
+    assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  }
+  socket->blocked = true;
+  assert_int_equal(rl_poll_writable(self->client), 0);
+  assert_int_equal(events_of(self), POLLIN);
+  socket->blocked = false;
   peer_end(self);
 }
 
@@ -324,6 +343,7 @@ int main(void) {
       cmocka_unit_test(a_socket_that_is_full_is_waited_for_and_drained),
       cmocka_unit_test(what_a_full_socket_does_not_take_goes_with_the_next_turn),
       cmocka_unit_test(a_node_that_talks_nonsense_is_hung_up_on),
+      cmocka_unit_test(room_is_waited_for_only_to_send_something),
       cmocka_unit_test(only_a_send_that_fails_ends_the_connection),
       cmocka_unit_test(bytes_are_left_to_threads_that_are_coming),
       cmocka_unit_test(descriptor_0_is_read_as_any),
