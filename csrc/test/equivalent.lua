@@ -47,6 +47,7 @@ return {
   { file = "rl_keeper.c", line = "} else if (due_us > redlock_now()) {", mutant = ">=",
     why = "it sleeps until now, and gets up" },
   { line = "int result = pause_us > RL_TURN_STALE_US ||", mutant = ">=", why = "a microsecond" },
+  { line = "if (set >= 0 && set != waited) {", mutant = "set > 0", why = "of a pipe's two descriptors it is the higher" },
   { line = "unsigned changes = socket->changes + 1;", mutant = "+ 2", why = "any number that is new will do" },
   { line = "socket->blocked = sent < 0 ||", mutant = "sent <= 0", why = "nothing is less than what was offered" },
   { file = "rl_client_wait.c", line = "return called || sends_us < until_us", mutant = "sends_us <= until_us",

@@ -301,6 +301,8 @@ static void descriptor_0_is_read_as_any(void **state) {
   assert_int_equal(dup2(socket->fd, 0), 0);
   (void)close(socket->fd);
   socket->fd = 0;
+  assert_true(socket->blocked);
+  assert_int_equal(rl_poll_writable(self->client), 1);
   assert_int_equal(redlock_client_pollfds(self->client, &one, 1), 1);
   assert_int_equal(poll(&one, 1, 5000), 1);
   assert_error(redlock_client_process(self->client, &one, 1), REDLOCK_OK);
