@@ -66,9 +66,12 @@ void rl_event_set(rl_event *event) {
 
 void rl_event_clear(rl_event *event) {
   unsigned char bytes[64];
-  ssize_t got = -1;
+  ssize_t got;
   int fd = atomic_load(&event->waited);
+  if (fd < 0) {
+    return;
+  }
   do {
-    got = fd >= 0 ? read(fd, bytes, sizeof bytes) : -1;
-  } while (got == (ssize_t)sizeof bytes || (got < 0 && errno == EINTR && fd >= 0));
+    got = read(fd, bytes, sizeof bytes);
+  } while (got == (ssize_t)sizeof bytes || (got < 0 && errno == EINTR));
 }

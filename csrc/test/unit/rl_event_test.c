@@ -13,6 +13,21 @@
 
 #include "rl_test.h"
 
+/* How many of the next reads a signal interrupts. */
+static unsigned interruptions;
+
+ssize_t __real_read(int fd, void *bytes, size_t length);
+ssize_t __wrap_read(int fd, void *bytes, size_t length);
+
+ssize_t __wrap_read(int fd, void *bytes, size_t length) {
+  if (interruptions > 0) {
+    interruptions--;
+    errno = EINTR;
+    return -1;
+  }
+  return __real_read(fd, bytes, length);
+}
+
 static bool is_set(rl_event *event) {
   struct pollfd one = {rl_event_fd(event), POLLIN, 0};
   return poll(&one, 1, 0) == 1;
@@ -36,14 +51,28 @@ static void it_is_readable_from_its_setting_to_its_clearing(void **state) {
   rl_event_close(&event);
 }
 
+static void a_signal_does_not_keep_it_from_being_cleared(void **state) {
+  (void)state;
+  rl_event event;
+  rl_event_init(&event);
+  assert_true(rl_event_open(&event));
+  rl_event_set(&event);
+  interruptions = 2;
+  rl_event_clear(&event);
+  assert_int_equal(interruptions, 0);
+  assert_false(is_set(&event));
+  rl_event_close(&event);
+}
+
 /* A handler may come before there is one. */
 static void setting_one_that_is_not_open_does_nothing(void **state) {
   (void)state;
   rl_event event;
   rl_event_init(&event);
+  errno = EINTR; /* of something else */
+  rl_event_clear(&event);
   errno = ERANGE;
   rl_event_set(&event);
-  rl_event_clear(&event);
   assert_true(rl_event_open(&event));
   assert_false(is_set(&event));
   rl_event_close(&event);
@@ -90,6 +119,7 @@ static void descriptor_0_is_as_good_as_any(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(it_is_readable_from_its_setting_to_its_clearing),
+      cmocka_unit_test(a_signal_does_not_keep_it_from_being_cleared),
       cmocka_unit_test(setting_one_that_is_not_open_does_nothing),
       cmocka_unit_test(without_a_free_descriptor_it_is_not_open),
       cmocka_unit_test(descriptor_0_is_as_good_as_any),

@@ -569,6 +569,25 @@ static void a_loop_that_has_nothing_to_do_rests(void **state) {
   loop_end(&self);
 }
 
+/* It does not take what has ended, and would be woken for that again and again. */
+static void a_loop_that_goes_by_results_alone_rests(void **state) {
+  (void)state;
+  loop self = loop_begin(3);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_error(i == 0 ? redlock_lock_acquire_start(self.lock, NULL)
+                        : redlock_lock_release_start(self.lock),
+                 REDLOCK_OK);
+    while (redlock_lock_result(self.lock) == REDLOCK_PENDING) {
+      loop_wait(&self);
+      assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
+    }
+    loop_rest(&self, 50 * MS);
+    assert_error(redlock_lock_result(self.lock), REDLOCK_OK);
+    assert_false(loop_is_ready(&self));
+  }
+  loop_end(&self);
+}
+
 static void an_operation_costs_two_calls_to_be_woken_at_most(void **state) {
   (void)state;
   loop self = loop_begin(3);
@@ -633,6 +652,7 @@ int main(void) {
       cmocka_unit_test(a_loss_that_was_found_outside_of_the_loop_wakes_it),
       cmocka_unit_test(a_loss_that_nobody_fetches_does_not_keep_the_loop_spinning),
       cmocka_unit_test(a_loop_that_has_nothing_to_do_rests),
+      cmocka_unit_test(a_loop_that_goes_by_results_alone_rests),
       cmocka_unit_test(an_operation_costs_two_calls_to_be_woken_at_most),
       cmocka_unit_test(a_client_that_was_never_asked_sets_no_timer),
   };
