@@ -349,13 +349,13 @@ describe("redlock.cqueues", function()
     farm:reset()
     local reasons = {}
     local client = redlock.new(farm.addresses, {
-      ttl = 400, auto_extend = true, on_lost = function(_, reason) reasons[#reasons + 1] = reason end,
+      ttl = 1200, auto_extend = true, on_lost = function(_, reason) reasons[#reasons + 1] = reason end,
     })
     local lock = assert(client:acquire("r"))
-    local several = assert(client:acquire({ "s", "t" }, { auto_extend = { max_hold = 600 } }))
+    local several = assert(client:acquire({ "s", "t" }, { auto_extend = { max_hold = 1300 } }))
     local text = assert(assert(client:acquire("handed")):detach())
     local handed = assert(client:attach(text))
-    socket.sleep(1)
+    socket.sleep(1.8)
     assert.is_true(lock:is_held())
     assert.is_true(handed:is_held())
     assert.are.equal("max_hold", (several:lost()))
