@@ -25,6 +25,7 @@ static void rl_loss_dequeue(rl_lock *lock) {
 static void rl_loss_enqueue(rl_lock *lock) {
   rl_losses *losses = &lock->core->losses;
   rl_loss *loss = &lock->renewal->loss;
+  losses->count++;
   if (loss->queued) {
     return; /* For another reason, which nobody has asked for yet. */
   }
@@ -32,7 +33,6 @@ static void rl_loss_enqueue(rl_lock *lock) {
   loss->previous = losses->last;
   *(losses->last != NULL ? &losses->last->renewal->loss.next : &losses->first) = lock;
   losses->last = lock;
-  losses->count++;
 }
 
 static void rl_loss_tell_one(rl_lock *lock, int reason, redlock_time since_us) {
@@ -82,7 +82,25 @@ int rl_loss_of(const rl_lock *lock, redlock_time now_us, redlock_time *since_us)
   return lasts ? REDLOCK_OK : rl_renew_reason(carrier);
 }
 
+/*
+ * Leases whose deadline nobody has looked at: a program that only asks takes no turns. What is in flight is for
+ * the next turn, which reads first.
+ */
+static void rl_loss_look(rl_core *core, redlock_time now_us) {
+  rl_lock *lock;
+  while ((lock = rl_timers_take(&core->timers, now_us)) != NULL) {
+    if (rl_lock_is_in_flight(lock) || rl_lock_remaining(lock, now_us) > 0) {
+      rl_timers_set(&core->timers, lock, lock->timer.due_us);
+      return;
+    }
+    rl_renew_ran_out(lock);
+  }
+}
+
 rl_lock *rl_loss_next(rl_core *core, redlock_time now_us) {
+  if (core->losses.first == NULL) {
+    rl_loss_look(core, now_us);
+  }
   rl_lock *lock = core->losses.first;
   if (lock != NULL) {
     /* What is told now is what rl_loss_of() would say: else the timer would tell it once more. */

@@ -31,7 +31,7 @@ typedef struct rl_loss {
 
 typedef struct rl_losses {
   struct rl_lock *first, *last;
-  uint32_t count; /* of all that there have been */
+  uint32_t count; /* of all that there have been, each reason for itself */
 } rl_losses;
 
 /*

@@ -59,6 +59,46 @@ static void what_is_told_is_what_holds_when_it_is_told(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Its leases do not keep themselves, so that nothing looks at the clock between its calls. */
+static void a_program_that_does_nothing_but_ask_is_told_of_a_lease_that_ran_out(void **state) {
+  (void)state;
+  rl_lock *lock;
+  redlock_options options = fake_once();
+  options.notify_lost = REDLOCK_YES;
+  fake_world *world = held_by(3, &lock, &options);
+  rl_lock *later = fake_lock(world, "later", &options);
+  fake_pass(world, SECONDS);
+  assert_error(fake_hold(world, later), REDLOCK_OK);
+  world->now_us = lock->deadline_us - 1;
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  world->now_us = lock->deadline_us;
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+  world->now_us = later->deadline_us;
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), later);
+  fake_turn(world);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  assert_true(fake_world_end(world));
+}
+
+/* Who notes that there is something new, and asks later, hears of each of them. */
+static void a_loss_counts_though_the_one_before_was_not_asked_for(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  refuse_all(world);
+  fake_pass(world, THIRD_US);
+  assert_error(reason_of(world, lock), REDLOCK_E_UNAVAILABLE);
+  uint32_t count = world->core.losses.count;
+  fake_pass(world, LEASE_US - THIRD_US);
+  assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
+  assert_int_equal(world->core.losses.count, count + 1);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  assert_true(fake_world_end(world));
+}
+
 static void a_process_that_was_stopped_beyond_its_deadline_revives_nothing(void **state) {
   (void)state;
   rl_lock *lock;
@@ -347,6 +387,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_lease_that_runs_out_is_told_once_at_its_deadline),
       cmocka_unit_test(what_is_told_is_what_holds_when_it_is_told),
+      cmocka_unit_test(a_program_that_does_nothing_but_ask_is_told_of_a_lease_that_ran_out),
+      cmocka_unit_test(a_loss_counts_though_the_one_before_was_not_asked_for),
       cmocka_unit_test(a_process_that_was_stopped_beyond_its_deadline_revives_nothing),
       cmocka_unit_test(an_extend_that_is_answered_after_the_deadline_revives_nothing),
       cmocka_unit_test(a_lease_that_a_majority_denies_is_lost_and_not_taken_back),
