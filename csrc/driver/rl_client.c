@@ -68,11 +68,15 @@ static void rl_client_close_sockets(redlock_client *client, bool forked) {
   rl_poll_close(client);
 }
 
-/* Frees a client that nobody refers to; what has not been sent is lost. */
-static void rl_client_destroy(redlock_client *client) {
+void rl_client_destroy(redlock_client *client) {
   rl_mutex_lock(&client->mutex);
   rl_keeper_stop(client);
+  bool later = rl_keeper_is_self(client);
+  client->keeper.orphaned = later;
   rl_mutex_unlock(&client->mutex);
+  if (later) {
+    return;
+  }
   rl_client_close_sockets(client, rl_fork_happened(&client->mark));
   rl_core_free(&client->core); /* Also when it was not made: it is empty then. */
   rl_wait_free(&client->wait);

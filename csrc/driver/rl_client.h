@@ -80,6 +80,12 @@ void rl_client_leave(redlock_client *client);
 /* The same, and gives up a reference: the client may be gone. It is not drained. */
 void rl_client_leave_for_good(redlock_client *client);
 
+/*
+ * Frees a client that nobody refers to; what has not been sent is lost. Called by its keeper, it ends when that
+ * does.
+ */
+void rl_client_destroy(redlock_client *client);
+
 /* The part of rl_client_enter() for forks, for drivers whose clients belong to one thread. */
 void rl_client_check_fork(redlock_client *client);
 

@@ -19,6 +19,8 @@
  *       is busy with something else: then it is as if there was none, until it comes again.
  *   K5. When leases are lost, whoever notices it calls the keeper, and it tells the program, if that has asked for it
  *       (redlock_client_on_lost()): without the mutex, for the program will call.
+ *   K6. The program may close the client there, or give up the last reference to it. The keeper cannot join
+ *       itself: it ends when the program has returned, and with the last reference it ends the client, too.
  *
  * It holds the mutex for turns only, which wait for nothing, and waits in poll() or on its condition: so it can
  * be joined at any time, and who wants the mutex, also a finalizer, waits for a turn at most. It has all
@@ -123,6 +125,15 @@ static void rl_keeper_tell(redlock_client *client) {
   rl_mutex_lock(&client->mutex);
 }
 
+/* K6: nobody else refers to the client. */
+static void rl_keeper_end_client(redlock_client *client) {
+  client->keeper.runs = false;
+  (void)pthread_detach(pthread_self());
+  (void)pthread_cond_destroy(&client->keeper.self.condition);
+  rl_event_close(&client->keeper.event);
+  rl_client_destroy(client);
+}
+
 static void *rl_keeper_run(void *argument) {
   redlock_client *client = argument;
   rl_keeper *keeper = &client->keeper;
@@ -137,7 +148,11 @@ static void *rl_keeper_run(void *argument) {
       rl_keeper_lead(client);
     }
   }
+  bool orphaned = keeper->orphaned;
   rl_wait_tell(client, true);
+  if (orphaned) {
+    rl_keeper_end_client(client);
+  }
   return NULL;
 }
 
@@ -178,13 +193,20 @@ int redlock_client_on_lost(redlock_client *client, redlock_lost_function *told, 
   return error;
 }
 
+bool rl_keeper_is_self(const redlock_client *client) {
+  return client->keeper.runs && pthread_equal(client->keeper.thread, pthread_self());
+}
+
 void rl_keeper_stop(redlock_client *client) {
   rl_keeper *keeper = &client->keeper;
   if (!keeper->runs) {
     return;
   }
-  keeper->runs = false;
   keeper->stops = true;
+  if (rl_keeper_is_self(client)) {
+    return; /* K6 */
+  }
+  keeper->runs = false;
   (void)pthread_cond_signal(&keeper->self.condition);
   rl_event_set(&keeper->event);
   rl_wait_tell(client, true);

@@ -12,6 +12,7 @@ typedef struct rl_keeper {
   bool forbidden; /* this client may have none: inside nginx */
   bool runs;
   bool stops;
+  bool orphaned; /* it has given up the last reference to the client, which ends with it */
   bool
       loop_is_late; /* the program's loop has been elsewhere when something was due, and has not come since */
   pthread_t thread;
@@ -33,8 +34,14 @@ void rl_keeper_init(rl_keeper *keeper);
  */
 int rl_keeper_start(redlock_client *client);
 
-/* Ends and joins it, however the nodes are. Others may enter meanwhile. */
+/*
+ * Ends and joins it, however the nodes are. Others may enter meanwhile. Called by the keeper itself, it ends
+ * later, and is joined by the next call.
+ */
 void rl_keeper_stop(redlock_client *client);
+
+/* Whether the caller is the keeper, which tells the program of losses. */
+bool rl_keeper_is_self(const redlock_client *client);
 
 /* In a forked child: there is no such thread. */
 void rl_keeper_forget(rl_keeper *keeper);

@@ -564,7 +564,8 @@ REDLOCK_EXTERN int redlock_lock_give_token(redlock_lock *lock, const void *token
  *     that a nested acquire returns is what is left. If that is less than two thirds of what its
  *     ttl would give, it extends the lease first, and fails if that fails; then the others hold as before.
  *   - auto_extend, extend_every and max_hold are those of the acquire that took the lease, until it ends, and the
- *     loss of such a lease is told of each lock; notify_lost is each lock's own. Votes and messages are of each
+ *     loss of such a lease is told of each lock; notify_lost is each lock's own. No nested acquire extends the lease
+ *     beyond max_hold: then it counts on what is left. Votes and messages are of each
  *     lock's own last operation.
  *   - Resources are held as they were taken. An acquire of some of them counts on all; one of more is
  *     refused, for it would wait for itself: REDLOCK_E_HELD. So is one with a given token.
@@ -627,7 +628,7 @@ REDLOCK_INLINE int redlock_lock_vote(redlock_lock *lock, size_t index, redlock_v
  * Whatever the program itself begins goes before, and an automatic extend in flight never makes it
  * fail: redlock_lock_result(), the message and the votes are those of the program's last operation.
  * They end with redlock_lock_release() or redlock_lock_free(), with redlock_client_close(), with
- * max_hold, and when the lease is lost. Extends of the program's own are not bound by max_hold.
+ * max_hold, and when the lease is lost. Extends of the program's own (redlock_lock_extend()) are not bound by max_hold.
  */
 
 /*
@@ -652,8 +653,9 @@ REDLOCK_EXTERN redlock_lock *redlock_client_next_lost(redlock_client *client);
 /*
  * For programs without a loop: |told| is called with |client| and |data| when redlock_client_next_lost() has
  * something new, and asks it. The client's keeper calls it, a thread that is started here, one call at a time, and
- * outside of all mutexes: it may call any function but redlock_client_close() and redlock_client_free(), which
- * wait for it. Leases of programs that are in no call are not extended while it runs, so it should return
+ * outside of all mutexes: it may call any function. redlock_client_close() and the last redlock_client_free() wait
+ * for it elsewhere; in itself they, or a redlock_lock_free() that is the last reference, end the thread when it has
+ * returned. Leases of programs that are in no call are not extended while it runs, so it should return
  * soon. No other thread may free a lock that it is told of meanwhile, as with all functions. NULL for
  * |told| ends it; a call that has begun goes on. A forked child says it anew.
  * Errors: INVALID (also: a client of nginx), CLOSED, SYSTEM (no thread could be started).

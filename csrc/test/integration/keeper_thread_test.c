@@ -318,6 +318,93 @@ static void a_program_without_a_loop_is_called_when_leases_are_lost(void **state
   redlock_client_free(client);
 }
 
+static void count_calls(redlock_client *client, void *data) {
+  (void)client;
+  atomic_fetch_add((atomic_uint *)data, 1);
+}
+
+/* It asks later, if at all. */
+static void
+a_program_that_only_notes_the_call_is_called_again_when_the_lease_is_over(void **state) {
+  (void)state;
+  atomic_uint calls = 0;
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_options options = kept(900);
+  redlock_lock *lock = hold(client, "r", &options);
+  assert_int_equal(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_OK);
+  for (unsigned i = 0; i < 5; i++) {
+    farm_stop(&five, i);
+  }
+  eventually(redlock_lock_lost(lock, NULL) == REDLOCK_E_UNAVAILABLE && atomic_load(&calls) > 0);
+  unsigned before = atomic_load(&calls);
+  eventually(redlock_lock_lost(lock, NULL) == REDLOCK_E_EXPIRED);
+  for (unsigned i = 0; i < 5; i++) {
+    farm_continue(&five, i);
+  }
+  eventually(atomic_load(&calls) > before);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void free_the_lock(redlock_client *client, void *data) {
+  redlock_lock *lost = redlock_client_next_lost(client);
+  redlock_lock_free(lost);
+  atomic_store((atomic_bool *)data, lost != NULL);
+}
+
+static void free_lock_and_client(redlock_client *client, void *data) {
+  redlock_lock_free(redlock_client_next_lost(client));
+  redlock_client_free(client);
+  atomic_store((atomic_bool *)data, true);
+}
+
+/* Its thread goes on with the client when the program returns to it. */
+static void the_last_reference_may_be_given_up_in_on_lost(void **state) {
+  (void)state;
+  unsigned before = running_threads();
+  redlock_options options = once();
+  options.ttl_us = MS(60);
+  options.notify_lost = REDLOCK_YES;
+  for (unsigned i = 0; i < 20; i++) {
+    atomic_bool freed = false;
+    redlock_client *client = client_of(&five, 5, NULL);
+    bool both = i % 2 == 1;
+    assert_int_equal(
+        redlock_client_on_lost(client, both ? free_lock_and_client : free_the_lock, &freed),
+        REDLOCK_OK);
+    (void)hold(client, "r", &options);
+    if (!both) {
+      redlock_client_free(client);
+    }
+    eventually(atomic_load(&freed));
+    eventually(running_threads() == before);
+  }
+}
+
+static void close_the_client(redlock_client *client, void *data) {
+  int error = redlock_client_close(client, MS(1000));
+  atomic_store((atomic_int *)data, error == REDLOCK_OK ? 1 : error);
+}
+
+static void a_client_that_is_closed_in_on_lost_leaves_no_thread(void **state) {
+  (void)state;
+  unsigned before = running_threads();
+  redlock_options options = once();
+  options.ttl_us = MS(60);
+  options.notify_lost = REDLOCK_YES;
+  atomic_int closed = 0;
+  redlock_client *client = client_of(&five, 5, NULL);
+  assert_int_equal(redlock_client_on_lost(client, close_the_client, &closed), REDLOCK_OK);
+  redlock_lock *lock = hold(client, "r", &options);
+  eventually(atomic_load(&closed) != 0);
+  assert_int_equal(atomic_load(&closed), 1);
+  eventually(running_threads() == before);
+  assert_int_equal(redlock_client_close(client, 0), REDLOCK_OK);
+  assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_CLOSED);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
 /* ---------------------------------------------------------------------------------------- forks */
 
 static int child_looks(void *argument) {
@@ -488,6 +575,9 @@ int main(void) {
       TEST(a_short_lease_is_kept_though_the_loop_never_comes),
       TEST(a_thread_that_waits_for_losses_is_told_while_the_program_computes),
       TEST(a_program_without_a_loop_is_called_when_leases_are_lost),
+      TEST(a_program_that_only_notes_the_call_is_called_again_when_the_lease_is_over),
+      TEST(the_last_reference_may_be_given_up_in_on_lost),
+      TEST(a_client_that_is_closed_in_on_lost_leaves_no_thread),
       TEST(the_keeper_may_be_forked_at_any_time),
       TEST(the_keeper_takes_no_signal_of_the_program),
       TEST(an_idle_keeper_sleeps),
