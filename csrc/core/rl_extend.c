@@ -31,7 +31,7 @@ bool rl_extend_begin(rl_lock *lock, redlock_time now_us) {
     rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* E1 */
     return false;
   }
-  if (lock->automatic) {
+  if (lock->automatic || rl_reentry_is_joining(lock)) {
     rl_renew_cap(lock, now_us);
   }
   return true;

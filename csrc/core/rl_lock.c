@@ -291,9 +291,12 @@ int rl_lock_result(const rl_lock *lock) {
 
 /* The lease is over. When it ended can still be asked for (rl_loss_of()). */
 static void rl_lock_run_out(rl_lock *lock, redlock_time now_us) {
-  redlock_time deadline_us = rl_reentry_carrier(lock)->deadline_us;
+  const rl_lock *carrier = rl_reentry_carrier(lock);
+  redlock_time deadline_us = carrier->deadline_us;
   if (lock->lease != NULL) {
     rl_renew_ran_out(lock);
+  } else {
+    rl_renew_copy_end(lock, carrier);
   }
   rl_lock_expire(lock, now_us);
   lock->deadline_us = deadline_us;
@@ -543,7 +546,8 @@ static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unhear
 
 /* Whether such a release is under way, or has ended so that there is nothing to begin again. */
 static bool rl_lock_awaits_hearing(const rl_lock *lock) {
-  return lock->unheard && (rl_lock_is_busy(lock) || lock->result != REDLOCK_E_UNAVAILABLE);
+  return lock->unheard &&
+         (rl_lock_is_busy(lock) || rl_report_of(lock).result != REDLOCK_E_UNAVAILABLE);
 }
 
 int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify) {

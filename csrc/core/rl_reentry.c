@@ -12,6 +12,7 @@
  *   O3. Two thirds of what it asks for must be left: an extend would be due else (R1 of rl_renew.c). Otherwise
  *       the lease goes to the lock that acquires, which extends it first (E1 to E6). It counts if that
  *       ends well, else it leaves again, and the others are where they were. If it is alone by then, it releases.
+ *       No such extend goes beyond max_hold (R4): what counts at the end counts on what is left.
  *   O4. It is refused, for it would wait for itself, where its owner holds only some of the resources, or
  *       holds them by several leases, or where it brings a token of its own. It is also refused where the
  *       lease has run out or is lost: whoever is inside of that must not go on as if nothing were.
@@ -227,12 +228,9 @@ static void rl_reentry_move(rl_lock *from, rl_lock *to, redlock_time now_us) {
   to->phase = RL_PHASE_IDLE;
   to->round =
       (from->round > to->round ? from->round : to->round) + 1; /* No late reply is a vote. */
-  to->keys_end_us = from->keys_end_us;
+  rl_renew_copy_end(to, from);
   to->lease_ttl_us = from->lease_ttl_us;
   to->random = from->random;
-  if (from->renewal != NULL && to->renewal != NULL) {
-    to->renewal->hold_until_us = from->renewal->hold_until_us;
-  }
   rl_renew_look(to, now_us);
 }
 
@@ -371,7 +369,8 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
     return RL_REENTRY_REFUSED;
   }
   lock->reentry->depth += again;
-  if (rl_reentry_suffices(carrier, now_us, asked) || rl_lock_is_busy(carrier)) {
+  if (rl_reentry_suffices(carrier, now_us, asked) || rl_renew_is_capped(carrier) ||
+      rl_lock_is_busy(carrier)) {
     return RL_REENTRY_COUNTED; /* What is in flight is an extend. */
   }
   rl_renew_stop(carrier, now_us);

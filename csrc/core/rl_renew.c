@@ -18,7 +18,8 @@
  *       changed nothing. What that has sent is answered in a round that is over, and does not count.
  *       What the user sees of his last operation is kept apart (rl_report.h).
  *   R4. |max_hold| after the start of the lease no automatic extend counts any more. The last one
- *       asks for what is left until then, and no more follow.
+ *       asks for what is left until then, and no more follow. So it is with extends for nested acquires (O3 of
+ *       rl_reentry.c), for which the user has not asked either.
  *   R5. A lease that has ended otherwise than by a release is lost, and is told so once (rl_loss.h). No
  *       extend follows: whoever wants the lock again has to acquire it.
  */
@@ -80,11 +81,17 @@ bool rl_renew_is_on(const rl_lock *lock) {
   return lock->renewal != NULL && lock->current->auto_extend == REDLOCK_YES;
 }
 
-/* R4. Whether the keys live as long as they may already. */
-static bool rl_renew_is_capped(const rl_lock *lock) {
+bool rl_renew_is_capped(const rl_lock *lock) {
   /* Nodes count whole milliseconds. */
   redlock_time keys_end_us = rl_time_add(lock->keys_end_us, REDLOCK_MILLISECONDS);
-  return keys_end_us > lock->renewal->hold_until_us;
+  return rl_renew_is_on(lock) && keys_end_us > lock->renewal->hold_until_us;
+}
+
+void rl_renew_copy_end(rl_lock *lock, const rl_lock *carrier) {
+  lock->keys_end_us = carrier->keys_end_us;
+  if (lock->renewal != NULL && carrier->renewal != NULL) {
+    lock->renewal->hold_until_us = carrier->renewal->hold_until_us;
+  }
 }
 
 /* R1. When the next extend is due, counted from the deadline that the last one has led to. */
@@ -130,8 +137,7 @@ void rl_renew_look(rl_lock *lock, redlock_time now_us) {
 }
 
 int rl_renew_reason(const rl_lock *lock) {
-  bool capped = rl_renew_is_on(lock) && rl_renew_is_capped(lock);
-  return capped ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED;
+  return rl_renew_is_capped(lock) ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED;
 }
 
 void rl_renew_ran_out(rl_lock *lock) {
@@ -170,6 +176,9 @@ void rl_renew_timer(rl_lock *lock, redlock_time now_us) {
 }
 
 void rl_renew_cap(rl_lock *lock, redlock_time now_us) {
+  if (!rl_renew_is_on(lock)) {
+    return;
+  }
   redlock_duration left_us = rl_time_sub(lock->renewal->hold_until_us, now_us);
   if (left_us < lock->ttl_us) {
     lock->ttl_us = rl_time_ms_down(left_us) * REDLOCK_MILLISECONDS;

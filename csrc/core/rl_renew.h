@@ -54,8 +54,14 @@ int rl_renew_reason(const rl_lock *lock);
 /* R5: the deadline has passed, and the lease was not released. */
 void rl_renew_ran_out(rl_lock *lock);
 
-/* R4: an automatic extend is about to be sent, while the lease lasts. */
+/* R4: whether the keys live as long as max_hold lets them. */
+bool rl_renew_is_capped(const rl_lock *lock);
+
+/* R4: an extend that the user has not asked for is about to be sent, while the lease lasts and is not capped. */
 void rl_renew_cap(rl_lock *lock, redlock_time now_us);
+
+/* When the lease of |carrier| ends is when that of |lock| does. */
+void rl_renew_copy_end(rl_lock *lock, const rl_lock *carrier);
 
 /* R3: ends the automatic extend in flight, if there is one. The lease stays as it is. */
 void rl_renew_stop(rl_lock *lock, redlock_time now_us);

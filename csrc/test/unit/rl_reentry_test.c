@@ -473,6 +473,73 @@ static void the_lease_keeps_itself_after_the_outermost_has_gone(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* A program that is stuck in nested acquires would hold for ever. */
+static void nested_acquires_hold_no_lease_beyond_max_hold(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = kept();
+  redlock_options longer = {.ttl_us = 60 * SECONDS};
+  options.max_hold_us = 20 * SECONDS;
+  rl_lock *outer = fake_lock(world, KEY, &options);
+  own(world, outer, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  int error = acquire(world, outer, NULL);
+  unsigned nested_count = 0;
+  while (error == REDLOCK_OK && world->now_us - FAKE_START_US < 60 * SECONDS) {
+    error = acquire(world, inner, nested_count++ % 2 == 0 ? NULL : &longer);
+    assert_error(error == REDLOCK_OK ? release(world, inner) : REDLOCK_OK, REDLOCK_OK);
+    fake_pass(world, SECONDS);
+    fake_settle(world);
+  }
+  assert_error(error, REDLOCK_E_EXPIRED);
+  assert_int_equal(nested_count, 21); /* They count to the end, on what is left. */
+  assert_error(reason_of(world, outer), REDLOCK_E_MAX_HOLD);
+  assert_true(outer->deadline_us > FAKE_START_US + 19 * SECONDS);
+  assert_true(outer->deadline_us <= FAKE_START_US + 20 * SECONDS);
+  assert_true(fake_world_end(world));
+}
+
+/* Nor when it has waited for its launch. */
+static void a_nested_extend_that_is_launched_late_asks_for_what_max_hold_leaves_then(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = kept();
+  redlock_options longer = {.ttl_us = 60 * SECONDS};
+  options.max_hold_us = 20 * SECONDS;
+  rl_lock *outer = fake_lock(world, KEY, &options);
+  own(world, outer, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(rl_lock_acquire(inner, world->now_us, &longer, true), REDLOCK_OK);
+  world->now_us += 2 * SECONDS;
+  fake_turn(world);
+  fake_settle(world);
+  assert_error(rl_lock_result(inner), REDLOCK_OK);
+  assert_true(inner->deadline_us > FAKE_START_US + 19 * SECONDS);
+  assert_true(inner->deadline_us <= FAKE_START_US + 20 * SECONDS);
+  assert_true(fake_world_end(world));
+}
+
+static void a_nested_lock_that_ran_out_is_not_said_to_have_reached_max_hold(void **state) {
+  (void)state;
+  for (unsigned capped = 0; capped <= 1; capped++) {
+    fake_world *world = fake_world_new(3);
+    redlock_options options = kept();
+    options.max_hold_us = capped == 1 ? 10 * SECONDS : 0;
+    rl_lock *outer = fake_lock(world, KEY, &options);
+    own(world, outer, "me");
+    rl_lock *inner = owned(world, KEY, "me");
+    assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+    assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+    world->now_us += LEASE_US; /* The process was stopped. */
+    assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_EXPIRED);
+    int reason = capped == 1 ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED;
+    assert_error(reason_of(world, inner), reason);
+    assert_error(reason_of(world, outer), reason);
+    assert_true(fake_world_end(world));
+  }
+}
+
 static void every_lock_that_asked_is_told_of_the_loss(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -602,6 +669,26 @@ static void a_release_that_is_not_waited_for_counts_down(void **state) {
   assert_error(rl_lock_result(inner), REDLOCK_OK);
   assert_error(rl_lock_release(inner, world->now_us, true), REDLOCK_OK); /* asks for its result */
   assert_true(rl_reentry_remaining(outer, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
+/* An automatic extend has failed before, which was not the user's last operation. */
+static void the_result_of_a_release_that_counted_down_is_not_that_of_an_extend(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = kept();
+  rl_lock *outer = fake_lock(world, KEY, &options);
+  own(world, outer, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  refuse_all(world);
+  fake_pass(world, THIRD_US);
+  assert_error(reason_of(world, outer), REDLOCK_E_UNAVAILABLE);
+  assert_error(rl_lock_release_unheard(outer, world->now_us), REDLOCK_OK);
+  assert_error(rl_lock_release(outer, world->now_us, true), REDLOCK_OK);
+  assert_error(rl_lock_result(outer), REDLOCK_OK);
+  assert_true(rl_reentry_remaining(inner, world->now_us) > 0);
   assert_true(fake_world_end(world));
 }
 
@@ -864,6 +951,9 @@ int main(void) {
       cmocka_unit_test(detaching_a_counted_lease_that_ran_out_says_not_held),
       cmocka_unit_test(an_extend_beside_another_of_its_owners_is_busy),
       cmocka_unit_test(the_lease_keeps_itself_after_the_outermost_has_gone),
+      cmocka_unit_test(nested_acquires_hold_no_lease_beyond_max_hold),
+      cmocka_unit_test(a_nested_extend_that_is_launched_late_asks_for_what_max_hold_leaves_then),
+      cmocka_unit_test(a_nested_lock_that_ran_out_is_not_said_to_have_reached_max_hold),
       cmocka_unit_test(every_lock_that_asked_is_told_of_the_loss),
       cmocka_unit_test(a_nested_acquire_that_comes_to_nothing_is_no_loss),
       cmocka_unit_test(an_acquire_counts_when_it_is_tried_again),
@@ -871,6 +961,7 @@ int main(void) {
       cmocka_unit_test(a_closed_client_releases_what_is_counted),
       cmocka_unit_test(a_forked_child_counts_on_nothing),
       cmocka_unit_test(a_release_that_is_not_waited_for_counts_down),
+      cmocka_unit_test(the_result_of_a_release_that_counted_down_is_not_that_of_an_extend),
       cmocka_unit_test(each_release_of_one_lock_counts_that_is_not_waited_for),
       cmocka_unit_test(a_late_reply_of_the_old_carrier_is_no_vote),
       cmocka_unit_test(many_locks_are_found_by_their_owners),
