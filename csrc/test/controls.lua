@@ -219,7 +219,7 @@ local list = {
   { "max-hold-ignored", "an automatic extend goes beyond max_hold",
     "if (left_us < lock->ttl_us) {", "if (false) {" },
   { "max-hold-not-told", "a lease that max_hold has ended is said to have run out",
-    "capped ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED", "capped ? REDLOCK_E_EXPIRED : REDLOCK_E_EXPIRED" },
+    "return rl_renew_is_capped(lock) ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED;", "(void)lock; return REDLOCK_E_EXPIRED;" },
   { "loss-not-told", "nobody is told that a lease has run out",
     "rl_loss_tell(lock, rl_renew_reason(lock), lock->deadline_us);", "(void)lock;" },
   { "loss-told-late", "the deadline of a lease is not looked at",

@@ -208,7 +208,7 @@ return {
     why = "what is left is a microsecond less when the caller hears of it" },
   { line = "} while (rl_client_closing(client, until, budget) && redlock_now() < deadline &&", mutant = "<= deadline",
     why = equal },
-  { line = "return keys_end_us > lock->renewal->hold_until_us;", mutant = ">=",
+  { line = "return rl_renew_is_on(lock) && keys_end_us > lock->renewal->hold_until_us;", mutant = ">=",
     why = "an extend by a millisecond more, or none" },
   { line = "every_us -= lock->random % (chance_us + 1);", mutant = "+ 2", why = "a microsecond, drawn by lot" },
   { line = "if (left_us < lock->ttl_us) {", mutant = "<=", why = "whole milliseconds count" },
