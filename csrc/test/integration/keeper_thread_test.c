@@ -363,9 +363,9 @@ static void the_last_reference_may_be_given_up_in_on_lost(void **state) {
   (void)state;
   unsigned before = running_threads();
   redlock_options options = once();
-  options.ttl_us = MS(60);
+  options.ttl_us = MS(400);
   options.notify_lost = REDLOCK_YES;
-  for (unsigned i = 0; i < 20; i++) {
+  for (unsigned i = 0; i < 4; i++) {
     atomic_bool freed = false;
     redlock_client *client = client_of(&five, 5, NULL);
     bool both = i % 2 == 1;
@@ -390,7 +390,7 @@ static void a_client_that_is_closed_in_on_lost_leaves_no_thread(void **state) {
   (void)state;
   unsigned before = running_threads();
   redlock_options options = once();
-  options.ttl_us = MS(60);
+  options.ttl_us = MS(400);
   options.notify_lost = REDLOCK_YES;
   atomic_int closed = 0;
   redlock_client *client = client_of(&five, 5, NULL);
