@@ -67,7 +67,7 @@ bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *e
     return false;
   }
   rl_release_settle_failed(lock, now_us, true);
-  if (lock->attempt == NULL && lock->attach == NULL && rl_reentry_count(lock, now_us)) {
+  if (lock->attempt == NULL && rl_lock_attach(lock) == NULL && rl_reentry_count(lock, now_us)) {
     rl_lock_end(lock, now_us, REDLOCK_OK); /* O2: its owner has got it meanwhile. */
     lock->phase = RL_PHASE_IDLE;
     return false;
@@ -94,7 +94,7 @@ static uint64_t rl_acquire_key_ms(const rl_lock *lock, redlock_time keys_end_us,
 /* SET NX, or what takes its place when a lease is taken over. Returns NULL, or why it was not sent. */
 static const char *rl_acquire_queue(rl_lock *lock, redlock_time now_us, rl_node *node,
                                     uint64_t key_ms) {
-  const rl_attach *attach = lock->attach;
+  const rl_attach *attach = rl_lock_attach(lock);
   bool queued;
   if (attach != NULL) {
     queued = rl_link_queue_attach(&node->link, now_us, lock->attempt, lock->round, attach->handed,
@@ -119,7 +119,7 @@ const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   if (unsent != NULL) {
     return unsent;
   }
-  const rl_attach *attach = lock->attach;
+  const rl_attach *attach = rl_lock_attach(lock);
   bool doubtful = attach != NULL && (attach->doubtful & rl_node_bit(node)) != 0;
   rl_attempt_set_sent(lock->attempt, now_us, rl_node_bit(node), key_ms);
   return doubtful ? "it had not answered when the lock was detached" : NULL; /* H3 */
@@ -152,7 +152,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   lock->attempt = NULL;
   rl_release_failed(lock, now_us, attempt);
   redlock_duration delay_us = REDLOCK_NEVER;
-  if (error == REDLOCK_E_TAKEN && lock->attach != NULL) {
+  if (error == REDLOCK_E_TAKEN && rl_lock_attach(lock) != NULL) {
     error = REDLOCK_E_LOST; /* What was handed over is not there any more. */
   }
   if (error == REDLOCK_E_UNAVAILABLE && now_us >= lock->budget_us &&
@@ -188,7 +188,7 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
   lock->attempt = NULL;
   lock->keys_end_us = rl_time_add(lock->round_start_us, lock->ttl_us);
   lock->lease_ttl_us = lock->ttl_us;
-  if (lock->attach != NULL) {
+  if (rl_lock_attach(lock) != NULL) {
     rl_attach_succeeded(lock, now_us);
   }
   rl_reentry_granted(lock);

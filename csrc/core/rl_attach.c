@@ -82,7 +82,7 @@ void rl_lock_detach(rl_lock *lock) {
 
 int rl_attach_set(rl_lock *lock, const rl_handover *handover) {
   rl_core *core = lock->core;
-  rl_attach *attach = malloc(sizeof *attach);
+  rl_attach *attach = rl_lock_reserve_rare(lock) ? malloc(sizeof *attach) : NULL;
   rl_attempt *handed = attach == NULL
                            ? NULL
                            : rl_attempt_new_given(&core->attempts, lock->resource, NULL,
@@ -96,12 +96,12 @@ int rl_attach_set(rl_lock *lock, const rl_handover *handover) {
   attach->doubtful = handover->doubtful;
   attach->floor_ms = rl_time_ms_up(handover->lock_delay_us);
   attach->key_ms = attach->floor_ms + rl_time_ms_up(handover->ttl_us);
-  lock->attach = attach;
+  lock->rare->attach = attach;
   return REDLOCK_OK;
 }
 
 void rl_attach_succeeded(rl_lock *lock, redlock_time now_us) {
-  const rl_attach *attach = lock->attach;
+  const rl_attach *attach = rl_lock_attach(lock);
   uint32_t left = attach->doubtful | ~lock->lease->sent;
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     const rl_vote *vote = &lock->votes[i];
@@ -119,9 +119,9 @@ void rl_attach_succeeded(rl_lock *lock, redlock_time now_us) {
 }
 
 void rl_attach_forget(rl_lock *lock) {
-  rl_attach *attach = lock->attach;
+  rl_attach *attach = rl_lock_attach(lock);
   if (attach != NULL) {
-    lock->attach = NULL;
+    lock->rare->attach = NULL;
     rl_attempt_unref(&lock->core->attempts, attach->handed);
     free(attach);
   }

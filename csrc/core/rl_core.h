@@ -58,8 +58,6 @@ typedef struct rl_core {
   rl_attempt_pool attempts;
   rl_releases releases;
   rl_joins joins;
-  struct rl_inspection *inspections;
-  struct rl_given *given;
   rl_reentries reentries;
   void *prefix;
   size_t prefix_length;

@@ -9,44 +9,30 @@
  */
 #include "rl_given.h"
 
-#include <stdlib.h>
-
 #include "rl_core.h"
 
 int rl_given_set(rl_lock *lock, const void *token, size_t token_length) {
-  rl_core *core = lock->core;
-  rl_given *given = malloc(sizeof *given);
-  rl_attempt *attempt = given == NULL ? NULL
-                                      : rl_attempt_new_given(&core->attempts, lock->resource, lock,
-                                                             token, token_length);
+  rl_attempt_pool *attempts = &lock->core->attempts;
+  rl_attempt *attempt = rl_lock_reserve_rare(lock) ? rl_attempt_new_given(attempts, lock->resource,
+                                                                          lock, token, token_length)
+                                                   : NULL;
   if (attempt == NULL) {
-    free(given);
     return REDLOCK_E_NO_MEMORY;
   }
   rl_given_forget(lock);
   attempt->given = true;
-  given->lock = lock;
-  given->attempt = attempt;
-  given->next = core->given;
-  core->given = given;
+  lock->rare->given = attempt;
   return REDLOCK_OK;
 }
 
-rl_attempt *rl_given_take(const rl_lock *lock) {
-  rl_given **link = &lock->core->given;
-  while (*link != NULL && (*link)->lock != lock) {
-    link = &(*link)->next;
+rl_attempt *rl_given_take(rl_lock *lock) {
+  rl_attempt *attempt = lock->rare == NULL ? NULL : lock->rare->given;
+  if (attempt != NULL) {
+    lock->rare->given = NULL;
   }
-  rl_given *given = *link;
-  if (given == NULL) {
-    return NULL;
-  }
-  rl_attempt *attempt = given->attempt;
-  *link = given->next;
-  free(given);
   return attempt;
 }
 
-void rl_given_forget(const rl_lock *lock) {
+void rl_given_forget(rl_lock *lock) {
   rl_attempt_unref(&lock->core->attempts, rl_given_take(lock));
 }

@@ -8,22 +8,13 @@
 
 #include "rl_lock.h"
 
-/* In a list of the core: few locks have one, and none of the others pays for it. */
-typedef struct rl_given rl_given;
-
-struct rl_given {
-  rl_given *next;
-  const rl_lock *lock;
-  rl_attempt *attempt; /* a reference: the next attempt of the lock */
-};
-
 /* Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY, having changed nothing. */
 int rl_given_set(rl_lock *lock, const void *token, size_t token_length);
 
 /* The attempt with the token, whose reference is the caller's from now on; NULL when none was given. */
-rl_attempt *rl_given_take(const rl_lock *lock);
+rl_attempt *rl_given_take(rl_lock *lock);
 
 /* The lock goes, or the process has forked. */
-void rl_given_forget(const rl_lock *lock);
+void rl_given_forget(rl_lock *lock);
 
 #endif

@@ -35,22 +35,13 @@ const char *redlock_key_state_name(int state) {
 }
 
 static rl_inspection *rl_inspect_find(const rl_lock *lock) {
-  rl_inspection *inspection = lock->core->inspections;
-  while (inspection != NULL && inspection->lock != lock) {
-    inspection = inspection->next;
-  }
-  return inspection;
+  return lock->rare == NULL ? NULL : lock->rare->inspection;
 }
 
 void rl_inspect_forget(rl_lock *lock) {
-  rl_inspection **link = &lock->core->inspections;
-  while (*link != NULL && (*link)->lock != lock) {
-    link = &(*link)->next;
-  }
-  if (*link != NULL) {
-    rl_inspection *inspection = *link;
-    *link = inspection->next;
-    free(inspection);
+  if (lock->rare != NULL) {
+    free(lock->rare->inspection);
+    lock->rare->inspection = NULL;
   }
 }
 
@@ -61,7 +52,8 @@ int rl_lock_inspect(rl_lock *lock, redlock_time now_us, bool notify) {
   if (error != REDLOCK_OK) {
     return error;
   }
-  rl_inspection *inspection = calloc(1, sizeof *inspection + count * sizeof inspection->nodes[0]);
+  size_t size = sizeof(rl_inspection) + count * sizeof(rl_inspected);
+  rl_inspection *inspection = rl_lock_reserve_rare(lock) ? calloc(1, size) : NULL;
   rl_attempt *attempt =
       inspection == NULL ? NULL
                          : rl_attempt_new(&lock->core->attempts, lock->resource, lock, no_entropy);
@@ -71,9 +63,7 @@ int rl_lock_inspect(rl_lock *lock, redlock_time now_us, bool notify) {
   }
   rl_inspect_forget(lock);
   inspection->count = count;
-  inspection->lock = lock;
-  inspection->next = lock->core->inspections;
-  lock->core->inspections = inspection;
+  lock->rare->inspection = inspection;
   return rl_lock_ask(lock, RL_OPERATION_INSPECT, now_us, attempt, notify);
 }
 

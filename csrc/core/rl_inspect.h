@@ -25,15 +25,10 @@ typedef struct rl_inspected {
   char token[REDLOCK_TOKEN_MAX + 1];
 } rl_inspected;
 
-/* The core has a list of them: few locks are ever inspected, and none of the others pays for it. */
-typedef struct rl_inspection rl_inspection;
-
-struct rl_inspection {
-  rl_inspection *next;
-  const rl_lock *lock;
+typedef struct rl_inspection {
   unsigned count;
   rl_inspected nodes[];
-};
+} rl_inspection;
 
 /* The lock goes. */
 void rl_inspect_forget(rl_lock *lock);

@@ -108,6 +108,13 @@ rl_lock *rl_lock_new_many(rl_core *core, const redlock_resource *resources, size
   return lock;
 }
 
+bool rl_lock_reserve_rare(rl_lock *lock) {
+  if (lock->rare == NULL) {
+    lock->rare = calloc(1, sizeof *lock->rare);
+  }
+  return lock->rare != NULL;
+}
+
 void rl_lock_set_lease(rl_lock *lock, rl_attempt *lease, redlock_time deadline_us) {
   rl_core *core = lock->core;
   core->lease_count -= lock->lease != NULL;
@@ -257,6 +264,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_inspect_forget(lock);
   rl_given_forget(lock);
   rl_attach_forget(lock);
+  free(lock->rare);
   (void)rl_lock_set_options(lock, rl_lock_options(lock));
   free(lock->reasons);
   free(lock);
@@ -445,8 +453,8 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   redlock_time budget_us =
       current.wait_us == 0 ? REDLOCK_NEVER : rl_time_add(now_us, current.wait_us);
   const char *refused = NULL;
-  switch (rl_reentry_acquire(lock, now_us, &current, given != NULL || lock->attach != NULL, &error,
-                             &refused)) {
+  switch (rl_reentry_acquire(lock, now_us, &current, given != NULL || rl_lock_attach(lock) != NULL,
+                             &error, &refused)) {
   case RL_REENTRY_COUNTED:
     return rl_lock_end_at_once(lock, RL_OPERATION_ACQUIRE, REDLOCK_OK, false, notify);
   case RL_REENTRY_EXTENDS:
@@ -461,7 +469,7 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   uint64_t attempts = rl_options_attempts(lock->current);
   lock->attempts_left = attempts < UINT32_MAX ? (uint32_t)attempts : UINT32_MAX;
   lock->attempt = given;
-  if (given != NULL || lock->attach != NULL) {
+  if (given != NULL || rl_lock_attach(lock) != NULL) {
     lock->attempts_left = 1; /* A token is used once (rl_given.c, rl_attach.c). */
   }
   return rl_lock_begin(lock, RL_OPERATION_ACQUIRE, now_us, budget_us, false, notify);
@@ -469,7 +477,7 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
 
 int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *options,
                     bool notify) {
-  rl_attempt *given = lock->core->given == NULL ? NULL : rl_given_take(lock);
+  rl_attempt *given = rl_given_take(lock);
   int error = rl_lock_begin_acquire(lock, now_us, given, options, notify);
   if (error != REDLOCK_OK) {
     rl_attempt_unref(&lock->core->attempts, given);

@@ -47,6 +47,13 @@ typedef enum rl_phase {
 
 typedef struct rl_lock rl_lock;
 
+/* What few locks have. It is apart, so that the others pay a pointer for all of it. */
+typedef struct rl_rare {
+  struct rl_attach *attach;         /* the lease that the next acquire takes over; or NULL */
+  rl_attempt *given;                /* a reference: the token that it is given; or NULL */
+  struct rl_inspection *inspection; /* what the nodes held when it was inspected last; or NULL */
+} rl_rare;
+
 typedef struct rl_lock_queue {
   rl_lock *first;
   rl_lock *last;
@@ -69,7 +76,7 @@ struct rl_lock {
   redlock_duration lease_ttl_us; /* what it was acquired for; the other options are |current| */
   rl_attempt *unreleased;        /* its release was not confirmed: it may be repeated */
   struct rl_renewal *renewal;    /* when it keeps itself, or its loss is to be told; or NULL */
-  struct rl_attach *attach;      /* the lease that the next acquire takes over; or NULL */
+  rl_rare *rare;                 /* or NULL */
   struct rl_reentry *reentry;    /* whose it is, and who counts on it, too; or NULL */
 
   /* The operation in flight, or the last one. */
@@ -179,6 +186,14 @@ void rl_lock_close(rl_lock *lock, redlock_time now_us);
 
 /* REDLOCK_PENDING or the last result. */
 int rl_lock_result(const rl_lock *lock);
+
+/* Makes sure that lock->rare is there, until the lock is freed. False when out of memory. */
+bool rl_lock_reserve_rare(rl_lock *lock);
+
+/* The lease that its next acquire takes over, or NULL. */
+static inline struct rl_attach *rl_lock_attach(const rl_lock *lock) {
+  return lock->rare == NULL ? NULL : lock->rare->attach;
+}
 
 /* What is left of the lock's own lease at |now_us|; see rl_reentry_remaining(). */
 redlock_duration rl_lock_remaining(const rl_lock *lock, redlock_time now_us);

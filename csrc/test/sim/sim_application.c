@@ -166,7 +166,7 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
     return;
   }
   bool held = rl_reentry_remaining(own->lock, reading_us) > 0;
-  own->attaches = own->lock->attach != NULL;
+  own->attaches = rl_lock_attach(own->lock) != NULL;
   options.ttl_us = s->config.ttl_us[sim_application_draw(s, 2)];
   options.retry_count = s->config.retry_count == -1  ? 0
                         : s->config.retry_count == 0 ? REDLOCK_RETRIES_NONE

@@ -394,7 +394,7 @@ static void freed_cancelled_or_forked_before_it_was_tried_it_leaves_nothing(void
     } else {
       rl_core_forget(&world->core);
     }
-    assert_true(way == 0 || other->attach == NULL);
+    assert_true(way == 0 || rl_lock_attach(other) == NULL);
     assert_int_equal(world->core.attempts.live, 0);
     assert_int_equal(fake_holders(world, KEY, handed), 3);
     assert_true(fake_world_end(world));
