@@ -44,10 +44,12 @@ static uint64_t rl_reentry_add(uint64_t hash, const void *bytes, size_t length) 
   return hash;
 }
 
+static uint64_t rl_reentry_hash_owner(const rl_reentry *owner) {
+  return rl_reentry_add(0xcbf29ce484222325u, owner->owner, owner->owner_length);
+}
+
 static uint64_t rl_reentry_hash(const rl_reentry *owner, rl_resource_name name) {
-  uint64_t hash = rl_reentry_add(0xcbf29ce484222325u, owner->owner, owner->owner_length);
-  hash = rl_reentry_add(hash, name.resource, name.length);
-  return hash ^ hash >> 32;
+  return rl_reentry_add(rl_reentry_hash_owner(owner), name.resource, name.length);
 }
 
 static bool rl_reentry_same_owner(const rl_reentry *one, const rl_reentry *other) {
@@ -55,16 +57,17 @@ static bool rl_reentry_same_owner(const rl_reentry *one, const rl_reentry *other
          memcmp(one->owner, other->owner, one->owner_length) == 0;
 }
 
-static rl_lock **rl_reentry_chain(rl_core *core, const rl_reentry *reentry) {
-  rl_reentries *all = &core->reentries;
-  return reentry->carries->count > 1 ? &all->several
-                                     : &all->buckets[reentry->hash & (all->bucket_count - 1)];
+static rl_lock **rl_reentry_chain(const rl_core *core, uint64_t hash) {
+  const rl_reentries *all = &core->reentries;
+  return &all->buckets[(hash ^ hash >> 32) & (all->bucket_count - 1)];
 }
 
 static void rl_reentry_enter_chain(rl_lock *lock) {
   rl_reentry *reentry = lock->reentry;
-  reentry->hash = rl_reentry_hash(reentry, rl_resource_at(reentry->carries, 0));
-  rl_lock **first = rl_reentry_chain(lock->core, reentry);
+  bool several = reentry->carries->count > 1;
+  reentry->hash = several ? rl_reentry_hash_owner(reentry)
+                          : rl_reentry_hash(reentry, rl_resource_at(reentry->carries, 0));
+  rl_lock **first = rl_reentry_chain(lock->core, reentry->hash);
   reentry->chain_previous = NULL;
   reentry->chain_next = *first;
   if (*first != NULL) {
@@ -79,7 +82,8 @@ static void rl_reentry_leave_chain(const rl_lock *lock) {
     reentry->chain_next->reentry->chain_previous = reentry->chain_previous;
   }
   *(reentry->chain_previous != NULL ? &reentry->chain_previous->reentry->chain_next
-                                    : rl_reentry_chain(lock->core, reentry)) = reentry->chain_next;
+                                    : rl_reentry_chain(lock->core, reentry->hash)) =
+      reentry->chain_next;
 }
 
 /* Room for |owned| locks that carry. False when out of memory: there is less room than before then. */
@@ -144,10 +148,10 @@ static rl_lock *rl_reentry_find_in(rl_lock *chain, const rl_reentry *owner, rl_r
 /* The lock by which the owner holds a resource, or NULL. */
 static rl_lock *rl_reentry_find(const rl_core *core, const rl_reentry *owner,
                                 rl_resource_name name) {
-  const rl_reentries *all = &core->reentries;
   uint64_t hash = rl_reentry_hash(owner, name);
-  rl_lock *lock = rl_reentry_find_in(all->buckets[hash & (all->bucket_count - 1)], owner, name);
-  return lock != NULL ? lock : rl_reentry_find_in(all->several, owner, name);
+  rl_lock *lock = rl_reentry_find_in(*rl_reentry_chain(core, hash), owner, name);
+  hash = rl_reentry_hash_owner(owner);
+  return lock != NULL ? lock : rl_reentry_find_in(*rl_reentry_chain(core, hash), owner, name);
 }
 
 /* The lock by which the owner holds the resources of |lock|. |*all|: all of them, and by no other. */

@@ -14,19 +14,18 @@ typedef struct rl_reentry {
   rl_lock *chain_next, *chain_previous; /* among carriers, where they are looked for */
   rl_resource *carries;                 /* what it has the lease of, or had until it was lost; a
                                           reference, or NULL */
-  uint64_t hash;                        /* of owner and resource, while it carries */
+  uint64_t hash;                        /* while it carries */
   uint32_t depth; /* acquires of this very lock that are to be released first */
   bool joining;   /* it counts if the extend in flight ends well */
   uint8_t owner_length;
   unsigned char owner[REDLOCK_OWNER_MAX];
 } rl_reentry;
 
-/* Where carriers are looked for. Few have several resources: those stand in a list. */
+/* Where carriers are looked for: by owner and resource, those of several resources by the owner alone. */
 typedef struct rl_reentries {
   rl_lock **buckets;
   size_t bucket_count; /* a power of 2, or 0 */
   size_t owned;        /* locks that have an owner, or had one */
-  rl_lock *several;
 } rl_reentries;
 
 /*

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "kept.h"
 #include "rl_attach.h"
@@ -756,6 +757,37 @@ static void many_locks_are_found_by_their_owners(void **state) {
 }
 
 /* All in the table at once: none of their keys ever expires before it is looked for. */
+/* The processor's time for looking, beside |others| that hold two resources each. */
+static double time_beside(unsigned others) {
+  fake_world *world = fake_world_new(1);
+  redlock_options options = fake_once();
+  for (unsigned i = 0; i < others; i++) {
+    char one[16], two[16], owner[16];
+    (void)snprintf(one, sizeof one, "one %u", i);
+    (void)snprintf(two, sizeof two, "two %u", i);
+    (void)snprintf(owner, sizeof owner, "%u", i);
+    rl_lock *other = fake_lock_many(world, (const char *const[]){one, two}, 2, &options);
+    own(world, other, owner);
+    assert_error(acquire(world, other, NULL), REDLOCK_OK);
+  }
+  rl_lock *lock = owned(world, KEY, "me");
+  clock_t begun = clock();
+  for (unsigned i = 0; i < 5000; i++) {
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  }
+  clock_t ended = clock();
+  assert_true(fake_world_end(world));
+  return (double)(ended - begun) / CLOCKS_PER_SEC;
+}
+
+/* Each acquire of an owner's looked through all of them. */
+static void a_thousand_locks_of_others_on_several_resources_cost_an_acquire_nothing(void **state) {
+  (void)state;
+  double alone = time_beside(1);
+  assert_true(time_beside(1000) < 5 * alone + 0.005);
+}
+
 static void leases_are_found_when_the_table_has_grown(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
@@ -966,6 +998,7 @@ int main(void) {
       cmocka_unit_test(a_late_reply_of_the_old_carrier_is_no_vote),
       cmocka_unit_test(many_locks_are_found_by_their_owners),
       cmocka_unit_test(leases_are_found_when_the_table_has_grown),
+      cmocka_unit_test(a_thousand_locks_of_others_on_several_resources_cost_an_acquire_nothing),
       cmocka_unit_test(a_lost_lock_is_asked_about_while_the_others_are_released),
       cmocka_unit_test(a_nested_acquire_that_failed_is_in_nobodys_way),
       cmocka_unit_test(a_nested_acquire_that_is_lost_before_it_was_told_is_in_nobodys_way),
