@@ -27,6 +27,17 @@ static bool cli_nodes_known(redlock_client *client, redlock_lock *lock) {
   return true;
 }
 
+/* Why a node has not granted the lock, in |room| or elsewhere; NULL if it has. */
+static const char *cli_nodes_reason(redlock_client *client, size_t index,
+                                    const redlock_vote_info *vote, redlock_node_info *room) {
+  if (vote->error != NULL || vote->vote != REDLOCK_VOTE_UNKNOWN) {
+    return vote->error;
+  }
+  /* The others had decided. */
+  bool known = redlock_client_node_info(client, index, room) == REDLOCK_OK && room->error != NULL;
+  return known ? room->error : "no answer in time";
+}
+
 /* Returns whether it could be written. */
 static bool cli_nodes_print(redlock_client *client, redlock_lock *lock) {
   for (size_t i = 0; i < redlock_client_node_count(client); i++) {
@@ -38,7 +49,9 @@ static bool cli_nodes_print(redlock_client *client, redlock_lock *lock) {
     if (vote.latency_us != REDLOCK_NEVER) {
       (void)printf("\t%.1f ms", (double)vote.latency_us / (double)REDLOCK_MILLISECONDS);
     }
-    (void)printf("%s%s\n", vote.error != NULL ? "\t" : "", vote.error != NULL ? vote.error : "");
+    redlock_node_info info;
+    const char *reason = cli_nodes_reason(client, i, &vote, &info);
+    (void)printf("%s%s\n", reason != NULL ? "\t" : "", reason != NULL ? reason : "");
   }
   return fflush(stdout) == 0 && ferror(stdout) == 0;
 }

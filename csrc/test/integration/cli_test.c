@@ -331,6 +331,17 @@ static void nodes_shows_what_each_node_answers(void **state) {
   farm_restart(&three, 2);
 }
 
+/* "unknown", and no word more. */
+static void nodes_says_why_a_node_that_hangs_has_not_granted(void **state) {
+  (void)state;
+  char line[96];
+  farm_stop(&three, 2);
+  assert_status(run("nodes"), 0);
+  farm_continue(&three, 2);
+  (void)snprintf(line, sizeof line, "%s\tunknown\tno answer in time\n", three.nodes[2].address);
+  assert_contains(told, line);
+}
+
 static void mistakes_are_told_before_anything_is_done(void **state) {
   (void)state;
   static const struct {
@@ -429,6 +440,7 @@ int main(void) {
       cmocka_unit_test_setup(too_few_nodes_are_told_by_name, three_reset),
       cmocka_unit_test_setup(a_command_that_is_not_there_is_told_and_leaves_no_lock, three_reset),
       cmocka_unit_test_setup(nodes_shows_what_each_node_answers, three_reset),
+      cmocka_unit_test_setup(nodes_says_why_a_node_that_hangs_has_not_granted, three_reset),
       cmocka_unit_test_setup(mistakes_are_told_before_anything_is_done, three_reset),
       cmocka_unit_test_setup(nodes_come_from_the_environment, three_reset),
   };
