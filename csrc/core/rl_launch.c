@@ -73,18 +73,6 @@ void rl_launch_leave(rl_lock *lock) {
   }
 }
 
-void rl_launch_give_up(rl_lock *lock, redlock_time now_us) {
-  if (lock->result != REDLOCK_PENDING) {
-    rl_lock_end(lock, now_us, lock->result); /* The votes of the attempt before say why. */
-    return;
-  }
-  for (unsigned i = 0; i < lock->core->node_count; i++) {
-    rl_round_settle(lock, i, REDLOCK_VOTE_UNKNOWN, "too many commands are waiting for the node",
-                    REDLOCK_NEVER);
-  }
-  rl_lock_end(lock, now_us, REDLOCK_E_UNAVAILABLE);
-}
-
 /* -------------------------------------------------------------------------------- the window */
 
 /* L4. Whether |lock| may be launched; else |*until_us| is made no later than when to look again. */
@@ -118,6 +106,21 @@ static bool rl_launch_is_open(const rl_core *core, redlock_time now_us, const rl
   }
   *until_us = rl_time_min(*until_us, behind_at_us);
   return false;
+}
+
+void rl_launch_give_up(rl_lock *lock, redlock_time now_us) {
+  redlock_time until_us = REDLOCK_NEVER;
+  if (lock->result != REDLOCK_PENDING) {
+    rl_lock_end(lock, now_us, lock->result); /* The votes of the attempt before say why. */
+    return;
+  }
+  const char *reason = rl_launch_is_open(lock->core, now_us, lock, &until_us)
+                           ? "the time was up before it was asked"
+                           : "too many commands are waiting for the node";
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    rl_round_settle(lock, i, REDLOCK_VOTE_UNKNOWN, reason, REDLOCK_NEVER);
+  }
+  rl_lock_end(lock, now_us, REDLOCK_E_UNAVAILABLE);
 }
 
 void rl_launch_look_again(rl_core *core) {

@@ -486,6 +486,21 @@ static void owed_replies_are_bounded_and_releases_still_fit(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Nothing waited for any node. */
+static void a_budget_that_is_over_before_the_launch_is_what_the_message_says(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  redlock_options options = fake_once();
+  options.wait_us = 1;
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  world->now_us += 10;
+  fake_turn(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(rl_round_reason(lock, 0), "the time was up before it was asked");
+  assert_true(fake_world_end(world));
+}
+
 /* A node whose socket takes nothing: what waits for it is bounded in bytes. */
 static void queued_bytes_are_bounded(void **state) {
   (void)state;
@@ -730,6 +745,7 @@ int main(void) {
       cmocka_unit_test(there_are_at_most_32_nodes),
       cmocka_unit_test(with_32_nodes_17_grants_are_a_lock),
       cmocka_unit_test(owed_replies_are_bounded_and_releases_still_fit),
+      cmocka_unit_test(a_budget_that_is_over_before_the_launch_is_what_the_message_says),
       cmocka_unit_test(queued_bytes_are_bounded),
       cmocka_unit_test(a_release_that_finds_no_room_is_sent_when_there_is_some),
       cmocka_unit_test(a_forgotten_script_whose_text_finds_no_room_is_an_error),
