@@ -208,11 +208,15 @@ int rl_lua_lease_is_nothing(const rl_options *above, const redlock_options *give
 int rl_lua_read_lock_options(lua_State *L, int index, const rl_options *above,
                              redlock_options *given, int level) {
   char message[RL_LUA_MESSAGE_SIZE];
+  rl_options options = *above;
 
   if (!rl_lua_read_keeping(L, index, given, level))
     return 0;
   if (rl_lua_lease_is_nothing(above, given, message, sizeof message))
     rl_lua_misuse(L, level, "redlock: %s", message);
+  if (rl_options_read(&options, given) == NULL && rl_options_keep_nothing(&options, given))
+    rl_lua_misuse(L, level,
+                  "redlock: options 'extend_every' and 'max_hold' need option 'auto_extend'");
   return 1;
 }
 

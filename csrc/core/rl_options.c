@@ -56,6 +56,15 @@ const char *rl_options_read(rl_options *options, const redlock_options *given) {
   return NULL;
 }
 
+static bool rl_options_has_duration(redlock_duration given) {
+  return given != 0 && given != REDLOCK_DURATION_NONE;
+}
+
+bool rl_options_keep_nothing(const rl_options *options, const redlock_options *given) {
+  return options->auto_extend != REDLOCK_YES && (rl_options_has_duration(given->extend_every_us) ||
+                                                 rl_options_has_duration(given->max_hold_us));
+}
+
 redlock_duration rl_options_node_timeout(const rl_options *options, redlock_duration ttl_us) {
   if (options->node_timeout_us != 0) {
     return options->node_timeout_us;

@@ -40,6 +40,12 @@ bool rl_options_equal(const rl_options *a, const rl_options *b);
  */
 const char *rl_options_read(rl_options *options, const redlock_options *given);
 
+/*
+ * Whether |given|, which has been put over others and made |options| of them, says how a lease is to keep itself
+ * that does not.
+ */
+bool rl_options_keep_nothing(const rl_options *options, const redlock_options *given);
+
 /* The budget of one round of a lease of |ttl_us|. */
 redlock_duration rl_options_node_timeout(const rl_options *options, redlock_duration ttl_us);
 

@@ -8,7 +8,8 @@
  * counts after the deadline. What is added is when they begin and when they end:
  *   R1. The next extend is due |extend_every| after the start of the last round that was confirmed; a
  *       third of the ttl, if that is not said, so that it can fail and be tried again before the
- *       deadline. It is two thirds of the validity at most, for the same reason. An eighth of it is
+ *       deadline. It is two thirds of the validity at most, for the same reason; and 10 ms at least, if a third of
+ *       the ttl is not less: nobody is to flood the nodes by mistake. An eighth of it is
  *       left to chance, and three quarters after an operation of the user's: leases that were taken at
  *       once are not extended at once.
  *   R2. After an extend that failed, the next is due when a quarter of what was left has passed: the
@@ -98,8 +99,11 @@ void rl_renew_copy_end(rl_lock *lock, const rl_lock *carrier) {
 static redlock_time rl_renew_due(rl_lock *lock) {
   redlock_duration valid_us =
       rl_validity_deadline(0, lock->lease_ttl_us, lock->current->drift_factor);
-  redlock_duration every_us =
-      lock->current->extend_every_us != 0 ? lock->current->extend_every_us : lock->lease_ttl_us / 3;
+  redlock_duration every_us = lock->lease_ttl_us / 3;
+  if (lock->current->extend_every_us != 0) {
+    redlock_duration least_us = rl_time_min(every_us, RL_RENEW_EVERY_MIN_US);
+    every_us = rl_time_max(lock->current->extend_every_us, least_us);
+  }
   every_us = rl_time_min(every_us, valid_us - valid_us / 3);
   /* An xorshift generator, over what the driver brought for the attempt. */
   lock->random ^= lock->random << 13;

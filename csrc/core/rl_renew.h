@@ -14,6 +14,9 @@
 /* After an extend that failed, the next one comes no sooner than this. */
 #define RL_RENEW_RETRY_MIN_US (5 * REDLOCK_MILLISECONDS)
 
+/* Automatic extends are no closer than this, unless the ttl wants it: thousands of leases share the nodes. */
+#define RL_RENEW_EVERY_MIN_US (10 * REDLOCK_MILLISECONDS)
+
 /* What a lock has besides when its leases keep themselves, or their loss is to be told. */
 typedef struct rl_renewal {
   redlock_time hold_until_us; /* no automatic extend goes beyond: max_hold */

@@ -56,6 +56,16 @@ static const char *rl_handle_wrong(const redlock_client *client, const redlock_r
              : NULL;
 }
 
+static const char rl_handle_keeps_nothing[] = "extend_every_us and max_hold_us need auto_extend";
+
+const char *rl_handle_read_options(rl_options *options, const redlock_options *given, size_t size) {
+  redlock_options known;
+  const char *wrong = rl_option_fit(&rl_options_of_lock, &known, given, size);
+  wrong = wrong != NULL ? wrong : rl_options_read(options, &known);
+  return wrong == NULL && rl_options_keep_nothing(options, &known) ? rl_handle_keeps_nothing
+                                                                   : wrong;
+}
+
 /* Which limit the resources exceed, as a static sentence, or NULL. */
 static const char *rl_handle_too_many(const redlock_client *client,
                                       const redlock_resource *resources, size_t count) {
@@ -74,12 +84,10 @@ static const char *rl_handle_too_many(const redlock_client *client,
 static int rl_handle_make(redlock_lock **made, redlock_client *client,
                           const redlock_resource *resources, size_t count,
                           const redlock_options *given, size_t options_size, const char **wrong) {
-  redlock_options known;
   rl_options options = client->core.options;
   *wrong = rl_handle_wrong(client, resources, count);
   if (*wrong == NULL && given != NULL) {
-    *wrong = rl_option_fit(&rl_options_of_lock, &known, given, options_size);
-    *wrong = *wrong != NULL ? *wrong : rl_options_read(&options, &known);
+    *wrong = rl_handle_read_options(&options, given, options_size);
   }
   if (*wrong != NULL) {
     return REDLOCK_E_INVALID;
@@ -212,7 +220,12 @@ static int rl_handle_begin_acquire(redlock_lock *lock, const redlock_options *gi
     return REDLOCK_E_BUSY;
   }
   if (given != NULL) {
+    rl_options options = *rl_lock_options(lock->core);
     const char *wrong = rl_option_fit(&rl_options_of_lock, &known, given, options_size);
+    if (wrong == NULL && rl_options_read(&options, &known) == NULL &&
+        rl_options_keep_nothing(&options, &known)) {
+      wrong = rl_handle_keeps_nothing;
+    }
     if (wrong != NULL) {
       return rl_lock_refuse_argument(lock->core, RL_OPERATION_ACQUIRE, wrong);
     }

@@ -9,6 +9,12 @@
 #include "redlock.h"
 #include "rl_options.h"
 
+/*
+ * Puts what a caller has |given|, a struct of |size|, over |options|. Returns NULL, or what is wrong, as a static
+ * sentence.
+ */
+const char *rl_handle_read_options(rl_options *options, const redlock_options *given, size_t size);
+
 /* A lock whose arguments are known to be right. Errors: NO_MEMORY. */
 int rl_handle_new(redlock_lock **made, redlock_client *client, const redlock_resource *resources,
                   size_t count, const rl_options *options);

@@ -75,14 +75,12 @@ static const char *rl_handle_wrong_handover(const redlock_client *client,
 static int rl_handle_attach(redlock_lock **made, redlock_client *client,
                             const rl_handover *handover, const redlock_options *given,
                             size_t options_size, const char **wrong) {
-  redlock_options known;
   rl_options options = client->core.options;
   options.ttl_us = handover->ttl_us;
   options.lock_delay_us = handover->lock_delay_us;
   *wrong = rl_handle_wrong_handover(client, handover);
   if (*wrong == NULL && given != NULL) {
-    *wrong = rl_option_fit(&rl_options_of_lock, &known, given, options_size);
-    *wrong = *wrong != NULL ? *wrong : rl_options_read(&options, &known);
+    *wrong = rl_handle_read_options(&options, given, options_size);
   }
   if (*wrong != NULL) {
     return REDLOCK_E_INVALID;

@@ -213,10 +213,13 @@ typedef struct redlock_options {
   int notify_lost;                  /* REDLOCK_YES: redlock_client_next_lost() tells of its loss
                                        though it does not keep itself [REDLOCK_NO] */
   redlock_duration extend_every_us; /* from an automatic extend to the next; at most two thirds
-                                       of the validity count [a third of the ttl] */
+                                       of the validity count, and at least 10 ms
+                                       [a third of the ttl] */
   redlock_duration max_hold_us;     /* no automatic extend makes the lease last longer than this
                                        from its start. Production should set it: else a program
-                                       that is stuck holds for ever [none] */
+                                       that is stuck holds for ever. Given to a lock or an acquire
+                                       that does not keep itself, this and extend_every_us are
+                                       refused; from a level above they have no effect then [none] */
 } redlock_options;
 
 /* One of the resources of a lock: any bytes. */

@@ -35,7 +35,9 @@ static bool check_renewal_capped(const sim_lock *own) {
 static uint64_t check_renewal_due(const sim_lock *own, uint64_t now_us) {
   uint64_t valid_us = check_renewal_validity(own);
   uint64_t every_us = own->acquired.extend_every_us;
-  every_us = every_us == 0 ? own->acquired.ttl_us / 3 : every_us;
+  uint64_t third_us = own->acquired.ttl_us / 3;
+  uint64_t least_us = third_us < 10000 ? third_us : 10000;
+  every_us = every_us == 0 ? third_us : every_us > least_us ? every_us : least_us;
   every_us = every_us < valid_us - valid_us / 3 ? every_us : valid_us - valid_us / 3;
   uint64_t due_us = own->deadline_us + every_us - valid_us;
   if (check_renewal_capped(own) || !check_renewal_keeps(own)) {

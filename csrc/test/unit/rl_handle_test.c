@@ -666,6 +666,37 @@ static void a_wrong_option_at_lock_new_is_named_by_the_client(void **state) {
   redlock_client_free(client);
 }
 
+/* They did nothing, and said nothing. What comes from above is not what this lock is for. */
+static void how_a_lease_keeps_itself_is_refused_where_it_does_not(void **state) {
+  (void)state;
+  redlock_client *client;
+  redlock_lock *lock;
+  redlock_options above = {.max_hold_us = SECONDS, .extend_every_us = SECONDS};
+  redlock_settings settings = {.options = &above};
+  redlock_options none = {.max_hold_us = REDLOCK_DURATION_NONE};
+  redlock_options cases[] = {{.max_hold_us = SECONDS},
+                             {.extend_every_us = SECONDS},
+                             {.max_hold_us = SECONDS, .auto_extend = REDLOCK_NO}};
+  assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    assert_error(redlock_lock_new(&lock, client, KEY, 9, &cases[i]), REDLOCK_E_INVALID);
+    assert_string_equal(redlock_client_message(client),
+                        "extend_every_us and max_hold_us need auto_extend");
+    assert_error(redlock_lock_new(&lock, client, KEY, 9, i == 0 ? &none : NULL), REDLOCK_OK);
+    assert_error(redlock_lock_acquire_start(lock, &cases[i]), REDLOCK_E_INVALID);
+    assert_non_null(strstr(redlock_lock_message(lock), "need auto_extend"));
+    cases[i].auto_extend = REDLOCK_YES;
+    assert_error(redlock_lock_acquire_start(lock, &cases[i]), REDLOCK_OK);
+    redlock_lock_free(lock);
+    assert_error(redlock_lock_new(&lock, client, KEY, 9, &cases[i]), REDLOCK_OK);
+    cases[i].auto_extend = 0;
+    assert_error(redlock_lock_acquire_start(lock, &cases[i]), REDLOCK_OK); /* as the lock is */
+    redlock_lock_free(lock);
+  }
+  redlock_client_free(client);
+}
+
 /* By the whole way from a struct of zeros to what a node is asked for. */
 static void a_zeroed_struct_takes_the_lock_by_the_clients_options(void **state) {
   (void)state;
@@ -744,6 +775,7 @@ int main(void) {
       cmocka_unit_test(a_lease_with_less_than_the_caller_can_count_is_no_lock),
       cmocka_unit_test(the_last_reference_releases_what_is_still_held),
       cmocka_unit_test(a_wrong_option_at_lock_new_is_named_by_the_client),
+      cmocka_unit_test(how_a_lease_keeps_itself_is_refused_where_it_does_not),
       cmocka_unit_test(a_zeroed_struct_takes_the_lock_by_the_clients_options),
       cmocka_unit_test(
           a_lock_over_five_nodes_takes_at_most_400_bytes_and_a_lease_that_keeps_itself_700),

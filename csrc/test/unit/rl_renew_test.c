@@ -48,7 +48,8 @@ static void a_lock_that_is_not_to_keep_itself_does_not(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void extend_every_says_when_but_leaves_a_third_of_the_validity(void **state) {
+static void
+extend_every_says_when_but_floods_nobody_and_leaves_a_third_of_the_validity(void **state) {
   (void)state;
   static const struct {
     redlock_duration every_us, ttl_us;
@@ -56,7 +57,9 @@ static void extend_every_says_when_but_leaves_a_third_of_the_validity(void **sta
     redlock_duration expected_us;
   } cases[] = {
       {SECONDS, 10 * SECONDS, 0.01, SECONDS},
-      {1, 10 * SECONDS, 0.01, 1},
+      {1, 10 * SECONDS, 0.01, 10 * MS}, /* A microsecond would flood the nodes. */
+      {10 * MS + 1, 10 * SECONDS, 0.01, 10 * MS + 1},
+      {1, 12 * MS, 0.01, 4 * MS},
       {9 * SECONDS, 10 * SECONDS, 0.01, LEASE_US - LEASE_US / 3},
       {REDLOCK_TTL_MAX_US, 10 * SECONDS, 0.01, LEASE_US - LEASE_US / 3},
       /* Of 10 s 998 ms are valid: a third of the ttl would be too late. */
@@ -586,7 +589,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_next_extend_is_due_a_third_of_the_ttl_after_the_last_that_was_confirmed),
       cmocka_unit_test(a_lock_that_is_not_to_keep_itself_does_not),
-      cmocka_unit_test(extend_every_says_when_but_leaves_a_third_of_the_validity),
+      cmocka_unit_test(extend_every_says_when_but_floods_nobody_and_leaves_a_third_of_the_validity),
       cmocka_unit_test(leases_that_were_taken_at_once_are_not_extended_at_once),
       cmocka_unit_test(an_extend_that_failed_is_tried_again_the_sooner_the_less_is_left),
       cmocka_unit_test(nodes_that_are_back_in_time_save_the_lease),
