@@ -217,6 +217,8 @@ describe("on_lost in a script", function()
       { { auto_extend = { every = -1 } }, "option 'auto_extend' has a 'every' that must be an integer >= 0" },
       { { auto_extend = { max_hold = "1" } }, "option 'auto_extend' has a 'max_hold' that must be an integer" },
       { { watchdog = true }, "did you mean 'auto_extend'?" },
+      { { max_hold = 1000 }, "options 'extend_every' and 'max_hold' need option 'auto_extend'" },
+      { { extend_every = 100, auto_extend = false }, "need option 'auto_extend'" },
     } do
       local line = debug.getinfo(1, "l").currentline + 1
       local ok, message = pcall(function() client:lock("r", case[1]) end)
@@ -226,6 +228,10 @@ describe("on_lost in a script", function()
     end
     assert.is_truthy(client:lock("r", { on_lost = setmetatable({}, { __call = function() end }) }))
     assert.is_truthy(client:lock("r", { auto_extend = {} }))
+    assert.is_truthy(client:lock("r", { max_hold = 0 }))
+    client:close()
+    client = redlock.new(farm.addresses, { max_hold = 60000 }) -- for locks that keep themselves
+    assert.is_truthy(client:lock("r", { ttl = 1000 }))
     client:close()
   end)
 
