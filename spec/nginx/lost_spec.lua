@@ -74,7 +74,15 @@ local LOCATIONS = [[
       while not ngx.worker.exiting() do ngx.sleep(0.01) end
       local began = ngx.now()
       while kept.lock:is_held() and ngx.now() < began + 5 do ngx.sleep(0.01) end
-      ngx.print((kept.lock:lost()))
+      ngx.print((kept.lock:lost()), " ", math.floor((ngx.now() - began) * 1000))
+    }
+  }
+  location /ending_request {
+    content_by_lua_block {
+      local lock = assert(client:acquire("of a request", { ttl = 600, owner = "request", auto_extend = true }))
+      while not ngx.worker.exiting() do ngx.sleep(0.01) end
+      ngx.sleep(2.5)
+      ngx.print(tostring(lock:is_held()))
     }
   }
   location /losses { content_by_lua_block { ngx.print(table.concat(losses, ", ")) losses = {} } }
@@ -180,13 +188,24 @@ describe("leases that keep themselves, in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  -- The last one: the configuration is loaded again.
-  it("tells that a worker that is to end does not extend its own lease any more", function()
+  -- In these two the configuration is loaded again.
+  it("keeps the lease of a request for as long as that runs in a worker that is to end", function()
+    helper.limit(20)
+    local request = nginx:request("/ending_request")
+    helper.eventually(function() return farm:count("of a request") == 5 end, "the lease")
+    nginx:signal("HUP")
+    assert.are.equal("true", select(2, request:finish()))
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("tells that a worker that is to end does not extend its own lease any more, after a second", function()
     helper.limit(20)
     local request = nginx:request("/ending")
     helper.eventually(function() return farm:count("ending") == 5 end, "the lease")
     nginx:signal("HUP")
-    assert.are.equal("expired", select(2, request:finish()))
+    local code, kept = select(2, request:finish()):match("^(%S+) (%d+)$")
+    assert.are.equal("expired", code)
+    assert.is_true(tonumber(kept) > 1600, "kept for " .. kept .. " ms")
     assert.is_truthy(nginx:read("error.log"):find("told: ending unavailable", 1, true))
     assert.are.equal("", nginx:complaints())
   end)

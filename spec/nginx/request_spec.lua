@@ -154,6 +154,25 @@ local LOCATIONS = [[
     }
   }
 
+  location /drop {
+    content_by_lua_block { assert(client:acquire("dropped", { ttl = 60000, owner = "worker", node_timeout = 2000 })) }
+  }
+
+  # The driver's handle, which nobody else has.
+  location /handle {
+    content_by_lua_block {
+      local native = require("redlock.core").nginx
+      local other = require("redlock").new(addresses)
+      local handle = native.driver(other, "x").handle
+      for _, index in ipairs { 0, 6 } do ngx.say(select(2, pcall(native.address, handle, index))) end
+      local collect = debug.getmetatable(handle).__gc
+      collect({})
+      collect(handle)
+      collect(handle)
+      ngx.say(select(2, pcall(native.address, handle, 1)))
+    }
+  }
+
   location /look {
     content_by_lua_block {
       local before = ngx.now()
@@ -281,6 +300,19 @@ describe("redlock in nginx", function()
     end
     error("it took half a second, five times", 2)
   end
+
+  it("releases what the worker had and nobody has any more, though the worker rests", function()
+    nginx:get("/drop")
+    assert.is_true(farm:count("dropped") >= 3)
+    farm:eventually_free("dropped")
+    quiet()
+  end)
+
+  it("refuses nodes that there are not, and a client that was collected", function()
+    assert.are.equal(("redlock: there is no such node\n"):rep(2) .. "redlock: the connections have been given up\n",
+      select(2, nginx:get("/handle")))
+    quiet()
+  end)
 
   it("asks and deletes at once, not with the next look of one who waits", function()
     nginx:get("/lock?name=one")
