@@ -43,6 +43,19 @@ describe("on_lost in a coroutine of cqueues", function()
     client:close()
   end)
 
+  it("is told where no controller runs, by the next call", function()
+    local client = redlock.new(farm.addresses)
+    local told
+    local function on_lost(lost, reason) told = { lost, reason } end
+    local lock = assert(client:acquire("r", { ttl = 100, on_lost = on_lost }))
+    helper.eventually(function()
+      lock:result()
+      return told
+    end, "the loss to be told")
+    assert.are.same({ lock, "expired" }, told)
+    client:close()
+  end)
+
   it("writes what it raises to stderr after it has waited, and the controller goes on", function()
     local output = helper.run_script([[
       local cqueues = require "cqueues"

@@ -45,12 +45,12 @@ local INTEGRATION = { "integration loop_test", "integration resolver_test", "int
   "integration leaving_test", "integration hostile_test", "integration process_test", "integration nodes_test",
   "integration first_lock_test", "integration silence_test", "integration child_test",
   "integration keeper_thread_test", "integration renew_test" }
-local LUA = "options option_table messages redlock lost close gc cqueues interrupt keeper "
+local LUA = "options option_table messages redlock lost close gc cqueues cqueues_lost interrupt keeper reentry "
   .. "integration/keys integration/nodes integration/access integration/lease integration/conditions"
 local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test" }
 local LUA_MEMORY = "lua 5.4 rl_lua_oom_test"
 local NGINX = "nginx/phase nginx/request nginx/timers nginx/owner nginx/node nginx/client nginx/worker nginx/lost "
-  .. "nginx/rest nginx/examples nginx/behaviour"
+  .. "nginx/rest nginx/reentry nginx/examples nginx/behaviour"
 
 return {
   { files = "^csrc/core/rl_address", none = "it reads configuration, and is fuzzed" },
@@ -65,7 +65,7 @@ return {
   rule("^csrc/binding/", LUA_UNITS, specs("5.4", LUA), specs("jit", "nginx/behaviour nginx/client nginx/owner"),
     LUA_MEMORY),
   rule("^lua/redlock/nginx", specs("jit", NGINX)),
-  rule("^lua/redlock/cqueues", specs("5.4", "cqueues lost options gc examples")),
+  rule("^lua/redlock/cqueues", specs("5.4", "cqueues_lost cqueues reentry options gc examples")),
   rule("^lua/redlock/section", specs("5.4", "redlock cqueues"), specs("jit", "redlock"), "luas 5.1"),
   rule("^lua/", specs("5.4", LUA), specs("jit", "nginx/behaviour nginx/client nginx/owner")),
 }
