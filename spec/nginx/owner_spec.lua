@@ -88,6 +88,26 @@ local LOCATIONS = [[
     }
   }
 
+  # What a request has no more when it ends is not given back then.
+  location /ended {
+    content_by_lua_block {
+      kept.lock = client:lock(ngx.var.arg_how, { retry_count = 0, node_timeout = 2000 })
+      local ok = kept.lock:acquire()
+      ngx.print(tostring(ok and kept.lock:release()))
+    }
+  }
+  location /check { content_by_lua_block { ngx.print((select(2, pcall(kept.lock.check, kept.lock)))) } }
+
+  location /weak {
+    content_by_lua_block {
+      kept.lock = assert(client:acquire("weak"))
+      kept.go = nil
+      repeat ngx.sleep(0.005) until kept.go
+      ngx.print(select(3, kept.lock:extend()), " ", tostring(kept.lock:is_held()))
+    }
+  }
+  location /go { content_by_lua_block { kept.go = true } }
+
   location /timer {
     content_by_lua_block {
       local function work(_, name) kept.lock = assert(client:acquire(name)) end
@@ -191,6 +211,29 @@ describe("a lock belongs to the request that took it", function()
     helper.eventually(function() return farm:count("abort") == 5 end, "the lock")
     request:abort()
     gone_within_a_second("abort")
+    quiet()
+  end)
+
+  it("what a request could not extend is free within a second of its end", function()
+    local request = nginx:request("/weak")
+    helper.eventually(function() return farm:count("weak") == 5 end, "the lock")
+    for index = 3, 5 do farm[index]:stop() end
+    nginx:get("/go")
+    local _, said = request:finish()
+    for index = 3, 5 do farm[index]:continue() end
+    assert.are.equal("unavailable true", said)
+    gone_within_a_second("weak")
+    quiet()
+  end)
+
+  it("says of a lock that was released, or never had, nothing of the end of the request", function()
+    for _, node in ipairs(farm) do node:command("SET", "taken", "somebody else") end
+    for how, said in pairs { taken = "nil", released = "true" } do
+      assert.are.equal(said, select(2, nginx:get("/ended?how=" .. how)))
+      local until_when = helper.now() + 0.4 -- The clock looks every 50 ms, or every 250.
+      helper.eventually(function() return helper.now() > until_when end)
+      assert.is_truthy(select(2, nginx:get("/check")):find("redlock: '" .. how .. "' is not held$"))
+    end
     quiet()
   end)
 
