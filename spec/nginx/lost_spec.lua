@@ -59,13 +59,17 @@ local LOCATIONS = [[
   location /timers { content_by_lua_block { ngx.print(timers, " ", most_in_a_timer) } }
   location /running {
     content_by_lua_block {
-      local lock = assert(client:acquire("nothing lost", { ttl = 60000 }))
+      local lock = assert(client:acquire("nothing lost", { ttl = 60000, node_timeout = 2000 }))
       lock:release()
       ngx.sleep(0.8)
       local before = ngx.timer.running_count()
-      lock = assert(client:acquire("nothing lost", { ttl = 60000, on_lost = told }))
+      lock = assert(client:acquire("nothing lost", { ttl = 60000, on_lost = told, node_timeout = 2000 }))
       ngx.sleep(0.1)
       ngx.print(ngx.timer.running_count() - before, " ", tostring(lock:release()))
+      local told = false
+      assert(lock:acquire({ ttl = 50, on_lost = function() told = true end }))
+      ngx.sleep(1.2)
+      ngx.print(" ", tostring(told), " ", ngx.timer.running_count() - before)
     }
   }
   location /ending {
@@ -183,8 +187,8 @@ describe("leases that keep themselves, in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("needs no timer as long as nothing is lost", function()
-    assert.are.equal("0 true", get("/running"))
+  it("needs no timer as long as nothing is lost, nor long after", function()
+    assert.are.equal("0 true true 0", get("/running"))
     assert.are.equal("", nginx:complaints())
   end)
 

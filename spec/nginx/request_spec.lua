@@ -119,13 +119,17 @@ local LOCATIONS = [[
     }
   }
 
-  # The lock belongs to no request, and is kept: nobody but the client can see that nobody waits any more.
+  # The locks belong to no request, and are kept: nobody but the client can see that nobody waits any more.
   location /abandon {
     content_by_lua_block {
-      kept.lock = client:lock("theirs", { owner = "worker", wait = 60000, retry_count = 100000, retry_delay = 10 })
-      local waiting = ngx.thread.spawn(kept.lock.acquire, kept.lock)
+      local options = { owner = "worker", wait = 60000, retry_count = 100000, retry_delay = 10 }
+      local waiting = {}
+      for index = 1, 20 do
+        kept[index] = client:lock("theirs", options)
+        waiting[index] = ngx.thread.spawn(kept[index].acquire, kept[index])
+      end
       ngx.sleep(0.01)
-      ngx.thread.kill(waiting)
+      for index = 1, 20 do ngx.thread.kill(waiting[index]) end
     }
   }
 
