@@ -148,6 +148,20 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
+  it("stays connected, though it is used once, when it was made at the worker's start", function()
+    start {
+      init_worker = [[
+        rawset(_G, "client", require("redlock").new(addresses))
+        assert(ngx.timer.at(0, function() client:with("once", function() end) end))
+      ]],
+    }
+    helper.eventually(function() return connections() == 3 end, "the connections")
+    local again = helper.now() + 1
+    helper.eventually(function() return helper.now() > again end)
+    assert.are.equal(3, connections())
+    assert.are.equal("", nginx:complaints())
+  end)
+
   it("stays connected for requests, when the first of them has loaded it", function()
     start { server = [[location / { content_by_lua_block {
       kept.client = kept.client or require("redlock").new(addresses)
@@ -331,6 +345,8 @@ describe("clients in nginx", function()
       said(function() client:lock("x"):acquire({ ttl = 0 }) end)
       said(function() client:acquire("x"):extend("soon") end)
       said(function() require("redlock").new({}) end)
+      said(function() require("redlock").new({ "127.0.0.1:1" }, { tll = 1 }) end)
+      said(function() require("redlock").new({ { host = "127.0.0.1", prot = 1 } }) end)
       said(function() local lock = client:lock("x") lock.acquire(7) end)
       said(function()
         local lock = client:lock("y")
@@ -348,7 +364,7 @@ describe("clients in nginx", function()
     for line in body:gmatch("[^\n]+") do
       assert.is_truthy(line:find("^content_by_lua%(nginx.conf:%d+%):%d+: redlock: "), line)
     end
-    assert.are.equal(9, select(2, body:gsub("\n", "")))
+    assert.are.equal(11, select(2, body:gsub("\n", "")))
     assert.are.equal("", nginx:complaints())
   end)
 end)

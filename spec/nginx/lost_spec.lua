@@ -75,6 +75,8 @@ local LOCATIONS = [[
   location /ending {
     content_by_lua_block {
       kept.lock = assert(client:acquire("ending", { ttl = 1500, auto_extend = true, on_lost = logs }))
+      local released = assert(client:acquire("released", { auto_extend = true, on_lost = logs, node_timeout = 2000 }))
+      assert(released:release())
       while not ngx.worker.exiting() do ngx.sleep(0.01) end
       local began = ngx.now()
       while kept.lock:is_held() and ngx.now() < began + 5 do ngx.sleep(0.01) end
@@ -211,6 +213,7 @@ describe("leases that keep themselves, in nginx", function()
     assert.are.equal("expired", code)
     assert.is_true(tonumber(kept) > 1600, "kept for " .. kept .. " ms")
     assert.is_truthy(nginx:read("error.log"):find("told: ending unavailable", 1, true))
+    assert.is_falsy(nginx:read("error.log"):find("told: released", 1, true))
     assert.are.equal("", nginx:complaints())
   end)
 end)
