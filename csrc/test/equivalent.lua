@@ -288,4 +288,6 @@ return {
     why = "the collector is hurried where it need not be" },
   { file = "nginx_driver.lua", line = "hurry_collector(self, held - owned, idle)", mutant = "held + owned",
     why = "the collector is hurried where it need not be" },
+  { file = "rl_lua_nginx.c", line = "if (rl_lock_remaining(lock, now_us) > 0 && rl_renew_is_on(lock))", mutant = ">=",
+    why = "of a lock that has no lease no loss is told" },
 }
