@@ -198,8 +198,9 @@ describe("garbage", function()
     kept = { lock, client }
   ]]
 
-  local function run(ending)
-    return helper.run_script(HOLD .. ending, unpack(farm.addresses))
+  local function run(ending, client_options)
+    local text = HOLD:gsub("{ %.%.%. }", "%0, " .. (client_options or "nil"))
+    return helper.run_script(text .. ending, unpack(farm.addresses))
   end
 
   it("the end of the program releases", function()
@@ -213,7 +214,7 @@ describe("garbage", function()
       for index = 1, 500 do
         kept[#kept + 1] = assert(client:acquire("many" .. index, { ttl = 30000 }))
       end
-    ]])
+    ]], "{ node_timeout = 1000 }")
     assert.is_true(ok, output)
     helper.eventually(function()
       for _, node in ipairs(farm) do

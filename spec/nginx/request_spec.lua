@@ -109,8 +109,10 @@ local LOCATIONS = [[
   location /lease {
     content_by_lua_block {
       kept.lease = assert(client:acquire("leased", { ttl = 30000, node_timeout = 1000, owner = "worker" }))
-      assert(kept.lease:extend(40000)) -- From now on the nodes know the script.
     }
+  }
+  location /prolong {
+    content_by_lua_block { assert(kept.lease:extend(40000)) }
   }
   location /longer {
     content_by_lua_block {
@@ -465,10 +467,12 @@ describe("redlock in nginx", function()
 
   it("hears what the nodes said while the worker was stopped, before it counts their silence", function()
     assert.are.equal(200, nginx:get("/lease"))
-    for _, node in ipairs(farm) do
-      helper.eventually(function() return node:command("PTTL", "leased") > 30000 end, "a node to extend")
-      node:stop()
+    for _, node in ipairs(farm) do -- From then on they know the script.
+      helper.eventually(function()
+        return nginx:get("/prolong") == 200 and node:command("PTTL", "leased") > 30000
+      end, "a node to extend")
     end
+    for _, node in ipairs(farm) do node:stop() end
     local over = helper.now() + 1
     local longer = nginx:request("/longer")
     for _ = 1, 3 do assert.are.equal(200, nginx:get("/ping")) end

@@ -212,7 +212,7 @@ describe("a worker", function()
     nginx:signal("USR2")
     helper.eventually(function()
       return nginx:read("nginx.pid.oldbin") ~= "" and nginx:read("nginx.pid") ~= ""
-    end, "the new program to start", 8)
+    end, "the new program to start", 15)
     local old, new = nginx.pid, nginx:read("nginx.pid"):match("%d+")
     helper.eventually(function()
       nginx.pid = new
