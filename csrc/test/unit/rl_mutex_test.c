@@ -35,6 +35,36 @@ static void fork_in_a_handler(int number) {
   forked = fork();
 }
 
+/* Whether somebody holds it, be it this thread. */
+static bool is_held(void) {
+  if (pthread_mutex_trylock(&mutex.mutex) != 0) {
+    return true;
+  }
+  rl_mutex_unlock(&mutex);
+  return false;
+}
+
+static void a_fork_leaves_it_as_it_was_and_free_in_the_child(void **state) {
+  (void)state;
+  assert_true(rl_mutex_init(&mutex));
+  for (unsigned held = 0; held < 2; held++) {
+    int status = -1;
+    if (held == 1) {
+      rl_mutex_lock(&mutex);
+    }
+    pid_t child = fork();
+    if (child == 0) {
+      _exit(is_held() ? 1 : 0);
+    }
+    assert_true(is_held() == (held == 1));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+  }
+  rl_mutex_unlock(&mutex);
+  assert_false(is_held());
+  rl_mutex_free(&mutex);
+}
+
 /* A signal comes while its thread holds a mutex, and the handler forks. */
 static void a_handler_may_fork_while_its_thread_holds_a_mutex(void **state) {
   (void)state;
@@ -73,6 +103,7 @@ static void what_cannot_be_made_is_told(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_cannot_be_made_is_told),
+      cmocka_unit_test(a_fork_leaves_it_as_it_was_and_free_in_the_child),
       cmocka_unit_test(a_handler_may_fork_while_its_thread_holds_a_mutex),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
