@@ -104,7 +104,7 @@ static rl_resolver *rl_resolver_make(const char *host, int port) {
     free(resolver);
     return NULL;
   }
-  memcpy(resolver->host, host, strlen(host) + 1);
+  memcpy(resolver->host, host, strlen(host)); /* A NUL stands behind. */
   (void)snprintf(resolver->port, sizeof resolver->port, "%d", port);
   atomic_init(&resolver->references, 2);
   atomic_init(&resolver->done, false);

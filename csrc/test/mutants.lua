@@ -39,7 +39,7 @@ local CORE = "lock_acquire lock_extend lock_release lock_nodes lock_retry core n
   .. "operation vote regression message command buffer reentry attach handover given loss resource lock_several "
   .. "ballot oom"
 local DRIVER = "client client_wait keeper keeper_thread handle poll pump turn socket linger same_server fork "
-  .. "resolver_thread entropy clock event mutex mutex_thread handle_inspect handle_attach oom"
+  .. "resolver_thread entropy clock event mutex mutex_thread thread handle_inspect handle_attach oom"
 local INTEGRATION = { "integration loop_test", "integration resolver_test", "integration client_thread_test",
   "integration clients_thread_test",
   "integration leaving_test", "integration hostile_test", "integration process_test", "integration nodes_test",

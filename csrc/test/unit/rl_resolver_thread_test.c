@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include <dirent.h>
+#include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -11,6 +12,7 @@
 
 #include "rl_resolver.h"
 #include "rl_test.h"
+#include "rl_thread.h"
 
 #define PATIENCE_US (20 * SECONDS)
 
@@ -24,7 +26,8 @@ static rl_resolver *look_up(const char *host, int port) {
   return resolver;
 }
 
-/* How many lists of addresses there are. */
+/* Whether look-ups hang, and how many lists of addresses there are. */
+static atomic_bool look_ups_hang;
 static atomic_int lists;
 
 int __real_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
@@ -36,6 +39,9 @@ void __wrap_freeaddrinfo(struct addrinfo *addresses);
 
 int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
                        struct addrinfo **addresses) {
+  while (atomic_load(&look_ups_hang)) {
+    (void)poll(NULL, 0, 1);
+  }
   int error = __real_getaddrinfo(host, service, hints, addresses);
   atomic_fetch_add(&lists, error == 0);
   return error;
@@ -45,6 +51,15 @@ void __wrap_freeaddrinfo(struct addrinfo *addresses) {
   assert_non_null(addresses);
   atomic_fetch_sub(&lists, 1);
   __real_freeaddrinfo(addresses);
+}
+
+static bool no_thread;
+
+int __real_rl_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *argument);
+int __wrap_rl_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *argument);
+
+int __wrap_rl_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *argument) {
+  return no_thread ? EAGAIN : __real_rl_thread_start(thread, stack, run, argument);
 }
 
 /* Waits for the answer; NULL with |*error| when there is none. */
@@ -205,6 +220,48 @@ static void many_look_ups_at_once_all_end(void **state) {
   }
 }
 
+static void a_look_up_that_cannot_be_made_takes_nobodys_turn(void **state) {
+  (void)state;
+  size_t before = descriptors();
+  no_thread = true;
+  for (unsigned i = 0; i < 2 * RL_RESOLVER_THREADS_MAX; i++) {
+    bool busy = true;
+    assert_null(rl_resolver_new("localhost", 1, &busy));
+    assert_false(busy);
+  }
+  no_thread = false;
+  assert_int_equal(descriptors(), before);
+  const char *error = NULL;
+  rl_resolver *resolver = look_up("localhost", 1);
+  freeaddrinfo(answer(resolver, &error));
+  rl_resolver_free(resolver);
+}
+
+/* A name server that is gone must not collect threads. */
+static void the_33rd_look_up_at_once_waits_for_its_turn(void **state) {
+  (void)state;
+  rl_resolver *hanging[RL_RESOLVER_THREADS_MAX];
+  bool busy = false;
+  atomic_store(&look_ups_hang, true);
+  for (unsigned i = 0; i < COUNT_OF(hanging); i++) {
+    hanging[i] = look_up_in_turn("localhost", 1);
+    assert_non_null(hanging[i]);
+  }
+  for (unsigned i = 0; i < 3; i++) {
+    assert_null(rl_resolver_new("localhost", 1, &busy));
+    assert_true(busy);
+  }
+  for (unsigned i = 0; i < COUNT_OF(hanging); i++) {
+    rl_resolver_free(hanging[i]); /* They are given up, and hang on. */
+  }
+  assert_null(rl_resolver_new("localhost", 1, &busy));
+  assert_true(busy);
+  atomic_store(&look_ups_hang, false);
+  rl_resolver *next = look_up_in_turn("localhost", 1);
+  assert_non_null(next);
+  rl_resolver_free(next);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_look_up_works_where_the_host_has_much_thread_local_memory),
@@ -214,6 +271,8 @@ int main(void) {
       cmocka_unit_test(a_look_up_can_be_given_up_at_any_time),
       cmocka_unit_test(an_answer_that_nobody_takes_is_freed),
       cmocka_unit_test(many_look_ups_at_once_all_end),
+      cmocka_unit_test(a_look_up_that_cannot_be_made_takes_nobodys_turn),
+      cmocka_unit_test(the_33rd_look_up_at_once_waits_for_its_turn),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

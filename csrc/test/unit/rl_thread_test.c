@@ -1,0 +1,96 @@
+/*
+ * Threads of the library's own: joined or detached, without signals, on a stack that can be had.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_thread.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "rl_test.h"
+
+#define STACK ((size_t)300 * 1024)
+
+typedef struct seen {
+  bool detached;
+  bool takes_signals;
+  size_t stack;
+  atomic_bool ready;
+} seen;
+
+static void *look(void *argument) {
+  seen *self = argument;
+  pthread_attr_t attributes;
+  sigset_t blocked;
+  int state = -1;
+  (void)pthread_getattr_np(pthread_self(), &attributes);
+  (void)pthread_attr_getdetachstate(&attributes, &state);
+  (void)pthread_attr_getstacksize(&attributes, &self->stack);
+  (void)pthread_attr_destroy(&attributes);
+  (void)pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+  self->detached = state == PTHREAD_CREATE_DETACHED;
+  self->takes_signals = !sigismember(&blocked, SIGTERM) || !sigismember(&blocked, SIGALRM);
+  atomic_store(&self->ready, true);
+  return self;
+}
+
+static void wait_for(seen *self) {
+  redlock_time until_us = redlock_now() + 20 * SECONDS;
+  while (!atomic_load(&self->ready)) {
+    assert_true(redlock_now() < until_us);
+    (void)usleep(1000);
+  }
+}
+
+static void one_with_a_handle_is_joined_and_one_without_is_detached(void **state) {
+  (void)state;
+  static seen joined, detached; /* A detached one may still run when the test ends. */
+  pthread_t thread;
+  void *result = NULL;
+  assert_int_equal(rl_thread_start(&thread, STACK, look, &joined), 0);
+  assert_int_equal(rl_thread_start(NULL, STACK, look, &detached), 0);
+  wait_for(&joined);
+  wait_for(&detached);
+  assert_false(joined.detached);
+  assert_true(detached.detached);
+  assert_int_equal(pthread_join(thread, &result), 0);
+  assert_ptr_equal(result, &joined);
+}
+
+static void the_hosts_signals_are_the_hosts(void **state) {
+  (void)state;
+  static seen one;
+  sigset_t before, after;
+  pthread_t thread;
+  assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
+  assert_int_equal(rl_thread_start(&thread, STACK, look, &one), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  assert_false(one.takes_signals);
+  assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &after), 0);
+  for (int number = 1; number < 32; number++) {
+    assert_int_equal(sigismember(&before, number), sigismember(&after, number));
+  }
+}
+
+static void where_its_stack_cannot_be_had_it_gets_what_the_system_gives(void **state) {
+  (void)state;
+  const size_t stacks[] = {STACK, 0, SIZE_MAX / 4};
+  for (unsigned i = 0; i < COUNT_OF(stacks); i++) {
+    static seen ones[3];
+    pthread_t thread;
+    assert_int_equal(rl_thread_start(&thread, stacks[i], look, &ones[i]), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(ones[i].stack > 0 && (i > 0 || ones[i].stack >= STACK));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(one_with_a_handle_is_joined_and_one_without_is_detached),
+      cmocka_unit_test(the_hosts_signals_are_the_hosts),
+      cmocka_unit_test(where_its_stack_cannot_be_had_it_gets_what_the_system_gives),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
