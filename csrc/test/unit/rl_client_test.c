@@ -8,6 +8,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -726,9 +727,14 @@ static void a_forked_child_takes_nothing_out_of_its_parents_epoll_set(void **sta
   }
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_int_equal(status, 0);
-  assert_int_equal(poll(&ready, 1, 0), 0);
   loopback_down(farm, 0);
-  assert_int_equal(poll(&ready, 1, 5000), 1);
+  struct epoll_event events[8];
+  int count = epoll_wait(ready.fd, events, 8, 5000);
+  bool told = false;
+  for (int i = 0; i < count; i++) { /* The timer may have come as well. */
+    told = told || events[i].data.fd == client->sockets[0].fd;
+  }
+  assert_true(told);
   redlock_lock_free(lock);
   redlock_client_free(client);
   assert_true(loopback_end(farm));
