@@ -138,7 +138,9 @@ describe("the table of options", function()
       if option.kind == "flag" then low, high, wrong = true, false, { 1, "yes" } end
       if option.name == "ttl" then low = 100 end -- Less than a few ms is all drift.
       for _, value in ipairs { low, high } do
-        assert.is_truthy(client:lock("r", { [option.name] = value }), option.name .. " = " .. tostring(value))
+        local options = { auto_extend = true } -- Some need it.
+        options[option.name] = value
+        assert.is_truthy(client:lock("r", options), option.name .. " = " .. tostring(value))
       end
       for _, value in ipairs(wrong) do
         local ok, message = pcall(client.lock, client, "r", { [option.name] = value })

@@ -34,7 +34,7 @@
 ---@field drift_factor? number clock drift allowed for is ttl * this + 2 ms; default 0.01
 ---@field lock_delay? redlock.Milliseconds added to the key's life on the nodes; default 0
 ---@field auto_extend? boolean|redlock.AutoExtend the lease keeps itself until it is released; default false
----@field extend_every? redlock.Milliseconds with auto_extend: from one extend to the next; default ttl/3
+---@field extend_every? redlock.Milliseconds with auto_extend: from one extend to the next, at least 10; default ttl/3
 ---@field max_hold? redlock.Milliseconds with auto_extend: it ends then at the latest; default none
 ---@field notify_lost? boolean its loss is told though it does not keep itself; on_lost implies it; default false
 ---@field on_lost? fun(lock: redlock.Lock, reason: redlock.Code) the lease is lost; "unavailable" only warns
