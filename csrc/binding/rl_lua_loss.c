@@ -98,9 +98,8 @@ void rl_lua_loss_note_call(lua_State *L, rl_lua_lock *self) {
   lua_pop(L, 1);
 }
 
-/* Pushes the function that is to be told of the lock on top of the stack; nil if there is none. */
-static void push_on_lost(lua_State *L) {
-  lua_getuservalue(L, -1);
+void rl_lua_loss_push(lua_State *L, int index) {
+  lua_getuservalue(L, index);
   for (int i = RL_LUA_ON_LOST_CALL; i >= RL_LUA_ON_LOST_CLIENT; i--) {
     lua_rawgeti(L, -1, i);
     if (!lua_isnil(L, -1) || i == RL_LUA_ON_LOST_CLIENT)
@@ -108,6 +107,13 @@ static void push_on_lost(lua_State *L) {
     lua_pop(L, 1);
   }
   lua_remove(L, -2);
+}
+
+void rl_lua_loss_replace(lua_State *L, rl_lua_lock *self) {
+  rl_lua_loss_push_own(L, self, 1);
+  lua_insert(L, -2);
+  lua_rawseti(L, -2, RL_LUA_ON_LOST_CALL);
+  lua_pop(L, 1);
 }
 
 int rl_lua_loss_take(lua_State *L, redlock_client *client) {
@@ -125,7 +131,7 @@ int rl_lua_loss_take(lua_State *L, redlock_client *client) {
        to may have gone. */
     if (self != NULL && self->lock == lost && reason != REDLOCK_OK &&
         !rl_lua_nginx_owner_has_ended(&self->owned)) {
-      push_on_lost(L);
+      rl_lua_loss_push(L, -1);
       if (!lua_isnil(L, -1)) {
         lua_insert(L, -2);
         lua_pushstring(L, redlock_error_name(reason));

@@ -37,6 +37,12 @@ void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self, int index);
 void rl_lua_loss_prepare_call(lua_State *L, rl_lua_lock *self, int index);
 void rl_lua_loss_note_call(lua_State *L, rl_lua_lock *self);
 
+/* Pushes the function that is told when the lock at |index| is lost; nil if there is none. */
+void rl_lua_loss_push(lua_State *L, int index);
+
+/* The function on top of the stack is told in its place, until the lock at index 1 is acquired again; pops it. */
+void rl_lua_loss_replace(lua_State *L, rl_lua_lock *self);
+
 /*
  * Takes losses off the client's queue up to one that somebody is to be told of, and pushes the function,
  * the lock and the reason; or nothing. Returns how many values.

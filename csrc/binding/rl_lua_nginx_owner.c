@@ -102,18 +102,23 @@ static void request_ended(void *data) {
   }
 }
 
+/* NULL when the request has taken no lock. */
+static rl_lua_nginx_owner *known_owner(const rl_lua_nginx_owners *owners, const void *request) {
+  rl_lua_nginx_owner *owner = owners->bucket_count > 0 ? *bucket_of(owners, request) : NULL;
+
+  while (owner != NULL && owner->request != request)
+    owner = owner->next;
+  return owner;
+}
+
 /* One for each request, however many locks it takes one after the other. */
 static rl_lua_nginx_owner *find_owner(rl_lua_nginx_owners *owners, void *request) {
   rl_lua_nginx_owner **bucket;
-  rl_lua_nginx_owner *owner;
+  rl_lua_nginx_owner *owner = known_owner(owners, request);
   rl_lua_nginx_cleanup *cleanup;
 
-  if (owners->bucket_count > 0) {
-    for (owner = *bucket_of(owners, request); owner != NULL; owner = owner->next) {
-      if (owner->request == request)
-        return owner;
-    }
-  }
+  if (owner != NULL)
+    return owner;
   if (!make_room(owners))
     return NULL;
   cleanup = owners->cleanup_add(request, sizeof *owner);
@@ -188,6 +193,13 @@ uint64_t rl_lua_nginx_owners_number(rl_lua_nginx_owners *owners, void *request) 
       request != NULL && owners->cleanup_add != NULL ? find_owner(owners, request) : NULL;
 
   return owner == NULL ? 0 : owner->number;
+}
+
+bool rl_lua_nginx_owners_last(const rl_lua_nginx_owners *owners, const void *request,
+                              uint64_t number) {
+  const rl_lua_nginx_owner *owner = request != NULL ? known_owner(owners, request) : NULL;
+
+  return owner != NULL && owner->number == number;
 }
 
 void rl_lua_nginx_owners_take(rl_lua_nginx_owners *owners, rl_lua_nginx_owned *owned) {

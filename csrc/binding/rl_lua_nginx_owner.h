@@ -64,6 +64,10 @@ bool rl_lua_nginx_owner_is_another(const rl_lua_nginx_owned *owned, const void *
 /* The number of a request, which no other has had; 0 when |request| is NULL, or as above. */
 uint64_t rl_lua_nginx_owners_number(rl_lua_nginx_owners *owners, void *request);
 
+/* Whether the request with that number has not ended. */
+bool rl_lua_nginx_owners_last(const rl_lua_nginx_owners *owners, const void *request,
+                              uint64_t number);
+
 /* The lock belongs to nobody any more. */
 void rl_lua_nginx_owners_take(rl_lua_nginx_owners *owners, rl_lua_nginx_owned *owned);
 

@@ -16,6 +16,7 @@
 #include "rl_client.h"
 #include "rl_handle.h"
 #include "rl_lua_call.h"
+#include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
 #include "rl_lua_nginx_released.h"
 #include "rl_pump.h"
@@ -228,7 +229,18 @@ static int wait_start(lua_State *L) {
   return 4;
 }
 
-/* (lock) -> what the method returns for the operation that has ended; nil while it is in flight. */
+/* Pushes what is told when the lock at index 1 is lost, if that may be after its request has ended. */
+static int push_outliving(lua_State *L, const rl_lua_lock *self) {
+  if (self->nginx == NULL || !self->nginx->client->tells || self->owned.owner != NULL)
+    return 0;
+  rl_lua_loss_push(L, 1);
+  return 1;
+}
+
+/*
+ * (lock) -> what the method returns for the operation that has ended; nil while it is in flight. Behind the
+ * validity of an acquire stands the lock's on_lost, if the lock may outlive its request.
+ */
 static int wait_result(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock");
   redlock_duration validity = 0;
@@ -247,7 +259,7 @@ static int wait_result(lua_State *L) {
   rl_lua_push_success(L, self, self->operation, validity);
   if (self->operation == RL_OPERATION_RELEASE)
     rl_lua_nginx_released_give_back(self);
-  return 1;
+  return 1 + (self->operation == RL_OPERATION_ACQUIRE ? push_outliving(L, self) : 0);
 }
 
 /* (lock) -> the driver's table: ends the operation in flight, as lock:cancel() does. */
@@ -308,8 +320,33 @@ static int wait_due(lua_State *L) {
   return 1;
 }
 
+/* (lock, function, request or nil) -> the request's number: the function is told in place of the lock's on_lost. */
+static int wait_guard(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock");
+  uint64_t number = 0;
+
+  lua_settop(L, 3);
+  if (self->nginx != NULL)
+    number = rl_lua_nginx_owners_number(&self->nginx->owners, rl_lua_nginx_request_at(L, 3));
+  lua_pushvalue(L, 2);
+  rl_lua_loss_replace(L, self);
+  lua_pushnumber(L, (lua_Number)number);
+  return 1;
+}
+
+/* (lock, request or nil, its number) -> whether the request has not ended. */
+static int wait_lasts(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock");
+  uint64_t number = (uint64_t)luaL_checknumber(L, 3);
+
+  lua_pushboolean(
+      L, self->nginx != NULL &&
+             rl_lua_nginx_owners_last(&self->nginx->owners, rl_lua_nginx_request_at(L, 2), number));
+  return 1;
+}
+
 /*
- * (lock, request or nil): whose the lock is from now on. -> true; or nil, message, code when it is not
+ * (lock, request or nil): whose the lock is from now on. -> true, and its on_lost if it may outlive its request; or nil, message, code when it is not
  * held.
  */
 static int wait_hand_over(lua_State *L) {
@@ -321,7 +358,7 @@ static int wait_hand_over(lua_State *L) {
     (void)rl_lua_nginx_owners_give(&self->nginx->owners, rl_lua_nginx_request_at(L, 2),
                                    &self->owned);
   lua_pushboolean(L, 1);
-  return 1;
+  return 1 + push_outliving(L, self);
 }
 
 void rl_lua_nginx_wait_register(lua_State *L) {
@@ -332,6 +369,8 @@ void rl_lua_nginx_wait_register(lua_State *L) {
                                        {"disown", wait_disown},
                                        {"hand_over", wait_hand_over},
                                        {"due", wait_due},
+                                       {"guard", wait_guard},
+                                       {"lasts", wait_lasts},
                                        {"discard", wait_discard},
                                        {NULL, NULL}};
 

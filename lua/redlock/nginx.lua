@@ -2,6 +2,7 @@
 
 local core = require "redlock.core"
 local driver = require "redlock.nginx_driver"
+local on_lost = require "redlock.nginx_on_lost"
 local options = require "redlock.options"
 local section = require "redlock.section"
 require "redlock.client"
@@ -16,6 +17,7 @@ local check_resource, check_resources = options.resource, options.resources
 local acquire_options, give_token = options.acquire, core.give_token
 local attach, attach_options, check_handover = core.attach, options.attach, options.handover
 local owner_complaint, release_options, check_token = options.owner_complaint, options.release, options.token
+local protect = on_lost.protect
 local section_release, held = options.section_release, section.held
 local free_slot, move, wait = driver.free_slot, driver.move, driver.wait
 
@@ -129,8 +131,9 @@ for name, call in pairs(calls) do
       if self == false then return of_blocking(lock, argument) end
       if not self then return nil, pending, writers end
       local answer, message, code = await(self, lock, slot, pending, writers, clock)
-      if answer then return answer end
-      return nil, message, code
+      if not answer then return nil, message, code end
+      if message then protect(lock, message, get_request()) end -- Its on_lost, of a lock of the worker's.
+      return answer
     end
   end
 end
@@ -176,8 +179,9 @@ function lock_methods.hand_over(lock, owner)
     return nil, "lock:hand_over(\"request\"): no request is going to end after phase " .. phase, "unavailable"
   end
   local ok, message, code = native.hand_over(lock, owner == "request" and get_request() or nil)
-  if ok then return true end
-  return nil, message, code
+  if not ok then return nil, message, code end
+  if message then protect(lock, message, get_request()) end
+  return true
 end
 
 function lock_methods.start(lock, operation, argument)

@@ -15,6 +15,11 @@ local INIT = [[
     kept.since = select(2, lock:lost())
   end
   function broken() error("oops") end
+  do
+    local count = 0
+    function count_loss() count = count + 1 end
+    function counted() return count end
+  end
   waited, timers, most_in_a_timer = 0, 0, 0
   function waits()
     local of_timer = ngx.ctx
@@ -72,6 +77,63 @@ local LOCATIONS = [[
       ngx.print(" ", tostring(told), " ", ngx.timer.running_count() - before)
     }
   }
+  # What the function is given in a request that is killed, and what another keeps where that was.
+  location /killed {
+    content_by_lua_block {
+      local how = ngx.var.arg_how
+      local own, list = "own", { "list" }
+      local function helps(reason) return own .. " " .. reason end
+      local function tells(_, reason)
+        losses[#losses + 1] = list[1] .. " " .. helps(reason)
+        count_loss()
+      end
+      local on_lost = how == "callable" and setmetatable({}, { __call = function(_, ...) tells(...) end }) or tells
+      local function take()
+        local lock = assert(client:lock("killed", { node_timeout = 500, on_lost = how ~= "call" and on_lost or nil }))
+        if how == "handed over" then
+          assert(lock:acquire({ owner = "request" }))
+          assert(lock:hand_over("worker"))
+        else
+          assert(lock:acquire(how == "call" and { on_lost = on_lost } or nil))
+        end
+        kept.lock = lock
+        ngx.sleep(0.001)
+      end
+      if how == "light thread" then
+        local thread = ngx.thread.spawn(function()
+          take()
+          ngx.sleep(3600)
+        end)
+        ngx.sleep(0.1)
+        ngx.thread.kill(thread)
+        ngx.exit(200)
+      end
+      take()
+      ngx.exit(200)
+    }
+  }
+  location /others {
+    content_by_lua_block {
+      local function fill()
+        local a, b, c, d, e, f, g, h = "another's", { "another's" }, "another's", error, error, 1, 2, 3
+        ngx.sleep(0.8)
+        return function() return a, b, c, d, e, f, g, h end
+      end
+      fill()
+    }
+  }
+  location /shares {
+    content_by_lua_block {
+      local stop
+      local lock = assert(client:acquire("shares", {
+        node_timeout = 500, on_lost = function(_, reason) stop = reason end,
+      }))
+      local began = ngx.now()
+      while not stop and ngx.now() < began + 3 do ngx.sleep(0.01) end
+      ngx.print(tostring(stop), " ", tostring(lock:is_held()))
+    }
+  }
+  location /counted { content_by_lua_block { ngx.print(counted()) } }
   location /ending {
     content_by_lua_block {
       kept.lock = assert(client:acquire("ending", { ttl = 1500, auto_extend = true, on_lost = logs }))
@@ -191,6 +253,24 @@ describe("leases that keep themselves, in nginx", function()
   it("needs no timer as long as nothing is lost, nor long after", function()
     assert.are.equal("0 true true 0", get("/running"))
     assert.are.equal("", nginx:complaints())
+  end)
+
+  it("calls no on_lost that reads what another request keeps where a killed one had its variables", function()
+    local counted = 0
+    for _, how in ipairs { "exit", "call", "callable", "handed over", "light thread" } do
+      assert.are.equal(200, (nginx:request("/killed?how=" .. how:gsub(" ", "%%20"))):finish())
+      local others = {}
+      for index = 1, 10 do others[index] = nginx:request("/others") end
+      for index = 1, 10 do assert.are.equal(200, (others[index]:finish())) end
+      eventually_told("list own expired")
+      assert.are.equal("", nginx:complaints(), how)
+      counted = counted + 1
+      assert.are.equal(tostring(counted), get("/counted"))
+    end
+  end)
+
+  it("shares its variables with the request as long as that lasts", function()
+    assert.are.equal("expired false", get("/shares"))
   end)
 
   -- In these two the configuration is loaded again.
