@@ -166,15 +166,13 @@ static bool is_to_stay_the_workers(const rl_lua_lock *self) {
 }
 
 /* The operation has been begun: whose the lock is from now on, and who waits. */
-static void begun(lua_State *L, rl_lua_lock *self, rl_operation operation) {
+static void begun(lua_State *L, rl_lua_lock *self, rl_operation operation, int of_worker) {
   rl_lua_nginx *nginx = self->nginx;
   size_t slot = (size_t)lua_tonumber(L, 3);
-  int of_worker;
 
   redlock_lock_set_data(self->lock, self);
   if (operation == RL_OPERATION_ACQUIRE) {
-    of_worker =
-        rl_lua_read_owner(L, 5, self->of_worker, RL_LUA_WRAPPED) || is_to_stay_the_workers(self);
+    of_worker = of_worker || is_to_stay_the_workers(self);
     self->owner_ended = 0;
     (void)rl_lua_nginx_owners_give(&nginx->owners, of_worker ? NULL : rl_lua_nginx_request_at(L, 4),
                                    &self->owned);
@@ -195,7 +193,7 @@ static int wait_start(lua_State *L) {
   const rl_lua_call *call = rl_lua_check_call(L, 2);
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, call->method);
   rl_lua_nginx *nginx;
-  int error;
+  int error, of_worker = 0;
 
   lua_settop(L, 5);
   nginx = push_driver(L, self);
@@ -208,11 +206,13 @@ static int wait_start(lua_State *L) {
   rl_lua_nginx_check_fork(nginx);
   if (call->operation == RL_OPERATION_ACQUIRE && is_anothers(L, self))
     return rl_lua_push_failure(L, self, REDLOCK_E_HELD, RL_LUA_WRAPPED);
+  if (call->operation == RL_OPERATION_ACQUIRE) /* Once it has begun, an error would leave it. */
+    of_worker = rl_lua_read_owner(L, 5, self->of_worker, RL_LUA_WRAPPED);
   error = call->begin(L, self, 5, RL_LUA_WORKER);
   if (error != REDLOCK_OK)
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   self->operation = call->operation;
-  begun(L, self, call->operation);
+  begun(L, self, call->operation, of_worker);
   if (rl_pump_launch(&nginx->client->core) != REDLOCK_OK)
     rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_SYSTEM);
   if (call->unheard) {

@@ -39,6 +39,24 @@ local LOCATIONS = [[
   location /jumped { content_by_lua_block { ngx.print("jumped") } }
   location @named { return 200 "named"; }
 
+  # Memory may run out at any of these places, too.
+  location /unreadable {
+    content_by_lua_block {
+      for nth = 1, 6 do
+        local lock, reads = client:lock("unreadable"), 0
+        local ok, err = pcall(function()
+          assert(lock:acquire(setmetatable({}, { __index = function(_, name)
+            if name ~= "owner" then return nil end
+            reads = reads + 1
+            if reads == nth then error("no more", 0) end
+            return "worker"
+          end })))
+        end)
+        kept[nth] = lock
+        if ok then assert(lock:release()) else ngx.say(nth, " ", err, " ", tostring(lock)) end
+      end
+    }
+  }
   # The lock object is kept, so that the collector can do nothing.
   location /forget {
     content_by_lua_block { kept.lock = assert(client:acquire(ngx.var.arg_name)) }
@@ -193,6 +211,15 @@ describe("a lock belongs to the request that took it", function()
       return farm:count(name) == 0
     end, "the lock of a request that has ended to be released", 1)
   end
+
+  it("leaves nothing behind when an error is raised while an acquire begins", function()
+    local status, body = nginx:get("/unreadable")
+    assert.are.equal(200, status)
+    assert.is_truthy(body:find("2 no more redlock.lock unreadable (not held)", 1, true), body)
+    assert.is_nil(body:find("acquiring", 1, true), body)
+    assert.are.equal(0, farm:count("unreadable"))
+    quiet()
+  end)
 
   for _, how in ipairs { "nothing", "error", "exit", "redirect", "exec", "named" } do
     it("what with() held is free within a second when the request ends inside by " .. how, function()
