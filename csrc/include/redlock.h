@@ -539,7 +539,7 @@ REDLOCK_EXTERN const void *redlock_lock_token_bytes(const redlock_lock *lock, si
  * from 1 to REDLOCK_TOKEN_MAX, which are copied. For programs that share a lock with another library under
  * a value that both know (LockTake of StackExchange.Redis, WithValue of redsync). The next
  * redlock_lock_acquire() or _acquire_start() uses it up, whatever that comes to, and tries once:
- * retry_count does not count.
+ * retry_count does not count. A forked child has none, lest two use it: its acquire draws a fresh one.
  *
  * DANGER: everything rests on tokens that nobody else has and that are never used twice. A second holder
  * of the same token extends and releases the first one's lock; a release of the first use that comes late
@@ -575,7 +575,7 @@ REDLOCK_EXTERN int redlock_lock_give_token(redlock_lock *lock, const void *token
  *   - When the lease has run out or is lost, a nested acquire fails: REDLOCK_E_EXPIRED, REDLOCK_E_LOST. What counted
  *     on it has to be released first.
  *   - An acquire that is in flight is nobody's yet: another one of its owner's competes with it, and counts
- *     when it is tried again.
+ *     when it is tried again, on what is left by then.
  *   - The locks may be on several threads. While one of them extends, another one that does is refused with
  *     REDLOCK_E_BUSY; an acquire counts and does not wait for it.
  *   - redlock_lock_detach() is refused while others count, with REDLOCK_E_HELD.
@@ -690,7 +690,7 @@ REDLOCK_EXTERN int redlock_lock_detach(redlock_lock *lock, char *text, size_t si
  * REDLOCK_E_LOST when a majority does not have the handed token any more: it was attached before, it has run
  * out, or it was tampered with. It tries once; after a failure nobody holds the lock, and what is left
  * of it expires. ttl and lock_delay are those of the lease if |options|, which may be NULL, say nothing
- * else.
+ * else. The process that attaches is the one that acquires: in a forked child it is a lock like any other.
  *
  * The client needs the same nodes and the same prefix. After a failure redlock_client_message() says more.
  * Errors: LOST (the text is none, or was changed), CLOSED; INVALID (other nodes, another prefix), NO_MEMORY.
