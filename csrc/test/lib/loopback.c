@@ -95,6 +95,8 @@ static void hang_up(loopback_connection *connection) {
 void loopback_down(loopback *farm, unsigned index) {
   loopback_node *node = &farm->nodes[index];
   if (node->listener >= 0) {
+    /* A thread that polls it would keep it listening for a moment. */
+    (void)shutdown(node->listener, SHUT_RDWR);
     (void)close(node->listener);
     (void)unlink(node->path);
   }

@@ -271,15 +271,22 @@ static void a_turn_that_starts_an_operation_looks_for_input_when_that_is_worth_i
   peer_end(self);
 }
 
+/* Whether the client has closed the connection. It may have made another at once. */
+static bool is_hung_up_on(peer *self) {
+  char byte;
+  peer_read(self);
+  return recv(self->fd, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
 static void a_node_that_talks_nonsense_is_hung_up_on(void **state) {
   (void)state;
   peer *self = peer_new();
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
   assert_true(rl_socket_is_open(&self->client->sockets[0]));
   assert_int_equal(send(self->fd, "nonsense\r\n", 10, 0), 10);
+  assert_false(is_hung_up_on(self));
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
-  assert_int_equal(self->client->sockets[0].fd, -1);
-  assert_int_equal(redlock_client_pollfds(self->client, NULL, 0), 0);
+  assert_true(is_hung_up_on(self));
   peer_end(self);
 }
 
@@ -306,12 +313,12 @@ static void descriptor_0_is_read_as_any(void **state) {
   assert_int_equal(redlock_client_pollfds(self->client, &one, 1), 1);
   assert_int_equal(poll(&one, 1, 5000), 1);
   assert_error(redlock_client_process(self->client, &one, 1), REDLOCK_OK);
-  assert_int_equal(socket->fd, -1);
+  assert_true(is_hung_up_on(self));
+  peer_end(self);
   if (input >= 0) {
     assert_int_equal(dup2(input, 0), 0);
     (void)close(input);
   }
-  peer_end(self);
 }
 
 /* The caller's descriptors stand at the end of a page, with nothing behind, and none is one of the client's. */
