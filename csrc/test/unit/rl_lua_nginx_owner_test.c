@@ -203,6 +203,34 @@ static void without_memory_or_nginx_it_belongs_to_nobody(void **state) {
   rl_lua_nginx_owners_free(&owners);
 }
 
+/* nginx uses the memory of requests again: the number says which one is meant. */
+static void the_next_request_at_the_same_place_is_another_one(void **state) {
+  rl_lua_nginx_owners owners;
+  request one = {0}, two = {0};
+  rl_lua_nginx_owned owned = {0};
+  (void)state;
+  init(&owners);
+  assert_false(rl_lua_nginx_owners_last(&owners, &one, 1));
+  uint64_t first = rl_lua_nginx_owners_number(&owners, &one);
+  assert_int_equal(rl_lua_nginx_owners_number(&owners, &one), first);
+  assert_true(rl_lua_nginx_owners_last(&owners, &one, first));
+  assert_false(rl_lua_nginx_owners_last(&owners, &one, 0));
+  assert_false(rl_lua_nginx_owners_last(&owners, &two, first));
+  assert_false(rl_lua_nginx_owners_last(&owners, NULL, first));
+  assert_false(rl_lua_nginx_owner_is_another(&owned, &two));
+  assert_true(rl_lua_nginx_owners_give(&owners, &one, &owned));
+  assert_false(rl_lua_nginx_owner_is_another(&owned, &one));
+  assert_true(rl_lua_nginx_owner_is_another(&owned, &two));
+  end(&one);
+  assert_false(rl_lua_nginx_owners_last(&owners, &one, first));
+  assert_false(rl_lua_nginx_owner_is_another(&owned, &two));
+  uint64_t second = rl_lua_nginx_owners_number(&owners, &one);
+  assert_true(rl_lua_nginx_owners_last(&owners, &one, second));
+  assert_false(rl_lua_nginx_owners_last(&owners, &one, first));
+  rl_lua_nginx_owners_free(&owners);
+  end(&one);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_a_request_owned_is_told_when_it_has_ended),
@@ -212,6 +240,7 @@ int main(void) {
       cmocka_unit_test(thousands_of_requests_end_in_any_order),
       cmocka_unit_test(without_memory_for_a_larger_table_the_chains_become_longer),
       cmocka_unit_test(without_memory_or_nginx_it_belongs_to_nobody),
+      cmocka_unit_test(the_next_request_at_the_same_place_is_another_one),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
