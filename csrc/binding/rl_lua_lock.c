@@ -330,7 +330,6 @@ static int lock_late(lua_State *L) {
 
 static int lock_result(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:result()");
-  int pushed;
 
   if (self->nginx == NULL)
     rl_handle_look(self->lock); /* Nobody waits for it, so nobody may have looked. */
@@ -343,10 +342,7 @@ static int lock_result(lua_State *L) {
   if (self->operation == RL_OPERATION_NONE) {
     return rl_lua_misuse(L, RL_LUA_DIRECT, "redlock: lock:result() before any operation");
   }
-  pushed = push_outcome(L, self, self->operation, REDLOCK_OK, RL_LUA_DIRECT);
-  if (self->operation == RL_OPERATION_RELEASE && pushed == 1)
-    rl_lua_nginx_released_give_back(self);
-  return pushed;
+  return push_outcome(L, self, self->operation, REDLOCK_OK, RL_LUA_DIRECT);
 }
 
 static int lock_cancel(lua_State *L) {
