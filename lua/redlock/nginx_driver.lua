@@ -540,7 +540,6 @@ end
 --- Ends all operations, releases all leases, and waits, if that is possible here, until it is done. Returns whether
 --- all nodes have confirmed it, which it remembers.
 function driver.close(self, may_wait)
-  if not self.writers then prepare(self) end
   if not select(6, state(self.handle)) then
     native.close(self.handle)
     deliver(self, settle(self.handle, self.ended))

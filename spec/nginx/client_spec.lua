@@ -97,6 +97,16 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
+  it("closes a client that nobody has used", function()
+    start { server = [[location / { content_by_lua_block {
+      local client = require("redlock").new(addresses)
+      local lock = client:lock("x")
+      ngx.print(tostring(client:close()), " ", select(3, lock:acquire()), " ", tostring(client:close()))
+    } }]] }
+    assert.are.equal("true closed true", select(2, nginx:get("/")))
+    assert.are.equal("", nginx:complaints())
+  end)
+
   it("does not say that a close went well, the first or the second time, when no node has confirmed it", function()
     start {
       init = [[client = require("redlock").new(addresses, { owner = "worker", ttl = 60000 })]],
