@@ -293,4 +293,9 @@ return {
     why = "the collector is hurried where it need not be" },
   { file = "rl_lua_nginx.c", line = "if (rl_lock_remaining(lock, now_us) > 0 && rl_renew_is_on(lock))", mutant = ">=",
     why = "of a lock that has no lease no loss is told" },
+  { file = "nginx_driver.lua", line = "drivers[self] = true", mutant = "false", why = "only the keys count" },
+  { file = "nginx_driver.lua", line = "and TICK or LONG_TICK", mutant = "held >= 0",
+    why = "the clock looks more often than it has to" },
+  { file = "nginx_driver.lua", line = "and TICK or LONG_TICK", mutant = "owned >= 0",
+    why = "the clock looks more often than it has to" },
 }
