@@ -22,7 +22,7 @@ static int acquire(rl_lua_lock *self, const redlock_options *given, rl_lua_drive
     return redlock_lock_acquire_start(self->lock, given);
   case RL_LUA_WORKER:
   default:
-    return rl_lock_acquire(self->lock->core, redlock_now(), given, true);
+    return rl_lock_acquire(rl_lock_of(self->lock), redlock_now(), given, true);
   }
 }
 
@@ -43,7 +43,7 @@ static int give_token(lua_State *L, rl_lua_lock *self, int index) {
 }
 
 static int begin_acquire(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
-  const rl_options *above = rl_lock_options(self->lock->core);
+  const rl_options *above = rl_lock_options(rl_lock_of(self->lock));
   redlock_options options;
   int given = rl_lua_read_lock_options(L, index, above, &options, RL_LUA_WRAPPED);
   int error;
@@ -75,7 +75,7 @@ static int begin_extend(lua_State *L, rl_lua_lock *self, int index, rl_lua_drive
     return redlock_lock_extend_start(self->lock, ttl);
   case RL_LUA_WORKER:
   default:
-    return rl_lock_extend(self->lock->core, redlock_now(), ttl, true);
+    return rl_lock_extend(rl_lock_of(self->lock), redlock_now(), ttl, true);
   }
 }
 
@@ -89,7 +89,7 @@ static int begin_release(lua_State *L, rl_lua_lock *self, int index, rl_lua_driv
     return redlock_lock_release_start(self->lock);
   case RL_LUA_WORKER:
   default:
-    return rl_lock_release(self->lock->core, redlock_now(), true);
+    return rl_lock_release(rl_lock_of(self->lock), redlock_now(), true);
   }
 }
 
@@ -98,9 +98,9 @@ static int begin_release_send(lua_State *L, rl_lua_lock *self, int index, rl_lua
 
   if (driver != RL_LUA_WORKER)
     return begin_release(L, self, index, driver);
-  error = rl_lock_release_unheard(self->lock->core, redlock_now());
+  error = rl_lock_release_unheard(rl_lock_of(self->lock), redlock_now());
   if (error == REDLOCK_OK)
-    rl_lock_tell_end(self->lock->core); /* What the lock takes up is given back then. */
+    rl_lock_tell_end(rl_lock_of(self->lock)); /* What the lock takes up is given back then. */
   return error;
 }
 
@@ -114,7 +114,7 @@ static int begin_inspect(lua_State *L, rl_lua_lock *self, int index, rl_lua_driv
     return redlock_lock_inspect_start(self->lock);
   case RL_LUA_WORKER:
   default:
-    return rl_lock_inspect(self->lock->core, redlock_now(), true);
+    return rl_lock_inspect(rl_lock_of(self->lock), redlock_now(), true);
   }
 }
 
@@ -141,7 +141,7 @@ static int begin_force_release(lua_State *L, rl_lua_lock *self, int index, rl_lu
     return redlock_lock_force_release_start(self->lock, token, length);
   case RL_LUA_WORKER:
   default:
-    return rl_lock_force_release(self->lock->core, redlock_now(), token, length, true);
+    return rl_lock_force_release(rl_lock_of(self->lock), redlock_now(), token, length, true);
   }
 }
 

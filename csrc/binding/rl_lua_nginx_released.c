@@ -43,7 +43,7 @@ size_t rl_lua_nginx_released_size(const rl_lua_client *client, size_t resource_l
 
 void rl_lua_nginx_released_give_back(rl_lua_lock *self) {
   redlock_lock *lock = self->lock;
-  const rl_lock *known = lock->core;
+  const rl_lock *known = rl_lock_of(lock);
   const rl_core *core = known->core;
   const void *resource;
 
@@ -83,9 +83,9 @@ int rl_lua_nginx_released_revive(lua_State *L, rl_lua_lock *self) {
   }
   self->given_back = 0;
   redlock_lock_set_data(self->lock, self);
-  lock = self->lock->core;
+  lock = rl_lock_of(self->lock);
   lock->operation = self->operation;
-  lock->result = (int16_t)self->result;
+  lock->result = (int8_t)self->result;
   lock->unheard = self->unheard != 0;
   for (unsigned i = 0; i < client->core.node_count; i++) {
     const rest_vote *rest = &votes_of(self)[i];

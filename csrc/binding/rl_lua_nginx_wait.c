@@ -68,7 +68,7 @@ int rl_lua_nginx_wait_collect(lua_State *L, rl_lua_nginx *self, int list, int co
   rl_lock *ended;
 
   while ((ended = rl_core_next_ended(&self->client->core)) != NULL) {
-    rl_lua_lock *lock = redlock_lock_data(ended->owner);
+    rl_lua_lock *lock = ended->data;
     if (lock->slot != 0)
       push_slot(L, list, ++count, lock->slot);
     else if (lock->operation == RL_OPERATION_RELEASE)
@@ -79,7 +79,7 @@ int rl_lua_nginx_wait_collect(lua_State *L, rl_lua_nginx *self, int list, int co
 
 /* Ends what is in flight, but for a release, and releases the lease. Nobody is told. */
 static void give_up(rl_lua_lock *self, redlock_time now_us) {
-  rl_lock *lock = self->lock->core;
+  rl_lock *lock = rl_lock_of(self->lock);
 
   rl_lua_nginx_owners_take(&self->nginx->owners, &self->owned);
   if (lock->operation != RL_OPERATION_RELEASE)
@@ -148,7 +148,7 @@ static rl_lua_nginx *push_driver(lua_State *L, const rl_lua_lock *self) {
  * name: the end of either would end the lease of both.
  */
 static bool is_anothers(lua_State *L, rl_lua_lock *self) {
-  rl_lock *lock = self->lock->core;
+  rl_lock *lock = rl_lock_of(self->lock);
 
   if (!rl_lua_nginx_owner_is_another(&self->owned, rl_lua_nginx_request_at(L, 4)) ||
       !rl_reentry_is_owned(lock) || rl_lock_is_busy(lock) ||
@@ -162,7 +162,7 @@ static bool is_anothers(lua_State *L, rl_lua_lock *self) {
 
 /* Who has counted on a lock that belongs to the worker gives it to no request by that. */
 static bool is_to_stay_the_workers(const rl_lua_lock *self) {
-  return self->owned.owner == NULL && rl_reentry_was_again(self->lock->core);
+  return self->owned.owner == NULL && rl_reentry_was_again(rl_lock_of(self->lock));
 }
 
 /* The operation has been begun: whose the lock is from now on, and who waits. */
@@ -177,11 +177,11 @@ static void begun(lua_State *L, rl_lua_lock *self, rl_operation operation, int o
     (void)rl_lua_nginx_owners_give(&nginx->owners, of_worker ? NULL : rl_lua_nginx_request_at(L, 4),
                                    &self->owned);
   } else if (operation == RL_OPERATION_RELEASE &&
-             rl_reentry_carrier(self->lock->core)->lease == NULL) {
+             rl_reentry_carrier(rl_lock_of(self->lock))->lease == NULL) {
     rl_lua_nginx_owners_take(&nginx->owners, &self->owned);
   }
   if (slot != 0 && !enter_slot(self, slot))
-    rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_NO_MEMORY);
+    rl_lock_cancel(rl_lock_of(self->lock), redlock_now(), REDLOCK_E_NO_MEMORY);
 }
 
 /*
@@ -214,14 +214,14 @@ static int wait_start(lua_State *L) {
   self->operation = call->operation;
   begun(L, self, call->operation, of_worker);
   if (rl_pump_launch(&nginx->client->core) != REDLOCK_OK)
-    rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_SYSTEM);
+    rl_lock_cancel(rl_lock_of(self->lock), redlock_now(), REDLOCK_E_SYSTEM);
   if (call->unheard) {
     /* It goes on without the lock, for which nobody waits. */
-    rl_lock_cancel(self->lock->core, redlock_now(), REDLOCK_E_CANCELLED);
+    rl_lock_cancel(rl_lock_of(self->lock), redlock_now(), REDLOCK_E_CANCELLED);
   }
-  if (!rl_lock_is_busy(self->lock->core))
-    rl_lock_dequeue(self->lock->core);
-  lua_pushboolean(L, rl_lock_is_busy(self->lock->core));
+  if (!rl_lock_is_busy(rl_lock_of(self->lock)))
+    rl_lock_dequeue(rl_lock_of(self->lock));
+  lua_pushboolean(L, rl_lock_is_busy(rl_lock_of(self->lock)));
   lua_pushnumber(L, (lua_Number)rl_lua_nginx_wake_writers(nginx));
   if (self->slot == 0 && call->operation == RL_OPERATION_RELEASE)
     rl_lua_nginx_released_give_back(self);
@@ -252,7 +252,7 @@ static int wait_result(lua_State *L) {
   if (self->owner_ended)
     error = REDLOCK_E_NOT_HELD;
   if (error != REDLOCK_OK) {
-    if (rl_reentry_carrier(self->lock->core)->lease == NULL && self->nginx != NULL)
+    if (rl_reentry_carrier(rl_lock_of(self->lock))->lease == NULL && self->nginx != NULL)
       rl_lua_nginx_owners_take(&self->nginx->owners, &self->owned);
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   }
@@ -299,8 +299,8 @@ static int wait_disown(lua_State *L) {
     return 0;
   leave_slot(lock);
   if (lock->operation == RL_OPERATION_ACQUIRE) {
-    if (rl_reentry_was_again(lock->lock->core)) {
-      count_down(lock->lock->core, redlock_now());
+    if (rl_reentry_was_again(rl_lock_of(lock->lock))) {
+      count_down(rl_lock_of(lock->lock), redlock_now());
     } else {
       give_up(lock, redlock_now());
     }
@@ -311,11 +311,11 @@ static int wait_disown(lua_State *L) {
 /* (lock) -> in how many milliseconds its operation, which is in flight, wants to be looked at. */
 static int wait_due(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "due()");
-  const rl_timer *timer = &self->lock->core->timer;
+  const rl_lock *lock = rl_lock_of(self->lock);
   redlock_duration due_us = LAUNCH_SOON;
 
-  if (timer->index != RL_TIMERS_NONE)
-    due_us = rl_time_sub(timer->due_us, redlock_now());
+  if (lock->timer_index != RL_TIMERS_NONE)
+    due_us = rl_time_sub(lock->timer_due_us, redlock_now());
   lua_pushnumber(L, (lua_Number)(due_us < REDLOCK_MILLISECONDS ? 1 : rl_time_ms_up(due_us)));
   return 1;
 }

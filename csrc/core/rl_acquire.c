@@ -159,7 +159,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
       lock->result == REDLOCK_E_TAKEN) {
     error = REDLOCK_E_TAKEN; /* Cut short by the budget, it tells nothing; the one before did. */
   }
-  if (lock->attempts_left != UINT32_MAX) {
+  if (lock->attempts_left != RL_LOCK_ATTEMPTS_ALL) {
     lock->attempts_left--;
   }
   if (lock->attempts_left > 0) {
@@ -170,7 +170,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
     return;
   }
   lock->phase = RL_PHASE_DELAY;
-  lock->result = (int16_t)error;
+  lock->result = (int8_t)error;
   lock->waiting = 0;
   rl_timers_set(&lock->core->timers, lock, rl_time_add(now_us, delay_us));
 }

@@ -63,7 +63,7 @@ int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover
     handover->resources[i] = (redlock_resource){name.resource, name.length};
   }
   handover->bytes = NULL;
-  handover->token = (const unsigned char *)lease->token;
+  handover->token = (const unsigned char *)rl_attempt_token(lease);
   handover->token_length = lease->token_length;
   return REDLOCK_OK;
 }

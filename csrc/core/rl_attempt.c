@@ -37,7 +37,6 @@ static rl_attempt *rl_attempt_take(rl_attempt_pool *pool, rl_resource *resource,
   attempt->resource = resource;
   resource->references++;
   attempt->lock = lock;
-  attempt->token = attempt->digits;
   attempt->token_length = REDLOCK_TOKEN_LENGTH;
   pool->live++;
   return attempt;
@@ -64,7 +63,8 @@ rl_attempt *rl_attempt_new_given(rl_attempt_pool *pool, rl_resource *resource, s
     memcpy(copy, token, token_length);
   }
   copy[token_length] = '\0';
-  attempt->token = copy;
+  attempt->apart = true;
+  memcpy(attempt->digits, &copy, sizeof copy);
   attempt->token_length = (uint16_t)token_length;
   return attempt;
 }
@@ -104,8 +104,8 @@ void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt) {
   assert(!attempt->listed);
   rl_resource_unref(attempt->resource);
   attempt->resource = NULL;
-  if (attempt->token != attempt->digits) {
-    free((void *)attempt->token);
+  if (attempt->apart) {
+    free((void *)(uintptr_t)rl_attempt_token(attempt));
   }
   attempt->next = pool->free;
   pool->free = attempt;
@@ -123,9 +123,18 @@ void rl_attempt_pool_free(rl_attempt_pool *pool) {
   pool->free = NULL;
 }
 
+const char *rl_attempt_token(const rl_attempt *attempt) {
+  const char *apart;
+  if (!attempt->apart) {
+    return attempt->digits;
+  }
+  memcpy(&apart, attempt->digits, sizeof apart);
+  return apart;
+}
+
 rl_command_key rl_attempt_key(const rl_attempt *attempt) {
   const rl_resource *resource = attempt->resource;
-  rl_command_key key = {resource->key,         resource->key_length, attempt->token,
+  rl_command_key key = {resource->key,         resource->key_length, rl_attempt_token(attempt),
                         attempt->token_length, resource->count,      rl_resource_lengths(resource)};
   return key;
 }

@@ -36,14 +36,14 @@ struct rl_attempt {
   redlock_duration life_us; /* how long a key that is set for it lives at most */
   redlock_time later_us;
   redlock_time expired_us; /* when the keys have expired, if no node is late; not tried longer */
-  const char *token;       /* and a NUL behind it; what is given may hold others */
   uint16_t token_length;
   bool releasing : 1; /* its release has begun: nothing but releases may be sent for it */
   bool listed : 1;    /* it is in the list of releases, which is a reference */
   bool held : 1;      /* it has been a lease */
   bool any : 1;       /* release by force: whatever the key holds */
   bool given : 1;     /* its token is the caller's: others may have it, too */
-  char digits[REDLOCK_TOKEN_LENGTH + 1]; /* the token that was drawn; one given is allocated */
+  bool apart : 1;     /* its token is allocated */
+  char digits[REDLOCK_TOKEN_LENGTH + 1]; /* the token that was drawn; where it is, with |apart| */
   uint32_t set;                          /* nodes that have said that they set the key */
 };
 
@@ -92,6 +92,9 @@ void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt);
 
 /* Frees what the pool holds; live attempts must be gone. */
 void rl_attempt_pool_free(rl_attempt_pool *pool);
+
+/* Its token, with a NUL behind it; one that was given may hold others. */
+const char *rl_attempt_token(const rl_attempt *attempt);
 
 /* What to write on the wire. */
 rl_command_key rl_attempt_key(const rl_attempt *attempt);

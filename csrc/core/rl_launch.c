@@ -47,7 +47,7 @@ void rl_launch_enter(rl_lock *lock, redlock_time now_us) {
   switch (lock->operation) {
   case RL_OPERATION_ACQUIRE:
     launches->acquire_count++;
-    rl_lock_enqueue(&launches->acquires, lock);
+    rl_lock_enqueue(lock, RL_LOCK_IN_ACQUIRES);
     rl_timers_set(&lock->core->timers, lock,
                   rl_time_min(lock->budget_us, rl_time_add(now_us, lock->ttl_us)));
     break;
@@ -160,7 +160,7 @@ static rl_lock *rl_launch_next(rl_core *core, redlock_time now_us, bool entropy)
   rl_lock *const order[] = {turn ? acquire : renewal, turn ? renewal : acquire};
   redlock_time until_us = REDLOCK_NEVER;
   launches->closed_until_us = 0;
-  if (renewal != NULL && renewal->timer.due_us <= now_us) {
+  if (renewal != NULL && renewal->timer_due_us <= now_us) {
     return renewal; /* L2 */
   }
   for (unsigned i = 0; i < 2; i++) {

@@ -97,7 +97,7 @@ rl_lock *rl_lock_new_many(rl_core *core, const redlock_resource *resources, size
   }
   lock->current = rl_lock_options(lock);
   lock->ttl_us = options->ttl_us;
-  lock->timer.index = RL_TIMERS_NONE;
+  lock->timer_index = RL_TIMERS_NONE;
   lock->next = core->locks;
   if (core->locks != NULL) {
     core->locks->previous = lock;
@@ -165,7 +165,7 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
   rl_timers_clear(&lock->core->timers, lock);
   lock->core->busy_count--;
   lock->phase = result == REDLOCK_OK ? RL_PHASE_LATE : RL_PHASE_IDLE;
-  lock->result = (int16_t)result;
+  lock->result = (int8_t)result;
   rl_lock_note_end(lock, now_us);
   if (lock->operation == RL_OPERATION_ACQUIRE) {
     rl_attach_forget(lock);
@@ -180,9 +180,9 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
     lock->waiting = 0;
   }
   if (lock->notify) {
-    rl_lock_enqueue(lock->waited != 0 ? &lock->core->waited : &lock->core->ended, lock);
+    rl_lock_enqueue(lock, lock->waited != 0 ? RL_LOCK_IN_WAITED : RL_LOCK_IN_ENDED);
   }
-  if (lock->renewal != NULL || lock->reentry != NULL) {
+  if (lock->renewal != NULL || rl_reentry_of(lock) != NULL) {
     rl_renew_ended(lock, now_us);
   }
 }
@@ -386,6 +386,7 @@ void rl_lock_launch(rl_lock *lock, rl_operation operation, redlock_time now_us,
   lock->operation = operation;
   lock->notify = notify;
   lock->result = REDLOCK_PENDING;
+  lock->has_refused = false;
   lock->budget_us = budget_us;
   lock->round_start_us = now_us;
   lock->core->active = true;
@@ -400,7 +401,6 @@ static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now
   rl_lock_dequeue(lock);
   rl_timers_clear(&lock->core->timers, lock); /* The next automatic extend: it has to wait. */
   rl_report_drop(lock);
-  lock->refused = NULL;
   lock->unheard = unheard;
   rl_lock_launch(lock, operation, now_us, budget_us, notify);
   return REDLOCK_OK;
@@ -413,7 +413,7 @@ static int rl_lock_end_at_once(rl_lock *lock, rl_operation operation, int result
   rl_report_refuse(lock, operation, result, NULL);
   lock->unheard = unheard;
   if (notify) {
-    rl_lock_enqueue(&lock->core->ended, lock);
+    rl_lock_enqueue(lock, RL_LOCK_IN_ENDED);
   }
   return REDLOCK_OK;
 }
@@ -467,7 +467,8 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
     break;
   }
   uint64_t attempts = rl_options_attempts(lock->current);
-  lock->attempts_left = attempts < UINT32_MAX ? (uint32_t)attempts : UINT32_MAX;
+  lock->attempts_left =
+      attempts < RL_LOCK_ATTEMPTS_ALL ? attempts & RL_LOCK_ATTEMPTS_ALL : RL_LOCK_ATTEMPTS_ALL;
   lock->attempt = given;
   if (given != NULL || rl_lock_attach(lock) != NULL) {
     lock->attempts_left = 1; /* A token is used once (rl_given.c, rl_attach.c). */
@@ -519,7 +520,7 @@ static int rl_lock_hear(rl_lock *lock, bool notify) {
   lock->unheard = false;
   lock->notify = notify;
   if (notify && !rl_lock_is_busy(lock)) {
-    rl_lock_enqueue(&lock->core->ended, lock);
+    rl_lock_enqueue(lock, RL_LOCK_IN_ENDED);
   }
   return REDLOCK_OK;
 }

@@ -52,6 +52,9 @@ typedef struct rl_rare {
   struct rl_attach *attach;         /* the lease that the next acquire takes over; or NULL */
   rl_attempt *given;                /* a reference: the token that it is given; or NULL */
   struct rl_inspection *inspection; /* what the nodes held when it was inspected last; or NULL */
+  struct rl_reentry *reentry;       /* whose it is, and who counts on it, too; or NULL */
+  rl_attempt *lent_lease;           /* a reference: whose token was lent to the caller; or NULL */
+  char *lent_message;               /* that was lent to the caller; or NULL */
 } rl_rare;
 
 typedef struct rl_lock_queue {
@@ -59,13 +62,23 @@ typedef struct rl_lock_queue {
   rl_lock *last;
 } rl_lock_queue;
 
+/* The queue that a lock is in. */
+typedef enum rl_lock_queued {
+  RL_LOCK_IN_NONE = 0,
+  RL_LOCK_IN_ACQUIRES, /* core->launches.acquires */
+  RL_LOCK_IN_ENDED,    /* core->ended */
+  RL_LOCK_IN_WAITED    /* core->waited */
+} rl_lock_queued;
+
+/* More than an acquire may be told to make. */
+#define RL_LOCK_ATTEMPTS_ALL ((1u << 21) - 1)
+
 struct rl_lock {
   struct rl_core *core;
-  void *owner;              /* the driver's object */
+  void *data;               /* the caller's */
   rl_lock *previous, *next; /* among all locks of the core */
-  rl_lock_queue *queue;     /* the queue it is in: acquires to be launched, or ended; or NULL */
   rl_lock *queue_previous, *queue_next;
-  rl_timer timer;
+  redlock_time timer_due_us; /* its place in a heap of timers: rl_timers.h */
   rl_resource *resource;
 
   /* The lease. Held while lease is not NULL and the clock is before deadline_us. */
@@ -77,7 +90,6 @@ struct rl_lock {
   rl_attempt *unreleased;        /* its release was not confirmed: it may be repeated */
   struct rl_renewal *renewal;    /* when it keeps itself, or its loss is to be told; or NULL */
   rl_rare *rare;                 /* or NULL */
-  struct rl_reentry *reentry;    /* whose it is, and who counts on it, too; or NULL */
 
   /* The operation in flight, or the last one. */
   const rl_options
@@ -94,17 +106,22 @@ struct rl_lock {
   bool has_options : 1;   /* its own are behind the votes */
   bool renewal_apart : 1; /* |renewal| is not behind the lock, but an allocation of its own */
   bool automatic : 1;     /* it is an automatic extend; the user's last one is in |renewal| */
+  bool has_refused : 1;   /* it could not begin, for what |refused| says */
   unsigned waited : 15;   /* the driver's number of the thread that waits for it; 0 for none */
   rl_quorum quorum;
-  int16_t result;         /* of the last operation, once it is IDLE */
+  unsigned attempts_left : 21; /* RL_LOCK_ATTEMPTS_ALL: as many as the budget allows */
+  unsigned queued : 2;         /* an rl_lock_queued */
+  int8_t result;               /* of the last operation, once it is IDLE */
+  uint32_t timer_index;
   uint32_t waiting;       /* nodes that get the command when their connection is up */
   uint32_t denied;        /* extend, release: nodes that say "not yours", in time or late */
   uint32_t round;         /* replies of another round are not votes */
-  uint32_t attempts_left; /* UINT32_MAX: as many as the budget allows */
   uint32_t round_took_us; /* from its start to its end; at most 71 minutes */
-  const char *refused;    /* what of its arguments was wrong, when it could not begin for that */
   uint64_t random;
-  redlock_time budget_us; /* when the whole operation must have ended */
+  union {
+    redlock_time budget_us; /* when the whole operation must have ended */
+    const char *refused;    /* with |has_refused|: what of its arguments was wrong */
+  };
 
   /* The round in flight, or the last one. */
   rl_attempt *attempt; /* the one whose commands are out */
@@ -251,7 +268,7 @@ void rl_lock_launch(rl_lock *lock, rl_operation operation, redlock_time now_us,
 void rl_lock_end(rl_lock *lock, redlock_time now_us, int result);
 
 /* Queues: a lock is in at most one. */
-void rl_lock_enqueue(rl_lock_queue *queue, rl_lock *lock);
+void rl_lock_enqueue(rl_lock *lock, rl_lock_queued queued);
 void rl_lock_dequeue(rl_lock *lock);
 
 #endif

@@ -6,11 +6,19 @@
 #include <assert.h>
 #include <stddef.h>
 
-#include "rl_lock.h"
+#include "rl_core.h"
 
-void rl_lock_enqueue(rl_lock_queue *queue, rl_lock *lock) {
-  assert(lock->queue == NULL);
-  lock->queue = queue;
+static rl_lock_queue *rl_lock_queue_of(const rl_lock *lock) {
+  rl_core *core = lock->core;
+  return lock->queued == RL_LOCK_IN_ACQUIRES ? &core->launches.acquires
+         : lock->queued == RL_LOCK_IN_ENDED  ? &core->ended
+                                             : &core->waited;
+}
+
+void rl_lock_enqueue(rl_lock *lock, rl_lock_queued queued) {
+  assert(lock->queued == RL_LOCK_IN_NONE);
+  lock->queued = queued;
+  rl_lock_queue *queue = rl_lock_queue_of(lock);
   lock->queue_next = NULL;
   lock->queue_previous = queue->last;
   if (queue->last != NULL) {
@@ -22,10 +30,10 @@ void rl_lock_enqueue(rl_lock_queue *queue, rl_lock *lock) {
 }
 
 void rl_lock_dequeue(rl_lock *lock) {
-  rl_lock_queue *queue = lock->queue;
-  if (queue == NULL) {
+  if (lock->queued == RL_LOCK_IN_NONE) {
     return;
   }
+  rl_lock_queue *queue = rl_lock_queue_of(lock);
   if (lock->queue_previous != NULL) {
     lock->queue_previous->queue_next = lock->queue_next;
   } else {
@@ -36,7 +44,7 @@ void rl_lock_dequeue(rl_lock *lock) {
   } else {
     queue->last = lock->queue_previous;
   }
-  lock->queue = NULL;
+  lock->queued = RL_LOCK_IN_NONE;
   lock->queue_previous = NULL;
   lock->queue_next = NULL;
 }

@@ -90,7 +90,7 @@ static void rl_loss_look(rl_core *core, redlock_time now_us) {
   rl_lock *lock;
   while ((lock = rl_timers_take(&core->timers, now_us)) != NULL) {
     if (rl_lock_is_in_flight(lock) || rl_lock_remaining(lock, now_us) > 0) {
-      rl_timers_set(&core->timers, lock, lock->timer.due_us);
+      rl_timers_set(&core->timers, lock, lock->timer_due_us);
       return;
     }
     rl_renew_ran_out(lock);

@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 typedef struct rl_quorum {
-  uint8_t nodes;   /* how many there are: N, never only those that answer */
-  uint8_t granted; /* exact success replies */
-  uint8_t denied;  /* the key is somebody else's, or is not ours */
-  uint8_t failed;  /* no vote: an error, a broken connection, no reply in time */
-  uint8_t unsent;  /* release only: nodes to which no SET can have gone */
+  unsigned nodes : 6;   /* how many there are: N, never only those that answer */
+  unsigned granted : 6; /* exact success replies */
+  unsigned denied : 6;  /* the key is somebody else's, or is not ours */
+  unsigned failed : 6;  /* no vote: an error, a broken connection, no reply in time */
+  unsigned unsent : 6;  /* release only: nodes to which no SET can have gone */
 } rl_quorum;
 
 typedef enum rl_decision {

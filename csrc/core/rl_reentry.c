@@ -63,7 +63,7 @@ static rl_lock **rl_reentry_chain(const rl_core *core, uint64_t hash) {
 }
 
 static void rl_reentry_enter_chain(rl_lock *lock) {
-  rl_reentry *reentry = lock->reentry;
+  rl_reentry *reentry = rl_reentry_of(lock);
   bool several = reentry->carries->count > 1;
   reentry->hash = several ? rl_reentry_hash_owner(reentry)
                           : rl_reentry_hash(reentry, rl_resource_at(reentry->carries, 0));
@@ -71,17 +71,17 @@ static void rl_reentry_enter_chain(rl_lock *lock) {
   reentry->chain_previous = NULL;
   reentry->chain_next = *first;
   if (*first != NULL) {
-    (*first)->reentry->chain_previous = lock;
+    rl_reentry_of(*first)->chain_previous = lock;
   }
   *first = lock;
 }
 
 static void rl_reentry_leave_chain(const rl_lock *lock) {
-  const rl_reentry *reentry = lock->reentry;
+  const rl_reentry *reentry = rl_reentry_of(lock);
   if (reentry->chain_next != NULL) {
-    reentry->chain_next->reentry->chain_previous = reentry->chain_previous;
+    rl_reentry_of(reentry->chain_next)->chain_previous = reentry->chain_previous;
   }
-  *(reentry->chain_previous != NULL ? &reentry->chain_previous->reentry->chain_next
+  *(reentry->chain_previous != NULL ? &rl_reentry_of(reentry->chain_previous)->chain_next
                                     : rl_reentry_chain(lock->core, reentry->hash)) =
       reentry->chain_next;
 }
@@ -104,7 +104,7 @@ static bool rl_reentry_reserve(rl_core *core, size_t owned) {
   for (size_t i = 0; i < old_count; i++) {
     rl_lock *next;
     for (rl_lock *lock = old[i]; lock != NULL; lock = next) {
-      next = lock->reentry->chain_next;
+      next = rl_reentry_of(lock)->chain_next;
       rl_reentry_enter_chain(lock);
     }
   }
@@ -114,12 +114,12 @@ static bool rl_reentry_reserve(rl_core *core, size_t owned) {
 
 static void rl_reentry_carry(rl_lock *lock, rl_resource *resource) {
   resource->references++;
-  lock->reentry->carries = resource;
+  rl_reentry_of(lock)->carries = resource;
   rl_reentry_enter_chain(lock);
 }
 
 static void rl_reentry_put_down(const rl_lock *lock) {
-  rl_reentry *reentry = lock->reentry;
+  rl_reentry *reentry = rl_reentry_of(lock);
   if (reentry->carries != NULL) {
     rl_reentry_leave_chain(lock);
     rl_resource_unref(reentry->carries);
@@ -128,19 +128,19 @@ static void rl_reentry_put_down(const rl_lock *lock) {
 }
 
 static bool rl_reentry_has(const rl_lock *carrier, const rl_reentry *owner, rl_resource_name name) {
-  const rl_resource *carried = carrier->reentry->carries;
+  const rl_resource *carried = rl_reentry_of(carrier)->carries;
   bool found = false;
   for (unsigned i = 0; i < carried->count && !found; i++) {
     rl_resource_name other = rl_resource_at(carried, i);
     found = other.length == name.length && memcmp(other.resource, name.resource, name.length) == 0;
   }
-  return found && rl_reentry_same_owner(carrier->reentry, owner);
+  return found && rl_reentry_same_owner(rl_reentry_of(carrier), owner);
 }
 
 static rl_lock *rl_reentry_find_in(rl_lock *chain, const rl_reentry *owner, rl_resource_name name) {
   rl_lock *lock = chain;
   while (lock != NULL && !rl_reentry_has(lock, owner, name)) {
-    lock = lock->reentry->chain_next;
+    lock = rl_reentry_of(lock)->chain_next;
   }
   return lock;
 }
@@ -156,10 +156,12 @@ static rl_lock *rl_reentry_find(const rl_core *core, const rl_reentry *owner,
 
 /* The lock by which the owner holds the resources of |lock|. |*all|: all of them, and by no other. */
 static rl_lock *rl_reentry_find_all(const rl_lock *lock, bool *all) {
-  rl_lock *carrier = rl_reentry_find(lock->core, lock->reentry, rl_resource_at(lock->resource, 0));
+  rl_lock *carrier =
+      rl_reentry_find(lock->core, rl_reentry_of(lock), rl_resource_at(lock->resource, 0));
   *all = true;
   for (unsigned i = 1; i < lock->resource->count; i++) {
-    rl_lock *other = rl_reentry_find(lock->core, lock->reentry, rl_resource_at(lock->resource, i));
+    rl_lock *other =
+        rl_reentry_find(lock->core, rl_reentry_of(lock), rl_resource_at(lock->resource, i));
     *all = *all && other == carrier;
     carrier = carrier != NULL ? carrier : other;
   }
@@ -169,15 +171,16 @@ static rl_lock *rl_reentry_find_all(const rl_lock *lock, bool *all) {
 /* ------------------------------------------------------------------------------------ the ring */
 
 rl_lock *rl_reentry_next(const rl_lock *lock) {
-  return lock->reentry == NULL ? (rl_lock *)lock : lock->reentry->next;
+  return rl_reentry_of(lock) == NULL ? (rl_lock *)lock : rl_reentry_of(lock)->next;
 }
 
 const rl_lock *rl_reentry_carrier(const rl_lock *lock) {
   const rl_lock *at = lock;
-  while (at->reentry != NULL && at->reentry->carries == NULL && at->reentry->next != lock) {
-    at = at->reentry->next;
+  while (rl_reentry_of(at) != NULL && rl_reentry_of(at)->carries == NULL &&
+         rl_reentry_of(at)->next != lock) {
+    at = rl_reentry_of(at)->next;
   }
-  return at->reentry != NULL && at->reentry->carries != NULL ? at : lock;
+  return rl_reentry_of(at) != NULL && rl_reentry_of(at)->carries != NULL ? at : lock;
 }
 
 redlock_duration rl_reentry_remaining(const rl_lock *lock, redlock_time now_us) {
@@ -185,26 +188,27 @@ redlock_duration rl_reentry_remaining(const rl_lock *lock, redlock_time now_us) 
 }
 
 bool rl_reentry_is_shared(const rl_lock *lock) {
-  return lock->reentry != NULL && (lock->reentry->next != lock || rl_reentry_was_again(lock));
+  return rl_reentry_of(lock) != NULL &&
+         (rl_reentry_of(lock)->next != lock || rl_reentry_was_again(lock));
 }
 
 bool rl_reentry_was_again(const rl_lock *lock) {
-  return lock->reentry != NULL && lock->reentry->depth > 0;
+  return rl_reentry_of(lock) != NULL && rl_reentry_of(lock)->depth > 0;
 }
 
 /* The newest stands before the carrier, which it will ask for most. */
 static void rl_reentry_join_ring(rl_lock *lock, rl_lock *carrier) {
-  rl_lock *previous = carrier->reentry->previous;
-  lock->reentry->previous = previous;
-  lock->reentry->next = carrier;
-  previous->reentry->next = lock;
-  carrier->reentry->previous = lock;
+  rl_lock *previous = rl_reentry_of(carrier)->previous;
+  rl_reentry_of(lock)->previous = previous;
+  rl_reentry_of(lock)->next = carrier;
+  rl_reentry_of(previous)->next = lock;
+  rl_reentry_of(carrier)->previous = lock;
 }
 
 static void rl_reentry_leave_ring(rl_lock *lock) {
-  rl_reentry *reentry = lock->reentry;
-  reentry->next->reentry->previous = reentry->previous;
-  reentry->previous->reentry->next = reentry->next;
+  rl_reentry *reentry = rl_reentry_of(lock);
+  rl_reentry_of(reentry->next)->previous = reentry->previous;
+  rl_reentry_of(reentry->previous)->next = reentry->next;
   reentry->next = reentry->previous = lock;
   reentry->depth = 0;
   reentry->joining = false;
@@ -219,7 +223,7 @@ static void rl_reentry_move(rl_lock *from, rl_lock *to, redlock_time now_us) {
   redlock_time deadline_us = from->deadline_us;
   rl_renew_stop(from, now_us);
   assert(!rl_lock_is_in_flight(from) && !rl_lock_is_in_flight(to));
-  rl_reentry_carry(to, from->reentry->carries);
+  rl_reentry_carry(to, rl_reentry_of(from)->carries);
   rl_reentry_put_down(from);
   if (lease == NULL) {
     return;
@@ -239,7 +243,7 @@ static void rl_reentry_move(rl_lock *from, rl_lock *to, redlock_time now_us) {
 }
 
 void rl_reentry_leave(rl_lock *lock, redlock_time now_us) {
-  rl_reentry *reentry = lock->reentry;
+  rl_reentry *reentry = rl_reentry_of(lock);
   if (reentry == NULL) {
     return;
   }
@@ -251,7 +255,7 @@ void rl_reentry_leave(rl_lock *lock, redlock_time now_us) {
 }
 
 void rl_reentry_forget(rl_lock *lock) {
-  if (lock->reentry != NULL) {
+  if (rl_reentry_of(lock) != NULL) {
     rl_reentry_put_down(lock);
     rl_reentry_leave_ring(lock);
   }
@@ -260,7 +264,7 @@ void rl_reentry_forget(rl_lock *lock) {
 /* ---------------------------------------------------------------------------------- operations */
 
 int rl_reentry_set_owner(rl_lock *lock, redlock_time now_us, const void *owner, size_t length) {
-  rl_reentry *reentry = lock->reentry;
+  rl_reentry *reentry = rl_reentry_of(lock);
   rl_reentries *all = &lock->core->reentries;
   if (length == 0 ? reentry == NULL || reentry->owner_length == 0
                   : reentry != NULL && reentry->owner_length == length &&
@@ -272,13 +276,14 @@ int rl_reentry_set_owner(rl_lock *lock, redlock_time now_us, const void *owner, 
     return REDLOCK_E_HELD;
   }
   if (reentry == NULL) {
-    reentry = rl_reentry_reserve(lock->core, all->owned + 1) ? calloc(1, sizeof *reentry) : NULL;
+    bool room = rl_lock_reserve_rare(lock) && rl_reentry_reserve(lock->core, all->owned + 1);
+    reentry = room ? calloc(1, sizeof *reentry) : NULL;
     if (reentry == NULL) {
       return REDLOCK_E_NO_MEMORY;
     }
     all->owned++;
     reentry->next = reentry->previous = lock;
-    lock->reentry = reentry;
+    lock->rare->reentry = reentry;
   }
   rl_reentry_leave(lock, now_us); /* What it was inside of has run out. */
   reentry->owner_length = (uint8_t)length;
@@ -289,7 +294,7 @@ int rl_reentry_set_owner(rl_lock *lock, redlock_time now_us, const void *owner, 
 }
 
 bool rl_reentry_is_owned(const rl_lock *lock) {
-  return lock->reentry != NULL && lock->reentry->owner_length > 0;
+  return rl_reentry_of(lock) != NULL && rl_reentry_of(lock)->owner_length > 0;
 }
 
 /* O3. Whether so much is left that no extend is due for what the acquire asks for. */
@@ -372,7 +377,7 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
   if (*error != REDLOCK_OK) {
     return RL_REENTRY_REFUSED;
   }
-  lock->reentry->depth += again;
+  rl_reentry_of(lock)->depth += again;
   if (rl_reentry_suffices(carrier, now_us, asked) || rl_renew_is_capped(carrier) ||
       rl_lock_is_busy(carrier)) {
     return RL_REENTRY_COUNTED; /* What is in flight is an extend. */
@@ -380,7 +385,7 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
   rl_renew_stop(carrier, now_us);
   (void)rl_reentry_take(lock, now_us);
   lock->ttl_us = asked->ttl_us;
-  lock->reentry->joining = true;
+  rl_reentry_of(lock)->joining = true;
   return RL_REENTRY_EXTENDS;
 }
 
@@ -395,8 +400,8 @@ bool rl_reentry_release(rl_lock *lock, redlock_time now_us) {
   if (!rl_reentry_is_shared(lock) || lock->lost) {
     return false;
   }
-  if (lock->reentry->depth > 0) {
-    lock->reentry->depth--;
+  if (rl_reentry_of(lock)->depth > 0) {
+    rl_reentry_of(lock)->depth--;
   } else {
     rl_reentry_leave(lock, now_us);
     rl_loss_clear(lock);
@@ -423,23 +428,24 @@ void rl_reentry_granted(rl_lock *lock) {
 }
 
 bool rl_reentry_failed(rl_lock *lock, int result) {
-  if (lock->reentry == NULL || !lock->reentry->joining) {
+  if (rl_reentry_of(lock) == NULL || !rl_reentry_of(lock)->joining) {
     return false;
   }
-  bool again = lock->reentry->depth > 0;
-  lock->reentry->depth -= again && result != REDLOCK_OK;
-  lock->reentry->joining = !again && result == REDLOCK_E_LOST; /* It leaves when all have lost. */
-  return result != REDLOCK_OK && !again && !lock->reentry->joining;
+  bool again = rl_reentry_of(lock)->depth > 0;
+  rl_reentry_of(lock)->depth -= again && result != REDLOCK_OK;
+  rl_reentry_of(lock)->joining =
+      !again && result == REDLOCK_E_LOST; /* It leaves when all have lost. */
+  return result != REDLOCK_OK && !again && !rl_reentry_of(lock)->joining;
 }
 
 void rl_reentry_join_no_more(rl_lock *lock) {
-  if (lock->reentry != NULL) {
-    lock->reentry->joining = false;
+  if (rl_reentry_of(lock) != NULL) {
+    rl_reentry_of(lock)->joining = false;
   }
 }
 
 bool rl_reentry_is_joining(const rl_lock *lock) {
-  return lock->reentry != NULL && lock->reentry->joining;
+  return rl_reentry_of(lock) != NULL && rl_reentry_of(lock)->joining;
 }
 
 void rl_reentry_lost(const rl_lock *lock, redlock_time now_us) {
@@ -453,11 +459,11 @@ void rl_reentry_lost(const rl_lock *lock, redlock_time now_us) {
 /* ---------------------------------------------------------------------------------------- life */
 
 void rl_reentry_free(rl_lock *lock) {
-  if (lock->reentry != NULL) {
-    assert(lock->reentry->carries == NULL && lock->reentry->next == lock);
+  if (rl_reentry_of(lock) != NULL) {
+    assert(rl_reentry_of(lock)->carries == NULL && rl_reentry_of(lock)->next == lock);
     lock->core->reentries.owned--;
-    free(lock->reentry);
-    lock->reentry = NULL;
+    free(rl_reentry_of(lock));
+    lock->rare->reentry = NULL;
   }
 }
 

@@ -21,6 +21,11 @@ typedef struct rl_reentry {
   unsigned char owner[REDLOCK_OWNER_MAX];
 } rl_reentry;
 
+/* What a lock has of that, or NULL. */
+static inline rl_reentry *rl_reentry_of(const rl_lock *lock) {
+  return lock->rare == NULL ? NULL : lock->rare->reentry;
+}
+
 /* Where carriers are looked for: by owner and resource, those of several resources by the owner alone. */
 typedef struct rl_reentries {
   rl_lock **buckets;

@@ -5,6 +5,7 @@
  */
 #include "rl_report.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "rl_core.h"
@@ -14,8 +15,9 @@ rl_report rl_report_of(const rl_lock *lock) {
   if (lock->automatic) {
     return lock->renewal->report;
   }
-  rl_report report = {lock->refused, lock->ttl_us, lock->round_start_us, lock->round_took_us,
-                      lock->denied,  lock->result, lock->quorum,         (uint8_t)lock->operation};
+  const char *refused = lock->has_refused ? lock->refused : NULL;
+  rl_report report = {refused,      lock->ttl_us, lock->round_start_us, lock->round_took_us,
+                      lock->denied, lock->quorum, lock->result,         (uint8_t)lock->operation};
   return report;
 }
 
@@ -48,9 +50,9 @@ void rl_report_drop(rl_lock *lock) {
 
 void rl_report_end(rl_lock *lock, int result) {
   if (lock->automatic) {
-    lock->renewal->report.result = (int16_t)result;
+    lock->renewal->report.result = (int8_t)result;
   } else {
-    lock->result = (int16_t)result;
+    lock->result = (int8_t)result;
   }
 }
 
@@ -61,7 +63,11 @@ void rl_report_refuse(rl_lock *lock, rl_operation operation, int result, const c
     lock->renewal->report.refused = refused;
   } else {
     lock->operation = operation;
-    lock->refused = refused;
+    assert(!rl_lock_is_in_flight(lock));
+    lock->has_refused = refused != NULL;
+    if (refused != NULL) {
+      lock->refused = refused;
+    }
   }
 }
 

@@ -17,8 +17,8 @@ typedef struct rl_report {
   redlock_time round_start_us;
   uint32_t took_us;
   uint32_t denied;
-  int16_t result;
   rl_quorum quorum;
+  int8_t result;
   uint8_t operation;
 } rl_report;
 

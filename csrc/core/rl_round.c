@@ -30,7 +30,7 @@ void rl_round_clear(rl_lock *lock) {
   lock->waiting = 0;
   lock->denied = 0;
   memset(&lock->quorum, 0, sizeof lock->quorum);
-  lock->quorum.nodes = (uint8_t)lock->core->node_count;
+  lock->quorum.nodes = lock->core->node_count & 63;
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     lock->votes[i].settled = false;
     lock->votes[i].vote = REDLOCK_VOTE_UNKNOWN;

@@ -44,13 +44,13 @@ void rl_timers_free(rl_timers *timers) {
 
 static void rl_timers_put(rl_timers *timers, size_t index, rl_lock *lock) {
   timers->locks[index] = lock;
-  lock->timer.index = index;
+  lock->timer_index = (uint32_t)index;
 }
 
 static void rl_timers_up(rl_timers *timers, size_t index, rl_lock *lock) {
   while (index > 0) {
     size_t parent = (index - 1) / 2;
-    if (timers->locks[parent]->timer.due_us <= lock->timer.due_us) {
+    if (timers->locks[parent]->timer_due_us <= lock->timer_due_us) {
       break;
     }
     rl_timers_put(timers, index, timers->locks[parent]);
@@ -66,10 +66,10 @@ static void rl_timers_down(rl_timers *timers, size_t index, rl_lock *lock) {
       break;
     }
     if (child + 1 < timers->count &&
-        timers->locks[child + 1]->timer.due_us < timers->locks[child]->timer.due_us) {
+        timers->locks[child + 1]->timer_due_us < timers->locks[child]->timer_due_us) {
       child++;
     }
-    if (timers->locks[child]->timer.due_us >= lock->timer.due_us) {
+    if (timers->locks[child]->timer_due_us >= lock->timer_due_us) {
       break;
     }
     rl_timers_put(timers, index, timers->locks[child]);
@@ -81,21 +81,21 @@ static void rl_timers_down(rl_timers *timers, size_t index, rl_lock *lock) {
 void rl_timers_set(rl_timers *timers, rl_lock *lock, redlock_time due_us) {
   rl_timers_clear(timers, lock);
   assert(timers->count < timers->capacity);
-  lock->timer.due_us = due_us;
+  lock->timer_due_us = due_us;
   rl_timers_up(timers, timers->count++, lock);
 }
 
 void rl_timers_clear(rl_timers *timers, rl_lock *lock) {
-  size_t index = lock->timer.index;
+  size_t index = lock->timer_index;
   if (index == RL_TIMERS_NONE) {
     return;
   }
-  lock->timer.index = RL_TIMERS_NONE;
+  lock->timer_index = RL_TIMERS_NONE;
   rl_lock *last = timers->locks[--timers->count];
   if (last == lock) {
     return;
   }
-  if (index > 0 && timers->locks[(index - 1) / 2]->timer.due_us > last->timer.due_us) {
+  if (index > 0 && timers->locks[(index - 1) / 2]->timer_due_us > last->timer_due_us) {
     rl_timers_up(timers, index, last);
   } else {
     rl_timers_down(timers, index, last);
@@ -103,11 +103,11 @@ void rl_timers_clear(rl_timers *timers, rl_lock *lock) {
 }
 
 redlock_time rl_timers_next(const rl_timers *timers) {
-  return timers->count == 0 ? REDLOCK_NEVER : timers->locks[0]->timer.due_us;
+  return timers->count == 0 ? REDLOCK_NEVER : timers->locks[0]->timer_due_us;
 }
 
 rl_lock *rl_timers_take(rl_timers *timers, redlock_time now_us) {
-  if (timers->count == 0 || timers->locks[0]->timer.due_us > now_us) {
+  if (timers->count == 0 || timers->locks[0]->timer_due_us > now_us) {
     return NULL;
   }
   rl_lock *lock = timers->locks[0];

@@ -13,14 +13,9 @@
 
 struct rl_lock;
 
-#define RL_TIMERS_NONE ((size_t)-1)
+#define RL_TIMERS_NONE UINT32_MAX
 
-/* A lock's place in the heap: part of the lock. */
-typedef struct rl_timer {
-  size_t index; /* RL_TIMERS_NONE when it is not in the heap */
-  redlock_time due_us;
-} rl_timer;
-
+/* A lock knows its place: lock->timer_index, RL_TIMERS_NONE when it is not in the heap, and lock->timer_due_us. */
 typedef struct rl_timers {
   struct rl_lock **locks;
   size_t count;

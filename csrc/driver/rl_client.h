@@ -48,21 +48,21 @@ struct redlock_client {
   rl_socket sockets[REDLOCK_NODES_MAX];
 };
 
-/* What was lent to the caller. */
-typedef struct rl_lent {
-  rl_attempt *lease; /* a reference: whose token it was; or NULL */
-  char *message;     /* or NULL */
-} rl_lent;
+/*
+ * The caller's lock is the core's by another name: a struct of its own would cost 32 bytes for each. It has a
+ * reference to its client. What the caller keeps with it is lock->data.
+ */
+static inline rl_lock *rl_lock_of(const redlock_lock *lock) {
+  return (rl_lock *)(uintptr_t)lock;
+}
 
-/* It has a reference to its client, which is where the core is: rl_client_of(). */
-struct redlock_lock {
-  rl_lock *core;
-  void *data;
-  rl_lent *lent; /* or NULL */
-};
+/* NULL for NULL. */
+static inline redlock_lock *rl_handle_of(rl_lock *lock) {
+  return (redlock_lock *)lock;
+}
 
 static inline redlock_client *rl_client_of(const redlock_lock *lock) {
-  return (redlock_client *)lock->core->core;
+  return (redlock_client *)rl_lock_of(lock)->core;
 }
 
 /*

@@ -128,7 +128,7 @@ static rl_waiter *rl_wait_take_spare(rl_wait *wait) {
 }
 
 rl_waiter *rl_wait_of(const redlock_lock *lock) {
-  unsigned number = lock->core->waited;
+  unsigned number = rl_lock_of(lock)->waited;
   return number == 0 ? NULL : rl_client_of(lock)->wait.made[number - 1];
 }
 
@@ -144,14 +144,14 @@ rl_waiter *rl_wait_begin(redlock_client *client, redlock_lock *lock) {
   self->in_use = true;
   self->wakeups = atomic_load(&wait->wakeups);
   if (lock != NULL) {
-    lock->core->waited = self->number & RL_LOCK_WAITED_MAX;
+    rl_lock_of(lock)->waited = self->number & RL_LOCK_WAITED_MAX;
   }
   return self;
 }
 
 /* When the operation of a lock wants to be looked at; REDLOCK_NEVER when it does not. */
 static redlock_time rl_wait_due(const rl_lock *lock) {
-  return lock->timer.index == RL_TIMERS_NONE ? REDLOCK_NEVER : lock->timer.due_us;
+  return lock->timer_index == RL_TIMERS_NONE ? REDLOCK_NEVER : lock->timer_due_us;
 }
 
 void rl_wait_end(redlock_client *client, rl_waiter *self) {
@@ -159,7 +159,7 @@ void rl_wait_end(redlock_client *client, rl_waiter *self) {
     return; /* The process has forked in the middle of the call, and this is the child. */
   }
   if (self->lock != NULL) {
-    self->lock->core->waited = 0;
+    rl_lock_of(self->lock)->waited = 0;
   }
   rl_wait_pause(client, self);
   self->in_use = false;
@@ -224,9 +224,9 @@ static void rl_wait_call(rl_wait *wait, rl_waiter *waiter, rl_calls *calls) {
 static void rl_wait_call_concerned(redlock_client *client, rl_calls *calls) {
   rl_wait *wait = &client->wait;
   while (client->core.waited.first != NULL) {
-    redlock_lock *lock = client->core.waited.first->owner;
-    rl_waiter *waiter = rl_wait_of(lock);
-    rl_lock_dequeue(lock->core);
+    rl_lock *lock = client->core.waited.first;
+    rl_waiter *waiter = rl_wait_of(rl_handle_of(lock));
+    rl_lock_dequeue(lock);
     if (waiter != NULL) {
       rl_wait_call(wait, waiter, calls);
     }
@@ -422,7 +422,7 @@ static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time 
   rl_wait *wait = &client->wait;
   rl_wait_tell(client, false);
   if (self->lock != NULL) {
-    redlock_time due_us = rl_wait_due(self->lock->core);
+    redlock_time due_us = rl_wait_due(rl_lock_of(self->lock));
     until_us = rl_time_min(until_us, rl_time_add(due_us, RL_WAIT_SLACK_US));
   }
   bool sends = wait->unsent && wait->sender == NULL;

@@ -22,18 +22,12 @@
 
 int rl_handle_new(redlock_lock **made, redlock_client *client, const redlock_resource *resources,
                   size_t count, const rl_options *options) {
-  redlock_lock *lock = calloc(1, sizeof *lock);
+  rl_lock *lock = rl_lock_new_many(&client->core, resources, count, options);
   if (lock == NULL) {
     return REDLOCK_E_NO_MEMORY;
   }
-  lock->core = rl_lock_new_many(&client->core, resources, count, options);
-  if (lock->core == NULL) {
-    free(lock);
-    return REDLOCK_E_NO_MEMORY;
-  }
-  lock->core->owner = lock;
   client->references++;
-  *made = lock;
+  *made = rl_handle_of(lock);
   return REDLOCK_OK;
 }
 
@@ -124,23 +118,19 @@ int redlock_lock_new_many_sized(redlock_lock **made, redlock_client *client,
 
 /* What was lent to the caller is not any more. */
 static void rl_handle_take_back(redlock_lock *lock) {
-  rl_lent *lent = lock->lent;
+  rl_rare *lent = rl_lock_of(lock)->rare;
   if (lent == NULL) {
     return;
   }
-  if (lent->lease != NULL) {
-    rl_attempt_unref(&rl_client_of(lock)->core.attempts, lent->lease);
-  }
-  free(lent->message);
-  free(lent);
-  lock->lent = NULL;
+  rl_attempt_unref(&rl_client_of(lock)->core.attempts, lent->lent_lease);
+  free(lent->lent_message);
+  lent->lent_lease = NULL;
+  lent->lent_message = NULL;
 }
 
 void rl_handle_drop(redlock_lock *lock) {
-  redlock_client *client = rl_client_of(lock);
-  rl_lock_free(lock->core, redlock_now());
-  free(lock);
-  client->references--;
+  rl_client_of(lock)->references--;
+  rl_lock_free(rl_lock_of(lock), redlock_now());
 }
 
 void redlock_lock_free(redlock_lock *lock) {
@@ -150,17 +140,16 @@ void redlock_lock_free(redlock_lock *lock) {
   redlock_client *client = rl_client_of(lock);
   rl_client_enter(client);
   rl_handle_take_back(lock);
-  rl_lock_free(lock->core, redlock_now());
+  rl_lock_free(rl_lock_of(lock), redlock_now());
   rl_wait_flush(client);
   rl_poll_sync(client);
-  free(lock);
   rl_client_leave_for_good(client); /* Without waiting, which redlock_client_free() would do. */
 }
 
 /* --------------------------------------------------------------------------------- beginning */
 
 bool rl_handle_may_begin(redlock_lock *lock) {
-  if (lock->core->waited != 0) {
+  if (rl_lock_of(lock)->waited != 0) {
     return false;
   }
   rl_handle_take_back(lock);
@@ -169,16 +158,16 @@ bool rl_handle_may_begin(redlock_lock *lock) {
 
 /* Nothing of the operation has been sent yet. */
 static int rl_handle_call_off(redlock_lock *lock, int error) {
-  rl_lock_call_off(lock->core, redlock_now(), error);
-  rl_lock_dequeue(lock->core);
+  rl_lock_call_off(rl_lock_of(lock), redlock_now(), error);
+  rl_lock_dequeue(rl_lock_of(lock));
   return error;
 }
 
 /* A lease that keeps itself is extended by a thread between the calls. */
 static int rl_handle_start_keeper(const redlock_lock *lock) {
-  unsigned operation = rl_report_of(lock->core).operation;
+  unsigned operation = rl_report_of(rl_lock_of(lock)).operation;
   bool takes = operation == RL_OPERATION_ACQUIRE || operation == RL_OPERATION_EXTEND;
-  return takes && lock->core->current->auto_extend == REDLOCK_YES
+  return takes && rl_lock_of(lock)->current->auto_extend == REDLOCK_YES
              ? rl_keeper_start(rl_client_of(lock))
              : REDLOCK_OK;
 }
@@ -203,8 +192,8 @@ int rl_handle_begun(redlock_lock *lock, int error, bool blocking) {
   if (rl_handle_start_keeper(lock) != REDLOCK_OK) {
     return rl_handle_call_off(lock, REDLOCK_E_SYSTEM);
   }
-  if (!rl_lock_is_busy(lock->core)) { /* It has ended already, and nobody waits. */
-    rl_lock_dequeue(lock->core);
+  if (!rl_lock_is_busy(rl_lock_of(lock))) { /* It has ended already, and nobody waits. */
+    rl_lock_dequeue(rl_lock_of(lock));
     return REDLOCK_OK;
   }
   if (rl_wait_begin(rl_client_of(lock), lock) == NULL) {
@@ -220,18 +209,18 @@ static int rl_handle_begin_acquire(redlock_lock *lock, const redlock_options *gi
     return REDLOCK_E_BUSY;
   }
   if (given != NULL) {
-    rl_options options = *rl_lock_options(lock->core);
+    rl_options options = *rl_lock_options(rl_lock_of(lock));
     const char *wrong = rl_option_fit(&rl_options_of_lock, &known, given, options_size);
     if (wrong == NULL && rl_options_read(&options, &known) == NULL &&
         rl_options_keep_nothing(&options, &known)) {
       wrong = rl_handle_keeps_nothing;
     }
     if (wrong != NULL) {
-      return rl_lock_refuse_argument(lock->core, RL_OPERATION_ACQUIRE, wrong);
+      return rl_lock_refuse_argument(rl_lock_of(lock), RL_OPERATION_ACQUIRE, wrong);
     }
   }
   return rl_handle_begun(
-      lock, rl_lock_acquire(lock->core, redlock_now(), given != NULL ? &known : NULL, true),
+      lock, rl_lock_acquire(rl_lock_of(lock), redlock_now(), given != NULL ? &known : NULL, true),
       blocking);
 }
 
@@ -239,14 +228,15 @@ static int rl_handle_begin_extend(redlock_lock *lock, redlock_duration ttl_us, b
   if (!rl_handle_may_begin(lock)) {
     return REDLOCK_E_BUSY;
   }
-  return rl_handle_begun(lock, rl_lock_extend(lock->core, redlock_now(), ttl_us, true), blocking);
+  return rl_handle_begun(lock, rl_lock_extend(rl_lock_of(lock), redlock_now(), ttl_us, true),
+                         blocking);
 }
 
 static int rl_handle_begin_release(redlock_lock *lock, bool blocking) {
   if (!rl_handle_may_begin(lock)) {
     return REDLOCK_E_BUSY;
   }
-  return rl_handle_begun(lock, rl_lock_release(lock->core, redlock_now(), true), blocking);
+  return rl_handle_begun(lock, rl_lock_release(rl_lock_of(lock), redlock_now(), true), blocking);
 }
 
 int rl_handle_acquire(redlock_lock *lock, const redlock_options *given, size_t options_size) {
@@ -308,16 +298,16 @@ int redlock_lock_release_start(redlock_lock *lock) {
 static int rl_handle_read_outcome(redlock_lock *lock, redlock_duration least_us,
                                   redlock_duration *validity_us) {
   redlock_client *client = rl_client_of(lock);
-  bool had_lease = rl_reentry_carrier(lock->core)->lease != NULL;
+  bool had_lease = rl_reentry_carrier(rl_lock_of(lock))->lease != NULL;
   /* Without a lease nothing can have run out meanwhile, and a look at the clock costs. */
   redlock_time now_us = had_lease ? redlock_now() : client->core.now_us;
-  int result = rl_lock_outcome(lock->core, rl_time_add(now_us, least_us - 1));
-  if (had_lease && rl_reentry_carrier(lock->core)->lease == NULL) {
+  int result = rl_lock_outcome(rl_lock_of(lock), rl_time_add(now_us, least_us - 1));
+  if (had_lease && rl_reentry_carrier(rl_lock_of(lock))->lease == NULL) {
     rl_wait_flush(client);
     rl_poll_wake(client);
   }
   if (validity_us != NULL) {
-    *validity_us = rl_reentry_remaining(lock->core, now_us);
+    *validity_us = rl_reentry_remaining(rl_lock_of(lock), now_us);
   }
   return result;
 }
@@ -332,19 +322,20 @@ int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us,
 
 int rl_handle_pending(const redlock_lock *lock) {
   rl_client_enter(rl_client_of(lock));
-  int pending = rl_lock_result(lock->core) == REDLOCK_PENDING;
+  int pending = rl_lock_result(rl_lock_of(lock)) == REDLOCK_PENDING;
   rl_client_leave(rl_client_of(lock));
   return pending;
 }
 
 size_t rl_handle_size(const redlock_lock *lock) {
-  const rl_lock *core = lock->core;
+  const rl_lock *core = rl_lock_of(lock);
   size_t own = core->has_options ? sizeof(rl_options) : 0;
   size_t votes = core->core->node_count * sizeof core->votes[0];
   size_t renewal = core->renewal != NULL ? sizeof *core->renewal + votes : 0;
-  size_t owned = core->reentry != NULL ? sizeof *core->reentry + RL_HANDLE_OVERHEAD : 0;
-  return sizeof *lock + sizeof *core + own + votes + renewal + owned +
-         rl_resource_size(core->resource) + (size_t)3 * RL_HANDLE_OVERHEAD;
+  size_t rare = core->rare != NULL ? sizeof *core->rare + RL_HANDLE_OVERHEAD : 0;
+  size_t owned = rl_reentry_of(core) != NULL ? sizeof(rl_reentry) + RL_HANDLE_OVERHEAD : 0;
+  return sizeof *core + own + votes + renewal + rare + owned + rl_resource_size(core->resource) +
+         (size_t)2 * RL_HANDLE_OVERHEAD;
 }
 
 int redlock_lock_result(const redlock_lock *lock) {
@@ -357,7 +348,7 @@ void redlock_lock_cancel(redlock_lock *lock) {
     return;
   }
   rl_client_enter(rl_client_of(lock));
-  rl_lock_cancel(lock->core, redlock_now(), REDLOCK_E_CANCELLED);
+  rl_lock_cancel(rl_lock_of(lock), redlock_now(), REDLOCK_E_CANCELLED);
   rl_wait_flush(rl_client_of(lock));
   rl_poll_wake(rl_client_of(lock));
   rl_client_leave(rl_client_of(lock));
@@ -367,7 +358,7 @@ void redlock_lock_cancel(redlock_lock *lock) {
 
 static redlock_duration rl_handle_late_left(redlock_lock *lock) {
   redlock_time now_us = redlock_now();
-  redlock_duration left_us = rl_time_sub(rl_late_until(lock->core, now_us), now_us);
+  redlock_duration left_us = rl_time_sub(rl_late_until(rl_lock_of(lock), now_us), now_us);
   if (left_us == 0) {
     rl_core_rest(&rl_client_of(lock)->core, now_us);
     rl_wait_flush(rl_client_of(lock));
@@ -397,10 +388,11 @@ static void rl_handle_end_inside(redlock_lock *lock, int error) {
   redlock_client *client = rl_client_of(lock);
   rl_waiter *waiter = rl_wait_of(lock);
   if (error != REDLOCK_OK) {
-    rl_lock_cancel(lock->core, redlock_now(), error);
+    rl_lock_cancel(rl_lock_of(lock), redlock_now(), error);
     rl_wait_flush(client);
   }
-  rl_lock_dequeue(lock->core); /* Its end is reported here, not by redlock_client_next_ended(). */
+  rl_lock_dequeue(
+      rl_lock_of(lock)); /* Its end is reported here, not by redlock_client_next_ended(). */
   if (error == REDLOCK_OK && waiter != NULL) {
     rl_handle_serve_late(lock);
   }
@@ -426,7 +418,7 @@ int rl_handle_go_on(redlock_lock *lock, redlock_duration patience_us) {
   int error = REDLOCK_OK;
   rl_client_enter(client);
   rl_waiter *waiter = rl_wait_of(lock);
-  while (error == REDLOCK_OK && !interrupted && rl_lock_is_busy(lock->core) &&
+  while (error == REDLOCK_OK && !interrupted && rl_lock_is_busy(rl_lock_of(lock)) &&
          redlock_now() < until_us) {
     error = rl_wait_step(client, waiter, until_us, &interrupted);
   }
@@ -450,7 +442,7 @@ int rl_handle_finish(redlock_lock *lock, int started, redlock_duration *validity
   if (started == REDLOCK_OK) {
     rl_waiter *waiter = rl_wait_of(lock);
     int error = rl_turn_start(client);
-    while (error == REDLOCK_OK && rl_lock_is_busy(lock->core)) {
+    while (error == REDLOCK_OK && rl_lock_is_busy(rl_lock_of(lock))) {
       error = rl_wait_step(client, waiter, REDLOCK_NEVER, NULL);
     }
     rl_handle_end_inside(lock, error);
@@ -496,8 +488,9 @@ int redlock_lock_release_send(redlock_lock *lock) {
   }
   redlock_client *client = rl_client_of(lock);
   rl_client_enter(client);
-  int error =
-      lock->core->waited != 0 ? REDLOCK_E_BUSY : rl_lock_release_unheard(lock->core, redlock_now());
+  int error = rl_lock_of(lock)->waited != 0
+                  ? REDLOCK_E_BUSY
+                  : rl_lock_release_unheard(rl_lock_of(lock), redlock_now());
   if (error == REDLOCK_OK) {
     (void)rl_turn_start(client); /* It lacks entropy, if anything, and a release needs none. */
     rl_core_rest(&client->core, redlock_now());
@@ -511,7 +504,7 @@ int redlock_lock_release_send(redlock_lock *lock) {
 void rl_handle_look(redlock_lock *lock) {
   redlock_client *client = rl_client_of(lock);
   rl_client_enter(client);
-  if (lock->core->unheard && rl_lock_is_busy(lock->core)) {
+  if (rl_lock_of(lock)->unheard && rl_lock_is_busy(rl_lock_of(lock))) {
     (void)rl_turn_process(client, NULL, 0);
     rl_poll_wake(client);
   }
@@ -521,7 +514,7 @@ void rl_handle_look(redlock_lock *lock) {
 /* ------------------------------------------------------------------------------------ looking */
 
 static redlock_duration rl_handle_left(const redlock_lock *lock) {
-  return rl_reentry_remaining(lock->core, redlock_now());
+  return rl_reentry_remaining(rl_lock_of(lock), redlock_now());
 }
 
 redlock_duration redlock_lock_remaining(const redlock_lock *lock) {
@@ -536,7 +529,7 @@ redlock_duration redlock_lock_remaining(const redlock_lock *lock) {
 
 int rl_handle_lost(const redlock_lock *lock, redlock_duration least_us, redlock_time *since_us) {
   rl_client_enter(rl_client_of(lock));
-  int reason = rl_loss_of(lock->core, rl_time_add(redlock_now(), least_us - 1), since_us);
+  int reason = rl_loss_of(rl_lock_of(lock), rl_time_add(redlock_now(), least_us - 1), since_us);
   rl_client_leave(rl_client_of(lock));
   return reason;
 }
@@ -556,17 +549,14 @@ redlock_time redlock_lock_deadline(const redlock_lock *lock) {
   }
   rl_client_enter(rl_client_of(lock));
   redlock_time deadline_us =
-      rl_handle_left(lock) == 0 ? 0 : rl_reentry_carrier(lock->core)->deadline_us;
+      rl_handle_left(lock) == 0 ? 0 : rl_reentry_carrier(rl_lock_of(lock))->deadline_us;
   rl_client_leave(rl_client_of(lock));
   return deadline_us;
 }
 
-/* NULL when out of memory. */
-static rl_lent *rl_handle_lend(redlock_lock *lock) {
-  if (lock->lent == NULL) {
-    lock->lent = calloc(1, sizeof *lock->lent);
-  }
-  return lock->lent;
+/* Where to note what is lent; NULL when out of memory. */
+static rl_rare *rl_handle_lend(redlock_lock *lock) {
+  return rl_lock_reserve_rare(rl_lock_of(lock)) ? rl_lock_of(lock)->rare : NULL;
 }
 
 /*
@@ -574,20 +564,16 @@ static rl_lent *rl_handle_lend(redlock_lock *lock) {
  * Without memory for that it stays as long as nobody else uses the client.
  */
 static const char *rl_handle_lend_token(redlock_lock *lock) {
-  rl_attempt *lease = rl_reentry_carrier(lock->core)->lease;
-  rl_lent *lent;
+  rl_attempt *lease = rl_reentry_carrier(rl_lock_of(lock))->lease;
   if (lease == NULL || rl_handle_left(lock) == 0) {
     return "";
   }
-  lent = rl_handle_lend(lock);
-  if (lent != NULL && lent->lease != lease) {
-    rl_attempt_ref(lease);
-    if (lent->lease != NULL) {
-      rl_attempt_unref(&rl_client_of(lock)->core.attempts, lent->lease);
-    }
-    lent->lease = lease;
+  rl_rare *lent = rl_handle_lend(lock);
+  if (lent != NULL && lent->lent_lease != lease) {
+    rl_attempt_unref(&rl_client_of(lock)->core.attempts, lent->lent_lease);
+    lent->lent_lease = rl_attempt_ref(lease);
   }
-  return lease->token;
+  return rl_attempt_token(lease);
 }
 
 int redlock_lock_give_token(redlock_lock *lock, const void *token, size_t length) {
@@ -598,7 +584,7 @@ int redlock_lock_give_token(redlock_lock *lock, const void *token, size_t length
     return REDLOCK_E_LIMIT;
   }
   rl_client_enter(rl_client_of(lock));
-  int error = rl_given_set(lock->core, token, length);
+  int error = rl_given_set(rl_lock_of(lock), token, length);
   rl_client_leave(rl_client_of(lock));
   return error;
 }
@@ -611,9 +597,10 @@ int redlock_lock_set_owner(redlock_lock *lock, const void *owner, size_t length)
     return REDLOCK_E_LIMIT;
   }
   rl_client_enter(rl_client_of(lock));
-  bool busy = rl_lock_is_busy(lock->core) && !lock->core->unheard; /* A new acquire goes before. */
+  bool busy = rl_lock_is_busy(rl_lock_of(lock)) &&
+              !rl_lock_of(lock)->unheard; /* A new acquire goes before. */
   int error = rl_handle_may_begin(lock) && !busy
-                  ? rl_reentry_set_owner(lock->core, redlock_now(), owner, length)
+                  ? rl_reentry_set_owner(rl_lock_of(lock), redlock_now(), owner, length)
                   : REDLOCK_E_BUSY;
   rl_client_leave(rl_client_of(lock));
   return error;
@@ -627,7 +614,7 @@ const void *redlock_lock_token_bytes(const redlock_lock *lock, size_t *length) {
     token = rl_handle_lend_token((redlock_lock *)lock);
     known = token[0] == '\0' && rl_handle_left(lock) == 0
                 ? 0
-                : rl_reentry_carrier(lock->core)->lease->token_length;
+                : rl_reentry_carrier(rl_lock_of(lock))->lease->token_length;
     rl_client_leave(rl_client_of(lock));
   }
   if (length != NULL) {
@@ -650,21 +637,21 @@ const void *redlock_lock_resource(const redlock_lock *lock, size_t *length) {
 }
 
 size_t redlock_lock_resource_count(const redlock_lock *lock) {
-  return lock == NULL ? 0 : lock->core->resource->count;
+  return lock == NULL ? 0 : rl_lock_of(lock)->resource->count;
 }
 
 int redlock_lock_resource_at(const redlock_lock *lock, size_t index, redlock_resource *resource) {
-  if (lock == NULL || resource == NULL || index >= lock->core->resource->count) {
+  if (lock == NULL || resource == NULL || index >= rl_lock_of(lock)->resource->count) {
     return REDLOCK_E_INVALID;
   }
-  rl_resource_name name = rl_resource_at(lock->core->resource, (unsigned)index);
+  rl_resource_name name = rl_resource_at(rl_lock_of(lock)->resource, (unsigned)index);
   resource->bytes = name.resource;
   resource->length = name.length;
   return REDLOCK_OK;
 }
 
 redlock_duration redlock_lock_ttl(const redlock_lock *lock) {
-  return lock == NULL ? 0 : rl_lock_options(lock->core)->ttl_us;
+  return lock == NULL ? 0 : rl_lock_options(rl_lock_of(lock))->ttl_us;
 }
 
 redlock_client *redlock_lock_client(const redlock_lock *lock) {
@@ -674,17 +661,18 @@ redlock_client *redlock_lock_client(const redlock_lock *lock) {
 /* The caller has entered the client. */
 static const char *rl_handle_lend_message(redlock_lock *lock) {
   char message[RL_CLIENT_MESSAGE_MAX];
-  (void)rl_lock_message(lock->core, message, sizeof message);
+  (void)rl_lock_message(rl_lock_of(lock), message, sizeof message);
   if (message[0] == '\0') {
     return "";
   }
-  rl_lent *lent = rl_handle_lend(lock);
+  rl_rare *lent = rl_handle_lend(lock);
   if (lent == NULL) {
-    return redlock_strerror(rl_lock_result(lock->core));
+    return redlock_strerror(rl_lock_result(rl_lock_of(lock)));
   }
-  free(lent->message);
-  lent->message = strdup(message);
-  return lent->message != NULL ? lent->message : redlock_strerror(rl_lock_result(lock->core));
+  free(lent->lent_message);
+  lent->lent_message = strdup(message);
+  return lent->lent_message != NULL ? lent->lent_message
+                                    : redlock_strerror(rl_lock_result(rl_lock_of(lock)));
 }
 
 const char *redlock_lock_message(redlock_lock *lock) {
@@ -699,8 +687,8 @@ const char *redlock_lock_message(redlock_lock *lock) {
 
 static void rl_handle_tell_vote(const redlock_lock *lock, unsigned node, redlock_vote_info *info,
                                 size_t size) {
-  const rl_vote *vote = &rl_report_votes(lock->core)[node];
-  const char *reason = rl_round_reason(lock->core, node);
+  const rl_vote *vote = &rl_report_votes(rl_lock_of(lock))[node];
+  const char *reason = rl_round_reason(rl_lock_of(lock), node);
   redlock_vote_info known = {0};
   known.name = rl_client_of(lock)->core.nodes[node]->address.name;
   known.vote = (redlock_vote)vote->vote;
@@ -728,10 +716,10 @@ int redlock_lock_vote_sized(redlock_lock *lock, size_t index, redlock_vote_info 
 
 void redlock_lock_set_data(redlock_lock *lock, void *data) {
   if (lock != NULL) {
-    lock->data = data;
+    rl_lock_of(lock)->data = data;
   }
 }
 
 void *redlock_lock_data(const redlock_lock *lock) {
-  return lock == NULL ? NULL : lock->data;
+  return lock == NULL ? NULL : rl_lock_of(lock)->data;
 }

@@ -14,7 +14,7 @@
 /* A node whose answer has come, and is not read yet, would be doubtful (rl_attach.c). */
 static void rl_handle_read_answers(redlock_lock *lock) {
   redlock_client *client = rl_client_of(lock);
-  const rl_attempt *lease = lock->core->lease;
+  const rl_attempt *lease = rl_lock_of(lock)->lease;
   if (lease != NULL && lease->asked != 0 && !client->carried) {
     (void)rl_turn_process(client, NULL, 0);
     rl_poll_wake(client);
@@ -24,8 +24,9 @@ static void rl_handle_read_answers(redlock_lock *lock) {
 static int rl_handle_write(redlock_lock *lock, char *text, size_t size, size_t *length) {
   rl_handover handover;
   rl_handle_read_answers(lock);
-  int error = rl_handle_may_begin(lock) ? rl_lock_detachable(lock->core, redlock_now(), &handover)
-                                        : REDLOCK_E_BUSY;
+  int error = rl_handle_may_begin(lock)
+                  ? rl_lock_detachable(rl_lock_of(lock), redlock_now(), &handover)
+                  : REDLOCK_E_BUSY;
   if (error != REDLOCK_OK) {
     return error;
   }
@@ -37,7 +38,7 @@ static int rl_handle_write(redlock_lock *lock, char *text, size_t size, size_t *
     return REDLOCK_E_LIMIT;
   }
   rl_handover_write(&handover, text);
-  rl_lock_detach(lock->core);
+  rl_lock_detach(rl_lock_of(lock));
   rl_poll_sync(rl_client_of(lock));
   return REDLOCK_OK;
 }
@@ -89,7 +90,7 @@ static int rl_handle_attach(redlock_lock **made, redlock_client *client,
     return REDLOCK_E_CLOSED;
   }
   int error = rl_handle_new(made, client, handover->resources, handover->resource_count, &options);
-  if (error == REDLOCK_OK && rl_attach_set((*made)->core, handover) != REDLOCK_OK) {
+  if (error == REDLOCK_OK && rl_attach_set(rl_lock_of(*made), handover) != REDLOCK_OK) {
     rl_handle_drop(*made);
     *made = NULL;
     error = REDLOCK_E_NO_MEMORY;

@@ -16,7 +16,7 @@ static int rl_handle_begin_inspect(redlock_lock *lock, bool blocking) {
   if (!rl_handle_may_begin(lock)) {
     return REDLOCK_E_BUSY;
   }
-  return rl_handle_begun(lock, rl_lock_inspect(lock->core, redlock_now(), true), blocking);
+  return rl_handle_begun(lock, rl_lock_inspect(rl_lock_of(lock), redlock_now(), true), blocking);
 }
 
 int rl_handle_inspect(redlock_lock *lock) {
@@ -43,8 +43,8 @@ int redlock_lock_inspect_start(redlock_lock *lock) {
 }
 
 static void rl_handle_read_key(redlock_lock *lock, unsigned index, redlock_key_info *known) {
-  const rl_inspected *inspected = rl_inspect_of(lock->core, index);
-  bool asked = inspected != NULL && lock->core->operation == RL_OPERATION_INSPECT;
+  const rl_inspected *inspected = rl_inspect_of(rl_lock_of(lock), index);
+  bool asked = inspected != NULL && rl_lock_of(lock)->operation == RL_OPERATION_INSPECT;
   known->name = rl_client_of(lock)->core.nodes[index]->address.name;
   if (inspected != NULL) {
     known->state = (redlock_key_state)inspected->state;
@@ -53,7 +53,7 @@ static void rl_handle_read_key(redlock_lock *lock, unsigned index, redlock_key_i
     known->ttl_us = inspected->ttl_us;
   }
   (void)snprintf(known->text, sizeof known->text, "%s",
-                 asked ? rl_round_reason(lock->core, index) : "");
+                 asked ? rl_round_reason(rl_lock_of(lock), index) : "");
 }
 
 int redlock_lock_key_sized(redlock_lock *lock, size_t index, redlock_key_info *info, size_t size) {
@@ -76,7 +76,7 @@ int redlock_lock_holder_sized(redlock_lock *lock, redlock_holder_info *info, siz
     return REDLOCK_E_INVALID;
   }
   rl_client_enter(rl_client_of(lock));
-  const rl_inspected *holder = rl_inspect_holder(lock->core, &known.ttl_us, &nodes);
+  const rl_inspected *holder = rl_inspect_holder(rl_lock_of(lock), &known.ttl_us, &nodes);
   rl_client_leave(rl_client_of(lock));
   if (holder != NULL) {
     known.token = holder->token;
@@ -106,10 +106,10 @@ static int rl_handle_begin_force(redlock_lock *lock, const void *token, size_t l
     return REDLOCK_E_BUSY;
   }
   if (wrong != NULL) {
-    return rl_lock_refuse_argument(lock->core, RL_OPERATION_FORCE_RELEASE, wrong);
+    return rl_lock_refuse_argument(rl_lock_of(lock), RL_OPERATION_FORCE_RELEASE, wrong);
   }
   return rl_handle_begun(
-      lock, rl_lock_force_release(lock->core, redlock_now(), token, length, true), blocking);
+      lock, rl_lock_force_release(rl_lock_of(lock), redlock_now(), token, length, true), blocking);
 }
 
 int rl_handle_force_release(redlock_lock *lock, const void *token, size_t length) {

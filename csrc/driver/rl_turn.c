@@ -235,9 +235,8 @@ redlock_lock *redlock_client_next_lost(redlock_client *client) {
   if (lock != NULL) {
     rl_poll_wake(client);
   }
-  redlock_lock *lost = lock == NULL ? NULL : lock->owner;
   rl_client_leave(client);
-  return lost;
+  return rl_handle_of(lock);
 }
 
 int rl_turn_start(redlock_client *client) {
@@ -270,7 +269,6 @@ redlock_lock *redlock_client_next_ended(redlock_client *client) {
   if (lock != NULL) {
     rl_poll_wake(client); /* A loop may take one for each time that it is woken. */
   }
-  redlock_lock *ended = lock == NULL ? NULL : lock->owner;
   rl_client_leave(client);
-  return ended;
+  return rl_handle_of(lock);
 }

@@ -77,7 +77,7 @@ static void check_leftover_sent(sim *s, const sim_client *client, unsigned node,
                     client->index, sent->token, node);
     }
     if (lock != NULL && lock->lease != NULL && rl_lock_remaining(lock, client->reading_us) > 0 &&
-        sim_tap_token(lock->lease->token, REDLOCK_TOKEN_LENGTH) == sent->token) {
+        sim_tap_token(rl_attempt_token(lock->lease), REDLOCK_TOKEN_LENGTH) == sent->token) {
       sim_violation(s, "leftover", "client %u releases token %u while it is its lease",
                     client->index, sent->token);
     }

@@ -13,7 +13,7 @@ const sim_lock *check_reentry_holder(const sim *s, const sim_client *client, uin
   for (unsigned i = 0; i < s->config.locks; i++) {
     const rl_lock *lock = client->locks[i].lock;
     if (lock != NULL && lock->lease != NULL &&
-        sim_tap_token(lock->lease->token, REDLOCK_TOKEN_LENGTH) == token) {
+        sim_tap_token(rl_attempt_token(lock->lease), REDLOCK_TOKEN_LENGTH) == token) {
       return &client->locks[i];
     }
   }
@@ -25,7 +25,7 @@ static bool check_reentry_pending(const sim_lock *own, uint32_t token) {
   const rl_lock *carrier = rl_reentry_carrier(own->lock);
   return own->state == SIM_APPLICATION_BUSY && own->operation == RL_OPERATION_ACQUIRE &&
          carrier->lease != NULL &&
-         sim_tap_token(carrier->lease->token, REDLOCK_TOKEN_LENGTH) == token;
+         sim_tap_token(rl_attempt_token(carrier->lease), REDLOCK_TOKEN_LENGTH) == token;
 }
 
 unsigned check_reentry_count(const sim *s, const sim_client *client, uint32_t token) {

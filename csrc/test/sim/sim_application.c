@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "rl_attach.h"
 #include "rl_given.h"
 #include "rl_reentry.h"
 #include "rl_renew.h"
@@ -547,7 +548,7 @@ static void sim_application_released(sim *s, sim_client *client, sim_lock *own, 
 }
 
 void sim_application_ended(sim *s, sim_client *client, rl_lock *lock, uint64_t reading_us) {
-  sim_lock *own = lock->owner;
+  sim_lock *own = lock->data;
   bool granted = rl_lock_result(lock) == REDLOCK_OK;
   int result = rl_lock_outcome(lock, reading_us);
   bool ran_out = granted && result != REDLOCK_OK;
@@ -573,7 +574,7 @@ void sim_application_ended(sim *s, sim_client *client, rl_lock *lock, uint64_t r
 }
 
 void sim_application_lost(sim *s, sim_client *client, rl_lock *lock) {
-  sim_lock *own = lock->owner;
+  sim_lock *own = lock->data;
   int reason = lock->renewal->loss.reason;
   sim_mix(s, (uint64_t)(int64_t)reason << 8);
   SIM_TRACE(s, "client %u, lock %u: LOST: %s", client->index, (unsigned)(own - client->locks),

@@ -132,7 +132,7 @@ static void sim_client_add_lock(sim *s, sim_client *client, unsigned index) {
     abort();
   }
   own->options = options;
-  own->lock->owner = own;
+  own->lock->data = own;
   sim_application_schedule(s, own, sim_below(&s->random_client, s->config.think_us + 1));
 }
 
@@ -236,7 +236,8 @@ void sim_client_kill(sim *s, unsigned index) {
 /* ------------------------------------------------------------- what a call of the core has changed */
 
 static uint32_t sim_client_token(const rl_attempt *attempt) {
-  return attempt == NULL ? SIM_NO_TOKEN : sim_tap_token(attempt->token, REDLOCK_TOKEN_LENGTH);
+  return attempt == NULL ? SIM_NO_TOKEN
+                         : sim_tap_token(rl_attempt_token(attempt), REDLOCK_TOKEN_LENGTH);
 }
 
 static void sim_client_over(sim *s, const sim_client *client, uint32_t token) {
@@ -471,7 +472,7 @@ static bool sim_client_launch(sim *s, sim_client *client) {
   }
   for (rl_lock *lock = client->core.launches.acquires.first; lock != NULL && filled < wanted;
        lock = lock->queue_next) {
-    sim_lock *own = lock->owner;
+    sim_lock *own = lock->data;
     bool given = lock->attempt != NULL;
     uint32_t token = given ? own->attempt : sim_client_draw_token(s, client, own);
     own->attempts++;
@@ -588,8 +589,9 @@ static bool sim_client_step(sim *s, sim_client *client) {
 static bool sim_client_in_call(const sim *s, const sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     const rl_lock *lock = client->locks[i].lock;
-    if (lock != NULL && ((rl_lock_is_busy(lock) && !lock->unheard) || lock->queue != NULL ||
-                         rl_late_until(lock, client->reading_us) > client->reading_us)) {
+    if (lock != NULL &&
+        ((rl_lock_is_busy(lock) && !lock->unheard) || lock->queued != RL_LOCK_IN_NONE ||
+         rl_late_until(lock, client->reading_us) > client->reading_us)) {
       return true;
     }
   }

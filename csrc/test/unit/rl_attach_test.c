@@ -22,7 +22,7 @@ static fake_world *held(unsigned count, rl_lock **lock, const redlock_options *o
   fake_world *world = fake_world_new(count);
   *lock = fake_lock(world, KEY, options);
   assert_error(fake_hold(world, *lock), REDLOCK_OK);
-  memcpy(handed, (*lock)->lease->token, sizeof handed);
+  memcpy(handed, rl_attempt_token((*lock)->lease), sizeof handed);
   return world;
 }
 
@@ -64,7 +64,7 @@ static void a_fresh_token_takes_the_place_of_the_handed_one(void **state) {
   redlock_time before_us = world->now_us;
   assert_error(attach(world, &handover, &other), REDLOCK_OK);
   assert_int_equal(fake_holders(world, KEY, handed), 0);
-  assert_int_equal(fake_holders(world, KEY, other->lease->token), 3);
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(other->lease)), 3);
   assert_true(other->deadline_us == before_us + 9898 * MS); /* a full ttl, from its own start */
   assert_error(rl_lock_extend(other, world->now_us, 0, false), REDLOCK_OK);
   fake_settle(world);
@@ -103,7 +103,7 @@ static void attached_twice_the_second_finds_nothing(void **state) {
   assert_error(attach(world, &handover, &first), REDLOCK_OK);
   assert_error(attach(world, &handover, &second), REDLOCK_E_LOST);
   assert_int_equal(rl_lock_remaining(second, world->now_us), 0);
-  assert_int_equal(fake_holders(world, KEY, first->lease->token), 5);
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(first->lease)), 5);
   /* Also when the first has released it, and when somebody else has it. */
   assert_error(rl_lock_release(first, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
@@ -111,7 +111,7 @@ static void attached_twice_the_second_finds_nothing(void **state) {
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_error(fake_hold(world, first), REDLOCK_OK);
   assert_error(attach(world, &handover, &second), REDLOCK_E_LOST);
-  assert_int_equal(fake_holders(world, KEY, first->lease->token), 5);
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(first->lease)), 5);
   assert_true(fake_world_end(world));
 }
 
@@ -151,7 +151,7 @@ static void of_two_who_attach_at_once_at_most_one_is_granted(void **state) {
     for (unsigned i = 0; i < 2; i++) {
       if (rl_lock_result(locks[i]) == REDLOCK_OK) {
         winners++;
-        assert_true(fake_holders(world, KEY, locks[i]->lease->token) >= 3);
+        assert_true(fake_holders(world, KEY, rl_attempt_token(locks[i]->lease)) >= 3);
       }
     }
     assert_true(winners <= 1);
@@ -224,7 +224,7 @@ static void without_a_majority_what_was_replaced_is_released(void **state) {
   }
   fake_pass(world, 3 * SECONDS);
   assert_error(attach(world, &handover, &third), REDLOCK_OK);
-  assert_int_equal(fake_holders(world, KEY, third->lease->token), 3);
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(third->lease)), 3);
   assert_true(fake_world_end(world));
 }
 
@@ -237,7 +237,7 @@ static fake_world *held_by_two(rl_lock **lock) {
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   assert_error(rl_lock_result(*lock), REDLOCK_OK);
-  memcpy(handed, (*lock)->lease->token, sizeof handed);
+  memcpy(handed, rl_attempt_token((*lock)->lease), sizeof handed);
   return world;
 }
 
@@ -267,7 +267,7 @@ static void a_node_that_had_not_answered_gets_the_fresh_token_all_the_same(void 
   detach(world, lock, &handover);
   (void)fake_answer(world, 2);
   assert_error(attach(world, &handover, &other), REDLOCK_OK);
-  assert_int_equal(fake_holders(world, KEY, other->lease->token), 3);
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(other->lease)), 3);
   assert_true(fake_world_end(world));
 }
 
@@ -285,7 +285,8 @@ static void a_node_that_was_behind_does_not_keep_the_handed_token(void **state) 
   assert_error(rl_lock_result(other), REDLOCK_OK);
   fake_settle(world);
   assert_int_equal(fake_holders(world, KEY, handed), 0);
-  assert_int_equal(fake_holders(world, KEY, other->lease->token), 3); /* It has joined. */
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(other->lease)),
+                   3); /* It has joined. */
   assert_error(rl_lock_release(other, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
@@ -316,7 +317,7 @@ static void a_handed_token_is_not_forgotten_for_attempts_that_were_no_leases(voi
     rl_attempt_unref(&world->core.attempts, attempt);
   }
   assert_true(world->core.nodes[2]->due_count < RL_RELEASE_NODE_MAX);
-  assert_string_equal(world->core.releases.first->token, handed);
+  assert_string_equal(rl_attempt_token(world->core.releases.first), handed);
   assert_true(fake_world_end(world));
 }
 
@@ -409,7 +410,7 @@ static void several_resources_are_handed_over_together(void **state) {
     fake_world *world = fake_world_new(3);
     rl_lock *lock = fake_lock_many(world, names, 3, NULL);
     assert_error(fake_hold(world, lock), REDLOCK_OK);
-    memcpy(handed, lock->lease->token, sizeof handed);
+    memcpy(handed, rl_attempt_token(lock->lease), sizeof handed);
     detach(world, lock, &handover);
     for (unsigned i = 0; i < lost; i++) {
       fake_store_remove(&world->nodes[i].store, names[i]); /* another one on each */
@@ -422,7 +423,7 @@ static void several_resources_are_handed_over_together(void **state) {
     assert_error(rl_lock_result(other), lost < 2 ? REDLOCK_OK : REDLOCK_E_LOST);
     for (unsigned k = 0; k < 3 && lost < 2; k++) {
       /* A node that lost a key keeps the handed token on the others, and no vote of it counts. */
-      assert_int_equal(fake_holders(world, names[k], other->lease->token), 3 - lost);
+      assert_int_equal(fake_holders(world, names[k], rl_attempt_token(other->lease)), 3 - lost);
     }
     for (unsigned k = 0; k < 3; k++) {
       assert_int_equal(fake_holders(world, names[k], handed), lost - (k < lost));

@@ -241,7 +241,7 @@ static void the_one_who_polls_is_disturbed_for_what_it_does_not_wait_for(void **
   pass_through(client);
   assert_false(client->wait.poked);
   rl_client_enter(client);
-  lock->core->waited = 0;
+  rl_lock_of(lock)->waited = 0;
   rl_client_leave(client);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
   assert_true(client->wait.poked); /* an earlier time */

@@ -193,7 +193,7 @@ static void assert_exclusion(fake_world *world, const rl_lock *lock) {
   }
   for (unsigned i = 0; i < world->count; i++) {
     const char *token = fake_store_token(&world->nodes[i].store, world->now_us, KEY);
-    bool ours = token != NULL && strcmp(token, lock->lease->token) == 0;
+    bool ours = token != NULL && strcmp(token, rl_attempt_token(lock->lease)) == 0;
     holders +=
         ours && fake_store_expiry(&world->nodes[i].store, world->now_us, KEY) >= lock->deadline_us;
     lost += !ours && world->nodes[i].mark && lock->operation == RL_OPERATION_EXTEND;
@@ -324,7 +324,7 @@ static int acquire_case(const plan *first, const plan *second) {
   fake_world *world = warm(first->count, &lock, second != NULL ? 1 : 0);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
-  memcpy(token, lock->attempt->token, sizeof token);
+  memcpy(token, rl_attempt_token(lock->attempt), sizeof token);
   int end = play(world, lock, first, FAKE_SET, true, &sent);
   assert_int_equal(lock->phase == RL_PHASE_DELAY, end != REDLOCK_OK && second != NULL);
   deliver_late(world, lock, first, &sent);
@@ -341,7 +341,7 @@ static int acquire_case(const plan *first, const plan *second) {
     end = play(world, lock, &last, FAKE_SET, true, &sent);
     deliver_late(world, lock, &last, &sent);
     if (end == REDLOCK_OK) {
-      assert_string_not_equal(lock->lease->token, token);
+      assert_string_not_equal(rl_attempt_token(lock->lease), token);
     }
   }
   assert_error(rl_lock_result(lock), end);
@@ -369,7 +369,7 @@ static int extend_round(fake_world *world, rl_lock *lock, const plan *todo, bool
   for (unsigned i = 0; i < todo->count; i++) {
     const char *token = fake_store_token(&world->nodes[i].store, world->now_us, KEY);
     before[i] = world->nodes[i].sets;
-    world->nodes[i].mark = token == NULL || strcmp(token, lock->lease->token) != 0;
+    world->nodes[i].mark = token == NULL || strcmp(token, rl_attempt_token(lock->lease)) != 0;
   }
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
@@ -488,7 +488,7 @@ static int release_case(const plan *first, const plan *second, bool as_other) {
   plan last = *first;
   fake_world *world = warm(first->count, &lock, 0);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  memcpy(token, lock->lease->token, sizeof token);
+  memcpy(token, rl_attempt_token(lock->lease), sizeof token);
   int end = release_round(world, lock, first, as_other, &sent);
   if (end == REDLOCK_OK || end == REDLOCK_E_LOST) {
     assert_true(without_token(world, token) >= majority_of(world->count));

@@ -240,12 +240,12 @@ static void begin_a_lease(world *one, bool third_is_read) {
   assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
   redlock_time until_us = redlock_now() + 10 * SECONDS;
   while (one->farm->nodes[2].sets == 0 || redlock_lock_result(one->lock) == REDLOCK_PENDING ||
-         (third_is_read && one->lock->core->lease->asked != 0)) {
+         (third_is_read && rl_lock_of(one->lock)->lease->asked != 0)) {
     assert_true(redlock_now() < until_us);
     turn(one, third_is_read || one->farm->nodes[2].sets == 0 ? 3 : 2);
   }
   assert_error(redlock_lock_result(one->lock), REDLOCK_OK);
-  assert_int_equal(one->lock->core->lease->asked, third_is_read ? 0 : 4);
+  assert_int_equal(rl_lock_of(one->lock)->lease->asked, third_is_read ? 0 : 4);
 }
 
 /* Its answer has come while the program did something else. */

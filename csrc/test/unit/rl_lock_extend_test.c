@@ -54,7 +54,7 @@ static void the_command_carries_key_token_and_ttl(void **state) {
   fake_command command = fake_answer(world, 0);
   assert_int_equal(command.verb, FAKE_EXTEND);
   assert_string_equal(command.key, KEY);
-  assert_string_equal(command.token, lock->lease->token);
+  assert_string_equal(command.token, rl_attempt_token(lock->lease));
   assert_int_equal(command.ttl_ms, 20250);
   assert_int_equal(lock->deadline_us, FAKE_START_US + 20 * SECONDS - 202 * MS);
   assert_true(fake_world_end(world));
@@ -133,7 +133,7 @@ static void a_failed_extend_changes_nothing_and_the_next_may_succeed(void **stat
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   char token[REDLOCK_TOKEN_LENGTH + 1];
-  memcpy(token, lock->lease->token, sizeof token);
+  memcpy(token, rl_attempt_token(lock->lease), sizeof token);
   world->now_us += SECONDS;
   extend(world, lock, 0);
   fake_reply(world, 0, "-MISCONF Errors writing to disk\r\n");
@@ -151,7 +151,7 @@ static void a_failed_extend_changes_nothing_and_the_next_may_succeed(void **stat
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(lock->deadline_us, FAKE_START_US + 2 * SECONDS + LEASE_US);
-  assert_string_equal(lock->lease->token, token);
+  assert_string_equal(rl_attempt_token(lock->lease), token);
   assert_true(fake_world_end(world));
 }
 
@@ -178,7 +178,7 @@ static void a_lease_that_a_majority_denies_ends_there_and_then(void **state) {
   rl_lock *lock;
   char token[REDLOCK_TOKEN_LENGTH + 1];
   fake_world *world = held(5, &lock, NULL);
-  memcpy(token, lock->lease->token, sizeof token);
+  memcpy(token, rl_attempt_token(lock->lease), sizeof token);
   for (unsigned i = 0; i < 3; i++) {
     fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
   }
@@ -230,7 +230,7 @@ static void late_votes_that_complete_the_denial_end_the_lease(void **state) {
     char after[256];
     char token[REDLOCK_TOKEN_LENGTH + 1];
     fake_world *world = held(3, &lock, NULL);
-    memcpy(token, lock->lease->token, sizeof token);
+    memcpy(token, rl_attempt_token(lock->lease), sizeof token);
     fake_store_remove(&world->nodes[0].store, KEY);
     fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
     extend(world, lock, 0);
@@ -472,9 +472,9 @@ static void a_lost_key_is_given_back_only_after_the_majority_has_confirmed(void 
   assert_int_equal(world->nodes[0].sets, 2);
   fake_command set = fake_answer(world, 0);
   assert_int_equal(set.verb, FAKE_SET);
-  assert_string_equal(set.token, lock->lease->token);
+  assert_string_equal(set.token, rl_attempt_token(lock->lease));
   assert_int_equal(set.ttl_ms, 10000);
-  assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
   assert_int_equal(world->nodes[1].sets + world->nodes[2].sets, 2);
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_TAKEN); /* the heal is no vote */
   assert_true(fake_world_end(world));
@@ -491,7 +491,7 @@ static void a_node_that_answers_after_the_decision_is_healed_as_well(void **stat
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   fake_settle(world);
   assert_int_equal(world->nodes[2].sets, 2);
-  assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
   assert_true(fake_world_end(world));
 }
 
@@ -601,7 +601,7 @@ static void a_healed_key_is_released_where_the_first_set_never_went(void **state
   extend(world, lock, 0);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);

@@ -147,7 +147,7 @@ static void a_node_that_comes_up_after_the_decision_joins_the_lease(void **state
   fake_pass(world, 500 * MS);
   fake_reply(world, 2, "+OK\r\n"); /* the handshake */
   assert_int_equal(fake_next(world, 2), FAKE_SET);
-  assert_string_equal(world->nodes[2].queue[0].token, lock->lease->token);
+  assert_string_equal(world->nodes[2].queue[0].token, rl_attempt_token(lock->lease));
   fake_answer(world, 2);
   assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_GRANTED);
   assert_int_equal(lock->deadline_us, deadline_us);
@@ -201,7 +201,7 @@ static void a_node_that_comes_up_in_the_round_keeps_the_key_for_what_is_left(voi
 }
 
 static void assert_joined(fake_world *world, rl_lock *lock) {
-  assert_int_equal(fake_holders(world, KEY, lock->lease->token), world->count);
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), world->count);
   assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_GRANTED);
   assert_true(expiry(world) >= lock->deadline_us);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
@@ -239,7 +239,7 @@ static void a_node_that_is_joining_is_not_healed_as_well(void **state) {
   (void)fake_answer(world, 2);               /* the extend: no such key */
   assert_int_equal(world->nodes[2].sets, 2);
   fake_settle(world);
-  assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
   assert_true(fake_world_end(world));
 }
 
@@ -338,7 +338,7 @@ static void nothing_joins_while_an_operation_is_in_flight(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(world->nodes[2].sets, 2);
   fake_settle(world);
-  assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
   assert_true(fake_world_end(world));
 }
 
@@ -381,7 +381,7 @@ static void a_node_joins_a_lease_that_was_extended(void **state) {
     world->nodes[2].policy = FAKE_ACCEPTS;
     fake_pass(world, SECONDS);
     fake_settle(world);
-    assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+    assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
     assert_int_equal(expiry(world), FAKE_START_US + (failed ? 10 : 22) * SECONDS);
     assert_error(rl_lock_extend(lock, world->now_us, 30 * SECONDS, false), REDLOCK_OK);
     fake_settle(world);
@@ -572,7 +572,7 @@ static void a_dead_node_is_used_again_when_it_is_back(void **state) {
   fake_pass(world, 50 * MS); /* the first back-off */
   assert_int_equal(world->nodes[2].connections, 1);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_int_equal(fake_holders(world, KEY, lock->lease->token), 3);
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
   assert_true(fake_world_end(world));
 }
 

@@ -47,7 +47,7 @@ static void the_command_carries_key_and_token(void **state) {
   rl_lock *lock;
   fake_world *world = held(1, &lock, NULL);
   char token[REDLOCK_TOKEN_LENGTH + 1];
-  memcpy(token, lock->lease->token, sizeof token);
+  memcpy(token, rl_attempt_token(lock->lease), sizeof token);
   release(world, lock);
   fake_command command = fake_answer(world, 0);
   assert_int_equal(command.verb, FAKE_RELEASE);
@@ -197,7 +197,7 @@ static void after_unavailable_the_release_can_be_repeated(void **state) {
   rl_lock *lock;
   fake_world *world = held(3, &lock, NULL);
   char token[REDLOCK_TOKEN_LENGTH + 1];
-  memcpy(token, lock->lease->token, sizeof token);
+  memcpy(token, rl_attempt_token(lock->lease), sizeof token);
   release(world, lock);
   for (unsigned i = 0; i < 3; i++) {
     fake_reply(world, i, "-LOADING Redis is loading\r\n");

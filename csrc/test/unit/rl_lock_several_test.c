@@ -71,8 +71,8 @@ static void a_node_is_asked_for_all_of_them_by_one_command(void **state) {
   }
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
-  assert_int_equal(fake_holders(world, "a", lock->lease->token), 3);
-  assert_int_equal(fake_holders(world, "b", lock->lease->token), 3);
+  assert_int_equal(fake_holders(world, "a", rl_attempt_token(lock->lease)), 3);
+  assert_int_equal(fake_holders(world, "b", rl_attempt_token(lock->lease)), 3);
   assert_error(release(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, "a") + fake_keys(world, "b"), 0);
   assert_int_equal(world->nodes[0].releases, 1);
@@ -226,7 +226,7 @@ static void a_node_that_has_forgotten_the_script_is_sent_its_text_in_the_same_ro
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(lock->deadline_us, world->now_us - 30 * MS + LEASE_US);
   fake_settle(world);
-  assert_int_equal(fake_holders(world, "b", lock->lease->token), 3);
+  assert_int_equal(fake_holders(world, "b", rl_attempt_token(lock->lease)), 3);
   assert_true(fake_world_end(world));
 }
 
@@ -244,7 +244,7 @@ static void it_is_sent_the_text_after_the_decision_too_while_the_lease_lasts(voi
   fake_command command = fake_answer(world, 2);
   assert_true(command.by_text);
   assert_int_equal(command.ttl_ms, 6000);
-  assert_int_equal(fake_holders(world, "b", lock->lease->token), 3);
+  assert_int_equal(fake_holders(world, "b", rl_attempt_token(lock->lease)), 3);
   assert_true(fake_world_end(world));
 }
 
@@ -321,7 +321,7 @@ static void a_node_that_has_lost_any_of_them_does_not_extend_and_is_healed(void 
     assert_error(extend(world, lock), REDLOCK_OK);
     assert_int_equal(lock->votes[1].vote, REDLOCK_VOTE_TAKEN);
     for (unsigned k = 0; k < 2; k++) {
-      assert_int_equal(fake_holders(world, AB[k], lock->lease->token), 3);
+      assert_int_equal(fake_holders(world, AB[k], rl_attempt_token(lock->lease)), 3);
       assert_int_equal(fake_store_expiry(&world->nodes[1].store, world->now_us, AB[k]),
                        FAKE_START_US + 14 * SECONDS);
     }
@@ -355,7 +355,7 @@ static void keys_that_a_node_kept_are_released_where_a_heal_was_refused(void **s
     fake_world *world = held(3, &lock);
     fake_store_put(&world->nodes[1].store, "a", types[i], REDLOCK_NEVER);
     assert_error(extend(world, lock), REDLOCK_OK);
-    assert_int_equal(fake_holders(world, "b", lock->lease->token), 3);
+    assert_int_equal(fake_holders(world, "b", rl_attempt_token(lock->lease)), 3);
     assert_error(release(world, lock), REDLOCK_OK);
     assert_int_equal(world->nodes[1].releases, 1);
     assert_int_equal(fake_keys(world, "a"), 1); /* the other's */
@@ -425,7 +425,7 @@ static void a_node_that_comes_up_late_gets_all_of_them_for_what_is_left(void **s
   fake_pass(world, 3 * SECONDS);
   fake_settle(world);
   for (unsigned k = 0; k < 2; k++) {
-    assert_int_equal(fake_holders(world, AB[k], lock->lease->token), 3);
+    assert_int_equal(fake_holders(world, AB[k], rl_attempt_token(lock->lease)), 3);
     assert_int_equal(fake_store_expiry(&world->nodes[2].store, world->now_us, AB[k]),
                      FAKE_START_US + 10 * SECONDS);
   }
@@ -443,7 +443,7 @@ static void it_keeps_itself(void **state) {
     fake_pass(world, SECONDS);
     fake_settle(world);
     assert_true(rl_lock_remaining(lock, world->now_us) > 0);
-    assert_int_equal(fake_holders(world, "b", lock->lease->token), 3);
+    assert_int_equal(fake_holders(world, "b", rl_attempt_token(lock->lease)), 3);
   }
   assert_true(fake_world_end(world));
 }

@@ -236,7 +236,7 @@ static void the_other_errors_are_their_sentences(void **state) {
   assert_error(rl_lock_refuse_argument(lock, RL_OPERATION_EXTEND, "ttl_us is odd"),
                REDLOCK_E_INVALID);
   assert_message(lock, "'orders:42': ttl_us is odd");
-  lock->refused = NULL;
+  lock->has_refused = false;
   assert_message(lock, "'orders:42': an argument is wrong");
   assert_true(fake_world_end(world));
 }

@@ -37,7 +37,7 @@ static void assert_safe(fake_world *world, const rl_lock *lock) {
       char key[FAKE_KEY_MAX] = "";
       rl_resource_name name = rl_resource_at(lock->resource, i);
       memcpy(key, name.key, name.key_length);
-      assert_now(fake_holders(world, key, lock->lease->token) >= world->count / 2 + 1);
+      assert_now(fake_holders(world, key, rl_attempt_token(lock->lease)) >= world->count / 2 + 1);
     }
   }
 }
@@ -140,7 +140,7 @@ static void memory_is_back(fake_world *world) {
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_non_null(lock);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_int_equal(fake_holders(world, KEY, lock->lease->token), world->count);
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), world->count);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);

@@ -447,7 +447,7 @@ static void bytes_that_nobody_has_tried_to_send_leave_no_time_to_wait(void **sta
   acquire(&self);
   loop_rest(&self, 50 * MS);
   assert_true(redlock_client_timeout(self.client) > 0);
-  rl_lock_expire(self.lock->core, redlock_now());
+  rl_lock_expire(rl_lock_of(self.lock), redlock_now());
   assert_int_equal(redlock_client_timeout(self.client), 0);
   rl_poll_sync(self.client);
   assert_true(loop_is_ready(&self));

@@ -82,9 +82,9 @@ static void check_alike(const rl_quorum *quorum, rl_decision decision,
   for (unsigned granted = 0; granted <= pending; granted++) {
     for (unsigned taken = 0; granted + taken <= pending; taken++) {
       rl_quorum full = *quorum;
-      full.granted = (uint8_t)(full.granted + granted);
-      full.denied = (uint8_t)(full.denied + taken);
-      full.failed = (uint8_t)(full.failed + pending - granted - taken);
+      full.granted = (full.granted + granted) & 63;
+      full.denied = (full.denied + taken) & 63;
+      full.failed = (full.failed + pending - granted - taken) & 63;
       rl_decision one = refer_to(&full);
       alike = alike && (end == RL_DECISION_NONE || end == one);
       end = one;
@@ -138,9 +138,9 @@ static void check_release(const rl_quorum *quorum) {
   for (unsigned granted = 0; granted <= pending; granted++) {
     for (unsigned taken = 0; granted + taken <= pending; taken++) {
       rl_quorum full = *quorum;
-      full.granted = (uint8_t)(full.granted + granted);
-      full.denied = (uint8_t)(full.denied + taken);
-      full.failed = (uint8_t)(full.failed + pending - granted - taken);
+      full.granted = (full.granted + granted) & 63;
+      full.denied = (full.denied + taken) & 63;
+      full.failed = (full.failed + pending - granted - taken) & 63;
       rl_decision one = refer(&full);
       alike = alike && (end == RL_DECISION_NONE || end == one);
       end = one;
@@ -163,8 +163,8 @@ static void a_release_is_decided_alike_in_any_order(void **state) {
 static void a_tie_is_no_lock(void **state) {
   (void)state;
   for (unsigned nodes = 2; nodes <= NODES_MAX; nodes += 2) {
-    uint8_t half = (uint8_t)(nodes / 2);
-    rl_quorum quorum = {(uint8_t)nodes, half, half, 0, 0};
+    unsigned half = nodes / 2;
+    rl_quorum quorum = {nodes & 63, half & 63, half & 63, 0, 0};
     assert_int_equal(rl_quorum_decide_acquire(&quorum), RL_DECISION_DENIED);
     assert_int_equal(rl_quorum_decide_extend(&quorum), RL_DECISION_DENIED);
     assert_true(rl_quorum_denied(nodes, nodes / 2));

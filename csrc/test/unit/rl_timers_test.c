@@ -20,7 +20,7 @@ static rl_lock **make_locks(void) {
   for (unsigned i = 0; i < LOCKS; i++) {
     locks[i] = calloc(1, sizeof(rl_lock));
     assert_non_null(locks[i]);
-    locks[i]->timer.index = RL_TIMERS_NONE;
+    locks[i]->timer_index = RL_TIMERS_NONE;
   }
   return locks;
 }
@@ -77,14 +77,14 @@ static void it_does_what_a_list_does(void **state) {
           assert_true(model[i].set);
           assert_int_equal(model[i].due_us, least_us);
           model[i].set = false;
-          assert_int_equal(taken->timer.index, RL_TIMERS_NONE);
+          assert_int_equal(taken->timer_index, RL_TIMERS_NONE);
         }
       }
     }
     assert_int_equal(rl_timers_next(&timers), earliest(model));
   }
   for (unsigned i = 0; i < LOCKS; i++) {
-    assert_int_equal(locks[i]->timer.index != RL_TIMERS_NONE, model[i].set);
+    assert_int_equal(locks[i]->timer_index != RL_TIMERS_NONE, model[i].set);
   }
   rl_timers_free(&timers);
   free_locks(locks);
