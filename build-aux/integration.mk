@@ -26,6 +26,13 @@ cycles-1000: $(CYCLES)
 	+ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 $(ASAN_MAKE) cycles
 	+RUN_UNIT_WRAPPER='$(NO_ASLR)' $(TSAN_MAKE) cycles
 	+RUN_UNIT_WRAPPER='$(VALGRIND) $(VALGRIND_FLAGS) --freelist-vol=100000' $(MAKE) --no-print-directory cycles
+# Ten minutes of everything that threads may do with a client, under the thread sanitizer.
+.PHONY: tsan-stress
+tsan-stress:
+	+STRESS_SECONDS=600 RUN_UNIT_TIMEOUT=900 TSAN_OPTIONS='die_after_fork=0' $(TSAN_MAKE) tsan-stress-run
+.PHONY: tsan-stress-run
+tsan-stress-run: $(BUILD)/test/integration/stress_thread_test
+	RUN_UNIT_WRAPPER='$(NO_ASLR)' sh build-aux/run_unit.sh $<
 asan-integration:
 	ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 $(ASAN_MAKE) integration
 tsan-integration:

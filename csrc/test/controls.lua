@@ -56,6 +56,14 @@ local list = {
   { "leaks-descriptors", "a worker leaks descriptors", switch = true, by = { chaos = "descriptors" } },
   { "leaks-memory", "a worker leaks memory", switch = true, by = { chaos = "memory" } },
   { "dies", "a worker dies", switch = true, by = { chaos = "death" } },
+  { "takes-one-of-two", "a worker locks one of two resources", switch = true, by = { chaos = "exclusion" } },
+  { "keeps-detached", "a worker goes on with a lease that it has detached", switch = true,
+    by = { chaos = "exclusion" } },
+  { "tells-attached", "a lease is attached twice, as a worker says", switch = true, by = { chaos = "attach" } },
+  { "gives-token-again", "a worker gives a token twice", switch = true, by = { chaos = "token" } },
+  { "counts-too-many", "a worker goes on after the last release of a nested lock", switch = true,
+    by = { chaos = "exclusion" } },
+  { "tells-wrong-holder", "an inspection finds a holder that is none", switch = true, by = { chaos = "inspect" } },
 
   -- Counting votes.
   { "quorum-off-by-one", "half the nodes are a majority",

@@ -70,8 +70,36 @@ typedef enum chaos_misdeed {
   CHAOS_LEAKS_DESCRIPTORS, /* in the worker, not in the library */
   CHAOS_LEAKS_MEMORY,
   CHAOS_USES_OTHER_NODES, /* half of the workers */
-  CHAOS_DIES              /* one worker aborts */
+  CHAOS_DIES,             /* one worker aborts */
+  CHAOS_TAKES_ONE_OF_TWO, /* locks one resource, and believes that it holds two */
+  CHAOS_KEEPS_DETACHED,   /* goes on with a lease that it has detached */
+  CHAOS_TELLS_ATTACHED,   /* says that it has attached what it was refused */
+  CHAOS_GIVES_TOKEN_AGAIN,
+  CHAOS_COUNTS_TOO_MANY, /* goes on after the last release of a nested lock */
+  CHAOS_TELLS_WRONG_HOLDER
 } chaos_misdeed;
+
+/* Other ways to use locks than one resource for one worker. */
+typedef enum chaos_way {
+  CHAOS_WAY_SEVERAL,
+  CHAOS_WAY_DETACHED,
+  CHAOS_WAY_ATTACHED,
+  CHAOS_WAY_REFUSED, /* what was attached by another */
+  CHAOS_WAY_GIVEN,
+  CHAOS_WAY_NESTED,
+  CHAOS_WAY_INSPECTED,
+  CHAOS_WAYS
+} chaos_way;
+
+/* A lease on its way from one worker to another; used twice. */
+#define CHAOS_TEXTS 4
+#define CHAOS_TEXT_MAX 512
+typedef struct chaos_text {
+  _Atomic int users; /* who may read it, 0 when it is free, -1 while it is written */
+  unsigned resource;
+  char token[48]; /* the handed one */
+  char text[CHAOS_TEXT_MAX];
+} chaos_text;
 
 /* What a worker believes about one resource. Readers take it if |number| is the same before and after. */
 typedef struct chaos_belief {
@@ -128,6 +156,8 @@ typedef struct chaos_shared {
   _Atomic uint64_t acquired[CHAOS_RESOURCES];
   _Atomic uint64_t reasons[CHAOS_REASONS];
   _Atomic uint64_t children[CHAOS_FORKS]; /* that have ended */
+  _Atomic uint64_t ways[CHAOS_WAYS];
+  chaos_text texts[CHAOS_TEXTS];
   _Atomic uint64_t signals[CHAOS_SIGNALS];
   _Atomic uint64_t own_signals; /* SIGPIPE that a worker got from itself */
   chaos_slot slots[CHAOS_WORKERS_MAX];

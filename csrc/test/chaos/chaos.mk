@@ -32,7 +32,7 @@ $(CHAOS)/%.o: csrc/test/chaos/%.c $(BUILD)/flags
 $(CHAOS)/chaos: $(call chaos_objects,chaos chaos_main chaos_need chaos_fault chaos_control chaos_farm chaos_proxy) \
     $(BUILD)/test/lib/server.o $(BUILD)/test/lib/scratch.o $(STATIC_LIBRARY)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_REDLOCK)
-$(CHAOS)/chaos_worker: $(call chaos_objects,chaos chaos_worker chaos_worker_loop chaos_worker_fork) $(STATIC_LIBRARY)
+$(CHAOS)/chaos_worker: $(call chaos_objects,chaos chaos_worker chaos_worker_loop chaos_worker_fork chaos_worker_ways) $(STATIC_LIBRARY)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_REDLOCK)
 $(CHAOS)/chaos_check: $(call chaos_objects,chaos_check chaos_read chaos_report)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^

@@ -100,6 +100,47 @@ static void check_exclusion(check *self) {
   free((void *)sorted);
 }
 
+/* ---------------------------------------------------------------------------- other ways of use */
+
+/* A lease that was detached goes to one, however often its text is used. */
+static void check_attaches(check *self) {
+  for (size_t i = 0; i < self->attaches.count; i++) {
+    const check_claim *one = &self->attaches.items[i];
+    for (size_t j = i + 1; j < self->attaches.count; j++) {
+      const check_claim *other = &self->attaches.items[j];
+      if (strcmp(one->token, other->token) == 0) {
+        check_violated(self, "attach", "resource %u: worker %u and worker %u have attached %.8s",
+                       one->resource, one->worker, other->worker, one->token);
+      }
+    }
+  }
+}
+
+static bool same_token(const char *left, const char *right) {
+  size_t length = strcspn(left, "+");
+  return length == strcspn(right, "+") && strncmp(left, right, length) == 0;
+}
+
+/*
+ * Who holds a resource for all the time that an inspection takes has a majority in every moment of it: nobody else
+ * can be found to have one, whenever each node was asked.
+ */
+static void check_inspections(check *self) {
+  for (size_t i = 0; i < self->inspections.count; i++) {
+    const check_claim *found = &self->inspections.items[i];
+    for (size_t j = 0; j < self->holds.count; j++) {
+      const check_hold *hold = &self->holds.items[j];
+      if (hold->resource == found->resource && hold->from_us <= found->from_us &&
+          check_hold_end(hold) >= found->until_us && !same_token(hold->token, found->token)) {
+        check_violated(self, "inspect",
+                       "resource %u: worker %u found %.8s to hold it, at %llu, but %.8s did",
+                       found->resource, found->worker, found->token,
+                       (unsigned long long)found->from_us, hold->token);
+      }
+    }
+  }
+}
+
 /* ------------------------------------------------------------------------------------- budget */
 
 /* How long a worker could not run, as far as is known, between two moments. */
@@ -147,7 +188,8 @@ static uint64_t token_over_us(const check *self, const char *token) {
   if (hold == NULL) {
     return 0; /* Nobody has ever held it: of an attempt that failed, unless it is about to succeed. */
   }
-  return hold->left_us != UINT64_MAX ? hold->left_us : hold->deadline_us + LOCK_DELAY_US;
+  return hold->left_us != UINT64_MAX && !hold->detached ? hold->left_us
+                                                        : hold->deadline_us + LOCK_DELAY_US;
 }
 
 /* A key that is seen twice, with time between, and belonged to nobody already the first time. */
@@ -359,6 +401,8 @@ int main(int count, char **arguments) {
     check_read(&self, arguments[i]);
   }
   check_exclusion(&self);
+  check_attaches(&self);
+  check_inspections(&self);
   check_budget(&self);
   check_leftover(&self);
   check_progress(&self);

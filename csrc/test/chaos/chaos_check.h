@@ -6,9 +6,13 @@
  * A log is lines of words. Times are microseconds of redlock_now(), which all processes of a machine
  * share.
  *
- *     wI.G hold RESOURCE TOKEN FROM DEADLINE      worker I, its Gth process, believes from now on
+ *     wI.G hold RESOURCE TOKEN FROM DEADLINE      worker I, its Gth process, believes from now on;
+ *                                                 TOKEN+ for the second of two resources
  *     wI.G extend RESOURCE TOKEN NOW DEADLINE
  *     wI.G leave RESOURCE TOKEN NOW               before the release is asked for
+ *     wI.G detach RESOURCE TOKEN NOW              the lease is on its way to another
+ *     wI.G attach RESOURCE TOKEN NOW              the lease with that token has been taken over
+ *     wI.G inspect RESOURCE TOKEN FROM UNTIL      asked meanwhile, a majority has had this token
  *     wI.G call NAME RESULT PHASE STARTED TOOK BUDGET
  *     wI.G witness RESOURCE FROM UNTIL wJ FROM UNTIL
  *     wI.G child KIND STATUS
@@ -45,7 +49,17 @@ typedef struct check_hold {
   uint64_t from_us;
   uint64_t deadline_us;
   uint64_t left_us; /* UINT64_MAX: it never said so */
+  bool detached;    /* it has left the lease to another */
 } check_hold;
+
+/* What was attached, as its handed token; or the holder that an inspection has found. */
+typedef struct check_claim {
+  unsigned worker;
+  unsigned resource;
+  char token[CHECK_WORD];
+  uint64_t from_us;
+  uint64_t until_us;
+} check_claim;
 
 typedef struct check_call {
   unsigned worker;
@@ -97,6 +111,8 @@ typedef struct check_count {
 
 typedef struct check {
   CHECK_LIST(check_hold) holds;
+  CHECK_LIST(check_claim) attaches;
+  CHECK_LIST(check_claim) inspections;
   CHECK_LIST(check_call) calls;
   CHECK_LIST(check_span) spans;  /* when workers, or all, were stopped */
   CHECK_LIST(check_span) bounds; /* of progress */

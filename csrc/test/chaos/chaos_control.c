@@ -81,6 +81,12 @@ const chaos_control chaos_controls[] = {
     {"leaks-descriptors", CHAOS_LEAKS_DESCRIPTORS, false, false, NULL, NULL},
     {"leaks-memory", CHAOS_LEAKS_MEMORY, false, false, NULL, NULL},
     {"dies", CHAOS_DIES, false, false, NULL, NULL},
+    {"takes-one-of-two", CHAOS_TAKES_ONE_OF_TWO, true, false, NULL, NULL},
+    {"keeps-detached", CHAOS_KEEPS_DETACHED, false, false, NULL, NULL},
+    {"tells-attached", CHAOS_TELLS_ATTACHED, false, false, NULL, NULL},
+    {"gives-token-again", CHAOS_GIVES_TOKEN_AGAIN, false, false, NULL, NULL},
+    {"counts-too-many", CHAOS_COUNTS_TOO_MANY, false, false, NULL, NULL},
+    {"tells-wrong-holder", CHAOS_TELLS_WRONG_HOLDER, true, false, NULL, NULL},
     {NULL, CHAOS_HONEST, false, false, NULL, NULL},
 };
 

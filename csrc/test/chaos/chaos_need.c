@@ -10,6 +10,7 @@
 #include "chaos_run.h"
 
 #define LEAST_SECONDS 20
+#define ANY "any" /* It comes with time, whatever goes wrong. */
 
 /* A number that is put down at the end; |kind| is the fault that brings it to what it must be. */
 typedef struct need_counter {
@@ -70,7 +71,18 @@ static uint64_t count_own(const chaos_run *run, unsigned which) {
   return atomic_load(&run->shared->own_signals);
 }
 
+static uint64_t count_way(const chaos_run *run, unsigned which) {
+  return atomic_load(&run->shared->ways[which]);
+}
+
 static const need_counter counters[] = {
+    {"several", count_way, CHAOS_WAY_SEVERAL, ANY},
+    {"detached", count_way, CHAOS_WAY_DETACHED, ANY},
+    {"attached", count_way, CHAOS_WAY_ATTACHED, ANY},
+    {"attached-twice", count_way, CHAOS_WAY_REFUSED, ANY},
+    {"given", count_way, CHAOS_WAY_GIVEN, ANY},
+    {"nested", count_way, CHAOS_WAY_NESTED, ANY},
+    {"inspected", count_way, CHAOS_WAY_INSPECTED, ANY},
     {"node-said-OOM", count_reason, CHAOS_SAID_OOM, "maxmemory"},
     {"node-said-LOADING", count_reason, CHAOS_SAID_LOADING, "node-loading"},
     /* By a node without a proxy, which accepts for its node; those without a file have one. */

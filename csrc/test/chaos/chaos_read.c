@@ -128,9 +128,16 @@ static bool read_call(check *self, unsigned worker, unsigned generation, char **
   return true;
 }
 
+static void read_claim(unsigned worker, char **words, check_claim *claim) {
+  *claim = (check_claim){
+      .worker = worker, .resource = (unsigned)number(words[2]), .from_us = number(words[4])};
+  copy(claim->token, sizeof claim->token, words[3]);
+}
+
 static bool read_worker(check *self, unsigned count, char **words) {
   unsigned worker = 0;
   unsigned generation = 0;
+  check_claim claim;
   if (sscanf(words[0], "w%u.%u", &worker, &generation) != 2) {
     return false;
   }
@@ -154,11 +161,27 @@ static bool read_worker(check *self, unsigned count, char **words) {
                    words[2], worker, words[3], words[4], words[5], words[6], words[7]);
     return true;
   }
+  if (strcmp(words[1], "attach") == 0 && count == 5) {
+    read_claim(worker, words, &claim);
+    append(&self->attaches, claim);
+    return true;
+  }
+  if (strcmp(words[1], "inspect") == 0 && count == 6) {
+    read_claim(worker, words, &claim);
+    claim.until_us = number(words[5]);
+    append(&self->inspections, claim);
+    return true;
+  }
   check_hold *hold = count >= 5 ? check_hold_of(self, words[3]) : NULL;
   if (hold != NULL && strcmp(words[1], "extend") == 0 && count == 6) {
     uint64_t deadline_us = number(words[5]);
     hold->deadline_us = deadline_us > hold->deadline_us ? deadline_us : hold->deadline_us;
     read_counter(self, "holds", "extended")->count++;
+    return true;
+  }
+  if (hold != NULL && strcmp(words[1], "detach") == 0 && count == 5) {
+    hold->left_us = number(words[4]);
+    hold->detached = true;
     return true;
   }
   if (hold != NULL && strcmp(words[1], "leave") == 0 && count == 5) {

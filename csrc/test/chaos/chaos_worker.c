@@ -16,6 +16,7 @@
 #define NUMBER_BITS 48
 #define NUMBER_MASK (((uint64_t)1 << NUMBER_BITS) - 1)
 #define LEAK_BYTES 65536
+#define OTHERWISE 5000 /* of 10000 */
 #define TOO_LONG_US (600 * REDLOCK_MILLISECONDS)
 
 bool worker_misbehaves(const worker *self, chaos_misdeed misdeed) {
@@ -139,15 +140,21 @@ static void worker_tell(worker *self, unsigned resource) {
 }
 
 static redlock_time worker_deadline(const worker *self, unsigned resource) {
-  redlock_time deadline_us = redlock_lock_deadline(self->locks[resource]);
+  redlock_time deadline_us = redlock_lock_deadline(self->holds[resource].lock);
   return deadline_us > 0 && worker_misbehaves(self, CHAOS_HOLDS_TOO_LONG)
              ? deadline_us + TOO_LONG_US
              : deadline_us;
 }
 
 void worker_enter(worker *self, unsigned resource) {
+  worker_enter_by(self, resource, self->locks[resource], 0);
+}
+
+void worker_enter_by(worker *self, unsigned resource, redlock_lock *lock, unsigned place) {
   worker_hold *hold = &self->holds[resource];
-  (void)snprintf(hold->token, sizeof hold->token, "%s", redlock_lock_token(self->locks[resource]));
+  hold->lock = lock;
+  (void)snprintf(hold->token, sizeof hold->token, "%s%s", redlock_lock_token(lock),
+                 place > 0 ? "+" : "");
   hold->until_us = worker_deadline(self, resource);
   hold->from_us = redlock_now();
   hold->held = hold->until_us > hold->from_us && hold->token[0] != '\0';
@@ -181,7 +188,7 @@ bool worker_inside(const worker *self, unsigned resource) {
   return self->holds[resource].held && redlock_now() < self->holds[resource].until_us;
 }
 
-void worker_leave(worker *self, unsigned resource) {
+static void worker_go(worker *self, unsigned resource, const char *how) {
   worker_hold *hold = &self->holds[resource];
   if (!hold->held) {
     return;
@@ -191,9 +198,17 @@ void worker_leave(worker *self, unsigned resource) {
   hold->until_us = now_us < hold->until_us ? now_us : hold->until_us;
   hold->held = false;
   worker_tell(self, resource);
-  chaos_log(self->log, "w%u.%u leave %u %s %llu", self->index, self->generation, resource,
+  chaos_log(self->log, "w%u.%u %s %u %s %llu", self->index, self->generation, how, resource,
             hold->token, (unsigned long long)now_us);
   atomic_fetch_sub(&self->slot->held, 1);
+}
+
+void worker_leave(worker *self, unsigned resource) {
+  worker_go(self, resource, "leave");
+}
+
+void worker_detached(worker *self, unsigned resource) {
+  worker_go(self, resource, "detach");
 }
 
 /* ------------------------------------------------------------------------------------ client */
@@ -264,20 +279,20 @@ void worker_do_other_things(worker *self) {
 
 static void worker_extend(worker *self, unsigned resource) {
   worker_call call = worker_begin(self, "extend", CHAOS_NODE_TIMEOUT_US);
-  int result = redlock_lock_extend(self->locks[resource], 0, NULL);
+  int result = redlock_lock_extend(self->holds[resource].lock, 0, NULL);
   worker_end(self, &call, result);
-  worker_hear(self, self->locks[resource]);
+  worker_hear(self, self->holds[resource].lock);
   if (result == REDLOCK_OK) {
     worker_prolong(self, resource);
   }
 }
 
 /* Stays inside until it has done its work, or its lease ends, which it may prolong a few times. */
-static void worker_hold_on(worker *self, unsigned resource, const redlock_options *options) {
+void worker_hold_on(worker *self, unsigned resource, const redlock_options *options) {
   redlock_time done_us = redlock_now() + worker_draw_hold(self, options);
   uint64_t extends = sim_below(&self->random, 4);
   while (redlock_now() < done_us && worker_inside(self, resource)) {
-    if (extends > 0 && redlock_lock_remaining(self->locks[resource]) < options->ttl_us / 2) {
+    if (extends > 0 && redlock_lock_remaining(self->holds[resource].lock) < options->ttl_us / 2) {
       extends--;
       worker_extend(self, resource);
     }
@@ -331,7 +346,11 @@ static void worker_use_once(worker *self) {
 
 static void worker_run_blocking(worker *self) {
   while (!atomic_load(&self->shared->quit)) {
-    worker_use_once(self);
+    if (sim_chance(&self->random, OTHERWISE)) {
+      worker_use_otherwise(self);
+    } else {
+      worker_use_once(self);
+    }
     worker_do_other_things(self);
     chaos_pause(worker_draw_rest(self));
     if (self->index >= self->shared->veterans && sim_chance(&self->random, 100)) {

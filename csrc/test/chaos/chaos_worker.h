@@ -17,7 +17,8 @@ typedef struct worker_hold {
   uint64_t number;
   redlock_time from_us;
   redlock_time until_us; /* the deadline */
-  char token[REDLOCK_TOKEN_LENGTH + 1];
+  redlock_lock *lock;    /* by which it is held */
+  char token[REDLOCK_TOKEN_LENGTH + 3];
 } worker_hold;
 
 typedef struct worker {
@@ -61,8 +62,12 @@ redlock_duration worker_draw_rest(worker *self);
 /* The critical section: going in, being prolonged, looking around, going out. */
 void worker_enter(worker *self, unsigned resource);
 void worker_prolong(worker *self, unsigned resource);
+/* The same by another lock than self->locks[resource]; of several resources, by the |place|th. */
+void worker_enter_by(worker *self, unsigned resource, redlock_lock *lock, unsigned place);
 bool worker_inside(const worker *self, unsigned resource); /* by its own deadline */
 void worker_leave(worker *self, unsigned resource);
+/* The lease goes on without the worker. */
+void worker_detached(worker *self, unsigned resource);
 
 /* Counts what the nodes said in the last round of a lock. */
 void worker_hear(worker *self, redlock_lock *lock);
@@ -75,6 +80,12 @@ void worker_do_other_things(worker *self);
 bool worker_misbehaves(const worker *self, chaos_misdeed misdeed);
 
 void worker_run_loop(worker *self);
+
+/* Uses locks in another way once (chaos_worker_ways.c). */
+void worker_use_otherwise(worker *self);
+
+/* Stays inside, and prolongs, for as long as that is drawn. */
+void worker_hold_on(worker *self, unsigned resource, const redlock_options *options);
 
 /* Forks if that is wanted and a lock is held. */
 void worker_fork(worker *self);

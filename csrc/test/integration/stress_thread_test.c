@@ -1,0 +1,310 @@
+/*
+ * Everything that threads may do with one client, at once and at random: for the thread sanitizer.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ *     make tsan-stress            ten minutes
+ *
+ * Eight threads in blocking calls, leases that are extended each few milliseconds, locks that are dropped while they
+ * are held, releases that nobody waits for, hand-overs, nested acquires, wake-ups, losses that are told, and forks.
+ * Threads must not fail through cmocka: they count, and the test looks at what they have counted.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "support.h"
+
+#define THREADS 8
+#define SECONDS_USUAL 2
+
+typedef struct worker {
+  pthread_t thread;
+  redlock_client *client;
+  unsigned number;
+  unsigned random;
+  unsigned pairs, sections, dropped, unheard, handed, nested, cancelled;
+  unsigned errors;   /* what should not have happened */
+  unsigned two_hold; /* another was in its section as well */
+  char message[256]; /* of the last error */
+} worker;
+
+static worker workers[THREADS];
+static atomic_uint inside; /* sections under the common name */
+static atomic_bool stop;
+static atomic_bool failed; /* a thread has errors */
+static atomic_uint told;
+
+static unsigned draw(unsigned *random, unsigned below) {
+  *random = *random * 1103515245u + 12345u;
+  return (*random >> 16) % below;
+}
+
+static redlock_options kept(void) {
+  redlock_options options = {0};
+  options.ttl_us = 60 * REDLOCK_SECONDS;
+  options.node_timeout_us = 10 * REDLOCK_SECONDS; /* However busy the machine is. */
+  options.wait_us = 60 * REDLOCK_SECONDS;
+  options.retry_delay_us = MS(2);
+  options.retry_jitter_us = MS(2);
+  options.auto_extend = REDLOCK_YES;
+  options.notify_lost = REDLOCK_YES;
+  options.extend_every_us = MS(5);
+  return options;
+}
+
+/* Whether it went well; a wake-up may have ended it. */
+static bool well(worker *self, redlock_lock *lock, int result) {
+  self->cancelled += result == REDLOCK_E_CANCELLED;
+  if (result != REDLOCK_OK && result != REDLOCK_E_CANCELLED) {
+    self->errors++;
+    (void)snprintf(self->message, sizeof self->message, "%s", redlock_lock_message(lock));
+  }
+  return result == REDLOCK_OK;
+}
+
+static redlock_lock *make_lock(worker *self, const char *name) {
+  redlock_options options = kept();
+  redlock_lock *lock = NULL;
+  self->errors += redlock_lock_new(&lock, self->client, name, strlen(name), &options) != REDLOCK_OK;
+  return lock;
+}
+
+static void pair(worker *self, redlock_lock *lock) {
+  if (!well(self, lock, redlock_lock_acquire(lock, NULL, NULL))) {
+    return;
+  }
+  self->errors += redlock_lock_remaining(lock) == 0 || redlock_lock_token(lock)[0] == '\0';
+  if (draw(&self->random, 3) == 0) {
+    (void)well(self, lock, redlock_lock_extend(lock, 0, NULL));
+  }
+  if (draw(&self->random, 8) == 0) {
+    (void)poll(NULL, 0, (int)draw(&self->random, 20)); /* So that the keeper extends it. */
+  }
+  self->errors += redlock_lock_lost(lock, NULL) == REDLOCK_E_LOST;
+  (void)well(self, lock, redlock_lock_release(lock));
+  self->pairs++;
+}
+
+static void section(worker *self, redlock_lock *common) {
+  if (well(self, common, redlock_lock_acquire(common, NULL, NULL))) {
+    self->two_hold += atomic_fetch_add(&inside, 1) != 0;
+    self->sections++;
+    (void)atomic_fetch_sub(&inside, 1);
+    (void)well(self, common, redlock_lock_release(common));
+  }
+}
+
+static void drop(worker *self, const char *name) {
+  redlock_lock *lock = make_lock(self, name);
+  (void)well(self, lock, redlock_lock_acquire(lock, NULL, NULL));
+  redlock_lock_free(lock);
+  self->dropped++;
+}
+
+static void release_unheard(worker *self, redlock_lock *lock) {
+  if (well(self, lock, redlock_lock_acquire(lock, NULL, NULL))) {
+    self->errors += redlock_lock_release_send(lock) != REDLOCK_OK;
+    if (draw(&self->random, 2) == 0) {
+      (void)well(self, lock, redlock_lock_release(lock));
+    }
+    self->unheard++;
+  }
+}
+
+/* A text is good for one attach. */
+static void hand_over(worker *self, redlock_lock *lock) {
+  char text[REDLOCK_HANDOVER_MAX];
+  size_t length = 0;
+  redlock_options options = kept();
+  redlock_lock *attached[2] = {NULL, NULL};
+  if (!well(self, lock, redlock_lock_acquire(lock, NULL, NULL))) {
+    return;
+  }
+  self->errors += redlock_lock_detach(lock, text, sizeof text, &length) != REDLOCK_OK;
+  for (unsigned i = 0; i < 2; i++) {
+    self->errors +=
+        redlock_lock_attach(&attached[i], self->client, text, length, &options) != REDLOCK_OK;
+  }
+  if (self->errors == 0 && well(self, attached[0], redlock_lock_acquire(attached[0], NULL, NULL))) {
+    int again = redlock_lock_acquire(attached[1], NULL, NULL);
+    self->errors += again != REDLOCK_E_LOST && again != REDLOCK_E_CANCELLED;
+    (void)well(self, attached[0], redlock_lock_release(attached[0]));
+    self->handed++;
+  }
+  redlock_lock_free(attached[0]);
+  redlock_lock_free(attached[1]);
+}
+
+static void nest(worker *self, const char *name) {
+  redlock_lock *outer = make_lock(self, name), *inner = make_lock(self, name);
+  self->errors += redlock_lock_set_owner(outer, name, strlen(name)) != REDLOCK_OK;
+  self->errors += redlock_lock_set_owner(inner, name, strlen(name)) != REDLOCK_OK;
+  if (well(self, outer, redlock_lock_acquire(outer, NULL, NULL)) &&
+      well(self, inner, redlock_lock_acquire(inner, NULL, NULL))) {
+    (void)well(self, outer, redlock_lock_release(outer));
+    self->errors += redlock_lock_remaining(inner) == 0;
+    (void)well(self, inner, redlock_lock_release(inner));
+    self->nested++;
+  }
+  redlock_lock_free(outer);
+  redlock_lock_free(inner);
+}
+
+static void *work(void *argument) {
+  worker *self = argument;
+  char name[16], dropped[16], nested[16], handed[16];
+  (void)snprintf(name, sizeof name, "own%u", self->number);
+  (void)snprintf(dropped, sizeof dropped, "dropped%u", self->number);
+  (void)snprintf(nested, sizeof nested, "nested%u", self->number);
+  redlock_lock *own = make_lock(self, name), *common = make_lock(self, "common");
+  for (unsigned i = 0; self->errors == 0 && !atomic_load(&stop); i++) {
+    /* What a wake-up has left of a lease on its way runs out only after a minute. */
+    (void)snprintf(handed, sizeof handed, "h%u.%u", self->number, i);
+    redlock_lock *once_only = make_lock(self, handed);
+    switch (draw(&self->random, 10)) {
+    case 0:
+    case 1:
+      section(self, common);
+      break;
+    case 2:
+      drop(self, dropped);
+      break;
+    case 3:
+      release_unheard(self, own);
+      break;
+    case 4:
+      hand_over(self, once_only);
+      break;
+    case 5:
+      nest(self, nested);
+      break;
+    default:
+      pair(self, own);
+      break;
+    }
+    redlock_lock_free(once_only);
+  }
+  if (self->errors > 0) {
+    atomic_store(&failed, true);
+  }
+  redlock_lock_free(own);
+  redlock_lock_free(common);
+  return NULL;
+}
+
+/* ------------------------------------------------------------------------------- the main thread */
+
+static void is_told(redlock_client *client, void *data) {
+  (void)data;
+  while (redlock_client_next_lost(client) != NULL) {
+    atomic_fetch_add(&told, 1);
+  }
+}
+
+static int child_uses_the_client(void *argument) {
+  redlock_client *client = argument;
+  redlock_lock *lock = new_lock(client, "child");
+  int result = redlock_lock_acquire(lock, NULL, NULL);
+  if (result == REDLOCK_OK) {
+    result = redlock_lock_release(lock);
+  }
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  return result == REDLOCK_OK ? 0 : 1;
+}
+
+/* Somebody puts a key of his own in its place: that is told. (One that is deleted is healed.) */
+static void lose_one(redlock_client *client) {
+  redlock_options options = kept();
+  redlock_lock *lock = new_lock(client, "victim");
+  unsigned before = atomic_load(&told);
+  int result = redlock_lock_acquire(lock, &options, NULL);
+  assert_ok(lock, result);
+  for (unsigned i = 0; i < 5; i++) {
+    (void)farm_command(&five, i, "SET", "victim", "somebody", (char *)NULL);
+  }
+  eventually(atomic_load(&told) > before || atomic_load(&failed));
+  redlock_lock_free(lock);
+  for (unsigned i = 0; i < 5; i++) {
+    (void)farm_command(&five, i, "DEL", "victim", (char *)NULL);
+  }
+}
+
+static void threads_do_everything_at_once(void **state) {
+  (void)state;
+  const char *said = getenv("STRESS_SECONDS");
+  unsigned seconds = said != NULL ? (unsigned)strtoul(said, NULL, 10) : SECONDS_USUAL;
+  redlock_options options = kept();
+  options.auto_extend = REDLOCK_NO;
+  unsigned threads = running_threads(), forks = 0, losses = 0, wakeups = 0, random = 1;
+  redlock_client *client = client_of(&five, 5, &options);
+  assert_int_equal(redlock_client_on_lost(client, is_told, NULL), REDLOCK_OK);
+  memset(workers, 0, sizeof workers);
+  atomic_store(&stop, false);
+  for (unsigned i = 0; i < THREADS; i++) {
+    workers[i].client = client;
+    workers[i].number = i;
+    workers[i].random = i * 7919 + 1;
+    assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
+  }
+  for (redlock_time until_us = redlock_now() + seconds * REDLOCK_SECONDS;
+       redlock_now() < until_us && !atomic_load(&failed);) {
+    in_child(child_uses_the_client, client);
+    forks++;
+    lose_one(client);
+    losses++;
+    for (unsigned i = draw(&random, 3); i > 0; i--) {
+      redlock_client_wakeup(client);
+      wakeups++;
+      (void)poll(NULL, 0, (int)draw(&random, 10));
+    }
+  }
+  atomic_store(&stop, true);
+  worker sum = {0};
+  for (unsigned i = 0; i < THREADS; i++) {
+    worker *one = &workers[i];
+    assert_int_equal(pthread_join(one->thread, NULL), 0);
+    if (one->errors != 0) {
+      fail_msg("thread %u: %s", i, one->message);
+    }
+    assert_int_equal(one->two_hold, 0);
+    sum.pairs += one->pairs;
+    sum.sections += one->sections;
+    sum.dropped += one->dropped;
+    sum.unheard += one->unheard;
+    sum.handed += one->handed;
+    sum.nested += one->nested;
+    sum.cancelled += one->cancelled;
+  }
+  (void)redlock_client_close(client, 2 * REDLOCK_SECONDS);
+  redlock_client_free(client);
+  eventually(running_threads() == threads);
+  eventually(farm_count(&five, "common", NULL) == 0 && farm_count(&five, "dropped0", NULL) == 0 &&
+             farm_count(&five, "nested0", NULL) == 0 && farm_count(&five, "own0", NULL) == 0);
+  print_message("%u s: %u pairs, %u sections, %u dropped, %u released unheard, %u handed over, %u "
+                "nested, %u cancelled by %u wake-ups; %u losses told, %u forks\n",
+                seconds, sum.pairs, sum.sections, sum.dropped, sum.unheard, sum.handed, sum.nested,
+                sum.cancelled, wakeups, losses, forks);
+  assert_true(sum.handed > 0 && sum.nested > 0 && sum.unheard > 0 && sum.sections > 0);
+}
+
+static void *nothing(void *argument) {
+  return argument;
+}
+
+/* With the first thread a sanitizer starts one of its own. */
+static int start(void **state) {
+  pthread_t thread;
+  (void)state;
+  assert_int_equal(pthread_create(&thread, NULL, nothing, NULL), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  farm_start(&five, 5, NULL);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(threads_do_everything_at_once, five_reset),
+  };
+  return cmocka_run_group_tests_name("threads under stress", tests, start, five_end);
+}
