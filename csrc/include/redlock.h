@@ -216,8 +216,8 @@ typedef struct redlock_options {
                                        of the validity count, and at least 10 ms
                                        [a third of the ttl] */
   redlock_duration max_hold_us;     /* no automatic extend makes the lease last longer than this
-                                       from its start. Production should set it: else a program
-                                       that is stuck holds for ever. Given to a lock or an acquire
+                                       from its start, or from when it was attached. Production
+                                       should set it: else a program that is stuck holds for ever. Given to a lock or an acquire
                                        that does not keep itself, this and extend_every_us are
                                        refused; from a level above they have no effect then [none] */
 } redlock_options;

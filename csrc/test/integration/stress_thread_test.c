@@ -48,7 +48,7 @@ static redlock_options kept(void) {
   options.retry_jitter_us = MS(2);
   options.auto_extend = REDLOCK_YES;
   options.notify_lost = REDLOCK_YES;
-  options.extend_every_us = MS(5);
+  options.extend_every_us = MS(10);
   return options;
 }
 
