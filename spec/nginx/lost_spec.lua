@@ -146,9 +146,9 @@ local LOCATIONS = [[
   }
   location /ending_request {
     content_by_lua_block {
-      local lock = assert(client:acquire("of a request", { ttl = 600, owner = "request", auto_extend = true }))
+      local lock = assert(client:acquire("of a request", { ttl = 1500, owner = "request", auto_extend = true }))
       while not ngx.worker.exiting() do ngx.sleep(0.01) end
-      ngx.sleep(2.5)
+      ngx.sleep(3.5)
       ngx.print(tostring(lock:is_held()))
     }
   }

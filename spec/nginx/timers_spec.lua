@@ -170,7 +170,7 @@ describe("a loss for which nginx gave no timer", function()
   teardown(function() farm:shut() end)
   after_each(function() nginx:stop("TERM") end)
 
-  -- How often |complaint| is in the log when the clock has been woken all the time for a second.
+  -- How often in a second |complaint| comes into the log while the clock is woken all the time.
   local function complained_in_a_second(limits, hold, complaint)
     helper.limit(20)
     nginx = server.start {
@@ -196,13 +196,13 @@ describe("a loss for which nginx gave no timer", function()
       return helper.now() > lost_at + 1
     end)
     assert.are.equal("nil", select(2, nginx:get("/told")))
-    return select(2, nginx:read("error.log"):gsub(complaint, ""))
+    return select(2, nginx:read("error.log"):gsub(complaint, "")) / (helper.now() - lost_at)
   end
 
   it("is told when nginx runs timers again, of which it is asked for four in a second", function()
     local complaint = "lua_max_running_timers are not enough"
     local count = complained_in_a_second("lua_max_running_timers 5;", "1", complaint)
-    assert.is_true(count >= 2 and count <= 6, count .. " timers")
+    assert.is_true(count >= 1 and count <= 6, count .. " timers")
     nginx:get("/unblock")
     helper.eventually(function() return select(2, nginx:get("/told")) == "expired" end, "to be told", 2)
     assert.are.equal("", nginx:complaints(complaint))
@@ -211,7 +211,7 @@ describe("a loss for which nginx gave no timer", function()
   it("writes a warning four times in a second, not with each look at the clock", function()
     local complaint = "nginx gives no timer for on_lost, which comes later: too many pending timers"
     local count = complained_in_a_second("lua_max_pending_timers 4;", "0, 4", complaint)
-    assert.is_true(count >= 2 and count <= 6, count .. " warnings")
+    assert.is_true(count >= 1 and count <= 6, count .. " warnings")
     assert.are.equal("", nginx:complaints(complaint))
   end)
 end)
