@@ -199,7 +199,6 @@ return {
   { line = "if (owed->round != lock->round || lock->phase != RL_PHASE_ROUND) {", mutant = "round && lock",
     file = "rl_inspect.c", why = "what answers a question that is over has no lock any more" },
   { file = "cqueues.lua", line = "seat.waiters[waiter] = true", mutant = "false", why = "only the keys count" },
-  { file = "cqueues.lua", line = "self.leases[lock] = true", mutant = "false", why = "only the keys count" },
   { file = "rl_client_wait.c", line = "wait->polls = wait->poked = wait->unsent = false;", mutant = "true",
     why = "without a leader nobody asks whether one polls, and there is nothing to send" },
   { file = "rl_client_wait.c", line = "self->in_use = false;", mutant = "true",

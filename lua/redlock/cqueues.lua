@@ -119,11 +119,15 @@ local function wait(self, lock, ticket)
   rise(self, seat, waiter)
 end
 
--- Whether a lease is held that keeps itself, or whose loss is to be told.
-local function has_leases_to_look_after(self)
-  for lock in pairs(self.leases) do
-    if watched(lock.handle) then return true end
-    self.leases[lock] = nil
+-- Whether a lease is held that keeps itself, or whose loss is to be told, and that was taken in the controller
+-- whose keeper has `waiter`: a loop within a loop ends though the outer one holds such a lease.
+local function has_leases_to_look_after(self, waiter)
+  for lock, keeper in pairs(self.leases) do
+    if not watched(lock.handle) then
+      self.leases[lock] = nil
+    elseif keeper == waiter then
+      return true
+    end
   end
   return false
 end
@@ -133,7 +137,7 @@ end
 local function look_after(self, waiter)
   local seat = seat_of(self)
   seat.waiters[waiter] = true
-  while not self.closing and has_leases_to_look_after(self) do
+  while not self.closing and has_leases_to_look_after(self, waiter) do
     if seat.driver == nil then seat.driver = waiter end
     if seat.driver == waiter then
       cqueues.poll(self.handle, waiter, LOOK)
@@ -148,10 +152,11 @@ end
 local function begin_to_look_after(self, lock)
   local controller = cqueues.running()
   if not controller or not watched(lock.handle) then return end
-  self.leases[lock] = true
-  if self.keepers[controller] then return end
-  local waiter = condition.new()
-  self.keepers[controller] = waiter
+  local waiter = self.keepers[controller]
+  self.leases[lock] = waiter
+  if waiter then return end
+  waiter = condition.new()
+  self.leases[lock], self.keepers[controller] = waiter, waiter
   controller:wrap(function()
     look_after(self, waiter)
     self.keepers[controller] = nil
@@ -474,7 +479,7 @@ function module.new(nodes, given)
     seats = setmetatable({}, weak_keys), -- by controller: who waits there
     locks = setmetatable({}, weak_keys),
     by_id = setmetatable({}, weak_values),
-    leases = setmetatable({}, weak_keys), -- locks whose leases are looked after
+    leases = setmetatable({}, weak_keys), -- locks whose leases are looked after, and by whom
     keepers = setmetatable({}, weak_keys), -- by controller: who does
   }, client_class)
 end
