@@ -51,6 +51,13 @@ rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct 
   return attempt;
 }
 
+/* From here on it is freed with the attempt. */
+static void rl_attempt_keep(rl_attempt *attempt, char *copy, size_t length) {
+  attempt->apart = true;
+  memcpy(attempt->digits, &copy, sizeof copy);
+  attempt->token_length = (uint16_t)length;
+}
+
 rl_attempt *rl_attempt_new_given(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
                                  const void *token, size_t token_length) {
   char *copy = malloc(token_length + 1);
@@ -63,9 +70,7 @@ rl_attempt *rl_attempt_new_given(rl_attempt_pool *pool, rl_resource *resource, s
     memcpy(copy, token, token_length);
   }
   copy[token_length] = '\0';
-  attempt->apart = true;
-  memcpy(attempt->digits, &copy, sizeof copy);
-  attempt->token_length = (uint16_t)token_length;
+  rl_attempt_keep(attempt, copy, token_length);
   return attempt;
 }
 

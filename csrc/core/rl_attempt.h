@@ -10,6 +10,7 @@
 #ifndef RL_ATTEMPT_H
 #define RL_ATTEMPT_H
 
+#include <stdalign.h>
 #include <stdbool.h>
 
 #include "rl_command.h"
@@ -36,15 +37,16 @@ struct rl_attempt {
   redlock_duration life_us; /* how long a key that is set for it lives at most */
   redlock_time later_us;
   redlock_time expired_us; /* when the keys have expired, if no node is late; not tried longer */
-  uint16_t token_length;
+  /* The token that was drawn; where it is, with |apart|. Aligned, so that tools find what is allocated. */
+  alignas(char *) char digits[REDLOCK_TOKEN_LENGTH + 1];
   bool releasing : 1; /* its release has begun: nothing but releases may be sent for it */
   bool listed : 1;    /* it is in the list of releases, which is a reference */
   bool held : 1;      /* it has been a lease */
   bool any : 1;       /* release by force: whatever the key holds */
   bool given : 1;     /* its token is the caller's: others may have it, too */
   bool apart : 1;     /* its token is allocated */
-  char digits[REDLOCK_TOKEN_LENGTH + 1]; /* the token that was drawn; where it is, with |apart| */
-  uint32_t set;                          /* nodes that have said that they set the key */
+  uint16_t token_length;
+  uint32_t set; /* nodes that have said that they set the key */
 };
 
 /* Attempts are allocated this many at once. */
