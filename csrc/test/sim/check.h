@@ -18,6 +18,8 @@
  *   check_renewal.c    a lease that keeps itself is extended in time, never beyond max_hold, and its
  *                      loss is told in time and once
  *   check_reentry.c    a lease stands as long as one of its owner's locks counts on it, and ends with the last
+ *   check_inspect.c    an inspection says what the nodes held, and names a holder that has a majority
+ *   check_force.c      a release by force deletes what it was told to, once, and says what it has done
  *   check_budget.c     every call ends within its budget
  *   check_bounds.c     memory and queues are bounded
  *   check_liveness.c   after the faults have stopped somebody locks, within a stated bound
@@ -37,6 +39,8 @@
   X(revival)                                                                                       \
   X(renewal)                                                                                       \
   X(reentry)                                                                                       \
+  X(inspect)                                                                                       \
+  X(force)                                                                                         \
   X(budget)                                                                                        \
   X(bounds)                                                                                        \
   X(liveness)
@@ -55,6 +59,8 @@
  *   used      an application is about to do something with a lease
  *   locked    an application has been told that it holds a lock
  *   sent      the core has sent a command with a token; it is not noted in the token yet
+ *   asked     the core has sent a question or a force of an operator's, whose lock is |own|; NULL: nobody's
+ *   answered  an inspection or a force has ended with |result|
  *   touched   a node is about to execute a command of |token| that changes |key|, which is there
  *   looked    a client's clock has been read
  *   changed   a call of the core, at client->reading_us, has changed a lease
@@ -75,6 +81,11 @@
   X(locked, (sim * s), (s))                                                                        \
   X(sent, (sim * s, const sim_client *client, unsigned node, const sim_sent *sent),                \
     (s, client, node, sent))                                                                       \
+  X(asked,                                                                                         \
+    (sim * s, const sim_client *client, const sim_lock *own, unsigned node, const sim_sent *sent), \
+    (s, client, own, node, sent))                                                                  \
+  X(answered, (sim * s, const sim_client *client, const sim_lock *own, int result),                \
+    (s, client, own, result))                                                                      \
   X(touched,                                                                                       \
     (sim * s, const sim_connection *connection, const sim_key *key, uint32_t token,                \
      sim_command_kind kind),                                                                       \

@@ -9,6 +9,11 @@
  */
 #include "check.h"
 
+/* An operator has ended it, and its holder is not told before it asks. */
+static bool check_exclusion_forced(const sim *s, const sim_lock *lock) {
+  return lock->lease < s->token_count && s->tokens[lock->lease].forced != 0;
+}
+
 /* Whether the two want a resource in common. */
 static bool check_exclusion_meet(const sim_lock *one, const sim_lock *other) {
   return one->both || other->both || one->resource == other->resource;
@@ -28,6 +33,10 @@ static void check_exclusion_granted(sim *s, const sim_client *client, const sim_
       }
       sim_count(s, SIM_CHECK_OVERLAP);
       if (ends_us > s->now_us && lock->ends_us > s->now_us) {
+        if (check_exclusion_forced(s, lock) || check_exclusion_forced(s, theirs)) {
+          sim_count(s, SIM_FORCED_OVERLAP);
+          continue;
+        }
         sim_violation(s, "exclusion",
                       "client %u was given resource %u with token %u, but client %u holds it with "
                       "token %u for another %llu us",

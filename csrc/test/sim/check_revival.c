@@ -41,6 +41,7 @@ static void check_revival_changed(sim *s, const sim_client *client, const sim_lo
 
 static void check_revival_granted(sim *s, const sim_client *client, const sim_lock *lock) {
   bool over = lock->ends_us <= s->now_us; /* The client was stopped: nobody will be told of it. */
+  over = over || s->tokens[lock->lease].forced != 0;
   for (unsigned i = 0; i < (lock->both ? 2u : 1u) && !over; i++) {
     unsigned resource = lock->resource ^ i;
     if (lock->attaches && s->taken_us[resource] > lock->detached_us) {

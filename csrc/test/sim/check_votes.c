@@ -93,6 +93,9 @@ void check_votes_unchanged(sim *s, const sim_client *client, const check_votes_s
     if (lock == NULL) {
       continue;
     }
+    if (s->forced > 0 && lock->lost && lock->lease == NULL && state->lease[i] != NULL) {
+      continue; /* A late denial has shown that the lease is lost, which an operator has ended. */
+    }
     bool voting = lock->phase == RL_PHASE_ROUND;
     if (state->lease[i] != lock->lease || state->deadline_us[i] != lock->deadline_us ||
         state->phase[i] != lock->phase || state->result[i] != lock->result ||

@@ -16,6 +16,7 @@
  *   sim_tap.c          what the core sends and is answered, as the checkers see it
  *   sim_application.c  what the clients do with their locks
  *   sim_handover.c     leases on their way from one client to another
+ *   sim_operator.c     clients that look at what the nodes hold, and delete it by force
  *   sim_fault.c        what goes wrong
  *   sim_run.c          the phases of a run
  *   check_*.c          the checkers, see check.h
@@ -135,6 +136,8 @@ typedef struct sim_config {
   unsigned hands;     /* in so many of 10000 cases a lease is handed over */
   unsigned unheard;   /* in so many of 10000 cases nobody waits for a release */
   unsigned given;     /* in so many of 10000 cases an acquire is given its token */
+  unsigned operators; /* clients that inspect now and then */
+  unsigned forces;    /* in so many of 10000 cases they delete what they have seen */
   unsigned reentrant; /* clients whose locks have owners; none of the three above is then */
 } sim_config;
 
@@ -186,7 +189,8 @@ typedef enum sim_command_kind {
   SIM_COMMAND_SET,
   SIM_COMMAND_EXTEND,
   SIM_COMMAND_RELEASE,
-  SIM_COMMAND_UNKNOWN
+  SIM_COMMAND_UNKNOWN,
+  SIM_COMMAND_INSPECT
 } sim_command_kind;
 
 typedef enum sim_outcome {
@@ -199,6 +203,13 @@ typedef enum sim_outcome {
   SIM_OUTCOME_ODD        /* no answer to any command */
 } sim_outcome;
 
+/* What a node has found when it was inspected; all 0 when it has not answered. */
+typedef struct sim_seen {
+  uint8_t state; /* a redlock_key_state */
+  uint32_t token;
+  uint64_t ttl_us;
+} sim_seen;
+
 /* What a node meant by a reply. */
 typedef struct sim_note {
   uint64_t end; /* of the reply, in bytes written since the connection was made */
@@ -207,6 +218,7 @@ typedef struct sim_note {
   uint8_t outcome;
   bool by_text;
   bool asked;
+  sim_seen seen;
 } sim_note;
 
 typedef struct sim_notes {
@@ -296,7 +308,9 @@ typedef struct sim_sent {
   bool heal;
   bool joins; /* the node could not be asked when the lock was taken */
   bool by_text;
-  bool keeps; /* the script that sets several keys minds none of ours */
+  bool keeps;   /* the script that sets several keys minds none of ours */
+  bool forces;  /* a release by force */
+  uint8_t lock; /* of which it is the question or the force */
 } sim_sent;
 
 typedef struct sim_socket {
@@ -363,6 +377,15 @@ typedef struct sim_lock {
 
   bool attaches;        /* the acquire takes over what was detached */
   uint64_t detached_us; /* true time: when that was */
+
+  /* The inspection or the force in flight, or the last, as sim_tap.c has seen it. */
+  uint32_t ask;             /* which one of the run; 0: none */
+  uint32_t asked, answered; /* nodes */
+  uint32_t deleted;         /* nodes that had a key for the force to delete */
+  sim_seen seen[SIM_NODES_MAX];
+  uint32_t forced; /* the token that is to go, or SIM_NO_TOKEN: whatever the key holds */
+  uint32_t found;  /* what the inspection has shown to somebody who may force it, or SIM_NO_TOKEN */
+  char found_text[REDLOCK_TOKEN_LENGTH];
 } sim_lock;
 
 typedef enum sim_step {
@@ -432,6 +455,7 @@ typedef struct sim_token {
   uint32_t release_refused;
   uint32_t released_there; /* nodes that have executed a release, whether the answer came or not */
   uint32_t orphaned;       /* nodes that have executed a SET after that */
+  uint32_t forced;         /* nodes whose key of it was deleted by force, and not set again */
   uint64_t life_us;        /* the longest that a key of it lives, and some */
   uint64_t expired_us[SIM_NODES_MAX]; /* client's clock: when its key there has certainly expired */
 } sim_token;
@@ -475,7 +499,7 @@ struct sim {
   bool breached; /* what breaks the assumption has happened */
   sim_config config;
   sim_random random_network, random_node, random_application, random_fault, random_entropy,
-      random_client;
+      random_client, random_operator;
   sim_queue queue;
   sim_connection connections[SIM_CONNECTIONS_MAX];
   sim_link links[SIM_CLIENTS_MAX][SIM_NODES_MAX];
@@ -490,6 +514,8 @@ struct sim {
   size_t live_count, live_capacity;
   uint64_t calls;   /* of the core */
   uint64_t grants;  /* in this run */
+  uint64_t forced;  /* keys deleted by force in this run */
+  uint32_t asks;    /* inspections and forces in this run */
   bool calm_grant;  /* one after the faults had stopped */
   uint64_t calm_us; /* when the last bytes arrive that were on the way when the faults stopped */
   uint64_t largest_owed;
@@ -593,6 +619,16 @@ void sim_application_ended(sim *s, sim_client *client, rl_lock *lock, uint64_t r
 void sim_application_lost(sim *s, sim_client *client, rl_lock *lock);
 void sim_application_schedule(sim *s, sim_lock *lock, uint64_t in_us);
 void sim_application_settle(sim *s);
+void sim_application_begun(sim *s, sim_client *client, sim_lock *lock, rl_operation operation,
+                           uint64_t reading_us);
+void sim_application_idle(sim *s, sim_lock *lock);
+
+/* sim_operator.c */
+/* Whether the lock, which is idle, has been used to look at the nodes, or to force. */
+bool sim_operator_begins(sim *s, sim_client *client, sim_lock *lock, uint64_t reading_us);
+/* The same with a lock that may be held, and then must not be. */
+void sim_operator_mistakes(sim *s, sim_client *client, sim_lock *lock, uint64_t reading_us);
+void sim_operator_ended(sim *s, sim_client *client, sim_lock *lock, int result);
 
 /* sim_handover.c */
 /* Writes a lease down, and lets go of it. False when there is none. */

@@ -57,13 +57,13 @@ static uint64_t sim_application_think(sim *s) {
   return sim_application_draw(s, sim_application_calm(s) ? 2000 : s->config.think_us + 1);
 }
 
-static void sim_application_idle(sim *s, sim_lock *own) {
+void sim_application_idle(sim *s, sim_lock *own) {
   own->state = SIM_APPLICATION_IDLE;
   sim_application_schedule(s, own, sim_application_think(s));
 }
 
-static void sim_application_begun(sim *s, sim_client *client, sim_lock *own, rl_operation operation,
-                                  uint64_t reading_us) {
+void sim_application_begun(sim *s, sim_client *client, sim_lock *own, rl_operation operation,
+                           uint64_t reading_us) {
   own->state = SIM_APPLICATION_BUSY;
   own->operation = operation;
   own->launched = false;
@@ -230,9 +230,10 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
   }
 }
 
-/* An automatic extend has found that out, which only a broken assumption makes possible. */
+/* An extend has found that out, which only an operator or a broken assumption makes possible. */
 static bool sim_application_lost_before(const sim *s, int result) {
-  return result == REDLOCK_E_LOST && s->config.keeping != 0 && s->breach != SIM_BREACH_NONE;
+  return result == REDLOCK_E_LOST &&
+         (s->forced > 0 || (s->config.keeping != 0 && s->breach != SIM_BREACH_NONE));
 }
 
 static void sim_application_extend(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
@@ -287,6 +288,7 @@ static void sim_application_release(sim *s, sim_client *client, sim_lock *own,
     }
   } else if (result == REDLOCK_E_NOT_HELD || sim_application_lost_before(s, result)) {
     sim_count(s, SIM_RELEASE_NOT_HELD);
+    own->inside = 0; /* A loss is said once, of all that counted. */
     sim_application_idle(s, own);
   } else {
     sim_violation(s, "budget", "release could not be begun: %d", result);
@@ -360,6 +362,8 @@ void sim_application_step(sim *s, sim_client *client, uint64_t reading_us) {
       if (s->phase >= SIM_PHASE_SETTLE) {
         own->state = SIM_APPLICATION_DONE;
         own->due_us = SIM_NEVER;
+      } else if (sim_operator_begins(s, client, own, reading_us)) {
+        break;
       } else if (sim_application_draw(s, 60) == 0) {
         sim_application_release(s, client, own, reading_us); /* A mistake. */
       } else if (own->lock->unheard && sim_application_draw(s, 3) == 0) {
@@ -375,6 +379,7 @@ void sim_application_step(sim *s, sim_client *client, uint64_t reading_us) {
       }
       break;
     case SIM_APPLICATION_HOLD:
+      sim_operator_mistakes(s, client, own, reading_us);
       sim_application_use(s, client, own, reading_us);
       break;
     case SIM_APPLICATION_BUSY:
@@ -482,8 +487,9 @@ static void sim_application_extended(sim *s, sim_client *client, sim_lock *own, 
     sim_count(s, SIM_EXTEND_EXPIRED);
     break;
   case REDLOCK_E_LOST:
-    /* A majority keeps the keys until after the deadline: nobody can say this in time. */
-    if (s->breach == SIM_BREACH_NONE) {
+    sim_count(s, SIM_EXTEND_LOST);
+    /* A majority keeps the keys until after the deadline: nobody but an operator can say this in time. */
+    if (s->breach == SIM_BREACH_NONE && s->forced == 0) {
       sim_violation(s, "validity", "client %u was told that its lease is lost", client->index);
     }
     break;
@@ -554,9 +560,11 @@ void sim_application_ended(sim *s, sim_client *client, rl_lock *lock, uint64_t r
   bool ran_out = granted && result != REDLOCK_OK;
   sim_mix(s, (uint64_t)(int64_t)result << 8 | (uint64_t)own->operation);
   SIM_TRACE(s, "client %u, lock %u: %s: %s", client->index, (unsigned)(own - client->locks),
-            own->operation == RL_OPERATION_ACQUIRE  ? "acquire"
-            : own->operation == RL_OPERATION_EXTEND ? "extend"
-                                                    : "release",
+            own->operation == RL_OPERATION_ACQUIRE   ? "acquire"
+            : own->operation == RL_OPERATION_EXTEND  ? "extend"
+            : own->operation == RL_OPERATION_RELEASE ? "release"
+            : own->operation == RL_OPERATION_INSPECT ? "inspection"
+                                                     : "release by force",
             result == REDLOCK_OK ? "ok" : redlock_error_name(result));
   if (own->state != SIM_APPLICATION_BUSY) {
     sim_violation(s, "budget", "an operation has ended that was not in flight");
@@ -565,6 +573,8 @@ void sim_application_ended(sim *s, sim_client *client, rl_lock *lock, uint64_t r
   } else if (own->operation == RL_OPERATION_EXTEND) {
     own->inside = ran_out ? 0 : own->inside;
     sim_application_extended(s, client, own, result);
+  } else if (own->operation != RL_OPERATION_RELEASE) {
+    sim_operator_ended(s, client, own, result);
   } else {
     sim_application_released(s, client, own, result);
   }
@@ -581,6 +591,7 @@ void sim_application_lost(sim *s, sim_client *client, rl_lock *lock) {
             redlock_error_name(reason));
   sim_count(s, reason == REDLOCK_E_MAX_HOLD  ? SIM_LOSS_MAX_HOLD
                : reason == REDLOCK_E_EXPIRED ? SIM_LOSS_EXPIRED
+               : reason == REDLOCK_E_LOST    ? SIM_LOSS_LOST
                                              : SIM_LOSS_UNAVAILABLE);
   check_lost(s, client, own, reason);
   own->told = reason;

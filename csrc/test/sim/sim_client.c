@@ -114,7 +114,7 @@ static void sim_client_add_lock(sim *s, sim_client *client, unsigned index) {
   size_t length;
   memset(own, 0, sizeof *own);
   own->resource = s->config.resources > 1 ? (unsigned)sim_below(&s->random_client, 2) : 0;
-  own->lease = own->attempt = own->drawn = SIM_NO_TOKEN;
+  own->lease = own->attempt = own->drawn = own->forced = own->found = SIM_NO_TOKEN;
   const char *name = sim_resource(own->resource, &length);
   own->both = (s->config.several >> client->index & 1) != 0 && sim_below(&s->random_client, 3) > 0;
   own->named = own->resource;

@@ -171,6 +171,10 @@ void sim_config_draw(sim *s, sim_random *random) {
     config->hands = config->unheard = config->given = 0;
     config->locks = (unsigned)sim_between(random, 2, SIM_LOCKS_MAX);
   }
+  if (sim_below(random, 4) == 0 && s->breach == SIM_BREACH_NONE) {
+    config->operators = (unsigned)sim_between(random, 1, 15);
+    config->forces = sim_below(random, 3) == 0 ? 0 : (unsigned)sim_between(random, 1000, 9000);
+  }
 }
 
 const char *sim_breach_name(sim_breach breach) {

@@ -63,6 +63,7 @@
   X(ACQUIRE_HELD, "acquire: refused, held already")                                                \
   X(EXTEND_OK, "extend: OK")                                                                       \
   X(EXTEND_UNAVAILABLE, "extend: unavailable")                                                     \
+  X(EXTEND_LOST, "extend: lost")                                                                   \
   X(EXTEND_EXPIRED, "extend: expired")                                                             \
   X(EXTEND_CANCELLED, "extend: cancelled")                                                         \
   X(EXTEND_NOT_HELD, "extend: refused, not held")                                                  \
@@ -70,6 +71,7 @@
   X(KEPT_EXTENDED, "automatic extend: OK")                                                         \
   X(KEPT_OVERTAKEN, "automatic extend: overtaken by an operation of the user's")                   \
   X(LOSS_UNAVAILABLE, "told that automatic extends fail")                                          \
+  X(LOSS_LOST, "told that a lease is lost")                                                        \
   X(LOSS_EXPIRED, "told that a lease has run out")                                                 \
   X(LOSS_MAX_HOLD, "told that max_hold has ended a lease")                                         \
   X(REENTRY_COUNTED, "nested acquire: counted")                                                    \
@@ -89,6 +91,18 @@
   X(DETACHED, "lease detached")                                                                    \
   X(ATTACHED, "lease attached")                                                                    \
   X(ATTACH_LOST, "attach: what was detached is there no more")                                     \
+  X(INSPECT_OK, "inspection: OK")                                                                  \
+  X(INSPECT_HOLDER, "inspection: a token has a majority")                                          \
+  X(INSPECT_MINORITY, "inspection: a token without a majority")                                    \
+  X(INSPECT_OTHER, "inspection: a key of another type")                                            \
+  X(INSPECT_UNAVAILABLE, "inspection: unavailable")                                                \
+  X(INSPECT_HELD, "inspection: refused, held")                                                     \
+  X(FORCE_OK, "release by force: OK")                                                              \
+  X(FORCE_NOT_HELD, "release by force: nothing was there")                                         \
+  X(FORCE_UNAVAILABLE, "release by force: unavailable")                                            \
+  X(FORCE_ANY, "release by force of whatever the key holds")                                       \
+  X(FORCED_KEY, "key of a lease deleted by force")                                                 \
+  X(FORCED_OVERLAP, "lock granted while a lease lasted that was ended by force")                   \
   X(RELEASE_OK, "release: OK")                                                                     \
   X(RELEASE_EXPIRED, "release: expired")                                                           \
   X(RELEASE_LOST, "release: lost")                                                                 \

@@ -170,12 +170,18 @@ typedef struct sim_request {
   sim_command_kind kind;
   uint32_t token;
   bool by_text;
+  bool forced; /* a release of what is another's */
+  sim_seen seen;
 } sim_request;
 
 static void sim_node_reply(sim *s, int connection, const sim_request *request, const char *text,
                            sim_outcome outcome) {
-  sim_note note = {0,   request->token, (uint8_t)request->kind, (uint8_t)outcome, request->by_text,
-                   true};
+  sim_note note = {.token = request->token,
+                   .kind = (uint8_t)request->kind,
+                   .outcome = (uint8_t)outcome,
+                   .by_text = request->by_text,
+                   .asked = true,
+                   .seen = request->seen};
   sim_node *node = &s->nodes[s->connections[connection].node];
   if (node->swallowed > 0 && request->kind == SIM_COMMAND_SET) {
     node->swallowed--;
@@ -193,10 +199,13 @@ static void sim_node_reply(sim *s, int connection, const sim_request *request, c
                                       "*2\r\n:1\r\n:1\r\n", "?what\r\n", ":-1\r\n"};
     node->odd_replies--;
     text = odd[sim_below(&s->random_node, sizeof odd / sizeof odd[0])];
+    /* A string is what holds the key, when that is asked. */
+    text = request->kind == SIM_COMMAND_INSPECT && text[0] == '$' ? odd[1] : text;
     note.outcome = SIM_OUTCOME_ODD;
     sim_count(s, SIM_INJECTED_GARBAGE);
     if (sim_below(&s->random_node, 4) == 0) {
-      sim_note unasked = {0, SIM_NO_TOKEN, SIM_COMMAND_UNKNOWN, SIM_OUTCOME_ODD, false, false};
+      sim_note unasked = {
+          .token = SIM_NO_TOKEN, .kind = SIM_COMMAND_UNKNOWN, .outcome = SIM_OUTCOME_ODD};
       sim_count(s, SIM_INJECTED_GARBAGE_UNASKED);
       sim_network_reply(s, connection, "*1\r\n+hello\r\n", 12, &unasked);
     }
@@ -247,6 +256,9 @@ static void sim_node_write(sim *s, unsigned index, sim_key *key, unsigned resour
   key->expire_ms = sim_node_wall_ms(s, index) + px_ms;
   key->written_us = s->now_us;
   memcpy(key->value, command->words[value], sizeof key->value);
+  if (token < s->token_count) {
+    s->tokens[token].forced &= ~(1u << index);
+  }
   if (token < s->token_count && (s->tokens[token].released_there >> index & 1) != 0 &&
       (s->tokens[token].orphaned >> index & 1) == 0) {
     s->tokens[token].orphaned |= 1u << index;
@@ -347,6 +359,15 @@ static void sim_node_deleted(sim *s, unsigned index, unsigned resource, uint32_t
   }
 }
 
+/* An operator has deleted the key: whose it was, knows nothing of that. */
+static void sim_node_forced(sim *s, unsigned index, uint32_t token) {
+  if (token < s->token_count) {
+    s->forced++;
+    s->tokens[token].forced |= 1u << index;
+    sim_count(s, SIM_FORCED_KEY);
+  }
+}
+
 /* Runs the script on its key. Returns the integer that it returns. */
 static unsigned sim_node_run(sim *s, const sim_connection *from, const sim_script *script,
                              const resp_request *command, const sim_request *request,
@@ -367,6 +388,9 @@ static unsigned sim_node_run(sim *s, const sim_connection *from, const sim_scrip
   if (script->kind == SIM_COMMAND_RELEASE) {
     key->used = false;
     sim_node_deleted(s, index, resource, key->token);
+    if (request->forced) {
+      sim_node_forced(s, index, key->token);
+    }
     return 1;
   }
   uint64_t expire_ms = sim_node_wall_ms(s, index) + px_ms;
@@ -560,7 +584,8 @@ static void sim_node_eval(sim *s, int connection, const resp_request *command,
     node->scripts |= 1u << script;
     sim_count(s, SIM_SCRIPT_BY_TEXT);
   }
-  if (sim_scripts[script].kind == SIM_COMMAND_RELEASE && request->token < s->token_count) {
+  if (sim_scripts[script].kind == SIM_COMMAND_RELEASE && request->token < s->token_count &&
+      !request->forced) {
     s->tokens[request->token].released_there |= 1u << from->node;
   }
   const sim_key *key = sim_node_key(s, from->node, from->database, resource);
@@ -581,6 +606,61 @@ static void sim_node_eval(sim *s, int connection, const resp_request *command,
             from->client_open ? "" : " (on a connection that was given up)");
   sim_node_reply(s, connection, request, result == 1 ? ":1\r\n" : ":0\r\n",
                  result == 1 ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
+}
+
+/* ------------------------------------------------------------------------------------ operators */
+
+/* EVAL, script, 1, key: what holds it. */
+static void sim_node_inspect(sim *s, int connection, const resp_request *command,
+                             const sim_request *request) {
+  static const char script[] =
+      "local t=redis.call('TYPE',KEYS[1])['ok'] if t=='none' then return false end "
+      "local a=t..' '..string.format('%.0f',redis.call('PTTL',KEYS[1])) "
+      "if t=='string' and redis.call('STRLEN',KEYS[1])<=256 then "
+      "a=a..' '..redis.call('GET',KEYS[1]) end return a";
+  const sim_connection *from = &s->connections[connection];
+  unsigned resource = sim_node_resource(command, 3);
+  char answer[128], reply[160];
+  sim_request seen = *request;
+  if (resource == SIM_RESOURCES_MAX || !resp_is(command, 1, script) || !resp_is(command, 2, "1")) {
+    sim_violation(s, "wire", "an inspection that the node does not understand");
+    return;
+  }
+  const sim_key *key = sim_node_key(s, from->node, from->database, resource);
+  seen.seen.state = key == NULL         ? REDLOCK_KEY_FREE
+                    : key->foreign_type ? REDLOCK_KEY_OTHER
+                                        : REDLOCK_KEY_HELD;
+  seen.seen.token = SIM_NO_TOKEN;
+  if (key == NULL) {
+    sim_node_reply(s, connection, &seen, "$-1\r\n", SIM_OUTCOME_GRANTED);
+    return;
+  }
+  uint64_t ttl_ms = key->expire_ms - sim_node_wall_ms(s, from->node);
+  int length = snprintf(answer, sizeof answer, key->foreign_type ? "hash %llu" : "string %llu %.*s",
+                        (unsigned long long)ttl_ms, REDLOCK_TOKEN_LENGTH, key->value);
+  (void)snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", length, answer);
+  seen.seen.ttl_us = ttl_ms * 1000;
+  seen.seen.token = key->foreign_type ? SIM_NO_TOKEN : sim_tap_token(key->value, sizeof key->value);
+  sim_node_reply(s, connection, &seen, reply, SIM_OUTCOME_GRANTED);
+}
+
+/* DEL key */
+static void sim_node_delete(sim *s, int connection, const resp_request *command,
+                            const sim_request *request) {
+  const sim_connection *from = &s->connections[connection];
+  unsigned resource = command->count == 2 ? sim_node_resource(command, 1) : SIM_RESOURCES_MAX;
+  if (resource == SIM_RESOURCES_MAX) {
+    sim_violation(s, "wire", "a DEL that the node does not understand");
+    return;
+  }
+  sim_key *key = sim_node_key(s, from->node, from->database, resource);
+  if (key != NULL) {
+    key->used = false;
+    sim_node_deleted(s, from->node, resource, key->token);
+    sim_node_forced(s, from->node, key->token);
+  }
+  sim_node_reply(s, connection, request, key != NULL ? ":1\r\n" : ":0\r\n",
+                 key != NULL ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
 }
 
 static void sim_node_handshake(sim *s, int connection, const resp_request *command,
@@ -607,12 +687,23 @@ static void sim_node_handshake(sim *s, int connection, const resp_request *comma
                  text[0] == '+' ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_ERROR);
 }
 
+/* Whether it releases a token of another client's, which has not been handed over. */
+static bool sim_node_forces(const sim *s, const sim_connection *from, const sim_request *request) {
+  return request->kind == SIM_COMMAND_RELEASE && request->token < s->token_count &&
+         s->config.operators != 0 && s->tokens[request->token].client != from->client &&
+         !s->tokens[request->token].abandoned;
+}
+
 static void sim_node_execute(sim *s, int connection, const resp_request *command) {
   const sim_connection *from = &s->connections[connection];
-  sim_request request = {SIM_COMMAND_HANDSHAKE, SIM_NO_TOKEN, false};
+  sim_request request = {.kind = SIM_COMMAND_HANDSHAKE, .token = SIM_NO_TOKEN};
   if (resp_is(command, 0, "SET")) {
     request.kind = SIM_COMMAND_SET;
     request.token = sim_tap_token(command->words[2], command->lengths[2]);
+  } else if (resp_is(command, 0, "DEL")) {
+    request.kind = SIM_COMMAND_RELEASE;
+  } else if (resp_is(command, 0, "EVAL") && command->count == 4) {
+    request.kind = SIM_COMMAND_INSPECT;
   } else if (resp_is(command, 0, "EVAL") || resp_is(command, 0, "EVALSHA")) {
     unsigned token = sim_node_script_token(command);
     request.kind = sim_node_script_kind(s, command);
@@ -620,6 +711,7 @@ static void sim_node_execute(sim *s, int connection, const resp_request *command
     request.token = command->count > token
                         ? sim_tap_token(command->words[token], command->lengths[token])
                         : SIM_NO_TOKEN;
+    request.forced = sim_node_forces(s, from, &request);
   }
   if (request.kind == SIM_COMMAND_HANDSHAKE) {
     sim_node_handshake(s, connection, command, &request);
@@ -641,6 +733,10 @@ static void sim_node_execute(sim *s, int connection, const resp_request *command
                        : SIM_OUTCOME_DECLINED);
   } else if (resp_is(command, 0, "SET")) {
     sim_node_set(s, connection, command, &request);
+  } else if (resp_is(command, 0, "DEL")) {
+    sim_node_delete(s, connection, command, &request);
+  } else if (request.kind == SIM_COMMAND_INSPECT) {
+    sim_node_inspect(s, connection, command, &request);
   } else {
     sim_node_eval(s, connection, command, &request);
   }

@@ -43,7 +43,8 @@ static void sim_run_begin(sim *s, uint64_t seed) {
   s->queue.count = 0;
   s->queue.order = 0;
   s->token_count = s->live_count = 0;
-  s->grants = s->calls = 0;
+  s->grants = s->calls = s->forced = 0;
+  s->asks = 0;
   s->calm_us = 0;
   memset(s->handovers, 0, sizeof s->handovers);
   memset(s->taken_us, 0, sizeof s->taken_us);
@@ -54,6 +55,7 @@ static void sim_run_begin(sim *s, uint64_t seed) {
   sim_random_seed(&s->random_fault, &state);
   sim_random_seed(&s->random_entropy, &state);
   sim_random_seed(&s->random_client, &state);
+  sim_random_seed(&s->random_operator, &state);
   sim_config_draw(s, &random_config);
   memset(s->links, 0, sizeof s->links);
   for (int i = 0; i < SIM_CONNECTIONS_MAX; i++) {

@@ -99,6 +99,48 @@ static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sen
   token->set_refused &= ~bit;
 }
 
+/* The lock whose operator's question or force is in its round, or NULL. One client asks once at a time. */
+static sim_lock *sim_tap_asking(const sim *s, sim_client *client, rl_operation operation) {
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    sim_lock *own = &client->locks[i];
+    if (own->lock != NULL && own->state == SIM_APPLICATION_BUSY && own->operation == operation &&
+        own->lock->phase == RL_PHASE_ROUND) {
+      return own;
+    }
+  }
+  return NULL;
+}
+
+/* Whether the command is an operator's; then it is noted with the lock. */
+static bool sim_tap_ask(sim *s, sim_client *client, unsigned node, const resp_request *command,
+                        sim_sent *sent) {
+  bool inspects = resp_is(command, 0, "EVAL") && command->count == 4;
+  bool deletes = resp_is(command, 0, "DEL");
+  sim_lock *own =
+      sim_tap_asking(s, client, inspects ? RL_OPERATION_INSPECT : RL_OPERATION_FORCE_RELEASE);
+  uint32_t token = SIM_NO_TOKEN;
+  if (!inspects && !deletes) {
+    bool release = command->count == 5 && resp_is(command, 0, "EVAL") &&
+                   sim_node_script_kind(s, command) == SIM_COMMAND_RELEASE;
+    token = release ? sim_tap_token(command->words[4], command->lengths[4]) : SIM_NO_TOKEN;
+    if (own == NULL || token >= s->token_count || token != own->forced ||
+        ((own->asked >> node & 1) != 0 && s->tokens[token].abandoned)) {
+      return false; /* What was handed over may be released here, too. */
+    }
+  }
+  sent->kind = inspects ? SIM_COMMAND_INSPECT : SIM_COMMAND_RELEASE;
+  sent->forces = !inspects;
+  sent->token = token;
+  check_asked(s, client, own, node, sent);
+  if (own != NULL) {
+    sent->lock = (uint8_t)(own - client->locks);
+    sent->round = own->ask;
+    own->asked |= 1u << node;
+  }
+  sim_mix(s, (uint64_t)sent->token << 16 | (uint64_t)sent->kind << 8 | node);
+  return true;
+}
+
 static void sim_tap_command(sim *s, sim_client *client, unsigned node,
                             const resp_request *command) {
   sim_socket *socket = &client->sockets[node];
@@ -116,7 +158,9 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
     argument = sim_node_script_token(command);
     sent.ttl_us = sent.kind == SIM_COMMAND_RELEASE ? 0 : resp_number(command, argument + 1) * 1000;
   }
-  if (sent.kind != SIM_COMMAND_HANDSHAKE) {
+  if (s->config.operators != 0 && sim_tap_ask(s, client, node, command, &sent)) {
+    argument = 0;
+  } else if (sent.kind != SIM_COMMAND_HANDSHAKE) {
     sent.token = sim_tap_token(command->words[argument], command->lengths[argument]);
     if (sent.token >= s->token_count) {
       sim_violation(s, "wire", "a command with a token that was never drawn");
@@ -178,6 +222,9 @@ void sim_tap_output(sim *s, sim_client *client) {
 /* What was sent will not be answered; it may yet be executed. */
 static void sim_tap_lost(sim *s, const sim_client *client, unsigned node, const sim_sent *sent) {
   sim_token *token = &s->tokens[sent->token];
+  if (sent->forces) {
+    return;
+  }
   if (sent->kind == SIM_COMMAND_RELEASE) {
     token->release_sent &= ~(1u << node);
     return;
@@ -225,6 +272,23 @@ static void sim_tap_release_answered(sim_token *token, uint32_t bit, const sim_n
   }
 }
 
+/* Whether the question or the force is the lock's of now. */
+static bool sim_tap_asks_now(const sim_lock *own, const sim_sent *sent) {
+  return own->lock != NULL && own->lock->phase == RL_PHASE_ROUND && own->ask == sent->round &&
+         own->lock->operation == (sent->forces ? RL_OPERATION_FORCE_RELEASE : RL_OPERATION_INSPECT);
+}
+
+/* What an operator is answered. */
+static void sim_tap_told(sim_lock *own, const sim_sent *sent, unsigned node, const sim_note *note) {
+  bool granted = note->outcome == SIM_OUTCOME_GRANTED;
+  if (!sim_tap_asks_now(own, sent) || (!granted && note->outcome != SIM_OUTCOME_REFUSED)) {
+    return;
+  }
+  own->answered |= 1u << node;
+  own->deleted |= (uint32_t)granted << node;
+  own->seen[node] = note->seen;
+}
+
 static void sim_tap_answered(sim *s, const sim_sent *sent, unsigned node, const sim_note *note) {
   sim_token *token = &s->tokens[sent->token];
   uint32_t bit = 1u << node;
@@ -251,6 +315,9 @@ static void sim_tap_answered(sim *s, const sim_sent *sent, unsigned node, const 
 
 /* Whether the lock still waits for the answer to this. */
 static bool sim_tap_current(const sim *s, const sim_client *client, const sim_sent *sent) {
+  if (sent->forces || sent->kind == SIM_COMMAND_INSPECT) {
+    return sim_tap_asks_now(&client->locks[sent->lock], sent);
+  }
   const sim_lock *own = &client->locks[s->tokens[sent->token].lock];
   const rl_lock *lock = own->lock;
   if (lock == NULL || lock->phase != RL_PHASE_ROUND || lock->round != sent->round) {
@@ -306,7 +373,11 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
     } else {
       sim_count(s, SIM_REPLY_STALE);
     }
-    sim_tap_answered(s, &sent, node, note);
+    if (sent.forces || sent.kind == SIM_COMMAND_INSPECT) {
+      sim_tap_told(&client->locks[sent.lock], &sent, node, note);
+    } else {
+      sim_tap_answered(s, &sent, node, note);
+    }
   }
   /* A part of a reply may be odd already. */
   if (notes->head < notes->tail && notes->notes[notes->head].outcome == SIM_OUTCOME_ODD) {
