@@ -138,7 +138,7 @@ typedef struct sim_config {
   unsigned given;     /* in so many of 10000 cases an acquire is given its token */
   unsigned operators; /* clients that inspect now and then */
   unsigned forces;    /* in so many of 10000 cases they delete what they have seen */
-  unsigned reentrant; /* clients whose locks have owners; none of the three above is then */
+  unsigned reentrant; /* clients whose locks have owners */
 } sim_config;
 
 /* ---- events (sim_queue.c) ---- */
@@ -343,6 +343,7 @@ typedef struct sim_lock {
   unsigned inside;       /* acquires that count, and are to be released */
   uint32_t inside_token; /* what they count on */
   bool counting_down;    /* the release in flight is not the last */
+  bool unheard_down;     /* nor was the last one that nobody waited for */
   bool wants_notice;     /* of its loss; whether it got a lease that keeps itself or not */
   rl_options taken;      /* of the acquire that took the lease, while it has it */
   sim_application_state state;

@@ -267,7 +267,7 @@ static void sim_application_release(sim *s, sim_client *client, sim_lock *own,
                                     uint64_t reading_us) {
   uint32_t inside = own->inside > 0 && !own->lock->lost ? own->inside_token : SIM_NO_TOKEN;
   unsigned count = inside == SIM_NO_TOKEN ? 0 : check_reentry_count(s, client, inside);
-  own->counting_down = count > 1;
+  own->counting_down = count > 1 || (own->lock->unheard && own->unheard_down);
   bool repeated = own->lock->lease == NULL && count == 0;
   uint32_t token = repeated ? own->released : own->lease;
   int result = rl_lock_release(own->lock, reading_us, true);
@@ -296,16 +296,33 @@ static void sim_application_release(sim *s, sim_client *client, sim_lock *own,
 }
 
 /* Nobody waits for it; somebody may come back for its result, or take the lock again before it has ended. */
-static bool sim_application_release_unheard(sim *s, sim_lock *own, uint64_t reading_us) {
+static bool sim_application_release_unheard(sim *s, sim_client *client, sim_lock *own,
+                                            uint64_t reading_us) {
   uint32_t token = own->lease;
-  if (!sim_chance(&s->random_application, s->config.unheard) ||
+  uint32_t inside = own->inside > 0 && !own->lock->lost ? own->inside_token : SIM_NO_TOKEN;
+  unsigned count = inside == SIM_NO_TOKEN ? 0 : check_reentry_count(s, client, inside);
+  if ((token == SIM_NO_TOKEN && count == 0) ||
+      !sim_chance(&s->random_application, s->config.unheard) ||
       rl_lock_release_unheard(own->lock, reading_us) != REDLOCK_OK) {
     return false;
   }
-  own->inside = 0;
-  own->released = token;
+  own->inside = count > 1 ? own->inside - 1 : 0;
+  own->unheard_down = own->counting_down = count > 1;
+  sim_client_moves(s, client);
+  if (count > 0) {
+    check_reentry_released(s, client, own, inside);
+  }
+  own->counting_down = false;
   sim_count(s, SIM_RELEASE_UNHEARD);
+  if (count > 1) {
+    sim_count(s, SIM_REENTRY_UNHEARD);
+  } else {
+    own->released = token;
+  }
   sim_application_idle(s, own);
+  if (own->inside > 0) {
+    own->state = SIM_APPLICATION_HOLD;
+  }
   return true;
 }
 
@@ -331,7 +348,7 @@ static void sim_application_use(sim *s, sim_client *client, sim_lock *own, uint6
     sim_client_renew_lock(s, client->index, index);
   } else if (sim_application_draw(s, 8) == 0) {
     sim_application_acquire(s, client, own, reading_us); /* Forgotten; or a mistake. */
-  } else if (own->lease == SIM_NO_TOKEN || !sim_application_release_unheard(s, own, reading_us)) {
+  } else if (!sim_application_release_unheard(s, client, own, reading_us)) {
     sim_application_release(s, client, own, reading_us);
   }
 }

@@ -130,6 +130,26 @@ static void sim_config_draw_faults(sim *s, sim_config *config, sim_random *rando
   }
 }
 
+/* Locks with owners, and operators: drawn after all others, for the same reason. */
+static void sim_config_draw_owners(sim *s, sim_random *random) {
+  sim_config *config = &s->config;
+  unsigned hands = config->hands, unheard = config->unheard, given = config->given;
+  if (sim_below(random, 4) == 0) {
+    config->reentrant = (unsigned)sim_between(random, 1, 15);
+    config->hands = config->unheard = config->given = 0;
+    config->locks = (unsigned)sim_between(random, 2, SIM_LOCKS_MAX);
+  }
+  if (sim_below(random, 3) == 0 && s->breach == SIM_BREACH_NONE) {
+    config->operators = (unsigned)sim_between(random, 1, 15);
+    config->forces = sim_below(random, 3) == 0 ? 0 : (unsigned)sim_between(random, 1000, 9000);
+  }
+  if (sim_below(random, 2) == 0 && s->breach == SIM_BREACH_NONE) {
+    config->hands = hands; /* In half of the runs with owners, too. */
+    config->unheard = unheard;
+    config->given = given;
+  }
+}
+
 void sim_config_draw(sim *s, sim_random *random) {
   static const unsigned nodes[] = {1, 2, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7};
   static const unsigned chances[] = {0, 300, 1000, 3000};
@@ -166,15 +186,7 @@ void sim_config_draw(sim *s, sim_random *random) {
   config->hands = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 500, 5000) : 0;
   config->unheard = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 1000, 9000) : 0;
   config->given = sim_below(random, 4) == 0 ? (unsigned)sim_between(random, 1000, 9000) : 0;
-  if (sim_below(random, 4) == 0) {
-    config->reentrant = (unsigned)sim_between(random, 1, 15);
-    config->hands = config->unheard = config->given = 0;
-    config->locks = (unsigned)sim_between(random, 2, SIM_LOCKS_MAX);
-  }
-  if (sim_below(random, 4) == 0 && s->breach == SIM_BREACH_NONE) {
-    config->operators = (unsigned)sim_between(random, 1, 15);
-    config->forces = sim_below(random, 3) == 0 ? 0 : (unsigned)sim_between(random, 1000, 9000);
-  }
+  sim_config_draw_owners(s, random);
 }
 
 const char *sim_breach_name(sim_breach breach) {

@@ -83,6 +83,7 @@
   X(REENTRY_OVER, "nested acquire: refused, its owner's lease is over")                            \
   X(REENTRY_BUSY, "extend: refused, another of its owner's is in flight")                          \
   X(REENTRY_COUNTED_DOWN, "release: not the last")                                                 \
+  X(REENTRY_UNHEARD, "release: not the last, and not waited for")                                  \
   X(REENTRY_MOVED, "lease went to another lock of its owner")                                      \
   X(CALL_RETURNED, "a client that does nothing between its calls returned")                        \
   X(JOIN_SENT, "a node got its key after the lock was taken")                                      \

@@ -14,7 +14,7 @@
 #include "sim.h"
 #include "sim_trace.h"
 
-#define SIM_OPERATOR_INSPECTS 4 /* one of so many times when a lock is idle */
+#define SIM_OPERATOR_INSPECTS 3 /* one of so many times when a lock is idle */
 #define SIM_OPERATOR_ANY 6      /* of so many forces one is told "whatever it holds" */
 #define SIM_OPERATOR_MISTAKES 8
 
