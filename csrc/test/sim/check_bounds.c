@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "check.h"
+#include "rl_attach.h"
 
 #define CHECK_BOUNDS_BEHIND_US 5000
 #define CHECK_BOUNDS_OWED                                                                          \
@@ -34,7 +35,7 @@ static void check_bounds_killed(sim *s, const sim_client *client) {
   }
   for (unsigned i = 0; i < s->config.locks; i++) {
     const rl_lock *lock = client->locks[i].lock;
-    held += 4 * (size_t)(lock != NULL);
+    held += lock == NULL ? 0 : 4 + (size_t)(rl_lock_attach(lock) != NULL);
     busy += lock != NULL && rl_lock_is_in_flight(lock);
     leases += lock != NULL && lock->lease != NULL;
   }
@@ -78,9 +79,11 @@ static void check_bounds_rest(sim *s, const sim_client *client) {
   size_t held = 0;
   for (unsigned i = 0; i < s->config.locks; i++) {
     const rl_lock *lock = client->locks[i].lock;
-    held += lock == NULL ? 0
-                         : (size_t)(lock->lease != NULL) + (lock->unreleased != NULL) +
-                               (lock->attempt != NULL) + (lock->failed != NULL);
+    held += lock == NULL
+                ? 0
+                : (size_t)(lock->lease != NULL) + (lock->unreleased != NULL) +
+                      (lock->attempt != NULL) + (lock->failed != NULL) +
+                      (rl_lock_attach(lock) != NULL); /* An attach was refused, and not tried. */
   }
   if (core->attempts.live != held || core->releases.count != 0) {
     sim_violation(s, "bounds", "client %u is quiet, but keeps %zu attempts and %zu releases",
