@@ -158,9 +158,8 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
     argument = sim_node_script_token(command);
     sent.ttl_us = sent.kind == SIM_COMMAND_RELEASE ? 0 : resp_number(command, argument + 1) * 1000;
   }
-  if (s->config.operators != 0 && sim_tap_ask(s, client, node, command, &sent)) {
-    argument = 0;
-  } else if (sent.kind != SIM_COMMAND_HANDSHAKE) {
+  bool ask = s->config.operators != 0 && sim_tap_ask(s, client, node, command, &sent);
+  if (!ask && sent.kind != SIM_COMMAND_HANDSHAKE) {
     sent.token = sim_tap_token(command->words[argument], command->lengths[argument]);
     if (sent.token >= s->token_count) {
       sim_violation(s, "wire", "a command with a token that was never drawn");
