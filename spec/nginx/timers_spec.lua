@@ -26,6 +26,22 @@ local INIT = [[
 
 local LOCATIONS = [[
   location /running { content_by_lua_block { block(4) } }
+  location /one { content_by_lua_block { block(1) } }
+  location /keep {
+    content_by_lua_block {
+      local lock = assert(client:acquire("kept", { ttl = 1000, auto_extend = true, owner = "worker" }))
+      ngx.sleep(1.6)
+      ngx.print(tostring(lock:is_held()))
+      lock:release()
+    }
+  }
+  location /wakes {
+    content_by_lua_block {
+      local code
+      for index = 1, 100 do code = select(3, client:acquire("wake:" .. index, { wait = 5 })) end
+      ngx.print(code)
+    }
+  }
   location /pending { content_by_lua_block { block(0, 4) } }
   location /unblock { content_by_lua_block { kept.blocked = nil } }
   location /lock {
@@ -112,6 +128,25 @@ describe("nginx has no timer left", function()
     assert.is_truthy(body:find("^unavailable: .*nginx gives no timer: too many pending timers"), body)
     assert.is_truthy(body:find("\nnginx gives no timer: too many pending timers\n$"), body)
     assert.is_true(took < 0.3, "it took " .. took)
+    quiet()
+  end)
+
+  it("a lease keeps itself again when there are timers", function()
+    start("lua_max_running_timers 4;")
+    nginx:get("/running")
+    assert.is_truthy(select(2, nginx:get("/lock?wait=500")):find("^unavailable: "))
+    nginx:get("/unblock")
+    assert.is_truthy(select(2, nginx:get("/lock?wait=4000")):find("^held: "))
+    helper.eventually(function() return select(2, nginx:get("/keep")) == "true" end, "a lease to be kept", 12)
+    quiet()
+  end)
+
+  it("a connection that has none is known when the clock has one, whoever wakes that", function()
+    start("lua_max_running_timers 3;")
+    assert.are.equal(200, (nginx:get("/one")))
+    local _, body = nginx:get("/lock?wait=400")
+    assert.is_truthy(body:find("\nnginx has not run the timer: see lua_max_running_timers\n$"), body)
+    assert.are.equal("unavailable", select(2, nginx:get("/wakes")))
     quiet()
   end)
 
@@ -213,5 +248,57 @@ describe("a loss for which nginx gave no timer", function()
     local count = complained_in_a_second("lua_max_pending_timers 4;", "0, 4", complaint)
     assert.is_true(count >= 1 and count <= 6, count .. " warnings")
     assert.are.equal("", nginx:complaints(complaint))
+  end)
+end)
+
+describe("a client whose clock gets no timer", function()
+  local farm, nginx
+
+  setup(function() farm = helper.farm(3) end)
+  teardown(function() farm:shut() end)
+  after_each(function() nginx:stop("TERM") end)
+
+  -- nginx refuses timers while kept.refused counts how often the clock, which has one argument, has asked.
+  local REFUSE = [[
+    local timer_at = ngx.timer.at
+    ngx.timer.at = function(delay, run, ...)
+      if not kept.refused then return timer_at(delay, run, ...) end
+      if select("#", ...) == 1 then kept.refused = kept.refused + 1 end
+      return nil, "too many pending timers"
+    end
+    client = require("redlock").new(addresses, { retry_delay = 20, retry_jitter = 0 })
+  ]]
+
+  local function said(text)
+    helper.limit(20)
+    nginx = server.start {
+      addresses = farm.addresses,
+      init = REFUSE,
+      server = "location / { content_by_lua_block {" .. text .. "} }",
+    }
+    return select(2, nginx:get("/"))
+  end
+
+  it("asks for one four times in a second, not with each look", function()
+    local count = tonumber(said [[
+      kept.refused = 0
+      client:acquire("name", { wait = 1000 })
+      ngx.print(kept.refused)
+    ]])
+    assert.is_true(count >= 2 and count <= 6, count .. " timers")
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("closes at once, and well, when it has locked nothing", function()
+    assert.are.equal("unavailable true true", said [[
+      kept.refused = 0
+      local code = select(3, client:acquire("name", { wait = 50 }))
+      ngx.update_time()
+      local began = ngx.now()
+      local closed = client:close()
+      ngx.update_time()
+      ngx.print(code, " ", tostring(closed), " ", tostring(ngx.now() - began < 0.8))
+    ]])
+    assert.are.equal("", nginx:complaints())
   end)
 end)
