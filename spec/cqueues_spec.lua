@@ -370,6 +370,67 @@ describe("redlock.cqueues", function()
     client:close()
   end)
 
+  it("a lease that is taken in a controller needs no thread", function()
+    farm:reset()
+    local function threads()
+      local file = assert(io.open("/proc/self/status"))
+      local count = tonumber(file:read("*a"):match("\nThreads:%s*(%d+)"))
+      file:close()
+      return count
+    end
+    local client = redlock.new(farm.addresses, { auto_extend = true, node_timeout = 2000 })
+    local before = threads()
+    run(function()
+      local lock = assert(client:acquire("r"))
+      assert.are.equal(before, threads())
+      assert(lock:release())
+      client:close()
+    end)
+  end)
+
+  -- A coroutine of the program's own that waits in the client, and that nobody resumes.
+  local function leave_one_waiting(client)
+    coroutine.wrap(function() client:acquire("left") end)()
+  end
+
+  it("a coroutine that is not resumed any more made each call of the others wait", function()
+    farm:reset()
+    local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 1000 })
+    run(function()
+      assert(assert(client:acquire("warm")):release())
+      leave_one_waiting(client)
+      assert(assert(client:acquire("first")):release())
+      local began = helper.now()
+      for _ = 1, 5 do assert(assert(client:acquire("next")):release()) end
+      assert.is_true(helper.now() - began < 2.5, "took " .. helper.now() - began)
+    end)
+    farm:reset()
+  end)
+
+  it("whoever began after a cancelled operation was not told of the end until somebody else was", function()
+    farm:reset()
+    local client = redlock.new(farm.addresses, { node_timeout = 2000, retry_delay = 3000, retry_jitter = 0 })
+    local took
+    run(function()
+      assert(client:acquire("taken", { ttl = 60000 }))
+      local lock = assert(client:acquire("r"))
+      local other = client:lock("taken") -- It polls for all.
+      cqueues.running():wrap(function() other:acquire({ wait = 6000 }) end)
+      cqueues.sleep(0.1)
+      for index = 1, 3 do farm[index]:stop() end
+      cqueues.running():wrap(function() lock:extend() end)
+      cqueues.sleep(0.02)
+      lock:cancel()
+      for index = 1, 3 do farm[index]:continue() end
+      local began = helper.now()
+      assert(lock:release())
+      took = helper.now() - began
+      other:cancel()
+    end)
+    assert.is_true(took < 1.5, "took " .. took)
+    farm:reset()
+  end)
+
   it("lock:extend(-5) blames lock:start()", function()
     local client = redlock.new(farm.addresses)
     local lock = client:lock("r")

@@ -50,7 +50,7 @@ local LUA = "options option_table messages redlock lost close gc cqueues cqueues
 local LUA_UNITS = { "lua 5.4 rl_lua_result_test", "lua 5.4 rl_lua_host_test" }
 local LUA_MEMORY = "lua 5.4 rl_lua_oom_test"
 local NGINX = "nginx/phase nginx/request nginx/timers nginx/owner nginx/node nginx/client nginx/worker nginx/lost "
-  .. "nginx/rest nginx/reentry nginx/examples nginx/behaviour"
+  .. "nginx/rest nginx/reentry nginx/idle nginx/examples nginx/behaviour"
 
 return {
   { files = "^csrc/core/rl_address", none = "it reads configuration, and is fuzzed" },

@@ -77,6 +77,38 @@ describe("clients in nginx", function()
     assert.is_falsy(said:find("\n", 1, true), said)
   end)
 
+  -- The request counts how often the garbage collector is made to do all its work.
+  local COUNTED = [[
+    full_collections = 0
+    local collect = collectgarbage
+    function collectgarbage(...)
+      if select("#", ...) == 0 then full_collections = full_collections + 1 end
+      return collect(...)
+    end
+    require("redlock")
+  ]]
+
+  it("does not collect all garbage for each client of many that are kept", function()
+    start { init = COUNTED, server = [[location / { content_by_lua_block {
+      for index = 1, 120 do kept[index] = require("redlock").new(addresses) end
+      ngx.print(full_collections)
+    } }]] }
+    local count = tonumber((select(2, nginx:get("/"))))
+    assert.is_true(count >= 1 and count <= 4, count .. " collections")
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("says how many clients have become garbage, not how many there are", function()
+    start { server = [[location / { content_by_lua_block {
+      collectgarbage("stop") -- As if nobody had come to it yet.
+      for index = 1, 10 do kept[index] = require("redlock").new(addresses) end
+      for _ = 1, 30 do require("redlock").new(addresses) end
+    } }]] }
+    nginx:get("/")
+    local count = tonumber(nginx:complaints():match("redlock: (%d+) clients have become garbage"))
+    assert.is_true(count >= 20 and count <= 22, tostring(count))
+  end)
+
   it("closes: what is held is released, and what waits or comes later is told", function()
     start {
       init = [[client = require("redlock").new(addresses)]],

@@ -127,6 +127,25 @@ describe("a client that only one request has used", function()
     end
   ]]
 
+  it("releases when it is garbage what a node would not release before", function()
+    assert.are.equal("refused", said_by_first(ADMIN .. [[
+      local client = make_connected({ ttl = 60000 })
+      local left = assert(client:acquire("left", { owner = "worker" }))
+      repeat ngx.sleep(0.01) until left:votes()[3].vote == "granted"
+      refuse(1)
+      left:release()
+      ngx.sleep(0.5)
+      ngx.print("refused")
+    ]], "location /drop { content_by_lua_block {" .. ADMIN .. [[
+      refuse(0)
+      kept.client = nil
+      collectgarbage() collectgarbage()
+    } }]]))
+    assert.are.equal(200, (nginx:get("/drop")))
+    farm:eventually_free("left", 5)
+    assert.are.equal("", nginx:complaints())
+  end)
+
   it("releases with its next use what a node would not release before it ended", function()
     assert.are.equal("ended", said_by_first(ADMIN .. [[
       local client = make_connected({ ttl = 60000 })
@@ -143,6 +162,63 @@ describe("a client that only one request has used", function()
     assert.are.equal(1, farm:count("left"))
     assert.are.equal("true", select(2, nginx:get("/use")))
     farm:eventually_free("left", 5)
+    assert.are.equal("", nginx:complaints())
+  end)
+end)
+
+describe("a worker that only holds a lock", function()
+  local farm, nginx
+
+  setup(function() farm = helper.farm(3) end)
+  teardown(function() farm:shut() end)
+  after_each(function() nginx:stop() end)
+
+  -- Counts the steps of the core, which are the clock's while nobody calls.
+  local INIT = [[
+    local native = require("redlock.core").nginx
+    local advance = native.advance
+    steps = 0
+    function native.advance(...)
+      steps = steps + 1
+      return advance(...)
+    end
+    client = require("redlock").new(addresses, { owner = "worker", ttl = 60000 })
+  ]]
+
+  local function said(text)
+    helper.limit(30)
+    nginx = server.start {
+      addresses = farm.addresses,
+      init = INIT,
+      server = "location / { content_by_lua_block {" .. text .. "} }",
+    }
+    return select(2, nginx:get("/"))
+  end
+
+  it("looks twenty times in a second whether it was dropped", function()
+    assert.are.equal("often", said [[
+      kept.lock = assert(client:acquire("held"))
+      ngx.sleep(0.5) -- for what is late
+      for _ = 1, 10 do -- On a machine that stands still it looks less often.
+        local before = steps
+        ngx.sleep(1)
+        if steps - before >= 9 then return ngx.print("often") end
+      end
+      ngx.print("seldom")
+    ]])
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("leaves the garbage collector in peace when that has done two rounds", function()
+    assert.are.equal("rests", said [[
+      kept.lock = assert(client:acquire("held"))
+      for _ = 1, 10 do
+        local began = os.clock()
+        ngx.sleep(1.5)
+        if os.clock() - began < 0.015 then return ngx.print("rests") end
+      end
+      ngx.print("works")
+    ]])
     assert.are.equal("", nginx:complaints())
   end)
 end)

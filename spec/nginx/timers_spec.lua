@@ -132,6 +132,7 @@ describe("nginx has no timer left", function()
   end)
 
   it("a lease keeps itself again when there are timers", function()
+    helper.limit(40)
     start("lua_max_running_timers 4;")
     nginx:get("/running")
     assert.is_truthy(select(2, nginx:get("/lock?wait=500")):find("^unavailable: "))
