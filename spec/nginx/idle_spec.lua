@@ -164,6 +164,25 @@ describe("a client that only one request has used", function()
     farm:eventually_free("left", 5)
     assert.are.equal("", nginx:complaints())
   end)
+
+  it("releases with its close what a node would not release before it ended", function()
+    assert.are.equal("ended", said_by_first(ADMIN .. [[
+      local client = make_connected({ ttl = 60000 })
+      local left = assert(client:acquire("left", { owner = "worker" }))
+      repeat ngx.sleep(0.01) until left:votes()[3].vote == "granted"
+      refuse(1)
+      left:release()
+      await_end(client)
+      ngx.print("ended")
+    ]], [[
+      location /close { content_by_lua_block { ngx.print(tostring(kept.client:close())) } }
+    ]]))
+    farm[3]:command("CONFIG", "SET", "min-replicas-to-write", 0)
+    assert.are.equal(1, farm:count("left"))
+    assert.are.equal("true", select(2, nginx:get("/close")))
+    farm:eventually_free("left", 5)
+    assert.are.equal("", nginx:complaints())
+  end)
 end)
 
 describe("a worker that only holds a lock", function()

@@ -122,6 +122,17 @@ local LOCATIONS = [[
   }
 
   # The locks belong to no request, and are kept: nobody but the client can see that nobody waits any more.
+  location /kill {
+    content_by_lua_block {
+      local threads = {}
+      for index = 1, 16 do
+        kept[index] = client:lock("killed:" .. index, { wait = 15000, ttl = 60000, owner = "worker" })
+        threads[index] = ngx.thread.spawn(function() kept[index]:acquire() end)
+      end
+      ngx.sleep(0.2)
+      for index = 1, 16 do ngx.thread.kill(threads[index]) end
+    }
+  }
   location /abandon {
     content_by_lua_block {
       local options = { owner = "worker", wait = 60000, retry_count = 100000, retry_delay = 10 }
@@ -462,6 +473,22 @@ describe("redlock in nginx", function()
       helper.eventually(function() return helper.now() > again end)
       return sets() == made
     end, "the attempts to end")
+    quiet()
+  end)
+
+  it("does not go on trying for the sixteenth of sixteen light threads that were killed while they waited", function()
+    for index = 1, 16 do
+      for _, node in ipairs(farm) do node:command("SET", "killed:" .. index, "token") end
+    end
+    assert.are.equal(200, (nginx:get("/kill")))
+    local swept = helper.now() + 2.5
+    helper.eventually(function() return helper.now() > swept end)
+    for index = 1, 16 do
+      for _, node in ipairs(farm) do node:command("DEL", "killed:" .. index) end
+    end
+    local again = helper.now() + 1
+    helper.eventually(function() return helper.now() > again end)
+    for index = 1, 16 do assert.are.equal(0, farm:count("killed:" .. index), "killed:" .. index) end
     quiet()
   end)
 
