@@ -7,7 +7,8 @@
 --
 -- What each was noticed by is written to build/controls-simulator.md, build/controls-replay.md.
 -- Environment: CC and what else the Makefile takes; SEEDS, how many the simulator may need [10000]; WALKS, how
--- many the replay may need [20000]; ONLY, one checker that is listened to alone: then survivors are only told.
+-- many the replay may need [20000]; ONLY, one checker that is listened to alone: then survivors are only told; JOBS,
+-- how many processes share the simulator's controls [1]; PART, which of them this one has ("1/2").
 --
 -- SPDX-License-Identifier: MIT
 
@@ -17,6 +18,8 @@ local controls = dofile("build-aux/controls.lua")
 local SEEDS = os.getenv("SEEDS") or "10000"
 local WALKS = os.getenv("WALKS") or "20000"
 local ONLY = os.getenv("ONLY")
+local JOBS = tonumber(os.getenv("JOBS")) or 1
+local PART = os.getenv("PART")
 
 -- What noticed the control, after how many runs, and what it said; or nil and the output.
 local function simulate(tree, control)
@@ -103,16 +106,22 @@ local function all_checkers(noticed)
   return good
 end
 
--- Returns whether all controls were noticed.
-local function run(tree, observer, list, whole)
-  local lines = { "| control | what is wrong | noticed by | after runs |", "| --- | --- | --- | ---: |" }
-  local survived, noticed, slowest = 0, {}, 0
+-- The n-th of every |parts| controls.
+local function part_of(list, part)
+  local number, parts = part:match("^(%d+)/(%d+)$")
+  local found = {}
+  for i = tonumber(number), #list, tonumber(parts) do
+    found[#found + 1] = list[i]
+  end
+  return found
+end
+
+-- Tells of each control of |list|, as the lines of a part that all() reads. Returns how many survived.
+local function each(tree, observer, list)
+  local survived = 0
   for _, control in ipairs(list) do
     local by, runs, said = observe(tree, observer, control)
     if by then
-      noticed[by] = (noticed[by] or 0) + 1
-      slowest = math.max(slowest, tonumber(runs) or 0)
-      lines[#lines + 1] = ("| %s | %s | %s | %s |"):format(control.name, control.what, by, runs)
       print(("ok - %s: %s, after %s runs: %s"):format(control.name, by, runs, (said or ""):sub(1, 110)))
     else
       survived = survived + 1
@@ -120,13 +129,36 @@ local function run(tree, observer, list, whole)
     end
     io.flush()
   end
-  print(("# %d controls, %d survived; the slowest took %d runs"):format(#list, survived, slowest))
-  if not whole or ONLY then
-    return ONLY or survived == 0
+  return survived
+end
+
+-- Runs JOBS processes, and counts what their lines tell. Returns whether all controls were noticed.
+local function all(observer, list)
+  local pipes, lines, noticed, slowest, seen = {}, {}, {}, 0, 0
+  for job = 1, JOBS do
+    pipes[job] = assert(io.popen(("PART=%d/%d %s %s %s"):format(job, JOBS, arg[-1], arg[0], observer)))
+  end
+  for job = 1, JOBS do
+    for line in pipes[job]:lines() do
+      print(line)
+      io.flush()
+      local name, by, runs = line:match("^ok %- (%S+): (.-), after (%S+) runs")
+      if name then
+        seen, noticed[by] = seen + 1, (noticed[by] or 0) + 1
+        slowest = math.max(slowest, tonumber(runs) or 0)
+        lines[name] = ("| %s | %s |"):format(by, runs)
+      end
+    end
+    pipes[job]:close()
+  end
+  print(("# %d controls, %d survived; the slowest took %d runs"):format(#list, #list - seen, slowest))
+  local rows = { "| control | what is wrong | noticed by | after runs |", "| --- | --- | --- | ---: |" }
+  for _, control in ipairs(list) do
+    rows[#rows + 1] = lines[control.name] and ("| %s | %s %s"):format(control.name, control.what, lines[control.name])
   end
   changed_tree.run("mkdir -p build")
-  changed_tree.write("build/controls-" .. observer .. ".md", table.concat(lines, "\n") .. "\n")
-  return survived == 0 and #list > 0 and (observer ~= "simulator" or all_checkers(noticed))
+  changed_tree.write("build/controls-" .. observer .. ".md", table.concat(rows, "\n") .. "\n")
+  return seen == #list and seen > 0 and (observer ~= "simulator" or all_checkers(noticed))
 end
 
 local observer, names = arg[1], {}
@@ -147,11 +179,19 @@ elseif observer == "list" then
   end
 elseif observer == "simulator" or observer == "replay" then
   local wanted = chosen(list, observer, names)
+  if #names == 0 and not PART and not ONLY then
+    os.exit(all(observer, wanted) and 0 or 1)
+  end
+  wanted = PART and part_of(wanted, PART) or wanted
   changed_tree.finish(changed_tree.copy("CFLAGS='-O1 -g'"), function(tree)
     if observer == "replay" and replay(tree) then
       error("the core as it is fails the replay", 0)
     end
-    return run(tree, observer, wanted, #names == 0)
+    local survived = each(tree, observer, wanted)
+    if not PART then
+      print(("# %d controls, %d survived"):format(#wanted, survived))
+    end
+    return survived == 0 or ONLY
   end)
 else
   print("usage: lua build-aux/run_controls.lua check | list chaos | simulator [name ...] | replay [name ...]")

@@ -43,7 +43,7 @@ CONTROLS_LUA ?= $(firstword $(shell command -v lua5.4 lua5.3 lua5.2 lua5.1 luaji
 run_controls = CC='$(CC)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' \
   $(CONTROLS_LUA) build-aux/run_controls.lua
 controls:
-	$(run_controls) simulator $(CONTROLS)
+	JOBS=$(SIM_PROCESSES) $(run_controls) simulator $(CONTROLS)
 check-controls:
 	@$(run_controls) check
 	@$(CONTROLS_LUA) build-aux/mutants.lua check
