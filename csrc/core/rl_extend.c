@@ -7,7 +7,8 @@
  * by sending a script that prolongs the key if it still holds the client's value; it should only
  * consider the lock extended if a majority did so within the validity time.)
  *   E1. Only while the lease lasts. Read the clock, before the first byte.
- *   E2. Compare-and-expire on all nodes.
+ *   E2. Compare-and-expire on all nodes. One that does not know the script is sent its text, in the round,
+ *       and after E3 while the lease lasts: it is to keep the key as long as the others.
  *   E3. A majority of confirmations in this round, before the old deadline: the new deadline is
  *       round_start_us + ttl - drift, or the old one if that is later.
  *   E4. Then a node that answers that it has no such key is given it again (SET NX): the lock heals.
@@ -49,9 +50,15 @@ const char *rl_extend_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   return NULL;
 }
 
+/* Whether the round asks yet, or was confirmed and the node may still do what the others have done. */
+static bool rl_extend_goes_on(const rl_lock *lock, redlock_time now_us) {
+  return lock->phase == RL_PHASE_ROUND ||
+         (lock->phase == RL_PHASE_LATE && rl_lock_remaining(lock, now_us) > 0);
+}
+
 bool rl_extend_send_text(rl_node *node, redlock_time now_us, const rl_owed *owed) {
-  rl_lock *lock = owed->attempt->lock;
-  if (lock == NULL || lock->phase != RL_PHASE_ROUND || lock->round != owed->round) {
+  const rl_lock *lock = owed->attempt->lock;
+  if (lock == NULL || lock->round != owed->round || !rl_extend_goes_on(lock, now_us)) {
     return false; /* Its round is over. */
   }
   uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);

@@ -205,7 +205,7 @@ local list = {
   { "lost-late-still-held", "a lease that a majority denies after the round goes on to count",
     "&& rl_quorum_denied(", "&& !rl_quorum_denied(", by = { "replay", unit = "rl_lock_extend_test" } },
   { "extend-sent-late", "an extend goes out again by its text after its round",
-    "lock->phase != RL_PHASE_ROUND || lock->round != owed->round", "lock->lease == NULL" },
+    "lock->round != owed->round || !rl_extend_goes_on(lock, now_us)", "lock->lease == NULL" },
 
   -- Leases that keep themselves.
   { "renewed-late", "an automatic extend is due after two thirds of the ttl",

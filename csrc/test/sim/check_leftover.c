@@ -19,6 +19,16 @@ static bool check_leftover_late(const sim *s, const sim_token *token) {
   return token->over || (token->releasing && token->releasing_call < s->calls);
 }
 
+/* Whether a majority has confirmed the extend of the lock's last round. */
+static bool check_leftover_confirmed(const sim_client *client, const sim_token *token,
+                                     const rl_lock *lock) {
+  unsigned votes = 0;
+  for (uint32_t left = token->extend_votes; left != 0; left &= left - 1) {
+    votes++;
+  }
+  return token->round == lock->round && votes >= client->nodes / 2 + 1;
+}
+
 static void check_leftover_set(sim *s, const sim_client *client, unsigned node,
                                const sim_sent *sent) {
   const sim_token *token = &s->tokens[sent->token];
@@ -29,17 +39,11 @@ static void check_leftover_set(sim *s, const sim_client *client, unsigned node,
   } else if (!sent->heal && ((token->sent & ~token->unknown) >> node & 1) != 0) {
     sim_violation(s, "leftover", "client %u sends the SET of token %u to node %u twice",
                   client->index, sent->token, node);
-  } else if (sent->heal) {
-    unsigned votes = 0;
-    for (uint32_t left = token->extend_votes; left != 0; left &= left - 1) {
-      votes++;
-    }
-    if (token->round != lock->round || votes < client->nodes / 2 + 1) {
-      sim_violation(s, "votes",
-                    "client %u creates the key of token %u anew, before a majority "
-                    "has confirmed its extension",
-                    client->index, sent->token);
-    }
+  } else if (sent->heal && !check_leftover_confirmed(client, token, lock)) {
+    sim_violation(s, "votes",
+                  "client %u creates the key of token %u anew, before a majority "
+                  "has confirmed its extension",
+                  client->index, sent->token);
   }
 }
 
@@ -54,7 +58,8 @@ static void check_leftover_sent(sim *s, const sim_client *client, unsigned node,
       sim_violation(s, "leftover", "client %u extends token %u, which is not its lease",
                     client->index, sent->token);
     } else if (token->asked_round == sent->round && (token->asked >> node & 1) != 0 &&
-               (!sent->by_text || lock->phase != RL_PHASE_ROUND)) {
+               (!sent->by_text || (lock->phase != RL_PHASE_ROUND &&
+                                   !check_leftover_confirmed(client, token, lock)))) {
       sim_violation(s, "votes", "client %u sends an extend twice, or after its round",
                     client->index);
     }

@@ -225,6 +225,32 @@ static void a_forgotten_script_is_worth_a_moment(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* An extend, too: its late nodes are to keep the key as long as the others. */
+static void a_script_that_is_forgotten_when_it_extends_is_worth_a_moment(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world); /* They know the script. */
+  fake_pass(world, SECONDS);
+  redlock_time start_us = world->now_us;
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 2; i++) {
+    fake_reply(world, i, NOSCRIPT);
+    fake_answer(world, i);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  UNTIL(lock, start_us + 100 * MS);
+  fake_reply(world, 2, NOSCRIPT);
+  assert_int_equal(fake_next(world, 2), FAKE_EXTEND);
+  UNTIL(lock, start_us + 100 * MS);
+  fake_answer(world, 2);
+  NOTHING(lock);
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_connection_on_its_way_is_worth_a_moment),
@@ -237,6 +263,7 @@ int main(void) {
       cmocka_unit_test(a_connection_that_failed_before_is_not_waited_for),
       cmocka_unit_test(a_release_for_a_connection_on_its_way_is_worth_a_moment),
       cmocka_unit_test(a_forgotten_script_is_worth_a_moment),
+      cmocka_unit_test(a_script_that_is_forgotten_when_it_extends_is_worth_a_moment),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

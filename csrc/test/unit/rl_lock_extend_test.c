@@ -711,6 +711,54 @@ static void a_late_noscript_sends_nothing_once_the_round_is_over(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* SCRIPT FLUSH, and a node that is slower than the majority. */
+static void a_noscript_that_comes_when_it_is_decided_is_answered_by_the_text(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  teach(world, lock);
+  for (unsigned i = 0; i < 3; i++) {
+    world->nodes[i].store.forgot_extend = true;
+  }
+  extend(world, lock, 20 * SECONDS);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_false(fake_answer(world, i).by_text);
+    assert_true(fake_answer(world, i).by_text);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_false(fake_answer(world, 2).by_text);
+  fake_command text = fake_answer(world, 2);
+  assert_true(text.by_text);
+  assert_int_equal(text.ttl_ms, 20000);
+  assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_GRANTED);
+  assert_true(fake_world_end(world));
+}
+
+static void a_late_noscript_sends_nothing_once_the_lease_is_over(void **state) {
+  (void)state;
+  for (unsigned kind = 0; kind < 3; kind++) {
+    rl_lock *lock;
+    fake_world *world = held(3, &lock, NULL);
+    teach(world, lock);
+    world->nodes[2].store.forgot_extend = true;
+    extend(world, lock, 0);
+    fake_answer(world, 0);
+    fake_answer(world, 1);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    unsigned before = world->nodes[2].extends;
+    if (kind == 0) {
+      world->now_us = lock->deadline_us - 1;
+    } else if (kind == 1) {
+      world->now_us = lock->deadline_us;
+    } else { /* The round of a release is another one. */
+      assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+    }
+    fake_reply(world, 2, "-NOSCRIPT No matching script.\r\n");
+    assert_int_equal(world->nodes[2].extends, before + (kind == 0));
+    assert_true(fake_world_end(world));
+  }
+}
+
 static void a_late_noscript_sends_nothing_once_the_lock_was_freed(void **state) {
   (void)state;
   rl_lock *lock;
@@ -803,6 +851,8 @@ int main(void) {
       cmocka_unit_test(a_forgotten_script_is_sent_by_its_text_once),
       cmocka_unit_test(noscript_to_the_text_is_an_error),
       cmocka_unit_test(a_late_noscript_sends_nothing_once_the_round_is_over),
+      cmocka_unit_test(a_noscript_that_comes_when_it_is_decided_is_answered_by_the_text),
+      cmocka_unit_test(a_late_noscript_sends_nothing_once_the_lease_is_over),
       cmocka_unit_test(a_late_noscript_sends_nothing_once_the_lock_was_freed),
       cmocka_unit_test(an_extend_is_never_sent_again_after_a_reconnection),
       cmocka_unit_test(only_integer_1_confirms),
