@@ -316,7 +316,7 @@ int rl_lock_outcome(rl_lock *lock, redlock_time now_us) {
   if (grants && rl_lock_result(lock) == REDLOCK_OK && rl_reentry_remaining(lock, now_us) == 0) {
     if (lock->lost) {
       rl_report_end(lock, REDLOCK_E_LOST);
-      if (operation == RL_OPERATION_ACQUIRE) {
+      if (operation == RL_OPERATION_ACQUIRE && !rl_reentry_release_lost(lock)) {
         rl_reentry_leave(lock, now_us); /* Whose acquire has failed releases nothing. */
       }
     } else if (rl_reentry_carrier(lock)->lease ==
@@ -527,6 +527,9 @@ static int rl_lock_hear(rl_lock *lock, bool notify) {
 
 static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unheard, bool notify) {
   bool lasts = rl_reentry_remaining(lock, now_us) > 0;
+  if (rl_reentry_release_lost(lock)) {
+    return rl_lock_refuse(lock, RL_OPERATION_RELEASE, REDLOCK_E_LOST);
+  }
   if (rl_reentry_release(lock, now_us)) {
     bool still =
         rl_reentry_carrier(lock)->lease != NULL; /* Then the next release is another one. */
@@ -536,7 +539,7 @@ static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unhear
   rl_reentry_leave(lock, now_us);
   if (lock->lease == NULL && lock->unreleased == NULL) {
     int error = lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD;
-    lock->lost = false; /* It is said once. */
+    lock->lost = false; /* It is said once of each acquire. */
     lock->deadline_us = 0;
     rl_loss_clear(lock);
     return rl_lock_refuse(lock, RL_OPERATION_RELEASE, error);

@@ -21,7 +21,7 @@
  *       Alone, it is released. The last release releases, whichever lock that is.
  *   O6. A lock that extends takes the lease first. An automatic extend in flight ends (R3), an extend of the
  *       owner's by another of its locks is not disturbed: BUSY.
- *   O7. A lease that is lost is lost for all locks of the ring.
+ *   O7. A lease that is lost is lost for all locks of the ring, and each release that is due says so.
  */
 #include "rl_reentry.h"
 
@@ -407,6 +407,14 @@ bool rl_reentry_release(rl_lock *lock, redlock_time now_us) {
     rl_loss_clear(lock);
   }
   return true;
+}
+
+bool rl_reentry_release_lost(const rl_lock *lock) {
+  bool again = lock->lost && rl_reentry_was_again(lock);
+  if (again) {
+    rl_reentry_of(lock)->depth--;
+  }
+  return again;
 }
 
 int rl_reentry_take(rl_lock *lock, redlock_time now_us) {

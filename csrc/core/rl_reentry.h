@@ -77,6 +77,9 @@ bool rl_reentry_count(rl_lock *lock, redlock_time now_us);
 /* O5: a release begins. Whether it was one of several, and the lease goes on. */
 bool rl_reentry_release(rl_lock *lock, redlock_time now_us);
 
+/* O7: the same of a lease that is lost: whether the lock has yet to be released once more. */
+bool rl_reentry_release_lost(const rl_lock *lock);
+
 /* O6: an extend begins. REDLOCK_OK when the lock has the lease now, or there is none that lasts; BUSY. */
 int rl_reentry_take(rl_lock *lock, redlock_time now_us);
 

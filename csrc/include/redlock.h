@@ -560,7 +560,8 @@ REDLOCK_EXTERN int redlock_lock_give_token(redlock_lock *lock, const void *token
  * Locks of one client with the same owner are re-entrant. An acquire of what the owner holds already, by this
  * lock or by another one, counts and succeeds at once, without a word to the nodes; redlock_lock_release(),
  * redlock_lock_free() and redlock_lock_release_send() count down, and the last of them releases, whichever
- * lock that is. A lock that was acquired n times is released n times; freeing it gives back all of them. Nobody
+ * lock that is. A lock that was acquired n times is released n times, which says REDLOCK_E_LOST as often when its
+ * lease is lost; freeing it gives back all of them. Nobody
  * in another process or in another client counts: they are refused as always.
  *
  *   - All of them have one lease: one token, one deadline, held for all or lost for all. The validity

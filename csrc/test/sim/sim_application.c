@@ -286,9 +286,11 @@ static void sim_application_release(sim *s, sim_client *client, sim_lock *own,
     if (repeated) {
       sim_count(s, SIM_RELEASE_REPEATED);
     }
+  } else if (own->inside > 0 && sim_application_lost_before(s, result)) {
+    sim_application_schedule(s, own, sim_application_think(s)); /* Each of its acquires is lost. */
   } else if (result == REDLOCK_E_NOT_HELD || sim_application_lost_before(s, result)) {
     sim_count(s, SIM_RELEASE_NOT_HELD);
-    own->inside = 0; /* A loss is said once, of all that counted. */
+    own->inside = 0;
     sim_application_idle(s, own);
   } else {
     sim_violation(s, "budget", "release could not be begun: %d", result);

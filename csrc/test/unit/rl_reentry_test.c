@@ -352,6 +352,56 @@ static void a_lost_lease_is_lost_for_all(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Its outer user is not to think that somebody else has released it. */
+static void a_lock_acquired_twice_says_lost_to_both_releases(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = owned(world, KEY, "me");
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 60 * SECONDS);
+  }
+  assert_error(extend(world, lock, 0), REDLOCK_E_LOST);
+  assert_error(release(world, lock), REDLOCK_E_LOST);
+  assert_message(lock, "2 of 3 nodes say that it is not ours");
+  assert_error(reason_of(world, lock), REDLOCK_E_LOST);
+  assert_error(release(world, lock), REDLOCK_E_LOST);
+  assert_error(reason_of(world, lock), REDLOCK_OK);
+  assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
+/* The third acquire was not told yet when the lease was lost: it has failed, and releases nothing. */
+static void an_acquire_that_was_told_lost_is_not_released(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = owned(world, KEY, "me");
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
+  rl_lock_lose(lock, world->now_us);
+  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_LOST);
+  assert_error(release(world, lock), REDLOCK_E_LOST);
+  assert_error(release(world, lock), REDLOCK_E_LOST);
+  assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lost_lock_that_is_acquired_anew_is_released_once(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = owned(world, KEY, "me");
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  rl_lock_lose(lock, world->now_us);
+  fake_settle(world);
+  assert_error(acquire(world, lock, NULL), REDLOCK_OK);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
+  assert_true(fake_world_end(world));
+}
+
 static void a_part_of_what_is_held_counts_and_more_is_refused(void **state) {
   (void)state;
   static const char *const both[] = {"a", "b"};
@@ -453,14 +503,21 @@ static void an_extend_beside_another_of_its_owners_is_busy(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void the_lease_keeps_itself_after_the_outermost_has_gone(void **state) {
-  (void)state;
+/* Two locks of one owner, the first of which takes leases that keep themselves until they are |max_hold_us| old. */
+static fake_world *kept_until(redlock_duration max_hold_us, rl_lock **outer, rl_lock **inner) {
   fake_world *world = fake_world_new(3);
   redlock_options options = kept();
-  options.max_hold_us = 20 * SECONDS;
-  rl_lock *outer = fake_lock(world, KEY, &options);
-  own(world, outer, "me");
-  rl_lock *inner = owned(world, KEY, "me");
+  options.max_hold_us = max_hold_us;
+  *outer = fake_lock(world, KEY, &options);
+  own(world, *outer, "me");
+  *inner = owned(world, KEY, "me");
+  return world;
+}
+
+static void the_lease_keeps_itself_after_the_outermost_has_gone(void **state) {
+  (void)state;
+  rl_lock *outer, *inner;
+  fake_world *world = kept_until(20 * SECONDS, &outer, &inner);
   assert_error(acquire(world, outer, NULL), REDLOCK_OK);
   assert_error(acquire(world, inner, NULL), REDLOCK_OK);
   assert_error(release(world, outer), REDLOCK_OK);
@@ -477,13 +534,9 @@ static void the_lease_keeps_itself_after_the_outermost_has_gone(void **state) {
 /* A program that is stuck in nested acquires would hold for ever. */
 static void nested_acquires_hold_no_lease_beyond_max_hold(void **state) {
   (void)state;
-  fake_world *world = fake_world_new(3);
-  redlock_options options = kept();
+  rl_lock *outer, *inner;
   redlock_options longer = {.ttl_us = 60 * SECONDS};
-  options.max_hold_us = 20 * SECONDS;
-  rl_lock *outer = fake_lock(world, KEY, &options);
-  own(world, outer, "me");
-  rl_lock *inner = owned(world, KEY, "me");
+  fake_world *world = kept_until(20 * SECONDS, &outer, &inner);
   int error = acquire(world, outer, NULL);
   unsigned nested_count = 0;
   while (error == REDLOCK_OK && world->now_us - FAKE_START_US < 60 * SECONDS) {
@@ -503,13 +556,9 @@ static void nested_acquires_hold_no_lease_beyond_max_hold(void **state) {
 /* Nor when it has waited for its launch. */
 static void a_nested_extend_that_is_launched_late_asks_for_what_max_hold_leaves_then(void **state) {
   (void)state;
-  fake_world *world = fake_world_new(3);
-  redlock_options options = kept();
+  rl_lock *outer, *inner;
   redlock_options longer = {.ttl_us = 60 * SECONDS};
-  options.max_hold_us = 20 * SECONDS;
-  rl_lock *outer = fake_lock(world, KEY, &options);
-  own(world, outer, "me");
-  rl_lock *inner = owned(world, KEY, "me");
+  fake_world *world = kept_until(20 * SECONDS, &outer, &inner);
   assert_error(acquire(world, outer, NULL), REDLOCK_OK);
   assert_error(rl_lock_acquire(inner, world->now_us, &longer, true), REDLOCK_OK);
   world->now_us += 2 * SECONDS;
@@ -524,12 +573,8 @@ static void a_nested_extend_that_is_launched_late_asks_for_what_max_hold_leaves_
 static void a_nested_lock_that_ran_out_is_not_said_to_have_reached_max_hold(void **state) {
   (void)state;
   for (unsigned capped = 0; capped <= 1; capped++) {
-    fake_world *world = fake_world_new(3);
-    redlock_options options = kept();
-    options.max_hold_us = capped == 1 ? 10 * SECONDS : 0;
-    rl_lock *outer = fake_lock(world, KEY, &options);
-    own(world, outer, "me");
-    rl_lock *inner = owned(world, KEY, "me");
+    rl_lock *outer, *inner;
+    fake_world *world = kept_until(capped == 1 ? 10 * SECONDS : 0, &outer, &inner);
     assert_error(acquire(world, outer, NULL), REDLOCK_OK);
     assert_error(acquire(world, inner, NULL), REDLOCK_OK);
     world->now_us += LEASE_US; /* The process was stopped. */
@@ -976,6 +1021,9 @@ int main(void) {
       cmocka_unit_test(a_lease_whose_others_have_gone_is_released_when_the_extend_fails),
       cmocka_unit_test(a_lease_that_ran_out_is_no_place_to_count),
       cmocka_unit_test(a_lost_lease_is_lost_for_all),
+      cmocka_unit_test(a_lock_acquired_twice_says_lost_to_both_releases),
+      cmocka_unit_test(an_acquire_that_was_told_lost_is_not_released),
+      cmocka_unit_test(a_lost_lock_that_is_acquired_anew_is_released_once),
       cmocka_unit_test(a_part_of_what_is_held_counts_and_more_is_refused),
       cmocka_unit_test(two_leases_of_an_owner_are_no_lease_of_both),
       cmocka_unit_test(a_given_token_does_not_count),
