@@ -160,8 +160,11 @@ local function read(self, index, sock)
   end
 end
 
--- Its connection may have ended, and the next one have been begun, before the writer has its turn. And when nginx
--- had no timer for the clock, nobody else ends a connection of a worker that is to end.
+local clock -- below
+
+-- Its connection may have ended, and the next one have been begun, before the writer has its turn. And nginx may have
+-- had no timer for the clock, and nobody have waited since then: a lease that keeps itself would run out, and the
+-- connection outlive its worker. So the clock is run in the connection's timer then, which lasts until that ends.
 local function write(self, index, sock, ticket)
   local handle, sema = self.handle, self.writers[index]
   while true do
@@ -172,6 +175,7 @@ local function write(self, index, sock, ticket)
       local sent, err = sock:send(bytes)
       if not sent then return explain(err) end
     elseif bytes == nil then
+      if not self.ticking then spawn(clock, false, self) end
       sema:wait(WRITER_WAIT / 1000)
     else
       return "the connection was given up"
@@ -206,7 +210,7 @@ local function open(self, index, sock, ticket)
 end
 
 -- One connection, from its making to its end, in a timer of its own: what nginx allocates for it is
--- given back with the timer.
+-- given back with the timer, unless that has become the clock's.
 local function connection(_, self, index, ticket)
   if self.tickets[index] ~= ticket then return end -- It was given up before nginx ran it.
   local sock = tcp()
@@ -411,7 +415,7 @@ local function turn(self)
   until false
 end
 
-local function clock(_, self)
+function clock(_, self)
   if self.ticking then return end
   self.ticking, self.running, self.launched = true, true, nil
   local ok, err = pcall(turn, self)
