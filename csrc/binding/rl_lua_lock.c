@@ -504,6 +504,12 @@ void rl_lua_lock_free(rl_lua_lock *self) {
   redlock_lock_free(lock);
 }
 
+/* (lock), which nobody else has: what the collector would do, now. */
+static int lock_discard(lua_State *L) {
+  rl_lua_lock_free(rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock"));
+  return 0;
+}
+
 static int lock_gc(lua_State *L) {
   rl_lua_lock *self = luaL_testudata(L, 1, RL_LUA_LOCK);
 
@@ -579,6 +585,7 @@ void rl_lua_lock_add_functions(lua_State *L) {
                                        {"pending", lock_pending},
                                        {"late", lock_late},
                                        {"id", lock_id},
+                                       {"discard", lock_discard},
                                        {"number_requests_by", rl_lua_reentry_number_by},
                                        {NULL, NULL}};
 

@@ -272,12 +272,6 @@ static int wait_cancel(lua_State *L) {
   return 1;
 }
 
-/* (lock), which nobody else has: what the collector would do, now. */
-static int wait_discard(lua_State *L) {
-  rl_lua_lock_free(rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock"));
-  return 0;
-}
-
 /* (lock) -> whether it is a lock of a client that blocks. */
 static int wait_is_blocking(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:start()");
@@ -362,17 +356,11 @@ static int wait_hand_over(lua_State *L) {
 }
 
 void rl_lua_nginx_wait_register(lua_State *L) {
-  static const luaL_Reg functions[] = {{"start", wait_start},
-                                       {"result", wait_result},
-                                       {"cancel", wait_cancel},
-                                       {"is_blocking", wait_is_blocking},
-                                       {"disown", wait_disown},
-                                       {"hand_over", wait_hand_over},
-                                       {"due", wait_due},
-                                       {"guard", wait_guard},
-                                       {"lasts", wait_lasts},
-                                       {"discard", wait_discard},
-                                       {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"start", wait_start},   {"result", wait_result},
+                                       {"cancel", wait_cancel}, {"is_blocking", wait_is_blocking},
+                                       {"disown", wait_disown}, {"hand_over", wait_hand_over},
+                                       {"due", wait_due},       {"guard", wait_guard},
+                                       {"lasts", wait_lasts},   {NULL, NULL}};
 
   luaL_setfuncs(L, functions, 0);
 }

@@ -4,7 +4,6 @@ local core = require "redlock.core"
 local driver = require "redlock.nginx_driver"
 local on_lost = require "redlock.nginx_on_lost"
 local options = require "redlock.options"
-local section = require "redlock.section"
 require "redlock.client"
 require "redlock.lock"
 
@@ -12,13 +11,12 @@ local ngx = ngx
 local get_phase = ngx.get_phase
 local native = core.nginx
 local start, result, driver_of = native.start, native.result, native.driver
-local new_lock = core.lock
+local new_lock, discard = core.lock, core.discard
 local check_resource, check_resources = options.resource, options.resources
 local acquire_options, give_token = options.acquire, core.give_token
 local attach, attach_options, check_handover = core.attach, options.attach, options.handover
 local owner_complaint, release_options, check_token = options.owner_complaint, options.release, options.token
 local protect = on_lost.protect
-local section_release, held = options.section_release, section.held
 local free_slot, move, wait = driver.free_slot, driver.move, driver.wait
 
 -- The request, or the timer, that runs; nginx tells when it ends. Other parts of nginx have requests of another kind.
@@ -199,21 +197,7 @@ function client_methods.acquire(self, resource, given)
   local validity
   validity, message, code = lock_methods.acquire(lock)
   if validity then return lock end
-  native.discard(lock)
-  return nil, message, code
-end
-
-function client_methods.with(self, resource, ...)
-  check_resources(self, "userdata", resource, "with", 2)
-  local given, at = options.section(2, ...)
-  local how = given ~= nil and section_release(given, 2) or nil
-  local lock, message, code = new_lock(self, resource, given)
-  if not lock then return nil, message, code end
-  if given ~= nil and given.token ~= nil then give_token(lock, given.token) end
-  local validity
-  validity, message, code = lock_methods.acquire(lock)
-  if validity then return held(lock, how, select(at, ...)) end
-  native.discard(lock)
+  discard(lock)
   return nil, message, code
 end
 
@@ -226,7 +210,7 @@ function client_methods.attach(self, text, given)
   local validity
   validity, message, code = lock_methods.acquire(lock)
   if validity then return lock end
-  native.discard(lock)
+  discard(lock)
   return nil, message, code
 end
 
@@ -256,7 +240,7 @@ function client_methods.inspect(self, resource)
   if not lock then return nil, message, code end
   ok, message, code = ask(lock, INSPECT)
   local seen = (ok or code == "unavailable") and core.keys(lock) or nil
-  native.discard(lock)
+  discard(lock)
   if seen then return seen end
   return nil, message, code
 end
@@ -271,7 +255,7 @@ function client_methods.force_release(self, resource, token)
   lock, message, code = new_lock(self, resource)
   if not lock then return nil, message, code end
   count, message, code = ask(lock, FORCE_RELEASE, token)
-  native.discard(lock)
+  discard(lock)
   if count then return count end
   return nil, message, code
 end

@@ -6,6 +6,8 @@
 --- 4. Return true and what the function returned; or that another may have held the lock meanwhile.
 --- 5. On an error: release, and keep to the function's error whatever becomes of the release.
 
+local discard = require("redlock.core").discard
+
 local section = {}
 
 local pcall, select, xpcall = pcall, select, xpcall
@@ -98,14 +100,13 @@ do
   for _ in once, nil, nil, probe do break end -- luacheck: ignore 512
 end
 
---- Runs fn(lock, ...) and releases, where the lock is held already.
-section.held = run
-
---- Acquires, runs fn(lock, ...), releases. `how` is what lock:release() is given.
+--- Acquires, runs fn(lock, ...), releases. `how` is what lock:release() is given. Of a lock that was refused, which
+--- nobody else has, the library keeps nothing.
 function section.run(lock, how, fn, ...)
   local validity, message, code = lock:acquire()
-  if not validity then return nil, message, code end
-  return run(lock, how, fn, ...)
+  if validity then return run(lock, how, fn, ...) end
+  if type(lock) == "userdata" then discard(lock) end -- That of cqueues is a table.
+  return nil, message, code
 end
 
 return section
