@@ -161,12 +161,20 @@ describe("nodes in nginx", function()
   local function hold(address)
     nginx = server.start {
       addresses = { address },
-      http = "resolver 127.0.0.1:" .. dns_port .. " ipv6=off; " .. TRUST(),
+      http = "resolver 127.0.0.1:" .. dns_port .. " ipv6=off; " .. TRUST() .. [[
+        exit_worker_by_lua_block { ngx.log(ngx.NOTICE, "another: ", select(3, kept.another:result())) }
+      ]],
       init = [[client = require("redlock").new(addresses, {
         ttl = 60000, node_timeout = 5000, owner = "worker", auto_extend = true,
         on_lost = function(_, reason) ngx.log(ngx.NOTICE, "told: ", reason) end,
       })]],
-      server = "location / { content_by_lua_block { kept.lock = assert(client:acquire('kept')) } }",
+      server = [[location / {
+        content_by_lua_block {
+          kept.lock = assert(client:acquire("kept"))
+          kept.another = client:lock("kept", { retry_count = 0 })
+          kept.another:acquire()
+        }
+      }]],
     }
     nginx:get("/")
   end
@@ -190,6 +198,7 @@ describe("nodes in nginx", function()
     nginx:reload(4)
     assert.are.equal(0, farm:count("kept"))
     assert.is_truthy(nginx:read("error.log"):find("told: unavailable", 1, true))
+    assert.is_truthy(nginx:read("error.log"):find("another: taken", 1, true)) -- It keeps its own result.
     nginx:get("/")
     nginx:stop("QUIT", 4)
     assert.are.equal(0, farm:count("kept"))

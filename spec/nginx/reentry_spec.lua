@@ -161,7 +161,7 @@ describe("re-entrance in nginx", function()
   it("gives back all that a request has counted, when it ends", function()
     get("/forget")
     eventually_free("forgotten")
-    get("/twice")
+    assert.are.equal("true", get("/twice"))
     eventually_free("twice")
   end)
 

@@ -120,6 +120,19 @@ local LOCATIONS = [[
       ngx.say(tostring(other:acquire() ~= nil), " ", tostring(other:release()))
     }
   }
+  location /hold {
+    content_by_lua_block {
+      kept.held = assert(client:acquire("held"))
+      repeat ngx.sleep(0.01) until kept.held:votes()[5].vote == "granted"
+    }
+  }
+  location /give {
+    content_by_lua_block {
+      ngx.print(tostring(kept.held:release()), " ")
+      local vote = kept.held:votes()[5]
+      ngx.print(vote.vote, " ", tostring(vote.error))
+    }
+  }
   location /closed {
     content_by_lua_block {
       local other = require("redlock").new(addresses)
@@ -179,6 +192,15 @@ describe("a lock that was released", function()
   it("has all its resources still", function()
     local _, body = nginx:get("/several")
     assert.are.equal("first and second\ntaken\ntrue true\n", body)
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("says nothing of a node that has not answered yet", function()
+    assert.are.equal(200, (nginx:get("/hold")))
+    farm[5]:stop()
+    assert.are.equal("true unknown nil", select(2, nginx:get("/give")))
+    farm[5]:continue()
+    farm:eventually_free("held")
     assert.are.equal("", nginx:complaints())
   end)
 
