@@ -235,6 +235,17 @@ describe("on_lost in a script", function()
     client:close()
   end)
 
+  it("0 takes back what the client says of max_hold and extend_every", function()
+    local client = new_client { ttl = 1500, node_timeout = 1000, auto_extend = { every = 100, max_hold = 1900 } }
+    local free = assert(client:acquire("free", { max_hold = 0 }))
+    local apart = assert(client:acquire("apart", { auto_extend = { every = 0, max_hold = 0 } }))
+    local bound = assert(client:acquire("bound"))
+    let_pass(2.4)
+    assert.are.same({ "nil", "nil" }, { tostring((free:lost())), tostring((apart:lost())) })
+    assert.are.equal("max_hold", (bound:lost()))
+    client:close()
+  end)
+
   it("check() tells what is left, and raises at the caller's line otherwise", function()
     local client = redlock.new(farm.addresses)
     local lock = client:lock("orders:42")

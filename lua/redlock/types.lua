@@ -34,8 +34,8 @@
 ---@field drift_factor? number clock drift allowed for is ttl * this + 2 ms; default 0.01
 ---@field lock_delay? redlock.Milliseconds added to the key's life on the nodes; default 0
 ---@field auto_extend? boolean|redlock.AutoExtend the lease keeps itself until it is released; default false
----@field extend_every? redlock.Milliseconds with auto_extend: from one extend to the next, at least 10; default ttl/3
----@field max_hold? redlock.Milliseconds with auto_extend: it ends then at the latest; default none
+---@field extend_every? redlock.Milliseconds with auto_extend: between two extends, at least 10; 0, the default: ttl/3
+---@field max_hold? redlock.Milliseconds with auto_extend: it ends then at the latest; 0, the default: never
 ---@field notify_lost? boolean its loss is told though it does not keep itself; on_lost implies it; default false
 ---@field on_lost? fun(lock: redlock.Lock, reason: redlock.Code) the lease is lost; "unavailable" only warns
 ---@field reentrant? boolean|string an acquire of what its owner holds counts; or the owner's name; default false
