@@ -10,20 +10,6 @@
 
 #include "support.h"
 
-static void *nothing(void *argument) {
-  return argument;
-}
-
-/* With the first thread a sanitizer starts one of its own. */
-static int start(void **state) {
-  pthread_t thread;
-  (void)state;
-  assert_int_equal(pthread_create(&thread, NULL, nothing, NULL), 0);
-  assert_int_equal(pthread_join(thread, NULL), 0);
-  farm_start(&five, 5, NULL);
-  return 0;
-}
-
 static redlock_options kept(unsigned ttl_ms) {
   redlock_options options = once();
   options.ttl_us = MS(ttl_ms);
@@ -585,5 +571,5 @@ int main(void) {
       TEST(the_keeper_works_beside_threads_and_forks),
   };
   cmocka_set_test_filter(getenv("KEEPER_TEST")); /* `make cycles-1000` wants but one */
-  return cmocka_run_group_tests_name("the keeper", tests, start, five_end);
+  return cmocka_run_group_tests_name("the keeper", tests, five_start_threaded, five_end);
 }

@@ -288,23 +288,9 @@ static void threads_do_everything_at_once(void **state) {
   assert_true(sum.handed > 0 && sum.nested > 0 && sum.unheard > 0 && sum.sections > 0);
 }
 
-static void *nothing(void *argument) {
-  return argument;
-}
-
-/* With the first thread a sanitizer starts one of its own. */
-static int start(void **state) {
-  pthread_t thread;
-  (void)state;
-  assert_int_equal(pthread_create(&thread, NULL, nothing, NULL), 0);
-  assert_int_equal(pthread_join(thread, NULL), 0);
-  farm_start(&five, 5, NULL);
-  return 0;
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup(threads_do_everything_at_once, five_reset),
   };
-  return cmocka_run_group_tests_name("threads under stress", tests, start, five_end);
+  return cmocka_run_group_tests_name("threads under stress", tests, five_start_threaded, five_end);
 }

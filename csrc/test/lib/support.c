@@ -6,6 +6,7 @@
 #include "support.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -22,6 +23,17 @@ int five_start(void **state) {
   (void)state;
   farm_start(&five, 5, NULL);
   return 0;
+}
+
+static void *nothing(void *argument) {
+  return argument;
+}
+
+int five_start_threaded(void **state) {
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, nothing, NULL), 0);
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  return five_start(state);
 }
 
 int five_reset(void **state) {

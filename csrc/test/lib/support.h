@@ -85,6 +85,8 @@ void check_between(const char *what, uint64_t value, uint64_t low, uint64_t high
  */
 extern farm five;
 int five_start(void **state);
+int five_start_threaded(
+    void **state); /* With the first thread a sanitizer starts one of its own. */
 int five_reset(void **state);
 int five_end(void **state);
 extern farm three;

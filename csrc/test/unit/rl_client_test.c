@@ -12,27 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "look_ups.h" /* __wrap_getaddrinfo, __wrap_freeaddrinfo */
 #include "loopback.h"
 #include "rl_client.h"
 #include "rl_test.h"
 
 #define PATIENCE_US (10 * SECONDS)
-
-/* Whether threads that look a name up wait. */
-static atomic_bool look_ups_wait;
-
-int __real_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
-                       struct addrinfo **addresses);
-int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
-                       struct addrinfo **addresses);
-
-int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
-                       struct addrinfo **addresses) {
-  while (atomic_load(&look_ups_wait) && (hints->ai_flags & AI_NUMERICHOST) == 0) {
-    (void)poll(NULL, 0, 1);
-  }
-  return __real_getaddrinfo(host, service, hints, addresses);
-}
 
 static const char KEY[] = "orders:42";
 

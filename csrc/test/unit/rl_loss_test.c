@@ -11,6 +11,15 @@
 #include "rl_renew.h"
 #include "rl_round.h"
 
+/* The nodes refuse its first automatic extend, and all that follow. */
+static fake_world *failing(rl_lock **lock) {
+  fake_world *world = held(3, lock);
+  refuse_all(world);
+  fake_pass(world, THIRD_US);
+  assert_error(reason_of(world, *lock), REDLOCK_E_UNAVAILABLE);
+  return world;
+}
+
 static void a_lease_that_runs_out_is_told_once_at_its_deadline(void **state) {
   (void)state;
   rl_lock *lock;
@@ -48,9 +57,7 @@ static void a_lease_that_runs_out_is_told_once_at_its_deadline(void **state) {
 static void what_is_told_is_what_holds_when_it_is_told(void **state) {
   (void)state;
   rl_lock *lock;
-  fake_world *world = held(3, &lock);
-  refuse_all(world);
-  fake_pass(world, THIRD_US);
+  fake_world *world = failing(&lock);
   world->now_us = lock->deadline_us;
   assert_ptr_equal(rl_loss_next(&world->core, world->now_us), lock);
   assert_error(lock->renewal->loss.reason, REDLOCK_E_EXPIRED);
@@ -86,10 +93,7 @@ static void a_program_that_does_nothing_but_ask_is_told_of_a_lease_that_ran_out(
 static void a_loss_counts_though_the_one_before_was_not_asked_for(void **state) {
   (void)state;
   rl_lock *lock;
-  fake_world *world = held(3, &lock);
-  refuse_all(world);
-  fake_pass(world, THIRD_US);
-  assert_error(reason_of(world, lock), REDLOCK_E_UNAVAILABLE);
+  fake_world *world = failing(&lock);
   uint32_t count = world->core.losses.count;
   fake_pass(world, LEASE_US - THIRD_US);
   assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
@@ -201,10 +205,7 @@ static void an_extend_of_the_users_own_finds_the_lease_lost(void **state) {
 static void a_lease_that_is_over_is_not_called_unavailable(void **state) {
   (void)state;
   rl_lock *lock;
-  fake_world *world = held(3, &lock);
-  refuse_all(world);
-  fake_pass(world, THIRD_US);
-  assert_error(reason_of(world, lock), REDLOCK_E_UNAVAILABLE);
+  fake_world *world = failing(&lock);
   world->now_us = lock->deadline_us;
   assert_error(reason_of(world, lock), REDLOCK_E_EXPIRED);
   assert_int_equal(since_of(world, lock), world->now_us);
@@ -351,10 +352,7 @@ static void asking_for_the_result_of_a_lease_that_was_given_up_tells_no_loss(voi
 static void a_client_that_is_closed_names_no_lock_that_was_not_lost(void **state) {
   (void)state;
   rl_lock *lock;
-  fake_world *world = held(3, &lock);
-  refuse_all(world);
-  fake_pass(world, THIRD_US);
-  assert_error(reason_of(world, lock), REDLOCK_E_UNAVAILABLE);
+  fake_world *world = failing(&lock);
   rl_core_close(&world->core, world->now_us);
   assert_null(rl_loss_next(&world->core, world->now_us));
   assert_true(fake_world_end(world));

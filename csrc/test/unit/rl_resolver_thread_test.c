@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 
+#include "look_ups.h" /* __wrap_getaddrinfo, __wrap_freeaddrinfo */
 #include "rl_resolver.h"
 #include "rl_test.h"
 #include "rl_thread.h"
@@ -24,33 +25,6 @@ static rl_resolver *look_up(const char *host, int port) {
   rl_resolver *resolver = rl_resolver_new(host, port, &busy);
   assert_false(busy);
   return resolver;
-}
-
-/* Whether look-ups hang, and how many lists of addresses there are. */
-static atomic_bool look_ups_hang;
-static atomic_int lists;
-
-int __real_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
-                       struct addrinfo **addresses);
-int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
-                       struct addrinfo **addresses);
-void __real_freeaddrinfo(struct addrinfo *addresses);
-void __wrap_freeaddrinfo(struct addrinfo *addresses);
-
-int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
-                       struct addrinfo **addresses) {
-  while (atomic_load(&look_ups_hang)) {
-    (void)poll(NULL, 0, 1);
-  }
-  int error = __real_getaddrinfo(host, service, hints, addresses);
-  atomic_fetch_add(&lists, error == 0);
-  return error;
-}
-
-void __wrap_freeaddrinfo(struct addrinfo *addresses) {
-  assert_non_null(addresses);
-  atomic_fetch_sub(&lists, 1);
-  __real_freeaddrinfo(addresses);
 }
 
 static bool no_thread;
@@ -190,15 +164,15 @@ static void a_look_up_can_be_given_up_at_any_time(void **state) {
 
 static void an_answer_that_nobody_takes_is_freed(void **state) {
   (void)state;
-  int before = atomic_load(&lists);
+  int before = atomic_load(&look_ups_lists);
   rl_resolver *resolver = look_up("localhost", 6379);
   assert_non_null(resolver);
   struct pollfd ready = {rl_resolver_fd(resolver), POLLIN, 0};
   assert_int_equal(poll(&ready, 1, 20000), 1);
-  assert_int_equal(atomic_load(&lists), before + 1);
+  assert_int_equal(atomic_load(&look_ups_lists), before + 1);
   rl_resolver_free(resolver);
   redlock_time until_us = redlock_now() + PATIENCE_US;
-  while (atomic_load(&lists) > before) { /* The thread may still refer to it. */
+  while (atomic_load(&look_ups_lists) > before) { /* The thread may still refer to it. */
     assert_true(redlock_now() < until_us);
     (void)poll(NULL, 0, 1);
   }
@@ -242,7 +216,7 @@ static void the_33rd_look_up_at_once_waits_for_its_turn(void **state) {
   (void)state;
   rl_resolver *hanging[RL_RESOLVER_THREADS_MAX];
   bool busy = false;
-  atomic_store(&look_ups_hang, true);
+  atomic_store(&look_ups_wait, true);
   for (unsigned i = 0; i < COUNT_OF(hanging); i++) {
     hanging[i] = look_up_in_turn("localhost", 1);
     assert_non_null(hanging[i]);
@@ -256,7 +230,7 @@ static void the_33rd_look_up_at_once_waits_for_its_turn(void **state) {
   }
   assert_null(rl_resolver_new("localhost", 1, &busy));
   assert_true(busy);
-  atomic_store(&look_ups_hang, false);
+  atomic_store(&look_ups_wait, false);
   rl_resolver *next = look_up_in_turn("localhost", 1);
   assert_non_null(next);
   rl_resolver_free(next);

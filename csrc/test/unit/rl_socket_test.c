@@ -16,6 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "look_ups.h" /* __wrap_getaddrinfo, __wrap_freeaddrinfo */
 #include "rl_node.h"
 #include "rl_socket.h"
 #include "rl_test.h"
@@ -45,33 +46,6 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t length, int flags) {
 
 ssize_t __wrap_recv(int fd, void *bytes, size_t length, int flags) {
   return interrupted() ? -1 : __real_recv(fd, bytes, length, flags);
-}
-
-/* Whether threads that look a name up wait, and how many lists of addresses there are. */
-static atomic_bool look_ups_wait;
-static atomic_int lists;
-
-int __real_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
-                       struct addrinfo **addresses);
-int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
-                       struct addrinfo **addresses);
-void __real_freeaddrinfo(struct addrinfo *addresses);
-void __wrap_freeaddrinfo(struct addrinfo *addresses);
-
-int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
-                       struct addrinfo **addresses) {
-  while (atomic_load(&look_ups_wait) && (hints->ai_flags & AI_NUMERICHOST) == 0) {
-    (void)poll(NULL, 0, 1);
-  }
-  int error = __real_getaddrinfo(host, service, hints, addresses);
-  atomic_fetch_add(&lists, error == 0);
-  return error;
-}
-
-void __wrap_freeaddrinfo(struct addrinfo *addresses) {
-  assert_non_null(addresses);
-  atomic_fetch_sub(&lists, 1);
-  __real_freeaddrinfo(addresses);
 }
 
 /* A listener on 127.0.0.1 with a port of its own. */
@@ -224,7 +198,7 @@ static void add_address(rl_socket *socket, int port) {
   }
   last->ai_next = rl_resolver_numeric("127.0.0.1", port);
   assert_non_null(last->ai_next);
-  atomic_fetch_sub(&lists, 1); /* It is part of the other. */
+  atomic_fetch_sub(&look_ups_lists, 1); /* It is part of the other. */
 }
 
 static void all_addresses_of_a_name_are_tried(void **state) {
@@ -688,7 +662,7 @@ static void a_forked_child_leaves_its_parents_epoll_set_alone(void **state) {
 static void no_address_is_left_behind(void **state) {
   (void)state;
   redlock_time until_us = redlock_now() + PATIENCE_US;
-  while (atomic_load(&lists) != 0) { /* Look-ups that were given up are under way. */
+  while (atomic_load(&look_ups_lists) != 0) { /* Look-ups that were given up are under way. */
     assert_true(redlock_now() < until_us);
     (void)poll(NULL, 0, 1);
   }
