@@ -169,7 +169,6 @@ local function write(self, index, sock, ticket)
   local handle, sema = self.handle, self.writers[index]
   while true do
     if self.tickets[index] ~= ticket then return "the connection was given up" end
-    if not self.ticking and exiting() then return "the worker ends" end
     local bytes = output(handle, index)
     if bytes then
       local sent, err = sock:send(bytes)
@@ -361,7 +360,6 @@ local function is_over(self, idle)
   local _, held, owned, running, used, is_closed = state(self.handle)
   hurry_collector(self, held - owned, idle)
   if is_closed or not used then
-    if not is_closed then native.close(self.handle) end
     self.closed_at = self.closed_at or self.now
     return not running and not awaits(self.handle) or self.now - self.closed_at > CLOSE_TIMEOUT
   elseif running then

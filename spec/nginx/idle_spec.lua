@@ -146,34 +146,6 @@ describe("a client that only one request has used", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  -- Node 3 is asked for a lock that others have, and does not read that before the client is garbage. A release waits
-  -- for such an answer, for a while.
-  it("releases when it is garbage what a hung node may yet set", function()
-    assert.are.equal("connected", said_by_first([[
-      kept.client = make_connected({ ttl = 60000, retry_count = 0, node_timeout = 3000 })
-      ngx.print("connected")
-    ]], [[
-      location /try {
-        content_by_lua_block {
-          ngx.print(select(3, kept.client:acquire("taken")))
-          kept.client = nil
-          collectgarbage() collectgarbage()
-        }
-      }
-    ]]))
-    for index = 1, 2 do farm[index]:command("SET", "taken", "another's") end
-    farm[3]:stop()
-    assert.are.equal("taken", select(2, nginx:get("/try")))
-    local function connections() return farm[1]:command("CLIENT", "LIST"):find("name=redlock", 1, true) end
-    helper.eventually(function() return not connections() end, "the connections to end")
-    farm[3]:continue()
-    helper.eventually(function()
-      return not farm[3]:command("CLIENT", "LIST"):find("name=redlock", 1, true)
-    end, "the node to have read all")
-    assert.are.equal(0, farm[3]:command("EXISTS", "taken"))
-    assert.are.equal("", nginx:complaints())
-  end)
-
   it("does not stop the worker for a hung node once more when it was closed and is collected", function()
     local said = said_by_first([[
       local client = make_connected({ ttl = 60000, node_timeout = 2000 })
