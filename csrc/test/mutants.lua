@@ -61,7 +61,7 @@ return {
   rule("^csrc/driver/", units(DRIVER), INTEGRATION,
     specs("5.4", "redlock interrupt close lost keeper gc integration/lease")),
   rule("^csrc/binding/rl_lua_nginx_owner", "lua 5.4 rl_lua_nginx_owner_test", specs("jit", NGINX), LUA_MEMORY),
-  rule("^csrc/binding/rl_lua_nginx", specs("jit", NGINX), LUA_MEMORY),
+  rule("^csrc/binding/rl_lua_nginx", "lua 5.4 rl_lua_nginx_wait_test", specs("jit", NGINX), LUA_MEMORY),
   rule("^csrc/binding/", LUA_UNITS, specs("5.4", LUA), specs("jit", "nginx/behaviour nginx/client nginx/owner"),
     LUA_MEMORY),
   rule("^lua/redlock/nginx", specs("jit", NGINX)),

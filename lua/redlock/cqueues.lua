@@ -345,7 +345,7 @@ end
 function client_methods.attach(self, text, given)
   check_client(self, "attach")
   check_handover(self, "table", text, 2)
-  if self.closing then return closed("attach") end
+  if self.closing then return nil, "the client has been closed", "closed" end
   local handle, message, code = attach(self.handle, text, given ~= nil and attach_options(given, 2) or nil)
   if not handle then return nil, message, code end
   local lock = wrap(self, handle)
