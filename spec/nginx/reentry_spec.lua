@@ -80,6 +80,27 @@ local LOCATIONS = [[
       ngx.print(tostring(kept.shared:is_held()), " ", tostring(kept.shared:release()))
     }
   }
+  # One request holds by a lock object that others try, too.
+  location /first {
+    content_by_lua_block {
+      kept.one = client:lock("one", { reentrant = ngx.var.arg_owner or false, ttl = tonumber(ngx.var.arg_ttl) })
+      assert(kept.one:acquire())
+      kept.inside = true
+      repeat ngx.sleep(0.002) until kept.go
+    }
+  }
+  location /second {
+    content_by_lua_block {
+      local ok, validity, message = pcall(kept.one.acquire, kept.one)
+      ngx.print(ok and validity and "acquired" or tostring(message or validity))
+    }
+  }
+  location /extend {
+    content_by_lua_block {
+      kept.inside = "extending"
+      kept.one:extend()
+    }
+  }
   location /worker {
     content_by_lua_block {
       kept.lock = kept.lock or of_worker:lock("worker", { reentrant = "job" })
@@ -200,6 +221,41 @@ describe("re-entrance in nginx", function()
     eventually_free("shared")
     get("/share")
     eventually_free("shared")
+  end)
+
+  local function hold_by_one_object(arguments)
+    local request = nginx:request("/first" .. arguments)
+    helper.eventually(function() return get("/inside") == "true" end)
+    return request
+  end
+
+  it("does not speak of other requests where the lock is not re-entrant", function()
+    local request = hold_by_one_object("")
+    assert.are.equal("'one': the lock is held already", get("/second"))
+    get("/go")
+    assert.are.equal(200, (request:finish()))
+  end)
+
+  it("lets another request have a lock object whose lease has run out", function()
+    local request = hold_by_one_object("?owner=job&ttl=50")
+    helper.eventually(function() return get("/second") == "acquired" end, "the lease to run out")
+    get("/go")
+    assert.are.equal(200, (request:finish()))
+    eventually_free("one")
+  end)
+
+  it("says that a lock object has an operation in flight, whoever holds it", function()
+    local request = hold_by_one_object("?owner=job")
+    for _, node in ipairs(farm) do node:stop() end
+    local extending = nginx:request("/extend")
+    helper.eventually(function() return get("/inside") == "extending" end)
+    local said = get("/second")
+    for _, node in ipairs(farm) do node:continue() end
+    assert.is_truthy(said:find("'one' has an operation in flight", 1, true), said)
+    assert.are.equal(200, (extending:finish()))
+    get("/go")
+    assert.are.equal(200, (request:finish()))
+    eventually_free("one")
   end)
 
   it("leaves a lease to the worker that a request has counted on by the same lock object", function()
