@@ -50,6 +50,21 @@ local LOCATIONS = [[
       ngx.print((in_use() - before) / 2000)
     }
   }
+  # Released where nothing may wait.
+  location /filtered {
+    content_by_lua_block {
+      kept.before, kept.some = in_use(), {}
+      for index = 1, 2000 do kept.some[index] = assert(client:acquire("filtered:" .. index)) end
+      ngx.print("filtered")
+    }
+    header_filter_by_lua_block { for _, lock in ipairs(kept.some) do assert(lock:release()) end }
+  }
+  location /used {
+    content_by_lua_block {
+      ngx.sleep(0.1)
+      ngx.print((in_use() - kept.before) / 2000)
+    }
+  }
   location /heard {
     content_by_lua_block {
       for _, ask in ipairs { "release", "result" } do
@@ -179,6 +194,16 @@ describe("a lock that was released", function()
     local unseen = tonumber((select(2, nginx:get("/sent"))))
     assert.is_true(unseen < 150, unseen .. " bytes for each lock")
     assert.are.equal(("true not_held true\ntrue not_held\n"):rep(2), select(2, nginx:get("/heard")))
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("keeps no such memory when it was released in a phase that lets nothing wait", function()
+    local unseen
+    for _ = 1, 2 do
+      assert.are.equal("filtered", select(2, nginx:get("/filtered")))
+      unseen = tonumber((select(2, nginx:get("/used"))))
+    end
+    assert.is_true(unseen < 150, unseen .. " bytes for each lock")
     assert.are.equal("", nginx:complaints())
   end)
 
