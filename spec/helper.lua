@@ -14,6 +14,10 @@ local HOST = "127.0.0.1"
 helper.interpreter = os.getenv("REDLOCK_SPEC_LUA")
   or (rawget(_G, "jit") and "luajit" or "lua" .. _VERSION:match("%d%.%d"))
 
+-- Inside nginx a child would keep the connection of the request open, and who asked would wait for its end.
+local WITHOUT_DESCRIPTORS = [[bash -c 'for fd in /proc/$$/fd/*; do fd=${fd##*/}
+  [ $fd -le 2 ] || eval "exec $fd>&-"; done; exec "$@"' - ]]
+
 local function read_command(command)
   local pipe = assert(io.popen(command, "r"))
   local text = pipe:read("*a")
@@ -65,7 +69,8 @@ done
 for pid in $(cat "$2/pids"); do kill -KILL "$pid" 2>/dev/null; done
 rm -rf "$2"
 ]])
-os.execute(string.format("sh %s/watchdog.sh %s %s >/dev/null </dev/null &", directory, own_pid, directory))
+os.execute(WITHOUT_DESCRIPTORS
+  .. string.format("sh %s/watchdog.sh %s %s >/dev/null </dev/null &", directory, own_pid, directory))
 
 do
   local loaded, busted = pcall(require, "busted")
@@ -205,7 +210,8 @@ function Node:kill()
 end
 
 local function launch(node)
-  local command = string.format("redis-server --port %d --bind %s --save '' --appendonly no --daemonize no "
+  local command = WITHOUT_DESCRIPTORS
+    .. string.format("redis-server --port %d --bind %s --save '' --appendonly no --daemonize no "
     .. "--dir %s --logfile %s/redis-%d.log %s >/dev/null 2>&1 </dev/null & echo $!",
     node.port, HOST, directory, directory, node.port, node.arguments)
   node.pid = read_command(command)
