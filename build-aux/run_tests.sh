@@ -36,9 +36,9 @@ check-safety|counted|60|$MAKE check-safety
 check-controls|counted|60|$MAKE check-controls
 unit|counted|300|$MAKE -j$jobs unit
 sim|counted|400|$MAKE -j$jobs sim-test
-controls|counted|400|$MAKE controls
-model|counted|600|$MAKE -j$jobs model-test
-chaos|counted|300|$MAKE -j$jobs chaos-test
+controls|counted|800|$MAKE controls
+model|counted|900|$MAKE -j$jobs model-test
+chaos|counted|400|$MAKE -j$jobs chaos-test
 spec-5.4|counted|300|$MAKE spec LUA_VERSION=5.4
 spec-luajit|counted|500|$MAKE spec LUA_VERSION=jit
 all-luas|counted|300|$MAKE -j$jobs luas
