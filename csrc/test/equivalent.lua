@@ -269,6 +269,8 @@ return {
   { line = "return now() - began - wait >= LATE", mutant = "+ wait",
     why = "many a wait would be a millisecond longer" },
   { line = "if self.now < self.tell_at then return end", mutant = "<=", why = a_millisecond },
+  { file = "rl_lua_nginx_wait", line = "if (self->slot == 0 && call->operation == RL_OPERATION_RELEASE)",
+    mutant = "== 0 ||", why = "what is given back though its result is waited for is taken up again for that" },
   { file = "rl_lua_nginx_wait", line = "if (slot > nginx->waiting_count) {", mutant = ">=",
     why = "room for one more than needed" },
   { file = "rl_lua_nginx_wait", line = "size_t count = slot + slot / 2 + 15;", mutant = "+ 25",
