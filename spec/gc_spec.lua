@@ -209,19 +209,24 @@ describe("garbage", function()
     farm:eventually_free("r")
   end)
 
+  -- As far as 100 ms suffice.
   it("the end of the program releases hundreds of locks", function()
-    local output, ok = run([[
-      for index = 1, 500 do
-        kept[#kept + 1] = assert(client:acquire("many" .. index, { ttl = 30000 }))
-      end
-    ]], "{ node_timeout = 1000 }")
-    assert.is_true(ok, output)
-    helper.eventually(function()
-      for _, node in ipairs(farm) do
-        if node:command("DBSIZE") ~= 0 then return false end
-      end
-      return true
-    end, "all keys to be gone")
+    helper.limit(30)
+    helper.one_of_three(function()
+      farm:reset()
+      local output, ok = run([[
+        for index = 1, 500 do
+          kept[#kept + 1] = assert(client:acquire("many" .. index, { ttl = 30000 }))
+        end
+      ]], "{ node_timeout = 1000 }")
+      assert.is_true(ok, output)
+      helper.eventually(function()
+        for _, node in ipairs(farm) do
+          if node:command("DBSIZE") ~= 0 then return false end
+        end
+        return true
+      end, "all keys to be gone")
+    end)
   end)
 
   it("so does its end by an error", function()

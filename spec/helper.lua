@@ -91,6 +91,13 @@ end
 
 helper.now = socket.gettime
 
+--- What is done as far as a bounded time suffices: a machine that stands still just then may fail it, but not each
+--- of three times.
+function helper.one_of_three(try)
+  if pcall(try) or pcall(try) then return end
+  try()
+end
+
 --- Polls until `condition` returns something true, and returns that; fails after the deadline.
 function helper.eventually(condition, what, seconds)
   local deadline = socket.gettime() + (seconds or 5)

@@ -151,12 +151,15 @@ describe("a worker", function()
 
   for _, signal in ipairs { "QUIT", "TERM" } do
     it("releases what it holds when it is ended by " .. signal, function()
-      start {}
-      assert.are.equal("held", select(2, nginx:get("/hold")))
-      helper.eventually(function() return farm:count("held:1") == 5 and farm:count("held:3") == 5 end)
-      nginx:stop(signal, 3)
-      for index = 1, 3 do assert.are.equal(0, farm:count("held:" .. index)) end
-      assert.are.equal("", nginx:complaints(server.CONNECTION_BROKE))
+      helper.one_of_three(function()
+        farm:reset()
+        start {}
+        assert.are.equal("held", select(2, nginx:get("/hold")))
+        helper.eventually(function() return farm:count("held:1") == 5 and farm:count("held:3") == 5 end)
+        nginx:stop(signal, 3)
+        for index = 1, 3 do assert.are.equal(0, farm:count("held:" .. index)) end
+        assert.are.equal("", nginx:complaints(server.CONNECTION_BROKE))
+      end)
     end)
   end
 
