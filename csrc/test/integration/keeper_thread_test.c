@@ -134,6 +134,13 @@ static void a_dropped_client_takes_its_thread_along(void **state) {
   eventually(farm_count(&five, "r", NULL) == 0);
 }
 
+/* The thread sanitizer keeps what it knows of memory that was given back. */
+#ifdef __SANITIZE_THREAD__
+#define KEEPS_WHAT_WAS_FREED true
+#else
+#define KEEPS_WHAT_WAS_FREED false
+#endif
+
 static void a_thousand_cycles_leave_nothing(void **state) {
   (void)state;
   unsigned threads_before = running_threads();
@@ -160,7 +167,7 @@ static void a_thousand_cycles_leave_nothing(void **state) {
   }
   assert_int_equal(running_threads(), threads_before);
   assert_int_equal(open_descriptors(), descriptors);
-  assert_true(resident_bytes() < bytes + 1024 * 1024);
+  assert_true(KEEPS_WHAT_WAS_FREED || resident_bytes() < bytes + 1024 * 1024);
 }
 
 /* The loop has its one descriptor, and does not come to it. */

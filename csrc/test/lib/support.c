@@ -163,10 +163,10 @@ redlock_vote vote_of(redlock_lock *lock, size_t node) {
   return info.vote;
 }
 
-const char *vote_error(redlock_lock *lock, size_t node) {
+bool vote_says(redlock_lock *lock, size_t node, const char *text) {
   redlock_vote_info info;
   assert_int_equal(redlock_lock_vote(lock, node, &info), REDLOCK_OK);
-  return info.error == NULL ? "" : info.error;
+  return info.error != NULL && strstr(info.error, text) != NULL;
 }
 
 size_t resident_bytes(void) {

@@ -118,8 +118,8 @@ void warm_up(redlock_client *client);
 /* Whether all nodes are connected and have answered everything. */
 bool all_up(redlock_client *client);
 
-/* The error of a node's vote, "" when there is none. */
-const char *vote_error(redlock_lock *lock, size_t node);
+/* Whether |text| stands in the error of a node's vote. */
+bool vote_says(redlock_lock *lock, size_t node, const char *text);
 redlock_vote vote_of(redlock_lock *lock, size_t node);
 
 /* The resident memory of this process, in bytes. */

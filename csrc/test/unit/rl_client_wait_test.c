@@ -762,8 +762,9 @@ static void without_a_descriptor_for_the_event_a_wakeup_ends_the_call(void **sta
   struct rlimit limit, none;
   pthread_t thread;
   redlock_lock *lock;
+  redlock_options options = {.wait_us = 20 * SECONDS}; /* The thread may come late. */
   redlock_client *client = make_client();
-  loopback *farm = deaf_farm(client, &lock, NULL);
+  loopback *farm = deaf_farm(client, &lock, &options);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
   assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK); /* It connects. */
   redlock_lock_cancel(lock);
