@@ -144,8 +144,8 @@ tsan-run: $(TEST_THREAD_PROGRAMS)
 	RUN_UNIT_WRAPPER='$(NO_ASLR)' sh build-aux/run_unit.sh $(TEST_THREAD_PROGRAMS)
 
 VALGRIND ?= valgrind
-# glibc frees its own at the end, and waits for ever when a thread that looked a name up has just been ended there.
-VALGRIND_FLAGS = --run-libc-freeres=no --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite --child-silent-after-fork=yes
+# Threads take turns; otherwise one that asks again and again lets no other run.
+VALGRIND_FLAGS = --fair-sched=try --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite --child-silent-after-fork=yes
 VALGRIND_SPECS ?= $(firstword $(wildcard spec/lock_spec.lua spec/redlock_spec.lua))
 valgrind: unit-programs
 	$(MAKE) --no-print-directory unit-lua-programs LUA_VERSION=5.4

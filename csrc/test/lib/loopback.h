@@ -42,6 +42,7 @@ typedef struct loopback_node {
 } loopback_node;
 
 typedef struct loopback {
+  struct loopback *before; /* of all that there are */
   unsigned count;
   bool broken; /* a node received what is no command of the library's */
   bool running;

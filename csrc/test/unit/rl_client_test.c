@@ -992,5 +992,5 @@ int main(void) {
       cmocka_unit_test(closing_leaves_a_look_up_to_its_thread),
       cmocka_unit_test(a_child_can_lock_with_connections_of_its_own),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, NULL, look_ups_end);
 }

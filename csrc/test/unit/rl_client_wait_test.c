@@ -756,6 +756,16 @@ static void *wake_up_again_and_again(void *client) {
   return NULL;
 }
 
+static bool all_have_accepted(loopback *farm) {
+  unsigned count = 0;
+  loopback_lock(farm);
+  for (unsigned i = 0; i < farm->count; i++) {
+    count += farm->nodes[i].connections[0].fd >= 0;
+  }
+  loopback_unlock(farm);
+  return count == farm->count;
+}
+
 /* All descriptors there may be are in use when the thread begins to wait. */
 static void without_a_descriptor_for_the_event_a_wakeup_ends_the_call(void **state) {
   (void)state;
@@ -767,6 +777,11 @@ static void without_a_descriptor_for_the_event_a_wakeup_ends_the_call(void **sta
   loopback *farm = deaf_farm(client, &lock, &options);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
   assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK); /* It connects. */
+  redlock_time began_us = redlock_now();
+  while (!all_have_accepted(farm)) {
+    assert_true(redlock_now() - began_us < 8 * SECONDS);
+    (void)poll(NULL, 0, 1);
+  }
   redlock_lock_cancel(lock);
   int lowest = fcntl(0, F_DUPFD_CLOEXEC, 0);
   assert_true(lowest > 4 && close(lowest) == 0);
@@ -775,7 +790,7 @@ static void without_a_descriptor_for_the_event_a_wakeup_ends_the_call(void **sta
   none.rlim_cur = (rlim_t)lowest;
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
   assert_int_equal(pthread_create(&thread, NULL, wake_up_again_and_again, client), 0);
-  redlock_time began_us = redlock_now();
+  began_us = redlock_now();
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_CANCELLED);
   assert_true(redlock_now() - began_us < 8 * SECONDS);
   assert_int_equal(rl_event_fd(&client->wait.event), -1);

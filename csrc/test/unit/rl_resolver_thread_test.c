@@ -248,5 +248,5 @@ int main(void) {
       cmocka_unit_test(a_look_up_that_cannot_be_made_takes_nobodys_turn),
       cmocka_unit_test(the_33rd_look_up_at_once_waits_for_its_turn),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, NULL, look_ups_end);
 }
