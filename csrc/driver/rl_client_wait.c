@@ -4,9 +4,10 @@
  * SPDX-License-Identifier: MIT
  *
  * One of the threads that wait polls for all, outside the mutex: the leader. The others, the followers,
- * sleep, each on a condition of its own.
+ * sleep, each on a semaphore of its own.
  *
- *   W1. A thread that begins an operation sends the bytes itself, under the mutex (rl_turn_start()).
+ *   W1. A thread that begins an operation sends the bytes itself, under the mutex (rl_turn_start()), or the last
+ *       of those that come with it (below).
  *   W2. Then it waits. When nobody leads it leads: it notes what it is going to wait for, leaves the
  *       mutex, polls, enters, and takes a turn with what has come. Else it sleeps until it is called.
  *   W3. Whoever leaves the mutex calls the threads whose operation has ended, and nobody else (but those
@@ -21,20 +22,21 @@
  * to W5: so whenever the mutex is free,
  *   - a thread that sleeps for an operation which has ended has been called;
  *   - when a thread sleeps, there is a leader: one that has been called and will enter, or one that polls;
- *   - the one that polls waits for all there is to wait for, or its event is set. The event stays set
- *     until the leader has entered again, so that it does not matter whether it polls already.
+ *   - the one that polls waits for all there is to wait for, or its event is set, or threads are coming, of
+ *     which the last looks (W5). The event stays set until the leader has entered again, so that it does not
+ *     matter whether it polls already.
  * A follower has a time of its own all the same, a little after its operation wants to be looked at: a leader
  * may be held up in a signal handler. Then the follower takes a turn without waiting.
  *
  * One turn of the leader often ends many operations, whose threads all come back and begin the next. When
- * each of them sent at once, the nodes would be sent single commands instead of many in one packet, at ten
- * times the cost (64 threads, five nodes). So bytes wait while threads that have been called are on their
- * way to the mutex, and the last of them sends. They wait 1 ms at most, for those threads may be slow to come.
+ * each of them launched and sent at once, the nodes would be sent single commands instead of many in one
+ * packet, at ten times the cost (64 threads, five nodes). So what they begin waits, and so do bytes, while
+ * threads that have been called are on their way to the mutex, and the last of them launches and sends for
+ * all. That waits 1 ms at most, for those threads may be slow to come.
  */
 #include "rl_client_wait.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "rl_client.h"
 #include "rl_poll.h"
@@ -49,18 +51,6 @@
 
 /* ------------------------------------------------------------------------------------ waiters */
 
-/* It is waited for by CLOCK_MONOTONIC. */
-bool rl_wait_make_condition(pthread_cond_t *condition) {
-  pthread_condattr_t attributes;
-  if (pthread_condattr_init(&attributes) != 0) {
-    return false;
-  }
-  (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-  int error = pthread_cond_init(condition, &attributes);
-  (void)pthread_condattr_destroy(&attributes);
-  return error == 0;
-}
-
 void rl_wait_init(rl_wait *wait) {
   atomic_init(&wait->wakeups, 0);
   rl_event_init(&wait->event);
@@ -68,7 +58,7 @@ void rl_wait_init(rl_wait *wait) {
 
 void rl_wait_free(rl_wait *wait) {
   for (size_t i = 0; i < wait->made_count; i++) {
-    (void)pthread_cond_destroy(&wait->made[i]->condition);
+    rl_semaphore_free(&wait->made[i]->semaphore);
     free(wait->made[i]);
   }
   free(wait->made);
@@ -77,13 +67,13 @@ void rl_wait_free(rl_wait *wait) {
 
 void rl_wait_forget(rl_wait *wait) {
   wait->leader = NULL;
-  wait->polls = wait->poked = wait->unsent = false;
-  wait->coming = 0;
+  wait->polls = wait->poked = wait->unsent = wait->unstarted = false;
+  wait->coming = wait->watchers = 0;
   wait->first = wait->last = wait->spare = wait->sender = NULL;
   for (size_t i = 0; i < wait->made_count; i++) {
     rl_waiter *waiter = wait->made[i];
     waiter->in_use = waiter->sleeps = waiter->called = false;
-    (void)rl_wait_make_condition(&waiter->condition);
+    (void)rl_semaphore_init(&waiter->semaphore);
     waiter->next = wait->spare;
     wait->spare = waiter;
   }
@@ -118,7 +108,7 @@ static rl_waiter *rl_wait_take_spare(rl_wait *wait) {
     return NULL;
   }
   waiter = calloc(1, sizeof *waiter);
-  if (waiter == NULL || !rl_wait_make_condition(&waiter->condition)) {
+  if (waiter == NULL || !rl_semaphore_init(&waiter->semaphore)) {
     free(waiter);
     return NULL;
   }
@@ -140,13 +130,20 @@ rl_waiter *rl_wait_begin(redlock_client *client, redlock_lock *lock) {
   }
   self->lock = lock;
   self->event = &wait->event;
-  self->each_turn = lock == NULL;
+  self->each_turn = false;
   self->in_use = true;
   self->wakeups = atomic_load(&wait->wakeups);
   if (lock != NULL) {
     rl_lock_of(lock)->waited = self->number & RL_LOCK_WAITED_MAX;
+  } else {
+    rl_wait_watch(client, self);
   }
   return self;
+}
+
+void rl_wait_watch(redlock_client *client, rl_waiter *self) {
+  client->wait.watchers += !self->each_turn;
+  self->each_turn = true;
 }
 
 /* When the operation of a lock wants to be looked at; REDLOCK_NEVER when it does not. */
@@ -162,6 +159,7 @@ void rl_wait_end(redlock_client *client, rl_waiter *self) {
     rl_lock_of(self->lock)->waited = 0;
   }
   rl_wait_pause(client, self);
+  client->wait.watchers -= self->each_turn;
   self->in_use = false;
   self->next = client->wait.spare;
   client->wait.spare = self;
@@ -176,6 +174,9 @@ void rl_wait_pause(redlock_client *client, rl_waiter *self) {
 /* ------------------------------------------------------------------------------------ sending */
 
 static void rl_wait_send(redlock_client *client) {
+  if (client->wait.unstarted) {
+    (void)rl_turn_launch(client); /* Without entropy it stays due, and the leader hears why. */
+  }
   client->wait.unsent = false;
   rl_turn_flush(client);
   rl_poll_sync(client);
@@ -193,7 +194,7 @@ void rl_wait_flush(redlock_client *client) {
 
 typedef struct rl_calls {
   unsigned count;
-  pthread_cond_t *conditions[RL_WAIT_CALLS_MAX];
+  rl_semaphore *semaphores[RL_WAIT_CALLS_MAX];
 } rl_calls;
 
 /* Ends the poll of the leader, which there is, if it polls. */
@@ -214,9 +215,9 @@ static void rl_wait_call(rl_wait *wait, rl_waiter *waiter, rl_calls *calls) {
   waiter->called = true;
   wait->coming++;
   if (calls->count == RL_WAIT_CALLS_MAX) {
-    (void)pthread_cond_signal(&waiter->condition);
+    rl_semaphore_post(&waiter->semaphore);
   } else {
-    calls->conditions[calls->count++] = &waiter->condition;
+    calls->semaphores[calls->count++] = &waiter->semaphore;
   }
 }
 
@@ -232,9 +233,11 @@ static void rl_wait_call_concerned(redlock_client *client, rl_calls *calls) {
     }
   }
   unsigned wakeups = atomic_load(&wait->wakeups);
-  for (rl_waiter *waiter = wait->turned || wakeups != wait->wakeups_told ? wait->first : NULL;
-       waiter != NULL; waiter = waiter->next) {
-    if (waiter->each_turn || wakeups != wait->wakeups_told) {
+  bool woken = wakeups != wait->wakeups_told;
+  bool watched = wait->turned && wait->watchers > 0;
+  for (rl_waiter *waiter = woken || watched ? wait->first : NULL; waiter != NULL;
+       waiter = waiter->next) {
+    if (woken || waiter->each_turn) {
       rl_wait_call(wait, waiter, calls);
     }
   }
@@ -286,18 +289,18 @@ static void rl_wait_settle(redlock_client *client, rl_calls *calls) {
   if (wait->leader == NULL) {
     rl_wait_call_leader(wait, calls);
   }
-  if (wait->leader != NULL && wait->polls && rl_wait_is_short(client)) {
+  if (wait->leader != NULL && wait->polls && !wait->unsent && rl_wait_is_short(client)) {
     rl_wait_poke(wait);
   }
   if (rl_keeper_is_late(client)) {
     client->keeper.until_us = 0;
-    (void)pthread_cond_signal(&client->keeper.self.condition);
+    rl_semaphore_post(&client->keeper.self.semaphore);
   }
 }
 
 static void rl_wait_deliver(const rl_calls *calls) {
   for (unsigned i = 0; i < calls->count; i++) {
-    (void)pthread_cond_signal(calls->conditions[i]);
+    rl_semaphore_post(calls->semaphores[i]);
   }
 }
 
@@ -394,26 +397,13 @@ static void rl_wait_get_up(rl_wait *wait, rl_waiter *self) {
   self->sleeps = false;
 }
 
-bool rl_wait_until(pthread_cond_t *condition, rl_mutex *mutex, redlock_time until_us) {
-  struct timespec until;
-  if (until_us == REDLOCK_NEVER) {
-    (void)pthread_cond_wait(condition, &mutex->mutex);
-    return true;
-  }
-  (void)clock_gettime(CLOCK_MONOTONIC, &until);
-  redlock_duration left_us = rl_time_sub(until_us, redlock_now());
-  left_us = rl_time_min(left_us, REDLOCK_TTL_MAX_US);
-  uint64_t nanoseconds = (uint64_t)until.tv_nsec + left_us % REDLOCK_SECONDS * 1000;
-  until.tv_sec += (time_t)(left_us / REDLOCK_SECONDS + nanoseconds / 1000000000);
-  until.tv_nsec = (long)(nanoseconds % 1000000000);
-  return pthread_cond_timedwait(condition, &mutex->mutex, &until) == 0;
-}
-
 /* Sleeps until the thread is called; false when |until_us| came before. */
 static bool rl_wait_sleep(redlock_client *client, rl_waiter *self, redlock_time until_us) {
   bool in_time = true;
   while (!self->called && in_time) {
-    in_time = rl_wait_until(&self->condition, &client->mutex, until_us);
+    rl_mutex_unlock(&client->mutex);
+    in_time = rl_semaphore_wait(&self->semaphore, until_us);
+    rl_mutex_lock(&client->mutex);
   }
   return self->called;
 }

@@ -6,7 +6,6 @@
 #ifndef RL_CLIENT_WAIT_H
 #define RL_CLIENT_WAIT_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,13 +13,14 @@
 #include "redlock.h"
 #include "rl_event.h"
 #include "rl_mutex.h"
+#include "rl_semaphore.h"
 
 /* A thread in a blocking call. */
 typedef struct rl_waiter {
   struct rl_waiter *previous, *next; /* among those that sleep; among the spare ones */
-  pthread_cond_t condition;
-  rl_event *event;    /* ends its wait when it leads */
-  unsigned number;    /* its place among all of the client, from 1 */
+  rl_semaphore semaphore;            /* it sleeps on this */
+  rl_event *event;                   /* ends its wait when it leads */
+  unsigned number;                   /* its place among all of the client, from 1 */
   redlock_lock *lock; /* whose operation it waits for; NULL: for whatever a turn brings */
   bool each_turn;     /* it wants to look after each turn */
   bool in_use;
@@ -42,7 +42,9 @@ typedef struct rl_wait {
   bool poked;          /* its event has been set since */
   rl_wait_wants wants; /* what it waits for */
   bool turned;         /* input was looked for, since the mutex was taken */
+  unsigned watchers;   /* waiters with |each_turn| */
   bool unsent;         /* bytes were left to the threads that are coming */
+  bool unstarted;      /* what has been begun was, too: it has not been launched yet */
   unsigned coming;     /* threads that have been called, and do not run yet */
   rl_waiter *sender;   /* sends them when nobody has come in time, or NULL */
   rl_waiter *first;    /* those that sleep */
@@ -70,6 +72,9 @@ void rl_wait_forget(rl_wait *wait);
  */
 rl_waiter *rl_wait_begin(redlock_client *client, redlock_lock *lock);
 
+/* |self| is called after each turn from now on. */
+void rl_wait_watch(redlock_client *client, rl_waiter *self);
+
 /* The waiter of the thread that is in a blocking call on |lock|, or NULL. */
 rl_waiter *rl_wait_of(const redlock_lock *lock);
 void rl_wait_end(redlock_client *client, rl_waiter *self);
@@ -96,11 +101,5 @@ void rl_wait_flush(redlock_client *client);
 
 /* Tells the threads that wait what has changed. |unlock|: and leaves the mutex. */
 void rl_wait_tell(redlock_client *client, bool unlock);
-
-/* A condition for rl_wait_until(). */
-bool rl_wait_make_condition(pthread_cond_t *condition);
-
-/* Sleeps until |condition| is signalled, or without reason; false when |until_us| has come. */
-bool rl_wait_until(pthread_cond_t *condition, rl_mutex *mutex, redlock_time until_us);
 
 #endif

@@ -377,7 +377,7 @@ redlock_duration rl_handle_late(redlock_lock *lock) {
 static void rl_handle_serve_late(redlock_lock *lock) {
   rl_waiter *waiter = rl_wait_of(lock);
   int error = REDLOCK_OK;
-  waiter->each_turn = true;
+  rl_wait_watch(rl_client_of(lock), waiter);
   for (redlock_duration left_us = rl_handle_late_left(lock); left_us > 0 && error == REDLOCK_OK;
        left_us = rl_handle_late_left(lock)) {
     error = rl_wait_step(rl_client_of(lock), waiter, rl_time_add(redlock_now(), left_us), NULL);

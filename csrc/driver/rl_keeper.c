@@ -22,7 +22,7 @@
  *   K6. The program may close the client there, or give up the last reference to it. The keeper cannot join
  *       itself: it ends when the program has returned, and with the last reference it ends the client, too.
  *
- * It holds the mutex for turns only, which wait for nothing, and waits in poll() or on its condition: so it can
+ * It holds the mutex for turns only, which wait for nothing, and waits in poll() or on its semaphore: so it can
  * be joined at any time, and who wants the mutex, also a finalizer, waits for a turn at most. It has all
  * signals blocked, and knows nothing of Lua. fork() waits for the mutex (rl_mutex.c), and a child has no keeper
  * until it begins a lease of its own.
@@ -94,7 +94,9 @@ static void rl_keeper_sleep(redlock_client *client, redlock_time until_us) {
   rl_keeper *keeper = &client->keeper;
   rl_wait_tell(client, false);
   keeper->until_us = until_us;
-  (void)rl_wait_until(&keeper->self.condition, &client->mutex, until_us);
+  rl_mutex_unlock(&client->mutex);
+  (void)rl_semaphore_wait(&keeper->self.semaphore, until_us);
+  rl_mutex_lock(&client->mutex);
   keeper->until_us = 0;
 }
 
@@ -129,7 +131,7 @@ static void rl_keeper_tell(redlock_client *client) {
 static void rl_keeper_end_client(redlock_client *client) {
   client->keeper.runs = false;
   (void)pthread_detach(pthread_self());
-  (void)pthread_cond_destroy(&client->keeper.self.condition);
+  rl_semaphore_free(&client->keeper.self.semaphore);
   rl_event_close(&client->keeper.event);
   rl_client_destroy(client);
 }
@@ -166,7 +168,7 @@ int rl_keeper_start(redlock_client *client) {
   }
   keeper->stops = false;
   keeper->until_us = 0;
-  keeper->runs = rl_wait_make_condition(&keeper->self.condition) &&
+  keeper->runs = rl_semaphore_init(&keeper->self.semaphore) &&
                  rl_thread_start(&keeper->thread, RL_KEEPER_STACK, rl_keeper_run, client) == 0;
   if (!keeper->runs) {
     rl_event_close(&keeper->event);
@@ -207,12 +209,12 @@ void rl_keeper_stop(redlock_client *client) {
     return; /* K6 */
   }
   keeper->runs = false;
-  (void)pthread_cond_signal(&keeper->self.condition);
+  rl_semaphore_post(&keeper->self.semaphore);
   rl_event_set(&keeper->event);
   rl_wait_tell(client, true);
   (void)pthread_join(keeper->thread, NULL);
   rl_mutex_lock(&client->mutex);
-  (void)pthread_cond_destroy(&keeper->self.condition);
+  rl_semaphore_free(&keeper->self.semaphore);
   rl_event_close(&keeper->event);
 }
 

@@ -25,7 +25,15 @@ bool rl_mutex_init(rl_mutex *mutex);
 /* Nobody holds it. */
 void rl_mutex_free(rl_mutex *mutex);
 
+/* How often to ask before sleeping: its holder gives it back within microseconds, and a sleep costs more. */
+#define RL_MUTEX_TRIES 50
+
 static inline void rl_mutex_lock(rl_mutex *mutex) {
+  for (unsigned i = 0; i < RL_MUTEX_TRIES; i++) {
+    if (pthread_mutex_trylock(&mutex->mutex) == 0) {
+      return;
+    }
+  }
   (void)pthread_mutex_lock(&mutex->mutex);
 }
 

@@ -182,6 +182,7 @@ static void rl_turn_output(redlock_client *client) {
 /* Steps 2 to 5, until nothing more is to be done at once. */
 static int rl_turn_run(redlock_client *client) {
   int result = REDLOCK_OK;
+  client->wait.unstarted = false;
   for (unsigned i = 0; i < RL_TURN_ROUNDS_MAX && result == REDLOCK_OK; i++) {
     redlock_time now_us = redlock_now();
     rl_turn_connect(client, now_us, rl_pump_advance(&client->core, now_us, rl_turn_open(client)));
@@ -240,6 +241,14 @@ redlock_lock *redlock_client_next_lost(redlock_client *client) {
 }
 
 int rl_turn_start(redlock_client *client) {
+  if (client->wait.coming > 0) {
+    client->wait.unsent = client->wait.unstarted = true;
+    return REDLOCK_OK;
+  }
+  return rl_turn_launch(client);
+}
+
+int rl_turn_launch(redlock_client *client) {
   struct pollfd none = {-1, 0, 0};
   redlock_duration pause_us = rl_time_sub(redlock_now(), client->processed_us);
   int result = pause_us > RL_TURN_STALE_US || rl_turn_owed_much(client)

@@ -23,6 +23,9 @@ int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t cou
  * One turn without waiting, for what has been begun; looks for input only after a pause, or when a
  * node owes much.
  */
+int rl_turn_launch(redlock_client *client);
+
+/* The same, or leaves it to the threads that are on their way to the mutex (rl_client_wait.c). */
 int rl_turn_start(redlock_client *client);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Threads that wait in calls on one client, where something cannot be had: memory, a condition, a descriptor.
+ * Threads that wait in calls on one client, where something cannot be had: memory, a semaphore, a descriptor.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,71 +21,54 @@
 #include "rl_test.h"
 #include "rl_turn.h"
 
-static bool no_attributes;
-static bool no_condition;
+static bool no_semaphore;
 static bool no_growth;
 
-int __real_pthread_condattr_init(pthread_condattr_t *attributes);
-int __wrap_pthread_condattr_init(pthread_condattr_t *attributes);
-int __real_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes);
-int __wrap_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes);
 void *__real_realloc(void *block, size_t size);
 void *__wrap_realloc(void *block, size_t size);
-
-int __wrap_pthread_condattr_init(pthread_condattr_t *attributes) {
-  return no_attributes ? ENOMEM : __real_pthread_condattr_init(attributes);
-}
-
-int __wrap_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes) {
-  return no_condition ? EAGAIN : __real_pthread_cond_init(condition, attributes);
-}
 
 void *__wrap_realloc(void *block, size_t size) {
   return no_growth ? NULL : __real_realloc(block, size);
 }
 
-int __real_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
-int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex);
-int __real_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
-                                  const struct timespec *until);
-int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
-                                  const struct timespec *until);
+bool __real_rl_semaphore_init(rl_semaphore *semaphore);
+bool __wrap_rl_semaphore_init(rl_semaphore *semaphore);
+bool __real_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
+bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
+
+bool __wrap_rl_semaphore_init(rl_semaphore *semaphore) {
+  return !no_semaphore && __real_rl_semaphore_init(semaphore);
+}
 
 static unsigned wake_ups_by_nobody; /* how many of the next sleeps end so */
 static bool time_stands_still;
 
-int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
+bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
   if (wake_ups_by_nobody > 0) {
     wake_ups_by_nobody--;
-    return 0;
+    return true;
   }
-  return __real_pthread_cond_wait(condition, mutex);
-}
-
-int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
-                                  const struct timespec *until) {
-  return time_stands_still ? __real_pthread_cond_wait(condition, mutex)
-                           : __real_pthread_cond_timedwait(condition, mutex, until);
+  return __real_rl_semaphore_wait(semaphore, time_stands_still ? REDLOCK_NEVER : until_us);
 }
 
 /* How many threads were called, and how many of them while the mutex of |guarded| was held. */
 static redlock_client *guarded;
-static unsigned signals;
-static unsigned guarded_signals;
+static unsigned posts;
+static unsigned guarded_posts;
 
-int __real_pthread_cond_signal(pthread_cond_t *condition);
-int __wrap_pthread_cond_signal(pthread_cond_t *condition);
+void __real_rl_semaphore_post(rl_semaphore *semaphore);
+void __wrap_rl_semaphore_post(rl_semaphore *semaphore);
 
-int __wrap_pthread_cond_signal(pthread_cond_t *condition) {
+void __wrap_rl_semaphore_post(rl_semaphore *semaphore) {
   if (guarded != NULL) {
-    signals++;
+    posts++;
     if (pthread_mutex_trylock(&guarded->mutex.mutex) == 0) {
       (void)pthread_mutex_unlock(&guarded->mutex.mutex);
     } else {
-      guarded_signals++;
+      guarded_posts++;
     }
   }
-  return __real_pthread_cond_signal(condition);
+  __real_rl_semaphore_post(semaphore);
 }
 
 /* What the leader polls. */
@@ -134,19 +117,13 @@ static unsigned begin_all(redlock_client *client, unsigned most) {
 
 static void what_cannot_be_had_is_told_and_nobody_waits(void **state) {
   (void)state;
-  pthread_cond_t condition;
   redlock_client *client = make_client();
   no_growth = true;
   assert_int_equal(begin_all(client, 1), 0);
   no_growth = false;
-  no_attributes = true;
-  assert_false(rl_wait_make_condition(&condition));
+  no_semaphore = true;
   assert_int_equal(begin_all(client, 1), 0);
-  no_attributes = false;
-  no_condition = true;
-  assert_false(rl_wait_make_condition(&condition));
-  assert_int_equal(begin_all(client, 1), 0);
-  no_condition = false;
+  no_semaphore = false;
   assert_int_equal(begin_all(client, 1), 1);
   redlock_client_free(client);
 }
@@ -234,6 +211,11 @@ static void the_one_who_polls_is_disturbed_for_what_it_does_not_wait_for(void **
   pass_through(client);
   assert_false(client->wait.poked); /* Nothing is new. */
   client->sockets[0].changes++;
+  client->wait.unsent = true;
+  client->wait.coming = 1;
+  pass_through(client);
+  assert_false(client->wait.poked); /* The last of those that come looks. */
+  client->wait.coming = 0;
   pass_through(client);
   assert_true(client->wait.poked); /* another descriptor */
   client->wait.wants.changes++;
@@ -409,6 +391,7 @@ static void *follow(void *argument) {
   rl_client_enter(self->client);
   self->waiter = rl_wait_begin(self->client, NULL);
   assert_true(self->waiter->each_turn);
+  self->client->wait.watchers -= !self->looks;
   self->waiter->each_turn = self->looks;
   redlock_duration patience_us = self->patience_us != 0 ? self->patience_us : 20 * SECONDS;
   (void)rl_wait_step(self->client, self->waiter, rl_time_add(began_us, patience_us), NULL);
@@ -592,6 +575,44 @@ static void a_loss_disturbs_the_keeper_that_polls_and_no_other_leader(void **sta
   end_leader(client, leader);
 }
 
+static void what_threads_begin_together_is_launched_by_the_last_of_them(void **state) {
+  (void)state;
+  redlock_lock *lock;
+  redlock_client *client = make_client();
+  assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
+  assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
+  for (unsigned in_time = 0; in_time < 2; in_time++) {
+    rl_waiter *leader = begin_leader(client);
+    assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+    assert_true(rl_core_wants_launch(&client->core));
+    pass_through(client);
+    assert_true(rl_core_wants_launch(&client->core)); /* A caller's own loop launches it. */
+    client->wait.coming = 1;
+    assert_error(rl_handle_begin(lock), REDLOCK_OK);
+    pass_through(client);
+    assert_true(client->wait.unstarted);
+    assert_true(rl_core_wants_launch(&client->core));
+    if (in_time == 1) {
+      client->wait.coming = 0;
+      pass_through(client);
+    } else { /* The one that is coming does not come. */
+      follower one = {.client = client};
+      (void)follow(&one);
+      assert_true(one.slept_us < 10 * SECONDS);
+      client->wait.coming = 0;
+    }
+    assert_false(rl_core_wants_launch(&client->core));
+    assert_false(client->wait.unstarted);
+    assert_false(client->wait.unsent);
+    redlock_lock_cancel(lock);
+    rl_client_enter(client);
+    rl_wait_end(client, leader);
+    rl_client_leave(client);
+  }
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
 static void a_follower_whose_time_has_come_looks_for_itself(void **state) {
   (void)state;
   redlock_client *client = make_client();
@@ -636,8 +657,8 @@ static void whoever_gives_up_a_reference_calls_others_before_the_mutex_is_free(v
   guarded = client;
   redlock_client_free(client);
   guarded = NULL;
-  assert_int_equal(signals, 1);
-  assert_int_equal(guarded_signals, 1);
+  assert_int_equal(posts, 1);
+  assert_int_equal(guarded_posts, 1);
   assert_int_equal(pthread_join(thread, NULL), 0);
   end_leader(client, leader);
 }
@@ -808,6 +829,7 @@ int main(void) {
       cmocka_unit_test(a_call_that_was_begun_before_a_fork_is_none_of_the_childs),
       cmocka_unit_test(bytes_wait_for_threads_that_are_coming_and_are_sent_once),
       cmocka_unit_test(whoever_leaves_sends_what_nobody_else_comes_to_send),
+      cmocka_unit_test(what_threads_begin_together_is_launched_by_the_last_of_them),
       cmocka_unit_test(the_one_who_polls_is_disturbed_for_what_it_does_not_wait_for),
       cmocka_unit_test(whoever_leaves_calls_a_keeper_that_would_wake_too_late),
       cmocka_unit_test(a_wait_that_nothing_could_end_is_refused),

@@ -21,14 +21,14 @@
 #define LOOP_US (20 * MS)
 
 static bool no_event;
-static bool no_condition;
+static bool no_semaphore;
 static bool no_thread;
 static atomic_bool no_entropy;
 
 bool __real_rl_event_open(rl_event *event);
 bool __wrap_rl_event_open(rl_event *event);
-bool __real_rl_wait_make_condition(pthread_cond_t *condition);
-bool __wrap_rl_wait_make_condition(pthread_cond_t *condition);
+bool __real_rl_semaphore_init(rl_semaphore *semaphore);
+bool __wrap_rl_semaphore_init(rl_semaphore *semaphore);
 int __real_rl_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *argument);
 int __wrap_rl_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *argument);
 bool __real_rl_entropy_fill(unsigned char *bytes, size_t length);
@@ -38,8 +38,8 @@ bool __wrap_rl_event_open(rl_event *event) {
   return !no_event && __real_rl_event_open(event);
 }
 
-bool __wrap_rl_wait_make_condition(pthread_cond_t *condition) {
-  return !no_condition && __real_rl_wait_make_condition(condition);
+bool __wrap_rl_semaphore_init(rl_semaphore *semaphore) {
+  return !no_semaphore && __real_rl_semaphore_init(semaphore);
 }
 
 int __wrap_rl_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *argument) {
@@ -54,22 +54,24 @@ bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length) {
 static redlock_client *client;
 static atomic_uint sleeps;
 static redlock_duration first_sleep_us;
-static atomic_bool unguarded; /* It lay down without the mutex. */
+static atomic_bool with_mutex; /* It lay down with the mutex, which nobody else could have taken. */
 
-bool __real_rl_wait_until(pthread_cond_t *condition, rl_mutex *mutex, redlock_time until_us);
-bool __wrap_rl_wait_until(pthread_cond_t *condition, rl_mutex *mutex, redlock_time until_us);
+bool __real_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
+bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
 
-bool __wrap_rl_wait_until(pthread_cond_t *condition, rl_mutex *mutex, redlock_time until_us) {
-  if (condition == &client->keeper.self.condition) {
+bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
+  if (semaphore == &client->keeper.self.semaphore) {
     if (atomic_load(&sleeps) == 0) {
       first_sleep_us = rl_time_sub(until_us, client->processed_us);
     }
-    if (pthread_mutex_trylock(&mutex->mutex) == 0) {
-      atomic_store(&unguarded, true);
+    if (pthread_mutex_lock(&client->mutex.mutex) == EDEADLK) {
+      atomic_store(&with_mutex, true);
+    } else {
+      (void)pthread_mutex_unlock(&client->mutex.mutex);
     }
     atomic_fetch_add(&sleeps, 1);
   }
-  return __real_rl_wait_until(condition, mutex, until_us);
+  return __real_rl_semaphore_wait(semaphore, until_us);
 }
 
 /* A loop that does not end is ended by SIGALRM, with the test. */
@@ -84,7 +86,7 @@ static int end(void **state) {
   (void)state;
   redlock_client_free(client);
   (void)alarm(0);
-  return atomic_load(&unguarded) ? 1 : 0;
+  return atomic_load(&with_mutex) ? 1 : 0;
 }
 
 static int start(void) {
@@ -181,7 +183,7 @@ static void what_cannot_be_had_is_told_and_can_be_had_later(void **state) {
   (void)state;
   for (unsigned i = 0; i < 4; i++) {
     no_event = i == 0;
-    no_condition = i == 1;
+    no_semaphore = i == 1;
     no_thread = i == 2;
     assert_error(start(), i < 3 ? REDLOCK_E_SYSTEM : REDLOCK_OK);
     assert_true(client->keeper.runs == (i == 3));

@@ -1,0 +1,10 @@
+/*
+ * The tests of semaphores, where the C library has none that wait by a clock that nobody sets.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#define RL_SEMAPHORE_IS_NATIVE 0
+
+#include "../../driver/rl_semaphore.c"
+
+#include "rl_semaphore_thread_test.c"

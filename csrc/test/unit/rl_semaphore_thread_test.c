@@ -1,0 +1,116 @@
+/*
+ * Semaphores: what is posted wakes one, and nothing else does.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_semaphore.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#include "rl_test.h"
+#include "rl_time.h"
+
+static rl_semaphore semaphore;
+static atomic_uint handled;
+static atomic_bool woken;
+
+static void what_was_posted_before_lets_one_go_on(void **state) {
+  (void)state;
+  assert_true(rl_semaphore_init(&semaphore));
+  rl_semaphore_post(&semaphore);
+  assert_true(rl_semaphore_wait(&semaphore, REDLOCK_NEVER));
+  assert_false(rl_semaphore_wait(&semaphore, 0));
+  rl_semaphore_post(&semaphore);
+  assert_true(rl_semaphore_wait(&semaphore, 0)); /* although the time has come */
+  rl_semaphore_free(&semaphore);
+}
+
+static void time_ends_a_sleep_and_not_before(void **state) {
+  (void)state;
+  assert_true(rl_semaphore_init(&semaphore));
+  for (unsigned i = 0; i < 20; i++) {
+    redlock_time until_us = redlock_now() + i * 500;
+    assert_false(rl_semaphore_wait(&semaphore, until_us));
+    assert_true(redlock_now() >= until_us);
+    assert_true(redlock_now() < until_us + 10 * SECONDS);
+  }
+  rl_semaphore_free(&semaphore);
+}
+
+static void count(int number) {
+  (void)number;
+  atomic_fetch_add(&handled, 1);
+}
+
+static void *sleep_until_posted(void *argument) {
+  redlock_duration patience_us = argument == NULL ? REDLOCK_NEVER : 60 * SECONDS;
+  bool posted = rl_semaphore_wait(&semaphore, rl_time_add(redlock_now(), patience_us));
+  atomic_store(&woken, posted);
+  return NULL;
+}
+
+/* With a time to wait until, and without. */
+static void a_signal_handler_ends_no_sleep_and_a_post_does(void **state) {
+  (void)state;
+  struct sigaction action = {.sa_handler = count};
+  assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+  for (unsigned timed = 0; timed < 2; timed++) {
+    pthread_t thread;
+    assert_true(rl_semaphore_init(&semaphore));
+    atomic_store(&woken, false);
+    atomic_store(&handled, 0);
+    assert_int_equal(
+        pthread_create(&thread, NULL, sleep_until_posted, timed == 0 ? NULL : &semaphore), 0);
+    for (unsigned i = 1; i <= 5; i++) {
+      assert_int_equal(pthread_kill(thread, SIGUSR1), 0);
+      while (atomic_load(&handled) < i) {
+        (void)poll(NULL, 0, 1);
+      }
+    }
+    assert_false(atomic_load(&woken));
+    rl_semaphore_post(&semaphore);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(atomic_load(&woken));
+    rl_semaphore_free(&semaphore);
+  }
+}
+
+/* Each waits for the other in turn: a post that is lost hangs them. */
+static rl_semaphore there, back;
+
+static void *answer(void *argument) {
+  for (unsigned i = 0; i < *(unsigned *)argument; i++) {
+    (void)rl_semaphore_wait(&there, REDLOCK_NEVER);
+    rl_semaphore_post(&back);
+  }
+  return NULL;
+}
+
+static void no_post_is_lost_between_two(void **state) {
+  (void)state;
+  pthread_t thread;
+  unsigned rounds = 2000;
+  assert_true(rl_semaphore_init(&there));
+  assert_true(rl_semaphore_init(&back));
+  assert_int_equal(pthread_create(&thread, NULL, answer, &rounds), 0);
+  for (unsigned i = 0; i < rounds; i++) {
+    rl_semaphore_post(&there);
+    assert_true(rl_semaphore_wait(&back, rl_time_add(redlock_now(), 60 * SECONDS)));
+  }
+  assert_int_equal(pthread_join(thread, NULL), 0);
+  rl_semaphore_free(&there);
+  rl_semaphore_free(&back);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_was_posted_before_lets_one_go_on),
+      cmocka_unit_test(time_ends_a_sleep_and_not_before),
+      cmocka_unit_test(a_signal_handler_ends_no_sleep_and_a_post_does),
+      cmocka_unit_test(no_post_is_lost_between_two),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
