@@ -1,7 +1,8 @@
 #!/bin/sh
-# Runs test programs one after the other, all of them, and fails if one did. Those of cmocka print their
-# own results. Another program is one test: "ok" when it says something and ends with 0. A cmocka program
-# that crashed, hung, or ran no test is "not ok", so that whoever counts results counts it.
+# Runs test programs one after the other, all of them, and fails if one did. The two that compute for long
+# and have no times to keep run beside the others. Those of cmocka print their own results. Another program
+# is one test: "ok" when it says something and ends with 0. A cmocka program that crashed, hung, or ran no
+# test is "not ok", so that whoever counts results counts it.
 #
 #     run_unit.sh program...          RUN_UNIT_WRAPPER="valgrind ..." runs each under another command
 set -u
@@ -9,7 +10,9 @@ set -u
 limit=${RUN_UNIT_TIMEOUT:-240}
 failed=0
 output=$(mktemp) || exit 1
-trap 'nodes_stop; rm -f "$output"' EXIT
+beside=
+beside_output=
+trap 'nodes_stop; [ -z "$beside" ] || kill "$beside" 2>/dev/null; rm -f "$output" "$beside_output"' EXIT
 trap 'exit 130' INT TERM HUP
 
 fail() {
@@ -42,6 +45,24 @@ run() {
   fi
 }
 
+# Sorts the programs into two lists.
+long=
+others=
+for program in "$@"; do
+  case $program in
+  */rl_exhaustive_test | */rl_lua_oom_test) long="$long $program" ;;
+  *) others="$others $program" ;;
+  esac
+done
+if [ -n "$long" ] && [ -n "$others" ]; then
+  beside_output=$(mktemp) || exit 1
+  # shellcheck disable=SC2086
+  sh "$0" $long >"$beside_output" 2>&1 &
+  beside=$!
+  # shellcheck disable=SC2086
+  set -- $others
+fi
+
 for program in "$@"; do
   case $program in
   */rl_lua_oom_test)
@@ -56,4 +77,9 @@ for program in "$@"; do
   *) run "$program" "$program" ;;
   esac
 done
+if [ -n "$beside" ]; then
+  wait "$beside" || failed=1
+  beside=
+  cat "$beside_output"
+fi
 exit "$failed"
