@@ -285,7 +285,9 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
     own->told = REDLOCK_OK;
     own->taken = own->acquired;
     own->taken_us = lock->round_start_us;
+    /* What it was granted may have been deleted by force since. */
     own->calm = s->phase != SIM_PHASE_SAFETY && s->now_us > s->calm_us &&
+                s->tokens[lease].forced == 0 &&
                 deadline_us > client->reading_us + SIM_CLIENT_TIME_TO_EXTEND_US;
     check_granted(s, client, own);
   } else {
