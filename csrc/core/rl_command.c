@@ -19,7 +19,8 @@
  * none of these scripts changes a key before it has looked at all of them. Only a release takes each key
  * for itself: one that is lost, or of another type by now, must not keep the others.
  * Acquire: where a key is there already, whosever it is, nothing is set.
- * Heal: the same for a lease whose extend was confirmed, of which the node may have kept some keys.
+ * Heal: the same for a lease whose extend was confirmed, of which the node may have kept some keys. Those
+ * that live longer are left alone: a heal may come late, on a connection that was given up, after an extend.
  */
 #include "rl_command.h"
 
@@ -58,10 +59,11 @@ static const rl_script_source rl_script_sources[] = {
                                "redis.status_reply('OK')",
                                "cb58520638d93388c18ec29787ed71d8eb118760"},
     [RL_SCRIPT_HEAL_ALL] = {"for i=1,#KEYS do local v=redis.call('GET',KEYS[i]) if v and "
-                            "v~=ARGV[1] then return i end end for i=1,#KEYS do "
-                            "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end return "
+                            "v~=ARGV[1] then return i end end for i=1,#KEYS do if "
+                            "redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
+                            "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end end return "
                             "redis.status_reply('OK')",
-                            "f2560d7668fff8331215d76616e1615df727ec6f"},
+                            "1dfc9c1b6dae0dea7df0b4853893ec25cff5f575"},
 };
 
 /*

@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "rl_command.h"
 #include "support.h"
 
 static int start(void **state) {
@@ -517,6 +518,22 @@ static void a_freed_client_releases_where_the_script_is_not_known(void **state) 
 
 #define TEST(name) cmocka_unit_test_setup(name, five_reset)
 
+/* It was sent before an extend, on a connection that was given up since. */
+static void a_heal_of_several_keys_that_comes_late_shortens_none(void **state) {
+  (void)state;
+  const char *heal = rl_command_script_text(RL_SCRIPT_HEAL_ALL);
+  assert_string_equal(farm_command(&five, 0, "SET", "a", "token", "PX", "60000", NULL), "OK");
+  assert_string_equal(farm_command(&five, 0, "SET", "b", "token", "PX", "500", NULL), "OK");
+  assert_string_equal(
+      farm_command(&five, 0, "EVAL", heal, "3", "a", "b", "c", "token", "20000", NULL), "OK");
+  static const char *const keys[] = {"a", "b", "c"};
+  for (unsigned i = 0; i < 3; i++) {
+    long left_ms = strtol(farm_command(&five, 0, "PTTL", keys[i], NULL), NULL, 10);
+    assert_between(left_ms, i == 0 ? 30000 : 10000, i == 0 ? 60000 : 20000);
+    assert_string_equal(farm_command(&five, 0, "GET", keys[i], NULL), "token");
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_lock_is_on_every_node_whatever_their_number),
@@ -538,6 +555,7 @@ int main(void) {
       TEST(a_release_with_two_nodes_down_is_one),
       TEST(scripts_may_be_flushed_between_and_during_operations),
       TEST(a_freed_client_releases_where_the_script_is_not_known),
+      TEST(a_heal_of_several_keys_that_comes_late_shortens_none),
   };
   return cmocka_run_group_tests_name("nodes", tests, start, five_end);
 }

@@ -10,6 +10,7 @@
 
 #include "resp.h"
 #include "rl_command.h"
+#include "rl_time.h"
 
 /* ------------------------------------------------------------------------------------- parsing */
 
@@ -332,7 +333,7 @@ static void fake_set_all(fake_store *store, redlock_time now_us, const fake_comm
     const fake_name *name = &command->names[i];
     fake_key *key = fake_find(store, now_us, name->bytes, name->length);
     if (key != NULL) {
-      key->expires_us = expires_us;
+      key->expires_us = rl_time_max(key->expires_us, expires_us);
     } else {
       fake_add(store, name->bytes, name->length, command->token, expires_us);
     }

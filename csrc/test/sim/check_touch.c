@@ -7,9 +7,7 @@
 
 static void check_touch_touched(sim *s, const sim_connection *connection, const sim_key *key,
                                 uint32_t token, sim_command_kind kind) {
-  /* A heal of several keys sets those again that a release by force has left. */
-  bool heals = s->forced > 0 && key->token == token;
-  if ((kind == SIM_COMMAND_SET && !heals) || key->token != token) {
+  if (kind == SIM_COMMAND_SET || key->token != token) {
     sim_violation(s, "touch", "client %u %s the key of token %u on node %u with token %u",
                   connection->client,
                   kind == SIM_COMMAND_SET       ? "overwrites"

@@ -593,6 +593,8 @@ bool sim_node_script_keeps(sim *s, const resp_request *command);
 /* sim_client.c */
 void sim_client_start(sim *s, unsigned client);
 void sim_client_kill(sim *s, unsigned client);
+/* An operator has deleted a key of the token: whoever holds it may lose it though all is well. */
+void sim_client_forced(sim *s, uint32_t token);
 void sim_client_fork(sim *s, unsigned client);
 void sim_client_close(sim *s, unsigned client, uint64_t within_us);
 /* Frees the lock, whatever it is doing, and makes another. */

@@ -248,6 +248,15 @@ static void sim_client_over(sim *s, const sim_client *client, uint32_t token) {
 }
 
 /* Compares the lock with what it was before the call. */
+void sim_client_forced(sim *s, uint32_t token) {
+  for (unsigned i = 0; i < s->config.clients; i++) {
+    for (unsigned k = 0; k < s->config.locks; k++) {
+      sim_lock *own = &s->clients[i].locks[k];
+      own->calm = own->calm && own->lease != token;
+    }
+  }
+}
+
 static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
   const rl_lock *lock = own->lock;
   bool acquiring = lock->operation == RL_OPERATION_ACQUIRE && rl_lock_is_busy(lock);

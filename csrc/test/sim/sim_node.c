@@ -60,8 +60,8 @@ static const sim_script sim_scripts[] = {
      "redis.status_reply('OK')",
      SIM_COMMAND_SET, false, false, false, true, false, false},
     {"for i=1,#KEYS do local v=redis.call('GET',KEYS[i]) if v and v~=ARGV[1] then "
-     "return i end end for i=1,#KEYS do redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) "
-     "end return redis.status_reply('OK')",
+     "return i end end for i=1,#KEYS do if redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
+     "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end end return redis.status_reply('OK')",
      SIM_COMMAND_SET, true, false, false, true, false, false},
     {"for i=1,#KEYS do if redis.call('GET',KEYS[i])~=ARGV[1] then return 0 end end for "
      "i=1,#KEYS do if redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
@@ -364,6 +364,7 @@ static void sim_node_forced(sim *s, unsigned index, uint32_t token) {
   if (token < s->token_count) {
     s->forced++;
     s->tokens[token].forced |= 1u << index;
+    sim_client_forced(s, token);
     sim_count(s, SIM_FORCED_KEY);
   }
 }
@@ -426,8 +427,11 @@ static unsigned sim_node_set_both(sim *s, const sim_connection *from, const sim_
   for (unsigned i = 0; i < 2; i++) {
     unsigned resource = sim_node_resource(command, 3 + i);
     const sim_key *key = sim_node_key(s, node, from->database, resource);
-    if (key != NULL) {
-      check_touched(s, from, key, request->token, SIM_COMMAND_SET);
+    if (key != NULL && key->expire_ms >= sim_node_wall_ms(s, node) + resp_number(command, 6)) {
+      continue; /* A heal leaves it alone. */
+    }
+    if (key != NULL) { /* of the same token: it is prolonged */
+      check_touched(s, from, key, request->token, SIM_COMMAND_EXTEND);
     }
     sim_node_write(s, node, &s->nodes[node].keys[from->database][resource], resource, command, 5,
                    request->token, resp_number(command, 6));
