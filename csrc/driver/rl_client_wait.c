@@ -173,9 +173,30 @@ void rl_wait_pause(redlock_client *client, rl_waiter *self) {
 
 /* ------------------------------------------------------------------------------------ sending */
 
+/* An acquire that is to be launched, and that a thread waits for; or NULL. */
+static rl_lock *rl_wait_unlaunched(const redlock_client *client) {
+  rl_lock *lock = client->core.launches.acquires.first;
+  while (lock != NULL && lock->waited == 0) {
+    lock = lock->queue_next;
+  }
+  return lock;
+}
+
+/*
+ * There was no entropy for a turn. Only acquires want some, and their threads hear it, not the thread that
+ * took the turn for them. Returns whether there were any.
+ */
+static bool rl_wait_refuse(redlock_client *client) {
+  bool refused = false;
+  for (rl_lock *lock; (lock = rl_wait_unlaunched(client)) != NULL; refused = true) {
+    rl_lock_cancel(lock, redlock_now(), REDLOCK_E_SYSTEM);
+  }
+  return refused;
+}
+
 static void rl_wait_send(redlock_client *client) {
-  if (client->wait.unstarted) {
-    (void)rl_turn_launch(client); /* Without entropy it stays due, and the leader hears why. */
+  if (client->wait.unstarted && rl_turn_launch(client) != REDLOCK_OK) {
+    (void)rl_wait_refuse(client);
   }
   client->wait.unsent = false;
   rl_turn_flush(client);
@@ -214,6 +235,7 @@ static void rl_wait_call(rl_wait *wait, rl_waiter *waiter, rl_calls *calls) {
   }
   waiter->called = true;
   wait->coming++;
+  wait->sender = waiter == wait->sender ? NULL : wait->sender; /* It is one of those to wait for. */
   if (calls->count == RL_WAIT_CALLS_MAX) {
     rl_semaphore_post(&waiter->semaphore);
   } else {
@@ -278,7 +300,10 @@ static bool rl_wait_is_short(const redlock_client *client) {
          (client->wait.leader == &client->keeper.self && rl_keeper_has_news(client)); /* K5 */
 }
 
-/* W3, W4, W5, and K1: what is to be told while the mutex is still held. */
+/*
+ * W3, W4, W5, and K1: what is to be told while the mutex is still held. Threads that come may be long in coming:
+ * what is left to them goes out now, unless a sender would send it.
+ */
 static void rl_wait_settle(redlock_client *client, rl_calls *calls) {
   rl_wait *wait = &client->wait;
   calls->count = 0;
@@ -288,6 +313,10 @@ static void rl_wait_settle(redlock_client *client, rl_calls *calls) {
   rl_wait_call_concerned(client, calls);
   if (wait->leader == NULL) {
     rl_wait_call_leader(wait, calls);
+  }
+  if (wait->unsent && wait->sender == NULL) {
+    rl_wait_send(client);
+    rl_wait_call_concerned(client, calls);
   }
   if (wait->leader != NULL && wait->polls && !wait->unsent && rl_wait_is_short(client)) {
     rl_wait_poke(wait);
@@ -318,6 +347,9 @@ void rl_wait_tell(redlock_client *client, bool unlock) {
 /* A turn that is not the caller's loop's: what has ended for the loop is to wake it. */
 static int rl_wait_turn(redlock_client *client, const struct pollfd *fds, size_t count) {
   int result = rl_turn_process(client, fds, count);
+  if (result != REDLOCK_OK && rl_wait_refuse(client)) {
+    result = REDLOCK_OK;
+  }
   rl_poll_wake(client);
   return result;
 }
@@ -410,13 +442,13 @@ static bool rl_wait_sleep(redlock_client *client, rl_waiter *self, redlock_time 
 
 static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time until_us) {
   rl_wait *wait = &client->wait;
+  bool sends = wait->unsent && wait->coming > 0 && wait->sender == NULL;
+  wait->sender = sends ? self : wait->sender;
   rl_wait_tell(client, false);
   if (self->lock != NULL) {
     redlock_time due_us = rl_wait_due(rl_lock_of(self->lock));
     until_us = rl_time_min(until_us, rl_time_add(due_us, RL_WAIT_SLACK_US));
   }
-  bool sends = wait->unsent && wait->sender == NULL;
-  wait->sender = sends ? self : wait->sender;
   redlock_time sends_us = sends ? rl_time_add(redlock_now(), RL_WAIT_UNSENT_US) : REDLOCK_NEVER;
   rl_wait_lie_down(wait, self);
   bool called = rl_wait_sleep(client, self, rl_time_min(until_us, sends_us));
@@ -453,7 +485,12 @@ int rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
     return REDLOCK_E_CANCELLED;
   }
   rl_wait_take_lead(client);
-  if (wait->leader == NULL || wait->leader == self) {
+  bool leads = wait->leader == NULL || wait->leader == self;
+  if (wait->unstarted && (leads || wait->coming == 0)) {
+    rl_wait_send(client);
+    return REDLOCK_OK; /* What the caller waits for may have come. */
+  }
+  if (leads) {
     return rl_wait_lead(client, self, until_us, interrupted);
   }
   return rl_wait_follow(client, self, until_us);

@@ -1,0 +1,275 @@
+/*
+ * Operations that are left to the threads that come: they end, are sent in time, and fail nobody else.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_client_wait.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "loopback.h"
+#include "rl_client.h"
+#include "rl_handle.h"
+#include "rl_test.h"
+
+static atomic_bool no_entropy;
+
+bool __real_rl_entropy_fill(unsigned char *bytes, size_t length);
+bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length);
+
+bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length) {
+  return !atomic_load(&no_entropy) && __real_rl_entropy_fill(bytes, length);
+}
+
+/* A thread that is held up does not come back from its sleep, as in a signal handler that runs for long. */
+static _Thread_local bool is_held_up;
+static atomic_bool let_go;
+
+bool __real_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
+bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
+
+bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
+  bool posted = __real_rl_semaphore_wait(semaphore, is_held_up ? REDLOCK_NEVER : until_us);
+  while (is_held_up && !atomic_load(&let_go)) {
+    (void)poll(NULL, 0, 1);
+  }
+  return posted;
+}
+
+#define eventually(condition)                                                                      \
+  do {                                                                                             \
+    redlock_time eventually_us = redlock_now() + 10 * SECONDS;                                     \
+    while (!(condition)) {                                                                         \
+      if (redlock_now() > eventually_us) {                                                         \
+        fail_msg("in vain waited for: %s", #condition);                                            \
+      }                                                                                            \
+      (void)poll(NULL, 0, 1);                                                                      \
+    }                                                                                              \
+  } while (0)
+
+static redlock_client *make_client(const loopback *farm) {
+  redlock_client *client;
+  redlock_options options = {.node_timeout_us = 60 * SECONDS,
+                             .ttl_us = 600 * SECONDS,
+                             .retry_count = REDLOCK_RETRIES_NONE};
+  redlock_settings settings = {.options = &options};
+  assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; farm != NULL && i < farm->count; i++) {
+    assert_error(redlock_client_add(client, farm->nodes[i].address, NULL, 0), REDLOCK_OK);
+  }
+  return client;
+}
+
+/* One that tries again after a minute. */
+static redlock_lock *make_lock(redlock_client *client, const char *name, bool patient) {
+  redlock_lock *lock;
+  redlock_options options = {.retry_delay_us = 60 * SECONDS, .wait_us = 200 * SECONDS};
+  assert_error(redlock_lock_new(&lock, client, name, strlen(name), patient ? &options : NULL),
+               REDLOCK_OK);
+  return lock;
+}
+
+typedef struct call {
+  pthread_t thread;
+  redlock_client *client;
+  redlock_lock *lock;
+  bool held_up;
+  atomic_int result;
+} call;
+
+static void *acquire(void *argument) {
+  call *self = argument;
+  is_held_up = self->held_up;
+  int result = redlock_lock_acquire(self->lock, NULL, NULL);
+  is_held_up = false;
+  atomic_store(&self->result, result);
+  return NULL;
+}
+
+static void begin(call *self) {
+  atomic_store(&self->result, REDLOCK_PENDING);
+  assert_int_equal(pthread_create(&self->thread, NULL, acquire, self), 0);
+}
+
+static int result_of(call *self) {
+  return atomic_load(&self->result);
+}
+
+/* It polls, undisturbed, nothing is to come, and nothing wakes it for the next 20 s. */
+static bool leads(const call *self) {
+  redlock_client *client = self->client;
+  rl_client_enter(client);
+  const rl_waiter *waiter = rl_wait_of(self->lock);
+  bool is_so = waiter != NULL && client->wait.leader == waiter && client->wait.polls &&
+               !client->wait.poked && client->wait.wants.deadline_us > redlock_now() + 20 * SECONDS;
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    is_so = is_so && client->core.nodes[i]->link.phase == RL_LINK_UP &&
+            client->core.nodes[i]->link.owed_count == 0;
+  }
+  rl_client_leave(client);
+  return is_so;
+}
+
+static bool sleeps(const call *self) {
+  rl_client_enter(self->client);
+  const rl_waiter *waiter = rl_wait_of(self->lock);
+  bool is_so = waiter != NULL && waiter->sleeps && !waiter->called;
+  rl_client_leave(self->client);
+  return is_so;
+}
+
+/* A lock that is held, and a thread that waits for it: it leads, and has nothing to do for a minute. */
+typedef struct scene {
+  loopback *farm;
+  redlock_client *client;
+  redlock_lock *held;
+  call leader;
+} scene;
+
+static void open_scene(scene *self) {
+  atomic_store(&let_go, false);
+  atomic_store(&no_entropy, false);
+  self->farm = loopback_new(3, LOOPBACK_TCP);
+  loopback_run(self->farm);
+  self->client = make_client(self->farm);
+  self->held = make_lock(self->client, "held", false);
+  assert_error(redlock_lock_acquire(self->held, NULL, NULL), REDLOCK_OK);
+  self->leader = (call){.client = self->client, .lock = make_lock(self->client, "held", true)};
+  begin(&self->leader);
+  eventually(leads(&self->leader));
+}
+
+static void close_scene(scene *self) {
+  redlock_lock_cancel(self->leader.lock);
+  assert_int_equal(pthread_join(self->leader.thread, NULL), 0);
+  redlock_lock_free(self->leader.lock);
+  redlock_lock_free(self->held);
+  redlock_client_free(self->client);
+  assert_true(loopback_end(self->farm));
+}
+
+/* A thread has been called, and does not come; or has come. */
+static void let_one_come(redlock_client *client, bool comes) {
+  rl_client_enter(client);
+  client->wait.coming = comes;
+  rl_client_leave(client);
+}
+
+/* Nothing listens there: an attempt to connect fails at once, and the next is made after a second. */
+static void an_operation_that_ends_while_it_is_launched_ends_its_call(void **state) {
+  (void)state;
+  redlock_client *client = make_client(NULL);
+  assert_error(redlock_client_add(client, "unix:///nonexistent/redlock.sock", NULL, 0), REDLOCK_OK);
+  redlock_lock *lock = make_lock(client, "r", false);
+  redlock_duration shortest_us = REDLOCK_NEVER;
+  for (unsigned i = 0; i < 8; i++) {
+    let_one_come(client, true);
+    redlock_time began_us = redlock_now();
+    assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+    redlock_duration took_us = redlock_now() - began_us;
+    shortest_us = took_us < shortest_us ? took_us : shortest_us;
+  }
+  assert_true(shortest_us < 20 * MS);
+  let_one_come(client, false);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void what_nobody_waits_for_is_sent_though_a_called_thread_does_not_come(void **state) {
+  (void)state;
+  scene all;
+  open_scene(&all);
+  redlock_lock *locks[2];
+  const char *names[] = {"sent", "dropped"};
+  for (unsigned i = 0; i < 2; i++) {
+    locks[i] = make_lock(all.client, names[i], false);
+    assert_error(redlock_lock_acquire(locks[i], NULL, NULL), REDLOCK_OK);
+    eventually(loopback_keys(all.farm, names[i]) == 3);
+  }
+  eventually(leads(&all.leader));
+  let_one_come(all.client, true);
+  assert_error(redlock_lock_release_send(locks[0]), REDLOCK_OK);
+  eventually(loopback_keys(all.farm, names[0]) == 0);
+  eventually(leads(&all.leader));
+  redlock_lock_free(locks[1]);
+  eventually(loopback_keys(all.farm, names[1]) == 0);
+  let_one_come(all.client, false);
+  redlock_lock_free(locks[0]);
+  close_scene(&all);
+}
+
+static void a_loop_sends_though_a_called_thread_does_not_come(void **state) {
+  (void)state;
+  scene all;
+  open_scene(&all);
+  redlock_lock *lock = make_lock(all.client, "loop", false);
+  let_one_come(all.client, true);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  assert_error(redlock_client_process(all.client, NULL, 0), REDLOCK_OK);
+  eventually(loopback_keys(all.farm, "loop") == 3);
+  let_one_come(all.client, false);
+  redlock_lock_free(lock);
+  close_scene(&all);
+}
+
+/* It is one of those that the others wait for. */
+static void a_sender_that_is_called_and_does_not_come_holds_nobody_up(void **state) {
+  (void)state;
+  scene all;
+  open_scene(&all);
+  call sender = {
+      .client = all.client, .lock = make_lock(all.client, "held", true), .held_up = true};
+  call next = {.client = all.client, .lock = make_lock(all.client, "next", false)};
+  rl_client_enter(all.client);
+  all.client->wait.coming = 1;
+  rl_client_leave(all.client);
+  begin(&sender);
+  eventually(sleeps(&sender));
+  assert_ptr_equal(all.client->wait.sender, rl_wait_of(sender.lock));
+  rl_client_enter(all.client);
+  all.client->wait.coming = 0; /* The other has come. */
+  rl_client_leave(all.client);
+  redlock_lock_cancel(sender.lock);
+  eventually(leads(&all.leader)); /* What it may have left on the nodes is released. */
+  begin(&next);
+  eventually(result_of(&next) == REDLOCK_OK);
+  atomic_store(&let_go, true);
+  assert_int_equal(pthread_join(sender.thread, NULL), 0);
+  assert_int_equal(pthread_join(next.thread, NULL), 0);
+  assert_error(result_of(&sender), REDLOCK_E_CANCELLED);
+  redlock_lock_free(sender.lock);
+  redlock_lock_free(next.lock);
+  close_scene(&all);
+}
+
+static void without_entropy_only_those_fail_that_need_it(void **state) {
+  (void)state;
+  scene all;
+  open_scene(&all);
+  call next = {.client = all.client, .lock = make_lock(all.client, "next", false)};
+  atomic_store(&no_entropy, true);
+  let_one_come(all.client, true);
+  begin(&next);
+  eventually(result_of(&next) != REDLOCK_PENDING || result_of(&all.leader) != REDLOCK_PENDING);
+  eventually(result_of(&next) != REDLOCK_PENDING);
+  atomic_store(&no_entropy, false);
+  let_one_come(all.client, false);
+  assert_int_equal(pthread_join(next.thread, NULL), 0);
+  assert_error(result_of(&next), REDLOCK_E_SYSTEM);
+  assert_int_equal(result_of(&all.leader), REDLOCK_PENDING);
+  redlock_lock_free(next.lock);
+  close_scene(&all);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(an_operation_that_ends_while_it_is_launched_ends_its_call),
+      cmocka_unit_test(what_nobody_waits_for_is_sent_though_a_called_thread_does_not_come),
+      cmocka_unit_test(a_loop_sends_though_a_called_thread_does_not_come),
+      cmocka_unit_test(a_sender_that_is_called_and_does_not_come_holds_nobody_up),
+      cmocka_unit_test(without_entropy_only_those_fail_that_need_it),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
