@@ -40,6 +40,7 @@
 
 #include "rl_client.h"
 #include "rl_poll.h"
+#include "rl_round.h"
 #include "rl_turn.h"
 
 #define RL_WAIT_CALLS_MAX 64 /* threads that are called when the mutex is free again */
@@ -146,9 +147,15 @@ void rl_wait_watch(redlock_client *client, rl_waiter *self) {
   self->each_turn = true;
 }
 
-/* When the operation of a lock wants to be looked at; REDLOCK_NEVER when it does not. */
-static redlock_time rl_wait_due(const rl_lock *lock) {
-  return lock->timer_index == RL_TIMERS_NONE ? REDLOCK_NEVER : lock->timer_due_us;
+/*
+ * When the operation of a lock wants to be looked at; REDLOCK_NEVER when it does not. One that is launched by
+ * another thread, while its own sleeps, has as long from about now as its nodes have to answer.
+ */
+static redlock_time rl_wait_due(const redlock_client *client, const rl_lock *lock) {
+  redlock_time due_us = lock->timer_index == RL_TIMERS_NONE ? REDLOCK_NEVER : lock->timer_due_us;
+  return client->wait.unstarted
+             ? rl_time_min(due_us, rl_time_add(redlock_now(), rl_round_patience(lock)))
+             : due_us;
 }
 
 void rl_wait_end(redlock_client *client, rl_waiter *self) {
@@ -446,7 +453,7 @@ static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time 
   wait->sender = sends ? self : wait->sender;
   rl_wait_tell(client, false);
   if (self->lock != NULL) {
-    redlock_time due_us = rl_wait_due(rl_lock_of(self->lock));
+    redlock_time due_us = rl_wait_due(client, rl_lock_of(self->lock));
     until_us = rl_time_min(until_us, rl_time_add(due_us, RL_WAIT_SLACK_US));
   }
   redlock_time sends_us = sends ? rl_time_add(redlock_now(), RL_WAIT_UNSENT_US) : REDLOCK_NEVER;
@@ -455,7 +462,7 @@ static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time 
   rl_wait_get_up(wait, self);
   if (wait->sender == self) {
     wait->sender = NULL;
-    if (!called && wait->unsent) {
+    if (wait->unsent) {
       rl_wait_send(client);
     }
   }

@@ -38,6 +38,20 @@ bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
   return posted;
 }
 
+/* As in a handler of the leader's, while it polls. */
+static atomic_bool hold_leader_up;
+
+int __real_rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us);
+int __wrap_rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us);
+
+int __wrap_rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us) {
+  int ready = __real_rl_poll_until(fds, count, until_us);
+  while (atomic_load(&hold_leader_up)) {
+    (void)poll(NULL, 0, 1);
+  }
+  return ready;
+}
+
 #define eventually(condition)                                                                      \
   do {                                                                                             \
     redlock_time eventually_us = redlock_now() + 10 * SECONDS;                                     \
@@ -244,6 +258,36 @@ static void a_sender_that_is_called_and_does_not_come_holds_nobody_up(void **sta
   close_scene(&all);
 }
 
+/* Another launches it while it sleeps, and it goes by the time that its nodes have. */
+static void a_follower_that_was_launched_by_another_looks_for_itself_in_time(void **state) {
+  (void)state;
+  scene all;
+  rl_waiter sender = {0};
+  redlock_options options = {.node_timeout_us = 300 * MS};
+  open_scene(&all);
+  call next = {.client = all.client};
+  assert_error(redlock_lock_new(&next.lock, all.client, "next", 4, &options), REDLOCK_OK);
+  rl_client_enter(all.client);
+  all.client->wait.coming = 1;
+  all.client->wait.sender = &sender;
+  rl_client_leave(all.client);
+  begin(&next);
+  eventually(sleeps(&next));
+  assert_true(all.client->wait.unstarted);
+  atomic_store(&hold_leader_up, true);
+  rl_client_enter(all.client);
+  all.client->wait.coming = 0;
+  all.client->wait.sender = NULL;
+  rl_client_leave(all.client);
+  eventually(loopback_keys(all.farm, "next") == 3);
+  eventually(result_of(&next) != REDLOCK_PENDING);
+  atomic_store(&hold_leader_up, false);
+  assert_int_equal(pthread_join(next.thread, NULL), 0);
+  assert_error(result_of(&next), REDLOCK_OK);
+  redlock_lock_free(next.lock);
+  close_scene(&all);
+}
+
 static void without_entropy_only_those_fail_that_need_it(void **state) {
   (void)state;
   scene all;
@@ -269,6 +313,7 @@ int main(void) {
       cmocka_unit_test(what_nobody_waits_for_is_sent_though_a_called_thread_does_not_come),
       cmocka_unit_test(a_loop_sends_though_a_called_thread_does_not_come),
       cmocka_unit_test(a_sender_that_is_called_and_does_not_come_holds_nobody_up),
+      cmocka_unit_test(a_follower_that_was_launched_by_another_looks_for_itself_in_time),
       cmocka_unit_test(without_entropy_only_those_fail_that_need_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
