@@ -418,6 +418,42 @@ static void close_ends_the_calls_of_other_threads(void **state) {
   redlock_client_free(client);
 }
 
+static void *work_until_closed(void *argument) {
+  worker *self = argument;
+  char name[32];
+  (void)snprintf(name, sizeof name, "own%u", self->number);
+  redlock_lock *own = make_lock(self, name);
+  while (redlock_lock_acquire(own, NULL, NULL) == REDLOCK_OK &&
+         redlock_lock_release(own) == REDLOCK_OK) {
+    atomic_fetch_add(&self->own, 1);
+  }
+  redlock_lock_free(own);
+  return NULL;
+}
+
+/* What one of them has left to another is sent, and heard, while the client closes. */
+static void close_ends_when_all_is_answered_and_not_later(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  for (unsigned round = 0; round < 60; round++) {
+    redlock_client *client = client_of(&five, 5, &options);
+    memset(workers, 0, sizeof workers);
+    for (unsigned i = 0; i < THREADS_MAX; i++) {
+      workers[i] = (worker){.number = i, .client = client};
+      assert_int_equal(pthread_create(&workers[i].thread, NULL, work_until_closed, &workers[i]), 0);
+    }
+    (void)poll(NULL, 0, 3 + (int)(round % 20));
+    redlock_time began_us = redlock_now();
+    assert_int_equal(redlock_client_close(client, MS(20000)), REDLOCK_OK);
+    redlock_duration took_us = redlock_now() - began_us;
+    for (unsigned i = 0; i < THREADS_MAX; i++) {
+      assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
+    }
+    redlock_client_free(client);
+    assert_between(took_us, 0, MS(10000));
+  }
+}
+
 /* Of two threads on one lock the second is told, and the first is not disturbed. */
 static void a_lock_in_two_threads_is_busy(void **state) {
   (void)state;
@@ -622,6 +658,7 @@ int main(void) {
       TEST(a_wakeup_ends_all_blocking_calls_and_gives_back_what_they_had),
       TEST(a_signal_handler_ends_a_waiting_acquire),
       TEST(close_ends_the_calls_of_other_threads),
+      TEST(close_ends_when_all_is_answered_and_not_later),
       TEST(a_lock_in_two_threads_is_busy),
       TEST(a_cancel_from_another_thread_ends_the_call),
       TEST(a_cancel_ends_the_call_of_the_thread_that_leads),
