@@ -32,7 +32,9 @@
  * each of them launched and sent at once, the nodes would be sent single commands instead of many in one
  * packet, at ten times the cost (64 threads, five nodes). So what they begin waits, and so do bytes, while
  * threads that have been called are on their way to the mutex, and the last of them launches and sends for
- * all. That waits 1 ms at most, for those threads may be slow to come.
+ * all. That waits 1 ms at most, for those threads may be slow to come: one of those that sleep is the sender, and
+ * wakes then. Whoever leaves the mutex while there is none sends at once, as one does that calls the sender. After a
+ * launch a thread looks whether what it waits for has come before it sleeps or polls (rl_wait_step()).
  */
 #include "rl_client_wait.h"
 
