@@ -204,7 +204,7 @@ static void a_look_up_that_cannot_be_made_takes_nobodys_turn(void **state) {
     assert_false(busy);
   }
   no_thread = false;
-  assert_int_equal(descriptors(), before);
+  assert_true(descriptors() <= before); /* Threads of look-ups before may have ended meanwhile. */
   const char *error = NULL;
   rl_resolver *resolver = look_up("localhost", 1);
   freeaddrinfo(answer(resolver, &error));

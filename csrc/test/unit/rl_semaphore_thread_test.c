@@ -14,8 +14,6 @@
 #include "rl_time.h"
 
 static rl_semaphore semaphore;
-static atomic_uint handled;
-static atomic_bool woken;
 
 static void what_was_posted_before_lets_one_go_on(void **state) {
   (void)state;
@@ -39,6 +37,11 @@ static void time_ends_a_sleep_and_not_before(void **state) {
   }
   rl_semaphore_free(&semaphore);
 }
+
+/* The thread sanitizer holds a signal back until the thread makes a call that it knows, and a sleeper makes none. */
+#if !defined(__SANITIZE_THREAD__)
+static atomic_uint handled;
+static atomic_bool woken;
 
 static void count(int number) {
   (void)number;
@@ -77,6 +80,7 @@ static void a_signal_handler_ends_no_sleep_and_a_post_does(void **state) {
     rl_semaphore_free(&semaphore);
   }
 }
+#endif
 
 /* Each waits for the other in turn: a post that is lost hangs them. */
 static rl_semaphore there, back;
@@ -107,10 +111,12 @@ static void no_post_is_lost_between_two(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(what_was_posted_before_lets_one_go_on),
-      cmocka_unit_test(time_ends_a_sleep_and_not_before),
-      cmocka_unit_test(a_signal_handler_ends_no_sleep_and_a_post_does),
-      cmocka_unit_test(no_post_is_lost_between_two),
+    cmocka_unit_test(what_was_posted_before_lets_one_go_on),
+    cmocka_unit_test(time_ends_a_sleep_and_not_before),
+#if !defined(__SANITIZE_THREAD__)
+    cmocka_unit_test(a_signal_handler_ends_no_sleep_and_a_post_does),
+#endif
+    cmocka_unit_test(no_post_is_lost_between_two),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
