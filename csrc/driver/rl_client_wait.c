@@ -6,8 +6,8 @@
  * One of the threads that wait polls for all, outside the mutex: the leader. The others, the followers,
  * sleep, each on a semaphore of its own.
  *
- *   W1. A thread that begins an operation sends the bytes itself, under the mutex (rl_turn_start()), or the last
- *       of those that come with it (below).
+ *   W1. A thread that begins an operation sends the bytes itself, under the mutex (rl_turn_start()), or the
+ *       last of those that come with it does (below).
  *   W2. Then it waits. When nobody leads it leads: it notes what it is going to wait for, leaves the
  *       mutex, polls, enters, and takes a turn with what has come. Else it sleeps until it is called.
  *   W3. Whoever leaves the mutex calls the threads whose operation has ended, and nobody else (but those
@@ -32,9 +32,10 @@
  * each of them launched and sent at once, the nodes would be sent single commands instead of many in one
  * packet, at ten times the cost (64 threads, five nodes). So what they begin waits, and so do bytes, while
  * threads that have been called are on their way to the mutex, and the last of them launches and sends for
- * all. That waits 1 ms at most, for those threads may be slow to come: one of those that sleep is the sender, and
- * wakes then. Whoever leaves the mutex while there is none sends at once, as one does that calls the sender. After a
- * launch a thread looks whether what it waits for has come before it sleeps or polls (rl_wait_step()).
+ * all. That waits 1 ms at most, for those threads may be slow to come: one of those that sleep is the sender,
+ * and wakes then. Whoever leaves the mutex while there is no sender sends at once; so does whoever calls the
+ * sender. After a launch a thread looks whether what it waits for has come, before it sleeps or polls
+ * (rl_wait_step()).
  */
 #include "rl_client_wait.h"
 
