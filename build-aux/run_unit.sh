@@ -7,7 +7,7 @@
 #     run_unit.sh program...          RUN_UNIT_WRAPPER="valgrind ..." runs each under another command
 set -u
 . "$(dirname "$0")/nodes.sh"
-limit=${RUN_UNIT_TIMEOUT:-240}
+limit=${RUN_UNIT_TIMEOUT:-600}
 failed=0
 output=$(mktemp) || exit 1
 beside=

@@ -12,7 +12,7 @@ output=
 expect() {
   local name=$1 pattern=$2
   shift 2
-  output=$(timeout 30 "$@" 2>&1)
+  output=$(timeout 120 "$@" 2>&1)
   local status=$?
   if [ "$status" -eq 0 ] && grep -qE "$pattern" <<<"$output"; then
     echo "ok - $name"
@@ -26,7 +26,7 @@ expect() {
 refuse() {
   local name=$1 pattern=$2
   shift 2
-  output=$(timeout 30 "$@" 2>&1)
+  output=$(timeout 120 "$@" 2>&1)
   local status=$?
   if [ "$status" -eq 1 ] && grep -qE "$pattern" <<<"$output"; then
     echo "ok - $name"
