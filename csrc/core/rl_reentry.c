@@ -12,7 +12,8 @@
  *   O3. Two thirds of what it asks for must be left: an extend would be due else (R1 of rl_renew.c). Otherwise
  *       the lease goes to the lock that acquires, which extends it first (E1 to E6). It counts if that
  *       ends well, else it leaves again, and the others are where they were. If it is alone by then, it releases.
- *       No such extend goes beyond max_hold (R4): what counts at the end counts on what is left.
+ *       No such extend goes beyond max_hold (R4): what counts at the end counts on what is left. It lasts no
+ *       longer than the node_timeout of its acquire; all other extends go by the options of the lease.
  *   O4. It is refused, for it would wait for itself, where its owner holds only some of the resources, or
  *       holds them by several leases, or where it brings a token of its own. It is also refused where the
  *       lease has run out or is lost: whoever is inside of that must not go on as if nothing were.
@@ -386,6 +387,7 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
   (void)rl_reentry_take(lock, now_us);
   lock->ttl_us = asked->ttl_us;
   rl_reentry_of(lock)->joining = true;
+  rl_reentry_of(lock)->node_timeout_us = rl_options_node_timeout(asked, asked->ttl_us);
   return RL_REENTRY_EXTENDS;
 }
 
@@ -454,6 +456,11 @@ void rl_reentry_join_no_more(rl_lock *lock) {
 
 bool rl_reentry_is_joining(const rl_lock *lock) {
   return rl_reentry_of(lock) != NULL && rl_reentry_of(lock)->joining;
+}
+
+redlock_duration rl_reentry_node_timeout(const rl_lock *lock) {
+  return rl_reentry_is_joining(lock) ? rl_reentry_of(lock)->node_timeout_us
+                                     : rl_options_node_timeout(lock->current, lock->ttl_us);
 }
 
 void rl_reentry_lost(const rl_lock *lock, redlock_time now_us) {

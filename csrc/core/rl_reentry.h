@@ -15,6 +15,7 @@ typedef struct rl_reentry {
   rl_resource *carries;                 /* what it has the lease of, or had until it was lost; a
                                           reference, or NULL */
   uint64_t hash;                        /* while it carries */
+  redlock_duration node_timeout_us;     /* while it is joining: the acquire's own */
   uint32_t depth; /* acquires of this very lock that are to be released first */
   bool joining;   /* it counts if the extend in flight ends well */
   uint8_t owner_length;
@@ -85,6 +86,9 @@ int rl_reentry_take(rl_lock *lock, redlock_time now_us);
 
 /* The lock has been granted a lease. */
 void rl_reentry_granted(rl_lock *lock);
+
+/* What the nodes have for their answers in a round of the lock's: a nested acquire (O3) brings its own. */
+redlock_duration rl_reentry_node_timeout(const rl_lock *lock);
 
 /* O3: an operation of the lock has ended. Whether it was an acquire that is not to count after all. */
 bool rl_reentry_failed(rl_lock *lock, int result);

@@ -171,7 +171,7 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
 #define RL_ROUND_BEHIND_MIN_US (5 * REDLOCK_MILLISECONDS)
 
 redlock_duration rl_round_patience(const rl_lock *lock) {
-  redlock_duration budget_us = rl_options_node_timeout(lock->current, lock->ttl_us);
+  redlock_duration budget_us = rl_reentry_node_timeout(lock);
   return rl_time_max(budget_us, RL_ROUND_BEHIND_MIN_US);
 }
 
@@ -233,7 +233,7 @@ static void rl_round_need(const rl_lock *lock, redlock_time now_us) {
 }
 
 static void rl_round_begin(rl_lock *lock, redlock_time now_us) {
-  redlock_duration timeout_us = rl_options_node_timeout(lock->current, lock->ttl_us);
+  redlock_duration timeout_us = rl_reentry_node_timeout(lock);
   rl_launch_leave(lock);
   lock->phase = RL_PHASE_ROUND;
   lock->round++;

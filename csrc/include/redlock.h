@@ -566,7 +566,8 @@ REDLOCK_EXTERN int redlock_lock_give_token(redlock_lock *lock, const void *token
  *
  *   - All of them have one lease: one token, one deadline, held for all or lost for all. The validity
  *     that a nested acquire returns is what is left. If that is less than two thirds of what its
- *     ttl would give, it extends the lease first, and fails if that fails; then the others hold as before.
+ *     ttl would give, it extends the lease first, and fails if that fails; then the others hold as before. It
+ *     goes by its own wait and node_timeout.
  *   - auto_extend, extend_every and max_hold are those of the acquire that took the lease, until it ends, and the
  *     loss of such a lease is told of each lock; notify_lost is each lock's own. No nested acquire extends the lease
  *     beyond max_hold: then it counts on what is left. Votes and messages are of each

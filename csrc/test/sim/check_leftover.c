@@ -167,12 +167,18 @@ static void check_leftover_turned(sim *s, sim_client *client) {
 /* The shortest moment that a call goes on for connections that are being made for the first time. */
 #define CHECK_LEFTOVER_MOMENT_US (100 * REDLOCK_MILLISECONDS)
 
-/* Whether a call returns although a node may be about to come up, for the first time or again. */
-static bool check_leftover_hurried(const sim_client *client, const rl_lock *lock, unsigned node) {
+/*
+ * Whether a call returns although a node may be about to come up, for the first time or again. That is asked of the
+ * lock whose round took the lease: one to which the lease has come since has not asked the nodes, and its last
+ * round, if it had one, was that of an attempt that failed. A nested acquire goes on for nobody.
+ */
+static bool check_leftover_hurried(const sim_client *client, const sim_lock *own, unsigned node) {
+  const rl_lock *lock = own->lock;
   rl_link_phase phase = client->core.nodes[node]->link.phase;
   uint64_t tenth_us = lock->ttl_us / 10;
   uint64_t moment_us = tenth_us < CHECK_LEFTOVER_MOMENT_US ? tenth_us : CHECK_LEFTOVER_MOMENT_US;
-  return lock->operation == RL_OPERATION_ACQUIRE && client->core.nodes[node]->failures == 0 &&
+  return lock->operation == RL_OPERATION_ACQUIRE && !own->moved &&
+         client->core.nodes[node]->failures == 0 &&
          (phase == RL_LINK_CONNECTING || phase == RL_LINK_HANDSHAKE) &&
          client->reading_us < client->sockets[node].begun_us + moment_us &&
          client->reading_us < lock->round_deadline_us;
@@ -191,7 +197,7 @@ static void check_leftover_returned(sim *s, const sim_client *client) {
       const rl_node *node = client->core.nodes[k];
       bool sent = ((lock->lease->sent | client->core.joins.due) >> k & 1) != 0;
       bool well = node->link.phase == RL_LINK_UP && node->link.owed_count == 0;
-      if (!sent && (well || check_leftover_hurried(client, lock, k))) {
+      if (!sent && (well || check_leftover_hurried(client, &client->locks[i], k))) {
         sim_violation(s, "leftover", "client %u returns, and node %u has not been sent its key",
                       client->index, k);
       }

@@ -176,6 +176,9 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
   options.retry_jitter_us = s->config.retry_jitter_us;
   options.wait_us = s->config.wait_us;
   options.node_timeout_us = s->config.node_timeout_us;
+  if ((s->config.reentrant >> client->index & 1) != 0 && sim_application_draw(s, 3) == 0) {
+    options.node_timeout_us = sim_between(&s->random_application, 1000, 2 * options.ttl_us);
+  }
   if (sim_application_calm(s)) {
     options.retry_count = 0;
     options.retry_delay_us = SIM_CALM_RETRY_US;

@@ -294,6 +294,7 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
     own->told = REDLOCK_OK;
     own->taken = own->acquired;
     own->taken_us = lock->round_start_us;
+    own->moved = false;
     /* What it was granted may have been deleted by force since. */
     own->calm = s->phase != SIM_PHASE_SAFETY && s->now_us > s->calm_us &&
                 s->tokens[lease].forced == 0 &&
@@ -329,6 +330,7 @@ static void sim_client_move(sim *s, sim_client *client, sim_lock *from, sim_lock
   to->deadline_us = from->deadline_us;
   to->ends_us = from->ends_us;
   to->taken_us = from->taken_us;
+  to->moved = true;
   to->over_seen = from->over_seen;
   to->calm = from->calm;
   to->taken = from->taken;

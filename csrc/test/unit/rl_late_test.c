@@ -6,6 +6,7 @@
 #include "rl_late.h"
 
 #include "fake_nodes.h"
+#include "rl_reentry.h"
 #include "rl_test.h"
 
 #define START FAKE_START_US
@@ -146,6 +147,34 @@ static void a_hung_connection_is_waited_for_once(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* An owner waits for nobody to count on what it holds, whichever of its locks has got the lease meanwhile. */
+static void a_nested_acquire_goes_on_for_nobody(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->nodes[2].policy = FAKE_SILENT;
+  rl_lock *locks[3];
+  for (unsigned i = 0; i < 3; i++) {
+    locks[i] = fake_lock(world, KEY, NULL);
+    assert_error(rl_reentry_set_owner(locks[i], world->now_us, "me", 2), REDLOCK_OK);
+  }
+  assert_error(rl_lock_acquire(locks[0], world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  UNTIL(locks[0], START + 100 * MS);
+  assert_error(rl_lock_acquire(locks[1], world->now_us, NULL, false), REDLOCK_OK);
+  NOTHING(locks[1]);
+  assert_error(rl_lock_release(locks[0], world->now_us, false), REDLOCK_OK);
+  NOTHING(locks[0]);
+  assert_error(rl_lock_acquire(locks[2], world->now_us, NULL, false), REDLOCK_OK);
+  NOTHING(locks[1]);
+  NOTHING(locks[2]);
+  fake_reply(world, 2, "+OK\r\n");
+  fake_pass(world, 200 * MS);
+  assert_int_equal(fake_next(world, 2), FAKE_SET); /* It joins all the same. */
+  assert_true(fake_world_end(world));
+}
+
 static void a_connection_that_failed_before_is_not_waited_for(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -260,6 +289,7 @@ int main(void) {
       cmocka_unit_test(the_moment_goes_by_what_the_decision_took),
       cmocka_unit_test(the_moment_is_a_tenth_of_the_ttl_and_the_attempts_time_at_most),
       cmocka_unit_test(a_hung_connection_is_waited_for_once),
+      cmocka_unit_test(a_nested_acquire_goes_on_for_nobody),
       cmocka_unit_test(a_connection_that_failed_before_is_not_waited_for),
       cmocka_unit_test(a_release_for_a_connection_on_its_way_is_worth_a_moment),
       cmocka_unit_test(a_forgotten_script_is_worth_a_moment),

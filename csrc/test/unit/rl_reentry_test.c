@@ -287,6 +287,46 @@ static void a_nested_acquire_of_the_same_lock_whose_extend_fails_does_not_count(
   assert_true(fake_world_end(world));
 }
 
+/* The simulator has found this: it took as long as the outer acquire might. */
+static void a_nested_acquire_lasts_no_longer_than_its_own_node_timeout(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *outer = owned(world, KEY, "me");
+  rl_lock *inner = owned(world, KEY, "me");
+  redlock_options patient = {.node_timeout_us = SECONDS};
+  redlock_options longer = {.ttl_us = 30 * SECONDS, .node_timeout_us = 50 * MS};
+  assert_error(acquire(world, outer, &patient), REDLOCK_OK);
+  assert_error(rl_lock_acquire(inner, world->now_us, &longer, true), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, 50 * MS - 1);
+  assert_error(rl_lock_result(inner), REDLOCK_PENDING);
+  fake_pass(world, 1);
+  assert_error(rl_lock_result(inner), REDLOCK_E_UNAVAILABLE);
+  assert_message(inner, "no reply within 50 ms");
+  assert_true(rl_reentry_remaining(outer, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_nested_acquire_is_given_its_own_node_timeout(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = owned(world, KEY, "me");
+  redlock_options hasty = {.node_timeout_us = 50 * MS};
+  redlock_options longer = {.ttl_us = 30 * SECONDS, .node_timeout_us = 500 * MS};
+  assert_error(acquire(world, lock, &hasty), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, &longer, true), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, 400 * MS);
+  fake_settle(world);
+  assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_OK);
+  assert_true(rl_reentry_remaining(lock, world->now_us) > 29 * SECONDS);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, true), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, 50 * MS); /* Extends go by the acquire that took the lease. */
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_true(fake_world_end(world));
+}
+
 /* The simulator has found this: nobody was left to release the lease. */
 static void a_lease_whose_others_have_gone_is_released_when_the_extend_fails(void **state) {
   (void)state;
@@ -1018,6 +1058,8 @@ int main(void) {
       cmocka_unit_test(a_nested_acquire_extends_when_a_third_of_the_validity_is_gone),
       cmocka_unit_test(a_nested_acquire_whose_extend_fails_does_not_count),
       cmocka_unit_test(a_nested_acquire_of_the_same_lock_whose_extend_fails_does_not_count),
+      cmocka_unit_test(a_nested_acquire_lasts_no_longer_than_its_own_node_timeout),
+      cmocka_unit_test(a_nested_acquire_is_given_its_own_node_timeout),
       cmocka_unit_test(a_lease_whose_others_have_gone_is_released_when_the_extend_fails),
       cmocka_unit_test(a_lease_that_ran_out_is_no_place_to_count),
       cmocka_unit_test(a_lost_lease_is_lost_for_all),
