@@ -258,6 +258,8 @@ local list = {
     "return result != REDLOCK_OK && !again && !rl_reentry_of(lock)->joining;", "return false;" },
   { "reentry-waits-with-the-lease", "a nested acquire lasts as long as the one that took the lease might",
     "return rl_reentry_is_joining(lock) ?", "return false ?" },
+  { "reentry-waits-for-ever", "a nested acquire that extends has no budget",
+    "RL_OPERATION_EXTEND, now_us, budget_us, false", "RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, false" },
   { "reentry-loss-of-one", "a loss is told of one of the locks that count",
     "rl_lock *other = rl_reentry_next(lock); other != lock; other = rl_reentry_next(other)) { rl_loss_tell_one(",
     "rl_lock *other = lock; other != lock; other = rl_reentry_next(other)) { rl_loss_tell_one(",

@@ -160,6 +160,36 @@ static bool sim_application_refused(sim *s, const sim_client *client, const sim_
   return false;
 }
 
+static void sim_application_draw_options(sim *s, const sim_client *client, rl_options *options) {
+  options->ttl_us = s->config.ttl_us[sim_application_draw(s, 2)];
+  options->retry_count = s->config.retry_count == -1  ? 0
+                         : s->config.retry_count == 0 ? REDLOCK_RETRIES_NONE
+                                                      : s->config.retry_count;
+  options->retry_delay_us = s->config.retry_delay_us;
+  options->retry_jitter_us = s->config.retry_jitter_us;
+  options->wait_us = s->config.wait_us;
+  options->node_timeout_us = s->config.node_timeout_us;
+  if ((s->config.reentrant >> client->index & 1) != 0 && sim_application_draw(s, 3) == 0) {
+    /* A nested acquire is not bound by what the one that took the lease was given. */
+    bool waits = sim_application_draw(s, 3) == 0;
+    options->node_timeout_us = sim_between(&s->random_application, 1000, 2 * options->ttl_us);
+    options->wait_us = waits ? sim_application_draw(s, options->ttl_us) : options->wait_us;
+  }
+  if (sim_application_calm(s)) {
+    options->retry_count = 0;
+    options->retry_delay_us = SIM_CALM_RETRY_US;
+    options->retry_jitter_us = SIM_CALM_RETRY_US;
+    options->wait_us = REDLOCK_NEVER;
+    options->node_timeout_us = 0;
+  }
+  if ((s->config.keeping >> client->index & 1) != 0) {
+    options->auto_extend = sim_application_draw(s, 4) > 0 ? REDLOCK_YES : REDLOCK_NO;
+    options->notify_lost = sim_application_draw(s, 2) > 0 ? REDLOCK_YES : REDLOCK_NO;
+    options->extend_every_us = s->config.extend_every_us;
+    options->max_hold_us = s->config.max_hold_us;
+  }
+}
+
 static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
                                     uint64_t reading_us) {
   rl_options options = *rl_lock_options(own->lock);
@@ -168,30 +198,7 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
   }
   bool held = rl_reentry_remaining(own->lock, reading_us) > 0;
   own->attaches = rl_lock_attach(own->lock) != NULL;
-  options.ttl_us = s->config.ttl_us[sim_application_draw(s, 2)];
-  options.retry_count = s->config.retry_count == -1  ? 0
-                        : s->config.retry_count == 0 ? REDLOCK_RETRIES_NONE
-                                                     : s->config.retry_count;
-  options.retry_delay_us = s->config.retry_delay_us;
-  options.retry_jitter_us = s->config.retry_jitter_us;
-  options.wait_us = s->config.wait_us;
-  options.node_timeout_us = s->config.node_timeout_us;
-  if ((s->config.reentrant >> client->index & 1) != 0 && sim_application_draw(s, 3) == 0) {
-    options.node_timeout_us = sim_between(&s->random_application, 1000, 2 * options.ttl_us);
-  }
-  if (sim_application_calm(s)) {
-    options.retry_count = 0;
-    options.retry_delay_us = SIM_CALM_RETRY_US;
-    options.retry_jitter_us = SIM_CALM_RETRY_US;
-    options.wait_us = REDLOCK_NEVER;
-    options.node_timeout_us = 0;
-  }
-  if ((s->config.keeping >> client->index & 1) != 0) {
-    options.auto_extend = sim_application_draw(s, 4) > 0 ? REDLOCK_YES : REDLOCK_NO;
-    options.notify_lost = sim_application_draw(s, 2) > 0 ? REDLOCK_YES : REDLOCK_NO;
-    options.extend_every_us = s->config.extend_every_us;
-    options.max_hold_us = s->config.max_hold_us;
-  }
+  sim_application_draw_options(s, client, &options);
   redlock_options given = sim_application_given(&options);
   uint32_t token = sim_application_give_token(s, client, own);
   int result = rl_lock_acquire(own->lock, reading_us, &given, true);
