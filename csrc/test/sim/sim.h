@@ -602,6 +602,8 @@ void sim_client_close(sim *s, unsigned client, uint64_t within_us);
 void sim_client_renew_lock(sim *s, unsigned client, unsigned lock);
 /* Leases that have gone to another lock of their owner: notes whose they are now. */
 void sim_client_moves(sim *s, sim_client *client);
+/* The nodes have confirmed an extend of the lease: all that count on it may be told of a loss once more. */
+void sim_client_confirmed(const sim *s, sim_client *client, uint32_t lease);
 void sim_client_event(sim *s, unsigned client, uint32_t generation);
 void sim_client_wake(sim *s, unsigned client, uint64_t at_us);
 void sim_client_hear(sim *s, unsigned client); /* something has come for it */

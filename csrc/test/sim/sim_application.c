@@ -503,7 +503,9 @@ static void sim_application_extended(sim *s, sim_client *client, sim_lock *own, 
   switch (result) {
   case REDLOCK_OK:
     sim_count(s, SIM_EXTEND_OK);
-    own->told = REDLOCK_OK; /* The nodes answer again, though the deadline may be where it was. */
+    /* The nodes answer again, though the deadline may be where it was. */
+    own->told = REDLOCK_OK;
+    sim_client_confirmed(s, client, own->lease != SIM_NO_TOKEN ? own->lease : own->inside_token);
     if (own->failed_before) {
       sim_count(s, SIM_EXTEND_AFTER_FAILURE);
     }

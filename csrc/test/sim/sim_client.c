@@ -247,7 +247,6 @@ static void sim_client_over(sim *s, const sim_client *client, uint32_t token) {
   }
 }
 
-/* Compares the lock with what it was before the call. */
 void sim_client_forced(sim *s, uint32_t token) {
   for (unsigned i = 0; i < s->config.clients; i++) {
     for (unsigned k = 0; k < s->config.locks; k++) {
@@ -257,6 +256,16 @@ void sim_client_forced(sim *s, uint32_t token) {
   }
 }
 
+void sim_client_confirmed(const sim *s, sim_client *client, uint32_t lease) {
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    sim_lock *lock = &client->locks[i];
+    if (lock->inside > 0 && lock->inside_token == lease) {
+      lock->told = REDLOCK_OK;
+    }
+  }
+}
+
+/* Compares the lock with what it was before the call. */
 static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
   const rl_lock *lock = own->lock;
   bool acquiring = lock->operation == RL_OPERATION_ACQUIRE && rl_lock_is_busy(lock);
@@ -306,11 +315,7 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
     if (lock->automatic) {
       sim_count(s, SIM_KEPT_EXTENDED);
     }
-    for (unsigned i = 0; i < s->config.locks; i++) {
-      client->locks[i].told = client->locks[i].inside_token == lease && client->locks[i].inside > 0
-                                  ? REDLOCK_OK
-                                  : client->locks[i].told;
-    }
+    sim_client_confirmed(s, client, lease);
     own->told = REDLOCK_OK;
     check_extended(s, client, own);
   }

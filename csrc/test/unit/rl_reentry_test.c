@@ -1025,6 +1025,28 @@ static void closing_while_extends_fail_is_no_loss_of_a_nested_lock(void **state)
   assert_true(fake_world_end(world));
 }
 
+static void every_lock_is_told_again_when_the_nodes_have_answered_meanwhile(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = kept();
+  rl_lock *outer = fake_lock(world, KEY, &options);
+  rl_lock *inner = fake_lock(world, KEY, &options);
+  own(world, outer, "me");
+  own(world, inner, "me");
+  assert_error(acquire(world, outer, NULL), REDLOCK_OK);
+  assert_error(acquire(world, inner, NULL), REDLOCK_OK);
+  for (unsigned i = 0; i < 2; i++) {
+    while (reason_of(world, inner) != REDLOCK_E_UNAVAILABLE) {
+      wait_for_core(world); /* Nobody answers. */
+    }
+    assert_ptr_equal(rl_loss_next(&world->core, world->now_us), outer);
+    assert_ptr_equal(rl_loss_next(&world->core, world->now_us), inner);
+    assert_null(rl_loss_next(&world->core, world->now_us));
+    assert_error(extend(world, outer, 0), REDLOCK_OK);
+  }
+  assert_true(fake_world_end(world));
+}
+
 /* The driver lacks something that the call needs. */
 static void a_nested_acquire_that_is_called_off_counts_no_more(void **state) {
   (void)state;
@@ -1096,6 +1118,7 @@ int main(void) {
       cmocka_unit_test(an_extend_in_flight_ends_in_time_when_a_lock_counts_that_is_to_be_told),
       cmocka_unit_test(the_second_acquire_of_a_lock_is_told_of_the_loss_that_it_asked_for),
       cmocka_unit_test(closing_while_extends_fail_is_no_loss_of_a_nested_lock),
+      cmocka_unit_test(every_lock_is_told_again_when_the_nodes_have_answered_meanwhile),
       cmocka_unit_test(a_nested_acquire_that_is_called_off_counts_no_more),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
