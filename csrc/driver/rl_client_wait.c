@@ -17,11 +17,17 @@
  *       handed on when the leader's own operation has ended.
  *   W5. When a thread leaves while the leader polls for less than there is to wait for now (another
  *       descriptor, room to send, an earlier time), it sets the leader's event.
+ *   W6. Of the threads that have been called, eight are on their way at once: whoever leaves wakes as many of the
+ *       others, which are due, as have come. All at once they would only meet at the mutex (64 threads: 2.9 changes
+ *       of threads a pair instead of 2.1). The eight may be held up, in signal handlers: so while others are
+ *       due the leader polls for 1 ms at most, and the next eight are woken, whatever has become of those.
+ *       The thread that is called to lead is woken at once, and all are when nobody leads.
  *
  * No wake-up is lost. What threads wait for changes only under the mutex, and whoever leaves it does W3
- * to W5: so whenever the mutex is free,
- *   - a thread that sleeps for an operation which has ended has been called;
- *   - when a thread sleeps, there is a leader: one that has been called and will enter, or one that polls;
+ * to W6: so whenever the mutex is free,
+ *   - a thread that sleeps for an operation which has ended has been called, and is woken, or due while eight
+ *     others or the leader are on their way;
+ *   - when a thread sleeps, or is due, there is a leader: one that has been called and will enter, or one that polls;
  *   - the one that polls waits for all there is to wait for, or its event is set, or threads are coming, of
  *     which the last looks (W5). The event stays set until the leader has entered again, so that it does not
  *     matter whether it polls already.
@@ -46,12 +52,39 @@
 #include "rl_round.h"
 #include "rl_turn.h"
 
-#define RL_WAIT_CALLS_MAX 64 /* threads that are called when the mutex is free again */
+#define RL_WAIT_WOKEN_MAX 8  /* threads that are on their way out of their sleep at once */
+#define RL_WAIT_CALLS_MAX 64 /* threads that are woken when the mutex is free again */
 #define RL_WAIT_UNSENT_US REDLOCK_MILLISECONDS
 /* How much later than its operation a follower looks for itself. */
 #define RL_WAIT_SLACK_US (10 * REDLOCK_MILLISECONDS)
 /* How long to wait at most where there is no descriptor for the event. */
 #define RL_WAIT_BLIND_US (10 * REDLOCK_MILLISECONDS)
+
+/* -------------------------------------------------------------------------------------- lists */
+
+static void rl_waiters_append(rl_waiters_list *list, rl_waiter *waiter) {
+  waiter->next = NULL;
+  waiter->previous = list->last;
+  if (list->last != NULL) {
+    list->last->next = waiter;
+  } else {
+    list->first = waiter;
+  }
+  list->last = waiter;
+}
+
+static void rl_waiters_remove(rl_waiters_list *list, rl_waiter *waiter) {
+  if (waiter->previous != NULL) {
+    waiter->previous->next = waiter->next;
+  } else {
+    list->first = waiter->next;
+  }
+  if (waiter->next != NULL) {
+    waiter->next->previous = waiter->previous;
+  } else {
+    list->last = waiter->previous;
+  }
+}
 
 /* ------------------------------------------------------------------------------------ waiters */
 
@@ -72,11 +105,13 @@ void rl_wait_free(rl_wait *wait) {
 void rl_wait_forget(rl_wait *wait) {
   wait->leader = NULL;
   wait->polls = wait->poked = wait->unsent = wait->unstarted = false;
-  wait->coming = wait->watchers = 0;
-  wait->first = wait->last = wait->spare = wait->sender = NULL;
+  wait->brief = false;
+  wait->coming = wait->woken = wait->watchers = 0;
+  wait->asleep = wait->due = (rl_waiters_list){NULL, NULL};
+  wait->spare = wait->sender = NULL;
   for (size_t i = 0; i < wait->made_count; i++) {
     rl_waiter *waiter = wait->made[i];
-    waiter->in_use = waiter->sleeps = waiter->called = false;
+    waiter->in_use = waiter->sleeps = waiter->called = waiter->due = false;
     (void)rl_semaphore_init(&waiter->semaphore);
     waiter->next = wait->spare;
     wait->spare = waiter;
@@ -236,16 +271,24 @@ static void rl_wait_poke(rl_wait *wait) {
   }
 }
 
-static void rl_wait_call(rl_wait *wait, rl_waiter *waiter, rl_calls *calls) {
+static void rl_wait_call(rl_wait *wait, rl_waiter *waiter) {
   if (waiter == wait->leader) {
     rl_wait_poke(wait);
   }
   if (!waiter->sleeps || waiter->called) {
     return; /* It runs, and looks for itself. */
   }
-  waiter->called = true;
+  waiter->called = waiter->due = true;
+  rl_waiters_remove(&wait->asleep, waiter);
+  rl_waiters_append(&wait->due, waiter);
   wait->coming++;
   wait->sender = waiter == wait->sender ? NULL : wait->sender; /* It is one of those to wait for. */
+}
+
+static void rl_wait_wake_one(rl_wait *wait, rl_waiter *waiter, rl_calls *calls) {
+  waiter->due = false;
+  rl_waiters_remove(&wait->due, waiter);
+  wait->woken++;
   if (calls->count == RL_WAIT_CALLS_MAX) {
     rl_semaphore_post(&waiter->semaphore);
   } else {
@@ -253,24 +296,36 @@ static void rl_wait_call(rl_wait *wait, rl_waiter *waiter, rl_calls *calls) {
   }
 }
 
+/* W6. */
+static void rl_wait_wake(rl_wait *wait, rl_calls *calls) {
+  calls->count = 0;
+  if (wait->leader != NULL && wait->leader->due) {
+    rl_wait_wake_one(wait, wait->leader, calls);
+  }
+  while (wait->due.first != NULL && (wait->woken < RL_WAIT_WOKEN_MAX || wait->leader == NULL)) {
+    rl_wait_wake_one(wait, wait->due.first, calls);
+  }
+}
+
 /* W3. */
-static void rl_wait_call_concerned(redlock_client *client, rl_calls *calls) {
+static void rl_wait_call_concerned(redlock_client *client) {
   rl_wait *wait = &client->wait;
   while (client->core.waited.first != NULL) {
     rl_lock *lock = client->core.waited.first;
     rl_waiter *waiter = rl_wait_of(rl_handle_of(lock));
     rl_lock_dequeue(lock);
     if (waiter != NULL) {
-      rl_wait_call(wait, waiter, calls);
+      rl_wait_call(wait, waiter);
     }
   }
   unsigned wakeups = atomic_load(&wait->wakeups);
   bool woken = wakeups != wait->wakeups_told;
   bool watched = wait->turned && wait->watchers > 0;
-  for (rl_waiter *waiter = woken || watched ? wait->first : NULL; waiter != NULL;
-       waiter = waiter->next) {
+  rl_waiter *next = woken || watched ? wait->asleep.first : NULL;
+  for (rl_waiter *waiter; (waiter = next) != NULL;) {
+    next = waiter->next;
     if (woken || waiter->each_turn) {
-      rl_wait_call(wait, waiter, calls);
+      rl_wait_call(wait, waiter);
     }
   }
   if (wait->turned && wait->leader != NULL && wait->leader->each_turn) {
@@ -281,14 +336,10 @@ static void rl_wait_call_concerned(redlock_client *client, rl_calls *calls) {
 }
 
 /* W4: the one that came last is likely to wait for longest. */
-static void rl_wait_call_leader(rl_wait *wait, rl_calls *calls) {
-  rl_waiter *waiter = wait->last;
-  while (waiter != NULL && waiter->called) {
-    waiter = waiter->previous;
-  }
-  if (waiter != NULL) {
-    wait->leader = waiter;
-    rl_wait_call(wait, waiter, calls);
+static void rl_wait_call_leader(rl_wait *wait) {
+  if (wait->asleep.last != NULL) {
+    wait->leader = wait->asleep.last;
+    rl_wait_call(wait, wait->leader);
   }
 }
 
@@ -307,6 +358,7 @@ static bool rl_wait_is_short(const redlock_client *client) {
   rl_wait_wants wants = rl_wait_wants_of(client);
   return wants.changes != polled->changes || (wants.writable & ~polled->writable) != 0 ||
          wants.deadline_us < polled->deadline_us ||
+         (client->wait.due.first != NULL && !client->wait.brief) ||                   /* W6 */
          (client->wait.leader == &client->keeper.self && rl_keeper_has_news(client)); /* K5 */
 }
 
@@ -316,18 +368,18 @@ static bool rl_wait_is_short(const redlock_client *client) {
  */
 static void rl_wait_settle(redlock_client *client, rl_calls *calls) {
   rl_wait *wait = &client->wait;
-  calls->count = 0;
   if (wait->unsent && wait->coming == 0) {
     rl_wait_send(client);
   }
-  rl_wait_call_concerned(client, calls);
+  rl_wait_call_concerned(client);
   if (wait->leader == NULL) {
-    rl_wait_call_leader(wait, calls);
+    rl_wait_call_leader(wait);
   }
   if (wait->unsent && wait->sender == NULL) {
     rl_wait_send(client);
-    rl_wait_call_concerned(client, calls);
+    rl_wait_call_concerned(client);
   }
+  rl_wait_wake(wait, calls);
   if (wait->leader != NULL && wait->polls && !wait->unsent && rl_wait_is_short(client)) {
     rl_wait_poke(wait);
   }
@@ -367,10 +419,15 @@ static int rl_wait_turn(redlock_client *client, const struct pollfd *fds, size_t
 /* Leaves the mutex, polls as the leader, and enters. */
 static int rl_wait_poll(redlock_client *client, struct pollfd *fds, size_t count,
                         redlock_time until_us) {
+  rl_wait *wait = &client->wait;
   rl_calls calls;
   rl_wait_settle(client, &calls);
-  client->wait.polls = true;
-  client->wait.poked = false;
+  wait->brief = wait->due.first != NULL;
+  if (wait->brief) {
+    until_us = rl_time_min(until_us, rl_time_add(redlock_now(), RL_WAIT_UNSENT_US));
+  }
+  wait->polls = true;
+  wait->poked = false;
   rl_mutex_unlock(&client->mutex);
   rl_wait_deliver(&calls);
   int ready = rl_poll_until(fds, count, until_us);
@@ -403,7 +460,8 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
   if (wait->leader != self) {
     return REDLOCK_OK; /* A thread leads instead of the keeper; or this is a child that was forked. */
   }
-  wait->polls = false;
+  wait->polls = wait->brief = false;
+  wait->woken = 0;
   if (interrupted != NULL) {
     *interrupted = ready < 0;
   }
@@ -414,36 +472,33 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
 static void rl_wait_lie_down(rl_wait *wait, rl_waiter *self) {
   self->sleeps = true;
   self->called = false;
-  self->next = NULL;
-  self->previous = wait->last;
-  if (wait->last != NULL) {
-    wait->last->next = self;
-  } else {
-    wait->first = self;
-  }
-  wait->last = self;
+  rl_waiters_append(&wait->asleep, self);
 }
 
 static void rl_wait_get_up(rl_wait *wait, rl_waiter *self) {
-  if (self->previous != NULL) {
-    self->previous->next = self->next;
-  } else {
-    wait->first = self->next;
+  if (!self->in_use) {
+    return; /* The process has forked in its sleep, and this is the child. */
   }
-  if (self->next != NULL) {
-    self->next->previous = self->previous;
+  if (!self->called) {
+    rl_waiters_remove(&wait->asleep, self);
+  } else if (self->due) {
+    rl_waiters_remove(&wait->due, self); /* Its time came first. */
+    self->due = false;
   } else {
-    wait->last = self->previous;
+    wait->woken -= wait->woken > 0;
   }
   wait->coming -= self->called;
   self->sleeps = false;
 }
 
-/* Sleeps until the thread is called; false when |until_us| came before. */
-static bool rl_wait_sleep(redlock_client *client, rl_waiter *self, redlock_time until_us) {
+/* Sleeps until the thread is called; false when |until_us| came before. |calls| are made before. */
+static bool rl_wait_sleep(redlock_client *client, rl_waiter *self, redlock_time until_us,
+                          rl_calls *calls) {
   bool in_time = true;
   while (!self->called && in_time) {
     rl_mutex_unlock(&client->mutex);
+    rl_wait_deliver(calls);
+    calls->count = 0;
     in_time = rl_semaphore_wait(&self->semaphore, until_us);
     rl_mutex_lock(&client->mutex);
   }
@@ -454,15 +509,17 @@ static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time 
   rl_wait *wait = &client->wait;
   bool sends = wait->unsent && wait->coming > 0 && wait->sender == NULL;
   wait->sender = sends ? self : wait->sender;
-  rl_wait_tell(client, false);
+  rl_calls calls;
+  rl_wait_settle(client, &calls);
   if (self->lock != NULL) {
     redlock_time due_us = rl_wait_due(client, rl_lock_of(self->lock));
     until_us = rl_time_min(until_us, rl_time_add(due_us, RL_WAIT_SLACK_US));
   }
   redlock_time sends_us = sends ? rl_time_add(redlock_now(), RL_WAIT_UNSENT_US) : REDLOCK_NEVER;
   rl_wait_lie_down(wait, self);
-  bool called = rl_wait_sleep(client, self, rl_time_min(until_us, sends_us));
+  bool called = rl_wait_sleep(client, self, rl_time_min(until_us, sends_us), &calls);
   rl_wait_get_up(wait, self);
+  wait->woken = called ? wait->woken : 0; /* They may be held up. */
   if (wait->sender == self) {
     wait->sender = NULL;
     if (wait->unsent) {
@@ -478,7 +535,7 @@ static void rl_wait_take_lead(redlock_client *client) {
   if (wait->leader == &client->keeper.self) {
     rl_event_set(&client->keeper.event);
     wait->leader = NULL;
-    wait->polls = false;
+    wait->polls = wait->brief = false;
   }
 }
 

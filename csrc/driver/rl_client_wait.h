@@ -17,7 +17,7 @@
 
 /* A thread in a blocking call. */
 typedef struct rl_waiter {
-  struct rl_waiter *previous, *next; /* among those that sleep; among the spare ones */
+  struct rl_waiter *previous, *next; /* among those that sleep, are due, or are spare */
   rl_semaphore semaphore;            /* it sleeps on this */
   rl_event *event;                   /* ends its wait when it leads */
   unsigned number;                   /* its place among all of the client, from 1 */
@@ -26,8 +26,14 @@ typedef struct rl_waiter {
   bool in_use;
   bool sleeps;
   bool called;      /* out of its sleep: it is to look, or to lead */
+  bool due;         /* it has been called, and its semaphore is still to be posted */
   unsigned wakeups; /* how many there had been when its call began */
 } rl_waiter;
+
+typedef struct rl_waiters_list {
+  rl_waiter *first;
+  rl_waiter *last;
+} rl_waiters_list;
 
 /* What somebody who waits for the nodes has to wait for. */
 typedef struct rl_wait_wants {
@@ -46,9 +52,11 @@ typedef struct rl_wait {
   bool unsent;         /* bytes were left to the threads that are coming */
   bool unstarted;      /* what has been begun was, too: it has not been launched yet */
   unsigned coming;     /* threads that have been called, and do not run yet */
+  unsigned woken;      /* those of them whose semaphore has been posted, as far as is known */
+  bool brief;          /* the leader polls for a moment only, since threads are due */
   rl_waiter *sender;   /* sends them when nobody has come in time, or NULL */
-  rl_waiter *first;    /* those that sleep */
-  rl_waiter *last;
+  rl_waiters_list asleep;
+  rl_waiters_list due; /* called, and to be woken by the next that leaves */
   rl_waiter *spare;
   rl_waiter **made;
   size_t made_count;

@@ -72,7 +72,8 @@ static redlock_time rl_keeper_due(const redlock_client *client) {
 
 /* Whether no thread in a blocking call is there to do what is due. */
 static bool rl_keeper_is_alone(const redlock_client *client) {
-  return client->wait.leader == NULL && client->wait.first == NULL;
+  return client->wait.leader == NULL && client->wait.asleep.first == NULL &&
+         client->wait.coming == 0;
 }
 
 bool rl_keeper_has_news(const redlock_client *client) {

@@ -307,6 +307,98 @@ static void without_entropy_only_those_fail_that_need_it(void **state) {
   close_scene(&all);
 }
 
+#define CROWD_HELD_UP 9 /* one more than are woken at once: one of them may be called to lead */
+#define CROWD 14
+
+typedef struct crowd {
+  scene all;
+  call calls[CROWD];
+} crowd;
+
+/* They sleep, and the first of them will not come when they are called. */
+static void open_crowd(crowd *self) {
+  open_scene(&self->all);
+  for (unsigned i = 0; i < CROWD; i++) {
+    self->calls[i] = (call){.client = self->all.client,
+                            .lock = make_lock(self->all.client, "held", true),
+                            .held_up = i < CROWD_HELD_UP};
+    begin(&self->calls[i]);
+    eventually(sleeps(&self->calls[i]));
+  }
+  eventually(leads(&self->all.leader));
+}
+
+static void close_crowd(crowd *self) {
+  atomic_store(&let_go, true);
+  for (unsigned i = 0; i < CROWD; i++) {
+    assert_int_equal(pthread_join(self->calls[i].thread, NULL), 0);
+    assert_error(result_of(&self->calls[i]), REDLOCK_E_CANCELLED);
+    redlock_lock_free(self->calls[i].lock);
+  }
+  assert_null(self->all.client->wait.asleep.first);
+  assert_null(self->all.client->wait.due.first);
+  assert_int_equal(self->all.client->wait.coming, 0);
+  close_scene(&self->all);
+}
+
+static void cancel_crowd(crowd *self) {
+  for (unsigned i = 0; i < CROWD; i++) {
+    redlock_lock_cancel(self->calls[i].lock);
+  }
+}
+
+static unsigned due_of(crowd *self) {
+  unsigned due = 0;
+  rl_client_enter(self->all.client);
+  for (unsigned i = 0; i < CROWD; i++) {
+    const rl_waiter *waiter = rl_wait_of(self->calls[i].lock);
+    due += waiter != NULL && waiter->due;
+  }
+  rl_client_leave(self->all.client);
+  return due;
+}
+
+static void eventually_all_that_can_have_come(crowd *self) {
+  for (unsigned i = CROWD_HELD_UP; i < CROWD; i++) {
+    eventually(result_of(&self->calls[i]) == REDLOCK_E_CANCELLED);
+  }
+  for (unsigned i = 0; i < CROWD_HELD_UP; i++) {
+    assert_int_equal(result_of(&self->calls[i]), REDLOCK_PENDING);
+  }
+}
+
+static void those_that_are_called_are_woken_eight_at_a_time(void **state) {
+  (void)state;
+  crowd many;
+  open_crowd(&many);
+  atomic_store(&hold_leader_up, true);
+  cancel_crowd(&many);
+  assert_int_equal(due_of(&many), CROWD - 8);
+  assert_int_equal(due_of(&many), CROWD - 8);
+  atomic_store(&hold_leader_up, false);
+  eventually_all_that_can_have_come(&many);
+  close_crowd(&many);
+}
+
+static void eight_that_do_not_come_hold_up_nobody_else(void **state) {
+  (void)state;
+  crowd many;
+  open_crowd(&many);
+  cancel_crowd(&many);
+  eventually_all_that_can_have_come(&many);
+  close_crowd(&many);
+}
+
+/* The leader leaves, too, and nobody is left to be called to lead. */
+static void nor_when_all_are_called_at_once(void **state) {
+  (void)state;
+  crowd many;
+  open_crowd(&many);
+  redlock_client_wakeup(many.all.client);
+  eventually_all_that_can_have_come(&many);
+  close_crowd(&many);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_operation_that_ends_while_it_is_launched_ends_its_call),
@@ -315,6 +407,9 @@ int main(void) {
       cmocka_unit_test(a_sender_that_is_called_and_does_not_come_holds_nobody_up),
       cmocka_unit_test(a_follower_that_was_launched_by_another_looks_for_itself_in_time),
       cmocka_unit_test(without_entropy_only_those_fail_that_need_it),
+      cmocka_unit_test(those_that_are_called_are_woken_eight_at_a_time),
+      cmocka_unit_test(eight_that_do_not_come_hold_up_nobody_else),
+      cmocka_unit_test(nor_when_all_are_called_at_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -468,9 +468,9 @@ static void five_followers_that_are_woken_leave_nothing_behind(void **state) {
     while (!sleeps_on(&five[i], false)) {
       (void)poll(NULL, 0, 1);
     }
-    assert_ptr_equal(client->wait.last, five[i].waiter);
+    assert_ptr_equal(client->wait.asleep.last, five[i].waiter);
   }
-  assert_ptr_equal(client->wait.first, five[0].waiter);
+  assert_ptr_equal(client->wait.asleep.first, five[0].waiter);
   assert_ptr_equal(five[0].waiter->next, five[1].waiter);
   assert_ptr_equal(five[4].waiter->previous, five[3].waiter);
   assert_false(sleeps_on(&five[2], true));
@@ -485,8 +485,8 @@ static void five_followers_that_are_woken_leave_nothing_behind(void **state) {
     assert_false(five[i].turned);
     assert_true(five[i].slept_us < 10 * SECONDS);
   }
-  assert_null(client->wait.first);
-  assert_null(client->wait.last);
+  assert_null(client->wait.asleep.first);
+  assert_null(client->wait.asleep.last);
   assert_int_equal(client->wait.coming, 0);
   rl_client_enter(client);
   rl_wait_end(client, leader);

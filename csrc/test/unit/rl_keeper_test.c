@@ -62,9 +62,12 @@ static void nor_while_a_thread_is_in_a_call(void **state) {
   assert_false(is_late(REDLOCK_NEVER));
   client->wait.leader = NULL;
   assert_true(is_late(REDLOCK_NEVER));
-  client->wait.first = client->wait.last = waiter;
+  client->wait.asleep.first = waiter;
   assert_false(is_late(REDLOCK_NEVER));
-  client->wait.first = client->wait.last = NULL;
+  client->wait.asleep.first = NULL;
+  client->wait.coming = 1; /* It has been called, and does not run yet. */
+  assert_false(is_late(REDLOCK_NEVER));
+  client->wait.coming = 0;
   rl_wait_end(client, waiter);
 }
 
