@@ -21,18 +21,19 @@
  *       others, which are due, as have come. All at once they would only meet at the mutex (64 threads: 2.9 changes
  *       of threads a pair instead of 2.1). The eight may be held up, in signal handlers: so while others are
  *       due the leader polls for 1 ms at most, and the next eight are woken, whatever has become of those.
- *       The thread that is called to lead is woken at once, and all are when nobody leads.
+ *       The thread that is called to lead is woken at once, and all are by redlock_client_wakeup().
  *
  * No wake-up is lost. What threads wait for changes only under the mutex, and whoever leaves it does W3
  * to W6: so whenever the mutex is free,
  *   - a thread that sleeps for an operation which has ended has been called, and is woken, or due while eight
  *     others or the leader are on their way;
- *   - when a thread sleeps, or is due, there is a leader: one that has been called and will enter, or one that polls;
+ *   - when a thread sleeps, there is a leader: one that has been called and will enter, or one that polls;
  *   - the one that polls waits for all there is to wait for, or its event is set, or threads are coming, of
  *     which the last looks (W5). The event stays set until the leader has entered again, so that it does not
  *     matter whether it polls already.
  * A follower has a time of its own all the same, a little after its operation wants to be looked at: a leader
- * may be held up in a signal handler. Then the follower takes a turn without waiting.
+ * may be held up in a signal handler, or eight that have been woken while nobody leads. Then the follower takes a
+ * turn without waiting.
  *
  * One turn of the leader often ends many operations, whose threads all come back and begin the next. When
  * each of them launched and sent at once, the nodes would be sent single commands instead of many in one
@@ -105,7 +106,7 @@ void rl_wait_free(rl_wait *wait) {
 void rl_wait_forget(rl_wait *wait) {
   wait->leader = NULL;
   wait->polls = wait->poked = wait->unsent = wait->unstarted = false;
-  wait->brief = false;
+  wait->brief = wait->hurried = false;
   wait->coming = wait->woken = wait->watchers = 0;
   wait->asleep = wait->due = (rl_waiters_list){NULL, NULL};
   wait->spare = wait->sender = NULL;
@@ -302,9 +303,10 @@ static void rl_wait_wake(rl_wait *wait, rl_calls *calls) {
   if (wait->leader != NULL && wait->leader->due) {
     rl_wait_wake_one(wait, wait->leader, calls);
   }
-  while (wait->due.first != NULL && (wait->woken < RL_WAIT_WOKEN_MAX || wait->leader == NULL)) {
+  while (wait->due.first != NULL && (wait->woken < RL_WAIT_WOKEN_MAX || wait->hurried)) {
     rl_wait_wake_one(wait, wait->due.first, calls);
   }
+  wait->hurried = false;
 }
 
 /* W3. */
@@ -326,6 +328,7 @@ static void rl_wait_call_concerned(redlock_client *client) {
     next = waiter->next;
     if (woken || waiter->each_turn) {
       rl_wait_call(wait, waiter);
+      wait->hurried = true;
     }
   }
   if (wait->turned && wait->leader != NULL && wait->leader->each_turn) {

@@ -54,6 +54,7 @@ typedef struct rl_wait {
   unsigned coming;     /* threads that have been called, and do not run yet */
   unsigned woken;      /* those of them whose semaphore has been posted, as far as is known */
   bool brief;          /* the leader polls for a moment only, since threads are due */
+  bool hurried;        /* all that are due are to be woken, however many are on their way */
   rl_waiter *sender;   /* sends them when nobody has come in time, or NULL */
   rl_waiters_list asleep;
   rl_waiters_list due; /* called, and to be woken by the next that leaves */
