@@ -39,10 +39,10 @@
  * each of them launched and sent at once, the nodes would be sent single commands instead of many in one
  * packet, at ten times the cost (64 threads, five nodes). So what they begin waits, and so do bytes, while
  * threads that have been called are on their way to the mutex, and the last of them launches and sends for
- * all. That waits 1 ms at most, for those threads may be slow to come: one of those that sleep is the sender,
- * and wakes then. Whoever leaves the mutex while there is no sender sends at once; so does whoever calls the
- * sender. After a launch a thread looks whether what it waits for has come, before it sleeps or polls
- * (rl_wait_step()).
+ * all. That waits 1 ms at most, for those threads may be slow to come: the leader, or one of those that sleep, is
+ * the sender, and wakes then. Whoever leaves the mutex while there is no sender sends at once; so does whoever
+ * calls a sender that sleeps. After a launch a thread looks whether what it waits for has come, before it sleeps
+ * or polls (rl_wait_step()).
  */
 #include "rl_client_wait.h"
 
@@ -249,9 +249,16 @@ static void rl_wait_send(redlock_client *client) {
   rl_poll_sync(client);
 }
 
+void rl_wait_leave_unsent(rl_wait *wait) {
+  if (!wait->unsent) {
+    wait->unsent = true;
+    wait->send_us = rl_time_add(redlock_now(), RL_WAIT_UNSENT_US);
+  }
+}
+
 void rl_wait_flush(redlock_client *client) {
   if (client->wait.coming > 0) {
-    client->wait.unsent = true;
+    rl_wait_leave_unsent(&client->wait);
   } else {
     rl_wait_send(client);
   }
@@ -442,12 +449,19 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
                  bool *interrupted) {
   rl_wait *wait = &client->wait;
   struct pollfd fds[REDLOCK_NODES_MAX + 1];
-  if (wait->unsent) {
+  bool defers = wait->unsent && wait->coming > 0 && redlock_now() < wait->send_us;
+  if (wait->unsent && !defers) {
     rl_wait_send(client);
   }
   size_t count = rl_poll_fds(client, fds, REDLOCK_NODES_MAX);
   wait->wants = rl_wait_wants_of(client);
-  until_us = rl_time_min(until_us, wait->wants.deadline_us);
+  if (defers) { /* What is due now is what the last of those that come launches. */
+    wait->sender = wait->sender == NULL ? self : wait->sender;
+    wait->wants.deadline_us = 0;
+    until_us = rl_time_min(until_us, wait->send_us);
+  } else {
+    until_us = rl_time_min(until_us, wait->wants.deadline_us);
+  }
   if (until_us == REDLOCK_NEVER && count == 0 && self != &client->keeper.self) {
     return REDLOCK_E_SYSTEM; /* Nothing could ever end this wait. */
   }
@@ -460,6 +474,7 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
   if (ready > 0 && fds[count].revents != 0) {
     rl_event_clear(self->event);
   }
+  wait->sender = wait->sender == self ? NULL : wait->sender;
   if (wait->leader != self) {
     return REDLOCK_OK; /* A thread leads instead of the keeper; or this is a child that was forked. */
   }
@@ -467,6 +482,9 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
   wait->woken = 0;
   if (interrupted != NULL) {
     *interrupted = ready < 0;
+  }
+  if (wait->unsent && redlock_now() >= wait->send_us) {
+    rl_wait_send(client);
   }
   /* Interrupted: nothing is ready, and the next turn computes the rest of the wait. */
   return rl_wait_turn(client, fds, ready > 0 ? count : 0);
@@ -518,7 +536,7 @@ static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time 
     redlock_time due_us = rl_wait_due(client, rl_lock_of(self->lock));
     until_us = rl_time_min(until_us, rl_time_add(due_us, RL_WAIT_SLACK_US));
   }
-  redlock_time sends_us = sends ? rl_time_add(redlock_now(), RL_WAIT_UNSENT_US) : REDLOCK_NEVER;
+  redlock_time sends_us = sends ? wait->send_us : REDLOCK_NEVER;
   rl_wait_lie_down(wait, self);
   bool called = rl_wait_sleep(client, self, rl_time_min(until_us, sends_us), &calls);
   rl_wait_get_up(wait, self);
@@ -556,7 +574,7 @@ int rl_wait_step(redlock_client *client, rl_waiter *self, redlock_time until_us,
   }
   rl_wait_take_lead(client);
   bool leads = wait->leader == NULL || wait->leader == self;
-  if (wait->unstarted && (leads || wait->coming == 0)) {
+  if (wait->unstarted && (wait->coming == 0 || redlock_now() >= wait->send_us)) {
     rl_wait_send(client);
     return REDLOCK_OK; /* What the caller waits for may have come. */
   }

@@ -43,19 +43,20 @@ typedef struct rl_wait_wants {
 } rl_wait_wants;
 
 typedef struct rl_wait {
-  rl_waiter *leader;   /* who waits for the nodes, or has been called to; or NULL */
-  bool polls;          /* the leader has left the mutex, and waits */
-  bool poked;          /* its event has been set since */
-  rl_wait_wants wants; /* what it waits for */
-  bool turned;         /* input was looked for, since the mutex was taken */
-  unsigned watchers;   /* waiters with |each_turn| */
-  bool unsent;         /* bytes were left to the threads that are coming */
-  bool unstarted;      /* what has been begun was, too: it has not been launched yet */
-  unsigned coming;     /* threads that have been called, and do not run yet */
-  unsigned woken;      /* those of them whose semaphore has been posted, as far as is known */
-  bool brief;          /* the leader polls for a moment only, since threads are due */
-  bool hurried;        /* all that are due are to be woken, however many are on their way */
-  rl_waiter *sender;   /* sends them when nobody has come in time, or NULL */
+  rl_waiter *leader;    /* who waits for the nodes, or has been called to; or NULL */
+  bool polls;           /* the leader has left the mutex, and waits */
+  bool poked;           /* its event has been set since */
+  rl_wait_wants wants;  /* what it waits for */
+  bool turned;          /* input was looked for, since the mutex was taken */
+  unsigned watchers;    /* waiters with |each_turn| */
+  bool unsent;          /* bytes were left to the threads that are coming ... */
+  redlock_time send_us; /* ... until then */
+  bool unstarted;       /* what has been begun was, too: it has not been launched yet */
+  unsigned coming;      /* threads that have been called, and do not run yet */
+  unsigned woken;       /* those of them whose semaphore has been posted, as far as is known */
+  bool brief;           /* the leader polls for a moment only, since threads are due */
+  bool hurried;         /* all that are due are to be woken, however many are on their way */
+  rl_waiter *sender;    /* sends them when nobody has come in time, or NULL */
   rl_waiters_list asleep;
   rl_waiters_list due; /* called, and to be woken by the next that leaves */
   rl_waiter *spare;
@@ -104,6 +105,9 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
 
 /* The caller of rl_wait_step() is about to leave the client, and may come back late. */
 void rl_wait_pause(redlock_client *client, rl_waiter *self);
+
+/* Leaves what is to be sent to the threads that are coming, for 1 ms at most. */
+void rl_wait_leave_unsent(rl_wait *wait);
 
 /* Sends what is there to be sent, or leaves it to the threads that are coming. */
 void rl_wait_flush(redlock_client *client);

@@ -179,6 +179,16 @@ static void rl_turn_output(redlock_client *client) {
   }
 }
 
+static bool rl_turn_has_output(redlock_client *client) {
+  size_t length;
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    if (rl_core_output(&client->core, i, &length) != NULL) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /* Steps 2 to 5, until nothing more is to be done at once. */
 static int rl_turn_run(redlock_client *client) {
   int result = REDLOCK_OK;
@@ -187,10 +197,10 @@ static int rl_turn_run(redlock_client *client) {
     redlock_time now_us = redlock_now();
     rl_turn_connect(client, now_us, rl_pump_advance(&client->core, now_us, rl_turn_open(client)));
     result = rl_pump_launch(&client->core);
-    if (client->wait.coming > 0) {
-      client->wait.unsent = true; /* rl_client_wait.c sends for them all. */
-    } else {
+    if (client->wait.coming == 0) {
       rl_turn_output(client);
+    } else if (rl_turn_has_output(client)) {
+      rl_wait_leave_unsent(&client->wait); /* rl_client_wait.c sends for them all. */
     }
     if (rl_core_deadline(&client->core) > now_us) {
       break;
@@ -242,7 +252,8 @@ redlock_lock *redlock_client_next_lost(redlock_client *client) {
 
 int rl_turn_start(redlock_client *client) {
   if (client->wait.coming > 0) {
-    client->wait.unsent = client->wait.unstarted = true;
+    rl_wait_leave_unsent(&client->wait);
+    client->wait.unstarted = true;
     return REDLOCK_OK;
   }
   return rl_turn_launch(client);
