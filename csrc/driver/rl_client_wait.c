@@ -374,11 +374,11 @@ static bool rl_wait_is_short(const redlock_client *client) {
 
 /*
  * W3, W4, W5, and K1: what is to be told while the mutex is still held. Threads that come may be long in coming:
- * what is left to them goes out now, unless a sender would send it.
+ * what is left to them goes out now, unless a sender would send it, which may be late, too.
  */
 static void rl_wait_settle(redlock_client *client, rl_calls *calls) {
   rl_wait *wait = &client->wait;
-  if (wait->unsent && wait->coming == 0) {
+  if (wait->unsent && (wait->coming == 0 || redlock_now() >= wait->send_us)) {
     rl_wait_send(client);
   }
   rl_wait_call_concerned(client);
@@ -451,7 +451,11 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
   struct pollfd fds[REDLOCK_NODES_MAX + 1];
   bool defers = wait->unsent && wait->coming > 0 && redlock_now() < wait->send_us;
   if (wait->unsent && !defers) {
+    bool launches = wait->unstarted;
     rl_wait_send(client);
+    if (launches) {
+      return REDLOCK_OK; /* What the caller waits for may have come. */
+    }
   }
   size_t count = rl_poll_fds(client, fds, REDLOCK_NODES_MAX);
   wait->wants = rl_wait_wants_of(client);
@@ -512,17 +516,20 @@ static void rl_wait_get_up(rl_wait *wait, rl_waiter *self) {
   self->sleeps = false;
 }
 
-/* Sleeps until the thread is called; false when |until_us| came before. |calls| are made before. */
+/*
+ * Sleeps until the thread is called; false when |until_us| came before. |calls| are made before: it may be
+ * one of them.
+ */
 static bool rl_wait_sleep(redlock_client *client, rl_waiter *self, redlock_time until_us,
                           rl_calls *calls) {
-  bool in_time = true;
-  while (!self->called && in_time) {
+  bool in_time;
+  do {
     rl_mutex_unlock(&client->mutex);
     rl_wait_deliver(calls);
     calls->count = 0;
     in_time = rl_semaphore_wait(&self->semaphore, until_us);
     rl_mutex_lock(&client->mutex);
-  }
+  } while (!self->called && in_time);
   return self->called;
 }
 
@@ -531,13 +538,13 @@ static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time 
   bool sends = wait->unsent && wait->coming > 0 && wait->sender == NULL;
   wait->sender = sends ? self : wait->sender;
   rl_calls calls;
+  rl_wait_lie_down(wait, self); /* First: what is settled may concern it, or wake up all. */
   rl_wait_settle(client, &calls);
   if (self->lock != NULL) {
     redlock_time due_us = rl_wait_due(client, rl_lock_of(self->lock));
     until_us = rl_time_min(until_us, rl_time_add(due_us, RL_WAIT_SLACK_US));
   }
   redlock_time sends_us = sends ? wait->send_us : REDLOCK_NEVER;
-  rl_wait_lie_down(wait, self);
   bool called = rl_wait_sleep(client, self, rl_time_min(until_us, sends_us), &calls);
   rl_wait_get_up(wait, self);
   wait->woken = called ? wait->woken : 0; /* They may be held up. */

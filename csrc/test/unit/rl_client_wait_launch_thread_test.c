@@ -52,6 +52,26 @@ int __wrap_rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us
   return ready;
 }
 
+/* At a moment between two readings of the clock, once what was begun has been left to the threads that come. */
+static _Thread_local redlock_client *wakes_up;
+static _Thread_local redlock_client *leaps;
+static _Thread_local unsigned readings;
+static atomic_uint leapt_us;
+
+redlock_time __real_redlock_now(void);
+redlock_time __wrap_redlock_now(void);
+
+redlock_time __wrap_redlock_now(void) {
+  if (wakes_up != NULL && wakes_up->wait.unstarted) {
+    redlock_client_wakeup(wakes_up);
+    wakes_up = NULL;
+  }
+  if (leaps != NULL && leaps->wait.unstarted && ++readings == 2) {
+    atomic_fetch_add(&leapt_us, 2 * MS);
+  }
+  return __real_redlock_now() + atomic_load(&leapt_us);
+}
+
 #define eventually(condition)                                                                      \
   do {                                                                                             \
     redlock_time eventually_us = redlock_now() + 10 * SECONDS;                                     \
@@ -90,12 +110,14 @@ typedef struct call {
   redlock_client *client;
   redlock_lock *lock;
   bool held_up;
+  bool wakes_up; /* all, when it is about to sleep itself */
   atomic_int result;
 } call;
 
 static void *acquire(void *argument) {
   call *self = argument;
   is_held_up = self->held_up;
+  wakes_up = self->wakes_up ? self->client : NULL;
   int result = redlock_lock_acquire(self->lock, NULL, NULL);
   is_held_up = false;
   atomic_store(&self->result, result);
@@ -191,6 +213,30 @@ static void an_operation_that_ends_while_it_is_launched_ends_its_call(void **sta
   redlock_client_free(client);
 }
 
+/* The others are late by then: it is launched by the thread that is about to lead. */
+static void an_operation_that_ends_as_its_leader_launches_it_ends_its_call(void **state) {
+  (void)state;
+  redlock_client *client = make_client(NULL);
+  assert_error(redlock_client_add(client, "unix:///nonexistent/redlock.sock", NULL, 0), REDLOCK_OK);
+  redlock_lock *lock = make_lock(client, "r", false);
+  redlock_duration shortest_us = REDLOCK_NEVER;
+  for (unsigned i = 0; i < 8; i++) {
+    let_one_come(client, true);
+    readings = 0;
+    leaps = client;
+    redlock_time began_us = redlock_now();
+    assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+    redlock_duration took_us = redlock_now() - began_us;
+    leaps = NULL;
+    assert_true(readings >= 2);
+    shortest_us = took_us < shortest_us ? took_us : shortest_us;
+  }
+  assert_true(shortest_us < 20 * MS);
+  let_one_come(client, false);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
 static void what_nobody_waits_for_is_sent_though_a_called_thread_does_not_come(void **state) {
   (void)state;
   scene all;
@@ -211,6 +257,28 @@ static void what_nobody_waits_for_is_sent_though_a_called_thread_does_not_come(v
   eventually(loopback_keys(all.farm, names[1]) == 0);
   let_one_come(all.client, false);
   redlock_lock_free(locks[0]);
+  close_scene(&all);
+}
+
+/* The leader would send, and is held up, too. */
+static void a_sender_that_is_late_is_not_waited_for(void **state) {
+  (void)state;
+  scene all;
+  open_scene(&all);
+  redlock_lock *lock = make_lock(all.client, "sent", false);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  eventually(leads(&all.leader));
+  rl_client_enter(all.client);
+  all.client->wait.coming = 1;
+  all.client->wait.sender = rl_wait_of(all.leader.lock);
+  rl_client_leave(all.client);
+  assert_error(redlock_lock_release_send(lock), REDLOCK_OK);
+  eventually(redlock_lock_remaining(lock) == 0 && loopback_keys(all.farm, "sent") == 0);
+  rl_client_enter(all.client);
+  all.client->wait.coming = 0;
+  all.client->wait.sender = NULL;
+  rl_client_leave(all.client);
+  redlock_lock_free(lock);
   close_scene(&all);
 }
 
@@ -270,6 +338,8 @@ static void a_follower_that_was_launched_by_another_looks_for_itself_in_time(voi
   rl_client_enter(all.client);
   all.client->wait.coming = 1;
   all.client->wait.sender = &sender;
+  all.client->wait.unsent = true;
+  all.client->wait.send_us = REDLOCK_NEVER;
   rl_client_leave(all.client);
   begin(&next);
   eventually(sleeps(&next));
@@ -303,6 +373,40 @@ static void without_entropy_only_those_fail_that_need_it(void **state) {
   assert_int_equal(pthread_join(next.thread, NULL), 0);
   assert_error(result_of(&next), REDLOCK_E_SYSTEM);
   assert_int_equal(result_of(&all.leader), REDLOCK_PENDING);
+  redlock_lock_free(next.lock);
+  close_scene(&all);
+}
+
+/* Between its look for wake-ups and its sleep. Those that began later wait on. */
+static void a_thread_that_is_about_to_sleep_is_woken_up_with_the_others(void **state) {
+  (void)state;
+  scene all;
+  rl_waiter sender = {0};
+  open_scene(&all);
+  call late = {.client = all.client, .lock = make_lock(all.client, "held", true), .wakes_up = true};
+  call next = {.client = all.client, .lock = make_lock(all.client, "held", true)};
+  atomic_store(&hold_leader_up, true);
+  rl_client_enter(all.client);
+  all.client->wait.coming = 1;
+  all.client->wait.sender = &sender;
+  rl_client_leave(all.client);
+  begin(&late);
+  eventually(atomic_load(&all.client->wait.wakeups) == 1);
+  eventually(sleeps(&late) || result_of(&late) != REDLOCK_PENDING);
+  rl_client_enter(all.client);
+  all.client->wait.coming = 0;
+  all.client->wait.sender = NULL;
+  rl_client_leave(all.client);
+  begin(&next);
+  eventually(sleeps(&next));
+  atomic_store(&hold_leader_up, false);
+  eventually(result_of(&all.leader) == REDLOCK_E_CANCELLED);
+  eventually(result_of(&late) == REDLOCK_E_CANCELLED);
+  assert_int_equal(result_of(&next), REDLOCK_PENDING);
+  redlock_lock_cancel(next.lock);
+  assert_int_equal(pthread_join(late.thread, NULL), 0);
+  assert_int_equal(pthread_join(next.thread, NULL), 0);
+  redlock_lock_free(late.lock);
   redlock_lock_free(next.lock);
   close_scene(&all);
 }
@@ -402,11 +506,14 @@ static void nor_when_all_are_called_at_once(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_operation_that_ends_while_it_is_launched_ends_its_call),
+      cmocka_unit_test(an_operation_that_ends_as_its_leader_launches_it_ends_its_call),
       cmocka_unit_test(what_nobody_waits_for_is_sent_though_a_called_thread_does_not_come),
+      cmocka_unit_test(a_sender_that_is_late_is_not_waited_for),
       cmocka_unit_test(a_loop_sends_though_a_called_thread_does_not_come),
       cmocka_unit_test(a_sender_that_is_called_and_does_not_come_holds_nobody_up),
       cmocka_unit_test(a_follower_that_was_launched_by_another_looks_for_itself_in_time),
       cmocka_unit_test(without_entropy_only_those_fail_that_need_it),
+      cmocka_unit_test(a_thread_that_is_about_to_sleep_is_woken_up_with_the_others),
       cmocka_unit_test(those_that_are_called_are_woken_eight_at_a_time),
       cmocka_unit_test(eight_that_do_not_come_hold_up_nobody_else),
       cmocka_unit_test(nor_when_all_are_called_at_once),

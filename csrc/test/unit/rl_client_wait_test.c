@@ -187,13 +187,14 @@ static void whoever_leaves_sends_what_nobody_else_comes_to_send(void **state) {
   (void)state;
   redlock_client *client = make_client();
   rl_waiter sender = {0};
-  for (unsigned i = 0; i < 4; i++) {
-    bool come = (i & 1) != 0, sends = (i & 2) != 0;
+  for (unsigned i = 0; i < 8; i++) {
+    bool come = (i & 1) != 0, sends = (i & 2) != 0, late = (i & 4) != 0;
     client->wait.unsent = true;
+    client->wait.send_us = late ? 0 : REDLOCK_NEVER;
     client->wait.coming = come;
     client->wait.sender = sends ? &sender : NULL;
     pass_through(client);
-    assert_true(client->wait.unsent == (come && sends));
+    assert_true(client->wait.unsent == (come && sends && !late));
   }
   client->wait.coming = 0;
   client->wait.sender = NULL;
@@ -216,6 +217,7 @@ static void the_one_who_polls_is_disturbed_for_what_it_does_not_wait_for(void **
   assert_false(client->wait.poked); /* Nothing is new. */
   client->sockets[0].changes++;
   client->wait.unsent = true;
+  client->wait.send_us = REDLOCK_NEVER;
   client->wait.coming = 1;
   client->wait.sender = leader;
   pass_through(client);
@@ -706,6 +708,7 @@ static void whoever_calls_the_sender_sends_instead(void **state) {
   rl_client_enter(client);
   client->wait.coming = 1;
   client->wait.unsent = true;
+  client->wait.send_us = REDLOCK_NEVER;
   client->wait.sender = two[1].waiter;
   rl_client_leave(client);
   assert_true(client->wait.unsent);
