@@ -40,9 +40,9 @@
  * packet, at ten times the cost (64 threads, five nodes). So what they begin waits, and so do bytes, while
  * threads that have been called are on their way to the mutex, and the last of them launches and sends for
  * all. That waits 1 ms at most, for those threads may be slow to come: the leader, or one of those that sleep, is
- * the sender, and wakes then. Whoever leaves the mutex while there is no sender sends at once; so does whoever
- * calls a sender that sleeps. After a launch a thread looks whether what it waits for has come, before it sleeps
- * or polls (rl_wait_step()).
+ * the sender, and wakes then. A leader waits but once for those that do not come. Whoever leaves the mutex
+ * while there is no sender, or after its time, sends at once; so does whoever calls a sender that sleeps. After
+ * a launch a thread looks whether what it waits for has come, before it sleeps or polls (rl_wait_step()).
  */
 #include "rl_client_wait.h"
 
@@ -107,7 +107,7 @@ void rl_wait_forget(rl_wait *wait) {
   wait->leader = NULL;
   wait->polls = wait->poked = wait->unsent = wait->unstarted = false;
   wait->brief = wait->hurried = false;
-  wait->coming = wait->woken = wait->watchers = 0;
+  wait->coming = wait->late = wait->woken = wait->watchers = 0;
   wait->asleep = wait->due = (rl_waiters_list){NULL, NULL};
   wait->spare = wait->sender = NULL;
   for (size_t i = 0; i < wait->made_count; i++) {
@@ -449,7 +449,7 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
                  bool *interrupted) {
   rl_wait *wait = &client->wait;
   struct pollfd fds[REDLOCK_NODES_MAX + 1];
-  bool defers = wait->unsent && wait->coming > 0 && redlock_now() < wait->send_us;
+  bool defers = wait->unsent && wait->coming > wait->late && redlock_now() < wait->send_us;
   if (wait->unsent && !defers) {
     bool launches = wait->unstarted;
     rl_wait_send(client);
@@ -488,6 +488,7 @@ int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
     *interrupted = ready < 0;
   }
   if (wait->unsent && redlock_now() >= wait->send_us) {
+    wait->late = wait->coming;
     rl_wait_send(client);
   }
   /* Interrupted: nothing is ready, and the next turn computes the rest of the wait. */
@@ -513,6 +514,7 @@ static void rl_wait_get_up(rl_wait *wait, rl_waiter *self) {
     wait->woken -= wait->woken > 0;
   }
   wait->coming -= self->called;
+  wait->late = wait->late < wait->coming ? wait->late : wait->coming;
   self->sleeps = false;
 }
 

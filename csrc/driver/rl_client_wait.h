@@ -53,6 +53,7 @@ typedef struct rl_wait {
   redlock_time send_us; /* ... until then */
   bool unstarted;       /* what has been begun was, too: it has not been launched yet */
   unsigned coming;      /* threads that have been called, and do not run yet */
+  unsigned late;        /* as many of them a leader has waited for in vain */
   unsigned woken;       /* those of them whose semaphore has been posted, as far as is known */
   bool brief;           /* the leader polls for a moment only, since threads are due */
   bool hurried;         /* all that are due are to be woken, however many are on their way */

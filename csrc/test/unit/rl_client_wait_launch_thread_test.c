@@ -282,6 +282,29 @@ static void a_sender_that_is_late_is_not_waited_for(void **state) {
   close_scene(&all);
 }
 
+/* At first a pair costs twice the time that is left to it to come. */
+static void a_thread_that_does_not_come_slows_a_leader_down_but_once(void **state) {
+  (void)state;
+  loopback *farm = loopback_new(3, LOOPBACK_TCP);
+  loopback_run(farm);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client, "r", false);
+  redlock_duration shortest_us = REDLOCK_NEVER;
+  let_one_come(client, true);
+  for (unsigned i = 0; i < 50; i++) {
+    redlock_time began_us = redlock_now();
+    assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+    assert_error(redlock_lock_release(lock), REDLOCK_OK);
+    redlock_duration took_us = redlock_now() - began_us;
+    shortest_us = took_us < shortest_us ? took_us : shortest_us;
+  }
+  assert_true(shortest_us < 2 * MS);
+  let_one_come(client, false);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_true(loopback_end(farm));
+}
+
 static void a_loop_sends_though_a_called_thread_does_not_come(void **state) {
   (void)state;
   scene all;
@@ -509,6 +532,7 @@ int main(void) {
       cmocka_unit_test(an_operation_that_ends_as_its_leader_launches_it_ends_its_call),
       cmocka_unit_test(what_nobody_waits_for_is_sent_though_a_called_thread_does_not_come),
       cmocka_unit_test(a_sender_that_is_late_is_not_waited_for),
+      cmocka_unit_test(a_thread_that_does_not_come_slows_a_leader_down_but_once),
       cmocka_unit_test(a_loop_sends_though_a_called_thread_does_not_come),
       cmocka_unit_test(a_sender_that_is_called_and_does_not_come_holds_nobody_up),
       cmocka_unit_test(a_follower_that_was_launched_by_another_looks_for_itself_in_time),
