@@ -673,6 +673,27 @@ static void whoever_gives_up_a_reference_calls_others_before_the_mutex_is_free(v
   end_leader(client, leader);
 }
 
+/* Eight that have been woken do not come, and nothing else happens. */
+static void a_leader_polls_but_for_a_moment_while_threads_are_due(void **state) {
+  (void)state;
+  redlock_client *client = make_client();
+  rl_waiter *leader = begin_leader(client);
+  rl_waiter next = {.sleeps = true, .called = true, .due = true};
+  assert_true(rl_semaphore_init(&next.semaphore));
+  rl_client_enter(client);
+  assert_true(rl_event_open(&client->wait.event));
+  client->wait.due.first = client->wait.due.last = &next;
+  client->wait.woken = 8;
+  redlock_time began_us = redlock_now();
+  assert_error(rl_wait_lead(client, leader, began_us + 20 * SECONDS, NULL), REDLOCK_OK);
+  assert_true(redlock_now() - began_us < 10 * SECONDS);
+  rl_client_leave(client);
+  assert_false(next.due);
+  assert_true(rl_semaphore_wait(&next.semaphore, redlock_now()));
+  rl_semaphore_free(&next.semaphore);
+  end_leader(client, leader);
+}
+
 /* Threads that were called are on their way, and do not come. */
 static void bytes_wait_for_slow_threads_for_a_millisecond(void **state) {
   (void)state;
@@ -854,6 +875,7 @@ int main(void) {
       cmocka_unit_test(a_follower_whose_time_has_come_looks_for_itself),
       cmocka_unit_test(a_wake_up_that_nobody_caused_is_slept_over),
       cmocka_unit_test(whoever_gives_up_a_reference_calls_others_before_the_mutex_is_free),
+      cmocka_unit_test(a_leader_polls_but_for_a_moment_while_threads_are_due),
       cmocka_unit_test(bytes_wait_for_slow_threads_for_a_millisecond),
       cmocka_unit_test(whoever_calls_the_sender_sends_instead),
       cmocka_unit_test(a_thread_that_begins_to_wait_takes_the_lead_from_the_keeper),
