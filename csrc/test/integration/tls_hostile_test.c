@@ -1,0 +1,606 @@
+/*
+ * Peers that speak TLS badly, slowly, without end or not at all: they cost little, and what they did is told.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <openssl/err.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "resp.h"
+#include "support.h"
+#include "tls_farm.h"
+#include "tls_hostile.h"
+
+#define MEMORY_MAX ((size_t)6 << 20)
+#define NODE_TIMEOUT_US MS(300)
+
+static tls_farm two; /* Sound nodes beside the hostile one. */
+
+static int start(void **state) {
+  (void)state;
+  tls_farm_start(&two, 2);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  tls_farm_end(&two);
+  return 0;
+}
+
+/* ----------------------------------------------------------------------------------- handshakes */
+
+static void raw(int fd, const char *bytes, size_t length) {
+  if (send(fd, bytes, length, MSG_NOSIGNAL) != (ssize_t)length) {
+    _exit(0);
+  }
+}
+#define RAW(fd, text) raw(fd, text, sizeof(text) - 1)
+
+static void wait_for_hello(int fd) {
+  char bytes[2048];
+  if (recv(fd, bytes, sizeof bytes, 0) <= 0) {
+    _exit(0);
+  }
+}
+
+static void is_silent(int fd, SSL_CTX *context) {
+  (void)context;
+  tls_hostile_drain(fd);
+}
+
+static void closes_at_once(int fd, SSL_CTX *context) {
+  (void)context;
+  (void)shutdown(fd, SHUT_WR);
+  tls_hostile_drain(fd);
+}
+
+static void resets_at_once(int fd, SSL_CTX *context) {
+  (void)context;
+  tls_hostile_reset(fd);
+}
+
+static void resets_after_hello(int fd, SSL_CTX *context) {
+  (void)context;
+  wait_for_hello(fd);
+  tls_hostile_reset(fd);
+}
+
+static void greets_as_ssh(int fd, SSL_CTX *context) {
+  (void)context;
+  RAW(fd, "SSH-2.0-OpenSSH_9.2\r\n");
+  tls_hostile_drain(fd);
+}
+
+static void greets_as_redis(int fd, SSL_CTX *context) {
+  (void)context;
+  RAW(fd, "-ERR max number of clients reached\r\n");
+  (void)shutdown(fd, SHUT_WR);
+  tls_hostile_drain(fd);
+}
+
+static void answers_as_http(int fd, SSL_CTX *context) {
+  (void)context;
+  wait_for_hello(fd);
+  RAW(fd, "HTTP/1.1 400 Bad Request\r\n\r\n");
+  tls_hostile_drain(fd);
+}
+
+static void answers_zeros(int fd, SSL_CTX *context) {
+  static const char zeros[4096];
+  (void)context;
+  for (;;) {
+    raw(fd, zeros, sizeof zeros);
+  }
+}
+
+static void alerts_handshake_failure(int fd, SSL_CTX *context) {
+  (void)context;
+  wait_for_hello(fd);
+  RAW(fd, "\x15\x03\x03\x00\x02\x02\x28");
+  tls_hostile_drain(fd);
+}
+
+static void alerts_unrecognized_name(int fd, SSL_CTX *context) {
+  (void)context;
+  wait_for_hello(fd);
+  RAW(fd, "\x15\x03\x03\x00\x02\x02\x70");
+  tls_hostile_drain(fd);
+}
+
+static void says_farewell_to_hello(int fd, SSL_CTX *context) {
+  (void)context;
+  wait_for_hello(fd);
+  RAW(fd, "\x15\x03\x03\x00\x02\x01\x00");
+  tls_hostile_drain(fd);
+}
+
+static void warns_without_end(int fd, SSL_CTX *context) {
+  (void)context;
+  wait_for_hello(fd);
+  for (;;) {
+    RAW(fd, "\x15\x03\x03\x00\x02\x01\x5a");
+  }
+}
+
+static void sends_empty_records(int fd, SSL_CTX *context) {
+  (void)context;
+  wait_for_hello(fd);
+  for (;;) {
+    RAW(fd, "\x16\x03\x03\x00\x00");
+  }
+}
+
+static void changes_ciphers_without_end(int fd, SSL_CTX *context) {
+  (void)context;
+  wait_for_hello(fd);
+  for (;;) {
+    RAW(fd, "\x14\x03\x03\x00\x01\x01");
+  }
+}
+
+static void announces_a_long_message(int fd, SSL_CTX *context) {
+  char bytes[5 + 16384] = "\x16\x03\x03\x40\x00\x02\xff\xff\xff";
+  (void)context;
+  wait_for_hello(fd);
+  for (;;) {
+    raw(fd, bytes, sizeof bytes);
+    memset(bytes + 5, 'x', 4);
+  }
+}
+
+static void announces_a_long_record(int fd, SSL_CTX *context) {
+  (void)context;
+  wait_for_hello(fd);
+  RAW(fd, "\x16\x03\x03\xff\xff");
+  tls_hostile_drain(fd);
+}
+
+/* A relay of what a good server says, byte by byte. */
+static void is_slow(int fd, SSL_CTX *context) {
+  BIO *in = BIO_new(BIO_s_mem());
+  BIO *out = BIO_new(BIO_s_mem());
+  SSL *ssl = SSL_new(context);
+  char bytes[2048];
+  SSL_set_bio(ssl, in, out);
+  ssize_t got = recv(fd, bytes, sizeof bytes, 0);
+  (void)BIO_write(in, bytes, (int)got);
+  (void)SSL_accept(ssl);
+  while (BIO_read(out, bytes, 1) == 1) {
+    raw(fd, bytes, 1);
+    (void)poll(NULL, 0, 100);
+  }
+  tls_hostile_drain(fd);
+}
+
+static void stops_amid_the_handshake(int fd, SSL_CTX *context) {
+  BIO *in = BIO_new(BIO_s_mem());
+  BIO *out = BIO_new(BIO_s_mem());
+  SSL *ssl = SSL_new(context);
+  char bytes[2048];
+  SSL_set_bio(ssl, in, out);
+  ssize_t got = recv(fd, bytes, sizeof bytes, 0);
+  (void)BIO_write(in, bytes, (int)got);
+  (void)SSL_accept(ssl);
+  int length = BIO_read(out, bytes, 300);
+  raw(fd, bytes, (size_t)length);
+  (void)shutdown(fd, SHUT_WR);
+  tls_hostile_drain(fd);
+}
+
+static void has_a_long_chain(int fd, SSL_CTX *context) {
+  X509 *certificate = SSL_CTX_get0_certificate(context);
+  for (unsigned i = 0; i < 2000; i++) {
+    (void)SSL_CTX_add1_chain_cert(context, certificate);
+  }
+  tls_hostile_answer(tls_hostile_accept(fd, context), 1000);
+}
+
+/* -------------------------------------------------------------------------- after the handshake */
+
+static void is_mute(int fd, SSL_CTX *context) {
+  (void)tls_hostile_accept(fd, context);
+  tls_hostile_drain(fd);
+}
+
+static void says_farewell(int fd, SSL_CTX *context) {
+  SSL *ssl = tls_hostile_accept(fd, context);
+  (void)SSL_shutdown(ssl);
+  tls_hostile_drain(fd);
+}
+
+static void says_farewell_amid_a_reply(int fd, SSL_CTX *context) {
+  SSL *ssl = tls_hostile_accept(fd, context);
+  tls_hostile_answer(ssl, 1);
+  (void)SSL_write(ssl, "+O", 2);
+  (void)SSL_shutdown(ssl);
+  tls_hostile_drain(fd);
+}
+
+static void ends_without_farewell(int fd, SSL_CTX *context) {
+  SSL *ssl = tls_hostile_accept(fd, context);
+  tls_hostile_answer(ssl, 1);
+  (void)shutdown(fd, SHUT_WR);
+  tls_hostile_drain(fd);
+}
+
+static void resets_after_the_handshake(int fd, SSL_CTX *context) {
+  (void)tls_hostile_accept(fd, context);
+  tls_hostile_reset(fd);
+}
+
+static void resets_amid_a_record(int fd, SSL_CTX *context) {
+  SSL *ssl = tls_hostile_accept(fd, context);
+  tls_hostile_answer(ssl, 1);
+  RAW(fd, "\x17\x03\x03\x00\x40half");
+  (void)poll(NULL, 0, 50); /* A reset may overtake what was sent. */
+  tls_hostile_reset(fd);
+}
+
+static void says_garbage(int fd, SSL_CTX *context) {
+  SSL *ssl = tls_hostile_accept(fd, context);
+  tls_hostile_answer(ssl, 1);
+  RAW(fd, "+OK\r\n+OK\r\n+OK\r\n");
+  tls_hostile_drain(fd);
+}
+
+static void says_garbage_as_a_record(int fd, SSL_CTX *context) {
+  SSL *ssl = tls_hostile_accept(fd, context);
+  tls_hostile_answer(ssl, 1);
+  RAW(fd, "\x17\x03\x03\x00\x20garbage garbage garbage garbage.");
+  tls_hostile_drain(fd);
+}
+
+static void updates_keys(int fd, SSL_CTX *context, int kind) {
+  (void)SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
+  SSL *ssl = tls_hostile_accept(fd, context);
+  tls_hostile_answer(ssl, 1);
+  while (SSL_key_update(ssl, kind) == 1 && SSL_do_handshake(ssl) == 1) {
+  }
+}
+
+static void updates_keys_without_end(int fd, SSL_CTX *context) {
+  updates_keys(fd, context, SSL_KEY_UPDATE_NOT_REQUESTED);
+}
+
+static void wants_keys_updated_without_end(int fd, SSL_CTX *context) {
+  updates_keys(fd, context, SSL_KEY_UPDATE_REQUESTED);
+}
+
+static void renegotiates_without_end(int fd, SSL_CTX *context) {
+  (void)SSL_CTX_set_max_proto_version(context, TLS1_2_VERSION);
+  SSL *ssl = tls_hostile_accept(fd, context);
+  tls_hostile_answer(ssl, 1);
+  for (;;) {
+    if (SSL_renegotiate(ssl) != 1 || SSL_do_handshake(ssl) != 1) {
+      break;
+    }
+  }
+  tls_hostile_drain(fd);
+}
+
+static void gives_tickets_by_the_thousand(int fd, SSL_CTX *context) {
+  (void)SSL_CTX_set_num_tickets(context, 3000);
+  SSL *ssl = tls_hostile_accept(fd, context);
+  (void)ssl;
+  tls_hostile_drain(fd);
+}
+
+static void reads_nothing(int fd, SSL_CTX *context) {
+  SSL *ssl = tls_hostile_accept(fd, context);
+  tls_hostile_answer(ssl, 1);
+  (void)pause();
+}
+
+/* ---------------------------------------------------------------------------------------- cases */
+
+typedef struct hostile_case {
+  const char *name;
+  tls_hostile_serve *serve;
+  const char *says;
+} hostile_case;
+
+#define NO_TLS "what it answers is no TLS; is this port one for TLS?"
+#define NOTHING_ELSE "TLS ended: the node sends keys or tickets, and nothing else"
+#define CASE(serve, says)                                                                          \
+  { #serve, serve, says }
+
+static const hostile_case cases[] = {
+    CASE(is_silent, "no connection over TLS within"),
+    CASE(closes_at_once, "the node closed the connection during the TLS handshake"),
+    CASE(resets_at_once, "reset"),
+    CASE(resets_after_hello, "reset"),
+    CASE(greets_as_ssh, NO_TLS),
+    CASE(greets_as_redis, NO_TLS),
+    CASE(answers_as_http, NO_TLS),
+    CASE(answers_zeros, NO_TLS),
+    CASE(alerts_handshake_failure, "it accepts no cipher of ours, or wants a certificate of ours"),
+    CASE(alerts_unrecognized_name, "unrecognized name"),
+    CASE(says_farewell_to_hello, "the node closed the connection"),
+    CASE(warns_without_end, "the TLS handshake failed: "),
+    CASE(sends_empty_records, "the TLS handshake failed: "),
+    CASE(changes_ciphers_without_end, "the TLS handshake failed: "),
+    CASE(announces_a_long_message, "the TLS handshake failed: "),
+    CASE(announces_a_long_record, "the TLS handshake failed: "),
+    CASE(is_slow, "no connection over TLS within"),
+    CASE(stops_amid_the_handshake, "the node closed the connection during the TLS handshake"),
+    CASE(has_a_long_chain, "the TLS handshake failed: "),
+    CASE(is_mute, "no connection over TLS within"),
+    CASE(says_farewell, "the node closed the connection"),
+    CASE(says_farewell_amid_a_reply, "the node closed the connection"),
+    CASE(ends_without_farewell, "the node closed the connection"),
+    CASE(resets_after_the_handshake, "reset"),
+    CASE(resets_amid_a_record, "reset"),
+    CASE(says_garbage, "TLS ended: what it sends is no TLS"),
+    CASE(says_garbage_as_a_record, "TLS ended: "),
+    CASE(updates_keys_without_end, NOTHING_ELSE),
+    CASE(wants_keys_updated_without_end, NOTHING_ELSE),
+    CASE(renegotiates_without_end, NOTHING_ELSE),
+    CASE(gives_tickets_by_the_thousand, NOTHING_ELSE),
+    CASE(reads_nothing, "no reply within"),
+};
+#define CASES (sizeof cases / sizeof cases[0])
+
+static redlock_duration processor_us(void) {
+  struct rusage used;
+  assert_int_equal(getrusage(RUSAGE_SELF, &used), 0);
+  return (redlock_duration)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * REDLOCK_SECONDS +
+         (redlock_duration)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
+static redlock_client *client_with(const tls_hostile *server, unsigned others) {
+  char message[256];
+  redlock_settings settings = {0};
+  redlock_options options = once();
+  options.node_timeout_us = NODE_TIMEOUT_US;
+  settings.options = &options;
+  redlock_client *client = tls_client(&two, &settings);
+  assert_int_equal(redlock_client_add(client, server->address, message, sizeof message),
+                   REDLOCK_OK);
+  for (unsigned i = 0; i < others; i++) {
+    assert_int_equal(
+        redlock_client_add(client, two.farm.nodes[i].tls_address, message, sizeof message),
+        REDLOCK_OK);
+  }
+  return client;
+}
+
+/* As the only node: the reason is told, in the time of one attempt. */
+static void try_alone(const hostile_case *this, const tls_hostile *server) {
+  unsigned descriptors = open_descriptors();
+  redlock_client *client = client_with(server, 0);
+  redlock_lock *lock = new_lock(client, "r");
+  size_t before = resident_bytes();
+  redlock_time before_us = redlock_now();
+  int result = redlock_lock_acquire(lock, NULL, NULL);
+  redlock_duration took_us = redlock_now() - before_us;
+  size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
+  const char *said = redlock_lock_message(lock);
+  if (result != REDLOCK_E_UNAVAILABLE || strstr(said, this->says) == NULL ||
+      strstr(said, strchr(server->address, '1')) == NULL) {
+    fail_msg("%s: %s, %s", this->name, redlock_error_name(result), said);
+  }
+  if (took_us > NODE_TIMEOUT_US + MS(300) || grown > MEMORY_MAX) {
+    fail_msg("%s: took %llu us and %zu bytes", this->name, (unsigned long long)took_us, grown);
+  }
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_int_equal(open_descriptors(), descriptors);
+}
+
+static void what_a_peer_does_is_told_and_costs_little(void **state) {
+  (void)state;
+  for (size_t i = 0; i < CASES; i++) {
+    tls_hostile server;
+    tls_hostile_start(&server, two.certificates.path, cases[i].serve);
+    try_alone(&cases[i], &server);
+    tls_hostile_end(&server);
+  }
+}
+
+/* Half a second beside two that are well: a lock is as quick as ever, and the processor has little to do. */
+static void try_beside_others(const hostile_case *this, const tls_hostile *server) {
+  redlock_client *client = client_with(server, 2);
+  redlock_duration fastest_us = REDLOCK_NEVER;
+  redlock_time end_us = redlock_now() + MS(500);
+  size_t before = resident_bytes();
+  redlock_duration used_us = processor_us();
+  unsigned rounds = 0;
+  unsigned turns = 0;
+  while (redlock_now() < end_us) {
+    redlock_time before_us = redlock_now();
+    redlock_lock *lock = new_lock(client, "r");
+    int result = redlock_lock_acquire(lock, NULL, NULL);
+    if (result != REDLOCK_OK) {
+      fail_msg("%s, %u: %s", this->name, rounds, redlock_lock_message(lock));
+    }
+    assert_ok(lock, redlock_lock_release(lock));
+    redlock_lock_free(lock);
+    redlock_duration took_us = redlock_now() - before_us;
+    fastest_us = took_us < fastest_us ? took_us : fastest_us;
+    rounds++;
+    for (redlock_time pause_us = redlock_now() + MS(50); redlock_now() < pause_us; turns++) {
+      pump(client, 50);
+    }
+  }
+  used_us = processor_us() - used_us;
+  size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
+  /* Had it been waited for, every call would have taken its whole time; 50 ms pass between two locks. */
+  if (fastest_us > NODE_TIMEOUT_US / 2 || rounds < 2 || turns > 5000 || used_us > MS(300) ||
+      grown > MEMORY_MAX) {
+    fail_msg(
+        "%s: %u rounds, %u turns, %llu us of the processor, the fastest lock %llu us, %zu bytes",
+        this->name, rounds, turns, (unsigned long long)used_us, (unsigned long long)fastest_us,
+        grown);
+  }
+  redlock_client_free(client);
+}
+
+static void a_minority_of_them_does_no_harm(void **state) {
+  (void)state;
+  for (size_t i = 0; i < CASES; i++) {
+    tls_hostile server;
+    tls_hostile_start(&server, two.certificates.path, cases[i].serve);
+    try_beside_others(&cases[i], &server);
+    tls_hostile_end(&server);
+  }
+}
+
+/* What waits for it is bounded, whatever is asked for. */
+static void output_for_a_peer_that_reads_nothing_is_bounded(void **state) {
+  (void)state;
+  tls_hostile server;
+  tls_hostile_start(&server, two.certificates.path, reads_nothing);
+  redlock_client *client = client_with(&server, 2);
+  size_t before = 0;
+  for (unsigned i = 0; i < 4000; i++) {
+    char name[400];
+    memset(name, 'n', sizeof name);
+    (void)snprintf(name, sizeof name, "%u", i);
+    name[strlen(name)] = '-';
+    name[sizeof name - 1] = '\0';
+    redlock_lock *lock = held_lock(client, name);
+    assert_ok(lock, redlock_lock_release(lock));
+    redlock_lock_free(lock);
+    before = i == 400 ? resident_bytes() : before;
+  }
+  size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
+  assert_between(grown, 0, MEMORY_MAX);
+  redlock_client_free(client);
+  tls_hostile_end(&server);
+}
+
+/* What a good server says, byte by byte: each record is cut everywhere. */
+static void comes_byte_by_byte(int fd, SSL_CTX *context) {
+  static char bytes[65536];
+  static char commands[65536];
+  size_t held = 0;
+  resp_request request;
+  BIO *in = BIO_new(BIO_s_mem());
+  BIO *out = BIO_new(BIO_s_mem());
+  SSL *ssl = SSL_new(context);
+  (void)BIO_set_mem_eof_return(in, -1);
+  SSL_set_bio(ssl, in, out);
+  SSL_set_accept_state(ssl);
+  for (;;) {
+    ssize_t got = recv(fd, bytes, sizeof bytes, 0);
+    if (got <= 0 || BIO_write(in, bytes, (int)got) != (int)got) {
+      return;
+    }
+    while ((got = SSL_read(ssl, commands + held, (int)(sizeof commands - held))) > 0) {
+      long used;
+      held += (size_t)got;
+      while ((used = resp_read(&request, commands, held)) > 0) {
+        const char *reply =
+            resp_is(&request, 0, "EVALSHA") || resp_is(&request, 0, "EVAL") ? ":1\r\n" : "+OK\r\n";
+        (void)SSL_write(ssl, reply, (int)strlen(reply));
+        held -= (size_t)used;
+        memmove(commands, commands + used, held);
+      }
+    }
+    while (BIO_read(out, bytes, 1) == 1) {
+      raw(fd, bytes, 1);
+      (void)poll(NULL, 0, 1); /* So that the client reads each on its own. */
+    }
+  }
+}
+
+static void records_may_come_byte_by_byte(void **state) {
+  (void)state;
+  tls_hostile server;
+  redlock_options options = once();
+  options.node_timeout_us = MS(8000);
+  tls_hostile_start(&server, two.certificates.path, comes_byte_by_byte);
+  redlock_client *client = client_with(&server, 0);
+  redlock_lock *lock = new_lock(client, "r");
+  assert_ok(lock, redlock_lock_acquire(lock, &options, NULL));
+  assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  tls_hostile_end(&server);
+}
+
+/* TLS 1.3: our certificate is refused when the handshake has ended for us, and a reset follows at once. */
+static void refuses_and_resets(int fd, SSL_CTX *context) {
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+  SSL *ssl = SSL_new(context);
+  (void)SSL_set_fd(ssl, fd);
+  (void)SSL_accept(ssl);
+  (void)poll(NULL, 0, 20); /* Until what follows the handshake has come, unread. */
+  (void)close(fd);
+}
+
+static void a_reset_does_not_hide_what_was_said_before(void **state) {
+  (void)state;
+  tls_hostile server;
+  char message[256];
+  tls_hostile_start(&server, two.certificates.path, refuses_and_resets);
+  for (unsigned i = 0; i < 20; i++) {
+    redlock_client *client = client_with(&server, 0);
+    redlock_lock *lock = new_lock(client, "r");
+    redlock_node_info info;
+    assert_int_equal(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+    do {
+      (void)poll(NULL, 0, (int)(i * 2)); /* The later, the more has come at once. */
+      pump(client, 5);
+      assert_int_equal(redlock_client_node_info(client, 0, &info), REDLOCK_OK);
+    } while (info.state == REDLOCK_NODE_CONNECTING || info.error == NULL);
+    (void)snprintf(message, sizeof message, "%s", info.error);
+    redlock_lock_free(lock);
+    redlock_client_free(client);
+    assert_contains(message, "it wants a certificate of ours");
+  }
+  tls_hostile_end(&server);
+}
+
+/* Connections that follow take up the session of the one before: in TLS 1.2, and in TLS 1.3. */
+static void ends_after_a_pair(int fd, SSL_CTX *context) {
+  SSL *ssl = tls_hostile_accept(fd, context);
+  tls_hostile_answer(ssl, 3);  /* the name, SET, the script */
+  (void)shutdown(fd, SHUT_WR); /* Without a farewell. */
+  tls_hostile_drain(fd);
+}
+
+static void ends_after_a_pair_in_tls_1_2(int fd, SSL_CTX *context) {
+  (void)SSL_CTX_set_max_proto_version(context, TLS1_2_VERSION);
+  ends_after_a_pair(fd, context);
+}
+
+static void sessions_are_resumed(void **state) {
+  static tls_hostile_serve *const ways[] = {ends_after_a_pair, ends_after_a_pair_in_tls_1_2};
+  (void)state;
+  for (unsigned i = 0; i < 2; i++) {
+    tls_hostile server;
+    redlock_options options = once();
+    options.node_timeout_us = MS(2000);
+    tls_hostile_start(&server, two.certificates.path, ways[i]);
+    redlock_client *client = client_with(&server, 0);
+    for (unsigned round = 0; round < 5; round++) {
+      redlock_lock *lock = new_lock(client, "r");
+      assert_ok(lock, redlock_lock_acquire(lock, &options, NULL));
+      (void)redlock_lock_release(lock);
+      redlock_lock_free(lock);
+      pump_until(client, server.counts->shaken >= round + 2);
+    }
+    assert_true(server.counts->shaken >= 6);
+    print_message("%u handshakes, %u of them resumed\n", server.counts->shaken,
+                  server.counts->resumed);
+    assert_true(server.counts->resumed >= server.counts->shaken - 2);
+    redlock_client_free(client);
+    tls_hostile_end(&server);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_a_peer_does_is_told_and_costs_little),
+      cmocka_unit_test(a_minority_of_them_does_no_harm),
+      cmocka_unit_test(output_for_a_peer_that_reads_nothing_is_bounded),
+      cmocka_unit_test(records_may_come_byte_by_byte),
+      cmocka_unit_test(a_reset_does_not_hide_what_was_said_before),
+      cmocka_unit_test(sessions_are_resumed),
+  };
+  return cmocka_run_group_tests_name("tls hostile", tests, start, end);
+}

@@ -1,0 +1,263 @@
+/*
+ * Real servers with TLS over time: certificates that change, sessions, ports that are not what they should be, forks.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <openssl/ssl.h>
+
+#include "rl_client.h"
+#include "rl_tls.h"
+#include "support.h"
+#include "tls_farm.h"
+
+static tls_farm nodes;
+
+static int start(void **state) {
+  (void)state;
+  tls_farm_start(&nodes, 3);
+  return 0;
+}
+
+static int reset(void **state) {
+  (void)state;
+  tls_farm_reset(&nodes);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  tls_farm_end(&nodes);
+  return 0;
+}
+
+/* The server ends the connections that it has. */
+static void hang_up(unsigned node) {
+  assert_non_null(farm_command(&nodes.farm, node, "CLIENT", "KILL", "TYPE", "normal", NULL));
+}
+
+static redlock_node_state state_of(redlock_client *client, size_t node) {
+  redlock_node_info info;
+  assert_int_equal(redlock_client_node_info(client, node, &info), REDLOCK_OK);
+  return info.state;
+}
+
+static const char *error_of(redlock_client *client, size_t node) {
+  redlock_node_info info;
+  assert_int_equal(redlock_client_node_info(client, node, &info), REDLOCK_OK);
+  return info.error == NULL ? "" : info.error;
+}
+
+/* The connection has been made anew, and is up. */
+static void reconnect(redlock_client *client, unsigned node) {
+  hang_up(node);
+  pump_until(client, state_of(client, node) != REDLOCK_NODE_UP);
+  pump_until(client, state_of(client, node) == REDLOCK_NODE_UP);
+}
+
+static bool resumed(const redlock_client *client, unsigned node) {
+  return SSL_session_reused(client->sockets[node].stream.line->ssl) == 1;
+}
+
+static void copy_file(const char *from, const char *to) {
+  char bytes[16384];
+  char fresh[CERTIFICATES_PATH_MAX + 8];
+  FILE *in = fopen(tls_farm_file(&nodes, from), "r");
+  assert_non_null(in);
+  size_t length = fread(bytes, 1, sizeof bytes, in);
+  (void)fclose(in);
+  (void)snprintf(fresh, sizeof fresh, "%s.new", tls_farm_file(&nodes, to));
+  FILE *out = fopen(fresh, "w");
+  assert_non_null(out);
+  assert_int_equal(fwrite(bytes, 1, length, out), length);
+  (void)fclose(out);
+  assert_int_equal(rename(fresh, tls_farm_file(&nodes, to)), 0);
+}
+
+/* ------------------------------------------------------------------------------------- sessions */
+
+static void a_session_is_taken_up_at_the_next_connection(void **state) {
+  static const char *const protocols[] = {"TLSv1.2", "TLSv1.3"};
+  (void)state;
+  for (unsigned i = 0; i < 2; i++) {
+    tls_farm_set(&nodes, 0, "tls-protocols", protocols[i]);
+    redlock_client *client = tls_client_of(&nodes, 1, NULL);
+    warm_up(client);
+    assert_false(resumed(client, 0));
+    for (unsigned round = 0; round < 3; round++) {
+      reconnect(client, 0);
+      assert_true(resumed(client, 0));
+    }
+    redlock_client_free(client);
+  }
+}
+
+/* A server that was started anew knows no session of before. */
+static void a_server_that_comes_back_is_used_again(void **state) {
+  (void)state;
+  redlock_client *client = tls_client_of(&nodes, 3, NULL);
+  warm_up(client);
+  farm_kill(&nodes.farm, 1);
+  redlock_lock *lock = held_lock(client, "r");
+  assert_ok(lock, redlock_lock_release(lock));
+  farm_restart(&nodes.farm, 1);
+  pump_until(client, all_up(client));
+  assert_false(resumed(client, 1));
+  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+  pump_until(client, farm_count(&nodes.farm, "r", NULL) == 3);
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* --------------------------------------------------------------------------------- certificates */
+
+/* Of the servers: a CA that replaces the one before is believed from the next connection on. */
+static void a_ca_is_replaced_while_the_client_lives(void **state) {
+  redlock_settings settings = {0};
+  char message[256] = "";
+  (void)state;
+  copy_file("ca.pem", "trusted.pem");
+  settings.tls_ca = tls_farm_file(&nodes, "trusted.pem");
+  redlock_client *client = tls_client(&nodes, &settings);
+  assert_int_equal(
+      redlock_client_add(client, nodes.farm.nodes[0].tls_address, message, sizeof message),
+      REDLOCK_OK);
+  warm_up(client);
+  tls_farm_show(&nodes, 0, "good_renewed");
+  hang_up(0);
+  pump_until(client, strstr(error_of(client, 0), "its certificate is refused") != NULL);
+  copy_file("ca_renewed.pem", "trusted.pem");
+  pump_until(client, state_of(client, 0) == REDLOCK_NODE_UP);
+  redlock_lock *lock = held_lock(client, "r");
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* Ours: one that has expired is refused, and its successor in the same files is not. */
+static void our_certificate_is_replaced_while_the_client_lives(void **state) {
+  redlock_settings settings = {0};
+  char message[256] = "";
+  (void)state;
+  tls_farm_set(&nodes, 0, "tls-auth-clients", "yes");
+  copy_file("client_expired.pem", "mine.pem");
+  copy_file("client_expired.key", "mine.key");
+  settings.tls_cert = tls_farm_file(&nodes, "mine.pem");
+  settings.tls_key = tls_farm_file(&nodes, "mine.key");
+  redlock_client *client = tls_client(&nodes, &settings);
+  assert_int_equal(
+      redlock_client_add(client, nodes.farm.nodes[0].tls_address, message, sizeof message),
+      REDLOCK_OK);
+  redlock_lock *lock = new_lock(client, "r");
+  assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_contains(redlock_lock_message(lock), "certificate expired");
+  copy_file("client.key", "mine.key"); /* Between the two it is of no use, and that does no harm. */
+  pump(client, 50);
+  copy_file("client.pem", "mine.pem");
+  pump_until(client, state_of(client, 0) == REDLOCK_NODE_UP);
+  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* ---------------------------------------------------------------------------------- wrong ports */
+
+static redlock_client *client_with_others(const char *address, int tls) {
+  char message[256] = "";
+  redlock_node node = {0};
+  redlock_client *client = tls_client(&nodes, NULL);
+  node.address = address;
+  node.tls = tls;
+  if (redlock_client_add_node(client, &node, message, sizeof message) != REDLOCK_OK) {
+    fail_msg("%s", message);
+  }
+  for (unsigned i = 1; i < 3; i++) {
+    assert_int_equal(
+        redlock_client_add(client, nodes.farm.nodes[i].tls_address, message, sizeof message),
+        REDLOCK_OK);
+  }
+  return client;
+}
+
+static void assert_told(const char *address, int tls, const char *says) {
+  redlock_client *client = client_with_others(address, tls);
+  redlock_time before_us = redlock_now();
+  redlock_lock *lock = held_lock(client, "r");
+  assert_between(redlock_now() - before_us, 0, MS(1000));
+  pump_until(client, strstr(error_of(client, 0), says) != NULL);
+  assert_between(redlock_now() - before_us, 0, MS(3800)); /* A handshake has 3 s. */
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void tls_to_a_port_without_it_is_told(void **state) {
+  char address[64];
+  (void)state;
+  (void)snprintf(address, sizeof address, "127.0.0.1:%d", nodes.farm.nodes[0].port);
+  assert_told(address, REDLOCK_YES, "is this port one for TLS?");
+}
+
+static void a_port_for_tls_without_it_is_told(void **state) {
+  char address[64];
+  (void)state;
+  (void)snprintf(address, sizeof address, "127.0.0.1:%d", nodes.farm.nodes[0].tls_port);
+  assert_told(address, REDLOCK_NO, "is this port one for TLS?");
+}
+
+/* ----------------------------------------------------------------------------------------- fork */
+
+static int child_frees_all(void *argument) {
+  redlock_client_free(argument);
+  return 0;
+}
+
+static int child_locks(void *argument) {
+  redlock_client *client = argument;
+  redlock_lock *lock = new_lock(client, "child");
+  int error = redlock_lock_acquire(lock, NULL, NULL);
+  error = error == REDLOCK_OK ? redlock_lock_release(lock) : error;
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  return error == REDLOCK_OK ? 0 : 1;
+}
+
+/* A child that said farewell, or a record of its own, would end the parent's connections. */
+static void a_child_does_not_touch_the_connections(void **state) {
+  (void)state;
+  SSL *before[3];
+  redlock_client *client = tls_client_of(&nodes, 3, NULL);
+  warm_up(client);
+  for (unsigned i = 0; i < 3; i++) {
+    before[i] = client->sockets[i].stream.line->ssl;
+  }
+  for (unsigned round = 0; round < 5; round++) {
+    in_child(child_frees_all, client);
+    in_child(child_locks, client);
+    redlock_lock *lock = held_lock(client, "r");
+    pump_until(client, farm_count(&nodes.farm, "r", NULL) == 3);
+    assert_ok(lock, redlock_lock_release(lock));
+    redlock_lock_free(lock);
+  }
+  for (unsigned i = 0; i < 3; i++) {
+    assert_ptr_equal(client->sockets[i].stream.line->ssl, before[i]);
+    assert_int_equal(farm_connections(&nodes.farm, i), 1);
+  }
+  redlock_client_free(client);
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, reset)
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      TEST(a_session_is_taken_up_at_the_next_connection),
+      TEST(a_server_that_comes_back_is_used_again),
+      TEST(a_ca_is_replaced_while_the_client_lives),
+      TEST(our_certificate_is_replaced_while_the_client_lives),
+      TEST(tls_to_a_port_without_it_is_told),
+      TEST(a_port_for_tls_without_it_is_told),
+      TEST(a_child_does_not_touch_the_connections),
+  };
+  return cmocka_run_group_tests_name("tls server", tests, start, end);
+}

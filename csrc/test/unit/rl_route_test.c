@@ -1,0 +1,273 @@
+/*
+ * How a node is reached: what the carrier is told, by a carrier that only listens.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_route.h"
+#include "rl_test.h"
+
+struct rl_carrier_node {
+  int unused;
+};
+
+static rl_carrier_node node_made;
+static unsigned made, freed;
+static int answer;
+static char heard[1024]; /* what the carrier was told, by name */
+
+#define TEXTS(X)                                                                                   \
+  X(host) X(ca) X(ca_path) X(crl) X(cert) X(key) X(key_password) X(server_name) X(ciphers)
+
+static int node_new(rl_carrier_node **node, const rl_carrier_options *options, char *message,
+                    size_t message_size) {
+  size_t used = 0;
+  made++;
+#define HEAR(field)                                                                                \
+  if (options->field != NULL) {                                                                    \
+    used += (size_t)snprintf(heard + used, sizeof heard - used, #field "=%s ", options->field);    \
+  }
+  TEXTS(HEAR)
+  (void)snprintf(heard + used, sizeof heard - used, "min_version=%d unverified=%d",
+                 options->min_version, options->unverified);
+  *node = answer == REDLOCK_OK ? &node_made : NULL;
+  if (answer != REDLOCK_OK) {
+    (void)snprintf(message, message_size, "the carrier's sentence");
+  }
+  return answer;
+}
+
+static void node_free(rl_carrier_node *node) {
+  assert_ptr_equal(node, &node_made);
+  freed++;
+}
+
+static redlock_carrier carrier = {
+    .version = RL_CARRIER_VERSION, .node_new = node_new, .node_free = node_free};
+
+static char message[RL_STREAM_ERROR_MAX];
+static rl_route route;
+
+static int reset(void **state) {
+  (void)state;
+  made = freed = 0;
+  answer = REDLOCK_OK;
+  heard[0] = message[0] = '\0';
+  carrier.version = RL_CARRIER_VERSION;
+  return 0;
+}
+
+static int make(const redlock_node *node, const redlock_settings *settings) {
+  rl_address address;
+  assert_error(rl_address_read(&address, node, settings, message, sizeof message), REDLOCK_OK);
+  return rl_route_make(&route, &address, node, settings, NULL, message);
+}
+
+static void every_option_reaches_the_carrier(void **state) {
+  (void)state;
+  redlock_settings settings = {.carrier = &carrier};
+  redlock_node node = {.host = "h",
+                       .tls = REDLOCK_YES,
+                       .tls_ca = "a",
+                       .tls_ca_path = "b",
+                       .tls_crl = "c",
+                       .tls_cert = "d",
+                       .tls_key = "e",
+                       .tls_key_password = "f",
+                       .tls_server_name = "g",
+                       .tls_ciphers = "i",
+                       .tls_min_version = REDLOCK_TLS_1_3,
+                       .tls_dangerously_unverified = REDLOCK_YES};
+  char all[] = "host=h ca=a ca_path=b crl=c cert=d key=e key_password=f server_name=g ciphers=i "
+               "min_version=2 unverified=1";
+  assert_error(make(&node, &settings), REDLOCK_OK);
+  assert_string_equal(heard, all);
+  assert_ptr_equal(route.carrier, &carrier);
+  assert_ptr_equal(route.node, &node_made);
+  rl_route_free(&route);
+}
+
+static unsigned occurrences(const char *what) {
+  unsigned count = 0;
+  for (const char *at = heard; (at = strstr(at, what)) != NULL; at++) {
+    count++;
+  }
+  return count;
+}
+
+/* One field each that the node says itself; the other is its client's. */
+static void a_node_takes_from_its_client_what_it_does_not_say(void **state) {
+  (void)state;
+  const redlock_settings all = {.carrier = &carrier,
+                                .tls = REDLOCK_YES,
+                                .tls_ca = "above",
+                                .tls_ca_path = "above",
+                                .tls_crl = "above",
+                                .tls_cert = "above",
+                                .tls_key = "above",
+                                .tls_key_password = "above",
+                                .tls_server_name = "above",
+                                .tls_ciphers = "above",
+                                .tls_min_version = REDLOCK_TLS_1_3,
+                                .tls_dangerously_unverified = REDLOCK_YES};
+#define OWN(field)                                                                                 \
+  do {                                                                                             \
+    redlock_node node = {.host = "h", .tls_##field = "own"};                                       \
+    assert_error(make(&node, &all), REDLOCK_OK);                                                   \
+    assert_non_null(strstr(heard, " " #field "=own "));                                            \
+    assert_int_equal(occurrences("=above "), 7);                                                   \
+    assert_non_null(strstr(heard, "min_version=2 unverified=1"));                                  \
+    rl_route_free(&route);                                                                         \
+  } while (0)
+  OWN(ca);
+  OWN(ca_path);
+  OWN(crl);
+  OWN(cert);
+  OWN(key);
+  OWN(key_password);
+  OWN(server_name);
+  OWN(ciphers);
+  redlock_node node = {.host = "h", .tls_min_version = REDLOCK_TLS_1_2};
+  assert_error(make(&node, &all), REDLOCK_OK);
+  assert_non_null(strstr(heard, "min_version=1 unverified=1"));
+  rl_route_free(&route);
+  node.tls_dangerously_unverified = REDLOCK_NO;
+  assert_error(make(&node, &all), REDLOCK_OK);
+  assert_non_null(strstr(heard, "min_version=1 unverified=0"));
+  rl_route_free(&route);
+}
+
+static void without_tls_nobody_asks_the_carrier(void **state) {
+  (void)state;
+  redlock_settings settings = {.carrier = &carrier, .tls = REDLOCK_YES, .tls_ca = "a"};
+  redlock_node node = {.host = "h", .tls = REDLOCK_NO};
+  assert_error(make(&node, &settings), REDLOCK_OK);
+  node = (redlock_node){.path = "/s"};
+  assert_error(make(&node, &settings), REDLOCK_OK);
+  settings = (redlock_settings){.carrier = &carrier};
+  node = (redlock_node){.address = "h"};
+  assert_error(make(&node, &settings), REDLOCK_OK);
+  assert_null(route.carrier);
+  assert_null(route.node);
+  assert_int_equal(made, 0);
+  rl_route_free(&route);
+  assert_int_equal(freed, 0);
+}
+
+static void what_is_said_of_tls_without_tls_is_a_mistake(void **state) {
+  (void)state;
+  redlock_settings settings = {.carrier = &carrier};
+  redlock_node node = {.host = "h", .tls_server_name = "s"};
+  assert_error(make(&node, &settings), REDLOCK_E_INVALID);
+  assert_string_equal(message, "tls_server_name is of no use without tls");
+  node = (redlock_node){.path = "/s", .tls_min_version = REDLOCK_TLS_1_2};
+  settings.tls = REDLOCK_YES; /* Not for a Unix socket. */
+  assert_error(make(&node, &settings), REDLOCK_E_INVALID);
+  assert_string_equal(message, "tls_min_version is of no use without tls");
+}
+
+/* A program that names a CA and forgets "rediss" would send its password to anybody. */
+static void settings_of_tls_are_not_ignored_in_silence(void **state) {
+  (void)state;
+  redlock_settings settings = {.carrier = &carrier, .tls_ca = "a"};
+  redlock_node node = {.address = "redis://:secret@h"};
+  assert_error(make(&node, &settings), REDLOCK_E_INVALID);
+  assert_string_equal(message, "tls_ca is said, but not tls: REDLOCK_YES, or REDLOCK_NO for a node "
+                               "or a client without");
+  assert_int_equal(made, 0);
+  settings.tls = REDLOCK_NO;
+  assert_error(make(&node, &settings), REDLOCK_OK);
+  settings.tls = 0;
+  node.tls = REDLOCK_NO;
+  assert_error(make(&node, &settings), REDLOCK_OK);
+  node = (redlock_node){.address = "unix:///s"};
+  assert_error(make(&node, &settings), REDLOCK_OK);
+  assert_int_equal(made, 0);
+  node = (redlock_node){.address = "rediss://h"};
+  assert_error(make(&node, &settings), REDLOCK_OK);
+  assert_int_equal(made, 1);
+  rl_route_free(&route);
+}
+
+static void a_carrier_is_needed_and_of_this_version(void **state) {
+  (void)state;
+  redlock_settings settings = {0};
+  redlock_node node = {.address = "rediss://h"};
+  assert_error(make(&node, &settings), REDLOCK_E_UNSUPPORTED);
+  assert_non_null(strstr(message, "redlock_tls()"));
+  settings.carrier = &carrier;
+  carrier.version++;
+  assert_error(make(&node, &settings), REDLOCK_E_UNSUPPORTED);
+  assert_string_equal(message, "libredlock_tls is of another version than libredlock");
+  carrier.version -= 2;
+  assert_error(make(&node, &settings), REDLOCK_E_UNSUPPORTED);
+  assert_int_equal(made, 0);
+  assert_null(route.carrier);
+}
+
+static void what_the_carrier_refuses_is_passed_on(void **state) {
+  (void)state;
+  static const int errors[] = {REDLOCK_E_INVALID, REDLOCK_E_NO_MEMORY, REDLOCK_E_SYSTEM};
+  redlock_settings settings = {.carrier = &carrier};
+  redlock_node node = {.address = "rediss://h"};
+  for (unsigned i = 0; i < COUNT_OF(errors); i++) {
+    answer = errors[i];
+    assert_error(make(&node, &settings), errors[i]);
+    assert_string_equal(message, "the carrier's sentence");
+    rl_route_free(&route);
+  }
+  assert_int_equal(freed, 0);
+}
+
+static void a_route_is_freed_once(void **state) {
+  (void)state;
+  redlock_settings settings = {.carrier = &carrier};
+  redlock_node node = {.address = "rediss://h"};
+  assert_error(make(&node, &settings), REDLOCK_OK);
+  rl_route_free(&route);
+  assert_int_equal(freed, 1);
+  rl_route_free(&route);
+  assert_int_equal(freed, 1);
+}
+
+/* The same through the public functions: whatever becomes of the node, what was made is given up once. */
+static void what_a_client_made_it_gives_up(void **state) {
+  (void)state;
+  redlock_client *client;
+  redlock_lock *lock;
+  redlock_settings settings = {.carrier = &carrier, .tls_server_name = "s"};
+  char sentence[512];
+  assert_error(redlock_client_new(&client, &settings, sentence, sizeof sentence), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "rediss://h", sentence, sizeof sentence), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "rediss://h", sentence, sizeof sentence),
+               REDLOCK_E_INVALID);
+  assert_string_equal(sentence, "h:6379 is named twice");
+  assert_int_equal(made, 1);
+  answer = REDLOCK_E_INVALID;
+  assert_error(redlock_client_add(client, "rediss://:secret@i", sentence, sizeof sentence),
+               REDLOCK_E_INVALID);
+  assert_string_equal(sentence, "i:6379: the carrier's sentence");
+  answer = REDLOCK_OK;
+  assert_error(redlock_client_add(client, "h2", sentence, sizeof sentence), REDLOCK_E_INVALID);
+  assert_non_null(strstr(sentence, "h2:6379: tls_server_name is said, but not tls"));
+  assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "rediss://j", sentence, sizeof sentence), REDLOCK_E_BUSY);
+  assert_int_equal(freed, made - 2); /* All but the first, and the one that was refused. */
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  assert_int_equal(freed, made - 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(every_option_reaches_the_carrier, reset),
+      cmocka_unit_test_setup(a_node_takes_from_its_client_what_it_does_not_say, reset),
+      cmocka_unit_test_setup(without_tls_nobody_asks_the_carrier, reset),
+      cmocka_unit_test_setup(what_is_said_of_tls_without_tls_is_a_mistake, reset),
+      cmocka_unit_test_setup(settings_of_tls_are_not_ignored_in_silence, reset),
+      cmocka_unit_test_setup(a_carrier_is_needed_and_of_this_version, reset),
+      cmocka_unit_test_setup(what_the_carrier_refuses_is_passed_on, reset),
+      cmocka_unit_test_setup(a_route_is_freed_once, reset),
+      cmocka_unit_test_setup(what_a_client_made_it_gives_up, reset),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

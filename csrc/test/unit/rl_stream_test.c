@@ -1,0 +1,523 @@
+/*
+ * The bytes of a connection: as they are, and through a carrier of the test's own.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * That carrier writes a record as its length in one byte and its bytes turned upside down. Its handshake is "hello", to which
+ * the peer says "well". A record of no bytes says nothing to the program; one of BAD bytes is refused.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "rl_stream.h"
+#include "rl_test.h"
+
+#define BAD 255
+#define RECORD_MAX 100
+#define ROOM_MAX 7 /* what it takes of the peer's at once */
+
+/* ------------------------------------------------------------------------------------- the kernel */
+
+static size_t send_room; /* how many bytes the kernel takes before it is full */
+static int send_error;   /* or what it fails with */
+static unsigned receives;
+
+ssize_t __real_send(int fd, const void *bytes, size_t length, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t length, int flags);
+ssize_t __real_recv(int fd, void *bytes, size_t length, int flags);
+ssize_t __wrap_recv(int fd, void *bytes, size_t length, int flags);
+
+ssize_t __wrap_send(int fd, const void *bytes, size_t length, int flags) {
+  assert_true((flags & MSG_NOSIGNAL) != 0);
+  errno = send_error != 0 ? send_error : EAGAIN;
+  if (send_error != 0 || send_room == 0) {
+    return -1;
+  }
+  size_t taken = length < send_room ? length : send_room;
+  send_room -= taken;
+  return __real_send(fd, bytes, taken, flags);
+}
+
+ssize_t __wrap_recv(int fd, void *bytes, size_t length, int flags) {
+  receives++;
+  return __real_recv(fd, bytes, length, flags);
+}
+
+/* ------------------------------------------------------------------------------------ the carrier */
+
+struct rl_carrier_node {
+  bool refuses; /* every connection */
+};
+
+struct rl_carrier_line {
+  bool greeted, shaken;
+  size_t input_length, output_start, output_end;
+  unsigned char input[256 + ROOM_MAX];
+  unsigned char output[1 << 17];
+};
+
+static unsigned lines, writes;
+static size_t largest_write;
+
+static rl_carrier_line *line_new(rl_carrier_node *node, char *message, size_t message_size) {
+  if (node->refuses) {
+    (void)snprintf(message, message_size, "no line");
+    return NULL;
+  }
+  lines++;
+  return calloc(1, sizeof(rl_carrier_line));
+}
+
+static void line_free(rl_carrier_line *line) {
+  lines--;
+  free(line);
+}
+
+static void put(rl_carrier_line *line, const void *bytes, size_t length) {
+  assert_true(line->output_end + length <= sizeof line->output);
+  memcpy(line->output + line->output_end, bytes, length);
+  line->output_end += length;
+}
+
+static void consume(rl_carrier_line *line, size_t length) {
+  line->input_length -= length;
+  memmove(line->input, line->input + length, line->input_length);
+}
+
+static int shake(rl_carrier_line *line, char *message, size_t message_size) {
+  if (!line->greeted) {
+    put(line, "hello", 5);
+    line->greeted = true;
+  }
+  if (line->input_length > 0 && line->input[0] != 'w') {
+    put(line, "alert", 5);
+    (void)snprintf(message, message_size, "its certificate is refused");
+    return -1;
+  }
+  if (line->input_length < 4) {
+    return 0;
+  }
+  consume(line, 4);
+  line->shaken = true;
+  return 1;
+}
+
+static void *room(rl_carrier_line *line, size_t *length) {
+  *length = ROOM_MAX;
+  return line->input + line->input_length;
+}
+
+static void fed(rl_carrier_line *line, size_t length) {
+  line->input_length += length;
+}
+
+static bool holds(const rl_carrier_line *line) {
+  return line->input_length > 0 && line->input_length > line->input[0];
+}
+
+static long read_line(rl_carrier_line *line, void *bytes, size_t length, char *message,
+                      size_t message_size) {
+  while (line->input_length > 0) {
+    size_t size = line->input[0];
+    if (size == BAD) {
+      (void)snprintf(message, message_size, "a bad record");
+      return -1;
+    }
+    if (line->input_length <= size) {
+      return 0;
+    }
+    assert_true(size <= length);
+    for (size_t i = 0; i < size; i++) {
+      ((unsigned char *)bytes)[i] = line->input[i + 1] ^ 0xff;
+    }
+    consume(line, size + 1);
+    if (size > 0) {
+      return (long)size;
+    }
+  }
+  return 0;
+}
+
+static long write_line(rl_carrier_line *line, const void *bytes, size_t length, char *message,
+                       size_t message_size) {
+  const unsigned char *from = bytes;
+  writes++;
+  largest_write = length > largest_write ? length : largest_write;
+  assert_int_equal(line->output_start, line->output_end); /* Only when all else has been sent. */
+  if (from[0] == '!') {
+    (void)snprintf(message, message_size, "the carrier is broken");
+    return -1;
+  }
+  line->output_start = line->output_end = 0;
+  for (size_t at = 0; at < length; at += RECORD_MAX) {
+    unsigned char record[RECORD_MAX + 1];
+    size_t size = length - at < RECORD_MAX ? length - at : RECORD_MAX;
+    record[0] = (unsigned char)size;
+    for (size_t i = 0; i < size; i++) {
+      record[i + 1] = from[at + i] ^ 0xff;
+    }
+    put(line, record, size + 1);
+  }
+  return (long)length;
+}
+
+static const void *output(const rl_carrier_line *line, size_t *length) {
+  *length = line->output_end - line->output_start;
+  return *length > 0 ? line->output + line->output_start : NULL;
+}
+
+static void sent(rl_carrier_line *line, size_t length) {
+  line->output_start += length;
+}
+
+static void finish(rl_carrier_line *line) {
+  put(line, "bye", 3);
+}
+
+static const redlock_carrier carrier = {.version = RL_CARRIER_VERSION,
+                                        .line_new = line_new,
+                                        .line_free = line_free,
+                                        .shake = shake,
+                                        .room = room,
+                                        .fed = fed,
+                                        .read = read_line,
+                                        .holds = holds,
+                                        .write = write_line,
+                                        .output = output,
+                                        .sent = sent,
+                                        .finish = finish};
+
+/* --------------------------------------------------------------------------------------- a pair */
+
+static rl_carrier_node node;
+static const rl_route plain = {NULL, NULL};
+static const rl_route carried = {&carrier, &node};
+static rl_stream stream;
+static int fd, peer;
+static char error[RL_STREAM_ERROR_MAX];
+static unsigned char bytes[256];
+
+static int start(void **state) {
+  (void)state;
+  int ends[2];
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+  fd = ends[0];
+  peer = ends[1];
+  send_room = SIZE_MAX;
+  send_error = 0;
+  receives = lines = writes = 0;
+  largest_write = 0;
+  node.refuses = false;
+  error[0] = '\0';
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  (void)close(fd);
+  if (peer >= 0) {
+    (void)close(peer);
+  }
+  assert_int_equal(lines, 0);
+  return 0;
+}
+
+static void peer_says(const void *what, size_t length) {
+  assert_int_equal(write(peer, what, length), (ssize_t)length);
+}
+
+/* The peer reads |length| bytes, and has no more of them. */
+static void peer_hears(const void *what, size_t length) {
+  unsigned char heard[256];
+  ssize_t got = read(peer, heard, sizeof heard);
+  assert_int_equal(got < 0 ? 0 : got, length);
+  assert_memory_equal(heard, what, length);
+}
+
+static void peer_hangs_up(void) {
+  (void)close(peer);
+  peer = -1;
+}
+
+static void open_carried(void) {
+  assert_true(rl_stream_open(&stream, &carried, error));
+  assert_true(rl_stream_shakes(&stream));
+  peer_says("well", 4);
+  assert_int_equal(rl_stream_shake(&stream, fd, error), 1);
+  peer_hears("hello", 5);
+  assert_false(rl_stream_unsent(&stream));
+}
+
+/* ---------------------------------------------------------------------------------------- plain */
+
+static void bytes_go_as_they_are_without_a_carrier(void **state) {
+  (void)state;
+  assert_true(rl_stream_open(&stream, &plain, error));
+  assert_false(rl_stream_shakes(&stream));
+  assert_int_equal(rl_stream_send(&stream, fd, "PING", 4, error), 4);
+  peer_hears("PING", 4);
+  assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 0);
+  peer_says("PONG", 4);
+  assert_false(rl_stream_holds_input(&stream));
+  assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 4);
+  assert_memory_equal(bytes, "PONG", 4);
+  send_room = 2;
+  assert_int_equal(rl_stream_send(&stream, fd, "PING", 4, error), 2);
+  assert_true(stream.blocked);
+  assert_int_equal(rl_stream_send(&stream, fd, "NG", 2, error), 0);
+  assert_int_equal(rl_stream_send(&stream, fd, "", 0, error), 0);
+  assert_false(rl_stream_unsent(&stream));
+  peer_hears("PI", 2);
+  peer_hangs_up();
+  assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), -1);
+  assert_string_equal(error, "the node closed the connection");
+  send_error = ECONNRESET;
+  assert_int_equal(rl_stream_send(&stream, fd, "NG", 2, error), -1);
+  assert_string_equal(error, "Connection reset by peer");
+  rl_stream_close(&stream, fd, false);
+}
+
+/* ------------------------------------------------------------------------------------ handshakes */
+
+static void a_handshake_comes_byte_by_byte(void **state) {
+  (void)state;
+  assert_true(rl_stream_open(&stream, &carried, error));
+  assert_int_equal(rl_stream_shake(&stream, fd, error), 0);
+  peer_hears("hello", 5);
+  for (unsigned i = 0; i < 4; i++) {
+    peer_says(&"well"[i], 1);
+    assert_int_equal(rl_stream_shake(&stream, fd, error), i == 3);
+  }
+  rl_stream_close(&stream, fd, true);
+}
+
+static void a_handshake_waits_for_the_kernel(void **state) {
+  (void)state;
+  send_room = 2;
+  assert_true(rl_stream_open(&stream, &carried, error));
+  assert_int_equal(rl_stream_shake(&stream, fd, error), 0);
+  assert_true(stream.blocked);
+  assert_true(rl_stream_unsent(&stream));
+  send_room = SIZE_MAX;
+  stream.blocked = false; /* poll() has told. */
+  assert_int_equal(rl_stream_shake(&stream, fd, error), 0);
+  assert_false(rl_stream_unsent(&stream));
+  peer_hears("hello", 5);
+  rl_stream_close(&stream, fd, true);
+}
+
+static void a_refusal_is_sent_before_it_is_told(void **state) {
+  (void)state;
+  assert_true(rl_stream_open(&stream, &carried, error));
+  peer_says("?", 1);
+  assert_int_equal(rl_stream_shake(&stream, fd, error), -1);
+  assert_string_equal(error, "its certificate is refused");
+  peer_hears("helloalert", 10);
+  rl_stream_close(&stream, fd, true);
+}
+
+static void who_hangs_up_in_the_handshake_is_told_so(void **state) {
+  (void)state;
+  assert_true(rl_stream_open(&stream, &carried, error));
+  peer_hangs_up();
+  send_error = 0;
+  assert_int_equal(rl_stream_shake(&stream, fd, error), -1);
+  /* A socket pair tells when it is written to; a server of TCP later, when it is read from. */
+  assert_non_null(strstr(error, "Broken pipe"));
+  rl_stream_close(&stream, fd, true);
+  assert_int_equal(end(NULL), 0);
+  assert_int_equal(start(NULL), 0);
+  assert_true(rl_stream_open(&stream, &carried, error));
+  assert_int_equal(rl_stream_shake(&stream, fd, error), 0);
+  peer_hangs_up();
+  assert_int_equal(rl_stream_shake(&stream, fd, error), -1);
+  assert_non_null(strstr(error, "during the TLS handshake"));
+  rl_stream_close(&stream, fd, true);
+}
+
+static void a_line_that_cannot_be_had_is_told(void **state) {
+  (void)state;
+  node.refuses = true;
+  assert_false(rl_stream_open(&stream, &carried, error));
+  assert_string_equal(error, "no line");
+  assert_false(rl_stream_shakes(&stream));
+  rl_stream_close(&stream, fd, false); /* There is nothing to be given up. */
+}
+
+/* ----------------------------------------------------------------------------------------- input */
+
+static void a_record_is_split_at_every_byte(void **state) {
+  (void)state;
+  static const unsigned char record[] = {3, 'a' ^ 0xff, 'b' ^ 0xff, 'c' ^ 0xff};
+  open_carried();
+  for (unsigned i = 0; i < sizeof record; i++) {
+    peer_says(&record[i], 1);
+    long got = rl_stream_receive(&stream, fd, bytes, sizeof bytes, error);
+    assert_int_equal(got, i == 3 ? 3 : 0);
+  }
+  assert_memory_equal(bytes, "abc", 3);
+  rl_stream_close(&stream, fd, true);
+}
+
+/* The kernel has no more: only the carrier knows that there is something. */
+static void what_the_carrier_holds_is_read_without_the_kernel(void **state) {
+  (void)state;
+  static const unsigned char records[] = {1, 'a' ^ 0xff, 1, 'b' ^ 0xff, 1};
+  open_carried();
+  peer_says(records, sizeof records);
+  assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 1);
+  assert_int_equal(bytes[0], 'a');
+  assert_true(rl_stream_holds_input(&stream));
+  receives = 0;
+  assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 1);
+  assert_int_equal(bytes[0], 'b');
+  assert_int_equal(receives, 0);
+  assert_false(rl_stream_holds_input(&stream));
+  rl_stream_close(&stream, fd, true);
+}
+
+/* More than the carrier takes at once. */
+static void a_long_record_is_read_to_its_end(void **state) {
+  (void)state;
+  unsigned char record[51] = {50};
+  open_carried();
+  peer_says(record, sizeof record);
+  assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 50);
+  assert_int_equal(receives, 9); /* with the one of the handshake */
+  rl_stream_close(&stream, fd, true);
+}
+
+/* A peer that says nothing, fast, does not keep the others waiting. */
+static void records_that_say_nothing_are_read_within_a_bound(void **state) {
+  (void)state;
+  unsigned char nothing[1000] = {0};
+  open_carried();
+  peer_says(nothing, sizeof nothing);
+  receives = 0;
+  assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 0);
+  assert_in_range(receives, 2, 100);
+  rl_stream_close(&stream, fd, true);
+}
+
+static void what_was_read_counts_before_the_end(void **state) {
+  (void)state;
+  static const unsigned char records[] = {1, 'a' ^ 0xff, BAD};
+  open_carried();
+  peer_says(records, sizeof records);
+  peer_hangs_up();
+  assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 1);
+  assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), -1);
+  rl_stream_close(&stream, fd, true);
+}
+
+static void a_carrier_that_cannot_read_ends_the_connection(void **state) {
+  (void)state;
+  static const unsigned char bad = BAD;
+  open_carried();
+  peer_says(&bad, 1);
+  assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), -1);
+  assert_string_equal(error, "a bad record");
+  rl_stream_close(&stream, fd, true);
+}
+
+/* ---------------------------------------------------------------------------------------- output */
+
+static void nothing_is_taken_while_something_waits_for_the_kernel(void **state) {
+  (void)state;
+  static const unsigned char both[] = {1, 'a' ^ 0xff, 1, 'b' ^ 0xff};
+  open_carried();
+  send_room = 1;
+  assert_int_equal(rl_stream_send(&stream, fd, "a", 1, error), 1); /* It is the carrier's now. */
+  assert_true(stream.blocked);
+  assert_true(rl_stream_unsent(&stream));
+  for (unsigned i = 0; i < 3; i++) {
+    stream.blocked = false;
+    assert_int_equal(rl_stream_send(&stream, fd, "b", 1, error), 0);
+    assert_true(stream.blocked);
+  }
+  assert_int_equal(writes, 1);
+  send_room = SIZE_MAX;
+  stream.blocked = false;
+  assert_int_equal(rl_stream_send(&stream, fd, "", 0, error), 0);
+  assert_false(rl_stream_unsent(&stream));
+  assert_int_equal(writes, 1);
+  assert_int_equal(rl_stream_send(&stream, fd, "b", 1, error), 1);
+  peer_hears(both, sizeof both);
+  rl_stream_close(&stream, fd, true);
+}
+
+static void a_carrier_is_given_a_bounded_number_of_bytes(void **state) {
+  (void)state;
+  static unsigned char many[100000];
+  open_carried();
+  assert_int_equal(rl_stream_send(&stream, fd, many, sizeof many, error), 65536);
+  assert_int_equal(largest_write, 65536);
+  rl_stream_close(&stream, fd, true);
+}
+
+static void a_carrier_that_cannot_write_ends_the_connection(void **state) {
+  (void)state;
+  open_carried();
+  assert_int_equal(rl_stream_send(&stream, fd, "!", 1, error), -1);
+  assert_string_equal(error, "the carrier is broken");
+  rl_stream_close(&stream, fd, true);
+}
+
+/* The kernel only knows that the connection is gone. */
+static void the_last_words_of_a_peer_count_and_not_the_reset(void **state) {
+  (void)state;
+  static const unsigned char bad = BAD;
+  open_carried();
+  peer_says(&bad, 1);
+  send_error = ECONNRESET;
+  assert_int_equal(rl_stream_send(&stream, fd, "a", 1, error), -1);
+  assert_string_equal(error, "a bad record");
+  rl_stream_close(&stream, fd, true);
+  assert_int_equal(end(NULL), 0);
+  assert_int_equal(start(NULL), 0);
+  open_carried();
+  send_error = ECONNRESET; /* Who has said nothing is not heard. */
+  assert_int_equal(rl_stream_send(&stream, fd, "a", 1, error), -1);
+  assert_string_equal(error, "Connection reset by peer");
+  rl_stream_close(&stream, fd, true);
+}
+
+static void a_farewell_is_said_unless_it_is_not_to_be(void **state) {
+  (void)state;
+  open_carried();
+  rl_stream_close(&stream, fd, false);
+  peer_hears("bye", 3);
+  open_carried();
+  rl_stream_close(&stream, fd, true); /* In a forked child: the connection is the parent's. */
+  peer_hears("", 0);
+  open_carried();
+  send_room = 1;
+  rl_stream_close(&stream, fd, false); /* As far as the kernel takes it. */
+  peer_hears("b", 1);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
+  const struct CMUnitTest tests[] = {
+      TEST(bytes_go_as_they_are_without_a_carrier),
+      TEST(a_handshake_comes_byte_by_byte),
+      TEST(a_handshake_waits_for_the_kernel),
+      TEST(a_refusal_is_sent_before_it_is_told),
+      TEST(who_hangs_up_in_the_handshake_is_told_so),
+      TEST(a_line_that_cannot_be_had_is_told),
+      TEST(a_record_is_split_at_every_byte),
+      TEST(what_the_carrier_holds_is_read_without_the_kernel),
+      TEST(a_long_record_is_read_to_its_end),
+      TEST(records_that_say_nothing_are_read_within_a_bound),
+      TEST(what_was_read_counts_before_the_end),
+      TEST(a_carrier_that_cannot_read_ends_the_connection),
+      TEST(nothing_is_taken_while_something_waits_for_the_kernel),
+      TEST(a_carrier_is_given_a_bounded_number_of_bytes),
+      TEST(a_carrier_that_cannot_write_ends_the_connection),
+      TEST(the_last_words_of_a_peer_count_and_not_the_reset),
+      TEST(a_farewell_is_said_unless_it_is_not_to_be),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

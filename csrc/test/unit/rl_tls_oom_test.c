@@ -1,0 +1,138 @@
+/*
+ * TLS without memory: each allocation fails once, ours and OpenSSL's, from the first option to the farewell.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <openssl/err.h>
+
+#include "rl_test.h"
+#include "scratch.h"
+#include "tls_peer.h"
+
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+char *__wrap_strdup(const char *text);
+void __wrap_free(void *block);
+
+#include "failing_memory.h"
+
+/* What OpenSSL keeps for later, such as what it has looked up, is not ours to free. */
+#define KEPT_MAX 400
+
+static scratch_directory scratch;
+static tls_certificate ours;
+static char ca[256];
+
+static int start(void **state) {
+  (void)state;
+  assert_true(scratch_open(&scratch, "rl_tls_oom"));
+  ours = tls_certificate_make("redis.test", -1, 2);
+  (void)snprintf(ca, sizeof ca, "%s/ca.pem", scratch.path);
+  tls_certificate_write(&ours, ca);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  tls_certificate_free(&ours);
+  scratch_close(&scratch);
+  return 0;
+}
+
+/* Memory fails only in what is asked for here. */
+#define ASK(what) (memory.armed = true, asked = (what), memory.armed = false, asked)
+
+static bool talk(rl_carrier_line *line, tls_peer *peer, char *message, size_t size) {
+  char bytes[16];
+  long asked = 0;
+  while (ASK(rl_tls_line_shake(line, message, size)) == 0) {
+    tls_peer_take(peer, line);
+    if (tls_peer_give(peer, line, 16384) == 0) {
+      return false; /* A message of ours that could not be made. */
+    }
+  }
+  if (asked < 0 || ASK(rl_tls_line_write(line, "PING\r\n", 6, message, size)) < 0) {
+    return false;
+  }
+  tls_peer_take(peer, line);
+  if (tls_peer_read(peer, bytes, sizeof bytes) != 6) {
+    return false;
+  }
+  tls_peer_write(peer, "+PONG\r\n", 7);
+  while (tls_peer_give(peer, line, 16384) > 0) {
+    if (ASK(rl_tls_line_read(line, bytes, sizeof bytes, message, size)) != 0) {
+      break;
+    }
+  }
+  memory.armed = true;
+  rl_tls_line_finish(line);
+  memory.armed = false;
+  return asked == 7;
+}
+
+/* A life of a node and of two connections to it. Whether all went well; else there is a sentence. */
+static bool live(tls_peer *peer) {
+  rl_carrier_options options = {.host = "redis.test", .ca = ca, .ciphers = "HIGH"};
+  rl_carrier_node *node = NULL;
+  char message[256] = "";
+  int asked = 0;
+  bool well = true;
+  if (ASK(rl_tls_node_new(&node, &options, message, sizeof message)) != REDLOCK_OK) {
+    assert_null(node);
+    assert_true(message[0] != '\0');
+    return false;
+  }
+  for (unsigned i = 0; i < 2; i++) {
+    tls_peer_next(peer);
+    memory.armed = true;
+    rl_carrier_line *line = rl_tls_line_new(node, message, sizeof message);
+    memory.armed = false;
+    bool talked = line != NULL && talk(line, peer, message, sizeof message);
+    well = well && talked;
+    if (line != NULL) {
+      rl_tls_line_free(line);
+    } else {
+      assert_true(message[0] != '\0');
+    }
+  }
+  rl_tls_node_free(node);
+  assert_true(ERR_peek_error() == 0);
+  return well;
+}
+
+static void each_allocation_may_fail(void **state) {
+  (void)state;
+  tls_peer peer;
+  unsigned failures = 0;
+  size_t calls;
+  tls_peer_start(&peer, &ours, TLS1_3_VERSION);
+  for (unsigned i = 0; i < 2; i++) {
+    arm(0, false);
+    memory.armed = false;
+    assert_true(live(&peer));
+  }
+  calls = memory.calls;
+  assert_true(calls > 4); /* Under a sanitizer only our own are counted. */
+  long before = memory.live;
+  /* OpenSSL alone makes thousands of them: all of the first, then some. */
+  for (size_t at = 1; at <= calls; at += at < 400 ? 1 : 7) {
+    arm(at, false);
+    memory.armed = false;
+    failures += !live(&peer);
+    memory.fail_at = 0;
+  }
+  assert_true(failures > 4);
+  arm(0, false);
+  memory.armed = false;
+  assert_true(live(&peer)); /* Nothing stays broken. */
+  assert_true(memory.live - before < KEPT_MAX);
+  tls_peer_end(&peer);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_allocation_may_fail),
+  };
+  return cmocka_run_group_tests(tests, start, end);
+}

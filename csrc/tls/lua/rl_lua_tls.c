@@ -1,0 +1,27 @@
+/*
+ * The Lua module redlock.tls: the carrier, for redlock.core.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A module of its own, so that only programs that ask for TLS load OpenSSL. lua/redlock/client.lua loads it when a node
+ * wants it. What it returns is an object that nobody takes for another: rl_lua_client_carry() looks at its metatable.
+ */
+#include <lauxlib.h>
+#include <lua.h>
+
+#include "redlock_tls.h"
+
+#define RL_LUA_CARRIER "redlock.carrier/1" /* as in csrc/binding/rl_lua.h */
+
+REDLOCK_EXTERN int luaopen_redlock_tls(lua_State *L);
+
+int luaopen_redlock_tls(lua_State *L) {
+  const redlock_carrier **self = lua_newuserdata(L, sizeof(const redlock_carrier *));
+
+  *self = redlock_tls();
+  luaL_newmetatable(L, RL_LUA_CARRIER);
+  lua_pushliteral(L, "redlock.carrier");
+  lua_setfield(L, -2, "__metatable");
+  lua_setmetatable(L, -2);
+  return 1;
+}

@@ -1,0 +1,51 @@
+--- TLS inside nginx: what its own sockets are told of a node. The rest is nginx's configuration, and options.lua
+--- refuses it (`of_nginx_conf`).
+
+local nginx_tls = {}
+
+local FILE_MAX = 1048576
+
+-- What a file of PEM holds, as nginx's sockets take it; or nil and what is wrong. Nothing in it is ever shown.
+local function read_pem(path, what, parse)
+  local file, why = io.open(path, "rb")
+  if not file then return nil, "tls." .. what .. " cannot be read: " .. tostring(why) end
+  local text = file:read(FILE_MAX) or ""
+  file:close()
+  local parsed, wrong = parse(text)
+  if parsed then return parsed end
+  return nil, "tls." .. what .. ": nginx cannot use " .. path .. ": " .. tostring(wrong)
+end
+
+-- Reads our own certificate and its key into `route`. Returns nothing, or what is wrong.
+local function read_certificate(route, cert, key)
+  local loaded, ssl = pcall(require, "ngx.ssl")
+  if not loaded then return "tls.cert needs nginx's module ngx.ssl: " .. tostring(ssl) end
+  local wrong
+  route.cert, wrong = read_pem(cert, "cert", ssl.parse_pem_cert)
+  if not wrong then route.key, wrong = read_pem(key, "key", ssl.parse_pem_priv_key) end
+  return wrong
+end
+
+--- How a node that speaks TLS is to be spoken to, by what it says itself and what the client says: a table with
+--- server_name, unverified, cert and key. Or nil, and what is wrong. `host` is an address's: "unix:..." has no name.
+function nginx_tls.route(node, given, host)
+  local own = type(node) == "table" and type(node.tls) == "table" and node.tls or {}
+  local above = given and type(given.tls) == "table" and given.tls or {}
+  local function said(name)
+    if own[name] ~= nil then return own[name] end
+    return above[name]
+  end
+  local cert, key = said("cert"), said("key")
+  local route = { server_name = said("server_name"), unverified = said("dangerously_unverified") or false }
+  if not route.server_name and host:sub(1, 5) ~= "unix:" then
+    route.server_name = host:gsub("[%[%]]", "")
+  elseif not route.server_name and not route.unverified then
+    return nil, "TLS over a Unix socket needs tls.server_name: whose certificate is it to be?"
+  end
+  if (cert == nil) ~= (key == nil) then return nil, "a certificate and its key go together: tls.cert and tls.key" end
+  local wrong = cert ~= nil and read_certificate(route, cert, key)
+  if wrong then return nil, wrong end
+  return route
+end
+
+return nginx_tls
