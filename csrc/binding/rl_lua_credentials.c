@@ -1,0 +1,262 @@
+/*
+ * credentials: a Lua function that says as whom to log in, for each connection.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_lua_credentials.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "rl_credentials.h"
+#include "rl_poll.h"
+
+/* With which lua(1) and luajit(1) end what runs when Ctrl-C is pressed. */
+#define INTERRUPTED "interrupted!"
+
+int rl_lua_credentials_later(redlock_client *client, size_t node, redlock_credentials *credentials,
+                             void *data) {
+  (void)credentials;
+  (void)data;
+  client->asks |= (uint32_t)1 << node;
+  return REDLOCK_PENDING;
+}
+
+void rl_lua_credentials_note(lua_State *L, int index) {
+  if (!lua_istable(L, index))
+    return;
+  lua_getfield(L, index, "credentials");
+  if (!lua_isnil(L, -1)) {
+    lua_getuservalue(L, -2);
+    lua_insert(L, -2);
+    lua_rawseti(L, -2, RL_LUA_CREDENTIALS);
+  }
+  lua_pop(L, 1);
+}
+
+/* Pushes the function of the object at |index|, a client or a lock; nil if there is none. */
+static void push_function(lua_State *L, int index) {
+  lua_getuservalue(L, index);
+  lua_rawgeti(L, -1, 2); /* The client. */
+  lua_getuservalue(L, -1);
+  lua_rawgeti(L, -1, RL_LUA_CREDENTIALS);
+  lua_insert(L, -4);
+  lua_pop(L, 3);
+}
+
+/* ------------------------------------------------------------------------------------ whom to ask for */
+
+bool rl_lua_credentials_wanted(redlock_client *client) {
+  bool wanted;
+
+  if (client->settings.credentials != rl_lua_credentials_later)
+    return false;
+  rl_client_enter(client);
+  wanted = client->asks != 0 && !client->asking && !client->asked_by_driver;
+  rl_client_leave(client);
+  return wanted;
+}
+
+/* The next node from |from| on that waits for its credentials, and has not been asked for; |name| has RL_LUA_NAME_SIZE. */
+static bool take(redlock_client *client, unsigned from, unsigned *node, char *name) {
+  bool found = false;
+
+  rl_client_enter(client);
+  for (unsigned i = from; i < client->core.node_count && !found; i++) {
+    uint32_t bit = (uint32_t)1 << i;
+    if ((client->asks & bit) == 0)
+      continue;
+    client->asks &= ~bit;
+    found = rl_core_awaits_login(&client->core, i);
+    *node = i;
+    rl_lua_copy(name, RL_LUA_NAME_SIZE, client->core.nodes[i]->address.name);
+  }
+  rl_poll_wake(client);
+  rl_client_leave(client);
+  return found;
+}
+
+/* Whether it may be asked now: not from within itself. */
+static bool begin(redlock_client *client) {
+  bool may;
+
+  rl_client_enter(client);
+  may = !client->asking;
+  client->asking = true;
+  rl_client_leave(client);
+  return may;
+}
+
+static void end(redlock_client *client) {
+  rl_client_enter(client);
+  client->asking = false;
+  rl_client_leave(client);
+}
+
+/* ------------------------------------------------------------------------------------ what it says */
+
+/* The text of an error or of a reason, if it is one. */
+static void read_reason(lua_State *L, int index, rl_lua_credentials_answer *answer) {
+  if (lua_type(L, index) == LUA_TSTRING)
+    rl_lua_copy(answer->why, sizeof answer->why, lua_tostring(L, index));
+}
+
+static void refuse(rl_lua_credentials_answer *answer, const char *why) {
+  answer->had = false;
+  rl_lua_copy(answer->why, sizeof answer->why, why);
+}
+
+void rl_lua_credentials_read(lua_State *L, int index, rl_lua_credentials_answer *answer) {
+  int last = lua_type(L, index + 2) == LUA_TNIL ? index + 1 : index + 2;
+  size_t user_length = 0;
+
+  memset(answer, 0, sizeof *answer);
+  if (!lua_toboolean(L, index) || !lua_toboolean(L, index + 1)) {
+    read_reason(L, lua_toboolean(L, index) ? index + 2 : index + 1, answer);
+    return;
+  }
+  if (lua_type(L, index + 1) != LUA_TSTRING || lua_type(L, last) != LUA_TSTRING) {
+    refuse(answer, "the function returned neither a password nor a username and a password");
+    return;
+  }
+  answer->had = true;
+  answer->password = lua_tolstring(L, last, &answer->length);
+  if (last == index + 2)
+    answer->username = lua_tolstring(L, index + 1, &user_length);
+  if (answer->username != NULL && strlen(answer->username) != user_length) {
+    refuse(answer, "the username contains a NUL byte");
+  } else if (rl_credentials_wrong(answer->username, answer->password, answer->length) != NULL) {
+    refuse(answer, rl_credentials_wrong(answer->username, answer->password, answer->length));
+  }
+}
+
+/* What came too late is asked for again. */
+static void give(redlock_client *client, unsigned node, const rl_lua_credentials_answer *answer) {
+  if (answer->had) {
+    (void)redlock_client_give_credentials(client, node, answer->username, answer->password,
+                                          answer->length);
+  } else {
+    (void)redlock_client_refuse_credentials(client, node, answer->why);
+  }
+}
+
+/* ------------------------------------------------------------------------------------ asking */
+
+static bool is_interrupt(lua_State *L, int index) {
+  size_t length;
+  const char *text = lua_type(L, index) == LUA_TSTRING ? lua_tolstring(L, index, &length) : NULL;
+
+  return text != NULL && length >= sizeof INTERRUPTED - 1 &&
+         strcmp(text + length - (sizeof INTERRUPTED - 1), INTERRUPTED) == 0;
+}
+
+/*
+ * (object, client as a pointer): raises nothing but what is to be raised, and that memory is short. Asks once for each
+ * node: while a function blocks, connections may end and be begun anew, and whoever waits would wait for ever.
+ */
+static int ask_all(lua_State *L) {
+  redlock_client *client = lua_touserdata(L, 2);
+  char name[RL_LUA_NAME_SIZE];
+  unsigned node;
+
+  for (unsigned from = 0; take(client, from, &node, name); from = node + 1) {
+    rl_lua_credentials_answer answer;
+    int status;
+
+    lua_settop(L, 2);
+    lua_pushboolean(L, 0);
+    push_function(L, 1);
+    if (lua_isnil(L, -1)) {
+      (void)redlock_client_refuse_credentials(client, node, "its function is in another Lua state");
+      continue;
+    }
+    lua_pushstring(L, name);
+    lua_pushinteger(L, (lua_Integer)node + 1);
+    status = lua_pcall(L, 2, 2, 0);
+    if (status != 0)
+      lua_pushnil(L);
+    lua_pushboolean(L, status == 0);
+    lua_replace(L, 3);
+    rl_lua_credentials_read(L, 3, &answer);
+    give(client, node, &answer);
+    if (status != 0 && is_interrupt(L, 4)) {
+      lua_pushvalue(L, 4);
+      return lua_error(L);
+    }
+  }
+  return 0;
+}
+
+bool rl_lua_credentials_run(lua_State *L, redlock_client *client) {
+  bool raises;
+
+  if (!begin(client))
+    return false;
+  luaL_checkstack(L, 8, "redlock: credentials");
+  lua_pushcfunction(L, ask_all);
+  lua_pushvalue(L, 1);
+  lua_pushlightuserdata(L, client);
+  raises = lua_pcall(L, 2, 0, 0) != 0;
+  end(client);
+  if (raises && !is_interrupt(L, -1)) {
+    lua_pop(L, 1); /* Out of memory: the node is asked for again. */
+    raises = false;
+  }
+  return raises;
+}
+
+/* ------------------------------------------------------------------------------------ for drivers */
+
+/* (client): a driver in Lua asks the function. */
+static int credentials_by_driver(lua_State *L) {
+  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
+
+  rl_client_enter(self->client);
+  self->client->asked_by_driver = true;
+  rl_client_leave(self->client);
+  return 0;
+}
+
+/* (client) -> its function, the name and the number of the next node that it is to be asked for; or nothing. */
+static int credentials_next(lua_State *L) {
+  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "next_asked()");
+  char name[RL_LUA_NAME_SIZE];
+  unsigned node;
+
+  if (self->client->settings.credentials != rl_lua_credentials_later ||
+      !take(self->client, 0, &node, name))
+    return 0;
+  push_function(L, 1);
+  lua_pushstring(L, name);
+  lua_pushinteger(L, (lua_Integer)node + 1);
+  return 3;
+}
+
+/* (client, number of a node, what pcall() has returned of the function ...). */
+static int credentials_give(lua_State *L) {
+  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "give_credentials()");
+  lua_Integer node = luaL_checkinteger(L, 2);
+  rl_lua_credentials_answer answer;
+
+  lua_settop(L, 5);
+  rl_lua_credentials_read(L, 3, &answer);
+  give(self->client, (unsigned)(node - 1), &answer);
+  return 0;
+}
+
+/* (client) -> its function, or nil. */
+static int credentials_of(lua_State *L) {
+  (void)rl_lua_check_client(L, RL_LUA_WRAPPED, "credentials_of()");
+  push_function(L, 1);
+  return 1;
+}
+
+void rl_lua_credentials_register(lua_State *L) {
+  static const luaL_Reg functions[] = {{"asked_by_driver", credentials_by_driver},
+                                       {"next_asked", credentials_next},
+                                       {"give_credentials", credentials_give},
+                                       {"credentials_of", credentials_of},
+                                       {NULL, NULL}};
+
+  luaL_setfuncs(L, functions, 0);
+}

@@ -1,0 +1,138 @@
+/*
+ * Credentials that the program is asked for, for each connection.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The function is called where a turn begins a connection, by whatever thread takes that turn, and with the
+ * client's mutex held. What it does not know at once is a part of the connection's making, before there is a
+ * descriptor: the core waits for it as it waits for connecting, for 3 s in all. What comes later is dropped, for it
+ * will be asked for again.
+ */
+#include "rl_credentials.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "rl_client.h"
+#include "rl_poll.h"
+#include "rl_turn.h"
+
+#define RL_CREDENTIALS_TEXT(number) RL_CREDENTIALS_TEXT_OF(number)
+#define RL_CREDENTIALS_TEXT_OF(number) #number
+
+/* A node's own password goes before: whoever wrote it there meant that node. */
+bool rl_credentials_are_asked(const redlock_client *client, unsigned node) {
+  return client->settings.credentials != NULL && !client->core.nodes[node]->address.has_password;
+}
+
+void rl_credentials_refused(redlock_client *client, unsigned node, const char *why) {
+  char reason[REDLOCK_TEXT_MAX];
+  bool said = why != NULL && why[0] != '\0';
+  (void)snprintf(reason, sizeof reason, "its credentials could not be had%s%.150s",
+                 said ? ": " : "", said ? why : "");
+  rl_core_disconnected(&client->core, node, redlock_now(), reason);
+}
+
+const char *rl_credentials_wrong(const char *username, const void *password, size_t length) {
+  if (username != NULL && strlen(username) > REDLOCK_USERNAME_MAX) {
+    return "the username is longer than " RL_CREDENTIALS_TEXT(REDLOCK_USERNAME_MAX) " bytes";
+  }
+  if (password == NULL && length > 0) {
+    return "the password is NULL, and has a length";
+  }
+  return length > REDLOCK_PASSWORD_MAX
+             ? "the password is longer than " RL_CREDENTIALS_TEXT(REDLOCK_PASSWORD_MAX) " bytes"
+             : NULL;
+}
+
+/* What the function has filled in goes to the core. Returns whether the connection goes on. */
+static bool rl_credentials_take(redlock_client *client, unsigned node,
+                                redlock_credentials *filled) {
+  const char *why = "out of memory";
+  const char *username = filled->username[0] != '\0' ? filled->username : NULL;
+  const char *password = filled->password_length > 0 ? filled->password : NULL;
+  if (memchr(filled->username, '\0', sizeof filled->username) == NULL) {
+    why = "the username does not end";
+  } else if (filled->password_length > REDLOCK_PASSWORD_MAX) {
+    why = rl_credentials_wrong(NULL, filled->password, filled->password_length);
+  } else if (rl_core_login(&client->core, node, username, password, filled->password_length) ==
+             REDLOCK_OK) {
+    return true;
+  }
+  rl_credentials_refused(client, node, why);
+  return false;
+}
+
+bool rl_credentials_ask(redlock_client *client, unsigned node) {
+  redlock_credentials filled;
+  bool goes_on = false;
+  if (!rl_credentials_are_asked(client, node)) {
+    return true;
+  }
+  memset(&filled, 0, sizeof filled);
+  filled.name = client->core.nodes[node]->address.name;
+  int result =
+      client->settings.credentials(client, node, &filled, client->settings.credentials_data);
+  if (result == REDLOCK_OK) {
+    goes_on = rl_credentials_take(client, node, &filled);
+  } else if (result == REDLOCK_PENDING) {
+    rl_core_await_login(&client->core, node);
+  } else {
+    filled.message[sizeof filled.message - 1] = '\0';
+    rl_credentials_refused(client, node, filled.message);
+  }
+  rl_login_overwrite(&filled, sizeof filled);
+  return goes_on;
+}
+
+/* ------------------------------------------------------------------------------------ later */
+
+/* Enters the client, and leaves it again unless it returns REDLOCK_OK. */
+static int rl_credentials_enter(redlock_client *client, size_t node) {
+  rl_client_enter(client);
+  int error = client->carried || node >= client->core.node_count    ? REDLOCK_E_INVALID
+              : client->core.closed                                 ? REDLOCK_E_CLOSED
+              : rl_core_awaits_login(&client->core, (unsigned)node) ? REDLOCK_OK
+                                                                    : REDLOCK_E_EXPIRED;
+  if (error != REDLOCK_OK) {
+    rl_client_leave(client);
+  }
+  return error;
+}
+
+/* The turn that the connection's next step would have had; whoever waits hears of it. */
+static void rl_credentials_leave(redlock_client *client) {
+  rl_poll_wake(client);
+  rl_client_leave(client);
+}
+
+int redlock_client_give_credentials(redlock_client *client, size_t node, const char *username,
+                                    const void *password, size_t length) {
+  if (client == NULL || rl_credentials_wrong(username, password, length) != NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  int error = rl_credentials_enter(client, node);
+  if (error != REDLOCK_OK) {
+    return error;
+  }
+  error = rl_core_login(&client->core, (unsigned)node, username, password, length);
+  if (error == REDLOCK_OK) {
+    rl_turn_open(client, (unsigned)node);
+  } else {
+    rl_credentials_refused(client, (unsigned)node, redlock_strerror(error));
+  }
+  rl_credentials_leave(client);
+  return error;
+}
+
+int redlock_client_refuse_credentials(redlock_client *client, size_t node, const char *why) {
+  if (client == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  int error = rl_credentials_enter(client, node);
+  if (error == REDLOCK_OK) {
+    rl_credentials_refused(client, (unsigned)node, why);
+    rl_credentials_leave(client);
+  }
+  return error;
+}

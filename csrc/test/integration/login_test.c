@@ -1,0 +1,579 @@
+/*
+ * Users and passwords at real servers.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "support.h"
+
+/* SHA-256 of the bytes 0 to 255, as ACL SETUSER takes it. */
+#define EVERY_BYTE "#40aff2e9d2d8922e47afd4648e6967497158785fbd1da870e7110266bf944880"
+
+/* The same of 16384 times "p". */
+#define MANY_PS "#25a0e0e40cb43421c3b579a84005fcc90a2a8bd95d285c3258b13123eb036606"
+
+static void fill_every_byte(char bytes[256]) {
+  for (unsigned i = 0; i < 256; i++) {
+    bytes[i] = (char)i;
+  }
+}
+
+static void let_in(const char *user, const char *password) {
+  for (unsigned i = 0; i < three.count; i++) {
+    assert_string_equal(farm_command(&three, i, "ACL", "SETUSER", user, "reset", "on", password,
+                                     "~*", "+@all", NULL),
+                        "OK");
+  }
+}
+
+static void assert_locks(redlock_client *client) {
+  redlock_lock *lock = new_lock(client, "r");
+  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+  pump_until(client, all_up(client));
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static redlock_client *new_client(const redlock_settings *settings) {
+  redlock_client *client = NULL;
+  assert_int_equal(redlock_client_new(&client, settings, NULL, 0), REDLOCK_OK);
+  return client;
+}
+
+/* ------------------------------------------------------------------------------- every byte */
+
+static void a_client_has_a_password_of_any_bytes(void **state) {
+  (void)state;
+  char bytes[256];
+  fill_every_byte(bytes);
+  let_in("every", EVERY_BYTE);
+  redlock_settings settings = {0};
+  settings.username = "every";
+  settings.password = bytes;
+  settings.password_length = sizeof bytes;
+  redlock_client *client = new_client(&settings);
+  memset(bytes, 0, sizeof bytes); /* It has a copy. */
+  for (unsigned i = 0; i < three.count; i++) {
+    assert_int_equal(redlock_client_add(client, three.nodes[i].address, NULL, 0), REDLOCK_OK);
+  }
+  assert_locks(client);
+}
+
+static void a_node_has_a_password_of_any_bytes(void **state) {
+  (void)state;
+  char bytes[256];
+  fill_every_byte(bytes);
+  let_in("every", EVERY_BYTE);
+  redlock_client *client = new_client(NULL);
+  for (unsigned i = 0; i < three.count; i++) {
+    redlock_node node = {0};
+    node.address = three.nodes[i].address;
+    node.username = "every";
+    node.password = bytes;
+    node.password_length = sizeof bytes;
+    assert_int_equal(redlock_client_add_node(client, &node, NULL, 0), REDLOCK_OK);
+  }
+  assert_locks(client);
+}
+
+static void a_url_has_a_password_of_any_bytes(void **state) {
+  (void)state;
+  let_in("every", EVERY_BYTE);
+  redlock_client *client = new_client(NULL);
+  for (unsigned i = 0; i < three.count; i++) {
+    char url[1024] = "redis://every:";
+    for (unsigned byte = 0; byte < 256; byte++) {
+      (void)snprintf(url + strlen(url), 4, "%%%02x", byte);
+    }
+    (void)snprintf(url + strlen(url), 40, "@%s", three.nodes[i].address);
+    assert_int_equal(redlock_client_add(client, url, NULL, 0), REDLOCK_OK);
+  }
+  assert_locks(client);
+}
+
+/* Redis takes no user with a NUL or a blank; all other bytes it does. */
+static void a_user_has_all_bytes_but_nul_and_blanks(void **state) {
+  (void)state;
+  char user[256];
+  size_t length = 0;
+  for (unsigned byte = 1; byte < 256; byte++) {
+    if (strchr(" \t\n\v\f\r", (int)byte) == NULL) {
+      user[length++] = (char)byte;
+    }
+  }
+  user[length] = '\0';
+  assert_contains(farm_command(&three, 0, "ACL", "SETUSER", "a b", NULL), "-ERR");
+  let_in(user, ">p");
+  redlock_settings settings = {0};
+  settings.username = user;
+  settings.password = "p";
+  redlock_client *client = new_client(&settings);
+  for (unsigned i = 0; i < three.count; i++) {
+    assert_int_equal(redlock_client_add(client, three.nodes[i].address, NULL, 0), REDLOCK_OK);
+  }
+  assert_locks(client);
+}
+
+/* ------------------------------------------------------------------------------- rotated ones */
+
+static redlock_client *client_as(const redlock_settings *settings) {
+  redlock_client *client = new_client(settings);
+  for (unsigned i = 0; i < three.count; i++) {
+    assert_int_equal(redlock_client_add(client, three.nodes[i].address, NULL, 0), REDLOCK_OK);
+  }
+  return client;
+}
+
+static bool node_says(redlock_client *client, size_t node, const char *text) {
+  redlock_node_info info;
+  assert_int_equal(redlock_client_node_info(client, node, &info), REDLOCK_OK);
+  assert_true(info.error == NULL || strstr(info.error, "s3cr3t") == NULL);
+  return info.state != REDLOCK_NODE_UP && info.error != NULL && strstr(info.error, text) != NULL;
+}
+
+static bool all_say(redlock_client *client, const char *text) {
+  for (unsigned i = 0; i < three.count; i++) {
+    if (!node_says(client, i, text)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static void end_connections(const char *user) {
+  for (unsigned i = 0; i < three.count; i++) {
+    assert_non_null(farm_command(&three, i, "CLIENT", "KILL", "USER", user, NULL));
+  }
+}
+
+static void a_refused_password_is_told_and_works_as_soon_as_it_is_right(void **state) {
+  (void)state;
+  let_in("rotated", ">s3cr3t-new");
+  redlock_settings settings = {0};
+  settings.username = "rotated";
+  settings.password = "s3cr3t-old";
+  redlock_client *client = client_as(&settings);
+  redlock_lock *lock = new_lock(client, "r");
+  assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  pump_until(client, all_say(client, "WRONGPASS"));
+  let_in("rotated", ">s3cr3t-old");
+  pump_until(client, all_up(client));
+  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+  pump_until(client, farm_count(&three, "r", redlock_lock_token(lock)) == 3);
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void a_user_that_is_off_or_has_gone_is_told_and_may_come_back(void **state) {
+  (void)state;
+  let_in("rotated", ">s3cr3t");
+  redlock_settings settings = {0};
+  settings.username = "rotated";
+  settings.password = "s3cr3t";
+  redlock_client *client = client_as(&settings);
+  redlock_lock *lock = held_lock(client, "r");
+  pump_until(client, all_up(client));
+  for (unsigned i = 0; i < three.count; i++) {
+    assert_string_equal(farm_command(&three, i, "ACL", "SETUSER", "rotated", "off", NULL), "OK");
+  }
+  assert_ok(lock, redlock_lock_extend(lock, 0, NULL)); /* Connections that stand go on. */
+  end_connections("rotated");
+  pump_until(client, all_say(client, "WRONGPASS"));
+  for (unsigned i = 0; i < three.count; i++) {
+    assert_string_equal(farm_command(&three, i, "ACL", "SETUSER", "rotated", "on", NULL), "OK");
+  }
+  pump_until(client, all_up(client));
+  assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* ------------------------------------------------------------------------- from a function */
+
+typedef struct vault {
+  pthread_mutex_t mutex;
+  const char *user;
+  char password[REDLOCK_PASSWORD_MAX];
+  size_t length;
+  int result;
+  atomic_uint asked[FARM_NODES_MAX];
+  bool names_right;
+} vault;
+
+static void vault_put(vault *self, const char *user, const char *password) {
+  (void)pthread_mutex_lock(&self->mutex);
+  self->user = user;
+  self->length = strlen(password);
+  memcpy(self->password, password, self->length);
+  (void)pthread_mutex_unlock(&self->mutex);
+}
+
+static int vault_answer(redlock_client *client, size_t node, redlock_credentials *filled,
+                        void *data) {
+  vault *self = data;
+  (void)client;
+  (void)pthread_mutex_lock(&self->mutex);
+  self->names_right = self->names_right && strcmp(filled->name, three.nodes[node].address) == 0;
+  if (self->user != NULL) {
+    (void)snprintf(filled->username, sizeof filled->username, "%s", self->user);
+  }
+  memcpy(filled->password, self->password, self->length);
+  filled->password_length = self->length;
+  (void)snprintf(filled->message, sizeof filled->message, "the vault is locked");
+  int result = self->result;
+  (void)pthread_mutex_unlock(&self->mutex);
+  atomic_fetch_add(&self->asked[node], 1);
+  return result;
+}
+
+static void vault_init(vault *self) {
+  memset(self, 0, sizeof *self);
+  (void)pthread_mutex_init(&self->mutex, NULL);
+  self->names_right = true;
+}
+
+static redlock_client *client_of_vault(vault *self) {
+  redlock_settings settings = {0};
+  settings.credentials = vault_answer;
+  settings.credentials_data = self;
+  return client_as(&settings);
+}
+
+static unsigned vault_asked(vault *self) {
+  unsigned count = 0;
+  for (unsigned i = 0; i < FARM_NODES_MAX; i++) {
+    count += atomic_load(&self->asked[i]);
+  }
+  return count;
+}
+
+static void a_function_is_asked_for_each_connection(void **state) {
+  (void)state;
+  vault own;
+  vault_init(&own);
+  vault_put(&own, "token", "s3cr3t-1");
+  let_in("token", ">s3cr3t-1");
+  redlock_client *client = client_of_vault(&own);
+  redlock_lock *lock = held_lock(client, "r");
+  pump_until(client, all_up(client));
+  assert_true(own.names_right);
+  assert_int_equal(vault_asked(&own), 3);
+  let_in("token", ">s3cr3t-2"); /* Connections that stand go on. */
+  assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
+  assert_int_equal(vault_asked(&own), 3);
+  vault_put(&own, "token", "s3cr3t-2");
+  end_connections("token");
+  pump_until(client, vault_asked(&own) >= 6 && all_up(client));
+  assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void a_password_of_16_kb_is_carried(void **state) {
+  (void)state;
+  vault own;
+  vault_init(&own);
+  own.user = "long";
+  own.length = sizeof own.password;
+  memset(own.password, 'p', sizeof own.password);
+  let_in("long", MANY_PS);
+  assert_locks(client_of_vault(&own));
+  assert_int_equal(vault_asked(&own), 3);
+}
+
+static void a_function_that_fails_is_told_and_asked_again(void **state) {
+  (void)state;
+  vault own;
+  vault_init(&own);
+  own.result = REDLOCK_E_UNAVAILABLE;
+  vault_put(&own, "token", "s3cr3t");
+  let_in("token", ">s3cr3t");
+  redlock_client *client = client_of_vault(&own);
+  redlock_lock *lock = new_lock(client, "r");
+  assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_true(all_say(client, "its credentials could not be had: the vault is locked"));
+  own.result = REDLOCK_OK;
+  pump_until(client, all_up(client));
+  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void a_node_with_a_password_of_its_own_is_not_asked_for(void **state) {
+  (void)state;
+  vault own;
+  vault_init(&own);
+  let_in("own", ">p");
+  let_in("token", ">s3cr3t");
+  vault_put(&own, NULL, "s3cr3t");
+  redlock_settings settings = {0};
+  settings.credentials = vault_answer;
+  settings.credentials_data = &own;
+  redlock_client *client = new_client(&settings);
+  char url[64];
+  (void)snprintf(url, sizeof url, "redis://own:p@%s", three.nodes[0].address);
+  assert_int_equal(redlock_client_add(client, url, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 1; i < three.count; i++) { /* The function names no user: the address's. */
+    (void)snprintf(url, sizeof url, "redis://token@%s", three.nodes[i].address);
+    assert_int_equal(redlock_client_add(client, url, NULL, 0), REDLOCK_OK);
+  }
+  assert_locks(client);
+  assert_int_equal(atomic_load(&own.asked[0]), 0);
+  assert_int_equal(atomic_load(&own.asked[1]), 1);
+  settings.password = "p";
+  char message[128];
+  client = NULL;
+  assert_int_equal(redlock_client_new(&client, &settings, message, sizeof message),
+                   REDLOCK_E_INVALID);
+  assert_contains(message, "give either");
+}
+
+/* ---------------------------------------------------------------------------------- later */
+
+typedef struct deliverer {
+  redlock_client *client;
+  vault *vault;
+  pthread_t thread;
+  atomic_bool stops;
+} deliverer;
+
+/* Answers from a thread of its own what the function was asked and did not answer. */
+static void *deliver(void *argument) {
+  deliverer *self = argument;
+  unsigned given[FARM_NODES_MAX] = {0};
+  while (!atomic_load(&self->stops)) {
+    for (unsigned i = 0; i < three.count; i++) {
+      if (atomic_load(&self->vault->asked[i]) > given[i]) {
+        int error = redlock_client_give_credentials(self->client, i, "token", "s3cr3t", 6);
+        given[i] += error != REDLOCK_E_EXPIRED || atomic_load(&self->vault->asked[i]) > given[i];
+      }
+    }
+    (void)poll(NULL, 0, 1);
+  }
+  return NULL;
+}
+
+static void deliverer_begin(deliverer *self, redlock_client *client, vault *own) {
+  self->client = client;
+  self->vault = own;
+  atomic_init(&self->stops, false);
+  assert_int_equal(pthread_create(&self->thread, NULL, deliver, self), 0);
+}
+
+static void deliverer_end(deliverer *self) {
+  atomic_store(&self->stops, true);
+  assert_int_equal(pthread_join(self->thread, NULL), 0);
+}
+
+static void what_comes_later_wakes_a_blocking_call(void **state) {
+  (void)state;
+  vault own;
+  deliverer helper;
+  vault_init(&own);
+  own.result = REDLOCK_PENDING;
+  let_in("token", ">s3cr3t");
+  redlock_client *client = client_of_vault(&own);
+  deliverer_begin(&helper, client, &own);
+  redlock_lock *lock = new_lock(client, "r");
+  redlock_options options = once();
+  options.node_timeout_us = 2 * REDLOCK_SECONDS;
+  options.ttl_us = 20 * REDLOCK_SECONDS;
+  redlock_time begun_us = redlock_now();
+  assert_ok(lock, redlock_lock_acquire(lock, &options, NULL));
+  assert_true(redlock_now() - begun_us < REDLOCK_SECONDS);
+  assert_int_equal(vault_asked(&own), 3);
+  deliverer_end(&helper);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void what_comes_later_wakes_a_loop(void **state) {
+  (void)state;
+  vault own;
+  vault_init(&own);
+  own.result = REDLOCK_PENDING;
+  let_in("token", ">s3cr3t");
+  redlock_client *client = client_of_vault(&own);
+  struct pollfd fd = {redlock_client_pollfd(client), POLLIN, 0};
+  redlock_lock *lock = new_lock(client, "r");
+  redlock_options options = once();
+  options.node_timeout_us = 2 * REDLOCK_SECONDS;
+  options.ttl_us = 20 * REDLOCK_SECONDS;
+  assert_int_equal(redlock_lock_acquire_start(lock, &options), REDLOCK_OK);
+  pump_until(client, vault_asked(&own) == 3);
+  pump(client, 0);
+  assert_true(redlock_client_timeout(client) > MS(500)); /* Nothing is due. */
+  assert_int_equal(poll(&fd, 1, 0), 0);
+  assert_int_equal(redlock_client_give_credentials(client, 3, NULL, NULL, 0), REDLOCK_E_INVALID);
+  for (unsigned i = 0; i < three.count; i++) {
+    assert_int_equal(redlock_client_give_credentials(client, i, "token", "s3cr3t", 6), REDLOCK_OK);
+    assert_int_equal(redlock_client_give_credentials(client, i, "token", "s3cr3t", 6),
+                     REDLOCK_E_EXPIRED);
+  }
+  assert_int_equal(poll(&fd, 1, 2000), 1);
+  pump_until(client, redlock_lock_result(lock) != REDLOCK_PENDING);
+  assert_ok(lock, redlock_lock_result(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void what_never_comes_is_bounded_and_costs_nothing(void **state) {
+  (void)state;
+  vault own;
+  vault_init(&own);
+  own.result = REDLOCK_PENDING;
+  redlock_client *client = client_of_vault(&own);
+  redlock_lock *lock = new_lock(client, "r");
+  redlock_options options = once();
+  options.node_timeout_us = MS(50);
+  redlock_time begun_us = redlock_now();
+  assert_int_equal(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_between(redlock_now() - begun_us, MS(40), MS(1000));
+  unsigned turns = 0;
+  while (!all_say(client, "its credentials have not been given in time")) {
+    assert_true(redlock_now() - begun_us < 4 * REDLOCK_SECONDS);
+    pump(client, 1000);
+    turns++;
+  }
+  assert_true(redlock_now() - begun_us >= MS(2900));
+  assert_true(turns < 20); /* It sleeps meanwhile. */
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void credentials_that_are_refused_are_told(void **state) {
+  (void)state;
+  vault own;
+  vault_init(&own);
+  own.result = REDLOCK_PENDING;
+  redlock_client *client = client_of_vault(&own);
+  redlock_lock *lock = new_lock(client, "r");
+  assert_int_equal(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  pump_until(client, vault_asked(&own) == 3);
+  for (unsigned i = 0; i < three.count; i++) {
+    assert_int_equal(redlock_client_refuse_credentials(client, i, "no network"), REDLOCK_OK);
+    assert_int_equal(redlock_client_refuse_credentials(client, i, NULL), REDLOCK_E_EXPIRED);
+  }
+  assert_true(all_say(client, "its credentials could not be had: no network"));
+  pump_until(client, redlock_lock_result(lock) != REDLOCK_PENDING);
+  assert_int_equal(redlock_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void a_client_ends_while_they_are_awaited(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < 2; i++) {
+    vault own;
+    vault_init(&own);
+    own.result = REDLOCK_PENDING;
+    redlock_client *client = client_of_vault(&own);
+    redlock_lock *lock = new_lock(client, "r");
+    redlock_time begun_us = redlock_now();
+    assert_int_equal(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+    pump_until(client, vault_asked(&own) == 3);
+    if (i == 0) {
+      (void)redlock_client_close(client, MS(50));
+      assert_int_equal(redlock_client_give_credentials(client, 0, "u", "p", 1), REDLOCK_E_CLOSED);
+      assert_int_equal(redlock_lock_result(lock), REDLOCK_E_CLOSED);
+    }
+    redlock_lock_free(lock);
+    redlock_client_free(client);
+    assert_true(redlock_now() - begun_us < REDLOCK_SECONDS);
+  }
+}
+
+/* The program is in no call: the keeper asks, and goes on with what another thread gives. */
+static void the_keeper_reconnects_with_what_comes_later(void **state) {
+  (void)state;
+  vault own;
+  deliverer helper;
+  vault_init(&own);
+  own.result = REDLOCK_PENDING;
+  let_in("token", ">s3cr3t");
+  redlock_client *client = client_of_vault(&own);
+  deliverer_begin(&helper, client, &own);
+  redlock_lock *lock = new_lock(client, "r");
+  redlock_options options = once();
+  options.node_timeout_us = MS(500);
+  options.ttl_us = MS(1500);
+  options.auto_extend = REDLOCK_YES;
+  assert_ok(lock, redlock_lock_acquire(lock, &options, NULL));
+  redlock_time until_us = redlock_now() + MS(4000);
+  unsigned killed = 0;
+  while (redlock_now() < until_us) {
+    if (vault_asked(&own) >= 3 * killed + 3 && killed < 5) {
+      end_connections("token");
+      killed++;
+    }
+    (void)poll(NULL, 0, 20);
+    assert_true(redlock_lock_remaining(lock) > 0);
+  }
+  assert_int_equal(killed, 5);
+  assert_true(vault_asked(&own) >= 18);
+  deliverer_end(&helper);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+typedef struct inherited {
+  redlock_client *client;
+  vault *vault;
+} inherited;
+
+static int use_in_child(void *argument) {
+  inherited *self = argument;
+  if (redlock_client_give_credentials(self->client, 0, "token", "s3cr3t", 6) != REDLOCK_E_EXPIRED) {
+    return 1; /* What the parent waits for is not this process's. */
+  }
+  self->vault->result = REDLOCK_OK;
+  redlock_lock *lock = NULL;
+  return redlock_lock_new(&lock, self->client, "r", 1, NULL) != REDLOCK_OK
+             ? 2
+             : redlock_lock_acquire(lock, NULL, NULL);
+}
+
+static void a_child_asks_anew(void **state) {
+  (void)state;
+  vault own;
+  vault_init(&own);
+  own.result = REDLOCK_PENDING;
+  vault_put(&own, "token", "s3cr3t");
+  let_in("token", ">s3cr3t");
+  redlock_client *client = client_of_vault(&own);
+  redlock_lock *lock = new_lock(client, "other");
+  assert_int_equal(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  pump_until(client, vault_asked(&own) == 3);
+  inherited both = {client, &own};
+  in_child(use_in_child, &both);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(a_client_has_a_password_of_any_bytes, three_reset),
+      cmocka_unit_test_setup(a_node_has_a_password_of_any_bytes, three_reset),
+      cmocka_unit_test_setup(a_url_has_a_password_of_any_bytes, three_reset),
+      cmocka_unit_test_setup(a_user_has_all_bytes_but_nul_and_blanks, three_reset),
+      cmocka_unit_test_setup(a_refused_password_is_told_and_works_as_soon_as_it_is_right,
+                             three_reset),
+      cmocka_unit_test_setup(a_user_that_is_off_or_has_gone_is_told_and_may_come_back, three_reset),
+      cmocka_unit_test_setup(a_function_is_asked_for_each_connection, three_reset),
+      cmocka_unit_test_setup(a_password_of_16_kb_is_carried, three_reset),
+      cmocka_unit_test_setup(a_function_that_fails_is_told_and_asked_again, three_reset),
+      cmocka_unit_test_setup(a_node_with_a_password_of_its_own_is_not_asked_for, three_reset),
+      cmocka_unit_test_setup(what_comes_later_wakes_a_blocking_call, three_reset),
+      cmocka_unit_test_setup(what_comes_later_wakes_a_loop, three_reset),
+      cmocka_unit_test_setup(what_never_comes_is_bounded_and_costs_nothing, three_reset),
+      cmocka_unit_test_setup(credentials_that_are_refused_are_told, three_reset),
+      cmocka_unit_test_setup(a_client_ends_while_they_are_awaited, three_reset),
+      cmocka_unit_test_setup(the_keeper_reconnects_with_what_comes_later, three_reset),
+      cmocka_unit_test_setup(a_child_asks_anew, three_reset),
+  };
+  return cmocka_run_group_tests_name("login", tests, three_start, three_end);
+}

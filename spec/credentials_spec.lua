@@ -1,0 +1,389 @@
+-- Users and passwords at real servers: every byte, rotated ones, and those that a function brings.
+
+local redlock = require "redlock"
+local helper = require "spec.helper"
+
+local EVERY_BYTE = {}
+for byte = 0, 255 do EVERY_BYTE[#EVERY_BYTE + 1] = string.char(byte) end
+EVERY_BYTE = table.concat(EVERY_BYTE)
+
+describe("credentials", function()
+  local farm
+
+  setup(function() farm = helper.farm(3) end)
+  teardown(function() farm:shut() end)
+
+  local function on_all(...)
+    for _, node in ipairs(farm) do assert.are.equal("OK", node:command(...)) end
+  end
+
+  local function let_in(user, password)
+    on_all("ACL", "SETUSER", user, "reset", "on", ">" .. password, "~*", "+@all")
+  end
+
+  local function process(client)
+    client:process()
+  end
+
+  describe("every byte", function()
+    before_each(function() let_in("every", EVERY_BYTE) end)
+
+    it("of the client", function()
+      local client = redlock.new(farm.addresses, { username = "every", password = EVERY_BYTE })
+      helper.warm(client, farm, process)
+      client:close()
+    end)
+
+    it("of a node in parts, and of a URL", function()
+      local escaped = EVERY_BYTE:gsub(".", function(byte) return ("%%%02x"):format(byte:byte()) end)
+      local client = redlock.new({
+        { host = "127.0.0.1", port = farm[1].port, username = "every", password = EVERY_BYTE },
+        "redis://every:" .. escaped .. "@" .. farm[2].address,
+        "redis://every:" .. escaped .. "@" .. farm[3].address,
+      })
+      helper.warm(client, farm, process)
+      client:close()
+    end)
+
+    it("a user has no NUL", function()
+      local ok, message = pcall(redlock.new, farm.addresses, { username = "a\0b", password = "p" })
+      assert.is_false(ok)
+      assert.is_truthy(message:find("option 'username' must not contain a NUL byte", 1, true), message)
+      ok, message = pcall(redlock.new, { "redis://a%00b:p@h" })
+      assert.is_false(ok)
+      assert.is_truthy(message:find("node 1: the username must not contain a NUL byte", 1, true), message)
+    end)
+  end)
+
+  local function end_connections(user)
+    for _, node in ipairs(farm) do node:command("CLIENT", "KILL", "USER", user) end
+  end
+
+  local function all_up(client)
+    for _, node in ipairs(client:nodes()) do
+      if node.state ~= "up" then return false end
+    end
+    return true
+  end
+
+  local function eventually_up(client, pump)
+    helper.eventually(function()
+      pump(client)
+      return all_up(client)
+    end, "all nodes to be connected")
+  end
+
+  local function eventually_say(client, text)
+    helper.eventually(function()
+      client:process()
+      for _, node in ipairs(client:nodes()) do
+        assert.is_nil((node.error or ""):find("s3cr3t", 1, true))
+        if node.state == "up" or not (node.error or ""):find(text, 1, true) then return false end
+      end
+      return true
+    end, "all nodes to say " .. text)
+  end
+
+  describe("rotated", function()
+    it("a refused password is told, and works as soon as it is right", function()
+      let_in("rotated", "s3cr3t-new")
+      local client = redlock.new(farm.addresses, { username = "rotated", password = "s3cr3t-old" })
+      local lock, message, code = client:acquire("r", { retry_count = 0 })
+      assert.is_nil(lock)
+      assert.are.equal("unavailable", code)
+      assert.is_truthy(message:find("WRONGPASS", 1, true), message)
+      eventually_say(client, "WRONGPASS")
+      let_in("rotated", "s3cr3t-old")
+      eventually_up(client, process)
+      assert(client:acquire("r")):release()
+      client:close()
+    end)
+
+    it("a server that wants a password that is not given is told", function()
+      local own = helper.farm(1, "--requirepass s3cr3t")
+      local without = redlock.new(own.addresses)
+      local ok, message = without:acquire("r", { retry_count = 0 })
+      assert.is_nil(ok)
+      assert.is_truthy(message:find("NOAUTH", 1, true), message)
+      local with = redlock.new(own.addresses, { password = "s3cr3t" })
+      local lock = assert(with:acquire("r"))
+      lock:release()
+      with:close()
+      without:close()
+      own:shut()
+    end)
+  end)
+
+  describe("from a function", function()
+    local asked
+
+    before_each(function()
+      asked = {}
+      let_in("token", "s3cr3t-1")
+    end)
+
+    local function bring(password)
+      return function(node, index)
+        asked[#asked + 1] = index .. " " .. node
+        return "token", password()
+      end
+    end
+
+    it("is asked for each connection, while a call waits", function()
+      local password = "s3cr3t-1"
+      local client = redlock.new(farm.addresses, { credentials = bring(function() return password end) })
+      local lock = assert(client:acquire("r", { auto_extend = false }))
+      eventually_up(client, process)
+      table.sort(asked)
+      assert.are.same({ "1 " .. farm[1].address, "2 " .. farm[2].address, "3 " .. farm[3].address }, asked)
+      password = "s3cr3t-2"
+      let_in("token", password)
+      assert(lock:extend()) -- Connections that stand go on.
+      assert.are.equal(3, #asked)
+      end_connections("token")
+      helper.eventually(function() return lock:extend() and #asked >= 5 end)
+      eventually_up(client, process)
+      assert(lock:release())
+      client:close()
+    end)
+
+    it("a password alone, of any bytes", function()
+      let_in("token", EVERY_BYTE)
+      local addresses = {}
+      for index, address in ipairs(farm.addresses) do addresses[index] = "redis://token@" .. address end
+      local client = redlock.new(addresses, { credentials = function() return EVERY_BYTE end })
+      helper.warm(client, farm, process)
+      client:close()
+    end)
+
+    it("a callable table, and a long token", function()
+      local token = ("t"):rep(16384)
+      let_in("token", token)
+      local client = redlock.new(farm.addresses,
+        { credentials = setmetatable({}, { __call = function() return "token", token end }) })
+      helper.warm(client, farm, process)
+      client:close()
+    end)
+
+    it("with caller-owned loops", function()
+      local client = redlock.new(farm.addresses, { credentials = bring(function() return "s3cr3t-1" end) })
+      local lock = client:lock("r")
+      assert(lock:start("acquire"))
+      local descriptor = { getfd = function() return client:pollfd() end }
+      helper.eventually(function()
+        require("socket").select({ descriptor }, nil, math.min(client:timeout() or 1, 1))
+        client:process()
+        return lock:result() ~= nil
+      end)
+      assert.are.equal(3, #asked)
+      assert(lock:release())
+      client:close()
+    end)
+
+    it("one that fails is told, and asked again", function()
+      local answers = {
+        { function() error("no network", 0) end, "its credentials could not be had: no network" },
+        { function() return nil, "the vault is locked" end, "its credentials could not be had: the vault is locked" },
+        { function() return nil end, "its credentials could not be had" },
+        { function() end, "its credentials could not be had" },
+        { function() error({}) end, "its credentials could not be had" },
+        { function() return 1 end, "neither a password nor a username and a password" },
+        { function() return "u", {} end, "neither a password nor a username and a password" },
+        { function() return "a\0b", "p" end, "the username contains a NUL byte" },
+        { function() return "u", ("x"):rep(16385) end, "the password is longer than 16384 bytes" },
+        { function() return ("x"):rep(513), "p" end, "the username is longer than 512 bytes" },
+      }
+      for _, case in ipairs(answers) do
+        local answer = case[1]
+        local client = redlock.new(farm.addresses, { credentials = function() return answer() end })
+        local lock, message, code = client:acquire("r", { retry_count = 0 })
+        assert.is_nil(lock)
+        assert.are.equal("unavailable", code)
+        assert.is_truthy(message:find(case[2], 1, true), message)
+        answer = function() return "token", "s3cr3t-1" end
+        eventually_up(client, process)
+        client:close()
+      end
+    end)
+
+    it("a node with a password of its own is not asked for", function()
+      let_in("own", "p")
+      local client = redlock.new({ "redis://own:p@" .. farm[1].address, farm[2].address, farm[3].address },
+        { credentials = bring(function() return "s3cr3t-1" end) })
+      helper.warm(client, farm, process)
+      assert.are.equal(2, #asked)
+      client:close()
+    end)
+
+    it("misuse is raised", function()
+      local ok, message = pcall(redlock.new, farm.addresses, { credentials = "token" })
+      assert.is_false(ok)
+      assert.is_truthy(message:find("option 'credentials' must be a function, got a string", 1, true), message)
+      ok, message = pcall(redlock.new, farm.addresses, { credentials = print, password = "p" })
+      assert.is_false(ok)
+      assert.is_truthy(message:find("give either", 1, true), message)
+      ok, message = pcall(redlock.new, { { host = "h", credentials = print } })
+      assert.is_false(ok)
+      assert.is_truthy(message:find("option 'credentials'", 1, true), message)
+    end)
+
+    it("may use the client, but does not wait for itself", function()
+      local client, seen
+      client = redlock.new(farm.addresses, {
+        credentials = function()
+          seen = #client:nodes()
+          local lock, _, code = client:acquire("other", { retry_count = 0, node_timeout = 20 })
+          assert(not lock and code == "unavailable")
+          return "token", "s3cr3t-1"
+        end,
+      })
+      assert(client:acquire("r", { node_timeout = 900 })):release()
+      assert.are.equal(3, seen)
+      client:close()
+    end)
+
+    it("what the keeper has begun is answered by the next call", function()
+      local client = redlock.new(farm.addresses, { credentials = bring(function() return "s3cr3t-1" end) })
+      local lock = assert(client:acquire("r", { auto_extend = true, ttl = 5000 }))
+      eventually_up(client, process)
+      end_connections("token")
+      local count = #asked
+      helper.eventually(function()
+        for _, node in ipairs(client:nodes()) do
+          if node.state ~= "up" then return false end
+        end
+        return #asked >= count + 3
+      end)
+      assert.is_true(lock:remaining() > 0)
+      assert(lock:release())
+      client:close()
+    end)
+
+    it("one that blocks does not hold up a call for ever: a node is asked for once in a round", function()
+      local blocks = false
+      local client = redlock.new(farm.addresses, { credentials = bring(function()
+        if blocks then require("socket").sleep(0.3) end
+        return "s3cr3t-1"
+      end) })
+      local lock = assert(client:acquire("r", { auto_extend = true, ttl = 2000 }))
+      eventually_up(client, process)
+      blocks = true
+      on_all("ACL", "SETUSER", "token", "resetpass") -- Refused at once, so that the keeper soon begins anew.
+      end_connections("token")
+      local most, began = 0, #asked
+      helper.eventually(function()
+        local before = #asked
+        client:process()
+        most = math.max(most, #asked - before)
+        return #asked - began >= 6
+      end, "being asked", 8)
+      assert.is_true(most <= 6, "asked " .. most .. " times in one call")
+      blocks = false
+      lock:release()
+      client:close()
+    end)
+
+    it("is garbage with its client, though it refers to that", function()
+      local gone = setmetatable({}, { __mode = "v" })
+      local function use()
+        local client
+        client = redlock.new(farm.addresses, {
+          credentials = function()
+            assert(client)
+            return "token", "s3cr3t-1"
+          end,
+        })
+        assert(client:acquire("r")):release()
+        gone[1] = client
+        client = redlock.new(farm.addresses, { credentials = function() return client and "token", "s3cr3t-1" end })
+        client:lock("r"):start("acquire") -- Dropped while it is asked for.
+        gone[2] = client
+      end
+      use()
+      for _ = 1, 5 do collectgarbage() end
+      assert.is_nil(gone[1])
+      assert.is_nil(gone[2])
+    end)
+
+    it("close() while it is asked for", function()
+      local client
+      client = redlock.new(farm.addresses, {
+        credentials = function()
+          client:close()
+          return "token", "s3cr3t-1"
+        end,
+      })
+      local lock, _, code = client:acquire("r")
+      assert.is_nil(lock)
+      assert.are.equal("closed", code)
+    end)
+
+    it("may wait in cqueues while others go on", function()
+      local cqueues = require "cqueues"
+      local controller, turns, waiting = cqueues.new(), 0, 0
+      local client = require("redlock.cqueues").new(farm.addresses, {
+        credentials = function()
+          waiting = waiting + 1
+          cqueues.sleep(0.05)
+          waiting = waiting - 1
+          return "token", "s3cr3t-1"
+        end,
+      })
+      local together = 0
+      controller:wrap(function()
+        local lock = assert(client:acquire("r", { node_timeout = 900 }))
+        assert(lock:release())
+        client:close()
+        turns = nil
+      end)
+      controller:wrap(function()
+        while turns do
+          together, turns = math.max(together, waiting), turns + 1
+          cqueues.sleep(0.005)
+        end
+      end)
+      assert(controller:loop(9))
+      assert.are.equal(3, together)
+      assert.is_nil(turns)
+    end)
+
+    it("an error of a function that has waited is told", function()
+      local cqueues = require "cqueues"
+      local controller, said = cqueues.new(), nil
+      local client = require("redlock.cqueues").new(farm.addresses, {
+        credentials = function()
+          cqueues.sleep(0.01)
+          error("no network", 0)
+        end,
+      })
+      controller:wrap(function()
+        local lock, message = client:acquire("r", { node_timeout = 900, retry_count = 0 })
+        assert(not lock)
+        said = message
+        client:close()
+      end)
+      assert(controller:loop(9))
+      assert.is_truthy(said:find("its credentials could not be had: no network", 1, true), said)
+    end)
+
+    it("Ctrl-C while it runs ends the call that waits for it", function()
+      local text, ok = helper.run_script([[
+        local redlock = require "redlock"
+        local ended
+        local client = redlock.new({ ... }, { credentials = function()
+          -- As the handler of the interpreter does.
+          debug.sethook(function()
+            debug.sethook()
+            error("interrupted!")
+          end, "crl", 1)
+          for _ = 1, 1e6 do ended = true end
+          return "token", "s3cr3t-1"
+        end })
+        local ran, message = pcall(client.acquire, client, "r", { node_timeout = 900 })
+        print(ran, message)
+      ]], farm.addresses[1], farm.addresses[2], farm.addresses[3])
+      assert.is_true(ok, text)
+      assert.is_truthy(text:find("^false\t.*interrupted!"), text)
+    end)
+  end)
+end)
