@@ -3,6 +3,7 @@
 local helper = require "spec.helper"
 
 local cqueues = require "cqueues"
+local core = require "redlock.core"
 local redlock = require "redlock.cqueues"
 
 describe("on_lost in a coroutine of cqueues", function()
@@ -30,7 +31,7 @@ describe("on_lost in a coroutine of cqueues", function()
         seen.other = client:acquire("other")
         seen.released = lost:release()
       end }))
-      cqueues.sleep(0.6)
+      repeat cqueues.sleep(0.01) until seen.released ~= nil
       seen.again = lock:acquire()
       assert(lock:release())
       assert(seen.other:release())
@@ -71,16 +72,44 @@ describe("on_lost in a coroutine of cqueues", function()
     client:close()
   end)
 
+  it("an error in the coroutine that looks after the client stopped all that waited", function()
+    local client, ended = redlock.new(farm.addresses, { node_timeout = 1000 }), 0
+    local controller, process, callers, raised = cqueues.new(), core.client_methods.process, {}, false
+    for index = 1, 10 do
+      controller:wrap(function()
+        callers[coroutine.running()] = true
+        for _ = 1, 10 do assert(assert(client:acquire("r" .. index)):release()) end
+        ended = ended + 1
+      end)
+    end
+    -- Whoever waits alone calls this, too: an error there is the caller's, and ends nobody else.
+    core.client_methods.process = function(handle)
+      if not raised and not callers[coroutine.running()] then
+        raised = true
+        error("interrupted!", 0)
+      end
+      return process(handle)
+    end
+    local ok, err = controller:loop(5)
+    core.client_methods.process = process
+    assert.is_false(ok)
+    assert.is_truthy(tostring(err):find("interrupted!", 1, true), err)
+    assert(controller:loop(5))
+    assert.are.equal(10, ended)
+    client:close()
+  end)
+
   it("writes what it raises to stderr after it has waited, and the controller goes on", function()
     local output = helper.run_script([[
       local cqueues = require "cqueues"
-      local client = require("redlock.cqueues").new({ ... }, { ttl = 100 })
-      local controller = cqueues.new()
+      local client = require("redlock.cqueues").new({ ... }, { ttl = 500 })
+      local controller, failed = cqueues.new(), 0
       controller:wrap(function()
         local held = {}
         local function fail(value)
           return function()
             cqueues.sleep(0.01)
+            failed = failed + 1
             error(value)
           end
         end
@@ -90,7 +119,8 @@ describe("on_lost in a coroutine of cqueues", function()
         held[4] = assert(client:acquire("worse", {
           on_lost = fail(setmetatable({}, { __tostring = function() error("worse") end })),
         }))
-        cqueues.sleep(0.4)
+        repeat cqueues.sleep(0.01) until failed == 4
+        cqueues.sleep(0.01)
         print("went on", #held)
       end)
       assert(controller:loop())

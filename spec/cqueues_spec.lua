@@ -1,5 +1,6 @@
 local behaviour = require "spec.behaviour"
 local helper = require "spec.helper"
+local loop_behaviour = require "spec.loop_behaviour"
 
 local cqueues = require "cqueues"
 local socket = require "socket"
@@ -34,6 +35,17 @@ describe("redlock.cqueues", function()
     farm = function() return farm end,
     describe = describe,
     it = it,
+  })
+
+  loop_behaviour("many in one controller", {
+    new = redlock.new,
+    run = run,
+    spawn = function(fn) cqueues.running():wrap(fn) end,
+    sleep = cqueues.sleep,
+    farm = function() return farm end,
+    describe = describe,
+    it = it,
+    blocks_outside = true,
   })
 
   it("has all methods of the lock that blocks but start()", function()

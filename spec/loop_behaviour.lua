@@ -1,0 +1,279 @@
+--- What every loop of coroutines has to do (lua/redlock/loop.lua), beside what all drivers do.
+---
+--- loop_behaviour(title, { new = , run = , spawn = , sleep = , farm = , describe = , it = }): `new` makes a
+--- client, `run` runs functions in coroutines until they have ended, `spawn` starts one more from inside, `sleep`
+--- waits for seconds. With `blocks_outside` a call outside of a coroutine blocks.
+
+local assert = require "luassert"
+local helper = require "spec.helper"
+
+local core = require "redlock.core"
+
+local unpack = table.unpack or unpack -- luacheck: ignore
+
+return function(title, driver)
+  local describe, it, run, spawn, sleep = driver.describe, driver.it, driver.run, driver.spawn, driver.sleep
+  local farm
+
+  local function test(name, fn)
+    it(name, function()
+      farm = driver.farm()
+      farm:reset()
+      fn()
+    end)
+  end
+
+  local function new(options)
+    options = options or {}
+    options.retry_count, options.node_timeout = options.retry_count or 0, options.node_timeout or 2000
+    return driver.new(farm.addresses, options)
+  end
+
+  local function at_once(count, fn)
+    local workers = {}
+    for index = 1, count do workers[index] = function() fn(index) end end
+    run(unpack(workers, 1, count))
+  end
+
+  -- Whether some loop still has the client's descriptor.
+  local function is_watched(client)
+    for _, seat in pairs(client.seats) do
+      if seat.watch then return true end
+    end
+    return false
+  end
+
+  describe(title, function()
+    test("twenty locks at once while a node is dead, and nobody is left with the descriptor", function()
+      farm[5]:kill()
+      local client, count = new(), 0
+      at_once(20, function(index)
+        for round = 1, 5 do
+          local lock = assert(client:acquire("r" .. index .. ":" .. round))
+          assert(lock:extend())
+          assert(lock:release())
+          count = count + 1
+        end
+      end)
+      assert.are.equal(100, count)
+      helper.eventually(function()
+        run(function() sleep(0.001) end)
+        return not is_watched(client)
+      end, "the loop to be without the client")
+      run(function() client:close() end)
+    end)
+
+    test("each beginning was sent alone", function()
+      local client, turns = new(), 0
+      local process = core.client_methods.process
+      run(function() assert(assert(client:acquire("warm")):release()) end)
+      core.client_methods.process = function(handle)
+        turns = turns + 1
+        return process(handle)
+      end
+      local ok, err = pcall(at_once, 64, function(index)
+        local lock = client:lock("r" .. index)
+        for _ = 1, 5 do
+          assert(lock:acquire())
+          assert(lock:release())
+        end
+      end)
+      core.client_methods.process = process
+      assert(ok, err)
+      assert.is_true(turns < 320, turns .. " turns for 640 operations")
+      run(function() client:close() end)
+    end)
+
+    test("a coroutine that nobody refers to while it waits is not collected, and goes on", function()
+      local client, ended = new(), 0
+      run(function() assert(assert(client:acquire("warm")):release()) end)
+      for index = 1, 3 do farm[index]:stop() end
+      run(function()
+        for index = 1, 10 do
+          spawn(function()
+            assert(assert(client:acquire("r" .. index)):release())
+            ended = ended + 1
+          end)
+        end
+        collectgarbage()
+        collectgarbage()
+        for index = 1, 3 do farm[index]:continue() end
+        repeat
+          collectgarbage()
+          sleep(0.001)
+        until ended == 10
+      end)
+      run(function() client:close() end)
+    end)
+
+    test("errors in coroutines that have been woken leave the others alone", function()
+      local client, ended, caught = new(), 0, 0
+      at_once(20, function(index)
+        local ok, err = pcall(client.with, client, "r" .. index, function(lock)
+          assert(lock:extend())
+          if index % 2 == 0 then error("in the middle", 0) end
+        end)
+        if ok then ended = ended + 1 elseif err == "in the middle" then caught = caught + 1 end
+      end)
+      assert.are.same({ 10, 10 }, { ended, caught })
+      for index = 1, 20 do farm:eventually_free("r" .. index) end
+      run(function() client:close() end)
+    end)
+
+    test("close() ends what others wait for, once for all", function()
+      local client, codes, closed = new({ node_timeout = 500 }), {}, {}
+      run(function() assert(assert(client:acquire("warm")):release()) end)
+      for index = 1, 5 do farm[index]:stop() end
+      local workers = {}
+      for index = 1, 10 do workers[index] = function() codes[index] = select(3, client:acquire("r" .. index)) end end
+      for index = 1, 2 do
+        workers[10 + index] = function()
+          sleep(0.02)
+          closed[index] = { client:close() }
+        end
+      end
+      local began = helper.now()
+      run(unpack(workers))
+      local took = helper.now() - began
+      for index = 1, 5 do farm[index]:continue() end
+      for index = 1, 10 do assert.are.equal("closed", codes[index]) end
+      assert.are.equal("unavailable", closed[1][3])
+      assert.are.same(closed[1], closed[2])
+      assert.is_true(took < 3, "took " .. took)
+      assert.is_false(is_watched(client))
+      run(function() assert.are.same({ true }, { client:close() }) end)
+    end)
+
+    test("a client closed right after it had been used in another coroutine", function()
+      for round = 1, 20 do
+        run(function()
+          local client = new({ on_lost = function() end })
+          local lock = assert(client:acquire("r" .. round))
+          assert(client:close())
+          assert.is_false(lock:is_held())
+          assert.is_false(is_watched(client))
+        end)
+      end
+    end)
+
+    test("clients come and go, closed or collected", function()
+      run(function()
+        for round = 1, 20 do
+          local client = new()
+          local lock = assert(client:acquire("r" .. round))
+          if round % 2 == 0 then assert(client:close()) end
+          assert.are.equal("r" .. round, lock:resource())
+          client, lock = nil, nil -- luacheck: ignore
+          collectgarbage()
+          collectgarbage()
+          sleep(0.001)
+        end
+      end)
+      local client = new()
+      helper.eventually(function()
+        client.handle:process()
+        collectgarbage()
+        for _, node in ipairs(farm) do
+          if node:command("DBSIZE") ~= 0 then return false end
+        end
+        return true
+      end, "all keys to be gone")
+      run(function() client:close() end)
+    end)
+
+    test("on_lost has a coroutine of its own, and may wait", function()
+      local client, seen = new({ ttl = 300 }), {}
+      run(function()
+        local lock = assert(client:acquire("r", { on_lost = function(lost, reason)
+          seen.reason = reason
+          sleep(0.01)
+          seen.other = client:acquire("other")
+          seen.lost = lost
+        end }))
+        repeat sleep(0.01) until seen.lost
+        assert.are.equal(lock, seen.lost)
+        assert.are.equal("expired", seen.reason)
+        assert(seen.other:release())
+        client:close()
+      end)
+    end)
+
+    test("an error of on_lost after it has waited is written to stderr, and disturbs nobody", function()
+      local client, raised, written = new({ ttl = 200 }), 0, {}
+      local stderr = io.stderr
+      io.stderr = { write = function(_, text) written[#written + 1] = text end } -- luacheck: ignore
+      local ok, err = pcall(run, function()
+        for index = 1, 3 do
+          spawn(function()
+            local lock = assert(client:acquire("r" .. index, { on_lost = function()
+              assert(assert(client:acquire("within" .. index)):release())
+              sleep(0.01)
+              raised = raised + 1
+              error("boo")
+            end }))
+            repeat sleep(0.01) until raised == 3
+            assert(lock:acquire())
+            assert(lock:release())
+          end)
+        end
+        repeat sleep(0.01) until raised == 3
+        sleep(0.05)
+        client:close()
+      end)
+      io.stderr = stderr -- luacheck: ignore
+      assert(ok, err)
+      local text = table.concat(written)
+      assert.are.equal(3, select(2, text:gsub("redlock: error in on_lost: [^\n]*boo", "")), text)
+    end)
+
+    test("close() outside of the loop releases what is held, and blocks", function()
+      local client, lock = new(), nil
+      run(function() lock = assert(client:acquire("r")) end)
+      assert.are.same({ true }, { client:close() })
+      assert.is_false(lock:is_held())
+      assert.are.equal(0, farm:count("r"))
+      assert.is_false(is_watched(client))
+    end)
+
+    test("who had no descriptor to wait with was told that the operation was cancelled", function()
+      local client, results = new(), nil
+      local pollfd = core.client_methods.pollfd
+      core.client_methods.pollfd = function() return nil end
+      local ok, err = pcall(run, function()
+        results = { client:acquire("r") }
+        client:close()
+      end)
+      core.client_methods.pollfd = pollfd
+      assert(ok, err)
+      assert.are.equal("unavailable", results[3])
+      assert.is_truthy(results[2]:find("'r': no descriptor is left .* %(ulimit %-n%)"), results[2])
+    end)
+
+    if not driver.blocks_outside then
+      test("a call that waits says at the caller's line that it needs a coroutine", function()
+        local client = new()
+        local lock = client:lock("r")
+        local function complaint(fn)
+          local ok, err = pcall(fn)
+          local where = "loop_behaviour.lua:" .. debug.getinfo(fn, "S").linedefined .. ": redlock: "
+          assert.is_false(ok)
+          assert.is_truthy(err:find(where, 1, true), err)
+          assert.is_truthy(err:find("in a coroutine: ", 1, true), err)
+        end
+        complaint(function() client:acquire("r") end)
+        complaint(function() client:with("r", print) end)
+        complaint(function() client:inspect("r") end)
+        complaint(function() client:doctor() end)
+        complaint(function() client:bootstrap() end)
+        complaint(function() client:force_release("r", "any") end)
+        complaint(function() lock:acquire() end)
+        complaint(function() lock:extend() end)
+        complaint(function() lock:release() end)
+        run(function()
+          assert(lock:acquire())
+          client:close()
+        end)
+      end)
+    end
+  end)
+end

@@ -1,0 +1,185 @@
+local behaviour = require "spec.behaviour"
+local helper = require "spec.helper"
+local loop_behaviour = require "spec.loop_behaviour"
+
+local uv = require "luv"
+local core = require "redlock.core"
+local redlock = require "redlock.luv"
+
+local unpack = table.unpack or unpack -- luacheck: ignore
+
+-- The pcall of PUC Lua 5.1 cannot be yielded across, which is what with() would have to do.
+if _VERSION == "Lua 5.1" and not rawget(_G, "jit") then return end
+
+describe("redlock.luv", function()
+  local farm
+
+  setup(function() farm = helper.farm(5) end)
+  teardown(function() farm:shut() end)
+
+  local function sleep(seconds)
+    local thread, timer = coroutine.running(), uv.new_timer()
+    timer:start(math.floor(seconds * 1000), 0, function()
+      timer:close()
+      assert(coroutine.resume(thread))
+    end)
+    coroutine.yield()
+  end
+
+  -- Runs the functions in coroutines until they have ended, and then the loop until it ends by itself.
+  local function run(...)
+    local deadline, left, failure = helper.now() + 9, select("#", ...), nil
+    local function guarded(fn)
+      return function()
+        local ok, err = xpcall(fn, debug.traceback)
+        left = left - 1
+        if not ok then failure = failure or err end
+      end
+    end
+    for index = 1, select("#", ...) do coroutine.wrap(guarded((select(index, ...))))() end
+    local tick = uv.new_timer()
+    tick:start(20, 20, function() end)
+    while left > 0 and not failure and helper.now() < deadline do uv.run("once") end
+    tick:close()
+    if failure then error(failure, 0) end
+    if left > 0 then error("the coroutines did not come to an end", 0) end
+    local until_when = helper.now() + 3
+    while uv.run("nowait") and helper.now() < until_when do end
+    if uv.loop_alive() then error("the loop does not end", 0) end
+  end
+
+  behaviour("waiting in a coroutine", {
+    new = redlock.new,
+    run = run,
+    pump = function(client) client.handle:process() end,
+    idle = function() sleep(0.005) end,
+    farm = function() return farm end,
+    describe = describe,
+    it = it,
+  })
+
+  loop_behaviour("many in one loop", {
+    new = redlock.new,
+    run = run,
+    spawn = function(fn) coroutine.wrap(fn)() end,
+    sleep = sleep,
+    farm = function() return farm end,
+    describe = describe,
+    it = it,
+  })
+
+  it("the loop ends though a lease that keeps itself is held, and keeps it while it runs", function()
+    farm:reset()
+    local client = redlock.new(farm.addresses, { ttl = 600, auto_extend = true, node_timeout = 500 })
+    local lock
+    run(function() lock = assert(client:acquire("r")) end)
+    assert.is_true(lock:is_held())
+    run(function() sleep(1.5) end)
+    assert.is_true(lock:is_held())
+    run(function()
+      assert(lock:release())
+      client:close()
+    end)
+  end)
+
+  it("an error in a coroutine that has been woken is raised in the loop, with its traceback", function()
+    local output, ok = helper.run_script([[
+      local uv = require "luv"
+      local client = require("redlock.luv").new({ ... })
+      local function fails_here() error("not to vanish") end
+      coroutine.wrap(function()
+        assert(client:acquire("r"))
+        fails_here()
+      end)()
+      uv.run()
+      print("the loop went on")
+    ]], farm.addresses[1], farm.addresses[2], farm.addresses[3])
+    assert.is_truthy(output:find("not to vanish", 1, true), output)
+    assert.is_truthy(output:find("fails_here", 1, true), output)
+    assert.is_false(ok)
+  end)
+
+  if coroutine.close then -- luacheck: ignore
+    it("the loop never ended when a coroutine was closed in the middle of close()", function()
+      farm:reset()
+      local client, got = redlock.new(farm.addresses, { node_timeout = 500 }), nil
+      run(function() assert(assert(client:acquire("warm")):release()) end)
+      for index = 1, 3 do farm[index]:stop() end
+      coroutine.wrap(function() got = select(3, client:acquire("r")) end)()
+      local closing = coroutine.create(function() client:close() end)
+      assert(coroutine.resume(closing))
+      assert.are.equal("suspended", coroutine.status(closing))
+      assert(coroutine.close(closing)) -- luacheck: ignore
+      run(function() sleep(0.6) end)
+      assert.are.equal("closed", got)
+      for index = 1, 3 do farm[index]:continue() end
+      run(function() client:close() end)
+    end)
+  end
+
+  it("in Neovim coroutines go on by vim.schedule(), with its own libuv", function()
+    local output, ok = helper.run_script([[
+      local uv = require "luv"
+      local scheduled = 0
+      vim = { uv = uv, schedule = function(fn) -- a stand-in
+        scheduled = scheduled + 1
+        local timer = uv.new_timer()
+        timer:start(0, 0, function()
+          timer:close()
+          fn()
+        end)
+      end }
+      package.preload.luv = function() error("not this one") end
+      package.loaded.luv = nil
+      local client = require("redlock.luv").new({ ... })
+      local count = 0
+      for index = 1, 20 do
+        coroutine.wrap(function()
+          for _ = 1, 5 do
+            local lock = assert(client:acquire("r" .. index))
+            assert(lock:release())
+            count = count + 1
+          end
+        end)()
+      end
+      uv.run()
+      coroutine.wrap(function() client:close() end)()
+      uv.run()
+      print(count, scheduled > 0, scheduled < 200)
+    ]], unpack(farm.addresses))
+    assert.is_true(ok, output)
+    assert.are.equal("100	true	true", output)
+  end)
+
+  it("a function for credentials waits as others do: it is resumed itself", function()
+    farm:reset()
+    for _, node in ipairs(farm) do node:command("ACL", "SETUSER", "token", "reset", "on", ">s3cr3t", "~*", "+@all") end
+    local function acquire(answer)
+      local client = redlock.new(farm.addresses, {
+        node_timeout = 2000, retry_count = 0,
+        credentials = function()
+          sleep(0.01)
+          return answer()
+        end,
+      })
+      local lock, message
+      run(function()
+        lock, message = client:acquire("r")
+        client:close()
+      end)
+      return lock, message
+    end
+    assert(acquire(function() return "token", "s3cr3t" end))
+    local _, message = acquire(function() error("no network", 0) end)
+    assert.is_truthy(message:find("its credentials could not be had: no network", 1, true), message)
+  end)
+
+  it("has all methods of the lock that blocks but start()", function()
+    local client = redlock.new(farm.addresses)
+    local lock = client:lock("r")
+    for name in pairs(core.lock_methods) do
+      assert.are.equal(name == "start" and "nil" or "function", type(lock[name]), name)
+    end
+    run(function() client:close() end)
+  end)
+end)
