@@ -1,0 +1,330 @@
+/*
+ * Fencing tokens on real servers: many grants of several processes, while nodes are killed.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "rl_command.h"
+#include "support.h"
+
+#define GRANTS 1000
+#define PROCESSES 4
+#define COUNTER "r" RL_COMMAND_COUNTER
+
+/* Written in the order of the grants, for only the holder writes. */
+typedef struct ledger {
+  unsigned count;
+  bool overlapped;
+  unsigned by[PROCESSES];
+  uint64_t tokens[GRANTS];
+} ledger;
+
+static ledger *shared;
+
+static int start(void **state) {
+  /* Written before the reply is sent, so that it is there after a SIGKILL: no counter is lost. */
+  static const char *const keeping[] = {"--appendonly", "yes", "--appendfsync", "no", NULL};
+  (void)state;
+  shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  assert_true(shared != MAP_FAILED);
+  farm_start(&five, 5, keeping);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)munmap(shared, sizeof *shared);
+  return five_end(state);
+}
+
+static redlock_options fenced(void) {
+  redlock_options options = once();
+  options.fence = REDLOCK_YES;
+  return options;
+}
+
+/* How many nodes were asked to confirm since their scripts were flushed: the text goes before the name. */
+static unsigned asked_to_confirm(void) {
+  unsigned nodes = 0;
+  for (unsigned i = 0; i < five.count; i++) {
+    const char *known = farm_command(&five, i, "EVALSHA", rl_command_script_sha1(RL_SCRIPT_CONFIRM),
+                                     "2", "x", "y", "t", "1000", "1", "0", NULL);
+    nodes += known != NULL && strncmp(known, "-NOSCRIPT", 9) != 0;
+  }
+  return nodes;
+}
+
+static void flush_scripts(void) {
+  for (unsigned i = 0; i < five.count; i++) {
+    assert_string_equal(farm_command(&five, i, "SCRIPT", "FLUSH", NULL), "OK");
+  }
+}
+
+static unsigned confirmed(uint64_t token) {
+  unsigned nodes = 0;
+  for (unsigned i = 0; i < five.count; i++) {
+    const char *counter = farm_command(&five, i, "GET", COUNTER, NULL);
+    nodes += counter != NULL && strtoull(counter, NULL, 10) >= token;
+  }
+  return nodes;
+}
+
+/* ---------------------------------------------------------------------------------- the rounds */
+
+static void where_the_nodes_agree_nobody_is_asked_to_confirm(void **state) {
+  (void)state;
+  redlock_options options = fenced();
+  redlock_client *client = client_of(&five, 5, &options);
+  redlock_lock *lock = held_lock(client, "r");
+  uint64_t last = redlock_lock_fence(lock);
+  assert_ok(lock, redlock_lock_release(lock));
+  pump_until(client, farm_count(&five, "r", NULL) == 0);
+  flush_scripts(); /* The first proposal knew no clock. */
+  for (unsigned i = 0; i < 100; i++) {
+    assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+    assert_true(redlock_lock_fence(lock) > last);
+    last = redlock_lock_fence(lock);
+    assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
+    assert_true(redlock_lock_fence(lock) == last);
+    pump_until(client, all_up(client));
+    assert_ok(lock, redlock_lock_release(lock));
+    assert_true(redlock_lock_fence(lock) == 0);
+    pump_until(client, all_up(client));
+  }
+  assert_int_equal(asked_to_confirm(), 0);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void where_they_differ_a_majority_confirms_the_greatest(void **state) {
+  (void)state;
+  redlock_options options = fenced();
+  redlock_client *client = client_of(&five, 5, &options);
+  warm_up(client);
+  flush_scripts();
+  char ahead[32];
+  uint64_t base = (uint64_t)time(NULL) * REDLOCK_SECONDS + 5 * REDLOCK_SECONDS;
+  for (unsigned i = 0; i < five.count; i++) {
+    unsigned long long counter = base + i;
+    (void)snprintf(ahead, sizeof ahead, "%llu", counter);
+    assert_string_equal(farm_command(&five, i, "SET", COUNTER, ahead, NULL), "OK");
+  }
+  redlock_lock *lock = held_lock(client, "r");
+  uint64_t token = redlock_lock_fence(lock);
+  assert_between(token, base + 3, base + 5); /* the greatest of three, and 1 more */
+  assert_between(confirmed(token), 3, 5);
+  pump_until(client, all_up(client));
+  assert_between(asked_to_confirm(), 2, 5);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* The largest number has been told: there is none left, and none is told twice. */
+static void everywhere(const char *command, const char *key, const char *value) {
+  for (unsigned i = 0; i < five.count; i++) {
+    assert_non_null(farm_command(&five, i, command, key, value, NULL));
+  }
+}
+
+/* Nobody holds it, so that it is not taken; and a lease that lasts is not lost for it. */
+static void a_counter_of_another_type_is_no_lock_of_somebody_else(void **state) {
+  (void)state;
+  redlock_options options = fenced();
+  redlock_client *client = client_of(&five, 5, &options);
+  redlock_lock *lock = held_lock(client, "r");
+  uint64_t token = redlock_lock_fence(lock);
+  everywhere("DEL", COUNTER, NULL);
+  everywhere("LPUSH", COUNTER, "1");
+  assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
+  assert_true(redlock_lock_fence(lock) == token);
+  assert_between(confirmed(token), 3, 5);
+  assert_ok(lock, redlock_lock_release(lock));
+  pump_until(client, all_up(client) && farm_count(&five, "r", NULL) == 0);
+  everywhere("DEL", COUNTER, NULL);
+  everywhere("LPUSH", COUNTER, "1");
+  assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(strstr(redlock_lock_message(lock), "no counter of fencing tokens: " COUNTER));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void a_lease_is_extended_on_nodes_that_are_out_of_memory(void **state) {
+  (void)state;
+  redlock_options options = fenced();
+  redlock_client *client = client_of(&five, 5, &options);
+  redlock_lock *lock = held_lock(client, "r");
+  pump_until(client, all_up(client) && farm_count(&five, "r", NULL) == 5);
+  for (unsigned i = 0; i < five.count; i++) {
+    assert_string_equal(farm_command(&five, i, "CONFIG", "SET", "maxmemory", "1", NULL), "OK");
+  }
+  int by_what_is_left = redlock_lock_extend(lock, 2 * REDLOCK_SECONDS, NULL);
+  int by_more = redlock_lock_extend(lock, 60 * REDLOCK_SECONDS, NULL);
+  for (unsigned i = 0; i < five.count; i++) {
+    assert_string_equal(farm_command(&five, i, "CONFIG", "SET", "maxmemory", "0", NULL), "OK");
+  }
+  assert_int_equal(by_what_is_left, REDLOCK_OK);
+  assert_int_equal(by_more, REDLOCK_OK);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void at_the_end_of_the_numbers_nothing_is_granted(void **state) {
+  (void)state;
+  redlock_options options = fenced();
+  redlock_client *client = client_of(&five, 5, &options);
+  warm_up(client);
+  for (unsigned i = 0; i < five.count; i++) {
+    assert_string_equal(farm_command(&five, i, "SET", COUNTER, "9007199254740990", NULL), "OK");
+  }
+  redlock_lock *lock = held_lock(client, "r");
+  assert_true(redlock_lock_fence(lock) == 9007199254740991);
+  assert_ok(lock, redlock_lock_release(lock));
+  pump_until(client, farm_count(&five, "r", NULL) == 0);
+  assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_contains(redlock_lock_message(lock), "no fencing token is left");
+  assert_int_equal(farm_count(&five, "r", NULL), 0);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void without_it_no_counter_is_made(void **state) {
+  (void)state;
+  redlock_client *client = client_of(&five, 5, NULL);
+  redlock_lock *lock = held_lock(client, "r");
+  assert_true(redlock_lock_fence(lock) == 0);
+  pump_until(client, all_up(client));
+  assert_int_equal(farm_count(&five, COUNTER, NULL), 0);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void several_resources_have_one_token(void **state) {
+  (void)state;
+  redlock_options options = fenced();
+  redlock_client *client = client_of(&five, 5, &options);
+  static const redlock_resource both[] = {{"r", 1}, {"s", 1}};
+  redlock_lock *lock;
+  warm_up(client);
+  redlock_lock *first = held_lock(client, "r");
+  uint64_t token = redlock_lock_fence(first);
+  assert_ok(first, redlock_lock_release(first));
+  pump_until(client, farm_count(&five, "r", NULL) == 0);
+  assert_int_equal(redlock_lock_new_many(&lock, client, both, 2, NULL), REDLOCK_OK);
+  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+  assert_true(redlock_lock_fence(lock) > token);
+  token = redlock_lock_fence(lock);
+  assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
+  assert_ok(lock, redlock_lock_release(lock));
+  pump_until(client, farm_count(&five, "s", NULL) == 0);
+  redlock_lock *second = held_lock(client, "s");
+  assert_true(redlock_lock_fence(second) > token);
+  redlock_lock_free(second);
+  redlock_lock_free(lock);
+  redlock_lock_free(first);
+  redlock_client_free(client);
+}
+
+/* --------------------------------------------------------------------------------- many grants */
+
+/* A grant writes its token behind those of the grants before. */
+static void take_turns(unsigned process) {
+  redlock_options options = fenced();
+  options.wait_us = 20 * REDLOCK_SECONDS;
+  options.retry_delay_us = MS(2);
+  options.retry_jitter_us = MS(2);
+  redlock_client *client = client_of(&five, 5, &options);
+  redlock_lock *lock = new_lock(client, "r");
+  while (__atomic_load_n(&shared->count, __ATOMIC_SEQ_CST) < GRANTS) {
+    int error = redlock_lock_acquire(lock, NULL, NULL);
+    if (error != REDLOCK_OK) {
+      continue; /* A majority was gone for a moment, or others were faster. */
+    }
+    unsigned at = __atomic_load_n(&shared->count, __ATOMIC_SEQ_CST);
+    uint64_t token = redlock_lock_fence(lock);
+    if (at < GRANTS) {
+      shared->tokens[at] = token;
+      shared->by[process]++;
+    }
+    unsigned was = __atomic_fetch_add(&shared->count, 1, __ATOMIC_SEQ_CST);
+    if (was != at) {
+      shared->overlapped = true;
+    }
+    (void)redlock_lock_release(lock);
+  }
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static void begin(pid_t *workers) {
+  memset(shared, 0, sizeof *shared);
+  for (unsigned i = 0; i < PROCESSES; i++) {
+    workers[i] = fork();
+    assert_true(workers[i] >= 0);
+    if (workers[i] == 0) {
+      (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+      (void)setenv("CMOCKA_TEST_ABORT", "1", 1);
+      take_turns(i);
+      _exit(0);
+    }
+  }
+}
+
+/* Until so many grants were made, at most for two minutes. */
+static void wait_for_grants(unsigned count) {
+  redlock_time until_us = redlock_now() + 120 * REDLOCK_SECONDS;
+  while (__atomic_load_n(&shared->count, __ATOMIC_SEQ_CST) < count) {
+    if (redlock_now() > until_us) {
+      fail_msg("only %u of %u grants within 120 s", shared->count, count);
+    }
+    (void)poll(NULL, 0, 2);
+  }
+}
+
+static void each_of_a_thousand_grants_has_a_greater_token_while_nodes_are_killed(void **state) {
+  pid_t workers[PROCESSES];
+  unsigned working = 0;
+  (void)state;
+  begin(workers);
+  for (unsigned i = 0; i < 10; i++) { /* Two of five are gone at a time, other ones each. */
+    wait_for_grants(i * GRANTS / 10 + 20);
+    farm_kill(&five, i % 5);
+    farm_kill(&five, (i + 2) % 5);
+    wait_for_grants(i * GRANTS / 10 + 60);
+    farm_restart(&five, i % 5);
+    farm_restart(&five, (i + 2) % 5);
+  }
+  wait_for_grants(GRANTS);
+  for (unsigned i = 0; i < PROCESSES; i++) {
+    int status;
+    assert_int_equal(waitpid(workers[i], &status, 0), workers[i]);
+    assert_int_equal(status, 0);
+    working += shared->by[i] > 0;
+  }
+  assert_false(shared->overlapped);
+  for (unsigned i = 1; i < GRANTS; i++) {
+    if (shared->tokens[i] <= shared->tokens[i - 1]) {
+      fail_msg("grant %u has %llu, the one before it %llu", i,
+               (unsigned long long)shared->tokens[i], (unsigned long long)shared->tokens[i - 1]);
+    }
+  }
+  assert_true(working >= 2);
+  print_message("# %u grants by %u processes; %u nodes were asked to confirm since they last "
+                "started\n",
+                GRANTS, working, asked_to_confirm());
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(where_the_nodes_agree_nobody_is_asked_to_confirm, five_reset),
+      cmocka_unit_test_setup(where_they_differ_a_majority_confirms_the_greatest, five_reset),
+      cmocka_unit_test_setup(a_counter_of_another_type_is_no_lock_of_somebody_else, five_reset),
+      cmocka_unit_test_setup(a_lease_is_extended_on_nodes_that_are_out_of_memory, five_reset),
+      cmocka_unit_test_setup(at_the_end_of_the_numbers_nothing_is_granted, five_reset),
+      cmocka_unit_test_setup(without_it_no_counter_is_made, five_reset),
+      cmocka_unit_test_setup(several_resources_have_one_token, five_reset),
+      cmocka_unit_test_setup(each_of_a_thousand_grants_has_a_greater_token_while_nodes_are_killed,
+                             five_reset),
+  };
+  return cmocka_run_group_tests_name("fence", tests, start, end);
+}

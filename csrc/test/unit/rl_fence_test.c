@@ -1,0 +1,1042 @@
+/*
+ * Fencing tokens, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_fence.h"
+
+#include "fake_nodes.h"
+#include "rl_attach.h"
+#include "rl_round.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+static const char *const AB[] = {"a", "b"};
+
+#define EPOCH_US (1700000000 * SECONDS) /* of the nodes' clocks; the test's counts from 0 */
+#define MAX ((uint64_t)9007199254740991)
+
+static const redlock_options FENCED = {.fence = REDLOCK_YES, .retry_count = REDLOCK_RETRIES_NONE};
+
+static fake_world *world_of(unsigned count) {
+  fake_world *world = fake_world_new(count);
+  for (unsigned i = 0; i < count; i++) {
+    world->nodes[i].store.ahead_us = EPOCH_US;
+  }
+  return world;
+}
+
+static uint64_t clock_of(const fake_world *world) {
+  return world->now_us + EPOCH_US;
+}
+
+/* A world with a lock whose acquire is on its way to the nodes. */
+static fake_world *acquiring(unsigned count, rl_lock **lock) {
+  fake_world *world = world_of(count);
+  *lock = fake_lock(world, KEY, &FENCED);
+  assert_error(rl_lock_acquire(*lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  return world;
+}
+
+static fake_world *held(unsigned count, rl_lock **lock) {
+  fake_world *world = world_of(count);
+  *lock = fake_lock(world, KEY, &FENCED);
+  assert_error(fake_hold(world, *lock), REDLOCK_OK);
+  return world;
+}
+
+static uint64_t token_of(const rl_lock *lock) {
+  return rl_lock_remaining(lock, lock->core->now_us) > 0 ? rl_fence_token(lock) : 0;
+}
+
+static int release(fake_world *world, rl_lock *lock) {
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  return rl_lock_result(lock);
+}
+
+static int extend(fake_world *world, rl_lock *lock) {
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  return rl_lock_result(lock);
+}
+
+static void assert_message(const rl_lock *lock, const char *text) {
+  char message[512];
+  assert_string_equal(rl_lock_message(lock, message, sizeof message), text);
+}
+
+static void set_counter(fake_world *world, unsigned node, const char *key, uint64_t value) {
+  fake_store_count(&world->nodes[node].store, key, value, REDLOCK_NEVER);
+}
+
+static uint64_t counter(fake_world *world, unsigned node) {
+  return fake_store_counter(&world->nodes[node].store, world->now_us, KEY);
+}
+
+/* ---------------------------------------------------------------------------------- one round */
+
+static void where_the_nodes_agree_a_grant_is_one_round(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = acquiring(3, &lock);
+  assert_int_equal(fake_next(world, 0), FAKE_SET);
+  assert_true(world->nodes[0].queue[0].watched);
+  (void)fake_answer(world, 0);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_next(world, 0), FAKE_OTHER);
+  assert_true(token_of(lock) > 0);
+  assert_true(token_of(lock) == counter(world, 0));
+  assert_true(fake_world_end(world));
+}
+
+static void the_first_proposal_is_1_which_each_node_takes_for_a_second_ago(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = acquiring(3, &lock);
+  assert_true(world->nodes[2].queue[0].fence == 1);
+  fake_settle(world);
+  assert_true(token_of(lock) == (clock_of(world) - SECONDS) / RL_FENCE_TICK_US);
+  assert_true(fake_world_end(world));
+}
+
+/* Whose wall clock is right needs no second round for its first grant. */
+static void before_any_node_has_told_its_clock_the_programs_own_is_proposed(void **state) {
+  (void)state;
+  fake_world *world = world_of(3);
+  for (unsigned i = 0; i < 3; i++) {
+    world->nodes[i].store.ahead_us = EPOCH_US + (redlock_duration)i * 300;
+  }
+  assert_true(
+      rl_node_clock_note(&world->core.wall, clock_of(world) + 5000, world->now_us, world->now_us));
+  rl_lock *lock = fake_lock(world, KEY, &FENCED);
+  world->now_us += SECONDS;
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_true(world->nodes[2].queue[0].fence == (clock_of(world) + 5000) / RL_FENCE_TICK_US);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(token_of(lock) == (clock_of(world) + 5000) / RL_FENCE_TICK_US);
+  assert_error(release(world, lock), REDLOCK_OK);
+  world->now_us += SECONDS; /* From now on it goes by theirs. */
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_true(world->nodes[2].queue[0].fence == (clock_of(world) + 300) / RL_FENCE_TICK_US);
+  fake_settle(world);
+  assert_true(fake_world_end(world));
+}
+
+static void the_next_proposal_is_what_the_median_of_the_clocks_shows(void **state) {
+  (void)state;
+  fake_world *world = world_of(3);
+  world->nodes[0].store.ahead_us = EPOCH_US + 7000;
+  world->nodes[1].store.ahead_us = EPOCH_US - 9000;
+  world->nodes[2].store.ahead_us = EPOCH_US + 300;
+  rl_lock *lock = fake_lock(world, KEY, &FENCED);
+  rl_lock *other = fake_lock(world, "other", &FENCED);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  fake_pass(world, 5 * SECONDS);
+  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_true(world->nodes[i].queue[0].fence == (clock_of(world) + 300) / RL_FENCE_TICK_US);
+  }
+  fake_settle(world);
+  assert_true(token_of(other) == (clock_of(world) + 300) / RL_FENCE_TICK_US);
+  assert_true(fake_world_end(world));
+}
+
+static void a_proposal_is_more_than_any_token_that_the_lock_has_seen(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  uint64_t seen = clock_of(world) + 500; /* The nodes' clocks will be behind that. */
+  assert_error(release(world, lock), REDLOCK_OK);
+  set_counter(world, 1, KEY, seen - 1);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_true(token_of(lock) == seen);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_true(world->nodes[0].queue[0].fence == seen + 1);
+  fake_settle(world);
+  assert_true(token_of(lock) == seen + 1);
+  assert_true(fake_world_end(world));
+}
+
+static void tokens_grow_over_grants_of_several_locks_and_a_clock_that_goes_back(void **state) {
+  (void)state;
+  rl_lock *locks[2];
+  uint64_t last = 0;
+  fake_world *world = world_of(3);
+  locks[0] = fake_lock(world, KEY, &FENCED);
+  locks[1] = fake_lock(world, KEY, &FENCED);
+  for (unsigned i = 0; i < 50; i++) {
+    rl_lock *lock = locks[i % 2];
+    world->nodes[i % 3].store.ahead_us -= i * SECONDS;
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_true(token_of(lock) > last);
+    last = token_of(lock);
+    assert_error(release(world, lock), REDLOCK_OK);
+    fake_pass(world, 100);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void a_token_is_that_of_the_lease_and_ends_with_it(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  uint64_t token = token_of(lock);
+  fake_pass(world, SECONDS);
+  assert_error(extend(world, lock), REDLOCK_OK);
+  assert_true(token_of(lock) == token);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_true(token_of(lock) == 0);
+  assert_true(fake_world_end(world));
+}
+
+static void without_the_option_nothing_is_asked_for(void **state) {
+  (void)state;
+  redlock_options off = {.fence = REDLOCK_NO};
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  rl_lock *plain = fake_lock(world, "plain", NULL);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, &off, false), REDLOCK_OK);
+  assert_error(rl_lock_acquire(plain, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_false(world->nodes[0].queue[i].watched);
+  }
+  fake_settle(world);
+  assert_true(token_of(lock) == 0);
+  assert_true(token_of(plain) == 0);
+  assert_null(plain->rare);
+  assert_error(extend(world, lock), REDLOCK_OK);
+  assert_true(token_of(lock) == 0);
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------- two rounds */
+
+static void where_they_disagree_a_majority_confirms_the_greatest(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = acquiring(3, &lock);
+  uint64_t ahead = clock_of(world) + 7;
+  set_counter(world, 1, KEY, ahead - 1);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_true(rl_lock_remaining(lock, world->now_us) == 0);
+  assert_int_equal(fake_next(world, 1), FAKE_OTHER); /* It has said it. */
+  assert_int_equal(fake_next(world, 0), FAKE_CONFIRM);
+  assert_true(world->nodes[0].queue[0].fence == ahead);
+  (void)fake_answer(world, 0);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(token_of(lock) == ahead);
+  assert_true(counter(world, 0) == ahead);
+  assert_true(fake_world_end(world));
+}
+
+static void a_later_grant_of_the_same_number_confirms(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = acquiring(3, &lock);
+  uint64_t ahead = clock_of(world) + 7;
+  set_counter(world, 1, KEY, ahead - 1);
+  set_counter(world, 2, KEY, ahead - 1);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  (void)fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_next(world, 0), FAKE_CONFIRM); /* Not answered yet, nor needed. */
+  assert_true(token_of(lock) == ahead);
+  assert_true(fake_world_end(world));
+}
+
+static void a_later_grant_of_less_is_asked_as_well(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = acquiring(3, &lock);
+  uint64_t ahead = clock_of(world) + 7;
+  set_counter(world, 1, KEY, ahead - 1);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  (void)fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(fake_next(world, 2), FAKE_CONFIRM);
+  (void)fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(token_of(lock) == ahead);
+  assert_true(fake_world_end(world));
+}
+
+static void a_later_grant_of_more_does_not_confirm(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = acquiring(3, &lock);
+  uint64_t ahead = clock_of(world) + 7;
+  set_counter(world, 1, KEY, ahead - 1);
+  set_counter(world, 2, KEY, ahead + 100);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  (void)fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(fake_next(world, 2), FAKE_OTHER);
+  (void)fake_answer(world, 0);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(token_of(lock) == ahead);
+  assert_string_equal(rl_round_reason(lock, 2), "");
+  assert_true(fake_world_end(world));
+}
+
+/* The rival's token would be the same one else. */
+static void a_node_that_has_lost_the_key_does_not_confirm(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = acquiring(3, &lock);
+  world->nodes[2].policy = FAKE_REFUSES;
+  fake_break(world, 2, "gone");
+  set_counter(world, 1, KEY, clock_of(world) + 6);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  (void)fake_answer(world, 0);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_message(lock,
+                 "'orders:42': 2 of 3 nodes granted it, but no majority confirmed its fencing "
+                 "token: 10.0.0.1:6379: it has lost the key meanwhile; 10.0.0.3:6379: gone");
+  assert_true(token_of(lock) == 0);
+  assert_true(counter(world, 0) < clock_of(world));
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 1); /* The rival's. */
+  assert_true(fake_world_end(world));
+}
+
+static void a_confirmation_that_does_not_come_in_time_is_none(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = acquiring(3, &lock);
+  set_counter(world, 1, KEY, clock_of(world) + 6);
+  (void)fake_take(world, 2);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  fake_pass(world, 99 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_pass(world, MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_message(lock,
+                 "'orders:42': 2 of 3 nodes granted it, but no majority confirmed its fencing "
+                 "token: 10.0.0.1:6379: no confirmation within 100 ms; 10.0.0.3:6379: no "
+                 "reply within 100 ms");
+  assert_int_equal(fake_next(world, 0), FAKE_CONFIRM);
+  (void)fake_answer(world, 0); /* Too late. */
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_connection_that_breaks_amid_the_second_round_does_not_confirm(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = acquiring(3, &lock);
+  set_counter(world, 1, KEY, clock_of(world) + 6);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  fake_break(world, 0, "it broke");
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  (void)fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  (void)fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_whose_connection_broke_after_its_grant_is_not_asked(void **state) {
+  (void)state;
+  redlock_options options = FENCED;
+  options.node_timeout_us = SECONDS;
+  fake_world *world = world_of(3);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  set_counter(world, 1, KEY, clock_of(world) + 6);
+  set_counter(world, 2, KEY, clock_of(world) + 60);
+  (void)fake_answer(world, 0);
+  world->nodes[0].policy = FAKE_REFUSES;
+  fake_break(world, 0, "it broke");
+  (void)fake_answer(world, 1);
+  world->nodes[0].policy = FAKE_ACCEPTS;
+  fake_pass(world, 500 * MS);
+  assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_UP);
+  (void)fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_message(
+      lock,
+      "'orders:42': 3 of 3 nodes granted it, but no majority confirmed its fencing "
+      "token: 10.0.0.1:6379: Connection refused; 10.0.0.3:6379: its counter of fencing tokens "
+      "is another");
+  assert_true(fake_world_end(world));
+}
+
+/* The attempt is not the lock's any more when it is told. */
+static void
+a_connection_that_breaks_after_the_second_round_was_given_up_changes_nothing(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = acquiring(3, &lock);
+  set_counter(world, 1, KEY, clock_of(world) + 6);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  fake_break(world, 0, "it broke");
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void what_is_not_known_when_the_round_is_over_is_not_sent_again(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = acquiring(3, &lock);
+  set_counter(world, 1, KEY, clock_of(world) + 6);
+  (void)fake_take(world, 2);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_int_equal(fake_next(world, 0), FAKE_CONFIRM);
+  fake_pass(world, 100 * MS);
+  (void)fake_take(world, 0);
+  while (fake_next(world, 0) != FAKE_OTHER) { /* Its release, too. */
+    (void)fake_take(world, 0);
+  }
+  world->core.nodes[0]->link.owed[world->core.nodes[0]->link.owed_head].by_text = 0;
+  fake_deliver(world, 0, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+  assert_int_equal(fake_next(world, 0), FAKE_OTHER);
+  assert_true(fake_world_end(world));
+}
+
+static void an_extend_knows_nothing_of_the_confirmations_of_its_acquire(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = acquiring(3, &lock);
+  set_counter(world, 1, KEY, clock_of(world) + 6);
+  set_counter(world, 2, KEY, clock_of(world) + 6);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  (void)fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_next(world, 0), FAKE_CONFIRM);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(rl_round_reason(lock, 0), "no reply within 100 ms");
+  assert_true(fake_world_end(world));
+}
+
+/* A ttl so short that the second round ends after the validity. */
+static void a_token_that_is_confirmed_after_the_deadline_grants_nothing(void **state) {
+  (void)state;
+  redlock_options options = FENCED;
+  options.ttl_us = 50 * MS;
+  options.node_timeout_us = 100 * MS;
+  fake_world *world = world_of(3);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  set_counter(world, 1, KEY, clock_of(world) + 6);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  fake_pass(world, 47500);
+  (void)fake_answer(world, 0);
+  assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
+  assert_true(token_of(lock) == 0);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void an_attempt_that_was_not_confirmed_is_tried_again_with_more(void **state) {
+  (void)state;
+  redlock_options options = {.fence = REDLOCK_YES, .retry_count = 1};
+  fake_world *world = world_of(3);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  uint64_t ahead = clock_of(world) + 900 * MS;
+  set_counter(world, 1, KEY, ahead - 1);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_take(world, 2);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_settle(world); /* The first attempt is released. */
+  assert_int_equal(fake_keys(world, KEY), 0);
+  fake_pass(world, SECONDS);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(token_of(lock) > ahead);
+  assert_true(fake_world_end(world));
+}
+
+static void by_cancelling(fake_world *world, rl_lock *lock) {
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+}
+static void by_freeing(fake_world *world, rl_lock *lock) {
+  rl_lock_free(lock, world->now_us);
+}
+static void by_closing(fake_world *world, rl_lock *lock) {
+  (void)lock;
+  rl_core_close(&world->core, world->now_us);
+}
+
+static void what_ends_amid_the_second_round_leaves_nothing(void **state) {
+  (void)state;
+  static void (*const ways[])(fake_world *, rl_lock *) = {by_cancelling, by_freeing, by_closing};
+  for (unsigned i = 0; i < COUNT_OF(ways); i++) {
+    rl_lock *lock;
+    fake_world *world = acquiring(3, &lock);
+    set_counter(world, 1, KEY, clock_of(world) + 6);
+    (void)fake_answer(world, 0);
+    (void)fake_answer(world, 1);
+    assert_int_equal(fake_next(world, 0), FAKE_CONFIRM);
+    ways[i](world, lock);
+    fake_settle(world);
+    assert_int_equal(fake_keys(world, KEY), 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_forked_child_forgets_the_second_round(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = acquiring(3, &lock);
+  set_counter(world, 1, KEY, clock_of(world) + 6);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  rl_core_forget(&world->core);
+  assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);
+  assert_true(token_of(lock) == 0);
+  assert_true(fake_world_end(world));
+}
+
+/* ------------------------------------------------------------------------- replies of all kinds */
+
+static void a_key_that_is_there_is_taken(void **state) {
+  (void)state;
+  fake_world *world = world_of(3);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
+  }
+  rl_lock *lock = fake_lock(world, KEY, &FENCED);
+  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
+  assert_message(lock,
+                 "'orders:42' is taken: 2 of 3 nodes hold it for somebody else: 10.0.0.1:6379, "
+                 "10.0.0.2:6379");
+  assert_true(counter(world, 0) == 0);
+  assert_int_equal(fake_next(world, 0), FAKE_OTHER); /* There is nothing to release. */
+  assert_int_equal(world->nodes[0].releases, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void at_the_last_number_nodes_answer_an_error(void **state) {
+  (void)state;
+  fake_world *world = world_of(3);
+  rl_lock *lock = fake_lock(world, KEY, &FENCED);
+  for (unsigned i = 0; i < 3; i++) {
+    set_counter(world, i, KEY, MAX - 1);
+  }
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_true(token_of(lock) == MAX);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_message(lock,
+                 "'orders:42': only 0 of 3 nodes granted it, 2 are needed: 10.0.0.1:6379: ERR no "
+                 "fencing token is left; 10.0.0.2:6379: ERR no fencing token is left");
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_tells_no_number_confirms_nothing(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = acquiring(3, &lock);
+  (void)fake_reply(world, 0, "$21\r\nOK 1700001000000000 0\r\n");
+  (void)fake_reply(world, 1, "$21\r\nOK 1700001000000000 0\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_true(fake_world_end(world));
+}
+
+static void what_is_no_answer_of_the_script_ends_the_connection(void **state) {
+  (void)state;
+  static const char *const replies[] = {
+      "+OK\r\n",
+      ":1\r\n",
+      "$-1\r\n",
+      "$2\r\nOK\r\n",
+      "$4\r\nOK 5\r\n",
+      "$5\r\nOK 5 \r\n",
+      "$6\r\nOK  56\r\n",
+      "$8\r\nOK 5 6 7\r\n",
+      "$7\r\nOK 5 -6\r\n",
+      "$6\r\nOK x 6\r\n",
+      "$6\r\nOK 5 x\r\n",
+      "$6\r\nno 5 6\r\n", /* is none of TAKE's */
+      "$5\r\n2 5 0\r\n",  /* there is one key */
+      "$5\r\n0 5 0\r\n",
+      "$12\r\nOKOKOKOK 5 6\r\n",
+      "$21\r\nOK 9007199254740992 5\r\n",
+      "$21\r\nOK 5 9007199254740992\r\n",
+      "$25\r\nOK 5 99999999999999999999\r\n",
+  };
+  for (unsigned i = 0; i < COUNT_OF(replies); i++) {
+    rl_lock *lock;
+    fake_world *world = acquiring(3, &lock);
+    world->nodes[0].policy = FAKE_REFUSES;
+    (void)fake_reply(world, 0, replies[i]);
+    assert_false(world->nodes[0].connected);
+    assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_ERROR);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void the_clock_of_a_node_is_known_from_each_reply(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  const rl_node_clock *clock = &world->core.nodes[1]->link.clock;
+  assert_true(clock->known);
+  assert_true(clock->offset_us == (int64_t)EPOCH_US);
+  world->nodes[1].store.ahead_us += 5;
+  assert_error(extend(world, lock), REDLOCK_OK);
+  assert_true(clock->offset_us == (int64_t)EPOCH_US + 5);
+  world->nodes[1].policy = FAKE_REFUSES;
+  fake_break(world, 1, "another server may be there next");
+  world->nodes[1].policy = FAKE_ACCEPTS;
+  fake_pass(world, 5 * SECONDS);
+  assert_false(clock->known);
+  assert_true(fake_world_end(world));
+}
+
+/* 2 KB each, which the node would hash, too. */
+static void what_is_sent_behind_the_text_of_a_script_goes_by_its_name(void **state) {
+  (void)state;
+  fake_world *world = world_of(1);
+  rl_lock *a = fake_lock(world, "a", &FENCED);
+  rl_lock *b = fake_lock(world, "b", &FENCED);
+  assert_error(rl_lock_acquire(a, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_acquire(b, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_true(world->nodes[0].queue[0].by_text);
+  assert_false(world->nodes[0].queue[1].by_text);
+  fake_settle(world);
+  assert_error(rl_lock_result(a), REDLOCK_OK);
+  assert_error(rl_lock_result(b), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void where_the_text_was_refused_what_is_behind_it_is_sent_again(void **state) {
+  (void)state;
+  fake_world *world = world_of(1);
+  rl_lock *b = fake_lock(world, "b", &FENCED);
+  rl_lock *a = fake_lock(world, "a", &FENCED); /* The newest is sent first when a node comes up. */
+  assert_error(rl_lock_acquire(a, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_acquire(b, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_reply(world, 0, "-LOADING Redis is loading the dataset in memory\r\n");
+  assert_error(rl_lock_result(a), REDLOCK_E_UNAVAILABLE);
+  assert_false(world->nodes[0].queue[0].by_text);
+  (void)fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
+  assert_int_equal(fake_next(world, 0), FAKE_SET);
+  assert_true(world->nodes[0].queue[0].by_text);
+  fake_settle(world);
+  assert_error(rl_lock_result(b), REDLOCK_OK);
+  assert_error(release(world, b), REDLOCK_OK);
+  assert_error(rl_lock_acquire(a, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_false(world->nodes[0].queue[0].by_text);
+  (void)fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
+  (void)fake_reply(world, 0, "-BUSY Redis is busy running a script.\r\n"); /* It never ran. */
+  assert_error(rl_lock_acquire(b, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_true(world->nodes[0].queue[0].by_text);
+  fake_settle(world);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_does_not_know_a_script_is_sent_its_text(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  assert_error(extend(world, lock), REDLOCK_OK);
+  assert_error(release(world, lock), REDLOCK_OK);
+  set_counter(world, 1, KEY, clock_of(world) + 6); /* CONFIRM is known from then on. */
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(release(world, lock), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    world->nodes[i].store.forgot_watched = true;
+  }
+  set_counter(world, 1, KEY, clock_of(world) + 60);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_false(world->nodes[i].queue[0].by_text);
+    (void)fake_answer(world, i);
+    assert_true(world->nodes[i].queue[0].by_text);
+    (void)fake_answer(world, i);
+  }
+  assert_int_equal(fake_next(world, 0), FAKE_CONFIRM);
+  assert_false(world->nodes[0].queue[0].by_text);
+  (void)fake_answer(world, 0);
+  assert_int_equal(fake_next(world, 0), FAKE_CONFIRM);
+  assert_true(world->nodes[0].queue[0].by_text);
+  (void)fake_answer(world, 0);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(token_of(lock) == clock_of(world) + 61);
+  assert_error(extend(world, lock), REDLOCK_OK);
+  assert_int_equal(rl_quorum_count(lock->lease->set), 3);
+  assert_true(fake_world_end(world));
+}
+
+/* -------------------------------------------------------------------- extend, heal, join, release */
+
+static void an_extend_raises_the_counters_of_all_nodes(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  uint64_t token = token_of(lock);
+  fake_pass(world, SECONDS);
+  set_counter(world, 0, KEY, 5); /* It has lost it, and not the key. */
+  set_counter(world, 1, KEY, token + 50);
+  assert_error(extend(world, lock), REDLOCK_OK);
+  assert_true(counter(world, 0) == token);
+  assert_true(counter(world, 1) == token + 50); /* It never goes back. */
+  assert_true(counter(world, 2) == token);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_is_given_the_key_again_is_given_its_counter(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  uint64_t token = token_of(lock);
+  fake_store_remove(&world->nodes[2].store, KEY);
+  set_counter(world, 2, KEY, 5);
+  assert_error(extend(world, lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_true(counter(world, 2) == token);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_joins_is_given_the_counter_too(void **state) {
+  (void)state;
+  fake_world *world = world_of(3);
+  world->nodes[2].policy = FAKE_REFUSES;
+  rl_lock *lock = fake_lock(world, KEY, &FENCED);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  uint64_t token = token_of(lock);
+  world->nodes[2].policy = FAKE_ACCEPTS;
+  fake_pass(world, 3 * SECONDS);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_true(counter(world, 2) == token);
+  assert_true(token_of(lock) == token);
+  assert_true(fake_world_end(world));
+}
+
+static void a_counter_outlives_its_key_by_a_week(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock);
+  uint64_t token = token_of(lock);
+  redlock_duration week_us = (redlock_duration)7 * 86400 * SECONDS;
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_true(fake_store_counter(&world->nodes[0].store, world->now_us + week_us, KEY) == token);
+  assert_true(
+      fake_store_counter(&world->nodes[0].store, world->now_us + week_us + 11 * SECONDS, KEY) == 0);
+  assert_true(fake_world_end(world));
+}
+
+static void several_resources_have_one_token_greater_than_each_of_their_counters(void **state) {
+  (void)state;
+  fake_world *world = world_of(3);
+  rl_lock *lock = fake_lock_many(world, AB, 2, &FENCED);
+  for (unsigned i = 0; i < 3; i++) {
+    set_counter(world, i, "a", clock_of(world) + 10);
+    set_counter(world, i, "b", clock_of(world) + 40);
+  }
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_true(token_of(lock) == clock_of(world) + 41);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_true(fake_store_counter(&world->nodes[i].store, world->now_us, "a") == token_of(lock));
+    assert_true(fake_store_counter(&world->nodes[i].store, world->now_us, "b") == token_of(lock));
+  }
+  fake_store_remove(&world->nodes[1].store, "b");
+  assert_error(extend(world, lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, "b"), 3);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, "a") + fake_keys(world, "b"), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void of_several_the_one_in_the_way_is_named(void **state) {
+  (void)state;
+  fake_world *world = world_of(3);
+  rl_lock *lock = fake_lock_many(world, AB, 2, &FENCED);
+  for (unsigned i = 0; i < 2; i++) {
+    fake_store_put(&world->nodes[i].store, "b", OTHER, REDLOCK_NEVER);
+  }
+  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
+  assert_message(lock, "the lock on 'a' and 1 more is taken: 2 of 3 nodes hold one of them for "
+                       "somebody else: 'b' on 10.0.0.1:6379, 10.0.0.2:6379");
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, "a"), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* ---------------------------------------------------------------------- others of the same lease */
+
+static rl_lock *owned(fake_world *world, const redlock_options *options) {
+  rl_lock *lock = fake_lock(world, KEY, options);
+  assert_error(rl_reentry_set_owner(lock, world->now_us, "me", 2), REDLOCK_OK);
+  return lock;
+}
+
+static void locks_of_one_owner_have_the_token_of_the_lease(void **state) {
+  (void)state;
+  fake_world *world = world_of(3);
+  rl_lock *outer = owned(world, &FENCED);
+  rl_lock *inner = owned(world, NULL); /* It need not ask for it. */
+  assert_error(fake_hold(world, outer), REDLOCK_OK);
+  uint64_t token = token_of(outer);
+  assert_error(rl_lock_acquire(inner, world->now_us, NULL, false), REDLOCK_OK);
+  assert_true(rl_fence_token(rl_reentry_carrier(inner)) == token);
+  assert_error(release(world, outer), REDLOCK_OK); /* Now the other one has the lease. */
+  assert_true(token_of(inner) == token);
+  assert_error(extend(world, inner), REDLOCK_OK);
+  assert_true(counter(world, 0) == token);
+  assert_error(release(world, inner), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* Of a majority that granted it, one knows more than that it was taken before. */
+static void an_attempt_cut_short_that_was_not_confirmed_says_so(void **state) {
+  (void)state;
+  redlock_options options = {.fence = REDLOCK_YES, .wait_us = SECONDS, .node_timeout_us = SECONDS};
+  fake_world *world = world_of(3);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 100 * MS);
+  }
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(lock->phase, RL_PHASE_DELAY);
+  fake_pass(world, 400 * MS);
+  set_counter(world, 1, KEY, clock_of(world) + 6);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_int_equal(fake_next(world, 0), FAKE_CONFIRM);
+  fake_pass(world, 600 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  fake_settle(world);
+  assert_true(fake_world_end(world));
+}
+
+static void a_late_answer_of_the_attempt_before_is_not_of_this_one(void **state) {
+  (void)state;
+  redlock_options options = {.fence = REDLOCK_YES, .retry_count = 1};
+  char late[FAKE_REPLY_MAX];
+  fake_world *world = world_of(5);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 100 * MS);
+  }
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_answer(world, i); /* It is taken. */
+  }
+  assert_int_equal(lock->phase, RL_PHASE_DELAY);
+  (void)fake_execute(world, 4, late);
+  world->now_us = rl_timers_next(&world->core.timers);
+  world->core.nodes[4]->link.owed[world->core.nodes[4]->link.owed_head].sent_us = world->now_us;
+  fake_turn(world);
+  assert_int_equal(lock->phase, RL_PHASE_ROUND);
+  fake_deliver(world, 4, late);
+  assert_int_equal(rl_fence_of(lock)->granted, 0);
+  assert_int_equal(lock->quorum.granted, 0);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void an_acquire_that_waits_does_not_count_on_a_lease_without_a_token(void **state) {
+  (void)state;
+  redlock_options options = {.fence = REDLOCK_YES, .retry_count = 1};
+  fake_world *world = world_of(3);
+  rl_lock *outer = owned(world, NULL);
+  rl_lock *inner = owned(world, &options);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 50 * MS);
+  }
+  assert_error(rl_lock_acquire(inner, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(inner->phase, RL_PHASE_DELAY);
+  fake_pass(world, 60 * MS);
+  assert_error(fake_hold(world, outer), REDLOCK_OK);
+  fake_pass(world, SECONDS);
+  fake_settle(world);
+  assert_error(rl_lock_result(inner), REDLOCK_E_TAKEN);
+  assert_true(rl_lock_remaining(outer, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_nested_acquire_gets_no_token_where_the_lease_has_none(void **state) {
+  (void)state;
+  fake_world *world = world_of(3);
+  rl_lock *outer = owned(world, NULL);
+  rl_lock *inner = owned(world, &FENCED);
+  assert_error(fake_hold(world, outer), REDLOCK_OK);
+  assert_error(rl_lock_acquire(inner, world->now_us, NULL, false), REDLOCK_E_HELD);
+  assert_message(inner,
+                 "'orders:42': its owner holds it already, without a fencing token: the first "
+                 "acquire has to ask for one");
+  assert_true(rl_lock_remaining(outer, world->now_us) > 0);
+  redlock_options fenced = FENCED;
+  assert_error(rl_lock_acquire(outer, world->now_us, &fenced, false), REDLOCK_E_HELD);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lease_that_is_handed_over_keeps_its_token(void **state) {
+  (void)state;
+  static char text[REDLOCK_HANDOVER_MAX];
+  rl_handover handover, read;
+  rl_lock *lock;
+  fake_world *world = world_of(3);
+  for (unsigned i = 0; i < 3; i++) {
+    set_counter(world, i, KEY, clock_of(world) + 900 * MS);
+  }
+  lock = fake_lock(world, KEY, &FENCED);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  uint64_t token = token_of(lock);
+  assert_true(token == clock_of(world) + 900 * MS + 1);
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
+  rl_handover_write(&handover, text);
+  rl_lock_detach(lock);
+  assert_true(token_of(lock) == 0);
+  assert_error(rl_handover_read(&read, text, strlen(text)), REDLOCK_OK);
+  assert_true(read.fence == token);
+  rl_lock *heir = fake_lock(world, KEY, &FENCED);
+  assert_error(rl_attach_set(heir, &read), REDLOCK_OK);
+  rl_handover_free(&read);
+  redlock_options off = {.fence = REDLOCK_NO}; /* It is the lease's, whatever is asked for. */
+  assert_error(rl_lock_acquire(heir, world->now_us, &off, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(heir), REDLOCK_OK);
+  assert_true(token_of(heir) == token);
+  assert_error(extend(world, heir), REDLOCK_OK);
+  assert_true(counter(world, 2) == token);
+  assert_error(release(world, heir), REDLOCK_OK);
+  assert_error(rl_lock_acquire(heir, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_true(world->nodes[0].queue[0].fence == token + 1); /* It has seen it. */
+  fake_settle(world);
+  assert_true(token_of(heir) > token);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lease_that_is_handed_over_without_a_token_gets_none(void **state) {
+  (void)state;
+  rl_handover handover;
+  fake_world *world = world_of(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
+  assert_true(handover.fence == 0);
+  rl_lock *heir = fake_lock(world, KEY, &FENCED);
+  assert_error(rl_attach_set(heir, &handover), REDLOCK_OK);
+  assert_error(rl_lock_acquire(heir, world->now_us, NULL, false), REDLOCK_E_INVALID);
+  assert_message(heir,
+                 "'orders:42': fence: the lease that was detached had been acquired without a "
+                 "fencing token");
+  redlock_options off = {.fence = REDLOCK_NO};
+  assert_error(rl_lock_acquire(heir, world->now_us, &off, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(heir), REDLOCK_OK);
+  assert_true(token_of(heir) == 0);
+  assert_true(fake_world_end(world));
+}
+
+/* With a guard TAKE says so; here nobody has asked for a record. */
+static void another_record_is_no_answer_to_a_fenced_acquire(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = acquiring(3, &lock);
+  (void)fake_reply(world, 0, "$24\r\nother 1700000000000000 0\r\n");
+  assert_int_equal(world->nodes[0].connections, 2); /* It was given up, and made anew. */
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(another_record_is_no_answer_to_a_fenced_acquire),
+      cmocka_unit_test(where_the_nodes_agree_a_grant_is_one_round),
+      cmocka_unit_test(the_first_proposal_is_1_which_each_node_takes_for_a_second_ago),
+      cmocka_unit_test(before_any_node_has_told_its_clock_the_programs_own_is_proposed),
+      cmocka_unit_test(the_next_proposal_is_what_the_median_of_the_clocks_shows),
+      cmocka_unit_test(a_proposal_is_more_than_any_token_that_the_lock_has_seen),
+      cmocka_unit_test(tokens_grow_over_grants_of_several_locks_and_a_clock_that_goes_back),
+      cmocka_unit_test(a_token_is_that_of_the_lease_and_ends_with_it),
+      cmocka_unit_test(without_the_option_nothing_is_asked_for),
+      cmocka_unit_test(where_they_disagree_a_majority_confirms_the_greatest),
+      cmocka_unit_test(a_later_grant_of_the_same_number_confirms),
+      cmocka_unit_test(a_later_grant_of_less_is_asked_as_well),
+      cmocka_unit_test(a_later_grant_of_more_does_not_confirm),
+      cmocka_unit_test(a_node_that_has_lost_the_key_does_not_confirm),
+      cmocka_unit_test(a_confirmation_that_does_not_come_in_time_is_none),
+      cmocka_unit_test(a_connection_that_breaks_amid_the_second_round_does_not_confirm),
+      cmocka_unit_test(a_node_whose_connection_broke_after_its_grant_is_not_asked),
+      cmocka_unit_test(
+          a_connection_that_breaks_after_the_second_round_was_given_up_changes_nothing),
+      cmocka_unit_test(what_is_not_known_when_the_round_is_over_is_not_sent_again),
+      cmocka_unit_test(an_extend_knows_nothing_of_the_confirmations_of_its_acquire),
+      cmocka_unit_test(a_token_that_is_confirmed_after_the_deadline_grants_nothing),
+      cmocka_unit_test(an_attempt_that_was_not_confirmed_is_tried_again_with_more),
+      cmocka_unit_test(what_ends_amid_the_second_round_leaves_nothing),
+      cmocka_unit_test(a_forked_child_forgets_the_second_round),
+      cmocka_unit_test(a_key_that_is_there_is_taken),
+      cmocka_unit_test(at_the_last_number_nodes_answer_an_error),
+      cmocka_unit_test(a_node_that_tells_no_number_confirms_nothing),
+      cmocka_unit_test(what_is_no_answer_of_the_script_ends_the_connection),
+      cmocka_unit_test(the_clock_of_a_node_is_known_from_each_reply),
+      cmocka_unit_test(what_is_sent_behind_the_text_of_a_script_goes_by_its_name),
+      cmocka_unit_test(where_the_text_was_refused_what_is_behind_it_is_sent_again),
+      cmocka_unit_test(a_node_that_does_not_know_a_script_is_sent_its_text),
+      cmocka_unit_test(an_extend_raises_the_counters_of_all_nodes),
+      cmocka_unit_test(a_node_that_is_given_the_key_again_is_given_its_counter),
+      cmocka_unit_test(a_node_that_joins_is_given_the_counter_too),
+      cmocka_unit_test(a_counter_outlives_its_key_by_a_week),
+      cmocka_unit_test(several_resources_have_one_token_greater_than_each_of_their_counters),
+      cmocka_unit_test(of_several_the_one_in_the_way_is_named),
+      cmocka_unit_test(locks_of_one_owner_have_the_token_of_the_lease),
+      cmocka_unit_test(an_attempt_cut_short_that_was_not_confirmed_says_so),
+      cmocka_unit_test(a_late_answer_of_the_attempt_before_is_not_of_this_one),
+      cmocka_unit_test(an_acquire_that_waits_does_not_count_on_a_lease_without_a_token),
+      cmocka_unit_test(a_nested_acquire_gets_no_token_where_the_lease_has_none),
+      cmocka_unit_test(a_lease_that_is_handed_over_keeps_its_token),
+      cmocka_unit_test(a_lease_that_is_handed_over_without_a_token_gets_none),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
