@@ -1,0 +1,25 @@
+/*
+ * Bootstrap: an operator says that no node has forgotten anything.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_BOOTSTRAP_H
+#define RL_BOOTSTRAP_H
+
+#include "rl_lock.h"
+#include "rl_node.h"
+
+/* B2. Sends it. Returns NULL, or why it was not sent. */
+const char *rl_bootstrap_send(rl_lock *lock, redlock_time now_us, rl_node *node);
+
+/*
+ * B2. What has become of it on |node|, which has answered, perhaps too late for
+ * its lock: its vote, and in |reason| why it has none.
+ */
+redlock_vote rl_bootstrap_read(struct rl_core *core, redlock_time now_us, rl_node *node,
+                               const rl_owed *owed, char reason[RL_REASON_MAX + 1]);
+
+/* B3 */
+void rl_bootstrap_decide(rl_lock *lock, redlock_time now_us);
+
+#endif

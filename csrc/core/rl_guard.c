@@ -1,0 +1,516 @@
+/*
+ * The guard: which nodes may vote, because they remember what they have granted.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * (docs/safety.md; "Distributed Locks with Redis": a node that may have forgotten its keys must be unavailable for
+ * longer than the longest ttl in use.) Each node keeps a record of who it is and since when it remembers, which goes
+ * where its keys go: it is lost with them, and names another server where they came from elsewhere.
+ *   G1. The last step of a handshake asks the node for its record. It may be up without a vote.
+ *   G2. The record is ours: the node votes Q after it was made, by the node's clock and by ours. Q is the longest
+ *       life of a key that any client may ask for, a tenth more, and 2 ms, but at least 6 s.
+ *       It is of clients with other nodes, another quorum, ttl or prefix; or the node is the same server as another
+ *       one; or it may not be asked: the node is refused, with a reason.
+ *   G3. There is no record, or it is another server's: it is made, and Q begins. But a clock that is wrong and will be
+ *       set right would make Q end early. So a record is made, and a node votes, only where the clocks of a majority of
+ *       all nodes, its own among them, are within 2 s of its own.
+ *   G4. An acquire is sent only to a node that votes, and only with the record that we know: the script compares it,
+ *       and carries the server's run_id in its text, so that a server that was put in its place does not know the script.
+ *       Who does not vote is sent nothing. So it is with a heal and a join: a key that came to be on a node in quarantine
+ *       would make an extend count there, while the node's vote from before the loss may count for somebody else.
+ *       Extends go to all nodes: a key that is still there has been there since before any loss, or comes from a copy,
+ *       and has run out when the quarantine ends. For that reason a lease is attached only where the node may vote.
+ *   G5. Where the record is another one, or the script is not known any more, the node is asked again (G1) on the same
+ *       connection. The script is never sent by its text before that.
+ *   G6. Each reply with the node's clock goes to the watch. After a step the keys may have ended early, or the record
+ *       be too young: it is made anew. Where a majority of the nodes was stepped alike, it was our own clock that
+ *       stood still, for all that is known. Then no record is made, but we wait for Q.
+ *   G7. Whoever does not vote is asked again when an acquire wants him, once a second: others may have made him ready.
+ */
+#include "rl_guard.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rl_core.h"
+#include "rl_round.h"
+
+/* ---------------------------------------------------------------------------------------- life */
+
+static redlock_duration rl_guard_quarantine(redlock_duration max_ttl_us) {
+  redlock_duration longest_us =
+      rl_time_add(rl_time_add(max_ttl_us, max_ttl_us / 10), RL_GUARD_MARGIN_US);
+  return rl_time_max(longest_us, RL_GUARD_QUARANTINE_MIN_US);
+}
+
+int rl_guard_open(rl_core *core, redlock_duration max_ttl_us, const char *cluster) {
+  rl_guards *guards = calloc(1, sizeof *guards);
+  assert(core->guards == NULL && core->node_count == 0);
+  if (guards == NULL) {
+    return REDLOCK_E_NO_MEMORY;
+  }
+  guards->max_ttl_us = rl_guard_longest(max_ttl_us);
+  guards->quarantine_us = rl_guard_quarantine(guards->max_ttl_us);
+  guards->skew_us = RL_GUARD_SKEW_US;
+  (void)snprintf(guards->cluster, sizeof guards->cluster, "%s", cluster != NULL ? cluster : "");
+  rl_record_write_key(guards->key, cluster);
+  core->guards = guards;
+  return REDLOCK_OK;
+}
+
+void rl_guard_close(rl_core *core) {
+  free(core->guards);
+  core->guards = NULL;
+}
+
+rl_guard *rl_guard_new(const rl_guards *guards) {
+  rl_guard *guard = calloc(1, sizeof *guard);
+  if (guard != NULL) {
+    guard->guards = guards;
+  }
+  return guard;
+}
+
+void rl_guard_free(rl_guard *guard) {
+  if (guard != NULL) {
+    free(guard->body);
+    free(guard);
+  }
+}
+
+const char *rl_guard_too_long(const rl_core *core, redlock_duration ttl_us,
+                              redlock_duration lock_delay_us) {
+  return core->guards != NULL && rl_time_add(ttl_us, lock_delay_us) > core->guards->max_ttl_us
+             ? RL_GUARD_TOO_LONG
+             : NULL;
+}
+
+void rl_guard_prepare(rl_core *core) {
+  rl_record_fingerprint fingerprint = {0};
+  rl_guards *guards = core->guards;
+  if (guards == NULL || guards->fingerprint[0] != '\0') {
+    return;
+  }
+  fingerprint.nodes = core->node_count;
+  fingerprint.quorum = rl_core_quorum(core, RL_OPERATION_ACQUIRE);
+  fingerprint.max_ttl_us = guards->max_ttl_us;
+  fingerprint.cluster = guards->cluster[0] != '\0' ? guards->cluster : NULL;
+  fingerprint.prefix = core->prefix;
+  fingerprint.prefix_length = core->prefix_length;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    fingerprint.names[i] = core->nodes[i]->address.name;
+    fingerprint.dbs[i] = core->nodes[i]->address.db;
+  }
+  rl_record_write_fingerprint(guards->fingerprint, &fingerprint);
+}
+
+void rl_guard_disconnected(rl_guard *guard) {
+  if (guard != NULL) {
+    guard->standing = RL_GUARD_UNSEEN;
+    guard->asked = false;
+    guard->near = false;
+    guard->distant = false;
+    guard->stepped = false;
+    guard->doubts = 0;
+  }
+}
+
+/* -------------------------------------------------------------------------------------- asking */
+
+static bool rl_guard_ask(rl_node *node, redlock_time now_us, rl_guard_make make) {
+  return rl_link_has_room(&node->link, RL_OWED_ACQUIRE) &&
+         rl_link_queue_guard(&node->link, now_us, make);
+}
+
+/* The median of the clocks that are known, for people. */
+static int64_t rl_guard_median(const rl_core *core) {
+  const rl_node_clock *clocks[REDLOCK_NODES_MAX];
+  int64_t median_us = 0;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    clocks[i] = &core->nodes[i]->link.clock;
+  }
+  (void)rl_node_clock_median(clocks, core->node_count, &median_us);
+  return median_us;
+}
+
+/* How far two clocks are apart, if both are known, and by how much that may be wrong. */
+static bool rl_guard_apart(const rl_node_clock *one, const rl_node_clock *other,
+                           redlock_duration *apart_us, redlock_duration *error_us) {
+  int64_t away_us = one->offset_us - other->offset_us;
+  *apart_us = (redlock_duration)(away_us < 0 ? -away_us : away_us);
+  *error_us = one == other ? 0 : rl_time_add(one->error_us, other->error_us);
+  return one->known && other->known;
+}
+
+/*
+ * G3. What is only possible is not known: the reply to a client that was stopped meanwhile says nothing of a clock.
+ * Returns whether it is known now, and was not before, if the clocks of a majority are near that of the node.
+ */
+static bool rl_guard_compare_clocks(const rl_core *core, const rl_node *node, int64_t median_us) {
+  rl_guard *guard = node->link.guard;
+  const rl_node_clock *own = &node->link.clock;
+  unsigned near = 0, far = 0, needed = rl_quorum_majority(core->node_count);
+  bool was_known = guard->near || guard->distant;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    redlock_duration apart_us, error_us;
+    bool known = rl_guard_apart(own, &core->nodes[i]->link.clock, &apart_us, &error_us);
+    near += known && rl_time_add(apart_us, error_us) <= core->guards->skew_us;
+    far += known && apart_us > rl_time_add(core->guards->skew_us, error_us);
+  }
+  guard->near = near >= needed;
+  guard->distant = core->node_count - far < needed;
+  guard->distance_us = own->known ? own->offset_us - median_us : 0;
+  return (guard->near || guard->distant) && !was_known;
+}
+
+/* How many nodes were stepped, and when the last of them was seen to be. */
+static unsigned rl_guard_stepped(const rl_core *core, redlock_time *since_us) {
+  unsigned stepped = 0;
+  *since_us = 0;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    const rl_guard *guard = core->nodes[i]->link.guard;
+    if (guard->stepped) {
+      stepped++;
+      *since_us = rl_time_max(*since_us, guard->stepped_us);
+    }
+  }
+  return stepped;
+}
+
+/* G6. It was our own clock: nobody else is told. */
+static void rl_guard_wait_out(rl_core *core, redlock_time now_us) {
+  for (unsigned i = 0; i < core->node_count; i++) {
+    rl_guard *guard = core->nodes[i]->link.guard;
+    if (guard->stepped) {
+      guard->stepped = false;
+      guard->standing = RL_GUARD_KNOWN;
+      guard->votes_at_us = rl_time_add(now_us, guard->guards->quarantine_us);
+    }
+  }
+}
+
+/* G6. Whether all that are up have answered what was sent since a clock was stepped. Those that have not are asked. */
+static bool rl_guard_listen(rl_core *core, redlock_time now_us, redlock_time since_us) {
+  bool heard = true;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    rl_node *node = core->nodes[i];
+    const rl_link *link = &node->link;
+    if (link->phase != RL_LINK_UP || link->guard->stepped ||
+        link->guard->standing == RL_GUARD_REFUSED || link->guard->heard_us >= since_us) {
+      continue;
+    }
+    heard = false;
+    if (!link->guard->asked) {
+      (void)rl_guard_ask(node, now_us, RL_GUARD_LOOK);
+    }
+  }
+  return heard;
+}
+
+/* G3. */
+static void rl_guard_make_records(rl_core *core, redlock_time now_us, bool settled) {
+  for (unsigned i = 0; i < core->node_count; i++) {
+    rl_node *node = core->nodes[i];
+    rl_guard *guard = node->link.guard;
+    if (guard->standing == RL_GUARD_FORGOT && !guard->asked && guard->near &&
+        (settled || !guard->stepped)) {
+      (void)rl_guard_ask(node, now_us, guard->stepped ? RL_GUARD_CLOCK : RL_GUARD_MAKE);
+    }
+  }
+}
+
+/* G3, G6: what is known of the clocks has changed. Returns the nodes of which it is known since if they are near. */
+static uint32_t rl_guard_look_at_clocks(rl_core *core, redlock_time now_us) {
+  int64_t median_us = rl_guard_median(core);
+  uint32_t known = 0;
+  redlock_time since_us;
+  core->guards->reviewed_us = now_us;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    if (rl_guard_compare_clocks(core, core->nodes[i], median_us)) {
+      known |= (uint32_t)1 << i;
+      rl_join_ready(core, core->nodes[i]);
+    }
+  }
+  unsigned stepped = rl_guard_stepped(core, &since_us);
+  bool heard = stepped == 0 || rl_guard_listen(core, now_us, since_us);
+  if (heard && core->node_count > 1 && stepped >= rl_quorum_majority(core->node_count)) {
+    rl_guard_wait_out(core, now_us);
+  }
+  rl_guard_make_records(core, now_us, heard);
+  return known;
+}
+
+void rl_guard_review(rl_core *core, redlock_time now_us) {
+  (void)rl_guard_look_at_clocks(core, now_us);
+}
+
+/* ----------------------------------------------------------------------------------- answering */
+
+static void rl_guard_refuse(rl_guard *guard, const char *why, const char *detail) {
+  size_t length = strlen(why);
+  guard->standing = RL_GUARD_REFUSED;
+  guard->stepped = false;
+  (void)snprintf(guard->reason, sizeof guard->reason, "%s%.*s", why,
+                 (int)(sizeof guard->reason - 1 - length), detail);
+}
+
+/* The text of TAKE for this server, and its name. False when out of memory. */
+static bool rl_guard_know_server(rl_guard *guard, const char *run_id) {
+  const char *text = rl_command_script_text(RL_SCRIPT_TAKE);
+  size_t size = strlen(text) + 2 + strlen(run_id) + 1;
+  if (guard->body != NULL && strcmp(guard->run_id, run_id) == 0) {
+    return true;
+  }
+  char *body = malloc(size);
+  if (body == NULL) {
+    return false;
+  }
+  (void)snprintf(body, size, "%s--%s", text, run_id);
+  free(guard->body);
+  guard->body = body;
+  rl_sha1(guard->sha1, body, size - 1);
+  (void)snprintf(guard->run_id, sizeof guard->run_id, "%s", run_id);
+  memset(&guard->watch, 0, sizeof guard->watch);
+  guard->votes_at_us = 0;
+  guard->record[0] = '\0';
+  return true;
+}
+
+/* Another node that is the same server, and comes before it. */
+static const rl_node *rl_guard_same(const rl_core *core, const rl_node *node) {
+  for (unsigned i = 0; i < node->index; i++) {
+    const rl_node *other = core->nodes[i];
+    bool seen = other->link.guard->standing != RL_GUARD_UNSEEN && other->link.guard->body != NULL;
+    if (seen && strcmp(other->link.guard->run_id, node->link.guard->run_id) == 0) {
+      return other;
+    }
+  }
+  return NULL;
+}
+
+static void rl_guard_refuse_same(rl_node *node, const rl_node *other) {
+  rl_guard_refuse(node->link.guard, "it is the same server as ", other->address.name);
+}
+
+/* G2. A node that comes before others may turn out to be the same server as one of them. */
+static void rl_guard_compare_servers(rl_core *core, rl_node *node) {
+  const rl_node *same = rl_guard_same(core, node);
+  if (same != NULL) {
+    rl_guard_refuse_same(node, same);
+  }
+  for (unsigned i = node->index + 1; i < core->node_count; i++) {
+    rl_node *other = core->nodes[i];
+    rl_guard *guard = other->link.guard;
+    if (guard->standing != RL_GUARD_UNSEEN && rl_guard_same(core, other) == node) {
+      rl_guard_refuse_same(other, node);
+    }
+  }
+}
+
+/* G2. The record is there: whose it is, and for how long it has been. */
+static void rl_guard_read_record(rl_guard *guard, redlock_time now_us,
+                                 const rl_record_answer *answer) {
+  char difference[RL_REASON_MAX + 1];
+  if (strcmp(answer->fingerprint, guard->guards->fingerprint) != 0) {
+    rl_guard_refuse(guard, "it is guarded for other clients: ",
+                    rl_record_difference(difference, sizeof difference, answer->fingerprint,
+                                         guard->guards->fingerprint));
+    return;
+  }
+  redlock_duration age_us = rl_time_sub(answer->now_us, answer->born_us);
+  redlock_time votes_at_us = rl_time_add(now_us, rl_time_sub(guard->guards->quarantine_us, age_us));
+  bool same = strcmp(guard->record, answer->record) == 0;
+  guard->votes_at_us = same ? rl_time_max(guard->votes_at_us, votes_at_us) : votes_at_us;
+  guard->standing = RL_GUARD_KNOWN;
+  guard->why = answer->born_for;
+  guard->stepped = false;
+  (void)snprintf(guard->record, sizeof guard->record, "%s", answer->record);
+}
+
+/* G3, or a record that is there. */
+static void rl_guard_read_answer(rl_core *core, rl_node *node, redlock_time now_us,
+                                 const rl_record_answer *answer, rl_guard_make make) {
+  rl_guard *guard = node->link.guard;
+  bool stepped = guard->stepped;
+  if (!rl_guard_know_server(guard, answer->run_id)) {
+    rl_guard_refuse(guard, "out of memory", "");
+    return;
+  }
+  if (answer->to_make != RL_RECORD_NONE && make != RL_GUARD_LOOK) {
+    rl_guard_refuse(guard, "it does not keep the record of the guard", "");
+  } else if (answer->to_make != RL_RECORD_NONE) {
+    guard->standing = RL_GUARD_FORGOT;
+    guard->why = answer->to_make;
+    guard->stepped = false;
+    guard->votes_at_us = 0;
+  } else if (stepped && make == RL_GUARD_LOOK && strcmp(guard->record, answer->record) == 0) {
+    guard->standing = RL_GUARD_FORGOT; /* G6: nobody has made it anew. */
+  } else {
+    rl_guard_read_record(guard, now_us, answer);
+  }
+  rl_guard_compare_servers(core, node);
+}
+
+/* The node is not allowed to be asked, or cannot be. */
+/* Redis 7.0 says of a script what its user "can't": where a password was sent, rl_link_said() ends at the apostrophe. */
+static void rl_guard_read_error(const rl_core *core, rl_node *node) {
+  const char *said = rl_link_said(&node->link);
+  bool forbidden = strstr(said, "NOPERM") != NULL || strstr(said, "no permissions") != NULL ||
+                   strstr(said, "user executing the script can") != NULL;
+  char rights[RL_RECORD_KEY_MAX + 64];
+  (void)snprintf(rights, sizeof rights,
+                 "the guard needs +eval +evalsha +info +time +get +set ~%s: ", core->guards->key);
+  rl_guard_refuse(node->link.guard, forbidden ? rights : "the guard can't ask it: ", said);
+}
+
+/* Who has waited for the answer is told. */
+static void rl_guard_told(rl_core *core, rl_node *node, redlock_time now_us) {
+  for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
+    rl_round_node_up(lock, now_us, node);
+  }
+}
+
+/* G6. Whether somebody else has seen the step of its clock, and made the record anew. */
+static bool rl_guard_was_told(const rl_guard *guard, const rl_record_answer *answer) {
+  return answer->to_make == RL_RECORD_NONE && answer->born_for == RL_RECORD_CLOCK &&
+         strcmp(guard->record, answer->record) != 0;
+}
+
+bool rl_guard_answered(rl_core *core, rl_node *node, redlock_time now_us, const rl_owed *owed,
+                       bool came_up) {
+  const rl_reply *reply = &node->link.reader.reply;
+  rl_guard *guard = node->link.guard;
+  rl_record_answer answer;
+  bool read = false;
+  guard->asked = false;
+  if (reply->type == RL_REPLY_ERROR) {
+    rl_guard_read_error(core, node);
+  } else if (reply->type != RL_REPLY_STRING ||
+             !rl_record_read(&answer, reply->bytes, reply->length)) {
+    rl_guard_refuse(guard, "what it says of the guard's record can't be read", "");
+  } else {
+    read = true;
+    (void)rl_node_clock_note(&node->link.clock, answer.now_us, owed->sent_us, now_us);
+    bool told = rl_guard_was_told(guard, &answer);
+    rl_guard_read_answer(core, node, now_us, &answer, (rl_guard_make)owed->step);
+    if (told) {
+      guard->heard_us = rl_time_max(guard->heard_us, owed->sent_us);
+      (void)rl_clock_watch_note(&guard->watch, answer.now_us, owed->sent_us, now_us);
+    } else {
+      rl_guard_heard(core, node, now_us, owed, answer.now_us);
+    }
+  }
+  uint32_t told_of = rl_guard_look_at_clocks(core, now_us) | (came_up ? 0 : rl_node_bit(node));
+  for (unsigned i = 0; i < core->node_count; i++) {
+    if ((told_of >> i & 1) != 0 && core->nodes[i]->link.phase == RL_LINK_UP &&
+        !(came_up && i == node->index)) {
+      rl_guard_told(core, core->nodes[i], now_us);
+    }
+  }
+  return read;
+}
+
+/* --------------------------------------------------------------------------------------- voting */
+
+bool rl_guard_votes(const rl_guard *guard, redlock_time now_us) {
+  return guard == NULL ||
+         (guard->standing == RL_GUARD_KNOWN && guard->near && guard->votes_at_us <= now_us);
+}
+
+redlock_vote rl_guard_vote(const rl_guard *guard) {
+  return guard->standing == RL_GUARD_REFUSED ? REDLOCK_VOTE_ERROR : REDLOCK_VOTE_QUARANTINED;
+}
+
+rl_guard_verdict rl_guard_judge(rl_node *node, redlock_time now_us, redlock_vote *vote,
+                                char reason[RL_REASON_MAX + 1]) {
+  rl_guard *guard = node->link.guard;
+  if (rl_guard_votes(guard, now_us)) {
+    return RL_GUARD_MAY_VOTE;
+  }
+  if (!guard->asked && (guard->standing == RL_GUARD_UNSEEN ||
+                        rl_time_sub(now_us, guard->asked_us) >= RL_GUARD_ASK_EVERY_US)) { /* G7 */
+    (void)rl_guard_ask(node, now_us, RL_GUARD_LOOK);
+  }
+  bool undecided = guard->standing == RL_GUARD_KNOWN && !guard->near && !guard->distant &&
+                   guard->votes_at_us <= now_us;
+  if (undecided || (guard->standing == RL_GUARD_UNSEEN && guard->asked)) {
+    return RL_GUARD_MUST_WAIT;
+  }
+  *vote = rl_guard_vote(guard);
+  (void)rl_guard_reason(guard, now_us, reason, RL_REASON_MAX + 1);
+  return RL_GUARD_MUST_NOT;
+}
+
+bool rl_guard_doubt(rl_node *node, redlock_time now_us) {
+  rl_guard *guard = node->link.guard;
+  node->link.knows[RL_SCRIPT_TAKE_HERE] = false;
+  if (++guard->doubts > RL_GUARD_DOUBTS_MAX) {
+    rl_guard_refuse(guard, "its record is another one all the time", "");
+    return false;
+  }
+  guard->standing = RL_GUARD_UNSEEN;
+  return guard->asked || rl_guard_ask(node, now_us, RL_GUARD_LOOK);
+}
+
+void rl_guard_heard(rl_core *core, rl_node *node, redlock_time now_us, const rl_owed *owed,
+                    uint64_t node_us) {
+  rl_guard *guard = node->link.guard;
+  guard->heard_us = rl_time_max(guard->heard_us, owed->sent_us);
+  int64_t step_us = rl_clock_watch_note(&guard->watch, node_us, owed->sent_us, now_us);
+  if (step_us != 0 && guard->standing == RL_GUARD_KNOWN) {
+    guard->standing = RL_GUARD_FORGOT;
+    guard->why = RL_RECORD_CLOCK;
+    guard->stepped = true;
+    guard->stepped_us = now_us;
+  }
+  if (step_us != 0 || rl_time_sub(now_us, core->guards->reviewed_us) >= RL_GUARD_ASK_EVERY_US) {
+    rl_guard_review(core, now_us);
+  }
+}
+
+redlock_duration rl_guard_quarantined(const rl_guard *guard, redlock_time now_us) {
+  if (rl_guard_votes(guard, now_us)) {
+    return 0;
+  }
+  return guard->standing == RL_GUARD_KNOWN && guard->near ? rl_time_sub(guard->votes_at_us, now_us)
+                                                          : REDLOCK_NEVER;
+}
+
+/* As seconds with one digit behind the point. */
+static const char *rl_guard_seconds(char text[32], redlock_duration duration_us) {
+  redlock_duration tenths = (duration_us + 99999) / 100000;
+  (void)snprintf(text, 32, "%llu.%llu s", (unsigned long long)(tenths / 10),
+                 (unsigned long long)(tenths % 10));
+  return text;
+}
+
+const char *rl_guard_reason(const rl_guard *guard, redlock_time now_us, char *text, size_t size) {
+  char seconds[32];
+  text[0] = '\0';
+  if (rl_guard_votes(guard, now_us)) {
+    return text;
+  }
+  if (guard->standing == RL_GUARD_REFUSED) {
+    (void)snprintf(text, size, "%s", guard->reason);
+  } else if (guard->standing == RL_GUARD_UNSEEN) {
+    (void)snprintf(text, size, "it has not told yet who it is");
+  } else if (guard->distant) {
+    bool ahead = guard->distance_us > 0;
+    (void)snprintf(text, size, "its clock is %s %s those of the other nodes",
+                   rl_guard_seconds(seconds, (redlock_duration)(ahead ? guard->distance_us
+                                                                      : -guard->distance_us)),
+                   ahead ? "ahead of" : "behind");
+  } else if (guard->standing == RL_GUARD_FORGOT) {
+    (void)snprintf(text, size, "%s; its quarantine begins %s", rl_record_why_sentence(guard->why),
+                   guard->asked ? "now" : "when a majority of the nodes is there");
+  } else if (guard->votes_at_us <= now_us) {
+    (void)snprintf(text, size, "the clocks of too few nodes are known");
+  } else {
+    (void)snprintf(text, size, "for %s more: %s",
+                   rl_guard_seconds(seconds, rl_time_sub(guard->votes_at_us, now_us)),
+                   rl_record_why_sentence(guard->why));
+  }
+  return text;
+}

@@ -1,0 +1,311 @@
+/*
+ * The guard on real servers: a node forgets what it has granted, and a rival comes at once.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A holder has the lock on two of three nodes, so that one that forgets is enough for a second holder. What is
+ * done to the node is one of four disasters. Without a guard the rival is granted the lock, with it never. GUARD_ROUNDS says
+ * how often; make guard-1000.
+ */
+#include <time.h>
+
+#include "proxy.h"
+#include "support.h"
+
+#define KEY "r"
+#define RECORD "redlock:lineage"
+#define FORGETFUL 1 /* the node; a fourth server may take its place */
+#define SPARE 3
+#define RIVAL_TRIES 8
+
+static farm four;
+static proxy way; /* to the forgetful node */
+
+static int start(void **state) {
+  (void)state;
+  static const char *const at_once[] = {"--repl-diskless-sync-delay", "0", NULL};
+  farm_start(&four, 4, at_once);
+  proxy_start(&way, four.nodes[FORGETFUL].port);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  proxy_end(&way);
+  farm_end(&four);
+  return 0;
+}
+
+/* Everything is empty, and the proxy leads to the second server. */
+static int reset(void **state) {
+  (void)state;
+  farm_reset(&four);
+  for (unsigned i = 0; i < 4; i++) {
+    (void)farm_command(&four, i, "REPLICAOF", "NO", "ONE", NULL);
+  }
+  proxy_switch(&way, four.nodes[FORGETFUL].port, false);
+  return 0;
+}
+
+static unsigned rounds_wanted(void) {
+  const char *said = getenv("GUARD_ROUNDS"); /* NOLINT(concurrency-mt-unsafe) */
+  return said != NULL ? (unsigned)strtoul(said, NULL, 10) : 20;
+}
+
+static redlock_client *guarded(bool guard, redlock_duration max_ttl_us, redlock_duration ttl_us) {
+  redlock_client *client;
+  redlock_options options = once();
+  options.ttl_us = ttl_us;
+  redlock_settings settings = {.options = &options};
+  if (guard) {
+    settings.guard = REDLOCK_YES;
+    settings.guard_max_ttl_us = max_ttl_us;
+  }
+  assert_int_equal(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    const char *address = i == FORGETFUL ? way.address : four.nodes[i].address;
+    assert_int_equal(redlock_client_add(client, address, NULL, 0), REDLOCK_OK);
+  }
+  return client;
+}
+
+/* --------------------------------------------------------------------------------- disasters */
+
+typedef void disaster(void);
+
+/* Nothing was kept on disk. */
+static void killed(void) {
+  farm_kill(&four, FORGETFUL);
+  farm_restart(&four, FORGETFUL);
+}
+
+static void flushed(void) {
+  assert_string_equal(farm_command(&four, FORGETFUL, "FLUSHALL", NULL), "OK");
+}
+
+/* The spare one was a replica until a moment before the lock was taken; now it has the address. */
+static void promoted(void) {
+  proxy_switch(&way, four.nodes[SPARE].port, false);
+}
+
+/* The same, and clients keep their connections. */
+static void switched(void) {
+  proxy_switch(&way, four.nodes[SPARE].port, true);
+}
+
+/*
+ * The spare server has all that the node has, and gets nothing more. A real replica wants a second for it: later ones
+ * are given what matters.
+ */
+static void fall_behind(bool really) {
+  char port[16];
+  char record[512];
+  if (!really) {
+    assert_string_equal(farm_command(&four, SPARE, "FLUSHALL", NULL), "OK");
+    const char *known = farm_command(&four, FORGETFUL, "GET", RECORD, NULL);
+    (void)snprintf(record, sizeof record, "%s", known);
+    assert_string_equal(farm_command(&four, SPARE, "SET", RECORD, record, NULL), "OK");
+    return;
+  }
+  (void)snprintf(port, sizeof port, "%d", four.nodes[FORGETFUL].port);
+  assert_string_equal(farm_command(&four, SPARE, "REPLICAOF", "127.0.0.1", port, NULL), "OK");
+  eventually(strstr(farm_command(&four, SPARE, "INFO", "replication", NULL),
+                    "master_link_status:up") != NULL);
+  assert_string_equal(farm_command(&four, SPARE, "REPLICAOF", "NO", "ONE", NULL), "OK");
+}
+
+/* ------------------------------------------------------------------------------------ rounds */
+
+/* One round. Returns whether there were two holders. */
+static bool round_of(redlock_lock *holder, redlock_lock *rival, disaster *happens) {
+  assert_string_equal(farm_command(&four, 2, "SET", KEY, "somebody", "PX", "60000", NULL), "OK");
+  int error = redlock_lock_acquire(holder, NULL, NULL);
+  assert_ok(holder, error);
+  assert_string_equal(farm_command(&four, 2, "DEL", KEY, NULL), "1");
+  happens();
+  bool two = false;
+  /* At once, and again when the node is there. */
+  for (unsigned i = 0; i < RIVAL_TRIES && !two; i++) {
+    two =
+        redlock_lock_acquire(rival, NULL, NULL) == REDLOCK_OK && redlock_lock_remaining(holder) > 0;
+    pump(redlock_lock_client(rival), 1);
+  }
+  (void)redlock_lock_release(rival);
+  (void)redlock_lock_release(holder);
+  return two;
+}
+
+/* The node is the second server again, and nothing is left; so nobody has forgotten anything. */
+static void tidy_up(redlock_client *client, bool guard) {
+  if (way.order->port != four.nodes[FORGETFUL].port) {
+    proxy_switch(&way, four.nodes[FORGETFUL].port, false);
+  }
+  for (unsigned i = 0; i < 3; i++) {
+    (void)farm_command(&four, i, "DEL", KEY, NULL);
+  }
+  if (guard) {
+    redlock_time until_us = redlock_now() + 10 * REDLOCK_SECONDS;
+    int error = redlock_client_bootstrap(client);
+    redlock_node_info info;
+    while (error != REDLOCK_OK ||
+           redlock_client_node_info(client, FORGETFUL, &info) != REDLOCK_OK ||
+           info.state != REDLOCK_NODE_UP || info.quarantined_us != 0) {
+      assert_true(redlock_now() < until_us);
+      error = redlock_client_bootstrap(client);
+    }
+  }
+}
+
+static unsigned doubles(disaster *happens, bool replicated, bool guard) {
+  redlock_client *one = guarded(guard, 0, 20 * REDLOCK_SECONDS);
+  redlock_client *other = guarded(guard, 0, 20 * REDLOCK_SECONDS);
+  redlock_lock *holder = new_lock(one, KEY);
+  redlock_lock *rival = new_lock(other, KEY);
+  unsigned rounds = guard ? rounds_wanted() : 20;
+  unsigned two = 0;
+  for (unsigned i = 0; i < rounds; i++) {
+    tidy_up(one, guard);
+    tidy_up(other, guard);
+    /* Both are connected to all nodes, and know their records. */
+    for (unsigned k = 0; k < 2; k++) {
+      redlock_lock *lock = new_lock(k == 0 ? one : other, "warm-up");
+      while (redlock_lock_acquire(lock, NULL, NULL) != REDLOCK_OK ||
+             !all_up(k == 0 ? one : other)) {
+        pump(k == 0 ? one : other, 2);
+        (void)redlock_lock_release(lock);
+      }
+      (void)redlock_lock_release(lock);
+      redlock_lock_free(lock);
+    }
+    if (replicated) {
+      fall_behind(i < 2);
+    }
+    two += round_of(holder, rival, happens);
+  }
+  print_message("# %u of %u rounds had two holders%s\n", two, rounds,
+                guard ? " with the guard" : "");
+  redlock_lock_free(holder);
+  redlock_lock_free(rival);
+  redlock_client_free(one);
+  redlock_client_free(other);
+  return two;
+}
+
+static void a_node_that_is_killed_grants_nothing_again(void **state) {
+  (void)state;
+  assert_int_equal(doubles(killed, false, true), 0);
+}
+
+static void a_node_that_is_flushed_grants_nothing_again(void **state) {
+  (void)state;
+  assert_int_equal(doubles(flushed, false, true), 0);
+}
+
+static void a_replica_that_is_promoted_grants_nothing_again(void **state) {
+  (void)state;
+  assert_int_equal(doubles(promoted, true, true), 0);
+}
+
+static void a_server_that_a_proxy_switches_to_grants_nothing_again(void **state) {
+  (void)state;
+  assert_int_equal(doubles(switched, true, true), 0);
+}
+
+/* The negative control: what the guard is for does happen here. */
+static void without_a_guard_each_of_these_makes_two_holders(void **state) {
+  (void)state;
+  assert_true(doubles(killed, false, false) > 0);
+  assert_true(doubles(flushed, false, false) > 0);
+  assert_true(doubles(promoted, true, false) > 0);
+  assert_true(doubles(switched, true, false) > 0);
+}
+
+/* ---------------------------------------------------------------------------------- the end */
+
+static redlock_time wall_clock(void) {
+  struct timespec now;
+  (void)clock_gettime(CLOCK_REALTIME, &now);
+  return (redlock_time)now.tv_sec * REDLOCK_SECONDS + (redlock_time)now.tv_nsec / 1000;
+}
+
+/* When the record of the forgetful node was made, by its clock, which is ours. */
+static redlock_time born(void) {
+  const char *record = farm_command(&four, FORGETFUL, "GET", RECORD, NULL);
+  const char *at = record != NULL ? strchr(record, ' ') : NULL;
+  return at != NULL ? strtoull(at, NULL, 10) : 0;
+}
+
+static void the_node_votes_again_when_its_quarantine_is_over(void **state) {
+  (void)state;
+  redlock_client *client = guarded(true, REDLOCK_SECONDS, REDLOCK_SECONDS); /* Q is 6 s. */
+  redlock_lock *lock = new_lock(client, KEY);
+  assert_int_equal(redlock_client_bootstrap(client), REDLOCK_OK);
+  farm_kill(&four, 0); /* The others must be two. */
+  killed();
+  redlock_time until_us = redlock_now() + 9 * REDLOCK_SECONDS;
+  while (redlock_lock_acquire(lock, NULL, NULL) != REDLOCK_OK) {
+    assert_true(redlock_now() < until_us);
+    (void)poll(NULL, 0, 1);
+  }
+  redlock_time voted_us = wall_clock();
+  redlock_time made_us = born();
+  assert_true(made_us > 0);
+  assert_between(voted_us, made_us + 6 * REDLOCK_SECONDS, made_us + 6 * REDLOCK_SECONDS + MS(100));
+  print_message("# it voted %.1f ms after its quarantine\n",
+                (double)(voted_us - made_us - 6 * REDLOCK_SECONDS) / 1000);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+/* ------------------------------------------------------------------------------------ refusals */
+
+static void a_user_without_a_right_is_told_which(void **state) {
+  (void)state;
+  redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS);
+  redlock_lock *lock = new_lock(client, KEY);
+  assert_int_equal(redlock_client_bootstrap(client), REDLOCK_OK);
+  assert_string_equal(farm_command(&four, 0, "ACL", "SETUSER", "default", "-info", NULL), "OK");
+  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL)); /* What it knows it knows. */
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_client_free(redlock_client_ref(client));
+  redlock_client *later = guarded(true, 0, 10 * REDLOCK_SECONDS);
+  redlock_lock *other = new_lock(later, KEY);
+  pump_until(client, farm_count(&four, KEY, NULL) == 0);
+  assert_ok(other, redlock_lock_acquire(other, NULL, NULL));
+  pump_until(later, vote_of(other, 0) == REDLOCK_VOTE_ERROR);
+  assert_true(
+      vote_says(other, 0, "the guard needs +eval +evalsha +info +time +get +set ~redlock:lineage"));
+  assert_string_equal(farm_command(&four, 0, "ACL", "SETUSER", "default", "+@all", NULL), "OK");
+  redlock_lock_free(other);
+  redlock_lock_free(lock);
+  redlock_client_free(later);
+  redlock_client_free(client);
+}
+
+static void clients_that_differ_get_no_vote(void **state) {
+  (void)state;
+  redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS);
+  redlock_client *other = guarded(true, 20 * REDLOCK_SECONDS, 10 * REDLOCK_SECONDS);
+  redlock_lock *lock = new_lock(other, KEY);
+  assert_int_equal(redlock_client_bootstrap(client), REDLOCK_OK);
+  assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_contains(redlock_lock_message(lock),
+                  "it is guarded for other clients: max_ttl=30000 (ours max_ttl=20000)");
+  redlock_lock_free(lock);
+  redlock_client_free(other);
+  redlock_client_free(client);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(a_node_that_is_killed_grants_nothing_again, reset),
+      cmocka_unit_test_setup(a_node_that_is_flushed_grants_nothing_again, reset),
+      cmocka_unit_test_setup(a_replica_that_is_promoted_grants_nothing_again, reset),
+      cmocka_unit_test_setup(a_server_that_a_proxy_switches_to_grants_nothing_again, reset),
+      cmocka_unit_test_setup(without_a_guard_each_of_these_makes_two_holders, reset),
+      cmocka_unit_test_setup(the_node_votes_again_when_its_quarantine_is_over, reset),
+      cmocka_unit_test_setup(a_user_without_a_right_is_told_which, reset),
+      cmocka_unit_test_setup(clients_that_differ_get_no_vote, reset),
+  };
+  return cmocka_run_group_tests_name("guard", tests, start, end);
+}

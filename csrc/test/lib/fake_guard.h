@@ -1,0 +1,33 @@
+/*
+ * The part of a simulated Redis that the guard asks: who it is, and its record.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef FAKE_GUARD_H
+#define FAKE_GUARD_H
+
+#include "fake_store.h"
+#include "resp.h"
+
+/* Whether the command is the guard's question, and reading it. */
+bool fake_guard_is(const resp_request *request);
+bool fake_guard_parse(fake_command *command, const resp_request *request);
+
+/* Executes it. */
+void fake_guard_execute(fake_store *store, redlock_time now_us, const fake_command *command,
+                        char reply[FAKE_REPLY_MAX]);
+
+/* Whether the command is TAKE of one server: by its text, or as a script that nobody else has. */
+bool fake_guard_takes(const resp_request *request);
+
+/*
+ * Whether the node does not do what such a TAKE says, because it is another one or does not know the script; it
+ * answers |reply|, then.
+ */
+bool fake_guard_declines(fake_store *store, redlock_time now_us, const fake_command *command,
+                         char reply[FAKE_REPLY_MAX]);
+
+/* The server is started again as |run_id|; without its keys and its record if they are |lost|. */
+void fake_store_restart(fake_store *store, const char *run_id, bool lost);
+
+#endif

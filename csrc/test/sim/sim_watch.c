@@ -1,0 +1,589 @@
+/*
+ * The scripts of fencing tokens and of a guard, as a node runs them: its counters, its record, its name.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A node knows a script by its name from when it has been sent the text until it ends, or is told to forget.
+ * Behind the text of TAKE may stand "--" and the name of the process for which it is meant.
+ */
+#include "sim_watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "rl_command.h"
+#include "rl_fence.h"
+#include "sim_key.h"
+#include "sim_script.h"
+#include "sim_trace.h"
+
+#define SIM_WATCH_FENCE_MAX 9007199254740991u
+#define SIM_WATCH_SLACK_US 1000000u
+
+typedef struct sim_watch_script {
+  const char *text;
+  sim_command_kind kind;
+  bool records;  /* minds the record */
+  bool deletes;  /* one of another process */
+  bool compares; /* acts only on keys that hold the token */
+} sim_watch_script;
+
+#define SIM_WATCH_TAKE(records)                                                                    \
+  "local n,p,own=tonumber(ARGV[3]),tonumber(ARGV[5]),ARGV[4]=='1' local "                          \
+  "t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) " records                     \
+  "for i=1,n do local v=redis.call('GET',KEYS[i]) if v and not (own and v==ARGV[1]) "              \
+  "then return i..' '..now..' 0' end end local value='0' if p>0 then local most,f=0,p "            \
+  "for i=n+1,2*n do local v=redis.pcall('GET',KEYS[i]) local c=tonumber(v or '0') if "             \
+  "not c or c<0 or c~=math.floor(c) then return redis.error_reply('ERR no counter of "             \
+  "fencing tokens: '..KEYS[i]) end if c>most then most=c end end if not own then local "           \
+  "tick=t[1]*10000+math.floor(t[2]/100) if f<tick-10000 then f=tick-10000 elseif "                 \
+  "f>tick+10000 then f=tick+10000 end most=most+1 end if f>most then most=f end if "               \
+  "most>9007199254740991 then return redis.error_reply('ERR no fencing token is left') "           \
+  "end value=most==p and ARGV[5] or string.format('%.0f',most) end for i=1,n do if not "           \
+  "own or redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "                                      \
+  "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end end if p>0 then local "                      \
+  "life=#ARGV[2]<9 and '704800000' or string.format('%.0f',604800000+ARGV[2]) for "                \
+  "i=n+1,2*n do redis.call('SET',KEYS[i],value,'PX',life) end end return 'OK '..now..' "           \
+  "'..value"
+
+#define SIM_WATCH_RECORD                                                                           \
+  "if ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "              \
+  "'..now..' 0' end if ARGV[7]~='' and not "                                                       \
+  "string.find(redis.call('INFO','server'),'run_id:'..ARGV[7],1,true) then "                       \
+  "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end "
+
+/* The record of another process is left there. */
+#define SIM_WATCH_RECORD_LEFT                                                                      \
+  "if ARGV[6]~='' and (redis.call('GET',KEYS[#KEYS])~=ARGV[6] or (ARGV[7]~='' and not "            \
+  "string.find(redis.call('INFO','server'),'run_id:'..ARGV[7],1,true))) then return "              \
+  "'other '..now..' 0' end "
+
+#define SIM_WATCH_TOKEN                                                                            \
+  "local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "                      \
+  "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "
+
+#define SIM_WATCH_COMPARE                                                                          \
+  "for i=1,n do if redis.call('GET',KEYS[i])~=ARGV[1] then return say('no') end end "
+
+#define SIM_WATCH_PROLONG                                                                          \
+  "for i=1,n do if redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "                             \
+  "redis.call('PEXPIRE',KEYS[i],ARGV[2]) end end "
+
+#define SIM_WATCH_RAISE                                                                            \
+  "if f>0 then local life=string.format('%.0f',604800000+ARGV[2]) for i=n+1,2*n do "               \
+  "local c=redis.pcall('GET',KEYS[i]) c=type(c)=='string' and tonumber(c) or 0 "                   \
+  "if c<f then redis.call('SET',KEYS[i],string.format('%.0f',f),'PX',life) "                       \
+  "else redis.call('PEXPIRE',KEYS[i],life) end end end "                                           \
+  "return say('OK')"
+
+/* The last of those that take and confirm are what a wrong core might send. */
+static const sim_watch_script sim_watch_scripts[] = {
+    {SIM_WATCH_TAKE(SIM_WATCH_RECORD), SIM_COMMAND_SET, true, true, true},
+    {SIM_WATCH_TAKE(SIM_WATCH_RECORD_LEFT), SIM_COMMAND_SET, true, false, true},
+    {SIM_WATCH_TAKE(""), SIM_COMMAND_SET, false, false, true},
+    {SIM_WATCH_TOKEN SIM_WATCH_COMPARE SIM_WATCH_PROLONG SIM_WATCH_RAISE, SIM_COMMAND_EXTEND, false,
+     false, true},
+    {SIM_WATCH_TOKEN SIM_WATCH_COMPARE SIM_WATCH_RAISE, SIM_COMMAND_CONFIRM, false, false, true},
+    {SIM_WATCH_TOKEN SIM_WATCH_RAISE, SIM_COMMAND_CONFIRM, false, false, false},
+    {"local run=string.match(redis.call('INFO','server'),'run_id:(%w+)') or '?' "
+     "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
+     "local r=redis.call('GET',KEYS[1]) "
+     "if ARGV[1]=='ready' then why='ready' born=now-ARGV[3] "
+     "elseif not r then why='empty' "
+     "elseif string.match(r,'^%S+')~=run then why='restart' "
+     "elseif tonumber(string.match(r,'^%S+ (%d+) ') or 0)>now+1000000 or "
+     "(ARGV[1]=='clock' and r==ARGV[4]) then why='clock' end "
+     "if why and ARGV[1]~='look' then "
+     "r=string.format('%s %.0f %s %s',run,born,why,ARGV[2]) redis.call('SET',KEYS[1],r) why=nil end "
+     "return string.format('%.0f %s %s %s',now,run,why or '-',why and '' or r)",
+     SIM_COMMAND_GUARD, false, false, false},
+};
+#define SIM_WATCH_COUNT (sizeof sim_watch_scripts / sizeof sim_watch_scripts[0])
+
+uint64_t sim_watch_wall_us(const sim *s, unsigned node) {
+  return sim_clock_read(&s->nodes[node].clock, s->now_us);
+}
+
+/* ------------------------------------------------------------------------------- which script it is */
+
+/* How many words stand behind the keys. */
+static unsigned sim_watch_arguments(const resp_request *command) {
+  uint64_t keys = resp_number(command, 2);
+  return command->count > 3 && keys < command->count - 3 ? command->count - 3 - (unsigned)keys : 0;
+}
+
+bool sim_watch_like(const resp_request *command) {
+  unsigned arguments = sim_watch_arguments(command);
+  return (arguments == 4 || arguments == 7) &&
+         (resp_is(command, 0, "EVALSHA") || resp_is(command, 0, "EVAL"));
+}
+
+/* Whether word 1 is the text, with or without the name of a process behind it. */
+static bool sim_watch_spells(const resp_request *command, const char *text, bool *named) {
+  size_t length = strlen(text);
+  const char *word = command->words[1];
+  *named = command->lengths[1] > length + 2 && memcmp(word + length, "--", 2) == 0;
+  return (command->lengths[1] == length || *named) && memcmp(word, text, length) == 0;
+}
+
+static unsigned sim_watch_by_text(const resp_request *command, bool *named) {
+  for (unsigned i = 0; i < SIM_WATCH_COUNT; i++) {
+    if (command->lengths[1] >= strlen(sim_watch_scripts[i].text) &&
+        sim_watch_spells(command, sim_watch_scripts[i].text, named) &&
+        (!*named || sim_watch_scripts[i].kind == SIM_COMMAND_SET)) {
+      return i;
+    }
+  }
+  return SIM_WATCH_COUNT;
+}
+
+static unsigned sim_watch_by_name(sim *s, const resp_request *command) {
+  _Static_assert(SIM_WATCH_COUNT <= SIM_WATCHES_MAX, "room for the names");
+  if (s->watch_names[0][0] == '\0') {
+    for (unsigned i = 0; i < SIM_WATCH_COUNT; i++) {
+      sim_sha1(s->watch_names[i], sim_watch_scripts[i].text, strlen(sim_watch_scripts[i].text));
+    }
+  }
+  for (unsigned i = 0; i < SIM_WATCH_COUNT; i++) {
+    if (resp_is(command, 1, s->watch_names[i])) {
+      return i;
+    }
+  }
+  return SIM_WATCH_COUNT;
+}
+
+sim_command_kind sim_watch_kind(sim *s, const resp_request *command) {
+  bool named;
+  if (sim_watch_arguments(command) == 7) {
+    return SIM_COMMAND_SET;
+  }
+  unsigned found = resp_is(command, 0, "EVAL") ? sim_watch_by_text(command, &named)
+                                               : sim_watch_by_name(s, command);
+  return found < SIM_WATCH_COUNT ? sim_watch_scripts[found].kind : SIM_COMMAND_UNKNOWN;
+}
+
+/* The script that the node is to run, which it knows from now on; SIM_WATCH_COUNT when it does not. */
+static unsigned sim_watch_known(sim *s, sim_node *node, const resp_request *command, bool by_text) {
+  bool named = false;
+  if (!by_text) {
+    unsigned found = sim_watch_by_name(s, command);
+    if (found < SIM_WATCH_COUNT && (node->watches >> found & 1) != 0) {
+      return found;
+    }
+    for (unsigned i = 0; i < node->named_count; i++) {
+      if (resp_is(command, 1, node->named[i].name)) {
+        return node->named[i].watch;
+      }
+    }
+    return SIM_WATCH_COUNT;
+  }
+  unsigned found = sim_watch_by_text(command, &named);
+  if (found < SIM_WATCH_COUNT && !named) {
+    node->watches |= 1u << found;
+  } else if (found < SIM_WATCH_COUNT) {
+    sim_named one = {.watch = (uint8_t)found};
+    sim_sha1(one.name, command->words[1], command->lengths[1]);
+    for (unsigned i = 0; i < node->named_count; i++) {
+      if (strcmp(node->named[i].name, one.name) == 0) {
+        return found;
+      }
+    }
+    if (node->named_count == SIM_NAMED_MAX) {
+      node->named_count--; /* The last is forgotten, as by SCRIPT FLUSH. */
+    }
+    node->named[node->named_count++] = one;
+  }
+  return found;
+}
+
+static bool sim_watch_counter(const resp_request *command, unsigned word, unsigned resource) {
+  size_t length, behind = strlen(RL_COMMAND_COUNTER);
+  const char *name = sim_resource(resource, &length);
+  return command->lengths[word] == length + behind &&
+         memcmp(command->words[word], name, length) == 0 &&
+         memcmp(command->words[word] + length, RL_COMMAND_COUNTER, behind) == 0;
+}
+
+bool sim_watch_read(const resp_request *command, sim_watch *watch) {
+  unsigned arguments = sim_watch_arguments(command);
+  bool takes = arguments == 7;
+  memset(watch, 0, sizeof *watch);
+  watch->token = command->count - arguments;
+  watch->ttl_ms = resp_number(command, watch->token + 1);
+  watch->count = (unsigned)resp_number(command, watch->token + 2);
+  watch->own = takes && resp_is(command, watch->token + 3, "1");
+  watch->fence = resp_number(command, watch->token + (takes ? 4 : 3));
+  watch->record = takes && command->lengths[watch->token + 5] > 0 ? watch->token + 5 : 0;
+  watch->run_id = takes && command->lengths[watch->token + 6] > 0 ? watch->token + 6 : 0;
+  watch->record_key = watch->record != 0 ? watch->token - 1 : 0;
+  unsigned keys = watch->count * (watch->fence > 0 ? 2 : 1) + (watch->record != 0);
+  bool understood = watch->count >= 1 && watch->count <= SIM_RESOURCES_MAX &&
+                    resp_number(command, 2) == keys && watch->ttl_ms > 0 &&
+                    command->lengths[watch->token] == REDLOCK_TOKEN_LENGTH;
+  for (unsigned i = 0; i < watch->count && understood; i++) {
+    watch->resources[i] = sim_script_resource(command, 3 + i);
+    understood = watch->resources[i] < SIM_RESOURCES_MAX &&
+                 (watch->fence == 0 ||
+                  sim_watch_counter(command, 3 + watch->count + i, watch->resources[i]));
+  }
+  return understood && (watch->count < 2 || watch->resources[0] != watch->resources[1]);
+}
+
+/* ---------------------------------------------------------------------------------------- records */
+
+void sim_watch_restart(sim *s, unsigned index) {
+  sim_node *node = &s->nodes[index];
+  uint64_t state = s->seed * 1000003 + index * 1009 + node->incarnation++;
+  for (unsigned i = 0; i < 2; i++) {
+    state = (state ^ 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+    state ^= state >> 31;
+    (void)snprintf(node->run_id + 16 * (size_t)i, sizeof node->run_id - 16 * (size_t)i, "%016llx",
+                   (unsigned long long)state);
+  }
+  memcpy(node->run_id + 32, "deadbeef", 9);
+  node->watches = 0;
+  node->named_count = 0;
+}
+
+static sim_record *sim_watch_record_at(sim_node *node, unsigned database, const char *key,
+                                       size_t length, bool makes) {
+  for (unsigned i = 0; i < SIM_RECORDS_MAX; i++) {
+    sim_record *record = &node->data.records[database][i];
+    if (record->used && record->key_length == length && memcmp(record->key, key, length) == 0) {
+      return record;
+    }
+  }
+  for (unsigned i = 0; i < SIM_RECORDS_MAX && makes; i++) {
+    sim_record *record = &node->data.records[database][i];
+    if (!record->used && length <= sizeof record->key) {
+      memcpy(record->key, key, length);
+      record->key_length = (uint8_t)length;
+      record->used = true;
+      return record;
+    }
+  }
+  return NULL;
+}
+
+const sim_record *sim_watch_record(const sim_node *node, unsigned database) {
+  const sim_record *record = &node->data.records[database][0];
+  return record->used ? record : NULL;
+}
+
+uint64_t sim_watch_born_us(const sim_record *record) {
+  const char *space = memchr(record->text, ' ', record->length);
+  return space == NULL ? 0 : strtoull(space + 1, NULL, 10);
+}
+
+/* Why a record is to be made, or NULL. */
+static const char *sim_watch_why(const sim_node *node, const sim_record *record,
+                                 const resp_request *command, uint64_t now_us) {
+  if (resp_is(command, 4, "ready")) {
+    return "ready";
+  }
+  if (record == NULL) {
+    return "empty";
+  }
+  if (strncmp(record->text, node->run_id, strlen(node->run_id)) != 0) {
+    return "restart";
+  }
+  bool expected = resp_is(command, 4, "clock") && command->lengths[7] == record->length &&
+                  memcmp(command->words[7], record->text, record->length) == 0;
+  return expected || sim_watch_born_us(record) > now_us + SIM_WATCH_SLACK_US ? "clock" : NULL;
+}
+
+static void sim_watch_counted(sim *s, const char *why) {
+  sim_count(s, strcmp(why, "restart") == 0 ? SIM_RECORD_RESTART
+               : strcmp(why, "empty") == 0 ? SIM_RECORD_EMPTY
+                                           : SIM_RECORD_CLOCK);
+}
+
+/* EVAL, script, 1, key, make, fingerprint, age, expected */
+static void sim_watch_guard(sim *s, int connection, const resp_request *command,
+                            const sim_request *request) {
+  const sim_connection *from = &s->connections[connection];
+  sim_node *node = &s->nodes[from->node];
+  uint64_t now_us = sim_watch_wall_us(s, from->node), born_us = now_us;
+  char answer[SIM_RECORD_MAX + 160], reply[SIM_RECORD_MAX + 200];
+  if (!resp_is(command, 2, "1") || command->count != 8) {
+    sim_violation(s, "wire", "a question about the record that the node does not understand");
+    return;
+  }
+  sim_record *record =
+      sim_watch_record_at(node, from->database, command->words[3], command->lengths[3], false);
+  const char *why = sim_watch_why(node, record, command, now_us);
+  if (why != NULL && !resp_is(command, 4, "look")) {
+    const char *error = sim_node_refuses(s, from->node, SIM_COMMAND_SET, true);
+    if (error != NULL) {
+      sim_node_reply(s, connection, request, error, SIM_OUTCOME_DECLINED);
+      return;
+    }
+    born_us -= strcmp(why, "ready") == 0 ? resp_number(command, 6) : 0;
+    record =
+        sim_watch_record_at(node, from->database, command->words[3], command->lengths[3], true);
+    int length = record == NULL ? -1
+                                : snprintf(record->text, sizeof record->text, "%s %llu %s %.*s",
+                                           node->run_id, (unsigned long long)born_us, why,
+                                           (int)command->lengths[5], command->words[5]);
+    if (length < 0 || (size_t)length >= sizeof record->text) {
+      sim_violation(s, "wire", "a record that is too long, or one too many");
+      return;
+    }
+    record->length = (uint16_t)length;
+    record->made_us = s->now_us;
+    bool behind = node->wrong_clock && now_us < SIM_NODE_EPOCH_US + s->now_us;
+    if (behind &&
+        strcmp(why, "ready") != 0) { /* It will be set right, which would end the quarantine. */
+      sim_violation(s, "guard", "a record is made on node %u, whose clock is wrong", from->node);
+    }
+    sim_watch_counted(s, why);
+    SIM_TRACE(s, "node %u: a record is made: %s", from->node, why);
+    sim_trace_fault(s, from->node, s->now_us, "record: %s", why);
+    why = NULL;
+  }
+  int length = snprintf(answer, sizeof answer, "%llu %s %s %s", (unsigned long long)now_us,
+                        node->run_id, why != NULL ? why : "-", why != NULL ? "" : record->text);
+  (void)snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", length, answer);
+  sim_node_reply(s, connection, request, reply, SIM_OUTCOME_GRANTED);
+}
+
+/* ---------------------------------------------------------------------------------------- scripts */
+
+static void sim_watch_say(sim *s, int connection, sim_request *request, const char *word,
+                          uint64_t fence, sim_outcome outcome) {
+  const sim_connection *from = &s->connections[connection];
+  char answer[64], reply[80];
+  int length =
+      snprintf(answer, sizeof answer, "%s %llu %llu", word,
+               (unsigned long long)sim_watch_wall_us(s, from->node), (unsigned long long)fence);
+  (void)snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", length, answer);
+  SIM_TRACE(s, "node %u: %s by token %u: %s%s", from->node,
+            request->kind == SIM_COMMAND_SET      ? (request->own ? "TAKE, its own," : "TAKE")
+            : request->kind == SIM_COMMAND_EXTEND ? "KEEP"
+                                                  : "CONFIRM",
+            request->token, answer,
+            from->client_open ? "" : " (on a connection that was given up)");
+  request->fence = fence;
+  sim_node_reply(s, connection, request, reply, outcome);
+}
+
+/* Whether the node is not whom the command is for. A record of another process is nobody's: it is deleted. */
+bool sim_watch_other(sim_node *node, const sim_connection *from, const resp_request *command,
+                     const sim_watch *watch, bool deletes) {
+  if (watch->record == 0) {
+    return false;
+  }
+  sim_record *record = sim_watch_record_at(node, from->database, command->words[watch->record_key],
+                                           command->lengths[watch->record_key], false);
+  if (record == NULL || command->lengths[watch->record] != record->length ||
+      memcmp(command->words[watch->record], record->text, record->length) != 0) {
+    return true;
+  }
+  bool same = watch->run_id == 0 || resp_is(command, watch->run_id, node->run_id);
+  record->used = same || !deletes;
+  return !same;
+}
+
+static uint64_t *sim_watch_counters(sim *s, const sim_connection *from) {
+  return s->nodes[from->node].data.counters[from->database];
+}
+
+/* What the counters are to be, or 0 when no token is left. */
+static uint64_t sim_watch_most(sim *s, const sim_connection *from, const sim_watch *watch) {
+  uint64_t tick = sim_watch_wall_us(s, from->node) / RL_FENCE_TICK_US;
+  uint64_t slack = SIM_WATCH_SLACK_US / RL_FENCE_TICK_US, fence = watch->fence, most = 0;
+  for (unsigned i = 0; i < watch->count; i++) {
+    uint64_t counter = sim_watch_counters(s, from)[watch->resources[i]];
+    most = counter > most ? counter : most;
+  }
+  if (watch->own) {
+    most = fence > most ? fence : most;
+  } else {
+    fence = fence < tick - slack ? tick - slack : fence > tick + slack ? tick + slack : fence;
+    most = fence > most + 1 ? fence : most + 1;
+  }
+  return most > SIM_WATCH_FENCE_MAX ? 0 : most;
+}
+
+/* The number of the key that is in the way, or 0. */
+static unsigned sim_watch_in_the_way(sim *s, const sim_connection *from,
+                                     const resp_request *command, const sim_watch *watch) {
+  for (unsigned i = 0; i < watch->count; i++) {
+    const sim_key *key = sim_key_find(s, from->node, from->database, watch->resources[i]);
+    if (key != NULL && !(watch->own && memcmp(key->value, command->words[watch->token],
+                                              REDLOCK_TOKEN_LENGTH) == 0)) {
+      return i + 1;
+    }
+  }
+  return 0;
+}
+
+static void sim_watch_raise(sim *s, const sim_connection *from, const sim_watch *watch,
+                            uint64_t fence) {
+  for (unsigned i = 0; i < watch->count && watch->fence > 0; i++) {
+    uint64_t *counter = &sim_watch_counters(s, from)[watch->resources[i]];
+    *counter = fence > *counter ? fence : *counter;
+  }
+}
+
+/* Sets or prolongs the key of resource |i|, if that makes it live longer. */
+static void sim_watch_write(sim *s, const sim_connection *from, const resp_request *command,
+                            const sim_watch *watch, unsigned i, const sim_request *request) {
+  unsigned resource = watch->resources[i];
+  sim_key *slot = &s->nodes[from->node].data.keys[from->database][resource];
+  const sim_key *key = sim_key_find(s, from->node, from->database, resource);
+  if (key != NULL && key->expire_ms >= sim_key_wall_ms(s, from->node) + watch->ttl_ms) {
+    return;
+  }
+  if (key != NULL) {
+    check_touched(s, from, key, request->token, SIM_COMMAND_EXTEND);
+    slot->expire_ms = sim_key_wall_ms(s, from->node) + watch->ttl_ms;
+    if (key->token < s->token_count) {
+      s->tokens[key->token].forgotten &= ~(1u << from->node);
+    }
+    slot->written_us = s->now_us;
+    if (s->trace != NULL) {
+      sim_trace_key(s, from->node, resource, key->token,
+                    sim_key_dies_us(&s->nodes[from->node], slot));
+    }
+    return;
+  }
+  sim_key_write(s, from->node, slot, resource, command->words[watch->token], request->token,
+                watch->ttl_ms);
+}
+
+/*
+ * Since when the record has been there: by the node's clock, or in truth, for a client that has been watching goes by
+ * its own clock; 0 when it is of another process.
+ */
+static uint64_t sim_watch_age(sim *s, const sim_connection *from, const sim_watch *watch,
+                              const resp_request *command) {
+  sim_node *node = &s->nodes[from->node];
+  uint64_t now_us = sim_watch_wall_us(s, from->node);
+  const sim_record *record =
+      watch->record == 0
+          ? NULL
+          : sim_watch_record_at(node, from->database, command->words[watch->record_key],
+                                command->lengths[watch->record_key], false);
+  if (record == NULL || strncmp(record->text, node->run_id, strlen(node->run_id)) != 0) {
+    return 0;
+  }
+  uint64_t born_us = sim_watch_born_us(record), true_us = s->now_us - record->made_us;
+  uint64_t shown_us = born_us < now_us ? now_us - born_us : 0;
+  return shown_us > true_us ? shown_us : true_us;
+}
+
+static void sim_watch_take(sim *s, int connection, const resp_request *command,
+                           sim_request *request, const sim_watch_script *script) {
+  const sim_connection *from = &s->connections[connection];
+  sim_node *node = &s->nodes[from->node];
+  sim_watch watch;
+  char number[8];
+  if (!sim_watch_read(command, &watch)) {
+    sim_violation(s, "wire", "a TAKE that the node does not understand");
+    return;
+  }
+  request->own = watch.own;
+  request->age_us = sim_watch_age(s, from, &watch, command);
+  if (script->records && sim_watch_other(node, from, command, &watch, script->deletes)) {
+    sim_count(s, SIM_TAKE_OTHER);
+    sim_watch_say(s, connection, request, "other", 0, SIM_OUTCOME_OTHER);
+    return;
+  }
+  unsigned in_the_way = sim_watch_in_the_way(s, from, command, &watch);
+  if (in_the_way != 0) {
+    const sim_key *key =
+        sim_key_find(s, from->node, from->database, watch.resources[in_the_way - 1]);
+    sim_count(s, SIM_SET_TAKEN);
+    if (key != NULL && key->foreign_type) {
+      sim_node_reply(s, connection, request,
+                     "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+                     SIM_OUTCOME_REFUSED);
+      return;
+    }
+    (void)snprintf(number, sizeof number, "%u", in_the_way);
+    sim_watch_say(s, connection, request, number, 0, SIM_OUTCOME_REFUSED);
+    return;
+  }
+  uint64_t most = watch.fence > 0 ? sim_watch_most(s, from, &watch) : 0;
+  if (watch.fence > 0 && most == 0) {
+    sim_node_reply(s, connection, request, "-ERR no fencing token is left\r\n",
+                   SIM_OUTCOME_DECLINED);
+    return;
+  }
+  for (unsigned i = 0; i < watch.count; i++) {
+    sim_watch_write(s, from, command, &watch, i, request);
+  }
+  sim_watch_raise(s, from, &watch, most);
+  sim_count(s, SIM_SET_GRANTED);
+  sim_watch_say(s, connection, request, "OK", most, SIM_OUTCOME_GRANTED);
+}
+
+/* KEEP and CONFIRM */
+static void sim_watch_hold(sim *s, int connection, const resp_request *command,
+                           sim_request *request, const sim_watch_script *script) {
+  const sim_connection *from = &s->connections[connection];
+  sim_watch watch;
+  if (!sim_watch_read(command, &watch)) {
+    sim_violation(s, "wire", "a KEEP or CONFIRM that the node does not understand");
+    return;
+  }
+  request->held = true;
+  for (unsigned i = 0; i < watch.count; i++) {
+    const sim_key *key = sim_key_find(s, from->node, from->database, watch.resources[i]);
+    bool ours =
+        key != NULL && memcmp(key->value, command->words[watch.token], REDLOCK_TOKEN_LENGTH) == 0;
+    request->held = request->held && ours;
+    if (!script->compares) {
+      continue;
+    }
+    if (key != NULL && key->foreign_type) {
+      sim_count(s, SIM_SCRIPT_WRONG_TYPE);
+      sim_node_reply(s, connection, request,
+                     "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
+                     SIM_OUTCOME_REFUSED);
+      return;
+    }
+    if (!ours) {
+      sim_count(s, script->kind == SIM_COMMAND_CONFIRM ? SIM_CONFIRM_REFUSED : SIM_SCRIPT_REFUSED);
+      sim_watch_say(s, connection, request, "no", 0, SIM_OUTCOME_REFUSED);
+      return;
+    }
+  }
+  for (unsigned i = 0; i < watch.count && script->kind == SIM_COMMAND_EXTEND; i++) {
+    sim_watch_write(s, from, command, &watch, i, request);
+  }
+  sim_watch_raise(s, from, &watch, watch.fence);
+  sim_count(s, script->kind == SIM_COMMAND_CONFIRM ? SIM_CONFIRM_GRANTED : SIM_SCRIPT_GRANTED);
+  sim_watch_say(s, connection, request, "OK", 0, SIM_OUTCOME_GRANTED);
+}
+
+void sim_watch_eval(sim *s, int connection, const resp_request *command, sim_request *request) {
+  const sim_connection *from = &s->connections[connection];
+  unsigned found = sim_watch_known(s, &s->nodes[from->node], command, request->by_text);
+  if (found == SIM_WATCH_COUNT && !request->by_text) {
+    sim_count(s, SIM_SCRIPT_UNKNOWN);
+    sim_node_reply(s, connection, request, "-NOSCRIPT No matching script.\r\n",
+                   SIM_OUTCOME_NO_SCRIPT);
+    return;
+  }
+  if (found == SIM_WATCH_COUNT) {
+    sim_violation(s, "wire", "a script that the node does not understand");
+    return;
+  }
+  if (request->by_text && sim_watch_scripts[found].kind != SIM_COMMAND_GUARD) {
+    sim_count(s, SIM_SCRIPT_BY_TEXT);
+  }
+  switch (sim_watch_scripts[found].kind) {
+  case SIM_COMMAND_GUARD:
+    sim_watch_guard(s, connection, command, request);
+    break;
+  case SIM_COMMAND_SET:
+    sim_watch_take(s, connection, command, request, &sim_watch_scripts[found]);
+    break;
+  default:
+    sim_watch_hold(s, connection, command, request, &sim_watch_scripts[found]);
+    break;
+  }
+}

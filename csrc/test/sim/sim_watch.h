@@ -1,0 +1,46 @@
+/*
+ * The scripts of fencing tokens and of a guard. See sim_watch.c.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef SIM_WATCH_H
+#define SIM_WATCH_H
+
+#include "sim_node.h"
+
+/* Whether the command may be one of them, by the number of its arguments. */
+bool sim_watch_like(const resp_request *command);
+
+/* What it is for; SIM_COMMAND_UNKNOWN when it is none of them. */
+sim_command_kind sim_watch_kind(sim *s, const resp_request *command);
+
+/* A command of that kind, taken apart; the numbers are those of words. False when it makes no sense. */
+typedef struct sim_watch {
+  unsigned count; /* of the lock's keys */
+  unsigned resources[SIM_RESOURCES_MAX];
+  unsigned token;
+  unsigned record, record_key, run_id; /* 0: none */
+  bool own;
+  uint64_t fence; /* 0: none */
+  uint64_t ttl_ms;
+} sim_watch;
+
+bool sim_watch_read(const resp_request *command, sim_watch *watch);
+
+/* Whether the node is not whom the command is for; a record of another process is deleted with |deletes|. */
+bool sim_watch_other(sim_node *node, const sim_connection *from, const resp_request *command,
+                     const sim_watch *watch, bool deletes);
+
+void sim_watch_eval(sim *s, int connection, const resp_request *command, sim_request *request);
+
+/* The node's process is another: it has another name, and knows no script. */
+void sim_watch_restart(sim *s, unsigned node);
+
+/* The record of the node, or NULL; when it was made, by the node's clock; who the node is. */
+const sim_record *sim_watch_record(const sim_node *node, unsigned database);
+uint64_t sim_watch_born_us(const sim_record *record);
+
+/* What the node's clock shows now. */
+uint64_t sim_watch_wall_us(const sim *s, unsigned node);
+
+#endif

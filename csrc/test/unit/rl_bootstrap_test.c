@@ -1,0 +1,190 @@
+/*
+ * Bootstrap, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_bootstrap.h"
+
+#include "fake_guard.h"
+#include "fake_nodes.h"
+#include "rl_round.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const redlock_options ONCE = {.retry_count = REDLOCK_RETRIES_NONE};
+
+#define QUARANTINE (33 * SECONDS + 2 * MS)
+
+static int bootstrap(fake_world *world, rl_lock *lock) {
+  assert_error(rl_lock_bootstrap(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  return rl_lock_result(lock);
+}
+
+static rl_lock *lock_of(fake_world *world) {
+  return fake_lock(world, KEY, &ONCE);
+}
+
+static void assert_votes(const rl_lock *lock, const char *votes) {
+  char seen[FAKE_NODES_MAX + 1] = "";
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    seen[i] = redlock_vote_name(lock->votes[i].vote)[0];
+  }
+  assert_string_equal(seen, votes);
+}
+
+static void new_nodes_vote_at_once(void **state) {
+  (void)state;
+  char message[512];
+  fake_world *world = fake_world_new_guarded(3, 0);
+  rl_lock *lock = lock_of(world);
+  assert_error(bootstrap(world, lock), REDLOCK_OK);
+  assert_votes(lock, "ggg");
+  assert_string_equal(rl_lock_message(lock, message, sizeof message), "");
+  for (unsigned i = 0; i < 3; i++) {
+    char *end;
+    assert_int_equal(strtoull(strchr(world->nodes[i].store.record, ' '), &end, 10),
+                     world->now_us - QUARANTINE);
+    assert_memory_equal(end, " ready ", 7);
+    assert_int_equal(world->nodes[i].sets + world->nodes[i].releases, 0);
+  }
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "ggg");
+  assert_true(fake_world_end(world));
+}
+
+static void nodes_of_other_clients_become_ours(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new_guarded(3, 0);
+  rl_lock *lock = lock_of(world);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store *store = &world->nodes[i].store;
+    (void)snprintf(store->record, sizeof store->record, "run%u 1 ready nodes=5 and so on", i);
+  }
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(bootstrap(world, lock), REDLOCK_OK);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_majority_is_enough_and_the_others_say_why_not(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new_guarded(3, 0);
+  rl_lock *lock = lock_of(world);
+  world->nodes[1].policy = FAKE_REFUSES;
+  assert_error(bootstrap(world, lock), REDLOCK_OK);
+  assert_votes(lock, "geg");
+  assert_string_equal(rl_round_reason(lock, 1), "Connection refused");
+  assert_true(fake_world_end(world));
+}
+
+static void without_a_majority_it_has_failed(void **state) {
+  (void)state;
+  char message[1024];
+  fake_world *world = fake_world_new_guarded(3, 0);
+  rl_lock *lock = lock_of(world);
+  world->nodes[0].policy = world->nodes[1].policy = FAKE_REFUSES;
+  assert_error(bootstrap(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message),
+                         "only 1 of 3 nodes may vote, 2 are needed: 10.0.0.1:6379: Connection"));
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_is_no_other_server_or_whose_clock_is_wrong_is_not_ready(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new_guarded(5, 0);
+  rl_lock *lock = lock_of(world);
+  (void)snprintf(world->nodes[4].store.run_id, sizeof world->nodes[4].store.run_id, "run0");
+  world->nodes[3].store.ahead_us = 100 * SECONDS;
+  (void)fake_hold(world, lock); /* The clocks are known then. */
+  assert_error(bootstrap(world, lock), REDLOCK_OK);
+  assert_votes(lock, "gggqe");
+  assert_string_equal(rl_round_reason(lock, 4), "it is the same server as 10.0.0.1:6379");
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_refuses_is_not_ready(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new_guarded(1, 0);
+  rl_lock *lock = lock_of(world);
+  assert_error(rl_lock_bootstrap(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_command command = fake_take(world, 0);
+  if (strcmp(command.make, "ready") != 0) { /* The guard makes the record meanwhile. */
+    fake_deliver(world, 0, "-READONLY You can't write against a read only replica.\r\n");
+    command = fake_take(world, 0);
+  }
+  assert_string_equal(command.make, "ready");
+  fake_deliver(world, 0, "-READONLY You can't write against a read only replica.\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_votes(lock, "e");
+  assert_non_null(strstr(rl_round_reason(lock, 0), "READONLY"));
+  assert_true(fake_world_end(world));
+}
+
+static void it_is_only_for_a_client_with_a_guard(void **state) {
+  (void)state;
+  char message[512];
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = lock_of(world);
+  assert_error(rl_lock_bootstrap(lock, world->now_us, false), REDLOCK_E_INVALID);
+  assert_non_null(
+      strstr(rl_lock_message(lock, message, sizeof message), "the client has no guard"));
+  assert_true(fake_world_end(world));
+}
+
+static void a_lock_that_is_held_lends_no_round(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new_guarded(1, 0);
+  rl_lock *lock = lock_of(world);
+  assert_error(bootstrap(world, lock), REDLOCK_OK);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_bootstrap(lock, world->now_us, false), REDLOCK_E_HELD);
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_connection_that_breaks_is_no_vote(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new_guarded(1, 0);
+  rl_lock *lock = lock_of(world);
+  assert_error(rl_lock_bootstrap(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_break(world, 0, "Connection reset by peer");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_votes(lock, "u");
+  assert_true(fake_world_end(world));
+}
+
+static void an_answer_that_is_late_is_the_guards_all_the_same(void **state) {
+  (void)state;
+  char reply[FAKE_REPLY_MAX];
+  fake_world *world = fake_world_new_guarded(1, 0);
+  rl_lock *lock = lock_of(world);
+  (void)fake_hold(world, lock); /* It is quarantined now. */
+  assert_error(rl_lock_bootstrap(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_string_equal(fake_execute(world, 0, reply).make, "ready");
+  fake_pass(world, 1 * SECONDS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  fake_deliver(world, 0, reply);
+  assert_false(world->core.nodes[0]->link.guard->asked);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(new_nodes_vote_at_once),
+      cmocka_unit_test(nodes_of_other_clients_become_ours),
+      cmocka_unit_test(a_majority_is_enough_and_the_others_say_why_not),
+      cmocka_unit_test(without_a_majority_it_has_failed),
+      cmocka_unit_test(a_node_that_is_no_other_server_or_whose_clock_is_wrong_is_not_ready),
+      cmocka_unit_test(a_node_that_refuses_is_not_ready),
+      cmocka_unit_test(it_is_only_for_a_client_with_a_guard),
+      cmocka_unit_test(a_lock_that_is_held_lends_no_round),
+      cmocka_unit_test(a_connection_that_breaks_is_no_vote),
+      cmocka_unit_test(an_answer_that_is_late_is_the_guards_all_the_same),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

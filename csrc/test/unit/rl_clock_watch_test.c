@@ -1,0 +1,126 @@
+/*
+ * The clock watch, by exact figures.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_clock_watch.h"
+#include "rl_test.h"
+
+#define DAY (1700000000 * SECONDS) /* of a node's clock; ours counts from its boot */
+#define MAX ((uint64_t)9007199254740991)
+
+/* A watch that has heard at |at| of a clock that was |DAY| ahead, by a reply that took |took|. */
+static rl_clock_watch heard(redlock_time at, redlock_duration took) {
+  rl_clock_watch watch = {0};
+  assert_int_equal(rl_clock_watch_note(&watch, DAY + at - took, at - took, at), 0);
+  return watch;
+}
+
+static void the_first_reply_shows_no_step(void **state) {
+  (void)state;
+  rl_clock_watch watch = {0};
+  assert_int_equal(rl_clock_watch_note(&watch, MAX, 5, 10), 0);
+  assert_true(watch.known);
+}
+
+static void a_step_is_what_drift_and_both_round_trips_do_not_explain(void **state) {
+  (void)state;
+  static const struct {
+    redlock_duration before, took; /* round trips */
+    int64_t
+        moved; /* what the reply says, less what it would with the least possible offset before */
+    int64_t step;
+  } cases[] = {
+      {0, 0, 20000, 0},
+      {0, 0, 20001, 20001},
+      {500, 0, 20500, 0},
+      {500, 0, 20501, 20001},
+      {0, 0, -20000, 0},
+      {0, 0, -20001, -20001},
+      {500, 0, -20000, 0},
+      {500, 0, -20001, -20001},
+      {0, 700, -20700, 0},
+      {0, 700, -20701, -20001},
+      {0, 700, 20001, 20001},
+      {0, 0, 3600000000, 3600000000},
+      {0, 0, -3600000000, -3600000000},
+  };
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    redlock_time now = 5 * SECONDS;
+    rl_clock_watch watch = {0};
+    redlock_time at = 4 * SECONDS;
+    assert_int_equal(rl_clock_watch_note(&watch, DAY + at, at - cases[i].before, at), 0);
+    uint64_t node_us = (uint64_t)((int64_t)(DAY + now) + cases[i].moved);
+    assert_int_equal(rl_clock_watch_note(&watch, node_us, now - cases[i].took, now), cases[i].step);
+  }
+}
+
+static void a_hundredth_of_the_time_in_between_is_drift(void **state) {
+  (void)state;
+  rl_clock_watch watch = heard(1 * SECONDS, 0);
+  redlock_time now = 11 * SECONDS;
+  rl_clock_watch other = watch;
+  assert_int_equal(rl_clock_watch_note(&watch, DAY + now + 100 * MS, now, now), 0);
+  assert_int_equal(rl_clock_watch_note(&other, DAY + now + 100 * MS + 1, now, now), 100 * MS + 1);
+}
+
+static void a_clock_that_is_slewed_fast_is_seen_though_each_reply_moves_little(void **state) {
+  (void)state;
+  rl_clock_watch watch = heard(1 * SECONDS, 0);
+  int64_t step = 0;
+  redlock_time now = 1 * SECONDS;
+  while (step == 0 && now < 3 * SECONDS) {
+    now += 1 * MS;
+    step = rl_clock_watch_note(&watch, DAY + now + (now - 1 * SECONDS) / 12, now, now); /* 8.3 % */
+  }
+  assert_true(step > 0);
+  assert_true(now < 1250 * MS);
+}
+
+static void after_a_step_the_clock_is_compared_with_what_it_has_become(void **state) {
+  (void)state;
+  rl_clock_watch watch = heard(1 * SECONDS, 0);
+  assert_int_equal(rl_clock_watch_note(&watch, DAY + 9 * SECONDS, 2 * SECONDS, 2 * SECONDS),
+                   7 * SECONDS);
+  assert_int_equal(rl_clock_watch_note(&watch, DAY + 10 * SECONDS, 3 * SECONDS, 3 * SECONDS), 0);
+  assert_int_equal(rl_clock_watch_note(&watch, DAY + 4 * SECONDS, 4 * SECONDS, 4 * SECONDS),
+                   -7 * (int64_t)SECONDS);
+}
+
+static void a_reply_is_kept_for_ten_seconds_or_until_one_is_twice_as_quick(void **state) {
+  (void)state;
+  rl_clock_watch watch = heard(1 * SECONDS, 100);
+  assert_int_equal(rl_clock_watch_note(&watch, DAY + 2 * SECONDS, 2 * SECONDS - 50, 2 * SECONDS),
+                   0);
+  assert_int_equal(watch.at_us, 1 * SECONDS);
+  assert_int_equal(rl_clock_watch_note(&watch, DAY + 3 * SECONDS, 3 * SECONDS - 49, 3 * SECONDS),
+                   0);
+  assert_int_equal(watch.at_us, 3 * SECONDS);
+  assert_int_equal(
+      rl_clock_watch_note(&watch, DAY + 13 * SECONDS - 1, 12 * SECONDS, 13 * SECONDS - 1), 0);
+  assert_int_equal(watch.at_us, 3 * SECONDS);
+  assert_int_equal(rl_clock_watch_note(&watch, DAY + 13 * SECONDS, 12 * SECONDS, 13 * SECONDS), 0);
+  assert_int_equal(watch.at_us, 13 * SECONDS);
+}
+
+static void what_no_clock_can_say_changes_nothing(void **state) {
+  (void)state;
+  rl_clock_watch watch = heard(1 * SECONDS, 0);
+  assert_int_equal(rl_clock_watch_note(&watch, 0, 2 * SECONDS, 2 * SECONDS), 0);
+  assert_int_equal(rl_clock_watch_note(&watch, MAX + 1, 2 * SECONDS, 2 * SECONDS), 0);
+  assert_int_equal(rl_clock_watch_note(&watch, DAY, 2 * SECONDS, REDLOCK_NEVER), 0);
+  assert_int_equal(watch.at_us, 1 * SECONDS);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_first_reply_shows_no_step),
+      cmocka_unit_test(a_step_is_what_drift_and_both_round_trips_do_not_explain),
+      cmocka_unit_test(a_hundredth_of_the_time_in_between_is_drift),
+      cmocka_unit_test(a_clock_that_is_slewed_fast_is_seen_though_each_reply_moves_little),
+      cmocka_unit_test(after_a_step_the_clock_is_compared_with_what_it_has_become),
+      cmocka_unit_test(a_reply_is_kept_for_ten_seconds_or_until_one_is_twice_as_quick),
+      cmocka_unit_test(what_no_clock_can_say_changes_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,846 @@
+/*
+ * The guard, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_guard.h"
+
+#include "fake_guard.h"
+#include "fake_nodes.h"
+#include "rl_attach.h"
+#include "rl_round.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+static const redlock_options ONCE = {.retry_count = REDLOCK_RETRIES_NONE};
+
+#define MAX_TTL (20 * SECONDS)
+#define QUARANTINE (22 * SECONDS + 2 * MS) /* a tenth and 2 ms more */
+
+/* A record as it is made, |age| ago, for these clients. */
+static void remember(fake_world *world, unsigned node, redlock_duration age, const char *why) {
+  fake_store *store = &world->nodes[node].store;
+  (void)snprintf(store->record, sizeof store->record, "%s %llu %s %s", store->run_id,
+                 (unsigned long long)(world->now_us + store->ahead_us - age), why,
+                 world->core.guards->fingerprint);
+}
+
+/* A world whose nodes are new. */
+static fake_world *fresh(unsigned count) {
+  return fake_world_new_guarded(count, MAX_TTL);
+}
+
+/* A world whose nodes have had their records for long. */
+static fake_world *ready(unsigned count) {
+  fake_world *world = fresh(count);
+  rl_guard_prepare(&world->core);
+  for (unsigned i = 0; i < count; i++) {
+    remember(world, i, QUARANTINE, "ready");
+  }
+  return world;
+}
+
+static rl_lock *lock_of(fake_world *world) {
+  return fake_lock(world, KEY, &ONCE);
+}
+
+static int release(fake_world *world, rl_lock *lock) {
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  return rl_lock_result(lock);
+}
+
+static rl_guard *guard_of(fake_world *world, unsigned node) {
+  return world->core.nodes[node]->link.guard;
+}
+
+static void assert_votes(const rl_lock *lock, const char *votes) {
+  char seen[FAKE_NODES_MAX + 1] = "";
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    seen[i] = redlock_vote_name(lock->votes[i].vote)[0];
+  }
+  assert_string_equal(seen, votes);
+}
+
+static void assert_reason(const rl_lock *lock, unsigned node, const char *part) {
+  if (strstr(rl_round_reason(lock, node), part) == NULL) {
+    assert_string_equal(rl_round_reason(lock, node), part);
+  }
+}
+
+/* ------------------------------------------------------------------------------------- records */
+
+static void a_new_node_gets_a_record_and_votes_when_the_longest_lease_is_over(void **state) {
+  (void)state;
+  fake_world *world = fresh(3);
+  rl_lock *lock = lock_of(world);
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_votes(lock, "qqq");
+  redlock_time made_us = world->now_us;
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].sets, 0);
+    assert_non_null(
+        strstr(world->nodes[i].store.record, " empty nodes=3 quorum=2 max_ttl=20000 list="));
+  }
+  fake_pass(world, QUARANTINE - 1);
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_votes(lock, "qqq");
+  fake_pass(world, 1);
+  assert_int_equal(world->now_us, made_us + QUARANTINE);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "ggg");
+  assert_true(fake_world_end(world));
+}
+
+static void the_quarantine_lasts_six_seconds_at_least(void **state) {
+  (void)state;
+  static const struct {
+    redlock_duration max_ttl_us, quarantine_us;
+  } cases[] = {{0, 33 * SECONDS + 2 * MS}, /* the default is 30 s */
+               {1 * SECONDS, 6 * SECONDS},
+               {5453 * MS, 6 * SECONDS + 300},
+               {5452 * MS, 6 * SECONDS},
+               {REDLOCK_TTL_MAX_US, REDLOCK_TTL_MAX_US / 10 * 11 + 2 * MS}};
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    fake_world *world = fake_world_new_guarded(1, cases[i].max_ttl_us);
+    assert_int_equal(world->core.guards->quarantine_us, cases[i].quarantine_us);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_record_that_is_old_enough_lets_the_node_vote_at_once(void **state) {
+  (void)state;
+  fake_world *world = ready(3);
+  remember(world, 1, QUARANTINE - 1, "empty");
+  rl_lock *lock = lock_of(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "gqg");
+  assert_reason(lock, 1, "for 0.1 s more: it has no record");
+  assert_int_equal(fake_keys(world, KEY), 2); /* Nor does the node join. */
+  assert_error(release(world, lock), REDLOCK_OK);
+  fake_pass(world, 1);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "ggg");
+  assert_true(fake_world_end(world));
+}
+
+static void a_record_of_another_server_is_made_anew(void **state) {
+  (void)state;
+  fake_world *world = ready(3);
+  fake_store_restart(&world->nodes[2].store, "run7", false);
+  rl_lock *lock = lock_of(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "ggq");
+  assert_non_null(strstr(world->nodes[2].store.record, "run7 "));
+  assert_non_null(strstr(world->nodes[2].store.record, " restart "));
+  assert_error(release(world, lock), REDLOCK_OK);
+  fake_pass(world, 1 * SECONDS);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_reason(lock, 2, "for 21.1 s more: the server was restarted, replaced or promoted");
+  assert_true(fake_world_end(world));
+}
+
+static void no_record_is_made_before_the_clocks_of_a_majority_are_known(void **state) {
+  (void)state;
+  fake_world *world = fresh(5);
+  for (unsigned i = 2; i < 5; i++) {
+    world->nodes[i].policy = FAKE_REFUSES;
+  }
+  rl_lock *lock = lock_of(world);
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(world->nodes[0].store.record, "");
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_reason(lock, 0, "its quarantine begins when a majority of the nodes is there");
+  world->nodes[2].policy = FAKE_ACCEPTS;
+  fake_pass(world, 10 * SECONDS);
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_string_not_equal(world->nodes[i].store.record, "");
+  }
+  fake_pass(world, QUARANTINE);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void no_record_is_made_by_a_clock_that_is_wrong(void **state) {
+  (void)state;
+  fake_world *world = ready(3);
+  world->nodes[1].store.ahead_us = 2 * SECONDS + 1;
+  world->nodes[1].store.record[0] = '\0';
+  rl_lock *lock = lock_of(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "gqg");
+  char reason[RL_REASON_MAX + 1];
+  assert_string_equal(rl_guard_reason(guard_of(world, 1), world->now_us, reason, sizeof reason),
+                      "its clock is 2.1 s ahead of those of the other nodes");
+  assert_string_equal(world->nodes[1].store.record, "");
+  assert_error(release(world, lock), REDLOCK_OK);
+  world->nodes[1].store.ahead_us = 2 * SECONDS;
+  fake_pass(world, 1 * SECONDS);
+  assert_error(fake_hold(world, lock), REDLOCK_OK); /* It is asked again now. */
+  fake_settle(world);
+  assert_string_not_equal(world->nodes[1].store.record, "");
+  assert_true(fake_world_end(world));
+}
+
+/* The client is stopped between its question and the answer, which says little of what the clock shows now. */
+static void no_record_is_made_by_a_clock_that_may_be_wrong(void **state) {
+  (void)state;
+  char reply[FAKE_REPLY_MAX];
+  fake_world *world = ready(3);
+  world->nodes[1].store.ahead_us = 10 * SECONDS;
+  world->nodes[1].store.record[0] = '\0';
+  rl_lock *lock = lock_of(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(release(world, lock), REDLOCK_OK);
+  fake_pass(world, 2 * SECONDS);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(fake_next(world, 1), FAKE_GUARD);
+  (void)fake_execute(world, 1, reply);
+  world->now_us += 30 * SECONDS;
+  fake_deliver(world, 1, reply);
+  assert_false(guard_of(world, 1)->near);
+  assert_false(guard_of(world, 1)->distant);
+  assert_int_equal(fake_next(world, 1), FAKE_OTHER);
+  fake_settle(world);
+  assert_string_equal(world->nodes[1].store.record, "");
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_whose_clock_is_known_again_is_given_the_key(void **state) {
+  (void)state;
+  char reply[FAKE_REPLY_MAX];
+  fake_world *world = ready(3);
+  rl_lock *lock = lock_of(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 2);
+  (void)fake_execute(world, 1, reply);
+  world->now_us += 5 * SECONDS; /* The client is stopped. */
+  fake_deliver(world, 1, reply);
+  assert_false(guard_of(world, 1)->near);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  while (fake_next(world, 0) != FAKE_OTHER) {
+    fake_answer(world, 0);
+  }
+  while (fake_next(world, 2) != FAKE_OTHER) {
+    fake_answer(world, 2);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 2);
+  fake_settle(world);
+  fake_pass(world, 1 * SECONDS);
+  fake_settle(world);
+  assert_true(guard_of(world, 1)->near);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_whose_clock_is_wrong_does_not_vote(void **state) {
+  (void)state;
+  fake_world *world = ready(3);
+  world->nodes[0].store.ahead_us = 100 * SECONDS;
+  rl_lock *lock = lock_of(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "qgg");
+  assert_true(rl_guard_quarantined(guard_of(world, 0), world->now_us) == REDLOCK_NEVER);
+  assert_true(fake_world_end(world));
+}
+
+/* ---------------------------------------------------------------------------- while connected */
+
+static void the_script_goes_by_its_text_once_and_then_by_its_name(void **state) {
+  (void)state;
+  fake_world *world = ready(1);
+  rl_lock *lock = lock_of(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    fake_command command = fake_answer(world, 0);
+    assert_int_equal(command.verb, FAKE_SET);
+    assert_true(command.guarded);
+    assert_int_equal(command.by_text, i == 0);
+    assert_string_equal(command.run_id, i == 0 ? "run0" : "");
+    assert_string_equal(command.record, world->nodes[0].store.record);
+    assert_int_equal(command.fence, 0);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_error(release(world, lock), REDLOCK_OK);
+  }
+  assert_true(fake_world_end(world));
+}
+
+/* A world with a lock that was acquired and released once. */
+static fake_world *used(unsigned count, rl_lock **lock) {
+  fake_world *world = ready(count);
+  *lock = lock_of(world);
+  assert_error(fake_hold(world, *lock), REDLOCK_OK);
+  assert_error(release(world, *lock), REDLOCK_OK);
+  return world;
+}
+
+static void a_node_that_was_flushed_has_no_vote_from_the_next_attempt_on(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(3, &lock);
+  fake_store_restart(&world->nodes[1].store, "run1", true);
+  world->nodes[1].store.knows_take = true; /* FLUSHALL: the server goes on. */
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "gqg");
+  assert_reason(lock, 1,
+                "it has no record: it is new, was restarted without its keys or flushed, or "
+                "is another database; its quarantine begins now");
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_reason(lock, 1, "for 22.1 s more: it has no record");
+  assert_true(fake_world_end(world));
+}
+
+static void a_flushed_node_grants_nothing_while_a_majority_depends_on_it(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(3, &lock);
+  rl_lock *rival = lock_of(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  fake_store_remove(&world->nodes[2].store, KEY); /* The holder has a bare majority. */
+  fake_store_restart(&world->nodes[1].store, "run1", true);
+  world->nodes[1].store.knows_take = true;
+  assert_error(fake_hold(world, rival), REDLOCK_E_TAKEN);
+  assert_votes(rival, "tqg");
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
+static void
+a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_same(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(3, &lock);
+  fake_store_restart(&world->nodes[1].store, "run9", false); /* A proxy has switched. */
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "gqg");
+  assert_non_null(strstr(world->nodes[1].store.record, "run9 "));
+  assert_true(fake_world_end(world));
+}
+
+static void a_script_that_was_flushed_is_sent_again_only_after_the_guard_was_asked(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(1, &lock);
+  world->nodes[0].store.knows_take = false;
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_command command = fake_answer(world, 0);
+  assert_false(command.by_text);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  command = fake_answer(world, 0);
+  assert_int_equal(command.verb, FAKE_GUARD);
+  assert_string_equal(command.make, "look");
+  command = fake_answer(world, 0);
+  assert_int_equal(command.verb, FAKE_SET);
+  assert_true(command.by_text);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_others_have_made_ready_votes_in_the_same_attempt(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(1, &lock);
+  remember(world, 0, QUARANTINE + 5, "ready"); /* Another record, by another client. */
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "g");
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_does_not_vote_is_asked_again_once_a_second(void **state) {
+  (void)state;
+  fake_world *world = fresh(3);
+  rl_lock *lock = lock_of(world);
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  for (unsigned i = 0; i < 3; i++) {
+    remember(world, i, QUARANTINE, "ready");
+  }
+  fake_pass(world, 999 * MS);
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  fake_pass(world, 1 * MS);
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE); /* Now they are asked, */
+  assert_error(fake_hold(world, lock), REDLOCK_OK);            /* and have answered. */
+  assert_true(fake_world_end(world));
+}
+
+static void a_record_that_is_another_one_all_the_time_is_not_asked_for_ever(void **state) {
+  (void)state;
+  char other[64];
+  rl_lock *lock;
+  fake_world *world = used(1, &lock);
+  unsigned asked = 0;
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (; rl_lock_result(lock) == REDLOCK_PENDING && asked < 20; asked++) {
+    (void)snprintf(other, sizeof other, "$18\r\nother 1000000000 0\r\n");
+    if (fake_next(world, 0) == FAKE_SET) {
+      (void)fake_reply(world, 0, other);
+    } else {
+      (void)fake_answer(world, 0);
+    }
+  }
+  assert_true(asked < 10);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_reason(lock, 0, "its record is another one all the time");
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_may_be_made_ready_as_often_as_one_likes(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(1, &lock);
+  for (unsigned i = 0; i < 10; i++) {
+    remember(world, 0, QUARANTINE + 5 + i, "ready");
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(release(world, lock), REDLOCK_OK);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void a_lost_connection_asks_the_guard_again(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(3, &lock);
+  fake_store_restart(&world->nodes[0].store, "run5", true);
+  fake_break(world, 0, "Connection reset by peer");
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "qgg");
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------- refusals */
+
+static void clients_that_differ_are_told_what_differs(void **state) {
+  (void)state;
+  static const struct {
+    const char *theirs, *said;
+  } cases[] = {
+      {"nodes=5 quorum=3 max_ttl=20000 list=", "nodes=5 (ours nodes=3), quorum=3 (ours quorum=2)"},
+      {"nodes=3 quorum=2 max_ttl=10000 list=", "max_ttl=10000 (ours max_ttl=20000)"},
+      {"nodes=3 quorum=2 max_ttl=20000 cluster=blue", "cluster=blue (ours list="},
+  };
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    char message[512];
+    fake_world *world = ready(3);
+    fake_store *store = &world->nodes[0].store;
+    const char *rest = strstr(world->core.guards->fingerprint, "list=");
+    rest = strchr(cases[i].theirs, 'c') != NULL ? strchr(rest, ' ') : rest + 5;
+    (void)snprintf(store->record, sizeof store->record, "run0 1 ready %s%s", cases[i].theirs, rest);
+    rl_lock *lock = lock_of(world);
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_votes(lock, "egg");
+    assert_reason(lock, 0, "it is guarded for other clients: ");
+    assert_reason(lock, 0, cases[i].said);
+    (void)message;
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void two_nodes_that_are_one_server_have_one_vote(void **state) {
+  (void)state;
+  fake_world *world = ready(3);
+  (void)snprintf(world->nodes[2].store.run_id, sizeof world->nodes[2].store.run_id, "run0");
+  remember(world, 2, QUARANTINE, "ready");
+  world->nodes[0].policy = FAKE_SILENT; /* The higher number comes first. */
+  rl_lock *lock = lock_of(world);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_deliver(world, 0, "+OK\r\n");
+  (void)fake_take(world, 0);
+  (void)fake_answer(world, 0);
+  assert_string_equal(guard_of(world, 2)->reason, "it is the same server as 10.0.0.1:6379");
+  fake_settle(world);
+  (void)release(world, lock);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "gge");
+  assert_true(fake_world_end(world));
+}
+
+/* The answer of node 0 to the guard. */
+static rl_lock *answering(fake_world *world, const char *reply) {
+  rl_lock *lock = lock_of(world);
+  world->nodes[0].policy = FAKE_SILENT;
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_reply(world, 0, "+OK\r\n");
+  assert_int_equal(fake_reply(world, 0, reply).verb, FAKE_GUARD);
+  fake_settle(world);
+  return lock;
+}
+
+static void a_node_that_may_not_be_asked_says_which_rights_it_lacks(void **state) {
+  (void)state;
+  static const char *const errors[] = {
+      "-NOPERM this user has no permissions to run the 'eval' command\r\n",
+      "-NOPERM User default has no permissions to run the 'info' command script: 1\r\n",
+      "-ERR The user executing the script can't run this command or subcommand script: 1\r\n",
+      "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n",
+      "-ERR The user executing the script can\r\n"};
+  for (unsigned i = 0; i < COUNT_OF(errors); i++) {
+    fake_world *world = ready(3);
+    rl_lock *lock = answering(world, errors[i]);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_votes(lock, "egg");
+    assert_reason(lock, 0,
+                  "the guard needs +eval +evalsha +info +time +get +set ~redlock:lineage: ");
+    assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_UP);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void what_cannot_be_read_is_no_record(void **state) {
+  (void)state;
+  static const char *const answers[] = {
+      "",
+      "1000000000",
+      "1000000000 run0",
+      "1000000000 run0 -",
+      "1000000000 run0 - ",
+      "1000000000 run0 - run0",
+      "1000000000 run0 - run0 1",
+      "1000000000 run0 - run0 1 ready",
+      "1000000000 run0 - run1 1 ready nodes=3",
+      "1000000000 run0 - run0 -5 ready nodes=3",
+      "1000000000 run0 - run0 99999999999999999999 ready nodes=3",
+      "1000000000 run0 - run0 1 what nodes=3",
+      "1000000000 run0 what ",
+      "1000000000 run0 empty something",
+      "1000000000 ? empty ",
+      "1000000000 run/0 empty ",
+      "0 run0 empty ",
+      "-1 run0 empty ",
+      "9007199254740992 run0 empty ",
+      "18446744073709551617 run0 empty ",
+      "nan run0 empty ",
+      "1000000000  run0 empty ",
+      "1000000000 run0 emp\001ty ",
+  };
+  for (unsigned i = 0; i < COUNT_OF(answers); i++) {
+    char reply[160];
+    fake_world *world = ready(3);
+    (void)snprintf(reply, sizeof reply, "$%zu\r\n%s\r\n", strlen(answers[i]), answers[i]);
+    rl_lock *lock = answering(world, reply);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_votes(lock, "egg");
+    assert_int_equal(guard_of(world, 0)->standing, RL_GUARD_REFUSED);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void what_is_no_text_at_all_is_no_record(void **state) {
+  (void)state;
+  static const char *const answers[] = {":1\r\n", "$-1\r\n", "*0\r\n", "+OK\r\n"};
+  for (unsigned i = 0; i < COUNT_OF(answers); i++) {
+    fake_world *world = ready(3);
+    rl_lock *lock = answering(world, answers[i]);
+    assert_votes(lock, "egg");
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_node_that_keeps_no_record_is_not_asked_for_ever(void **state) {
+  (void)state;
+  fake_world *world = fresh(1);
+  rl_lock *lock = lock_of(world);
+  world->nodes[0].policy = FAKE_SILENT;
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_reply(world, 0, "+OK\r\n");
+  (void)fake_reply(world, 0, "$22\r\n1000000000 run0 empty \r\n");
+  fake_command command = fake_reply(world, 0, "$22\r\n1000000000 run0 empty \r\n");
+  assert_string_equal(command.make, "make");
+  assert_int_equal(fake_next(world, 0), FAKE_OTHER);
+  assert_string_equal(guard_of(world, 0)->reason, "it does not keep the record of the guard");
+  assert_true(fake_world_end(world));
+}
+
+/* ------------------------------------------------------------------------------ clocks */
+
+/* A lock that is held; the node's clock is stepped, and then it is extended. */
+static fake_world *stepped(unsigned count, rl_lock **lock, unsigned node, redlock_duration by_us) {
+  fake_world *world = used(count, lock);
+  assert_error(fake_hold(world, *lock), REDLOCK_OK);
+  fake_pass(world, 1 * SECONDS);
+  world->nodes[node].store.ahead_us += by_us;
+  assert_error(rl_lock_extend(*lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  return world;
+}
+
+static void a_clock_that_was_stepped_quarantines_its_node(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = stepped(3, &lock, 1, 21 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_votes(lock, "ggg"); /* An extend counts: it takes nothing that was free. */
+  assert_non_null(strstr(world->nodes[1].store.record, " clock "));
+  assert_null(strstr(world->nodes[0].store.record, " clock "));
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "gqg");
+  assert_reason(lock, 1, "for 22.1 s more: its clock was stepped");
+  assert_error(release(world, lock), REDLOCK_OK);
+  fake_pass(world, QUARANTINE);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "ggg");
+  assert_true(fake_world_end(world));
+}
+
+static void a_clock_may_drift_by_little(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = stepped(3, &lock, 1, 20 * MS);
+  assert_null(strstr(world->nodes[1].store.record, " clock "));
+  assert_int_equal(guard_of(world, 1)->standing, RL_GUARD_KNOWN);
+  assert_true(fake_world_end(world));
+}
+
+static void a_clock_that_is_far_off_now_gets_its_record_when_it_is_right_again(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = stepped(3, &lock, 1, 10 * SECONDS);
+  assert_null(strstr(world->nodes[1].store.record, " clock "));
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "gqg");
+  assert_reason(lock, 1, "its clock is 10.0 s ahead of those of the other nodes");
+  assert_error(release(world, lock), REDLOCK_OK);
+  world->nodes[1].store.ahead_us = 0;
+  fake_pass(world, 2 * SECONDS);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  fake_settle(world);
+  assert_non_null(strstr(world->nodes[1].store.record, " clock "));
+  assert_true(fake_world_end(world));
+}
+
+static void a_vote_that_shows_the_step_does_not_count(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(3, &lock);
+  world->nodes[1].store.ahead_us = 100 * MS;
+  fake_store_put(&world->nodes[2].store, KEY, OTHER, world->now_us + 5 * SECONDS);
+  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
+  assert_votes(lock, "gqt");
+  fake_pass(world, 200 * MS);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 1); /* What was set there is released. */
+  assert_true(fake_world_end(world));
+}
+
+static void a_majority_that_is_stepped_alike_is_our_own_clock(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(3, &lock);
+  char before[FAKE_RECORD_MAX + 1];
+  (void)snprintf(before, sizeof before, "%s", world->nodes[0].store.record);
+  for (unsigned i = 0; i < 3; i++) {
+    world->nodes[i].store.ahead_us = 500 * MS;
+  }
+  fake_pass(world, 1 * SECONDS);
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(world->nodes[0].store.record, before);
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_votes(lock, "qqq");
+  assert_reason(lock, 0, "for 22.1 s more: its clock was stepped");
+  fake_pass(world, QUARANTINE);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_step_that_others_have_told_is_not_told_again(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(3, &lock);
+  world->nodes[1].store.ahead_us = 500 * MS;
+  remember(world, 1, 5 * SECONDS, "clock");
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "gqg");
+  assert_reason(lock, 1, "for 17.1 s more: its clock was stepped");
+  assert_true(fake_world_end(world));
+}
+
+/* ------------------------------------------------------------------------------------- the rest */
+
+static void a_key_that_would_live_longer_than_the_guard_waits_is_refused(void **state) {
+  (void)state;
+  char message[512];
+  fake_world *world = ready(1);
+  const redlock_options longest = {.ttl_us = MAX_TTL - 5 * SECONDS, .lock_delay_us = 5 * SECONDS};
+  const redlock_options longer = {.ttl_us = MAX_TTL - 5 * SECONDS, .lock_delay_us = 5001 * MS};
+  rl_lock *lock = lock_of(world);
+  assert_error(rl_lock_acquire(lock, world->now_us, &longer, false), REDLOCK_E_INVALID);
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message), "guard_max_ttl_us"));
+  assert_error(rl_lock_acquire(lock, world->now_us, &longest, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_extend(lock, world->now_us, MAX_TTL - 5 * SECONDS + 1000, false),
+               REDLOCK_E_INVALID);
+  assert_error(rl_lock_extend(lock, world->now_us, MAX_TTL - 5 * SECONDS, false), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void the_message_says_for_how_long_nobody_can_vote(void **state) {
+  (void)state;
+  char message[1024];
+  fake_world *world = fresh(3);
+  rl_lock *lock = lock_of(world);
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  fake_pass(world, 10 * SECONDS);
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message),
+                         "only 0 of 3 nodes granted it, 2 are needed: 3 of 3 nodes are "
+                         "quarantined, the first for 12.0 s: 10.0.0.1:6379: for 12.1 s more: "));
+  assert_true(fake_world_end(world));
+}
+
+static void without_a_guard_the_nodes_are_sent_what_they_always_were(void **state) {
+  (void)state;
+  static const char expected[] = "*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$7\r\nredlock\r\n"
+                                 "*6\r\n$3\r\nSET\r\n$9\r\norders:42\r\n$40\r\n";
+  size_t length;
+  fake_world *world = fake_world_new(1);
+  world->nodes[0].policy = FAKE_SILENT;
+  world->nodes[0].blocked = true;
+  rl_lock *lock = lock_of(world);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  rl_core_input(&world->core, 0, world->now_us, "+OK\r\n", 5);
+  const char *bytes = rl_core_output(&world->core, 0, &length);
+  assert_true(length > sizeof expected);
+  assert_memory_equal(bytes, expected, sizeof expected - 1);
+  assert_null(world->core.nodes[0]->link.guard);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lease_is_extended_on_nodes_that_do_not_vote(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(3, &lock);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_restart(&world->nodes[i].store, i == 0 ? "runa" : i == 1 ? "runb" : "runc", false);
+    fake_break(world, i, "Connection reset by peer");
+  }
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_false(rl_guard_votes(guard_of(world, 0), world->now_us));
+  assert_true(fake_world_end(world));
+}
+
+/* Takes the lease of |lock| over, by another lock. Returns what that came to. */
+static int handed_over(fake_world *world, rl_lock *lock, rl_lock **other, bool restarts) {
+  rl_handover handover;
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
+  *other = lock_of(world);
+  assert_error(rl_attach_set(*other, &handover), REDLOCK_OK);
+  rl_lock_detach(lock);
+  for (unsigned i = 0; i < 2 && restarts; i++) { /* behind the connection, with all keys */
+    fake_store_restart(&world->nodes[i].store, i == 0 ? "runa" : "runb", false);
+  }
+  return fake_hold(world, *other);
+}
+
+static void a_lease_is_attached_where_the_nodes_vote(void **state) {
+  (void)state;
+  rl_lock *lock, *other;
+  fake_world *world = used(3, &lock);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(handed_over(world, lock, &other, false), REDLOCK_OK);
+  assert_votes(other, "ggg");
+  assert_true(fake_world_end(world));
+}
+
+/* The keys may be those of a copy, from which they had gone meanwhile. */
+static void a_lease_is_not_attached_on_servers_that_are_others(void **state) {
+  (void)state;
+  rl_lock *lock, *other;
+  fake_world *world = used(3, &lock);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(handed_over(world, lock, &other, true), REDLOCK_E_UNAVAILABLE);
+  assert_votes(other, "qqu"); /* The third one was not waited for. */
+  assert_true(fake_world_end(world));
+}
+
+/* It is sent nothing: its key still has the token that was handed over. */
+static void a_lease_is_not_attached_where_a_node_is_in_quarantine(void **state) {
+  (void)state;
+  rl_lock *lock, *other;
+  fake_world *world = used(3, &lock);
+  char handed[REDLOCK_TOKEN_LENGTH + 1];
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  (void)snprintf(handed, sizeof handed, "%s", rl_attempt_token(lock->lease));
+  for (unsigned i = 0; i < 2; i++) {
+    fake_store_restart(&world->nodes[i].store, i == 0 ? "runa" : "runb", false);
+    fake_break(world, i, "Connection reset by peer");
+  }
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(handed_over(world, lock, &other, false), REDLOCK_E_UNAVAILABLE);
+  fake_settle(world);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_int_equal(other->votes[i].vote, REDLOCK_VOTE_QUARANTINED);
+    const char *token = fake_store_token(&world->nodes[i].store, world->now_us, KEY);
+    assert_non_null(token);
+    assert_string_equal(token, handed);
+  }
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_new_node_gets_a_record_and_votes_when_the_longest_lease_is_over),
+      cmocka_unit_test(the_quarantine_lasts_six_seconds_at_least),
+      cmocka_unit_test(a_record_that_is_old_enough_lets_the_node_vote_at_once),
+      cmocka_unit_test(a_record_of_another_server_is_made_anew),
+      cmocka_unit_test(no_record_is_made_before_the_clocks_of_a_majority_are_known),
+      cmocka_unit_test(no_record_is_made_by_a_clock_that_is_wrong),
+      cmocka_unit_test(no_record_is_made_by_a_clock_that_may_be_wrong),
+      cmocka_unit_test(a_node_whose_clock_is_known_again_is_given_the_key),
+      cmocka_unit_test(a_node_whose_clock_is_wrong_does_not_vote),
+      cmocka_unit_test(the_script_goes_by_its_text_once_and_then_by_its_name),
+      cmocka_unit_test(a_node_that_was_flushed_has_no_vote_from_the_next_attempt_on),
+      cmocka_unit_test(a_flushed_node_grants_nothing_while_a_majority_depends_on_it),
+      cmocka_unit_test(
+          a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_same),
+      cmocka_unit_test(a_script_that_was_flushed_is_sent_again_only_after_the_guard_was_asked),
+      cmocka_unit_test(a_node_that_others_have_made_ready_votes_in_the_same_attempt),
+      cmocka_unit_test(a_node_that_does_not_vote_is_asked_again_once_a_second),
+      cmocka_unit_test(a_record_that_is_another_one_all_the_time_is_not_asked_for_ever),
+      cmocka_unit_test(a_node_may_be_made_ready_as_often_as_one_likes),
+      cmocka_unit_test(a_lost_connection_asks_the_guard_again),
+      cmocka_unit_test(clients_that_differ_are_told_what_differs),
+      cmocka_unit_test(two_nodes_that_are_one_server_have_one_vote),
+      cmocka_unit_test(a_node_that_may_not_be_asked_says_which_rights_it_lacks),
+      cmocka_unit_test(what_cannot_be_read_is_no_record),
+      cmocka_unit_test(what_is_no_text_at_all_is_no_record),
+      cmocka_unit_test(a_node_that_keeps_no_record_is_not_asked_for_ever),
+      cmocka_unit_test(a_clock_that_was_stepped_quarantines_its_node),
+      cmocka_unit_test(a_clock_may_drift_by_little),
+      cmocka_unit_test(a_clock_that_is_far_off_now_gets_its_record_when_it_is_right_again),
+      cmocka_unit_test(a_vote_that_shows_the_step_does_not_count),
+      cmocka_unit_test(a_majority_that_is_stepped_alike_is_our_own_clock),
+      cmocka_unit_test(a_step_that_others_have_told_is_not_told_again),
+      cmocka_unit_test(a_key_that_would_live_longer_than_the_guard_waits_is_refused),
+      cmocka_unit_test(the_message_says_for_how_long_nobody_can_vote),
+      cmocka_unit_test(without_a_guard_the_nodes_are_sent_what_they_always_were),
+      cmocka_unit_test(a_lease_is_extended_on_nodes_that_do_not_vote),
+      cmocka_unit_test(a_lease_is_attached_where_the_nodes_vote),
+      cmocka_unit_test(a_lease_is_not_attached_on_servers_that_are_others),
+      cmocka_unit_test(a_lease_is_not_attached_where_a_node_is_in_quarantine),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

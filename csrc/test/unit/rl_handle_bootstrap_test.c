@@ -1,0 +1,176 @@
+/*
+ * The guard and bootstrap as callers see them, over servers on loopback that a thread of this process runs.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "loopback.h"
+#include "rl_handle.h"
+#include "rl_test.h"
+
+typedef struct world {
+  loopback *farm;
+  redlock_client *client;
+  redlock_lock *lock;
+} world;
+
+static int begin(void **state) {
+  static world one;
+  redlock_options options = {.node_timeout_us =
+                                 10 * SECONDS, /* whatever this machine is busy with */
+                             .ttl_us = 200 * SECONDS,
+                             .retry_count = REDLOCK_RETRIES_NONE};
+  redlock_settings settings = {
+      .options = &options, .guard = REDLOCK_YES, .guard_max_ttl_us = 200 * SECONDS};
+  one.farm = loopback_new(3, LOOPBACK_TCP);
+  assert_error(redlock_client_new(&one.client, &settings, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_error(redlock_client_add(one.client, one.farm->nodes[i].address, NULL, 0), REDLOCK_OK);
+    (void)snprintf(one.farm->nodes[i].store.run_id, sizeof one.farm->nodes[i].store.run_id,
+                   "server%u", i);
+  }
+  assert_error(redlock_lock_new(&one.lock, one.client, "x", 1, NULL), REDLOCK_OK);
+  loopback_run(one.farm);
+  *state = &one;
+  return 0;
+}
+
+static int end(void **state) {
+  world *one = *state;
+  redlock_lock_free(one->lock);
+  redlock_client_free(one->client);
+  return loopback_end(one->farm) ? 0 : 1;
+}
+
+static void a_node_that_does_not_vote_says_for_how_long_and_why(void **state) {
+  world *one = *state;
+  redlock_node_info info;
+  redlock_vote_info vote;
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_error(redlock_client_node_info(one->client, 0, &info), REDLOCK_OK);
+  assert_int_equal(info.state, REDLOCK_NODE_UP);
+  assert_null(info.error);
+  assert_true(info.quarantined_us > 0);
+  assert_ptr_equal(info.quarantine, info.quarantine_text);
+  assert_non_null(strstr(info.quarantine, "it has no record"));
+  assert_error(redlock_lock_vote(one->lock, 0, &vote), REDLOCK_OK);
+  assert_int_equal(vote.vote, REDLOCK_VOTE_QUARANTINED);
+  assert_non_null(strstr(vote.error, "it has no record"));
+}
+
+static void whoever_was_compiled_before_there_was_a_guard_is_told_the_rest(void **state) {
+  world *one = *state;
+  redlock_node_info info;
+  memset(&info, 1, sizeof info);
+  assert_error(redlock_client_node_info_sized(one->client, 0, &info,
+                                              offsetof(redlock_node_info, quarantined_us)),
+               REDLOCK_OK);
+  assert_string_equal(info.name, one->farm->nodes[0].address);
+  memset(&info, 1, sizeof info);
+  assert_error(redlock_client_node_info(one->client, 0, &info), REDLOCK_OK);
+  assert_int_equal(info.quarantined_us, 0);
+  assert_null(info.quarantine); /* It is not connected. */
+}
+
+static void bootstrap_makes_new_nodes_ready(void **state) {
+  world *one = *state;
+  redlock_node_info info;
+  assert_error(redlock_client_bootstrap(one->client), REDLOCK_OK);
+  assert_string_equal(redlock_client_message(one->client), "");
+  for (size_t i = 0; i < 3; i++) {
+    assert_error(redlock_client_node_info(one->client, i, &info), REDLOCK_OK);
+    assert_int_equal(info.quarantined_us, 0);
+    assert_null(info.quarantine);
+  }
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_bootstrap(one->lock), REDLOCK_E_HELD);
+  assert_error(redlock_lock_release(one->lock), REDLOCK_OK);
+  assert_error(redlock_lock_bootstrap(one->lock), REDLOCK_OK);
+}
+
+static void a_loop_can_begin_it(void **state) {
+  world *one = *state;
+  assert_error(redlock_lock_bootstrap_start(one->lock), REDLOCK_OK);
+  assert_error(redlock_lock_bootstrap_start(one->lock), REDLOCK_E_BUSY);
+  assert_error(loopback_finish(one->client, one->lock), REDLOCK_OK);
+  for (size_t i = 0; i < 3; i++) {
+    redlock_vote_info vote;
+    assert_error(redlock_lock_vote(one->lock, i, &vote), REDLOCK_OK);
+    assert_int_equal(vote.vote, REDLOCK_VOTE_GRANTED);
+    assert_null(vote.error);
+  }
+}
+
+static void it_says_what_is_wrong(void **state) {
+  world *one = *state;
+  loopback_lock(one->farm);
+  loopback_down(one->farm, 0);
+  loopback_down(one->farm, 1);
+  loopback_unlock(one->farm);
+  assert_error(redlock_client_bootstrap(one->client), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(strstr(redlock_client_message(one->client), "only 1 of 3 nodes may vote"));
+  assert_error(redlock_client_bootstrap(NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_bootstrap(NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_bootstrap_start(NULL), REDLOCK_E_INVALID);
+}
+
+static void a_lock_that_would_live_for_too_long_is_refused(void **state) {
+  world *one = *state;
+  redlock_lock *lock;
+  redlock_options options = {.ttl_us = 200 * SECONDS + 1000};
+  assert_error(redlock_lock_new(&lock, one->client, "y", 1, &options), REDLOCK_E_INVALID);
+  assert_non_null(strstr(redlock_client_message(one->client), "guard_max_ttl_us"));
+  assert_error(redlock_lock_acquire(one->lock, &options, NULL), REDLOCK_E_INVALID);
+  assert_non_null(strstr(redlock_lock_message(one->lock), "guard_max_ttl_us"));
+}
+
+static void settings_of_a_guard_are_looked_at(void **state) {
+  (void)state;
+  static const struct {
+    redlock_settings settings;
+    redlock_options options;
+    const char *said; /* NULL: it is well */
+  } cases[] = {
+      {{.guard = REDLOCK_YES}, {0}, NULL},
+      {{.guard = REDLOCK_NO}, {.ttl_us = 40 * SECONDS}, NULL},
+      {{.guard = REDLOCK_YES}, {.ttl_us = 30 * SECONDS}, NULL},
+      {{.guard = REDLOCK_YES}, {.ttl_us = 30 * SECONDS + 1 * MS}, "guard_max_ttl_us"},
+      {{.guard = REDLOCK_YES},
+       {.ttl_us = 29 * SECONDS, .lock_delay_us = 2 * SECONDS},
+       "lock_delay"},
+      {{.guard = REDLOCK_YES, .guard_max_ttl_us = 5 * SECONDS}, {0}, "guard_max_ttl_us"},
+      {{.guard = 7}, {0}, "REDLOCK_YES"},
+      {{.guard_max_ttl_us = 20 * SECONDS}, {0}, "need guard"},
+      {{.guard_cluster = "blue"}, {0}, "need guard"},
+      {{.guard = REDLOCK_YES, .guard_cluster = "blue"}, {0}, NULL},
+      {{.guard = REDLOCK_YES, .guard_cluster = ""}, {0}, "from 1 to 64 bytes"},
+      {{.guard = REDLOCK_YES, .guard_cluster = "a b"}, {0}, "no spaces"},
+      {{.guard = REDLOCK_YES, .guard_cluster = "a\x7f"}, {0}, "printable"},
+      {{.guard = REDLOCK_YES, .guard_max_ttl_us = 999}, {0}, "from 1 ms"},
+  };
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    char message[256] = "";
+    redlock_client *client = NULL;
+    redlock_settings settings = cases[i].settings;
+    settings.options = &cases[i].options;
+    int error = redlock_client_new(&client, &settings, message, sizeof message);
+    assert_error(error, cases[i].said == NULL ? REDLOCK_OK : REDLOCK_E_INVALID);
+    assert_true(cases[i].said == NULL || strstr(message, cases[i].said) != NULL);
+    redlock_client_free(client);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(a_node_that_does_not_vote_says_for_how_long_and_why, begin,
+                                      end),
+      cmocka_unit_test_setup_teardown(
+          whoever_was_compiled_before_there_was_a_guard_is_told_the_rest, begin, end),
+      cmocka_unit_test_setup_teardown(bootstrap_makes_new_nodes_ready, begin, end),
+      cmocka_unit_test_setup_teardown(a_loop_can_begin_it, begin, end),
+      cmocka_unit_test_setup_teardown(it_says_what_is_wrong, begin, end),
+      cmocka_unit_test_setup_teardown(a_lock_that_would_live_for_too_long_is_refused, begin, end),
+      cmocka_unit_test(settings_of_a_guard_are_looked_at),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
