@@ -1,0 +1,52 @@
+/*
+ * The margin of a lease: how many of its keys may vanish before a second holder is possible.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The nodes that are known to hold a lease's key are a set in its attempt.
+ *   M1. A node belongs to it that has said in the lease's last round that it set the key, put it in the place of a
+ *       handed one, gave it back or extended it: in time or late.
+ *   M2. One that denies the lease belongs to it no more.
+ *   M3. When an extend is confirmed, only those belong to it that have confirmed: the other keys end when they
+ *       would have ended before. What is answered later is added.
+ *   M4. Another client needs |quorum| nodes without the key. N minus those that are known are without it at most.
+ *       So margin = known + quorum - N - 1 more may lose it, and there is still no second holder.
+ * What a node has lost since it answered, nobody knows before it is asked again.
+ */
+#include "rl_margin.h"
+
+#include "rl_core.h"
+
+void rl_margin_answered(const rl_node *node, const rl_owed *owed, rl_ballot ballot) {
+  rl_attempt *lease = owed->attempt;
+  bool sets = owed->kind == RL_OWED_ACQUIRE || owed->kind == RL_OWED_HEAL ||
+              owed->kind == RL_OWED_ATTACH || owed->kind == RL_OWED_EXTEND;
+  bool confirms = owed->kind == RL_OWED_CONFIRM;
+  if (!confirms && (!sets || !lease->held)) {
+    return; /* What an attempt has set before it is a lease is noted by rl_release.c. */
+  }
+  if (rl_vote_counts_as(ballot.vote) == RL_COUNT_DENIED) {
+    lease->set &= ~rl_node_bit(node);
+  } else if (ballot.vote == REDLOCK_VOTE_GRANTED && lease->lock != NULL &&
+             owed->round == lease->lock->round) {
+    lease->set |= rl_node_bit(node);
+  }
+}
+
+void rl_margin_confirmed(const rl_lock *lock) {
+  lock->lease->set = 0;
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    const rl_vote *vote = &lock->votes[i];
+    bool granted = vote->settled && rl_vote_counts_as(vote->vote) == RL_COUNT_GRANTED;
+    lock->lease->set |= granted ? rl_node_bit(lock->core->nodes[i]) : 0;
+  }
+}
+
+int rl_margin_of(const rl_lock *lock, redlock_time now_us) {
+  const rl_lock *carrier = rl_reentry_carrier(lock);
+  if (rl_lock_remaining(carrier, now_us) == 0) {
+    return -1;
+  }
+  return rl_quorum_margin(lock->core->node_count, rl_quorum_count(carrier->lease->set),
+                          rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE));
+}

@@ -1,0 +1,22 @@
+/*
+ * The margin of a lease: how many of its keys may vanish before a second holder is possible.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_MARGIN_H
+#define RL_MARGIN_H
+
+#include "rl_ballot.h"
+#include "rl_lock.h"
+#include "rl_node.h"
+
+/* M1, M2: a node has answered. To be called before the answer becomes a vote. */
+void rl_margin_answered(const rl_node *node, const rl_owed *owed, rl_ballot ballot);
+
+/* M3: the extend of this round is confirmed. */
+void rl_margin_confirmed(const rl_lock *lock);
+
+/* M4. The margin of the lease that the lock holds at |now_us|; -1 when it holds none. */
+int rl_margin_of(const rl_lock *lock, redlock_time now_us);
+
+#endif

@@ -1,0 +1,472 @@
+/*
+ * The margin of a lease, and quorums above the majority, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdlib.h>
+
+#include "fake_nodes.h"
+#include "rl_attach.h"
+#include "rl_margin.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+
+static fake_world *world_of(unsigned count, unsigned quorum, rl_lock **lock) {
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(count);
+  world->core.quorum = quorum;
+  *lock = fake_lock(world, KEY, &once);
+  return world;
+}
+
+static void begin_acquire(fake_world *world, rl_lock *lock) {
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+}
+
+/* A world whose lock is held on all nodes. */
+static fake_world *held(unsigned count, unsigned quorum, rl_lock **lock) {
+  fake_world *world = world_of(count, quorum, lock);
+  assert_error(fake_hold(world, *lock), REDLOCK_OK);
+  return world;
+}
+
+static void extend(fake_world *world, rl_lock *lock) {
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+}
+
+static int margin(const fake_world *world, const rl_lock *lock) {
+  return rl_margin_of(lock, world->now_us);
+}
+
+/* ------------------------------------------------------------------------------------ margin */
+
+static void a_lock_that_is_not_held_has_none(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = world_of(3, 0, &lock);
+  assert_int_equal(margin(world, lock), -1);
+  begin_acquire(world, lock);
+  (void)fake_answer(world, 0);
+  assert_int_equal(margin(world, lock), -1);
+  fake_settle(world);
+  assert_int_equal(margin(world, lock), 1);
+  assert_int_equal(rl_margin_of(lock, lock->deadline_us - 1), 1);
+  assert_int_equal(rl_margin_of(lock, lock->deadline_us), -1);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  assert_int_equal(margin(world, lock), -1);
+  fake_settle(world);
+  assert_int_equal(margin(world, lock), -1);
+  assert_true(fake_world_end(world));
+}
+
+static void grants_count_in_time_and_late(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = world_of(5, 0, &lock);
+  begin_acquire(world, lock);
+  for (unsigned i = 0; i < 5; i++) {
+    (void)fake_answer(world, i);
+    assert_int_equal(margin(world, lock), i < 2 ? -1 : (int)i - 2);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_is_somebody_elses_does_not_count(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = world_of(3, 0, &lock);
+  begin_acquire(world, lock);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  (void)fake_reply(world, 2, "$-1\r\n");
+  assert_int_equal(margin(world, lock), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_denies_counts_no_more_until_it_is_healed(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(5, 0, &lock);
+  assert_int_equal(margin(world, lock), 2);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  extend(world, lock);
+  assert_int_equal(margin(world, lock), 2);
+  (void)fake_answer(world, 0);
+  assert_int_equal(margin(world, lock), 1);
+  for (unsigned i = 1; i < 5; i++) {
+    (void)fake_answer(world, i);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(margin(world, lock), 1);
+  assert_int_equal(fake_answer(world, 0).verb, FAKE_SET);
+  assert_int_equal(margin(world, lock), 2);
+  assert_true(fake_world_end(world));
+}
+
+/* Elsewhere the keys end when they would have ended before. */
+static void after_an_extend_only_those_count_that_have_confirmed_it(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(5, 0, &lock);
+  extend(world, lock);
+  (void)fake_answer(world, 4);
+  (void)fake_answer(world, 2);
+  assert_int_equal(margin(world, lock), 2);
+  (void)fake_answer(world, 0);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(margin(world, lock), 0);
+  (void)fake_answer(world, 1);
+  assert_int_equal(margin(world, lock), 1);
+  fake_break(world, 3, "connection reset");
+  fake_settle(world);
+  assert_int_equal(margin(world, lock), 1);
+  assert_true(fake_world_end(world));
+}
+
+/* The old deadline stands, and so do the keys. */
+static void an_extend_that_fails_takes_away_only_those_that_deny(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(5, 0, &lock);
+  extend(world, lock);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  (void)fake_reply(world, 2, ":0\r\n");
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(margin(world, lock), 1);
+  (void)fake_reply(world, 3, ":0\r\n"); /* late */
+  assert_int_equal(margin(world, lock), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void an_answer_to_what_was_sent_before_the_last_extend_does_not_count(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = world_of(5, 0, &lock);
+  begin_acquire(world, lock);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_answer(world, i);
+  }
+  extend(world, lock);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(fake_answer(world, i).verb, FAKE_EXTEND);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(margin(world, lock), 0);
+  assert_int_equal(fake_answer(world, 3).verb, FAKE_SET); /* Its key ends with the first round's. */
+  assert_int_equal(margin(world, lock), 0);
+  assert_int_equal(fake_answer(world, 3).verb, FAKE_EXTEND);
+  assert_int_equal(margin(world, lock), 1);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_joins_counts(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = world_of(3, 0, &lock);
+  world->nodes[2].policy = FAKE_REFUSES;
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_int_equal(margin(world, lock), 0);
+  world->nodes[2].policy = FAKE_ACCEPTS;
+  fake_pass(world, SECONDS);
+  fake_settle(world);
+  fake_pass(world, SECONDS);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_int_equal(margin(world, lock), 1);
+  assert_true(fake_world_end(world));
+}
+
+static void what_is_attached_counts_from_anew(void **state) {
+  (void)state;
+  rl_lock *lock;
+  rl_handover handover;
+  char text[REDLOCK_HANDOVER_MAX];
+  fake_world *world = held(3, 0, &lock);
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
+  rl_handover_write(&handover, text);
+  rl_lock_detach(lock);
+  assert_int_equal(margin(world, lock), -1);
+  assert_error(rl_handover_read(&handover, text, strlen(text)), REDLOCK_OK);
+  rl_lock *other = fake_lock(world, KEY, NULL);
+  assert_error(rl_attach_set(other, &handover), REDLOCK_OK);
+  begin_acquire(world, other);
+  (void)fake_answer(world, 0);
+  assert_int_equal(margin(world, other), -1);
+  (void)fake_answer(world, 1);
+  assert_int_equal(margin(world, other), 0);
+  (void)fake_answer(world, 2);
+  assert_int_equal(margin(world, other), 1);
+  free(handover.bytes);
+  assert_true(fake_world_end(world));
+}
+
+static void all_locks_of_an_owner_have_that_of_their_lease(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = world_of(3, 0, &lock);
+  rl_lock *inner = fake_lock(world, KEY, NULL);
+  assert_error(rl_reentry_set_owner(lock, world->now_us, "o", 1), REDLOCK_OK);
+  assert_error(rl_reentry_set_owner(inner, world->now_us, "o", 1), REDLOCK_OK);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_int_equal(margin(world, inner), -1);
+  assert_error(fake_hold(world, inner), REDLOCK_OK);
+  assert_int_equal(margin(world, inner), 1);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  assert_int_equal(margin(world, lock), -1);
+  assert_int_equal(margin(world, inner), 1);
+  assert_true(fake_world_end(world));
+}
+
+/* ------------------------------------------------------------------------------------ quorum */
+
+static void only_what_makes_a_lease_needs_the_quorum(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = world_of(5, 4, &lock);
+  assert_int_equal(rl_core_quorum(&world->core, RL_OPERATION_ACQUIRE), 4);
+  assert_int_equal(rl_core_quorum(&world->core, RL_OPERATION_EXTEND), 4);
+  assert_int_equal(rl_core_quorum(&world->core, RL_OPERATION_RELEASE), 3);
+  assert_int_equal(rl_core_quorum(&world->core, RL_OPERATION_INSPECT), 3);
+  assert_int_equal(rl_core_quorum(&world->core, RL_OPERATION_FORCE_RELEASE), 3);
+  world->core.quorum = 0;
+  assert_int_equal(rl_core_quorum(&world->core, RL_OPERATION_ACQUIRE), 3);
+  assert_true(fake_world_end(world));
+}
+
+static void with_a_quorum_of_four_three_of_five_are_no_lock_and_four_leave_a_margin(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = world_of(5, 4, &lock);
+  begin_acquire(world, lock);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_answer(world, i);
+    assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  }
+  (void)fake_answer(world, 3);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(margin(world, lock), 2);
+  (void)fake_answer(world, 4);
+  assert_int_equal(margin(world, lock), 3);
+  assert_true(fake_world_end(world));
+}
+
+static void too_few_for_the_quorum_are_unavailable_and_what_they_granted_is_released(void **state) {
+  (void)state;
+  rl_lock *lock;
+  char message[256];
+  fake_world *world = world_of(5, 4, &lock);
+  begin_acquire(world, lock);
+  (void)fake_reply(world, 0, "-LOADING later\r\n");
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  (void)fake_answer(world, 1);
+  (void)fake_reply(world, 2, "-LOADING later\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message),
+                         "only 1 of 5 nodes granted it, 4 are needed"));
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* Two of five hold it for somebody else: three are left, and four are needed. */
+static void two_that_refuse_make_it_taken_when_four_of_five_are_needed(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = world_of(5, 4, &lock);
+  begin_acquire(world, lock);
+  (void)fake_reply(world, 0, "$-1\r\n");
+  (void)fake_reply(world, 1, "$-1\r\n");
+  (void)fake_answer(world, 2);
+  (void)fake_answer(world, 3);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_true(fake_world_end(world));
+}
+
+static void an_extend_needs_the_quorum(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(5, 4, &lock);
+  redlock_time deadline_us = lock->deadline_us;
+  world->now_us += SECONDS;
+  extend(world, lock);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_answer(world, i);
+  }
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(lock->deadline_us, deadline_us);
+  fake_settle(world);
+  extend(world, lock);
+  fake_store_remove(&world->nodes[0].store, KEY);
+  for (unsigned i = 0; i < 5; i++) {
+    (void)fake_answer(world, i);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(lock->deadline_us > deadline_us);
+  assert_int_equal(margin(world, lock), 2);
+  fake_settle(world); /* The first is healed. */
+  assert_int_equal(margin(world, lock), 3);
+  assert_true(fake_world_end(world));
+}
+
+/* Nobody else can have it yet, but no extend could succeed any more. */
+static void so_many_that_deny_that_no_quorum_is_left_end_the_lease(void **state) {
+  (void)state;
+  for (unsigned late = 0; late < 2; late++) {
+    rl_lock *lock;
+    fake_world *world = held(5, 4, &lock);
+    extend(world, lock);
+    (void)fake_reply(world, 0, ":0\r\n");
+    assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+    if (late) {
+      fake_pass(world, 100 * MS);
+      assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+      assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+    }
+    (void)fake_reply(world, 1, ":0\r\n");
+    assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+    assert_int_equal(margin(world, lock), -1);
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_LOST);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_majority_that_confirms_a_release_is_enough(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(5, 4, &lock);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  (void)fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* 25 ms are left when the attempt fails: enough for the second node's 20 ms, and not for the third's 30. */
+static void a_further_attempt_needs_time_for_the_slowest_of_the_quorum(void **state) {
+  (void)state;
+  for (unsigned quorum = 2; quorum <= 3; quorum++) {
+    redlock_options options = {
+        .wait_us = 50 * MS, .retry_delay_us = MS, .retry_jitter_us = REDLOCK_DURATION_NONE};
+    rl_lock *other;
+    fake_world *world = held(3, quorum, &other); /* Now they are connected. */
+    rl_lock *lock = fake_lock(world, "another", &options);
+    begin_acquire(world, lock);
+    world->now_us += 25 * MS;
+    for (unsigned i = 0; i < 3; i++) {
+      world->core.nodes[i]->link.nearest_us = (i + 1) * 10 * MS;
+    }
+    for (unsigned i = 0; i < 3; i++) {
+      (void)fake_reply(world, i, "-LOADING later\r\n");
+    }
+    assert_int_equal(rl_lock_result(lock), quorum == 2 ? REDLOCK_PENDING : REDLOCK_E_UNAVAILABLE);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* A window of one command, and one node that owes one: a majority may be asked, all three may not. */
+static void a_round_is_launched_when_the_quorum_may_be_asked(void **state) {
+  (void)state;
+  for (unsigned quorum = 2; quorum <= 3; quorum++) {
+    rl_lock *other;
+    fake_world *world = held(3, quorum, &other);
+    world->core.launches.window = 1;
+    rl_lock *first = fake_lock(world, "first", NULL);
+    begin_acquire(world, first);
+    (void)fake_answer(world, 0);
+    (void)fake_answer(world, 1);
+    rl_lock *second = fake_lock(world, "second", NULL);
+    begin_acquire(world, second);
+    assert_int_equal(second->phase, quorum == 2 ? RL_PHASE_ROUND : RL_PHASE_LAUNCH);
+    (void)fake_answer(world, 2);
+    assert_int_equal(second->phase, RL_PHASE_ROUND);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* The third is tried again at once only where it is needed. */
+static void back_off_does_not_refuse_what_the_quorum_needs(void **state) {
+  (void)state;
+  for (unsigned quorum = 2; quorum <= 3; quorum++) {
+    rl_lock *lock;
+    fake_world *world = held(3, quorum, &lock);
+    world->nodes[2].policy = FAKE_REFUSES;
+    fake_break(world, 2, "gone");
+    for (unsigned i = 0; i < 5; i++) {
+      fake_pass(world, SECONDS);
+      fake_settle(world);
+    }
+    redlock_time later_us = world->core.nodes[2]->connect_at_us;
+    assert_true(later_us > world->now_us + 100 * MS);
+    extend(world, lock);
+    assert_int_equal(world->core.nodes[2]->connect_at_us < later_us, quorum == 3);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* One node is ahead, so that the others are asked to confirm its number; one of them has lost the key. */
+static void a_fencing_token_is_confirmed_by_the_quorum_and_who_denies_it_has_no_key(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.fence = REDLOCK_YES;
+  fake_world *world = fake_world_new(5);
+  world->core.quorum = 4;
+  for (unsigned i = 0; i < 5; i++) {
+    world->nodes[i].store.ahead_us = 1000 * SECONDS;
+  }
+  fake_store_count(&world->nodes[0].store, KEY, world->now_us + 2000 * SECONDS, REDLOCK_NEVER);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  begin_acquire(world, lock);
+  for (unsigned i = 0; i < 4; i++) {
+    assert_int_equal(fake_answer(world, i).verb, FAKE_SET);
+  }
+  for (unsigned i = 1; i < 3; i++) {
+    assert_int_equal(fake_answer(world, i).verb, FAKE_CONFIRM);
+    assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  }
+  fake_store_remove(&world->nodes[3].store, KEY);
+  assert_int_equal(fake_answer(world, 3).verb, FAKE_CONFIRM);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(fake_answer(world, 4).verb, FAKE_SET);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(fake_answer(world, 4).verb, FAKE_CONFIRM);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(margin(world, lock), 2);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_lock_that_is_not_held_has_none),
+      cmocka_unit_test(grants_count_in_time_and_late),
+      cmocka_unit_test(a_node_that_is_somebody_elses_does_not_count),
+      cmocka_unit_test(a_node_that_denies_counts_no_more_until_it_is_healed),
+      cmocka_unit_test(after_an_extend_only_those_count_that_have_confirmed_it),
+      cmocka_unit_test(an_extend_that_fails_takes_away_only_those_that_deny),
+      cmocka_unit_test(an_answer_to_what_was_sent_before_the_last_extend_does_not_count),
+      cmocka_unit_test(a_node_that_joins_counts),
+      cmocka_unit_test(what_is_attached_counts_from_anew),
+      cmocka_unit_test(all_locks_of_an_owner_have_that_of_their_lease),
+      cmocka_unit_test(only_what_makes_a_lease_needs_the_quorum),
+      cmocka_unit_test(with_a_quorum_of_four_three_of_five_are_no_lock_and_four_leave_a_margin),
+      cmocka_unit_test(too_few_for_the_quorum_are_unavailable_and_what_they_granted_is_released),
+      cmocka_unit_test(two_that_refuse_make_it_taken_when_four_of_five_are_needed),
+      cmocka_unit_test(an_extend_needs_the_quorum),
+      cmocka_unit_test(so_many_that_deny_that_no_quorum_is_left_end_the_lease),
+      cmocka_unit_test(a_majority_that_confirms_a_release_is_enough),
+      cmocka_unit_test(a_fencing_token_is_confirmed_by_the_quorum_and_who_denies_it_has_no_key),
+      cmocka_unit_test(a_further_attempt_needs_time_for_the_slowest_of_the_quorum),
+      cmocka_unit_test(a_round_is_launched_when_the_quorum_may_be_asked),
+      cmocka_unit_test(back_off_does_not_refuse_what_the_quorum_needs),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
