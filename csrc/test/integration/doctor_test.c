@@ -1,0 +1,321 @@
+/*
+ * The doctor at real servers.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "support.h"
+
+static char found[8192]; /* "severity name message\n", of all that was found last */
+
+/* Has the nodes of |client| examined; what servers of a test all lack is left out. Frees the client. */
+static int examine_as(redlock_client *client, const char *resource, unsigned flags) {
+  redlock_lock *lock = new_lock(client, resource);
+  redlock_finding_info info;
+  size_t length = 0;
+  int result = redlock_lock_doctor(lock, flags);
+  found[0] = '\0';
+  for (size_t i = 0; redlock_lock_finding(lock, i, &info) == REDLOCK_OK; i++) {
+    if (strcmp(info.name, "persistence") != 0 && strcmp(info.name, "node_count") != 0 &&
+        strcmp(info.name, "slow") != 0) {
+      length += (size_t)snprintf(found + length, sizeof found - length, "%s %s %s\n",
+                                 redlock_severity_name(info.severity), info.name, info.message);
+      assert_true(length < sizeof found);
+    }
+  }
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  return result;
+}
+
+static redlock_client *client_with(const char *prefix) {
+  redlock_settings settings = {.prefix = prefix, .prefix_length = strlen(prefix)};
+  redlock_client *client;
+  assert_int_equal(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(redlock_client_add(client, three.nodes[i].address, NULL, 0), REDLOCK_OK);
+  }
+  return client;
+}
+
+static int examine(void) {
+  return examine_as(client_with(""), "redlock-doctor", 0);
+}
+
+/* |format| has the address of a node in it. */
+static void assert_found(const char *format, unsigned node) {
+  char line[1024];
+  (void)snprintf(line, sizeof line, format, three.nodes[node].address);
+  assert_contains(found, line);
+}
+
+static void set(unsigned node, const char *setting, const char *value) {
+  assert_string_equal(farm_command(&three, node, "CONFIG", "SET", setting, value, NULL), "OK");
+}
+
+/* How many changes node 0 knows of. */
+static unsigned long changes(void) {
+  const char *at =
+      strstr(farm_command(&three, 0, "INFO", "persistence", NULL), "rdb_changes_since_last_save:");
+  assert_non_null(at);
+  return strtoul(strchr(at, ':') + 1, NULL, 10);
+}
+
+static void healthy_nodes_have_a_clean_bill_and_nothing_is_changed(void **state) {
+  (void)state;
+  redlock_finding_info info;
+  redlock_client *client = client_with("");
+  redlock_lock *lock = new_lock(client, "redlock-doctor");
+  for (unsigned i = 0; i < 3; i++) {
+    set(i, "appendonly", "yes");
+  }
+  (void)farm_command(&three, 0, "SET", "one", "1", NULL);
+  unsigned long before = changes();
+  assert_ok(lock, redlock_lock_doctor(lock, REDLOCK_DOCTOR_KEYS));
+  for (size_t i = 0; redlock_lock_finding(lock, i, &info) == REDLOCK_OK; i++) {
+    if (strcmp(info.name, "slow") != 0) { /* whatever this machine is busy with */
+      fail_msg("%s", info.message);
+    }
+  }
+  assert_int_equal(changes(), before);
+  assert_string_equal(farm_command(&three, 0, "DBSIZE", NULL), "1");
+  for (unsigned i = 0; i < 3; i++) {
+    set(i, "appendonly", "no");
+  }
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
+static bool has_replicas(unsigned count) {
+  char line[32];
+  (void)snprintf(line, sizeof line, "connected_slaves:%u\r", count);
+  return strstr(farm_command(&three, 0, "INFO", "replication", NULL), line) != NULL;
+}
+
+static void replicas_are_found_at_both_ends(void **state) {
+  (void)state;
+  char port[16];
+  (void)snprintf(port, sizeof port, "%d", three.nodes[0].port);
+  set(2, "replica-read-only", "no");
+  for (unsigned i = 1; i < 3; i++) {
+    assert_string_equal(farm_command(&three, i, "REPLICAOF", "127.0.0.1", port, NULL), "OK");
+  }
+  eventually(has_replicas(2));
+  assert_int_equal(examine(), REDLOCK_OK);
+  for (unsigned i = 1; i < 3; i++) {
+    assert_string_equal(farm_command(&three, i, "REPLICAOF", "NO", "ONE", NULL), "OK");
+  }
+  set(2, "replica-read-only", "yes");
+  assert_found("error replica %s is a replica, and cannot be written to", 1);
+  assert_found("error writable_replica %s is a replica that can be written to", 2);
+  assert_found("note replicas %s has 2 replicas", 0);
+  assert_null(strstr(found, "refuses"));
+}
+
+static void eviction_and_a_memory_that_is_full_are_found(void **state) {
+  (void)state;
+  set(0, "maxmemory-policy", "allkeys-lru");
+  set(0, "maxmemory", "100mb");
+  set(1, "maxmemory", "1");
+  set(2, "maxmemory", "100mb");
+  assert_int_equal(examine(), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    set(i, "maxmemory", "0");
+    set(i, "maxmemory-policy", "noeviction");
+  }
+  assert_found("error eviction %s evicts keys, and locks with them, when its 104857600 bytes are "
+               "full (allkeys-lru)",
+               0);
+  assert_found("error refuses %s refuses what a lock needs: OOM command not allowed", 1);
+  assert_null(strstr(found, three.nodes[2].address));
+}
+
+/* A client that is logged in as "app" at all nodes. */
+static redlock_client *client_as_app(const char *password) {
+  redlock_settings settings = {.username = "app", .password = password};
+  redlock_client *client;
+  assert_int_equal(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(redlock_client_add(client, three.nodes[i].address, NULL, 0), REDLOCK_OK);
+  }
+  return client;
+}
+
+static void let_in(const char *keys, const char *but) {
+  for (unsigned i = 0; i < 3; i++) {
+    assert_string_equal(farm_command(&three, i, "ACL", "SETUSER", "app", "reset", "on",
+                                     ">geheimnis", keys, "+@all", but, NULL),
+                        "OK");
+  }
+}
+
+static void each_right_that_is_missing_is_named(void **state) {
+  (void)state;
+  static const char *const needed[] = {"set",  "get",     "del",    "pttl",
+                                       "eval", "pexpire", "exists", "evalsha"};
+  char but[32], line[256];
+  for (unsigned i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+    (void)snprintf(but, sizeof but, "-%s", needed[i]);
+    let_in("~*", but);
+    (void)examine_as(client_as_app("geheimnis"), "r", 0);
+    for (unsigned k = 0; k < 3; k++) {
+      (void)snprintf(line, sizeof line,
+                     "error rights %s does not let its user run %s, which a lock needs: ACL "
+                     "SETUSER app +%s\n",
+                     three.nodes[k].address, needed[i], needed[i]);
+      assert_contains(found, line);
+    }
+    assert_null(strstr(found, "geheimnis"));
+  }
+  let_in("~*", "+@all");
+  (void)examine_as(client_as_app("geheimnis"), "r", REDLOCK_DOCTOR_KEYS);
+  assert_string_equal(found, "");
+}
+
+/* Rights that only the doctor misses, and what it says by the sentence that it ends with. */
+static void rights_that_only_the_doctor_misses_are_no_error(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"-info", "note rights %s does not let its user run info, so that the doctor knows little"},
+      {"-time", "note rights %s does not let its user run time, so that the doctor knows little"},
+      {"-scan", "warning rights %s does not let its user run scan, strlen, so that its keys"},
+      {"-strlen", "warning rights %s does not let its user run scan, strlen, so that its keys"},
+  };
+  for (unsigned i = 0; i < 100; i++) {
+    char key[16];
+    (void)snprintf(key, sizeof key, "key %u", i);
+    (void)farm_command(&three, 1, "SET", key, "a value of more than sixteen", NULL);
+  }
+  for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    let_in("~*", cases[i][0]);
+    assert_int_equal(examine_as(client_as_app("geheimnis"), "r", REDLOCK_DOCTOR_KEYS), REDLOCK_OK);
+    assert_found(cases[i][1], 1);
+    assert_null(strstr(found, "error"));
+  }
+}
+
+static void keys_that_an_acl_forbids_are_found_by_a_resource(void **state) {
+  (void)state;
+  let_in("~orders:*", "+@all");
+  assert_int_equal(examine_as(client_as_app("geheimnis"), "orders:42", 0), REDLOCK_OK);
+  assert_string_equal(found, "");
+  assert_int_equal(examine_as(client_as_app("geheimnis"), "order", 0), REDLOCK_OK);
+  assert_found("error rights %s does not let its user touch keys like 'order': ACL SETUSER app ",
+               2);
+}
+
+static void a_user_of_one_key_alone_is_no_error(void **state) {
+  (void)state;
+  let_in("~orders:42", "+@all");
+  assert_int_equal(examine_as(client_as_app("geheimnis"), "orders:42", 0), REDLOCK_OK);
+  assert_found("note rights %s lets its user touch 'orders:42', but no key like it", 1);
+  assert_null(strstr(found, "error"));
+}
+
+static void a_password_that_is_wrong_is_told_by_no_finding(void **state) {
+  (void)state;
+  let_in("~*", "+@all");
+  assert_int_equal(examine_as(client_as_app("geheimnis und mehr"), "r", 0), REDLOCK_E_UNAVAILABLE);
+  assert_found("error down %s refuses: WRONGPASS", 0);
+  assert_null(strstr(found, "geheimnis"));
+}
+
+static void a_node_that_hangs_and_one_that_is_gone_are_down(void **state) {
+  (void)state;
+  farm_stop(&three, 0);
+  farm_kill(&three, 1);
+  assert_int_equal(examine(), REDLOCK_E_UNAVAILABLE);
+  farm_continue(&three, 0);
+  farm_restart(&three, 1);
+  assert_found("error down %s did not answer: no connection within 1000 ms", 0);
+  assert_found("error down %s did not answer: Connection refused", 1);
+  assert_null(strstr(found, three.nodes[2].address));
+}
+
+/* By another of its addresses, and by a Unix socket with another database, which only the run_id tells. */
+static void the_same_server_is_found_whatever_it_is_called(void **state) {
+  (void)state;
+  farm one;
+  char path[512], address[600], line[1024];
+  scratch_directory scratch;
+  assert_true(scratch_open(&scratch, "doctor"));
+  (void)snprintf(path, sizeof path, "%s/socket", scratch.path);
+  (void)snprintf(address, sizeof address, "unix://%s?db=3", path);
+  const char *const arguments[] = {"--unixsocket", path, NULL};
+  farm_start(&one, 1, arguments);
+  char by_name[64];
+  (void)snprintf(by_name, sizeof by_name, "localhost:%d", one.nodes[0].port);
+  const char *const addresses[] = {one.nodes[0].address, address, by_name};
+  (void)examine_as(client_at(addresses, 3, NULL), "r", 0);
+  (void)snprintf(line, sizeof line, "error same_server unix:%s is the same server as %s (run_id ",
+                 path, one.nodes[0].address);
+  assert_contains(found, line);
+  assert_contains(found, "), with another database: ");
+  (void)snprintf(line, sizeof line, "error same_server %s has no vote: it is the same server as %s",
+                 by_name, one.nodes[0].address);
+  assert_contains(found, line);
+  farm_end(&one);
+  scratch_close(&scratch);
+}
+
+static void a_node_of_a_cluster_is_found(void **state) {
+  (void)state;
+  farm one;
+  static const char *const arguments[] = {"--cluster-enabled", "yes", NULL};
+  farm_start(&one, 1, arguments);
+  (void)examine_as(client_of(&one, 1, NULL), "r", 0);
+  assert_int_equal(strncmp(found, "error cluster ", 14), 0);
+  assert_null(strstr(found, "rights"));
+  assert_null(strstr(found, "refuses"));
+  farm_end(&one);
+}
+
+/* The prefix is one that a pattern would read otherwise. */
+static void locks_without_an_expiry_are_found_under_the_prefix(void **state) {
+  (void)state;
+  static const char token[] = "0123456789abcdef0123456789abcdef01234567";
+  static const char *const others[] = {"ax[b]:lost", "a*b:lost", "a:lost"};
+  (void)farm_command(&three, 1, "SET", "a*[b]:lost", token, NULL);
+  (void)farm_command(&three, 1, "SET", "a*[b]:held", token, "PX", "60000", NULL);
+  (void)farm_command(&three, 1, "SET", "a*[b]:short", "0123456789abcde", NULL);
+  (void)farm_command(&three, 1, "SET", "a*[b]:count", "01234567890123456789", NULL);
+  (void)farm_command(&three, 1, "SET", "a*[b]:text", "a text of a few words", NULL);
+  (void)farm_command(&three, 1, "RPUSH", "a*[b]:list", token, NULL);
+  for (unsigned i = 0; i < sizeof others / sizeof others[0]; i++) {
+    (void)farm_command(&three, 0, "SET", others[i], token, NULL);
+  }
+  assert_int_equal(examine_as(client_with("a*[b]:"), "r", 0), REDLOCK_OK);
+  assert_string_equal(found, "");
+  assert_int_equal(examine_as(client_with("a*[b]:"), "r", REDLOCK_DOCTOR_KEYS), REDLOCK_OK);
+  assert_found("warning endless_keys %s holds 1 key without an expiry that looks like a lock", 1);
+  assert_null(strstr(found, three.nodes[0].address));
+}
+
+static void more_keys_than_are_looked_through_are_told(void **state) {
+  (void)state;
+  assert_string_equal(
+      farm_command(&three, 0, "EVAL",
+                   "for i=1,15000 do redis.call('SET','k'..i,'0123456789abcdef') end return 'OK'",
+                   "0", NULL),
+      "OK");
+  assert_int_equal(examine_as(client_with(""), "r", REDLOCK_DOCTOR_KEYS), REDLOCK_OK);
+  assert_found("warning endless_keys %s holds at least ", 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup(healthy_nodes_have_a_clean_bill_and_nothing_is_changed, three_reset),
+      cmocka_unit_test_setup(replicas_are_found_at_both_ends, three_reset),
+      cmocka_unit_test_setup(eviction_and_a_memory_that_is_full_are_found, three_reset),
+      cmocka_unit_test_setup(each_right_that_is_missing_is_named, three_reset),
+      cmocka_unit_test_setup(rights_that_only_the_doctor_misses_are_no_error, three_reset),
+      cmocka_unit_test_setup(keys_that_an_acl_forbids_are_found_by_a_resource, three_reset),
+      cmocka_unit_test_setup(a_user_of_one_key_alone_is_no_error, three_reset),
+      cmocka_unit_test_setup(a_password_that_is_wrong_is_told_by_no_finding, three_reset),
+      cmocka_unit_test_setup(a_node_that_hangs_and_one_that_is_gone_are_down, three_reset),
+      cmocka_unit_test_setup(the_same_server_is_found_whatever_it_is_called, three_reset),
+      cmocka_unit_test_setup(a_node_of_a_cluster_is_found, three_reset),
+      cmocka_unit_test_setup(locks_without_an_expiry_are_found_under_the_prefix, three_reset),
+      cmocka_unit_test_setup(more_keys_than_are_looked_through_are_told, three_reset),
+  };
+  return cmocka_run_group_tests_name("doctor", tests, three_start, three_end);
+}

@@ -1,0 +1,474 @@
+/*
+ * The doctor, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_guard.h"
+#include "fake_nodes.h"
+#include "rl_doctor.h"
+#include "rl_finding.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char NO_SCRIPT[] = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
+
+static rl_lock *begin(fake_world *world, const redlock_options *options) {
+  rl_lock *lock = fake_lock(world, KEY, options);
+  assert_error(rl_lock_doctor(lock, world->now_us, 0, true), REDLOCK_OK);
+  fake_turn(world);
+  return lock;
+}
+
+/* The node answers both questions, the second by |said|. */
+static void answer(fake_world *world, unsigned node, const char *said) {
+  char reply[RL_REPLY_BYTES_MAX + 32];
+  (void)snprintf(reply, sizeof reply, "$%zu\r\n%s\r\n", strlen(said), said);
+  assert_int_equal(fake_reply(world, node, NO_SCRIPT).verb, FAKE_PROBE);
+  assert_int_equal(fake_reply(world, node, reply).verb, FAKE_EXAMINE);
+}
+
+static const rl_doctor_node *of(const rl_lock *lock, unsigned node) {
+  const rl_doctor *doctor = rl_doctor_of(lock);
+  assert_non_null(doctor);
+  assert_true(node < doctor->count);
+  return &doctor->nodes[node];
+}
+
+/* The name of the |index|th finding, or "". */
+static const char *found(const rl_lock *lock, unsigned index) {
+  rl_finding finding;
+  return rl_finding_at(rl_doctor_of(lock), index, &finding) ? finding.name : "";
+}
+
+static void it_asks_every_node_and_keeps_what_each_has_said(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = begin(world, NULL);
+  answer(world, 0, "role=master");
+  answer(world, 1, "role=slave read_only=1");
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_null(rl_doctor_of(lock));
+  answer(world, 2, "role=master");
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_ptr_equal(rl_core_next_ended(&world->core), lock);
+  assert_string_equal(of(lock, 1)->said, "role=slave read_only=1");
+  assert_string_equal(found(lock, 0), "replica");
+  assert_string_equal(found(lock, 1), "");
+  assert_true(fake_world_end(world));
+}
+
+static void the_key_that_is_tried_is_the_locks_with_something_behind_it(void **state) {
+  (void)state;
+  char first[FAKE_KEY_MAX + 1];
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = begin(world, NULL);
+  (void)fake_reply(world, 0, NO_SCRIPT);
+  fake_command command = fake_reply(world, 0, "$0\r\n\r\n");
+  assert_int_equal(command.verb, FAKE_EXAMINE);
+  assert_int_equal(strncmp(command.key, "orders:42:redlock-doctor:", 25), 0);
+  assert_int_equal(command.key_length, 25 + 16);
+  memcpy(first, command.key, sizeof first);
+  fake_pass(world, MS);
+  assert_error(rl_lock_doctor(lock, world->now_us, 0, true), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_reply(world, 0, NO_SCRIPT);
+  command = fake_reply(world, 0, "$0\r\n\r\n");
+  assert_string_not_equal(command.key, first);
+  assert_true(fake_world_end(world));
+}
+
+static void it_changes_nothing(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = begin(world, NULL);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_string_equal(found(lock, 0), "");
+  rl_lock_free(lock, world->now_us);
+  fake_pass(world, SECONDS);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].queued, 0);
+    assert_int_equal(world->nodes[i].sets + world->nodes[i].extends + world->nodes[i].releases, 0);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void the_round_trip_is_that_of_the_first_question(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = begin(world, NULL);
+  fake_pass(world, 40 * MS);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_reply(world, i, NO_SCRIPT);
+  }
+  fake_pass(world, 30 * MS);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_reply(world, i, "$11\r\nrole=master\r\n");
+  }
+  assert_int_equal(of(lock, 0)->round_trip_us, 40 * MS);
+  assert_string_equal(found(lock, 0), "");
+  assert_true(fake_world_end(world));
+}
+
+/* Otherwise a server reads both at once, and answers both when it has done both. */
+static void keys_are_looked_through_when_the_first_question_is_answered(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = begin(world, NULL);
+  assert_int_equal(world->nodes[0].queued, 2);
+  answer(world, 0, "role=master");
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(rl_lock_doctor(lock, world->now_us, REDLOCK_DOCTOR_KEYS, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].queued, 1);
+  assert_int_equal(fake_reply(world, 0, NO_SCRIPT).verb, FAKE_PROBE);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].queued, 1);
+  assert_int_equal(fake_reply(world, 0, "$11\r\nrole=master\r\n").verb, FAKE_EXAMINE);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_is_slower_than_node_timeout_is_slow_and_not_down(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = begin(world, NULL);
+  answer(world, 0, "role=master");
+  answer(world, 1, "role=master");
+  fake_pass(world, 999 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  answer(world, 2, "role=master");
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_string_equal(found(lock, 0), "slow");
+  assert_string_equal(found(lock, 1), "");
+  assert_true(fake_world_end(world));
+}
+
+static void it_waits_for_a_second_or_for_a_longer_node_timeout(void **state) {
+  (void)state;
+  for (unsigned longer = 0; longer <= 1; longer++) {
+    redlock_options options = {.node_timeout_us = longer ? 1500 * MS : 0};
+    fake_world *world = fake_world_new(3);
+    rl_lock *lock = begin(world, &options);
+    answer(world, 0, "role=master");
+    answer(world, 1, "role=master");
+    fake_pass(world, 1000 * MS);
+    if (longer) {
+      assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+      fake_pass(world, 500 * MS);
+    }
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_string_equal(found(lock, 0), "down");
+    assert_string_equal(of(lock, 2)->said,
+                        longer ? "no reply within 1500 ms" : "no reply within 1000 ms");
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* Each reads its clock in the middle, and the last answers later. */
+static void clocks_are_compared_by_the_middle_of_the_asking(void **state) {
+  (void)state;
+  static const redlock_duration took_us[] = {100 * MS, 100 * MS, 500 * MS};
+  const uint64_t wall_us = 1700000000 * SECONDS;
+  char said[64];
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = begin(world, NULL);
+  redlock_time asked_us = world->now_us;
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_reply(world, i, NO_SCRIPT);
+  }
+  for (unsigned i = 0; i < 3; i++) {
+    redlock_duration ahead_us = i == 1 ? 7 * MS : 0;
+    fake_pass(world, asked_us + took_us[i] - world->now_us);
+    unsigned long long now_us = wall_us + took_us[i] / 2 + ahead_us;
+    (void)snprintf(said, sizeof said, "$20\r\nnow=%llu\r\n", now_us);
+    (void)fake_reply(world, i, said);
+  }
+  assert_true(of(lock, 2)->has_clock);
+  assert_int_equal(of(lock, 2)->clock_error_us, 500 * MS);
+  assert_true(of(lock, 0)->clock_us == asked_us - wall_us);
+  assert_true(of(lock, 0)->clock_us - of(lock, 1)->clock_us == 7 * MS);
+  assert_true(of(lock, 0)->clock_us == of(lock, 2)->clock_us);
+  assert_true(fake_world_end(world));
+}
+
+static void a_clock_that_is_no_number_is_none(void **state) {
+  (void)state;
+  static const char *const said[] = {"now=", "now=x", "now=12345678901234567", "now=-1", "know=1"};
+  for (unsigned i = 0; i < COUNT_OF(said); i++) {
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = begin(world, NULL);
+    answer(world, 0, said[i]);
+    assert_false(of(lock, 0)->has_clock);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void whoever_may_not_run_scripts_by_name_is_found(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = begin(world, NULL);
+  answer(world, 0, "role=master");
+  answer(world, 1, "role=master");
+  (void)fake_reply(world, 2, "-NOPERM this user has no permissions to run 'evalsha'\r\n");
+  (void)fake_reply(world, 2, "-NOPERM this user has no permissions to run 'eval'\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_string_equal(found(lock, 0), "rights");
+  assert_string_equal(found(lock, 1), "");
+  assert_true(of(lock, 2)->no_evalsha);
+  assert_true(fake_world_end(world));
+}
+
+static void a_server_without_evalsha_is_found(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = begin(world, NULL);
+  answer(world, 0, "role=master");
+  answer(world, 1, "role=master");
+  (void)fake_reply(world, 2, "-ERR unknown command 'EVALSHA', with args beginning with: \r\n");
+  (void)fake_reply(world, 2, "$11\r\nrole=master\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_string_equal(found(lock, 0), "refuses");
+  assert_string_equal(found(lock, 1), "");
+  assert_false(of(lock, 1)->unknown_evalsha);
+  assert_true(fake_world_end(world));
+}
+
+static void nodes_that_are_down_say_why(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->nodes[1].policy = FAKE_REFUSES;
+  world->nodes[2].policy = FAKE_HANGS;
+  rl_lock *lock = begin(world, NULL);
+  answer(world, 0, "role=master");
+  fake_pass(world, 1000 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(of(lock, 1)->said, "Connection refused");
+  assert_string_equal(of(lock, 2)->said, "no connection within 1000 ms");
+  assert_string_equal(found(lock, 0), "down");
+  assert_string_equal(found(lock, 1), "down");
+  assert_string_equal(found(lock, 2), "");
+  assert_true(fake_world_end(world));
+}
+
+static void a_connection_that_breaks_between_both_answers_is_down(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = begin(world, NULL);
+  (void)fake_reply(world, 0, NO_SCRIPT);
+  fake_break(world, 0, "it was cut");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_false(of(lock, 0)->answered);
+  assert_string_equal(of(lock, 0)->said, "it was cut");
+  assert_true(fake_world_end(world));
+}
+
+static void an_answer_that_is_late_is_not_of_this_examination(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = begin(world, NULL);
+  (void)fake_reply(world, 0, NO_SCRIPT);
+  fake_pass(world, 1000 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_OK);
+  assert_null(rl_doctor_of(lock));
+  fake_turn(world);
+  (void)fake_reply(world, 0, "$10\r\nrole=slave\r\n"); /* to the first examination */
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  answer(world, 0, "role=master");
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_string_equal(of(lock, 0)->said, "role=master");
+  assert_true(fake_world_end(world));
+}
+
+/* What a hostile node may say to the second question. */
+static void what_is_said_is_printable_and_bounded(void **state) {
+  (void)state;
+  char reply[RL_REPLY_BYTES_MAX + 32], said[RL_REPLY_BYTES_MAX + 1];
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = begin(world, NULL);
+  memset(said, 'x', sizeof said - 1);
+  said[sizeof said - 1] = '\0';
+  answer(world, 0, said);
+  assert_int_equal(strlen(of(lock, 0)->said), RL_REPLY_BYTES_MAX);
+  assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_reply(world, 0, NO_SCRIPT);
+  (void)snprintf(reply, sizeof reply, "$8\r\na\t\r\n\033[2J\r\n");
+  (void)fake_reply(world, 0, reply);
+  assert_string_equal(of(lock, 0)->said, "a????[2J");
+  assert_true(fake_world_end(world));
+}
+
+static void the_password_is_struck_out_of_what_is_said(void **state) {
+  (void)state;
+  static const struct {
+    const char *password, *said, *kept;
+  } rows[] = {
+      {"geheim", "role=master said=geheim gehei geheimgeheim",
+       "role=master said=****** gehei ************"},
+      {"geheim", "geheim", "******"},
+      {"geheim", "gehei", "gehei"},
+      {"aaaa", "aaaaa", "*****"},
+      {"aaa", "said=aaa", "said=aaa"}, /* It stands in any text. */
+      {NULL, "said=geheim", "said=geheim"},
+  };
+  for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+    redlock_node given = {.address = "10.0.0.1", .password = rows[i].password};
+    redlock_settings settings = {0};
+    rl_address address;
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = begin(world, NULL);
+    assert_error(rl_address_read(&address, &given, &settings, NULL, 0), REDLOCK_OK);
+    world->core.nodes[0]->address = address;
+    answer(world, 0, rows[i].said);
+    assert_string_equal(of(lock, 0)->said, rows[i].kept);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_reply_that_answers_no_question_ends_the_connection(void **state) {
+  (void)state;
+  static const char *const replies[] = {"+OK\r\n", ":1\r\n", "*0\r\n", "$-1\r\n"};
+  for (unsigned i = 0; i < COUNT_OF(replies) * 2; i++) {
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = begin(world, NULL);
+    if (i % 2 == 1) {
+      (void)fake_reply(world, 0, NO_SCRIPT);
+    }
+    (void)fake_reply(world, 0, replies[i / 2]);
+    assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+    assert_string_equal(of(lock, 0)->said, "the node sent a reply that answers no command of ours");
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_lock_that_is_held_or_busy_lends_no_round(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_E_BUSY);
+  fake_settle(world);
+  assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_E_HELD);
+  assert_true(rl_lock_remaining(lock, world->now_us) > 0);
+  assert_null(rl_doctor_of(lock));
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  rl_core_close(&world->core, world->now_us);
+  assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_E_CLOSED);
+  assert_true(fake_world_end(world));
+}
+
+static void cancelled_or_freed_it_leaves_nothing_and_finds_nothing(void **state) {
+  (void)state;
+  for (unsigned freed = 0; freed <= 1; freed++) {
+    fake_world *world = fake_world_new(3);
+    rl_lock *lock = begin(world, NULL);
+    answer(world, 0, "role=slave");
+    if (freed) {
+      rl_lock_free(lock, world->now_us);
+    } else {
+      rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+      assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);
+      assert_null(rl_doctor_of(lock));
+    }
+    fake_settle(world);
+    assert_int_equal(world->core.attempts.live, 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void the_options_of_the_lock_are_looked_at(void **state) {
+  (void)state;
+  redlock_options options = {.ttl_us = 300 * MS, .node_timeout_us = 100 * MS};
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = begin(world, &options);
+  fake_settle(world);
+  assert_string_equal(found(lock, 0), "options");
+  assert_true(fake_world_end(world));
+}
+
+static void that_fencing_tokens_are_wanted_is_known(void **state) {
+  (void)state;
+  redlock_options options = {.fence = REDLOCK_YES};
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = begin(world, &options);
+  answer(world, 0, "time=command");
+  answer(world, 1, "role=master");
+  answer(world, 2, "role=master");
+  rl_finding finding;
+  assert_true(rl_finding_at(rl_doctor_of(lock), 0, &finding));
+  assert_int_equal(finding.severity, REDLOCK_SEVERITY_ERROR);
+  assert_true(fake_world_end(world));
+}
+
+static void nodes_that_the_guard_keeps_from_voting_are_found_until_they_vote(void **state) {
+  (void)state;
+  redlock_options options = {.ttl_us = 10 * SECONDS};
+  fake_world *world = fake_world_new_guarded(3, 20 * SECONDS);
+  rl_lock *lock = begin(world, &options);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_string_equal(found(lock, i), "quarantined");
+    assert_string_equal(of(lock, i)->quarantine,
+                        "for 22.1 s more: it has no record: it is new, was restarted without its "
+                        "keys or flushed, or is another database");
+    assert_false(of(lock, i)->refused);
+  }
+  assert_string_equal(found(lock, 3), "");
+  assert_true(rl_doctor_of(lock)->guard);
+  fake_pass(world, 22 * SECONDS + 2 * MS);
+  assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_string_equal(found(lock, 0), "");
+  assert_true(fake_world_end(world));
+}
+
+static void a_certificate_counts_for_as_long_as_its_connection(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = begin(world, NULL);
+  fake_settle(world);
+  assert_true(of(lock, 1)->certificate_us == REDLOCK_NEVER);
+  rl_core_certificate(&world->core, 1, world->now_us, 10 * SECONDS);
+  fake_pass(world, 4 * SECONDS);
+  assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(of(lock, 1)->certificate_us, 6 * SECONDS);
+  assert_string_equal(found(lock, 0), "certificate");
+  fake_break(world, 1, "it was cut");
+  assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_true(of(lock, 1)->certificate_us == REDLOCK_NEVER);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(it_asks_every_node_and_keeps_what_each_has_said),
+      cmocka_unit_test(the_key_that_is_tried_is_the_locks_with_something_behind_it),
+      cmocka_unit_test(it_changes_nothing),
+      cmocka_unit_test(the_round_trip_is_that_of_the_first_question),
+      cmocka_unit_test(keys_are_looked_through_when_the_first_question_is_answered),
+      cmocka_unit_test(a_node_that_is_slower_than_node_timeout_is_slow_and_not_down),
+      cmocka_unit_test(it_waits_for_a_second_or_for_a_longer_node_timeout),
+      cmocka_unit_test(clocks_are_compared_by_the_middle_of_the_asking),
+      cmocka_unit_test(a_clock_that_is_no_number_is_none),
+      cmocka_unit_test(whoever_may_not_run_scripts_by_name_is_found),
+      cmocka_unit_test(a_server_without_evalsha_is_found),
+      cmocka_unit_test(nodes_that_are_down_say_why),
+      cmocka_unit_test(a_connection_that_breaks_between_both_answers_is_down),
+      cmocka_unit_test(an_answer_that_is_late_is_not_of_this_examination),
+      cmocka_unit_test(what_is_said_is_printable_and_bounded),
+      cmocka_unit_test(the_password_is_struck_out_of_what_is_said),
+      cmocka_unit_test(a_reply_that_answers_no_question_ends_the_connection),
+      cmocka_unit_test(a_lock_that_is_held_or_busy_lends_no_round),
+      cmocka_unit_test(cancelled_or_freed_it_leaves_nothing_and_finds_nothing),
+      cmocka_unit_test(the_options_of_the_lock_are_looked_at),
+      cmocka_unit_test(that_fencing_tokens_are_wanted_is_known),
+      cmocka_unit_test(nodes_that_the_guard_keeps_from_voting_are_found_until_they_vote),
+      cmocka_unit_test(a_certificate_counts_for_as_long_as_its_connection),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

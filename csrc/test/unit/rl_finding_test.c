@@ -1,0 +1,639 @@
+/*
+ * Findings, by what nodes have told.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_finding.h"
+#include "rl_test.h"
+
+#define NODES_MAX 5
+#define WELL                                                                                       \
+  " role=master replicas=0 maxmemory=0 policy=noeviction aof=1 aof_write=ok rdb_save=ok cluster=0"
+
+/* Nodes with which all is well. */
+static rl_doctor *world(unsigned count) {
+  static const char *const names[NODES_MAX] = {"one:1", "two:2", "three:3", "four:4", "five:5"};
+  rl_doctor *doctor = calloc(1, sizeof *doctor + count * sizeof doctor->nodes[0]);
+  assert_non_null(doctor);
+  doctor->count = count;
+  doctor->done = true;
+  doctor->ttl_us = 10 * SECONDS;
+  doctor->node_timeout_us = 100 * MS;
+  doctor->key = "app:orders";
+  doctor->key_length = 10;
+  for (unsigned i = 0; i < count; i++) {
+    rl_doctor_node *node = &doctor->nodes[i];
+    node->name = names[i];
+    node->answered = true;
+    node->round_trip_us = MS;
+    node->has_clock = true;
+    node->clock_us = UINT64_MAX - 1700000000 * SECONDS;
+    node->clock_error_us = MS;
+    node->certificate_us = REDLOCK_NEVER;
+    (void)snprintf(node->said, sizeof node->said, "now=1 version=7.2.4 run_id=id%u" WELL, i);
+  }
+  return doctor;
+}
+
+static void say(rl_doctor *doctor, unsigned node, const char *said) {
+  (void)snprintf(doctor->nodes[node].said, sizeof doctor->nodes[node].said, "%s", said);
+}
+
+static void fail_to_answer(rl_doctor *doctor, unsigned node, const char *reason) {
+  doctor->nodes[node].answered = false;
+  doctor->nodes[node].has_clock = false;
+  doctor->nodes[node].round_trip_us = REDLOCK_NEVER;
+  say(doctor, node, reason);
+}
+
+static unsigned count_of(const rl_doctor *doctor) {
+  rl_finding finding;
+  unsigned count = 0;
+  while (rl_finding_at(doctor, count, &finding)) {
+    count++;
+  }
+  return count;
+}
+
+/* Nothing is found. Frees |doctor|. */
+static void assert_well(rl_doctor *doctor) {
+  rl_finding finding;
+  if (rl_finding_at(doctor, 0, &finding)) {
+    fail_msg("%s: %s", finding.name, finding.message);
+  }
+  free(doctor);
+}
+
+/* One thing is found, and said so. Frees |doctor|. */
+static void assert_finds(rl_doctor *doctor, redlock_severity severity, const char *name,
+                         unsigned node, const char *message) {
+  rl_finding finding = {0};
+  assert_true(rl_finding_at(doctor, 0, &finding));
+  assert_string_equal(finding.name, name);
+  assert_string_equal(finding.message, message);
+  assert_int_equal(finding.severity, severity);
+  assert_int_equal(finding.node, node);
+  assert_int_equal(count_of(doctor), 1);
+  free(doctor);
+}
+
+static void healthy_nodes_have_a_clean_bill(void **state) {
+  (void)state;
+  assert_well(world(3));
+  assert_well(world(5));
+}
+
+/* What node 1 of three says, and what is found of it; NULL: nothing. */
+typedef struct said_case {
+  const char *said;
+  redlock_severity severity;
+  const char *name;
+  const char *message;
+} said_case;
+
+static const said_case said_cases[] = {
+    {"role=slave read_only=1", REDLOCK_SEVERITY_ERROR, "replica",
+     "two:2 is a replica, and cannot be written to: put an independent master in its place, or "
+     "make it one (REPLICAOF NO ONE)"},
+    {"role=slave read_only=1 said=READONLY You can't write against a read only replica.",
+     REDLOCK_SEVERITY_ERROR, "replica",
+     "two:2 is a replica, and cannot be written to: put an independent master in its place, or "
+     "make it one (REPLICAOF NO ONE)"},
+    {"role=slave read_only=0", REDLOCK_SEVERITY_ERROR, "writable_replica",
+     "two:2 is a replica that can be written to: its locks vanish when it synchronises with its "
+     "master; make it a master of its own (REPLICAOF NO ONE)"},
+    {"role=master replicas=1", REDLOCK_SEVERITY_NOTE, "replicas",
+     "two:2 has 1 replica: one that takes its place may not have its latest locks; do not promote "
+     "any, or turn the guard on"},
+    {"role=master replicas=0", 0, NULL, NULL},
+    {"cluster=1 said=Script attempted to access a non local key", REDLOCK_SEVERITY_ERROR, "cluster",
+     "two:2 is in cluster mode: it has only some of the keys, and they move; put a server in its "
+     "place that runs with cluster-enabled no"},
+    {"cluster=0", 0, NULL, NULL},
+    {"maxmemory=1048576 policy=allkeys-lru", REDLOCK_SEVERITY_ERROR, "eviction",
+     "two:2 evicts keys, and locks with them, when its 1048576 bytes are full (allkeys-lru): "
+     "CONFIG SET maxmemory-policy noeviction"},
+    {"maxmemory=1048576 policy=volatile-ttl", REDLOCK_SEVERITY_ERROR, "eviction",
+     "two:2 evicts keys, and locks with them, when its 1048576 bytes are full (volatile-ttl): "
+     "CONFIG SET maxmemory-policy noeviction"},
+    {"maxmemory=1048576 policy=noeviction", 0, NULL, NULL},
+    {"maxmemory=0 policy=allkeys-lru", 0, NULL, NULL},
+    {"maxmemory=1048576", 0, NULL, NULL},
+    {"said=OOM command not allowed", REDLOCK_SEVERITY_ERROR, "refuses",
+     "two:2 refuses what a lock needs: OOM command not allowed"},
+    {"aof=0", REDLOCK_SEVERITY_WARNING, "persistence",
+     "two:2 forgets its latest locks when it restarts (appendonly no): turn the guard on, or wait "
+     "for the longest ttl before you start it again"},
+    {"aof=1 aof_write=err rdb_save=err", REDLOCK_SEVERITY_WARNING, "persistence_failing",
+     "two:2 could not write its last append-only file, and may refuse locks for it: look at its "
+     "log and its disk"},
+    {"aof=1 aof_write=ok rdb_save=err", REDLOCK_SEVERITY_WARNING, "persistence_failing",
+     "two:2 could not write its last snapshot, and may refuse locks for it: look at its log and "
+     "its disk"},
+    {"set=command pexpire=command", REDLOCK_SEVERITY_ERROR, "rights",
+     "two:2 does not let its user run set, pexpire, which a lock needs: ACL SETUSER default +set "
+     "+pexpire"},
+    {"get=command del=command pttl=command exists=command", REDLOCK_SEVERITY_ERROR, "rights",
+     "two:2 does not let its user run get, del, pttl, exists, which a lock needs: ACL SETUSER "
+     "default +get +del +pttl +exists"},
+    {"info=command time=command", REDLOCK_SEVERITY_NOTE, "rights",
+     "two:2 does not let its user run info, time, so that the doctor knows little of it: ACL "
+     "SETUSER default +info +time"},
+    {"scan=command", REDLOCK_SEVERITY_WARNING, "rights",
+     "two:2 does not let its user run scan, strlen, so that its keys were not looked through: ACL "
+     "SETUSER default +scan +strlen"},
+    {"set=key get=key", REDLOCK_SEVERITY_ERROR, "rights",
+     "two:2 does not let its user touch keys like 'app:orders': ACL SETUSER default ~PATTERN, or "
+     "have a resource examined that it may lock"},
+    {"set=key own=1", REDLOCK_SEVERITY_NOTE, "rights",
+     "two:2 lets its user touch 'app:orders', but no key like it, so that what a lock does there "
+     "was not tried: ACL SETUSER default ~app:orders:redlock-doctor:*"},
+    {"own=1", 0, NULL, NULL},
+    {"get=unknown pexpire=unknown", REDLOCK_SEVERITY_ERROR, "refuses",
+     "two:2 does not know get, pexpire, which a lock needs: take rename-command for it out of its "
+     "configuration"},
+    {"info=unknown", REDLOCK_SEVERITY_NOTE, "refuses",
+     "two:2 does not know info, so that the doctor knows little of it: take rename-command for it "
+     "out of its configuration"},
+    {"scan=unknown", REDLOCK_SEVERITY_WARNING, "refuses",
+     "two:2 does not know scan, strlen, so that its keys were not looked through: take "
+     "rename-command for it out of its configuration"},
+    {"keys=1 key=app:lost", REDLOCK_SEVERITY_WARNING, "endless_keys",
+     "two:2 holds 1 key without an expiry that looks like a lock, such as 'app:lost': when nobody "
+     "owns it, delete it by force_release()"},
+    {"keys=12 more=1 key=app:lost", REDLOCK_SEVERITY_WARNING, "endless_keys",
+     "two:2 holds at least 12 keys without an expiry that look like a lock, such as 'app:lost': "
+     "when nobody owns it, delete it by force_release()"},
+    {"keys=0 more=1", REDLOCK_SEVERITY_NOTE, "endless_keys",
+     "two:2 has more keys than were looked through, and there was none among those that looks like "
+     "a lock without an expiry"},
+    {"keys=0", 0, NULL, NULL},
+    {"", 0, NULL, NULL},
+};
+
+static void what_a_node_says_is_judged(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(said_cases); i++) {
+    const said_case *one = &said_cases[i];
+    rl_doctor *doctor = world(3);
+    say(doctor, 1, one->said);
+    if (one->name == NULL) {
+      assert_well(doctor);
+    } else {
+      assert_finds(doctor, one->severity, one->name, 1, one->message);
+    }
+  }
+}
+
+static void with_the_guard_a_restart_does_no_harm(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(3);
+  doctor->guard = true;
+  say(doctor, 1, "aof=0");
+  assert_finds(doctor, REDLOCK_SEVERITY_NOTE, "persistence", 1,
+               "two:2 forgets its latest locks when it restarts (appendonly no): the guard keeps "
+               "it from voting until they have run out");
+  doctor = world(3);
+  doctor->guard = true;
+  say(doctor, 1, "role=master replicas=2");
+  assert_finds(doctor, REDLOCK_SEVERITY_NOTE, "replicas", 1,
+               "two:2 has 2 replicas: one that takes its place may not have its latest locks; the "
+               "guard keeps it from voting until they have run out");
+}
+
+static void the_guard_needs_the_rights_to_look(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(3);
+  doctor->guard = true;
+  say(doctor, 1, "info=command time=command");
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "rights", 1,
+               "two:2 does not let its user run info, time, which a lock needs: ACL SETUSER "
+               "default +info +time");
+}
+
+static void what_the_guard_keeps_from_voting_is_told(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(3);
+  doctor->guard = true;
+  (void)snprintf(doctor->nodes[1].quarantine, 64, "for 5.0 s more: it was restarted");
+  assert_finds(doctor, REDLOCK_SEVERITY_WARNING, "quarantined", 1,
+               "two:2 does not vote yet: for 5.0 s more: it was restarted; wait");
+  doctor = world(3);
+  doctor->guard = true;
+  (void)snprintf(doctor->nodes[1].quarantine, 64, "for 5.0 s more: it has no record: it is new");
+  assert_finds(doctor, REDLOCK_SEVERITY_WARNING, "quarantined", 1,
+               "two:2 does not vote yet: for 5.0 s more: it has no record: it is new; wait, or, if "
+               "no node of a new cluster has a lock yet, have them made ready by bootstrap()");
+  doctor = world(3);
+  doctor->guard = true;
+  (void)snprintf(doctor->nodes[1].quarantine, 64, "its clock is 17.0 s ahead of those");
+  assert_finds(doctor, REDLOCK_SEVERITY_WARNING, "quarantined", 1,
+               "two:2 does not vote yet: its clock is 17.0 s ahead of those; have its clock "
+               "synchronised, by chrony or the like");
+  doctor = world(3);
+  doctor->guard = true;
+  doctor->nodes[1].refused = true;
+  (void)snprintf(doctor->nodes[1].quarantine, 64, "it is the same server as one:1");
+  say(doctor, 1, "run_id=id0" WELL);
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "same_server", 1,
+               "two:2 is the same server as one:1 (run_id id0): what it loses, it loses for two "
+               "votes; put a server of its own in its place");
+  doctor = world(3);
+  doctor->guard = true;
+  doctor->nodes[2].refused = true;
+  (void)snprintf(doctor->nodes[2].quarantine, 64, "its record says nodes=5, ours nodes=3");
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "quarantined", 2,
+               "the guard refuses three:3: its record says nodes=5, ours nodes=3");
+  doctor = world(3);
+  doctor->guard = true;
+  (void)snprintf(doctor->nodes[1].quarantine, 64, "for 5.0 s more: it was restarted");
+  fail_to_answer(doctor, 1, "no reply");
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "down", 1,
+               "two:2 did not answer: no reply; see that it runs, and that the way to it is open");
+}
+
+static void a_fencing_token_needs_the_right_to_the_time(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(3);
+  doctor->fence = true;
+  say(doctor, 1, "time=command");
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "rights", 1,
+               "two:2 does not let its user run time, which a lock needs: ACL SETUSER default "
+               "+time");
+  doctor = world(3);
+  doctor->fence = true;
+  say(doctor, 1, "info=command");
+  assert_finds(doctor, REDLOCK_SEVERITY_NOTE, "rights", 1,
+               "two:2 does not let its user run info, so that the doctor knows little of it: ACL "
+               "SETUSER default +info");
+}
+
+static void who_may_not_run_scripts_at_all_is_told_which_right_is_missing(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(3);
+  fail_to_answer(doctor, 1, "NOPERM this user has no permissions to run the 'eval' command");
+  doctor->nodes[1].no_evalsha = true;
+  doctor->nodes[1].username = "app";
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "rights", 1,
+               "two:2 does not let its user run eval, evalsha, which a lock needs: ACL SETUSER app "
+               "+eval +evalsha");
+  doctor = world(3);
+  doctor->nodes[1].no_evalsha = true;
+  doctor->nodes[1].username = "app";
+  doctor->nodes[1].login_given = true;
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "rights", 1,
+               "two:2 does not let its user run evalsha, which a lock needs: ACL SETUSER USER "
+               "+evalsha");
+}
+
+static void who_does_not_know_scripts_by_name_is_told_so(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(3);
+  doctor->nodes[1].unknown_evalsha = true;
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "refuses", 1,
+               "two:2 does not know evalsha, which a lock needs: take rename-command for it out of "
+               "its configuration");
+}
+
+static void with_a_fencing_token_the_locks_own_key_is_not_enough(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(3);
+  doctor->fence = true;
+  say(doctor, 1, "set=key own=1");
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "rights", 1,
+               "two:2 does not let its user touch keys like 'app:orders': ACL SETUSER default "
+               "~PATTERN, or have a resource examined that it may lock");
+}
+
+static void a_server_that_refuses_is_not_said_to_be_silent(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(3);
+  fail_to_answer(doctor, 2, "WRONGPASS invalid username-password pair");
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "down", 2,
+               "three:3 refuses: WRONGPASS invalid username-password pair; see the user and the "
+               "password that it is given");
+  doctor = world(3);
+  fail_to_answer(doctor, 2, "LOADING Redis is loading the dataset in memory");
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "down", 2,
+               "three:3 refuses: LOADING Redis is loading the dataset in memory; wait until it has "
+               "loaded its data");
+}
+
+static void a_key_that_is_forbidden_is_named_with_the_pattern_of_the_prefix(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(3);
+  doctor->prefix = "app:";
+  doctor->prefix_length = 4;
+  doctor->nodes[1].username = "worker";
+  say(doctor, 1, "exists=key");
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "rights", 1,
+               "two:2 does not let its user touch keys like 'app:orders': ACL SETUSER worker "
+               "~app:*");
+}
+
+static void a_node_that_does_not_answer_says_why(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(3);
+  fail_to_answer(doctor, 2, "Connection refused");
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "down", 2,
+               "three:3 did not answer: Connection refused; see that it runs, and that the way to "
+               "it is open");
+}
+
+static void the_same_server_is_found_by_its_run_id_and_by_its_address(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(3);
+  say(doctor, 2, "run_id=id1");
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "same_server", 2,
+               "three:3 is the same server as two:2 (run_id id1): what it loses, it loses for two "
+               "votes; put a server of its own in its place");
+  doctor = world(3);
+  say(doctor, 2, "run_id=id1");
+  doctor->nodes[2].db = 3;
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "same_server", 2,
+               "three:3 is the same server as two:2 (run_id id1), with another database: what it "
+               "loses, it loses for two votes; put a server of its own in its place");
+  doctor = world(3);
+  fail_to_answer(doctor, 2,
+                 "it is the same server as two:2; each node is to be a server of its own");
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "same_server", 2,
+               "three:3 has no vote: it is the same server as two:2; each node is to be a server "
+               "of its own; put a server of its own in its place");
+}
+
+static void a_part_of_a_run_id_is_another(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(3);
+  say(doctor, 1, "run_id=id");
+  say(doctor, 2, "run_id=id22 xrun_id=id0");
+  assert_well(doctor);
+}
+
+static void a_node_is_slow_beyond_half_of_node_timeout(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(3);
+  doctor->nodes[0].round_trip_us = 50 * MS;
+  assert_well(doctor);
+  doctor = world(3);
+  doctor->nodes[0].round_trip_us = 50 * MS + 1;
+  assert_finds(doctor, REDLOCK_SEVERITY_WARNING, "slow", 0,
+               "one:1 took 50.0 ms to answer, and node_timeout is 100.0 ms: raise node_timeout, or "
+               "bring the node nearer");
+}
+
+static void a_certificate_is_to_last_for_thirty_days(void **state) {
+  (void)state;
+  const redlock_duration day_us = 86400 * SECONDS;
+  rl_doctor *doctor = world(3);
+  doctor->nodes[0].certificate_us = 30 * day_us;
+  assert_well(doctor);
+  doctor = world(3);
+  doctor->nodes[0].certificate_us = 30 * day_us - 1;
+  assert_finds(doctor, REDLOCK_SEVERITY_WARNING, "certificate", 0,
+               "the TLS certificate of one:1 ends in 29 days: renew it");
+  doctor = world(3);
+  doctor->nodes[0].certificate_us = day_us;
+  assert_finds(doctor, REDLOCK_SEVERITY_WARNING, "certificate", 0,
+               "the TLS certificate of one:1 ends in 1 day: renew it");
+  doctor = world(3);
+  doctor->nodes[0].certificate_us = 0;
+  assert_finds(doctor, REDLOCK_SEVERITY_WARNING, "certificate", 0,
+               "the TLS certificate of one:1 ends in less than 1 day: renew it");
+}
+
+/* ------------------------------------------------------------------------------------- clocks */
+
+static void a_clock_is_apart_beyond_two_seconds_and_what_is_not_known(void **state) {
+  (void)state;
+  for (unsigned guard = 0; guard < 2; guard++) {
+    rl_doctor *doctor = world(3);
+    doctor->guard = guard == 1;
+    doctor->nodes[2].clock_us -= 2 * SECONDS + 2 * MS;
+    assert_well(doctor);
+    doctor = world(3);
+    doctor->guard = guard == 1;
+    doctor->nodes[2].clock_us -= 2 * SECONDS + 2 * MS + 1;
+    assert_finds(doctor, guard == 1 ? REDLOCK_SEVERITY_ERROR : REDLOCK_SEVERITY_WARNING, "clock", 2,
+                 "the clock of three:3 is 2.0 s ahead of that of two:2: have both synchronised, by "
+                 "chrony or the like");
+  }
+}
+
+static void a_clock_may_be_behind_too(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(5);
+  doctor->nodes[0].clock_us += 3600 * SECONDS;
+  assert_finds(doctor, REDLOCK_SEVERITY_WARNING, "clock", 0,
+               "the clock of one:1 is 3600.0 s behind that of three:3: have both synchronised, by "
+               "chrony or the like");
+}
+
+static void of_two_clocks_the_one_that_is_ahead_is_named(void **state) {
+  (void)state;
+  for (unsigned ahead = 0; ahead < 2; ahead++) {
+    rl_finding finding;
+    rl_doctor *doctor = world(2);
+    doctor->nodes[ahead].clock_us -= 3600 * SECONDS;
+    assert_true(rl_finding_at(doctor, 0, &finding));
+    assert_string_equal(finding.name, "clock");
+    assert_int_equal(finding.node, ahead);
+    assert_int_equal(count_of(doctor), 2); /* and that there are two */
+    free(doctor);
+  }
+}
+
+static void one_clock_alone_is_right(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(3);
+  doctor->nodes[0].has_clock = doctor->nodes[1].has_clock = false;
+  doctor->nodes[2].clock_us = 5;
+  assert_well(doctor);
+}
+
+/* ----------------------------------------------------------------------------- all together */
+
+static void versions_that_differ_are_noted_once(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(5);
+  say(doctor, 1, "version=7.0.1");
+  assert_well(doctor);
+  doctor = world(5);
+  say(doctor, 1, "version=6.2.14");
+  say(doctor, 3, "version=8.0.0");
+  assert_finds(doctor, REDLOCK_SEVERITY_NOTE, "mixed_versions", RL_FINDING_NO_NODE,
+               "one:1 runs Redis 7, and two:2 Redis 6: bring the nodes to one version");
+  doctor = world(5);
+  say(doctor, 4, "version=7.2.4 valkey=8.1.0");
+  assert_finds(doctor, REDLOCK_SEVERITY_NOTE, "mixed_versions", RL_FINDING_NO_NODE,
+               "one:1 runs Redis 7, and five:5 Valkey 8: bring the nodes to one version");
+  doctor = world(3);
+  say(doctor, 0, "version=8.0.0");
+  say(doctor, 1, "version=7.2.4 valkey=8.1.0");
+  say(doctor, 2, "version=8.2.0");
+  assert_finds(doctor, REDLOCK_SEVERITY_NOTE, "mixed_versions", RL_FINDING_NO_NODE,
+               "one:1 runs Redis 8, and two:2 Valkey 8: bring the nodes to one version");
+  doctor = world(5);
+  say(doctor, 4, "version=unstable");
+  assert_well(doctor);
+}
+
+static void versions_that_nobody_maintains_are_named(void **state) {
+  (void)state;
+  rl_finding finding;
+  rl_doctor *doctor = world(3);
+  for (unsigned i = 0; i < 3; i++) {
+    say(doctor, i, "version=4.0.14");
+  }
+  assert_int_equal(count_of(doctor), 3);
+  assert_true(rl_finding_at(doctor, 1, &finding));
+  assert_string_equal(finding.name, "old_version");
+  assert_int_equal(finding.severity, REDLOCK_SEVERITY_WARNING);
+  assert_string_equal(finding.message, "two:2 runs Redis 4, which nobody maintains any more: bring "
+                                       "it to a newer one");
+  for (unsigned i = 0; i < 3; i++) {
+    say(doctor, i, "version=5.0.0");
+  }
+  assert_well(doctor);
+}
+
+static void how_many_nodes_there_are_is_noted(void **state) {
+  (void)state;
+  assert_finds(world(1), REDLOCK_SEVERITY_NOTE, "node_count", RL_FINDING_NO_NODE,
+               "with 1 node no lock can be taken while it is down: use three or five");
+  assert_finds(world(2), REDLOCK_SEVERITY_NOTE, "node_count", RL_FINDING_NO_NODE,
+               "with 2 nodes no lock can be taken while one is down: use three or five");
+  assert_finds(world(4), REDLOCK_SEVERITY_NOTE, "node_count", RL_FINDING_NO_NODE,
+               "4 nodes may lose no more of them than 3 would: use an odd number");
+}
+
+static void a_ttl_is_to_be_four_node_timeouts(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(3);
+  doctor->ttl_us = 400 * MS;
+  assert_well(doctor);
+  doctor = world(3);
+  doctor->ttl_us = 400 * MS - 1 * MS;
+  assert_finds(doctor, REDLOCK_SEVERITY_WARNING, "options", RL_FINDING_NO_NODE,
+               "a ttl of 399 ms leaves little of a lease after a node_timeout of 100 ms: make the "
+               "ttl four times as long at least, or node_timeout shorter");
+}
+
+static void the_gravest_come_first(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(4);
+  rl_finding finding;
+  static const char *const names[] = {"eviction",    "down",   "persistence", "slow",
+                                      "persistence", "rights", "replicas",    "node_count"};
+  say(doctor, 0, "aof=0 info=command");
+  doctor->nodes[0].round_trip_us = SECONDS;
+  say(doctor, 1, "aof=0 maxmemory=1 policy=allkeys-lfu replicas=1");
+  fail_to_answer(doctor, 2, "no reply");
+  assert_int_equal(count_of(doctor), COUNT_OF(names));
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    assert_true(rl_finding_at(doctor, i, &finding));
+    assert_string_equal(finding.name, names[i]);
+  }
+  free(doctor);
+}
+
+/* ------------------------------------------------------------------------------------ hostile */
+
+static void nothing_that_a_node_says_is_taken_for_more_than_a_text(void **state) {
+  (void)state;
+  static const char *const odd[] = {
+      "=",
+      " ",
+      "   role",
+      "role=",
+      "keys=",
+      "keys=99999999999999999999 key=x",
+      "keys=-1",
+      "maxmemory=1e9 policy=allkeys-lru",
+      "replicas=%s%n",
+      "version=.",
+      "version=",
+      "now=abc",
+      "said=",
+      "cluster=10",
+      "cluster=",
+      "aof=00",
+      "role=slavery",
+      "more=1",
+      "run_id=",
+  };
+  for (unsigned i = 0; i < COUNT_OF(odd); i++) {
+    rl_doctor *doctor = world(3);
+    say(doctor, 1, odd[i]);
+    if (strcmp(odd[i], "said=") == 0) {
+      assert_int_equal(count_of(doctor), 1);
+      free(doctor);
+    } else {
+      assert_well(doctor);
+    }
+  }
+}
+
+static void a_message_of_the_longest_names_is_cut(void **state) {
+  (void)state;
+  char name[300], said[RL_REPLY_BYTES_MAX + 1];
+  rl_doctor *doctor = world(3);
+  rl_finding finding;
+  memset(name, 'n', sizeof name - 1);
+  name[sizeof name - 1] = '\0';
+  memset(said, 'x', sizeof said - 1);
+  said[sizeof said - 1] = '\0';
+  memcpy(said, "said=", 5);
+  doctor->nodes[1].name = name;
+  say(doctor, 1, said);
+  assert_true(rl_finding_at(doctor, 0, &finding));
+  assert_string_equal(finding.name, "refuses");
+  assert_true(strlen(finding.message) < sizeof finding.message);
+  memcpy(said, "key=x", 5);
+  memcpy(said + strlen(said) - 8, " keys=12", 8);
+  say(doctor, 1, said);
+  assert_true(rl_finding_at(doctor, 0, &finding));
+  assert_string_equal(finding.name, "endless_keys");
+  free(doctor);
+}
+
+static void severities_have_names(void **state) {
+  (void)state;
+  assert_string_equal(redlock_severity_name(REDLOCK_SEVERITY_NOTE), "note");
+  assert_string_equal(redlock_severity_name(REDLOCK_SEVERITY_WARNING), "warning");
+  assert_string_equal(redlock_severity_name(REDLOCK_SEVERITY_ERROR), "error");
+  assert_string_equal(redlock_severity_name(0), "unknown");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(healthy_nodes_have_a_clean_bill),
+      cmocka_unit_test(what_a_node_says_is_judged),
+      cmocka_unit_test(with_the_guard_a_restart_does_no_harm),
+      cmocka_unit_test(the_guard_needs_the_rights_to_look),
+      cmocka_unit_test(what_the_guard_keeps_from_voting_is_told),
+      cmocka_unit_test(a_fencing_token_needs_the_right_to_the_time),
+      cmocka_unit_test(who_may_not_run_scripts_at_all_is_told_which_right_is_missing),
+      cmocka_unit_test(who_does_not_know_scripts_by_name_is_told_so),
+      cmocka_unit_test(with_a_fencing_token_the_locks_own_key_is_not_enough),
+      cmocka_unit_test(a_server_that_refuses_is_not_said_to_be_silent),
+      cmocka_unit_test(a_key_that_is_forbidden_is_named_with_the_pattern_of_the_prefix),
+      cmocka_unit_test(a_node_that_does_not_answer_says_why),
+      cmocka_unit_test(the_same_server_is_found_by_its_run_id_and_by_its_address),
+      cmocka_unit_test(a_part_of_a_run_id_is_another),
+      cmocka_unit_test(a_node_is_slow_beyond_half_of_node_timeout),
+      cmocka_unit_test(a_certificate_is_to_last_for_thirty_days),
+      cmocka_unit_test(a_clock_is_apart_beyond_two_seconds_and_what_is_not_known),
+      cmocka_unit_test(a_clock_may_be_behind_too),
+      cmocka_unit_test(of_two_clocks_the_one_that_is_ahead_is_named),
+      cmocka_unit_test(one_clock_alone_is_right),
+      cmocka_unit_test(versions_that_differ_are_noted_once),
+      cmocka_unit_test(versions_that_nobody_maintains_are_named),
+      cmocka_unit_test(how_many_nodes_there_are_is_noted),
+      cmocka_unit_test(a_ttl_is_to_be_four_node_timeouts),
+      cmocka_unit_test(the_gravest_come_first),
+      cmocka_unit_test(nothing_that_a_node_says_is_taken_for_more_than_a_text),
+      cmocka_unit_test(a_message_of_the_longest_names_is_cut),
+      cmocka_unit_test(severities_have_names),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

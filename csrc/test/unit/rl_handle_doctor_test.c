@@ -1,0 +1,140 @@
+/*
+ * The doctor as callers see it, over servers on loopback that a thread of this process runs.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "loopback.h"
+#include "rl_handle.h"
+#include "rl_test.h"
+
+typedef struct world {
+  loopback *farm;
+  redlock_client *client;
+  redlock_lock *lock;
+} world;
+
+static int begin(void **state) {
+  static world one;
+  redlock_options options = {.node_timeout_us =
+                                 10 * SECONDS, /* whatever this machine is busy with */
+                             .ttl_us = 200 * SECONDS};
+  redlock_settings settings = {.options = &options};
+  one.farm = loopback_new(3, LOOPBACK_TCP);
+  assert_error(redlock_client_new(&one.client, &settings, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_error(redlock_client_add(one.client, one.farm->nodes[i].address, NULL, 0), REDLOCK_OK);
+  }
+  assert_error(redlock_lock_new(&one.lock, one.client, "x", 1, NULL), REDLOCK_OK);
+  loopback_run(one.farm);
+  *state = &one;
+  return 0;
+}
+
+static int end(void **state) {
+  world *one = *state;
+  redlock_lock_free(one->lock);
+  redlock_client_free(one->client);
+  return loopback_end(one->farm) ? 0 : 1;
+}
+
+static void put_down(world *one, unsigned node) {
+  loopback_lock(one->farm);
+  loopback_down(one->farm, node);
+  loopback_unlock(one->farm);
+}
+
+static void what_is_wrong_with_the_arguments_is_told(void **state) {
+  world *one = *state;
+  redlock_finding_info info;
+  assert_error(redlock_lock_doctor(NULL, 0), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_doctor_start(NULL, 0), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_finding(NULL, 0, &info), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_finding(one->lock, 0, NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_doctor(one->lock, 2), REDLOCK_E_INVALID);
+  assert_string_equal(redlock_lock_message(one->lock),
+                      "'x': the flags are 0 or REDLOCK_DOCTOR_KEYS");
+}
+
+static void before_the_examination_nothing_is_found(void **state) {
+  world *one = *state;
+  redlock_finding_info info;
+  memset(&info, 1, sizeof info);
+  assert_error(redlock_lock_finding(one->lock, 0, &info), REDLOCK_E_INVALID);
+  assert_null(info.name);
+  assert_null(info.message);
+}
+
+static void healthy_nodes_have_a_clean_bill(void **state) {
+  world *one = *state;
+  redlock_finding_info info;
+  assert_error(redlock_lock_doctor(one->lock, 0), REDLOCK_OK);
+  assert_error(redlock_lock_finding(one->lock, 0, &info), REDLOCK_E_INVALID);
+  assert_null(redlock_client_next_ended(one->client));
+  assert_error(redlock_lock_doctor(one->lock, REDLOCK_DOCTOR_KEYS), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_doctor(one->lock, 0), REDLOCK_E_HELD);
+}
+
+static void what_is_found_is_told_in_turn_and_lives_in_what_the_caller_gives(void **state) {
+  world *one = *state;
+  redlock_finding_info info, other;
+  put_down(one, 1);
+  for (unsigned by_loop = 0; by_loop < 2; by_loop++) {
+    if (by_loop == 1) {
+      assert_error(redlock_lock_doctor_start(one->lock, 0), REDLOCK_OK);
+      assert_error(redlock_lock_doctor(one->lock, 0), REDLOCK_E_BUSY);
+      assert_error(loopback_finish(one->client, one->lock), REDLOCK_OK);
+      assert_ptr_equal(redlock_client_next_ended(one->client), one->lock);
+    } else {
+      assert_error(redlock_lock_doctor(one->lock, 0), REDLOCK_OK);
+    }
+    assert_error(redlock_lock_finding(one->lock, 0, &info), REDLOCK_OK);
+    assert_int_equal(info.severity, REDLOCK_SEVERITY_ERROR);
+    assert_string_equal(info.name, "down");
+    assert_string_equal(info.node, one->farm->nodes[1].address);
+    assert_ptr_equal(info.message, info.text);
+    assert_non_null(strstr(info.message, "refused"));
+    assert_error(redlock_lock_finding(one->lock, 1, &other), REDLOCK_E_INVALID);
+    assert_error(redlock_lock_finding(one->lock, SIZE_MAX, &other), REDLOCK_E_INVALID);
+  }
+}
+
+static void of_a_minority_it_tells_what_it_knows(void **state) {
+  world *one = *state;
+  redlock_finding_info info;
+  put_down(one, 0);
+  put_down(one, 2);
+  assert_error(redlock_lock_doctor(one->lock, 0), REDLOCK_E_UNAVAILABLE);
+  assert_error(redlock_lock_finding(one->lock, 1, &info), REDLOCK_OK);
+  assert_string_equal(info.node, one->farm->nodes[2].address);
+  assert_non_null(
+      strstr(redlock_lock_message(one->lock), "only 1 of 3 nodes let themselves be examined"));
+}
+
+/* As a script does, whose hooks run in between. */
+static void a_call_may_wait_in_steps(void **state) {
+  world *one = *state;
+  redlock_time until_us = redlock_now() + 20 * SECONDS;
+  assert_error(rl_handle_doctor(one->lock, 0), REDLOCK_OK);
+  assert_error(rl_handle_doctor(one->lock, 0), REDLOCK_E_BUSY);
+  int error = rl_handle_begin(one->lock);
+  while (error == REDLOCK_OK && rl_handle_pending(one->lock)) {
+    assert_true(redlock_now() < until_us);
+    error = rl_handle_go_on(one->lock, 20 * MS);
+  }
+  rl_handle_end(one->lock, error);
+  assert_error(redlock_lock_result(one->lock), REDLOCK_OK);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(what_is_wrong_with_the_arguments_is_told, begin, end),
+      cmocka_unit_test_setup_teardown(before_the_examination_nothing_is_found, begin, end),
+      cmocka_unit_test_setup_teardown(healthy_nodes_have_a_clean_bill, begin, end),
+      cmocka_unit_test_setup_teardown(
+          what_is_found_is_told_in_turn_and_lives_in_what_the_caller_gives, begin, end),
+      cmocka_unit_test_setup_teardown(of_a_minority_it_tells_what_it_knows, begin, end),
+      cmocka_unit_test_setup_teardown(a_call_may_wait_in_steps, begin, end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
