@@ -11,7 +11,7 @@
  *   A3. Count votes. Decide with the vote that makes it certain, or at the attempt's deadline.
  *       A node whose connection comes up later gets its SET then, as long as the attempt is not over;
  *       while the lease lasts it may join (rl_join.c). Its key ends with the others.
- *   A4. Majority: the deadline is round_start_us + ttl - drift. If the clock, read after the deciding
+ *   A4. A majority, or as many as the client's quorum asks for: the deadline is round_start_us + ttl - drift. If the clock, read after the deciding
  *       vote, has not reached it, the lock is held until then. Else it came too late: A5.
  *   A5. No lock: release the token on every node to which the SET may have gone, without waiting,
  *       and begin again at A1 after a random delay, while attempts and budget last. What is left must
@@ -24,6 +24,7 @@
 #include "rl_attach.h"
 #include "rl_backoff.h"
 #include "rl_core.h"
+#include "rl_fence.h"
 #include "rl_join.h"
 #include "rl_reentry.h"
 #include "rl_release.h"
@@ -31,7 +32,7 @@
 #include "rl_validity.h"
 
 /*
- * What a majority needs to answer, at least: by the fastest reply of each node. One that has not
+ * What the nodes that are needed take to answer, at least: by the fastest reply of each. One that has not
  * answered on this connection might do so at once.
  */
 static redlock_duration rl_acquire_needs(const rl_core *core) {
@@ -46,7 +47,7 @@ static redlock_duration rl_acquire_needs(const rl_core *core) {
     }
     fastest_us[at] = nearest_us;
   }
-  return fastest_us[rl_quorum_majority(core->node_count) - 1];
+  return fastest_us[rl_core_quorum(core, RL_OPERATION_ACQUIRE) - 1];
 }
 
 /* What is left of the budget for the beginning of an attempt that could still win. */
@@ -79,6 +80,7 @@ bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *e
     rl_lock_end(lock, now_us, REDLOCK_E_NO_MEMORY);
     return false;
   }
+  rl_fence_begin(lock, now_us);
   memcpy(&lock->random, entropy + RL_TOKEN_ENTROPY, sizeof lock->random);
   lock->core->random ^= lock->random;
   return true;
@@ -100,8 +102,7 @@ static const char *rl_acquire_queue(rl_lock *lock, redlock_time now_us, rl_node 
     queued = rl_link_queue_attach(&node->link, now_us, lock->attempt, lock->round, attach->handed,
                                   key_ms, attach->floor_ms);
   } else {
-    queued =
-        rl_link_queue_set(&node->link, now_us, RL_OWED_ACQUIRE, lock->attempt, lock->round, key_ms);
+    queued = rl_fence_queue_set(lock, now_us, node, RL_OWED_ACQUIRE, lock->attempt, key_ms);
   }
   return queued ? NULL : "out of memory";
 }
@@ -138,12 +139,16 @@ bool rl_acquire_send_text(rl_node *node, redlock_time now_us, const rl_owed *owe
       asks ? rl_time_add(lock->round_start_us, lock->ttl_us) : lock->keys_end_us;
   uint64_t key_ms = rl_acquire_key_ms(lock, keys_end_us, now_us);
   if ((!asks && !joins) || key_ms == 0 ||
-      !rl_link_queue_set(&node->link, now_us, RL_OWED_ACQUIRE, owed->attempt, owed->round,
-                         key_ms)) {
+      !rl_fence_queue_set(lock, now_us, node, RL_OWED_ACQUIRE, owed->attempt, key_ms)) {
     return false;
   }
   rl_attempt_set_sent(owed->attempt, now_us, rl_node_bit(node), key_ms);
   return true;
+}
+
+/* A3: what the votes come to so far. */
+static rl_decision rl_acquire_decision(const rl_lock *lock) {
+  return rl_quorum_decide_acquire(&lock->quorum, rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE));
 }
 
 /* A5: this attempt has failed. */
@@ -155,7 +160,8 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   if (error == REDLOCK_E_TAKEN && rl_lock_attach(lock) != NULL) {
     error = REDLOCK_E_LOST; /* What was handed over is not there any more. */
   }
-  if (error == REDLOCK_E_UNAVAILABLE && now_us >= lock->budget_us &&
+  bool asked = rl_acquire_decision(lock) == RL_DECISION_UNAVAILABLE;
+  if (error == REDLOCK_E_UNAVAILABLE && asked && now_us >= lock->budget_us &&
       lock->result == REDLOCK_E_TAKEN) {
     error = REDLOCK_E_TAKEN; /* Cut short by the budget, it tells nothing; the one before did. */
   }
@@ -183,6 +189,7 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
     rl_acquire_failed(lock, now_us, REDLOCK_E_EXPIRED);
     return;
   }
+  rl_fence_granted(lock);
   lock->attempt->held = true;
   rl_lock_set_lease(lock, lock->attempt, deadline_us);
   lock->attempt = NULL;
@@ -197,7 +204,10 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
 }
 
 void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
-  rl_decision decision = rl_quorum_decide_acquire(&lock->quorum);
+  rl_decision decision = rl_acquire_decision(lock);
+  if (decision == RL_DECISION_MAJORITY && rl_fence_is_on(lock) && rl_lock_attach(lock) == NULL) {
+    decision = rl_fence_decide(lock, now_us);
+  }
   if (decision == RL_DECISION_MAJORITY) {
     rl_acquire_granted(lock, now_us);
   } else if (decision != RL_DECISION_NONE) {

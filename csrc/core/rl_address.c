@@ -43,10 +43,10 @@ static int rl_address_hex(char digit) {
   return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
 }
 
-/* Copies |length| bytes with %XX undone. A NUL would end the string early, so it is refused. */
-static int rl_address_unescape(rl_address_parser *parser, char *out, size_t out_max,
+/* Copies |length| bytes with %XX undone, and a NUL behind them; |used| receives how many they are. */
+static int rl_address_unescape(rl_address_parser *parser, char *out, size_t out_max, size_t *used,
                                const char *text, size_t length, const char *what) {
-  size_t used = 0;
+  *used = 0;
   for (size_t i = 0; i < length; i++) {
     char byte = text[i];
     if (byte == '%') {
@@ -56,19 +56,29 @@ static int rl_address_unescape(rl_address_parser *parser, char *out, size_t out_
         high = rl_address_hex(text[i + 1]);
         low = rl_address_hex(text[i + 2]);
       }
-      if (high < 0 || low < 0 || (high == 0 && low == 0)) {
+      if (high < 0 || low < 0) {
         return rl_address_fail(parser, "the %s has a %%-escape that is not two hex digits", what);
       }
       byte = (char)(high * 16 + low);
       i += 2;
     }
-    if (used == out_max) {
+    if (*used == out_max) {
       return rl_address_fail(parser, "the %s is longer than %zu bytes", what, out_max);
     }
-    out[used++] = byte;
+    out[(*used)++] = byte;
   }
-  out[used] = '\0';
+  out[*used] = '\0';
   return REDLOCK_OK;
+}
+
+/* The same for a string that a NUL would end early: it is refused. */
+static int rl_address_unescape_text(rl_address_parser *parser, char *out, size_t out_max,
+                                    const char *text, size_t length, const char *what) {
+  size_t used;
+  int error = rl_address_unescape(parser, out, out_max, &used, text, length, what);
+  return error == REDLOCK_OK && strlen(out) != used
+             ? rl_address_fail(parser, "the %s must not contain a NUL byte", what)
+             : error;
 }
 
 static int rl_address_number(const char *text, size_t length, int max) {
@@ -162,12 +172,13 @@ static int rl_address_userinfo(rl_address_parser *parser, const char *text, size
   rl_address *address = parser->address;
   const char *colon = memchr(text, ':', length);
   size_t user_length = colon == NULL ? length : (size_t)(colon - text);
-  int error = rl_address_unescape(parser, address->username, RL_ADDRESS_TEXT_MAX, text, user_length,
-                                  "username");
+  int error = rl_address_unescape_text(parser, address->username, RL_ADDRESS_TEXT_MAX, text,
+                                       user_length, "username");
   address->has_username = user_length > 0;
   if (error == REDLOCK_OK && colon != NULL) {
-    error = rl_address_unescape(parser, address->password, RL_ADDRESS_TEXT_MAX, colon + 1,
-                                length - user_length - 1, "password");
+    error = rl_address_unescape(parser, address->password, RL_ADDRESS_TEXT_MAX,
+                                &address->password_length, colon + 1, length - user_length - 1,
+                                "password");
     address->has_password = 1;
   }
   return error;
@@ -179,8 +190,8 @@ static int rl_address_path(rl_address_parser *parser, const char *text, size_t l
   if (path_length == 0 || text[0] != '/') {
     return rl_address_fail(parser, "the path of a Unix socket must begin with '/': unix:///path");
   }
-  int error = rl_address_unescape(parser, parser->address->path, RL_ADDRESS_PATH_MAX, text,
-                                  path_length, "path");
+  int error = rl_address_unescape_text(parser, parser->address->path, RL_ADDRESS_PATH_MAX, text,
+                                       path_length, "path");
   if (error != REDLOCK_OK || query == NULL) {
     return error;
   }
@@ -259,6 +270,30 @@ static int rl_address_inherit_text(rl_address_parser *parser, char *out, int *ha
   return REDLOCK_OK;
 }
 
+/* A text that is given, with its length, or with 0 up to its NUL. */
+typedef struct rl_address_given {
+  const char *text;
+  size_t length;
+} rl_address_given;
+
+static int rl_address_inherit_secret(rl_address_parser *parser, char *out, int *has, size_t *used,
+                                     rl_address_given own, rl_address_given above,
+                                     const char *what) {
+  rl_address_given given = own.text != NULL ? own : above;
+  if (given.text == NULL || (own.text == NULL && *has)) {
+    return REDLOCK_OK;
+  }
+  size_t length = given.length != 0 ? given.length : strlen(given.text);
+  if (length > RL_ADDRESS_TEXT_MAX) {
+    return rl_address_fail(parser, "the %s is longer than %d bytes", what, RL_ADDRESS_TEXT_MAX);
+  }
+  memcpy(out, given.text, length);
+  out[length] = '\0';
+  *used = length;
+  *has = 1;
+  return REDLOCK_OK;
+}
+
 /* By kind: how what the node says, else its address, else its client, becomes the field of rl_address. */
 #define RL_ADDRESS_SAID(field)                                                                     \
   (node->field != 0 ? node->field : address->field != 0 ? address->field : above->field)
@@ -274,6 +309,13 @@ static int rl_address_inherit_text(rl_address_parser *parser, char *out, int *ha
               ? error                                                                              \
               : rl_address_inherit_text(parser, address->field, &address->has_##field,             \
                                         node->field, above->field, #field);
+#define RL_ADDRESS_INHERIT_SECRET(field)                                                           \
+  error = error != REDLOCK_OK                                                                      \
+              ? error                                                                              \
+              : rl_address_inherit_secret(                                                         \
+                    parser, address->field, &address->has_##field, &address->field##_length,       \
+                    (rl_address_given){node->field, node->field##_length},                         \
+                    (rl_address_given){above->field, above->field##_length}, #field);
 #define RL_ADDRESS_INHERIT(name, kind, field, low, high, also, must)                               \
   RL_ADDRESS_INHERIT_##kind(field)
 
@@ -328,11 +370,14 @@ int rl_address_read(rl_address *address, const redlock_node *node, const redlock
   if (address->has_password || node->password != NULL) {
     above.username = NULL; /* It is not logged in to as the client's default user. */
   }
+  if (address->path[0] != '\0') {
+    above.tls = 0; /* A Unix socket has no use for TLS, unless it says so itself. */
+  }
   error = error != REDLOCK_OK ? error : rl_address_inherit(&parser, node, &above);
   if (error != REDLOCK_OK) {
     return error;
   }
-  if (address->has_username && !address->has_password) {
+  if (address->has_username && !address->has_password && settings->credentials == NULL) {
     return rl_address_fail(&parser, "a username needs a password");
   }
   rl_address_name(address);

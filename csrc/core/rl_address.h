@@ -19,13 +19,17 @@ typedef char rl_address_string[RL_ADDRESS_TEXT_MAX + 1];
 /*
  * By the kind of an option that a node may take from its client: the field of rl_address that holds what
  * became of it, where 0 is 0. A flag is 0 or 1. A text has a flag has_... before it, which tells an empty
- * password from none.
+ * password from none. A secret is any bytes: it has its length, too.
  */
 #define RL_ADDRESS_FIELD_DURATION(field) redlock_duration field;
 #define RL_ADDRESS_FIELD_COUNT(field) int field;
 #define RL_ADDRESS_FIELD_FLAG(field) int field;
 #define RL_ADDRESS_FIELD_TEXT(field)                                                               \
   int has_##field;                                                                                 \
+  rl_address_string field;
+#define RL_ADDRESS_FIELD_SECRET(field)                                                             \
+  int has_##field;                                                                                 \
+  size_t field##_length;                                                                           \
   rl_address_string field;
 #define RL_ADDRESS_FIELD(name, kind, field, low, high, also, must) RL_ADDRESS_FIELD_##kind(field)
 

@@ -28,6 +28,7 @@
 #include <stdlib.h>
 
 #include "rl_core.h"
+#include "rl_fence.h"
 #include "rl_loss.h"
 #include "rl_release.h"
 #include "rl_renew.h"
@@ -55,6 +56,7 @@ int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover
   handover->nodes = rl_handover_nodes(core);
   handover->ttl_us = lock->lease_ttl_us;
   handover->lock_delay_us = lock->current->lock_delay_us;
+  handover->fence = rl_fence_token(lock);
   handover->prefix = (const unsigned char *)resource->key;
   handover->prefix_length = resource->prefix_length;
   handover->resource_count = resource->count;
@@ -80,6 +82,14 @@ void rl_lock_detach(rl_lock *lock) {
   rl_attempt_unref(&lock->core->attempts, lease);
 }
 
+const char *rl_attach_fit_fence(rl_options *options, uint64_t fence) {
+  bool asked = options->fence == REDLOCK_YES;
+  options->fence = fence > 0 ? REDLOCK_YES : REDLOCK_NO;
+  return asked && fence == 0
+             ? "fence: the lease that was detached had been acquired without a fencing token"
+             : NULL;
+}
+
 int rl_attach_set(rl_lock *lock, const rl_handover *handover) {
   rl_core *core = lock->core;
   rl_attach *attach = rl_lock_reserve_rare(lock) ? malloc(sizeof *attach) : NULL;
@@ -94,6 +104,7 @@ int rl_attach_set(rl_lock *lock, const rl_handover *handover) {
   rl_attach_forget(lock);
   attach->handed = handed;
   attach->doubtful = handover->doubtful;
+  attach->fence = handover->fence;
   attach->floor_ms = rl_time_ms_up(handover->lock_delay_us);
   attach->key_ms = attach->floor_ms + rl_time_ms_up(handover->ttl_us);
   lock->rare->attach = attach;
@@ -103,6 +114,7 @@ int rl_attach_set(rl_lock *lock, const rl_handover *handover) {
 void rl_attach_succeeded(rl_lock *lock, redlock_time now_us) {
   const rl_attach *attach = rl_lock_attach(lock);
   uint32_t left = attach->doubtful | ~lock->lease->sent;
+  rl_fence_carry(lock, attach->fence); /* F6 */
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     const rl_vote *vote = &lock->votes[i];
     bool granted = vote->settled && rl_vote_counts_as(vote->vote) == RL_COUNT_GRANTED;

@@ -15,6 +15,7 @@ typedef struct rl_attach {
   rl_attempt *handed; /* a reference: the token that is to be replaced; released by H8 alone */
   uint32_t doubtful;
   uint64_t key_ms;   /* how long its keys live at most */
+  uint64_t fence;    /* the fencing token of the lease; 0 for none */
   uint64_t floor_ms; /* a key of which so little is left is a lease's no more */
 } rl_attach;
 
@@ -26,6 +27,12 @@ int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover
 
 /* H1. The lease is not the lock's any more, and is not released. */
 void rl_lock_detach(rl_lock *lock);
+
+/*
+ * A lease keeps the fencing token that it was granted with, |fence|, whatever |options| say, and gets none later: they
+ * are made to say so. Returns NULL, or what is wrong with that, as a static sentence.
+ */
+const char *rl_attach_fit_fence(rl_options *options, uint64_t fence);
 
 /* H4. The next acquire of the lock takes the lease over. Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */
 int rl_attach_set(rl_lock *lock, const rl_handover *handover);

@@ -46,7 +46,8 @@ struct rl_attempt {
   bool given : 1;     /* its token is the caller's: others may have it, too */
   bool apart : 1;     /* its token is allocated */
   uint16_t token_length;
-  uint32_t set; /* nodes that have said that they set the key */
+  uint32_t
+      set; /* nodes that have said that they set the key; of a lease: that they have it (rl_margin.h) */
 };
 
 /* Attempts are allocated this many at once. */

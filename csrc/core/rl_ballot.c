@@ -15,6 +15,7 @@ typedef enum rl_ballot_kind {
   RL_BALLOT_DENIED,    /* the key is somebody else's, or is not ours */
   RL_BALLOT_REFUSED,   /* the node did not try, and says why */
   RL_BALLOT_ERROR,     /* something went wrong; nobody knows whether the node did it */
+  RL_BALLOT_OTHER,     /* the node is not the one that was asked, and did nothing */
   RL_BALLOT_NO_SCRIPT, /* the node wants the text of the script */
   RL_BALLOT_BROKEN     /* it answers no command of ours */
 } rl_ballot_kind;
@@ -25,6 +26,7 @@ static const rl_ballot rl_ballots[] = {
     [RL_BALLOT_DENIED] = {REDLOCK_VOTE_TAKEN, .ran = true, .set_nothing = true},
     [RL_BALLOT_REFUSED] = {REDLOCK_VOTE_ERROR, .set_nothing = true},
     [RL_BALLOT_ERROR] = {.vote = REDLOCK_VOTE_ERROR},
+    [RL_BALLOT_OTHER] = {REDLOCK_VOTE_QUARANTINED, .set_nothing = true, .other = true},
     [RL_BALLOT_NO_SCRIPT] = {REDLOCK_VOTE_ERROR, .set_nothing = true, .wants_text = true},
     [RL_BALLOT_BROKEN] = {REDLOCK_VOTE_ERROR, .broken = true},
 };
@@ -61,6 +63,12 @@ static const rl_ballot_rule rl_ballot_inspect[] = {
     {RL_REPLY_NIL, NULL, 0, RL_BALLOT_GRANTED},
 };
 
+/* The doctor: the examination is a string. The probe names a script that no node has: an error. */
+static const rl_ballot_rule rl_ballot_doctor[] = {
+    {RL_REPLY_STRING, NULL, 0, RL_BALLOT_GRANTED},
+    {RL_REPLY_STRING, NULL, 0, RL_BALLOT_GRANTED},
+};
+
 static const rl_ballot_rule *rl_ballot_rules(const rl_owed *owed) {
   switch (owed->kind) {
   case RL_OWED_ACQUIRE:
@@ -68,9 +76,71 @@ static const rl_ballot_rule *rl_ballot_rules(const rl_owed *owed) {
     return owed->script == RL_SCRIPT_NONE ? rl_ballot_set : rl_ballot_set_all;
   case RL_OWED_INSPECT:
     return rl_ballot_inspect;
+  case RL_OWED_DOCTOR:
+  case RL_OWED_BOOTSTRAP: /* The guard reads it. */
+    return rl_ballot_doctor;
   default:
     return rl_ballot_script;
   }
+}
+
+static bool rl_ballot_is_watched(const rl_owed *owed) {
+  return rl_command_takes((rl_script)owed->script) || owed->script == RL_SCRIPT_KEEP ||
+         owed->script == RL_SCRIPT_CONFIRM;
+}
+
+/* What TAKE, KEEP and CONFIRM answer: "word now fence". */
+typedef struct rl_ballot_words {
+  char word[8];
+  uint64_t node_us;
+  uint64_t fence;
+} rl_ballot_words;
+
+/* The decimal number from |at| on, up to |end| or a space; NULL if there is none, or a larger one. */
+static const char *rl_ballot_number(const char *at, const char *end, uint64_t *number) {
+  const char *first = at;
+  *number = 0;
+  for (; at < end && *at >= '0' && *at <= '9' && *number <= RL_NODE_CLOCK_MAX; at++) {
+    *number = *number * 10 + (uint64_t)(*at - '0');
+  }
+  return at > first && *number <= RL_NODE_CLOCK_MAX && (at == end || *at == ' ') ? at : NULL;
+}
+
+static bool rl_ballot_split(const rl_reply *reply, rl_ballot_words *words) {
+  const char *at = reply->bytes;
+  const char *end = reply->bytes + reply->length;
+  size_t length = 0;
+  if (reply->type != RL_REPLY_STRING) {
+    return false;
+  }
+  for (; at < end && *at != ' ' && length + 1 < sizeof words->word; at++) {
+    words->word[length++] = *at;
+  }
+  words->word[length] = '\0';
+  at = at < end && *at == ' ' ? rl_ballot_number(at + 1, end, &words->node_us) : NULL;
+  at = at != NULL && at < end ? rl_ballot_number(at + 1, end, &words->fence) : NULL;
+  return at == end && length > 0;
+}
+
+/* Which key TAKE found to be somebody's, from 1; 0 if it says nothing of the kind. */
+static unsigned rl_ballot_taken(const rl_owed *owed, const char *word) {
+  uint64_t number;
+  unsigned count = owed->attempt->resource->count;
+  bool named = rl_command_takes((rl_script)owed->script) &&
+               rl_ballot_number(word, word + strlen(word), &number) != NULL && number >= 1 &&
+               number <= (count < 2 ? 1 : count);
+  return named ? (unsigned)number : 0;
+}
+
+static rl_ballot_kind rl_ballot_kind_of_words(const rl_owed *owed, const char *word) {
+  bool takes = rl_command_takes((rl_script)owed->script);
+  if (strcmp(word, "OK") == 0) {
+    return RL_BALLOT_GRANTED;
+  }
+  if (takes ? rl_ballot_taken(owed, word) != 0 : strcmp(word, "no") == 0) {
+    return RL_BALLOT_DENIED;
+  }
+  return takes && strcmp(word, "other") == 0 ? RL_BALLOT_OTHER : RL_BALLOT_BROKEN;
 }
 
 bool rl_ballot_is_script(const rl_owed *owed) {
@@ -78,6 +148,11 @@ bool rl_ballot_is_script(const rl_owed *owed) {
 }
 
 unsigned rl_ballot_key(const rl_owed *owed, const rl_reply *reply) {
+  rl_ballot_words words;
+  if (rl_command_takes((rl_script)owed->script)) {
+    bool several = owed->attempt->resource->count > 1;
+    return several && rl_ballot_split(reply, &words) ? rl_ballot_taken(owed, words.word) : 0;
+  }
   bool set = owed->script == RL_SCRIPT_ACQUIRE_ALL || owed->script == RL_SCRIPT_HEAL_ALL;
   bool named = set && reply->type == RL_REPLY_INTEGER && reply->integer >= 1 &&
                reply->integer <= owed->attempt->resource->count;
@@ -110,7 +185,7 @@ static rl_ballot_kind rl_ballot_kind_of_error(const rl_owed *owed, const char *t
     return RL_BALLOT_DENIED;
   }
   if (rl_ballot_is_script(owed) && !owed->by_text && strncmp(text, "NOSCRIPT", 8) == 0) {
-    return RL_BALLOT_NO_SCRIPT;
+    return owed->script == RL_SCRIPT_TAKE_HERE ? RL_BALLOT_OTHER : RL_BALLOT_NO_SCRIPT;
   }
   return rl_ballot_is_refusal(text) ? RL_BALLOT_REFUSED : RL_BALLOT_ERROR;
 }
@@ -123,6 +198,9 @@ static rl_ballot_kind rl_ballot_kind_of(const rl_owed *owed, const rl_reply *rep
   if (rl_ballot_key(owed, reply) != 0) {
     return RL_BALLOT_DENIED;
   }
+  if (owed->kind == RL_OWED_ATTACH && reply->type == RL_REPLY_INTEGER && reply->integer == -1) {
+    return RL_BALLOT_OTHER;
+  }
   for (unsigned i = 0; i < 2; i++) {
     const rl_ballot_rule *rule = &rules[i];
     if (reply->type == rule->type && (rule->text == NULL || strcmp(reply->text, rule->text) == 0) &&
@@ -134,5 +212,15 @@ static rl_ballot_kind rl_ballot_kind_of(const rl_owed *owed, const rl_reply *rep
 }
 
 rl_ballot rl_ballot_read(const rl_owed *owed, const rl_reply *reply) {
+  rl_ballot_words words;
+  if (rl_ballot_is_watched(owed) && reply->type != RL_REPLY_ERROR) {
+    if (!rl_ballot_split(reply, &words)) {
+      return rl_ballots[RL_BALLOT_BROKEN];
+    }
+    rl_ballot ballot = rl_ballots[rl_ballot_kind_of_words(owed, words.word)];
+    ballot.node_us = words.node_us;
+    ballot.fence = words.fence;
+    return ballot;
+  }
   return rl_ballots[rl_ballot_kind_of(owed, reply)];
 }

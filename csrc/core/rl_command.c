@@ -21,6 +21,10 @@
  * Acquire: where a key is there already, whosever it is, nothing is set.
  * Heal: the same for a lease whose extend was confirmed, of which the node may have kept some keys. Those
  * that live longer are left alone: a heal may come late, on a connection that was given up, after an extend.
+ *
+ * With a fencing token (rl_fence.c) each key has a counter beside it, which only grows; with a guard (rl_guard.c)
+ * each node has a record. What is changed with them is one script, so that all of it is done or nothing: TAKE
+ * looks at everything before it writes. Both say what the node's clock shows.
  */
 #include "rl_command.h"
 
@@ -64,6 +68,51 @@ static const rl_script_source rl_script_sources[] = {
                             "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end end return "
                             "redis.status_reply('OK')",
                             "1dfc9c1b6dae0dea7df0b4853893ec25cff5f575"},
+    [RL_SCRIPT_TAKE] =
+        {"local n,p,own=tonumber(ARGV[3]),tonumber(ARGV[5]),ARGV[4]=='1' local "
+         "t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
+         "ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "
+         "'..now..' 0' end if ARGV[7]~='' and not "
+         "string.find(redis.call('INFO','server'),'run_id:'..ARGV[7],1,true) then "
+         "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end for i=1,n do "
+         "local v=redis.call('GET',KEYS[i]) if v and not (own and v==ARGV[1]) then "
+         "return i..' '..now..' 0' end end local value='0' if p>0 then local most,f=0,p "
+         "for i=n+1,2*n do local v=redis.pcall('GET',KEYS[i]) local c=tonumber(v or '0') "
+         "if not c or c<0 or c~=math.floor(c) then return redis.error_reply('ERR no "
+         "counter of fencing tokens: '..KEYS[i]) end if c>most then most=c end end if "
+         "not own then local tick=t[1]*10000+math.floor(t[2]/100) if f<tick-10000 then "
+         "f=tick-10000 elseif f>tick+10000 then f=tick+10000 end most=most+1 end if "
+         "f>most then most=f end if most>9007199254740991 then return "
+         "redis.error_reply('ERR no fencing token is left') end value=most==p and "
+         "ARGV[5] or string.format('%.0f',most) end for i=1,n do if not own or "
+         "redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
+         "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end end if p>0 then local "
+         "life=#ARGV[2]<9 and '704800000' or string.format('%.0f',604800000+ARGV[2]) "
+         "for i=n+1,2*n do redis.call('SET',KEYS[i],value,'PX',life) end end return 'OK "
+         "'..now..' '..value",
+         "c63f3fa8719cf89627279bd3e826135a3ef710d3"},
+    [RL_SCRIPT_KEEP] =
+        {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "
+         "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "
+         "for i=1,n do if redis.call('GET',KEYS[i])~=ARGV[1] then return say('no') end end "
+         "for i=1,n do if redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
+         "redis.call('PEXPIRE',KEYS[i],ARGV[2]) end end "
+         "if f>0 then local life=string.format('%.0f',604800000+ARGV[2]) for i=n+1,2*n do "
+         "local c=redis.pcall('GET',KEYS[i]) c=type(c)=='string' and tonumber(c) or 0 "
+         "if c<f then redis.call('SET',KEYS[i],string.format('%.0f',f),'PX',life) "
+         "else redis.call('PEXPIRE',KEYS[i],life) end end end "
+         "return say('OK')",
+         "8486380d7de95e28264425710fa8a70db7f75d38"},
+    [RL_SCRIPT_CONFIRM] =
+        {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "
+         "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "
+         "for i=1,n do if redis.call('GET',KEYS[i])~=ARGV[1] then return say('no') end end "
+         "if f>0 then local life=string.format('%.0f',604800000+ARGV[2]) for i=n+1,2*n do "
+         "local c=redis.pcall('GET',KEYS[i]) c=type(c)=='string' and tonumber(c) or 0 "
+         "if c<f then redis.call('SET',KEYS[i],string.format('%.0f',f),'PX',life) "
+         "else redis.call('PEXPIRE',KEYS[i],life) end end end "
+         "return say('OK')",
+         "71917c0049fe3c5151500c46a88beb94775adfd2"},
 };
 
 /*
@@ -76,22 +125,81 @@ static const char rl_command_inspection[] =
     "if t=='string' and redis.call('STRLEN',KEYS[1])<=256 then "
     "a=a..' '..redis.call('GET',KEYS[1]) end return a";
 
+/* Of a guard: docs/safety.md. A wall clock may go back by a second without making a record one of the future. */
+static const char rl_command_guarding[] =
+    "local run=string.match(redis.call('INFO','server'),'run_id:(%w+)') or '?' "
+    "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
+    "local r=redis.call('GET',KEYS[1]) "
+    "if ARGV[1]=='ready' then why='ready' born=now-ARGV[3] "
+    "elseif not r then why='empty' "
+    "elseif string.match(r,'^%S+')~=run then why='restart' "
+    "elseif tonumber(string.match(r,'^%S+ (%d+) ') or 0)>now+1000000 or "
+    "(ARGV[1]=='clock' and r==ARGV[4]) then why='clock' end "
+    "if why and ARGV[1]~='look' then "
+    "r=string.format('%s %.0f %s %s',run,born,why,ARGV[2]) redis.call('SET',KEYS[1],r) why=nil end "
+    "return string.format('%.0f %s %s %s',now,run,why or '-',why and '' or r)";
+
+/* For the doctor. Nothing is there under the key; what writes comes first, as old servers want it. */
+static const char rl_command_examining[] =
+    "local k,a,seen,said=ARGV[1],{},{},nil "
+    "local function add(n,v) if not seen[n] then seen[n]=true "
+    "a[#a+1]=n..'='..string.gsub(string.sub(v,1,64),'[^%w%.:_/-]','_') end end "
+    "local function try(n,...) local r=redis.pcall(...) "
+    "if type(r)~='table' or not r['err'] then return r end "
+    "local e=string.gsub(r['err'],'^@user_script:%s*%d+: %-?','') "
+    "if string.find(e,'permissions to access') or string.find(e,'can.t access') then add(n,'key') "
+    "elseif string.find(e,'permission') or string.find(e,'can.t run') then add(n,'command') "
+    "elseif string.find(e,'nknown[%a ]* command') then add(n,'unknown') "
+    "else said=said or e end end "
+    "try('set','SET',k,'1','XX','PX','1') try('pexpire','PEXPIRE',k,'1') try('del','DEL',k) "
+    "try('get','GET',k) try('pttl','PTTL',k) try('exists','EXISTS',k) "
+    "if try('own','EXISTS',(string.gsub(k,':redlock%-doctor:%x+$',''))) then add('own','1') end "
+    "local t=try('time','TIME') "
+    "if t then add('now',string.format('%.0f',t[1]*1000000+t[2])) end "
+    "local i=try('info','INFO') "
+    "if i then for n,f in string.gmatch('version:redis_version valkey:valkey_version "
+    "run_id:run_id role:role read_only:slave_read_only replicas:connected_slaves "
+    "maxmemory:maxmemory policy:maxmemory_policy aof:aof_enabled "
+    "aof_write:aof_last_write_status rdb_save:rdb_last_bgsave_status "
+    "cluster:cluster_enabled','([%w_]+):([%w_]+)') do "
+    "local v=string.match(i,'\\n'..f..':([^\\r\\n]*)') if v then add(n,v) end end end "
+    "if ARGV[2]=='1' then local c,n,turns,near,one='0',0,0,0,nil "
+    "local p=string.gsub(ARGV[3],'[%*%?%[%]\\\\^]','\\\\%0')..'*' "
+    "repeat local r=try('scan','SCAN',c,'MATCH',p,'COUNT','500') if not r then break end "
+    "c=r[1] turns=turns+1 "
+    "near=near+#r[2] for _,x in ipairs(r[2]) do if redis.pcall('PTTL',x)==-1 then "
+    "local l=try('scan','STRLEN',x) if type(l)=='number' and l>=16 and l<=64 then "
+    "local v=redis.pcall('GET',x) "
+    "if type(v)=='string' and string.find(v,'^[%w_+/=-]+$') and string.find(v,'%a') then "
+    "n=n+1 one=one or x end end end end until c=='0' or turns==20 or near>=2000 "
+    "add('keys',tostring(n)) if c~='0' then add('more','1') end if one then add('key',one) end end "
+    "if said then a[#a+1]='said='..said end return string.sub(table.concat(a,' '),1,500)";
+
 /* The token of all keys is replaced, if it is the one that was handed over and the lease is not over. */
-static const char rl_command_attachment[] =
-    "for i=1,#KEYS do if redis.call('GET',KEYS[i])~=ARGV[1] or "
-    "redis.call('PTTL',KEYS[i])<=tonumber(ARGV[4]) then return 0 end end "
-    "for i=1,#KEYS do redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end return 1";
+#define RL_COMMAND_ATTACHMENT(count)                                                               \
+  "for i=1," count " do if redis.call('GET',KEYS[i])~=ARGV[1] or "                                 \
+  "redis.call('PTTL',KEYS[i])<=tonumber(ARGV[4]) then return 0 end end "                           \
+  "for i=1," count " do redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end return 1"
+static const char rl_command_attachment[] = RL_COMMAND_ATTACHMENT("#KEYS");
+static const char rl_command_attachment_here[] =
+    "if redis.call('GET',KEYS[#KEYS])~=ARGV[5] or not "
+    "string.find(redis.call('INFO','server'),'run_id:'..ARGV[6],1,true) then return -1 end " RL_COMMAND_ATTACHMENT(
+        "#KEYS-1");
 
 /* Room for "$<20 digits>\r\n" and "\r\n" around an argument, and for "*<digits>\r\n". */
 #define RL_COMMAND_FRAME 32
 #define RL_COMMAND_DIGITS 20
 
+static const rl_script_source *rl_command_source(rl_script script) {
+  return &rl_script_sources[rl_command_takes(script) ? RL_SCRIPT_TAKE : script];
+}
+
 const char *rl_command_script_text(rl_script script) {
-  return rl_script_sources[script].text;
+  return rl_command_source(script)->text;
 }
 
 const char *rl_command_script_sha1(rl_script script) {
-  return rl_script_sources[script].sha1;
+  return rl_command_source(script)->sha1;
 }
 
 /* Most numbers are lengths of one or two digits. */
@@ -132,6 +240,10 @@ static char *rl_command_argument(char *out, const char *bytes, size_t length) {
   *out++ = '\r';
   *out++ = '\n';
   return out;
+}
+
+static char *rl_command_text(char *out, const char *text) {
+  return rl_command_argument(out, text, strlen(text));
 }
 
 static char *rl_command_number(char *out, uint64_t number) {
@@ -199,23 +311,153 @@ int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl
 }
 
 int rl_command_attach(rl_buffer *buffer, const rl_command_key *key, const rl_command_key *old,
-                      uint64_t ttl_ms, uint64_t floor_ms) {
-  size_t body_length = strlen(rl_command_attachment);
+                      uint64_t ttl_ms, uint64_t floor_ms, const rl_command_here *here) {
+  const char *body = here != NULL ? rl_command_attachment_here : rl_command_attachment;
   unsigned count = key->count < 2 ? 1 : key->count;
-  size_t bound = body_length + key->key_length + key->token_length + old->token_length +
-                 (9 + count) * RL_COMMAND_FRAME;
+  unsigned keys = count + (here != NULL ? 1u : 0u);
+  const char *bytes = key->key;
+  size_t bound = strlen(body) + key->key_length + key->token_length + old->token_length +
+                 (12 + count) * RL_COMMAND_FRAME;
+  if (here != NULL) {
+    bound += strlen(here->record_key) + strlen(here->record) + strlen(here->run_id);
+  }
   char *out = rl_buffer_reserve(buffer, bound, true);
   if (out == NULL) {
     return 0;
   }
-  out = rl_command_header(out, '*', 7 + count);
+  out = rl_command_header(out, '*', 7 + keys + (here != NULL ? 2u : 0u));
   out = rl_command_argument(out, "EVAL", 4);
-  out = rl_command_argument(out, rl_command_attachment, body_length);
-  out = rl_command_keys(out, key);
+  out = rl_command_text(out, body);
+  out = rl_command_number(out, keys);
+  for (unsigned i = 0; i < count; i++) {
+    size_t length = count == 1 ? key->key_length : key->lengths[i];
+    out = rl_command_argument(out, bytes, length);
+    bytes += length;
+  }
+  out = here != NULL ? rl_command_text(out, here->record_key) : out;
   out = rl_command_argument(out, old->token, old->token_length);
   out = rl_command_argument(out, key->token, key->token_length);
   out = rl_command_number(out, ttl_ms);
   out = rl_command_number(out, floor_ms);
+  if (here != NULL) {
+    out = rl_command_text(out, here->record);
+    out = rl_command_text(out, here->run_id);
+  }
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+static char *rl_command_copy(char *out, const char *bytes, size_t length) {
+  if (length > 0) {
+    memcpy(out, bytes, length);
+  }
+  return out + length;
+}
+
+/* The counters of the keys stand behind them, in the same order. */
+static char *rl_command_counters(char *out, const rl_command_key *key) {
+  const char *bytes = key->key;
+  size_t behind = strlen(RL_COMMAND_COUNTER);
+  unsigned count = key->count < 2 ? 1 : key->count;
+  for (unsigned i = 0; i < count; i++) {
+    size_t length = count == 1 ? key->key_length : key->lengths[i];
+    out = rl_command_header(out, '$', length + behind);
+    out = rl_command_copy(out, bytes, length);
+    out = rl_command_copy(out, RL_COMMAND_COUNTER, behind);
+    out = rl_command_copy(out, "\r\n", 2);
+    bytes += length;
+  }
+  return out;
+}
+
+/* How many keys the script is given: those of the lock, their counters, the record. */
+static unsigned rl_command_watched_count(const rl_command_key *key, const rl_command_watch *watch) {
+  unsigned count = key->count < 2 ? 1 : key->count;
+  return count * (watch->fence > 0 ? 2u : 1u) + (watch->record != NULL ? 1u : 0u);
+}
+
+static char *rl_command_watched_keys(char *out, const rl_command_key *key,
+                                     const rl_command_watch *watch) {
+  unsigned count = key->count < 2 ? 1 : key->count;
+  const char *bytes = key->key;
+  out = rl_command_number(out, rl_command_watched_count(key, watch));
+  for (unsigned i = 0; i < count; i++) {
+    size_t length = count == 1 ? key->key_length : key->lengths[i];
+    out = rl_command_argument(out, bytes, length);
+    bytes += length;
+  }
+  if (watch->fence > 0) {
+    out = rl_command_counters(out, key);
+  }
+  return watch->record != NULL ? rl_command_text(out, watch->record_key) : out;
+}
+
+static size_t rl_command_watched_bound(const rl_command_key *key, const rl_command_watch *watch,
+                                       size_t body_length) {
+  size_t count = key->count < 2 ? 1 : key->count;
+  size_t bound = body_length + 2 * key->key_length + key->token_length +
+                 count * sizeof RL_COMMAND_COUNTER + (12 + 2 * count) * RL_COMMAND_FRAME;
+  if (watch->record != NULL) {
+    bound += strlen(watch->record) + strlen(watch->record_key);
+    bound += watch->run_id != NULL ? strlen(watch->run_id) : 0;
+  }
+  return bound;
+}
+
+int rl_command_watched(rl_buffer *buffer, const rl_command_key *key,
+                       const rl_command_watch *watch) {
+  const rl_script_source *source = rl_command_source(watch->script);
+  const char *body = watch->body != NULL ? watch->body
+                     : watch->by_text    ? source->text
+                                         : source->sha1;
+  bool takes = rl_command_takes(watch->script);
+  unsigned count = key->count < 2 ? 1 : key->count;
+  unsigned keys = rl_command_watched_count(key, watch);
+  size_t bound = rl_command_watched_bound(key, watch, strlen(body));
+  char *out = rl_buffer_reserve(buffer, bound, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 3 + keys + (takes ? 7 : 4));
+  out = rl_command_text(out, watch->by_text ? "EVAL" : "EVALSHA");
+  out = rl_command_text(out, body);
+  out = rl_command_watched_keys(out, key, watch);
+  out = rl_command_argument(out, key->token, key->token_length);
+  out = rl_command_number(out, watch->ttl_ms);
+  out = rl_command_number(out, count);
+  if (takes) {
+    out = rl_command_text(out, watch->own ? "1" : "0");
+  }
+  out = rl_command_number(out, watch->fence);
+  if (takes) {
+    out = rl_command_text(out, watch->record != NULL ? watch->record : "");
+    out = rl_command_text(out, watch->run_id != NULL ? watch->run_id : "");
+  }
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+const char *rl_command_guard_text(void) {
+  return rl_command_guarding;
+}
+
+int rl_command_guard(rl_buffer *buffer, const char *record_key, const char *make,
+                     const char *fingerprint, uint64_t age_us, const char *expected) {
+  size_t bound = sizeof rl_command_guarding + strlen(record_key) + strlen(fingerprint) +
+                 strlen(make) + strlen(expected) + 10 * RL_COMMAND_FRAME;
+  char *out = rl_buffer_reserve(buffer, bound, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 8);
+  out = rl_command_text(out, "EVAL");
+  out = rl_command_text(out, rl_command_guarding);
+  out = rl_command_text(out, "1");
+  out = rl_command_text(out, record_key);
+  out = rl_command_text(out, make);
+  out = rl_command_text(out, fingerprint);
+  out = rl_command_number(out, age_us);
+  out = rl_command_text(out, expected);
   rl_command_finish(buffer, out);
   return 1;
 }
@@ -235,6 +477,44 @@ int rl_command_inspect(rl_buffer *buffer, const rl_command_key *key) {
   return 1;
 }
 
+int rl_command_examine(rl_buffer *buffer, const rl_command_examination *examination) {
+  size_t body_length = strlen(rl_command_examining);
+  size_t suffix_length = strlen(examination->suffix);
+  size_t bound = body_length + examination->key_length + suffix_length +
+                 examination->prefix_length + 10 * RL_COMMAND_FRAME;
+  char *out = rl_buffer_reserve(buffer, bound, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 6);
+  out = rl_command_argument(out, "EVAL", 4);
+  out = rl_command_argument(out, rl_command_examining, body_length);
+  out = rl_command_argument(out, "0", 1);
+  out = rl_command_header(out, '$', examination->key_length + suffix_length);
+  out = rl_command_copy(out, examination->key, examination->key_length);
+  out = rl_command_copy(out, examination->suffix, suffix_length);
+  out = rl_command_copy(out, "\r\n", 2);
+  out = rl_command_argument(out, examination->keys ? "1" : "0", 1);
+  out = rl_command_argument(out, examination->prefix_length > 0 ? examination->prefix : "",
+                            examination->prefix_length);
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+int rl_command_probe(rl_buffer *buffer) {
+  static const char none[] = "0000000000000000000000000000000000000000";
+  char *out = rl_buffer_reserve(buffer, sizeof none + 5 * RL_COMMAND_FRAME, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 3);
+  out = rl_command_argument(out, "EVALSHA", 7);
+  out = rl_command_argument(out, none, sizeof none - 1);
+  out = rl_command_argument(out, "0", 1);
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
 int rl_command_delete(rl_buffer *buffer, const rl_command_key *key) {
   char *out = rl_buffer_reserve(buffer, key->key_length + 4 * RL_COMMAND_FRAME, true);
   if (out == NULL) {
@@ -247,10 +527,10 @@ int rl_command_delete(rl_buffer *buffer, const rl_command_key *key) {
   return 1;
 }
 
-int rl_command_strings(rl_buffer *buffer, const char *const *strings, unsigned count) {
+int rl_command_arguments(rl_buffer *buffer, const rl_command_bytes *arguments, unsigned count) {
   size_t bound = RL_COMMAND_FRAME;
   for (unsigned i = 0; i < count; i++) {
-    bound += strlen(strings[i]) + RL_COMMAND_FRAME;
+    bound += arguments[i].length + RL_COMMAND_FRAME;
   }
   char *out = rl_buffer_reserve(buffer, bound, true);
   if (out == NULL) {
@@ -258,7 +538,7 @@ int rl_command_strings(rl_buffer *buffer, const char *const *strings, unsigned c
   }
   out = rl_command_header(out, '*', count);
   for (unsigned i = 0; i < count; i++) {
-    out = rl_command_argument(out, strings[i], strlen(strings[i]));
+    out = rl_command_argument(out, arguments[i].bytes, arguments[i].length);
   }
   rl_command_finish(buffer, out);
   return 1;

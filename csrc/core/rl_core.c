@@ -14,8 +14,12 @@
 
 #include "rl_acquire.h"
 #include "rl_ballot.h"
+#include "rl_bootstrap.h"
+#include "rl_doctor.h"
 #include "rl_extend.h"
+#include "rl_fence.h"
 #include "rl_inspect.h"
+#include "rl_margin.h"
 #include "rl_round.h"
 
 /* Time does not go back, whatever a driver says. */
@@ -50,13 +54,21 @@ int rl_core_add(rl_core *core, const rl_address *address) {
   if (core->node_count == REDLOCK_NODES_MAX) {
     return REDLOCK_E_LIMIT;
   }
-  rl_node *node = malloc(sizeof *node);
+  rl_guard *guard = core->guards != NULL ? rl_guard_new(core->guards) : NULL;
+  rl_node *node = guard != NULL || core->guards == NULL ? malloc(sizeof *node) : NULL;
   if (node == NULL) {
+    rl_guard_free(guard);
     return REDLOCK_E_NO_MEMORY;
   }
   rl_node_init(node, core->node_count, address);
+  node->link.guard = guard;
   core->nodes[core->node_count++] = node;
   return REDLOCK_OK;
+}
+
+unsigned rl_core_quorum(const rl_core *core, rl_operation operation) {
+  bool lease = operation == RL_OPERATION_ACQUIRE || operation == RL_OPERATION_EXTEND;
+  return lease && core->quorum != 0 ? core->quorum : rl_quorum_majority(core->node_count);
 }
 
 /* ------------------------------------------------------------------------------- connections */
@@ -80,10 +92,15 @@ static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, cons
       continue;
     }
     rl_release_unanswered(core, node, now_us, &owed);
-    if (attempt->lock != NULL && owed.kind != RL_OWED_HEAL) {
+    if (owed.kind == RL_OWED_CONFIRM) {
+      rl_fence_answered(attempt->lock, now_us, node, &owed, REDLOCK_VOTE_UNKNOWN, node->error);
+    } else if (attempt->lock != NULL && owed.kind != RL_OWED_HEAL) {
       rl_round_vote(attempt->lock, now_us, node, &owed, REDLOCK_VOTE_UNKNOWN, node->error);
     }
     rl_attempt_unref(&core->attempts, attempt);
+  }
+  if (core->guards != NULL) {
+    rl_guard_review(core, now_us);
   }
   if (!rl_node_wants_connection(node, now_us)) {
     for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
@@ -108,10 +125,31 @@ void rl_core_connecting(rl_core *core, unsigned node, redlock_time now_us) {
 
 void rl_core_connected(rl_core *core, unsigned node, redlock_time now_us) {
   now_us = rl_core_clock(core, now_us);
+  rl_guard_prepare(core);
   rl_node_connected(core->nodes[node], now_us);
   if (core->nodes[node]->link.phase == RL_LINK_DOWN) {
     rl_core_drop(core, core->nodes[node], now_us, "out of memory");
   }
+}
+
+int rl_core_login(rl_core *core, unsigned node, const char *username, const void *password,
+                  size_t length) {
+  rl_link *link = &core->nodes[node]->link;
+  return link->phase == RL_LINK_CONNECTING ? rl_login_give(&link->login, username, password, length)
+                                           : REDLOCK_E_INVALID;
+}
+
+void rl_core_certificate(rl_core *core, unsigned node, redlock_time now_us,
+                         redlock_duration left_us) {
+  core->nodes[node]->certificate_ends_us = rl_time_add(rl_core_clock(core, now_us), left_us);
+}
+
+void rl_core_await_login(rl_core *core, unsigned node) {
+  core->nodes[node]->link.login.awaited = core->nodes[node]->link.phase == RL_LINK_CONNECTING;
+}
+
+bool rl_core_awaits_login(const rl_core *core, unsigned node) {
+  return rl_link_awaits_login(&core->nodes[node]->link);
 }
 
 void rl_core_disconnected(rl_core *core, unsigned node, redlock_time now_us, const char *reason) {
@@ -148,6 +186,8 @@ static bool rl_core_send_text(rl_node *node, redlock_time now_us, const rl_owed 
     return rl_extend_send_text(node, now_us, owed);
   case RL_OWED_ACQUIRE:
     return rl_acquire_send_text(node, now_us, owed);
+  case RL_OWED_CONFIRM:
+    return rl_fence_send_text(node, now_us, owed);
   default:
     return false; /* The next extend heals it. */
   }
@@ -156,10 +196,55 @@ static bool rl_core_send_text(rl_node *node, redlock_time now_us, const rl_owed 
 /* Whether the node knows the script from now on, or has forgotten it (SCRIPT FLUSH). */
 static void rl_core_note_script(rl_core *core, rl_node *node, const rl_owed *owed,
                                 rl_ballot ballot) {
-  if (rl_ballot_is_script(owed) && (ballot.ran || ballot.wants_text)) {
+  if (rl_ballot_is_script(owed) && (ballot.ran || ballot.wants_text || owed->by_text)) {
     node->link.knows[owed->script] = ballot.ran;
-    core->forgotten_us = ballot.ran ? core->forgotten_us : core->now_us;
+    core->forgotten_us = ballot.wants_text ? core->now_us : core->forgotten_us;
   }
+}
+
+/* It has no vote: the guard has learned something of it meanwhile. */
+static void rl_core_discount(rl_lock *lock, rl_node *node, redlock_time now_us,
+                             const rl_owed *owed) {
+  const rl_guard *guard = node->link.guard;
+  char reason[RL_REASON_MAX + 1];
+  rl_round_vote(lock, now_us, node, owed, rl_guard_vote(guard),
+                rl_guard_reason(guard, now_us, reason, sizeof reason));
+}
+
+/* G5. It is asked who it is; the lock waits for that. */
+static void rl_core_doubt(rl_lock *lock, rl_node *node, redlock_time now_us, const rl_owed *owed) {
+  bool asked = rl_guard_doubt(node, now_us);
+  if (lock != NULL && owed->kind != RL_OWED_HEAL && (!asked || !rl_round_wait(lock, node, owed))) {
+    rl_core_discount(lock, node, now_us, owed);
+  }
+}
+
+/* What was answered goes to the lock, if it has to do with the attempt yet. */
+static void rl_core_tell(rl_lock *lock, rl_node *node, redlock_time now_us, const rl_owed *owed,
+                         const rl_ballot *ballot, const char *error) {
+  if (ballot->other) {
+    rl_core_doubt(lock, node, now_us, owed);
+    return;
+  }
+  if (owed->script == RL_SCRIPT_TAKE_HERE && ballot->node_us != 0) {
+    node->link.guard->doubts = 0;
+  }
+  if (lock == NULL || owed->kind == RL_OWED_HEAL) {
+    return;
+  }
+  if (owed->kind == RL_OWED_CONFIRM) {
+    rl_fence_answered(lock, now_us, node, owed, ballot->vote, error);
+    return;
+  }
+  bool asks = owed->script == RL_SCRIPT_TAKE_HERE || owed->kind == RL_OWED_ATTACH;
+  if (asks && !rl_guard_votes(node->link.guard, now_us)) {
+    rl_core_discount(lock, node, now_us, owed);
+    return;
+  }
+  if (rl_command_takes((rl_script)owed->script) && ballot->vote == REDLOCK_VOTE_GRANTED) {
+    rl_fence_note(lock, node, owed, ballot->fence);
+  }
+  rl_round_vote(lock, now_us, node, owed, ballot->vote, error);
 }
 
 /* Returns NULL, or why the connection must be given up. */
@@ -168,10 +253,20 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   const rl_reply *reply = &node->link.reader.reply;
   rl_attempt *attempt = owed->attempt;
   rl_ballot ballot = rl_ballot_read(owed, reply);
+  if (ballot.other && node->link.guard == NULL) { /* Only scripts of a guard say so. */
+    ballot = (rl_ballot){.vote = REDLOCK_VOTE_ERROR, .broken = true};
+  }
   const char *broken = NULL;
   char strange[96];
+  char told[RL_REASON_MAX + 1];
   const char *error = reply->type == RL_REPLY_ERROR ? rl_link_said(&node->link) : NULL;
   rl_core_note_script(core, node, owed, ballot);
+  if (ballot.node_us != 0) {
+    (void)rl_node_clock_note(&node->link.clock, ballot.node_us, owed->sent_us, now_us);
+    if (node->link.guard != NULL) {
+      rl_guard_heard(core, node, now_us, owed, ballot.node_us);
+    }
+  }
   if (ballot.wants_text && rl_core_send_text(node, now_us, owed)) {
     return NULL;
   }
@@ -183,10 +278,18 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
       ballot.vote == REDLOCK_VOTE_GRANTED) {
     error = rl_inspect_note(attempt->lock, node, owed, reply, strange, sizeof strange);
   }
-  rl_release_answered(core, node, now_us, owed, ballot, error);
-  if (attempt->lock != NULL && owed->kind != RL_OWED_HEAL) {
-    rl_round_vote(attempt->lock, now_us, node, owed, ballot.vote, error);
+  if (owed->kind == RL_OWED_BOOTSTRAP) {
+    ballot = (rl_ballot){rl_bootstrap_read(core, now_us, node, owed, told), .ran = true};
+    error = told[0] != '\0' ? told : NULL;
+    broken = NULL;
   }
+  if (owed->kind == RL_OWED_DOCTOR && attempt->lock != NULL &&
+      !rl_doctor_note(attempt->lock, now_us, node, owed, reply, &error)) {
+    return broken; /* It is no vote yet. */
+  }
+  rl_release_answered(core, node, now_us, owed, ballot, error);
+  rl_margin_answered(node, owed, ballot);
+  rl_core_tell(attempt->lock, node, now_us, owed, &ballot, error);
   return broken;
 }
 
@@ -204,13 +307,16 @@ void rl_core_input(rl_core *core, unsigned index, redlock_time now_us, const voi
     rl_owed owed;
     bool came_up = false;
     int got = rl_link_next(&node->link, now_us, &owed, &came_up, &reason);
+    if (got > 0 && owed.kind == RL_OWED_GUARD) {
+      (void)rl_guard_answered(core, node, now_us, &owed, came_up);
+    }
     if (came_up) {
       rl_core_came_up(core, node, now_us);
     }
     if (got == 0) {
       break;
     }
-    if (got > 0) {
+    if (got > 0 && owed.kind != RL_OWED_GUARD) {
       reason = rl_core_answered(core, node, now_us, &owed);
       rl_attempt_unref(&core->attempts, owed.attempt);
     }
@@ -265,7 +371,7 @@ const void *rl_core_output(const rl_core *core, unsigned index, size_t *length) 
 }
 
 void rl_core_output_sent(rl_core *core, unsigned node, size_t length) {
-  rl_buffer_consume(&core->nodes[node]->link.output, length);
+  rl_link_sent(&core->nodes[node]->link, length);
 }
 
 redlock_time rl_core_deadline(const rl_core *core) {
@@ -378,5 +484,6 @@ void rl_core_free(rl_core *core) {
   rl_timers_free(&core->timers);
   rl_launch_free(core);
   rl_reentries_free(core);
+  rl_guard_close(core);
   free(core->prefix);
 }

@@ -40,9 +40,11 @@ typedef enum rl_connection {
 typedef struct rl_core {
   rl_node *nodes[REDLOCK_NODES_MAX];
   unsigned node_count;
-  bool active; /* an operation has been begun: connections are wanted */
+  unsigned quorum; /* how many nodes acquires and extends need; 0: a majority */
+  bool active;     /* an operation has been begun: connections are wanted */
   bool closed;
   redlock_time now_us;       /* the latest that was said; it never goes back */
+  rl_node_clock wall;        /* the program's own wall clock, if the driver has noted it */
   uint64_t random;           /* stirred by what attempts draw; for delays of connections */
   redlock_time forgotten_us; /* when a node last did not know a script any more */
   size_t lock_count;
@@ -62,6 +64,7 @@ typedef struct rl_core {
   void *prefix;
   size_t prefix_length;
   rl_options options; /* of locks that bring none of their own */
+  rl_guards *guards;  /* of the guard (rl_guard.c), or NULL */
 } rl_core;
 
 /* Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */
@@ -73,9 +76,28 @@ void rl_core_free(rl_core *core);
 /* Errors: LIMIT, BUSY, CLOSED, NO_MEMORY. */
 int rl_core_add(rl_core *core, const rl_address *address);
 
+/* How many nodes must grant an operation: an acquire and an extend the core's quorum, others a majority. */
+unsigned rl_core_quorum(const rl_core *core, rl_operation operation);
+
 /* ---- in ---- */
 void rl_core_connecting(rl_core *core, unsigned node, redlock_time now_us);
 void rl_core_connected(rl_core *core, unsigned node, redlock_time now_us);
+
+/*
+ * As whom to log in on the connection that is being made, in place of what the address says; NULL for none. Only
+ * between rl_core_connecting() and rl_core_connected(). Returns REDLOCK_OK, REDLOCK_E_INVALID (too long, or no
+ * connection is being made) or REDLOCK_E_NO_MEMORY.
+ */
+int rl_core_login(rl_core *core, unsigned node, const char *username, const void *password,
+                  size_t length);
+
+/* The same is to come later: until then connecting takes too long for another reason. */
+void rl_core_await_login(rl_core *core, unsigned node);
+
+/* The certificate of the connection that has just been made is valid for |left_us| yet. */
+void rl_core_certificate(rl_core *core, unsigned node, redlock_time now_us,
+                         redlock_duration left_us);
+
 void rl_core_disconnected(rl_core *core, unsigned node, redlock_time now_us, const char *reason);
 void rl_core_input(rl_core *core, unsigned node, redlock_time now_us, const void *bytes,
                    size_t length);
@@ -85,6 +107,7 @@ void rl_core_launch(rl_core *core, redlock_time now_us, const unsigned char *ent
 
 /* ---- out ---- */
 rl_connection rl_core_connection(const rl_core *core, unsigned node, redlock_time now_us);
+bool rl_core_awaits_login(const rl_core *core, unsigned node);
 size_t rl_core_entropy_wanted(const rl_core *core);
 bool rl_core_wants_launch(const rl_core *core);
 

@@ -9,13 +9,14 @@
  *   E1. Only while the lease lasts. Read the clock, before the first byte.
  *   E2. Compare-and-expire on all nodes. One that does not know the script is sent its text, in the round,
  *       and after E3 while the lease lasts: it is to keep the key as long as the others.
- *   E3. A majority of confirmations in this round, before the old deadline: the new deadline is
- *       round_start_us + ttl - drift, or the old one if that is later.
+ *   E3. A majority of confirmations in this round, or as many as the client's quorum asks for, before the old
+ *       deadline: the new deadline is round_start_us + ttl - drift, or the old one if that is later.
  *   E4. Then a node that answers that it has no such key is given it again (SET NX): the lock heals.
  *       Before E3 that would re-create a lock that may be lost.
- *   E5. So many nodes say "not yours" that no majority is left, in time or late: an assumption of
+ *   E5. So many nodes say "not yours" that too few are left for E3, in time or late: an assumption of
  *       docs/safety.md is broken, and somebody else may have the lock. The lease ends there and then;
- *       what is left of it is released.
+ *       what is left of it is released. With a quorum above the majority that is so before anybody else can
+ *       have it; but no extend could succeed any more.
  *   E6. Anything else changes nothing. The old deadline stands, the next extend may succeed.
  */
 #include "rl_extend.h"
@@ -23,6 +24,8 @@
 #include <assert.h>
 
 #include "rl_core.h"
+#include "rl_fence.h"
+#include "rl_margin.h"
 #include "rl_renew.h"
 #include "rl_round.h"
 #include "rl_validity.h"
@@ -43,7 +46,7 @@ const char *rl_extend_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   if (!rl_link_has_room(&node->link, RL_OWED_EXTEND)) {
     return "too many commands are waiting for the node";
   }
-  if (!rl_link_queue_extend(&node->link, now_us, lock->lease, lock->round, false, key_ms)) {
+  if (!rl_fence_queue_extend(lock, now_us, node, false, key_ms)) {
     return "out of memory";
   }
   rl_attempt_will_live(lock->lease, now_us, key_ms);
@@ -62,7 +65,7 @@ bool rl_extend_send_text(rl_node *node, redlock_time now_us, const rl_owed *owed
     return false; /* Its round is over. */
   }
   uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);
-  if (!rl_link_queue_extend(&node->link, now_us, owed->attempt, owed->round, true, key_ms)) {
+  if (!rl_fence_queue_extend(lock, now_us, node, true, key_ms)) {
     return false;
   }
   rl_attempt_will_live(owed->attempt, now_us, key_ms);
@@ -76,8 +79,9 @@ void rl_extend_heal(rl_lock *lock, redlock_time now_us, rl_node *node) {
   assert(lock->extended);
   bool asked = (lock->lease->asked & rl_node_bit(node)) != 0; /* A SET is on its way. */
   if (rl_lock_remaining(lock, now_us) == 0 || asked ||
+      !rl_guard_votes(node->link.guard, now_us) || /* G4 */
       !rl_link_has_room(&node->link, RL_OWED_HEAL) ||
-      !rl_link_queue_set(&node->link, now_us, RL_OWED_HEAL, lock->lease, lock->round, key_ms)) {
+      !rl_fence_queue_set(lock, now_us, node, RL_OWED_HEAL, lock->lease, key_ms)) {
     return;
   }
   rl_attempt_set_sent(lock->lease, now_us, rl_node_bit(node), key_ms);
@@ -91,6 +95,7 @@ static void rl_extend_confirmed(rl_lock *lock, redlock_time now_us) {
   rl_lock_set_lease(lock, lock->lease, rl_time_max(lock->deadline_us, deadline_us));
   lock->keys_end_us = rl_time_max(lock->keys_end_us, keys_end_us);
   lock->extended = true;
+  rl_margin_confirmed(lock);
   rl_lock_end(lock, now_us, REDLOCK_OK);
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     if (lock->votes[i].settled && rl_vote_counts_as(lock->votes[i].vote) == RL_COUNT_DENIED) {
@@ -100,7 +105,8 @@ static void rl_extend_confirmed(rl_lock *lock, redlock_time now_us) {
 }
 
 void rl_extend_decide(rl_lock *lock, redlock_time now_us) {
-  rl_decision decision = rl_quorum_decide_extend(&lock->quorum);
+  unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_EXTEND);
+  rl_decision decision = rl_quorum_decide_extend(&lock->quorum, needed);
   if (now_us >= lock->deadline_us) {
     rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED);
   } else if (decision == RL_DECISION_MAJORITY) {
@@ -115,7 +121,8 @@ void rl_extend_decide(rl_lock *lock, redlock_time now_us) {
 
 void rl_extend_late(rl_lock *lock, redlock_time now_us) {
   unsigned denied = rl_quorum_count(lock->denied);
-  if (rl_lock_remaining(lock, now_us) > 0 && rl_quorum_denied(lock->quorum.nodes, denied)) {
+  unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_EXTEND);
+  if (rl_lock_remaining(lock, now_us) > 0 && rl_quorum_denied(lock->quorum.nodes, denied, needed)) {
     rl_lock_lose(lock, now_us);
   }
 }

@@ -5,7 +5,8 @@
  *
  * "redlock1." and base64 that needs no escapes in arguments and addresses, of: the numbers, each with its
  * first byte first; the lengths; prefix, resources and token; and a checksum over all of that. The
- * checksum finds what was damaged. What was forged the nodes find out, for they compare the token.
+ * checksum finds what was damaged. A lease with a fencing token is "redlock2.", and has it behind the other numbers
+ * that are 8 bytes long. What was forged the nodes find out, for they compare the token.
  */
 #include "rl_handover.h"
 
@@ -16,6 +17,8 @@
 #include "rl_resource.h"
 
 #define RL_HANDOVER_HEAD "redlock1."
+#define RL_HANDOVER_HEAD_FENCE "redlock2."
+#define RL_HANDOVER_FENCE 8                               /* bytes of a fencing token */
 #define RL_HANDOVER_FIXED (1 + 4 + 8 + 8 + 8 + 2 + 2 + 1) /* numbers, and the lengths of one each */
 #define RL_HANDOVER_EACH 2                                /* the length of a resource */
 #define RL_HANDOVER_CHECKSUM 8
@@ -36,6 +39,13 @@ static uint64_t rl_handover_hash(uint64_t hash, const void *bytes, size_t length
 }
 
 #define RL_HANDOVER_HASH 0xcbf29ce484222325u
+
+/* Where the checksum begins: else a text of the one kind could be taken for one of the other. */
+static uint64_t rl_handover_seed(bool fenced) {
+  return fenced ? rl_handover_hash(RL_HANDOVER_HASH, RL_HANDOVER_HEAD_FENCE,
+                                   sizeof RL_HANDOVER_HEAD_FENCE)
+                : RL_HANDOVER_HASH;
+}
 
 uint64_t rl_handover_nodes(const rl_core *core) {
   uint64_t hash = RL_HANDOVER_HASH;
@@ -77,6 +87,7 @@ static void rl_handover_put(rl_handover_writer *writer, uint64_t number, unsigne
 
 static size_t rl_handover_count(const rl_handover *handover) {
   size_t count = RL_HANDOVER_FIXED + handover->prefix_length + handover->token_length;
+  count += handover->fence > 0 ? RL_HANDOVER_FENCE : 0;
   for (size_t i = 0; i < handover->resource_count; i++) {
     count += RL_HANDOVER_EACH + handover->resources[i].length;
   }
@@ -89,13 +100,17 @@ size_t rl_handover_length(const rl_handover *handover) {
 
 void rl_handover_write(const rl_handover *handover, char *text) {
   size_t head = strlen(RL_HANDOVER_HEAD);
-  rl_handover_writer writer = {text + head, 0, 0, RL_HANDOVER_HASH};
-  memcpy(text, RL_HANDOVER_HEAD, sizeof RL_HANDOVER_HEAD);
+  bool fenced = handover->fence > 0;
+  rl_handover_writer writer = {text + head, 0, 0, rl_handover_seed(fenced)};
+  memcpy(text, fenced ? RL_HANDOVER_HEAD_FENCE : RL_HANDOVER_HEAD, head + 1);
   rl_handover_put(&writer, handover->node_count, 1);
   rl_handover_put(&writer, handover->doubtful, 4);
   rl_handover_put(&writer, handover->nodes, 8);
   rl_handover_put(&writer, handover->ttl_us, 8);
   rl_handover_put(&writer, handover->lock_delay_us, 8);
+  if (fenced) {
+    rl_handover_put(&writer, handover->fence, RL_HANDOVER_FENCE);
+  }
   rl_handover_put(&writer, handover->prefix_length, 2);
   rl_handover_put(&writer, handover->token_length, 2);
   rl_handover_put(&writer, handover->resource_count, 1);
@@ -156,18 +171,22 @@ static bool rl_handover_in_bounds(const rl_handover *handover) {
 }
 
 /* The numbers and lengths. Returns where the rest begins, or NULL when there are not so many bytes. */
-static const unsigned char *rl_handover_read_numbers(rl_handover *handover, size_t count) {
+static const unsigned char *rl_handover_read_numbers(rl_handover *handover, size_t count,
+                                                     bool fenced) {
   const unsigned char *in = handover->bytes;
   handover->node_count = (unsigned)rl_handover_get(&in, 1);
   handover->doubtful = (uint32_t)rl_handover_get(&in, 4);
   handover->nodes = rl_handover_get(&in, 8);
   handover->ttl_us = rl_handover_get(&in, 8);
   handover->lock_delay_us = rl_handover_get(&in, 8);
+  handover->fence = fenced ? rl_handover_get(&in, RL_HANDOVER_FENCE) : 0;
   handover->prefix_length = (size_t)rl_handover_get(&in, 2);
   handover->token_length = (size_t)rl_handover_get(&in, 2);
   handover->resource_count = (size_t)rl_handover_get(&in, 1);
   if (handover->resource_count == 0 || handover->resource_count > REDLOCK_RESOURCES_MAX ||
-      count < RL_HANDOVER_FIXED + handover->resource_count * RL_HANDOVER_EACH) {
+      fenced != (handover->fence > 0) || handover->fence > RL_NODE_CLOCK_MAX ||
+      count < RL_HANDOVER_FIXED + (fenced ? RL_HANDOVER_FENCE : 0u) +
+                  handover->resource_count * RL_HANDOVER_EACH) {
     return NULL;
   }
   for (size_t i = 0; i < handover->resource_count; i++) {
@@ -177,8 +196,8 @@ static const unsigned char *rl_handover_read_numbers(rl_handover *handover, size
 }
 
 /* |count| bytes, which are at least those that are always there. */
-static bool rl_handover_read_bytes(rl_handover *handover, size_t count) {
-  const unsigned char *in = rl_handover_read_numbers(handover, count);
+static bool rl_handover_read_bytes(rl_handover *handover, size_t count, bool fenced) {
+  const unsigned char *in = rl_handover_read_numbers(handover, count, fenced);
   if (in == NULL) {
     return false;
   }
@@ -192,17 +211,19 @@ static bool rl_handover_read_bytes(rl_handover *handover, size_t count) {
   in += handover->token_length;
   return rl_handover_in_bounds(handover) &&
          rl_handover_get(&in, RL_HANDOVER_CHECKSUM) ==
-             rl_handover_hash(RL_HANDOVER_HASH, handover->bytes, count - RL_HANDOVER_CHECKSUM);
+             rl_handover_hash(rl_handover_seed(fenced), handover->bytes,
+                              count - RL_HANDOVER_CHECKSUM);
 }
 
 int rl_handover_read(rl_handover *handover, const char *text, size_t length) {
   size_t head = strlen(RL_HANDOVER_HEAD);
-  if (length < head || memcmp(text, RL_HANDOVER_HEAD, head) != 0 ||
+  bool fenced = length >= head && memcmp(text, RL_HANDOVER_HEAD_FENCE, head) == 0;
+  if (length < head || (!fenced && memcmp(text, RL_HANDOVER_HEAD, head) != 0) ||
       length - head > RL_HANDOVER_DIGITS_MAX) {
     return REDLOCK_E_LOST;
   }
   size_t count = (length - head) * 6 / 8;
-  if (count < RL_HANDOVER_FIXED + RL_HANDOVER_CHECKSUM) {
+  if (count < RL_HANDOVER_FIXED + RL_HANDOVER_CHECKSUM + (fenced ? RL_HANDOVER_FENCE : 0u)) {
     return REDLOCK_E_LOST;
   }
   handover->bytes = calloc(1, count);
@@ -210,7 +231,7 @@ int rl_handover_read(rl_handover *handover, const char *text, size_t length) {
     return REDLOCK_E_NO_MEMORY;
   }
   if (!rl_handover_unpack(handover->bytes, text + head, length - head) ||
-      !rl_handover_read_bytes(handover, count)) {
+      !rl_handover_read_bytes(handover, count, fenced)) {
     rl_handover_free(handover);
     return REDLOCK_E_LOST;
   }

@@ -18,6 +18,7 @@ typedef struct rl_handover {
   uint64_t nodes;    /* tells clients with other nodes, or in another order, apart */
   redlock_duration ttl_us;
   redlock_duration lock_delay_us;
+  uint64_t fence;                      /* the fencing token; 0 for none */
   const unsigned char *prefix, *token; /* any bytes */
   size_t prefix_length, token_length;
   size_t resource_count;

@@ -6,7 +6,7 @@
  * The more nodes hold a key, the more of them may forget it. A node that was down, behind or full when
  * its lock was taken has no key of it, and the lease stands on the others until the next extend.
  *   J1. When a lease begins, the nodes to which its SET was not sent are noted.
- *   J2. Such a node is well again when it has come up, or answers and is not behind.
+ *   J2. Such a node is well again when it has come up, or answers and is not behind. With a guard it may vote, too.
  *   J3. Then it is sent the SET of each lease that it lacks: once, not while an operation is in flight,
  *       and not when the lease is over. A node to which the SET was sent is never sent it again, even
  *       if its connection broke: it may yet be executed. The next extend will see.
@@ -18,6 +18,7 @@
 #include "rl_join.h"
 
 #include "rl_core.h"
+#include "rl_fence.h"
 #include "rl_round.h"
 
 void rl_join_begin(rl_lock *lock, redlock_time now_us) {
@@ -36,6 +37,7 @@ void rl_join_begin(rl_lock *lock, redlock_time now_us) {
 void rl_join_ready(rl_core *core, rl_node *node) {
   if (node->lacks_keys && node->link.phase == RL_LINK_UP) {
     core->joins.due |= rl_node_bit(node);
+    core->joins.at_us = rl_time_min(core->joins.at_us, rl_time_add(core->now_us, RL_JOIN_EVERY_US));
   }
 }
 
@@ -51,9 +53,10 @@ bool rl_join(rl_lock *lock, redlock_time now_us, rl_node *node) {
   }
   uint64_t key_ms =
       rl_options_key_ms(lock->current, rl_time_sub(lock->keys_end_us, now_us)); /* J4 */
-  if (rl_lock_is_in_flight(lock) || rl_link_behind(link, now_us) > rl_round_patience(lock) ||
+  if (rl_lock_is_in_flight(lock) || !rl_guard_votes(link->guard, now_us) ||     /* G4 */
+      rl_link_behind(link, now_us) > rl_round_patience(lock) ||
       link->owed_count >= RL_JOIN_WINDOW || !rl_link_has_room(link, RL_OWED_ACQUIRE) ||
-      !rl_link_queue_set(link, now_us, RL_OWED_ACQUIRE, lock->lease, lock->round, key_ms)) {
+      !rl_fence_queue_set(lock, now_us, node, RL_OWED_ACQUIRE, lock->lease, key_ms)) {
     return false;
   }
   rl_attempt_set_sent(lock->lease, now_us, rl_node_bit(node), key_ms);
@@ -86,15 +89,24 @@ void rl_join_continue(rl_core *core, redlock_time now_us) {
     return;
   }
   core->joins.at_us = rl_time_add(now_us, RL_JOIN_EVERY_US);
+  uint32_t later = 0;
+  redlock_time later_us = REDLOCK_NEVER;
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
+    redlock_duration quarantined_us = rl_guard_quarantined(node->link.guard, now_us);
     if ((core->joins.due & rl_node_bit(node)) == 0) {
       continue;
     }
-    if (node->link.phase == RL_LINK_UP) {
-      rl_join_node(core, now_us, node);
+    if (node->link.phase != RL_LINK_UP || quarantined_us == REDLOCK_NEVER) {
+      core->joins.due &= ~rl_node_bit(node); /* Until it has come up, or answers. */
+    } else if (quarantined_us > 0) {
+      later |= rl_node_bit(node);
+      later_us = rl_time_min(later_us, rl_time_add(now_us, quarantined_us));
     } else {
-      core->joins.due &= ~rl_node_bit(node);
+      rl_join_node(core, now_us, node);
     }
+  }
+  if (core->joins.due == later && later != 0) {
+    core->joins.at_us = later_us;
   }
 }

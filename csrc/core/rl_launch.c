@@ -12,11 +12,13 @@
  *       waits for goes at once, for its caller may not come again.
  *   L3. Acquires go in the order in which they were begun. They wait for as long as their budget, or
  *       their ttl, whichever is shorter.
- *   L4. The window is open while a majority of the nodes may be asked and none owes far too much.
- *       A node that is behind is not counted: it could not answer in time anyway. Where no majority
- *       could be had by waiting, nobody waits. An acquire then fails. What is held waits for full nodes
+ *   L4. The window is open while a majority of the nodes, or as many as the operation needs, may be asked and
+ *       none owes far too much. A node that is behind is not counted: it could not answer in time anyway. Where
+ *       not so many could be had by waiting, nobody waits. An acquire then fails. What is held waits for full nodes
  *       that are behind, too: they may go on, the lease has time, and after 3 s of silence their
  *       connections end.
+ *   L5. A node to which the first connection is on its way will be sent a command of each round in flight when it is
+ *       there. Until then, but no longer than a node may be behind, it owes as many.
  */
 #include "rl_launch.h"
 
@@ -75,18 +77,35 @@ void rl_launch_leave(rl_lock *lock) {
 
 /* -------------------------------------------------------------------------------- the window */
 
+/* L5. Until when the node owes a command of each round in flight; 0 when it does not, or does not owe too much. */
+static redlock_time rl_launch_awaited(const rl_core *core, const rl_node *node,
+                                      redlock_duration patience_us) {
+  const rl_launches *launches = &core->launches;
+  size_t in_flight = core->busy_count - launches->acquire_count - launches->renewals.count;
+  bool on_its_way = node->link.phase == RL_LINK_CONNECTING || node->link.phase == RL_LINK_HANDSHAKE;
+  bool first = node->failures == 0; /* Or the first since the node was well. */
+  return on_its_way && first && in_flight >= launches->window
+             ? rl_time_add(node->tried_us, patience_us)
+             : 0;
+}
+
 /* L4. Whether |lock| may be launched; else |*until_us| is made no later than when to look again. */
 static bool rl_launch_is_open(const rl_core *core, redlock_time now_us, const rl_lock *lock,
                               redlock_time *until_us) {
   const rl_launches *launches = &core->launches;
   redlock_duration patience_us = rl_round_patience(lock);
-  unsigned majority = rl_quorum_majority(core->node_count);
+  unsigned needed = rl_core_quorum(core, lock->operation);
   unsigned ready = 0, full = 0, behind = 0;
   bool overfull = false;
   redlock_time behind_at_us = REDLOCK_NEVER;
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_link *link = &core->nodes[i]->link;
     if (link->phase != RL_LINK_UP) {
+      redlock_time awaited_us = rl_launch_awaited(core, core->nodes[i], patience_us);
+      if (awaited_us > now_us) {
+        full++;
+        behind_at_us = rl_time_min(behind_at_us, awaited_us);
+      }
       continue;
     }
     redlock_duration behind_us = rl_link_behind(link, now_us);
@@ -101,7 +120,7 @@ static bool rl_launch_is_open(const rl_core *core, redlock_time now_us, const rl
       behind += lock->operation != RL_OPERATION_ACQUIRE;
     }
   }
-  if (full + behind == 0 || (ready >= majority && !overfull) || ready + full + behind < majority) {
+  if (full + behind == 0 || (ready >= needed && !overfull) || ready + full + behind < needed) {
     return true;
   }
   *until_us = rl_time_min(*until_us, behind_at_us);

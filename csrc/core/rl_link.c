@@ -16,11 +16,14 @@
  * not know the script, when nobody is there any more to read that and to send the text.
  *
  * The handshake is a list of steps, sent at once, each answered by one reply:
- *   1. AUTH [user] password, if there is a password. Must succeed.
+ *   1. AUTH [user] password, if there is a password. Must succeed. A login that was given for this connection
+ *      alone is overwritten as soon as it is of no use: its bytes in the output when they have been sent, the copy
+ *      of it by which errors are looked through when the handshake is over.
  *   2. SELECT db, if it is not 0. Must succeed: a lock in another database locks nothing.
  *   3. CLIENT SETNAME, for the people who look at the node. May be forbidden. It also makes sure
  *      that every connection has answered once before a vote is asked for: a node that accepts
  *      connections and is stopped costs no operation anything.
+ *   4. With a guard its question (rl_guard.c), whose answer is for the guard to read.
  */
 #include "rl_link.h"
 
@@ -30,6 +33,8 @@
 #include <string.h>
 
 #define RL_LINK_OWED_CAPACITY_MIN 64
+#define RL_LINK_HANDSHAKE_MAX 512     /* bytes of a handshake besides user and password */
+#define RL_LINK_GUARD_MAX 4096        /* and of the guard's question */
 #define RL_LINK_OUTPUT_KEPT_MAX 65536 /* a larger buffer is not kept across connections */
 
 typedef enum rl_step { RL_STEP_AUTH, RL_STEP_SELECT, RL_STEP_SETNAME } rl_step;
@@ -41,15 +46,29 @@ void rl_link_init(rl_link *link, const rl_address *address) {
   link->nearest_us = REDLOCK_NEVER;
 }
 
+/* Also what of it is in the output, if that is the handshake. */
+static void rl_link_forget_login(rl_link *link) {
+  if (link->login.given && link->output.data != NULL) {
+    rl_login_overwrite(link->output.data, link->output.capacity);
+  }
+  rl_login_wipe(&link->login);
+}
+
 void rl_link_free(rl_link *link, rl_attempt_pool *pool) {
   rl_owed owed;
   while (rl_link_take(link, &owed)) {
     rl_attempt_unref(pool, owed.attempt);
   }
   rl_reply_close(&link->reader);
+  rl_link_forget_login(link);
+  if (link->output.data != NULL) { /* It may have the address's password. */
+    rl_login_overwrite(link->output.data, link->output.capacity);
+  }
   rl_buffer_free(&link->output);
   free(link->owed);
   link->owed = NULL;
+  rl_guard_free(link->guard);
+  link->guard = NULL;
 }
 
 /* -------------------------------------------------------------------------------------- owed */
@@ -102,47 +121,121 @@ bool rl_link_take(rl_link *link, rl_owed *owed) {
 
 /* --------------------------------------------------------------------------------- handshake */
 
+void rl_link_sent(rl_link *link, size_t length) {
+  rl_buffer_consume(&link->output, length);
+  if (link->phase == RL_LINK_HANDSHAKE && link->login.given &&
+      rl_buffer_length(&link->output) == 0) {
+    rl_login_overwrite(link->output.data, link->output.capacity);
+  }
+}
+
 void rl_link_connecting(rl_link *link, redlock_time now_us) {
   assert(link->phase == RL_LINK_DOWN);
   link->phase = RL_LINK_CONNECTING;
   link->phase_deadline_us = rl_time_add(now_us, RL_LINK_CONNECT_TIMEOUT_US);
 }
 
+static rl_command_bytes rl_link_text(const char *text) {
+  return (rl_command_bytes){text, text != NULL ? strlen(text) : 0};
+}
+
 static bool rl_link_step(rl_link *link, redlock_time now_us, rl_step step,
-                         const char *const *strings, unsigned count) {
+                         const rl_command_bytes *arguments, unsigned count) {
   rl_owed owed = {NULL, now_us, 0, RL_OWED_HANDSHAKE, 0, (uint8_t)step, RL_SCRIPT_NONE};
-  if (!rl_link_reserve_owed(link, true) || !rl_command_strings(&link->output, strings, count)) {
+  if (!rl_link_reserve_owed(link, true) || !rl_command_arguments(&link->output, arguments, count)) {
     return false;
   }
   rl_link_owe(link, &owed);
   return true;
 }
 
+/* The user and the password of this connection; NULL for what there is none of. */
+static rl_command_bytes rl_link_username(const rl_link *link) {
+  const char *given = link->login.username;
+  const char *own = link->address->has_username ? link->address->username : NULL;
+  return rl_link_text(given != NULL ? given : own);
+}
+
+static rl_command_bytes rl_link_password(const rl_link *link) {
+  if (link->login.given) {
+    return (rl_command_bytes){link->login.password, link->login.password_length};
+  }
+  return (rl_command_bytes){link->address->has_password ? link->address->password : NULL,
+                            link->address->password_length};
+}
+
+static bool rl_link_log_in(rl_link *link, redlock_time now_us) {
+  rl_command_bytes username = rl_link_username(link);
+  rl_command_bytes password = rl_link_password(link);
+  rl_command_bytes arguments[3] = {rl_link_text("AUTH")};
+  unsigned count = 1;
+  if (password.bytes == NULL && (username.bytes == NULL || !link->login.given)) {
+    return true;
+  }
+  if (username.bytes != NULL) {
+    arguments[count++] = username;
+  }
+  arguments[count++] = password.bytes != NULL ? password : rl_link_text("");
+  /* With room for the whole handshake: memory that grows leaves a copy behind. */
+  size_t guard = link->guard != NULL ? RL_LINK_GUARD_MAX : 0;
+  return rl_buffer_reserve(&link->output,
+                           RL_LINK_HANDSHAKE_MAX + guard + username.length + password.length,
+                           true) != NULL &&
+         rl_link_step(link, now_us, RL_STEP_AUTH, arguments, count);
+}
+
+/* The question of the guard for which |owed| is. */
+static bool rl_link_ask(rl_link *link, const rl_owed *owed) {
+  static const char *const makes[] = {[RL_GUARD_LOOK] = "look",
+                                      [RL_GUARD_MAKE] = "make",
+                                      [RL_GUARD_CLOCK] = "clock",
+                                      [RL_GUARD_READY] = "ready"};
+  const rl_guards *guards = link->guard->guards;
+  if (!rl_link_reserve_owed(link, true) ||
+      !rl_command_guard(&link->output, guards->key, makes[owed->step], guards->fingerprint,
+                        guards->quarantine_us, link->guard->record)) {
+    return false;
+  }
+  rl_link_owe(link, owed);
+  link->guard->asked = true;
+  link->guard->asked_us = owed->sent_us;
+  return true;
+}
+
+bool rl_link_queue_guard(rl_link *link, redlock_time now_us, rl_guard_make make) {
+  rl_owed owed = {NULL, now_us, 0, RL_OWED_GUARD, true, (uint8_t)make, RL_SCRIPT_NONE};
+  return rl_link_ask(link, &owed);
+}
+
+bool rl_link_queue_bootstrap(rl_link *link, redlock_time now_us, rl_attempt *attempt,
+                             uint32_t round) {
+  rl_owed owed = {attempt, now_us, round, RL_OWED_BOOTSTRAP, true, RL_GUARD_READY, RL_SCRIPT_NONE};
+  return rl_link_ask(link, &owed);
+}
+
 static bool rl_link_shake_hands(rl_link *link, redlock_time now_us) {
   const rl_address *address = link->address;
-  bool ok = true;
-  if (address->has_password) {
-    const char *with_user[] = {"AUTH", address->username, address->password};
-    const char *without_user[] = {"AUTH", address->password};
-    ok = address->has_username ? rl_link_step(link, now_us, RL_STEP_AUTH, with_user, 3)
-                               : rl_link_step(link, now_us, RL_STEP_AUTH, without_user, 2);
-  }
+  bool ok = rl_link_log_in(link, now_us);
   if (ok && address->db != 0) {
     char db[16];
     (void)snprintf(db, sizeof db, "%d", address->db);
-    const char *select[] = {"SELECT", db};
+    const rl_command_bytes select[] = {rl_link_text("SELECT"), rl_link_text(db)};
     ok = rl_link_step(link, now_us, RL_STEP_SELECT, select, 2);
   }
-  const char *setname[] = {"CLIENT", "SETNAME", "redlock"};
-  return ok && rl_link_step(link, now_us, RL_STEP_SETNAME, setname, 3);
+  const rl_command_bytes setname[] = {rl_link_text("CLIENT"), rl_link_text("SETNAME"),
+                                      rl_link_text("redlock")};
+  return ok && rl_link_step(link, now_us, RL_STEP_SETNAME, setname, 3) &&
+         (link->guard == NULL || rl_link_queue_guard(link, now_us, RL_GUARD_LOOK));
 }
 
 bool rl_link_connected(rl_link *link, redlock_time now_us) {
   assert(link->phase == RL_LINK_CONNECTING);
   assert(link->owed_count == 0 && rl_buffer_length(&link->output) == 0);
   link->phase = RL_LINK_HANDSHAKE;
+  link->login_given = link->login.given;
   link->nearest_us = REDLOCK_NEVER;
   memset(link->knows, 0, sizeof link->knows);
+  memset(&link->clock, 0, sizeof link->clock);
   if (rl_reply_open(&link->reader) != 0 || !rl_link_shake_hands(link, now_us)) {
     link->owed_count = 0; /* Only steps of the handshake: they have no attempt. */
     return false;
@@ -153,6 +246,8 @@ bool rl_link_connected(rl_link *link, redlock_time now_us) {
 void rl_link_disconnected(rl_link *link) {
   link->phase = RL_LINK_DOWN;
   rl_reply_close(&link->reader);
+  rl_link_forget_login(link);
+  rl_guard_disconnected(link->guard);
   rl_buffer_clear(&link->output);
   if (link->output.capacity > RL_LINK_OUTPUT_KEPT_MAX) {
     rl_buffer_free(&link->output);
@@ -178,7 +273,8 @@ const char *rl_link_overdue(const rl_link *link, redlock_time now_us) {
   }
   switch (link->phase) {
   case RL_LINK_CONNECTING:
-    return "connecting took too long";
+    return link->login.awaited ? "its credentials have not been given in time"
+                               : "connecting took too long";
   case RL_LINK_HANDSHAKE:
     return "connected, but the node does not answer";
   default:
@@ -248,14 +344,68 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
                               grow);
 }
 
+/* Writes the script of |owed|, as |watch| says, and notes that its answer is owed. */
+static bool rl_link_queue_watched(rl_link *link, rl_owed *owed, rl_command_watch *watch) {
+  rl_command_key key = rl_attempt_key(owed->attempt);
+  owed->script = (uint8_t)watch->script;
+  owed->by_text = owed->by_text || !link->knows[watch->script];
+  watch->by_text = owed->by_text;
+  assert(link->phase == RL_LINK_UP);
+  if (!rl_link_reserve_owed(link, true) || !rl_command_watched(&link->output, &key, watch)) {
+    return false;
+  }
+  rl_link_owe(link, owed);
+  /* What comes behind the text finds the script there. A guard wants to hear first that it ran (G4). */
+  link->knows[watch->script] |= watch->script != RL_SCRIPT_TAKE_HERE;
+  return true;
+}
+
+bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_owed_kind kind, rl_attempt *attempt,
+                        uint32_t round, uint64_t ttl_ms, bool own, uint64_t fence) {
+  rl_owed owed = {attempt, now_us, round, (uint8_t)kind, 0, 0, RL_SCRIPT_NONE};
+  rl_command_watch watch = {.script = RL_SCRIPT_TAKE, .own = own, .fence = fence, .ttl_ms = ttl_ms};
+  const rl_guard *guard = link->guard;
+  if (guard != NULL) { /* G4 */
+    bool by_text = !link->knows[RL_SCRIPT_TAKE_HERE];
+    assert(guard->body != NULL && guard->record[0] != '\0');
+    watch.script = RL_SCRIPT_TAKE_HERE;
+    watch.body = by_text ? guard->body : guard->sha1;
+    watch.record = guard->record;
+    watch.record_key = guard->guards->key;
+    watch.run_id = by_text ? guard->run_id : NULL;
+  }
+  return rl_link_queue_watched(link, &owed, &watch);
+}
+
+bool rl_link_queue_keep(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                        bool by_text, uint64_t ttl_ms, uint64_t fence) {
+  rl_owed owed = {attempt, now_us, round, RL_OWED_EXTEND, by_text, 0, RL_SCRIPT_NONE};
+  rl_command_watch watch = {.script = RL_SCRIPT_KEEP, .fence = fence, .ttl_ms = ttl_ms};
+  return rl_link_queue_watched(link, &owed, &watch);
+}
+
+bool rl_link_queue_confirm(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                           bool by_text, uint64_t ttl_ms, uint64_t fence) {
+  rl_owed owed = {attempt, now_us, round, RL_OWED_CONFIRM, by_text, 0, RL_SCRIPT_NONE};
+  rl_command_watch watch = {.script = RL_SCRIPT_CONFIRM, .fence = fence, .ttl_ms = ttl_ms};
+  return rl_link_queue_watched(link, &owed, &watch);
+}
+
 bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                           const rl_attempt *handed, uint64_t ttl_ms, uint64_t floor_ms) {
   rl_owed owed = {attempt, now_us, round, RL_OWED_ATTACH, true, 0, RL_SCRIPT_NONE};
   rl_command_key key = rl_attempt_key(attempt);
   rl_command_key old = rl_attempt_key(handed);
+  const rl_guard *guard = link->guard;
+  rl_command_here here = {NULL, NULL, NULL};
   assert(link->phase == RL_LINK_UP);
+  if (guard != NULL) { /* G4 */
+    assert(guard->record[0] != '\0');
+    here = (rl_command_here){guard->guards->key, guard->record, guard->run_id};
+  }
   if (!rl_link_reserve_owed(link, true) ||
-      !rl_command_attach(&link->output, &key, &old, ttl_ms, floor_ms)) {
+      !rl_command_attach(&link->output, &key, &old, ttl_ms, floor_ms,
+                         guard != NULL ? &here : NULL)) {
     return false;
   }
   rl_link_owe(link, &owed);
@@ -268,6 +418,20 @@ bool rl_link_queue_inspect(rl_link *link, redlock_time now_us, rl_attempt *attem
   rl_command_key key = rl_attempt_key(attempt);
   assert(link->phase == RL_LINK_UP);
   if (!rl_link_reserve_owed(link, true) || !rl_command_inspect(&link->output, &key)) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
+bool rl_link_queue_doctor(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                          const rl_command_examination *examination) {
+  rl_owed owed = {attempt, now_us, round, RL_OWED_DOCTOR, true, RL_LINK_EXAMINE, RL_SCRIPT_NONE};
+  assert(link->phase == RL_LINK_UP);
+  owed.step = examination == NULL ? RL_LINK_PROBE : RL_LINK_EXAMINE;
+  if (!rl_link_reserve_owed(link, true) ||
+      !(examination == NULL ? rl_command_probe(&link->output)
+                            : rl_command_examine(&link->output, examination))) {
     return false;
   }
   rl_link_owe(link, &owed);
@@ -301,9 +465,10 @@ const char *rl_link_feed(rl_link *link, redlock_time now_us, const void *bytes, 
  * printable has been replaced in the text (rl_reply.c), so any such byte may stand for any other.
  */
 static bool rl_link_quotes_password(const rl_link *link, const char *text) {
-  const char *password = link->address->password;
+  rl_command_bytes own = rl_link_password(link);
+  const char *password = own.bytes;
   size_t text_length = strlen(text);
-  size_t length = strlen(password);
+  size_t length = own.length;
   bool cut = text_length == RL_REPLY_TEXT_MAX;
   for (size_t start = 0; length > 0 && start < text_length; start++) {
     size_t same = 0;
@@ -326,7 +491,7 @@ static bool rl_link_quotes_password(const rl_link *link, const char *text) {
  */
 const char *rl_link_said(rl_link *link) {
   char *text = link->reader.reply.text;
-  if (!link->address->has_password) {
+  if (rl_link_password(link).bytes == NULL) {
     return text[0] != '\0' ? text : "an error without a text";
   }
   if (link->phase == RL_LINK_HANDSHAKE || strstr(text, "unknown command") != NULL) {
@@ -357,6 +522,24 @@ static const char *rl_link_answered(rl_link *link, rl_step step) {
   return rl_link_said(link);
 }
 
+/* The guard reads its answer when the login has been forgotten, by which errors are looked through. */
+static void rl_link_censor(rl_link *link) {
+  rl_reply *reply = &link->reader.reply;
+  if (reply->type == RL_REPLY_ERROR) {
+    const char *said = rl_link_said(link);
+    if (said != reply->text) {
+      (void)snprintf(reply->text, sizeof reply->text, "%s", said);
+    }
+  }
+}
+
+static void rl_link_came_up(rl_link *link, redlock_time now_us) {
+  link->phase = RL_LINK_UP;
+  rl_login_wipe(&link->login);
+  link->up_us = now_us;
+  link->useful = false;
+}
+
 int rl_link_next(rl_link *link, redlock_time now_us, rl_owed *owed, bool *came_up,
                  const char **reason) {
   for (;;) {
@@ -370,19 +553,25 @@ int rl_link_next(rl_link *link, redlock_time now_us, rl_owed *owed, bool *came_u
     }
     link->latency_us = rl_time_sub(now_us, owed->sent_us);
     link->nearest_us = rl_time_min(link->nearest_us, link->latency_us);
-    if (owed->kind != RL_OWED_HANDSHAKE) {
+    if (owed->kind > RL_OWED_GUARD) {
       link->useful = true;
       return 1;
     }
-    *reason = rl_link_answered(link, (rl_step)owed->step);
-    if (*reason != NULL) {
+    if (owed->kind == RL_OWED_GUARD) {
+      rl_link_censor(link);
+    } else if ((*reason = rl_link_answered(link, (rl_step)owed->step)) != NULL) {
       return -1;
     }
-    if (link->owed_count == 0) {
-      link->phase = RL_LINK_UP;
-      link->up_us = now_us;
-      link->useful = false;
+    if (link->phase == RL_LINK_HANDSHAKE && link->owed_count == 0) {
+      if (link->login.given && rl_buffer_length(&link->output) > 0) {
+        *reason = "the node answered before it was asked";
+        return -1;
+      }
+      rl_link_came_up(link, now_us);
       *came_up = true;
+    }
+    if (owed->kind == RL_OWED_GUARD) {
+      return 1;
     }
   }
 }

@@ -15,6 +15,9 @@
 #include "rl_address.h"
 #include "rl_attempt.h"
 #include "rl_buffer.h"
+#include "rl_guard.h"
+#include "rl_login.h"
+#include "rl_node_clock.h"
 #include "rl_reply.h"
 #include "rl_time.h"
 
@@ -39,23 +42,30 @@ typedef enum rl_link_phase {
 
 typedef enum rl_owed_kind {
   RL_OWED_HANDSHAKE,
+  RL_OWED_GUARD, /* the record of the guard (rl_guard.c); |step| says what is to be made */
   RL_OWED_ACQUIRE,
   RL_OWED_EXTEND,
   RL_OWED_HEAL,
   RL_OWED_RELEASE,
   RL_OWED_ATTACH,
+  RL_OWED_CONFIRM, /* raises counters, and sets no key */
   RL_OWED_INSPECT, /* these leave nothing behind that would have to be released */
-  RL_OWED_FORCE
+  RL_OWED_FORCE,
+  RL_OWED_DOCTOR,
+  RL_OWED_BOOTSTRAP /* as GUARD, but of an attempt, and a vote */
 } rl_owed_kind;
+
+/* The commands of the doctor. */
+typedef enum rl_link_doctor_step { RL_LINK_PROBE, RL_LINK_EXAMINE } rl_link_doctor_step;
 
 /* A reply that the node owes: for which attempt, in which round of its lock. */
 typedef struct rl_owed {
-  rl_attempt *attempt; /* a reference; NULL for the handshake */
+  rl_attempt *attempt; /* a reference; NULL for the handshake, and the guard's */
   redlock_time sent_us;
   uint32_t round;
   uint8_t kind;
   uint8_t by_text; /* EVAL: there is nothing to fall back to */
-  uint8_t step;    /* of the handshake */
+  uint8_t step;    /* of the handshake, or of the doctor */
   uint8_t script;  /* the rl_script that was sent, if it was one */
 } rl_owed;
 
@@ -68,13 +78,17 @@ typedef struct rl_link {
   redlock_time heard_us;          /* the last byte, or since when something is owed */
   redlock_duration latency_us;    /* of the last reply; REDLOCK_NEVER before the first */
   redlock_duration nearest_us;    /* the shortest latency on this connection */
+  rl_node_clock clock;            /* the node's, of this connection */
+  bool login_given;               /* this connection has logged in by one that was given */
+  rl_guard *guard;                /* the link's; or NULL, when there is none */
+  rl_login login; /* of this connection, while it is made; it goes before the address's */
   rl_reply_reader reader;
   rl_buffer output;
   rl_owed *owed; /* a ring */
   unsigned owed_capacity;
   unsigned owed_head;
   unsigned owed_count;
-  bool knows[RL_SCRIPT_COUNT]; /* the node has run the script on this connection */
+  bool knows[RL_SCRIPT_COUNT]; /* the node has run the script on this connection, or is about to */
 } rl_link;
 
 /* |address| must outlive the link. Cannot fail. */
@@ -83,6 +97,11 @@ void rl_link_free(rl_link *link, rl_attempt_pool *pool);
 
 /* DOWN -> CONNECTING */
 void rl_link_connecting(rl_link *link, redlock_time now_us);
+
+/* CONNECTING: the connection is not begun before its login has come, which the core is told. */
+static inline bool rl_link_awaits_login(const rl_link *link) {
+  return link->phase == RL_LINK_CONNECTING && link->login.awaited;
+}
 
 /* CONNECTING -> HANDSHAKE; false when out of memory: it must be given up. */
 bool rl_link_connected(rl_link *link, redlock_time now_us);
@@ -115,6 +134,23 @@ bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attemp
 bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                            bool by_text, bool grow);
 
+/*
+ * What takes their place with a fencing token or a guard (rl_command_watched()): TAKE in place of the SET, with |own|
+ * for a lease that is there already, to which |fence| belongs, else to propose |fence|; KEEP in place of the extend;
+ * CONFIRM. A TAKE without |own| is of the server that the guard knows.
+ */
+bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_owed_kind kind, rl_attempt *attempt,
+                        uint32_t round, uint64_t ttl_ms, bool own, uint64_t fence);
+bool rl_link_queue_keep(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                        bool by_text, uint64_t ttl_ms, uint64_t fence);
+bool rl_link_queue_confirm(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                           bool by_text, uint64_t ttl_ms, uint64_t fence);
+
+/* The question of the guard: the first goes with the handshake. */
+bool rl_link_queue_guard(rl_link *link, redlock_time now_us, rl_guard_make make);
+bool rl_link_queue_bootstrap(rl_link *link, redlock_time now_us, rl_attempt *attempt,
+                             uint32_t round);
+
 /* Puts the attempt's token in the place of that of |handed|, if more than |floor_ms| is left of the key. */
 bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                           const rl_attempt *handed, uint64_t ttl_ms, uint64_t floor_ms);
@@ -122,9 +158,19 @@ bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attemp
 /* EVAL of what tells what holds the key. */
 bool rl_link_queue_inspect(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round);
 
+/*
+ * What the doctor asks (rl_doctor.c), one command after the other: RL_LINK_PROBE and RL_LINK_EXAMINE are the steps of
+ * what is owed for them. NULL is the probe.
+ */
+bool rl_link_queue_doctor(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                          const rl_command_examination *examination);
+
 /* Deletes the key: if it holds the attempt's token, or with |any| whatever it holds. */
 bool rl_link_queue_force(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                          bool any);
+
+/* So many bytes of the output have been sent. */
+void rl_link_sent(rl_link *link, size_t length);
 
 /* Bytes from the node. Returns NULL, or why the connection must be given up. */
 const char *rl_link_feed(rl_link *link, redlock_time now_us, const void *bytes, size_t length);
@@ -132,8 +178,8 @@ const char *rl_link_feed(rl_link *link, redlock_time now_us, const void *bytes, 
 /*
  * The next complete reply of an operation, in link->link.reader.reply, with what it answers moved to
  * |*owed|, whose reference is the caller's: 1; 0 when there is none yet; -1 when the connection must
- * be given up, for |*reason|. Replies of the handshake are dealt with inside; *came_up is set when
- * the last of them has come.
+ * be given up, for |*reason|. Replies of the handshake are dealt with inside, but for the guard's; *came_up
+ * is set when the last of them has come.
  */
 int rl_link_next(rl_link *link, redlock_time now_us, rl_owed *owed, bool *came_up,
                  const char **reason);

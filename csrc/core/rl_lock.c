@@ -15,6 +15,8 @@
 
 #include "rl_attach.h"
 #include "rl_core.h"
+#include "rl_doctor.h"
+#include "rl_fence.h"
 #include "rl_given.h"
 #include "rl_inspect.h"
 #include "rl_release.h"
@@ -262,8 +264,10 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_round_clear(lock);
   rl_resource_unref(lock->resource);
   rl_inspect_forget(lock);
+  rl_doctor_forget(lock);
   rl_given_forget(lock);
   rl_attach_forget(lock);
+  rl_fence_free(lock);
   free(lock->rare);
   (void)rl_lock_set_options(lock, rl_lock_options(lock));
   free(lock->reasons);
@@ -439,10 +443,17 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   }
   rl_options current = *rl_lock_options(lock);
   const char *wrong = options != NULL ? rl_options_read(&current, options) : NULL;
+  if (wrong == NULL && rl_lock_attach(lock) != NULL) {
+    wrong = rl_attach_fit_fence(&current, rl_lock_attach(lock)->fence);
+  }
+  if (wrong == NULL) {
+    wrong = rl_guard_too_long(lock->core, current.ttl_us, current.lock_delay_us);
+  }
   if (wrong != NULL) {
     return rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, wrong);
   }
-  if (!rl_renew_reserve(lock, &current) || (!held && !rl_lock_set_options(lock, &current))) {
+  if (!rl_renew_reserve(lock, &current) || !rl_fence_reserve(lock, &current) ||
+      (!held && !rl_lock_set_options(lock, &current))) {
     return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE, REDLOCK_E_NO_MEMORY);
   }
   if (!held) {
@@ -500,6 +511,9 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
   current.ttl_us = lock->lease != NULL ? lock->lease_ttl_us : rl_lock_options(lock)->ttl_us;
   redlock_options given = {.ttl_us = ttl_us};
   const char *wrong = rl_options_read(&current, &given);
+  if (wrong == NULL) {
+    wrong = rl_guard_too_long(lock->core, current.ttl_us, current.lock_delay_us);
+  }
   if (wrong != NULL) {
     return rl_lock_refuse_argument(lock, RL_OPERATION_EXTEND, wrong);
   }

@@ -52,6 +52,8 @@ typedef struct rl_rare {
   struct rl_attach *attach;         /* the lease that the next acquire takes over; or NULL */
   rl_attempt *given;                /* a reference: the token that it is given; or NULL */
   struct rl_inspection *inspection; /* what the nodes held when it was inspected last; or NULL */
+  struct rl_fence *fence;           /* the fencing tokens of its leases; or NULL */
+  struct rl_doctor *doctor;         /* what the nodes told the doctor last; or NULL */
   struct rl_reentry *reentry;       /* whose it is, and who counts on it, too; or NULL */
   rl_attempt *lent_lease;           /* a reference: whose token was lent to the caller; or NULL */
   char *lent_message;               /* that was lent to the caller; or NULL */
@@ -169,6 +171,12 @@ void rl_lock_tell_end(rl_lock *lock);
 
 /* What the nodes hold under the lock's key (rl_inspect.c); deleting it by force (rl_force.c). */
 int rl_lock_inspect(rl_lock *lock, redlock_time now_us, bool notify);
+
+/* Has all nodes examined (rl_doctor.c); |flags| are REDLOCK_DOCTOR_.... */
+int rl_lock_doctor(rl_lock *lock, redlock_time now_us, unsigned flags, bool notify);
+
+/* Tells all nodes that they may vote (rl_bootstrap.c). */
+int rl_lock_bootstrap(rl_lock *lock, redlock_time now_us, bool notify);
 int rl_lock_force_release(rl_lock *lock, redlock_time now_us, const void *token,
                           size_t token_length, bool notify);
 

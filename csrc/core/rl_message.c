@@ -108,8 +108,51 @@ static const char *rl_message_done(rl_operation operation) {
     return "extended it";
   case RL_OPERATION_INSPECT:
     return "told what they hold";
+  case RL_OPERATION_BOOTSTRAP:
+    return "may vote";
+  case RL_OPERATION_DOCTOR:
+    return "let themselves be examined";
   default:
     return "confirmed its release";
+  }
+}
+
+/* A majority has granted its votes, and no majority has confirmed the fencing token (rl_fence.c). */
+static void rl_message_unconfirmed(rl_message *message, const rl_lock *lock) {
+  const char *separator = ": ";
+  rl_message_add(message,
+                 ": %u of %u nodes granted it, but no majority confirmed its fencing token",
+                 message->report.quorum.granted, lock->core->node_count);
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    const char *reason = rl_round_reason(lock, i);
+    if (reason[0] != '\0') {
+      rl_message_add(message, "%s%s: %s", separator, lock->core->nodes[i]->address.name, reason);
+      separator = "; ";
+    }
+  }
+}
+
+/* Of nodes that are quarantined: how many, and when the first of them votes again. */
+static void rl_message_quarantined(rl_message *message, const rl_lock *lock) {
+  const rl_core *core = lock->core;
+  redlock_duration first_us = REDLOCK_NEVER;
+  unsigned quarantined = 0;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    if (message->votes[i].settled && message->votes[i].vote == REDLOCK_VOTE_QUARANTINED) {
+      quarantined++;
+      first_us =
+          rl_time_min(first_us, rl_guard_quarantined(core->nodes[i]->link.guard, core->now_us));
+    }
+  }
+  if (quarantined > 0) {
+    rl_message_add(message, "%u of %u nodes %s quarantined", quarantined, core->node_count,
+                   quarantined == 1 ? "is" : "are");
+    if (first_us != REDLOCK_NEVER && first_us > 0) {
+      rl_message_add(
+          message, ", the first for %llu.%llu s", (unsigned long long)(first_us / REDLOCK_SECONDS),
+          (unsigned long long)(first_us % REDLOCK_SECONDS / (100 * REDLOCK_MILLISECONDS)));
+    }
+    rl_message_add(message, ": ");
   }
 }
 
@@ -118,11 +161,18 @@ static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
   rl_operation operation = message->report.operation;
   unsigned nodes = lock->core->node_count;
   unsigned yes = quorum->granted;
+  if (operation == RL_OPERATION_ACQUIRE &&
+      rl_quorum_decide_acquire(quorum, rl_core_quorum(lock->core, operation)) ==
+          RL_DECISION_MAJORITY) {
+    rl_message_unconfirmed(message, lock);
+    return;
+  }
   if (operation == RL_OPERATION_RELEASE || operation == RL_OPERATION_FORCE_RELEASE) {
     yes += quorum->denied + quorum->unsent;
   }
   rl_message_add(message, ": only %u of %u nodes %s, %u are needed: ", yes, nodes,
-                 rl_message_done(operation), rl_quorum_majority(nodes));
+                 rl_message_done(operation), rl_core_quorum(lock->core, operation));
+  rl_message_quarantined(message, lock);
   rl_message_nodes(message, lock, RL_COUNT_FAILED | RL_COUNT_DENIED, true);
 }
 
@@ -182,7 +232,8 @@ static void rl_message_in_the_way(rl_message *message, const rl_lock *lock) {
 }
 
 static void rl_message_taken(rl_message *message, const rl_lock *lock) {
-  if (rl_quorum_decide_acquire(&message->report.quorum) == RL_DECISION_UNAVAILABLE) {
+  unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE);
+  if (rl_quorum_decide_acquire(&message->report.quorum, needed) == RL_DECISION_UNAVAILABLE) {
     rl_message_add(message, " was taken, and the time was up before the last attempt could tell");
   } else if (lock->resource->count > 1) {
     rl_message_in_the_way(message, lock);

@@ -32,6 +32,7 @@ void rl_node_free(rl_node *node, rl_attempt_pool *pool) {
   rl_link_free(&node->link, pool);
   rl_reason_unref(node->reason);
   node->reason = NULL;
+  rl_login_overwrite(&node->address, sizeof node->address); /* It may have a password. */
 }
 
 bool rl_node_wants_connection(const rl_node *node, redlock_time now_us) {
@@ -64,8 +65,14 @@ void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason
     node->needed_at_us = rl_time_add(now_us, rl_time_max(took_us, RL_BACKOFF_CONNECTION_MIN_US));
     node->failures++;
   }
+  node->certificate_ends_us = 0;
   (void)snprintf(node->error, sizeof node->error, "%s", reason);
   rl_link_disconnected(&node->link);
+}
+
+redlock_duration rl_node_certificate(const rl_node *node, redlock_time now_us) {
+  return node->certificate_ends_us == 0 ? REDLOCK_NEVER
+                                        : rl_time_sub(node->certificate_ends_us, now_us);
 }
 
 redlock_time rl_node_deadline(const rl_node *node) {

@@ -12,7 +12,9 @@ typedef enum rl_operation {
   RL_OPERATION_EXTEND,
   RL_OPERATION_RELEASE,
   RL_OPERATION_INSPECT,
-  RL_OPERATION_FORCE_RELEASE
+  RL_OPERATION_FORCE_RELEASE,
+  RL_OPERATION_DOCTOR,
+  RL_OPERATION_BOOTSTRAP
 } rl_operation;
 
 /* X(operation, its name, what a lock is that is at it). */
@@ -22,7 +24,9 @@ typedef enum rl_operation {
   X(RL_OPERATION_EXTEND, extend, "extending")                                                      \
   X(RL_OPERATION_RELEASE, release, "releasing")                                                    \
   X(RL_OPERATION_INSPECT, inspect, "inspecting")                                                   \
-  X(RL_OPERATION_FORCE_RELEASE, force_release, "releasing by force")
+  X(RL_OPERATION_FORCE_RELEASE, force_release, "releasing by force")                               \
+  X(RL_OPERATION_DOCTOR, doctor, "asking for the doctor")                                          \
+  X(RL_OPERATION_BOOTSTRAP, bootstrap, "making the nodes ready")
 
 const char *rl_operation_name(rl_operation operation);
 const char *rl_operation_gerund(rl_operation operation);

@@ -11,7 +11,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rl_login.h"
+
 #define RL_OPTION_SIZE_MAX 4096 /* no version of a struct will be larger */
+
+/* By kind: where the length of a field is. */
+#define RL_OPTION_LENGTH_DURATION(structure, field) 0
+#define RL_OPTION_LENGTH_COUNT(structure, field) 0
+#define RL_OPTION_LENGTH_FACTOR(structure, field) 0
+#define RL_OPTION_LENGTH_FLAG(structure, field) 0
+#define RL_OPTION_LENGTH_CHOICE(structure, field) 0
+#define RL_OPTION_LENGTH_TEXT(structure, field) 0
+#define RL_OPTION_LENGTH_BYTES(structure, field) offsetof(structure, field##_length)
+#define RL_OPTION_LENGTH_SECRET(structure, field) offsetof(structure, field##_length)
+#define RL_OPTION_LENGTH_FUNCTION(structure, field) offsetof(structure, field##_data)
+
+/* The words of a choice, in the order of its numbers from 1. There is one choice so far: the version of TLS. */
+#define RL_OPTION_WORDS_DURATION NULL
+#define RL_OPTION_WORDS_COUNT NULL
+#define RL_OPTION_WORDS_FACTOR NULL
+#define RL_OPTION_WORDS_FLAG NULL
+#define RL_OPTION_WORDS_CHOICE "1.2|1.3"
+#define RL_OPTION_WORDS_TEXT NULL
+#define RL_OPTION_WORDS_BYTES NULL
+#define RL_OPTION_WORDS_SECRET NULL
+#define RL_OPTION_WORDS_FUNCTION NULL
 
 #define RL_OPTION_ROW(structure, name, kind, field, low, high, also, fallback, must)               \
   {#name,                                                                                          \
@@ -21,10 +45,11 @@
    also,                                                                                           \
    offsetof(structure, field),                                                                     \
    sizeof(((structure *)0)->field),                                                                \
+   RL_OPTION_LENGTH_##kind(structure, field),                                                      \
    low,                                                                                            \
    high,                                                                                           \
    (double)(fallback),                                                                             \
-   NULL},
+   RL_OPTION_WORDS_##kind},
 #define RL_OPTION_LOCK_ROW(name, kind, field, low, high, also, fallback, must)                     \
   RL_OPTION_ROW(redlock_options, name, kind, field, low, high, also, fallback, must)
 #define RL_OPTION_CLIENT_ROW(name, kind, field, low, high, also, must)                             \
@@ -50,6 +75,8 @@ const rl_option_table rl_options_of_node = {RL_OPTION_TABLE(rl_option_node_rows,
 #define RL_OPTION_SIZE_CHOICE sizeof(int)
 #define RL_OPTION_SIZE_TEXT sizeof(char *)
 #define RL_OPTION_SIZE_BYTES sizeof(void *)
+#define RL_OPTION_SIZE_SECRET sizeof(char *)
+#define RL_OPTION_SIZE_FUNCTION sizeof(void (*)(void))
 #define RL_OPTION_CHECK(structure, kind, field)                                                    \
   static_assert(sizeof(((structure *)0)->field) == RL_OPTION_SIZE_##kind, #field);
 #define RL_OPTION_LOCK_CHECK(name, kind, field, low, high, also, fallback, must)                   \
@@ -61,10 +88,6 @@ const rl_option_table rl_options_of_node = {RL_OPTION_TABLE(rl_option_node_rows,
 RL_OPTIONS_OF_LOCK(RL_OPTION_LOCK_CHECK)
 RL_OPTIONS_OF_CLIENT(RL_OPTION_CLIENT_CHECK)
 RL_OPTIONS_OF_NODE(RL_OPTION_NODE_CHECK)
-static_assert(offsetof(redlock_settings, prefix_length) ==
-                  offsetof(redlock_settings, prefix) + sizeof(void *),
-              "the length of bytes is the field behind them");
-
 const char *rl_option_kind_name(rl_option_kind kind) {
   switch (kind) {
 #define RL_OPTION_KIND_NAME(value, name)                                                           \
@@ -90,6 +113,15 @@ bool rl_option_said(const rl_option *row, const void *of) {
   return !rl_option_is_zero((const char *)of + row->offset, row->size);
 }
 
+/* The length that the caller has said of the field of |row|; 0 if none. */
+static size_t rl_option_length(const rl_option *row, const void *of) {
+  size_t length = 0;
+  if (row->length_offset != 0) {
+    memcpy(&length, (const char *)of + row->length_offset, sizeof length);
+  }
+  return length;
+}
+
 static bool rl_option_duration_fits(const rl_option *row, redlock_duration value_us) {
   return (value_us >= row->low && value_us <= row->high) ||
          (value_us == REDLOCK_DURATION_NONE && (row->also & RL_OPTION_NONE) != 0) ||
@@ -107,10 +139,15 @@ static bool rl_option_factor_fits(const rl_option *row, double value) {
          (value == REDLOCK_DRIFT_NONE && (row->also & RL_OPTION_NONE) != 0);
 }
 
+static bool rl_option_text_fits(const rl_option *row, const char *text) {
+  size_t length = row->high != 0 ? strnlen(text, (size_t)row->high + 1) : 0;
+  return row->high == 0 || (length >= row->low && length <= row->high);
+}
+
 static bool rl_option_fits(const rl_option *row, const void *of) {
   const void *field = (const char *)of + row->offset;
   redlock_duration value_us;
-  size_t length;
+  const char *text;
   double factor;
   int number;
   switch (row->kind) {
@@ -128,9 +165,12 @@ static bool rl_option_fits(const rl_option *row, const void *of) {
     memcpy(&number, field, sizeof number);
     return number == REDLOCK_YES || number == REDLOCK_NO;
   case RL_OPTION_BYTES:
-    memcpy(&length, (const char *)field + sizeof(void *), sizeof length);
-    return length <= row->high;
+    return rl_option_length(row, of) <= row->high;
   case RL_OPTION_TEXT:
+    memcpy(&text, field, sizeof text);
+    return rl_option_text_fits(row, text);
+  case RL_OPTION_SECRET:
+  case RL_OPTION_FUNCTION:
   default:
     return true;
   }
@@ -143,20 +183,24 @@ const char *rl_option_wrong(const rl_option_table *table, const void *of) {
       if (!rl_option_fits(row, of)) {
         return row->sentence;
       }
-    } else if (row->kind == RL_OPTION_BYTES &&
-               !rl_option_is_zero((const char *)of + row->offset + sizeof(void *),
-                                  sizeof(size_t))) {
+    } else if (rl_option_length(row, of) != 0) {
       return row->sentence; /* A length without bytes. */
     }
   }
   return NULL;
 }
 
+static bool rl_option_is_within(size_t at, size_t offset, size_t size) {
+  return at > offset && at < offset + size;
+}
+
 /* Whether a struct may end at |size|: between two fields, and not within one. */
 static bool rl_option_may_end(const rl_option_table *table, size_t size) {
   for (size_t i = 0; i < table->count; i++) {
     const rl_option *row = &table->rows[i];
-    if (size > row->offset && size < row->offset + row->size) {
+    if (rl_option_is_within(size, row->offset, row->size) ||
+        (row->length_offset != 0 &&
+         rl_option_is_within(size, row->length_offset, sizeof(size_t)))) {
       return false;
     }
   }
@@ -179,21 +223,20 @@ const char *rl_option_fit(const rl_option_table *table, void *known, const void 
 }
 
 static bool rl_option_is_copied(const rl_option *row) {
-  return row->kind == RL_OPTION_TEXT || row->kind == RL_OPTION_BYTES;
+  return row->kind == RL_OPTION_TEXT || row->kind == RL_OPTION_BYTES ||
+         row->kind == RL_OPTION_SECRET;
 }
 
 /* The text or the bytes of |row| in |of| in memory of their own, with a NUL behind; NULL if there is none. */
 static char *rl_option_copy_bytes(const rl_option *row, const void *of) {
   const char *from;
-  size_t length;
+  size_t length = rl_option_length(row, of);
   memcpy(&from, (const char *)of + row->offset, sizeof from);
   if (from == NULL) {
     return NULL;
   }
-  if (row->kind == RL_OPTION_TEXT) {
+  if (row->kind != RL_OPTION_BYTES && length == 0) {
     length = strlen(from);
-  } else {
-    memcpy(&length, (const char *)of + row->offset + sizeof from, sizeof length);
   }
   char *copy = malloc(length + 1);
   if (copy != NULL) {
@@ -226,6 +269,10 @@ void rl_option_free(const rl_option_table *table, void *copy) {
     void *made = NULL;
     if (rl_option_is_copied(row)) {
       memcpy(&made, (const char *)copy + row->offset, sizeof made);
+      if (made != NULL) { /* It may be a password. */
+        size_t length = rl_option_length(row, copy);
+        rl_login_overwrite(made, length > 0 ? length : strlen(made));
+      }
       free(made);
     }
   }

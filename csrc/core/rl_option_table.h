@@ -18,6 +18,10 @@
 #define RL_OPTION_RETRIES_MAX 1000000
 #define RL_OPTION_DB_MAX 1000000
 #define RL_OPTION_PORT_MAX 65535
+#define RL_OPTION_FILE_MAX 4096 /* bytes of a file's name, and so on */
+#define RL_OPTION_KEY_PASSWORD_MAX 1024
+#define RL_OPTION_SERVER_NAME_MAX 255
+#define RL_OPTION_CIPHERS_MAX 1023
 
 /*
  * What a field holds, and what a Lua script writes for it; X(kind, its name). In each, 0 or NULL is
@@ -27,8 +31,12 @@
  *   FACTOR    double, less than the highest; a number
  *   FLAG      int, REDLOCK_YES or REDLOCK_NO; a boolean
  *   CHOICE    int, from 1; one of the words
- *   TEXT      const char *; a string without NUL
+ *   TEXT      const char *; a string without NUL. With a highest number of bytes it has a lowest; without, whoever
+ *             reads it looks
  *   BYTES     const void *, and its length in the next field; a string
+ *   SECRET    const char *, and its length in the field of that name with _length, where 0 is up to the NUL; a
+ *             string. No message tells it
+ *   FUNCTION  a function, and what it is given in the field of that name with _data; a function
  */
 #define RL_OPTION_KINDS(X)                                                                         \
   X(DURATION, duration)                                                                            \
@@ -37,7 +45,9 @@
   X(FLAG, flag)                                                                                    \
   X(CHOICE, choice)                                                                                \
   X(TEXT, text)                                                                                    \
-  X(BYTES, bytes)
+  X(BYTES, bytes)                                                                                  \
+  X(SECRET, secret)                                                                                \
+  X(FUNCTION, function)
 #define RL_OPTION_KIND(kind, name) RL_OPTION_##kind,
 typedef enum rl_option_kind { RL_OPTION_KINDS(RL_OPTION_KIND) } rl_option_kind;
 
@@ -74,7 +84,8 @@ const char *rl_option_kind_name(rl_option_kind kind);
   X(extend_every, DURATION, extend_every_us, 1, REDLOCK_TTL_MAX_US, RL_OPTION_NONE, 0,             \
     "at most 366 days, or REDLOCK_DURATION_NONE")                                                  \
   X(max_hold, DURATION, max_hold_us, 1, REDLOCK_TTL_MAX_US, RL_OPTION_NONE, 0,                     \
-    "at most 366 days, or REDLOCK_DURATION_NONE")
+    "at most 366 days, or REDLOCK_DURATION_NONE")                                                  \
+  X(fence, FLAG, fence, 0, 0, 0, REDLOCK_NO, "REDLOCK_YES or REDLOCK_NO")
 
 /*
  * What a node has, and takes from its client where it says nothing of its own. rl_address has a field for
@@ -82,21 +93,58 @@ const char *rl_option_kind_name(rl_option_kind kind);
  */
 #define RL_OPTIONS_INHERITED(X)                                                                    \
   X(username, TEXT, username, 0, 0, 0, "")                                                         \
-  X(password, TEXT, password, 0, 0, 0, "")                                                         \
+  X(password, SECRET, password, 0, 0, 0, "a text, or bytes with their password_length")            \
   X(db, COUNT, db, 1, RL_OPTION_DB_MAX, RL_OPTION_NONE, "from 1 to 1000000, or REDLOCK_DB_ZERO")   \
   X(tls, FLAG, tls, 0, 0, 0, "REDLOCK_YES or REDLOCK_NO")
+
+/*
+ * How TLS is spoken, where it is. A node's own, else its client's; the driver hands them on (rl_carrier.h). The
+ * same as above. A Lua script writes them into the table |tls|, each under the rest of its name.
+ */
+#define RL_OPTIONS_OF_TLS(X)                                                                       \
+  X(tls_ca, TEXT, tls_ca, 1, RL_OPTION_FILE_MAX, 0, "a file: from 1 to 4096 bytes")                \
+  X(tls_ca_path, TEXT, tls_ca_path, 1, RL_OPTION_FILE_MAX, 0, "a directory: from 1 to 4096 bytes") \
+  X(tls_crl, TEXT, tls_crl, 1, RL_OPTION_FILE_MAX, 0, "a file: from 1 to 4096 bytes")              \
+  X(tls_cert, TEXT, tls_cert, 1, RL_OPTION_FILE_MAX, 0, "a file: from 1 to 4096 bytes")            \
+  X(tls_key, TEXT, tls_key, 1, RL_OPTION_FILE_MAX, 0, "a file: from 1 to 4096 bytes")              \
+  X(tls_key_password, TEXT, tls_key_password, 1, RL_OPTION_KEY_PASSWORD_MAX, 0,                    \
+    "from 1 to 1024 bytes")                                                                        \
+  X(tls_server_name, TEXT, tls_server_name, 1, RL_OPTION_SERVER_NAME_MAX, 0,                       \
+    "a name or an address: from 1 to 255 bytes")                                                   \
+  X(tls_ciphers, TEXT, tls_ciphers, 1, RL_OPTION_CIPHERS_MAX, 0, "from 1 to 1023 bytes")           \
+  X(tls_min_version, CHOICE, tls_min_version, REDLOCK_TLS_1_2, REDLOCK_TLS_1_3, 0,                 \
+    "REDLOCK_TLS_1_2 or REDLOCK_TLS_1_3")                                                          \
+  X(tls_dangerously_unverified, FLAG, tls_dangerously_unverified, 0, 0, 0,                         \
+    "REDLOCK_YES or REDLOCK_NO")
+
+/*
+ * The guard against nodes that have forgotten their locks. A Lua script writes what has a longer name into the table
+ * |guard|.
+ */
+#define RL_OPTION_CLUSTER_MAX 64
+#define RL_OPTIONS_OF_GUARD(X)                                                                     \
+  X(guard, FLAG, guard, 0, 0, 0, "REDLOCK_YES or REDLOCK_NO")                                      \
+  X(guard_max_ttl, DURATION, guard_max_ttl_us, REDLOCK_MILLISECONDS, REDLOCK_TTL_MAX_US, 0,        \
+    "from 1 ms to 366 days")                                                                       \
+  X(guard_cluster, TEXT, guard_cluster, 1, RL_OPTION_CLUSTER_MAX, 0, "from 1 to 64 bytes")
 
 /* What else a client has; it is in client->settings. */
 #define RL_OPTIONS_OF_CLIENT(X)                                                                    \
   X(prefix, BYTES, prefix, 0, REDLOCK_KEY_MAX, 0, "at most 4096 bytes")                            \
-  RL_OPTIONS_INHERITED(X)
+  X(credentials, FUNCTION, credentials, 0, 0, 0, "a function with its credentials_data")           \
+  X(quorum, COUNT, quorum, 1, REDLOCK_NODES_MAX, 0,                                                \
+    "from a majority of the nodes to all of them, at most 32")                                     \
+  RL_OPTIONS_INHERITED(X)                                                                          \
+  RL_OPTIONS_OF_GUARD(X)                                                                           \
+  RL_OPTIONS_OF_TLS(X)
 
 /* Where a node is, and the rest. */
 #define RL_OPTIONS_OF_NODE(X)                                                                      \
   X(host, TEXT, host, 0, 0, 0, "")                                                                 \
   X(port, COUNT, port, 1, RL_OPTION_PORT_MAX, 0, "from 1 to 65535")                                \
   X(path, TEXT, path, 0, 0, 0, "")                                                                 \
-  RL_OPTIONS_INHERITED(X)
+  RL_OPTIONS_INHERITED(X)                                                                          \
+  RL_OPTIONS_OF_TLS(X)
 
 /* A line of the table. */
 typedef struct rl_option {
@@ -104,8 +152,9 @@ typedef struct rl_option {
   const char *field;    /* in redlock.h */
   const char *sentence; /* what the field must be */
   rl_option_kind kind;
-  unsigned also;       /* RL_OPTION_NONE, RL_OPTION_NEVER */
-  size_t offset, size; /* of its field in the struct of redlock.h */
+  unsigned also;        /* RL_OPTION_NONE, RL_OPTION_NEVER */
+  size_t offset, size;  /* of its field in the struct of redlock.h */
+  size_t length_offset; /* of the field with its length, or its data; 0 if none */
   uint64_t low, high;
   double fallback;   /* the default as people read it; 0 = none, or it depends */
   const char *words; /* of a CHOICE, with "|" between them */

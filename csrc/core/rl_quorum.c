@@ -7,11 +7,11 @@
  * the majority of the instances, at least N/2+1. The majority is one of all N nodes, whichever of
  * them answer; with even N half the nodes are none. What is decided must not depend on the order of
  * the votes. So a decision is taken with the vote after which no other one is possible:
- *   1. The N/2+1st grant decides for the lock.
+ *   1. The N/2+1st grant decides for the lock; with the option |quorum| the quorum-th.
  *   2. Otherwise there is none, for one of two reasons, of which the graver one comes first:
- *      acquire: so many nodes failed that the others are no majority, so that nobody could have it;
+ *      acquire: so many nodes failed that the others are too few, so that nobody could have it;
  *      or, with fewer failures, it is taken.
- *      extend: so many nodes say "not yours" that the others are no majority, so that it is lost;
+ *      extend: so many nodes say "not yours" that the others are too few, so that it is lost;
  *      or, with fewer, it is not known.
  * To wait for the reason costs a minority of bad nodes nothing: when all good nodes have answered, it
  * is certain.
@@ -32,8 +32,12 @@ unsigned rl_quorum_count(uint32_t nodes) {
   return count;
 }
 
-bool rl_quorum_denied(unsigned nodes, unsigned denied) {
-  return nodes - denied < rl_quorum_majority(nodes);
+bool rl_quorum_denied(unsigned nodes, unsigned denied, unsigned needed) {
+  return nodes - denied < needed;
+}
+
+int rl_quorum_margin(unsigned nodes, unsigned holding, unsigned needed) {
+  return holding + needed <= nodes ? -1 : (int)(holding + needed - nodes - 1);
 }
 
 static unsigned rl_quorum_pending(const rl_quorum *quorum) {
@@ -43,33 +47,34 @@ static unsigned rl_quorum_pending(const rl_quorum *quorum) {
 }
 
 /*
- * |graver| votes give the graver reason why there is no majority, once there are more of them than
+ * |graver| votes give the graver reason why there are too few grants, once there are more of them than
  * can be done without.
  */
-static rl_decision rl_quorum_decide(const rl_quorum *quorum, unsigned graver, rl_decision reason,
-                                    rl_decision otherwise) {
-  unsigned majority = rl_quorum_majority(quorum->nodes);
+static rl_decision rl_quorum_decide(const rl_quorum *quorum, unsigned needed, unsigned graver,
+                                    rl_decision reason, rl_decision otherwise) {
   unsigned pending = rl_quorum_pending(quorum);
-  unsigned spare = quorum->nodes - majority;
+  unsigned spare = quorum->nodes - needed;
   assert(quorum->unsent == 0);
-  if (quorum->granted >= majority) {
+  if (quorum->granted >= needed) {
     return RL_DECISION_MAJORITY;
   }
   if (graver > spare) {
     return reason;
   }
-  if (quorum->granted + pending >= majority || graver + pending > spare) {
+  if (quorum->granted + pending >= needed || graver + pending > spare) {
     return RL_DECISION_NONE;
   }
   return otherwise;
 }
 
-rl_decision rl_quorum_decide_acquire(const rl_quorum *quorum) {
-  return rl_quorum_decide(quorum, quorum->failed, RL_DECISION_UNAVAILABLE, RL_DECISION_DENIED);
+rl_decision rl_quorum_decide_acquire(const rl_quorum *quorum, unsigned needed) {
+  return rl_quorum_decide(quorum, needed, quorum->failed, RL_DECISION_UNAVAILABLE,
+                          RL_DECISION_DENIED);
 }
 
-rl_decision rl_quorum_decide_extend(const rl_quorum *quorum) {
-  return rl_quorum_decide(quorum, quorum->denied, RL_DECISION_DENIED, RL_DECISION_UNAVAILABLE);
+rl_decision rl_quorum_decide_extend(const rl_quorum *quorum, unsigned needed) {
+  return rl_quorum_decide(quorum, needed, quorum->denied, RL_DECISION_DENIED,
+                          RL_DECISION_UNAVAILABLE);
 }
 
 /*

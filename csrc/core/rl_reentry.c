@@ -15,7 +15,8 @@
  *       No such extend goes beyond max_hold (R4): what counts at the end counts on what is left. It lasts no
  *       longer than the node_timeout of its acquire; all other extends go by the options of the lease.
  *   O4. It is refused, for it would wait for itself, where its owner holds only some of the resources, or
- *       holds them by several leases, or where it brings a token of its own. It is also refused where the
+ *       holds them by several leases, or where it brings a token of its own, or asks for a fencing token where the
+ *       lease has none. It is also refused where the
  *       lease has run out or is lost: whoever is inside of that must not go on as if nothing were.
  *   O5. A release of a lock that others count with takes it out of the ring, and sends nothing. If it carried
  *       the lease, another carries it from then on, as it is: token, deadline, and how it keeps itself.
@@ -31,6 +32,7 @@
 #include <string.h>
 
 #include "rl_core.h"
+#include "rl_fence.h"
 #include "rl_renew.h"
 #include "rl_validity.h"
 
@@ -239,6 +241,7 @@ static void rl_reentry_move(rl_lock *from, rl_lock *to, redlock_time now_us) {
       (from->round > to->round ? from->round : to->round) + 1; /* No late reply is a vote. */
   rl_renew_copy_end(to, from);
   to->lease_ttl_us = from->lease_ttl_us;
+  rl_fence_carry(to, rl_fence_token(from)); /* F6 */
   to->random = from->random;
   rl_renew_look(to, now_us);
 }
@@ -320,7 +323,8 @@ static void rl_reentry_watch(const rl_lock *lock, rl_lock *carrier, redlock_time
 static bool rl_reentry_join(rl_lock *lock, rl_lock *carrier, redlock_time now_us) {
   rl_options options = *carrier->current;
   options.notify_lost = lock->current->notify_lost;
-  if (!rl_renew_reserve(lock, &options) || !rl_lock_set_options(lock, &options)) {
+  if (!rl_renew_reserve(lock, &options) || !rl_fence_reserve(lock, &options) ||
+      !rl_lock_set_options(lock, &options)) {
     return false;
   }
   rl_reentry_join_ring(lock, carrier);
@@ -345,9 +349,14 @@ static bool rl_reentry_ask_again(rl_lock *lock, rl_lock *carrier, const rl_optio
   return true;
 }
 
+/* A token comes with a grant: a lease that was granted without one has none. */
+static bool rl_reentry_lacks_fence(const rl_lock *carrier, const rl_options *asked) {
+  return asked->fence == REDLOCK_YES && rl_fence_token(carrier) == 0;
+}
+
 /* O4. What stands in the way of counting with |carrier|, and why; REDLOCK_OK if nothing does. */
-static int rl_reentry_obstacle(const rl_lock *carrier, redlock_time now_us, bool all, bool given,
-                               const char **refused) {
+static int rl_reentry_obstacle(const rl_lock *carrier, redlock_time now_us, const rl_options *asked,
+                               bool all, bool given, const char **refused) {
   if (rl_lock_remaining(carrier, now_us) == 0) {
     *refused = "its owner's lease of it has run out or is lost, and is to be released first";
     return carrier->lost ? REDLOCK_E_LOST : REDLOCK_E_EXPIRED;
@@ -357,6 +366,10 @@ static int rl_reentry_obstacle(const rl_lock *carrier, redlock_time now_us, bool
                  ? NULL
                  : "its owner holds a part of it already, and would wait for itself: all resources "
                    "have to be taken at once";
+  if (*refused == NULL && rl_reentry_lacks_fence(carrier, asked)) {
+    *refused =
+        "its owner holds it already, without a fencing token: the first acquire has to ask for one";
+  }
   return *refused != NULL ? REDLOCK_E_HELD : REDLOCK_OK;
 }
 
@@ -370,7 +383,7 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
   if (carrier == NULL) {
     return RL_REENTRY_ALONE;
   }
-  *error = rl_reentry_obstacle(carrier, now_us, all, given, refused);
+  *error = rl_reentry_obstacle(carrier, now_us, asked, all, given, refused);
   if (*error == REDLOCK_OK && !(again ? rl_reentry_ask_again(lock, carrier, asked, now_us)
                                       : rl_reentry_join(lock, carrier, now_us))) {
     *error = REDLOCK_E_NO_MEMORY;
@@ -395,7 +408,7 @@ bool rl_reentry_count(rl_lock *lock, redlock_time now_us) {
   bool all;
   rl_lock *carrier = rl_reentry_is_owned(lock) ? rl_reentry_find_all(lock, &all) : NULL;
   return carrier != NULL && all && rl_lock_remaining(carrier, now_us) > 0 &&
-         rl_reentry_join(lock, carrier, now_us);
+         !rl_reentry_lacks_fence(carrier, lock->current) && rl_reentry_join(lock, carrier, now_us);
 }
 
 bool rl_reentry_release(rl_lock *lock, redlock_time now_us) {

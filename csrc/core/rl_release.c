@@ -264,7 +264,8 @@ static void rl_release_set_answered(rl_core *core, redlock_time now_us, const rl
   rl_attempt *attempt = owed->attempt;
   attempt->asked &= ~bit;
   attempt->later &= ~bit;
-  if (ballot.set_nothing && owed->script == RL_SCRIPT_HEAL_ALL) {
+  bool several = attempt->resource->count > 1;
+  if (ballot.set_nothing && owed->kind == RL_OWED_HEAL && several) {
     return; /* The node may have kept some of the keys. */
   }
   if (ballot.set_nothing) {
@@ -275,7 +276,7 @@ static void rl_release_set_answered(rl_core *core, redlock_time now_us, const rl
     rl_attempt_unanswered(attempt, now_us);
     rl_release_again(core, now_us, attempt, bit);
   } else if (ballot.ran) {
-    attempt->set |= bit;
+    attempt->set |= attempt->held ? 0 : bit;
     if (attempt->given) {
       rl_release_again(core, now_us, attempt, bit); /* Now it is certain that the key is ours. */
     }
@@ -311,9 +312,11 @@ static void rl_release_retry(rl_core *core, const rl_node *node, redlock_time no
   }
 }
 
-/* What looks, and what deletes, leaves nothing behind. */
+/* What looks, what deletes and what raises counters leaves no key behind. */
 static bool rl_release_needs_none(const rl_owed *owed) {
-  return owed->kind == RL_OWED_INSPECT || owed->kind == RL_OWED_FORCE;
+  return owed->kind == RL_OWED_INSPECT || owed->kind == RL_OWED_FORCE ||
+         owed->kind == RL_OWED_CONFIRM || owed->kind == RL_OWED_DOCTOR ||
+         owed->kind == RL_OWED_BOOTSTRAP;
 }
 
 void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us,

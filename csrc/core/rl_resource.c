@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rl_command.h"
+#include "rl_record.h"
+
 /* Where the lengths begin, counted from the first key. */
 static size_t rl_resource_lengths_at(size_t key_length) {
   return (key_length + 1) / sizeof(uint16_t) * sizeof(uint16_t);
@@ -96,6 +99,30 @@ bool rl_resource_repeats(const redlock_resource *resources, size_t count) {
     }
   }
   return false;
+}
+
+/* Whether the key, which is the prefix and the resource, has |text| at |at|. */
+static bool rl_resource_has(const char *prefix, size_t prefix_length,
+                            const redlock_resource *resource, size_t at, const char *text) {
+  const char *bytes = resource->bytes;
+  size_t length = prefix_length + resource->length;
+  for (; *text != '\0' && at < length; at++, text++) {
+    char byte = at < prefix_length ? prefix[at] : bytes[at - prefix_length];
+    if (byte != *text) {
+      return false;
+    }
+  }
+  return *text == '\0';
+}
+
+bool rl_resource_is_reserved(const void *prefix, size_t prefix_length,
+                             const redlock_resource *resource) {
+  size_t length = prefix_length + resource->length;
+  size_t behind = strlen(RL_COMMAND_COUNTER), before = strlen(RL_RECORD_KEY);
+  bool record = rl_resource_has(prefix, prefix_length, resource, 0, RL_RECORD_KEY) &&
+                (length == before || rl_resource_has(prefix, prefix_length, resource, before, ":"));
+  return record || (length >= behind && rl_resource_has(prefix, prefix_length, resource,
+                                                        length - behind, RL_COMMAND_COUNTER));
 }
 
 size_t rl_resource_size(const rl_resource *resource) {

@@ -48,6 +48,13 @@ rl_resource_name rl_resource_at(const rl_resource *resource, unsigned index);
 /* Whether one of |count| resources is there twice. */
 bool rl_resource_repeats(const redlock_resource *resources, size_t count);
 
+/*
+ * Whether the key is one that the library keeps for itself: the counter of another key's fencing tokens, or a node's
+ * record. A lock there would be overwritten by it, or never be had.
+ */
+bool rl_resource_is_reserved(const void *prefix, size_t prefix_length,
+                             const redlock_resource *resource);
+
 /* The memory that it takes. */
 size_t rl_resource_size(const rl_resource *resource);
 

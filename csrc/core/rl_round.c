@@ -15,8 +15,11 @@
 
 #include "rl_acquire.h"
 #include "rl_ballot.h"
+#include "rl_bootstrap.h"
 #include "rl_core.h"
+#include "rl_doctor.h"
 #include "rl_extend.h"
+#include "rl_fence.h"
 #include "rl_force.h"
 #include "rl_inspect.h"
 #include "rl_join.h"
@@ -82,8 +85,7 @@ void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char
   }
 }
 
-/* A3, E3, R3: the operation acts on the votes as soon as they are decisive. */
-static void rl_round_decide(rl_lock *lock, redlock_time now_us) {
+void rl_round_decide(rl_lock *lock, redlock_time now_us) {
   assert(lock->phase == RL_PHASE_ROUND);
   switch (lock->operation) {
   case RL_OPERATION_ACQUIRE:
@@ -97,6 +99,12 @@ static void rl_round_decide(rl_lock *lock, redlock_time now_us) {
     break;
   case RL_OPERATION_FORCE_RELEASE:
     rl_force_decide(lock, now_us);
+    break;
+  case RL_OPERATION_DOCTOR:
+    rl_doctor_decide(lock, now_us);
+    break;
+  case RL_OPERATION_BOOTSTRAP:
+    rl_bootstrap_decide(lock, now_us);
     break;
   case RL_OPERATION_RELEASE:
   default:
@@ -119,8 +127,8 @@ static void rl_round_unsettle(rl_lock *lock, unsigned node) {
 static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_owed *owed,
                           redlock_vote vote, const char *error, redlock_duration latency_us) {
   bool joined = owed->kind == RL_OWED_ACQUIRE;
-  if (joined && lock->extended) {
-    return; /* It joined after an extend, of which it knows nothing. */
+  if (joined && (lock->extended || !rl_guard_votes(node->link.guard, now_us))) {
+    return; /* It joined after an extend, of which it knows nothing; or has the key without a vote. */
   }
   if (joined) {
     rl_round_unsettle(lock, node->index);
@@ -165,6 +173,13 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
   }
 }
 
+bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_owed *owed) {
+  bool awaited = lock->phase == RL_PHASE_ROUND && lock->round == owed->round &&
+                 !lock->votes[node->index].settled;
+  lock->waiting |= awaited ? rl_node_bit(node) : 0;
+  return awaited;
+}
+
 /* ------------------------------------------------------------------------------------ asking */
 
 /* How far behind a node may be and still be asked: what a driver may take to read what has come. */
@@ -184,9 +199,33 @@ static const char *rl_round_send(rl_lock *lock, redlock_time now_us, rl_node *no
     return rl_inspect_send(lock, now_us, node);
   case RL_OPERATION_FORCE_RELEASE:
     return rl_force_send(lock, now_us, node);
+  case RL_OPERATION_DOCTOR:
+    return rl_doctor_send(lock, now_us, node);
+  case RL_OPERATION_BOOTSTRAP:
+    return rl_bootstrap_send(lock, now_us, node);
   default:
     assert(lock->operation == RL_OPERATION_EXTEND);
     return rl_extend_send(lock, now_us, node);
+  }
+}
+
+/* G4. Whether the node may be asked for its vote; if not, it is settled, or waited for. */
+static bool rl_round_may_vote(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  char reason[RL_REASON_MAX + 1];
+  redlock_vote vote = REDLOCK_VOTE_UNKNOWN;
+  if (node->link.guard == NULL) {
+    return true;
+  }
+  switch (rl_guard_judge(node, now_us, &vote, reason)) {
+  case RL_GUARD_MAY_VOTE:
+    return true;
+  case RL_GUARD_MUST_WAIT:
+    lock->waiting |= rl_node_bit(node);
+    return false;
+  case RL_GUARD_MUST_NOT:
+  default:
+    rl_round_settle(lock, node->index, vote, reason, REDLOCK_NEVER);
+    return false;
   }
 }
 
@@ -206,6 +245,9 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
       rl_round_settle(lock, node->index, REDLOCK_VOTE_UNKNOWN, behind, REDLOCK_NEVER);
       return;
     }
+    if (lock->operation == RL_OPERATION_ACQUIRE && !rl_round_may_vote(lock, now_us, node)) {
+      return;
+    }
     error = rl_round_send(lock, now_us, node);
     if (error != NULL) {
       rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, error, REDLOCK_NEVER);
@@ -219,21 +261,24 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
   rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
 }
 
-/* Where a majority is not connected, and well, the others are needed: back-off must not refuse them. */
+/* Where too few are connected, and well, the others are needed: back-off must not refuse them. */
 static void rl_round_need(const rl_lock *lock, redlock_time now_us) {
   const rl_core *core = lock->core;
+  unsigned needed = rl_core_quorum(core, lock->operation);
   unsigned well = 0;
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_link *link = &core->nodes[i]->link;
     well += link->phase == RL_LINK_UP && rl_link_behind(link, now_us) <= rl_round_patience(lock);
   }
-  for (unsigned i = 0; i < core->node_count && well < rl_quorum_majority(core->node_count); i++) {
+  for (unsigned i = 0; i < core->node_count && well < needed; i++) {
     rl_node_needed(core->nodes[i]);
   }
 }
 
 static void rl_round_begin(rl_lock *lock, redlock_time now_us) {
-  redlock_duration timeout_us = rl_reentry_node_timeout(lock);
+  redlock_duration timeout_us = lock->operation == RL_OPERATION_DOCTOR
+                                    ? rl_doctor_timeout(lock)
+                                    : rl_reentry_node_timeout(lock);
   rl_launch_leave(lock);
   lock->phase = RL_PHASE_ROUND;
   lock->round++;
@@ -311,11 +356,20 @@ void rl_round_time_out(rl_lock *lock, redlock_time now_us) {
   char error[64];
   redlock_duration after_us = rl_time_sub(lock->round_deadline_us, lock->round_start_us);
   for (unsigned i = 0; i < lock->core->node_count; i++) {
-    bool waiting = (lock->waiting & rl_node_bit(lock->core->nodes[i])) != 0;
-    (void)snprintf(error, sizeof error, "%s within %llu ms", waiting ? "no connection" : "no reply",
+    const rl_node *node = lock->core->nodes[i];
+    bool unconnected = (lock->waiting & rl_node_bit(node)) != 0 && node->link.phase != RL_LINK_UP;
+    bool guarded = (lock->waiting & rl_node_bit(node)) != 0 && !unconnected;
+    const char *missed = guarded             ? "too few nodes told who they are"
+                         : !unconnected      ? "no reply"
+                         : node->address.tls ? "no connection over TLS"
+                                             : "no connection";
+    (void)snprintf(error, sizeof error, "%s within %llu ms", missed,
                    (unsigned long long)rl_time_ms_up(after_us));
     rl_round_settle(lock, i, REDLOCK_VOTE_UNKNOWN, error, REDLOCK_NEVER);
   }
+  (void)snprintf(error, sizeof error, "no confirmation within %llu ms",
+                 (unsigned long long)rl_time_ms_up(after_us));
+  rl_fence_time_out(lock, error);
   rl_round_decide(lock, now_us);
   assert(lock->phase != RL_PHASE_ROUND);
 }

@@ -12,11 +12,17 @@
 /* Sends the commands of a lock in RL_PHASE_LAUNCH. |entropy| is RL_LOCK_ENTROPY bytes, for acquire. */
 void rl_round_launch(rl_lock *lock, redlock_time now_us, const unsigned char *entropy);
 
+/* A3, E3, R3: the operation acts on the votes as soon as they are decisive. A round is in flight. */
+void rl_round_decide(rl_lock *lock, redlock_time now_us);
+
 /* A vote, or the certainty that none will come. Those of other rounds are dropped. */
 void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_owed *owed,
                    redlock_vote vote, const char *error);
 
-/* The connection of a node that the lock waits for has come up. */
+/* The node is asked again, when it has told who it is: rl_round_node_up(). False if its vote is of no use. */
+bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_owed *owed);
+
+/* The connection of a node that the lock waits for has come up, or it has told who it is. */
 void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node);
 
 /* A node that the lock waits for could not be connected. */

@@ -20,7 +20,8 @@
   X(REDLOCK_VOTE_UNKNOWN, unknown, FAILED)                                                         \
   X(REDLOCK_VOTE_GRANTED, granted, GRANTED)                                                        \
   X(REDLOCK_VOTE_TAKEN, taken, DENIED)                                                             \
-  X(REDLOCK_VOTE_ERROR, error, FAILED)
+  X(REDLOCK_VOTE_ERROR, error, FAILED)                                                             \
+  X(REDLOCK_VOTE_QUARANTINED, quarantined, FAILED)
 
 /* What a vote counts as. These are bits, for sets of them. */
 typedef enum rl_count {

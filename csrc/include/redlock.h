@@ -26,7 +26,7 @@
  * What Redlock does not promise. A process that is paused between its last look at
  * redlock_lock_remaining() and the write it protects may write after its lease has ended, when
  * somebody else holds the lock. No lease can prevent that; a resource that must never see it has to
- * check a fencing token. Redlock assumes that a node keeps a key for its whole ttl: a node that
+ * check a fencing token (redlock_lock_fence()). Redlock assumes that a node keeps a key for its whole ttl: a node that
  * loses keys (a restart without persistence, eviction, FLUSHALL, a forward step of its wall clock)
  * while they are held can help to make a second holder. docs/operating.md says how to run nodes so
  * that this does not happen.
@@ -109,10 +109,13 @@ typedef uint64_t redlock_duration;
 #define REDLOCK_KEY_MAX 4096     /* bytes of prefix and resource together */
 #define REDLOCK_RESOURCES_MAX 64 /* of one lock */
 #define REDLOCK_TTL_MAX_US ((redlock_duration)86400 * 366 * 1000000) /* a year */
-#define REDLOCK_TOKEN_LENGTH 40 /* hexadecimal digits: 160 random bits */
-#define REDLOCK_TEXT_MAX 192    /* bytes of what a node has said, with its NUL */
-#define REDLOCK_TOKEN_MAX 256   /* bytes of a token that others made */
-#define REDLOCK_OWNER_MAX 64    /* bytes of an owner */
+#define REDLOCK_TOKEN_LENGTH 40    /* hexadecimal digits: 160 random bits */
+#define REDLOCK_TEXT_MAX 192       /* bytes of what a node has said, with its NUL */
+#define REDLOCK_FINDING_MAX 512    /* bytes of what the doctor says, with its NUL */
+#define REDLOCK_TOKEN_MAX 256      /* bytes of a token that others made */
+#define REDLOCK_OWNER_MAX 64       /* bytes of an owner */
+#define REDLOCK_USERNAME_MAX 512   /* bytes */
+#define REDLOCK_PASSWORD_MAX 16384 /* bytes of a password that a function brings; of others 512 */
 
 /*
  * What a call returns: 0, or a negative error. The list is closed.
@@ -128,7 +131,8 @@ typedef enum redlock_error {
                                  when that was so until `wait` cut the last attempt short */
   REDLOCK_E_UNAVAILABLE = -2, /* too many nodes did not answer, or answered an error */
   REDLOCK_E_EXPIRED = -3,     /* the majority came too late, or the lease had run out */
-  REDLOCK_E_LOST = -4,        /* so many nodes say "not yours" that no majority is left */
+  REDLOCK_E_LOST = -4,        /* so many nodes say "not yours" that no majority is left; with a
+                                 quorum above it, that too few are left for an extend */
   REDLOCK_E_HELD = -5,        /* acquire of a lock that is held already */
   REDLOCK_E_NOT_HELD = -6,    /* extend or release of a lock that is not held */
   REDLOCK_E_CLOSED = -7,      /* the client has been closed */
@@ -149,7 +153,8 @@ typedef enum redlock_vote {
   REDLOCK_VOTE_UNKNOWN = 0, /* nothing came, or the connection broke: the node may hold the key */
   REDLOCK_VOTE_GRANTED = 1, /* the exact success reply, in time, for this round */
   REDLOCK_VOTE_TAKEN = 2,   /* the key is somebody else's; for extend and release: not ours */
-  REDLOCK_VOTE_ERROR = 3    /* the node answered an error, or is known to be unreachable */
+  REDLOCK_VOTE_ERROR = 3,   /* the node answered an error, or is known to be unreachable */
+  REDLOCK_VOTE_QUARANTINED = 4 /* guard: the node may have forgotten locks, and was not asked */
 } redlock_vote;
 
 /* What has become of the connection to a node. */
@@ -167,8 +172,16 @@ typedef enum redlock_key_state {
   REDLOCK_KEY_OTHER = 3 /* what is no token: of another type, or too long. It is in the way, too */
 } redlock_key_state;
 
+/* How grave a finding of the doctor is. */
+typedef enum redlock_severity {
+  REDLOCK_SEVERITY_NOTE = 1,    /* worth to be known */
+  REDLOCK_SEVERITY_WARNING = 2, /* some day it will hurt */
+  REDLOCK_SEVERITY_ERROR = 3    /* locks fail because of it, or are not safe */
+} redlock_severity;
+
 typedef struct redlock_client redlock_client;
 typedef struct redlock_lock redlock_lock;
+typedef struct redlock_carrier redlock_carrier; /* redlock_tls.h has one */
 
 /*
  * In the structs below 0 and NULL mean "not said": a struct of zeros is all defaults. What means
@@ -181,6 +194,9 @@ typedef struct redlock_lock redlock_lock;
 #define REDLOCK_DB_ZERO (-1)      /* db: 0 */
 #define REDLOCK_YES 1
 #define REDLOCK_NO (-1)
+
+#define REDLOCK_TLS_1_2 1
+#define REDLOCK_TLS_1_3 2
 
 /*
  * How a lock is taken:
@@ -220,6 +236,8 @@ typedef struct redlock_options {
                                        should set it: else a program that is stuck holds for ever. Given to a lock or an acquire
                                        that does not keep itself, this and extend_every_us are
                                        refused; from a level above they have no effect then [none] */
+  int fence;                        /* REDLOCK_YES: each grant has a fencing token; see
+                                       redlock_lock_fence() [REDLOCK_NO] */
 } redlock_options;
 
 /* One of the resources of a lock: any bytes. */
@@ -227,6 +245,35 @@ typedef struct redlock_resource {
   const void *bytes;
   size_t length;
 } redlock_resource;
+
+/*
+ * What is filled in by a redlock_credentials_function. A user without a password logs in with an empty one; without
+ * both nobody logs in.
+ */
+typedef struct redlock_credentials {
+  const char *name; /* of the node: "10.0.0.1:6379" */
+  char username[REDLOCK_USERNAME_MAX +
+                1]; /* ends with a NUL; "": that of the node's address, or none */
+  char password[REDLOCK_PASSWORD_MAX]; /* any bytes */
+  size_t password_length;
+  char message[REDLOCK_TEXT_MAX]; /* why there are none, for redlock_node_info */
+} redlock_credentials;
+
+/*
+ * Says as whom to log in at the |node|th node: called for each connection before it is begun, for nodes
+ * that have no password of their own. |data| is settings.credentials_data, which must live as long as the client.
+ *
+ * It is called by whatever thread the client works in just then, the keeper's and a forked child's included, with
+ * the client's mutex held: it must return at once, and call no function on this client or its locks. Programs that have
+ * to ask for a token keep one that is valid at hand; or return REDLOCK_PENDING, and call
+ * redlock_client_give_credentials() when they have it.
+ *
+ * Returns REDLOCK_OK when |credentials| are filled in, REDLOCK_PENDING, or an error such as
+ * REDLOCK_E_UNAVAILABLE: the node is down then, with credentials->message, and is tried again as after
+ * other failures. The library keeps a copy until the node has answered, and overwrites it then.
+ */
+typedef int redlock_credentials_function(redlock_client *client, size_t node,
+                                         redlock_credentials *credentials, void *data);
 
 /* What a client is made from. Everything is copied. A struct of zeros is all defaults. */
 typedef struct redlock_settings {
@@ -236,7 +283,44 @@ typedef struct redlock_settings {
   const char *username; /* for nodes that name none of their own [none] */
   const char *password; /* [none] */
   int db;               /* [0] */
-  int tls;              /* REDLOCK_YES or REDLOCK_NO, for nodes that do not say [REDLOCK_NO] */
+  int tls; /* REDLOCK_YES or REDLOCK_NO, for nodes that do not say and are no Unix sockets [REDLOCK_NO] */
+  size_t password_length;         /* of a password of any bytes [0: up to its NUL] */
+  const redlock_carrier *carrier; /* redlock_tls(), so that nodes can be reached by TLS [none] */
+
+  /*
+   * How TLS is spoken, where it is. This alone asks for none: tls does, or rediss://. A node for which nobody has said yes or
+   * no is refused beside it.
+   */
+  const char *tls_ca;           /* a file of CA certificates, PEM [the system's] */
+  const char *tls_ca_path;      /* a directory of them, as openssl-rehash makes it [the system's] */
+  const char *tls_crl;          /* a file with the revocation lists of all CAs of a chain; without a
+                                    list a certificate fails [none: nobody asks] */
+  const char *tls_cert;         /* a certificate of ours, and those up to its CA, PEM [none] */
+  const char *tls_key;          /* its key, PEM [none] */
+  const char *tls_key_password; /* [none] */
+  const char *tls_server_name;  /* whom the node's certificate is to be for, a name or an address
+                                    [the host] */
+  const char *tls_ciphers;      /* OpenSSL's names, with ':' between them [OpenSSL's] */
+  int tls_min_version;          /* REDLOCK_TLS_1_2 or REDLOCK_TLS_1_3 [REDLOCK_TLS_1_2] */
+  int tls_dangerously_unverified; /* REDLOCK_YES: whoever answers is believed, and is sent the
+                                     password: encrypted, but to anybody [REDLOCK_NO] */
+  redlock_credentials_function *credentials; /* asked for each connection, instead of username and
+                                                password [none] */
+  void *credentials_data;
+
+  /*
+   * The guard: REDLOCK_YES has a node vote only while it is certain that it remembers what it has granted. A node that was
+   * restarted without its keys, flushed, replaced or promoted, or whose clock was stepped, does not vote for as long as
+   * the longest lease may last. So no lock may live longer than guard_max_ttl_us, lock_delay included. All clients of
+   * the nodes must say the same; docs/operating.md says how to turn it on, and which rights it needs.
+   */
+  int guard;                         /* [REDLOCK_NO] */
+  redlock_duration guard_max_ttl_us; /* [30 s] */
+  const char *guard_cluster; /* a name for the list of nodes, for clients that reach them by other
+                                addresses: printable, without spaces [a hash of the list] */
+  int quorum; /* how many nodes an acquire and an extend need, from a majority to all of them. More than a
+                 majority makes redlock_lock_margin() larger, and fewer nodes that fail are borne. All clients
+                 of a resource must have the same [a majority] */
 } redlock_settings;
 
 /*
@@ -244,24 +328,44 @@ typedef struct redlock_settings {
  * path is given. Strings are copied.
  */
 typedef struct redlock_node {
-  const char *address;  /* as redlock_client_add() takes it */
-  const char *host;     /* a name, an IPv4 or an IPv6 address without brackets */
-  int port;             /* [6379] */
-  const char *path;     /* a Unix socket */
-  const char *username; /* [the address's, else the client's] */
-  const char *password; /* [likewise] */
-  int db;               /* or REDLOCK_DB_ZERO [the address's, else the client's] */
-  int tls;              /* REDLOCK_YES or REDLOCK_NO [the address's, else the client's] */
+  const char *address;    /* as redlock_client_add() takes it */
+  const char *host;       /* a name, an IPv4 or an IPv6 address without brackets */
+  int port;               /* [6379] */
+  const char *path;       /* a Unix socket */
+  const char *username;   /* [the address's, else the client's] */
+  const char *password;   /* [likewise] */
+  int db;                 /* or REDLOCK_DB_ZERO [the address's, else the client's] */
+  int tls;                /* REDLOCK_YES or REDLOCK_NO [the address's, else the client's] */
+  size_t password_length; /* of a password of any bytes [0: up to its NUL] */
+
+  /* How TLS is spoken; each of itself the client's where it is not said. Refused without tls. */
+  const char *tls_ca;      /* a file of CA certificates, PEM [the client's] */
+  const char *tls_ca_path; /* a directory of them, as openssl-rehash makes it [the client's] */
+  const char *tls_crl;     /* a file with the revocation lists of all CAs of a chain; without a
+                                    list a certificate fails [the client's] */
+  const char *tls_cert;    /* a certificate of ours, and those up to its CA, PEM [the client's] */
+  const char *tls_key;     /* its key, PEM [the client's] */
+  const char *tls_key_password;   /* [the client's] */
+  const char *tls_server_name;    /* whom the node's certificate is to be for, a name or an address
+                                    [the client's, else the host] */
+  const char *tls_ciphers;        /* OpenSSL's names, with ':' between them [the client's] */
+  int tls_min_version;            /* REDLOCK_TLS_1_2 or REDLOCK_TLS_1_3 [the client's] */
+  int tls_dangerously_unverified; /* REDLOCK_YES: whoever answers is believed, and is sent the
+                                     password: encrypted, but to anybody [the client's] */
 } redlock_node;
 
 /* A node at a glance. The name lives as long as the client, the error as long as the struct. */
 typedef struct redlock_node_info {
   const char *name; /* "10.0.0.1:6379", "[::1]:6379", "unix:/run/redis.sock" */
   redlock_node_state state;
-  const char *error;           /* why it is not up, or NULL */
-  redlock_duration latency_us; /* of the last reply; REDLOCK_NEVER before the first */
-  size_t owed;                 /* commands sent to it that it has not answered */
-  char text[REDLOCK_TEXT_MAX]; /* where the error is */
+  const char *error;               /* why it is not up, or NULL */
+  redlock_duration latency_us;     /* of the last reply; REDLOCK_NEVER before the first */
+  size_t owed;                     /* commands sent to it that it has not answered */
+  char text[REDLOCK_TEXT_MAX];     /* where the error is */
+  redlock_duration quarantined_us; /* guard: for how long it does not vote yet, 0 when it does;
+                                      REDLOCK_NEVER until something happens that |quarantine| says */
+  const char *quarantine;          /* why; NULL when it votes */
+  char quarantine_text[REDLOCK_TEXT_MAX]; /* where that is */
 } redlock_node_info;
 
 /* One node's part in the last round of a lock. Strings live as those of redlock_node_info. */
@@ -294,6 +398,15 @@ typedef struct redlock_holder_info {
   redlock_duration ttl_us; /* after that it had no majority, if nobody prolonged it */
 } redlock_holder_info;
 
+/* One thing that the doctor has found. */
+typedef struct redlock_finding_info {
+  redlock_severity severity;
+  const char *name;    /* "same_server", ...: docs/operating.md has the list; static */
+  const char *node;    /* its name, which lives as long as the client; NULL: it is about all */
+  const char *message; /* what is wrong and what to do, as a sentence; it is in |text| */
+  char text[REDLOCK_FINDING_MAX];
+} redlock_finding_info;
+
 /* ------------------------------------------------------------------------------------ general */
 
 /* The version of the library in use, which may be newer than REDLOCK_VERSION. */
@@ -311,6 +424,8 @@ REDLOCK_EXTERN const char *redlock_error_name(int error);
 REDLOCK_EXTERN const char *redlock_vote_name(int vote);
 REDLOCK_EXTERN const char *redlock_node_state_name(int state);
 REDLOCK_EXTERN const char *redlock_key_state_name(int state);
+
+REDLOCK_EXTERN const char *redlock_severity_name(int severity); /* "note", "warning", "error" */
 
 /* The clock of all deadlines, see "Clocks" above. Thread-safe. */
 REDLOCK_EXTERN redlock_time redlock_now(void);
@@ -337,12 +452,12 @@ REDLOCK_INLINE int redlock_client_new(redlock_client **client, const redlock_set
  * Adds a node. |address| is one of
  *     host   host:port   [ipv6]:port   redis://[[user]:password@]host[:port][/db]
  *     unix:///path   unix://[user]:password@/path?db=n   rediss://...
- * with %XX escapes in user, password and path. Contacts nobody: a node is connected to when it is
+ * with %XX escapes in user, password and path; of these, only a password may have a NUL (%00). Contacts nobody: a node is connected to when it is
  * first needed. All clients of a resource must use the same nodes, each named once: the majority is
  * counted over them. A server that turns out to have been named twice counts once; the node with its
  * second name stays down, and redlock_client_node_info() says why. Nodes can be added until the first
  * lock has been made.
- * Errors: INVALID, UNSUPPORTED (rediss://, or tls: this version's connections speak no TLS), LIMIT,
+ * Errors: INVALID, UNSUPPORTED (rediss://, or tls, without a carrier: see redlock_tls.h), LIMIT,
  * BUSY (a lock has been made), CLOSED, NO_MEMORY.
  */
 REDLOCK_EXTERN int redlock_client_add(redlock_client *client, const char *address, char *message,
@@ -356,6 +471,24 @@ REDLOCK_INLINE int redlock_client_add_node(redlock_client *client, const redlock
                                            char *message, size_t message_size) {
   return redlock_client_add_node_sized(client, node, sizeof(redlock_node), message, message_size);
 }
+
+/*
+ * Answers a redlock_credentials_function that has returned REDLOCK_PENDING for the |node|th node: the connection goes
+ * on. |username| and |password| may be NULL for none; both are copied. Three seconds after it was begun a
+ * connection is given up, and the function is asked again for the next one. May be called from any
+ * thread; wakes whoever waits.
+ * Errors: EXPIRED (nobody waits for them any more), CLOSED; INVALID, NO_MEMORY.
+ */
+REDLOCK_EXTERN int redlock_client_give_credentials(redlock_client *client, size_t node,
+                                                   const char *username, const void *password,
+                                                   size_t length);
+
+/*
+ * The same when they could not be had: the node is down, and redlock_node_info says |why|, which may be
+ * NULL. It is tried again as after other failures. Errors: EXPIRED, CLOSED, INVALID.
+ */
+REDLOCK_EXTERN int redlock_client_refuse_credentials(redlock_client *client, size_t node,
+                                                     const char *why);
 
 /*
  * Takes another reference, to be given up with redlock_client_free(). Every lock has one of its own.
@@ -407,8 +540,10 @@ REDLOCK_EXTERN const char *redlock_client_message(redlock_client *client);
 /*
  * Makes a lock for |resource|, any bytes, into |*lock|, to be given up with redlock_lock_free().
  * Sends nothing. |options| may be NULL for the client's. The lock keeps its client alive. After a
- * failure redlock_client_message() names what is wrong.
- * Errors: INVALID (also: the client has no nodes), LIMIT (the key is too long), CLOSED, NO_MEMORY.
+ * failure redlock_client_message() names what is wrong. Names that end in ":redlock-fence" are those of the counters
+ * of fencing tokens, and "redlock:lineage" is that of the guard's records: they are refused.
+ * Errors: INVALID (also: the client has no nodes, or its quorum does not go with their number), LIMIT (the key is
+ * too long), CLOSED, NO_MEMORY.
  */
 REDLOCK_EXTERN int redlock_lock_new_sized(redlock_lock **lock, redlock_client *client,
                                           const void *resource, size_t resource_length,
@@ -459,7 +594,7 @@ REDLOCK_EXTERN void redlock_lock_free(redlock_lock *lock);
  * |options| may be NULL for the lock's own. |validity_us| may be NULL; on success it receives how
  * much of the lease is left, which is always more than 0.
  *
- * A majority decides. The first lock of a client then waits a moment longer, so that nodes whose
+ * A majority decides, or as many nodes as settings.quorum asks for. The first lock of a client then waits a moment longer, so that nodes whose
  * connections are still being made get the key as well. It waits for 100 ms at most, or for four times
  * what the majority took if that is longer; never beyond node_timeout or a tenth of the ttl. Later
  * locks do not wait.
@@ -474,7 +609,7 @@ REDLOCK_INLINE int redlock_lock_acquire(redlock_lock *lock, const redlock_option
 
 /*
  * Prolongs a held lock to now + |ttl_us| (0 = the ttl that it was acquired with). Succeeds only if a
- * majority confirms before the old deadline. Never shortens a lease: asked for less than is left, it
+ * majority (or settings.quorum) confirms before the old deadline. Never shortens a lease: asked for less than is left, it
  * leaves the deadline where it was. Never takes a lost lock again.
  *
  * A failed extend changes nothing: the old deadline stands, and the next extend may succeed. The
@@ -524,6 +659,19 @@ REDLOCK_EXTERN int redlock_lock_release_send(redlock_lock *lock);
 /* What is left of the lease now, 0 when none is held. Reads the clock. */
 REDLOCK_EXTERN redlock_duration redlock_lock_remaining(const redlock_lock *lock);
 
+/*
+ * How many of the lease's keys may vanish (a node restarts without its data, or evicts the key) before a second holder
+ * is possible: nodes that are known to have the key + quorum - N - 1. With 0 the next one is too many. -1: the lock is not held;
+ * or so few nodes are known to have its key that a second holder is possible already.
+ *
+ * With five nodes and a majority it is 2 when all have the key and 0 when three have; with a quorum of four from 2 to
+ * 3. Answers that come after the decision count, and so do nodes that join or heal later: redlock_client_process() and
+ * every call that does I/O read them. A node that says that it has no such key counts no more. One that
+ * has lost it and has not been asked since counts: an extend asks.
+ * Looks at the clock, and does no I/O.
+ */
+REDLOCK_EXTERN int redlock_lock_margin(const redlock_lock *lock);
+
 /* When the lease ends, on the clock of redlock_now(); 0 when none is held. */
 REDLOCK_EXTERN redlock_time redlock_lock_deadline(const redlock_lock *lock);
 
@@ -533,6 +681,21 @@ REDLOCK_EXTERN redlock_time redlock_lock_deadline(const redlock_lock *lock);
  */
 REDLOCK_EXTERN const char *redlock_lock_token(const redlock_lock *lock);
 REDLOCK_EXTERN const void *redlock_lock_token_bytes(const redlock_lock *lock, size_t *length);
+
+/*
+ * The fencing token of the lease that the lock holds: a number from 1 to 2^53 - 1, greater than that of every grant
+ * of the lock that was over before this acquire began; 0 when no lease is held, or it was acquired without |fence|.
+ * It stays the same until the lease ends, through extends, detaching and attaching. Whoever is asked to write for the
+ * holder stores the token beside the data, and refuses a smaller one: then a holder that was paused for
+ * longer than its lease can do no harm. Call it once when the lock is acquired, and take it along.
+ *
+ * A grant with |fence| is one round trip where the nodes agree, as they do as a rule, and a second one where
+ * they do not; the acquire ends within its node_timeout either way, or is tried again. Each key has a counter beside
+ * it on the nodes, of its name and ":redlock-fence", which lives for a week longer than the key. Everybody who takes
+ * the lock must ask for |fence|: a holder that did not has raised no counter. Locks that name several
+ * resources have one token, greater than those of each of them.
+ */
+REDLOCK_EXTERN uint64_t redlock_lock_fence(const redlock_lock *lock);
 
 /*
  * Gives the token for the next acquire of this lock, in place of a fresh one: |length| bytes of any kind,
@@ -573,7 +736,8 @@ REDLOCK_EXTERN int redlock_lock_give_token(redlock_lock *lock, const void *token
  *     beyond max_hold: then it counts on what is left. Votes and messages are of each
  *     lock's own last operation.
  *   - Resources are held as they were taken. An acquire of some of them counts on all; one of more is
- *     refused, for it would wait for itself: REDLOCK_E_HELD. So is one with a given token.
+ *     refused, for it would wait for itself: REDLOCK_E_HELD. So is one with a given token, and one that asks for a
+ *     fencing token where the lease was taken without.
  *   - When the lease has run out or is lost, a nested acquire fails: REDLOCK_E_EXPIRED, REDLOCK_E_LOST. What counted
  *     on it has to be released first.
  *   - An acquire that is in flight is nobody's yet: another one of its owner's competes with it, and counts
@@ -733,6 +897,51 @@ REDLOCK_EXTERN int redlock_lock_holder_sized(redlock_lock *lock, redlock_holder_
 REDLOCK_INLINE int redlock_lock_holder(redlock_lock *lock, redlock_holder_info *info) {
   return redlock_lock_holder_sized(lock, info, sizeof(redlock_holder_info));
 }
+
+/*
+ * Has all nodes examined: whether they are servers of their own that keep locks and let themselves be written to, how
+ * they are set, what an ACL forbids, whether their clocks agree, how fast they are. Nothing is changed on them, and
+ * |flags| is 0, or
+ *   REDLOCK_DOCTOR_KEYS   look through keys under the client's prefix, too, for locks without an expiry: up to 10,000 of
+ *                         each node, until some 2,000 were under the prefix, which keeps it busy for some ms
+ *
+ * |lock| is any lock of the client that is not held. What an ACL allows is tried with keys like the lock's; its
+ * ttl and node_timeout are looked at, too. The call waits for every node, for a second or for one
+ * node_timeout, whichever is longer. REDLOCK_OK means that a majority has let itself be examined, and nothing of
+ * what was found: redlock_lock_finding() tells that, also after REDLOCK_E_UNAVAILABLE.
+ *
+ * A user of the nodes who is to see all of it may run INFO and TIME besides what locks need; for keys SCAN and
+ * STRLEN.
+ * Errors: UNAVAILABLE, HELD, CLOSED; INVALID, BUSY, NO_MEMORY, SYSTEM.
+ */
+#define REDLOCK_DOCTOR_KEYS 1u
+REDLOCK_EXTERN int redlock_lock_doctor(redlock_lock *lock, unsigned flags);
+REDLOCK_EXTERN int redlock_lock_doctor_start(redlock_lock *lock, unsigned flags);
+
+/*
+ * Finding |index| of the last examination, from 0, the gravest first. Errors: INVALID, also when there are no
+ * more. A password is in none of them.
+ */
+REDLOCK_EXTERN int redlock_lock_finding_sized(redlock_lock *lock, size_t index,
+                                              redlock_finding_info *info, size_t info_size);
+REDLOCK_INLINE int redlock_lock_finding(redlock_lock *lock, size_t index,
+                                        redlock_finding_info *info) {
+  return redlock_lock_finding_sized(lock, index, info, sizeof(redlock_finding_info));
+}
+
+/*
+ * With a guard: tells all nodes that they remember all locks there are, so that none of them is quarantined. That is for
+ * new nodes, and after guard_max_ttl_us or the list of nodes was changed.
+ *
+ * It is only true when no client holds a lock. If one does, and a node has forgotten it, there may be two
+ * holders afterwards. Each node is waited for, for one node_timeout at most. REDLOCK_OK means that as many nodes
+ * may vote as a lock needs. redlock_client_message() says what is wrong with the others; after redlock_lock_bootstrap(),
+ * for which any lock of the client will do that is not held, redlock_lock_vote() tells it node by node.
+ * Errors: UNAVAILABLE, HELD, CLOSED; INVALID (no guard), BUSY, NO_MEMORY, SYSTEM.
+ */
+REDLOCK_EXTERN int redlock_client_bootstrap(redlock_client *client);
+REDLOCK_EXTERN int redlock_lock_bootstrap(redlock_lock *lock);
+REDLOCK_EXTERN int redlock_lock_bootstrap_start(redlock_lock *lock);
 
 /*
  * Deletes somebody else's key on every node that holds it for |token|, of |length| bytes, as
