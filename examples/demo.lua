@@ -132,6 +132,13 @@ headline("Now Bob gets it, and gives it back")
 local bobs = assert(bob:acquire(RESOURCE))
 say("granted: valid for another %.0f ms", bobs:remaining())
 assert(bobs:release())
+
+headline("The doctor says what is wrong with the nodes")
+local findings = assert(bob:doctor())
+for _, finding in ipairs(findings) do
+  say("%-7s  %-11s  %s", finding.severity, finding.name, finding.message)
+end
+expect(findings[1].name == "down" and findings[1].node == nodes[1].address, "the gravest is that a node is down")
 alice:close()
 bob:close()
 print("")

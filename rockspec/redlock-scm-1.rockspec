@@ -26,6 +26,8 @@ build = {
    type = "make",
    build_target = "luarocks-build",
    install_target = "luarocks-install",
+   -- LuaRocks knows no optional dependency, so OpenSSL is none: TLS is made where there is an OpenSSL, which
+   -- pkg-config or OPENSSL_DIR, OPENSSL_INCDIR and OPENSSL_LIBDIR in the environment tell. TLS=1 there insists.
    -- The same in both passes: the build notices changed flags and would compile again.
    variables = {
       CC = "$(CC)",

@@ -24,6 +24,9 @@
 #define RL_LUA_SENTINEL "redlock.sentinel/1"
 #define RL_LUA_SENTINEL_CLASS "redlock.sentinel/1 class"
 
+/* What redlock.tls returns (csrc/tls/lua/rl_lua_tls.c): a pointer to a redlock_carrier. */
+#define RL_LUA_CARRIER "redlock.carrier/1"
+
 #define RL_LUA_NAME_SIZE 320     /* of a node: a socket's path, or a host name and a port */
 #define RL_LUA_MESSAGE_SIZE 2048 /* of any sentence of the library */
 
@@ -131,6 +134,9 @@ void rl_lua_push_option_tables(lua_State *L);
 /* Copies as much of |text| as fits; NULL is an empty text. Cuts no UTF-8 sequence in two. */
 void rl_lua_copy(char *destination, size_t size, const char *text);
 
+/* Pushes a whole number below 2^53. */
+void rl_lua_push_whole(lua_State *L, uint64_t number);
+
 /* Pushes whole milliseconds, rounded down. */
 void rl_lua_push_milliseconds(lua_State *L, redlock_duration duration);
 
@@ -152,6 +158,10 @@ void rl_lua_push_codes(lua_State *L);
 /* ---------------------------------------------------------------------------- rl_lua_inspect.c */
 
 int rl_lua_lock_keys(lua_State *L);
+
+/* ----------------------------------------------------------------------------- rl_lua_doctor.c */
+
+int rl_lua_lock_findings(lua_State *L);
 
 /* ------------------------------------------------------- rl_lua_client.c, rl_lua_lock.c, _module.c */
 
@@ -181,9 +191,12 @@ void rl_lua_class(lua_State *L, const char *name, const char *public_name,
 /* The functions of the module table. */
 int rl_lua_client_new(lua_State *L);
 int rl_lua_client_add(lua_State *L);
+int rl_lua_client_carry(lua_State *L);
 int rl_lua_client_next_ended(lua_State *L);
 int rl_lua_client_close_now(lua_State *L);
 int rl_lua_client_shut(lua_State *L);
 int rl_lua_client_owed(lua_State *L);
+int rl_lua_client_alarm(lua_State *L);
+int rl_lua_client_now(lua_State *L);
 
 #endif /* RL_LUA_H */

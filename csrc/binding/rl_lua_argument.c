@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "rl_lua.h"
+#include "rl_lua_credentials.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_nginx_released.h"
 
@@ -42,10 +43,12 @@ static void *check_self(lua_State *L, const char *class, const char *noun, const
   return userdata;
 }
 
-/* Lua code is told of losses by the next call into the module. */
+/* Lua code is told of losses, and asked for credentials, by the next call into the module. */
 static void tell(lua_State *L, redlock_client *client) {
-  if (client->tells && !client->told_by_driver)
+  if (client->tells && !client->told_by_driver) /* Before a function that may block. */
     rl_lua_loss_run(L, client);
+  if (rl_lua_credentials_wanted(client) && rl_lua_credentials_run(L, client))
+    lua_error(L);
 }
 
 rl_lua_client *rl_lua_check_client(lua_State *L, int level, const char *method) {

@@ -145,6 +145,35 @@ static int begin_force_release(lua_State *L, rl_lua_lock *self, int index, rl_lu
   }
 }
 
+/* The argument is whether to look through keys, too. */
+static int begin_doctor(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
+  unsigned flags = lua_toboolean(L, index) ? REDLOCK_DOCTOR_KEYS : 0;
+
+  switch (driver) {
+  case RL_LUA_BLOCKING:
+    return rl_handle_doctor(self->lock, flags);
+  case RL_LUA_LOOP:
+    return redlock_lock_doctor_start(self->lock, flags);
+  case RL_LUA_WORKER:
+  default:
+    return rl_lock_doctor(rl_lock_of(self->lock), redlock_now(), flags, true);
+  }
+}
+
+static int begin_bootstrap(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
+  (void)L;
+  (void)index;
+  switch (driver) {
+  case RL_LUA_BLOCKING:
+    return rl_handle_bootstrap(self->lock);
+  case RL_LUA_LOOP:
+    return redlock_lock_bootstrap_start(self->lock);
+  case RL_LUA_WORKER:
+  default:
+    return rl_lock_bootstrap(rl_lock_of(self->lock), redlock_now(), true);
+  }
+}
+
 /* ------------------------------------------------------------------------- what they return */
 
 static void push_validity(lua_State *L, rl_lua_lock *self, redlock_duration validity) {
@@ -192,6 +221,10 @@ static const rl_lua_call calls[] = {
      push_true},
     {"force_release", "client:force_release()", "client", "token", RL_OPERATION_FORCE_RELEASE,
      false, begin_force_release, push_deleted},
+    {"doctor", "client:doctor()", "client", "none", RL_OPERATION_DOCTOR, false, begin_doctor,
+     push_true},
+    {"bootstrap", "client:bootstrap()", "client", "none", RL_OPERATION_BOOTSTRAP, false,
+     begin_bootstrap, push_true},
 };
 #define CALL_COUNT ((int)(sizeof calls / sizeof calls[0]))
 

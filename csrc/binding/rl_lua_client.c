@@ -3,15 +3,18 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "rl_client.h"
 #include "rl_lua.h"
+#include "rl_lua_credentials.h"
 #include "rl_lua_hook.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
 #include "rl_lua_reentry.h"
+#include "rl_poll.h"
 #include "rl_turn.h"
 
 rl_lua_client *rl_lua_client_push(lua_State *L) {
@@ -78,13 +81,30 @@ int rl_lua_client_new(lua_State *L) {
   if (error == REDLOCK_OK) {
     self->client->keeper.forbidden = lua_toboolean(L, 2);
     rl_lua_loss_note_client(L, self, 1);
+    rl_lua_credentials_note(L, 1);
     return 1;
   }
   self->client = NULL;
   return push_refusal(L, error, message);
 }
 
-/* (client, address or parts) -> true, or nil and why not. */
+/* (client, what redlock.tls is): its nodes may speak TLS by that from now on. Returns nothing, or what is wrong. */
+int rl_lua_client_carry(lua_State *L) {
+  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
+  const redlock_carrier *const *carrier = luaL_testudata(L, 2, RL_LUA_CARRIER);
+
+  if (carrier == NULL) {
+    lua_pushliteral(L, "the module redlock.tls is not the one that belongs to this version");
+    return 1;
+  }
+  self->client->settings.carrier = *carrier;
+  return 0;
+}
+
+/*
+ * (client, address or parts) -> true; or nil, why not, and whether it is because the node speaks TLS and nobody
+ * carries that.
+ */
 int rl_lua_client_add(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
   char message[RL_LUA_MESSAGE_SIZE] = "";
@@ -102,8 +122,11 @@ int rl_lua_client_add(lua_State *L) {
     rl_lua_read_options(L, 2, &rl_options_of_node, &node, RL_LUA_WRAPPED);
   }
   error = redlock_client_add_node(self->client, &node, message, sizeof message);
-  if (error != REDLOCK_OK)
-    return push_refusal(L, error, message);
+  if (error != REDLOCK_OK) {
+    push_refusal(L, error, message);
+    lua_pushboolean(L, error == REDLOCK_E_UNSUPPORTED && self->client->settings.carrier == NULL);
+    return 3;
+  }
   note_size(L, self);
   lua_pushboolean(L, 1);
   return 1;
@@ -117,16 +140,26 @@ static int client_nodes(lua_State *L) {
   for (size_t index = 0; index < count; index++) {
     char name[RL_LUA_NAME_SIZE];
     char text[RL_LUA_MESSAGE_SIZE];
+    char quarantine[RL_LUA_MESSAGE_SIZE];
     redlock_node_info info;
 
     if (redlock_client_node_info(self->client, index, &info) != REDLOCK_OK)
       break;
     rl_lua_copy(name, sizeof name, info.name);
     rl_lua_copy(text, sizeof text, info.error);
+    rl_lua_copy(quarantine, sizeof quarantine, info.quarantine);
 
-    lua_createtable(L, 0, 4);
+    lua_createtable(L, 0, 6);
     lua_pushstring(L, name);
     lua_setfield(L, -2, "node");
+    if (quarantine[0] != '\0') {
+      lua_pushstring(L, quarantine);
+      lua_setfield(L, -2, "quarantine");
+      lua_pushnumber(L, info.quarantined_us == REDLOCK_NEVER
+                            ? (lua_Number)HUGE_VAL
+                            : (lua_Number)info.quarantined_us / (lua_Number)REDLOCK_MILLISECONDS);
+      lua_setfield(L, -2, "quarantined");
+    }
     lua_pushstring(L, redlock_node_state_name(info.state));
     lua_setfield(L, -2, "state");
     if (text[0] != '\0') {
@@ -209,6 +242,25 @@ int rl_lua_client_owed(lua_State *L) {
   return 2;
 }
 
+/* (client, seconds): its descriptor is readable then at the latest, so that a driver needs no timer of its own. */
+int rl_lua_client_alarm(lua_State *L) {
+  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "alarm()");
+  lua_Number seconds = luaL_checknumber(L, 2);
+  redlock_duration wait_us =
+      seconds > 0 ? (redlock_duration)(seconds * (lua_Number)REDLOCK_SECONDS) : 0;
+
+  rl_client_enter(self->client);
+  rl_poll_alarm(self->client, rl_time_add(redlock_now(), wait_us));
+  rl_client_leave(self->client);
+  return 0;
+}
+
+/* () -> the seconds of a clock that goes on whatever happens to the date. */
+int rl_lua_client_now(lua_State *L) {
+  lua_pushnumber(L, (lua_Number)redlock_now() / (lua_Number)REDLOCK_SECONDS);
+  return 1;
+}
+
 static int client_pollfd(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_DIRECT, "client:pollfd()");
   int descriptor = redlock_client_pollfd(self->client);
@@ -243,6 +295,8 @@ static int client_process(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_DIRECT, "client:process()");
   int error = redlock_client_process(self->client, NULL, 0);
 
+  if (rl_lua_credentials_wanted(self->client) && rl_lua_credentials_run(L, self->client))
+    return lua_error(L);
   if (error != REDLOCK_OK)
     return rl_lua_push_error(L, error, NULL, RL_LUA_DIRECT);
   lua_pushboolean(L, 1);
@@ -259,6 +313,19 @@ int rl_lua_client_next_ended(lua_State *L) {
   } else {
     lua_pushnumber(L, (lua_Number)(uintptr_t)redlock_lock_data(lock));
   }
+  return 1;
+}
+
+/* (client) -> the next lock whose started operation has ended, or nil. One that is garbage is passed over. */
+static int client_next_ended(lua_State *L) {
+  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_DIRECT, "client:next_ended()");
+  redlock_lock *lock;
+
+  while ((lock = redlock_client_next_ended(self->client)) != NULL) {
+    if (rl_lua_loss_find(L, lock))
+      return 1;
+  }
+  lua_pushnil(L);
   return 1;
 }
 
@@ -317,13 +384,10 @@ void rl_lua_client_register(lua_State *L) {
                                          {"__close", client_end_of_scope},
                                          {"__tostring", client_tostring},
                                          {NULL, NULL}};
-  static const luaL_Reg methods[] = {{"nodes", client_nodes},
-                                     {"close", client_close},
-                                     {"pollfd", client_pollfd},
-                                     {"events", client_events},
-                                     {"timeout", client_timeout},
-                                     {"process", client_process},
-                                     {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"nodes", client_nodes},           {"close", client_close},
+                                     {"pollfd", client_pollfd},         {"events", client_events},
+                                     {"timeout", client_timeout},       {"process", client_process},
+                                     {"next_ended", client_next_ended}, {NULL, NULL}};
 
   rl_lua_class(L, RL_LUA_CLIENT, "redlock.client", metamethods, methods);
 }

@@ -10,6 +10,7 @@
 #include "rl_handle.h"
 #include "rl_lua.h"
 #include "rl_lua_call.h"
+#include "rl_lua_credentials.h"
 #include "rl_lua_hook.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
@@ -248,8 +249,10 @@ static int finish(lua_State *L, rl_lua_lock *self, int error) {
   rl_lua_hook_note(L, &hook);
   error = rl_handle_begin(self->lock);
   while (error == REDLOCK_OK && rl_handle_pending(self->lock)) {
+    redlock_client *client = redlock_lock_client(self->lock);
     error = rl_handle_go_on(self->lock, RL_LUA_HOOK_PATIENCE);
-    if (rl_lua_hook_is_new(L, &hook) && rl_lua_hook_run(L, &hook) != 0) {
+    if ((rl_lua_credentials_wanted(client) && rl_lua_credentials_run(L, client)) ||
+        (rl_lua_hook_is_new(L, &hook) && rl_lua_hook_run(L, &hook) != 0)) {
       rl_handle_end(self->lock, REDLOCK_E_CANCELLED);
       return lua_error(L);
     }
@@ -289,6 +292,8 @@ static int lock_start(lua_State *L) {
   int error;
 
   lua_settop(L, 3);
+  if (!redlock_lock_client(self->lock)->told_by_driver)
+    rl_lua_loss_watch(L, self->lock); /* client:next_ended() finds it. */
   error = call->begin(L, self, 3, RL_LUA_LOOP);
   if (error != REDLOCK_E_BUSY)
     self->operation = call->operation;
@@ -367,6 +372,18 @@ static int lock_is_held(lua_State *L) {
   return 1;
 }
 
+/* (lock) -> nil when it is not held; a number, -1 for what makes a second holder possible. */
+static int lock_margin(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:margin()");
+
+  if (redlock_lock_remaining(self->lock) < REDLOCK_MILLISECONDS) {
+    lua_pushnil(L);
+  } else {
+    lua_pushinteger(L, redlock_lock_margin(self->lock));
+  }
+  return 1;
+}
+
 /* (lock) -> nil, or the code of the loss and since how many milliseconds. */
 static int lock_lost(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:lost()");
@@ -418,6 +435,18 @@ static int lock_token(lua_State *L) {
   } else {
     memcpy(copy, token, length);
     lua_pushlstring(L, copy, length);
+  }
+  return 1;
+}
+
+static int lock_fence(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:fence()");
+  uint64_t fence = redlock_lock_fence(self->lock);
+
+  if (fence == 0) {
+    lua_pushnil(L);
+  } else {
+    rl_lua_push_whole(L, fence);
   }
   return 1;
 }
@@ -528,8 +557,10 @@ static void release_unless_interrupted(lua_State *L, rl_lua_lock *self) {
   rl_lua_hook_note(L, &hook);
   error = rl_handle_begin(self->lock);
   while (error == REDLOCK_OK && rl_handle_pending(self->lock)) {
+    redlock_client *client = redlock_lock_client(self->lock);
     error = rl_handle_go_on(self->lock, RL_LUA_HOOK_PATIENCE);
-    if (rl_lua_hook_is_new(L, &hook))
+    bool interrupted = rl_lua_credentials_wanted(client) && rl_lua_credentials_run(L, client);
+    if (interrupted || rl_lua_hook_is_new(L, &hook))
       error = REDLOCK_E_CANCELLED;
   }
   rl_handle_end(self->lock, error);
@@ -580,6 +611,7 @@ void rl_lua_lock_add_functions(lua_State *L) {
                                        {"start", lock_start},
                                        {"release_send", lock_release_send},
                                        {"keys", rl_lua_lock_keys},
+                                       {"findings", rl_lua_lock_findings},
                                        {"give_token", lock_give_token},
                                        {"keep", lock_keep},
                                        {"pending", lock_pending},
@@ -600,12 +632,14 @@ void rl_lua_lock_register(lua_State *L) {
   static const luaL_Reg methods[] = {{"result", lock_result},
                                      {"cancel", lock_cancel},
                                      {"token", lock_token},
+                                     {"fence", lock_fence},
                                      {"remaining", lock_remaining},
                                      {"resource", lock_resource},
                                      {"resources", lock_resources},
                                      {"ttl", lock_ttl},
                                      {"is_held", lock_is_held},
                                      {"lost", lock_lost},
+                                     {"margin", lock_margin},
                                      {"votes", lock_votes},
                                      {NULL, NULL}};
 

@@ -9,6 +9,7 @@
 
 #include "rl_client.h"
 #include "rl_handle.h"
+#include "rl_poll.h"
 #include "rl_renew.h"
 
 #define WATCHED "redlock.watched/1"       /* registry: locks by the number of their address, weak */
@@ -62,13 +63,26 @@ void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self, int index) {
   redlock_lock_client(self->lock)->tells = true;
 }
 
-/* Finds the lock by what next_lost() will say. */
-static void watch(lua_State *L, const redlock_lock *lock) {
+void rl_lua_loss_watch(lua_State *L, const redlock_lock *lock) {
   lua_getfield(L, LUA_REGISTRYINDEX, WATCHED);
   lua_pushnumber(L, (lua_Number)(uintptr_t)lock);
   lua_pushvalue(L, 1);
   lua_rawset(L, -3);
   lua_pop(L, 1);
+}
+
+int rl_lua_loss_find(lua_State *L, const redlock_lock *lock) {
+  rl_lua_lock *self;
+
+  lua_getfield(L, LUA_REGISTRYINDEX, WATCHED);
+  lua_pushnumber(L, (lua_Number)(uintptr_t)lock);
+  lua_rawget(L, -2);
+  lua_remove(L, -2);
+  self = luaL_testudata(L, -1, RL_LUA_LOCK);
+  if (self != NULL && self->lock == lock) /* The address may have been another lock's. */
+    return 1;
+  lua_pop(L, 1);
+  return 0;
 }
 
 void rl_lua_loss_prepare_call(lua_State *L, rl_lua_lock *self, int index) {
@@ -85,7 +99,7 @@ void rl_lua_loss_prepare_call(lua_State *L, rl_lua_lock *self, int index) {
     client->tells = true;
   }
   if (client->tells)
-    watch(L, self->lock);
+    rl_lua_loss_watch(L, self->lock);
 }
 
 void rl_lua_loss_note_call(lua_State *L, rl_lua_lock *self) {
@@ -122,15 +136,11 @@ int rl_lua_loss_take(lua_State *L, redlock_client *client) {
   luaL_checkstack(L, 8, "redlock: on_lost");
   while ((lost = redlock_client_next_lost(client)) != NULL) {
     int reason = redlock_lock_lost(lost, NULL);
-    lua_getfield(L, LUA_REGISTRYINDEX, WATCHED);
-    lua_pushnumber(L, (lua_Number)(uintptr_t)lost);
-    lua_rawget(L, -2);
-    lua_remove(L, -2);
-    rl_lua_lock *self = luaL_testudata(L, -1, RL_LUA_LOCK);
-    /* The address may have been another lock's. A request that has ended is told of nothing: what its function refers
-       to may have gone. */
-    if (self != NULL && self->lock == lost && reason != REDLOCK_OK &&
-        !rl_lua_nginx_owner_has_ended(&self->owned)) {
+    if (!rl_lua_loss_find(L, lost))
+      continue;
+    rl_lua_lock *self = lua_touserdata(L, -1);
+    /* A request that has ended is told of nothing: what its function refers to may have gone. */
+    if (reason != REDLOCK_OK && !rl_lua_nginx_owner_has_ended(&self->owned)) {
       rl_lua_loss_push(L, -1);
       if (!lua_isnil(L, -1)) {
         lua_insert(L, -2);
@@ -158,17 +168,26 @@ static int tell_all(lua_State *L) {
 }
 
 void rl_lua_loss_run(lua_State *L, redlock_client *client) {
+  bool processed;
+
   if (client->telling)
     return;
   luaL_checkstack(L, 4, "redlock: on_lost");
   lua_pushcfunction(L, tell_all);
   lua_pushlightuserdata(L, client);
   client->telling = true;
-  if (redlock_client_timeout(client) == 0)
+  processed = redlock_client_timeout(client) == 0;
+  if (processed)
     (void)redlock_client_process(client, NULL, 0);
   if (lua_pcall(L, 1, 0, 0) != 0)
     lua_pop(L, 1); /* Out of memory: this loss is told by lock:lost() alone. */
   client->telling = false;
+  if (processed) {
+    /* Not the loop's own turn: what has ended in it is still to be fetched. */
+    rl_client_enter(client);
+    rl_poll_wake(client);
+    rl_client_leave(client);
+  }
 }
 
 /* (client): a driver in Lua looks after it, and is the one who tells. */

@@ -30,6 +30,12 @@ void rl_lua_loss_note_client(lua_State *L, rl_lua_client *self, int index);
 /* The lock on top of the stack was made with the options at |index|. */
 void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self, int index);
 
+/* Notes that |lock| is the object at index 1, so that it is found again while that lives. */
+void rl_lua_loss_watch(lua_State *L, const redlock_lock *lock);
+
+/* Pushes the object of |lock| and returns 1; 0, and nothing is pushed, if it has not been noted or is garbage. */
+int rl_lua_loss_find(lua_State *L, const redlock_lock *lock);
+
 /*
  * The lock at index 1 is about to be acquired with the options at |index|, 0 for none: pushes what note_call() takes
  * once that has begun. An error then would leave an acquire that nobody ends, so all that may raise one is done here.

@@ -7,6 +7,7 @@
 
 #include "rl_lua.h"
 #include "rl_lua_call.h"
+#include "rl_lua_credentials.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
 #include "rl_lua_reentry.h"
@@ -73,9 +74,12 @@ static void ensure_sentinel(lua_State *L) {
 int luaopen_redlock_core(lua_State *L) {
   static const luaL_Reg functions[] = {{"client", rl_lua_client_new},
                                        {"add", rl_lua_client_add},
+                                       {"carry", rl_lua_client_carry},
                                        {"close", rl_lua_client_close_now},
                                        {"shut", rl_lua_client_shut},
                                        {"owed", rl_lua_client_owed},
+                                       {"alarm", rl_lua_client_alarm},
+                                       {"now", rl_lua_client_now},
                                        {"next_ended", rl_lua_client_next_ended},
                                        {NULL, NULL}};
 
@@ -86,6 +90,7 @@ int luaopen_redlock_core(lua_State *L) {
   luaL_setfuncs(L, functions, 0);
   rl_lua_lock_add_functions(L);
   rl_lua_loss_register(L);
+  rl_lua_credentials_register(L);
   rl_lua_client_register(L);
   lua_setfield(L, -2, "client_methods");
   rl_lua_lock_register(L);

@@ -15,6 +15,8 @@
 #include <string.h>
 
 #include "rl_client.h"
+#include "rl_credentials.h"
+#include "rl_lua_credentials.h"
 #include "rl_lua_loss.h"
 #include "rl_pump.h"
 #include "rl_renew.h"
@@ -171,7 +173,9 @@ static void last_chance(redlock_client *client) {
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
     rl_core_disconnected(core, i, now_us, "the worker has ended");
-    node->connect_at_us = rl_socket_refuses(&node->address) != NULL ? REDLOCK_NEVER : 0;
+    /* We have no TLS here, and no Lua that could be asked. */
+    bool reachable = !node->address.tls && !rl_credentials_are_asked(client, i);
+    node->connect_at_us = reachable ? 0 : REDLOCK_NEVER;
   }
   rl_client_enter(client);
   rl_client_drain(client, rl_time_add(now_us, LAST_CHANCE));
@@ -189,7 +193,9 @@ void rl_lua_nginx_free_client(redlock_client *client) {
 
 /* --------------------------------------------------------------------------------- connections */
 
-/* (handle, node) -> host and port, or "unix:" and a path and nil; whether to speak TLS; its name. */
+/*
+ * (handle, node) -> host and port, or "unix:" and a path and nil; whether to speak TLS; its name.
+ */
 static int nginx_address(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   const rl_address *address = &self->client->core.nodes[check_node(L, self)]->address;
@@ -228,6 +234,49 @@ static int nginx_connected(lua_State *L) {
   if (wanted)
     rl_core_connected(&self->client->core, node, redlock_now());
   lua_pushboolean(L, wanted);
+  return 1;
+}
+
+/*
+ * (handle, node) -> the name of the node whose credentials a function is to be asked for, or nil; the connection that
+ * was said to be made waits for answer(). Until then there is none that would have to be closed.
+ */
+static int nginx_asks(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
+  unsigned node = check_node(L, self);
+  rl_core *core = &self->client->core;
+
+  if (!rl_credentials_are_asked(self->client, node)) {
+    lua_pushnil(L);
+    return 1;
+  }
+  rl_core_await_login(core, node);
+  self->open &= ~node_bit(node);
+  lua_pushstring(L, core->nodes[node]->address.name);
+  return 1;
+}
+
+/*
+ * (handle, node, what pcall() has returned of the function ...) -> whether to go on with the connection. settle() is to
+ * follow.
+ */
+static int nginx_answer(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
+  unsigned node = check_node(L, self);
+  rl_core *core = &self->client->core;
+  bool goes_on = rl_core_awaits_login(core, node);
+  rl_lua_credentials_answer answer;
+
+  lua_settop(L, 5);
+  rl_lua_credentials_read(L, 3, &answer);
+  if (goes_on && (!answer.had || rl_core_login(core, node, answer.username, answer.password,
+                                               answer.length) != REDLOCK_OK)) {
+    rl_credentials_refused(self->client, node, answer.why);
+    goes_on = false;
+  }
+  if (goes_on)
+    self->open |= node_bit(node);
+  lua_pushboolean(L, goes_on);
   return 1;
 }
 
@@ -429,6 +478,8 @@ void rl_lua_nginx_register(lua_State *L) {
                                        {"address", nginx_address},
                                        {"connecting", nginx_connecting},
                                        {"connected", nginx_connected},
+                                       {"asks", nginx_asks},
+                                       {"answer", nginx_answer},
                                        {"disconnected", nginx_disconnected},
                                        {"closed", nginx_closed},
                                        {"settle", nginx_settle},

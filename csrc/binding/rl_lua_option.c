@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "rl_lua.h"
+#include "rl_lua_credentials.h"
 #include "rl_lua_loss.h"
 #include "rl_validity.h"
 
@@ -21,7 +22,7 @@ typedef struct host_options {
 enum { OWNER_REQUEST = 1, OWNER_WORKER = 2 };
 
 static const rl_option host_rows[] = {
-    {"owner", "owner", "", RL_OPTION_CHOICE, 0, offsetof(host_options, owner), sizeof(int),
+    {"owner", "owner", "", RL_OPTION_CHOICE, 0, offsetof(host_options, owner), sizeof(int), 0,
      OWNER_REQUEST, OWNER_WORKER, 0, "request|worker"},
 };
 static const rl_option_table host_table = {host_rows, sizeof host_rows / sizeof host_rows[0],
@@ -70,8 +71,10 @@ static void read_factor(lua_State *L, const rl_option *row, const char *name, vo
 static void read_flag(lua_State *L, const rl_option *row, const char *name, void *field,
                       int level) {
   int flag = lua_toboolean(L, -1) ? REDLOCK_YES : REDLOCK_NO;
-  /* Of auto_extend rl_lua_read_keeping() reads what is in a table. */
-  bool parts = lua_istable(L, -1) && strcmp(row->name, "auto_extend") == 0;
+  /* What is in the table, rl_lua_read_keeping() reads, and push_option(). */
+  bool parts =
+      lua_istable(L, -1) && (strcmp(row->name, "auto_extend") == 0 ||
+                             strcmp(row->name, "tls") == 0 || strcmp(row->name, "guard") == 0);
   if (lua_type(L, -1) != LUA_TBOOLEAN && !parts)
     rl_lua_misuse(L, level, "redlock: %s must be true or false", name);
   memcpy(field, &flag, sizeof flag);
@@ -99,25 +102,70 @@ static void read_choice(lua_State *L, const rl_option *row, const char *name, vo
 }
 
 /* Texts and bytes stay on the stack, for as long as the struct is used. */
-static void read_string(lua_State *L, const rl_option *row, const char *name, void *field,
-                        int level) {
+static void read_string(lua_State *L, const rl_option *row, const char *name, void *of, int level) {
   size_t length = 0;
   const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &length) : NULL;
   if (text == NULL)
     rl_lua_misuse(L, level, "redlock: %s must be a string", name);
-  memcpy(field, &text, sizeof text);
-  if (row->kind == RL_OPTION_BYTES) {
-    memcpy((char *)field + sizeof text, &length, sizeof length);
+  memcpy((char *)of + row->offset, &text, sizeof text);
+  if (row->length_offset != 0) {
+    memcpy((char *)of + row->length_offset, &length, sizeof length);
   } else if (strlen(text) != length) {
     rl_lua_misuse(L, level, "redlock: %s must not contain a NUL byte", name);
   }
 }
 
+/* What belongs together is in a table of that name: the table that has |row|, or NULL; and under which name, |*part|. */
+static const char *table_of(const rl_option *row, const char **part) {
+  static const char *const tables[] = {"tls", "guard"};
+
+  for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+    size_t length = strlen(tables[i]);
+    if (strncmp(row->name, tables[i], length) == 0 && row->name[length] == '_') {
+      *part = row->name + length + 1;
+      return tables[i];
+    }
+  }
+  *part = row->name;
+  return NULL;
+}
+
+/* Pushes what the table at |index| has for |row|, or nil. */
+static void push_option(lua_State *L, int index, const rl_option *row) {
+  const char *part;
+  const char *table = table_of(row, &part);
+
+  lua_getfield(L, index, table != NULL ? table : row->name);
+  if (table == NULL)
+    return;
+  if (lua_istable(L, -1)) {
+    lua_getfield(L, -1, part);
+  } else {
+    lua_pushnil(L);
+  }
+  lua_remove(L, -2);
+}
+
+/* The function itself stays with the client object: the library calls one that answers later. */
+static void read_function(lua_State *L, const char *name, void *field, int level) {
+  redlock_credentials_function *later = rl_lua_credentials_later;
+
+  if (!lua_isfunction(L, -1)) {
+    if (!luaL_getmetafield(L, -1, "__call"))
+      rl_lua_misuse(L, level, "redlock: %s must be a function", name);
+    lua_pop(L, 1);
+  }
+  memcpy(field, &later, sizeof later);
+}
+
 static void read_option(lua_State *L, const rl_option *row, void *of, int level) {
   char name[64];
   void *field = (char *)of + row->offset;
+  const char *part;
+  const char *table = table_of(row, &part);
 
-  (void)snprintf(name, sizeof name, "option '%s'", row->name);
+  (void)snprintf(name, sizeof name, "option '%s%s%s'", table != NULL ? table : "",
+                 table != NULL ? "." : "", part);
   switch (row->kind) {
   case RL_OPTION_DURATION:
     read_duration(L, row, name, field, level);
@@ -134,10 +182,14 @@ static void read_option(lua_State *L, const rl_option *row, void *of, int level)
   case RL_OPTION_CHOICE:
     read_choice(L, row, name, field, level);
     break;
+  case RL_OPTION_FUNCTION:
+    read_function(L, name, field, level);
+    break;
   case RL_OPTION_TEXT:
   case RL_OPTION_BYTES:
+  case RL_OPTION_SECRET:
   default:
-    read_string(L, row, name, field, level);
+    read_string(L, row, name, of, level);
     lua_pushnil(L); /* Is popped in place of the string. */
     break;
   }
@@ -152,7 +204,7 @@ int rl_lua_read_options(lua_State *L, int index, const rl_option_table *table, v
     rl_lua_misuse(L, level, "redlock: options must be a table, got a %s", luaL_typename(L, index));
   luaL_checkstack(L, (int)table->count + 4, "redlock: options");
   for (size_t i = 0; i < table->count; i++) {
-    lua_getfield(L, index, table->rows[i].name);
+    push_option(L, index, &table->rows[i]);
     if (!lua_isnil(L, -1))
       read_option(L, &table->rows[i], of, level);
     lua_pop(L, 1);
@@ -230,17 +282,26 @@ int rl_lua_read_owner(lua_State *L, int index, int absent, int level) {
 /* ------------------------------------------------------------------- what Lua code checks by */
 
 static void push_table(lua_State *L, const rl_option_table *table) {
+  int count = 0;
+
   lua_createtable(L, (int)table->count, 0);
   for (size_t i = 0; i < table->count; i++) {
     const rl_option *row = &table->rows[i];
+    const char *part;
+    const char *inside = table_of(row, &part);
     double unit = row->kind == RL_OPTION_DURATION ? MILLISECOND : 1;
-    lua_createtable(L, 0, 6);
+    lua_createtable(L, 0, 7);
     lua_pushstring(L, row->name);
     lua_setfield(L, -2, "name");
     lua_pushstring(L, row->field);
     lua_setfield(L, -2, "field");
     lua_pushstring(L, rl_option_kind_name(row->kind));
     lua_setfield(L, -2, "kind");
+    if (inside != NULL) { /* part_of_tls, part_of_guard */
+      lua_pushfstring(L, "part_of_%s", inside);
+      lua_pushstring(L, part);
+      lua_settable(L, -3);
+    }
     lua_pushnumber(L, (lua_Number)lowest(row));
     lua_setfield(L, -2, "low");
     lua_pushnumber(L, (lua_Number)highest(row));
@@ -251,7 +312,7 @@ static void push_table(lua_State *L, const rl_option_table *table) {
     }
     lua_pushstring(L, row->words);
     lua_setfield(L, -2, "words");
-    lua_rawseti(L, -2, (int)i + 1);
+    lua_rawseti(L, -2, ++count);
   }
 }
 

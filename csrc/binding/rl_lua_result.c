@@ -21,15 +21,17 @@ void rl_lua_copy(char *destination, size_t size, const char *text) {
   destination[length] = '\0';
 }
 
-void rl_lua_push_milliseconds(lua_State *L, redlock_duration duration) {
-  redlock_duration milliseconds = duration / REDLOCK_MILLISECONDS;
-
+void rl_lua_push_whole(lua_State *L, uint64_t number) {
 #if LUA_VERSION_NUM >= 503
-  lua_pushinteger(L, (lua_Integer)milliseconds);
+  lua_pushinteger(L, (lua_Integer)number);
 #else
   /* An integer of these versions may have 32 bits, which a long lease does not fit into. */
-  lua_pushnumber(L, (lua_Number)milliseconds);
+  lua_pushnumber(L, (lua_Number)number);
 #endif
+}
+
+void rl_lua_push_milliseconds(lua_State *L, redlock_duration duration) {
+  rl_lua_push_whole(L, duration / REDLOCK_MILLISECONDS);
 }
 
 void rl_lua_set_latency(lua_State *L, redlock_duration latency) {

@@ -30,18 +30,38 @@ int cli_fail_to_acquire(const cli_settings *settings, redlock_lock *lock, int er
   return cli_fail(status, "%s", message[0] != '\0' ? message : redlock_strerror(error));
 }
 
-static int cli_open(redlock_client **client, const cli_settings *settings) {
-  char message[512] = "";
-  redlock_settings given = {.options = &settings->options,
-                            .prefix = settings->prefix,
-                            .prefix_length =
-                                settings->prefix != NULL ? strlen(settings->prefix) : 0};
-  char which[32] = "";
-  int error = redlock_client_new(client, &given, message, sizeof message);
+/* Makes the client and its nodes. Returns an error of redlock.h; |which| and |message| say of what. */
+static int cli_make(redlock_client **client, const cli_settings *settings,
+                    const redlock_settings *given, char which[static 32],
+                    char message[static 512]) {
+  int error = redlock_client_new(client, given, message, 512);
   for (size_t i = 0; error == REDLOCK_OK && i < settings->node_count; i++) {
     /* By its number: it may hold a password. */
-    (void)snprintf(which, sizeof which, "node %zu: ", i + 1);
-    error = redlock_client_add(*client, settings->nodes[i], message, sizeof message);
+    (void)snprintf(which, 32, "node %zu: ", i + 1);
+    error = redlock_client_add(*client, settings->nodes[i], message, 512);
+  }
+  return error;
+}
+
+static int cli_open(redlock_client **client, const cli_settings *settings) {
+  char message[512] = "";
+  char which[32] = "";
+  redlock_settings given = settings->tls;
+  given.options = &settings->options;
+  given.prefix = settings->prefix;
+  given.quorum = settings->quorum;
+  given.guard = settings->guard ? REDLOCK_YES : REDLOCK_NO;
+  given.guard_max_ttl_us = settings->guard_max_ttl_us;
+  given.guard_cluster = settings->guard_cluster;
+  given.prefix_length = settings->prefix != NULL ? strlen(settings->prefix) : 0;
+  int error = cli_make(client, settings, &given, which, message);
+  if (error == REDLOCK_E_UNSUPPORTED) { /* A node speaks TLS. */
+    given.carrier = cli_tls_carrier();
+    if (given.carrier == NULL) {
+      return CLI_SYSTEM;
+    }
+    redlock_client_free(*client);
+    error = cli_make(client, settings, &given, which, message);
   }
   if (error == REDLOCK_OK) {
     return 0;

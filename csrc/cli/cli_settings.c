@@ -21,9 +21,21 @@ static const char cli_help[] =
                        "  -t, --ttl TIME                  after which the lock ends when this program dies [10s]\n"
                        "      --max-hold TIME             after which the lock is extended no more [never]\n"
                        "      --node-timeout TIME         for one attempt [100ms, at most a tenth of the ttl]\n"
+                       "      --quorum NUMBER             nodes that are needed, if more than a majority\n"
+                       "      --guard                     nodes vote only when they have forgotten no lock. As does any of\n"
+                       "      --guard-max-ttl TIME        the longest ttl that any client uses [30s]\n"
+                       "      --guard-cluster NAME        a name for the list of nodes [a hash of it]\n"
                        "  -p, --prefix TEXT               before the name of the resource\n"
                        "  -E, --conflict-exit-code NUMBER when the lock is taken [1]\n"
+                       "      --keys                      doctor: look for locks without an expiry, too\n"
                        "  -h, --help    -V, --version\n"
+                       "\n"
+                       "      --tls                       with nodes that are no Unix sockets; or rediss:// for one. As does any of\n"
+                       "      --tls-ca FILE, --tls-ca-path DIRECTORY   whom to trust [the system's CAs]\n"
+                       "      --tls-crl FILE              certificates that were revoked\n"
+                       "      --tls-cert FILE, --tls-key FILE, --tls-key-password-file FILE\n"
+                       "      --tls-server-name NAME      whom the certificates are for [the host of the node]\n"
+                       "      --tls-min-version 1.2|1.3, --tls-ciphers LIST, --tls-dangerously-unverified\n"
                        "\n"
                        "A TIME is a number and ms, s, m or h: 500ms, 10s.\n"
                        "It exits with the status of the command (128 and the signal that ended it), or 1: the lock is\n"
@@ -77,6 +89,16 @@ static int cli_settings_status(int *status, const char *text) {
     return cli_wrong("not an exit status from 0 to 255:", text);
   }
   *status = (int)number;
+  return -1;
+}
+
+static int cli_settings_quorum(int *quorum, const char *text) {
+  char *end;
+  long number = strtol(text, &end, 10);
+  if (text[0] < '1' || text[0] > '9' || *end != '\0' || number > REDLOCK_NODES_MAX) {
+    return cli_wrong("not a number of nodes from 1 to 32:", text);
+  }
+  *quorum = (int)number;
   return -1;
 }
 
@@ -169,8 +191,23 @@ static int cli_settings_option(cli_settings *settings, int option, char **argv) 
   case 'p':
     settings->prefix = optarg;
     return -1;
+  case 'Q':
+    return cli_settings_quorum(&settings->quorum, optarg);
+  case 'G':
+    settings->guard = true;
+    return -1;
+  case 'L':
+    settings->guard = true;
+    return cli_settings_time_of(&settings->guard_max_ttl_us, 0, optarg);
+  case 'C':
+    settings->guard = true;
+    settings->guard_cluster = optarg;
+    return -1;
   case 'E':
     return cli_settings_status(&settings->taken_status, optarg);
+  case 'K':
+    settings->keys = true;
+    return -1;
   case 'h':
     (void)fputs(cli_help, stdout);
     return 0;
@@ -180,21 +217,35 @@ static int cli_settings_option(cli_settings *settings, int option, char **argv) 
   case ':':
     return cli_wrong("a value is missing after", argv[optind - 1]);
   default:
-    return cli_wrong("unknown option", argv[optind - 1]);
+    return option > CLI_TLS_END || option < CLI_TLS ? cli_wrong("unknown option", argv[optind - 1])
+                                                    : cli_tls_option(settings, option, optarg);
   }
 }
 
+#define CLI_TLS_NAME(code, name, variable, field) {name, required_argument, NULL, CLI_TLS_##code},
+
 int cli_settings_read(cli_settings *settings, int argc, char **argv) {
-  static const struct option names[] = {{"node", required_argument, NULL, 'n'},
-                                        {"wait", required_argument, NULL, 'w'},
-                                        {"ttl", required_argument, NULL, 't'},
-                                        {"max-hold", required_argument, NULL, 'M'},
-                                        {"node-timeout", required_argument, NULL, 'T'},
-                                        {"prefix", required_argument, NULL, 'p'},
-                                        {"conflict-exit-code", required_argument, NULL, 'E'},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {"version", no_argument, NULL, 'V'},
-                                        {NULL, 0, NULL, 0}};
+  static const struct option names[] = {
+      {"node", required_argument, NULL, 'n'},
+      {"wait", required_argument, NULL, 'w'},
+      {"ttl", required_argument, NULL, 't'},
+      {"max-hold", required_argument, NULL, 'M'},
+      {"node-timeout", required_argument, NULL, 'T'},
+      {"quorum", required_argument, NULL, 'Q'},
+      {"guard", no_argument, NULL, 'G'},
+      {"guard-max-ttl", required_argument, NULL, 'L'},
+      {"guard-cluster", required_argument, NULL, 'C'},
+      {"prefix", required_argument, NULL, 'p'},
+      {"conflict-exit-code", required_argument, NULL, 'E'},
+      {"keys", no_argument, NULL, 'K'},
+      {"help", no_argument, NULL, 'h'},
+      {"version", no_argument, NULL, 'V'},
+      {"tls", no_argument, NULL, CLI_TLS},
+      {"tls-min-version", required_argument, NULL, CLI_TLS_MIN_VERSION},
+      {"tls-key-password", required_argument, NULL, CLI_TLS_KEY_PASSWORD},
+      {"tls-key-password-file", required_argument, NULL, CLI_TLS_KEY_PASSWORD_FILE},
+      {"tls-dangerously-unverified", no_argument, NULL, CLI_TLS_DANGEROUSLY_UNVERIFIED},
+      CLI_TLS_TEXTS(CLI_TLS_NAME){NULL, 0, NULL, 0}};
   int status = -1;
   memset(settings, 0, sizeof *settings);
   settings->taken_status = CLI_TAKEN;
@@ -209,9 +260,13 @@ int cli_settings_read(cli_settings *settings, int argc, char **argv) {
   if (status < 0) {
     status = cli_settings_operands(settings, argv + optind);
   }
+  if (status < 0) {
+    status = cli_tls_environment(settings);
+  }
   return status < 0 ? cli_settings_environment(settings) : status;
 }
 
 void cli_settings_free(cli_settings *settings) {
+  explicit_bzero(settings->key_password, sizeof settings->key_password);
   free(settings->environment);
 }

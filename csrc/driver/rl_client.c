@@ -5,11 +5,15 @@
  */
 #include "rl_client.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "rl_clock.h"
+#include "rl_login.h"
 #include "rl_poll.h"
+#include "rl_route.h"
 #include "rl_turn.h"
 
 #define RL_CLIENT_TEXT(number) RL_CLIENT_TEXT_OF(number) /* a constant as people read it */
@@ -32,6 +36,25 @@ int rl_client_note(redlock_client *client, int error, const char *sentence) {
   return error;
 }
 
+/* What is wrong with the guard, as a static sentence, or NULL. */
+static const char *rl_client_wrong_guard(const redlock_settings *settings,
+                                         const rl_options *options) {
+  if (settings->guard != REDLOCK_YES) {
+    return settings->guard_max_ttl_us != 0 || settings->guard_cluster != NULL
+               ? "guard_max_ttl_us and guard_cluster need guard"
+               : NULL;
+  }
+  for (const char *at = settings->guard_cluster; at != NULL && *at != '\0'; at++) {
+    if (*at <= 0x20 || *at >= 0x7f) {
+      return "guard_cluster must be printable, and have no spaces";
+    }
+  }
+  return rl_guard_longest(settings->guard_max_ttl_us) <
+                 rl_time_add(options->ttl_us, options->lock_delay_us)
+             ? RL_GUARD_TOO_LONG
+             : NULL;
+}
+
 /* Reads what the caller gave, of whatever version, into this version's structs. */
 static const char *rl_client_read_settings(redlock_settings *settings, rl_options *options,
                                            const redlock_settings *given, size_t settings_size,
@@ -47,7 +70,11 @@ static const char *rl_client_read_settings(redlock_settings *settings, rl_option
     wrong = rl_option_fit(&rl_options_of_lock, &known, settings->options, options_size);
     wrong = wrong != NULL ? wrong : rl_options_read(options, &known);
   }
-  return wrong != NULL ? wrong : rl_option_wrong(&rl_options_of_client, settings);
+  if (settings->credentials != NULL && (settings->username != NULL || settings->password != NULL)) {
+    wrong = wrong != NULL ? wrong : "credentials bring the username and the password: give either";
+  }
+  wrong = wrong != NULL ? wrong : rl_option_wrong(&rl_options_of_client, settings);
+  return wrong != NULL ? wrong : rl_client_wrong_guard(settings, options);
 }
 
 static int rl_client_configure(redlock_client *client, const redlock_settings *settings,
@@ -58,7 +85,22 @@ static int rl_client_configure(redlock_client *client, const redlock_settings *s
   }
   client->settings.options = NULL;
   client->core.options = *options;
+  if (settings->guard == REDLOCK_YES && rl_guard_open(&client->core, settings->guard_max_ttl_us,
+                                                      settings->guard_cluster) != REDLOCK_OK) {
+    return rl_client_fail(REDLOCK_E_NO_MEMORY, NULL, message, message_size);
+  }
+  client->core.quorum = (unsigned)settings->quorum;
+  redlock_time now_us = redlock_now();
+  (void)rl_node_clock_note(&client->core.wall, rl_clock_wall(), now_us, now_us);
   return REDLOCK_OK;
+}
+
+const char *rl_client_wrong_quorum(const redlock_client *client) {
+  unsigned nodes = client->core.node_count;
+  unsigned quorum = client->core.quorum;
+  return quorum != 0 && (quorum < rl_quorum_majority(nodes) || quorum > nodes)
+             ? "the client's quorum must be from a majority of its nodes to all of them"
+             : NULL;
 }
 
 static void rl_client_close_sockets(redlock_client *client, bool forked) {
@@ -78,6 +120,9 @@ void rl_client_destroy(redlock_client *client) {
     return;
   }
   rl_client_close_sockets(client, rl_fork_happened(&client->mark));
+  for (unsigned i = 0; i < REDLOCK_NODES_MAX; i++) {
+    rl_route_free(&client->routes[i]);
+  }
   rl_core_free(&client->core); /* Also when it was not made: it is empty then. */
   rl_wait_free(&client->wait);
   rl_mutex_free(&client->mutex);
@@ -138,15 +183,10 @@ int redlock_client_add(redlock_client *client, const char *address, char *messag
   return redlock_client_add_node(client, &node, message, message_size);
 }
 
-/* A node that is well written, but cannot be reached, or stands among the client's already. */
+/* A node that is well written, but stands among the client's already. */
 static int rl_client_check_node(const redlock_client *client, const rl_address *address,
                                 char *message, size_t message_size) {
   char sentence[sizeof address->name + 64];
-  const char *refused = client->carried ? NULL : rl_socket_refuses(address);
-  if (refused != NULL) {
-    (void)snprintf(sentence, sizeof sentence, "%s: %s", address->name, refused);
-    return rl_client_fail(REDLOCK_E_UNSUPPORTED, sentence, message, message_size);
-  }
   for (unsigned i = 0; i < client->core.node_count; i++) {
     if (strcmp(client->core.nodes[i]->address.name, address->name) == 0) {
       (void)snprintf(sentence, sizeof sentence, "%s is named twice", address->name);
@@ -156,18 +196,45 @@ static int rl_client_check_node(const redlock_client *client, const rl_address *
   return REDLOCK_OK;
 }
 
-static int rl_client_add_address(redlock_client *client, const rl_address *address, char *message,
-                                 size_t message_size) {
+/* The way to the node; of no use where another carries the bytes. */
+static int rl_client_make_route(const redlock_client *client, rl_route *route,
+                                const redlock_node *node, const rl_address *address, char *message,
+                                size_t message_size) {
+  char reason[RL_STREAM_ERROR_MAX] = "";
+  char sentence[sizeof address->name + sizeof reason + 4];
+  const rl_route *like = NULL;
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    like = client->routes[i].node != NULL ? &client->routes[i] : like;
+  }
+  int error = client->carried
+                  ? REDLOCK_OK
+                  : rl_route_make(route, address, node, &client->settings, like, reason);
+  (void)snprintf(sentence, sizeof sentence, "%s: %s", address->name, reason);
+  return error == REDLOCK_OK ? REDLOCK_OK : rl_client_fail(error, sentence, message, message_size);
+}
+
+static int rl_client_add_address(redlock_client *client, const redlock_node *node,
+                                 const rl_address *address, char *message, size_t message_size) {
+  rl_route route = {NULL, NULL};
+  unsigned index = client->core.node_count;
   int error = rl_client_check_node(client, address, message, message_size);
+  if (error == REDLOCK_OK) {
+    error = rl_client_make_route(client, &route, node, address, message, message_size);
+  }
   if (error != REDLOCK_OK) {
     return error;
   }
   error = rl_core_add(&client->core, address);
+  if (error == REDLOCK_OK) {
+    client->routes[index] = route;
+    return REDLOCK_OK;
+  }
+  rl_route_free(&route);
   const char *sentence =
       error == REDLOCK_E_LIMIT  ? "there are more than " RL_CLIENT_TEXT(REDLOCK_NODES_MAX) " nodes"
       : error == REDLOCK_E_BUSY ? "a lock has been made: it is too late for nodes"
                                 : NULL;
-  return error == REDLOCK_OK ? REDLOCK_OK : rl_client_fail(error, sentence, message, message_size);
+  return rl_client_fail(error, sentence, message, message_size);
 }
 
 int redlock_client_add_node_sized(redlock_client *client, const redlock_node *given,
@@ -185,9 +252,10 @@ int redlock_client_add_node_sized(redlock_client *client, const redlock_node *gi
   int error = rl_address_read(&address, &node, &client->settings, message, message_size);
   if (error == REDLOCK_OK) {
     rl_client_enter(client);
-    error = rl_client_add_address(client, &address, message, message_size);
+    error = rl_client_add_address(client, &node, &address, message, message_size);
     rl_client_leave(client);
   }
+  rl_login_overwrite(&address, sizeof address);
   return error;
 }
 
@@ -291,6 +359,7 @@ void rl_client_check_fork(redlock_client *client) {
   rl_client_close_sockets(client, true);
   rl_wait_forget(&client->wait);
   rl_keeper_forget(&client->keeper);
+  client->asks = 0;
   for (rl_lock *lock = client->core.locks; lock != NULL; lock = lock->next) {
     lock->waited = 0;
   }
@@ -355,9 +424,18 @@ static void rl_client_tell_node(const rl_node *node, redlock_node_info *info, si
   known.error = node->error[0] != '\0' ? node->error : NULL;
   known.latency_us = node->link.latency_us;
   known.owed = node->link.owed_count;
+  char reason[RL_REASON_MAX + 1] = "";
+  if (node->link.phase == RL_LINK_UP && node->link.guard != NULL) {
+    known.quarantined_us = rl_guard_quarantined(node->link.guard, redlock_now());
+    (void)rl_guard_reason(node->link.guard, redlock_now(), reason, sizeof reason);
+    known.quarantine = reason[0] != '\0' ? reason : NULL;
+  }
   rl_option_fill(info, size, &known, sizeof known);
-  if (size >= sizeof known) {
+  if (size >= offsetof(redlock_node_info, quarantined_us)) {
     rl_client_lend(&info->error, info->text);
+  }
+  if (size >= sizeof known) {
+    rl_client_lend(&info->quarantine, info->quarantine_text);
   }
 }
 

@@ -35,17 +35,23 @@ struct redlock_client {
   int timer_fd;                /* in the epoll set, for what is due later */
   int event_fd;                /* in the epoll set, for what is due at once */
   redlock_time timer_us;       /* what the timer is set to */
+  redlock_time alarm_us;       /* when the driver wants a turn, whatever is due; 0 = it does not */
   bool woken;                  /* the event is readable */
   bool wake;                   /* operations have ended outside of the caller's loop */
   redlock_time processed_us;   /* when input was looked for last */
   redlock_client *linger_next; /* in an rl_linger */
   bool lingering;
+  uint32_t asks;         /* nodes for which Lua code is to be asked (rl_lua_credentials.c) ... */
+  bool asking;           /* and is being asked ... */
+  bool asked_by_driver;  /* by its driver, not while a call waits */
   bool tells;            /* Lua code is to be told of losses (rl_lua_loss.c) ... */
   bool told_by_driver;   /* ... by its driver, not by the next call */
   bool telling;          /* and is being told */
   const char *failure;   /* of the last call on the client, or NULL */
   char unconfirmed[256]; /* close: which nodes */
+  char unready[1024];    /* bootstrap: likewise */
   rl_socket sockets[REDLOCK_NODES_MAX];
+  rl_route routes[REDLOCK_NODES_MAX]; /* how each node is reached */
 };
 
 /*
@@ -94,6 +100,9 @@ void rl_client_check_fork(redlock_client *client);
  * NULL for the error's own. Returns |error|.
  */
 int rl_client_note(redlock_client *client, int error, const char *sentence);
+
+/* What is wrong with the client's quorum for as many nodes as it has, as a static sentence, or NULL. */
+const char *rl_client_wrong_quorum(const redlock_client *client);
 
 /*
  * Sends what is left and waits for the replies, at most until |deadline_us| or redlock_client_wakeup().

@@ -13,4 +13,7 @@
 /* What CLOCK_MONOTONIC will say at |until_us| of redlock_now(), which is not REDLOCK_NEVER. */
 void rl_clock_monotonic(redlock_time until_us, struct timespec *until);
 
+/* What the wall clock shows, in microseconds since 1970; 0 where it can't be read. */
+uint64_t rl_clock_wall(void);
+
 #endif

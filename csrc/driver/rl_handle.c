@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "rl_client.h"
+#include "rl_fence.h"
 #include "rl_given.h"
 #include "rl_late.h"
+#include "rl_margin.h"
 #include "rl_poll.h"
 #include "rl_renew.h"
 #include "rl_round.h"
@@ -41,13 +43,17 @@ static const char *rl_handle_wrong(const redlock_client *client, const redlock_r
     if (resources[i].bytes == NULL && resources[i].length > 0) {
       return "resource is NULL, but has a length";
     }
+    if (rl_resource_is_reserved(client->core.prefix, client->core.prefix_length, &resources[i])) {
+      return "a resource is named like what the nodes keep for the library: it ends in "
+             "':redlock-fence', or is 'redlock:lineage'";
+    }
   }
   if (client->core.node_count == 0) {
     return "the client has no nodes";
   }
   return count <= REDLOCK_RESOURCES_MAX && rl_resource_repeats(resources, count)
              ? "a resource is named twice"
-             : NULL;
+             : rl_client_wrong_quorum(client);
 }
 
 static const char rl_handle_keeps_nothing[] = "extend_every_us and max_hold_us need auto_extend";
@@ -82,6 +88,9 @@ static int rl_handle_make(redlock_lock **made, redlock_client *client,
   *wrong = rl_handle_wrong(client, resources, count);
   if (*wrong == NULL && given != NULL) {
     *wrong = rl_handle_read_options(&options, given, options_size);
+  }
+  if (*wrong == NULL) {
+    *wrong = rl_guard_too_long(&client->core, options.ttl_us, options.lock_delay_us);
   }
   if (*wrong != NULL) {
     return REDLOCK_E_INVALID;
@@ -411,6 +420,11 @@ int rl_handle_begin(redlock_lock *lock) {
   return error;
 }
 
+/* Whether the caller is Lua code that is to be asked for credentials. */
+static bool rl_handle_is_to_ask(const redlock_client *client) {
+  return client->asks != 0 && !client->asking && !client->asked_by_driver;
+}
+
 int rl_handle_go_on(redlock_lock *lock, redlock_duration patience_us) {
   redlock_client *client = rl_client_of(lock);
   redlock_time until_us = rl_time_add(redlock_now(), patience_us);
@@ -419,7 +433,7 @@ int rl_handle_go_on(redlock_lock *lock, redlock_duration patience_us) {
   rl_client_enter(client);
   rl_waiter *waiter = rl_wait_of(lock);
   while (error == REDLOCK_OK && !interrupted && rl_lock_is_busy(rl_lock_of(lock)) &&
-         redlock_now() < until_us) {
+         redlock_now() < until_us && !rl_handle_is_to_ask(client)) {
     error = rl_wait_step(client, waiter, until_us, &interrupted);
   }
   if (waiter != NULL) {
@@ -527,6 +541,16 @@ redlock_duration redlock_lock_remaining(const redlock_lock *lock) {
   return left_us;
 }
 
+int redlock_lock_margin(const redlock_lock *lock) {
+  if (lock == NULL) {
+    return -1;
+  }
+  rl_client_enter(rl_client_of(lock));
+  int margin = rl_margin_of(rl_lock_of(lock), redlock_now());
+  rl_client_leave(rl_client_of(lock));
+  return margin;
+}
+
 int rl_handle_lost(const redlock_lock *lock, redlock_duration least_us, redlock_time *since_us) {
   rl_client_enter(rl_client_of(lock));
   int reason = rl_loss_of(rl_lock_of(lock), rl_time_add(redlock_now(), least_us - 1), since_us);
@@ -625,6 +649,18 @@ const void *redlock_lock_token_bytes(const redlock_lock *lock, size_t *length) {
 
 const char *redlock_lock_token(const redlock_lock *lock) {
   return redlock_lock_token_bytes(lock, NULL);
+}
+
+uint64_t redlock_lock_fence(const redlock_lock *lock) {
+  uint64_t token = 0;
+  if (lock != NULL) {
+    rl_client_enter(rl_client_of(lock));
+    if (rl_handle_left(lock) > 0) {
+      token = rl_fence_token(rl_reentry_carrier(rl_lock_of(lock)));
+    }
+    rl_client_leave(rl_client_of(lock));
+  }
+  return token;
 }
 
 const void *redlock_lock_resource(const redlock_lock *lock, size_t *length) {

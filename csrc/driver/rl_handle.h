@@ -51,7 +51,7 @@ redlock_duration rl_handle_late(redlock_lock *lock);
  * one of the three that start; then, if that returned REDLOCK_OK, begin; go on as long as the operation is
  * pending; end. Starting returns what redlock_lock_acquire() and its kin would return at once, the next two
  * REDLOCK_OK or an error to end with. Going on returns when something has come, after every signal that this
- * thread takes, and after |patience_us| at the latest. Ended with an error, an operation that is in flight is
+ * thread takes, when Lua code is to be asked for credentials, and after |patience_us| at the latest. Ended with an error, an operation that is in flight is
  * given up for it; rl_handle_outcome() tells the result. Other threads may use the client between the steps.
  */
 int rl_handle_acquire(redlock_lock *lock, const redlock_options *options, size_t options_size);
@@ -67,6 +67,8 @@ void rl_handle_end(redlock_lock *lock, int error);
  */
 int rl_handle_inspect(redlock_lock *lock);
 int rl_handle_force_release(redlock_lock *lock, const void *token, size_t length);
+int rl_handle_doctor(redlock_lock *lock, unsigned flags);
+int rl_handle_bootstrap(redlock_lock *lock);
 
 /* The memory of a lock that is in no operation, about. */
 size_t rl_handle_size(const redlock_lock *lock);

@@ -69,7 +69,7 @@ static const char *rl_handle_wrong_handover(const redlock_client *client,
     return "it was detached while nodes had not answered, and which they are cannot be told: the "
            "client's nodes are others, or named otherwise, or in another order";
   }
-  return NULL;
+  return rl_client_wrong_quorum(client);
 }
 
 /* redlock_lock_attach() from inside: what is wrong goes to |*wrong|, a static sentence, or NULL. */
@@ -82,6 +82,9 @@ static int rl_handle_attach(redlock_lock **made, redlock_client *client,
   *wrong = rl_handle_wrong_handover(client, handover);
   if (*wrong == NULL && given != NULL) {
     *wrong = rl_handle_read_options(&options, given, options_size);
+  }
+  if (*wrong == NULL) {
+    *wrong = rl_attach_fit_fence(&options, handover->fence);
   }
   if (*wrong != NULL) {
     return REDLOCK_E_INVALID;

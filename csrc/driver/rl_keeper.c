@@ -52,8 +52,8 @@ static bool rl_keeper_has_loop(const redlock_client *client) {
 static bool rl_keeper_awaits(const redlock_client *client) {
   for (unsigned i = 0; i < client->core.node_count; i++) {
     const rl_link *link = &client->core.nodes[i]->link;
-    if (link->owed_count > 0 || link->phase == RL_LINK_CONNECTING ||
-        link->phase == RL_LINK_HANDSHAKE) {
+    bool connects = link->phase == RL_LINK_CONNECTING && !rl_link_awaits_login(link);
+    if (link->owed_count > 0 || connects || link->phase == RL_LINK_HANDSHAKE) {
       return true;
     }
   }

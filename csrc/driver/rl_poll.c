@@ -50,8 +50,19 @@ redlock_time rl_poll_deadline(const redlock_client *client) {
 
 /* When redlock_client_process() is to be called at the latest: also for what the caller's loop is to take. */
 static redlock_time rl_poll_process(const redlock_client *client, uint32_t output) {
+  if (client->asks != 0 && !client->asking) {
+    return 0;
+  }
   bool news = client->core.ended.first != NULL || client->core.losses.first != NULL;
-  return client->wake && news ? 0 : rl_poll_turn(client, output);
+  redlock_time turn_us = client->wake && news ? 0 : rl_poll_turn(client, output);
+  return client->alarm_us != 0 ? rl_time_min(turn_us, client->alarm_us) : turn_us;
+}
+
+void rl_poll_alarm(redlock_client *client, redlock_time at_us) {
+  if (client->alarm_us == 0 || at_us < client->alarm_us) {
+    client->alarm_us = at_us;
+    rl_poll_sync(client);
+  }
 }
 
 /* ------------------------------------------------------------------------------ one descriptor */

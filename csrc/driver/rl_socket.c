@@ -1,5 +1,5 @@
 /*
- * The connection to one node.
+ * The connection to one node: names, addresses, descriptors, time-outs.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -40,10 +40,6 @@ void rl_socket_init(rl_socket *socket) {
   socket->fd = -1;
   socket->epoll_fd = -1;
   socket->polled_fd = -1;
-}
-
-const char *rl_socket_refuses(const rl_address *address) {
-  return address->tls ? "TLS is not built in this version" : NULL;
 }
 
 #if defined(__linux__)
@@ -90,17 +86,6 @@ void rl_socket_register(rl_socket *socket, int epoll_fd, bool has_output) {
 }
 #endif
 
-static void rl_socket_explain(rl_socket *socket, int error) {
-  char text[128];
-  text[0] = '\0';
-#if defined(__GLIBC__)
-  const char *said = strerror_r(error, text, sizeof text);
-#else
-  const char *said = strerror_r(error, text, sizeof text) == 0 ? text : "error";
-#endif
-  (void)snprintf(socket->error, sizeof socket->error, "%s", said);
-}
-
 static void rl_socket_forget_addresses(rl_socket *socket) {
   if (socket->addresses != NULL) {
     freeaddrinfo(socket->addresses);
@@ -111,12 +96,12 @@ static void rl_socket_forget_addresses(rl_socket *socket) {
 
 static void rl_socket_close_fd(rl_socket *socket) {
   if (socket->fd >= 0) {
+    rl_stream_close(&socket->stream, socket->fd, false);
     rl_socket_unregister(socket);
     (void)close(socket->fd);
     socket->changes++;
   }
   socket->fd = -1;
-  socket->blocked = false;
 }
 
 static void rl_socket_set(int fd, int level, int option, int value) {
@@ -159,16 +144,21 @@ static int rl_socket_begin(rl_socket *socket_, int family, const struct sockaddr
   }
   socket_->changes++;
   rl_socket_tune(socket_->fd, family);
-  /* An interrupted connect goes on by itself, as one in progress does. */
-  if (connect(socket_->fd, address, length) == 0) {
-    socket_->phase = RL_SOCKET_OPEN;
-    return 0;
+  int error = connect(socket_->fd, address, length) == 0 ? 0 : errno;
+  /* An interrupted connect goes on by itself, as one in progress does. Where hands are to be shaken, poll() goes on. */
+  if (error != 0 && error != EINPROGRESS && error != EINTR) {
+    return error;
   }
-  if (errno == EINPROGRESS || errno == EINTR) {
-    socket_->phase = RL_SOCKET_CONNECTING;
-    return 0;
+  socket_->phase =
+      error == 0 && socket_->route->node == NULL ? RL_SOCKET_OPEN : RL_SOCKET_CONNECTING;
+  return 0;
+}
+
+/* What a node has said in a handshake tells more than that another address of its name has no server. */
+static void rl_socket_explain(rl_socket *socket, int error) {
+  if (!socket->refused) {
+    rl_stream_explain(socket->error, error);
   }
-  return errno;
 }
 
 /* Tries the current address and those after it. */
@@ -249,9 +239,13 @@ static void rl_socket_resolve(rl_socket *socket, redlock_time now_us) {
   rl_socket_resolved(socket, now_us);
 }
 
-void rl_socket_connect(rl_socket *socket, const rl_address *address, redlock_time now_us) {
+void rl_socket_connect(rl_socket *socket, const rl_address *address, const rl_route *route,
+                       redlock_time now_us) {
   rl_socket_forget_addresses(socket);
+  socket->route = route;
+  socket->refused = false;
   socket->address_deadline_us = REDLOCK_NEVER;
+  socket->shake_deadline_us = rl_time_add(now_us, RL_LINK_CONNECT_TIMEOUT_US);
   if (address->path[0] != '\0') {
     rl_socket_connect_path(socket, address);
     return;
@@ -266,31 +260,71 @@ void rl_socket_connect(rl_socket *socket, const rl_address *address, redlock_tim
   rl_socket_resolve(socket, now_us);
 }
 
+/* Whether the kernel still connects; when not, whether that failed is |*error|, an errno. */
+static bool rl_socket_is_connecting(const rl_socket *socket, redlock_time now_us, int *error) {
+  struct pollfd writable = {socket->fd, POLLOUT, 0};
+  socklen_t length = sizeof *error;
+  *error = 0;
+  if (poll(&writable, 1, 0) <= 0) {
+    *error = ETIMEDOUT;
+    return now_us < socket->address_deadline_us;
+  }
+  if (getsockopt(socket->fd, SOL_SOCKET, SO_ERROR, error, &length) != 0) {
+    *error = errno;
+  }
+  return false;
+}
+
+/* The connection is made: it is open, or hands are to be shaken. False when it cannot be used. */
+static bool rl_socket_connected(rl_socket *socket, int error) {
+  if (error != 0) {
+    rl_socket_explain(socket, error);
+    return false;
+  }
+  if (!rl_stream_open(&socket->stream, socket->route, socket->error)) {
+    return false;
+  }
+  socket->phase = rl_stream_shakes(&socket->stream) ? RL_SOCKET_SHAKING : RL_SOCKET_OPEN;
+  return true;
+}
+
+/* Goes on with the handshake. False when it has failed. */
+static bool rl_socket_shake(rl_socket *socket, redlock_time now_us) {
+  socket->stream.blocked = false; /* Else poll() would not have told. */
+  int ended = rl_stream_shake(&socket->stream, socket->fd, socket->error);
+  if (ended == 0 && now_us >= rl_socket_deadline(socket)) {
+    (void)snprintf(socket->error, sizeof socket->error,
+                   "the TLS handshake took too long; is this port one for TLS?");
+    ended = -1;
+  }
+  if (ended > 0) {
+    socket->phase = RL_SOCKET_OPEN;
+  }
+  socket->refused = socket->refused || ended < 0;
+  return ended >= 0;
+}
+
 void rl_socket_progress(rl_socket *socket, redlock_time now_us) {
+  int error;
+  bool well = true;
   if (socket->phase == RL_SOCKET_RESOLVING) {
     rl_socket_resolve(socket, now_us);
     return;
   }
-  if (socket->phase != RL_SOCKET_CONNECTING) {
-    return;
-  }
-  struct pollfd writable = {socket->fd, POLLOUT, 0};
-  if (poll(&writable, 1, 0) > 0) {
-    int error = 0;
-    socklen_t length = sizeof error;
-    if (getsockopt(socket->fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0) {
-      error = errno;
-    }
-    if (error == 0) {
-      socket->phase = RL_SOCKET_OPEN;
-      rl_socket_forget_addresses(socket);
+  if (socket->phase == RL_SOCKET_CONNECTING) {
+    if (rl_socket_is_connecting(socket, now_us, &error)) {
       return;
     }
-    rl_socket_explain(socket, error);
-  } else if (now_us < socket->address_deadline_us) {
+    well = rl_socket_connected(socket, error);
+  }
+  if (well && socket->phase == RL_SOCKET_SHAKING) {
+    well = rl_socket_shake(socket, now_us);
+  }
+  if (well && socket->phase == RL_SOCKET_OPEN) {
+    rl_socket_forget_addresses(socket);
+  }
+  if (well) {
     return;
-  } else {
-    rl_socket_explain(socket, ETIMEDOUT);
   }
   if (socket->current == NULL) { /* A Unix socket has but one address. */
     rl_socket_close(socket);
@@ -301,6 +335,7 @@ void rl_socket_progress(rl_socket *socket, redlock_time now_us) {
 }
 
 int rl_socket_wait(const rl_socket *socket, bool has_output, short *events) {
+  bool has = has_output || rl_stream_unsent(&socket->stream);
   switch (socket->phase) {
   case RL_SOCKET_RESOLVING:
     *events = POLLIN;
@@ -308,8 +343,9 @@ int rl_socket_wait(const rl_socket *socket, bool has_output, short *events) {
   case RL_SOCKET_CONNECTING:
     *events = POLLOUT;
     return socket->fd;
+  case RL_SOCKET_SHAKING:
   case RL_SOCKET_OPEN:
-    *events = has_output && socket->blocked ? POLLIN | POLLOUT : POLLIN;
+    *events = has && socket->stream.blocked ? POLLIN | POLLOUT : POLLIN;
     return socket->fd;
   case RL_SOCKET_CLOSED:
   default:
@@ -327,50 +363,28 @@ bool rl_socket_is_closed(const rl_socket *socket) {
 }
 
 bool rl_socket_takes(const rl_socket *socket) {
-  return rl_socket_is_open(socket) && !socket->blocked;
+  return rl_socket_is_open(socket) && !socket->stream.blocked;
+}
+
+bool rl_socket_has_unsent(const rl_socket *socket) {
+  return rl_socket_is_open(socket) && rl_stream_unsent(&socket->stream);
 }
 
 bool rl_socket_holds_input(const rl_socket *socket) {
-  (void)socket;
-  return false; /* The kernel has it all. */
+  return rl_socket_is_open(socket) && rl_stream_holds_input(&socket->stream);
 }
 
 bool rl_socket_polled(rl_socket *socket, short revents) {
-  socket->blocked = socket->blocked && (revents & POLLOUT) == 0;
+  socket->stream.blocked = socket->stream.blocked && (revents & POLLOUT) == 0;
   return (revents & ~POLLOUT) != 0 || rl_socket_holds_input(socket);
 }
 
-static bool rl_socket_would_block(int error) {
-  return error == EAGAIN || error == EWOULDBLOCK;
-}
-
 long rl_socket_send(rl_socket *socket, const void *bytes, size_t length) {
-  ssize_t sent;
-  do {
-    sent = send(socket->fd, bytes, length, MSG_NOSIGNAL);
-  } while (sent < 0 && errno == EINTR);
-  socket->blocked = sent < 0 || (size_t)sent < length;
-  if (sent < 0 && !rl_socket_would_block(errno)) {
-    rl_socket_explain(socket, errno);
-    return -1;
-  }
-  return sent < 0 ? 0 : sent;
+  return rl_stream_send(&socket->stream, socket->fd, bytes, length, socket->error);
 }
 
 long rl_socket_receive(rl_socket *socket, void *bytes, size_t length) {
-  ssize_t received;
-  do {
-    received = recv(socket->fd, bytes, length, 0);
-  } while (received < 0 && errno == EINTR);
-  if (received == 0) {
-    (void)snprintf(socket->error, sizeof socket->error, "the node closed the connection");
-    return -1;
-  }
-  if (received < 0 && !rl_socket_would_block(errno)) {
-    rl_socket_explain(socket, errno);
-    return -1;
-  }
-  return received < 0 ? 0 : received;
+  return rl_stream_receive(&socket->stream, socket->fd, bytes, length, socket->error);
 }
 
 void rl_socket_close(rl_socket *socket) {
@@ -387,6 +401,7 @@ void rl_socket_give_up(rl_socket *socket, const char *reason) {
 void rl_socket_free(rl_socket *socket, bool forked) {
   if (forked) {
     socket->polled_fd = -1; /* The epoll set is the parent's too: it must not be touched. */
+    rl_stream_close(&socket->stream, socket->fd, true);
   }
   rl_socket_unregister(socket);
   if (socket->resolver != NULL) {
@@ -406,6 +421,9 @@ void rl_socket_free(rl_socket *socket, bool forked) {
 redlock_time rl_socket_deadline(const rl_socket *socket) {
   if (socket->phase == RL_SOCKET_RESOLVING && socket->resolver == NULL) {
     return socket->turn_us;
+  }
+  if (socket->phase == RL_SOCKET_SHAKING) {
+    return rl_time_min(socket->address_deadline_us, socket->shake_deadline_us);
   }
   return socket->phase == RL_SOCKET_CONNECTING ? socket->address_deadline_us : REDLOCK_NEVER;
 }

@@ -1,10 +1,8 @@
 /*
- * The connection to one node: whatever carries its bytes.
+ * The connection to one node: names, addresses, descriptors, time-outs. Its bytes are rl_stream.c's.
  *
  * SPDX-License-Identifier: MIT
  *
- * TLS would be here alone: its handshake a part of CONNECTING, its bytes those of rl_socket_send() and
- * rl_socket_receive(), and what it has decrypted and nobody has read yet what rl_socket_holds_input() tells.
  * Callers read |error| and |changes|, and |fd| to ask whose server it is; they ask for the rest, and write nothing.
  */
 #ifndef RL_SOCKET_H
@@ -16,6 +14,7 @@
 #include "redlock.h"
 #include "rl_address.h"
 #include "rl_resolver.h"
+#include "rl_stream.h"
 
 struct addrinfo;
 
@@ -23,40 +22,39 @@ typedef enum rl_socket_phase {
   RL_SOCKET_CLOSED = 0,
   RL_SOCKET_RESOLVING,
   RL_SOCKET_CONNECTING,
+  RL_SOCKET_SHAKING, /* connected; the carrier shakes hands */
   RL_SOCKET_OPEN
 } rl_socket_phase;
 
 typedef struct rl_socket {
   rl_socket_phase phase;
-  int fd;                           /* CONNECTING, OPEN; else -1 */
-  bool blocked;                     /* the kernel takes no more bytes for now */
+  int fd;                           /* CONNECTING, SHAKING, OPEN; else -1 */
+  rl_stream stream;                 /* SHAKING, OPEN */
+  const rl_route *route;            /* of the attempt to connect */
   rl_resolver *resolver;            /* a look-up in flight; it may outlive an attempt to connect */
   const rl_address *address;        /* whose name is looked up */
   redlock_time turn_us;             /* RESOLVING without a look-up: when to ask for one again */
   struct addrinfo *addresses;       /* all of the name's */
   struct addrinfo *current;         /* the one being tried */
   redlock_time address_deadline_us; /* when to go on to the next address */
+  redlock_time shake_deadline_us;   /* when hands must have been shaken */
+  bool refused;                     /* a handshake has failed in this attempt to connect */
   unsigned changes;                 /* how often it has had another descriptor to wait for */
   int epoll_fd;                     /* the set it is registered with, -1 for none */
   int polled_fd;                    /* what is registered there, -1 for nothing */
   short polled_events;
-  char error[192]; /* why the last attempt to connect failed */
+  char error[RL_STREAM_ERROR_MAX]; /* why the last attempt to connect failed */
 } rl_socket;
 
 void rl_socket_init(rl_socket *socket);
 
 /*
- * Why our sockets cannot carry what the node at |address| speaks, as a static sentence; NULL when they
- * can. The one place that knows that they speak no TLS.
+ * Begins to connect to |address| by |route|, trying all addresses of a name one after the other. Afterwards the
+ * phase tells: CLOSED means that it failed, for socket->error. |address| and |route| must outlive the
+ * connection.
  */
-const char *rl_socket_refuses(const rl_address *address);
-
-/*
- * Begins to connect to |address|, trying all addresses of a name one after the other. Afterwards the
- * phase tells: CLOSED means that it failed, for socket->error. |address| must outlive the
- * attempt, and is none that rl_socket_refuses().
- */
-void rl_socket_connect(rl_socket *socket, const rl_address *address, redlock_time now_us);
+void rl_socket_connect(rl_socket *socket, const rl_address *address, const rl_route *route,
+                       redlock_time now_us);
 
 /* The descriptor to wait for and the events to wait for on it, or -1. */
 int rl_socket_wait(const rl_socket *socket, bool has_output, short *events);
@@ -68,13 +66,16 @@ bool rl_socket_is_closed(const rl_socket *socket);
 /* Whether it is open, and the kernel may take bytes. */
 bool rl_socket_takes(const rl_socket *socket);
 
+/* Whether it has bytes to send besides those of the caller: rl_socket_send() of no bytes sends them. */
+bool rl_socket_has_unsent(const rl_socket *socket);
+
 /* Whether it has bytes for rl_socket_receive() of which poll() does not tell. */
 bool rl_socket_holds_input(const rl_socket *socket);
 
 /* OPEN: notes what poll() has told of it. Returns whether to call rl_socket_receive(). */
 bool rl_socket_polled(rl_socket *socket, short revents);
 
-/* RESOLVING or CONNECTING: looks how far it has come. */
+/* RESOLVING, CONNECTING or SHAKING: looks how far it has come. */
 void rl_socket_progress(rl_socket *socket, redlock_time now_us);
 
 /*

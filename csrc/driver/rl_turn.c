@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 
+#include "rl_credentials.h"
 #include "rl_poll.h"
 #include "rl_pump.h"
 #include "rl_same_server.h"
@@ -29,6 +30,18 @@
 
 /* --------------------------------------------------------------------------------------- input */
 
+/* A port for TLS ends a connection without it before it has answered anything. */
+static void rl_turn_explain(redlock_client *client, unsigned node) {
+  char reason[RL_STREAM_ERROR_MAX];
+  rl_socket *socket = &client->sockets[node];
+  const rl_node *asked = client->core.nodes[node];
+  if (asked->link.phase == RL_LINK_HANDSHAKE && !asked->address.tls) {
+    (void)snprintf(reason, sizeof reason, "%.100s before any answer; is this port one for TLS?",
+                   socket->error);
+    (void)snprintf(socket->error, sizeof socket->error, "%s", reason);
+  }
+}
+
 static void rl_turn_read(redlock_client *client, unsigned node) {
   unsigned char bytes[RL_TURN_READ_SIZE];
   rl_socket *socket = &client->sockets[node];
@@ -38,6 +51,7 @@ static void rl_turn_read(redlock_client *client, unsigned node) {
       return;
     }
     if (got < 0) {
+      rl_turn_explain(client, node);
       rl_core_disconnected(&client->core, node, redlock_now(), socket->error);
       return;
     }
@@ -78,6 +92,10 @@ static void rl_turn_tell(redlock_client *client, unsigned node) {
   }
   if (rl_socket_is_open(socket)) {
     rl_core_connected(&client->core, node, redlock_now());
+    redlock_duration left_us = rl_stream_certificate(&socket->stream);
+    if (left_us != REDLOCK_NEVER) {
+      rl_core_certificate(&client->core, node, redlock_now(), left_us);
+    }
   } else if (rl_socket_is_closed(socket)) {
     rl_core_disconnected(&client->core, node, redlock_now(), socket->error);
   }
@@ -119,16 +137,18 @@ static void rl_turn_input(redlock_client *client, const struct pollfd *fds, size
 /* Returns false when the connection has ended, for socket->error. */
 static bool rl_turn_send(redlock_client *client, unsigned node) {
   rl_socket *socket = &client->sockets[node];
-  size_t length;
+  size_t length = 0;
   const void *bytes = rl_core_output(&client->core, node, &length);
-  if (bytes == NULL || !rl_socket_takes(socket)) {
+  if (!rl_socket_takes(socket) || (bytes == NULL && !rl_socket_has_unsent(socket))) {
     return true;
   }
-  long sent = rl_socket_send(socket, bytes, length);
+  long sent = rl_socket_send(socket, bytes, bytes == NULL ? 0 : length);
   if (sent < 0) {
     return false;
   }
-  rl_core_output_sent(&client->core, node, (size_t)sent);
+  if (sent > 0) {
+    rl_core_output_sent(&client->core, node, (size_t)sent);
+  }
   return true;
 }
 
@@ -142,7 +162,7 @@ void rl_turn_flush(redlock_client *client) {
 /* ---------------------------------------------------------------------------------------- turn */
 
 /* The nodes whose sockets are open, or on their way to be. */
-static uint32_t rl_turn_open(const redlock_client *client) {
+static uint32_t rl_turn_sockets(const redlock_client *client) {
   uint32_t open = 0;
   for (unsigned i = 0; i < client->core.node_count; i++) {
     open |= rl_socket_is_closed(&client->sockets[i]) ? 0 : (uint32_t)1 << i;
@@ -150,10 +170,26 @@ static uint32_t rl_turn_open(const redlock_client *client) {
   return open;
 }
 
+void rl_turn_open(redlock_client *client, unsigned node) {
+  rl_socket_connect(&client->sockets[node], &client->core.nodes[node]->address,
+                    &client->routes[node], redlock_now());
+  rl_turn_tell(client, node);
+}
+
 static void rl_turn_connect_node(redlock_client *client, unsigned node, redlock_time now_us) {
   rl_core_connecting(&client->core, node, now_us);
-  rl_socket_connect(&client->sockets[node], &client->core.nodes[node]->address, now_us);
-  rl_turn_tell(client, node);
+  if (rl_credentials_ask(client, node)) {
+    rl_turn_open(client, node);
+  }
+}
+
+/* What is due at the sockets themselves comes first: they know better why they have failed than the core does. */
+static void rl_turn_overdue(redlock_client *client, redlock_time now_us) {
+  for (unsigned i = 0; i < client->core.node_count; i++) {
+    if (rl_socket_deadline(&client->sockets[i]) <= now_us) {
+      rl_turn_progress(client, i);
+    }
+  }
 }
 
 /* Makes the sockets what the core wants them to be. */
@@ -165,8 +201,6 @@ static void rl_turn_connect(redlock_client *client, redlock_time now_us, rl_pump
     }
     if ((wants.connect & bit) != 0) {
       rl_turn_connect_node(client, i, now_us);
-    } else if (rl_socket_deadline(&client->sockets[i]) <= now_us) {
-      rl_turn_progress(client, i);
     }
   }
 }
@@ -182,7 +216,8 @@ static void rl_turn_output(redlock_client *client) {
 static bool rl_turn_has_output(redlock_client *client) {
   size_t length;
   for (unsigned i = 0; i < client->core.node_count; i++) {
-    if (rl_core_output(&client->core, i, &length) != NULL) {
+    if (rl_core_output(&client->core, i, &length) != NULL ||
+        rl_socket_has_unsent(&client->sockets[i])) {
       return true;
     }
   }
@@ -195,7 +230,9 @@ static int rl_turn_run(redlock_client *client) {
   client->wait.unstarted = false;
   for (unsigned i = 0; i < RL_TURN_ROUNDS_MAX && result == REDLOCK_OK; i++) {
     redlock_time now_us = redlock_now();
-    rl_turn_connect(client, now_us, rl_pump_advance(&client->core, now_us, rl_turn_open(client)));
+    rl_turn_overdue(client, now_us);
+    rl_turn_connect(client, now_us,
+                    rl_pump_advance(&client->core, now_us, rl_turn_sockets(client)));
     result = rl_pump_launch(&client->core);
     if (client->wait.coming == 0) {
       rl_turn_output(client);
@@ -221,6 +258,9 @@ int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t cou
   rl_turn_input(client, fds, count);
   int result = rl_turn_run(client);
   client->wake = false;
+  if (client->alarm_us <= client->core.now_us) {
+    client->alarm_us = 0;
+  }
   rl_poll_sync(client);
   client->processed_us = client->core.now_us;
   client->wait.turned = true;

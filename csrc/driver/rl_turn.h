@@ -25,7 +25,10 @@ int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t cou
  */
 int rl_turn_launch(redlock_client *client);
 
-/* The same, or leaves it to the threads that are on their way to the mutex (rl_client_wait.c). */
+/* Begins the connection to a node whose making the core has been told of, and tells it what has become of it. */
+void rl_turn_open(redlock_client *client, unsigned node);
+
+/* The same as rl_turn_launch(), or leaves it to the threads that are on their way to the mutex (rl_client_wait.c). */
 int rl_turn_start(redlock_client *client);
 
 #endif

@@ -8,11 +8,37 @@ local lock_options, section_release = options.lock, options.section_release
 local check_resource, check_resources = options.resource, options.resources
 local attach, attach_options, check_handover = core.attach, options.attach, options.handover
 local check_token, acquire_options, give_token = options.token, options.acquire, core.give_token
-local new_lock, run, keys = core.lock, core.run, core.keys
+local new_lock, run, keys, findings = core.lock, core.run, core.keys, core.findings
 local calls = core.calls
 local ACQUIRE, INSPECT, FORCE_RELEASE = calls.acquire.code, calls.inspect.code, calls.force_release.code
+local DOCTOR, check_doctor = calls.doctor.code, options.doctor
+local BOOTSTRAP, BOOTSTRAP_NAME = calls.bootstrap.code, "redlock-bootstrap" -- which is sent nowhere
 
 local client = {}
+
+-- A node speaks TLS, and only now is OpenSSL loaded. Returns nothing, or what is wrong.
+local function carry_tls(made)
+  if options.inside_nginx() then
+    return "TLS would load a second OpenSSL beside nginx's own; a client of redlock.new() speaks it there"
+  end
+  local loaded, carrier = pcall(require, "redlock.tls")
+  if loaded then return core.carry(made, carrier) end
+  local why = tostring(carrier)
+  if why:find("module 'redlock.tls' not found", 1, true) then why = "which is not installed" end
+  return "TLS needs the module redlock.tls, " .. why .. "; it is built with redlock where OpenSSL's headers are"
+    .. " (libssl-dev), unless TLS=0"
+end
+
+-- Returns what is wrong, or nothing.
+local function add(made, node)
+  local ok, message, wants_tls = core.add(made, node)
+  if not ok and wants_tls then
+    message = carry_tls(made)
+    if message then return message end
+    ok, message = core.add(made, node)
+  end
+  return not ok and message or nil
+end
 
 --- Makes a client. Mistakes are raised at `level`, seen from the caller of this function. Inside nginx
 --- such a client would stop the worker: it has to be asked for with `blocking`.
@@ -22,13 +48,13 @@ function client.new(nodes, given, level, blocking)
   end
   local count = options.nodes(nodes, level + 1)
   local given_options = options.client(given, level + 1)
+  options.quorum(given_options, count, level + 1)
   -- A worker of nginx gets no thread.
   local made, message = core.client(given_options, options.inside_nginx())
   if not made then error("redlock: " .. message, level + 1) end
   for index = 1, count do
-    local ok
-    ok, message = core.add(made, options.node(nodes[index], index, level + 1))
-    if not ok then error("redlock: node " .. index .. ": " .. message, level + 1) end
+    local wrong = add(made, options.node(nodes[index], index, level + 1))
+    if wrong then error("redlock: node " .. index .. ": " .. wrong, level + 1) end
   end
   return made
 end
@@ -83,6 +109,26 @@ function methods.inspect(self, resource)
   ok, message, code = run(lock, INSPECT)
   if not ok and code ~= "unavailable" then return nil, message, code end
   return (keys(lock))
+end
+
+function methods.bootstrap(self)
+  check_resource(self, "userdata", BOOTSTRAP_NAME, "bootstrap", 2)
+  local lock, message, code = new_lock(self, BOOTSTRAP_NAME)
+  if not lock then return nil, message, code end
+  local ok
+  ok, message, code = run(lock, BOOTSTRAP)
+  if ok then return true end
+  return nil, message, code
+end
+
+function methods.doctor(self, given)
+  local resource, keys_too = check_doctor(self, "userdata", given, 2)
+  local lock, message, code = new_lock(self, resource)
+  if not lock then return nil, message, code end
+  local ok
+  ok, message, code = run(lock, DOCTOR, keys_too)
+  if not ok and code ~= "unavailable" then return nil, message, code end
+  return (findings(lock))
 end
 
 function methods.force_release(self, resource, token)

@@ -2,6 +2,7 @@
 
 local core = require "redlock.core"
 local driver = require "redlock.nginx_driver"
+local nginx_tls = require "redlock.nginx_tls"
 local on_lost = require "redlock.nginx_on_lost"
 local options = require "redlock.options"
 require "redlock.client"
@@ -25,7 +26,8 @@ local get_request = ngx.config.subsystem == "http" and require("resty.core.base"
 local calls = core.calls
 local RELEASE, RELEASE_FORGET = calls.release.code, calls.release_forget.code
 local RELEASE_SEND = calls.release_send.code
-local INSPECT, FORCE_RELEASE = calls.inspect.code, calls.force_release.code
+local INSPECT, FORCE_RELEASE, DOCTOR = calls.inspect.code, calls.force_release.code, calls.doctor.code
+local BOOTSTRAP = calls.bootstrap.code
 
 -- Where nginx lets a request wait.
 local may_wait = {
@@ -245,6 +247,41 @@ function client_methods.inspect(self, resource)
   return nil, message, code
 end
 
+function client_methods.doctor(self, given)
+  if not driver_of(self, "doctor") then return blocking_client.doctor(self, given) end
+  local resource, keys_too = options.doctor(self, "userdata", given, 2)
+  local lock, ok, message, code
+  ok, message, code = may_ask("doctor")
+  if not ok then return nil, message, code end
+  lock, message, code = new_lock(self, resource)
+  if not lock then return nil, message, code end
+  ok, message, code = ask(lock, DOCTOR, keys_too)
+  local found = (ok or code == "unavailable") and core.findings(lock) or nil
+  discard(lock)
+  if found then return found end
+  return nil, message, code
+end
+
+function client_methods.bootstrap(self)
+  if not driver_of(self, "bootstrap") then return blocking_client.bootstrap(self) end
+  check_resource(self, "userdata", "redlock-bootstrap", "bootstrap", 2)
+  local lock, ok, message, code
+  ok, message, code = may_ask("bootstrap")
+  if not ok then return nil, message, code end
+  lock, message, code = new_lock(self, "redlock-bootstrap")
+  if not lock then return nil, message, code end
+  local slot = free_slot()
+  local own, pending, writers, clock = start(lock, BOOTSTRAP, slot) -- Not by ask(): it raises at its caller's line.
+  if own then
+    ok, message, code = await(own, lock, slot, pending, writers, clock)
+  else
+    ok, message, code = nil, pending, writers
+  end
+  discard(lock)
+  if ok then return true end
+  return nil, message, code
+end
+
 function client_methods.force_release(self, resource, token)
   if not driver_of(self, "force_release") then return blocking_client.force_release(self, resource, token) end
   check_resource(self, "userdata", resource, "force_release", 2)
@@ -268,7 +305,7 @@ function client_methods.close(self)
 end
 
 -- What drives a client that has sockets of its own.
-for _, name in ipairs { "pollfd", "events", "timeout", "process" } do
+for _, name in ipairs { "pollfd", "events", "timeout", "process", "next_ended" } do
   local of_blocking = client_methods[name]
   client_methods[name] = function(self)
     if driver_of(self, name) then error("redlock: client:" .. name .. "() is not for nginx", 2) end
@@ -278,18 +315,30 @@ end
 
 local nginx = {}
 
+-- Adds a node. How it is spoken to, if by TLS, goes into `routes`. Returns what is wrong, or nothing.
+local function add(made, handle, node, given, routes, index)
+  local ok, message = core.add(made, node)
+  if not ok then return message end
+  local host, _, tls, name = native.address(handle, index)
+  if not tls then return end
+  routes[index], message = nginx_tls.route(node, given, host)
+  if message then return name .. ": " .. message end
+end
+
 --- As redlock.new(). Mistakes are raised at `level`, seen from the caller of this function.
 function nginx.new(nodes, given, level)
   local count = options.nodes(nodes, level + 1)
-  local made, message = core.client(options.client(given, level + 1))
+  local given_options = options.client(given, level + 1)
+  options.quorum(given_options, count, level + 1)
+  local made, message = core.client(given_options)
   if not made then error("redlock: " .. message, level + 1) end
   local handle = native.new(made) -- From here on nginx's connections are used, which may speak TLS.
+  local routes = {}
   for index = 1, count do
-    local ok
-    ok, message = core.add(made, options.node(nodes[index], index, level + 1))
-    if not ok then error("redlock: node " .. index .. ": " .. message, level + 1) end
+    local wrong = add(made, handle, options.node(nodes[index], index, level + 1), given, routes, index)
+    if wrong then error("redlock: node " .. index .. ": " .. wrong, level + 1) end
   end
-  native.attach(made, driver.new(handle, count))
+  native.attach(made, driver.new(handle, count, routes, made))
   if get_phase() == "init_worker" then driver.lasting = true end
   return made
 end

@@ -19,7 +19,8 @@ local address, connecting, connected = native.address, native.connecting, native
 local disconnected, closed, disown, state = native.disconnected, native.closed, native.disown, native.state
 local awaits, unanswered, release_leases = native.awaits, native.unanswered, native.release_leases
 local due, now, lost, abandon = native.due, native.now, native.lost, native.abandon
-local pending = core.pending
+local asks, answer = native.asks, native.answer
+local pending, credentials_of = core.pending, core.credentials_of
 local band, rshift = bit.band, bit.rshift
 local tcp, timer_at = ngx.socket.tcp, ngx.timer.at
 local spawn, kill = ngx.thread.spawn, ngx.thread.kill
@@ -58,6 +59,7 @@ local EXIT_QUIET = 30
 local MANY = 32 -- clients of a worker, before those that are garbage are looked for
 
 local driver = {}
+local clients = setmetatable({}, { __mode = "kv" }) -- by driver
 
 -- ------------------------------------------------------------------------------------- waiting
 -- A slot is a semaphore that one request at a time waits for. Taking one costs nothing but a look.
@@ -184,9 +186,14 @@ end
 
 -- A handshake that fails without having had to wait is said to be well by nginx's Lua (0.10.23); only the
 -- socket, which it has closed, tells.
-local function shake_hands(sock, host)
+local function shake_hands(sock, route)
+  if route.cert then
+    if not sock.setclientcert then return nil, "this nginx is too old to show a certificate of its own: tls.cert" end
+    local ok, err = sock:setclientcert(route.cert, route.key)
+    if not ok then return nil, err end
+  end
   sock:settimeouts(CONNECT_TIMEOUT, SEND_TIMEOUT, CONNECT_TIMEOUT)
-  local ok, err = sock:sslhandshake(false, (host:gsub("[%[%]]", "")), true)
+  local ok, err = sock:sslhandshake(false, route.server_name, not route.unverified)
   sock:settimeouts(CONNECT_TIMEOUT, SEND_TIMEOUT, READ_TIMEOUT)
   if ok and not sock:getreusedtimes() then
     return nil, "the certificate was refused: it is not for this host, or not signed by whom nginx trusts"
@@ -194,12 +201,51 @@ local function shake_hands(sock, host)
   return ok, err
 end
 
+-- It has a light thread of its own, so that it can be ended.
+local function ask(asking, asked, name, index)
+  asking.ok, asking.username, asking.password = pcall(asked, name, index)
+  asking.answered = true
+  asking.ended:post(1)
+end
+
+-- A worker that ends, or a client that has ended, does not wait for a function that hangs.
+local function may_still_answer(self)
+  local used, is_closed = select(5, state(self.handle))
+  return self.ticking or used and not is_closed and not exiting()
+end
+
+-- A function of the client's may say as whom to log in. It may wait here, and is found by the client, so that it
+-- keeps nothing alive. Until it answers, the core waits for it as for a connection; each attempt that begins
+-- meanwhile waits for the same answer. Returns whether to go on.
+local function log_in(self, index)
+  local name = asks(self.handle, index)
+  if not name then return true end
+  local asking = { ended = assert(semaphore.new(0)) }
+  self.asking[index] = asking
+  local client = clients[self]
+  local thread = spawn(ask, asking, client and credentials_of(client), name, index)
+  client = nil -- luacheck: ignore
+  while not asking.answered and may_still_answer(self) do
+    asking.ended:wait(WRITER_WAIT / 1000)
+  end
+  if not asking.answered then kill(thread) end
+  self.asking[index] = nil
+  return answer(self.handle, index, asking.ok, asking.username, asking.password)
+end
+
+-- Whether a function is still to answer. One that calls ngx.exit() ends its timer, and with it whoever waits.
+local function is_asking(self, index)
+  local asking = self.asking[index]
+  return asking and (asking.answered or asking.ended:count() < 0)
+end
+
 local function open(self, index, sock, ticket)
-  local host, port, tls = address(self.handle, index)
+  local host, port = address(self.handle, index)
+  local route = self.routes[index]
   local ok, err
   sock:settimeouts(CONNECT_TIMEOUT, SEND_TIMEOUT, READ_TIMEOUT)
   if port then ok, err = sock:connect(host, port) else ok, err = sock:connect(host) end
-  if ok and tls then ok, err = shake_hands(sock, host) end
+  if ok and route then ok, err = shake_hands(sock, route) end
   if not ok then return explain(err) end
   if not connected(self.handle, index) then return "the connection came too late" end
   local reader = spawn(read, self, index, sock)
@@ -212,8 +258,16 @@ end
 -- given back with the timer, unless that has become the clock's.
 local function connection(_, self, index, ticket)
   if self.tickets[index] ~= ticket then return end -- It was given up before nginx ran it.
-  local sock = tcp()
   self.late[index] = nil
+  local goes_on = log_in(self, index)
+  ticket = self.tickets[index]
+  if not goes_on then
+    closed(self.handle, index, "the credentials came too late")
+    deliver(self, settle(self.handle, self.ended))
+    wake_clock(self)
+    return
+  end
+  local sock = tcp()
   local ok, reason = pcall(open, self, index, sock, ticket)
   if not ok then ngx.log(ngx.ERR, "redlock: ", reason) end
   sock:close()
@@ -226,6 +280,10 @@ local function connect(self, index)
   local ticket = (self.tickets[index] or 0) + 1
   self.tickets[index] = ticket
   connecting(self.handle, index)
+  if is_asking(self, index) then
+    asks(self.handle, index)
+    return
+  end
   self.late[index] = self.now
   local ok, err = timer_at(0, connection, self, index, ticket)
   if not ok then
@@ -334,13 +392,13 @@ local function hurry_collector(self, held, idle)
 end
 
 -- A worker that was told to end serves its requests first; what they hold ends with them. Its own locks are
--- released when it ends, over connections that speak no TLS. So what is held on nodes that do is released here, when
--- there was time enough for the requests that may need it.
+-- released when it ends, over connections that speak no TLS and ask no function as whom to log in. So what is held on
+-- other nodes is released here, when there was time enough for the requests that may need it.
 local function is_over_at_exit(self, idle, held, owned)
   self.exit_at = self.exit_at or self.now
   if owned > 0 or idle < EXIT_QUIET then return false end
   local over = self.now - self.exit_at
-  if over >= EXIT_TIMEOUT and held > 0 and self.tls then
+  if over >= EXIT_TIMEOUT and held > 0 and self.unreachable_at_exit then
     if self.abandoned then
       release_leases(self.handle)
       self.released_at = self.now
@@ -351,7 +409,9 @@ local function is_over_at_exit(self, idle, held, owned)
     return false
   end
   if held == 0 and not awaits(self.handle) then return true end
-  if self.tls then return self.now - (self.released_at or self.exit_at + EXIT_TIMEOUT) >= EXIT_RELEASE end
+  if self.unreachable_at_exit then
+    return self.now - (self.released_at or self.exit_at + EXIT_TIMEOUT) >= EXIT_RELEASE
+  end
   return over >= EXIT_TIMEOUT
 end
 
@@ -445,16 +505,20 @@ local function look_after_clients()
   end
 end
 
---- The table that stands for a client in its threads. It must not hold the client itself.
-function driver.new(handle, count)
+--- The table that stands for a client in its threads. It must not hold the client itself. `routes` has for each node
+--- that speaks TLS how (nginx_tls.lua).
+function driver.new(handle, count, routes, client)
   look_after_clients()
   local self = {
     handle = handle,
     count = count,
+    routes = routes,
+    unreachable_at_exit = next(routes) ~= nil or credentials_of(client) ~= nil,
     running = false,
     ended = {}, -- slots, for the core to write into
     now = 0, -- at the last step
     late = {}, -- by node: since when its timer has not been run
+    asking = {}, -- by node: what its function, which has not answered yet, does so in
     tickets = {}, -- by node: the number of its last connection
     launch_at = 0, -- when a timer for the clock may be asked for again
     tell_at = 0, -- and one for on_lost
@@ -463,6 +527,7 @@ function driver.new(handle, count)
     collections = 0,
   }
   drivers[self] = true
+  clients[self] = client
   return self
 end
 
@@ -472,7 +537,6 @@ local function prepare(self)
   local writers = {}
   for index = 1, self.count do
     writers[index] = assert(semaphore.new(0))
-    self.tls = self.tls or select(3, address(self.handle, index))
   end
   self.writers, self.clock, self.done = writers, assert(semaphore.new(0)), assert(semaphore.new(0))
   self.losses = assert(semaphore.new(0)) -- one that tells them waits for more

@@ -35,6 +35,14 @@ local function whole(low, high, unit)
   end
 end
 
+local metatable_of = type(debug) == "table" and debug.getmetatable or getmetatable
+
+local function callable(value)
+  if type(value) == "function" then return true end
+  local metatable = metatable_of(value)
+  return type(metatable) == "table" and metatable.__call ~= nil
+end
+
 -- By the kinds of rl_option_table.h: what makes a check within bounds.
 local kinds = {}
 
@@ -65,10 +73,25 @@ function kinds.bytes()
   end
 end
 
-function kinds.text()
+-- A number is not shown: it may be the password, or that of a key.
+function kinds.secret()
+  return function(value)
+    if type(value) ~= "string" then return "must be a string, got a " .. type(value) end
+  end
+end
+
+function kinds.text(low, high)
   return function(value)
     if type(value) ~= "string" then return "must be a string, got a " .. type(value) end
     if value:find("\0", 1, true) then return "must not contain a NUL byte" end
+    if #value < low then return "must not be empty" end
+    if high > 0 and #value > high then return string.format("must have at most %.0f bytes", high) end
+  end
+end
+
+kinds["function"] = function()
+  return function(value)
+    if not callable(value) then return "must be a function, got " .. shown(value) end
   end
 end
 
@@ -85,21 +108,23 @@ end
 
 local in_milliseconds = {} -- the names of the durations
 
+local parts_of_tls = {} -- the checks of what is in the table `tls`
+local parts_of_guard = {} -- and in the table `guard`
+
 -- The checks of a table of rl_option_table.h, by name, added to `checks`.
 local function add(checks, rows)
   for _, row in ipairs(rows) do
-    checks[row.name] = kinds[row.kind](row.low, row.high, row.words)
+    local check = kinds[row.kind](row.low, row.high, row.words)
+    if row.part_of_tls then
+      parts_of_tls[row.part_of_tls] = check
+    elseif row.part_of_guard then
+      parts_of_guard[row.part_of_guard] = check
+    else
+      checks[row.name] = check
+    end
     in_milliseconds[row.name] = row.kind == "duration"
   end
   return checks
-end
-
-local metatable_of = type(debug) == "table" and debug.getmetatable or getmetatable
-
-local function callable(value)
-  if type(value) == "function" then return true end
-  local metatable = metatable_of(value)
-  return type(metatable) == "table" and metatable.__call ~= nil
 end
 
 --- Whether this is nginx. Programs that let nobody read a global that is not there are asked kindly.
@@ -141,6 +166,65 @@ local function auto_extend(value)
   end
 end
 
+-- The first of what is `given` that is wrong: its name, and what is wrong with it, unless nobody knows the name.
+local function first_wrong(given, known)
+  for name, value in pairs(given) do
+    local check = known[name]
+    local wrong = check and check(value)
+    if wrong or not check then return name, wrong end
+  end
+  if getmetatable(given) == nil then return end -- false may hide one
+  -- What a metatable adds is used like the rest.
+  for name, check in pairs(known) do
+    local value = given[name]
+    local wrong = value ~= nil and check(value)
+    if wrong then return name, wrong end
+  end
+end
+
+local unknown_part -- below
+
+-- tls is true, false, or how it is spoken.
+local function tls(value)
+  if type(value) == "boolean" then return end
+  if type(value) ~= "table" then
+    return "must be true, false or a table such as { ca = \"/etc/redis/ca.pem\" }, got " .. shown(value)
+  end
+  local name, wrong = first_wrong(value, parts_of_tls)
+  if wrong then return "has a '" .. name .. "' that " .. wrong end
+  if name ~= nil then return unknown_part(name) end
+end
+
+of_client.tls, of_node.tls = tls, tls
+
+-- guard is true, false, or what it consists of.
+local function guard(value)
+  if type(value) == "boolean" then return end
+  if type(value) ~= "table" then
+    return "must be true, false or { max_ttl = ms, cluster = \"name\" }, got " .. shown(value)
+  end
+  local name, wrong = first_wrong(value, parts_of_guard)
+  if wrong then return "has a '" .. name .. "' that " .. wrong end
+  if name ~= nil then return "must be true, false or { max_ttl = ms, cluster = \"name\" }; it has something else" end
+  if value.cluster and value.cluster:find("[^\33-\126]") then
+    return "has a 'cluster' that must be printable, and have no spaces"
+  end
+end
+
+of_client.guard = guard
+
+-- Inside nginx its own sockets speak TLS. What they take from nginx.conf is not to be ignored in silence.
+local of_nginx_conf = {
+  ca = "nginx takes from lua_ssl_trusted_certificate", ca_path = "nginx takes from lua_ssl_trusted_certificate, a file",
+  crl = "nginx takes from lua_ssl_crl", ciphers = "nginx takes from lua_ssl_ciphers",
+  min_version = "nginx takes from lua_ssl_protocols", key_password = "nginx does not take: its keys have no password",
+}
+if options.inside_nginx() then
+  for name, sentence in pairs(of_nginx_conf) do
+    parts_of_tls[name] = function() return sentence end
+  end
+end
+
 local function on_lost(value)
   if not callable(value) then return "must be a function, got " .. shown(value) end
 end
@@ -171,6 +255,15 @@ for name, check in pairs(of_lock) do
   of_acquire[name], of_section[name] = check, check
 end
 
+--- Checks the client's `quorum` against the number of its nodes.
+function options.quorum(given, count, level)
+  local quorum, majority = given and given.quorum, floor(count / 2) + 1
+  if quorum and (quorum < majority or quorum > count) then
+    error(string.format("redlock: option 'quorum' must be from %d, the majority of %d nodes, to %d, got %.14g",
+      majority, count, count, quorum), level + 1)
+  end
+end
+
 --- What is wrong with an owner, or nil.
 options.owner_complaint = of_lock.owner
 
@@ -194,16 +287,76 @@ local elsewhere = {
   keyprefix = "prefix", namespace = "prefix",
   user = "username", pass = "password", auth = "password", secret = "password", database = "db", ssl = "tls",
   watchdog = "auto_extend", autorenew = "auto_extend", renew = "auto_extend", autorenewal = "auto_extend",
+  fencing = "fence", fencingtoken = "fence", fencetoken = "fence",
   reentry = "reentrant", recursive = "reentrant",
   keepalive = "auto_extend", renewal = "auto_extend", maxextensions = "max_hold", maxduration = "max_hold",
   hostname = "host", ip = "host", address = "host", socket = "path", unix = "path", unixsocket = "path",
 }
 
+-- What belongs into the table `tls`, and what other libraries call it, spelled plainly.
+local elsewhere_in_tls = {
+  cafile = "ca", cacert = "ca", cacerts = "ca", cacertificate = "ca", trustedcertificate = "ca", truststore = "ca",
+  rootcert = "ca", rootca = "ca", capem = "ca", capath = "ca_path", cadir = "ca_path", cacertdir = "ca_path",
+  crlfile = "crl", certificate = "cert", certfile = "cert", clientcert = "cert", clientcertificate = "cert",
+  certpem = "cert", keyfile = "key", privatekey = "key", clientkey = "key", keypem = "key", certificatekey = "key",
+  password = "key_password", passphrase = "key_password", keypass = "key_password", keypassphrase = "key_password",
+  keyfilepassword = "key_password", sni = "server_name", hostname = "server_name", host = "server_name",
+  peername = "server_name", serverhostname = "server_name", verifyname = "server_name", protocol = "min_version",
+  protocols = "min_version", minprotocol = "min_version", version = "min_version", minimumversion = "min_version",
+  cipher = "ciphers", ciphersuites = "ciphers", cipherlist = "ciphers",
+}
+-- What turns verification on or off there.
+local verifying = {
+  verify = true, verifymode = true, verifypeer = true, verifyhost = true, verifyhostname = true, checkhostname = true,
+  rejectunauthorized = true, certreqs = true, insecure = true, insecureskipverify = true, skipverify = true,
+  noverify = true, unverified = true, verification = true,
+}
+local VERIFIED = ": certificates are verified, against the system's CAs or those of tls = { ca = ... }; what turns that"
+  .. " off is called 'dangerously_unverified'"
+
+-- The part of `tls` that is meant, or "verify"; nil when it is none. `alone`: without a prefix that says so.
+local function meant_part(name, alone)
+  local spelled = plain(name)
+  local rest = spelled:match("^ssl(.+)$") or spelled:match("^tls(.+)$") or (alone and spelled)
+  if not rest then return end
+  for part in pairs(parts_of_tls) do
+    if plain(part) == rest then return part end
+  end
+  return verifying[rest] and "verify" or elsewhere_in_tls[rest]
+end
+
+local function quoted(name)
+  return "'" .. name:gsub("[%c\128-\255]", "?") .. "'"
+end
+
+function unknown_part(name)
+  if type(name) ~= "string" then return "has no names in it; it is a table such as { ca = \"/etc/redis/ca.pem\" }" end
+  local part = meant_part(name, true)
+  local text = "has an unknown " .. quoted(name)
+  if part == "verify" then return text .. VERIFIED end
+  return text .. (part and " (did you mean '" .. part .. "'?)" or "")
+end
+
+-- Names that mean nothing but TLS though they do not say so.
+local function is_of_tls(name)
+  local spelled = plain(name)
+  return verifying[spelled] or spelled:find("cert", 1, true) or spelled:find("cipher", 1, true)
+    or spelled == "ca" or spelled == "cafile" or spelled == "capath" or spelled == "keyfile" or spelled == "sni"
+    or spelled == "servername"
+end
+
+-- What to write for an option that belongs into `tls`, or nil.
+local function hint_at_tls(name)
+  local part = meant_part(name, is_of_tls(name))
+  if part == "verify" then return VERIFIED end
+  return part and " (did you mean 'tls = { " .. part .. " = ... }'?)"
+end
+
 local function unknown(name, known)
   if type(name) ~= "string" then
     return "unknown option [" .. (type(name) == "number" and shown(name) or type(name)) .. "]"
   end
-  local text = "unknown option '" .. name:gsub("[%c\128-\255]", "?") .. "'"
+  local text = "unknown option " .. quoted(name)
   if (known == of_lock or known == of_acquire or known == of_section) and of_client[name] then
     return "option '" .. name .. "' can only be given to redlock.new()"
   elseif name == "release_wait" and known ~= of_node then
@@ -220,7 +373,7 @@ local function unknown(name, known)
     local unit = in_milliseconds[meant] and ", in milliseconds" or ""
     return text .. " (did you mean '" .. meant .. "'" .. unit .. "?)"
   end
-  return text
+  return text .. (known.tls and hint_at_tls(name) or "")
 end
 
 --- The first thing that is wrong with a table of options, or nil.
@@ -230,19 +383,9 @@ local function complaint(given, known)
   elseif type(given) ~= "table" then
     return "options must be a table, got " .. shown(given)
   end
-  for name, value in pairs(given) do
-    local check = known[name]
-    if not check then return unknown(name, known) end
-    local wrong = check(value)
-    if wrong then return "option '" .. name .. "' " .. wrong end
-  end
-  if getmetatable(given) == nil then return end -- false may hide one
-  -- What a metatable adds is used like the rest.
-  for name, check in pairs(known) do
-    local value = given[name]
-    local wrong = value ~= nil and check(value)
-    if wrong then return "option '" .. name .. "' " .. wrong end
-  end
+  local name, wrong = first_wrong(given, known)
+  if wrong then return "option '" .. name .. "' " .. wrong end
+  if name ~= nil then return unknown(name, known) end
 end
 
 --- The options of a lock or of a call, as the C functions take them. `level` counts as in error(),
@@ -321,6 +464,18 @@ function options.extension(ttl, level)
   local wrong = ttl ~= nil and of_lock.ttl(ttl)
   if wrong then error("redlock: lock:extend(): ttl " .. wrong, level + 1) end
   return ttl
+end
+
+local of_doctor = { keys = kinds.flag(), resource = kinds.bytes() }
+
+--- The object before the colon and the options of client:doctor(). Returns the resource whose keys are tried, and
+--- whether to look through keys.
+function options.doctor(client, kind, given, level)
+  local wrong = given ~= nil and complaint(given, of_doctor)
+  local resource = not wrong and given ~= nil and given.resource or "redlock-doctor"
+  options.resource(client, kind, resource, "doctor", level + 1)
+  if wrong then error("redlock: client:doctor(): " .. wrong, level + 1) end
+  return resource, given ~= nil and given.keys or false
 end
 
 --- A node of the list, as the C functions take it: an address or its parts.

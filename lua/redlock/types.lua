@@ -16,6 +16,7 @@
 ---| "granted" # the node did what it was asked
 ---| "taken" # the key is somebody else's, or is not ours
 ---| "error" # the node refused, or something went wrong: `error` says what
+---| "quarantined" # the guard: it may have forgotten locks, and was not asked; `error` says why, and for how long
 ---| "unknown" # the node did not answer
 
 ---@alias redlock.Milliseconds integer
@@ -37,6 +38,7 @@
 ---@field extend_every? redlock.Milliseconds with auto_extend: between two extends, at least 10; 0, the default: ttl/3
 ---@field max_hold? redlock.Milliseconds with auto_extend: it ends then at the latest; 0, the default: never
 ---@field notify_lost? boolean its loss is told though it does not keep itself; on_lost implies it; default false
+---@field fence? boolean each grant has a fencing token, lock:fence(); default false
 ---@field on_lost? fun(lock: redlock.Lock, reason: redlock.Code) the lease is lost; "unavailable" only warns
 ---@field reentrant? boolean|string an acquire of what its owner holds counts; or the owner's name; default false
 ---@field owner? "request"|"worker" nginx only: with whose end the lock is released; default "request"
@@ -54,8 +56,30 @@
 ---@field prefix? string put before every resource; default ""
 ---@field username? string for the nodes that name none
 ---@field password? string for the nodes that name none
+---@field credentials? fun(node: string, index: integer): string?, string? username and password, for each connection
+---@field guard? boolean|redlock.Guard nodes that may have forgotten locks do not vote; default false
+---@field quorum? integer nodes that acquire and extend need, the same for all clients; default N/2 + 1
 ---@field db? integer for the nodes that name none; default 0
----@field tls? boolean for the nodes that do not say; only inside nginx: elsewhere true is refused
+---@field tls? boolean|redlock.Tls for the nodes that do not say, and are no Unix sockets; default false
+
+--- How TLS is spoken. A node takes from its client what it does not say itself. Inside nginx the parts that its sockets
+--- do not take are refused, and the message names the directive that does.
+---@class redlock.Tls
+---@field ca? string a file of CA certificates, PEM; default the system's
+---@field ca_path? string a directory of them, as openssl-rehash makes it; default the system's
+---@field crl? string a file with the revocation lists of all CAs of a chain; default: nobody asks
+---@field cert? string a file with a certificate of ours, and those up to its CA, PEM
+---@field key? string a file with its key, PEM
+---@field key_password? string of that file
+---@field server_name? string whom the node's certificate is to be for, a name or an address; default the host
+---@field ciphers? string OpenSSL's names, with ":" between them; default OpenSSL's
+---@field min_version? "1.2"|"1.3" default "1.2"
+---@field dangerously_unverified? boolean DANGER: whoever answers is believed, and is sent the password; default false
+
+--- The guard against nodes that have forgotten their locks.
+---@class redlock.Guard
+---@field max_ttl? redlock.Milliseconds the longest life of a key, lock_delay included; default 30000
+---@field cluster? string a name for the list of nodes, printable, without spaces; default: a hash of the list
 
 --- A node in parts: either `host` or `path` is given.
 ---@class redlock.Node
@@ -65,13 +89,15 @@
 ---@field username? string
 ---@field password? string
 ---@field db? integer
----@field tls? boolean
+---@field tls? boolean|redlock.Tls
 
 ---@class redlock.NodeState
 ---@field node string "10.0.0.1:6379"
 ---@field state "up"|"connecting"|"down"
 ---@field error? string why it is not up
 ---@field latency? number of the last reply, in milliseconds
+---@field quarantined? number with a guard: milliseconds until it votes; math.huge = until something happens
+---@field quarantine? string why it does not vote
 
 ---@class redlock.Vote
 ---@field node string
@@ -90,6 +116,38 @@
 ---@field holder? string the token that a majority of the nodes holds
 ---@field ttl? redlock.Milliseconds when it has no majority any more, if nobody prolongs it
 ---@field nodes redlock.Key[]
+
+---@alias redlock.FindingName
+---| "down" # it does not answer
+---| "quarantined" # the guard keeps it from voting
+---| "same_server" # two nodes are one server
+---| "replica" # it is a replica
+---| "writable_replica" # it is a replica that can be written to
+---| "cluster" # it is in cluster mode
+---| "eviction" # it evicts keys when its memory is full
+---| "rights" # an ACL forbids a command or a key
+---| "refuses" # it refuses what a lock needs
+---| "clock" # its clock is apart from the others
+---| "certificate" # its TLS certificate ends soon
+---| "persistence" # it forgets its locks when it restarts
+---| "persistence_failing" # it cannot write its files
+---| "slow" # it takes longer than half of node_timeout
+---| "old_version" # a server that nobody maintains
+---| "endless_keys" # locks without an expiry
+---| "options" # a ttl too short for node_timeout
+---| "replicas" # it has replicas
+---| "mixed_versions" # servers of different versions
+---| "node_count" # fewer than three nodes, or an even number
+
+---@class redlock.Finding
+---@field severity "error"|"warning"|"note" error: locks fail because of it, or are not safe
+---@field name redlock.FindingName
+---@field node? string "10.0.0.1:6379"; nil when it is about all of them
+---@field message string what is wrong, and what to do
+
+---@class redlock.DoctorOptions
+---@field keys? boolean look through keys for locks without an expiry, 10,000 of each node at most
+---@field resource? string whose keys are tried, where an ACL allows only some
 
 ---@class redlock.Client
 local client = {}
@@ -146,6 +204,20 @@ function client:attach(text, options) end
 ---@nodiscard
 function client:inspect(resource) end
 
+--- With a guard: tells all nodes that they remember every lock there is. Only true when no client holds one.
+---@return true? ok
+---@return string? message
+---@return redlock.Code? code
+function client:bootstrap() end
+
+--- Examines all nodes, changes nothing, and tells what is wrong, the gravest first; an empty list is a clean bill.
+---@param options? redlock.DoctorOptions
+---@return redlock.Finding[]?
+---@return string? message
+---@return redlock.Code? code
+---@nodiscard
+function client:doctor(options) end
+
 --- DANGER: deletes somebody's key, who is not told. Returns on how many nodes.
 ---@param resource string
 ---@param token string as inspect() told it; "any" = whatever the key holds
@@ -181,6 +253,11 @@ function client:timeout() end
 ---@return string? message
 ---@return redlock.Code? code
 function client:process() end
+
+--- The next lock whose started operation has ended; nil = none. For each process(), to be asked until it is nil.
+---@return redlock.Lock?
+---@nodiscard
+function client:next_ended() end
 
 ---@class redlock.Lock
 local lock = {}
@@ -222,6 +299,17 @@ function lock:remaining() end
 ---@return boolean
 ---@nodiscard
 function lock:is_held() end
+
+--- How many of its keys may vanish before a second holder is possible; nil when it is not held. -1: one is possible.
+---@return integer? margin known nodes + quorum - N - 1
+---@nodiscard
+function lock:margin() end
+
+--- The fencing token of the lease, less than 2^53: greater than that of every earlier grant. nil when no lease is held,
+--- or it was acquired without `fence`.
+---@return integer? token
+---@nodiscard
+function lock:fence() end
 
 --- For guards between steps: raises an error at the caller's line unless the lock is held.
 ---@return redlock.Milliseconds left
@@ -283,8 +371,8 @@ function lock:cancel() end
 ---@return redlock.Code? code "not_held"; "unavailable" for "request" in a phase after which no request ends
 function lock:hand_over(owner) end
 
---- A client whose calls let other coroutines of cqueues go on. It has no pollfd, events, timeout
---- and process: it polls itself.
+--- A client whose calls let other coroutines of cqueues go on. It has no pollfd, events, timeout,
+--- process and next_ended: it polls itself.
 ---@class redlock.cqueues.Client
 local cqueues_client = {}
 
@@ -334,6 +422,20 @@ function cqueues_client:attach(text, options) end
 ---@nodiscard
 function cqueues_client:inspect(resource) end
 
+--- With a guard: tells all nodes that they remember every lock there is. Only true when no client holds one.
+---@return true? ok
+---@return string? message
+---@return redlock.Code? code
+function cqueues_client:bootstrap() end
+
+--- Examines all nodes, changes nothing, and tells what is wrong, the gravest first; an empty list is a clean bill.
+---@param options? redlock.DoctorOptions
+---@return redlock.Finding[]?
+---@return string? message
+---@return redlock.Code? code
+---@nodiscard
+function cqueues_client:doctor(options) end
+
 --- DANGER: deletes somebody's key, who is not told. Returns on how many nodes.
 ---@param resource string
 ---@param token string as inspect() told it; "any" = whatever the key holds
@@ -350,3 +452,9 @@ function cqueues_client:close() end
 --- As redlock.Lock, without start; result() is for a release that was not waited for.
 ---@class redlock.cqueues.Lock: redlock.Lock
 ---@field start nil
+
+--- The same for coroutines that libuv runs.
+---@class redlock.luv.Client: redlock.cqueues.Client
+
+--- The same for threads of copas.
+---@class redlock.copas.Client: redlock.cqueues.Client
