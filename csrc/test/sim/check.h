@@ -8,12 +8,15 @@
  * ...).
  *
  *   check_exclusion.c  no two leases of a resource are valid at once
+ *   check_fence.c      a lease has a fencing token that a majority has confirmed, greater than all before
+ *   check_guard.c      a lease stands on votes of nodes that were not in quarantine
  *   check_validity.c   a lease ends before the majority of its keys does, whatever the clocks show
  *   check_votes.c      a lease stands on the votes of a majority, each for its own attempt and round;
  *                      replies of old ones change nothing
  *   check_leftover.c   the keys of an attempt that failed, and of a lease that ended, are released
  *                      on every node, at once or with the next connection, and go
  *   check_touch.c      nobody's key is deleted, prolonged or overwritten by another
+ *   check_margin.c     the margin of a lease is no greater than the nodes that hold its keys allow
  *   check_revival.c    no lease comes back to life, none grows shorter
  *   check_renewal.c    a lease that keeps itself is extended in time, never beyond max_hold, and its
  *                      loss is told in time and once
@@ -34,8 +37,11 @@
   X(votes)                                                                                         \
   X(validity)                                                                                      \
   X(exclusion)                                                                                     \
+  X(guard)                                                                                         \
+  X(fence)                                                                                         \
   X(leftover)                                                                                      \
   X(touch)                                                                                         \
+  X(margin)                                                                                        \
   X(revival)                                                                                       \
   X(renewal)                                                                                       \
   X(reentry)                                                                                       \

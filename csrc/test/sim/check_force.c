@@ -59,7 +59,8 @@ static void check_force_answered(sim *s, const sim_client *client, const sim_loc
 static void check_force_changed(sim *s, const sim_client *client, const sim_lock *own,
                                 uint32_t before, uint32_t after) {
   if (own->lock->lost && after == SIM_NO_TOKEN && before < s->token_count &&
-      s->tokens[before].forced == 0 && s->breach == SIM_BREACH_NONE) {
+      s->tokens[before].forced == 0 && s->tokens[before].forgotten == 0 &&
+      s->breach == SIM_BREACH_NONE) {
     sim_violation(s, "force", "client %u has lost token %u, which nobody has deleted",
                   client->index, before);
   }

@@ -20,13 +20,13 @@ static bool check_leftover_late(const sim *s, const sim_token *token) {
 }
 
 /* Whether a majority has confirmed the extend of the lock's last round. */
-static bool check_leftover_confirmed(const sim_client *client, const sim_token *token,
-                                     const rl_lock *lock) {
+static bool check_leftover_confirmed(const sim_config *config, const sim_client *client,
+                                     const sim_token *token, const rl_lock *lock) {
   unsigned votes = 0;
   for (uint32_t left = token->extend_votes; left != 0; left &= left - 1) {
     votes++;
   }
-  return token->round == lock->round && votes >= client->nodes / 2 + 1;
+  return token->round == lock->round && votes >= sim_config_quorum(config, client->nodes);
 }
 
 static void check_leftover_set(sim *s, const sim_client *client, unsigned node,
@@ -39,7 +39,7 @@ static void check_leftover_set(sim *s, const sim_client *client, unsigned node,
   } else if (!sent->heal && ((token->sent & ~token->unknown) >> node & 1) != 0) {
     sim_violation(s, "leftover", "client %u sends the SET of token %u to node %u twice",
                   client->index, sent->token, node);
-  } else if (sent->heal && !check_leftover_confirmed(client, token, lock)) {
+  } else if (sent->heal && !check_leftover_confirmed(&s->config, client, token, lock)) {
     sim_violation(s, "votes",
                   "client %u creates the key of token %u anew, before a majority "
                   "has confirmed its extension",
@@ -59,14 +59,14 @@ static void check_leftover_sent(sim *s, const sim_client *client, unsigned node,
                     client->index, sent->token);
     } else if (token->asked_round == sent->round && (token->asked >> node & 1) != 0 &&
                (!sent->by_text || (lock->phase != RL_PHASE_ROUND &&
-                                   !check_leftover_confirmed(client, token, lock)))) {
+                                   !check_leftover_confirmed(&s->config, client, token, lock)))) {
       sim_violation(s, "votes", "client %u sends an extend twice, or after its round",
                     client->index);
     }
-  } else if (!token->abandoned) {
+  } else if (sent->kind == SIM_COMMAND_RELEASE && !token->abandoned) {
     /* A handed token is released by who attaches it, who does not know what nodes have said before. */
-    uint32_t useless =
-        token->set_refused & ~token->set_lost & ~token->queued & ~token->release_sent;
+    uint32_t useless = token->set_refused &
+                       ~(token->set_lost | token->queued | token->release_sent | token->either);
     if ((useless >> node & 1) != 0) {
       sim_violation(s, "leftover", "client %u releases token %u on node %u, which has refused it",
                     client->index, sent->token, node);
@@ -144,7 +144,8 @@ static void check_leftover_turned(sim *s, sim_client *client) {
     uint32_t missing = token->sent & ~token->release_answered;
     missing &= ~(token->set_refused & ~token->set_lost);
     missing &= ~check_leftover_answers(client, token, index, now_us);
-    missing &= ~check_leftover_doubted(token);
+    missing &=
+        ~(check_leftover_doubted(token) | (token->given && !token->granted ? token->gone : 0));
     for (unsigned k = 0; k < client->nodes; k++) {
       /* The core may have seen a later reading than that of its timers. */
       missing &= ~((uint32_t)(client->reading_us >= token->expired_us[k]) << k);
@@ -186,7 +187,7 @@ static bool check_leftover_hurried(const sim_client *client, const sim_lock *own
 
 /*
  * A blocking call returns, and nothing happens before the next one: the key of a lease has been sent
- * to every node that is connected and owes nothing, but for those that wait for the next round of
+ * to every node that is connected, may vote and owes nothing, but for those that wait for the next round of
  * joining; and a fresh connection has been given a moment to come up.
  */
 static void check_leftover_returned(sim *s, const sim_client *client) {
@@ -196,7 +197,8 @@ static void check_leftover_returned(sim *s, const sim_client *client) {
     for (unsigned k = 0; held && k < client->nodes; k++) {
       const rl_node *node = client->core.nodes[k];
       bool sent = ((lock->lease->sent | client->core.joins.due) >> k & 1) != 0;
-      bool well = node->link.phase == RL_LINK_UP && node->link.owed_count == 0;
+      bool well = node->link.phase == RL_LINK_UP && node->link.owed_count == 0 &&
+                  rl_guard_votes(node->link.guard, client->reading_us);
       if (!sent && (well || check_leftover_hurried(client, &client->locks[i], k))) {
         sim_violation(s, "leftover", "client %u returns, and node %u has not been sent its key",
                       client->index, k);
@@ -229,13 +231,13 @@ static void check_leftover_closed(sim *s, const sim_client *client, unsigned nod
 static void check_leftover_settled(sim *s) {
   for (unsigned i = 0; i < s->config.nodes; i++) {
     for (unsigned k = 0; k < s->config.resources; k++) {
-      const sim_key *key = sim_node_key(s, i, s->config.databases ? 1 : 0, k);
+      const sim_key *key = sim_key_find(s, i, s->config.databases ? 1 : 0, k);
       if (key == NULL || key->token >= s->token_count) {
         continue;
       }
       const sim_token *token = &s->tokens[key->token];
       uint32_t excused = token->orphaned | (token->release_forbidden & ~token->release_certain) |
-                         check_leftover_doubted(token);
+                         check_leftover_doubted(token) | token->gone;
       uint64_t now_us = sim_client_clock(s, &s->clients[token->client]);
       if (!token->abandoned && (excused >> i & 1) == 0 && now_us < token->expired_us[i]) {
         sim_violation(s, "leftover", "all is quiet, but node %u still holds token %u of client %u",

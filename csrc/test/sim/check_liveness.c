@@ -5,7 +5,8 @@
  *
  * The bound: the keys that are left have to die (the longest life of a key, and what the nodes'
  * clocks were set back), a silent connection has to be given up (3 s, or the longest ttl) and made
- * anew (3 s, and a delay of up to 1 s), and the contenders have to find a moment for one of them.
+ * anew (3 s, and a delay of up to 1 s), and the contenders have to find a moment for one of them. With a guard
+ * nodes are in quarantine, from when their clocks have been set right and that has been seen.
  */
 #include "check.h"
 
@@ -14,7 +15,8 @@ uint64_t check_liveness_bound_us(const sim *s) {
   for (unsigned i = 0; i < s->config.nodes; i++) {
     back_us = s->nodes[i].back_step_us > back_us ? s->nodes[i].back_step_us : back_us;
   }
-  return 3 * sim_config_life_us(&s->config) + 2 * back_us + 9 * REDLOCK_SECONDS;
+  uint64_t guard_us = s->config.guard ? 3 * sim_guard_quarantine_us(s) + 4 * REDLOCK_SECONDS : 0;
+  return guard_us + 3 * sim_config_life_us(&s->config) + 2 * back_us + 9 * REDLOCK_SECONDS;
 }
 
 static void check_liveness_locked(sim *s) {

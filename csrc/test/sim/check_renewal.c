@@ -108,7 +108,7 @@ static void check_renewal_lost(sim *s, const sim_client *client, const sim_lock 
   bool capped = check_renewal_keeps(holder) && check_renewal_capped(holder);
   bool known = reason == (capped ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED) ||
                reason == REDLOCK_E_UNAVAILABLE ||
-               (reason == REDLOCK_E_LOST && (s->breach != SIM_BREACH_NONE || s->forced > 0));
+               (reason == REDLOCK_E_LOST && (s->breach != SIM_BREACH_NONE || sim_keys_went(s)));
   bool wants = check_renewal_tells(own) || own->wants_notice || check_renewal_keeps(holder);
   /* Of what is lost nobody has the lease any more, and whether that kept itself is not known. */
   wants = wants || (own->inside > 0 && own->owner != 0 && own->lock->lost);

@@ -12,15 +12,17 @@ static void check_validity_counted(sim *s, const sim_client *client, const sim_l
   unsigned kept = 0;
   uint64_t shortest_us = SIM_NEVER;
   for (unsigned i = 0; i < client->nodes; i++) {
-    uint64_t dies_us = sim_node_keeps(s, client->base + i, lock, lock->lease);
-    if (dies_us != 0 && dies_us >= lock->ends_us) {
+    uint64_t dies_us = sim_key_keeps(s, client->base + i, lock, lock->lease);
+    if (s->config.guard && (s->tokens[lock->lease].forgotten >> (client->base + i) & 1) != 0) {
+      kept++; /* It has lost the key, and votes for nobody meanwhile; or the margin bears it. */
+    } else if (dies_us != 0 && dies_us >= lock->ends_us) {
       kept++;
     } else if (dies_us != 0 && lock->ends_us - dies_us < shortest_us) {
       shortest_us = lock->ends_us - dies_us;
     }
   }
   bool forced = lock->lease < s->token_count && s->tokens[lock->lease].forced != 0;
-  if (lock->ends_us > s->now_us && kept < client->nodes / 2 + 1 && !forced) {
+  if (lock->ends_us > s->now_us && kept < sim_config_quorum(&s->config, client->nodes) && !forced) {
     sim_violation(
         s, "validity",
         "client %u counts on resource %u for another %llu us, but only %u of %u nodes keep "

@@ -21,12 +21,13 @@ static unsigned check_votes_majority(const sim_client *client) {
 }
 
 static void check_votes_granted(sim *s, const sim_client *client, const sim_lock *lock) {
-  unsigned votes = check_votes_count(s->tokens[lock->lease].votes);
-  if (votes < check_votes_majority(client)) {
+  const sim_token *token = &s->tokens[lock->lease];
+  unsigned votes = check_votes_count(token->votes);
+  if (votes < sim_config_quorum(&s->config, client->nodes)) {
     sim_violation(s, "votes", "client %u was given a lease on %u votes of %u nodes", client->index,
                   votes, client->nodes);
   }
-  if (lock->lock->operation != RL_OPERATION_ACQUIRE || s->tokens[lock->lease].over) {
+  if (lock->lock->operation != RL_OPERATION_ACQUIRE || token->over) {
     sim_violation(s, "votes", "client %u was given a lease by an attempt that is over",
                   client->index);
   }
@@ -35,7 +36,7 @@ static void check_votes_granted(sim *s, const sim_client *client, const sim_lock
 static void check_votes_extended(sim *s, const sim_client *client, const sim_lock *lock) {
   const sim_token *token = &s->tokens[lock->lease];
   unsigned votes = token->round == lock->lock->round ? check_votes_count(token->extend_votes) : 0;
-  if (votes < check_votes_majority(client)) {
+  if (votes < sim_config_quorum(&s->config, client->nodes)) {
     sim_violation(s, "votes", "client %u was given an extension on %u votes of %u nodes",
                   client->index, votes, client->nodes);
   }
@@ -56,7 +57,7 @@ static void check_votes_released(sim *s, const sim_client *client, const sim_loc
   unsigned gone = 0;
   for (unsigned i = 0; i < client->nodes; i++) {
     bool later = (token->orphaned >> (client->base + i) & 1) != 0;
-    gone += later || !sim_node_has(s, client->base + i, lock, index);
+    gone += later || !sim_key_has(s, client->base + i, lock, index);
   }
   if (result == REDLOCK_OK && (check_votes_count(certain) < check_votes_majority(client) ||
                                gone < check_votes_majority(client))) {
@@ -93,7 +94,7 @@ void check_votes_unchanged(sim *s, const sim_client *client, const check_votes_s
     if (lock == NULL) {
       continue;
     }
-    if (s->forced > 0 && lock->lost && lock->lease == NULL && state->lease[i] != NULL) {
+    if (sim_keys_went(s) && lock->lost && lock->lease == NULL && state->lease[i] != NULL) {
       continue; /* A late denial has shown that the lease is lost, which an operator has ended. */
     }
     bool voting = lock->phase == RL_PHASE_ROUND;

@@ -9,13 +9,17 @@
  *   sim_config.c       what a run is like, drawn from its seed
  *   sim_queue.c        what happens next
  *   sim_network.c      connections: delays, pieces, breaks, partitions
- *   sim_node.c         a Redis server: its keys, its clock, its errors
+ *   sim_node.c         a Redis server: its connections, its errors, its ups and downs
+ *   sim_script.c       the commands and scripts that it executes
+ *   sim_watch.c        the scripts of fencing tokens and of a guard; its record
+ *   sim_key.c          its keys
  *   sim_sha1.c         the name of a script
  *   sim_client.c       the driver's loop around the core, with pauses between any two calls; or, as for
  *                      blocking calls, only while there is an operation
  *   sim_tap.c          what the core sends and is answered, as the checkers see it
  *   sim_application.c  what the clients do with their locks
  *   sim_handover.c     leases on their way from one client to another
+ *   sim_guard.c        the guard: records at the beginning, nodes that forget, clocks that are wrong
  *   sim_operator.c     clients that look at what the nodes hold, and delete it by force
  *   sim_fault.c        what goes wrong
  *   sim_run.c          the phases of a run
@@ -43,8 +47,14 @@
 #define SIM_RESOURCES_MAX 2
 #define SIM_DATABASES_MAX 2
 #define SIM_CONNECTIONS_MAX 256
-#define SIM_DATABASE 3 /* the one that is selected, in runs that select one */
+#define SIM_DATABASE 3       /* the one that is selected, in runs that select one */
+#define SIM_CLOSE_PPM 2500   /* of clocks that keep close */
+#define SIM_CLOSE_US 1900000 /* they are so near to the true time, with all their steps */
 #define SIM_SCRIPTS_MAX 16
+#define SIM_WATCHES_MAX 8  /* scripts of fencing tokens and of a guard */
+#define SIM_NAMED_MAX 6    /* of them, for one process alone, that a node knows */
+#define SIM_RECORDS_MAX 2  /* under different keys */
+#define SIM_RECORD_MAX 512 /* bytes */
 #define SIM_HANDOVERS_MAX 3
 #define SIM_HANDOVER_TEXT_MAX 512
 #define SIM_NO_CONNECTION (-1)
@@ -73,6 +83,13 @@ typedef enum sim_fault {
   SIM_FAULT_SUSPEND,
   SIM_FAULT_CLIENT,
   SIM_FAULT_ASSUMPTION, /* only when an assumption is to be broken */
+  /* With a guard. */
+  SIM_FAULT_RESTART_EMPTY, /* at once */
+  SIM_FAULT_FLUSH,
+  SIM_FAULT_PROMOTE, /* a replica that is behind */
+  SIM_FAULT_RESTORE, /* restarted with what it kept some time ago */
+  SIM_FAULT_FAR_STEP,
+  SIM_FAULT_WRONG_CLOCK,
   SIM_FAULT_KINDS
 } sim_fault;
 
@@ -97,6 +114,7 @@ typedef enum sim_breach {
   SIM_BREACH_NOT_ATOMIC,
   SIM_BREACH_LATE_READING,
   SIM_BREACH_LATE_HOLDER,
+  SIM_BREACH_COUNTERS_LOST,
   SIM_BREACH_COUNT
 } sim_breach;
 
@@ -139,6 +157,14 @@ typedef struct sim_config {
   unsigned operators; /* clients that inspect now and then */
   unsigned forces;    /* in so many of 10000 cases they delete what they have seen */
   unsigned reentrant; /* clients whose locks have owners */
+  unsigned fenced;    /* in so many of 10000 cases an acquire asks for a fencing token */
+  bool close_clocks; /* nodes' clocks are as near to each other as counters that can be lost need */
+  int64_t close_us;  /* so near to the true time, then, with all their steps */
+  unsigned quorum;   /* how many nodes an acquire and an extend need; 0: a majority */
+  bool guard;
+  redlock_duration guard_max_ttl_us;
+  unsigned forgetful; /* so many nodes at most are in quarantine at once */
+  bool ready;         /* the nodes have records when the run begins */
 } sim_config;
 
 /* ---- events (sim_queue.c) ---- */
@@ -190,7 +216,9 @@ typedef enum sim_command_kind {
   SIM_COMMAND_EXTEND,
   SIM_COMMAND_RELEASE,
   SIM_COMMAND_UNKNOWN,
-  SIM_COMMAND_INSPECT
+  SIM_COMMAND_INSPECT,
+  SIM_COMMAND_CONFIRM,
+  SIM_COMMAND_GUARD
 } sim_command_kind;
 
 typedef enum sim_outcome {
@@ -200,7 +228,8 @@ typedef enum sim_outcome {
   SIM_OUTCOME_ERROR,     /* nobody knows what became of the command */
   SIM_OUTCOME_DECLINED,  /* not executed: loading, out of memory and the like */
   SIM_OUTCOME_FORBIDDEN, /* NOPERM, NOAUTH: it is no use to ask again */
-  SIM_OUTCOME_ODD        /* no answer to any command */
+  SIM_OUTCOME_ODD,       /* no answer to any command */
+  SIM_OUTCOME_OTHER      /* not executed: the record is another */
 } sim_outcome;
 
 /* What a node has found when it was inspected; all 0 when it has not answered. */
@@ -218,6 +247,9 @@ typedef struct sim_note {
   uint8_t outcome;
   bool by_text;
   bool asked;
+  uint64_t fence;  /* TAKE: what its counters have been raised to */
+  bool held;       /* KEEP and CONFIRM: the keys were the token's */
+  uint64_t age_us; /* TAKE: since when the record had been there, by the node's clock or in truth */
   sim_seen seen;
 } sim_note;
 
@@ -261,6 +293,28 @@ typedef struct sim_key {
   char value[REDLOCK_TOKEN_LENGTH];
 } sim_key;
 
+typedef struct sim_record {
+  bool used;
+  uint8_t key_length;
+  uint16_t length;
+  uint64_t made_us; /* true time */
+  char key[64];
+  char text[SIM_RECORD_MAX];
+} sim_record;
+
+/* What a node keeps, and can lose. */
+typedef struct sim_data {
+  sim_key keys[SIM_DATABASES_MAX][SIM_RESOURCES_MAX];
+  uint64_t counters[SIM_DATABASES_MAX][SIM_RESOURCES_MAX]; /* of fencing tokens; 0: none */
+  sim_record records[SIM_DATABASES_MAX][SIM_RECORDS_MAX];
+} sim_data;
+
+/* A script that is known under a name of its own. */
+typedef struct sim_named {
+  char name[41];
+  uint8_t watch;
+} sim_named;
+
 typedef enum sim_node_error {
   SIM_NODE_ERROR_NONE,
   SIM_NODE_ERROR_OOM,
@@ -278,6 +332,9 @@ typedef enum sim_node_error {
 typedef struct sim_node {
   bool up;
   bool restart_empty;
+  bool wrong_clock; /* its clock is far from the true time, and is to be set right */
+  bool was_wrong;   /* in this run */
+  uint64_t lost_us; /* true time: when it last lost something, or was another process; 0: never */
   uint64_t back_us; /* down until */
   uint64_t loading_until_us;
   uint64_t stopped_until_us;
@@ -289,11 +346,16 @@ typedef struct sim_node {
   unsigned swallowed;    /* replies to lose: only as a breach */
   uint32_t epoch;        /* which process it is */
   uint32_t scripts;      /* loaded */
+  uint32_t watches;      /* likewise */
+  uint32_t incarnation;
+  char run_id[41];
+  unsigned named_count;
+  sim_named named[SIM_NAMED_MAX];
   uint64_t stepped_us;   /* when the wall clock was stepped forward last */
   uint64_t back_step_us; /* all backward steps together */
   sim_clock clock;
-  sim_key keys[SIM_DATABASES_MAX][SIM_RESOURCES_MAX];
-  sim_key copies[SIM_DATABASES_MAX][SIM_RESOURCES_MAX]; /* a replica's, behind: only as a breach */
+  sim_data data;
+  sim_data copy; /* a replica's, behind */
 } sim_node;
 
 /* ---- clients (sim_client.c, sim_tap.c) ---- */
@@ -311,6 +373,11 @@ typedef struct sim_sent {
   bool keeps;   /* the script that sets several keys minds none of ours */
   bool forces;  /* a release by force */
   uint8_t lock; /* of which it is the question or the force */
+  bool guarded; /* TAKE: with a record */
+  bool own;     /* TAKE: a key of the token is no obstacle */
+  bool
+      either; /* of several keys, for a join or for a heal: a node may have kept one, as far as the core knows */
+  uint64_t fence; /* 0: none */
 } sim_sent;
 
 typedef struct sim_socket {
@@ -377,8 +444,9 @@ typedef struct sim_lock {
   bool calm; /* it was taken after the faults had stopped, with time enough to extend it */
   int told;  /* what the core has told of its loss; REDLOCK_OK if nothing */
 
-  bool attaches;        /* the acquire takes over what was detached */
-  uint64_t detached_us; /* true time: when that was */
+  bool attaches;         /* the acquire takes over what was detached */
+  uint64_t detached_us;  /* true time: when that was */
+  uint64_t handed_fence; /* which it is to have */
 
   /* The inspection or the force in flight, or the last, as sim_tap.c has seen it. */
   uint32_t ask;             /* which one of the run; 0: none */
@@ -458,9 +526,26 @@ typedef struct sim_token {
   uint32_t released_there; /* nodes that have executed a release, whether the answer came or not */
   uint32_t orphaned;       /* nodes that have executed a SET after that */
   uint32_t forced;         /* nodes whose key of it was deleted by force, and not set again */
-  uint64_t life_us;        /* the longest that a key of it lives, and some */
+  uint32_t
+      forgotten; /* nodes that have lost a key of it before its time, and not been given it again */
+  uint64_t life_us;                   /* the longest that a key of it lives, and some */
   uint64_t expired_us[SIM_NODES_MAX]; /* client's clock: when its key there has certainly expired */
+  uint32_t gone;                      /* nodes that had it no more when they were to confirm */
+  uint32_t either;                    /* nodes that have refused what may be a join or a heal */
+  uint64_t begun_us;                  /* true time: when the first SET of it was sent */
+  uint64_t fence;                     /* its fencing token; 0: none */
+  uint32_t ripe;                      /* nodes that were not in quarantine when they granted it */
+  uint64_t raised[SIM_NODES_MAX]; /* what the nodes that granted it have raised their counters to */
+  uint64_t confirmed[SIM_NODES_MAX]; /* and what they have confirmed in a second round */
+  uint32_t confirms;                 /* nodes that were asked to */
 } sim_token;
+
+/* A fencing token that was handed out. */
+typedef struct sim_fence {
+  uint64_t fence;
+  uint64_t most;  /* of it and all before */
+  uint64_t at_us; /* true time */
+} sim_fence;
 
 /* ---- hand-overs (sim_handover.c) ---- */
 
@@ -469,6 +554,7 @@ typedef struct sim_handover {
   unsigned resource;
   bool both;         /* resources, this one first */
   uint64_t since_us; /* true time: when it was detached */
+  uint64_t fence;
   char text[SIM_HANDOVER_TEXT_MAX];
 } sim_handover;
 
@@ -501,7 +587,7 @@ struct sim {
   bool breached; /* what breaks the assumption has happened */
   sim_config config;
   sim_random random_network, random_node, random_application, random_fault, random_entropy,
-      random_client, random_operator;
+      random_client, random_operator, random_watch;
   sim_queue queue;
   sim_connection connections[SIM_CONNECTIONS_MAX];
   sim_link links[SIM_CLIENTS_MAX][SIM_NODES_MAX];
@@ -509,17 +595,22 @@ struct sim {
   sim_client clients[SIM_CLIENTS_MAX];
   sim_handover handovers[SIM_HANDOVERS_MAX];
   uint64_t taken_us[SIM_RESOURCES_MAX]; /* true time: when a lease of it began last */
+  sim_fence *fences[SIM_RESOURCES_MAX]; /* in the order in which they were handed out */
+  size_t fence_count[SIM_RESOURCES_MAX], fence_capacity[SIM_RESOURCES_MAX];
   sim_token *tokens;
   size_t token_count, token_capacity;
   char script_names[SIM_SCRIPTS_MAX][41]; /* SHA-1 */
-  uint32_t *live;                         /* tokens that may still be on a node */
+  char watch_names[SIM_WATCHES_MAX][41];
+  uint32_t *live; /* tokens that may still be on a node */
   size_t live_count, live_capacity;
-  uint64_t calls;   /* of the core */
-  uint64_t grants;  /* in this run */
-  uint64_t forced;  /* keys deleted by force in this run */
-  uint32_t asks;    /* inspections and forces in this run */
-  bool calm_grant;  /* one after the faults had stopped */
-  uint64_t calm_us; /* when the last bytes arrive that were on the way when the faults stopped */
+  uint64_t calls;     /* of the core */
+  uint64_t grants;    /* in this run */
+  uint64_t forced;    /* keys deleted by force in this run */
+  uint64_t forgotten; /* keys that nodes have lost before their time */
+  bool guarded;       /* all runs are with a guard, those with a breach, too */
+  uint32_t asks;      /* inspections and forces in this run */
+  bool calm_grant;    /* one after the faults had stopped */
+  uint64_t calm_us;   /* when the last bytes arrive that were on the way when the faults stopped */
   uint64_t largest_owed;
   uint64_t counters[SIM_COUNTER_COUNT]; /* over all runs */
   sim_trace *trace;                     /* NULL unless the run is shown */
@@ -528,6 +619,11 @@ struct sim {
 /* sim_run.c */
 bool sim_run(sim *s, uint64_t seed); /* false: a checker failed */
 void sim_free(sim *s);
+
+/* Keys have gone before their time: those who hold them may be told that they are lost. */
+static inline bool sim_keys_went(const sim *s) {
+  return s->forced > 0 || s->forgotten > 0;
+}
 
 /* A checker's finding: the run stops. */
 __attribute__((format(printf, 3, 4))) void sim_violation(sim *s, const char *name,
@@ -550,6 +646,9 @@ void sim_config_draw(sim *s, sim_random *random);
 /* The longest that a key of the run can live, in true time, without backward steps. */
 uint64_t sim_config_life_us(const sim_config *config);
 const char *sim_resource(unsigned resource, size_t *length);
+
+/* How many nodes an acquire and an extend need. */
+unsigned sim_config_quorum(const sim_config *config, unsigned nodes);
 
 /* sim_queue.c */
 void sim_queue_add(sim *s, uint64_t at_us, sim_event_kind kind, unsigned subject, uint32_t length,
@@ -579,17 +678,24 @@ void sim_node_input(sim *s, int connection);
 void sim_node_event(sim *s, unsigned node);
 void sim_node_crash(sim *s, unsigned node, bool empty, uint64_t down_us);
 void sim_node_stop(sim *s, unsigned node, uint64_t until_us);
-sim_key *sim_node_key(sim *s, unsigned node, unsigned database, unsigned resource); /* NULL: none */
+
+/* What a clock that is right shows when a run begins. */
+#define SIM_NODE_EPOCH_US 1700000500000000u
+
+/* sim_key.c */
+sim_key *sim_key_find(sim *s, unsigned node, unsigned database, unsigned resource); /* NULL: none */
 /* When the key of |token| dies, true time; 0 when the node does not hold it. */
-uint64_t sim_node_holds(sim *s, unsigned node, unsigned resource, uint32_t token);
+uint64_t sim_key_holds(sim *s, unsigned node, unsigned resource, uint32_t token);
 /* When the first key of |token| dies, of those that |lock| wants; 0 when the node lacks one. */
-uint64_t sim_node_keeps(sim *s, unsigned node, const sim_lock *lock, uint32_t token);
+uint64_t sim_key_keeps(sim *s, unsigned node, const sim_lock *lock, uint32_t token);
 /* Whether the node holds a key of |token|. */
-bool sim_node_has(sim *s, unsigned node, const sim_lock *lock, uint32_t token);
+bool sim_key_has(sim *s, unsigned node, const sim_lock *lock, uint32_t token);
+
+/* sim_script.c */
 /* What a script is for, and where its token stands among the words. */
-sim_command_kind sim_node_script_kind(sim *s, const resp_request *command);
-unsigned sim_node_script_token(const resp_request *command);
-bool sim_node_script_keeps(sim *s, const resp_request *command);
+sim_command_kind sim_script_kind(sim *s, const resp_request *command);
+unsigned sim_script_token(sim *s, const resp_request *command);
+bool sim_script_keeps(sim *s, const resp_request *command);
 
 /* sim_client.c */
 void sim_client_start(sim *s, unsigned client);
@@ -641,6 +747,24 @@ void sim_operator_ended(sim *s, sim_client *client, sim_lock *lock, int result);
 bool sim_handover_detach(sim *s, const sim_client *client, sim_lock *lock, uint64_t reading_us);
 /* The next acquire of the lock, which is not held, takes over what was written down, if it fits. */
 void sim_handover_take(sim *s, const sim_client *client, sim_lock *lock);
+
+/* sim_guard.c */
+void sim_guard_draw(sim *s, sim_random *random); /* after all else of the configuration */
+void sim_guard_open(sim *s, sim_client *client); /* before its nodes are added */
+void sim_guard_ready(sim *s);                    /* the clients are there */
+uint64_t sim_guard_quarantine_us(const sim *s);
+/* The node, whose data are still what they were, is about to have |data| instead, or nothing when that is NULL. */
+void sim_guard_forgets(sim *s, unsigned node, const sim_data *data);
+/* The clock of the node is about to be stepped forward: keys end early. */
+void sim_guard_steps(sim *s, unsigned node, uint64_t step_us);
+void sim_guard_fault(sim *s, sim_fault kind);
+void sim_guard_stop(sim *s); /* the faults stop */
+/* Whether the node may be in quarantine from now on: not too many are. */
+bool sim_guard_may_forget(const sim *s, unsigned node);
+/* Whether leases bear it that the node's clock steps forward by so much. */
+bool sim_guard_bears(sim *s, unsigned node, uint64_t step_us);
+/* In how long an acquire would meet the end of a quarantine; 0: none is near, or it is not wanted. */
+uint64_t sim_guard_moment(sim *s);
 
 /* sim_fault.c */
 void sim_fault_begin(sim *s);

@@ -2,6 +2,7 @@
 #
 #     make sim SEED=n [RUNS=n] [TIMELINE=1] [SVG=file] [BREAK=assumption] [ONLY=checker]
 #     make sim-test      the part for every change: SIM_RUNS runs, and the same trace from all compilers
+#     make sim-guard     what a guard turns from two holders into none
 #     make sim-long      SIM_LONG_RUNS runs from seed SIM_FIRST
 #     make controls      everything that must be caught is caught [CONTROLS='name ...']
 #     make check-controls    each change of the controls still has its place: a second
@@ -11,6 +12,7 @@ SEED ?= 1
 RUNS ?= 1
 SIM_PROCESSES ?= 2
 SIM_RUNS ?= 50000
+SIM_GUARD_RUNS ?= 1000
 SIM_LONG_RUNS ?= 5000000
 SIM_FIRST ?= 1000001
 SIM_COMPILERS ?= gcc clang
@@ -23,7 +25,7 @@ $(BUILD)/sim/%.o: csrc/test/sim/%.c $(BUILD)/flags
 $(SIM): $(SIM_OBJECTS) $(CORE_OBJECTS)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(HIREDIS_LIBS)
 
-.PHONY: sim sim-programs sim-test sim-repeat sim-long controls check-controls mutants
+.PHONY: sim sim-programs sim-test sim-guard sim-repeat sim-long controls check-controls mutants
 sim-programs: $(SIM)
 sim: $(SIM)
 	$(SIM) --seed $(SEED) --runs $(RUNS) $(if $(TIMELINE),--timeline) $(if $(SVG),--svg '$(SVG)') \
@@ -31,10 +33,14 @@ sim: $(SIM)
 
 sim-test: $(SIM)
 	sh build-aux/sim_test.sh $(SIM) $(SIM_RUNS) $(SIM_PROCESSES) 1 100
+	$(MAKE) --no-print-directory sim-guard
 	$(MAKE) --no-print-directory sim-repeat
 
 sim-repeat:
 	HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' sh build-aux/sim_repeat.sh 300 1 $(SIM_COMPILERS)
+
+sim-guard: $(SIM)
+	sh build-aux/sim_guard.sh $(SIM) $(SIM_GUARD_RUNS)
 
 sim-long: $(SIM)
 	sh build-aux/sim_test.sh $(SIM) $(SIM_LONG_RUNS) $(SIM_PROCESSES) $(SIM_FIRST) 1000

@@ -58,8 +58,9 @@ static uint64_t sim_application_think(sim *s) {
 }
 
 void sim_application_idle(sim *s, sim_lock *own) {
+  uint64_t moment_us = sim_guard_moment(s);
   own->state = SIM_APPLICATION_IDLE;
-  sim_application_schedule(s, own, sim_application_think(s));
+  sim_application_schedule(s, own, moment_us != 0 ? moment_us : sim_application_think(s));
 }
 
 void sim_application_begun(sim *s, sim_client *client, sim_lock *own, rl_operation operation,
@@ -95,6 +96,7 @@ static redlock_options sim_application_given(const rl_options *options) {
   given.notify_lost = options->notify_lost;
   given.extend_every_us = sim_application_say(options->extend_every_us);
   given.max_hold_us = sim_application_say(options->max_hold_us);
+  given.fence = options->fence;
   return given;
 }
 
@@ -160,7 +162,8 @@ static bool sim_application_refused(sim *s, const sim_client *client, const sim_
   return false;
 }
 
-static void sim_application_draw_options(sim *s, const sim_client *client, rl_options *options) {
+static void sim_application_draw_options(sim *s, const sim_client *client, const sim_lock *own,
+                                         rl_options *options) {
   options->ttl_us = s->config.ttl_us[sim_application_draw(s, 2)];
   options->retry_count = s->config.retry_count == -1  ? 0
                          : s->config.retry_count == 0 ? REDLOCK_RETRIES_NONE
@@ -188,6 +191,12 @@ static void sim_application_draw_options(sim *s, const sim_client *client, rl_op
     options->extend_every_us = s->config.extend_every_us;
     options->max_hold_us = s->config.max_hold_us;
   }
+  if (s->config.fenced != 0) {
+    bool fenced = sim_chance(&s->random_watch, s->config.fenced);
+    fenced =
+        fenced && !(own->attaches && own->handed_fence == 0); /* It cannot be asked for later. */
+    options->fence = fenced ? REDLOCK_YES : REDLOCK_NO;
+  }
 }
 
 static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
@@ -198,12 +207,15 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
   }
   bool held = rl_reentry_remaining(own->lock, reading_us) > 0;
   own->attaches = rl_lock_attach(own->lock) != NULL;
-  sim_application_draw_options(s, client, &options);
+  sim_application_draw_options(s, client, own, &options);
   redlock_options given = sim_application_given(&options);
   uint32_t token = sim_application_give_token(s, client, own);
   int result = rl_lock_acquire(own->lock, reading_us, &given, true);
   if (token != SIM_NO_TOKEN && result != REDLOCK_OK) {
     s->tokens[token].over = true; /* It has been used up. */
+  }
+  if (result == REDLOCK_E_HELD && own->owner != 0 && options.fence == REDLOCK_YES) {
+    sim_count(s, SIM_FENCE_HELD);
   }
   if (!held) {
     own->inside = 0;
@@ -243,7 +255,7 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
 /* An extend has found that out, which only an operator or a broken assumption makes possible. */
 static bool sim_application_lost_before(const sim *s, int result) {
   return result == REDLOCK_E_LOST &&
-         (s->forced > 0 || (s->config.keeping != 0 && s->breach != SIM_BREACH_NONE));
+         (sim_keys_went(s) || (s->config.keeping != 0 && s->breach != SIM_BREACH_NONE));
 }
 
 static void sim_application_extend(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
@@ -450,11 +462,24 @@ static void sim_application_inside(sim *s, const sim_client *client, sim_lock *o
   }
 }
 
+/* Whether a node did not vote because it was in quarantine. */
+static bool sim_application_quarantined(const sim *s, const sim_client *client,
+                                        const sim_lock *own) {
+  bool any = false;
+  for (unsigned i = 0; i < client->nodes && s->config.guard; i++) {
+    any = any || own->lock->votes[i].vote == REDLOCK_VOTE_QUARANTINED;
+  }
+  return any;
+}
+
 static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, int result,
                                      bool ran_out) {
   switch (result) {
   case REDLOCK_OK:
     sim_count(s, SIM_ACQUIRE_OK);
+    if (sim_application_quarantined(s, client, own)) {
+      sim_count(s, SIM_GUARD_GRANTED);
+    }
     if (own->attempts > 1) {
       sim_count(s, SIM_ACQUIRE_RETRIED);
     }
@@ -472,6 +497,13 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
     break;
   case REDLOCK_E_UNAVAILABLE:
     sim_count(s, SIM_ACQUIRE_UNAVAILABLE);
+    if (sim_application_quarantined(s, client, own)) {
+      sim_count(s, SIM_GUARD_QUARANTINED);
+    }
+    if (own->acquired.fence == REDLOCK_YES &&
+        own->lock->quorum.granted >= sim_config_quorum(&s->config, client->nodes)) {
+      sim_count(s, SIM_FENCE_UNCONFIRMED);
+    }
     break;
   case REDLOCK_E_EXPIRED:
     sim_count(s, ran_out ? SIM_ACQUIRE_RAN_OUT : SIM_ACQUIRE_EXPIRED);
@@ -520,7 +552,7 @@ static void sim_application_extended(sim *s, sim_client *client, sim_lock *own, 
   case REDLOCK_E_LOST:
     sim_count(s, SIM_EXTEND_LOST);
     /* A majority keeps the keys until after the deadline: nobody but an operator can say this in time. */
-    if (s->breach == SIM_BREACH_NONE && s->forced == 0) {
+    if (s->breach == SIM_BREACH_NONE && !sim_keys_went(s)) {
       sim_violation(s, "validity", "client %u was told that its lease is lost", client->index);
     }
     break;

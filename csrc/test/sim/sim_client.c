@@ -102,6 +102,7 @@ static void sim_client_add_node(sim *s, sim_client *client, unsigned node) {
     address.has_username = (int)(node % 2);
     (void)snprintf(address.username, sizeof address.username, "lock");
     (void)snprintf(address.password, sizeof address.password, "secret");
+    address.password_length = strlen(address.password);
   }
   if (rl_core_add(&client->core, &address) != REDLOCK_OK) {
     abort();
@@ -157,18 +158,24 @@ void sim_client_start(sim *s, unsigned index) {
   client->wake_us = SIM_NEVER;
   client->nodes = s->config.nodes;
   if (s->breach == SIM_BREACH_NODE_LISTS) {
-    client->nodes = s->config.nodes > 1 ? s->config.nodes / 2 : 1;
-    client->base = index % 2 == 1 ? s->config.nodes - client->nodes : 0;
+    /* Some have them all, others the last half. */
+    client->nodes = index % 2 == 0 || s->config.nodes == 1 ? s->config.nodes : s->config.nodes / 2;
+    client->base = s->config.nodes - client->nodes;
     s->breached = true;
   }
   sim_client_draw_clock(s, client);
   const char *name = sim_resource(0, NULL);
-  if (rl_core_init(&client->core, name, index % 2 == 0 ? 4 : 0) != REDLOCK_OK) {
+  unsigned prefixed = s->config.guard ? (unsigned)(s->seed % 2) : index % 2;
+  if (rl_core_init(&client->core, name, prefixed == 0 ? 4 : 0) != REDLOCK_OK) {
     abort();
   }
   if (s->config.window != 0) {
     client->core.launches.window = s->config.window;
     client->core.launches.command_us = REDLOCK_SECONDS;
+  }
+  client->core.quorum = s->config.quorum;
+  if (s->config.guard) {
+    sim_guard_open(s, client);
   }
   for (unsigned i = 0; i < client->nodes; i++) {
     sim_client_add_node(s, client, client->base + i);
@@ -306,7 +313,7 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
     own->moved = false;
     /* What it was granted may have been deleted by force since. */
     own->calm = s->phase != SIM_PHASE_SAFETY && s->now_us > s->calm_us &&
-                s->tokens[lease].forced == 0 &&
+                s->tokens[lease].forced == 0 && s->tokens[lease].forgotten == 0 &&
                 deadline_us > client->reading_us + SIM_CLIENT_TIME_TO_EXTEND_US;
     check_granted(s, client, own);
   } else {

@@ -117,7 +117,8 @@ static void sim_config_draw_faults(sim *s, sim_config *config, sim_random *rando
   if (s->breach == SIM_BREACH_RESTART_EMPTY || s->breach == SIM_BREACH_STEP_FORWARD ||
       s->breach == SIM_BREACH_EVICTION || s->breach == SIM_BREACH_FLUSH ||
       s->breach == SIM_BREACH_FAILOVER || s->breach == SIM_BREACH_FOREIGN_DELETE ||
-      s->breach == SIM_BREACH_WALL_CLOCK || s->breach == SIM_BREACH_REPLY_LOST) {
+      s->breach == SIM_BREACH_WALL_CLOCK || s->breach == SIM_BREACH_REPLY_LOST ||
+      s->breach == SIM_BREACH_COUNTERS_LOST) {
     config->weights[SIM_FAULT_ASSUMPTION] = 10;
     config->fault_every_us =
         config->fault_every_us == 0 ? config->ttl_us[0] : config->fault_every_us;
@@ -147,6 +148,46 @@ static void sim_config_draw_owners(sim *s, sim_random *random) {
     config->hands = hands; /* In half of the runs with owners, too. */
     config->unheard = unheard;
     config->given = given;
+  }
+}
+
+/*
+ * Fencing tokens. Counters may be lost only where the clocks of the nodes are within 2 s of the true time: then a
+ * node that has lost its own is back 6 s later (docs/safety.md).
+ */
+static void sim_config_draw_fences(sim *s, sim_random *random) {
+  static const unsigned chances[] = {10000, 5000, 5000, 5000};
+  sim_config *config = &s->config;
+  if (sim_below(random, 3) != 0 && s->breach != SIM_BREACH_COUNTERS_LOST) {
+    return;
+  }
+  config->fenced = chances[sim_below(random, 4)];
+  config->close_clocks = sim_below(random, 2) == 0;
+  config->close_us = SIM_CLOSE_US;
+  if (!config->close_clocks) {
+    config->weight_sum -= config->weights[SIM_FAULT_CRASH_EMPTY];
+    config->weights[SIM_FAULT_CRASH_EMPTY] = 0;
+  } else {
+    config->client_ppm = config->client_ppm < SIM_CLOSE_PPM ? config->client_ppm : SIM_CLOSE_PPM;
+    config->node_ppm = config->node_ppm < SIM_CLOSE_PPM ? config->node_ppm : SIM_CLOSE_PPM;
+  }
+  if (config->weight_sum == 0) {
+    config->fault_every_us = 0;
+  }
+}
+
+unsigned sim_config_quorum(const sim_config *config, unsigned nodes) {
+  return config->quorum != 0 ? config->quorum : nodes / 2 + 1;
+}
+
+/* Not where nodes may stay in quarantine for good: all may be needed. */
+static void sim_config_draw_quorum(sim *s, sim_random *random) {
+  sim_config *config = &s->config;
+  bool drawn = sim_below(random, 6) == 0;
+  uint64_t quorum = sim_between(random, config->nodes / 2 + 1, config->nodes);
+  if (drawn && s->breach == SIM_BREACH_NONE && config->weights[SIM_FAULT_WRONG_CLOCK] == 0 &&
+      config->weights[SIM_FAULT_FAR_STEP] == 0) {
+    config->quorum = (unsigned)quorum;
   }
 }
 
@@ -187,6 +228,9 @@ void sim_config_draw(sim *s, sim_random *random) {
   config->unheard = sim_below(random, 3) == 0 ? (unsigned)sim_between(random, 1000, 9000) : 0;
   config->given = sim_below(random, 4) == 0 ? (unsigned)sim_between(random, 1000, 9000) : 0;
   sim_config_draw_owners(s, random);
+  sim_config_draw_fences(s, random);
+  sim_guard_draw(s, random);
+  sim_config_draw_quorum(s, random);
 }
 
 const char *sim_breach_name(sim_breach breach) {
@@ -194,6 +238,6 @@ const char *sim_breach_name(sim_breach breach) {
       "none",       "fast-node",    "slow-client",  "restart-empty",  "step-forward",
       "eviction",   "flush",        "failover",     "foreign-delete", "frozen-clock",
       "wall-clock", "token-reused", "token-shared", "node-lists",     "databases",
-      "reply-lost", "not-atomic",   "late-reading", "late-holder"};
+      "reply-lost", "not-atomic",   "late-reading", "late-holder",    "counters-lost"};
   return breach < SIM_BREACH_COUNT ? names[breach] : NULL;
 }

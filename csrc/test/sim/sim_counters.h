@@ -31,6 +31,16 @@
   X(INJECTED_HALF_OPEN, "connection half open")                                                    \
   X(INJECTED_STEP_BACK, "wall clock of a node stepped back")                                       \
   X(INJECTED_STEP_FORWARD, "wall clock of a node stepped forward, within lock_delay")              \
+  X(INJECTED_RESTART_EMPTY, "node restarted at once, without its keys")                            \
+  X(INJECTED_FLUSH, "FLUSHALL")                                                                    \
+  X(INJECTED_PROMOTED, "a replica that is behind takes over")                                      \
+  X(INJECTED_SWITCHED, "a replica that is behind takes over, and connections stay")                \
+  X(INJECTED_RESTORED, "node restarted with an older copy of its keys")                            \
+  X(INJECTED_FAR_STEP, "wall clock of a node stepped forward, beyond lock_delay")                  \
+  X(INJECTED_CLOCK_AHEAD, "wall clock of a node far ahead")                                        \
+  X(INJECTED_CLOCK_BEHIND, "node restarted without its keys, its wall clock far behind")           \
+  X(INJECTED_CLOCK_RIGHT, "wall clock of a node set right")                                        \
+  X(FORGOTTEN_KEY, "key that a node has lost before its time")                                     \
   X(INJECTED_PAUSE, "client paused between two calls")                                             \
   X(INJECTED_STALE_READING, "client paused between clock and call")                                \
   X(INJECTED_SUSPEND, "client suspended")                                                          \
@@ -48,6 +58,22 @@
   X(SCRIPT_WRONG_TYPE, "script: WRONGTYPE")                                                        \
   X(SEVERAL_GRANTED, "a script of several keys: done")                                             \
   X(SEVERAL_REFUSED, "a script of several keys: refused")                                          \
+  X(FENCE_ONE_ROUND, "fencing token: all of a majority had the same number")                       \
+  X(FENCE_TWO_ROUNDS, "fencing token: confirmed by a second round")                                \
+  X(FENCE_KEPT, "fencing token: known on a node that has got the key late")                        \
+  X(FENCE_ATTACHED, "fencing token: handed over with its lease")                                   \
+  X(FENCE_MOVED, "fencing token: it went to another lock of its owner")                            \
+  X(FENCE_UNCONFIRMED, "fencing token: too few have confirmed it, though a majority had granted")  \
+  X(FENCE_HELD, "nested acquire that asks for a fencing token: refused")                           \
+  X(TAKE_OTHER, "script: the record is another")                                                   \
+  X(RECORD_EMPTY, "record made where there was none")                                              \
+  X(RECORD_RESTART, "record made after a restart")                                                 \
+  X(RECORD_CLOCK, "record made anew, for the clock was stepped")                                   \
+  X(GUARD_QUARANTINED, "acquire: unavailable, for nodes are in quarantine")                        \
+  X(GUARD_GRANTED, "acquire: OK, though nodes are in quarantine")                                  \
+  X(MARGIN_MORE, "margin of a lease above that of a bare quorum")                                  \
+  X(CONFIRM_GRANTED, "fencing token confirmed by a second round")                                  \
+  X(CONFIRM_REFUSED, "fencing token not confirmed, for the key is gone")                           \
   X(SCRIPT_UNKNOWN, "script: NOSCRIPT")                                                            \
   X(SCRIPT_BY_TEXT, "script sent by its text")                                                     \
   X(KEY_EXPIRED, "key expired")                                                                    \

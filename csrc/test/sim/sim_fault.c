@@ -8,6 +8,10 @@
 
 #include "sim.h"
 #include "sim_trace.h"
+#include "sim_watch.h"
+
+/* How long a node that has lost its counters stays away: twice what clocks may differ, and twice a second. */
+#define SIM_FAULT_COUNTERS_LOST_US 6100000u
 
 static uint64_t sim_fault_draw(sim *s, uint64_t below) {
   return sim_below(&s->random_fault, below);
@@ -39,11 +43,12 @@ void sim_fault_begin(sim *s) {
 
 static void sim_fault_crash(sim *s, unsigned index, bool empty) {
   uint64_t down_us = sim_fault_length(s);
-  if (!s->nodes[index].up) {
+  if (!s->nodes[index].up || !sim_guard_may_forget(s, index)) {
     return;
   }
   if (empty) { /* Delayed restart: no key that was lost would be alive any more. */
     down_us += sim_config_life_us(&s->config) + s->nodes[index].back_step_us;
+    down_us += s->config.fenced != 0 ? SIM_FAULT_COUNTERS_LOST_US : 0;
   }
   sim_count(s, empty ? SIM_INJECTED_CRASH_EMPTY : SIM_INJECTED_CRASH_WITH_DATA);
   sim_trace_fault(s, index, s->now_us + down_us, "down%s", empty ? ", its keys lost" : "");
@@ -70,10 +75,10 @@ static void sim_fault_odd_reply(sim *s, sim_node *node, unsigned index) {
 static void sim_fault_foreign(sim *s, sim_node *node, unsigned index) {
   unsigned database = s->config.databases ? 1 : 0;
   unsigned resource = (unsigned)sim_fault_draw(s, s->config.resources);
-  if (!node->up || sim_node_key(s, index, database, resource) != NULL) {
+  if (!node->up || sim_key_find(s, index, database, resource) != NULL) {
     return;
   }
-  sim_key *key = &node->keys[database][resource];
+  sim_key *key = &node->data.keys[database][resource];
   memset(key, 0, sizeof *key);
   key->used = true;
   key->foreign_type = sim_fault_draw(s, 2) == 0;
@@ -86,14 +91,28 @@ static void sim_fault_foreign(sim *s, sim_node *node, unsigned index) {
   sim_trace_fault(s, index, s->now_us + life_us, "another program's key");
 }
 
+/* By how much a clock may be stepped, of |step_us|: those that keep close to the true time may not leave it. */
+static int64_t sim_fault_step(const sim *s, unsigned index, int64_t step_us) {
+  int64_t shows_us = (int64_t)sim_clock_read(&s->nodes[index].clock, s->now_us);
+  int64_t ahead_us = shows_us - (int64_t)(SIM_NODE_EPOCH_US + s->now_us);
+  if (!s->config.close_clocks) {
+    return step_us;
+  }
+  int64_t most_us = s->config.close_us - ahead_us, least_us = -s->config.close_us - ahead_us;
+  most_us = most_us < 0 ? 0 : most_us;
+  least_us = least_us > 0 ? 0 : least_us;
+  return step_us > most_us ? most_us : step_us < least_us ? least_us : step_us;
+}
+
 /* A step within lock_delay, and no second one while a key lives that has seen the first. */
 static void sim_fault_step_forward(sim *s, sim_node *node, unsigned index) {
   uint64_t life_us = sim_config_life_us(&s->config) + node->back_step_us;
-  if (node->stepped_us != 0 && s->now_us < node->stepped_us + life_us) {
+  if (node->wrong_clock || (node->stepped_us != 0 && s->now_us < node->stepped_us + life_us)) {
     return;
   }
   uint64_t step_us = sim_fault_draw(s, 3) == 0 ? s->config.lock_delay_us
                                                : sim_fault_draw(s, s->config.lock_delay_us + 1);
+  step_us = (uint64_t)sim_fault_step(s, index, (int64_t)step_us);
   sim_clock_step(&node->clock, s->now_us, (int64_t)step_us);
   node->stepped_us = s->now_us;
   sim_count(s, SIM_INJECTED_STEP_FORWARD);
@@ -102,9 +121,10 @@ static void sim_fault_step_forward(sim *s, sim_node *node, unsigned index) {
 
 static void sim_fault_step_back(sim *s, sim_node *node, unsigned index) {
   uint64_t step_us = sim_fault_draw(s, s->config.ttl_max_us);
-  if (node->back_step_us > 4 * s->config.ttl_max_us) {
+  if (node->wrong_clock || node->back_step_us > 4 * s->config.ttl_max_us) {
     return;
   }
+  step_us = (uint64_t)-sim_fault_step(s, index, -(int64_t)step_us);
   sim_clock_step(&node->clock, s->now_us, -(int64_t)step_us);
   node->back_step_us += step_us;
   sim_count(s, SIM_INJECTED_STEP_BACK);
@@ -142,7 +162,8 @@ static void sim_fault_node(sim *s, sim_fault kind) {
     sim_fault_odd_reply(s, node, index);
     break;
   case SIM_FAULT_SCRIPT_FLUSH:
-    node->scripts = 0;
+    node->scripts = node->watches = 0;
+    node->named_count = 0;
     sim_count(s, SIM_INJECTED_SCRIPT_FLUSH);
     sim_trace_fault(s, index, s->now_us, "SCRIPT FLUSH");
     break;
@@ -266,8 +287,9 @@ static void sim_fault_client(sim *s) {
 /* A replica that is a while behind takes over. */
 static void sim_fault_failover(sim *s, sim_node *node, unsigned index) {
   sim_trace_fault(s, index, s->now_us, "a replica that is behind takes over");
-  memcpy(node->keys, node->copies, sizeof node->keys);
+  node->data = node->copy;
   node->scripts = 0;
+  sim_watch_restart(s, index);
   node->epoch++;
   sim_network_node_died(s, index, false);
 }
@@ -276,9 +298,11 @@ static void sim_fault_lose_key(sim *s, sim_node *node, unsigned index) {
   unsigned resource = (unsigned)sim_fault_draw(s, s->config.resources);
   for (unsigned i = 0; i < SIM_DATABASES_MAX; i++) {
     if (s->breach == SIM_BREACH_FLUSH) {
-      memset(node->keys[i], 0, sizeof node->keys[i]);
+      memset(node->data.keys[i], 0, sizeof node->data.keys[i]);
+      memset(node->data.counters[i], 0, sizeof node->data.counters[i]);
+      memset(node->data.records[i], 0, sizeof node->data.records[i]);
     }
-    node->keys[i][resource].used = false;
+    node->data.keys[i][resource].used = false;
   }
   sim_trace_fault(s, index, s->now_us, "a key is lost");
 }
@@ -313,6 +337,10 @@ static void sim_fault_assumption(sim *s) {
   case SIM_BREACH_REPLY_LOST:
     node->swallowed = 1;
     break;
+  case SIM_BREACH_COUNTERS_LOST:
+    memset(node->data.counters, 0, sizeof node->data.counters);
+    sim_trace_fault(s, index, s->now_us, "its counters are lost");
+    break;
   default:
     sim_fault_lose_key(s, node, index);
     break;
@@ -327,9 +355,10 @@ void sim_fault_event(sim *s) {
   if (s->phase != SIM_PHASE_SAFETY) {
     return;
   }
-  for (unsigned i = 0; s->breach == SIM_BREACH_FAILOVER && i < s->config.nodes; i++) {
-    if (sim_fault_draw(s, 2) == 0) {
-      memcpy(s->nodes[i].copies, s->nodes[i].keys, sizeof s->nodes[i].copies);
+  bool copies = s->breach == SIM_BREACH_FAILOVER || s->config.guard;
+  for (unsigned i = 0; copies && i < s->config.nodes; i++) {
+    if (sim_below(s->config.guard ? &s->random_watch : &s->random_fault, 2) == 0) {
+      s->nodes[i].copy = s->nodes[i].data;
     }
   }
   while (drawn >= s->config.weights[kind]) {
@@ -361,7 +390,11 @@ void sim_fault_event(sim *s) {
     sim_fault_assumption(s);
     break;
   default:
-    sim_fault_node(s, (sim_fault)kind);
+    if (kind > SIM_FAULT_ASSUMPTION) {
+      sim_guard_fault(s, (sim_fault)kind);
+    } else {
+      sim_fault_node(s, (sim_fault)kind);
+    }
     break;
   }
   sim_fault_next(s);
@@ -402,6 +435,7 @@ void sim_fault_stop(sim *s) {
     node->odd_replies = node->false_errors = node->swallowed = 0;
     sim_queue_add(s, s->now_us, SIM_EVENT_NODE, i, 0, 0);
   }
+  sim_guard_stop(s);
   s->calm_us = sim_fault_calm(s);
   memset(s->links, 0, sizeof s->links);
 }

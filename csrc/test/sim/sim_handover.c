@@ -37,6 +37,7 @@ bool sim_handover_detach(sim *s, const sim_client *client, sim_lock *own, uint64
   text->resource = own->resource;
   text->both = own->both;
   text->since_us = s->now_us;
+  text->fence = handover.fence;
   rl_handover_write(&handover, text->text);
   rl_lock_detach(own->lock);
   own->inside = 0;
@@ -61,5 +62,6 @@ void sim_handover_take(sim *s, const sim_client *client, sim_lock *own) {
   rl_handover_free(&handover);
   text->tries_left--;
   own->detached_us = text->since_us;
+  own->handed_fence = text->fence;
   SIM_TRACE(s, "client %u, lock %u: is to attach", client->index, (unsigned)(own - client->locks));
 }

@@ -10,6 +10,7 @@
  *       --svg FILE     write its picture
  *       --only NAME    listen to one checker alone
  *       --break NAME   break an assumption; the run that is caught is the success
+ *       --guard        all runs are with a guard; with --break nothing must be caught then
  *       --need N       fail if something occurred fewer than N times in all runs
  *       --counters     print what occurred
  *       --hash         print the trace hash of every run
@@ -26,7 +27,7 @@
 
 typedef struct sim_arguments {
   uint64_t seed, runs, need;
-  bool timeline, counters, hash;
+  bool timeline, counters, hash, guarded;
   const char *svg, *only;
   sim_breach breach;
 } sim_arguments;
@@ -51,6 +52,8 @@ static bool sim_main_arguments(int count, char **words, sim_arguments *arguments
       arguments->counters = true;
     } else if (strcmp(word, "--hash") == 0) {
       arguments->hash = true;
+    } else if (strcmp(word, "--guard") == 0) {
+      arguments->guarded = true;
     } else if (value == NULL) {
       return false;
     } else if (strcmp(word, "--seed") == 0) {
@@ -147,7 +150,7 @@ static void sim_main_aborted(int number) {
 static int sim_main_caught(sim *s, const sim_arguments *arguments, uint64_t seed, uint64_t runs) {
   (void)printf("seed %llu: %s: %s\n", (unsigned long long)seed, s->checker, s->failure);
   (void)printf("caught by %s within %llu seeds\n", s->checker, (unsigned long long)runs);
-  if (arguments->breach == SIM_BREACH_NONE) {
+  if (arguments->breach == SIM_BREACH_NONE || arguments->guarded) {
     (void)sim_main_show(s, seed, true, arguments->svg);
     (void)printf("repeat: make sim SEED=%llu [SVG=file]\n", (unsigned long long)seed);
     return 1;
@@ -189,16 +192,17 @@ static int sim_main_runs(sim *s, const sim_arguments *arguments) {
                 (unsigned long long)s->largest_owed);
   if (arguments->breach != SIM_BREACH_NONE) {
     (void)printf("survived\n");
-    return 1;
+    return arguments->guarded ? 0 : 1;
   }
   return missing == 0 ? 0 : 1;
 }
 
 int main(int count, char **words) {
-  sim_arguments arguments = {1, 1, 0, false, false, false, NULL, NULL, SIM_BREACH_NONE};
+  sim_arguments arguments = {1, 1, 0, false, false, false, false, NULL, NULL, SIM_BREACH_NONE};
   if (!sim_main_arguments(count, words, &arguments)) {
-    (void)fprintf(stderr, "usage: sim [--seed N] [--runs N] [--timeline] [--svg FILE] "
-                          "[--break NAME] [--only NAME] [--need N] [--counters] [--hash]\n");
+    (void)fprintf(stderr,
+                  "usage: sim [--seed N] [--runs N] [--timeline] [--svg FILE] "
+                  "[--break NAME [--guard]] [--only NAME] [--need N] [--counters] [--hash]\n");
     return 2;
   }
   sim *s = calloc(1, sizeof *s);
@@ -207,6 +211,7 @@ int main(int count, char **words) {
   }
   (void)signal(SIGABRT, sim_main_aborted);
   s->breach = arguments.breach;
+  s->guarded = arguments.guarded;
   s->only = arguments.only;
   int status;
   if (arguments.runs == 1 && (arguments.timeline || arguments.svg != NULL)) {

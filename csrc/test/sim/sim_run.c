@@ -43,11 +43,12 @@ static void sim_run_begin(sim *s, uint64_t seed) {
   s->queue.count = 0;
   s->queue.order = 0;
   s->token_count = s->live_count = 0;
-  s->grants = s->calls = s->forced = 0;
+  s->grants = s->calls = s->forced = s->forgotten = 0;
   s->asks = 0;
   s->calm_us = 0;
   memset(s->handovers, 0, sizeof s->handovers);
   memset(s->taken_us, 0, sizeof s->taken_us);
+  memset(s->fence_count, 0, sizeof s->fence_count);
   sim_random_seed(&random_config, &state);
   sim_random_seed(&s->random_network, &state);
   sim_random_seed(&s->random_node, &state);
@@ -56,6 +57,7 @@ static void sim_run_begin(sim *s, uint64_t seed) {
   sim_random_seed(&s->random_entropy, &state);
   sim_random_seed(&s->random_client, &state);
   sim_random_seed(&s->random_operator, &state);
+  sim_random_seed(&s->random_watch, &state);
   sim_config_draw(s, &random_config);
   memset(s->links, 0, sizeof s->links);
   for (int i = 0; i < SIM_CONNECTIONS_MAX; i++) {
@@ -69,6 +71,7 @@ static void sim_run_begin(sim *s, uint64_t seed) {
   for (unsigned i = 0; i < s->config.clients; i++) {
     sim_client_start(s, i);
   }
+  sim_guard_ready(s);
   sim_fault_begin(s);
 }
 
@@ -191,6 +194,9 @@ void sim_free(sim *s) {
     free(s->connections[i].to_node.bytes);
     free(s->connections[i].to_client.bytes);
     free(s->connections[i].notes.notes);
+  }
+  for (unsigned i = 0; i < SIM_RESOURCES_MAX; i++) {
+    free(s->fences[i]);
   }
   free(s->queue.events);
   free(s->tokens);

@@ -11,6 +11,7 @@
 #include "resp.h"
 #include "sim.h"
 #include "sim_trace.h"
+#include "sim_watch.h"
 
 uint32_t sim_tap_new_token(sim *s, unsigned client, unsigned lock) {
   if (s->token_count == s->token_capacity) {
@@ -86,6 +87,8 @@ static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sen
   /* A node that could not be asked when the lock was taken may be given the key later. */
   sent->joins = token->granted && (token->sent & ~token->unknown & bit) == 0;
   sent->heal = token->granted && !sent->joins;
+  sent->either = sent->keeps && sent->joins && sent->own;
+  sent->keeps = sent->keeps && !sent->either;
   check_sent(s, client, node, sent);
   if (sent->joins) {
     sim_count(s, SIM_JOIN_SENT);
@@ -94,6 +97,7 @@ static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sen
     sim_count(s, SIM_HEAL_SENT);
     token->healed |= bit;
   }
+  token->begun_us = token->sent == 0 ? s->now_us : token->begun_us;
   token->sent |= bit;
   token->unknown &= ~bit;
   token->set_refused &= ~bit;
@@ -121,7 +125,7 @@ static bool sim_tap_ask(sim *s, sim_client *client, unsigned node, const resp_re
   uint32_t token = SIM_NO_TOKEN;
   if (!inspects && !deletes) {
     bool release = command->count == 5 && resp_is(command, 0, "EVAL") &&
-                   sim_node_script_kind(s, command) == SIM_COMMAND_RELEASE;
+                   sim_script_kind(s, command) == SIM_COMMAND_RELEASE;
     token = release ? sim_tap_token(command->words[4], command->lengths[4]) : SIM_NO_TOKEN;
     if (own == NULL || token >= s->token_count || token != own->forced ||
         ((own->asked >> node & 1) != 0 && s->tokens[token].abandoned)) {
@@ -141,6 +145,22 @@ static bool sim_tap_ask(sim *s, sim_client *client, unsigned node, const resp_re
   return true;
 }
 
+/* What a command of fencing tokens or of a guard says besides. */
+static void sim_tap_watch(sim *s, const resp_request *command, sim_sent *sent) {
+  sim_watch watch;
+  if (!sim_watch_like(command) || sent->kind == SIM_COMMAND_GUARD ||
+      sim_watch_kind(s, command) == SIM_COMMAND_UNKNOWN) {
+    return;
+  }
+  if (!sim_watch_read(command, &watch)) {
+    sim_violation(s, "wire", "a TAKE, KEEP or CONFIRM that no node can understand");
+    return;
+  }
+  sent->own = watch.own;
+  sent->guarded = watch.record != 0;
+  sent->fence = watch.fence;
+}
+
 static void sim_tap_command(sim *s, sim_client *client, unsigned node,
                             const resp_request *command) {
   sim_socket *socket = &client->sockets[node];
@@ -152,14 +172,16 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
     argument = 2;
     sent.ttl_us = resp_number(command, 6 < command->count ? 6 : command->count - 1) * 1000;
   } else if (command->count >= 5) {
-    sent.kind = (uint8_t)sim_node_script_kind(s, command);
+    sent.kind = (uint8_t)sim_script_kind(s, command);
     sent.by_text = resp_is(command, 0, "EVAL");
-    sent.keeps = sim_node_script_keeps(s, command);
-    argument = sim_node_script_token(command);
-    sent.ttl_us = sent.kind == SIM_COMMAND_RELEASE ? 0 : resp_number(command, argument + 1) * 1000;
+    sent.keeps = sim_script_keeps(s, command);
+    argument = sim_script_token(s, command);
+    bool lives = sent.kind == SIM_COMMAND_SET || sent.kind == SIM_COMMAND_EXTEND;
+    sent.ttl_us = lives ? resp_number(command, argument + 1) * 1000 : 0;
+    sim_tap_watch(s, command, &sent);
   }
   bool ask = s->config.operators != 0 && sim_tap_ask(s, client, node, command, &sent);
-  if (!ask && sent.kind != SIM_COMMAND_HANDSHAKE) {
+  if (!ask && sent.kind != SIM_COMMAND_HANDSHAKE && sent.kind != SIM_COMMAND_GUARD) {
     sent.token = sim_tap_token(command->words[argument], command->lengths[argument]);
     if (sent.token >= s->token_count) {
       sim_violation(s, "wire", "a command with a token that was never drawn");
@@ -176,6 +198,8 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
     if (sent.kind == SIM_COMMAND_EXTEND) {
       token->asked = (token->asked_round == sent.round ? token->asked : 0) | 1u << node;
       token->asked_round = sent.round;
+    } else if (sent.kind == SIM_COMMAND_CONFIRM) {
+      token->confirms |= 1u << node;
     } else if (sent.kind == SIM_COMMAND_RELEASE) {
       token->releasing_call = token->releasing ? token->releasing_call : s->calls;
       token->releasing = true;
@@ -221,8 +245,8 @@ void sim_tap_output(sim *s, sim_client *client) {
 /* What was sent will not be answered; it may yet be executed. */
 static void sim_tap_lost(sim *s, const sim_client *client, unsigned node, const sim_sent *sent) {
   sim_token *token = &s->tokens[sent->token];
-  if (sent->forces) {
-    return;
+  if (sent->forces || sent->kind == SIM_COMMAND_CONFIRM) {
+    return; /* It leaves no key behind. */
   }
   if (sent->kind == SIM_COMMAND_RELEASE) {
     token->release_sent &= ~(1u << node);
@@ -288,19 +312,37 @@ static void sim_tap_told(sim_lock *own, const sim_sent *sent, unsigned node, con
   own->seen[node] = note->seen;
 }
 
+/* Whether its record had been there for long enough. A client measures that by its own clock. */
+static bool sim_tap_ripe(const sim *s, const sim_note *note) {
+  uint64_t quarantine_us = sim_guard_quarantine_us(s);
+  uint64_t apart_ppm = 2ull * (s->config.client_ppm + s->config.node_ppm);
+  return note->age_us + quarantine_us * apart_ppm / 1000000 >= quarantine_us;
+}
+
 static void sim_tap_answered(sim *s, const sim_sent *sent, unsigned node, const sim_note *note) {
   sim_token *token = &s->tokens[sent->token];
   uint32_t bit = 1u << node;
   bool granted = note->outcome == SIM_OUTCOME_GRANTED;
+  if (sent->kind == SIM_COMMAND_SET && granted && !sent->own) {
+    token->raised[node] = note->fence;
+    token->ripe |= sim_tap_ripe(s, note) ? bit : 0;
+  } else if (sent->kind == SIM_COMMAND_CONFIRM && granted && note->held) {
+    token->confirmed[node] = sent->fence;
+  } else if (sent->kind == SIM_COMMAND_CONFIRM && note->outcome == SIM_OUTCOME_REFUSED) {
+    token->gone |= bit; /* It may be released there, and need not. */
+  }
   if (sent->kind == SIM_COMMAND_RELEASE) {
     sim_tap_release_answered(token, bit, note);
-  } else if (sent->kind == SIM_COMMAND_SET && note->outcome == SIM_OUTCOME_NO_SCRIPT) {
-    /* It has set nothing, and may be sent once more, by its text. */
+  } else if (sent->kind == SIM_COMMAND_SET &&
+             (note->outcome == SIM_OUTCOME_NO_SCRIPT || note->outcome == SIM_OUTCOME_OTHER)) {
+    /* It has set nothing, and may be sent once more, by its text, or for the record of now. */
+    token->either |= sent->either ? bit : 0;
     token->set_refused |= sent->keeps ? 0 : bit;
     token->unknown |= sent->keeps ? 0 : bit;
   } else if (sent->kind == SIM_COMMAND_SET && !granted && sent->keeps) {
     token->set_refused &= ~bit; /* The node may have kept one of the keys. */
   } else if (sent->kind == SIM_COMMAND_SET && !granted) {
+    token->either |= sent->either ? bit : 0;
     token->set_refused |= note->outcome != SIM_OUTCOME_ERROR ? bit : 0;
   } else if (sent->kind == SIM_COMMAND_SET && sent->heal) {
     sim_count(s, SIM_HEAL_GRANTED);
@@ -325,6 +367,8 @@ static bool sim_tap_current(const sim *s, const sim_client *client, const sim_se
   switch ((sim_command_kind)sent->kind) {
   case SIM_COMMAND_SET:
     return !sent->heal && own->attempt == sent->token;
+  case SIM_COMMAND_CONFIRM:
+    return own->attempt == sent->token;
   case SIM_COMMAND_EXTEND:
     return lock->operation == RL_OPERATION_EXTEND && own->lease == sent->token;
   default:
@@ -361,6 +405,10 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
     if ((sent.kind != note->kind || sent.token != note->token) && s->breach == SIM_BREACH_NONE &&
         !socket->odd) {
       sim_violation(s, "simulator", "a reply does not match what was asked");
+    }
+    if (sent.kind == SIM_COMMAND_GUARD) {
+      all_old = false;
+      continue;
     }
     if (sent.kind == SIM_COMMAND_HANDSHAKE) {
       socket->odd = socket->odd || note->outcome != SIM_OUTCOME_GRANTED;

@@ -1,0 +1,24 @@
+/*
+ * The keys of a node. See sim_key.c; who only asks what a node holds needs no more than sim.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef SIM_KEY_H
+#define SIM_KEY_H
+
+#include "sim.h"
+
+uint64_t sim_key_wall_ms(const sim *s, unsigned node);
+
+/* When the key dies, true time, if its node's clock is not stepped. */
+uint64_t sim_key_dies_us(const sim_node *node, const sim_key *key);
+
+/* Sets the key, which is one of the node's, to |value|, the text of |token|. */
+void sim_key_write(sim *s, unsigned node, sim_key *key, unsigned resource, const char *value,
+                   uint32_t token, uint64_t px_ms);
+
+/* It has been deleted; and by force: whose it was, knows nothing of that. */
+void sim_key_deleted(sim *s, unsigned node, unsigned resource, uint32_t token);
+void sim_key_forced(sim *s, unsigned node, uint32_t token);
+
+#endif
