@@ -14,6 +14,8 @@
  *   model_step.c      which steps are possible
  *   model_node.c      what a node does with a request, and what befalls nodes
  *   model_client.c    what a client does, and with a reply
+ *   model_fence.c     the second round of an attempt that asks for a fencing token
+ *   model_guard.c     which nodes a client lets vote, by the records that tell what they have forgotten
  *   model_property.c  what must never happen
  *   model_search.c    all states, breadth first
  *   model_table.c     the configurations, and what is expected of each
@@ -50,12 +52,16 @@ typedef enum model_property {
   MODEL_EXCLUSION = 1, /* no two clients hold at once */
   MODEL_REVIVAL = 2,   /* no lease comes back to life */
   MODEL_CONTINUITY =
-      4,            /* nobody else held between the acquire and the last extend that succeeded */
-  MODEL_TOUCH = 8,  /* no release or extend touches a key that another attempt has set */
-  MODEL_ORPHAN = 16 /* no key is set for an attempt that is over, with no release on its way */
+      4,             /* nobody else held between the acquire and the last extend that succeeded */
+  MODEL_TOUCH = 8,   /* no release or extend touches a key that another attempt has set */
+  MODEL_ORPHAN = 16, /* no key is set for an attempt that is over, with no release on its way */
+  MODEL_FENCE =
+      32 /* no fencing token is issued twice, and each is greater than those that were issued
+                        before its attempt began */
 } model_property;
 
 #define MODEL_SAFETY (MODEL_EXCLUSION | MODEL_REVIVAL | MODEL_CONTINUITY | MODEL_TOUCH)
+#define MODEL_PROPERTIES (2 * MODEL_FENCE - 1)
 
 /* One configuration. All zero but nodes, ttl, attempts and properties is the protocol as it is. */
 typedef struct model_config {
@@ -69,15 +75,25 @@ typedef struct model_config {
   unsigned order;                   /* model_order */
   unsigned list;                    /* client B knows only so many of the nodes; 0: all */
   unsigned properties;              /* model_property */
+  unsigned fence;                   /* 1: attempts ask for fencing tokens */
+  unsigned ahead;    /* up to where a node's clock may raise a counter, in place of by one */
+  unsigned timeless; /* 1: no ticks; a key may vanish at any moment, and a lease at none */
+  unsigned guard; /* 1: only nodes vote whose record says that they have forgotten nothing lately */
+  unsigned
+      prompt; /* 1: a client looks at a record as soon as it knows that it must, between its rounds */
 
   /* What befalls nodes and clocks: how often. */
-  unsigned crashes;    /* a node restarts without its keys */
-  unsigned quarantine; /* ticks for which a restarted node grants nothing */
-  unsigned proxy;      /* 1: connections, and what is on them, survive the restart */
-  unsigned losses;     /* a node loses a key: a clock step, an eviction, FLUSHALL */
-  unsigned early;      /* 1: any key may expire a tick early */
-  unsigned freezes;    /* a client's clock misses a tick */
-  unsigned doubles;    /* a node grants a key that somebody else has there */
+  unsigned crashes; /* a node restarts without its keys */
+  unsigned kept;    /* 1: without its keys, but its record may be there yet */
+  unsigned flushes; /* a node loses its keys and its record, and goes on */
+  unsigned
+      quarantine; /* ticks for which a restarted node grants nothing; with a guard: for which a node
+                          whose record is new is sent no SET that is to count */
+  unsigned proxy; /* 1: connections, and what is on them, survive the restart */
+  unsigned losses;  /* a node loses a key: a clock step, an eviction, FLUSHALL */
+  unsigned early;   /* 1: any key may expire a tick early */
+  unsigned freezes; /* a client's clock misses a tick */
+  unsigned doubles; /* a node grants a key that somebody else has there */
 
   /* Rules of the protocol, switched off: 1. */
   unsigned no_elapsed;        /* the time that the attempt took is not subtracted */
@@ -95,6 +111,13 @@ typedef struct model_config {
   unsigned attach_creates;    /* a key that is missing is attached, too */
   unsigned attach_all;        /* a node that may yet execute a SET of the handed token has a vote */
   unsigned deadline_ignored;  /* a holder goes on after its deadline, until it releases */
+  unsigned fence_naive; /* the token is the greatest number of a majority, and no more is asked */
+  unsigned fence_unawaited; /* the nodes are told that number, but not waited for */
+  unsigned fence_blind;     /* they take it also if the key is not ours any more */
+  unsigned fence_above;     /* a later vote with a greater number counts as a confirmation */
+  unsigned guard_unchecked; /* the record is looked at by the handshake only, not by the script */
+  unsigned guard_nameless;  /* the script does not look whose the record is */
+  unsigned guard_heals;     /* a lease's key is given to nodes that may not vote, too */
 } model_config;
 
 /* Defaults: 3 nodes, ttl 3, one attempt each, all safety properties. */
@@ -118,10 +141,23 @@ unsigned model_extend_quorum(const model_config *config, unsigned client);
 
 typedef enum model_set {
   MODEL_SET_NONE = 0,
-  MODEL_SET_REQUESTED, /* SET NX PX is on its way to the node */
+  MODEL_SET_REQUESTED, /* SET NX PX, or TAKE with a fencing token, is on its way to the node */
   MODEL_SET_GRANTED,   /* the node has set the key, and its reply is on its way to the client */
-  MODEL_SET_COUNTED    /* release_to_voters: the client has counted the vote */
+  MODEL_SET_COUNTED    /* release_to_voters, fence: the client has counted the vote */
 } model_set;
+
+/* Of the record that a SET carries. */
+typedef enum model_record {
+  MODEL_RECORD_CURRENT = 0, /* it is the node's */
+  MODEL_RECORD_OUTDATED,    /* it is not the node's any more */
+  MODEL_RECORD_UNSENT       /* the SET waits for the client to know the record */
+} model_record;
+
+typedef enum model_confirm {
+  MODEL_CONFIRM_NONE = 0,
+  MODEL_CONFIRM_REQUESTED, /* the token, for a node that has given a smaller one */
+  MODEL_CONFIRM_DONE       /* the node has taken it, and its reply is on its way */
+} model_confirm;
 
 typedef enum model_extend {
   MODEL_EXTEND_NONE = 0,
@@ -140,13 +176,29 @@ typedef struct model_messages {
   uint8_t stale_reply; /* round_unchecked: a confirmation of an extend that is over */
   uint8_t heal;        /* SET NX requests that give the key back after a confirmed extend */
   uint8_t release;     /* compare-and-delete requests */
+  uint8_t number;      /* fence: what the node has granted with, until it is of no interest */
+  uint8_t confirm;     /* model_confirm */
+  uint8_t record;      /* guard: model_record */
+  uint8_t void_heal;   /* prompt: heals that carry a record which is not the node's any more */
 } model_messages;
+
+/* What a client knows of a node by its record. */
+typedef struct model_standing {
+  uint8_t
+      asked; /* it has looked at a record, by this connection; 2: and must look again (prompt) */
+  uint8_t current; /* and that is the node's record still */
+  uint8_t wait;    /* ticks of its own clock for which the node is not to vote */
+} model_standing;
 
 typedef struct model_node {
   uint8_t owner;      /* the attempt that has set the key, counted from 1; 0: there is no key */
   uint8_t remaining;  /* ticks that the key has to live */
   uint8_t quarantine; /* ticks for which the node grants nothing */
   uint8_t doubtful;   /* it had a SET of the handed token before it when that was detached */
+  uint8_t counter;    /* fence: the greatest number that it has given or taken */
+  uint8_t record;     /* guard: it has a record */
+  uint8_t age;        /* ticks since the record was made; it stops counting at the quarantine */
+  model_standing standing[MODEL_CLIENTS];
   model_messages messages[MODEL_ATTEMPTS_MAX];
 } model_node;
 
@@ -168,6 +220,8 @@ typedef struct model_client {
   uint8_t confirmed; /* the last extend was confirmed: nodes that refuse it get the key again; if it
                         was not, and so many refuse that no majority is left, the lease ends */
   uint8_t overtaken; /* the other client has held since this lease was acquired */
+  uint8_t confirms;  /* fence: nodes that have the token of the attempt in flight */
+  uint8_t floor;     /* fence: the greatest token that was issued when the attempt began */
 } model_client;
 
 typedef struct model_state {
@@ -177,6 +231,9 @@ typedef struct model_state {
   uint8_t handed;   /* the attempt whose lease was detached, counted from 1; 0: none was */
   uint8_t attaches; /* the attempts that attach it: a bit for each */
   uint8_t taken;    /* somebody has held since it was detached */
+  uint8_t flushes;
+  uint8_t tokens[MODEL_ATTEMPTS_MAX]; /* fence: of each attempt, from when a majority has granted */
+  uint8_t issued;                     /* those of attempts that became leases: a bit for each */
 } model_state;
 
 void model_initial(const model_config *config, model_state *state);
@@ -203,8 +260,9 @@ bool model_holds(const model_config *config, const model_state *state, unsigned 
  */
 bool model_finished(const model_config *config, const model_state *state);
 
-/* A state in words: one per node, and one for the rest. Equal states have equal words. */
-#define MODEL_WORDS_MAX (MODEL_NODES_MAX + 1)
+/* A state in words: one per node, and two for the rest. Equal states have equal words. */
+#define MODEL_WORDS_MAX (MODEL_NODES_MAX + 2)
+size_t model_width(const model_config *config); /* how many words it has */
 void model_pack(const model_config *config, const model_state *state, uint64_t *words);
 void model_unpack(const model_config *config, const uint64_t *words, model_state *state);
 
@@ -217,26 +275,32 @@ void model_pack_canonical(const model_config *config, const model_state *state, 
 /* -------------------------------------------------------------------------------------- steps */
 
 typedef enum model_kind {
-  MODEL_TICK = 0,       /* time passes for all */
-  MODEL_FREEZE,         /* time passes for all but this client's clock */
-  MODEL_START,          /* a client begins an attempt: SET to all nodes */
-  MODEL_EXECUTE_SET,    /* a node executes a request */
+  MODEL_TICK = 0,    /* time passes for all */
+  MODEL_FREEZE,      /* time passes for all but this client's clock */
+  MODEL_START,       /* a client begins an attempt: SET to all nodes */
+  MODEL_EXECUTE_SET, /* a node executes a request; with a fencing token |number| is what it gives */
   MODEL_EXECUTE_JOIN,   /* the same, of a SET that it is sent only now, for what is left */
   MODEL_EXECUTE_DOUBLE, /* the same, and grants what somebody else has */
   MODEL_EXECUTE_EXTEND,
   MODEL_EXECUTE_STALE, /* an extend that is over */
   MODEL_EXECUTE_HEAL,
   MODEL_EXECUTE_RELEASE,
+  MODEL_EXECUTE_CONFIRM,
   MODEL_REPLY_SET, /* a reply reaches its client, which acts on it at once */
   MODEL_REPLY_EXTEND,
   MODEL_REPLY_STALE,
+  MODEL_REPLY_CONFIRM,
   MODEL_GIVE_UP,    /* the attempt fails: refused, timed out, cancelled; release to all nodes */
   MODEL_EXTEND,     /* a client begins an extend: compare-and-expire to all nodes */
   MODEL_END_EXTEND, /* the extend fails; the lease stands as it was */
   MODEL_RELEASE,    /* a client ends its lease: release to all nodes */
   MODEL_DETACH,     /* a client lets go of its lease, and nothing is released */
   MODEL_ATTACH,     /* a client begins an attempt that takes over what was detached */
+  MODEL_ASK,        /* a client looks at a node's record, which is made where there is none */
+  MODEL_ASK_EARLY,  /* the same, and the node's clock says a tick more */
   MODEL_CRASH,
+  MODEL_CRASH_KEPT, /* the same, and the record is there yet */
+  MODEL_FLUSH,
   MODEL_LOSE_KEY,
   MODEL_EXPIRE_EARLY,
   MODEL_KINDS
@@ -246,10 +310,11 @@ typedef struct model_step {
   uint8_t kind;   /* model_kind */
   uint8_t who;    /* an attempt, where a message is concerned; a client, where it does something */
   uint8_t node;   /* where one is concerned */
+  uint8_t number; /* where a fencing token is given */
   uint8_t random; /* of random walks: for whoever replays them */
 } model_step;
 
-#define MODEL_STEPS_MAX 256
+#define MODEL_STEPS_MAX 512
 
 /*
  * The steps that are possible. With |symmetric| only one of several nodes that are in the same state.
@@ -266,6 +331,35 @@ bool model_may_execute(const model_config *config, const model_node *node, unsig
                        model_kind kind);
 void model_node_step(const model_config *config, model_state *state, const model_step *step);
 void model_client_step(const model_config *config, model_state *state, const model_step *step);
+
+/* The attempt has its token and its majority: is it in time for a lease? (A4) */
+void model_granted(const model_config *config, model_state *state, unsigned client);
+
+/* A node's vote, its confirmation; the end of an attempt that asks for a fencing token. */
+void model_fence_vote(const model_config *config, model_state *state, unsigned client,
+                      unsigned node);
+void model_fence_confirmed(const model_config *config, model_state *state, unsigned client);
+void model_fence_close(model_state *state, unsigned client);
+unsigned
+model_fence_greatest(const model_state *state); /* of the tokens that were issued; 0: none */
+
+/* Whether the client lets the node vote now. */
+bool model_guard_votes(const model_config *config, const model_node *node, unsigned client);
+void model_guard_initial(const model_config *config, model_node *node);
+/* A SET is on its way, or waits for its connection; or none is. */
+void model_guard_send(const model_config *config, model_node *node, unsigned client,
+                      unsigned attempt);
+/* Whether a lease may give the node its key, again or late. */
+bool model_guard_heals(const model_config *config, const model_node *node, unsigned client);
+void model_guard_ask(const model_config *config, model_node *node, unsigned client, bool early);
+/* The node has forgotten what it had; |record| is whether it still has that. */
+void model_guard_forget(const model_config *config, model_node *node, bool restarted, bool record);
+/* prompt: the node has told the client that it has another record. */
+void model_guard_doubt(model_node *node, unsigned client);
+
+/* prompt: clients look at records that they must know. */
+void model_guard_settle(const model_config *config, model_state *state);
+void model_guard_tick(const model_config *config, model_node *node, unsigned frozen);
 
 /* --------------------------------------------------------------------------------- properties */
 

@@ -21,7 +21,7 @@ $(BUILD)/model/%.o: csrc/test/model/%.c $(BUILD)/flags
 	$(compile) -Icsrc/test/model -Icsrc/test/lib $(CORE_CPPFLAGS) -c -o $@ $<
 $(MODEL): $(MODEL_OBJECTS) $(BUILD)/model/model_main.o
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
-$(MODEL_REPLAY): $(MODEL_OBJECTS) $(REPLAY_OBJECTS) $(BUILD)/test/lib/fake_store.o $(BUILD)/test/lib/resp.o $(CORE_OBJECTS)
+$(MODEL_REPLAY): $(MODEL_OBJECTS) $(REPLAY_OBJECTS) $(BUILD)/test/lib/fake_store.o $(BUILD)/test/lib/fake_guard.o $(BUILD)/test/lib/resp.o $(CORE_OBJECTS)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(HIREDIS_LIBS)
 
 .PHONY: model model-replay model-controls model-test model-long model-run model-programs asan-model
@@ -33,8 +33,8 @@ model-replay: $(MODEL_REPLAY)
 model-controls:
 	$(run_controls) replay $(CONTROLS)
 model-test: model-programs
-	status=0; for target in model model-replay model-controls; do \
-	  $(MAKE) --no-print-directory $$target || status=1; done; exit $$status
+	+status=0; $(MAKE) --no-print-directory -j2 -k --output-sync=target model model-replay || status=1; \
+	$(MAKE) --no-print-directory model-controls || status=1; exit $$status
 asan-model: $(MODEL_REPLAY)
 	$(MODEL_REPLAY) --seed $(MODEL_SEED) --walks 3000 --only-walks
 model-long: $(MODEL)
@@ -42,4 +42,4 @@ model-long: $(MODEL)
 model-run: $(MODEL)
 	$(MODEL) $(MODEL_ARGUMENTS)
 
--include $(MODEL_OBJECTS:.o=.d) $(REPLAY_OBJECTS:.o=.d)
+-include $(MODEL_OBJECTS:.o=.d) $(BUILD)/model/model_main.d $(REPLAY_OBJECTS:.o=.d)

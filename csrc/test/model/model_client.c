@@ -42,22 +42,11 @@ static void model_close_extend(const model_config *config, model_messages *messa
 
 /* ----------------------------------------------------------------------------------------- acquire */
 
-/* A1, A2 */
-static void model_start(const model_config *config, model_state *state, unsigned index) {
-  model_client *client = &state->clients[index];
-  client->phase = MODEL_ACQUIRING;
-  client->elapsed = 0;
-  client->votes = 0;
-  for (unsigned i = 0; i < model_list_length(config, index); i++) {
-    state->nodes[i].messages[client->attempt].set = MODEL_SET_REQUESTED;
-  }
-}
-
 /* The client may make its next attempt, if one is left. */
 static void model_next_attempt(const model_config *config, model_state *state, unsigned index) {
   model_client *client = &state->clients[index];
   unsigned first = model_first_attempt(config, index);
-  model_client next = {MODEL_DONE, (uint8_t)first, 0, 0, 0, 0, 0, 0};
+  model_client next = {.phase = MODEL_DONE, .attempt = (uint8_t)first};
   if (client->attempt + 1u < first + config->attempts[index]) {
     next.phase = MODEL_IDLE;
     next.attempt = (uint8_t)(client->attempt + 1);
@@ -81,6 +70,7 @@ static void model_detach(const model_config *config, model_state *state, unsigne
 /* A5, R1, R2: the attempt, or the lease, is over. */
 static void model_close(const model_config *config, model_state *state, unsigned index) {
   const model_client *client = &state->clients[index];
+  model_fence_close(state, index);
   for (unsigned i = 0; i < model_list_length(config, index); i++) {
     model_messages *messages = &state->nodes[i].messages[client->attempt];
     model_close_extend(config, messages);
@@ -94,8 +84,26 @@ static void model_close(const model_config *config, model_state *state, unsigned
   model_next_attempt(config, state, index);
 }
 
-/* A4: the majority has come. Was it in time? */
-static void model_granted(const model_config *config, model_state *state, unsigned index) {
+/* A1, A2 */
+static void model_start(const model_config *config, model_state *state, unsigned index) {
+  model_client *client = &state->clients[index];
+  unsigned asked = 0;
+  client->phase = MODEL_ACQUIRING;
+  client->elapsed = 0;
+  client->votes = 0;
+  client->floor = (uint8_t)model_fence_greatest(state);
+  for (unsigned i = 0; i < model_list_length(config, index); i++) {
+    model_node *node = &state->nodes[i];
+    model_guard_send(config, node, index, client->attempt);
+    asked += node->messages[client->attempt].set == MODEL_SET_REQUESTED;
+  }
+  if (asked < model_quorum(config, index)) { /* Only with prompt. */
+    model_close(config, state, index);
+  }
+}
+
+/* A4: the majority has come, and has confirmed the fencing token. Was it in time? */
+void model_granted(const model_config *config, model_state *state, unsigned index) {
   model_client *client = &state->clients[index];
   model_client *other = &state->clients[1 - index];
   unsigned used = client->elapsed + config->drift;
@@ -105,6 +113,8 @@ static void model_granted(const model_config *config, model_state *state, unsign
     return;
   }
   state->taken = state->handed != 0;
+  state->issued |= (uint8_t)(config->fence << client->attempt);
+  model_fence_close(state, index);
   client->phase = MODEL_HELD;
   client->validity = (uint8_t)(config->no_elapsed ? config->ttl - config->drift : left);
   client->elapsed = 0;
@@ -124,15 +134,23 @@ static void model_reply_set(const model_config *config, model_state *state,
   unsigned index = model_client_of(config, step->who);
   model_client *client = &state->clients[index];
   uint8_t *set = &state->nodes[step->node].messages[step->who].set;
-  *set = config->release_to_voters ? MODEL_SET_COUNTED : MODEL_SET_NONE;
+  *set = config->release_to_voters || config->fence ? MODEL_SET_COUNTED : MODEL_SET_NONE;
   bool silent = model_attaches(state, step->who) && !config->attach_all &&
                 state->nodes[step->node].doubtful != 0; /* H3 */
   if (client->phase == MODEL_ACQUIRING && !silent) {
     client->votes++;
-    if (client->votes >= model_quorum(config, index)) {
+    if (config->fence) {
+      model_fence_vote(config, state, index, step->node);
+    } else if (client->votes >= model_quorum(config, index)) {
       model_granted(config, state, index);
     }
   }
+}
+
+static void model_reply_confirm(const model_config *config, model_state *state,
+                                const model_step *step) {
+  state->nodes[step->node].messages[step->who].confirm = MODEL_CONFIRM_NONE;
+  model_fence_confirmed(config, state, model_client_of(config, step->who));
 }
 
 /* ------------------------------------------------------------------------------------------ extend */
@@ -172,14 +190,22 @@ static bool model_lost(const model_config *config, const model_state *state, uns
   return model_list_length(config, index) - denied < model_extend_quorum(config, index);
 }
 
-/* E4 */
-static void model_heal(const model_client *client, model_messages *messages) {
-  messages->heal = (uint8_t)(messages->heal + (client->validity > 0));
+/* E4. What is sent with an outdated record has no effect. */
+static void model_heal(const model_config *config, model_node *node, unsigned index,
+                       const model_client *client) {
+  model_messages *messages = &node->messages[client->attempt];
+  bool outdated = config->guard && !config->guard_heals && !config->guard_unchecked &&
+                  !node->standing[index].current;
+  bool heals = client->validity > 0 && (!outdated || config->prompt) &&
+               model_guard_heals(config, node, index);
+  messages->heal = (uint8_t)(messages->heal + heals);
+  messages->void_heal = (uint8_t)(messages->void_heal + (heals && outdated));
   messages->extend = MODEL_EXTEND_NONE;
 }
 
 /* E3, then E4 */
-static void model_extended(const model_config *config, model_state *state, model_client *client) {
+static void model_extended(const model_config *config, model_state *state, unsigned index) {
+  model_client *client = &state->clients[index];
   unsigned used = client->elapsed + config->drift;
   unsigned left = used < config->ttl ? config->ttl - used : 0;
   client->validity = (uint8_t)(left > client->validity ? left : client->validity);
@@ -190,7 +216,7 @@ static void model_extended(const model_config *config, model_state *state, model
   for (unsigned i = 0; i < config->nodes; i++) {
     model_messages *messages = &state->nodes[i].messages[client->attempt];
     if (messages->extend == MODEL_EXTEND_DENIED) {
-      model_heal(client, messages);
+      model_heal(config, &state->nodes[i], index, client);
     } else if (messages->extend == MODEL_EXTEND_COUNTED ||
                (messages->extend == MODEL_EXTEND_CONFIRMED && !config->round_unchecked)) {
       messages->extend = MODEL_EXTEND_NONE;
@@ -203,7 +229,7 @@ static void model_decide_extend(const model_config *config, model_state *state, 
   model_client *client = &state->clients[index];
   bool late = client->validity == 0 && !config->extend_late;
   if (!late && client->votes >= model_extend_quorum(config, index)) {
-    model_extended(config, state, client);
+    model_extended(config, state, index);
   } else if (late) {
     model_end_extend(config, state, client);
   } else if (model_lost(config, state, index)) {
@@ -226,7 +252,7 @@ static void model_reply_extend(const model_config *config, model_state *state,
   } else if (confirms) {
     messages->extend = MODEL_EXTEND_NONE;
   } else if (client->confirmed) {
-    model_heal(client, messages);
+    model_heal(config, &state->nodes[step->node], index, client);
   } else {
     messages->extend = MODEL_EXTEND_DENIED;
     if (client->validity > 0 && model_lost(config, state, index)) {
@@ -265,6 +291,13 @@ void model_client_step(const model_config *config, model_state *state, const mod
     break;
   case MODEL_REPLY_SET:
     model_reply_set(config, state, step);
+    break;
+  case MODEL_REPLY_CONFIRM:
+    model_reply_confirm(config, state, step);
+    break;
+  case MODEL_ASK:
+  case MODEL_ASK_EARLY:
+    model_guard_ask(config, &state->nodes[step->node], step->who, step->kind == MODEL_ASK_EARLY);
     break;
   case MODEL_REPLY_EXTEND:
     model_reply_extend(config, state, step);

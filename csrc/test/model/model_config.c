@@ -33,9 +33,16 @@ static const model_name model_names[] = {
     {FIELD(order), 0, 3,
      "of requests: 0 any, 1 as sent in an attempt, 2 as sent, 3 releases first"},
     {FIELD(list), 0, MODEL_NODES_MAX, "nodes that client B knows; 0: all"},
-    {FIELD(properties), 0, 31,
-     "the sum of 1 exclusion, 2 revival, 4 continuity, 8 touch, 16 orphan"},
+    {FIELD(properties), 0, MODEL_PROPERTIES,
+     "the sum of 1 exclusion, 2 revival, 4 continuity, 8 touch, 16 orphan, 32 fence"},
+    {FIELD(fence), 0, 1, "attempts ask for fencing tokens"},
+    {FIELD(ahead), 0, 9, "up to where a clock may raise a counter, in place of by one"},
+    {FIELD(timeless), 0, 1, "no ticks: keys vanish at any moment, and leases at none"},
+    {FIELD(guard), 0, 1, "only nodes vote whose record is old enough"},
+    {FIELD(prompt), 0, 1, "clients look at records as soon as they know that they must"},
     {FIELD(crashes), 0, 3, "restarts without keys"},
+    {FIELD(kept), 0, 1, "the record may survive the restart"},
+    {FIELD(flushes), 0, 3, "times that a node that goes on loses its keys and its record"},
     {FIELD(quarantine), 0, 7, "ticks for which a restarted node grants nothing"},
     {FIELD(proxy), 0, 1, "connections survive the restart"},
     {FIELD(losses), 0, 3, "keys that a node loses"},
@@ -57,6 +64,13 @@ static const model_name model_names[] = {
     {FIELD(attach_creates), 0, 1, "a key that is missing is attached, too"},
     {FIELD(attach_all), 0, 1, "a node that may yet execute a SET of the handed token has a vote"},
     {FIELD(deadline_ignored), 0, 1, "a holder goes on after its deadline"},
+    {FIELD(fence_naive), 0, 1, "the token is the greatest number of a majority, unconfirmed"},
+    {FIELD(fence_unawaited), 0, 1, "the nodes are told that number, but not waited for"},
+    {FIELD(fence_blind), 0, 1, "they take it also if the key is not ours any more"},
+    {FIELD(fence_above), 0, 1, "a later vote with a greater number confirms"},
+    {FIELD(guard_unchecked), 0, 1, "the record is looked at by the handshake only"},
+    {FIELD(guard_nameless), 0, 1, "the script does not look whose the record is"},
+    {FIELD(guard_heals), 0, 1, "a lease's key is given to nodes that may not vote, too"},
 };
 
 #define MODEL_NAMES (sizeof model_names / sizeof model_names[0])
@@ -77,7 +91,8 @@ model_config model_config_default(void) {
 }
 
 static bool model_config_allowed(const model_config *config) {
-  return config->attempts[0] + config->attempts[1] <= MODEL_ATTEMPTS_MAX;
+  return config->attempts[0] + config->attempts[1] <= MODEL_ATTEMPTS_MAX &&
+         (config->fence == 0 || config->hands == 0);
 }
 
 bool model_config_set(model_config *config, const char *assignment) {

@@ -27,16 +27,22 @@ static const char *const model_kind_texts[MODEL_KINDS] = {
     [MODEL_EXECUTE_STALE] = "node %u executes an old extend of ",
     [MODEL_EXECUTE_HEAL] = "node %u executes the heal of ",
     [MODEL_EXECUTE_RELEASE] = "node %u executes the release of ",
+    [MODEL_EXECUTE_CONFIRM] = "node %u is told the fencing token of ",
     [MODEL_REPLY_SET] = "node %u's vote reaches ",
     [MODEL_REPLY_EXTEND] = "node %u's answer to the extend reaches ",
     [MODEL_REPLY_STALE] = "node %u's answer to an old extend reaches ",
+    [MODEL_REPLY_CONFIRM] = "node %u's confirmation reaches ",
     [MODEL_GIVE_UP] = "%c gives its attempt up: release to all",
     [MODEL_EXTEND] = "%c begins an extend",
     [MODEL_END_EXTEND] = "%c's extend fails",
     [MODEL_RELEASE] = "%c releases",
     [MODEL_DETACH] = "%c detaches its lease",
     [MODEL_ATTACH] = "%c begins to attach what was detached",
+    [MODEL_ASK] = "%c looks at the record of node %u",
+    [MODEL_ASK_EARLY] = "%c looks at the record of node %u, on a fast clock",
     [MODEL_CRASH] = "node %u restarts without its keys",
+    [MODEL_CRASH_KEPT] = "node %u restarts with its record, without its keys",
+    [MODEL_FLUSH] = "node %u is flushed",
     [MODEL_LOSE_KEY] = "node %u loses its key",
     [MODEL_EXPIRE_EARLY] = "node %u expires its key early",
 };
@@ -55,12 +61,12 @@ static void model_print_pattern(FILE *out, const char *pattern, const model_step
 
 void model_print_step(FILE *out, const model_config *config, const model_step *step) {
   model_print_pattern(out, model_kind_texts[step->kind], step);
-  if ((step->kind >= MODEL_EXECUTE_SET && step->kind <= MODEL_REPLY_STALE)) {
+  if ((step->kind >= MODEL_EXECUTE_SET && step->kind <= MODEL_REPLY_CONFIRM)) {
     model_print_attempt(out, config, step->who);
   }
 }
 
-static void model_print_node(FILE *out, const model_config *config, const model_node *node) {
+static void model_print_key(FILE *out, const model_config *config, const model_node *node) {
   if (node->owner == 0) {
     (void)fprintf(out, node->quarantine > 0 ? "[ quarantine %u ]" : "[      ]", node->quarantine);
     return;
@@ -68,6 +74,16 @@ static void model_print_node(FILE *out, const model_config *config, const model_
   (void)fprintf(out, "[");
   model_print_attempt(out, config, node->owner - 1u);
   (void)fprintf(out, " for %u%s]", node->remaining, node->quarantine > 0 ? "!" : "");
+}
+
+static void model_print_node(FILE *out, const model_config *config, const model_node *node) {
+  model_print_key(out, config, node);
+  if (config->fence) {
+    (void)fprintf(out, "%u", node->counter);
+  }
+  if (config->guard) {
+    (void)fprintf(out, node->record ? "r%u" : "r-", node->age);
+  }
 }
 
 static void model_print_client(FILE *out, const model_config *config, const model_state *state,
@@ -83,6 +99,10 @@ static void model_print_client(FILE *out, const model_config *config, const mode
     (void)fprintf(out, ", HOLDS past its deadline");
   } else if (client->phase == MODEL_HELD || client->phase == MODEL_EXTENDING) {
     (void)fprintf(out, ", ran out");
+  }
+  if (config->fence && model_open(config, state, client->attempt) &&
+      state->tokens[client->attempt] != 0) {
+    (void)fprintf(out, ", token %u", state->tokens[client->attempt]);
   }
 }
 

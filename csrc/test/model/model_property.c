@@ -51,6 +51,26 @@ static bool model_violates_orphan(const model_config *config, const model_state 
          !model_open(config, after, step->who);
 }
 
+/* A fencing token has just been issued: greater than all before its attempt, and none twice. */
+static bool model_violates_fence(const model_config *config, const model_state *before,
+                                 const model_state *after) {
+  unsigned fresh = after->issued & ~(unsigned)before->issued;
+  for (unsigned i = 0; i < MODEL_ATTEMPTS_MAX; i++) {
+    if ((fresh >> i & 1) == 0) {
+      continue;
+    }
+    if (after->tokens[i] <= before->clients[model_client_of(config, i)].floor) {
+      return true;
+    }
+    for (unsigned j = 0; j < MODEL_ATTEMPTS_MAX; j++) {
+      if (j != i && (after->issued >> j & 1) != 0 && after->tokens[j] == after->tokens[i]) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 unsigned model_violation(const model_config *config, const model_state *before,
                          const model_step *step, const model_state *after) {
   unsigned found = 0;
@@ -64,6 +84,7 @@ unsigned model_violation(const model_config *config, const model_state *before,
   }
   found |= model_violates_touch(before, step, after) ? MODEL_TOUCH : 0;
   found |= model_violates_orphan(config, before, step, after) ? MODEL_ORPHAN : 0;
+  found |= model_violates_fence(config, before, after) ? MODEL_FENCE : 0;
   found &= config->properties;
   return found & (0u - found); /* one of them */
 }
@@ -82,6 +103,8 @@ const char *model_property_text(unsigned property) {
     return "another's key is touched";
   case MODEL_ORPHAN:
     return "an orphan key";
+  case MODEL_FENCE:
+    return "a fencing token is not greater";
   default:
     return "unknown";
   }

@@ -194,7 +194,7 @@ static double model_seconds(void) {
 }
 
 void model_search(const model_config *config, size_t memory_max, model_result *result) {
-  model_space space = {config, config->nodes + 1, NULL, NULL, 0, 0, NULL, 0, memory_max, false};
+  model_space space = {config, model_width(config), NULL, NULL, 0, 0, NULL, 0, memory_max, false};
   model_state state;
   double began = model_seconds();
   uint64_t at = 0;

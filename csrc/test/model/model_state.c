@@ -26,6 +26,9 @@ static unsigned model_attempts(const model_config *config) {
 
 void model_initial(const model_config *config, model_state *state) {
   memset(state, 0, sizeof *state);
+  for (unsigned i = 0; i < config->nodes && config->guard; i++) {
+    model_guard_initial(config, &state->nodes[i]);
+  }
   for (unsigned client = 0; client < MODEL_CLIENTS; client++) {
     state->clients[client].attempt = (uint8_t)model_first_attempt(config, client);
     state->clients[client].phase = config->attempts[client] > 0 ? MODEL_IDLE : MODEL_DONE;
@@ -53,7 +56,8 @@ bool model_finished(const model_config *config, const model_state *state) {
   if ((config->properties & MODEL_ORPHAN) != 0) {
     return false;
   }
-  if (config->extend_late || config->token_reused || config->release_blind || state->handed != 0) {
+  if (config->extend_late || config->token_reused || config->release_blind || config->fence ||
+      state->handed != 0) {
     return done[0] && done[1];
   }
   return done[0] || done[1];
@@ -73,40 +77,99 @@ static uint8_t model_get(uint64_t word, unsigned *at, unsigned bits) {
   return value;
 }
 
+size_t model_width(const model_config *config) {
+  return config->nodes + 1 + (config->fence != 0);
+}
+
+/* Without time a key has its ttl before it as long as it is there. */
+static unsigned model_time_bits(const model_config *config) {
+  return config->timeless ? 0 : 3;
+}
+
+/* What only fencing tokens, or only a guard, need: the rest of the node's word. */
+static void model_pack_watched(const model_config *config, const model_node *node, uint64_t *word,
+                               unsigned *at) {
+  if (config->fence) {
+    model_put(word, at, 4, node->counter);
+  }
+  if (config->guard) {
+    model_put(word, at, 1, node->record);
+    model_put(word, at, 3, node->age);
+  }
+  for (unsigned i = 0; i < MODEL_CLIENTS && config->guard; i++) {
+    model_put(word, at, config->prompt ? 2 : 1, node->standing[i].asked);
+    model_put(word, at, 1, node->standing[i].current);
+    model_put(word, at, 3, node->standing[i].wait);
+  }
+  for (unsigned i = 0; i < model_attempts(config); i++) {
+    const model_messages *messages = &node->messages[i];
+    model_put(word, at, config->fence ? 4 : 0, messages->number);
+    model_put(word, at, config->fence ? 2 : 0, messages->confirm);
+    model_put(word, at, config->guard ? 2 : 0, messages->record);
+    model_put(word, at, config->prompt ? 2 : 0, messages->void_heal);
+  }
+}
+
+static void model_unpack_watched(const model_config *config, uint64_t word, unsigned at,
+                                 model_node *node) {
+  node->counter = model_get(word, &at, config->fence ? 4 : 0);
+  if (config->guard) {
+    node->record = model_get(word, &at, 1);
+    node->age = model_get(word, &at, 3);
+  }
+  for (unsigned i = 0; i < MODEL_CLIENTS && config->guard; i++) {
+    node->standing[i].asked = model_get(word, &at, config->prompt ? 2 : 1);
+    node->standing[i].current = model_get(word, &at, 1);
+    node->standing[i].wait = model_get(word, &at, 3);
+  }
+  for (unsigned i = 0; i < model_attempts(config); i++) {
+    model_messages *messages = &node->messages[i];
+    messages->number = model_get(word, &at, config->fence ? 4 : 0);
+    messages->confirm = model_get(word, &at, config->fence ? 2 : 0);
+    messages->record = model_get(word, &at, config->guard ? 2 : 0);
+    messages->void_heal = model_get(word, &at, config->prompt ? 2 : 0);
+  }
+}
+
 static uint64_t model_pack_node(const model_config *config, const model_node *node) {
   uint64_t word = 0;
   unsigned at = 0;
+  unsigned bits = config->extends > 0 || !config->timeless ? 1 : 0; /* of what extends need */
   model_put(&word, &at, 3, node->owner);
-  model_put(&word, &at, 3, node->remaining);
-  model_put(&word, &at, 3, node->quarantine);
+  model_put(&word, &at, model_time_bits(config), config->timeless ? 0 : node->remaining);
+  model_put(&word, &at, model_time_bits(config), node->quarantine);
   model_put(&word, &at, 1, node->doubtful);
   for (unsigned i = 0; i < model_attempts(config); i++) {
     const model_messages *messages = &node->messages[i];
     model_put(&word, &at, 2, messages->set);
-    model_put(&word, &at, 3, messages->extend);
-    model_put(&word, &at, 2, messages->stale);
-    model_put(&word, &at, 1, messages->stale_reply);
-    model_put(&word, &at, 2, messages->heal);
+    model_put(&word, &at, 3 * bits, messages->extend);
+    model_put(&word, &at, 2 * bits, messages->stale);
+    model_put(&word, &at, bits, messages->stale_reply);
+    model_put(&word, &at, 2 * bits, messages->heal);
     model_put(&word, &at, 1, messages->release);
   }
+  model_pack_watched(config, node, &word, &at);
   return word;
 }
 
 static void model_unpack_node(const model_config *config, uint64_t word, model_node *node) {
   unsigned at = 0;
+  unsigned bits = config->extends > 0 || !config->timeless ? 1 : 0;
   node->owner = model_get(word, &at, 3);
-  node->remaining = model_get(word, &at, 3);
-  node->quarantine = model_get(word, &at, 3);
+  node->remaining = model_get(word, &at, model_time_bits(config));
+  node->remaining = (uint8_t)(config->timeless && node->owner > 0 ? config->ttl : node->remaining);
+  node->quarantine = model_get(word, &at, model_time_bits(config));
   node->doubtful = model_get(word, &at, 1);
   for (unsigned i = 0; i < model_attempts(config); i++) {
     model_messages *messages = &node->messages[i];
     messages->set = model_get(word, &at, 2);
-    messages->extend = model_get(word, &at, 3);
-    messages->stale = model_get(word, &at, 2);
-    messages->stale_reply = model_get(word, &at, 1);
-    messages->heal = model_get(word, &at, 2);
+    messages->extend = model_get(word, &at, 3 * bits);
+    messages->stale = model_get(word, &at, 2 * bits);
+    messages->stale_reply = model_get(word, &at, bits);
+    messages->heal = model_get(word, &at, 2 * bits);
     messages->release = model_get(word, &at, 1);
   }
+  model_unpack_watched(config, word, at, node);
 }
 
 static uint64_t model_pack_rest(const model_state *state) {
@@ -130,7 +193,34 @@ static uint64_t model_pack_rest(const model_state *state) {
   model_put(&word, &at, 3, state->handed);
   model_put(&word, &at, MODEL_ATTEMPTS_MAX, state->attaches);
   model_put(&word, &at, 1, state->taken);
+  model_put(&word, &at, 3, state->flushes);
   return word;
+}
+
+static uint64_t model_pack_tokens(const model_state *state) {
+  uint64_t word = 0;
+  unsigned at = 0;
+  for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
+    model_put(&word, &at, 3, state->clients[i].confirms);
+    model_put(&word, &at, 4, state->clients[i].floor);
+  }
+  for (unsigned i = 0; i < MODEL_ATTEMPTS_MAX; i++) {
+    model_put(&word, &at, 4, state->tokens[i]);
+  }
+  model_put(&word, &at, MODEL_ATTEMPTS_MAX, state->issued);
+  return word;
+}
+
+static void model_unpack_tokens(uint64_t word, model_state *state) {
+  unsigned at = 0;
+  for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
+    state->clients[i].confirms = model_get(word, &at, 3);
+    state->clients[i].floor = model_get(word, &at, 4);
+  }
+  for (unsigned i = 0; i < MODEL_ATTEMPTS_MAX; i++) {
+    state->tokens[i] = model_get(word, &at, 4);
+  }
+  state->issued = model_get(word, &at, MODEL_ATTEMPTS_MAX);
 }
 
 static void model_unpack_rest(uint64_t word, model_state *state) {
@@ -153,6 +243,7 @@ static void model_unpack_rest(uint64_t word, model_state *state) {
   state->handed = model_get(word, &at, 3);
   state->attaches = model_get(word, &at, MODEL_ATTEMPTS_MAX);
   state->taken = model_get(word, &at, 1);
+  state->flushes = model_get(word, &at, 3);
 }
 
 void model_pack(const model_config *config, const model_state *state, uint64_t *words) {
@@ -160,6 +251,9 @@ void model_pack(const model_config *config, const model_state *state, uint64_t *
     words[i] = model_pack_node(config, &state->nodes[i]);
   }
   words[config->nodes] = model_pack_rest(state);
+  if (config->fence) {
+    words[config->nodes + 1] = model_pack_tokens(state);
+  }
 }
 
 void model_unpack(const model_config *config, const uint64_t *words, model_state *state) {
@@ -168,6 +262,9 @@ void model_unpack(const model_config *config, const uint64_t *words, model_state
     model_unpack_node(config, words[i], &state->nodes[i]);
   }
   model_unpack_rest(words[config->nodes], state);
+  if (config->fence) {
+    model_unpack_tokens(words[config->nodes + 1], state);
+  }
 }
 
 /* ------------------------------------------------------------------------------------- canonical */
@@ -193,11 +290,54 @@ static bool model_token_may_come(const model_config *config, const model_node *n
 static void model_forget_requests(const model_config *config, model_node *node) {
   for (unsigned i = 0; i < model_attempts(config); i++) {
     model_messages *messages = &node->messages[i];
-    if ((messages->release == 0 && messages->stale == 0) || model_token_may_come(config, node, i)) {
+    if ((messages->release == 0 && messages->stale == 0 && messages->confirm == 0) ||
+        model_token_may_come(config, node, i)) {
       continue;
     }
+    messages->confirm = messages->confirm == MODEL_CONFIRM_REQUESTED && !config->fence_blind
+                            ? 0
+                            : messages->confirm;
     messages->release = config->release_blind ? messages->release : 0;
     messages->stale = config->extend_recreate || config->round_unchecked ? messages->stale : 0;
+  }
+}
+
+/* A release is nothing else where keys vanish anyway; nor is a SET that nobody can count on. */
+static void model_forget_sets(const model_config *config, const model_state *state,
+                              model_node *node) {
+  for (unsigned i = 0; i < model_attempts(config); i++) {
+    model_messages *messages = &node->messages[i];
+    bool open = model_open(config, state, i);
+    messages->release = config->timeless ? 0 : messages->release;
+    if (messages->record != 0 && !open &&
+        (messages->record == MODEL_RECORD_UNSENT || !config->guard_unchecked)) {
+      messages->set = MODEL_SET_NONE;
+      messages->record = 0;
+    }
+  }
+}
+
+/* What an attempt needs of its second round only until it is over, and the votes that are none. */
+static void model_forget_fence(const model_config *config, model_state *state, unsigned attempt) {
+  model_client *client = &state->clients[model_client_of(config, attempt)];
+  bool open = model_open(config, state, attempt);
+  bool asks = open && client->phase == MODEL_ACQUIRING;
+  bool issued = (state->issued >> attempt & 1) != 0;
+  unsigned token = state->tokens[attempt];
+  bool used = asks || issued;
+  for (unsigned i = 0; i < config->nodes; i++) {
+    model_messages *messages = &state->nodes[i].messages[attempt];
+    used = used || messages->confirm == MODEL_CONFIRM_REQUESTED;
+    if (asks && token != 0 && messages->set == MODEL_SET_GRANTED && messages->number > token &&
+        !config->fence_above) {
+      messages->set = MODEL_SET_NONE;
+      messages->number = 0;
+    }
+  }
+  state->tokens[attempt] = (uint8_t)(used ? token : 0);
+  if (open) {
+    client->floor = (uint8_t)(asks ? client->floor : 0);
+    client->votes = (uint8_t)(asks && token != 0 ? 0 : client->votes);
   }
 }
 
@@ -212,11 +352,14 @@ static void model_forget_round(const model_config *config, model_state *state, u
   for (unsigned i = 0; i < config->nodes && (failed || ran_out); i++) {
     model_messages *messages = &state->nodes[i].messages[client->attempt];
     messages->set = messages->set == MODEL_SET_REQUESTED ? MODEL_SET_REQUESTED : MODEL_SET_NONE;
+    messages->number = 0;
+    messages->confirm = (uint8_t)(messages->confirm == MODEL_CONFIRM_REQUESTED);
     messages->extend =
         messages->extend == MODEL_EXTEND_REQUESTED ? MODEL_EXTEND_REQUESTED : MODEL_EXTEND_NONE;
   }
   if (failed || ran_out) {
     client->votes = 0;
+    client->confirms = 0;
     client->elapsed = (uint8_t)config->ttl;
   }
   if (ran_out) {
@@ -238,6 +381,8 @@ static void model_swap(const model_config *config, const model_state *state, mod
     const model_node *from = &state->nodes[i];
     model_node *to = &swapped->nodes[i];
     to->owner = model_swap_attempt(half, from->owner);
+    to->standing[0] = from->standing[1];
+    to->standing[1] = from->standing[0];
     for (unsigned j = 0; j < half; j++) {
       to->messages[j] = from->messages[j + half];
       to->messages[j + half] = from->messages[j];
@@ -246,6 +391,12 @@ static void model_swap(const model_config *config, const model_state *state, mod
   swapped->handed = model_swap_attempt(half, state->handed);
   swapped->attaches =
       (uint8_t)((state->attaches << half & ((1u << 2 * half) - 1)) | state->attaches >> half);
+  for (unsigned j = 0; j < half; j++) {
+    swapped->tokens[j] = state->tokens[j + half];
+    swapped->tokens[j + half] = state->tokens[j];
+  }
+  swapped->issued =
+      (uint8_t)((state->issued << half & ((1u << 2 * half) - 1)) | state->issued >> half);
   swapped->clients[0] = state->clients[1];
   swapped->clients[1] = state->clients[0];
   swapped->clients[0].attempt = (uint8_t)(state->clients[1].attempt - half);
@@ -264,6 +415,9 @@ static void model_pack_sorted(const model_config *config, const model_state *sta
     words[at] = word;
   }
   words[config->nodes] = model_pack_rest(state);
+  if (config->fence) {
+    words[config->nodes + 1] = model_pack_tokens(state);
+  }
 }
 
 void model_pack_canonical(const model_config *config, const model_state *state, uint64_t *words) {
@@ -272,13 +426,17 @@ void model_pack_canonical(const model_config *config, const model_state *state, 
     model_forget_round(config, &kept, i);
   }
   for (unsigned i = 0; i < config->nodes; i++) {
+    model_forget_sets(config, &kept, &kept.nodes[i]);
     model_forget_requests(config, &kept.nodes[i]);
+  }
+  for (unsigned i = 0; i < model_attempts(config) && config->fence; i++) {
+    model_forget_fence(config, &kept, i);
   }
   model_pack_sorted(config, &kept, words);
   if (config->attempts[0] == config->attempts[1] && config->quorum[0] == config->quorum[1] &&
       config->list == 0) {
     uint64_t other[MODEL_WORDS_MAX];
-    size_t size = (config->nodes + 1) * sizeof *words;
+    size_t size = model_width(config) * sizeof *words;
     model_state swapped;
     model_swap(config, &kept, &swapped);
     model_pack_sorted(config, &swapped, other);

@@ -15,11 +15,13 @@ typedef struct model_list {
 
 static void model_list_add(model_list *list, model_kind kind, unsigned who, unsigned node) {
   assert(list->count < MODEL_STEPS_MAX);
-  model_step step = {(uint8_t)kind, (uint8_t)who, (uint8_t)node, 0};
+  model_step step = {.kind = (uint8_t)kind, .who = (uint8_t)who, .node = (uint8_t)node};
   list->steps[list->count++] = step;
 }
 
 /* ----------------------------------------------------------------------------------------- order */
+
+#define MODEL_RANK_RELEASE 5
 
 /* Where a request stands among those of its attempt, in the order in which they were sent. */
 static unsigned model_rank(model_kind kind) {
@@ -27,22 +29,25 @@ static unsigned model_rank(model_kind kind) {
   case MODEL_EXECUTE_SET:
   case MODEL_EXECUTE_JOIN:
     return 0;
-  case MODEL_EXECUTE_HEAL:
+  case MODEL_EXECUTE_CONFIRM:
     return 1;
-  case MODEL_EXECUTE_STALE:
+  case MODEL_EXECUTE_HEAL:
     return 2;
-  case MODEL_EXECUTE_EXTEND:
+  case MODEL_EXECUTE_STALE:
     return 3;
-  default:
+  case MODEL_EXECUTE_EXTEND:
     return 4;
+  default:
+    return MODEL_RANK_RELEASE;
   }
 }
 
 static bool model_waiting_below(const model_messages *messages, unsigned rank) {
-  return (rank > 0 && messages->set == MODEL_SET_REQUESTED) || (rank > 1 && messages->heal > 0) ||
-         (rank > 2 && messages->stale > 0) ||
-         (rank > 3 && messages->extend == MODEL_EXTEND_REQUESTED) ||
-         (rank > 4 && messages->release > 0);
+  return (rank > 0 && messages->set == MODEL_SET_REQUESTED) ||
+         (rank > 1 && messages->confirm == MODEL_CONFIRM_REQUESTED) ||
+         (rank > 2 && messages->heal > 0) || (rank > 3 && messages->stale > 0) ||
+         (rank > 4 && messages->extend == MODEL_EXTEND_REQUESTED) ||
+         (rank > MODEL_RANK_RELEASE && messages->release > 0);
 }
 
 /* Whether the order of requests allows that this one is executed now. */
@@ -53,8 +58,9 @@ bool model_may_execute(const model_config *config, const model_node *node, unsig
     return true;
   }
   for (unsigned i = first; config->order >= MODEL_ORDER_FIFO && i < attempt; i++) {
-    if (config->order == MODEL_ORDER_FIFO ? model_waiting_below(&node->messages[i], 5)
-                                          : node->messages[i].release > 0) {
+    if (config->order == MODEL_ORDER_FIFO
+            ? model_waiting_below(&node->messages[i], MODEL_RANK_RELEASE + 1)
+            : node->messages[i].release > 0) {
       return false;
     }
   }
@@ -75,11 +81,35 @@ static void model_list_request(model_list *list, const model_config *config, con
  * Whether the SET may be one that is sent only now: the connection was not there before. Not on a
  * connection that never breaks; and not after an extend, which would have been late, too.
  */
-static bool model_may_join(const model_config *config, const model_state *state, unsigned attempt) {
-  const model_client *client = &state->clients[model_client_of(config, attempt)];
+static bool model_may_join(const model_config *config, const model_state *state, unsigned attempt,
+                           const model_node *node) {
+  unsigned index = model_client_of(config, attempt);
+  const model_client *client = &state->clients[index];
+  if (config->guard && !node->standing[index].asked) {
+    return false;
+  }
   return config->order != MODEL_ORDER_FIFO && model_open(config, state, attempt) &&
-         ((client->phase == MODEL_ACQUIRING && client->elapsed < config->ttl) ||
-          (client->phase == MODEL_HELD && client->validity > 0 && client->extends == 0));
+         ((client->phase == MODEL_ACQUIRING && client->elapsed < config->ttl &&
+           model_guard_votes(config, node, index)) ||
+          (client->phase == MODEL_HELD && client->validity > 0 && client->extends == 0 &&
+           model_guard_heals(config, node, index)));
+}
+
+/*
+ * A SET, once for each number that the node may give: the next one, or a greater one that its clock, or somebody
+ * whom the model does not have, has brought it to.
+ */
+static void model_list_set(model_list *list, const model_config *config, const model_node *node,
+                           model_kind kind, unsigned attempt, unsigned index) {
+  unsigned number = config->fence ? node->counter + 1u : 0;
+  do {
+    unsigned count = list->count;
+    model_list_request(list, config, node, kind, attempt, index);
+    if (list->count > count) {
+      list->steps[count].number = (uint8_t)number;
+    }
+    number++;
+  } while (config->fence && node->owner == 0 && number <= config->ahead);
 }
 
 static void model_list_messages(model_list *list, const model_config *config,
@@ -87,12 +117,14 @@ static void model_list_messages(model_list *list, const model_config *config,
   const model_node *node = &state->nodes[index];
   const model_messages *messages = &node->messages[attempt];
   if (messages->set == MODEL_SET_REQUESTED) {
-    model_list_request(list, config, node, MODEL_EXECUTE_SET, attempt, index);
-    if (model_may_join(config, state, attempt)) {
-      model_list_request(list, config, node, MODEL_EXECUTE_JOIN, attempt, index);
+    if (messages->record != MODEL_RECORD_UNSENT) {
+      model_list_set(list, config, node, MODEL_EXECUTE_SET, attempt, index);
+    }
+    if (model_may_join(config, state, attempt, node)) {
+      model_list_set(list, config, node, MODEL_EXECUTE_JOIN, attempt, index);
     }
     if (state->doubles < config->doubles && node->owner != 0 && node->quarantine == 0) {
-      model_list_request(list, config, node, MODEL_EXECUTE_DOUBLE, attempt, index);
+      model_list_set(list, config, node, MODEL_EXECUTE_DOUBLE, attempt, index);
     }
   }
   if (messages->extend == MODEL_EXTEND_REQUESTED) {
@@ -106,6 +138,12 @@ static void model_list_messages(model_list *list, const model_config *config,
   }
   if (messages->release > 0) {
     model_list_request(list, config, node, MODEL_EXECUTE_RELEASE, attempt, index);
+  }
+  if (messages->confirm == MODEL_CONFIRM_REQUESTED) {
+    model_list_request(list, config, node, MODEL_EXECUTE_CONFIRM, attempt, index);
+  }
+  if (messages->confirm == MODEL_CONFIRM_DONE) {
+    model_list_add(list, MODEL_REPLY_CONFIRM, attempt, index);
   }
   if (messages->set == MODEL_SET_GRANTED) {
     model_list_add(list, MODEL_REPLY_SET, attempt, index);
@@ -121,14 +159,31 @@ static void model_list_messages(model_list *list, const model_config *config,
 static void model_list_faults(model_list *list, const model_config *config,
                               const model_state *state, unsigned index) {
   const model_node *node = &state->nodes[index];
+  for (unsigned i = 0; i < MODEL_CLIENTS && config->guard && !config->prompt; i++) {
+    const model_standing *standing = &node->standing[i];
+    bool known = standing->asked != 0 && standing->current != 0;
+    if (known || state->clients[i].phase == MODEL_DONE || index >= model_list_length(config, i)) {
+      continue;
+    }
+    model_list_add(list, MODEL_ASK, i, index);
+    if (config->early && node->age > 0 && node->age < config->quarantine) {
+      model_list_add(list, MODEL_ASK_EARLY, i, index);
+    }
+  }
   if (config->early && node->remaining == 1) {
     model_list_add(list, MODEL_EXPIRE_EARLY, 0, index);
   }
-  if (state->losses < config->losses && node->owner != 0) {
+  if ((state->losses < config->losses || config->timeless) && node->owner != 0) {
     model_list_add(list, MODEL_LOSE_KEY, 0, index);
   }
   if (state->crashes < config->crashes) {
     model_list_add(list, MODEL_CRASH, 0, index);
+    if (config->kept) {
+      model_list_add(list, MODEL_CRASH_KEPT, 0, index);
+    }
+  }
+  if (state->flushes < config->flushes) {
+    model_list_add(list, MODEL_FLUSH, 0, index);
   }
 }
 
@@ -173,7 +228,9 @@ unsigned model_steps(const model_config *config, const model_state *state, bool 
   if (model_finished(config, state)) {
     return 0;
   }
-  model_list_add(&list, MODEL_TICK, 0, 0);
+  if (!config->timeless) {
+    model_list_add(&list, MODEL_TICK, 0, 0);
+  }
   for (unsigned i = 0; i < MODEL_CLIENTS && state->freezes < config->freezes; i++) {
     model_list_add(&list, MODEL_FREEZE, i, 0);
   }
@@ -203,6 +260,7 @@ static void model_pass(const model_config *config, model_state *state, unsigned 
     node->remaining = (uint8_t)(node->remaining - (node->remaining > 0));
     node->owner = node->remaining > 0 ? node->owner : 0;
     node->quarantine = (uint8_t)(node->quarantine - (node->quarantine > 0));
+    model_guard_tick(config, node, frozen);
   }
   for (unsigned i = 0; i < MODEL_CLIENTS; i++) {
     model_client *client = &state->clients[i];
@@ -227,6 +285,9 @@ void model_take(const model_config *config, model_state *state, const model_step
   case MODEL_REPLY_SET:
   case MODEL_REPLY_EXTEND:
   case MODEL_REPLY_STALE:
+  case MODEL_REPLY_CONFIRM:
+  case MODEL_ASK:
+  case MODEL_ASK_EARLY:
   case MODEL_GIVE_UP:
   case MODEL_EXTEND:
   case MODEL_END_EXTEND:
@@ -242,12 +303,18 @@ void model_take(const model_config *config, model_state *state, const model_step
   case MODEL_EXECUTE_STALE:
   case MODEL_EXECUTE_HEAL:
   case MODEL_EXECUTE_RELEASE:
+  case MODEL_EXECUTE_CONFIRM:
   case MODEL_CRASH:
+  case MODEL_CRASH_KEPT:
+  case MODEL_FLUSH:
   case MODEL_LOSE_KEY:
   case MODEL_EXPIRE_EARLY:
   case MODEL_KINDS:
   default:
     model_node_step(config, state, step);
     break;
+  }
+  if (config->prompt) {
+    model_guard_settle(config, state);
   }
 }

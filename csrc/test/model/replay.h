@@ -16,6 +16,9 @@
  * otherwise, the connection breaks just before the later request is sent, and the node still reads
  * what the broken one carried, whenever the trace says. The trace is known beforehand (replay_plan.c).
  *
+ * Numbers. A node gives the number that the trace says, on a scale of its own: its clock is set, for that
+ * command, so that what the core proposes comes to this number.
+ *
  *   replay_plan.c      when the trace executes which request
  *   replay_world.c     cores, clocks, nodes, connections
  *   replay_step.c      one step of the model
@@ -35,14 +38,18 @@
 #define REPLAY_REQUESTS_MAX 128
 #define REPLAY_DIFFERENCE_MAX 240
 #define REPLAY_NEVER SIZE_MAX
+#define REPLAY_NUMBERS (UINT64_C(1) << 45) /* the model's number 0 */
 
 typedef enum replay_kind {
   REPLAY_SET = 0,
   REPLAY_EXTEND,
   REPLAY_HEAL,
   REPLAY_RELEASE,
+  REPLAY_CONFIRM,
   REPLAY_KINDS
 } replay_kind;
+
+#define REPLAY_TOKENS_MAX (2 * MODEL_ATTEMPTS_MAX)
 
 #define REPLAY_ORDINALS 3 /* of extends, and of heals, of an attempt */
 
@@ -65,6 +72,7 @@ typedef struct replay_request {
   unsigned ordinal;
   unsigned connection; /* the how manieth of this client to this node */
   replay_progress progress;
+  redlock_time sent_us; /* by its client's clock */
   fake_command command;
   char reply[FAKE_REPLY_MAX];
 } replay_request;
@@ -74,6 +82,7 @@ typedef struct replay_link {
   unsigned connection; /* the present one */
   bool dead;           /* the node has closed it, and the client does not know yet */
   bool hanging;        /* it is being made, for as long as the replay likes */
+  bool asking;         /* it is made anew for the guard to ask the node */
   unsigned count;
   replay_request requests[REPLAY_REQUESTS_MAX];
 } replay_link;
@@ -87,6 +96,9 @@ typedef struct replay_client {
   unsigned attempt;          /* the current one, or the last one */
   uint64_t gone_tenths;      /* tenths of ticks: when what it has set has expired for certain */
   const rl_attempt *ran_out; /* a lease that has run out: it must not come back */
+  const rl_attempt *leased;  /* the lease whose fencing token is known */
+  uint64_t floor;            /* the greatest token that was issued when the attempt began */
+  bool learned;              /* of another record, amid a round: too soon for the model */
   replay_link links[MODEL_NODES_MAX];
 } replay_client;
 
@@ -109,6 +121,13 @@ typedef enum replay_event {
   REPLAY_EVENT_OLD_CONNECTION,
   REPLAY_EVENT_REPEATED_RELEASE,
   REPLAY_EVENT_RESTARTS,
+  REPLAY_EVENT_FENCED,
+  REPLAY_EVENT_SECOND_ROUND,
+  REPLAY_EVENT_UNCONFIRMED,
+  REPLAY_EVENT_GUARDED,
+  REPLAY_EVENT_QUARANTINED,
+  REPLAY_EVENT_DECLINED,
+  REPLAY_EVENT_FLUSHED,
   REPLAY_EVENTS
 } replay_event;
 
@@ -122,6 +141,9 @@ typedef struct replay {
   uint64_t quarantined_until[MODEL_NODES_MAX];
   replay_client clients[MODEL_CLIENTS];
   uint64_t events[REPLAY_EVENTS];
+  uint64_t tokens[REPLAY_TOKENS_MAX]; /* fencing tokens that were issued */
+  unsigned token_count;
+  unsigned number;     /* the one that the next SET is given */
   bool behind_release; /* the last request that could not be executed is behind a release */
   bool cut;            /* the core has sent releases again in another order than the model */
   bool differs;
@@ -168,6 +190,22 @@ void replay_wait(replay *run, replay_client *client, redlock_time until_us);
 void replay_break_for(replay *run, replay_client *client, replay_kind kind, unsigned attempt,
                       unsigned ordinal);
 
+/* Whether the connection to one node must break for that. */
+bool replay_must_break(const replay *run, const replay_client *client, unsigned node,
+                       replay_kind kind, unsigned attempt, unsigned ordinal);
+
+/* Whether the node has granted, or confirmed, in its answer. */
+bool replay_grants(const replay_request *request);
+
+/* Whether the client knows the node's record, and whose it is. */
+bool replay_knows_record(const replay *run, const replay_client *client, unsigned node);
+
+/* Whether the node has said that it is not the one that the request was for: its record is another. */
+bool replay_declines(const replay_request *request);
+
+/* Whether the core waits for the node's confirmation of a fencing token. */
+bool replay_asked(const replay_client *client, unsigned node);
+
 /* The node executes a request. Returns it, or NULL when there is none that it could execute now. */
 replay_request *replay_execute(replay *run, replay_client *client, unsigned node, replay_kind kind,
                                unsigned attempt, unsigned ordinal, bool twice);
@@ -198,6 +236,7 @@ typedef struct replay_result {
   bool cut;         /* ends here: the two send releases again in another order */
   bool two_holders; /* both cores believed to hold, at the end of some step */
   bool revived;     /* a core's lease came back to life */
+  bool repeated;    /* a fencing token was issued that is not greater than those before */
   uint64_t events[REPLAY_EVENTS];
 } replay_result;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "replay.h"
+#include "rl_fence.h"
 
 bool replay_holds(const replay *run, const replay_client *client) {
   const rl_lock *lock = client->lock;
@@ -30,6 +31,34 @@ static void replay_compare_node(replay *run, const model_state *state, unsigned 
   } else if (holder != 0 && expires_us != (run->ticks + model->remaining) * REPLAY_TICK_US) {
     replay_differ(run, "node %u keeps the key for another time than the model", node + 1);
   }
+  uint64_t counter = fake_store_counter(&run->stores[node], now_us, "k");
+  if (run->config->fence &&
+      counter != (model->counter == 0 ? 0 : REPLAY_NUMBERS + model->counter)) {
+    replay_differ(run, "node %u has counted to another number than %u, the model's", node + 1,
+                  model->counter);
+  }
+}
+
+/* The second round: what is to be confirmed, and how many nodes have done so. */
+static void replay_compare_fence(replay *run, const replay_client *client,
+                                 const model_state *state) {
+  const model_client *model = &state->clients[client - run->clients];
+  const rl_fence *fence = rl_fence_of(client->lock);
+  unsigned token = state->tokens[model->attempt];
+  if (!run->config->fence) {
+    return;
+  }
+  if (fence->settled != (token != 0)) {
+    replay_differ(run, "%c %s what is to be confirmed, in the model it does%s",
+                  replay_letter(run, client), token != 0 ? "does not know" : "knows",
+                  token != 0 ? "" : " not");
+  } else if (token != 0 && fence->highest != REPLAY_NUMBERS + token) {
+    replay_differ(run, "%c has another number confirmed than %u, the model's",
+                  replay_letter(run, client), token);
+  } else if (token != 0 && rl_quorum_count(fence->confirmed) != model->confirms) {
+    replay_differ(run, "%c has counted %u confirmations, the model %u", replay_letter(run, client),
+                  rl_quorum_count(fence->confirmed), model->confirms);
+  }
 }
 
 static bool replay_releasing(const rl_lock *lock) {
@@ -38,7 +67,7 @@ static bool replay_releasing(const rl_lock *lock) {
 
 /* The lease ends in the middle of a tick: the one before the model's. */
 static void replay_compare_lease(replay *run, const replay_client *client,
-                                 const model_client *model) {
+                                 const model_client *model, const uint8_t *tokens) {
   const rl_lock *lock = client->lock;
   char letter = replay_letter(run, client);
   redlock_time deadline_us = (client->ticks + model->validity) * REPLAY_TICK_US;
@@ -56,6 +85,10 @@ static void replay_compare_lease(replay *run, const replay_client *client,
   } else if (rl_attempt_token(lock->lease)[1] !=
              (char)('0' + model_token(run->config, model->attempt))) {
     replay_differ(run, "%c's lease is of another attempt", letter);
+  } else if (run->config->fence && model->validity > 0 &&
+             rl_fence_token(lock) != REPLAY_NUMBERS + tokens[model->attempt]) {
+    replay_differ(run, "%c's lease has another fencing token than %u, the model's", letter,
+                  tokens[model->attempt]);
   }
 }
 
@@ -92,9 +125,12 @@ static void replay_compare_client(replay *run, const replay_client *client,
   switch ((model_phase)model->phase) {
   case MODEL_ACQUIRING:
     replay_compare_round(run, client, state, RL_OPERATION_ACQUIRE);
+    if (!run->differs) {
+      replay_compare_fence(run, client, state);
+    }
     break;
   case MODEL_HELD:
-    replay_compare_lease(run, client, model);
+    replay_compare_lease(run, client, model, state->tokens);
     if (model->extends > 0 && model->validity > 0 && model->confirmed == 0 &&
         rl_quorum_count(lock->denied) != replay_denied(run, state, model->attempt)) {
       replay_differ(run, "%c knows of another number of late refusals than the model",
@@ -107,7 +143,7 @@ static void replay_compare_client(replay *run, const replay_client *client,
     break;
   case MODEL_EXTENDING:
     replay_compare_round(run, client, state, RL_OPERATION_EXTEND);
-    replay_compare_lease(run, client, model);
+    replay_compare_lease(run, client, model, state->tokens);
     break;
   case MODEL_IDLE:
   case MODEL_DONE:
@@ -128,11 +164,13 @@ static void replay_compare_requests(replay *run, const replay_client *client, un
   const replay_link *link = &client->links[node];
   unsigned sets = link->hanging && attempt == client->attempt;
   unsigned extends = 0;
+  unsigned confirms = 0;
   for (unsigned i = 0; i < link->count; i++) {
     const replay_request *request = &link->requests[i];
     if (request->attempt == attempt && request->progress == REPLAY_SENT) {
       sets += request->kind == REPLAY_SET || request->kind == REPLAY_HEAL;
       extends += request->kind == REPLAY_EXTEND;
+      confirms += request->kind == REPLAY_CONFIRM;
     }
   }
   if (sets != (model->set == MODEL_SET_REQUESTED) + (unsigned)model->heal) {
@@ -143,7 +181,45 @@ static void replay_compare_requests(replay *run, const replay_client *client, un
     replay_differ(run, "%c has %u extends on their way to node %u, the model %u",
                   replay_letter(run, client), extends, node + 1,
                   (model->extend == MODEL_EXTEND_REQUESTED) + (unsigned)model->stale);
+  } else if (confirms != (model->confirm == MODEL_CONFIRM_REQUESTED)) {
+    replay_differ(run, "%c has %u fencing tokens on their way to node %u, the model %u",
+                  replay_letter(run, client), confirms, node + 1,
+                  model->confirm == MODEL_CONFIRM_REQUESTED);
   }
+}
+
+/* Which nodes the client lets vote, and by which record. It need not know it before its round is over. */
+static void replay_compare_standing(replay *run, const replay_client *client,
+                                    const model_state *state, unsigned node) {
+  unsigned index = (unsigned)(client - run->clients);
+  const model_standing *standing = &state->nodes[node].standing[index];
+  const rl_guard *guard = client->core.nodes[node]->link.guard;
+  if (standing->asked != 1 || client->core.nodes[node]->link.phase != RL_LINK_UP) {
+    return;
+  }
+  char reason[RL_REASON_MAX + 1];
+  bool current = replay_knows_record(run, client, node);
+  if (rl_guard_votes(guard, replay_now(client)) != (standing->wait == 0)) {
+    replay_differ(run, "%c %s node %u vote, in the model it %s (%s)", replay_letter(run, client),
+                  standing->wait == 0 ? "does not let" : "lets", node + 1,
+                  standing->wait == 0 ? "does" : "does not",
+                  rl_guard_reason(guard, replay_now(client), reason, sizeof reason));
+  } else if (current != (standing->current != 0)) {
+    replay_differ(run, "%c %s the record of node %u, in the model it %s",
+                  replay_letter(run, client), current ? "knows" : "does not know", node + 1,
+                  current ? "does not" : "does");
+  }
+}
+
+/* A node that was not to vote was sent no SET, and is sent no release. */
+static bool replay_was_asked(const replay_link *link, unsigned attempt) {
+  for (unsigned i = 0; i < link->count; i++) {
+    const replay_request *request = &link->requests[i];
+    if (request->kind == REPLAY_SET && request->attempt == attempt) {
+      return true;
+    }
+  }
+  return false;
 }
 
 static bool replay_was_released(const replay_link *link, unsigned attempt) {
@@ -160,7 +236,7 @@ static bool replay_was_refused(const replay_link *link, unsigned attempt) {
   for (unsigned i = 0; i < link->count; i++) {
     const replay_request *request = &link->requests[i];
     bool sets = request->kind == REPLAY_SET || request->kind == REPLAY_HEAL;
-    if (sets && request->attempt == attempt && request->reply[0] != '+' &&
+    if (sets && request->attempt == attempt && !replay_grants(request) &&
         request->progress == REPLAY_DELIVERED) {
       return true;
     }
@@ -179,15 +255,20 @@ static void replay_compare_releases(replay *run, const replay_client *client,
   unsigned attempt = client->attempt;
   bool open = model_open(run->config, state, attempt);
   bool closing = step->kind == MODEL_GIVE_UP || step->kind == MODEL_RELEASE ||
-                 (step->kind == MODEL_REPLY_SET && step->who == attempt && !open);
+                 ((step->kind == MODEL_REPLY_SET || step->kind == MODEL_REPLY_CONFIRM) &&
+                  step->who == attempt && !open);
   for (unsigned i = 0; i < client->nodes; i++) {
     bool sent = replay_was_released(&client->links[i], attempt);
     bool expected = state->nodes[i].messages[attempt].release > 0;
+    if (closing && expected && !sent && state->nodes[i].owner == attempt + 1) {
+      /* The node has executed the SET so late that the key outlives what the core reckons with. */
+      run->cut = run->cut || replay_expired(client);
+    }
     if (sent && open && !run->config->token_reused) {
       replay_differ(run, "%c has released an attempt that is not over", replay_letter(run, client));
     } else if (closing && sent != expected &&
-               (sent ||
-                (!replay_expired(client) && !replay_was_refused(&client->links[i], attempt)))) {
+               (sent || (!replay_expired(client) && replay_was_asked(&client->links[i], attempt) &&
+                         !replay_was_refused(&client->links[i], attempt)))) {
       replay_differ(run, "%c has sent %s release to node %u, in the model %s",
                     replay_letter(run, client), sent ? "a" : "no", i + 1,
                     expected ? "it has" : "it has not");
@@ -204,12 +285,16 @@ void replay_compare(replay *run, const model_step *step, const model_state *stat
     unsigned first = model_first_attempt(run->config, i);
     replay_compare_client(run, client, state);
     for (unsigned node = 0; node < client->nodes; node++) {
+      if (run->config->guard) {
+        replay_compare_standing(run, client, state, node);
+      }
       for (unsigned j = first; j < first + run->config->attempts[i]; j++) {
         replay_compare_requests(run, client, node, j, &state->nodes[node].messages[j]);
       }
     }
-    bool acts = step->kind == MODEL_REPLY_SET ? model_client_of(run->config, step->who) == i
-                                              : step->who == i;
+    bool acts = step->kind == MODEL_REPLY_SET || step->kind == MODEL_REPLY_CONFIRM
+                    ? model_client_of(run->config, step->who) == i
+                    : step->who == i;
     if (acts) {
       replay_compare_releases(run, client, step, state);
     }

@@ -30,15 +30,34 @@ static const char *const replay_walk_settings[] = {
     "order=3 nodes=4 ttl=4 extends=2 attempts0=2 attempts1=2",
     "order=3 nodes=5 ttl=5 extends=2 attempts0=2 attempts1=2 crashes=2 quarantine=5",
     "order=3 nodes=5 ttl=5 extends=2 drift=1 early=1 freezes=1",
+    "order=3 ttl=4 quorum0=3 extends=2 losses=3 attempts0=2",
+    "fence=1 ahead=4 order=3 ttl=3 attempts0=2 attempts1=2",
+    "fence=1 ahead=5 order=3 ttl=4 extends=2 losses=2",
+    "fence=1 ahead=4 order=3 ttl=4 quorum0=3 attempts0=2",
+    "fence=1 ahead=4 order=3 timeless=1 attempts0=2 attempts1=2",
+    "fence=1 ahead=6 order=3 timeless=1 extends=2 attempts0=2 attempts1=1",
+    "fence=1 ahead=4 order=3 ttl=4 extends=2 crashes=2 quarantine=4 proxy=1",
+    "fence=1 ahead=6 order=2 nodes=5 ttl=5 extends=1 attempts0=2 attempts1=2",
+    "fence=1 ahead=4 order=3 nodes=5 timeless=1 attempts0=2 attempts1=2",
+    "guard=1 prompt=1 order=2 ttl=3 quarantine=4 crashes=2 flushes=1 attempts0=2 attempts1=2",
+    "guard=1 prompt=1 order=2 ttl=3 quarantine=4 crashes=2 proxy=1 kept=1 attempts0=2 attempts1=2",
+    "guard=1 prompt=1 order=2 ttl=3 quarantine=4 flushes=3 extends=2 attempts0=2",
+    "guard=1 prompt=1 order=2 ttl=4 quarantine=5 crashes=2 proxy=1 kept=1 flushes=1 extends=2",
+    "guard=1 prompt=1 order=2 ttl=3 quarantine=4 crashes=3 extends=2 attempts0=2",
+    "guard=1 prompt=1 order=2 ttl=3 quarantine=4 nodes=5 crashes=3 flushes=2 attempts0=2 attempts1=2",
+    "guard=1 prompt=1 order=2 ttl=3 quarantine=4 crashes=2 flushes=2 fence=1 ahead=4 attempts0=2",
+    "fence=1 ahead=3 order=3 nodes=4 ttl=4 extends=1 drift=1 early=1 attempts0=2",
 };
 
 #define REPLAY_WALK_SETTINGS (sizeof replay_walk_settings / sizeof replay_walk_settings[0])
 
 /* Rules whose absence in the model the walks must notice. */
 static const char *const replay_controls[] = {
-    "no_elapsed=1",      "no_recheck=1",     "quorum0=1 quorum1=1", "quorum0=3",
-    "extend_any=1",      "extend_foreign=1", "extend_recreate=1",   "extend_late=1",
-    "round_unchecked=1", "set_overwrites=1", "release_blind=1",     "release_to_voters=1",
+    "no_elapsed=1",      "no_recheck=1",      "quorum0=1 quorum1=1", "quorum0=3",
+    "extend_any=1",      "extend_foreign=1",  "extend_recreate=1",   "extend_late=1",
+    "round_unchecked=1", "set_overwrites=1",  "release_blind=1",     "release_to_voters=1",
+    "guard_unchecked=1", "guard_nameless=1",  "guard_heals=1",       "quarantine=3",
+    "fence_naive=1",     "fence_unawaited=1", "fence_blind=1",       "fence_above=1",
 };
 
 static const char *const replay_event_texts[REPLAY_EVENTS] = {
@@ -59,6 +78,13 @@ static const char *const replay_event_texts[REPLAY_EVENTS] = {
     [REPLAY_EVENT_OLD_CONNECTION] = "requests executed from a broken connection",
     [REPLAY_EVENT_REPEATED_RELEASE] = "repeated releases executed",
     [REPLAY_EVENT_RESTARTS] = "restarts without keys",
+    [REPLAY_EVENT_FENCED] = "granted with a fencing token",
+    [REPLAY_EVENT_SECOND_ROUND] = "confirmations of a fencing token",
+    [REPLAY_EVENT_UNCONFIRMED] = "failed unconfirmed",
+    [REPLAY_EVENT_GUARDED] = "granted with a guard",
+    [REPLAY_EVENT_QUARANTINED] = "nodes that were not to vote",
+    [REPLAY_EVENT_DECLINED] = "nodes that were not those that were asked",
+    [REPLAY_EVENT_FLUSHED] = "flushed nodes",
 };
 
 typedef struct replay_arguments {
@@ -145,7 +171,9 @@ static bool replay_walks(const replay_arguments *arguments) {
     for (unsigned j = 0; j < REPLAY_EVENTS; j++) {
       events[j] += result.events[j];
     }
-    ok = !result.differs && !result.revived && (!result.two_holders || config.losses > 0);
+    ok = !result.differs && !result.revived &&
+         (!result.two_holders || config.losses > 0 || config.timeless > 0) &&
+         (!result.repeated || config.crashes > 0);
     if (!ok || (arguments->show && i == 0)) {
       printf("seed %llu: ", (unsigned long long)seed);
       model_config_print(stdout, &config);
@@ -172,15 +200,22 @@ static bool replay_walks(const replay_arguments *arguments) {
 
 /* ------------------------------------------------------------------------------- counter-examples */
 
+/* What the code must not do: of fencing tokens where the entry is about them, else of holders. */
+static bool replay_broken(const model_entry *entry, const replay_result *result) {
+  return entry->expected == MODEL_FENCE ? result->repeated : result->two_holders;
+}
+
 /* The code must break as the model says: an assumption is needed by both. */
 static bool replay_assumption(const model_entry *entry, const model_config *config,
                               const model_trace *trace) {
   replay_result result;
   replay_trace(config, trace, true, &result);
-  bool ok = !result.differs && result.two_holders;
-  const char *found = result.two_holders
-                          ? "the code does the same in every step, and has two holders"
-                          : "the code does not get two holders";
+  bool broken = replay_broken(entry, &result);
+  bool ok = !result.differs && broken;
+  const char *found = !broken ? "the code does not break"
+                      : entry->expected == MODEL_FENCE
+                          ? "the code does the same in every step, and has no greater token"
+                          : "the code does the same in every step, and has two holders";
   printf("%s - replay of %s: %s\n", ok ? "ok" : "not ok", entry->name,
          result.differs ? result.difference : found);
   if (!ok) {
@@ -195,7 +230,7 @@ static bool replay_rule(const model_entry *entry, const model_config *config,
                         const model_trace *trace) {
   replay_result result;
   replay_trace(config, trace, false, &result);
-  bool ok = result.differs && !result.two_holders && !result.revived;
+  bool ok = result.differs && !replay_broken(entry, &result) && !result.revived;
   printf("%s - replay of %s: ", ok ? "ok" : "not ok", entry->name);
   if (result.differs) {
     printf("at step %zu of %zu the code does not follow (%s)%s\n", result.step + 1, trace->count,
@@ -209,10 +244,9 @@ static bool replay_rule(const model_entry *entry, const model_config *config,
   return ok;
 }
 
-/* Whether the core has no option by which it could be told to do what the model does. */
-static bool replay_cannot(const model_entry *entry, const model_config *config) {
-  return config->hands != 0 || (entry->role == MODEL_ROLE_ASSUMPTION &&
-                                (config->quorum[0] != 0 || config->quorum[1] != 0));
+/* What is not replayed. */
+static bool replay_cannot(const model_config *config) {
+  return config->hands != 0 || (config->guard != 0 && config->prompt == 0);
 }
 
 static bool replay_counter_examples(void) {
@@ -221,7 +255,7 @@ static bool replay_counter_examples(void) {
     const model_entry *entry = &model_table[i];
     model_config config = model_entry_config(entry);
     model_result found;
-    if (entry->role == MODEL_ROLE_PROTOCOL || entry->lengthy || replay_cannot(entry, &config)) {
+    if (entry->role == MODEL_ROLE_PROTOCOL || entry->lengthy || replay_cannot(&config)) {
       continue;
     }
     model_search(&config, REPLAY_MEMORY, &found);

@@ -41,6 +41,9 @@ static void replay_plan_execute(replay_plan *plan, const model_step *step, size_
   case MODEL_EXECUTE_RELEASE:
     times[REPLAY_RELEASE][0] = at;
     break;
+  case MODEL_EXECUTE_CONFIRM:
+    times[REPLAY_CONFIRM][0] = at;
+    break;
   default:
     break;
   }
@@ -74,7 +77,7 @@ void replay_plan_make(const model_config *config, const model_step *steps, size_
       for (unsigned j = 0; j < config->nodes; j++) {
         tallies[state.clients[step->who].attempt][j].extends++;
       }
-    } else if (step->kind == MODEL_CRASH) {
+    } else if (step->kind == MODEL_CRASH || step->kind == MODEL_CRASH_KEPT) {
       replay_plan_crash(config, step->node, tallies);
     }
     model_take(config, &state, step);

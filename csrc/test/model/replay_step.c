@@ -5,7 +5,9 @@
  */
 #include <string.h>
 
+#include "fake_guard.h"
 #include "replay.h"
+#include "rl_fence.h"
 
 static bool replay_acquiring(const rl_lock *lock) {
   return lock->phase == RL_PHASE_ROUND && lock->operation == RL_OPERATION_ACQUIRE;
@@ -39,6 +41,12 @@ static void replay_launch(replay_client *client, unsigned token) {
   rl_core_launch(&client->core, replay_now(client), entropy, sizeof entropy);
 }
 
+/* The attempt, or the lease, is over: its releases are about to go out. */
+static void replay_closed(replay *run, replay_client *client) {
+  replay_break_for(run, client, REPLAY_RELEASE, client->attempt, 0);
+  replay_settle(run, client);
+}
+
 static void replay_start(replay *run, replay_client *client, unsigned attempt) {
   redlock_duration patience_us = replay_options(run, 0).node_timeout_us;
   replay_settle(run, client);
@@ -57,24 +65,65 @@ static void replay_start(replay *run, replay_client *client, unsigned attempt) {
   }
   replay_settle(run, client);
   client->attempt = attempt;
+  for (unsigned i = 0; i < client->nodes && run->config->guard; i++) {
+    /* One that is not to vote is asked again, once a second. */
+    const rl_guard *guard = client->core.nodes[i]->link.guard;
+    if (!rl_guard_votes(guard, replay_now(client))) {
+      run->events[REPLAY_EVENT_QUARANTINED]++;
+      replay_wait(run, client, rl_time_add(guard->asked_us, RL_GUARD_ASK_EVERY_US));
+    }
+  }
+  client->floor = 0;
+  for (unsigned i = 0; i < run->token_count; i++) {
+    client->floor = rl_time_max(client->floor, run->tokens[i]);
+  }
   replay_launch(client, model_token(run->config, attempt));
   replay_settle(run, client);
 }
 
-/* The attempt, or the lease, is over: its releases are about to go out. */
-static void replay_closed(replay *run, replay_client *client) {
-  replay_break_for(run, client, REPLAY_RELEASE, client->attempt, 0);
+/*
+ * The vote has nodes be told the fencing token, at once: connections that would bring it too late break before. That
+ * of the vote itself cannot.
+ */
+static bool replay_prepare_confirm(replay *run, replay_client *client, const model_state *before,
+                                   const model_step *step) {
+  model_state after = *before;
+  model_take(run->config, &after, step);
+  for (unsigned i = 0; i < client->nodes; i++) {
+    bool asked = before->nodes[i].messages[step->who].confirm == MODEL_CONFIRM_NONE &&
+                 after.nodes[i].messages[step->who].confirm == MODEL_CONFIRM_REQUESTED;
+    if (!asked || !replay_must_break(run, client, i, REPLAY_CONFIRM, step->who, 0)) {
+      continue;
+    }
+    if (i == step->node) {
+      run->cut = true;
+      return false;
+    }
+    replay_break(run, client, i);
+  }
   replay_settle(run, client);
+  return true;
 }
 
-static void replay_reply_set(replay *run, replay_client *client, const model_step *step) {
-  replay_request *request = replay_find(client, step->node, REPLAY_SET, step->who, REPLAY_EXECUTED);
+/* |kind|: SET, or CONFIRM. */
+static void replay_reply_vote(replay *run, replay_client *client, const model_state *before,
+                              const model_step *step, replay_kind kind) {
   bool was_acquiring = replay_acquiring(client->lock);
-  if (request == NULL || request->reply[0] != '+' || !replay_deliver(client, step->node, request)) {
+  if (run->config->fence && kind == REPLAY_SET &&
+      !replay_prepare_confirm(run, client, before, step)) {
+    return;
+  }
+  replay_request *request = replay_find(client, step->node, kind, step->who, REPLAY_EXECUTED);
+  if (request == NULL || !replay_grants(request) || !replay_deliver(client, step->node, request)) {
     replay_differ(run, "there is no vote of node %u that could reach %c", step->node + 1u,
                   replay_letter(run, client));
     return;
   }
+  run->events[REPLAY_EVENT_SECOND_ROUND] += kind == REPLAY_CONFIRM;
+  run->events[REPLAY_EVENT_GUARDED] +=
+      run->config->guard && was_acquiring && client->lock->lease != NULL;
+  run->events[REPLAY_EVENT_FENCED] +=
+      run->config->fence && was_acquiring && client->lock->lease != NULL;
   if (was_acquiring && client->lock->lease != NULL) {
     run->events[REPLAY_EVENT_GRANTED]++;
   } else if (was_acquiring && !replay_acquiring(client->lock)) {
@@ -89,7 +138,8 @@ static const replay_request *replay_refusal(replay_client *client, unsigned node
   const replay_link *link = &client->links[node];
   const replay_request *request =
       replay_find(client, node, REPLAY_SET, client->attempt, REPLAY_EXECUTED);
-  if (request == NULL || request->reply[0] == '+' || request->connection != link->connection) {
+  if (request == NULL || replay_grants(request) || replay_declines(request) ||
+      request->connection != link->connection) {
     return NULL;
   }
   for (const replay_request *older = link->requests; older < request; older++) {
@@ -100,9 +150,23 @@ static const replay_request *replay_refusal(replay_client *client, unsigned node
   return request;
 }
 
-/* How many nodes may fail to vote while a majority is still possible. */
+/* How many nodes may fail to vote while as many as are needed are still possible. */
 static unsigned replay_spare(const replay_client *client) {
-  return client->nodes - rl_quorum_majority(client->nodes);
+  return client->nodes - rl_core_quorum(&client->core, RL_OPERATION_ACQUIRE);
+}
+
+/* The nodes that have the key no more say so, and with that no majority confirms any more; or it is not enough. */
+static bool replay_give_up_unconfirmed(replay *run, replay_client *client) {
+  for (unsigned i = 0; i < client->nodes && replay_acquiring(client->lock); i++) {
+    const replay_request *request =
+        replay_find(client, i, REPLAY_CONFIRM, client->attempt, REPLAY_EXECUTED);
+    if (request != NULL && !replay_grants(request)) {
+      (void)replay_deliver(client, i, request);
+    }
+  }
+  bool failed = !replay_acquiring(client->lock);
+  run->events[REPLAY_EVENT_UNCONFIRMED] += failed;
+  return failed;
 }
 
 /* If the refusals that could reach the client make it certain that there is no lock, they do. */
@@ -116,7 +180,9 @@ static bool replay_give_up_refused(replay *run, replay_client *client) {
       quorum.denied++;
     }
   }
-  bool decided = rl_quorum_decide_acquire(&quorum) != RL_DECISION_NONE;
+  rl_decision decision =
+      rl_quorum_decide_acquire(&quorum, rl_core_quorum(&client->core, RL_OPERATION_ACQUIRE));
+  bool decided = decision != RL_DECISION_NONE && decision != RL_DECISION_MAJORITY;
   for (unsigned i = 0; i < client->nodes && decided; i++) {
     const replay_request *request = replay_refusal(client, i);
     if (request != NULL) {
@@ -130,7 +196,7 @@ static bool replay_give_up_refused(replay *run, replay_client *client) {
 static void replay_give_up_broken(replay *run, replay_client *client) {
   run->events[REPLAY_EVENT_BROKEN]++;
   for (unsigned i = 0; i < client->nodes && replay_acquiring(client->lock); i++) {
-    if (!client->lock->votes[i].settled) {
+    if (!client->lock->votes[i].settled || replay_asked(client, i)) {
       replay_break(run, client, i);
     }
   }
@@ -148,7 +214,7 @@ static void replay_give_up(replay *run, replay_client *client, const model_clien
   if (before->elapsed == run->config->ttl) {
     run->events[REPLAY_EVENT_TIMED_OUT]++;
     rl_core_advance(&client->core, replay_now(client));
-  } else if (!replay_give_up_refused(run, client)) {
+  } else if (!replay_give_up_refused(run, client) && !replay_give_up_unconfirmed(run, client)) {
     cancelled = run->config->order == MODEL_ORDER_FIFO || (step->random & 1) == 0;
     run->events[REPLAY_EVENT_CANCELLED] += cancelled;
     if (cancelled) {
@@ -247,11 +313,17 @@ static unsigned replay_ordinal(const replay *run, const model_step *step, replay
   return 0;
 }
 
+/* Whether the second round has begun: a node that will not confirm may then decide. */
+static bool replay_settled(const replay_client *client) {
+  const rl_fence *fence = rl_fence_of(client->lock);
+  return fence != NULL && fence->settled;
+}
+
 /* A refusal may come as soon as it is said, if it does not decide: at times it does. */
 static bool replay_refuses_now(replay_client *client, const model_step *step,
                                const replay_request *request) {
   const rl_quorum *quorum = &client->lock->quorum;
-  return request->kind == REPLAY_SET && (step->random & 1) != 0 &&
+  return request->kind == REPLAY_SET && !replay_settled(client) && (step->random & 1) != 0 &&
          request->attempt == client->attempt && replay_acquiring(client->lock) &&
          quorum->denied + quorum->failed < replay_spare(client) &&
          replay_refusal(client, step->node) == request;
@@ -260,9 +332,15 @@ static bool replay_refuses_now(replay_client *client, const model_step *step,
 /* Replies that no step delivers: the answer to a release comes at once. */
 static void replay_answer(replay *run, replay_client *client, const model_step *step,
                           const replay_request *request) {
-  if (request->kind == REPLAY_RELEASE || replay_refuses_now(client, step, request)) {
+  bool heals = request->kind == REPLAY_HEAL && replay_declines(request);
+  if (heals || request->kind == REPLAY_RELEASE || replay_refuses_now(client, step, request)) {
     (void)replay_deliver(client, step->node, request);
   }
+  /* What it hears then ends an extend whose lease has run out. */
+  run->cut = run->cut || (heals && rl_lock_remaining(client->lock, replay_now(client)) == 0);
+  /* What is said on a connection that is gone is not heard. */
+  run->cut = run->cut || (replay_declines(request) &&
+                          request->connection != client->links[step->node].connection);
   replay_settle(run, client);
 }
 
@@ -277,6 +355,7 @@ static void replay_execute_step(replay *run, replay_client *client, const model_
     replay_join(run, client, step->node);
   }
   run->behind_release = false;
+  run->number = step->number;
   const replay_request *request = replay_execute(run, client, step->node, kind, step->who, ordinal,
                                                  step->kind == MODEL_EXECUTE_DOUBLE);
   if (request != NULL) {
@@ -291,9 +370,15 @@ static void replay_execute_step(replay *run, replay_client *client, const model_
   }
 }
 
-static void replay_crash(replay *run, unsigned node) {
-  memset(&run->stores[node], 0, sizeof run->stores[node]);
-  run->quarantined_until[node] = run->ticks + run->config->quarantine;
+/* |record|: that of a guard is there yet. */
+static void replay_crash(replay *run, unsigned node, bool record) {
+  fake_store *store = &run->stores[node];
+  char run_id[FAKE_RUN_ID_MAX + 1];
+  (void)snprintf(run_id, sizeof run_id, "server%uat%zu", node, run->at);
+  fake_store_restart(store, run_id, !record);
+  memset(store->keys, 0, sizeof store->keys);
+  memset(store->counters, 0, sizeof store->counters);
+  run->quarantined_until[node] = run->ticks + (run->config->guard ? 0 : run->config->quarantine);
   run->events[REPLAY_EVENT_RESTARTS]++;
   for (unsigned i = 0; i < MODEL_CLIENTS && !run->config->proxy; i++) {
     replay_client *client = &run->clients[i];
@@ -305,6 +390,13 @@ static void replay_crash(replay *run, unsigned node) {
     link->dead = node < client->nodes && !link->hanging;
     replay_settle(run, client);
   }
+}
+
+static void replay_flush_store(replay *run, unsigned node) {
+  fake_store *store = &run->stores[node];
+  memset(store->keys, 0, sizeof store->keys);
+  memset(store->counters, 0, sizeof store->counters);
+  store->record[0] = '\0';
 }
 
 static void replay_pass(replay *run, unsigned frozen) {
@@ -339,8 +431,14 @@ static void replay_message_step(replay *run, const model_state *before, const mo
   case MODEL_EXECUTE_RELEASE:
     replay_execute_step(run, client, step, REPLAY_RELEASE);
     break;
+  case MODEL_EXECUTE_CONFIRM:
+    replay_execute_step(run, client, step, REPLAY_CONFIRM);
+    break;
   case MODEL_REPLY_SET:
-    replay_reply_set(run, client, step);
+    replay_reply_vote(run, client, before, step, REPLAY_SET);
+    break;
+  case MODEL_REPLY_CONFIRM:
+    replay_reply_vote(run, client, before, step, REPLAY_CONFIRM);
     break;
   default: /* MODEL_REPLY_EXTEND, MODEL_REPLY_STALE */
     replay_reply_extend(run, client, model, step, step->kind == MODEL_REPLY_STALE);
@@ -379,11 +477,16 @@ void replay_step(replay *run, const model_state *before, const model_step *step)
     replay_pass(run, step->who);
     break;
   case MODEL_CRASH:
-    replay_crash(run, step->node);
+  case MODEL_CRASH_KEPT:
+    replay_crash(run, step->node, step->kind == MODEL_CRASH_KEPT);
+    break;
+  case MODEL_FLUSH:
+    run->events[REPLAY_EVENT_FLUSHED]++;
+    replay_flush_store(run, step->node);
     break;
   case MODEL_LOSE_KEY:
   case MODEL_EXPIRE_EARLY:
-    memset(&run->stores[step->node], 0, sizeof run->stores[step->node]);
+    fake_store_remove(&run->stores[step->node], "k");
     break;
   case MODEL_START:
   case MODEL_GIVE_UP:

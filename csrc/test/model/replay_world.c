@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "replay.h"
+#include "rl_fence.h"
 
 static const char REPLAY_KEY[] = "k";
 
@@ -59,6 +60,7 @@ redlock_options replay_options(const replay *run, unsigned retries) {
   options.retry_count = retries == 0 ? REDLOCK_RETRIES_NONE : (int)retries;
   options.retry_delay_us = REDLOCK_MILLISECONDS;
   options.retry_jitter_us = REDLOCK_DURATION_NONE;
+  options.fence = run->config->fence ? REDLOCK_YES : REDLOCK_NO;
   return options;
 }
 
@@ -66,6 +68,34 @@ static void replay_must(bool ok) {
   if (!ok) {
     (void)fprintf(stderr, "model_replay: out of memory\n");
     abort();
+  }
+}
+
+/* The quarantine ends half a tick before the model's. */
+static void replay_guard(replay *run, replay_client *client) {
+  redlock_duration quarantine_us = run->config->quarantine * REPLAY_TICK_US - REPLAY_TICK_US / 2;
+  redlock_duration max_ttl_us = (quarantine_us - RL_GUARD_MARGIN_US) * 10 / 11;
+  redlock_duration ttl_us = run->config->ttl * REPLAY_TICK_US;
+  replay_must(rl_guard_open(&client->core, rl_time_max(max_ttl_us, ttl_us), NULL) == REDLOCK_OK);
+  client->core.guards->skew_us =
+      REDLOCK_NEVER; /* All clocks are right; an answer may be ticks late. */
+}
+
+/* All nodes have a record since long ago. */
+static void replay_make_records(replay *run, replay_client *client) {
+  rl_guard_prepare(&client->core);
+  for (unsigned i = 0; i < client->nodes; i++) {
+    fake_store *store = &run->stores[i];
+    char reply[FAKE_REPLY_MAX];
+    fake_command ready;
+    memset(&ready, 0, sizeof ready);
+    ready.verb = FAKE_GUARD;
+    ready.age_us = client->core.guards->quarantine_us;
+    (void)snprintf(ready.make, sizeof ready.make, "ready");
+    (void)snprintf(ready.fingerprint, sizeof ready.fingerprint, "%s",
+                   client->core.guards->fingerprint);
+    (void)snprintf(store->run_id, sizeof store->run_id, "server%u", i);
+    fake_store_execute(store, replay_node_now(run), &ready, reply);
   }
 }
 
@@ -78,6 +108,9 @@ static void replay_open_client(replay *run, unsigned index) {
   client->nodes = model_list_length(run->config, index);
   client->ticks = run->ticks;
   replay_must(rl_core_init(&client->core, NULL, 0) == REDLOCK_OK);
+  if (run->config->guard) {
+    replay_guard(run, client);
+  }
   for (unsigned i = 0; i < client->nodes; i++) {
     redlock_settings settings = {0};
     redlock_node node;
@@ -87,8 +120,15 @@ static void replay_open_client(replay *run, unsigned index) {
     replay_must(rl_address_read(&address, &node, &settings, NULL, 0) == REDLOCK_OK &&
                 rl_core_add(&client->core, &address) == REDLOCK_OK);
   }
+  if (run->config->quorum[index] >=
+      rl_quorum_majority(client->nodes)) { /* No client may ask for less. */
+    client->core.quorum = run->config->quorum[index];
+  }
   client->lock = rl_lock_new(&client->core, REPLAY_KEY, strlen(REPLAY_KEY), &options);
   replay_must(client->lock != NULL);
+  if (run->config->guard && index == 0) {
+    replay_make_records(run, client);
+  }
   replay_settle(run, client);
 }
 
@@ -140,6 +180,70 @@ static bool replay_round(const replay *run, fake_command *command) {
   return off_ms < tick_ms / 4 && rounded_ms > 0 && rounded_ms <= run->config->ttl * tick_ms;
 }
 
+/* Whether nothing is lost with the connection that the model still counts on. */
+static bool replay_may_break(const replay_client *client, unsigned node) {
+  const rl_lock *lock = client->lock;
+  if (client->core.guards != NULL) {
+    return lock->phase != RL_PHASE_ROUND || lock->operation == RL_OPERATION_RELEASE;
+  }
+  return lock->phase != RL_PHASE_ROUND || lock->operation == RL_OPERATION_RELEASE ||
+         (lock->votes[node].settled && !replay_asked(client, node));
+}
+
+/* The node's clock shows |shows_us|, in the |word|th of what it has answered. */
+static void replay_show_clock(redlock_time shows_us, char reply[FAKE_REPLY_MAX], unsigned word) {
+  char answer[FAKE_REPLY_MAX] = "";
+  const char *bytes = strstr(reply, "\r\n");
+  const char *clock = bytes == NULL ? NULL : bytes + 2;
+  for (unsigned i = 0; i < word && clock != NULL; i++) {
+    clock = strchr(clock, ' ');
+    clock = clock == NULL ? NULL : clock + 1;
+  }
+  if (reply[0] != '$' || clock == NULL) {
+    return;
+  }
+  int length = snprintf(answer, sizeof answer - 8, "%.*s%llu%s", (int)(clock - bytes - 2),
+                        bytes + 2, (unsigned long long)shows_us, clock + strcspn(clock, " \r"));
+  (void)snprintf(reply, FAKE_REPLY_MAX, "$%d\r\n%s", length - 2, answer);
+}
+
+/* What the node has to answer before, on this connection: how much, of all or of the extends of the lease. */
+static unsigned replay_owes(const replay_client *client, unsigned node, bool extends) {
+  const replay_link *link = &client->links[node];
+  unsigned owes = 0;
+  for (unsigned i = 0; i < link->count; i++) {
+    const replay_request *request = &link->requests[i];
+    bool counts = !extends || (request->kind == REPLAY_EXTEND && client->lock->lease != NULL &&
+                               request->attempt == client->attempt);
+    owes +=
+        counts && request->connection == link->connection && request->progress != REPLAY_DELIVERED;
+  }
+  return owes;
+}
+
+/*
+ * The guard is answered at once. What is asked behind other commands is asked on a new connection, for which there
+ * must be nothing to lose. A node that is dead does not answer.
+ */
+static void replay_answer_guard(replay *run, replay_client *client, unsigned node,
+                                const fake_command *command) {
+  char reply[FAKE_REPLY_MAX];
+  if (client->links[node].dead) {
+    return;
+  }
+  if (replay_owes(client, node, false) > 0) {
+    run->cut = run->cut || replay_owes(client, node, true) > 0 ||
+               (!replay_may_break(client, node) && !client->lock->votes[node].settled);
+    client->links[node].asking = true;
+    replay_break(run, client, node);
+    return;
+  }
+  /* Records that are made in different steps are different. */
+  fake_store_execute(&run->stores[node], replay_node_now(run) + run->at, command, reply);
+  replay_show_clock(replay_now(client), reply, 0);
+  rl_core_input(&client->core, node, replay_now(client), reply, strlen(reply));
+}
+
 static void replay_receive(replay *run, replay_client *client, unsigned node,
                            const fake_command *command) {
   replay_link *link = &client->links[node];
@@ -160,19 +264,22 @@ static void replay_receive(replay *run, replay_client *client, unsigned node,
     return;
   }
   request->kind = command->verb == FAKE_EXTEND                                  ? REPLAY_EXTEND
+                  : command->verb == FAKE_CONFIRM                               ? REPLAY_CONFIRM
                   : command->verb == FAKE_RELEASE                               ? REPLAY_RELEASE
+                  : command->guarded && command->heals                          ? REPLAY_HEAL
                   : replay_sent_before(link, REPLAY_SET, request->attempt) == 0 ? REPLAY_SET
                                                                                 : REPLAY_HEAL;
-  request->ordinal = request->kind == REPLAY_RELEASE
+  request->ordinal = request->kind == REPLAY_RELEASE || request->kind == REPLAY_CONFIRM
                          ? 0
                          : replay_sent_before(link, request->kind, request->attempt);
   request->connection = link->connection;
+  request->sent_us = replay_now(client);
   request->progress = link->dead ? REPLAY_GONE : REPLAY_SENT;
   request->command = *command;
   if (command->verb == FAKE_SET && !replay_round(run, &request->command)) {
     replay_differ(run, "%c sets a key for a wrong time", replay_letter(run, client));
   }
-  if (command->verb != FAKE_RELEASE) {
+  if (command->verb != FAKE_RELEASE && command->verb != FAKE_CONFIRM) {
     uint64_t life = request->command.ttl_ms * REDLOCK_MILLISECONDS / REPLAY_TICK_US;
     uint64_t gone_tenths = 10 * client->ticks + 11 * life;
     client->gone_tenths = gone_tenths > client->gone_tenths ? gone_tenths : client->gone_tenths;
@@ -194,15 +301,30 @@ static void replay_flush(replay *run, replay_client *client, unsigned node) {
     rl_core_output_sent(&client->core, node, (size_t)used);
     if (command.verb < FAKE_SET) {
       rl_core_input(&client->core, node, replay_now(client), "+OK\r\n", 5);
+    } else if (command.verb == FAKE_GUARD) {
+      replay_answer_guard(run, client, node, &command);
     } else {
       replay_receive(run, client, node, &command);
     }
   }
 }
 
+bool replay_knows_record(const replay *run, const replay_client *client, unsigned node) {
+  const rl_guard *guard = client->core.nodes[node]->link.guard;
+  const fake_store *store = &run->stores[node];
+  return strcmp(guard->record, store->record) == 0 && strcmp(guard->run_id, store->run_id) == 0;
+}
+
 static void replay_connected(replay *run, replay_client *client, unsigned node) {
   replay_link *link = &client->links[node];
+  const rl_guard *guard = client->core.nodes[node]->link.guard;
+  bool knows = guard == NULL || guard->record[0] == '\0' || replay_knows_record(run, client, node);
+  if (!knows && !link->hanging && !link->asking &&
+      (!link->dead || !replay_may_break(client, node))) {
+    run->cut = true; /* By this connection it will know the record, too soon for the model. */
+  }
   link->hanging = false;
+  link->asking = false;
   link->dead = false;
   rl_core_connected(&client->core, node, replay_now(client));
   replay_flush(run, client, node);
@@ -234,11 +356,25 @@ void replay_break(replay *run, replay_client *client, unsigned node) {
   }
 }
 
-/* Whether nothing is lost with the connection that the model still counts on. */
-static bool replay_may_break(const replay_client *client, unsigned node) {
-  const rl_lock *lock = client->lock;
-  return lock->phase != RL_PHASE_ROUND || lock->operation == RL_OPERATION_RELEASE ||
-         lock->votes[node].settled;
+bool replay_asked(const replay_client *client, unsigned node) {
+  const rl_fence *fence = rl_fence_of(client->lock);
+  return fence != NULL && (fence->asked >> node & 1) != 0;
+}
+
+/* Between rounds the client hears of nodes that are not those that it has asked. */
+static void replay_settle_declined(replay *run, replay_client *client, unsigned node) {
+  replay_link *link = &client->links[node];
+  if (!replay_may_break(client, node)) {
+    return;
+  }
+  for (unsigned i = 0; i < link->count; i++) {
+    const replay_request *request = &link->requests[i];
+    if (request->progress == REPLAY_EXECUTED && replay_declines(request) &&
+        replay_deliver(client, node, request)) {
+      run->events[REPLAY_EVENT_DECLINED]++;
+      replay_flush(run, client, node);
+    }
+  }
 }
 
 void replay_settle(replay *run, replay_client *client) {
@@ -254,27 +390,64 @@ void replay_settle(replay *run, replay_client *client) {
       replay_flush(run, client, i);
     }
   }
+  for (unsigned i = 0; i < client->nodes && run->config->guard; i++) {
+    replay_settle_declined(run, client, i);
+    if (client->links[i].asking) {
+      replay_connecting(run, client, i);
+      replay_connected(run, client, i);
+    }
+  }
+}
+
+bool replay_must_break(const replay *run, const replay_client *client, unsigned node,
+                       replay_kind kind, unsigned attempt, unsigned ordinal) {
+  const replay_link *link = &client->links[node];
+  size_t at = run->plan->at[attempt][node][kind][ordinal];
+  bool breaks = link->dead;
+  for (unsigned i = 0; i < link->count && at != REPLAY_NEVER; i++) {
+    const replay_request *older = &link->requests[i];
+    size_t then = run->plan->at[older->attempt][node][older->kind][older->ordinal];
+    breaks = breaks ||
+             (older->connection == link->connection && older->progress == REPLAY_SENT && then > at);
+  }
+  return breaks;
 }
 
 void replay_break_for(replay *run, replay_client *client, replay_kind kind, unsigned attempt,
                       unsigned ordinal) {
   for (unsigned i = 0; i < client->nodes; i++) {
-    replay_link *link = &client->links[i];
-    size_t at = run->plan->at[attempt][i][kind][ordinal];
-    bool breaks = link->dead;
-    for (unsigned j = 0; j < link->count && at != REPLAY_NEVER; j++) {
-      const replay_request *older = &link->requests[j];
-      size_t then = run->plan->at[older->attempt][i][older->kind][older->ordinal];
-      breaks = breaks || (older->connection == link->connection && older->progress == REPLAY_SENT &&
-                          then > at);
-    }
-    if (breaks) {
+    if (replay_must_break(run, client, i, kind, attempt, ordinal)) {
       replay_break(run, client, i);
     }
   }
 }
 
 /* --------------------------------------------------------------------------------------- nodes */
+
+bool replay_grants(const replay_request *request) {
+  return request->reply[0] == '+' || strstr(request->reply, "\r\nOK ") != NULL;
+}
+
+bool replay_declines(const replay_request *request) {
+  return request->command.guarded && (strstr(request->reply, "\r\nother ") != NULL ||
+                                      strncmp(request->reply, "-NOSCRIPT", 9) == 0);
+}
+
+/*
+ * The node's clock says, while it executes the command, what makes it give |number|: a second more than that, which is
+ * the least it takes, or a second less, which is the most. What it answers is what its clock shows.
+ */
+static void replay_number(replay *run, unsigned node, replay_request *request, unsigned number) {
+  fake_store *store = &run->stores[node];
+  const fake_command *command = &request->command;
+  redlock_time now_us = replay_node_now(run);
+  uint64_t given = REPLAY_NUMBERS + number;
+  uint64_t slack = REDLOCK_SECONDS / RL_FENCE_TICK_US;
+  uint64_t clock_us = (command->fence > given ? given - slack : given + slack) * RL_FENCE_TICK_US;
+  store->ahead_us = clock_us - now_us;
+  fake_store_execute(store, now_us, command, request->reply);
+  store->ahead_us = 0;
+}
 
 static void replay_run_command(replay *run, unsigned node, replay_request *request, bool twice) {
   fake_store *store = &run->stores[node];
@@ -287,7 +460,11 @@ static void replay_run_command(replay *run, unsigned node, replay_request *reque
   if (twice) {
     fake_store_remove(store, REPLAY_KEY);
   }
-  fake_store_execute(store, replay_node_now(run), command, request->reply);
+  if (command->watched) {
+    replay_number(run, node, request, run->number);
+  } else {
+    fake_store_execute(store, replay_node_now(run), command, request->reply);
+  }
 }
 
 /*
@@ -390,6 +567,13 @@ bool replay_deliver(replay_client *client, unsigned node, const replay_request *
       return false;
     }
     older->progress = REPLAY_DELIVERED;
+    if (older->command.watched) {
+      /* All clocks agree: the core takes it that it was read half-way. */
+      redlock_time took_us = replay_now(client) - older->sent_us;
+      replay_show_clock(older->sent_us + took_us / 2, older->reply, 1);
+    }
+    client->learned = client->learned || (replay_declines(older) && older->kind == REPLAY_SET &&
+                                          !replay_may_break(client, node));
     rl_core_input(&client->core, node, replay_now(client), older->reply, strlen(older->reply));
   }
   return true;
