@@ -1,13 +1,15 @@
 #!/bin/sh
-# The libraries export what redlock.h declares, and nothing else.
+# The libraries export what redlock.h declares, and nothing else; TLS is in its own, and OpenSSL only there.
 #
-#     check_exports.sh redlock.h libredlock.so libredlock.a core.so libredlock-luaX.Y.a
+#     check_exports.sh redlock.h libredlock.so libredlock.a core.so libredlock-luaX.Y.a \
+#       [redlock_tls.h libredlock_tls.so libredlock_tls.a tls.so]
 set -u
 CC=${CC:-cc}
 AR=${AR:-ar}
 NM=${NM:-nm}
 READELF=${READELF:-readelf}
 header=$1 shared=$2 static=$3 module=$4 binding=$5
+tls_header=${6:-} tls_shared=${7:-} tls_static=${8:-} tls_module=${9:-}
 failed=0
 
 complain() {
@@ -24,8 +26,11 @@ strangers() {
   exported "$1" | grep -vE '^(redlock_[a-z0-9_]+|luaopen_redlock_core)$'
 }
 
-declared=$(tr '\n' ' ' <"$header" | grep -oE 'REDLOCK_EXTERN [^;()]*\(' | sed 's/ *($//; s/.*[ *]//' |
-  grep -E '^(redlock|luaopen)_' | sort -u)
+declarations() {
+  tr '\n' ' ' <"$1" | grep -oE 'REDLOCK_EXTERN [^;()]*\(' | sed 's/ *($//; s/.*[ *]//' |
+    grep -E '^(redlock|luaopen)_' | sort -u
+}
+declared=$(declarations "$header")
 for_lua=$(echo "$declared" | grep -E 'lua')
 for_all=$(echo "$declared" | grep -vE 'lua')
 [ "$(echo "$for_all" | wc -l)" -gt 20 ] || complain "found too few declarations in $header"
@@ -58,6 +63,32 @@ for file in "$shared" "$module"; do
 done
 "$READELF" -dW "$module" | grep -q 'NEEDED.*libredlock' && complain "$module does not stand alone"
 
+# Of OpenSSL only the libraries for TLS know, which have nothing else of the project.
+for file in "$shared" "$module"; do
+  "$READELF" -dW "$file" | grep -qE 'NEEDED.*lib(ssl|crypto)' && complain "$file needs OpenSSL"
+done
+for file in "$static" "$binding"; do
+  needs=$("$NM" -u -P "$file" | awk 'NF > 1 { print $1 }' | grep -E '^(SSL|TLS|X509|BIO|EVP|ERR)_')
+  [ -z "$needs" ] || complain "$file needs OpenSSL:" $needs
+done
+check_tls() {
+  tls_declared=$(declarations "$tls_header")
+  [ "$tls_declared" = redlock_tls ] || complain "$tls_header declares" $tls_declared
+  for file in "$tls_shared" "$tls_static"; do
+    [ "$(exported "$file")" = "$tls_declared" ] || complain "$file exports" $(exported "$file")
+  done
+  names=$(exported "$tls_module" | grep -vxF "$tls_declared")
+  [ "$names" = luaopen_redlock_tls ] || complain "$tls_module exports" $names
+  for file in "$tls_shared" "$tls_module"; do
+    "$READELF" -dW "$file" | grep -q 'FLAGS_1.*NODELETE' || complain "$file may be unloaded under OpenSSL's handlers"
+    "$READELF" -dW "$file" | grep -q 'NEEDED.*libredlock' && complain "$file does not stand alone"
+    "$READELF" -dW "$file" | grep -q 'NEEDED.*libssl' || complain "$file carries no OpenSSL of the system's"
+  done
+  "$READELF" -dW "$tls_shared" | grep -q 'SONAME.*\[libredlock_tls\.so\.0\]' ||
+    complain "$tls_shared has no soname libredlock_tls.so.0"
+}
+[ -z "$tls_header" ] || check_tls
+
 # The check itself is checked: it must see a symbol that leaks.
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
@@ -68,5 +99,5 @@ for file in "$scratch/leak.so" "$scratch/leak.a"; do
   [ "$(strangers "$file")" = rl_leak ] || complain "does not notice a leaked symbol in a ${file##*.}"
 done
 
-[ "$failed" -eq 0 ] && echo "check-exports: $(echo "$declared" | wc -l) functions, and nothing else"
+[ "$failed" -eq 0 ] && echo "check-exports: $(echo "$declared" | wc -l) functions${tls_header:+, redlock_tls()}, and nothing else"
 exit "$failed"

@@ -1,11 +1,12 @@
 #!/bin/sh
-# redlock.h stands alone, in C99, C11 and C++, with every warning on.
+# A public header stands alone, in C99, C11 and C++, with every warning on.
 set -u
 CC=${CC:-cc}
 header=$1
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
-printf '#include "redlock.h"\n#include "redlock.h"\nint used(void);\nint used(void) { return REDLOCK_OK; }\n' >"$scratch/use.c"
+name=$(basename "$header")
+printf '#include "%s"\n#include "%s"\nint used(void);\nint used(void) { return REDLOCK_OK; }\n' "$name" "$name" >"$scratch/use.c"
 for standard in c99 c11 c++11; do
   language=c
   [ "$standard" = c++11 ] && language=c++
@@ -15,4 +16,4 @@ for standard in c99 c11 c++11; do
   fi
   "$CC" -x "$language" -std="$standard" -pedantic -Wall -Wextra -Werror -fsyntax-only -I"$(dirname "$header")" "$scratch/use.c" || exit 1
 done
-echo "check-header: stands alone in C99, C11 and C++11"
+echo "check-header: $name stands alone in C99, C11 and C++11"

@@ -19,7 +19,7 @@ local function read_control(entry, faults)
     end
   end
   for observer in pairs(control.by) do
-    if not OBSERVERS[observer] and observer ~= "unit" and observer ~= "chaos" then
+    if not OBSERVERS[observer] and observer ~= "unit" and observer ~= "chaos" and observer ~= "arguments" then
       faults[#faults + 1] = ("%s: nobody is called %s"):format(control.name, observer)
     end
   end

@@ -1,22 +1,39 @@
 # The integration tests in C: every csrc/test/integration/*_test.c is a cmocka program that starts its
 # own redis-servers; csrc/test/lib has what it may use. Included by the Makefile.
 
-INTEGRATION_SOURCES = $(wildcard csrc/test/integration/*_test.c)
-INTEGRATION_PROGRAMS = $(patsubst csrc/test/%.c,$(BUILD)/test/%,$(INTEGRATION_SOURCES))
+INTEGRATION_SOURCES = $(call without_tls,$(wildcard csrc/test/integration/*_test.c))
+INTEGRATION_PROGRAMS = $(patsubst csrc/test/%.c,$(BUILD)/test/%,$(INTEGRATION_SOURCES)) \
+  $(call with_tls,$(patsubst %,$(BUILD)/test/integration/over_tls_%_test,$(INTEGRATION_OVER_TLS)))
+# These run once more, with all clients speaking TLS.
+INTEGRATION_OVER_TLS = nodes loop process leaving contest silence hostile burst client_thread keeper_thread
 INTEGRATION_THREAD_PROGRAMS = $(filter %_thread_test,$(INTEGRATION_PROGRAMS))
 
 $(BUILD)/test/integration/%_test: csrc/test/integration/%_test.c $(BUILD)/test/integration/%_test.o \
     $(HELPER_LIBRARY) $(INTERNAL_LIBRARY)
 	$(link_test) $(INTERNAL_LIBRARY) $(CMOCKA_LIBS) $(LDLIBS_REDLOCK)
 
+$(BUILD)/test/integration/tls_%.o: csrc/test/integration/tls_%.c $(BUILD)/flags $(BUILD)/tls-flags
+	@mkdir -p $(@D)
+	$(compile_tls_test)
+$(BUILD)/test/integration/tls_%_test: csrc/test/integration/tls_%_test.c $(BUILD)/test/integration/tls_%_test.o $(TLS_LIBRARIES) \
+    $(HELPER_LIBRARY) $(INTERNAL_LIBRARY)
+	$(link_tls_test)
+$(BUILD)/test/integration/over_tls_%_test: csrc/test/integration/%_test.c $(BUILD)/test/integration/%_test.o \
+    $(BUILD)/test/tls/over_tls.o $(TLS_LIBRARIES) $(HELPER_LIBRARY) $(INTERNAL_LIBRARY)
+	$(link_tls_test)
+
 .PHONY: integration integration-programs asan-integration tsan-integration tsan-integration-run
 integration-programs: $(INTEGRATION_PROGRAMS)
-integration: integration-programs cli
+integration: integration-programs lib cli
 	sh build-aux/run_unit.sh $(INTEGRATION_PROGRAMS)
 # Leases that keep themselves: what is to be noticed, 100 times of 100.
 .PHONY: renew-100
 renew-100: $(BUILD)/test/integration/renew_test
 	RENEW_TIMES=100 RUN_UNIT_TIMEOUT=900 sh build-aux/run_unit.sh $<
+# A node forgets what it has granted and a rival comes at once, 1,000 times each way.
+.PHONY: guard-1000
+guard-1000: $(BUILD)/test/integration/guard_test
+	GUARD_ROUNDS=1000 RUN_UNIT_TIMEOUT=3000 sh build-aux/run_unit.sh $<
 # Clients, leases and their threads come and go; nothing is left. Under each tool that counts.
 .PHONY: cycles-1000 cycles
 CYCLES = $(BUILD)/test/integration/keeper_thread_test

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Style and static analysis. Every tool's complaint is an error. The C files are the arguments;
-# TIDY_FILES is what clang-tidy and cppcheck analyse, with HIREDIS_CFLAGS and LUA_CFLAGS.
+# TIDY_FILES is what clang-tidy and cppcheck analyse, with HIREDIS_CFLAGS, LUA_CFLAGS and OPENSSL_CFLAGS.
 set -u
 failed=0
 
@@ -15,7 +15,7 @@ step() {
   fi
 }
 
-includes="-Icsrc/include -Icsrc/cli -Icsrc/core -Icsrc/driver -Icsrc/binding ${HIREDIS_CFLAGS:-} ${LUA_CFLAGS:-}"
+includes="-Icsrc/include -Icsrc/cli -Icsrc/core -Icsrc/driver -Icsrc/binding -Icsrc/tls ${HIREDIS_CFLAGS:-} ${OPENSSL_CFLAGS:-} ${LUA_CFLAGS:-}"
 
 # One file at a time: clang-tidy 14 takes va_start() for missing in the second file that has one.
 tidy() {
@@ -29,7 +29,7 @@ check() {
   # shellcheck disable=SC2086
   cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --suppress=uninitvar --suppress=ctuuninitvar --suppress=normalCheckLevelMaxBranches \
     --enable=warning,performance,portability \
-    -D_GNU_SOURCE -D__linux__ -Icsrc/include -Icsrc/core -Icsrc/driver -Icsrc/binding $TIDY_FILES
+    -D_GNU_SOURCE -D__linux__ -Icsrc/include -Icsrc/core -Icsrc/driver -Icsrc/binding -Icsrc/tls $TIDY_FILES
 }
 
 lua_files() {

@@ -1,6 +1,8 @@
 # Throw-away redis-servers on free ports of 127.0.0.1, to be sourced by a POSIX shell:
 #
 #     nodes_start 5                 sets node_ports and node_pids, in the same order
+#     nodes_start_tls 1             the same, added to them; these speak TLS alone, with a certificate for
+#                                   localhost, which is its own CA: $nodes_certificate
 #     nodes_stop                    ends them, stopped ones too, and removes their directory
 #
 # The one who sources this sets a trap for nodes_stop. A server is recognised by its own log, so that
@@ -9,12 +11,17 @@
 node_ports=
 node_pids=
 nodes_directory=
+nodes_certificate=
 node_next_port=$((20000 + $$ * 37 % 10000))
 
 # Starts one server on $1. Fails when the port is taken.
 node_try() {
   node_log=$nodes_directory/$1.log
-  redis-server --port "$1" --bind 127.0.0.1 --save '' --appendonly no --daemonize no \
+  node_port_option=--port
+  [ -z "$nodes_certificate" ] || node_port_option="--port 0 --tls-cert-file $nodes_certificate --tls-key-file ${nodes_certificate%.pem}.key
+    --tls-ca-cert-file $nodes_certificate --tls-auth-clients no --tls-port"
+  # shellcheck disable=SC2086
+  redis-server $node_port_option "$1" --bind 127.0.0.1 --save '' --appendonly no --daemonize no \
     --dir "$nodes_directory" --logfile "$node_log" >"$nodes_directory/output" 2>&1 </dev/null &
   node_pid=$!
   node_pids="$node_pids $node_pid"
@@ -53,6 +60,14 @@ nodes_start() {
   done
 }
 
+nodes_start_tls() {
+  [ -n "$nodes_directory" ] || nodes_directory=$(mktemp -d) || return 1
+  nodes_certificate=$nodes_directory/node.pem
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost \
+    -addext subjectAltName=DNS:localhost -keyout "$nodes_directory/node.key" -out "$nodes_certificate" 2>/dev/null || return 1
+  nodes_start "$1"
+}
+
 nodes_stop() {
   for node_pid in $node_pids; do
     kill -KILL "$node_pid" 2>/dev/null
@@ -64,4 +79,5 @@ nodes_stop() {
   node_ports=
   [ -z "$nodes_directory" ] || rm -rf "$nodes_directory"
   nodes_directory=
+  nodes_certificate=
 }

@@ -24,6 +24,7 @@ local PART = os.getenv("PART")
 -- What noticed the control, after how many runs, and what it said; or nil and the output.
 local function simulate(tree, control)
   local options = (control.switch and " --break " .. control.name or "") .. (ONLY and " --only " .. ONLY or "")
+    .. (control.by.arguments and " " .. control.by.arguments or "")
   local trouble, status = tree:make("build/sim/sim")
   if status ~= 0 then
     return nil, trouble

@@ -49,19 +49,20 @@ demo|counted|300|$MAKE demo-test
 asan-unit|counted|900|$MAKE -j$jobs asan-unit
 asan-spec|counted|1500|$MAKE -j$jobs asan-spec
 valgrind|counted|1200|$MAKE -j$jobs valgrind
+without-tls|counted|600|$MAKE check-without-tls
 install|counted|600|$MAKE check-install
 rocks|counted|600|$MAKE check-rocks
 SUITES
   if ls csrc/test/integration/*_test.c >/dev/null 2>&1; then
-    echo "integration|counted|600|$MAKE -j$jobs integration"
-    echo "asan-integration|counted|600|$MAKE -j$jobs asan-integration"
+    echo "integration|counted|1500|$MAKE -j$jobs integration"
+    echo "asan-integration|counted|1800|$MAKE -j$jobs asan-integration"
   fi
   if ls csrc/test/integration/*_thread_test.c >/dev/null 2>&1; then
-    echo "tsan-integration|counted|600|$MAKE -j$jobs tsan-integration"
+    echo "tsan-integration|counted|1200|$MAKE -j$jobs tsan-integration"
   fi
   # Only some programs have threads.
   if ls csrc/test/unit/*_thread_test.c >/dev/null 2>&1; then
-    echo "tsan|counted|600|$MAKE -j$jobs tsan"
+    echo "tsan|counted|900|$MAKE -j$jobs tsan"
   fi
   if [ -n "${HIREDIS_NEWER_PREFIX:-}" ]; then
     echo "newer-hiredis|counted|900|$MAKE -j$jobs newer-hiredis HIREDIS_PREFIX='$HIREDIS_NEWER_PREFIX'"

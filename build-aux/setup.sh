@@ -41,25 +41,36 @@ command:bash|bash|bash|bash
 command:setsid|util-linux|util-linux-core|setsid
 command:ps|procps|procps-ng|procps
 command:objcopy|binutils|binutils|binutils
+package:openssl|libssl-dev|openssl-devel|openssl-dev
 package:cmocka|libcmocka-dev|libcmocka-devel|cmocka-dev
 command:busted|lua-busted|-|lua5.4-busted
 module51:posix|lua-posix|lua-posix|lua5.4-posix
 module:socket|lua-socket|lua-socket|lua5.4-socket
 module:cqueues|lua-cqueues|-|lua5.4-cqueues
+module:luv|lua-luv|lua-luv|lua5.4-luv
+module51:copas|lua-copas|lua-copas|lua5.4-copas
+package:libuv|libuv1-dev|libuv-devel|libuv-dev
+package:libevent|libevent-dev|libevent-devel|libevent-dev
+package:sqlite3|libsqlite3-dev|sqlite-devel|sqlite-dev
 command:luarocks|luarocks|luarocks|luarocks5.4
 command:valgrind|valgrind|valgrind|valgrind
 command:clang|clang|clang|clang
 command:git|git|git|git
 command:openssl|openssl|openssl|openssl
 command:curl|curl|curl|curl
+command:nvim|neovim|neovim|neovim
 file:/usr/sbin/nginx,/usr/bin/nginx|nginx|nginx|nginx
 file:/usr/lib/nginx/modules/ngx_http_lua_module.so|libnginx-mod-http-lua|-|nginx-mod-http-lua
 '
 needs_lint='
 command:cc|gcc|gcc|gcc
 package:hiredis|libhiredis-dev|hiredis-devel|hiredis-dev
+package:openssl|libssl-dev|openssl-devel|openssl-dev
 package:lua5.4,lua-5.4,lua54|liblua5.4-dev|lua-devel|lua5.4-dev
 command:pkg-config|pkg-config|pkgconf-pkg-config|pkgconf
+package:libuv|libuv1-dev|libuv-devel|libuv-dev
+package:libevent|libevent-dev|libevent-devel|libevent-dev
+package:sqlite3|libsqlite3-dev|sqlite-devel|sqlite-dev
 command:bash|bash|bash|bash
 command:git|git|git|git
 command:clang-format|clang-format|clang-tools-extra|clang-extra-tools
@@ -153,8 +164,8 @@ debian_names() {
   echo "  Debian, Ubuntu  apt-get install $(debian_names)"
   echo "  Fedora          dnf install $(column 2)"
   echo "  Alpine          apk add $(column 3)"
-  if echo "$lacking" | grep -q 'busted\|lua-check\|cqueues\|lua-posix'; then
-    echo "Where a distribution has no package, LuaRocks has: luarocks install busted luacheck cqueues luaposix"
+  if echo "$lacking" | grep -q 'busted\|lua-check\|cqueues\|lua-posix\|lua-luv\|lua-copas'; then
+    echo "Where a distribution has no package, LuaRocks has: luarocks install busted luacheck cqueues luv copas luaposix"
   fi
 } >&2
 exit 1

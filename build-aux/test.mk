@@ -8,7 +8,9 @@ CMOCKA_LIBS ?= $(shell $(PKG_CONFIG) --libs cmocka || echo -lcmocka)
 ifneq ($(wildcard csrc/test/*.c),)
   $(error $(wildcard csrc/test/*.c): a unit test belongs in csrc/test/unit, a helper in csrc/test/lib)
 endif
-TEST_SOURCES = $(wildcard csrc/test/unit/*_test.c)
+# Those that look behind TLS are made where TLS is. What they share is in csrc/test/tls.
+without_tls = $(if $(filter 1,$(TLS)),$(1),$(foreach source,$(1),$(if $(filter rl_tls_% tls_%,$(notdir $(source))),,$(source))))
+TEST_SOURCES = $(call without_tls,$(wildcard csrc/test/unit/*_test.c))
 TEST_LUA_SOURCES = $(filter csrc/test/unit/rl_lua_%,$(TEST_SOURCES))
 TEST_HELPERS = $(wildcard csrc/test/lib/*.c)
 TEST_PROGRAMS = $(patsubst csrc/test/unit/%.c,$(BUILD)/test/%,$(filter-out $(TEST_LUA_SOURCES),$(TEST_SOURCES)))
@@ -20,6 +22,14 @@ INTERNAL_LIBRARY = $(BUILD)/test/libinternal.a
 $(INTERNAL_LIBRARY): $(LIBRARY_OBJECTS)
 	@mkdir -p $(@D)
 	$(archive)
+INTERNAL_TLS_LIBRARY = $(BUILD)/test/libinternal_tls.a
+$(INTERNAL_TLS_LIBRARY): $(TLS_OBJECTS)
+	@mkdir -p $(@D)
+	$(archive)
+TLS_HELPER_LIBRARY = $(BUILD)/test/libtlshelpers.a
+$(TLS_HELPER_LIBRARY): $(patsubst csrc/test/%.c,$(BUILD)/test/%.o,$(filter-out %/over_tls.c,$(wildcard csrc/test/tls/*.c)))
+	$(archive)
+TLS_LIBRARIES = $(TLS_HELPER_LIBRARY) $(INTERNAL_TLS_LIBRARY)
 HELPER_OBJECTS = $(patsubst csrc/test/%.c,$(BUILD)/test/%.o,$(TEST_HELPERS))
 HELPER_LIBRARY = $(if $(HELPER_OBJECTS),$(BUILD)/test/libhelpers.a)
 $(BUILD)/test/libhelpers.a: $(HELPER_OBJECTS)
@@ -27,6 +37,13 @@ $(BUILD)/test/libhelpers.a: $(HELPER_OBJECTS)
 $(BUILD)/test/%.o: csrc/test/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(compile) $(TEST_CPPFLAGS) -c -o $@ $<
+compile_tls_test = $(compile) $(TEST_CPPFLAGS) -Icsrc/test/tls $(TLS_CPPFLAGS) -c -o $@ $<
+$(BUILD)/test/tls/%.o: csrc/test/tls/%.c $(BUILD)/flags $(BUILD)/tls-flags
+	@mkdir -p $(@D)
+	$(compile_tls_test)
+$(BUILD)/test/unit/rl_tls_%.o: csrc/test/unit/rl_tls_%.c $(BUILD)/flags $(BUILD)/tls-flags
+	@mkdir -p $(@D)
+	$(compile_tls_test)
 
 # A test that defines __wrap_malloc wants the linker's --wrap=malloc; so for every name.
 wraps = $(shell grep -oh '\b__wrap_[A-Za-z0-9_]*' $(1) | sort -u | sed 's/__wrap_/-Wl,--wrap=/')
@@ -34,6 +51,11 @@ link_test = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(call wraps,$<) -o $@ $(filter %.o,$
 
 $(BUILD)/test/%_test: csrc/test/unit/%_test.c $(BUILD)/test/unit/%_test.o $(HELPER_LIBRARY) $(INTERNAL_LIBRARY)
 	$(link_test) $(INTERNAL_LIBRARY) $(CMOCKA_LIBS) $(LDLIBS_REDLOCK)
+link_tls_test = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(call wraps,$<) -o $@ $(filter %.o,$^) $(TLS_LIBRARIES) $(HELPER_LIBRARY) \
+  $(INTERNAL_LIBRARY) $(CMOCKA_LIBS) $(OPENSSL_LIBS) $(LDLIBS_REDLOCK)
+$(BUILD)/test/rl_tls_%_test: csrc/test/unit/rl_tls_%_test.c $(BUILD)/test/unit/rl_tls_%_test.o $(TLS_LIBRARIES) \
+    $(HELPER_LIBRARY) $(INTERNAL_LIBRARY)
+	$(link_tls_test)
 
 $(BUILD)/$(LUA_VERSION)/test/%.o: csrc/test/unit/%.c $(BUILD)/$(LUA_VERSION)/flags
 	@mkdir -p $(@D)
@@ -74,21 +96,25 @@ luas:
 
 # ----------------------------------------------------------------------------------------- checks
 
-.PHONY: check-pure check-exports check-header check-safety check-install check-rocks examples-test demo-test
+.PHONY: check-pure check-exports check-header check-without-tls check-safety check-install check-rocks examples-test demo-test
 check-pure: $(CORE_OBJECTS)
 	@CC='$(CC)' NM='$(NM)' sh build-aux/check_pure.sh $(CORE_OBJECTS)
 check-exports: lib lua
 	@CC='$(CC)' NM='$(NM)' READELF='$(READELF)' AR='$(AR)' sh build-aux/check_exports.sh csrc/include/redlock.h \
-	  $(SHARED_LIBRARY) $(STATIC_LIBRARY) $(LUA_MODULE) $(LUA_LIBRARY)
+	  $(SHARED_LIBRARY) $(STATIC_LIBRARY) $(LUA_MODULE) $(LUA_LIBRARY) \
+	  $(call with_tls,csrc/include/redlock_tls.h $(TLS_SHARED_LIBRARY) $(TLS_STATIC_LIBRARY) $(TLS_LUA_MODULE))
 check-header:
-	@CC='$(CC)' sh build-aux/check_header.sh csrc/include/redlock.h
+	@for header in csrc/include/*.h; do CC='$(CC)' sh build-aux/check_header.sh $$header || exit 1; done
+# Nothing but libredlock_tls needs OpenSSL: not its headers, not its libraries.
+check-without-tls:
+	MAKE='$(MAKE)' sh build-aux/test_without_tls.sh
 check-safety:
 	@$(CONTROLS_LUA) build-aux/check_safety.lua docs/safety.md
 check-install:
 	MAKE='$(MAKE)' CC='$(CC)' bash build-aux/test_install.sh
 check-rocks:
 	bash build-aux/test_rocks.sh
-examples-test: examples lua
+examples-test: examples lua $(BUILD)/examples/unfenced_sqlite $(BUILD)/examples/unfenced_redis
 	$(LUA_ENV) bash build-aux/test_examples.sh
 demo-test:
 	MAKE='$(MAKE)' bash build-aux/test_demo.sh
@@ -97,7 +123,9 @@ demo-test:
 werror:
 	$(MAKE) --no-print-directory WERROR=1 BUILD=$(BUILD)/werror lib cli $(if $(TEST_SOURCES),unit-programs) sim-programs chaos-programs model-programs examples
 	$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror \
-	  $(HIREDIS_CFLAGS) $(LUA_CFLAGS) -fsyntax-only $(wildcard bench/*.c)
+	  $(HIREDIS_CFLAGS) $(LUA_CFLAGS) -fsyntax-only $(filter-out bench/tls_%,$(wildcard bench/*.c))
+	$(if $(filter 1,$(TLS)),$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror -DBENCH_TLS \
+	  $(DRIVER_CPPFLAGS) $(TLS_CPPFLAGS) -fsyntax-only bench/limit.c bench/client.c $(wildcard bench/tls_*.c))
 	for version in $(LUA_VERSIONS); do \
 	  $(MAKE) --no-print-directory WERROR=1 BUILD=$(BUILD)/werror lua LUA_VERSION=$$version || exit 1; done
 
@@ -159,13 +187,13 @@ valgrind: unit-programs
 
 .PHONY: lint lint-only format coverage setup test ci fresh
 C_FILES = $(wildcard csrc/*/*.[ch] csrc/*/*/*.[ch] build-aux/*.c examples/c/*.c bench/*.[ch])
-TIDY_FILES = $(wildcard csrc/core/*.c csrc/driver/*.c csrc/binding/*.c csrc/cli/*.c examples/c/*.c)
+TIDY_FILES = $(wildcard csrc/core/*.c csrc/driver/*.c csrc/tls/*.c csrc/tls/lua/*.c csrc/binding/*.c csrc/cli/*.c examples/c/*.c)
 # First what it needs, for the flags come from there, too.
 lint:
 	@sh build-aux/setup.sh lint
 	@$(MAKE) --no-print-directory lint-only
 lint-only:
-	@HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' LUA_CFLAGS='$(LUA_CFLAGS)' TIDY_FILES='$(TIDY_FILES)' \
+	@HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' LUA_CFLAGS='$(LUA_CFLAGS)' OPENSSL_CFLAGS='$(OPENSSL_CFLAGS)' TIDY_FILES='$(TIDY_FILES)' \
 	  bash build-aux/lint.sh $(C_FILES)
 format:
 	clang-format -i $(C_FILES)

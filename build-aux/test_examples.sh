@@ -68,6 +68,68 @@ no_keys poll_loop
 expect 'epoll_loop extends its lock' '^released after 5 extensions' "$BUILD/examples/epoll_loop" "${addresses[@]}"
 no_keys epoll_loop
 
+expect 'what docs/loops.md shows works' '^released' "$BUILD/examples/loops_page" "${addresses[@]}"
+no_keys loops_page
+
+expect 'libuv_loop runs twenty tasks' '^20 of 20 tasks are done' "$BUILD/examples/libuv_loop" "${addresses[@]}"
+no_keys libuv_loop
+refuse 'libuv_loop ends without nodes' '^0 of 20 tasks' "$BUILD/examples/libuv_loop" 127.0.0.1:1
+
+expect 'libevent_loop keeps its lease' '^held for longer than its ttl' "$BUILD/examples/libevent_loop" "${addresses[@]}"
+no_keys libevent_loop
+refuse 'libevent_loop ends without nodes' 'unavailable|refused' "$BUILD/examples/libevent_loop" 127.0.0.1:1
+
+# A holder is stopped in the middle of its work. Its lease runs out, another holds the lock and writes. Then the first
+# goes on, and writes: what it says, and what the store has then, must match the patterns.
+late_write() {
+  local name=$1 says=$2 has=$3 program=$4 store=$5
+  local first=$nodes_directory/first input=$nodes_directory/input pid polls=0 port
+  rm -f "$input" "$first"
+  mkfifo "$input"
+  "$program" $store first "${addresses[@]}" <>"$input" >"$first" 2>&1 &
+  pid=$!
+  until grep -sq '^holding' "$first"; do
+    polls=$((polls + 1))
+    [ "$polls" -lt 500 ] || break
+    sleep 0.02
+  done
+  kill -STOP "$pid"
+  echo 'go on' >"$input"
+  for port in $node_ports; do
+    until [ "$(redis-cli -p "$port" exists report:daily)" = 0 ] || [ "$polls" -ge 500 ]; do
+      polls=$((polls + 1))
+      sleep 0.02
+    done
+  done
+  output=$(echo 'go on' | timeout 60 "$program" $store second "${addresses[@]}" 2>&1)
+  grep -q '^stored$' <<<"$output" || polls=500
+  grep -q ' T ' "/proc/$pid/stat" || polls=500
+  kill -CONT "$pid"
+  wait "$pid"
+  if [ "$polls" -lt 500 ] && grep -q "^$says" "$first" && grep -q "^the store has: $has\$" "$first"; then
+    echo "ok - $name"
+  else
+    cat "$first"
+    printf '%s\n' "$output"
+    echo "not ok - $name"
+    failed=1
+  fi
+}
+
+late_write 'fenced_sqlite refuses the late write of a holder that was stopped' 'refused' second \
+  "$BUILD/examples/fenced_sqlite" "$nodes_directory/reports.db"
+late_write 'without the comparison the late write would get through' 'stored' first \
+  "$BUILD/examples/unfenced_sqlite" "$nodes_directory/reports.db"
+lock_ports=$node_ports
+nodes_start 1 || exit 1
+store_port=${node_ports##* }
+node_ports=$lock_ports
+late_write 'fenced_redis refuses the late write of a holder that was stopped' 'refused' second \
+  "$BUILD/examples/fenced_redis" "127.0.0.1 $store_port"
+late_write 'without the script the late write would get through' 'stored' first \
+  "$BUILD/examples/unfenced_redis" "127.0.0.1 $store_port"
+for port in $node_ports; do redis-cli -p "$port" flushall >/dev/null; done # The counters of the tokens.
+
 expect 'lua_host hands its client to a script' '^released' \
   "$BUILD/$LUA_VERSION/examples/lua_host" examples/c/lua_host.lua "${addresses[@]}"
 no_keys lua_host

@@ -38,7 +38,9 @@ try 'make install-lua-files for OpenResty' "$MAKE" install-lua-files LUA_VERSION
 try 'make install DESTDIR' "$MAKE" install DESTDIR="$scratch/stage" PREFIX=/usr LIBDIR=/usr/lib/multi LUA_VERSION=5.4
 for file in bin/redlock include/redlock.h lib/libredlock.a lib/libredlock.so lib/libredlock.so.0 lib/pkgconfig/redlock.pc \
   lib/libredlock-lua5.4.a lib/libredlock-lua5.1.a lib/libredlock-luajit.a share/lua/5.4/redlock.lua share/lua/5.1/redlock.lua \
-  lib/lua/5.4/redlock/core.so lib/lua/5.1/redlock/core.so; do
+  lib/lua/5.4/redlock/core.so lib/lua/5.1/redlock/core.so \
+  include/redlock_tls.h lib/libredlock_tls.a lib/libredlock_tls.so lib/libredlock_tls.so.0 lib/pkgconfig/redlock_tls.pc \
+  lib/lua/5.4/redlock/tls.so lib/lua/5.1/redlock/tls.so; do
   try "$file is installed" test -r "$prefix/$file"
 done
 try 'DESTDIR goes before PREFIX' test -r "$scratch/stage/usr/lib/multi/pkgconfig/redlock.pc"
@@ -66,6 +68,45 @@ cp "$root/examples/c/plain.c" "$root/examples/c/lua_host.c" "$root/examples/c/lu
   try 'a Lua host: runs' env LUA_PATH="$prefix/share/lua/5.4/?.lua" ./lua_host lua_host.lua "$node"
 }
 
+nodes_start_tls 1 || exit 1
+tls_node="rediss://localhost:${node_ports##* }"
+cat >tls.c <<'SOURCE'
+#include <redlock_tls.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+  char message[256] = "";
+  redlock_settings settings = {0};
+  redlock_client *client;
+  redlock_lock *lock;
+  settings.carrier = redlock_tls();
+  settings.tls_ca = argv[argc - 1];
+  if (redlock_client_new(&client, &settings, message, sizeof message) != REDLOCK_OK ||
+      redlock_client_add(client, argv[1], message, sizeof message) != REDLOCK_OK ||
+      redlock_lock_new(&lock, client, "installed", 9, NULL) != REDLOCK_OK) {
+    (void)fprintf(stderr, "%s\n", message);
+    return 1;
+  }
+  int result = redlock_lock_acquire(lock, NULL, NULL);
+  (void)fprintf(stderr, "%s\n", redlock_lock_message(lock));
+  result = result == REDLOCK_OK ? redlock_lock_release(lock) : result;
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  return result == REDLOCK_OK ? 0 : 1;
+}
+SOURCE
+# shellcheck disable=SC2046
+{
+  try 'TLS, shared: compiles' "$CC" -o tls_shared tls.c $(pkg-config --cflags --libs redlock_tls) -Wl,-rpath,"$prefix/lib"
+  try 'TLS, shared: uses both libraries' sh -c 'readelf -d tls_shared | grep -c "NEEDED.*libredlock" | grep -qx 2'
+  try 'TLS, shared: runs' ./tls_shared "$tls_node" "$nodes_certificate"
+  sed 's/-lredlock/-l:libredlock.a/' "$PKG_CONFIG_PATH/redlock.pc" >redlock.pc
+  sed 's/-lredlock_tls/-l:libredlock_tls.a/' "$PKG_CONFIG_PATH/redlock_tls.pc" >redlock_tls.pc
+  try 'TLS, static: compiles' "$CC" -o tls_static tls.c $(PKG_CONFIG_PATH=. pkg-config --cflags --static --libs redlock_tls)
+  try 'TLS, static: needs no libredlock' sh -c '! readelf -d tls_static | grep -q "NEEDED.*libredlock"'
+  try 'TLS, static: runs' ./tls_static "$tls_node" "$nodes_certificate"
+  try 'without TLS nothing needs OpenSSL' sh -c '! readelf -d shared static | grep -E "NEEDED.*lib(ssl|crypto)"'
+}
+
 cat >script.lua <<'SCRIPT'
 local redlock = require "redlock"
 local where = package.searchpath and package.searchpath("redlock", package.path) or "?"
@@ -75,6 +116,13 @@ assert(lock:is_held() and lock:release())
 SCRIPT
 try 'Lua 5.4 loads and locks' env LUA_PATH="$prefix/share/lua/5.4/?.lua" LUA_CPATH="$prefix/lib/lua/5.4/?.so" \
   lua5.4 script.lua "$node" "$prefix"
+cat >tls.lua <<'SCRIPT'
+local client = require("redlock").new({ arg[1] }, { tls = { ca = arg[2] } })
+local lock = assert(client:acquire("installed"))
+assert(lock:is_held() and lock:release())
+SCRIPT
+try 'Lua 5.4 loads TLS and locks' env LUA_PATH="$prefix/share/lua/5.4/?.lua" LUA_CPATH="$prefix/lib/lua/5.4/?.so" \
+  lua5.4 tls.lua "$tls_node" "$nodes_certificate"
 # Lua 5.1 and LuaJIT look in the same place: whoever was installed last serves both.
 for last in jit 5.1; do
   (cd "$root" && try "make install LUA_VERSION=$last, after the other" \
@@ -82,6 +130,8 @@ for last in jit 5.1; do
   for lua in luajit lua5.1; do
     try "$lua loads and locks, LUA_VERSION=$last was installed last" env LUA_PATH="$prefix/share/lua/5.1/?.lua" \
       LUA_CPATH="$prefix/lib/lua/5.1/?.so" "$lua" script.lua "$node" "$prefix"
+    try "$lua loads TLS and locks, LUA_VERSION=$last was installed last" env LUA_PATH="$prefix/share/lua/5.1/?.lua" \
+      LUA_CPATH="$prefix/lib/lua/5.1/?.so" "$lua" tls.lua "$tls_node" "$nodes_certificate"
   done
 done
 try 'LuaJIT loads and locks as OpenResty would' env LUA_PATH="$site/?.ljbc;$site/?.lua" LUA_CPATH="$site/?.so" \

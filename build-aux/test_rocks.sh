@@ -46,6 +46,16 @@ try 'LuaJIT loads what was made for 5.1' env LUA_PATH="$scratch/5.1/share/lua/5.
   LUA_CPATH="$scratch/5.1/lib/lua/5.1/?.so" luajit -e "
     local lock = assert(require('redlock').new({ '$node' }):acquire('rock'))
     assert(lock:release())"
+# OpenSSL is no dependency of the rock: TLS is there where it is.
+for version in 5.4 5.1; do
+  try "Lua $version has TLS" test -r "$scratch/$version/lib/lua/$version/redlock/tls.so"
+done
+try 'luarocks make, without OpenSSL' env TLS=0 luarocks --lua-version 5.4 --tree "$scratch/without" make
+try 'has no TLS' sh -c '! find "$0" -name "tls.so" | grep .' "$scratch/without"
+try 'and loads and locks' env LUA_PATH="$scratch/without/share/lua/5.4/?.lua" \
+  LUA_CPATH="$scratch/without/lib/lua/5.4/?.so" lua5.4 -e "
+    local lock = assert(require('redlock').new({ '$node' }):acquire('rock'))
+    assert(lock:release())"
 if [ "$before" = "$(tree)" ]; then
   echo "ok - the source tree is as it was"
 else

@@ -29,6 +29,60 @@ collectgarbage()
 collectgarbage()
 assert(other:acquire("dropped", { wait = 2000, retry_delay = 5, retry_jitter = 0 }))
 
+-- The loops that this Lua has.
+local function twenty(name, run)
+  local here, loop = pcall(require, name)
+  if not here then return end
+  local shared, count, workers = require("redlock." .. name).new(nodes, { node_timeout = 2000 }), 0, {}
+  for index = 1, 20 do
+    workers[index] = function()
+      local own = assert(shared:acquire(name .. index))
+      assert(own:extend())
+      assert(own:release())
+      count = count + 1
+      if count == 20 then assert(shared:close()) end
+    end
+  end
+  run(loop, workers, function() return count == 20 end)
+  assert(count == 20, name)
+end
+
+twenty("copas", function(copas, workers, is_over)
+  for _, worker in ipairs(workers) do copas.addthread(worker) end
+  while not is_over() do copas.step() end
+end)
+twenty("cqueues", function(cqueues, workers)
+  local controller = cqueues.new()
+  for _, worker in ipairs(workers) do controller:wrap(worker) end
+  assert(controller:loop())
+end)
+twenty("luv", function(uv, workers)
+  for _, worker in ipairs(workers) do coroutine.wrap(worker)() end
+  uv.run()
+end)
+
+-- A coroutine that could not wait, which Lua 5.1 and 5.2 learn from yield alone, is not resumed elsewhere for it.
+local has_luv, uv = pcall(require, "luv")
+if has_luv then
+  local shared = require("redlock.luv").new(nodes, { node_timeout = 2000 })
+  local slept, resumed
+  local thread = coroutine.create(function()
+    assert(not pcall(string.gsub, "a", "a", function() shared:acquire("cannot wait") end))
+    coroutine.yield()
+    resumed = slept
+  end)
+  assert(coroutine.resume(thread))
+  local timer = uv.new_timer()
+  timer:start(200, 0, function()
+    timer:close()
+    slept = true
+    coroutine.resume(thread)
+  end)
+  uv.run()
+  assert(resumed, "a coroutine that waited for something else was resumed")
+  shared:close()
+end
+
 assert(client:close() == true and client:close() == true)
 assert(select(3, client:acquire("all")) == "closed")
 io.write("ok ", _VERSION, rawget(_G, "jit") and " (" .. jit.version .. ")" or "", "\n")

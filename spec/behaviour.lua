@@ -90,6 +90,50 @@ return function(title, driver)
       assert.are.equal(4000, lock:ttl())
     end)
 
+    test("a margin: how many keys may vanish before a second holder is possible", function()
+      local lock = client:lock("m", { ttl = 60000 })
+      assert.is_nil(lock:margin())
+      assert(lock:acquire())
+      eventually_on_all(lock)
+      helper.eventually(function()
+        driver.pump(client)
+        return lock:margin() == 2
+      end, "the late votes")
+      farm[1]:command("DEL", "m")
+      farm[2]:command("DEL", "m")
+      assert.are.equal(2, lock:margin()) -- Nobody has asked them since.
+      assert(lock:extend())
+      assert.is_true(lock:margin() >= 0)
+      eventually_on_all(lock)
+      helper.eventually(function()
+        driver.pump(client)
+        return lock:margin() == 2
+      end, "the nodes to be healed")
+      assert(lock:release())
+      assert.is_nil(lock:margin())
+    end)
+
+    test("quorum: what three of five have granted is no lock, and four leave a margin", function()
+      local careful = driver.new(farm.addresses, { retry_count = 0, node_timeout = PATIENCE, quorum = 4 })
+      warm(careful)
+      local lost = assert(careful:acquire("q", { ttl = 60000 }))
+      eventually_on_all(lost, "q", careful)
+      farm[1]:command("DEL", "q")
+      farm[2]:command("DEL", "q")
+      failure("lost", lost:extend()) -- Four were needed, and three are left.
+      assert.is_nil(lost:margin())
+      farm[1]:kill()
+      local lock = assert(careful:acquire("p", { ttl = 60000 }))
+      assert.are.equal(2, lock:margin())
+      farm[2]:kill()
+      failure("unavailable", lock:extend())
+      assert.are.equal(2, lock:margin()) -- The old deadline stands.
+      local message = failure("unavailable", careful:acquire("r"))
+      assert.is_truthy(message:find("of 5 nodes granted it, 4 are needed", 1, true), message)
+      assert(client:acquire("r")):release()
+      careful:close()
+    end)
+
     test("refuses a second holder", function()
       local lock = assert(client:acquire("r")) -- kept until the end: garbage is released
       failure("taken", other:acquire("r"))
@@ -362,6 +406,60 @@ return function(title, driver)
       assert(assert(other:attach(text, { ttl = 20000 })):remaining() > 15000)
     end)
 
+    test("fence: each grant has a greater number, a whole one, which the lease keeps", function()
+      local last = 0
+      for i = 1, 10 do
+        local lock = assert((i % 2 == 0 and client or other):acquire("r", { fence = true, ttl = 20000 }))
+        local fence = lock:fence()
+        assert.are.equal("number", type(fence))
+        assert.are.equal(("%d"):format(fence), ("%.0f"):format(fence))
+        assert.are.equal(0, fence % 1)
+        assert.is_true(fence > last and fence < 2 ^ 53, tostring(fence))
+        if math.type then assert.are.equal("integer", math.type(fence)) end -- luacheck: ignore
+        last = fence
+        assert(lock:extend(10000))
+        assert.are.equal(fence, lock:fence())
+        assert(lock:release())
+        assert.is_nil(lock:fence())
+        eventually_free("r")
+      end
+    end)
+
+    test("fence: nodes that differ agree on the greatest, which is on a majority", function()
+      local future = math.floor(helper.now()) * 1000000 + 5000000
+      for i, node in ipairs({ 2, 4, 5 }) do
+        farm[node]:command("SET", "r:redlock-fence", ("%.0f"):format(future + i - 1))
+      end
+      local lock = assert(client:acquire("r", { fence = true }))
+      local fence = lock:fence()
+      assert.is_true(fence > future and fence <= future + 3, tostring(fence))
+      local confirmed = 0
+      for node = 1, 5 do
+        if tonumber(farm[node]:command("GET", "r:redlock-fence") or 0) >= fence then confirmed = confirmed + 1 end
+      end
+      assert.is_true(confirmed >= 3)
+      assert(lock:release())
+      eventually_free("r")
+      assert.is_true(assert(other:acquire("r", { fence = true })):fence() > fence)
+    end)
+
+    test("fence: attached, it is the same; without the option there is none", function()
+      local lock = assert(client:acquire("r", { fence = true }))
+      local fence = lock:fence()
+      eventually_on_all(lock)
+      local attached = assert(other:attach(assert(lock:detach())))
+      assert.are.equal(fence, attached:fence())
+      assert(attached:release())
+      eventually_free("r")
+      local plain = assert(client:acquire("r"))
+      assert.is_nil(plain:fence())
+      eventually_on_all(plain)
+      local text = assert(plain:detach())
+      local ok, err = pcall(other.attach, other, text, { fence = true })
+      assert.is_false(ok)
+      assert.is_truthy(err:find("had been acquired without a fencing token", 1, true), err)
+    end)
+
     test("takes a token that the caller gives, of any bytes", function()
       local token = "order 42\0\255 \r\n" .. ("x"):rep(200)
       local lock = assert(client:acquire("r", { token = token, ttl = 5000 }))
@@ -490,6 +588,170 @@ return function(title, driver)
       quick:close()
       failure("closed", quick:inspect("r"))
       failure("closed", quick:force_release("r", "any"))
+    end)
+
+    -- The names of what is found, without the two things that servers of a test all lack.
+    local function names_of(findings)
+      local names = {}
+      for _, finding in ipairs(findings) do
+        if finding.name ~= "persistence" and finding.name ~= "slow" then
+          names[#names + 1] = finding.severity .. " " .. finding.name .. " " .. (finding.node or "-")
+        end
+        assert.is_string(finding.message)
+      end
+      return table.concat(names, "\n")
+    end
+
+    local function guarded(guard)
+      return driver.new(farm.addresses,
+        { guard = guard or { max_ttl = 20000 }, retry_count = 0, node_timeout = PATIENCE })
+    end
+
+    test("guard: new nodes do not vote, and say so, until they are told that they may", function()
+      local mine = guarded()
+      local message = failure("unavailable", mine:acquire("r"))
+      assert.is_truthy(message:find("nodes are quarantined", 1, true), message)
+      assert.is_truthy(message:find("it has no record", 1, true), message)
+      assert.are.equal(0, farm:count("r"))
+      assert.is_true((mine:bootstrap()))
+      for _, node in ipairs(mine:nodes()) do
+        assert.is_nil(node.quarantine)
+        assert.is_nil(node.quarantined)
+      end
+      local lock = assert(mine:acquire("r"))
+      eventually_on_all(lock, nil, mine)
+      assert(lock:extend())
+      assert(lock:release())
+      mine:close()
+    end)
+
+    test("guard: a node that was flushed does not vote for as long as it may have forgotten something", function()
+      local mine = guarded()
+      assert.is_true((mine:bootstrap()))
+      warm(mine)
+      farm[2]:command("FLUSHALL")
+      local lock = assert(mine:acquire("first"))
+      helper.eventually(function()
+        driver.pump(mine)
+        return (mine:nodes()[2].quarantined or math.huge) < math.huge
+      end, "the node to be quarantined")
+      local node = mine:nodes()[2]
+      assert.is_true(node.quarantined > 20000 and node.quarantined <= 22002, node.quarantined)
+      assert.is_truthy(node.quarantine:find("^for %d+%.%d s more: it has no record"), node.quarantine)
+      local second = assert(mine:acquire("second"))
+      assert.are.equal("quarantined", second:votes()[2].vote)
+      assert.is_truthy(second:votes()[2].error:find("it has no record", 1, true))
+      assert(lock:release())
+      assert(second:release())
+      mine:close()
+    end)
+
+    test("guard: clients that differ are told what differs", function()
+      local mine, theirs = guarded(), guarded({ max_ttl = 15000 })
+      assert.is_true((mine:bootstrap()))
+      local message = failure("unavailable", theirs:acquire("r"))
+      local said = "it is guarded for other clients: max_ttl=20000 (ours max_ttl=15000)"
+      assert.is_truthy(message:find(said, 1, true), message)
+      mine:close()
+      theirs:close()
+    end)
+
+    test("guard: what is wrong with it is a mistake", function()
+      local function complaint(fn)
+        local ok, err = pcall(fn)
+        assert.is_false(ok)
+        assert.is_truthy(err:find("behaviour.lua:%d+: redlock: "), err)
+        return err
+      end
+      local mine = guarded()
+      assert.is_truthy(complaint(function() return (mine:lock("r", { ttl = 20001 })) end):find("max_ttl", 1, true))
+      local lock = mine:lock("r")
+      assert.is_truthy(complaint(function() local _ = lock:acquire({ ttl = 20001 }) end):find("max_ttl", 1, true))
+      assert.is_truthy(complaint(function() local _ = client:bootstrap() end):find("the client has no guard", 1, true))
+      assert.is_truthy(complaint(function() local _ = mine.bootstrap("r") end)
+        :find("client:bootstrap() needs a client before the colon, got a string", 1, true))
+      assert.is_truthy(complaint(function() return (guarded({ max_ttl = 500 })) end):find("max_ttl", 1, true))
+      mine:close()
+      failure("closed", mine:bootstrap())
+    end)
+
+    test("doctor: healthy nodes keep their locks in memory, and that is all", function()
+      local findings = assert(client:doctor())
+      assert.are.equal("", names_of(findings))
+      assert.are.equal("persistence", findings[1].name)
+      assert.are.equal("warning", findings[1].severity)
+      assert.are.equal(farm.addresses[1], findings[1].node)
+      assert.is_truthy(findings[1].message:find(farm.addresses[1] .. " forgets its latest locks", 1, true))
+      local lock = assert(client:acquire("redlock-doctor"))
+      assert.are.equal("", names_of(assert(client:doctor())))
+      assert.is_true(lock:is_held())
+      assert(lock:release())
+    end)
+
+    test("doctor: names nodes that are gone, that evict, that refuse, and keys that never end", function()
+      farm[1]:kill()
+      farm[2]:command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+      farm[2]:command("CONFIG", "SET", "maxmemory", "100mb")
+      farm[4]:command("SET", "lost", ("ab"):rep(20))
+      farm[4]:command("SET", "taken", ("ab"):rep(20), "PX", "60000")
+      farm[4]:command("SET", "a number", "12345678901234567890")
+      assert.are.equal("error down " .. farm.addresses[1] .. "\nerror eviction " .. farm.addresses[2],
+        names_of(assert(client:doctor())))
+      local findings = assert(client:doctor({ keys = true }))
+      assert.are.equal("error down " .. farm.addresses[1] .. "\nerror eviction " .. farm.addresses[2]
+        .. "\nwarning endless_keys " .. farm.addresses[4], names_of(findings))
+      assert.is_truthy(findings[1].message:find("refused", 1, true), findings[1].message)
+      for _, finding in ipairs(findings) do
+        if finding.name == "endless_keys" then
+          assert.is_truthy(finding.message:find("holds 1 key ", 1, true), finding.message)
+          assert.is_truthy(finding.message:find("'lost'", 1, true), finding.message)
+        end
+      end
+      farm[2]:command("CONFIG", "SET", "maxmemory", "0")
+      farm[2]:command("CONFIG", "SET", "maxmemory-policy", "noeviction")
+    end)
+
+    test("doctor: tells what it knows when a majority is gone, and nothing of a client that is closed", function()
+      for index = 1, 3 do farm[index]:kill() end
+      local findings = assert(client:doctor())
+      assert.are.equal(3, select(2, names_of(findings):gsub("error down ", "")))
+      client:close()
+      failure("closed", client:doctor())
+    end)
+
+    test("doctor: names what is wrong with its options", function()
+      local function complaint(fn)
+        local ok, err = pcall(fn)
+        assert.is_false(ok)
+        assert.is_truthy(err:find("behaviour.lua:%d+: redlock: "), err)
+        return err
+      end
+      assert.is_truthy(complaint(function() client:doctor({ keys = 5 }) end)
+        :find("client:doctor(): option 'keys' must be true or false, got 5", 1, true))
+      assert.is_truthy(complaint(function() client:doctor({ resource = 5 }) end)
+        :find("option 'resource' must be a string, got 5", 1, true))
+      assert.is_truthy(complaint(function() client:doctor({ ttl = 5 }) end):find("unknown option 'ttl'", 1, true))
+      assert.is_truthy(complaint(function() client:doctor("r") end):find("options must be a table", 1, true))
+      assert.is_truthy(complaint(function() client.doctor("r") end)
+        :find("client:doctor() needs a client before the colon, got a string", 1, true))
+    end)
+
+    test("doctor: an ACL that lacks a right, or knows the keys by another name", function()
+      for index = 1, 5 do
+        farm[index]:command("ACL", "SETUSER", "app", "reset", "on", ">secret", "~app:*", "+@all", "-pexpire")
+      end
+      local mine = driver.new(farm.addresses, { username = "app", password = "secret", node_timeout = PATIENCE })
+      local findings = assert(mine:doctor({ resource = "app:x" }))
+      assert.are.equal("rights", findings[1].name)
+      assert.is_truthy(findings[1].message:find("ACL SETUSER app +pexpire", 1, true), findings[1].message)
+      findings = assert(mine:doctor())
+      local keys = findings[2].message
+      assert.is_truthy(keys:find("does not let its user touch keys like 'redlock-doctor'", 1, true), keys)
+      for _, finding in ipairs(findings) do
+        assert.is_nil(finding.message:find("secret", 1, true))
+      end
+      mine:close()
+      for index = 1, 5 do farm[index]:command("ACL", "DELUSER", "app") end
     end)
 
     test("force_release: deletes the token that was inspected, and nothing else", function()

@@ -22,6 +22,23 @@ describe("examples", function()
 
   it("cqueues_twenty.lua", function() runs("examples/cqueues_twenty.lua", "20 of 20") end)
 
+  it("luv_twenty.lua", function() runs("examples/luv_twenty.lua", "at one time: 20", "20 of 20", "20 times") end)
+
+  it("what docs/loops.md shows", function()
+    local file = assert(io.open("docs/loops.md"))
+    local program = assert(file:read("*a"):match("\n```lua\n(.-)```\n"))
+    file:close()
+    local output, ok = helper.run_script(program, (table.unpack or unpack)(farm.addresses))
+    assert.is_true(ok, output)
+    assert.are.equal(("done\n"):rep(20), output .. "\n")
+  end)
+
+  if rawget(_G, "jit") then -- Debian has copas for Lua 5.1 and 5.2
+    it("copas_twenty.lua", function()
+      runs("examples/copas_twenty.lua", "at one time: 20", "20 of 20", "20 times")
+    end)
+  end
+
   if _VERSION == "Lua 5.4" then
     it("close.lua", function() runs("examples/close.lua", "held inside", "free outside") end)
   end

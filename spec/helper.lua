@@ -344,14 +344,33 @@ end
 
 --- Runs a Lua file. Returns its output, the errors included, and whether it ended well.
 function helper.run_file(path, ...)
-  local output = read_command("(" .. command_of(path, ...) .. ") 2>&1; echo \"exit $?\"")
+  local output = read_command("(" .. command_of(path, ...) .. ") 2>&1 </dev/null; echo \"exit $?\"")
   local text, status = output:match("^(.-)\n?exit (%d+)$")
   return text, status == "0"
 end
 
+local function start(path, input, output, ...)
+  return read_command("(" .. command_of(path, ...) .. ") >" .. helper.quote(output) .. " 2>&1 " .. input
+    .. " & echo $!")
+end
+
 --- Starts a Lua file whose output goes to another file, and returns its process.
 function helper.start_file(path, output, ...)
-  return read_command("(" .. command_of(path, ...) .. ") >" .. helper.quote(output) .. " 2>&1 </dev/null & echo $!")
+  return start(path, "</dev/null", output, ...)
+end
+
+--- The same with a pipe to read from, which is made with that name. It never ends.
+function helper.start_reader(path, input, output, ...)
+  assert(read_command("mkfifo " .. helper.quote(input) .. " 2>&1") == "", "mkfifo failed")
+  return start(path, "<>" .. helper.quote(input), output, ...)
+end
+
+--- Whether a process is stopped, which is so when the signal has been delivered.
+function helper.is_stopped(pid)
+  local file = io.open("/proc/" .. pid .. "/stat")
+  local text = file and file:read("*a") or ""
+  if file then file:close() end
+  return text:match("%) (%a)") == "T"
 end
 
 --- As run_file() for a text. The addresses of the nodes are in `...` there.

@@ -235,6 +235,28 @@ describe("on_lost in a script", function()
     client:close()
   end)
 
+  it("a loop that asked after operations had ended was not told of them until a lease ran out", function()
+    local client = new_client({ on_lost = print })
+    local first = client:lock("first")
+    assert(first:start("acquire"))
+    local others = {} -- whose start reads what has come
+    helper.eventually(function()
+      others[#others + 1] = client:lock("other" .. #others)
+      assert(others[#others]:start("acquire"))
+      return select(3, first:result()) ~= "pending"
+    end)
+    for _ = 1, 3 do
+      assert.is_number(client:pollfd())
+      assert.are.equal(0, client:timeout())
+    end
+    local source = { getfd = function() return client:pollfd() end, dirty = function() return false end }
+    local readable = require("socket").select({ source }, nil, 5)
+    assert.are.equal(source, readable[1])
+    client:process()
+    assert.are.equal(first, client:next_ended())
+    client:close()
+  end)
+
   it("0 takes back what the client says of max_hold and extend_every", function()
     local client = new_client { ttl = 1500, node_timeout = 1000, auto_extend = { every = 100, max_hold = 1900 } }
     local free = assert(client:acquire("free", { max_hold = 0 }))

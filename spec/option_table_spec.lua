@@ -71,7 +71,20 @@ end
 describe("the table of options", function()
   local host_names = set_of(core.options.host, "name")
   local in_lua_alone = with(host_names, { on_lost = true, reentrant = true })
-  local client_names, node_names = set_of(core.options.client, "name"), set_of(core.options.node, "name")
+  local function without_parts(rows)
+    local whole = {}
+    for _, row in ipairs(rows) do
+      if not (row.part_of_tls or row.part_of_guard) then whole[#whole + 1] = row end
+    end
+    return whole
+  end
+  local client_names = set_of(without_parts(core.options.client), "name")
+  local node_names = set_of(without_parts(core.options.node), "name")
+  local parts_of_tls, parts_of_guard = {}, {}
+  for _, row in ipairs(core.options.client) do
+    if row.part_of_tls then parts_of_tls[row.part_of_tls] = true end
+    if row.part_of_guard then parts_of_guard[row.part_of_guard] = true end
+  end
 
   local function fields(structure)
     local found = names_in("csrc/include/redlock.h", "typedef struct " .. structure .. " {", "} " .. structure .. ";",
@@ -81,9 +94,10 @@ describe("the table of options", function()
 
   it("redlock.h: every field has its line", function()
     assert.are.equal("", difference(set_of(core.options.lock, "field"), fields("redlock_options")))
-    local settings = with(set_of(core.options.client, "field"), { options = true, prefix_length = true })
+    local settings = with(set_of(core.options.client, "field"), { options = true, prefix_length = true,
+      password_length = true, carrier = true, credentials_data = true })
     assert.are.equal("", difference(settings, fields("redlock_settings")))
-    local node = with(set_of(core.options.node, "field"), { address = true })
+    local node = with(set_of(core.options.node, "field"), { address = true, password_length = true })
     assert.are.equal("", difference(node, fields("redlock_node")))
   end)
 
@@ -95,6 +109,8 @@ describe("the table of options", function()
       fields_of("LockOptions", "---@class")))
     assert.are.equal("", difference(client_names, fields_of("ClientOptions", "\n\n")))
     assert.are.equal("", difference(node_names, fields_of("Node\n", "\n\n")))
+    assert.are.equal("", difference(parts_of_tls, fields_of("Tls\n", "\n\n")))
+    assert.are.equal("", difference(parts_of_guard, fields_of("Guard\n", "\n\n")))
   end)
 
   it("docs/lua.md: every option has its row, and the right default", function()
@@ -108,9 +124,36 @@ describe("the table of options", function()
       end
     end
     local page = read("docs/lua.md") .. read("docs/openresty.md")
-    for name in pairs(with(set_of(core.options.node, "name"), host_names)) do
+    for name in pairs(with(node_names, host_names)) do
       assert.is_truthy(page:find(name, 1, true), name)
     end
+    assert.are.equal("", difference(parts_of_tls, table_rows("docs/lua.md", "| of `tls` |")))
+    assert.are.equal("", difference(parts_of_guard, table_rows("docs/lua.md", "| of `guard` |")))
+  end)
+
+  it("docs/operating.md: every option has its row, with the right default, a reason and an advice", function()
+    local rows = table_rows("docs/operating.md", "| option | default | why |")
+    local expected = with(with(set_of(core.options.lock, "name"), client_names), in_lua_alone)
+    assert.are.equal("", (difference(expected, rows):gsub("guard is too much", "")))
+    for _, option in ipairs(core.options.lock) do
+      local default = rows[option.name]:match("^ ([^|]*) |")
+      if option.default then
+        assert.are.equal(string.format("%.14g", option.default), default, option.name)
+      end
+    end
+    for name, row in pairs(rows) do
+      local default, why, advice = row:match("^([^|]+)|([^|]+)|([^|]+)$")
+      assert.is_truthy(default and default:find("%S") and why:find("%w") and advice:find("%w"), name .. " lacks a cell")
+    end
+  end)
+
+  it("a node takes all that its client takes of TLS", function()
+    local of_node = {}
+    for _, row in ipairs(core.options.node) do
+      if row.part_of_tls then of_node[row.part_of_tls] = true end
+    end
+    assert.are.equal("", difference(parts_of_tls, of_node))
+    assert.is_true(parts_of_tls.ca)
   end)
 
   it("docs/c.md: every field has its row, with its name in Lua", function()
@@ -156,13 +199,19 @@ describe("the table of options", function()
     assert(core.add(client, "127.0.0.1:1"))
     for _, of in ipairs { "lock", "client" } do
       for _, option in ipairs(core.options[of]) do
-        for _, value in ipairs { option.name == "auto_extend" and 1 or {}, -1, 0 / 0, 1e300 } do
-          local ok = pcall(core.client, { [option.name] = value })
+        local has_parts = option.name == "auto_extend" or option.name == "tls" or option.name == "guard"
+        for _, value in ipairs { has_parts and 1 or {}, -1, 0 / 0, 1e300 } do
+          local part, whole = option.part_of_tls or option.part_of_guard, option.part_of_tls and "tls" or "guard"
+          local given = part and { [whole] = { [part] = value } } or { [option.name] = value }
+          local ok, message = pcall(core.client, given)
           assert.is_false(ok, option.name)
+          if part then
+            assert.is_truthy(message:find("option '" .. whole .. "." .. part .. "' must", 1, true), message)
+          end
           if of == "lock" then
-            local made, message = pcall(core.lock, client, "r", { [option.name] = value })
+            local made, why = pcall(core.lock, client, "r", { [option.name] = value })
             assert.is_false(made)
-            assert.is_truthy(message:find("option '" .. option.name .. "' must", 1, true), message)
+            assert.is_truthy(why:find("option '" .. option.name .. "' must", 1, true), why)
           end
         end
       end
@@ -217,5 +266,20 @@ describe("the table of votes", function()
     for name in pairs(votes) do
       assert.is_truthy(page:find('`"' .. name .. '"`', 1, true), name)
     end
+  end)
+end)
+
+describe("the table of findings", function()
+  local names = names_in("csrc/core/rl_finding.h", "#define RL_FINDINGS(X)", "#define RL_SEVERITIES", "X%(([%l_]+)%)")
+
+  it("types.lua", function()
+    assert.is_truthy(names.same_server and names.node_count)
+    assert.are.equal("", difference(names,
+      names_in("lua/redlock/types.lua", "---@alias redlock.FindingName", "\n\n", '%-%-%-| "([%w_]+)"')))
+  end)
+
+  it("docs/operating.md", function()
+    assert.are.equal("", difference(names,
+      names_in("docs/operating.md", "| finding |", "\n\n", "\n| `([%l_]+)` |")))
   end)
 end)

@@ -302,7 +302,10 @@ describe("redlock", function()
       end,
       ["client:attach"] = function(client) return select(3, client:attach("no such text")) == "lost" end,
       ["lock:detach"] = function(_, held) return select(3, held:detach()) == "not_held" end,
+      ["lock:fence"] = function(_, held) return held:fence() == nil end,
       ["client:inspect"] = function(client) return #client:inspect("held").holder == 40 end,
+      ["client:bootstrap"] = function(client) return not pcall(client.bootstrap, client) end,
+      ["client:doctor"] = function(client) return #client:doctor() == 5 end,
       ["client:force_release"] = function(client)
         return select(3, client:force_release("held", "not the token")) == "not_held"
       end,
@@ -311,6 +314,9 @@ describe("redlock", function()
       ["client:events"] = function(client) return client:events() == "r" end,
       ["client:timeout"] = function(client) return client:timeout() == nil or client:timeout() >= 0 end,
       ["client:process"] = function(client) return client:process() == true end,
+      ["client:next_ended"] = function(client, _, busy)
+        return client:next_ended() == busy and client:next_ended() == nil
+      end,
       ["tostring(client)"] = function(client) return tostring(client) == "redlock.client (0 of 5 nodes connected)" end,
       ["lock:acquire"] = function(_, held) return select(3, held:acquire({ retry_count = 0 })) == "taken" end,
       ["lock:acquire of what was in flight"] = function(_, _, busy) return busy:acquire() == nil or busy:is_held() end,
@@ -325,6 +331,7 @@ describe("redlock", function()
       ["lock:remaining"] = function(_, held) return held:remaining() == 0 end,
       ["lock:is_held"] = function(_, held) return held:is_held() == false end,
       ["lock:lost"] = function(_, held) return held:lost() == nil end,
+      ["lock:margin"] = function(_, held) return held:margin() == nil end,
       ["lock:check"] = function(_, held) return not pcall(held.check, held) end,
       ["lock:resource"] = function(_, held) return held:resource() == "held" end,
       ["lock:resources"] = function(_, held) return held:resources()[1] == "held" end,

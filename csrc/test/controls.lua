@@ -6,7 +6,8 @@
 --
 -- "from" stands once in csrc/core, in whatever file and layout; "..." in it is anything short, and is kept
 -- where "to" has "...", too. "file" is for a text that stands in several files. Who notices:
---     "simulator"          one of its checkers, within some seeds (what is meant when nothing is said)
+--     "simulator"          one of its checkers, within some seeds (what is meant when nothing is said);
+--                          arguments = "--guard" is for what is rare where a guard is only drawn
 --     "replay"             the random walks of the model (csrc/test/model)
 --     unit = "x_test"      a unit test, where luck is a poor finder
 --     chaos = "violation"  the fault tests' checker, by this name (chaos --control name)
@@ -41,6 +42,7 @@ local list = {
   { "reply-lost", "A6: a reply vanishes from the stream", switch = true },
   { "late-reading", "A7: the clock is read after the commands were sent", switch = true },
   { "late-holder", "A9: holders do not stop at their deadline", switch = true },
+  { "counters-lost", "a node loses its counters of fencing tokens, and votes on", switch = true },
 
   -- The same and others with real servers. The slowest first.
   { "stays-down", "a majority of the nodes stays stopped", switch = true, by = { chaos = "progress" } },
@@ -69,7 +71,15 @@ local list = {
   { "quorum-off-by-one", "half the nodes are a majority",
     "return nodes / 2 + 1;", "return nodes < 2 ? 1 : nodes / 2;", by = both },
   { "quorum-of-the-living", "a majority of the nodes that answer",
-    "assert(quorum->unsent == 0);", "majority = rl_quorum_majority(quorum->nodes - quorum->failed);" },
+    "assert(quorum->unsent == 0);", "needed = rl_quorum_majority(quorum->nodes - quorum->failed);" },
+  { "quorum-ignored", "a majority is enough, whatever the client's quorum says",
+    "return lease && core->quorum != 0 ?", "return lease && core->quorum > 99 ?", by = { unit = "rl_margin_test" } },
+  { "margin-of-denials", "a node that has said that it has no such key counts for the margin",
+    "lease->set &= ~rl_node_bit(node);", "", by = { unit = "rl_margin_test" } },
+  { "margin-of-the-last-extend", "a node that has not confirmed the last extend counts for the margin",
+    "lock->lease->set = 0;", "", by = { unit = "rl_margin_test" } },
+  { "margin-of-late-answers", "an answer to what was sent before the last extend counts for the margin",
+    "owed->round == lease->lock->round) {", "true) {", by = { unit = "rl_margin_test" } },
   { "unknown-counts", "a node that did not answer counts as granted",
     "X(REDLOCK_VOTE_UNKNOWN, unknown, FAILED)", "X(REDLOCK_VOTE_UNKNOWN, unknown, GRANTED)" },
   { "refused-counts", "a node that refuses counts as one that grants",
@@ -85,7 +95,8 @@ local list = {
   { "any-integer-counts", "any integer but 0 counts for a script",
     "reply->integer == rule->integer", "(reply->integer != 0) == (rule->integer != 0)" },
   { "noscript-counts", "NOSCRIPT counts as granted",
-    "return RL_BALLOT_NO_SCRIPT;", "return RL_BALLOT_GRANTED;" },
+    "RL_SCRIPT_TAKE_HERE ? RL_BALLOT_OTHER : RL_BALLOT_NO_SCRIPT;",
+    "RL_SCRIPT_TAKE_HERE ? RL_BALLOT_OTHER : RL_BALLOT_GRANTED;" },
   { "round-not-checked", "a vote counts in whatever round it comes",
     "if (owed->round != lock->round) {", "if (false) {", by = both },
   { "one-vote-twice", "the replies of a node count as often as they come",
@@ -93,6 +104,80 @@ local list = {
   { "replies-out-of-step", "the newest command is taken for the one that was answered",
     "*owed = link->owed[link->owed_head]; link->owed_head = ...;",
     "*owed = link->owed[(link->owed_head + link->owed_count - 1) % link->owed_capacity];" },
+
+  -- Fencing tokens.
+  { "fence-not-confirmed", "the greatest number of a majority is the fencing token, whoever has confirmed it",
+    "if (rl_quorum_count(fence->confirmed) >= needed) {", "if (fence->settled) {", by = both },
+  { "fence-confirmed-by-half", "half the nodes confirm a fencing token",
+    "if (rl_quorum_count(fence->confirmed) >= needed) {",
+    "if (rl_quorum_count(fence->confirmed) >= (needed < 2 ? 1 : needed - 1)) {", by = both },
+  { "fence-written-back-anyway", "a counter is raised whoever has the key by now",
+    [[[RL_SCRIPT_CONFIRM] = {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "
+         "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "
+         "for i=1,n do if redis.call('GET',KEYS[i])~=ARGV[1] then return say('no') end end "]],
+    [[[RL_SCRIPT_CONFIRM] = {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "
+         "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "]] },
+  { "fence-of-a-greater", "a node that has raised its counter to more confirms less",
+    "value == 0 || value > fence->highest", "value == 0", by = both },
+  { "fence-of-a-refusal", "a node that refuses to confirm has confirmed",
+    "if (rl_vote_counts_as(vote) == RL_COUNT_GRANTED) { fence->confirmed",
+    "if (rl_vote_counts_as(vote) != RL_COUNT_FAILED) { fence->confirmed", by = both },
+  { "fence-not-kept", "a heal and an extend carry another fencing token",
+    "own ? rl_fence_token(lock) :", "own ? 1 :", by = both },
+  { "fence-not-moved", "a lease that goes to another lock of its owner loses its fencing token",
+    "rl_fence_carry(to, rl_fence_token(from));", "" },
+  { "fence-not-attached", "a lease that is attached loses its fencing token",
+    "rl_fence_carry(lock, attach->fence);", "" },
+
+  -- The guard.
+  { "guard-no-quarantine", "a node votes as soon as its record is there",
+    "rl_time_sub(guard->guards->quarantine_us, age_us)", "0 * age_us", by = both },
+  { "guard-one-tick-short", "a quarantine ends a millisecond too early",
+    "rl_time_sub(guard->guards->quarantine_us, age_us)", "rl_time_sub(guard->guards->quarantine_us - 1000, age_us)" },
+  { "guard-half-a-quarantine", "a quarantine is half as long as it must be",
+    "return rl_time_max(longest_us, RL_GUARD_QUARANTINE_MIN_US);",
+    "return rl_time_max(longest_us, RL_GUARD_QUARANTINE_MIN_US) / 2;" },
+  { "guard-record-not-compared", "a vote counts whatever the record is: FLUSHALL on a connection",
+    [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
+         "ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "
+         "'..now..' 0' end if ARGV[7]~='' and not "
+         "string.find(redis.call('INFO','server'),'run_id:'..ARGV[7],1,true) then "
+         "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end for i=1,n do "]],
+    [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) "
+         "for i=1,n do "]] },
+  { "guard-record-left", "the record of another server is left where a script was sent by its text",
+    [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
+         "ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "
+         "'..now..' 0' end if ARGV[7]~='' and not "
+         "string.find(redis.call('INFO','server'),'run_id:'..ARGV[7],1,true) then "
+         "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end for i=1,n do "]],
+    [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
+         "ARGV[6]~='' and (redis.call('GET',KEYS[#KEYS])~=ARGV[6] or (ARGV[7]~='' and not "
+         "string.find(redis.call('INFO','server'),'run_id:'..ARGV[7],1,true))) then return "
+         "'other '..now..' 0' end for i=1,n do "]], by = { "simulator", arguments = "--guard" } },
+  { "guard-script-by-text", "a script that is not known any more is sent by its text, unasked",
+    "RL_SCRIPT_TAKE_HERE ? RL_BALLOT_OTHER : RL_BALLOT_NO_SCRIPT;",
+    "RL_SCRIPT_COUNT ? RL_BALLOT_OTHER : RL_BALLOT_NO_SCRIPT;",
+    by = { unit = "rl_guard_test" } },
+  { "guard-any-clock", "a record is made by whatever clock",
+    "guard->near = near >= needed;", "guard->near = near > 0;" },
+  { "guard-clock-that-may-be-right", "a clock is near where that is only possible",
+    "rl_time_add(apart_us, error_us) <= core->guards->skew_us",
+    "apart_us <= rl_time_add(core->guards->skew_us, error_us)" },
+  { "guard-step-not-seen", "a node whose clock is stepped goes on to vote",
+    "if (step_us != 0 && guard->standing == RL_GUARD_KNOWN) {", "if (false) {", by = { unit = "rl_guard_test" } },
+  { "guard-heals-anyone", "a key is given back to a node that may not vote",
+    "!rl_guard_votes(node->link.guard, now_us) ||", "", by = replay },
+  { "guard-never-asks-again", "a node that has another record is not asked for it",
+    "if (ballot->other) {", "if (false) {", by = replay },
+
+  -- The margin, and a quorum above the majority.
+  { "margin-one-too-many", "the margin of a lease is one key more than it is", "(int)(holding + needed - nodes - 1)",
+    "(int)(holding + needed - nodes)" },
+  { "margin-of-the-sent", "a node counts for the margin before it has said that it has the key",
+    "attempt->set |= attempt->held ? 0 : bit;", "attempt->set = attempt->sent;", by = { unit = "rl_margin_test" } },
+  { "quorum-forgotten", "a quorum above the majority is none",
+    "return lease && core->quorum != 0 ? core->quorum :", "return lease && core->closed ? core->quorum :" },
 
   -- Validity.
   { "elapsed-not-subtracted", "validity is counted from the decision",
@@ -154,8 +239,8 @@ local list = {
   { "several-taken-by-the-first", "of several keys only the first is looked at, and all are set",
     "for i=1,#KEYS do if redis.call('EXISTS',KEYS[i])==1", "for i=1,1 do if redis.call('EXISTS',KEYS[i])==1" },
   { "several-kept-by-a-refusal", "a node that refused to heal several keys is not released",
-    "if (ballot.set_nothing && owed->script == RL_SCRIPT_HEAL_ALL) {",
-    "if (false && owed->script == RL_SCRIPT_HEAL_ALL) {" },
+    "if (ballot.set_nothing && owed->kind == RL_OWED_HEAL && several) {",
+    "if (several && false) {" },
   { "several-unknown-left", "a node that does not know the script of several keys is not sent its text",
     "case RL_OWED_ACQUIRE: return rl_acquire_send_text(node, now_us, owed);",
     "case RL_OWED_ACQUIRE: return false;", by = { unit = "rl_lock_several_test" } },
@@ -278,7 +363,7 @@ local list = {
     "longer >= rl_quorum_majority(inspection->count)", "longer >= 1" },
   { "inspection-of-a-minority", "an inspection is well though a minority has answered",
     "bool majority = quorum->granted >= rl_quorum_majority(quorum->nodes); rl_lock_asked",
-    "bool majority = quorum->granted > 0; rl_lock_asked" },
+    "bool majority = quorum->granted > 0; rl_lock_asked", file = "rl_inspect.c" },
   { "inspection-kept", "what a node that does not answer held before is shown once more",
     "rl_inspect_forget(lock); inspection->count = count; lock->rare->inspection = inspection;",
     "inspection->count = count; if (lock->rare->inspection == NULL) { lock->rare->inspection = inspection; }"
@@ -296,7 +381,7 @@ local list = {
   { "force-of-nothing", "a release by force that has found nothing is said to be done",
     "quorum->granted > 0 ? REDLOCK_OK : REDLOCK_E_NOT_HELD", "REDLOCK_OK" },
   { "lost-by-one-denial", "a lease is lost when one node denies it after the round",
-    "&& rl_quorum_denied(lock->quorum.nodes, denied)", "&& denied > 0" },
+    "&& rl_quorum_denied(lock->quorum.nodes, denied, needed)", "&& denied > 0" },
 
   -- Setting and releasing.
   { "set-without-nx", "SET without NX", [["NX", 2]], [["GET", 3]] },
@@ -309,7 +394,7 @@ local list = {
     "rl_options_key_ms(lock->current, rl_time_sub(lock->keys_end_us, now_us))",
     "rl_options_key_ms(lock->current, rl_time_sub(lock->deadline_us, now_us + 1000))" },
   { "joins-amid-an-operation", "a node joins a lease while an operation on it is in flight",
-    "if (rl_lock_is_in_flight(lock) || rl_link_behind(", "if (rl_link_behind(" },
+    "if (rl_lock_is_in_flight(lock) || !rl_guard_votes(", "if (!rl_guard_votes(" },
   { "joins-again", "a node whose connection broke under its SET is sent it once more",
     "(lock->lease->sent & rl_node_bit(node)) == 0;", "!rl_lock_is_busy(lock);" },
   { "joined-late-for-the-whole-ttl", "a node that comes up late in the round is given the key for the ttl",
@@ -472,7 +557,8 @@ local list = {
   { "set-misspelt", "a SET that Redis does not know", [["PX", 2]], [["PY", 2]] },
   { "script-misspelt", "a script that is not the one of the specification",
     "redis.call('DEL',KEYS[1])", "redis.call('UNLINK',KEYS[1])" },
-  { "not-resp", "a command whose length is wrong", "'*', 6)", "'*', 7)" },
+  { "not-resp", "a command whose length is wrong", "'*', 6); out = rl_command_argument(out, \"SET\"",
+    "'*', 7); out = rl_command_argument(out, \"SET\"" },
   { "token-changed", "a script is sent with another token",
     "key->token, key->token_length); if (has_ttl",
     "\"0123456789012345678901234567890123456789\", REDLOCK_TOKEN_LENGTH); if (has_ttl" },

@@ -35,11 +35,11 @@ local function rule(files, ...)
 end
 
 local CORE = "lock_acquire lock_extend lock_release lock_nodes lock_retry core node quorum validity option_table "
-  .. "options attempt backoff launch late release lock_unheard renew inspect force time timers token reply lock "
-  .. "operation vote regression message command buffer reentry attach handover given loss resource lock_several "
-  .. "ballot oom"
+  .. "options attempt backoff launch late release lock_unheard renew inspect doctor finding force time "
+  .. "timers token reply lock operation vote regression message command buffer reentry attach handover "
+  .. "given loss resource lock_several ballot fence node_clock oom"
 local DRIVER = "client client_wait keeper keeper_thread handle poll pump turn socket linger same_server fork "
-  .. "resolver_thread entropy clock event mutex mutex_thread thread handle_inspect handle_attach oom"
+  .. "resolver_thread entropy clock event mutex mutex_thread thread handle_inspect handle_doctor handle_attach oom"
 local INTEGRATION = { "integration loop_test", "integration resolver_test", "integration client_thread_test",
   "integration clients_thread_test",
   "integration leaving_test", "integration hostile_test", "integration process_test", "integration nodes_test",
@@ -65,6 +65,10 @@ return {
   rule("^csrc/binding/", LUA_UNITS, specs("5.4", LUA), specs("jit", "nginx/behaviour nginx/client nginx/owner"),
     LUA_MEMORY),
   rule("^lua/redlock/nginx", specs("jit", NGINX)),
+  rule("^lua/redlock/loop", specs("5.4", "loop luv cqueues_lost cqueues reentry options gc examples"),
+    specs("jit", "copas"), "luas 5.1"),
+  rule("^lua/redlock/luv", specs("5.4", "luv examples"), "luas 5.1"),
+  rule("^lua/redlock/copas", specs("jit", "copas examples"), "luas 5.1"),
   rule("^lua/redlock/cqueues", specs("5.4", "cqueues_lost cqueues reentry options gc examples")),
   rule("^lua/redlock/section", specs("5.4", "redlock cqueues"), specs("jit", "redlock"), "luas 5.1"),
   rule("^lua/", specs("5.4", LUA), specs("jit", "nginx/behaviour nginx/client nginx/owner")),

@@ -347,6 +347,32 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
+  it("has its nodes examined while others go on, and not where nothing may wait", function()
+    start { init = [[ client, seen = require("redlock").new(addresses), {} ]], server = [[
+      location / {
+        content_by_lua_block {
+          local turns = 0
+          local others = ngx.thread.spawn(function()
+            while true do
+              ngx.sleep(0.01)
+              turns = turns + 1
+            end
+          end)
+          local found = assert(client:doctor())
+          ngx.thread.kill(others)
+          ngx.print(turns > 20, " ", found[1].severity, " ", found[1].name, " ", found[1].node, " ", seen.refused)
+        }
+        header_filter_by_lua_block { seen.refused = table.concat({ select(2, client:doctor()) }, " ") }
+      }
+    ]] }
+    farm[2]:stop()
+    nginx:get("/")
+    local _, body = nginx:get("/")
+    assert.are.equal("true error down " .. farm.addresses[2]
+      .. " client:doctor() has to wait, and nginx lets nothing wait in phase header_filter unavailable", body)
+    assert.are.equal("", nginx:complaints())
+  end)
+
   it("starts what a loop of one's own ends, for a client that blocks, and for no other", function()
     start { init = [[
       local client = require("redlock.nginx_blocking").new(addresses)
@@ -357,13 +383,13 @@ describe("clients in nginx", function()
         assert(client:process())
         code = select(3, lock:result())
       until code ~= "pending"
-      said = tostring(lock:is_held()) .. " " .. #client:inspect("started").nodes
+      said = tostring(lock:is_held()) .. " " .. #client:inspect("started").nodes .. client:doctor()[1].name
         .. " " .. tostring(client:force_release("started", lock:token()) >= 2) .. " " .. tostring(client:close())
       client = require("redlock").new(addresses)
       said = said .. tostring(select(2, pcall(client:lock("x").start, client:lock("x"), "acquire"))):gsub("^.-:%d+", "")
     ]], server = [[location / { content_by_lua_block { ngx.print(said) } }]] }
     local _, body = nginx:get("/")
-    assert.are.equal("true 3 true true"
+    assert.are.equal("true 3persistence true true"
       .. "redlock: lock:start() is not for nginx, where lock:acquire() lets other requests go on", body)
     assert.are.equal("", nginx:complaints())
   end)

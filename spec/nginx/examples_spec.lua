@@ -96,6 +96,84 @@ describe("examples for nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
+  local function read(path)
+    local file = io.open(path)
+    local text = file and file:read("*a") or ""
+    if file then file:close() end
+    return text
+  end
+
+  -- A holder is stopped in the middle of its work. Its lease runs out, another holds the lock and writes. Then the
+  -- first goes on, and writes. Returns what it was told, and what the service has then.
+  local function late_write(name)
+    local url = "http://127.0.0.1:" .. nginx.port .. "/document/one"
+    local place = helper.directory .. "/" .. name
+    local first = helper.start_reader("examples/fenced_http.lua", place .. ".in", place .. ".out", url, "first",
+      (table.unpack or unpack)(farm.addresses))
+    helper.eventually(function() return read(place .. ".out"):find("^holding") end, "the first holder")
+    os.execute("kill -STOP " .. first)
+    helper.eventually(function() return helper.is_stopped(first) end, "it to stop")
+    helper.write_file(place .. ".in", "go on\n")
+    farm:eventually_free("document")
+    local output, ok = helper.run_file("examples/fenced_http.lua", url, "second",
+      (table.unpack or unpack)(farm.addresses))
+    assert.is_true(ok, output)
+    assert.is_truthy(output:find("200\tstored", 1, true), output)
+    assert.is_true(helper.is_stopped(first))
+    os.execute("kill -CONT " .. first)
+    local told = helper.eventually(function() return read(place .. ".out"):match("\n(%d+\t[^\n]+)") end, "its answer")
+    return told, select(2, nginx:get("/document/one"))
+  end
+
+  it("fenced.conf refuses the late write of a holder that was stopped", function()
+    start("fenced.conf")
+    local told, document = late_write("fenced")
+    assert.are.equal("412\trefused: a later holder has written", told)
+    assert.are.equal("second", document)
+    assert.are.equal(428, (nginx:request("/document/one", "text"):finish()))
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("fenced.conf without the comparison would take the late write", function()
+    local text, count = read("examples/nginx/fenced.conf"):gsub("if fence < last then", "if false then")
+    assert.are.equal(1, count)
+    helper.write_file(helper.directory .. "/unfenced.conf", text)
+    nginx = server.start_example(helper.directory .. "/unfenced.conf", farm.addresses)
+    local told, document = late_write("unfenced")
+    assert.are.equal("200\tstored", told)
+    assert.are.equal("first", document)
+  end)
+
+  local function store(name, fence, text)
+    return (nginx:request("/document/" .. name, text, "X-Fence: " .. fence .. "\r\n"):finish())
+  end
+
+  it("fenced.conf stores the whole of a text, or refuses it", function()
+    start("fenced.conf")
+    local text = ("x"):rep(60000)
+    assert.are.equal(200, store("one", "17", text))
+    assert.are.equal(text, select(2, nginx:get("/document/one")))
+    assert.are.equal(413, store("one", "18", ("y"):rep(70000)))
+    assert.are.equal(text, select(2, nginx:get("/document/one")))
+    assert.are.equal(428, store("one", "9007199254740993", "z"))
+  end)
+
+  it("fenced.conf forgets no token when its memory is full", function()
+    local conf, count = read("examples/nginx/fenced.conf"):gsub("dict fences 1m", "dict fences 16k")
+    assert.are.equal(1, count)
+    helper.write_file(helper.directory .. "/full.conf", conf)
+    nginx = server.start_example(helper.directory .. "/full.conf", farm.addresses)
+    assert.are.equal(200, store("first", "100", "new"))
+    local name, status = "x"
+    repeat
+      name = name .. "x"
+      status = store(name, "1", "text")
+    until status ~= 200 or #name == 500
+    assert.are.equal(507, status)
+    assert.are.equal(412, store("first", "99", "old"))
+    assert.are.equal("new", select(2, nginx:get("/document/first")))
+  end)
+
   it("upload.conf tells that others hold the file", function()
     start("upload.conf")
     for _, node in ipairs(farm) do node:command("SET", "file:held", "somebody else") end

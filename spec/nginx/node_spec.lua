@@ -56,10 +56,11 @@ describe("nodes in nginx", function()
   end)
 
   -- A node that speaks TLS with the certificate `name`, and its port for that.
-  local function tls_node(name)
+  local function tls_node(name, wants_certificate)
     local port = helper.free_port()
     local farm = helper.farm(1, string.format("--tls-port %d --tls-cert-file %s/%s.pem --tls-key-file %s/%s.key "
-      .. "--tls-ca-cert-file %s/ours.pem --tls-auth-clients no", port, directory, name, directory, name, directory))
+      .. "--tls-ca-cert-file %s/ours.pem --tls-auth-clients %s", port, directory, name, directory, name, directory,
+      wants_certificate or "no"))
     return farm, port
   end
 
@@ -94,6 +95,69 @@ describe("nodes in nginx", function()
     nginx:stop()
     assert.are.equal("", nginx:complaints())
     farm:shut()
+  end)
+
+  local function seen_of(nodes, options, http)
+    start(nodes, options, http)
+    local _, body = nginx:get("/")
+    nginx:stop()
+    return body
+  end
+
+  it("takes what nginx's sockets can do of the table, a node's own part before its client's", function()
+    local farm, port = tls_node("good", "yes")
+    local own = string.format("cert = '%s/evil.pem', key = '%s/evil.key'", directory, directory)
+    local address = "127.0.0.1:" .. port
+    local named = "{ tls = { server_name = 'redis.test', " .. own .. " } }"
+    assert.are.equal("true true\n", seen_of({ address }, named, TRUST()))
+    assert.is_truthy(seen_of({ address }, "{ tls = { " .. own .. " } }", TRUST()):find("certificate"))
+    assert.are.equal("true true\n", seen_of({ address }, "{ tls = { dangerously_unverified = true, " .. own .. " } }"))
+    assert.is_truthy(seen_of({ address }, "{ tls = { server_name = 'redis.test' } }", TRUST()):find("^unavailable: "))
+    local node = "{ host = '127.0.0.1', port = " .. port .. ", tls = { server_name = 'redis.test' } }"
+    assert.are.equal("true true\n", seen_of({ "a" }, "nil)\nclient = require('redlock').new({ " .. node .. " }, "
+      .. "{ tls = { server_name = 'evil.test', " .. own .. " } }", TRUST()))
+    farm:shut()
+  end)
+
+  it("refuses what nginx takes from its own configuration, and what cannot be read", function()
+    nginx = server.start {
+      addresses = {},
+      server = [[location / { content_by_lua_block {
+        local function told(module, nodes, options)
+          ngx.say((tostring(select(2, pcall(require(module).new, nodes, options))):gsub("\n.*", "")))
+        end
+        for _, part in ipairs { "ca", "ca_path", "crl", "ciphers", "min_version", "key_password" } do
+          told("redlock", { "a" }, { tls = { [part] = "x" } })
+          told("redlock", { { host = "a", tls = { [part] = "x" } } })
+        end
+        told("redlock", { "a" }, { tls = { cert = "/none.pem" } })
+        told("redlock", { "a" }, { tls = { cert = "/none.pem", key = "/none.key" } })
+        told("redlock", { "a" }, { tls = { cert = "/etc/passwd", key = "/etc/passwd" } })
+        told("redlock", { { path = "/s", tls = true } })
+        told("redlock.nginx_blocking", { "rediss://a" })
+        ngx.say(tostring(package.loaded["redlock.tls"]))
+      } }]],
+    }
+    local _, body = nginx:get("/")
+    local lines = {}
+    for line in body:gmatch("[^\n]+") do lines[#lines + 1] = line end
+    local function says(expected)
+      local line = table.remove(lines, 1)
+      assert.is_truthy(line:find(expected, 1, true), line)
+    end
+    for _, directive in ipairs { "trusted_certificate", "trusted_certificate", "crl", "ciphers", "protocols" } do
+      says("that nginx takes from lua_ssl_" .. directive)
+      says("that nginx takes from lua_ssl_" .. directive)
+    end
+    says("its keys have no password")
+    says("its keys have no password")
+    says("node 1: a:6379: a certificate and its key go together")
+    says("tls.cert cannot be read: /none.pem")
+    says("nginx cannot use /etc/passwd")
+    says("node 1: unix:/s: TLS over a Unix socket needs tls.server_name")
+    says("node 1: TLS would load a second OpenSSL")
+    says("nil")
+    nginx:stop()
   end)
 
   for _, name in ipairs { "evil", "foreign" } do

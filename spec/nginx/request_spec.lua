@@ -196,6 +196,7 @@ local LOCATIONS = [[
       for _ = 1, 5 do
         assert(client:inspect("looked at"))
         client:force_release("looked at", "any")
+        assert(client:doctor())
       end
       ngx.update_time()
       ngx.print(math.floor((ngx.now() - before) * 1000))

@@ -41,6 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   node.address = bits & 1 ? NULL : fuzz_address_text(&input, texts[0], FUZZ_ADDRESS_TEXT);
   node.host = bits & 2 ? fuzz_address_text(&input, texts[1], FUZZ_ADDRESS_TEXT) : NULL;
   node.path = bits & 4 ? fuzz_address_text(&input, texts[2], FUZZ_ADDRESS_TEXT) : NULL;
+  node.password_length = bits & 16 && bits & 1 ? sizeof FUZZ_ADDRESS_SECRET : 0;
   node.username = bits & 8 ? fuzz_address_text(&input, texts[3], FUZZ_ADDRESS_TEXT) : NULL;
   node.password = bits & 16 ? FUZZ_ADDRESS_SECRET : NULL;
   settings.username = bits & 32 ? "default" : NULL;
@@ -58,7 +59,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_require(memchr(address.host, '\0', sizeof address.host) != NULL);
   fuzz_require(memchr(address.path, '\0', sizeof address.path) != NULL);
   fuzz_require(memchr(address.username, '\0', sizeof address.username) != NULL);
-  fuzz_require(memchr(address.password, '\0', sizeof address.password) != NULL);
+  fuzz_require(address.password_length <= RL_ADDRESS_TEXT_MAX);
+  fuzz_require(address.password[address.password_length] == '\0');
   fuzz_require(memchr(address.name, '\0', sizeof address.name) != NULL && address.name[0] != '\0');
   fuzz_require((address.host[0] == '\0') != (address.path[0] == '\0'));
   fuzz_require(address.port >= 1 && address.port <= 65535);

@@ -51,9 +51,11 @@ static void fuzz_api_look(redlock_client *client, redlock_lock *lock) {
   }
   size_t token = strlen(redlock_lock_token(lock));
   fuzz_require(token == 0 || token == REDLOCK_TOKEN_LENGTH);
+  (void)redlock_lock_fence(lock);
   fuzz_require(redlock_lock_message(lock) != NULL);
   fuzz_require(redlock_lock_client(lock) == client);
   (void)redlock_lock_deadline(lock);
+  (void)redlock_lock_margin(lock);
 }
 
 /* A text that is used at once, and once more. */
@@ -70,6 +72,15 @@ static int fuzz_api_hand_over(redlock_client *client, redlock_lock *lock) {
       fuzz_require(result == REDLOCK_OK || redlock_lock_remaining(attached) == 0);
     }
     redlock_lock_free(attached);
+  }
+  return error;
+}
+
+static int fuzz_api_examine(redlock_lock *lock, unsigned flags) {
+  redlock_finding_info info;
+  int error = redlock_lock_doctor(lock, flags);
+  for (size_t i = 0; redlock_lock_finding(lock, i, &info) == REDLOCK_OK; i++) {
+    fuzz_require(i < (size_t)32 * REDLOCK_NODES_MAX && info.message == info.text);
   }
   return error;
 }
@@ -112,6 +123,10 @@ static void fuzz_api_call_seldom(redlock_client *client, redlock_lock **slot, ui
     (void)redlock_client_next_lost(client);
     break;
   default:
+    if ((what & 64) != 0) {
+      error = fuzz_api_examine(lock, what / 8 % 2);
+      break;
+    }
     (void)redlock_lock_lost(lock, NULL);
     redlock_client_wakeup(client);
     break;

@@ -9,6 +9,7 @@
 #include "fake_nodes.h"
 #include "fuzz.h"
 #include "rl_attach.h"
+#include "rl_finding.h"
 #include "rl_given.h"
 #include "rl_inspect.h"
 
@@ -16,10 +17,22 @@
 #define FUZZ_CORE_STEPS 400
 #define FUZZ_CORE_TEXT_MAX 512
 
-static const char *const fuzz_core_replies[] = {"+OK\r\n",        "$-1\r\n",      ":1\r\n",
-                                                ":0\r\n",         "-ERR x\r\n",   "-NOSCRIPT\r\n",
-                                                "-WRONGTYPE\r\n", "-LOADING\r\n", "+QUEUED\r\n",
-                                                "*1\r\n:1\r\n",   "$2\r\nOK\r\n", "-BUSY x\r\n"};
+static const char *const fuzz_core_replies[] = {"+OK\r\n",
+                                                "$-1\r\n",
+                                                ":1\r\n",
+                                                ":0\r\n",
+                                                "-ERR x\r\n",
+                                                "-NOSCRIPT\r\n",
+                                                "-WRONGTYPE\r\n",
+                                                "-LOADING\r\n",
+                                                "+QUEUED\r\n",
+                                                "*1\r\n:1\r\n",
+                                                "$2\r\nOK\r\n",
+                                                "-BUSY x\r\n",
+                                                "$25\r\nOK 1000000000 1000000000 \r\n",
+                                                "$24\r\nOK 1000000000 1000000777\r\n",
+                                                "$15\r\nno 1000000000 0\r\n",
+                                                "$14\r\n1 1000000000 0\r\n"};
 
 static redlock_options fuzz_core_options(fuzz_input *input) {
   redlock_options options = {0};
@@ -36,6 +49,7 @@ static redlock_options fuzz_core_options(fuzz_input *input) {
   options.node_timeout_us = bits & 32 ? REDLOCK_SECONDS : 0;
   options.auto_extend = bits & 128 ? REDLOCK_YES : 0;
   options.max_hold_us = bits % 8 == 5 ? 20 * REDLOCK_SECONDS : 0;
+  options.fence = bits % 16 == 10 ? REDLOCK_YES : 0;
   options.retry_delay_us = bits & 64 ? REDLOCK_DURATION_NONE : 200 * REDLOCK_MILLISECONDS;
   return options;
 }
@@ -67,6 +81,15 @@ static void fuzz_core_attach(rl_lock *lock, const char *text, fuzz_input *input)
   }
 }
 
+/* All findings are read, also those of answers that a mutated node has given. */
+static void fuzz_core_read_findings(const rl_lock *lock) {
+  rl_finding finding;
+  const rl_doctor *doctor = rl_doctor_of(lock);
+  for (unsigned i = 0; doctor != NULL && rl_finding_at(doctor, i, &finding); i++) {
+    fuzz_require(i < 32 * REDLOCK_NODES_MAX && strlen(finding.message) > 0);
+  }
+}
+
 /* What few locks are asked for. */
 static void fuzz_core_operate_seldom(fake_world *world, rl_lock **slot, char *text,
                                      fuzz_input *input) {
@@ -84,7 +107,8 @@ static void fuzz_core_operate_seldom(fake_world *world, rl_lock **slot, char *te
     (void)rl_given_set(lock, "the same for all, 1234567890", 1 + length / 8 % 28);
     break;
   case 2:
-    (void)rl_lock_inspect(lock, world->now_us, true);
+    (void)(length & 64 ? rl_lock_doctor(lock, world->now_us, length / 8 % 2, true)
+                       : rl_lock_inspect(lock, world->now_us, true));
     break;
   case 3:
     (void)rl_lock_force_release(lock, world->now_us, "the same for all, 1234567890",
@@ -104,6 +128,7 @@ static void fuzz_core_operate_seldom(fake_world *world, rl_lock **slot, char *te
   default:
     (void)rl_inspect_of(lock, length / 8 % world->count);
     (void)rl_inspect_holder(lock, &ttl_us, &nodes);
+    fuzz_core_read_findings(lock);
     break;
   }
 }
@@ -151,6 +176,7 @@ static void fuzz_core_node(fake_world *world, unsigned index, fuzz_input *input)
   fake_node *node = &world->nodes[index];
   const uint8_t *bytes;
   uint8_t what = fuzz_byte(input);
+  unsigned reply = what / 8 < 24 ? what / 8 % 12 : 12 + what / 8 % 4;
   size_t length;
   switch (what % 8) {
   case 0: /* any bytes */
@@ -160,8 +186,8 @@ static void fuzz_core_node(fake_world *world, unsigned index, fuzz_input *input)
   case 1: /* a reply that may be right, to whatever comes next */
   case 2:
     (void)fake_take(world, index);
-    bytes = (const uint8_t *)fuzz_core_replies[what / 8 % 12];
-    length = strlen(fuzz_core_replies[what / 8 % 12]);
+    bytes = (const uint8_t *)fuzz_core_replies[reply];
+    length = strlen(fuzz_core_replies[reply]);
     if (what % 8 == 2) { /* in two pieces */
       rl_core_input(&world->core, index, world->now_us, bytes, 1);
       bytes++;

@@ -12,9 +12,11 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LEASES 5000
+#define FENCED_LEASES 500
 #define PROCESS_MAX_US MS(1000)
 #else
 #define LEASES 50000
+#define FENCED_LEASES 10000
 #define PROCESS_MAX_US MS(10)
 #endif
 #define BURST_TTL_US (60 * REDLOCK_SECONDS)
@@ -25,6 +27,7 @@
 typedef struct burst {
   redlock_client *client;
   redlock_lock **locks;
+  unsigned count;
   unsigned failed;
   unsigned unavailable;
   redlock_duration longest_us; /* of one call of redlock_client_process() */
@@ -32,24 +35,25 @@ typedef struct burst {
   unsigned slow; /* calls that took longer than PROCESS_MAX_US */
 } burst;
 
-static void set_up(burst *self) {
+static void set_up(burst *self, unsigned leases, int fence) {
   redlock_options options = once();
   options.ttl_us = BURST_TTL_US;
   options.node_timeout_us = NODE_TIMEOUT_US;
+  options.fence = fence;
   memset(self, 0, sizeof *self);
+  self->count = leases;
   self->client = client_of(&five, 5, &options);
-  self->locks = calloc(LEASES, sizeof *self->locks);
+  self->locks = calloc(leases, sizeof *self->locks);
   assert_non_null(self->locks);
-  for (unsigned i = 0; i < LEASES; i++) {
+  for (unsigned i = 0; i < self->count; i++) {
     char name[32];
     (void)snprintf(name, sizeof name, "burst:%u", i);
     self->locks[i] = new_lock(self->client, name);
   }
-  warm_up(self->client);
 }
 
 static void tear_down(burst *self) {
-  for (unsigned i = 0; i < LEASES; i++) {
+  for (unsigned i = 0; i < self->count; i++) {
     redlock_lock_free(self->locks[i]);
   }
   free(self->locks);
@@ -81,10 +85,10 @@ static void run(burst *self, const char *what, int (*begin)(redlock_lock *lock))
   unsigned ended = 0;
   self->failed = self->unavailable = self->calls = self->slow = 0;
   self->longest_us = 0;
-  for (unsigned i = 0; i < LEASES; i++) {
+  for (unsigned i = 0; i < self->count; i++) {
     assert_int_equal(begin(self->locks[i]), REDLOCK_OK);
   }
-  while (ended < LEASES) {
+  while (ended < self->count) {
     redlock_lock *lock;
     assert_true(redlock_now() < begun_us + BURST_MAX_US);
     turn(self);
@@ -97,7 +101,7 @@ static void run(burst *self, const char *what, int (*begin)(redlock_lock *lock))
   }
   print_message("%u %s: %u ms, %u failed, %u of them unavailable, longest process() %u us, "
                 "%u of %u longer than %u us\n",
-                LEASES, what, (unsigned)((redlock_now() - begun_us) / 1000), self->failed,
+                self->count, what, (unsigned)((redlock_now() - begun_us) / 1000), self->failed,
                 self->unavailable, (unsigned)self->longest_us, self->slow, self->calls,
                 (unsigned)PROCESS_MAX_US);
   assert_int_equal(self->failed, 0);
@@ -116,7 +120,8 @@ static int begin_extend(redlock_lock *lock) {
 static void fifty_thousand_leases_at_once_on_nodes_that_are_well(void **state) {
   static burst all;
   (void)state;
-  set_up(&all);
+  set_up(&all, LEASES, REDLOCK_NO);
+  warm_up(all.client);
   run(&all, "acquired", begin_acquire);
   run(&all, "extended", begin_extend);
   run(&all, "released", redlock_lock_release_start);
@@ -126,11 +131,23 @@ static void fifty_thousand_leases_at_once_on_nodes_that_are_well(void **state) {
   tear_down(&all);
 }
 
+/* Nothing is known of the nodes yet: no connection, no clock, no script. */
+static void a_burst_of_fenced_acquires_of_a_fresh_client(void **state) {
+  static burst all;
+  (void)state;
+  set_up(&all, FENCED_LEASES, REDLOCK_YES);
+  run(&all, "acquired with a token", begin_acquire);
+  run(&all, "extended", begin_extend);
+  run(&all, "released", redlock_lock_release_start);
+  tear_down(&all);
+}
+
 #define TEST(name) cmocka_unit_test_setup(name, five_reset)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(fifty_thousand_leases_at_once_on_nodes_that_are_well),
+      TEST(a_burst_of_fenced_acquires_of_a_fresh_client),
   };
   return cmocka_run_group_tests_name("burst", tests, five_start, five_end);
 }

@@ -308,6 +308,17 @@ static void too_few_nodes_are_told_by_name(void **state) {
   farm_restart(&three, 1);
 }
 
+static void a_quorum_of_all_nodes_wants_all_of_them(void **state) {
+  (void)state;
+  assert_status(run("--quorum 3 run job -- true"), 0);
+  farm_kill(&three, 0);
+  assert_status(run("-w 0 run job -- true"), 0);
+  assert_status(run("--quorum 3 -w 0 run job -- echo ran"), 69);
+  assert_contains(told, "3 are needed");
+  assert_null(strstr(told, "ran\n"));
+  farm_restart(&three, 0);
+}
+
 static void a_command_that_is_not_there_is_told_and_leaves_no_lock(void **state) {
   (void)state;
   assert_status(run("run job -- no-such-command-here"), 127);
@@ -342,13 +353,44 @@ static void nodes_says_why_a_node_that_hangs_has_not_granted(void **state) {
   assert_contains(told, line);
 }
 
+static void the_doctor_says_what_is_wrong_and_fails_for_an_error(void **state) {
+  (void)state;
+  char line[96];
+  for (unsigned i = 0; i < 3; i++) {
+    (void)farm_command(&three, i, "CONFIG", "SET", "appendonly", "yes", (char *)NULL);
+  }
+  assert_status(run("--node-timeout 1s doctor"), 0); /* whatever this machine is busy with */
+  assert_string_equal(told, "nothing is wrong with the 3 nodes\n");
+  (void)farm_command(&three, 1, "SET", "job", "of a client that has lost it", (char *)NULL);
+  (void)farm_command(&three, 1, "SET", "lost", "0123456789abcdef0123456789abcdef01234567",
+                     (char *)NULL);
+  assert_status(run("--node-timeout 1s doctor job"), 0);
+  assert_status(run("--node-timeout 1s --keys doctor job"), 0);
+  (void)snprintf(line, sizeof line, "warning\tendless_keys\t%s holds 1 key",
+                 three.nodes[1].address);
+  assert_int_equal(strncmp(told, line, strlen(line)), 0);
+  farm_kill(&three, 2);
+  assert_status(run("--node-timeout 1s doctor"), 1);
+  (void)snprintf(line, sizeof line, "error\tdown\t%s did not answer: ", three.nodes[2].address);
+  assert_int_equal(strncmp(told, line, strlen(line)), 0);
+  farm_kill(&three, 1);
+  assert_status(run("--node-timeout 1s doctor"), 69);
+  assert_contains(told, "only 1 of 3 nodes let themselves be examined");
+  farm_restart(&three, 1);
+  farm_restart(&three, 2);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)farm_command(&three, i, "CONFIG", "SET", "appendonly", "no", (char *)NULL);
+  }
+  assert_status(wait_for(begin_after(fill_the_output, "doctor")), 71);
+}
+
 static void mistakes_are_told_before_anything_is_done(void **state) {
   (void)state;
   static const struct {
     const char *arguments;
     const char *told;
   } cases[] = {
-      {"", "no verb; there are run nodes"},
+      {"", "no verb; there are run nodes doctor"},
       {"steal job", "unknown verb 'steal'"},
       {"run job", "run wants RESOURCE [--] COMMAND"},
       {"run job --", "run wants RESOURCE [--] COMMAND"},
@@ -359,9 +401,12 @@ static void mistakes_are_told_before_anything_is_done(void **state) {
       {"-t 0 run job true", "must be more than 0"},
       {"-t 9000h run job true", "not a time"},
       {"-w -1s run job true", "not a time"},
+      {"--quorum 0 run job true", "not a number of nodes from 1 to 32: '0'"},
+      {"--quorum two run job true", "not a number of nodes from 1 to 32: 'two'"},
+      {"--quorum 1 run job true", "quorum must be from a majority of its nodes to all of them"},
+      {"--quorum 4 run job true", "quorum must be from a majority of its nodes to all of them"},
       {"-E 256 run job true", "not an exit status"},
       {"-n 127.0.0.1:x run job true", "port"},
-      {"-n rediss://u:secret@h run job true", "h:6379: TLS is not built in this version"},
       {"-x run job true", "unknown option"},
       {"-t", "a value is missing"},
   };
@@ -438,9 +483,11 @@ int main(void) {
       cmocka_unit_test_setup(a_script_without_a_first_line_is_run_by_a_shell, three_reset),
       cmocka_unit_test_setup(an_empty_resource_is_a_mistake, three_reset),
       cmocka_unit_test_setup(too_few_nodes_are_told_by_name, three_reset),
+      cmocka_unit_test_setup(a_quorum_of_all_nodes_wants_all_of_them, three_reset),
       cmocka_unit_test_setup(a_command_that_is_not_there_is_told_and_leaves_no_lock, three_reset),
       cmocka_unit_test_setup(nodes_shows_what_each_node_answers, three_reset),
       cmocka_unit_test_setup(nodes_says_why_a_node_that_hangs_has_not_granted, three_reset),
+      cmocka_unit_test_setup(the_doctor_says_what_is_wrong_and_fails_for_an_error, three_reset),
       cmocka_unit_test_setup(mistakes_are_told_before_anything_is_done, three_reset),
       cmocka_unit_test_setup(nodes_come_from_the_environment, three_reset),
   };

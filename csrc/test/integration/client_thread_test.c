@@ -482,6 +482,7 @@ static void a_cancel_from_another_thread_ends_the_call(void **state) {
   call first, second;
   begin_call(&first, client, "r", &options);
   begin_call(&second, client, "r", &options);
+  eventually(redlock_lock_result(first.lock) == REDLOCK_PENDING);
   eventually(redlock_lock_result(second.lock) == REDLOCK_PENDING);
   redlock_lock_cancel(second.lock);
   assert_int_equal(end_call(&second), REDLOCK_E_CANCELLED);
@@ -551,6 +552,7 @@ static void *look(void *lock) {
     (void)redlock_lock_token(lock);
     (void)redlock_lock_remaining(lock);
     (void)redlock_lock_deadline(lock);
+    (void)redlock_lock_margin(lock);
     (void)redlock_lock_lost(lock, NULL);
   }
   return NULL;

@@ -78,7 +78,7 @@ static void a_blocking_call_that_fails_leaves_no_release_to_the_next(void **stat
   for (unsigned i = 0; i < 5; i++) {
     addresses[i] = five.nodes[i].address;
     if (i >= 3) {
-      far_start(&relays[i - 3], five.nodes[i].port, MS(30));
+      far_start(&relays[i - 3], farm_client_port(&five, i), MS(30));
       addresses[i] = relays[i - 3].address;
     }
   }

@@ -106,7 +106,7 @@ static const hostile_case cases[] = {
      {.setname = "+", .flood = endless, .flood_handshake = true},
      REDLOCK_VOTE_ERROR,
      "too large"},
-    {"mute handshake", {.setname = ""}, REDLOCK_VOTE_UNKNOWN, "no connection within"},
+    {"mute handshake", {.setname = ""}, REDLOCK_VOTE_UNKNOWN, "no connection "},
 };
 
 /* As the only node: the reason is told, in the time of one attempt. */

@@ -81,7 +81,8 @@ static void a_lease_is_kept_while_the_program_computes_and_sleeps(void **state) 
   assert_ok(lock, redlock_lock_release(lock));
   redlock_lock_free(lock);
   redlock_client_free(client);
-  assert_int_equal(running_threads(), before);
+  /* The kernel takes a moment to forget a thread that was joined. */
+  eventually(running_threads() == before);
   eventually(farm_count(&five, "r", NULL) == 0);
 }
 
@@ -114,7 +115,7 @@ static void a_client_with_hung_nodes_is_closed_in_time(void **state) {
   redlock_time begun_us = redlock_now();
   assert_int_equal(redlock_client_close(client, MS(50)), REDLOCK_E_UNAVAILABLE);
   assert_true(redlock_now() - begun_us < MS(1000));
-  assert_int_equal(running_threads(), before);
+  eventually(running_threads() == before);
   redlock_lock_free(lock);
   redlock_client_free(client);
   for (unsigned i = 0; i < 5; i++) {
@@ -130,12 +131,14 @@ static void a_dropped_client_takes_its_thread_along(void **state) {
   redlock_lock *lock = hold(client, "r", &options);
   redlock_client_free(client);
   redlock_lock_free(lock); /* The last reference, in a finalizer: nothing waits for a node. */
-  assert_int_equal(running_threads(), before);
+  eventually(running_threads() == before);
   eventually(farm_count(&five, "r", NULL) == 0);
 }
 
-/* The thread sanitizer keeps what it knows of memory that was given back. */
-#ifdef __SANITIZE_THREAD__
+/* The thread sanitizer keeps what it knows of memory that was given back. The address
+   sanitizer keeps the memory itself, up to 256 MB of it: over TLS that is more than a client
+   uses by far. It counts what is lost by other means. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define KEEPS_WHAT_WAS_FREED true
 #else
 #define KEEPS_WHAT_WAS_FREED false
@@ -165,7 +168,7 @@ static void a_thousand_cycles_leave_nothing(void **state) {
       bytes = resident_bytes();
     }
   }
-  assert_int_equal(running_threads(), threads_before);
+  eventually(running_threads() == threads_before);
   assert_int_equal(open_descriptors(), descriptors);
   assert_true(KEEPS_WHAT_WAS_FREED || resident_bytes() < bytes + 1024 * 1024);
 }

@@ -13,7 +13,7 @@ static int relays_start(void **state) {
   (void)state;
   farm_reset(&three);
   for (unsigned i = 0; i < 3; i++) {
-    far_start(&relays[i], three.nodes[i].port, 0);
+    far_start(&relays[i], farm_client_port(&three, i), 0);
   }
   return 0;
 }
@@ -99,7 +99,7 @@ static void connections_that_do_not_answer_are_given_up_in_3_s_whatever_the_ttl(
   fake_server servers[3];
   redlock_options options = once();
   options.ttl_us = MS(60000);
-  options.node_timeout_us = MS(100);
+  options.node_timeout_us = MS(250);
   redlock_client *client = client_of_mute(servers, &options);
   redlock_lock *lock = new_lock(client, "r");
   options.retry_count = 0; /* as many as the wait allows */

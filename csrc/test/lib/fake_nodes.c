@@ -11,11 +11,9 @@
 
 #define FAKE_TURNS_MAX 32
 
-int fake_world_open(fake_world *world, unsigned count, const char *prefix) {
-  memset(world, 0, offsetof(fake_world, nodes) + count * sizeof world->nodes[0]);
-  world->now_us = FAKE_START_US;
-  world->count = count;
-  int error = rl_core_init(&world->core, prefix, prefix == NULL ? 0 : strlen(prefix));
+static int fake_world_add(fake_world *world) {
+  int error = REDLOCK_OK;
+  unsigned count = world->count;
   for (unsigned i = 0; i < count && error == REDLOCK_OK; i++) {
     redlock_settings settings = {0};
     redlock_node node;
@@ -28,8 +26,28 @@ int fake_world_open(fake_world *world, unsigned count, const char *prefix) {
     if (error == REDLOCK_OK) {
       error = rl_core_add(&world->core, &address);
     }
+    (void)snprintf(world->nodes[i].store.run_id, sizeof world->nodes[i].store.run_id, "run%u", i);
   }
   return error;
+}
+
+static int fake_world_init(fake_world *world, unsigned count, const char *prefix) {
+  memset(world, 0, offsetof(fake_world, nodes) + count * sizeof world->nodes[0]);
+  world->now_us = FAKE_START_US;
+  world->count = count;
+  return rl_core_init(&world->core, prefix, prefix == NULL ? 0 : strlen(prefix));
+}
+
+int fake_world_open(fake_world *world, unsigned count, const char *prefix) {
+  int error = fake_world_init(world, count, prefix);
+  return error == REDLOCK_OK ? fake_world_add(world) : error;
+}
+
+int fake_world_open_guarded(fake_world *world, unsigned count, const char *prefix,
+                            redlock_duration max_ttl_us) {
+  int error = fake_world_init(world, count, prefix);
+  error = error == REDLOCK_OK ? rl_guard_open(&world->core, max_ttl_us, NULL) : error;
+  return error == REDLOCK_OK ? fake_world_add(world) : error;
 }
 
 void fake_world_close(fake_world *world) {
@@ -42,6 +60,14 @@ void fake_world_close(fake_world *world) {
 fake_world *fake_world_new(unsigned count) {
   fake_world *world = malloc(sizeof *world);
   if (world == NULL || fake_world_open(world, count, NULL) != REDLOCK_OK) {
+    abort();
+  }
+  return world;
+}
+
+fake_world *fake_world_new_guarded(unsigned count, redlock_duration max_ttl_us) {
+  fake_world *world = malloc(sizeof *world);
+  if (world == NULL || fake_world_open_guarded(world, count, NULL, max_ttl_us) != REDLOCK_OK) {
     abort();
   }
   return world;
@@ -128,6 +154,13 @@ static void fake_shake_hands(fake_world *world, unsigned index) {
   while (node->policy == FAKE_ACCEPTS && node->queued > 0 && node->queue[0].verb < FAKE_SET) {
     (void)fake_take(world, index);
     rl_core_input(&world->core, index, world->now_us, "+OK\r\n", 5);
+    fake_receive(world, index);
+  }
+  if (node->policy == FAKE_ACCEPTS && node->queued > 0 && node->queue[0].verb == FAKE_GUARD &&
+      world->core.nodes[index]->link.phase == RL_LINK_HANDSHAKE) {
+    char reply[FAKE_REPLY_MAX];
+    (void)fake_execute(world, index, reply);
+    rl_core_input(&world->core, index, world->now_us, reply, strlen(reply));
     fake_receive(world, index);
   }
 }

@@ -14,7 +14,7 @@
 
 #define FAKE_NODES_MAX 8
 #define FAKE_QUEUE_MAX 32
-#define FAKE_INPUT_MAX 4096
+#define FAKE_INPUT_MAX 16384
 #define FAKE_START_US (1000 * REDLOCK_SECONDS)
 
 typedef enum fake_policy {
@@ -56,11 +56,16 @@ typedef struct fake_world {
 /* A core with |count| nodes that accept. Returns REDLOCK_OK or what went wrong. */
 int fake_world_open(fake_world *world, unsigned count, const char *prefix);
 
+/* The same with a guard. |max_ttl_us| may be 0. The nodes are new: they have no record. */
+int fake_world_open_guarded(fake_world *world, unsigned count, const char *prefix,
+                            redlock_duration max_ttl_us);
+
 /* Frees all locks and the core. */
 void fake_world_close(fake_world *world);
 
 /* The same in memory of its own. fake_world_end() tells whether every command was well formed. */
 fake_world *fake_world_new(unsigned count);
+fake_world *fake_world_new_guarded(unsigned count, redlock_duration max_ttl_us);
 bool fake_world_end(fake_world *world);
 
 /* One turn of a driver: timers, connections, launching, sending. No node answers. */

@@ -134,7 +134,8 @@ static void fake_listen(int listener, const fake_server *self, const fake_behavi
         _exit(0);
       }
       (void)close(listener);
-      fake_serve(fd, *self->accepted == 1, behaviour);
+      fake_serve(farm_over_tls != NULL ? farm_over_tls->serve(fd) : fd, *self->accepted == 1,
+                 behaviour);
     }
     (void)close(fd);
   }

@@ -8,8 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fake_guard.h"
 #include "resp.h"
 #include "rl_command.h"
+#include "rl_fence.h"
 #include "rl_time.h"
 
 /* ------------------------------------------------------------------------------------- parsing */
@@ -33,6 +35,18 @@ static bool fake_read_inspect(fake_command *command, const resp_request *request
   return request->count == 4 && resp_is(request, 0, "EVAL") && resp_is(request, 2, "1") &&
          strncmp(request->words[1], "local t=redis.call('TYPE'", 25) == 0 &&
          fake_read_name(command, request, 3);
+}
+
+/* Of the doctor: a script that nobody has, and one with no keys, whose first argument is one. */
+static bool fake_is_doctor(const resp_request *request) {
+  return (request->count == 3 && resp_is(request, 0, "EVALSHA")) ||
+         (request->count == 6 && resp_is(request, 0, "EVAL") && resp_is(request, 2, "0"));
+}
+
+static bool fake_read_doctor(fake_command *command, const resp_request *request) {
+  command->verb = request->count == 3 ? FAKE_PROBE : FAKE_EXAMINE;
+  command->by_text = request->count == 6;
+  return request->count == 3 || fake_read_name(command, request, 3);
 }
 
 static bool fake_read_delete(fake_command *command, const resp_request *request) {
@@ -84,9 +98,18 @@ static bool fake_is_attach(const resp_request *request) {
 static bool fake_read_attach(fake_command *command, const resp_request *request) {
   command->verb = FAKE_ATTACH;
   command->by_text = true;
-  if (!fake_read_keys(command, request) || request->count != 7 + command->count ||
-      request->lengths[4 + command->count] > FAKE_TOKEN_MAX) {
+  if (!fake_read_keys(command, request) || request->lengths[4 + command->count] > FAKE_TOKEN_MAX) {
     return false;
+  }
+  command->guarded = request->count == 9 + command->count;
+  if (!command->guarded && request->count != 7 + command->count) {
+    return false;
+  }
+  for (unsigned i = 0; i < 2 && command->guarded; i++) { /* The record's key is the last one. */
+    unsigned word = 7 + i + command->count;
+    (void)snprintf(i == 0 ? command->record : command->run_id,
+                   i == 0 ? sizeof command->record : sizeof command->run_id, "%.*s",
+                   (int)request->lengths[word], request->words[word]);
   }
   size_t length = request->lengths[4 + command->count];
   memcpy(command->handed, command->token, sizeof command->handed);
@@ -94,6 +117,7 @@ static bool fake_read_attach(fake_command *command, const resp_request *request)
   command->token[length] = '\0';
   command->ttl_ms = resp_number(request, 5 + command->count);
   command->floor_ms = resp_number(request, 6 + command->count);
+  command->count -= command->guarded;
   return command->ttl_ms > 0;
 }
 
@@ -152,6 +176,93 @@ static bool fake_read_several(fake_command *command, const resp_request *request
                    command->ttl_ms > 0;
 }
 
+/* The script of the table that the command names, of those with a fencing token; RL_SCRIPT_NONE if none. */
+static rl_script fake_watched_script(const resp_request *request) {
+  static const rl_script scripts[] = {RL_SCRIPT_TAKE, RL_SCRIPT_KEEP, RL_SCRIPT_CONFIRM};
+  bool by_text = resp_is(request, 0, "EVAL");
+  for (unsigned i = 0; i < 3; i++) {
+    if (resp_is(request, 1,
+                by_text ? rl_command_script_text(scripts[i])
+                        : rl_command_script_sha1(scripts[i]))) {
+      return scripts[i];
+    }
+  }
+  return fake_guard_takes(request) ? RL_SCRIPT_TAKE_HERE : RL_SCRIPT_NONE;
+}
+
+/* Behind the keys of the lock there are those of its counters, if it has a token. */
+static bool fake_read_counters(const fake_command *command, const resp_request *request) {
+  for (unsigned i = 0; i < command->count; i++) {
+    const fake_name *name = &command->names[i];
+    unsigned at = 3 + command->count + i;
+    if (request->lengths[at] != name->length + strlen(RL_COMMAND_COUNTER) ||
+        memcmp(request->words[at], name->bytes, name->length) != 0 ||
+        memcmp(request->words[at] + name->length, RL_COMMAND_COUNTER, strlen(RL_COMMAND_COUNTER)) !=
+            0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool fake_read_word(char *to, size_t size, const resp_request *request, unsigned index) {
+  if (request->lengths[index] >= size) {
+    return false;
+  }
+  memcpy(to, request->words[index], request->lengths[index]);
+  to[request->lengths[index]] = '\0';
+  return true;
+}
+
+/* The record and the run_id, and the name of the script. A TAKE without a guard has none. */
+static bool fake_read_record(fake_command *command, const resp_request *request, unsigned index) {
+  if (!command->guarded) {
+    return request->lengths[index] == 0 && request->lengths[index + 1] == 0;
+  }
+  return request->lengths[index] > 0 && !command->heals &&
+         fake_read_word(command->record, sizeof command->record, request, index) &&
+         fake_read_word(command->run_id, sizeof command->run_id, request, index + 1) &&
+         (command->by_text || fake_read_word(command->sha1, sizeof command->sha1, request, 1));
+}
+
+/* What stands behind the keys: token, ttl, how many locks' keys, whether they may be ours, token, record. */
+static bool fake_read_watched(fake_command *command, const resp_request *request,
+                              rl_script script) {
+  bool takes = rl_command_takes(script);
+  unsigned keys = (unsigned)resp_number(request, 2);
+  unsigned at = 3 + keys;
+  command->verb = takes ? FAKE_SET : script == RL_SCRIPT_KEEP ? FAKE_EXTEND : FAKE_CONFIRM;
+  command->watched = true;
+  command->by_text = resp_is(request, 0, "EVAL");
+  if (request->count != at + (takes ? 7 : 4) || request->lengths[at] > FAKE_TOKEN_MAX) {
+    return false;
+  }
+  command->guarded = script == RL_SCRIPT_TAKE_HERE;
+  if (takes && !fake_read_record(command, request, at + 5)) {
+    return false;
+  }
+  command->count = (unsigned)resp_number(request, at + 2);
+  command->heals = takes && resp_is(request, at + 3, "1");
+  command->fence = resp_number(request, at + (takes ? 4 : 3));
+  command->ttl_ms = resp_number(request, at + 1);
+  memcpy(command->token, request->words[at], request->lengths[at]);
+  command->token[request->lengths[at]] = '\0';
+  if (command->count == 0 || command->count > FAKE_NAMES_MAX ||
+      keys != command->count * (command->fence > 0 ? 2 : 1) + (command->guarded ? 1 : 0)) {
+    return false;
+  }
+  for (unsigned i = 0; i < command->count; i++) {
+    if (!fake_read_name(command, request, 3 + i)) {
+      return false;
+    }
+    memcpy(command->names[i].bytes, command->key, command->key_length + 1);
+    command->names[i].length = command->key_length;
+  }
+  memcpy(command->key, command->names[0].bytes, sizeof command->key);
+  command->key_length = command->names[0].length;
+  return command->ttl_ms > 0 && (command->fence == 0 || fake_read_counters(command, request));
+}
+
 static bool fake_read_handshake(fake_command *command, const resp_request *request) {
   size_t used = 0;
   command->verb = resp_is(request, 0, "AUTH")     ? FAKE_AUTH
@@ -189,12 +300,21 @@ long fake_command_parse(fake_command *command, const char *bytes, size_t length)
   command->ttl_ms = 0;
   command->count = 0;
   command->heals = false;
-  if (resp_is(&request, 0, "SET")) {
+  command->watched = false;
+  command->guarded = false;
+  command->fence = 0;
+  if (fake_guard_is(&request)) {
+    known = fake_guard_parse(command, &request);
+  } else if (fake_watched_script(&request) != RL_SCRIPT_NONE) {
+    known = fake_read_watched(command, &request, fake_watched_script(&request));
+  } else if (resp_is(&request, 0, "SET")) {
     known = fake_read_set(command, &request);
   } else if (resp_is(&request, 0, "DEL")) {
     known = fake_read_delete(command, &request);
   } else if (fake_is_attach(&request)) {
     known = fake_read_attach(command, &request);
+  } else if (fake_is_doctor(&request)) {
+    known = fake_read_doctor(command, &request);
   } else if (request.count == 4 && resp_is(&request, 0, "EVAL")) {
     known = fake_read_inspect(command, &request);
   } else if (resp_is(&request, 0, "EVALSHA") || resp_is(&request, 0, "EVAL")) {
@@ -277,6 +397,11 @@ static void fake_run_script(fake_key *key, redlock_time now_us, const fake_comma
 static void fake_attach(fake_store *store, redlock_time now_us, const fake_command *command,
                         char reply[FAKE_REPLY_MAX]) {
   bool ours = true;
+  if (command->guarded && (strcmp(command->record, store->record) != 0 ||
+                           strcmp(command->run_id, store->run_id) != 0)) {
+    (void)snprintf(reply, FAKE_REPLY_MAX, ":-1\r\n");
+    return;
+  }
   for (unsigned i = 0; i < command->count; i++) {
     const fake_name *name = &command->names[i];
     const fake_key *key = fake_find(store, now_us, name->bytes, name->length);
@@ -308,6 +433,18 @@ static void fake_inspect(const fake_key *key, redlock_time now_us, char reply[FA
                    ? snprintf(answer, sizeof answer, "hash %lld", left_ms)
                    : snprintf(answer, sizeof answer, "string %lld %s", left_ms, key->token);
   (void)snprintf(reply, FAKE_REPLY_MAX, "$%d\r\n%s\r\n", length, answer);
+}
+
+static void fake_examine(redlock_time now_us, const fake_command *command,
+                         char reply[FAKE_REPLY_MAX]) {
+  char answer[FAKE_REPLY_MAX / 2];
+  int length = snprintf(answer, sizeof answer, "now=%llu role=master version=7.0.15",
+                        (unsigned long long)now_us);
+  if (command->verb == FAKE_PROBE) {
+    (void)snprintf(reply, FAKE_REPLY_MAX, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+  } else {
+    (void)snprintf(reply, FAKE_REPLY_MAX, "$%d\r\n%s\r\n", length, answer);
+  }
 }
 
 static bool fake_is_ours(const fake_key *key, const fake_command *command) {
@@ -382,10 +519,147 @@ static void fake_execute_several(fake_store *store, redlock_time now_us,
   }
 }
 
+/* ------------------------------------------------------------------------------ fencing tokens */
+
+static fake_counter *fake_find_counter(fake_store *store, redlock_time now_us, const char *name,
+                                       size_t length) {
+  for (unsigned i = 0; i < FAKE_KEYS_MAX; i++) {
+    fake_counter *counter = &store->counters[i];
+    if (counter->length == length && memcmp(counter->name, name, length) == 0) {
+      if (counter->expires_us > now_us) {
+        return counter;
+      }
+      counter->length = 0;
+    }
+  }
+  return NULL;
+}
+
+static void fake_count(fake_store *store, const char *name, size_t length, uint64_t value,
+                       redlock_time expires_us) {
+  fake_counter *counter = fake_find_counter(store, 0, name, length);
+  for (unsigned i = 0; i < FAKE_KEYS_MAX && counter == NULL; i++) {
+    counter = store->counters[i].length == 0 ? &store->counters[i] : NULL;
+  }
+  if (counter != NULL) {
+    memcpy(counter->name, name, length);
+    counter->length = length;
+    counter->value = value;
+    counter->expires_us = expires_us;
+  }
+}
+
+uint64_t fake_store_counter(fake_store *store, redlock_time now_us, const char *key) {
+  const fake_counter *counter = fake_find_counter(store, now_us, key, strlen(key));
+  return counter == NULL ? 0 : counter->value;
+}
+
+void fake_store_count(fake_store *store, const char *key, uint64_t value, redlock_time expires_us) {
+  fake_count(store, key, strlen(key), value, expires_us);
+}
+
+#define FAKE_SLACK (REDLOCK_SECONDS / RL_FENCE_TICK_US) /* by which p may differ from the clock */
+
+/* The greatest counter of the keys. */
+static uint64_t fake_most(fake_store *store, redlock_time now_us, const fake_command *command) {
+  uint64_t most = 0;
+  for (unsigned i = 0; i < command->count; i++) {
+    const fake_name *name = &command->names[i];
+    const fake_counter *counter = fake_find_counter(store, now_us, name->bytes, name->length);
+    most = counter != NULL && counter->value > most ? counter->value : most;
+  }
+  return most;
+}
+
+/* To what TAKE raises the counters; 0 when no number is left. */
+static uint64_t fake_raise(fake_store *store, redlock_time now_us, const fake_command *command) {
+  uint64_t tick = (now_us + store->ahead_us) / RL_FENCE_TICK_US;
+  uint64_t most = fake_most(store, now_us, command);
+  uint64_t fence = command->fence;
+  if (!command->heals) {
+    uint64_t low = tick > FAKE_SLACK ? tick - FAKE_SLACK : 0;
+    uint64_t high = tick + FAKE_SLACK;
+    fence = fence < low ? low : fence > high ? high : fence;
+    most++;
+  }
+  most = fence > most ? fence : most;
+  return most > ((uint64_t)1 << 53) - 1 ? 0 : most;
+}
+
+static void fake_write_counters(fake_store *store, redlock_time now_us, const fake_command *command,
+                                uint64_t fence) {
+  redlock_time expires_us =
+      now_us + (command->ttl_ms + 604800000) * REDLOCK_MILLISECONDS; /* a week more */
+  for (unsigned i = 0; i < command->count && command->fence > 0; i++) {
+    const fake_name *name = &command->names[i];
+    const fake_counter *counter = fake_find_counter(store, now_us, name->bytes, name->length);
+    uint64_t value = counter != NULL && counter->value > fence ? counter->value : fence;
+    fake_count(store, name->bytes, name->length, value, expires_us);
+  }
+}
+
+/* TAKE, KEEP and CONFIRM look at all keys before they write. */
+static void fake_watched(fake_store *store, redlock_time now_us, const fake_command *command,
+                         char reply[FAKE_REPLY_MAX]) {
+  char answer[64], word[16] = "OK";
+  bool takes = command->verb == FAKE_SET;
+  uint64_t fence = takes && command->fence > 0 ? fake_raise(store, now_us, command) : 0;
+  redlock_time expires_us = now_us + command->ttl_ms * REDLOCK_MILLISECONDS;
+  for (unsigned i = 0; i < command->count; i++) {
+    const fake_name *name = &command->names[i];
+    const fake_key *key = fake_find(store, now_us, name->bytes, name->length);
+    bool ours = fake_is_ours(key, command);
+    if (key != NULL && key->token[0] == '\0') {
+      (void)snprintf(reply, FAKE_REPLY_MAX, "-WRONGTYPE Operation against a key\r\n");
+      return;
+    }
+    if (word[0] == 'O' && takes && key != NULL && !(command->heals && ours)) {
+      (void)snprintf(word, sizeof word, "%u", i + 1);
+    } else if (word[0] == 'O' && !takes && !ours) {
+      (void)snprintf(word, sizeof word, "no");
+    }
+  }
+  if (word[0] == 'O' && takes && command->fence > 0 && fence == 0) {
+    (void)snprintf(reply, FAKE_REPLY_MAX, "-ERR no fencing token is left\r\n");
+    return;
+  }
+  for (unsigned i = 0; i < command->count && word[0] == 'O'; i++) {
+    const fake_name *name = &command->names[i];
+    fake_key *key = fake_find(store, now_us, name->bytes, name->length);
+    if (key == NULL) {
+      fake_add(store, name->bytes, name->length, command->token, expires_us);
+    } else if (command->verb != FAKE_CONFIRM) {
+      key->expires_us = rl_time_max(key->expires_us, expires_us);
+    }
+  }
+  if (word[0] == 'O') {
+    fake_write_counters(store, now_us, command, takes ? fence : command->fence);
+  }
+  unsigned long long clock_us = now_us + store->ahead_us;
+  unsigned long long told = word[0] == 'O' ? fence : 0;
+  int length = snprintf(answer, sizeof answer, "%s %llu %llu", word, clock_us, told);
+  (void)snprintf(reply, FAKE_REPLY_MAX, "$%d\r\n%s\r\n", length, answer);
+}
+
 void fake_store_execute(fake_store *store, redlock_time now_us, const fake_command *command,
                         char reply[FAKE_REPLY_MAX]) {
   if (command->verb == FAKE_ATTACH) {
     fake_attach(store, now_us, command, reply);
+    return;
+  }
+  if (command->verb == FAKE_GUARD) {
+    fake_guard_execute(store, now_us, command, reply);
+    return;
+  }
+  if (command->guarded && fake_guard_declines(store, now_us, command, reply)) {
+    return;
+  }
+  if (command->watched) {
+    if (store->forgot_watched && !command->by_text && !command->guarded) {
+      (void)snprintf(reply, FAKE_REPLY_MAX, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    } else {
+      fake_watched(store, now_us, command, reply);
+    }
     return;
   }
   if (command->count > 1) {
@@ -404,6 +678,8 @@ void fake_store_execute(fake_store *store, redlock_time now_us, const fake_comma
     }
   } else if (command->verb == FAKE_INSPECT) {
     fake_inspect(key, now_us, reply);
+  } else if (command->verb == FAKE_PROBE || command->verb == FAKE_EXAMINE) {
+    fake_examine(now_us, command, reply);
   } else if (command->verb == FAKE_DELETE) {
     (void)snprintf(reply, FAKE_REPLY_MAX, key != NULL ? ":1\r\n" : ":0\r\n");
     if (key != NULL) {

@@ -15,7 +15,10 @@
 
 #define FAKE_KEYS_MAX 4
 #define FAKE_KEY_MAX 128
-#define FAKE_REPLY_MAX 160
+#define FAKE_REPLY_MAX 512
+#define FAKE_RUN_ID_MAX 40
+#define FAKE_RECORD_MAX 400
+#define FAKE_FINGERPRINT_MAX 255
 #define FAKE_TOKEN_MAX 64 /* of the tokens that tests give */
 #define FAKE_NAMES_MAX 3  /* of the keys of one command */
 
@@ -29,7 +32,11 @@ typedef enum fake_verb {
   FAKE_RELEASE,
   FAKE_INSPECT,
   FAKE_DELETE,
-  FAKE_ATTACH
+  FAKE_ATTACH,
+  FAKE_CONFIRM,
+  FAKE_PROBE,
+  FAKE_EXAMINE,
+  FAKE_GUARD
 } fake_verb;
 
 typedef struct fake_name {
@@ -49,7 +56,17 @@ typedef struct fake_command {
   uint64_t floor_ms;
   unsigned count; /* of several keys, of which |key| is the first; 0 or 1 when it is the only one */
   fake_name names[FAKE_NAMES_MAX];
-  bool heals;                  /* FAKE_SET of several: keys with the token may be there */
+  bool heals;     /* FAKE_SET of several: keys with the token may be there */
+  bool watched;   /* TAKE, KEEP, CONFIRM: FAKE_SET, FAKE_EXTEND, FAKE_CONFIRM */
+  uint64_t fence; /* of these: what is proposed, or was issued; 0 for none */
+  bool
+      guarded; /* TAKE of one server: the record that it is to have, and its run_id where it is to look */
+  char record[FAKE_RECORD_MAX + 1]; /* FAKE_GUARD: which one is to be made anew */
+  char run_id[FAKE_RUN_ID_MAX + 1];
+  char sha1[41];
+  char make[8]; /* FAKE_GUARD */
+  char fingerprint[FAKE_FINGERPRINT_MAX + 1];
+  uint64_t age_us;
   char line[FAKE_KEY_MAX + 1]; /* the arguments of the handshake's commands, with spaces between */
 } fake_command;
 
@@ -60,11 +77,25 @@ typedef struct fake_key {
   redlock_time expires_us;
 } fake_key;
 
+/* A counter of fencing tokens, beside the key of that name. */
+typedef struct fake_counter {
+  size_t length; /* 0: this place is free */
+  char name[FAKE_KEY_MAX];
+  uint64_t value;
+  redlock_time expires_us;
+} fake_counter;
+
 typedef struct fake_store {
   fake_key keys[FAKE_KEYS_MAX];
-  bool forgot_release; /* the scripts that EVALSHA does not know */
+  fake_counter counters[FAKE_KEYS_MAX];
+  redlock_duration ahead_us; /* of the test's clock: what TIME says */
+  bool forgot_release;       /* the scripts that EVALSHA does not know */
   bool forgot_extend;
   bool forgot_several; /* those for several keys */
+  bool forgot_watched; /* TAKE, KEEP and CONFIRM */
+  char run_id[FAKE_RUN_ID_MAX + 1];
+  char record[FAKE_RECORD_MAX + 1]; /* of a guard; empty: there is none */
+  bool knows_take;                  /* TAKE of this server */
 } fake_store;
 
 /*
@@ -82,6 +113,10 @@ const char *fake_store_token(fake_store *store, redlock_time now_us, const char 
 
 /* When the key expires; 0 when there is none. */
 redlock_time fake_store_expiry(fake_store *store, redlock_time now_us, const char *key);
+
+/* The counter of fencing tokens beside the key, 0 when there is none; what it is from now on. */
+uint64_t fake_store_counter(fake_store *store, redlock_time now_us, const char *key);
+void fake_store_count(fake_store *store, const char *key, uint64_t value, redlock_time expires_us);
 
 /* Somebody else's key; |token| is "" for one of another type. */
 void fake_store_put(fake_store *store, const char *key, const char *token, redlock_time expires_us);

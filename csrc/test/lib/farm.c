@@ -19,6 +19,8 @@
 #define FARM_REPLY_TIMEOUT_MS 2000
 #define FARM_START_TIMEOUT_MS 10000
 
+const farm_tls *farm_over_tls;
+
 int farm_free_port(void) {
   int port = server_free_port();
   assert_true(port > 0);
@@ -84,12 +86,23 @@ unsigned farm_calls(farm *self, unsigned node, const char *command) {
 static pid_t farm_spawn(const farm *self, const farm_node *node, const char *name,
                         const char *value) {
   char files[16];
+  char tls_port[16];
   const char *arguments[FARM_ARGUMENTS_MAX];
   size_t count = 0;
   (void)snprintf(files, sizeof files, "%d", node->port);
   for (size_t i = 0; self->arguments != NULL && self->arguments[i] != NULL; i++) {
-    assert_true(count + 3 < FARM_ARGUMENTS_MAX);
+    assert_true(count + 5 < FARM_ARGUMENTS_MAX);
     arguments[count++] = self->arguments[i];
+  }
+  const char *const *more = farm_over_tls == NULL ? NULL : farm_over_tls->arguments();
+  for (size_t i = 0; more != NULL && more[i] != NULL; i++) {
+    assert_true(count + 5 < FARM_ARGUMENTS_MAX);
+    arguments[count++] = more[i];
+  }
+  if (node->tls_port != 0) {
+    (void)snprintf(tls_port, sizeof tls_port, "%d", node->tls_port);
+    arguments[count++] = "--tls-port";
+    arguments[count++] = tls_port;
   }
   arguments[count] = name;
   arguments[count + 1] = value;
@@ -121,7 +134,23 @@ static bool farm_launch(farm *self, unsigned index, const char *name, const char
   return false;
 }
 
-void farm_start(farm *self, unsigned count, const char *const *arguments) {
+int farm_client_port(const farm *self, unsigned node) {
+  return farm_over_tls != NULL ? self->nodes[node].tls_port : self->nodes[node].port;
+}
+
+/* Ports for a node, and the addresses of them. */
+static void farm_draw_ports(farm_node *node, bool tls) {
+  node->port = farm_free_port();
+  do {
+    node->tls_port = tls ? farm_free_port() : 0;
+  } while (node->tls_port == node->port);
+  (void)snprintf(node->address, sizeof node->address, "127.0.0.1:%d",
+                 farm_over_tls != NULL ? node->tls_port : node->port);
+  (void)snprintf(node->tls_address, sizeof node->tls_address, "rediss://127.0.0.1:%d",
+                 node->tls_port);
+}
+
+static void farm_begin(farm *self, unsigned count, const char *const *arguments, bool tls) {
   memset(self, 0, sizeof *self);
   self->count = count;
   self->arguments = arguments;
@@ -129,15 +158,21 @@ void farm_start(farm *self, unsigned count, const char *const *arguments) {
   for (unsigned i = 0; i < count; i++) {
     bool started = false;
     for (unsigned tries = 0; tries < 5 && !started; tries++) {
-      self->nodes[i].port = farm_free_port();
-      (void)snprintf(self->nodes[i].address, sizeof self->nodes[i].address, "127.0.0.1:%d",
-                     self->nodes[i].port);
+      farm_draw_ports(&self->nodes[i], tls);
       started = farm_launch(self, i, NULL, NULL, false);
     }
     if (!started) {
       fail_msg("no redis-server could be started");
     }
   }
+}
+
+void farm_start(farm *self, unsigned count, const char *const *arguments) {
+  farm_begin(self, count, arguments, farm_over_tls != NULL);
+}
+
+void farm_start_tls(farm *self, unsigned count, const char *const *arguments) {
+  farm_begin(self, count, arguments, true);
 }
 
 void farm_kill(farm *self, unsigned index) {

@@ -23,7 +23,9 @@ typedef struct farm_node {
   pid_t pid; /* 0 when it is not running */
   bool stopped;
   int port;
-  char address[32]; /* "127.0.0.1:port" */
+  char address[32]; /* "127.0.0.1:port", for clients: by the port for TLS where farm_over_tls is */
+  int tls_port;     /* 0: it speaks no TLS */
+  char tls_address[48];
 } farm_node;
 
 typedef struct farm {
@@ -34,11 +36,27 @@ typedef struct farm {
   farm_node nodes[FARM_NODES_MAX];
 } farm;
 
+/*
+ * NULL; or all clients of a program speak TLS, with nothing else changed: tls/over_tls.c, which is linked into the
+ * tests that are to run once more over TLS.
+ */
+typedef struct farm_tls {
+  const char *const *(*arguments)(void); /* for redis-server, ended by NULL */
+  void (*fill)(redlock_settings *settings);
+  int (*serve)(int fd); /* what comes through TLS over the connection |fd|: another descriptor */
+} farm_tls;
+extern const farm_tls *farm_over_tls;
+
 void farm_start(farm *self, unsigned count, const char *const *arguments);
+/* The same with a port for TLS besides; |arguments| name the certificates. */
+void farm_start_tls(farm *self, unsigned count, const char *const *arguments);
 void farm_end(farm *self);
 
 /* Brings all nodes back, empties them and their script caches. */
 void farm_reset(farm *self);
+
+/* The port that clients are to use: that of |address|. */
+int farm_client_port(const farm *self, unsigned node);
 
 /* SIGSTOP, delivered when the call returns; and SIGCONT. */
 void farm_stop(farm *self, unsigned node);

@@ -74,4 +74,10 @@ void loopback_unlock(loopback *farm);
 /* On how many nodes the key exists, whoever holds it. Takes the mutex. */
 unsigned loopback_keys(loopback *farm, const char *key);
 
+/*
+ * Waits in a loop of its own, beside the thread that runs the servers, for what was started of the lock. Returns its
+ * result; aborts the program when that takes 20 s.
+ */
+int loopback_finish(redlock_client *client, redlock_lock *lock);
+
 #endif

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RESP_WORDS_MAX 12
+#define RESP_WORDS_MAX 20
 
 typedef struct resp_request {
   unsigned count;

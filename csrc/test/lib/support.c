@@ -91,6 +91,9 @@ redlock_client *client_at(const char *const *addresses, unsigned count,
   redlock_options usual = once();
   char message[256];
   settings.options = options != NULL ? options : &usual;
+  if (farm_over_tls != NULL) {
+    farm_over_tls->fill(&settings);
+  }
   if (redlock_client_new(&client, &settings, message, sizeof message) != REDLOCK_OK) {
     fail_msg("%s", message);
   }

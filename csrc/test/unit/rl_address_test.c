@@ -60,7 +60,7 @@ static const accepted accepted_forms[] = {
     {"redis://u:" SECRET "@h:7000/2", "h", 7000, 2, "", "u", SECRET, "h:7000"},
     {"redis://u:@h", "h", 6379, 0, "", "u", "", "h:6379"},
     {"redis://:@h", "h", 6379, 0, "", NULL, "", "h:6379"},
-    {"redis://u%3A%40:%25%2f%00x@h", NULL, 0, 0, NULL, NULL, NULL, NULL}, /* refused: NUL */
+    {"redis://u%3A%40%00:%25%2fx@h", NULL, 0, 0, NULL, NULL, NULL, NULL}, /* refused: NUL */
     {"redis://u%3A%40:p%25%2f%c3%A9@h", "h", 6379, 0, "", "u:@", "p%/\xc3\xa9", "h:6379"},
     {"redis://u:a@b@h", "h", 6379, 0, "", "u", "a@b", "h:6379"},
     {"redis://u:a:b@h", "h", 6379, 0, "", "u", "a:b", "h:6379"},
@@ -95,6 +95,7 @@ static void every_form_is_read(void **state) {
     assert_string_equal(address.username, row->username != NULL ? row->username : "");
     assert_int_equal(address.has_password, row->password != NULL);
     assert_string_equal(address.password, row->password != NULL ? row->password : "");
+    assert_int_equal(address.password_length, strlen(address.password));
     assert_string_equal(address.name, row->name);
     assert_int_equal(address.tls, 0);
   }
@@ -153,7 +154,8 @@ static const refused refused_forms[] = {
     {"redis://u:" SECRET "%4@h", "the password has a %-escape that is not two hex digits"},
     {"redis://u:" SECRET "%zz@h", "the password has a %-escape that is not two hex digits"},
     {"redis://u:" SECRET "%4z@h", "the password has a %-escape that is not two hex digits"},
-    {"redis://u:" SECRET "%00@h", "the password has a %-escape that is not two hex digits"},
+    {"redis://u%00:" SECRET "@h", "the username must not contain a NUL byte"},
+    {"unix://:" SECRET "@/s%00", "the path must not contain a NUL byte"},
     {"redis://u%:" SECRET "@h", "the username has a %-escape that is not two hex digits"},
     {"redis://u@h", "a username needs a password"},
     {"unix://run/redis.sock", "the path of a Unix socket must begin with '/': unix:///path"},
@@ -223,9 +225,17 @@ static void tls_is_asked_for_by_scheme_node_or_client(void **state) {
   assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
   assert_int_equal(address.tls, 0);
   node = parts();
+  settings.tls = REDLOCK_YES;
   node.address = "unix:///r"; /* A Unix socket has no use for TLS. */
   assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
   assert_int_equal(address.tls, 0);
+  node = parts();
+  node.path = "/r";
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
+  assert_int_equal(address.tls, 0);
+  node.tls = REDLOCK_YES; /* Unless it says so. */
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
+  assert_int_equal(address.tls, 1);
 }
 
 /* --------------------------------------------------------------------------------------- limits */
@@ -265,6 +275,68 @@ static void lengths_are_limited(void **state) {
       free(text);
     }
   }
+}
+
+/* 256 of them are 0 to 255: with %XX, or as bytes with their length. */
+static void a_password_has_any_bytes(void **state) {
+  (void)state;
+  rl_address address;
+  char message[256] = "";
+  redlock_settings settings = nothing();
+  char bytes[256];
+  char text[16 + 3 * 256] = "redis://u:";
+  for (size_t i = 0; i < sizeof bytes; i++) {
+    bytes[i] = (char)i;
+    (void)snprintf(text + strlen(text), 4, "%%%02zx", i);
+  }
+  (void)strcat(text, "@h");
+  redlock_node whole = parts();
+  whole.address = text;
+  redlock_node own = parts();
+  own.host = "h";
+  own.username = "u";
+  own.password = bytes;
+  own.password_length = sizeof bytes;
+  redlock_node none = parts();
+  none.host = "h";
+  redlock_settings above = nothing();
+  above.username = "u";
+  above.password = bytes;
+  above.password_length = sizeof bytes;
+  const redlock_node *nodes[] = {&whole, &own, &none};
+  const redlock_settings *levels[] = {&settings, &settings, &above};
+  for (size_t i = 0; i < 3; i++) {
+    assert_error(rl_address_read(&address, nodes[i], levels[i], message, sizeof message),
+                 REDLOCK_OK);
+    assert_true(address.has_password);
+    assert_int_equal(address.password_length, sizeof bytes);
+    assert_memory_equal(address.password, bytes, sizeof bytes);
+    assert_string_equal(address.username, "u");
+  }
+}
+
+static void a_length_says_how_long_a_password_is_and_none_goes_to_its_end(void **state) {
+  (void)state;
+  rl_address address;
+  char message[256] = "";
+  redlock_settings settings = nothing();
+  redlock_node node = parts();
+  node.host = "h";
+  node.password = "abc";
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
+  assert_int_equal(address.password_length, 3);
+  node.password_length = 2;
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
+  assert_string_equal(address.password, "ab");
+  node.password_length = RL_ADDRESS_TEXT_MAX + 1;
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
+               REDLOCK_E_INVALID);
+  assert_string_equal(message, "the password is longer than 512 bytes");
+  node.password = NULL;
+  node.password_length = 2;
+  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
+               REDLOCK_E_INVALID);
+  assert_string_equal(message, "password must be a text, or bytes with their password_length");
 }
 
 static void parts_are_limited_as_well(void **state) {
@@ -442,6 +514,8 @@ int main(void) {
       cmocka_unit_test(no_message_holds_a_password_whatever_is_wrong),
       cmocka_unit_test(tls_is_asked_for_by_scheme_node_or_client),
       cmocka_unit_test(lengths_are_limited),
+      cmocka_unit_test(a_password_has_any_bytes),
+      cmocka_unit_test(a_length_says_how_long_a_password_is_and_none_goes_to_its_end),
       cmocka_unit_test(parts_are_limited_as_well),
       cmocka_unit_test(a_node_is_named_in_exactly_one_way),
       cmocka_unit_test(hosts_in_parts_need_no_brackets),

@@ -76,6 +76,20 @@ static void a_fresh_token_takes_the_place_of_the_handed_one(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* The script of a guard says so; this is none. */
+static void another_record_is_no_answer_where_there_is_no_guard(void **state) {
+  (void)state;
+  rl_lock *lock;
+  rl_handover handover;
+  fake_world *world = held(3, &lock, NULL);
+  detach(world, lock, &handover);
+  (void)begin(world, &handover);
+  (void)fake_reply(world, 0, ":-1\r\n");
+  assert_int_equal(world->nodes[0].connections, 2); /* It was given up, and made anew. */
+  fake_settle(world);
+  assert_true(fake_world_end(world));
+}
+
 static void what_was_detached_is_not_held_and_not_released(void **state) {
   (void)state;
   rl_lock *lock;
@@ -435,6 +449,7 @@ static void several_resources_are_handed_over_together(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_fresh_token_takes_the_place_of_the_handed_one),
+      cmocka_unit_test(another_record_is_no_answer_where_there_is_no_guard),
       cmocka_unit_test(what_was_detached_is_not_held_and_not_released),
       cmocka_unit_test(attached_twice_the_second_finds_nothing),
       cmocka_unit_test(several_resources_are_handed_over_together),

@@ -115,8 +115,38 @@ static void settings_are_checked_and_named(void **state) {
   options.ttl_us = 999;
   settings = (redlock_settings){.options = &options};
   assert_string_equal(wrong_settings(&settings), "ttl_us must be from 1 ms to 366 days");
+  settings = (redlock_settings){.quorum = -1};
+  assert_string_equal(wrong_settings(&settings),
+                      "quorum must be from a majority of the nodes to all of them, at most 32");
+  settings.quorum = REDLOCK_NODES_MAX + 1;
+  assert_string_equal(wrong_settings(&settings),
+                      "quorum must be from a majority of the nodes to all of them, at most 32");
   settings = (redlock_settings){.db = REDLOCK_DB_ZERO, .tls = REDLOCK_NO};
   assert_string_equal(wrong_settings(&settings), "");
+}
+
+/* Nodes are added after the client was made: it is looked at with the first lock. */
+static void a_quorum_is_from_a_majority_of_the_nodes_to_all_of_them(void **state) {
+  (void)state;
+  for (int quorum = 0; quorum <= 6; quorum++) {
+    redlock_settings settings = {.quorum = quorum};
+    redlock_client *client;
+    redlock_lock *lock;
+    bool fits = quorum == 0 || (quorum >= 3 && quorum <= 5);
+    assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
+    for (unsigned i = 0; i < 5; i++) {
+      char address[32];
+      (void)snprintf(address, sizeof address, "127.0.0.1:%u", i + 1);
+      assert_error(redlock_client_add(client, address, NULL, 0), REDLOCK_OK);
+    }
+    assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), NULL),
+                 fits ? REDLOCK_OK : REDLOCK_E_INVALID);
+    assert_string_equal(
+        redlock_client_message(client),
+        fits ? "" : "the client's quorum must be from a majority of its nodes to all of them");
+    redlock_lock_free(lock);
+    redlock_client_free(client);
+  }
 }
 
 /* A caller that was compiled with an older header, whose structs end earlier. */
@@ -206,7 +236,7 @@ static void a_struct_of_a_wrong_size_is_refused(void **state) {
   redlock_settings settings = {0};
   redlock_node node = {.host = "h"};
   char message[128];
-  static const size_t sizes[] = {0, 1, sizeof(redlock_settings) - 1, 4097, SIZE_MAX};
+  static const size_t sizes[] = {0, 1, offsetof(redlock_settings, quorum) + 1, 4097, SIZE_MAX};
   for (unsigned i = 0; i < COUNT_OF(sizes); i++) {
     assert_error(redlock_client_new_sized(&client, &settings, sizes[i], sizeof(redlock_options),
                                           message, sizeof message),
@@ -308,18 +338,21 @@ static void a_node_that_is_missing_is_told_from_a_client_that_is(void **state) {
 }
 
 /* A node that says so itself, and one that leaves it to the client. */
-static void a_node_that_speaks_tls_is_refused_by_its_name(void **state) {
+static void a_node_that_speaks_tls_wants_a_carrier(void **state) {
   (void)state;
   redlock_client *client;
   redlock_settings settings = {.tls = REDLOCK_YES};
   redlock_node node = {.host = "h", .tls = REDLOCK_NO};
   char message[128];
+  const char *wanted =
+      "h:6379: TLS is a library of its own: link with -lredlock_tls, and set carrier to "
+      "redlock_tls()";
   assert_error(redlock_client_new(&client, &settings, message, sizeof message), REDLOCK_OK);
   assert_error(redlock_client_add(client, "rediss://u:secret@h", message, sizeof message),
                REDLOCK_E_UNSUPPORTED);
-  assert_string_equal(message, "h:6379: TLS is not built in this version");
+  assert_string_equal(message, wanted);
   assert_error(redlock_client_add(client, "h", message, sizeof message), REDLOCK_E_UNSUPPORTED);
-  assert_string_equal(message, "h:6379: TLS is not built in this version");
+  assert_string_equal(message, wanted);
   assert_int_equal(redlock_client_node_count(client), 0);
   assert_error(redlock_client_add_node(client, &node, message, sizeof message), REDLOCK_OK);
   redlock_client_free(client);
@@ -374,9 +407,11 @@ static void null_is_an_error_and_not_a_crash(void **state) {
   assert_null(redlock_client_next_ended(NULL));
   assert_int_equal(redlock_lock_remaining(NULL), 0);
   assert_int_equal(redlock_lock_deadline(NULL), 0);
+  assert_int_equal(redlock_lock_margin(NULL), -1);
   assert_int_equal(redlock_lock_ttl(NULL), 0);
   assert_null(redlock_lock_client(NULL));
   assert_string_equal(redlock_lock_token(NULL), "");
+  assert_true(redlock_lock_fence(NULL) == 0);
   assert_string_equal(redlock_lock_message(NULL), "");
 }
 
@@ -408,6 +443,11 @@ static void a_lock_has_one_to_64_resources_and_none_twice(void **state) {
   assert_error(redlock_lock_new_many(&lock, client, resources, REDLOCK_RESOURCES_MAX, NULL),
                REDLOCK_E_INVALID);
   assert_string_equal(redlock_client_message(client), "a resource is named twice");
+  resources[1] = (redlock_resource){"a:redlock-fence", 15};
+  assert_error(redlock_lock_new_many(&lock, client, resources, 2, NULL), REDLOCK_E_INVALID);
+  assert_string_equal(redlock_client_message(client),
+                      "a resource is named like what the nodes keep for the library: it ends in "
+                      "':redlock-fence', or is 'redlock:lineage'");
   redlock_client_free(client);
 }
 
@@ -958,6 +998,7 @@ static void a_child_can_lock_with_connections_of_its_own(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(settings_are_checked_and_named),
+      cmocka_unit_test(a_quorum_is_from_a_majority_of_the_nodes_to_all_of_them),
       cmocka_unit_test(older_callers_are_served),
       cmocka_unit_test(what_a_newer_caller_has_set_is_refused),
       cmocka_unit_test(a_struct_of_a_wrong_size_is_refused),
@@ -965,7 +1006,7 @@ int main(void) {
       cmocka_unit_test(the_33rd_node_is_refused),
       cmocka_unit_test(keys_are_limited_with_their_prefix),
       cmocka_unit_test(a_node_that_is_missing_is_told_from_a_client_that_is),
-      cmocka_unit_test(a_node_that_speaks_tls_is_refused_by_its_name),
+      cmocka_unit_test(a_node_that_speaks_tls_wants_a_carrier),
       cmocka_unit_test(tls_is_taken_where_another_carries_it),
       cmocka_unit_test(closing_waits_for_nothing_when_nothing_is_owed),
       cmocka_unit_test(null_is_an_error_and_not_a_crash),

@@ -6,79 +6,17 @@
 #include <hiredis/hiredis.h>
 
 #include "rl_command.h"
+#include "rl_sha1.h"
 #include "rl_test.h"
 
 static const char TOKEN[] = "0123456789abcdef0123456789abcdef01234567";
-
-/* ------------------------------------------------------------------- SHA-1 (FIPS 180-4), for short texts */
-
-static uint32_t rotate(uint32_t word, unsigned bits) {
-  return word << bits | word >> (32 - bits);
-}
-
-static void sha1_block(uint32_t hash[5], const unsigned char *block) {
-  uint32_t w[80];
-  uint32_t a = hash[0], b = hash[1], c = hash[2], d = hash[3], e = hash[4];
-  for (unsigned i = 0; i < 80; i++) {
-    w[i] = i < 16 ? (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
-                        (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3]
-                  : rotate(w[i - 3] ^ w[i - 8] ^ w[i - 14] ^ w[i - 16], 1);
-  }
-  for (unsigned i = 0; i < 80; i++) {
-    uint32_t f = i < 20   ? (b & c) | (~b & d)
-                 : i < 40 ? b ^ c ^ d
-                 : i < 60 ? (b & c) | (b & d) | (c & d)
-                          : b ^ c ^ d;
-    static const uint32_t k[] = {0x5a827999, 0x6ed9eba1, 0x8f1bbcdc, 0xca62c1d6};
-    uint32_t next = rotate(a, 5) + f + e + k[i / 20] + w[i];
-    e = d;
-    d = c;
-    c = rotate(b, 30);
-    b = a;
-    a = next;
-  }
-  hash[0] += a;
-  hash[1] += b;
-  hash[2] += c;
-  hash[3] += d;
-  hash[4] += e;
-}
-
-static void sha1(const char *text, char hex[41]) {
-  uint32_t hash[5] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
-  unsigned char padded[1024] = {0};
-  size_t length = strlen(text);
-  size_t total = (length + 8) / 64 * 64 + 64;
-  assert_true(total <= sizeof padded);
-  memcpy(padded, text, length);
-  padded[length] = 0x80;
-  for (unsigned i = 0; i < 8; i++) {
-    padded[total - 1 - i] = (unsigned char)(length * 8 >> (8 * i));
-  }
-  for (size_t at = 0; at < total; at += 64) {
-    sha1_block(hash, padded + at);
-  }
-  for (unsigned i = 0; i < 5; i++) {
-    (void)snprintf(hex + 8 * i, 9, "%08x", (unsigned)hash[i]);
-  }
-}
-
-static void our_sha1_knows_the_vectors_of_the_standard(void **state) {
-  (void)state;
-  char hex[41];
-  sha1("abc", hex);
-  assert_string_equal(hex, "a9993e364706816aba3e25717850c26c9cd0d89d");
-  sha1("", hex);
-  assert_string_equal(hex, "da39a3ee5e6b4b0d3255bfef95601890afd80709");
-  sha1("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", hex);
-  assert_string_equal(hex, "84983e441c3bd26ebaae4aa1f95129e5e54670f1");
-}
 
 static void each_script_is_named_by_the_sha1_of_its_text(void **state) {
   (void)state;
   char hex[41];
   for (unsigned i = RL_SCRIPT_NONE + 1; i < RL_SCRIPT_COUNT; i++) {
-    sha1(rl_command_script_text((rl_script)i), hex);
+    const char *text = rl_command_script_text((rl_script)i);
+    rl_sha1(hex, text, strlen(text));
     assert_string_equal(hex, rl_command_script_sha1((rl_script)i));
   }
 }
@@ -198,20 +136,23 @@ static void scripts_of_several_keys_are_what_hiredis_formats(void **state) {
   rl_buffer_free(&buffer);
 }
 
-static void strings_are_what_hiredis_formats(void **state) {
+static void arguments_are_what_hiredis_formats(void **state) {
   (void)state;
   char secret[600];
-  memset(secret, 'p', sizeof secret);
-  secret[sizeof secret - 1] = '\0';
+  for (size_t i = 0; i < sizeof secret; i++) {
+    secret[i] = (char)i; /* every byte */
+  }
   const char *auth[] = {"AUTH", "", secret};
   const char *select[] = {"SELECT", "15"};
   const size_t auth_lengths[] = {4, 0, sizeof secret - 1};
   const size_t select_lengths[] = {6, 2};
   rl_buffer buffer = {NULL, 0, 0, 0};
-  assert_int_equal(rl_command_strings(&buffer, auth, 3), 1);
+  const rl_command_bytes auth_arguments[] = {{"AUTH", 4}, {"", 0}, {secret, sizeof secret - 1}};
+  const rl_command_bytes select_arguments[] = {{"SELECT", 6}, {"15", 2}};
+  assert_int_equal(rl_command_arguments(&buffer, auth_arguments, 3), 1);
   assert_formatted(&buffer, 0, 3, auth, auth_lengths);
   size_t from = buffer.tail;
-  assert_int_equal(rl_command_strings(&buffer, select, 2), 1);
+  assert_int_equal(rl_command_arguments(&buffer, select_arguments, 2), 1);
   assert_formatted(&buffer, from, 2, select, select_lengths);
   rl_buffer_free(&buffer);
 }
@@ -261,6 +202,146 @@ static void what_an_operator_asks_is_what_hiredis_formats(void **state) {
   rl_buffer_free(&buffer);
 }
 
+static void what_the_doctor_asks_is_what_hiredis_formats(void **state) {
+  (void)state;
+  char key[REDLOCK_KEY_MAX + 7], prefix[REDLOCK_KEY_MAX];
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  const char *probe[] = {"EVALSHA", "0000000000000000000000000000000000000000", "0"};
+  const size_t probe_lengths[] = {7, 40, 1};
+  assert_int_equal(rl_command_probe(&buffer), 1);
+  assert_formatted(&buffer, 0, 3, probe, probe_lengths);
+  for (unsigned i = 0; i < COUNT_OF(key_lengths) * 2; i++) {
+    size_t length = key_lengths[i / 2];
+    fill(key, length);
+    memcpy(key + length, ":behind", 7);
+    fill(prefix, length);
+    rl_command_examination examination = {key,    length,    ":behind", length > 0 ? prefix : NULL,
+                                          length, i % 2 == 1};
+    size_t from = buffer.tail;
+    assert_int_equal(rl_command_examine(&buffer, &examination), 1);
+    const char *text = strstr(buffer.data + from, "local");
+    const char *eval[] = {"EVAL", text, "0", key, i % 2 == 1 ? "1" : "0", prefix};
+    const size_t eval_lengths[] = {4,     (size_t)(strstr(text, "\r\n") - text), 1, length + 7, 1,
+                                   length};
+    assert_formatted(&buffer, from, 6, eval, eval_lengths);
+  }
+  rl_buffer_free(&buffer);
+}
+
+/* Of one key, or of two, with all that TAKE can have, and without. */
+static void what_is_watched_is_what_hiredis_formats(void **state) {
+  (void)state;
+  static const uint16_t two[] = {1, 2};
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  for (unsigned i = 0; i < 16; i++) {
+    bool both = (i & 1) != 0, fenced = (i & 2) != 0, guarded = (i & 4) != 0, by_text = (i & 8) != 0;
+    rl_command_key key = {"abb", both ? 3 : 1, TOKEN, 40, both ? 2 : 0, both ? two : NULL};
+    rl_command_watch watch = {.script = RL_SCRIPT_TAKE,
+                              .by_text = by_text,
+                              .own = fenced,
+                              .fence = fenced ? 1763000000000000 : 0,
+                              .ttl_ms = 10000,
+                              .record = guarded ? "record" : NULL,
+                              .record_key = "redlock:lineage",
+                              .run_id = by_text ? "0123" : NULL};
+    const char *words[20] = {by_text ? "EVAL" : "EVALSHA",
+                             by_text ? rl_command_script_text(RL_SCRIPT_TAKE)
+                                     : rl_command_script_sha1(RL_SCRIPT_TAKE)};
+    int count = 3;
+    words[count++] = "a";
+    if (both) {
+      words[count++] = "bb";
+    }
+    if (fenced) {
+      words[count++] = "a:redlock-fence";
+    }
+    if (fenced && both) {
+      words[count++] = "bb:redlock-fence";
+    }
+    if (guarded) {
+      words[count++] = "redlock:lineage";
+    }
+    char keys[2] = {(char)('0' + count - 3), '\0'};
+    words[2] = keys;
+    words[count++] = TOKEN;
+    words[count++] = "10000";
+    words[count++] = both ? "2" : "1";
+    words[count++] = fenced ? "1" : "0";
+    words[count++] = fenced ? "1763000000000000" : "0";
+    words[count++] = guarded ? "record" : "";
+    words[count++] = by_text ? "0123" : "";
+    size_t lengths[20];
+    for (int k = 0; k < count; k++) {
+      lengths[k] = strlen(words[k]);
+    }
+    size_t from = buffer.tail;
+    assert_int_equal(rl_command_watched(&buffer, &key, &watch), 1);
+    assert_formatted(&buffer, from, count, words, lengths);
+  }
+  rl_buffer_free(&buffer);
+}
+
+static void what_was_issued_is_kept_and_confirmed_as_hiredis_formats(void **state) {
+  (void)state;
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  rl_command_key key = {"a", 1, TOKEN, 40, 1, NULL};
+  rl_command_watch keep = {
+      .script = RL_SCRIPT_KEEP, .body = "text", .by_text = true, .fence = 7, .ttl_ms = 5};
+  rl_command_watch confirm = {.script = RL_SCRIPT_CONFIRM, .fence = 8, .ttl_ms = 5};
+  const char *kept[] = {"EVAL", "text", "2", "a", "a:redlock-fence", TOKEN, "5", "1", "7"};
+  const size_t kept_lengths[] = {4, 4, 1, 1, 15, 40, 1, 1, 1};
+  const char *sha1 = rl_command_script_sha1(RL_SCRIPT_CONFIRM);
+  const char *confirmed[] = {"EVALSHA", sha1, "2", "a", "a:redlock-fence", TOKEN, "5", "1", "8"};
+  const size_t confirmed_lengths[] = {7, 40, 1, 1, 15, 40, 1, 1, 1};
+  assert_int_equal(rl_command_watched(&buffer, &key, &keep), 1);
+  assert_formatted(&buffer, 0, 9, kept, kept_lengths);
+  size_t from = buffer.tail;
+  assert_int_equal(rl_command_watched(&buffer, &key, &confirm), 1);
+  assert_formatted(&buffer, from, 9, confirmed, confirmed_lengths);
+  rl_buffer_free(&buffer);
+}
+
+static void a_guard_asks_what_hiredis_formats(void **state) {
+  (void)state;
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  const char *text = rl_command_guard_text();
+  const char *words[] = {"EVAL",  text,      "1",        "key",
+                         "clock", "n=5 q=3", "30000000", "r 1 new n=5 q=3"};
+  size_t lengths[8];
+  for (int i = 0; i < 8; i++) {
+    lengths[i] = strlen(words[i]);
+  }
+  assert_int_equal(
+      rl_command_guard(&buffer, "key", "clock", "n=5 q=3", 30000000, "r 1 new n=5 q=3"), 1);
+  assert_formatted(&buffer, 0, 8, words, lengths);
+  rl_buffer_free(&buffer);
+}
+
+static void what_attaches_is_what_hiredis_formats(void **state) {
+  (void)state;
+  static const uint16_t two[] = {1, 2};
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  rl_command_key key = {"abb", 3, TOKEN, 40, 2, two};
+  rl_command_key old = {NULL, 0, "old", 3, 0, NULL};
+  rl_command_here here = {"redlock:lineage", "run1 5 empty", "run1"};
+  for (unsigned guarded = 0; guarded < 2; guarded++) {
+    size_t from = buffer.tail;
+    assert_int_equal(rl_command_attach(&buffer, &key, &old, 10, 3, guarded ? &here : NULL), 1);
+    char *text = strchr(strchr(buffer.data + from, '$') + 10, '\n') + 1;
+    size_t length = (size_t)(strstr(text, "\r\n") - text);
+    const char *plain[] = {"EVAL", text, "2", "a", "bb", "old", TOKEN, "10", "3"};
+    const char *here_too[] = {"EVAL", text,  "3",  "a", "bb",           "redlock:lineage",
+                              "old",  TOKEN, "10", "3", "run1 5 empty", "run1"};
+    size_t lengths[12];
+    int count = guarded ? 12 : 9;
+    for (int i = 0; i < count; i++) {
+      lengths[i] = i == 1 ? length : strlen(guarded ? here_too[i] : plain[i]);
+    }
+    assert_formatted(&buffer, from, count, guarded ? here_too : plain, lengths);
+  }
+  rl_buffer_free(&buffer);
+}
+
 static void without_room_nothing_is_appended(void **state) {
   (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
@@ -280,14 +361,18 @@ static void without_room_nothing_is_appended(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(our_sha1_knows_the_vectors_of_the_standard),
       cmocka_unit_test(each_script_is_named_by_the_sha1_of_its_text),
       cmocka_unit_test(set_is_what_hiredis_formats),
       cmocka_unit_test(scripts_are_what_hiredis_formats),
       cmocka_unit_test(scripts_of_several_keys_are_what_hiredis_formats),
-      cmocka_unit_test(strings_are_what_hiredis_formats),
+      cmocka_unit_test(arguments_are_what_hiredis_formats),
       cmocka_unit_test(tokens_of_any_length_are_what_hiredis_formats),
       cmocka_unit_test(what_an_operator_asks_is_what_hiredis_formats),
+      cmocka_unit_test(what_the_doctor_asks_is_what_hiredis_formats),
+      cmocka_unit_test(what_is_watched_is_what_hiredis_formats),
+      cmocka_unit_test(what_was_issued_is_kept_and_confirmed_as_hiredis_formats),
+      cmocka_unit_test(a_guard_asks_what_hiredis_formats),
+      cmocka_unit_test(what_attaches_is_what_hiredis_formats),
       cmocka_unit_test(without_room_nothing_is_appended),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
  * Every assignment and every order of what the nodes can do, for 1 to 3 nodes: acquire, extend and
- * release, once and followed by a second round. The nodes are simulated stores, so that what is
+ * release, once and followed by a second round; and acquire with a fencing token, for 3 nodes. The nodes are simulated stores, so that what is
  * claimed is compared with what is on the nodes.
  *
  * SPDX-License-Identifier: MIT
@@ -10,6 +10,7 @@
  * (REDLOCK_TEST_VALGRIND=1), because all of them would take minutes and half an hour there.
  */
 #include "fake_nodes.h"
+#include "rl_fence.h"
 #include "rl_test.h"
 
 /* What a node does with the command of a round. */
@@ -510,6 +511,188 @@ static int release_case(const plan *first, const plan *second, bool as_other) {
   return end;
 }
 
+/* ---------------------------------------------------------------------------------------- fence */
+
+/* What a node does when it is asked to confirm a fencing token. */
+typedef enum answer { CONFIRMS, LOST_KEY, SILENT, ANSWERS } answer;
+
+/* A fenced acquire on three nodes. */
+typedef struct fence_case {
+  plan todo;                 /* GRANTED, TAKEN or LATE each */
+  unsigned ahead[NODES_MAX]; /* their counters: behind all proposals, or in the future */
+  answer answers[NODES_MAX];
+  bool at_once; /* CONFIRM is answered before the next vote comes, or after the last one */
+} fence_case;
+
+/* What has come of it so far, counted here. */
+typedef struct fence_tally {
+  tally votes;
+  uint64_t values[NODES_MAX]; /* of the nodes that have granted; 0 of the others */
+  uint64_t most;              /* what is to be confirmed; 0 before a majority has granted */
+  unsigned confirmed, silent; /* the latter may still confirm, as far as anybody knows */
+} fence_tally;
+
+#define FENCE_SKEW 10 /* of two counters */
+
+static fence_case fence_case_of(unsigned number) {
+  fence_case made = {.todo = {.count = NODES_MAX, .order = orders[number % 6]}};
+  number /= 6;
+  made.at_once = number % 2 == 0;
+  number /= 2;
+  for (unsigned i = 0; i < NODES_MAX; i++) {
+    static const act acts[] = {GRANTED, TAKEN, LATE};
+    made.todo.acts[i] = acts[number % 3];
+    made.ahead[i] = number / 3 % 3;
+    made.answers[i] = (answer)(number / 9 % ANSWERS);
+    number /= 27;
+  }
+  return made;
+}
+
+#define FENCE_CASES (6 * 2 * 27 * 27 * 27)
+
+static int expected_fence(const fence_tally *now) {
+  unsigned pending = NODES_MAX - now->votes.granted - now->votes.refused - now->votes.failed;
+  if (now->votes.granted < 2) {
+    return expected(NODES_MAX, &now->votes, FAKE_SET);
+  }
+  return now->confirmed >= 2                          ? REDLOCK_OK
+         : now->confirmed + now->silent + pending < 2 ? REDLOCK_E_UNAVAILABLE
+                                                      : REDLOCK_PENDING;
+}
+
+/* The node has granted, with the value that its counter has now. */
+static void count_grant(fake_world *world, fence_tally *now, unsigned node) {
+  uint64_t value = fake_store_counter(&world->nodes[node].store, world->now_us, KEY);
+  now->values[node] = value;
+  if (now->most != 0) {
+    now->confirmed += value == now->most;
+  } else if (now->votes.granted == 2) {
+    for (unsigned i = 0; i < NODES_MAX; i++) {
+      now->most = now->values[i] > now->most ? now->values[i] : now->most;
+    }
+    for (unsigned i = 0; i < NODES_MAX; i++) {
+      now->confirmed += now->values[i] == now->most;
+    }
+  }
+}
+
+/* Nodes that are asked to confirm do what the case says. */
+static void answer_confirm(fake_world *world, const rl_lock *lock, const fence_case *played,
+                           fence_tally *now) {
+  for (unsigned i = 0; i < NODES_MAX; i++) {
+    if (fake_next(world, i) != FAKE_CONFIRM || now->most == 0 || lock->phase != RL_PHASE_ROUND) {
+      continue;
+    }
+    assert_true(now->values[i] > 0 && now->values[i] < now->most);
+    assert_true(world->nodes[i].queue[0].fence == now->most);
+    if (played->answers[i] == SILENT) {
+      continue;
+    }
+    if (played->answers[i] == LOST_KEY) {
+      fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
+    }
+    now->confirmed += played->answers[i] == CONFIRMS;
+    now->silent--;
+    world->now_us += STEP_US;
+    (void)fake_answer(world, i);
+    uint64_t value = fake_store_counter(&world->nodes[i].store, world->now_us, KEY);
+    assert_true(value == (played->answers[i] == CONFIRMS ? now->most : now->values[i]));
+  }
+}
+
+/* A vote has come. Those whose value is not enough are asked, unless there is nothing to ask for. */
+static void count_fence_vote(fake_world *world, fence_tally *now, act what, unsigned node) {
+  count_vote(&now->votes, what);
+  if (what == GRANTED) {
+    count_grant(world, now, node);
+  }
+  now->silent = 0;
+  for (unsigned i = 0; i < NODES_MAX && now->most != 0; i++) {
+    now->silent += fake_next(world, i) == FAKE_CONFIRM;
+  }
+}
+
+static void assert_fence(fake_world *world, const rl_lock *lock, const fence_tally *now, int end) {
+  unsigned raised = 0;
+  assert_error(lock->phase == RL_PHASE_ROUND ? REDLOCK_PENDING : lock->result, end);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us) > 0, end == REDLOCK_OK);
+  if (end != REDLOCK_OK) {
+    return;
+  }
+  /* Whoever is granted next by any majority has a greater one. */
+  assert_true(rl_fence_token(lock) == now->most);
+  for (unsigned i = 0; i < NODES_MAX; i++) {
+    raised += fake_store_counter(&world->nodes[i].store, world->now_us, KEY) >= now->most;
+  }
+  assert_true(raised >= 2);
+}
+
+static int play_fence(const fence_case *played) {
+  rl_lock *lock;
+  replies sent;
+  fence_tally now = {.votes = {0, 0, 0}};
+  redlock_options options = {.fence = REDLOCK_YES, .retry_count = REDLOCK_RETRIES_NONE};
+  fake_world *world = warm(NODES_MAX, &lock, 0);
+  redlock_time start_us = world->now_us;
+  for (unsigned i = 0; i < NODES_MAX; i++) {
+    if (played->ahead[i] > 0) {
+      fake_store_count(&world->nodes[i].store, KEY, start_us + played->ahead[i] * FENCE_SKEW,
+                       REDLOCK_NEVER);
+    }
+  }
+  assert_error(rl_lock_acquire(lock, start_us, &options, false), REDLOCK_OK);
+  fake_turn(world);
+  execute(world, &played->todo, true, &sent);
+  for (unsigned i = 0; i < NODES_MAX; i++) {
+    unsigned node = played->todo.order[i];
+    bool decided = lock->phase != RL_PHASE_ROUND;
+    if (played->todo.acts[node] == LATE) {
+      continue;
+    }
+    world->now_us += STEP_US;
+    deliver(world, &played->todo, node, &sent);
+    if (decided) {
+      continue; /* It comes too late to be counted. */
+    }
+    count_fence_vote(world, &now, played->todo.acts[node], node);
+    assert_fence(world, lock, &now, expected_fence(&now));
+    if (played->at_once) {
+      answer_confirm(world, lock, played, &now);
+      assert_fence(world, lock, &now, expected_fence(&now));
+    }
+  }
+  answer_confirm(world, lock, played, &now);
+  assert_fence(world, lock, &now, expected_fence(&now));
+  if (expected_fence(&now) == REDLOCK_PENDING) {
+    world->now_us = start_us + TIMEOUT_US;
+    fake_turn(world);
+    now.votes.failed = NODES_MAX - now.votes.granted - now.votes.refused;
+    now.silent = 0;
+  }
+  int end = expected_fence(&now);
+  assert_fence(world, lock, &now, end);
+  deliver_late(world, lock, &played->todo, &sent);
+  fake_settle(world);
+  assert_fence(world, lock, &now, end);
+  assert_clean(world, lock, &played->todo, NULL);
+  assert_true(fake_world_end(world));
+  return end;
+}
+
+static void every_acquire_with_a_fencing_token(void **state) {
+  (void)state;
+  unsigned stride = getenv("REDLOCK_TEST_VALGRIND") != NULL ? VALGRIND_STRIDE : STRIDE;
+  unsigned ends[3] = {0, 0, 0};
+  for (unsigned i = 0; i < FENCE_CASES; i += stride) {
+    fence_case played = fence_case_of(i);
+    int end = play_fence(&played);
+    ends[end == REDLOCK_OK ? 0 : end == REDLOCK_E_TAKEN ? 1 : 2]++;
+  }
+  print_message("%u granted, %u taken, %u unavailable\n", ends[0], ends[1], ends[2]);
+  assert_true(ends[0] > 0 && ends[1] > 0 && ends[2] > 0);
+}
+
 /* --------------------------------------------------------------------------------- enumeration */
 
 /* Returns what the last operation has ended with. */
@@ -604,6 +787,7 @@ int main(void) {
       cmocka_unit_test(the_order_of_the_answers_does_not_change_what_an_operation_ends_with),
       cmocka_unit_test(every_acquire_with_one_attempt),
       cmocka_unit_test(every_acquire_with_a_retry),
+      cmocka_unit_test(every_acquire_with_a_fencing_token),
       cmocka_unit_test(every_extend),
       cmocka_unit_test(every_extend_and_the_next),
       cmocka_unit_test(every_release),

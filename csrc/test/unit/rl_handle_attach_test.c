@@ -115,6 +115,32 @@ static void the_options_of_whoever_attaches_go_before_those_of_the_lease(void **
   redlock_lock_free(lock);
 }
 
+static void a_fencing_token_goes_with_the_lease_and_none_comes_later(void **state) {
+  world *one = *state;
+  char text[REDLOCK_HANDOVER_MAX];
+  redlock_lock *lock;
+  redlock_options options = {.fence = REDLOCK_YES};
+  redlock_options off = {.fence = REDLOCK_NO};
+  size_t length = 0;
+  assert_error(redlock_lock_detach(one->lock, text, sizeof text, &length), REDLOCK_OK);
+  assert_error(redlock_lock_attach(&lock, one->client, text, length, &options), REDLOCK_E_INVALID);
+  assert_non_null(strstr(redlock_client_message(one->client), "without a fencing token"));
+  assert_error(redlock_lock_attach(&lock, one->client, text, length, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  assert_true(redlock_lock_fence(lock) == 0);
+  assert_error(redlock_lock_release(lock), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(lock, &options, NULL), REDLOCK_OK);
+  uint64_t fence = redlock_lock_fence(lock);
+  assert_true(fence > 0);
+  wait_for_keys(one->farm, one->client, 3, 3);
+  assert_error(redlock_lock_detach(lock, text, sizeof text, &length), REDLOCK_OK);
+  redlock_lock_free(lock);
+  assert_error(redlock_lock_attach(&lock, one->client, text, length, &off), REDLOCK_OK);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+  assert_true(redlock_lock_fence(lock) == fence);
+  redlock_lock_free(lock);
+}
+
 static void a_text_that_has_no_room_leaves_the_lock_held(void **state) {
   world *one = *state;
   char text[REDLOCK_HANDOVER_MAX];
@@ -296,6 +322,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(another_client_goes_on_with_the_lease, begin, end),
       cmocka_unit_test_setup_teardown(the_options_of_whoever_attaches_go_before_those_of_the_lease,
+                                      begin, end),
+      cmocka_unit_test_setup_teardown(a_fencing_token_goes_with_the_lease_and_none_comes_later,
                                       begin, end),
       cmocka_unit_test_setup_teardown(a_text_that_has_no_room_leaves_the_lock_held, begin, end),
       cmocka_unit_test_setup_teardown(a_text_fits_in_its_length_and_a_nul, begin, end),

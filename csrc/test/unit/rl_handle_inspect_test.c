@@ -3,8 +3,6 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include <poll.h>
-
 #include "loopback.h"
 #include "rl_handle.h"
 #include "rl_test.h"
@@ -51,19 +49,6 @@ static void put(world *one, unsigned nodes, const char *token) {
   loopback_unlock(one->farm);
 }
 
-/* Waits in a loop for what was started. */
-static int finish(world *one) {
-  redlock_time until_us = redlock_now() + 20 * SECONDS;
-  while (redlock_lock_result(one->lock) == REDLOCK_PENDING) {
-    struct pollfd fds[3];
-    size_t count = redlock_client_pollfds(one->client, fds, 3);
-    assert_true(redlock_now() < until_us);
-    (void)poll(fds, (nfds_t)count, 2);
-    assert_error(redlock_client_process(one->client, fds, count), REDLOCK_OK);
-  }
-  return redlock_lock_result(one->lock);
-}
-
 static void without_a_lock_there_is_nothing_to_ask(void **state) {
   world *one = *state;
   redlock_key_info key;
@@ -102,7 +87,7 @@ static void each_node_tells_what_it_holds(void **state) {
     if (by_loop == 1) {
       assert_error(redlock_lock_inspect_start(one->lock), REDLOCK_OK);
       assert_error(redlock_lock_inspect(one->lock), REDLOCK_E_BUSY);
-      assert_error(finish(one), REDLOCK_OK);
+      assert_error(loopback_finish(one->client, one->lock), REDLOCK_OK);
       assert_ptr_equal(redlock_client_next_ended(one->client), one->lock);
     } else {
       assert_error(redlock_lock_inspect(one->lock), REDLOCK_OK);
@@ -151,7 +136,7 @@ static void the_key_of_a_dead_holder_is_deleted_by_its_token(void **state) {
     if (by_loop == 1) {
       assert_error(redlock_lock_force_release_start(one->lock, DEAD, strlen(DEAD)), REDLOCK_OK);
       assert_error(redlock_lock_force_release(one->lock, DEAD, strlen(DEAD)), REDLOCK_E_BUSY);
-      assert_error(finish(one), REDLOCK_OK);
+      assert_error(loopback_finish(one->client, one->lock), REDLOCK_OK);
       assert_ptr_equal(redlock_client_next_ended(one->client), one->lock);
     } else {
       assert_error(redlock_lock_force_release(one->lock, DEAD, strlen(DEAD)), REDLOCK_OK);

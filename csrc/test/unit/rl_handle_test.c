@@ -180,6 +180,35 @@ static void a_lease_that_has_run_out_has_no_token(void **state) {
   end(client, lock, farm);
 }
 
+static void a_fencing_token_lasts_as_long_as_the_lease_and_grows(void **state) {
+  (void)state;
+  redlock_options options = {.fence = REDLOCK_YES};
+  redlock_options off = {.fence = REDLOCK_NO};
+  loopback *farm = make_farm(3);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock;
+  uint64_t last = 0;
+  assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), &options), REDLOCK_OK);
+  for (unsigned i = 0; i < 20; i++) {
+    assert_true(redlock_lock_fence(lock) == 0);
+    assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+    assert_true(redlock_lock_fence(lock) > last);
+    last = redlock_lock_fence(lock);
+    assert_error(redlock_lock_extend(lock, 0, NULL), REDLOCK_OK);
+    assert_true(redlock_lock_fence(lock) == last);
+    if (i == 0) {
+      redlock_time deadline_us = rl_lock_of(lock)->deadline_us;
+      rl_lock_of(lock)->deadline_us = 1;
+      assert_true(redlock_lock_fence(lock) == 0);
+      rl_lock_of(lock)->deadline_us = deadline_us;
+    }
+    assert_error(redlock_lock_release(lock), REDLOCK_OK);
+  }
+  assert_error(redlock_lock_acquire(lock, &off, NULL), REDLOCK_OK);
+  assert_true(redlock_lock_fence(lock) == 0);
+  end(client, lock, farm);
+}
+
 static void a_token_may_begin_with_a_nul(void **state) {
   (void)state;
   loopback *farm = make_farm(1);
@@ -754,6 +783,7 @@ int main(void) {
       cmocka_unit_test(acquire_extend_release),
       cmocka_unit_test(a_token_that_was_lent_stays_until_the_next_operation),
       cmocka_unit_test(a_lease_that_has_run_out_has_no_token),
+      cmocka_unit_test(a_fencing_token_lasts_as_long_as_the_lease_and_grows),
       cmocka_unit_test(a_token_may_begin_with_a_nul),
       cmocka_unit_test(a_release_that_nobody_waits_for_is_sent_at_once),
       cmocka_unit_test(a_lock_whose_release_nobody_waits_for_gets_another_owner),

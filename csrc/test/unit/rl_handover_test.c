@@ -63,6 +63,72 @@ static bool reads(rl_handover *got, size_t length) {
   return error == REDLOCK_OK;
 }
 
+/* What an earlier version has written is read, and what it can read is written. */
+static void a_lease_without_a_fencing_token_is_the_text_that_it_always_was(void **state) {
+  (void)state;
+  static const char old[] =
+      "redlock1.AwAAAAIAAAAAAAAATQAAAAAAmJaAAAAAAAAAE4gAAgAoAQAJcDpvcmRlcnM6NDIwMTIzNDU2Nzg5YWJjZGVmMDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3fZciw1DBn8k";
+  rl_handover got;
+  memcpy(text, old, sizeof old);
+  assert_true(reads(&got, strlen(old)));
+  assert_int_equal(got.node_count, 3);
+  assert_int_equal(got.ttl_us, 10 * SECONDS);
+  assert_true(got.fence == 0);
+  rl_handover_write(&got, text);
+  assert_string_equal(text, old);
+  rl_handover_free(&got);
+}
+
+static void a_fencing_token_is_read_again(void **state) {
+  (void)state;
+  static const uint64_t fences[] = {1, 255, 1763900000123456, 9007199254740991};
+  for (unsigned i = 0; i < COUNT_OF(fences); i++) {
+    rl_handover written, got;
+    (void)write(&written, 3, 9, 2, 40);
+    written.fence = fences[i];
+    rl_handover_write(&written, text);
+    assert_int_equal(rl_handover_length(&written), strlen(text));
+    assert_int_equal(strncmp(text, "redlock2.", 9), 0);
+    assert_true(reads(&got, strlen(text)));
+    assert_same(&written, &got);
+    assert_true(got.fence == fences[i]);
+    rl_handover_free(&got);
+  }
+}
+
+/* Wherever it is cut, no more is read than there is: of the lengths of many resources, too. */
+static void any_cut_of_a_fencing_token_is_found(void **state) {
+  (void)state;
+  rl_handover handover;
+  for (size_t count = 1; count <= REDLOCK_RESOURCES_MAX; count += 9) {
+    (void)write(&handover, 0, 2, count, 1);
+    handover.fence = 1763900000123456;
+    rl_handover_write(&handover, text);
+    size_t length = strlen(text);
+    for (size_t cut = 0; cut < length; cut++) {
+      assert_false(reads(&handover, cut));
+    }
+    assert_true(reads(&handover, length));
+    rl_handover_free(&handover);
+  }
+}
+
+/* The two kinds of text are not taken for each other, whatever is made of their first digits. */
+static void any_change_of_a_fencing_token_is_found(void **state) {
+  (void)state;
+  rl_handover handover;
+  (void)write(&handover, 3, 9, 2, 40);
+  handover.fence = 1763900000123456;
+  rl_handover_write(&handover, text);
+  size_t length = strlen(text);
+  for (size_t i = 0; i < length; i++) {
+    char was = text[i];
+    text[i] = was == '1' ? '2' : '1';
+    assert_false(reads(&handover, length));
+    text[i] = was;
+  }
+}
+
 static void what_is_written_is_read_again(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(lengths) * COUNT_OF(lengths); i++) {
@@ -176,6 +242,11 @@ static void numbers_out_of_bounds_are_refused(void **state) {
        .token_length = 1,
        .resource_count = 1,
        .resources = {{NULL, REDLOCK_KEY_MAX + 1}}},
+      {.ttl_us = 1,
+       .fence = (uint64_t)1 << 53,
+       .token_length = 1,
+       .resource_count = 1,
+       .resources = {{NULL, 1}}},
       {.ttl_us = 1, .token_length = 1, .resource_count = 2, .resources = {{NULL, 1}, {NULL, 1}}},
   };
   for (unsigned i = 0; i < COUNT_OF(rows); i++) {
@@ -237,6 +308,10 @@ static void other_nodes_or_another_order_are_told_apart(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_lease_without_a_fencing_token_is_the_text_that_it_always_was),
+      cmocka_unit_test(a_fencing_token_is_read_again),
+      cmocka_unit_test(any_cut_of_a_fencing_token_is_found),
+      cmocka_unit_test(any_change_of_a_fencing_token_is_found),
       cmocka_unit_test(what_is_written_is_read_again),
       cmocka_unit_test(several_resources_are_read_in_their_order),
       cmocka_unit_test(the_longest_for_one_resource_fits),

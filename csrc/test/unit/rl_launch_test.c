@@ -541,6 +541,67 @@ static void what_waits_can_be_cancelled_and_freed(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* A burst of a fresh client, whose connections are on their way. */
+static fake_world *burst_before_connections(rl_lock **locks) {
+  redlock_options options = fake_once();
+  options.ttl_us = 60 * SECONDS;
+  fake_world *world = fake_world_new(3);
+  for (unsigned i = 0; i < world->count; i++) {
+    world->nodes[i].policy = FAKE_HANGS;
+  }
+  for (unsigned i = 0; i < BURST; i++) {
+    locks[i] = named_lock(world, i, &options);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+  }
+  for (unsigned i = 0; i < 10; i++) {
+    fake_turn(world);
+  }
+  return world;
+}
+
+static unsigned asking(rl_lock *const *locks) {
+  unsigned count = 0;
+  for (unsigned i = 0; i < BURST; i++) {
+    count += locks[i]->phase == RL_PHASE_ROUND;
+  }
+  return count;
+}
+
+/* Else all of it would be sent at once when they are there, and the last of it be answered too late. */
+static void
+a_burst_before_the_first_connections_is_launched_no_faster_than_after_them(void **state) {
+  (void)state;
+  static rl_lock *locks[BURST];
+  fake_world *world = burst_before_connections(locks);
+  assert_int_equal(asking(locks), RL_LAUNCH_WINDOW);
+  fake_pass(world, 5 * MS);
+  assert_int_equal(asking(locks), RL_LAUNCH_WINDOW);
+  for (unsigned i = 0; i < world->count; i++) {
+    world->nodes[i].policy = FAKE_ACCEPTS;
+    world->nodes[i].connected = true;
+    rl_core_connected(&world->core, i, world->now_us);
+  }
+  fake_turn(world);
+  assert_int_equal(serve(world, locks, BURST, REDLOCK_OK), BURST);
+  assert_true(fake_world_end(world));
+}
+
+static void connections_that_do_not_come_hold_a_burst_up_for_one_attempt_at_most(void **state) {
+  (void)state;
+  static rl_lock *locks[BURST];
+  fake_world *world = burst_before_connections(locks);
+  world->now_us += 100 * MS;
+  for (unsigned i = 0; i < 10; i++) {
+    fake_turn(world);
+  }
+  assert_int_equal(asking(locks), BURST - RL_LAUNCH_WINDOW);
+  fake_pass(world, 100 * MS);
+  for (unsigned i = 0; i < BURST; i++) {
+    assert_error(rl_lock_result(locks[i]), REDLOCK_E_UNAVAILABLE);
+  }
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_burst_is_not_unavailable_on_nodes_that_answer),
@@ -563,6 +624,8 @@ int main(void) {
       cmocka_unit_test(a_slow_minority_is_waited_for_in_the_end),
       cmocka_unit_test(a_distant_node_is_sent_more_at_once),
       cmocka_unit_test(one_call_launches_a_bounded_number),
+      cmocka_unit_test(a_burst_before_the_first_connections_is_launched_no_faster_than_after_them),
+      cmocka_unit_test(connections_that_do_not_come_hold_a_burst_up_for_one_attempt_at_most),
       cmocka_unit_test(what_waits_can_be_cancelled_and_freed),
   };
   return cmocka_run_group_tests_name("rl_launch", tests, NULL, NULL);

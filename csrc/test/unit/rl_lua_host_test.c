@@ -207,7 +207,11 @@ static void what_lua_code_has_not_checked_is_refused(void **state) {
       {"core.client({ttl = true})", "option 'ttl' must be an integer >= 1 (milliseconds), got a"},
       {"core.client({tls = 1})", "option 'tls' must be true or false"},
       {"core.client({auto_extend = 1})", "option 'auto_extend' must be true or false"},
-      {"core.client({tls = {}})", "option 'tls' must be true or false"},
+      {"core.client({tls = 'x'})", "option 'tls' must be true or false"},
+      {"core.client({tls = {ca = 1}})", "option 'tls.ca' must be a string"},
+      {"core.client({tls = {min_version = '1'}})",
+       "option 'tls.min_version' must be one of 1.2|1.3"},
+      {"core.client({tls = {min_version = 1.2}})", "option 'tls.min_version' must be one of"},
       {"core.client({owner = 'req'})", "option 'owner' must be one of request|worker"},
       {"core.client({owner = 'requesT'})", "option 'owner' must be one of request|worker"},
       {"core.client({owner = 1})", "option 'owner' must be one of request|worker"},
@@ -221,7 +225,7 @@ static void what_lua_code_has_not_checked_is_refused(void **state) {
       {"core.lock(client, {})", "a lock needs at least one resource"},
       {"core.lock(client, {1})", "resource must be a string"},
       {"core.run(lock, 0)", "no such operation"},
-      {"core.run(lock, 8)", "no such operation"},
+      {"core.run(lock, 99)", "no such operation"},
   };
   lua_State *L = new_state(true);
   run(L, "client = assert(core.client({drift_factor = 0.5, ttl = 31622400000}))"

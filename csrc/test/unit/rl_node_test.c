@@ -214,6 +214,35 @@ static void no_part_of_an_odd_password_is_passed_on(void **state) {
   destroy(it);
 }
 
+static void a_login_has_any_bytes(void **state) {
+  (void)state;
+  static const char expected[] = "*3\r\n$4\r\nAUTH\r\n$3\r\nu\x01\xff\r\n$7\r\na\0b\r\n\xff"
+                                 "c\r\n";
+  fixture *it = make("redis://u%01%ff:a%00b%0d%0a%ffc@h");
+  connect_node(it);
+  const rl_buffer *output = &it->node.link.output;
+  assert_true(rl_buffer_length(output) > sizeof expected - 1);
+  assert_memory_equal(output->data + output->head, expected, sizeof expected - 1);
+  destroy(it);
+}
+
+static void a_password_with_a_nul_is_not_passed_on(void **state) {
+  (void)state;
+  fixture *it = make("redis://:a%00bcdef@h");
+  connect_node(it);
+  assert_null(feed(it, "+OK\r\n"));
+  assert_string_equal(feed(it, "-ERR aside\r\n"), "ERR aside");
+  destroy(it);
+  it = make("redis://:a%00bcdef@h");
+  connect_node(it);
+  assert_string_equal(feed(it, "-ERR a?bcdef\r\n"), "an error that quotes the password");
+  destroy(it);
+  it = make("redis://:a%00@h"); /* The NUL that ends a text is none of a password's. */
+  connect_node(it);
+  assert_string_equal(feed(it, "-ERR a\r\n"), "ERR a");
+  destroy(it);
+}
+
 static void a_long_error_without_the_password_is_passed_on(void **state) {
   (void)state;
   fixture *it = make("redis://:" SECRET "@h");
@@ -480,11 +509,23 @@ static void every_state_has_its_name(void **state) {
   assert_string_equal(redlock_node_state_name(3), "unknown");
 }
 
+static void no_password_is_left_of_a_node(void **state) {
+  (void)state;
+  fixture *it = make("redis://:s3cr3t@h");
+  connect_node(it);
+  assert_non_null(memmem(&it->node, sizeof it->node, "s3cr3t", 6));
+  rl_node_free(&it->node, &it->pool);
+  assert_null(memmem(&it->node, sizeof it->node, "s3cr3t", 6));
+  destroy(it);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_handshake_logs_in_selects_and_names_itself),
       cmocka_unit_test(a_refused_step_ends_the_connection_and_says_why),
       cmocka_unit_test(no_part_of_an_odd_password_is_passed_on),
+      cmocka_unit_test(a_login_has_any_bytes),
+      cmocka_unit_test(a_password_with_a_nul_is_not_passed_on),
       cmocka_unit_test(a_long_error_without_the_password_is_passed_on),
       cmocka_unit_test(errors_of_operations_hide_the_password_as_well),
       cmocka_unit_test(the_back_off_doubles_up_to_a_second),
@@ -500,6 +541,7 @@ int main(void) {
       cmocka_unit_test(a_large_output_buffer_is_not_kept_across_connections),
       cmocka_unit_test(a_long_reason_is_cut),
       cmocka_unit_test(every_state_has_its_name),
+      cmocka_unit_test(no_password_is_left_of_a_node),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

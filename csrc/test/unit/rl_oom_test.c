@@ -7,10 +7,12 @@
  */
 #include <poll.h>
 
+#include "fake_guard.h"
 #include "fake_nodes.h"
 #include "loopback.h"
 #include "rl_attach.h"
 #include "rl_client.h"
+#include "rl_fence.h"
 #include "rl_given.h"
 #include "rl_reentry.h"
 #include "rl_reply.h"
@@ -103,6 +105,7 @@ static void play_core(fake_world *world) {
   }
   if (other != NULL) {
     finish(world, other, rl_lock_inspect(other, world->now_us, true));
+    finish(world, other, rl_lock_doctor(other, world->now_us, REDLOCK_DOCTOR_KEYS, true));
     finish(world, other, rl_lock_force_release(other, world->now_us, OTHER, strlen(OTHER), true));
     finish(world, other, rl_lock_force_release(other, world->now_us, "", REDLOCK_TOKEN_ANY, true));
     finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
@@ -284,6 +287,165 @@ static void play_nested(fake_world *world) {
     if (locks[i] != NULL) {
       rl_lock_free(locks[i], world->now_us);
     }
+  }
+}
+
+/* The nodes' counters differ, so that a majority has to confirm one number. */
+static void part_counters(fake_world *world) {
+  fake_store *store = &world->nodes[1].store;
+  uint64_t most = fake_store_counter(store, world->now_us, KEY);
+  fake_store_count(store, KEY, rl_time_max(most, world->now_us) + 10, REDLOCK_NEVER);
+}
+
+/* A token is not told unless a majority has come so far. */
+static void assert_confirmed(fake_world *world, const rl_lock *lock, uint64_t *last) {
+  unsigned confirmed = 0;
+  if (lock == NULL || rl_lock_remaining(lock, world->now_us) == 0) {
+    return;
+  }
+  for (unsigned i = 0; i < world->count; i++) {
+    confirmed +=
+        fake_store_counter(&world->nodes[i].store, world->now_us, KEY) >= rl_fence_token(lock);
+  }
+  assert_now(confirmed >= world->count / 2 + 1 && rl_fence_token(lock) > *last);
+  *last = rl_fence_token(lock) - 1;
+}
+
+/* Two rounds, a heal, scripts that were forgotten, a handover, a nested acquire. */
+static void play_fenced(fake_world *world) {
+  redlock_options options = {.fence = REDLOCK_YES, .retry_count = 2};
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  rl_lock *heir = fake_lock(world, KEY, &options);
+  uint64_t last = 0;
+  rl_handover handover;
+  for (unsigned i = 0; i < 2 && lock != NULL; i++) {
+    part_counters(world);
+    finish(world, lock, rl_lock_acquire(lock, world->now_us, NULL, true));
+    assert_confirmed(world, lock, &last);
+    if (lock->lease != NULL &&
+        fake_holders(world, KEY, rl_attempt_token(lock->lease)) == world->count) {
+      fake_store_remove(&world->nodes[2].store, KEY);
+    }
+    world->nodes[2].store.forgot_watched = true;
+    finish(world, lock, rl_lock_extend(lock, world->now_us, 0, true));
+    if (heir != NULL && rl_lock_detachable(lock, world->now_us, &handover) == REDLOCK_OK &&
+        rl_attach_set(heir, &handover) == REDLOCK_OK) {
+      rl_lock_detach(lock);
+      finish(world, heir, rl_lock_acquire(heir, world->now_us, NULL, true));
+      assert_confirmed(world, heir, &last);
+      finish(world, heir, rl_lock_release(heir, world->now_us, true));
+      fake_pass(world, 12 * SECONDS); /* What could not be attached has run out. */
+    }
+    finish(world, lock, rl_lock_release(lock, world->now_us, true));
+    last += last > 0;
+  }
+  if (lock != NULL && heir != NULL &&
+      rl_reentry_set_owner(lock, world->now_us, "me", 2) == REDLOCK_OK &&
+      rl_reentry_set_owner(heir, world->now_us, "me", 2) == REDLOCK_OK) {
+    finish(world, lock, rl_lock_acquire(lock, world->now_us, NULL, true));
+    finish(world, heir, rl_lock_acquire(heir, world->now_us, NULL, true));
+    finish(world, lock, rl_lock_release(lock, world->now_us, true));
+    assert_confirmed(world, heir, &last);
+  }
+  if (lock != NULL) {
+    rl_lock_free(lock, world->now_us);
+  }
+  if (heir != NULL) {
+    rl_lock_free(heir, world->now_us);
+  }
+  fake_turn(world);
+}
+
+static bool fenced_with(size_t fail_at, bool for_good) {
+  long before = memory.live;
+  memory.armed = false;
+  fake_world *world = fake_world_new(3);
+  arm(fail_at, for_good);
+  play_fenced(world);
+  memory_is_back(world);
+  assert_true(fake_world_end(world));
+  assert_int_equal(memory.live, before);
+  return memory.failed > 0;
+}
+
+static void fencing_tokens_survive_every_allocation_that_fails(void **state) {
+  (void)state;
+  for (int for_good = 0; for_good <= 1; for_good++) {
+    size_t fail_at = 1;
+    while (fenced_with(fail_at, for_good == 1)) {
+      fail_at++;
+    }
+    print_message("fenced: %zu allocations, each failed %s\n", fail_at - 1,
+                  for_good ? "with all after it" : "alone");
+    assert_true(fail_at > 15);
+  }
+}
+
+/* New nodes, one that is restarted, one that is flushed, a script that is forgotten, a clock that is stepped. */
+static void play_guarded(fake_world *world) {
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  if (lock == NULL) {
+    return;
+  }
+  finish(world, lock, rl_lock_acquire(lock, world->now_us, NULL, true));
+  fake_pass(world, 40 * SECONDS);
+  for (unsigned i = 0; i < 4; i++) {
+    finish(world, lock, rl_lock_acquire(lock, world->now_us, NULL, true));
+    finish(world, lock, rl_lock_release(lock, world->now_us, true));
+    fake_settle(world);
+    if (i == 0) {
+      fake_store_restart(&world->nodes[1].store, "again", true);
+      fake_break(world, 1, "Connection reset by peer");
+    } else if (i == 1) {
+      fake_store_restart(&world->nodes[0].store, "run0", true);
+    } else {
+      world->nodes[2].store.knows_take = false;
+      world->nodes[2].store.ahead_us += 100 * MS;
+    }
+    finish(world, lock, rl_lock_acquire(lock, world->now_us, NULL, true));
+    assert_now(i > 0 || !lock->votes[1].settled || lock->votes[1].vote != REDLOCK_VOTE_GRANTED);
+    finish(world, lock, rl_lock_release(lock, world->now_us, true));
+    fake_pass(world, 40 * SECONDS);
+  }
+  rl_lock_free(lock, world->now_us);
+  fake_turn(world);
+}
+
+/* Nodes that could not be asked are asked again, and their quarantine ends. */
+static void wait_for_guard(fake_world *world) {
+  memory.armed = false;
+  for (unsigned i = 0; i < 3; i++) {
+    rl_lock *lock = fake_lock(world, KEY, NULL);
+    finish(world, lock, rl_lock_acquire(lock, world->now_us, NULL, true));
+    finish(world, lock, rl_lock_release(lock, world->now_us, true));
+    rl_lock_free(lock, world->now_us);
+    fake_pass(world, 40 * SECONDS);
+  }
+}
+
+static bool guarded_with(size_t fail_at, bool for_good) {
+  long before = memory.live;
+  memory.armed = false;
+  fake_world *world = fake_world_new_guarded(3, 0);
+  arm(fail_at, for_good);
+  play_guarded(world);
+  wait_for_guard(world);
+  memory_is_back(world);
+  assert_true(fake_world_end(world));
+  assert_int_equal(memory.live, before);
+  return memory.failed > 0;
+}
+
+static void a_guard_survives_every_allocation_that_fails(void **state) {
+  (void)state;
+  for (int for_good = 0; for_good <= 1; for_good++) {
+    size_t fail_at = 1;
+    while (guarded_with(fail_at, for_good == 1)) {
+      fail_at++;
+    }
+    print_message("guarded: %zu allocations, each failed %s\n", fail_at - 1,
+                  for_good ? "with all after it" : "alone");
+    assert_true(fail_at > 15);
   }
 }
 
@@ -884,6 +1046,49 @@ static void nor_does_the_client(void **state) {
   assert_true(loopback_end(farm));
 }
 
+/* Both rounds of it. */
+static void nor_does_a_fencing_token_after_warm_up(void **state) {
+  (void)state;
+  redlock_options options = {.fence = REDLOCK_YES};
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  for (unsigned i = 0; i < 2 * WARM_UP; i++) {
+    if (i == WARM_UP) {
+      arm(0, false);
+    }
+    part_counters(world);
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+    fake_settle(world);
+  }
+  memory.armed = false;
+  assert_int_equal(memory.calls, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void nor_does_a_guard(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new_guarded(3, 0);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  (void)fake_hold(world, lock);
+  (void)rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  fake_settle(world);
+  fake_pass(world, 40 * SECONDS);
+  for (unsigned i = 0; i < 2 * WARM_UP; i++) {
+    if (i == WARM_UP) {
+      arm(0, false);
+    }
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    fake_settle(world);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+    fake_settle(world);
+  }
+  memory.armed = false;
+  assert_int_equal(memory.calls, 0);
+  assert_true(fake_world_end(world));
+}
+
 static void freeing_allocates_nothing(void **state) {
   (void)state;
   int error;
@@ -913,6 +1118,8 @@ int main(void) {
       cmocka_unit_test(the_core_survives_every_allocation_that_fails),
       cmocka_unit_test(a_lease_that_keeps_itself_survives_every_allocation_that_fails),
       cmocka_unit_test(a_lock_on_several_resources_survives_every_allocation_that_fails),
+      cmocka_unit_test(fencing_tokens_survive_every_allocation_that_fails),
+      cmocka_unit_test(a_guard_survives_every_allocation_that_fails),
       cmocka_unit_test(nested_locks_survive_every_allocation_that_fails),
       cmocka_unit_test(a_busy_core_survives_every_allocation_that_fails),
       cmocka_unit_test(a_command_that_finds_no_memory_leaves_nothing),
@@ -928,6 +1135,8 @@ int main(void) {
       cmocka_unit_test(a_nested_acquire_that_finds_no_memory_to_wait_does_not_count),
       cmocka_unit_test(the_client_survives_every_allocation_that_fails),
       cmocka_unit_test(an_acquire_and_release_allocate_nothing_after_warm_up),
+      cmocka_unit_test(nor_does_a_fencing_token_after_warm_up),
+      cmocka_unit_test(nor_does_a_guard),
       cmocka_unit_test(nor_does_the_client),
       cmocka_unit_test(freeing_allocates_nothing),
   };

@@ -74,7 +74,7 @@ static void a_struct_ends_between_two_fields(void **state) {
   (void)state;
   redlock_options given = {0};
   redlock_options known;
-  const size_t wrong[] = {0, 1, 7, 9, sizeof given - 1, 4097, SIZE_MAX};
+  const size_t wrong[] = {0, 1, 7, 9, offsetof(redlock_options, fence) + 1, 4097, SIZE_MAX};
   for (unsigned i = 0; i < COUNT_OF(wrong); i++) {
     assert_non_null(
         strstr(rl_option_fit(&rl_options_of_lock, &known, &given, wrong[i]), "size of a struct"));
@@ -121,6 +121,23 @@ static void bytes_may_be_as_long_as_their_bound(void **state) {
   assert_non_null(rl_option_wrong(&rl_options_of_client, &settings));
 }
 
+/* "" is no file. A text without a bound is looked at by whoever reads it. */
+static void a_text_with_bounds_is_not_empty_and_not_too_long(void **state) {
+  (void)state;
+  char longest[RL_OPTION_FILE_MAX + 2];
+  redlock_settings settings = {.tls_ca = longest, .username = ""};
+  memset(longest, 'x', sizeof longest);
+  longest[RL_OPTION_FILE_MAX] = '\0';
+  assert_null(rl_option_wrong(&rl_options_of_client, &settings));
+  longest[RL_OPTION_FILE_MAX] = 'x';
+  longest[RL_OPTION_FILE_MAX + 1] = '\0';
+  assert_string_equal(rl_option_wrong(&rl_options_of_client, &settings),
+                      "tls_ca must be a file: from 1 to 4096 bytes");
+  longest[0] = '\0';
+  assert_string_equal(rl_option_wrong(&rl_options_of_client, &settings),
+                      "tls_ca must be a file: from 1 to 4096 bytes");
+}
+
 static void a_copy_has_texts_and_bytes_of_its_own(void **state) {
   (void)state;
   char prefix[] = {'a', '\0', 'b'};
@@ -148,6 +165,7 @@ int main(void) {
       cmocka_unit_test(a_struct_ends_between_two_fields),
       cmocka_unit_test(a_flag_is_yes_or_no_and_no_other_number),
       cmocka_unit_test(bytes_may_be_as_long_as_their_bound),
+      cmocka_unit_test(a_text_with_bounds_is_not_empty_and_not_too_long),
       cmocka_unit_test(a_copy_has_texts_and_bytes_of_its_own),
       cmocka_unit_test(structs_of_other_sizes_are_filled),
   };

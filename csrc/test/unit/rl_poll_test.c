@@ -481,11 +481,11 @@ static void a_loop_on_pollfd_alone_keeps_a_lease_and_is_told_of_its_loss(void **
   (void)state;
   loop self = loop_begin(3);
   redlock_options options = {
-      .ttl_us = 1200 * MS, .node_timeout_us = 300 * MS, .auto_extend = REDLOCK_YES};
+      .ttl_us = 2400 * MS, .node_timeout_us = 300 * MS, .auto_extend = REDLOCK_YES};
   redlock_time since_us = 0, before_us = redlock_now();
   assert_error(redlock_lock_acquire_start(self.lock, &options), REDLOCK_OK);
   assert_error(loop_finish(&self, self.lock), REDLOCK_OK);
-  while (redlock_now() < before_us + 1500 * MS) { /* longer than the ttl */
+  while (redlock_now() < before_us + 2700 * MS) { /* longer than the ttl */
     assert_true(redlock_lock_remaining(self.lock) > 0);
     loop_wait(&self);
     assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
@@ -612,6 +612,44 @@ static void an_operation_costs_two_calls_to_be_woken_at_most(void **state) {
   loop_end(&self);
 }
 
+static void an_alarm_makes_it_readable_once_the_earliest_first(void **state) {
+  (void)state;
+  loop self = loop_begin(1);
+  acquire(&self);
+  release(&self);
+  loop_rest(&self, 200 * MS);
+  redlock_time begun_us = redlock_now();
+  rl_client_enter(self.client);
+  rl_poll_alarm(self.client, begun_us + 3600 * SECONDS);
+  rl_poll_alarm(self.client, begun_us + 20 * MS);
+  rl_poll_alarm(self.client, begun_us + 7200 * SECONDS);
+  rl_client_leave(self.client);
+  assert_true(redlock_client_timeout(self.client) <= 20 * MS);
+  loop_wait(&self);
+  assert_true(redlock_now() >= begun_us + 20 * MS);
+  assert_error(redlock_client_process(self.client, NULL, 0), REDLOCK_OK);
+  loop_rest(&self, 50 * MS); /* The later ones are forgotten: whoever waits asks again. */
+  assert_false(loop_is_ready(&self));
+  loop_end(&self);
+}
+
+/* The program's function is asked by process(), so a loop has to come; not while it is just being asked. */
+static void a_function_that_is_to_be_asked_leaves_no_time_to_wait(void **state) {
+  (void)state;
+  loop self = loop_begin(1);
+  acquire(&self);
+  release(&self);
+  loop_rest(&self, 200 * MS);
+  assert_true(redlock_client_timeout(self.client) > 0);
+  self.client->asks = 1;
+  assert_true(redlock_client_timeout(self.client) == 0);
+  self.client->asking = true;
+  assert_true(redlock_client_timeout(self.client) > 0);
+  self.client->asks = 0;
+  self.client->asking = false;
+  loop_end(&self);
+}
+
 static void a_client_that_was_never_asked_sets_no_timer(void **state) {
   (void)state;
   loop self = loop_begin(3);
@@ -654,6 +692,8 @@ int main(void) {
       cmocka_unit_test(a_loop_that_has_nothing_to_do_rests),
       cmocka_unit_test(a_loop_that_goes_by_results_alone_rests),
       cmocka_unit_test(an_operation_costs_two_calls_to_be_woken_at_most),
+      cmocka_unit_test(an_alarm_makes_it_readable_once_the_earliest_first),
+      cmocka_unit_test(a_function_that_is_to_be_asked_leaves_no_time_to_wait),
       cmocka_unit_test(a_client_that_was_never_asked_sets_no_timer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

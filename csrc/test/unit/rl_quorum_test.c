@@ -1,5 +1,5 @@
 /*
- * Decisions, for one to eight nodes and every tally.
+ * Decisions, for one to eight nodes, every tally, and every number of nodes that may be asked for.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,6 +11,9 @@
 static unsigned settled(const rl_quorum *quorum) {
   return 0u + quorum->granted + quorum->denied + quorum->failed + quorum->unsent;
 }
+
+/* The unit under test is told this; what is expected is reckoned with it. */
+static unsigned needed;
 
 /* Calls |check| for every tally of 1 to 8 nodes. Returns how many there were. */
 static unsigned for_all(bool release, void (*check)(const rl_quorum *quorum)) {
@@ -59,15 +62,15 @@ static void a_majority_is_more_than_half(void **state) {
 
 /* What an acquire is, and what an extend is, when all nodes have answered. */
 static rl_decision refer_acquire(const rl_quorum *quorum) {
-  return most(quorum, quorum->granted)                    ? RL_DECISION_MAJORITY
-         : most(quorum, quorum->granted + quorum->denied) ? RL_DECISION_DENIED
-                                                          : RL_DECISION_UNAVAILABLE;
+  return quorum->granted >= needed                         ? RL_DECISION_MAJORITY
+         : 0u + quorum->granted + quorum->denied >= needed ? RL_DECISION_DENIED
+                                                           : RL_DECISION_UNAVAILABLE;
 }
 
 static rl_decision refer_extend(const rl_quorum *quorum) {
-  return most(quorum, quorum->granted)                    ? RL_DECISION_MAJORITY
-         : most(quorum, quorum->granted + quorum->failed) ? RL_DECISION_UNAVAILABLE
-                                                          : RL_DECISION_DENIED;
+  return quorum->granted >= needed                         ? RL_DECISION_MAJORITY
+         : 0u + quorum->granted + quorum->failed >= needed ? RL_DECISION_UNAVAILABLE
+                                                           : RL_DECISION_DENIED;
 }
 
 /*
@@ -93,12 +96,20 @@ static void check_alike(const rl_quorum *quorum, rl_decision decision,
   assert_int_equal(decision, alike ? end : RL_DECISION_NONE);
 }
 
+/* For every number of nodes that can be asked for: from the first that is more than half to all. */
 static void check_acquire(const rl_quorum *quorum) {
-  check_alike(quorum, rl_quorum_decide_acquire(quorum), refer_acquire);
+  for (needed = quorum->nodes / 2 + 1; needed <= quorum->nodes; needed++) {
+    check_alike(quorum, rl_quorum_decide_acquire(quorum, needed), refer_acquire);
+  }
 }
 
 static void check_extend(const rl_quorum *quorum) {
-  check_alike(quorum, rl_quorum_decide_extend(quorum), refer_extend);
+  for (needed = quorum->nodes / 2 + 1; needed <= quorum->nodes; needed++) {
+    check_alike(quorum, rl_quorum_decide_extend(quorum, needed), refer_extend);
+    if (settled(quorum) == quorum->nodes && quorum->failed == 0 && quorum->granted < needed) {
+      assert_true(rl_quorum_denied(quorum->nodes, quorum->denied, needed));
+    }
+  }
 }
 
 static void an_acquire_is_decided_alike_in_any_order(void **state) {
@@ -165,11 +176,43 @@ static void a_tie_is_no_lock(void **state) {
   for (unsigned nodes = 2; nodes <= NODES_MAX; nodes += 2) {
     unsigned half = nodes / 2;
     rl_quorum quorum = {nodes & 63, half & 63, half & 63, 0, 0};
-    assert_int_equal(rl_quorum_decide_acquire(&quorum), RL_DECISION_DENIED);
-    assert_int_equal(rl_quorum_decide_extend(&quorum), RL_DECISION_DENIED);
-    assert_true(rl_quorum_denied(nodes, nodes / 2));
-    assert_false(rl_quorum_denied(nodes, nodes / 2 - 1));
+    unsigned majority = half + 1;
+    assert_int_equal(rl_quorum_decide_acquire(&quorum, majority), RL_DECISION_DENIED);
+    assert_int_equal(rl_quorum_decide_extend(&quorum, majority), RL_DECISION_DENIED);
+    assert_true(rl_quorum_denied(nodes, nodes / 2, majority));
+    assert_false(rl_quorum_denied(nodes, nodes / 2 - 1, majority));
   }
+}
+
+/*
+ * Of |holding| nodes any may lose the key. The margin is the most that can be lost so that those which are left and
+ * those that another client needs still are more than there are: they have one in common.
+ */
+static void the_margin_is_what_may_vanish_before_a_second_holder_is_possible(void **state) {
+  (void)state;
+  for (unsigned nodes = 1; nodes <= NODES_MAX; nodes++) {
+    for (unsigned asked = nodes / 2 + 1; asked <= nodes; asked++) {
+      for (unsigned holding = 0; holding <= nodes; holding++) {
+        int margin = -1;
+        for (unsigned lost = 0; lost <= holding; lost++) {
+          bool another = nodes - (holding - lost) >= asked;
+          margin = another ? margin : (int)lost;
+        }
+        assert_int_equal(rl_quorum_margin(nodes, holding, asked), margin);
+      }
+    }
+  }
+}
+
+static void the_margins_of_the_reference_are_what_they_are(void **state) {
+  (void)state;
+  assert_int_equal(rl_quorum_margin(5, 5, 3), 2);
+  assert_int_equal(rl_quorum_margin(5, 3, 3), 0);
+  assert_int_equal(rl_quorum_margin(5, 4, 4), 2);
+  assert_int_equal(rl_quorum_margin(5, 5, 4), 3);
+  assert_int_equal(rl_quorum_margin(3, 3, 3), 2);
+  assert_int_equal(rl_quorum_margin(3, 1, 2), -1);
+  assert_int_equal(rl_quorum_margin(1, 1, 1), 0);
 }
 
 static void a_set_of_nodes_is_counted(void **state) {
@@ -186,6 +229,8 @@ int main(void) {
       cmocka_unit_test(an_extend_is_decided_alike_in_any_order),
       cmocka_unit_test(a_release_is_decided_alike_in_any_order),
       cmocka_unit_test(a_tie_is_no_lock),
+      cmocka_unit_test(the_margin_is_what_may_vanish_before_a_second_holder_is_possible),
+      cmocka_unit_test(the_margins_of_the_reference_are_what_they_are),
       cmocka_unit_test(a_set_of_nodes_is_counted),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

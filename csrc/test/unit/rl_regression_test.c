@@ -109,6 +109,7 @@ static void a_greeting_peer_does_not_get_the_password_into_a_message(void **stat
   address->has_password = 1;
   address->db = 2;
   (void)snprintf(address->password, sizeof address->password, "s3cr3t-pw");
+  address->password_length = strlen(address->password);
   world->nodes[0].policy = FAKE_SILENT;
   rl_lock *lock = fake_lock(world, KEY, NULL);
   redlock_options options = fake_once();

@@ -80,6 +80,39 @@ static void what_is_there_twice_is_seen(void **state) {
   assert_false(rl_resource_repeats(empty, 1));
 }
 
+static void what_is_named_like_a_counter_of_fencing_tokens_is_reserved(void **state) {
+  (void)state;
+  static const redlock_resource counter = {"a:redlock-fence", 15};
+  static const redlock_resource short_of_it = {"redlock-fence", 13};
+  static const redlock_resource beyond = {"a:redlock-fence2", 16};
+  static const redlock_resource nothing = {NULL, 0};
+  static const redlock_resource end = {"fence", 5};
+  assert_true(rl_resource_is_reserved(NULL, 0, &counter));
+  assert_true(rl_resource_is_reserved("x", 1, &counter));
+  assert_false(rl_resource_is_reserved(NULL, 0, &short_of_it));
+  assert_false(rl_resource_is_reserved("a", 1, &short_of_it));
+  assert_true(rl_resource_is_reserved("a:", 2, &short_of_it));
+  assert_false(rl_resource_is_reserved(NULL, 0, &beyond));
+  assert_false(rl_resource_is_reserved(NULL, 0, &nothing));
+  assert_true(rl_resource_is_reserved("a:redlock-fence", 15, &nothing));
+  assert_true(rl_resource_is_reserved(":redlock-", 9, &end));
+  assert_false(rl_resource_is_reserved("redlock-", 8, &end));
+}
+
+static void what_is_named_like_the_record_of_a_node_is_reserved(void **state) {
+  (void)state;
+  static const redlock_resource record = {"redlock:lineage", 15};
+  static const redlock_resource of_cluster = {"redlock:lineage:a", 17};
+  static const redlock_resource beyond = {"redlock:lineages", 16};
+  static const redlock_resource short_of_it = {"redlock:lineag", 14};
+  assert_true(rl_resource_is_reserved(NULL, 0, &record));
+  assert_true(rl_resource_is_reserved(NULL, 0, &of_cluster));
+  assert_false(rl_resource_is_reserved(NULL, 0, &beyond));
+  assert_false(rl_resource_is_reserved(NULL, 0, &short_of_it));
+  assert_false(rl_resource_is_reserved("a:", 2, &record));
+  assert_true(rl_resource_is_reserved("redlock:", 8, &(redlock_resource){"lineage", 7}));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_resource_is_prefix_and_name),
@@ -87,6 +120,8 @@ int main(void) {
       cmocka_unit_test(each_of_several_has_the_prefix),
       cmocka_unit_test(as_many_and_as_long_as_there_may_be),
       cmocka_unit_test(what_is_there_twice_is_seen),
+      cmocka_unit_test(what_is_named_like_a_counter_of_fencing_tokens_is_reserved),
+      cmocka_unit_test(what_is_named_like_the_record_of_a_node_is_reserved),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

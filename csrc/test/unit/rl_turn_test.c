@@ -154,7 +154,7 @@ static void a_socket_that_is_full_is_waited_for_and_drained(void **state) {
   int fd = redlock_client_pollfd(self->client);
   assert_int_equal(events_of(self), POLLIN); /* Nothing that was tried in vain. */
   process_while_ready(self, fd);
-  assert_true(self->client->sockets[0].blocked);
+  assert_true(self->client->sockets[0].stream.blocked);
   for (unsigned i = 0; i < 5; i++) { /* Kept, as long as it is full. */
     assert_int_equal(events_of(self), POLLIN | POLLOUT);
     assert_int_equal(rl_poll_writable(self->client), 1); /* Who polls is told to wait for room. */
@@ -162,7 +162,7 @@ static void a_socket_that_is_full_is_waited_for_and_drained(void **state) {
     assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
   }
   unsigned drained = 0;
-  while (self->client->sockets[0].blocked) {
+  while (self->client->sockets[0].stream.blocked) {
     peer_read(self);
     assert_true(ready(fd)); /* There is room: that wakes the loop. */
     process_while_ready(self, fd);
@@ -183,15 +183,15 @@ static void what_a_full_socket_does_not_take_goes_with_the_next_turn(void **stat
   (void)state;
   peer *self = peer_new();
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
-  assert_true(self->client->sockets[0].blocked);
+  assert_true(self->client->sockets[0].stream.blocked);
   rl_turn_flush(self->client);
-  assert_true(self->client->sockets[0].blocked);
+  assert_true(self->client->sockets[0].stream.blocked);
   redlock_time until_us = redlock_now() + 10 * SECONDS;
   do {
     assert_true(redlock_now() < until_us);
     peer_read(self);
     assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
-  } while (self->client->sockets[0].blocked);
+  } while (self->client->sockets[0].stream.blocked);
   peer_read(self);
   check_stream(self);
   peer_end(self);
@@ -207,10 +207,10 @@ static void room_is_waited_for_only_to_send_something(void **state) {
     peer_read(self);
     assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
   }
-  socket->blocked = true;
+  socket->stream.blocked = true;
   assert_int_equal(rl_poll_writable(self->client), 0);
   assert_int_equal(events_of(self), POLLIN);
-  socket->blocked = false;
+  socket->stream.blocked = false;
   peer_end(self);
 }
 
@@ -220,7 +220,7 @@ static void only_a_send_that_fails_ends_the_connection(void **state) {
   const rl_link *link = &self->client->core.nodes[0]->link;
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
   assert_int_equal(link->phase, RL_LINK_UP);
-  self->client->sockets[0].blocked = false;
+  self->client->sockets[0].stream.blocked = false;
   send_is_ours = true;
   send_result = 0;
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
@@ -308,7 +308,7 @@ static void descriptor_0_is_read_as_any(void **state) {
   assert_int_equal(dup2(socket->fd, 0), 0);
   (void)close(socket->fd);
   socket->fd = 0;
-  assert_true(socket->blocked);
+  assert_true(socket->stream.blocked);
   assert_int_equal(rl_poll_writable(self->client), 1);
   assert_int_equal(redlock_client_pollfds(self->client, &one, 1), 1);
   assert_int_equal(poll(&one, 1, 5000), 1);

@@ -12,7 +12,8 @@ static void every_vote_has_its_name(void **state) {
   assert_string_equal(redlock_vote_name(REDLOCK_VOTE_GRANTED), "granted");
   assert_string_equal(redlock_vote_name(REDLOCK_VOTE_TAKEN), "taken");
   assert_string_equal(redlock_vote_name(REDLOCK_VOTE_ERROR), "error");
-  assert_string_equal(redlock_vote_name(4), "unknown");
+  assert_string_equal(redlock_vote_name(REDLOCK_VOTE_QUARANTINED), "quarantined");
+  assert_string_equal(redlock_vote_name(5), "unknown");
   assert_string_equal(redlock_vote_name(-1), "unknown");
 }
 
@@ -22,7 +23,8 @@ static void only_granted_counts_for_the_lock(void **state) {
   assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_TAKEN), RL_COUNT_DENIED);
   assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_ERROR), RL_COUNT_FAILED);
   assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_UNKNOWN), RL_COUNT_FAILED);
-  assert_int_equal(rl_vote_counts_as(4), RL_COUNT_FAILED);
+  assert_int_equal(rl_vote_counts_as(REDLOCK_VOTE_QUARANTINED), RL_COUNT_FAILED);
+  assert_int_equal(rl_vote_counts_as(5), RL_COUNT_FAILED);
   assert_int_equal(rl_vote_counts_as(-1), RL_COUNT_FAILED);
 }
 
