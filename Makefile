@@ -79,6 +79,36 @@ ifeq ($(origin HIREDIS_LIBS),undefined)
   PC_REQUIRES_PRIVATE = hiredis
 endif
 
+# TLS is a library of its own. TLS=1 insists on it, TLS=0 leaves it out; else it is made where there is an OpenSSL:
+# pkg-config's, or OPENSSL_DIR=/opt/openssl.
+OPENSSL_PACKAGE = openssl >= 1.1.1
+comma := ,
+ifdef OPENSSL_DIR
+  OPENSSL_INCDIR ?= $(OPENSSL_DIR)/include
+  OPENSSL_LIBDIR ?= $(patsubst %/,%,$(dir $(firstword $(wildcard $(OPENSSL_DIR)/lib/libssl.so $(OPENSSL_DIR)/lib64/libssl.so \
+    $(OPENSSL_DIR)/lib/*/libssl.so))))
+endif
+ifdef OPENSSL_INCDIR
+  OPENSSL_CFLAGS ?= -I$(OPENSSL_INCDIR)
+  OPENSSL_LIBS ?= $(if $(OPENSSL_LIBDIR),-L$(OPENSSL_LIBDIR)) -lssl -lcrypto \
+    $(if $(filter-out /usr/lib% /lib%,$(OPENSSL_LIBDIR)),-Wl$(comma)-rpath$(comma)$(OPENSSL_LIBDIR))
+endif
+TLS ?= $(call once,TLS,$(if $(OPENSSL_INCDIR),1,$(shell \
+  $(PKG_CONFIG) --exists '$(OPENSSL_PACKAGE)' 2>/dev/null && echo 1 || echo 0)))
+ifeq ($(filter 0 1,$(TLS)),)
+  $(error TLS=$(TLS): it is 0 or 1)
+endif
+ifeq ($(origin OPENSSL_CFLAGS),undefined)
+  OPENSSL_CFLAGS = $(call once,OPENSSL_CFLAGS,$(if $(shell $(PKG_CONFIG) --exists '$(OPENSSL_PACKAGE)' && echo yes),$(shell \
+    $(PKG_CONFIG) --cflags openssl),$(error no OpenSSL from 1.1.1 on: $(PKG_CONFIG) does not know it. It is in libssl-dev \
+    of Debian, openssl-devel of Fedora, openssl-dev of Alpine; or set OPENSSL_DIR; TLS=0 goes without)))
+endif
+ifeq ($(origin OPENSSL_LIBS),undefined)
+  OPENSSL_LIBS = $(call once,OPENSSL_LIBS,$(shell $(PKG_CONFIG) --libs openssl))
+  PC_TLS_REQUIRES_PRIVATE = openssl
+endif
+with_tls = $(if $(filter 1,$(TLS)),$(1))
+
 # ------------------------------------------------------------------------------------------ flags
 
 WARNINGS = -Wall -Wextra
@@ -92,6 +122,7 @@ ALL_CPPFLAGS = -D_GNU_SOURCE -Icsrc/include $(CPPFLAGS)
 CORE_CPPFLAGS = -Icsrc/core $(HIREDIS_CFLAGS)
 DRIVER_CPPFLAGS = -Icsrc/driver -Icsrc/core $(HIREDIS_CFLAGS)
 BINDING_CPPFLAGS = -Icsrc/binding $(DRIVER_CPPFLAGS) $(LUA_CFLAGS)
+TLS_CPPFLAGS = -Icsrc/tls -Icsrc/driver $(OPENSSL_CFLAGS)
 TEST_CPPFLAGS = -Icsrc/test/lib -Icsrc/binding $(DRIVER_CPPFLAGS)
 LDLIBS_REDLOCK = $(HIREDIS_LIBS) -pthread -lm
 # Bsymbolic: a copy inside a Lua module must never use half of another copy in the same process.
@@ -108,6 +139,12 @@ DRIVER_OBJECTS = $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(wildcard csrc/driver/rl_
 LIBRARY_OBJECTS = $(CORE_OBJECTS) $(DRIVER_OBJECTS)
 BINDING_OBJECTS = $(patsubst csrc/binding/%.c,$(BUILD)/$(LUA_VERSION)/obj/%.o,$(wildcard csrc/binding/rl_lua*.c))
 
+TLS_OBJECTS = $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(wildcard csrc/tls/rl_tls*.c))
+TLS_STATIC_LIBRARY = $(BUILD)/lib/libredlock_tls.a
+TLS_SHARED_LIBRARY = $(BUILD)/lib/libredlock_tls.so.$(ABI)
+TLS_LUA_OBJECTS = $(patsubst csrc/%.c,$(BUILD)/$(LUA_VERSION)/obj/%.o,$(wildcard csrc/tls/lua/*.c))
+TLS_LUA_MODULE = $(BUILD)/$(LUA_VERSION)/redlock/tls.so
+
 STATIC_LIBRARY = $(BUILD)/lib/libredlock.a
 SHARED_LIBRARY = $(BUILD)/lib/libredlock.so.$(ABI)
 CLI = $(BUILD)/bin/redlock
@@ -120,9 +157,9 @@ LUA_ALIASES = $(wildcard lua/resty/*.lua)
 .PHONY: all lib cli lua
 .DELETE_ON_ERROR:
 all: lib cli lua
-lib: $(STATIC_LIBRARY) $(BUILD)/lib/libredlock.so
+lib: $(STATIC_LIBRARY) $(BUILD)/lib/libredlock.so $(call with_tls,$(TLS_STATIC_LIBRARY) $(BUILD)/lib/libredlock_tls.so)
 cli: $(CLI)
-lua: $(LUA_MODULE) $(LUA_LIBRARY)
+lua: $(LUA_MODULE) $(LUA_LIBRARY) $(call with_tls,$(TLS_LUA_MODULE))
 
 # Objects are made again when the flags have changed.
 .PHONY: force
@@ -131,6 +168,8 @@ $(BUILD)/flags: force
 	$(call remember,$(compile) $(HIREDIS_CFLAGS) $(HIREDIS_LIBS) $(LDFLAGS))
 $(BUILD)/$(LUA_VERSION)/flags: force
 	$(call remember,$(compile) $(LUA_CFLAGS) $(HIREDIS_LIBS) $(LDFLAGS) $(LIBFLAG))
+$(BUILD)/tls-flags: force
+	$(call remember,$(OPENSSL_CFLAGS) $(OPENSSL_LIBS))
 
 $(BUILD)/obj/core/%.o: csrc/core/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -138,6 +177,12 @@ $(BUILD)/obj/core/%.o: csrc/core/%.c $(BUILD)/flags
 $(BUILD)/obj/driver/%.o: csrc/driver/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(compile) $(DRIVER_CPPFLAGS) -c -o $@ $<
+$(BUILD)/obj/tls/%.o: csrc/tls/%.c $(BUILD)/flags $(BUILD)/tls-flags
+	@mkdir -p $(@D)
+	$(compile) $(TLS_CPPFLAGS) -c -o $@ $<
+$(BUILD)/$(LUA_VERSION)/obj/tls/%.o: csrc/tls/%.c $(BUILD)/$(LUA_VERSION)/flags $(BUILD)/tls-flags
+	@mkdir -p $(@D)
+	$(compile) $(TLS_CPPFLAGS) $(LUA_CFLAGS) -c -o $@ $<
 # The tool sees redlock.h, and nothing else.
 $(BUILD)/obj/cli/%.o: csrc/cli/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -163,12 +208,30 @@ $(BUILD)/$(LUA_VERSION)/obj/redlock-lua.merged.o: $(BINDING_OBJECTS) $(LIBRARY_O
 $(LUA_LIBRARY): $(BUILD)/$(LUA_VERSION)/obj/redlock-lua.merged.o
 	$(archive)
 
+# OpenSSL's, too, must stay: it has handlers for the end of the process and of threads.
+$(BUILD)/obj/redlock_tls.o: $(TLS_OBJECTS)
+	$(merge)
+$(TLS_STATIC_LIBRARY): $(BUILD)/obj/redlock_tls.o
+	@mkdir -p $(@D)
+	$(archive)
+$(TLS_SHARED_LIBRARY): $(TLS_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,$(@F) $(SHARED_LDFLAGS) $(NO_UNDEFINED) $(LDFLAGS) -o $@ $^ $(OPENSSL_LIBS)
+$(BUILD)/lib/libredlock_tls.so: $(TLS_SHARED_LIBRARY)
+	ln -sf $(<F) $@
+$(TLS_LUA_MODULE): $(TLS_LUA_OBJECTS) $(TLS_OBJECTS)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LIBFLAG) $(SHARED_LDFLAGS) $(LDFLAGS) -o $@ $^ $(OPENSSL_LIBS)
+
 $(SHARED_LIBRARY): $(LIBRARY_OBJECTS)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -shared -Wl,-soname,$(@F) $(SHARED_LDFLAGS) $(NO_UNDEFINED) $(LDFLAGS) -o $@ $^ $(LDLIBS_REDLOCK)
+# It finds libredlock_tls, if it needs it, in this tree, in PREFIX, or where the system looks. A sanitizer calls dlopen()
+# for it, and only the old tag counts for whoever calls.
+CLI_DTAGS = $(if $(findstring -fsanitize,$(CFLAGS)),--disable-new-dtags,--enable-new-dtags)
 $(CLI): $(CLI_OBJECTS) $(STATIC_LIBRARY)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_REDLOCK)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -Wl,$(CLI_DTAGS),-rpath,'$$ORIGIN/../lib' -o $@ $^ $(LDLIBS_REDLOCK) -ldl
 $(BUILD)/lib/libredlock.so: $(SHARED_LIBRARY)
 	ln -sf $(<F) $@
 $(LUA_MODULE): $(BINDING_OBJECTS) $(LIBRARY_OBJECTS)
@@ -177,9 +240,12 @@ $(LUA_MODULE): $(BINDING_OBJECTS) $(LIBRARY_OBJECTS)
 
 # ---------------------------------------------------------------------------------------- install
 
-.PHONY: install install-lib install-cli install-lua uninstall redlock.pc
-install: install-lib install-cli install-lua
+.PHONY: install install-lib install-tls install-cli install-lua uninstall
+install: install-lib $(call with_tls,install-tls) install-cli install-lua
 
+# fill,redlock.pc,packages,flags: both for those who link statically
+fill = sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
+  -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES_PRIVATE@|$(2)|' -e 's|@LIBS_PRIVATE@|$(3)|' $(1).in > $(BUILD)/$(1)
 PC_LIBS_PRIVATE = $(if $(PC_REQUIRES_PRIVATE),,$(HIREDIS_LIBS)) -pthread -lm
 install-lib: lib
 	$(INSTALL) -d '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(INCLUDEDIR)'
@@ -188,10 +254,19 @@ install-lib: lib
 	$(INSTALL) -m 755 $(SHARED_LIBRARY) '$(DESTDIR)$(LIBDIR)/libredlock.so.$(VERSION)'
 	ln -sf libredlock.so.$(VERSION) '$(DESTDIR)$(LIBDIR)/libredlock.so.$(ABI)'
 	ln -sf libredlock.so.$(ABI) '$(DESTDIR)$(LIBDIR)/libredlock.so'
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-	  -e 's|@VERSION@|$(VERSION)|' -e 's|@REQUIRES_PRIVATE@|$(PC_REQUIRES_PRIVATE)|' \
-	  -e 's|@LIBS_PRIVATE@|$(PC_LIBS_PRIVATE)|' redlock.pc.in > $(BUILD)/redlock.pc
+	$(call fill,redlock.pc,$(PC_REQUIRES_PRIVATE),$(PC_LIBS_PRIVATE))
 	$(INSTALL) -m 644 $(BUILD)/redlock.pc '$(DESTDIR)$(LIBDIR)/pkgconfig/redlock.pc'
+
+PC_TLS_LIBS_PRIVATE = $(if $(PC_TLS_REQUIRES_PRIVATE),,$(OPENSSL_LIBS))
+install-tls: lib
+	$(INSTALL) -d '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(INCLUDEDIR)'
+	$(INSTALL) -m 644 csrc/include/redlock_tls.h '$(DESTDIR)$(INCLUDEDIR)/redlock_tls.h'
+	$(INSTALL) -m 644 $(TLS_STATIC_LIBRARY) '$(DESTDIR)$(LIBDIR)/libredlock_tls.a'
+	$(INSTALL) -m 755 $(TLS_SHARED_LIBRARY) '$(DESTDIR)$(LIBDIR)/libredlock_tls.so.$(VERSION)'
+	ln -sf libredlock_tls.so.$(VERSION) '$(DESTDIR)$(LIBDIR)/libredlock_tls.so.$(ABI)'
+	ln -sf libredlock_tls.so.$(ABI) '$(DESTDIR)$(LIBDIR)/libredlock_tls.so'
+	$(call fill,redlock_tls.pc,$(PC_TLS_REQUIRES_PRIVATE),$(PC_TLS_LIBS_PRIVATE))
+	$(INSTALL) -m 644 $(BUILD)/redlock_tls.pc '$(DESTDIR)$(LIBDIR)/pkgconfig/redlock_tls.pc'
 
 install-cli: cli
 	$(INSTALL) -d '$(DESTDIR)$(BINDIR)'
@@ -203,21 +278,22 @@ install-lua: lua install-lua-files
 
 # What a Lua package consists of: LuaRocks has no place for the library.
 .PHONY: install-lua-files
-install-lua-files: $(LUA_MODULE)
+install-lua-files: $(LUA_MODULE) $(call with_tls,$(TLS_LUA_MODULE))
 	$(INSTALL) -d '$(DESTDIR)$(INSTALL_LMOD)/redlock' '$(DESTDIR)$(INSTALL_CMOD)/redlock'
 	$(INSTALL) -m 644 lua/redlock.lua '$(DESTDIR)$(INSTALL_LMOD)/redlock.lua'
 	$(if $(LUA_FILES),$(INSTALL) -m 644 $(LUA_FILES) '$(DESTDIR)$(INSTALL_LMOD)/redlock/')
 	$(INSTALL) -d '$(DESTDIR)$(INSTALL_LMOD)/resty'
 	$(INSTALL) -m 644 $(LUA_ALIASES) '$(DESTDIR)$(INSTALL_LMOD)/resty/'
 	$(INSTALL) -m 755 $(LUA_MODULE) '$(DESTDIR)$(INSTALL_CMOD)/redlock/core.so'
+	$(call with_tls,$(INSTALL) -m 755 $(TLS_LUA_MODULE) '$(DESTDIR)$(INSTALL_CMOD)/redlock/tls.so')
 
+LIBRARY_FILES = libredlock.a libredlock.so libredlock.so.$(ABI) libredlock.so.$(VERSION) pkgconfig/redlock.pc
 uninstall:
-	rm -f '$(DESTDIR)$(BINDIR)/redlock' '$(DESTDIR)$(INCLUDEDIR)/redlock.h' '$(DESTDIR)$(LIBDIR)/pkgconfig/redlock.pc' \
-	  '$(DESTDIR)$(LIBDIR)/libredlock.a' '$(DESTDIR)$(LIBDIR)/libredlock.so' \
-	  '$(DESTDIR)$(LIBDIR)/libredlock.so.$(ABI)' '$(DESTDIR)$(LIBDIR)/libredlock.so.$(VERSION)' \
+	rm -f '$(DESTDIR)$(BINDIR)/redlock' '$(DESTDIR)$(INCLUDEDIR)/redlock.h' '$(DESTDIR)$(INCLUDEDIR)/redlock_tls.h' \
+	  $(foreach file,$(LIBRARY_FILES) $(subst redlock,redlock_tls,$(LIBRARY_FILES)),'$(DESTDIR)$(LIBDIR)/$(file)') \
 	  '$(DESTDIR)$(LIBDIR)/$(notdir $(LUA_LIBRARY))' '$(DESTDIR)$(INSTALL_LMOD)/redlock.lua' \
 	  $(patsubst lua/%,'$(DESTDIR)$(INSTALL_LMOD)/%',$(LUA_FILES) $(LUA_ALIASES)) \
-	  '$(DESTDIR)$(INSTALL_CMOD)/redlock/core.so'
+	  '$(DESTDIR)$(INSTALL_CMOD)/redlock/core.so' '$(DESTDIR)$(INSTALL_CMOD)/redlock/tls.so'
 	-rmdir '$(DESTDIR)$(INSTALL_LMOD)/resty' '$(DESTDIR)$(INSTALL_LMOD)/redlock' '$(DESTDIR)$(INSTALL_CMOD)/redlock' 2>/dev/null
 
 # LuaRocks tells us where Lua's headers are, not which Lua it is.
@@ -233,12 +309,32 @@ luarocks-install:
 # ----------------------------------------------------------------------------- examples and bench
 
 .PHONY: examples demo bench
-EXAMPLES = $(patsubst examples/c/%.c,$(BUILD)/examples/%,$(filter-out %/lua_host.c,$(wildcard examples/c/*.c))) \
-  $(BUILD)/$(LUA_VERSION)/examples/lua_host
+# Those that need a library of somebody else's are built where it is.
+EXAMPLE_PACKAGE_libuv_loop = libuv
+EXAMPLE_PACKAGE_libevent_loop = libevent
+EXAMPLE_PACKAGE_fenced_sqlite = sqlite3
+example_flags = $(if $(EXAMPLE_PACKAGE_$(1)),$(shell $(PKG_CONFIG) $(2) $(EXAMPLE_PACKAGE_$(1))))
+EXAMPLES_WITHOUT_PACKAGE = $(foreach name,libuv_loop libevent_loop fenced_sqlite,$(if $(shell \
+  $(PKG_CONFIG) --exists $(EXAMPLE_PACKAGE_$(name)) && echo yes),,examples/c/$(name).c))
+EXAMPLES = $(patsubst examples/c/%.c,$(BUILD)/examples/%,$(filter-out %/lua_host.c $(EXAMPLES_WITHOUT_PACKAGE),$(wildcard examples/c/*.c))) \
+  $(BUILD)/examples/loops_page $(BUILD)/$(LUA_VERSION)/examples/lua_host
 examples: $(EXAMPLES)
 $(BUILD)/examples/%: examples/c/%.c $(STATIC_LIBRARY)
 	@mkdir -p $(@D)
-	$(compile) $(LDFLAGS) -o $@ $< $(STATIC_LIBRARY) $(LDLIBS_REDLOCK)
+	$(compile) $(call example_flags,$*,--cflags) $(LDFLAGS) -o $@ $< $(STATIC_LIBRARY) $(LDLIBS_REDLOCK) \
+	  $(call example_flags,$*,--libs)
+# Negative controls: stores that do not look at the fencing token.
+$(BUILD)/examples/unfenced_%: examples/c/fenced_%.c $(STATIC_LIBRARY)
+	@mkdir -p $(@D)
+	sed 's/ WHERE excluded.fence >= report.fence//; s/if tonumber(ARGV.1.) < last then return 0 end//' $< >$@.c
+	@! cmp -s $< $@.c
+	$(compile) $(call example_flags,fenced_$*,--cflags) $(LDFLAGS) -o $@ $@.c $(STATIC_LIBRARY) $(LDLIBS_REDLOCK) \
+	  $(call example_flags,fenced_$*,--libs)
+# The program that docs/loops.md shows.
+$(BUILD)/examples/loops_page: docs/loops.md $(STATIC_LIBRARY)
+	@mkdir -p $(@D)
+	sed -n '/^```c$$/,/^```$$/{/^```/d;p;}' $< >$@.c
+	$(compile) $(LDFLAGS) -o $@ $@.c $(STATIC_LIBRARY) $(LDLIBS_REDLOCK)
 $(BUILD)/$(LUA_VERSION)/examples/lua_host: examples/c/lua_host.c $(LUA_LIBRARY)
 	@mkdir -p $(@D)
 	$(compile) $(LUA_CFLAGS) $(LDFLAGS) -o $@ $< $(LUA_LIBRARY) $(LUA_LIBS) $(LDLIBS_REDLOCK)
@@ -268,16 +364,16 @@ include csrc/test/fuzz/fuzz.mk
 clean:
 	rm -rf $(BUILD)
 help:
-	@echo 'all lib cli lua install uninstall LUA_VERSION=$(subst $(eval) ,|,$(LUA_VERSIONS)) PREFIX DESTDIR CC CFLAGS ...'
+	@echo 'all lib cli lua install uninstall LUA_VERSION=$(subst $(eval) ,|,$(LUA_VERSIONS)) TLS=0|1 PREFIX DESTDIR CC ...'
 	@echo 'demo                              five Redis nodes, and locks on them'
 	@echo 'test                              everything below, with its set-up'
 	@echo 'ci                                test and lint, as .ci/run has it'
 	@echo 'setup                             install what all of it needs, or say what is missing'
 	@echo 'fresh                             demo and test on machines that have nothing yet (debootstrap)'
-	@echo 'lint unit spec luas examples-test check-pure check-exports check-header check-install check-rocks'
+	@echo 'lint unit spec luas examples-test check-pure check-exports check-header check-install check-rocks check-without-tls'
 	@echo 'chaos chaos-controls soak         CHAOS_SECONDS SEED ...: faults on real servers, under load'
 	@echo 'model model-replay model-controls model-test model-long   the formal model, docs/model.md'
 	@echo 'sim sim-test sim-long controls mutants fuzz              docs/testing.md'
 	@echo 'asan tsan valgrind coverage bench format clean'
 
--include $(LIBRARY_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(BINDING_OBJECTS:.o=.d) $(wildcard $(BUILD)/examples/*.d)
+-include $(LIBRARY_OBJECTS:.o=.d) $(TLS_OBJECTS:.o=.d) $(TLS_LUA_OBJECTS:.o=.d) $(CLI_OBJECTS:.o=.d) $(BINDING_OBJECTS:.o=.d) $(wildcard $(BUILD)/examples/*.d)

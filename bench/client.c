@@ -7,11 +7,19 @@
  * caller-owned loops, with poll(2) as the loop. With BENCH_UNHEARD set the one lock is released without
  * waiting. Nothing is retried, so that a failure shows.
  *
+ * With BENCH_FENCE set grants have fencing tokens; with BENCH_GUARD nodes are guarded, after a bootstrap. With
+ * BENCH_CONTENDED the locks have the names that those of all other such programs have, and are waited for.
+ *
+ * Compiled with BENCH_TLS, it speaks TLS to the nodes, with the CA of BENCH_TLS_CA.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include <errno.h>
 #include <poll.h>
 #include <redlock.h>
+#ifdef BENCH_TLS
+#include <redlock_tls.h>
+#endif
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,26 +116,55 @@ static void client_run_in_flight(void *peer, const bench_goal *goal, bench_resul
   }
 }
 
+/* Every program that is asked to shares the names. */
+static void client_name(char *name, size_t size, unsigned index) {
+  bench_name(name, size, index);
+  if (getenv("BENCH_CONTENDED") != NULL)
+    snprintf(name, size, "contended-%u", index);
+}
+
+static void client_settings(redlock_settings *settings, redlock_options *options) {
+  options->retry_count = REDLOCK_RETRIES_NONE;
+  if (getenv("BENCH_CONTENDED") != NULL) {
+    options->retry_count = 0;
+    options->wait_us = 10 * REDLOCK_SECONDS;
+    options->retry_delay_us = options->retry_jitter_us = REDLOCK_MILLISECONDS;
+  }
+  options->fence = getenv("BENCH_FENCE") != NULL ? REDLOCK_YES : REDLOCK_NO;
+#ifdef BENCH_HAS_GUARD
+  settings->guard = getenv("BENCH_GUARD") != NULL ? REDLOCK_YES : REDLOCK_NO;
+#endif
+  settings->options = options;
+#ifdef BENCH_TLS
+  settings->carrier = redlock_tls();
+  settings->tls = REDLOCK_YES;
+  settings->tls_ca = getenv("BENCH_TLS_CA");
+#endif
+}
+
 static void client_make(client *self, char **addresses, int address_count) {
   char message[256];
   redlock_options options = {0};
   redlock_settings settings;
 
-  options.retry_count = REDLOCK_RETRIES_NONE;
   memset(&settings, 0, sizeof settings);
-  settings.options = &options;
+  client_settings(&settings, &options);
   if (redlock_client_new(&self->redlock, &settings, message, sizeof message) != REDLOCK_OK)
     bench_die("client: %s", message);
   for (int i = 0; i < address_count; i++)
     if (redlock_client_add(self->redlock, addresses[i], message, sizeof message) != REDLOCK_OK)
       bench_die("client: %s", message);
+#ifdef BENCH_HAS_GUARD
+  if (getenv("BENCH_GUARD") != NULL && redlock_client_bootstrap(self->redlock) != REDLOCK_OK)
+    bench_die("client: %s", redlock_client_message(self->redlock));
+#endif
   self->locks = calloc(self->lock_count, sizeof *self->locks);
   if (self->locks == NULL)
     bench_die("client: out of memory");
   for (unsigned i = 0; i < self->lock_count; i++) {
     char name[BENCH_NAME_SIZE];
 
-    bench_name(name, sizeof name, i);
+    client_name(name, sizeof name, i);
     if (redlock_lock_new(&self->locks[i].lock, self->redlock, name, strlen(name), NULL) !=
         REDLOCK_OK)
       bench_die("client: lock_new");

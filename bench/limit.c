@@ -6,6 +6,8 @@
  *
  *     limit <locks in flight> <host:port> ...
  *
+ * Compiled with BENCH_TLS, it speaks TLS: OpenSSL on the same sockets, with the CA of BENCH_TLS_CA.
+ *
  * With BENCH_UNHEARD set nobody waits for the replies to the script: they are dropped when they come.
  *
  * The number of locks is 1 for the sequential limit. What to measure is read from stdin, see
@@ -27,6 +29,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#ifdef BENCH_TLS
+#include <openssl/ssl.h>
+#endif
+
 #include "measure.h"
 
 #define LIMIT_NODES_MAX 32
@@ -47,6 +53,9 @@ typedef struct limit_owed {
 
 typedef struct limit_node {
   int fd;
+#ifdef BENCH_TLS
+  SSL *ssl;
+#endif
   redisReader *reader;
   limit_owed owed[LIMIT_OWED_SIZE]; /* a ring: the replies to come, in order */
   unsigned owed_first;
@@ -79,10 +88,66 @@ typedef struct limit {
   bench_result *result;
 } limit;
 
+#ifdef BENCH_TLS
+/* What send() and recv() would have said. */
+static ssize_t limit_said(const limit_node *node, int result) {
+  int error = result > 0 ? SSL_ERROR_NONE : SSL_get_error(node->ssl, result);
+
+  errno = error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE ? EAGAIN : EPROTO;
+  return result > 0 ? result : -1;
+}
+
+static ssize_t limit_send(limit_node *node, const void *bytes, size_t length) {
+  return limit_said(node, SSL_write(node->ssl, bytes, (int)length));
+}
+
+static ssize_t limit_recv(limit_node *node, void *bytes, size_t length) {
+  return limit_said(node, SSL_read(node->ssl, bytes, (int)length));
+}
+
+static bool limit_holds(const limit_node *node) {
+  return SSL_has_pending(node->ssl);
+}
+
+/* Read-ahead, so that a record costs one call of the kernel and not two. */
+static void limit_open(limit_node *node) {
+  static SSL_CTX *context;
+
+  if (context == NULL) {
+    context = SSL_CTX_new(TLS_client_method());
+    if (context == NULL ||
+        SSL_CTX_load_verify_locations(context, getenv("BENCH_TLS_CA"), NULL) != 1)
+      bench_die("limit: the CA of BENCH_TLS_CA cannot be read");
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_read_ahead(context, 1);
+    SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  }
+  node->ssl = SSL_new(context);
+  if (node->ssl == NULL || SSL_set_fd(node->ssl, node->fd) != 1 || SSL_connect(node->ssl) != 1)
+    bench_die("limit: TLS cannot begin");
+}
+#else
+static ssize_t limit_send(limit_node *node, const void *bytes, size_t length) {
+  return send(node->fd, bytes, length, MSG_NOSIGNAL);
+}
+
+static ssize_t limit_recv(limit_node *node, void *bytes, size_t length) {
+  return recv(node->fd, bytes, length, 0);
+}
+
+static bool limit_holds(const limit_node *node) {
+  (void)node;
+  return false;
+}
+
+static void limit_open(limit_node *node) {
+  (void)node;
+}
+#endif
+
 static void limit_flush(limit_node *node) {
   while (node->out_begin < node->out_end) {
-    ssize_t sent =
-        send(node->fd, node->out + node->out_begin, node->out_end - node->out_begin, MSG_NOSIGNAL);
+    ssize_t sent = limit_send(node, node->out + node->out_begin, node->out_end - node->out_begin);
     if (sent < 0 && errno == EINTR)
       continue;
     if (sent < 0 && errno == EAGAIN)
@@ -211,7 +276,7 @@ static void limit_vote(limit *self, limit_owed owed, const redisReply *reply) {
 
 static void limit_read(limit *self, limit_node *node) {
   char bytes[16384];
-  ssize_t length = recv(node->fd, bytes, sizeof bytes, 0);
+  ssize_t length = limit_recv(node, bytes, sizeof bytes);
   void *reply;
 
   if (length < 0 && (errno == EAGAIN || errno == EINTR))
@@ -257,8 +322,11 @@ static void limit_turn(limit *self) {
   if (ready < 0 && errno != EINTR)
     bench_die("limit: poll: %s", strerror(errno));
   for (unsigned i = 0; ready > 0 && i < self->node_count; i++)
-    if (fds[i].revents & (POLLIN | POLLHUP | POLLERR))
-      limit_read(self, &self->nodes[i]);
+    if (fds[i].revents & (POLLIN | POLLHUP | POLLERR)) {
+      do
+        limit_read(self, &self->nodes[i]);
+      while (limit_holds(&self->nodes[i]));
+    }
 }
 
 static void limit_run(void *peer, const bench_goal *goal, bench_result *result) {
@@ -283,7 +351,7 @@ static void limit_load_script(limit *self, limit_node *node) {
   redisFreeCommand(command);
   limit_flush(node);
   while (reply == NULL) {
-    ssize_t got = recv(node->fd, bytes, sizeof bytes, 0);
+    ssize_t got = limit_recv(node, bytes, sizeof bytes);
     if (got <= 0)
       bench_die("limit: cannot load the script");
     redisReaderFeed(node->reader, bytes, (size_t)got);
@@ -315,6 +383,7 @@ static void limit_connect(limit *self, limit_node *node, char *address) {
   node->reader = redisReaderCreate();
   if (node->reader == NULL)
     bench_die("limit: out of memory");
+  limit_open(node);
   limit_load_script(self, node);
   fcntl(node->fd, F_SETFL, fcntl(node->fd, F_GETFL) | O_NONBLOCK);
 }

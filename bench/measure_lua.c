@@ -54,17 +54,37 @@ static int measure_ended(lua_State *L) {
   return 1;
 }
 
+/* now(): the nanoseconds of a clock, for record(). */
+static int measure_now(lua_State *L) {
+  lua_pushnumber(L, (lua_Number)bench_now_ns());
+  return 1;
+}
+
+/* record(begun, held, ok): a pair has ended, of many at a time; true if another is to be made. */
+static int measure_record(lua_State *L) {
+  measure *self = measure_of(L);
+  uint64_t begun_ns = (uint64_t)luaL_checknumber(L, 1);
+  uint64_t held_ns = (uint64_t)luaL_checknumber(L, 2);
+  uint64_t now_ns = bench_now_ns();
+
+  if (!lua_toboolean(L, 3))
+    self->result.failures++;
+  bench_record(&self->result, begun_ns, held_ns, now_ns);
+  lua_pushboolean(L, now_ns < self->goal.end_ns && self->result.pairs < self->goal.pairs);
+  return 1;
+}
+
 /* print(): the line of the measurement. */
 static int measure_print(lua_State *L) {
   bench_result_print(&measure_of(L)->result, stdout);
   return 0;
 }
 
-/* name(): the resource to lock. */
+/* name(number): the resource to lock. */
 static int measure_name(lua_State *L) {
   char name[BENCH_NAME_SIZE];
 
-  bench_name(name, sizeof name, 0);
+  bench_name(name, sizeof name, (unsigned)luaL_optinteger(L, 1, 0));
   lua_pushstring(L, name);
   return 1;
 }
@@ -72,10 +92,9 @@ static int measure_name(lua_State *L) {
 int luaopen_bench_measure(lua_State *L);
 
 int luaopen_bench_measure(lua_State *L) {
-  static const luaL_Reg functions[] = {{"name", measure_name},
-                                       {"start", measure_start},
-                                       {"held", measure_held},
-                                       {"ended", measure_ended},
+  static const luaL_Reg functions[] = {{"name", measure_name},  {"start", measure_start},
+                                       {"held", measure_held},  {"ended", measure_ended},
+                                       {"now", measure_now},    {"record", measure_record},
                                        {"print", measure_print}};
   measure *self;
 
