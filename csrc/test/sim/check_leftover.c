@@ -137,7 +137,8 @@ static void check_leftover_turned(sim *s, sim_client *client) {
   for (size_t i = 0; i < s->live_count; i++) {
     uint32_t index = s->live[i];
     const sim_token *token = &s->tokens[index];
-    if (token->client != client->index) {
+    /* One that is not over has nothing missing yet: most are, so they are passed over first. */
+    if (token->client != client->index || !token->over) {
       s->live[kept++] = index;
       continue;
     }
