@@ -37,7 +37,8 @@ run() {
       grep -q '^\[  FAILED  \] [0-9]* test(s), listed' "$output" || fail "$run_name ended with exit status $run_status"
     fi
   elif [ "$run_status" -ne 0 ]; then
-    fail "$run_name (exit status $run_status)"
+    # Whoever reads only this line learns which test it was.
+    fail "$run_name (exit status $run_status) in: $(grep -a '^\[ RUN' "$output" | tail -n 1)"
   elif [ ! -s "$output" ] || grep -q '^\[==========\]' "$output"; then
     fail "$run_name ran no test to its end"
   else
