@@ -8,7 +8,7 @@ set -u
 program=$1
 runs=$2
 status=0
-for breach in restart-empty flush failover node-lists; do
+for breach in restart-empty flush failover node-lists databases; do
   found=$("$program" --break "$breach" --only exclusion --runs "$runs" 2>/dev/null | sed -n 's/^caught by exclusion //p')
   if [ -z "$found" ]; then
     echo "not ok - $breach without a guard: no second holder in $runs runs"

@@ -125,18 +125,29 @@ static const char rl_command_inspection[] =
     "if t=='string' and redis.call('STRLEN',KEYS[1])<=256 then "
     "a=a..' '..redis.call('GET',KEYS[1]) end return a";
 
-/* Of a guard: docs/safety.md. A wall clock may go back by a second without making a record one of the future. */
+/*
+ * Of a guard: docs/safety.md. A wall clock may go back by a second without making a record one of the future. None
+ * is made over one of other clients, though a restarted server has it, nor where another database has one: theirs is
+ * the answer.
+ */
 static const char rl_command_guarding[] =
     "local run=string.match(redis.call('INFO','server'),'run_id:(%w+)') or '?' "
     "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
-    "local r=redis.call('GET',KEYS[1]) "
+    "local r=redis.call('GET',KEYS[1]) local of=r and string.match(r,'^%S+')==run "
+    "local whose=r and string.match(r,'^%S+ %d+ %S+ (.*)$') "
     "if ARGV[1]=='ready' then why='ready' born=now-ARGV[3] "
     "elseif not r then why='empty' "
-    "elseif string.match(r,'^%S+')~=run then why='restart' "
+    "elseif not of and whose and whose~=ARGV[2] then r=run..string.match(r,' .*') "
+    "elseif not of then why='restart' "
     "elseif tonumber(string.match(r,'^%S+ (%d+) ') or 0)>now+1000000 or "
     "(ARGV[1]=='clock' and r==ARGV[4]) then why='clock' end "
     "if why and ARGV[1]~='look' then "
-    "r=string.format('%s %.0f %s %s',run,born,why,ARGV[2]) redis.call('SET',KEYS[1],r) why=nil end "
+    "r=string.format('%s %.0f %s %s',run,born,why,ARGV[2]) local free=true "
+    "for db in string.gmatch(redis.call('INFO','keyspace'),'db(%d+):') do if db~=ARGV[5] then "
+    "redis.call('SELECT',db) local o=redis.pcall('GET',KEYS[1]) redis.call('SELECT',ARGV[5]) "
+    "if type(o)=='string' and string.match(o,'^%S+')==run then "
+    "r=o..' database='..db free=false break end end end "
+    "if free then redis.call('SET',KEYS[1],r) end why=nil end "
     "return string.format('%.0f %s %s %s',now,run,why or '-',why and '' or r)";
 
 /* For the doctor. Nothing is there under the key; what writes comes first, as old servers want it. */
@@ -442,14 +453,14 @@ const char *rl_command_guard_text(void) {
 }
 
 int rl_command_guard(rl_buffer *buffer, const char *record_key, const char *make,
-                     const char *fingerprint, uint64_t age_us, const char *expected) {
+                     const char *fingerprint, uint64_t age_us, const char *expected, unsigned db) {
   size_t bound = sizeof rl_command_guarding + strlen(record_key) + strlen(fingerprint) +
-                 strlen(make) + strlen(expected) + 10 * RL_COMMAND_FRAME;
+                 strlen(make) + strlen(expected) + 11 * RL_COMMAND_FRAME;
   char *out = rl_buffer_reserve(buffer, bound, true);
   if (out == NULL) {
     return 0;
   }
-  out = rl_command_header(out, '*', 8);
+  out = rl_command_header(out, '*', 9);
   out = rl_command_text(out, "EVAL");
   out = rl_command_text(out, rl_command_guarding);
   out = rl_command_text(out, "1");
@@ -458,6 +469,7 @@ int rl_command_guard(rl_buffer *buffer, const char *record_key, const char *make
   out = rl_command_text(out, fingerprint);
   out = rl_command_number(out, age_us);
   out = rl_command_text(out, expected);
+  out = rl_command_number(out, db);
   rl_command_finish(buffer, out);
   return 1;
 }

@@ -92,9 +92,11 @@ int rl_command_watched(rl_buffer *buffer, const rl_command_key *key, const rl_co
  * It answers "now run_id why record": the node's clock in microseconds, who it is, why the record is to be made
  * ("empty", "restart", "clock"; "-" when it is there, as it is now), and the record, which is nothing where it is
  * still to be made. A record is "run_id born why fingerprint": when it was made, by the node's clock, and why.
+ * A record of other clients is answered and not replaced (but with "ready"), even if it is of another server, under
+ * the name of this one; and that of this server in another database than |db|, with " database=n" behind it.
  */
 int rl_command_guard(rl_buffer *buffer, const char *record_key, const char *make,
-                     const char *fingerprint, uint64_t age_us, const char *expected);
+                     const char *fingerprint, uint64_t age_us, const char *expected, unsigned db);
 
 /* The text of that script. */
 const char *rl_command_guard_text(void);

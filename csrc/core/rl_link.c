@@ -193,7 +193,7 @@ static bool rl_link_ask(rl_link *link, const rl_owed *owed) {
   const rl_guards *guards = link->guard->guards;
   if (!rl_link_reserve_owed(link, true) ||
       !rl_command_guard(&link->output, guards->key, makes[owed->step], guards->fingerprint,
-                        guards->quarantine_us, link->guard->record)) {
+                        guards->quarantine_us, link->guard->record, (unsigned)link->address->db)) {
     return false;
   }
   rl_link_owe(link, owed);

@@ -30,45 +30,79 @@ bool fake_guard_parse(fake_command *command, const resp_request *request) {
   command->verb = FAKE_GUARD;
   command->by_text = true;
   command->age_us = resp_number(request, 6);
-  return request->count == 8 && resp_is(request, 2, "1") &&
+  return request->count == 9 && resp_is(request, 2, "1") &&
          fake_guard_copy(command->key, sizeof command->key, request, 3) &&
          fake_guard_copy(command->make, sizeof command->make, request, 4) &&
          fake_guard_copy(command->fingerprint, sizeof command->fingerprint, request, 5) &&
          fake_guard_copy(command->record, sizeof command->record, request, 7);
 }
 
+/* Whether a record is of the process that runs. */
+static bool fake_guard_own(const fake_store *store, const char *record) {
+  size_t known = strlen(store->run_id);
+  return strncmp(record, store->run_id, known) == 0 && record[known] == ' ';
+}
+
+/* A record of another process that other clients have made, with another fingerprint: it stays theirs. */
+static bool fake_guard_theirs(const fake_store *store, const fake_command *command) {
+  const char *at = store->record;
+  for (unsigned word = 0; word < 3 && at != NULL; word++) {
+    at = strchr(at, ' ');
+    at = at == NULL ? NULL : at + 1;
+  }
+  return at != NULL && !fake_guard_own(store, store->record) &&
+         strcmp(at, command->fingerprint) != 0;
+}
+
 /* Why the record is to be made, or NULL: as the script has it. */
 static const char *fake_guard_why(const fake_store *store, uint64_t now_us,
                                   const fake_command *command) {
-  size_t known = strlen(store->run_id);
   if (strcmp(command->make, "ready") == 0) {
     return "ready";
   }
   if (store->record[0] == '\0') {
     return "empty";
   }
-  if (strncmp(store->record, store->run_id, known) != 0 || store->record[known] != ' ') {
+  if (!fake_guard_own(store, store->record)) {
     return "restart";
   }
-  uint64_t born_us = strtoull(store->record + known, NULL, 10);
+  uint64_t born_us = strtoull(store->record + strlen(store->run_id), NULL, 10);
   bool asked = strcmp(command->make, "clock") == 0 && strcmp(store->record, command->record) == 0;
   return born_us > now_us + REDLOCK_SECONDS || asked ? "clock" : NULL;
 }
 
+/* The answer: with |why| the record is still to be made, else it is |record|, under the name of the process that runs. */
+static void fake_guard_answer(const fake_store *store, uint64_t clock_us, const char *why,
+                              const char *record, const char *behind, char reply[FAKE_REPLY_MAX]) {
+  char answer[FAKE_REPLY_MAX - 16];
+  int length = why != NULL ? snprintf(answer, sizeof answer, "%llu %s %s ",
+                                      (unsigned long long)clock_us, store->run_id, why)
+                           : snprintf(answer, sizeof answer, "%llu %s - %s%s%s",
+                                      (unsigned long long)clock_us, store->run_id, store->run_id,
+                                      strchr(record, ' '), behind);
+  (void)snprintf(reply, FAKE_REPLY_MAX, "$%d\r\n%s\r\n", length, answer);
+}
+
 void fake_guard_execute(fake_store *store, redlock_time now_us, const fake_command *command,
                         char reply[FAKE_REPLY_MAX]) {
-  char answer[FAKE_REPLY_MAX - 16];
   uint64_t clock_us = now_us + store->ahead_us;
   const char *why = fake_guard_why(store, clock_us, command);
+  bool ready = strcmp(command->make, "ready") == 0;
+  if (!ready && fake_guard_theirs(store, command)) {
+    fake_guard_answer(store, clock_us, NULL, store->record, "", reply);
+    return;
+  }
   if (why != NULL && strcmp(command->make, "look") != 0) {
-    uint64_t born_us = clock_us - (strcmp(why, "ready") == 0 ? command->age_us : 0);
+    if (fake_guard_own(store, store->elsewhere)) {
+      fake_guard_answer(store, clock_us, NULL, store->elsewhere, " database=3", reply);
+      return;
+    }
     (void)snprintf(store->record, sizeof store->record, "%s %llu %s %s", store->run_id,
-                   (unsigned long long)born_us, why, command->fingerprint);
+                   (unsigned long long)(clock_us - (ready ? command->age_us : 0)), why,
+                   command->fingerprint);
     why = NULL;
   }
-  int length = snprintf(answer, sizeof answer, "%llu %s %s %s", (unsigned long long)clock_us,
-                        store->run_id, why != NULL ? why : "-", why != NULL ? "" : store->record);
-  (void)snprintf(reply, FAKE_REPLY_MAX, "$%d\r\n%s\r\n", length, answer);
+  fake_guard_answer(store, clock_us, why, store->record, "", reply);
 }
 
 bool fake_guard_takes(const resp_request *request) {

@@ -94,8 +94,9 @@ typedef struct fake_store {
   bool forgot_several; /* those for several keys */
   bool forgot_watched; /* TAKE, KEEP and CONFIRM */
   char run_id[FAKE_RUN_ID_MAX + 1];
-  char record[FAKE_RECORD_MAX + 1]; /* of a guard; empty: there is none */
-  bool knows_take;                  /* TAKE of this server */
+  char record[FAKE_RECORD_MAX + 1];    /* of a guard; empty: there is none */
+  char elsewhere[FAKE_RECORD_MAX + 1]; /* the same in another database */
+  bool knows_take;                     /* TAKE of this server */
 } fake_store;
 
 /*

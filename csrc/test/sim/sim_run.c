@@ -130,6 +130,7 @@ static void sim_run_phase_event(sim *s) {
   if (s->phase == SIM_PHASE_LIVENESS && late) {
     sim_violation(s, "liveness", "nobody has locked for %llu us after the faults had stopped",
                   (unsigned long long)(s->now_us - s->phase_us));
+    s->phase = SIM_PHASE_END; /* Where that is not asked for, it would go on for ever. */
   } else if (s->phase == SIM_PHASE_SETTLE && sim_run_quiet(s)) {
     check_settled(s);
     sim_count(s, SIM_SETTLED);
@@ -137,6 +138,7 @@ static void sim_run_phase_event(sim *s) {
   } else if (s->phase == SIM_PHASE_SETTLE && late) {
     sim_violation(s, "liveness", "not at rest %llu us after all had been released",
                   (unsigned long long)(s->now_us - s->phase_us));
+    s->phase = SIM_PHASE_END;
   } else if (s->phase == SIM_PHASE_SETTLE) {
     sim_queue_add(s, s->now_us + SIM_SETTLE_EVERY_US, SIM_EVENT_PHASE, 0, 0, 0);
   }

@@ -88,14 +88,21 @@ static const sim_watch_script sim_watch_scripts[] = {
     {SIM_WATCH_TOKEN SIM_WATCH_RAISE, SIM_COMMAND_CONFIRM, false, false, false},
     {"local run=string.match(redis.call('INFO','server'),'run_id:(%w+)') or '?' "
      "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
-     "local r=redis.call('GET',KEYS[1]) "
+     "local r=redis.call('GET',KEYS[1]) local of=r and string.match(r,'^%S+')==run "
+     "local whose=r and string.match(r,'^%S+ %d+ %S+ (.*)$') "
      "if ARGV[1]=='ready' then why='ready' born=now-ARGV[3] "
      "elseif not r then why='empty' "
-     "elseif string.match(r,'^%S+')~=run then why='restart' "
+     "elseif not of and whose and whose~=ARGV[2] then r=run..string.match(r,' .*') "
+     "elseif not of then why='restart' "
      "elseif tonumber(string.match(r,'^%S+ (%d+) ') or 0)>now+1000000 or "
      "(ARGV[1]=='clock' and r==ARGV[4]) then why='clock' end "
      "if why and ARGV[1]~='look' then "
-     "r=string.format('%s %.0f %s %s',run,born,why,ARGV[2]) redis.call('SET',KEYS[1],r) why=nil end "
+     "r=string.format('%s %.0f %s %s',run,born,why,ARGV[2]) local free=true "
+     "for db in string.gmatch(redis.call('INFO','keyspace'),'db(%d+):') do if db~=ARGV[5] then "
+     "redis.call('SELECT',db) local o=redis.pcall('GET',KEYS[1]) redis.call('SELECT',ARGV[5]) "
+     "if type(o)=='string' and string.match(o,'^%S+')==run then "
+     "r=o..' database='..db free=false break end end end "
+     "if free then redis.call('SET',KEYS[1],r) end why=nil end "
      "return string.format('%.0f %s %s %s',now,run,why or '-',why and '' or r)",
      SIM_COMMAND_GUARD, false, false, false},
 };
@@ -115,7 +122,7 @@ static unsigned sim_watch_arguments(const resp_request *command) {
 
 bool sim_watch_like(const resp_request *command) {
   unsigned arguments = sim_watch_arguments(command);
-  return (arguments == 4 || arguments == 7) &&
+  return (arguments == 4 || arguments == 5 || arguments == 7) &&
          (resp_is(command, 0, "EVALSHA") || resp_is(command, 0, "EVAL"));
 }
 
@@ -293,59 +300,138 @@ static const char *sim_watch_why(const sim_node *node, const sim_record *record,
   return expected || sim_watch_born_us(record) > now_us + SIM_WATCH_SLACK_US ? "clock" : NULL;
 }
 
+static bool sim_watch_own(const sim_node *node, const sim_record *record) {
+  return strncmp(record->text, node->run_id, strlen(node->run_id)) == 0;
+}
+
+/* What clients have in common: the fourth word of a record, and what follows. */
+static const char *sim_watch_fingerprint(const sim_record *record) {
+  const char *at = record->text;
+  for (unsigned word = 0; word < 3; word++) {
+    const char *space = memchr(at, ' ', (size_t)(record->text + record->length - at));
+    if (space == NULL) {
+      return record->text + record->length;
+    }
+    at = space + 1;
+  }
+  return at;
+}
+
+/* A restarted server has the record of other clients: it is theirs. */
+static bool sim_watch_theirs(const sim_node *node, const sim_record *record,
+                             const resp_request *command) {
+  if (record == NULL || sim_watch_own(node, record)) {
+    return false;
+  }
+  const char *whose = sim_watch_fingerprint(record);
+  size_t length = (size_t)(record->text + record->length - whose);
+  return length != command->lengths[5] || memcmp(whose, command->words[5], length) != 0;
+}
+
+/* A record of this process in another database than the client's. */
+static const sim_record *sim_watch_elsewhere(sim_node *node, const sim_connection *from,
+                                             const resp_request *command) {
+  for (unsigned i = 0; i < SIM_DATABASES_MAX; i++) {
+    const sim_record *record =
+        sim_watch_record_at(node, i, command->words[3], command->lengths[3], false);
+    if (i != from->database && record != NULL && sim_watch_own(node, record)) {
+      return record;
+    }
+  }
+  return NULL;
+}
+
+static void sim_watch_answer(sim *s, int connection, const sim_request *request, const char *why,
+                             const sim_record *record, const char *behind) {
+  const sim_node *node = &s->nodes[s->connections[connection].node];
+  char answer[SIM_RECORD_MAX + 160], reply[SIM_RECORD_MAX + 200];
+  unsigned long long now_us = sim_watch_wall_us(s, s->connections[connection].node);
+  const char *rest =
+      record == NULL || why != NULL ? NULL : memchr(record->text, ' ', record->length);
+  int length = snprintf(answer, sizeof answer, "%llu %s %s %s%.*s%s", now_us, node->run_id,
+                        why != NULL ? why : "-", rest != NULL ? node->run_id : "",
+                        rest != NULL ? (int)(record->text + record->length - rest) : 0,
+                        rest != NULL ? rest : "", behind);
+  (void)snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", length, answer);
+  sim_node_reply(s, connection, request, reply, SIM_OUTCOME_GRANTED);
+}
+
 static void sim_watch_counted(sim *s, const char *why) {
   sim_count(s, strcmp(why, "restart") == 0 ? SIM_RECORD_RESTART
                : strcmp(why, "empty") == 0 ? SIM_RECORD_EMPTY
                                            : SIM_RECORD_CLOCK);
 }
 
-/* EVAL, script, 1, key, make, fingerprint, age, expected */
+/* Makes the record; false when that could not be. */
+static bool sim_watch_make(sim *s, const sim_connection *from, const resp_request *command,
+                           const char *why) {
+  sim_node *node = &s->nodes[from->node];
+  uint64_t now_us = sim_watch_wall_us(s, from->node), born_us = now_us;
+  born_us -= strcmp(why, "ready") == 0 ? resp_number(command, 6) : 0;
+  sim_record *record =
+      sim_watch_record_at(node, from->database, command->words[3], command->lengths[3], true);
+  int length = record == NULL ? -1
+                              : snprintf(record->text, sizeof record->text, "%s %llu %s %.*s",
+                                         node->run_id, (unsigned long long)born_us, why,
+                                         (int)command->lengths[5], command->words[5]);
+  if (length < 0 || (size_t)length >= sizeof record->text) {
+    sim_violation(s, "wire", "a record that is too long, or one too many");
+    return false;
+  }
+  record->length = (uint16_t)length;
+  record->made_us = s->now_us;
+  bool behind = node->wrong_clock && now_us < SIM_NODE_EPOCH_US + s->now_us;
+  if (behind &&
+      strcmp(why, "ready") != 0) { /* It will be set right, which would end the quarantine. */
+    sim_violation(s, "guard", "a record is made on node %u, whose clock is wrong", from->node);
+  }
+  sim_watch_counted(s, why);
+  SIM_TRACE(s, "node %u: a record is made: %s", from->node, why);
+  sim_trace_fault(s, from->node, s->now_us, "record: %s", why);
+  return true;
+}
+
+/* EVAL, script, 1, key, make, fingerprint, age, expected, database */
 static void sim_watch_guard(sim *s, int connection, const resp_request *command,
                             const sim_request *request) {
   const sim_connection *from = &s->connections[connection];
   sim_node *node = &s->nodes[from->node];
-  uint64_t now_us = sim_watch_wall_us(s, from->node), born_us = now_us;
-  char answer[SIM_RECORD_MAX + 160], reply[SIM_RECORD_MAX + 200];
-  if (!resp_is(command, 2, "1") || command->count != 8) {
+  /* A handshake asks behind its SELECT, which may have failed: it only looks. */
+  bool astray = resp_number(command, 8) != (from->database == 0 ? 0 : SIM_DATABASE) &&
+                !resp_is(command, 4, "look");
+  if (!resp_is(command, 2, "1") || command->count != 9 || astray) {
     sim_violation(s, "wire", "a question about the record that the node does not understand");
     return;
   }
-  sim_record *record =
+  const sim_record *record =
       sim_watch_record_at(node, from->database, command->words[3], command->lengths[3], false);
-  const char *why = sim_watch_why(node, record, command, now_us);
+  bool ready = resp_is(command, 4, "ready");
+  if (!ready && sim_watch_theirs(node, record, command)) {
+    sim_count(s, SIM_RECORD_THEIRS);
+    sim_watch_answer(s, connection, request, NULL, record, "");
+    return;
+  }
+  const char *why = sim_watch_why(node, record, command, sim_watch_wall_us(s, from->node));
   if (why != NULL && !resp_is(command, 4, "look")) {
     const char *error = sim_node_refuses(s, from->node, SIM_COMMAND_SET, true);
+    const sim_record *elsewhere = sim_watch_elsewhere(node, from, command);
+    if (elsewhere != NULL) {
+      sim_count(s, SIM_RECORD_ELSEWHERE);
+      sim_watch_answer(s, connection, request, NULL, elsewhere, " database=x");
+      return;
+    }
     if (error != NULL) {
       sim_node_reply(s, connection, request, error, SIM_OUTCOME_DECLINED);
       return;
     }
-    born_us -= strcmp(why, "ready") == 0 ? resp_number(command, 6) : 0;
-    record =
-        sim_watch_record_at(node, from->database, command->words[3], command->lengths[3], true);
-    int length = record == NULL ? -1
-                                : snprintf(record->text, sizeof record->text, "%s %llu %s %.*s",
-                                           node->run_id, (unsigned long long)born_us, why,
-                                           (int)command->lengths[5], command->words[5]);
-    if (length < 0 || (size_t)length >= sizeof record->text) {
-      sim_violation(s, "wire", "a record that is too long, or one too many");
+    if (!sim_watch_make(s, from, command, why)) {
       return;
     }
-    record->length = (uint16_t)length;
-    record->made_us = s->now_us;
-    bool behind = node->wrong_clock && now_us < SIM_NODE_EPOCH_US + s->now_us;
-    if (behind &&
-        strcmp(why, "ready") != 0) { /* It will be set right, which would end the quarantine. */
-      sim_violation(s, "guard", "a record is made on node %u, whose clock is wrong", from->node);
-    }
-    sim_watch_counted(s, why);
-    SIM_TRACE(s, "node %u: a record is made: %s", from->node, why);
-    sim_trace_fault(s, from->node, s->now_us, "record: %s", why);
+    record =
+        sim_watch_record_at(node, from->database, command->words[3], command->lengths[3], false);
     why = NULL;
   }
-  int length = snprintf(answer, sizeof answer, "%llu %s %s %s", (unsigned long long)now_us,
-                        node->run_id, why != NULL ? why : "-", why != NULL ? "" : record->text);
-  (void)snprintf(reply, sizeof reply, "$%d\r\n%s\r\n", length, answer);
-  sim_node_reply(s, connection, request, reply, SIM_OUTCOME_GRANTED);
+  sim_watch_answer(s, connection, request, why, record, "");
 }
 
 /* ---------------------------------------------------------------------------------------- scripts */

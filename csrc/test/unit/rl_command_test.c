@@ -305,15 +305,15 @@ static void a_guard_asks_what_hiredis_formats(void **state) {
   (void)state;
   rl_buffer buffer = {NULL, 0, 0, 0};
   const char *text = rl_command_guard_text();
-  const char *words[] = {"EVAL",  text,      "1",        "key",
-                         "clock", "n=5 q=3", "30000000", "r 1 new n=5 q=3"};
-  size_t lengths[8];
-  for (int i = 0; i < 8; i++) {
+  const char *words[] = {
+      "EVAL", text, "1", "key", "clock", "n=5 q=3", "30000000", "r 1 new n=5 q=3", "12"};
+  size_t lengths[9];
+  for (int i = 0; i < 9; i++) {
     lengths[i] = strlen(words[i]);
   }
   assert_int_equal(
-      rl_command_guard(&buffer, "key", "clock", "n=5 q=3", 30000000, "r 1 new n=5 q=3"), 1);
-  assert_formatted(&buffer, 0, 8, words, lengths);
+      rl_command_guard(&buffer, "key", "clock", "n=5 q=3", 30000000, "r 1 new n=5 q=3", 12), 1);
+  assert_formatted(&buffer, 0, 9, words, lengths);
   rl_buffer_free(&buffer);
 }
 
