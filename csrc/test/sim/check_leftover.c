@@ -131,17 +131,13 @@ static void check_leftover_turned(sim *s, sim_client *client) {
   uint32_t up = 0;
   size_t kept = 0;
   uint64_t now_us = client->advance_us;
+  sim_token_list *over = &s->over[client->index];
   for (unsigned i = 0; i < client->nodes; i++) {
     up |= (uint32_t)(client->core.nodes[i]->link.phase == RL_LINK_UP) << i;
   }
-  for (size_t i = 0; i < s->live_count; i++) {
-    uint32_t index = s->live[i];
-    const sim_token *token = &s->tokens[index];
-    /* One that is not over has nothing missing yet: most are, so they are passed over first. */
-    if (token->client != client->index || !token->over) {
-      s->live[kept++] = index;
-      continue;
-    }
+  for (size_t i = 0; i < over->count; i++) {
+    uint32_t index = over->tokens[i];
+    sim_token *token = &s->tokens[index];
     uint32_t missing = token->sent & ~token->release_answered;
     missing &= ~(token->set_refused & ~token->set_lost);
     missing &= ~check_leftover_answers(client, token, index, now_us);
@@ -151,19 +147,20 @@ static void check_leftover_turned(sim *s, sim_client *client) {
       /* The core may have seen a later reading than that of its timers. */
       missing &= ~((uint32_t)(client->reading_us >= token->expired_us[k]) << k);
     }
-    if (token->over && missing == 0 && !check_leftover_owed(client, index)) {
+    if (missing == 0 && !check_leftover_owed(client, index)) {
+      token->live = false;
       continue;
     }
-    s->live[kept++] = index;
-    if (token->over && (missing & up & ~token->release_sent) != 0 &&
-        !check_leftover_waits(client, token, index) && s->breach != SIM_BREACH_WALL_CLOCK) {
+    over->tokens[kept++] = index;
+    if ((missing & up & ~token->release_sent) != 0 && !check_leftover_waits(client, token, index) &&
+        s->breach != SIM_BREACH_WALL_CLOCK) {
       sim_violation(s, "leftover",
                     "client %u does not release token %u of resource %u on nodes %#x, which it can "
                     "reach",
                     client->index, index, token->resource, missing & up & ~token->release_sent);
     }
   }
-  s->live_count = kept;
+  over->count = kept;
 }
 
 /* The shortest moment that a call goes on for connections that are being made for the first time. */

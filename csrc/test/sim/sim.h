@@ -499,6 +499,7 @@ typedef struct sim_client {
 typedef struct sim_token {
   uint8_t client, lock, resource;
   bool both;        /* resources */
+  bool live;        /* it may still be on a node, and its client is there to release it */
   bool over;        /* the attempt has failed, or the lease has ended: nothing brings it back */
   uint64_t over_us; /* client's clock: when that was seen */
   bool granted;     /* it has been a lease */
@@ -539,6 +540,12 @@ typedef struct sim_token {
   uint64_t confirmed[SIM_NODES_MAX]; /* and what they have confirmed in a second round */
   uint32_t confirms;                 /* nodes that were asked to */
 } sim_token;
+
+/* Tokens in the order in which they were drawn. */
+typedef struct sim_token_list {
+  uint32_t *tokens;
+  size_t count, capacity;
+} sim_token_list;
 
 /* A fencing token that was handed out. */
 typedef struct sim_fence {
@@ -601,16 +608,15 @@ struct sim {
   size_t token_count, token_capacity;
   char script_names[SIM_SCRIPTS_MAX][41]; /* SHA-1 */
   char watch_names[SIM_WATCHES_MAX][41];
-  uint32_t *live; /* tokens that may still be on a node */
-  size_t live_count, live_capacity;
-  uint64_t calls;     /* of the core */
-  uint64_t grants;    /* in this run */
-  uint64_t forced;    /* keys deleted by force in this run */
-  uint64_t forgotten; /* keys that nodes have lost before their time */
-  bool guarded;       /* all runs are with a guard, those with a breach, too */
-  uint32_t asks;      /* inspections and forces in this run */
-  bool calm_grant;    /* one after the faults had stopped */
-  uint64_t calm_us;   /* when the last bytes arrive that were on the way when the faults stopped */
+  sim_token_list over[SIM_CLIENTS_MAX]; /* tokens of each client that are over, and live */
+  uint64_t calls;                       /* of the core */
+  uint64_t grants;                      /* in this run */
+  uint64_t forced;                      /* keys deleted by force in this run */
+  uint64_t forgotten;                   /* keys that nodes have lost before their time */
+  bool guarded;                         /* all runs are with a guard, those with a breach, too */
+  uint32_t asks;                        /* inspections and forces in this run */
+  bool calm_grant;                      /* one after the faults had stopped */
+  uint64_t calm_us; /* when the last bytes arrive that were on the way when the faults stopped */
   uint64_t largest_owed;
   uint64_t counters[SIM_COUNTER_COUNT]; /* over all runs */
   sim_trace *trace;                     /* NULL unless the run is shown */
@@ -724,6 +730,10 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes);
 /* The simulator's number of a token, by its text. */
 uint32_t sim_tap_token(const char *text, size_t length);
 uint32_t sim_tap_new_token(sim *s, unsigned client, unsigned lock);
+/* Nothing brings the token back: from now on its client is to release it. */
+void sim_tap_over(sim *s, uint32_t token);
+/* Nobody is to release the token any more. */
+void sim_tap_abandon(sim *s, uint32_t token);
 
 /* sim_application.c */
 void sim_application_step(sim *s, sim_client *client, uint64_t reading_us);

@@ -197,16 +197,13 @@ static void sim_client_close_socket(sim *s, sim_client *client, unsigned node) {
 
 /* The process is gone, and its clock with it: nobody will release what it may have left anywhere. */
 static void sim_client_abandon(sim *s, const sim_client *client) {
-  size_t kept = 0;
+  s->over[client->index].count = 0;
   for (uint32_t i = 0; i < s->token_count; i++) {
-    s->tokens[i].abandoned = s->tokens[i].abandoned || s->tokens[i].client == client->index;
-  }
-  for (size_t i = 0; i < s->live_count; i++) {
-    if (!s->tokens[s->live[i]].abandoned) {
-      s->live[kept++] = s->live[i];
+    if (s->tokens[i].client == client->index) {
+      s->tokens[i].abandoned = true;
+      s->tokens[i].live = false;
     }
   }
-  s->live_count = kept;
 }
 
 void sim_client_kill(sim *s, unsigned index) {
@@ -249,7 +246,7 @@ static uint32_t sim_client_token(const rl_attempt *attempt) {
 
 static void sim_client_over(sim *s, const sim_client *client, uint32_t token) {
   if (token < s->token_count && !s->tokens[token].over) {
-    s->tokens[token].over = true;
+    sim_tap_over(s, token);
     s->tokens[token].over_us = client->reading_us;
   }
 }
@@ -473,7 +470,7 @@ static void sim_client_launched(sim *s, sim_client *client) {
       sim_count(s, SIM_LAUNCH_PACED);
     }
     if (waits && own->drawn != SIM_NO_TOKEN) {
-      s->tokens[own->drawn].over = true;
+      sim_tap_over(s, own->drawn);
       own->attempts--;
     }
     own->drawn = SIM_NO_TOKEN;
