@@ -50,6 +50,8 @@
 #define SIM_DATABASE 3       /* the one that is selected, in runs that select one */
 #define SIM_CLOSE_PPM 2500   /* of clocks that keep close */
 #define SIM_CLOSE_US 1900000 /* they are so near to the true time, with all their steps */
+#define SIM_SHA1_LENGTH 40
+#define SIM_NAMINGS_MAX 64 /* a power of two */
 #define SIM_SCRIPTS_MAX 16
 #define SIM_WATCHES_MAX 8  /* scripts of fencing tokens and of a guard */
 #define SIM_NAMED_MAX 6    /* of them, for one process alone, that a node knows */
@@ -314,6 +316,14 @@ typedef struct sim_named {
   char name[41];
   uint8_t watch;
 } sim_named;
+
+/* The name of the text of a script with the name of a process behind it, for SHA-1 takes its time. */
+typedef struct sim_naming {
+  bool used;
+  uint8_t watch;
+  char run_id[40];
+  char name[41];
+} sim_naming;
 
 typedef enum sim_node_error {
   SIM_NODE_ERROR_NONE,
@@ -606,8 +616,11 @@ struct sim {
   size_t fence_count[SIM_RESOURCES_MAX], fence_capacity[SIM_RESOURCES_MAX];
   sim_token *tokens;
   size_t token_count, token_capacity;
-  char script_names[SIM_SCRIPTS_MAX][41]; /* SHA-1 */
-  char watch_names[SIM_WATCHES_MAX][41];
+  char script_names[SIM_SCRIPTS_MAX][SIM_SHA1_LENGTH + 1];
+  size_t script_lengths[SIM_SCRIPTS_MAX]; /* of the texts */
+  char watch_names[SIM_WATCHES_MAX][SIM_SHA1_LENGTH + 1];
+  size_t watch_lengths[SIM_WATCHES_MAX];
+  sim_naming namings[SIM_NAMINGS_MAX];  /* the last names of texts for one process alone */
   sim_token_list over[SIM_CLIENTS_MAX]; /* tokens of each client that are over, and live */
   uint64_t calls;                       /* of the core */
   uint64_t grants;                      /* in this run */

@@ -65,6 +65,12 @@ void sim_tap_abandon(sim *s, uint32_t token) {
   list->count = kept;
 }
 
+/* What a digit of a token stands for, and 1; 0: it is none. */
+static const unsigned char sim_tap_digits[256] = {
+    ['0'] = 1, ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9, ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+};
+
 /* The first 32 bits of a token are its number: the simulator brings the entropy. */
 uint32_t sim_tap_token(const char *text, size_t length) {
   uint32_t number = 0;
@@ -72,14 +78,11 @@ uint32_t sim_tap_token(const char *text, size_t length) {
     return SIM_NO_TOKEN;
   }
   for (unsigned i = 0; i < 8; i++) {
-    char digit = text[i];
-    uint32_t value = digit >= '0' && digit <= '9'   ? (uint32_t)(digit - '0')
-                     : digit >= 'a' && digit <= 'f' ? (uint32_t)(digit - 'a') + 10
-                                                    : 16;
-    if (value == 16) {
+    uint32_t value = sim_tap_digits[(unsigned char)text[i]];
+    if (value == 0) {
       return SIM_NO_TOKEN;
     }
-    number = number << 4 | value;
+    number = number << 4 | (value - 1);
   }
   return number;
 }
