@@ -97,7 +97,7 @@ static bool check_leftover_owed(const sim_client *client, uint32_t token) {
   for (unsigned i = 0; i < client->nodes; i++) {
     const sim_socket *socket = &client->sockets[i];
     for (size_t k = 0; k < socket->sent_count; k++) {
-      if (socket->sent[(socket->sent_head + k) % socket->sent_capacity].token == token) {
+      if (sim_tap_sent(socket, k)->token == token) {
         return true;
       }
     }
@@ -116,14 +116,17 @@ static bool check_leftover_waits(const sim_client *client, const sim_token *toke
 static uint32_t check_leftover_answers(const sim_client *client, const sim_token *token,
                                        uint32_t index, uint64_t now_us) {
   uint32_t nodes = 0;
+  if (token->granted || now_us >= token->over_us + RL_RELEASE_ANSWER_US) {
+    return 0;
+  }
   for (unsigned i = 0; i < client->nodes; i++) {
     const sim_socket *socket = &client->sockets[i];
     for (size_t k = 0; k < socket->sent_count; k++) {
-      const sim_sent *sent = &socket->sent[(socket->sent_head + k) % socket->sent_capacity];
+      const sim_sent *sent = sim_tap_sent(socket, k);
       nodes |= (uint32_t)(sent->token == index && sent->kind == SIM_COMMAND_SET) << i;
     }
   }
-  return token->granted || now_us >= token->over_us + RL_RELEASE_ANSWER_US ? 0 : nodes;
+  return nodes;
 }
 
 /* A turn has ended: whatever can be released has been. */

@@ -399,7 +399,7 @@ typedef struct sim_socket {
   uint64_t begun_us; /* client's clock: when it was begun */
   bool up;           /* the handshake is over */
   bool odd;          /* the node broke the protocol, or refused the handshake */
-  sim_sent *sent;    /* a ring */
+  sim_sent *sent;    /* a ring, whose capacity is 0 or a power of two */
   size_t sent_head, sent_count, sent_capacity;
 } sim_socket;
 
@@ -736,6 +736,10 @@ void sim_client_pause(sim *s, unsigned client, uint64_t for_us);
 uint64_t sim_client_clock(const sim *s, const sim_client *client);
 
 /* sim_tap.c */
+/* What was sent on the socket and not answered, from the oldest, 0, on. */
+static inline sim_sent *sim_tap_sent(const sim_socket *socket, size_t index) {
+  return &socket->sent[(socket->sent_head + index) & (socket->sent_capacity - 1)];
+}
 void sim_tap_output(sim *s, sim_client *client); /* after every call of the core */
 void sim_tap_dropped(sim *s, sim_client *client, unsigned node);
 /* |bytes| more are about to be given to the core. Returns whether they are all of old rounds. */

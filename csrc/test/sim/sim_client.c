@@ -558,11 +558,13 @@ static bool sim_client_ended(sim *s, sim_client *client) {
 /* ---------------------------------------------------------------------------------------- turns */
 
 static void sim_client_read_clock(sim *s, sim_client *client) {
-  const sim_socket *socket = &client->sockets[client->cursor < client->nodes ? client->cursor : 0];
   client->reading_us = sim_client_clock(s, client);
   client->reading_paused_us = client->paused_us;
-  client->reading_bytes =
-      socket->connection != SIM_NO_CONNECTION ? sim_network_readable(s, socket->connection) : 0;
+  if (client->step == SIM_STEP_INPUT) {
+    int connection = client->sockets[client->cursor].connection;
+    client->reading_bytes =
+        connection != SIM_NO_CONNECTION ? sim_network_readable(s, connection) : 0;
+  }
   client->has_reading = true;
 }
 

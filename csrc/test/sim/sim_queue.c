@@ -8,7 +8,9 @@
 #include "sim.h"
 
 static bool sim_queue_before(const sim_event *a, const sim_event *b) {
-  return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
+  /* Without a branch: which way it goes cannot be foreseen. */
+  return (bool)((int)(a->at_us < b->at_us) |
+                ((int)(a->at_us == b->at_us) & (int)(a->order < b->order)));
 }
 
 void sim_queue_add(sim *s, uint64_t at_us, sim_event_kind kind, unsigned subject, uint32_t length,
@@ -43,9 +45,8 @@ bool sim_queue_take(sim *s, sim_event *event) {
     if (child >= queue->count) {
       break;
     }
-    if (child + 1 < queue->count &&
-        sim_queue_before(&queue->events[child + 1], &queue->events[child])) {
-      child++;
+    if (child + 1 < queue->count) {
+      child += sim_queue_before(&queue->events[child + 1], &queue->events[child]);
     }
     if (!sim_queue_before(&queue->events[child], &last)) {
       break;

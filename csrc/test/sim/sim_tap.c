@@ -95,19 +95,19 @@ static void sim_tap_push(sim_socket *socket, const sim_sent *sent) {
       abort();
     }
     for (size_t i = 0; i < socket->sent_count; i++) {
-      ring[i] = socket->sent[(socket->sent_head + i) % socket->sent_capacity];
+      ring[i] = *sim_tap_sent(socket, i);
     }
     free(socket->sent);
     socket->sent = ring;
     socket->sent_head = 0;
     socket->sent_capacity = capacity;
   }
-  socket->sent[(socket->sent_head + socket->sent_count++) % socket->sent_capacity] = *sent;
+  *sim_tap_sent(socket, socket->sent_count++) = *sent;
 }
 
 static sim_sent sim_tap_pop(sim_socket *socket) {
   sim_sent sent = socket->sent[socket->sent_head];
-  socket->sent_head = (socket->sent_head + 1) % socket->sent_capacity;
+  socket->sent_head = (socket->sent_head + 1) & (socket->sent_capacity - 1);
   socket->sent_count--;
   return sent;
 }
