@@ -194,7 +194,9 @@ typedef struct sim_event {
 } sim_event;
 
 typedef struct sim_queue {
-  sim_event *events;
+  sim_event *events; /* a heap, of all but the clients' */
+  sim_event clients
+      [SIM_CLIENTS_MAX]; /* the last of each, which overtakes those before; at SIM_NEVER: none */
   size_t count, capacity;
   uint64_t order;
 } sim_queue;
@@ -670,6 +672,7 @@ const char *sim_resource(unsigned resource, size_t *length);
 unsigned sim_config_quorum(const sim_config *config, unsigned nodes);
 
 /* sim_queue.c */
+void sim_queue_clear(sim *s);
 void sim_queue_add(sim *s, uint64_t at_us, sim_event_kind kind, unsigned subject, uint32_t length,
                    uint32_t generation);
 bool sim_queue_take(sim *s, sim_event *event);

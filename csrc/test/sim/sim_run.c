@@ -40,8 +40,7 @@ static void sim_run_begin(sim *s, uint64_t seed) {
   s->failed = s->breached = s->calm_grant = false;
   s->checker = "";
   s->failure[0] = '\0';
-  s->queue.count = 0;
-  s->queue.order = 0;
+  sim_queue_clear(s);
   s->token_count = 0;
   s->grants = s->calls = s->forced = s->forgotten = 0;
   s->asks = 0;
