@@ -5,8 +5,6 @@
  */
 #include "resp.h"
 
-#include <string.h>
-
 #define RESP_DIGITS_MAX 9
 
 /* "<type><digits>\r\n". Returns its length, 0 when it is not complete, -1 when it is something else. */
@@ -62,12 +60,6 @@ long resp_read(resp_request *request, const char *bytes, size_t length) {
     used += word;
   }
   return used;
-}
-
-bool resp_is(const resp_request *request, unsigned index, const char *text) {
-  size_t length = strlen(text);
-  return index < request->count && request->lengths[index] == length &&
-         memcmp(request->words[index], text, length) == 0;
 }
 
 uint64_t resp_number(const resp_request *request, unsigned index) {

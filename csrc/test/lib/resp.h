@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define RESP_WORDS_MAX 20
 
@@ -23,8 +24,17 @@ typedef struct resp_request {
 /* Reads the first request: how many bytes it has, 0 when it is not complete, or -1 when it is none. */
 long resp_read(resp_request *request, const char *bytes, size_t length);
 
-/* Whether there is such a word and it is |text|. */
-bool resp_is(const resp_request *request, unsigned index, const char *text);
+/* Whether there is such a word and it is the |length| bytes at |text|. */
+static inline bool resp_equals(const resp_request *request, unsigned index, const char *text,
+                               size_t length) {
+  return index < request->count && request->lengths[index] == length &&
+         memcmp(request->words[index], text, length) == 0;
+}
+
+/* The same of a text that ends with a zero. Inline, for a literal's length is known then. */
+static inline bool resp_is(const resp_request *request, unsigned index, const char *text) {
+  return resp_equals(request, index, text, strlen(text));
+}
 
 /* The word as a number; 0 when there is no such word, or it has anything but digits. */
 uint64_t resp_number(const resp_request *request, unsigned index);

@@ -97,7 +97,7 @@ static bool check_leftover_owed(const sim_client *client, uint32_t token) {
   for (unsigned i = 0; i < client->nodes; i++) {
     const sim_socket *socket = &client->sockets[i];
     for (size_t k = 0; k < socket->sent_count; k++) {
-      if (socket->sent[(socket->sent_head + k) % socket->sent_capacity].token == token) {
+      if (sim_tap_sent(socket, k)->token == token) {
         return true;
       }
     }
@@ -116,14 +116,17 @@ static bool check_leftover_waits(const sim_client *client, const sim_token *toke
 static uint32_t check_leftover_answers(const sim_client *client, const sim_token *token,
                                        uint32_t index, uint64_t now_us) {
   uint32_t nodes = 0;
+  if (token->granted || now_us >= token->over_us + RL_RELEASE_ANSWER_US) {
+    return 0;
+  }
   for (unsigned i = 0; i < client->nodes; i++) {
     const sim_socket *socket = &client->sockets[i];
     for (size_t k = 0; k < socket->sent_count; k++) {
-      const sim_sent *sent = &socket->sent[(socket->sent_head + k) % socket->sent_capacity];
+      const sim_sent *sent = sim_tap_sent(socket, k);
       nodes |= (uint32_t)(sent->token == index && sent->kind == SIM_COMMAND_SET) << i;
     }
   }
-  return token->granted || now_us >= token->over_us + RL_RELEASE_ANSWER_US ? 0 : nodes;
+  return nodes;
 }
 
 /* A turn has ended: whatever can be released has been. */
@@ -131,17 +134,13 @@ static void check_leftover_turned(sim *s, sim_client *client) {
   uint32_t up = 0;
   size_t kept = 0;
   uint64_t now_us = client->advance_us;
+  sim_token_list *over = &s->over[client->index];
   for (unsigned i = 0; i < client->nodes; i++) {
     up |= (uint32_t)(client->core.nodes[i]->link.phase == RL_LINK_UP) << i;
   }
-  for (size_t i = 0; i < s->live_count; i++) {
-    uint32_t index = s->live[i];
-    const sim_token *token = &s->tokens[index];
-    /* One that is not over has nothing missing yet: most are, so they are passed over first. */
-    if (token->client != client->index || !token->over) {
-      s->live[kept++] = index;
-      continue;
-    }
+  for (size_t i = 0; i < over->count; i++) {
+    uint32_t index = over->tokens[i];
+    sim_token *token = &s->tokens[index];
     uint32_t missing = token->sent & ~token->release_answered;
     missing &= ~(token->set_refused & ~token->set_lost);
     missing &= ~check_leftover_answers(client, token, index, now_us);
@@ -151,19 +150,20 @@ static void check_leftover_turned(sim *s, sim_client *client) {
       /* The core may have seen a later reading than that of its timers. */
       missing &= ~((uint32_t)(client->reading_us >= token->expired_us[k]) << k);
     }
-    if (token->over && missing == 0 && !check_leftover_owed(client, index)) {
+    if (missing == 0 && !check_leftover_owed(client, index)) {
+      token->live = false;
       continue;
     }
-    s->live[kept++] = index;
-    if (token->over && (missing & up & ~token->release_sent) != 0 &&
-        !check_leftover_waits(client, token, index) && s->breach != SIM_BREACH_WALL_CLOCK) {
+    over->tokens[kept++] = index;
+    if ((missing & up & ~token->release_sent) != 0 && !check_leftover_waits(client, token, index) &&
+        s->breach != SIM_BREACH_WALL_CLOCK) {
       sim_violation(s, "leftover",
                     "client %u does not release token %u of resource %u on nodes %#x, which it can "
                     "reach",
                     client->index, index, token->resource, missing & up & ~token->release_sent);
     }
   }
-  s->live_count = kept;
+  over->count = kept;
 }
 
 /* The shortest moment that a call goes on for connections that are being made for the first time. */

@@ -50,6 +50,8 @@
 #define SIM_DATABASE 3       /* the one that is selected, in runs that select one */
 #define SIM_CLOSE_PPM 2500   /* of clocks that keep close */
 #define SIM_CLOSE_US 1900000 /* they are so near to the true time, with all their steps */
+#define SIM_SHA1_LENGTH 40
+#define SIM_NAMINGS_MAX 64 /* a power of two */
 #define SIM_SCRIPTS_MAX 16
 #define SIM_WATCHES_MAX 8  /* scripts of fencing tokens and of a guard */
 #define SIM_NAMED_MAX 6    /* of them, for one process alone, that a node knows */
@@ -192,7 +194,9 @@ typedef struct sim_event {
 } sim_event;
 
 typedef struct sim_queue {
-  sim_event *events;
+  sim_event *events; /* a heap, of all but the clients' */
+  sim_event clients
+      [SIM_CLIENTS_MAX]; /* the last of each, which overtakes those before; at SIM_NEVER: none */
   size_t count, capacity;
   uint64_t order;
 } sim_queue;
@@ -315,6 +319,14 @@ typedef struct sim_named {
   uint8_t watch;
 } sim_named;
 
+/* The name of the text of a script with the name of a process behind it, for SHA-1 takes its time. */
+typedef struct sim_naming {
+  bool used;
+  uint8_t watch;
+  char run_id[40];
+  char name[41];
+} sim_naming;
+
 typedef enum sim_node_error {
   SIM_NODE_ERROR_NONE,
   SIM_NODE_ERROR_OOM,
@@ -389,7 +401,7 @@ typedef struct sim_socket {
   uint64_t begun_us; /* client's clock: when it was begun */
   bool up;           /* the handshake is over */
   bool odd;          /* the node broke the protocol, or refused the handshake */
-  sim_sent *sent;    /* a ring */
+  sim_sent *sent;    /* a ring, whose capacity is 0 or a power of two */
   size_t sent_head, sent_count, sent_capacity;
 } sim_socket;
 
@@ -499,6 +511,7 @@ typedef struct sim_client {
 typedef struct sim_token {
   uint8_t client, lock, resource;
   bool both;        /* resources */
+  bool live;        /* it may still be on a node, and its client is there to release it */
   bool over;        /* the attempt has failed, or the lease has ended: nothing brings it back */
   uint64_t over_us; /* client's clock: when that was seen */
   bool granted;     /* it has been a lease */
@@ -539,6 +552,12 @@ typedef struct sim_token {
   uint64_t confirmed[SIM_NODES_MAX]; /* and what they have confirmed in a second round */
   uint32_t confirms;                 /* nodes that were asked to */
 } sim_token;
+
+/* Tokens in the order in which they were drawn. */
+typedef struct sim_token_list {
+  uint32_t *tokens;
+  size_t count, capacity;
+} sim_token_list;
 
 /* A fencing token that was handed out. */
 typedef struct sim_fence {
@@ -599,18 +618,20 @@ struct sim {
   size_t fence_count[SIM_RESOURCES_MAX], fence_capacity[SIM_RESOURCES_MAX];
   sim_token *tokens;
   size_t token_count, token_capacity;
-  char script_names[SIM_SCRIPTS_MAX][41]; /* SHA-1 */
-  char watch_names[SIM_WATCHES_MAX][41];
-  uint32_t *live; /* tokens that may still be on a node */
-  size_t live_count, live_capacity;
-  uint64_t calls;     /* of the core */
-  uint64_t grants;    /* in this run */
-  uint64_t forced;    /* keys deleted by force in this run */
-  uint64_t forgotten; /* keys that nodes have lost before their time */
-  bool guarded;       /* all runs are with a guard, those with a breach, too */
-  uint32_t asks;      /* inspections and forces in this run */
-  bool calm_grant;    /* one after the faults had stopped */
-  uint64_t calm_us;   /* when the last bytes arrive that were on the way when the faults stopped */
+  char script_names[SIM_SCRIPTS_MAX][SIM_SHA1_LENGTH + 1];
+  size_t script_lengths[SIM_SCRIPTS_MAX]; /* of the texts */
+  char watch_names[SIM_WATCHES_MAX][SIM_SHA1_LENGTH + 1];
+  size_t watch_lengths[SIM_WATCHES_MAX];
+  sim_naming namings[SIM_NAMINGS_MAX];  /* the last names of texts for one process alone */
+  sim_token_list over[SIM_CLIENTS_MAX]; /* tokens of each client that are over, and live */
+  uint64_t calls;                       /* of the core */
+  uint64_t grants;                      /* in this run */
+  uint64_t forced;                      /* keys deleted by force in this run */
+  uint64_t forgotten;                   /* keys that nodes have lost before their time */
+  bool guarded;                         /* all runs are with a guard, those with a breach, too */
+  uint32_t asks;                        /* inspections and forces in this run */
+  bool calm_grant;                      /* one after the faults had stopped */
+  uint64_t calm_us; /* when the last bytes arrive that were on the way when the faults stopped */
   uint64_t largest_owed;
   uint64_t counters[SIM_COUNTER_COUNT]; /* over all runs */
   sim_trace *trace;                     /* NULL unless the run is shown */
@@ -651,6 +672,7 @@ const char *sim_resource(unsigned resource, size_t *length);
 unsigned sim_config_quorum(const sim_config *config, unsigned nodes);
 
 /* sim_queue.c */
+void sim_queue_clear(sim *s);
 void sim_queue_add(sim *s, uint64_t at_us, sim_event_kind kind, unsigned subject, uint32_t length,
                    uint32_t generation);
 bool sim_queue_take(sim *s, sim_event *event);
@@ -717,6 +739,10 @@ void sim_client_pause(sim *s, unsigned client, uint64_t for_us);
 uint64_t sim_client_clock(const sim *s, const sim_client *client);
 
 /* sim_tap.c */
+/* What was sent on the socket and not answered, from the oldest, 0, on. */
+static inline sim_sent *sim_tap_sent(const sim_socket *socket, size_t index) {
+  return &socket->sent[(socket->sent_head + index) & (socket->sent_capacity - 1)];
+}
 void sim_tap_output(sim *s, sim_client *client); /* after every call of the core */
 void sim_tap_dropped(sim *s, sim_client *client, unsigned node);
 /* |bytes| more are about to be given to the core. Returns whether they are all of old rounds. */
@@ -724,6 +750,10 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes);
 /* The simulator's number of a token, by its text. */
 uint32_t sim_tap_token(const char *text, size_t length);
 uint32_t sim_tap_new_token(sim *s, unsigned client, unsigned lock);
+/* Nothing brings the token back: from now on its client is to release it. */
+void sim_tap_over(sim *s, uint32_t token);
+/* Nobody is to release the token any more. */
+void sim_tap_abandon(sim *s, uint32_t token);
 
 /* sim_application.c */
 void sim_application_step(sim *s, sim_client *client, uint64_t reading_us);

@@ -3,7 +3,8 @@
 #     make sim SEED=n [RUNS=n] [TIMELINE=1] [SVG=file] [BREAK=assumption] [ONLY=checker]
 #     make sim-test      the part for every change: SIM_RUNS runs, and the same trace from all compilers
 #     make sim-guard     what a guard turns from two holders into none
-#     make sim-long      SIM_LONG_RUNS runs from seed SIM_FIRST
+#     make sim-long      SIM_LONG_RUNS runs from seed SIM_FIRST, by a program that is made to be fast
+#     make sim-fast      that program, $(BUILD)/sim-fast/sim
 #     make controls      everything that must be caught is caught [CONTROLS='name ...']
 #     make check-controls    each change of the controls still has its place: a second
 #     make mutants       every change of a single operator is noticed (hours) [MUTANTS='csrc/driver rl_lock.c']
@@ -25,7 +26,7 @@ $(BUILD)/sim/%.o: csrc/test/sim/%.c $(BUILD)/flags
 $(SIM): $(SIM_OBJECTS) $(CORE_OBJECTS)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(HIREDIS_LIBS)
 
-.PHONY: sim sim-programs sim-test sim-guard sim-repeat sim-long controls check-controls mutants
+.PHONY: sim sim-programs sim-fast sim-test sim-guard sim-repeat sim-long controls check-controls mutants
 sim-programs: $(SIM)
 sim: $(SIM)
 	$(SIM) --seed $(SEED) --runs $(RUNS) $(if $(TIMELINE),--timeline) $(if $(SVG),--svg '$(SVG)') \
@@ -42,8 +43,15 @@ sim-repeat:
 sim-guard: $(SIM)
 	sh build-aux/sim_guard.sh $(SIM) $(SIM_GUARD_RUNS)
 
-sim-long: $(SIM)
-	sh build-aux/sim_test.sh $(SIM) $(SIM_LONG_RUNS) $(SIM_PROCESSES) $(SIM_FIRST) 1000
+# All of it at once and by a profile, which takes half a minute: by as much it must be worth it.
+SIM_FAST = $(BUILD)/sim-fast/sim
+$(SIM_FAST): $(SIM) build-aux/sim_fast.sh
+	CC='$(CC)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' \
+	  sh build-aux/sim_fast.sh $(@D) $(SIM)
+sim-fast: $(SIM_FAST)
+
+sim-long: $(SIM_FAST)
+	sh build-aux/sim_test.sh $(SIM_FAST) $(SIM_LONG_RUNS) $(SIM_PROCESSES) $(SIM_FIRST) 1000
 
 CONTROLS_LUA ?= $(firstword $(shell command -v lua5.4 lua5.3 lua5.2 lua5.1 luajit lua))
 run_controls = CC='$(CC)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' \

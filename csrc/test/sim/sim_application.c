@@ -212,7 +212,7 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
   uint32_t token = sim_application_give_token(s, client, own);
   int result = rl_lock_acquire(own->lock, reading_us, &given, true);
   if (token != SIM_NO_TOKEN && result != REDLOCK_OK) {
-    s->tokens[token].over = true; /* It has been used up. */
+    sim_tap_over(s, token); /* It has been used up. */
   }
   if (result == REDLOCK_E_HELD && own->owner != 0 && options.fence == REDLOCK_YES) {
     sim_count(s, SIM_FENCE_HELD);

@@ -197,16 +197,13 @@ static void sim_client_close_socket(sim *s, sim_client *client, unsigned node) {
 
 /* The process is gone, and its clock with it: nobody will release what it may have left anywhere. */
 static void sim_client_abandon(sim *s, const sim_client *client) {
-  size_t kept = 0;
+  s->over[client->index].count = 0;
   for (uint32_t i = 0; i < s->token_count; i++) {
-    s->tokens[i].abandoned = s->tokens[i].abandoned || s->tokens[i].client == client->index;
-  }
-  for (size_t i = 0; i < s->live_count; i++) {
-    if (!s->tokens[s->live[i]].abandoned) {
-      s->live[kept++] = s->live[i];
+    if (s->tokens[i].client == client->index) {
+      s->tokens[i].abandoned = true;
+      s->tokens[i].live = false;
     }
   }
-  s->live_count = kept;
 }
 
 void sim_client_kill(sim *s, unsigned index) {
@@ -249,7 +246,7 @@ static uint32_t sim_client_token(const rl_attempt *attempt) {
 
 static void sim_client_over(sim *s, const sim_client *client, uint32_t token) {
   if (token < s->token_count && !s->tokens[token].over) {
-    s->tokens[token].over = true;
+    sim_tap_over(s, token);
     s->tokens[token].over_us = client->reading_us;
   }
 }
@@ -473,7 +470,7 @@ static void sim_client_launched(sim *s, sim_client *client) {
       sim_count(s, SIM_LAUNCH_PACED);
     }
     if (waits && own->drawn != SIM_NO_TOKEN) {
-      s->tokens[own->drawn].over = true;
+      sim_tap_over(s, own->drawn);
       own->attempts--;
     }
     own->drawn = SIM_NO_TOKEN;
@@ -561,11 +558,13 @@ static bool sim_client_ended(sim *s, sim_client *client) {
 /* ---------------------------------------------------------------------------------------- turns */
 
 static void sim_client_read_clock(sim *s, sim_client *client) {
-  const sim_socket *socket = &client->sockets[client->cursor < client->nodes ? client->cursor : 0];
   client->reading_us = sim_client_clock(s, client);
   client->reading_paused_us = client->paused_us;
-  client->reading_bytes =
-      socket->connection != SIM_NO_CONNECTION ? sim_network_readable(s, socket->connection) : 0;
+  if (client->step == SIM_STEP_INPUT) {
+    int connection = client->sockets[client->cursor].connection;
+    client->reading_bytes =
+        connection != SIM_NO_CONNECTION ? sim_network_readable(s, connection) : 0;
+  }
   client->has_reading = true;
 }
 

@@ -13,18 +13,6 @@
 
 #define SIM_HANDOVER_TRIES_MAX 3
 
-/* Nobody is to release it any more. */
-static void sim_handover_abandon(sim *s, uint32_t token) {
-  size_t kept = 0;
-  s->tokens[token].abandoned = true;
-  for (size_t i = 0; i < s->live_count; i++) {
-    if (s->live[i] != token) {
-      s->live[kept++] = s->live[i];
-    }
-  }
-  s->live_count = kept;
-}
-
 bool sim_handover_detach(sim *s, const sim_client *client, sim_lock *own, uint64_t reading_us) {
   sim_random *random = &s->random_application;
   sim_handover *text = &s->handovers[sim_below(random, SIM_HANDOVERS_MAX)];
@@ -41,7 +29,7 @@ bool sim_handover_detach(sim *s, const sim_client *client, sim_lock *own, uint64
   rl_handover_write(&handover, text->text);
   rl_lock_detach(own->lock);
   own->inside = 0;
-  sim_handover_abandon(s, own->lease);
+  sim_tap_abandon(s, own->lease);
   sim_count(s, SIM_DETACHED);
   SIM_TRACE(s, "client %u, lock %u: detaches token %u", client->index,
             (unsigned)(own - client->locks), own->lease);

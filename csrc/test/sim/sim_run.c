@@ -40,9 +40,8 @@ static void sim_run_begin(sim *s, uint64_t seed) {
   s->failed = s->breached = s->calm_grant = false;
   s->checker = "";
   s->failure[0] = '\0';
-  s->queue.count = 0;
-  s->queue.order = 0;
-  s->token_count = s->live_count = 0;
+  sim_queue_clear(s);
+  s->token_count = 0;
   s->grants = s->calls = s->forced = s->forgotten = 0;
   s->asks = 0;
   s->calm_us = 0;
@@ -67,6 +66,9 @@ static void sim_run_begin(sim *s, uint64_t seed) {
   s->phase_us = 0;
   for (unsigned i = 0; i < s->config.nodes; i++) {
     sim_node_init(s, i);
+  }
+  for (unsigned i = 0; i < SIM_CLIENTS_MAX; i++) {
+    s->over[i].count = 0;
   }
   for (unsigned i = 0; i < s->config.clients; i++) {
     sim_client_start(s, i);
@@ -188,6 +190,7 @@ bool sim_run(sim *s, uint64_t seed) {
 
 void sim_free(sim *s) {
   for (unsigned i = 0; i < SIM_CLIENTS_MAX; i++) {
+    free(s->over[i].tokens);
     for (unsigned k = 0; k < SIM_NODES_MAX; k++) {
       free(s->clients[i].sockets[k].sent);
     }
@@ -202,6 +205,5 @@ void sim_free(sim *s) {
   }
   free(s->queue.events);
   free(s->tokens);
-  free(s->live);
   free(s);
 }

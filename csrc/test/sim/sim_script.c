@@ -146,12 +146,14 @@ static unsigned sim_script_find(sim *s, uint32_t known, const resp_request *comm
   _Static_assert(SIM_SCRIPT_COUNT <= SIM_SCRIPTS_MAX, "room for the names");
   if (s->script_names[0][0] == '\0') {
     for (unsigned i = 0; i < SIM_SCRIPT_COUNT; i++) {
-      sim_sha1(s->script_names[i], sim_scripts[i].text, strlen(sim_scripts[i].text));
+      s->script_lengths[i] = strlen(sim_scripts[i].text);
+      sim_sha1(s->script_names[i], sim_scripts[i].text, s->script_lengths[i]);
     }
   }
   for (unsigned i = 0; i < SIM_SCRIPT_COUNT; i++) {
-    if (by_text ? resp_is(command, 1, sim_scripts[i].text)
-                : resp_is(command, 1, s->script_names[i]) && (known >> i & 1) != 0) {
+    if (by_text ? resp_equals(command, 1, sim_scripts[i].text, s->script_lengths[i])
+                : (known >> i & 1) != 0 &&
+                      resp_equals(command, 1, s->script_names[i], SIM_SHA1_LENGTH)) {
       return i;
     }
   }

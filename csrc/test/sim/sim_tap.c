@@ -18,11 +18,7 @@ uint32_t sim_tap_new_token(sim *s, unsigned client, unsigned lock) {
     s->token_capacity = s->token_capacity == 0 ? 1024 : s->token_capacity * 2;
     s->tokens = realloc(s->tokens, s->token_capacity * sizeof *s->tokens);
   }
-  if (s->live_count == s->live_capacity) {
-    s->live_capacity = s->live_capacity == 0 ? 1024 : s->live_capacity * 2;
-    s->live = realloc(s->live, s->live_capacity * sizeof *s->live);
-  }
-  if (s->tokens == NULL || s->live == NULL) {
+  if (s->tokens == NULL) {
     abort();
   }
   sim_token *token = &s->tokens[s->token_count];
@@ -31,9 +27,49 @@ uint32_t sim_tap_new_token(sim *s, unsigned client, unsigned lock) {
   token->lock = (uint8_t)lock;
   token->resource = (uint8_t)s->clients[client].locks[lock].resource;
   token->both = s->clients[client].locks[lock].both;
-  s->live[s->live_count++] = (uint32_t)s->token_count;
+  token->live = true;
   return (uint32_t)s->token_count++;
 }
+
+void sim_tap_over(sim *s, uint32_t token) {
+  sim_token_list *list = &s->over[s->tokens[token].client];
+  bool joins = s->tokens[token].live && !s->tokens[token].over;
+  s->tokens[token].over = true;
+  if (!joins) {
+    return;
+  }
+  if (list->count == list->capacity) {
+    list->capacity = list->capacity == 0 ? 64 : list->capacity * 2;
+    list->tokens = realloc(list->tokens, list->capacity * sizeof *list->tokens);
+    if (list->tokens == NULL) {
+      abort();
+    }
+  }
+  size_t at = list->count++;
+  for (; at > 0 && list->tokens[at - 1] > token; at--) {
+    list->tokens[at] = list->tokens[at - 1];
+  }
+  list->tokens[at] = token;
+}
+
+void sim_tap_abandon(sim *s, uint32_t token) {
+  sim_token_list *list = &s->over[s->tokens[token].client];
+  size_t kept = 0;
+  s->tokens[token].abandoned = true;
+  s->tokens[token].live = false;
+  for (size_t i = 0; i < list->count; i++) {
+    if (list->tokens[i] != token) {
+      list->tokens[kept++] = list->tokens[i];
+    }
+  }
+  list->count = kept;
+}
+
+/* What a digit of a token stands for, and 1; 0: it is none. */
+static const unsigned char sim_tap_digits[256] = {
+    ['0'] = 1, ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9, ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+};
 
 /* The first 32 bits of a token are its number: the simulator brings the entropy. */
 uint32_t sim_tap_token(const char *text, size_t length) {
@@ -42,14 +78,11 @@ uint32_t sim_tap_token(const char *text, size_t length) {
     return SIM_NO_TOKEN;
   }
   for (unsigned i = 0; i < 8; i++) {
-    char digit = text[i];
-    uint32_t value = digit >= '0' && digit <= '9'   ? (uint32_t)(digit - '0')
-                     : digit >= 'a' && digit <= 'f' ? (uint32_t)(digit - 'a') + 10
-                                                    : 16;
-    if (value == 16) {
+    uint32_t value = sim_tap_digits[(unsigned char)text[i]];
+    if (value == 0) {
       return SIM_NO_TOKEN;
     }
-    number = number << 4 | value;
+    number = number << 4 | (value - 1);
   }
   return number;
 }
@@ -62,19 +95,19 @@ static void sim_tap_push(sim_socket *socket, const sim_sent *sent) {
       abort();
     }
     for (size_t i = 0; i < socket->sent_count; i++) {
-      ring[i] = socket->sent[(socket->sent_head + i) % socket->sent_capacity];
+      ring[i] = *sim_tap_sent(socket, i);
     }
     free(socket->sent);
     socket->sent = ring;
     socket->sent_head = 0;
     socket->sent_capacity = capacity;
   }
-  socket->sent[(socket->sent_head + socket->sent_count++) % socket->sent_capacity] = *sent;
+  *sim_tap_sent(socket, socket->sent_count++) = *sent;
 }
 
 static sim_sent sim_tap_pop(sim_socket *socket) {
   sim_sent sent = socket->sent[socket->sent_head];
-  socket->sent_head = (socket->sent_head + 1) % socket->sent_capacity;
+  socket->sent_head = (socket->sent_head + 1) & (socket->sent_capacity - 1);
   socket->sent_count--;
   return sent;
 }
@@ -269,9 +302,9 @@ void sim_tap_dropped(sim *s, sim_client *client, unsigned node) {
     sim_tap_lost(s, client, node, &sent);
   }
   /* One call may queue a SET and then give the connection up: the core takes it for sent. */
-  for (size_t i = 0; socket->odd && i < s->live_count; i++) {
-    sim_token *token = &s->tokens[s->live[i]];
-    token->queued |= token->client == client->index ? 1u << node : 0;
+  for (size_t i = 0; socket->odd && i < s->token_count; i++) {
+    sim_token *token = &s->tokens[i];
+    token->queued |= token->live && token->client == client->index ? 1u << node : 0;
   }
   socket->tapped = 0;
   socket->up = false;

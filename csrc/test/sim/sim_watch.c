@@ -127,17 +127,27 @@ bool sim_watch_like(const resp_request *command) {
 }
 
 /* Whether word 1 is the text, with or without the name of a process behind it. */
-static bool sim_watch_spells(const resp_request *command, const char *text, bool *named) {
-  size_t length = strlen(text);
+static bool sim_watch_spells(const resp_request *command, const char *text, size_t length,
+                             bool *named) {
   const char *word = command->words[1];
   *named = command->lengths[1] > length + 2 && memcmp(word + length, "--", 2) == 0;
   return (command->lengths[1] == length || *named) && memcmp(word, text, length) == 0;
 }
 
-static unsigned sim_watch_by_text(const resp_request *command, bool *named) {
+/* The names of the texts and their lengths, once. */
+static void sim_watch_learn(sim *s) {
+  _Static_assert(SIM_WATCH_COUNT <= SIM_WATCHES_MAX, "room for the names");
+  for (unsigned i = 0; i < SIM_WATCH_COUNT && s->watch_names[i][0] == '\0'; i++) {
+    s->watch_lengths[i] = strlen(sim_watch_scripts[i].text);
+    sim_sha1(s->watch_names[i], sim_watch_scripts[i].text, s->watch_lengths[i]);
+  }
+}
+
+static unsigned sim_watch_by_text(sim *s, const resp_request *command, bool *named) {
+  sim_watch_learn(s);
   for (unsigned i = 0; i < SIM_WATCH_COUNT; i++) {
-    if (command->lengths[1] >= strlen(sim_watch_scripts[i].text) &&
-        sim_watch_spells(command, sim_watch_scripts[i].text, named) &&
+    if (command->lengths[1] >= s->watch_lengths[i] &&
+        sim_watch_spells(command, sim_watch_scripts[i].text, s->watch_lengths[i], named) &&
         (!*named || sim_watch_scripts[i].kind == SIM_COMMAND_SET)) {
       return i;
     }
@@ -146,14 +156,9 @@ static unsigned sim_watch_by_text(const resp_request *command, bool *named) {
 }
 
 static unsigned sim_watch_by_name(sim *s, const resp_request *command) {
-  _Static_assert(SIM_WATCH_COUNT <= SIM_WATCHES_MAX, "room for the names");
-  if (s->watch_names[0][0] == '\0') {
-    for (unsigned i = 0; i < SIM_WATCH_COUNT; i++) {
-      sim_sha1(s->watch_names[i], sim_watch_scripts[i].text, strlen(sim_watch_scripts[i].text));
-    }
-  }
+  sim_watch_learn(s);
   for (unsigned i = 0; i < SIM_WATCH_COUNT; i++) {
-    if (resp_is(command, 1, s->watch_names[i])) {
+    if (resp_equals(command, 1, s->watch_names[i], SIM_SHA1_LENGTH)) {
       return i;
     }
   }
@@ -165,9 +170,32 @@ sim_command_kind sim_watch_kind(sim *s, const resp_request *command) {
   if (sim_watch_arguments(command) == 7) {
     return SIM_COMMAND_SET;
   }
-  unsigned found = resp_is(command, 0, "EVAL") ? sim_watch_by_text(command, &named)
+  unsigned found = resp_is(command, 0, "EVAL") ? sim_watch_by_text(s, command, &named)
                                                : sim_watch_by_name(s, command);
   return found < SIM_WATCH_COUNT ? sim_watch_scripts[found].kind : SIM_COMMAND_UNKNOWN;
+}
+
+/* The name of the text of a script and of a process behind it. */
+static void sim_watch_name(sim *s, unsigned watch, const resp_request *command,
+                           char name[SIM_SHA1_LENGTH + 1]) {
+  const char *run_id = command->words[1] + s->watch_lengths[watch] + 2;
+  size_t length = command->lengths[1] - s->watch_lengths[watch] - 2;
+  if (length != sizeof s->namings[0].run_id) {
+    sim_sha1(name, command->words[1], command->lengths[1]);
+    return;
+  }
+  unsigned place = watch;
+  for (size_t i = 0; i < 8; i++) {
+    place = place * 31 + (unsigned char)run_id[i];
+  }
+  sim_naming *naming = &s->namings[place % SIM_NAMINGS_MAX];
+  if (!naming->used || naming->watch != watch || memcmp(naming->run_id, run_id, length) != 0) {
+    naming->used = true;
+    naming->watch = (uint8_t)watch;
+    memcpy(naming->run_id, run_id, length);
+    sim_sha1(naming->name, command->words[1], command->lengths[1]);
+  }
+  memcpy(name, naming->name, sizeof naming->name);
 }
 
 /* The script that the node is to run, which it knows from now on; SIM_WATCH_COUNT when it does not. */
@@ -185,12 +213,12 @@ static unsigned sim_watch_known(sim *s, sim_node *node, const resp_request *comm
     }
     return SIM_WATCH_COUNT;
   }
-  unsigned found = sim_watch_by_text(command, &named);
+  unsigned found = sim_watch_by_text(s, command, &named);
   if (found < SIM_WATCH_COUNT && !named) {
     node->watches |= 1u << found;
   } else if (found < SIM_WATCH_COUNT) {
     sim_named one = {.watch = (uint8_t)found};
-    sim_sha1(one.name, command->words[1], command->lengths[1]);
+    sim_watch_name(s, found, command, one.name);
     for (unsigned i = 0; i < node->named_count; i++) {
       if (strcmp(node->named[i].name, one.name) == 0) {
         return found;
