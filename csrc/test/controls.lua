@@ -404,6 +404,8 @@ local list = {
   { "joined-late-for-the-whole-ttl", "a node that comes up late in the round is given the key for the ttl",
     "rl_options_key_ms(lock->current, left_us)", "rl_options_key_ms(lock->current, lock->ttl_us)",
     by = { "replay", unit = "rl_lock_nodes_test" } },
+  { "near-again-and-no-join", "a node whose clock is known to be near again is not given the keys that it lacks",
+    "rl_join_ready(core, core->nodes[i]);", "", by = { unit = "rl_guard_test" } },
   { "never-catches-up", "a node that was behind when the lock was taken does not join when it has caught up",
     "rl_release_room(core, node); rl_join_ready(core, node);", "rl_release_room(core, node);",
     by = { unit = "rl_lock_nodes_test" } },
