@@ -45,6 +45,7 @@ struct rl_attempt {
   bool any : 1;       /* release by force: whatever the key holds */
   bool given : 1;     /* its token is the caller's: others may have it, too */
   bool apart : 1;     /* its token is allocated */
+  bool shorter : 1; /* its last extend asks for less than is left of the lease (rl_margin.c, M3) */
   uint16_t token_length;
   uint32_t
       set; /* nodes that have said that they set the key; of a lease: that they have it (rl_margin.h) */

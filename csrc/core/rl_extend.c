@@ -38,6 +38,7 @@ bool rl_extend_begin(rl_lock *lock, redlock_time now_us) {
   if (lock->automatic || rl_reentry_is_joining(lock)) {
     rl_renew_cap(lock, now_us);
   }
+  rl_margin_extends(lock, now_us);
   return true;
 }
 

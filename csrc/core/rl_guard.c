@@ -8,7 +8,7 @@
  * where its keys go: it is lost with them, and names another server where they came from elsewhere.
  *   G1. The last step of a handshake asks the node for its record. It may be up without a vote.
  *   G2. The record is ours: the node votes Q after it was made, by the node's clock and by ours. Q is the longest
- *       life of a key that any client may ask for, a tenth more, and 2 ms, but at least 6 s.
+ *       life of a key that any client may ask for, a tenth more, 2 ms and the 2 s of G3, but at least 6 s.
  *       It is of clients with other nodes, another quorum, ttl or prefix; or the node is the same server as another
  *       one; or it may not be asked: the node is refused, with a reason.
  *   G3. There is no record, or it is another server's: it is made, and Q begins. But a clock that is wrong and will be
@@ -41,7 +41,7 @@
 
 static redlock_duration rl_guard_quarantine(redlock_duration max_ttl_us) {
   redlock_duration longest_us =
-      rl_time_add(rl_time_add(max_ttl_us, max_ttl_us / 10), RL_GUARD_MARGIN_US);
+      rl_time_add(rl_time_add(max_ttl_us, max_ttl_us / 10), RL_GUARD_MARGIN_US + RL_GUARD_SKEW_US);
   return rl_time_max(longest_us, RL_GUARD_QUARANTINE_MIN_US);
 }
 

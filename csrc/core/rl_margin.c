@@ -8,7 +8,9 @@
  *       handed one, gave it back or extended it: in time or late.
  *   M2. One that denies the lease belongs to it no more.
  *   M3. When an extend is confirmed, only those belong to it that have confirmed: the other keys end when they
- *       would have ended before. What is answered later is added.
+ *       would have ended before. What is answered later is added. But an extend by less than is left of the lease
+ *       adds nobody: a node that has not confirmed the longer one before it lets its key end with the shorter one.
+ *       Nor does it take any away: a key is never made shorter.
  *   M4. Another client needs |quorum| nodes without the key. N minus those that are known are without it at most.
  *       So margin = known + quorum - N - 1 more may lose it, and there is still no second holder.
  * What a node has lost since it answered, nobody knows before it is asked again.
@@ -16,24 +18,34 @@
 #include "rl_margin.h"
 
 #include "rl_core.h"
+#include "rl_validity.h"
+
+void rl_margin_extends(const rl_lock *lock, redlock_time now_us) {
+  lock->lease->shorter =
+      rl_validity_deadline(now_us, lock->ttl_us, lock->current->drift_factor) < lock->deadline_us;
+}
 
 void rl_margin_answered(const rl_node *node, const rl_owed *owed, rl_ballot ballot) {
   rl_attempt *lease = owed->attempt;
   bool sets = owed->kind == RL_OWED_ACQUIRE || owed->kind == RL_OWED_HEAL ||
               owed->kind == RL_OWED_ATTACH || owed->kind == RL_OWED_EXTEND;
   bool confirms = owed->kind == RL_OWED_CONFIRM;
+  bool prolongs = confirms || owed->kind == RL_OWED_EXTEND;
   if (!confirms && (!sets || !lease->held)) {
     return; /* What an attempt has set before it is a lease is noted by rl_release.c. */
   }
   if (rl_vote_counts_as(ballot.vote) == RL_COUNT_DENIED) {
     lease->set &= ~rl_node_bit(node);
   } else if (ballot.vote == REDLOCK_VOTE_GRANTED && lease->lock != NULL &&
-             owed->round == lease->lock->round) {
+             owed->round == lease->lock->round && !(prolongs && lease->shorter)) { /* M3 */
     lease->set |= rl_node_bit(node);
   }
 }
 
 void rl_margin_confirmed(const rl_lock *lock) {
+  if (lock->lease->shorter) {
+    return; /* M3 */
+  }
   lock->lease->set = 0;
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     const rl_vote *vote = &lock->votes[i];

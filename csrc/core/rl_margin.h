@@ -10,6 +10,9 @@
 #include "rl_lock.h"
 #include "rl_node.h"
 
+/* M3: an extend begins. Whether it asks for less than is left of the lease. */
+void rl_margin_extends(const rl_lock *lock, redlock_time now_us);
+
 /* M1, M2: a node has answered. To be called before the answer becomes a vote. */
 void rl_margin_answered(const rl_node *node, const rl_owed *owed, rl_ballot ballot);
 

@@ -905,7 +905,7 @@ REDLOCK_INLINE int redlock_lock_holder(redlock_lock *lock, redlock_holder_info *
  *   REDLOCK_DOCTOR_KEYS   look through keys under the client's prefix, too, for locks without an expiry: up to 10,000 of
  *                         each node, until some 2,000 were under the prefix, which keeps it busy for some ms
  *
- * |lock| is any lock of the client that is not held. What an ACL allows is tried with keys like the lock's; its
+ * |lock| is any lock of the client that is not held; one of several resources is INVALID. What an ACL allows is tried with keys like the lock's; its
  * ttl and node_timeout are looked at, too. The call waits for every node, for a second or for one
  * node_timeout, whichever is longer. REDLOCK_OK means that a majority has let itself be examined, and nothing of
  * what was found: redlock_lock_finding() tells that, also after REDLOCK_E_UNAVAILABLE.

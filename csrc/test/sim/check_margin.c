@@ -4,8 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  * Keys that an operator has deleted, or that a node has lost before its time, count as held: the client cannot know
- * before it asks. Looked at when the lease begins or is prolonged: later a key may end before the lease does, where a
- * long extend was lost on the way to its node and a shorter one was not (seed 9047022). The margin counts it all the same.
+ * before it asks. Looked at when the lease begins or is prolonged.
  */
 #include "check.h"
 #include "rl_margin.h"

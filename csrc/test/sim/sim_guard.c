@@ -30,7 +30,7 @@ static uint64_t sim_guard_below(sim *s, uint64_t below) {
 }
 
 uint64_t sim_guard_quarantine_us(const sim *s) {
-  uint64_t max_us = s->config.guard_max_ttl_us, whole_us = max_us + max_us / 10 + 2000;
+  uint64_t max_us = s->config.guard_max_ttl_us, whole_us = max_us + max_us / 10 + 2002000;
   return !s->config.guard                         ? 0
          : whole_us < SIM_GUARD_QUARANTINE_MIN_US ? SIM_GUARD_QUARANTINE_MIN_US
                                                   : whole_us;

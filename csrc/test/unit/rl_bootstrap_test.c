@@ -13,7 +13,7 @@
 static const char KEY[] = "orders:42";
 static const redlock_options ONCE = {.retry_count = REDLOCK_RETRIES_NONE};
 
-#define QUARANTINE (33 * SECONDS + 2 * MS)
+#define QUARANTINE (35 * SECONDS + 2 * MS)
 
 static int bootstrap(fake_world *world, rl_lock *lock) {
   assert_error(rl_lock_bootstrap(lock, world->now_us, false), REDLOCK_OK);

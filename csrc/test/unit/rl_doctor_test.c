@@ -412,13 +412,13 @@ static void nodes_that_the_guard_keeps_from_voting_are_found_until_they_vote(voi
   for (unsigned i = 0; i < 3; i++) {
     assert_string_equal(found(lock, i), "quarantined");
     assert_string_equal(of(lock, i)->quarantine,
-                        "for 22.1 s more: it has no record: it is new, was restarted without its "
+                        "for 24.1 s more: it has no record: it is new, was restarted without its "
                         "keys or flushed, or is another database");
     assert_false(of(lock, i)->refused);
   }
   assert_string_equal(found(lock, 3), "");
   assert_true(rl_doctor_of(lock)->guard);
-  fake_pass(world, 22 * SECONDS + 2 * MS);
+  fake_pass(world, 24 * SECONDS + 2 * MS);
   assert_error(rl_lock_doctor(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_settle(world);
   assert_string_equal(found(lock, 0), "");

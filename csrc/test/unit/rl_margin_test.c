@@ -164,6 +164,42 @@ static void an_answer_to_what_was_sent_before_the_last_extend_does_not_count(voi
   assert_true(fake_world_end(world));
 }
 
+/* One node misses the long extend and confirms a short one: its key ends long before the lease. */
+static void a_node_that_confirms_only_an_extend_by_less_than_is_left_does_not_count(void **state) {
+  (void)state;
+  for (unsigned order = 0; order < 2; order++) {
+    rl_lock *lock;
+    fake_world *world = held(5, 0, &lock);
+    assert_error(rl_lock_extend(lock, world->now_us, 60 * SECONDS, false), REDLOCK_OK);
+    fake_turn(world);
+    fake_break(world, 4, "connection reset");
+    for (unsigned i = 0; i < 4; i++) {
+      (void)fake_answer(world, i);
+    }
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_int_equal(margin(world, lock), 1);
+    fake_pass(world, 1 * SECONDS);
+    fake_settle(world);
+    redlock_time deadline_us = lock->deadline_us;
+    assert_error(rl_lock_extend(lock, world->now_us, 20 * SECONDS, false), REDLOCK_OK);
+    fake_turn(world);
+    for (unsigned i = 0; i < 5; i++) { /* The fifth in time, then late. */
+      (void)fake_answer(world, order == 0 ? 4 - i : i);
+      assert_int_equal(margin(world, lock), 1);
+    }
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_int_equal(lock->deadline_us, deadline_us);
+    assert_int_equal(margin(world, lock), 1);
+    extend(world, lock); /* By 20 s again. */
+    fake_settle(world);
+    assert_int_equal(margin(world, lock), 1);
+    assert_error(rl_lock_extend(lock, world->now_us, 60 * SECONDS, false), REDLOCK_OK);
+    fake_settle(world);
+    assert_int_equal(margin(world, lock), 2);
+    assert_true(fake_world_end(world));
+  }
+}
+
 static void a_node_that_joins_counts(void **state) {
   (void)state;
   rl_lock *lock;
@@ -453,6 +489,7 @@ int main(void) {
       cmocka_unit_test(after_an_extend_only_those_count_that_have_confirmed_it),
       cmocka_unit_test(an_extend_that_fails_takes_away_only_those_that_deny),
       cmocka_unit_test(an_answer_to_what_was_sent_before_the_last_extend_does_not_count),
+      cmocka_unit_test(a_node_that_confirms_only_an_extend_by_less_than_is_left_does_not_count),
       cmocka_unit_test(a_node_that_joins_counts),
       cmocka_unit_test(what_is_attached_counts_from_anew),
       cmocka_unit_test(all_locks_of_an_owner_have_that_of_their_lease),
