@@ -296,6 +296,34 @@ static void clients_that_differ_get_no_vote(void **state) {
   redlock_client_free(client);
 }
 
+/* The keys of both would never meet. */
+static void clients_of_another_database_get_no_vote(void **state) {
+  (void)state;
+  char address[80];
+  redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS), *other;
+  redlock_settings settings = {.guard = REDLOCK_YES};
+  redlock_options options = once();
+  settings.options = &options;
+  assert_int_equal(redlock_client_bootstrap(client), REDLOCK_OK);
+  assert_int_equal(redlock_client_new(&other, &settings, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)snprintf(address, sizeof address, "redis://%s/3", four.nodes[i].address);
+    assert_int_equal(redlock_client_add(other, address, NULL, 0), REDLOCK_OK);
+  }
+  redlock_lock *lock = new_lock(other, KEY), *first = new_lock(client, KEY);
+  redlock_time until_us = redlock_now() + 10 * REDLOCK_SECONDS;
+  do {
+    assert_true(redlock_now() < until_us);
+    assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  } while (strstr(redlock_lock_message(lock), " database=0 (ours ") == NULL);
+  assert_ok(first, redlock_lock_acquire(first, NULL, NULL));
+  assert_ok(first, redlock_lock_release(first));
+  redlock_lock_free(first);
+  redlock_lock_free(lock);
+  redlock_client_free(other);
+  redlock_client_free(client);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup(a_node_that_is_killed_grants_nothing_again, reset),
@@ -306,6 +334,7 @@ int main(void) {
       cmocka_unit_test_setup(the_node_votes_again_when_its_quarantine_is_over, reset),
       cmocka_unit_test_setup(a_user_without_a_right_is_told_which, reset),
       cmocka_unit_test_setup(clients_that_differ_get_no_vote, reset),
+      cmocka_unit_test_setup(clients_of_another_database_get_no_vote, reset),
   };
   return cmocka_run_group_tests_name("guard", tests, start, end);
 }

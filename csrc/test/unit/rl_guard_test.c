@@ -439,6 +439,44 @@ static void a_lost_connection_asks_the_guard_again(void **state) {
 
 /* --------------------------------------------------------------------------------- refusals */
 
+/* A restart would else be the moment in which it changes hands, and both halves could find a majority. */
+static void a_server_stays_with_its_clients_when_it_is_restarted(void **state) {
+  (void)state;
+  static const char theirs[] =
+      "run0 1 ready nodes=5 quorum=3 max_ttl=20000 list=ff prefix=da39a3ee/";
+  fake_world *world = ready(3);
+  fake_store *store = &world->nodes[0].store;
+  (void)snprintf(store->record, sizeof store->record, "%s", theirs);
+  (void)snprintf(store->run_id, sizeof store->run_id, "run9");
+  rl_lock *lock = lock_of(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "egg");
+  assert_string_equal(store->record, theirs);
+  assert_true(fake_world_end(world));
+}
+
+static void a_server_that_is_guarded_in_another_database_is_not_taken(void **state) {
+  (void)state;
+  fake_world *world = ready(3);
+  fake_store *store = &world->nodes[0].store;
+  (void)snprintf(store->elsewhere, sizeof store->elsewhere, "run0 1 ready %s",
+                 world->core.guards->fingerprint);
+  store->record[0] = '\0';
+  rl_lock *lock = lock_of(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "qgg"); /* It is to be made a voter, and is found not to be one. */
+  fake_settle(world);
+  assert_error(rl_lock_release(lock, world->now_us, true), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "egg");
+  assert_reason(lock, 0,
+                "it is guarded for other clients: prefix=da39a3ee/ database=3 (ours "
+                "prefix=da39a3ee/)");
+  assert_string_equal(store->record, "");
+  assert_true(fake_world_end(world));
+}
+
 static void clients_that_differ_are_told_what_differs(void **state) {
   (void)state;
   static const struct {
@@ -839,6 +877,8 @@ int main(void) {
       cmocka_unit_test(a_record_that_is_another_one_all_the_time_is_not_asked_for_ever),
       cmocka_unit_test(a_node_may_be_made_ready_as_often_as_one_likes),
       cmocka_unit_test(a_lost_connection_asks_the_guard_again),
+      cmocka_unit_test(a_server_stays_with_its_clients_when_it_is_restarted),
+      cmocka_unit_test(a_server_that_is_guarded_in_another_database_is_not_taken),
       cmocka_unit_test(clients_that_differ_are_told_what_differs),
       cmocka_unit_test(two_nodes_that_are_one_server_have_one_vote),
       cmocka_unit_test(a_node_that_may_not_be_asked_says_which_rights_it_lacks),
