@@ -11,7 +11,8 @@
  *       life of a key that any client may ask for, a tenth more, 2 ms and the 2 s of G3, but at least 6 s.
  *       It is of clients with other nodes, another quorum, ttl or prefix; or the node is the same server as another
  *       one; or it may not be asked: the node is refused, with a reason.
- *   G3. There is no record, or it is another server's: it is made, and Q begins. But a clock that is wrong and will be
+ *   G3. There is no record, or it is another server's and was our clients': it is made, and Q begins. It is not where
+ *       another database has one: whose keys are elsewhere never meets ours. But a clock that is wrong and will be
  *       set right would make Q end early. So a record is made, and a node votes, only where the clocks of a majority of
  *       all nodes, its own among them, are within 2 s of its own.
  *   G4. An acquire is sent only to a node that votes, and only with the record that we know: the script compares it,
