@@ -91,6 +91,8 @@ static void cli_run_tell(redlock_client *client, redlock_lock *lock) {
   if (error == REDLOCK_E_UNAVAILABLE) {
     (void)cli_fail(0, "the lock could not be extended; it ends in %llu ms",
                    (unsigned long long)(redlock_lock_remaining(lock) / REDLOCK_MILLISECONDS));
+  } else if (error == REDLOCK_E_CLOCK) {
+    (void)cli_fail(0, "the lock may end early: %s", redlock_strerror(error));
   } else if (error != REDLOCK_OK) {
     (void)cli_fail(0, "the lock has ended, and the command still runs: %s",
                    redlock_strerror(error));

@@ -49,6 +49,7 @@ struct rl_attempt {
   uint16_t token_length;
   uint32_t
       set; /* nodes that have said that they set the key; of a lease: that they have it (rl_margin.h) */
+  uint32_t doubted; /* nodes that may have lost it since they have answered (rl_margin.h) */
 };
 
 /* Attempts are allocated this many at once. */

@@ -20,6 +20,7 @@
 #include "rl_fence.h"
 #include "rl_inspect.h"
 #include "rl_margin.h"
+#include "rl_renew.h"
 #include "rl_round.h"
 
 /* Time does not go back, whatever a driver says. */
@@ -260,12 +261,17 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   char strange[96];
   char told[RL_REASON_MAX + 1];
   const char *error = reply->type == RL_REPLY_ERROR ? rl_link_said(&node->link) : NULL;
+  bool stepped = false;
   rl_core_note_script(core, node, owed, ballot);
   if (ballot.node_us != 0) {
     (void)rl_node_clock_note(&node->link.clock, ballot.node_us, owed->sent_us, now_us);
     if (node->link.guard != NULL) {
-      rl_guard_heard(core, node, now_us, owed, ballot.node_us);
+      stepped = rl_guard_heard(core, node, now_us, owed, ballot.node_us);
     }
+  }
+  rl_margin_answered(node, owed, ballot);
+  if (stepped) {
+    rl_renew_doubt_all(core, now_us);
   }
   if (ballot.wants_text && rl_core_send_text(node, now_us, owed)) {
     return NULL;
@@ -288,7 +294,6 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
     return broken; /* It is no vote yet. */
   }
   rl_release_answered(core, node, now_us, owed, ballot, error);
-  rl_margin_answered(node, owed, ballot);
   rl_core_tell(attempt->lock, node, now_us, owed, &ballot, error);
   return broken;
 }

@@ -33,6 +33,8 @@ typedef enum rl_error_kind {
   X(REDLOCK_E_CLOSED, closed, FAILURE, "the client has been closed")                               \
   X(REDLOCK_E_CANCELLED, cancelled, FAILURE, "the operation was cancelled")                        \
   X(REDLOCK_E_MAX_HOLD, max_hold, FAILURE, "max_hold has ended the automatic extends of the lock") \
+  X(REDLOCK_E_CLOCK, clock, FAILURE,                                                               \
+    "the clocks of too many nodes that have the lock were stepped")                                \
   X(REDLOCK_E_INVALID, invalid, CALLER, "an argument is wrong")                                    \
   X(REDLOCK_E_BUSY, busy, CALLER, "the lock has an operation in flight already")                   \
   X(REDLOCK_E_UNSUPPORTED, unsupported, CALLER, "this version does not support that")              \

@@ -25,7 +25,8 @@
  *       connection. The script is never sent by its text before that.
  *   G6. Each reply with the node's clock goes to the watch. After a step the keys may have ended early, or the record
  *       be too young: it is made anew. Where a majority of the nodes was stepped alike, it was our own clock that
- *       stood still, for all that is known. Then no record is made, but we wait for Q.
+ *       stood still, for all that is known. Then no record is made, but we wait for Q. Either way leases have lost what
+ *       they had there (M5 of rl_margin.c), and their holders are told (R6 of rl_renew.c).
  *   G7. Whoever does not vote is asked again when an acquire wants him, once a second: others may have made him ready.
  */
 #include "rl_guard.h"
@@ -36,6 +37,8 @@
 #include <string.h>
 
 #include "rl_core.h"
+#include "rl_margin.h"
+#include "rl_renew.h"
 #include "rl_round.h"
 
 /* ---------------------------------------------------------------------------------------- life */
@@ -379,6 +382,16 @@ static bool rl_guard_was_told(const rl_guard *guard, const rl_record_answer *ans
          strcmp(guard->record, answer->record) != 0;
 }
 
+/* M5 of rl_margin.c. The record that we know is not there any more, and it was not us who made it anew. */
+static void rl_guard_compare_records(const rl_core *core, const rl_node *node,
+                                     const rl_record_answer *answer, rl_guard_make make) {
+  const char *known = node->link.guard->record;
+  bool other = answer->to_make != RL_RECORD_NONE || strcmp(known, answer->record) != 0;
+  if (make == RL_GUARD_LOOK && known[0] != '\0' && other) {
+    rl_margin_doubt(core, node);
+  }
+}
+
 bool rl_guard_answered(rl_core *core, rl_node *node, redlock_time now_us, const rl_owed *owed,
                        bool came_up) {
   const rl_reply *reply = &node->link.reader.reply;
@@ -395,12 +408,16 @@ bool rl_guard_answered(rl_core *core, rl_node *node, redlock_time now_us, const 
     read = true;
     (void)rl_node_clock_note(&node->link.clock, answer.now_us, owed->sent_us, now_us);
     bool told = rl_guard_was_told(guard, &answer);
+    rl_guard_compare_records(core, node, &answer, (rl_guard_make)owed->step);
     rl_guard_read_answer(core, node, now_us, &answer, (rl_guard_make)owed->step);
     if (told) {
       guard->heard_us = rl_time_max(guard->heard_us, owed->sent_us);
-      (void)rl_clock_watch_note(&guard->watch, answer.now_us, owed->sent_us, now_us);
-    } else {
-      rl_guard_heard(core, node, now_us, owed, answer.now_us);
+      if (rl_clock_watch_note(&guard->watch, answer.now_us, owed->sent_us, now_us) > 0) {
+        rl_margin_doubt(core, node);
+        rl_renew_doubt_all(core, now_us);
+      }
+    } else if (rl_guard_heard(core, node, now_us, owed, answer.now_us)) {
+      rl_renew_doubt_all(core, now_us);
     }
   }
   uint32_t told_of = rl_guard_look_at_clocks(core, now_us) | (came_up ? 0 : rl_node_bit(node));
@@ -455,7 +472,7 @@ bool rl_guard_doubt(rl_node *node, redlock_time now_us) {
   return guard->asked || rl_guard_ask(node, now_us, RL_GUARD_LOOK);
 }
 
-void rl_guard_heard(rl_core *core, rl_node *node, redlock_time now_us, const rl_owed *owed,
+bool rl_guard_heard(rl_core *core, rl_node *node, redlock_time now_us, const rl_owed *owed,
                     uint64_t node_us) {
   rl_guard *guard = node->link.guard;
   guard->heard_us = rl_time_max(guard->heard_us, owed->sent_us);
@@ -466,9 +483,13 @@ void rl_guard_heard(rl_core *core, rl_node *node, redlock_time now_us, const rl_
     guard->stepped = true;
     guard->stepped_us = now_us;
   }
+  if (step_us > 0) { /* Backwards keys live longer. */
+    rl_margin_doubt(core, node);
+  }
   if (step_us != 0 || rl_time_sub(now_us, core->guards->reviewed_us) >= RL_GUARD_ASK_EVERY_US) {
     rl_guard_review(core, now_us);
   }
+  return step_us > 0;
 }
 
 redlock_duration rl_guard_quarantined(const rl_guard *guard, redlock_time now_us) {

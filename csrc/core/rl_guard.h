@@ -136,8 +136,11 @@ redlock_vote rl_guard_vote(const rl_guard *guard);
 /* G5. The node is not the one that was asked: it is asked who it is. Whether that may be waited for. */
 bool rl_guard_doubt(struct rl_node *node, redlock_time now_us);
 
-/* G6. A reply to |owed| says that the node's clock showed |node_us|. */
-void rl_guard_heard(struct rl_core *core, struct rl_node *node, redlock_time now_us,
+/*
+ * G6. A reply to |owed| says that the node's clock showed |node_us|. Returns whether it was stepped forward: what is
+ * known of leases has changed, which rl_renew_doubt_all() tells when the reply has been looked at.
+ */
+bool rl_guard_heard(struct rl_core *core, struct rl_node *node, redlock_time now_us,
                     const struct rl_owed *owed, uint64_t node_us);
 
 /* Whether a vote of the node counts. */

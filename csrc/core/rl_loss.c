@@ -44,6 +44,10 @@ static void rl_loss_tell_one(rl_lock *lock, int reason, redlock_time since_us) {
   rl_loss_enqueue(lock);
 }
 
+bool rl_loss_only_warns(int reason) {
+  return reason == REDLOCK_E_UNAVAILABLE || reason == REDLOCK_E_CLOCK;
+}
+
 void rl_loss_tell(rl_lock *lock, int reason, redlock_time since_us) {
   rl_loss_tell_one(lock, reason, since_us);
   for (rl_lock *other = rl_reentry_next(lock); other != lock; other = rl_reentry_next(other)) {
@@ -70,8 +74,7 @@ int rl_loss_of(const rl_lock *lock, redlock_time now_us, redlock_time *since_us)
   const rl_renewal *renewal = lock->renewal != NULL ? lock->renewal : carrier->renewal;
   const rl_loss *loss = renewal != NULL ? &renewal->loss : NULL;
   bool lasts = rl_lock_remaining(carrier, now_us) > 0;
-  if (loss != NULL && loss->reason != REDLOCK_OK &&
-      (lasts || loss->reason != REDLOCK_E_UNAVAILABLE)) {
+  if (loss != NULL && loss->reason != REDLOCK_OK && (lasts || !rl_loss_only_warns(loss->reason))) {
     *since_us = loss->since_us;
     return loss->reason;
   }

@@ -9,6 +9,8 @@
  *   MAX_HOLD     the deadline has passed, for max_hold has ended the automatic extends
  *   UNAVAILABLE  not yet: the lease lasts, but automatic extends fail. It is over with the next one
  *                that is confirmed, else it ends in one of the others.
+ *   CLOCK        not yet: so many nodes were stepped that those that certainly still have the key are no
+ *                quorum any more (R6 of rl_renew.c). It is over as the one before is, and ends as it does.
  * Locks whose loss is to be told stand in a queue, once for each reason, until they are taken off it.
  * A release, a cancelled operation, a lock that is freed and a client that is closed are no loss.
  */
@@ -39,6 +41,9 @@ typedef struct rl_losses {
  * reason counts once.
  */
 void rl_loss_tell(struct rl_lock *lock, int reason, redlock_time since_us);
+
+/* Whether it is said of a lease that lasts. */
+bool rl_loss_only_warns(int reason);
 
 /* Nothing is lost any more, or nobody is to be told. */
 void rl_loss_clear(struct rl_lock *lock);

@@ -13,6 +13,8 @@
  *       Nor does it take any away: a key is never made shorter.
  *   M4. Another client needs |quorum| nodes without the key. N minus those that are known are without it at most.
  *       So margin = known + quorum - N - 1 more may lose it, and there is still no second holder.
+ *   M5. A node whose clock was seen to be stepped forward, or that was seen to have forgotten its keys (rl_guard.c),
+ *       does not count until it answers as in M1 again: its key may have ended early.
  * What a node has lost since it answered, nobody knows before it is asked again.
  */
 #include "rl_margin.h"
@@ -31,13 +33,15 @@ void rl_margin_answered(const rl_node *node, const rl_owed *owed, rl_ballot ball
               owed->kind == RL_OWED_ATTACH || owed->kind == RL_OWED_EXTEND;
   bool confirms = owed->kind == RL_OWED_CONFIRM;
   bool prolongs = confirms || owed->kind == RL_OWED_EXTEND;
+  bool granted = ballot.vote == REDLOCK_VOTE_GRANTED && lease->lock != NULL &&
+                 owed->round == lease->lock->round && !(prolongs && lease->shorter); /* M3 */
+  lease->doubted &= granted && sets ? ~rl_node_bit(node) : UINT32_MAX;               /* M5 */
   if (!confirms && (!sets || !lease->held)) {
     return; /* What an attempt has set before it is a lease is noted by rl_release.c. */
   }
   if (rl_vote_counts_as(ballot.vote) == RL_COUNT_DENIED) {
     lease->set &= ~rl_node_bit(node);
-  } else if (ballot.vote == REDLOCK_VOTE_GRANTED && lease->lock != NULL &&
-             owed->round == lease->lock->round && !(prolongs && lease->shorter)) { /* M3 */
+  } else if (granted) {
     lease->set |= rl_node_bit(node);
   }
 }
@@ -54,11 +58,33 @@ void rl_margin_confirmed(const rl_lock *lock) {
   }
 }
 
+/* M5 */
+static uint32_t rl_margin_certain(const rl_lock *lock) {
+  return lock->lease->set & ~lock->lease->doubted;
+}
+
+void rl_margin_doubt(const rl_core *core, const rl_node *node) {
+  for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
+    if (lock->lease != NULL) {
+      lock->lease->doubted |= rl_node_bit(node);
+    }
+    if (lock->attempt != NULL) {
+      lock->attempt->doubted |= rl_node_bit(node);
+    }
+  }
+}
+
+bool rl_margin_is_doubted(const rl_lock *lock) {
+  unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_EXTEND);
+  return (lock->lease->set & lock->lease->doubted) != 0 &&
+         rl_quorum_count(rl_margin_certain(lock)) < needed;
+}
+
 int rl_margin_of(const rl_lock *lock, redlock_time now_us) {
   const rl_lock *carrier = rl_reentry_carrier(lock);
   if (rl_lock_remaining(carrier, now_us) == 0) {
     return -1;
   }
-  return rl_quorum_margin(lock->core->node_count, rl_quorum_count(carrier->lease->set),
+  return rl_quorum_margin(lock->core->node_count, rl_quorum_count(rl_margin_certain(carrier)),
                           rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE));
 }

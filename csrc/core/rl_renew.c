@@ -23,6 +23,9 @@
  *       rl_reentry.c), for which the user has not asked either.
  *   R5. A lease that has ended otherwise than by a release is lost, and is told so once (rl_loss.h). No
  *       extend follows: whoever wants the lock again has to acquire it.
+ *   R6. Where so many nodes may have lost the key early, for their clocks were stepped, that those which certainly
+ *       have it are no quorum any more (M5 of rl_margin.c), the holder is told, and the next extend is due at once.
+ *       The lease lasts: a node that was stepped votes for nobody meanwhile (G6 of rl_guard.c).
  */
 #include "rl_renew.h"
 
@@ -30,6 +33,7 @@
 #include <stdlib.h>
 
 #include "rl_core.h"
+#include "rl_margin.h"
 #include "rl_validity.h"
 
 static bool rl_renew_asked(const rl_options *options) {
@@ -148,6 +152,26 @@ void rl_renew_ran_out(rl_lock *lock) {
   rl_loss_tell(lock, rl_renew_reason(lock), lock->deadline_us);
 }
 
+/* R6. Whether the holder was told. */
+static bool rl_renew_doubt(rl_lock *lock, redlock_time now_us) {
+  if (lock->lease == NULL || rl_lock_remaining(lock, now_us) == 0 || !rl_renew_watches(lock) ||
+      !rl_margin_is_doubted(lock)) {
+    return false;
+  }
+  rl_loss_tell(lock, REDLOCK_E_CLOCK, now_us);
+  return true;
+}
+
+/* R6. At once only here: an extend that leaves the doubt as it is would else be followed by the next, without end. */
+void rl_renew_doubt_all(rl_core *core, redlock_time now_us) {
+  for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
+    if (rl_renew_doubt(lock, now_us) && rl_renew_is_on(lock) && !rl_renew_is_capped(lock) &&
+        !rl_lock_is_in_flight(lock)) {
+      rl_timers_set(&lock->core->timers, lock, now_us);
+    }
+  }
+}
+
 void rl_renew_ended(rl_lock *lock, redlock_time now_us) {
   if (lock->lease == NULL || !rl_renew_watches(lock)) {
     return;
@@ -163,6 +187,9 @@ void rl_renew_ended(rl_lock *lock, redlock_time now_us) {
     rl_loss_tell(lock, REDLOCK_E_UNAVAILABLE, now_us);
   }
   rl_renew_look(lock, now_us);
+  if (lock->result == REDLOCK_OK) {
+    (void)rl_renew_doubt(lock, now_us); /* Some have confirmed it before they were stepped. */
+  }
 }
 
 /* --------------------------------------------------------------------------------- extending */

@@ -57,6 +57,9 @@ int rl_renew_reason(const rl_lock *lock);
 /* R5: the deadline has passed, and the lease was not released. */
 void rl_renew_ran_out(rl_lock *lock);
 
+/* R6: a node may have lost the keys that it had (rl_margin_doubt()): for all leases. */
+void rl_renew_doubt_all(struct rl_core *core, redlock_time now_us);
+
 /* R4: whether the keys live as long as max_hold lets them. */
 bool rl_renew_is_capped(const rl_lock *lock);
 

@@ -138,6 +138,7 @@ typedef enum redlock_error {
   REDLOCK_E_CLOSED = -7,      /* the client has been closed */
   REDLOCK_E_CANCELLED = -8,   /* the operation was cancelled */
   REDLOCK_E_MAX_HOLD = -9,    /* only of redlock_lock_lost(): max_hold has ended the extends */
+  REDLOCK_E_CLOCK = -10,      /* only of redlock_lock_lost(): clocks of nodes were stepped */
 
   REDLOCK_E_INVALID = -20,     /* an argument is wrong */
   REDLOCK_E_BUSY = -21,        /* the lock has an operation in flight already */
@@ -805,7 +806,9 @@ REDLOCK_INLINE int redlock_lock_vote(redlock_lock *lock, size_t index, redlock_v
  *   REDLOCK_E_EXPIRED      its deadline has passed;
  *   REDLOCK_E_LOST         so many nodes say "not yours" that another may hold it;
  *   REDLOCK_E_MAX_HOLD     its deadline has passed, for max_hold has ended the automatic extends;
- *   REDLOCK_E_UNAVAILABLE  it is not lost yet, but automatic extends fail.
+ *   REDLOCK_E_UNAVAILABLE  it is not lost yet, but automatic extends fail;
+ *   REDLOCK_E_CLOCK        it is not lost yet, but with a guard the clocks of so many nodes were seen to be stepped
+ *                          forward that those that certainly still have the key are no quorum any more.
  * |since_us| may be NULL; it receives since when, on the clock of redlock_now(). Looks at the clock, and
  * does no I/O. Errors: INVALID.
  */
@@ -813,7 +816,8 @@ REDLOCK_EXTERN int redlock_lock_lost(const redlock_lock *lock, redlock_time *sin
 
 /*
  * The next lock with auto_extend or notify_lost that is lost, or whose automatic extends have begun to
- * fail (REDLOCK_E_UNAVAILABLE: the lease lasts, and this may come again after a recovery); each once for each
+ * fail (REDLOCK_E_UNAVAILABLE: the lease lasts, and this may come again after a recovery), or whose nodes' clocks
+ * were stepped (REDLOCK_E_CLOCK: the same; over with the next extend that is confirmed); each once for each
  * reason. NULL when there is none. redlock_lock_lost() tells the reason. Such a lock makes the descriptor of redlock_client_pollfd() readable and redlock_client_timeout() 0, until the next
  * redlock_client_process(). Whoever releases the lock, acquires it again or frees it takes it off.
  */

@@ -11,6 +11,7 @@
 ---| "closed" # the client is closed
 ---| "cancelled" # the operation was cancelled
 ---| "max_hold" # max_hold has ended the automatic extends, and the lease has run out
+---| "clock" # not lost yet: the clocks of too many nodes that have the lock were stepped
 
 ---@alias redlock.VoteKind
 ---| "granted" # the node did what it was asked
@@ -39,7 +40,7 @@
 ---@field max_hold? redlock.Milliseconds with auto_extend: it ends then at the latest; 0, the default: never
 ---@field notify_lost? boolean its loss is told though it does not keep itself; on_lost implies it; default false
 ---@field fence? boolean each grant has a fencing token, lock:fence(); default false
----@field on_lost? fun(lock: redlock.Lock, reason: redlock.Code) the lease is lost; "unavailable" only warns
+---@field on_lost? fun(lock: redlock.Lock, reason: redlock.Code) the lease is lost; "unavailable" and "clock" only warn
 ---@field reentrant? boolean|string an acquire of what its owner holds counts; or the owner's name; default false
 ---@field owner? "request"|"worker" nginx only: with whose end the lock is released; default "request"
 
@@ -316,7 +317,7 @@ function lock:fence() end
 function lock:check() end
 
 --- Why the last lease is lost; nil if it is not, or was given back. "unavailable": not yet, but its automatic
---- extends fail.
+--- extends fail. "clock": not yet, but clocks of nodes were stepped.
 ---@return redlock.Code? reason
 ---@return redlock.Milliseconds? since how long ago that was
 ---@nodiscard

@@ -108,6 +108,7 @@ static void check_renewal_lost(sim *s, const sim_client *client, const sim_lock 
   bool capped = check_renewal_keeps(holder) && check_renewal_capped(holder);
   bool known = reason == (capped ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED) ||
                reason == REDLOCK_E_UNAVAILABLE ||
+               (reason == REDLOCK_E_CLOCK && client->core.guards != NULL) ||
                (reason == REDLOCK_E_LOST && (s->breach != SIM_BREACH_NONE || sim_keys_went(s)));
   bool wants = check_renewal_tells(own) || own->wants_notice || check_renewal_keeps(holder);
   /* Of what is lost nobody has the lease any more, and whether that kept itself is not known. */
@@ -115,7 +116,7 @@ static void check_renewal_lost(sim *s, const sim_client *client, const sim_lock 
   if (!known || !wants || own->state == SIM_APPLICATION_DONE) {
     sim_violation(s, "renewal", "client %u is told of a loss that cannot be: %d", client->index,
                   reason);
-  } else if (lasts != (reason == REDLOCK_E_UNAVAILABLE) && !own->lock->lost) {
+  } else if (lasts != rl_loss_only_warns(reason) && !own->lock->lost) {
     sim_violation(s, "renewal", "client %u is told %d of a lease of which %llu us are left",
                   client->index, reason,
                   (unsigned long long)rl_lock_remaining(own->lock, client->reading_us));

@@ -7,16 +7,16 @@
 #include "rl_test.h"
 
 static const int errors[] = {
-    REDLOCK_OK,        REDLOCK_PENDING,       REDLOCK_E_TAKEN,    REDLOCK_E_UNAVAILABLE,
-    REDLOCK_E_EXPIRED, REDLOCK_E_LOST,        REDLOCK_E_HELD,     REDLOCK_E_NOT_HELD,
-    REDLOCK_E_CLOSED,  REDLOCK_E_CANCELLED,   REDLOCK_E_MAX_HOLD, REDLOCK_E_INVALID,
-    REDLOCK_E_BUSY,    REDLOCK_E_UNSUPPORTED, REDLOCK_E_LIMIT,    REDLOCK_E_NO_MEMORY,
-    REDLOCK_E_SYSTEM};
+    REDLOCK_OK,          REDLOCK_PENDING,     REDLOCK_E_TAKEN,       REDLOCK_E_UNAVAILABLE,
+    REDLOCK_E_EXPIRED,   REDLOCK_E_LOST,      REDLOCK_E_HELD,        REDLOCK_E_NOT_HELD,
+    REDLOCK_E_CLOSED,    REDLOCK_E_CANCELLED, REDLOCK_E_MAX_HOLD,    REDLOCK_E_CLOCK,
+    REDLOCK_E_INVALID,   REDLOCK_E_BUSY,      REDLOCK_E_UNSUPPORTED, REDLOCK_E_LIMIT,
+    REDLOCK_E_NO_MEMORY, REDLOCK_E_SYSTEM};
 
-static const char *const names[] = {"ok",        "pending", "taken",    "unavailable", "expired",
-                                    "lost",      "held",    "not_held", "closed",      "cancelled",
-                                    "max_hold",  "invalid", "busy",     "unsupported", "limit",
-                                    "no_memory", "system"};
+static const char *const names[] = {
+    "ok",      "pending",  "taken",       "unavailable", "expired",   "lost",
+    "held",    "not_held", "closed",      "cancelled",   "max_hold",  "clock",
+    "invalid", "busy",     "unsupported", "limit",       "no_memory", "system"};
 
 static void every_error_has_its_name_and_a_sentence_of_its_own(void **state) {
   (void)state;
@@ -31,7 +31,7 @@ static void every_error_has_its_name_and_a_sentence_of_its_own(void **state) {
 
 static void other_numbers_are_unknown(void **state) {
   (void)state;
-  static const int others[] = {2, -10, -19, -26, INT32_MAX, INT32_MIN};
+  static const int others[] = {2, -11, -19, -26, INT32_MAX, INT32_MIN};
   for (unsigned i = 0; i < COUNT_OF(others); i++) {
     assert_string_equal(redlock_error_name(others[i]), "unknown");
     assert_string_equal(redlock_strerror(others[i]), "unknown error");
@@ -42,13 +42,13 @@ static void other_numbers_are_unknown(void **state) {
 static void every_error_says_whose_business_it_is(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(errors); i++) {
-    rl_error_kind expected = errors[i] >= REDLOCK_OK           ? RL_ERROR_NO
-                             : errors[i] >= REDLOCK_E_MAX_HOLD ? RL_ERROR_FAILURE
-                             : errors[i] >= REDLOCK_E_LIMIT    ? RL_ERROR_CALLER
-                                                               : RL_ERROR_MACHINE;
+    rl_error_kind expected = errors[i] >= REDLOCK_OK        ? RL_ERROR_NO
+                             : errors[i] >= REDLOCK_E_CLOCK ? RL_ERROR_FAILURE
+                             : errors[i] >= REDLOCK_E_LIMIT ? RL_ERROR_CALLER
+                                                            : RL_ERROR_MACHINE;
     assert_int_equal(rl_error_kind_of(errors[i]), expected);
   }
-  assert_int_equal(rl_error_kind_of(-10), RL_ERROR_STRANGE);
+  assert_int_equal(rl_error_kind_of(-11), RL_ERROR_STRANGE);
 }
 
 static void the_version_is_that_of_the_header(void **state) {

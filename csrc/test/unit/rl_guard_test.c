@@ -8,6 +8,8 @@
 #include "fake_guard.h"
 #include "fake_nodes.h"
 #include "rl_attach.h"
+#include "rl_loss.h"
+#include "rl_margin.h"
 #include "rl_round.h"
 #include "rl_test.h"
 
@@ -726,6 +728,106 @@ static void a_step_that_others_have_told_is_not_told_again(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* A lock on two of three nodes that is told of losses; and another, whose acquires show steps. */
+static fake_world *kept_on_two(rl_lock **kept, rl_lock **other, int8_t auto_extend) {
+  redlock_options options = ONCE;
+  options.auto_extend = auto_extend;
+  options.notify_lost = REDLOCK_YES;
+  fake_world *world = used(3, other);
+  *kept = fake_lock(world, "kept", &options);
+  fake_store_put(&world->nodes[2].store, "kept", OTHER, world->now_us + 5 * SECONDS);
+  assert_error(fake_hold(world, *kept), REDLOCK_OK);
+  assert_int_equal(rl_margin_of(*kept, world->now_us), 0);
+  fake_pass(world, 1 * SECONDS);
+  return world;
+}
+
+static void a_step_is_told_to_whoever_has_no_quorum_left_and_extended_at_once(void **state) {
+  (void)state;
+  rl_lock *kept, *other;
+  redlock_time since_us;
+  fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
+  redlock_time deadline_us = kept->deadline_us;
+  world->nodes[1].store.ahead_us += 100 * MS;
+  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  (void)fake_answer(world, 1);
+  assert_int_equal(rl_margin_of(kept, world->now_us), -1);
+  assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_CLOCK);
+  assert_int_equal(since_us, world->now_us);
+  assert_int_equal(kept->deadline_us, deadline_us); /* The lease lasts as before. */
+  assert_int_equal(world->core.losses.count, 1);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), kept);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  fake_turn(world);
+  assert_true(rl_lock_is_in_flight(kept) && kept->automatic); /* An extend is due at once. */
+  fake_settle(world);
+  assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_OK);
+  assert_true(kept->deadline_us > deadline_us);
+  assert_true(rl_margin_of(kept, world->now_us) >= 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_step_backwards_endangers_no_lease(void **state) {
+  (void)state;
+  rl_lock *kept, *other;
+  fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
+  world->nodes[1].store.ahead_us -= 100 * MS;
+  assert_error(fake_hold(world, other), REDLOCK_OK);
+  assert_int_equal(guard_of(world, 1)->why, RL_RECORD_CLOCK);
+  assert_int_equal(rl_margin_of(kept, world->now_us), 0);
+  assert_int_equal(world->core.losses.count, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void an_extend_that_shows_the_step_and_confirms_needs_no_warning(void **state) {
+  (void)state;
+  rl_lock *kept, *other;
+  fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
+  world->nodes[1].store.ahead_us += 100 * MS;
+  assert_error(rl_lock_extend(kept, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(rl_margin_of(kept, world->now_us), 0);
+  assert_int_equal(world->core.losses.count, 0);
+  assert_true(fake_world_end(world));
+}
+
+/* It had confirmed before. */
+static void a_node_that_is_stepped_while_an_extend_is_out_does_not_count_in_it(void **state) {
+  (void)state;
+  rl_lock *kept, *other;
+  redlock_time since_us;
+  fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
+  assert_error(rl_lock_extend(kept, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 1);
+  world->nodes[1].store.ahead_us += 100 * MS;
+  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 1);
+  fake_settle(world);
+  assert_error(rl_lock_result(kept), REDLOCK_OK);
+  assert_int_equal(rl_margin_of(kept, world->now_us), -1);
+  assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_CLOCK);
+  world->now_us = kept->deadline_us;
+  assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_EXPIRED);
+  fake_settle(world);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_has_forgotten_does_not_count_in_the_margin(void **state) {
+  (void)state;
+  rl_lock *kept, *other;
+  fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
+  fake_store_restart(&world->nodes[1].store, "run1", true);
+  world->nodes[1].store.knows_take = true; /* FLUSHALL: the server goes on. */
+  assert_error(fake_hold(world, other), REDLOCK_OK);
+  assert_int_equal(rl_margin_of(kept, world->now_us), -1);
+  assert_int_equal(world->core.losses.count, 0); /* The clock has done nothing. */
+  assert_true(fake_world_end(world));
+}
+
 /* ------------------------------------------------------------------------------------- the rest */
 
 static void a_key_that_would_live_longer_than_the_guard_waits_is_refused(void **state) {
@@ -891,6 +993,11 @@ int main(void) {
       cmocka_unit_test(a_vote_that_shows_the_step_does_not_count),
       cmocka_unit_test(a_majority_that_is_stepped_alike_is_our_own_clock),
       cmocka_unit_test(a_step_that_others_have_told_is_not_told_again),
+      cmocka_unit_test(a_step_is_told_to_whoever_has_no_quorum_left_and_extended_at_once),
+      cmocka_unit_test(a_step_backwards_endangers_no_lease),
+      cmocka_unit_test(an_extend_that_shows_the_step_and_confirms_needs_no_warning),
+      cmocka_unit_test(a_node_that_is_stepped_while_an_extend_is_out_does_not_count_in_it),
+      cmocka_unit_test(a_node_that_has_forgotten_does_not_count_in_the_margin),
       cmocka_unit_test(a_key_that_would_live_longer_than_the_guard_waits_is_refused),
       cmocka_unit_test(the_message_says_for_how_long_nobody_can_vote),
       cmocka_unit_test(without_a_guard_the_nodes_are_sent_what_they_always_were),
