@@ -14,7 +14,8 @@
  *   M4. Another client needs |quorum| nodes without the key. N minus those that are known are without it at most.
  *       So margin = known + quorum - N - 1 more may lose it, and there is still no second holder.
  *   M5. A node whose clock was seen to be stepped forward, or that was seen to have forgotten its keys (rl_guard.c),
- *       does not count until it answers as in M1 again: its key may have ended early.
+ *       does not count until it answers as in M1 again: its key may have ended early. It votes for nobody meanwhile
+ *       (G4 of rl_guard.c), so without it the margin is 0 at least.
  * What a node has lost since it answered, nobody knows before it is asked again.
  */
 #include "rl_margin.h"
@@ -85,6 +86,7 @@ int rl_margin_of(const rl_lock *lock, redlock_time now_us) {
   if (rl_lock_remaining(carrier, now_us) == 0) {
     return -1;
   }
-  return rl_quorum_margin(lock->core->node_count, rl_quorum_count(rl_margin_certain(carrier)),
-                          rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE));
+  int margin = rl_quorum_margin(lock->core->node_count, rl_quorum_count(rl_margin_certain(carrier)),
+                                rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE));
+  return carrier->lease->doubted != 0 && margin < 0 ? 0 : margin; /* M5 */
 }

@@ -103,10 +103,13 @@ static void check_renewal_sent(sim *s, const sim_client *client, unsigned node,
 static void check_renewal_lost(sim *s, const sim_client *client, const sim_lock *own, int reason) {
   const sim_lock *holder =
       own->inside > 0 ? check_reentry_holder(s, client, own->inside_token) : NULL;
+  /* A client that was stopped beyond the end and is closed at once tells when no lease is left to ask for its cap. */
+  bool gone = own->inside > 0 && holder == NULL;
   holder = holder != NULL ? holder : own;
   bool lasts = rl_lock_remaining(holder->lock, client->reading_us) > 0;
   bool capped = check_renewal_keeps(holder) && check_renewal_capped(holder);
   bool known = reason == (capped ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED) ||
+               (gone && reason == (capped ? REDLOCK_E_EXPIRED : REDLOCK_E_MAX_HOLD)) ||
                reason == REDLOCK_E_UNAVAILABLE ||
                (reason == REDLOCK_E_CLOCK && client->core.guards != NULL) ||
                (reason == REDLOCK_E_LOST && (s->breach != SIM_BREACH_NONE || sim_keys_went(s)));
