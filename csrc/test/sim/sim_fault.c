@@ -183,6 +183,11 @@ static void sim_fault_node(sim *s, sim_fault kind) {
 
 /* -------------------------------------------------------------------------------------- network */
 
+/* A cut does not end sooner because of a shorter one: what it holds back would arrive behind what came later. */
+static uint64_t sim_fault_later(uint64_t one_us, uint64_t other_us) {
+  return one_us > other_us ? one_us : other_us;
+}
+
 static void sim_fault_partition(sim *s) {
   unsigned ways = (unsigned)sim_fault_draw(s, 3);
   unsigned clients = (unsigned)(1 + sim_fault_draw(s, (1u << s->config.clients) - 1));
@@ -198,10 +203,10 @@ static void sim_fault_partition(sim *s) {
       }
       sim_link *link = &s->links[c][n];
       if (ways != 2) {
-        link->requests_blocked_us = until_us;
+        link->requests_blocked_us = sim_fault_later(link->requests_blocked_us, until_us);
       }
       if (ways != 1) {
-        link->replies_blocked_us = until_us;
+        link->replies_blocked_us = sim_fault_later(link->replies_blocked_us, until_us);
       }
       sim_trace_fault(s, n, until_us, "cut from client %u%s", c,
                       ways == 1   ? ", requests"
@@ -398,10 +403,6 @@ void sim_fault_event(sim *s) {
     break;
   }
   sim_fault_next(s);
-}
-
-static uint64_t sim_fault_later(uint64_t one_us, uint64_t other_us) {
-  return one_us > other_us ? one_us : other_us;
 }
 
 /* When the last of the bytes arrives that are on the way now. */
