@@ -811,10 +811,35 @@ static void only_integer_1_confirms(void **state) {
   }
 }
 
+/* The client was stopped: its timers come after what has arrived. */
+static void a_node_that_comes_up_after_the_deadline_is_not_asked(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = held(3, &lock, NULL);
+  world->nodes[2].policy = FAKE_SILENT;
+  fake_break(world, 2, "Connection reset by peer");
+  for (unsigned i = 0; i < 50 && world->core.nodes[2]->link.phase != RL_LINK_HANDSHAKE; i++) {
+    world->now_us += 50 * MS;
+    fake_turn(world);
+  }
+  assert_int_equal(world->core.nodes[2]->link.phase, RL_LINK_HANDSHAKE);
+  extend(world, lock, 0);
+  world->now_us = lock->deadline_us + 1;
+  while (world->core.nodes[2]->link.phase == RL_LINK_HANDSHAKE) {
+    (void)fake_answer(world, 2);
+  }
+  assert_int_equal(world->core.nodes[2]->link.phase, RL_LINK_UP);
+  assert_int_not_equal(fake_next(world, 2), FAKE_EXTEND);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_new_deadline_is_measured_from_before_the_first_byte_of_the_round),
       cmocka_unit_test(the_command_carries_key_token_and_ttl),
+      cmocka_unit_test(a_node_that_comes_up_after_the_deadline_is_not_asked),
       cmocka_unit_test(it_goes_by_the_options_that_the_lock_was_acquired_with),
       cmocka_unit_test(extend_0_prolongs_by_the_ttl_that_the_lock_was_acquired_with),
       cmocka_unit_test(it_never_shortens_a_lease),
