@@ -182,14 +182,14 @@ void rl_renew_ended(rl_lock *lock, redlock_time now_us) {
         hold_us == 0 ? REDLOCK_NEVER : rl_time_add(lock->round_start_us, hold_us);
   }
   if (lock->result == REDLOCK_OK) {
-    rl_loss_clear_all(lock); /* The nodes are there again. */
+    /* The nodes are there again. Some may have confirmed it before they were stepped. */
+    if (!rl_renew_doubt(lock, now_us)) {
+      rl_loss_clear_all(lock);
+    }
   } else if (lock->automatic && lock->result == REDLOCK_E_UNAVAILABLE) {
     rl_loss_tell(lock, REDLOCK_E_UNAVAILABLE, now_us);
   }
   rl_renew_look(lock, now_us);
-  if (lock->result == REDLOCK_OK) {
-    (void)rl_renew_doubt(lock, now_us); /* Some have confirmed it before they were stepped. */
-  }
 }
 
 /* --------------------------------------------------------------------------------- extending */

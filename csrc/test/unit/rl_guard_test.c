@@ -753,7 +753,7 @@ static void a_step_is_told_to_whoever_has_no_quorum_left_and_extended_at_once(vo
   fake_turn(world);
   assert_null(rl_loss_next(&world->core, world->now_us));
   (void)fake_answer(world, 1);
-  assert_int_equal(rl_margin_of(kept, world->now_us), -1);
+  assert_int_equal(rl_margin_of(kept, world->now_us), 0); /* The node votes for nobody. */
   assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_CLOCK);
   assert_int_equal(since_us, world->now_us);
   assert_int_equal(kept->deadline_us, deadline_us); /* The lease lasts as before. */
@@ -765,7 +765,7 @@ static void a_step_is_told_to_whoever_has_no_quorum_left_and_extended_at_once(vo
   fake_settle(world);
   assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_OK);
   assert_true(kept->deadline_us > deadline_us);
-  assert_true(rl_margin_of(kept, world->now_us) >= 0);
+  assert_int_equal(kept->lease->doubted, 0);
   assert_true(fake_world_end(world));
 }
 
@@ -808,7 +808,7 @@ static void a_node_that_is_stepped_while_an_extend_is_out_does_not_count_in_it(v
   (void)fake_answer(world, 1);
   fake_settle(world);
   assert_error(rl_lock_result(kept), REDLOCK_OK);
-  assert_int_equal(rl_margin_of(kept, world->now_us), -1);
+  assert_int_equal(kept->lease->set & ~kept->lease->doubted, 1);
   assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_CLOCK);
   world->now_us = kept->deadline_us;
   assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_EXPIRED);
@@ -823,7 +823,7 @@ static void a_node_that_has_forgotten_does_not_count_in_the_margin(void **state)
   fake_store_restart(&world->nodes[1].store, "run1", true);
   world->nodes[1].store.knows_take = true; /* FLUSHALL: the server goes on. */
   assert_error(fake_hold(world, other), REDLOCK_OK);
-  assert_int_equal(rl_margin_of(kept, world->now_us), -1);
+  assert_int_equal(kept->lease->set & ~kept->lease->doubted, 1);
   assert_int_equal(world->core.losses.count, 0); /* The clock has done nothing. */
   assert_true(fake_world_end(world));
 }
