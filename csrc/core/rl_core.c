@@ -307,6 +307,7 @@ void rl_core_input(rl_core *core, unsigned index, redlock_time now_us, const voi
     return;
   }
   rl_launch_look_again(core);
+  core->releases.reading = true;
   reason = rl_link_feed(&node->link, now_us, bytes, length);
   while (reason == NULL) {
     rl_owed owed;
@@ -326,6 +327,7 @@ void rl_core_input(rl_core *core, unsigned index, redlock_time now_us, const voi
       rl_attempt_unref(&core->attempts, owed.attempt);
     }
   }
+  core->releases.reading = false;
   if (reason != NULL) {
     rl_core_drop(core, node, now_us, reason);
   } else {

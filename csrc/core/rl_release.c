@@ -107,10 +107,19 @@ static void rl_release_postpone(rl_core *core, rl_attempt *attempt, const rl_nod
 
 /* ---------------------------------------------------------------------------------------- R2 */
 
+/*
+ * Whether nodes are not to be asked yet that the release waits for. After a pause of the process the moment is over
+ * before the answers are read that have come meanwhile: they are read first.
+ */
+static bool rl_release_waits(const rl_core *core, redlock_time now_us, const rl_attempt *attempt) {
+  bool reading = core->releases.reading && attempt->expired_us > now_us;
+  return attempt->later != 0 && (attempt->later_us > now_us || reading);
+}
+
 /* Sends the release of |attempt| to those nodes that it is due on and that can take it. */
 static void rl_release_send(rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow) {
   uint32_t round = attempt->lock != NULL ? attempt->lock->round : 0;
-  bool wait = attempt->later != 0 && attempt->later_us > now_us;
+  bool wait = rl_release_waits(core, now_us, attempt);
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
     uint32_t bit = rl_node_bit(node);

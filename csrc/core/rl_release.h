@@ -29,7 +29,8 @@
 typedef struct rl_releases {
   rl_attempt *first, *last;
   size_t count;
-  bool again;               /* they are to be tried with the next launch */
+  bool again;   /* they are to be tried with the next launch */
+  bool reading; /* replies are being read: the next may be the answer that one waits for */
   redlock_time again_at_us; /* when some of them are to be tried that had to wait */
 } rl_releases;
 

@@ -171,6 +171,27 @@ static void a_release_does_not_wait_for_an_answer_for_long(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* The process was stopped: the time to wait is over, and all answers are there, but they are read one by one. */
+static void a_release_waits_until_what_has_come_is_read(void **state) {
+  (void)state;
+  static const char TAKEN[] = "$-1\r\n";
+  for (unsigned answered = 2; answered <= 3; answered++) {
+    fake_world *world = fake_world_new(3);
+    fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+    fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+    rl_lock *lock = begin_once(world);
+    world->now_us = lock->round_deadline_us + 1;
+    for (unsigned i = 0; i < answered; i++) {
+      (void)fake_take(world, i);
+      rl_core_input(&world->core, i, world->now_us, TAKEN, sizeof TAKEN - 1);
+    }
+    assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+    fake_turn(world);
+    assert_int_equal(world->nodes[2].queued, answered == 2 ? 2 : 0); /* The SET, and a release. */
+    assert_true(fake_world_end(world));
+  }
+}
+
 /* Or its own key, of the attempt before, would stand in the way of the SET. */
 static void the_next_attempt_sends_the_release_of_the_one_before_first(void **state) {
   (void)state;
@@ -340,6 +361,7 @@ int main(void) {
       cmocka_unit_test(a_release_is_not_repeated_early_because_another_node_comes_up),
       cmocka_unit_test(a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time),
       cmocka_unit_test(a_release_does_not_wait_for_an_answer_for_long),
+      cmocka_unit_test(a_release_waits_until_what_has_come_is_read),
       cmocka_unit_test(the_next_attempt_sends_the_release_of_the_one_before_first),
       cmocka_unit_test(what_waits_for_an_answer_goes_when_nobody_will_call),
       cmocka_unit_test(a_release_of_a_bare_majority_asks_the_majority),
