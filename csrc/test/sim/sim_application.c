@@ -435,17 +435,38 @@ void sim_application_step(sim *s, sim_client *client, uint64_t reading_us) {
 
 /* --------------------------------------------------------------------------------------- results */
 
-/* The acquire counts: on a lease of its own, or on one of its owner's. */
-static void sim_application_inside(sim *s, const sim_client *client, sim_lock *own) {
+/*
+ * What an acquire counts on that has ended well. An owner has two leases of one resource when the first was deleted by
+ * force, of which its holder is not told, and the second was granted to a lock that had begun to wait before that
+ * (check_exclusion.c reports any other two). A lock that counts already counts on what it did, and not on the lease
+ * that ends last; for one that does not, the core says which of two that last, for either is as good.
+ */
+static const sim_lock *sim_application_counts_on(const sim *s, const sim_client *client,
+                                                 const sim_lock *own) {
   const sim_lock *holder = own->lease != SIM_NO_TOKEN ? own : NULL;
+  if (own->inside > 0) {
+    return check_reentry_holder(s, client, own->inside_token);
+  }
   for (unsigned i = 0; i < s->config.locks && own->lease == SIM_NO_TOKEN; i++) {
     const sim_lock *other = &client->locks[i];
     bool covers = other->both || (!own->named_both && other->resource == own->named);
-    if (other->lock != NULL && other->lease != SIM_NO_TOKEN && other->owner == own->owner &&
-        covers && (holder == NULL || other->deadline_us > holder->deadline_us)) {
+    if (other->lock == NULL || other->lease == SIM_NO_TOKEN || other->owner != own->owner ||
+        !covers) {
+      continue;
+    }
+    bool two = holder != NULL && holder->deadline_us > client->reading_us &&
+               other->deadline_us > client->reading_us;
+    if (holder == NULL || (two ? rl_reentry_carrier(own->lock) == other->lock
+                               : other->deadline_us > holder->deadline_us)) {
       holder = other;
     }
   }
+  return holder;
+}
+
+/* The acquire counts: on a lease of its own, or on one of its owner's. */
+static void sim_application_inside(sim *s, const sim_client *client, sim_lock *own) {
+  const sim_lock *holder = sim_application_counts_on(s, client, own);
   uint32_t token = holder == NULL ? SIM_NO_TOKEN : holder->lease;
   bool again = own->inside > 0 && own->inside_token == token;
   bool others = holder != NULL && check_reentry_count(s, client, token) > 0;

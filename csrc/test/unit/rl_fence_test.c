@@ -7,6 +7,7 @@
 
 #include "fake_nodes.h"
 #include "rl_attach.h"
+#include "rl_force.h"
 #include "rl_round.h"
 #include "rl_test.h"
 
@@ -900,6 +901,48 @@ static void an_acquire_that_waits_does_not_count_on_a_lease_without_a_token(void
   assert_true(fake_world_end(world));
 }
 
+/*
+ * The simulator's checker took it to count on the other (seed 22044988). The first lease is deleted by force, of which
+ * its holder is not told, so that a lock that waits for a token gets a lease beside it.
+ */
+static void a_lock_acquired_again_counts_on_what_it_did_though_its_owner_has_two(void **state) {
+  (void)state;
+  redlock_options options = {.fence = REDLOCK_YES, .retry_count = 1};
+  fake_world *world = world_of(3);
+  rl_lock *outer = owned(world, NULL);
+  rl_lock *inner = owned(world, NULL);
+  rl_lock *waits = owned(world, &options);
+  rl_lock *remover = fake_lock(world, KEY, NULL);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 50 * MS);
+  }
+  assert_error(rl_lock_acquire(waits, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  fake_pass(world, 60 * MS);
+  assert_error(fake_hold(world, outer), REDLOCK_OK);
+  assert_error(rl_lock_acquire(inner, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_force_release(remover, world->now_us, NULL, REDLOCK_TOKEN_ANY, false),
+               REDLOCK_OK);
+  fake_settle(world);
+  fake_pass(world, SECONDS);
+  fake_settle(world);
+  assert_error(rl_lock_result(waits), REDLOCK_OK);
+  assert_true(rl_lock_remaining(waits, world->now_us) > rl_lock_remaining(outer, world->now_us));
+  assert_error(rl_lock_acquire(inner, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_OK);
+  assert_ptr_equal(rl_reentry_carrier(inner), outer);
+  redlock_options fenced = FENCED; /* Only the other one has a token. */
+  assert_error(rl_lock_acquire(inner, world->now_us, &fenced, false), REDLOCK_E_HELD);
+  assert_error(extend(world, inner), REDLOCK_E_LOST); /* It is told when it asks the nodes. */
+  assert_error(rl_lock_release(inner, world->now_us, false), REDLOCK_E_LOST);
+  assert_error(rl_lock_release(inner, world->now_us, false), REDLOCK_E_LOST);
+  assert_error(rl_lock_release(outer, world->now_us, false), REDLOCK_E_LOST);
+  assert_true(token_of(waits) > 0);
+  assert_error(release(world, waits), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
 static void a_nested_acquire_gets_no_token_where_the_lease_has_none(void **state) {
   (void)state;
   fake_world *world = world_of(3);
@@ -1034,6 +1077,7 @@ int main(void) {
       cmocka_unit_test(an_attempt_cut_short_that_was_not_confirmed_says_so),
       cmocka_unit_test(a_late_answer_of_the_attempt_before_is_not_of_this_one),
       cmocka_unit_test(an_acquire_that_waits_does_not_count_on_a_lease_without_a_token),
+      cmocka_unit_test(a_lock_acquired_again_counts_on_what_it_did_though_its_owner_has_two),
       cmocka_unit_test(a_nested_acquire_gets_no_token_where_the_lease_has_none),
       cmocka_unit_test(a_lease_that_is_handed_over_keeps_its_token),
       cmocka_unit_test(a_lease_that_is_handed_over_without_a_token_gets_none),
