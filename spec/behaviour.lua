@@ -636,7 +636,7 @@ return function(title, driver)
         return (mine:nodes()[2].quarantined or math.huge) < math.huge
       end, "the node to be quarantined")
       local node = mine:nodes()[2]
-      assert.is_true(node.quarantined > 20000 and node.quarantined <= 22002, node.quarantined)
+      assert.is_true(node.quarantined > 22000 and node.quarantined <= 24002, node.quarantined)
       assert.is_truthy(node.quarantine:find("^for %d+%.%d s more: it has no record"), node.quarantine)
       local second = assert(mine:acquire("second"))
       assert.are.equal("quarantined", second:votes()[2].vote)
