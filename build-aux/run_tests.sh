@@ -92,7 +92,7 @@ left_behind() {
 
 # The same, after time enough for those that are about to end.
 still_left_behind() {
-  local deadline=$((SECONDS + 3))
+  local deadline=$((SECONDS + 15))
   while [ -n "$(left_behind "$1")" ] && [ "$SECONDS" -lt "$deadline" ]; do
     sleep 0.1
   done

@@ -127,10 +127,11 @@ static const char rl_command_inspection[] =
 
 /*
  * Of a guard: docs/safety.md. A wall clock may go back by a second without making a record one of the future. None
- * is made over one of other clients, though a restarted server has it, nor where another database has one: theirs is
- * the answer.
+ * is made over one of other clients, though a restarted server has it, nor where another database has one, which a
+ * restarted server may have, too: theirs is the answer. Whoever may not SELECT is to hear of it before that matters.
  */
 static const char rl_command_guarding[] =
+    "redis.call('SELECT',ARGV[5]) "
     "local run=string.match(redis.call('INFO','server'),'run_id:(%w+)') or '?' "
     "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
     "local r=redis.call('GET',KEYS[1]) local of=r and string.match(r,'^%S+')==run "
@@ -145,8 +146,8 @@ static const char rl_command_guarding[] =
     "r=string.format('%s %.0f %s %s',run,born,why,ARGV[2]) local free=true "
     "for db in string.gmatch(redis.call('INFO','keyspace'),'db(%d+):') do if db~=ARGV[5] then "
     "redis.call('SELECT',db) local o=redis.pcall('GET',KEYS[1]) redis.call('SELECT',ARGV[5]) "
-    "if type(o)=='string' and string.match(o,'^%S+')==run then "
-    "r=o..' database='..db free=false break end end end "
+    "if type(o)=='string' then "
+    "r=run..(string.match(o,' .*') or '')..' database='..db free=false break end end end "
     "if free then redis.call('SET',KEYS[1],r) end why=nil end "
     "return string.format('%.0f %s %s %s',now,run,why or '-',why and '' or r)";
 

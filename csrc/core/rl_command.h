@@ -93,7 +93,7 @@ int rl_command_watched(rl_buffer *buffer, const rl_command_key *key, const rl_co
  * ("empty", "restart", "clock"; "-" when it is there, as it is now), and the record, which is nothing where it is
  * still to be made. A record is "run_id born why fingerprint": when it was made, by the node's clock, and why.
  * A record of other clients is answered and not replaced (but with "ready"), even if it is of another server, under
- * the name of this one; and that of this server in another database than |db|, with " database=n" behind it.
+ * the name of this one; and so is one in another database than |db|, with " database=n" behind it.
  */
 int rl_command_guard(rl_buffer *buffer, const char *record_key, const char *make,
                      const char *fingerprint, uint64_t age_us, const char *expected, unsigned db);

@@ -363,9 +363,10 @@ static void rl_guard_read_error(const rl_core *core, rl_node *node) {
   const char *said = rl_link_said(&node->link);
   bool forbidden = strstr(said, "NOPERM") != NULL || strstr(said, "no permissions") != NULL ||
                    strstr(said, "user executing the script can") != NULL;
-  char rights[RL_RECORD_KEY_MAX + 64];
-  (void)snprintf(rights, sizeof rights,
-                 "the guard needs +eval +evalsha +info +time +get +set ~%s: ", core->guards->key);
+  char rights[RL_RECORD_KEY_MAX + 80];
+  (void)snprintf(
+      rights, sizeof rights,
+      "the guard needs +eval +evalsha +info +time +get +set +select ~%s: ", core->guards->key);
   rl_guard_refuse(node->link.guard, forbidden ? rights : "the guard can't ask it: ", said);
 }
 
@@ -412,10 +413,8 @@ bool rl_guard_answered(rl_core *core, rl_node *node, redlock_time now_us, const 
     rl_guard_read_answer(core, node, now_us, &answer, (rl_guard_make)owed->step);
     if (told) {
       guard->heard_us = rl_time_max(guard->heard_us, owed->sent_us);
-      if (rl_clock_watch_note(&guard->watch, answer.now_us, owed->sent_us, now_us) > 0) {
-        rl_margin_doubt(core, node);
-        rl_renew_doubt_all(core, now_us);
-      }
+      (void)rl_clock_watch_note(&guard->watch, answer.now_us, owed->sent_us, now_us);
+      rl_renew_doubt_all(core, now_us); /* Which way it was stepped the record does not say. */
     } else if (rl_guard_heard(core, node, now_us, owed, answer.now_us)) {
       rl_renew_doubt_all(core, now_us);
     }

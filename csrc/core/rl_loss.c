@@ -35,17 +35,19 @@ static void rl_loss_enqueue(rl_lock *lock) {
   losses->last = lock;
 }
 
+bool rl_loss_only_warns(int reason) {
+  return reason == REDLOCK_E_UNAVAILABLE || reason == REDLOCK_E_CLOCK;
+}
+
+/* One warning is enough: the other would only take its place, and be followed by the first again. */
 static void rl_loss_tell_one(rl_lock *lock, int reason, redlock_time since_us) {
-  if (!rl_renew_tells(lock) || lock->renewal->loss.reason == reason) {
+  if (!rl_renew_tells(lock) || lock->renewal->loss.reason == reason ||
+      (rl_loss_only_warns(reason) && rl_loss_only_warns(lock->renewal->loss.reason))) {
     return;
   }
   lock->renewal->loss.reason = reason;
   lock->renewal->loss.since_us = since_us;
   rl_loss_enqueue(lock);
-}
-
-bool rl_loss_only_warns(int reason) {
-  return reason == REDLOCK_E_UNAVAILABLE || reason == REDLOCK_E_CLOCK;
 }
 
 void rl_loss_tell(rl_lock *lock, int reason, redlock_time since_us) {

@@ -15,7 +15,8 @@
  *       So margin = known + quorum - N - 1 more may lose it, and there is still no second holder.
  *   M5. A node whose clock was seen to be stepped forward, or that was seen to have forgotten its keys (rl_guard.c),
  *       does not count until it answers as in M1 again: its key may have ended early. It votes for nobody meanwhile
- *       (G4 of rl_guard.c), so without it the margin is 0 at least.
+ *       (G4 of rl_guard.c), so without it the margin is 0 at least. (Where most were stepped alike, it was our own
+ *       clock, for all that is known: G6.)
  * What a node has lost since it answered, nobody knows before it is asked again.
  */
 #include "rl_margin.h"
@@ -75,10 +76,20 @@ void rl_margin_doubt(const rl_core *core, const rl_node *node) {
   }
 }
 
+/* Whether its clock is why the node is doubted. */
+static bool rl_margin_was_stepped(const rl_lock *lock, unsigned index) {
+  const rl_guard *guard = lock->core->nodes[index]->link.guard;
+  bool doubted = (lock->lease->set & lock->lease->doubted & (uint32_t)1 << index) != 0;
+  return doubted && guard != NULL && (guard->stepped || guard->why == RL_RECORD_CLOCK);
+}
+
 bool rl_margin_is_doubted(const rl_lock *lock) {
   unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_EXTEND);
-  return (lock->lease->set & lock->lease->doubted) != 0 &&
-         rl_quorum_count(rl_margin_certain(lock)) < needed;
+  bool stepped = false;
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    stepped = stepped || rl_margin_was_stepped(lock, i);
+  }
+  return stepped && rl_quorum_count(rl_margin_certain(lock)) < needed;
 }
 
 int rl_margin_of(const rl_lock *lock, redlock_time now_us) {

@@ -24,7 +24,8 @@
  *   R5. A lease that has ended otherwise than by a release is lost, and is told so once (rl_loss.h). No
  *       extend follows: whoever wants the lock again has to acquire it.
  *   R6. Where so many nodes may have lost the key early, for their clocks were stepped, that those which certainly
- *       have it are no quorum any more (M5 of rl_margin.c), the holder is told, and the next extend is due at once.
+ *       have it are no quorum any more (M5 of rl_margin.c), the holder is told, and the next extend is due soon: a
+ *       twelfth of the ttl after the last, for a clock may be stepped with each reply.
  *       The lease lasts: a node that was stepped votes for nobody meanwhile (G6 of rl_guard.c).
  */
 #include "rl_renew.h"
@@ -162,12 +163,20 @@ static bool rl_renew_doubt(rl_lock *lock, redlock_time now_us) {
   return true;
 }
 
-/* R6. At once only here: an extend that leaves the doubt as it is would else be followed by the next, without end. */
+/* R6. When the next extend may begin. */
+static redlock_time rl_renew_soon(const rl_lock *lock, redlock_time now_us) {
+  redlock_duration pause_us = rl_time_max(lock->lease_ttl_us / 12, RL_RENEW_EVERY_MIN_US);
+  return rl_time_max(now_us, rl_time_add(lock->round_start_us, pause_us));
+}
+
+/* R6. Only here: an extend that leaves the doubt as it is is followed by the next when that is due. */
 void rl_renew_doubt_all(rl_core *core, redlock_time now_us) {
   for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
     if (rl_renew_doubt(lock, now_us) && rl_renew_is_on(lock) && !rl_renew_is_capped(lock) &&
         !rl_lock_is_in_flight(lock)) {
-      rl_timers_set(&lock->core->timers, lock, now_us);
+      redlock_time next_us = rl_time_min(rl_renew_due(lock), rl_renew_soon(lock, now_us));
+      next_us = rl_time_min(next_us, lock->deadline_us);
+      rl_timers_set(&lock->core->timers, lock, rl_time_max(next_us, now_us));
     }
   }
 }

@@ -808,7 +808,8 @@ REDLOCK_INLINE int redlock_lock_vote(redlock_lock *lock, size_t index, redlock_v
  *   REDLOCK_E_MAX_HOLD     its deadline has passed, for max_hold has ended the automatic extends;
  *   REDLOCK_E_UNAVAILABLE  it is not lost yet, but automatic extends fail;
  *   REDLOCK_E_CLOCK        it is not lost yet, but with a guard the clocks of so many nodes were seen to be stepped
- *                          forward that those that certainly still have the key are no quorum any more.
+ *                          forward that those that certainly still have the key are no quorum any more;
+ *                          said of locks with auto_extend or notify_lost.
  * |since_us| may be NULL; it receives since when, on the clock of redlock_now(). Looks at the clock, and
  * does no I/O. Errors: INVALID.
  */
@@ -817,8 +818,8 @@ REDLOCK_EXTERN int redlock_lock_lost(const redlock_lock *lock, redlock_time *sin
 /*
  * The next lock with auto_extend or notify_lost that is lost, or whose automatic extends have begun to
  * fail (REDLOCK_E_UNAVAILABLE: the lease lasts, and this may come again after a recovery), or whose nodes' clocks
- * were stepped (REDLOCK_E_CLOCK: the same; over with the next extend that is confirmed); each once for each
- * reason. NULL when there is none. redlock_lock_lost() tells the reason. Such a lock makes the descriptor of redlock_client_pollfd() readable and redlock_client_timeout() 0, until the next
+ * were stepped (REDLOCK_E_CLOCK: the same; over when enough nodes have confirmed an extend since, by no less than is
+ * left); each once for each reason, and of these two warnings the first that stands. NULL when there is none. redlock_lock_lost() tells the reason. Such a lock makes the descriptor of redlock_client_pollfd() readable and redlock_client_timeout() 0, until the next
  * redlock_client_process(). Whoever releases the lock, acquires it again or frees it takes it off.
  */
 REDLOCK_EXTERN redlock_lock *redlock_client_next_lost(redlock_client *client);

@@ -250,7 +250,8 @@ static void the_node_votes_again_when_its_quarantine_is_over(void **state) {
   redlock_time voted_us = wall_clock();
   redlock_time made_us = born();
   assert_true(made_us > 0);
-  assert_between(voted_us, made_us + 6 * REDLOCK_SECONDS, made_us + 6 * REDLOCK_SECONDS + MS(100));
+  assert_between(voted_us, made_us + 6 * REDLOCK_SECONDS,
+                 made_us + 6 * REDLOCK_SECONDS + 2 * REDLOCK_SECONDS);
   print_message("# it voted %.1f ms after its quarantine\n",
                 (double)(voted_us - made_us - 6 * REDLOCK_SECONDS) / 1000);
   redlock_lock_free(lock);
@@ -273,8 +274,8 @@ static void a_user_without_a_right_is_told_which(void **state) {
   pump_until(client, farm_count(&four, KEY, NULL) == 0);
   assert_ok(other, redlock_lock_acquire(other, NULL, NULL));
   pump_until(later, vote_of(other, 0) == REDLOCK_VOTE_ERROR);
-  assert_true(
-      vote_says(other, 0, "the guard needs +eval +evalsha +info +time +get +set ~redlock:lineage"));
+  assert_true(vote_says(
+      other, 0, "the guard needs +eval +evalsha +info +time +get +set +select ~redlock:lineage"));
   assert_string_equal(farm_command(&four, 0, "ACL", "SETUSER", "default", "+@all", NULL), "OK");
   redlock_lock_free(other);
   redlock_lock_free(lock);

@@ -93,7 +93,7 @@ void fake_guard_execute(fake_store *store, redlock_time now_us, const fake_comma
     return;
   }
   if (why != NULL && strcmp(command->make, "look") != 0) {
-    if (fake_guard_own(store, store->elsewhere)) {
+    if (store->elsewhere[0] != '\0') {
       fake_guard_answer(store, clock_us, NULL, store->elsewhere, " database=3", reply);
       return;
     }

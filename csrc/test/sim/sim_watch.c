@@ -86,7 +86,8 @@ static const sim_watch_script sim_watch_scripts[] = {
      false, true},
     {SIM_WATCH_TOKEN SIM_WATCH_COMPARE SIM_WATCH_RAISE, SIM_COMMAND_CONFIRM, false, false, true},
     {SIM_WATCH_TOKEN SIM_WATCH_RAISE, SIM_COMMAND_CONFIRM, false, false, false},
-    {"local run=string.match(redis.call('INFO','server'),'run_id:(%w+)') or '?' "
+    {"redis.call('SELECT',ARGV[5]) "
+     "local run=string.match(redis.call('INFO','server'),'run_id:(%w+)') or '?' "
      "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
      "local r=redis.call('GET',KEYS[1]) local of=r and string.match(r,'^%S+')==run "
      "local whose=r and string.match(r,'^%S+ %d+ %S+ (.*)$') "
@@ -100,8 +101,8 @@ static const sim_watch_script sim_watch_scripts[] = {
      "r=string.format('%s %.0f %s %s',run,born,why,ARGV[2]) local free=true "
      "for db in string.gmatch(redis.call('INFO','keyspace'),'db(%d+):') do if db~=ARGV[5] then "
      "redis.call('SELECT',db) local o=redis.pcall('GET',KEYS[1]) redis.call('SELECT',ARGV[5]) "
-     "if type(o)=='string' and string.match(o,'^%S+')==run then "
-     "r=o..' database='..db free=false break end end end "
+     "if type(o)=='string' then "
+     "r=run..(string.match(o,' .*') or '')..' database='..db free=false break end end end "
      "if free then redis.call('SET',KEYS[1],r) end why=nil end "
      "return string.format('%.0f %s %s %s',now,run,why or '-',why and '' or r)",
      SIM_COMMAND_GUARD, false, false, false},
@@ -356,13 +357,13 @@ static bool sim_watch_theirs(const sim_node *node, const sim_record *record,
   return length != command->lengths[5] || memcmp(whose, command->words[5], length) != 0;
 }
 
-/* A record of this process in another database than the client's. */
+/* A record in another database than the client's, of whatever process. */
 static const sim_record *sim_watch_elsewhere(sim_node *node, const sim_connection *from,
                                              const resp_request *command) {
   for (unsigned i = 0; i < SIM_DATABASES_MAX; i++) {
     const sim_record *record =
         sim_watch_record_at(node, i, command->words[3], command->lengths[3], false);
-    if (i != from->database && record != NULL && sim_watch_own(node, record)) {
+    if (i != from->database && record != NULL) {
       return record;
     }
   }
