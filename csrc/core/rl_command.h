@@ -88,6 +88,7 @@ int rl_command_watched(rl_buffer *buffer, const rl_command_key *key, const rl_co
  *   look    only looks
  *   make    makes one where there is none, where it is of another server, or is of the future
  *   clock   also where it is |expected|: the node's clock has been stepped
+ *   spoil   deletes it where it is |expected|: its clock was stepped, and is too wrong to make one by
  *   ready   always, as if it had been made |age_us| ago
  * It answers "now run_id why record": the node's clock in microseconds, who it is, why the record is to be made
  * ("empty", "restart", "clock"; "-" when it is there, as it is now), and the record, which is nothing where it is

@@ -24,7 +24,8 @@
  *   G5. Where the record is another one, or the script is not known any more, the node is asked again (G1) on the same
  *       connection. The script is never sent by its text before that.
  *   G6. Each reply with the node's clock goes to the watch. After a step the keys may have ended early, or the record
- *       be too young: it is made anew. Where a majority of the nodes was stepped alike, it was our own clock that
+ *       be too young: it is made anew. One that is too far off for that now (G3) loses its record, for it may be set right
+ *       before anybody else looks. Where a majority of the nodes was stepped alike, it was our own clock that
  *       stood still, for all that is known. Then no record is made, but we wait for Q. Either way leases have lost what
  *       they had there (M5 of rl_margin.c), and their holders are told (R6 of rl_renew.c).
  *   G7. Whoever does not vote is asked again when an acquire wants him, once a second: others may have made him ready.
@@ -218,9 +219,11 @@ static void rl_guard_make_records(rl_core *core, redlock_time now_us, bool settl
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
     rl_guard *guard = node->link.guard;
-    if (guard->standing == RL_GUARD_FORGOT && !guard->asked && guard->near &&
-        (settled || !guard->stepped)) {
+    bool idle = guard->standing == RL_GUARD_FORGOT && !guard->asked;
+    if (idle && guard->near && (settled || !guard->stepped)) {
       (void)rl_guard_ask(node, now_us, guard->stepped ? RL_GUARD_CLOCK : RL_GUARD_MAKE);
+    } else if (idle && guard->distant && settled && guard->stepped) {
+      (void)rl_guard_ask(node, now_us, RL_GUARD_SPOIL); /* G6 */
     }
   }
 }
@@ -342,7 +345,7 @@ static void rl_guard_read_answer(rl_core *core, rl_node *node, redlock_time now_
     rl_guard_refuse(guard, "out of memory", "");
     return;
   }
-  if (answer->to_make != RL_RECORD_NONE && make != RL_GUARD_LOOK) {
+  if (answer->to_make != RL_RECORD_NONE && make != RL_GUARD_LOOK && make != RL_GUARD_SPOIL) {
     rl_guard_refuse(guard, "it does not keep the record of the guard", "");
   } else if (answer->to_make != RL_RECORD_NONE) {
     guard->standing = RL_GUARD_FORGOT;

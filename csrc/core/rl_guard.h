@@ -45,6 +45,7 @@ typedef enum rl_guard_make {
   RL_GUARD_LOOK,
   RL_GUARD_MAKE,
   RL_GUARD_CLOCK,
+  RL_GUARD_SPOIL,
   RL_GUARD_READY
 } rl_guard_make;
 

@@ -189,6 +189,7 @@ static bool rl_link_ask(rl_link *link, const rl_owed *owed) {
   static const char *const makes[] = {[RL_GUARD_LOOK] = "look",
                                       [RL_GUARD_MAKE] = "make",
                                       [RL_GUARD_CLOCK] = "clock",
+                                      [RL_GUARD_SPOIL] = "spoil",
                                       [RL_GUARD_READY] = "ready"};
   const rl_guards *guards = link->guard->guards;
   if (!rl_link_reserve_owed(link, true) ||

@@ -86,13 +86,17 @@ static void fake_guard_answer(const fake_store *store, uint64_t clock_us, const 
 void fake_guard_execute(fake_store *store, redlock_time now_us, const fake_command *command,
                         char reply[FAKE_REPLY_MAX]) {
   uint64_t clock_us = now_us + store->ahead_us;
+  bool spoils = strcmp(command->make, "spoil") == 0;
+  if (spoils && strcmp(store->record, command->record) == 0) {
+    store->record[0] = '\0';
+  }
   const char *why = fake_guard_why(store, clock_us, command);
   bool ready = strcmp(command->make, "ready") == 0;
   if (!ready && fake_guard_theirs(store, command)) {
     fake_guard_answer(store, clock_us, NULL, store->record, "", reply);
     return;
   }
-  if (why != NULL && strcmp(command->make, "look") != 0) {
+  if (why != NULL && strcmp(command->make, "look") != 0 && !spoils) {
     if (store->elsewhere[0] != '\0') {
       fake_guard_answer(store, clock_us, NULL, store->elsewhere, " database=3", reply);
       return;

@@ -68,8 +68,7 @@
   X(TAKE_OTHER, "script: the record is another")                                                   \
   X(RECORD_EMPTY, "record made where there was none")                                              \
   X(RECORD_RESTART, "record made after a restart")                                                 \
-  X(RECORD_THEIRS, "record of other clients found after a restart")                                \
-  X(RECORD_ELSEWHERE, "record found in another database")                                          \
+  X(RECORD_SPOILED, "record deleted whose node's clock was stepped far")                           \
   X(RECORD_CLOCK, "record made anew, for the clock was stepped")                                   \
   X(GUARD_QUARANTINED, "acquire: unavailable, for nodes are in quarantine")                        \
   X(GUARD_GRANTED, "acquire: OK, though nodes are in quarantine")                                  \

@@ -89,7 +89,9 @@ static const sim_watch_script sim_watch_scripts[] = {
     {"redis.call('SELECT',ARGV[5]) "
      "local run=string.match(redis.call('INFO','server'),'run_id:(%w+)') or '?' "
      "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
-     "local r=redis.call('GET',KEYS[1]) local of=r and string.match(r,'^%S+')==run "
+     "local r=redis.call('GET',KEYS[1]) local spoil=ARGV[1]=='spoil' "
+     "if spoil and r==ARGV[4] then redis.call('DEL',KEYS[1]) r=false end "
+     "local of=r and string.match(r,'^%S+')==run "
      "local whose=r and string.match(r,'^%S+ %d+ %S+ (.*)$') "
      "if ARGV[1]=='ready' then why='ready' born=now-ARGV[3] "
      "elseif not r then why='empty' "
@@ -97,7 +99,7 @@ static const sim_watch_script sim_watch_scripts[] = {
      "elseif not of then why='restart' "
      "elseif tonumber(string.match(r,'^%S+ (%d+) ') or 0)>now+1000000 or "
      "(ARGV[1]=='clock' and r==ARGV[4]) then why='clock' end "
-     "if why and ARGV[1]~='look' then "
+     "if why and ARGV[1]~='look' and not spoil then "
      "r=string.format('%s %.0f %s %s',run,born,why,ARGV[2]) local free=true "
      "for db in string.gmatch(redis.call('INFO','keyspace'),'db(%d+):') do if db~=ARGV[5] then "
      "redis.call('SELECT',db) local o=redis.pcall('GET',KEYS[1]) redis.call('SELECT',ARGV[5]) "
@@ -312,6 +314,11 @@ uint64_t sim_watch_born_us(const sim_record *record) {
   return space == NULL ? 0 : strtoull(space + 1, NULL, 10);
 }
 
+static bool sim_watch_expected(const resp_request *command, const sim_record *record) {
+  return command->lengths[7] == record->length &&
+         memcmp(command->words[7], record->text, record->length) == 0;
+}
+
 /* Why a record is to be made, or NULL. */
 static const char *sim_watch_why(const sim_node *node, const sim_record *record,
                                  const resp_request *command, uint64_t now_us) {
@@ -324,8 +331,7 @@ static const char *sim_watch_why(const sim_node *node, const sim_record *record,
   if (strncmp(record->text, node->run_id, strlen(node->run_id)) != 0) {
     return "restart";
   }
-  bool expected = resp_is(command, 4, "clock") && command->lengths[7] == record->length &&
-                  memcmp(command->words[7], record->text, record->length) == 0;
+  bool expected = resp_is(command, 4, "clock") && sim_watch_expected(command, record);
   return expected || sim_watch_born_us(record) > now_us + SIM_WATCH_SLACK_US ? "clock" : NULL;
 }
 
@@ -432,20 +438,23 @@ static void sim_watch_guard(sim *s, int connection, const resp_request *command,
     sim_violation(s, "wire", "a question about the record that the node does not understand");
     return;
   }
-  const sim_record *record =
+  sim_record *record =
       sim_watch_record_at(node, from->database, command->words[3], command->lengths[3], false);
-  bool ready = resp_is(command, 4, "ready");
+  bool ready = resp_is(command, 4, "ready"), spoils = resp_is(command, 4, "spoil");
+  if (spoils && record != NULL && sim_watch_expected(command, record)) {
+    sim_count(s, SIM_RECORD_SPOILED);
+    record->used = false;
+    record = NULL;
+  }
   if (!ready && sim_watch_theirs(node, record, command)) {
-    sim_count(s, SIM_RECORD_THEIRS);
     sim_watch_answer(s, connection, request, NULL, record, "");
     return;
   }
   const char *why = sim_watch_why(node, record, command, sim_watch_wall_us(s, from->node));
-  if (why != NULL && !resp_is(command, 4, "look")) {
+  if (why != NULL && !resp_is(command, 4, "look") && !spoils) {
     const char *error = sim_node_refuses(s, from->node, SIM_COMMAND_SET, true);
     const sim_record *elsewhere = sim_watch_elsewhere(node, from, command);
     if (elsewhere != NULL) {
-      sim_count(s, SIM_RECORD_ELSEWHERE);
       sim_watch_answer(s, connection, request, NULL, elsewhere, " database=x");
       return;
     }
