@@ -676,7 +676,6 @@ void sim_application_lost(sim *s, sim_client *client, rl_lock *lock) {
   sim_count(s, reason == REDLOCK_E_MAX_HOLD  ? SIM_LOSS_MAX_HOLD
                : reason == REDLOCK_E_EXPIRED ? SIM_LOSS_EXPIRED
                : reason == REDLOCK_E_LOST    ? SIM_LOSS_LOST
-               : reason == REDLOCK_E_CLOCK   ? SIM_LOSS_CLOCK
                                              : SIM_LOSS_UNAVAILABLE);
   check_lost(s, client, own, reason);
   own->told = reason;

@@ -97,10 +97,9 @@
   X(EXTEND_AFTER_FAILURE, "extend: OK after one that failed")                                      \
   X(KEPT_EXTENDED, "automatic extend: OK")                                                         \
   X(KEPT_OVERTAKEN, "automatic extend: overtaken by an operation of the user's")                   \
-  X(LOSS_UNAVAILABLE, "told that automatic extends fail")                                          \
+  X(LOSS_UNAVAILABLE, "told that a lease may be lost soon")                                        \
   X(LOSS_LOST, "told that a lease is lost")                                                        \
   X(LOSS_EXPIRED, "told that a lease has run out")                                                 \
-  X(LOSS_CLOCK, "told that clocks of nodes were stepped")                                          \
   X(LOSS_MAX_HOLD, "told that max_hold has ended a lease")                                         \
   X(REENTRY_COUNTED, "nested acquire: counted")                                                    \
   X(REENTRY_AGAIN, "nested acquire of the same lock: counted")                                     \
