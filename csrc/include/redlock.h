@@ -819,8 +819,9 @@ REDLOCK_EXTERN int redlock_lock_lost(const redlock_lock *lock, redlock_time *sin
  * The next lock with auto_extend or notify_lost that is lost, or whose automatic extends have begun to
  * fail (REDLOCK_E_UNAVAILABLE: the lease lasts, and this may come again after a recovery), or whose nodes' clocks
  * were stepped (REDLOCK_E_CLOCK: the same; over when enough nodes have confirmed an extend since, by no less than is
- * left); each once for each reason, and of these two warnings the first that stands. NULL when there is none. redlock_lock_lost() tells the reason, which is
- * REDLOCK_OK when a warning is over by then. Such a lock makes the descriptor of redlock_client_pollfd() readable and redlock_client_timeout() 0, until the next
+ * left); each once for each reason, and of these two warnings the first that stands. NULL when there is none.
+ * redlock_lock_lost() tells the reason, which is REDLOCK_OK when a warning is over by then. Such a lock makes the
+ * descriptor of redlock_client_pollfd() readable and redlock_client_timeout() 0, until the next
  * redlock_client_process(). Whoever releases the lock, acquires it again or frees it takes it off.
  */
 REDLOCK_EXTERN redlock_lock *redlock_client_next_lost(redlock_client *client);
