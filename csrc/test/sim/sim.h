@@ -253,7 +253,7 @@ typedef struct sim_note {
   bool asked;
   uint64_t fence;  /* TAKE: what its counters have been raised to */
   bool held;       /* KEEP and CONFIRM: the keys were the token's */
-  uint64_t age_us; /* TAKE: since when the record had been there, by the node's clock or in truth */
+  uint64_t age_us; /* TAKE: for how long the record had been there: sim_watch_age() */
   sim_seen seen;
 } sim_note;
 
@@ -301,7 +301,7 @@ typedef struct sim_record {
   bool used;
   uint8_t key_length;
   uint16_t length;
-  uint64_t made_us; /* true time */
+  int64_t since_us; /* true time: since when it has been there, for clients */
   char key[64];
   char text[SIM_RECORD_MAX];
 } sim_record;

@@ -15,7 +15,7 @@ typedef struct sim_request {
   bool forced;     /* a release of what is another's */
   bool own;        /* TAKE of a lease */
   bool held;       /* KEEP and CONFIRM: the keys were the token's */
-  uint64_t age_us; /* TAKE: since when the record had been there, by the node's clock */
+  uint64_t age_us; /* TAKE: for how long the record had been there: sim_watch_age() */
   uint64_t fence;
   sim_seen seen;
 } sim_request;

@@ -414,7 +414,7 @@ static bool sim_watch_make(sim *s, const sim_connection *from, const resp_reques
     return false;
   }
   record->length = (uint16_t)length;
-  record->made_us = s->now_us;
+  record->since_us = (int64_t)s->now_us;
   bool behind = node->wrong_clock && now_us < SIM_NODE_EPOCH_US + s->now_us;
   if (behind &&
       strcmp(why, "ready") != 0) { /* It will be set right, which would end the quarantine. */
@@ -424,6 +424,16 @@ static bool sim_watch_make(sim *s, const sim_connection *from, const resp_reques
   SIM_TRACE(s, "node %u: a record is made: %s", from->node, why);
   sim_trace_fault(s, from->node, s->now_us, "record: %s", why);
   return true;
+}
+
+/*
+ * A client that is told how old the record is goes on by its own clock. The node's may have been stepped forward
+ * before, and back since, by so little that nobody sees it: what counts is what has been told, not what it shows now.
+ */
+static void sim_watch_told(const sim *s, unsigned index, sim_record *record) {
+  int64_t shown_us = (int64_t)(sim_watch_wall_us(s, index) - sim_watch_born_us(record));
+  int64_t since_us = (int64_t)s->now_us - (shown_us > 0 ? shown_us : 0);
+  record->since_us = since_us < record->since_us ? since_us : record->since_us;
 }
 
 /* EVAL, script, 1, key, make, fingerprint, age, expected, database */
@@ -468,6 +478,9 @@ static void sim_watch_guard(sim *s, int connection, const resp_request *command,
     record =
         sim_watch_record_at(node, from->database, command->words[3], command->lengths[3], false);
     why = NULL;
+  }
+  if (why == NULL) {
+    sim_watch_told(s, from->node, record);
   }
   sim_watch_answer(s, connection, request, why, record, "");
 }
@@ -577,14 +590,10 @@ static void sim_watch_write(sim *s, const sim_connection *from, const resp_reque
                 watch->ttl_ms);
 }
 
-/*
- * Since when the record has been there: by the node's clock, or in truth, for a client that has been watching goes by
- * its own clock; 0 when it is of another process.
- */
+/* For how long the record has been there, as clients count it (sim_watch_told()); 0 when it is of another process. */
 static uint64_t sim_watch_age(sim *s, const sim_connection *from, const sim_watch *watch,
                               const resp_request *command) {
   sim_node *node = &s->nodes[from->node];
-  uint64_t now_us = sim_watch_wall_us(s, from->node);
   const sim_record *record =
       watch->record == 0
           ? NULL
@@ -593,9 +602,7 @@ static uint64_t sim_watch_age(sim *s, const sim_connection *from, const sim_watc
   if (record == NULL || strncmp(record->text, node->run_id, strlen(node->run_id)) != 0) {
     return 0;
   }
-  uint64_t born_us = sim_watch_born_us(record), true_us = s->now_us - record->made_us;
-  uint64_t shown_us = born_us < now_us ? now_us - born_us : 0;
-  return shown_us > true_us ? shown_us : true_us;
+  return (uint64_t)((int64_t)s->now_us - record->since_us);
 }
 
 static void sim_watch_take(sim *s, int connection, const resp_request *command,
