@@ -569,7 +569,7 @@ local list = {
       .. " if (lock->queued == RL_LOCK_IN_NONE) { rl_lock_enqueue(lock, RL_LOCK_IN_ENDED); }" },
   { "set-misspelt", "a SET that Redis does not know", [["PX", 2]], [["PY", 2]] },
   { "script-misspelt", "a script that is not the one of the specification",
-    "redis.call('DEL',KEYS[1])", "redis.call('UNLINK',KEYS[1])" },
+    "return redis.call('DEL',KEYS[1])", "return redis.call('UNLINK',KEYS[1])" },
   { "not-resp", "a command whose length is wrong", "'*', 6); out = rl_command_argument(out, \"SET\"",
     "'*', 7); out = rl_command_argument(out, \"SET\"" },
   { "token-changed", "a script is sent with another token",
