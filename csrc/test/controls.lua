@@ -174,6 +174,8 @@ local list = {
     "apart_us <= rl_time_add(core->guards->skew_us, error_us)" },
   { "guard-step-not-seen", "a node whose clock is stepped goes on to vote",
     "if (step_us != 0 && guard->standing == RL_GUARD_KNOWN) {", "if (false) {", by = { unit = "rl_guard_test" } },
+  { "guard-far-step-kept", "a node keeps its record whose clock was far off for a moment",
+    "(void)rl_guard_ask(node, now_us, RL_GUARD_SPOIL);", "", by = { unit = "rl_guard_test" } },
   { "guard-heals-anyone", "a key is given back to a node that may not vote",
     "!rl_guard_votes(node->link.guard, now_us) ||", "", by = replay },
   { "guard-never-asks-again", "a node that has another record is not asked for it",
