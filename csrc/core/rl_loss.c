@@ -41,8 +41,11 @@ bool rl_loss_only_warns(int reason) {
 
 /* One warning is enough: the other would only take its place, and be followed by the first again. */
 static void rl_loss_tell_one(rl_lock *lock, int reason, redlock_time since_us) {
-  if (!rl_renew_tells(lock) || lock->renewal->loss.reason == reason ||
-      (rl_loss_only_warns(reason) && rl_loss_only_warns(lock->renewal->loss.reason))) {
+  if (!rl_renew_tells(lock)) {
+    return;
+  }
+  int told = lock->renewal->loss.reason;
+  if (told == reason || (rl_loss_only_warns(told) && rl_loss_only_warns(reason))) {
     return;
   }
   lock->renewal->loss.reason = reason;
