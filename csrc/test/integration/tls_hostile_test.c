@@ -399,16 +399,18 @@ static void what_a_peer_does_is_told_and_costs_little(void **state) {
   }
 }
 
-/* Half a second beside two that are well: a lock is as quick as ever, and the processor has little to do. */
+/* Beside two that are well: a lock is as quick as ever, and the processor has little to do. More than half a second
+ * only where the machine is so busy that no lock was quick. */
 static void try_beside_others(const hostile_case *this, const tls_hostile *server) {
   redlock_client *client = client_with(server, 2);
   redlock_duration fastest_us = REDLOCK_NEVER;
-  redlock_time end_us = redlock_now() + MS(500);
+  redlock_time begun_us = redlock_now();
   size_t before = resident_bytes();
   redlock_duration used_us = processor_us();
   unsigned rounds = 0;
   unsigned turns = 0;
-  while (redlock_now() < end_us) {
+  while (redlock_now() < begun_us + MS(500) ||
+         (fastest_us > NODE_TIMEOUT_US / 2 && redlock_now() < begun_us + 10 * REDLOCK_SECONDS)) {
     redlock_time before_us = redlock_now();
     redlock_lock *lock = new_lock(client, "r");
     int result = redlock_lock_acquire(lock, NULL, NULL);
@@ -425,9 +427,10 @@ static void try_beside_others(const hostile_case *this, const tls_hostile *serve
     }
   }
   used_us = processor_us() - used_us;
+  redlock_duration most_us = (redlock_now() - begun_us) / 10 * 6;
   size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
   /* Had it been waited for, every call would have taken its whole time; 50 ms pass between two locks. */
-  if (fastest_us > NODE_TIMEOUT_US / 2 || rounds < 2 || turns > 5000 || used_us > MS(300) ||
+  if (fastest_us > NODE_TIMEOUT_US / 2 || rounds < 2 || turns > 5000 || used_us > most_us ||
       grown > MEMORY_MAX) {
     fail_msg(
         "%s: %u rounds, %u turns, %llu us of the processor, the fastest lock %llu us, %zu bytes",
