@@ -18,7 +18,10 @@ struct rl_node;
 struct rl_owed;
 struct rl_reply;
 
-/* A node that may have forgotten a lease does not vote for as long as the longest may last, a tenth more, and RL_GUARD_SKEW_US. */
+/*
+ * A node that may have forgotten a lease does not vote for as long as the longest may last, a tenth more, and these
+ * 2 ms and RL_GUARD_SKEW_US.
+ */
 #define RL_GUARD_MARGIN_US (2 * REDLOCK_MILLISECONDS)
 #define RL_GUARD_QUARANTINE_MIN_US (6 * REDLOCK_SECONDS)
 #define RL_GUARD_MAX_TTL_US (30 * REDLOCK_SECONDS)

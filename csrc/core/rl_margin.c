@@ -37,7 +37,9 @@ void rl_margin_answered(const rl_node *node, const rl_owed *owed, rl_ballot ball
   bool prolongs = confirms || owed->kind == RL_OWED_EXTEND;
   bool granted = ballot.vote == REDLOCK_VOTE_GRANTED && lease->lock != NULL &&
                  owed->round == lease->lock->round && !(prolongs && lease->shorter); /* M3 */
-  lease->doubted &= granted && sets ? ~rl_node_bit(node) : UINT32_MAX;               /* M5 */
+  if (granted && sets) {
+    lease->doubted &= ~rl_node_bit(node); /* M5 */
+  }
   if (!confirms && (!sets || !lease->held)) {
     return; /* What an attempt has set before it is a lease is noted by rl_release.c. */
   }

@@ -10,6 +10,7 @@
 #include "rl_attach.h"
 #include "rl_loss.h"
 #include "rl_margin.h"
+#include "rl_renew.h"
 #include "rl_round.h"
 #include "rl_test.h"
 
@@ -770,6 +771,26 @@ static void a_step_is_told_to_whoever_has_no_quorum_left_and_extended_at_once(vo
   assert_true(fake_world_end(world));
 }
 
+/* A clock of a bad machine, or a liar: nobody is to flood the nodes. */
+static void a_clock_that_jumps_again_and_again_makes_no_storm_of_extends(void **state) {
+  (void)state;
+  rl_lock *kept, *other;
+  fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
+  assert_error(rl_lock_extend(kept, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  unsigned before = world->nodes[0].extends;
+  for (unsigned i = 0; i < 50; i++) {
+    guard_of(world, 1)->stepped = true;
+    rl_margin_doubt(&world->core, world->core.nodes[1]);
+    rl_renew_doubt_all(&world->core, world->now_us);
+    fake_settle(world);
+  }
+  assert_int_equal(world->nodes[0].extends, before);
+  fake_pass(world, kept->lease_ttl_us / 12);
+  assert_int_equal(world->nodes[0].extends, before + 1);
+  assert_true(fake_world_end(world));
+}
+
 /* It is an hour ahead for a moment, in which its keys expire; who comes when it was set right must find no old record. */
 static void a_node_whose_clock_was_far_off_for_a_moment_has_lost_its_record(void **state) {
   (void)state;
@@ -1015,6 +1036,7 @@ int main(void) {
       cmocka_unit_test(a_majority_that_is_stepped_alike_is_our_own_clock),
       cmocka_unit_test(a_step_that_others_have_told_is_not_told_again),
       cmocka_unit_test(a_step_is_told_to_whoever_has_no_quorum_left_and_extended_at_once),
+      cmocka_unit_test(a_clock_that_jumps_again_and_again_makes_no_storm_of_extends),
       cmocka_unit_test(a_node_whose_clock_was_far_off_for_a_moment_has_lost_its_record),
       cmocka_unit_test(a_step_backwards_endangers_no_lease),
       cmocka_unit_test(an_extend_that_shows_the_step_and_confirms_needs_no_warning),
