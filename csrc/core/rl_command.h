@@ -24,7 +24,7 @@ typedef enum rl_script {
   RL_SCRIPT_TAKE, /* set all keys if none is there, and raise their counters */
   RL_SCRIPT_KEEP, /* prolong all keys if each of them holds the token, and raise their counters */
   RL_SCRIPT_CONFIRM,   /* raise the counters of all keys if each of them holds the token */
-  RL_SCRIPT_TAKE_HERE, /* TAKE of one server, whose run_id is in the text: rl_guard.c */
+  RL_SCRIPT_TAKE_HERE, /* TAKE of one record, whose hash is in the text: rl_guard.c */
   RL_SCRIPT_COUNT
 } rl_script;
 

@@ -16,7 +16,10 @@
  *       set right would make Q end early. So a record is made, and a node votes, only where the clocks of a majority of
  *       all nodes, its own among them, are within 2 s of its own.
  *   G4. An acquire is sent only to a node that votes, and only with the record that we know: the script compares it,
- *       and carries the server's run_id in its text, so that a server that was put in its place does not know the script.
+ *       and carries the record's hash in its text, so that a server that was put in its place does not know the script,
+ *       though it has a copy of the record. Whoever sends the text says whose it must be: a server that is another one
+ *       deletes such a record, for it knows the script from then on. The hash of the record, and not only the run_id in
+ *       it, for else a client that is late with an older record, or has another one there, would teach it the name, too.
  *       Who does not vote is sent nothing. So it is with a heal and a join: a key that came to be on a node in quarantine
  *       would make an extend count there, while the node's vote from before the loss may count for somebody else.
  *       Extends go to all nodes: a key that is still there has been there since before any loss, or comes from a copy,
@@ -263,21 +266,24 @@ static void rl_guard_refuse(rl_guard *guard, const char *why, const char *detail
                  (int)(sizeof guard->reason - 1 - length), detail);
 }
 
-/* The text of TAKE for this server, and its name. False when out of memory. */
+/* G4. The text of TAKE for the record that we know, and its name. */
+static void rl_guard_name_script(rl_guard *guard) {
+  size_t length = strlen(guard->body);
+  rl_sha1(guard->body + length - RL_SHA1_LENGTH, guard->record, strlen(guard->record));
+  rl_sha1(guard->sha1, guard->body, length);
+}
+
+/* Nothing is known of a server that is another one. False when there is no memory for the text of TAKE. */
 static bool rl_guard_know_server(rl_guard *guard, const char *run_id) {
   const char *text = rl_command_script_text(RL_SCRIPT_TAKE);
-  size_t size = strlen(text) + 2 + strlen(run_id) + 1;
+  size_t size = strlen(text) + 2 + RL_SHA1_LENGTH + 1;
   if (guard->body != NULL && strcmp(guard->run_id, run_id) == 0) {
     return true;
   }
-  char *body = malloc(size);
-  if (body == NULL) {
+  if (guard->body == NULL && (guard->body = malloc(size)) == NULL) {
     return false;
   }
-  (void)snprintf(body, size, "%s--%s", text, run_id);
-  free(guard->body);
-  guard->body = body;
-  rl_sha1(guard->sha1, body, size - 1);
+  (void)snprintf(guard->body, size, "%s--%0*d", text, RL_SHA1_LENGTH, 0);
   (void)snprintf(guard->run_id, sizeof guard->run_id, "%s", run_id);
   memset(&guard->watch, 0, sizeof guard->watch);
   guard->votes_at_us = 0;
@@ -317,8 +323,9 @@ static void rl_guard_compare_servers(rl_core *core, rl_node *node) {
 }
 
 /* G2. The record is there: whose it is, and for how long it has been. */
-static void rl_guard_read_record(rl_guard *guard, redlock_time now_us,
+static void rl_guard_read_record(rl_node *node, redlock_time now_us,
                                  const rl_record_answer *answer) {
+  rl_guard *guard = node->link.guard;
   char difference[RL_REASON_MAX + 1];
   if (strcmp(answer->fingerprint, guard->guards->fingerprint) != 0) {
     rl_guard_refuse(guard, "it is guarded for other clients: ",
@@ -333,7 +340,11 @@ static void rl_guard_read_record(rl_guard *guard, redlock_time now_us,
   guard->standing = RL_GUARD_KNOWN;
   guard->why = answer->born_for;
   guard->stepped = false;
-  (void)snprintf(guard->record, sizeof guard->record, "%s", answer->record);
+  if (!same) {
+    (void)snprintf(guard->record, sizeof guard->record, "%s", answer->record);
+    rl_guard_name_script(guard);
+    node->link.knows[RL_SCRIPT_TAKE_HERE] = false;
+  }
 }
 
 /* G3, or a record that is there. */
@@ -355,7 +366,7 @@ static void rl_guard_read_answer(rl_core *core, rl_node *node, redlock_time now_
   } else if (stepped && make == RL_GUARD_LOOK && strcmp(guard->record, answer->record) == 0) {
     guard->standing = RL_GUARD_FORGOT; /* G6: nobody has made it anew. */
   } else {
-    rl_guard_read_record(guard, now_us, answer);
+    rl_guard_read_record(node, now_us, answer);
   }
   rl_guard_compare_servers(core, node);
 }

@@ -82,7 +82,7 @@ typedef struct rl_guard {
   char run_id[RL_RECORD_RUN_ID_MAX + 1];
   char record[RL_RECORD_MAX + 1];
   char sha1[RL_SHA1_LENGTH + 1];  /* of |body| */
-  char *body;                     /* the text of TAKE for this server; NULL before it is known */
+  char *body;                     /* the text of TAKE for |record|; NULL before a server is known */
   char reason[RL_REASON_MAX + 1]; /* REFUSED: why */
 } rl_guard;
 

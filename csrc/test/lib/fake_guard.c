@@ -121,27 +121,18 @@ bool fake_guard_takes(const resp_request *request) {
   return by_text || by_name;
 }
 
-/* The name of the script for this server. */
-static void fake_guard_sha1(const fake_store *store, char sha1[RL_SHA1_LENGTH + 1]) {
-  char text[4096];
-  int length =
-      snprintf(text, sizeof text, "%s--%s", rl_command_script_text(RL_SCRIPT_TAKE), store->run_id);
-  rl_sha1(sha1, text, (size_t)length);
-}
-
 bool fake_guard_declines(fake_store *store, redlock_time now_us, const fake_command *command,
                          char reply[FAKE_REPLY_MAX]) {
-  char sha1[RL_SHA1_LENGTH + 1];
   char answer[64];
   unsigned long long clock_us = now_us + store->ahead_us;
-  fake_guard_sha1(store, sha1);
-  if (!command->by_text && (!store->knows_take || strcmp(command->sha1, sha1) != 0)) {
+  if (command->by_text) {
+    memcpy(store->take_sha1, command->sha1, sizeof store->take_sha1);
+  } else if (strcmp(command->sha1, store->take_sha1) != 0) {
     (void)snprintf(reply, FAKE_REPLY_MAX, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     return true;
   }
   bool named = command->run_id[0] != '\0' && strcmp(command->run_id, store->run_id) != 0;
   bool other = strcmp(command->record, store->record) != 0;
-  store->knows_take = store->knows_take || !named;
   if (!other && named) {
     store->record[0] = '\0'; /* It names a server that is not here. */
   }
@@ -155,10 +146,14 @@ bool fake_guard_declines(fake_store *store, redlock_time now_us, const fake_comm
 
 void fake_store_restart(fake_store *store, const char *run_id, bool lost) {
   (void)snprintf(store->run_id, sizeof store->run_id, "%s", run_id);
-  store->knows_take = false;
+  store->take_sha1[0] = '\0';
   if (lost) {
-    memset(store->keys, 0, sizeof store->keys);
-    memset(store->counters, 0, sizeof store->counters);
-    store->record[0] = '\0';
+    fake_store_flush(store);
   }
+}
+
+void fake_store_flush(fake_store *store) {
+  memset(store->keys, 0, sizeof store->keys);
+  memset(store->counters, 0, sizeof store->counters);
+  store->record[0] = '\0';
 }

@@ -30,4 +30,7 @@ bool fake_guard_declines(fake_store *store, redlock_time now_us, const fake_comm
 /* The server is started again as |run_id|; without its keys and its record if they are |lost|. */
 void fake_store_restart(fake_store *store, const char *run_id, bool lost);
 
+/* FLUSHALL: the server goes on, with the scripts that it knows. */
+void fake_store_flush(fake_store *store);
+
 #endif

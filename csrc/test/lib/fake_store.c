@@ -219,6 +219,9 @@ static bool fake_read_record(fake_command *command, const resp_request *request,
   if (!command->guarded) {
     return request->lengths[index] == 0 && request->lengths[index + 1] == 0;
   }
+  if (command->by_text) {
+    rl_sha1(command->sha1, request->words[1], request->lengths[1]);
+  }
   return request->lengths[index] > 0 && !command->heals &&
          fake_read_word(command->record, sizeof command->record, request, index) &&
          fake_read_word(command->run_id, sizeof command->run_id, request, index + 1) &&

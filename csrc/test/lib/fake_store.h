@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "redlock.h"
+#include "rl_sha1.h"
 
 #define FAKE_KEYS_MAX 4
 #define FAKE_KEY_MAX 128
@@ -63,7 +64,7 @@ typedef struct fake_command {
       guarded; /* TAKE of one server: the record that it is to have, and its run_id where it is to look */
   char record[FAKE_RECORD_MAX + 1]; /* FAKE_GUARD: which one is to be made anew */
   char run_id[FAKE_RUN_ID_MAX + 1];
-  char sha1[41];
+  char sha1[RL_SHA1_LENGTH + 1]; /* TAKE of a guard: the script's name */
   char make[8]; /* FAKE_GUARD */
   char fingerprint[FAKE_FINGERPRINT_MAX + 1];
   uint64_t age_us;
@@ -96,7 +97,7 @@ typedef struct fake_store {
   char run_id[FAKE_RUN_ID_MAX + 1];
   char record[FAKE_RECORD_MAX + 1];    /* of a guard; empty: there is none */
   char elsewhere[FAKE_RECORD_MAX + 1]; /* the same in another database */
-  bool knows_take;                     /* TAKE of this server */
+  char take_sha1[RL_SHA1_LENGTH + 1];  /* the last TAKE of a guard that was sent by its text */
 } fake_store;
 
 /*

@@ -309,8 +309,7 @@ static void a_node_that_was_flushed_has_no_vote_from_the_next_attempt_on(void **
   (void)state;
   rl_lock *lock;
   fake_world *world = used(3, &lock);
-  fake_store_restart(&world->nodes[1].store, "run1", true);
-  world->nodes[1].store.knows_take = true; /* FLUSHALL: the server goes on. */
+  fake_store_flush(&world->nodes[1].store);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_votes(lock, "gqg");
   assert_reason(lock, 1,
@@ -329,8 +328,7 @@ static void a_flushed_node_grants_nothing_while_a_majority_depends_on_it(void **
   rl_lock *rival = lock_of(world);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   fake_store_remove(&world->nodes[2].store, KEY); /* The holder has a bare majority. */
-  fake_store_restart(&world->nodes[1].store, "run1", true);
-  world->nodes[1].store.knows_take = true;
+  fake_store_flush(&world->nodes[1].store);
   assert_error(fake_hold(world, rival), REDLOCK_E_TAKEN);
   assert_votes(rival, "tqg");
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
@@ -349,11 +347,36 @@ a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_same(voi
   assert_true(fake_world_end(world));
 }
 
+/* It has an older record, and sends the script by its text to a server that has a copy of the present one. */
+static void a_late_client_teaches_another_server_nothing(void **state) {
+  (void)state;
+  rl_lock *lock, *old;
+  fake_world *late = used(3, &old), *world = ready(3);
+  remember(world, 1, QUARANTINE + 5 * SECONDS, "ready");
+  lock = lock_of(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(release(world, lock), REDLOCK_OK);
+  fake_store_restart(&world->nodes[1].store, "run9", false); /* A proxy has switched. */
+  late->nodes[1].store = world->nodes[1].store;
+  late->core.nodes[1]->link.knows[RL_SCRIPT_TAKE_HERE] = false; /* It had no occasion yet. */
+  assert_error(rl_lock_acquire(old, late->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(late);
+  fake_command command = fake_answer(late, 1);
+  assert_true(command.guarded && command.by_text);
+  assert_string_not_equal(command.record, world->nodes[1].store.record);
+  world->nodes[1].store = late->nodes[1].store;
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "gqg");
+  fake_settle(late);
+  assert_true(fake_world_end(late));
+  assert_true(fake_world_end(world));
+}
+
 static void a_script_that_was_flushed_is_sent_again_only_after_the_guard_was_asked(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = used(1, &lock);
-  world->nodes[0].store.knows_take = false;
+  world->nodes[0].store.take_sha1[0] = '\0';
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   fake_command command = fake_answer(world, 0);
@@ -862,8 +885,7 @@ static void a_node_that_has_forgotten_does_not_count_in_the_margin(void **state)
   (void)state;
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
-  fake_store_restart(&world->nodes[1].store, "run1", true);
-  world->nodes[1].store.knows_take = true; /* FLUSHALL: the server goes on. */
+  fake_store_flush(&world->nodes[1].store);
   assert_error(fake_hold(world, other), REDLOCK_OK);
   assert_int_equal(kept->lease->set & ~kept->lease->doubted, 1);
   assert_int_equal(world->core.losses.count, 0); /* The clock has done nothing. */
@@ -1015,6 +1037,7 @@ int main(void) {
       cmocka_unit_test(a_flushed_node_grants_nothing_while_a_majority_depends_on_it),
       cmocka_unit_test(
           a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_same),
+      cmocka_unit_test(a_late_client_teaches_another_server_nothing),
       cmocka_unit_test(a_script_that_was_flushed_is_sent_again_only_after_the_guard_was_asked),
       cmocka_unit_test(a_node_that_others_have_made_ready_votes_in_the_same_attempt),
       cmocka_unit_test(a_node_that_does_not_vote_is_asked_again_once_a_second),

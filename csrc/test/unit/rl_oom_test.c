@@ -399,7 +399,7 @@ static void play_guarded(fake_world *world) {
     } else if (i == 1) {
       fake_store_restart(&world->nodes[0].store, "run0", true);
     } else {
-      world->nodes[2].store.knows_take = false;
+      world->nodes[2].store.take_sha1[0] = '\0';
       world->nodes[2].store.ahead_us += 100 * MS;
     }
     finish(world, lock, rl_lock_acquire(lock, world->now_us, NULL, true));
