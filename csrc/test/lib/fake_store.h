@@ -65,7 +65,7 @@ typedef struct fake_command {
   char record[FAKE_RECORD_MAX + 1]; /* FAKE_GUARD: which one is to be made anew */
   char run_id[FAKE_RUN_ID_MAX + 1];
   char sha1[RL_SHA1_LENGTH + 1]; /* TAKE of a guard: the script's name */
-  char make[8]; /* FAKE_GUARD */
+  char make[8];                  /* FAKE_GUARD */
   char fingerprint[FAKE_FINGERPRINT_MAX + 1];
   uint64_t age_us;
   char line[FAKE_KEY_MAX + 1]; /* the arguments of the handshake's commands, with spaces between */

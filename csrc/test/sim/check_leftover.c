@@ -19,6 +19,11 @@ static bool check_leftover_late(const sim *s, const sim_token *token) {
   return token->over || (token->releasing && token->releasing_call < s->calls);
 }
 
+/* The nodes that have said that they set nothing, in an earlier call: one call may release before it has read that. */
+static uint32_t check_leftover_refused(const sim *s, const sim_token *token) {
+  return token->set_refused & ~(token->refused_call + 1 == s->calls ? token->refused_now : 0);
+}
+
 /* Whether a majority has confirmed the extend of the lock's last round. */
 static bool check_leftover_confirmed(const sim_config *config, const sim_client *client,
                                      const sim_token *token, const rl_lock *lock) {
@@ -65,7 +70,7 @@ static void check_leftover_sent(sim *s, const sim_client *client, unsigned node,
     }
   } else if (sent->kind == SIM_COMMAND_RELEASE && !token->abandoned) {
     /* A handed token is released by who attaches it, who does not know what nodes have said before. */
-    uint32_t useless = token->set_refused &
+    uint32_t useless = check_leftover_refused(s, token) &
                        ~(token->set_lost | token->queued | token->release_sent | token->either);
     if ((useless >> node & 1) != 0) {
       sim_violation(s, "leftover", "client %u releases token %u on node %u, which has refused it",

@@ -527,8 +527,10 @@ typedef struct sim_token {
   uint32_t healed;      /* nodes to which a second SET went */
   uint32_t votes;       /* nodes whose grant has come */
   uint32_t set_refused; /* nodes whose answer to the last SET was that they did not set the key */
-  uint32_t unknown;     /* nodes that did not know the script of the last SET */
-  uint32_t set_lost;    /* nodes to which a SET went on a connection that has ended */
+  uint32_t refused_now; /* those of them that said so in call |refused_call| */
+  uint64_t refused_call;
+  uint32_t unknown;  /* nodes that did not know the script of the last SET */
+  uint32_t set_lost; /* nodes to which a SET went on a connection that has ended */
   uint32_t extend_votes;
   uint32_t release_ever; /* nodes to which a release went */
   uint32_t release_sent; /* on the connection of now */
@@ -543,11 +545,12 @@ typedef struct sim_token {
       forgotten; /* nodes that have lost a key of it before its time, and not been given it again */
   uint64_t life_us;                   /* the longest that a key of it lives, and some */
   uint64_t expired_us[SIM_NODES_MAX]; /* client's clock: when its key there has certainly expired */
+  uint64_t due_ms[SIM_NODES_MAX];     /* when its key was to expire where it is forgotten, by the node */
   uint32_t gone;                      /* nodes that had it no more when they were to confirm */
-  uint32_t either;                    /* nodes that have refused what may be a join or a heal */
-  uint64_t begun_us;                  /* true time: when the first SET of it was sent */
-  uint64_t fence;                     /* its fencing token; 0: none */
-  uint32_t ripe;                      /* nodes that were not in quarantine when they granted it */
+  uint32_t either;     /* nodes that have refused what may be a join or a heal */
+  uint64_t begun_us;   /* true time: when the first SET of it was sent */
+  uint64_t fence;      /* its fencing token; 0: none */
+  uint32_t ripe;       /* nodes that were not in quarantine when they granted it */
   uint64_t raised[SIM_NODES_MAX]; /* what the nodes that granted it have raised their counters to */
   uint64_t confirmed[SIM_NODES_MAX]; /* and what they have confirmed in a second round */
   uint32_t confirms;                 /* nodes that were asked to */

@@ -161,9 +161,11 @@ uint64_t sim_guard_moment(sim *s) {
 
 /* -------------------------------------------------------------------------------- what is forgotten */
 
-static void sim_guard_lost(sim *s, unsigned index, const sim_key *key) {
+/* The key ends |step_us| before its time, or now. */
+static void sim_guard_lost(sim *s, unsigned index, const sim_key *key, uint64_t step_us) {
   if (key->token < s->token_count && !key->foreign_type) {
     s->tokens[key->token].forgotten |= 1u << index;
+    s->tokens[key->token].due_ms[index] = key->expire_ms + step_us / 1000;
     s->forgotten++;
     sim_client_forced(s, key->token);
     sim_count(s, SIM_FORGOTTEN_KEY);
@@ -178,7 +180,7 @@ void sim_guard_forgets(sim *s, unsigned index, const sim_data *data) {
     const sim_key *instead = data == NULL ? NULL : &data->keys[database][resource];
     bool same = key != NULL && instead != NULL && instead->used && instead->token == key->token;
     if (key != NULL && !(same && instead->expire_ms >= key->expire_ms)) {
-      sim_guard_lost(s, index, key);
+      sim_guard_lost(s, index, key, 0);
     }
     if (instead != NULL && instead->used && !same && instead->token < s->token_count) {
       s->tokens[instead->token].orphaned |= 1u << index; /* It is back from the past. */
@@ -196,7 +198,7 @@ void sim_guard_steps(sim *s, unsigned index, uint64_t step_us) {
   for (unsigned i = 0; i < SIM_DATABASES_MAX * SIM_RESOURCES_MAX; i++) {
     const sim_key *key = sim_key_find(s, index, i / SIM_RESOURCES_MAX, i % SIM_RESOURCES_MAX);
     if (key != NULL && step_us > s->config.lock_delay_us) {
-      sim_guard_lost(s, index, key);
+      sim_guard_lost(s, index, key, step_us);
     }
   }
 }
@@ -216,11 +218,12 @@ bool sim_guard_may_forget(const sim *s, unsigned index) {
   return !s->config.guard || count <= s->config.forgetful;
 }
 
-/* Whether so many other nodes hold the key that nobody else finds a majority without this one. */
+/* Whether so many other nodes hold the key, until its time, that nobody else finds a majority without this one. */
 static bool sim_guard_holders(sim *s, unsigned index, unsigned resource, uint32_t token) {
   unsigned holders = 0;
   for (unsigned i = 0; i < s->config.nodes; i++) {
-    holders += i != index && sim_key_holds(s, i, resource, token) != 0;
+    bool forgets = (s->tokens[token].forgotten >> i & 1) != 0; /* Its clock was stepped. */
+    holders += i != index && !forgets && sim_key_holds(s, i, resource, token) != 0;
   }
   return holders >= s->config.nodes - (s->config.nodes / 2 + 1) + 1;
 }

@@ -148,6 +148,14 @@ static sim_lock *sim_tap_asking(const sim *s, sim_client *client, rl_operation o
   return NULL;
 }
 
+/* Which of two commands that are alike this one is: the core owes for it what stands behind what was sent before. */
+static bool sim_tap_is_force(const sim_client *client, unsigned node) {
+  const rl_link *link = &client->core.nodes[node]->link;
+  size_t before = client->sockets[node].sent_count;
+  return before < link->owed_count &&
+         link->owed[(link->owed_head + before) % link->owed_capacity].kind == RL_OWED_FORCE;
+}
+
 /* Whether the command is an operator's; then it is noted with the lock. */
 static bool sim_tap_ask(sim *s, sim_client *client, unsigned node, const resp_request *command,
                         sim_sent *sent) {
@@ -161,7 +169,7 @@ static bool sim_tap_ask(sim *s, sim_client *client, unsigned node, const resp_re
                    sim_script_kind(s, command) == SIM_COMMAND_RELEASE;
     token = release ? sim_tap_token(command->words[4], command->lengths[4]) : SIM_NO_TOKEN;
     if (own == NULL || token >= s->token_count || token != own->forced ||
-        ((own->asked >> node & 1) != 0 && s->tokens[token].abandoned)) {
+        (s->tokens[token].abandoned && !sim_tap_is_force(client, node))) {
       return false; /* What was handed over may be released here, too. */
     }
   }
@@ -352,6 +360,13 @@ static bool sim_tap_ripe(const sim *s, const sim_note *note) {
   return note->age_us + quarantine_us * apart_ppm / 1000000 >= quarantine_us;
 }
 
+/* The node has not set the key. */
+static void sim_tap_refused(const sim *s, sim_token *token, uint32_t bit) {
+  token->set_refused |= bit;
+  token->refused_now = bit | (token->refused_call == s->calls ? token->refused_now : 0);
+  token->refused_call = s->calls;
+}
+
 static void sim_tap_answered(sim *s, const sim_sent *sent, unsigned node, const sim_note *note) {
   sim_token *token = &s->tokens[sent->token];
   uint32_t bit = 1u << node;
@@ -370,13 +385,13 @@ static void sim_tap_answered(sim *s, const sim_sent *sent, unsigned node, const 
              (note->outcome == SIM_OUTCOME_NO_SCRIPT || note->outcome == SIM_OUTCOME_OTHER)) {
     /* It has set nothing, and may be sent once more, by its text, or for the record of now. */
     token->either |= sent->either ? bit : 0;
-    token->set_refused |= sent->keeps ? 0 : bit;
+    sim_tap_refused(s, token, sent->keeps ? 0 : bit);
     token->unknown |= sent->keeps ? 0 : bit;
   } else if (sent->kind == SIM_COMMAND_SET && !granted && sent->keeps) {
     token->set_refused &= ~bit; /* The node may have kept one of the keys. */
   } else if (sent->kind == SIM_COMMAND_SET && !granted) {
     token->either |= sent->either ? bit : 0;
-    token->set_refused |= note->outcome != SIM_OUTCOME_ERROR ? bit : 0;
+    sim_tap_refused(s, token, note->outcome != SIM_OUTCOME_ERROR ? bit : 0);
   } else if (sent->kind == SIM_COMMAND_SET && sent->heal) {
     sim_count(s, SIM_HEAL_GRANTED);
   } else if (sent->kind == SIM_COMMAND_SET && granted) {

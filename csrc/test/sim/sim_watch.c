@@ -576,7 +576,8 @@ static void sim_watch_write(sim *s, const sim_connection *from, const resp_reque
   if (key != NULL) {
     check_touched(s, from, key, request->token, SIM_COMMAND_EXTEND);
     slot->expire_ms = sim_key_wall_ms(s, from->node) + watch->ttl_ms;
-    if (key->token < s->token_count) {
+    if (key->token < s->token_count &&
+        slot->expire_ms >= s->tokens[key->token].due_ms[from->node]) {
       s->tokens[key->token].forgotten &= ~(1u << from->node);
     }
     slot->written_us = s->now_us;
