@@ -114,13 +114,15 @@ interrupted() {
 }
 trap interrupted INT TERM HUP
 
-# What failed may stand far above the end of the log.
+# What failed may stand far above the end of the log; busted says why in the lines behind. The end comes first, for
+# who prints only the end of all that is printed.
 report_failure() {
-  echo "---- $1: $2"
-  sed 's/\x1b\[[0-9;]*m//g' "$3" | grep -aE '^not ok|^\[  (FAILED|SKIPPED) \] [^0-9]|^(Failure|Error|Pending) -> ' |
-    head -n "${REDLOCK_LOG_LINES:-60}"
-  echo "---- the end of $3:"
-  tail -n "${REDLOCK_LOG_LINES:-60}" "$3"
+  local lines=${REDLOCK_LOG_LINES:-60} plain='s/\x1b\[[0-9;]*m//g'
+  echo "---- $1: $2; the end of $3:"
+  sed "$plain" "$3" | grep -avE '^[+.-]*$' | tail -n "$lines"
+  echo "---- $1, what failed:"
+  sed "$plain" "$3" | grep -aE -A 12 '^(Failure|Error|Pending) -> ' | head -n "$lines"
+  sed "$plain" "$3" | grep -aE '^not ok|^\[  (FAILED|SKIPPED) \] [^0-9]' | head -n "$lines"
   echo "----"
 }
 

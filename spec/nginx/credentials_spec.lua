@@ -169,8 +169,10 @@ describe("credentials in nginx", function()
     eventually_nodes("up ")
   end)
 
+  -- What LuaJIT has compiled may hold what it was compiled for.
   it("is garbage with its client, though it refers to that", function()
     nginx = server.start {
+      init = "require('jit').off()",
       addresses = farm.addresses,
       server = [[
         location /make { content_by_lua_block {
@@ -185,11 +187,20 @@ describe("credentials in nginx", function()
         } }
         location /gone { content_by_lua_block {
           collectgarbage() collectgarbage()
-          ngx.say(tostring(gone[1] == nil))
+          ngx.say(gone[1] == nil and "gone" or tostring(gone[1]))
+          for index, node in ipairs(gone[1] and gone[1]:nodes() or {}) do
+            ngx.say(index, " ", node.state, " ", tostring(node.error))
+          end
         } }
       ]],
     }
     assert.are.equal("made\n", get("/make"))
-    helper.eventually(function() return get("/gone") == "true\n" end, "the client to be collected", 10)
+    local seen
+    helper.limit(60)
+    pcall(helper.eventually, function()
+      seen = get("/gone")
+      return seen == "gone\n"
+    end, "the client to be collected", 30)
+    assert.are.equal("gone\n", seen)
   end)
 end)

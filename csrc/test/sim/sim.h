@@ -545,12 +545,12 @@ typedef struct sim_token {
       forgotten; /* nodes that have lost a key of it before its time, and not been given it again */
   uint64_t life_us;                   /* the longest that a key of it lives, and some */
   uint64_t expired_us[SIM_NODES_MAX]; /* client's clock: when its key there has certainly expired */
-  uint64_t due_ms[SIM_NODES_MAX];     /* when its key was to expire where it is forgotten, by the node */
+  uint64_t due_ms[SIM_NODES_MAX];     /* when its key was to expire where it is forgotten */
   uint32_t gone;                      /* nodes that had it no more when they were to confirm */
-  uint32_t either;     /* nodes that have refused what may be a join or a heal */
-  uint64_t begun_us;   /* true time: when the first SET of it was sent */
-  uint64_t fence;      /* its fencing token; 0: none */
-  uint32_t ripe;       /* nodes that were not in quarantine when they granted it */
+  uint32_t either;                    /* nodes that have refused what may be a join or a heal */
+  uint64_t begun_us;                  /* true time: when the first SET of it was sent */
+  uint64_t fence;                     /* its fencing token; 0: none */
+  uint32_t ripe;                      /* nodes that were not in quarantine when they granted it */
   uint64_t raised[SIM_NODES_MAX]; /* what the nodes that granted it have raised their counters to */
   uint64_t confirmed[SIM_NODES_MAX]; /* and what they have confirmed in a second round */
   uint32_t confirms;                 /* nodes that were asked to */
