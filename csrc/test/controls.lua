@@ -163,6 +163,10 @@ local list = {
          "ARGV[6]~='' and (redis.call('GET',KEYS[#KEYS])~=ARGV[6] or (ARGV[7]~='' and not "
          "string.find(redis.call('INFO','server'),'run_id:'..ARGV[7],1,true))) then return "
          "'other '..now..' 0' end for i=1,n do "]], by = { "simulator", arguments = "--guard" } },
+  { "guard-script-of-a-server", "the name of the script is of the server, whatever its record",
+    "rl_sha1(guard->body + length - RL_SHA1_LENGTH, guard->record, strlen(guard->record));",
+    "rl_sha1(guard->body + length - RL_SHA1_LENGTH, guard->run_id, strlen(guard->run_id));",
+    by = { unit = "rl_guard_test" } },
   { "guard-script-by-text", "a script that is not known any more is sent by its text, unasked",
     "RL_SCRIPT_TAKE_HERE ? RL_BALLOT_OTHER : RL_BALLOT_NO_SCRIPT;",
     "RL_SCRIPT_COUNT ? RL_BALLOT_OTHER : RL_BALLOT_NO_SCRIPT;",
