@@ -1,0 +1,82 @@
+/*
+ * A world of nodes and clients that have a guard, as the tests of the guard use it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef GUARDED_WORLD_H
+#define GUARDED_WORLD_H
+
+#include "fake_guard.h"
+#include "fake_nodes.h"
+#include "rl_guard.h"
+#include "rl_round.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const redlock_options ONCE = {.retry_count = REDLOCK_RETRIES_NONE};
+
+#define MAX_TTL (20 * SECONDS)
+#define QUARANTINE (24 * SECONDS + 2 * MS) /* a tenth, 2 ms and 2 s more */
+
+/* A record as it is made, |age| ago, for these clients. */
+static inline void remember(fake_world *world, unsigned node, redlock_duration age,
+                            const char *why) {
+  fake_store *store = &world->nodes[node].store;
+  (void)snprintf(store->record, sizeof store->record, "%s %llu %s %s", store->run_id,
+                 (unsigned long long)(world->now_us + store->ahead_us - age), why,
+                 world->core.guards->fingerprint);
+}
+
+/* A world whose nodes are new. */
+static inline fake_world *fresh(unsigned count) {
+  return fake_world_new_guarded(count, MAX_TTL);
+}
+
+/* A world whose nodes have had their records for long. */
+static inline fake_world *ready(unsigned count) {
+  fake_world *world = fresh(count);
+  rl_guard_prepare(&world->core);
+  for (unsigned i = 0; i < count; i++) {
+    remember(world, i, QUARANTINE, "ready");
+  }
+  return world;
+}
+
+static inline rl_lock *lock_of(fake_world *world) {
+  return fake_lock(world, KEY, &ONCE);
+}
+
+static inline int release(fake_world *world, rl_lock *lock) {
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  return rl_lock_result(lock);
+}
+
+static inline rl_guard *guard_of(fake_world *world, unsigned node) {
+  return world->core.nodes[node]->link.guard;
+}
+
+static inline void assert_votes(const rl_lock *lock, const char *votes) {
+  char seen[FAKE_NODES_MAX + 1] = "";
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    seen[i] = redlock_vote_name(lock->votes[i].vote)[0];
+  }
+  assert_string_equal(seen, votes);
+}
+
+static inline void assert_reason(const rl_lock *lock, unsigned node, const char *part) {
+  if (strstr(rl_round_reason(lock, node), part) == NULL) {
+    assert_string_equal(rl_round_reason(lock, node), part);
+  }
+}
+
+/* A world with a lock that was acquired and released once. */
+static inline fake_world *used(unsigned count, rl_lock **lock) {
+  fake_world *world = ready(count);
+  *lock = lock_of(world);
+  assert_error(fake_hold(world, *lock), REDLOCK_OK);
+  assert_error(release(world, *lock), REDLOCK_OK);
+  return world;
+}
+
+#endif

@@ -1,0 +1,275 @@
+/*
+ * Tests of the guard: the clocks of its nodes, and what their steps do to leases.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_guard.h"
+
+#include "guarded_world.h"
+#include "rl_loss.h"
+#include "rl_margin.h"
+#include "rl_renew.h"
+#include "rl_round.h"
+
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+/* A lock that is held; the node's clock is stepped, and then it is extended. */
+static fake_world *stepped(unsigned count, rl_lock **lock, unsigned node, redlock_duration by_us) {
+  fake_world *world = used(count, lock);
+  assert_error(fake_hold(world, *lock), REDLOCK_OK);
+  fake_pass(world, 1 * SECONDS);
+  world->nodes[node].store.ahead_us += by_us;
+  assert_error(rl_lock_extend(*lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  return world;
+}
+
+static void a_clock_that_was_stepped_quarantines_its_node(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = stepped(3, &lock, 1, 21 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_votes(lock, "ggg"); /* An extend counts: it takes nothing that was free. */
+  assert_non_null(strstr(world->nodes[1].store.record, " clock "));
+  assert_null(strstr(world->nodes[0].store.record, " clock "));
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "gqg");
+  assert_reason(lock, 1, "for 24.1 s more: its clock was stepped");
+  assert_error(release(world, lock), REDLOCK_OK);
+  fake_pass(world, QUARANTINE);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "ggg");
+  assert_true(fake_world_end(world));
+}
+
+static void a_clock_may_drift_by_little(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = stepped(3, &lock, 1, 20 * MS);
+  assert_null(strstr(world->nodes[1].store.record, " clock "));
+  assert_int_equal(guard_of(world, 1)->standing, RL_GUARD_KNOWN);
+  assert_true(fake_world_end(world));
+}
+
+static void a_clock_that_is_far_off_now_gets_its_record_when_it_is_right_again(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = stepped(3, &lock, 1, 10 * SECONDS);
+  assert_string_equal(world->nodes[1].store.record, "");
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "gqg");
+  assert_reason(lock, 1, "its clock is 10.0 s ahead of those of the other nodes");
+  assert_error(release(world, lock), REDLOCK_OK);
+  world->nodes[1].store.ahead_us = 0;
+  fake_pass(world, 2 * SECONDS);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  fake_settle(world);
+  assert_non_null(strstr(world->nodes[1].store.record, " empty "));
+  assert_true(fake_world_end(world));
+}
+
+static void a_vote_that_shows_the_step_does_not_count(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(3, &lock);
+  world->nodes[1].store.ahead_us = 100 * MS;
+  fake_store_put(&world->nodes[2].store, KEY, OTHER, world->now_us + 5 * SECONDS);
+  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
+  assert_votes(lock, "gqt");
+  fake_pass(world, 200 * MS);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 1); /* What was set there is released. */
+  assert_true(fake_world_end(world));
+}
+
+static void a_majority_that_is_stepped_alike_is_our_own_clock(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(3, &lock);
+  char before[FAKE_RECORD_MAX + 1];
+  (void)snprintf(before, sizeof before, "%s", world->nodes[0].store.record);
+  for (unsigned i = 0; i < 3; i++) {
+    world->nodes[i].store.ahead_us = 500 * MS;
+  }
+  fake_pass(world, 1 * SECONDS);
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(world->nodes[0].store.record, before);
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_votes(lock, "qqq");
+  assert_reason(lock, 0, "for 24.1 s more: its clock was stepped");
+  fake_pass(world, QUARANTINE);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_step_that_others_have_told_is_not_told_again(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(3, &lock);
+  world->nodes[1].store.ahead_us = 500 * MS;
+  remember(world, 1, 5 * SECONDS, "clock");
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "gqg");
+  assert_reason(lock, 1, "for 19.1 s more: its clock was stepped");
+  assert_true(fake_world_end(world));
+}
+
+/* A lock on two of three nodes that is told of losses; and another, whose acquires show steps. */
+static fake_world *kept_on_two(rl_lock **kept, rl_lock **other, int8_t auto_extend) {
+  redlock_options options = ONCE;
+  options.auto_extend = auto_extend;
+  options.notify_lost = REDLOCK_YES;
+  fake_world *world = used(3, other);
+  *kept = fake_lock(world, "kept", &options);
+  fake_store_put(&world->nodes[2].store, "kept", OTHER, world->now_us + 5 * SECONDS);
+  assert_error(fake_hold(world, *kept), REDLOCK_OK);
+  assert_int_equal(rl_margin_of(*kept, world->now_us), 0);
+  fake_pass(world, 1 * SECONDS);
+  return world;
+}
+
+static void a_step_is_told_to_whoever_has_no_quorum_left_and_extended_at_once(void **state) {
+  (void)state;
+  rl_lock *kept, *other;
+  redlock_time since_us;
+  fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
+  redlock_time deadline_us = kept->deadline_us;
+  world->nodes[1].store.ahead_us += 100 * MS;
+  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  (void)fake_answer(world, 1);
+  assert_int_equal(rl_margin_of(kept, world->now_us), 0); /* The node votes for nobody. */
+  assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_CLOCK);
+  assert_int_equal(since_us, world->now_us);
+  assert_int_equal(kept->deadline_us, deadline_us); /* The lease lasts as before. */
+  assert_int_equal(world->core.losses.count, 1);
+  assert_ptr_equal(rl_loss_next(&world->core, world->now_us), kept);
+  assert_null(rl_loss_next(&world->core, world->now_us));
+  fake_turn(world);
+  assert_true(rl_lock_is_in_flight(kept) && kept->automatic); /* An extend is due at once. */
+  fake_settle(world);
+  assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_OK);
+  assert_true(kept->deadline_us > deadline_us);
+  assert_int_equal(kept->lease->doubted, 0);
+  assert_true(fake_world_end(world));
+}
+
+/* A clock of a bad machine, or a liar: nobody is to flood the nodes. */
+static void a_clock_that_jumps_again_and_again_makes_no_storm_of_extends(void **state) {
+  (void)state;
+  rl_lock *kept, *other;
+  fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
+  assert_error(rl_lock_extend(kept, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  unsigned before = world->nodes[0].extends;
+  for (unsigned i = 0; i < 50; i++) {
+    guard_of(world, 1)->stepped = true;
+    rl_margin_doubt(&world->core, world->core.nodes[1]);
+    rl_renew_doubt_all(&world->core, world->now_us);
+    fake_settle(world);
+  }
+  assert_int_equal(world->nodes[0].extends, before);
+  fake_pass(world, kept->lease_ttl_us / 12);
+  assert_int_equal(world->nodes[0].extends, before + 1);
+  assert_true(fake_world_end(world));
+}
+
+/* It is an hour ahead for a moment, in which its keys expire; who comes when it was set right must find no old record. */
+static void a_node_whose_clock_was_far_off_for_a_moment_has_lost_its_record(void **state) {
+  (void)state;
+  rl_lock *kept, *other;
+  fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
+  world->nodes[1].store.ahead_us += 3600 * SECONDS;
+  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_string_equal(world->nodes[1].store.record, "");
+  world->nodes[1].store.ahead_us -= 3600 * SECONDS;
+  fake_pass(world, 2 * SECONDS);
+  assert_error(rl_lock_release(other, world->now_us, true), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(other->votes[1].vote, REDLOCK_VOTE_QUARANTINED);
+  assert_non_null(strstr(world->nodes[1].store.record, "run1 ")); /* Made when it was near again. */
+  assert_true(fake_world_end(world));
+}
+
+static void a_step_backwards_endangers_no_lease(void **state) {
+  (void)state;
+  rl_lock *kept, *other;
+  fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
+  world->nodes[1].store.ahead_us -= 100 * MS;
+  assert_error(fake_hold(world, other), REDLOCK_OK);
+  assert_int_equal(guard_of(world, 1)->why, RL_RECORD_CLOCK);
+  assert_int_equal(rl_margin_of(kept, world->now_us), 0);
+  assert_int_equal(world->core.losses.count, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void an_extend_that_shows_the_step_and_confirms_needs_no_warning(void **state) {
+  (void)state;
+  rl_lock *kept, *other;
+  fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
+  world->nodes[1].store.ahead_us += 100 * MS;
+  assert_error(rl_lock_extend(kept, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(rl_margin_of(kept, world->now_us), 0);
+  assert_int_equal(world->core.losses.count, 0);
+  assert_true(fake_world_end(world));
+}
+
+/* It had confirmed before. */
+static void a_node_that_is_stepped_while_an_extend_is_out_does_not_count_in_it(void **state) {
+  (void)state;
+  rl_lock *kept, *other;
+  redlock_time since_us;
+  fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
+  assert_error(rl_lock_extend(kept, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 1);
+  world->nodes[1].store.ahead_us += 100 * MS;
+  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 1);
+  fake_settle(world);
+  assert_error(rl_lock_result(kept), REDLOCK_OK);
+  assert_int_equal(kept->lease->set & ~kept->lease->doubted, 1);
+  assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_CLOCK);
+  world->now_us = kept->deadline_us;
+  assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_EXPIRED);
+  fake_settle(world);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_has_forgotten_does_not_count_in_the_margin(void **state) {
+  (void)state;
+  rl_lock *kept, *other;
+  fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
+  fake_store_flush(&world->nodes[1].store);
+  assert_error(fake_hold(world, other), REDLOCK_OK);
+  assert_int_equal(kept->lease->set & ~kept->lease->doubted, 1);
+  assert_int_equal(world->core.losses.count, 0); /* The clock has done nothing. */
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_clock_that_was_stepped_quarantines_its_node),
+      cmocka_unit_test(a_clock_may_drift_by_little),
+      cmocka_unit_test(a_clock_that_is_far_off_now_gets_its_record_when_it_is_right_again),
+      cmocka_unit_test(a_vote_that_shows_the_step_does_not_count),
+      cmocka_unit_test(a_majority_that_is_stepped_alike_is_our_own_clock),
+      cmocka_unit_test(a_step_that_others_have_told_is_not_told_again),
+      cmocka_unit_test(a_step_is_told_to_whoever_has_no_quorum_left_and_extended_at_once),
+      cmocka_unit_test(a_clock_that_jumps_again_and_again_makes_no_storm_of_extends),
+      cmocka_unit_test(a_node_whose_clock_was_far_off_for_a_moment_has_lost_its_record),
+      cmocka_unit_test(a_step_backwards_endangers_no_lease),
+      cmocka_unit_test(an_extend_that_shows_the_step_and_confirms_needs_no_warning),
+      cmocka_unit_test(a_node_that_is_stepped_while_an_extend_is_out_does_not_count_in_it),
+      cmocka_unit_test(a_node_that_has_forgotten_does_not_count_in_the_margin),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
