@@ -24,7 +24,10 @@ int64_t rl_clock_watch_note(rl_clock_watch *watch, uint64_t node_us, redlock_tim
   }
   int64_t node = (int64_t)node_us;
   redlock_time first_us = rl_time_min(sent_us, received_us);
-  rl_clock_watch seen = {true, node - (int64_t)received_us, node - (int64_t)first_us, received_us};
+  rl_clock_watch seen = {.known = true,
+                         .least_us = node - (int64_t)received_us,
+                         .most_us = node - (int64_t)first_us,
+                         .at_us = received_us};
   redlock_duration elapsed_us = rl_time_sub(received_us, watch->at_us);
   int64_t allowed_us =
       (int64_t)rl_time_max(RL_CLOCK_WATCH_LEAST_US, elapsed_us / RL_CLOCK_WATCH_SHARE);
@@ -33,6 +36,12 @@ int64_t rl_clock_watch_note(rl_clock_watch *watch, uint64_t node_us, redlock_tim
     step_us = seen.least_us - watch->most_us;
   } else if (watch->known && seen.most_us < watch->least_us - allowed_us) {
     step_us = seen.most_us - watch->least_us;
+  }
+  seen.step_least_us = watch->step_least_us;
+  seen.step_most_us = watch->step_most_us;
+  if (step_us != 0) {
+    seen.step_least_us = seen.least_us - watch->most_us - allowed_us;
+    seen.step_most_us = seen.most_us - watch->least_us + allowed_us;
   }
   if (!watch->known || step_us != 0 || elapsed_us >= RL_CLOCK_WATCH_AGE_US ||
       rl_clock_watch_width(&seen) < rl_clock_watch_width(watch) / 2) {

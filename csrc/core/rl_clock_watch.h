@@ -22,7 +22,8 @@
 typedef struct rl_clock_watch {
   bool known;
   int64_t least_us, most_us;
-  redlock_time at_us; /* by our clock */
+  redlock_time at_us;                  /* by our clock */
+  int64_t step_least_us, step_most_us; /* of the last step: it was between the two */
 } rl_clock_watch;
 
 /*

@@ -37,6 +37,16 @@ typedef struct rl_script_source {
   const char *sha1;
 } rl_script_source;
 
+/*
+ * "If the node is not" the server that a guard knows: its run_id and the id of the past that it has left, which changes
+ * with each promotion, if it was one before or not. There is a sign between them. Where the script's name says already
+ * who the server is, the run_id is left out: INFO of it costs a node twice as much as of the other.
+ */
+#define RL_COMMAND_SERVER(argument)                                                                \
+  "local run,past=string.match(" argument ",'^(%w*)[-+](%x*)$') "                                  \
+  "if (past~='' and not string.find(redis.call('INFO','replication'),'_replid2:'..past,1,true)) "  \
+  "or (run~='' and not string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) "
+
 static const rl_script_source rl_script_sources[] = {
     [RL_SCRIPT_RELEASE] = {"if redis.call('GET',KEYS[1])==ARGV[1] then "
                            "return redis.call('DEL',KEYS[1]) end return 0",
@@ -72,25 +82,25 @@ static const rl_script_source rl_script_sources[] = {
         {"local n,p,own=tonumber(ARGV[3]),tonumber(ARGV[5]),ARGV[4]=='1' local "
          "t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
          "ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "
-         "'..now..' 0' end if ARGV[7]~='' and not "
-         "string.find(redis.call('INFO','server'),'run_id:'..ARGV[7],1,true) then "
-         "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end for i=1,n do "
-         "local v=redis.call('GET',KEYS[i]) if v and not (own and v==ARGV[1]) then "
-         "return i..' '..now..' 0' end end local value='0' if p>0 then local most,f=0,p "
-         "for i=n+1,2*n do local v=redis.pcall('GET',KEYS[i]) local c=tonumber(v or '0') "
-         "if not c or c<0 or c~=math.floor(c) then return redis.error_reply('ERR no "
-         "counter of fencing tokens: '..KEYS[i]) end if c>most then most=c end end if "
-         "not own then local tick=t[1]*10000+math.floor(t[2]/100) if f<tick-10000 then "
-         "f=tick-10000 elseif f>tick+10000 then f=tick+10000 end most=most+1 end if "
-         "f>most then most=f end if most>9007199254740991 then return "
-         "redis.error_reply('ERR no fencing token is left') end value=most==p and "
-         "ARGV[5] or string.format('%.0f',most) end for i=1,n do if not own or "
-         "redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
-         "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end end if p>0 then local "
-         "life=#ARGV[2]<9 and '704800000' or string.format('%.0f',604800000+ARGV[2]) "
-         "for i=n+1,2*n do redis.call('SET',KEYS[i],value,'PX',life) end end return 'OK "
-         "'..now..' '..value",
-         "c63f3fa8719cf89627279bd3e826135a3ef710d3"},
+         "'..now..' 0' end " RL_COMMAND_SERVER(
+             "ARGV[7]") "then "
+                        "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end for i=1,n do "
+                        "local v=redis.call('GET',KEYS[i]) if v and not (own and v==ARGV[1]) then "
+                        "return i..' '..now..' 0' end end local value='0' if p>0 then local most,f=0,p "
+                        "for i=n+1,2*n do local v=redis.pcall('GET',KEYS[i]) local c=tonumber(v or '0') "
+                        "if not c or c<0 or c~=math.floor(c) then return redis.error_reply('ERR no "
+                        "counter of fencing tokens: '..KEYS[i]) end if c>most then most=c end end if "
+                        "not own then local tick=t[1]*10000+math.floor(t[2]/100) if f<tick-10000 then "
+                        "f=tick-10000 elseif f>tick+10000 then f=tick+10000 end most=most+1 end if "
+                        "f>most then most=f end if most>9007199254740991 then return "
+                        "redis.error_reply('ERR no fencing token is left') end value=most==p and "
+                        "ARGV[5] or string.format('%.0f',most) end for i=1,n do if not own or "
+                        "redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
+                        "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end end if p>0 then local "
+                        "life=#ARGV[2]<9 and '704800000' or string.format('%.0f',604800000+ARGV[2]) "
+                        "for i=n+1,2*n do redis.call('SET',KEYS[i],value,'PX',life) end end return 'OK "
+                        "'..now..' '..value",
+         "8a69a6187b0ca0c123f108a66cc9f12734d2789d"},
     [RL_SCRIPT_KEEP] =
         {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "
          "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "
@@ -129,10 +139,13 @@ static const char rl_command_inspection[] =
  * Of a guard: docs/safety.md. A wall clock may go back by a second without making a record one of the future. None
  * is made over one of other clients, though a restarted server has it, nor where another database has one, which a
  * restarted server may have, too: theirs is the answer. Whoever may not SELECT is to hear of it before that matters.
+ * Who the server is stands before a "-", or a "+" where it keeps scripts across restarts and on replicas (before 7).
  */
 static const char rl_command_guarding[] =
     "redis.call('SELECT',ARGV[5]) "
-    "local run=string.match(redis.call('INFO','server'),'run_id:(%w+)') or '?' "
+    "local i=redis.call('INFO','server') local run=(string.match(i,'run_id:(%w+)') or '?').."
+    "(tonumber(string.match(i,'redis_version:(%d+)') or 0)<7 and '+' or '-').."
+    "string.sub(string.match(redis.call('INFO','replication'),'_replid2:(%x+)') or '',1,16) "
     "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
     "local r=redis.call('GET',KEYS[1]) local spoil=ARGV[1]=='spoil' "
     "if spoil and r==ARGV[4] then redis.call('DEL',KEYS[1]) r=false end "
@@ -196,9 +209,8 @@ static const char rl_command_examining[] =
   "for i=1," count " do redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end return 1"
 static const char rl_command_attachment[] = RL_COMMAND_ATTACHMENT("#KEYS");
 static const char rl_command_attachment_here[] =
-    "if redis.call('GET',KEYS[#KEYS])~=ARGV[5] or not "
-    "string.find(redis.call('INFO','server'),'run_id:'..ARGV[6],1,true) then return -1 end " RL_COMMAND_ATTACHMENT(
-        "#KEYS-1");
+    "if redis.call('GET',KEYS[#KEYS])~=ARGV[5] then return -1 end " RL_COMMAND_SERVER(
+        "ARGV[6]") "then return -1 end " RL_COMMAND_ATTACHMENT("#KEYS-1");
 
 /* Room for "$<20 digits>\r\n" and "\r\n" around an argument, and for "*<digits>\r\n". */
 #define RL_COMMAND_FRAME 32

@@ -75,7 +75,7 @@ typedef struct rl_command_watch {
   const char
       *record; /* TAKE, with a guard: what the node's record must be, and its key; else NULL */
   const char *record_key;
-  const char *run_id; /* TAKE, with a record: whose it must be; NULL where nobody has to look */
+  const char *run_id; /* TAKE, with a record: who the node must be, "run_id-past" or "-past" */
 } rl_command_watch;
 
 int rl_command_watched(rl_buffer *buffer, const rl_command_key *key, const rl_command_watch *watch);

@@ -20,6 +20,9 @@
  *       though it has a copy of the record. Whoever sends the text says whose it must be: a server that is another one
  *       deletes such a record, for it knows the script from then on. The hash of the record, and not only the run_id in
  *       it, for else a client that is late with an older record, or has another one there, would teach it the name, too.
+ *       A server may have refused to delete, and become a master since; or be the same process, which was a replica for
+ *       a while and has fewer keys. So each script compares what the server says of its past, too. Where scripts outlive
+ *       a restart (before version 7), each compares the run_id, as the one that goes by its text does everywhere.
  *       Who does not vote is sent nothing. So it is with a heal and a join: a key that came to be on a node in quarantine
  *       would make an extend count there, while the node's vote from before the loss may count for somebody else.
  *       Extends go to all nodes: a key that is still there has been there since before any loss, or comes from a copy,
@@ -28,8 +31,9 @@
  *       connection. The script is never sent by its text before that.
  *   G6. Each reply with the node's clock goes to the watch. After a step the keys may have ended early, or the record
  *       be too young: it is made anew. One that is too far off for that now (G3) loses its record, for it may be set right
- *       before anybody else looks. Where a majority of the nodes was stepped alike, it was our own clock that
- *       stood still, for all that is known. Then no record is made, but we wait for Q. Either way leases have lost what
+ *       before anybody else looks. That it was stepped is forgotten with a record that was made for it, and not with the
+ *       connection, nor because the node refused to answer. Where a majority of the nodes was stepped alike, it was our own
+ *       clock that stood still, for all that is known. Then no record is made, but we wait for Q. Either way leases have lost what
  *       they had there (M5 of rl_margin.c), and their holders are told (R6 of rl_renew.c).
  *   G7. Whoever does not vote is asked again when an acquire wants him, once a second: others may have made him ready.
  */
@@ -114,14 +118,18 @@ void rl_guard_prepare(rl_core *core) {
   rl_record_write_fingerprint(guards->fingerprint, &fingerprint);
 }
 
+const char *rl_guard_past(const rl_guard *guard) {
+  const char *past = strchr(guard->run_id, '-');
+  return past != NULL ? past : guard->run_id;
+}
+
 void rl_guard_disconnected(rl_guard *guard) {
   if (guard != NULL) {
     guard->standing = RL_GUARD_UNSEEN;
     guard->asked = false;
     guard->near = false;
     guard->distant = false;
-    guard->stepped = false;
-    guard->doubts = 0;
+    guard->doubts = 0; /* That its clock was stepped is not forgotten. */
   }
 }
 
@@ -187,13 +195,41 @@ static unsigned rl_guard_stepped(const rl_core *core, redlock_time *since_us) {
   return stepped;
 }
 
+/* The nodes whose clocks may have been stepped by as much as that of |guard| at least was. */
+static unsigned rl_guard_alike(const rl_core *core, const rl_guard *guard, uint32_t *alike) {
+  int64_t step_us = guard->watch.step_least_us;
+  unsigned count = 0;
+  *alike = 0;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    const rl_guard *other = core->nodes[i]->link.guard;
+    bool may_be = other->stepped && other->watch.step_least_us <= step_us &&
+                  step_us <= other->watch.step_most_us;
+    *alike |= (uint32_t)may_be << i;
+    count += may_be;
+  }
+  return count;
+}
+
+/* G6. The nodes of a majority that was stepped alike; 0 when there is none. */
+static uint32_t rl_guard_stepped_alike(const rl_core *core) {
+  for (unsigned i = 0; i < core->node_count; i++) {
+    const rl_guard *guard = core->nodes[i]->link.guard;
+    uint32_t alike;
+    if (guard->stepped &&
+        rl_guard_alike(core, guard, &alike) >= rl_quorum_majority(core->node_count)) {
+      return alike;
+    }
+  }
+  return 0;
+}
+
 /* G6. It was our own clock: nobody else is told. */
-static void rl_guard_wait_out(rl_core *core, redlock_time now_us) {
+static void rl_guard_wait_out(rl_core *core, redlock_time now_us, uint32_t alike) {
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_guard *guard = core->nodes[i]->link.guard;
-    if (guard->stepped) {
+    if ((alike >> i & 1) != 0) {
       guard->stepped = false;
-      guard->standing = RL_GUARD_KNOWN;
+      guard->standing = guard->standing == RL_GUARD_FORGOT ? RL_GUARD_KNOWN : guard->standing;
       guard->votes_at_us = rl_time_add(now_us, guard->guards->quarantine_us);
     }
   }
@@ -245,8 +281,8 @@ static uint32_t rl_guard_look_at_clocks(rl_core *core, redlock_time now_us) {
   }
   unsigned stepped = rl_guard_stepped(core, &since_us);
   bool heard = stepped == 0 || rl_guard_listen(core, now_us, since_us);
-  if (heard && core->node_count > 1 && stepped >= rl_quorum_majority(core->node_count)) {
-    rl_guard_wait_out(core, now_us);
+  if (heard && core->node_count > 1 && stepped > 0) {
+    rl_guard_wait_out(core, now_us, rl_guard_stepped_alike(core));
   }
   rl_guard_make_records(core, now_us, heard);
   return known;
@@ -261,7 +297,6 @@ void rl_guard_review(rl_core *core, redlock_time now_us) {
 static void rl_guard_refuse(rl_guard *guard, const char *why, const char *detail) {
   size_t length = strlen(why);
   guard->standing = RL_GUARD_REFUSED;
-  guard->stepped = false;
   (void)snprintf(guard->reason, sizeof guard->reason, "%s%.*s", why,
                  (int)(sizeof guard->reason - 1 - length), detail);
 }
@@ -286,6 +321,8 @@ static bool rl_guard_know_server(rl_guard *guard, const char *run_id) {
   (void)snprintf(guard->body, size, "%s--%0*d", text, RL_SHA1_LENGTH, 0);
   (void)snprintf(guard->run_id, sizeof guard->run_id, "%s", run_id);
   memset(&guard->watch, 0, sizeof guard->watch);
+  guard->stepped = false;
+  guard->shown_us = guard->before_us = 0;
   guard->votes_at_us = 0;
   guard->record[0] = '\0';
   return true;
@@ -347,15 +384,25 @@ static void rl_guard_read_record(rl_node *node, redlock_time now_us,
   }
 }
 
+/*
+ * G6. Whether the record was made for the step that was seen, by whoever saw it, too: not before the clock was last
+ * seen right. Another reason is none: its quarantine would end by the clock that has gone forward.
+ */
+static bool rl_guard_is_of_step(const rl_guard *guard, const rl_record_answer *answer) {
+  return answer->born_for == RL_RECORD_CLOCK && strcmp(guard->record, answer->record) != 0 &&
+         answer->born_us >= guard->before_us;
+}
+
 /* G3, or a record that is there. */
 static void rl_guard_read_answer(rl_core *core, rl_node *node, redlock_time now_us,
                                  const rl_record_answer *answer, rl_guard_make make) {
   rl_guard *guard = node->link.guard;
-  bool stepped = guard->stepped;
   if (!rl_guard_know_server(guard, answer->run_id)) {
     rl_guard_refuse(guard, "out of memory", "");
     return;
   }
+  bool asks = make == RL_GUARD_LOOK || make == RL_GUARD_MAKE;
+  bool due = guard->stepped && asks && !rl_guard_is_of_step(guard, answer);
   if (answer->to_make != RL_RECORD_NONE && make != RL_GUARD_LOOK && make != RL_GUARD_SPOIL) {
     rl_guard_refuse(guard, "it does not keep the record of the guard", "");
   } else if (answer->to_make != RL_RECORD_NONE) {
@@ -363,10 +410,13 @@ static void rl_guard_read_answer(rl_core *core, rl_node *node, redlock_time now_
     guard->why = answer->to_make;
     guard->stepped = false;
     guard->votes_at_us = 0;
-  } else if (stepped && make == RL_GUARD_LOOK && strcmp(guard->record, answer->record) == 0) {
-    guard->standing = RL_GUARD_FORGOT; /* G6: nobody has made it anew. */
   } else {
     rl_guard_read_record(node, now_us, answer);
+  }
+  if (due && guard->standing == RL_GUARD_KNOWN) { /* G6: nobody has made it anew. */
+    guard->standing = RL_GUARD_FORGOT;
+    guard->why = RL_RECORD_CLOCK;
+    guard->stepped = true;
   }
   rl_guard_compare_servers(core, node);
 }
@@ -428,6 +478,7 @@ bool rl_guard_answered(rl_core *core, rl_node *node, redlock_time now_us, const 
     if (told) {
       guard->heard_us = rl_time_max(guard->heard_us, owed->sent_us);
       (void)rl_clock_watch_note(&guard->watch, answer.now_us, owed->sent_us, now_us);
+      guard->shown_us = answer.now_us;
       rl_renew_doubt_all(core, now_us); /* Which way it was stepped the record does not say. */
     } else if (rl_guard_heard(core, node, now_us, owed, answer.now_us)) {
       rl_renew_doubt_all(core, now_us);
@@ -490,12 +541,15 @@ bool rl_guard_heard(rl_core *core, rl_node *node, redlock_time now_us, const rl_
   rl_guard *guard = node->link.guard;
   guard->heard_us = rl_time_max(guard->heard_us, owed->sent_us);
   int64_t step_us = rl_clock_watch_note(&guard->watch, node_us, owed->sent_us, now_us);
-  if (step_us != 0 && guard->standing == RL_GUARD_KNOWN) {
-    guard->standing = RL_GUARD_FORGOT;
-    guard->why = RL_RECORD_CLOCK;
+  if (step_us != 0 && guard->record[0] != '\0') { /* Whatever is known of the node besides. */
+    bool known = guard->standing == RL_GUARD_KNOWN;
+    guard->standing = known ? RL_GUARD_FORGOT : guard->standing;
+    guard->why = known ? RL_RECORD_CLOCK : guard->why;
+    guard->before_us = guard->shown_us;
     guard->stepped = true;
     guard->stepped_us = now_us;
   }
+  guard->shown_us = node_us;
   if (step_us > 0) { /* Backwards keys live longer. */
     rl_margin_doubt(core, node);
   }

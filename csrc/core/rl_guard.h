@@ -67,17 +67,19 @@ typedef struct rl_guards {
 typedef struct rl_guard {
   const rl_guards *guards;
   rl_guard_standing standing;
-  rl_record_why why;   /* FORGOT: why it is to be made; KNOWN: why it was */
-  bool asked;          /* an answer is owed */
-  bool near;           /* the clocks of a majority of all nodes are near its own */
-  bool distant;        /* they cannot be, whatever those show that are not known yet */
-  bool stepped;        /* FORGOT: its clock was seen to be stepped, at stepped_us */
-  unsigned doubts;     /* since it has last taken a lock: G5 */
+  rl_record_why why; /* FORGOT: why it is to be made; KNOWN: why it was */
+  bool asked;        /* an answer is owed */
+  bool near;         /* the clocks of a majority of all nodes are near its own */
+  bool distant;      /* they cannot be, whatever those show that are not known yet */
+  bool stepped;      /* its clock was seen to be stepped, at stepped_us, and no record made since */
+  unsigned doubts;   /* since it has last taken a lock: G5 */
   int64_t distance_us; /* its clock less the median */
   redlock_time votes_at_us;
   redlock_time asked_us; /* when it was asked last */
   redlock_time stepped_us;
   redlock_time heard_us; /* when that was sent to which it has last told its clock */
+  uint64_t shown_us;     /* what that clock showed */
+  uint64_t before_us;    /* what it showed last before it was stepped */
   rl_clock_watch watch;  /* of the server |run_id| */
   char run_id[RL_RECORD_RUN_ID_MAX + 1];
   char record[RL_RECORD_MAX + 1];
@@ -96,6 +98,9 @@ void rl_guard_close(struct rl_core *core);
 /* Of a node that is being added; NULL when out of memory. */
 rl_guard *rl_guard_new(const rl_guards *guards);
 void rl_guard_free(rl_guard *guard);
+
+/* What a script must be told of the server though its name is of this record: |run_id|, or what stands behind it. */
+const char *rl_guard_past(const rl_guard *guard);
 
 /* The longest life of a key, of which a client has said |max_ttl_us|, or 0 for nothing. */
 static inline redlock_duration rl_guard_longest(redlock_duration max_ttl_us) {

@@ -373,7 +373,7 @@ bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_owed_kind kind, r
     watch.body = by_text ? guard->body : guard->sha1;
     watch.record = guard->record;
     watch.record_key = guard->guards->key;
-    watch.run_id = by_text ? guard->run_id : NULL;
+    watch.run_id = by_text ? guard->run_id : rl_guard_past(guard);
   }
   return rl_link_queue_watched(link, &owed, &watch);
 }

@@ -138,12 +138,13 @@ static bool rl_record_number(const char **at, uint64_t *number) {
   return *number <= RL_RECORD_NUMBER_MAX;
 }
 
-/* A server that does not say who it is answers "?". */
+/* A server that does not say who it is answers "?". Behind its name is a sign, and what it says of its past. */
 static bool rl_record_is_run_id(const char *word) {
   for (; *word != '\0'; word++) {
     bool digit = *word >= '0' && *word <= '9';
     bool letter = (*word >= 'a' && *word <= 'z') || (*word >= 'A' && *word <= 'Z');
-    if (!digit && !letter) {
+    bool sign = *word == '+' || *word == '-';
+    if (!digit && !letter && !sign) {
       return false;
     }
   }

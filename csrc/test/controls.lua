@@ -148,21 +148,13 @@ local list = {
   { "guard-record-not-compared", "a vote counts whatever the record is: FLUSHALL on a connection",
     [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
          "ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "
-         "'..now..' 0' end if ARGV[7]~='' and not "
-         "string.find(redis.call('INFO','server'),'run_id:'..ARGV[7],1,true) then "
+         "'..now..' 0' end " RL_COMMAND_SERVER("ARGV[7]") "then "
          "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end for i=1,n do "]],
     [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) "
          "for i=1,n do "]] },
   { "guard-record-left", "the record of another server is left where a script was sent by its text",
-    [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
-         "ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "
-         "'..now..' 0' end if ARGV[7]~='' and not "
-         "string.find(redis.call('INFO','server'),'run_id:'..ARGV[7],1,true) then "
-         "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end for i=1,n do "]],
-    [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
-         "ARGV[6]~='' and (redis.call('GET',KEYS[#KEYS])~=ARGV[6] or (ARGV[7]~='' and not "
-         "string.find(redis.call('INFO','server'),'run_id:'..ARGV[7],1,true))) then return "
-         "'other '..now..' 0' end for i=1,n do "]], by = { "simulator", arguments = "--guard" } },
+    [["redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end for i=1,n do "]],
+    [["return 'other '..now..' 0' end end for i=1,n do "]], by = { "simulator", arguments = "--guard" } },
   { "guard-script-of-a-server", "the name of the script is of the server, whatever its record",
     "rl_sha1(guard->body + length - RL_SHA1_LENGTH, guard->record, strlen(guard->record));",
     "rl_sha1(guard->body + length - RL_SHA1_LENGTH, guard->run_id, strlen(guard->run_id));",

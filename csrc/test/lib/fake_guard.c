@@ -43,6 +43,12 @@ static bool fake_guard_own(const fake_store *store, const char *record) {
   return strncmp(record, store->run_id, known) == 0 && record[known] == ' ';
 }
 
+/* Whether that is said of this server, or of its past, which stands behind a "-" if it has one. */
+static bool fake_guard_is_server(const fake_store *store, const char *said) {
+  const char *past = strchr(store->run_id, '-');
+  return strcmp(said, said[0] == '-' && past != NULL ? past : store->run_id) == 0;
+}
+
 /* A record of another process that other clients have made, with another fingerprint: it stays theirs. */
 static bool fake_guard_theirs(const fake_store *store, const fake_command *command) {
   const char *at = store->record;
@@ -131,7 +137,7 @@ bool fake_guard_declines(fake_store *store, redlock_time now_us, const fake_comm
     (void)snprintf(reply, FAKE_REPLY_MAX, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     return true;
   }
-  bool named = command->run_id[0] != '\0' && strcmp(command->run_id, store->run_id) != 0;
+  bool named = !fake_guard_is_server(store, command->run_id);
   bool other = strcmp(command->record, store->record) != 0;
   if (!other && named) {
     store->record[0] = '\0'; /* It names a server that is not here. */

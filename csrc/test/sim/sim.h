@@ -360,7 +360,7 @@ typedef struct sim_node {
   uint32_t scripts;      /* loaded */
   uint32_t watches;      /* likewise */
   uint32_t incarnation;
-  char run_id[41];
+  char run_id[58]; /* and behind a "-" what it says of its past */
   unsigned named_count;
   sim_named named[SIM_NAMED_MAX];
   uint64_t stepped_us;   /* when the wall clock was stepped forward last */

@@ -35,6 +35,7 @@
   X(INJECTED_FLUSH, "FLUSHALL")                                                                    \
   X(INJECTED_PROMOTED, "a replica that is behind takes over")                                      \
   X(INJECTED_SWITCHED, "a replica that is behind takes over, and connections stay")                \
+  X(INJECTED_FAILED_BACK, "a replica that is behind takes over, and gives what it has back")       \
   X(INJECTED_RESTORED, "node restarted with an older copy of its keys")                            \
   X(INJECTED_FAR_STEP, "wall clock of a node stepped forward, beyond lock_delay")                  \
   X(INJECTED_CLOCK_AHEAD, "wall clock of a node far ahead")                                        \

@@ -327,11 +327,20 @@ static void sim_guard_wrong_clock(sim *s, unsigned index) {
 
 static void sim_guard_promote(sim *s, unsigned index) {
   sim_node *node = &s->nodes[index];
-  bool proxy = sim_guard_below(s, 2) == 0;
-  sim_count(s, proxy ? SIM_INJECTED_SWITCHED : SIM_INJECTED_PROMOTED);
+  uint64_t way = sim_guard_below(s, 3);
+  bool proxy = way == 0, back = way == 1;
+  sim_count(s, proxy  ? SIM_INJECTED_SWITCHED
+               : back ? SIM_INJECTED_FAILED_BACK
+                      : SIM_INJECTED_PROMOTED);
   sim_trace_fault(s, index, s->now_us, "a replica that is behind takes over%s",
-                  proxy ? ", behind a proxy" : "");
+                  proxy  ? ", behind a proxy"
+                  : back ? ", and gives what it has back"
+                         : "");
   sim_guard_forgets(s, index, &node->copy);
+  if (back) {
+    sim_watch_promote(s, index);
+    return;
+  }
   node->scripts = 0;
   node->epoch++;
   sim_watch_restart(s, index);

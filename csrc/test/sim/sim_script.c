@@ -77,8 +77,10 @@ static const sim_script sim_scripts[] = {
      SIM_COMMAND_SET, false, false, false, true, true, false, false},
     {SIM_SCRIPT_ATTACH("~=ARGV[1]", "SET',KEYS[i],ARGV[2],'PX'"), SIM_COMMAND_SET, true, false,
      false, false, false, true, false},
-    {"if redis.call('GET',KEYS[#KEYS])~=ARGV[5] or not "
-     "string.find(redis.call('INFO','server'),'run_id:'..ARGV[6],1,true) then return -1 end "
+    {"if redis.call('GET',KEYS[#KEYS])~=ARGV[5] then return -1 end "
+     "local run,past=string.match(ARGV[6],'^(%w*)[-+](%x*)$') if (past~='' and not "
+     "string.find(redis.call('INFO','replication'),'_replid2:'..past,1,true)) or (run~='' and not "
+     "string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) then return -1 end "
      "for i=1,#KEYS-1 do if redis.call('GET',KEYS[i])~=ARGV[1] or "
      "redis.call('PTTL',KEYS[i])<=tonumber(ARGV[4]) then return 0 end end "
      "for i=1,#KEYS-1 do redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end return 1",

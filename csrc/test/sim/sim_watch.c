@@ -49,15 +49,18 @@ typedef struct sim_watch_script {
 
 #define SIM_WATCH_RECORD                                                                           \
   "if ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "              \
-  "'..now..' 0' end if ARGV[7]~='' and not "                                                       \
-  "string.find(redis.call('INFO','server'),'run_id:'..ARGV[7],1,true) then "                       \
+  "'..now..' 0' end local run,past=string.match(ARGV[7],'^(%w*)[-+](%x*)$') if (past~='' and not " \
+  "string.find(redis.call('INFO','replication'),'_replid2:'..past,1,true)) or (run~='' and not "   \
+  "string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) then "                          \
   "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end "
 
 /* The record of another process is left there. */
 #define SIM_WATCH_RECORD_LEFT                                                                      \
-  "if ARGV[6]~='' and (redis.call('GET',KEYS[#KEYS])~=ARGV[6] or (ARGV[7]~='' and not "            \
-  "string.find(redis.call('INFO','server'),'run_id:'..ARGV[7],1,true))) then return "              \
-  "'other '..now..' 0' end "
+  "if ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "              \
+  "'..now..' 0' end local run,past=string.match(ARGV[7],'^(%w*)[-+](%x*)$') if (past~='' and not " \
+  "string.find(redis.call('INFO','replication'),'_replid2:'..past,1,true)) or (run~='' and not "   \
+  "string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) then "                          \
+  "return 'other '..now..' 0' end end "
 
 #define SIM_WATCH_TOKEN                                                                            \
   "local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "                      \
@@ -87,7 +90,9 @@ static const sim_watch_script sim_watch_scripts[] = {
     {SIM_WATCH_TOKEN SIM_WATCH_COMPARE SIM_WATCH_RAISE, SIM_COMMAND_CONFIRM, false, false, true},
     {SIM_WATCH_TOKEN SIM_WATCH_RAISE, SIM_COMMAND_CONFIRM, false, false, false},
     {"redis.call('SELECT',ARGV[5]) "
-     "local run=string.match(redis.call('INFO','server'),'run_id:(%w+)') or '?' "
+     "local i=redis.call('INFO','server') local run=(string.match(i,'run_id:(%w+)') or '?').."
+     "(tonumber(string.match(i,'redis_version:(%d+)') or 0)<7 and '+' or '-').."
+     "string.sub(string.match(redis.call('INFO','replication'),'_replid2:(%x+)') or '',1,16) "
      "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
      "local r=redis.call('GET',KEYS[1]) local spoil=ARGV[1]=='spoil' "
      "if spoil and r==ARGV[4] then redis.call('DEL',KEYS[1]) r=false end "
@@ -270,6 +275,15 @@ bool sim_watch_read(const resp_request *command, sim_watch *watch) {
 
 /* ---------------------------------------------------------------------------------------- records */
 
+/* Which past it has left as a replica: 0 for none. */
+static void sim_watch_past(sim_node *node, unsigned past) {
+  (void)snprintf(node->run_id + 41, sizeof node->run_id - 41, "%016x", past);
+}
+
+void sim_watch_promote(sim *s, unsigned index) {
+  sim_watch_past(&s->nodes[index], ++s->nodes[index].incarnation);
+}
+
 void sim_watch_restart(sim *s, unsigned index) {
   sim_node *node = &s->nodes[index];
   uint64_t state = s->seed * 1000003 + index * 1009 + node->incarnation++;
@@ -279,7 +293,8 @@ void sim_watch_restart(sim *s, unsigned index) {
     (void)snprintf(node->run_id + 16 * (size_t)i, sizeof node->run_id - 16 * (size_t)i, "%016llx",
                    (unsigned long long)state);
   }
-  memcpy(node->run_id + 32, "deadbeef", 9);
+  memcpy(node->run_id + 32, "deadbeef-", 10);
+  sim_watch_past(node, 0);
   node->watches = 0;
   node->named_count = 0;
 }
@@ -517,7 +532,9 @@ bool sim_watch_other(sim_node *node, const sim_connection *from, const resp_requ
       memcmp(command->words[watch->record], record->text, record->length) != 0) {
     return true;
   }
-  bool same = watch->run_id == 0 || resp_is(command, watch->run_id, node->run_id);
+  bool past = watch->run_id != 0 && command->words[watch->run_id][0] == '-';
+  bool same = watch->run_id == 0 ||
+              resp_is(command, watch->run_id, past ? strchr(node->run_id, '-') : node->run_id);
   record->used = same || !deletes;
   return !same;
 }

@@ -36,6 +36,9 @@ void sim_watch_eval(sim *s, int connection, const resp_request *command, sim_req
 /* The node's process is another: it has another name, and knows no script. */
 void sim_watch_restart(sim *s, unsigned node);
 
+/* It has been a replica for a while, and is a master again. */
+void sim_watch_promote(sim *s, unsigned node);
+
 /* The record of the node, or NULL; when it was made, by the node's clock; who the node is. */
 const sim_record *sim_watch_record(const sim_node *node, unsigned database);
 uint64_t sim_watch_born_us(const sim_record *record);

@@ -197,6 +197,123 @@ static void a_node_whose_clock_was_far_off_for_a_moment_has_lost_its_record(void
   assert_true(fake_world_end(world));
 }
 
+/*
+ * A lock that two of three nodes have, and who wants it, too. The clock of one of the two goes forward, by so little that
+ * it is near the others yet: its key ends before its time.
+ */
+static fake_world *endangered(rl_lock **kept, rl_lock **rival) {
+  const redlock_options options = {.ttl_us = 10 * SECONDS, .retry_count = REDLOCK_RETRIES_NONE};
+  fake_world *world = used(3, rival);
+  *kept = fake_lock(world, "kept", &options);
+  *rival = fake_lock(world, "kept", &options);
+  fake_store_put(&world->nodes[2].store, "kept", OTHER, world->now_us + 500 * MS);
+  assert_error(fake_hold(world, *kept), REDLOCK_OK);
+  fake_pass(world, 8600 * MS);
+  return world;
+}
+
+static void step(fake_world *world) {
+  world->nodes[1].store.ahead_us += 1500 * MS;
+  fake_store_remove(&world->nodes[1].store, "kept");
+}
+
+/* The rival gets nothing while the lock is held, and it is held yet. */
+static void assert_kept(fake_world *world, rl_lock *kept, rl_lock *rival) {
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_hold(world, rival);
+    assert_true(rl_lock_remaining(kept, world->now_us) > 0);
+    assert_true(rl_lock_remaining(rival, world->now_us) == 0);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void a_step_is_not_forgotten_with_the_connection(void **state) {
+  (void)state;
+  rl_lock *kept, *rival;
+  fake_world *world = endangered(&kept, &rival);
+  step(world);
+  assert_error(rl_lock_acquire(rival, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 1); /* It shows the step. */
+  fake_break(world, 1, "Connection reset by peer");
+  fake_settle(world);
+  fake_pass(world, 200 * MS);
+  assert_kept(world, kept, rival);
+}
+
+static void a_step_is_not_forgotten_because_no_record_could_be_made(void **state) {
+  (void)state;
+  rl_lock *kept, *rival;
+  fake_world *world = endangered(&kept, &rival);
+  step(world);
+  assert_error(rl_lock_acquire(rival, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_answer(world, i);
+  }
+  fake_turn(world);
+  for (unsigned i = 0; i < 12 && strcmp(world->nodes[1].queue[0].make, "clock") != 0; i++) {
+    if (fake_next(world, i % 3) != FAKE_OTHER) {
+      (void)fake_answer(world, i % 3);
+    }
+    fake_turn(world);
+  }
+  assert_string_equal(world->nodes[1].queue[0].make, "clock");
+  (void)fake_reply(world, 1, "-BUSY Redis is busy running a script.\r\n");
+  fake_settle(world);
+  assert_int_equal(guard_of(world, 1)->standing, RL_GUARD_REFUSED);
+  fake_pass(world, 1 * SECONDS);
+  assert_kept(world, kept, rival);
+}
+
+static void a_step_that_is_seen_while_the_node_is_refused_counts(void **state) {
+  (void)state;
+  rl_lock *kept, *rival;
+  fake_world *world = endangered(&kept, &rival);
+  rl_lock *third = fake_lock(world, "third", &ONCE);
+  assert_error(fake_hold(world, third), REDLOCK_OK);
+  world->nodes[1].store.take_sha1[0] = '\0';
+  assert_error(rl_lock_acquire(rival, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 1); /* The script is not known: the guard is asked, */
+  fake_turn(world);
+  (void)fake_reply(world, 1, "-BUSY Redis is busy running a script.\r\n");
+  fake_settle(world);
+  step(world);
+  assert_error(rl_lock_extend(third, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world); /* and this shows the step. */
+  fake_pass(world, 1 * SECONDS);
+  assert_kept(world, kept, rival);
+}
+
+/* It was made long ago by somebody else, and is not for the step. */
+static void a_record_that_is_another_one_does_not_make_up_for_a_step(void **state) {
+  (void)state;
+  static const char *const reasons[] = {"empty", "clock"};
+  for (unsigned i = 0; i < COUNT_OF(reasons); i++) {
+    rl_lock *kept, *rival;
+    fake_world *world = endangered(&kept, &rival);
+    step(world);
+    remember(world, 1, QUARANTINE + 20 * SECONDS, reasons[i]);
+    assert_kept(world, kept, rival);
+  }
+}
+
+/* Two clocks are stepped, but not by as much: it was not ours, and those who come later have to know. */
+static void steps_that_differ_are_those_of_the_nodes(void **state) {
+  (void)state;
+  rl_lock *kept, *rival;
+  fake_world *world = endangered(&kept, &rival);
+  step(world);
+  world->nodes[0].store.ahead_us -= 400 * MS;
+  assert_error(fake_hold(world, rival), REDLOCK_E_UNAVAILABLE);
+  fake_settle(world);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_non_null(strstr(world->nodes[i].store.record, " clock "));
+  }
+  assert_kept(world, kept, rival);
+}
+
 static void a_step_backwards_endangers_no_lease(void **state) {
   (void)state;
   rl_lock *kept, *other;
@@ -266,6 +383,11 @@ int main(void) {
       cmocka_unit_test(a_step_is_told_to_whoever_has_no_quorum_left_and_extended_at_once),
       cmocka_unit_test(a_clock_that_jumps_again_and_again_makes_no_storm_of_extends),
       cmocka_unit_test(a_node_whose_clock_was_far_off_for_a_moment_has_lost_its_record),
+      cmocka_unit_test(a_step_is_not_forgotten_with_the_connection),
+      cmocka_unit_test(a_step_is_not_forgotten_because_no_record_could_be_made),
+      cmocka_unit_test(a_step_that_is_seen_while_the_node_is_refused_counts),
+      cmocka_unit_test(a_record_that_is_another_one_does_not_make_up_for_a_step),
+      cmocka_unit_test(steps_that_differ_are_those_of_the_nodes),
       cmocka_unit_test(a_step_backwards_endangers_no_lease),
       cmocka_unit_test(an_extend_that_shows_the_step_and_confirms_needs_no_warning),
       cmocka_unit_test(a_node_that_is_stepped_while_an_extend_is_out_does_not_count_in_it),

@@ -199,7 +199,10 @@ static void a_node_whose_clock_is_wrong_does_not_vote(void **state) {
 
 static void the_script_goes_by_its_text_once_and_then_by_its_name(void **state) {
   (void)state;
-  fake_world *world = ready(1);
+  fake_world *world = fresh(1);
+  rl_guard_prepare(&world->core);
+  (void)snprintf(world->nodes[0].store.run_id, sizeof world->nodes[0].store.run_id, "run0-5e");
+  remember(world, 0, QUARANTINE, "ready");
   rl_lock *lock = lock_of(world);
   for (unsigned i = 0; i < 3; i++) {
     assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
@@ -208,7 +211,7 @@ static void the_script_goes_by_its_text_once_and_then_by_its_name(void **state) 
     assert_int_equal(command.verb, FAKE_SET);
     assert_true(command.guarded);
     assert_int_equal(command.by_text, i == 0);
-    assert_string_equal(command.run_id, i == 0 ? "run0" : "");
+    assert_string_equal(command.run_id, i == 0 ? "run0-5e" : "-5e");
     assert_string_equal(command.record, world->nodes[0].store.record);
     assert_int_equal(command.fence, 0);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -297,6 +300,44 @@ static void a_late_client_teaches_another_server_nothing(void **state) {
   assert_votes(lock, "gqg");
   fake_settle(late);
   assert_true(fake_world_end(late));
+  assert_true(fake_world_end(world));
+}
+
+/* It has been a replica for a while: the process, its scripts, and its record, which was a copy, are as they were. */
+static void a_node_that_failed_over_and_back_grants_nothing(void **state) {
+  (void)state;
+  const char *pasts[] = {"-5e", "+5e"}; /* "+": whose scripts outlive a restart. */
+  for (unsigned i = 0; i < 2; i++) {
+    fake_world *world = ready(3);
+    fake_store *store = &world->nodes[1].store;
+    rl_lock *lock = lock_of(world);
+    (void)snprintf(store->run_id, sizeof store->run_id, "run1%s", pasts[i]);
+    remember(world, 1, QUARANTINE, "ready");
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_votes(lock, "ggg");
+    assert_error(release(world, lock), REDLOCK_OK);
+    (void)snprintf(store->run_id, sizeof store->run_id, "run1%c6f", pasts[i][0]);
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_votes(lock, "gqg");
+    assert_non_null(strstr(store->record, "6f "));
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* It was asked, and has not been sent the script yet: it teaches a server in its place, which cannot delete now. */
+static void a_server_before_version_7_is_known_by_each_script(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = ready(3);
+  fake_store *store = &world->nodes[1].store;
+  (void)snprintf(store->run_id, sizeof store->run_id, "run1+");
+  remember(world, 1, QUARANTINE, "ready");
+  lock = lock_of(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(release(world, lock), REDLOCK_OK);
+  (void)snprintf(store->run_id, sizeof store->run_id, "run9+"); /* With its scripts. */
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_votes(lock, "gqg");
   assert_true(fake_world_end(world));
 }
 
@@ -722,6 +763,8 @@ int main(void) {
       cmocka_unit_test(
           a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_same),
       cmocka_unit_test(a_late_client_teaches_another_server_nothing),
+      cmocka_unit_test(a_node_that_failed_over_and_back_grants_nothing),
+      cmocka_unit_test(a_server_before_version_7_is_known_by_each_script),
       cmocka_unit_test(a_script_that_was_flushed_is_sent_again_only_after_the_guard_was_asked),
       cmocka_unit_test(a_node_that_others_have_made_ready_votes_in_the_same_attempt),
       cmocka_unit_test(a_node_that_does_not_vote_is_asked_again_once_a_second),
