@@ -430,7 +430,7 @@ static void rl_guard_read_error(const rl_core *core, rl_node *node) {
   char rights[RL_RECORD_KEY_MAX + 80];
   (void)snprintf(
       rights, sizeof rights,
-      "the guard needs +eval +evalsha +info +time +get +set +select ~%s: ", core->guards->key);
+      "the guard needs +eval +evalsha +info +time +get +set +del +select ~%s: ", core->guards->key);
   rl_guard_refuse(node->link.guard, forbidden ? rights : "the guard can't ask it: ", said);
 }
 

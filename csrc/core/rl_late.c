@@ -32,9 +32,7 @@ static redlock_duration rl_late_moment(const rl_lock *lock) {
 /* Since when the connection to the node is being made for the first time; REDLOCK_NEVER if it is not. */
 static redlock_time rl_late_connecting(const rl_node *node) {
   bool on_its_way = node->link.phase == RL_LINK_CONNECTING || node->link.phase == RL_LINK_HANDSHAKE;
-  return on_its_way && node->failures == 0
-             ? rl_time_sub(node->link.phase_deadline_us, RL_LINK_CONNECT_TIMEOUT_US)
-             : REDLOCK_NEVER;
+  return on_its_way && node->failures == 0 ? node->tried_us : REDLOCK_NEVER;
 }
 
 /* Whether a command for the node waits for its connection: the key that it is to get, or a release. */

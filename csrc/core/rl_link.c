@@ -234,6 +234,9 @@ bool rl_link_connected(rl_link *link, redlock_time now_us) {
   assert(link->owed_count == 0 && rl_buffer_length(&link->output) == 0);
   link->phase = RL_LINK_HANDSHAKE;
   link->login_given = link->login.given;
+  if (link->login.given) { /* Others were asked meanwhile, and nothing could be read. */
+    link->phase_deadline_us = rl_time_add(now_us, RL_LINK_CONNECT_TIMEOUT_US);
+  }
   link->nearest_us = REDLOCK_NEVER;
   memset(link->knows, 0, sizeof link->knows);
   memset(&link->clock, 0, sizeof link->clock);

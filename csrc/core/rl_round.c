@@ -359,10 +359,11 @@ void rl_round_time_out(rl_lock *lock, redlock_time now_us) {
     const rl_node *node = lock->core->nodes[i];
     bool unconnected = (lock->waiting & rl_node_bit(node)) != 0 && node->link.phase != RL_LINK_UP;
     bool guarded = (lock->waiting & rl_node_bit(node)) != 0 && !unconnected;
-    const char *missed = guarded             ? "too few nodes told who they are"
-                         : !unconnected      ? "no reply"
-                         : node->address.tls ? "no connection over TLS"
-                                             : "no connection";
+    const char *missed = guarded                             ? "too few nodes told who they are"
+                         : !unconnected                      ? "no reply"
+                         : rl_link_awaits_login(&node->link) ? "no credentials"
+                         : node->address.tls                 ? "no connection over TLS"
+                                                             : "no connection";
     (void)snprintf(error, sizeof error, "%s within %llu ms", missed,
                    (unsigned long long)rl_time_ms_up(after_us));
     rl_round_settle(lock, i, REDLOCK_VOTE_UNKNOWN, error, REDLOCK_NEVER);

@@ -545,7 +545,7 @@ static void a_node_that_may_not_be_asked_says_which_rights_it_lacks(void **state
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     assert_votes(lock, "egg");
     assert_reason(
-        lock, 0, "the guard needs +eval +evalsha +info +time +get +set +select ~redlock:lineage: ");
+        lock, 0, "the guard needs +eval +evalsha +info +time +get +set +del +select ~redlock:lineage: ");
     assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_UP);
     assert_true(fake_world_end(world));
   }

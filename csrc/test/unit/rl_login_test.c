@@ -229,6 +229,22 @@ static void a_login_that_comes_leaves_the_rest_of_the_time(void **state) {
   rl_core_free(&core);
 }
 
+/* In a loop of one thread a function may have waited for all nodes, one after the other. */
+static void a_login_that_came_late_leaves_the_node_time_to_answer(void **state) {
+  (void)state;
+  rl_core core;
+  make(&core, "h");
+  rl_core_await_login(&core, 0);
+  assert_int_equal(rl_core_login(&core, 0, "u", "p", 1), REDLOCK_OK);
+  redlock_time late_us = START_US + RL_LINK_CONNECT_TIMEOUT_US - 1;
+  rl_core_connected(&core, 0, late_us);
+  rl_core_advance(&core, late_us + RL_LINK_CONNECT_TIMEOUT_US - 1);
+  assert_string_equal(core.nodes[0]->error, "");
+  rl_core_advance(&core, late_us + RL_LINK_CONNECT_TIMEOUT_US);
+  assert_string_equal(core.nodes[0]->error, "connected, but the node does not answer");
+  rl_core_free(&core);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_login_of_any_bytes_goes_before_that_of_the_address),
@@ -241,6 +257,7 @@ int main(void) {
       cmocka_unit_test(an_error_that_quotes_it_is_not_passed_on),
       cmocka_unit_test(a_login_that_does_not_come_ends_the_attempt),
       cmocka_unit_test(a_login_that_comes_leaves_the_rest_of_the_time),
+      cmocka_unit_test(a_login_that_came_late_leaves_the_node_time_to_answer),
   };
   return cmocka_run_group_tests_name("rl_login", tests, NULL, NULL);
 }
