@@ -27,6 +27,15 @@ describe("redlock.cqueues", function()
     end
   end
 
+  it("Ctrl-C in a function for credentials is for the program", function()
+    local client = redlock.new(farm.addresses, { credentials = function() error("interrupted!", 0) end })
+    local controller = cqueues.new()
+    controller:wrap(function() client:acquire("r") end)
+    local ok, err = controller:loop(5)
+    assert.is_falsy(ok)
+    assert.are.equal("interrupted!", err)
+  end)
+
   behaviour("waiting in a coroutine", {
     new = redlock.new,
     run = run,

@@ -183,7 +183,8 @@ describe("credentials", function()
     it("one that fails is told, and asked again", function()
       local answers = {
         { function() error("no network", 0) end, "its credentials could not be had: no network" },
-        { function() return nil, "the vault is locked" end, "its credentials could not be had: the vault is locked" },
+        { function() return nil, "s3cr3t" end, "nil, and what is behind that is not shown: an error() would say why" },
+        { function() error("the vault\r\n\27[31mis locked", 0) end, "could not be had: the vault   [31mis locked" },
         { function() return nil end, "its credentials could not be had" },
         { function() end, "its credentials could not be had" },
         { function() error({}) end, "its credentials could not be had" },

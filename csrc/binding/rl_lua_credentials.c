@@ -95,10 +95,14 @@ static void end(redlock_client *client) {
 
 /* ------------------------------------------------------------------------------------ what it says */
 
-/* The text of an error or of a reason, if it is one. */
-static void read_reason(lua_State *L, int index, rl_lua_credentials_answer *answer) {
-  if (lua_type(L, index) == LUA_TSTRING)
-    rl_lua_copy(answer->why, sizeof answer->why, lua_tostring(L, index));
+/* The text of an error, if it is one, as people may be shown it. */
+static void read_error(lua_State *L, int index, rl_lua_credentials_answer *answer) {
+  if (lua_type(L, index) != LUA_TSTRING)
+    return;
+  rl_lua_copy(answer->why, sizeof answer->why, lua_tostring(L, index));
+  for (char *at = answer->why; *at != '\0'; at++)
+    if ((unsigned char)*at < ' ' || *at == 0x7f)
+      *at = ' ';
 }
 
 static void refuse(rl_lua_credentials_answer *answer, const char *why) {
@@ -111,8 +115,13 @@ void rl_lua_credentials_read(lua_State *L, int index, rl_lua_credentials_answer 
   size_t user_length = 0;
 
   memset(answer, 0, sizeof *answer);
-  if (!lua_toboolean(L, index) || !lua_toboolean(L, index + 1)) {
-    read_reason(L, lua_toboolean(L, index) ? index + 2 : index + 1, answer);
+  if (!lua_toboolean(L, index)) {
+    read_error(L, index + 1, answer);
+    return;
+  }
+  if (!lua_toboolean(L, index + 1)) { /* A username that is nil has a password behind it, which nobody may see. */
+    if (lua_toboolean(L, index + 2))
+      refuse(answer, "the function returned nil, and what is behind that is not shown: an error() would say why");
     return;
   }
   if (lua_type(L, index + 1) != LUA_TSTRING || lua_type(L, last) != LUA_TSTRING) {

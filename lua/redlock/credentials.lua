@@ -12,9 +12,19 @@ local pcall = pcall
 local give = core.give_credentials
 local can_wait_in_pcall = resume(create(function() assert(pcall(yield)) end))
 
+-- Whoever presses Ctrl-C means the program.
+local function go_on(ok, err)
+  if not ok and type(err) == "string" and err:find("interrupted!", -12, true) then error(err, 0) end
+end
+
+local function hand_on(handle, index, ok, ...)
+  give(handle, index, ok, ...)
+  go_on(ok, (...))
+end
+
 local function carry_on(handle, index, thread, ok, ...)
   if not ok then
-    give(handle, index, false, (...))
+    hand_on(handle, index, false, (...))
   elseif status(thread) ~= "dead" then
     return carry_on(handle, index, thread, resume(thread, yield(...)))
   end
@@ -23,7 +33,7 @@ end
 --- Asks the function of a client for a node, and hands on what it returns or raises.
 function credentials.ask(handle, asked, node, index)
   if can_wait_in_pcall then
-    give(handle, index, pcall(asked, node, index))
+    hand_on(handle, index, pcall(asked, node, index))
     return
   end
   local thread = create(function() give(handle, index, true, asked(node, index)) end)

@@ -21,11 +21,15 @@
 ---   outside            if there is no block(): what is to be done instead, for people
 ---   collects           the loop itself keeps coroutines that wait, and drops those that nobody resumes any more
 
+local options = require "redlock.options"
+if options.inside_nginx() then
+  error("redlock: the loops of Lua programs are not for nginx, where redlock itself lets other requests go on", 0)
+end
+
 local core = require "redlock.core"
 local client_module = require "redlock.client"
 local credentials = require "redlock.credentials"
 local loss = require "redlock.loss"
-local options = require "redlock.options"
 local section = require "redlock.section"
 require "redlock.lock"
 

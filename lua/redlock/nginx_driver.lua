@@ -196,7 +196,7 @@ local function shake_hands(sock, route)
   local ok, err = sock:sslhandshake(false, route.server_name, not route.unverified)
   sock:settimeouts(CONNECT_TIMEOUT, SEND_TIMEOUT, READ_TIMEOUT)
   if ok and not sock:getreusedtimes() then
-    return nil, "the certificate was refused: it is not for this host, or not signed by whom nginx trusts"
+    return nil, "the certificate was refused: not for this host, expired, or not signed by whom nginx trusts"
   end
   return ok, err
 end

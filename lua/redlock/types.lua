@@ -57,7 +57,7 @@
 ---@field prefix? string put before every resource; default ""
 ---@field username? string for the nodes that name none
 ---@field password? string for the nodes that name none
----@field credentials? fun(node: string, index: integer): string?, string? username and password, for each connection
+---@field credentials? fun(node: string, index: integer): string, string? [user,] password of each connection
 ---@field guard? boolean|redlock.Guard nodes that may have forgotten locks do not vote; default false
 ---@field quorum? integer nodes that acquire and extend need, the same for all clients; default N/2 + 1
 ---@field db? integer for the nodes that name none; default 0

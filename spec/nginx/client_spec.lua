@@ -394,6 +394,19 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
+  it("has no use for the loops of other programs, and says so", function()
+    start { server = [[
+      location / { content_by_lua_block {
+        local ok, err = pcall(require, "redlock.loop")
+        ngx.print(tostring(ok), " ", (tostring(err):gsub(".*redlock: ", "")))
+      } }
+    ]] }
+    local _, body = nginx:get("/")
+    assert.are.equal(
+      "false the loops of Lua programs are not for nginx, where redlock itself lets other requests go on", body)
+    assert.are.equal("", nginx:complaints())
+  end)
+
   it("blocks in init, if it is forced, where nothing else can wait", function()
     start { init = [[
       local client = require("redlock.nginx_blocking").new(addresses)

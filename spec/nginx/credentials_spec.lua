@@ -78,7 +78,7 @@ describe("credentials in nginx", function()
   end
 
   it("may fetch a token by HTTP, for each connection", function()
-    start("if not kept.port then return nil, 'no port yet' end " .. FETCH)
+    start("if not kept.port then error('no port yet', 0) end " .. FETCH)
     assert.is_truthy(get("/lock"):find("unavailable: .*its credentials could not be had: no port yet"))
     get("/set?port=" .. nginx.port)
     eventually_nodes("up ")
