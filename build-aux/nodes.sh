@@ -36,8 +36,8 @@ node_try() {
     node_polls=$((node_polls + 1))
     sleep 0.02
   done
-  kill -KILL "$node_pid" 2>/dev/null
-  wait "$node_pid" 2>/dev/null
+  kill -KILL "$node_pid" 2>/dev/null || true
+  wait "$node_pid" 2>/dev/null || true
   node_pids=${node_pids% "$node_pid"}
   return 1
 }
@@ -70,10 +70,10 @@ nodes_start_tls() {
 
 nodes_stop() {
   for node_pid in $node_pids; do
-    kill -KILL "$node_pid" 2>/dev/null
+    kill -KILL "$node_pid" 2>/dev/null || true
   done
   for node_pid in $node_pids; do
-    wait "$node_pid" 2>/dev/null
+    wait "$node_pid" 2>/dev/null || true
   done
   node_pids=
   node_ports=
