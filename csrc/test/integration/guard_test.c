@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  * A holder has the lock on two of three nodes, so that one that forgets is enough for a second holder. What is
- * done to the node is one of four disasters. Without a guard the rival is granted the lock, with it never. GUARD_ROUNDS says
+ * done to the node is one of five disasters. Without a guard the rival is granted the lock, with it never. GUARD_ROUNDS says
  * how often; make guard-1000.
  */
 #include <time.h>
@@ -93,12 +93,25 @@ static void switched(void) {
   proxy_switch(&way, four.nodes[SPARE].port, true);
 }
 
+static void follows(unsigned replica, unsigned master) {
+  char port[16];
+  (void)snprintf(port, sizeof port, "%d", four.nodes[master].port);
+  assert_string_equal(farm_command(&four, replica, "REPLICAOF", "127.0.0.1", port, NULL), "OK");
+  eventually(strstr(farm_command(&four, replica, "INFO", "replication", NULL),
+                    "master_link_status:up") != NULL);
+  assert_string_equal(farm_command(&four, replica, "REPLICAOF", "NO", "ONE", NULL), "OK");
+}
+
+/* The node has what the spare one has, as its replica, and is a master again: the same process, with the same record. */
+static void failed_back(void) {
+  follows(FORGETFUL, SPARE);
+}
+
 /*
  * The spare server has all that the node has, and gets nothing more. A real replica wants a second for it: later ones
  * are given what matters.
  */
 static void fall_behind(bool really) {
-  char port[16];
   char record[512];
   if (!really) {
     assert_string_equal(farm_command(&four, SPARE, "FLUSHALL", NULL), "OK");
@@ -107,11 +120,7 @@ static void fall_behind(bool really) {
     assert_string_equal(farm_command(&four, SPARE, "SET", RECORD, record, NULL), "OK");
     return;
   }
-  (void)snprintf(port, sizeof port, "%d", four.nodes[FORGETFUL].port);
-  assert_string_equal(farm_command(&four, SPARE, "REPLICAOF", "127.0.0.1", port, NULL), "OK");
-  eventually(strstr(farm_command(&four, SPARE, "INFO", "replication", NULL),
-                    "master_link_status:up") != NULL);
-  assert_string_equal(farm_command(&four, SPARE, "REPLICAOF", "NO", "ONE", NULL), "OK");
+  follows(SPARE, FORGETFUL);
 }
 
 /* ------------------------------------------------------------------------------------ rounds */
@@ -162,6 +171,7 @@ static unsigned doubles(disaster *happens, bool replicated, bool guard) {
   redlock_lock *holder = new_lock(one, KEY);
   redlock_lock *rival = new_lock(other, KEY);
   unsigned rounds = guard ? rounds_wanted() : 20;
+  rounds = happens == failed_back ? (rounds + 19) / 20 + 2 : rounds; /* Each takes a second. */
   unsigned two = 0;
   for (unsigned i = 0; i < rounds; i++) {
     tidy_up(one, guard);
@@ -211,6 +221,11 @@ static void a_server_that_a_proxy_switches_to_grants_nothing_again(void **state)
   assert_int_equal(doubles(switched, true, true), 0);
 }
 
+static void a_node_that_fails_over_and_back_grants_nothing_again(void **state) {
+  (void)state;
+  assert_int_equal(doubles(failed_back, true, true), 0);
+}
+
 /* The negative control: what the guard is for does happen here. */
 static void without_a_guard_each_of_these_makes_two_holders(void **state) {
   (void)state;
@@ -218,6 +233,7 @@ static void without_a_guard_each_of_these_makes_two_holders(void **state) {
   assert_true(doubles(flushed, false, false) > 0);
   assert_true(doubles(promoted, true, false) > 0);
   assert_true(doubles(switched, true, false) > 0);
+  assert_true(doubles(failed_back, true, false) > 0);
 }
 
 /* ---------------------------------------------------------------------------------- the end */
@@ -331,6 +347,7 @@ int main(void) {
       cmocka_unit_test_setup(a_node_that_is_flushed_grants_nothing_again, reset),
       cmocka_unit_test_setup(a_replica_that_is_promoted_grants_nothing_again, reset),
       cmocka_unit_test_setup(a_server_that_a_proxy_switches_to_grants_nothing_again, reset),
+      cmocka_unit_test_setup(a_node_that_fails_over_and_back_grants_nothing_again, reset),
       cmocka_unit_test_setup(without_a_guard_each_of_these_makes_two_holders, reset),
       cmocka_unit_test_setup(the_node_votes_again_when_its_quarantine_is_over, reset),
       cmocka_unit_test_setup(a_user_without_a_right_is_told_which, reset),
