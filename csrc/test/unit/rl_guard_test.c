@@ -281,13 +281,16 @@ a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_same(voi
 /* It has an older record, and sends the script by its text to a server that has a copy of the present one. */
 static void a_late_client_teaches_another_server_nothing(void **state) {
   (void)state;
-  rl_lock *lock, *old;
-  fake_world *late = used(3, &old), *world = ready(3);
-  remember(world, 1, QUARANTINE + 5 * SECONDS, "ready");
-  lock = lock_of(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(release(world, lock), REDLOCK_OK);
-  fake_store_restart(&world->nodes[1].store, "run9", false); /* A proxy has switched. */
+  fake_world *late = ready(3), *world = ready(3);
+  rl_lock *old = lock_of(late), *lock = lock_of(world);
+  for (unsigned i = 0; i < 2; i++) { /* Neither server was ever a replica. */
+    fake_world *one = i == 0 ? late : world;
+    (void)snprintf(one->nodes[1].store.run_id, sizeof one->nodes[1].store.run_id, "run1-00");
+    remember(one, 1, QUARANTINE + i * SECONDS, "ready");
+    assert_error(fake_hold(one, i == 0 ? old : lock), REDLOCK_OK);
+    assert_error(release(one, i == 0 ? old : lock), REDLOCK_OK);
+  }
+  fake_store_restart(&world->nodes[1].store, "run9-00", false); /* A proxy has switched. */
   late->nodes[1].store = world->nodes[1].store;
   late->core.nodes[1]->link.knows[RL_SCRIPT_TAKE_HERE] = false; /* It had no occasion yet. */
   assert_error(rl_lock_acquire(old, late->now_us, NULL, false), REDLOCK_OK);
@@ -545,7 +548,8 @@ static void a_node_that_may_not_be_asked_says_which_rights_it_lacks(void **state
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     assert_votes(lock, "egg");
     assert_reason(
-        lock, 0, "the guard needs +eval +evalsha +info +time +get +set +del +select ~redlock:lineage: ");
+        lock, 0,
+        "the guard needs +eval +evalsha +info +time +get +set +del +select ~redlock:lineage: ");
     assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_UP);
     assert_true(fake_world_end(world));
   }
