@@ -37,15 +37,21 @@ typedef struct rl_script_source {
   const char *sha1;
 } rl_script_source;
 
+/* What a node says of its past, as one who was a replica: whose, and until where. */
+#define RL_COMMAND_PAST                                                                            \
+  "local a,b=string.match(redis.call('INFO','replication'),"                                       \
+  "'_replid2:(%x+).*second_repl_offset:(%-?%d+)') local was=a and "                                \
+  "string.sub(a,1,16)..string.format('%.0f',b+1) or '' "
+
 /*
- * "If the node is not" the server that a guard knows: its run_id and the id of the past that it has left, which changes
- * with each promotion, if it was one before or not. There is a sign between them. Where the script's name says already
- * who the server is, the run_id is left out: INFO of it costs a node twice as much as of the other.
+ * "If the node is not" the server that a guard knows: its run_id and its past, which changes with each promotion. There
+ * is a sign between them. Where the script's name says already who the server is, the run_id is left out: INFO of it
+ * costs a node twice as much as of the other.
  */
 #define RL_COMMAND_SERVER(argument)                                                                \
-  "local run,past=string.match(" argument ",'^(%w*)[-+](%x*)$') "                                  \
-  "if (past~='' and not string.find(redis.call('INFO','replication'),'_replid2:'..past,1,true)) "  \
-  "or (run~='' and not string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) "
+  "local run,past=string.match(" argument ",'^(%w*)[-+](%x*)$') " RL_COMMAND_PAST                  \
+  "if (past~='' and past~=was) or (run~='' and not "                                               \
+  "string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) "
 
 static const rl_script_source rl_script_sources[] = {
     [RL_SCRIPT_RELEASE] = {"if redis.call('GET',KEYS[1])==ARGV[1] then "
@@ -100,7 +106,7 @@ static const rl_script_source rl_script_sources[] = {
                         "life=#ARGV[2]<9 and '704800000' or string.format('%.0f',604800000+ARGV[2]) "
                         "for i=n+1,2*n do redis.call('SET',KEYS[i],value,'PX',life) end end return 'OK "
                         "'..now..' '..value",
-         "8a69a6187b0ca0c123f108a66cc9f12734d2789d"},
+         "ff364b69a72ca6fef23a3bb4de6dd363687f5a1e"},
     [RL_SCRIPT_KEEP] =
         {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "
          "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "
@@ -144,8 +150,8 @@ static const char rl_command_inspection[] =
 static const char rl_command_guarding[] =
     "redis.call('SELECT',ARGV[5]) "
     "local i=redis.call('INFO','server') local run=(string.match(i,'run_id:(%w+)') or '?').."
-    "(tonumber(string.match(i,'redis_version:(%d+)') or 0)<7 and '+' or '-').."
-    "string.sub(string.match(redis.call('INFO','replication'),'_replid2:(%x+)') or '',1,16) "
+    "(tonumber(string.match(i,'redis_version:(%d+)') or 0)<7 and '+' or '-') " RL_COMMAND_PAST
+    "run=run..was "
     "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
     "local r=redis.call('GET',KEYS[1]) local spoil=ARGV[1]=='spoil' "
     "if spoil and r==ARGV[4] then redis.call('DEL',KEYS[1]) r=false end "

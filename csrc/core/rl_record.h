@@ -17,7 +17,7 @@
 #define RL_RECORD_KEY "redlock:lineage" /* and ":" and the cluster's name, where it has one */
 #define RL_RECORD_CLUSTER_MAX 64
 #define RL_RECORD_KEY_MAX (sizeof RL_RECORD_KEY + RL_RECORD_CLUSTER_MAX)
-#define RL_RECORD_RUN_ID_MAX 64
+#define RL_RECORD_RUN_ID_MAX 96
 #define RL_RECORD_FINGERPRINT_MAX 255
 #define RL_RECORD_MAX 400
 

@@ -47,20 +47,27 @@ typedef struct sim_watch_script {
   "i=n+1,2*n do redis.call('SET',KEYS[i],value,'PX',life) end end return 'OK '..now..' "           \
   "'..value"
 
+#define SIM_WATCH_PAST                                                                             \
+  "local a,b=string.match(redis.call('INFO','replication'),"                                       \
+  "'_replid2:(%x+).*second_repl_offset:(%-?%d+)') local was=a and "                                \
+  "string.sub(a,1,16)..string.format('%.0f',b+1) or '' "
+
+#define SIM_WATCH_SERVER(argument)                                                                 \
+  "local run,past=string.match(" argument ",'^(%w*)[-+](%x*)$') " SIM_WATCH_PAST                   \
+  "if (past~='' and past~=was) or (run~='' and not "                                               \
+  "string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) "
+
 #define SIM_WATCH_RECORD                                                                           \
   "if ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "              \
-  "'..now..' 0' end local run,past=string.match(ARGV[7],'^(%w*)[-+](%x*)$') if (past~='' and not " \
-  "string.find(redis.call('INFO','replication'),'_replid2:'..past,1,true)) or (run~='' and not "   \
-  "string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) then "                          \
-  "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end "
+  "'..now..' 0' end " SIM_WATCH_SERVER(                                                            \
+      "ARGV[7]") "then "                                                                           \
+                 "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end "
 
 /* The record of another process is left there. */
 #define SIM_WATCH_RECORD_LEFT                                                                      \
   "if ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "              \
-  "'..now..' 0' end local run,past=string.match(ARGV[7],'^(%w*)[-+](%x*)$') if (past~='' and not " \
-  "string.find(redis.call('INFO','replication'),'_replid2:'..past,1,true)) or (run~='' and not "   \
-  "string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) then "                          \
-  "return 'other '..now..' 0' end end "
+  "'..now..' 0' end " SIM_WATCH_SERVER("ARGV[7]") "then "                                          \
+                                                  "return 'other '..now..' 0' end end "
 
 #define SIM_WATCH_TOKEN                                                                            \
   "local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "                      \
@@ -91,8 +98,8 @@ static const sim_watch_script sim_watch_scripts[] = {
     {SIM_WATCH_TOKEN SIM_WATCH_RAISE, SIM_COMMAND_CONFIRM, false, false, false},
     {"redis.call('SELECT',ARGV[5]) "
      "local i=redis.call('INFO','server') local run=(string.match(i,'run_id:(%w+)') or '?').."
-     "(tonumber(string.match(i,'redis_version:(%d+)') or 0)<7 and '+' or '-').."
-     "string.sub(string.match(redis.call('INFO','replication'),'_replid2:(%x+)') or '',1,16) "
+     "(tonumber(string.match(i,'redis_version:(%d+)') or 0)<7 and '+' or '-') " SIM_WATCH_PAST
+     "run=run..was "
      "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
      "local r=redis.call('GET',KEYS[1]) local spoil=ARGV[1]=='spoil' "
      "if spoil and r==ARGV[4] then redis.call('DEL',KEYS[1]) r=false end "
