@@ -7,7 +7,7 @@
  * tells between which two values its clock's offset from ours is. Two replies whose ranges are further apart than
  * what clocks may drift show a step, however long either took. One reply is kept to be compared with, for 10 s,
  * lest a clock that is slewed fast moves by little from each reply to the next. One that was much quicker takes its
- * place.
+ * place; one that took seconds says no more than the one before, and hides no step (seed 9001064208).
  */
 #include "rl_clock_watch.h"
 
@@ -15,6 +15,14 @@
 
 static int64_t rl_clock_watch_width(const rl_clock_watch *watch) {
   return watch->most_us - watch->least_us;
+}
+
+/* A clock that was not stepped is where it was, but for what it may drift. A slow reply alone would say less. */
+static void rl_clock_watch_narrow(rl_clock_watch *seen, const rl_clock_watch *watch,
+                                  int64_t allowed_us) {
+  int64_t least_us = watch->least_us - allowed_us, most_us = watch->most_us + allowed_us;
+  seen->least_us = seen->least_us > least_us ? seen->least_us : least_us;
+  seen->most_us = seen->most_us < most_us ? seen->most_us : most_us;
 }
 
 int64_t rl_clock_watch_note(rl_clock_watch *watch, uint64_t node_us, redlock_time sent_us,
@@ -42,6 +50,9 @@ int64_t rl_clock_watch_note(rl_clock_watch *watch, uint64_t node_us, redlock_tim
   if (step_us != 0) {
     seen.step_least_us = seen.least_us - watch->most_us - allowed_us;
     seen.step_most_us = seen.most_us - watch->least_us + allowed_us;
+  }
+  if (watch->known && step_us == 0) {
+    rl_clock_watch_narrow(&seen, watch, allowed_us);
   }
   if (!watch->known || step_us != 0 || elapsed_us >= RL_CLOCK_WATCH_AGE_US ||
       rl_clock_watch_width(&seen) < rl_clock_watch_width(watch) / 2) {

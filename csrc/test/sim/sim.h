@@ -453,7 +453,7 @@ typedef struct sim_lock {
   uint64_t taken_us;    /* client's clock: the start of the round that took it */
   bool moved;           /* which was that of another lock of its owner's */
   bool over_seen;
-  bool calm; /* it was taken after the faults had stopped, with time enough to extend it */
+  bool calm; /* its taking was begun after the faults had stopped, with time enough to extend it */
   int told;  /* what the core has told of its loss; REDLOCK_OK if nothing */
 
   bool attaches;         /* the acquire takes over what was detached */

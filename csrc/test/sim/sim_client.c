@@ -309,7 +309,7 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
     own->taken_us = lock->round_start_us;
     own->moved = false;
     /* What it was granted may have been deleted by force since. */
-    own->calm = s->phase != SIM_PHASE_SAFETY && s->now_us > s->calm_us &&
+    own->calm = s->phase != SIM_PHASE_SAFETY && s->tokens[lease].begun_us > s->calm_us &&
                 s->tokens[lease].forced == 0 && s->tokens[lease].forgotten == 0 &&
                 deadline_us > client->reading_us + SIM_CLIENT_TIME_TO_EXTEND_US;
     check_granted(s, client, own);

@@ -112,8 +112,21 @@ static void what_no_clock_can_say_changes_nothing(void **state) {
   assert_int_equal(watch.at_us, 1 * SECONDS);
 }
 
+/* After 10 s another reply takes the place of the one that is compared with; that one took 5 s. */
+static void a_slow_reply_hides_no_step(void **state) {
+  (void)state;
+  rl_clock_watch watch = heard(1 * SECONDS, 1 * MS);
+  redlock_time slow = 12 * SECONDS, now = 13 * SECONDS;
+  assert_int_equal(rl_clock_watch_note(&watch, DAY + slow - 5 * SECONDS, slow - 5 * SECONDS, slow),
+                   0);
+  assert_int_equal(watch.at_us, slow);
+  assert_int_equal(watch.most_us - watch.least_us, 1 * MS + 11 * SECONDS / 100);
+  assert_true(rl_clock_watch_note(&watch, DAY + now + 500 * MS, now, now) > 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_slow_reply_hides_no_step),
       cmocka_unit_test(the_first_reply_shows_no_step),
       cmocka_unit_test(a_step_is_what_drift_and_both_round_trips_do_not_explain),
       cmocka_unit_test(a_hundredth_of_the_time_in_between_is_drift),
