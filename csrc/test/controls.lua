@@ -179,6 +179,8 @@ local list = {
   { "guard-past-not-known", "scripts are not told of the server's past, but of nothing",
     "return past != NULL ? past : guard->run_id;", "return past != NULL ? \"-\" : guard->run_id;",
     by = { unit = "rl_guard_test" } },
+  { "watch-slow-reply", "a reply that took seconds hides a step of less than that",
+    "rl_clock_watch_narrow(&seen, watch, allowed_us);", "", by = { unit = "rl_clock_watch_test" } },
   { "guard-any-clock", "a record is made by whatever clock",
     "guard->near = near >= needed;", "guard->near = near > 0;" },
   { "guard-clock-that-may-be-right", "a clock is near where that is only possible",
