@@ -119,9 +119,13 @@ void rl_lua_credentials_read(lua_State *L, int index, rl_lua_credentials_answer 
     read_error(L, index + 1, answer);
     return;
   }
-  if (!lua_toboolean(L, index + 1)) { /* A username that is nil has a password behind it, which nobody may see. */
+  if (!lua_toboolean(
+          L,
+          index + 1)) { /* A username that is nil has a password behind it, which nobody may see. */
     if (lua_toboolean(L, index + 2))
-      refuse(answer, "the function returned nil, and what is behind that is not shown: an error() would say why");
+      refuse(
+          answer,
+          "the function returned nil, and what is behind that is not shown: an error() would say why");
     return;
   }
   if (lua_type(L, index + 1) != LUA_TSTRING || lua_type(L, last) != LUA_TSTRING) {

@@ -291,7 +291,8 @@ static void a_user_without_a_right_is_told_which(void **state) {
   assert_ok(other, redlock_lock_acquire(other, NULL, NULL));
   pump_until(later, vote_of(other, 0) == REDLOCK_VOTE_ERROR);
   assert_true(vote_says(
-      other, 0, "the guard needs +eval +evalsha +info +time +get +set +del +select ~redlock:lineage"));
+      other, 0,
+      "the guard needs +eval +evalsha +info +time +get +set +del +select ~redlock:lineage"));
   assert_string_equal(farm_command(&four, 0, "ACL", "SETUSER", "default", "+@all", NULL), "OK");
   redlock_lock_free(other);
   redlock_lock_free(lock);
