@@ -46,7 +46,7 @@
 #define SIM_LOCKS_MAX 3 /* of one client */
 #define SIM_RESOURCES_MAX 2
 #define SIM_DATABASES_MAX 2
-#define SIM_CONNECTIONS_MAX 256
+#define SIM_CONNECTIONS_MAX 512
 #define SIM_DATABASE 3       /* the one that is selected, in runs that select one */
 #define SIM_CLOSE_PPM 2500   /* of clocks that keep close */
 #define SIM_CLOSE_US 1900000 /* they are so near to the true time, with all their steps */
