@@ -169,7 +169,7 @@ static bool rl_record_read_record(rl_record_answer *answer, const char *at) {
 }
 
 bool rl_record_read(rl_record_answer *answer, const char *bytes, size_t length) {
-  char text[RL_RECORD_MAX + 128];
+  char text[RL_RECORD_MAX + RL_RECORD_RUN_ID_MAX + 64];
   char why[16];
   const char *at = text;
   memset(answer, 0, sizeof *answer);

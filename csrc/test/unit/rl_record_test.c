@@ -162,9 +162,9 @@ static void what_is_too_long_is_no_answer(void **state) {
   assert_false(reads(&answer, text));
   text[strlen(text) - 1] = '\0';
   assert_true(reads(&answer, text));
-  (void)snprintf(text, sizeof text, "5 %065d empty ", 1);
+  (void)snprintf(text, sizeof text, "5 %0*d empty ", RL_RECORD_RUN_ID_MAX + 1, 1);
   assert_false(reads(&answer, text));
-  (void)snprintf(text, sizeof text, "5 %064d empty ", 1);
+  (void)snprintf(text, sizeof text, "5 %0*d empty ", RL_RECORD_RUN_ID_MAX, 1);
   assert_true(reads(&answer, text));
   memset(text, '1', sizeof text);
   assert_false(rl_record_read(&answer, text, sizeof text));
