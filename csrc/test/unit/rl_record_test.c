@@ -153,6 +153,16 @@ static void every_truncation_is_no_answer_or_says_less(void **state) {
   }
 }
 
+static void a_server_may_say_what_it_was_besides(void **state) {
+  (void)state;
+  rl_record_answer answer;
+  assert_true(reads(&answer, "5 0af-1e12 - 0af-1e12 1 ready "));
+  assert_string_equal(answer.run_id, "0af-1e12");
+  assert_true(reads(&answer, "5 0af+ empty "));
+  assert_false(reads(&answer, "5 0af-1e12 - 0af-1e13 1 ready "));
+  assert_false(reads(&answer, "5 ?-1e12 empty "));
+}
+
 static void what_is_too_long_is_no_answer(void **state) {
   (void)state;
   rl_record_answer answer;
@@ -194,6 +204,7 @@ int main(void) {
       cmocka_unit_test(an_answer_says_who_when_and_what),
       cmocka_unit_test(an_answer_without_a_record_says_why),
       cmocka_unit_test(every_truncation_is_no_answer_or_says_less),
+      cmocka_unit_test(a_server_may_say_what_it_was_besides),
       cmocka_unit_test(what_is_too_long_is_no_answer),
       cmocka_unit_test(what_differs_is_told_word_by_word),
   };
