@@ -16,7 +16,8 @@
  *       none owes far too much. A node that is behind is not counted: it could not answer in time anyway. Where
  *       not so many could be had by waiting, nobody waits. An acquire then fails. What is held waits for full nodes
  *       that are behind, too: they may go on, the lease has time, and after 3 s of silence their
- *       connections end.
+ *       connections end. But for one that owes far too much an extend waits no longer than a quarter of what the lease
+ *       has left, whatever |node_timeout| is.
  *   L5. A node to which the first connection is on its way will be sent a command of each round in flight when it is
  *       there. Until then, but no longer than a node may be behind, it owes as many.
  */
@@ -89,11 +90,19 @@ static redlock_time rl_launch_awaited(const rl_core *core, const rl_node *node,
              : 0;
 }
 
+/* L4. After how long a node that answers nothing is behind, for |lock|. */
+static redlock_duration rl_launch_patience(const rl_lock *lock, redlock_time now_us) {
+  redlock_duration patience_us = rl_round_patience(lock);
+  return lock->operation == RL_OPERATION_EXTEND
+             ? rl_time_min(patience_us, rl_time_sub(lock->deadline_us, now_us) / 4)
+             : patience_us;
+}
+
 /* L4. Whether |lock| may be launched; else |*until_us| is made no later than when to look again. */
 static bool rl_launch_is_open(const rl_core *core, redlock_time now_us, const rl_lock *lock,
                               redlock_time *until_us) {
   const rl_launches *launches = &core->launches;
-  redlock_duration patience_us = rl_round_patience(lock);
+  redlock_duration patience_us = rl_launch_patience(lock, now_us);
   unsigned needed = rl_core_quorum(core, lock->operation);
   unsigned ready = 0, full = 0, behind = 0;
   bool overfull = false;

@@ -177,14 +177,15 @@ static void check_leftover_turned(sim *s, sim_client *client) {
 /*
  * Whether a call returns although a node may be about to come up, for the first time or again. That is asked of the
  * lock whose round took the lease: one to which the lease has come since has not asked the nodes, and its last
- * round, if it had one, was that of an attempt that failed. A nested acquire goes on for nobody.
+ * round, if it had one, was that of an attempt that failed. A nested acquire goes on for nobody, nor does what was
+ * cancelled since.
  */
 static bool check_leftover_hurried(const sim_client *client, const sim_lock *own, unsigned node) {
   const rl_lock *lock = own->lock;
   rl_link_phase phase = client->core.nodes[node]->link.phase;
   uint64_t tenth_us = lock->ttl_us / 10;
   uint64_t moment_us = tenth_us < CHECK_LEFTOVER_MOMENT_US ? tenth_us : CHECK_LEFTOVER_MOMENT_US;
-  return lock->operation == RL_OPERATION_ACQUIRE && !own->moved &&
+  return lock->operation == RL_OPERATION_ACQUIRE && lock->phase == RL_PHASE_LATE && !own->moved &&
          client->core.nodes[node]->failures == 0 &&
          (phase == RL_LINK_CONNECTING || phase == RL_LINK_HANDSHAKE) &&
          client->reading_us < client->sockets[node].begun_us + moment_us &&

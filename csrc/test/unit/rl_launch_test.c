@@ -464,6 +464,33 @@ static void a_slow_minority_is_waited_for_in_the_end(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* However long the timeout is: a lease that two nodes of three keep does not run out because the third one hangs. */
+static void a_hung_minority_that_owes_too_much_ends_no_lease(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = fake_once();
+  options.ttl_us = 2 * SECONDS;
+  options.node_timeout_us = 60 * SECONDS;
+  rl_lock *lock = fake_lock(world, "r", &options);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  world->core.launches.window = 1;
+  world->core.launches.command_us = REDLOCK_SECONDS;
+  for (unsigned i = 0; i < RL_LAUNCH_OVERFULL + 1; i++) {
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    for (unsigned ms = 0; ms < 1000 && rl_lock_result(lock) == REDLOCK_PENDING; ms++) {
+      fake_turn(world);
+      for (unsigned node = 0; node < 2; node++) {
+        if (world->nodes[node].queued > 0) {
+          (void)fake_answer(world, node);
+        }
+      }
+      fake_pass(world, 1 * MS);
+    }
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+  }
+  assert_true(fake_world_end(world));
+}
+
 /* What is on its way to a distant node and back does not stand in line there. */
 static void a_distant_node_is_sent_more_at_once(void **state) {
   (void)state;
@@ -622,6 +649,7 @@ int main(void) {
       cmocka_unit_test(a_node_that_falls_behind_holds_nobody_up),
       cmocka_unit_test(a_hung_minority_holds_nobody_up),
       cmocka_unit_test(a_slow_minority_is_waited_for_in_the_end),
+      cmocka_unit_test(a_hung_minority_that_owes_too_much_ends_no_lease),
       cmocka_unit_test(a_distant_node_is_sent_more_at_once),
       cmocka_unit_test(one_call_launches_a_bounded_number),
       cmocka_unit_test(a_burst_before_the_first_connections_is_launched_no_faster_than_after_them),
