@@ -53,6 +53,8 @@ typedef struct rl_script_source {
   "if (past~='' and past~=was) or (run~='' and not "                                               \
   "string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) "
 
+#define RL_COMMAND_TAKES_SERVER RL_COMMAND_SERVER("ARGV[7]")
+
 static const rl_script_source rl_script_sources[] = {
     [RL_SCRIPT_RELEASE] = {"if redis.call('GET',KEYS[1])==ARGV[1] then "
                            "return redis.call('DEL',KEYS[1]) end return 0",
@@ -88,24 +90,23 @@ static const rl_script_source rl_script_sources[] = {
         {"local n,p,own=tonumber(ARGV[3]),tonumber(ARGV[5]),ARGV[4]=='1' local "
          "t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
          "ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "
-         "'..now..' 0' end " RL_COMMAND_SERVER(
-             "ARGV[7]") "then "
-                        "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end for i=1,n do "
-                        "local v=redis.call('GET',KEYS[i]) if v and not (own and v==ARGV[1]) then "
-                        "return i..' '..now..' 0' end end local value='0' if p>0 then local most,f=0,p "
-                        "for i=n+1,2*n do local v=redis.pcall('GET',KEYS[i]) local c=tonumber(v or '0') "
-                        "if not c or c<0 or c~=math.floor(c) then return redis.error_reply('ERR no "
-                        "counter of fencing tokens: '..KEYS[i]) end if c>most then most=c end end if "
-                        "not own then local tick=t[1]*10000+math.floor(t[2]/100) if f<tick-10000 then "
-                        "f=tick-10000 elseif f>tick+10000 then f=tick+10000 end most=most+1 end if "
-                        "f>most then most=f end if most>9007199254740991 then return "
-                        "redis.error_reply('ERR no fencing token is left') end value=most==p and "
-                        "ARGV[5] or string.format('%.0f',most) end for i=1,n do if not own or "
-                        "redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
-                        "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end end if p>0 then local "
-                        "life=#ARGV[2]<9 and '704800000' or string.format('%.0f',604800000+ARGV[2]) "
-                        "for i=n+1,2*n do redis.call('SET',KEYS[i],value,'PX',life) end end return 'OK "
-                        "'..now..' '..value",
+         "'..now..' 0' end " RL_COMMAND_TAKES_SERVER "then "
+         "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end for i=1,n do "
+         "local v=redis.call('GET',KEYS[i]) if v and not (own and v==ARGV[1]) then "
+         "return i..' '..now..' 0' end end local value='0' if p>0 then local most,f=0,p "
+         "for i=n+1,2*n do local v=redis.pcall('GET',KEYS[i]) local c=tonumber(v or '0') "
+         "if not c or c<0 or c~=math.floor(c) then return redis.error_reply('ERR no "
+         "counter of fencing tokens: '..KEYS[i]) end if c>most then most=c end end if "
+         "not own then local tick=t[1]*10000+math.floor(t[2]/100) if f<tick-10000 then "
+         "f=tick-10000 elseif f>tick+10000 then f=tick+10000 end most=most+1 end if "
+         "f>most then most=f end if most>9007199254740991 then return "
+         "redis.error_reply('ERR no fencing token is left') end value=most==p and "
+         "ARGV[5] or string.format('%.0f',most) end for i=1,n do if not own or "
+         "redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
+         "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end end if p>0 then local "
+         "life=#ARGV[2]<9 and '704800000' or string.format('%.0f',604800000+ARGV[2]) "
+         "for i=n+1,2*n do redis.call('SET',KEYS[i],value,'PX',life) end end return 'OK "
+         "'..now..' '..value",
          "ff364b69a72ca6fef23a3bb4de6dd363687f5a1e"},
     [RL_SCRIPT_KEEP] =
         {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "

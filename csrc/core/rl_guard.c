@@ -421,8 +421,10 @@ static void rl_guard_read_answer(rl_core *core, rl_node *node, redlock_time now_
   rl_guard_compare_servers(core, node);
 }
 
-/* The node is not allowed to be asked, or cannot be. */
-/* Redis 7.0 says of a script what its user "can't": where a password was sent, rl_link_said() ends at the apostrophe. */
+/*
+ * The node is not allowed to be asked, or cannot be. Redis 7.0 says of a script what its user "can't": where a password
+ * was sent, rl_link_said() ends at the apostrophe.
+ */
 static void rl_guard_read_error(const rl_core *core, rl_node *node) {
   const char *said = rl_link_said(&node->link);
   bool forbidden = strstr(said, "NOPERM") != NULL || strstr(said, "no permissions") != NULL ||

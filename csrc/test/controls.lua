@@ -149,7 +149,7 @@ local list = {
   { "guard-record-not-compared", "a vote counts whatever the record is: FLUSHALL on a connection",
     [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
          "ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "
-         "'..now..' 0' end " RL_COMMAND_SERVER("ARGV[7]") "then "
+         "'..now..' 0' end " RL_COMMAND_TAKES_SERVER "then "
          "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end for i=1,n do "]],
     [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) "
          "for i=1,n do "]] },
