@@ -314,6 +314,24 @@ static void steps_that_differ_are_those_of_the_nodes(void **state) {
   assert_kept(world, kept, rival);
 }
 
+/* Nobody has to be told first that the node does not know it. */
+static void the_script_of_a_new_record_goes_by_its_text(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(1, &lock);
+  world->nodes[0].store.ahead_us += 100 * MS;
+  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  fake_settle(world);
+  fake_pass(world, QUARANTINE);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_command command = fake_answer(world, 0);
+  assert_int_equal(command.verb, FAKE_SET);
+  assert_true(command.by_text);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
 static void a_step_backwards_endangers_no_lease(void **state) {
   (void)state;
   rl_lock *kept, *other;
@@ -388,6 +406,7 @@ int main(void) {
       cmocka_unit_test(a_step_that_is_seen_while_the_node_is_refused_counts),
       cmocka_unit_test(a_record_that_is_another_one_does_not_make_up_for_a_step),
       cmocka_unit_test(steps_that_differ_are_those_of_the_nodes),
+      cmocka_unit_test(the_script_of_a_new_record_goes_by_its_text),
       cmocka_unit_test(a_step_backwards_endangers_no_lease),
       cmocka_unit_test(an_extend_that_shows_the_step_and_confirms_needs_no_warning),
       cmocka_unit_test(a_node_that_is_stepped_while_an_extend_is_out_does_not_count_in_it),
