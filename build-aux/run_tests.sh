@@ -114,16 +114,31 @@ interrupted() {
 }
 trap interrupted INT TERM HUP
 
-# What failed may stand far above the end of the log; busted says why in the lines behind. The end comes first, for
-# who prints only the end of all that is printed.
+# What failed may stand far above the end of the log; busted says why in the lines behind, cmocka in those before. The
+# end comes first, for who prints only the end of all that is printed.
 report_failure() {
   local lines=${REDLOCK_LOG_LINES:-60} plain='s/\x1b\[[0-9;]*m//g'
   echo "---- $1: $2; the end of $3:"
   sed "$plain" "$3" | grep -avE '^[+.-]*$' | tail -n "$lines"
-  echo "---- $1, what failed:"
+  echo "---- $1, $2; what failed:"
   sed "$plain" "$3" | grep -aE -A 12 '^(Failure|Error|Pending) -> ' | head -n "$lines"
-  sed "$plain" "$3" | grep -aE '^not ok|^\[  (FAILED|SKIPPED) \] [^0-9]' | head -n "$lines"
+  sed "$plain" "$3" | failed_of_cmocka | head -n "$lines"
+  sed "$plain" "$3" | grep -a '^not ok' | sed 's/^not ok -*/- /' | head -n "$lines"
   echo "----"
+}
+
+# Each test of cmocka that failed or was skipped, in words of its own: what it printed, and its program.
+failed_of_cmocka() {
+  awk '
+    /^# / && !/ took / { program = $2 }
+    /^\[ RUN / { count = 0; test = $NF; next }
+    /^\[  (FAILED |SKIPPED) \] / && $NF == test {
+      print "- in " program ", " test ":"
+      for (i = count > 15 ? count - 15 : 0; i < count; i++) print "    " said[i]
+      test = ""
+      next
+    }
+    { said[count++] = $0 }'
 }
 
 run_suite() {
