@@ -399,8 +399,9 @@ static void what_a_peer_does_is_told_and_costs_little(void **state) {
   }
 }
 
-/* Beside two that are well: a lock is as quick as ever, and the processor has little to do. More than half a second
- * only where the machine is so busy that no lock was quick. */
+/* Beside two that are well: a lock is as quick as ever, and the client is not at work without a pause, as one is that
+ * asks again and again; how much work TLS is depends on the machine and the build. More than half a second only where
+ * the machine is so busy that no lock was quick. */
 static void try_beside_others(const hostile_case *this, const tls_hostile *server) {
   redlock_client *client = client_with(server, 2);
   redlock_duration fastest_us = REDLOCK_NEVER;
@@ -427,7 +428,7 @@ static void try_beside_others(const hostile_case *this, const tls_hostile *serve
     }
   }
   used_us = processor_us() - used_us;
-  redlock_duration most_us = (redlock_now() - begun_us) / 10 * 6;
+  redlock_duration most_us = (redlock_now() - begun_us) / 100 * 95;
   size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
   /* Had it been waited for, every call would have taken its whole time; 50 ms pass between two locks. */
   if (fastest_us > NODE_TIMEOUT_US / 2 || rounds < 2 || turns > 5000 || used_us > most_us ||
