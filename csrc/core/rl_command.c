@@ -45,15 +45,26 @@ typedef struct rl_script_source {
 
 /*
  * "If the node is not" the server that a guard knows: its run_id and its past, which changes with each promotion. There
- * is a sign between them. Where the script's name says already who the server is, the run_id is left out: INFO of it
- * costs a node twice as much as of the other.
+ * is a sign between them. Where the script's name says already who the server is, the run_id is left out.
  */
 #define RL_COMMAND_SERVER(argument)                                                                \
-  "local run,past=string.match(" argument ",'^(%w*)[-+](%x*)$') " RL_COMMAND_PAST                  \
+  "local run,past=string.match(" argument ",'^(%w*)-(%x*)$') " RL_COMMAND_PAST                     \
   "if (past~='' and past~=was) or (run~='' and not "                                               \
   "string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) "
 
 #define RL_COMMAND_TAKES_SERVER RL_COMMAND_SERVER("ARGV[7]")
+
+/*
+ * The seal is a key beside the record, which is "raw" in the memory where APPEND has made it longer, and nowhere else: a
+ * short string that is loaded from a snapshot, or comes with a full resynchronisation, is "embstr", and no replica is
+ * told of the APPEND.
+ */
+#define RL_COMMAND_ENCODING "redis.call('OBJECT','ENCODING',KEYS[#KEYS]..' seal')"
+#define RL_COMMAND_SEALS                                                                           \
+  "redis.call('SET',KEYS[1]..' seal','s') redis.set_repl(redis.REPL_NONE) "                        \
+  "redis.call('APPEND',KEYS[1]..' seal','ealed') redis.set_repl(redis.REPL_ALL) "                  \
+  "if " RL_COMMAND_ENCODING "~='raw' then return redis.error_reply("                               \
+  "'ERR OBJECT ENCODING does not tell a key that APPEND has changed') end "
 
 static const rl_script_source rl_script_sources[] = {
     [RL_SCRIPT_RELEASE] = {"if redis.call('GET',KEYS[1])==ARGV[1] then "
@@ -89,9 +100,9 @@ static const rl_script_source rl_script_sources[] = {
     [RL_SCRIPT_TAKE] =
         {"local n,p,own=tonumber(ARGV[3]),tonumber(ARGV[5]),ARGV[4]=='1' local "
          "t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
-         "ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "
-         "'..now..' 0' end " RL_COMMAND_TAKES_SERVER "then "
-         "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end for i=1,n do "
+         "ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] or " RL_COMMAND_ENCODING
+         "~='raw' then return 'other '..now..' 0' end if ARGV[7]~='' then " RL_COMMAND_TAKES_SERVER
+         "then return 'other '..now..' 0' end end end for i=1,n do "
          "local v=redis.call('GET',KEYS[i]) if v and not (own and v==ARGV[1]) then "
          "return i..' '..now..' 0' end end local value='0' if p>0 then local most,f=0,p "
          "for i=n+1,2*n do local v=redis.pcall('GET',KEYS[i]) local c=tonumber(v or '0') "
@@ -107,7 +118,7 @@ static const rl_script_source rl_script_sources[] = {
          "life=#ARGV[2]<9 and '704800000' or string.format('%.0f',604800000+ARGV[2]) "
          "for i=n+1,2*n do redis.call('SET',KEYS[i],value,'PX',life) end end return 'OK "
          "'..now..' '..value",
-         "ff364b69a72ca6fef23a3bb4de6dd363687f5a1e"},
+         "093f23ff8e9f54c7194bdb795174759537ae621d"},
     [RL_SCRIPT_KEEP] =
         {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "
          "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "
@@ -146,17 +157,16 @@ static const char rl_command_inspection[] =
  * Of a guard: docs/safety.md. A wall clock may go back by a second without making a record one of the future. None
  * is made over one of other clients, though a restarted server has it, nor where another database has one, which a
  * restarted server may have, too: theirs is the answer. Whoever may not SELECT is to hear of it before that matters.
- * Who the server is stands before a "-", or a "+" where it keeps scripts across restarts and on replicas (before 7).
+ * A record without its seal is as good as another server's.
  */
 static const char rl_command_guarding[] =
     "redis.call('SELECT',ARGV[5]) "
-    "local i=redis.call('INFO','server') local run=(string.match(i,'run_id:(%w+)') or '?').."
-    "(tonumber(string.match(i,'redis_version:(%d+)') or 0)<7 and '+' or '-') " RL_COMMAND_PAST
-    "run=run..was "
+    "local run=string.match(redis.call('INFO','server'),'run_id:(%w+)') or '?' " RL_COMMAND_PAST
+    "run=run..'-'..was "
     "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
     "local r=redis.call('GET',KEYS[1]) local spoil=ARGV[1]=='spoil' "
     "if spoil and r==ARGV[4] then redis.call('DEL',KEYS[1]) r=false end "
-    "local of=r and string.match(r,'^%S+')==run "
+    "local of=r and string.match(r,'^%S+')==run and " RL_COMMAND_ENCODING "=='raw' "
     "local whose=r and string.match(r,'^%S+ %d+ %S+ (.*)$') "
     "if ARGV[1]=='ready' then why='ready' born=now-ARGV[3] "
     "elseif not r then why='empty' "
@@ -170,7 +180,7 @@ static const char rl_command_guarding[] =
     "redis.call('SELECT',db) local o=redis.pcall('GET',KEYS[1]) redis.call('SELECT',ARGV[5]) "
     "if type(o)=='string' then "
     "r=run..(string.match(o,' .*') or '')..' database='..db free=false break end end end "
-    "if free then redis.call('SET',KEYS[1],r) end why=nil end "
+    "if free then redis.call('SET',KEYS[1],r) " RL_COMMAND_SEALS "end why=nil end "
     "return string.format('%.0f %s %s %s',now,run,why or '-',why and '' or r)";
 
 /* For the doctor. Nothing is there under the key; what writes comes first, as old servers want it. */
@@ -216,7 +226,8 @@ static const char rl_command_examining[] =
   "for i=1," count " do redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end return 1"
 static const char rl_command_attachment[] = RL_COMMAND_ATTACHMENT("#KEYS");
 static const char rl_command_attachment_here[] =
-    "if redis.call('GET',KEYS[#KEYS])~=ARGV[5] then return -1 end " RL_COMMAND_SERVER(
+    "if redis.call('GET',KEYS[#KEYS])~=ARGV[5] or " RL_COMMAND_ENCODING
+    "~='raw' then return -1 end " RL_COMMAND_SERVER(
         "ARGV[6]") "then return -1 end " RL_COMMAND_ATTACHMENT("#KEYS-1");
 
 /* Room for "$<20 digits>\r\n" and "\r\n" around an argument, and for "*<digits>\r\n". */

@@ -75,7 +75,8 @@ typedef struct rl_command_watch {
   const char
       *record; /* TAKE, with a guard: what the node's record must be, and its key; else NULL */
   const char *record_key;
-  const char *run_id; /* TAKE, with a record: who the node must be, "run_id-past" or "-past" */
+  const char
+      *run_id; /* TAKE, with a record: who the node must be, "run_id-past" or "-past"; or NULL */
 } rl_command_watch;
 
 int rl_command_watched(rl_buffer *buffer, const rl_command_key *key, const rl_command_watch *watch);

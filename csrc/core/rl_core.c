@@ -228,7 +228,7 @@ static void rl_core_tell(rl_lock *lock, rl_node *node, redlock_time now_us, cons
     return;
   }
   if (owed->script == RL_SCRIPT_TAKE_HERE && ballot->node_us != 0) {
-    node->link.guard->doubts = 0;
+    rl_guard_recognised(node->link.guard, owed);
   }
   if (lock == NULL || owed->kind == RL_OWED_HEAL) {
     return;

@@ -17,12 +17,15 @@
  *       all nodes, its own among them, are within 2 s of its own.
  *   G4. An acquire is sent only to a node that votes, and only with the record that we know: the script compares it,
  *       and carries the record's hash in its text, so that a server that was put in its place does not know the script,
- *       though it has a copy of the record. Whoever sends the text says whose it must be: a server that is another one
- *       deletes such a record, for it knows the script from then on. The hash of the record, and not only the run_id in
- *       it, for else a client that is late with an older record, or has another one there, would teach it the name, too.
- *       A server may have refused to delete, and become a master since; or be the same process, which was a replica for
- *       a while and has fewer keys. So each script compares what the server says of its past, too. Where scripts outlive
- *       a restart (before version 7), each compares the run_id, as the one that goes by its text does everywhere.
+ *       though it has a copy of the record. Whoever sends the text says whose it must be. The hash of the record, and
+ *       not only the run_id in it, for else a client that is late with an older record would teach it the name.
+ *       It may have been taught nevertheless; or keep its scripts over a restart (before version 7); or be the same
+ *       process, which was a replica for a while and has fewer keys. So beside the record is its seal, which shows that
+ *       it has been in the memory of this process since it was made, and all that came after: a full
+ *       resynchronisation, a restart and a snapshot break it. A replica that lags, and goes on from where it was, keeps
+ *       it; but then the other server has made a record, too, and voted Q later. So each script that is sent later than
+ *       Q less the longest life of a key after the server has last told of its past compares that: no promotion, and no
+ *       vote of the other's, can have been in between.
  *       Who does not vote is sent nothing. So it is with a heal and a join: a key that came to be on a node in quarantine
  *       would make an extend count there, while the node's vote from before the loss may count for somebody else.
  *       Extends go to all nodes: a key that is still there has been there since before any loss, or comes from a copy,
@@ -118,9 +121,21 @@ void rl_guard_prepare(rl_core *core) {
   rl_record_write_fingerprint(guards->fingerprint, &fingerprint);
 }
 
-const char *rl_guard_past(const rl_guard *guard) {
+const char *rl_guard_past(const rl_guard *guard, redlock_time now_us) {
+  const rl_guards *guards = guard->guards;
+  redlock_duration trusted_us = rl_time_sub(guards->quarantine_us, guards->max_ttl_us);
   const char *past = strchr(guard->run_id, '-');
+  if (rl_time_sub(now_us, guard->past_us) < trusted_us) {
+    return NULL;
+  }
   return past != NULL ? past : guard->run_id;
+}
+
+void rl_guard_recognised(rl_guard *guard, const rl_owed *owed) {
+  guard->doubts = 0;
+  if (owed->step != 0) {
+    guard->past_us = rl_time_max(guard->past_us, owed->sent_us);
+  }
 }
 
 void rl_guard_disconnected(rl_guard *guard) {
@@ -432,7 +447,8 @@ static void rl_guard_read_error(const rl_core *core, rl_node *node) {
   char rights[RL_RECORD_KEY_MAX + 80];
   (void)snprintf(
       rights, sizeof rights,
-      "the guard needs +eval +evalsha +info +time +get +set +del +select ~%s: ", core->guards->key);
+      "the guard needs +eval +evalsha +info +time +get +set +del +append +object +select ~%s*: ",
+      core->guards->key);
   rl_guard_refuse(node->link.guard, forbidden ? rights : "the guard can't ask it: ", said);
 }
 
@@ -473,6 +489,7 @@ bool rl_guard_answered(rl_core *core, rl_node *node, redlock_time now_us, const 
     rl_guard_refuse(guard, "what it says of the guard's record can't be read", "");
   } else {
     read = true;
+    guard->past_us = rl_time_max(guard->past_us, owed->sent_us);
     (void)rl_node_clock_note(&node->link.clock, answer.now_us, owed->sent_us, now_us);
     bool told = rl_guard_was_told(guard, &answer);
     rl_guard_compare_records(core, node, &answer, (rl_guard_make)owed->step);

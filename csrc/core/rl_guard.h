@@ -76,6 +76,7 @@ typedef struct rl_guard {
   int64_t distance_us; /* its clock less the median */
   redlock_time votes_at_us;
   redlock_time asked_us; /* when it was asked last */
+  redlock_time past_us;  /* when that was sent to which it has last told of its past */
   redlock_time stepped_us;
   redlock_time heard_us; /* when that was sent to which it has last told its clock */
   uint64_t shown_us;     /* what that clock showed */
@@ -99,8 +100,14 @@ void rl_guard_close(struct rl_core *core);
 rl_guard *rl_guard_new(const rl_guards *guards);
 void rl_guard_free(rl_guard *guard);
 
-/* What a script must be told of the server though its name is of this record: |run_id|, or what stands behind it. */
-const char *rl_guard_past(const rl_guard *guard);
+/*
+ * What a script must be told of the server though its name is of this record: what stands behind its |run_id|; NULL
+ * where the server has told it so shortly before that nothing can have happened which the seal would not show (G4).
+ */
+const char *rl_guard_past(const rl_guard *guard, redlock_time now_us);
+
+/* The script of |owed| has found that the server is who it was; owed.step says whether it has compared its past. */
+void rl_guard_recognised(rl_guard *guard, const struct rl_owed *owed);
 
 /* The longest life of a key, of which a client has said |max_ttl_us|, or 0 for nothing. */
 static inline redlock_duration rl_guard_longest(redlock_duration max_ttl_us) {

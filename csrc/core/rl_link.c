@@ -376,7 +376,8 @@ bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_owed_kind kind, r
     watch.body = by_text ? guard->body : guard->sha1;
     watch.record = guard->record;
     watch.record_key = guard->guards->key;
-    watch.run_id = by_text ? guard->run_id : rl_guard_past(guard);
+    watch.run_id = by_text ? guard->run_id : rl_guard_past(guard, now_us);
+    owed.step = watch.run_id != NULL;
   }
   return rl_link_queue_watched(link, &owed, &watch);
 }

@@ -65,8 +65,9 @@ typedef struct rl_owed {
   uint32_t round;
   uint8_t kind;
   uint8_t by_text; /* EVAL: there is nothing to fall back to */
-  uint8_t step;    /* of the handshake, or of the doctor */
-  uint8_t script;  /* the rl_script that was sent, if it was one */
+  uint8_t
+      step; /* of the handshake, or of the doctor; TAKE: whether it asks for the server's past */
+  uint8_t script; /* the rl_script that was sent, if it was one */
 } rl_owed;
 
 typedef struct rl_link {

@@ -148,14 +148,15 @@ local list = {
     "return rl_time_max(longest_us, RL_GUARD_QUARANTINE_MIN_US) / 2;" },
   { "guard-record-not-compared", "a vote counts whatever the record is: FLUSHALL on a connection",
     [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
-         "ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "
-         "'..now..' 0' end " RL_COMMAND_TAKES_SERVER "then "
-         "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end for i=1,n do "]],
+         "ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] or " RL_COMMAND_ENCODING
+         "~='raw' then return 'other '..now..' 0' end if ARGV[7]~='' then " RL_COMMAND_TAKES_SERVER
+         "then return 'other '..now..' 0' end end end for i=1,n do "]],
     [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) "
          "for i=1,n do "]] },
-  { "guard-record-left", "the record of another server is left where a script was sent by its text",
-    [["redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end for i=1,n do "]],
-    [["return 'other '..now..' 0' end end for i=1,n do "]], by = { "simulator", arguments = "--guard" } },
+  { "guard-seal-not-looked-at", "a vote counts whether the record is sealed or not: failed over and back",
+    [[~=ARGV[6] or " RL_COMMAND_ENCODING
+         "~='raw' then return 'other '..now..' 0' end if]], [[~=ARGV[6] "
+         "then return 'other '..now..' 0' end if]], by = { "simulator", arguments = "--guard" } },
   { "guard-script-of-a-server", "the name of the script is of the server, whatever its record",
     "rl_sha1(guard->body + length - RL_SHA1_LENGTH, guard->record, strlen(guard->record));",
     "rl_sha1(guard->body + length - RL_SHA1_LENGTH, guard->run_id, strlen(guard->run_id));",
@@ -180,6 +181,11 @@ local list = {
   { "guard-past-not-known", "scripts are not told of the server's past, but of nothing",
     "return past != NULL ? past : guard->run_id;", "return past != NULL ? \"-\" : guard->run_id;",
     by = { unit = "rl_guard_test" } },
+  { "guard-past-trusted-for-long", "the past of a server is not asked for again",
+    "if (rl_time_sub(now_us, guard->past_us) < trusted_us) {",
+    "if (trusted_us > 0 && guard->past_us != 0) {", by = { unit = "rl_guard_test" } },
+  { "guard-past-trusted-anyway", "the past of a server is trusted after a script that did not ask for it",
+    "if (owed->step != 0) { guard->past_us", "if (true) { guard->past_us", by = { unit = "rl_guard_test" } },
   { "watch-slow-reply", "a reply that took seconds hides a step of less than that",
     "rl_clock_watch_narrow(&seen, watch, allowed_us);", "", by = { unit = "rl_clock_watch_test" } },
   { "guard-any-clock", "a record is made by whatever clock",

@@ -107,6 +107,17 @@ static void failed_back(void) {
   follows(FORGETFUL, SPARE);
 }
 
+/* An older copy is loaded into the process that runs, with the record and its seal, and without the key. */
+static void loaded(void) {
+  assert_string_equal(
+      farm_command(&four, FORGETFUL, "EVAL",
+                   "local copies={} for i=1,2 do copies[i]=redis.call('DUMP',KEYS[i]) end "
+                   "redis.call('FLUSHALL') for i=1,2 do if copies[i] then "
+                   "redis.call('RESTORE',KEYS[i],0,copies[i]) end end return 'OK'",
+                   "2", RECORD, RECORD " seal", NULL),
+      "OK");
+}
+
 /*
  * The spare server has all that the node has, and gets nothing more. A real replica wants a second for it: later ones
  * are given what matters.
@@ -226,6 +237,11 @@ static void a_node_that_fails_over_and_back_grants_nothing_again(void **state) {
   assert_int_equal(doubles(failed_back, true, true), 0);
 }
 
+static void a_node_that_loads_an_older_copy_grants_nothing_again(void **state) {
+  (void)state;
+  assert_int_equal(doubles(loaded, false, true), 0);
+}
+
 /* The negative control: what the guard is for does happen here. */
 static void without_a_guard_each_of_these_makes_two_holders(void **state) {
   (void)state;
@@ -234,6 +250,7 @@ static void without_a_guard_each_of_these_makes_two_holders(void **state) {
   assert_true(doubles(promoted, true, false) > 0);
   assert_true(doubles(switched, true, false) > 0);
   assert_true(doubles(failed_back, true, false) > 0);
+  assert_true(doubles(loaded, false, false) > 0);
 }
 
 /* ---------------------------------------------------------------------------------- the end */
@@ -292,7 +309,7 @@ static void a_user_without_a_right_is_told_which(void **state) {
   pump_until(later, vote_of(other, 0) == REDLOCK_VOTE_ERROR);
   assert_true(vote_says(
       other, 0,
-      "the guard needs +eval +evalsha +info +time +get +set +del +select ~redlock:lineage"));
+      "the guard needs +eval +evalsha +info +time +get +set +del +append +object +select ~redlock:lineage*"));
   assert_string_equal(farm_command(&four, 0, "ACL", "SETUSER", "default", "+@all", NULL), "OK");
   redlock_lock_free(other);
   redlock_lock_free(lock);
@@ -352,6 +369,7 @@ int main(void) {
       cmocka_unit_test_setup(a_replica_that_is_promoted_grants_nothing_again, reset),
       cmocka_unit_test_setup(a_server_that_a_proxy_switches_to_grants_nothing_again, reset),
       cmocka_unit_test_setup(a_node_that_fails_over_and_back_grants_nothing_again, reset),
+      cmocka_unit_test_setup(a_node_that_loads_an_older_copy_grants_nothing_again, reset),
       cmocka_unit_test_setup(without_a_guard_each_of_these_makes_two_holders, reset),
       cmocka_unit_test_setup(the_node_votes_again_when_its_quarantine_is_over, reset),
       cmocka_unit_test_setup(a_user_without_a_right_is_told_which, reset),

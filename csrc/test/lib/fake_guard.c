@@ -40,7 +40,7 @@ bool fake_guard_parse(fake_command *command, const resp_request *request) {
 /* Whether a record is of the process that runs. */
 static bool fake_guard_own(const fake_store *store, const char *record) {
   size_t known = strlen(store->run_id);
-  return strncmp(record, store->run_id, known) == 0 && record[known] == ' ';
+  return strncmp(record, store->run_id, known) == 0 && record[known] == ' ' && !store->unsealed;
 }
 
 /* Whether that is said of this server, or of its past, which stands behind a "-" if it has one. */
@@ -110,6 +110,7 @@ void fake_guard_execute(fake_store *store, redlock_time now_us, const fake_comma
     (void)snprintf(store->record, sizeof store->record, "%s %llu %s %s", store->run_id,
                    (unsigned long long)(clock_us - (ready ? command->age_us : 0)), why,
                    command->fingerprint);
+    store->unsealed = false;
     why = NULL;
   }
   fake_guard_answer(store, clock_us, why, store->record, "", reply);
@@ -137,11 +138,8 @@ bool fake_guard_declines(fake_store *store, redlock_time now_us, const fake_comm
     (void)snprintf(reply, FAKE_REPLY_MAX, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     return true;
   }
-  bool named = !fake_guard_is_server(store, command->run_id);
-  bool other = strcmp(command->record, store->record) != 0;
-  if (!other && named) {
-    store->record[0] = '\0'; /* It names a server that is not here. */
-  }
+  bool named = command->run_id[0] != '\0' && !fake_guard_is_server(store, command->run_id);
+  bool other = strcmp(command->record, store->record) != 0 || store->unsealed;
   if (other || named) {
     int length = snprintf(answer, sizeof answer, "other %llu 0", clock_us);
     (void)snprintf(reply, FAKE_REPLY_MAX, "$%d\r\n%s\r\n", length, answer);
@@ -153,6 +151,7 @@ bool fake_guard_declines(fake_store *store, redlock_time now_us, const fake_comm
 void fake_store_restart(fake_store *store, const char *run_id, bool lost) {
   (void)snprintf(store->run_id, sizeof store->run_id, "%s", run_id);
   store->take_sha1[0] = '\0';
+  store->unsealed = true;
   if (lost) {
     fake_store_flush(store);
   }

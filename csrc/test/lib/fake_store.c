@@ -400,7 +400,7 @@ static void fake_run_script(fake_key *key, redlock_time now_us, const fake_comma
 static void fake_attach(fake_store *store, redlock_time now_us, const fake_command *command,
                         char reply[FAKE_REPLY_MAX]) {
   bool ours = true;
-  if (command->guarded && (strcmp(command->record, store->record) != 0 ||
+  if (command->guarded && (strcmp(command->record, store->record) != 0 || store->unsealed ||
                            strcmp(command->run_id, store->run_id) != 0)) {
     (void)snprintf(reply, FAKE_REPLY_MAX, ":-1\r\n");
     return;

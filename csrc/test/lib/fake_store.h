@@ -96,6 +96,7 @@ typedef struct fake_store {
   bool forgot_watched; /* TAKE, KEEP and CONFIRM */
   char run_id[FAKE_RUN_ID_MAX + 1];
   char record[FAKE_RECORD_MAX + 1];    /* of a guard; empty: there is none */
+  bool unsealed;                       /* it was not made in the memory where it is */
   char elsewhere[FAKE_RECORD_MAX + 1]; /* the same in another database */
   char take_sha1[RL_SHA1_LENGTH + 1];  /* the last TAKE of a guard that was sent by its text */
 } fake_store;

@@ -18,6 +18,8 @@ static const redlock_options ONCE = {.retry_count = REDLOCK_RETRIES_NONE};
 #define MAX_TTL (20 * SECONDS)
 #define QUARANTINE (24 * SECONDS + 2 * MS) /* a tenth, 2 ms and 2 s more */
 
+#define TRUSTED (QUARANTINE - MAX_TTL) /* for so long a server's past is */
+
 /* A record as it is made, |age| ago, for these clients. */
 static inline void remember(fake_world *world, unsigned node, redlock_duration age,
                             const char *why) {
@@ -25,6 +27,7 @@ static inline void remember(fake_world *world, unsigned node, redlock_duration a
   (void)snprintf(store->record, sizeof store->record, "%s %llu %s %s", store->run_id,
                  (unsigned long long)(world->now_us + store->ahead_us - age), why,
                  world->core.guards->fingerprint);
+  store->unsealed = false;
 }
 
 /* A world whose nodes are new. */

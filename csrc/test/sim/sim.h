@@ -299,6 +299,7 @@ typedef struct sim_key {
 
 typedef struct sim_record {
   bool used;
+  bool unsealed; /* it was not made in the memory where it is */
   uint8_t key_length;
   uint16_t length;
   int64_t since_us; /* true time: since when it has been there, for clients */

@@ -25,8 +25,8 @@ typedef struct sim_watch_script {
   const char *text;
   sim_command_kind kind;
   bool records;  /* minds the record */
-  bool deletes;  /* one of another process */
   bool compares; /* acts only on keys that hold the token */
+  bool unsealed; /* minds the record, whether its seal is there or not */
 } sim_watch_script;
 
 #define SIM_WATCH_TAKE(records)                                                                    \
@@ -53,21 +53,20 @@ typedef struct sim_watch_script {
   "string.sub(a,1,16)..string.format('%.0f',b+1) or '' "
 
 #define SIM_WATCH_SERVER(argument)                                                                 \
-  "local run,past=string.match(" argument ",'^(%w*)[-+](%x*)$') " SIM_WATCH_PAST                   \
+  "local run,past=string.match(" argument ",'^(%w*)-(%x*)$') " SIM_WATCH_PAST                      \
   "if (past~='' and past~=was) or (run~='' and not "                                               \
   "string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) "
 
-#define SIM_WATCH_RECORD                                                                           \
-  "if ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "              \
-  "'..now..' 0' end " SIM_WATCH_SERVER(                                                            \
-      "ARGV[7]") "then "                                                                           \
-                 "redis.call('DEL',KEYS[#KEYS]) return 'other '..now..' 0' end end "
+#define SIM_WATCH_RECORD_AND(seal)                                                                 \
+  "if ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] " seal "then return 'other "      \
+  "'..now..' 0' end if ARGV[7]~='' then " SIM_WATCH_SERVER(                                        \
+      "ARGV[7]") "then return 'other '..now..' 0' end end end "
 
-/* The record of another process is left there. */
-#define SIM_WATCH_RECORD_LEFT                                                                      \
-  "if ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] then return 'other "              \
-  "'..now..' 0' end " SIM_WATCH_SERVER("ARGV[7]") "then "                                          \
-                                                  "return 'other '..now..' 0' end end "
+#define SIM_WATCH_RECORD                                                                           \
+  SIM_WATCH_RECORD_AND("or redis.call('OBJECT','ENCODING',KEYS[#KEYS]..' seal')~='raw' ")
+
+/* The seal beside it is not looked at. */
+#define SIM_WATCH_RECORD_UNSEALED SIM_WATCH_RECORD_AND("")
 
 #define SIM_WATCH_TOKEN                                                                            \
   "local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "                      \
@@ -89,21 +88,21 @@ typedef struct sim_watch_script {
 
 /* The last of those that take and confirm are what a wrong core might send. */
 static const sim_watch_script sim_watch_scripts[] = {
-    {SIM_WATCH_TAKE(SIM_WATCH_RECORD), SIM_COMMAND_SET, true, true, true},
-    {SIM_WATCH_TAKE(SIM_WATCH_RECORD_LEFT), SIM_COMMAND_SET, true, false, true},
-    {SIM_WATCH_TAKE(""), SIM_COMMAND_SET, false, false, true},
+    {SIM_WATCH_TAKE(SIM_WATCH_RECORD), SIM_COMMAND_SET, true, true, false},
+    {SIM_WATCH_TAKE(SIM_WATCH_RECORD_UNSEALED), SIM_COMMAND_SET, true, true, true},
+    {SIM_WATCH_TAKE(""), SIM_COMMAND_SET, false, true, false},
     {SIM_WATCH_TOKEN SIM_WATCH_COMPARE SIM_WATCH_PROLONG SIM_WATCH_RAISE, SIM_COMMAND_EXTEND, false,
-     false, true},
-    {SIM_WATCH_TOKEN SIM_WATCH_COMPARE SIM_WATCH_RAISE, SIM_COMMAND_CONFIRM, false, false, true},
+     true, false},
+    {SIM_WATCH_TOKEN SIM_WATCH_COMPARE SIM_WATCH_RAISE, SIM_COMMAND_CONFIRM, false, true, false},
     {SIM_WATCH_TOKEN SIM_WATCH_RAISE, SIM_COMMAND_CONFIRM, false, false, false},
     {"redis.call('SELECT',ARGV[5]) "
-     "local i=redis.call('INFO','server') local run=(string.match(i,'run_id:(%w+)') or '?').."
-     "(tonumber(string.match(i,'redis_version:(%d+)') or 0)<7 and '+' or '-') " SIM_WATCH_PAST
-     "run=run..was "
+     "local run=string.match(redis.call('INFO','server'),'run_id:(%w+)') or '?' " SIM_WATCH_PAST
+     "run=run..'-'..was "
      "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
      "local r=redis.call('GET',KEYS[1]) local spoil=ARGV[1]=='spoil' "
      "if spoil and r==ARGV[4] then redis.call('DEL',KEYS[1]) r=false end "
-     "local of=r and string.match(r,'^%S+')==run "
+     "local of=r and string.match(r,'^%S+')==run and "
+     "redis.call('OBJECT','ENCODING',KEYS[#KEYS]..' seal')=='raw' "
      "local whose=r and string.match(r,'^%S+ %d+ %S+ (.*)$') "
      "if ARGV[1]=='ready' then why='ready' born=now-ARGV[3] "
      "elseif not r then why='empty' "
@@ -117,7 +116,11 @@ static const sim_watch_script sim_watch_scripts[] = {
      "redis.call('SELECT',db) local o=redis.pcall('GET',KEYS[1]) redis.call('SELECT',ARGV[5]) "
      "if type(o)=='string' then "
      "r=run..(string.match(o,' .*') or '')..' database='..db free=false break end end end "
-     "if free then redis.call('SET',KEYS[1],r) end why=nil end "
+     "if free then redis.call('SET',KEYS[1],r) "
+     "redis.call('SET',KEYS[1]..' seal','s') redis.set_repl(redis.REPL_NONE) "
+     "redis.call('APPEND',KEYS[1]..' seal','ealed') redis.set_repl(redis.REPL_ALL) "
+     "if redis.call('OBJECT','ENCODING',KEYS[#KEYS]..' seal')~='raw' then return redis.error_reply("
+     "'ERR OBJECT ENCODING does not tell a key that APPEND has changed') end end why=nil end "
      "return string.format('%.0f %s %s %s',now,run,why or '-',why and '' or r)",
      SIM_COMMAND_GUARD, false, false, false},
 };
@@ -287,8 +290,16 @@ static void sim_watch_past(sim_node *node, unsigned past) {
   (void)snprintf(node->run_id + 41, sizeof node->run_id - 41, "%016x", past);
 }
 
+/* What it has came from elsewhere, or from a file: the seals are not those that were made. */
+static void sim_watch_unseal(sim_node *node) {
+  for (unsigned i = 0; i < SIM_DATABASES_MAX * SIM_RECORDS_MAX; i++) {
+    node->data.records[i / SIM_RECORDS_MAX][i % SIM_RECORDS_MAX].unsealed = true;
+  }
+}
+
 void sim_watch_promote(sim *s, unsigned index) {
   sim_watch_past(&s->nodes[index], ++s->nodes[index].incarnation);
+  sim_watch_unseal(&s->nodes[index]);
 }
 
 void sim_watch_restart(sim *s, unsigned index) {
@@ -302,6 +313,7 @@ void sim_watch_restart(sim *s, unsigned index) {
   }
   memcpy(node->run_id + 32, "deadbeef-", 10);
   sim_watch_past(node, 0);
+  sim_watch_unseal(node);
   node->watches = 0;
   node->named_count = 0;
 }
@@ -341,6 +353,10 @@ static bool sim_watch_expected(const resp_request *command, const sim_record *re
          memcmp(command->words[7], record->text, record->length) == 0;
 }
 
+static bool sim_watch_own(const sim_node *node, const sim_record *record) {
+  return strncmp(record->text, node->run_id, strlen(node->run_id)) == 0 && !record->unsealed;
+}
+
 /* Why a record is to be made, or NULL. */
 static const char *sim_watch_why(const sim_node *node, const sim_record *record,
                                  const resp_request *command, uint64_t now_us) {
@@ -350,15 +366,11 @@ static const char *sim_watch_why(const sim_node *node, const sim_record *record,
   if (record == NULL) {
     return "empty";
   }
-  if (strncmp(record->text, node->run_id, strlen(node->run_id)) != 0) {
+  if (!sim_watch_own(node, record)) {
     return "restart";
   }
   bool expected = resp_is(command, 4, "clock") && sim_watch_expected(command, record);
   return expected || sim_watch_born_us(record) > now_us + SIM_WATCH_SLACK_US ? "clock" : NULL;
-}
-
-static bool sim_watch_own(const sim_node *node, const sim_record *record) {
-  return strncmp(record->text, node->run_id, strlen(node->run_id)) == 0;
 }
 
 /* What clients have in common: the fourth word of a record, and what follows. */
@@ -436,6 +448,7 @@ static bool sim_watch_make(sim *s, const sim_connection *from, const resp_reques
     return false;
   }
   record->length = (uint16_t)length;
+  record->unsealed = false;
   record->since_us = (int64_t)s->now_us;
   bool behind = node->wrong_clock && now_us < SIM_NODE_EPOCH_US + s->now_us;
   if (behind &&
@@ -527,23 +540,23 @@ static void sim_watch_say(sim *s, int connection, sim_request *request, const ch
   sim_node_reply(s, connection, request, reply, outcome);
 }
 
-/* Whether the node is not whom the command is for. A record of another process is nobody's: it is deleted. */
+/* Whether the node is not whom the command is for. */
 bool sim_watch_other(sim_node *node, const sim_connection *from, const resp_request *command,
-                     const sim_watch *watch, bool deletes) {
+                     const sim_watch *watch, bool unsealed) {
   if (watch->record == 0) {
     return false;
   }
-  sim_record *record = sim_watch_record_at(node, from->database, command->words[watch->record_key],
-                                           command->lengths[watch->record_key], false);
-  if (record == NULL || command->lengths[watch->record] != record->length ||
+  const sim_record *record =
+      sim_watch_record_at(node, from->database, command->words[watch->record_key],
+                          command->lengths[watch->record_key], false);
+  if (record == NULL || (record->unsealed && !unsealed) ||
+      command->lengths[watch->record] != record->length ||
       memcmp(command->words[watch->record], record->text, record->length) != 0) {
     return true;
   }
   bool past = watch->run_id != 0 && command->words[watch->run_id][0] == '-';
-  bool same = watch->run_id == 0 ||
-              resp_is(command, watch->run_id, past ? strchr(node->run_id, '-') : node->run_id);
-  record->used = same || !deletes;
-  return !same;
+  return watch->run_id != 0 &&
+         !resp_is(command, watch->run_id, past ? strchr(node->run_id, '-') : node->run_id);
 }
 
 static uint64_t *sim_watch_counters(sim *s, const sim_connection *from) {
@@ -642,7 +655,7 @@ static void sim_watch_take(sim *s, int connection, const resp_request *command,
   }
   request->own = watch.own;
   request->age_us = sim_watch_age(s, from, &watch, command);
-  if (script->records && sim_watch_other(node, from, command, &watch, script->deletes)) {
+  if (script->records && sim_watch_other(node, from, command, &watch, script->unsealed)) {
     sim_count(s, SIM_TAKE_OTHER);
     sim_watch_say(s, connection, request, "other", 0, SIM_OUTCOME_OTHER);
     return;

@@ -27,9 +27,9 @@ typedef struct sim_watch {
 
 bool sim_watch_read(const resp_request *command, sim_watch *watch);
 
-/* Whether the node is not whom the command is for; a record of another process is deleted with |deletes|. */
+/* Whether the node is not whom the command is for; with |unsealed| the seal does not matter. */
 bool sim_watch_other(sim_node *node, const sim_connection *from, const resp_request *command,
-                     const sim_watch *watch, bool deletes);
+                     const sim_watch *watch, bool unsealed);
 
 void sim_watch_eval(sim *s, int connection, const resp_request *command, sim_request *request);
 

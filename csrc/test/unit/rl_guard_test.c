@@ -204,14 +204,16 @@ static void the_script_goes_by_its_text_once_and_then_by_its_name(void **state) 
   (void)snprintf(world->nodes[0].store.run_id, sizeof world->nodes[0].store.run_id, "run0-5e");
   remember(world, 0, QUARANTINE, "ready");
   rl_lock *lock = lock_of(world);
-  for (unsigned i = 0; i < 3; i++) {
+  for (unsigned i = 0; i < 6; i++) {
+    /* Of its past it has told before, and is asked now and then. */
+    fake_pass(world, i == 3 || i == 5 ? TRUSTED : 0);
     assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
     fake_turn(world);
     fake_command command = fake_answer(world, 0);
     assert_int_equal(command.verb, FAKE_SET);
     assert_true(command.guarded);
     assert_int_equal(command.by_text, i == 0);
-    assert_string_equal(command.run_id, i == 0 ? "run0-5e" : "-5e");
+    assert_string_equal(command.run_id, i == 0 ? "run0-5e" : i == 3 || i == 5 ? "-5e" : "");
     assert_string_equal(command.record, world->nodes[0].store.record);
     assert_int_equal(command.fence, 0);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -306,20 +308,24 @@ static void a_late_client_teaches_another_server_nothing(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* It has been a replica for a while: the process, its scripts, and its record, which was a copy, are as they were. */
+/*
+ * It has been a replica for a while: the process, its scripts, and its record, which was a copy, are as they were. It
+ * has lost the seal; or it has gone on from where it was, lags, and its past is another one.
+ */
 static void a_node_that_failed_over_and_back_grants_nothing(void **state) {
   (void)state;
-  const char *pasts[] = {"-5e", "+5e"}; /* "+": whose scripts outlive a restart. */
-  for (unsigned i = 0; i < 2; i++) {
+  for (unsigned lags = 0; lags < 2; lags++) {
     fake_world *world = ready(3);
     fake_store *store = &world->nodes[1].store;
     rl_lock *lock = lock_of(world);
-    (void)snprintf(store->run_id, sizeof store->run_id, "run1%s", pasts[i]);
+    (void)snprintf(store->run_id, sizeof store->run_id, "run1-5e");
     remember(world, 1, QUARANTINE, "ready");
     assert_error(fake_hold(world, lock), REDLOCK_OK);
     assert_votes(lock, "ggg");
     assert_error(release(world, lock), REDLOCK_OK);
-    (void)snprintf(store->run_id, sizeof store->run_id, "run1%c6f", pasts[i][0]);
+    (void)snprintf(store->run_id, sizeof store->run_id, "run1-6f");
+    store->unsealed = lags == 0;
+    fake_pass(world, lags == 0 ? 0 : TRUSTED);
     assert_error(fake_hold(world, lock), REDLOCK_OK);
     assert_votes(lock, "gqg");
     assert_non_null(strstr(store->record, "6f "));
@@ -327,18 +333,42 @@ static void a_node_that_failed_over_and_back_grants_nothing(void **state) {
   }
 }
 
+/* While others ask it for its past, too: what was answered to us is what counts. */
+static void a_past_is_trusted_from_when_it_was_asked_for(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(3, &lock);
+  rl_guard *guard = guard_of(world, 1);
+  redlock_time told_us = guard->past_us;
+  fake_pass(world, TRUSTED - 1);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(release(world, lock), REDLOCK_OK);
+  assert_int_equal(guard->past_us, told_us);
+  assert_null(rl_guard_past(guard, told_us + TRUSTED - 1));
+  assert_non_null(rl_guard_past(guard, told_us + TRUSTED));
+  fake_pass(world, 1);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  redlock_time asked_us = world->now_us;
+  fake_turn(world);
+  fake_pass(world, 2 * MS); /* The answer comes later than it was asked for. */
+  fake_settle(world);
+  assert_int_equal(guard->past_us, asked_us);
+  assert_true(fake_world_end(world));
+}
+
 /* It was asked, and has not been sent the script yet: it teaches a server in its place, which cannot delete now. */
-static void a_server_before_version_7_is_known_by_each_script(void **state) {
+static void a_server_that_keeps_its_scripts_is_known_by_the_seal(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = ready(3);
   fake_store *store = &world->nodes[1].store;
-  (void)snprintf(store->run_id, sizeof store->run_id, "run1+");
+  (void)snprintf(store->run_id, sizeof store->run_id, "run1-");
   remember(world, 1, QUARANTINE, "ready");
   lock = lock_of(world);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_error(release(world, lock), REDLOCK_OK);
-  (void)snprintf(store->run_id, sizeof store->run_id, "run9+"); /* With its scripts. */
+  (void)snprintf(store->run_id, sizeof store->run_id, "run9-"); /* With its scripts. */
+  store->unsealed = true;
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_votes(lock, "gqg");
   assert_true(fake_world_end(world));
@@ -549,7 +579,8 @@ static void a_node_that_may_not_be_asked_says_which_rights_it_lacks(void **state
     assert_votes(lock, "egg");
     assert_reason(
         lock, 0,
-        "the guard needs +eval +evalsha +info +time +get +set +del +select ~redlock:lineage: ");
+        "the guard needs +eval +evalsha +info +time +get +set +del +append +object +select "
+        "~redlock:lineage*: ");
     assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_UP);
     assert_true(fake_world_end(world));
   }
@@ -768,7 +799,8 @@ int main(void) {
           a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_same),
       cmocka_unit_test(a_late_client_teaches_another_server_nothing),
       cmocka_unit_test(a_node_that_failed_over_and_back_grants_nothing),
-      cmocka_unit_test(a_server_before_version_7_is_known_by_each_script),
+      cmocka_unit_test(a_past_is_trusted_from_when_it_was_asked_for),
+      cmocka_unit_test(a_server_that_keeps_its_scripts_is_known_by_the_seal),
       cmocka_unit_test(a_script_that_was_flushed_is_sent_again_only_after_the_guard_was_asked),
       cmocka_unit_test(a_node_that_others_have_made_ready_votes_in_the_same_attempt),
       cmocka_unit_test(a_node_that_does_not_vote_is_asked_again_once_a_second),
