@@ -55,16 +55,20 @@ typedef struct rl_script_source {
 #define RL_COMMAND_TAKES_SERVER RL_COMMAND_SERVER("ARGV[7]")
 
 /*
- * The seal is a key beside the record, which is "raw" in the memory where APPEND has made it longer, and nowhere else: a
- * short string that is loaded from a snapshot, or comes with a full resynchronisation, is "embstr", and no replica is
- * told of the APPEND.
+ * The seal is a key beside the record, with the hash of that in its name. It is "raw" in the memory where APPEND has made
+ * it longer, and nowhere else: a short string that is loaded from a snapshot, or comes with a full resynchronisation, is
+ * "embstr", and no replica is told of the APPEND.
  */
-#define RL_COMMAND_ENCODING "redis.call('OBJECT','ENCODING',KEYS[#KEYS]..' seal')"
+#define RL_COMMAND_SEAL "KEYS[#KEYS]..' '..redis.sha1hex("
+#define RL_COMMAND_UNSEALED(seal) "redis.call('OBJECT','ENCODING'," seal ")~='raw' "
 #define RL_COMMAND_SEALS                                                                           \
-  "redis.call('SET',KEYS[1]..' seal','s') redis.set_repl(redis.REPL_NONE) "                        \
-  "redis.call('APPEND',KEYS[1]..' seal','ealed') redis.set_repl(redis.REPL_ALL) "                  \
-  "if " RL_COMMAND_ENCODING "~='raw' then return redis.error_reply("                               \
-  "'ERR OBJECT ENCODING does not tell a key that APPEND has changed') end "
+  "local seal=" RL_COMMAND_SEAL "r) redis.call('SET',seal,'s') redis.set_repl(redis.REPL_NONE) "   \
+  "redis.call('APPEND',seal,'ealed') redis.set_repl(redis.REPL_ALL) if " RL_COMMAND_UNSEALED(      \
+      "seal") "then return redis.error_reply("                                                     \
+              "'ERR OBJECT ENCODING does not tell a key that APPEND has changed') end "
+#define RL_COMMAND_TAKES_UNSEALED RL_COMMAND_UNSEALED("KEYS[#KEYS]")
+#define RL_COMMAND_RECORD_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL "r)")
+#define RL_COMMAND_HERE_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL "ARGV[5])")
 
 static const rl_script_source rl_script_sources[] = {
     [RL_SCRIPT_RELEASE] = {"if redis.call('GET',KEYS[1])==ARGV[1] then "
@@ -100,8 +104,8 @@ static const rl_script_source rl_script_sources[] = {
     [RL_SCRIPT_TAKE] =
         {"local n,p,own=tonumber(ARGV[3]),tonumber(ARGV[5]),ARGV[4]=='1' local "
          "t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
-         "ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] or " RL_COMMAND_ENCODING
-         "~='raw' then return 'other '..now..' 0' end if ARGV[7]~='' then " RL_COMMAND_TAKES_SERVER
+         "ARGV[6]~='' then if " RL_COMMAND_TAKES_UNSEALED
+         "then return 'other '..now..' 0' end if ARGV[7]~='' then " RL_COMMAND_TAKES_SERVER
          "then return 'other '..now..' 0' end end end for i=1,n do "
          "local v=redis.call('GET',KEYS[i]) if v and not (own and v==ARGV[1]) then "
          "return i..' '..now..' 0' end end local value='0' if p>0 then local most,f=0,p "
@@ -118,7 +122,7 @@ static const rl_script_source rl_script_sources[] = {
          "life=#ARGV[2]<9 and '704800000' or string.format('%.0f',604800000+ARGV[2]) "
          "for i=n+1,2*n do redis.call('SET',KEYS[i],value,'PX',life) end end return 'OK "
          "'..now..' '..value",
-         "093f23ff8e9f54c7194bdb795174759537ae621d"},
+         "f61a7176ab81bc97b4c86015e5ff3c6548c3c138"},
     [RL_SCRIPT_KEEP] =
         {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "
          "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "
@@ -165,8 +169,9 @@ static const char rl_command_guarding[] =
     "run=run..'-'..was "
     "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
     "local r=redis.call('GET',KEYS[1]) local spoil=ARGV[1]=='spoil' "
-    "if spoil and r==ARGV[4] then redis.call('DEL',KEYS[1]) r=false end "
-    "local of=r and string.match(r,'^%S+')==run and " RL_COMMAND_ENCODING "=='raw' "
+    "if spoil and r==ARGV[4] then redis.call('DEL',KEYS[1]," RL_COMMAND_SEAL "r)) r=false end "
+    "local of=r and string.match(r,'^%S+')==run and not(" RL_COMMAND_RECORD_UNSEALED ") "
+    "local old=r and " RL_COMMAND_SEAL "r) "
     "local whose=r and string.match(r,'^%S+ %d+ %S+ (.*)$') "
     "if ARGV[1]=='ready' then why='ready' born=now-ARGV[3] "
     "elseif not r then why='empty' "
@@ -180,7 +185,8 @@ static const char rl_command_guarding[] =
     "redis.call('SELECT',db) local o=redis.pcall('GET',KEYS[1]) redis.call('SELECT',ARGV[5]) "
     "if type(o)=='string' then "
     "r=run..(string.match(o,' .*') or '')..' database='..db free=false break end end end "
-    "if free then redis.call('SET',KEYS[1],r) " RL_COMMAND_SEALS "end why=nil end "
+    "if free then if old then redis.call('DEL',old) end "
+    "redis.call('SET',KEYS[1],r) " RL_COMMAND_SEALS "end why=nil end "
     "return string.format('%.0f %s %s %s',now,run,why or '-',why and '' or r)";
 
 /* For the doctor. Nothing is there under the key; what writes comes first, as old servers want it. */
@@ -226,9 +232,9 @@ static const char rl_command_examining[] =
   "for i=1," count " do redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end return 1"
 static const char rl_command_attachment[] = RL_COMMAND_ATTACHMENT("#KEYS");
 static const char rl_command_attachment_here[] =
-    "if redis.call('GET',KEYS[#KEYS])~=ARGV[5] or " RL_COMMAND_ENCODING
-    "~='raw' then return -1 end " RL_COMMAND_SERVER(
-        "ARGV[6]") "then return -1 end " RL_COMMAND_ATTACHMENT("#KEYS-1");
+    "if redis.call('GET',KEYS[#KEYS])~=ARGV[5] or " RL_COMMAND_HERE_UNSEALED
+    "then return -1 end " RL_COMMAND_SERVER("ARGV[6]") "then return -1 end " RL_COMMAND_ATTACHMENT(
+        "#KEYS-1");
 
 /* Room for "$<20 digits>\r\n" and "\r\n" around an argument, and for "*<digits>\r\n". */
 #define RL_COMMAND_FRAME 32
@@ -414,10 +420,10 @@ static char *rl_command_counters(char *out, const rl_command_key *key) {
   return out;
 }
 
-/* How many keys the script is given: those of the lock, their counters, the record. */
+/* How many keys the script is given: those of the lock, their counters, the seal. */
 static unsigned rl_command_watched_count(const rl_command_key *key, const rl_command_watch *watch) {
   unsigned count = key->count < 2 ? 1 : key->count;
-  return count * (watch->fence > 0 ? 2u : 1u) + (watch->record != NULL ? 1u : 0u);
+  return count * (watch->fence > 0 ? 2u : 1u) + (watch->seal != NULL ? 1u : 0u);
 }
 
 static char *rl_command_watched_keys(char *out, const rl_command_key *key,
@@ -433,7 +439,7 @@ static char *rl_command_watched_keys(char *out, const rl_command_key *key,
   if (watch->fence > 0) {
     out = rl_command_counters(out, key);
   }
-  return watch->record != NULL ? rl_command_text(out, watch->record_key) : out;
+  return watch->seal != NULL ? rl_command_text(out, watch->seal) : out;
 }
 
 static size_t rl_command_watched_bound(const rl_command_key *key, const rl_command_watch *watch,
@@ -441,9 +447,8 @@ static size_t rl_command_watched_bound(const rl_command_key *key, const rl_comma
   size_t count = key->count < 2 ? 1 : key->count;
   size_t bound = body_length + 2 * key->key_length + key->token_length +
                  count * sizeof RL_COMMAND_COUNTER + (12 + 2 * count) * RL_COMMAND_FRAME;
-  if (watch->record != NULL) {
-    bound += strlen(watch->record) + strlen(watch->record_key);
-    bound += watch->run_id != NULL ? strlen(watch->run_id) : 0;
+  if (watch->seal != NULL) {
+    bound += strlen(watch->seal) + (watch->run_id != NULL ? strlen(watch->run_id) : 0);
   }
   return bound;
 }
@@ -474,7 +479,7 @@ int rl_command_watched(rl_buffer *buffer, const rl_command_key *key,
   }
   out = rl_command_number(out, watch->fence);
   if (takes) {
-    out = rl_command_text(out, watch->record != NULL ? watch->record : "");
+    out = rl_command_text(out, watch->seal != NULL ? "1" : "");
     out = rl_command_text(out, watch->run_id != NULL ? watch->run_id : "");
   }
   rl_command_finish(buffer, out);

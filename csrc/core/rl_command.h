@@ -72,11 +72,9 @@ typedef struct rl_command_watch {
   uint64_t fence; /* 0 for none. TAKE: what to propose; else what was issued: never less is kept */
   uint64_t
       ttl_ms; /* how long the keys are to live; their counters live for a week more, or a little longer */
+  const char *seal; /* TAKE, with a guard: the key that shows that the record is ours; else NULL */
   const char
-      *record; /* TAKE, with a guard: what the node's record must be, and its key; else NULL */
-  const char *record_key;
-  const char
-      *run_id; /* TAKE, with a record: who the node must be, "run_id-past" or "-past"; or NULL */
+      *run_id; /* TAKE, with a seal: who the node must be, "run_id-past" or "-past"; or NULL */
 } rl_command_watch;
 
 int rl_command_watched(rl_buffer *buffer, const rl_command_key *key, const rl_command_watch *watch);
@@ -95,7 +93,8 @@ int rl_command_watched(rl_buffer *buffer, const rl_command_key *key, const rl_co
  * ("empty", "restart", "clock"; "-" when it is there, as it is now), and the record, which is nothing where it is
  * still to be made. A record is "run_id born why fingerprint": when it was made, by the node's clock, and why.
  * A record of other clients is answered and not replaced (but with "ready"), even if it is of another server, under
- * the name of this one; and so is one in another database than |db|, with " database=n" behind it.
+ * the name of this one; and so is one in another database than |db|, with " database=n" behind it. Beside a record that
+ * was made is its seal, under the record's key, a space and the SHA-1 of the record.
  */
 int rl_command_guard(rl_buffer *buffer, const char *record_key, const char *make,
                      const char *fingerprint, uint64_t age_us, const char *expected, unsigned db);

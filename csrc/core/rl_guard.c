@@ -15,14 +15,14 @@
  *       another database has one: whose keys are elsewhere never meets ours. But a clock that is wrong and will be
  *       set right would make Q end early. So a record is made, and a node votes, only where the clocks of a majority of
  *       all nodes, its own among them, are within 2 s of its own.
- *   G4. An acquire is sent only to a node that votes, and only with the record that we know: the script compares it,
- *       and carries the record's hash in its text, so that a server that was put in its place does not know the script,
+ *   G4. An acquire is sent only to a node that votes, and only for the record that we know: the script looks whether
+ *       its seal is there, and carries the record's hash in its text, so that a server that was put in its place does not know the script,
  *       though it has a copy of the record. Whoever sends the text says whose it must be. The hash of the record, and
  *       not only the run_id in it, for else a client that is late with an older record would teach it the name.
  *       It may have been taught nevertheless; or keep its scripts over a restart (before version 7); or be the same
- *       process, which was a replica for a while and has fewer keys. So beside the record is its seal, which shows that
- *       it has been in the memory of this process since it was made, and all that came after: a full
- *       resynchronisation, a restart and a snapshot break it. A replica that lags, and goes on from where it was, keeps
+ *       process, which was a replica for a while and has fewer keys. The seal shows that the record has been in the memory
+ *       of this process since it was made, and all that came after: a full resynchronisation, a restart and a snapshot
+ *       break it, and whoever deletes or replaces the record deletes it. A replica that lags, and goes on from where it was, keeps
  *       it; but then the other server has made a record, too, and voted Q later. So each script that is sent later than
  *       Q less the longest life of a key after the server has last told of its past compares that: no promotion, and no
  *       vote of the other's, can have been in between.
@@ -316,10 +316,12 @@ static void rl_guard_refuse(rl_guard *guard, const char *why, const char *detail
                  (int)(sizeof guard->reason - 1 - length), detail);
 }
 
-/* G4. The text of TAKE for the record that we know, and its name. */
+/* G4. The text of TAKE for the record that we know, and its name; and that of the seal. */
 static void rl_guard_name_script(rl_guard *guard) {
   size_t length = strlen(guard->body);
   rl_sha1(guard->body + length - RL_SHA1_LENGTH, guard->record, strlen(guard->record));
+  (void)snprintf(guard->seal, sizeof guard->seal, "%s" RL_RECORD_SEAL "%s", guard->guards->key,
+                 guard->body + length - RL_SHA1_LENGTH);
   rl_sha1(guard->sha1, guard->body, length);
 }
 
@@ -444,7 +446,7 @@ static void rl_guard_read_error(const rl_core *core, rl_node *node) {
   const char *said = rl_link_said(&node->link);
   bool forbidden = strstr(said, "NOPERM") != NULL || strstr(said, "no permissions") != NULL ||
                    strstr(said, "user executing the script can") != NULL;
-  char rights[RL_RECORD_KEY_MAX + 80];
+  char rights[RL_RECORD_KEY_MAX + 100];
   (void)snprintf(
       rights, sizeof rights,
       "the guard needs +eval +evalsha +info +time +get +set +del +append +object +select ~%s*: ",

@@ -374,8 +374,7 @@ bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_owed_kind kind, r
     assert(guard->body != NULL && guard->record[0] != '\0');
     watch.script = RL_SCRIPT_TAKE_HERE;
     watch.body = by_text ? guard->body : guard->sha1;
-    watch.record = guard->record;
-    watch.record_key = guard->guards->key;
+    watch.seal = guard->seal;
     watch.run_id = by_text ? guard->run_id : rl_guard_past(guard, now_us);
     owed.step = watch.run_id != NULL;
   }

@@ -15,7 +15,7 @@
 #include "rl_time.h"
 
 #define RL_RECORD_KEY "redlock:lineage" /* and ":" and the cluster's name, where it has one */
-#define RL_RECORD_SEAL " seal"            /* behind it, in the name of its seal (rl_command.c) */
+#define RL_RECORD_SEAL " " /* and the SHA-1 of the record behind it: the key of its seal */
 #define RL_RECORD_CLUSTER_MAX 64
 #define RL_RECORD_KEY_MAX (sizeof RL_RECORD_KEY + RL_RECORD_CLUSTER_MAX)
 #define RL_RECORD_RUN_ID_MAX 96

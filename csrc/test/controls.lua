@@ -148,15 +148,13 @@ local list = {
     "return rl_time_max(longest_us, RL_GUARD_QUARANTINE_MIN_US) / 2;" },
   { "guard-record-not-compared", "a vote counts whatever the record is: FLUSHALL on a connection",
     [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
-         "ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] or " RL_COMMAND_ENCODING
-         "~='raw' then return 'other '..now..' 0' end if ARGV[7]~='' then " RL_COMMAND_TAKES_SERVER
+         "ARGV[6]~='' then if " RL_COMMAND_TAKES_UNSEALED
+         "then return 'other '..now..' 0' end if ARGV[7]~='' then " RL_COMMAND_TAKES_SERVER
          "then return 'other '..now..' 0' end end end for i=1,n do "]],
     [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) "
          "for i=1,n do "]] },
   { "guard-seal-not-looked-at", "a vote counts whether the record is sealed or not: failed over and back",
-    [[~=ARGV[6] or " RL_COMMAND_ENCODING
-         "~='raw' then return 'other '..now..' 0' end if]], [[~=ARGV[6] "
-         "then return 'other '..now..' 0' end if]], by = { "simulator", arguments = "--guard" } },
+    'RL_COMMAND_UNSEALED("KEYS[#KEYS]")', [["redis.call('EXISTS',KEYS[#KEYS])==0 "]], by = { "simulator", arguments = "--guard" } },
   { "guard-script-of-a-server", "the name of the script is of the server, whatever its record",
     "rl_sha1(guard->body + length - RL_SHA1_LENGTH, guard->record, strlen(guard->record));",
     "rl_sha1(guard->body + length - RL_SHA1_LENGTH, guard->run_id, strlen(guard->run_id));",

@@ -128,6 +128,15 @@ bool fake_guard_takes(const resp_request *request) {
   return by_text || by_name;
 }
 
+/* Whether that is the seal of the record, and no broken one. */
+static bool fake_guard_sealed(const fake_store *store, const char *seal) {
+  char sha1[RL_SHA1_LENGTH + 1];
+  const char *space = strchr(seal, ' ');
+  rl_sha1(sha1, store->record, strlen(store->record));
+  return store->record[0] != '\0' && !store->unsealed && space != NULL &&
+         strcmp(space + 1, sha1) == 0;
+}
+
 bool fake_guard_declines(fake_store *store, redlock_time now_us, const fake_command *command,
                          char reply[FAKE_REPLY_MAX]) {
   char answer[64];
@@ -139,7 +148,7 @@ bool fake_guard_declines(fake_store *store, redlock_time now_us, const fake_comm
     return true;
   }
   bool named = command->run_id[0] != '\0' && !fake_guard_is_server(store, command->run_id);
-  bool other = strcmp(command->record, store->record) != 0 || store->unsealed;
+  bool other = !fake_guard_sealed(store, command->seal);
   if (other || named) {
     int length = snprintf(answer, sizeof answer, "other %llu 0", clock_us);
     (void)snprintf(reply, FAKE_REPLY_MAX, "$%d\r\n%s\r\n", length, answer);

@@ -214,7 +214,7 @@ static bool fake_read_word(char *to, size_t size, const resp_request *request, u
   return true;
 }
 
-/* The record and the run_id, and the name of the script. A TAKE without a guard has none. */
+/* The seal and the run_id, and the name of the script. A TAKE without a guard has none. */
 static bool fake_read_record(fake_command *command, const resp_request *request, unsigned index) {
   if (!command->guarded) {
     return request->lengths[index] == 0 && request->lengths[index + 1] == 0;
@@ -222,8 +222,8 @@ static bool fake_read_record(fake_command *command, const resp_request *request,
   if (command->by_text) {
     rl_sha1(command->sha1, request->words[1], request->lengths[1]);
   }
-  return request->lengths[index] > 0 && !command->heals &&
-         fake_read_word(command->record, sizeof command->record, request, index) &&
+  return resp_is(request, index, "1") && !command->heals &&
+         fake_read_word(command->seal, sizeof command->seal, request, index - 6) &&
          fake_read_word(command->run_id, sizeof command->run_id, request, index + 1) &&
          (command->by_text || fake_read_word(command->sha1, sizeof command->sha1, request, 1));
 }

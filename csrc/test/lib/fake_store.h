@@ -61,7 +61,8 @@ typedef struct fake_command {
   bool watched;   /* TAKE, KEEP, CONFIRM: FAKE_SET, FAKE_EXTEND, FAKE_CONFIRM */
   uint64_t fence; /* of these: what is proposed, or was issued; 0 for none */
   bool
-      guarded; /* TAKE of one server: the record that it is to have, and its run_id where it is to look */
+      guarded; /* TAKE of one server: the seal that it is to have, and its run_id where it is to look */
+  char seal[FAKE_KEY_MAX + 1];
   char record[FAKE_RECORD_MAX + 1]; /* FAKE_GUARD: which one is to be made anew */
   char run_id[FAKE_RUN_ID_MAX + 1];
   char sha1[RL_SHA1_LENGTH + 1]; /* TAKE of a guard: the script's name */

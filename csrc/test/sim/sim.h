@@ -305,6 +305,7 @@ typedef struct sim_record {
   int64_t since_us; /* true time: since when it has been there, for clients */
   char key[64];
   char text[SIM_RECORD_MAX];
+  char sha1[SIM_SHA1_LENGTH + 1]; /* of the text, as its seal is named */
 } sim_record;
 
 /* What a node keeps, and can lose. */

@@ -138,6 +138,7 @@ void sim_guard_ready(sim *s) {
                           (unsigned long long)born_us, core->guards->fingerprint);
     record->used = true;
     record->length = (uint16_t)length;
+    sim_sha1(record->sha1, record->text, record->length);
     record->key_length =
         (uint8_t)snprintf(record->key, sizeof record->key, "%s", core->guards->key);
     node->copy = node->data;

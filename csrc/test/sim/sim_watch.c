@@ -58,15 +58,13 @@ typedef struct sim_watch_script {
   "string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) "
 
 #define SIM_WATCH_RECORD_AND(seal)                                                                 \
-  "if ARGV[6]~='' then if redis.call('GET',KEYS[#KEYS])~=ARGV[6] " seal "then return 'other "      \
-  "'..now..' 0' end if ARGV[7]~='' then " SIM_WATCH_SERVER(                                        \
-      "ARGV[7]") "then return 'other '..now..' 0' end end end "
+  "if ARGV[6]~='' then if " seal "then return 'other '..now..' 0' end if ARGV[7]~='' "             \
+  "then " SIM_WATCH_SERVER("ARGV[7]") "then return 'other '..now..' 0' end end end "
 
-#define SIM_WATCH_RECORD                                                                           \
-  SIM_WATCH_RECORD_AND("or redis.call('OBJECT','ENCODING',KEYS[#KEYS]..' seal')~='raw' ")
+#define SIM_WATCH_RECORD SIM_WATCH_RECORD_AND("redis.call('OBJECT','ENCODING',KEYS[#KEYS])~='raw' ")
 
-/* The seal beside it is not looked at. */
-#define SIM_WATCH_RECORD_UNSEALED SIM_WATCH_RECORD_AND("")
+/* A seal that is broken is as good as one that is not. */
+#define SIM_WATCH_RECORD_UNSEALED SIM_WATCH_RECORD_AND("redis.call('EXISTS',KEYS[#KEYS])==0 ")
 
 #define SIM_WATCH_TOKEN                                                                            \
   "local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "                      \
@@ -100,9 +98,11 @@ static const sim_watch_script sim_watch_scripts[] = {
      "run=run..'-'..was "
      "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
      "local r=redis.call('GET',KEYS[1]) local spoil=ARGV[1]=='spoil' "
-     "if spoil and r==ARGV[4] then redis.call('DEL',KEYS[1]) r=false end "
-     "local of=r and string.match(r,'^%S+')==run and "
-     "redis.call('OBJECT','ENCODING',KEYS[#KEYS]..' seal')=='raw' "
+     "if spoil and r==ARGV[4] then redis.call('DEL',KEYS[1],"
+     "KEYS[#KEYS]..' '..redis.sha1hex(r)) r=false end "
+     "local of=r and string.match(r,'^%S+')==run and not("
+     "redis.call('OBJECT','ENCODING',KEYS[#KEYS]..' '..redis.sha1hex(r))~='raw' ) "
+     "local old=r and KEYS[#KEYS]..' '..redis.sha1hex(r) "
      "local whose=r and string.match(r,'^%S+ %d+ %S+ (.*)$') "
      "if ARGV[1]=='ready' then why='ready' born=now-ARGV[3] "
      "elseif not r then why='empty' "
@@ -116,10 +116,11 @@ static const sim_watch_script sim_watch_scripts[] = {
      "redis.call('SELECT',db) local o=redis.pcall('GET',KEYS[1]) redis.call('SELECT',ARGV[5]) "
      "if type(o)=='string' then "
      "r=run..(string.match(o,' .*') or '')..' database='..db free=false break end end end "
-     "if free then redis.call('SET',KEYS[1],r) "
-     "redis.call('SET',KEYS[1]..' seal','s') redis.set_repl(redis.REPL_NONE) "
-     "redis.call('APPEND',KEYS[1]..' seal','ealed') redis.set_repl(redis.REPL_ALL) "
-     "if redis.call('OBJECT','ENCODING',KEYS[#KEYS]..' seal')~='raw' then return redis.error_reply("
+     "if free then if old then redis.call('DEL',old) end redis.call('SET',KEYS[1],r) "
+     "local seal=KEYS[#KEYS]..' '..redis.sha1hex(r) "
+     "redis.call('SET',seal,'s') redis.set_repl(redis.REPL_NONE) "
+     "redis.call('APPEND',seal,'ealed') redis.set_repl(redis.REPL_ALL) "
+     "if redis.call('OBJECT','ENCODING',seal)~='raw' then return redis.error_reply("
      "'ERR OBJECT ENCODING does not tell a key that APPEND has changed') end end why=nil end "
      "return string.format('%.0f %s %s %s',now,run,why or '-',why and '' or r)",
      SIM_COMMAND_GUARD, false, false, false},
@@ -449,6 +450,7 @@ static bool sim_watch_make(sim *s, const sim_connection *from, const resp_reques
   }
   record->length = (uint16_t)length;
   record->unsealed = false;
+  sim_sha1(record->sha1, record->text, record->length);
   record->since_us = (int64_t)s->now_us;
   bool behind = node->wrong_clock && now_us < SIM_NODE_EPOCH_US + s->now_us;
   if (behind &&
@@ -540,18 +542,35 @@ static void sim_watch_say(sim *s, int connection, sim_request *request, const ch
   sim_node_reply(s, connection, request, reply, outcome);
 }
 
+/* The record that the node must have, if it is there: as it is, or by the name of its seal. */
+static const sim_record *sim_watch_record_of(sim_node *node, const sim_connection *from,
+                                             const resp_request *command, const sim_watch *watch) {
+  const char *key = command->words[watch->record_key];
+  size_t length = command->lengths[watch->record_key];
+  const char *space = memchr(key, ' ', length);
+  const sim_record *record = sim_watch_record_at(
+      node, from->database, key, space != NULL ? (size_t)(space - key) : length, false);
+  if (record == NULL) {
+    return NULL;
+  }
+  if (space != NULL) {
+    bool sealed = (size_t)(key + length - space) == SIM_SHA1_LENGTH + 1 &&
+                  memcmp(space + 1, record->sha1, SIM_SHA1_LENGTH) == 0;
+    return sealed ? record : NULL;
+  }
+  bool same = command->lengths[watch->record] == record->length &&
+              memcmp(command->words[watch->record], record->text, record->length) == 0;
+  return same ? record : NULL;
+}
+
 /* Whether the node is not whom the command is for. */
 bool sim_watch_other(sim_node *node, const sim_connection *from, const resp_request *command,
                      const sim_watch *watch, bool unsealed) {
   if (watch->record == 0) {
     return false;
   }
-  const sim_record *record =
-      sim_watch_record_at(node, from->database, command->words[watch->record_key],
-                          command->lengths[watch->record_key], false);
-  if (record == NULL || (record->unsealed && !unsealed) ||
-      command->lengths[watch->record] != record->length ||
-      memcmp(command->words[watch->record], record->text, record->length) != 0) {
+  const sim_record *record = sim_watch_record_of(node, from, command, watch);
+  if (record == NULL || (record->unsealed && !unsealed)) {
     return true;
   }
   bool past = watch->run_id != 0 && command->words[watch->run_id][0] == '-';
@@ -633,10 +652,7 @@ static uint64_t sim_watch_age(sim *s, const sim_connection *from, const sim_watc
                               const resp_request *command) {
   sim_node *node = &s->nodes[from->node];
   const sim_record *record =
-      watch->record == 0
-          ? NULL
-          : sim_watch_record_at(node, from->database, command->words[watch->record_key],
-                                command->lengths[watch->record_key], false);
+      watch->record == 0 ? NULL : sim_watch_record_of(node, from, command, watch);
   if (record == NULL || strncmp(record->text, node->run_id, strlen(node->run_id)) != 0) {
     return 0;
   }

@@ -241,8 +241,7 @@ static void what_is_watched_is_what_hiredis_formats(void **state) {
                               .own = fenced,
                               .fence = fenced ? 1763000000000000 : 0,
                               .ttl_ms = 10000,
-                              .record = guarded ? "record" : NULL,
-                              .record_key = "redlock:lineage",
+                              .seal = guarded ? "redlock:lineage 5" : NULL,
                               .run_id = by_text ? "0123" : NULL};
     const char *words[20] = {by_text ? "EVAL" : "EVALSHA",
                              by_text ? rl_command_script_text(RL_SCRIPT_TAKE)
@@ -259,7 +258,7 @@ static void what_is_watched_is_what_hiredis_formats(void **state) {
       words[count++] = "bb:redlock-fence";
     }
     if (guarded) {
-      words[count++] = "redlock:lineage";
+      words[count++] = "redlock:lineage 5";
     }
     char keys[2] = {(char)('0' + count - 3), '\0'};
     words[2] = keys;
@@ -268,7 +267,7 @@ static void what_is_watched_is_what_hiredis_formats(void **state) {
     words[count++] = both ? "2" : "1";
     words[count++] = fenced ? "1" : "0";
     words[count++] = fenced ? "1763000000000000" : "0";
-    words[count++] = guarded ? "record" : "";
+    words[count++] = guarded ? "1" : "";
     words[count++] = by_text ? "0123" : "";
     size_t lengths[20];
     for (int k = 0; k < count; k++) {

@@ -214,7 +214,7 @@ static void the_script_goes_by_its_text_once_and_then_by_its_name(void **state) 
     assert_true(command.guarded);
     assert_int_equal(command.by_text, i == 0);
     assert_string_equal(command.run_id, i == 0 ? "run0-5e" : i == 3 || i == 5 ? "-5e" : "");
-    assert_string_equal(command.record, world->nodes[0].store.record);
+    assert_string_equal(command.seal, guard_of(world, 0)->seal);
     assert_int_equal(command.fence, 0);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     assert_error(release(world, lock), REDLOCK_OK);
@@ -299,7 +299,8 @@ static void a_late_client_teaches_another_server_nothing(void **state) {
   fake_turn(late);
   fake_command command = fake_answer(late, 1);
   assert_true(command.guarded && command.by_text);
-  assert_string_not_equal(command.record, world->nodes[1].store.record);
+  assert_string_equal(command.seal, guard_of(late, 1)->seal);
+  assert_string_not_equal(command.seal, guard_of(world, 1)->seal);
   world->nodes[1].store = late->nodes[1].store;
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_votes(lock, "gqg");
