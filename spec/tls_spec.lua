@@ -102,9 +102,9 @@ describe("TLS in Lua", function()
 
   it("what is wrong with the files is told when the client is made", function()
     local N = { { host = "a", tls = false }, "rediss://b" }
-    says("node 2: b:6379: tls_ca", refused(N, { tls = { ca = "/none" } }))
+    says("node 2: b:6379: tls.ca cannot be read (/none)", refused(N, { tls = { ca = "/none" } }))
     local err = refused(N, { tls = { cert = CERT, key = directory .. "/locked.key", key_password = "wrong-secret" } })
-    says("tls_key", err)
+    says("tls.key", err)
     assert.is_nil(err:find("wrong-secret", 1, true))
     says("go together", refused(N, { tls = { cert = CERT } }))
     says("Unix socket", refused({ { path = "/s", tls = true } }))

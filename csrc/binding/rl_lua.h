@@ -134,6 +134,9 @@ void rl_lua_push_option_tables(lua_State *L);
 /* Copies as much of |text| as fits; NULL is an empty text. Cuts no UTF-8 sequence in two. */
 void rl_lua_copy(char *destination, size_t size, const char *text);
 
+/* The same for a message, which calls a setting of TLS as C does: it becomes "tls.ca", as Lua spells it. */
+void rl_lua_copy_message(char *destination, size_t size, const char *text);
+
 /* Pushes a whole number below 2^53. */
 void rl_lua_push_whole(lua_State *L, uint64_t number);
 

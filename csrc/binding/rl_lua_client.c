@@ -46,8 +46,11 @@ static void note_size(lua_State *L, rl_lua_client *self) {
 
 /* nil, and what redlock_client_new() or redlock_client_add_node() failed for. */
 static int push_refusal(lua_State *L, int error, const char *message) {
+  char text[RL_LUA_MESSAGE_SIZE];
+
+  rl_lua_copy_message(text, sizeof text, message[0] != '\0' ? message : redlock_strerror(error));
   lua_pushnil(L);
-  lua_pushstring(L, message[0] != '\0' ? message : redlock_strerror(error));
+  lua_pushstring(L, text);
   return 2;
 }
 
@@ -146,7 +149,7 @@ static int client_nodes(lua_State *L) {
     if (redlock_client_node_info(self->client, index, &info) != REDLOCK_OK)
       break;
     rl_lua_copy(name, sizeof name, info.name);
-    rl_lua_copy(text, sizeof text, info.error);
+    rl_lua_copy_message(text, sizeof text, info.error);
     rl_lua_copy(quarantine, sizeof quarantine, info.quarantine);
 
     lua_createtable(L, 0, 6);

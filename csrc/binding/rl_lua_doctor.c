@@ -9,14 +9,16 @@
 
 static void push_finding(lua_State *L, const redlock_finding_info *info) {
   char node[RL_LUA_NAME_SIZE];
+  char message[RL_LUA_MESSAGE_SIZE];
 
   rl_lua_copy(node, sizeof node, info->node);
+  rl_lua_copy_message(message, sizeof message, info->message);
   lua_createtable(L, 0, 4);
   lua_pushstring(L, redlock_severity_name(info->severity));
   lua_setfield(L, -2, "severity");
   lua_pushstring(L, info->name);
   lua_setfield(L, -2, "name");
-  lua_pushstring(L, info->message);
+  lua_pushstring(L, message);
   lua_setfield(L, -2, "message");
   if (node[0] != '\0') {
     lua_pushstring(L, node);

@@ -7,6 +7,7 @@
 
 #include "rl_error.h"
 #include "rl_lua.h"
+#include "rl_option_table.h"
 
 void rl_lua_copy(char *destination, size_t size, const char *text) {
   size_t length = text == NULL ? 0 : strlen(text);
@@ -19,6 +20,35 @@ void rl_lua_copy(char *destination, size_t size, const char *text) {
   if (length > 0)
     memcpy(destination, text, length);
   destination[length] = '\0';
+}
+
+/* How long the C name of a setting of TLS is that |text| begins with, or 0. */
+static size_t setting_of_tls(const char *text) {
+  static const char *const names[] = {
+#define NAME_OF_SETTING(name, kind, field, lowest, highest, other, must) #name,
+      RL_OPTIONS_OF_TLS(NAME_OF_SETTING)};
+  size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
+
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    if (strlen(names[i]) == length && memcmp(names[i], text, length) == 0)
+      return length;
+  }
+  return 0;
+}
+
+void rl_lua_copy_message(char *destination, size_t size, const char *text) {
+  char *at = destination;
+
+  rl_lua_copy(destination, size, text);
+  /* Words alone: in a path it may be anybody's name. */
+  while (*at != '\0') {
+    size_t length = setting_of_tls(at);
+    char behind = at[length];
+    if (length > 0 && (behind == '\0' || behind == ' ' || behind == ':' || behind == ','))
+      at[3] = '.';
+    at += strcspn(at, " ");
+    at += strspn(at, " ");
+  }
 }
 
 void rl_lua_push_whole(lua_State *L, uint64_t number) {
@@ -46,7 +76,7 @@ int rl_lua_push_error(lua_State *L, int error, const char *message, int level) {
 
   if (message == NULL || message[0] == '\0')
     message = redlock_strerror(error);
-  rl_lua_copy(text, sizeof text, message);
+  rl_lua_copy_message(text, sizeof text, message);
   /* Running out of descriptors is nobody's mistake, and has this code's remedy. */
   if (error != REDLOCK_E_SYSTEM && rl_error_kind_of(error) != RL_ERROR_FAILURE) {
     rl_lua_misuse(L, level, "redlock: %s", text);

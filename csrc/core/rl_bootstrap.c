@@ -18,9 +18,8 @@ int rl_lock_bootstrap(rl_lock *lock, redlock_time now_us, bool notify) {
   static const unsigned char no_entropy[RL_TOKEN_ENTROPY];           /* Its token is never sent. */
   int error = rl_lock_may_ask(lock, now_us, RL_OPERATION_BOOTSTRAP); /* B1 */
   if (error == REDLOCK_OK && lock->core->guards == NULL) {
-    error =
-        rl_lock_refuse_argument(lock, RL_OPERATION_BOOTSTRAP,
-                                "the client has no guard: guard is REDLOCK_YES in its settings");
+    error = rl_lock_refuse_argument(lock, RL_OPERATION_BOOTSTRAP,
+                                    "the client has no guard: its setting guard turns one on");
   }
   if (error != REDLOCK_OK) {
     return error;

@@ -116,8 +116,7 @@ static inline redlock_duration rl_guard_longest(redlock_duration max_ttl_us) {
 }
 
 /* Why keys that live for so long are none for the guard, or NULL. */
-#define RL_GUARD_TOO_LONG                                                                          \
-  "ttl and lock_delay are more than the guard's max_ttl (guard_max_ttl_us) together"
+#define RL_GUARD_TOO_LONG "ttl and lock_delay together are more than the guard's max_ttl"
 const char *rl_guard_too_long(const struct rl_core *core, redlock_duration ttl_us,
                               redlock_duration lock_delay_us);
 
