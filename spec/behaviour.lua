@@ -677,6 +677,10 @@ return function(title, driver)
       assert.is_truthy(complaint(function() local _ = mine.bootstrap("r") end)
         :find("client:bootstrap() needs a client before the colon, got a string", 1, true))
       assert.is_truthy(complaint(function() return (guarded({ max_ttl = 500 })) end):find("max_ttl", 1, true))
+      for name, part in pairs { cluster = "cluster", max_ttl = "max_ttl", guard_max_ttl_ms = "max_ttl" } do
+        local err = complaint(function() return (driver.new(farm.addresses, { guard = true, [name] = 1 })) end)
+        assert.is_truthy(err:find("did you mean 'guard = { " .. part .. " = ... }'?", 1, true), err)
+      end
       mine:close()
       failure("closed", mine:bootstrap())
     end)

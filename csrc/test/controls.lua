@@ -154,7 +154,8 @@ local list = {
     [["t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) "
          "for i=1,n do "]] },
   { "guard-seal-not-looked-at", "a vote counts whether the record is sealed or not: failed over and back",
-    'RL_COMMAND_UNSEALED("KEYS[#KEYS]")', [["redis.call('EXISTS',KEYS[#KEYS])==0 "]], by = { "simulator", arguments = "--guard" } },
+    'RL_COMMAND_UNSEALED("KEYS[#KEYS]")', [["redis.call('EXISTS',KEYS[#KEYS])==0 "]],
+    by = { "simulator", arguments = "--guard" } },
   { "guard-script-of-a-server", "the name of the script is of the server, whatever its record",
     "rl_sha1(guard->body + length - RL_SHA1_LENGTH, guard->record, strlen(guard->record));",
     "rl_sha1(guard->body + length - RL_SHA1_LENGTH, guard->run_id, strlen(guard->run_id));",

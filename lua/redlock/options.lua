@@ -352,6 +352,14 @@ local function hint_at_tls(name)
   return part and " (did you mean 'tls = { " .. part .. " = ... }'?)"
 end
 
+-- The same for one that belongs into `guard`.
+local function hint_at_guard(name)
+  local spelled = plain(name):gsub("^guard", "")
+  for part in pairs(parts_of_guard) do
+    if plain(part) == spelled then return " (did you mean 'guard = { " .. part .. " = ... }'?)" end
+  end
+end
+
 local function unknown(name, known)
   if type(name) ~= "string" then
     return "unknown option [" .. (type(name) == "number" and shown(name) or type(name)) .. "]"
@@ -373,7 +381,7 @@ local function unknown(name, known)
     local unit = in_milliseconds[meant] and ", in milliseconds" or ""
     return text .. " (did you mean '" .. meant .. "'" .. unit .. "?)"
   end
-  return text .. (known.tls and hint_at_tls(name) or "")
+  return text .. (known.tls and hint_at_tls(name) or known.guard and hint_at_guard(name) or "")
 end
 
 --- The first thing that is wrong with a table of options, or nil.
