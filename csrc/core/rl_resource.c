@@ -119,9 +119,10 @@ bool rl_resource_is_reserved(const void *prefix, size_t prefix_length,
                              const redlock_resource *resource) {
   size_t length = prefix_length + resource->length;
   size_t behind = strlen(RL_COMMAND_COUNTER), before = strlen(RL_RECORD_KEY);
-  bool record = rl_resource_has(prefix, prefix_length, resource, 0, RL_RECORD_KEY) &&
-                (length == before || rl_resource_has(prefix, prefix_length, resource, before, ":") ||
-                 rl_resource_has(prefix, prefix_length, resource, before, RL_RECORD_SEAL));
+  bool record =
+      rl_resource_has(prefix, prefix_length, resource, 0, RL_RECORD_KEY) &&
+      (length == before || rl_resource_has(prefix, prefix_length, resource, before, ":") ||
+       rl_resource_has(prefix, prefix_length, resource, before, RL_RECORD_SEAL));
   return record || (length >= behind && rl_resource_has(prefix, prefix_length, resource,
                                                         length - behind, RL_COMMAND_COUNTER));
 }

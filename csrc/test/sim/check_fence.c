@@ -151,7 +151,7 @@ static void check_fence_sent(sim *s, const sim_client *client, unsigned node,
   if (leased && sent->own && token->fence != 0) {
     sim_count(s, SIM_FENCE_KEPT);
   }
-  if (sent->kind == SIM_COMMAND_SET && sent->fence != 0 && sent->own != token->granted) {
+  if (sent->kind == SIM_COMMAND_SET && sent->fence != 0 && sent->own != sent->leased) {
     sim_violation(s, "fence", "client %u takes node %u %s", client->index, node,
                   sent->own ? "as if it had the lease" : "anew for a lease");
   }

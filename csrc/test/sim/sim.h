@@ -382,7 +382,8 @@ typedef struct sim_sent {
   uint32_t round;
   uint8_t kind;
   bool heal;
-  bool joins; /* the node could not be asked when the lock was taken */
+  bool leased; /* SET: for a lease that is there */
+  bool joins;  /* the node could not be asked when the lock was taken */
   bool by_text;
   bool keeps;   /* the script that sets several keys minds none of ours */
   bool forces;  /* a release by force */

@@ -114,12 +114,21 @@ static sim_sent sim_tap_pop(sim_socket *socket) {
 
 /* --------------------------------------------------------------------------------------- output */
 
+/* Whether the core has granted the lease in the call that has sent this; what it is worth is looked at after that. */
+static bool sim_tap_granted_now(const sim_client *client, const sim_token *token) {
+  const rl_lock *lock = client->locks[token->lock].lock;
+  return lock != NULL && lock->operation == RL_OPERATION_ACQUIRE && token->live &&
+         client->locks[token->lock].state == SIM_APPLICATION_BUSY &&
+         rl_lock_result(lock) == REDLOCK_OK && rl_lock_remaining(lock, client->reading_us) > 0;
+}
+
 static void sim_tap_set(sim *s, sim_client *client, unsigned node, sim_sent *sent) {
   sim_token *token = &s->tokens[sent->token];
   uint32_t bit = 1u << node;
+  sent->leased = token->granted || (sent->own && sim_tap_granted_now(client, token));
   /* A node that could not be asked when the lock was taken may be given the key later. */
-  sent->joins = token->granted && (token->sent & ~token->unknown & bit) == 0;
-  sent->heal = token->granted && !sent->joins;
+  sent->joins = sent->leased && (token->sent & ~token->unknown & bit) == 0;
+  sent->heal = sent->leased && !sent->joins;
   sent->either = sent->keeps && sent->joins && sent->own;
   sent->keeps = sent->keeps && !sent->either;
   check_sent(s, client, node, sent);
