@@ -37,11 +37,11 @@ typedef struct rl_script_source {
   const char *sha1;
 } rl_script_source;
 
-/* What a node says of its past, as one who was a replica: whose, and until where. */
+/* What a node says of its past, as one who was a replica: whose, and until where; with "f" before it, it is one yet. */
 #define RL_COMMAND_PAST                                                                            \
-  "local a,b=string.match(redis.call('INFO','replication'),"                                       \
-  "'_replid2:(%x+).*second_repl_offset:(%-?%d+)') local was=a and "                                \
-  "string.sub(a,1,16)..string.format('%.0f',b+1) or '' "
+  "local c,a,b=string.match(redis.call('INFO','replication'),"                                     \
+  "'role:(%a+).*_replid2:(%x+).*second_repl_offset:(%-?%d+)') local was=a and "                    \
+  "(c=='master' and '' or 'f')..string.sub(a,1,16)..string.format('%.0f',b+1) or '' "
 
 /*
  * "If the node is not" the server that a guard knows: its run_id and its past, which changes with each promotion. There
@@ -122,7 +122,7 @@ static const rl_script_source rl_script_sources[] = {
          "life=#ARGV[2]<9 and '704800000' or string.format('%.0f',604800000+ARGV[2]) "
          "for i=n+1,2*n do redis.call('SET',KEYS[i],value,'PX',life) end end return 'OK "
          "'..now..' '..value",
-         "f61a7176ab81bc97b4c86015e5ff3c6548c3c138"},
+         "209ddb0ebcb64c0a2f6731e3d18cbea6e0330061"},
     [RL_SCRIPT_KEEP] =
         {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "
          "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "

@@ -22,10 +22,12 @@
  *       It may have been taught nevertheless; or keep its scripts over a restart (before version 7); or be the same
  *       process, which was a replica for a while and has fewer keys. The seal shows that the record has been in the memory
  *       of this process since it was made, and all that came after: a full resynchronisation, a restart and a snapshot
- *       break it, and whoever deletes or replaces the record deletes it. A replica that lags, and goes on from where it was, keeps
- *       it; but then the other server has made a record, too, and voted Q later. So each script that is sent later than
- *       Q less the longest life of a key after the server has last told of its past compares that: no promotion, and no
- *       vote of the other's, can have been in between.
+ *       break it, and the script that replaces the record deletes it. A node that becomes a replica, lags or never gets
+ *       through, and is promoted again keeps it; but then the other server has made a record, too, and voted Q later.
+ *       So scripts compare the past that the server tells, which a promotion changes, and which is another one while it
+ *       is a replica. An acquire may leave that out for 0.1 s after the server was seen to be a master with that past:
+ *       Q is longer than the longest life of a key by 2 s for the clocks, and 0.3 s at least besides. A heal, a join
+ *       and the text always ask: they may be executed at any time.
  *       Who does not vote is sent nothing. So it is with a heal and a join: a key that came to be on a node in quarantine
  *       would make an extend count there, while the node's vote from before the loss may count for somebody else.
  *       Extends go to all nodes: a key that is still there has been there since before any loss, or comes from a copy,
@@ -122,10 +124,8 @@ void rl_guard_prepare(rl_core *core) {
 }
 
 const char *rl_guard_past(const rl_guard *guard, redlock_time now_us) {
-  const rl_guards *guards = guard->guards;
-  redlock_duration trusted_us = rl_time_sub(guards->quarantine_us, guards->max_ttl_us);
   const char *past = strchr(guard->run_id, '-');
-  if (rl_time_sub(now_us, guard->past_us) < trusted_us) {
+  if (rl_time_sub(now_us, guard->past_us) < RL_GUARD_TRUST_US) {
     return NULL;
   }
   return past != NULL ? past : guard->run_id;

@@ -29,6 +29,9 @@ struct rl_reply;
 /* Clocks that are no further apart are near. */
 #define RL_GUARD_SKEW_US (2 * REDLOCK_SECONDS)
 
+/* For so long it need not be asked once more whether the server is a master, with the past that it has told: G4. */
+#define RL_GUARD_TRUST_US (100 * REDLOCK_MILLISECONDS)
+
 /* A node whose record is another one so often, without a lock taken in between, is refused. */
 #define RL_GUARD_DOUBTS_MAX 3
 
@@ -103,7 +106,8 @@ void rl_guard_free(rl_guard *guard);
 
 /*
  * What a script must be told of the server though its name is of this record: what stands behind its |run_id|; NULL
- * where the server has told it so shortly before that nothing can have happened which the seal would not show (G4).
+ * where the server has told it so shortly before |now_us| that nothing can have happened which the seal would not
+ * show (G4); never at REDLOCK_NEVER.
  */
 const char *rl_guard_past(const rl_guard *guard, redlock_time now_us);
 

@@ -375,7 +375,7 @@ bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_owed_kind kind, r
     watch.script = RL_SCRIPT_TAKE_HERE;
     watch.body = by_text ? guard->body : guard->sha1;
     watch.seal = guard->seal;
-    watch.run_id = by_text ? guard->run_id : rl_guard_past(guard, now_us);
+    watch.run_id = by_text ? guard->run_id : rl_guard_past(guard, own ? REDLOCK_NEVER : now_us);
     owed.step = watch.run_id != NULL;
   }
   return rl_link_queue_watched(link, &owed, &watch);

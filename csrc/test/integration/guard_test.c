@@ -242,6 +242,48 @@ static void a_node_that_loads_an_older_copy_grants_nothing_again(void **state) {
   assert_int_equal(doubles(loaded, false, true), 0);
 }
 
+/*
+ * The node becomes a replica that never gets through to its master, so that it keeps its memory and its past. The other
+ * server has the address for as long as it takes to vote, and grants. Then the node is asked while it is a replica yet,
+ * and promoted.
+ */
+static void a_replica_that_never_got_through_grants_nothing(void **state) {
+  (void)state;
+  redlock_client *client = guarded(true, 2 * REDLOCK_SECONDS, 2 * REDLOCK_SECONDS);
+  redlock_client *rivals = guarded(true, 2 * REDLOCK_SECONDS, 2 * REDLOCK_SECONDS);
+  redlock_lock *holder = new_lock(client, KEY), *rival = new_lock(rivals, KEY);
+  redlock_lock *other = new_lock(rivals, "other");
+  assert_int_equal(redlock_client_bootstrap(rivals), REDLOCK_OK);
+  assert_string_equal(farm_command(&four, FORGETFUL, "SET", "other", "somebody", NULL), "OK");
+  follows(SPARE, FORGETFUL);
+  assert_string_equal(farm_command(&four, FORGETFUL, "REPLICAOF", "127.0.0.1", "1", NULL), "OK");
+  proxy_switch(&way, four.nodes[SPARE].port, false);
+  assert_string_equal(farm_command(&four, 0, "SET", KEY, "somebody", "PX", "60000", NULL), "OK");
+  redlock_time until_us = redlock_now() + 20 * REDLOCK_SECONDS;
+  while (redlock_lock_acquire(holder, NULL, NULL) != REDLOCK_OK) { /* Q is 6 s. */
+    assert_true(redlock_now() < until_us);
+    (void)poll(NULL, 0, 20);
+  }
+  assert_string_equal(farm_command(&four, 0, "DEL", KEY, NULL), "1");
+  proxy_switch(&way, four.nodes[FORGETFUL].port, false);
+  for (unsigned i = 0; i < 5; i++) { /* What a replica answers is no vote, and no proof. */
+    (void)redlock_lock_acquire(other, NULL, NULL);
+    assert_int_not_equal(vote_of(other, FORGETFUL), REDLOCK_VOTE_TAKEN);
+    (void)redlock_lock_release(other);
+  }
+  assert_string_equal(farm_command(&four, FORGETFUL, "REPLICAOF", "NO", "ONE", NULL), "OK");
+  do {
+    int error = redlock_lock_acquire(rival, NULL, NULL);
+    assert_true(error != REDLOCK_OK || redlock_lock_remaining(holder) == 0);
+    (void)redlock_lock_release(rival);
+  } while (redlock_lock_remaining(holder) > 0);
+  redlock_lock_free(other);
+  redlock_lock_free(rival);
+  redlock_lock_free(holder);
+  redlock_client_free(rivals);
+  redlock_client_free(client);
+}
+
 /* The negative control: what the guard is for does happen here. */
 static void without_a_guard_each_of_these_makes_two_holders(void **state) {
   (void)state;
@@ -370,6 +412,7 @@ int main(void) {
       cmocka_unit_test_setup(a_server_that_a_proxy_switches_to_grants_nothing_again, reset),
       cmocka_unit_test_setup(a_node_that_fails_over_and_back_grants_nothing_again, reset),
       cmocka_unit_test_setup(a_node_that_loads_an_older_copy_grants_nothing_again, reset),
+      cmocka_unit_test_setup(a_replica_that_never_got_through_grants_nothing, reset),
       cmocka_unit_test_setup(without_a_guard_each_of_these_makes_two_holders, reset),
       cmocka_unit_test_setup(the_node_votes_again_when_its_quarantine_is_over, reset),
       cmocka_unit_test_setup(a_user_without_a_right_is_told_which, reset),

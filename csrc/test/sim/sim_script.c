@@ -79,9 +79,9 @@ static const sim_script sim_scripts[] = {
      false, false, false, true, false},
     {"if redis.call('GET',KEYS[#KEYS])~=ARGV[5] or "
      "redis.call('OBJECT','ENCODING',KEYS[#KEYS]..' '..redis.sha1hex(ARGV[5]))~='raw' then return -1 end "
-     "local run,past=string.match(ARGV[6],'^(%w*)-(%x*)$') local a,b=string.match("
-     "redis.call('INFO','replication'),'_replid2:(%x+).*second_repl_offset:(%-?%d+)') local was=a and "
-     "string.sub(a,1,16)..string.format('%.0f',b+1) or '' if (past~='' and past~=was) or (run~='' and not "
+     "local run,past=string.match(ARGV[6],'^(%w*)-(%x*)$') local c,a,b=string.match("
+     "redis.call('INFO','replication'),'role:(%a+).*_replid2:(%x+).*second_repl_offset:(%-?%d+)') "
+     "local was=a and (c=='master' and '' or 'f')..string.sub(a,1,16)..string.format('%.0f',b+1) or '' if (past~='' and past~=was) or (run~='' and not "
      "string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) then return -1 end "
      "for i=1,#KEYS-1 do if redis.call('GET',KEYS[i])~=ARGV[1] or "
      "redis.call('PTTL',KEYS[i])<=tonumber(ARGV[4]) then return 0 end end "

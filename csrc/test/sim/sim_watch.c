@@ -48,9 +48,9 @@ typedef struct sim_watch_script {
   "'..value"
 
 #define SIM_WATCH_PAST                                                                             \
-  "local a,b=string.match(redis.call('INFO','replication'),"                                       \
-  "'_replid2:(%x+).*second_repl_offset:(%-?%d+)') local was=a and "                                \
-  "string.sub(a,1,16)..string.format('%.0f',b+1) or '' "
+  "local c,a,b=string.match(redis.call('INFO','replication'),"                                     \
+  "'role:(%a+).*_replid2:(%x+).*second_repl_offset:(%-?%d+)') local was=a and "                    \
+  "(c=='master' and '' or 'f')..string.sub(a,1,16)..string.format('%.0f',b+1) or '' "
 
 #define SIM_WATCH_SERVER(argument)                                                                 \
   "local run,past=string.match(" argument ",'^(%w*)-(%x*)$') " SIM_WATCH_PAST                      \

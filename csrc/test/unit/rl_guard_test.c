@@ -663,7 +663,7 @@ static void a_key_that_would_live_longer_than_the_guard_waits_is_refused(void **
   const redlock_options longer = {.ttl_us = MAX_TTL - 5 * SECONDS, .lock_delay_us = 5001 * MS};
   rl_lock *lock = lock_of(world);
   assert_error(rl_lock_acquire(lock, world->now_us, &longer, false), REDLOCK_E_INVALID);
-  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message), "guard_max_ttl_us"));
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message), "the guard's max_ttl"));
   assert_error(rl_lock_acquire(lock, world->now_us, &longest, false), REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_extend(lock, world->now_us, MAX_TTL - 5 * SECONDS + 1000, false),

@@ -119,9 +119,9 @@ static void a_lock_that_would_live_for_too_long_is_refused(void **state) {
   redlock_lock *lock;
   redlock_options options = {.ttl_us = 200 * SECONDS + 1000};
   assert_error(redlock_lock_new(&lock, one->client, "y", 1, &options), REDLOCK_E_INVALID);
-  assert_non_null(strstr(redlock_client_message(one->client), "guard_max_ttl_us"));
+  assert_non_null(strstr(redlock_client_message(one->client), "the guard's max_ttl"));
   assert_error(redlock_lock_acquire(one->lock, &options, NULL), REDLOCK_E_INVALID);
-  assert_non_null(strstr(redlock_lock_message(one->lock), "guard_max_ttl_us"));
+  assert_non_null(strstr(redlock_lock_message(one->lock), "the guard's max_ttl"));
 }
 
 static void settings_of_a_guard_are_looked_at(void **state) {
@@ -134,11 +134,11 @@ static void settings_of_a_guard_are_looked_at(void **state) {
       {{.guard = REDLOCK_YES}, {0}, NULL},
       {{.guard = REDLOCK_NO}, {.ttl_us = 40 * SECONDS}, NULL},
       {{.guard = REDLOCK_YES}, {.ttl_us = 30 * SECONDS}, NULL},
-      {{.guard = REDLOCK_YES}, {.ttl_us = 30 * SECONDS + 1 * MS}, "guard_max_ttl_us"},
+      {{.guard = REDLOCK_YES}, {.ttl_us = 30 * SECONDS + 1 * MS}, "the guard's max_ttl"},
       {{.guard = REDLOCK_YES},
        {.ttl_us = 29 * SECONDS, .lock_delay_us = 2 * SECONDS},
        "lock_delay"},
-      {{.guard = REDLOCK_YES, .guard_max_ttl_us = 5 * SECONDS}, {0}, "guard_max_ttl_us"},
+      {{.guard = REDLOCK_YES, .guard_max_ttl_us = 5 * SECONDS}, {0}, "the guard's max_ttl"},
       {{.guard = 7}, {0}, "REDLOCK_YES"},
       {{.guard_max_ttl_us = 20 * SECONDS}, {0}, "need guard"},
       {{.guard_cluster = "blue"}, {0}, "need guard"},
