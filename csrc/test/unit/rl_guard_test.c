@@ -268,6 +268,25 @@ static void a_flushed_node_grants_nothing_while_a_majority_depends_on_it(void **
   assert_true(fake_world_end(world));
 }
 
+/* It may be executed at any time: in the trusted tenth of a second, too. */
+static void a_heal_asks_for_the_past(void **state) {
+  (void)state;
+  rl_lock *lock;
+  fake_world *world = used(3, &lock);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  fake_store_remove(&world->nodes[2].store, KEY);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_answer(world, i);
+  }
+  fake_command command = fake_answer(world, 2);
+  assert_int_equal(command.verb, FAKE_SET);
+  assert_true(command.heals && !command.by_text);
+  assert_string_equal(command.run_id, world->nodes[2].store.run_id);
+  assert_true(fake_world_end(world));
+}
+
 static void
 a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_same(void **state) {
   (void)state;
@@ -801,6 +820,7 @@ int main(void) {
       cmocka_unit_test(a_late_client_teaches_another_server_nothing),
       cmocka_unit_test(a_node_that_failed_over_and_back_grants_nothing),
       cmocka_unit_test(a_past_is_trusted_from_when_it_was_asked_for),
+      cmocka_unit_test(a_heal_asks_for_the_past),
       cmocka_unit_test(a_server_that_keeps_its_scripts_is_known_by_the_seal),
       cmocka_unit_test(a_script_that_was_flushed_is_sent_again_only_after_the_guard_was_asked),
       cmocka_unit_test(a_node_that_others_have_made_ready_votes_in_the_same_attempt),
