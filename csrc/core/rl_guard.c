@@ -16,9 +16,10 @@
  *       set right would make Q end early. So a record is made, and a node votes, only where the clocks of a majority of
  *       all nodes, its own among them, are within 2 s of its own.
  *   G4. An acquire is sent only to a node that votes, and only for the record that we know: the script looks whether
- *       its seal is there, and carries the record's hash in its text, so that a server that was put in its place does not know the script,
- *       though it has a copy of the record. Whoever sends the text says whose it must be. The hash of the record, and
- *       not only the run_id in it, for else a client that is late with an older record would teach it the name.
+ *       its seal is there, and carries the record's hash in its text, so that a server that was put in its place does
+ *       not know the script, though it has a copy of the record. Whoever sends the text says whose it must be. The hash
+ *       of the record, and not only the run_id in it, for else a client that is late with an older record would teach
+ *       it the name.
  *       It may have been taught nevertheless; or keep its scripts over a restart (before version 7); or be the same
  *       process, which was a replica for a while and has fewer keys. The seal shows that the record has been in the memory
  *       of this process since it was made, and all that came after: a full resynchronisation, a restart and a snapshot
