@@ -114,8 +114,9 @@ static void check_renewal_lost(sim *s, const sim_client *client, const sim_lock 
                (reason == REDLOCK_E_CLOCK && client->core.guards != NULL) ||
                (reason == REDLOCK_E_LOST && (s->breach != SIM_BREACH_NONE || sim_keys_went(s)));
   bool wants = check_renewal_tells(own) || own->wants_notice || check_renewal_keeps(holder);
-  /* Of what is lost nobody has the lease any more, and whether that kept itself is not known. */
-  wants = wants || (own->inside > 0 && own->owner != 0 && own->lock->lost);
+  /* Of what is lost, or closed, nobody has the lease any more, and whether that kept itself is not known. */
+  bool ended = own->lock->lost || (client->core.closed && !lasts);
+  wants = wants || (own->inside > 0 && own->owner != 0 && ended);
   if (!known || !wants || own->state == SIM_APPLICATION_DONE) {
     sim_violation(s, "renewal", "client %u is told of a loss that cannot be: %d", client->index,
                   reason);
