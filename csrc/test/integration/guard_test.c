@@ -284,6 +284,30 @@ static void a_replica_that_never_got_through_grants_nothing(void **state) {
   redlock_client_free(client);
 }
 
+static const char *encoding_of_seal(unsigned node) {
+  return farm_command(&four, node, "EVAL",
+                      "local k=redis.call('KEYS',KEYS[1]..' *') return #k==1 and "
+                      "redis.call('OBJECT','ENCODING',k[1]) or 'none'",
+                      "1", RECORD, NULL);
+}
+
+/* A replica that follows while the record is made gets it, and no seal that would prove its memory. */
+static void a_seal_is_not_told_to_replicas(void **state) {
+  (void)state;
+  char port[16];
+  redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS);
+  (void)snprintf(port, sizeof port, "%d", four.nodes[FORGETFUL].port);
+  assert_string_equal(farm_command(&four, SPARE, "REPLICAOF", "127.0.0.1", port, NULL), "OK");
+  eventually(strstr(farm_command(&four, SPARE, "INFO", "replication", NULL),
+                    "master_link_status:up") != NULL);
+  assert_int_equal(redlock_client_bootstrap(client), REDLOCK_OK);
+  assert_string_equal(encoding_of_seal(FORGETFUL), "raw");
+  eventually(strcmp(encoding_of_seal(SPARE), "none") != 0);
+  assert_string_equal(encoding_of_seal(SPARE), "embstr");
+  assert_string_equal(farm_command(&four, SPARE, "REPLICAOF", "NO", "ONE", NULL), "OK");
+  redlock_client_free(client);
+}
+
 /* The negative control: what the guard is for does happen here. */
 static void without_a_guard_each_of_these_makes_two_holders(void **state) {
   (void)state;
@@ -413,6 +437,7 @@ int main(void) {
       cmocka_unit_test_setup(a_node_that_fails_over_and_back_grants_nothing_again, reset),
       cmocka_unit_test_setup(a_node_that_loads_an_older_copy_grants_nothing_again, reset),
       cmocka_unit_test_setup(a_replica_that_never_got_through_grants_nothing, reset),
+      cmocka_unit_test_setup(a_seal_is_not_told_to_replicas, reset),
       cmocka_unit_test_setup(without_a_guard_each_of_these_makes_two_holders, reset),
       cmocka_unit_test_setup(the_node_votes_again_when_its_quarantine_is_over, reset),
       cmocka_unit_test_setup(a_user_without_a_right_is_told_which, reset),
