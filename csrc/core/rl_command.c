@@ -59,16 +59,17 @@ typedef struct rl_script_source {
  * it longer, and nowhere else: a short string that is loaded from a snapshot, or comes with a full resynchronisation, is
  * "embstr", and no replica is told of the APPEND.
  */
-#define RL_COMMAND_SEAL "KEYS[#KEYS]..' '..redis.sha1hex("
+#define RL_COMMAND_SEAL "KEYS[#KEYS]..' '..redis.sha1hex(r)" /* of the record |r| */
+#define RL_COMMAND_SEAL_HERE "KEYS[#KEYS]..' '..redis.sha1hex(ARGV[5])"
 #define RL_COMMAND_UNSEALED(seal) "redis.call('OBJECT','ENCODING'," seal ")~='raw' "
 #define RL_COMMAND_SEALS                                                                           \
-  "local seal=" RL_COMMAND_SEAL "r) redis.call('SET',seal,'s') redis.set_repl(redis.REPL_NONE) "   \
+  "local seal=" RL_COMMAND_SEAL " redis.call('SET',seal,'s') redis.set_repl(redis.REPL_NONE) "     \
   "redis.call('APPEND',seal,'ealed') redis.set_repl(redis.REPL_ALL) if " RL_COMMAND_UNSEALED(      \
       "seal") "then return redis.error_reply("                                                     \
               "'ERR OBJECT ENCODING does not tell a key that APPEND has changed') end "
 #define RL_COMMAND_TAKES_UNSEALED RL_COMMAND_UNSEALED("KEYS[#KEYS]")
-#define RL_COMMAND_RECORD_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL "r)")
-#define RL_COMMAND_HERE_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL "ARGV[5])")
+#define RL_COMMAND_RECORD_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL)
+#define RL_COMMAND_HERE_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL_HERE)
 
 static const rl_script_source rl_script_sources[] = {
     [RL_SCRIPT_RELEASE] = {"if redis.call('GET',KEYS[1])==ARGV[1] then "
@@ -169,9 +170,9 @@ static const char rl_command_guarding[] =
     "run=run..'-'..was "
     "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
     "local r=redis.call('GET',KEYS[1]) local spoil=ARGV[1]=='spoil' "
-    "if spoil and r==ARGV[4] then redis.call('DEL',KEYS[1]," RL_COMMAND_SEAL "r)) r=false end "
+    "if spoil and r==ARGV[4] then redis.call('DEL',KEYS[1]," RL_COMMAND_SEAL ") r=false end "
     "local of=r and string.match(r,'^%S+')==run and not(" RL_COMMAND_RECORD_UNSEALED ") "
-    "local old=r and " RL_COMMAND_SEAL "r) "
+    "local old=r and " RL_COMMAND_SEAL " "
     "local whose=r and string.match(r,'^%S+ %d+ %S+ (.*)$') "
     "if ARGV[1]=='ready' then why='ready' born=now-ARGV[3] "
     "elseif not r then why='empty' "
