@@ -4,7 +4,9 @@
  *     handoff <way> <processes> <seconds> <hold ms> <pause ms> <host:port> ...
  *
  * The ways:
- *   polling   the library with its defaults
+ *   calls     the library with its defaults: the nodes call who waits
+ *   fair      the same, and who comes later waits for those who came before
+ *   polling   the library without calls: it tries again after 100 to 300 ms
  *   busy      the library, which tries again after 0.5 to 1.5 ms
  *   bare      no library: SET NX PX to all nodes at once, and where that fails a message of the release, to which
  *             everybody who waits has subscribed on every node, or 2 to 20 ms
@@ -85,6 +87,10 @@ static void library_open(handoff *h) {
                              .wait_us = HANDOFF_PATIENCE_MS * REDLOCK_MILLISECONDS};
   redlock_settings settings;
 
+  if (strcmp(h->way, "fair") == 0)
+    options.fair = REDLOCK_YES;
+  if (strcmp(h->way, "polling") == 0 || strcmp(h->way, "busy") == 0)
+    options.notify = REDLOCK_NO;
   if (strcmp(h->way, "busy") == 0) {
     options.retry_delay_us = REDLOCK_MILLISECONDS;
     options.retry_jitter_us = REDLOCK_MILLISECONDS / 2;

@@ -14,8 +14,8 @@
  *   A4. A majority, or as many as the client's quorum asks for: the deadline is round_start_us + ttl - drift. If the clock, read after the deciding
  *       vote, has not reached it, the lock is held until then. Else it came too late: A5.
  *   A5. No lock: release the token on every node to which the SET may have gone, without waiting,
- *       and begin again at A1 after a random delay, while attempts and budget last. What is left must
- *       be enough for a majority that answers as fast as it ever did.
+ *       and begin again at A1 after a random delay, or when the nodes call (rl_call.c), while attempts and
+ *       budget last. What is left must be enough for a majority that answers as fast as it ever did.
  */
 #include "rl_acquire.h"
 
@@ -26,16 +26,13 @@
 #include "rl_core.h"
 #include "rl_fence.h"
 #include "rl_join.h"
+#include "rl_line.h"
 #include "rl_reentry.h"
 #include "rl_release.h"
 #include "rl_round.h"
 #include "rl_validity.h"
 
-/*
- * What the nodes that are needed take to answer, at least: by the fastest reply of each. One that has not
- * answered on this connection might do so at once.
- */
-static redlock_duration rl_acquire_needs(const rl_core *core) {
+redlock_duration rl_acquire_needs(const rl_core *core) {
   redlock_duration fastest_us[REDLOCK_NODES_MAX];
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_link *link = &core->nodes[i]->link;
@@ -81,6 +78,9 @@ bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *e
     return false;
   }
   rl_fence_begin(lock, now_us);
+  if (lock->line != NULL) {
+    rl_call_attempt(lock->line, now_us);
+  }
   memcpy(&lock->random, entropy + RL_TOKEN_ENTROPY, sizeof lock->random);
   lock->core->random ^= lock->random;
   return true;
@@ -179,6 +179,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   lock->result = (int8_t)error;
   lock->waiting = 0;
   rl_timers_set(&lock->core->timers, lock, rl_time_add(now_us, delay_us));
+  rl_call_wait(lock, now_us);
 }
 
 /* A4 */

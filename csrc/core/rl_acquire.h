@@ -11,6 +11,12 @@
 #include "rl_lock.h"
 #include "rl_node.h"
 
+/*
+ * What the nodes that are needed take to answer, at least: by the fastest reply of each. One that has not
+ * answered on this connection might do so at once.
+ */
+redlock_duration rl_acquire_needs(const struct rl_core *core);
+
 /* A1. Returns false when the operation has ended instead. */
 bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy);
 

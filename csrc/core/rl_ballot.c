@@ -12,6 +12,7 @@
 
 typedef enum rl_ballot_kind {
   RL_BALLOT_GRANTED,   /* the node did what it was asked */
+  RL_BALLOT_CALLED,    /* the same, and called somebody */
   RL_BALLOT_DENIED,    /* the key is somebody else's, or is not ours */
   RL_BALLOT_REFUSED,   /* the node did not try, and says why */
   RL_BALLOT_ERROR,     /* something went wrong; nobody knows whether the node did it */
@@ -23,6 +24,7 @@ typedef enum rl_ballot_kind {
 /* What each is, and what it proves. */
 static const rl_ballot rl_ballots[] = {
     [RL_BALLOT_GRANTED] = {REDLOCK_VOTE_GRANTED, .ran = true},
+    [RL_BALLOT_CALLED] = {REDLOCK_VOTE_GRANTED, .ran = true, .called = true},
     [RL_BALLOT_DENIED] = {REDLOCK_VOTE_TAKEN, .ran = true, .set_nothing = true},
     [RL_BALLOT_REFUSED] = {REDLOCK_VOTE_ERROR, .set_nothing = true},
     [RL_BALLOT_ERROR] = {.vote = REDLOCK_VOTE_ERROR},
@@ -57,6 +59,13 @@ static const rl_ballot_rule rl_ballot_script[] = {
     {RL_REPLY_INTEGER, NULL, 0, RL_BALLOT_DENIED},
 };
 
+/* Those that release, and call: 2 when they have called somebody. */
+static const rl_ballot_rule rl_ballot_release[] = {
+    {RL_REPLY_INTEGER, NULL, 1, RL_BALLOT_GRANTED},
+    {RL_REPLY_INTEGER, NULL, 0, RL_BALLOT_DENIED},
+    {RL_REPLY_INTEGER, NULL, 2, RL_BALLOT_CALLED},
+};
+
 /* Inspecting: nil when there is no key, else what holds it. */
 static const rl_ballot_rule rl_ballot_inspect[] = {
     {RL_REPLY_STRING, NULL, 0, RL_BALLOT_GRANTED},
@@ -74,6 +83,9 @@ static const rl_ballot_rule *rl_ballot_rules(const rl_owed *owed) {
   case RL_OWED_ACQUIRE:
   case RL_OWED_HEAL:
     return owed->script == RL_SCRIPT_NONE ? rl_ballot_set : rl_ballot_set_all;
+  case RL_OWED_RELEASE:
+  case RL_OWED_FORCE:
+    return rl_ballot_release;
   case RL_OWED_INSPECT:
     return rl_ballot_inspect;
   case RL_OWED_DOCTOR:
@@ -201,7 +213,7 @@ static rl_ballot_kind rl_ballot_kind_of(const rl_owed *owed, const rl_reply *rep
   if (owed->kind == RL_OWED_ATTACH && reply->type == RL_REPLY_INTEGER && reply->integer == -1) {
     return RL_BALLOT_OTHER;
   }
-  for (unsigned i = 0; i < 2; i++) {
+  for (unsigned i = 0; i < (rules == rl_ballot_release ? 3u : 2u); i++) {
     const rl_ballot_rule *rule = &rules[i];
     if (reply->type == rule->type && (rule->text == NULL || strcmp(reply->text, rule->text) == 0) &&
         (reply->type != RL_REPLY_INTEGER || reply->integer == rule->integer)) {

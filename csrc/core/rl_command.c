@@ -71,6 +71,19 @@ typedef struct rl_script_source {
 #define RL_COMMAND_RECORD_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL)
 #define RL_COMMAND_HERE_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL_HERE)
 
+/*
+ * "Call the first" of the queue |q| of the key |k|: 2 in |c|, if there is one. A message that nobody receives takes who is
+ * dead out of the queue. The queue is no key of the script, and pcall() all that is done to it: whoever may not have one
+ * still releases.
+ */
+#define RL_COMMAND_CALL                                                                            \
+  "for i=1,16 do local h=redis.pcall('LINDEX',q,0) if type(h)~='string' then break end "           \
+  "local n=redis.pcall('PUBLISH','redlock:call:'..string.sub(h,1,16),string.sub(h,17)..k) "        \
+  "if n~=0 then if type(n)=='number' then c=2 end break end redis.pcall('LPOP',q) end "
+
+/* The queue lives for a minute after somebody has looked at it last; not each who comes makes it live longer. */
+#define RL_COMMAND_QUEUE_LIVES "redis.call('PEXPIRE',q,60000) "
+
 static const rl_script_source rl_script_sources[] = {
     [RL_SCRIPT_RELEASE] = {"if redis.call('GET',KEYS[1])==ARGV[1] then "
                            "return redis.call('DEL',KEYS[1]) end return 0",
@@ -146,6 +159,33 @@ static const rl_script_source rl_script_sources[] = {
          "else redis.call('PEXPIRE',KEYS[i],life) end end end "
          "return say('OK')",
          "71917c0049fe3c5151500c46a88beb94775adfd2"},
+    [RL_SCRIPT_RELEASE_CALL] =
+        {"local k,w,c=KEYS[1],ARGV[2],1 local q=k..':redlock-queue' "
+         "local v=redis.call('GET',k) if w then redis.pcall('LREM',q,0,w) end "
+         "if v and v~=ARGV[1] then return 0 end if v then redis.call('DEL',k) end " RL_COMMAND_CALL
+         "if v then return c end return 0",
+         "a9a8f04d9b21c7e87a3888453952b01851640337"},
+    [RL_SCRIPT_RELEASE_ALL_CALL] =
+        {"local n,e,c=0,nil,1 for i=1,#KEYS do local k=KEYS[i] local q=k..':redlock-queue' "
+         "local v=redis.pcall('GET',k) if type(v)=='table' then e=v "
+         "elseif not v or v==ARGV[1] then if v then n=n+redis.call('DEL',k) end " RL_COMMAND_CALL
+         "end end if e then return e end if n==#KEYS then return c end return 0",
+         "42884a42f20581fa83afa2580d3dc80d8b4cd699"},
+    [RL_SCRIPT_STAND] =
+        {"local k,w,m=KEYS[1],ARGV[1],ARGV[2] local q=k..':redlock-queue' "
+         "local left=redis.call('PTTL',k) if left==-2 then for i=1,16 do "
+         "local h=redis.call('LINDEX',q,0) if not h or h==w then return 0 end "
+         "if (m~='2' or i>1) and redis.call('PUBLISH','redlock:call:'..string.sub(h,1,16),"
+         "string.sub(h,17)..k)>0 then break end redis.call('LPOP',q) end end "
+         "left=(left+2)*2000 local at=m~='0' and redis.pcall('LPOS',q,w) if at then " RL_COMMAND_QUEUE_LIVES
+         "return left+(type(at)=='number' and at or 0)+1 end "
+         "local n=redis.call('RPUSH',q,w) if n>1024 then redis.call('RPOP',q) return left end "
+         "if n==1 or string.byte(w,-1)%8==0 then " RL_COMMAND_QUEUE_LIVES "end return left+n",
+         "166cfa7113c0825d0544801ca92a45e952431345"},
+    [RL_SCRIPT_LEAVE] =
+        {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local n=redis.call('LREM',q,0,ARGV[1]) "
+         "if redis.call('EXISTS',k)==0 then " RL_COMMAND_CALL "end return n",
+         "6882fad359d000b7e768fd60e64635015123208e"},
 };
 
 /*
@@ -357,6 +397,47 @@ int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl
   if (has_ttl) {
     out = rl_command_number(out, ttl_ms);
   }
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+int rl_command_release(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
+                       const char *entry, int grow) {
+  const rl_script_source *source = &rl_script_sources[script];
+  const char *body = by_text ? source->text : source->sha1;
+  unsigned count = key->count < 2 ? 1 : key->count;
+  size_t bound = strlen(body) + key->key_length + key->token_length +
+                 (entry != NULL ? strlen(entry) : 0) + (8 + count) * RL_COMMAND_FRAME;
+  char *out = rl_buffer_reserve(buffer, bound, grow != 0);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 4 + count + (entry != NULL ? 1u : 0u));
+  out = rl_command_text(out, by_text ? "EVAL" : "EVALSHA");
+  out = rl_command_text(out, body);
+  out = rl_command_keys(out, key);
+  out = rl_command_argument(out, key->token, key->token_length);
+  out = entry != NULL ? rl_command_text(out, entry) : out;
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+int rl_command_queue(rl_buffer *buffer, rl_script script, int by_text, const char *bytes,
+                     size_t length, const char *entry, rl_command_stand mode) {
+  const char *body = by_text ? rl_script_sources[script].text : rl_script_sources[script].sha1;
+  bool stands = script == RL_SCRIPT_STAND;
+  char *out = rl_buffer_reserve(
+      buffer, strlen(body) + length + strlen(entry) + 9 * (size_t)RL_COMMAND_FRAME, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', stands ? 6 : 5);
+  out = rl_command_text(out, by_text ? "EVAL" : "EVALSHA");
+  out = rl_command_text(out, body);
+  out = rl_command_argument(out, "1", 1);
+  out = rl_command_argument(out, bytes, length);
+  out = rl_command_text(out, entry);
+  out = stands ? rl_command_number(out, (uint64_t)mode) : out;
   rl_command_finish(buffer, out);
   return 1;
 }

@@ -23,8 +23,13 @@ typedef enum rl_script {
   /* With a fencing token or a guard, for one or several keys: rl_command_watched(). */
   RL_SCRIPT_TAKE, /* set all keys if none is there, and raise their counters */
   RL_SCRIPT_KEEP, /* prolong all keys if each of them holds the token, and raise their counters */
-  RL_SCRIPT_CONFIRM,   /* raise the counters of all keys if each of them holds the token */
-  RL_SCRIPT_TAKE_HERE, /* TAKE of one record, whose hash is in the text: rl_guard.c */
+  RL_SCRIPT_CONFIRM, /* raise the counters of all keys if each of them holds the token */
+  /* Beside a key there is a queue of those who wait for it: rl_call.c. */
+  RL_SCRIPT_RELEASE_CALL,     /* RELEASE, and call the first of them: 2 if there is one */
+  RL_SCRIPT_RELEASE_ALL_CALL, /* the same of several keys */
+  RL_SCRIPT_STAND,            /* stand in the queue: rl_command_queue() */
+  RL_SCRIPT_LEAVE,            /* leave it, and call the first if the key is free */
+  RL_SCRIPT_TAKE_HERE,        /* TAKE of one record, whose hash is in the text: rl_guard.c */
   RL_SCRIPT_COUNT
 } rl_script;
 
@@ -52,6 +57,34 @@ int rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms
  */
 int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
                       uint64_t ttl_ms, int grow);
+
+/* What is put behind a key for the queue of those who wait for it; and before a client's channel. */
+#define RL_COMMAND_QUEUE ":redlock-queue"
+#define RL_COMMAND_CHANNEL "redlock:call:"
+
+/* One of the scripts that release and call. |entry| leaves the queue with it, unless it is NULL. */
+int rl_command_release(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
+                       const char *entry, int grow);
+
+/*
+ * STAND and LEAVE: |entry| is 16 hexadecimal digits of a channel, and 8 by which its client knows what waits. A call is
+ * a message of these 8 and the key. How to stand:
+ *   NEW     it certainly does not stand there yet
+ *   CHECK   it may
+ *   EVICT   likewise; and if the key is still free, who is first and did not come goes
+ * STAND answers 0 when the key is free, and nobody comes before |entry|. Else the position in the queue, from 1, or 0
+ * when that is full, and so many units as ms are left of the key and two more; none of a key that is free, where
+ * others come first and have been called; one of a key that does not expire.
+ */
+#define RL_COMMAND_STAND_UNIT 2000
+typedef enum rl_command_stand {
+  RL_COMMAND_STAND_NEW,
+  RL_COMMAND_STAND_CHECK,
+  RL_COMMAND_STAND_EVICT
+} rl_command_stand;
+
+int rl_command_queue(rl_buffer *buffer, rl_script script, int by_text, const char *bytes,
+                     size_t length, const char *entry, rl_command_stand mode);
 
 /*
  * How TAKE, KEEP and CONFIRM are asked. Each answers "word now fence": the node's clock in microseconds, and

@@ -9,6 +9,7 @@
 #include "rl_core.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,7 @@ int rl_core_add(rl_core *core, const rl_address *address) {
   }
   rl_node_init(node, core->node_count, address);
   node->link.guard = guard;
+  node->link.caller = core->calls != NULL ? core->calls->channel : NULL;
   core->nodes[core->node_count++] = node;
   return REDLOCK_OK;
 }
@@ -74,22 +76,60 @@ unsigned rl_core_quorum(const rl_core *core, rl_operation operation) {
 
 /* ------------------------------------------------------------------------------- connections */
 
+unsigned rl_core_connection_count(const rl_core *core) {
+  return core->calls != NULL && core->calls->listening ? 2 * core->node_count : core->node_count;
+}
+
+static bool rl_core_is_listener(const rl_core *core, unsigned connection) {
+  return connection >= core->node_count;
+}
+
+static rl_node *rl_core_end_of(const rl_core *core, unsigned connection) {
+  return rl_core_is_listener(core, connection)
+             ? core->calls->listeners[connection - core->node_count]
+             : core->nodes[connection];
+}
+
+const rl_node *rl_core_end(const rl_core *core, unsigned connection) {
+  return rl_core_end_of(core, connection);
+}
+
+static void rl_core_stir(rl_core *core, rl_node *node) {
+  /* An xorshift generator, over what the driver brought for attempts. */
+  core->random ^= core->random << 13;
+  core->random ^= core->random >> 7;
+  core->random ^= core->random << 17;
+  node->random = core->random;
+}
+
+/* The connection for the calls of a node has ended, or could not be made. */
+static void rl_core_drop_listener(rl_core *core, rl_node *listener, redlock_time now_us,
+                                  const char *reason) {
+  char kept[RL_NODE_ERROR_MAX + 1];
+  rl_owed owed;
+  (void)snprintf(kept, sizeof kept, "%s", reason);
+  rl_core_stir(core, listener);
+  rl_node_disconnected(listener, now_us, kept);
+  while (rl_link_take(&listener->link, &owed)) {
+  }
+  rl_listener_down(core, listener, now_us, kept);
+}
+
 /*
  * The connection of |node| has ended, or could not be made. Whatever it owed will never be known:
  * those votes are unknown, and releases go out again when there is a connection again.
  */
 static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, const char *reason) {
   rl_owed owed;
-  /* An xorshift generator, over what the driver brought for attempts. */
-  core->random ^= core->random << 13;
-  core->random ^= core->random >> 7;
-  core->random ^= core->random << 17;
-  node->random = core->random;
+  rl_core_stir(core, node);
   rl_node_disconnected(node, now_us, reason);
   rl_launch_look_again(core);
   while (rl_link_take(&node->link, &owed)) {
     rl_attempt *attempt = owed.attempt;
     if (attempt == NULL) {
+      if (rl_call_is_for(&owed)) {
+        rl_call_unanswered(core, node, &owed);
+      }
       continue;
     }
     rl_release_unanswered(core, node, now_us, &owed);
@@ -102,6 +142,9 @@ static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, cons
   }
   if (core->guards != NULL) {
     rl_guard_review(core, now_us);
+  }
+  if (core->calls != NULL) {
+    rl_listener_node_down(core, node, now_us);
   }
   if (!rl_node_wants_connection(node, now_us)) {
     for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
@@ -117,58 +160,80 @@ static void rl_core_came_up(rl_core *core, rl_node *node, redlock_time now_us) {
     rl_round_node_up(lock, now_us, node);
   }
   rl_join_ready(core, node);
-}
-
-void rl_core_connecting(rl_core *core, unsigned node, redlock_time now_us) {
-  core->nodes[node]->tried_us = rl_core_clock(core, now_us);
-  rl_link_connecting(&core->nodes[node]->link, core->now_us);
-}
-
-void rl_core_connected(rl_core *core, unsigned node, redlock_time now_us) {
-  now_us = rl_core_clock(core, now_us);
-  rl_guard_prepare(core);
-  rl_node_connected(core->nodes[node], now_us);
-  if (core->nodes[node]->link.phase == RL_LINK_DOWN) {
-    rl_core_drop(core, core->nodes[node], now_us, "out of memory");
+  if (core->calls != NULL) {
+    rl_listener_node_up(core, node);
   }
 }
 
-int rl_core_login(rl_core *core, unsigned node, const char *username, const void *password,
+static void rl_core_drop_end(rl_core *core, unsigned connection, redlock_time now_us,
+                             const char *reason) {
+  rl_node *end = rl_core_end_of(core, connection);
+  if (rl_core_is_listener(core, connection)) {
+    rl_core_drop_listener(core, end, now_us, reason);
+  } else {
+    rl_core_drop(core, end, now_us, reason);
+  }
+}
+
+void rl_core_connecting(rl_core *core, unsigned connection, redlock_time now_us) {
+  rl_node *end = rl_core_end_of(core, connection);
+  end->tried_us = rl_core_clock(core, now_us);
+  rl_link_connecting(&end->link, core->now_us);
+}
+
+void rl_core_connected(rl_core *core, unsigned connection, redlock_time now_us) {
+  rl_node *end = rl_core_end_of(core, connection);
+  now_us = rl_core_clock(core, now_us);
+  rl_guard_prepare(core);
+  rl_node_connected(end, now_us);
+  if (end->link.phase == RL_LINK_DOWN) {
+    rl_core_drop_end(core, connection, now_us, "out of memory");
+  }
+}
+
+int rl_core_login(rl_core *core, unsigned connection, const char *username, const void *password,
                   size_t length) {
-  rl_link *link = &core->nodes[node]->link;
+  rl_link *link = &rl_core_end_of(core, connection)->link;
   return link->phase == RL_LINK_CONNECTING ? rl_login_give(&link->login, username, password, length)
                                            : REDLOCK_E_INVALID;
 }
 
-void rl_core_certificate(rl_core *core, unsigned node, redlock_time now_us,
+void rl_core_certificate(rl_core *core, unsigned connection, redlock_time now_us,
                          redlock_duration left_us) {
-  core->nodes[node]->certificate_ends_us = rl_time_add(rl_core_clock(core, now_us), left_us);
+  rl_core_end_of(core, connection)->certificate_ends_us =
+      rl_time_add(rl_core_clock(core, now_us), left_us);
 }
 
-void rl_core_await_login(rl_core *core, unsigned node) {
-  core->nodes[node]->link.login.awaited = core->nodes[node]->link.phase == RL_LINK_CONNECTING;
+void rl_core_await_login(rl_core *core, unsigned connection) {
+  rl_link *link = &rl_core_end_of(core, connection)->link;
+  link->login.awaited = link->phase == RL_LINK_CONNECTING;
 }
 
-bool rl_core_awaits_login(const rl_core *core, unsigned node) {
-  return rl_link_awaits_login(&core->nodes[node]->link);
+bool rl_core_awaits_login(const rl_core *core, unsigned connection) {
+  return rl_link_awaits_login(&rl_core_end(core, connection)->link);
 }
 
-void rl_core_disconnected(rl_core *core, unsigned node, redlock_time now_us, const char *reason) {
-  if (core->nodes[node]->link.phase != RL_LINK_DOWN) {
-    rl_core_drop(core, core->nodes[node], rl_core_clock(core, now_us), reason);
+void rl_core_disconnected(rl_core *core, unsigned connection, redlock_time now_us,
+                          const char *reason) {
+  if (rl_core_end(core, connection)->link.phase != RL_LINK_DOWN) {
+    rl_core_drop_end(core, connection, rl_core_clock(core, now_us), reason);
   }
 }
 
 /* Whether a connection to |node| is of use: once closed, only to release what is still due there. */
 static bool rl_core_needs(const rl_core *core, unsigned node) {
+  if (rl_core_is_listener(core, node)) {
+    return rl_listener_needed(core, node - core->node_count);
+  }
   return core->active && (!core->closed || (rl_release_due(core) & ((uint32_t)1 << node)) != 0);
 }
 
-rl_connection rl_core_connection(const rl_core *core, unsigned node, redlock_time now_us) {
-  if (core->nodes[node]->link.phase != RL_LINK_DOWN) {
+rl_connection rl_core_connection(const rl_core *core, unsigned connection, redlock_time now_us) {
+  const rl_node *end = rl_core_end(core, connection);
+  if (end->link.phase != RL_LINK_DOWN) {
     return RL_CONNECTION_OPEN;
   }
-  return rl_core_needs(core, node) && rl_node_wants_connection(core->nodes[node], now_us)
+  return rl_core_needs(core, connection) && rl_node_wants_connection(end, now_us)
              ? RL_CONNECTION_WANTED
              : RL_CONNECTION_NONE;
 }
@@ -298,11 +363,40 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   return broken;
 }
 
-void rl_core_input(rl_core *core, unsigned index, redlock_time now_us, const void *bytes,
+/* What a node calls. */
+static void rl_core_hear(rl_core *core, rl_node *listener, redlock_time now_us, const void *bytes,
+                         size_t length) {
+  const char *reason = rl_link_feed(&listener->link, now_us, bytes, length);
+  while (reason == NULL) {
+    rl_owed owed;
+    bool came_up = false;
+    int got = rl_link_next(&listener->link, now_us, &owed, &came_up, &reason);
+    if (came_up) {
+      rl_listener_up(core, listener);
+    }
+    if (got == 0) {
+      break;
+    }
+    if (got > 0) {
+      rl_call_message(core, listener->index, now_us, &listener->link.reader.reply);
+    }
+  }
+  if (reason != NULL) {
+    rl_core_drop_listener(core, listener, now_us, reason);
+  }
+}
+
+void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, const void *bytes,
                    size_t length) {
-  rl_node *node = core->nodes[index];
+  rl_node *node = rl_core_end_of(core, connection);
   const char *reason;
   now_us = rl_core_clock(core, now_us);
+  if (rl_core_is_listener(core, connection)) {
+    if (node->link.phase == RL_LINK_HANDSHAKE || node->link.phase == RL_LINK_UP) {
+      rl_core_hear(core, node, now_us, bytes, length);
+    }
+    return;
+  }
   if (node->link.phase != RL_LINK_HANDSHAKE && node->link.phase != RL_LINK_UP) {
     return;
   }
@@ -322,7 +416,9 @@ void rl_core_input(rl_core *core, unsigned index, redlock_time now_us, const voi
     if (got == 0) {
       break;
     }
-    if (got > 0 && owed.kind != RL_OWED_GUARD) {
+    if (got > 0 && rl_call_is_for(&owed)) {
+      rl_call_answered(core, node, now_us, &owed);
+    } else if (got > 0 && owed.kind != RL_OWED_GUARD) {
       reason = rl_core_answered(core, node, now_us, &owed);
       rl_attempt_unref(&core->attempts, owed.attempt);
     }
@@ -338,6 +434,17 @@ void rl_core_input(rl_core *core, unsigned index, redlock_time now_us, const voi
 
 /* --------------------------------------------------------------------------- time and output */
 
+static void rl_core_advance_listeners(rl_core *core, redlock_time now_us) {
+  rl_listeners_rest(core, now_us);
+  for (unsigned i = core->node_count; i < rl_core_connection_count(core); i++) {
+    rl_node *listener = rl_core_end_of(core, i);
+    const char *reason = rl_listener_overdue(core, listener, now_us);
+    if (reason != NULL) {
+      rl_core_drop_listener(core, listener, now_us, reason);
+    }
+  }
+}
+
 void rl_core_advance(rl_core *core, redlock_time now_us) {
   rl_lock *lock;
   now_us = rl_core_clock(core, now_us);
@@ -351,6 +458,9 @@ void rl_core_advance(rl_core *core, redlock_time now_us) {
       rl_core_drop(core, core->nodes[i], now_us, reason);
     }
   }
+  if (core->calls != NULL) {
+    rl_core_advance_listeners(core, now_us);
+  }
 }
 
 size_t rl_core_entropy_wanted(const rl_core *core) {
@@ -358,7 +468,8 @@ size_t rl_core_entropy_wanted(const rl_core *core) {
 }
 
 bool rl_core_wants_launch(const rl_core *core) {
-  return rl_launch_wanted(core) || core->releases.again || rl_join_wanted(core);
+  return rl_launch_wanted(core) || core->releases.again || rl_join_wanted(core) ||
+         rl_call_has_news(core);
 }
 
 void rl_core_launch(rl_core *core, redlock_time now_us, const unsigned char *entropy,
@@ -369,16 +480,17 @@ void rl_core_launch(rl_core *core, redlock_time now_us, const unsigned char *ent
   }
   rl_join_continue(core, now_us);
   rl_launch(core, now_us, entropy, entropy_length);
+  rl_call_continue(core, now_us);
 }
 
-const void *rl_core_output(const rl_core *core, unsigned index, size_t *length) {
-  const rl_buffer *output = &core->nodes[index]->link.output;
+const void *rl_core_output(const rl_core *core, unsigned connection, size_t *length) {
+  const rl_buffer *output = &rl_core_end(core, connection)->link.output;
   *length = rl_buffer_length(output);
   return *length == 0 ? NULL : output->data + output->head;
 }
 
-void rl_core_output_sent(rl_core *core, unsigned node, size_t length) {
-  rl_link_sent(&core->nodes[node]->link, length);
+void rl_core_output_sent(rl_core *core, unsigned connection, size_t length) {
+  rl_link_sent(&rl_core_end_of(core, connection)->link, length);
 }
 
 redlock_time rl_core_deadline(const rl_core *core) {
@@ -388,6 +500,7 @@ redlock_time rl_core_deadline(const rl_core *core) {
   redlock_time deadline_us = rl_time_min(rl_timers_next(&core->timers), core->releases.again_at_us);
   deadline_us = rl_time_min(deadline_us, rl_launch_deadline(core));
   deadline_us = rl_time_min(deadline_us, rl_join_deadline(core));
+  deadline_us = rl_time_min(deadline_us, rl_listeners_deadline(core));
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_node *node = core->nodes[i];
     if (node->link.phase != RL_LINK_DOWN || rl_core_needs(core, i)) {
@@ -464,6 +577,7 @@ void rl_core_forget(rl_core *core) {
   for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
     rl_lock_forget(lock);
   }
+  rl_call_forget(core);
   rl_release_forget(core);
   core->joins.due = 0;
   for (unsigned i = 0; i < core->node_count; i++) {
@@ -483,6 +597,8 @@ void rl_core_forget(rl_core *core) {
 void rl_core_free(rl_core *core) {
   assert(core->locks == NULL);
   rl_core_forget(core);
+  rl_calls_close(core);
+  rl_lines_free(core);
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node_free(core->nodes[i], &core->attempts);
     free(core->nodes[i]);

@@ -23,6 +23,7 @@
 
 #include <stdbool.h>
 
+#include "rl_call.h"
 #include "rl_join.h"
 #include "rl_launch.h"
 #include "rl_lock.h"
@@ -61,6 +62,8 @@ typedef struct rl_core {
   rl_releases releases;
   rl_joins joins;
   rl_reentries reentries;
+  rl_lines lines;  /* of those who wait */
+  rl_calls *calls; /* of nodes, or NULL */
   void *prefix;
   size_t prefix_length;
   rl_options options; /* of locks that bring none of their own */
@@ -76,44 +79,54 @@ void rl_core_free(rl_core *core);
 /* Errors: LIMIT, BUSY, CLOSED, NO_MEMORY. */
 int rl_core_add(rl_core *core, const rl_address *address);
 
+/*
+ * How many connections there may be: one to each node, which goes by the node's number, and for calls a second one
+ * each, behind them (rl_listener.h). What is said of a connection below goes for both.
+ */
+unsigned rl_core_connection_count(const rl_core *core);
+
+/* The node to which a connection goes: its address, its phase. */
+const rl_node *rl_core_end(const rl_core *core, unsigned connection);
+
 /* How many nodes must grant an operation: an acquire and an extend the core's quorum, others a majority. */
 unsigned rl_core_quorum(const rl_core *core, rl_operation operation);
 
 /* ---- in ---- */
-void rl_core_connecting(rl_core *core, unsigned node, redlock_time now_us);
-void rl_core_connected(rl_core *core, unsigned node, redlock_time now_us);
+void rl_core_connecting(rl_core *core, unsigned connection, redlock_time now_us);
+void rl_core_connected(rl_core *core, unsigned connection, redlock_time now_us);
 
 /*
  * As whom to log in on the connection that is being made, in place of what the address says; NULL for none. Only
  * between rl_core_connecting() and rl_core_connected(). Returns REDLOCK_OK, REDLOCK_E_INVALID (too long, or no
  * connection is being made) or REDLOCK_E_NO_MEMORY.
  */
-int rl_core_login(rl_core *core, unsigned node, const char *username, const void *password,
+int rl_core_login(rl_core *core, unsigned connection, const char *username, const void *password,
                   size_t length);
 
 /* The same is to come later: until then connecting takes too long for another reason. */
-void rl_core_await_login(rl_core *core, unsigned node);
+void rl_core_await_login(rl_core *core, unsigned connection);
 
 /* The certificate of the connection that has just been made is valid for |left_us| yet. */
-void rl_core_certificate(rl_core *core, unsigned node, redlock_time now_us,
+void rl_core_certificate(rl_core *core, unsigned connection, redlock_time now_us,
                          redlock_duration left_us);
 
-void rl_core_disconnected(rl_core *core, unsigned node, redlock_time now_us, const char *reason);
-void rl_core_input(rl_core *core, unsigned node, redlock_time now_us, const void *bytes,
+void rl_core_disconnected(rl_core *core, unsigned connection, redlock_time now_us,
+                          const char *reason);
+void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, const void *bytes,
                    size_t length);
 void rl_core_advance(rl_core *core, redlock_time now_us);
 void rl_core_launch(rl_core *core, redlock_time now_us, const unsigned char *entropy,
                     size_t entropy_length);
 
 /* ---- out ---- */
-rl_connection rl_core_connection(const rl_core *core, unsigned node, redlock_time now_us);
-bool rl_core_awaits_login(const rl_core *core, unsigned node);
+rl_connection rl_core_connection(const rl_core *core, unsigned connection, redlock_time now_us);
+bool rl_core_awaits_login(const rl_core *core, unsigned connection);
 size_t rl_core_entropy_wanted(const rl_core *core);
 bool rl_core_wants_launch(const rl_core *core);
 
 /* The bytes to send to a node; NULL when there are none. Valid until the next call on the core. */
-const void *rl_core_output(const rl_core *core, unsigned node, size_t *length);
-void rl_core_output_sent(rl_core *core, unsigned node, size_t length);
+const void *rl_core_output(const rl_core *core, unsigned connection, size_t *length);
+void rl_core_output_sent(rl_core *core, unsigned connection, size_t length);
 
 /* When to call rl_core_advance() at the latest; REDLOCK_NEVER when nothing is due. */
 redlock_time rl_core_deadline(const rl_core *core);

@@ -82,7 +82,8 @@ void rl_launch_leave(rl_lock *lock) {
 static redlock_time rl_launch_awaited(const rl_core *core, const rl_node *node,
                                       redlock_duration patience_us) {
   const rl_launches *launches = &core->launches;
-  size_t in_flight = core->busy_count - launches->acquire_count - launches->renewals.count;
+  size_t in_flight =
+      core->busy_count - launches->acquire_count - launches->renewals.count - core->lines.parked;
   bool on_its_way = node->link.phase == RL_LINK_CONNECTING || node->link.phase == RL_LINK_HANDSHAKE;
   bool first = node->failures == 0; /* Or the first since the node was well. */
   return on_its_way && first && in_flight >= launches->window
@@ -220,6 +221,9 @@ void rl_launch(rl_core *core, redlock_time now_us, const unsigned char *entropy,
       continue;
     }
     launches->renewals_in_a_row = 0;
+    if (rl_line_enter(lock, now_us, entropy) || rl_call_waits_first(lock, now_us)) {
+      continue;
+    }
     rl_round_launch(lock, now_us, entropy);
     entropy += RL_LOCK_ENTROPY;
     entropy_length -= RL_LOCK_ENTROPY;

@@ -24,6 +24,7 @@
  *      that every connection has answered once before a vote is asked for: a node that accepts
  *      connections and is stopped costs no operation anything.
  *   4. With a guard its question (rl_guard.c), whose answer is for the guard to read.
+ *   5. A listener subscribes (rl_listener.c). From then on what comes is a message, or the answer to a PING.
  */
 #include "rl_link.h"
 
@@ -37,7 +38,13 @@
 #define RL_LINK_GUARD_MAX 4096        /* and of the guard's question */
 #define RL_LINK_OUTPUT_KEPT_MAX 65536 /* a larger buffer is not kept across connections */
 
-typedef enum rl_step { RL_STEP_AUTH, RL_STEP_SELECT, RL_STEP_SETNAME } rl_step;
+typedef enum rl_step {
+  RL_STEP_AUTH,
+  RL_STEP_SELECT,
+  RL_STEP_SETNAME,
+  RL_STEP_SUBSCRIBE,
+  RL_STEP_PING
+} rl_step;
 
 void rl_link_init(rl_link *link, const rl_address *address) {
   memset(link, 0, sizeof *link);
@@ -225,7 +232,9 @@ static bool rl_link_shake_hands(rl_link *link, redlock_time now_us) {
   }
   const rl_command_bytes setname[] = {rl_link_text("CLIENT"), rl_link_text("SETNAME"),
                                       rl_link_text("redlock")};
+  const rl_command_bytes subscribe[] = {rl_link_text("SUBSCRIBE"), rl_link_text(link->channel)};
   return ok && rl_link_step(link, now_us, RL_STEP_SETNAME, setname, 3) &&
+         (link->channel == NULL || rl_link_step(link, now_us, RL_STEP_SUBSCRIBE, subscribe, 2)) &&
          (link->guard == NULL || rl_link_queue_guard(link, now_us, RL_GUARD_LOOK));
 }
 
@@ -293,11 +302,16 @@ redlock_duration rl_link_behind(const rl_link *link, redlock_time now_us) {
 }
 
 bool rl_link_has_room(const rl_link *link, rl_owed_kind kind) {
-  bool acquire = kind == RL_OWED_ACQUIRE;
+  bool acquire = kind == RL_OWED_ACQUIRE || kind == RL_OWED_STAND;
   unsigned owed_max = acquire ? RL_LINK_OWED_ACQUIRE_MAX : RL_LINK_OWED_MAX;
   size_t output_max = acquire ? RL_LINK_OUTPUT_ACQUIRE_MAX : RL_LINK_OUTPUT_MAX;
   return link->phase == RL_LINK_UP && link->owed_count < owed_max &&
          rl_buffer_length(&link->output) < output_max;
+}
+
+void rl_link_entry(const char *channel, uint32_t place, char entry[RL_LINK_ENTRY_SIZE]) {
+  (void)snprintf(entry, RL_LINK_ENTRY_SIZE, "%s%08x", channel + strlen(RL_COMMAND_CHANNEL),
+                 (unsigned)place);
 }
 
 /* Writes the script of |owed| and notes that its answer is owed. */
@@ -340,10 +354,33 @@ bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attemp
                               ttl_ms, true);
 }
 
+/* The same of a script that releases and calls: the lease leaves the queue in which it has waited. */
+static bool rl_link_queue_calling(rl_link *link, rl_owed *owed, rl_script script, bool grow) {
+  char entry[RL_LINK_ENTRY_SIZE];
+  rl_command_key key = rl_attempt_key(owed->attempt);
+  bool leaves = (owed->attempt->standing & link->bit) != 0;
+  owed->script = (uint8_t)script;
+  owed->by_text = owed->by_text || !link->knows[script];
+  assert(link->phase == RL_LINK_UP);
+  if (leaves) {
+    rl_link_entry(link->caller, owed->attempt->place, entry);
+  }
+  if (!rl_link_reserve_owed(link, grow) || !rl_command_release(&link->output, script, owed->by_text,
+                                                               &key, leaves ? entry : NULL, grow)) {
+    return false;
+  }
+  rl_link_owe(link, owed);
+  return true;
+}
+
 bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                            bool by_text, bool grow) {
   rl_owed owed = {attempt, now_us, round, RL_OWED_RELEASE, by_text, 0, RL_SCRIPT_NONE};
   bool several = attempt->resource->count > 1;
+  if (link->caller != NULL) {
+    rl_script script = several ? RL_SCRIPT_RELEASE_ALL_CALL : RL_SCRIPT_RELEASE_CALL;
+    return rl_link_queue_calling(link, &owed, script, grow);
+  }
   return rl_link_queue_script(link, &owed, several ? RL_SCRIPT_RELEASE_ALL : RL_SCRIPT_RELEASE, 0,
                               grow);
 }
@@ -449,11 +486,54 @@ bool rl_link_queue_force(rl_link *link, redlock_time now_us, rl_attempt *attempt
   assert(link->phase == RL_LINK_UP);
   if (!rl_link_reserve_owed(link, true) ||
       !(any ? rl_command_delete(&link->output, &key)
+        : link->caller != NULL
+            ? rl_command_release(&link->output, RL_SCRIPT_RELEASE_CALL, true, &key, NULL, true)
             : rl_command_script(&link->output, RL_SCRIPT_RELEASE, true, &key, 0, true))) {
     return false;
   }
   rl_link_owe(link, &owed);
   return true;
+}
+
+bool rl_link_queue_stand(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
+                         size_t length, const char *entry, rl_command_stand mode) {
+  rl_owed owed = {NULL, now_us, place, RL_OWED_STAND, 0, 0, RL_SCRIPT_STAND};
+  owed.by_text = !link->knows[RL_SCRIPT_STAND];
+  if (!rl_link_reserve_owed(link, true) ||
+      !rl_command_queue(&link->output, RL_SCRIPT_STAND, owed.by_text, key, length, entry, mode)) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
+bool rl_link_queue_leave(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
+                         size_t length, const char *entry) {
+  rl_owed owed = {NULL, now_us, place, RL_OWED_LEAVE, 0, 0, RL_SCRIPT_LEAVE};
+  owed.by_text = !link->knows[RL_SCRIPT_LEAVE];
+  if (!rl_link_reserve_owed(link, true) ||
+      !rl_command_queue(&link->output, RL_SCRIPT_LEAVE, owed.by_text, key, length, entry,
+                        RL_COMMAND_STAND_NEW)) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
+bool rl_link_queue_probe(rl_link *link, redlock_time now_us, const char *channel) {
+  rl_owed owed = {NULL, now_us, 0, RL_OWED_PROBE, true, 0, RL_SCRIPT_NONE};
+  const rl_command_bytes publish[] = {rl_link_text("PUBLISH"), rl_link_text(channel),
+                                      rl_link_text("")};
+  if (!rl_link_reserve_owed(link, true) || !rl_command_arguments(&link->output, publish, 3)) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
+bool rl_link_ping(rl_link *link, redlock_time now_us) {
+  const rl_command_bytes ping[] = {rl_link_text("PING")};
+  return rl_link_step(link, now_us, RL_STEP_PING, ping, 1);
 }
 
 /* ----------------------------------------------------------------------------------- replies */
@@ -517,6 +597,9 @@ static bool rl_link_may_ignore(const char *error) {
 static const char *rl_link_answered(rl_link *link, rl_step step) {
   const rl_reply *reply = &link->reader.reply;
   bool ok = reply->type == RL_REPLY_STATUS && strcmp(reply->text, "OK") == 0;
+  if (step == RL_STEP_SUBSCRIBE || step == RL_STEP_PING) {
+    ok = strcmp(reply->word, step == RL_STEP_PING ? "pong" : "subscribe") == 0;
+  }
   if (!ok && reply->type != RL_REPLY_ERROR) {
     return "the peer does not answer like a Redis server";
   }
@@ -550,6 +633,9 @@ int rl_link_next(rl_link *link, redlock_time now_us, rl_owed *owed, bool *came_u
     int got = rl_reply_next(&link->reader, reason);
     if (got <= 0) {
       return got;
+    }
+    if (link->channel != NULL && strcmp(link->reader.reply.word, "message") == 0) {
+      return 1;
     }
     if (!rl_link_take(link, owed)) {
       *reason = "the node sent a reply that was not asked for";

@@ -52,7 +52,10 @@ typedef enum rl_owed_kind {
   RL_OWED_INSPECT, /* these leave nothing behind that would have to be released */
   RL_OWED_FORCE,
   RL_OWED_DOCTOR,
-  RL_OWED_BOOTSTRAP /* as GUARD, but of an attempt, and a vote */
+  RL_OWED_BOOTSTRAP, /* as GUARD, but of an attempt, and a vote */
+  RL_OWED_STAND,     /* these are of no attempt (rl_call.c); |round| is the place */
+  RL_OWED_LEAVE,
+  RL_OWED_PROBE
 } rl_owed_kind;
 
 /* The commands of the doctor. */
@@ -82,6 +85,9 @@ typedef struct rl_link {
   rl_node_clock clock;            /* the node's, of this connection */
   bool login_given;               /* this connection has logged in by one that was given */
   rl_guard *guard;                /* the link's; or NULL, when there is none */
+  const char *channel;            /* a listener's, to which it subscribes; or NULL */
+  const char *caller;             /* where releases call: the channel of our own places; or NULL */
+  uint32_t bit;                   /* of its node in a set */
   rl_login login; /* of this connection, while it is made; it goes before the address's */
   rl_reply_reader reader;
   rl_buffer output;
@@ -170,6 +176,20 @@ bool rl_link_queue_doctor(rl_link *link, redlock_time now_us, rl_attempt *attemp
 bool rl_link_queue_force(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                          bool any);
 
+/* What stands in a queue: the digits of the channel, and of the place. */
+#define RL_LINK_ENTRY_SIZE (16 + 8 + 1)
+void rl_link_entry(const char *channel, uint32_t place, char entry[RL_LINK_ENTRY_SIZE]);
+
+/* Of the queue beside |key|: |entry| is to stand in it; is to leave it (rl_command.h). */
+bool rl_link_queue_stand(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
+                         size_t length, const char *entry, rl_command_stand mode);
+bool rl_link_queue_leave(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
+                         size_t length, const char *entry);
+
+/* PUBLISH of nothing to |channel|; and of a listener PING. */
+bool rl_link_queue_probe(rl_link *link, redlock_time now_us, const char *channel);
+bool rl_link_ping(rl_link *link, redlock_time now_us);
+
 /* So many bytes of the output have been sent. */
 void rl_link_sent(rl_link *link, size_t length);
 
@@ -180,7 +200,7 @@ const char *rl_link_feed(rl_link *link, redlock_time now_us, const void *bytes, 
  * The next complete reply of an operation, in link->link.reader.reply, with what it answers moved to
  * |*owed|, whose reference is the caller's: 1; 0 when there is none yet; -1 when the connection must
  * be given up, for |*reason|. Replies of the handshake are dealt with inside, but for the guard's; *came_up
- * is set when the last of them has come.
+ * is set when the last of them has come. Of a listener it is the next message.
  */
 int rl_link_next(rl_link *link, redlock_time now_us, rl_owed *owed, bool *came_up,
                  const char **reason);

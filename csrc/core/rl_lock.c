@@ -19,6 +19,7 @@
 #include "rl_fence.h"
 #include "rl_given.h"
 #include "rl_inspect.h"
+#include "rl_line.h"
 #include "rl_release.h"
 #include "rl_renew.h"
 #include "rl_round.h"
@@ -165,6 +166,9 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
     rl_launch_leave(lock);
   }
   rl_timers_clear(&lock->core->timers, lock);
+  if (lock->line != NULL) {
+    rl_line_leave(lock, now_us, result);
+  }
   lock->core->busy_count--;
   lock->phase = result == REDLOCK_OK ? RL_PHASE_LATE : RL_PHASE_IDLE;
   lock->result = (int8_t)result;
@@ -344,7 +348,12 @@ redlock_duration rl_lock_remaining(const rl_lock *lock, redlock_time now_us) {
 void rl_lock_timer(rl_lock *lock, redlock_time now_us) {
   switch (lock->phase) {
   case RL_PHASE_DELAY:
-    rl_launch_enter(lock, now_us);
+    if (!rl_call_timer(lock, now_us)) {
+      rl_launch_enter(lock, now_us);
+    }
+    break;
+  case RL_PHASE_LINE:
+    rl_line_give_up(lock, now_us);
     break;
   case RL_PHASE_LAUNCH:
     rl_launch_give_up(lock, now_us);

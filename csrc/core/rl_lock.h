@@ -33,6 +33,7 @@ struct rl_core;
  *   IDLE, LATE -> LAUNCH -> ROUND -> LATE       every operation that ends well, and automatic extends
  *                           ROUND -> IDLE       and that does not
  *                           ROUND -> DELAY -> LAUNCH   acquire, between attempts
+ *                           LAUNCH -> LINE -> DELAY    acquire, behind another lock of the client
  *   and from each phase to IDLE, by cancelling.
  */
 typedef enum rl_phase {
@@ -40,7 +41,8 @@ typedef enum rl_phase {
   RL_PHASE_LATE,   /* the operation has ended well; late answers are noted, heal and join */
   RL_PHASE_LAUNCH, /* its commands are to be sent, when the nodes have room for them */
   RL_PHASE_ROUND,  /* commands are out; votes are awaited */
-  RL_PHASE_DELAY   /* the attempt failed; the next one comes when the timer does */
+  RL_PHASE_DELAY,  /* the attempt failed; the next one comes when the timer does, or a call */
+  RL_PHASE_LINE    /* another lock of the client waits for the same before it (rl_line.h) */
 } rl_phase;
 
 #define RL_LOCK_WAITED_MAX 32767u /* threads in a blocking call at once */
@@ -69,7 +71,8 @@ typedef enum rl_lock_queued {
   RL_LOCK_IN_NONE = 0,
   RL_LOCK_IN_ACQUIRES, /* core->launches.acquires */
   RL_LOCK_IN_ENDED,    /* core->ended */
-  RL_LOCK_IN_WAITED    /* core->waited */
+  RL_LOCK_IN_WAITED,   /* core->waited */
+  RL_LOCK_IN_LINE      /* line->behind */
 } rl_lock_queued;
 
 /* More than an acquire may be told to make. */
@@ -82,6 +85,7 @@ struct rl_lock {
   rl_lock *queue_previous, *queue_next;
   redlock_time timer_due_us; /* its place in a heap of timers: rl_timers.h */
   rl_resource *resource;
+  struct rl_line *line; /* in which its acquire waits; or NULL */
 
   /* The lease. Held while lease is not NULL and the clock is before deadline_us. */
   rl_attempt *lease;
@@ -112,7 +116,7 @@ struct rl_lock {
   unsigned waited : 15;   /* the driver's number of the thread that waits for it; 0 for none */
   rl_quorum quorum;
   unsigned attempts_left : 21; /* RL_LOCK_ATTEMPTS_ALL: as many as the budget allows */
-  unsigned queued : 2;         /* an rl_lock_queued */
+  unsigned queued : 3;         /* an rl_lock_queued */
   int8_t result;               /* of the last operation, once it is IDLE */
   uint32_t timer_index;
   uint32_t waiting;       /* nodes that get the command when their connection is up */

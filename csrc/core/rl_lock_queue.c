@@ -1,5 +1,6 @@
 /*
- * Queues of locks: those to be launched, and those whose operation has ended. A lock is in at most one.
+ * Queues of locks: those to be launched, those that stand in a line, and those whose operation has ended. A lock is in
+ * at most one.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,6 +13,7 @@ static rl_lock_queue *rl_lock_queue_of(const rl_lock *lock) {
   rl_core *core = lock->core;
   return lock->queued == RL_LOCK_IN_ACQUIRES ? &core->launches.acquires
          : lock->queued == RL_LOCK_IN_ENDED  ? &core->ended
+         : lock->queued == RL_LOCK_IN_LINE   ? &lock->line->behind
                                              : &core->waited;
 }
 

@@ -26,6 +26,7 @@ void rl_node_init(rl_node *node, unsigned index, const rl_address *address) {
   node->address = *address;
   node->index = index;
   rl_link_init(&node->link, &node->address);
+  node->link.bit = rl_node_bit(node);
 }
 
 void rl_node_free(rl_node *node, rl_attempt_pool *pool) {

@@ -85,7 +85,11 @@ const char *rl_option_kind_name(rl_option_kind kind);
     "at most 366 days, or REDLOCK_DURATION_NONE")                                                  \
   X(max_hold, DURATION, max_hold_us, 1, REDLOCK_TTL_MAX_US, RL_OPTION_NONE, 0,                     \
     "at most 366 days, or REDLOCK_DURATION_NONE")                                                  \
-  X(fence, FLAG, fence, 0, 0, 0, REDLOCK_NO, "REDLOCK_YES or REDLOCK_NO")
+  X(fence, FLAG, fence, 0, 0, 0, REDLOCK_NO, "REDLOCK_YES or REDLOCK_NO")                          \
+  X(fair, FLAG, fair, 0, 0, 0, REDLOCK_NO, "REDLOCK_YES or REDLOCK_NO")                            \
+  X(slow_retry, DURATION, slow_retry_us, REDLOCK_MILLISECONDS, REDLOCK_TTL_MAX_US, 0,              \
+    2 * REDLOCK_SECONDS, "from 1 ms to 366 days")                                                  \
+  X(notify, FLAG, notify, 0, 0, 0, REDLOCK_YES, "REDLOCK_YES or REDLOCK_NO")
 
 /*
  * What a node has, and takes from its client where it says nothing of its own. rl_address has a field for

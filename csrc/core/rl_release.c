@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "rl_core.h"
+#include "rl_line.h"
 #include "rl_round.h"
 
 /* ---------------------------------------------------------------------------------- the list */
@@ -161,18 +162,23 @@ static void rl_release_go_on(rl_core *core, redlock_time now_us, rl_attempt *att
  * refused, tells nothing of a SET that a node has not read yet.
  * Where others may have the same token and the attempt was never a lease, only those that have certainly
  * set it: what was not answered may be the key of another, and a key of ours has its ttl.
+ * A release also leaves the queues in which the lease has waited (rl_call.c), where its SET was refused, too.
  */
 static uint32_t rl_release_wanted(const rl_attempt *attempt) {
   if (attempt->given && !attempt->held) {
     return attempt->set & ~attempt->released;
   }
-  return attempt->sent & (attempt->late | ~(attempt->released | attempt->refused));
+  return attempt->sent & (attempt->late | (attempt->standing & ~attempt->released) |
+                          ~(attempt->released | attempt->refused));
 }
 
 void rl_release_begin(rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow) {
   attempt->releasing = true;
   rl_release_set_due(core, attempt, rl_release_wanted(attempt));
   rl_release_go_on(core, now_us, attempt, grow);
+  if (attempt->held) {
+    rl_line_released(core, attempt->resource, now_us);
+  }
 }
 
 void rl_release_let_go(rl_lock *lock, redlock_time now_us, rl_attempt *attempt, bool grow) {
@@ -342,6 +348,9 @@ void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us
       rl_attempt_unanswered(attempt, now_us);
     }
   } else if (ballot.vote == REDLOCK_VOTE_GRANTED) {
+    if (ballot.called) {
+      rl_call_others_wait(core, attempt->resource, now_us);
+    }
     attempt->released |= bit;
     attempt->late &= ~bit; /* It had executed the SET. */
   } else if (!ballot.ran) {

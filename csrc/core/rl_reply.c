@@ -29,8 +29,21 @@ static rl_reply *rl_reply_begin(const redisReadTask *task, rl_reply_type type) {
     reply->integer = 0;
     reply->length = 0;
     reply->text[0] = '\0';
+    reply->word[0] = '\0';
   }
   return reply;
+}
+
+/* A message is an array: what it is, the channel, and what it says. */
+static void rl_reply_message(rl_reply *reply, const redisReadTask *task, const char *text,
+                             size_t length) {
+  if (task->idx == 0 && length <= RL_REPLY_WORD_MAX) {
+    memcpy(reply->word, text, length);
+    reply->word[length] = '\0';
+  } else if (task->idx == 2) {
+    reply->length = length;
+    memcpy(reply->bytes, text, length < RL_REPLY_BYTES_MAX ? length : RL_REPLY_BYTES_MAX);
+  }
 }
 
 /* Whether it is a string that can be the answer to a command of ours. */
@@ -44,6 +57,9 @@ static void *rl_reply_string(const redisReadTask *task, char *text, size_t lengt
                        : rl_reply_is_short(task, length) ? RL_REPLY_STRING
                                                          : RL_REPLY_OTHER;
   rl_reply *reply = rl_reply_begin(task, type);
+  if (task->parent != NULL && task->parent->parent == NULL && task->type == REDIS_REPLY_STRING) {
+    rl_reply_message(reply, task, text, length);
+  }
   if (task->parent != NULL || type == RL_REPLY_OTHER) {
     return reply;
   }

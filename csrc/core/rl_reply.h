@@ -10,8 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define RL_REPLY_TEXT_MAX 160             /* bytes of a status or an error that are kept */
-#define RL_REPLY_BYTES_MAX 512            /* bytes of a string that are kept */
+#define RL_REPLY_TEXT_MAX 160  /* bytes of a status or an error that are kept */
+#define RL_REPLY_BYTES_MAX 512 /* bytes of a string that are kept */
+#define RL_REPLY_WORD_MAX 15
 #define RL_REPLY_LINE_MAX ((size_t)8192)  /* a line that has not ended by then never will */
 #define RL_REPLY_BULK_MAX ((size_t)65536) /* no answer to a command of ours is longer */
 #define RL_REPLY_ELEMENTS_MAX 16          /* of an array; no command of ours is answered by one */
@@ -30,8 +31,9 @@ typedef struct rl_reply {
   rl_reply_type type;
   long long integer;
   char text[RL_REPLY_TEXT_MAX + 1]; /* of a status or an error, cut to fit, printable */
-  size_t length;                    /* of a string */
+  size_t length; /* of a string; of a message what it says, of which |bytes| has the beginning */
   char bytes[RL_REPLY_BYTES_MAX];
+  char word[RL_REPLY_WORD_MAX + 1]; /* of a message: what it is; "" of all else */
 } rl_reply;
 
 typedef struct rl_reply_reader {

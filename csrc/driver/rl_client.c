@@ -89,6 +89,9 @@ static int rl_client_configure(redlock_client *client, const redlock_settings *s
                                                       settings->guard_cluster) != REDLOCK_OK) {
     return rl_client_fail(REDLOCK_E_NO_MEMORY, NULL, message, message_size);
   }
+  if (options->notify == REDLOCK_YES && rl_calls_open(&client->core) != REDLOCK_OK) {
+    return rl_client_fail(REDLOCK_E_NO_MEMORY, NULL, message, message_size);
+  }
   client->core.quorum = (unsigned)settings->quorum;
   redlock_time now_us = redlock_now();
   (void)rl_node_clock_note(&client->core.wall, rl_clock_wall(), now_us, now_us);
@@ -104,7 +107,7 @@ const char *rl_client_wrong_quorum(const redlock_client *client) {
 }
 
 static void rl_client_close_sockets(redlock_client *client, bool forked) {
-  for (unsigned i = 0; i < client->core.node_count; i++) {
+  for (unsigned i = 0; i < REDLOCK_NODES_MAX; i++) {
     rl_socket_free(&client->sockets[i], forked);
   }
   rl_poll_close(client);
@@ -260,7 +263,8 @@ int redlock_client_add_node_sized(redlock_client *client, const redlock_node *gi
 }
 
 size_t rl_client_size(const redlock_client *client) {
-  return sizeof *client + RL_FORK_PAGE + client->core.node_count * sizeof *client->core.nodes[0];
+  return sizeof *client + RL_FORK_PAGE +
+         rl_core_connection_count(&client->core) * sizeof *client->core.nodes[0];
 }
 
 redlock_client *redlock_client_ref(redlock_client *client) {
@@ -415,7 +419,8 @@ void rl_client_lend(const char **text, char *room) {
   }
 }
 
-static void rl_client_tell_node(const rl_node *node, redlock_node_info *info, size_t size) {
+static void rl_client_tell_node(const redlock_client *client, const rl_node *node,
+                                redlock_node_info *info, size_t size) {
   redlock_node_info known = {0};
   known.name = node->address.name;
   known.state = node->link.phase == RL_LINK_UP     ? REDLOCK_NODE_UP
@@ -430,12 +435,17 @@ static void rl_client_tell_node(const rl_node *node, redlock_node_info *info, si
     (void)rl_guard_reason(node->link.guard, redlock_now(), reason, sizeof reason);
     known.quarantine = reason[0] != '\0' ? reason : NULL;
   }
+  known.calls =
+      rl_listener_state(&client->core, node->index, &known.calls_error) ? REDLOCK_YES : REDLOCK_NO;
   rl_option_fill(info, size, &known, sizeof known);
   if (size >= offsetof(redlock_node_info, quarantined_us)) {
     rl_client_lend(&info->error, info->text);
   }
-  if (size >= sizeof known) {
+  if (size >= offsetof(redlock_node_info, calls)) {
     rl_client_lend(&info->quarantine, info->quarantine_text);
+  }
+  if (size >= sizeof known) {
+    rl_client_lend(&info->calls_error, info->calls_text);
   }
 }
 
@@ -447,7 +457,7 @@ int redlock_client_node_info_sized(redlock_client *client, size_t index, redlock
   rl_client_enter(client);
   bool there = index < client->core.node_count;
   if (there) {
-    rl_client_tell_node(client->core.nodes[index], info, size);
+    rl_client_tell_node(client, client->core.nodes[index], info, size);
   }
   rl_client_leave(client);
   return there ? REDLOCK_OK : REDLOCK_E_INVALID;

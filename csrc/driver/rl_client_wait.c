@@ -266,10 +266,10 @@ void rl_wait_flush(redlock_client *client) {
 
 /* ------------------------------------------------------------------------------------ telling */
 
-typedef struct rl_calls {
+typedef struct rl_wait_calls {
   unsigned count;
   rl_semaphore *semaphores[RL_WAIT_CALLS_MAX];
-} rl_calls;
+} rl_wait_calls;
 
 /* Ends the poll of the leader, which there is, if it polls. */
 static void rl_wait_poke(rl_wait *wait) {
@@ -293,7 +293,7 @@ static void rl_wait_call(rl_wait *wait, rl_waiter *waiter) {
   wait->sender = waiter == wait->sender ? NULL : wait->sender; /* It is one of those to wait for. */
 }
 
-static void rl_wait_wake_one(rl_wait *wait, rl_waiter *waiter, rl_calls *calls) {
+static void rl_wait_wake_one(rl_wait *wait, rl_waiter *waiter, rl_wait_calls *calls) {
   waiter->due = false;
   rl_waiters_remove(&wait->due, waiter);
   wait->woken++;
@@ -305,7 +305,7 @@ static void rl_wait_wake_one(rl_wait *wait, rl_waiter *waiter, rl_calls *calls) 
 }
 
 /* W6. */
-static void rl_wait_wake(rl_wait *wait, rl_calls *calls) {
+static void rl_wait_wake(rl_wait *wait, rl_wait_calls *calls) {
   calls->count = 0;
   if (wait->leader != NULL && wait->leader->due) {
     rl_wait_wake_one(wait, wait->leader, calls);
@@ -355,7 +355,7 @@ static void rl_wait_call_leader(rl_wait *wait) {
 
 static rl_wait_wants rl_wait_wants_of(const redlock_client *client) {
   rl_wait_wants wants = {0, 0, rl_poll_deadline(client)};
-  for (unsigned i = 0; i < client->core.node_count; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     wants.changes += client->sockets[i].changes;
   }
   wants.writable = rl_poll_writable(client);
@@ -376,7 +376,7 @@ static bool rl_wait_is_short(const redlock_client *client) {
  * W3, W4, W5, and K1: what is to be told while the mutex is still held. Threads that come may be long in coming:
  * what is left to them goes out now, unless a sender would send it, which may be late, too.
  */
-static void rl_wait_settle(redlock_client *client, rl_calls *calls) {
+static void rl_wait_settle(redlock_client *client, rl_wait_calls *calls) {
   rl_wait *wait = &client->wait;
   if (wait->unsent && (wait->coming == 0 || redlock_now() >= wait->send_us)) {
     rl_wait_send(client);
@@ -399,14 +399,14 @@ static void rl_wait_settle(redlock_client *client, rl_calls *calls) {
   }
 }
 
-static void rl_wait_deliver(const rl_calls *calls) {
+static void rl_wait_deliver(const rl_wait_calls *calls) {
   for (unsigned i = 0; i < calls->count; i++) {
     rl_semaphore_post(calls->semaphores[i]);
   }
 }
 
 void rl_wait_tell(redlock_client *client, bool unlock) {
-  rl_calls calls;
+  rl_wait_calls calls;
   rl_wait_settle(client, &calls);
   if (unlock) {
     rl_mutex_unlock(&client->mutex);
@@ -430,7 +430,7 @@ static int rl_wait_turn(redlock_client *client, const struct pollfd *fds, size_t
 static int rl_wait_poll(redlock_client *client, struct pollfd *fds, size_t count,
                         redlock_time until_us) {
   rl_wait *wait = &client->wait;
-  rl_calls calls;
+  rl_wait_calls calls;
   rl_wait_settle(client, &calls);
   wait->brief = wait->due.first != NULL;
   if (wait->brief) {
@@ -523,7 +523,7 @@ static void rl_wait_get_up(rl_wait *wait, rl_waiter *self) {
  * one of them.
  */
 static bool rl_wait_sleep(redlock_client *client, rl_waiter *self, redlock_time until_us,
-                          rl_calls *calls) {
+                          rl_wait_calls *calls) {
   bool in_time;
   do {
     rl_mutex_unlock(&client->mutex);
@@ -539,7 +539,7 @@ static int rl_wait_follow(redlock_client *client, rl_waiter *self, redlock_time 
   rl_wait *wait = &client->wait;
   bool sends = wait->unsent && wait->coming > 0 && wait->sender == NULL;
   wait->sender = sends ? self : wait->sender;
-  rl_calls calls;
+  rl_wait_calls calls;
   rl_wait_lie_down(wait, self); /* First: what is settled may concern it, or wake up all. */
   rl_wait_settle(client, &calls);
   if (self->lock != NULL) {

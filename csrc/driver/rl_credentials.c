@@ -22,7 +22,8 @@
 
 /* A node's own password goes before: whoever wrote it there meant that node. */
 bool rl_credentials_are_asked(const redlock_client *client, unsigned node) {
-  return client->settings.credentials != NULL && !client->core.nodes[node]->address.has_password;
+  return client->settings.credentials != NULL &&
+         !rl_core_end(&client->core, node)->address.has_password;
 }
 
 void rl_credentials_refused(redlock_client *client, unsigned node, const char *why) {
@@ -70,7 +71,7 @@ bool rl_credentials_ask(redlock_client *client, unsigned node) {
     return true;
   }
   memset(&filled, 0, sizeof filled);
-  filled.name = client->core.nodes[node]->address.name;
+  filled.name = rl_core_end(&client->core, node)->address.name;
   int result =
       client->settings.credentials(client, node, &filled, client->settings.credentials_data);
   if (result == REDLOCK_OK) {
@@ -90,9 +91,9 @@ bool rl_credentials_ask(redlock_client *client, unsigned node) {
 /* Enters the client, and leaves it again unless it returns REDLOCK_OK. */
 static int rl_credentials_enter(redlock_client *client, size_t node) {
   rl_client_enter(client);
-  int error = client->carried || node >= client->core.node_count    ? REDLOCK_E_INVALID
-              : client->core.closed                                 ? REDLOCK_E_CLOSED
-              : rl_core_awaits_login(&client->core, (unsigned)node) ? REDLOCK_OK
+  int error = client->carried || node >= rl_core_connection_count(&client->core) ? REDLOCK_E_INVALID
+              : client->core.closed                                              ? REDLOCK_E_CLOSED
+              : rl_core_awaits_login(&client->core, (unsigned)node)              ? REDLOCK_OK
                                                                     : REDLOCK_E_EXPIRED;
   if (error != REDLOCK_OK) {
     rl_client_leave(client);

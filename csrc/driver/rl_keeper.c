@@ -50,8 +50,8 @@ static bool rl_keeper_has_loop(const redlock_client *client) {
 
 /* Whether a node is to answer. */
 static bool rl_keeper_awaits(const redlock_client *client) {
-  for (unsigned i = 0; i < client->core.node_count; i++) {
-    const rl_link *link = &client->core.nodes[i]->link;
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    const rl_link *link = &rl_core_end(&client->core, i)->link;
     bool connects = link->phase == RL_LINK_CONNECTING && !rl_link_awaits_login(link);
     if (link->owed_count > 0 || connects || link->phase == RL_LINK_HANDSHAKE) {
       return true;

@@ -22,7 +22,7 @@ static bool rl_poll_untried(const redlock_client *client, uint32_t output) {
   if (client->wait.unsent) {
     return false;
   }
-  for (unsigned i = 0; i < client->core.node_count; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     if (rl_socket_takes(&client->sockets[i]) && (output >> i & 1) != 0) {
       return true;
     }
@@ -36,7 +36,7 @@ static redlock_time rl_poll_turn(const redlock_client *client, uint32_t output) 
   if (deadline_us == 0 || rl_poll_untried(client, output)) {
     return 0;
   }
-  for (unsigned i = 0; i < client->core.node_count; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     const rl_socket *socket = &client->sockets[i];
     deadline_us =
         rl_socket_holds_input(socket) ? 0 : rl_time_min(deadline_us, rl_socket_deadline(socket));
@@ -105,7 +105,7 @@ void rl_poll_sync(redlock_client *client) {
     return;
   }
   uint32_t output = rl_pump_output(&client->core);
-  for (unsigned i = 0; i < client->core.node_count; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     rl_socket_register(&client->sockets[i], client->epoll_fd, (output >> i & 1) != 0);
   }
   redlock_time deadline_us = rl_poll_process(client, output);
@@ -189,7 +189,7 @@ void rl_poll_close(redlock_client *client) {
 size_t rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity) {
   size_t count = 0;
   uint32_t output = rl_pump_output(&client->core);
-  for (unsigned i = 0; i < client->core.node_count; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     short events;
     int fd = rl_socket_wait(&client->sockets[i], (output >> i & 1) != 0, &events);
     if (fd < 0) {
@@ -208,7 +208,7 @@ size_t rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capa
 uint32_t rl_poll_writable(const redlock_client *client) {
   uint32_t output = rl_pump_output(&client->core);
   uint32_t writable = 0;
-  for (unsigned i = 0; i < client->core.node_count; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     short events;
     int fd = rl_socket_wait(&client->sockets[i], (output >> i & 1) != 0, &events);
     writable |= fd >= 0 && (events & POLLOUT) != 0 ? (uint32_t)1 << i : 0;

@@ -13,7 +13,7 @@
 rl_pump_wants rl_pump_advance(rl_core *core, redlock_time now_us, uint32_t open) {
   rl_pump_wants wants = {0, 0};
   rl_core_advance(core, now_us);
-  for (unsigned i = 0; i < core->node_count; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(core); i++) {
     uint32_t bit = (uint32_t)1 << i;
     rl_connection wanted = rl_core_connection(core, i, now_us);
     if (wanted != RL_CONNECTION_OPEN) {
@@ -47,7 +47,7 @@ int rl_pump_launch(rl_core *core) {
 
 uint32_t rl_pump_output(const rl_core *core) {
   uint32_t nodes = 0;
-  for (unsigned i = 0; i < core->node_count; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(core); i++) {
     size_t length;
     if (rl_core_output(core, i, &length) != NULL) {
       nodes |= (uint32_t)1 << i;

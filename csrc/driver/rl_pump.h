@@ -10,7 +10,8 @@
  *     rl_pump_launch(core);
  *     nodes = rl_pump_output(core);                 send to those; rl_core_output_sent()
  *
- * A set of nodes is a uint32_t: bit i stands for node i.
+ * A set of connections (rl_core_connection_count()) is a uint32_t: bit i stands for connection i, which for those of
+ * the nodes themselves is node i.
  */
 #ifndef RL_PUMP_H
 #define RL_PUMP_H

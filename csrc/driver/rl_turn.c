@@ -34,7 +34,7 @@
 static void rl_turn_explain(redlock_client *client, unsigned node) {
   char reason[RL_STREAM_ERROR_MAX];
   rl_socket *socket = &client->sockets[node];
-  const rl_node *asked = client->core.nodes[node];
+  const rl_node *asked = rl_core_end(&client->core, node);
   if (asked->link.phase == RL_LINK_HANDSHAKE && !asked->address.tls) {
     (void)snprintf(reason, sizeof reason, "%.100s before any answer; is this port one for TLS?",
                    socket->error);
@@ -66,7 +66,7 @@ static void rl_turn_read(redlock_client *client, unsigned node) {
 static const rl_node *rl_turn_twin(const redlock_client *client, unsigned node) {
   rl_node *const *nodes = client->core.nodes;
   int fd = client->sockets[node].fd;
-  for (unsigned i = 0; i < client->core.node_count; i++) {
+  for (unsigned i = 0; i < client->core.node_count && node < client->core.node_count; i++) {
     const rl_socket *other = &client->sockets[i];
     if (i != node && rl_socket_is_open(other) &&
         rl_same_server(other->fd, &nodes[i]->address, fd, &nodes[node]->address)) {
@@ -109,7 +109,7 @@ static void rl_turn_progress(redlock_client *client, unsigned node) {
 
 static void rl_turn_input(redlock_client *client, const struct pollfd *fds, size_t count) {
   size_t at = 0;
-  for (unsigned i = 0; i < client->core.node_count; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     rl_socket *socket = &client->sockets[i];
     short events;
     int fd = rl_socket_wait(socket, true, &events);
@@ -153,7 +153,7 @@ static bool rl_turn_send(redlock_client *client, unsigned node) {
 }
 
 void rl_turn_flush(redlock_client *client) {
-  for (unsigned i = 0; i < client->core.node_count; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     (void)rl_turn_send(client,
                        i); /* If it has ended, poll() will say so, and the next turn act on it. */
   }
@@ -164,15 +164,15 @@ void rl_turn_flush(redlock_client *client) {
 /* The nodes whose sockets are open, or on their way to be. */
 static uint32_t rl_turn_sockets(const redlock_client *client) {
   uint32_t open = 0;
-  for (unsigned i = 0; i < client->core.node_count; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     open |= rl_socket_is_closed(&client->sockets[i]) ? 0 : (uint32_t)1 << i;
   }
   return open;
 }
 
 void rl_turn_open(redlock_client *client, unsigned node) {
-  rl_socket_connect(&client->sockets[node], &client->core.nodes[node]->address,
-                    &client->routes[node], redlock_now());
+  rl_socket_connect(&client->sockets[node], &rl_core_end(&client->core, node)->address,
+                    &client->routes[node % client->core.node_count], redlock_now());
   rl_turn_tell(client, node);
 }
 
@@ -185,7 +185,7 @@ static void rl_turn_connect_node(redlock_client *client, unsigned node, redlock_
 
 /* What is due at the sockets themselves comes first: they know better why they have failed than the core does. */
 static void rl_turn_overdue(redlock_client *client, redlock_time now_us) {
-  for (unsigned i = 0; i < client->core.node_count; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     if (rl_socket_deadline(&client->sockets[i]) <= now_us) {
       rl_turn_progress(client, i);
     }
@@ -194,7 +194,7 @@ static void rl_turn_overdue(redlock_client *client, redlock_time now_us) {
 
 /* Makes the sockets what the core wants them to be. */
 static void rl_turn_connect(redlock_client *client, redlock_time now_us, rl_pump_wants wants) {
-  for (unsigned i = 0; i < client->core.node_count; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     uint32_t bit = (uint32_t)1 << i;
     if ((wants.close & bit) != 0) {
       rl_socket_close(&client->sockets[i]);
@@ -206,7 +206,7 @@ static void rl_turn_connect(redlock_client *client, redlock_time now_us, rl_pump
 }
 
 static void rl_turn_output(redlock_client *client) {
-  for (unsigned i = 0; i < client->core.node_count; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     if (!rl_turn_send(client, i)) {
       rl_core_disconnected(&client->core, i, redlock_now(), client->sockets[i].error);
     }
@@ -215,7 +215,7 @@ static void rl_turn_output(redlock_client *client) {
 
 static bool rl_turn_has_output(redlock_client *client) {
   size_t length;
-  for (unsigned i = 0; i < client->core.node_count; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     if (rl_core_output(&client->core, i, &length) != NULL ||
         rl_socket_has_unsent(&client->sockets[i])) {
       return true;
@@ -269,8 +269,8 @@ int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t cou
 
 /* A caller who waits for nothing reads nothing: what it is owed wants to be looked for. */
 static bool rl_turn_owed_much(const redlock_client *client) {
-  for (unsigned i = 0; i < client->core.node_count; i++) {
-    if (client->core.nodes[i]->link.owed_count >= RL_LAUNCH_WINDOW) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    if (rl_core_end(&client->core, i)->link.owed_count >= RL_LAUNCH_WINDOW) {
       return true;
     }
   }

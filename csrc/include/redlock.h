@@ -239,6 +239,12 @@ typedef struct redlock_options {
                                        refused; from a level above they have no effect then [none] */
   int fence;                        /* REDLOCK_YES: each grant has a fencing token; see
                                        redlock_lock_fence() [REDLOCK_NO] */
+  redlock_duration slow_retry_us;   /* how often an acquire that waits for the nodes' calls looks
+                                       whether it has missed one; see "Waiting" [2 s] */
+  int fair;   /* REDLOCK_YES: an acquire waits for its turn even when the lock is
+                                       free, if others wait; for a round trip more [REDLOCK_NO] */
+  int notify; /* REDLOCK_NO: nobody is called; who waits tries again and again. Of
+                                       a client it means its releases, too [REDLOCK_YES] */
 } redlock_options;
 
 /* One of the resources of a lock: any bytes. */
@@ -367,6 +373,10 @@ typedef struct redlock_node_info {
                                       REDLOCK_NEVER until something happens that |quarantine| says */
   const char *quarantine;          /* why; NULL when it votes */
   char quarantine_text[REDLOCK_TEXT_MAX]; /* where that is */
+  int calls; /* REDLOCK_YES: it tells who waits that a lock is free; REDLOCK_NO: not, or
+                              nobody has had to wait yet */
+  const char *calls_error;           /* why not; NULL when nothing is wrong */
+  char calls_text[REDLOCK_TEXT_MAX]; /* where that is */
 } redlock_node_info;
 
 /* One node's part in the last round of a lock. Strings live as those of redlock_node_info. */

@@ -1,0 +1,620 @@
+/*
+ * Calls: a node tells the first of those who wait for a resource that it is free.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Beside a key that clients wait for, each node has a queue of them, which is a list: who came first there is first.
+ * A place in it is 24 hexadecimal digits: the client's channel, and which of its places it is. The scripts are in
+ * rl_command.c. What they say may be late, wrong or lost: it only shortens delays. Safety rests on the attempts, which
+ * are as they were.
+ *
+ *   C1. An attempt has failed: the front of the line (rl_line.h) asks each node whose calls arrive to let it stand in
+ *       the queue. A node where the key is free, and nobody comes before us, says so, and that counts as a call.
+ *   C2. Where others have waited lately, or with |fair|, an acquire asks that first, in place of its first attempt:
+ *       it does not overtake them. Else the first attempt is the plain SET, so that a lock that nobody wants costs
+ *       nothing more.
+ *   C3. A release deletes the key and calls who stands first: a message that nobody receives is told by its result,
+ *       and the dead leave the queue so. Who is called stays first until it leaves, so a call may be repeated.
+ *   C4. While a majority has said that the key is there, the front only looks again after |slow_retry|, or when the
+ *       key has ended on so many nodes that a majority is free; then the first of the queue goes first, the others a
+ *       little later. Looking asks C1 once more: it finds the queue that was lost, calls who is first when nobody has,
+ *       and where the key is free twice in a row takes away who is first and does not come.
+ *       Else the front polls, as it would without calls.
+ *   C5. It tries when a majority has called; or a little after the first call, when no majority comes. Not more often
+ *       than every 50 ms, or one node that lost a key would make all who wait try as fast as they can.
+ *   C6. When it has the lock its place goes with the lease: the release leaves the queue in the same script.
+ *   C7. Who gives up leaves all queues, and where the key is free calls the next: the call may have been its own.
+ *   C8. A call for a place that there is not any more is answered by leaving it, which calls the next.
+ */
+#include "rl_call.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rl_acquire.h"
+#include "rl_backoff.h"
+#include "rl_core.h"
+#include "rl_round.h"
+
+#define RL_CALL_GRACE_US REDLOCK_MILLISECONDS /* besides what the nodes need to answer (C5) */
+#define RL_CALL_HURRY_US                                                                           \
+  (50 * REDLOCK_MILLISECONDS) /* between attempts without a majority of calls */
+#define RL_CALL_PATIENCE_US                                                                        \
+  (100 * REDLOCK_MILLISECONDS)                     /* for who is called and comes first (C4) */
+#define RL_CALL_STEP_US (2 * REDLOCK_MILLISECONDS) /* between those who see a key end */
+#define RL_CALL_STEPS_MAX 15
+#define RL_CALL_LAST_US                                                                            \
+  (60 * REDLOCK_MILLISECONDS) /* of a budget: what is left for a last attempt */
+#define RL_CALL_POLITE_US REDLOCK_SECONDS
+#define RL_CALL_SLOT_MASK 0xffffu
+#define RL_CALL_PAYLOAD 8 /* digits of a place's id; the key stands behind them */
+
+/* ------------------------------------------------------------------------------------- places */
+
+static rl_place *rl_call_new_place(rl_core *core) {
+  rl_calls *calls = core->calls;
+  rl_place *place = calls->free;
+  if (place != NULL) {
+    calls->free = place->next;
+  } else {
+    if (calls->place_count == calls->place_capacity) {
+      uint32_t capacity = calls->place_capacity == 0 ? 16 : calls->place_capacity * 2;
+      rl_place **places =
+          capacity > RL_CALL_PLACES_MAX ? NULL : malloc(capacity * sizeof(rl_place *));
+      if (places == NULL) {
+        return NULL;
+      }
+      if (calls->place_count > 0) {
+        memcpy(places, calls->places, calls->place_count * sizeof(rl_place *));
+      }
+      free(calls->places);
+      calls->places = places;
+      calls->place_capacity = capacity;
+    }
+    place = malloc(sizeof *place + core->node_count * sizeof place->ends_us[0]);
+    if (place == NULL) {
+      return NULL;
+    }
+    place->id = calls->place_count;
+    calls->places[calls->place_count++] = place;
+  }
+  uint32_t id = place->id;
+  memset(place, 0, sizeof *place);
+  place->id = id;
+  calls->used_count++;
+  return place;
+}
+
+static void rl_call_free_place(rl_calls *calls, rl_place *place) {
+  assert(!place->listed);
+  rl_resource_unref(place->resource);
+  place->resource = NULL;
+  place->line = NULL;
+  place->id += RL_CALL_SLOT_MASK + 1; /* Late calls for it are for nobody. */
+  place->next = calls->free;
+  calls->free = place;
+  calls->used_count--;
+}
+
+/* The place of that id, if somebody waits there. */
+static rl_place *rl_call_place(const rl_calls *calls, uint32_t id) {
+  uint32_t slot = id & RL_CALL_SLOT_MASK;
+  rl_place *place = slot < calls->place_count ? calls->places[slot] : NULL;
+  return place != NULL && place->id == id && place->line != NULL ? place : NULL;
+}
+
+static void rl_call_list(rl_calls *calls, rl_place *place) {
+  if (!place->listed) {
+    place->listed = true;
+    place->next = NULL;
+    *(calls->last != NULL ? &calls->last->next : &calls->first) = place;
+    calls->last = place;
+  }
+}
+
+static void rl_call_unlist(rl_calls *calls, rl_place *place) {
+  rl_place **at = &calls->first;
+  if (!place->listed) {
+    return;
+  }
+  for (rl_place *before = NULL; *at != place; at = &before->next) {
+    before = *at;
+  }
+  *at = place->next;
+  place->listed = false;
+  calls->last = calls->first;
+  while (calls->last != NULL && calls->last->next != NULL) {
+    calls->last = calls->last->next;
+  }
+}
+
+/* ----------------------------------------------------------------------------- when to go on */
+
+static unsigned rl_call_needed(const rl_core *core) {
+  return rl_core_quorum(core, RL_OPERATION_ACQUIRE);
+}
+
+/* When the key has ended on so many of the nodes that hold it that an attempt can win; C4. */
+static redlock_time rl_call_end(const rl_core *core, const rl_place *place) {
+  redlock_time ends_us[RL_CALL_NODES_MAX];
+  unsigned count = 0;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    if ((place->held >> i & 1) != 0) {
+      unsigned at = count++;
+      for (; at > 0 && ends_us[at - 1] > place->ends_us[i]; at--) {
+        ends_us[at] = ends_us[at - 1];
+      }
+      ends_us[at] = place->ends_us[i];
+    }
+  }
+  unsigned needed = rl_call_needed(core);
+  return count < needed ? REDLOCK_NEVER : ends_us[needed - 1];
+}
+
+/* C4. When to look again. */
+static redlock_time rl_call_look_at(rl_core *core, const rl_place *place, redlock_time now_us) {
+  const rl_lock *front = place->line->front;
+  redlock_duration slow_us = front->current->slow_retry_us;
+  redlock_duration needs_us = rl_acquire_needs(core);
+  redlock_time due_us =
+      rl_time_add(now_us, slow_us - slow_us / 8 + rl_line_random(core) % (slow_us / 4 + 1));
+  redlock_time end_us = rl_call_end(core, place);
+  redlock_duration left_us = rl_time_sub(front->budget_us, now_us);
+  redlock_duration last_us = rl_time_add(RL_CALL_LAST_US / 2, rl_time_add(needs_us, needs_us));
+  unsigned steps = place->position > 0 ? place->position - 1 : 0;
+  steps = steps < RL_CALL_STEPS_MAX ? steps : RL_CALL_STEPS_MAX;
+  if (place->behind != 0) {
+    due_us =
+        rl_time_min(due_us, rl_time_add(now_us, rl_time_max(RL_CALL_PATIENCE_US, 2 * needs_us)));
+  }
+  if (end_us != REDLOCK_NEVER) {
+    end_us =
+        rl_time_add(rl_time_max(end_us, now_us), REDLOCK_MILLISECONDS + steps * RL_CALL_STEP_US);
+    due_us = rl_time_min(due_us, end_us);
+  }
+  left_us = left_us > 2 * last_us ? rl_time_sub(left_us, last_us) : left_us / 2;
+  return rl_time_min(due_us, rl_time_add(now_us, left_us));
+}
+
+static void rl_call_go(rl_lock *front, redlock_time now_us) {
+  rl_timers_clear(&front->core->timers, front);
+  rl_launch_enter(front, now_us);
+}
+
+/* What the nodes have said so far decides when the front goes on. */
+static void rl_call_weigh(rl_core *core, rl_place *place, redlock_time now_us) {
+  rl_lock *front = place->line->front;
+  unsigned needed = rl_call_needed(core);
+  if (front->phase != RL_PHASE_DELAY) {
+    return;
+  }
+  if (rl_quorum_count(place->called) >= needed) {
+    rl_call_go(front, now_us); /* C5 */
+    return;
+  }
+  if (place->hurried) {
+    return;
+  }
+  if (rl_quorum_count(place->held | place->behind) >= needed) {
+    rl_line_convert(front, now_us);
+    place->looks = true;
+    rl_timers_set(&core->timers, front, rl_call_look_at(core, place, now_us));
+  } else if (place->looks) { /* Nodes that would have called are gone: it polls. */
+    redlock_duration delay_us = rl_backoff_attempt(front->current, rl_line_random(core),
+                                                   rl_time_sub(front->budget_us, now_us));
+    place->looks = false;
+    rl_timers_set(&core->timers, front,
+                  delay_us == REDLOCK_NEVER ? now_us : rl_time_add(now_us, delay_us));
+  }
+}
+
+/* The nodes that are to be asked to let the place stand: those whose calls arrive. */
+static void rl_call_ask(rl_calls *calls, rl_place *place, uint32_t nodes) {
+  place->wanted |= nodes & calls->ready & ~place->asked;
+  if (place->wanted != 0) {
+    rl_call_list(calls, place);
+  }
+}
+
+void rl_call_wait(rl_lock *lock, redlock_time now_us) {
+  rl_core *core = lock->core;
+  rl_calls *calls = core->calls;
+  rl_line *line = lock->line;
+  if (calls == NULL || line == NULL || core->closed || core->node_count > RL_CALL_NODES_MAX) {
+    return;
+  }
+  calls->wanted = true;
+  calls->used_us = now_us;
+  if (line->place == NULL) {
+    line->place = rl_call_new_place(core);
+    if (line->place == NULL) {
+      return;
+    }
+    line->place->line = line;
+    line->place->resource = line->resource;
+    line->resource->references++;
+  }
+  rl_place *place = line->place;
+  place->looks = place->hurried = false;
+  place->held = place->behind = 0;
+  rl_call_ask(calls, place, ~(uint32_t)0);
+  rl_call_weigh(core, place, now_us);
+}
+
+void rl_call_attempt(rl_line *line, redlock_time now_us) {
+  line->last_us = now_us;
+  if (line->place != NULL) {
+    line->place->called = 0;
+    line->place->hurried = line->place->looks = false;
+  }
+}
+
+bool rl_call_timer(rl_lock *lock, redlock_time now_us) {
+  rl_core *core = lock->core;
+  rl_place *place = lock->line != NULL ? lock->line->place : NULL;
+  if (place == NULL || !place->looks || rl_time_sub(lock->budget_us, now_us) <= RL_CALL_LAST_US) {
+    return false;
+  }
+  place->looks = false;
+  place->held = 0;
+  rl_call_ask(core->calls, place, ~(uint32_t)0);
+  redlock_duration needs_us = rl_acquire_needs(core);
+  rl_timers_set(&core->timers, lock,
+                rl_time_add(now_us, rl_time_add(RL_CALL_GRACE_US, 3 * needs_us)));
+  return true;
+}
+
+void rl_call_granted(rl_line *line, rl_attempt *lease, redlock_time now_us) {
+  rl_place *place = line->place;
+  if (place == NULL) {
+    return;
+  }
+  rl_core *core = line->front->core;
+  uint32_t standing = place->standing | place->asked;
+  rl_call_others_wait(core, line->resource, now_us);
+  lease->place = place->id;
+  lease->standing = standing & lease->sent;
+  place->leaving = standing & ~lease->sent;
+  place->wanted = 0;
+  place->line = NULL;
+  line->place = NULL;
+  rl_call_list(core->calls, place);
+}
+
+void rl_call_give_up(rl_core *core, rl_line *line) {
+  rl_place *place = line->place;
+  if (place != NULL) {
+    place->leaving = place->standing | place->asked | place->called;
+    place->wanted = 0;
+    place->line = NULL;
+    line->place = NULL;
+    rl_call_list(core->calls, place);
+  }
+}
+
+bool rl_call_is_awaited(const rl_core *core, const rl_line *line) {
+  const rl_place *place = line->place;
+  return place != NULL &&
+         rl_quorum_count(place->held | place->behind | place->called) >= rl_call_needed(core);
+}
+
+/* ------------------------------------------------------------------------------------- C2 */
+
+static unsigned rl_call_polite_at(uint64_t hash) {
+  return (unsigned)(hash >> 7) % RL_CALL_POLITE;
+}
+
+void rl_call_others_wait(rl_core *core, const rl_resource *resource, redlock_time now_us) {
+  if (core->calls != NULL && core->lines.seed != 0 && resource->count == 1) {
+    uint64_t hash = rl_line_hash(core, resource);
+    unsigned at = rl_call_polite_at(hash);
+    core->calls->polite[at].hash = (uint32_t)(hash >> 32);
+    core->calls->polite[at].until_us = rl_time_add(now_us, RL_CALL_POLITE_US);
+  }
+}
+
+static bool rl_call_is_polite(const rl_core *core, const rl_line *line, redlock_time now_us) {
+  unsigned at = rl_call_polite_at(line->hash);
+  return core->calls->polite[at].hash == (uint32_t)(line->hash >> 32) &&
+         core->calls->polite[at].until_us > now_us;
+}
+
+bool rl_call_waits_first(rl_lock *lock, redlock_time now_us) {
+  rl_core *core = lock->core;
+  rl_line *line = lock->line;
+  rl_calls *calls = core->calls;
+  bool fair = lock->current->fair == REDLOCK_YES;
+  if (calls == NULL || line == NULL || line->last_us != 0 || line->place != NULL) {
+    return false;
+  }
+  calls->wanted = calls->wanted || fair;
+  calls->used_us = fair ? now_us : calls->used_us;
+  if (rl_quorum_count(calls->ready) < rl_call_needed(core) ||
+      (!fair && !rl_call_is_polite(core, line, now_us))) {
+    return false;
+  }
+  redlock_duration delay_us =
+      rl_backoff_attempt(lock->current, rl_line_random(core), rl_time_sub(lock->budget_us, now_us));
+  if (delay_us == REDLOCK_NEVER) {
+    return false; /* There is time for one attempt. */
+  }
+  rl_launch_leave(lock);
+  lock->phase = RL_PHASE_DELAY;
+  rl_timers_set(&core->timers, lock, rl_time_add(now_us, delay_us));
+  rl_call_wait(lock, now_us);
+  return true;
+}
+
+/* ------------------------------------------------------------------------------------ answers */
+
+bool rl_call_is_for(const rl_owed *owed) {
+  return owed->kind == RL_OWED_STAND || owed->kind == RL_OWED_LEAVE || owed->kind == RL_OWED_PROBE;
+}
+
+/* The first who asks by waiting (C2) has no votes to tell yet. */
+static void rl_call_quote(rl_lock *front, const rl_place *place, unsigned node) {
+  if (front->result == REDLOCK_PENDING && front->phase == RL_PHASE_DELAY) {
+    rl_round_settle(front, node, REDLOCK_VOTE_TAKEN, NULL, REDLOCK_NEVER);
+    if (rl_quorum_count(place->held) >= rl_call_needed(front->core)) {
+      front->result = REDLOCK_E_TAKEN;
+    }
+  }
+}
+
+/* C1: what the script has answered; rl_command.h. */
+static void rl_call_stands(rl_core *core, rl_place *place, unsigned node, redlock_time now_us,
+                           long long answer) {
+  uint32_t bit = (uint32_t)1 << node;
+  uint64_t left_ms = (uint64_t)answer / RL_COMMAND_STAND_UNIT;
+  uint32_t position = (uint32_t)((uint64_t)answer % RL_COMMAND_STAND_UNIT);
+  place->held &= ~bit;
+  place->behind &= ~bit;
+  if (answer == 0) {
+    place->called |= bit;
+    rl_call_weigh(core, place, now_us);
+    return;
+  }
+  place->called &= ~bit;
+  place->standing = position > 0 ? place->standing | bit : place->standing & ~bit;
+  if (position > 0) {
+    place->position =
+        place->position == 0 || position < place->position ? position : place->position;
+    *(left_ms > 0 ? &place->held : &place->behind) |= bit;
+    place->ends_us[node] =
+        left_ms > 1 ? rl_time_add(now_us, (left_ms - 1) * REDLOCK_MILLISECONDS) : REDLOCK_NEVER;
+    if (left_ms > 0) {
+      rl_call_quote(place->line->front, place, node);
+    }
+  }
+  rl_call_weigh(core, place, now_us);
+}
+
+void rl_call_answered(rl_core *core, rl_node *node, redlock_time now_us, const rl_owed *owed) {
+  const rl_reply *reply = &node->link.reader.reply;
+  rl_place *place = rl_call_place(core->calls, owed->round);
+  bool waits = owed->kind == RL_OWED_STAND && place != NULL;
+  if (owed->kind == RL_OWED_PROBE) {
+    rl_listener_probed(core, node, now_us);
+    return;
+  }
+  if (waits) {
+    place->asked &= ~rl_node_bit(node);
+  }
+  if (reply->type == RL_REPLY_INTEGER && reply->integer >= 0) {
+    node->link.knows[owed->script] = true;
+    if (waits) {
+      rl_call_stands(core, place, node->index, now_us, reply->integer);
+    }
+    return;
+  }
+  bool unknown = reply->type == RL_REPLY_ERROR && strncmp(reply->text, "NOSCRIPT", 8) == 0;
+  if (unknown && !owed->by_text) {
+    node->link.knows[owed->script] = false;
+    if (waits) {
+      rl_call_ask(core->calls, place, rl_node_bit(node));
+    }
+    return;
+  }
+  if (owed->kind == RL_OWED_STAND) {
+    rl_listener_refuse(core, node, now_us,
+                       reply->type == RL_REPLY_ERROR
+                           ? rl_link_said(&node->link)
+                           : "the queue's script is not answered as ours");
+  }
+}
+
+void rl_call_unanswered(rl_core *core, const rl_node *node, const rl_owed *owed) {
+  rl_place *place = rl_call_place(core->calls, owed->round);
+  if (owed->kind == RL_OWED_STAND && place != NULL) {
+    place->asked &= ~rl_node_bit(node);
+    place->standing |= rl_node_bit(node); /* It may. */
+  }
+}
+
+/* ----------------------------------------------------------------------------------- messages */
+
+/* The id at the beginning of a message; false if there is none. */
+static bool rl_call_read_id(const rl_reply *reply, uint32_t *id) {
+  *id = 0;
+  for (unsigned i = 0; i < RL_CALL_PAYLOAD; i++) {
+    char digit = i < reply->length ? reply->bytes[i] : '\0';
+    if (digit >= '0' && digit <= '9') {
+      *id = *id << 4 | (uint32_t)(digit - '0');
+    } else if (digit >= 'a' && digit <= 'f') {
+      *id = *id << 4 | (uint32_t)(digit - 'a' + 10);
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* C8 */
+static void rl_call_decline(rl_core *core, rl_node *node, redlock_time now_us, uint32_t id,
+                            const char *key, size_t length) {
+  char entry[RL_LINK_ENTRY_SIZE];
+  rl_link_entry(core->calls->channel, id, entry);
+  if (length > 0 && rl_link_has_room(&node->link, RL_OWED_LEAVE)) {
+    (void)rl_link_queue_leave(&node->link, now_us, id, key, length, entry);
+  }
+}
+
+void rl_call_message(rl_core *core, unsigned node, redlock_time now_us, const rl_reply *reply) {
+  uint32_t id;
+  uint32_t bit = (uint32_t)1 << node;
+  if (!rl_call_read_id(reply, &id) || reply->length > sizeof reply->bytes) {
+    return; /* The probe, or a key that is too long to be told. */
+  }
+  rl_place *place = rl_call_place(core->calls, id);
+  if (place == NULL) {
+    rl_call_decline(core, core->nodes[node], now_us, id, reply->bytes + RL_CALL_PAYLOAD,
+                    reply->length - RL_CALL_PAYLOAD);
+    return;
+  }
+  place->called |= bit;
+  place->held &= ~bit;
+  place->behind &= ~bit;
+  rl_lock *front = place->line->front;
+  rl_call_weigh(core, place, now_us);
+  if (front->phase == RL_PHASE_DELAY && !place->hurried) {
+    redlock_time due_us =
+        rl_time_add(now_us, rl_time_add(RL_CALL_GRACE_US, rl_acquire_needs(core)));
+    redlock_time soonest_us =
+        place->line->last_us == 0 ? 0 : rl_time_add(place->line->last_us, RL_CALL_HURRY_US);
+    place->hurried = true;
+    place->looks = false;
+    rl_timers_set(&core->timers, front,
+                  rl_time_min(front->timer_due_us, rl_time_max(due_us, soonest_us)));
+  }
+}
+
+/* ---------------------------------------------------------------------------------- nodes */
+
+/* Of all places what a node has said counts no more. */
+static void rl_call_discount(rl_core *core, uint32_t bit, bool stays, redlock_time now_us) {
+  rl_calls *calls = core->calls;
+  for (uint32_t i = 0; i < calls->place_count; i++) {
+    rl_place *place = calls->places[i];
+    place->wanted &= ~bit;
+    place->leaving &= stays ? ~(uint32_t)0 : ~bit;
+    place->held &= ~bit;
+    place->behind &= ~bit;
+    place->called &= stays ? ~(uint32_t)0 : ~bit;
+    if (place->line != NULL) {
+      rl_call_weigh(core, place, now_us);
+    }
+  }
+}
+
+void rl_call_node_down(rl_core *core, const rl_node *node, redlock_time now_us) {
+  rl_call_discount(core, rl_node_bit(node), false, now_us);
+}
+
+void rl_call_deafen(rl_core *core, uint32_t bit, redlock_time now_us) {
+  rl_call_discount(core, bit, true, now_us);
+}
+
+void rl_call_ready(rl_core *core, uint32_t bit) {
+  for (uint32_t i = 0; i < core->calls->place_count; i++) {
+    if (core->calls->places[i]->line != NULL) {
+      rl_call_ask(core->calls, core->calls->places[i], bit);
+    }
+  }
+}
+
+/* --------------------------------------------------------------------------------- sending */
+
+static rl_command_stand rl_call_mode(const rl_place *place, uint32_t bit) {
+  return (place->behind & bit) != 0     ? RL_COMMAND_STAND_EVICT
+         : (place->standing & bit) != 0 ? RL_COMMAND_STAND_CHECK
+                                        : RL_COMMAND_STAND_NEW;
+}
+
+static void rl_call_send(rl_core *core, redlock_time now_us, rl_place *place) {
+  char entry[RL_LINK_ENTRY_SIZE];
+  const rl_resource *resource = place->resource;
+  rl_link_entry(core->calls->channel, place->id, entry);
+  for (unsigned i = 0; i < core->node_count; i++) {
+    rl_link *link = &core->nodes[i]->link;
+    uint32_t bit = (uint32_t)1 << i;
+    if (((place->wanted | place->leaving) & bit) == 0 || !rl_link_has_room(link, RL_OWED_STAND)) {
+      continue;
+    }
+    if ((place->leaving & bit) != 0) {
+      (void)rl_link_queue_leave(link, now_us, place->id, resource->key, resource->key_length,
+                                entry);
+      place->standing &= ~bit;
+    }
+    if ((place->wanted & bit) != 0 &&
+        rl_link_queue_stand(link, now_us, place->id, resource->key, resource->key_length, entry,
+                            rl_call_mode(place, bit))) {
+      place->asked |= bit;
+      place->standing |= bit;
+    }
+  }
+  place->wanted = place->leaving = 0; /* Where there was no room it goes without. */
+}
+
+void rl_call_continue(rl_core *core, redlock_time now_us) {
+  rl_calls *calls = core->calls;
+  if (calls == NULL) {
+    return;
+  }
+  rl_listeners_continue(core, now_us);
+  while (calls->first != NULL) {
+    rl_place *place = calls->first;
+    calls->first = place->next;
+    calls->last = calls->first == NULL ? NULL : calls->last;
+    place->listed = false;
+    rl_call_send(core, now_us, place);
+    if (place->line == NULL) {
+      rl_call_free_place(calls, place);
+    }
+  }
+}
+
+bool rl_call_has_news(const rl_core *core) {
+  return core->calls != NULL && (core->calls->first != NULL || rl_listeners_have_news(core));
+}
+
+/* ------------------------------------------------------------------------------------- its life */
+
+int rl_calls_open(rl_core *core) {
+  core->calls = calloc(1, sizeof *core->calls);
+  return core->calls != NULL ? REDLOCK_OK : REDLOCK_E_NO_MEMORY;
+}
+
+void rl_call_forget(rl_core *core) {
+  rl_calls *calls = core->calls;
+  if (calls == NULL) {
+    return;
+  }
+  for (uint32_t i = 0; i < calls->place_count; i++) {
+    rl_place *place = calls->places[i];
+    rl_call_unlist(calls, place);
+    if (place->resource != NULL) {
+      if (place->line != NULL) {
+        place->line->place = NULL;
+      }
+      rl_call_free_place(calls, place);
+    }
+  }
+  rl_listeners_forget(core);
+}
+
+void rl_calls_close(rl_core *core) {
+  rl_calls *calls = core->calls;
+  if (calls == NULL) {
+    return;
+  }
+  rl_call_forget(core);
+  rl_listeners_free(core);
+  for (uint32_t i = 0; i < calls->place_count; i++) {
+    free(calls->places[i]);
+  }
+  free(calls->places);
+  free(calls);
+  core->calls = NULL;
+}

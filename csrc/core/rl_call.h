@@ -1,0 +1,113 @@
+/*
+ * Calls: a node tells the first of those who wait for a resource that it is free.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * They are hints, and only shorten the delay between two attempts of an acquire: what makes a lock held is as it is
+ * without them. rl_call.c has the rules.
+ */
+#ifndef RL_CALL_H
+#define RL_CALL_H
+
+#include <stdbool.h>
+
+#include "rl_line.h"
+#include "rl_listener.h"
+#include "rl_node.h"
+
+#define RL_CALL_CLIENT_LENGTH 16 /* hexadecimal digits of a client's channel */
+#define RL_CALL_CHANNEL_SIZE (sizeof RL_COMMAND_CHANNEL + RL_CALL_CLIENT_LENGTH)
+#define RL_CALL_PLACES_MAX 65536 /* of one client at once; the others poll */
+#define RL_CALL_POLITE 256
+#define RL_CALL_NODES_MAX 16 /* with more nodes everybody polls: each would have two connections */
+
+/* A place in the queues of the nodes. Sets of nodes are bits. */
+typedef struct rl_place {
+  struct rl_place *next;  /* among those with something to send; or that are free */
+  rl_line *line;          /* whose front waits; NULL: it is to be left, and goes then */
+  rl_resource *resource;  /* a reference */
+  uint32_t id;            /* by which calls name it */
+  uint32_t wanted;        /* nodes that are to be asked to let it stand */
+  uint32_t leaving;       /* nodes that are to be told that it leaves */
+  uint32_t asked;         /* nodes that owe the answer */
+  uint32_t standing;      /* nodes where it stands, or may */
+  uint32_t held;          /* nodes that have said that somebody has the key */
+  uint32_t behind;        /* nodes that have said that it is free, but others come first */
+  uint32_t called;        /* nodes that have said that it is free for us, or have called */
+  bool listed;            /* something is to be sent for it */
+  uint32_t position;      /* the best that a node has told; 0 before that */
+  bool looks;             /* its front's timer is for looking again, not for an attempt */
+  bool hurried;           /* one call has come, and an attempt is to follow */
+  redlock_time ends_us[]; /* when the key ends on each node, where it is held */
+} rl_place;
+
+typedef struct rl_calls {
+  bool listening;       /* there are listeners */
+  bool wanted;          /* somebody has had to wait: there are to be connections for calls */
+  redlock_time used_us; /* when somebody has begun to wait last */
+  char channel[RL_CALL_CHANNEL_SIZE];
+  rl_node *listeners[RL_CALL_NODES_MAX]; /* rl_listener.c; NULL before they are wanted */
+  uint32_t ready;                        /* nodes whose calls arrive */
+  uint32_t probed;                       /* nodes that owe the answer to the probe */
+  uint32_t to_probe;                     /* nodes to which it is to be sent */
+  uint32_t refused; /* nodes that do not let us, for what their listener's error says */
+  redlock_time refused_until_us;
+  rl_place **places; /* by the lower half of their ids */
+  uint32_t place_count, place_capacity, used_count;
+  rl_place *free;
+  rl_place *first, *last; /* with something to send */
+  struct {
+    uint32_t hash;
+    redlock_time until_us;
+  } polite[RL_CALL_POLITE]; /* resources for which others have waited lately */
+} rl_calls;
+
+/* Turns calls on. Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */
+int rl_calls_open(struct rl_core *core);
+void rl_calls_close(struct rl_core *core);
+
+/* C1. The front of a line waits from now on. Its timer is set for an attempt without calls. */
+void rl_call_wait(rl_lock *lock, redlock_time now_us);
+
+/* C2. Whether the acquire begins by waiting for its turn, in place of an attempt. */
+bool rl_call_waits_first(rl_lock *lock, redlock_time now_us);
+
+/* C5. An attempt of the front begins. */
+void rl_call_attempt(rl_line *line, redlock_time now_us);
+
+/* The timer of a front that waits is due. Whether that was all: else an attempt is to be made. */
+bool rl_call_timer(rl_lock *lock, redlock_time now_us);
+
+/* C6. The front has got |lease|, whose release leaves the queues. */
+void rl_call_granted(rl_line *line, rl_attempt *lease, redlock_time now_us);
+
+/* C7. Nobody of the line waits any more. */
+void rl_call_give_up(struct rl_core *core, rl_line *line);
+
+/* Whether a majority of the nodes is to call the line. */
+bool rl_call_is_awaited(const struct rl_core *core, const rl_line *line);
+
+/* A release was answered: others were called by it. */
+void rl_call_others_wait(struct rl_core *core, const rl_resource *resource, redlock_time now_us);
+
+/* What a node has answered, or never will; a message of it. */
+bool rl_call_is_for(const rl_owed *owed);
+void rl_call_answered(struct rl_core *core, rl_node *node, redlock_time now_us,
+                      const rl_owed *owed);
+void rl_call_unanswered(struct rl_core *core, const rl_node *node, const rl_owed *owed);
+void rl_call_message(struct rl_core *core, unsigned node, redlock_time now_us,
+                     const rl_reply *reply);
+
+/* The connection of a node has ended. Of the nodes |bits|, calls arrive from now on; or they do not any more. */
+void rl_call_node_down(struct rl_core *core, const rl_node *node, redlock_time now_us);
+void rl_call_ready(struct rl_core *core, uint32_t bits);
+void rl_call_deafen(struct rl_core *core, uint32_t bits, redlock_time now_us);
+
+/* Sends what is to be sent. Whether there is anything. */
+void rl_call_continue(struct rl_core *core, redlock_time now_us);
+bool rl_call_has_news(const struct rl_core *core);
+
+/* Forgets all places and connections without sending anything. */
+void rl_call_forget(struct rl_core *core);
+
+#endif

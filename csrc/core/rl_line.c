@@ -1,0 +1,306 @@
+/*
+ * A line: the locks of one client that wait for the same resource. Only the first of them talks to the nodes.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ *   W1. The first attempt of an acquire that may make more finds the line of its resource, or begins one. Behind
+ *       another it is parked: nothing of it is sent. Try-once locks, those of several resources, those with an
+ *       owner (who may hold it already, by another lock) and those with a token of their own stand in no line.
+ *   W2. Who is parked keeps the budget it came with. A number of attempts becomes a budget of so many delays, for
+ *       who makes no attempts can't count them.
+ *   W3. When the first has ended, whatever with, the next one is the first. If the lock was granted it is known to be
+ *       taken, and the next one begins by waiting (rl_call.h), else it takes the place of the one before.
+ *   W4. Without calls the next one would not hear of a release of this very client before its delay is over. So it
+ *       tries behind the release, at once; but not for longer than a few delays in a row, or other clients would
+ *       never have their turn.
+ */
+#include "rl_line.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rl_attach.h"
+#include "rl_backoff.h"
+#include "rl_call.h"
+#include "rl_core.h"
+#include "rl_round.h"
+
+#define RL_LINE_BUCKETS_MIN 16
+#define RL_LINE_OURS                                                                               \
+  5 /* delays for which the client keeps a resource to itself, where nobody calls (W4) */
+
+/* ------------------------------------------------------------------------------- finding one */
+
+uint64_t rl_line_random(rl_core *core) {
+  core->random += 0x9e3779b97f4a7c15u; /* splitmix64: well mixed even if little was stirred in. */
+  uint64_t mixed = core->random;
+  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
+  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu;
+  return mixed ^ mixed >> 31;
+}
+
+uint64_t rl_line_hash(const rl_core *core, const rl_resource *resource) {
+  uint64_t hash = core->lines.seed ^ resource->key_length;
+  uint32_t left = resource->key_length;
+  for (const char *at = resource->key; left > 0;) {
+    uint64_t word = 0;
+    uint32_t taken = left < sizeof word ? left : (uint32_t)sizeof word;
+    memcpy(&word, at, taken);
+    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+    hash ^= hash >> 32;
+    hash += core->lines.seed;
+    at += taken;
+    left -= taken;
+  }
+  return hash ^ hash >> 29;
+}
+
+static rl_line **rl_line_bucket(const rl_core *core, uint64_t hash) {
+  return &core->lines.buckets[(hash ^ hash >> 32) & (core->lines.bucket_count - 1)];
+}
+
+static rl_line *rl_line_look(const rl_core *core, const rl_resource *resource, uint64_t hash) {
+  rl_line *line = core->lines.count == 0 ? NULL : *rl_line_bucket(core, hash);
+  while (line != NULL &&
+         !(line->hash == hash && line->resource->key_length == resource->key_length &&
+           memcmp(line->resource->key, resource->key, resource->key_length) == 0)) {
+    line = line->next;
+  }
+  return line;
+}
+
+rl_line *rl_line_find(const rl_core *core, const rl_resource *resource) {
+  return core->lines.count == 0 || resource->count > 1
+             ? NULL
+             : rl_line_look(core, resource, rl_line_hash(core, resource));
+}
+
+static bool rl_line_reserve(rl_core *core) {
+  rl_lines *lines = &core->lines;
+  size_t count = lines->bucket_count == 0 ? RL_LINE_BUCKETS_MIN : lines->bucket_count * 2;
+  if (lines->count < lines->bucket_count) {
+    return true;
+  }
+  rl_line **buckets = calloc(count, sizeof(rl_line *));
+  if (buckets == NULL) {
+    return lines->bucket_count > 0; /* It takes longer, no more. */
+  }
+  rl_line **old = lines->buckets;
+  size_t old_count = lines->bucket_count;
+  lines->buckets = buckets;
+  lines->bucket_count = count;
+  for (size_t i = 0; i < old_count; i++) {
+    rl_line *next;
+    for (rl_line *line = old[i]; line != NULL; line = next) {
+      next = line->next;
+      rl_line **bucket = rl_line_bucket(core, line->hash);
+      line->next = *bucket;
+      *bucket = line;
+    }
+  }
+  free(old);
+  return true;
+}
+
+/* NULL when out of memory: the lock then goes without. */
+static rl_line *rl_line_new(rl_core *core, rl_lock *front, uint64_t hash) {
+  rl_lines *lines = &core->lines;
+  rl_line *line = lines->free;
+  if (!rl_line_reserve(core)) {
+    return NULL;
+  }
+  if (line != NULL) {
+    lines->free = line->next;
+  } else if ((line = malloc(sizeof *line)) == NULL) {
+    return NULL;
+  }
+  memset(line, 0, sizeof *line);
+  line->resource = front->resource;
+  line->resource->references++;
+  line->hash = hash;
+  line->front = front;
+  rl_line **bucket = rl_line_bucket(core, hash);
+  line->next = *bucket;
+  *bucket = line;
+  lines->count++;
+  return line;
+}
+
+static void rl_line_end(rl_core *core, rl_line *line) {
+  rl_line **at = rl_line_bucket(core, line->hash);
+  while (*at != line) {
+    at = &(*at)->next;
+  }
+  *at = line->next;
+  core->lines.count--;
+  rl_resource_unref(line->resource);
+  line->next = core->lines.free;
+  core->lines.free = line;
+}
+
+void rl_lines_free(rl_core *core) {
+  rl_lines *lines = &core->lines;
+  assert(lines->count == 0);
+  while (lines->free != NULL) {
+    rl_line *line = lines->free;
+    lines->free = line->next;
+    free(line);
+  }
+  free(lines->buckets);
+  memset(lines, 0, sizeof *lines);
+}
+
+/* ------------------------------------------------------------------------------------- W1, W2 */
+
+static bool rl_line_is_for(const rl_lock *lock) {
+  return lock->result == REDLOCK_PENDING && lock->attempts_left > 1 && lock->attempt == NULL &&
+         lock->resource->count == 1 && rl_lock_attach(lock) == NULL && !rl_reentry_is_owned(lock);
+}
+
+void rl_line_convert(rl_lock *lock, redlock_time now_us) {
+  if (lock->attempts_left == RL_LOCK_ATTEMPTS_ALL) {
+    return;
+  }
+  redlock_duration delay_us = rl_time_max(lock->current->retry_delay_us, REDLOCK_MILLISECONDS);
+  redlock_duration all_us = delay_us > REDLOCK_NEVER / RL_LOCK_ATTEMPTS_ALL
+                                ? REDLOCK_NEVER
+                                : delay_us * lock->attempts_left;
+  lock->budget_us = rl_time_min(lock->budget_us, rl_time_add(now_us, all_us));
+  lock->attempts_left = RL_LOCK_ATTEMPTS_ALL;
+}
+
+static void rl_line_park(rl_lock *lock, rl_line *line, redlock_time now_us) {
+  rl_launch_leave(lock);
+  lock->phase = RL_PHASE_LINE;
+  lock->line = line;
+  rl_lock_enqueue(lock, RL_LOCK_IN_LINE);
+  rl_line_convert(lock, now_us);
+  lock->core->lines.parked++;
+  rl_timers_set(&lock->core->timers, lock, lock->budget_us);
+}
+
+bool rl_line_enter(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
+  rl_core *core = lock->core;
+  if (lock->line != NULL || !rl_line_is_for(lock)) {
+    return false;
+  }
+  if (core->lines.seed == 0) {
+    memcpy(&core->lines.seed, entropy, sizeof core->lines.seed);
+    core->lines.seed |= 1;
+    core->random ^= core->lines.seed;
+  }
+  uint64_t hash = rl_line_hash(core, lock->resource);
+  rl_line *line = rl_line_look(core, lock->resource, hash);
+  if (line != NULL) {
+    rl_line_park(lock, line, now_us);
+    return true;
+  }
+  lock->line = rl_line_new(core, lock, hash);
+  return false;
+}
+
+/* -------------------------------------------------------------------------------------- W3 */
+
+/* It has not asked the nodes itself: it tells what the first has heard. */
+static void rl_line_quote(rl_lock *lock, const rl_lock *front) {
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    const rl_vote *vote = &front->votes[i];
+    if (vote->settled) {
+      rl_round_settle(lock, i, (redlock_vote)vote->vote, rl_reasons_text(front->reasons, i),
+                      REDLOCK_NEVER);
+    }
+  }
+}
+
+static void rl_line_settle_all(rl_lock *lock, redlock_vote vote, const char *reason) {
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    rl_round_settle(lock, i, vote, reason, REDLOCK_NEVER);
+  }
+}
+
+void rl_line_give_up(rl_lock *lock, redlock_time now_us) {
+  const rl_line *line = lock->line;
+  const rl_lock *front = line->front;
+  int result = front->result != REDLOCK_PENDING ? front->result : REDLOCK_E_UNAVAILABLE;
+  rl_line_quote(lock, front);
+  if (line->ours_us != 0) {
+    result = REDLOCK_E_TAKEN;
+    rl_line_settle_all(lock, REDLOCK_VOTE_TAKEN, NULL);
+  }
+  rl_line_settle_all(lock, REDLOCK_VOTE_UNKNOWN, "the time was up before it was asked");
+  rl_lock_end(lock, now_us, result);
+}
+
+/* The next one is the first. */
+static void rl_line_promote(rl_line *line, redlock_time now_us, bool granted) {
+  rl_lock *next = line->behind.first;
+  rl_core *core = next->core;
+  const rl_lock *before = line->front;
+  rl_lock_dequeue(next);
+  core->lines.parked--;
+  rl_timers_clear(&core->timers, next);
+  line->front = next;
+  line->last_us = 0;
+  if (core->closed) { /* It is about to be ended, too. */
+    next->phase = RL_PHASE_DELAY;
+    return;
+  }
+  if (!granted && line->place == NULL && before->result == REDLOCK_PENDING) {
+    rl_launch_enter(next, now_us); /* Nothing is known: the one before was cancelled. */
+    return;
+  }
+  next->phase = RL_PHASE_DELAY;
+  next->random = rl_line_random(core);
+  if (granted) {
+    rl_line_settle_all(next, REDLOCK_VOTE_TAKEN, NULL);
+    next->result = REDLOCK_E_TAKEN;
+  } else if (before->result != REDLOCK_PENDING && before->result != REDLOCK_OK) {
+    rl_line_quote(next, before);
+  }
+  redlock_duration delay_us =
+      rl_backoff_attempt(next->current, next->random, rl_time_sub(next->budget_us, now_us));
+  rl_timers_set(&core->timers, next,
+                delay_us == REDLOCK_NEVER ? now_us : rl_time_add(now_us, delay_us));
+  rl_call_wait(next, now_us);
+}
+
+void rl_line_leave(rl_lock *lock, redlock_time now_us, int result) {
+  rl_core *core = lock->core;
+  rl_line *line = lock->line;
+  lock->line = NULL;
+  if (line->front != lock) {
+    rl_lock_dequeue(lock);
+    core->lines.parked--;
+    return;
+  }
+  bool granted = result == REDLOCK_OK && lock->lease != NULL;
+  if (granted) {
+    rl_call_granted(line, lock->lease, now_us);
+    line->ours_us = line->ours_us != 0 ? line->ours_us : now_us;
+  }
+  if (line->behind.first != NULL) {
+    rl_line_promote(line, now_us, granted);
+  } else {
+    rl_call_give_up(core, line);
+    rl_line_end(core, line);
+  }
+}
+
+/* -------------------------------------------------------------------------------------- W4 */
+
+void rl_line_released(rl_core *core, const rl_resource *resource, redlock_time now_us) {
+  rl_line *line = rl_line_find(core, resource);
+  if (line == NULL || line->ours_us == 0 || line->front->phase != RL_PHASE_DELAY ||
+      rl_call_is_awaited(core, line) || core->closed) {
+    return;
+  }
+  redlock_duration delay_us =
+      rl_time_max(line->front->current->retry_delay_us, REDLOCK_MILLISECONDS);
+  bool long_enough = rl_time_sub(now_us, line->ours_us) / RL_LINE_OURS > delay_us;
+  line->ours_us = long_enough ? now_us : line->ours_us;
+  if (!long_enough) {
+    rl_timers_clear(&core->timers, line->front);
+    rl_launch_enter(line->front, now_us);
+  }
+}

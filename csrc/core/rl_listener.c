@@ -1,0 +1,221 @@
+/*
+ * A listener: a second connection to a node, over which it calls.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ *   L1. It logs in as the node's own connection does, and subscribes to the client's channel. What a node has no
+ *       calls for is known by then, or by L2, and everybody polls where that is so.
+ *   L2. Then a message is published over the node's own connection. One receiver proves that messages arrive, that we
+ *       may publish (so may others with our login), and that both connections lead to one server.
+ *   L3. A node that refuses is asked again after a minute, or when its connection has been made anew: whoever changes
+ *       its ACL need not restart anybody, and whoever does not reads of it once.
+ *   L4. A listener that has been silent for 3 s while somebody waits is asked for a byte. A connection that a NAT has
+ *       forgotten ends so.
+ */
+#include "rl_listener.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rl_call.h"
+#include "rl_core.h"
+
+bool rl_listener_needed(const rl_core *core, unsigned node) {
+  const rl_calls *calls = core->calls;
+  bool refused = (calls->refused >> node & 1) != 0 && core->now_us < calls->refused_until_us;
+  return calls->wanted && !core->closed && !refused && core->nodes[node]->link.phase == RL_LINK_UP;
+}
+
+static void rl_listener_make(rl_core *core) {
+  rl_calls *calls = core->calls;
+  (void)snprintf(calls->channel, sizeof calls->channel, RL_COMMAND_CHANNEL "%016llx",
+                 (unsigned long long)rl_line_random(core));
+  for (unsigned i = 0; i < core->node_count; i++) {
+    rl_node *listener = calls->listeners[i];
+    if (listener == NULL) {
+      listener = malloc(sizeof *listener);
+      if (listener == NULL) {
+        calls->wanted = false; /* Who waits next tries again. */
+        return;
+      }
+      rl_node_init(listener, i, &core->nodes[i]->address);
+      calls->listeners[i] = listener;
+    }
+    listener->link.channel = calls->channel;
+  }
+  calls->listening = true;
+}
+
+void rl_listener_up(rl_core *core, const rl_node *listener) {
+  core->calls->to_probe |= rl_node_bit(listener);
+}
+
+static void rl_listener_lost(rl_core *core, uint32_t bit, redlock_time now_us) {
+  rl_calls *calls = core->calls;
+  bool was = (calls->ready & bit) != 0;
+  calls->ready &= ~bit;
+  calls->probed &= ~bit;
+  calls->to_probe &= ~bit;
+  if (was) {
+    rl_call_deafen(core, bit, now_us);
+  }
+}
+
+void rl_listener_down(rl_core *core, const rl_node *listener, redlock_time now_us,
+                      const char *reason) {
+  rl_listener_lost(core, rl_node_bit(listener), now_us);
+  if (strncmp(reason, "NOPERM", 6) == 0) {
+    rl_listener_refuse(core, listener, now_us, reason);
+  }
+}
+
+void rl_listener_node_up(rl_core *core, const rl_node *node) {
+  rl_calls *calls = core->calls;
+  calls->refused &= ~rl_node_bit(node);
+  if (calls->listening && calls->listeners[node->index]->link.phase == RL_LINK_UP) {
+    calls->to_probe |= rl_node_bit(node);
+  }
+}
+
+void rl_listener_node_down(rl_core *core, const rl_node *node, redlock_time now_us) {
+  rl_listener_lost(core, rl_node_bit(node), now_us);
+  rl_call_node_down(core, node, now_us);
+}
+
+void rl_listener_refuse(rl_core *core, const rl_node *node, redlock_time now_us,
+                        const char *reason) {
+  rl_calls *calls = core->calls;
+  rl_node *listener = calls->listeners[node->index];
+  rl_listener_lost(core, rl_node_bit(node), now_us);
+  calls->refused |= rl_node_bit(node);
+  calls->refused_until_us = rl_time_add(now_us, RL_LISTENER_REFUSED_US);
+  if (listener != NULL && reason != listener->error) {
+    (void)snprintf(listener->error, sizeof listener->error, "%s", reason);
+  }
+}
+
+void rl_listener_probed(rl_core *core, rl_node *node, redlock_time now_us) {
+  rl_calls *calls = core->calls;
+  const rl_reply *reply = &node->link.reader.reply;
+  uint32_t bit = rl_node_bit(node);
+  if ((calls->probed & bit) == 0) {
+    return; /* The listener has gone meanwhile. */
+  }
+  calls->probed &= ~bit;
+  if (reply->type == RL_REPLY_ERROR) {
+    rl_listener_refuse(core, node, now_us, rl_link_said(&node->link));
+  } else if (reply->type != RL_REPLY_INTEGER || reply->integer < 1) {
+    rl_listener_refuse(core, node, now_us, "what is published there does not arrive");
+  } else {
+    calls->ready |= bit;
+    calls->listeners[node->index]->error[0] = '\0';
+    rl_call_ready(core, bit);
+  }
+}
+
+bool rl_listener_state(const rl_core *core, unsigned node, const char **reason) {
+  const rl_calls *calls = core->calls;
+  const rl_node *listener = calls == NULL || !calls->listening ? NULL : calls->listeners[node];
+  *reason = listener != NULL && listener->error[0] != '\0' ? listener->error : NULL;
+  return calls != NULL && (calls->ready >> node & 1) != 0;
+}
+
+void rl_listeners_continue(rl_core *core, redlock_time now_us) {
+  rl_calls *calls = core->calls;
+  if (calls->wanted && !calls->listening) {
+    rl_listener_make(core);
+  }
+  for (unsigned i = 0; i < core->node_count && calls->to_probe != 0; i++) {
+    uint32_t bit = (uint32_t)1 << i;
+    if ((calls->to_probe & bit) != 0 && rl_link_has_room(&core->nodes[i]->link, RL_OWED_PROBE) &&
+        rl_link_queue_probe(&core->nodes[i]->link, now_us, calls->channel)) {
+      calls->probed |= bit;
+    }
+  }
+  calls->to_probe = 0;
+}
+
+bool rl_listeners_have_news(const rl_core *core) {
+  return core->calls->to_probe != 0 || (core->calls->wanted && !core->calls->listening);
+}
+
+void rl_listeners_rest(rl_core *core, redlock_time now_us) {
+  rl_calls *calls = core->calls;
+  bool idle = calls->used_count == 0 && rl_time_add(calls->used_us, RL_LISTENER_IDLE_US) <= now_us;
+  calls->wanted = calls->wanted && !idle;
+}
+
+const char *rl_listener_overdue(rl_core *core, rl_node *listener, redlock_time now_us) {
+  const rl_calls *calls = core->calls;
+  rl_link *link = &listener->link;
+  if (link->phase == RL_LINK_DOWN) {
+    return NULL;
+  }
+  const char *reason = rl_link_overdue(link, now_us);
+  if (reason == NULL && !rl_listener_needed(core, listener->index)) {
+    return listener->error; /* Why it was refused; or nothing is wrong. */
+  }
+  if (reason == NULL && link->phase == RL_LINK_UP && link->owed_count == 0 &&
+      calls->used_count > 0 && rl_time_add(link->heard_us, RL_LISTENER_PING_US) <= now_us &&
+      !rl_link_ping(link, now_us)) {
+    return "out of memory";
+  }
+  return reason;
+}
+
+static redlock_time rl_listener_deadline(const rl_core *core, const rl_node *listener) {
+  const rl_link *link = &listener->link;
+  bool needed = rl_listener_needed(core, listener->index);
+  if (link->phase == RL_LINK_DOWN) {
+    return needed ? listener->connect_at_us : REDLOCK_NEVER;
+  }
+  redlock_time deadline_us = needed ? rl_node_deadline(listener) : 0;
+  if (link->phase == RL_LINK_UP && link->owed_count == 0 && core->calls->used_count > 0) {
+    deadline_us = rl_time_min(deadline_us, rl_time_add(link->heard_us, RL_LISTENER_PING_US));
+  }
+  return deadline_us;
+}
+
+redlock_time rl_listeners_deadline(const rl_core *core) {
+  const rl_calls *calls = core->calls;
+  redlock_time deadline_us = REDLOCK_NEVER;
+  if (calls == NULL || !calls->listening) {
+    return deadline_us;
+  }
+  for (unsigned i = 0; i < core->node_count; i++) {
+    deadline_us = rl_time_min(deadline_us, rl_listener_deadline(core, calls->listeners[i]));
+  }
+  if (calls->wanted && calls->used_count == 0) {
+    deadline_us = rl_time_min(deadline_us, rl_time_add(calls->used_us, RL_LISTENER_IDLE_US));
+  }
+  return deadline_us;
+}
+
+void rl_listeners_forget(rl_core *core) {
+  rl_calls *calls = core->calls;
+  rl_owed owed;
+  for (unsigned i = 0; i < core->node_count && calls->listening; i++) {
+    rl_node *listener = calls->listeners[i];
+    if (listener->link.phase != RL_LINK_DOWN) {
+      rl_node_disconnected(listener, core->now_us, "");
+    }
+    while (rl_link_take(&listener->link, &owed)) {
+    }
+    listener->failures = 0;
+    listener->connect_at_us = 0;
+    listener->error[0] = '\0';
+  }
+  calls->wanted = calls->listening = false; /* The next ones have a channel of their own. */
+  calls->ready = calls->probed = calls->to_probe = calls->refused = 0;
+}
+
+void rl_listeners_free(rl_core *core) {
+  for (unsigned i = 0; i < core->node_count && i < RL_CALL_NODES_MAX; i++) {
+    rl_node *listener = core->calls->listeners[i];
+    if (listener != NULL) {
+      rl_node_free(listener, &core->attempts);
+      free(listener);
+    }
+  }
+}
