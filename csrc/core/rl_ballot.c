@@ -13,6 +13,7 @@
 typedef enum rl_ballot_kind {
   RL_BALLOT_GRANTED,   /* the node did what it was asked */
   RL_BALLOT_CALLED,    /* the same, and called somebody */
+  RL_BALLOT_MUTE,      /* the same, and may call nobody */
   RL_BALLOT_DENIED,    /* the key is somebody else's, or is not ours */
   RL_BALLOT_REFUSED,   /* the node did not try, and says why */
   RL_BALLOT_ERROR,     /* something went wrong; nobody knows whether the node did it */
@@ -25,6 +26,7 @@ typedef enum rl_ballot_kind {
 static const rl_ballot rl_ballots[] = {
     [RL_BALLOT_GRANTED] = {REDLOCK_VOTE_GRANTED, .ran = true},
     [RL_BALLOT_CALLED] = {REDLOCK_VOTE_GRANTED, .ran = true, .called = true},
+    [RL_BALLOT_MUTE] = {REDLOCK_VOTE_GRANTED, .ran = true, .mute = true},
     [RL_BALLOT_DENIED] = {REDLOCK_VOTE_TAKEN, .ran = true, .set_nothing = true},
     [RL_BALLOT_REFUSED] = {REDLOCK_VOTE_ERROR, .set_nothing = true},
     [RL_BALLOT_ERROR] = {.vote = REDLOCK_VOTE_ERROR},
@@ -59,11 +61,12 @@ static const rl_ballot_rule rl_ballot_script[] = {
     {RL_REPLY_INTEGER, NULL, 0, RL_BALLOT_DENIED},
 };
 
-/* Those that release, and call: 2 when they have called somebody. */
+/* Those that release, and call: 2 when they have called somebody, 3 when they were not allowed to. */
 static const rl_ballot_rule rl_ballot_release[] = {
     {RL_REPLY_INTEGER, NULL, 1, RL_BALLOT_GRANTED},
     {RL_REPLY_INTEGER, NULL, 0, RL_BALLOT_DENIED},
     {RL_REPLY_INTEGER, NULL, 2, RL_BALLOT_CALLED},
+    {RL_REPLY_INTEGER, NULL, 3, RL_BALLOT_MUTE},
 };
 
 /* Inspecting: nil when there is no key, else what holds it. */
@@ -213,7 +216,7 @@ static rl_ballot_kind rl_ballot_kind_of(const rl_owed *owed, const rl_reply *rep
   if (owed->kind == RL_OWED_ATTACH && reply->type == RL_REPLY_INTEGER && reply->integer == -1) {
     return RL_BALLOT_OTHER;
   }
-  for (unsigned i = 0; i < (rules == rl_ballot_release ? 3u : 2u); i++) {
+  for (unsigned i = 0; i < (rules == rl_ballot_release ? 4u : 2u); i++) {
     const rl_ballot_rule *rule = &rules[i];
     if (reply->type == rule->type && (rule->text == NULL || strcmp(reply->text, rule->text) == 0) &&
         (reply->type != RL_REPLY_INTEGER || reply->integer == rule->integer)) {

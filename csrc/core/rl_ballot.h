@@ -16,6 +16,7 @@ typedef struct rl_ballot {
   bool wants_text;  /* the node does not know the script: it wants its text */
   bool broken;      /* it answers no command of ours */
   bool called;      /* a release: others were waiting, and the first of them was called */
+  bool mute;        /* a release: we may not call */
   bool other;       /* the node is not the one that was asked, and did nothing: rl_guard.c */
   uint64_t node_us; /* what the node's clock showed; 0 if it did not say */
   uint64_t fence;   /* to what it has raised its counters of fencing tokens; 0 if it did not */

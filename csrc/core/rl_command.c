@@ -72,14 +72,15 @@ typedef struct rl_script_source {
 #define RL_COMMAND_HERE_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL_HERE)
 
 /*
- * "Call the first" of the queue |q| of the key |k|: 2 in |c|, if there is one. A message that nobody receives takes who is
+ * "Call the first" of the queue |q| of the key |k|: 2 in |c|, if there is one; 3, if that is not allowed. A message that nobody receives takes who is
  * dead out of the queue. The queue is no key of the script, and pcall() all that is done to it: whoever may not have one
  * still releases.
  */
 #define RL_COMMAND_CALL                                                                            \
-  "for i=1,16 do local h=redis.pcall('LINDEX',q,0) if type(h)~='string' then break end "           \
+  "for i=1,16 do local h=redis.pcall('LINDEX',q,0) "                                               \
+  "if type(h)~='string' then if h then c=3 end break end "                                         \
   "local n=redis.pcall('PUBLISH','redlock:call:'..string.sub(h,1,16),string.sub(h,17)..k) "        \
-  "if n~=0 then if type(n)=='number' then c=2 end break end redis.pcall('LPOP',q) end "
+  "if n~=0 then c=type(n)=='number' and 2 or 3 break end redis.pcall('LPOP',q) end "
 
 /* The queue lives for a minute after somebody has looked at it last; not each who comes makes it live longer. */
 #define RL_COMMAND_QUEUE_LIVES "redis.call('PEXPIRE',q,60000) "
@@ -164,13 +165,13 @@ static const rl_script_source rl_script_sources[] = {
          "local v=redis.call('GET',k) if w then redis.pcall('LREM',q,0,w) end "
          "if v and v~=ARGV[1] then return 0 end if v then redis.call('DEL',k) end " RL_COMMAND_CALL
          "if v then return c end return 0",
-         "a9a8f04d9b21c7e87a3888453952b01851640337"},
+         "7168705e5d0f0f992ecd76191709e86bcc2c45ff"},
     [RL_SCRIPT_RELEASE_ALL_CALL] =
         {"local n,e,c=0,nil,1 for i=1,#KEYS do local k=KEYS[i] local q=k..':redlock-queue' "
          "local v=redis.pcall('GET',k) if type(v)=='table' then e=v "
          "elseif not v or v==ARGV[1] then if v then n=n+redis.call('DEL',k) end " RL_COMMAND_CALL
          "end end if e then return e end if n==#KEYS then return c end return 0",
-         "42884a42f20581fa83afa2580d3dc80d8b4cd699"},
+         "42280eba853e96df0b4b20c928653b2e93c191f2"},
     [RL_SCRIPT_STAND] =
         {"local k,w,m=KEYS[1],ARGV[1],ARGV[2] local q=k..':redlock-queue' "
          "local left=redis.call('PTTL',k) if left==-2 then for i=1,16 do "
@@ -185,7 +186,7 @@ static const rl_script_source rl_script_sources[] = {
     [RL_SCRIPT_LEAVE] =
         {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local n=redis.call('LREM',q,0,ARGV[1]) "
          "if redis.call('EXISTS',k)==0 then " RL_COMMAND_CALL "end return n",
-         "6882fad359d000b7e768fd60e64635015123208e"},
+         "fae659041214b925ccb15aa07415d073aa210d01"},
 };
 
 /*

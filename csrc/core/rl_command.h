@@ -25,7 +25,7 @@ typedef enum rl_script {
   RL_SCRIPT_KEEP, /* prolong all keys if each of them holds the token, and raise their counters */
   RL_SCRIPT_CONFIRM, /* raise the counters of all keys if each of them holds the token */
   /* Beside a key there is a queue of those who wait for it: rl_call.c. */
-  RL_SCRIPT_RELEASE_CALL,     /* RELEASE, and call the first of them: 2 if there is one */
+  RL_SCRIPT_RELEASE_CALL, /* RELEASE, and call the first of them: 2 if there is one, 3 if we may not */
   RL_SCRIPT_RELEASE_ALL_CALL, /* the same of several keys */
   RL_SCRIPT_STAND,            /* stand in the queue: rl_command_queue() */
   RL_SCRIPT_LEAVE,            /* leave it, and call the first if the key is free */

@@ -328,6 +328,7 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   const char *error = reply->type == RL_REPLY_ERROR ? rl_link_said(&node->link) : NULL;
   bool stepped = false;
   rl_core_note_script(core, node, owed, ballot);
+  node->link.mute = node->link.mute || ballot.mute;
   if (ballot.node_us != 0) {
     (void)rl_node_clock_note(&node->link.clock, ballot.node_us, owed->sent_us, now_us);
     if (node->link.guard != NULL) {

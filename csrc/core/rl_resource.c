@@ -123,8 +123,12 @@ bool rl_resource_is_reserved(const void *prefix, size_t prefix_length,
       rl_resource_has(prefix, prefix_length, resource, 0, RL_RECORD_KEY) &&
       (length == before || rl_resource_has(prefix, prefix_length, resource, before, ":") ||
        rl_resource_has(prefix, prefix_length, resource, before, RL_RECORD_SEAL));
-  return record || (length >= behind && rl_resource_has(prefix, prefix_length, resource,
-                                                        length - behind, RL_COMMAND_COUNTER));
+  size_t queue = strlen(RL_COMMAND_QUEUE);
+  bool counter = length >= behind && rl_resource_has(prefix, prefix_length, resource,
+                                                     length - behind, RL_COMMAND_COUNTER);
+  return record || counter ||
+         (length >= queue &&
+          rl_resource_has(prefix, prefix_length, resource, length - queue, RL_COMMAND_QUEUE));
 }
 
 size_t rl_resource_size(const rl_resource *resource) {

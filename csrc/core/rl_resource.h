@@ -49,8 +49,8 @@ rl_resource_name rl_resource_at(const rl_resource *resource, unsigned index);
 bool rl_resource_repeats(const redlock_resource *resources, size_t count);
 
 /*
- * Whether the key is one that the library keeps for itself: the counter of another key's fencing tokens, or a node's
- * record. A lock there would be overwritten by it, or never be had.
+ * Whether the key is one that the library keeps for itself: the counter of another key's fencing tokens, the queue of
+ * those who wait for it, or a node's record. A lock there would be overwritten by it, or never be had.
  */
 bool rl_resource_is_reserved(const void *prefix, size_t prefix_length,
                              const redlock_resource *resource);
