@@ -1,0 +1,461 @@
+/*
+ * Waiting for calls, on real servers.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Clients that wait for one lock, in one process, by a loop. Their retry delay is so long that whoever is not called
+ * waits for it in vain.
+ */
+#include "support.h"
+
+#define KEY "r"
+#define CLIENTS_MAX 8
+#define QUEUE KEY ":redlock-queue"
+
+typedef struct waiter {
+  redlock_client *client;
+  redlock_lock *lock;
+} waiter;
+
+static waiter waiters[CLIENTS_MAX];
+static unsigned count;
+
+/* Polling would take it 20 s. */
+static redlock_options patient(void) {
+  redlock_options options = {.wait_us = 30 * REDLOCK_SECONDS,
+                             .retry_delay_us = 20 * REDLOCK_SECONDS,
+                             .retry_jitter_us = REDLOCK_DURATION_NONE,
+                             .slow_retry_us = 20 * REDLOCK_SECONDS,
+                             .node_timeout_us = REDLOCK_SECONDS};
+  return options;
+}
+
+static waiter *add(const redlock_options *options) {
+  waiter *added = &waiters[count++];
+  added->client = client_of(&five, 5, options);
+  added->lock = new_lock(added->client, KEY);
+  return added;
+}
+
+static int reset(void **state) {
+  for (unsigned i = 0; i < 5; i++) { /* What the test before may have forbidden. */
+    (void)farm_command(&five, i, "ACL", "SETUSER", "default", "allchannels", "allkeys", NULL);
+  }
+  count = 0;
+  return five_reset(state);
+}
+
+static int clear(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < count; i++) {
+    redlock_lock_free(waiters[i].lock);
+    redlock_client_free(waiters[i].client);
+  }
+  return 0;
+}
+
+/* A turn of everybody. */
+static bool turn(void) {
+  for (unsigned i = 0; i < count; i++) {
+    pump(waiters[i].client, i + 1 == count ? 1 : 0);
+  }
+  return true;
+}
+
+#define all_until(condition) eventually(turn() && (condition))
+
+static bool holds(const waiter *one) {
+  return redlock_lock_result(one->lock) == REDLOCK_OK && redlock_lock_remaining(one->lock) > 0;
+}
+
+static unsigned standing(unsigned node) {
+  const char *length = farm_command(&five, node, "LLEN", QUEUE, NULL);
+  return length == NULL ? 0 : (unsigned)strtoul(length, NULL, 10);
+}
+
+static bool all_stand(unsigned wanted) {
+  for (unsigned i = 0; i < 5; i++) {
+    if (standing(i) != wanted) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool nobody_stands(void) {
+  return all_stand(0);
+}
+
+static void begin(const waiter *one) {
+  assert_int_equal(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
+}
+
+/* -------------------------------------------------------------------------------------- tests */
+
+static void who_waits_is_called_when_the_lock_is_released(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  waiter *holder = add(&options), *next = add(&options);
+  begin(holder);
+  all_until(holds(holder));
+  begin(next);
+  all_until(all_stand(1));
+  assert_false(holds(next));
+  assert_int_equal(redlock_lock_release_start(holder->lock), REDLOCK_OK);
+  redlock_time begun_us = redlock_now();
+  all_until(holds(next));
+  assert_between(redlock_now() - begun_us, 0, MS(1000));
+  assert_int_equal(redlock_lock_release_start(next->lock), REDLOCK_OK);
+  all_until(nobody_stands());
+  assert_int_equal(farm_count(&five, KEY, NULL), 0);
+}
+
+static void they_are_called_in_the_order_in_which_they_came(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  for (unsigned i = 0; i < 6; i++) {
+    waiter *one = add(&options);
+    begin(one);
+    if (i == 0) {
+      all_until(holds(one));
+    } else {
+      all_until(all_stand(i));
+    }
+  }
+  for (unsigned i = 0; i < 6; i++) {
+    all_until(holds(&waiters[i]));
+    for (unsigned k = i + 1; k < 6; k++) {
+      assert_false(holds(&waiters[k]));
+    }
+    assert_int_equal(redlock_lock_release_start(waiters[i].lock), REDLOCK_OK);
+  }
+  all_until(nobody_stands());
+}
+
+static void who_gives_up_makes_way(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  for (unsigned i = 0; i < 3; i++) {
+    begin(add(&options));
+    if (i == 0) {
+      all_until(holds(&waiters[0]));
+    } else {
+      all_until(all_stand(i));
+    }
+  }
+  redlock_lock_cancel(waiters[1].lock);
+  all_until(all_stand(1));
+  assert_int_equal(redlock_lock_release_start(waiters[0].lock), REDLOCK_OK);
+  all_until(holds(&waiters[2]));
+}
+
+/* It stands first on every node, and its connections are gone. */
+static void who_is_dead_is_passed_over(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  for (unsigned i = 0; i < 3; i++) {
+    begin(add(&options));
+    if (i == 0) {
+      all_until(holds(&waiters[0]));
+    } else {
+      all_until(all_stand(i));
+    }
+  }
+  for (unsigned i = 0; i < 5; i++) { /* As if it had died: nobody leaves the queue for it. */
+    (void)farm_command(&five, i, "LPUSH", QUEUE, "00000000000000000000dead", NULL);
+  }
+  assert_int_equal(redlock_lock_release_start(waiters[0].lock), REDLOCK_OK);
+  all_until(holds(&waiters[1]));
+  all_until(all_stand(2)); /* The one that has it leaves with its release. */
+}
+
+static void the_lock_of_a_dead_holder_is_had_when_its_key_ends(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  waiter *next = add(&options);
+  for (unsigned i = 0; i < 5; i++) {
+    (void)farm_command(&five, i, "SET", KEY, "somebody", "PX", "700", NULL);
+  }
+  begin(next);
+  all_until(all_stand(1));
+  eventually(turn() && farm_count(&five, KEY, "somebody") == 0);
+  redlock_time ended_us = redlock_now();
+  all_until(holds(next));
+  assert_between(redlock_now() - ended_us, 0, MS(400)); /* bench/handoff has the figures. */
+}
+
+static void the_locks_of_one_client_stand_once(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  waiter *holder = add(&options), *many = add(&options);
+  redlock_lock *others[50];
+  begin(holder);
+  all_until(holds(holder));
+  begin(many);
+  for (unsigned i = 0; i < 50; i++) {
+    others[i] = new_lock(many->client, KEY);
+    assert_int_equal(redlock_lock_acquire_start(others[i], NULL), REDLOCK_OK);
+  }
+  all_until(all_stand(1));
+  assert_int_equal(redlock_lock_release_start(holder->lock), REDLOCK_OK);
+  all_until(holds(many));
+  assert_int_equal(redlock_lock_release_start(many->lock), REDLOCK_OK);
+  for (unsigned i = 0; i < 50; i++) {
+    all_until(redlock_lock_result(others[i]) == REDLOCK_OK);
+    assert_int_equal(redlock_lock_release_start(others[i]), REDLOCK_OK);
+  }
+  for (unsigned i = 0; i < 50; i++) {
+    all_until(redlock_lock_result(others[i]) != REDLOCK_PENDING);
+    redlock_lock_free(others[i]);
+  }
+  all_until(nobody_stands());
+}
+
+/* Another client that waits has its turn between the locks of one. */
+static void the_locks_of_one_client_do_not_keep_others_out(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  waiter *many = add(&options), *other = add(&options);
+  redlock_lock *second = new_lock(many->client, KEY), *third = new_lock(many->client, KEY);
+  begin(many);
+  all_until(holds(many));
+  assert_int_equal(redlock_lock_acquire_start(second, NULL), REDLOCK_OK);
+  assert_int_equal(redlock_lock_acquire_start(third, NULL), REDLOCK_OK);
+  all_until(all_stand(1));
+  begin(other);
+  all_until(all_stand(2));
+  assert_int_equal(redlock_lock_release_start(many->lock), REDLOCK_OK);
+  all_until(redlock_lock_result(second) == REDLOCK_OK);
+  all_until(
+      all_stand(3)); /* The second leaves with its release; the third stands behind the other. */
+  assert_int_equal(redlock_lock_release_start(second), REDLOCK_OK);
+  all_until(holds(other));
+  assert_int_equal(redlock_lock_result(third), REDLOCK_PENDING);
+  assert_int_equal(redlock_lock_release_start(other->lock), REDLOCK_OK);
+  all_until(redlock_lock_result(third) == REDLOCK_OK);
+  redlock_lock_free(second);
+  redlock_lock_free(third);
+}
+
+static unsigned subscribers(unsigned node) {
+  const char *clients = farm_command(&five, node, "CLIENT", "LIST", "TYPE", "pubsub", NULL);
+  unsigned found = 0;
+  for (const char *at = clients; at != NULL && (at = strstr(at, "id=")) != NULL; at++) {
+    found++;
+  }
+  return found;
+}
+
+static void without_notify_nobody_stands_and_nobody_listens(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.notify = REDLOCK_NO;
+  options.retry_delay_us = MS(20);
+  waiter *holder = add(&options), *next = add(&options);
+  begin(holder);
+  all_until(holds(holder));
+  begin(next);
+  redlock_time until_us = redlock_now() + MS(200);
+  while (redlock_now() < until_us) {
+    (void)turn();
+  }
+  assert_true(nobody_stands());
+  assert_int_equal(subscribers(0), 0);
+  assert_int_equal(redlock_lock_release_start(holder->lock), REDLOCK_OK);
+  all_until(holds(next));
+}
+
+static bool says_why(redlock_client *client, const char *part) {
+  redlock_node_info info;
+  for (size_t i = 0; i < 5; i++) {
+    if (redlock_client_node_info(client, i, &info) != REDLOCK_OK || info.calls != REDLOCK_NO ||
+        info.calls_error == NULL || strstr(info.calls_error, part) == NULL) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static void where_calls_are_forbidden_everybody_polls(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.retry_delay_us = MS(20);
+  for (unsigned i = 0; i < 5; i++) {
+    (void)farm_command(&five, i, "ACL", "SETUSER", "default", "resetchannels", NULL);
+  }
+  waiter *holder = add(&options), *next = add(&options);
+  begin(holder);
+  all_until(holds(holder));
+  begin(next);
+  all_until(says_why(next->client, "NOPERM"));
+  assert_int_equal(redlock_lock_release_start(holder->lock), REDLOCK_OK);
+  all_until(holds(next));
+}
+
+/* How often the node has refused a script the queue. */
+static unsigned refusals(unsigned node) {
+  const char *info = farm_command(&five, node, "INFO", "commandstats", NULL);
+  const char *lindex = info == NULL ? NULL : strstr(info, "cmdstat_lindex:");
+  const char *rejected = lindex == NULL ? NULL : strstr(lindex, "rejected_calls=");
+  assert_non_null(rejected);
+  return (unsigned)strtoul(rejected + strlen("rejected_calls="), NULL, 10);
+}
+
+static void who_may_not_write_the_queue_polls_and_releases(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.retry_delay_us = MS(20);
+  for (unsigned i = 0; i < 5; i++) {
+    (void)farm_command(&five, i, "ACL", "SETUSER", "default", "resetkeys", "~" KEY, NULL);
+    (void)farm_command(&five, i, "CONFIG", "RESETSTAT", NULL);
+  }
+  waiter *holder = add(&options), *next = add(&options);
+  for (unsigned i = 0; i < 20; i++) {
+    begin(holder);
+    all_until(holds(holder));
+    assert_int_equal(redlock_lock_release_start(holder->lock), REDLOCK_OK);
+    all_until(redlock_lock_result(holder->lock) == REDLOCK_OK);
+  }
+  assert_int_equal(refusals(0), 1); /* The first release has shown it. */
+  begin(holder);
+  all_until(holds(holder));
+  begin(next);
+  all_until(says_why(next->client, "can't access"));
+  assert_int_equal(redlock_lock_release_start(holder->lock), REDLOCK_OK);
+  all_until(holds(next));
+}
+
+/* Calls of the time in which nobody listens are lost. */
+static void a_lost_subscription_is_made_again(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  waiter *holder = add(&options), *next = add(&options);
+  begin(holder);
+  all_until(holds(holder));
+  begin(next);
+  all_until(all_stand(1));
+  for (unsigned i = 0; i < 5; i++) {
+    (void)farm_command(&five, i, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
+  }
+  all_until(subscribers(0) == 1 && subscribers(4) == 1);
+  all_until(all_stand(1));
+  assert_int_equal(redlock_lock_release_start(holder->lock), REDLOCK_OK);
+  all_until(holds(next));
+}
+
+/* The calls themselves are lost: the slow look finds that the lock is free. */
+static void without_a_call_the_slow_look_finds_it(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.slow_retry_us = MS(300);
+  waiter *holder = add(&options), *next = add(&options);
+  begin(holder);
+  all_until(holds(holder));
+  begin(next);
+  all_until(all_stand(1));
+  for (unsigned i = 0; i < 5; i++) {
+    (void)farm_command(&five, i, "DEL", KEY, NULL);
+  }
+  redlock_time begun_us = redlock_now();
+  all_until(holds(next));
+  assert_between(redlock_now() - begun_us, 0, MS(2000));
+}
+
+static void nodes_that_are_restarted_do_not_keep_who_waits(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  waiter *holder = add(&options), *next = add(&options);
+  begin(holder);
+  all_until(holds(holder));
+  begin(next);
+  all_until(all_stand(1));
+  for (unsigned i = 0; i < 2; i++) {
+    farm_kill(&five, i);
+    farm_restart(&five, i);
+  }
+  all_until(all_up(next->client) && all_up(holder->client));
+  assert_int_equal(redlock_lock_release_start(holder->lock), REDLOCK_OK);
+  all_until(holds(next));
+}
+
+/* Two of five hang while somebody waits: three call. */
+static void two_nodes_that_hang_do_not_keep_who_waits(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  waiter *holder = add(&options), *next = add(&options);
+  begin(holder);
+  all_until(holds(holder));
+  begin(next);
+  all_until(all_stand(1));
+  farm_stop(&five, 0);
+  farm_stop(&five, 1);
+  assert_int_equal(redlock_lock_release_start(holder->lock), REDLOCK_OK);
+  all_until(holds(next));
+}
+
+static void a_fair_acquire_does_not_overtake(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  waiter *holder = add(&options), *next = add(&options), *late = add(&options);
+  begin(holder);
+  all_until(holds(holder));
+  begin(next);
+  all_until(all_stand(1));
+  begin(late);
+  all_until(all_stand(2));
+  redlock_lock_cancel(late->lock); /* It has its listeners now. */
+  all_until(all_stand(1));
+  for (unsigned round = 0; round < 20; round++) {
+    assert_int_equal(redlock_lock_release_start(holder->lock), REDLOCK_OK);
+    begin(late); /* At the moment in which the lock is free. */
+    all_until(holds(next));
+    assert_false(holds(late));
+    begin(holder);
+    assert_int_equal(redlock_lock_release_start(next->lock), REDLOCK_OK);
+    all_until(holds(late));
+    assert_false(holds(holder));
+    assert_int_equal(redlock_lock_release_start(late->lock), REDLOCK_OK);
+    all_until(holds(holder));
+    begin(next);
+    all_until(all_stand(2)); /* The holder leaves with its release. */
+  }
+}
+
+static void a_lock_that_nobody_wants_costs_no_second_connection(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  waiter *one = add(&options);
+  for (unsigned i = 0; i < 10; i++) {
+    begin(one);
+    all_until(holds(one));
+    assert_int_equal(redlock_lock_release_start(one->lock), REDLOCK_OK);
+    all_until(redlock_lock_result(one->lock) == REDLOCK_OK);
+  }
+  for (unsigned i = 0; i < 5; i++) {
+    assert_int_equal(farm_connections(&five, i), 1);
+  }
+}
+
+int main(void) {
+#define CALLS_TEST(name) cmocka_unit_test_setup_teardown(name, reset, clear)
+  const struct CMUnitTest tests[] = {
+      CALLS_TEST(who_waits_is_called_when_the_lock_is_released),
+      CALLS_TEST(they_are_called_in_the_order_in_which_they_came),
+      CALLS_TEST(who_gives_up_makes_way),
+      CALLS_TEST(who_is_dead_is_passed_over),
+      CALLS_TEST(the_lock_of_a_dead_holder_is_had_when_its_key_ends),
+      CALLS_TEST(the_locks_of_one_client_stand_once),
+      CALLS_TEST(the_locks_of_one_client_do_not_keep_others_out),
+      CALLS_TEST(without_notify_nobody_stands_and_nobody_listens),
+      CALLS_TEST(where_calls_are_forbidden_everybody_polls),
+      CALLS_TEST(who_may_not_write_the_queue_polls_and_releases),
+      CALLS_TEST(a_lost_subscription_is_made_again),
+      CALLS_TEST(without_a_call_the_slow_look_finds_it),
+      CALLS_TEST(nodes_that_are_restarted_do_not_keep_who_waits),
+      CALLS_TEST(two_nodes_that_hang_do_not_keep_who_waits),
+      CALLS_TEST(a_fair_acquire_does_not_overtake),
+      CALLS_TEST(a_lock_that_nobody_wants_costs_no_second_connection),
+  };
+  return cmocka_run_group_tests(tests, five_start, five_end);
+}
