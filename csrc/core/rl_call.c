@@ -114,22 +114,6 @@ static void rl_call_list(rl_calls *calls, rl_place *place) {
   }
 }
 
-static void rl_call_unlist(rl_calls *calls, rl_place *place) {
-  rl_place **at = &calls->first;
-  if (!place->listed) {
-    return;
-  }
-  for (rl_place *before = NULL; *at != place; at = &before->next) {
-    before = *at;
-  }
-  *at = place->next;
-  place->listed = false;
-  calls->last = calls->first;
-  while (calls->last != NULL && calls->last->next != NULL) {
-    calls->last = calls->last->next;
-  }
-}
-
 /* ----------------------------------------------------------------------------- when to go on */
 
 static unsigned rl_call_needed(const rl_core *core) {
@@ -222,7 +206,8 @@ void rl_call_wait(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_calls *calls = core->calls;
   rl_line *line = lock->line;
-  if (calls == NULL || line == NULL || core->closed || core->node_count > RL_CALL_NODES_MAX) {
+  if (calls == NULL || line == NULL || core->closed || core->node_count > RL_CALL_NODES_MAX ||
+      lock->current->notify != REDLOCK_YES) {
     return;
   }
   calls->wanted = true;
@@ -326,7 +311,8 @@ bool rl_call_waits_first(rl_lock *lock, redlock_time now_us) {
   rl_line *line = lock->line;
   rl_calls *calls = core->calls;
   bool fair = lock->current->fair == REDLOCK_YES;
-  if (calls == NULL || line == NULL || line->last_us != 0 || line->place != NULL) {
+  if (calls == NULL || line == NULL || line->last_us != 0 || line->place != NULL ||
+      lock->current->notify != REDLOCK_YES) {
     return false;
   }
   calls->wanted = calls->wanted || fair;
@@ -591,9 +577,10 @@ void rl_call_forget(rl_core *core) {
   if (calls == NULL) {
     return;
   }
+  calls->first = calls->last = NULL;
   for (uint32_t i = 0; i < calls->place_count; i++) {
     rl_place *place = calls->places[i];
-    rl_call_unlist(calls, place);
+    place->listed = false;
     if (place->resource != NULL) {
       if (place->line != NULL) {
         place->line->place = NULL;

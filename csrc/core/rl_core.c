@@ -532,6 +532,7 @@ void rl_core_close(rl_core *core, redlock_time now_us) {
 
 void rl_core_rest(rl_core *core, redlock_time now_us) {
   rl_release_hurry(core, rl_core_clock(core, now_us));
+  rl_call_continue(core, core->now_us);
 }
 
 /* Whether a release of the list waits for a connection that is being made, or is tried at once. */
@@ -555,7 +556,7 @@ bool rl_core_unsent(const rl_core *core) {
       return true;
     }
   }
-  return core->releases.again || rl_core_awaits_connection(core);
+  return core->releases.again || rl_call_has_news(core) || rl_core_awaits_connection(core);
 }
 
 bool rl_core_awaits(const rl_core *core, redlock_time now_us, redlock_duration patience_us) {

@@ -291,10 +291,11 @@ void rl_line_leave(rl_lock *lock, redlock_time now_us, int result) {
 
 void rl_line_released(rl_core *core, const rl_resource *resource, redlock_time now_us) {
   rl_line *line = rl_line_find(core, resource);
-  if (line == NULL || line->ours_us == 0 || line->front->phase != RL_PHASE_DELAY ||
-      rl_call_is_awaited(core, line) || core->closed) {
+  if (line == NULL || line->front->phase != RL_PHASE_DELAY || rl_call_is_awaited(core, line) ||
+      core->closed) {
     return;
   }
+  line->ours_us = line->ours_us != 0 ? line->ours_us : now_us;
   redlock_duration delay_us =
       rl_time_max(line->front->current->retry_delay_us, REDLOCK_MILLISECONDS);
   bool long_enough = rl_time_sub(now_us, line->ours_us) / RL_LINE_OURS > delay_us;
