@@ -321,14 +321,13 @@ bool rl_call_waits_first(rl_lock *lock, redlock_time now_us) {
       (!fair && !rl_call_is_polite(core, line, now_us))) {
     return false;
   }
-  redlock_duration delay_us =
-      rl_backoff_attempt(lock->current, rl_line_random(core), rl_time_sub(lock->budget_us, now_us));
-  if (delay_us == REDLOCK_NEVER) {
+  redlock_duration timeout_us = rl_options_node_timeout(lock->current, lock->ttl_us);
+  if (rl_time_sub(lock->budget_us, now_us) <= rl_time_add(timeout_us, timeout_us)) {
     return false; /* There is time for one attempt. */
   }
   rl_launch_leave(lock);
   lock->phase = RL_PHASE_DELAY;
-  rl_timers_set(&core->timers, lock, rl_time_add(now_us, delay_us));
+  rl_timers_set(&core->timers, lock, rl_time_add(now_us, timeout_us)); /* If no majority answers. */
   rl_call_wait(lock, now_us);
   return true;
 }
