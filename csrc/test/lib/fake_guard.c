@@ -169,5 +169,6 @@ void fake_store_restart(fake_store *store, const char *run_id, bool lost) {
 void fake_store_flush(fake_store *store) {
   memset(store->keys, 0, sizeof store->keys);
   memset(store->counters, 0, sizeof store->counters);
+  memset(store->queues, 0, sizeof store->queues);
   store->record[0] = '\0';
 }

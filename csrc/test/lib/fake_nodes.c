@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fake_queue.h"
+
 #define FAKE_TURNS_MAX 32
 
 static int fake_world_add(fake_world *world) {
@@ -32,7 +34,7 @@ static int fake_world_add(fake_world *world) {
 }
 
 static int fake_world_init(fake_world *world, unsigned count, const char *prefix) {
-  memset(world, 0, offsetof(fake_world, nodes) + count * sizeof world->nodes[0]);
+  memset(world, 0, offsetof(fake_world, nodes) + 2 * count * sizeof world->nodes[0]);
   world->now_us = FAKE_START_US;
   world->count = count;
   return rl_core_init(&world->core, prefix, prefix == NULL ? 0 : strlen(prefix));
@@ -50,6 +52,12 @@ int fake_world_open_guarded(fake_world *world, unsigned count, const char *prefi
   return error == REDLOCK_OK ? fake_world_add(world) : error;
 }
 
+int fake_world_open_calling(fake_world *world, unsigned count) {
+  int error = fake_world_init(world, count, NULL);
+  error = error == REDLOCK_OK ? rl_calls_open(&world->core) : error;
+  return error == REDLOCK_OK ? fake_world_add(world) : error;
+}
+
 void fake_world_close(fake_world *world) {
   while (!world->keeps_locks && world->core.locks != NULL) {
     rl_lock_free(world->core.locks, world->now_us);
@@ -60,6 +68,14 @@ void fake_world_close(fake_world *world) {
 fake_world *fake_world_new(unsigned count) {
   fake_world *world = malloc(sizeof *world);
   if (world == NULL || fake_world_open(world, count, NULL) != REDLOCK_OK) {
+    abort();
+  }
+  return world;
+}
+
+fake_world *fake_world_new_calling(unsigned count) {
+  fake_world *world = malloc(sizeof *world);
+  if (world == NULL || fake_world_open_calling(world, count) != REDLOCK_OK) {
     abort();
   }
   return world;
@@ -84,6 +100,8 @@ static void fake_count(fake_node *node, fake_verb verb) {
   node->sets += verb == FAKE_SET;
   node->extends += verb == FAKE_EXTEND;
   node->releases += verb == FAKE_RELEASE;
+  node->stands += verb == FAKE_STAND;
+  node->leaves += verb == FAKE_LEAVE;
 }
 
 /* What has been received becomes commands, as many as there is room for. */
@@ -123,10 +141,19 @@ static void fake_receive(fake_world *world, unsigned index) {
   }
 }
 
-static void fake_hang_up(fake_node *node) {
+/* The store of a connection's node. */
+static fake_store *fake_store_of(fake_world *world, unsigned index) {
+  return &world->nodes[index % world->count].store;
+}
+
+static void fake_hang_up(fake_world *world, unsigned index) {
+  fake_node *node = &world->nodes[index];
   node->connected = false;
   node->queued = 0;
   node->input_length = 0;
+  if (index >= world->count) {
+    fake_queue_unsubscribe(fake_store_of(world, index), 0);
+  }
 }
 
 /* Makes the connection of a node what the core wants it to be. */
@@ -134,7 +161,7 @@ static void fake_connect(fake_world *world, unsigned index) {
   fake_node *node = &world->nodes[index];
   rl_connection wanted = rl_core_connection(&world->core, index, world->now_us);
   if (wanted != RL_CONNECTION_OPEN && node->connected) {
-    fake_hang_up(node);
+    fake_hang_up(world, index);
   }
   if (wanted != RL_CONNECTION_WANTED) {
     return;
@@ -152,8 +179,9 @@ static void fake_connect(fake_world *world, unsigned index) {
 static void fake_shake_hands(fake_world *world, unsigned index) {
   fake_node *node = &world->nodes[index];
   while (node->policy == FAKE_ACCEPTS && node->queued > 0 && node->queue[0].verb < FAKE_SET) {
-    (void)fake_take(world, index);
-    rl_core_input(&world->core, index, world->now_us, "+OK\r\n", 5);
+    char reply[FAKE_REPLY_MAX];
+    (void)fake_execute(world, index, reply);
+    rl_core_input(&world->core, index, world->now_us, reply, strlen(reply));
     fake_receive(world, index);
   }
   if (node->policy == FAKE_ACCEPTS && node->queued > 0 && node->queue[0].verb == FAKE_GUARD &&
@@ -178,16 +206,32 @@ static void fake_launch(fake_world *world) {
   rl_core_launch(&world->core, world->now_us, entropy, world->no_entropy ? 0 : wanted);
 }
 
+static bool fake_hear(fake_world *world, unsigned index) {
+  char message[FAKE_REPLY_MAX];
+  fake_node *listener = &world->nodes[world->count + index];
+  size_t length = listener->connected && !listener->blocked
+                      ? fake_queue_take(&world->nodes[index].store, 0, message)
+                      : 0;
+  if (length > 0) {
+    rl_core_input(&world->core, world->count + index, world->now_us, message, length);
+  }
+  return length > 0;
+}
+
 void fake_turn(fake_world *world) {
   for (unsigned turn = 0; turn < FAKE_TURNS_MAX; turn++) {
     rl_core_advance(&world->core, world->now_us);
-    for (unsigned i = 0; i < world->count; i++) {
+    for (unsigned i = 0; i < rl_core_connection_count(&world->core); i++) {
       fake_connect(world, i);
+    }
+    for (unsigned i = 0; i < world->count && !world->holds_calls; i++) {
+      while (fake_hear(world, i)) {
+      }
     }
     if (rl_core_wants_launch(&world->core)) {
       fake_launch(world);
     }
-    for (unsigned i = 0; i < world->count; i++) {
+    for (unsigned i = 0; i < rl_core_connection_count(&world->core); i++) {
       fake_receive(world, i);
       fake_shake_hands(world, i);
     }
@@ -218,7 +262,10 @@ fake_command fake_execute(fake_world *world, unsigned node, char reply[FAKE_REPL
   fake_command command = fake_take(world, node);
   reply[0] = '\0';
   if (command.verb != FAKE_OTHER) {
-    fake_store_execute(&world->nodes[node].store, world->now_us, &command, reply);
+    fake_store_execute(fake_store_of(world, node), world->now_us, &command, reply);
+    if (command.verb == FAKE_SUBSCRIBE) {
+      fake_queue_subscribe(fake_store_of(world, node), 0, fake_queue_channel(&command));
+    }
   }
   return command;
 }
@@ -243,8 +290,14 @@ fake_command fake_answer(fake_world *world, unsigned node) {
   return command;
 }
 
+bool fake_call(fake_world *world, unsigned node) {
+  bool heard = fake_hear(world, node);
+  fake_turn(world);
+  return heard;
+}
+
 void fake_break(fake_world *world, unsigned node, const char *reason) {
-  fake_hang_up(&world->nodes[node]);
+  fake_hang_up(world, node);
   rl_core_disconnected(&world->core, node, world->now_us, reason);
   fake_turn(world);
 }

@@ -27,8 +27,8 @@ typedef enum fake_policy {
 typedef struct fake_node {
   fake_policy policy;
   bool connected;
-  bool blocked; /* the socket takes no bytes */
-  fake_store store;
+  bool blocked;                       /* the socket takes no bytes */
+  fake_store store;                   /* a listener's is its node's */
   fake_command queue[FAKE_QUEUE_MAX]; /* received, not answered yet; oldest first */
   unsigned queued;
   char input[FAKE_INPUT_MAX];
@@ -38,6 +38,8 @@ typedef struct fake_node {
   unsigned sets;
   unsigned extends;
   unsigned releases;
+  unsigned stands;
+  unsigned leaves;
   bool mark; /* the test's own */
 } fake_node;
 
@@ -49,8 +51,10 @@ typedef struct fake_world {
   bool no_entropy;
   bool keeps_locks; /* fake_world_close() leaves them to the test */
   bool broken;      /* a node received what is no command of the library's */
+  bool holds_calls; /* messages arrive when the test says so: fake_call() */
   unsigned count;
-  fake_node nodes[FAKE_NODES_MAX];
+  fake_node
+      nodes[2 * FAKE_NODES_MAX]; /* by connection: |count| nodes, and behind them their listeners */
 } fake_world;
 
 /* A core with |count| nodes that accept. Returns REDLOCK_OK or what went wrong. */
@@ -60,11 +64,15 @@ int fake_world_open(fake_world *world, unsigned count, const char *prefix);
 int fake_world_open_guarded(fake_world *world, unsigned count, const char *prefix,
                             redlock_duration max_ttl_us);
 
+/* The same where nodes call those who wait. */
+int fake_world_open_calling(fake_world *world, unsigned count);
+
 /* Frees all locks and the core. */
 void fake_world_close(fake_world *world);
 
 /* The same in memory of its own. fake_world_end() tells whether every command was well formed. */
 fake_world *fake_world_new(unsigned count);
+fake_world *fake_world_new_calling(unsigned count);
 fake_world *fake_world_new_guarded(unsigned count, redlock_duration max_ttl_us);
 bool fake_world_end(fake_world *world);
 
@@ -88,6 +96,9 @@ fake_command fake_reply(fake_world *world, unsigned node, const char *reply);
 
 /* The node executes its oldest command and the reply arrives. */
 fake_command fake_answer(fake_world *world, unsigned node);
+
+/* The oldest message of the node arrives at its listener, and then a turn. Returns whether there was one. */
+bool fake_call(fake_world *world, unsigned node);
 
 /* The connection breaks; what the node has not executed is gone. Then a turn. */
 void fake_break(fake_world *world, unsigned node, const char *reason);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "fake_guard.h"
+#include "fake_queue.h"
 #include "resp.h"
 #include "rl_command.h"
 #include "rl_fence.h"
@@ -128,23 +129,59 @@ static bool fake_read_set(fake_command *command, const resp_request *request) {
          resp_is(request, 4, "PX") && command->ttl_ms > 0;
 }
 
+static bool fake_read_word(char *to, size_t size, const resp_request *request, unsigned index) {
+  if (request->lengths[index] >= size) {
+    return false;
+  }
+  memcpy(to, request->words[index], request->lengths[index]);
+  to[request->lengths[index]] = '\0';
+  return true;
+}
+
+/* What stands behind the key and the token, or the entry. */
+static bool fake_read_rest(fake_command *command, const resp_request *request) {
+  command->ttl_ms = resp_number(request, 5);
+  command->mode = (unsigned)command->ttl_ms;
+  switch (command->verb) {
+  case FAKE_RELEASE:
+    return request->count == 5 ||
+           (command->calls && request->count == 6 && request->lengths[5] == FAKE_ENTRY_MAX &&
+            fake_read_word(command->entry, sizeof command->entry, request, 5));
+  case FAKE_EXTEND:
+    return request->count == 6 && command->ttl_ms > 0;
+  case FAKE_STAND:
+  case FAKE_LEAVE:
+    return request->count == (command->verb == FAKE_STAND ? 6 : 5) && command->mode <= 2 &&
+           request->lengths[4] == FAKE_ENTRY_MAX &&
+           fake_read_word(command->entry, sizeof command->entry, request, 4);
+  default:
+    return false;
+  }
+}
+
 static bool fake_read_script(fake_command *command, const resp_request *request) {
+  static const struct {
+    rl_script script;
+    fake_verb verb;
+    bool calls;
+  } scripts[] = {{RL_SCRIPT_RELEASE, FAKE_RELEASE, false},
+                 {RL_SCRIPT_EXTEND, FAKE_EXTEND, false},
+                 {RL_SCRIPT_RELEASE_CALL, FAKE_RELEASE, true},
+                 {RL_SCRIPT_STAND, FAKE_STAND, false},
+                 {RL_SCRIPT_LEAVE, FAKE_LEAVE, false}};
   command->by_text = resp_is(request, 0, "EVAL");
   if (request->count < 5 || !resp_is(request, 2, "1") || !fake_read_key(command, request, 3)) {
     return false;
   }
-  for (int i = 0; i < 2; i++) {
-    rl_script script = i == 0 ? RL_SCRIPT_RELEASE : RL_SCRIPT_EXTEND;
+  for (unsigned i = 0; i < 5; i++) {
     if (resp_is(request, 1,
-                command->by_text ? rl_command_script_text(script)
-                                 : rl_command_script_sha1(script))) {
-      command->verb = script == RL_SCRIPT_RELEASE ? FAKE_RELEASE : FAKE_EXTEND;
+                command->by_text ? rl_command_script_text(scripts[i].script)
+                                 : rl_command_script_sha1(scripts[i].script))) {
+      command->verb = scripts[i].verb;
+      command->calls = scripts[i].calls;
     }
   }
-  command->ttl_ms = resp_number(request, 5);
-  return command->verb == FAKE_RELEASE
-             ? request->count == 5
-             : command->verb == FAKE_EXTEND && request->count == 6 && command->ttl_ms > 0;
+  return fake_read_rest(command, request);
 }
 
 /* A script for several keys. */
@@ -156,16 +193,18 @@ static bool fake_read_several(fake_command *command, const resp_request *request
   } scripts[] = {{RL_SCRIPT_ACQUIRE_ALL, FAKE_SET, false},
                  {RL_SCRIPT_HEAL_ALL, FAKE_SET, true},
                  {RL_SCRIPT_EXTEND_ALL, FAKE_EXTEND, false},
-                 {RL_SCRIPT_RELEASE_ALL, FAKE_RELEASE, false}};
+                 {RL_SCRIPT_RELEASE_ALL, FAKE_RELEASE, false},
+                 {RL_SCRIPT_RELEASE_ALL_CALL, FAKE_RELEASE, false}};
   command->by_text = resp_is(request, 0, "EVAL");
   if (!fake_read_keys(command, request)) {
     return false;
   }
-  for (unsigned i = 0; i < 4; i++) {
+  for (unsigned i = 0; i < 5; i++) {
     if (resp_is(request, 1,
                 command->by_text ? rl_command_script_text(scripts[i].script)
                                  : rl_command_script_sha1(scripts[i].script))) {
       command->verb = scripts[i].verb;
+      command->calls = scripts[i].script == RL_SCRIPT_RELEASE_ALL_CALL;
       command->heals = scripts[i].heals;
     }
   }
@@ -202,15 +241,6 @@ static bool fake_read_counters(const fake_command *command, const resp_request *
       return false;
     }
   }
-  return true;
-}
-
-static bool fake_read_word(char *to, size_t size, const resp_request *request, unsigned index) {
-  if (request->lengths[index] >= size) {
-    return false;
-  }
-  memcpy(to, request->words[index], request->lengths[index]);
-  to[request->lengths[index]] = '\0';
   return true;
 }
 
@@ -268,10 +298,13 @@ static bool fake_read_watched(fake_command *command, const resp_request *request
 
 static bool fake_read_handshake(fake_command *command, const resp_request *request) {
   size_t used = 0;
-  command->verb = resp_is(request, 0, "AUTH")     ? FAKE_AUTH
-                  : resp_is(request, 0, "SELECT") ? FAKE_SELECT
-                  : resp_is(request, 0, "CLIENT") ? FAKE_SETNAME
-                                                  : FAKE_OTHER;
+  command->verb = resp_is(request, 0, "AUTH")        ? FAKE_AUTH
+                  : resp_is(request, 0, "SELECT")    ? FAKE_SELECT
+                  : resp_is(request, 0, "CLIENT")    ? FAKE_SETNAME
+                  : resp_is(request, 0, "SUBSCRIBE") ? FAKE_SUBSCRIBE
+                  : resp_is(request, 0, "PING")      ? FAKE_PING
+                  : resp_is(request, 0, "PUBLISH")   ? FAKE_PUBLISH
+                                                     : FAKE_OTHER;
   for (unsigned i = 0; i < request->count; i++) {
     size_t length = request->lengths[i];
     if (used + length + 1 >= sizeof command->line) {
@@ -306,6 +339,9 @@ long fake_command_parse(fake_command *command, const char *bytes, size_t length)
   command->watched = false;
   command->guarded = false;
   command->fence = 0;
+  command->calls = false;
+  command->entry[0] = '\0';
+  command->mode = 0;
   if (fake_guard_is(&request)) {
     known = fake_guard_parse(command, &request);
   } else if (fake_watched_script(&request) != RL_SCRIPT_NONE) {
@@ -382,16 +418,23 @@ void fake_store_remove(fake_store *store, const char *key) {
   }
 }
 
-static void fake_run_script(fake_key *key, redlock_time now_us, const fake_command *command,
+static void fake_run_script(fake_store *store, redlock_time now_us, const fake_command *command,
                             char reply[FAKE_REPLY_MAX]) {
+  fake_key *key = fake_find(store, now_us, command->key, command->key_length);
   bool ours = key != NULL && strcmp(key->token, command->token) == 0;
   if (key != NULL && key->token[0] == '\0') {
     (void)snprintf(reply, FAKE_REPLY_MAX, "-WRONGTYPE Operation against a key\r\n");
     return;
   }
   (void)snprintf(reply, FAKE_REPLY_MAX, ours ? ":1\r\n" : ":0\r\n");
-  if (ours && command->verb == FAKE_RELEASE) {
-    key->length = 0;
+  if (command->verb == FAKE_RELEASE) {
+    bool free = key == NULL || ours;
+    if (ours) {
+      key->length = 0;
+    }
+    if (fake_queue_released(store, command, command->key, command->key_length, free) && ours) {
+      (void)snprintf(reply, FAKE_REPLY_MAX, ":2\r\n");
+    }
   } else if (ours && key->expires_us < now_us + command->ttl_ms * REDLOCK_MILLISECONDS) {
     key->expires_us = now_us + command->ttl_ms * REDLOCK_MILLISECONDS;
   }
@@ -485,20 +528,23 @@ static void fake_run_several(fake_store *store, redlock_time now_us, const fake_
                              char reply[FAKE_REPLY_MAX]) {
   redlock_time expires_us = now_us + command->ttl_ms * REDLOCK_MILLISECONDS;
   unsigned ours = 0;
-  bool wrong_type = false;
+  bool wrong_type = false, called = false;
   for (unsigned i = 0; i < command->count; i++) {
     const fake_name *name = &command->names[i];
     fake_key *key = fake_find(store, now_us, name->bytes, name->length);
     ours += fake_is_ours(key, command);
     wrong_type = wrong_type || (key != NULL && key->token[0] == '\0');
+    bool free = key == NULL || fake_is_ours(key, command);
     if (fake_is_ours(key, command) && command->verb == FAKE_RELEASE) {
       key->length = 0;
     }
+    called |= fake_queue_released(store, command, name->bytes, name->length, free);
   }
   (void)snprintf(reply, FAKE_REPLY_MAX,
                  wrong_type               ? "-WRONGTYPE Operation against a key\r\n"
-                 : ours == command->count ? ":1\r\n"
-                                          : ":0\r\n");
+                 : ours != command->count ? ":0\r\n"
+                 : called                 ? ":2\r\n"
+                                          : ":1\r\n");
   for (unsigned i = 0; i < command->count && ours == command->count; i++) {
     const fake_name *name = &command->names[i];
     fake_key *key = fake_find(store, now_us, name->bytes, name->length);
@@ -654,6 +700,11 @@ void fake_store_execute(fake_store *store, redlock_time now_us, const fake_comma
     fake_guard_execute(store, now_us, command, reply);
     return;
   }
+  if (fake_queue_is(command)) {
+    const fake_key *held = fake_find(store, now_us, command->key, command->key_length);
+    fake_queue_execute(store, command, held != NULL ? held->expires_us : 0, now_us, reply);
+    return;
+  }
   if (command->guarded && fake_guard_declines(store, now_us, command, reply)) {
     return;
   }
@@ -694,6 +745,6 @@ void fake_store_execute(fake_store *store, redlock_time now_us, const fake_comma
       return;
     }
     *forgot = *forgot && !command->by_text;
-    fake_run_script(key, now_us, command, reply);
+    fake_run_script(store, now_us, command, reply);
   }
 }

@@ -22,12 +22,19 @@
 #define FAKE_FINGERPRINT_MAX 255
 #define FAKE_TOKEN_MAX 64 /* of the tokens that tests give */
 #define FAKE_NAMES_MAX 3  /* of the keys of one command */
+#define FAKE_ENTRY_MAX 24 /* of who stands in a queue */
+#define FAKE_ENTRIES_MAX 16
+#define FAKE_CHANNEL_MAX 16 /* digits of a channel */
+#define FAKE_LISTENERS_MAX 16
+#define FAKE_MESSAGES_MAX 16
 
 typedef enum fake_verb {
   FAKE_OTHER = 0,
   FAKE_AUTH,
   FAKE_SELECT,
   FAKE_SETNAME,
+  FAKE_SUBSCRIBE,
+  FAKE_PING,
   FAKE_SET,
   FAKE_EXTEND,
   FAKE_RELEASE,
@@ -37,7 +44,10 @@ typedef enum fake_verb {
   FAKE_CONFIRM,
   FAKE_PROBE,
   FAKE_EXAMINE,
-  FAKE_GUARD
+  FAKE_GUARD,
+  FAKE_STAND, /* these are for calls: fake_queue.h */
+  FAKE_LEAVE,
+  FAKE_PUBLISH
 } fake_verb;
 
 typedef struct fake_name {
@@ -69,6 +79,9 @@ typedef struct fake_command {
   char make[8];                  /* FAKE_GUARD */
   char fingerprint[FAKE_FINGERPRINT_MAX + 1];
   uint64_t age_us;
+  bool calls;                     /* FAKE_RELEASE: whoever waits is called */
+  char entry[FAKE_ENTRY_MAX + 1]; /* STAND, LEAVE, and a release that leaves the queue */
+  unsigned mode;                  /* STAND: an rl_command_stand */
   char line[FAKE_KEY_MAX + 1]; /* the arguments of the handshake's commands, with spaces between */
 } fake_command;
 
@@ -87,6 +100,21 @@ typedef struct fake_counter {
   redlock_time expires_us;
 } fake_counter;
 
+/* The queue of those who wait for the key of that name. */
+typedef struct fake_queue {
+  size_t length; /* 0: this place is free */
+  char name[FAKE_KEY_MAX];
+  unsigned count;
+  char entries[FAKE_ENTRIES_MAX][FAKE_ENTRY_MAX + 1];
+} fake_queue;
+
+/* What a listener is to receive. */
+typedef struct fake_message {
+  unsigned listener;
+  size_t length;
+  char bytes[FAKE_REPLY_MAX / 2];
+} fake_message;
+
 typedef struct fake_store {
   fake_key keys[FAKE_KEYS_MAX];
   fake_counter counters[FAKE_KEYS_MAX];
@@ -95,6 +123,12 @@ typedef struct fake_store {
   bool forgot_extend;
   bool forgot_several; /* those for several keys */
   bool forgot_watched; /* TAKE, KEEP and CONFIRM */
+  bool forgot_calls;   /* STAND and LEAVE */
+  fake_queue queues[FAKE_KEYS_MAX];
+  unsigned queue_max; /* who stands in one at most; 0: FAKE_ENTRIES_MAX */
+  char listeners[FAKE_LISTENERS_MAX][FAKE_CHANNEL_MAX + 1]; /* their channels; empty: none */
+  fake_message messages[FAKE_MESSAGES_MAX];
+  unsigned message_count;
   char run_id[FAKE_RUN_ID_MAX + 1];
   char record[FAKE_RECORD_MAX + 1];    /* of a guard; empty: there is none */
   bool unsealed;                       /* it was not made in the memory where it is */

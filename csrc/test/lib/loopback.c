@@ -15,6 +15,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "fake_queue.h"
+
 #define LOOPBACK_FDS (LOOPBACK_NODES_MAX * (LOOPBACK_CONNECTIONS_MAX + 1))
 
 static void must(bool ok, const char *what) {
@@ -97,12 +99,13 @@ void loopback_up(loopback *farm, unsigned index) {
   }
 }
 
-static void hang_up(loopback_connection *connection) {
+static void hang_up(loopback_node *node, loopback_connection *connection) {
   if (connection->fd >= 0) {
     (void)close(connection->fd);
   }
   connection->fd = -1;
   connection->length = 0;
+  fake_queue_unsubscribe(&node->store, (unsigned)(connection - node->connections));
 }
 
 void loopback_down(loopback *farm, unsigned index) {
@@ -115,7 +118,7 @@ void loopback_down(loopback *farm, unsigned index) {
   }
   node->listener = -1;
   for (unsigned i = 0; i < LOOPBACK_CONNECTIONS_MAX; i++) {
-    hang_up(&node->connections[i]);
+    hang_up(node, &node->connections[i]);
   }
 }
 
@@ -134,13 +137,24 @@ static void greet(loopback_node *node) {
   }
 }
 
+/* What was published by a command arrives, before its answer does. */
+static void call(loopback_node *node) {
+  for (unsigned i = 0; i < LOOPBACK_CONNECTIONS_MAX; i++) {
+    char message[FAKE_REPLY_MAX];
+    size_t length;
+    while ((length = fake_queue_take(&node->store, i, message)) > 0) {
+      (void)send(node->connections[i].fd, message, length, MSG_NOSIGNAL);
+    }
+  }
+}
+
 /* Answers one command. Returns whether the connection is still there. */
 static bool answer(loopback_node *node, loopback_connection *connection,
                    const fake_command *command) {
   char reply[FAKE_REPLY_MAX];
   const char *text = reply;
   bool operation = command->verb >= FAKE_SET;
-  node->commands += operation;
+  node->commands += operation && !fake_queue_is(command);
   node->sets += command->verb == FAKE_SET;
   node->releases += command->verb == FAKE_RELEASE;
   if (node->deaf) {
@@ -148,10 +162,15 @@ static bool answer(loopback_node *node, loopback_connection *connection,
   }
   if (node->hangs_up && operation) {
     node->hangs_up = false;
-    hang_up(connection);
+    hang_up(node, connection);
     return false;
   }
   fake_store_execute(&node->store, redlock_now(), command, reply);
+  if (command->verb == FAKE_SUBSCRIBE) {
+    fake_queue_subscribe(&node->store, (unsigned)(connection - node->connections),
+                         fake_queue_channel(command));
+  }
+  call(node);
   if (node->says != NULL && operation) {
     text = node->says;
   }
@@ -163,7 +182,7 @@ static void serve(loopback *farm, loopback_node *node, loopback_connection *conn
   ssize_t got = recv(connection->fd, connection->input + connection->length,
                      sizeof connection->input - connection->length, 0);
   if (got <= 0) {
-    hang_up(connection);
+    hang_up(node, connection);
     return;
   }
   connection->length += (size_t)got;
@@ -279,8 +298,8 @@ unsigned loopback_keys(loopback *farm, const char *key) {
 int loopback_finish(redlock_client *client, redlock_lock *lock) {
   redlock_time until_us = redlock_now() + 20 * REDLOCK_SECONDS;
   while (redlock_lock_result(lock) == REDLOCK_PENDING) {
-    struct pollfd fds[REDLOCK_NODES_MAX];
-    size_t count = redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX);
+    struct pollfd fds[2 * REDLOCK_NODES_MAX];
+    size_t count = redlock_client_pollfds(client, fds, 2 * (size_t)REDLOCK_NODES_MAX);
     (void)poll(fds, (nfds_t)count, 2);
     if (redlock_client_process(client, fds, count) != REDLOCK_OK || redlock_now() > until_us) {
       abort();
