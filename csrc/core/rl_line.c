@@ -268,12 +268,13 @@ static void rl_line_promote(rl_line *line, redlock_time now_us, bool granted) {
 void rl_line_leave(rl_lock *lock, redlock_time now_us, int result) {
   rl_core *core = lock->core;
   rl_line *line = lock->line;
-  lock->line = NULL;
   if (line->front != lock) {
-    rl_lock_dequeue(lock);
+    rl_lock_dequeue(lock); /* First: its queue is found by the line. */
+    lock->line = NULL;
     core->lines.parked--;
     return;
   }
+  lock->line = NULL;
   bool granted = result == REDLOCK_OK && lock->lease != NULL;
   if (granted) {
     rl_call_granted(line, lock->lease, now_us);
