@@ -60,6 +60,7 @@ bool rl_lua_credentials_wanted(redlock_client *client) {
 /* The next node from |from| on that waits for its credentials, and has not been asked for; |name| has RL_LUA_NAME_SIZE. */
 static bool take(redlock_client *client, unsigned from, unsigned *node, char *name) {
   bool found = false;
+  unsigned connection;
 
   rl_client_enter(client);
   for (unsigned i = from; i < client->core.node_count && !found; i++) {
@@ -67,7 +68,7 @@ static bool take(redlock_client *client, unsigned from, unsigned *node, char *na
     if ((client->asks & bit) == 0)
       continue;
     client->asks &= ~bit;
-    found = rl_core_awaits_login(&client->core, i);
+    found = rl_credentials_are_awaited(client, i, &connection);
     *node = i;
     rl_lua_copy(name, RL_LUA_NAME_SIZE, client->core.nodes[i]->address.name);
   }

@@ -7,6 +7,9 @@
  * client's mutex held. What it does not know at once is a part of the connection's making, before there is a
  * descriptor: the core waits for it as it waits for connecting, for 3 s in all. What comes later is dropped, for it
  * will be asked for again.
+ *
+ * A node may have a second connection, for calls, which logs in as the first does: programs are asked for the node, and
+ * their answer is for whichever of its connections waits.
  */
 #include "rl_credentials.h"
 
@@ -21,17 +24,17 @@
 #define RL_CREDENTIALS_TEXT_OF(number) #number
 
 /* A node's own password goes before: whoever wrote it there meant that node. */
-bool rl_credentials_are_asked(const redlock_client *client, unsigned node) {
+bool rl_credentials_are_asked(const redlock_client *client, unsigned connection) {
   return client->settings.credentials != NULL &&
-         !rl_core_end(&client->core, node)->address.has_password;
+         !rl_core_end(&client->core, connection)->address.has_password;
 }
 
-void rl_credentials_refused(redlock_client *client, unsigned node, const char *why) {
+void rl_credentials_refused(redlock_client *client, unsigned connection, const char *why) {
   char reason[REDLOCK_TEXT_MAX];
   bool said = why != NULL && why[0] != '\0';
   (void)snprintf(reason, sizeof reason, "its credentials could not be had%s%.150s",
                  said ? ": " : "", said ? why : "");
-  rl_core_disconnected(&client->core, node, redlock_now(), reason);
+  rl_core_disconnected(&client->core, connection, redlock_now(), reason);
 }
 
 const char *rl_credentials_wrong(const char *username, const void *password, size_t length) {
@@ -47,7 +50,7 @@ const char *rl_credentials_wrong(const char *username, const void *password, siz
 }
 
 /* What the function has filled in goes to the core. Returns whether the connection goes on. */
-static bool rl_credentials_take(redlock_client *client, unsigned node,
+static bool rl_credentials_take(redlock_client *client, unsigned connection,
                                 redlock_credentials *filled) {
   const char *why = "out of memory";
   const char *username = filled->username[0] != '\0' ? filled->username : NULL;
@@ -56,31 +59,32 @@ static bool rl_credentials_take(redlock_client *client, unsigned node,
     why = "the username does not end";
   } else if (filled->password_length > REDLOCK_PASSWORD_MAX) {
     why = rl_credentials_wrong(NULL, filled->password, filled->password_length);
-  } else if (rl_core_login(&client->core, node, username, password, filled->password_length) ==
-             REDLOCK_OK) {
+  } else if (rl_core_login(&client->core, connection, username, password,
+                           filled->password_length) == REDLOCK_OK) {
     return true;
   }
-  rl_credentials_refused(client, node, why);
+  rl_credentials_refused(client, connection, why);
   return false;
 }
 
-bool rl_credentials_ask(redlock_client *client, unsigned node) {
+bool rl_credentials_ask(redlock_client *client, unsigned connection) {
   redlock_credentials filled;
   bool goes_on = false;
-  if (!rl_credentials_are_asked(client, node)) {
+  if (!rl_credentials_are_asked(client, connection)) {
     return true;
   }
   memset(&filled, 0, sizeof filled);
-  filled.name = rl_core_end(&client->core, node)->address.name;
+  const rl_node *node = rl_core_end(&client->core, connection);
+  filled.name = node->address.name;
   int result =
-      client->settings.credentials(client, node, &filled, client->settings.credentials_data);
+      client->settings.credentials(client, node->index, &filled, client->settings.credentials_data);
   if (result == REDLOCK_OK) {
-    goes_on = rl_credentials_take(client, node, &filled);
+    goes_on = rl_credentials_take(client, connection, &filled);
   } else if (result == REDLOCK_PENDING) {
-    rl_core_await_login(&client->core, node);
+    rl_core_await_login(&client->core, connection);
   } else {
     filled.message[sizeof filled.message - 1] = '\0';
-    rl_credentials_refused(client, node, filled.message);
+    rl_credentials_refused(client, connection, filled.message);
   }
   rl_login_overwrite(&filled, sizeof filled);
   return goes_on;
@@ -88,13 +92,25 @@ bool rl_credentials_ask(redlock_client *client, unsigned node) {
 
 /* ------------------------------------------------------------------------------------ later */
 
+bool rl_credentials_are_awaited(const redlock_client *client, unsigned node, unsigned *connection) {
+  const rl_core *core = &client->core;
+  for (unsigned i = node; i < rl_core_connection_count(core); i += core->node_count) {
+    if (rl_core_awaits_login(core, i)) {
+      *connection = i;
+      return true;
+    }
+  }
+  return false;
+}
+
 /* Enters the client, and leaves it again unless it returns REDLOCK_OK. */
 static int rl_credentials_enter(redlock_client *client, size_t node) {
+  unsigned connection;
   rl_client_enter(client);
-  int error = client->carried || node >= rl_core_connection_count(&client->core) ? REDLOCK_E_INVALID
-              : client->core.closed                                              ? REDLOCK_E_CLOSED
-              : rl_core_awaits_login(&client->core, (unsigned)node)              ? REDLOCK_OK
-                                                                    : REDLOCK_E_EXPIRED;
+  int error = client->carried || node >= client->core.node_count                ? REDLOCK_E_INVALID
+              : client->core.closed                                             ? REDLOCK_E_CLOSED
+              : rl_credentials_are_awaited(client, (unsigned)node, &connection) ? REDLOCK_OK
+                                                                                : REDLOCK_E_EXPIRED;
   if (error != REDLOCK_OK) {
     rl_client_leave(client);
   }
@@ -109,6 +125,7 @@ static void rl_credentials_leave(redlock_client *client) {
 
 int redlock_client_give_credentials(redlock_client *client, size_t node, const char *username,
                                     const void *password, size_t length) {
+  unsigned connection;
   if (client == NULL || rl_credentials_wrong(username, password, length) != NULL) {
     return REDLOCK_E_INVALID;
   }
@@ -116,24 +133,31 @@ int redlock_client_give_credentials(redlock_client *client, size_t node, const c
   if (error != REDLOCK_OK) {
     return error;
   }
-  error = rl_core_login(&client->core, (unsigned)node, username, password, length);
-  if (error == REDLOCK_OK) {
-    rl_turn_open(client, (unsigned)node);
-  } else {
-    rl_credentials_refused(client, (unsigned)node, redlock_strerror(error));
+  while (rl_credentials_are_awaited(client, (unsigned)node, &connection)) {
+    int given = rl_core_login(&client->core, connection, username, password, length);
+    if (given == REDLOCK_OK) {
+      rl_turn_open(client, connection);
+    } else {
+      rl_credentials_refused(client, connection, redlock_strerror(given));
+      error = given;
+    }
   }
   rl_credentials_leave(client);
   return error;
 }
 
 int redlock_client_refuse_credentials(redlock_client *client, size_t node, const char *why) {
+  unsigned connection;
   if (client == NULL) {
     return REDLOCK_E_INVALID;
   }
   int error = rl_credentials_enter(client, node);
-  if (error == REDLOCK_OK) {
-    rl_credentials_refused(client, (unsigned)node, why);
-    rl_credentials_leave(client);
+  if (error != REDLOCK_OK) {
+    return error;
   }
+  while (rl_credentials_are_awaited(client, (unsigned)node, &connection)) {
+    rl_credentials_refused(client, connection, why);
+  }
+  rl_credentials_leave(client);
   return error;
 }

@@ -267,8 +267,8 @@ typedef struct redlock_credentials {
 } redlock_credentials;
 
 /*
- * Says as whom to log in at the |node|th node: called for each connection before it is begun, for nodes
- * that have no password of their own. |data| is settings.credentials_data, which must live as long as the client.
+ * Says as whom to log in at the |node|th node: called for each connection before it is begun (a node may have two, see
+ * "Waiting"), for nodes that have no password of their own. |data| is settings.credentials_data, which must live as long as the client.
  *
  * It is called by whatever thread the client works in just then, the keeper's and a forked child's included, with
  * the client's mutex held: it must return at once, and call no function on this client or its locks. Programs that have
