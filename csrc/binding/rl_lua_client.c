@@ -144,6 +144,7 @@ static int client_nodes(lua_State *L) {
     char name[RL_LUA_NAME_SIZE];
     char text[RL_LUA_MESSAGE_SIZE];
     char quarantine[RL_LUA_MESSAGE_SIZE];
+    char calls_error[RL_LUA_MESSAGE_SIZE];
     redlock_node_info info;
 
     if (redlock_client_node_info(self->client, index, &info) != REDLOCK_OK)
@@ -151,8 +152,9 @@ static int client_nodes(lua_State *L) {
     rl_lua_copy(name, sizeof name, info.name);
     rl_lua_copy_message(text, sizeof text, info.error);
     rl_lua_copy(quarantine, sizeof quarantine, info.quarantine);
+    rl_lua_copy_message(calls_error, sizeof calls_error, info.calls_error);
 
-    lua_createtable(L, 0, 6);
+    lua_createtable(L, 0, 8);
     lua_pushstring(L, name);
     lua_setfield(L, -2, "node");
     if (quarantine[0] != '\0') {
@@ -168,6 +170,12 @@ static int client_nodes(lua_State *L) {
     if (text[0] != '\0') {
       lua_pushstring(L, text);
       lua_setfield(L, -2, "error");
+    }
+    lua_pushboolean(L, info.calls == REDLOCK_YES);
+    lua_setfield(L, -2, "calls");
+    if (calls_error[0] != '\0') {
+      lua_pushstring(L, calls_error);
+      lua_setfield(L, -2, "calls_error");
     }
     rl_lua_set_latency(L, info.latency_us);
     lua_rawseti(L, -2, (int)index + 1);

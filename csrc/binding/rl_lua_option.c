@@ -75,7 +75,9 @@ static void read_flag(lua_State *L, const rl_option *row, const char *name, void
   bool parts =
       lua_istable(L, -1) && (strcmp(row->name, "auto_extend") == 0 ||
                              strcmp(row->name, "tls") == 0 || strcmp(row->name, "guard") == 0);
-  if (lua_type(L, -1) != LUA_TBOOLEAN && !parts)
+  bool automatic = lua_type(L, -1) == LUA_TSTRING && strcmp(row->name, "notify") == 0 &&
+                   strcmp(lua_tostring(L, -1), "auto") == 0;
+  if (lua_type(L, -1) != LUA_TBOOLEAN && !parts && !automatic)
     rl_lua_misuse(L, level, "redlock: %s must be true or false", name);
   memcpy(field, &flag, sizeof flag);
 }
@@ -306,7 +308,8 @@ static void push_table(lua_State *L, const rl_option_table *table) {
     lua_setfield(L, -2, "low");
     lua_pushnumber(L, (lua_Number)highest(row));
     lua_setfield(L, -2, "high");
-    if (row->fallback > 0 && row->fallback < (double)REDLOCK_DURATION_NONE) {
+    if (row->kind != RL_OPTION_FLAG && row->fallback > 0 &&
+        row->fallback < (double)REDLOCK_DURATION_NONE) {
       lua_pushnumber(L, (lua_Number)(row->fallback / unit));
       lua_setfield(L, -2, "default");
     }

@@ -40,6 +40,9 @@
 ---@field max_hold? redlock.Milliseconds with auto_extend: it ends then at the latest; 0, the default: never
 ---@field notify_lost? boolean its loss is told though it does not keep itself; on_lost implies it; default false
 ---@field fence? boolean each grant has a fencing token, lock:fence(); default false
+---@field notify? "auto"|boolean who waits is called by the nodes, where they let it; default "auto", as true is
+---@field fair? boolean an acquire waits for its turn even when the lock is free, if others wait; default false
+---@field slow_retry? redlock.Milliseconds who waits for a call looks after so long whether it missed one; default 2000
 ---@field on_lost? fun(lock: redlock.Lock, reason: redlock.Code) the lease is lost; "unavailable" and "clock" only warn
 ---@field reentrant? boolean|string an acquire of what its owner holds counts; or the owner's name; default false
 ---@field owner? "request"|"worker" nginx only: with whose end the lock is released; default "request"
@@ -97,6 +100,8 @@
 ---@field state "up"|"connecting"|"down"
 ---@field error? string why it is not up
 ---@field latency? number of the last reply, in milliseconds
+---@field calls boolean it calls who waits for a lock; false before anybody has had to wait
+---@field calls_error? string why it does not
 ---@field quarantined? number with a guard: milliseconds until it votes; math.huge = until something happens
 ---@field quarantine? string why it does not vote
 
