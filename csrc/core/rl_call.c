@@ -202,12 +202,21 @@ static void rl_call_ask(rl_calls *calls, rl_place *place, uint32_t nodes) {
   }
 }
 
+/* Whether |lock| may wait for calls at all. */
+static bool rl_call_is_for_lock(const rl_lock *lock) {
+  const rl_core *core = lock->core;
+  return core->calls != NULL && lock->line != NULL && !core->closed &&
+         core->node_count <= RL_CALL_NODES_MAX && lock->current->notify == REDLOCK_YES;
+}
+
 void rl_call_wait(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_calls *calls = core->calls;
   rl_line *line = lock->line;
-  if (calls == NULL || line == NULL || core->closed || core->node_count > RL_CALL_NODES_MAX ||
-      lock->current->notify != REDLOCK_YES) {
+  if (!rl_call_is_for_lock(lock)) {
+    if (line != NULL) {
+      rl_call_give_up(core, line); /* Who was the front before may have had a place. */
+    }
     return;
   }
   calls->wanted = true;
@@ -311,8 +320,7 @@ bool rl_call_waits_first(rl_lock *lock, redlock_time now_us) {
   rl_line *line = lock->line;
   rl_calls *calls = core->calls;
   bool fair = lock->current->fair == REDLOCK_YES;
-  if (calls == NULL || line == NULL || line->last_us != 0 || line->place != NULL ||
-      lock->current->notify != REDLOCK_YES) {
+  if (!rl_call_is_for_lock(lock) || line->last_us != 0 || line->place != NULL) {
     return false;
   }
   calls->wanted = calls->wanted || fair;
