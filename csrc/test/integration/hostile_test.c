@@ -215,7 +215,7 @@ static void a_reply_that_nobody_asked_for_ends_the_connection(void **state) {
 }
 
 static void a_wrong_answer_extends_and_releases_nothing(void **state) {
-  static const char *const answers[] = {":2\r\n",  ":-1\r\n", "+OK\r\n", "$1\r\n1\r\n",
+  static const char *const answers[] = {":4\r\n",  ":-1\r\n", "+OK\r\n", "$1\r\n1\r\n",
                                         "$-1\r\n", "*0\r\n",  "*-1\r\n"};
   (void)state;
   for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
