@@ -72,6 +72,14 @@ typedef struct rl_script_source {
 #define RL_COMMAND_HERE_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL_HERE)
 
 /*
+ * "Delete the key" |k|: 1 in |n| when nobody waits for it. Who waits is known by a key of its own, which goes with it at
+ * no further cost: 2. 3: we may not touch it.
+ */
+#define RL_COMMAND_DELETE                                                                          \
+  "n=redis.pcall('DEL',k,k..':redlock-wait') "                                                     \
+  "if type(n)=='table' then redis.call('DEL',k) n=3 end "
+
+/*
  * "Call the first" of the queue |q| of the key |k|: 2 in |c|, if there is one; 3, if that is not allowed. A message that nobody receives takes who is
  * dead out of the queue. The queue is no key of the script, and pcall() all that is done to it: whoever may not have one
  * still releases.
@@ -82,8 +90,13 @@ typedef struct rl_script_source {
   "local n=redis.pcall('PUBLISH','redlock:call:'..string.sub(h,1,16),string.sub(h,17)..k) "        \
   "if n~=0 then c=type(n)=='number' and 2 or 3 break end redis.pcall('LPOP',q) end "
 
+/* "Others still wait": the sign is put back that was deleted. */
+#define RL_COMMAND_STILL                                                                           \
+  "if n==2 and c==2 then redis.pcall('SET',k..':redlock-wait','1','PX',60000) end "
+
 /* The queue lives for a minute after somebody has looked at it last; not each who comes makes it live longer. */
-#define RL_COMMAND_QUEUE_LIVES "redis.call('PEXPIRE',q,60000) "
+#define RL_COMMAND_QUEUE_LIVES                                                                     \
+  "redis.call('PEXPIRE',q,60000) redis.call('SET',k..':redlock-wait','1','PX',60000) "
 
 static const rl_script_source rl_script_sources[] = {
     [RL_SCRIPT_RELEASE] = {"if redis.call('GET',KEYS[1])==ARGV[1] then "
@@ -161,17 +174,20 @@ static const rl_script_source rl_script_sources[] = {
          "return say('OK')",
          "71917c0049fe3c5151500c46a88beb94775adfd2"},
     [RL_SCRIPT_RELEASE_CALL] =
-        {"local k,w,c=KEYS[1],ARGV[2],1 local q=k..':redlock-queue' "
-         "local v=redis.call('GET',k) if w then redis.pcall('LREM',q,0,w) end "
-         "if v and v~=ARGV[1] then return 0 end if v then redis.call('DEL',k) end " RL_COMMAND_CALL
-         "if v then return c end return 0",
-         "7168705e5d0f0f992ecd76191709e86bcc2c45ff"},
+        {"local k,w=KEYS[1],ARGV[2] local q=k..':redlock-queue' local v=redis.call('GET',k) "
+         "local n if v==ARGV[1] and not w then " RL_COMMAND_DELETE "if n==1 then return 1 end "
+         "if n==3 then return 3 end else if w then redis.pcall('LREM',q,0,w) end "
+         "if v and v~=ARGV[1] then return 0 end if v then redis.call('DEL',k) end end "
+         "local c=1 " RL_COMMAND_CALL RL_COMMAND_STILL "if v then return c end return 0",
+         "f6c5444777429162ccd55b7bcd30bbe23d7e189b"},
     [RL_SCRIPT_RELEASE_ALL_CALL] =
-        {"local n,e,c=0,nil,1 for i=1,#KEYS do local k=KEYS[i] local q=k..':redlock-queue' "
+        {"local d,e,c,n=0,nil,1,nil for i=1,#KEYS do local k=KEYS[i] local q=k..':redlock-queue' "
          "local v=redis.pcall('GET',k) if type(v)=='table' then e=v "
-         "elseif not v or v==ARGV[1] then if v then n=n+redis.call('DEL',k) end " RL_COMMAND_CALL
-         "end end if e then return e end if n==#KEYS then return c end return 0",
-         "42280eba853e96df0b4b20c928653b2e93c191f2"},
+         "elseif v==ARGV[1] then " RL_COMMAND_DELETE
+         "d=d+1 if n==2 then " RL_COMMAND_CALL RL_COMMAND_STILL
+         "elseif n==3 then c=3 end end end if e then return e end if d==#KEYS then return c end "
+         "return 0",
+         "b8229f1650149bedf822d0ec2d79cf8010453258"},
     [RL_SCRIPT_STAND] =
         {"local k,w,m=KEYS[1],ARGV[1],ARGV[2] local q=k..':redlock-queue' "
          "local left=redis.call('PTTL',k) if left==-2 then for i=1,16 do "
@@ -182,7 +198,7 @@ static const rl_script_source rl_script_sources[] = {
          "return left+(type(at)=='number' and at or 0)+1 end "
          "local n=redis.call('RPUSH',q,w) if n>1024 then redis.call('RPOP',q) return left end "
          "if n==1 or string.byte(w,-1)%8==0 then " RL_COMMAND_QUEUE_LIVES "end return left+n",
-         "166cfa7113c0825d0544801ca92a45e952431345"},
+         "09f03b1abf1a0723b8763abd50a999958d7723ff"},
     [RL_SCRIPT_LEAVE] =
         {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local n=redis.call('LREM',q,0,ARGV[1]) "
          "if redis.call('EXISTS',k)==0 then " RL_COMMAND_CALL "end return n",

@@ -58,8 +58,12 @@ int rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms
 int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
                       uint64_t ttl_ms, int grow);
 
-/* What is put behind a key for the queue of those who wait for it; and before a client's channel. */
+/*
+ * What is put behind a key for the queue of those who wait for it, and for the sign that there is one; and before a
+ * client's channel.
+ */
 #define RL_COMMAND_QUEUE ":redlock-queue"
+#define RL_COMMAND_WAIT ":redlock-wait"
 #define RL_COMMAND_CHANNEL "redlock:call:"
 
 /* One of the scripts that release and call. |entry| leaves the queue with it, unless it is NULL. */

@@ -295,8 +295,8 @@ static void where_calls_are_forbidden_everybody_polls(void **state) {
 /* How often the node has refused a script the queue. */
 static unsigned refusals(unsigned node) {
   const char *info = farm_command(&five, node, "INFO", "commandstats", NULL);
-  const char *lindex = info == NULL ? NULL : strstr(info, "cmdstat_lindex:");
-  const char *rejected = lindex == NULL ? NULL : strstr(lindex, "rejected_calls=");
+  const char *deletes = info == NULL ? NULL : strstr(info, "cmdstat_del:");
+  const char *rejected = deletes == NULL ? NULL : strstr(deletes, "rejected_calls=");
   assert_non_null(rejected);
   return (unsigned)strtoul(rejected + strlen("rejected_calls="), NULL, 10);
 }
