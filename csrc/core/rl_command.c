@@ -174,20 +174,21 @@ static const rl_script_source rl_script_sources[] = {
          "return say('OK')",
          "71917c0049fe3c5151500c46a88beb94775adfd2"},
     [RL_SCRIPT_RELEASE_CALL] =
-        {"local k,w=KEYS[1],ARGV[2] local q=k..':redlock-queue' local v=redis.call('GET',k) "
-         "local n if v==ARGV[1] and not w then " RL_COMMAND_DELETE "if n==1 then return 1 end "
-         "if n==3 then return 3 end else if w then redis.pcall('LREM',q,0,w) end "
-         "if v and v~=ARGV[1] then return 0 end if v then redis.call('DEL',k) end end "
-         "local c=1 " RL_COMMAND_CALL RL_COMMAND_STILL "if v then return c end return 0",
-         "f6c5444777429162ccd55b7bcd30bbe23d7e189b"},
+        {"local k,n=KEYS[1],nil local v=redis.call('GET',k) "
+         "if v==ARGV[1] and not ARGV[2] then " RL_COMMAND_DELETE "if n~=2 then return n end end "
+         "local q,c=k..':redlock-queue',1 if n~=2 then "
+         "if ARGV[2] then redis.pcall('LREM',q,0,ARGV[2]) end "
+         "if v and v~=ARGV[1] then return 0 end if v then redis.call('DEL',k) end "
+         "end " RL_COMMAND_CALL RL_COMMAND_STILL "if v then return c end return 0",
+         "7d3f5a598f07e877aab7fbfa5259fc2f9c2343d7"},
     [RL_SCRIPT_RELEASE_ALL_CALL] =
-        {"local d,e,c,n=0,nil,1,nil for i=1,#KEYS do local k=KEYS[i] local q=k..':redlock-queue' "
+        {"local d,e,c,n=0,nil,1,nil for i=1,#KEYS do local k=KEYS[i] "
          "local v=redis.pcall('GET',k) if type(v)=='table' then e=v "
-         "elseif v==ARGV[1] then " RL_COMMAND_DELETE
-         "d=d+1 if n==2 then " RL_COMMAND_CALL RL_COMMAND_STILL
+         "elseif v==ARGV[1] then " RL_COMMAND_DELETE "d=d+1 if n==2 then "
+         "local q=k..':redlock-queue' " RL_COMMAND_CALL RL_COMMAND_STILL
          "elseif n==3 then c=3 end end end if e then return e end if d==#KEYS then return c end "
          "return 0",
-         "b8229f1650149bedf822d0ec2d79cf8010453258"},
+         "6a34c8d80fde9db113d3f6d63920eae72c4ee857"},
     [RL_SCRIPT_STAND] =
         {"local k,w,m=KEYS[1],ARGV[1],ARGV[2] local q=k..':redlock-queue' "
          "local left=redis.call('PTTL',k) if left==-2 then for i=1,16 do "
