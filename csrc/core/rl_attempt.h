@@ -50,7 +50,8 @@ struct rl_attempt {
   uint32_t
       set; /* nodes that have said that they set the key; of a lease: that they have it (rl_margin.h) */
   uint32_t doubted; /* nodes that may have lost it since they have answered (rl_margin.h) */
-  uint32_t place;    /* of a lease: the place in queues that its release leaves (rl_call.h) ... */
+  uint32_t
+      place; /* of a lease: the place in queues that its release leaves (rl_call.h), or 0 ... */
   uint32_t standing; /* ... on these nodes */
 };
 

@@ -24,7 +24,8 @@
  *       than every 50 ms, or one node that lost a key would make all who wait try as fast as they can.
  *   C6. When it has the lock its place goes with the lease: the release leaves the queue in the same script.
  *   C7. Who gives up leaves all queues, and where the key is free calls the next: the call may have been its own.
- *   C8. A call for a place that there is not any more is answered by leaving it, which calls the next.
+ *   C8. A call for a place that there is not any more is answered by leaving it, which calls the next. Not that of a
+ *       lease: there a node was late, and C6 leaves.
  */
 #include "rl_call.h"
 
@@ -77,13 +78,12 @@ static rl_place *rl_call_new_place(rl_core *core) {
     if (place == NULL) {
       return NULL;
     }
-    place->id = calls->place_count;
+    place->id = calls->place_count + RL_CALL_SLOT_MASK + 1; /* None is 0. */
     calls->places[calls->place_count++] = place;
   }
   uint32_t id = place->id;
   memset(place, 0, sizeof *place);
   place->id = id;
-  calls->used_count++;
   return place;
 }
 
@@ -92,17 +92,24 @@ static void rl_call_free_place(rl_calls *calls, rl_place *place) {
   rl_resource_unref(place->resource);
   place->resource = NULL;
   place->line = NULL;
-  place->id += RL_CALL_SLOT_MASK + 1; /* Late calls for it are for nobody. */
+  place->granted = false;
+  do {
+    place->id += RL_CALL_SLOT_MASK + 1; /* Late calls for it are for nobody. */
+  } while (place->id <= RL_CALL_SLOT_MASK);
   place->next = calls->free;
   calls->free = place;
-  calls->used_count--;
 }
 
-/* The place of that id, if somebody waits there. */
-static rl_place *rl_call_place(const rl_calls *calls, uint32_t id) {
+/* The place of that id, or NULL; and if somebody waits there. */
+static rl_place *rl_call_at(const rl_calls *calls, uint32_t id) {
   uint32_t slot = id & RL_CALL_SLOT_MASK;
   rl_place *place = slot < calls->place_count ? calls->places[slot] : NULL;
-  return place != NULL && place->id == id && place->line != NULL ? place : NULL;
+  return place != NULL && place->id == id && place->resource != NULL ? place : NULL;
+}
+
+static rl_place *rl_call_place(const rl_calls *calls, uint32_t id) {
+  rl_place *place = rl_call_at(calls, id);
+  return place != NULL && place->line != NULL ? place : NULL;
 }
 
 static void rl_call_list(rl_calls *calls, rl_place *place) {
@@ -226,6 +233,7 @@ void rl_call_wait(rl_lock *lock, redlock_time now_us) {
     if (line->place == NULL) {
       return;
     }
+    calls->used_count++;
     line->place->line = line;
     line->place->resource = line->resource;
     line->resource->references++;
@@ -260,6 +268,16 @@ bool rl_call_timer(rl_lock *lock, redlock_time now_us) {
   return true;
 }
 
+/* Nobody waits in the place of |line| any more. What is to be left is sent, and then it goes. */
+static void rl_call_part(rl_calls *calls, rl_line *line) {
+  rl_place *place = line->place;
+  calls->used_count--;
+  place->wanted = 0;
+  place->line = NULL;
+  line->place = NULL;
+  rl_call_list(calls, place);
+}
+
 void rl_call_granted(rl_line *line, rl_attempt *lease, redlock_time now_us) {
   rl_place *place = line->place;
   if (place == NULL) {
@@ -271,20 +289,25 @@ void rl_call_granted(rl_line *line, rl_attempt *lease, redlock_time now_us) {
   lease->place = place->id;
   lease->standing = standing & lease->sent;
   place->leaving = standing & ~lease->sent;
-  place->wanted = 0;
-  place->line = NULL;
-  line->place = NULL;
-  rl_call_list(core->calls, place);
+  place->granted = true;
+  rl_call_part(core->calls, line);
+}
+
+void rl_call_released(rl_core *core, const rl_attempt *lease, bool leaves) {
+  rl_place *place =
+      core->calls != NULL && lease->place != 0 ? rl_call_at(core->calls, lease->place) : NULL;
+  if (place != NULL && place->granted) {
+    place->granted = false;
+    place->leaving = leaves ? lease->standing : place->leaving;
+    rl_call_list(core->calls, place); /* It goes. */
+  }
 }
 
 void rl_call_give_up(rl_core *core, rl_line *line) {
   rl_place *place = line->place;
   if (place != NULL) {
     place->leaving = place->standing | place->asked | place->called;
-    place->wanted = 0;
-    place->line = NULL;
-    line->place = NULL;
-    rl_call_list(core->calls, place);
+    rl_call_part(core->calls, line);
   }
 }
 
@@ -460,8 +483,11 @@ void rl_call_message(rl_core *core, unsigned node, redlock_time now_us, const rl
   if (!rl_call_read_id(reply, &id) || reply->length > sizeof reply->bytes) {
     return; /* The probe, or a key that is too long to be told. */
   }
-  rl_place *place = rl_call_place(core->calls, id);
-  if (place == NULL) {
+  rl_place *place = rl_call_at(core->calls, id);
+  if (place != NULL && place->granted) {
+    return; /* The node is late: its release was that which has freed the lock for us. */
+  }
+  if (place == NULL || place->line == NULL) {
     rl_call_decline(core, core->nodes[node], now_us, id, reply->bytes + RL_CALL_PAYLOAD,
                     reply->length - RL_CALL_PAYLOAD);
     return;
@@ -562,7 +588,7 @@ void rl_call_continue(rl_core *core, redlock_time now_us) {
     calls->last = calls->first == NULL ? NULL : calls->last;
     place->listed = false;
     rl_call_send(core, now_us, place);
-    if (place->line == NULL) {
+    if (place->line == NULL && !place->granted) {
       rl_call_free_place(calls, place);
     }
   }
@@ -591,6 +617,7 @@ void rl_call_forget(rl_core *core) {
     if (place->resource != NULL) {
       if (place->line != NULL) {
         place->line->place = NULL;
+        calls->used_count--;
       }
       rl_call_free_place(calls, place);
     }

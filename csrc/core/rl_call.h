@@ -23,21 +23,22 @@
 
 /* A place in the queues of the nodes. Sets of nodes are bits. */
 typedef struct rl_place {
-  struct rl_place *next;  /* among those with something to send; or that are free */
-  rl_line *line;          /* whose front waits; NULL: it is to be left, and goes then */
-  rl_resource *resource;  /* a reference */
-  uint32_t id;            /* by which calls name it */
-  uint32_t wanted;        /* nodes that are to be asked to let it stand */
-  uint32_t leaving;       /* nodes that are to be told that it leaves */
-  uint32_t asked;         /* nodes that owe the answer */
-  uint32_t standing;      /* nodes where it stands, or may */
-  uint32_t held;          /* nodes that have said that somebody has the key */
-  uint32_t behind;        /* nodes that have said that it is free, but others come first */
-  uint32_t called;        /* nodes that have said that it is free for us, or have called */
-  bool listed;            /* something is to be sent for it */
-  uint32_t position;      /* the best that a node has told; 0 before that */
-  bool looks;             /* its front's timer is for looking again, not for an attempt */
-  bool hurried;           /* one call has come, and an attempt is to follow */
+  struct rl_place *next; /* among those with something to send; or that are free */
+  rl_line *line;         /* whose front waits; NULL: it is to be left, and goes then */
+  rl_resource *resource; /* a reference */
+  uint32_t id;           /* by which calls name it */
+  uint32_t wanted;       /* nodes that are to be asked to let it stand */
+  uint32_t leaving;      /* nodes that are to be told that it leaves */
+  uint32_t asked;        /* nodes that owe the answer */
+  uint32_t standing;     /* nodes where it stands, or may */
+  uint32_t held;         /* nodes that have said that somebody has the key */
+  uint32_t behind;       /* nodes that have said that it is free, but others come first */
+  uint32_t called;       /* nodes that have said that it is free for us, or have called */
+  bool granted;      /* the front has got a lease, whose release leaves: calls are for nobody now */
+  bool listed;       /* something is to be sent for it */
+  uint32_t position; /* the best that a node has told; 0 before that */
+  bool looks;        /* its front's timer is for looking again, not for an attempt */
+  bool hurried;      /* one call has come, and an attempt is to follow */
   redlock_time ends_us[]; /* when the key ends on each node, where it is held */
 } rl_place;
 
@@ -80,6 +81,9 @@ bool rl_call_timer(rl_lock *lock, redlock_time now_us);
 
 /* C6. The front has got |lease|, whose release leaves the queues. */
 void rl_call_granted(rl_line *line, rl_attempt *lease, redlock_time now_us);
+
+/* C6. |lease| is being released; or, with |leaves|, goes to another process, and the queues are left now. */
+void rl_call_released(struct rl_core *core, const rl_attempt *lease, bool leaves);
 
 /* C7. Nobody of the line waits any more. */
 void rl_call_give_up(struct rl_core *core, rl_line *line);

@@ -177,6 +177,7 @@ void rl_release_begin(rl_core *core, redlock_time now_us, rl_attempt *attempt, b
   rl_release_set_due(core, attempt, rl_release_wanted(attempt));
   rl_release_go_on(core, now_us, attempt, grow);
   if (attempt->held) {
+    rl_call_released(core, attempt, false);
     rl_line_released(core, attempt->resource, now_us);
   }
 }
