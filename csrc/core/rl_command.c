@@ -198,8 +198,8 @@ static const rl_script_source rl_script_sources[] = {
          "left=(left+2)*2000 local at=m~='0' and redis.pcall('LPOS',q,w) if at then " RL_COMMAND_QUEUE_LIVES
          "return left+(type(at)=='number' and at or 0)+1 end "
          "local n=redis.call('RPUSH',q,w) if n>1024 then redis.call('RPOP',q) return left end "
-         "if n==1 or string.byte(w,-1)%8==0 then " RL_COMMAND_QUEUE_LIVES "end return left+n",
-         "09f03b1abf1a0723b8763abd50a999958d7723ff"},
+         "if n==1 or string.byte(w,20)%8==0 then " RL_COMMAND_QUEUE_LIVES "end return left+n",
+         "64dc6d4c48368d0cf62cc07b52c488ac77ec02e2"},
     [RL_SCRIPT_LEAVE] =
         {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local n=redis.call('LREM',q,0,ARGV[1]) "
          "if redis.call('EXISTS',k)==0 then " RL_COMMAND_CALL "end return n",
