@@ -1,0 +1,173 @@
+/*
+ * What the parts of the crowd share: the options, the events, the nodes, the clients and the figures.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef CROWD_H
+#define CROWD_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../csrc/test/sim/sim_random.h"
+#include "measure.h"
+#include "rl_core.h"
+
+#define CROWD_NODES 5
+#define CROWD_REGIONS 3
+#define CROWD_NOWHERE CROWD_REGIONS /* where the release of one who has died begins */
+#define CROWD_NAME_MAX 24
+
+extern const unsigned crowd_node_regions[CROWD_NODES];
+extern const redlock_duration crowd_ways_us[CROWD_REGIONS][CROWD_REGIONS]; /* one way */
+
+typedef struct crowd_options {
+  double clients, keys, hold_ms, pause_ms, seconds, wait_s, ttl_ms, seed, deaths, replaced_s, cut_s,
+      cut_region, late, late_ms;
+  bool breaks;
+} crowd_options;
+
+/* What comes at a moment; the bytes of a packet are behind it. */
+typedef enum crowd_kind { CROWD_COMMANDS, CROWD_REPLIES, CROWD_CONNECTED, CROWD_WAKE } crowd_kind;
+typedef struct crowd_event {
+  crowd_kind kind;
+  unsigned client, node;
+  uint32_t connection; /* its number: what comes for an older one is dropped */
+  uint32_t length;
+} crowd_event;
+
+typedef struct crowd_entry {
+  redlock_time at_us;
+  uint64_t order; /* of two at the same moment the older comes first */
+  crowd_event *event;
+} crowd_entry;
+
+typedef struct crowd_stored {
+  size_t length, token_length;
+  redlock_time ends_us; /* 0: there is no such key */
+  char name[CROWD_NAME_MAX];
+  char token[REDLOCK_TOKEN_LENGTH];
+} crowd_stored;
+
+typedef struct crowd_node {
+  crowd_stored *stored; /* a hash table with open addresses; a name keeps its place for ever */
+  size_t mask;
+  bool breaks; /* it ignores NX */
+  bool knows_release, knows_extend;
+  redlock_time now_us;
+  uint64_t commands;
+} crowd_node;
+
+typedef struct crowd_connection {
+  uint32_t number;
+  bool open;                      /* made, or being made */
+  redlock_time there_us, back_us; /* when the last packet arrives: none arrives before it */
+} crowd_connection;
+
+typedef enum crowd_state {
+  CROWD_PAUSES,
+  CROWD_WAITS,
+  CROWD_HOLDS,
+  CROWD_RELEASES,
+  CROWD_DEAD
+} crowd_state;
+
+typedef struct crowd_client {
+  rl_core core;
+  rl_lock *lock;
+  crowd_state state;
+  bool dies;
+  unsigned region, key;
+  uint64_t life; /* another one for whoever comes in the place of one who has died */
+  redlock_time wanted_us, due_us, armed_us;
+  uint32_t judged; /* the round whose end was looked at */
+  bool called;     /* its turn comes when all has happened that happens at this moment */
+  crowd_event wake;
+  crowd_connection connections[CROWD_NODES];
+} crowd_client;
+
+typedef struct crowd_key {
+  char name[CROWD_NAME_MAX];
+  const crowd_stored *places[CROWD_NODES]; /* on each node */
+  unsigned waiting;
+  crowd_client *owner;   /* the last one; NULL before the first */
+  redlock_time until_us; /* the deadline of an owner who has died; REDLOCK_NEVER of one who lives */
+  uint64_t last_life;
+  bool freed, waited; /* a hand-off has begun; and somebody waited then */
+  unsigned from;      /* the region */
+  redlock_time freed_us;
+} crowd_key;
+
+typedef struct crowd_samples {
+  uint64_t *us;
+  size_t count, capacity;
+} crowd_samples;
+
+typedef struct crowd {
+  const crowd_options *options;
+  rl_options lock_options;
+  redlock_time now_us, end_us, cut_from_us, cut_to_us;
+  sim_random network, entropy, deaths;
+  crowd_entry *heap;
+  size_t heap_count, heap_capacity;
+  uint64_t orders, lives;
+  crowd_client *clients;
+  crowd_client **called;
+  size_t called_count;
+  crowd_key *keys;
+  crowd_node nodes[CROWD_NODES];
+  redlock_duration least_us[CROWD_REGIONS + 1][CROWD_REGIONS];
+  redlock_duration told_us[CROWD_REGIONS + 1][CROWD_REGIONS];
+  crowd_samples handed, least, told;
+  uint64_t had, had_in[CROWD_REGIONS], gave_up, failed, split, two, died, events;
+  redlock_duration longest_us;
+} crowd;
+
+/* ---- crowd.c ---- */
+void *crowd_allocate(size_t count, size_t size);
+redlock_duration crowd_ms(double ms);
+
+/* ---- crowd_network.c ---- */
+void crowd_push(crowd *c, redlock_time at_us, crowd_event *event);
+crowd_entry crowd_pop(crowd *c);
+
+/* Sends over a connection, in order: to the node or back. */
+void crowd_send(crowd *c, crowd_kind kind, crowd_client *client, unsigned node, const void *bytes,
+                size_t length);
+void crowd_connect(crowd *c, crowd_client *client, unsigned node);
+void crowd_hang_up(crowd_connection *connection);
+
+/* ---- crowd_node.c ---- */
+
+/* The place of the key, whether it is there or not. */
+crowd_stored *node_place(crowd_node *node, const char *name, size_t length);
+
+/* Commands have arrived. */
+void node_hear(crowd *c, const crowd_event *event);
+
+/* ---- crowd_figures.c ---- */
+void crowd_measure_distances(crowd *c);
+
+/* When so many keys of the client will have run out that a majority of the nodes is free. */
+redlock_time crowd_frees_itself(const crowd *c, const crowd_client *client);
+
+/* Looks once at each attempt that failed. */
+void crowd_judge(crowd *c, crowd_client *client);
+
+/* The key is given up by its owner: now, or by one who has died when it runs out. */
+void crowd_freed(crowd *c, const crowd_client *client, unsigned from, redlock_time at_us);
+void crowd_granted(crowd *c, crowd_client *client);
+void crowd_print(crowd *c, const char *way);
+
+/* ---- crowd_client.c ---- */
+void client_start(crowd *c, crowd_client *client, redlock_duration pause_us);
+void client_end(crowd *c, crowd_client *client);
+
+/* The steps of rl_core.h, until there is nothing left to do at this moment. */
+void client_turn(crowd *c, crowd_client *client);
+
+/* Something arrives on a connection; its timer is due. */
+void client_hear(crowd *c, const crowd_event *event);
+void client_wake(crowd *c, crowd_client *client);
+
+#endif

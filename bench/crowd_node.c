@@ -1,0 +1,160 @@
+/*
+ * The nodes of the crowd: what they keep, and how they answer.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "crowd.h"
+#include "resp.h"
+#include "rl_command.h"
+
+#define CROWD_REPLIES_MAX 4096
+
+/* Each command is a function of what the node was asked, and returns the reply. */
+
+/* The place of the key, whether it is there or not. */
+crowd_stored *node_place(crowd_node *node, const char *name, size_t length) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (size_t i = 0; i < length; i++) {
+    hash = (hash ^ (unsigned char)name[i]) * 0x100000001b3u;
+  }
+  for (size_t at = hash ^ hash >> 32, tries = 0; tries <= node->mask; at++, tries++) {
+    crowd_stored *place = &node->stored[at & node->mask];
+    if (place->length == 0 && length > 0 && length <= sizeof place->name) {
+      place->length = length;
+      memcpy(place->name, name, length);
+    }
+    if (place->length == length && memcmp(place->name, name, length) == 0) {
+      return place;
+    }
+  }
+  bench_die("crowd: a node has no place for a key");
+}
+
+static crowd_stored *node_key(crowd_node *node, const resp_request *request, unsigned index) {
+  return node_place(node, request->words[index], request->lengths[index]);
+}
+
+/* Whether the word at |index| is what the key holds. */
+static bool node_holds(const crowd_node *node, const crowd_stored *key, const resp_request *request,
+                       unsigned index) {
+  return key->ends_us > node->now_us && resp_equals(request, index, key->token, key->token_length);
+}
+
+static const char *node_set(crowd_node *node, const resp_request *request) {
+  if (request->count != 6 || !resp_is(request, 3, "NX") || !resp_is(request, 4, "PX") ||
+      request->lengths[2] > REDLOCK_TOKEN_LENGTH) {
+    return NULL;
+  }
+  crowd_stored *key = node_key(node, request, 1);
+  if (key->ends_us > node->now_us && !node->breaks) {
+    return "$-1\r\n";
+  }
+  key->token_length = request->lengths[2];
+  memcpy(key->token, request->words[2], key->token_length);
+  key->ends_us = node->now_us + resp_number(request, 5) * REDLOCK_MILLISECONDS;
+  return "+OK\r\n";
+}
+
+static const char *node_delete(crowd_node *node, const resp_request *request) {
+  crowd_stored *key = request->count == 2 ? node_key(node, request, 1) : NULL;
+  if (key == NULL) {
+    return NULL;
+  }
+  bool there = key->ends_us > node->now_us;
+  key->ends_us = 0;
+  return there ? ":1\r\n" : ":0\r\n";
+}
+
+static const char *node_release(crowd_node *node, const resp_request *request) {
+  crowd_stored *key = request->count == 5 ? node_key(node, request, 3) : NULL;
+  if (key == NULL) {
+    return NULL;
+  }
+  if (!node_holds(node, key, request, 4)) {
+    return ":0\r\n";
+  }
+  key->ends_us = 0;
+  return ":1\r\n";
+}
+
+static const char *node_extend(crowd_node *node, const resp_request *request) {
+  crowd_stored *key = request->count == 6 ? node_key(node, request, 3) : NULL;
+  if (key == NULL) {
+    return NULL;
+  }
+  if (!node_holds(node, key, request, 4)) {
+    return ":0\r\n";
+  }
+  redlock_time ends_us = node->now_us + resp_number(request, 5) * REDLOCK_MILLISECONDS;
+  key->ends_us = rl_time_max(key->ends_us, ends_us);
+  return ":1\r\n";
+}
+
+/* EVAL and EVALSHA: a server that was sent the text of a script once knows it for all connections. */
+static const char *node_script(crowd_node *node, const resp_request *request) {
+  bool by_text = resp_is(request, 0, "EVAL");
+  for (unsigned i = 0; i < 2; i++) {
+    rl_script script = i == 0 ? RL_SCRIPT_RELEASE : RL_SCRIPT_EXTEND;
+    bool *knows = i == 0 ? &node->knows_release : &node->knows_extend;
+    if (resp_is(request, 1,
+                by_text ? rl_command_script_text(script) : rl_command_script_sha1(script))) {
+      *knows = *knows || by_text;
+      return !*knows  ? "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+             : i == 0 ? node_release(node, request)
+                      : node_extend(node, request);
+    }
+  }
+  return NULL;
+}
+
+static const char *node_handshake(crowd_node *node, const resp_request *request) {
+  (void)request;
+  node->commands--;
+  return "+OK\r\n";
+}
+
+static const char *node_execute(crowd_node *node, const resp_request *request) {
+  static const struct {
+    const char *name;
+    const char *(*execute)(crowd_node *, const resp_request *);
+  } commands[] = {{"SET", node_set},         {"EVALSHA", node_script},   {"EVAL", node_script},
+                  {"DEL", node_delete},      {"CLIENT", node_handshake}, {"AUTH", node_handshake},
+                  {"SELECT", node_handshake}};
+  node->commands++;
+  for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+    const char *reply =
+        resp_is(request, 0, commands[i].name) ? commands[i].execute(node, request) : NULL;
+    if (reply != NULL) {
+      return reply;
+    }
+  }
+  bench_die("crowd: a node does not know the command %.*s", (int)request->lengths[0],
+            request->words[0]);
+}
+
+/* A packet has whole commands, for all that there is to be sent is sent at once. */
+void node_hear(crowd *c, const crowd_event *event) {
+  crowd_client *client = &c->clients[event->client];
+  crowd_node *node = &c->nodes[event->node];
+  const char *bytes = (const char *)(event + 1);
+  char replies[CROWD_REPLIES_MAX];
+  resp_request request;
+  size_t length = 0;
+  node->now_us = c->now_us;
+  for (size_t at = 0; at < event->length;) {
+    long used = resp_read(&request, bytes + at, event->length - at);
+    if (used <= 0) {
+      bench_die("crowd: a node was sent what is no command");
+    }
+    at += (size_t)used;
+    const char *reply = node_execute(node, &request);
+    if (length + strlen(reply) > sizeof replies) {
+      bench_die("crowd: a node was sent too much at once");
+    }
+    memcpy(replies + length, reply, strlen(reply));
+    length += strlen(reply);
+  }
+  if (client->connections[event->node].number == event->connection) {
+    crowd_send(c, CROWD_REPLIES, client, event->node, replies, length);
+  }
+}
