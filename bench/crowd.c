@@ -8,7 +8,9 @@
  * it again. Some holders stop instead of releasing: their keys run out, and other clients come in their place.
  *
  * The ways are what a client does after an attempt that failed:
- *   polling   it tries again after 200 +- 100 ms, the library's default
+ *   calls     nodes call the first who waits, as the library's default has it (csrc/core/rl_call.c)
+ *   fair      likewise, and nobody overtakes those who wait
+ *   polling   without calls it tries again after 200 +- 100 ms
  *   busy      after 1 +- 0.5 ms
  *   50/25     after 50 +- 25 ms, and so on
  *
@@ -29,10 +31,13 @@
  *   told        the same for one who learns of the release at the moment in which it begins, wherever it is, and
  *               only then sends the SET, which goes there and back: way(S,n) + max(way(S,n), way(R,n))
  *   commands    that a node was sent for each hand-off, without handshakes
+ *   executed    the same with what its scripts have executed: what INFO commandstats counts
  *   ask/s       commands a second to one node
+ *   calls       that a node has published for each hand-off
  *   longest     wait in s, of those who still wait at the end, too
  *   gave up     of the waits that have ended, in %: a run that is not much longer than --wait tells little
  *   split       attempts that failed while nobody had a majority; and in % of all that failed
+ *   split by    of these: by calls, for some nodes had called the client, and some another one
  *   regions     of which clients the leases were, in %
  *   two         how often two held a key at once: it must be 0, or the program exits with 1
  *
@@ -66,9 +71,9 @@ static void crowd_seed(sim_random *random, double seed, uint64_t stream) {
   sim_random_seed(random, &state);
 }
 
-static void crowd_open(crowd *c, const crowd_options *options, double delay_ms, double jitter_ms) {
+static void crowd_open(crowd *c, const crowd_options *options, const crowd_way *way) {
   unsigned clients = (unsigned)options->clients, keys = (unsigned)options->keys;
-  size_t places = 4;
+  size_t places = 4, channels = 64;
   memset(c, 0, sizeof *c);
   c->options = options;
   c->now_us = CROWD_START_US;
@@ -80,16 +85,27 @@ static void crowd_open(crowd *c, const crowd_options *options, double delay_ms, 
   crowd_seed(&c->deaths, options->seed, 3);
   crowd_measure_distances(c);
   rl_options_default(&c->lock_options);
+  c->calls = way->calls;
+  c->lock_options.fair = way->fair ? REDLOCK_YES : REDLOCK_NO;
+  c->lock_options.slow_retry_us = crowd_ms(options->slow_ms);
   c->lock_options.ttl_us = crowd_ms(options->ttl_ms);
   c->lock_options.wait_us = crowd_ms(options->wait_s * 1000);
-  c->lock_options.retry_delay_us = crowd_ms(delay_ms);
-  c->lock_options.retry_jitter_us = crowd_ms(jitter_ms);
+  c->lock_options.retry_delay_us = crowd_ms(way->delay_ms);
+  c->lock_options.retry_jitter_us = crowd_ms(way->jitter_ms);
   c->lock_options.auto_extend = options->hold_ms > options->ttl_ms / 3 ? REDLOCK_YES : REDLOCK_NO;
   for (; places < 2 * (size_t)keys; places *= 2) {
+  }
+  for (; channels < 4 * (size_t)clients; channels *= 2) {
   }
   for (unsigned n = 0; n < CROWD_NODES; n++) {
     c->nodes[n].stored = crowd_allocate(places, sizeof *c->nodes[n].stored);
     c->nodes[n].mask = places - 1;
+    c->nodes[n].index = n;
+    c->nodes[n].crowd = c;
+    if (c->calls) {
+      c->nodes[n].subscribers = crowd_allocate(channels, sizeof *c->nodes[n].subscribers);
+      c->nodes[n].subscriber_mask = channels - 1;
+    }
     c->nodes[n].breaks = options->breaks;
   }
   c->keys = crowd_allocate(keys, sizeof *c->keys);
@@ -113,6 +129,7 @@ static void crowd_open(crowd *c, const crowd_options *options, double delay_ms, 
 static void crowd_happen(crowd *c, crowd_event *event) {
   switch (event->kind) {
   case CROWD_COMMANDS:
+  case CROWD_HUNG_UP:
     node_hear(c, event);
     break;
   case CROWD_WAKE:
@@ -151,7 +168,11 @@ static void crowd_close(crowd *c) {
     }
   }
   for (unsigned n = 0; n < CROWD_NODES; n++) {
+    for (size_t i = 0; i <= c->nodes[n].mask; i++) {
+      free(c->nodes[n].stored[i].queue);
+    }
     free(c->nodes[n].stored);
+    free(c->nodes[n].subscribers);
   }
   free(c->heap);
   free(c->keys);
@@ -187,6 +208,8 @@ static const struct crowd_word {
     {"--cut-region", "0, 1 or 2", offsetof(crowd_options, cut_region), 0, 0, 2},
     {"--late", "% of the packets", offsetof(crowd_options, late), 1, 0, 100},
     {"--late-by", "ms", offsetof(crowd_options, late_ms), 200, 0, 1e5},
+    {"--slow", "ms between looks of those who wait for a call", offsetof(crowd_options, slow_ms),
+     2000, 1, 1e7},
 };
 #define CROWD_WORDS (sizeof crowd_words / sizeof crowd_words[0])
 
@@ -196,8 +219,9 @@ static double *crowd_field(crowd_options *options, size_t word) {
 
 static int crowd_usage(int status) {
   FILE *file = status == 0 ? stdout : stderr;
-  fprintf(file,
-          "usage: crowd [--option value ...] [polling | busy | <delay ms>/<jitter ms> ...]\n");
+  fprintf(
+      file,
+      "usage: crowd [--option value ...] [polling | busy | calls | fair | <delay ms>/<jitter ms> ...]\n");
   for (size_t i = 0; i < CROWD_WORDS; i++) {
     fprintf(file, "  %-13s %s [%g]\n", crowd_words[i].name, crowd_words[i].help,
             crowd_words[i].fallback);
@@ -237,15 +261,17 @@ static int crowd_read(crowd_options *options, int argc, char **argv) {
   return at - 1;
 }
 
-static bool crowd_read_way(const char *way, double *delay_ms, double *jitter_ms) {
-  if (strcmp(way, "polling") == 0) {
-    way = "200/100";
-  } else if (strcmp(way, "busy") == 0) {
-    way = "1/0.5";
+static bool crowd_read_way(const char *text, crowd_way *way) {
+  way->fair = strcmp(text, "fair") == 0;
+  way->calls = way->fair || strcmp(text, "calls") == 0;
+  if (way->calls || strcmp(text, "polling") == 0) {
+    text = "200/100";
+  } else if (strcmp(text, "busy") == 0) {
+    text = "1/0.5";
   }
   char end;
-  return sscanf(way, "%lf/%lf%c", delay_ms, jitter_ms, &end) == 2 && *delay_ms > 0 &&
-         *delay_ms < 1e7 && *jitter_ms >= 0 && *jitter_ms < 1e7;
+  return sscanf(text, "%lf/%lf%c", &way->delay_ms, &way->jitter_ms, &end) == 2 &&
+         way->delay_ms > 0 && way->delay_ms < 1e7 && way->jitter_ms >= 0 && way->jitter_ms < 1e7;
 }
 
 /* What was simulated, and what the columns are. */
@@ -254,21 +280,22 @@ static void crowd_print_header(crowd_options *options) {
   for (size_t i = 0; i < CROWD_WORDS; i++) {
     printf(" %s=%g", crowd_words[i].name + 2, *crowd_field(options, i));
   }
-  printf("%s\n%-8s %8s %5s %15s %12s %12s %8s %8s %7s %7s %8s %6s  %8s %4s\n",
+  printf("%s\n%-8s %8s %5s %15s %12s %12s %8s %8s %8s %7s %7s %7s %8s %6s %8s  %8s %4s\n",
          options->breaks ? " break" : "", "way", "handed", "died", "p50/p99 ms", "least", "told",
-         "commands", "ask/s", "longest", "gave up", "split", "%", "regions", "two");
+         "commands", "executed", "ask/s", "calls", "longest", "gave up", "split", "%", "split by",
+         "regions", "two");
 }
 
 /* Returns whether two held a key at once. */
-static bool crowd_simulate(const crowd_options *options, const char *way) {
+static bool crowd_simulate(const crowd_options *options, const char *name) {
   crowd c;
-  double delay_ms = 0, jitter_ms = 0;
+  crowd_way way;
   clock_t began = clock();
-  (void)crowd_read_way(way, &delay_ms, &jitter_ms);
-  crowd_open(&c, options, delay_ms, jitter_ms);
+  (void)crowd_read_way(name, &way);
+  crowd_open(&c, options, &way);
   crowd_run(&c);
-  crowd_print(&c, way);
-  fprintf(stderr, "%s: %llu events, %.1f s of processor time\n", way, (unsigned long long)c.events,
+  crowd_print(&c, name);
+  fprintf(stderr, "%s: %llu events, %.1f s of processor time\n", name, (unsigned long long)c.events,
           (double)(clock() - began) / CLOCKS_PER_SEC);
   bool two = c.two > 0;
   crowd_close(&c);
@@ -276,14 +303,14 @@ static bool crowd_simulate(const crowd_options *options, const char *way) {
 }
 
 /* The way that comes after |index| others; NULL behind the last. */
-static const char *crowd_way(char **given, unsigned index) {
-  static const char *const ways[] = {"polling", "busy", NULL};
+static const char *crowd_next_way(char **given, unsigned index) {
+  static const char *const ways[] = {"polling", "busy", "calls", "fair", NULL};
   return *given == NULL ? ways[index] : given[index];
 }
 
 int main(int argc, char **argv) {
   crowd_options options = {.breaks = false};
-  double delay_ms, jitter_ms;
+  crowd_way way;
   bool two = false;
   if (argc > 1 && strcmp(argv[1], "--help") == 0) {
     return crowd_usage(0);
@@ -294,13 +321,13 @@ int main(int argc, char **argv) {
   }
   char **given = argv + words + 1;
   for (unsigned i = 0; *given != NULL && given[i] != NULL; i++) {
-    if (!crowd_read_way(given[i], &delay_ms, &jitter_ms)) {
+    if (!crowd_read_way(given[i], &way)) {
       return crowd_usage(2);
     }
   }
   crowd_print_header(&options);
-  for (unsigned i = 0; crowd_way(given, i) != NULL; i++) {
-    two = crowd_simulate(&options, crowd_way(given, i)) || two;
+  for (unsigned i = 0; crowd_next_way(given, i) != NULL; i++) {
+    two = crowd_simulate(&options, crowd_next_way(given, i)) || two;
   }
   return two ? 1 : 0;
 }

@@ -11,28 +11,45 @@
 
 #include "../csrc/test/sim/sim_random.h"
 #include "measure.h"
+#include "resp.h"
+#include "rl_command.h"
 #include "rl_core.h"
 
 #define CROWD_NODES 5
+#define CROWD_CONNECTIONS                                                                          \
+  (2 * CROWD_NODES) /* of a client: those over which nodes call are behind the others */
 #define CROWD_REGIONS 3
 #define CROWD_NOWHERE CROWD_REGIONS /* where the release of one who has died begins */
 #define CROWD_NAME_MAX 24
+#define CROWD_ENTRY 24 /* of a queue: digits of a channel, and of a place */
 
 extern const unsigned crowd_node_regions[CROWD_NODES];
 extern const redlock_duration crowd_ways_us[CROWD_REGIONS][CROWD_REGIONS]; /* one way */
 
 typedef struct crowd_options {
   double clients, keys, hold_ms, pause_ms, seconds, wait_s, ttl_ms, seed, deaths, replaced_s, cut_s,
-      cut_region, late, late_ms;
+      cut_region, late, late_ms, slow_ms;
   bool breaks;
 } crowd_options;
 
+/* What a client does after an attempt that failed. */
+typedef struct crowd_way {
+  double delay_ms, jitter_ms;
+  bool calls, fair;
+} crowd_way;
+
 /* What comes at a moment; the bytes of a packet are behind it. */
-typedef enum crowd_kind { CROWD_COMMANDS, CROWD_REPLIES, CROWD_CONNECTED, CROWD_WAKE } crowd_kind;
+typedef enum crowd_kind {
+  CROWD_COMMANDS,
+  CROWD_REPLIES,
+  CROWD_CONNECTED,
+  CROWD_HUNG_UP, /* the node learns that nobody listens any more */
+  CROWD_WAKE
+} crowd_kind;
 typedef struct crowd_event {
   crowd_kind kind;
-  unsigned client, node;
-  uint32_t connection; /* its number: what comes for an older one is dropped */
+  unsigned client, end; /* the client's connection */
+  uint32_t connection;  /* its number: what comes for an older one is dropped */
   uint32_t length;
 } crowd_event;
 
@@ -47,15 +64,35 @@ typedef struct crowd_stored {
   redlock_time ends_us; /* 0: there is no such key */
   char name[CROWD_NAME_MAX];
   char token[REDLOCK_TOKEN_LENGTH];
+  char (*queue)[CROWD_ENTRY]; /* of those who wait for it */
+  size_t queue_count, queue_capacity;
+  redlock_time queue_ends_us;
+  unsigned called; /* the client that was called last, and when */
+  redlock_time called_us;
 } crowd_stored;
+
+typedef struct crowd_subscriber {
+  char channel[16]; /* empty: there is none */
+  unsigned client;
+  uint32_t connection;
+  bool listens;
+} crowd_subscriber;
 
 typedef struct crowd_node {
   crowd_stored *stored; /* a hash table with open addresses; a name keeps its place for ever */
   size_t mask;
   bool breaks; /* it ignores NX */
-  bool knows_release, knows_extend;
+  bool knows[RL_SCRIPT_COUNT];
+  unsigned index;
+  struct crowd *crowd;
+  const crowd_event *heard; /* with which the command came */
   redlock_time now_us;
-  uint64_t commands;
+  uint64_t commands;             /* that it was sent */
+  uint64_t inside;               /* that scripts had it execute */
+  uint64_t calls;                /* of these: messages to who waits */
+  crowd_subscriber *subscribers; /* a hash table */
+  size_t subscriber_mask;
+  char reply[128];
 } crowd_node;
 
 typedef struct crowd_connection {
@@ -83,7 +120,7 @@ typedef struct crowd_client {
   uint32_t judged; /* the round whose end was looked at */
   bool called;     /* its turn comes when all has happened that happens at this moment */
   crowd_event wake;
-  crowd_connection connections[CROWD_NODES];
+  crowd_connection connections[CROWD_CONNECTIONS];
 } crowd_client;
 
 typedef struct crowd_key {
@@ -105,6 +142,7 @@ typedef struct crowd_samples {
 
 typedef struct crowd {
   const crowd_options *options;
+  bool calls; /* nodes call who waits */
   rl_options lock_options;
   redlock_time now_us, end_us, cut_from_us, cut_to_us;
   sim_random network, entropy, deaths;
@@ -119,7 +157,7 @@ typedef struct crowd {
   redlock_duration least_us[CROWD_REGIONS + 1][CROWD_REGIONS];
   redlock_duration told_us[CROWD_REGIONS + 1][CROWD_REGIONS];
   crowd_samples handed, least, told;
-  uint64_t had, had_in[CROWD_REGIONS], gave_up, failed, split, two, died, events;
+  uint64_t had, had_in[CROWD_REGIONS], gave_up, failed, split, split_calls, two, died, events;
   redlock_duration longest_us;
 } crowd;
 
@@ -132,18 +170,29 @@ void crowd_push(crowd *c, redlock_time at_us, crowd_event *event);
 crowd_entry crowd_pop(crowd *c);
 
 /* Sends over a connection, in order: to the node or back. */
-void crowd_send(crowd *c, crowd_kind kind, crowd_client *client, unsigned node, const void *bytes,
+void crowd_send(crowd *c, crowd_kind kind, crowd_client *client, unsigned end, const void *bytes,
                 size_t length);
-void crowd_connect(crowd *c, crowd_client *client, unsigned node);
-void crowd_hang_up(crowd_connection *connection);
+void crowd_connect(crowd *c, crowd_client *client, unsigned end);
+void crowd_hang_up(crowd *c, crowd_client *client, unsigned end);
 
 /* ---- crowd_node.c ---- */
 
 /* The place of the key, whether it is there or not. */
 crowd_stored *node_place(crowd_node *node, const char *name, size_t length);
 
-/* Commands have arrived. */
+/* Commands have arrived; or the end of a connection. */
 void node_hear(crowd *c, const crowd_event *event);
+
+/* ---- crowd_queue.c ---- */
+/* Each is a command, and returns the reply; NULL if it is none of ours. */
+const char *queue_subscribe(crowd_node *node, const resp_request *request);
+const char *queue_probe(crowd_node *node, const resp_request *request);
+const char *queue_release(crowd_node *node, crowd_stored *key, const resp_request *request);
+const char *queue_stand(crowd_node *node, crowd_stored *key, const resp_request *request);
+const char *queue_leave(crowd_node *node, crowd_stored *key, const resp_request *request);
+
+/* A connection to which calls went has ended. */
+void queue_hang_up(crowd_node *node, const crowd_event *event);
 
 /* ---- crowd_figures.c ---- */
 void crowd_measure_distances(crowd *c);

@@ -24,7 +24,8 @@ void client_start(crowd *c, crowd_client *client, redlock_duration pause_us) {
   client->armed_us = REDLOCK_NEVER;
   client->life = ++c->lives;
   client->judged = 0;
-  if (rl_core_init(&client->core, NULL, 0) != REDLOCK_OK) {
+  if (rl_core_init(&client->core, NULL, 0) != REDLOCK_OK ||
+      (c->calls && rl_calls_open(&client->core) != REDLOCK_OK)) {
     bench_die("crowd: no core");
   }
   client->core.options = c->lock_options;
@@ -51,8 +52,8 @@ void client_end(crowd *c, crowd_client *client) {
   client->state = CROWD_DEAD;
   rl_lock_free(client->lock, c->now_us);
   rl_core_free(&client->core);
-  for (unsigned n = 0; n < CROWD_NODES; n++) {
-    crowd_hang_up(&client->connections[n]);
+  for (unsigned n = 0; n < CROWD_CONNECTIONS; n++) {
+    crowd_hang_up(c, client, n);
   }
 }
 
@@ -115,10 +116,10 @@ static void client_ended(crowd *c, crowd_client *client) {
 }
 
 static void client_connect(crowd *c, crowd_client *client) {
-  for (unsigned n = 0; n < CROWD_NODES; n++) {
+  for (unsigned n = 0; n < rl_core_connection_count(&client->core); n++) {
     rl_connection wanted = rl_core_connection(&client->core, n, c->now_us);
     if (wanted != RL_CONNECTION_OPEN && client->connections[n].open) {
-      crowd_hang_up(&client->connections[n]);
+      crowd_hang_up(c, client, n);
     }
     if (wanted == RL_CONNECTION_WANTED) {
       rl_core_connecting(&client->core, n, c->now_us);
@@ -144,7 +145,7 @@ static void client_launch(crowd *c, crowd_client *client) {
 }
 
 static void client_send(crowd *c, crowd_client *client) {
-  for (unsigned n = 0; n < CROWD_NODES; n++) {
+  for (unsigned n = 0; n < rl_core_connection_count(&client->core); n++) {
     size_t length;
     const void *bytes = rl_core_output(&client->core, n, &length);
     if (bytes != NULL) {
@@ -189,13 +190,13 @@ static void client_call(crowd *c, crowd_client *client) {
 /* Something arrives on a connection. */
 void client_hear(crowd *c, const crowd_event *event) {
   crowd_client *client = &c->clients[event->client];
-  if (client->connections[event->node].number != event->connection) {
+  if (client->connections[event->end].number != event->connection) {
     return;
   }
   if (event->kind == CROWD_CONNECTED) {
-    rl_core_connected(&client->core, event->node, c->now_us);
+    rl_core_connected(&client->core, event->end, c->now_us);
   } else {
-    rl_core_input(&client->core, event->node, c->now_us, event + 1, event->length);
+    rl_core_input(&client->core, event->end, c->now_us, event + 1, event->length);
   }
   client_call(c, client);
 }

@@ -73,6 +73,17 @@ redlock_time crowd_frees_itself(const crowd *c, const crowd_client *client) {
   return rl_time_max(c->now_us, crowd_quorumth(ends_us));
 }
 
+/* Whether some nodes have called the client since the key was given up, and some another one. */
+static bool crowd_calls_are_split(const crowd *c, const crowd_key *key, unsigned client) {
+  unsigned ours = 0, others = 0;
+  for (unsigned n = 0; n < CROWD_NODES && c->calls && key->freed; n++) {
+    bool called = key->places[n]->called_us >= key->freed_us;
+    ours += called && key->places[n]->called == client;
+    others += called && key->places[n]->called != client;
+  }
+  return ours > 0 && others > 0;
+}
+
 /* Looks once at each attempt that failed. */
 void crowd_judge(crowd *c, crowd_client *client) {
   const rl_lock *lock = client->lock;
@@ -81,7 +92,10 @@ void crowd_judge(crowd *c, crowd_client *client) {
   }
   client->judged = lock->round;
   c->failed++;
-  c->split += !crowd_is_had(c, &c->keys[client->key]);
+  if (!crowd_is_had(c, &c->keys[client->key])) {
+    c->split++;
+    c->split_calls += crowd_calls_are_split(c, &c->keys[client->key], client->wake.client);
+  }
 }
 
 /* The key is given up by its owner: now, or by one who has died when it runs out. */
@@ -133,7 +147,8 @@ void crowd_print(crowd *c, const char *way) {
     char *text;
     crowd_samples *samples;
   } pairs[] = {{handed, &c->handed}, {least, &c->least}, {told, &c->told}};
-  double commands = 0, had = c->had > 0 ? (double)c->had : 1;
+  double commands = 0, inside = 0, calls = 0, had = c->had > 0 ? (double)c->had : 1;
+  double handed_count = c->handed.count > 0 ? (double)c->handed.count : 1;
   for (size_t i = 0; i < 3; i++) {
     (void)snprintf(pairs[i].text, sizeof handed, "%.1f/%.1f",
                    crowd_percentile_ms(pairs[i].samples, 0.5),
@@ -146,16 +161,19 @@ void crowd_print(crowd *c, const char *way) {
   }
   for (unsigned n = 0; n < CROWD_NODES; n++) {
     commands += (double)c->nodes[n].commands / CROWD_NODES;
+    inside += (double)c->nodes[n].inside / CROWD_NODES;
+    calls += (double)c->nodes[n].calls / CROWD_NODES;
   }
   printf(
-      "%-8s %8zu %5llu %15s %12s %12s %8.0f %8.0f %7.1f %7.2f %8llu %6.2f  %2.0f/%2.0f/%2.0f %4llu\n",
+      "%-8s %8zu %5llu %15s %12s %12s %8.1f %8.1f %8.0f %7.2f %7.1f %7.2f %8llu %6.2f %8llu  %2.0f/%2.0f/%2.0f %4llu\n",
       way, c->handed.count, (unsigned long long)c->died, handed, least, told,
-      c->handed.count > 0 ? commands / (double)c->handed.count : 0, commands / c->options->seconds,
-      (double)c->longest_us / (double)REDLOCK_SECONDS,
+      commands / handed_count, (commands + inside) / handed_count, commands / c->options->seconds,
+      calls / handed_count, (double)c->longest_us / (double)REDLOCK_SECONDS,
       100 * (double)c->gave_up / (double)(c->gave_up + c->had > 0 ? c->gave_up + c->had : 1),
       (unsigned long long)c->split,
       100 * (double)c->split / (double)(c->failed > 0 ? c->failed : 1),
-      100 * (double)c->had_in[0] / had, 100 * (double)c->had_in[1] / had,
-      100 * (double)c->had_in[2] / had, (unsigned long long)c->two);
+      (unsigned long long)c->split_calls, 100 * (double)c->had_in[0] / had,
+      100 * (double)c->had_in[1] / had, 100 * (double)c->had_in[2] / had,
+      (unsigned long long)c->two);
   fflush(stdout);
 }

@@ -67,18 +67,20 @@ static redlock_time crowd_arrival(crowd *c, unsigned from, unsigned to, redlock_
   return at_us;
 }
 
-void crowd_send(crowd *c, crowd_kind kind, crowd_client *client, unsigned node, const void *bytes,
+void crowd_send(crowd *c, crowd_kind kind, crowd_client *client, unsigned end, const void *bytes,
                 size_t length) {
-  crowd_connection *connection = &client->connections[node];
-  bool there = kind == CROWD_COMMANDS;
-  unsigned region = crowd_node_regions[node];
+  crowd_connection *connection = &client->connections[end];
+  bool there = kind == CROWD_COMMANDS || kind == CROWD_HUNG_UP;
+  unsigned region = crowd_node_regions[end % CROWD_NODES];
   redlock_time *last_us = there ? &connection->there_us : &connection->back_us;
   crowd_event *event = malloc(sizeof *event + length);
   if (event == NULL) {
     bench_die("crowd: no memory");
   }
-  *event = (crowd_event){kind, client->wake.client, node, connection->number, (uint32_t)length};
-  memcpy(event + 1, bytes, length);
+  *event = (crowd_event){kind, client->wake.client, end, connection->number, (uint32_t)length};
+  if (length > 0) {
+    memcpy(event + 1, bytes, length);
+  }
   redlock_time at_us =
       crowd_arrival(c, there ? client->region : region, there ? region : client->region, c->now_us);
   *last_us = rl_time_max(*last_us, at_us);
@@ -86,19 +88,22 @@ void crowd_send(crowd *c, crowd_kind kind, crowd_client *client, unsigned node, 
 }
 
 /* The first packet goes there and back before anything else can be sent. */
-void crowd_connect(crowd *c, crowd_client *client, unsigned node) {
-  crowd_connection *connection = &client->connections[node];
-  unsigned region = crowd_node_regions[node];
+void crowd_connect(crowd *c, crowd_client *client, unsigned end) {
+  crowd_connection *connection = &client->connections[end];
+  unsigned region = crowd_node_regions[end % CROWD_NODES];
   crowd_event *event = crowd_allocate(1, sizeof *event);
   connection->number++;
   connection->open = true;
-  *event = (crowd_event){CROWD_CONNECTED, client->wake.client, node, connection->number, 0};
+  *event = (crowd_event){CROWD_CONNECTED, client->wake.client, end, connection->number, 0};
   connection->there_us = crowd_arrival(c, client->region, region, c->now_us);
   connection->back_us = crowd_arrival(c, region, client->region, connection->there_us);
   crowd_push(c, connection->back_us, event);
 }
 
-void crowd_hang_up(crowd_connection *connection) {
-  connection->number++;
-  connection->open = false;
+void crowd_hang_up(crowd *c, crowd_client *client, unsigned end) {
+  if (end >= CROWD_NODES && client->connections[end].open) {
+    crowd_send(c, CROWD_HUNG_UP, client, end, NULL, 0); /* The others the nodes need not forget. */
+  }
+  client->connections[end].number++;
+  client->connections[end].open = false;
 }

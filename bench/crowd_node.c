@@ -4,8 +4,6 @@
  * SPDX-License-Identifier: MIT
  */
 #include "crowd.h"
-#include "resp.h"
-#include "rl_command.h"
 
 #define CROWD_REPLIES_MAX 4096
 
@@ -65,43 +63,40 @@ static const char *node_delete(crowd_node *node, const resp_request *request) {
   return there ? ":1\r\n" : ":0\r\n";
 }
 
-static const char *node_release(crowd_node *node, const resp_request *request) {
-  crowd_stored *key = request->count == 5 ? node_key(node, request, 3) : NULL;
-  if (key == NULL) {
-    return NULL;
-  }
-  if (!node_holds(node, key, request, 4)) {
-    return ":0\r\n";
-  }
-  key->ends_us = 0;
-  return ":1\r\n";
+static const char *node_release(crowd_node *node, crowd_stored *key, const resp_request *request) {
+  bool ours = node_holds(node, key, request, 4);
+  node->inside += ours ? 2 : 1; /* GET, DEL */
+  key->ends_us = ours ? 0 : key->ends_us;
+  return request->count != 5 ? NULL : ours ? ":1\r\n" : ":0\r\n";
 }
 
-static const char *node_extend(crowd_node *node, const resp_request *request) {
-  crowd_stored *key = request->count == 6 ? node_key(node, request, 3) : NULL;
-  if (key == NULL) {
-    return NULL;
-  }
-  if (!node_holds(node, key, request, 4)) {
-    return ":0\r\n";
-  }
+static const char *node_extend(crowd_node *node, crowd_stored *key, const resp_request *request) {
+  bool ours = node_holds(node, key, request, 4);
   redlock_time ends_us = node->now_us + resp_number(request, 5) * REDLOCK_MILLISECONDS;
-  key->ends_us = rl_time_max(key->ends_us, ends_us);
-  return ":1\r\n";
+  bool longer = ours && ends_us > key->ends_us;
+  node->inside += longer ? 3 : ours ? 2 : 1; /* GET, PTTL, PEXPIRE */
+  key->ends_us = longer ? ends_us : key->ends_us;
+  return request->count != 6 ? NULL : ours ? ":1\r\n" : ":0\r\n";
 }
 
 /* EVAL and EVALSHA: a server that was sent the text of a script once knows it for all connections. */
 static const char *node_script(crowd_node *node, const resp_request *request) {
+  static const struct {
+    rl_script script;
+    const char *(*execute)(crowd_node *, crowd_stored *, const resp_request *);
+  } scripts[] = {{RL_SCRIPT_RELEASE, node_release},
+                 {RL_SCRIPT_EXTEND, node_extend},
+                 {RL_SCRIPT_RELEASE_CALL, queue_release},
+                 {RL_SCRIPT_STAND, queue_stand},
+                 {RL_SCRIPT_LEAVE, queue_leave}};
   bool by_text = resp_is(request, 0, "EVAL");
-  for (unsigned i = 0; i < 2; i++) {
-    rl_script script = i == 0 ? RL_SCRIPT_RELEASE : RL_SCRIPT_EXTEND;
-    bool *knows = i == 0 ? &node->knows_release : &node->knows_extend;
+  for (size_t i = 0; i < sizeof scripts / sizeof scripts[0] && request->count > 4; i++) {
+    rl_script script = scripts[i].script;
     if (resp_is(request, 1,
                 by_text ? rl_command_script_text(script) : rl_command_script_sha1(script))) {
-      *knows = *knows || by_text;
-      return !*knows  ? "-NOSCRIPT No matching script. Please use EVAL.\r\n"
-             : i == 0 ? node_release(node, request)
-                      : node_extend(node, request);
+      node->knows[script] = node->knows[script] || by_text;
+      return node->knows[script] ? scripts[i].execute(node, node_key(node, request, 3), request)
+                                 : "-NOSCRIPT No matching script. Please use EVAL.\r\n";
     }
   }
   return NULL;
@@ -113,13 +108,22 @@ static const char *node_handshake(crowd_node *node, const resp_request *request)
   return "+OK\r\n";
 }
 
+/* Of a connection that has subscribed. */
+static const char *node_ping(crowd_node *node, const resp_request *request) {
+  (void)node;
+  (void)request;
+  return "*2\r\n$4\r\npong\r\n$0\r\n\r\n";
+}
+
 static const char *node_execute(crowd_node *node, const resp_request *request) {
   static const struct {
     const char *name;
     const char *(*execute)(crowd_node *, const resp_request *);
-  } commands[] = {{"SET", node_set},         {"EVALSHA", node_script},   {"EVAL", node_script},
-                  {"DEL", node_delete},      {"CLIENT", node_handshake}, {"AUTH", node_handshake},
-                  {"SELECT", node_handshake}};
+  } commands[] = {{"SET", node_set},          {"EVALSHA", node_script},
+                  {"EVAL", node_script},      {"DEL", node_delete},
+                  {"CLIENT", node_handshake}, {"AUTH", node_handshake},
+                  {"SELECT", node_handshake}, {"SUBSCRIBE", queue_subscribe},
+                  {"PUBLISH", queue_probe},   {"PING", node_ping}};
   node->commands++;
   for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
     const char *reply =
@@ -135,12 +139,17 @@ static const char *node_execute(crowd_node *node, const resp_request *request) {
 /* A packet has whole commands, for all that there is to be sent is sent at once. */
 void node_hear(crowd *c, const crowd_event *event) {
   crowd_client *client = &c->clients[event->client];
-  crowd_node *node = &c->nodes[event->node];
+  crowd_node *node = &c->nodes[event->end % CROWD_NODES];
   const char *bytes = (const char *)(event + 1);
   char replies[CROWD_REPLIES_MAX];
   resp_request request;
   size_t length = 0;
   node->now_us = c->now_us;
+  node->heard = event;
+  if (event->kind == CROWD_HUNG_UP) {
+    queue_hang_up(node, event);
+    return;
+  }
   for (size_t at = 0; at < event->length;) {
     long used = resp_read(&request, bytes + at, event->length - at);
     if (used <= 0) {
@@ -154,7 +163,7 @@ void node_hear(crowd *c, const crowd_event *event) {
     memcpy(replies + length, reply, strlen(reply));
     length += strlen(reply);
   }
-  if (client->connections[event->node].number == event->connection) {
-    crowd_send(c, CROWD_REPLIES, client, event->node, replies, length);
+  if (client->connections[event->end].number == event->connection) {
+    crowd_send(c, CROWD_REPLIES, client, event->end, replies, length);
   }
 }
