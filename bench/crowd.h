@@ -83,6 +83,7 @@ typedef struct crowd_node {
   size_t mask;
   bool breaks; /* it ignores NX */
   bool knows[RL_SCRIPT_COUNT];
+  uint64_t scripts[RL_SCRIPT_COUNT]; /* how often it was sent each; of RL_SCRIPT_NONE the SETs */
   unsigned index;
   struct crowd *crowd;
   const crowd_event *heard; /* with which the command came */

@@ -141,6 +141,29 @@ static double crowd_percentile_ms(crowd_samples *samples, double fraction) {
              : (double)samples->us[(size_t)(fraction * (double)(samples->count - 1))] / 1000;
 }
 
+/* Of what the commands for a hand-off were, on stderr. */
+static void crowd_print_scripts(const crowd *c, double handed_count) {
+  static const struct {
+    const char *name;
+    rl_script script;
+  } scripts[] = {{"SET", RL_SCRIPT_NONE},
+                 {"RELEASE", RL_SCRIPT_RELEASE},
+                 {"RELEASE_CALL", RL_SCRIPT_RELEASE_CALL},
+                 {"STAND", RL_SCRIPT_STAND},
+                 {"LEAVE", RL_SCRIPT_LEAVE},
+                 {"EXTEND", RL_SCRIPT_EXTEND}};
+  for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
+    double sent = 0;
+    for (unsigned n = 0; n < CROWD_NODES; n++) {
+      sent += (double)c->nodes[n].scripts[scripts[i].script] / CROWD_NODES;
+    }
+    if (sent > 0) {
+      fprintf(stderr, "%s %.2f  ", scripts[i].name, sent / handed_count);
+    }
+  }
+  fprintf(stderr, "to a node for each hand-off\n");
+}
+
 void crowd_print(crowd *c, const char *way) {
   char handed[32], least[32], told[32];
   const struct {
@@ -176,4 +199,5 @@ void crowd_print(crowd *c, const char *way) {
       100 * (double)c->had_in[1] / had, 100 * (double)c->had_in[2] / had,
       (unsigned long long)c->two);
   fflush(stdout);
+  crowd_print_scripts(c, handed_count);
 }

@@ -44,6 +44,7 @@ static const char *node_set(crowd_node *node, const resp_request *request) {
     return NULL;
   }
   crowd_stored *key = node_key(node, request, 1);
+  node->scripts[RL_SCRIPT_NONE]++;
   if (key->ends_us > node->now_us && !node->breaks) {
     return "$-1\r\n";
   }
@@ -95,6 +96,7 @@ static const char *node_script(crowd_node *node, const resp_request *request) {
     if (resp_is(request, 1,
                 by_text ? rl_command_script_text(script) : rl_command_script_sha1(script))) {
       node->knows[script] = node->knows[script] || by_text;
+      node->scripts[script]++;
       return node->knows[script] ? scripts[i].execute(node, node_key(node, request, 3), request)
                                  : "-NOSCRIPT No matching script. Please use EVAL.\r\n";
     }
