@@ -204,11 +204,13 @@ const char *queue_stand(crowd_node *node, crowd_stored *key, const resp_request 
   uint64_t mode = resp_number(request, 5), units = 0;
   queue_expire(node, key);
   node->inside++; /* PTTL */
-  if (key->ends_us <= node->now_us) {
-    if (queue_is_free_for(node, key, entry, mode == RL_COMMAND_STAND_EVICT)) {
-      return ":0\r\n";
-    }
-  } else {
+  bool free = key->ends_us <= node->now_us;
+  bool evicts = free && mode >= RL_COMMAND_STAND_EVICT && queue_find(key, entry) + 1 == mode;
+  node->inside += free && mode >= RL_COMMAND_STAND_EVICT; /* LPOS */
+  if (free && queue_is_free_for(node, key, entry, evicts)) {
+    return ":0\r\n";
+  }
+  if (!free) {
     units = (key->ends_us - node->now_us) / REDLOCK_MILLISECONDS + 2;
   }
   size_t at = mode == RL_COMMAND_STAND_NEW ? CROWD_NOBODY : queue_find(key, entry);

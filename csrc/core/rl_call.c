@@ -18,7 +18,8 @@
  *   C4. While a majority has said that the key is there, the front only looks again after |slow_retry|, or when the
  *       key has ended on so many nodes that a majority is free; then the first of the queue goes first, the others a
  *       little later. Looking asks C1 once more: it finds the queue that was lost, calls who is first when nobody has,
- *       and where the key is free twice in a row takes away who is first and does not come.
+ *       and where the key is free twice in a row, and nobody has moved up meanwhile, takes away who is first and does
+ *       not come. The further behind somebody stands, the longer that takes: it is left to those before.
  *       Else the front polls, as it would without calls.
  *   C5. It tries when a majority has called; or a little after the first call, when no majority comes. Not more often
  *       than every 50 ms, or one node that lost a key would make all who wait try as fast as they can.
@@ -74,7 +75,7 @@ static rl_place *rl_call_new_place(rl_core *core) {
       calls->places = places;
       calls->place_capacity = capacity;
     }
-    place = malloc(sizeof *place + core->node_count * sizeof place->ends_us[0]);
+    place = malloc(sizeof *place + core->node_count * sizeof place->at[0]);
     if (place == NULL) {
       return NULL;
     }
@@ -134,14 +135,26 @@ static redlock_time rl_call_end(const rl_core *core, const rl_place *place) {
   for (unsigned i = 0; i < core->node_count; i++) {
     if ((place->held >> i & 1) != 0) {
       unsigned at = count++;
-      for (; at > 0 && ends_us[at - 1] > place->ends_us[i]; at--) {
+      for (; at > 0 && ends_us[at - 1] > place->at[i].ends_us; at--) {
         ends_us[at] = ends_us[at - 1];
       }
-      ends_us[at] = place->ends_us[i];
+      ends_us[at] = place->at[i].ends_us;
     }
   }
   unsigned needed = rl_call_needed(core);
   return count < needed ? REDLOCK_NEVER : ends_us[needed - 1];
+}
+
+/* How many come first, where it is the fewest. */
+static unsigned rl_call_before(const rl_core *core, const rl_place *place) {
+  unsigned before = RL_COMMAND_QUEUE_MAX;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    bool told = ((place->held | place->behind) >> i & 1) != 0;
+    if (told && place->at[i].position <= before) {
+      before = place->at[i].position - 1;
+    }
+  }
+  return before;
 }
 
 /* C4. When to look again. */
@@ -154,11 +167,11 @@ static redlock_time rl_call_look_at(rl_core *core, const rl_place *place, redloc
   redlock_time end_us = rl_call_end(core, place);
   redlock_duration left_us = rl_time_sub(front->budget_us, now_us);
   redlock_duration last_us = rl_time_add(RL_CALL_LAST_US / 2, rl_time_add(needs_us, needs_us));
-  unsigned steps = place->position > 0 ? place->position - 1 : 0;
-  steps = steps < RL_CALL_STEPS_MAX ? steps : RL_CALL_STEPS_MAX;
+  unsigned before = rl_call_before(core, place);
+  unsigned steps = before < RL_CALL_STEPS_MAX ? before : RL_CALL_STEPS_MAX;
   if (place->behind != 0) {
-    due_us =
-        rl_time_min(due_us, rl_time_add(now_us, rl_time_max(RL_CALL_PATIENCE_US, 2 * needs_us)));
+    due_us = rl_time_min(
+        due_us, rl_time_add(now_us, (1 + before) * rl_time_max(RL_CALL_PATIENCE_US, 2 * needs_us)));
   }
   if (end_us != REDLOCK_NEVER) {
     end_us =
@@ -395,10 +408,9 @@ static void rl_call_stands(rl_core *core, rl_place *place, unsigned node, redloc
   place->called &= ~bit;
   place->standing = position > 0 ? place->standing | bit : place->standing & ~bit;
   if (position > 0) {
-    place->position =
-        place->position == 0 || position < place->position ? position : place->position;
+    place->at[node].position = position;
     *(left_ms > 0 ? &place->held : &place->behind) |= bit;
-    place->ends_us[node] =
+    place->at[node].ends_us =
         left_ms > 1 ? rl_time_add(now_us, (left_ms - 1) * REDLOCK_MILLISECONDS) : REDLOCK_NEVER;
     if (left_ms > 0) {
       rl_call_quote(place->line->front, place, node);
@@ -545,10 +557,13 @@ void rl_call_ready(rl_core *core, uint32_t bit) {
 
 /* --------------------------------------------------------------------------------- sending */
 
-static rl_command_stand rl_call_mode(const rl_place *place, uint32_t bit) {
-  return (place->behind & bit) != 0     ? RL_COMMAND_STAND_EVICT
-         : (place->standing & bit) != 0 ? RL_COMMAND_STAND_CHECK
-                                        : RL_COMMAND_STAND_NEW;
+static unsigned rl_call_mode(const rl_place *place, unsigned node) {
+  if ((place->behind >> node & 1) != 0 && place->at[node].position > RL_COMMAND_STAND_EVICT) {
+    return place->at[node].position;
+  }
+  return (place->behind >> node & 1) != 0     ? RL_COMMAND_STAND_EVICT
+         : (place->standing >> node & 1) != 0 ? RL_COMMAND_STAND_CHECK
+                                              : RL_COMMAND_STAND_NEW;
 }
 
 static void rl_call_send(rl_core *core, redlock_time now_us, rl_place *place) {
@@ -568,7 +583,7 @@ static void rl_call_send(rl_core *core, redlock_time now_us, rl_place *place) {
     }
     if ((place->wanted & bit) != 0 &&
         rl_link_queue_stand(link, now_us, place->id, resource->key, resource->key_length, entry,
-                            rl_call_mode(place, bit))) {
+                            rl_call_mode(place, i))) {
       place->asked |= bit;
       place->standing |= bit;
     }

@@ -34,12 +34,14 @@ typedef struct rl_place {
   uint32_t held;         /* nodes that have said that somebody has the key */
   uint32_t behind;       /* nodes that have said that it is free, but others come first */
   uint32_t called;       /* nodes that have said that it is free for us, or have called */
-  bool granted;      /* the front has got a lease, whose release leaves: calls are for nobody now */
-  bool listed;       /* something is to be sent for it */
-  uint32_t position; /* the best that a node has told; 0 before that */
-  bool looks;        /* its front's timer is for looking again, not for an attempt */
-  bool hurried;      /* one call has come, and an attempt is to follow */
-  redlock_time ends_us[]; /* when the key ends on each node, where it is held */
+  bool granted;          /* the front has got a lease, whose release leaves: calls are for nobody now */
+  bool listed;           /* something is to be sent for it */
+  bool looks;            /* its front's timer is for looking again, not for an attempt */
+  bool hurried;          /* one call has come, and an attempt is to follow */
+  struct {
+    redlock_time ends_us; /* when the key ends there, where it is held */
+    uint32_t position;    /* in the queue, where it stands */
+  } at[];                 /* of each node, as it has said last */
 } rl_place;
 
 typedef struct rl_calls {

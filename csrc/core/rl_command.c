@@ -191,15 +191,16 @@ static const rl_script_source rl_script_sources[] = {
          "6a34c8d80fde9db113d3f6d63920eae72c4ee857"},
     [RL_SCRIPT_STAND] =
         {"local k,w,m=KEYS[1],ARGV[1],ARGV[2] local q=k..':redlock-queue' "
-         "local left=redis.call('PTTL',k) if left==-2 then for i=1,16 do "
-         "local h=redis.call('LINDEX',q,0) if not h or h==w then return 0 end "
-         "if (m~='2' or i>1) and redis.call('PUBLISH','redlock:call:'..string.sub(h,1,16),"
+         "local left=redis.call('PTTL',k) if left==-2 then "
+         "local e=m>'1' and redis.pcall('LPOS',q,w) if type(e)=='number' then e=e+1==tonumber(m) end "
+         "for i=1,16 do local h=redis.call('LINDEX',q,0) if not h or h==w then return 0 end "
+         "if not (e and i==1) and redis.call('PUBLISH','redlock:call:'..string.sub(h,1,16),"
          "string.sub(h,17)..k)>0 then break end redis.call('LPOP',q) end end "
          "left=(left+2)*2000 local at=m~='0' and redis.pcall('LPOS',q,w) if at then " RL_COMMAND_QUEUE_LIVES
          "return left+(type(at)=='number' and at or 0)+1 end "
          "local n=redis.call('RPUSH',q,w) if n>1024 then redis.call('RPOP',q) return left end "
          "if n==1 or string.byte(w,20)%8==0 then " RL_COMMAND_QUEUE_LIVES "end return left+n",
-         "64dc6d4c48368d0cf62cc07b52c488ac77ec02e2"},
+         "a4bc9a33be1331d5032fba711e758d502ebe0aa6"},
     [RL_SCRIPT_LEAVE] =
         {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local n=redis.call('LREM',q,0,ARGV[1]) "
          "if redis.call('EXISTS',k)==0 then " RL_COMMAND_CALL "end return n",
@@ -441,7 +442,7 @@ int rl_command_release(rl_buffer *buffer, rl_script script, int by_text, const r
 }
 
 int rl_command_queue(rl_buffer *buffer, rl_script script, int by_text, const char *bytes,
-                     size_t length, const char *entry, rl_command_stand mode) {
+                     size_t length, const char *entry, unsigned mode) {
   const char *body = by_text ? rl_script_sources[script].text : rl_script_sources[script].sha1;
   bool stands = script == RL_SCRIPT_STAND;
   char *out = rl_buffer_reserve(
@@ -455,7 +456,7 @@ int rl_command_queue(rl_buffer *buffer, rl_script script, int by_text, const cha
   out = rl_command_argument(out, "1", 1);
   out = rl_command_argument(out, bytes, length);
   out = rl_command_text(out, entry);
-  out = stands ? rl_command_number(out, (uint64_t)mode) : out;
+  out = stands ? rl_command_number(out, mode) : out;
   rl_command_finish(buffer, out);
   return 1;
 }

@@ -75,12 +75,14 @@ int rl_command_release(rl_buffer *buffer, rl_script script, int by_text, const r
  * a message of these 8 and the key. How to stand:
  *   NEW     it certainly does not stand there yet
  *   CHECK   it may
- *   EVICT   likewise; and if the key is still free, who is first and did not come goes
+ *   EVICT   and from there on the position in which it stood when the key was free the last time. If the key is free
+ *           again, and nobody who stood before it has left, then who is first has not come, and goes
  * STAND answers 0 when the key is free, and nobody comes before |entry|. Else the position in the queue, from 1, or 0
  * when that is full, and so many units as ms are left of the key and two more; none of a key that is free, where
  * others come first and have been called; one of a key that does not expire.
  */
 #define RL_COMMAND_STAND_UNIT 2000
+#define RL_COMMAND_QUEUE_MAX 1024
 typedef enum rl_command_stand {
   RL_COMMAND_STAND_NEW,
   RL_COMMAND_STAND_CHECK,
@@ -88,7 +90,7 @@ typedef enum rl_command_stand {
 } rl_command_stand;
 
 int rl_command_queue(rl_buffer *buffer, rl_script script, int by_text, const char *bytes,
-                     size_t length, const char *entry, rl_command_stand mode);
+                     size_t length, const char *entry, unsigned mode);
 
 /*
  * How TAKE, KEEP and CONFIRM are asked. Each answers "word now fence": the node's clock in microseconds, and

@@ -497,7 +497,7 @@ bool rl_link_queue_force(rl_link *link, redlock_time now_us, rl_attempt *attempt
 }
 
 bool rl_link_queue_stand(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
-                         size_t length, const char *entry, rl_command_stand mode) {
+                         size_t length, const char *entry, unsigned mode) {
   rl_owed owed = {NULL, now_us, place, RL_OWED_STAND, 0, 0, RL_SCRIPT_STAND};
   owed.by_text = !link->knows[RL_SCRIPT_STAND];
   if (!rl_link_reserve_owed(link, true) ||

@@ -184,7 +184,7 @@ void rl_link_entry(const char *channel, uint32_t place, char entry[RL_LINK_ENTRY
 
 /* Of the queue beside |key|: |entry| is to stand in it; is to leave it (rl_command.h). */
 bool rl_link_queue_stand(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
-                         size_t length, const char *entry, rl_command_stand mode);
+                         size_t length, const char *entry, unsigned mode);
 bool rl_link_queue_leave(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
                          size_t length, const char *entry);
 

@@ -6,6 +6,7 @@
  * Clients that wait for one lock, in one process, by a loop. Their retry delay is so long that whoever is not called
  * waits for it in vain.
  */
+#include "rl_command.h"
 #include "support.h"
 
 #define KEY "r"
@@ -343,6 +344,30 @@ static void a_lost_subscription_is_made_again(void **state) {
   all_until(holds(next));
 }
 
+/* Else everybody who looks while the lock changes hands would take somebody's place from under him. */
+static void who_is_called_goes_only_if_nobody_has_moved_up_meanwhile(void **state) {
+  (void)state;
+  static const char queue[] = "other:redlock-queue", who[] = "00000000000000000000aaaa";
+  const char *stand = rl_command_script_text(RL_SCRIPT_STAND);
+  char first[25], second[25];
+  redlock_options options = patient();
+  waiter *holder = add(&options), *next = add(&options);
+  begin(holder);
+  all_until(holds(holder));
+  begin(next);
+  all_until(all_stand(1));
+  const char *entry = farm_command(&five, 0, "LINDEX", QUEUE, "0", NULL);
+  (void)snprintf(first, sizeof first, "%.16sffffffff", entry); /* It listens, and never comes. */
+  (void)snprintf(second, sizeof second, "%.16sfffffffe", first);
+  (void)farm_command(&five, 0, "RPUSH", queue, first, second, who, NULL);
+  assert_string_equal(farm_command(&five, 0, "EVAL", stand, "1", "other", who, "2", NULL), "3");
+  assert_string_equal(farm_command(&five, 0, "LLEN", queue, NULL), "3");
+  assert_string_equal(farm_command(&five, 0, "EVAL", stand, "1", "other", who, "3", NULL), "2");
+  assert_string_equal(farm_command(&five, 0, "LINDEX", queue, "0", NULL), second);
+  assert_string_equal(farm_command(&five, 0, "EVAL", stand, "1", "other", who, "3", NULL), "2");
+  assert_string_equal(farm_command(&five, 0, "LLEN", queue, NULL), "2");
+}
+
 /* The calls themselves are lost: the slow look finds that the lock is free. */
 static void without_a_call_the_slow_look_finds_it(void **state) {
   (void)state;
@@ -451,6 +476,7 @@ int main(void) {
       CALLS_TEST(where_calls_are_forbidden_everybody_polls),
       CALLS_TEST(who_may_not_write_the_queue_polls_and_releases),
       CALLS_TEST(a_lost_subscription_is_made_again),
+      CALLS_TEST(who_is_called_goes_only_if_nobody_has_moved_up_meanwhile),
       CALLS_TEST(without_a_call_the_slow_look_finds_it),
       CALLS_TEST(nodes_that_are_restarted_do_not_keep_who_waits),
       CALLS_TEST(two_nodes_that_hang_do_not_keep_who_waits),

@@ -178,12 +178,15 @@ bool fake_queue_released(fake_store *store, const fake_command *command, const c
 
 /* Whether the key is free and nobody comes before the entry. Whoever does is called, or taken away. */
 static bool fake_queue_is_next(fake_store *store, const fake_command *command) {
+  int at = fake_queue_position(fake_queue_find(store, command->key, command->key_length),
+                               command->entry);
+  bool evicts = command->mode >= RL_COMMAND_STAND_EVICT && at + 1 == (int)command->mode;
   for (unsigned i = 0; i < FAKE_CALLS_MAX; i++) {
     fake_queue *queue = fake_queue_find(store, command->key, command->key_length);
     if (queue == NULL || strcmp(queue->entries[0], command->entry) == 0) {
       return true;
     }
-    if ((command->mode != RL_COMMAND_STAND_EVICT || i > 0) &&
+    if ((!evicts || i > 0) &&
         fake_queue_publish_to(store, queue->entries[0], command->key, command->key_length)) {
       return false;
     }
