@@ -87,8 +87,9 @@ static bool crowd_calls_are_split(const crowd *c, const crowd_key *key, unsigned
 /* Looks once at each attempt that failed. */
 void crowd_judge(crowd *c, crowd_client *client) {
   const rl_lock *lock = client->lock;
-  if (lock->phase != RL_PHASE_DELAY || lock->round == client->judged) {
-    return;
+  if (lock->phase != RL_PHASE_DELAY || lock->round == client->judged ||
+      (lock->line != NULL && lock->line->last_us == 0)) {
+    return; /* It has waited first, and made no attempt yet. */
   }
   client->judged = lock->round;
   c->failed++;
