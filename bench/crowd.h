@@ -66,8 +66,8 @@ typedef struct crowd_stored {
   char token[REDLOCK_TOKEN_LENGTH];
   char (*queue)[CROWD_ENTRY]; /* of those who wait for it */
   size_t queue_count, queue_capacity;
-  redlock_time queue_ends_us;
-  unsigned called; /* the client that was called last, and when */
+  redlock_time queue_ends_us, sign_ends_us; /* of the list; of the sign that there is one */
+  unsigned called;                          /* the client that was called last, and when */
   redlock_time called_us;
 } crowd_stored;
 

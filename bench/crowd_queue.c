@@ -157,26 +157,39 @@ static bool queue_call_first(crowd_node *node, crowd_stored *key) {
 
 /* ------------------------------------------------------------------------------------- scripts */
 
+/* RL_COMMAND_QUEUE_LIVES */
+static void queue_live(crowd_node *node, crowd_stored *key) {
+  node->inside += 2; /* PEXPIRE, SET */
+  key->queue_ends_us = key->sign_ends_us = node->now_us + CROWD_QUEUE_LIVES_US;
+}
+
 /* RELEASE_CALL */
 const char *queue_release(crowd_node *node, crowd_stored *key, const resp_request *request) {
   bool there = key->ends_us > node->now_us;
   bool ours = there && resp_equals(request, 4, key->token, key->token_length);
-  if (request->count < 5 || request->count > 6 ||
-      (request->count == 6 && request->lengths[5] != CROWD_ENTRY)) {
+  bool stood = request->count == 6, sign = key->sign_ends_us > node->now_us;
+  if (request->count < 5 || (stood && request->lengths[5] != CROWD_ENTRY)) {
     return NULL;
   }
   queue_expire(node, key);
   node->inside++; /* GET */
-  if (request->count == 6) {
-    node->inside++;
+  if (stood) {
+    node->inside++; /* LREM */
     queue_remove(key, queue_find(key, request->words[5]));
   }
   if (there && !ours) {
     return ":0\r\n";
   }
-  node->inside += there; /* DEL */
+  node->inside += there; /* DEL, of the sign, too, for who has not stood there */
   key->ends_us = 0;
+  if (ours && !stood && !sign) {
+    return ":1\r\n";
+  }
   bool called = queue_call_first(node, key);
+  if (ours && !stood) {
+    node->inside += called; /* SET */
+    key->sign_ends_us = called ? node->now_us + CROWD_QUEUE_LIVES_US : 0;
+  }
   return !there ? ":0\r\n" : called ? ":2\r\n" : ":1\r\n";
 }
 
@@ -226,8 +239,7 @@ const char *queue_stand(crowd_node *node, crowd_stored *key, const resp_request 
     queue_remove(key, at);
     at = CROWD_NOBODY; /* The position becomes 0. */
   } else if (stood || at == 0 || entry[CROWD_ENTRY - 1] % 8 == 0) {
-    node->inside++; /* PEXPIRE */
-    key->queue_ends_us = node->now_us + CROWD_QUEUE_LIVES_US;
+    queue_live(node, key);
   }
   (void)snprintf(node->reply, sizeof node->reply, ":%llu\r\n",
                  (unsigned long long)(units * RL_COMMAND_STAND_UNIT + at + 1));
