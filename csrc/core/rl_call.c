@@ -20,6 +20,7 @@
  *       little later. Looking asks C1 once more: it finds the queue that was lost, calls who is first when nobody has,
  *       and where the key is free twice in a row, and nobody has moved up meanwhile, takes away who is first and does
  *       not come. The further behind somebody stands, the longer that takes: it is left to those before.
+ *       Who stands far behind looks less often, so that those who wait are not felt by their number.
  *       Else the front polls, as it would without calls.
  *   C5. It tries when a majority has called; or a little after the first call, when no majority comes. Not more often
  *       than every 50 ms, or one node that lost a key would make all who wait try as fast as they can.
@@ -47,6 +48,8 @@
   (100 * REDLOCK_MILLISECONDS)                     /* for who is called and comes first (C4) */
 #define RL_CALL_STEP_US (2 * REDLOCK_MILLISECONDS) /* between those who see a key end */
 #define RL_CALL_STEPS_MAX 15
+#define RL_CALL_ROW 8 /* so many look after |slow_retry|, the next so many after twice that, ... */
+#define RL_CALL_ROWS_MAX 8
 #define RL_CALL_LAST_US                                                                            \
   (60 * REDLOCK_MILLISECONDS) /* of a budget: what is left for a last attempt */
 #define RL_CALL_POLITE_US REDLOCK_SECONDS
@@ -160,14 +163,15 @@ static unsigned rl_call_before(const rl_core *core, const rl_place *place) {
 /* C4. When to look again. */
 static redlock_time rl_call_look_at(rl_core *core, const rl_place *place, redlock_time now_us) {
   const rl_lock *front = place->line->front;
-  redlock_duration slow_us = front->current->slow_retry_us;
+  unsigned before = rl_call_before(core, place);
+  unsigned rows = before / RL_CALL_ROW < RL_CALL_ROWS_MAX ? before / RL_CALL_ROW : RL_CALL_ROWS_MAX;
+  redlock_duration slow_us = front->current->slow_retry_us * (1 + rows);
   redlock_duration needs_us = rl_acquire_needs(core);
   redlock_time due_us =
       rl_time_add(now_us, slow_us - slow_us / 8 + rl_line_random(core) % (slow_us / 4 + 1));
   redlock_time end_us = rl_call_end(core, place);
   redlock_duration left_us = rl_time_sub(front->budget_us, now_us);
   redlock_duration last_us = rl_time_add(RL_CALL_LAST_US / 2, rl_time_add(needs_us, needs_us));
-  unsigned before = rl_call_before(core, place);
   unsigned steps = before < RL_CALL_STEPS_MAX ? before : RL_CALL_STEPS_MAX;
   if (place->behind != 0) {
     due_us = rl_time_min(
