@@ -142,7 +142,7 @@ static void every_duration_has_both_ends(void **state) {
     *field = REDLOCK_DURATION_NONE - 1;
     check(&options, row->sentence);
   }
-  assert_int_equal(durations, 8);
+  assert_int_equal(durations, 9);
 }
 
 static void a_wrong_option_is_named(void **state) {
