@@ -33,8 +33,9 @@
 /* ------------------------------------------------------------------------------- finding one */
 
 uint64_t rl_line_random(rl_core *core) {
-  core->random += 0x9e3779b97f4a7c15u; /* splitmix64: well mixed even if little was stirred in. */
-  uint64_t mixed = core->random;
+  core->lines.random += 0x9e3779b97f4a7c15u; /* splitmix64 */
+  uint64_t mixed =
+      core->lines.random ^ core->random; /* A forked child has stirred in other bytes. */
   mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
   mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu;
   return mixed ^ mixed >> 31;
@@ -188,7 +189,7 @@ bool rl_line_enter(rl_lock *lock, redlock_time now_us, const unsigned char *entr
   if (core->lines.seed == 0) {
     memcpy(&core->lines.seed, entropy, sizeof core->lines.seed);
     core->lines.seed |= 1;
-    core->random ^= core->lines.seed;
+    core->lines.random = core->lines.seed;
   }
   uint64_t hash = rl_line_hash(core, lock->resource);
   rl_line *line = rl_line_look(core, lock->resource, hash);

@@ -32,6 +32,7 @@ typedef struct rl_lines {
   size_t count;        /* of lines */
   size_t parked;       /* locks that stand behind another */
   uint64_t seed;       /* so that nobody can choose names that meet in one bucket */
+  uint64_t random;     /* for delays and channels; not core->random, which connections draw from */
   rl_line *free;
 } rl_lines;
 
