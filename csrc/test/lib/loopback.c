@@ -298,8 +298,8 @@ unsigned loopback_keys(loopback *farm, const char *key) {
 int loopback_finish(redlock_client *client, redlock_lock *lock) {
   redlock_time until_us = redlock_now() + 20 * REDLOCK_SECONDS;
   while (redlock_lock_result(lock) == REDLOCK_PENDING) {
-    struct pollfd fds[2 * REDLOCK_NODES_MAX];
-    size_t count = redlock_client_pollfds(client, fds, 2 * (size_t)REDLOCK_NODES_MAX);
+    struct pollfd fds[REDLOCK_NODES_MAX];
+    size_t count = redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX);
     (void)poll(fds, (nfds_t)count, 2);
     if (redlock_client_process(client, fds, count) != REDLOCK_OK || redlock_now() > until_us) {
       abort();
