@@ -163,15 +163,18 @@ static bool fake_queue_call(fake_store *store, const char *key, size_t length) {
   return false;
 }
 
-bool fake_queue_released(fake_store *store, const fake_command *command, const char *key,
-                         size_t length, bool free) {
+unsigned fake_queue_released(fake_store *store, const fake_command *command, const char *key,
+                             size_t length, bool free) {
   if (!command->calls || command->verb != FAKE_RELEASE) {
-    return false;
+    return 1;
+  }
+  if (store->mute) {
+    return free ? 3 : 1;
   }
   if (command->entry[0] != '\0') {
     (void)fake_queue_leave(store, key, length, command->entry);
   }
-  return free && fake_queue_call(store, key, length);
+  return free && fake_queue_call(store, key, length) ? 2 : 1;
 }
 
 /* ---------------------------------------------------------------------------------- the commands */
@@ -227,6 +230,10 @@ void fake_queue_execute(fake_store *store, const fake_command *command, redlock_
   (void)snprintf(channel, sizeof channel, "%s", fake_queue_channel(command));
   if (script && store->forgot_calls && !command->by_text) {
     (void)snprintf(reply, FAKE_REPLY_MAX, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    return;
+  }
+  if (store->mute && command->verb != FAKE_PING) {
+    (void)snprintf(reply, FAKE_REPLY_MAX, "-NOPERM this user has no permissions\r\n");
     return;
   }
   switch (command->verb) {

@@ -17,9 +17,9 @@ bool fake_queue_is(const fake_command *command);
 void fake_queue_execute(fake_store *store, const fake_command *command, redlock_time ends_us,
                         redlock_time now_us, char reply[FAKE_REPLY_MAX]);
 
-/* A key was released; it is |free| now. Returns whether somebody was called. */
-bool fake_queue_released(fake_store *store, const fake_command *command, const char *key,
-                         size_t length, bool free);
+/* A key was released; it is |free| now. Returns 2 if somebody was called, 3 if that is not allowed, else 1. */
+unsigned fake_queue_released(fake_store *store, const fake_command *command, const char *key,
+                             size_t length, bool free);
 
 /* The 16 digits of the channel that a SUBSCRIBE names; "" if it is none of ours. */
 const char *fake_queue_channel(const fake_command *command);

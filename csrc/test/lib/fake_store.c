@@ -432,9 +432,8 @@ static void fake_run_script(fake_store *store, redlock_time now_us, const fake_c
     if (ours) {
       key->length = 0;
     }
-    if (fake_queue_released(store, command, command->key, command->key_length, free) && ours) {
-      (void)snprintf(reply, FAKE_REPLY_MAX, ":2\r\n");
-    }
+    unsigned done = fake_queue_released(store, command, command->key, command->key_length, free);
+    (void)snprintf(reply, FAKE_REPLY_MAX, ":%u\r\n", ours ? done : 0);
   } else if (ours && key->expires_us < now_us + command->ttl_ms * REDLOCK_MILLISECONDS) {
     key->expires_us = now_us + command->ttl_ms * REDLOCK_MILLISECONDS;
   }
@@ -528,7 +527,8 @@ static void fake_run_several(fake_store *store, redlock_time now_us, const fake_
                              char reply[FAKE_REPLY_MAX]) {
   redlock_time expires_us = now_us + command->ttl_ms * REDLOCK_MILLISECONDS;
   unsigned ours = 0;
-  bool wrong_type = false, called = false;
+  unsigned done = 1;
+  bool wrong_type = false;
   for (unsigned i = 0; i < command->count; i++) {
     const fake_name *name = &command->names[i];
     fake_key *key = fake_find(store, now_us, name->bytes, name->length);
@@ -538,13 +538,14 @@ static void fake_run_several(fake_store *store, redlock_time now_us, const fake_
     if (fake_is_ours(key, command) && command->verb == FAKE_RELEASE) {
       key->length = 0;
     }
-    called |= fake_queue_released(store, command, name->bytes, name->length, free);
+    unsigned said = fake_queue_released(store, command, name->bytes, name->length, free);
+    done = said > 1 ? said : done;
   }
-  (void)snprintf(reply, FAKE_REPLY_MAX,
-                 wrong_type               ? "-WRONGTYPE Operation against a key\r\n"
-                 : ours != command->count ? ":0\r\n"
-                 : called                 ? ":2\r\n"
-                                          : ":1\r\n");
+  if (wrong_type) {
+    (void)snprintf(reply, FAKE_REPLY_MAX, "-WRONGTYPE Operation against a key\r\n");
+  } else {
+    (void)snprintf(reply, FAKE_REPLY_MAX, ":%u\r\n", ours == command->count ? done : 0);
+  }
   for (unsigned i = 0; i < command->count && ours == command->count; i++) {
     const fake_name *name = &command->names[i];
     fake_key *key = fake_find(store, now_us, name->bytes, name->length);

@@ -125,6 +125,7 @@ typedef struct fake_store {
   bool forgot_watched; /* TAKE, KEEP and CONFIRM */
   bool forgot_calls;   /* STAND and LEAVE */
   fake_queue queues[FAKE_KEYS_MAX];
+  bool mute;          /* nobody may look at a queue, nor call */
   unsigned queue_max; /* who stands in one at most; 0: FAKE_ENTRIES_MAX */
   char listeners[FAKE_LISTENERS_MAX][FAKE_CHANNEL_MAX + 1]; /* their channels; empty: none */
   fake_message messages[FAKE_MESSAGES_MAX];

@@ -1,0 +1,1035 @@
+/*
+ * Calls, rule by rule: C1 to C8 of rl_call.c.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_call.h"
+
+#include "calling_world.h"
+
+/* --------------------------------------------------------------------------------------- C1 */
+
+static void after_a_failed_attempt_it_stands_in_the_queue_of_each_node(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].sets, 1);
+    assert_int_equal(world->nodes[i].stands, 1);
+    assert_stands(world, i, 0, entry_of(lock));
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void a_lock_that_is_free_costs_nothing_more(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(total_of(world, stands), 0);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(total_of(world, leaves), 0);
+  assert_int_equal(world->nodes[0].queued, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_key_that_is_free_by_now_counts_as_a_call(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  redlock_options options = patient();
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_answer(world, i); /* SET */
+    fake_store_remove(&world->nodes[i].store, KEY);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->now_us, FAKE_START_US);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void only_nodes_whose_calls_arrive_are_asked(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  world->nodes[3 + 2].policy = FAKE_HANGS;
+  fake_break(world, 3 + 2, "Connection reset by peer");
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  assert_int_equal(world->nodes[0].stands, 1);
+  assert_int_equal(world->nodes[1].stands, 1);
+  assert_int_equal(world->nodes[2].stands, 0);
+  assert_null(fake_queue_at(&world->nodes[2].store, KEY, 0));
+  world->nodes[3 + 2].policy = FAKE_ACCEPTS; /* It is asked as soon as they do. */
+  pass(world, 5 * SECONDS);
+  assert_stands(world, 2, 0, entry_of(lock));
+  assert_true(fake_world_end(world));
+}
+
+static void a_client_that_goes_without_calls_sends_none_of_this(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 10 * DELAY);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(rl_core_connection_count(&world->core), 3);
+  assert_int_equal(world->nodes[0].sets, 11);
+  assert_int_equal(total_of(world, stands), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lock_that_goes_without_calls_stands_in_no_queue(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.notify = REDLOCK_NO;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 10 * DELAY);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, 11);
+  assert_int_equal(total_of(world, stands), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void with_more_than_16_nodes_nobody_is_called(void **state) {
+  (void)state;
+  static rl_core core;
+  rl_address address;
+  rl_options options;
+  redlock_settings settings = {0};
+  redlock_node node = {.address = "127.0.0.1"};
+  redlock_options fair = patient();
+  fair.fair = REDLOCK_YES;
+  unsigned char entropy[RL_LOCK_ENTROPY] = {1};
+  assert_error(rl_core_init(&core, NULL, 0), REDLOCK_OK);
+  assert_error(rl_calls_open(&core), REDLOCK_OK);
+  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i <= RL_CALL_NODES_MAX; i++) {
+    assert_error(rl_core_add(&core, &address), REDLOCK_OK);
+  }
+  rl_options_default(&options);
+  assert_null(rl_options_read(&options, &fair));
+  rl_lock *lock = rl_lock_new(&core, KEY, sizeof KEY - 1, &options);
+  assert_error(rl_lock_acquire(lock, FAKE_START_US, NULL, false), REDLOCK_OK);
+  rl_core_launch(&core, FAKE_START_US, entropy, sizeof entropy);
+  rl_core_launch(&core, FAKE_START_US, entropy, sizeof entropy);
+  assert_int_equal(rl_core_connection_count(&core), RL_CALL_NODES_MAX + 1);
+  rl_lock_free(lock, FAKE_START_US);
+  rl_core_free(&core);
+}
+
+/* --------------------------------------------------------------------------------------- C2 */
+
+static void who_is_fair_asks_for_its_turn_before_it_tries(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  fake_world *world = listening(3);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(total_of(world, sets), 0);
+  assert_int_equal(total_of(world, stands), 3);
+  fake_settle(world); /* Nobody waits: it is its turn. */
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(total_of(world, sets), 3);
+  assert_int_equal(world->now_us, FAKE_START_US);
+  assert_true(fake_world_end(world));
+}
+
+static void who_is_fair_does_not_overtake_who_waits(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  fake_world *world = listening(3);
+  let_other_stand(world); /* The lock is free, and they have not come yet. */
+  rl_lock *lock = begin_of(world, KEY, &options);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(total_of(world, sets), 0);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_true(other_hears(world, i));
+    assert_stands(world, i, 1, entry_of(lock));
+  }
+  pass(world, 99 * MS);
+  assert_int_equal(total_of(world, sets), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void who_is_not_fair_tries_at_once(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  let_other_stand(world);
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(total_of(world, stands), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* A release of ours has called another client. */
+static fake_world *polite_world(void) {
+  fake_world *world = listening(3);
+  rl_lock *lock = begin_patient(world);
+  let_other_stand(world);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_true(other_hears(world, i));
+  }
+  return world;
+}
+
+static void where_others_were_called_lately_it_does_not_overtake_them(void **state) {
+  (void)state;
+  fake_world *world = polite_world();
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, 1); /* the first lock's */
+  assert_stands(world, 0, 1, entry_of(lock));
+  assert_true(fake_world_end(world));
+}
+
+static void politeness_is_over_after_a_second(void **state) {
+  (void)state;
+  fake_world *world = polite_world();
+  pass(world, SECONDS - 1);
+  rl_lock *early = begin_patient(world);
+  assert_error(rl_lock_result(early), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, 1);
+  rl_lock_free(early, world->now_us);
+  fake_settle(world);
+  pass(world, 1);
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void politeness_is_for_one_resource(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  fake_world *world = polite_world();
+  rl_lock *lock = begin_of(world, "other", &options);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(total_of(world, stands), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void who_has_time_for_one_attempt_makes_that(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  options.wait_us = 100 * MS; /* two time-outs */
+  fake_world *world = listening(3);
+  let_other_stand(world);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(total_of(world, stands), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void who_asks_first_tries_all_the_same_when_no_majority_tells(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  fake_world *world = listening(3);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_reply(world, i, ":6000\r\n"); /* The queue is full. */
+  }
+  fake_pass(world, 50 * MS - 1); /* a time-out */
+  assert_int_equal(total_of(world, sets), 0);
+  fake_pass(world, 1);
+  assert_int_equal(total_of(world, sets), 3);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------------- C3 */
+
+static void a_release_calls_who_stands_first(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 30 * MS);
+  for (unsigned i = 0; i < 3; i++) {
+    release_key(world, i);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->now_us, FAKE_START_US + 30 * MS);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void the_dead_do_not_keep_a_call_from_who_lives(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_queue_put(&world->nodes[i].store, KEY, OTHERS_ENTRY); /* who is gone */
+  }
+  rl_lock *lock = begin_patient(world);
+  assert_stands(world, 0, 1, entry_of(lock));
+  for (unsigned i = 0; i < 3; i++) {
+    release_key(world, i);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->now_us, FAKE_START_US);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_where_nobody_may_be_called_gets_the_plain_release(void **state) {
+  (void)state;
+  fake_world *world = listening(1);
+  world->nodes[0].store.mute = true;
+  for (unsigned i = 0; i < 2; i++) {
+    rl_lock *lock = begin_patient(world);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+    fake_turn(world);
+    assert_int_equal(world->nodes[0].queue[0].calls, i == 0);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+  }
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------------- C4 */
+
+static void while_a_majority_has_the_key_it_only_looks_again_after_slow_retry(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 3, REDLOCK_NEVER);
+  fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, SLOW - SLOW / 8 - 1);
+  assert_int_equal(total_of(world, sets), 3);
+  assert_int_equal(total_of(world, stands), 3);
+  pass(world, SLOW / 4 + 1);
+  assert_int_equal(total_of(world, sets), 3);
+  assert_int_equal(total_of(world, stands), 6);
+  assert_null(fake_queue_at(&world->nodes[0].store, KEY, 1)); /* It stands there once. */
+  pass(world, 8 * SLOW);
+  assert_int_equal(total_of(world, sets), 3);
+  assert_in_range(total_of(world, stands), 6 + 3 * 7, 6 + 3 * 10);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_true(fake_world_end(world));
+}
+
+static void looking_finds_a_call_that_was_lost(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_remove(&world->nodes[i].store, KEY); /* A plain release: nobody is called. */
+  }
+  pass(world, SLOW - SLOW / 8 - 1);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  pass(world, SLOW / 4 + 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void looking_finds_a_queue_that_was_lost(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_queue_clear(&world->nodes[i].store, KEY);
+  }
+  pass(world, SLOW + SLOW / 8);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_stands(world, i, 0, entry_of(lock));
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void it_looks_when_the_key_has_ended_on_a_majority(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 1, FAKE_START_US + 300 * MS);
+  take_key(world, 2, FAKE_START_US + 500 * MS);
+  take_key(world, 4, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass_until(world, FAKE_START_US + 500 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(total_of(world, stands), 3);
+  pass(world, 5 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void who_stands_further_back_looks_a_little_later(void **state) {
+  (void)state;
+  redlock_time looked_us[2];
+  for (unsigned i = 0; i < 2; i++) {
+    fake_world *world = listening(1);
+    redlock_time start_us = world->now_us;
+    take_key(world, 1, start_us + 300 * MS);
+    for (unsigned k = 0; k < 5 * i; k++) {
+      char entry[RL_LINK_ENTRY_SIZE];
+      (void)snprintf(entry, sizeof entry, "%s%08x", OTHERS_CHANNEL, k);
+      fake_queue_put(&world->nodes[0].store, KEY, entry);
+    }
+    (void)begin_patient(world);
+    while (world->nodes[0].stands == 1) {
+      pass(world, MS);
+    }
+    looked_us[i] = world->now_us - start_us;
+    assert_true(fake_world_end(world));
+  }
+  assert_in_range(looked_us[0], 300 * MS, 304 * MS);
+  assert_int_equal(looked_us[1] - looked_us[0], 10 * MS);
+}
+
+static void without_a_majority_it_polls(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  for (unsigned i = 1; i < 3; i++) {
+    world->nodes[3 + i].policy = FAKE_HANGS;
+    fake_break(world, 3 + i, "Connection reset by peer");
+  }
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 5 * DELAY);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, 6);
+  assert_true(fake_world_end(world));
+}
+
+static void who_is_first_and_does_not_come_loses_its_place(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  let_other_stand(world);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 99 * MS);
+  assert_string_equal(fake_queue_at(&world->nodes[0].store, KEY, 0), OTHERS_ENTRY);
+  pass(world, 2 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_string_not_equal(fake_queue_at(&world->nodes[0].store, KEY, 0), OTHERS_ENTRY);
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void who_is_first_and_comes_keeps_its_place(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  let_other_stand(world);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 50 * MS);
+  take_key(world, 7, REDLOCK_NEVER); /* It has come. */
+  pass(world, SECONDS);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_string_equal(fake_queue_at(&world->nodes[0].store, KEY, 0), OTHERS_ENTRY);
+  assert_true(fake_world_end(world));
+}
+
+static void a_full_queue_is_polled(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  let_other_stand(world);
+  for (unsigned i = 0; i < 3; i++) {
+    world->nodes[i].store.queue_max = 1;
+  }
+  rl_lock *lock = begin_patient(world);
+  pass(world, 5 * DELAY);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, 6);
+  for (unsigned i = 0; i < 3; i++) {
+    world->nodes[i].store.queue_max = 0;
+  }
+  pass(world, DELAY);
+  assert_stands(world, 0, 1, entry_of(lock)); /* Each attempt asks again. */
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------------- C5 */
+
+static void it_tries_when_a_majority_has_called(void **state) {
+  (void)state;
+  fake_world *world = listening(5);
+  take_key(world, 31, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 70 * MS);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[0].sets, 1);
+    release_key(world, i);
+    fake_turn(world);
+  }
+  assert_int_equal(world->nodes[0].sets, 2);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_little_after_the_first_call_it_tries_without_a_majority(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 70 * MS);
+  release_key(world, 0);
+  fake_store_remove(&world->nodes[1].store, KEY); /* Its call is lost. */
+  fake_settle(world);
+  pass(world, MS - 1);
+  assert_int_equal(world->nodes[0].sets, 1);
+  pass(world, 1);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void without_a_majority_it_does_not_try_more_than_every_50_ms(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  for (unsigned i = 0; i < 1000; i++) { /* One node loses the key again and again. */
+    fake_store_remove(&world->nodes[0].store, KEY);
+    call_place(world, 0, lock->line->place->id);
+    pass(world, MS);
+    fake_settle(world);
+  }
+  assert_in_range(world->nodes[1].sets, 15, 21);
+  assert_true(fake_world_end(world));
+}
+
+static void a_call_that_is_repeated_counts_once(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 60 * MS);
+  for (unsigned i = 0; i < 3; i++) {
+    call_place(world, 0, lock->line->place->id);
+  }
+  assert_int_equal(world->nodes[0].sets, 1);
+  pass(world, MS);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void a_call_during_an_attempt_is_not_forgotten(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 60 * MS);
+  uint32_t id = lock->line->place->id;
+  call_place(world, 0, id);
+  fake_pass(world, MS); /* The attempt is under way, */
+  assert_int_equal(world->nodes[0].sets, 2);
+  for (unsigned i = 0; i < 3; i++) {
+    char reply[FAKE_REPLY_MAX];
+    (void)fake_execute(world, i, reply); /* is refused by all, */
+    release_key(world, i);               /* and the lock is released before they are heard. */
+    fake_turn(world);
+    fake_deliver(world, i, reply);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------------- C6 */
+
+static void the_release_leaves_the_queue_in_the_same_script(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  for (unsigned i = 0; i < 3; i++) {
+    release_key(world, i);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_non_null(fake_queue_at(&world->nodes[0].store, KEY, 0)); /* It stays first: */
+  let_other_stand(world);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_string_equal(fake_queue_at(&world->nodes[i].store, KEY, 0), OTHERS_ENTRY);
+    assert_true(other_hears(world, i));
+    assert_int_equal(world->nodes[i].leaves, 0);
+  }
+  assert_int_equal(world->core.calls->used_count, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_queue_that_could_not_be_left_is_left_when_it_calls(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  world->nodes[2].policy = FAKE_HANGS;
+  fake_break(world, 2, "Connection reset by peer");
+  release_key(world, 0);
+  release_key(world, 1);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  rl_lock_free(lock, world->now_us);
+  fake_settle(world);
+  assert_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
+  assert_non_null(fake_queue_at(&world->nodes[2].store, KEY, 0));
+  assert_int_equal(world->core.calls->used_count, 0);
+  world->nodes[2].policy = FAKE_ACCEPTS;
+  pass(world, 5 * SECONDS);
+  release_key(world, 2);
+  fake_settle(world);
+  assert_null(fake_queue_at(&world->nodes[2].store, KEY, 0));
+  assert_true(fake_world_end(world));
+}
+
+static void a_grant_while_the_queue_has_not_answered_leaves_it_all_the_same(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.node_timeout_us = 500 * MS;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_answer(world, i);
+  }
+  char replies[3][FAKE_REPLY_MAX];
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(fake_next(world, i), FAKE_STAND);
+    (void)fake_execute(world, i, replies[i]);
+    fake_store_remove(&world->nodes[i].store, KEY);
+  }
+  fake_pass(world, DELAY); /* It polls: nobody has said anything. */
+  for (unsigned i = 0; i < 3; i++) {
+    char reply[FAKE_REPLY_MAX];
+    assert_int_equal(fake_next(world, i), FAKE_SET);
+    (void)fake_execute(world, i, reply);
+    fake_deliver(world, i, replies[i]);
+    fake_deliver(world, i, reply);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_non_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
+  rl_lock_free(lock, world->now_us);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_null(fake_queue_at(&world->nodes[i].store, KEY, 0));
+  }
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------------- C7 */
+
+static void who_gives_up_leaves_all_queues(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].leaves, 1);
+    assert_null(fake_queue_at(&world->nodes[i].store, KEY, 0));
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void whose_budget_is_over_leaves_all_queues(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.wait_us = SECONDS;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, SECONDS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
+  assert_in_range(world->nodes[0].sets, 2, 6); /* What is left is halved, as without calls. */
+  assert_true(fake_world_end(world));
+}
+
+static void who_was_called_and_gives_up_calls_the_next(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  let_other_stand(world);
+  world->holds_calls = true;
+  for (unsigned i = 0; i < 3; i++) {
+    release_key(world, i);
+  }
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_true(other_hears(world, i));
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void a_client_that_is_closed_leaves_all_queues(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  rl_core_close(&world->core, world->now_us);
+  assert_error(rl_lock_result(lock), REDLOCK_E_CLOSED);
+  assert_true(rl_core_unsent(&world->core));
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_null(fake_queue_at(&world->nodes[i].store, KEY, 0));
+  }
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------------- C8 */
+
+static void a_call_for_nobody_is_passed_on(void **state) {
+  (void)state;
+  char entry[RL_LINK_ENTRY_SIZE];
+  fake_world *world = listening(3);
+  rl_link_entry(world->core.calls->channel, 0x12345678, entry);
+  fake_queue_put(&world->nodes[1].store, KEY, entry); /* It was left behind there. */
+  let_other_stand(world);
+  take_key(world, 7, REDLOCK_NEVER);
+  release_key(world, 1);
+  fake_settle(world);
+  assert_int_equal(world->nodes[1].leaves, 1);
+  assert_string_equal(fake_queue_at(&world->nodes[1].store, KEY, 0), OTHERS_ENTRY);
+  assert_true(other_hears(world, 1));
+  assert_int_equal(world->nodes[0].leaves, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_place_that_is_used_again_has_another_id(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *before = begin_patient(world);
+  uint32_t id = before->line->place->id;
+  rl_lock_free(before, world->now_us);
+  fake_settle(world);
+  pass(world, SECONDS);
+  rl_lock *lock = begin_patient(world);
+  assert_int_equal(lock->line->place->id, id + 0x10000);
+  assert_int_equal(world->core.calls->place_count, 1);
+  pass(world, 60 * MS);
+  for (unsigned i = 0; i < 3; i++) {
+    call_place(world, i, id); /* They are late, and for who is gone. */
+  }
+  fake_settle(world);
+  pass(world, 5 * MS);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_int_equal(world->nodes[0].leaves, 2);
+  assert_stands(world, 0, 0, entry_of(lock));
+  assert_true(fake_world_end(world));
+}
+
+static void what_is_no_call_changes_nothing(void **state) {
+  static const char *const said[] = {"",         "0",  "0000000",  "0000000 ", "0000000Gorders:42",
+                                     "0000000A", "-1", "00000000", /* a call without a key */
+                                     "ffffffff"};
+  char much[RL_REPLY_BYTES_MAX + 2];
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  lock->line->place->id += 0x10000; /* so that none of them is for it */
+  memset(much, 'f', sizeof much - 1);
+  much[sizeof much - 1] = '\0';
+  for (unsigned i = 0; i < COUNT_OF(said); i++) {
+    shout(world, i % 3, said[i]);
+  }
+  shout(world, 0, much);
+  fake_settle(world);
+  pass(world, 60 * MS);
+  assert_int_equal(total_of(world, leaves), 0);
+  assert_int_equal(total_of(world, sets), 3);
+  assert_int_equal(world->core.calls->ready, 7);
+  lock->line->place->id -= 0x10000;
+  assert_true(fake_world_end(world));
+}
+
+/* ------------------------------------------------------------------------- budgets, and nodes */
+
+static void a_number_of_attempts_becomes_so_many_delays(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.wait_us = 0;
+  options.retry_count = 3;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 3 * DELAY - 35 * MS);
+  assert_int_equal(world->nodes[0].sets, 1);
+  pass(world, 30 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  pass(world, 5 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_true(fake_world_end(world));
+}
+
+static void without_calls_a_number_of_attempts_is_one(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.wait_us = 0;
+  options.retry_count = 3;
+  fake_world *world = fake_world_new_calling(3);
+  for (unsigned i = 3; i < 6; i++) {
+    world->nodes[i].policy = FAKE_REFUSES;
+  }
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 3 * DELAY);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_int_equal(world->nodes[0].sets, 4);
+  assert_true(fake_world_end(world));
+}
+
+static void when_nodes_that_would_have_called_are_gone_it_polls(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, DELAY);
+  assert_int_equal(world->nodes[0].sets, 1);
+  for (unsigned i = 1; i < 3; i++) {
+    world->nodes[i].policy = FAKE_HANGS;
+    fake_break(world, i, "Connection reset by peer");
+  }
+  pass(world, DELAY);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_true(fake_world_end(world));
+}
+
+static void when_calls_do_not_arrive_any_more_it_polls(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, DELAY);
+  for (unsigned i = 1; i < 3; i++) {
+    world->nodes[3 + i].policy = FAKE_HANGS;
+    fake_break(world, 3 + i, "Connection reset by peer");
+  }
+  pass(world, 2 * DELAY);
+  assert_int_equal(world->nodes[0].sets, 3);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_comes_back_is_asked_again(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  fake_break(world, 1, "Connection reset by peer");
+  fake_queue_clear(&world->nodes[1].store, KEY); /* It was restarted. */
+  pass(world, 100 * MS);
+  assert_stands(world, 1, 0, entry_of(lock));
+  assert_int_equal(world->nodes[1].stands, 2);
+  assert_int_equal(world->nodes[0].stands, 1);
+  pass(world, 4 * DELAY);
+  assert_int_equal(world->nodes[0].sets, 1); /* It has a majority all the time. */
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_forbids_the_queue_is_not_asked_for_a_minute(void **state) {
+  (void)state;
+  const char *reason;
+  redlock_options options = patient();
+  options.wait_us = 300 * SECONDS;
+  fake_world *world = listening(1);
+  take_key(world, 1, REDLOCK_NEVER);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  assert_int_equal(fake_next(world, 0), FAKE_STAND);
+  (void)fake_reply(world, 0, "-NOPERM this user has no permissions to run 'rpush'\r\n");
+  fake_settle(world);
+  assert_false(rl_listener_state(&world->core, 0, &reason));
+  assert_non_null(strstr(reason, "NOPERM"));
+  pass(world, 5 * DELAY);
+  assert_int_equal(world->nodes[0].sets, 6); /* It polls. */
+  pass(world, 50 * SECONDS);
+  assert_int_equal(world->nodes[0].stands, 1);
+  pass(world, 15 * SECONDS);
+  assert_true(rl_listener_state(&world->core, 0, &reason));
+  assert_null(reason);
+  assert_stands(world, 0, 0, entry_of(lock));
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_answers_nonsense_is_not_asked_for_a_minute(void **state) {
+  static const char *const answers[] = {":-1\r\n", "+OK\r\n", "$-1\r\n", "$1\r\n5\r\n",
+                                        "-WRONGTYPE of another kind\r\n"};
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(answers); i++) {
+    const char *reason;
+    redlock_options options = patient();
+    fake_world *world = listening(1);
+    take_key(world, 1, REDLOCK_NEVER);
+    rl_lock *lock = fake_lock(world, KEY, &options);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)fake_answer(world, 0);
+    (void)fake_reply(world, 0, answers[i]);
+    fake_settle(world);
+    assert_false(rl_listener_state(&world->core, 0, &reason));
+    assert_non_null(reason);
+    assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_script_that_a_node_has_forgotten_goes_by_its_text(void **state) {
+  (void)state;
+  fake_world *world = listening(1);
+  take_key(world, 1, REDLOCK_NEVER);
+  rl_lock_free(begin_patient(world), world->now_us);
+  fake_settle(world); /* It knows both scripts by now. */
+  world->nodes[0].store.forgot_calls = true;
+  rl_lock *lock = begin_patient(world);
+  assert_stands(world, 0, 0, entry_of(lock));
+  assert_int_equal(world->nodes[0].stands, 3); /* by its name, and by its text */
+  rl_lock_free(lock, world->now_us);
+  fake_settle(world);
+  assert_true(world->core.calls->ready == 1);
+  assert_true(fake_world_end(world));
+}
+
+static void a_forked_child_forgets_all_places_and_sends_nothing(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  char channel[RL_CALL_CHANNEL_SIZE];
+  memcpy(channel, world->core.calls->channel, sizeof channel);
+  rl_core_forget(&world->core);
+  for (unsigned i = 0; i < 6; i++) {
+    world->nodes[i].connected = false;
+    world->nodes[i].queued = 0;
+    fake_queue_unsubscribe(&world->nodes[i % 3].store, 0);
+  }
+  assert_int_equal(rl_core_connection_count(&world->core), 3);
+  assert_int_equal(world->core.calls->used_count, 0);
+  assert_int_equal(world->core.lines.count, 0);
+  fake_settle(world);
+  assert_int_equal(total_of(world, leaves), 0);
+  rl_lock_free(lock, world->now_us);
+  rl_lock *own = begin_patient(world); /* Its calls come by another channel. */
+  assert_string_not_equal(world->core.calls->channel, channel);
+  for (unsigned i = 0; i < 3; i++) {
+    release_key(world, i);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(own), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void many_resources_have_a_place_each(void **state) {
+  (void)state;
+  enum { MANY = 100 };
+  redlock_options options = patient();
+  rl_lock *locks[MANY];
+  fake_world *world = listening(1);
+  for (unsigned i = 0; i < MANY; i++) {
+    char name[16];
+    (void)snprintf(name, sizeof name, "r%u", i);
+    locks[i] = fake_lock(world, name, &options);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    assert_int_equal(fake_reply(world, 0, "$-1\r\n").verb, FAKE_SET);
+    assert_int_equal(fake_reply(world, 0, ":20001\r\n").verb, FAKE_STAND);
+  }
+  assert_int_equal(world->core.calls->used_count, MANY);
+  for (unsigned i = 0; i < MANY; i++) {
+    assert_int_equal(locks[i]->line->place->id & 0xffff, i);
+  }
+  for (unsigned i = 0; i < MANY; i += 2) {
+    rl_lock_free(locks[i], world->now_us);
+  }
+  fake_turn(world);
+  assert_int_equal(world->core.calls->used_count, MANY / 2);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(after_a_failed_attempt_it_stands_in_the_queue_of_each_node),
+      cmocka_unit_test(a_lock_that_is_free_costs_nothing_more),
+      cmocka_unit_test(a_key_that_is_free_by_now_counts_as_a_call),
+      cmocka_unit_test(only_nodes_whose_calls_arrive_are_asked),
+      cmocka_unit_test(a_client_that_goes_without_calls_sends_none_of_this),
+      cmocka_unit_test(a_lock_that_goes_without_calls_stands_in_no_queue),
+      cmocka_unit_test(with_more_than_16_nodes_nobody_is_called),
+      cmocka_unit_test(who_is_fair_asks_for_its_turn_before_it_tries),
+      cmocka_unit_test(who_is_fair_does_not_overtake_who_waits),
+      cmocka_unit_test(who_is_not_fair_tries_at_once),
+      cmocka_unit_test(where_others_were_called_lately_it_does_not_overtake_them),
+      cmocka_unit_test(politeness_is_over_after_a_second),
+      cmocka_unit_test(politeness_is_for_one_resource),
+      cmocka_unit_test(who_has_time_for_one_attempt_makes_that),
+      cmocka_unit_test(who_asks_first_tries_all_the_same_when_no_majority_tells),
+      cmocka_unit_test(a_release_calls_who_stands_first),
+      cmocka_unit_test(the_dead_do_not_keep_a_call_from_who_lives),
+      cmocka_unit_test(a_node_where_nobody_may_be_called_gets_the_plain_release),
+      cmocka_unit_test(while_a_majority_has_the_key_it_only_looks_again_after_slow_retry),
+      cmocka_unit_test(looking_finds_a_call_that_was_lost),
+      cmocka_unit_test(looking_finds_a_queue_that_was_lost),
+      cmocka_unit_test(it_looks_when_the_key_has_ended_on_a_majority),
+      cmocka_unit_test(who_stands_further_back_looks_a_little_later),
+      cmocka_unit_test(without_a_majority_it_polls),
+      cmocka_unit_test(who_is_first_and_does_not_come_loses_its_place),
+      cmocka_unit_test(who_is_first_and_comes_keeps_its_place),
+      cmocka_unit_test(a_full_queue_is_polled),
+      cmocka_unit_test(it_tries_when_a_majority_has_called),
+      cmocka_unit_test(a_little_after_the_first_call_it_tries_without_a_majority),
+      cmocka_unit_test(without_a_majority_it_does_not_try_more_than_every_50_ms),
+      cmocka_unit_test(a_call_that_is_repeated_counts_once),
+      cmocka_unit_test(a_call_during_an_attempt_is_not_forgotten),
+      cmocka_unit_test(the_release_leaves_the_queue_in_the_same_script),
+      cmocka_unit_test(a_queue_that_could_not_be_left_is_left_when_it_calls),
+      cmocka_unit_test(a_grant_while_the_queue_has_not_answered_leaves_it_all_the_same),
+      cmocka_unit_test(who_gives_up_leaves_all_queues),
+      cmocka_unit_test(whose_budget_is_over_leaves_all_queues),
+      cmocka_unit_test(who_was_called_and_gives_up_calls_the_next),
+      cmocka_unit_test(a_client_that_is_closed_leaves_all_queues),
+      cmocka_unit_test(a_call_for_nobody_is_passed_on),
+      cmocka_unit_test(a_place_that_is_used_again_has_another_id),
+      cmocka_unit_test(what_is_no_call_changes_nothing),
+      cmocka_unit_test(a_number_of_attempts_becomes_so_many_delays),
+      cmocka_unit_test(without_calls_a_number_of_attempts_is_one),
+      cmocka_unit_test(when_nodes_that_would_have_called_are_gone_it_polls),
+      cmocka_unit_test(when_calls_do_not_arrive_any_more_it_polls),
+      cmocka_unit_test(a_node_that_comes_back_is_asked_again),
+      cmocka_unit_test(a_node_that_forbids_the_queue_is_not_asked_for_a_minute),
+      cmocka_unit_test(a_node_that_answers_nonsense_is_not_asked_for_a_minute),
+      cmocka_unit_test(a_script_that_a_node_has_forgotten_goes_by_its_text),
+      cmocka_unit_test(a_forked_child_forgets_all_places_and_sends_nothing),
+      cmocka_unit_test(many_resources_have_a_place_each),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
