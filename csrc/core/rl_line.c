@@ -229,7 +229,9 @@ void rl_line_give_up(rl_lock *lock, redlock_time now_us) {
     result = REDLOCK_E_TAKEN;
     rl_line_settle_all(lock, REDLOCK_VOTE_TAKEN, NULL);
   }
-  rl_line_settle_all(lock, REDLOCK_VOTE_UNKNOWN, "the time was up before it was asked");
+  if (result != REDLOCK_E_TAKEN) { /* Else all were asked, and enough have answered. */
+    rl_line_settle_all(lock, REDLOCK_VOTE_UNKNOWN, "the time was up before it was asked");
+  }
   rl_lock_end(lock, now_us, result);
 }
 
