@@ -534,8 +534,8 @@ static void fake_run_several(fake_store *store, redlock_time now_us, const fake_
     fake_key *key = fake_find(store, now_us, name->bytes, name->length);
     ours += fake_is_ours(key, command);
     wrong_type = wrong_type || (key != NULL && key->token[0] == '\0');
-    bool free = key == NULL || fake_is_ours(key, command);
-    if (fake_is_ours(key, command) && command->verb == FAKE_RELEASE) {
+    bool free = fake_is_ours(key, command);
+    if (free && command->verb == FAKE_RELEASE) {
       key->length = 0;
     }
     unsigned said = fake_queue_released(store, command, name->bytes, name->length, free);
