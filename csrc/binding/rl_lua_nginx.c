@@ -31,8 +31,8 @@ void *rl_lua_nginx_request_at(lua_State *L, int index) {
   return lua_type(L, index) == TYPE_CDATA ? *(void *const *)lua_topointer(L, index) : NULL;
 }
 
-static uint32_t node_bit(unsigned node) {
-  return (uint32_t)1 << node;
+static uint32_t bit_of(unsigned connection) {
+  return (uint32_t)1 << connection;
 }
 
 /* A worker that inherited the client from the master has none of its connections. */
@@ -54,23 +54,27 @@ rl_lua_nginx *rl_lua_nginx_check(lua_State *L) {
   return self;
 }
 
-/* The index of a node, which Lua counts from 1. */
-static unsigned check_node(lua_State *L, const rl_lua_nginx *self) {
+/*
+ * The number of a connection (rl_core_connection_count()), which Lua counts from 1. Those for calls may have been
+ * forgotten by the core, and be open yet.
+ */
+static unsigned check_connection(lua_State *L, const rl_lua_nginx *self) {
+  const rl_core *core = &self->client->core;
   lua_Integer index = luaL_checkinteger(L, 2);
 
-  if (index < 1 || index > (lua_Integer)self->client->core.node_count) {
-    luaL_error(L, "redlock: there is no such node");
-  }
+  if (index < 1 || index > 2 * (lua_Integer)core->node_count ||
+      !rl_core_has(core, (unsigned)(index - 1)))
+    luaL_error(L, "redlock: there is no such connection");
   return (unsigned)(index - 1);
 }
 
 /* ------------------------------------------------------------------------ what the core wants */
 
 uint32_t rl_lua_nginx_wake_writers(rl_lua_nginx *self) {
-  uint32_t nodes = rl_pump_output(&self->client->core) & self->open & ~self->woken;
+  uint32_t writers = rl_pump_output(&self->client->core) & self->open & ~self->woken;
 
-  self->woken |= nodes;
-  return nodes;
+  self->woken |= writers;
+  return writers;
 }
 
 /* Whether somebody is to be told of a loss. */
@@ -170,9 +174,10 @@ static void last_chance(redlock_client *client) {
   rl_core *core = &client->core;
 
   rl_core_close(core, now_us);
+  for (unsigned i = 0; i < rl_core_connection_count(core); i++)
+    rl_core_disconnected(core, i, now_us, "the worker has ended");
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
-    rl_core_disconnected(core, i, now_us, "the worker has ended");
     /* We have no TLS here, and no Lua that could be asked. */
     bool reachable = !node->address.tls && !rl_credentials_are_asked(client, i);
     node->connect_at_us = reachable ? 0 : REDLOCK_NEVER;
@@ -194,11 +199,11 @@ void rl_lua_nginx_free_client(redlock_client *client) {
 /* --------------------------------------------------------------------------------- connections */
 
 /*
- * (handle, node) -> host and port, or "unix:" and a path and nil; whether to speak TLS; its name.
+ * (handle, connection) -> host and port, or "unix:" and a path and nil; whether to speak TLS; its name.
  */
 static int nginx_address(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
-  const rl_address *address = &self->client->core.nodes[check_node(L, self)]->address;
+  const rl_address *address = &rl_core_end(&self->client->core, check_connection(L, self))->address;
 
   if (address->path[0] != '\0') {
     lua_pushfstring(L, "unix:%s", address->path);
@@ -212,89 +217,90 @@ static int nginx_address(lua_State *L) {
   return 4;
 }
 
-/* (handle, node): a connection is being made. */
+/* (handle, connection): a connection is being made. */
 static int nginx_connecting(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
-  unsigned node = check_node(L, self);
+  unsigned connection = check_connection(L, self);
 
-  if (self->client->core.nodes[node]->link.phase == RL_LINK_DOWN) {
-    rl_core_connecting(&self->client->core, node, redlock_now());
+  if (rl_core_end(&self->client->core, connection)->link.phase == RL_LINK_DOWN) {
+    rl_core_connecting(&self->client->core, connection, redlock_now());
   }
-  self->open |= node_bit(node);
-  self->woken |= node_bit(node); /* A writer begins by asking for its bytes. */
+  self->open |= bit_of(connection);
+  self->woken |= bit_of(connection); /* A writer begins by asking for its bytes. */
   return 0;
 }
 
-/* (handle, node) -> whether the connection is still wanted. */
+/* (handle, connection) -> whether the connection is still wanted. */
 static int nginx_connected(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
-  unsigned node = check_node(L, self);
-  bool wanted = self->client->core.nodes[node]->link.phase == RL_LINK_CONNECTING;
+  unsigned connection = check_connection(L, self);
+  bool wanted = rl_core_end(&self->client->core, connection)->link.phase == RL_LINK_CONNECTING;
 
   if (wanted)
-    rl_core_connected(&self->client->core, node, redlock_now());
+    rl_core_connected(&self->client->core, connection, redlock_now());
   lua_pushboolean(L, wanted);
   return 1;
 }
 
 /*
- * (handle, node) -> the name of the node whose credentials a function is to be asked for, or nil; the connection that
- * was said to be made waits for answer(). Until then there is none that would have to be closed.
+ * (handle, connection) -> the name and the number of the node whose credentials a function is to be asked for, or nil;
+ * the connection that was said to be made waits for answer(). Until then there is none that would have to be closed.
  */
 static int nginx_asks(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
-  unsigned node = check_node(L, self);
+  unsigned connection = check_connection(L, self);
   rl_core *core = &self->client->core;
 
-  if (!rl_credentials_are_asked(self->client, node)) {
+  if (!rl_credentials_are_asked(self->client, connection)) {
     lua_pushnil(L);
     return 1;
   }
-  rl_core_await_login(core, node);
-  self->open &= ~node_bit(node);
-  lua_pushstring(L, core->nodes[node]->address.name);
-  return 1;
+  rl_core_await_login(core, connection);
+  self->open &= ~bit_of(connection);
+  lua_pushstring(L, rl_core_end(core, connection)->address.name);
+  lua_pushinteger(L, (lua_Integer)rl_core_end(core, connection)->index + 1);
+  return 2;
 }
 
 /*
- * (handle, node, what pcall() has returned of the function ...) -> whether to go on with the connection. settle() is to
- * follow.
+ * (handle, connection, what pcall() has returned of the function ...) -> whether to go on with the connection. settle()
+ * is to follow.
  */
 static int nginx_answer(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
-  unsigned node = check_node(L, self);
+  unsigned connection = check_connection(L, self);
   rl_core *core = &self->client->core;
-  bool goes_on = rl_core_awaits_login(core, node);
+  bool goes_on = rl_core_awaits_login(core, connection);
   rl_lua_credentials_answer answer;
 
   lua_settop(L, 5);
   rl_lua_credentials_read(L, 3, &answer);
-  if (goes_on && (!answer.had || rl_core_login(core, node, answer.username, answer.password,
+  if (goes_on && (!answer.had || rl_core_login(core, connection, answer.username, answer.password,
                                                answer.length) != REDLOCK_OK)) {
-    rl_credentials_refused(self->client, node, answer.why);
+    rl_credentials_refused(self->client, connection, answer.why);
     goes_on = false;
   }
   if (goes_on)
-    self->open |= node_bit(node);
+    self->open |= bit_of(connection);
   lua_pushboolean(L, goes_on);
   return 1;
 }
 
-/* (handle, node, reason): it could not be made, or has ended. settle() is to follow. */
+/* (handle, connection, reason): it could not be made, or has ended. settle() is to follow. */
 static int nginx_disconnected(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
-  unsigned node = check_node(L, self);
+  unsigned connection = check_connection(L, self);
 
-  rl_core_disconnected(&self->client->core, node, redlock_now(), luaL_checkstring(L, 3));
+  rl_core_disconnected(&self->client->core, connection, redlock_now(), luaL_checkstring(L, 3));
   return 0;
 }
 
-/* (handle, node, reason): as above, and nothing of the connection is left: another can be made. */
+/* (handle, connection, reason): as above, and nothing of the connection is left: another can be made. */
 static int nginx_closed(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
 
   (void)nginx_disconnected(L);
-  self->open &= ~node_bit(check_node(L, self));
+  self->open &= ~bit_of(check_connection(L, self));
   return 0;
 }
 
@@ -306,43 +312,43 @@ static int nginx_settle(lua_State *L) {
   return push_wakes(L, self, 2, 0);
 }
 
-/* (handle, node, bytes, list) -> how many ended, writers to wake, whether to wake the clock. */
+/* (handle, connection, bytes, list) -> how many ended, writers to wake, whether to wake the clock. */
 static int nginx_input(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
-  unsigned node = check_node(L, self);
+  unsigned connection = check_connection(L, self);
   size_t length;
   const char *bytes = luaL_checklstring(L, 3, &length);
 
   lua_settop(L, 4);
-  rl_core_input(&self->client->core, node, redlock_now(), bytes, length);
+  rl_core_input(&self->client->core, connection, redlock_now(), bytes, length);
   return push_wakes(L, self, 4, 0);
 }
 
 /*
- * (handle, node) -> the bytes to send, which count as sent; nil when there are none for now; false when
+ * (handle, connection) -> the bytes to send, which count as sent; nil when there are none for now; false when
  * the connection is to be closed.
  */
 static int nginx_output(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
-  unsigned node = check_node(L, self);
+  unsigned connection = check_connection(L, self);
   rl_core *core = &self->client->core;
   char copy[OUTPUT_MAX];
   size_t length;
-  const void *bytes = rl_core_output(core, node, &length);
+  const void *bytes = rl_core_output(core, connection, &length);
 
-  if (core->nodes[node]->link.phase == RL_LINK_DOWN) {
+  if (rl_core_end(core, connection)->link.phase == RL_LINK_DOWN) {
     lua_pushboolean(L, 0);
     return 1;
   }
   if (bytes == NULL) {
-    self->woken &= ~node_bit(node);
+    self->woken &= ~bit_of(connection);
     lua_pushnil(L);
     return 1;
   }
   /* A finalizer that runs while the string is made may move the buffer. */
   length = length < sizeof copy ? length : sizeof copy;
   memcpy(copy, bytes, length);
-  rl_core_output_sent(core, node, length);
+  rl_core_output_sent(core, connection, length);
   lua_pushlstring(L, copy, length);
   return 1;
 }
@@ -357,7 +363,7 @@ static int nginx_now(lua_State *L) {
 
 /*
  * (handle, list, longest) -> how many ended, writers to wake, true, how long to wait at most in
- * milliseconds, nodes to connect to, nodes whose connection is to be closed, the time, whether there are
+ * milliseconds, connections to make, connections to be closed, the time, whether there are
  * losses to tell.
  */
 static int nginx_advance(lua_State *L) {

@@ -20,8 +20,8 @@
 /* What stands for a client in the driver's threads, which must not keep the client itself alive. */
 typedef struct rl_lua_nginx {
   redlock_client *client; /* NULL once it was finalized */
-  uint32_t open;          /* nodes that the driver has a connection, or is making one, for */
-  uint32_t woken;         /* nodes whose writer knows that there is something to send */
+  uint32_t open;          /* connections that the driver has, or is making */
+  uint32_t woken;         /* connections whose writer knows that there is something to send */
   redlock_time wake_us;   /* when the driver's clock looks next */
   rl_lua_nginx_owners owners;
   rl_lua_lock **waiting; /* by slot, from 1: whose operation is waited for */
@@ -50,7 +50,7 @@ void rl_lua_nginx_check_fork(rl_lua_nginx *self);
 /* The request at |index|, as nginx's Lua names it: a pointer that is a cdata. NULL for anything else. */
 void *rl_lua_nginx_request_at(lua_State *L, int index);
 
-/* The nodes whose writers are to be woken; each is said once until it has asked for its bytes. */
+/* The connections whose writers are to be woken; each is said once until it has asked for its bytes. */
 uint32_t rl_lua_nginx_wake_writers(rl_lua_nginx *self);
 
 /* Whether the driver's clock sleeps for too long; said once. */

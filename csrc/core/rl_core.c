@@ -90,6 +90,12 @@ static rl_node *rl_core_end_of(const rl_core *core, unsigned connection) {
              : core->nodes[connection];
 }
 
+bool rl_core_has(const rl_core *core, unsigned connection) {
+  return !rl_core_is_listener(core, connection) ||
+         (core->calls != NULL && connection - core->node_count < RL_CALL_NODES_MAX &&
+          rl_core_end_of(core, connection) != NULL);
+}
+
 const rl_node *rl_core_end(const rl_core *core, unsigned connection) {
   return rl_core_end_of(core, connection);
 }

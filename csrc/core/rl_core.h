@@ -85,6 +85,9 @@ int rl_core_add(rl_core *core, const rl_address *address);
  */
 unsigned rl_core_connection_count(const rl_core *core);
 
+/* Whether there is, or was, a connection of that number: those for calls may have been forgotten. */
+bool rl_core_has(const rl_core *core, unsigned connection);
+
 /* The node to which a connection goes: its address, its phase. */
 const rl_node *rl_core_end(const rl_core *core, unsigned connection);
 

@@ -1,7 +1,8 @@
 --- What moves a client inside nginx: its connections, its clock, and the requests that wait.
 ---
 --- Every worker has, for each client, one timer that is the client's clock, and one timer for each
---- connection, in which a reader and a writer take turns. They run as long as the client is used.
+--- connection, in which a reader and a writer take turns. They run as long as the client is used. A node has one
+--- connection, and when somebody has had to wait a second one, for calls, which is numbered behind all nodes.
 --- The decisions are the core's (csrc/binding/rl_lua_nginx.c).
 ---
 --- Requests die at any time, and nginx uses their coroutines again. So nothing here holds a function
@@ -94,10 +95,10 @@ local function bury(self, slot)
 end
 
 local function wake_writers(self, writers)
-  local semas = self.writers
-  for index = 1, self.count do
+  local semas, index = self.writers, 1
+  while writers ~= 0 do
     if band(writers, 1) ~= 0 then semas[index]:post(1) end
-    writers = rshift(writers, 1)
+    writers, index = rshift(writers, 1), index + 1
   end
 end
 
@@ -202,8 +203,8 @@ local function shake_hands(sock, route)
 end
 
 -- It has a light thread of its own, so that it can be ended.
-local function ask(asking, asked, name, index)
-  asking.ok, asking.username, asking.password = pcall(asked, name, index)
+local function ask(asking, asked, name, node)
+  asking.ok, asking.username, asking.password = pcall(asked, name, node)
   asking.answered = true
   asking.ended:post(1)
 end
@@ -218,12 +219,12 @@ end
 -- keeps nothing alive. Until it answers, the core waits for it as for a connection; each attempt that begins
 -- meanwhile waits for the same answer. Returns whether to go on.
 local function log_in(self, index)
-  local name = asks(self.handle, index)
+  local name, node = asks(self.handle, index)
   if not name then return true end
   local asking = { ended = assert(semaphore.new(0)) }
   self.asking[index] = asking
   local client = clients[self]
-  local thread = spawn(ask, asking, client and credentials_of(client), name, index)
+  local thread = spawn(ask, asking, client and credentials_of(client), name, node)
   client = nil -- luacheck: ignore
   while not asking.answered and may_still_answer(self) do
     asking.ended:wait(WRITER_WAIT / 1000)
@@ -241,7 +242,7 @@ end
 
 local function open(self, index, sock, ticket)
   local host, port = address(self.handle, index)
-  local route = self.routes[index]
+  local route = self.routes[(index - 1) % self.nodes + 1]
   local ok, err
   sock:settimeouts(CONNECT_TIMEOUT, SEND_TIMEOUT, READ_TIMEOUT)
   if port then ok, err = sock:connect(host, port) else ok, err = sock:connect(host) end
@@ -277,6 +278,7 @@ local function connection(_, self, index, ticket)
 end
 
 local function connect(self, index)
+  if not self.writers[index] then self.writers[index] = assert(semaphore.new(0)) end
   local ticket = (self.tickets[index] or 0) + 1
   self.tickets[index] = ticket
   connecting(self.handle, index)
@@ -293,10 +295,11 @@ local function connect(self, index)
   end
 end
 
-local function each(self, nodes, act)
-  for index = 1, self.count do
-    if band(nodes, 1) ~= 0 then act(self, index) end
-    nodes = rshift(nodes, 1)
+local function each(self, connections, act)
+  local index = 1
+  while connections ~= 0 do
+    if band(connections, 1) ~= 0 then act(self, index) end
+    connections, index = rshift(connections, 1), index + 1
   end
 end
 
@@ -319,9 +322,8 @@ local function is_late(began, wait)
 end
 
 local function look_for_lost_timers(self, began)
-  for index = 1, self.count do
-    local made = self.late[index]
-    if made and is_lost(self, made, began) then
+  for index, made in pairs(self.late) do
+    if is_lost(self, made, began) then
       self.late[index] = nil
       self.tickets[index] = self.tickets[index] + 1
       closed(self.handle, index, "nginx has not run the timer: see lua_max_running_timers")
@@ -438,9 +440,9 @@ local function stop(self)
   if exiting() and (abandon(self.handle) or self.losses:count() < 0) then launch_teller(self) end
   if is_closed and self.confirmed == nil then self.confirmed = not unanswered(self.handle) end
   if is_closed or not used then native.forget(self.handle) end
-  for index = 1, self.count do
+  for index, writer in pairs(self.writers) do
     disconnected(self.handle, index, "the connection was closed")
-    self.writers[index]:post(1)
+    writer:post(1)
   end
   self.running, self.ticking = false, false
   deliver(self, settle(self.handle, self.ended))
@@ -511,15 +513,15 @@ function driver.new(handle, count, routes, client)
   look_after_clients()
   local self = {
     handle = handle,
-    count = count,
+    nodes = count,
     routes = routes,
     unreachable_at_exit = next(routes) ~= nil or credentials_of(client) ~= nil,
     running = false,
     ended = {}, -- slots, for the core to write into
     now = 0, -- at the last step
-    late = {}, -- by node: since when its timer has not been run
-    asking = {}, -- by node: what its function, which has not answered yet, does so in
-    tickets = {}, -- by node: the number of its last connection
+    late = {}, -- by connection: since when its timer has not been run
+    asking = {}, -- by connection: what the function, which has not answered yet, does so in
+    tickets = {}, -- by connection: which of those made under its number is the last one
     launch_at = 0, -- when a timer for the clock may be asked for again
     tell_at = 0, -- and one for on_lost
     idle_end = IDLE_END,
@@ -534,11 +536,8 @@ end
 -- A semaphore that the master makes, for init_by_lua, is of no use in a worker after a reload: it
 -- remembers the log of a configuration that is gone.
 local function prepare(self)
-  local writers = {}
-  for index = 1, self.count do
-    writers[index] = assert(semaphore.new(0))
-  end
-  self.writers, self.clock, self.done = writers, assert(semaphore.new(0)), assert(semaphore.new(0))
+  self.writers = {} -- by connection, from when it is made for the first time
+  self.clock, self.done = assert(semaphore.new(0)), assert(semaphore.new(0))
   self.losses = assert(semaphore.new(0)) -- one that tells them waits for more
 end
 
@@ -579,7 +578,7 @@ end
 local function patience(self, lock)
   if self.ticking then return PATIENCE end
   if self.launched or next(self.late) then return min(due(lock), EARLY) end
-  return due(lock)
+  return min(due(lock), PATIENCE) -- Who stands behind another is due when its budget ends.
 end
 
 --- Lets the request wait, in the free slot that was given to start(), until its operation has ended.

@@ -216,7 +216,7 @@ local LOCATIONS = [[
 
   location /eager {
     content_by_lua_block {
-      local options = { wait = 1000, retry_count = 100000, retry_delay = 2, retry_jitter = 0 }
+      local options = { wait = 1000, retry_count = 100000, retry_delay = 2, retry_jitter = 0, notify = false }
       ngx.print(select(3, client:acquire("theirs", options)))
     }
   }
@@ -326,8 +326,8 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
-  it("refuses nodes that there are not, and a client that was collected", function()
-    assert.are.equal(("redlock: there is no such node\n"):rep(2) .. "redlock: the connections have been given up\n",
+  it("refuses connections that there are not, and a client that was collected", function()
+    assert.are.equal(("redlock: there is no such connection\n"):rep(2) .. "redlock: the connections have been given up\n",
       select(2, nginx:get("/handle")))
     quiet()
   end)
