@@ -4,6 +4,7 @@ if not rawget(_G, "jit") then return end
 local copas = require "copas"
 
 local behaviour = require "spec.behaviour"
+local calls_behaviour = require "spec.calls_behaviour"
 local helper = require "spec.helper"
 local loop_behaviour = require "spec.loop_behaviour"
 
@@ -57,6 +58,14 @@ describe("redlock.copas", function()
     run = run,
     pump = function(client) client.handle:process() end,
     idle = function() sleep(0.005) end,
+    farm = function() return farm end,
+    describe = describe,
+    it = it,
+  })
+
+  calls_behaviour("calls", {
+    new = redlock.new,
+    run = run,
     farm = function() return farm end,
     describe = describe,
     it = it,

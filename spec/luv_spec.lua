@@ -1,4 +1,5 @@
 local behaviour = require "spec.behaviour"
+local calls_behaviour = require "spec.calls_behaviour"
 local helper = require "spec.helper"
 local loop_behaviour = require "spec.loop_behaviour"
 
@@ -53,6 +54,14 @@ describe("redlock.luv", function()
     run = run,
     pump = function(client) client.handle:process() end,
     idle = function() sleep(0.005) end,
+    farm = function() return farm end,
+    describe = describe,
+    it = it,
+  })
+
+  calls_behaviour("calls", {
+    new = redlock.new,
+    run = run,
     farm = function() return farm end,
     describe = describe,
     it = it,

@@ -3,6 +3,7 @@
 if not rawget(_G, "jit") then return end
 
 local behaviour = require "spec.behaviour"
+local calls_behaviour = require "spec.calls_behaviour"
 local helper = require "spec.helper"
 local server = require "spec.nginx.server"
 
@@ -14,7 +15,7 @@ local INIT = [[
   function load_tests()
     local helper = require "spec.helper"
     local farm
-    require("spec.behaviour")("in nginx", {
+    local declared = {
       new = require("redlock").new,
       run = function(fn) fn() end,
       pump = function() ngx.sleep(0.001) end,
@@ -25,7 +26,9 @@ local INIT = [[
       end,
       describe = function(_, fn) fn() end,
       it = function(name, fn) tests[name] = fn end,
-    })
+    }
+    require("spec.behaviour")("in nginx", declared)
+    require("spec.calls_behaviour")("in nginx", declared)
   end
 ]]
 
@@ -42,7 +45,7 @@ local LOCATIONS = [[
 
 local nginx
 
-behaviour("redlock in nginx, like everywhere", {
+local declared = {
   describe = function(title, fn)
     describe(title, function()
       setup(function() nginx = server.start { init = INIT, server = LOCATIONS } end)
@@ -52,7 +55,7 @@ behaviour("redlock in nginx, like everywhere", {
   end,
   it = function(name)
     it(name, function()
-      helper.limit(15)
+      helper.limit(30)
       local escaped = name:gsub("[^%w]", function(byte) return string.format("%%%02X", byte:byte()) end)
       local _, body = nginx:get("/?" .. escaped)
       assert.are.equal("ok", body)
@@ -60,4 +63,7 @@ behaviour("redlock in nginx, like everywhere", {
       assert.are.equal("", nginx:complaints(server.NODE_IS_GONE, server.CONNECTION_BROKE))
     end)
   end,
-})
+}
+
+behaviour("redlock in nginx, like everywhere", declared)
+calls_behaviour("calls in nginx, like everywhere", declared)

@@ -327,8 +327,8 @@ describe("redlock in nginx", function()
   end)
 
   it("refuses connections that there are not, and a client that was collected", function()
-    assert.are.equal(("redlock: there is no such connection\n"):rep(2) .. "redlock: the connections have been given up\n",
-      select(2, nginx:get("/handle")))
+    assert.are.equal(("redlock: there is no such connection\n"):rep(2)
+      .. "redlock: the connections have been given up\n", select(2, nginx:get("/handle")))
     quiet()
   end)
 

@@ -246,7 +246,7 @@ Request.__index = Request
 --- Begins a request, with a body if there is one; several can be under way.
 function server:request(path, body, headers)
   local connection = assert(socket.connect("127.0.0.1", self.port))
-  connection:settimeout(8)
+  connection:settimeout(25)
   local length = body and "Content-Length: " .. #body .. "\r\n" or ""
   assert(connection:send((body and "POST " or "GET ") .. path .. " HTTP/1.0\r\nHost: localhost\r\n" .. length
     .. (headers or "") .. "\r\n" .. (body or "")))

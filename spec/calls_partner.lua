@@ -1,0 +1,31 @@
+--- Another process, which takes a lock again and again, for spec/calls_behaviour.lua:
+---
+---     calls_partner.lua <directory> <resource> <milliseconds> <options> <address> ...
+---
+--- It holds the lock for so long each time, and ends when the directory has a file "stop". Into its file "had" goes a
+--- line for each time that it has had the lock.
+
+local redlock = require "redlock"
+local socket = require "socket"
+
+local directory, resource, hold, options = arg[1], arg[2], tonumber(arg[3]) / 1000, arg[4]
+local addresses = { (table.unpack or unpack)(arg, 5) } -- luacheck: ignore
+local client = redlock.new(addresses, (loadstring or load)("return " .. options)()) -- luacheck: ignore
+
+local function is_to_stop()
+  local file = io.open(directory .. "/stop")
+  if file then file:close() end
+  return file ~= nil
+end
+
+while not is_to_stop() do
+  local lock = client:acquire(resource, { wait = 500 })
+  if lock then
+    local file = assert(io.open(directory .. "/had", "a"))
+    file:write(string.format("%.6f\n", socket.gettime()))
+    file:close()
+    socket.sleep(hold)
+    lock:release()
+  end
+end
+client:close()
