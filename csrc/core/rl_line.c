@@ -235,9 +235,23 @@ void rl_line_give_up(rl_lock *lock, redlock_time now_us) {
   rl_lock_end(lock, now_us, result);
 }
 
+/*
+ * Who is the next one: not who has no time left for an attempt, while there are others. Where many came together with
+ * the same budget, each would make a last attempt.
+ */
+static rl_lock *rl_line_next(const rl_line *line, redlock_time now_us) {
+  rl_lock *next = line->behind.first;
+  while (next != NULL &&
+         rl_backoff_attempt(next->current, 0, rl_time_sub(next->budget_us, now_us)) ==
+             REDLOCK_NEVER) {
+    next = next->queue_next;
+  }
+  return next != NULL ? next : line->behind.first;
+}
+
 /* The next one is the first. */
 static void rl_line_promote(rl_line *line, redlock_time now_us, bool granted) {
-  rl_lock *next = line->behind.first;
+  rl_lock *next = rl_line_next(line, now_us);
   rl_core *core = next->core;
   const rl_lock *before = line->front;
   rl_lock_dequeue(next);
@@ -260,6 +274,7 @@ static void rl_line_promote(rl_line *line, redlock_time now_us, bool granted) {
     next->result = REDLOCK_E_TAKEN;
   } else if (before->result != REDLOCK_PENDING && before->result != REDLOCK_OK) {
     rl_line_quote(next, before);
+    next->result = before->result;
   }
   redlock_duration delay_us =
       rl_backoff_attempt(next->current, next->random, rl_time_sub(next->budget_us, now_us));
