@@ -45,9 +45,43 @@ static void each_reply_is_a_vote_and_proves_what_its_line_says(void **state) {
   }
 }
 
+static void a_release_says_whether_it_has_called_somebody(void **state) {
+  static const rl_owed_kind kinds[] = {RL_OWED_RELEASE, RL_OWED_FORCE};
+  (void)state;
+  for (unsigned i = 0; i < 2; i++) {
+    for (long long answer = -1; answer <= 4; answer++) {
+      rl_owed owed = {.kind = (uint8_t)kinds[i], .script = RL_SCRIPT_RELEASE_CALL};
+      rl_reply reply = {.type = RL_REPLY_INTEGER, .integer = answer};
+      rl_ballot ballot = rl_ballot_read(&owed, &reply);
+      assert_int_equal(ballot.vote == REDLOCK_VOTE_GRANTED, answer >= 1 && answer <= 3);
+      assert_int_equal(ballot.vote == REDLOCK_VOTE_TAKEN, answer == 0);
+      assert_int_equal(ballot.called, answer == 2);
+      assert_int_equal(ballot.mute, answer == 3);
+      assert_int_equal(ballot.broken, answer < 0 || answer > 3);
+    }
+  }
+}
+
+static void no_other_script_answers_2(void **state) {
+  static const rl_owed rows[] = {
+      {.kind = RL_OWED_EXTEND, .script = RL_SCRIPT_EXTEND},
+      {.kind = RL_OWED_ACQUIRE, .script = RL_SCRIPT_NONE},
+      {.kind = RL_OWED_ATTACH, .script = RL_SCRIPT_NONE},
+  };
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+    rl_reply reply = {.type = RL_REPLY_INTEGER, .integer = 2};
+    rl_ballot ballot = rl_ballot_read(&rows[i], &reply);
+    assert_true(ballot.broken);
+    assert_false(ballot.called);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(each_reply_is_a_vote_and_proves_what_its_line_says),
+      cmocka_unit_test(a_release_says_whether_it_has_called_somebody),
+      cmocka_unit_test(no_other_script_answers_2),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,6 +87,73 @@ static void scripts_are_what_hiredis_formats(void **state) {
   rl_buffer_free(&buffer);
 }
 
+static const char ENTRY[] = "00112233445566aa00000007";
+
+static void releases_that_call_are_what_hiredis_formats(void **state) {
+  (void)state;
+  char key[REDLOCK_KEY_MAX];
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  for (unsigned i = 0; i < COUNT_OF(key_lengths) * 4; i++) {
+    size_t length = key_lengths[i / 4];
+    int by_text = i % 2 == 1;
+    bool leaves = i / 2 % 2 == 1;
+    rl_script script = RL_SCRIPT_RELEASE_CALL;
+    const char *body = by_text ? rl_command_script_text(script) : rl_command_script_sha1(script);
+    fill(key, length);
+    rl_command_key name = {key, length, TOKEN, 40, 1, NULL};
+    const char *words[] = {by_text ? "EVAL" : "EVALSHA", body, "1", key, TOKEN, ENTRY};
+    const size_t lengths[] = {strlen(words[0]), strlen(body), 1, length, 40, strlen(ENTRY)};
+    size_t from = buffer.tail;
+    assert_int_equal(rl_command_release(&buffer, script, by_text, &name, leaves ? ENTRY : NULL, 1),
+                     1);
+    assert_formatted(&buffer, from, leaves ? 6 : 5, words, lengths);
+  }
+  rl_buffer_free(&buffer);
+}
+
+static void a_release_of_several_keys_that_calls_is_what_hiredis_formats(void **state) {
+  (void)state;
+  static const uint16_t key_lengths_of[] = {1, 10, 2};
+  char keys[13];
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  fill(keys, sizeof keys);
+  for (int by_text = 0; by_text < 2; by_text++) {
+    rl_script script = RL_SCRIPT_RELEASE_ALL_CALL;
+    const char *body = by_text ? rl_command_script_text(script) : rl_command_script_sha1(script);
+    rl_command_key name = {keys, sizeof keys, TOKEN, 40, 3, key_lengths_of};
+    const char *words[] = {
+        by_text ? "EVAL" : "EVALSHA", body, "3", keys, keys + 1, keys + 11, TOKEN};
+    const size_t lengths[] = {strlen(words[0]), strlen(body), 1, 1, 10, 2, 40};
+    size_t from = buffer.tail;
+    assert_int_equal(rl_command_release(&buffer, script, by_text, &name, NULL, 1), 1);
+    assert_formatted(&buffer, from, 7, words, lengths);
+  }
+  rl_buffer_free(&buffer);
+}
+
+static void what_is_said_of_queues_is_what_hiredis_formats(void **state) {
+  (void)state;
+  static const char *const modes[] = {"0", "1", "2"};
+  char key[REDLOCK_KEY_MAX];
+  rl_buffer buffer = {NULL, 0, 0, 0};
+  for (unsigned i = 0; i < COUNT_OF(key_lengths) * 2 * 4; i++) {
+    size_t length = key_lengths[i / 8];
+    int by_text = i / 4 % 2 == 1;
+    unsigned mode = i % 4;
+    rl_script script = mode < 3 ? RL_SCRIPT_STAND : RL_SCRIPT_LEAVE;
+    const char *body = by_text ? rl_command_script_text(script) : rl_command_script_sha1(script);
+    fill(key, length);
+    const char *words[] = {by_text ? "EVAL" : "EVALSHA", body, "1", key, ENTRY, modes[mode % 3]};
+    const size_t lengths[] = {strlen(words[0]), strlen(body), 1, length, strlen(ENTRY), 1};
+    size_t from = buffer.tail;
+    assert_int_equal(rl_command_queue(&buffer, script, by_text, key, length, ENTRY,
+                                      (rl_command_stand)(mode % 3)),
+                     1);
+    assert_formatted(&buffer, from, mode < 3 ? 6 : 5, words, lengths);
+  }
+  rl_buffer_free(&buffer);
+}
+
 /* EVALSHA or EVAL, script, count, keys, token[, ttl] */
 static void assert_script_of_several(rl_buffer *buffer, rl_script script, int by_text,
                                      const char *keys, const uint16_t *key_lengths_of,
@@ -363,6 +430,9 @@ int main(void) {
       cmocka_unit_test(each_script_is_named_by_the_sha1_of_its_text),
       cmocka_unit_test(set_is_what_hiredis_formats),
       cmocka_unit_test(scripts_are_what_hiredis_formats),
+      cmocka_unit_test(releases_that_call_are_what_hiredis_formats),
+      cmocka_unit_test(a_release_of_several_keys_that_calls_is_what_hiredis_formats),
+      cmocka_unit_test(what_is_said_of_queues_is_what_hiredis_formats),
       cmocka_unit_test(scripts_of_several_keys_are_what_hiredis_formats),
       cmocka_unit_test(arguments_are_what_hiredis_formats),
       cmocka_unit_test(tokens_of_any_length_are_what_hiredis_formats),

@@ -363,6 +363,59 @@ static void a_stream_of_small_replies_costs_no_more_memory_with_time(void **stat
   rl_reply_close(&reader);
 }
 
+static void a_message_says_what_it_is_and_what_it_says(void **state) {
+  static const struct {
+    const char *bytes, *word, *said;
+  } rows[] = {
+      {"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$10\r\n00000001ab\r\n", "message", "00000001ab"},
+      {"*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$0\r\n\r\n", "message", ""},
+      {"*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n", "subscribe", ""},
+      {"*2\r\n$4\r\npong\r\n$0\r\n\r\n", "pong", ""},
+      {"*3\r\n$16\r\n0123456789abcdef\r\n$1\r\nc\r\n$1\r\nx\r\n", "", "x"},
+      {"*3\r\n*1\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nx\r\n", "", "x"},
+      {"+message\r\n", "", ""},
+      {"$7\r\nmessage\r\n", "", "message"},
+      {"*0\r\n", "", ""},
+      {"*1\r\n$7\r\nmessage\r\n", "message", ""},
+      {"*3\r\n:7\r\n:7\r\n:7\r\n", "", ""},
+  };
+  (void)state;
+  rl_reply_reader reader;
+  const char *reason = NULL;
+  assert_int_equal(rl_reply_open(&reader), 0);
+  for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+    assert_int_equal(rl_reply_feed(&reader, rows[i].bytes, strlen(rows[i].bytes)), 0);
+    assert_int_equal(rl_reply_next(&reader, &reason), 1);
+    assert_string_equal(reader.reply.word, rows[i].word);
+    assert_int_equal(reader.reply.length, strlen(rows[i].said));
+    assert_memory_equal(reader.reply.bytes, rows[i].said, strlen(rows[i].said));
+  }
+  rl_reply_close(&reader);
+}
+
+static void a_message_may_have_any_bytes_and_is_cut(void **state) {
+  (void)state;
+  static char bytes[RL_REPLY_BYTES_MAX * 2 + 100];
+  rl_reply_reader reader;
+  const char *reason = NULL;
+  assert_int_equal(rl_reply_open(&reader), 0);
+  for (size_t length = RL_REPLY_BYTES_MAX - 1; length <= RL_REPLY_BYTES_MAX * 2;
+       length += length < RL_REPLY_BYTES_MAX + 1 ? 1 : RL_REPLY_BYTES_MAX - 1) {
+    int used = snprintf(bytes, sizeof bytes, "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$%zu\r\n", length);
+    for (size_t i = 0; i < length; i++) {
+      bytes[(size_t)used + i] = (char)i;
+    }
+    memcpy(bytes + used + length, "\r\n", 2);
+    assert_int_equal(rl_reply_feed(&reader, bytes, (size_t)used + length + 2), 0);
+    assert_int_equal(rl_reply_next(&reader, &reason), 1);
+    assert_string_equal(reader.reply.word, "message");
+    assert_int_equal(reader.reply.length, length);
+    assert_memory_equal(reader.reply.bytes, bytes + used,
+                        length < RL_REPLY_BYTES_MAX ? length : RL_REPLY_BYTES_MAX);
+  }
+  rl_reply_close(&reader);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_reply_is_parsed_whole_and_byte_by_byte),
@@ -379,6 +432,8 @@ int main(void) {
       cmocka_unit_test(what_is_just_small_enough_is_read),
       cmocka_unit_test(a_string_is_kept_with_all_its_bytes),
       cmocka_unit_test(a_stream_of_small_replies_costs_no_more_memory_with_time),
+      cmocka_unit_test(a_message_says_what_it_is_and_what_it_says),
+      cmocka_unit_test(a_message_may_have_any_bytes_and_is_cut),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
