@@ -123,7 +123,9 @@ return function(title, driver)
       end)
       for _, node in ipairs(farm) do
         helper.eventually(function() return listeners(node) == 0 end, "the second connections to end")
-        helper.eventually(function() return node:command("DBSIZE") == 0 end, "the queues to be gone")
+        helper.eventually(function()
+          return node:command("EXISTS", "hand", "hand:redlock-queue") == 0
+        end, "the key and its queue to be gone")
       end
     end)
 

@@ -63,6 +63,98 @@ return function(title, driver)
       run(function() client:close() end)
     end)
 
+    -- Of a node, with those that scripts call.
+    local function commands()
+      local sum = 0
+      for name, calls in farm[1]:command("INFO", "commandstats"):gmatch("cmdstat_([^:]+):calls=(%d+)") do
+        if name ~= "info" then sum = sum + calls end
+      end
+      return sum
+    end
+
+    -- Who waits as long as it takes.
+    local function patient()
+      return driver.new(farm.addresses, { wait = 8000, node_timeout = 2000 })
+    end
+
+    test("two hundred that wait for one key cost the nodes what one costs, and have it in turn", function()
+      helper.limit(30)
+      local client, inside, had = patient(), 0, 0
+      for _, node in ipairs(farm) do node:command("SET", "one", "somebody's") end
+      local function cost(count)
+        local before = commands()
+        at_once(count, function() assert.are.equal("taken", (select(3, client:acquire("one", { wait = 700 })))) end)
+        return commands() - before
+      end
+      cost(1)
+      local one = cost(1)
+      local many = cost(200)
+      assert.is_true(many <= one + 100, many .. " commands, and " .. one .. " of one")
+      for _, node in ipairs(farm) do node:command("DEL", "one") end
+      local before = commands()
+      at_once(200, function()
+        local lock = assert(client:acquire("one", { wait = 8000 }))
+        inside = inside + 1
+        assert.are.equal(1, inside)
+        sleep(0.001)
+        inside, had = inside - 1, had + 1
+        assert(lock:release())
+      end)
+      assert.are.equal(200, had)
+      local used = (commands() - before) / had
+      assert.is_true(used <= 12, used .. " commands for each")
+      run(function() client:close() end)
+    end)
+
+    test("clients of one loop hand a key over by calls, long before the delay is over", function()
+      helper.one_of_three(function()
+        local clients, waited = { patient(), patient() }, {}
+        at_once(2, function(index)
+          for _ = 1, 20 do
+            local began = helper.now()
+            local lock = assert(clients[index]:acquire("handed"))
+            waited[#waited + 1] = helper.now() - began
+            sleep(0.005)
+            assert(lock:release())
+          end
+        end)
+        table.sort(waited)
+        assert.is_true(waited[20] < 0.05, waited[20] * 1000 .. " ms")
+        run(function()
+          clients[1]:close()
+          clients[2]:close()
+        end)
+      end)
+    end)
+
+    test("who is cancelled while it waits makes way at once", function()
+      local client, other = patient(), patient()
+      local first = client:lock("way")
+      helper.one_of_three(function()
+        local released, granted
+        run(function()
+          local held = assert(other:acquire("way"))
+          spawn(function() assert.are.equal("cancelled", (select(3, first:acquire()))) end)
+          spawn(function()
+            local second = assert(client:acquire("way"))
+            granted = helper.now()
+            assert(second:release())
+          end)
+          sleep(0.1)
+          first:cancel()
+          sleep(0.1)
+          released = helper.now()
+          assert(held:release())
+          while not granted do sleep(0.005) end
+        end)
+        assert.is_true(granted - released < 0.05, granted - released)
+      end)
+      run(function()
+        client:close()
+        other:close()
+      end)
+    end)
+
     test("each beginning was sent alone", function()
       local client, turns = new(), 0
       local process = core.client_methods.process

@@ -1,0 +1,309 @@
+--- Who waits in nginx is called: what has to do with requests, workers and timers. The rest is in behaviour_spec.lua.
+
+if not rawget(_G, "jit") then return end
+
+local helper = require "spec.helper"
+local server = require "spec.nginx.server"
+
+local LOCATIONS = [[
+  lua_check_client_abort on;
+
+  location /lock {
+    content_by_lua_block {
+      local from = ngx.var.arg_client == "other" and other or client
+      local began = socket.gettime()
+      local lock, err, code = from:acquire(ngx.var.arg_name, { wait = tonumber(ngx.var.arg_wait) })
+      if not lock then return ngx.print(code, code ~= "taken" and ": " .. err or "") end
+      local waited = socket.gettime() - began
+      while ngx.var.arg_keep and kept[ngx.var.arg_keep] do ngx.sleep(0.002) end
+      if ngx.var.arg_hold then ngx.sleep(ngx.var.arg_hold / 1000) end
+      local gone = socket.gettime()
+      ngx.print(lock:release() and string.format("%.6f %.6f %.3f", began + waited, gone, waited))
+    }
+  }
+
+  location /own {
+    content_by_lua_block {
+      local own = require("redlock").new(addresses, { node_timeout = 2000 })
+      local lock, err, code = own:acquire("own", { wait = 10000 })
+      if not lock then return ngx.print(code, ": ", err) end
+      ngx.sleep(0.002)
+      ngx.print(tostring(lock:release()))
+    }
+  }
+
+  location /set { content_by_lua_block { kept[ngx.var.arg_name] = ngx.var.arg_value } }
+
+  location /nodes {
+    content_by_lua_block {
+      for _, node in ipairs(client:nodes()) do ngx.say(tostring(node.calls), " ", node.calls_error or "") end
+    }
+  }
+
+  location /asked { content_by_lua_block { ngx.print(kept.asked or "") } }
+]]
+
+describe("calls in nginx", function()
+  local farm, nginx
+
+  teardown(function() if farm then farm:shut() end end)
+
+  after_each(function()
+    if nginx then nginx:stop("TERM") end
+    nginx = nil
+  end)
+
+  local function start(options, given)
+    given = given or {}
+    helper.limit(30)
+    farm = farm or helper.farm(5)
+    farm:reset()
+    given.addresses = given.addresses or farm.addresses
+    given.init = [[
+      socket = require "socket"
+      client = require("redlock").new(addresses, ]] .. (options or "{}") .. [[)
+      other = require("redlock").new(addresses, ]] .. (options or "{}") .. [[)
+    ]]
+    given.server = LOCATIONS
+    nginx = server.start(given)
+    return nginx
+  end
+
+  local function take_on_all(key, ...)
+    for _, node in ipairs(farm) do assert(node:command("SET", key, "somebody's", ...)) end
+  end
+
+  local function listeners(node)
+    local _, count = (node or farm[1]):command("CLIENT", "LIST"):gsub(" sub=1 ", "")
+    return count
+  end
+
+  local function queued(key)
+    return farm[1]:command("LLEN", key .. ":redlock-queue")
+  end
+
+  local function stands(key, count)
+    helper.eventually(function() return queued(key) == (count or 1) end, "a queue")
+  end
+
+  local function commands(node)
+    local sum = 0
+    for name, calls in node:command("INFO", "commandstats"):gmatch("cmdstat_([^:]+):calls=(%d+)") do
+      if name ~= "info" then sum = sum + calls end
+    end
+    return sum
+  end
+
+  local function at_once(count, path)
+    local requests, bodies = {}, {}
+    for index = 1, count do requests[index] = nginx:request(path) end
+    for index = 1, count do
+      local status, body = requests[index]:finish()
+      assert.are.equal(200, status)
+      bodies[index] = body
+    end
+    return bodies
+  end
+
+  -- When a request had the lock, when it gave it back, and for how long it had waited.
+  local function had(body)
+    local granted, released, waited = body:match("^([%d.]+) ([%d.]+) ([%d.]+)$")
+    assert(granted, body)
+    return tonumber(granted), tonumber(released), tonumber(waited)
+  end
+
+  local function warm()
+    had(select(2, nginx:get("/lock?name=warm&wait=5000")))
+    take_on_all("theirs")
+    assert.are.equal("taken", select(2, nginx:get("/lock?name=theirs&wait=300")))
+    for _, node in ipairs(farm) do
+      helper.eventually(function() return listeners(node) == 1 end, "a second connection")
+    end
+    for _, node in ipairs(farm) do node:command("DEL", "theirs") end
+  end
+
+  local function quiet(...)
+    assert.are.equal("", nginx:complaints(server.NODE_IS_GONE, server.CONNECTION_BROKE, ...))
+  end
+
+  it("200 requests that wait for a key in vain cost the nodes what one costs", function()
+    start()
+    warm()
+    take_on_all("theirs")
+    local function cost(count)
+      local before = commands(farm[1])
+      for _, body in ipairs(at_once(count, "/lock?name=theirs&wait=1500")) do assert.are.equal("taken", body) end
+      return commands(farm[1]) - before
+    end
+    local one = cost(1)
+    local many = cost(200)
+    assert.is_true(many <= one + 100, many .. " commands, and " .. one .. " of one")
+    quiet()
+  end)
+
+  it("200 requests have one key in turn, for at most twelve commands of a node each, with those of scripts", function()
+    start()
+    warm()
+    local before, last = commands(farm[1]), 0
+    local turns = {}
+    for _, body in ipairs(at_once(200, "/lock?name=turn&wait=20000&hold=2")) do
+      local granted, released = had(body)
+      turns[#turns + 1] = { granted = granted, released = released }
+    end
+    local used = (commands(farm[1]) - before) / #turns
+    table.sort(turns, function(a, b) return a.granted < b.granted end)
+    for _, one in ipairs(turns) do
+      assert.is_true(one.granted >= last)
+      last = one.released
+    end
+    assert.is_true(used <= 12, used .. " commands")
+    quiet()
+  end)
+
+  it("a request that is aborted while it waits makes way at once", function()
+    start()
+    warm()
+    helper.one_of_three(function()
+      nginx:get("/set?name=hold&value=1")
+      local holder = nginx:request("/lock?name=way&keep=hold&client=other")
+      helper.eventually(function() return farm:count("way") == 5 end)
+      local first = nginx:request("/lock?name=way&wait=20000")
+      stands("way")
+      local second = nginx:request("/lock?name=way&wait=20000")
+      helper.eventually(function() return nginx:get("/nodes") == 200 end)
+      first:abort()
+      local again = helper.now() + 0.3
+      helper.eventually(function() return helper.now() > again end)
+      stands("way")
+      nginx:get("/set?name=hold")
+      local _, released = had(select(2, holder:finish()))
+      local granted = had(select(2, second:finish()))
+      assert.is_true(granted - released < 0.05, granted - released)
+    end)
+    stands("way", 0)
+    -- The last one who waits leaves the queue.
+    take_on_all("way")
+    local alone = nginx:request("/lock?name=way&wait=20000")
+    stands("way")
+    alone:abort()
+    stands("way", 0)
+    quiet()
+  end)
+
+  it("requests that wait are served by a worker that is to end, which ends then", function()
+    start()
+    for _, how in ipairs { "reload", "stop" } do
+      warm()
+      take_on_all("late", "PX", "1500")
+      local waiting = nginx:request("/lock?name=late&wait=10000")
+      local behind = nginx:request("/lock?name=late&wait=10000")
+      stands("late")
+      local began = helper.now()
+      if how == "reload" then nginx:reload(8) else nginx:stop("QUIT", 8) end
+      assert.is_true(helper.now() - began < 4.5, how .. " took " .. helper.now() - began)
+      had(select(2, waiting:finish()))
+      had(select(2, behind:finish()))
+      quiet()
+    end
+  end)
+
+  it("a client for each request, and nothing is left of them", function()
+    start()
+    helper.limit(40)
+    for _, body in ipairs(at_once(15, "/own")) do assert.are.equal("true", body) end
+    quiet("clients have become garbage")
+    nginx:stop()
+    nginx = nil
+    for _, node in ipairs(farm) do
+      helper.eventually(function() return listeners(node) == 0 end, "the connections to end")
+      helper.eventually(function()
+        return node:command("EXISTS", "own", "own:redlock-queue") == 0
+      end, "the keys to be gone")
+    end
+  end)
+
+  it("polls when nginx has no timers for second connections", function()
+    start("{ retry_delay = 20, retry_jitter = 10 }", { http = "lua_max_running_timers 8;" })
+    take_on_all("short", "PX", "700")
+    local _, body = nginx:get("/lock?name=short&wait=5000")
+    local waited = select(3, had(body))
+    assert.is_true(waited > 0.5 and waited < 0.9, body)
+    had(select(2, nginx:get("/lock?name=short&wait=0")))
+    local _, nodes = nginx:get("/nodes")
+    assert.is_truthy(nodes:find("nginx has not run the timer", 1, true), nodes)
+    quiet("lua_max_running_timers are not enough")
+  end)
+
+  it("a function is asked for the second connections, too, by the name and the number of their nodes", function()
+    start([[{ credentials = function(node, index)
+      kept.asked = (kept.asked or "") .. index .. (node == addresses[index] and "" or "?")
+      ngx.sleep(0.01)
+      return "token", "s3cr3t"
+    end }]])
+    for _, node in ipairs(farm) do
+      node:command("ACL", "SETUSER", "token", "reset", "on", ">s3cr3t", "~*", "&*", "+@all")
+    end
+    warm()
+    local _, asked = nginx:get("/asked")
+    for index = 1, 5 do assert.are.equal(2, select(2, asked:gsub(index, "")), asked) end
+    assert.are.equal(10, #asked)
+    quiet()
+  end)
+
+  local function together(count, addresses, options, given)
+    local nodes = farm
+    given = given or {}
+    given.addresses = addresses
+    start(options, given)
+    had(select(2, nginx:get("/lock?name=warm&wait=5000")))
+    for _, node in ipairs(nodes) do node:command("SET", "theirs", "x") end
+    assert.are.equal("taken", select(2, nginx:get("/lock?name=theirs&wait=500")))
+    local _, told = nginx:get("/nodes")
+    assert.are.equal(count, select(2, told:gsub("true \n", "")), told)
+    helper.one_of_three(function()
+      nginx:get("/set?name=hold&value=1")
+      local holder = nginx:request("/lock?name=way&keep=hold&client=other")
+      helper.eventually(function() return nodes:count("way") == count end)
+      local waiting = nginx:request("/lock?name=way&wait=20000")
+      helper.eventually(function() return nodes[count]:command("LLEN", "way:redlock-queue") == 1 end)
+      nginx:get("/set?name=hold")
+      local _, released = had(select(2, holder:finish()))
+      local granted = had(select(2, waiting:finish()))
+      assert.is_true(granted - released < 0.05, granted - released)
+    end)
+    quiet()
+  end
+
+  it("sixteen nodes, the most for which there are second connections", function()
+    local five = farm
+    farm = helper.farm(16)
+    finally(function()
+      farm:shut()
+      farm = five
+    end)
+    together(16, farm.addresses)
+  end)
+
+  it("nodes that speak TLS", function()
+    local five, directory = farm, helper.directory .. "/calls-tls"
+    os.execute("mkdir " .. directory .. " && cd " .. directory .. " && openssl req -x509 -newkey rsa:2048 -nodes"
+      .. " -days 2 -subj /CN=redis.test -addext subjectAltName=DNS:redis.test,IP:127.0.0.1 -keyout key -out cert"
+      .. " >log 2>&1")
+    local addresses = {}
+    farm = nil
+    for index = 1, 3 do
+      local port = helper.free_port()
+      local one = helper.farm(1, string.format("--tls-port %d --tls-cert-file %s/cert --tls-key-file %s/key"
+        .. " --tls-ca-cert-file %s/cert --tls-auth-clients no", port, directory, directory, directory))
+      farm = farm or one
+      farm[index] = one[1]
+      addresses[index] = "rediss://127.0.0.1:" .. port
+    end
+    finally(function()
+      farm:shut()
+      farm = five
+    end)
+    local http = "lua_ssl_trusted_certificate " .. directory .. "/cert;"
+    together(3, addresses, "{ tls = { server_name = 'redis.test' } }", { http = http })
+  end)
+end)
