@@ -30,6 +30,8 @@
  *               death of way(n,S). Only an owner whose key a mere quorum had can be followed sooner
  *   told        the same for one who learns of the release at the moment in which it begins, wherever it is, and
  *               only then sends the SET, which goes there and back: way(S,n) + max(way(S,n), way(R,n))
+ *   called      the same for one who is called by the nodes, and sends the SET when a majority has: the quorum-th smallest of
+ *               way(R,n) + way(n,S), and the quorum-th smallest of 2 way(n,S); after a death only that
  *   commands    that a node was sent for each hand-off, without handshakes
  *   executed    the same with what its scripts have executed: what INFO commandstats counts
  *   ask/s       commands a second to one node
@@ -181,6 +183,7 @@ static void crowd_close(crowd *c) {
   free(c->handed.us);
   free(c->least.us);
   free(c->told.us);
+  free(c->called_least.us);
 }
 
 /* --------------------------------------------------------------------------------- command line */
@@ -280,10 +283,10 @@ static void crowd_print_header(crowd_options *options) {
   for (size_t i = 0; i < CROWD_WORDS; i++) {
     printf(" %s=%g", crowd_words[i].name + 2, *crowd_field(options, i));
   }
-  printf("%s\n%-8s %8s %5s %15s %12s %12s %8s %8s %8s %7s %7s %7s %8s %6s %8s  %8s %4s\n",
+  printf("%s\n%-8s %8s %5s %15s %12s %12s %12s %8s %8s %8s %7s %7s %7s %8s %6s %8s  %8s %4s\n",
          options->breaks ? " break" : "", "way", "handed", "died", "p50/p99 ms", "least", "told",
-         "commands", "executed", "ask/s", "calls", "longest", "gave up", "split", "%", "split by",
-         "regions", "two");
+         "called", "commands", "executed", "ask/s", "calls", "longest", "gave up", "split", "%",
+         "split by", "regions", "two");
 }
 
 /* Returns whether two held a key at once. */

@@ -157,7 +157,8 @@ typedef struct crowd {
   crowd_node nodes[CROWD_NODES];
   redlock_duration least_us[CROWD_REGIONS + 1][CROWD_REGIONS];
   redlock_duration told_us[CROWD_REGIONS + 1][CROWD_REGIONS];
-  crowd_samples handed, least, told;
+  redlock_duration called_us[CROWD_REGIONS + 1][CROWD_REGIONS];
+  crowd_samples handed, least, told, called_least;
   uint64_t had, had_in[CROWD_REGIONS], gave_up, failed, split, split_calls, two, died, events;
   redlock_duration longest_us;
 } crowd;

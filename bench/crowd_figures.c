@@ -30,14 +30,17 @@ static uint64_t crowd_quorumth(uint64_t values[CROWD_NODES]) {
 void crowd_measure_distances(crowd *c) {
   for (unsigned from = 0; from <= CROWD_REGIONS; from++) {
     for (unsigned to = 0; to < CROWD_REGIONS; to++) {
-      uint64_t least_us[CROWD_NODES], told_us[CROWD_NODES];
+      uint64_t least_us[CROWD_NODES], told_us[CROWD_NODES], there_us[CROWD_NODES];
       for (unsigned n = 0; n < CROWD_NODES; n++) {
         unsigned at = crowd_node_regions[n];
         redlock_duration freed_us = from == CROWD_NOWHERE ? 0 : crowd_ways_us[from][at];
+        there_us[n] = 2 * crowd_ways_us[to][at];
         least_us[n] = freed_us + crowd_ways_us[at][to];
         told_us[n] = rl_time_max(freed_us, crowd_ways_us[to][at]) + crowd_ways_us[at][to];
       }
       c->least_us[from][to] = crowd_quorumth(least_us);
+      c->called_us[from][to] =
+          (from == CROWD_NOWHERE ? 0 : c->least_us[from][to]) + crowd_quorumth(there_us);
       c->told_us[from][to] = crowd_quorumth(told_us);
     }
   }
@@ -127,6 +130,7 @@ void crowd_granted(crowd *c, crowd_client *client) {
   if (key->freed && key->waited && key->last_life != client->life) {
     crowd_sample(&c->handed, rl_time_sub(c->now_us, key->freed_us));
     crowd_sample(&c->least, c->least_us[key->from][client->region]);
+    crowd_sample(&c->called_least, c->called_us[key->from][client->region]);
     crowd_sample(&c->told, c->told_us[key->from][client->region]);
   }
   key->owner = client;
@@ -166,14 +170,15 @@ static void crowd_print_scripts(const crowd *c, double handed_count) {
 }
 
 void crowd_print(crowd *c, const char *way) {
-  char handed[32], least[32], told[32];
+  char handed[32], least[32], told[32], called[32];
   const struct {
     char *text;
     crowd_samples *samples;
-  } pairs[] = {{handed, &c->handed}, {least, &c->least}, {told, &c->told}};
+  } pairs[] = {
+      {handed, &c->handed}, {least, &c->least}, {told, &c->told}, {called, &c->called_least}};
   double commands = 0, inside = 0, calls = 0, had = c->had > 0 ? (double)c->had : 1;
   double handed_count = c->handed.count > 0 ? (double)c->handed.count : 1;
-  for (size_t i = 0; i < 3; i++) {
+  for (size_t i = 0; i < 4; i++) {
     (void)snprintf(pairs[i].text, sizeof handed, "%.1f/%.1f",
                    crowd_percentile_ms(pairs[i].samples, 0.5),
                    crowd_percentile_ms(pairs[i].samples, 0.99));
@@ -189,8 +194,8 @@ void crowd_print(crowd *c, const char *way) {
     calls += (double)c->nodes[n].calls / CROWD_NODES;
   }
   printf(
-      "%-8s %8zu %5llu %15s %12s %12s %8.1f %8.1f %8.0f %7.2f %7.1f %7.2f %8llu %6.2f %8llu  %2.0f/%2.0f/%2.0f %4llu\n",
-      way, c->handed.count, (unsigned long long)c->died, handed, least, told,
+      "%-8s %8zu %5llu %15s %12s %12s %12s %8.1f %8.1f %8.0f %7.2f %7.1f %7.2f %8llu %6.2f %8llu  %2.0f/%2.0f/%2.0f %4llu\n",
+      way, c->handed.count, (unsigned long long)c->died, handed, least, told, called,
       commands / handed_count, (commands + inside) / handed_count, commands / c->options->seconds,
       calls / handed_count, (double)c->longest_us / (double)REDLOCK_SECONDS,
       100 * (double)c->gave_up / (double)(c->gave_up + c->had > 0 ? c->gave_up + c->had : 1),
