@@ -174,8 +174,9 @@ static redlock_time rl_call_look_at(rl_core *core, const rl_place *place, redloc
   redlock_duration last_us = rl_time_add(RL_CALL_LAST_US / 2, rl_time_add(needs_us, needs_us));
   unsigned steps = before < RL_CALL_STEPS_MAX ? before : RL_CALL_STEPS_MAX;
   if (place->behind != 0) {
-    due_us = rl_time_min(
-        due_us, rl_time_add(now_us, (1 + before) * rl_time_max(RL_CALL_PATIENCE_US, 2 * needs_us)));
+    due_us = rl_time_min(due_us,
+                         rl_time_add(now_us, (before > 0 ? before : 1) *
+                                                 rl_time_max(RL_CALL_PATIENCE_US, 2 * needs_us)));
   }
   if (end_us != REDLOCK_NEVER) {
     end_us =
