@@ -77,8 +77,8 @@ void rl_lock_detach(rl_lock *lock) {
   rl_loss_clear(lock);
   lock->phase = RL_PHASE_IDLE;
   lock->waiting = 0;
-  rl_lock_set_lease(lock, NULL, 0);
   rl_call_released(lock->core, lease, true);
+  rl_lock_set_lease(lock, NULL, 0);
   lease->lock = NULL;
   rl_attempt_unref(&lock->core->attempts, lease);
 }

@@ -96,7 +96,8 @@ local list = {
   { "error-counts", "an error counts as granted",
     "return rl_ballot_is_refusal(text) ? RL_BALLOT_REFUSED : RL_BALLOT_ERROR;", "return RL_BALLOT_GRANTED;" },
   { "taken-counts-for-extend", "a node that says 'not yours' counts for an extend",
-    "INTEGER, NULL, 0, RL_BALLOT_DENIED", "INTEGER, NULL, 0, RL_BALLOT_GRANTED" },
+    "INTEGER, NULL, 1, RL_BALLOT_GRANTED}, {RL_REPLY_INTEGER, NULL, 0, RL_BALLOT_DENIED",
+    "INTEGER, NULL, 1, RL_BALLOT_GRANTED}, {RL_REPLY_INTEGER, NULL, 0, RL_BALLOT_GRANTED" },
   { "nil-counts", "SET answered nil counts as granted",
     "NIL, NULL, 0, RL_BALLOT_DENIED", "NIL, NULL, 0, RL_BALLOT_GRANTED" },
   { "any-status-counts", "any status reply to SET counts as granted",
@@ -603,7 +604,8 @@ local list = {
   { "locked-out", "a lock of many rounds asks nobody any more",
     "behind_us > rl_round_patience(lock)", "(lock->round > 12 || behind_us > rl_round_patience(lock))" },
   { "no-deadline", "the core does not say when it wants to be called again",
-    "return deadline_us;", "return deadline_us > core->now_us ? REDLOCK_NEVER : deadline_us;" },
+    "} return deadline_us; } rl_lock *rl_core_next_ended",
+    "} return deadline_us > core->now_us ? REDLOCK_NEVER : deadline_us; } rl_lock *rl_core_next_ended" },
 }
 
 for _, operation in ipairs({ "ACQUIRE", "EXTEND", "RELEASE" }) do
