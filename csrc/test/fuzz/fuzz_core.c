@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "fake_nodes.h"
+#include "fake_queue.h"
 #include "fuzz.h"
 #include "rl_attach.h"
 #include "rl_finding.h"
@@ -34,6 +35,20 @@ static const char *const fuzz_core_replies[] = {"+OK\r\n",
                                                 "$15\r\nno 1000000000 0\r\n",
                                                 "$14\r\n1 1000000000 0\r\n"};
 
+/* Of those who wait: what queues answer, and what is published. */
+static const char *const fuzz_core_answers[] = {":0\r\n",    ":2\r\n",       ":3\r\n",
+                                                ":2001\r\n", ":20001\r\n",   ":200007\r\n",
+                                                ":1\r\n",    "-NOPERM x\r\n"};
+static const char *const fuzz_core_messages[] = {
+    "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$12\r\n00000000name\r\n",
+    "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$12\r\n00000001name\r\n",
+    "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$12\r\n00010000name\r\n",
+    "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$9\r\nffffffffx\r\n",
+    "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$0\r\n\r\n",
+    "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n",
+    "*2\r\n$4\r\npong\r\n$0\r\n\r\n",
+    "+OK\r\n"};
+
 static redlock_options fuzz_core_options(fuzz_input *input) {
   redlock_options options = {0};
   uint8_t bits = fuzz_byte(input);
@@ -50,6 +65,8 @@ static redlock_options fuzz_core_options(fuzz_input *input) {
   options.auto_extend = bits & 128 ? REDLOCK_YES : 0;
   options.max_hold_us = bits % 8 == 5 ? 20 * REDLOCK_SECONDS : 0;
   options.fence = bits % 16 == 10 ? REDLOCK_YES : 0;
+  options.fair = bits % 32 == 7 ? REDLOCK_YES : 0;
+  options.notify = bits % 32 == 11 ? REDLOCK_NO : 0;
   options.retry_delay_us = bits & 64 ? REDLOCK_DURATION_NONE : 200 * REDLOCK_MILLISECONDS;
   return options;
 }
@@ -177,6 +194,9 @@ static void fuzz_core_node(fake_world *world, unsigned index, fuzz_input *input)
   const uint8_t *bytes;
   uint8_t what = fuzz_byte(input);
   unsigned reply = what / 8 < 24 ? what / 8 % 12 : 12 + what / 8 % 4;
+  const char *text = index >= world->count ? fuzz_core_messages[what / 8 % 8]
+                     : world->core.calls != NULL && what / 8 >= 24 ? fuzz_core_answers[what / 8 % 8]
+                                                                   : fuzz_core_replies[reply];
   size_t length;
   switch (what % 8) {
   case 0: /* any bytes */
@@ -186,8 +206,8 @@ static void fuzz_core_node(fake_world *world, unsigned index, fuzz_input *input)
   case 1: /* a reply that may be right, to whatever comes next */
   case 2:
     (void)fake_take(world, index);
-    bytes = (const uint8_t *)fuzz_core_replies[reply];
-    length = strlen(fuzz_core_replies[reply]);
+    bytes = (const uint8_t *)text;
+    length = strlen(text);
     if (what % 8 == 2) { /* in two pieces */
       rl_core_input(&world->core, index, world->now_us, bytes, 1);
       bytes++;
@@ -232,9 +252,12 @@ static void fuzz_core_check(const fake_world *world, rl_lock *const *locks) {
     fuzz_require(strlen(rl_lock_message(lock, message, sizeof message)) < sizeof message);
   }
   fuzz_require(!world->broken);
+  fuzz_require(world->core.lines.parked < FUZZ_CORE_LOCKS);
+  fuzz_require(world->core.lines.count <= FUZZ_CORE_LOCKS);
+  fuzz_require(world->core.lines.parked + world->core.lines.count <= FUZZ_CORE_LOCKS);
   fuzz_require(world->core.releases.count <= (size_t)RL_RELEASE_NODE_MAX * world->count);
-  for (unsigned i = 0; i < world->count; i++) {
-    fuzz_require(world->core.nodes[i]->link.owed_count <= RL_LINK_OWED_MAX);
+  for (unsigned i = 0; i < rl_core_connection_count(&world->core); i++) {
+    fuzz_require(rl_core_end(&world->core, i)->link.owed_count <= RL_LINK_OWED_MAX);
   }
 }
 
@@ -245,7 +268,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   rl_lock *locks[FUZZ_CORE_LOCKS];
   char text[FUZZ_CORE_TEXT_MAX] = "";
   uint8_t shape = fuzz_byte(&input);
-  fake_world *world = fake_world_new(1 + shape % 5);
+  unsigned count = 1 + shape % 5;
+  fake_world *world = shape & 64 ? fake_world_new_calling(count) : fake_world_new(count);
   for (unsigned i = 0; i < FUZZ_CORE_LOCKS; i++) {
     locks[i] = fake_lock(world, i == 0 ? "other" : "name", NULL);
   }
@@ -256,7 +280,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       rl_core_close(&world->core, world->now_us);
     } else if (action == 254) {
       rl_core_forget(&world->core);
-      for (unsigned k = 0; k < world->count; k++) {
+      for (unsigned k = 0; k < 2 * world->count; k++) {
+        fake_queue_unsubscribe(&world->nodes[k % world->count].store, 0);
         world->nodes[k].connected = false;
         world->nodes[k].queued = 0;
         world->nodes[k].input_length = 0;
@@ -266,7 +291,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     } else if (action % 4 == 3) {
       fuzz_core_pass(world, &input);
     } else {
-      fuzz_core_node(world, which % world->count, &input);
+      fuzz_core_node(world, which % rl_core_connection_count(&world->core), &input);
     }
     if ((shape & 128) == 0 || action % 4 == 3) {
       fake_turn(world);
