@@ -190,6 +190,26 @@ return function(title, driver)
       end)
     end
 
+    test("a function says as whom to log in for the second connections, too, and is told the node", function()
+      local asked = {}
+      with_user({ "~*", "allchannels" }, function(unused)
+        unused:close()
+        local client = driver.new(farm.addresses, {
+          credentials = function(node, index)
+            assert.are.equal(farm.addresses[index], node)
+            asked[index] = (asked[index] or 0) + 1
+            return "limited", "secret"
+          end,
+        })
+        take_on_all("theirs")
+        wait_in_vain(client, "theirs")
+        wait_in_vain(client, "theirs")
+        assert.are.equal(5, calling(client))
+        assert.are.same({ 2, 2, 2, 2, 2 }, asked)
+        client:close()
+      end)
+    end)
+
     test("the lock of a holder that was killed is had when its key has ended", function()
       local client = driver.new(farm.addresses)
       helper.one_of_three(function()

@@ -84,6 +84,23 @@ describe("wrong arguments", function()
     misuse("lock:result() before any operation", function() return (lock:result()) end)
   end)
 
+  it("notify, which is \"auto\" or false", function()
+    for _, value in ipairs { "auto", true, false } do
+      redlock.new(NODES, { notify = value }):close()
+      assert(client:lock("r", { notify = value, fair = true, slow_retry = 1 }))
+    end
+    for _, value in ipairs { "yes", "", 1, {}, print } do
+      local text = "option 'notify' must be \"auto\" or false, got "
+      local shown = value == 1 and "1" or "a " .. type(value)
+      misuse(text .. shown, function() redlock.new(NODES, { notify = value }) end)
+      misuse(text .. shown, function() client:lock("r", { notify = value }) end)
+      misuse(text .. shown, function() client:acquire("r", { notify = value }) end)
+      misuse(text .. shown, function() lock:acquire({ notify = value }) end)
+    end
+    misuse("option 'slow_retry' must be an integer >= 1 (milliseconds), got 0",
+      function() client:lock("r", { slow_retry = 0 }) end)
+  end)
+
   it("a client that would stop an nginx worker, unless it is asked for", function()
     local client_module = require "redlock.client"
     local function made(blocking) return client_module.new(NODES, nil, 1, blocking) end
