@@ -1,0 +1,260 @@
+/*
+ * What the commands of a lock cost one redis-server: its own processor time for each, of which INFO tells.
+ *
+ *     node_cost <port> <rounds> <waiters> ...
+ *
+ * The commands are the library's own (csrc/core/rl_command.c). 50 connections send one each, then the replies are read,
+ * and so on. A line has a cycle of commands, which leaves the server as it was; with a number of waiters, so many places
+ * stand in the queue of each key, of a listener that hears every call. "us" is what the server used for each command,
+ * the reading and writing of sockets included; "us in Lua" is what commandstats has for EVALSHA, without them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "measure.h"
+#include "rl_command.h"
+
+#define COST_CONNECTIONS 50
+#define COST_LISTENERS 1000
+#define COST_CHANNEL "00000000000000aa"
+#define COST_TOKEN "0123456789abcdef0123456789abcdef"
+
+typedef enum cost_step {
+  COST_END,
+  COST_PING,
+  COST_SET,
+  COST_RELEASE,
+  COST_RELEASE_CALL, /* of who has not waited */
+  COST_RELEASE_OURS, /* of who stands in the queue */
+  COST_STAND,
+  COST_LOOK
+} cost_step;
+
+static const struct cost_cycle {
+  const char *name;
+  bool held;   /* somebody has the key */
+  bool queued; /* once for each number of waiters */
+  cost_step steps[4];
+} cost_cycles[] = {
+    {"PING", false, false, {COST_PING}},
+    {"SET, of a key that is taken", true, false, {COST_SET}},
+    {"SET and release, without calls", false, false, {COST_SET, COST_RELEASE}},
+    {"SET and release, nobody waits", false, false, {COST_SET, COST_RELEASE_CALL}},
+    {"SET, stand, and release, which calls",
+     false,
+     true,
+     {COST_SET, COST_STAND, COST_RELEASE_OURS}},
+    {"look, of who stands last", true, true, {COST_LOOK}},
+};
+#define COST_CYCLES (sizeof cost_cycles / sizeof cost_cycles[0])
+
+typedef struct cost {
+  redisContext *control, *listener, *connections[COST_CONNECTIONS];
+  char keys[COST_CONNECTIONS][24];
+  unsigned port, rounds, waiters;
+} cost;
+
+static redisContext *cost_connect(unsigned port) {
+  redisContext *connection = redisConnect("127.0.0.1", (int)port);
+  if (connection == NULL || connection->err != 0) {
+    bench_die("node_cost: there is no server on port %u", port);
+  }
+  return connection;
+}
+
+static void cost_read(redisContext *connection) {
+  void *reply = NULL;
+  if (redisGetReply(connection, &reply) != REDIS_OK ||
+      ((redisReply *)reply)->type == REDIS_REPLY_ERROR) {
+    bench_die("node_cost: %s", reply == NULL ? connection->errstr : ((redisReply *)reply)->str);
+  }
+  freeReplyObject(reply);
+}
+
+static void cost_do(cost *c, rl_buffer *command) {
+  (void)redisAppendFormattedCommand(c->control, command->data, rl_buffer_length(command));
+  cost_read(c->control);
+  rl_buffer_free(command);
+}
+
+/* The place of number |place|: who stands behind all others is number 0. */
+static void cost_entry(unsigned place, char entry[32]) {
+  (void)snprintf(entry, 32, COST_CHANNEL "%08x", place);
+}
+
+static void cost_command(rl_buffer *out, cost_step step, const char *name, int by_text) {
+  rl_command_key key = {name, strlen(name), COST_TOKEN, strlen(COST_TOKEN), 1, NULL};
+  char entry[32];
+  cost_entry(0, entry);
+  switch (step) {
+  case COST_PING:
+    (void)rl_command_arguments(out, &(rl_command_bytes){"PING", 4}, 1);
+    break;
+  case COST_SET:
+    (void)rl_command_set(out, &key, 100000);
+    break;
+  case COST_RELEASE:
+    (void)rl_command_script(out, RL_SCRIPT_RELEASE, by_text, &key, 0, 1);
+    break;
+  case COST_RELEASE_CALL:
+  case COST_RELEASE_OURS:
+    (void)rl_command_release(out, RL_SCRIPT_RELEASE_CALL, by_text, &key,
+                             step == COST_RELEASE_OURS ? entry : NULL, 1);
+    break;
+  default:
+    (void)rl_command_queue(out, RL_SCRIPT_STAND, by_text, name, strlen(name), entry,
+                           step == COST_LOOK ? RL_COMMAND_STAND_CHECK : RL_COMMAND_STAND_NEW);
+    break;
+  }
+}
+
+/* The queue of each key is filled. */
+static void cost_prepare(cost *c, const struct cost_cycle *cycle) {
+  rl_buffer out = {0};
+  for (unsigned i = 0; i < COST_CONNECTIONS; i++) {
+    const char *name = c->keys[i];
+    cost_command(&out, COST_SET, name, 1);
+    cost_do(c, &out);
+    for (unsigned place = 1; cycle->queued && place <= c->waiters; place++) {
+      char entry[32];
+      cost_entry(place, entry);
+      (void)rl_command_queue(&out, RL_SCRIPT_STAND, 1, name, strlen(name), entry, 0);
+      cost_do(c, &out);
+    }
+    if (cycle->steps[0] == COST_LOOK) {
+      cost_command(&out, COST_STAND, name, 1);
+      cost_do(c, &out);
+    }
+    if (!cycle->held) {
+      cost_command(&out, COST_RELEASE, name, 1);
+      cost_do(c, &out);
+    }
+  }
+}
+
+/* A number of INFO: the first behind |name| that follows |section|. */
+static double cost_info(cost *c, const char *section, const char *name) {
+  redisReply *reply = redisCommand(c->control, "INFO everything");
+  const char *at = reply == NULL || reply->str == NULL ? NULL : strstr(reply->str, section);
+  at = at == NULL ? NULL : strstr(at, name);
+  double value =
+      at == NULL ? 0 : strtod(at + (name[0] == '\0' ? strlen(section) : strlen(name)), NULL);
+  freeReplyObject(reply);
+  return value;
+}
+
+static double cost_processor_us(cost *c) {
+  return 1e6 * (cost_info(c, "used_cpu_user:", "") + cost_info(c, "used_cpu_sys:", ""));
+}
+
+static void cost_round(cost *c, cost_step step) {
+  rl_buffer out = {0};
+  for (unsigned i = 0; i < COST_CONNECTIONS; i++) {
+    int done = 0;
+    cost_command(&out, step, c->keys[i], 0);
+    (void)redisAppendFormattedCommand(c->connections[i], out.data, rl_buffer_length(&out));
+    while (!done && redisBufferWrite(c->connections[i], &done) == REDIS_OK) {
+    }
+    rl_buffer_free(&out);
+  }
+  for (unsigned i = 0; i < COST_CONNECTIONS; i++) {
+    cost_read(c->connections[i]);
+    if (step == COST_RELEASE_OURS && c->waiters > 0) {
+      cost_read(c->listener);
+    }
+  }
+}
+
+static void cost_measure(cost *c, const struct cost_cycle *cycle) {
+  unsigned steps = 0;
+  redisReply *flushed = redisCommand(c->control, "FLUSHALL");
+  freeReplyObject(flushed);
+  cost_prepare(c, cycle);
+  flushed = redisCommand(c->control, "CONFIG RESETSTAT");
+  freeReplyObject(flushed);
+  double before_us = cost_processor_us(c);
+  for (unsigned round = 0; round < c->rounds; round++) {
+    for (steps = 0; steps < 4 && cycle->steps[steps] != COST_END; steps++) {
+      cost_round(c, cycle->steps[steps]);
+    }
+  }
+  double used_us = cost_processor_us(c) - before_us, sent = c->rounds * COST_CONNECTIONS;
+  printf("%-40s %8u %8.1f %8.1f %10.1f\n", cycle->name, cycle->queued ? c->waiters : 0,
+         used_us / sent / steps, used_us / sent,
+         cost_info(c, "cmdstat_evalsha:", "usec_per_call="));
+}
+
+/* What a place in a queue takes, and a connection that listens to a channel of its own. */
+static void cost_memory(cost *c) {
+  redisContext *listeners[COST_LISTENERS];
+  char queue[64];
+  (void)snprintf(queue, sizeof queue, "MEMORY USAGE %s" RL_COMMAND_QUEUE, c->keys[0]);
+  redisReply *reply = redisCommand(c->control, queue);
+  printf("a queue of %u places: %lld bytes\n", c->waiters + 1, reply == NULL ? 0 : reply->integer);
+  freeReplyObject(reply);
+  double before = cost_info(c, "used_memory:", "");
+  for (unsigned i = 0; i < COST_LISTENERS; i++) {
+    listeners[i] = cost_connect(c->port);
+    (void)redisAppendCommand(listeners[i], "SUBSCRIBE " RL_COMMAND_CHANNEL "%016x", i);
+    cost_read(listeners[i]);
+  }
+  printf("a connection that listens: %.0f bytes\n",
+         (cost_info(c, "used_memory:", "") - before) / COST_LISTENERS);
+  for (unsigned i = 0; i < COST_LISTENERS; i++) {
+    redisFree(listeners[i]);
+  }
+}
+
+static void cost_open(cost *c) {
+  c->control = cost_connect(c->port);
+  c->listener = cost_connect(c->port);
+  (void)redisAppendCommand(c->listener, "SUBSCRIBE " RL_COMMAND_CHANNEL COST_CHANNEL);
+  cost_read(c->listener);
+  for (unsigned i = 0; i < COST_CONNECTIONS; i++) {
+    c->connections[i] = cost_connect(c->port);
+    (void)snprintf(c->keys[i], sizeof c->keys[i], "cost:%u", i);
+  }
+}
+
+/* It has seen the scripts. */
+static void cost_teach(cost *c) {
+  static const cost_step scripts[] = {COST_RELEASE, COST_RELEASE_CALL, COST_STAND};
+  rl_buffer out = {0};
+  for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
+    cost_command(&out, scripts[i], c->keys[0], 1);
+    cost_do(c, &out);
+  }
+}
+
+static void cost_close(cost *c) {
+  for (unsigned i = 0; i < COST_CONNECTIONS; i++) {
+    redisFree(c->connections[i]);
+  }
+  redisFree(c->listener);
+  redisFree(c->control);
+}
+
+int main(int argc, char **argv) {
+  cost c = {.port = 0};
+  if (argc < 4) {
+    fprintf(stderr, "usage: node_cost <port> <rounds> <waiters> ...\n");
+    return 2;
+  }
+  c.port = (unsigned)strtoul(argv[1], NULL, 10);
+  c.rounds = (unsigned)strtoul(argv[2], NULL, 10);
+  cost_open(&c);
+  cost_teach(&c);
+  printf("%-40s %8s %8s %8s %10s\n", "cycle", "waiters", "us each", "us in all", "us in Lua");
+  for (size_t i = 0; i < COST_CYCLES; i++) {
+    for (int number = 3; number < (cost_cycles[i].queued ? argc : 4); number++) {
+      c.waiters = (unsigned)strtoul(argv[number], NULL, 10);
+      cost_measure(&c, &cost_cycles[i]);
+    }
+  }
+  cost_memory(&c);
+  cost_close(&c);
+  return 0;
+}
