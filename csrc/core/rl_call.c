@@ -23,7 +23,9 @@
  *       Who stands far behind looks less often, so that those who wait are not felt by their number.
  *       Else the front polls, as it would without calls.
  *   C5. It tries when a majority has called; or a little after the first call, when no majority comes. Not more often
- *       than every 50 ms, or one node that lost a key would make all who wait try as fast as they can.
+ *       than every 50 ms, or one node that lost a key would make all who wait try as fast as they can. Nor, by whatever
+ *       calls, before the usual delay, if the nodes were not to be had: the key may be free on a majority that gives
+ *       nobody a vote.
  *   C6. When it has the lock its place goes with the lease: the release leaves the queue in the same script.
  *   C7. Who gives up leaves all queues, and where the key is free calls the next: the call may have been its own.
  *   C8. A call for a place that there is not any more is answered by leaving it, which calls the next. Not that of a
@@ -160,7 +162,7 @@ static unsigned rl_call_before(const rl_core *core, const rl_place *place) {
   return before;
 }
 
-/* C4. When to look again. */
+/* C4. When to look again. What nodes say later does not put off what is due by |slow_retry|. */
 static redlock_time rl_call_look_at(rl_core *core, const rl_place *place, redlock_time now_us) {
   const rl_lock *front = place->line->front;
   unsigned before = rl_call_before(core, place);
@@ -168,8 +170,9 @@ static redlock_time rl_call_look_at(rl_core *core, const rl_place *place, redloc
   redlock_duration slow_us = front->current->slow_retry_us * (1 + rows);
   redlock_duration needs_us = rl_acquire_needs(core);
   redlock_time due_us =
-      rl_time_add(now_us, slow_us - slow_us / 8 + rl_line_random(core) % (slow_us / 4 + 1));
+      rl_time_add(place->since_us, slow_us - slow_us / 8 + place->random % (slow_us / 4 + 1));
   redlock_time end_us = rl_call_end(core, place);
+  due_us = rl_time_max(due_us, now_us);
   redlock_duration left_us = rl_time_sub(front->budget_us, now_us);
   redlock_duration last_us = rl_time_add(RL_CALL_LAST_US / 2, rl_time_add(needs_us, needs_us));
   unsigned steps = before < RL_CALL_STEPS_MAX ? before : RL_CALL_STEPS_MAX;
@@ -187,9 +190,29 @@ static redlock_time rl_call_look_at(rl_core *core, const rl_place *place, redloc
   return rl_time_min(due_us, rl_time_add(now_us, left_us));
 }
 
-static void rl_call_go(rl_lock *front, redlock_time now_us) {
-  rl_timers_clear(&front->core->timers, front);
-  rl_launch_enter(front, now_us);
+/* The slow retry is counted from now on. */
+static void rl_call_slow_down(rl_core *core, rl_place *place, redlock_time now_us) {
+  place->since_us = now_us;
+  place->random = rl_line_random(core);
+}
+
+/*
+ * C5. The front tries. But nodes may have called that give nobody a vote (they are in quarantine, or answer errors): what
+ * has failed for another reason than that the key is there is not tried again as fast as they answer.
+ */
+static void rl_call_go(rl_lock *front, rl_place *place, redlock_time now_us) {
+  redlock_time tried_us = place->line->last_us;
+  bool denied = tried_us == 0 || front->result == REDLOCK_E_TAKEN;
+  redlock_duration delay_us = rl_time_max(front->current->retry_delay_us, RL_CALL_HURRY_US);
+  redlock_time soonest_us = denied ? 0 : rl_time_add(tried_us, delay_us);
+  if (soonest_us <= now_us) {
+    rl_timers_clear(&front->core->timers, front);
+    rl_launch_enter(front, now_us);
+  } else if (!place->hurried) {
+    place->hurried = true;
+    place->looks = false;
+    rl_timers_set(&front->core->timers, front, rl_time_min(front->timer_due_us, soonest_us));
+  }
 }
 
 /* What the nodes have said so far decides when the front goes on. */
@@ -200,7 +223,7 @@ static void rl_call_weigh(rl_core *core, rl_place *place, redlock_time now_us) {
     return;
   }
   if (rl_quorum_count(place->called) >= needed) {
-    rl_call_go(front, now_us); /* C5 */
+    rl_call_go(front, place, now_us); /* C5 */
     return;
   }
   if (place->hurried) {
@@ -215,7 +238,9 @@ static void rl_call_weigh(rl_core *core, rl_place *place, redlock_time now_us) {
                                                    rl_time_sub(front->budget_us, now_us));
     place->looks = false;
     rl_timers_set(&core->timers, front,
-                  delay_us == REDLOCK_NEVER ? now_us : rl_time_add(now_us, delay_us));
+                  delay_us == REDLOCK_NEVER
+                      ? now_us
+                      : rl_time_min(rl_time_add(now_us, delay_us), front->timer_due_us));
   }
 }
 
@@ -259,6 +284,7 @@ void rl_call_wait(rl_lock *lock, redlock_time now_us) {
   rl_place *place = line->place;
   place->looks = place->hurried = false;
   place->held = place->behind = 0;
+  rl_call_slow_down(core, place, now_us);
   rl_call_ask(calls, place, ~(uint32_t)0);
   rl_call_weigh(core, place, now_us);
 }
@@ -279,10 +305,11 @@ bool rl_call_timer(rl_lock *lock, redlock_time now_us) {
   }
   place->looks = false;
   place->held = 0;
+  rl_call_slow_down(core, place, now_us);
   rl_call_ask(core->calls, place, ~(uint32_t)0);
-  redlock_duration needs_us = rl_acquire_needs(core);
-  rl_timers_set(&core->timers, lock,
-                rl_time_add(now_us, rl_time_add(RL_CALL_GRACE_US, 3 * needs_us)));
+  redlock_duration answers_us = rl_time_add(RL_CALL_GRACE_US, 3 * rl_acquire_needs(core));
+  redlock_duration left_us = rl_time_sub(lock->budget_us, now_us);
+  rl_timers_set(&core->timers, lock, rl_time_add(now_us, rl_time_min(answers_us, left_us / 2)));
   return true;
 }
 

@@ -34,10 +34,12 @@ typedef struct rl_place {
   uint32_t held;         /* nodes that have said that somebody has the key */
   uint32_t behind;       /* nodes that have said that it is free, but others come first */
   uint32_t called;       /* nodes that have said that it is free for us, or have called */
-  bool granted;          /* the front has got a lease, whose release leaves: calls are for nobody now */
-  bool listed;           /* something is to be sent for it */
-  bool looks;            /* its front's timer is for looking again, not for an attempt */
-  bool hurried;          /* one call has come, and an attempt is to follow */
+  bool granted; /* the front has got a lease, whose release leaves: calls are for nobody now */
+  bool listed;  /* something is to be sent for it */
+  bool looks;   /* its front's timer is for looking again, not for an attempt */
+  bool hurried; /* one call has come, and an attempt is to follow */
+  redlock_time since_us; /* when it has begun to wait, or has looked last */
+  uint64_t random;       /* drawn then */
   struct {
     redlock_time ends_us; /* when the key ends there, where it is held */
     uint32_t position;    /* in the queue, where it stands */

@@ -1,0 +1,97 @@
+/*
+ * How often who waits for calls asks the nodes: not as fast as they answer, and not ever later.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+static redlock_options patient(redlock_duration wait_us) {
+  redlock_options options = {0};
+  options.wait_us = wait_us;
+  options.retry_jitter_us = REDLOCK_DURATION_NONE;
+  return options;
+}
+
+static rl_lock *begin(fake_world *world, const redlock_options *options) {
+  rl_lock *lock = fake_lock(world, KEY, options);
+  assert_non_null(lock);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  return lock;
+}
+
+static void a_node_that_is_free_and_gives_no_vote_is_asked_at_the_usual_pace(void **state) {
+  (void)state;
+  redlock_options options = patient(10 * REDLOCK_SECONDS);
+  fake_world *world = fake_world_new_calling(1);
+  rl_lock *lock = begin(world, &options);
+  assert_int_equal(fake_reply(world, 0, "-OOM command not allowed\r\n").verb, FAKE_SET);
+  fake_settle(world);
+  assert_true(world->nodes[0].stands > 0);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_pass(world, 200 * MS - 1);
+  assert_int_equal(world->nodes[0].sets, 1);
+  fake_pass(world, 1);
+  assert_int_equal(world->nodes[0].sets, 2);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void what_a_node_answers_later_does_not_put_off_the_slow_retry(void **state) {
+  (void)state;
+  redlock_options options = patient(60 * REDLOCK_SECONDS);
+  fake_world *world = fake_world_new_calling(3);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
+  }
+  rl_lock *lock = begin(world, &options);
+  fake_settle(world);
+  unsigned asked = world->nodes[0].stands;
+  assert_int_equal(asked, 1);
+  fake_pass(world, 1500 * MS);
+  unsigned others = world->nodes[2].stands;
+  fake_break(world, 3 + 2, "the connection over which node 2 calls");
+  fake_settle(world);
+  assert_int_equal(world->nodes[2].stands, others + 1);
+  assert_int_equal(world->nodes[0].stands, asked);
+  fake_pass(world, 760 * MS); /* 2 s, and an eighth at most */
+  fake_settle(world);
+  assert_int_equal(world->nodes[0].stands, asked + 1);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_true(fake_world_end(world));
+}
+
+static void a_question_to_far_nodes_ends_within_the_budget(void **state) {
+  (void)state;
+  redlock_options options = patient(3300 * MS);
+  options.retry_delay_us = 700 * MS;
+  options.node_timeout_us = REDLOCK_SECONDS;
+  fake_world *world = fake_world_new_calling(1);
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  redlock_time begun_us = world->now_us;
+  rl_lock *lock = begin(world, &options);
+  world->core.nodes[0]->link.nearest_us = 300 * MS; /* It took that to make the connection. */
+  for (fake_verb verb = FAKE_SET; verb != FAKE_STAND;) {
+    fake_pass(world, 300 * MS);
+    verb = fake_answer(world, 0).verb;
+  }
+  while (rl_lock_result(lock) == REDLOCK_PENDING) { /* From now on nothing is answered. */
+    fake_pass(world, rl_core_deadline(&world->core) - world->now_us);
+  }
+  assert_true(world->now_us <= begun_us + options.wait_us);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_node_that_is_free_and_gives_no_vote_is_asked_at_the_usual_pace),
+      cmocka_unit_test(what_a_node_answers_later_does_not_put_off_the_slow_retry),
+      cmocka_unit_test(a_question_to_far_nodes_ends_within_the_budget),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
