@@ -24,6 +24,7 @@
  *   check_inspect.c    an inspection says what the nodes held, and names a holder that has a majority
  *   check_force.c      a release by force deletes what it was told to, once, and says what it has done
  *   check_budget.c     every call ends within its budget
+ *   check_waiting.c    nobody waits in vain, in queues and in lines
  *   check_bounds.c     memory and queues are bounded
  *   check_liveness.c   after the faults have stopped somebody locks, within a stated bound
  */
@@ -48,6 +49,7 @@
   X(inspect)                                                                                       \
   X(force)                                                                                         \
   X(budget)                                                                                        \
+  X(waiting)                                                                                       \
   X(bounds)                                                                                        \
   X(liveness)
 
@@ -74,6 +76,7 @@
  *   returned  a client that does nothing between its calls returns from one
  *   turned    a turn of a client's loop has ended
  *   killed    a client has ended
+ *   watched   with calls, after the faults have stopped, every moment: what is free is known
  *   settled   all is quiet
  */
 #define CHECK_MOMENTS(X)                                                                           \
@@ -104,6 +107,7 @@
   X(returned, (sim * s, const sim_client *client), (s, client))                                    \
   X(turned, (sim * s, sim_client * client), (s, client))                                           \
   X(killed, (sim * s, const sim_client *client), (s, client))                                      \
+  X(watched, (sim * s), (s))                                                                       \
   X(settled, (sim * s), (s))
 
 /* What it does at each moment; NULL = nothing. */

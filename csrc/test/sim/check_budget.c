@@ -35,8 +35,15 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
                : options->retry_count > 0                     ? (uint64_t)options->retry_count + 1
                : waits                                        ? 1000
                                                               : 4;
-    bound_us =
-        attempts * bound_us + (attempts - 1) * (options->retry_delay_us + options->retry_jitter_us);
+    /*
+     * Who waits in a line makes no attempts to count: their number becomes one of delays, of 1 ms at least. Who asks the
+     * nodes before its first attempt has waited for an answer by then, and for as long as a round at most.
+     */
+    uint64_t delay_us = options->retry_delay_us > REDLOCK_MILLISECONDS ? options->retry_delay_us
+                                                                       : REDLOCK_MILLISECONDS;
+    uint64_t delays = attempts == 1 ? 0 : attempts;
+    uint64_t rounds = attempts == 1 || !s->config.calls ? attempts : attempts + 1;
+    bound_us = rounds * bound_us + delays * (delay_us + options->retry_jitter_us);
   }
   if (spent_us > bound_us + paused_us + attempts * CHECK_BUDGET_SLACK_US) {
     sim_violation(s, "budget", "client %u: operation %d takes %llu us, may take %llu",

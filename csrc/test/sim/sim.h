@@ -13,6 +13,7 @@
  *   sim_script.c       the commands and scripts that it executes
  *   sim_watch.c        the scripts of fencing tokens and of a guard; its record
  *   sim_key.c          its keys
+ *   sim_calls.c        its queues of those who wait, whom it calls, and who hears that
  *   sim_sha1.c         the name of a script
  *   sim_client.c       the driver's loop around the core, with pauses between any two calls; or, as for
  *                      blocking calls, only while there is an operation
@@ -20,6 +21,7 @@
  *   sim_application.c  what the clients do with their locks
  *   sim_handover.c     leases on their way from one client to another
  *   sim_guard.c        the guard: records at the beginning, nodes that forget, clocks that are wrong
+ *   sim_waiting.c      what goes wrong with calls, and which acquires wait for long
  *   sim_operator.c     clients that look at what the nodes hold, and delete it by force
  *   sim_fault.c        what goes wrong
  *   sim_run.c          the phases of a run
@@ -42,21 +44,28 @@
 #include "sim_random.h"
 
 #define SIM_NODES_MAX 7
+#define SIM_SOCKETS_MAX                                                                            \
+  (2 * SIM_NODES_MAX) /* of a client: the second half are those that hear calls */
 #define SIM_CLIENTS_MAX 4
 #define SIM_LOCKS_MAX 3 /* of one client */
 #define SIM_RESOURCES_MAX 2
 #define SIM_DATABASES_MAX 2
-#define SIM_CONNECTIONS_MAX 512
+#define SIM_CONNECTIONS_MAX 1024
 #define SIM_DATABASE 3       /* the one that is selected, in runs that select one */
 #define SIM_CLOSE_PPM 2500   /* of clocks that keep close */
 #define SIM_CLOSE_US 1900000 /* they are so near to the true time, with all their steps */
 #define SIM_SHA1_LENGTH 40
 #define SIM_NAMINGS_MAX 64 /* a power of two */
 #define SIM_SCRIPTS_MAX 16
-#define SIM_WATCHES_MAX 8  /* scripts of fencing tokens and of a guard */
-#define SIM_NAMED_MAX 6    /* of them, for one process alone, that a node knows */
-#define SIM_RECORDS_MAX 2  /* under different keys */
-#define SIM_RECORD_MAX 512 /* bytes */
+#define SIM_WATCHES_MAX 8     /* scripts of fencing tokens and of a guard */
+#define SIM_NAMED_MAX 6       /* of them, for one process alone, that a node knows */
+#define SIM_RECORDS_MAX 2     /* under different keys */
+#define SIM_RECORD_MAX 512    /* bytes */
+#define SIM_CHANNEL_LENGTH 16 /* hexadecimal digits of a client's channel, as the nodes know it */
+#define SIM_ENTRY_LENGTH 24   /* and 8 of a place */
+#define SIM_WAITERS_MAX 48    /* in a queue; a real one takes 1024 */
+#define SIM_CALLS_SCRIPTS 4
+#define SIM_STOOD_MAX 64 /* places of a client in the queues of a node */
 #define SIM_HANDOVERS_MAX 3
 #define SIM_HANDOVER_TEXT_MAX 512
 #define SIM_NO_CONNECTION (-1)
@@ -92,6 +101,7 @@ typedef enum sim_fault {
   SIM_FAULT_RESTORE, /* restarted with what it kept some time ago */
   SIM_FAULT_FAR_STEP,
   SIM_FAULT_WRONG_CLOCK,
+  SIM_FAULT_CALLS, /* with calls: sim_waiting.c */
   SIM_FAULT_KINDS
 } sim_fault;
 
@@ -165,8 +175,16 @@ typedef struct sim_config {
   unsigned quorum;   /* how many nodes an acquire and an extend need; 0: a majority */
   bool guard;
   redlock_duration guard_max_ttl_us;
-  unsigned forgetful; /* so many nodes at most are in quarantine at once */
-  bool ready;         /* the nodes have records when the run begins */
+  unsigned forgetful;   /* so many nodes at most are in quarantine at once */
+  bool ready;           /* the nodes have records when the run begins */
+  bool calls;           /* nodes call who waits */
+  unsigned lost;        /* so many of 10000 calls never arrive */
+  unsigned late;        /* or late */
+  unsigned dies;        /* or kill who is called */
+  unsigned fair;        /* in so many of 10000 cases an acquire does not overtake */
+  unsigned patient;     /* in so many of 10000 cases it may wait for long */
+  unsigned waiters_max; /* that a queue takes */
+  uint64_t slow_retry_us;
 } sim_config;
 
 /* ---- events (sim_queue.c) ---- */
@@ -180,6 +198,8 @@ typedef enum sim_event_kind {
   SIM_EVENT_REFUSED,
   SIM_EVENT_CLIENT, /* a client has something to do */
   SIM_EVENT_NODE,   /* a node comes back, or continues */
+  SIM_EVENT_GONE,   /* a node learns that the client of a connection is gone */
+  SIM_EVENT_WATCH,  /* with calls: somebody looks whether anybody waits in vain */
   SIM_EVENT_FAULT,  /* something is to go wrong */
   SIM_EVENT_PHASE
 } sim_event_kind;
@@ -222,7 +242,11 @@ typedef enum sim_command_kind {
   SIM_COMMAND_UNKNOWN,
   SIM_COMMAND_INSPECT,
   SIM_COMMAND_CONFIRM,
-  SIM_COMMAND_GUARD
+  SIM_COMMAND_GUARD,
+  SIM_COMMAND_STAND, /* these have no token */
+  SIM_COMMAND_LEAVE,
+  SIM_COMMAND_PROBE,
+  SIM_COMMAND_MESSAGE /* no command: what a node says to who has subscribed */
 } sim_command_kind;
 
 typedef enum sim_outcome {
@@ -255,6 +279,7 @@ typedef struct sim_note {
   bool held;       /* KEEP and CONFIRM: the keys were the token's */
   uint64_t age_us; /* TAKE: for how long the record had been there: sim_watch_age() */
   sim_seen seen;
+  bool full; /* STAND: the queue has no room */
 } sim_note;
 
 typedef struct sim_notes {
@@ -272,7 +297,10 @@ typedef struct sim_connection {
   bool authenticated;
   bool executing; /* a SIM_EVENT_EXECUTE is under way */
   uint8_t client, node;
+  uint8_t socket; /* of the client */
   uint8_t database;
+  bool subscribed;
+  char channel[SIM_CHANNEL_LENGTH];
   uint32_t epoch;   /* of the node's process */
   unsigned events;  /* that name it */
   uint64_t hold_us; /* bytes to the node do not arrive before */
@@ -308,11 +336,21 @@ typedef struct sim_record {
   char sha1[SIM_SHA1_LENGTH + 1]; /* of the text, as its seal is named */
 } sim_record;
 
+/* Who waits for a resource on a node, in the order in which they came. */
+typedef struct sim_waiters {
+  uint8_t count;
+  uint64_t expire_ms; /* on the node's wall clock; 0: never */
+  uint64_t
+      sign_ms; /* likewise: until when a key beside it says that there is one; 0: there is none */
+  char entries[SIM_WAITERS_MAX][SIM_ENTRY_LENGTH];
+} sim_waiters;
+
 /* What a node keeps, and can lose. */
 typedef struct sim_data {
   sim_key keys[SIM_DATABASES_MAX][SIM_RESOURCES_MAX];
   uint64_t counters[SIM_DATABASES_MAX][SIM_RESOURCES_MAX]; /* of fencing tokens; 0: none */
   sim_record records[SIM_DATABASES_MAX][SIM_RECORDS_MAX];
+  sim_waiters waiters[SIM_DATABASES_MAX][SIM_RESOURCES_MAX];
 } sim_data;
 
 /* A script that is known under a name of its own. */
@@ -343,6 +381,9 @@ typedef enum sim_node_error {
   SIM_NODE_ERROR_COUNT
 } sim_node_error;
 
+/* What of calls a node does not let its clients do. */
+typedef enum sim_deaf { SIM_DEAF_SUBSCRIBE = 1, SIM_DEAF_PUBLISH = 2, SIM_DEAF_QUEUE = 4 } sim_deaf;
+
 typedef struct sim_node {
   bool up;
   bool restart_empty;
@@ -361,6 +402,9 @@ typedef struct sim_node {
   uint32_t epoch;        /* which process it is */
   uint32_t scripts;      /* loaded */
   uint32_t watches;      /* likewise */
+  uint32_t calling;      /* likewise: those of calls */
+  unsigned deaf;         /* a set of sim_deaf */
+  uint64_t deaf_until_us;
   uint32_t incarnation;
   char run_id[58]; /* and behind a "-" what it says of its past */
   unsigned named_count;
@@ -393,7 +437,15 @@ typedef struct sim_sent {
   bool
       either; /* of several keys, for a join or for a heal: a node may have kept one, as far as the core knows */
   uint64_t fence; /* 0: none */
+  uint32_t place; /* STAND, LEAVE, and a release that leaves a queue */
+  bool leaves;
 } sim_sent;
+
+/* A place that was asked for in a queue of a node, and not left yet, as far as has been sent. */
+typedef struct sim_stood {
+  uint32_t place;
+  uint8_t resource;
+} sim_stood;
 
 typedef struct sim_socket {
   int connection;
@@ -406,6 +458,8 @@ typedef struct sim_socket {
   bool odd;          /* the node broke the protocol, or refused the handshake */
   sim_sent *sent;    /* a ring, whose capacity is 0 or a power of two */
   size_t sent_head, sent_count, sent_capacity;
+  sim_stood stood[SIM_STOOD_MAX];
+  unsigned stood_count;
 } sim_socket;
 
 typedef enum sim_application_state {
@@ -440,8 +494,18 @@ typedef struct sim_lock {
   uint32_t drawn;      /* for the launch that is under way */
   uint64_t waiting_us; /* client's clock: since when it waits to be launched; 0 when it does not */
   uint64_t waited_us;  /* for launches, all together */
-  rl_options options;  /* of the operation */
-  rl_options acquired; /* those of the last acquire: extend and release go by them */
+  uint64_t begun_true_us; /* true time */
+  uint64_t grants_before; /* of its resource, when it was begun */
+  uint64_t line_call;     /* in which call of the core it was first seen in a line; 0: in none */
+  uint64_t slept_us; /* client's clock: since when it sleeps between two attempts; 0: it does not */
+  uint64_t slept_paused_us;
+  unsigned slept_rows;     /* of those who stand before it in queues, since then at most */
+  uint64_t slept_needs_us; /* what a majority took to answer, then */
+  uint64_t slept_since_us; /* when it had begun to wait, or looked last, then */
+  uint32_t slept_round;    /* of the lock, then */
+  bool stood;              /* in a queue, in the operation in flight */
+  rl_options options;      /* of the operation */
+  rl_options acquired;     /* those of the last acquire: extend and release go by them */
   redlock_duration ttl_us;
   uint64_t begun_us;  /* client's clock */
   uint64_t paused_us; /* of the client, when it began */
@@ -493,7 +557,8 @@ typedef struct sim_client {
   unsigned base, nodes; /* of its list: differ only as a breach */
   int64_t ppm;          /* of its clock, kept while that is frozen: only as a breach */
   sim_lock locks[SIM_LOCKS_MAX];
-  sim_socket sockets[SIM_NODES_MAX];
+  sim_socket sockets[SIM_SOCKETS_MAX];
+  uint64_t dies_us; /* true time: when it is killed, for it was called; or SIM_NEVER */
   sim_step step;
   unsigned cursor;
   bool in_turn;
@@ -557,6 +622,8 @@ typedef struct sim_token {
   uint64_t raised[SIM_NODES_MAX]; /* what the nodes that granted it have raised their counters to */
   uint64_t confirmed[SIM_NODES_MAX]; /* and what they have confirmed in a second round */
   uint32_t confirms;                 /* nodes that were asked to */
+  uint32_t place;                    /* a lease's, which its release leaves ... */
+  uint32_t standing;                 /* ... on these nodes */
 } sim_token;
 
 /* Tokens in the order in which they were drawn. */
@@ -612,7 +679,7 @@ struct sim {
   bool breached; /* what breaks the assumption has happened */
   sim_config config;
   sim_random random_network, random_node, random_application, random_fault, random_entropy,
-      random_client, random_operator, random_watch;
+      random_client, random_operator, random_watch, random_calls;
   sim_queue queue;
   sim_connection connections[SIM_CONNECTIONS_MAX];
   sim_link links[SIM_CLIENTS_MAX][SIM_NODES_MAX];
@@ -630,14 +697,21 @@ struct sim {
   size_t watch_lengths[SIM_WATCHES_MAX];
   sim_naming namings[SIM_NAMINGS_MAX];  /* the last names of texts for one process alone */
   sim_token_list over[SIM_CLIENTS_MAX]; /* tokens of each client that are over, and live */
-  uint64_t calls;                       /* of the core */
-  uint64_t grants;                      /* in this run */
-  uint64_t forced;                      /* keys deleted by force in this run */
-  uint64_t forgotten;                   /* keys that nodes have lost before their time */
-  bool guarded;                         /* all runs are with a guard, those with a breach, too */
-  uint32_t asks;                        /* inspections and forces in this run */
-  bool calm_grant;                      /* one after the faults had stopped */
-  uint64_t calm_us; /* when the last bytes arrive that were on the way when the faults stopped */
+  char calls_names[SIM_CALLS_SCRIPTS][SIM_SHA1_LENGTH + 1];
+  uint64_t calls; /* of the core */
+  int calling;    /* 1: all runs are with calls; -1: none is; 0: some are */
+  uint64_t resource_grants[SIM_RESOURCES_MAX];
+  uint64_t free_us
+      [SIM_RESOURCES_MAX]; /* true time: since when nobody has had it; SIM_NEVER: somebody has */
+  uint64_t
+      overtaken[2];   /* most grants that came before one, over all runs: without and with |fair| */
+  uint64_t grants;    /* in this run */
+  uint64_t forced;    /* keys deleted by force in this run */
+  uint64_t forgotten; /* keys that nodes have lost before their time */
+  bool guarded;       /* all runs are with a guard, those with a breach, too */
+  uint32_t asks;      /* inspections and forces in this run */
+  bool calm_grant;    /* one after the faults had stopped */
+  uint64_t calm_us;   /* when the last bytes arrive that were on the way when the faults stopped */
   uint64_t largest_owed;
   uint64_t counters[SIM_COUNTER_COUNT]; /* over all runs */
   sim_trace *trace;                     /* NULL unless the run is shown */
@@ -684,7 +758,7 @@ void sim_queue_add(sim *s, uint64_t at_us, sim_event_kind kind, unsigned subject
 bool sim_queue_take(sim *s, sim_event *event);
 
 /* sim_network.c */
-int sim_network_connect(sim *s, unsigned client, unsigned node);
+int sim_network_connect(sim *s, unsigned client, unsigned node, unsigned socket);
 void sim_network_request(sim *s, int connection, const void *bytes, size_t length);
 void sim_network_reply(sim *s, int connection, const void *bytes, size_t length,
                        const sim_note *note);
@@ -692,6 +766,8 @@ void sim_network_event(sim *s, const sim_event *event);
 void sim_network_close(sim *s, int connection); /* the client gives it up */
 void sim_network_break(sim *s, int connection, unsigned how);
 void sim_network_node_died(sim *s, unsigned node, bool silent);
+/* What comes to the client from now on comes later. */
+void sim_network_detain(sim *s, int connection, uint64_t for_us);
 size_t sim_network_readable(const sim *s, int connection);
 void sim_network_release(sim *s, int connection); /* to be used again, if nothing names it */
 uint64_t sim_network_boundary(sim *s, sim_random *random);
@@ -801,6 +877,16 @@ bool sim_guard_may_forget(const sim *s, unsigned node);
 bool sim_guard_bears(sim *s, unsigned node, uint64_t step_us);
 /* In how long an acquire would meet the end of a quarantine; 0: none is near, or it is not wanted. */
 uint64_t sim_guard_moment(sim *s);
+
+/* sim_waiting.c */
+void sim_waiting_draw(sim *s, sim_random *random); /* the last of the configuration */
+void sim_waiting_begin(sim *s);
+void sim_waiting_options(sim *s, rl_options *options); /* of an acquire */
+void sim_waiting_fault(sim *s);
+void sim_waiting_stop(sim *s); /* the faults stop */
+void sim_waiting_watch(sim *s);
+/* A call goes to the client: what becomes of it. Whether it is sent. */
+bool sim_waiting_calls(sim *s, int connection);
 
 /* sim_fault.c */
 void sim_fault_begin(sim *s);

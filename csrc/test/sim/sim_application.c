@@ -73,6 +73,11 @@ void sim_application_begun(sim *s, sim_client *client, sim_lock *own, rl_operati
   own->begun_us = reading_us;
   own->paused_us = client->reading_paused_us;
   own->attempts = 0;
+  own->begun_true_us = s->now_us;
+  own->grants_before = s->resource_grants[own->named];
+  own->line_call = 0;
+  own->stood = false;
+  own->slept_us = 0;
   own->due_us = SIM_NEVER;
   if (!sim_application_calm(s) && sim_chance(&s->random_application, s->config.cancels)) {
     sim_application_schedule(s, own, sim_application_draw(s, own->ttl_us));
@@ -97,6 +102,8 @@ static redlock_options sim_application_given(const rl_options *options) {
   given.extend_every_us = sim_application_say(options->extend_every_us);
   given.max_hold_us = sim_application_say(options->max_hold_us);
   given.fence = options->fence;
+  given.fair = options->fair;
+  given.slow_retry_us = options->slow_retry_us;
   return given;
 }
 
@@ -185,6 +192,7 @@ static void sim_application_draw_options(sim *s, const sim_client *client, const
     options->wait_us = REDLOCK_NEVER;
     options->node_timeout_us = 0;
   }
+  sim_waiting_options(s, options);
   if ((s->config.keeping >> client->index & 1) != 0) {
     options->auto_extend = sim_application_draw(s, 4) > 0 ? REDLOCK_YES : REDLOCK_NO;
     options->notify_lost = sim_application_draw(s, 2) > 0 ? REDLOCK_YES : REDLOCK_NO;
@@ -493,6 +501,22 @@ static bool sim_application_quarantined(const sim *s, const sim_client *client,
   return any;
 }
 
+/* How many got the resource while it was waited for. */
+static void sim_application_served(sim *s, const sim_lock *own) {
+  bool fair = own->acquired.fair == REDLOCK_YES;
+  uint64_t before = s->resource_grants[own->named]++ - own->grants_before;
+  if (own->both) {
+    s->resource_grants[1 - own->named]++;
+  }
+  if (own->stood) {
+    s->overtaken[fair] = before > s->overtaken[fair] ? before : s->overtaken[fair];
+    sim_count(s, SIM_WAIT_SERVED);
+  }
+  if (fair) {
+    sim_count(s, SIM_WAIT_FAIR);
+  }
+}
+
 static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, int result,
                                      bool ran_out) {
   switch (result) {
@@ -509,6 +533,7 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
     }
     check_locked(s);
     s->grants++;
+    sim_application_served(s, own);
     own->state = SIM_APPLICATION_HOLD;
     sim_application_inside(s, client, own);
     sim_application_schedule(s, own, sim_application_hold(s, own));
@@ -539,6 +564,9 @@ static void sim_application_acquired(sim *s, sim_client *client, sim_lock *own, 
       sim_violation(s, "budget", "acquire ended with %d", result);
     }
     break;
+  }
+  if (own->stood) {
+    sim_count(s, SIM_WAIT_ENDED);
   }
   if (ran_out) {
     own->inside = 0;

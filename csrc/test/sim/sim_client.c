@@ -139,15 +139,15 @@ static void sim_client_add_lock(sim *s, sim_client *client, unsigned index) {
 
 void sim_client_start(sim *s, unsigned index) {
   sim_client *client = &s->clients[index];
-  sim_sent *rings[SIM_NODES_MAX];
-  size_t capacities[SIM_NODES_MAX];
+  sim_sent *rings[SIM_SOCKETS_MAX];
+  size_t capacities[SIM_SOCKETS_MAX];
   uint32_t generation = client->generation;
-  for (unsigned i = 0; i < SIM_NODES_MAX; i++) {
+  for (unsigned i = 0; i < SIM_SOCKETS_MAX; i++) {
     rings[i] = client->sockets[i].sent;
     capacities[i] = client->sockets[i].sent_capacity;
   }
   memset(client, 0, sizeof *client);
-  for (unsigned i = 0; i < SIM_NODES_MAX; i++) {
+  for (unsigned i = 0; i < SIM_SOCKETS_MAX; i++) {
     client->sockets[i].sent = rings[i];
     client->sockets[i].sent_capacity = capacities[i];
     client->sockets[i].connection = SIM_NO_CONNECTION;
@@ -155,7 +155,7 @@ void sim_client_start(sim *s, unsigned index) {
   client->generation = generation;
   client->alive = true;
   client->index = index;
-  client->wake_us = SIM_NEVER;
+  client->wake_us = client->dies_us = SIM_NEVER;
   client->nodes = s->config.nodes;
   if (s->breach == SIM_BREACH_NODE_LISTS) {
     /* Some have them all, others the last half. */
@@ -177,6 +177,9 @@ void sim_client_start(sim *s, unsigned index) {
   if (s->config.guard) {
     sim_guard_open(s, client);
   }
+  if (s->config.calls && rl_calls_open(&client->core) != REDLOCK_OK) {
+    abort();
+  }
   for (unsigned i = 0; i < client->nodes; i++) {
     sim_client_add_node(s, client, client->base + i);
   }
@@ -193,6 +196,13 @@ static void sim_client_close_socket(sim *s, sim_client *client, unsigned node) {
   }
   socket->connection = SIM_NO_CONNECTION;
   socket->open = socket->connected = socket->refused = socket->reset = socket->odd = false;
+}
+
+static void sim_client_hang_up(sim *s, sim_client *client) {
+  for (unsigned i = 0; i < SIM_SOCKETS_MAX; i++) {
+    sim_tap_dropped(s, client, i);
+    sim_client_close_socket(s, client, i);
+  }
 }
 
 /* The process is gone, and its clock with it: nobody will release what it may have left anywhere. */
@@ -227,10 +237,7 @@ void sim_client_kill(sim *s, unsigned index) {
   if (!s->failed) { /* A core that is wrong may not be able to free itself. */
     rl_core_free(&client->core);
   }
-  for (unsigned i = 0; i < client->nodes; i++) {
-    sim_tap_dropped(s, client, i);
-    sim_client_close_socket(s, client, i);
-  }
+  sim_client_hang_up(s, client);
   sim_client_abandon(s, client);
   client->alive = false;
   client->wake_us = SIM_NEVER;
@@ -269,6 +276,19 @@ void sim_client_confirmed(const sim *s, sim_client *client, uint32_t lease) {
   }
 }
 
+/* Whether it waits in a line, or in queues. */
+static void sim_client_wait_of(sim *s, sim_lock *own) {
+  const rl_line *line = own->lock->line;
+  if (line != NULL && own->line_call == 0) {
+    own->line_call = s->calls;
+    if (own->lock->phase == RL_PHASE_LINE) {
+      sim_count(s, SIM_WAIT_PARKED);
+    }
+  }
+  own->stood = own->stood || (line != NULL && line->front == own->lock && line->place != NULL &&
+                              line->place->standing != 0);
+}
+
 /* Compares the lock with what it was before the call. */
 static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
   const rl_lock *lock = own->lock;
@@ -280,6 +300,7 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
   if (own->attempt != attempt && own->attempt != lease) {
     sim_client_over(s, client, own->attempt);
   }
+  sim_client_wait_of(s, own);
   own->attempt = attempt;
   if (before == lease && own->deadline_us == deadline_us) {
     return;
@@ -304,6 +325,8 @@ static void sim_client_look(sim *s, sim_client *client, sim_lock *own) {
     SIM_TRACE(s, "client %u, lock %u: HOLDS %u with token %u for %lld us", client->index, index,
               own->resource, lease, (long long)(own->ends_us - s->now_us));
     s->tokens[lease].granted = true;
+    s->tokens[lease].place = lock->lease->place;
+    s->tokens[lease].standing = lock->lease->standing;
     own->told = REDLOCK_OK;
     own->taken = own->acquired;
     own->taken_us = lock->round_start_us;
@@ -369,13 +392,15 @@ void sim_client_moves(sim *s, sim_client *client) {
 static void sim_client_after_call(sim *s, sim_client *client) {
   sim_client_moves(s, client);
   sim_tap_output(s, client);
-  for (unsigned i = 0; i < client->nodes && !s->failed; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core) && !s->failed; i++) {
     sim_socket *socket = &client->sockets[i];
-    rl_link_phase phase = client->core.nodes[i]->link.phase;
+    rl_link_phase phase = rl_core_end(&client->core, i)->link.phase;
     if (phase == RL_LINK_UP) {
       socket->up = true;
     } else if (phase == RL_LINK_DOWN && (socket->open || socket->sent_count > 0 || socket->up)) {
-      check_closed(s, client, i);
+      if (i < client->nodes) {
+        check_closed(s, client, i);
+      }
       sim_tap_dropped(s, client, i);
       socket->open = false;
     }
@@ -422,7 +447,7 @@ static bool sim_client_input(sim *s, sim_client *client) {
     return true;
   }
   if (socket->connection != SIM_NO_CONNECTION && socket->open && client->reading_bytes > 0 &&
-      client->core.nodes[node]->link.phase != RL_LINK_DOWN) {
+      rl_core_end(&client->core, node)->link.phase != RL_LINK_DOWN) {
     return sim_client_read(s, client, node);
   }
   if (socket->connection != SIM_NO_CONNECTION && (socket->refused || socket->reset)) {
@@ -453,14 +478,51 @@ static bool sim_client_connection(sim *s, sim_client *client) {
   }
   rl_core_connecting(&client->core, node, client->reading_us);
   socket->begun_us = client->reading_us;
-  socket->connection = sim_network_connect(s, client->index, client->base + node);
+  socket->connection =
+      sim_network_connect(s, client->index, client->base + node % client->nodes, node);
   if (socket->connection == SIM_NO_CONNECTION) {
     sim_violation(s, "simulator", "no connection is left");
   }
   return true;
 }
 
-/* Which locks were launched; what was drawn for others is of no use. */
+/* The lock that has the attempt of the token, or had it, when its attempt has failed at once; or NULL. */
+static sim_lock *sim_client_drawer(const sim *s, sim_client *client, uint32_t token) {
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    sim_lock *own = &client->locks[i];
+    const rl_lock *lock = own->lock;
+    if (lock != NULL && lock->operation == RL_OPERATION_ACQUIRE &&
+        (sim_client_token(lock->attempt) == token || sim_client_token(lock->lease) == token ||
+         sim_client_token(lock->failed) == token)) {
+      return own;
+    }
+  }
+  return NULL;
+}
+
+/*
+ * Who has got the token that was drawn for |own|: who waits in a line, or for a call, uses none up, and the next one of the
+ * launch has it. What nobody has got is of no use.
+ */
+static void sim_client_drew(sim *s, sim_client *client, sim_lock *own) {
+  uint32_t token = own->drawn;
+  bool breaks = s->breach == SIM_BREACH_TOKEN_REUSED || s->breach == SIM_BREACH_TOKEN_SHARED;
+  sim_lock *drawer = breaks ? own : sim_client_drawer(s, client, token);
+  own->drawn = SIM_NO_TOKEN;
+  if (drawer == own) {
+    return;
+  }
+  own->attempts--;
+  if (drawer == NULL) {
+    sim_tap_over(s, token);
+    return;
+  }
+  drawer->attempts++;
+  s->tokens[token].lock = (uint8_t)(drawer - client->locks);
+  s->tokens[token].resource = (uint8_t)drawer->resource;
+  s->tokens[token].both = drawer->both;
+}
+
 static void sim_client_launched(sim *s, sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     sim_lock *own = &client->locks[i];
@@ -469,11 +531,9 @@ static void sim_client_launched(sim *s, sim_client *client) {
     if (waits) {
       sim_count(s, SIM_LAUNCH_PACED);
     }
-    if (waits && own->drawn != SIM_NO_TOKEN) {
-      sim_tap_over(s, own->drawn);
-      own->attempts--;
+    if (own->drawn != SIM_NO_TOKEN) {
+      sim_client_drew(s, client, own);
     }
-    own->drawn = SIM_NO_TOKEN;
   }
 }
 
@@ -495,7 +555,8 @@ static bool sim_client_launch(sim *s, sim_client *client) {
   for (rl_lock *lock = client->core.launches.acquires.first; lock != NULL && filled < wanted;
        lock = lock->queue_next) {
     sim_lock *own = lock->data;
-    bool given = lock->attempt != NULL;
+    /* One that was given uses none up; but another lock may get what is drawn for it. */
+    bool given = lock->attempt != NULL && client->core.launches.acquire_count == 1;
     uint32_t token = given ? own->attempt : sim_client_draw_token(s, client, own);
     own->attempts++;
     own->drawn = given ? SIM_NO_TOKEN : token;
@@ -599,7 +660,7 @@ static bool sim_client_step(sim *s, sim_client *client) {
   default:
     return sim_client_ended(s, client);
   }
-  if (client->cursor >= client->nodes) {
+  if (client->cursor >= rl_core_connection_count(&client->core)) {
     client->step++;
     client->cursor = 0;
   }
@@ -619,7 +680,7 @@ static bool sim_client_in_call(const sim *s, const sim_client *client) {
       return true;
     }
   }
-  for (unsigned i = 0; i < client->nodes; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     size_t length;
     if (client->sockets[i].open && !client->again &&
         rl_core_output(&client->core, i, &length) != NULL) {
@@ -680,7 +741,8 @@ static void sim_client_wait(sim *s, sim_client *client) {
   if (client->closing && at_us > client->close_by_us) {
     at_us = client->close_by_us;
   }
-  for (unsigned i = 0; i < client->nodes; i++) {
+  at_us = client->dies_us < at_us ? client->dies_us : at_us;
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     const sim_socket *socket = &client->sockets[i];
     bool readable = socket->connection != SIM_NO_CONNECTION && socket->open &&
                     sim_network_readable(s, socket->connection) > 0;
@@ -750,6 +812,15 @@ static void sim_client_turn(sim *s, sim_client *client) {
   }
 }
 
+/* It has been called, and dies: nobody answers the call. */
+static void sim_client_die(sim *s, const sim_client *client) {
+  unsigned index = client->index;
+  sim_count(s, SIM_CALLED_DIED);
+  sim_trace_fault(s, SIM_NODES_MAX + index, s->now_us, "killed after it was called, started again");
+  sim_client_kill(s, index);
+  sim_client_start(s, index);
+}
+
 void sim_client_event(sim *s, unsigned index, uint32_t generation) {
   sim_client *client = &s->clients[index];
   if (!client->alive || generation != client->generation) {
@@ -757,6 +828,10 @@ void sim_client_event(sim *s, unsigned index, uint32_t generation) {
   }
   client->wake_us = SIM_NEVER;
   sim_client_thaw(s, client);
+  if (s->now_us >= client->dies_us) {
+    sim_client_die(s, client);
+    return;
+  }
   if (!sim_client_oversleeps(s, client)) {
     sim_client_turn(s, client);
   }
@@ -791,10 +866,7 @@ void sim_client_renew_lock(sim *s, unsigned index, unsigned which) {
 void sim_client_fork(sim *s, unsigned index) {
   sim_client *client = &s->clients[index];
   rl_core_forget(&client->core);
-  for (unsigned i = 0; i < client->nodes; i++) {
-    sim_tap_dropped(s, client, i);
-    sim_client_close_socket(s, client, i);
-  }
+  sim_client_hang_up(s, client);
   sim_client_abandon(s, client);
   client->reading_us = sim_client_clock(s, client);
   sim_client_after_call(s, client);

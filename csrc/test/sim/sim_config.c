@@ -231,6 +231,7 @@ void sim_config_draw(sim *s, sim_random *random) {
   sim_config_draw_fences(s, random);
   sim_guard_draw(s, random);
   sim_config_draw_quorum(s, random);
+  sim_waiting_draw(s, random);
 }
 
 const char *sim_breach_name(sim_breach breach) {

@@ -113,6 +113,40 @@
   X(REENTRY_COUNTED_DOWN, "release: not the last")                                                 \
   X(REENTRY_UNHEARD, "release: not the last, and not waited for")                                  \
   X(REENTRY_MOVED, "lease went to another lock of its owner")                                      \
+  X(INJECTED_CALL_LOST, "call lost on its way")                                                    \
+  X(INJECTED_CALL_LATE, "call late")                                                               \
+  X(INJECTED_LISTENER_CUT, "connection that hears calls broken")                                   \
+  X(INJECTED_LISTENER_FORGOTTEN, "connection that hears calls half open")                          \
+  X(INJECTED_DEAF, "node that does not let clients subscribe, publish or stand in queues")         \
+  X(INJECTED_QUEUES_LOST, "node has lost its queues alone")                                        \
+  X(INJECTED_SPLIT, "what a client sends is held up on its way to a node: calls are split")        \
+  X(CALLED, "first of a queue called")                                                             \
+  X(CALLED_DEAD, "first of a queue hears nothing: taken out")                                      \
+  X(CALLED_DIED, "client killed after it was called")                                              \
+  X(CALL_UNNOTICED, "call for a client that is gone, which the node has not noticed")              \
+  X(CALL_HEARD, "call heard")                                                                      \
+  X(SUBSCRIBED, "SUBSCRIBE: done")                                                                 \
+  X(SUBSCRIBE_DENIED, "SUBSCRIBE: NOPERM")                                                         \
+  X(LISTENER_PINGED, "connection that hears calls asked for a byte")                               \
+  X(PROBE_HEARD, "probe: heard")                                                                   \
+  X(PROBE_UNHEARD, "probe: nobody hears it")                                                       \
+  X(PROBE_DENIED, "probe: NOPERM")                                                                 \
+  X(STAND_HELD, "STAND: the key is there")                                                         \
+  X(STAND_FREE, "STAND: the key is free")                                                          \
+  X(STAND_BEHIND, "STAND: the key is free, but others come first")                                 \
+  X(STAND_DENIED, "STAND: refused")                                                                \
+  X(STAND_ODD, "STAND, LEAVE or probe answered strangely")                                         \
+  X(EVICTED, "STAND: who was first and did not come is taken out")                                 \
+  X(QUEUE_FULL, "STAND: the queue is full")                                                        \
+  X(QUEUE_EXPIRED, "queue expired")                                                                \
+  X(NO_SIGN, "release without a sign that somebody waits")                                         \
+  X(RELEASE_MUTE, "release that was not allowed to call")                                          \
+  X(LEFT, "LEAVE")                                                                                 \
+  X(LEFT_AND_CALLED, "LEAVE: the next one called")                                                 \
+  X(WAIT_PARKED, "acquire stood behind another of its client")                                     \
+  X(WAIT_FAIR, "acquire with fair: OK")                                                            \
+  X(WAIT_SERVED, "acquire: OK after it had waited in queues")                                      \
+  X(WAIT_ENDED, "acquire: its budget ended in queues")                                             \
   X(CALL_RETURNED, "a client that does nothing between its calls returned")                        \
   X(JOIN_SENT, "a node got its key after the lock was taken")                                      \
   X(HEAL_SENT, "heal: SET sent")                                                                   \

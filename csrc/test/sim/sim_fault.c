@@ -162,7 +162,7 @@ static void sim_fault_node(sim *s, sim_fault kind) {
     sim_fault_odd_reply(s, node, index);
     break;
   case SIM_FAULT_SCRIPT_FLUSH:
-    node->scripts = node->watches = 0;
+    node->scripts = node->watches = node->calling = 0;
     node->named_count = 0;
     sim_count(s, SIM_INJECTED_SCRIPT_FLUSH);
     sim_trace_fault(s, index, s->now_us, "SCRIPT FLUSH");
@@ -395,7 +395,9 @@ void sim_fault_event(sim *s) {
     sim_fault_assumption(s);
     break;
   default:
-    if (kind > SIM_FAULT_ASSUMPTION) {
+    if (kind == SIM_FAULT_CALLS) {
+      sim_waiting_fault(s);
+    } else if (kind > SIM_FAULT_ASSUMPTION) {
       sim_guard_fault(s, (sim_fault)kind);
     } else {
       sim_fault_node(s, (sim_fault)kind);
@@ -437,6 +439,7 @@ void sim_fault_stop(sim *s) {
     sim_queue_add(s, s->now_us, SIM_EVENT_NODE, i, 0, 0);
   }
   sim_guard_stop(s);
+  sim_waiting_stop(s);
   s->calm_us = sim_fault_calm(s);
   memset(s->links, 0, sizeof s->links);
 }

@@ -70,7 +70,7 @@ static void sim_guard_stretch(sim_config *config, sim_random *random) {
 static void sim_guard_draw_faults(sim *s, sim_random *random) {
   sim_config *config = &s->config;
   config->weights[SIM_FAULT_CRASH_EMPTY] = 0;
-  for (unsigned i = SIM_FAULT_RESTART_EMPTY; i < SIM_FAULT_KINDS && s->breach == SIM_BREACH_NONE;
+  for (unsigned i = SIM_FAULT_RESTART_EMPTY; i < SIM_FAULT_CALLS && s->breach == SIM_BREACH_NONE;
        i++) {
     config->weights[i] = sim_below(random, 2) == 0 ? 0 : (uint16_t)sim_between(random, 1, 8);
   }
@@ -347,6 +347,11 @@ static void sim_guard_promote(sim *s, unsigned index) {
   sim_watch_restart(s, index);
   if (!proxy) {
     sim_network_node_died(s, index, false);
+    return;
+  }
+  for (int i = 0; i < SIM_CONNECTIONS_MAX;
+       i++) { /* Who had subscribed has not at the other server. */
+    s->connections[i].subscribed = s->connections[i].subscribed && s->connections[i].node != index;
   }
 }
 

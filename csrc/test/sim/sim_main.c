@@ -10,6 +10,8 @@
  *       --svg FILE     write its picture
  *       --only NAME    listen to one checker alone
  *       --break NAME   break an assumption; the run that is caught is the success
+ *       --calls        all runs are with calls
+ *       --no-calls     none is
  *       --guard        all runs are with a guard; with --break nothing must be caught then
  *       --need N       fail if something occurred fewer than N times in all runs
  *       --counters     print what occurred
@@ -28,6 +30,7 @@
 typedef struct sim_arguments {
   uint64_t seed, runs, need;
   bool timeline, counters, hash, guarded;
+  int calling; /* as in sim.h */
   const char *svg, *only;
   sim_breach breach;
 } sim_arguments;
@@ -52,6 +55,8 @@ static bool sim_main_arguments(int count, char **words, sim_arguments *arguments
       arguments->counters = true;
     } else if (strcmp(word, "--hash") == 0) {
       arguments->hash = true;
+    } else if (strcmp(word, "--calls") == 0 || strcmp(word, "--no-calls") == 0) {
+      arguments->calling = strcmp(word, "--calls") == 0 ? 1 : -1;
     } else if (strcmp(word, "--guard") == 0) {
       arguments->guarded = true;
     } else if (value == NULL) {
@@ -182,6 +187,11 @@ static int sim_main_runs(sim *s, const sim_arguments *arguments) {
   }
   double seconds = sim_main_seconds() - began;
   unsigned missing = sim_main_counters(s, arguments->need, arguments->counters);
+  if (arguments->counters) {
+    (void)printf(
+        "%12llu  grants of others that came before one that waited, at most; with fair %llu\n",
+        (unsigned long long)s->overtaken[0], (unsigned long long)s->overtaken[1]);
+  }
   (void)printf("%llu runs from seed %llu, %llu events, %llu grants, %.1f simulated hours: 0 "
                "violations, trace %016llx\n",
                (unsigned long long)arguments->runs, (unsigned long long)arguments->seed,
@@ -198,11 +208,12 @@ static int sim_main_runs(sim *s, const sim_arguments *arguments) {
 }
 
 int main(int count, char **words) {
-  sim_arguments arguments = {1, 1, 0, false, false, false, false, NULL, NULL, SIM_BREACH_NONE};
+  sim_arguments arguments = {.seed = 1, .runs = 1, .breach = SIM_BREACH_NONE};
   if (!sim_main_arguments(count, words, &arguments)) {
     (void)fprintf(stderr,
                   "usage: sim [--seed N] [--runs N] [--timeline] [--svg FILE] "
-                  "[--break NAME [--guard]] [--only NAME] [--need N] [--counters] [--hash]\n");
+                  "[--break NAME [--guard]] [--calls | --no-calls] [--only NAME] [--need N] "
+                  "[--counters] [--hash]\n");
     return 2;
   }
   sim *s = calloc(1, sizeof *s);
@@ -212,6 +223,7 @@ int main(int count, char **words) {
   (void)signal(SIGABRT, sim_main_aborted);
   s->breach = arguments.breach;
   s->guarded = arguments.guarded;
+  s->calling = arguments.calling;
   s->only = arguments.only;
   int status;
   if (arguments.runs == 1 && (arguments.timeline || arguments.svg != NULL)) {

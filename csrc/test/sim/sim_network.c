@@ -15,6 +15,7 @@
 
 #define SIM_CALM_FROM_US 50
 #define SIM_CALM_TO_US 300
+#define SIM_UNNOTICED_US 8000000   /* how long a node keeps a connection whose client is gone */
 #define SIM_AFTER_PARTITION_US 400 /* until TCP notices that it is over, at most */
 
 /* ------------------------------------------------------------------------------------- streams */
@@ -129,7 +130,7 @@ static void sim_network_send(sim *s, int index, sim_stream *stream, size_t lengt
 
 /* --------------------------------------------------------------------------------- connections */
 
-int sim_network_connect(sim *s, unsigned client, unsigned node) {
+int sim_network_connect(sim *s, unsigned client, unsigned node, unsigned socket) {
   for (int i = 0; i < SIM_CONNECTIONS_MAX; i++) {
     sim_connection *connection = &s->connections[i];
     if (connection->used) {
@@ -148,6 +149,7 @@ int sim_network_connect(sim *s, unsigned client, unsigned node) {
     connection->client_open = true;
     connection->client = (uint8_t)client;
     connection->node = (uint8_t)node;
+    connection->socket = (uint8_t)socket;
     connection->events = 1;
     uint64_t delay_us = sim_network_delay(s, connection) + sim_network_delay(s, connection);
     sim_queue_add(s, s->now_us + delay_us, SIM_EVENT_CONNECTED, (unsigned)i, 0, 0);
@@ -164,9 +166,36 @@ void sim_network_release(sim *s, int index) {
   }
 }
 
+/*
+ * The node of a connection that hears calls learns that the client is gone, mostly soon: until then it counts it as one
+ * that hears.
+ */
+static void sim_network_leave(sim *s, int index) {
+  sim_connection *connection = &s->connections[index];
+  if (!connection->subscribed || !connection->node_open) {
+    return;
+  }
+  bool calm = s->phase != SIM_PHASE_SAFETY;
+  uint64_t drawn = sim_below(&s->random_calls, 8);
+  uint64_t in_us = drawn > 1 || calm ? sim_network_delay(s, connection)
+                   : drawn == 1      ? sim_network_boundary(s, &s->random_calls)
+                                     : SIM_UNNOTICED_US;
+  connection->events++;
+  sim_queue_add(s, s->now_us + in_us, SIM_EVENT_GONE, (unsigned)index, 0, 0);
+}
+
 void sim_network_close(sim *s, int index) {
+  if (s->connections[index].client_open) {
+    sim_network_leave(s, index);
+  }
   s->connections[index].client_open = false;
   sim_network_release(s, index);
+}
+
+void sim_network_detain(sim *s, int index, uint64_t for_us) {
+  sim_stream *stream = &s->connections[index].to_client;
+  uint64_t until_us = s->now_us + for_us;
+  stream->last_us = until_us > stream->last_us ? until_us : stream->last_us;
 }
 
 size_t sim_network_readable(const sim *s, int index) {
@@ -278,8 +307,7 @@ static void sim_network_to_node(sim *s, int index, const sim_event *event) {
 static void sim_network_connected(sim *s, int index, const sim_event *event) {
   sim_connection *connection = &s->connections[index];
   const sim_link *link = &s->links[connection->client][connection->node];
-  sim_socket *socket = &s->clients[connection->client]
-                            .sockets[connection->node - s->clients[connection->client].base];
+  sim_socket *socket = &s->clients[connection->client].sockets[connection->socket];
   sim_node *node = &s->nodes[connection->node];
   uint64_t until_us = link->requests_blocked_us > link->replies_blocked_us
                           ? link->requests_blocked_us
@@ -325,11 +353,12 @@ void sim_network_event(sim *s, const sim_event *event) {
   case SIM_EVENT_CONNECTED:
     sim_network_connected(s, index, event);
     break;
+  case SIM_EVENT_GONE:
+    connection->node_open = false;
+    break;
   default:
     if (connection->client_open) {
-      s->clients[connection->client]
-          .sockets[connection->node - s->clients[connection->client].base]
-          .reset = true;
+      s->clients[connection->client].sockets[connection->socket].reset = true;
       sim_count(s, SIM_CONNECTION_RESET);
       sim_client_hear(s, connection->client);
     }

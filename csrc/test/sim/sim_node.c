@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "resp.h"
+#include "sim_calls.h"
 #include "sim_script.h"
 #include "sim_trace.h"
 #include "sim_watch.h"
@@ -65,7 +66,8 @@ void sim_node_reply(sim *s, int connection, const sim_request *request, const ch
                    .fence = request->fence,
                    .held = request->held,
                    .age_us = request->age_us,
-                   .seen = request->seen};
+                   .seen = request->seen,
+                   .full = request->full};
   sim_node *node = &s->nodes[s->connections[connection].node];
   if (node->swallowed > 0 && request->kind == SIM_COMMAND_SET) {
     node->swallowed--;
@@ -78,6 +80,11 @@ void sim_node_reply(sim *s, int connection, const sim_request *request, const ch
     sim_count(s, SIM_INJECTED_ERROR_AFTER_EXECUTION);
     text = "-ERR the proxy lost its patience\r\n";
     note.outcome = SIM_OUTCOME_ERROR;
+  } else if (node->odd_replies > 0 && sim_calls_is_queue(request->kind)) {
+    node->odd_replies--;
+    text = sim_calls_odd(s); /* The core may believe it, and keeps the connection. */
+    note.full = false;
+    sim_count(s, SIM_STAND_ODD);
   } else if (node->odd_replies > 0 && request->kind != SIM_COMMAND_GUARD) {
     static const char *const odd[] = {"$3\r\nfoo\r\n",      "*0\r\n",    ":7\r\n", "+QUEUED\r\n",
                                       "*2\r\n:1\r\n:1\r\n", "?what\r\n", ":-1\r\n"};
@@ -137,6 +144,11 @@ static void sim_node_handshake(sim *s, int connection, const resp_request *comma
   } else if (s->now_us < node->error_until_us && node->error == SIM_NODE_ERROR_UNKNOWN_SETNAME) {
     text = sim_node_error_texts[node->error];
   }
+  bool listens = resp_is(command, 0, "SUBSCRIBE") || resp_is(command, 0, "PING");
+  if (listens && text[0] == '+' && sim_calls_listen(s, connection, command, request)) {
+    return;
+  }
+  text = listens && text[0] == '+' ? SIM_CALLS_NOPERM : text;
   if (text[0] == '-') {
     sim_count(s, SIM_HANDSHAKE_REFUSED);
   }
@@ -155,7 +167,11 @@ static void sim_node_execute(sim *s, int connection, const resp_request *command
   const sim_connection *from = &s->connections[connection];
   sim_request request = {.kind = SIM_COMMAND_HANDSHAKE, .token = SIM_NO_TOKEN};
   bool watches = sim_watch_like(command) && sim_watch_kind(s, command) != SIM_COMMAND_UNKNOWN;
-  if (resp_is(command, 0, "SET")) {
+  sim_command_kind queue = sim_calls_kind(s, command);
+  if (sim_calls_is_queue(queue)) {
+    request.kind = queue;
+    request.by_text = command->lengths[0] == 4;
+  } else if (resp_is(command, 0, "SET")) {
     request.kind = SIM_COMMAND_SET;
     request.token = sim_tap_token(command->words[2], command->lengths[2]);
   } else if (resp_is(command, 0, "DEL")) {
@@ -175,6 +191,10 @@ static void sim_node_execute(sim *s, int connection, const resp_request *command
     sim_node_handshake(s, connection, command, &request);
     return;
   }
+  if (from->subscribed) {
+    sim_violation(s, "wire", "a command on a connection that has subscribed");
+    return;
+  }
   if (!from->client_open || from->replies_lost) {
     sim_count(s, SIM_ZOMBIE_EXECUTED);
   }
@@ -189,6 +209,8 @@ static void sim_node_execute(sim *s, int connection, const resp_request *command
                    strncmp(error, "-NO", 3) == 0 && strncmp(error, "-NOREP", 6) != 0
                        ? SIM_OUTCOME_FORBIDDEN
                        : SIM_OUTCOME_DECLINED);
+  } else if (queue != SIM_COMMAND_UNKNOWN) {
+    sim_calls_eval(s, connection, command, &request);
   } else if (resp_is(command, 0, "SET")) {
     sim_script_set(s, connection, command, &request);
   } else if (resp_is(command, 0, "DEL")) {
@@ -241,7 +263,7 @@ void sim_node_crash(sim *s, unsigned index, bool empty, uint64_t down_us) {
   node->restart_empty = empty;
   node->back_us = s->now_us + down_us;
   node->stopped_until_us = 0;
-  node->scripts = 0;
+  node->scripts = node->calling = 0;
   sim_watch_restart(s, index);
   sim_network_node_died(s, index, sim_below(&s->random_node, 4) == 0);
   sim_queue_add(s, node->back_us, SIM_EVENT_NODE, index, 0, 0);

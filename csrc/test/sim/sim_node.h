@@ -18,6 +18,7 @@ typedef struct sim_request {
   uint64_t age_us; /* TAKE: for how long the record had been there: sim_watch_age() */
   uint64_t fence;
   sim_seen seen;
+  bool full; /* STAND: the queue has no room */
 } sim_request;
 
 /* |text| is the reply in RESP, |outcome| what it means. The node may say something else in its place. */

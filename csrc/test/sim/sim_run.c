@@ -57,6 +57,7 @@ static void sim_run_begin(sim *s, uint64_t seed) {
   sim_random_seed(&s->random_client, &state);
   sim_random_seed(&s->random_operator, &state);
   sim_random_seed(&s->random_watch, &state);
+  sim_random_seed(&s->random_calls, &state);
   sim_config_draw(s, &random_config);
   memset(s->links, 0, sizeof s->links);
   for (int i = 0; i < SIM_CONNECTIONS_MAX; i++) {
@@ -74,6 +75,7 @@ static void sim_run_begin(sim *s, uint64_t seed) {
     sim_client_start(s, i);
   }
   sim_guard_ready(s);
+  sim_waiting_begin(s);
   sim_fault_begin(s);
 }
 
@@ -164,6 +166,9 @@ static void sim_run_event(sim *s, const sim_event *event) {
   case SIM_EVENT_PHASE:
     sim_run_phase_event(s);
     break;
+  case SIM_EVENT_WATCH:
+    sim_waiting_watch(s);
+    break;
   default:
     sim_network_event(s, event);
     break;
@@ -191,7 +196,7 @@ bool sim_run(sim *s, uint64_t seed) {
 void sim_free(sim *s) {
   for (unsigned i = 0; i < SIM_CLIENTS_MAX; i++) {
     free(s->over[i].tokens);
-    for (unsigned k = 0; k < SIM_NODES_MAX; k++) {
+    for (unsigned k = 0; k < SIM_SOCKETS_MAX; k++) {
       free(s->clients[i].sockets[k].sent);
     }
   }

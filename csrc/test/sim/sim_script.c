@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "sim_calls.h"
 #include "sim_key.h"
 #include "sim_trace.h"
 #include "sim_watch.h"
@@ -197,6 +198,10 @@ bool sim_script_keeps(sim *s, const resp_request *command) {
 }
 
 sim_command_kind sim_script_kind(sim *s, const resp_request *command) {
+  sim_command_kind calling = sim_calls_kind(s, command);
+  if (calling != SIM_COMMAND_UNKNOWN) {
+    return calling;
+  }
   sim_command_kind watched =
       sim_watch_like(command) ? sim_watch_kind(s, command) : SIM_COMMAND_UNKNOWN;
   if (watched != SIM_COMMAND_UNKNOWN) {

@@ -10,6 +10,7 @@
 #include "check.h"
 #include "resp.h"
 #include "sim.h"
+#include "sim_calls.h"
 #include "sim_trace.h"
 #include "sim_watch.h"
 
@@ -211,13 +212,51 @@ static void sim_tap_watch(sim *s, const resp_request *command, sim_sent *sent) {
   sent->fence = watch.fence;
 }
 
+/* A place that |node| has been asked for, or that has been left there. */
+static void sim_tap_place(sim_client *client, unsigned node, uint32_t place, unsigned resource,
+                          bool stands) {
+  sim_socket *socket = &client->sockets[node];
+  unsigned at = 0;
+  while (at < socket->stood_count && socket->stood[at].place != place) {
+    at++;
+  }
+  if (stands && at == socket->stood_count && at < SIM_STOOD_MAX) {
+    socket->stood[socket->stood_count++] = (sim_stood){place, (uint8_t)resource};
+  } else if (!stands && at < socket->stood_count) {
+    socket->stood[at] = socket->stood[--socket->stood_count];
+  }
+}
+
+/* A command that has to do with calls, and with no token. */
+static bool sim_tap_call(sim *s, sim_client *client, unsigned node, const resp_request *command,
+                         sim_sent *sent) {
+  sim_command_kind kind = sim_calls_kind(s, command);
+  bool stands = kind == SIM_COMMAND_STAND;
+  if (!stands && kind != SIM_COMMAND_LEAVE && kind != SIM_COMMAND_PROBE) {
+    return false;
+  }
+  sent->kind = (uint8_t)kind;
+  if (kind != SIM_COMMAND_PROBE) {
+    unsigned resource = sim_calls_resource(s, command);
+    if (resource == SIM_RESOURCES_MAX) {
+      return true; /* The node will say so. */
+    }
+    sent->place = sim_calls_place(command->words[4]);
+    sim_tap_place(client, node, sent->place, resource, stands);
+  }
+  sim_mix(s, (uint64_t)sent->place << 16 | (uint64_t)sent->kind << 8 | node);
+  return true;
+}
+
 static void sim_tap_command(sim *s, sim_client *client, unsigned node,
                             const resp_request *command) {
   sim_socket *socket = &client->sockets[node];
   sim_sent sent = {
       .at_us = client->reading_us, .token = SIM_NO_TOKEN, .kind = SIM_COMMAND_HANDSHAKE};
   unsigned argument = 0;
-  if (resp_is(command, 0, "SET")) {
+  if (sim_tap_call(s, client, node, command, &sent)) {
+    argument = 0;
+  } else if (resp_is(command, 0, "SET")) {
     sent.kind = SIM_COMMAND_SET;
     argument = 2;
     sent.ttl_us = resp_number(command, 6 < command->count ? 6 : command->count - 1) * 1000;
@@ -231,7 +270,8 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
     sim_tap_watch(s, command, &sent);
   }
   bool ask = s->config.operators != 0 && sim_tap_ask(s, client, node, command, &sent);
-  if (!ask && sent.kind != SIM_COMMAND_HANDSHAKE && sent.kind != SIM_COMMAND_GUARD) {
+  if (!ask && sent.kind != SIM_COMMAND_HANDSHAKE && sent.kind != SIM_COMMAND_GUARD &&
+      !sim_calls_is_queue((sim_command_kind)sent.kind)) {
     sent.token = sim_tap_token(command->words[argument], command->lengths[argument]);
     if (sent.token >= s->token_count) {
       sim_violation(s, "wire", "a command with a token that was never drawn");
@@ -240,10 +280,16 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
     sim_token *token = &s->tokens[sent.token];
     const rl_lock *lock = client->locks[token->lock].lock;
     sent.round = lock != NULL ? lock->round : 0;
+    if (sent.kind == SIM_COMMAND_RELEASE && s->config.calls) {
+      sent.leaves = sim_calls_leaves(s, command, &sent.place);
+    }
     if (sent.kind == SIM_COMMAND_SET) {
       sim_tap_set(s, client, node, &sent);
     } else {
       check_sent(s, client, node, &sent);
+    }
+    if (sent.leaves) {
+      sim_tap_place(client, node, sent.place, 0, false);
     }
     if (sent.kind == SIM_COMMAND_EXTEND) {
       token->asked = (token->asked_round == sent.round ? token->asked : 0) | 1u << node;
@@ -274,7 +320,7 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
 
 void sim_tap_output(sim *s, sim_client *client) {
   s->calls++;
-  for (unsigned i = 0; i < client->nodes && !s->failed; i++) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core) && !s->failed; i++) {
     size_t length;
     sim_socket *socket = &client->sockets[i];
     const unsigned char *bytes = rl_core_output(&client->core, i, &length);
@@ -319,12 +365,14 @@ void sim_tap_dropped(sim *s, sim_client *client, unsigned node) {
     sim_tap_lost(s, client, node, &sent);
   }
   /* One call may queue a SET and then give the connection up: the core takes it for sent. */
-  for (size_t i = 0; socket->odd && i < s->token_count; i++) {
+  for (size_t i = 0;
+       socket->odd && node < SIM_NODES_MAX && node < client->nodes && i < s->token_count; i++) {
     sim_token *token = &s->tokens[i];
     token->queued |= token->live && token->client == client->index ? 1u << node : 0;
   }
   socket->tapped = 0;
   socket->up = false;
+  socket->stood_count = 0;
 }
 
 /* ---------------------------------------------------------------------------------------- input */
@@ -443,6 +491,11 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
   while (notes->head < notes->tail && notes->notes[notes->head].end <= end && !s->failed) {
     const sim_note *note = &notes->notes[notes->head++];
     any = true;
+    if (note->kind == SIM_COMMAND_MESSAGE) {
+      sim_count(s, SIM_CALL_HEARD);
+      all_old = false;
+      continue;
+    }
     if (note->outcome == SIM_OUTCOME_ODD || !note->asked) {
       /* Taken for the answer to the oldest command; then the core hangs up. */
       socket->odd = true;
@@ -463,7 +516,10 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
         !socket->odd) {
       sim_violation(s, "simulator", "a reply does not match what was asked");
     }
-    if (sent.kind == SIM_COMMAND_GUARD) {
+    if (sent.kind == SIM_COMMAND_GUARD || sim_calls_is_queue((sim_command_kind)sent.kind)) {
+      if (note->full) {
+        sim_tap_place(client, node, sent.place, 0, false);
+      }
       all_old = false;
       continue;
     }

@@ -316,6 +316,7 @@ void sim_watch_restart(sim *s, unsigned index) {
   sim_watch_past(node, 0);
   sim_watch_unseal(node);
   node->watches = 0;
+  node->calling = 0;
   node->named_count = 0;
 }
 

@@ -1,0 +1,209 @@
+/*
+ * Nobody waits in vain, and who stands in a queue or in a line is there for a reason.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * That an acquire which waits ends within its budget says check_budget.c. Here:
+ *   - Between two attempts, or questions to the nodes, no more time passes than slow_retry and an eighth, or the
+ *     longest delay between attempts, whatever calls are lost.
+ *   - When the faults have stopped, a resource that nobody has is not waited for any longer than that, and some.
+ *   - Who stands behind another of its client stands behind one that is about to acquire.
+ *   - Who came first to a line is not passed over by who came later.
+ *   - What a node was asked to let stand in a queue is left when nobody waits there any more; with the lease, if that
+ *     was the reason.
+ */
+#include "check.h"
+#include "rl_acquire.h"
+#include "rl_call.h"
+#include "sim_calls.h"
+
+#define CHECK_WAITING_SLACK_US 5000
+#define CHECK_WAITING_GRACE_US 1000
+#define CHECK_WAITING_ROW 8 /* of those who stand in a queue */
+
+/* Until connections that were silent when the faults stopped have been given up and made anew. */
+#define CHECK_WAITING_CALM_US (9 * REDLOCK_SECONDS)
+
+/*
+ * How long it may sleep. Who stands far behind looks less often: |rows| of eight stand before it. Before its first attempt
+ * it sleeps for as long as a round, if no majority answers.
+ */
+static uint64_t check_waiting_bound_us(const sim_lock *own, unsigned rows) {
+  const rl_options *options = &own->options;
+  uint64_t round_us = check_budget_round_us(own);
+  uint64_t slow_us = (options->slow_retry_us + options->slow_retry_us / 8) * (1 + rows);
+  uint64_t delay_us = options->retry_delay_us + options->retry_jitter_us;
+  delay_us = delay_us > round_us ? delay_us : round_us;
+  return slow_us > delay_us ? slow_us : delay_us;
+}
+
+/* How many rows of eight stand before the place, where it is the fewest. */
+static unsigned check_waiting_rows(const sim_client *client, const rl_place *place) {
+  unsigned before = place == NULL ? 0 : SIM_WAITERS_MAX;
+  for (unsigned i = 0; place != NULL && i < client->nodes; i++) {
+    bool told = ((place->held | place->behind) >> i & 1) != 0;
+    if (told && place->at[i].position <= before) {
+      before = place->at[i].position - 1;
+    }
+  }
+  return before == SIM_WAITERS_MAX ? 0 : before / CHECK_WAITING_ROW;
+}
+
+static bool check_waiting_acquires(const sim_lock *own) {
+  return own->lock != NULL && own->state == SIM_APPLICATION_BUSY &&
+         own->operation == RL_OPERATION_ACQUIRE && rl_lock_result(own->lock) == REDLOCK_PENDING;
+}
+
+/* A front that sleeps wakes up in time. */
+static void check_waiting_sleeps(sim *s, const sim_client *client, sim_lock *own) {
+  if (own->lock->phase != RL_PHASE_DELAY || own->lock->line == NULL) {
+    own->slept_us = 0;
+    return;
+  }
+  const rl_place *place = own->lock->line->place;
+  uint64_t looked_us = place == NULL ? 0 : place->since_us;
+  unsigned rows = check_waiting_rows(client, place);
+  if (own->slept_us == 0 || own->slept_round != own->lock->round ||
+      own->slept_since_us != looked_us) {
+    own->slept_round = own->lock->round;
+    own->slept_needs_us = rl_acquire_needs(&client->core);
+    own->slept_since_us = looked_us;
+    own->slept_rows = rows;
+    own->slept_us = client->reading_us;
+    own->slept_paused_us = client->paused_us;
+    return;
+  }
+  own->slept_rows = rows > own->slept_rows ? rows : own->slept_rows;
+  uint64_t spent_us = client->advance_us > own->slept_us ? client->advance_us - own->slept_us : 0;
+  uint64_t bound_us = check_waiting_bound_us(own, own->slept_rows) + CHECK_WAITING_GRACE_US +
+                      3 * own->slept_needs_us;
+  if (spent_us > bound_us + client->paused_us - own->slept_paused_us + CHECK_WAITING_SLACK_US) {
+    sim_violation(s, "waiting", "client %u, lock %u: sleeps for %llu us, may for %llu us",
+                  client->index, (unsigned)(own - client->locks), (unsigned long long)spent_us,
+                  (unsigned long long)bound_us);
+  }
+}
+
+/* Who is parked has somebody before it. */
+static void check_waiting_parked(sim *s, const sim_client *client, const sim_lock *own) {
+  if (own->lock->phase != RL_PHASE_LINE) {
+    return;
+  }
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    const sim_lock *other = &client->locks[i];
+    if (other != own && check_waiting_acquires(other) && other->named == own->named &&
+        other->lock->phase != RL_PHASE_LINE && other->lock->line == own->lock->line) {
+      return;
+    }
+  }
+  sim_violation(s, "waiting", "client %u, lock %u: stands behind nobody", client->index,
+                (unsigned)(own - client->locks));
+}
+
+/* Whether somebody waits at the place, or it is to be left, or has gone with a lease. */
+static bool check_waiting_used(const sim *s, const sim_client *client, uint32_t place) {
+  const rl_calls *calls = client->core.calls;
+  for (uint32_t i = 0; calls != NULL && i < calls->place_count; i++) {
+    const rl_place *at = calls->places[i];
+    if (at->id == place && (at->line != NULL || at->listed || at->granted)) {
+      return true;
+    }
+  }
+  for (size_t i = 0; i < s->token_count; i++) {
+    const sim_token *token = &s->tokens[i];
+    if (token->client == client->index && token->standing != 0 && token->place == place) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static void check_waiting_places(sim *s, const sim_client *client) {
+  for (unsigned i = 0; i < client->nodes; i++) {
+    const sim_socket *socket = &client->sockets[i];
+    for (unsigned k = 0; k < socket->stood_count && socket->up; k++) {
+      if (!check_waiting_used(s, client, socket->stood[k].place)) {
+        sim_violation(s, "waiting", "client %u: place %x stands in a queue of node %u for nobody",
+                      client->index, socket->stood[k].place, i);
+      }
+    }
+  }
+}
+
+static void check_waiting_turned(sim *s, sim_client *client) {
+  if (s->breach != SIM_BREACH_NONE) {
+    return;
+  }
+  for (unsigned i = 0; i < s->config.locks; i++) {
+    if (check_waiting_acquires(&client->locks[i])) {
+      check_waiting_sleeps(s, client, &client->locks[i]);
+      check_waiting_parked(s, client, &client->locks[i]);
+    } else {
+      client->locks[i].slept_us = 0;
+    }
+  }
+  check_waiting_places(s, client);
+}
+
+/* A lease has begun: of who stood in line, the first has got it. */
+static void check_waiting_granted(sim *s, const sim_client *client, const sim_lock *own) {
+  for (unsigned i = 0; i < s->config.locks && own->line_call != 0; i++) {
+    const sim_lock *other = &client->locks[i];
+    if (other != own && check_waiting_acquires(other) && other->line_call != 0 &&
+        other->line_call < own->line_call && other->lock->phase == RL_PHASE_LINE &&
+        other->named == own->named) {
+      sim_violation(s, "waiting", "client %u, lock %u: passed over by lock %u", client->index, i,
+                    (unsigned)(own - client->locks));
+    }
+  }
+}
+
+/* The release of a lease that has waited leaves the queue, and calls the next one with it; but where it may call nobody. */
+static void check_waiting_sent(sim *s, const sim_client *client, unsigned node,
+                               const sim_sent *sent) {
+  const sim_token *token = &s->tokens[sent->token];
+  const sim_socket *socket = &client->sockets[node];
+  if (sent->kind != SIM_COMMAND_RELEASE || sent->leaves || sent->forces ||
+      (token->standing >> node & 1) == 0 || token->abandoned ||
+      client->core.nodes[node]->link.mute) {
+    return;
+  }
+  for (unsigned i = 0; i < socket->stood_count; i++) {
+    if (socket->stood[i].place == token->place) {
+      sim_violation(s, "waiting", "client %u: the release of token %u leaves place %x behind",
+                    client->index, sent->token, token->place);
+    }
+  }
+}
+
+/* All has been well for long: what is free is taken by who waits for it. */
+static void check_waiting_watched(sim *s) {
+  uint64_t well_us = s->calm_us + CHECK_WAITING_CALM_US;
+  if (s->config.guard || s->breach != SIM_BREACH_NONE) {
+    return; /* Nodes may be in quarantine. */
+  }
+  for (unsigned i = 0; i < s->config.clients * s->config.locks; i++) {
+    const sim_client *client = &s->clients[i / s->config.locks];
+    const sim_lock *own = &client->locks[i % s->config.locks];
+    if (!client->alive || client->closing || !check_waiting_acquires(own) || own->named_both ||
+        s->free_us[own->named] == SIM_NEVER) {
+      continue;
+    }
+    uint64_t since_us = well_us > s->free_us[own->named] ? well_us : s->free_us[own->named];
+    since_us = own->begun_true_us > since_us ? own->begun_true_us : since_us;
+    since_us = client->paused_until_us > since_us ? client->paused_until_us : since_us;
+    uint64_t bound_us = check_waiting_bound_us(own, own->slept_rows) * 5 / 4 + 500000;
+    if (s->now_us > since_us + bound_us) {
+      sim_violation(s, "waiting", "client %u, lock %u: waits for %llu us for what is free",
+                    client->index, i % s->config.locks, (unsigned long long)(s->now_us - since_us));
+    }
+  }
+}
+
+const checker check_waiting = {
+    .name = "waiting",
+    .granted = check_waiting_granted,
+    .sent = check_waiting_sent,
+    .turned = check_waiting_turned,
+    .watched = check_waiting_watched,
+};

@@ -1,0 +1,580 @@
+/*
+ * Queues of those who wait, and calls, on a node: what the scripts of rl_call.c do, and who hears what is published.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A queue is a list beside the key. It is gone when it is empty, and a minute after somebody has looked at it. A node
+ * counts a connection as one that hears until it has noticed that nobody is there any more.
+ */
+#include "sim_calls.h"
+
+#include <string.h>
+
+#include "check.h"
+#include "sim_key.h"
+#include "sim_script.h"
+#include "sim_trace.h"
+
+#define SIM_CALLS_CHANNEL "redlock:call:"
+#define SIM_CALLS_AT_ONCE 16 /* of those who are dead, a script takes so many out */
+#define SIM_CALLS_LIFE_MS 60000
+
+/* What releases and LEAVE have in common, and releases alone. */
+#define SIM_CALLS_FIRST                                                                            \
+  "for i=1,16 do local h=redis.pcall('LINDEX',q,0) if type(h)~='string' then if h then c=3 end "   \
+  "break end local n=redis.pcall('PUBLISH','redlock:call:'..string.sub(h,1,16),"                   \
+  "string.sub(h,17)..k) if n~=0 then c=type(n)=='number' and 2 or 3 break end "                    \
+  "redis.pcall('LPOP',q) end "
+#define SIM_CALLS_DELETE                                                                           \
+  "n=redis.pcall('DEL',k,k..':redlock-wait') if type(n)=='table' then redis.call('DEL',k) n=3 end "
+#define SIM_CALLS_STILL                                                                            \
+  "if n==2 and c==2 then redis.pcall('SET',k..':redlock-wait','1','PX',60000) end "
+#define SIM_CALLS_LIVES                                                                            \
+  "redis.call('PEXPIRE',q,60000) redis.call('SET',k..':redlock-wait','1','PX',60000) "
+
+typedef enum sim_calls_script {
+  SIM_CALLS_RELEASE,
+  SIM_CALLS_RELEASE_ALL,
+  SIM_CALLS_STAND,
+  SIM_CALLS_LEAVE,
+  SIM_CALLS_NONE
+} sim_calls_script;
+
+static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
+    [SIM_CALLS_RELEASE] =
+        "local k,n=KEYS[1],nil local v=redis.call('GET',k) if v==ARGV[1] and not ARGV[2] "
+        "then " SIM_CALLS_DELETE "if n~=2 then return n end end local q,c=k..':redlock-queue',1 "
+        "if n~=2 then if ARGV[2] then redis.pcall('LREM',q,0,ARGV[2]) end if v and v~=ARGV[1] "
+        "then return 0 end if v then redis.call('DEL',k) end end " SIM_CALLS_FIRST SIM_CALLS_STILL
+        "if v then return c end return 0",
+    [SIM_CALLS_RELEASE_ALL] =
+        "local d,e,c,n=0,nil,1,nil for i=1,#KEYS do local k=KEYS[i] local v=redis.pcall('GET',k) "
+        "if type(v)=='table' then e=v elseif v==ARGV[1] then " SIM_CALLS_DELETE
+        "d=d+1 if n==2 then local q=k..':redlock-queue' " SIM_CALLS_FIRST SIM_CALLS_STILL
+        "elseif n==3 then c=3 end end end if e then return e end if d==#KEYS then return c end "
+        "return 0",
+    [SIM_CALLS_STAND] =
+        "local k,w,m=KEYS[1],ARGV[1],ARGV[2] local q=k..':redlock-queue' local left="
+        "redis.call('PTTL',k) if left==-2 then local e=m>'1' and redis.pcall('LPOS',q,w) "
+        "if type(e)=='number' then e=e+1==tonumber(m) end for i=1,16 do "
+        "local h=redis.call('LINDEX',q,0) "
+        "if not h or h==w then return 0 end if not (e and i==1) and redis.call('PUBLISH',"
+        "'redlock:call:'..string.sub(h,1,16),string.sub(h,17)..k)>0 then break end "
+        "redis.call('LPOP',q) end end left=(left+2)*2000 local at=m~='0' and "
+        "redis.pcall('LPOS',q,w) if at then " SIM_CALLS_LIVES "return left+("
+        "type(at)=='number' and at or 0)+1 end local n=redis.call('RPUSH',q,w) if n>1024 then "
+        "redis.call('RPOP',q) return left end if n==1 or string.byte(w,20)%8==0 then " SIM_CALLS_LIVES
+        "end return left+n",
+    [SIM_CALLS_LEAVE] =
+        "local k,c=KEYS[1],1 local q=k..':redlock-queue' local n=redis.call('LREM',q,0,ARGV[1]) "
+        "if redis.call('EXISTS',k)==0 then " SIM_CALLS_FIRST "end return n",
+};
+
+/* ------------------------------------------------------------------------------- what is asked */
+
+static sim_calls_script sim_calls_find(sim *s, const resp_request *command) {
+  bool by_text = resp_is(command, 0, "EVAL");
+  for (unsigned i = 0; i < SIM_CALLS_SCRIPTS && s->calls_names[i][0] == '\0'; i++) {
+    sim_sha1(s->calls_names[i], sim_calls_texts[i], strlen(sim_calls_texts[i]));
+  }
+  for (unsigned i = 0; i < SIM_CALLS_SCRIPTS; i++) {
+    if (by_text ? resp_is(command, 1, sim_calls_texts[i])
+                : resp_equals(command, 1, s->calls_names[i], SIM_SHA1_LENGTH)) {
+      return (sim_calls_script)i;
+    }
+  }
+  return SIM_CALLS_NONE;
+}
+
+sim_command_kind sim_calls_kind(sim *s, const resp_request *command) {
+  static const sim_command_kind kinds[] = {
+      [SIM_CALLS_RELEASE] = SIM_COMMAND_RELEASE, [SIM_CALLS_RELEASE_ALL] = SIM_COMMAND_RELEASE,
+      [SIM_CALLS_STAND] = SIM_COMMAND_STAND,     [SIM_CALLS_LEAVE] = SIM_COMMAND_LEAVE,
+      [SIM_CALLS_NONE] = SIM_COMMAND_UNKNOWN,
+  };
+  if (!s->config.calls) {
+    return SIM_COMMAND_UNKNOWN;
+  }
+  if (command->count == 3 && resp_is(command, 0, "PUBLISH")) {
+    return SIM_COMMAND_PROBE;
+  }
+  bool script = (command->count == 5 || command->count == 6) &&
+                (resp_is(command, 0, "EVAL") || resp_is(command, 0, "EVALSHA"));
+  return script ? kinds[sim_calls_find(s, command)] : SIM_COMMAND_UNKNOWN;
+}
+
+unsigned sim_calls_resource(const sim *s, const resp_request *command) {
+  bool understood = s->config.calls && command->count >= 5 && resp_is(command, 2, "1") &&
+                    command->lengths[4] == SIM_ENTRY_LENGTH;
+  return understood ? sim_script_resource(command, 3) : SIM_RESOURCES_MAX;
+}
+
+uint32_t sim_calls_place(const char *entry) {
+  uint32_t place = 0;
+  for (unsigned i = SIM_CHANNEL_LENGTH; i < SIM_ENTRY_LENGTH; i++) {
+    place = place << 4 | (uint32_t)(entry[i] <= '9' ? entry[i] - '0' : entry[i] - 'a' + 10);
+  }
+  return place;
+}
+
+bool sim_calls_leaves(sim *s, const resp_request *command, uint32_t *place) {
+  if (command->count != 6 || command->lengths[5] != SIM_ENTRY_LENGTH ||
+      sim_calls_find(s, command) != SIM_CALLS_RELEASE) {
+    return false;
+  }
+  *place = sim_calls_place(command->words[5]);
+  return true;
+}
+
+/* ------------------------------------------------------------------------------------ queues */
+
+sim_waiters *sim_calls_waiters(sim *s, unsigned node, unsigned database, unsigned resource) {
+  sim_waiters *waiters = &s->nodes[node].data.waiters[database][resource];
+  if (waiters->expire_ms != 0 && sim_key_wall_ms(s, node) > waiters->expire_ms) {
+    sim_count(s, SIM_QUEUE_EXPIRED);
+    waiters->count = 0;
+  }
+  waiters->expire_ms = waiters->count == 0 ? 0 : waiters->expire_ms;
+  return waiters;
+}
+
+void sim_calls_lose(sim *s, unsigned node) {
+  memset(s->nodes[node].data.waiters, 0, sizeof s->nodes[node].data.waiters);
+}
+
+/* The position of the entry, from 0; or SIM_WAITERS_MAX. */
+static unsigned sim_calls_position(const sim_waiters *waiters, const char *entry) {
+  for (unsigned i = 0; i < waiters->count; i++) {
+    if (memcmp(waiters->entries[i], entry, SIM_ENTRY_LENGTH) == 0) {
+      return i;
+    }
+  }
+  return SIM_WAITERS_MAX;
+}
+
+static void sim_calls_take_out(sim_waiters *waiters, unsigned at) {
+  waiters->count--;
+  memmove(waiters->entries[at], waiters->entries[at + 1],
+          (size_t)(waiters->count - at) * SIM_ENTRY_LENGTH);
+  waiters->expire_ms = waiters->count == 0 ? 0 : waiters->expire_ms;
+}
+
+/* LREM: how many were there. */
+static unsigned sim_calls_remove(sim_waiters *waiters, const char *entry) {
+  unsigned at, count = 0;
+  while ((at = sim_calls_position(waiters, entry)) < SIM_WAITERS_MAX) {
+    sim_calls_take_out(waiters, at);
+    count++;
+  }
+  return count;
+}
+
+static bool sim_calls_denies(const sim *s, unsigned node, sim_deaf what) {
+  return s->now_us < s->nodes[node].deaf_until_us && (s->nodes[node].deaf & (unsigned)what) != 0;
+}
+
+/* ------------------------------------------------------------------------------------ calling */
+
+/* PUBLISH. Returns how many have been counted as receivers. */
+static unsigned sim_calls_publish(sim *s, unsigned node, const char *channel, const char *message,
+                                  size_t length) {
+  char bytes[256];
+  unsigned receivers = 0;
+  sim_note note = {.token = SIM_NO_TOKEN, .kind = SIM_COMMAND_MESSAGE, .asked = true};
+  int head = snprintf(
+      bytes, sizeof bytes, "*3\r\n$7\r\nmessage\r\n$%zu\r\n" SIM_CALLS_CHANNEL "%.*s\r\n$%zu\r\n",
+      sizeof SIM_CALLS_CHANNEL - 1 + SIM_CHANNEL_LENGTH, SIM_CHANNEL_LENGTH, channel, length);
+  memcpy(bytes + head, message, length);
+  memcpy(bytes + (size_t)head + length, "\r\n", 2);
+  for (int i = 0; i < SIM_CONNECTIONS_MAX; i++) {
+    const sim_connection *connection = &s->connections[i];
+    if (!connection->used || !connection->subscribed || connection->node != node ||
+        !connection->node_open || memcmp(connection->channel, channel, SIM_CHANNEL_LENGTH) != 0) {
+      continue;
+    }
+    receivers++;
+    if (!connection->client_open) {
+      sim_count(s, SIM_CALL_UNNOTICED);
+    } else if (length == 0 || sim_waiting_calls(s, i)) {
+      sim_network_reply(s, i, bytes, (size_t)head + length + 2, &note);
+    }
+  }
+  return receivers;
+}
+
+/* PUBLISH of the call of who stands at |entry|. */
+static unsigned sim_calls_tell(sim *s, unsigned node, unsigned resource, const char *entry) {
+  char message[128];
+  size_t length;
+  const char *key = sim_resource(resource, &length);
+  memcpy(message, entry + SIM_CHANNEL_LENGTH, SIM_ENTRY_LENGTH - SIM_CHANNEL_LENGTH);
+  memcpy(message + SIM_ENTRY_LENGTH - SIM_CHANNEL_LENGTH, key, length);
+  unsigned heard =
+      sim_calls_publish(s, node, entry, message, SIM_ENTRY_LENGTH - SIM_CHANNEL_LENGTH + length);
+  SIM_TRACE(s, "node %u: calls place %x of %u: %u hear it", node, sim_calls_place(entry), resource,
+            heard);
+  sim_count(s, heard > 0 ? SIM_CALLED : SIM_CALLED_DEAD);
+  return heard;
+}
+
+/* What a release says: it has called nobody, somebody, or was not allowed to. */
+typedef enum sim_calls_said {
+  SIM_CALLS_NOBODY = 1,
+  SIM_CALLS_SOMEBODY = 2,
+  SIM_CALLS_MUTE = 3
+} sim_calls_said;
+
+/* Calls the first who hears it. */
+static sim_calls_said sim_calls_first(sim *s, const sim_connection *from, unsigned resource) {
+  sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
+  for (unsigned i = 0; i < SIM_CALLS_AT_ONCE && waiters->count > 0; i++) {
+    if (sim_calls_denies(s, from->node, SIM_DEAF_PUBLISH)) {
+      return SIM_CALLS_MUTE;
+    }
+    if (sim_calls_tell(s, from->node, resource, waiters->entries[0]) > 0) {
+      return SIM_CALLS_SOMEBODY;
+    }
+    sim_calls_take_out(waiters, 0);
+  }
+  return SIM_CALLS_NOBODY;
+}
+
+/* The sign that there is a queue. */
+static void sim_calls_sign(sim *s, unsigned node, sim_waiters *waiters) {
+  waiters->sign_ms = sim_key_wall_ms(s, node) + SIM_CALLS_LIFE_MS;
+}
+
+static bool sim_calls_is_full(const sim *s, unsigned node) {
+  return s->nodes[node].error == SIM_NODE_ERROR_OOM && s->now_us < s->nodes[node].error_until_us;
+}
+
+/* The key is deleted, and the sign with it: if there was one, the first is called. */
+static sim_calls_said sim_calls_by_sign(sim *s, const sim_connection *from, unsigned resource) {
+  sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
+  if (sim_calls_denies(s, from->node, SIM_DEAF_QUEUE)) {
+    return SIM_CALLS_MUTE;
+  }
+  bool sign = waiters->sign_ms != 0 && sim_key_wall_ms(s, from->node) <= waiters->sign_ms;
+  waiters->sign_ms = 0;
+  if (!sign) {
+    sim_count(s, SIM_NO_SIGN);
+    return SIM_CALLS_NOBODY;
+  }
+  sim_calls_said said = sim_calls_first(s, from, resource);
+  if (said == SIM_CALLS_SOMEBODY && !sim_calls_is_full(s, from->node)) {
+    sim_calls_sign(s, from->node, waiters);
+  }
+  return said;
+}
+
+/* ---------------------------------------------------------------------------------- the scripts */
+
+static bool sim_calls_is_ours(const sim_key *key, const resp_request *command, unsigned token) {
+  return key != NULL && !key->foreign_type &&
+         memcmp(key->value, command->words[token], REDLOCK_TOKEN_LENGTH) == 0;
+}
+
+static void sim_calls_delete(sim *s, const sim_connection *from, sim_key *key,
+                             const sim_request *request, unsigned resource) {
+  check_touched(s, from, key, request->token, SIM_COMMAND_RELEASE);
+  key->used = false;
+  sim_key_deleted(s, from->node, resource, key->token);
+  if (request->forced) {
+    sim_key_forced(s, from->node, key->token);
+  }
+}
+
+static const char sim_calls_wrong_type[] =
+    "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
+
+static void sim_calls_released(sim *s, int connection, const sim_request *request, bool granted,
+                               sim_calls_said said) {
+  char reply[8] = ":0\r\n";
+  if (granted) {
+    (void)snprintf(reply, sizeof reply, ":%u\r\n", (unsigned)said);
+  }
+  if (granted && said == SIM_CALLS_MUTE) {
+    sim_count(s, SIM_RELEASE_MUTE);
+  }
+  sim_count(s, granted ? SIM_SCRIPT_GRANTED : SIM_SCRIPT_REFUSED);
+  sim_node_reply(s, connection, request, reply,
+                 granted ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
+}
+
+/* EVALSHA or EVAL, script, 1, key, token[, entry] */
+static void sim_calls_release(sim *s, int connection, const resp_request *command,
+                              const sim_request *request) {
+  const sim_connection *from = &s->connections[connection];
+  unsigned resource = sim_script_resource(command, 3);
+  bool leaves = command->count == 6;
+  if (resource == SIM_RESOURCES_MAX || !resp_is(command, 2, "1") ||
+      command->lengths[4] != REDLOCK_TOKEN_LENGTH ||
+      (leaves && command->lengths[5] != SIM_ENTRY_LENGTH)) {
+    sim_violation(s, "wire", "a release that calls, which the node does not understand");
+    return;
+  }
+  sim_key *key = sim_key_find(s, from->node, from->database, resource);
+  if (key != NULL && key->foreign_type) {
+    sim_count(s, SIM_SCRIPT_WRONG_TYPE);
+    sim_node_reply(s, connection, request, sim_calls_wrong_type, SIM_OUTCOME_REFUSED);
+    return;
+  }
+  if (leaves && !sim_calls_denies(s, from->node, SIM_DEAF_QUEUE)) {
+    sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
+    (void)sim_calls_remove(waiters, command->words[5]);
+  }
+  bool ours = sim_calls_is_ours(key, command, 4);
+  sim_calls_said said = SIM_CALLS_NOBODY;
+  if (ours) {
+    sim_calls_delete(s, from, key, request, resource);
+  }
+  if (ours && !leaves) {
+    said = sim_calls_by_sign(s, from, resource);
+  } else if (key == NULL || ours) {
+    said = sim_calls_denies(s, from->node, SIM_DEAF_QUEUE) ? SIM_CALLS_MUTE
+                                                           : sim_calls_first(s, from, resource);
+  }
+  SIM_TRACE(s, "node %u: release of %u by token %u%s: %s%s%s", from->node, resource, request->token,
+            leaves ? ", which leaves the queue" : "", ours ? "1" : "0",
+            said == SIM_CALLS_SOMEBODY ? ", calls" : "",
+            from->client_open ? "" : " (on a connection that was given up)");
+  sim_calls_released(s, connection, request, ours, said);
+}
+
+/* EVALSHA or EVAL, script, 2, key, key, token */
+static void sim_calls_release_all(sim *s, int connection, const resp_request *command,
+                                  const sim_request *request) {
+  const sim_connection *from = &s->connections[connection];
+  sim_calls_said said = SIM_CALLS_NOBODY;
+  unsigned ours = 0;
+  bool wrong = false, understood = resp_is(command, 2, "2") && command->count == 6 &&
+                                   command->lengths[5] == REDLOCK_TOKEN_LENGTH;
+  for (unsigned i = 0; i < 2 && understood; i++) {
+    understood = sim_script_resource(command, 3 + i) != SIM_RESOURCES_MAX;
+  }
+  for (unsigned i = 0; i < 2 && understood; i++) {
+    unsigned resource = sim_script_resource(command, 3 + i);
+    sim_key *key = sim_key_find(s, from->node, from->database, resource);
+    wrong = wrong || (key != NULL && key->foreign_type);
+    if (sim_calls_is_ours(key, command, 5)) {
+      ours++;
+      sim_calls_delete(s, from, key, request, resource);
+      sim_calls_said one = sim_calls_by_sign(s, from, resource);
+      said = one != SIM_CALLS_NOBODY ? one : said;
+    }
+  }
+  if (!understood) {
+    sim_violation(s, "wire", "a release of several keys that the node does not understand");
+    return;
+  }
+  sim_count(s, ours == 2 ? SIM_SEVERAL_GRANTED : SIM_SEVERAL_REFUSED);
+  if (wrong) {
+    sim_node_reply(s, connection, request, sim_calls_wrong_type, SIM_OUTCOME_REFUSED);
+  } else {
+    sim_calls_released(s, connection, request, ours == 2, said);
+  }
+}
+
+/*
+ * The key is free: whether |entry| comes first. -1: that cannot be found out. Who stands where it stood when it asked last,
+ * |before|, takes out who is first and has not come.
+ */
+static int sim_calls_comes_first(sim *s, const sim_connection *from, unsigned resource,
+                                 const char *entry, uint64_t before) {
+  sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
+  bool evicts = before > 1 && sim_calls_position(waiters, entry) + 1 == before;
+  for (unsigned i = 0; i < SIM_CALLS_AT_ONCE; i++) {
+    if (waiters->count == 0 || memcmp(waiters->entries[0], entry, SIM_ENTRY_LENGTH) == 0) {
+      return 1;
+    }
+    if (evicts && i == 0) {
+      sim_count(s, SIM_EVICTED);
+    } else if (sim_calls_denies(s, from->node, SIM_DEAF_PUBLISH)) {
+      return -1;
+    } else if (sim_calls_tell(s, from->node, resource, waiters->entries[0]) > 0) {
+      return 0;
+    }
+    sim_calls_take_out(waiters, 0);
+  }
+  return 0;
+}
+
+/* Where |entry| stands from now on, from 1; 0: there is no room. */
+static unsigned sim_calls_stands(sim *s, const sim_connection *from, unsigned resource,
+                                 const char *entry, bool looks) {
+  sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
+  unsigned at = looks ? sim_calls_position(waiters, entry) : SIM_WAITERS_MAX;
+  uint64_t expire_ms = sim_key_wall_ms(s, from->node) + SIM_CALLS_LIFE_MS;
+  if (at < SIM_WAITERS_MAX) {
+    waiters->expire_ms = expire_ms;
+    sim_calls_sign(s, from->node, waiters);
+    return at + 1;
+  }
+  if (waiters->count >= s->config.waiters_max) {
+    sim_count(s, SIM_QUEUE_FULL);
+    return 0;
+  }
+  memcpy(waiters->entries[waiters->count++], entry, SIM_ENTRY_LENGTH);
+  if (waiters->count == 1 || entry[19] % 8 == 0) {
+    waiters->expire_ms = expire_ms;
+    sim_calls_sign(s, from->node, waiters);
+  }
+  return waiters->count;
+}
+
+/* EVALSHA or EVAL, script, 1, key, entry, mode */
+static void sim_calls_stand(sim *s, int connection, const resp_request *command,
+                            sim_request *request) {
+  const sim_connection *from = &s->connections[connection];
+  const char *entry = command->words[4];
+  unsigned resource = sim_calls_resource(s, command);
+  char reply[64];
+  uint64_t mode =
+      resp_number(command, 5); /* 0: new; 1: it may be there; else the position of before */
+  if (resource == SIM_RESOURCES_MAX || command->count != 6 || mode > RL_COMMAND_QUEUE_MAX) {
+    sim_violation(s, "wire", "a STAND that the node does not understand");
+    return;
+  }
+  const sim_key *key = sim_key_find(s, from->node, from->database, resource);
+  bool denied = sim_calls_denies(s, from->node, SIM_DEAF_QUEUE);
+  int first = key != NULL || denied ? 0 : sim_calls_comes_first(s, from, resource, entry, mode);
+  bool full = sim_calls_is_full(s, from->node);
+  if (denied || first < 0 || (full && first == 0)) {
+    sim_count(s, SIM_STAND_DENIED);
+    sim_node_reply(s, connection, request,
+                   denied || first < 0 ? SIM_CALLS_NOPERM
+                                       : "-OOM command not allowed when used memory > "
+                                         "'maxmemory'.\r\n",
+                   SIM_OUTCOME_ERROR);
+    return;
+  }
+  uint64_t answer = 0;
+  if (first == 0) {
+    uint64_t wall_ms = sim_key_wall_ms(s, from->node);
+    unsigned at = sim_calls_stands(s, from, resource, entry, mode != 0);
+    answer = (key == NULL ? 0 : key->expire_ms - wall_ms + 2) * RL_COMMAND_STAND_UNIT + at;
+    request->full = at == 0;
+  }
+  sim_count(s, first > 0 ? SIM_STAND_FREE : key == NULL ? SIM_STAND_BEHIND : SIM_STAND_HELD);
+  SIM_TRACE(s, "node %u: place %x of client %u stands for %u: %llu", from->node,
+            sim_calls_place(entry), from->client, resource, (unsigned long long)answer);
+  (void)snprintf(reply, sizeof reply, ":%llu\r\n", (unsigned long long)answer);
+  sim_node_reply(s, connection, request, reply, SIM_OUTCOME_GRANTED);
+}
+
+/* EVALSHA or EVAL, script, 1, key, entry */
+static void sim_calls_leave(sim *s, int connection, const resp_request *command,
+                            const sim_request *request) {
+  const sim_connection *from = &s->connections[connection];
+  unsigned resource = sim_calls_resource(s, command);
+  if (resource == SIM_RESOURCES_MAX || command->count != 5) {
+    sim_violation(s, "wire", "a LEAVE that the node does not understand");
+    return;
+  }
+  if (sim_calls_denies(s, from->node, SIM_DEAF_QUEUE)) {
+    sim_node_reply(s, connection, request, SIM_CALLS_NOPERM, SIM_OUTCOME_ERROR);
+    return;
+  }
+  sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
+  unsigned count = sim_calls_remove(waiters, command->words[4]);
+  bool called = sim_key_find(s, from->node, from->database, resource) == NULL &&
+                sim_calls_first(s, from, resource) == SIM_CALLS_SOMEBODY;
+  sim_count(s, called ? SIM_LEFT_AND_CALLED : SIM_LEFT);
+  SIM_TRACE(s, "node %u: place %x of client %u leaves the queue of %u: %u", from->node,
+            sim_calls_place(command->words[4]), from->client, resource, count);
+  sim_node_reply(s, connection, request, count > 0 ? ":1\r\n" : ":0\r\n", SIM_OUTCOME_GRANTED);
+}
+
+/* PUBLISH of nothing to the client's own channel. */
+static void sim_calls_probe(sim *s, int connection, const resp_request *command,
+                            const sim_request *request) {
+  const sim_connection *from = &s->connections[connection];
+  size_t prefix = sizeof SIM_CALLS_CHANNEL - 1;
+  char reply[16];
+  if (command->lengths[1] != prefix + SIM_CHANNEL_LENGTH || command->lengths[2] != 0 ||
+      memcmp(command->words[1], SIM_CALLS_CHANNEL, prefix) != 0) {
+    sim_violation(s, "wire", "a probe that is none");
+    return;
+  }
+  if (sim_calls_denies(s, from->node, SIM_DEAF_PUBLISH)) {
+    sim_count(s, SIM_PROBE_DENIED);
+    sim_node_reply(s, connection, request, SIM_CALLS_NOPERM, SIM_OUTCOME_ERROR);
+    return;
+  }
+  unsigned heard = sim_calls_publish(s, from->node, command->words[1] + prefix, "", 0);
+  sim_count(s, heard > 0 ? SIM_PROBE_HEARD : SIM_PROBE_UNHEARD);
+  (void)snprintf(reply, sizeof reply, ":%u\r\n", heard);
+  sim_node_reply(s, connection, request, reply, SIM_OUTCOME_GRANTED);
+}
+
+void sim_calls_eval(sim *s, int connection, const resp_request *command, sim_request *request) {
+  sim_node *node = &s->nodes[s->connections[connection].node];
+  if (request->kind == SIM_COMMAND_PROBE) {
+    sim_calls_probe(s, connection, command, request);
+    return;
+  }
+  sim_calls_script script = sim_calls_find(s, command);
+  if (!request->by_text && (node->calling >> script & 1) == 0) {
+    sim_count(s, SIM_SCRIPT_UNKNOWN);
+    sim_node_reply(s, connection, request, "-NOSCRIPT No matching script.\r\n",
+                   SIM_OUTCOME_NO_SCRIPT);
+    return;
+  }
+  if (request->by_text) {
+    node->calling |= 1u << script;
+    sim_count(s, SIM_SCRIPT_BY_TEXT);
+  }
+  if (request->kind == SIM_COMMAND_RELEASE && request->token < s->token_count && !request->forced) {
+    s->tokens[request->token].released_there |= 1u << s->connections[connection].node;
+  }
+  switch (script) {
+  case SIM_CALLS_RELEASE:
+    sim_calls_release(s, connection, command, request);
+    break;
+  case SIM_CALLS_RELEASE_ALL:
+    sim_calls_release_all(s, connection, command, request);
+    break;
+  case SIM_CALLS_STAND:
+    sim_calls_stand(s, connection, command, request);
+    break;
+  default:
+    sim_calls_leave(s, connection, command, request);
+    break;
+  }
+}
+
+const char *sim_calls_odd(sim *s) {
+  static const char *const odd[] = {"$3\r\nfoo\r\n", "*0\r\n",  ":0\r\n",       ":7\r\n",
+                                    "+QUEUED\r\n",   ":-1\r\n", ":12000003\r\n"};
+  return odd[sim_below(&s->random_calls, sizeof odd / sizeof odd[0])];
+}
+
+/* ----------------------------------------------------------------------------------- listening */
+
+bool sim_calls_listen(sim *s, int index, const resp_request *command, const sim_request *request) {
+  sim_connection *connection = &s->connections[index];
+  size_t prefix = sizeof SIM_CALLS_CHANNEL - 1;
+  char reply[128];
+  if (resp_is(command, 0, "PING")) {
+    sim_count(s, SIM_LISTENER_PINGED);
+    sim_node_reply(s, index, request,
+                   connection->subscribed ? "*2\r\n$4\r\npong\r\n$0\r\n\r\n" : "+PONG\r\n",
+                   connection->subscribed ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_ERROR);
+    return true;
+  }
+  if (command->count != 2 || command->lengths[1] != prefix + SIM_CHANNEL_LENGTH) {
+    sim_violation(s, "wire", "a SUBSCRIBE that the node does not understand");
+    return true;
+  }
+  if (sim_calls_denies(s, connection->node, SIM_DEAF_SUBSCRIBE)) {
+    sim_count(s, SIM_SUBSCRIBE_DENIED);
+    return false;
+  }
+  connection->subscribed = true;
+  memcpy(connection->channel, command->words[1] + prefix, SIM_CHANNEL_LENGTH);
+  (void)snprintf(reply, sizeof reply, "*3\r\n$9\r\nsubscribe\r\n$%zu\r\n%.*s\r\n:1\r\n",
+                 command->lengths[1], (int)command->lengths[1], command->words[1]);
+  sim_count(s, SIM_SUBSCRIBED);
+  sim_node_reply(s, index, request, reply, SIM_OUTCOME_GRANTED);
+  return true;
+}
