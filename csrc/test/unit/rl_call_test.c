@@ -255,6 +255,19 @@ static void who_asks_first_tries_all_the_same_when_no_majority_tells(void **stat
   assert_true(fake_world_end(world));
 }
 
+static void who_is_fair_tries_at_once_where_calls_do_not_arrive(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  fake_world *world = fake_world_new_calling(3);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(total_of(world, stands), 0);
+  assert_int_equal(rl_core_connection_count(&world->core),
+                   6); /* The next one waits for its turn. */
+  assert_true(fake_world_end(world));
+}
+
 /* --------------------------------------------------------------------------------------- C3 */
 
 static void a_release_calls_who_stands_first(void **state) {
@@ -445,6 +458,23 @@ static void who_is_first_and_comes_keeps_its_place(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void looking_does_not_rely_on_what_was_said_before(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.node_timeout_us = SECONDS;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_of(world, KEY, &options);
+  while (world->nodes[0].stands == 1) {
+    fake_pass(world, MS);
+  }
+  (void)fake_answer(world, 0); /* The others do not answer: it tries. */
+  assert_int_equal(world->nodes[0].sets, 1);
+  fake_pass(world, 5 * MS);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
 static void a_full_queue_is_polled(void **state) {
   (void)state;
   fake_world *world = listening(3);
@@ -528,6 +558,22 @@ static void a_call_that_is_repeated_counts_once(void **state) {
   assert_int_equal(world->nodes[0].sets, 1);
   pass(world, MS);
   assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void a_call_of_a_node_that_has_gone_does_not_count(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 60 * MS);
+  call_place(world, 0, lock->line->place->id);
+  world->nodes[0].policy = FAKE_HANGS;
+  fake_break(world, 0, "Connection reset by peer");
+  call_place(world, 1, lock->line->place->id);
+  assert_int_equal(world->nodes[1].sets, 1);
+  fake_pass(world, MS);
+  assert_int_equal(world->nodes[1].sets, 2);
   assert_true(fake_world_end(world));
 }
 
@@ -993,6 +1039,7 @@ int main(void) {
       cmocka_unit_test(politeness_is_for_one_resource),
       cmocka_unit_test(who_has_time_for_one_attempt_makes_that),
       cmocka_unit_test(who_asks_first_tries_all_the_same_when_no_majority_tells),
+      cmocka_unit_test(who_is_fair_tries_at_once_where_calls_do_not_arrive),
       cmocka_unit_test(a_release_calls_who_stands_first),
       cmocka_unit_test(the_dead_do_not_keep_a_call_from_who_lives),
       cmocka_unit_test(a_node_where_nobody_may_be_called_gets_the_plain_release),
@@ -1004,11 +1051,13 @@ int main(void) {
       cmocka_unit_test(without_a_majority_it_polls),
       cmocka_unit_test(who_is_first_and_does_not_come_loses_its_place),
       cmocka_unit_test(who_is_first_and_comes_keeps_its_place),
+      cmocka_unit_test(looking_does_not_rely_on_what_was_said_before),
       cmocka_unit_test(a_full_queue_is_polled),
       cmocka_unit_test(it_tries_when_a_majority_has_called),
       cmocka_unit_test(a_little_after_the_first_call_it_tries_without_a_majority),
       cmocka_unit_test(without_a_majority_it_does_not_try_more_than_every_50_ms),
       cmocka_unit_test(a_call_that_is_repeated_counts_once),
+      cmocka_unit_test(a_call_of_a_node_that_has_gone_does_not_count),
       cmocka_unit_test(a_call_during_an_attempt_is_not_forgotten),
       cmocka_unit_test(the_release_leaves_the_queue_in_the_same_script),
       cmocka_unit_test(a_queue_that_could_not_be_left_is_left_when_it_calls),

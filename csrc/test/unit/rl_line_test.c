@@ -213,6 +213,23 @@ static void who_gives_up_behind_one_that_has_heard_nothing_was_not_asked(void **
   assert_true(fake_world_end(world));
 }
 
+static void
+who_gives_up_behind_one_that_has_asked_for_its_turn_tells_what_the_queues_said(void **state) {
+  (void)state;
+  redlock_options brief = patient(), fair = patient();
+  brief.wait_us = 100 * MS;
+  fair.fair = REDLOCK_YES;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_of(world, KEY, &fair);
+  rl_lock *lock = begin_of(world, KEY, &brief);
+  pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_says(lock, "2 of 3 nodes hold it");
+  assert_int_equal(total_of(world, sets), 0);
+  assert_true(fake_world_end(world));
+}
+
 static void who_gives_up_behind_a_lock_of_this_client_says_that_it_is_taken(void **state) {
   (void)state;
   redlock_options brief = patient();
@@ -294,6 +311,23 @@ static void behind_one_that_gave_up_the_next_takes_its_place(void **state) {
   assert_stands(world, 0, 0, entry);
   assert_int_equal(total_of(world, leaves), 0);
   assert_int_equal(total_of(world, sets), 3);
+  assert_true(fake_world_end(world));
+}
+
+static void who_takes_a_place_tells_what_was_heard_there(void **state) {
+  (void)state;
+  redlock_options brief = patient();
+  brief.wait_us = 100 * MS;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *first = begin_patient(world);
+  (void)begin_patient(world);
+  rl_lock *third = begin_of(world, KEY, &brief);
+  rl_lock_cancel(first, world->now_us, REDLOCK_E_CANCELLED);
+  fake_settle(world);
+  pass(world, 100 * MS);
+  assert_error(rl_lock_result(third), REDLOCK_E_TAKEN);
+  assert_says(third, "2 of 3 nodes hold it");
   assert_true(fake_world_end(world));
 }
 
@@ -516,10 +550,13 @@ int main(void) {
       cmocka_unit_test(who_stands_behind_keeps_the_budget_it_came_with),
       cmocka_unit_test(a_number_of_attempts_becomes_a_budget_in_the_line),
       cmocka_unit_test(who_gives_up_behind_one_that_has_heard_nothing_was_not_asked),
+      cmocka_unit_test(
+          who_gives_up_behind_one_that_has_asked_for_its_turn_tells_what_the_queues_said),
       cmocka_unit_test(who_gives_up_behind_a_lock_of_this_client_says_that_it_is_taken),
       cmocka_unit_test(they_get_it_in_the_order_in_which_they_came),
       cmocka_unit_test(behind_a_lock_that_was_granted_the_next_one_begins_by_waiting),
       cmocka_unit_test(behind_one_that_gave_up_the_next_takes_its_place),
+      cmocka_unit_test(who_takes_a_place_tells_what_was_heard_there),
       cmocka_unit_test(behind_one_that_knew_nothing_the_next_tries_at_once),
       cmocka_unit_test(the_next_of_one_whose_budget_is_over_tells_what_that_has_heard),
       cmocka_unit_test(who_is_cancelled_behind_another_leaves_the_others_in_order),
