@@ -146,6 +146,18 @@ return function(title, driver)
       client:close()
     end)
 
+    test("who gives up leaves the queues of all nodes", function()
+      take_on_all("theirs")
+      local client = driver.new(farm.addresses)
+      wait_in_vain(client, "theirs")
+      wait_in_vain(client, "theirs")
+      assert.are.equal(5, calling(client))
+      for _, node in ipairs(farm) do
+        helper.eventually(function() return node:command("LLEN", "theirs:redlock-queue") == 0 end, "an empty queue")
+      end
+      client:close()
+    end)
+
     test("polls with more than sixteen nodes, where each would have two connections", function()
       local addresses = {}
       for index = 1, 17 do addresses[index] = "127.0.0.1:" .. index end
