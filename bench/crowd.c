@@ -307,7 +307,7 @@ static bool crowd_simulate(const crowd_options *options, const char *name) {
 
 /* The way that comes after |index| others; NULL behind the last. */
 static const char *crowd_next_way(char **given, unsigned index) {
-  static const char *const ways[] = {"polling", "busy", "calls", "fair", NULL};
+  static const char *const ways[] = {"polling", "calls", "fair", "busy", NULL};
   return *given == NULL ? ways[index] : given[index];
 }
 

@@ -9,6 +9,7 @@
 #include "rl_command.h"
 
 #define CROWD_ENTRY_CHANNEL 16 /* digits of the channel, before those of the place */
+#define CROWD_ENTRY_COUNTS 19  /* the digit that changes with each place of a client */
 #define CROWD_TRIES 16         /* how many of the dead a script passes over */
 #define CROWD_QUEUE_MAX 1024
 #define CROWD_QUEUE_LIVES_US (60 * REDLOCK_SECONDS)
@@ -238,7 +239,7 @@ const char *queue_stand(crowd_node *node, crowd_stored *key, const resp_request 
     node->inside++; /* RPOP */
     queue_remove(key, at);
     at = CROWD_NOBODY; /* The position becomes 0. */
-  } else if (stood || at == 0 || entry[CROWD_ENTRY - 1] % 8 == 0) {
+  } else if (stood || at == 0 || entry[CROWD_ENTRY_COUNTS] % 8 == 0) {
     queue_live(node, key);
   }
   (void)snprintf(node->reply, sizeof node->reply, ":%llu\r\n",
