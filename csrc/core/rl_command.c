@@ -90,9 +90,10 @@ typedef struct rl_script_source {
   "local n=redis.pcall('PUBLISH','redlock:call:'..string.sub(h,1,16),string.sub(h,17)..k) "        \
   "if n~=0 then c=type(n)=='number' and 2 or 3 break end redis.pcall('LPOP',q) end "
 
-/* "Others still wait": the sign is put back that was deleted. */
+/* "Whether others still wait": the sign is put back that was deleted; or deleted, if it is still there. */
 #define RL_COMMAND_STILL                                                                           \
-  "if n==2 and c==2 then redis.pcall('SET',k..':redlock-wait','1','PX',60000) end "
+  "if n==2 and c==2 then redis.pcall('SET',k..':redlock-wait','1','PX',60000) "                    \
+  "elseif n~=2 and c==1 then redis.pcall('DEL',k..':redlock-wait') end "
 
 /* The queue lives for a minute after somebody has looked at it last; not each who comes makes it live longer. */
 #define RL_COMMAND_QUEUE_LIVES                                                                     \
@@ -180,7 +181,7 @@ static const rl_script_source rl_script_sources[] = {
          "if ARGV[2] then redis.pcall('LREM',q,0,ARGV[2]) end "
          "if v and v~=ARGV[1] then return 0 end if v then redis.call('DEL',k) end "
          "end " RL_COMMAND_CALL RL_COMMAND_STILL "if v then return c end return 0",
-         "7d3f5a598f07e877aab7fbfa5259fc2f9c2343d7"},
+         "0c1fc39feb2ba730bdc9ae5293638a3b7b93bd10"},
     [RL_SCRIPT_RELEASE_ALL_CALL] =
         {"local d,e,c,n=0,nil,1,nil for i=1,#KEYS do local k=KEYS[i] "
          "local v=redis.pcall('GET',k) if type(v)=='table' then e=v "
@@ -188,7 +189,7 @@ static const rl_script_source rl_script_sources[] = {
          "local q=k..':redlock-queue' " RL_COMMAND_CALL RL_COMMAND_STILL
          "elseif n==3 then c=3 end end end if e then return e end if d==#KEYS then return c end "
          "return 0",
-         "6a34c8d80fde9db113d3f6d63920eae72c4ee857"},
+         "a65cd0846503714d98e80e8e6bec3aef2edbe154"},
     [RL_SCRIPT_STAND] =
         {"local k,w,m=KEYS[1],ARGV[1],ARGV[2] local q=k..':redlock-queue' "
          "local left=redis.call('PTTL',k) if left==-2 then "
@@ -203,8 +204,10 @@ static const rl_script_source rl_script_sources[] = {
          "a4bc9a33be1331d5032fba711e758d502ebe0aa6"},
     [RL_SCRIPT_LEAVE] =
         {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local n=redis.call('LREM',q,0,ARGV[1]) "
-         "if redis.call('EXISTS',k)==0 then " RL_COMMAND_CALL "end return n",
-         "fae659041214b925ccb15aa07415d073aa210d01"},
+         "if redis.call('EXISTS',k)==0 then " RL_COMMAND_CALL
+         "end if redis.call('EXISTS',q)==0 then "
+         "redis.call('DEL',k..':redlock-wait') end return n",
+         "cdf33713ff0a9e043abd184d4b969deed7614857"},
 };
 
 /*

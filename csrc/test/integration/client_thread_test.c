@@ -158,7 +158,7 @@ static void threads_share_the_connections(void **state) {
   redlock_client *client = begin(8, 1000000);
   eventually(workers[7].own > 20);
   for (unsigned node = 0; node < 5; node++) {
-    assert_int_equal(farm_connections(&five, node), 1);
+    assert_between(farm_connections(&five, node), 1, 2); /* And one for calls. */
   }
   atomic_store(&stop, true);
   finish(client, 8);

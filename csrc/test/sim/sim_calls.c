@@ -28,7 +28,8 @@
 #define SIM_CALLS_DELETE                                                                           \
   "n=redis.pcall('DEL',k,k..':redlock-wait') if type(n)=='table' then redis.call('DEL',k) n=3 end "
 #define SIM_CALLS_STILL                                                                            \
-  "if n==2 and c==2 then redis.pcall('SET',k..':redlock-wait','1','PX',60000) end "
+  "if n==2 and c==2 then redis.pcall('SET',k..':redlock-wait','1','PX',60000) "                    \
+  "elseif n~=2 and c==1 then redis.pcall('DEL',k..':redlock-wait') end "
 #define SIM_CALLS_LIVES                                                                            \
   "redis.call('PEXPIRE',q,60000) redis.call('SET',k..':redlock-wait','1','PX',60000) "
 
@@ -67,7 +68,9 @@ static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
         "end return left+n",
     [SIM_CALLS_LEAVE] =
         "local k,c=KEYS[1],1 local q=k..':redlock-queue' local n=redis.call('LREM',q,0,ARGV[1]) "
-        "if redis.call('EXISTS',k)==0 then " SIM_CALLS_FIRST "end return n",
+        "if redis.call('EXISTS',k)==0 then " SIM_CALLS_FIRST
+        "end if redis.call('EXISTS',q)==0 then "
+        "redis.call('DEL',k..':redlock-wait') end return n",
 };
 
 /* ------------------------------------------------------------------------------- what is asked */
