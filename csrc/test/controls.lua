@@ -17,6 +17,7 @@
 
 local both = { "simulator", "replay" }
 local replay = { "replay" }
+local calling = { "simulator", arguments = "--calls" }
 
 local function exclusion(...)
   return { chaos = "exclusion", ... }
@@ -603,6 +604,37 @@ local list = {
     "\"0123456789012345678901234567890123456789\", REDLOCK_TOKEN_LENGTH); if (has_ttl" },
   { "locked-out", "a lock of many rounds asks nobody any more",
     "behind_us > rl_round_patience(lock)", "(lock->round > 12 || behind_us > rl_round_patience(lock))" },
+
+  -- Waiting: lines, queues and calls.
+  { "nobody-is-called", "a release of who has not waited calls nobody, and there is no slow retry",
+    "if (link->caller != NULL && !link->mute) {",
+    "if (link->caller != NULL && !link->mute && attempt->standing != 0) {",
+    "rl_time_add(place->since_us, slow_us - slow_us / 8 + place->random % (slow_us / 4 + 1));",
+    "REDLOCK_NEVER - 0 * slow_us;", by = calling },
+  { "place-not-left", "who gives up stays in the queues",
+    "place->leaving = place->standing | place->asked | place->called;", "place->leaving = 0;", by = calling },
+  { "release-stays-in-queues", "a release does not leave the queue in which its lease has waited",
+    "bool leaves = (owed->attempt->standing & link->bit) != 0;", "bool leaves = false;", by = calling },
+  { "line-not-moved", "when the first of a line has ended nobody is the first",
+    "rl_line_promote(line, now_us, granted); } else", "line->last_us = now_us; (void)granted; } else {} if (false)" },
+  { "line-in-no-order", "the last of a line comes before the others",
+    "return next != NULL ? next : line->behind.first;", "return next != NULL ? line->behind.last : NULL;" },
+  { "line-without-budget", "who stands behind another has no budget",
+    "rl_timers_set(&lock->core->timers, lock, lock->budget_us);",
+    "rl_timers_set(&lock->core->timers, lock, REDLOCK_NEVER);" },
+  { "no-timer-in-queues", "who stands in the queues does not wake up by itself",
+    "rl_timers_set(&core->timers, front, rl_call_look_at(core, place, now_us));",
+    "rl_timers_clear(&core->timers, front);", by = calling },
+  { "slow-retry-put-off", "each answer of a node puts off the slow retry",
+    "rl_time_add(place->since_us, slow_us - slow_us / 8 + place->random % (slow_us / 4 + 1));",
+    "rl_time_add(now_us, slow_us - slow_us / 8 + place->random % (slow_us / 4 + 1));",
+    by = { unit = "rl_call_pace_test" } },
+  { "asked-as-fast-as-answered", "nodes that give nobody a vote are asked as fast as they answer",
+    "bool denied = tried_us == 0 || front->result == REDLOCK_E_TAKEN;", "bool denied = true; (void)tried_us;",
+    by = { unit = "rl_call_pace_test" } },
+  { "asked-after-the-budget", "a question to far nodes lasts longer than the budget",
+    "rl_time_min(answers_us, left_us / 2)", "answers_us + 0 * left_us", by = { unit = "rl_call_pace_test" } },
+
   { "no-deadline", "the core does not say when it wants to be called again",
     "} return deadline_us; } rl_lock *rl_core_next_ended",
     "} return deadline_us > core->now_us ? REDLOCK_NEVER : deadline_us; } rl_lock *rl_core_next_ended" },
