@@ -182,6 +182,15 @@ function Node:command(...)
   return reply, message
 end
 
+--- How many keys it has, without the signs that somebody has waited, which live for a minute.
+function Node:keys_left()
+  local count = 0
+  for _, key in ipairs(self:command("KEYS", "*") or {}) do
+    if not key:find(":redlock%-wait$") then count = count + 1 end
+  end
+  return count
+end
+
 function Node:signal(name)
   os.execute("kill -" .. name .. " " .. self.pid .. " 2>/dev/null")
 end

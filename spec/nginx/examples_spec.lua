@@ -27,7 +27,7 @@ describe("examples for nginx", function()
 
   local function free()
     helper.eventually(function()
-      return farm[1]:command("DBSIZE") == 0 and farm[2]:command("DBSIZE") == 0 and farm[3]:command("DBSIZE") == 0
+      return farm[1]:keys_left() == 0 and farm[2]:keys_left() == 0 and farm[3]:keys_left() == 0
     end, "all keys to be gone")
   end
 
