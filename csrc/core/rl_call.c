@@ -24,8 +24,8 @@
  *       Else the front polls, as it would without calls.
  *   C5. It tries when a majority has called; or a little after the first call, when no majority comes. Not more often
  *       than every 50 ms, or one node that lost a key would make all who wait try as fast as they can. Nor, by whatever
- *       calls, before the usual delay, if the nodes were not to be had: the key may be free on a majority that gives
- *       nobody a vote.
+ *       calls, before the usual delay, if it was not denied by so many that somebody may have the lock: the key may be
+ *       free on a majority of which some give nobody a vote.
  *   C6. When it has the lock its place goes with the lease: the release leaves the queue in the same script.
  *   C7. Who gives up leaves all queues, and where the key is free calls the next: the call may have been its own.
  *   C8. A call for a place that there is not any more is answered by leaving it, which calls the next. Not that of a
@@ -197,12 +197,13 @@ static void rl_call_slow_down(rl_core *core, rl_place *place, redlock_time now_u
 }
 
 /*
- * C5. The front tries. But nodes may have called that give nobody a vote (they are in quarantine, or answer errors): what
- * has failed for another reason than that the key is there is not tried again as fast as they answer.
+ * C5. The front tries. But nodes may have called that give nobody a vote (they are in quarantine, or answer errors), and
+ * what has failed for another reason than that somebody has the key is not tried again as fast as they answer.
  */
 static void rl_call_go(rl_lock *front, rl_place *place, redlock_time now_us) {
   redlock_time tried_us = place->line->last_us;
-  bool denied = tried_us == 0 || front->result == REDLOCK_E_TAKEN;
+  bool denied = tried_us == 0 || rl_quorum_denied(front->quorum.nodes, front->quorum.denied,
+                                                  rl_call_needed(front->core));
   redlock_duration delay_us = rl_time_max(front->current->retry_delay_us, RL_CALL_HURRY_US);
   redlock_time soonest_us = denied ? 0 : rl_time_add(tried_us, delay_us);
   if (soonest_us <= now_us) {

@@ -42,6 +42,26 @@ static void a_node_that_is_free_and_gives_no_vote_is_asked_at_the_usual_pace(voi
   assert_true(fake_world_end(world));
 }
 
+static void
+a_key_on_a_minority_is_asked_for_at_the_usual_pace_where_others_give_no_vote(void **state) {
+  (void)state;
+  redlock_options options = patient(10 * REDLOCK_SECONDS);
+  fake_world *world = fake_world_new_calling(4);
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  rl_lock *lock = begin(world, &options);
+  assert_int_equal(fake_reply(world, 3, "-OOM command not allowed\r\n").verb, FAKE_SET);
+  fake_settle(world);
+  assert_true(world->nodes[3].stands > 0); /* Three nodes say that it is free. */
+  fake_pass(world, 200 * MS - 1);
+  fake_settle(world);
+  assert_int_equal(world->nodes[1].sets, 1);
+  fake_pass(world, 1);
+  assert_int_equal(world->nodes[1].sets, 2);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
 static void what_a_node_answers_later_does_not_put_off_the_slow_retry(void **state) {
   (void)state;
   redlock_options options = patient(60 * REDLOCK_SECONDS);
@@ -90,6 +110,8 @@ static void a_question_to_far_nodes_ends_within_the_budget(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_node_that_is_free_and_gives_no_vote_is_asked_at_the_usual_pace),
+      cmocka_unit_test(
+          a_key_on_a_minority_is_asked_for_at_the_usual_pace_where_others_give_no_vote),
       cmocka_unit_test(what_a_node_answers_later_does_not_put_off_the_slow_retry),
       cmocka_unit_test(a_question_to_far_nodes_ends_within_the_budget),
   };
