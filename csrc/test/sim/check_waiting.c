@@ -7,6 +7,8 @@
  *   - Between two attempts, or questions to the nodes, no more time passes than slow_retry and an eighth, or the
  *     longest delay between attempts, whatever calls are lost.
  *   - When the faults have stopped, a resource that nobody has is not waited for any longer than that, and some.
+ *   - No more attempts are made than delays have passed, or 50 ms each where these are longer, but for those that
+ *     answer attempts of other clients: an operation that cannot succeed does not go round as fast as the nodes answer.
  *   - Who stands behind another of its client stands behind one that is about to acquire.
  *   - Who came first to a line is not passed over by who came later.
  *   - What a node was asked to let stand in a queue is left when nobody waits there any more; with the lease, if that
@@ -19,6 +21,8 @@
 
 #define CHECK_WAITING_SLACK_US 5000
 #define CHECK_WAITING_GRACE_US 1000
+#define CHECK_WAITING_HURRY_US 50000
+#define CHECK_WAITING_ATTEMPTS 12
 #define CHECK_WAITING_ROW 8 /* of those who stand in a queue */
 
 /* Until connections that were silent when the faults stopped have been given up and made anew. */
@@ -84,6 +88,22 @@ static void check_waiting_sleeps(sim *s, const sim_client *client, sim_lock *own
   }
 }
 
+/* Nor does it try too often. */
+static void check_waiting_pace(sim *s, const sim_client *client, const sim_lock *own) {
+  uint64_t pace_us = own->options.retry_delay_us > own->options.retry_jitter_us
+                         ? own->options.retry_delay_us - own->options.retry_jitter_us
+                         : 0;
+  uint64_t spent_us = client->reading_us - own->begun_us;
+  pace_us = pace_us > CHECK_WAITING_HURRY_US ? CHECK_WAITING_HURRY_US : pace_us;
+  pace_us = pace_us < REDLOCK_MILLISECONDS ? REDLOCK_MILLISECONDS : pace_us;
+  uint64_t others = sim_waiting_others(s, client->index, own->named) - own->attempts_before;
+  if (own->attempts > CHECK_WAITING_ATTEMPTS + spent_us / pace_us + 2 * others) {
+    sim_violation(s, "waiting", "client %u, lock %u: %u attempts in %llu us, others have made %llu",
+                  client->index, (unsigned)(own - client->locks), own->attempts,
+                  (unsigned long long)spent_us, (unsigned long long)others);
+  }
+}
+
 /* Who is parked has somebody before it. */
 static void check_waiting_parked(sim *s, const sim_client *client, const sim_lock *own) {
   if (own->lock->phase != RL_PHASE_LINE) {
@@ -138,6 +158,7 @@ static void check_waiting_turned(sim *s, sim_client *client) {
     if (check_waiting_acquires(&client->locks[i])) {
       check_waiting_sleeps(s, client, &client->locks[i]);
       check_waiting_parked(s, client, &client->locks[i]);
+      check_waiting_pace(s, client, &client->locks[i]);
     } else {
       client->locks[i].slept_us = 0;
     }

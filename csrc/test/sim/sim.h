@@ -494,9 +494,10 @@ typedef struct sim_lock {
   uint32_t drawn;      /* for the launch that is under way */
   uint64_t waiting_us; /* client's clock: since when it waits to be launched; 0 when it does not */
   uint64_t waited_us;  /* for launches, all together */
-  uint64_t begun_true_us; /* true time */
-  uint64_t grants_before; /* of its resource, when it was begun */
-  uint64_t line_call;     /* in which call of the core it was first seen in a line; 0: in none */
+  uint64_t begun_true_us;   /* true time */
+  uint64_t attempts_before; /* of other clients for its resource, when it was begun */
+  uint64_t grants_before;   /* of its resource, when it was begun */
+  uint64_t line_call;       /* in which call of the core it was first seen in a line; 0: in none */
   uint64_t slept_us; /* client's clock: since when it sleeps between two attempts; 0: it does not */
   uint64_t slept_paused_us;
   unsigned slept_rows;     /* of those who stand before it in queues, since then at most */
@@ -701,6 +702,7 @@ struct sim {
   uint64_t calls; /* of the core */
   int calling;    /* 1: all runs are with calls; -1: none is; 0: some are */
   uint64_t resource_grants[SIM_RESOURCES_MAX];
+  uint64_t resource_attempts[SIM_CLIENTS_MAX][SIM_RESOURCES_MAX];
   uint64_t free_us
       [SIM_RESOURCES_MAX]; /* true time: since when nobody has had it; SIM_NEVER: somebody has */
   uint64_t
@@ -885,6 +887,8 @@ void sim_waiting_options(sim *s, rl_options *options); /* of an acquire */
 void sim_waiting_fault(sim *s);
 void sim_waiting_stop(sim *s); /* the faults stop */
 void sim_waiting_watch(sim *s);
+/* How many attempts the other clients have made for the resource. */
+uint64_t sim_waiting_others(const sim *s, unsigned client, unsigned resource);
 /* A call goes to the client: what becomes of it. Whether it is sent. */
 bool sim_waiting_calls(sim *s, int connection);
 

@@ -509,6 +509,9 @@ static void sim_client_drew(sim *s, sim_client *client, sim_lock *own) {
   bool breaks = s->breach == SIM_BREACH_TOKEN_REUSED || s->breach == SIM_BREACH_TOKEN_SHARED;
   sim_lock *drawer = breaks ? own : sim_client_drawer(s, client, token);
   own->drawn = SIM_NO_TOKEN;
+  if (drawer != NULL) {
+    s->resource_attempts[client->index][drawer->named]++;
+  }
   if (drawer == own) {
     return;
   }

@@ -53,6 +53,9 @@ void sim_waiting_begin(sim *s) {
   for (unsigned i = 0; i < SIM_RESOURCES_MAX; i++) {
     s->free_us[i] = SIM_NEVER;
     s->resource_grants[i] = 0;
+    for (unsigned k = 0; k < SIM_CLIENTS_MAX; k++) {
+      s->resource_attempts[k][i] = 0;
+    }
   }
 }
 
@@ -177,6 +180,14 @@ static bool sim_waiting_is_free(sim *s, unsigned resource) {
     count += s->nodes[i].up && sim_key_find(s, i, s->config.databases ? 1 : 0, resource) == NULL;
   }
   return count >= sim_config_quorum(&s->config, s->config.nodes);
+}
+
+uint64_t sim_waiting_others(const sim *s, unsigned client, unsigned resource) {
+  uint64_t count = 0;
+  for (unsigned i = 0; i < SIM_CLIENTS_MAX; i++) {
+    count += i == client ? 0 : s->resource_attempts[i][resource];
+  }
+  return count;
 }
 
 void sim_waiting_watch(sim *s) {
