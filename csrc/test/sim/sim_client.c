@@ -561,7 +561,7 @@ static bool sim_client_launch(sim *s, sim_client *client) {
     /* One that was given uses none up; but another lock may get what is drawn for it. */
     bool given = lock->attempt != NULL && client->core.launches.acquire_count == 1;
     uint32_t token = given ? own->attempt : sim_client_draw_token(s, client, own);
-    own->attempts++;
+    own->attempts += given ? 0 : 1;
     own->drawn = given ? SIM_NO_TOKEN : token;
     for (unsigned i = 0; i < RL_LOCK_ENTROPY; i += 8) {
       uint64_t drawn = sim_random_next(&s->random_entropy);
