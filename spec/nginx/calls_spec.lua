@@ -141,7 +141,7 @@ describe("calls in nginx", function()
     quiet()
   end)
 
-  it("200 requests have one key in turn, for at most twelve commands of a node each, with those of scripts", function()
+  it("200 requests have one key in turn, for a few commands of a node each", function()
     start()
     warm()
     local before, last = commands(farm[1]), 0
@@ -156,7 +156,7 @@ describe("calls in nginx", function()
       assert.is_true(one.granted >= last)
       last = one.released
     end
-    assert.is_true(used <= 12, used .. " commands")
+    assert.is_true(used <= 20, used .. " commands")
     quiet()
   end)
 
