@@ -123,8 +123,8 @@ demo-test:
 werror:
 	$(MAKE) --no-print-directory WERROR=1 BUILD=$(BUILD)/werror lib cli $(if $(TEST_SOURCES),unit-programs) sim-programs chaos-programs model-programs examples
 	$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror \
-	  $(HIREDIS_CFLAGS) $(LUA_CFLAGS) -fsyntax-only $(filter-out bench/tls_% bench/crowd%,$(wildcard bench/*.c))
-	$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror -Icsrc/test/lib $(CORE_CPPFLAGS) -fsyntax-only $(wildcard bench/crowd*.c)
+	  $(HIREDIS_CFLAGS) $(LUA_CFLAGS) -fsyntax-only $(filter-out bench/tls_% bench/crowd% bench/node_cost%,$(wildcard bench/*.c))
+	$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror -Icsrc/test/lib $(CORE_CPPFLAGS) -fsyntax-only $(wildcard bench/crowd*.c) bench/node_cost.c
 	$(if $(filter 1,$(TLS)),$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror -DBENCH_TLS \
 	  $(DRIVER_CPPFLAGS) $(TLS_CPPFLAGS) -fsyntax-only bench/limit.c bench/client.c $(wildcard bench/tls_*.c))
 	for version in $(LUA_VERSIONS); do \
