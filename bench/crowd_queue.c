@@ -187,9 +187,12 @@ const char *queue_release(crowd_node *node, crowd_stored *key, const resp_reques
     return ":1\r\n";
   }
   bool called = queue_call_first(node, key);
-  if (ours && !stood) {
-    node->inside += called; /* SET */
-    key->sign_ends_us = called ? node->now_us + CROWD_QUEUE_LIVES_US : 0;
+  if (ours && !stood && called) {
+    node->inside++; /* SET */
+    key->sign_ends_us = node->now_us + CROWD_QUEUE_LIVES_US;
+  } else if (!called) {
+    node->inside += !ours || stood; /* DEL, where that above has not been of the sign */
+    key->sign_ends_us = 0;
   }
   return !there ? ":0\r\n" : called ? ":2\r\n" : ":1\r\n";
 }
@@ -257,6 +260,11 @@ const char *queue_leave(crowd_node *node, crowd_stored *key, const resp_request 
   queue_remove(key, at);
   if (key->ends_us <= node->now_us) {
     (void)queue_call_first(node, key);
+  }
+  node->inside++; /* EXISTS */
+  if (key->queue_count == 0) {
+    node->inside++; /* DEL */
+    key->sign_ends_us = 0;
   }
   return at != CROWD_NOBODY ? ":1\r\n" : ":0\r\n";
 }
