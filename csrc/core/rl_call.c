@@ -16,8 +16,8 @@
  *   C3. A release deletes the key and calls who stands first: a message that nobody receives is told by its result,
  *       and the dead leave the queue so. Who is called stays first until it leaves, so a call may be repeated.
  *   C4. While a majority has said that the key is there, the front only looks again after |slow_retry|, or when the
- *       key has ended on so many nodes that a majority is free; then the first of the queue goes first, the others a
- *       little later. Looking asks C1 once more: it finds the queue that was lost, calls who is first when nobody has,
+ *       key has ended on so many nodes that a majority is free; then the first of the queue goes first, the next
+ *       fifteen a little later, and nobody else. Looking asks C1 once more: it finds the queue that was lost, calls who is first when nobody has,
  *       and where the key is free twice in a row, and nobody has moved up meanwhile, takes away who is first and does
  *       not come. The further behind somebody stands, the longer that takes: it is left to those before.
  *       Who stands far behind looks less often, so that those who wait are not felt by their number.
@@ -175,15 +175,14 @@ static redlock_time rl_call_look_at(rl_core *core, const rl_place *place, redloc
   due_us = rl_time_max(due_us, now_us);
   redlock_duration left_us = rl_time_sub(front->budget_us, now_us);
   redlock_duration last_us = rl_time_add(RL_CALL_LAST_US / 2, rl_time_add(needs_us, needs_us));
-  unsigned steps = before < RL_CALL_STEPS_MAX ? before : RL_CALL_STEPS_MAX;
   if (place->behind != 0) {
     due_us = rl_time_min(due_us,
                          rl_time_add(now_us, (before > 0 ? before : 1) *
                                                  rl_time_max(RL_CALL_PATIENCE_US, 2 * needs_us)));
   }
-  if (end_us != REDLOCK_NEVER) {
+  if (end_us != REDLOCK_NEVER && before <= RL_CALL_STEPS_MAX) {
     end_us =
-        rl_time_add(rl_time_max(end_us, now_us), REDLOCK_MILLISECONDS + steps * RL_CALL_STEP_US);
+        rl_time_add(rl_time_max(end_us, now_us), REDLOCK_MILLISECONDS + before * RL_CALL_STEP_US);
     due_us = rl_time_min(due_us, end_us);
   }
   left_us = left_us > 2 * last_us ? rl_time_sub(left_us, last_us) : left_us / 2;

@@ -23,7 +23,7 @@
 #define FAKE_TOKEN_MAX 64 /* of the tokens that tests give */
 #define FAKE_NAMES_MAX 3  /* of the keys of one command */
 #define FAKE_ENTRY_MAX 24 /* of who stands in a queue */
-#define FAKE_ENTRIES_MAX 16
+#define FAKE_ENTRIES_MAX 32
 #define FAKE_CHANNEL_MAX 16 /* digits of a channel */
 #define FAKE_LISTENERS_MAX 16
 #define FAKE_MESSAGES_MAX 16

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
+#include "fake_queue.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
@@ -86,6 +87,53 @@ static void what_a_node_answers_later_does_not_put_off_the_slow_retry(void **sta
   assert_true(fake_world_end(world));
 }
 
+/* |count| others stand in the queues of the key, which somebody has until |ends_us|. */
+static void crowd(fake_world *world, unsigned count, redlock_time ends_us) {
+  char entry[FAKE_ENTRY_MAX + 1];
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, ends_us);
+    for (unsigned other = 0; other < count; other++) {
+      (void)snprintf(entry, sizeof entry, "0123456789abcdef%08x", other);
+      fake_queue_put(&world->nodes[i].store, KEY, entry);
+    }
+  }
+}
+
+static void who_stands_far_behind_looks_less_often(void **state) {
+  (void)state;
+  redlock_options options = patient(60 * REDLOCK_SECONDS);
+  fake_world *world = fake_world_new_calling(3);
+  crowd(world, 16, REDLOCK_NEVER);
+  (void)begin(world, &options);
+  fake_settle(world);
+  assert_int_equal(world->nodes[0].stands, 1);
+  for (unsigned i = 0; i < 5; i++) { /* The listeners answer meanwhile. */
+    fake_pass(world, 1048 * MS);     /* 3 times 2 s, less an eighth at most */
+    fake_settle(world);
+  }
+  assert_int_equal(world->nodes[0].stands, 1);
+  fake_pass(world, 1520 * MS);
+  fake_settle(world);
+  assert_int_equal(world->nodes[0].stands, 2);
+  assert_true(fake_world_end(world));
+}
+
+/* Or a thousand would ask at once when a holder has died. */
+static void the_end_of_a_key_is_left_to_the_first_sixteen(void **state) {
+  (void)state;
+  redlock_options options = patient(60 * REDLOCK_SECONDS);
+  for (unsigned before = 15; before <= 16; before++) {
+    fake_world *world = fake_world_new_calling(3);
+    crowd(world, before, world->now_us + REDLOCK_SECONDS);
+    (void)begin(world, &options);
+    fake_settle(world);
+    fake_pass(world, 1100 * MS);
+    fake_settle(world);
+    assert_int_equal(world->nodes[0].stands, before < 16 ? 2 : 1);
+    assert_true(fake_world_end(world));
+  }
+}
+
 static void a_question_to_far_nodes_ends_within_the_budget(void **state) {
   (void)state;
   redlock_options options = patient(3300 * MS);
@@ -113,6 +161,8 @@ int main(void) {
       cmocka_unit_test(
           a_key_on_a_minority_is_asked_for_at_the_usual_pace_where_others_give_no_vote),
       cmocka_unit_test(what_a_node_answers_later_does_not_put_off_the_slow_retry),
+      cmocka_unit_test(who_stands_far_behind_looks_less_often),
+      cmocka_unit_test(the_end_of_a_key_is_left_to_the_first_sixteen),
       cmocka_unit_test(a_question_to_far_nodes_ends_within_the_budget),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
