@@ -17,9 +17,10 @@
  *       and the dead leave the queue so. Who is called stays first until it leaves, so a call may be repeated.
  *   C4. While a majority has said that the key is there, the front only looks again after |slow_retry|, or when the
  *       key has ended on so many nodes that a majority is free; then the first of the queue goes first, the next
- *       fifteen a little later, and nobody else. Looking asks C1 once more: it finds the queue that was lost, calls who is first when nobody has,
- *       and where the key is free twice in a row, and nobody has moved up meanwhile, takes away who is first and does
- *       not come. The further behind somebody stands, the longer that takes: it is left to those before.
+ *       fifteen a little later, and nobody else. Looking asks C1 once more: it finds the queue that was lost, calls who
+ *       is first when nobody has, and where the key is free twice in a row, and nobody has moved up meanwhile, takes
+ *       away who is first and does not come. The further behind somebody stands, the longer that takes: it is left to
+ *       those before.
  *       Who stands far behind looks less often, so that those who wait are not felt by their number.
  *       Else the front polls, as it would without calls.
  *   C5. It tries when a majority has called; or a little after the first call, when no majority comes. Not more often
