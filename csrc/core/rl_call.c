@@ -517,7 +517,8 @@ static void rl_call_decline(rl_core *core, rl_node *node, redlock_time now_us, u
                             const char *key, size_t length) {
   char entry[RL_LINK_ENTRY_SIZE];
   rl_link_entry(core->calls->channel, id, entry);
-  if (length > 0 && rl_link_has_room(&node->link, RL_OWED_LEAVE)) {
+  bool told = length > 0 && length <= RL_REPLY_BYTES_MAX - RL_CALL_PAYLOAD; /* the whole key */
+  if (told && rl_link_has_room(&node->link, RL_OWED_LEAVE)) {
     (void)rl_link_queue_leave(&node->link, now_us, id, key, length, entry);
   }
 }
@@ -525,8 +526,8 @@ static void rl_call_decline(rl_core *core, rl_node *node, redlock_time now_us, u
 void rl_call_message(rl_core *core, unsigned node, redlock_time now_us, const rl_reply *reply) {
   uint32_t id;
   uint32_t bit = (uint32_t)1 << node;
-  if (!rl_call_read_id(reply, &id) || reply->length > sizeof reply->bytes) {
-    return; /* The probe, or a key that is too long to be told. */
+  if (!rl_call_read_id(reply, &id)) {
+    return; /* The probe. */
   }
   rl_place *place = rl_call_at(core->calls, id);
   if (place != NULL && place->granted) {

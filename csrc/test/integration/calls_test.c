@@ -238,6 +238,39 @@ static void the_locks_of_one_client_do_not_keep_others_out(void **state) {
   redlock_lock_free(third);
 }
 
+static bool all_have(const char *queue, const char *length) {
+  for (unsigned i = 0; i < 5; i++) {
+    const char *found = farm_command(&five, i, "LLEN", queue, NULL);
+    if (found == NULL || strcmp(found, length) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* A message has the whole key, of which a client keeps the beginning; it knows for what it waits. */
+static void who_waits_for_a_long_name_is_called(void **state) {
+  (void)state;
+  char name[2000 + 1], queue[sizeof name + sizeof QUEUE];
+  redlock_options options = patient();
+  waiter *holder = add(&options), *next = add(&options);
+  memset(name, 'n', sizeof name - 1);
+  name[sizeof name - 1] = '\0';
+  (void)snprintf(queue, sizeof queue, "%s:redlock-queue", name);
+  for (unsigned i = 0; i < 2; i++) {
+    redlock_lock_free(waiters[i].lock);
+    waiters[i].lock = new_lock(waiters[i].client, name);
+  }
+  begin(holder);
+  all_until(holds(holder));
+  begin(next);
+  all_until(all_have(queue, "1"));
+  assert_int_equal(redlock_lock_release_start(holder->lock), REDLOCK_OK);
+  redlock_time begun_us = redlock_now();
+  all_until(holds(next));
+  assert_between(redlock_now() - begun_us, 0, MS(1000));
+}
+
 static unsigned subscribers(unsigned node) {
   const char *clients = farm_command(&five, node, "CLIENT", "LIST", "TYPE", "pubsub", NULL);
   unsigned found = 0;
@@ -472,6 +505,7 @@ int main(void) {
       CALLS_TEST(the_lock_of_a_dead_holder_is_had_when_its_key_ends),
       CALLS_TEST(the_locks_of_one_client_stand_once),
       CALLS_TEST(the_locks_of_one_client_do_not_keep_others_out),
+      CALLS_TEST(who_waits_for_a_long_name_is_called),
       CALLS_TEST(without_notify_nobody_stands_and_nobody_listens),
       CALLS_TEST(where_calls_are_forbidden_everybody_polls),
       CALLS_TEST(who_may_not_write_the_queue_polls_and_releases),
