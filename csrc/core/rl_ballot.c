@@ -38,8 +38,8 @@ static const rl_ballot rl_ballots[] = {
 /* The replies that count, by command; any other reply but an error is RL_BALLOT_BROKEN. */
 typedef struct rl_ballot_rule {
   rl_reply_type type;
-  const char *text;  /* of a status */
-  long long integer; /* of an integer */
+  const char *text; /* of a status */
+  int integer;      /* of an integer */
   rl_ballot_kind ballot;
 } rl_ballot_rule;
 

@@ -136,7 +136,7 @@ static unsigned rl_call_needed(const rl_core *core) {
 
 /* When the key has ended on so many of the nodes that hold it that an attempt can win; C4. */
 static redlock_time rl_call_end(const rl_core *core, const rl_place *place) {
-  redlock_time ends_us[RL_CALL_NODES_MAX];
+  redlock_time ends_us[RL_CALL_NODES_MAX] = {0};
   unsigned count = 0;
   for (unsigned i = 0; i < core->node_count; i++) {
     if ((place->held >> i & 1) != 0) {
