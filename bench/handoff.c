@@ -6,6 +6,8 @@
  * The ways:
  *   calls     the library with its defaults: the nodes call who waits
  *   fair      the same, and who comes later waits for those who came before
+ *   lossy     as calls, where relays in front of the nodes lose every tenth message (lossy.c)
+ *   relayed   as calls, where the relays lose none
  *   polling   the library without calls: it tries again after 100 to 300 ms
  *   busy      the library, which tries again after 0.5 to 1.5 ms
  *   bare      no library: SET NX PX to all nodes at once, and where that fails a message of the release, to which
@@ -265,7 +267,7 @@ int main(int argc, char **argv) {
   if (argc < 7 || processes < 1 || processes > HANDOFF_PROCESSES_MAX || share == MAP_FAILED ||
       argc - 6 > HANDOFF_NODES_MAX)
     bench_die(
-        "usage: handoff polling|busy|bare <processes> <seconds> <hold ms> <pause ms> <host:port> ...");
+        "usage: handoff <way> <processes> <seconds> <hold ms> <pause ms> <host:port> ...");
   share->last = -1;
   bench_name(key, sizeof key, 0);
   for (int i = 0; i < processes; i++) {

@@ -6,6 +6,7 @@
  * Clients that wait for one lock, in one process, by a loop. Their retry delay is so long that whoever is not called
  * waits for it in vain.
  */
+#include "lossy.h"
 #include "rl_command.h"
 #include "support.h"
 
@@ -419,6 +420,46 @@ static void without_a_call_the_slow_look_finds_it(void **state) {
   assert_between(redlock_now() - begun_us, 0, MS(2000));
 }
 
+/* Every third message of each node is lost, now and then that of a majority: nobody hangs, and each has its turn. */
+static void while_messages_are_lost_everybody_is_served(void **state) {
+  (void)state;
+  lossy_relay relays[5];
+  const char *addresses[5];
+  unsigned had[3] = {0}, lost = 0;
+  redlock_options options = patient();
+  options.slow_retry_us = MS(300);
+  for (unsigned i = 0; i < 5; i++) {
+    lossy_start(&relays[i], farm_client_port(&five, i), 3);
+    addresses[i] = relays[i].address;
+  }
+  while (count < 3) {
+    waiters[count].client = client_at(addresses, 5, &options);
+    waiters[count].lock = new_lock(waiters[count].client, KEY);
+    begin(&waiters[count++]);
+  }
+  for (unsigned round = 0; round < 30; round++) {
+    unsigned who = 0;
+    all_until(holds(&waiters[0]) || holds(&waiters[1]) || holds(&waiters[2]));
+    while (!holds(&waiters[who])) {
+      who++;
+    }
+    had[who]++;
+    assert_int_equal(redlock_lock_release_start(waiters[who].lock), REDLOCK_OK);
+    all_until(redlock_lock_result(waiters[who].lock) == REDLOCK_OK && !holds(&waiters[who]));
+    begin(&waiters[who]);
+  }
+  for (unsigned i = 0; i < 5; i++) {
+    lost += *relays[i].lost;
+  }
+  assert_true(lost >= 5);
+  assert_true(had[0] >= 5 && had[1] >= 5 && had[2] >= 5);
+  clear(NULL);
+  count = 0;
+  for (unsigned i = 0; i < 5; i++) {
+    lossy_end(&relays[i]);
+  }
+}
+
 static void nodes_that_are_restarted_do_not_keep_who_waits(void **state) {
   (void)state;
   redlock_options options = patient();
@@ -512,6 +553,7 @@ int main(void) {
       CALLS_TEST(a_lost_subscription_is_made_again),
       CALLS_TEST(who_is_called_goes_only_if_nobody_has_moved_up_meanwhile),
       CALLS_TEST(without_a_call_the_slow_look_finds_it),
+      CALLS_TEST(while_messages_are_lost_everybody_is_served),
       CALLS_TEST(nodes_that_are_restarted_do_not_keep_who_waits),
       CALLS_TEST(two_nodes_that_hang_do_not_keep_who_waits),
       CALLS_TEST(a_fair_acquire_does_not_overtake),

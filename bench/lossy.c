@@ -1,0 +1,54 @@
+/*
+ * Loss for the benchmark: a command with a relay in front of each server.
+ *
+ *     lossy <which message is lost, 0 for none> <command> [argument ...] -- <host:port> ...
+ *
+ * Runs the command with the addresses of the relays behind its arguments, then prints how many messages were lost.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "../csrc/test/lib/lossy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LOSSY_MAX 32
+
+int main(int argc, char **argv) {
+  lossy_relay relays[LOSSY_MAX];
+  int from = 2, count, status = 0;
+  unsigned lost = 0;
+
+  while (from < argc && strcmp(argv[from], "--") != 0)
+    from++;
+  count = argc - from - 1;
+  if (from == 2 || count < 1 || count > LOSSY_MAX) {
+    fprintf(stderr, "usage: lossy <which> <command> [argument ...] -- <host:port> ...\n");
+    return 1;
+  }
+  for (int i = 0; i < count; i++) {
+    const char *port = strrchr(argv[from + 1 + i], ':');
+    lossy_start(&relays[i], port != NULL ? atoi(port + 1) : 0,
+                (unsigned)strtoul(argv[1], NULL, 10));
+    argv[from + i] = relays[i].address;
+  }
+  argv[from + count] = NULL;
+  pid_t pid = fork();
+  if (pid == 0) {
+    execv(argv[2], argv + 2);
+    _exit(127);
+  }
+  if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0) {
+    fprintf(stderr, "lossy: %s has failed\n", argv[2]);
+    return 1;
+  }
+  for (int i = 0; i < count; i++) {
+    lost += *relays[i].lost;
+    lossy_end(&relays[i]);
+  }
+  printf("lost=%u\n", lost);
+  return 0;
+}
