@@ -11,7 +11,8 @@
  *   C1. An attempt has failed: the front of the line (rl_line.h) asks each node whose calls arrive to let it stand in
  *       the queue. A node where the key is free, and nobody comes before us, says so, and that counts as a call.
  *   C2. Where others have waited lately, or with |fair|, an acquire asks that first, in place of its first attempt:
- *       it does not overtake them. Else the first attempt is the plain SET, so that a lock that nobody wants costs
+ *       it does not overtake them. With |fair| a client that has no listeners yet waits until they are there, but not
+ *       for longer than an attempt may take. Else the first attempt is the plain SET, so that a lock that nobody wants costs
  *       nothing more.
  *   C3. A release deletes the key and calls who stands first: a message that nobody receives is told by its result,
  *       and the dead leave the queue so. Who is called stays first until it leaves, so a call may be repeated.
@@ -394,8 +395,9 @@ bool rl_call_waits_first(rl_lock *lock, redlock_time now_us) {
   }
   calls->wanted = calls->wanted || fair;
   calls->used_us = fair ? now_us : calls->used_us;
-  if (rl_quorum_count(calls->ready) < rl_call_needed(core) ||
-      (!fair && !rl_call_is_polite(core, line, now_us))) {
+  bool calling = rl_quorum_count(calls->ready) >= rl_call_needed(core);
+  if (fair ? !calling && !rl_listeners_are_coming(core, rl_call_needed(core))
+           : !calling || !rl_call_is_polite(core, line, now_us)) {
     return false;
   }
   redlock_duration timeout_us = rl_options_node_timeout(lock->current, lock->ttl_us);

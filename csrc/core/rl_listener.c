@@ -21,10 +21,14 @@
 #include "rl_call.h"
 #include "rl_core.h"
 
-bool rl_listener_needed(const rl_core *core, unsigned node) {
+static bool rl_listener_is_refused(const rl_core *core, unsigned node) {
   const rl_calls *calls = core->calls;
-  bool refused = (calls->refused >> node & 1) != 0 && core->now_us < calls->refused_until_us;
-  return calls->wanted && !core->closed && !refused && core->nodes[node]->link.phase == RL_LINK_UP;
+  return (calls->refused >> node & 1) != 0 && core->now_us < calls->refused_until_us;
+}
+
+bool rl_listener_needed(const rl_core *core, unsigned node) {
+  return core->calls->wanted && !core->closed && !rl_listener_is_refused(core, node) &&
+         core->nodes[node]->link.phase == RL_LINK_UP;
 }
 
 static void rl_listener_make(rl_core *core) {
@@ -119,6 +123,18 @@ bool rl_listener_state(const rl_core *core, unsigned node, const char **reason) 
   const rl_node *listener = calls == NULL || !calls->listening ? NULL : calls->listeners[node];
   *reason = listener != NULL && listener->error[0] != '\0' ? listener->error : NULL;
   return calls != NULL && (calls->ready >> node & 1) != 0;
+}
+
+bool rl_listeners_are_coming(const rl_core *core, unsigned needed) {
+  const rl_calls *calls = core->calls;
+  unsigned count = 0;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    const rl_node *listener = calls->listeners[i];
+    bool well = core->nodes[i]->failures == 0 &&
+                (listener == NULL || (listener->failures == 0 && listener->error[0] == '\0'));
+    count += (calls->ready >> i & 1) != 0 || (well && !rl_listener_is_refused(core, i));
+  }
+  return count >= needed;
 }
 
 void rl_listeners_continue(rl_core *core, redlock_time now_us) {

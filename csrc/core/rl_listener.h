@@ -47,6 +47,9 @@ void rl_listener_refuse(struct rl_core *core, const rl_node *node, redlock_time 
 /* Whether the calls of |node| arrive; else why not goes to |*reason|, NULL if nothing is wrong. */
 bool rl_listener_state(const struct rl_core *core, unsigned node, const char **reason);
 
+/* Whether the calls of so many nodes arrive, or will in a moment: nothing was wrong with their listeners. */
+bool rl_listeners_are_coming(const struct rl_core *core, unsigned needed);
+
 /* Makes them when they are wanted, and sends what is to be sent; whether there is anything. */
 void rl_listeners_continue(struct rl_core *core, redlock_time now_us);
 bool rl_listeners_have_news(const struct rl_core *core);

@@ -255,16 +255,67 @@ static void who_asks_first_tries_all_the_same_when_no_majority_tells(void **stat
   assert_true(fake_world_end(world));
 }
 
-static void who_is_fair_tries_at_once_where_calls_do_not_arrive(void **state) {
+static void the_first_fair_acquire_of_a_client_waits_for_its_listeners(void **state) {
   (void)state;
   redlock_options options = patient();
   options.fair = REDLOCK_YES;
   fake_world *world = fake_world_new_calling(3);
+  let_other_stand(world);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(total_of(world, sets), 0);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_stands(world, i, 1, entry_of(lock));
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void who_is_fair_waits_no_longer_for_listeners_than_for_an_attempt(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  fake_world *world = fake_world_new_calling(3);
+  for (unsigned i = 3; i < 6; i++) {
+    world->nodes[i].policy = FAKE_HANGS;
+  }
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 50 * MS - 1); /* a time-out */
+  assert_int_equal(total_of(world, sets), 0);
+  pass(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void who_is_fair_tries_at_once_where_listeners_are_refused(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  fake_world *world = fake_world_new_calling(3);
+  for (unsigned i = 3; i < 6; i++) {
+    world->nodes[i].policy = i < 5 ? FAKE_REFUSES : FAKE_ACCEPTS;
+  }
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 50 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->now_us, FAKE_START_US + 50 * MS);
+  assert_true(fake_world_end(world));
+}
+
+static void who_is_fair_without_notify_tries_at_once(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  options.notify = REDLOCK_NO;
+  fake_world *world = fake_world_new_calling(3);
   rl_lock *lock = begin_of(world, KEY, &options);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(total_of(world, stands), 0);
-  assert_int_equal(rl_core_connection_count(&world->core),
-                   6); /* The next one waits for its turn. */
+  assert_int_equal(rl_core_connection_count(&world->core), 3);
   assert_true(fake_world_end(world));
 }
 
@@ -1039,7 +1090,10 @@ int main(void) {
       cmocka_unit_test(politeness_is_for_one_resource),
       cmocka_unit_test(who_has_time_for_one_attempt_makes_that),
       cmocka_unit_test(who_asks_first_tries_all_the_same_when_no_majority_tells),
-      cmocka_unit_test(who_is_fair_tries_at_once_where_calls_do_not_arrive),
+      cmocka_unit_test(the_first_fair_acquire_of_a_client_waits_for_its_listeners),
+      cmocka_unit_test(who_is_fair_waits_no_longer_for_listeners_than_for_an_attempt),
+      cmocka_unit_test(who_is_fair_tries_at_once_where_listeners_are_refused),
+      cmocka_unit_test(who_is_fair_without_notify_tries_at_once),
       cmocka_unit_test(a_release_calls_who_stands_first),
       cmocka_unit_test(the_dead_do_not_keep_a_call_from_who_lives),
       cmocka_unit_test(a_node_where_nobody_may_be_called_gets_the_plain_release),
