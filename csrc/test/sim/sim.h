@@ -494,6 +494,7 @@ typedef struct sim_lock {
   uint32_t drawn;      /* for the launch that is under way */
   uint64_t waiting_us; /* client's clock: since when it waits to be launched; 0 when it does not */
   uint64_t waited_us;  /* for launches, all together */
+  uint64_t launch_due_us;   /* when it waits no longer, when that was looked at last; or 0 */
   uint64_t begun_true_us;   /* true time */
   uint64_t attempts_before; /* of other clients for its resource, when it was begun */
   uint64_t grants_before;   /* of its resource, when it was begun */

@@ -70,6 +70,7 @@ void sim_application_begun(sim *s, sim_client *client, sim_lock *own, rl_operati
   own->launched = false;
   own->waiting_us = reading_us;
   own->waited_us = 0;
+  own->launch_due_us = 0;
   own->begun_us = reading_us;
   own->paused_us = client->reading_paused_us;
   own->attempts = 0;
