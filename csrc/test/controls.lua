@@ -631,6 +631,9 @@ local list = {
     by = { unit = "rl_call_pace_test" } },
   { "asked-as-fast-as-answered", "nodes that give nobody a vote are asked as fast as they answer",
     "bool denied = tried_us == 0 ||", "bool denied = true ||", by = calling },
+  { "fair-without-listeners", "the first fair acquire of a client overtakes who waits",
+    "!calling && !rl_listeners_are_coming(core, rl_call_needed(core))", "!calling",
+    by = { unit = "rl_call_test" } },
   { "asked-after-the-budget", "a question to far nodes lasts longer than the budget",
     "rl_time_min(answers_us, left_us / 2)", "answers_us + 0 * left_us", by = { unit = "rl_call_pace_test" } },
 
