@@ -10,7 +10,7 @@
 
 #define CROWD_ENTRY_CHANNEL 16 /* digits of the channel, before those of the place */
 #define CROWD_ENTRY_COUNTS 19  /* the digit that changes with each place of a client */
-#define CROWD_TRIES 16         /* how many of the dead a script passes over */
+#define CROWD_TRIES 1024       /* how many of the dead a script passes over */
 #define CROWD_QUEUE_MAX 1024
 #define CROWD_QUEUE_LIVES_US (60 * REDLOCK_SECONDS)
 #define CROWD_NOBODY ((size_t)-1)

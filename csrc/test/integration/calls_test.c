@@ -151,7 +151,7 @@ static void who_gives_up_makes_way(void **state) {
   all_until(holds(&waiters[2]));
 }
 
-/* It stands first on every node, and its connections are gone. */
+/* A host with a hundred clients: they stand first on every node, and their connections are gone. */
 static void who_is_dead_is_passed_over(void **state) {
   (void)state;
   redlock_options options = patient();
@@ -164,7 +164,11 @@ static void who_is_dead_is_passed_over(void **state) {
     }
   }
   for (unsigned i = 0; i < 5; i++) { /* As if it had died: nobody leaves the queue for it. */
-    (void)farm_command(&five, i, "LPUSH", QUEUE, "00000000000000000000dead", NULL);
+    for (unsigned k = 0; k < 100; k++) {
+      char dead[25];
+      (void)snprintf(dead, sizeof dead, "00000000000000%02x0000dead", k);
+      (void)farm_command(&five, i, "LPUSH", QUEUE, dead, NULL);
+    }
   }
   assert_int_equal(redlock_lock_release_start(waiters[0].lock), REDLOCK_OK);
   all_until(holds(&waiters[1]));

@@ -10,7 +10,7 @@
 
 #include "rl_command.h"
 
-#define FAKE_CALLS_MAX 16 /* who is called one after the other, until somebody hears it */
+#define FAKE_CALLS_MAX 1024 /* who is called one after the other, until somebody hears it */
 
 /* ---------------------------------------------------------------------------------- the queues */
 

@@ -16,15 +16,15 @@
 #include "sim_trace.h"
 
 #define SIM_CALLS_CHANNEL "redlock:call:"
-#define SIM_CALLS_AT_ONCE 16 /* of those who are dead, a script takes so many out */
+#define SIM_CALLS_AT_ONCE 1024 /* of those who are dead, a script takes so many out */
 #define SIM_CALLS_LIFE_MS 60000
 
 /* What releases and LEAVE have in common, and releases alone. */
 #define SIM_CALLS_FIRST                                                                            \
-  "for i=1,16 do local h=redis.pcall('LINDEX',q,0) if type(h)~='string' then if h then c=3 end "   \
+  "for i=1,1024 do local h=redis.pcall('LINDEX',q,0) if type(h)~='string' then if h then c=3 end " \
   "break end local n=redis.pcall('PUBLISH','redlock:call:'..string.sub(h,1,16),"                   \
   "string.sub(h,17)..k) if n~=0 then c=type(n)=='number' and 2 or 3 break end "                    \
-  "redis.pcall('LPOP',q) end "
+  "if type(redis.pcall('LPOP',q))=='table' then c=3 break end end "
 #define SIM_CALLS_DELETE                                                                           \
   "n=redis.pcall('DEL',k,k..':redlock-wait') if type(n)=='table' then redis.call('DEL',k) n=3 end "
 #define SIM_CALLS_STILL                                                                            \
@@ -57,7 +57,7 @@ static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
     [SIM_CALLS_STAND] =
         "local k,w,m=KEYS[1],ARGV[1],ARGV[2] local q=k..':redlock-queue' local left="
         "redis.call('PTTL',k) if left==-2 then local e=m>'1' and redis.pcall('LPOS',q,w) "
-        "if type(e)=='number' then e=e+1==tonumber(m) end for i=1,16 do "
+        "if type(e)=='number' then e=e+1==tonumber(m) end for i=1,1024 do "
         "local h=redis.call('LINDEX',q,0) "
         "if not h or h==w then return 0 end if not (e and i==1) and redis.call('PUBLISH',"
         "'redlock:call:'..string.sub(h,1,16),string.sub(h,17)..k)>0 then break end "
