@@ -20,6 +20,7 @@
 #include "rl_extend.h"
 #include "rl_fence.h"
 #include "rl_inspect.h"
+#include "rl_listener.h"
 #include "rl_margin.h"
 #include "rl_renew.h"
 #include "rl_round.h"
@@ -334,7 +335,9 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   const char *error = reply->type == RL_REPLY_ERROR ? rl_link_said(&node->link) : NULL;
   bool stepped = false;
   rl_core_note_script(core, node, owed, ballot);
-  node->link.mute = node->link.mute || ballot.mute;
+  if (ballot.mute) {
+    node->link.mute_until_us = rl_time_add(now_us, RL_LISTENER_REFUSED_US);
+  }
   if (ballot.node_us != 0) {
     (void)rl_node_clock_note(&node->link.clock, ballot.node_us, owed->sent_us, now_us);
     if (node->link.guard != NULL) {

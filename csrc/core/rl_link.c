@@ -247,7 +247,7 @@ bool rl_link_connected(rl_link *link, redlock_time now_us) {
     link->phase_deadline_us = rl_time_add(now_us, RL_LINK_CONNECT_TIMEOUT_US);
   }
   link->nearest_us = REDLOCK_NEVER;
-  link->mute = false;
+  link->mute_until_us = 0;
   memset(link->knows, 0, sizeof link->knows);
   memset(&link->clock, 0, sizeof link->clock);
   if (rl_reply_open(&link->reader) != 0 || !rl_link_shake_hands(link, now_us)) {
@@ -378,7 +378,7 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
                            bool by_text, bool grow) {
   rl_owed owed = {attempt, now_us, round, RL_OWED_RELEASE, by_text, 0, RL_SCRIPT_NONE};
   bool several = attempt->resource->count > 1;
-  if (link->caller != NULL && !link->mute) {
+  if (link->caller != NULL && link->mute_until_us <= now_us) {
     rl_script script = several ? RL_SCRIPT_RELEASE_ALL_CALL : RL_SCRIPT_RELEASE_CALL;
     return rl_link_queue_calling(link, &owed, script, grow);
   }

@@ -87,9 +87,9 @@ typedef struct rl_link {
   rl_guard *guard;                /* the link's; or NULL, when there is none */
   const char *channel;            /* a listener's, to which it subscribes; or NULL */
   const char *caller;             /* where releases call: the channel of our own places; or NULL */
-  bool
-      mute; /* we may call nobody there: the plain release does it, or each would be noted in the ACL log */
-  uint32_t bit;   /* of its node in a set */
+  redlock_time mute_until_us; /* we may call nobody there: the plain release does it until then, or
+                                 each would be noted in the ACL log. Rights may be given meanwhile */
+  uint32_t bit;               /* of its node in a set */
   rl_login login; /* of this connection, while it is made; it goes before the address's */
   rl_reply_reader reader;
   rl_buffer output;

@@ -607,8 +607,8 @@ local list = {
 
   -- Waiting: lines, queues and calls.
   { "nobody-is-called", "a release of who has not waited calls nobody, and there is no slow retry",
-    "if (link->caller != NULL && !link->mute) {",
-    "if (link->caller != NULL && !link->mute && attempt->standing != 0) {",
+    "if (link->caller != NULL && link->mute_until_us <= now_us) {",
+    "if (link->caller != NULL && link->mute_until_us <= now_us && attempt->standing != 0) {",
     "rl_time_add(place->since_us, slow_us - slow_us / 8 + place->random % (slow_us / 4 + 1));",
     "REDLOCK_NEVER - 0 * slow_us;", by = calling },
   { "place-not-left", "who gives up stays in the queues",
