@@ -454,6 +454,17 @@ static void rl_call_stands(rl_core *core, rl_place *place, unsigned node, redloc
   rl_call_weigh(core, place, now_us);
 }
 
+/*
+ * Whether a LEAVE was refused for what it does, in the words of Redis 6, 7.0 and 7.2 or of a command that was renamed: who
+ * may come and not leave keeps others waiting. One that was refused for its key says nothing of the node: it may answer
+ * a message that somebody made up (C8).
+ */
+static bool rl_call_is_forbidden(const rl_reply *reply) {
+  return reply->type == RL_REPLY_ERROR &&
+         (strstr(reply->text, "t run this command") != NULL ||
+          strstr(reply->text, "to run the '") != NULL || strstr(reply->text, "nknown ") != NULL);
+}
+
 void rl_call_answered(rl_core *core, rl_node *node, redlock_time now_us, const rl_owed *owed) {
   const rl_reply *reply = &node->link.reader.reply;
   rl_place *place = rl_call_place(core->calls, owed->round);
@@ -480,7 +491,7 @@ void rl_call_answered(rl_core *core, rl_node *node, redlock_time now_us, const r
     }
     return;
   }
-  if (owed->kind == RL_OWED_STAND) {
+  if (owed->kind == RL_OWED_STAND || rl_call_is_forbidden(reply)) {
     rl_listener_refuse(core, node, now_us,
                        reply->type == RL_REPLY_ERROR
                            ? rl_link_said(&node->link)

@@ -368,6 +368,12 @@ static void a_node_where_nobody_may_be_called_gets_the_plain_release(void **stat
     fake_settle(world);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
   }
+  pass(world, RL_LISTENER_REFUSED_US); /* Somebody may have given us the right meanwhile. */
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_true(world->nodes[0].queue[0].calls);
+  fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_true(fake_world_end(world));
 }
@@ -979,6 +985,37 @@ static void a_node_that_forbids_the_queue_is_not_asked_for_a_minute(void **state
   assert_true(fake_world_end(world));
 }
 
+/* Whoever came, and could not go, would keep the others waiting. That of a key is no matter of the node's. */
+static void who_may_not_leave_does_not_come_for_a_minute(void **state) {
+  static const struct {
+    const char *answer;
+    bool refuses;
+  } cases[] = {
+      {"-ERR The user executing the script can't run this command or subcommand script: 1\r\n",
+       true},
+      {"-ERR ACL failure in script: User locks has no permissions to run the 'lrem' command\r\n",
+       true},
+      {"-ERR Unknown Redis command called from script script: 1\r\n", true},
+      {"-ERR The user executing the script can't access at least one of the keys\r\n", false},
+      {"-WRONGTYPE of another kind\r\n", false},
+      {":1\r\n", false},
+  };
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    const char *reason;
+    fake_world *world = listening(1);
+    take_key(world, 1, REDLOCK_NEVER);
+    rl_lock_free(begin_patient(world), world->now_us);
+    fake_turn(world);
+    assert_int_equal(fake_next(world, 0), FAKE_LEAVE);
+    (void)fake_reply(world, 0, cases[i].answer);
+    fake_settle(world);
+    assert_int_equal(rl_listener_state(&world->core, 0, &reason), !cases[i].refuses);
+    assert_int_equal(reason != NULL, cases[i].refuses);
+    assert_true(fake_world_end(world));
+  }
+}
+
 static void a_node_that_answers_nonsense_is_not_asked_for_a_minute(void **state) {
   static const char *const answers[] = {":-1\r\n", "+OK\r\n", "$-1\r\n", "$1\r\n5\r\n",
                                         "-WRONGTYPE of another kind\r\n"};
@@ -1129,6 +1166,7 @@ int main(void) {
       cmocka_unit_test(when_calls_do_not_arrive_any_more_it_polls),
       cmocka_unit_test(a_node_that_comes_back_is_asked_again),
       cmocka_unit_test(a_node_that_forbids_the_queue_is_not_asked_for_a_minute),
+      cmocka_unit_test(who_may_not_leave_does_not_come_for_a_minute),
       cmocka_unit_test(a_node_that_answers_nonsense_is_not_asked_for_a_minute),
       cmocka_unit_test(a_script_that_a_node_has_forgotten_goes_by_its_text),
       cmocka_unit_test(a_forked_child_forgets_all_places_and_sends_nothing),
