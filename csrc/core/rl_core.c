@@ -337,6 +337,7 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   rl_core_note_script(core, node, owed, ballot);
   if (ballot.mute) {
     node->link.mute_until_us = rl_time_add(now_us, RL_LISTENER_REFUSED_US);
+    rl_listener_mute(core, node, now_us);
   }
   if (ballot.node_us != 0) {
     (void)rl_node_clock_note(&node->link.clock, ballot.node_us, owed->sent_us, now_us);

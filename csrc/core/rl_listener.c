@@ -8,7 +8,8 @@
  *   L2. Then a message is published over the node's own connection. One receiver proves that messages arrive, that we
  *       may publish (so may others with our login), and that both connections lead to one server.
  *   L3. A node that refuses is asked again after a minute, or when its connection has been made anew: whoever changes
- *       its ACL need not restart anybody, and whoever does not reads of it once.
+ *       its ACL need not restart anybody, and whoever does not reads of it once. So is one where a release may call
+ *       nobody: others with the same login would stand there in vain.
  *   L4. A listener that has been silent for 3 s while somebody waits is asked for a byte. A connection that a NAT has
  *       forgotten ends so.
  */
@@ -20,6 +21,8 @@
 
 #include "rl_call.h"
 #include "rl_core.h"
+
+#define RL_LISTENER_MUTE "a release may not call who waits there"
 
 static bool rl_listener_is_refused(const rl_core *core, unsigned node) {
   const rl_calls *calls = core->calls;
@@ -44,6 +47,9 @@ static void rl_listener_make(rl_core *core) {
         return;
       }
       rl_node_init(listener, i, &core->nodes[i]->address);
+      if ((calls->refused >> i & 1) != 0) { /* before anybody has waited */
+        (void)snprintf(listener->error, sizeof listener->error, RL_LISTENER_MUTE);
+      }
       calls->listeners[i] = listener;
     }
     listener->link.channel = calls->channel;
@@ -96,6 +102,12 @@ void rl_listener_refuse(rl_core *core, const rl_node *node, redlock_time now_us,
   calls->refused_until_us = rl_time_add(now_us, RL_LISTENER_REFUSED_US);
   if (listener != NULL && reason != listener->error) {
     (void)snprintf(listener->error, sizeof listener->error, "%s", reason);
+  }
+}
+
+void rl_listener_mute(rl_core *core, const rl_node *node, redlock_time now_us) {
+  if (core->calls != NULL) {
+    rl_listener_refuse(core, node, now_us, RL_LISTENER_MUTE);
   }
 }
 

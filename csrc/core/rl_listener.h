@@ -44,6 +44,9 @@ void rl_listener_probed(struct rl_core *core, rl_node *node, redlock_time now_us
 void rl_listener_refuse(struct rl_core *core, const rl_node *node, redlock_time now_us,
                         const char *reason);
 
+/* A release has said that it may call nobody there. */
+void rl_listener_mute(struct rl_core *core, const rl_node *node, redlock_time now_us);
+
 /* Whether the calls of |node| arrive; else why not goes to |*reason|, NULL if nothing is wrong. */
 bool rl_listener_state(const struct rl_core *core, unsigned node, const char **reason);
 

@@ -368,6 +368,9 @@ static void a_node_where_nobody_may_be_called_gets_the_plain_release(void **stat
     fake_settle(world);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
   }
+  const char *reason; /* Nor do we stand there: who releases to us may have our rights. */
+  assert_false(rl_listener_state(&world->core, 0, &reason));
+  assert_non_null(strstr(reason, "may not call"));
   pass(world, RL_LISTENER_REFUSED_US); /* Somebody may have given us the right meanwhile. */
   rl_lock *lock = begin_patient(world);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
@@ -985,6 +988,27 @@ static void a_node_that_forbids_the_queue_is_not_asked_for_a_minute(void **state
   assert_true(fake_world_end(world));
 }
 
+/* It is known before its client has ever waited: then it does not begin to. */
+static void where_a_release_may_call_nobody_its_client_polls(void **state) {
+  (void)state;
+  const char *reason;
+  fake_world *world = fake_world_new_calling(1);
+  world->nodes[0].store.mute = true;
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  world->nodes[0].store.mute = false;
+  take_key(world, 1, REDLOCK_NEVER);
+  (void)begin_patient(world);
+  pass(world, 5 * DELAY);
+  assert_int_equal(world->nodes[0].stands, 0);
+  assert_false(rl_listener_state(&world->core, 0, &reason));
+  assert_non_null(strstr(reason, "may not call"));
+  pass(world, RL_LISTENER_REFUSED_US);
+  assert_true(rl_listener_state(&world->core, 0, &reason));
+  assert_true(fake_world_end(world));
+}
+
 /* Whoever came, and could not go, would keep the others waiting. That of a key is no matter of the node's. */
 static void who_may_not_leave_does_not_come_for_a_minute(void **state) {
   static const struct {
@@ -1166,6 +1190,7 @@ int main(void) {
       cmocka_unit_test(when_calls_do_not_arrive_any_more_it_polls),
       cmocka_unit_test(a_node_that_comes_back_is_asked_again),
       cmocka_unit_test(a_node_that_forbids_the_queue_is_not_asked_for_a_minute),
+      cmocka_unit_test(where_a_release_may_call_nobody_its_client_polls),
       cmocka_unit_test(who_may_not_leave_does_not_come_for_a_minute),
       cmocka_unit_test(a_node_that_answers_nonsense_is_not_asked_for_a_minute),
       cmocka_unit_test(a_script_that_a_node_has_forgotten_goes_by_its_text),
