@@ -124,6 +124,59 @@ describe("redlock.luv", function()
       for index = 1, 3 do farm[index]:continue() end
       run(function() client:close() end)
     end)
+
+    -- One that waits for what another client has, until it is closed.
+    local function start_to_wait(client)
+      local thread = coroutine.create(function() client:acquire("r", { wait = 60000 }) end)
+      assert(coroutine.resume(thread))
+      assert.are.equal("suspended", coroutine.status(thread))
+      return thread
+    end
+
+    for _, notify in ipairs { "auto", false } do
+      local how = ", notify = " .. tostring(notify)
+
+      it("the loop never ended when a coroutine was closed in the middle of acquire(), and its lock collected" .. how,
+        function()
+          farm:reset()
+          local client, other = redlock.new(farm.addresses, { notify = notify }), redlock.new(farm.addresses)
+          run(function()
+            local held, threads = assert(other:acquire("r")), {}
+            for index = 1, 3 do threads[index] = start_to_wait(client) end
+            sleep(0.3)
+            for index = 1, 3 do assert(coroutine.close(threads[index])) end -- luacheck: ignore
+            threads = nil -- luacheck: ignore
+            collectgarbage()
+            collectgarbage()
+            assert(held:release())
+          end)
+          run(function()
+            client:close()
+            other:close()
+          end)
+        end)
+
+      it("a coroutine that had been closed while it waited kept the lock from the others" .. how, function()
+        farm:reset()
+        local options = { notify = notify, ttl = 60000 }
+        local client, other = redlock.new(farm.addresses, options), redlock.new(farm.addresses, options)
+        collectgarbage("stop")
+        finally(function() collectgarbage("restart") end)
+        run(function()
+          local held, first = assert(other:acquire("r")), start_to_wait(client)
+          local lock
+          coroutine.wrap(function() lock = client:acquire("r", { wait = 60000 }) end)()
+          sleep(0.05)
+          assert(coroutine.close(first)) -- luacheck: ignore
+          assert(held:release())
+          repeat sleep(0.005) until lock
+          assert(lock:release())
+          client:close()
+          other:close()
+        end)
+        assert.are.equal(0, farm:count("r"))
+      end)
+    end
   end
 
   it("in Neovim coroutines go on by vim.schedule(), with its own libuv", function()

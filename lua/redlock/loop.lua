@@ -10,6 +10,7 @@
 ---   waiter()           somebody who waits, again and again
 ---   wait(waiter)       in the coroutine that is to be resumed, lets others go on until signal(waiter), or for less
 ---   signal(waiter)     never runs the waiting coroutine before it returns, but where nothing else can
+---   is_closed(waiter)  if a loop can tell: whether the coroutine that waits has been closed, and so never goes on
 ---   spawn(fn)          runs fn() in a coroutine of the loop; false if no loop runs
 ---   attend(seat, here, descriptor)
 ---                      whenever the descriptor is readable, turn() is called, and when wanted() says that nobody wants
@@ -106,11 +107,18 @@ local function ask_for_credentials(self)
   end
 end
 
+-- A coroutine that was closed while it waited does not have what it was to acquire. The others would wait for it until
+-- the collector comes, or the ttl is over.
+local function give_back_for(lock)
+  if lock and lock.operation == "acquire" and lock.handle:result() then release_send(lock.handle) end
+end
+
 -- The operation that was waited for has ended.
 local function call(self, id, ticket)
+  local loop, waiter = self.loop, ticket.waiter
   self.waiting[id], ticket.ended = nil, true
   rise(self, ticket)
-  self.loop.signal(ticket.waiter)
+  if loop.is_closed and loop.is_closed(waiter) then give_back_for(self.by_id[id]) else loop.signal(waiter) end
 end
 
 -- Processes what there is to process, wakes those whose operation has ended by it, and tells of losses.
@@ -144,8 +152,19 @@ local function has_leases_to_look_after(self, seat)
   return false
 end
 
+-- A lock that waits is only collected when its coroutine was closed. So nobody is there any more whom its end would be
+-- told to, and the loop would never end.
+local function has_waiters(self, seat)
+  local ticket = next(seat.waiters)
+  while ticket and ticket.id and not self.by_id[ticket.id] do
+    self.waiting[ticket.id], seat.waiters[ticket] = nil, nil
+    ticket = next(seat.waiters)
+  end
+  return ticket ~= nil
+end
+
 local function is_wanted(self, seat)
-  return not self.gone and (next(seat.waiters) ~= nil or has_leases_to_look_after(self, seat))
+  return not self.gone and (has_waiters(self, seat) or has_leases_to_look_after(self, seat))
 end
 
 -- Who waits for something else than the end of an operation looks at each turn whether it has come. A coroutine that
@@ -243,6 +262,7 @@ local function wait_in_loop(self, lock, ticket, here)
   local handle, loop, seat = lock.handle, self.loop, self.seats[here] or new_seat(self, here)
   local alone = not self.others_come and next(self.waiting) == nil
   self.waiting[lock.id], ticket.seat, seat.waiters[ticket] = ticket, seat, true
+  ticket.id = lock.id
   if (not seat.watch or seat.rests) and not attend(self, seat, here) then
     handle:cancel()
     ticket.results = { nil, without_descriptor(handle), "unavailable" }

@@ -7,7 +7,7 @@ local uv = vim and (vim.uv or vim.loop) or require "luv"
 
 local loops = require "redlock.loop"
 
-local create, resume, running = coroutine.create, coroutine.resume, coroutine.running
+local create, resume, running, status = coroutine.create, coroutine.resume, coroutine.running, coroutine.status
 local is_yieldable = coroutine.isyieldable -- luacheck: ignore
 local waits_in, yield = loops.waits_in, coroutine.yield
 local traceback = type(debug) == "table" and debug.traceback or function(_, text) return text end
@@ -76,6 +76,10 @@ function loop.wait(waiter)
   waiter.thread = running()
   yield()
   waiter.thread = nil
+end
+
+function loop.is_closed(waiter)
+  return waiter.thread and status(waiter.thread) == "dead"
 end
 
 function loop.signal(waiter)
