@@ -6,6 +6,8 @@
  *   W1. The first attempt of an acquire that may make more finds the line of its resource, or begins one. Behind
  *       another it is parked: nothing of it is sent. Try-once locks, those of several resources, those with an
  *       owner (who may hold it already, by another lock) and those with a token of their own stand in no line.
+ *       All of one line wait alike: how often to look, and whether to be called, is what the first goes by. Who says it
+ *       otherwise would wait as somebody else likes to, so that is another line of the same resource.
  *   W2. Who is parked keeps the budget it came with. A number of attempts becomes a budget of so many delays, for
  *       who makes no attempts can't count them.
  *   W3. When the first has ended, whatever with, the next one is the first. If the lock was granted it is known to be
@@ -61,14 +63,22 @@ static rl_line **rl_line_bucket(const rl_core *core, uint64_t hash) {
   return &core->lines.buckets[(hash ^ hash >> 32) & (core->lines.bucket_count - 1)];
 }
 
-static rl_line *rl_line_look(const rl_core *core, const rl_resource *resource, uint64_t hash) {
-  rl_line *line = core->lines.count == 0 ? NULL : *rl_line_bucket(core, hash);
+/* The first line of the resource from |line| on, in its bucket; or NULL. */
+static rl_line *rl_line_from(rl_line *line, const rl_resource *resource, uint64_t hash) {
   while (line != NULL &&
          !(line->hash == hash && line->resource->key_length == resource->key_length &&
            memcmp(line->resource->key, resource->key, resource->key_length) == 0)) {
     line = line->next;
   }
   return line;
+}
+
+static rl_line *rl_line_look(const rl_core *core, const rl_resource *resource, uint64_t hash) {
+  return core->lines.count == 0 ? NULL : rl_line_from(*rl_line_bucket(core, hash), resource, hash);
+}
+
+static rl_line *rl_line_another(const rl_line *line) {
+  return rl_line_from(line->next, line->resource, line->hash);
 }
 
 rl_line *rl_line_find(const rl_core *core, const rl_resource *resource) {
@@ -159,6 +169,15 @@ static bool rl_line_is_for(const rl_lock *lock) {
          lock->resource->count == 1 && rl_lock_attach(lock) == NULL && !rl_reentry_is_owned(lock);
 }
 
+/* W1. What the front of a line decides for those behind it. */
+static bool rl_line_waits_alike(const rl_lock *lock, const rl_lock *front) {
+  const rl_options *ours = lock->current;
+  const rl_options *theirs = front->current;
+  return ours->retry_delay_us == theirs->retry_delay_us &&
+         ours->retry_jitter_us == theirs->retry_jitter_us &&
+         ours->slow_retry_us == theirs->slow_retry_us && ours->notify == theirs->notify;
+}
+
 void rl_line_convert(rl_lock *lock, redlock_time now_us) {
   if (lock->attempts_left == RL_LOCK_ATTEMPTS_ALL) {
     return;
@@ -193,6 +212,9 @@ bool rl_line_enter(rl_lock *lock, redlock_time now_us, const unsigned char *entr
   }
   uint64_t hash = rl_line_hash(core, lock->resource);
   rl_line *line = rl_line_look(core, lock->resource, hash);
+  while (line != NULL && !rl_line_waits_alike(lock, line->front)) {
+    line = rl_line_another(line);
+  }
   if (line != NULL) {
     rl_line_park(lock, line, now_us);
     return true;
@@ -308,10 +330,8 @@ void rl_line_leave(rl_lock *lock, redlock_time now_us, int result) {
 
 /* -------------------------------------------------------------------------------------- W4 */
 
-void rl_line_released(rl_core *core, const rl_resource *resource, redlock_time now_us) {
-  rl_line *line = rl_line_find(core, resource);
-  if (line == NULL || line->front->phase != RL_PHASE_DELAY || rl_call_is_awaited(core, line) ||
-      core->closed) {
+static void rl_line_try_behind(rl_core *core, rl_line *line, redlock_time now_us) {
+  if (line->front->phase != RL_PHASE_DELAY || rl_call_is_awaited(core, line)) {
     return;
   }
   line->ours_us = line->ours_us != 0 ? line->ours_us : now_us;
@@ -322,5 +342,12 @@ void rl_line_released(rl_core *core, const rl_resource *resource, redlock_time n
   if (!long_enough) {
     rl_timers_clear(&core->timers, line->front);
     rl_launch_enter(line->front, now_us);
+  }
+}
+
+void rl_line_released(rl_core *core, const rl_resource *resource, redlock_time now_us) {
+  rl_line *line = core->closed ? NULL : rl_line_find(core, resource);
+  for (; line != NULL; line = rl_line_another(line)) {
+    rl_line_try_behind(core, line, now_us);
   }
 }

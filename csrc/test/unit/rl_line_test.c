@@ -122,6 +122,37 @@ static void a_token_of_ones_own_stands_in_no_line(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Who wants to look every 50 ms is not made to wait for somebody who looks once a minute. */
+static void who_waits_otherwise_stands_in_another_line(void **state) {
+  (void)state;
+  redlock_options seldom = patient();
+  redlock_options others[4];
+  fake_world *world = fake_world_new(3);
+  for (unsigned i = 0; i < 4; i++) {
+    others[i] = patient();
+  }
+  seldom.retry_delay_us = 60 * REDLOCK_SECONDS;
+  others[0].retry_jitter_us = MS;
+  others[1].slow_retry_us = 7 * REDLOCK_SECONDS;
+  others[2].notify = REDLOCK_NO;
+  take_key(world, 7, FAKE_START_US + DELAY / 2);
+  rl_lock *front = begin_of(world, KEY, &seldom);
+  rl_lock *often = begin_of(world, KEY, &others[3]);
+  assert_ptr_not_equal(often->line, front->line);
+  assert_parked(begin_of(world, KEY, &seldom), front);
+  assert_parked(begin_of(world, KEY, &others[3]), often);
+  for (unsigned i = 0; i < 3; i++) {
+    rl_lock *lock = begin_of(world, KEY, &others[i]);
+    assert_ptr_equal(lock->line->front, lock);
+    assert_int_equal(world->core.lines.count, 3);
+    rl_lock_free(lock, world->now_us);
+  }
+  pass(world, 2 * DELAY);
+  assert_error(rl_lock_result(front), REDLOCK_PENDING);
+  assert_error(rl_lock_result(often), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
 static void each_resource_has_a_line_of_its_own(void **state) {
   (void)state;
   enum { MANY = 200 };
@@ -481,6 +512,24 @@ static void a_release_of_this_client_lets_the_next_try_at_once(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void a_release_of_this_client_is_heard_by_all_lines(void **state) {
+  (void)state;
+  redlock_options seldom = patient();
+  fake_world *world = fake_world_new(3); /* without calls */
+  seldom.retry_delay_us = 60 * REDLOCK_SECONDS;
+  rl_lock *held = begin_patient(world);
+  rl_lock *next = begin_patient(world);
+  rl_lock *last = begin_of(world, KEY, &seldom);
+  assert_error(rl_lock_release(held, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  bool first = rl_lock_result(next) == REDLOCK_OK;
+  assert_error(rl_lock_result(first ? last : next), REDLOCK_PENDING);
+  assert_error(rl_lock_release(first ? next : last, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(first ? last : next), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
 static void but_not_for_longer_than_a_few_delays_in_a_row(void **state) {
   (void)state;
   enum { MANY = 100 };
@@ -545,6 +594,7 @@ int main(void) {
       cmocka_unit_test(those_who_make_one_attempt_stand_in_no_line),
       cmocka_unit_test(locks_of_several_resources_stand_in_no_line),
       cmocka_unit_test(a_token_of_ones_own_stands_in_no_line),
+      cmocka_unit_test(who_waits_otherwise_stands_in_another_line),
       cmocka_unit_test(each_resource_has_a_line_of_its_own),
       cmocka_unit_test(when_nobody_waits_any_more_the_line_is_gone),
       cmocka_unit_test(who_stands_behind_keeps_the_budget_it_came_with),
@@ -565,6 +615,7 @@ int main(void) {
       cmocka_unit_test(a_forked_child_has_no_lines),
       cmocka_unit_test(in_each_order_of_leaving_nothing_is_left),
       cmocka_unit_test(a_release_of_this_client_lets_the_next_try_at_once),
+      cmocka_unit_test(a_release_of_this_client_is_heard_by_all_lines),
       cmocka_unit_test(but_not_for_longer_than_a_few_delays_in_a_row),
       cmocka_unit_test(with_calls_nobody_is_let_past_the_queue),
   };
