@@ -10,7 +10,7 @@
  *   - No more attempts are made than delays have passed, or 50 ms each where these are longer, but for those that
  *     answer attempts of other clients: an operation that cannot succeed does not go round as fast as the nodes answer.
  *   - Who stands behind another of its client stands behind one that is about to acquire.
- *   - Who came first to a line is not passed over by who came later.
+ *   - Who came first to a line is not passed over by who came later. Locks that wait alike are in one.
  *   - What a node was asked to let stand in a queue is left when nobody waits there any more; with the lease, if that
  *     was the reason.
  */
@@ -166,13 +166,21 @@ static void check_waiting_turned(sim *s, sim_client *client) {
   check_waiting_places(s, client);
 }
 
+/* W1 of rl_line.c: else they stand in different lines, which pass each other. */
+static bool check_waiting_alike(const sim_lock *own, const sim_lock *other) {
+  return own->options.retry_delay_us == other->options.retry_delay_us &&
+         own->options.retry_jitter_us == other->options.retry_jitter_us &&
+         own->options.slow_retry_us == other->options.slow_retry_us &&
+         own->options.notify == other->options.notify;
+}
+
 /* A lease has begun: of who stood in line, the first has got it. */
 static void check_waiting_granted(sim *s, const sim_client *client, const sim_lock *own) {
   for (unsigned i = 0; i < s->config.locks && own->line_call != 0; i++) {
     const sim_lock *other = &client->locks[i];
     if (other != own && check_waiting_acquires(other) && other->line_call != 0 &&
         other->line_call < own->line_call && other->lock->phase == RL_PHASE_LINE &&
-        other->named == own->named) {
+        other->named == own->named && check_waiting_alike(own, other)) {
       sim_violation(s, "waiting", "client %u, lock %u: passed over by lock %u", client->index, i,
                     (unsigned)(own - client->locks));
     }
