@@ -32,6 +32,8 @@
  *   C7. Who gives up leaves all queues, and where the key is free calls the next: the call may have been its own.
  *   C8. A call for a place that there is not any more is answered by leaving it, which calls the next. Not that of a
  *       lease: there a node was late, and C6 leaves.
+ *   C9. A node that refuses is asked for no place for a while (L3 of rl_listener.c). But where a key of another type is in
+ *       the way of one queue, that says nothing of the others.
  */
 #include "rl_call.h"
 
@@ -465,6 +467,26 @@ static bool rl_call_is_forbidden(const rl_reply *reply) {
           strstr(reply->text, "to run the '") != NULL || strstr(reply->text, "nknown ") != NULL);
 }
 
+/*
+ * C9. Whether somebody's key of another type is where the queue would be. There |place| stands in none, and who waits for
+ * it polls. All other resources are called as before.
+ */
+static bool rl_call_is_in_the_way(rl_core *core, const rl_node *node, redlock_time now_us,
+                                  rl_place *place) {
+  const rl_reply *reply = &node->link.reader.reply;
+  uint32_t bit = rl_node_bit(node);
+  if (reply->type != RL_REPLY_ERROR || strstr(reply->text, "WRONGTYPE") == NULL) {
+    return false;
+  }
+  if (place != NULL) {
+    place->standing &= ~bit;
+    place->held &= ~bit;
+    place->behind &= ~bit;
+    rl_call_weigh(core, place, now_us);
+  }
+  return true;
+}
+
 void rl_call_answered(rl_core *core, rl_node *node, redlock_time now_us, const rl_owed *owed) {
   const rl_reply *reply = &node->link.reader.reply;
   rl_place *place = rl_call_place(core->calls, owed->round);
@@ -491,7 +513,8 @@ void rl_call_answered(rl_core *core, rl_node *node, redlock_time now_us, const r
     }
     return;
   }
-  if (owed->kind == RL_OWED_STAND || rl_call_is_forbidden(reply)) {
+  bool refused = owed->kind == RL_OWED_STAND && !rl_call_is_in_the_way(core, node, now_us, place);
+  if (refused || rl_call_is_forbidden(reply)) {
     rl_listener_refuse(core, node, now_us,
                        reply->type == RL_REPLY_ERROR
                            ? rl_link_said(&node->link)

@@ -1042,7 +1042,7 @@ static void who_may_not_leave_does_not_come_for_a_minute(void **state) {
 
 static void a_node_that_answers_nonsense_is_not_asked_for_a_minute(void **state) {
   static const char *const answers[] = {":-1\r\n", "+OK\r\n", "$-1\r\n", "$1\r\n5\r\n",
-                                        "-WRONGTYPE of another kind\r\n"};
+                                        "-ERR of another kind\r\n"};
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(answers); i++) {
     const char *reason;
@@ -1058,6 +1058,33 @@ static void a_node_that_answers_nonsense_is_not_asked_for_a_minute(void **state)
     assert_false(rl_listener_state(&world->core, 0, &reason));
     assert_non_null(reason);
     assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* A key of another type where one queue would be: who waits there polls, and the others are called. */
+static void what_is_in_the_way_of_one_queue_is_not_of_the_others(void **state) {
+  static const char *const answers[] = {"-WRONGTYPE of another kind\r\n",
+                                        "-ERR Error running script: WRONGTYPE Operation\r\n"};
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(answers); i++) {
+    const char *reason;
+    redlock_options options = patient();
+    fake_world *world = listening(1);
+    take_key(world, 1, REDLOCK_NEVER);
+    fake_store_put(&world->nodes[0].store, "another", OTHER, REDLOCK_NEVER);
+    rl_lock *lock = fake_lock(world, KEY, &options);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)fake_answer(world, 0);
+    (void)fake_reply(world, 0, answers[i]);
+    fake_turn(world);
+    assert_true(rl_listener_state(&world->core, 0, &reason));
+    assert_null(reason);
+    assert_int_equal(lock->line->place->standing, 0);
+    assert_true(lock->timer_due_us <= world->now_us + DELAY);
+    const rl_lock *other = begin_of(world, "another", &options);
+    assert_int_equal(other->line->place->held, 1);
     assert_true(fake_world_end(world));
   }
 }
@@ -1193,6 +1220,7 @@ int main(void) {
       cmocka_unit_test(where_a_release_may_call_nobody_its_client_polls),
       cmocka_unit_test(who_may_not_leave_does_not_come_for_a_minute),
       cmocka_unit_test(a_node_that_answers_nonsense_is_not_asked_for_a_minute),
+      cmocka_unit_test(what_is_in_the_way_of_one_queue_is_not_of_the_others),
       cmocka_unit_test(a_script_that_a_node_has_forgotten_goes_by_its_text),
       cmocka_unit_test(a_forked_child_forgets_all_places_and_sends_nothing),
       cmocka_unit_test(many_resources_have_a_place_each),
