@@ -161,7 +161,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
     error = REDLOCK_E_LOST; /* What was handed over is not there any more. */
   }
   if (error == REDLOCK_E_TAKEN && lock->line != NULL) {
-    lock->line->ours_us = 0;
+    rl_line_others_have_it(lock->core, lock->resource);
   }
   bool asked = rl_acquire_decision(lock) == RL_DECISION_UNAVAILABLE;
   if (error == REDLOCK_E_UNAVAILABLE && asked && now_us >= lock->budget_us &&

@@ -330,24 +330,46 @@ void rl_line_leave(rl_lock *lock, redlock_time now_us, int result) {
 
 /* -------------------------------------------------------------------------------------- W4 */
 
-static void rl_line_try_behind(rl_core *core, rl_line *line, redlock_time now_us) {
-  if (line->front->phase != RL_PHASE_DELAY || rl_call_is_awaited(core, line)) {
-    return;
+/* The line whose turn it is, of those of |line|'s resource: where nobody calls, and the front does nothing just now. */
+static rl_line *rl_line_whose_turn(const rl_core *core, rl_line *line) {
+  rl_line *found = NULL;
+  for (; line != NULL; line = rl_line_another(line)) {
+    bool sleeps = line->front->phase == RL_PHASE_DELAY && !rl_call_is_awaited(core, line);
+    if (sleeps && (found == NULL || line->behind_us < found->behind_us)) {
+      found = line;
+    }
   }
-  line->ours_us = line->ours_us != 0 ? line->ours_us : now_us;
-  redlock_duration delay_us =
-      rl_time_max(line->front->current->retry_delay_us, REDLOCK_MILLISECONDS);
-  bool long_enough = rl_time_sub(now_us, line->ours_us) / RL_LINE_OURS > delay_us;
-  line->ours_us = long_enough ? now_us : line->ours_us;
-  if (!long_enough) {
-    rl_timers_clear(&core->timers, line->front);
-    rl_launch_enter(line->front, now_us);
+  return found;
+}
+
+static void rl_line_set_ours(rl_line *line, redlock_time ours_us) {
+  for (; line != NULL; line = rl_line_another(line)) {
+    line->ours_us = ours_us;
   }
 }
 
+void rl_line_others_have_it(const rl_core *core, const rl_resource *resource) {
+  rl_line_set_ours(rl_line_find(core, resource), 0);
+}
+
+/* One line tries at a time: two would take the resource from each other, and never be long enough at it. */
 void rl_line_released(rl_core *core, const rl_resource *resource, redlock_time now_us) {
-  rl_line *line = core->closed ? NULL : rl_line_find(core, resource);
-  for (; line != NULL; line = rl_line_another(line)) {
-    rl_line_try_behind(core, line, now_us);
+  rl_line *first = core->closed ? NULL : rl_line_find(core, resource);
+  rl_line *turn = rl_line_whose_turn(core, first);
+  redlock_time since_us = now_us;
+  if (turn == NULL) {
+    return;
+  }
+  for (const rl_line *line = first; line != NULL; line = rl_line_another(line)) {
+    since_us = line->ours_us != 0 ? rl_time_min(since_us, line->ours_us) : since_us;
+  }
+  redlock_duration delay_us =
+      rl_time_max(turn->front->current->retry_delay_us, REDLOCK_MILLISECONDS);
+  bool long_enough = rl_time_sub(now_us, since_us) / RL_LINE_OURS > delay_us;
+  rl_line_set_ours(first, long_enough ? now_us : since_us);
+  if (!long_enough) {
+    turn->behind_us = now_us;
+    rl_timers_clear(&core->timers, turn->front);
+    rl_launch_enter(turn->front, now_us);
   }
 }

@@ -23,7 +23,8 @@ typedef struct rl_line {
   struct rl_place *place; /* of the front in the queues of the nodes (rl_call.h); or NULL */
   redlock_time
       ours_us; /* since when locks of this line have had it, one after the other; 0: they have not */
-  redlock_time last_us; /* when the front's last attempt was begun; 0 before the first */
+  redlock_time behind_us; /* when a front has last tried behind a release of ours (W4); or 0 */
+  redlock_time last_us;   /* when the front's last attempt was begun; 0 before the first */
 } rl_line;
 
 typedef struct rl_lines {
@@ -52,6 +53,9 @@ void rl_line_give_up(rl_lock *lock, redlock_time now_us);
 
 /* W4. A lease on the resource is being released by this client. */
 void rl_line_released(struct rl_core *core, const rl_resource *resource, redlock_time now_us);
+
+/* W4. Somebody else has it: what this client keeps to itself is counted anew. */
+void rl_line_others_have_it(const struct rl_core *core, const rl_resource *resource);
 
 /* W2. A number of attempts becomes a budget, for who waits for others makes none. */
 void rl_line_convert(rl_lock *lock, redlock_time now_us);

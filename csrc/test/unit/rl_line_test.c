@@ -563,6 +563,39 @@ static void but_not_for_longer_than_a_few_delays_in_a_row(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Nor by two lines in turns. */
+static void two_lines_keep_it_no_longer_than_one(void **state) {
+  (void)state;
+  enum { MANY = 40 };
+  rl_lock *locks[MANY];
+  bool had[MANY] = {false};
+  redlock_duration run_us = 0;
+  unsigned held = 0;
+  fake_world *world = fake_world_new(3);
+  for (unsigned i = 0; i < MANY; i++) {
+    redlock_options options = patient();
+    options.slow_retry_us = i % 2 == 0 ? SLOW : 2 * SLOW;
+    locks[i] = begin_without_answers(world, KEY, &options);
+  }
+  fake_settle(world);
+  for (unsigned k = 0; k < MANY && held < MANY; k++) {
+    for (held = 0; held < MANY && (had[held] || rl_lock_result(locks[held]) != REDLOCK_OK);) {
+      held++;
+    }
+    if (held < MANY) {
+      had[held] = true;
+      pass(world, 50 * MS);
+      run_us += 50 * MS;
+      assert_error(rl_lock_release(locks[held], world->now_us, false), REDLOCK_OK);
+      fake_settle(world);
+    }
+  }
+  assert_int_equal(held, MANY); /* Another client may have its turn. */
+  assert_true(run_us >= 5 * DELAY && run_us <= 5 * DELAY + 150 * MS);
+  assert_true(had[0] && had[2] && had[1] && had[3]); /* Both lines have had it. */
+  assert_true(fake_world_end(world));
+}
+
 static void with_calls_nobody_is_let_past_the_queue(void **state) {
   (void)state;
   fake_world *world = listening(3);
@@ -617,6 +650,7 @@ int main(void) {
       cmocka_unit_test(a_release_of_this_client_lets_the_next_try_at_once),
       cmocka_unit_test(a_release_of_this_client_is_heard_by_all_lines),
       cmocka_unit_test(but_not_for_longer_than_a_few_delays_in_a_row),
+      cmocka_unit_test(two_lines_keep_it_no_longer_than_one),
       cmocka_unit_test(with_calls_nobody_is_let_past_the_queue),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
