@@ -137,7 +137,7 @@ static unsigned rl_call_needed(const rl_core *core) {
   return rl_core_quorum(core, RL_OPERATION_ACQUIRE);
 }
 
-/* When the key has ended on so many of the nodes that hold it that an attempt can win; C4. */
+/* When the key has ended on so many of the nodes that hold it that it is free on a majority; C4. */
 static redlock_time rl_call_end(const rl_core *core, const rl_place *place) {
   redlock_time ends_us[RL_CALL_NODES_MAX] = {0};
   unsigned count = 0;
@@ -150,8 +150,9 @@ static redlock_time rl_call_end(const rl_core *core, const rl_place *place) {
       ends_us[at] = place->at[i].ends_us;
     }
   }
-  unsigned needed = rl_call_needed(core);
-  return count < needed ? REDLOCK_NEVER : ends_us[needed - 1];
+  unsigned needed = rl_call_needed(core), is_free = rl_quorum_count(place->called);
+  return is_free >= needed || is_free + count < needed ? REDLOCK_NEVER
+                                                       : ends_us[needed - is_free - 1];
 }
 
 /* How many come first, where it is the fewest. */

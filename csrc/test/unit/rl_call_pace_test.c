@@ -43,6 +43,27 @@ static void a_node_that_is_free_and_gives_no_vote_is_asked_at_the_usual_pace(voi
   assert_true(fake_world_end(world));
 }
 
+/* Two have it for good, a third for 0.8 s; the others are free. */
+static void who_waits_looks_when_the_key_is_free_on_a_majority(void **state) {
+  (void)state;
+  redlock_options options = patient(10 * REDLOCK_SECONDS);
+  fake_world *world = fake_world_new_calling(5);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER,
+                   i < 2 ? REDLOCK_NEVER : world->now_us + 800 * MS);
+  }
+  redlock_time begun_us = world->now_us;
+  rl_lock *lock = begin(world, &options);
+  fake_settle(world);
+  while (rl_lock_result(lock) == REDLOCK_PENDING) {
+    world->now_us = rl_core_deadline(&world->core);
+    fake_settle(world);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(world->now_us - begun_us <= 810 * MS);
+  assert_true(fake_world_end(world));
+}
+
 static void
 a_key_on_a_minority_is_asked_for_at_the_usual_pace_where_others_give_no_vote(void **state) {
   (void)state;
@@ -158,6 +179,7 @@ static void a_question_to_far_nodes_ends_within_the_budget(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_node_that_is_free_and_gives_no_vote_is_asked_at_the_usual_pace),
+      cmocka_unit_test(who_waits_looks_when_the_key_is_free_on_a_majority),
       cmocka_unit_test(
           a_key_on_a_minority_is_asked_for_at_the_usual_pace_where_others_give_no_vote),
       cmocka_unit_test(what_a_node_answers_later_does_not_put_off_the_slow_retry),
