@@ -7,7 +7,8 @@
  *       another it is parked: nothing of it is sent. Try-once locks, those of several resources, those with an
  *       owner (who may hold it already, by another lock) and those with a token of their own stand in no line.
  *       All of one line wait alike: how often to look, and whether to be called, is what the first goes by. Who says it
- *       otherwise would wait as somebody else likes to, so that is another line of the same resource.
+ *       otherwise would wait as somebody else likes to, so that is another line of the same resource; but there are
+ *       no more than sixteen, or each lock could ask the nodes for itself.
  *   W2. Who is parked keeps the budget it came with. A number of attempts becomes a budget of so many delays, for
  *       who makes no attempts can't count them.
  *   W3. When the first has ended, whatever with, the next one is the first. If the lock was granted it is known to be
@@ -29,6 +30,7 @@
 #include "rl_round.h"
 
 #define RL_LINE_BUCKETS_MIN 16
+#define RL_LINE_KINDS_MAX 16 /* lines of one resource (W1) */
 #define RL_LINE_OURS                                                                               \
   5 /* delays for which the client keeps a resource to itself, where nobody calls (W4) */
 
@@ -212,7 +214,8 @@ bool rl_line_enter(rl_lock *lock, redlock_time now_us, const unsigned char *entr
   }
   uint64_t hash = rl_line_hash(core, lock->resource);
   rl_line *line = rl_line_look(core, lock->resource, hash);
-  while (line != NULL && !rl_line_waits_alike(lock, line->front)) {
+  for (unsigned i = 1;
+       i < RL_LINE_KINDS_MAX && line != NULL && !rl_line_waits_alike(lock, line->front); i++) {
     line = rl_line_another(line);
   }
   if (line != NULL) {

@@ -153,6 +153,21 @@ static void who_waits_otherwise_stands_in_another_line(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* However many wait otherwise, few of them talk to the nodes. */
+static void of_one_resource_there_are_sixteen_lines_at_most(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  take_key(world, 1, REDLOCK_NEVER);
+  for (unsigned i = 0; i < 40; i++) {
+    redlock_options options = patient();
+    options.retry_delay_us = (1 + i) * MS;
+    (void)begin_of(world, KEY, &options);
+  }
+  assert_int_equal(world->core.lines.count, 16);
+  assert_int_equal(world->core.lines.parked, 24);
+  assert_true(fake_world_end(world));
+}
+
 static void each_resource_has_a_line_of_its_own(void **state) {
   (void)state;
   enum { MANY = 200 };
@@ -628,6 +643,7 @@ int main(void) {
       cmocka_unit_test(locks_of_several_resources_stand_in_no_line),
       cmocka_unit_test(a_token_of_ones_own_stands_in_no_line),
       cmocka_unit_test(who_waits_otherwise_stands_in_another_line),
+      cmocka_unit_test(of_one_resource_there_are_sixteen_lines_at_most),
       cmocka_unit_test(each_resource_has_a_line_of_its_own),
       cmocka_unit_test(when_nobody_waits_any_more_the_line_is_gone),
       cmocka_unit_test(who_stands_behind_keeps_the_budget_it_came_with),
