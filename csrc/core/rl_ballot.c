@@ -63,9 +63,9 @@ static const rl_ballot_rule rl_ballot_script[] = {
 
 /* Those that release, and call: 2 when they have called somebody, 3 when they were not allowed to. */
 static const rl_ballot_rule rl_ballot_release[] = {
-    {RL_REPLY_INTEGER, NULL, 0, RL_BALLOT_DENIED},
     {RL_REPLY_INTEGER, NULL, 1, RL_BALLOT_GRANTED},
     {RL_REPLY_INTEGER, NULL, 2, RL_BALLOT_CALLED},
+    {RL_REPLY_INTEGER, NULL, 0, RL_BALLOT_DENIED},
     {RL_REPLY_INTEGER, NULL, 3, RL_BALLOT_MUTE},
 };
 
