@@ -10,6 +10,8 @@
  *   relayed   as calls, where the relays lose none
  *   polling   the library without calls: it tries again after 100 to 300 ms
  *   busy      the library, which tries again after 0.5 to 1.5 ms
+ *   killed    calls, where nobody releases: the key of somebody else lives for 300 ms, and one process waits for it. Of
+ *             that, when it has it after the key's end (p50, p99, longest)
  *   bare      no library: SET NX PX to all nodes at once, and where that fails a message of the release, to which
  *             everybody who waits has subscribed on every node, or 2 to 20 ms
  *
@@ -39,6 +41,7 @@
 #define HANDOFF_SAMPLES_MAX 100000
 #define HANDOFF_NODES_MAX 15
 #define HANDOFF_TTL_MS 10000
+#define HANDOFF_LIFE_MS 300 /* of a key whose holder is dead */
 #define HANDOFF_PATIENCE_MS 30000
 
 typedef struct handoff_share {
@@ -257,6 +260,30 @@ static void handoff_print(handoff_share *share, int processes, double seconds) {
       squares > 0 ? sum * sum / (processes * squares) : 0, failed, share->overlaps);
 }
 
+/* -------------------------------------------------------------------------------- the killed */
+
+static void handoff_killed(handoff *h, double seconds) {
+  handoff_share *share = h->share;
+  uint64_t until_ns = bench_now_ns() + (uint64_t)(seconds * 1e9);
+
+  library_open(h);
+  bare_open(h);
+  while (bench_now_ns() < until_ns) {
+    uint64_t ends_ns = bench_now_ns() + HANDOFF_LIFE_MS * 1000000;
+    for (int i = 0; i < h->nodes; i++)
+      redisAppendCommand(h->commands[i], "SET %s killed PX %d", h->key, HANDOFF_LIFE_MS);
+    if (bare_answers(h) != h->nodes || redlock_lock_acquire(h->lock, NULL, NULL) != REDLOCK_OK)
+      bench_die("handoff: %s", redlock_lock_message(h->lock));
+    handoff_sample(&share->waited, share->waited_ns, bench_now_ns() - ends_ns);
+    (void)redlock_lock_release(h->lock);
+  }
+  qsort(share->waited_ns, share->waited, sizeof *share->waited_ns, compare);
+  printf("had=%u after_p50=%.1f after_p99=%.1f after_max=%.1f\n", share->waited,
+         percentile_ms(share->waited_ns, share->waited, 0.5),
+         percentile_ms(share->waited_ns, share->waited, 0.99),
+         percentile_ms(share->waited_ns, share->waited, 1));
+}
+
 int main(int argc, char **argv) {
   char key[BENCH_NAME_SIZE];
   int processes = argc > 2 ? atoi(argv[2]) : 0;
@@ -266,10 +293,15 @@ int main(int argc, char **argv) {
 
   if (argc < 7 || processes < 1 || processes > HANDOFF_PROCESSES_MAX || share == MAP_FAILED ||
       argc - 6 > HANDOFF_NODES_MAX)
-    bench_die(
-        "usage: handoff <way> <processes> <seconds> <hold ms> <pause ms> <host:port> ...");
+    bench_die("usage: handoff <way> <processes> <seconds> <hold ms> <pause ms> <host:port> ...");
   share->last = -1;
   bench_name(key, sizeof key, 0);
+  if (strcmp(argv[1], "killed") == 0) {
+    handoff h = {
+        .share = share, .way = argv[1], .key = key, .addresses = argv + 6, .nodes = argc - 6};
+    handoff_killed(&h, seconds);
+    return 0;
+  }
   for (int i = 0; i < processes; i++) {
     pid_t pid = fork();
     if (pid < 0)
