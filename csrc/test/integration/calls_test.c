@@ -187,7 +187,8 @@ static void the_lock_of_a_dead_holder_is_had_when_its_key_ends(void **state) {
   eventually(turn() && farm_count(&five, KEY, "somebody") == 0);
   redlock_time ended_us = redlock_now();
   all_until(holds(next));
-  assert_between(redlock_now() - ended_us, 0, MS(400)); /* `bench/handoff 10 1 killed` has the figures. */
+  assert_between(redlock_now() - ended_us, 0,
+                 MS(400)); /* `bench/handoff 10 1 killed` has the figures. */
 }
 
 static void the_locks_of_one_client_stand_once(void **state) {
