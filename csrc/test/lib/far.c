@@ -5,21 +5,17 @@
  */
 #include "far.h"
 
-#include <arpa/inet.h>
 #include <linux/filter.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "relay.h"
 
 #define PAIRS_MAX 64
 #define PACKETS_MAX 256
@@ -44,43 +40,24 @@ typedef struct relay {
   unsigned count;
 } relay;
 
-static void must(bool ok, const char *what) {
-  if (!ok) {
-    perror(what);
-    abort();
-  }
-}
-
-static struct sockaddr_in loopback_address(int port) {
-  struct sockaddr_in address;
-  memset(&address, 0, sizeof address);
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons((uint16_t)port);
-  return address;
-}
-
 static void greet(relay *self) {
-  struct sockaddr_in address = loopback_address(self->port);
-  int on = 1;
-  int near = accept(self->listener, NULL, NULL);
-  int away = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  bool connected = connect(away, (struct sockaddr *)&address, sizeof address) == 0;
-  (void)setsockopt(near, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  (void)setsockopt(away, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  for (unsigned i = 0; i < PAIRS_MAX && connected; i++) {
+  int ends[2];
+  if (!relay_greet(self->listener, self->port, ends)) {
+    return;
+  }
+  for (unsigned i = 0; i < PAIRS_MAX; i++) {
     if (self->ends[i][0] < 0 && self->ends[i][1] < 0) {
-      self->ends[i][0] = near;
-      self->ends[i][1] = away;
+      self->ends[i][0] = ends[0];
+      self->ends[i][1] = ends[1];
       return;
     }
   }
-  (void)close(near);
-  (void)close(away);
+  (void)close(ends[0]);
+  (void)close(ends[1]);
 }
 
 static void take(relay *self, int *end, int to) {
-  must(self->count < PACKETS_MAX, "far: too much is on its way");
+  relay_must(self->count < PACKETS_MAX, "far: too much is on its way");
   packet *last = &self->packets[(self->first + self->count++) % PACKETS_MAX];
   ssize_t got = recv(*end, last->bytes, sizeof last->bytes, 0);
   last->to = to;
@@ -125,8 +102,8 @@ static void silence(relay *self) {
   for (unsigned i = 0; i < PAIRS_MAX; i++) {
     int near = self->ends[i][0];
     if (near >= 0) {
-      must(setsockopt(near, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0,
-           "SO_ATTACH_FILTER");
+      relay_must(setsockopt(near, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0,
+                 "SO_ATTACH_FILTER");
       self->ends[i][0] = -1;
       self->ends[i][1] = -1;
     }
@@ -166,27 +143,16 @@ static void run(relay *self) {
 
 void far_start(far_relay *started, int port, redlock_duration delay_us) {
   relay *self = calloc(1, sizeof *self);
-  struct sockaddr_in address = loopback_address(0);
-  socklen_t length = sizeof address;
-  must(self != NULL, "calloc");
+  relay_must(self != NULL, "calloc");
   memset(self->ends, -1, sizeof self->ends);
   self->port = port;
   self->delay_us = delay_us;
-  self->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  must(bind(self->listener, (struct sockaddr *)&address, sizeof address) == 0, "bind");
-  must(listen(self->listener, PAIRS_MAX) == 0, "listen");
-  must(getsockname(self->listener, (struct sockaddr *)&address, &length) == 0, "getsockname");
-  (void)snprintf(started->address, sizeof started->address, "127.0.0.1:%d",
-                 ntohs(address.sin_port));
-  started->silenced = mmap(NULL, sizeof *started->silenced, PROT_READ | PROT_WRITE,
-                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  must(started->silenced != MAP_FAILED, "mmap");
+  self->listener = relay_listen(started->address);
+  started->silenced = relay_share(sizeof *started->silenced);
   self->silenced = started->silenced;
-  started->pid = fork();
-  must(started->pid >= 0, "fork");
+  started->pid = relay_fork();
   if (started->pid == 0) {
     struct sigaction action = {.sa_handler = on_signal};
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)sigaction(SIGUSR1, &action, NULL);
     run(self);
   }
@@ -195,8 +161,7 @@ void far_start(far_relay *started, int port, redlock_duration delay_us) {
 }
 
 void far_end(far_relay *started) {
-  (void)kill(started->pid, SIGKILL);
-  (void)waitpid(started->pid, NULL, 0);
+  relay_end(started->pid);
   (void)munmap((void *)started->silenced, sizeof *started->silenced);
 }
 

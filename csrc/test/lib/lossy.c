@@ -5,20 +5,15 @@
  */
 #include "lossy.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "relay.h"
 
 #define PAIRS_MAX 256
 #define REPLIES_MAX 65536
@@ -37,43 +32,24 @@ typedef struct relay {
   pair pairs[PAIRS_MAX];
 } relay;
 
-static void must(bool ok, const char *what) {
-  if (!ok) {
-    perror(what);
-    abort();
-  }
-}
-
-static struct sockaddr_in loopback_address(int port) {
-  struct sockaddr_in address;
-  memset(&address, 0, sizeof address);
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons((uint16_t)port);
-  return address;
-}
-
 static void greet(relay *self) {
-  struct sockaddr_in address = loopback_address(self->port);
-  int on = 1;
-  int near = accept(self->listener, NULL, NULL);
-  int away = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  bool connected = connect(away, (struct sockaddr *)&address, sizeof address) == 0;
-  (void)setsockopt(near, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  (void)setsockopt(away, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  for (unsigned i = 0; i < PAIRS_MAX && connected; i++) {
+  int ends[2];
+  if (!relay_greet(self->listener, self->port, ends)) {
+    return;
+  }
+  for (unsigned i = 0; i < PAIRS_MAX; i++) {
     pair *free_pair = &self->pairs[i];
     if (free_pair->near < 0) {
       free_pair->replies = free_pair->replies != NULL ? free_pair->replies : malloc(REPLIES_MAX);
-      must(free_pair->replies != NULL, "malloc");
-      free_pair->near = near;
-      free_pair->away = away;
+      relay_must(free_pair->replies != NULL, "malloc");
+      free_pair->near = ends[0];
+      free_pair->away = ends[1];
       free_pair->length = 0;
       return;
     }
   }
-  (void)close(near);
-  (void)close(away);
+  (void)close(ends[0]);
+  (void)close(ends[1]);
 }
 
 static void part(pair *ended) {
@@ -129,7 +105,7 @@ static bool from_server(relay *self, pair *one) {
   bool sent = kept == 0 || send(one->near, one->replies, kept, MSG_NOSIGNAL) == (ssize_t)kept;
   one->length -= at;
   memmove(one->replies, one->replies + at, one->length);
-  must(one->length < REPLIES_MAX, "lossy: a reply is too long");
+  relay_must(one->length < REPLIES_MAX, "lossy: a reply is too long");
   return sent;
 }
 
@@ -164,28 +140,17 @@ static void run(relay *self) {
 
 void lossy_start(lossy_relay *started, int port, unsigned nth) {
   relay *self = calloc(1, sizeof *self);
-  struct sockaddr_in address = loopback_address(0);
-  socklen_t length = sizeof address;
-  must(self != NULL, "calloc");
+  relay_must(self != NULL, "calloc");
   for (unsigned i = 0; i < PAIRS_MAX; i++) {
     self->pairs[i].near = self->pairs[i].away = -1;
   }
   self->port = port;
   self->nth = nth;
-  self->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  must(bind(self->listener, (struct sockaddr *)&address, sizeof address) == 0, "bind");
-  must(listen(self->listener, PAIRS_MAX) == 0, "listen");
-  must(getsockname(self->listener, (struct sockaddr *)&address, &length) == 0, "getsockname");
-  (void)snprintf(started->address, sizeof started->address, "127.0.0.1:%d",
-                 ntohs(address.sin_port));
-  started->lost =
-      mmap(NULL, sizeof *started->lost, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  must(started->lost != MAP_FAILED, "mmap");
+  self->listener = relay_listen(started->address);
+  started->lost = relay_share(sizeof *started->lost);
   self->lost = started->lost;
-  started->pid = fork();
-  must(started->pid >= 0, "fork");
+  started->pid = relay_fork();
   if (started->pid == 0) {
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     run(self);
   }
   (void)close(self->listener);
@@ -193,7 +158,6 @@ void lossy_start(lossy_relay *started, int port, unsigned nth) {
 }
 
 void lossy_end(lossy_relay *started) {
-  (void)kill(started->pid, SIGKILL);
-  (void)waitpid(started->pid, NULL, 0);
+  relay_end(started->pid);
   (void)munmap((void *)started->lost, sizeof *started->lost);
 }

@@ -5,51 +5,19 @@
  */
 #include "proxy.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "relay.h"
 
 #define PAIRS_MAX 16
 
 /* Of each connection the client's end and the server's; -1: none. */
 typedef int pair[2];
-
-static void must(bool ok, const char *what) {
-  if (!ok) {
-    perror(what);
-    abort();
-  }
-}
-
-static struct sockaddr_in loopback_address(int port) {
-  return (struct sockaddr_in){.sin_family = AF_INET,
-                              .sin_port = htons((uint16_t)port),
-                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-}
-
-/* -1 when nobody is there. */
-static int reach(int port) {
-  struct sockaddr_in address = loopback_address(port);
-  int on = 1;
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-    (void)close(fd);
-    return -1;
-  }
-  (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  return fd;
-}
 
 static void hang_up(pair *ends) {
   for (unsigned side = 0; side < 2; side++) {
@@ -61,18 +29,17 @@ static void hang_up(pair *ends) {
 }
 
 static void greet(pair *pairs, int listener, int port) {
-  int on = 1;
-  int near = accept(listener, NULL, NULL);
-  int away = near >= 0 ? reach(port) : -1;
-  (void)setsockopt(near, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  for (unsigned i = 0; i < PAIRS_MAX && away >= 0; i++) {
+  pair both;
+  if (!relay_greet(listener, port, both)) {
+    return;
+  }
+  for (unsigned i = 0; i < PAIRS_MAX; i++) {
     if (pairs[i][0] < 0) {
-      pairs[i][0] = near;
-      pairs[i][1] = away;
+      pairs[i][0] = both[0];
+      pairs[i][1] = both[1];
       return;
     }
   }
-  pair both = {near, away};
   hang_up(&both);
 }
 
@@ -89,7 +56,7 @@ static void obey(pair *pairs, volatile proxy_order *order) {
   for (unsigned i = 0; i < PAIRS_MAX && order->said != order->done; i++) {
     if (pairs[i][0] >= 0 && order->keeps) {
       (void)close(pairs[i][1]);
-      pairs[i][1] = reach(order->port);
+      pairs[i][1] = relay_reach(order->port);
     }
     if (!order->keeps || pairs[i][1] < 0) {
       hang_up(&pairs[i]);
@@ -123,31 +90,18 @@ static void serve(int listener, volatile proxy_order *order) {
 }
 
 void proxy_start(proxy *self, int port) {
-  struct sockaddr_in address = loopback_address(0);
-  socklen_t length = sizeof address;
-  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  void *shared =
-      mmap(NULL, sizeof *self->order, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  must(listener >= 0 && bind(listener, (struct sockaddr *)&address, length) == 0 &&
-           listen(listener, PAIRS_MAX) == 0 &&
-           getsockname(listener, (struct sockaddr *)&address, &length) == 0,
-       "proxy: a port");
-  must(shared != MAP_FAILED, "proxy: mmap");
-  self->order = shared;
+  int listener = relay_listen(self->address);
+  self->order = relay_share(sizeof *self->order);
   self->order->port = port;
-  (void)snprintf(self->address, sizeof self->address, "127.0.0.1:%d", ntohs(address.sin_port));
-  self->pid = fork();
-  must(self->pid >= 0, "proxy: fork");
+  self->pid = relay_fork();
   if (self->pid == 0) {
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     serve(listener, self->order);
   }
   (void)close(listener);
 }
 
 void proxy_end(proxy *self) {
-  (void)kill(self->pid, SIGKILL);
-  (void)waitpid(self->pid, NULL, 0);
+  relay_end(self->pid);
   (void)munmap((void *)(uintptr_t)self->order, sizeof *self->order);
 }
 
