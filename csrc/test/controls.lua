@@ -618,7 +618,7 @@ local list = {
   { "line-not-moved", "when the first of a line has ended nobody is the first",
     "rl_line_promote(line, now_us, granted); } else", "line->last_us = now_us; (void)granted; } else {} if (false)" },
   { "line-in-no-order", "the last of a line comes before the others",
-    "return next != NULL ? next : line->behind.first;", "return next != NULL ? line->behind.last : NULL;" },
+    "return next != NULL ? next : line->behind.first;", "return line->behind.last;" },
   { "line-without-budget", "who stands behind another has no budget",
     "rl_timers_set(&lock->core->timers, lock, lock->budget_us);",
     "rl_timers_set(&lock->core->timers, lock, REDLOCK_NEVER);" },
