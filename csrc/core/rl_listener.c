@@ -22,7 +22,7 @@
 #include "rl_call.h"
 #include "rl_core.h"
 
-#define RL_LISTENER_MUTE "a release may not call who waits there"
+#define RL_LISTENER_MUTE "a release may not call who waits there (ACL, or a cluster)"
 
 static bool rl_listener_is_refused(const rl_core *core, unsigned node) {
   const rl_calls *calls = core->calls;

@@ -21,6 +21,7 @@
 #define LOCK_DELAY_US (200 * MS)
 #define PRINTED 10
 #define DESCRIPTORS_MAX 40
+#define LISTENERS_MAX 5 /* of a worker: one for each node */
 #define ROOM_KILOBYTES 2048
 #define FLAT_KILOBYTES 256
 #define EDGE_US (30000u * MS) /* how much of the beginning and the end memory is compared of */
@@ -329,7 +330,7 @@ static void check_settled(check *self, unsigned worker, settled_counts *counts) 
     below += counts->of[median++];
   }
   uint64_t apart = median > counts->usual ? median - counts->usual : counts->usual - median;
-  if (counts->usual != 0 && apart > CHAOS_NODES) {
+  if (counts->usual != 0 && apart > LISTENERS_MAX) {
     check_violated(self, "descriptors", "worker %u had %llu descriptors, now %llu", worker,
                    (unsigned long long)counts->usual, (unsigned long long)median);
   }
