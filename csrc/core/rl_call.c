@@ -33,7 +33,8 @@
  *   C8. A call for a place that there is not any more is answered by leaving it, which calls the next. Not that of a
  *       lease: there a node was late, and C6 leaves.
  *   C9. A node that refuses is asked for no place for a while (L3 of rl_listener.c). But where a key of another type is in
- *       the way of one queue, that says nothing of the others.
+ *       the way of one queue, that says nothing of the others; and that it has no memory, loads or is busy, nothing of
+ *       the next time.
  */
 #include "rl_call.h"
 
@@ -468,15 +469,20 @@ static bool rl_call_is_forbidden(const rl_reply *reply) {
           strstr(reply->text, "to run the '") != NULL || strstr(reply->text, "nknown ") != NULL);
 }
 
-/*
- * C9. Whether somebody's key of another type is where the queue would be. There |place| stands in none, and who waits for
- * it polls. All other resources are called as before.
- */
-static bool rl_call_is_in_the_way(rl_core *core, const rl_node *node, redlock_time now_us,
-                                  rl_place *place) {
+/* C9. Before Redis 7 these words stand inside the text. */
+static const char *const rl_call_passing[] = {"WRONGTYPE",   "OOM ",  "LOADING ",    "MISCONF ",
+                                              "NOREPLICAS ", "BUSY ", "MASTERDOWN ", "READONLY "};
+
+/* C9. Whether only this STAND was refused. |place| stands nowhere there, and who waits for it polls. */
+static bool rl_call_is_passing(rl_core *core, const rl_node *node, redlock_time now_us,
+                               rl_place *place) {
   const rl_reply *reply = &node->link.reader.reply;
   uint32_t bit = rl_node_bit(node);
-  if (reply->type != RL_REPLY_ERROR || strstr(reply->text, "WRONGTYPE") == NULL) {
+  bool passes = false;
+  for (size_t i = 0; i < sizeof rl_call_passing / sizeof rl_call_passing[0]; i++) {
+    passes = passes || (reply->type == RL_REPLY_ERROR && strstr(reply->text, rl_call_passing[i]));
+  }
+  if (!passes) {
     return false;
   }
   if (place != NULL) {
@@ -514,7 +520,7 @@ void rl_call_answered(rl_core *core, rl_node *node, redlock_time now_us, const r
     }
     return;
   }
-  bool refused = owed->kind == RL_OWED_STAND && !rl_call_is_in_the_way(core, node, now_us, place);
+  bool refused = owed->kind == RL_OWED_STAND && !rl_call_is_passing(core, node, now_us, place);
   if (refused || rl_call_is_forbidden(reply)) {
     rl_listener_refuse(core, node, now_us,
                        reply->type == RL_REPLY_ERROR

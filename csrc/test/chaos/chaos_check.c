@@ -312,13 +312,13 @@ static void check_kilobytes(check *self, unsigned worker, uint64_t first_us, uin
 typedef struct settled_counts {
   unsigned of[DESCRIPTORS_MAX + 1]; /* samples with so many descriptors */
   unsigned samples;
-  uint64_t usual; /* in the first settled phase; 0 when there was none */
+  uint64_t usual; /* the most in a settled phase before; 0 when there was none */
 } settled_counts;
 
 /*
  * The end of a settled phase. Its median counts: a connection that breaks and is made again by chance
- * takes a descriptor more, or less, for a moment; one that was leaked is there in all samples. A node that had no memory
- * is not listened to for a minute: each may have a connection more, or less, than the first time.
+ * takes a descriptor more, or less, for a moment; one that was leaked is there in all samples. A node that says that
+ * it calls nobody is not listened to for a minute: there may be as many less as there are nodes.
  */
 static void check_settled(check *self, unsigned worker, settled_counts *counts) {
   unsigned below = 0;
@@ -329,12 +329,12 @@ static void check_settled(check *self, unsigned worker, settled_counts *counts) 
   while (below + counts->of[median] <= counts->samples / 2) {
     below += counts->of[median++];
   }
-  uint64_t apart = median > counts->usual ? median - counts->usual : counts->usual - median;
-  if (counts->usual != 0 && apart > LISTENERS_MAX) {
+  bool leaked = median > counts->usual;
+  if (counts->usual != 0 && (leaked || median + LISTENERS_MAX < counts->usual)) {
     check_violated(self, "descriptors", "worker %u had %llu descriptors, now %llu", worker,
                    (unsigned long long)counts->usual, (unsigned long long)median);
   }
-  *counts = (settled_counts){.usual = counts->usual != 0 ? counts->usual : median};
+  *counts = (settled_counts){.usual = leaked ? median : counts->usual};
 }
 
 static void check_descriptors(check *self, unsigned worker) {

@@ -1062,10 +1062,12 @@ static void a_node_that_answers_nonsense_is_not_asked_for_a_minute(void **state)
   }
 }
 
-/* A key of another type where one queue would be: who waits there polls, and the others are called. */
+/* A key of another type is where one queue would be, or there is no memory for a moment: the others are called. */
 static void what_is_in_the_way_of_one_queue_is_not_of_the_others(void **state) {
   static const char *const answers[] = {"-WRONGTYPE of another kind\r\n",
-                                        "-ERR Error running script: WRONGTYPE Operation\r\n"};
+                                        "-ERR Error running script: WRONGTYPE Operation\r\n",
+                                        "-OOM command not allowed\r\n", "-LOADING it loads\r\n",
+                                        "-ERR Error running script: -OOM command\r\n"};
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(answers); i++) {
     const char *reason;
