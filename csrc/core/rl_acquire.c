@@ -54,10 +54,19 @@ static redlock_duration rl_acquire_left(const rl_lock *lock, redlock_time now_us
              : rl_time_sub(lock->budget_us, rl_time_add(now_us, rl_acquire_needs(lock->core)));
 }
 
+/*
+ * The first attempt is always made, or nobody would ever learn that the nodes have become faster. Who stood in a line has
+ * heard from another, and made none.
+ */
+static bool rl_acquire_is_retry(const rl_lock *lock) {
+  return lock->result != REDLOCK_PENDING && (lock->line == NULL || lock->line->last_us != 0);
+}
+
 bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
-  bool retry = lock->result != REDLOCK_PENDING; /* The first attempt is always made. */
-  if (now_us >= lock->budget_us || (retry && rl_acquire_left(lock, now_us) == 0)) {
-    rl_lock_end(lock, now_us, retry ? lock->result : REDLOCK_E_UNAVAILABLE);
+  bool hopeless = rl_acquire_is_retry(lock) && rl_acquire_left(lock, now_us) == 0;
+  if (now_us >= lock->budget_us || hopeless) {
+    rl_lock_end(lock, now_us,
+                lock->result != REDLOCK_PENDING ? lock->result : REDLOCK_E_UNAVAILABLE);
     return false;
   }
   if (rl_validity_deadline(now_us, lock->ttl_us, lock->current->drift_factor) == now_us) {

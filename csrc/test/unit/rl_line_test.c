@@ -405,6 +405,31 @@ static void the_next_of_one_whose_budget_is_over_tells_what_that_has_heard(void 
   assert_true(fake_world_end(world));
 }
 
+/* Nodes that were slow are not asked again when the budget is too short for them, but once by each: they may be fast now. */
+static void who_stood_in_line_makes_one_attempt_whatever_was_heard(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  fake_world *world = fake_world_new(3);
+  options.wait_us = 100 * MS;
+  rl_lock *first = begin_without_answers(world, KEY, &options);
+  options.wait_us = 200 * MS;
+  rl_lock *next = begin_without_answers(world, KEY, &options);
+  assert_parked(next, first);
+  while (rl_lock_result(first) == REDLOCK_PENDING) { /* Nobody answers it. */
+    world->now_us = rl_core_deadline(&world->core);
+    fake_turn(world);
+  }
+  assert_error(rl_lock_result(first), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(next->result, REDLOCK_E_UNAVAILABLE); /* So far. */
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    world->core.nodes[i]->link.nearest_us = 10 * SECONDS;
+  }
+  pass_until(world, FAKE_START_US + 199 * MS);
+  assert_error(rl_lock_result(next), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
 static void who_is_cancelled_behind_another_leaves_the_others_in_order(void **state) {
   (void)state;
   redlock_options options = patient();
@@ -658,6 +683,7 @@ int main(void) {
       cmocka_unit_test(who_takes_a_place_tells_what_was_heard_there),
       cmocka_unit_test(behind_one_that_knew_nothing_the_next_tries_at_once),
       cmocka_unit_test(the_next_of_one_whose_budget_is_over_tells_what_that_has_heard),
+      cmocka_unit_test(who_stood_in_line_makes_one_attempt_whatever_was_heard),
       cmocka_unit_test(who_is_cancelled_behind_another_leaves_the_others_in_order),
       cmocka_unit_test(one_that_was_cancelled_may_come_again),
       cmocka_unit_test(closing_ends_the_whole_line),
