@@ -37,7 +37,8 @@
 #define SAMPLE_GAP_US (100 * MS)
 #define KEYS                                                                                       \
   "local found = {} for _, key in ipairs(redis.call('keys', '" CHAOS_PREFIX "*')) do "             \
-  "found[#found + 1] = key .. ' ' .. tostring(redis.call('get', key)) end "                        \
+  "if not string.find(key, ':redlock-', 1, true) then " /* No queue of who waits. */               \
+  "found[#found + 1] = key .. ' ' .. tostring(redis.call('get', key)) end end "                    \
   "return table.concat(found, '\\n')"
 
 /* ------------------------------------------------------------------------------------ workers */
