@@ -473,7 +473,7 @@ static bool rl_call_is_forbidden(const rl_reply *reply) {
 static const char *const rl_call_passing[] = {"WRONGTYPE",   "OOM ",  "LOADING ",    "MISCONF ",
                                               "NOREPLICAS ", "BUSY ", "MASTERDOWN ", "READONLY "};
 
-/* C9. Whether only this STAND was refused. |place| stands nowhere there, and who waits for it polls. */
+/* C9. Whether only this STAND was refused. Who waits there polls; where |place| has stood before it still may. */
 static bool rl_call_is_passing(rl_core *core, const rl_node *node, redlock_time now_us,
                                rl_place *place) {
   const rl_reply *reply = &node->link.reader.reply;
@@ -486,7 +486,6 @@ static bool rl_call_is_passing(rl_core *core, const rl_node *node, redlock_time 
     return false;
   }
   if (place != NULL) {
-    place->standing &= ~bit;
     place->held &= ~bit;
     place->behind &= ~bit;
     rl_call_weigh(core, place, now_us);
