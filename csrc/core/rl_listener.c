@@ -106,7 +106,7 @@ void rl_listener_refuse(rl_core *core, const rl_node *node, redlock_time now_us,
 }
 
 void rl_listener_mute(rl_core *core, const rl_node *node, redlock_time now_us) {
-  if (core->calls != NULL) {
+  if (core->calls != NULL && node->index < RL_CALL_NODES_MAX) { /* Beyond, nobody listens. */
     rl_listener_refuse(core, node, now_us, RL_LISTENER_MUTE);
   }
 }

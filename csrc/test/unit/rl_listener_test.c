@@ -88,6 +88,28 @@ static void a_listener_logs_in_as_its_node_does(void **state) {
   fake_world_close(&world);
 }
 
+/* With more nodes nobody listens, and a release that may call nobody says nothing of a listener. */
+static void the_seventeenth_node_has_no_listener(void **state) {
+  (void)state;
+  rl_core core;
+  redlock_settings settings = {0};
+  assert_error(rl_core_init(&core, NULL, 0), REDLOCK_OK);
+  assert_error(rl_calls_open(&core), REDLOCK_OK);
+  for (unsigned i = 0; i < 17; i++) {
+    char name[32];
+    rl_address address;
+    (void)snprintf(name, sizeof name, "10.0.0.%u", 1 + i);
+    redlock_node node = {.address = name};
+    assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
+    assert_error(rl_core_add(&core, &address), REDLOCK_OK);
+  }
+  rl_listener_mute(&core, core.nodes[15], FAKE_START_US);
+  assert_int_equal(core.calls->refused, 1u << 15);
+  rl_listener_mute(&core, core.nodes[16], FAKE_START_US);
+  assert_int_equal(core.calls->refused, 1u << 15);
+  rl_core_free(&core);
+}
+
 static void a_subscription_that_is_forbidden_is_asked_for_again_after_a_minute(void **state) {
   (void)state;
   fake_world *world = by_hand();
@@ -402,6 +424,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(there_are_listeners_when_somebody_has_to_wait),
       cmocka_unit_test(a_listener_logs_in_as_its_node_does),
+      cmocka_unit_test(the_seventeenth_node_has_no_listener),
       cmocka_unit_test(a_subscription_that_is_forbidden_is_asked_for_again_after_a_minute),
       cmocka_unit_test(or_when_the_connection_of_the_node_has_been_made_anew),
       cmocka_unit_test(a_peer_that_answers_otherwise_is_given_up),
