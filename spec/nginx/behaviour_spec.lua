@@ -43,12 +43,16 @@ local LOCATIONS = [[
   }
 ]]
 
+-- nginx gives its children no environment, and theirs is to be the same interpreter: the module of a sanitized tree
+-- can be loaded by no other one.
+local MAIN = "env REDLOCK_SPEC_LUA; env ASAN_OPTIONS;"
+
 local nginx
 
 local declared = {
   describe = function(title, fn)
     describe(title, function()
-      setup(function() nginx = server.start { init = INIT, server = LOCATIONS } end)
+      setup(function() nginx = server.start { main = MAIN, init = INIT, server = LOCATIONS } end)
       teardown(function() nginx:stop() end)
       fn()
     end)
