@@ -4,7 +4,8 @@
  * SPDX-License-Identifier: MIT
  *
  * redlock_client_process():
- *   1. read what the sockets that are ready hold, and give it to the core;
+ *   1. read what the sockets that are ready hold, and give it to the core; once more, when this process was held up
+ *      since: an answer that lies there unread is no silence of the node's;
  *   2. let the core look at the clock;                                         (rl_pump.c)
  *   3. make the sockets what the core wants them to be;
  *   4. launch what was begun, with a clock reading from before the first byte; (rl_pump.c)
@@ -27,6 +28,7 @@
  * sending.
  */
 #define RL_TURN_STALE_US REDLOCK_MILLISECONDS
+#define RL_TURN_HELD_UP_US (500 * REDLOCK_MILLISECONDS) /* much less than a node may be silent */
 
 /* --------------------------------------------------------------------------------------- input */
 
@@ -132,6 +134,17 @@ static void rl_turn_input(redlock_client *client, const struct pollfd *fds, size
   }
 }
 
+/* Reads what is ready now. */
+static void rl_turn_look(redlock_client *client) {
+  struct pollfd fds[REDLOCK_NODES_MAX];
+  size_t count = rl_poll_fds(client, fds, REDLOCK_NODES_MAX);
+  if (count > 0 && poll(fds, (nfds_t)count, 0) > 0) {
+    rl_turn_input(client, fds, count);
+  } else {
+    rl_turn_input(client, fds, 0); /* What TLS has read, and not told of yet. */
+  }
+}
+
 /* -------------------------------------------------------------------------------------- output */
 
 /* Returns false when the connection has ended, for socket->error. */
@@ -230,6 +243,10 @@ static int rl_turn_run(redlock_client *client) {
   client->wait.unstarted = false;
   for (unsigned i = 0; i < RL_TURN_ROUNDS_MAX && result == REDLOCK_OK; i++) {
     redlock_time now_us = redlock_now();
+    if (rl_time_sub(now_us, client->core.now_us) > RL_TURN_HELD_UP_US) {
+      rl_turn_look(
+          client); /* Step 1. What was there at |now_us| is heard before it is judged by that. */
+    }
     rl_turn_overdue(client, now_us);
     rl_turn_connect(client, now_us,
                     rl_pump_advance(&client->core, now_us, rl_turn_sockets(client)));
@@ -247,15 +264,11 @@ static int rl_turn_run(redlock_client *client) {
 }
 
 int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t count) {
-  struct pollfd own[REDLOCK_NODES_MAX];
   if (fds == NULL) {
-    count = rl_poll_fds(client, own, REDLOCK_NODES_MAX);
-    if (count > 0 && poll(own, (nfds_t)count, 0) <= 0) {
-      count = 0;
-    }
-    fds = own;
+    rl_turn_look(client);
+  } else {
+    rl_turn_input(client, fds, count);
   }
-  rl_turn_input(client, fds, count);
   int result = rl_turn_run(client);
   client->wake = false;
   if (client->alarm_us <= client->core.now_us) {

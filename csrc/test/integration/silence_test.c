@@ -147,6 +147,33 @@ static void a_lease_that_is_extended_each_second_outlives_them(void **state) {
   }
 }
 
+/* What is held up is this process: the answers lie there, and only it thinks that it has looked. */
+static void a_client_that_was_held_up_takes_no_node_for_silent(void **state) {
+  (void)state;
+  redlock_options options = once();
+  options.ttl_us = MS(60000);
+  options.node_timeout_us = MS(10000);
+  redlock_client *client = client_of(&three, 3, &options);
+  redlock_lock *lock = held_lock(client, "r");
+  assert_int_equal(redlock_lock_extend_start(lock, 0), REDLOCK_OK);
+  struct pollfd fds[REDLOCK_NODES_MAX];
+  size_t count = redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX);
+  assert_int_equal(redlock_client_process(client, fds, count), REDLOCK_OK); /* It is sent now. */
+  assert_int_equal(redlock_lock_result(lock), REDLOCK_PENDING);
+  (void)poll(NULL, 0, 3200);
+  count = redlock_client_pollfds(client, fds, REDLOCK_NODES_MAX);
+  assert_int_equal(redlock_client_process(client, fds, count), REDLOCK_OK);
+  assert_ok(lock, redlock_lock_result(lock));
+  for (unsigned i = 0; i < 3; i++) {
+    redlock_node_info info;
+    assert_int_equal(redlock_client_node_info(client, i, &info), REDLOCK_OK);
+    assert_int_equal(info.state, REDLOCK_NODE_UP);
+  }
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, relays_start, relays_end)
 
 int main(void) {
@@ -155,6 +182,7 @@ int main(void) {
       TEST(no_lease_that_is_extended_each_second_is_lost_by_it),
       cmocka_unit_test(connections_that_do_not_answer_are_given_up_in_3_s_whatever_the_ttl),
       cmocka_unit_test(a_lease_that_is_extended_each_second_outlives_them),
+      cmocka_unit_test(a_client_that_was_held_up_takes_no_node_for_silent),
   };
   return cmocka_run_group_tests_name("silence", tests, three_start, three_end);
 }
