@@ -243,9 +243,9 @@ static int rl_turn_run(redlock_client *client) {
   client->wait.unstarted = false;
   for (unsigned i = 0; i < RL_TURN_ROUNDS_MAX && result == REDLOCK_OK; i++) {
     redlock_time now_us = redlock_now();
+    /* Step 1. What was there at |now_us| is heard before it is judged by that. */
     if (rl_time_sub(now_us, client->core.now_us) > RL_TURN_HELD_UP_US) {
-      rl_turn_look(
-          client); /* Step 1. What was there at |now_us| is heard before it is judged by that. */
+      rl_turn_look(client);
     }
     rl_turn_overdue(client, now_us);
     rl_turn_connect(client, now_us,
