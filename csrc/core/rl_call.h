@@ -55,8 +55,10 @@ typedef struct rl_calls {
   uint32_t ready;                        /* nodes whose calls arrive */
   uint32_t probed;                       /* nodes that owe the answer to the probe */
   uint32_t to_probe;                     /* nodes to which it is to be sent */
+  uint32_t
+      unheard; /* nodes whose probe nobody has received: there is to be another, of a new listener */
   uint32_t refused; /* nodes that do not let us, for what their listener's error says */
-  redlock_time refused_until_us;
+  redlock_time refused_until_us[RL_CALL_NODES_MAX];
   rl_place **places; /* by the lower half of their ids */
   uint32_t place_count, place_capacity, used_count;
   rl_place *free;

@@ -6,7 +6,8 @@
  *   L1. It logs in as the node's own connection does, and subscribes to the client's channel. What a node has no
  *       calls for is known by then, or by L2, and everybody polls where that is so.
  *   L2. Then a message is published over the node's own connection. One receiver proves that messages arrive, that we
- *       may publish (so may others with our login), and that both connections lead to one server.
+ *       may publish (so may others with our login), and that both connections lead to one server. Where there is none
+ *       the connection may have been cut a moment before, which nobody knows yet: it is made anew, once.
  *   L3. A node that refuses is asked again after a minute, or when its connection has been made anew: whoever changes
  *       its ACL need not restart anybody, and whoever does not reads of it once. So is one where a release may call
  *       nobody: others with the same login would stand there in vain.
@@ -23,10 +24,11 @@
 #include "rl_core.h"
 
 #define RL_LISTENER_MUTE "a release may not call who waits there (ACL, or a cluster)"
+#define RL_LISTENER_UNHEARD "what is published there does not arrive"
 
 static bool rl_listener_is_refused(const rl_core *core, unsigned node) {
   const rl_calls *calls = core->calls;
-  return (calls->refused >> node & 1) != 0 && core->now_us < calls->refused_until_us;
+  return (calls->refused >> node & 1) != 0 && core->now_us < calls->refused_until_us[node];
 }
 
 bool rl_listener_needed(const rl_core *core, unsigned node) {
@@ -99,7 +101,8 @@ void rl_listener_refuse(rl_core *core, const rl_node *node, redlock_time now_us,
   rl_node *listener = calls->listeners[node->index];
   rl_listener_lost(core, rl_node_bit(node), now_us);
   calls->refused |= rl_node_bit(node);
-  calls->refused_until_us = rl_time_add(now_us, RL_LISTENER_REFUSED_US);
+  calls->unheard &= ~rl_node_bit(node);
+  calls->refused_until_us[node->index] = rl_time_add(now_us, RL_LISTENER_REFUSED_US);
   if (listener != NULL && reason != listener->error) {
     (void)snprintf(listener->error, sizeof listener->error, "%s", reason);
   }
@@ -122,8 +125,14 @@ void rl_listener_probed(rl_core *core, rl_node *node, redlock_time now_us) {
   if (reply->type == RL_REPLY_ERROR) {
     rl_listener_refuse(core, node, now_us, rl_link_said(&node->link));
   } else if (reply->type != RL_REPLY_INTEGER || reply->integer < 1) {
-    rl_listener_refuse(core, node, now_us, "what is published there does not arrive");
+    bool again = reply->type == RL_REPLY_INTEGER && (calls->unheard & bit) == 0;
+    if (again) {
+      calls->unheard |= bit;
+    } else {
+      rl_listener_refuse(core, node, now_us, RL_LISTENER_UNHEARD);
+    }
   } else {
+    calls->unheard &= ~bit;
     calls->ready |= bit;
     calls->listeners[node->index]->error[0] = '\0';
     rl_call_ready(core, bit);
@@ -174,6 +183,13 @@ void rl_listeners_rest(rl_core *core, redlock_time now_us) {
   calls->wanted = calls->wanted && !idle;
 }
 
+/* L2. Whether the listener is the one that has not received the probe. */
+static bool rl_listener_is_unheard(const rl_core *core, const rl_node *listener) {
+  const rl_calls *calls = core->calls;
+  uint32_t unsettled = calls->unheard & ~(calls->ready | calls->probed | calls->to_probe);
+  return listener->link.phase == RL_LINK_UP && (unsettled & rl_node_bit(listener)) != 0;
+}
+
 const char *rl_listener_overdue(rl_core *core, rl_node *listener, redlock_time now_us) {
   const rl_calls *calls = core->calls;
   rl_link *link = &listener->link;
@@ -183,6 +199,9 @@ const char *rl_listener_overdue(rl_core *core, rl_node *listener, redlock_time n
   const char *reason = rl_link_overdue(link, now_us);
   if (reason == NULL && !rl_listener_needed(core, listener->index)) {
     return listener->error; /* Why it was refused; or nothing is wrong. */
+  }
+  if (reason == NULL && rl_listener_is_unheard(core, listener)) {
+    return RL_LISTENER_UNHEARD;
   }
   if (reason == NULL && link->phase == RL_LINK_UP && link->owed_count == 0 &&
       calls->used_count > 0 && rl_time_add(link->heard_us, RL_LISTENER_PING_US) <= now_us &&
@@ -198,7 +217,8 @@ static redlock_time rl_listener_deadline(const rl_core *core, const rl_node *lis
   if (link->phase == RL_LINK_DOWN) {
     return needed ? listener->connect_at_us : REDLOCK_NEVER;
   }
-  redlock_time deadline_us = needed ? rl_node_deadline(listener) : 0;
+  bool stays = needed && !rl_listener_is_unheard(core, listener);
+  redlock_time deadline_us = stays ? rl_node_deadline(listener) : 0;
   if (link->phase == RL_LINK_UP && link->owed_count == 0 && core->calls->used_count > 0) {
     deadline_us = rl_time_min(deadline_us, rl_time_add(link->heard_us, RL_LISTENER_PING_US));
   }
@@ -235,7 +255,7 @@ void rl_listeners_forget(rl_core *core) {
     listener->error[0] = '\0';
   }
   calls->wanted = calls->listening = false; /* The next ones have a channel of their own. */
-  calls->ready = calls->probed = calls->to_probe = calls->refused = 0;
+  calls->ready = calls->probed = calls->to_probe = calls->unheard = calls->refused = 0;
 }
 
 void rl_listeners_free(rl_core *core) {

@@ -178,21 +178,84 @@ static void calls_are_relied_on_only_when_the_probe_has_arrived(void **state) {
   assert_true(fake_world_end(world));
 }
 
-static void a_probe_that_nobody_has_received_means_that_calls_do_not_arrive(void **state) {
+static void subscribe_and_probe(fake_world *world, const char *answer) {
+  (void)shake_hands(world);
+  fake_deliver(world, 1, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n");
+  assert_int_equal(fake_next(world, 0), FAKE_PUBLISH);
+  (void)fake_reply(world, 0, answer);
+}
+
+/* Its connection may have been cut a moment before, and nobody knows of it yet. */
+static void a_listener_that_has_not_received_the_probe_is_made_anew_once(void **state) {
+  (void)state;
+  fake_world *world = by_hand();
+  subscribe_and_probe(world, ":0\r\n");
+  fake_settle(world);
+  assert_reason(world, 0, "does not arrive");
+  assert_false(listener_of(world, 0)->connected);
+  pass(world, 200 * MS);
+  assert_int_equal(listener_of(world, 0)->connections, 2);
+  subscribe_and_probe(world, ":1\r\n");
+  assert_true(arrives(world, 0));
+  fake_settle(world);
+  assert_true(listener_of(world, 0)->connected);
+  /* That is forgotten: the next time there is another chance, too. */
+  fake_break(world, 1, "Connection reset by peer");
+  pass(world, 200 * MS);
+  subscribe_and_probe(world, ":0\r\n");
+  pass(world, 500 * MS);
+  assert_int_equal(listener_of(world, 0)->connections, 4);
+  assert_true(fake_world_end(world));
+}
+
+static void two_probes_that_nobody_has_received_mean_that_calls_do_not_arrive(void **state) {
+  (void)state;
+  fake_world *world = by_hand();
+  subscribe_and_probe(world, ":0\r\n");
+  pass(world, 200 * MS);
+  subscribe_and_probe(world, ":0\r\n");
+  assert_reason(world, 0, "does not arrive");
+  assert_int_equal(world->nodes[0].stands, 0);
+  pass(world, 58 * SECONDS);
+  assert_int_equal(listener_of(world, 0)->connections, 2);
+  assert_false(listener_of(world, 0)->connected);
+  pass(world, 4 * SECONDS);
+  assert_int_equal(listener_of(world, 0)->connections, 3);
+  assert_true(fake_world_end(world));
+}
+
+static void
+a_node_that_refuses_later_does_not_put_off_when_the_others_are_asked_again(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new_calling(2);
+  take_key(world, 3, REDLOCK_NEVER);
+  redlock_options options = patient();
+  options.wait_us = 600 * SECONDS;
+  (void)begin_of(world, KEY, &options);
+  rl_listener_refuse(&world->core, world->core.nodes[0], world->now_us, "NOPERM");
+  fake_settle(world);
+  pass(world, 40 * SECONDS);
+  rl_listener_refuse(&world->core, world->core.nodes[1], world->now_us, "NOPERM");
+  fake_settle(world);
+  pass(world, 25 * SECONDS);
+  assert_true(arrives(world, 0));
+  assert_false(arrives(world, 1));
+  pass(world, 40 * SECONDS);
+  assert_true(arrives(world, 1));
+  assert_true(fake_world_end(world));
+}
+
+static void a_probe_that_is_refused_means_that_calls_do_not_arrive(void **state) {
   static const struct {
     const char *answer, *reason;
-  } rows[] = {{":0\r\n", "does not arrive"},
-              {"+OK\r\n", "does not arrive"},
+  } rows[] = {{"+OK\r\n", "does not arrive"},
               {"$-1\r\n", "does not arrive"},
               {"-NOPERM no channel\r\n", "NOPERM"},
               {"-ERR unknown command\r\n", "unknown command"}};
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(rows); i++) {
     fake_world *world = by_hand();
-    (void)shake_hands(world);
-    fake_deliver(world, 1, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n");
-    assert_int_equal(fake_next(world, 0), FAKE_PUBLISH);
-    (void)fake_reply(world, 0, rows[i].answer);
+    subscribe_and_probe(world, rows[i].answer);
     assert_reason(world, 0, rows[i].reason);
     fake_settle(world);
     assert_int_equal(world->nodes[0].stands, 0);
@@ -429,7 +492,10 @@ int main(void) {
       cmocka_unit_test(or_when_the_connection_of_the_node_has_been_made_anew),
       cmocka_unit_test(a_peer_that_answers_otherwise_is_given_up),
       cmocka_unit_test(calls_are_relied_on_only_when_the_probe_has_arrived),
-      cmocka_unit_test(a_probe_that_nobody_has_received_means_that_calls_do_not_arrive),
+      cmocka_unit_test(a_listener_that_has_not_received_the_probe_is_made_anew_once),
+      cmocka_unit_test(two_probes_that_nobody_has_received_mean_that_calls_do_not_arrive),
+      cmocka_unit_test(a_node_that_refuses_later_does_not_put_off_when_the_others_are_asked_again),
+      cmocka_unit_test(a_probe_that_is_refused_means_that_calls_do_not_arrive),
       cmocka_unit_test(a_listener_that_ends_before_the_probe_is_answered_is_not_ready),
       cmocka_unit_test(the_node_comes_back_and_is_probed_again),
       cmocka_unit_test(a_listener_is_made_again_when_it_has_ended),
