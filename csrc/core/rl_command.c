@@ -304,6 +304,7 @@ static const char rl_command_attachment_here[] =
 /* Room for "$<20 digits>\r\n" and "\r\n" around an argument, and for "*<digits>\r\n". */
 #define RL_COMMAND_FRAME 32
 #define RL_COMMAND_DIGITS 20
+#define RL_COMMAND_SHA1_LENGTH 40
 
 static const rl_script_source *rl_command_source(rl_script script) {
   return &rl_script_sources[rl_command_takes(script) ? RL_SCRIPT_TAKE : script];
@@ -401,11 +402,21 @@ static char *rl_command_keys(char *out, const rl_command_key *key) {
   return out;
 }
 
+/* How a script is asked for. */
+static size_t rl_command_body_length(const rl_script_source *source, int by_text) {
+  return by_text ? strlen(source->text) : RL_COMMAND_SHA1_LENGTH;
+}
+
+static char *rl_command_body(char *out, const rl_script_source *source, int by_text,
+                             size_t length) {
+  out = by_text ? rl_command_argument(out, "EVAL", 4) : rl_command_argument(out, "EVALSHA", 7);
+  return rl_command_argument(out, by_text ? source->text : source->sha1, length);
+}
+
 int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
                       uint64_t ttl_ms, int grow) {
   const rl_script_source *source = &rl_script_sources[script];
-  const char *body = by_text ? source->text : source->sha1;
-  size_t body_length = strlen(body);
+  size_t body_length = rl_command_body_length(source, by_text);
   bool has_ttl = script != RL_SCRIPT_RELEASE && script != RL_SCRIPT_RELEASE_ALL;
   unsigned count = key->count < 2 ? 1 : key->count;
   size_t bound = body_length + key->key_length + key->token_length + (7 + count) * RL_COMMAND_FRAME;
@@ -414,8 +425,7 @@ int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl
     return 0;
   }
   out = rl_command_header(out, '*', 4 + count + has_ttl);
-  out = by_text ? rl_command_argument(out, "EVAL", 4) : rl_command_argument(out, "EVALSHA", 7);
-  out = rl_command_argument(out, body, body_length);
+  out = rl_command_body(out, source, by_text, body_length);
   out = rl_command_keys(out, key);
   out = rl_command_argument(out, key->token, key->token_length);
   if (has_ttl) {
@@ -428,17 +438,16 @@ int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl
 int rl_command_release(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
                        const char *entry, int grow) {
   const rl_script_source *source = &rl_script_sources[script];
-  const char *body = by_text ? source->text : source->sha1;
+  size_t body_length = rl_command_body_length(source, by_text);
   unsigned count = key->count < 2 ? 1 : key->count;
-  size_t bound = strlen(body) + key->key_length + key->token_length +
+  size_t bound = body_length + key->key_length + key->token_length +
                  (entry != NULL ? strlen(entry) : 0) + (8 + count) * RL_COMMAND_FRAME;
   char *out = rl_buffer_reserve(buffer, bound, grow != 0);
   if (out == NULL) {
     return 0;
   }
   out = rl_command_header(out, '*', 4 + count + (entry != NULL ? 1u : 0u));
-  out = rl_command_text(out, by_text ? "EVAL" : "EVALSHA");
-  out = rl_command_text(out, body);
+  out = rl_command_body(out, source, by_text, body_length);
   out = rl_command_keys(out, key);
   out = rl_command_argument(out, key->token, key->token_length);
   out = entry != NULL ? rl_command_text(out, entry) : out;
@@ -448,16 +457,16 @@ int rl_command_release(rl_buffer *buffer, rl_script script, int by_text, const r
 
 int rl_command_queue(rl_buffer *buffer, rl_script script, int by_text, const char *bytes,
                      size_t length, const char *entry, unsigned mode) {
-  const char *body = by_text ? rl_script_sources[script].text : rl_script_sources[script].sha1;
+  const rl_script_source *source = &rl_script_sources[script];
+  size_t body_length = rl_command_body_length(source, by_text);
   bool stands = script == RL_SCRIPT_STAND;
   char *out = rl_buffer_reserve(
-      buffer, strlen(body) + length + strlen(entry) + 9 * (size_t)RL_COMMAND_FRAME, true);
+      buffer, body_length + length + strlen(entry) + 9 * (size_t)RL_COMMAND_FRAME, true);
   if (out == NULL) {
     return 0;
   }
   out = rl_command_header(out, '*', stands ? 6 : 5);
-  out = rl_command_text(out, by_text ? "EVAL" : "EVALSHA");
-  out = rl_command_text(out, body);
+  out = rl_command_body(out, source, by_text, body_length);
   out = rl_command_argument(out, "1", 1);
   out = rl_command_argument(out, bytes, length);
   out = rl_command_text(out, entry);

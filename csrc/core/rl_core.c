@@ -427,7 +427,7 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
     if (got == 0) {
       break;
     }
-    if (got > 0 && rl_call_is_for(&owed)) {
+    if (got > 0 && owed.attempt == NULL && rl_call_is_for(&owed)) {
       rl_call_answered(core, node, now_us, &owed);
     } else if (got > 0 && owed.kind != RL_OWED_GUARD) {
       reason = rl_core_answered(core, node, now_us, &owed);
