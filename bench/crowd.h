@@ -66,7 +66,7 @@ typedef struct crowd_stored {
   char token[REDLOCK_TOKEN_LENGTH];
   char (*queue)[CROWD_ENTRY]; /* of those who wait for it */
   size_t queue_count, queue_capacity;
-  redlock_time queue_ends_us, sign_ends_us; /* of the list; of the sign that there is one */
+  redlock_time queue_ends_us, sign_ends_us; /* of the queue; of the sign that there is one */
   unsigned called;                          /* the client that was called last, and when */
   redlock_time called_us;
 } crowd_stored;

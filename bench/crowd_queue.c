@@ -142,15 +142,10 @@ static bool queue_call(crowd_node *node, crowd_stored *key) {
 
 /* RL_COMMAND_CALL: whether there was somebody to be called. */
 static bool queue_call_first(crowd_node *node, crowd_stored *key) {
-  for (unsigned i = 0; i < CROWD_TRIES; i++) {
-    node->inside++; /* LINDEX */
-    if (key->queue_count == 0) {
-      return false;
-    }
+  for (unsigned i = 0; i < CROWD_TRIES && key->queue_count > 0; i++) {
     if (queue_call(node, key)) {
       return true;
     }
-    node->inside++; /* LPOP */
     queue_remove(key, 0);
   }
   return false;
@@ -158,59 +153,83 @@ static bool queue_call_first(crowd_node *node, crowd_stored *key) {
 
 /* ------------------------------------------------------------------------------------- scripts */
 
-/* RL_COMMAND_QUEUE_LIVES */
-static void queue_live(crowd_node *node, crowd_stored *key) {
-  node->inside += 2; /* PEXPIRE, SET */
-  key->queue_ends_us = key->sign_ends_us = node->now_us + CROWD_QUEUE_LIVES_US;
+static void queue_live(const crowd_node *node, crowd_stored *key) {
+  key->queue_ends_us = node->now_us + CROWD_QUEUE_LIVES_US;
+}
+
+/* RL_COMMAND_SIGN */
+static void queue_sign(crowd_node *node, crowd_stored *key) {
+  node->inside++;
+  key->sign_ends_us = node->now_us + CROWD_QUEUE_LIVES_US;
+}
+
+/* RL_COMMAND_KEEP: what is left of a queue in which |before| stood. */
+static void queue_keep(crowd_node *node, crowd_stored *key, size_t before) {
+  if (key->queue_count == before) {
+    return;
+  }
+  node->inside++; /* SET; or DEL */
+  if (key->queue_count > 0) {
+    queue_live(node, key);
+  } else {
+    key->sign_ends_us = 0;
+  }
 }
 
 /* RELEASE_CALL */
 const char *queue_release(crowd_node *node, crowd_stored *key, const resp_request *request) {
   bool there = key->ends_us > node->now_us;
   bool ours = there && resp_equals(request, 4, key->token, key->token_length);
-  bool stood = request->count == 6, sign = key->sign_ends_us > node->now_us;
+  bool stood = request->count == 6, sign = key->sign_ends_us > node->now_us, called = false;
   if (request->count < 5 || (stood && request->lengths[5] != CROWD_ENTRY)) {
     return NULL;
   }
   queue_expire(node, key);
-  node->inside++; /* GET */
-  if (stood) {
-    node->inside++; /* LREM */
-    queue_remove(key, queue_find(key, request->words[5]));
+  size_t before = key->queue_count;
+  node->inside++; /* GET; or MGET, of the queue, too */
+  if (ours) {
+    node->inside++; /* DEL, of the sign, too, for who has not stood there */
+    key->ends_us = 0;
   }
-  if (there && !ours) {
-    return ":0\r\n";
-  }
-  node->inside += there; /* DEL, of the sign, too, for who has not stood there */
-  key->ends_us = 0;
-  if (ours && !stood && !sign) {
-    return ":1\r\n";
-  }
-  bool called = queue_call_first(node, key);
-  if (ours && !stood && called) {
-    node->inside++; /* SET */
-    key->sign_ends_us = node->now_us + CROWD_QUEUE_LIVES_US;
-  } else if (!called) {
-    node->inside += !ours || stood; /* DEL, where that above has not been of the sign */
+  if (ours && !stood) {
     key->sign_ends_us = 0;
   }
-  return !there ? ":0\r\n" : called ? ":2\r\n" : ":1\r\n";
+  if (!stood && (ours ? !sign : there)) {
+    return ours ? ":1\r\n" : ":0\r\n";
+  }
+  node->inside += !stood; /* MGET */
+  if (stood) {
+    queue_remove(key, queue_find(key, request->words[5]));
+  }
+  if (!there || ours) {
+    called = queue_call_first(node, key);
+  }
+  queue_keep(node, key, before);
+  if (key->queue_count > 0 &&
+      (stood ? request->words[5][CROWD_ENTRY_COUNTS] == '0' : ours && sign)) {
+    queue_sign(node, key);
+  }
+  return !ours ? ":0\r\n" : called ? ":2\r\n" : ":1\r\n";
 }
 
 /* The key is free: whether |entry| is first, or nobody is. Who is first is called, or taken away. */
 static bool queue_is_free_for(crowd_node *node, crowd_stored *key, const char *entry, bool evicts) {
   for (unsigned i = 0; i < CROWD_TRIES; i++) {
-    node->inside++; /* LINDEX */
     if (key->queue_count == 0 || memcmp(key->queue[0], entry, CROWD_ENTRY) == 0) {
       return true;
     }
     if ((!evicts || i > 0) && queue_call(node, key)) {
       return false;
     }
-    node->inside++; /* LPOP */
     queue_remove(key, 0);
   }
   return false;
+}
+
+static const char *queue_place(crowd_node *node, uint64_t units, size_t position) {
+  (void)snprintf(node->reply, sizeof node->reply, ":%llu\r\n",
+                 (unsigned long long)(units * RL_COMMAND_STAND_UNIT + position));
+  return node->reply;
 }
 
 const char *queue_stand(crowd_node *node, crowd_stored *key, const resp_request *request) {
@@ -219,35 +238,44 @@ const char *queue_stand(crowd_node *node, crowd_stored *key, const resp_request 
     return NULL;
   }
   uint64_t mode = resp_number(request, 5), units = 0;
+  bool joins = mode == RL_COMMAND_STAND_JOIN;
   queue_expire(node, key);
-  node->inside++; /* PTTL */
+  size_t before = key->queue_count;
+  if (joins) {
+    node->inside++; /* APPEND */
+    queue_append(key, entry);
+    if (before > 0 && before < CROWD_QUEUE_MAX) {
+      return queue_place(node, 1, before + 1);
+    }
+  }
+  node->inside += 2; /* GET, PTTL */
   bool free = key->ends_us <= node->now_us;
-  bool evicts = free && mode >= RL_COMMAND_STAND_EVICT && queue_find(key, entry) + 1 == mode;
-  node->inside += free && mode >= RL_COMMAND_STAND_EVICT; /* LPOS */
+  bool evicts = mode >= RL_COMMAND_STAND_EVICT && queue_find(key, entry) + 1 == mode;
   if (free && queue_is_free_for(node, key, entry, evicts)) {
+    if (joins || key->queue_count != before) {
+      queue_keep(node, key, CROWD_NOBODY);
+      if (key->queue_count > 0) {
+        queue_sign(node, key);
+      }
+    }
     return ":0\r\n";
   }
   if (!free) {
     units = (key->ends_us - node->now_us) / REDLOCK_MILLISECONDS + 2;
   }
   size_t at = mode == RL_COMMAND_STAND_NEW ? CROWD_NOBODY : queue_find(key, entry);
-  node->inside += mode != RL_COMMAND_STAND_NEW; /* LPOS */
-  bool stood = at != CROWD_NOBODY;
-  if (!stood) {
-    node->inside++; /* RPUSH */
+  if (at == CROWD_NOBODY) {
     at = key->queue_count;
     queue_append(key, entry);
   }
-  if (!stood && at >= CROWD_QUEUE_MAX) {
-    node->inside++; /* RPOP */
+  if (at >= CROWD_QUEUE_MAX) {
     queue_remove(key, at);
     at = CROWD_NOBODY; /* The position becomes 0. */
-  } else if (stood || at == 0 || entry[CROWD_ENTRY_COUNTS] % 8 == 0) {
-    queue_live(node, key);
+    units = units > 0 ? units : 1;
   }
-  (void)snprintf(node->reply, sizeof node->reply, ":%llu\r\n",
-                 (unsigned long long)(units * RL_COMMAND_STAND_UNIT + at + 1));
-  return node->reply;
+  queue_keep(node, key, CROWD_NOBODY); /* SET; or PEXPIRE */
+  queue_sign(node, key);
+  return queue_place(node, units, at + 1);
 }
 
 const char *queue_leave(crowd_node *node, crowd_stored *key, const resp_request *request) {
@@ -255,16 +283,12 @@ const char *queue_leave(crowd_node *node, crowd_stored *key, const resp_request 
     return NULL;
   }
   queue_expire(node, key);
-  size_t at = queue_find(key, request->words[4]);
-  node->inside += 2; /* LREM, EXISTS */
+  size_t before = key->queue_count, at = queue_find(key, request->words[4]);
+  node->inside++; /* MGET */
   queue_remove(key, at);
   if (key->ends_us <= node->now_us) {
     (void)queue_call_first(node, key);
   }
-  node->inside++; /* EXISTS */
-  if (key->queue_count == 0) {
-    node->inside++; /* DEL */
-    key->sign_ends_us = 0;
-  }
-  return at != CROWD_NOBODY ? ":1\r\n" : ":0\r\n";
+  queue_keep(node, key, before);
+  return at == CROWD_NOBODY ? ":0\r\n" : ":1\r\n";
 }

@@ -155,7 +155,7 @@ return function(title, driver)
       for _, node in ipairs(farm) do
         helper.eventually(function()
           if driver.idle then driver.idle(client) end -- Inside nginx others send it.
-          return node:command("LLEN", "theirs:redlock-queue") == 0
+          return node:command("STRLEN", "theirs:redlock-queue") == 0
         end, "an empty queue")
       end
       client:close()
@@ -250,7 +250,7 @@ return function(title, driver)
         local partner = start_partner("turn", 60)
         local ok, err = pcall(function()
           for _, node in ipairs(farm) do
-            helper.eventually(function() return node:command("LLEN", "turn:redlock-queue") == 1 end, "a queue")
+            helper.eventually(function() return node:command("STRLEN", "turn:redlock-queue") == 24 end, "a queue")
           end
           assert(first:release())
           local began = helper.now()

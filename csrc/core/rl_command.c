@@ -80,26 +80,38 @@ typedef struct rl_script_source {
   "if type(n)=='table' then redis.call('DEL',k) n=3 end "
 
 /*
- * "Call the first" of the queue |q| of the key |k|: 2 in |c|, if there is one; 3, if that is not allowed. A message that
- * nobody receives takes who is dead out of the queue. All of them go at once, which takes 4 us each: a host that dies
- * with a hundred clients leaves a hundred, and whoever stands behind them would else wait for as many looks. The queue
- * is no key of the script, and pcall() all that is done to it: whoever may not have one still releases.
+ * The queue |q| of the key |k| is a string of places, 24 bytes each, so that one command reads it together with the key,
+ * and one writes what is left of it and has it live on. It is no key of the scripts, and those that release pcall() all
+ * that is done to it: whoever may not have one still releases.
+ *
+ * "Call the first" in |s|: 2 in |c|, if there is one; 3, if that is not allowed. A message that nobody receives takes who
+ * is dead out of the queue. All of them go at once, which takes 4 us each: a host that dies with a hundred clients leaves
+ * a hundred, and whoever stands behind them would else wait for as many looks.
  */
+#define RL_COMMAND_PUBLISH                                                                         \
+  "'PUBLISH','redlock:call:'..string.sub(s,at,at+15),string.sub(s,at+16,at+23)..k"
+#define RL_COMMAND_WAITS                                                                           \
+  "at<=#s and at<24576" /* somebody at |at|; 1,024 places are all there are */
 #define RL_COMMAND_CALL                                                                            \
-  "for i=1,1024 do local h=redis.pcall('LINDEX',q,0) "                                             \
-  "if type(h)~='string' then if h then c=3 end break end "                                         \
-  "local n=redis.pcall('PUBLISH','redlock:call:'..string.sub(h,1,16),string.sub(h,17)..k) "        \
-  "if n~=0 then c=type(n)=='number' and 2 or 3 break end "                                         \
-  "if type(redis.pcall('LPOP',q))=='table' then c=3 break end end "
+  "local at=1 while " RL_COMMAND_WAITS " do local h=redis.pcall(" RL_COMMAND_PUBLISH ") "          \
+  "if h~=0 then c=type(h)=='number' and 2 or 3 break end at=at+24 end s=string.sub(s,at) "
 
-/* "Whether others still wait": the sign is put back that was deleted; or deleted, if it is still there. */
-#define RL_COMMAND_STILL                                                                           \
-  "if n==2 and c==2 then redis.pcall('SET',k..':redlock-wait','1','PX',60000) "                    \
-  "elseif n~=2 and c==1 then redis.pcall('DEL',k..':redlock-wait') end "
+/* What is no string of places is no queue of ours, and left alone. */
+#define RL_COMMAND_READ "if not s or #s%24~=0 then s='' end local w=#s "
 
-/* The queue lives for a minute after somebody has looked at it last; not each who comes makes it live longer. */
-#define RL_COMMAND_QUEUE_LIVES                                                                     \
-  "redis.call('PEXPIRE',q,60000) redis.call('SET',k..':redlock-wait','1','PX',60000) "
+/* "The sign" that there is a queue, which lives as long as that. */
+#define RL_COMMAND_SIGN "'SET',k..':redlock-wait','1','PX',60000"
+
+/*
+ * "Keep" what is left in |s| of the queue, which was |w| bytes: it lives for a minute after somebody has left or looked
+ * last. A node without memory for it gives it up: there nobody has the key anyway.
+ */
+#define RL_COMMAND_KEEP                                                                            \
+  "if s=='' then if w>0 then redis.pcall('DEL',q,k..':redlock-wait') end "                         \
+  "elseif #s~=w and redis.pcall('SET',q,s,'PX',60000).err and "                                    \
+  "type(redis.pcall('DEL',q))=='table' then c=3 end "
+
+_Static_assert(RL_COMMAND_STAND_JOIN == 1025 && RL_COMMAND_STAND_UNIT == 2000, "as STAND has it");
 
 static const rl_script_source rl_script_sources[] = {
     [RL_SCRIPT_RELEASE] = {"if redis.call('GET',KEYS[1])==ARGV[1] then "
@@ -176,40 +188,52 @@ static const rl_script_source rl_script_sources[] = {
          "else redis.call('PEXPIRE',KEYS[i],life) end end end "
          "return say('OK')",
          "71917c0049fe3c5151500c46a88beb94775adfd2"},
+    /* Who has waited leaves the queue; who has not looks at it only when the sign was deleted with the key. */
     [RL_SCRIPT_RELEASE_CALL] =
-        {"local k,n=KEYS[1],nil local v=redis.call('GET',k) "
-         "if v==ARGV[1] and not ARGV[2] then " RL_COMMAND_DELETE "if n~=2 then return n end end "
-         "local q,c=k..':redlock-queue',1 if n~=2 then "
-         "if ARGV[2] then redis.pcall('LREM',q,0,ARGV[2]) end "
-         "if v and v~=ARGV[1] then return 0 end if v then redis.call('DEL',k) end "
-         "end " RL_COMMAND_CALL RL_COMMAND_STILL "if v then return c end return 0",
-         "e2af20904473b14a15a98430cfc1b01a4bb28029"},
+        {"local k,e,c,n=KEYS[1],ARGV[2],1,nil local q=k..':redlock-queue' local v,s,r "
+         "if e then r=redis.pcall('MGET',k,q) v,s=r[1],r[2] if r.err then v=redis.call('GET',k) c=3 "
+         "end else v=redis.call('GET',k) end "
+         "if v==ARGV[1] then if e then redis.call('DEL',k) else " RL_COMMAND_DELETE
+         "if n~=2 then return n end end elseif v and not e then return 0 end "
+         "if not e then r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " RL_COMMAND_READ
+         "if e then s=string.gsub(s,e,'') end "
+         "if not v or v==ARGV[1] then " RL_COMMAND_CALL "end " RL_COMMAND_KEEP
+         "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" RL_COMMAND_SIGN
+         ") end if v==ARGV[1] then return c end return 0",
+         "e3ee602b5d3914232166b029c49a1ef1555ed2da"},
     [RL_SCRIPT_RELEASE_ALL_CALL] =
-        {"local d,e,c,n=0,nil,1,nil for i=1,#KEYS do local k=KEYS[i] "
+        {"local d,e,c=0,nil,1 for i=1,#KEYS do local k,n=KEYS[i],nil "
          "local v=redis.pcall('GET',k) if type(v)=='table' then e=v "
-         "elseif v==ARGV[1] then " RL_COMMAND_DELETE "d=d+1 if n==2 then "
-         "local q=k..':redlock-queue' " RL_COMMAND_CALL RL_COMMAND_STILL
-         "elseif n==3 then c=3 end end end if e then return e end if d==#KEYS then return c end "
-         "return 0",
-         "bcad1d591561f2915b4223299cbd1cd5849fa640"},
+         "elseif v==ARGV[1] then " RL_COMMAND_DELETE "d=d+1 if n==3 then c=3 elseif n==2 then "
+         "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
+         "local s=r[1] " RL_COMMAND_READ RL_COMMAND_CALL RL_COMMAND_KEEP
+         "if s~='' then redis.pcall(" RL_COMMAND_SIGN ") end end end end if e then return e end "
+         "if d==#KEYS then return c end return 0",
+         "6a368a0ddf8d6f5b50d8fc32d61ddfa9ae1f0748"},
     [RL_SCRIPT_STAND] =
-        {"local k,w,m=KEYS[1],ARGV[1],ARGV[2] local q=k..':redlock-queue' "
-         "local left=redis.call('PTTL',k) if left==-2 then "
-         "local e=m>'1' and redis.pcall('LPOS',q,w) if type(e)=='number' then e=e+1==tonumber(m) end "
-         "for i=1,1024 do local h=redis.call('LINDEX',q,0) if not h or h==w then return 0 end "
-         "if not (e and i==1) and redis.call('PUBLISH','redlock:call:'..string.sub(h,1,16),"
-         "string.sub(h,17)..k)>0 then break end redis.call('LPOP',q) end end "
-         "left=(left+2)*2000 local at=m~='0' and redis.pcall('LPOS',q,w) if at then " RL_COMMAND_QUEUE_LIVES
-         "return left+(type(at)=='number' and at or 0)+1 end "
-         "local n=redis.call('RPUSH',q,w) if n>1024 then redis.call('RPOP',q) return left end "
-         "if n==1 or string.byte(w,20)%8==0 then " RL_COMMAND_QUEUE_LIVES "end return left+n",
-         "2cabf87f429bd5d355f06054c55222b3836cc971"},
+        {"local k,w,m=KEYS[1],ARGV[1],tonumber(ARGV[2]) local q=k..':redlock-queue' "
+         "local joins=m==1025 if joins then local n=redis.call('APPEND',q,w)/24 "
+         "if n>1 and n<=1024 and n%1==0 then return 2000+n end m=1 end "
+         "local s=redis.call('GET',q) or '' local was,at=#s,1 if was%24~=0 then return "
+         "redis.error_reply('WRONGTYPE this is no queue: '..q) end "
+         "local function put() if s=='' then redis.call('DEL',q,k..':redlock-wait') else "
+         "redis.call('SET',q,s,'PX',60000) redis.call(" RL_COMMAND_SIGN ") end end "
+         "local left=redis.call('PTTL',k) local p=m>0 and string.find(s,w,1,true) "
+         "if left==-2 then local evicts=m>1 and p and (p+23)/24==m while " RL_COMMAND_WAITS
+         " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "
+         "redis.call(" RL_COMMAND_PUBLISH ")>0 then break end at=at+24 end "
+         "local first=at>#s or string.sub(s,at,at+23)==w s=string.sub(s,at) p=p and p-at+1 "
+         "if first then if at>1 or joins then put() end return 0 end end "
+         "if not p then s=s..w p=#s-23 end local n=(p+23)/24 "
+         "if n>1024 then s=string.sub(s,1,p-1)..string.sub(s,p+24) n=0 left=math.max(left,-1) end "
+         "if #s==was and not joins then redis.call('PEXPIRE',q,60000) redis.call(" RL_COMMAND_SIGN
+         ") else put() end return (math.min(left,1e11)+2)*2000+n",
+         "1b98b77d836b47634d527959c31f10818e1501f7"},
     [RL_SCRIPT_LEAVE] =
-        {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local n=redis.call('LREM',q,0,ARGV[1]) "
-         "if redis.call('EXISTS',k)==0 then " RL_COMMAND_CALL
-         "end if redis.call('EXISTS',q)==0 then "
-         "redis.call('DEL',k..':redlock-wait') end return n",
-         "c80cd6b504cede7d06a023b117030664e67c0e46"},
+        {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local r=redis.call('MGET',k,q) "
+         "local s=r[2] " RL_COMMAND_READ "s=string.gsub(s,ARGV[1],'') local n=(w-#s)/24 "
+         "if not r[1] then " RL_COMMAND_CALL "end " RL_COMMAND_KEEP "return n",
+         "9c1d2fe69f8ac9b369ac9e9aec9a6bac0f1ec862"},
 };
 
 /*

@@ -24,7 +24,7 @@ typedef enum rl_script {
   RL_SCRIPT_TAKE, /* set all keys if none is there, and raise their counters */
   RL_SCRIPT_KEEP, /* prolong all keys if each of them holds the token, and raise their counters */
   RL_SCRIPT_CONFIRM, /* raise the counters of all keys if each of them holds the token */
-  /* Beside a key there is a queue of those who wait for it: rl_call.c. */
+  /* Beside a key there is a queue of those who wait for it, a string: rl_call.c. */
   RL_SCRIPT_RELEASE_CALL, /* RELEASE, and call the first of them: 2 if there is one, 3 if we may not */
   RL_SCRIPT_RELEASE_ALL_CALL, /* the same of several keys */
   RL_SCRIPT_STAND,            /* stand in the queue: rl_command_queue() */
@@ -77,16 +77,19 @@ int rl_command_release(rl_buffer *buffer, rl_script script, int by_text, const r
  *   CHECK   it may
  *   EVICT   and from there on the position in which it stood when the key was free the last time. If the key is free
  *           again, and nobody who stood before it has left, then who is first has not come, and goes
+ *   JOIN    as NEW; but where others stand already it does no more than stand behind them, and answers as if the key
+ *           did not expire
  * STAND answers 0 when the key is free, and nobody comes before |entry|. Else the position in the queue, from 1, or 0
  * when that is full, and so many units as ms are left of the key and two more; none of a key that is free, where
- * others come first and have been called; one of a key that does not expire.
+ * others come first and have been called; one of a key that does not expire, or where the queue is full.
  */
 #define RL_COMMAND_STAND_UNIT 2000
 #define RL_COMMAND_QUEUE_MAX 1024
 typedef enum rl_command_stand {
   RL_COMMAND_STAND_NEW,
   RL_COMMAND_STAND_CHECK,
-  RL_COMMAND_STAND_EVICT
+  RL_COMMAND_STAND_EVICT,
+  RL_COMMAND_STAND_JOIN = RL_COMMAND_QUEUE_MAX + 1
 } rl_command_stand;
 
 int rl_command_queue(rl_buffer *buffer, rl_script script, int by_text, const char *bytes,

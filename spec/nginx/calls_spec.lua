@@ -79,7 +79,7 @@ describe("calls in nginx", function()
   end
 
   local function queued(key)
-    return farm[1]:command("LLEN", key .. ":redlock-queue")
+    return farm[1]:command("STRLEN", key .. ":redlock-queue") / 24
   end
 
   local function stands(key, count)
@@ -265,7 +265,7 @@ describe("calls in nginx", function()
       local holder = nginx:request("/lock?name=way&keep=hold&client=other")
       helper.eventually(function() return nodes:count("way") == count end)
       local waiting = nginx:request("/lock?name=way&wait=20000")
-      helper.eventually(function() return nodes[count]:command("LLEN", "way:redlock-queue") == 1 end)
+      helper.eventually(function() return nodes[count]:command("STRLEN", "way:redlock-queue") == 24 end)
       nginx:get("/set?name=hold")
       local _, released = had(select(2, holder:finish()))
       local granted = had(select(2, waiting:finish()))

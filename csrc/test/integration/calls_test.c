@@ -13,6 +13,7 @@
 #define KEY "r"
 #define CLIENTS_MAX 8
 #define QUEUE KEY ":redlock-queue"
+#define ENTRY 24 /* bytes of who stands there */
 
 typedef struct waiter {
   redlock_client *client;
@@ -71,8 +72,8 @@ static bool holds(const waiter *one) {
 }
 
 static unsigned standing(unsigned node) {
-  const char *length = farm_command(&five, node, "LLEN", QUEUE, NULL);
-  return length == NULL ? 0 : (unsigned)strtoul(length, NULL, 10);
+  const char *length = farm_command(&five, node, "STRLEN", QUEUE, NULL);
+  return length == NULL ? 0 : (unsigned)strtoul(length, NULL, 10) / ENTRY;
 }
 
 static bool all_stand(unsigned wanted) {
@@ -164,11 +165,13 @@ static void who_is_dead_is_passed_over(void **state) {
     }
   }
   for (unsigned i = 0; i < 5; i++) { /* As if it had died: nobody leaves the queue for it. */
+    char all[128 * ENTRY] = "";
+    const char *living = farm_command(&five, i, "GET", QUEUE, NULL);
     for (unsigned k = 0; k < 100; k++) {
-      char dead[25];
-      (void)snprintf(dead, sizeof dead, "00000000000000%02x0000dead", k);
-      (void)farm_command(&five, i, "LPUSH", QUEUE, dead, NULL);
+      (void)snprintf(all + (size_t)k * ENTRY, ENTRY + 1, "00000000000000%02x0000dead", k);
     }
+    (void)snprintf(all + (size_t)100 * ENTRY, sizeof all - (size_t)100 * ENTRY, "%s", living);
+    (void)farm_command(&five, i, "SET", QUEUE, all, NULL);
   }
   assert_int_equal(redlock_lock_release_start(waiters[0].lock), REDLOCK_OK);
   all_until(holds(&waiters[1]));
@@ -246,7 +249,7 @@ static void the_locks_of_one_client_do_not_keep_others_out(void **state) {
 
 static bool all_have(const char *queue, const char *length) {
   for (unsigned i = 0; i < 5; i++) {
-    const char *found = farm_command(&five, i, "LLEN", queue, NULL);
+    const char *found = farm_command(&five, i, "STRLEN", queue, NULL);
     if (found == NULL || strcmp(found, length) != 0) {
       return false;
     }
@@ -270,7 +273,7 @@ static void who_waits_for_a_long_name_is_called(void **state) {
   begin(holder);
   all_until(holds(holder));
   begin(next);
-  all_until(all_have(queue, "1"));
+  all_until(all_have(queue, "24"));
   assert_int_equal(redlock_lock_release_start(holder->lock), REDLOCK_OK);
   redlock_time begun_us = redlock_now();
   all_until(holds(next));
@@ -388,23 +391,24 @@ static void who_is_called_goes_only_if_nobody_has_moved_up_meanwhile(void **stat
   (void)state;
   static const char queue[] = "other:redlock-queue", who[] = "00000000000000000000aaaa";
   const char *stand = rl_command_script_text(RL_SCRIPT_STAND);
-  char first[25], second[25];
+  char first[ENTRY + 1], second[ENTRY + 1], all[3 * ENTRY + 1];
   redlock_options options = patient();
   waiter *holder = add(&options), *next = add(&options);
   begin(holder);
   all_until(holds(holder));
   begin(next);
   all_until(all_stand(1));
-  const char *entry = farm_command(&five, 0, "LINDEX", QUEUE, "0", NULL);
+  const char *entry = farm_command(&five, 0, "GET", QUEUE, NULL);
   (void)snprintf(first, sizeof first, "%.16sffffffff", entry); /* It listens, and never comes. */
   (void)snprintf(second, sizeof second, "%.16sfffffffe", first);
-  (void)farm_command(&five, 0, "RPUSH", queue, first, second, who, NULL);
+  (void)snprintf(all, sizeof all, "%s%s%s", first, second, who);
+  (void)farm_command(&five, 0, "SET", queue, all, NULL);
   assert_string_equal(farm_command(&five, 0, "EVAL", stand, "1", "other", who, "2", NULL), "3");
-  assert_string_equal(farm_command(&five, 0, "LLEN", queue, NULL), "3");
+  assert_string_equal(farm_command(&five, 0, "STRLEN", queue, NULL), "72");
   assert_string_equal(farm_command(&five, 0, "EVAL", stand, "1", "other", who, "3", NULL), "2");
-  assert_string_equal(farm_command(&five, 0, "LINDEX", queue, "0", NULL), second);
+  assert_string_equal(farm_command(&five, 0, "GETRANGE", queue, "0", "23", NULL), second);
   assert_string_equal(farm_command(&five, 0, "EVAL", stand, "1", "other", who, "3", NULL), "2");
-  assert_string_equal(farm_command(&five, 0, "LLEN", queue, NULL), "2");
+  assert_string_equal(farm_command(&five, 0, "STRLEN", queue, NULL), "48");
 }
 
 /* The calls themselves are lost: the slow look finds that the lock is free. */

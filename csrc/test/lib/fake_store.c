@@ -152,7 +152,7 @@ static bool fake_read_rest(fake_command *command, const resp_request *request) {
   case FAKE_STAND:
   case FAKE_LEAVE:
     return request->count == (command->verb == FAKE_STAND ? 6 : 5) &&
-           command->mode <= RL_COMMAND_QUEUE_MAX && request->lengths[4] == FAKE_ENTRY_MAX &&
+           command->mode <= RL_COMMAND_STAND_JOIN && request->lengths[4] == FAKE_ENTRY_MAX &&
            fake_read_word(command->entry, sizeof command->entry, request, 4);
   default:
     return false;

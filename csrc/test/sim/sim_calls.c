@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A queue is a list beside the key. It is gone when it is empty, and a minute after somebody has looked at it. A node
+ * A queue is a string beside the key. It is gone when it is empty, and a minute after somebody has looked at it or left. A node
  * counts a connection as one that hears until it has noticed that nobody is there any more.
  */
 #include "sim_calls.h"
@@ -19,19 +19,19 @@
 #define SIM_CALLS_AT_ONCE 1024 /* of those who are dead, a script takes so many out */
 #define SIM_CALLS_LIFE_MS 60000
 
-/* What releases and LEAVE have in common, and releases alone. */
+/* What the scripts have in common. */
+#define SIM_CALLS_PUBLISH                                                                          \
+  "'PUBLISH','redlock:call:'..string.sub(s,at,at+15),string.sub(s,at+16,at+23)..k"
 #define SIM_CALLS_FIRST                                                                            \
-  "for i=1,1024 do local h=redis.pcall('LINDEX',q,0) if type(h)~='string' then if h then c=3 end " \
-  "break end local n=redis.pcall('PUBLISH','redlock:call:'..string.sub(h,1,16),"                   \
-  "string.sub(h,17)..k) if n~=0 then c=type(n)=='number' and 2 or 3 break end "                    \
-  "if type(redis.pcall('LPOP',q))=='table' then c=3 break end end "
+  "local at=1 while at<=#s and at<24576 do local h=redis.pcall(" SIM_CALLS_PUBLISH ") "            \
+  "if h~=0 then c=type(h)=='number' and 2 or 3 break end at=at+24 end s=string.sub(s,at) "
 #define SIM_CALLS_DELETE                                                                           \
   "n=redis.pcall('DEL',k,k..':redlock-wait') if type(n)=='table' then redis.call('DEL',k) n=3 end "
-#define SIM_CALLS_STILL                                                                            \
-  "if n==2 and c==2 then redis.pcall('SET',k..':redlock-wait','1','PX',60000) "                    \
-  "elseif n~=2 and c==1 then redis.pcall('DEL',k..':redlock-wait') end "
-#define SIM_CALLS_LIVES                                                                            \
-  "redis.call('PEXPIRE',q,60000) redis.call('SET',k..':redlock-wait','1','PX',60000) "
+#define SIM_CALLS_READ "if not s or #s%24~=0 then s='' end local w=#s "
+#define SIM_CALLS_SIGN "'SET',k..':redlock-wait','1','PX',60000"
+#define SIM_CALLS_KEEP                                                                             \
+  "if s=='' then if w>0 then redis.pcall('DEL',q,k..':redlock-wait') end elseif #s~=w and "        \
+  "redis.pcall('SET',q,s,'PX',60000).err and type(redis.pcall('DEL',q))=='table' then c=3 end "
 
 typedef enum sim_calls_script {
   SIM_CALLS_RELEASE,
@@ -43,34 +43,47 @@ typedef enum sim_calls_script {
 
 static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
     [SIM_CALLS_RELEASE] =
-        "local k,n=KEYS[1],nil local v=redis.call('GET',k) if v==ARGV[1] and not ARGV[2] "
-        "then " SIM_CALLS_DELETE "if n~=2 then return n end end local q,c=k..':redlock-queue',1 "
-        "if n~=2 then if ARGV[2] then redis.pcall('LREM',q,0,ARGV[2]) end if v and v~=ARGV[1] "
-        "then return 0 end if v then redis.call('DEL',k) end end " SIM_CALLS_FIRST SIM_CALLS_STILL
-        "if v then return c end return 0",
+        "local k,e,c,n=KEYS[1],ARGV[2],1,nil local q=k..':redlock-queue' local v,s,r "
+        "if e then r=redis.pcall('MGET',k,q) v,s=r[1],r[2] if r.err then v=redis.call('GET',k) c=3 "
+        "end else v=redis.call('GET',k) end "
+        "if v==ARGV[1] then if e then redis.call('DEL',k) else " SIM_CALLS_DELETE
+        "if n~=2 then return n end end elseif v and not e then return 0 end "
+        "if not e then r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " SIM_CALLS_READ
+        "if e then s=string.gsub(s,e,'') end "
+        "if not v or v==ARGV[1] then " SIM_CALLS_FIRST "end " SIM_CALLS_KEEP
+        "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" SIM_CALLS_SIGN
+        ") end if v==ARGV[1] then return c end return 0",
     [SIM_CALLS_RELEASE_ALL] =
-        "local d,e,c,n=0,nil,1,nil for i=1,#KEYS do local k=KEYS[i] local v=redis.pcall('GET',k) "
-        "if type(v)=='table' then e=v elseif v==ARGV[1] then " SIM_CALLS_DELETE
-        "d=d+1 if n==2 then local q=k..':redlock-queue' " SIM_CALLS_FIRST SIM_CALLS_STILL
-        "elseif n==3 then c=3 end end end if e then return e end if d==#KEYS then return c end "
-        "return 0",
+        "local d,e,c=0,nil,1 for i=1,#KEYS do local k,n=KEYS[i],nil "
+        "local v=redis.pcall('GET',k) if type(v)=='table' then e=v "
+        "elseif v==ARGV[1] then " SIM_CALLS_DELETE "d=d+1 if n==3 then c=3 elseif n==2 then "
+        "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
+        "local s=r[1] " SIM_CALLS_READ SIM_CALLS_FIRST SIM_CALLS_KEEP
+        "if s~='' then redis.pcall(" SIM_CALLS_SIGN ") end end end end if e then return e end "
+        "if d==#KEYS then return c end return 0",
     [SIM_CALLS_STAND] =
-        "local k,w,m=KEYS[1],ARGV[1],ARGV[2] local q=k..':redlock-queue' local left="
-        "redis.call('PTTL',k) if left==-2 then local e=m>'1' and redis.pcall('LPOS',q,w) "
-        "if type(e)=='number' then e=e+1==tonumber(m) end for i=1,1024 do "
-        "local h=redis.call('LINDEX',q,0) "
-        "if not h or h==w then return 0 end if not (e and i==1) and redis.call('PUBLISH',"
-        "'redlock:call:'..string.sub(h,1,16),string.sub(h,17)..k)>0 then break end "
-        "redis.call('LPOP',q) end end left=(left+2)*2000 local at=m~='0' and "
-        "redis.pcall('LPOS',q,w) if at then " SIM_CALLS_LIVES "return left+("
-        "type(at)=='number' and at or 0)+1 end local n=redis.call('RPUSH',q,w) if n>1024 then "
-        "redis.call('RPOP',q) return left end if n==1 or string.byte(w,20)%8==0 then " SIM_CALLS_LIVES
-        "end return left+n",
+        "local k,w,m=KEYS[1],ARGV[1],tonumber(ARGV[2]) local q=k..':redlock-queue' "
+        "local joins=m==1025 if joins then local n=redis.call('APPEND',q,w)/24 "
+        "if n>1 and n<=1024 and n%1==0 then return 2000+n end m=1 end "
+        "local s=redis.call('GET',q) or '' local was,at=#s,1 if was%24~=0 then return "
+        "redis.error_reply('WRONGTYPE this is no queue: '..q) end "
+        "local function put() if s=='' then redis.call('DEL',q,k..':redlock-wait') else "
+        "redis.call('SET',q,s,'PX',60000) redis.call(" SIM_CALLS_SIGN ") end end "
+        "local left=redis.call('PTTL',k) local p=m>0 and string.find(s,w,1,true) "
+        "if left==-2 then local evicts=m>1 and p and (p+23)/24==m while "
+        "at<=#s and at<24576"
+        " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "
+        "redis.call(" SIM_CALLS_PUBLISH ")>0 then break end at=at+24 end "
+        "local first=at>#s or string.sub(s,at,at+23)==w s=string.sub(s,at) p=p and p-at+1 "
+        "if first then if at>1 or joins then put() end return 0 end end "
+        "if not p then s=s..w p=#s-23 end local n=(p+23)/24 "
+        "if n>1024 then s=string.sub(s,1,p-1)..string.sub(s,p+24) n=0 left=math.max(left,-1) end "
+        "if #s==was and not joins then redis.call('PEXPIRE',q,60000) redis.call(" SIM_CALLS_SIGN
+        ") else put() end return (math.min(left,1e11)+2)*2000+n",
     [SIM_CALLS_LEAVE] =
-        "local k,c=KEYS[1],1 local q=k..':redlock-queue' local n=redis.call('LREM',q,0,ARGV[1]) "
-        "if redis.call('EXISTS',k)==0 then " SIM_CALLS_FIRST
-        "end if redis.call('EXISTS',q)==0 then "
-        "redis.call('DEL',k..':redlock-wait') end return n",
+        "local k,c=KEYS[1],1 local q=k..':redlock-queue' local r=redis.call('MGET',k,q) "
+        "local s=r[2] " SIM_CALLS_READ "s=string.gsub(s,ARGV[1],'') local n=(w-#s)/24 "
+        "if not r[1] then " SIM_CALLS_FIRST "end " SIM_CALLS_KEEP "return n",
 };
 
 /* ------------------------------------------------------------------------------- what is asked */
@@ -251,6 +264,23 @@ static bool sim_calls_is_full(const sim *s, unsigned node) {
   return s->nodes[node].error == SIM_NODE_ERROR_OOM && s->now_us < s->nodes[node].error_until_us;
 }
 
+/*
+ * What is left of a queue in which |before| stood is kept; where there is no memory for it, it is given up. A script that
+ * has deleted something may write.
+ */
+static void sim_calls_keep(sim *s, unsigned node, sim_waiters *waiters, unsigned before,
+                           bool full) {
+  if (waiters->count == 0) {
+    waiters->sign_ms = before > 0 ? 0 : waiters->sign_ms;
+  } else if (waiters->count != before && full) {
+    sim_count(s, SIM_QUEUE_GIVEN_UP);
+    waiters->count = 0;
+    waiters->expire_ms = 0;
+  } else if (waiters->count != before) {
+    waiters->expire_ms = sim_key_wall_ms(s, node) + SIM_CALLS_LIFE_MS;
+  }
+}
+
 /* The key is deleted, and the sign with it: if there was one, the first is called. */
 static sim_calls_said sim_calls_by_sign(sim *s, const sim_connection *from, unsigned resource) {
   sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
@@ -263,8 +293,30 @@ static sim_calls_said sim_calls_by_sign(sim *s, const sim_connection *from, unsi
     sim_count(s, SIM_NO_SIGN);
     return SIM_CALLS_NOBODY;
   }
+  unsigned before = waiters->count;
   sim_calls_said said = sim_calls_first(s, from, resource);
-  if (said == SIM_CALLS_SOMEBODY && !sim_calls_is_full(s, from->node)) {
+  sim_calls_keep(s, from->node, waiters, before, false);
+  if (waiters->count > 0) {
+    sim_calls_sign(s, from->node, waiters);
+  }
+  return said;
+}
+
+/* The lease leaves the queue, if it has waited there; then the first is called, if the key is |free|; or was |deleted|. */
+static sim_calls_said sim_calls_by_queue(sim *s, const sim_connection *from, unsigned resource,
+                                         const char *entry, bool free, bool deleted) {
+  sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
+  unsigned before = waiters->count;
+  bool full = !deleted && sim_calls_is_full(s, from->node);
+  if (sim_calls_denies(s, from->node, SIM_DEAF_QUEUE)) {
+    return SIM_CALLS_MUTE;
+  }
+  if (entry != NULL) {
+    (void)sim_calls_remove(waiters, entry);
+  }
+  sim_calls_said said = free ? sim_calls_first(s, from, resource) : SIM_CALLS_NOBODY;
+  sim_calls_keep(s, from->node, waiters, before, full);
+  if (entry != NULL && waiters->count > 0 && entry[19] == '0' && !full) {
     sim_calls_sign(s, from->node, waiters);
   }
   return said;
@@ -322,10 +374,6 @@ static void sim_calls_release(sim *s, int connection, const resp_request *comman
     sim_node_reply(s, connection, request, sim_calls_wrong_type, SIM_OUTCOME_REFUSED);
     return;
   }
-  if (leaves && !sim_calls_denies(s, from->node, SIM_DEAF_QUEUE)) {
-    sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
-    (void)sim_calls_remove(waiters, command->words[5]);
-  }
   bool ours = sim_calls_is_ours(key, command, 4);
   sim_calls_said said = SIM_CALLS_NOBODY;
   if (ours) {
@@ -333,9 +381,9 @@ static void sim_calls_release(sim *s, int connection, const resp_request *comman
   }
   if (ours && !leaves) {
     said = sim_calls_by_sign(s, from, resource);
-  } else if (key == NULL || ours) {
-    said = sim_calls_denies(s, from->node, SIM_DEAF_QUEUE) ? SIM_CALLS_MUTE
-                                                           : sim_calls_first(s, from, resource);
+  } else if (leaves || key == NULL) {
+    said = sim_calls_by_queue(s, from, resource, leaves ? command->words[5] : NULL,
+                              key == NULL || ours, ours);
   }
   SIM_TRACE(s, "node %u: release of %u by token %u%s: %s%s%s", from->node, resource, request->token,
             leaves ? ", which leaves the queue" : "", ours ? "1" : "0",
@@ -402,15 +450,17 @@ static int sim_calls_comes_first(sim *s, const sim_connection *from, unsigned re
   return 0;
 }
 
+/* The queue and its sign live on; both go when nobody is left. */
+static void sim_calls_live(sim *s, unsigned node, sim_waiters *waiters) {
+  uint64_t ends_ms = sim_key_wall_ms(s, node) + SIM_CALLS_LIFE_MS;
+  waiters->expire_ms = waiters->count > 0 ? ends_ms : 0;
+  waiters->sign_ms = waiters->count > 0 ? ends_ms : 0;
+}
+
 /* Where |entry| stands from now on, from 1; 0: there is no room. */
-static unsigned sim_calls_stands(sim *s, const sim_connection *from, unsigned resource,
-                                 const char *entry, bool looks) {
-  sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
+static unsigned sim_calls_stands(sim *s, sim_waiters *waiters, const char *entry, bool looks) {
   unsigned at = looks ? sim_calls_position(waiters, entry) : SIM_WAITERS_MAX;
-  uint64_t expire_ms = sim_key_wall_ms(s, from->node) + SIM_CALLS_LIFE_MS;
   if (at < SIM_WAITERS_MAX) {
-    waiters->expire_ms = expire_ms;
-    sim_calls_sign(s, from->node, waiters);
     return at + 1;
   }
   if (waiters->count >= s->config.waiters_max) {
@@ -418,11 +468,43 @@ static unsigned sim_calls_stands(sim *s, const sim_connection *from, unsigned re
     return 0;
   }
   memcpy(waiters->entries[waiters->count++], entry, SIM_ENTRY_LENGTH);
-  if (waiters->count == 1 || entry[19] % 8 == 0) {
-    waiters->expire_ms = expire_ms;
-    sim_calls_sign(s, from->node, waiters);
-  }
   return waiters->count;
+}
+
+/* What STAND answers; -1: that it may not, or has no memory for it. */
+static int64_t sim_calls_place_of(sim *s, const sim_connection *from, unsigned resource,
+                                  const char *entry, uint64_t mode, sim_request *request) {
+  sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
+  const sim_key *key = sim_key_find(s, from->node, from->database, resource);
+  bool full = sim_calls_is_full(s, from->node), joins = mode == RL_COMMAND_STAND_JOIN;
+  unsigned before = waiters->count;
+  if (joins && full) {
+    return -1;
+  }
+  if (joins && sim_calls_stands(s, waiters, entry, false) > 1) {
+    sim_count(s, SIM_STAND_JOINED);
+    return RL_COMMAND_STAND_UNIT + waiters->count;
+  }
+  if (key == NULL) {
+    int first = sim_calls_comes_first(s, from, resource, entry, joins ? 0 : mode);
+    bool writes = first == 0 || joins || waiters->count != before;
+    if (first < 0 || (full && writes && waiters->count > 0)) {
+      return -1;
+    }
+    if (first > 0 && writes) {
+      sim_calls_live(s, from->node, waiters);
+    }
+    if (first > 0) {
+      return 0;
+    }
+  } else if (full) {
+    return -1;
+  }
+  unsigned at = sim_calls_stands(s, waiters, entry, mode != RL_COMMAND_STAND_NEW);
+  sim_calls_live(s, from->node, waiters);
+  request->full = at == 0;
+  uint64_t left_ms = key == NULL ? at == 0 : key->expire_ms - sim_key_wall_ms(s, from->node) + 2;
+  return (int64_t)(left_ms * RL_COMMAND_STAND_UNIT + at);
 }
 
 /* EVALSHA or EVAL, script, 1, key, entry, mode */
@@ -434,34 +516,28 @@ static void sim_calls_stand(sim *s, int connection, const resp_request *command,
   char reply[64];
   uint64_t mode =
       resp_number(command, 5); /* 0: new; 1: it may be there; else the position of before */
-  if (resource == SIM_RESOURCES_MAX || command->count != 6 || mode > RL_COMMAND_QUEUE_MAX) {
+  if (resource == SIM_RESOURCES_MAX || command->count != 6 || mode > RL_COMMAND_STAND_JOIN) {
     sim_violation(s, "wire", "a STAND that the node does not understand");
     return;
   }
-  const sim_key *key = sim_key_find(s, from->node, from->database, resource);
   bool denied = sim_calls_denies(s, from->node, SIM_DEAF_QUEUE);
-  int first = key != NULL || denied ? 0 : sim_calls_comes_first(s, from, resource, entry, mode);
   bool full = sim_calls_is_full(s, from->node);
-  if (denied || first < 0 || (full && first == 0)) {
+  int64_t answer = denied ? -1 : sim_calls_place_of(s, from, resource, entry, mode, request);
+  if (answer < 0) {
     sim_count(s, SIM_STAND_DENIED);
     sim_node_reply(s, connection, request,
-                   denied || first < 0 ? SIM_CALLS_NOPERM
-                                       : "-OOM command not allowed when used memory > "
-                                         "'maxmemory'.\r\n",
+                   full && !denied ? "-OOM command not allowed when used memory > "
+                                     "'maxmemory'.\r\n"
+                                   : SIM_CALLS_NOPERM,
                    SIM_OUTCOME_ERROR);
     return;
   }
-  uint64_t answer = 0;
-  if (first == 0) {
-    uint64_t wall_ms = sim_key_wall_ms(s, from->node);
-    unsigned at = sim_calls_stands(s, from, resource, entry, mode != 0);
-    answer = (key == NULL ? 0 : key->expire_ms - wall_ms + 2) * RL_COMMAND_STAND_UNIT + at;
-    request->full = at == 0;
-  }
-  sim_count(s, first > 0 ? SIM_STAND_FREE : key == NULL ? SIM_STAND_BEHIND : SIM_STAND_HELD);
-  SIM_TRACE(s, "node %u: place %x of client %u stands for %u: %llu", from->node,
-            sim_calls_place(entry), from->client, resource, (unsigned long long)answer);
-  (void)snprintf(reply, sizeof reply, ":%llu\r\n", (unsigned long long)answer);
+  sim_count(s, answer == 0                      ? SIM_STAND_FREE
+               : answer < RL_COMMAND_STAND_UNIT ? SIM_STAND_BEHIND
+                                                : SIM_STAND_HELD);
+  SIM_TRACE(s, "node %u: place %x of client %u stands for %u: %lld", from->node,
+            sim_calls_place(entry), from->client, resource, (long long)answer);
+  (void)snprintf(reply, sizeof reply, ":%lld\r\n", (long long)answer);
   sim_node_reply(s, connection, request, reply, SIM_OUTCOME_GRANTED);
 }
 
@@ -479,9 +555,11 @@ static void sim_calls_leave(sim *s, int connection, const resp_request *command,
     return;
   }
   sim_waiters *waiters = sim_calls_waiters(s, from->node, from->database, resource);
+  unsigned before = waiters->count;
   unsigned count = sim_calls_remove(waiters, command->words[4]);
   bool called = sim_key_find(s, from->node, from->database, resource) == NULL &&
                 sim_calls_first(s, from, resource) == SIM_CALLS_SOMEBODY;
+  sim_calls_keep(s, from->node, waiters, before, sim_calls_is_full(s, from->node));
   sim_count(s, called ? SIM_LEFT_AND_CALLED : SIM_LEFT);
   SIM_TRACE(s, "node %u: place %x of client %u leaves the queue of %u: %u", from->node,
             sim_calls_place(command->words[4]), from->client, resource, count);
