@@ -62,6 +62,17 @@ static bool rl_acquire_is_retry(const rl_lock *lock) {
   return lock->result != REDLOCK_PENDING && (lock->line == NULL || lock->line->last_us != 0);
 }
 
+bool rl_acquire_hears(const rl_lock *lock, redlock_time now_us) {
+  const rl_core *core = lock->core;
+  redlock_duration timeout_us = rl_options_node_timeout(lock->current, lock->ttl_us);
+  unsigned count = 0;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    const rl_link *link = &core->nodes[i]->link;
+    count += link->phase == RL_LINK_UP && rl_link_behind(link, now_us) <= timeout_us;
+  }
+  return count >= rl_core_quorum(core, RL_OPERATION_ACQUIRE);
+}
+
 bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
   bool hopeless = rl_acquire_is_retry(lock) && rl_acquire_left(lock, now_us) == 0;
   if (now_us >= lock->budget_us || hopeless) {
@@ -174,7 +185,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   }
   bool asked = rl_acquire_decision(lock) == RL_DECISION_UNAVAILABLE;
   if (error == REDLOCK_E_UNAVAILABLE && asked && now_us >= lock->budget_us &&
-      lock->result == REDLOCK_E_TAKEN) {
+      lock->result == REDLOCK_E_TAKEN && rl_acquire_hears(lock, now_us)) {
     error = REDLOCK_E_TAKEN; /* Cut short by the budget, it tells nothing; the one before did. */
   }
   if (lock->attempts_left != RL_LOCK_ATTEMPTS_ALL) {

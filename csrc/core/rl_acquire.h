@@ -11,6 +11,9 @@
 #include "rl_lock.h"
 #include "rl_node.h"
 
+/* Whether so many nodes answer within the time of an attempt that they could grant |lock|. */
+bool rl_acquire_hears(const rl_lock *lock, redlock_time now_us);
+
 /*
  * What the nodes that are needed take to answer, at least: by the fastest reply of each. One that has not
  * answered on this connection might do so at once.

@@ -3,13 +3,15 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Beside a key that clients wait for, each node has a queue of them, which is a list: who came first there is first.
+ * Beside a key that clients wait for, each node has a queue of them, which is a string: who came first there is first.
  * A place in it is 24 hexadecimal digits: the client's channel, and which of its places it is. The scripts are in
  * rl_command.c. What they say may be late, wrong or lost: it only shortens delays. Safety rests on the attempts, which
  * are as they were.
  *
  *   C1. An attempt has failed: the front of the line (rl_line.h) asks each node whose calls arrive to let it stand in
- *       the queue. A node where the key is free, and nobody comes before us, says so, and that counts as a call.
+ *       the queue. A node where the key is free, and nobody comes before us, says so, and that counts as a call. Where
+ *       others have waited lately it only joins them, which costs two commands in place of five: of the key it hears when
+ *       it looks, soon if few come before it.
  *   C2. Where others have waited lately, or with |fair|, an acquire asks that first, in place of its first attempt:
  *       it does not overtake them. With |fair| a client that has no listeners yet waits until they are there, but not
  *       for longer than an attempt may take. Else the first attempt is the plain SET, so that a lock that nobody wants costs
@@ -21,17 +23,19 @@
  *       fifteen a little later, and nobody else. Looking asks C1 once more: it finds the queue that was lost, calls who
  *       is first when nobody has, and where the key is free twice in a row, and nobody has moved up meanwhile, takes
  *       away who is first and does not come. The further behind somebody stands, the longer that takes: it is left to
- *       those before.
+ *       those before, until it shows that none of them is there.
  *       Who stands far behind looks less often, so that those who wait are not felt by their number.
  *       Else the front polls, as it would without calls.
  *   C5. It tries when a majority has called; or a little after the first call, when no majority comes. Not more often
- *       than every 50 ms, or one node that lost a key would make all who wait try as fast as they can. Nor, by whatever
- *       calls, before the usual delay, if it was not denied by so many that somebody may have the lock: the key may be
- *       free on a majority of which some give nobody a vote.
+ *       than every 50 to 100 ms then, or one node that lost a key would make all who wait try as fast as they can. Nor, by
+ *       whatever calls, before the usual delay, if it was not denied by so many that somebody may have the lock: the key
+ *       may be free on a majority of which some give nobody a vote. Both are random: the release of each of two clients
+ *       that have split the votes calls the other, and they would go on in step until their budgets end.
  *   C6. When it has the lock its place goes with the lease: the release leaves the queue in the same script.
  *   C7. Who gives up leaves all queues, and where the key is free calls the next: the call may have been its own.
- *   C8. A call for a place that there is not any more is answered by leaving it, which calls the next. Not that of a
- *       lease: there a node was late, and C6 leaves.
+ *   C8. A call for a place that there is not any more is answered by leaving it, which calls the next; but of a key of
+ *       over 504 bytes not all is known, and the others take it out (C4). Not that of a lease: there a node was late,
+ *       and C6 leaves.
  *   C9. A node that refuses is asked for no place for a while (L3 of rl_listener.c). But where a key of another type is in
  *       the way of one queue, that says nothing of the others; and that it has no memory, loads or is busy, nothing of
  *       the next time.
@@ -50,13 +54,15 @@
 
 #define RL_CALL_GRACE_US REDLOCK_MILLISECONDS /* besides what the nodes need to answer (C5) */
 #define RL_CALL_HURRY_US                                                                           \
-  (50 * REDLOCK_MILLISECONDS) /* between attempts without a majority of calls */
+  (50 * REDLOCK_MILLISECONDS) /* between attempts without a majority of calls, at least */
 #define RL_CALL_PATIENCE_US                                                                        \
-  (100 * REDLOCK_MILLISECONDS)                     /* for who is called and comes first (C4) */
-#define RL_CALL_STEP_US (2 * REDLOCK_MILLISECONDS) /* between those who see a key end */
+  (100 * REDLOCK_MILLISECONDS)                       /* for who is called and comes first (C4) */
+#define RL_CALL_LEARN_US (50 * REDLOCK_MILLISECONDS) /* for who has joined, and comes first (C1) */
+#define RL_CALL_STEP_US (2 * REDLOCK_MILLISECONDS)   /* between those who see a key end */
 #define RL_CALL_STEPS_MAX 15
 #define RL_CALL_ROW 8 /* so many look after |slow_retry|, the next so many after twice that, ... */
 #define RL_CALL_ROWS_MAX 8
+#define RL_CALL_SLOW_MAX_US (40 * REDLOCK_SECONDS) /* a queue lives for 60 s after the last look */
 #define RL_CALL_LAST_US                                                                            \
   (60 * REDLOCK_MILLISECONDS) /* of a budget: what is left for a last attempt */
 #define RL_CALL_POLITE_US REDLOCK_SECONDS
@@ -132,6 +138,27 @@ static void rl_call_list(rl_calls *calls, rl_place *place) {
   }
 }
 
+/* ------------------------------------------------------------------------- C2, whether others wait */
+
+static unsigned rl_call_polite_at(uint64_t hash) {
+  return (unsigned)(hash >> 7) % RL_CALL_POLITE;
+}
+
+void rl_call_others_wait(rl_core *core, const rl_resource *resource, redlock_time now_us) {
+  if (core->calls != NULL && core->lines.seed != 0 && resource->count == 1) {
+    uint64_t hash = rl_line_hash(core, resource);
+    unsigned at = rl_call_polite_at(hash);
+    core->calls->polite[at].hash = (uint32_t)(hash >> 32);
+    core->calls->polite[at].until_us = rl_time_add(now_us, RL_CALL_POLITE_US);
+  }
+}
+
+static bool rl_call_is_polite(const rl_core *core, const rl_line *line, redlock_time now_us) {
+  unsigned at = rl_call_polite_at(line->hash);
+  return core->calls->polite[at].hash == (uint32_t)(line->hash >> 32) &&
+         core->calls->polite[at].until_us > now_us;
+}
+
 /* ----------------------------------------------------------------------------- when to go on */
 
 static unsigned rl_call_needed(const rl_core *core) {
@@ -173,7 +200,8 @@ static redlock_time rl_call_look_at(rl_core *core, const rl_place *place, redloc
   const rl_lock *front = place->line->front;
   unsigned before = rl_call_before(core, place);
   unsigned rows = before / RL_CALL_ROW < RL_CALL_ROWS_MAX ? before / RL_CALL_ROW : RL_CALL_ROWS_MAX;
-  redlock_duration slow_us = front->current->slow_retry_us * (1 + rows);
+  redlock_duration slow_us = rl_time_min(front->current->slow_retry_us, RL_CALL_SLOW_MAX_US);
+  slow_us = rl_time_min(slow_us * (1 + rows), RL_CALL_SLOW_MAX_US);
   redlock_duration needs_us = rl_acquire_needs(core);
   redlock_time due_us =
       rl_time_add(place->since_us, slow_us - slow_us / 8 + place->random % (slow_us / 4 + 1));
@@ -181,10 +209,17 @@ static redlock_time rl_call_look_at(rl_core *core, const rl_place *place, redloc
   due_us = rl_time_max(due_us, now_us);
   redlock_duration left_us = rl_time_sub(front->budget_us, now_us);
   redlock_duration last_us = rl_time_add(RL_CALL_LAST_US / 2, rl_time_add(needs_us, needs_us));
+  if (place->unsure != 0) {
+    redlock_duration learn_us =
+        rl_time_min(rl_time_add(RL_CALL_LEARN_US, 2 * needs_us), front->ttl_us / 4);
+    due_us =
+        rl_time_min(due_us, rl_time_add(place->since_us, (before > 0 ? before : 1) * learn_us));
+    due_us = rl_time_max(due_us, now_us);
+  }
   if (place->behind != 0) {
-    due_us = rl_time_min(due_us,
-                         rl_time_add(now_us, (before > 0 ? before : 1) *
-                                                 rl_time_max(RL_CALL_PATIENCE_US, 2 * needs_us)));
+    unsigned turns = before > 0 && place->alone == 0 ? before : 1;
+    due_us = rl_time_min(
+        due_us, rl_time_add(now_us, turns * rl_time_max(RL_CALL_PATIENCE_US, 2 * needs_us)));
   }
   if (end_us != REDLOCK_NEVER && before <= RL_CALL_STEPS_MAX) {
     end_us =
@@ -201,24 +236,58 @@ static void rl_call_slow_down(rl_core *core, rl_place *place, redlock_time now_u
   place->random = rl_line_random(core);
 }
 
-/*
- * C5. The front tries. But nodes may have called that give nobody a vote (they are in quarantine, or answer errors), and
- * what has failed for another reason than that somebody has the key is not tried again as fast as they answer.
- */
+/* C5. Whether the last attempt was denied by so many that somebody may have the lock; or there was none. */
+static bool rl_call_was_denied(const rl_lock *front, const rl_place *place) {
+  return place->line->last_us == 0 ||
+         rl_quorum_denied(front->quorum.nodes, front->quorum.denied, rl_call_needed(front->core));
+}
+
+/* C5. The front tries at |due_us|, or before, if it was to; not because of what else is called. */
+static void rl_call_hurry(rl_lock *front, rl_place *place, redlock_time due_us) {
+  place->hurried = true;
+  place->looks = false;
+  rl_timers_set(&front->core->timers, front, rl_time_min(front->timer_due_us, due_us));
+}
+
+/* C5. The usual delay: the one it waits for anyway, or another, from the attempt that has failed on. */
+static void rl_call_keep_pace(rl_lock *front, rl_place *place, redlock_time now_us) {
+  redlock_time due_us = front->timer_due_us;
+  if (place->hurried) {
+    return;
+  }
+  if (place->looks) {
+    redlock_duration delay_us =
+        rl_backoff_attempt(front->current, rl_line_random(front->core),
+                           rl_time_sub(front->budget_us, place->line->last_us));
+    due_us = delay_us == REDLOCK_NEVER ? now_us : rl_time_add(place->line->last_us, delay_us);
+  }
+  rl_call_hurry(front, place, rl_time_max(due_us, now_us));
+}
+
+/* C5. A majority has called. */
 static void rl_call_go(rl_lock *front, rl_place *place, redlock_time now_us) {
-  redlock_time tried_us = place->line->last_us;
-  bool denied = tried_us == 0 || rl_quorum_denied(front->quorum.nodes, front->quorum.denied,
-                                                  rl_call_needed(front->core));
-  redlock_duration delay_us = rl_time_max(front->current->retry_delay_us, RL_CALL_HURRY_US);
-  redlock_time soonest_us = denied ? 0 : rl_time_add(tried_us, delay_us);
-  if (soonest_us <= now_us) {
+  if (rl_call_was_denied(front, place)) {
     rl_timers_clear(&front->core->timers, front);
     rl_launch_enter(front, now_us);
-  } else if (!place->hurried) {
-    place->hurried = true;
-    place->looks = false;
-    rl_timers_set(&front->core->timers, front, rl_time_min(front->timer_due_us, soonest_us));
+  } else {
+    rl_call_keep_pace(front, place, now_us);
   }
+}
+
+/* C5. The first call has come. */
+static void rl_call_begins(rl_core *core, rl_lock *front, rl_place *place, redlock_time now_us) {
+  redlock_duration needs_us = rl_acquire_needs(core);
+  redlock_duration range_us = rl_time_max(RL_CALL_HURRY_US, 4 * needs_us);
+  redlock_time due_us = rl_time_add(now_us, rl_time_add(RL_CALL_GRACE_US, needs_us));
+  if (!rl_call_was_denied(front, place)) {
+    rl_call_keep_pace(front, place, now_us);
+    return;
+  }
+  if (place->line->last_us != 0) {
+    redlock_duration apart_us = RL_CALL_HURRY_US + rl_line_random(core) % (range_us + 1);
+    due_us = rl_time_max(due_us, rl_time_add(place->line->last_us, apart_us));
+  }
+  rl_call_hurry(front, place, due_us);
 }
 
 /* What the nodes have said so far decides when the front goes on. */
@@ -269,6 +338,9 @@ void rl_call_wait(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_calls *calls = core->calls;
   rl_line *line = lock->line;
+  if (line != NULL) {
+    line->has_waited = true;
+  }
   if (!rl_call_is_for_lock(lock)) {
     if (line != NULL) {
       rl_call_give_up(core, line); /* Who was the front before may have had a place. */
@@ -289,7 +361,8 @@ void rl_call_wait(rl_lock *lock, redlock_time now_us) {
   }
   rl_place *place = line->place;
   place->looks = place->hurried = false;
-  place->held = place->behind = 0;
+  place->held = place->behind = place->unsure = 0;
+  place->joins = rl_call_is_polite(core, line, now_us);
   rl_call_slow_down(core, place, now_us);
   rl_call_ask(calls, place, ~(uint32_t)0);
   rl_call_weigh(core, place, now_us);
@@ -320,9 +393,10 @@ bool rl_call_timer(rl_lock *lock, redlock_time now_us) {
 }
 
 /* Nobody waits in the place of |line| any more. What is to be left is sent, and then it goes. */
-static void rl_call_part(rl_calls *calls, rl_line *line) {
+static void rl_call_part(rl_calls *calls, rl_line *line, redlock_time now_us) {
   rl_place *place = line->place;
   calls->used_count--;
+  calls->used_us = rl_time_max(calls->used_us, now_us);
   place->wanted = 0;
   place->line = NULL;
   line->place = NULL;
@@ -341,7 +415,7 @@ void rl_call_granted(rl_line *line, rl_attempt *lease, redlock_time now_us) {
   lease->standing = standing & lease->sent;
   place->leaving = standing & ~lease->sent;
   place->granted = true;
-  rl_call_part(core->calls, line);
+  rl_call_part(core->calls, line, now_us);
 }
 
 void rl_call_released(rl_core *core, const rl_attempt *lease, bool leaves) {
@@ -358,7 +432,7 @@ void rl_call_give_up(rl_core *core, rl_line *line) {
   rl_place *place = line->place;
   if (place != NULL) {
     place->leaving = place->standing | place->asked | place->called;
-    rl_call_part(core->calls, line);
+    rl_call_part(core->calls, line, core->now_us);
   }
 }
 
@@ -370,31 +444,12 @@ bool rl_call_is_awaited(const rl_core *core, const rl_line *line) {
 
 /* ------------------------------------------------------------------------------------- C2 */
 
-static unsigned rl_call_polite_at(uint64_t hash) {
-  return (unsigned)(hash >> 7) % RL_CALL_POLITE;
-}
-
-void rl_call_others_wait(rl_core *core, const rl_resource *resource, redlock_time now_us) {
-  if (core->calls != NULL && core->lines.seed != 0 && resource->count == 1) {
-    uint64_t hash = rl_line_hash(core, resource);
-    unsigned at = rl_call_polite_at(hash);
-    core->calls->polite[at].hash = (uint32_t)(hash >> 32);
-    core->calls->polite[at].until_us = rl_time_add(now_us, RL_CALL_POLITE_US);
-  }
-}
-
-static bool rl_call_is_polite(const rl_core *core, const rl_line *line, redlock_time now_us) {
-  unsigned at = rl_call_polite_at(line->hash);
-  return core->calls->polite[at].hash == (uint32_t)(line->hash >> 32) &&
-         core->calls->polite[at].until_us > now_us;
-}
-
 bool rl_call_waits_first(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_line *line = lock->line;
   rl_calls *calls = core->calls;
   bool fair = lock->current->fair == REDLOCK_YES;
-  if (!rl_call_is_for_lock(lock) || line->last_us != 0 || line->place != NULL) {
+  if (!rl_call_is_for_lock(lock) || line->last_us != 0 || line->has_waited) {
     return false;
   }
   calls->wanted = calls->wanted || fair;
@@ -404,13 +459,14 @@ bool rl_call_waits_first(rl_lock *lock, redlock_time now_us) {
            : !calling || !rl_call_is_polite(core, line, now_us)) {
     return false;
   }
-  redlock_duration timeout_us = rl_options_node_timeout(lock->current, lock->ttl_us);
-  if (rl_time_sub(lock->budget_us, now_us) <= rl_time_add(timeout_us, timeout_us)) {
+  redlock_duration answers_us = rl_time_min(rl_options_node_timeout(lock->current, lock->ttl_us),
+                                            rl_time_sub(lock->budget_us, now_us) / 2);
+  if (answers_us <= rl_time_add(RL_CALL_GRACE_US, 2 * rl_acquire_needs(core))) {
     return false; /* There is time for one attempt. */
   }
   rl_launch_leave(lock);
   lock->phase = RL_PHASE_DELAY;
-  rl_timers_set(&core->timers, lock, rl_time_add(now_us, timeout_us)); /* If no majority answers. */
+  rl_timers_set(&core->timers, lock, rl_time_add(now_us, answers_us)); /* If no majority answers. */
   rl_call_wait(lock, now_us);
   return true;
 }
@@ -437,8 +493,14 @@ static void rl_call_stands(rl_core *core, rl_place *place, unsigned node, redloc
   uint32_t bit = (uint32_t)1 << node;
   uint64_t left_ms = (uint64_t)answer / RL_COMMAND_STAND_UNIT;
   uint32_t position = (uint32_t)((uint64_t)answer % RL_COMMAND_STAND_UNIT);
+  bool took_out = (place->behind & bit) != 0 && left_ms == 0 && position > 0 &&
+                  position + 1 == place->at[node].position;
+  place->alone = took_out ? place->alone | bit : place->alone & ~bit;
   place->held &= ~bit;
   place->behind &= ~bit;
+  if (left_ms != 1 || position < 2) {
+    place->unsure &= ~bit; /* It was the only one: the node has told all. */
+  }
   if (answer == 0) {
     place->called |= bit;
     rl_call_weigh(core, place, now_us);
@@ -446,7 +508,7 @@ static void rl_call_stands(rl_core *core, rl_place *place, unsigned node, redloc
   }
   place->called &= ~bit;
   place->standing = position > 0 ? place->standing | bit : place->standing & ~bit;
-  if (position > 0) {
+  if (position > 0 && (core->calls->ready & bit) != 0) { /* Or it will not call. */
     place->at[node].position = position;
     *(left_ms > 0 ? &place->held : &place->behind) |= bit;
     place->at[node].ends_us =
@@ -465,7 +527,8 @@ static void rl_call_stands(rl_core *core, rl_place *place, unsigned node, redloc
  */
 static bool rl_call_is_forbidden(const rl_reply *reply) {
   return reply->type == RL_REPLY_ERROR &&
-         (strstr(reply->text, "t run this command") != NULL ||
+         (strstr(reply->text, "executing the script can't run") != NULL ||
+          strstr(reply->text, "t run this command") != NULL ||
           strstr(reply->text, "to run the '") != NULL || strstr(reply->text, "nknown ") != NULL);
 }
 
@@ -586,14 +649,7 @@ void rl_call_message(rl_core *core, unsigned node, redlock_time now_us, const rl
   rl_lock *front = place->line->front;
   rl_call_weigh(core, place, now_us);
   if (front->phase == RL_PHASE_DELAY && !place->hurried) {
-    redlock_time due_us =
-        rl_time_add(now_us, rl_time_add(RL_CALL_GRACE_US, rl_acquire_needs(core)));
-    redlock_time soonest_us =
-        place->line->last_us == 0 ? 0 : rl_time_add(place->line->last_us, RL_CALL_HURRY_US);
-    place->hurried = true;
-    place->looks = false;
-    rl_timers_set(&core->timers, front,
-                  rl_time_min(front->timer_due_us, rl_time_max(due_us, soonest_us)));
+    rl_call_begins(core, front, place, now_us);
   }
 }
 
@@ -608,6 +664,7 @@ static void rl_call_discount(rl_core *core, uint32_t bit, bool stays, redlock_ti
     place->leaving &= stays ? ~(uint32_t)0 : ~bit;
     place->held &= ~bit;
     place->behind &= ~bit;
+    place->unsure &= ~bit;
     place->called &= stays ? ~(uint32_t)0 : ~bit;
     if (place->line != NULL) {
       rl_call_weigh(core, place, now_us);
@@ -639,6 +696,7 @@ static unsigned rl_call_mode(const rl_place *place, unsigned node) {
   }
   return (place->behind >> node & 1) != 0     ? RL_COMMAND_STAND_EVICT
          : (place->standing >> node & 1) != 0 ? RL_COMMAND_STAND_CHECK
+         : place->joins                       ? RL_COMMAND_STAND_JOIN
                                               : RL_COMMAND_STAND_NEW;
 }
 
@@ -657,23 +715,20 @@ static void rl_call_send(rl_core *core, redlock_time now_us, rl_place *place) {
                                 entry);
       place->standing &= ~bit;
     }
-    if ((place->wanted & bit) != 0 &&
-        rl_link_queue_stand(link, now_us, place->id, resource->key, resource->key_length, entry,
-                            rl_call_mode(place, i))) {
+    unsigned mode = rl_call_mode(place, i);
+    if ((place->wanted & bit) != 0 && rl_link_queue_stand(link, now_us, place->id, resource->key,
+                                                          resource->key_length, entry, mode)) {
       place->asked |= bit;
       place->standing |= bit;
+      place->unsure = mode == RL_COMMAND_STAND_JOIN ? place->unsure | bit : place->unsure & ~bit;
     }
   }
   place->wanted = place->leaving = 0; /* Where there was no room it goes without. */
 }
 
-void rl_call_continue(rl_core *core, redlock_time now_us) {
+void rl_call_send_places(rl_core *core, redlock_time now_us) {
   rl_calls *calls = core->calls;
-  if (calls == NULL) {
-    return;
-  }
-  rl_listeners_continue(core, now_us);
-  while (calls->first != NULL) {
+  while (calls != NULL && calls->first != NULL) {
     rl_place *place = calls->first;
     calls->first = place->next;
     calls->last = calls->first == NULL ? NULL : calls->last;
@@ -682,6 +737,13 @@ void rl_call_continue(rl_core *core, redlock_time now_us) {
     if (place->line == NULL && !place->granted) {
       rl_call_free_place(calls, place);
     }
+  }
+}
+
+void rl_call_continue(rl_core *core, redlock_time now_us) {
+  if (core->calls != NULL) {
+    rl_listeners_continue(core, now_us);
+    rl_call_send_places(core, now_us);
   }
 }
 

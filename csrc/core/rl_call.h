@@ -34,7 +34,10 @@ typedef struct rl_place {
   uint32_t held;         /* nodes that have said that somebody has the key */
   uint32_t behind;       /* nodes that have said that it is free, but others come first */
   uint32_t called;       /* nodes that have said that it is free for us, or have called */
+  uint32_t alone;        /* nodes where nobody before it takes out who does not come */
+  uint32_t unsure;       /* nodes where it has joined a queue, and was not told of the key */
   bool granted; /* the front has got a lease, whose release leaves: calls are for nobody now */
+  bool joins;   /* others have waited lately: there are queues */
   bool listed;  /* something is to be sent for it */
   bool looks;   /* its front's timer is for looking again, not for an attempt */
   bool hurried; /* one call has come, and an attempt is to follow */
@@ -113,7 +116,8 @@ void rl_call_node_down(struct rl_core *core, const rl_node *node, redlock_time n
 void rl_call_ready(struct rl_core *core, uint32_t bits);
 void rl_call_deafen(struct rl_core *core, uint32_t bits, redlock_time now_us);
 
-/* Sends what is to be sent. Whether there is anything. */
+/* Sends what is to be sent: what places have to say to the nodes, and all. Whether there is anything. */
+void rl_call_send_places(struct rl_core *core, redlock_time now_us);
 void rl_call_continue(struct rl_core *core, redlock_time now_us);
 bool rl_call_has_news(const struct rl_core *core);
 

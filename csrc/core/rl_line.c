@@ -6,9 +6,10 @@
  *   W1. The first attempt of an acquire that may make more finds the line of its resource, or begins one. Behind
  *       another it is parked: nothing of it is sent. Try-once locks, those of several resources, those with an
  *       owner (who may hold it already, by another lock) and those with a token of their own stand in no line.
- *       All of one line wait alike: how often to look, and whether to be called, is what the first goes by. Who says it
- *       otherwise would wait as somebody else likes to, so that is another line of the same resource; but there are
- *       no more than sixteen, or each lock could ask the nodes for itself.
+ *       All of one line wait alike, for what the first does is done for all: how often it looks, whether it is called,
+ *       how long an attempt may take, and what it asks for. Who says it otherwise would wait as somebody else likes to, or
+ *       for what fails for a reason of another's own; that is another line of the same resource. But there are no more
+ *       than sixteen: who comes then stands in none, and polls.
  *   W2. Who is parked keeps the budget it came with. A number of attempts becomes a budget of so many delays, for
  *       who makes no attempts can't count them.
  *   W3. When the first has ended, whatever with, the next one is the first. If the lock was granted it is known to be
@@ -23,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rl_acquire.h"
 #include "rl_attach.h"
 #include "rl_backoff.h"
 #include "rl_call.h"
@@ -177,7 +179,11 @@ static bool rl_line_waits_alike(const rl_lock *lock, const rl_lock *front) {
   const rl_options *theirs = front->current;
   return ours->retry_delay_us == theirs->retry_delay_us &&
          ours->retry_jitter_us == theirs->retry_jitter_us &&
-         ours->slow_retry_us == theirs->slow_retry_us && ours->notify == theirs->notify;
+         ours->slow_retry_us == theirs->slow_retry_us && ours->notify == theirs->notify &&
+         ours->fence == theirs->fence && !(ours->drift_factor < theirs->drift_factor) &&
+         !(ours->drift_factor > theirs->drift_factor) &&
+         rl_options_node_timeout(ours, lock->ttl_us) ==
+             rl_options_node_timeout(theirs, front->ttl_us);
 }
 
 void rl_line_convert(rl_lock *lock, redlock_time now_us) {
@@ -214,30 +220,19 @@ bool rl_line_enter(rl_lock *lock, redlock_time now_us, const unsigned char *entr
   }
   uint64_t hash = rl_line_hash(core, lock->resource);
   rl_line *line = rl_line_look(core, lock->resource, hash);
-  for (unsigned i = 1;
-       i < RL_LINE_KINDS_MAX && line != NULL && !rl_line_waits_alike(lock, line->front); i++) {
+  unsigned kinds = 0;
+  for (; line != NULL && !rl_line_waits_alike(lock, line->front); kinds++) {
     line = rl_line_another(line);
   }
   if (line != NULL) {
     rl_line_park(lock, line, now_us);
     return true;
   }
-  lock->line = rl_line_new(core, lock, hash);
+  lock->line = kinds < RL_LINE_KINDS_MAX ? rl_line_new(core, lock, hash) : NULL;
   return false;
 }
 
 /* -------------------------------------------------------------------------------------- W3 */
-
-/* It has not asked the nodes itself: it tells what the first has heard. */
-static void rl_line_quote(rl_lock *lock, const rl_lock *front) {
-  for (unsigned i = 0; i < lock->core->node_count; i++) {
-    const rl_vote *vote = &front->votes[i];
-    if (vote->settled) {
-      rl_round_settle(lock, i, (redlock_vote)vote->vote, rl_reasons_text(front->reasons, i),
-                      REDLOCK_NEVER);
-    }
-  }
-}
 
 static void rl_line_settle_all(rl_lock *lock, redlock_vote vote, const char *reason) {
   for (unsigned i = 0; i < lock->core->node_count; i++) {
@@ -245,17 +240,36 @@ static void rl_line_settle_all(rl_lock *lock, redlock_vote vote, const char *rea
   }
 }
 
+/*
+ * It has not asked the nodes itself: it tells what the first has heard. In the middle of an attempt that is not all, and
+ * what has failed says so.
+ */
+static void rl_line_quote(rl_lock *lock, const rl_lock *front, int result) {
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    const rl_vote *vote = &front->votes[i];
+    if (vote->settled) {
+      rl_round_settle(lock, i, (redlock_vote)vote->vote, rl_reasons_text(front->reasons, i),
+                      REDLOCK_NEVER);
+    }
+  }
+  if (result != REDLOCK_E_TAKEN ||
+      !rl_quorum_denied(lock->quorum.nodes, lock->quorum.denied,
+                        rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE))) {
+    rl_line_settle_all(lock, REDLOCK_VOTE_UNKNOWN, "the time was up before it was asked");
+  }
+}
+
 void rl_line_give_up(rl_lock *lock, redlock_time now_us) {
   const rl_line *line = lock->line;
   const rl_lock *front = line->front;
   int result = front->result != REDLOCK_PENDING ? front->result : REDLOCK_E_UNAVAILABLE;
-  rl_line_quote(lock, front);
-  if (line->ours_us != 0) {
+  bool hears = rl_acquire_hears(front, now_us);
+  if (line->ours_us != 0 && hears) {
     result = REDLOCK_E_TAKEN;
     rl_line_settle_all(lock, REDLOCK_VOTE_TAKEN, NULL);
-  }
-  if (result != REDLOCK_E_TAKEN) { /* Else all were asked, and enough have answered. */
-    rl_line_settle_all(lock, REDLOCK_VOTE_UNKNOWN, "the time was up before it was asked");
+  } else {
+    result = result == REDLOCK_E_TAKEN && !hears ? REDLOCK_E_UNAVAILABLE : result;
+    rl_line_quote(lock, front, result);
   }
   rl_lock_end(lock, now_us, result);
 }
@@ -284,6 +298,7 @@ static void rl_line_promote(rl_line *line, redlock_time now_us, bool granted) {
   rl_timers_clear(&core->timers, next);
   line->front = next;
   line->last_us = 0;
+  line->has_waited = false;
   if (core->closed) { /* It is about to be ended, too. */
     next->phase = RL_PHASE_DELAY;
     return;
@@ -298,7 +313,7 @@ static void rl_line_promote(rl_line *line, redlock_time now_us, bool granted) {
     rl_line_settle_all(next, REDLOCK_VOTE_TAKEN, NULL);
     next->result = REDLOCK_E_TAKEN;
   } else if (before->result != REDLOCK_PENDING && before->result != REDLOCK_OK) {
-    rl_line_quote(next, before);
+    rl_line_quote(next, before, before->result);
     next->result = before->result;
   }
   redlock_duration delay_us =

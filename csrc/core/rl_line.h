@@ -25,6 +25,7 @@ typedef struct rl_line {
       ours_us; /* since when locks of this line have had it, one after the other; 0: they have not */
   redlock_time behind_us; /* when a front has last tried behind a release of ours (W4); or 0 */
   redlock_time last_us;   /* when the front's last attempt was begun; 0 before the first */
+  bool has_waited;        /* the front has waited, if not in a queue (C2 of rl_call.c) */
 } rl_line;
 
 typedef struct rl_lines {

@@ -164,10 +164,13 @@ void rl_listeners_continue(rl_core *core, redlock_time now_us) {
     rl_listener_make(core);
   }
   for (unsigned i = 0; i < core->node_count && calls->to_probe != 0; i++) {
-    uint32_t bit = (uint32_t)1 << i;
-    if ((calls->to_probe & bit) != 0 && rl_link_has_room(&core->nodes[i]->link, RL_OWED_PROBE) &&
-        rl_link_queue_probe(&core->nodes[i]->link, now_us, calls->channel)) {
+    uint32_t bit = calls->to_probe & (uint32_t)1 << i;
+    rl_link *link = &core->nodes[i]->link;
+    if (bit != 0 && rl_link_has_room(link, RL_OWED_PROBE) &&
+        rl_link_queue_probe(link, now_us, calls->channel)) {
       calls->probed |= bit;
+    } else if (link->phase == RL_LINK_UP) {
+      calls->unheard |= bit; /* There was no room: it is made anew, too. */
     }
   }
   calls->to_probe = 0;

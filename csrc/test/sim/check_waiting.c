@@ -171,7 +171,10 @@ static bool check_waiting_alike(const sim_lock *own, const sim_lock *other) {
   return own->options.retry_delay_us == other->options.retry_delay_us &&
          own->options.retry_jitter_us == other->options.retry_jitter_us &&
          own->options.slow_retry_us == other->options.slow_retry_us &&
-         own->options.notify == other->options.notify;
+         own->options.notify == other->options.notify &&
+         own->lock->current->fence == other->lock->current->fence &&
+         rl_options_node_timeout(own->lock->current, own->lock->ttl_us) ==
+             rl_options_node_timeout(other->lock->current, other->lock->ttl_us);
 }
 
 /* With less than this left who stands in line is not made the first of it (rl_line.c), while there are others. */

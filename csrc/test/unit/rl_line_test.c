@@ -125,23 +125,30 @@ static void a_token_of_ones_own_stands_in_no_line(void **state) {
 /* Who wants to look every 50 ms is not made to wait for somebody who looks once a minute. */
 static void who_waits_otherwise_stands_in_another_line(void **state) {
   (void)state;
+  enum { KINDS = 7 };
   redlock_options seldom = patient();
-  redlock_options others[4];
+  redlock_options others[KINDS];
   fake_world *world = fake_world_new(3);
-  for (unsigned i = 0; i < 4; i++) {
+  for (unsigned i = 0; i < KINDS; i++) {
     others[i] = patient();
   }
   seldom.retry_delay_us = 60 * REDLOCK_SECONDS;
   others[0].retry_jitter_us = MS;
   others[1].slow_retry_us = 7 * REDLOCK_SECONDS;
   others[2].notify = REDLOCK_NO;
+  others[4].fence = REDLOCK_YES; /* What fails for the one need not fail for another. */
+  others[5].node_timeout_us = 2 * MS;
+  others[6].drift_factor = 0.5;
   take_key(world, 7, FAKE_START_US + DELAY / 2);
   rl_lock *front = begin_of(world, KEY, &seldom);
   rl_lock *often = begin_of(world, KEY, &others[3]);
   assert_ptr_not_equal(often->line, front->line);
   assert_parked(begin_of(world, KEY, &seldom), front);
   assert_parked(begin_of(world, KEY, &others[3]), often);
-  for (unsigned i = 0; i < 3; i++) {
+  for (unsigned i = 0; i < KINDS; i++) {
+    if (i == 3) {
+      continue;
+    }
     rl_lock *lock = begin_of(world, KEY, &others[i]);
     assert_ptr_equal(lock->line->front, lock);
     assert_int_equal(world->core.lines.count, 3);
@@ -153,18 +160,20 @@ static void who_waits_otherwise_stands_in_another_line(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* However many wait otherwise, few of them talk to the nodes. */
-static void of_one_resource_there_are_sixteen_lines_at_most(void **state) {
+/* Nobody waits as somebody else likes to; but who comes last is called by nobody. */
+static void of_one_resource_there_are_sixteen_lines_at_most_and_the_others_poll(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   take_key(world, 1, REDLOCK_NEVER);
   for (unsigned i = 0; i < 40; i++) {
     redlock_options options = patient();
     options.retry_delay_us = (1 + i) * MS;
-    (void)begin_of(world, KEY, &options);
+    rl_lock *lock = begin_of(world, KEY, &options);
+    assert_int_equal(lock->line != NULL, i < 16);
   }
   assert_int_equal(world->core.lines.count, 16);
-  assert_int_equal(world->core.lines.parked, 24);
+  assert_int_equal(world->core.lines.parked, 0);
+  assert_int_equal(world->nodes[0].sets, 40);
   assert_true(fake_world_end(world));
 }
 
@@ -256,6 +265,40 @@ static void who_gives_up_behind_one_that_has_heard_nothing_was_not_asked(void **
   fake_pass(world, 20 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_says(lock, "the time was up before it was asked");
+  assert_true(fake_world_end(world));
+}
+
+/* What the first has been told of an attempt that is under way is not all. */
+static void who_gives_up_during_an_attempt_of_the_first_names_no_number_of_nodes(void **state) {
+  (void)state;
+  redlock_options brief = patient(), options = patient();
+  brief.wait_us = DELAY + 20 * MS;
+  fake_world *world = fake_world_new(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_of(world, KEY, &options);
+  rl_lock *lock = begin_of(world, KEY, &brief);
+  pass(world, DELAY - MS);
+  fake_pass(world, MS); /* The second attempt has begun, */
+  assert_int_equal(fake_next(world, 0), FAKE_SET);
+  fake_pass(world, 20 * MS); /* and is not answered. */
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_says(lock, "was taken, and the time was up");
+  assert_true(fake_world_end(world));
+}
+
+static void who_gives_up_while_a_majority_is_silent_does_not_say_taken(void **state) {
+  (void)state;
+  redlock_options brief = patient(), options = patient();
+  brief.wait_us = DELAY + 500 * MS;
+  fake_world *world = fake_world_new(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_of(world, KEY, &options);
+  rl_lock *lock = begin_of(world, KEY, &brief);
+  pass(world, DELAY - MS);
+  for (unsigned i = 0; i < 51; i++) { /* Nobody answers any more. */
+    fake_pass(world, 10 * MS);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_true(fake_world_end(world));
 }
 
@@ -668,7 +711,7 @@ int main(void) {
       cmocka_unit_test(locks_of_several_resources_stand_in_no_line),
       cmocka_unit_test(a_token_of_ones_own_stands_in_no_line),
       cmocka_unit_test(who_waits_otherwise_stands_in_another_line),
-      cmocka_unit_test(of_one_resource_there_are_sixteen_lines_at_most),
+      cmocka_unit_test(of_one_resource_there_are_sixteen_lines_at_most_and_the_others_poll),
       cmocka_unit_test(each_resource_has_a_line_of_its_own),
       cmocka_unit_test(when_nobody_waits_any_more_the_line_is_gone),
       cmocka_unit_test(who_stands_behind_keeps_the_budget_it_came_with),
@@ -676,6 +719,8 @@ int main(void) {
       cmocka_unit_test(who_gives_up_behind_one_that_has_heard_nothing_was_not_asked),
       cmocka_unit_test(
           who_gives_up_behind_one_that_has_asked_for_its_turn_tells_what_the_queues_said),
+      cmocka_unit_test(who_gives_up_during_an_attempt_of_the_first_names_no_number_of_nodes),
+      cmocka_unit_test(who_gives_up_while_a_majority_is_silent_does_not_say_taken),
       cmocka_unit_test(who_gives_up_behind_a_lock_of_this_client_says_that_it_is_taken),
       cmocka_unit_test(they_get_it_in_the_order_in_which_they_came),
       cmocka_unit_test(behind_a_lock_that_was_granted_the_next_one_begins_by_waiting),
