@@ -108,7 +108,7 @@ static void cost_command(rl_buffer *out, cost_step step, const char *name, int b
     break;
   default:
     (void)rl_command_queue(out, RL_SCRIPT_STAND, by_text, name, strlen(name), entry,
-                           step == COST_LOOK ? RL_COMMAND_STAND_CHECK : RL_COMMAND_STAND_NEW);
+                           step == COST_LOOK ? RL_COMMAND_STAND_CHECK : RL_COMMAND_STAND_JOIN);
     break;
   }
 }

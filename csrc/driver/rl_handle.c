@@ -45,7 +45,7 @@ static const char *rl_handle_wrong(const redlock_client *client, const redlock_r
     }
     if (rl_resource_is_reserved(client->core.prefix, client->core.prefix_length, &resources[i])) {
       return "a resource is named like what the nodes keep for the library: it ends in "
-             "':redlock-fence', or is 'redlock:lineage'";
+             "':redlock-fence', ':redlock-queue' or ':redlock-wait', or is 'redlock:lineage'";
     }
   }
   if (client->core.node_count == 0) {

@@ -240,11 +240,14 @@ typedef struct redlock_options {
   int fence;                        /* REDLOCK_YES: each grant has a fencing token; see
                                        redlock_lock_fence() [REDLOCK_NO] */
   redlock_duration slow_retry_us;   /* how often an acquire that waits for the nodes' calls looks
-                                       whether it has missed one; see "Waiting" [2 s] */
-  int fair;   /* REDLOCK_YES: an acquire waits for its turn even when the lock is
-                                       free, if others wait; for a round trip more [REDLOCK_NO] */
-  int notify; /* REDLOCK_NO: nobody is called; who waits tries again and again. Of
-                                       a client it means its releases, too [REDLOCK_YES] */
+                                       whether it has missed one; more than 40 s are 40 s [2 s] */
+  int fair;                         /* REDLOCK_YES: an acquire waits for its turn even when the lock
+                                       is free, if others wait; for a round trip more. Not one that
+                                       tries once, has an owner, several resources or a given
+                                       token [REDLOCK_NO] */
+  int notify;                       /* REDLOCK_NO: nobody is called; who waits tries again and
+                                       again. Of a client it means its releases, too
+                                       [REDLOCK_YES] */
 } redlock_options;
 
 /* One of the resources of a lock: any bytes. */
@@ -267,8 +270,9 @@ typedef struct redlock_credentials {
 } redlock_credentials;
 
 /*
- * Says as whom to log in at the |node|th node: called for each connection before it is begun (a node may have two, see
- * "Waiting"), for nodes that have no password of their own. |data| is settings.credentials_data, which must live as long as the client.
+ * Says as whom to log in at the |node|th node: called for each connection before it is begun (a node may have two: one
+ * is for the calls of an acquire that waits), for nodes that have no password of their own. |data| is
+ * settings.credentials_data, which must live as long as the client.
  *
  * It is called by whatever thread the client works in just then, the keeper's and a forked child's included, with
  * the client's mutex held: it must return at once, and call no function on this client or its locks. Programs that have
@@ -552,7 +556,8 @@ REDLOCK_EXTERN const char *redlock_client_message(redlock_client *client);
  * Makes a lock for |resource|, any bytes, into |*lock|, to be given up with redlock_lock_free().
  * Sends nothing. |options| may be NULL for the client's. The lock keeps its client alive. After a
  * failure redlock_client_message() names what is wrong. Names that end in ":redlock-fence" are those of the counters
- * of fencing tokens, and "redlock:lineage" is that of the guard's records: they are refused.
+ * of fencing tokens, ":redlock-queue" and ":redlock-wait" are of those who wait, and "redlock:lineage" is that of the
+ * guard's records: they are refused.
  * Errors: INVALID (also: the client has no nodes, or its quorum does not go with their number), LIMIT (the key is
  * too long), CLOSED, NO_MEMORY.
  */

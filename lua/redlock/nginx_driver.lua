@@ -326,7 +326,7 @@ local function look_for_lost_timers(self, began)
     if is_lost(self, made, began) then
       self.late[index] = nil
       self.tickets[index] = self.tickets[index] + 1
-      closed(self.handle, index, "nginx has not run the timer: see lua_max_running_timers")
+      closed(self.handle, index, "nginx has not run the timer: see lua_max_running_timers and worker_connections")
       deliver(self, settle(self.handle, self.ended))
     end
   end
