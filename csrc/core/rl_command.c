@@ -77,7 +77,7 @@ typedef struct rl_script_source {
  */
 #define RL_COMMAND_DELETE                                                                          \
   "n=redis.pcall('DEL',k,k..':redlock-wait') "                                                     \
-  "if type(n)=='table' then redis.call('DEL',k) n=3 end "
+  "if n~=1 and n~=2 then redis.call('DEL',k) n=3 end "
 
 /*
  * The queue |q| of the key |k| is a string of places, 24 bytes each, so that one command reads it together with the key,
@@ -190,17 +190,17 @@ static const rl_script_source rl_script_sources[] = {
          "71917c0049fe3c5151500c46a88beb94775adfd2"},
     /* Who has waited leaves the queue; who has not looks at it only when the sign was deleted with the key. */
     [RL_SCRIPT_RELEASE_CALL] =
-        {"local k,e,c,n=KEYS[1],ARGV[2],1,nil local q=k..':redlock-queue' local v,s,r "
-         "if e then r=redis.pcall('MGET',k,q) v,s=r[1],r[2] if r.err then v=redis.call('GET',k) c=3 "
-         "end else v=redis.call('GET',k) end "
-         "if v==ARGV[1] then if e then redis.call('DEL',k) else " RL_COMMAND_DELETE
-         "if n~=2 then return n end end elseif v and not e then return 0 end "
-         "if not e then r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " RL_COMMAND_READ
+        {"local k,e=KEYS[1],ARGV[2] local v,s,r,n if not e then v=redis.call('GET',k) "
+         "if v==ARGV[1] then " RL_COMMAND_DELETE "if n~=2 then return n end elseif v then return 0 "
+         "end end local q,c=k..':redlock-queue',1 if e then r=redis.pcall('MGET',k,q) "
+         "v,s=r[1],r[2] if r.err then v=redis.call('GET',k) c=3 end "
+         "if v==ARGV[1] then redis.call('DEL',k) end "
+         "else r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " RL_COMMAND_READ
          "if e then s=string.gsub(s,e,'') end "
          "if not v or v==ARGV[1] then " RL_COMMAND_CALL "end " RL_COMMAND_KEEP
          "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" RL_COMMAND_SIGN
          ") end if v==ARGV[1] then return c end return 0",
-         "e3ee602b5d3914232166b029c49a1ef1555ed2da"},
+         "3e642214f4c5222b62ed22f6f43a307ac4468edb"},
     [RL_SCRIPT_RELEASE_ALL_CALL] =
         {"local d,e,c=0,nil,1 for i=1,#KEYS do local k,n=KEYS[i],nil "
          "local v=redis.pcall('GET',k) if type(v)=='table' then e=v "
@@ -209,7 +209,7 @@ static const rl_script_source rl_script_sources[] = {
          "local s=r[1] " RL_COMMAND_READ RL_COMMAND_CALL RL_COMMAND_KEEP
          "if s~='' then redis.pcall(" RL_COMMAND_SIGN ") end end end end if e then return e end "
          "if d==#KEYS then return c end return 0",
-         "6a368a0ddf8d6f5b50d8fc32d61ddfa9ae1f0748"},
+         "c0dd7d51bf06178d55561a02bd04a4448357c519"},
     [RL_SCRIPT_STAND] =
         {"local k,w,m=KEYS[1],ARGV[1],tonumber(ARGV[2]) local q=k..':redlock-queue' "
          "local joins=m==1025 if joins then local n=redis.call('APPEND',q,w)/24 "

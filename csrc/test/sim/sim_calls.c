@@ -26,7 +26,7 @@
   "local at=1 while at<=#s and at<24576 do local h=redis.pcall(" SIM_CALLS_PUBLISH ") "            \
   "if h~=0 then c=type(h)=='number' and 2 or 3 break end at=at+24 end s=string.sub(s,at) "
 #define SIM_CALLS_DELETE                                                                           \
-  "n=redis.pcall('DEL',k,k..':redlock-wait') if type(n)=='table' then redis.call('DEL',k) n=3 end "
+  "n=redis.pcall('DEL',k,k..':redlock-wait') if n~=1 and n~=2 then redis.call('DEL',k) n=3 end "
 #define SIM_CALLS_READ "if not s or #s%24~=0 then s='' end local w=#s "
 #define SIM_CALLS_SIGN "'SET',k..':redlock-wait','1','PX',60000"
 #define SIM_CALLS_KEEP                                                                             \
@@ -43,12 +43,12 @@ typedef enum sim_calls_script {
 
 static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
     [SIM_CALLS_RELEASE] =
-        "local k,e,c,n=KEYS[1],ARGV[2],1,nil local q=k..':redlock-queue' local v,s,r "
-        "if e then r=redis.pcall('MGET',k,q) v,s=r[1],r[2] if r.err then v=redis.call('GET',k) c=3 "
-        "end else v=redis.call('GET',k) end "
-        "if v==ARGV[1] then if e then redis.call('DEL',k) else " SIM_CALLS_DELETE
-        "if n~=2 then return n end end elseif v and not e then return 0 end "
-        "if not e then r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " SIM_CALLS_READ
+        "local k,e=KEYS[1],ARGV[2] local v,s,r,n if not e then v=redis.call('GET',k) "
+        "if v==ARGV[1] then " SIM_CALLS_DELETE "if n~=2 then return n end elseif v then return 0 "
+        "end end local q,c=k..':redlock-queue',1 if e then r=redis.pcall('MGET',k,q) "
+        "v,s=r[1],r[2] if r.err then v=redis.call('GET',k) c=3 end "
+        "if v==ARGV[1] then redis.call('DEL',k) end "
+        "else r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " SIM_CALLS_READ
         "if e then s=string.gsub(s,e,'') end "
         "if not v or v==ARGV[1] then " SIM_CALLS_FIRST "end " SIM_CALLS_KEEP
         "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" SIM_CALLS_SIGN
