@@ -50,6 +50,7 @@
 #include "rl_acquire.h"
 #include "rl_backoff.h"
 #include "rl_core.h"
+#include "rl_place.h"
 #include "rl_round.h"
 
 #define RL_CALL_GRACE_US REDLOCK_MILLISECONDS /* besides what the nodes need to answer (C5) */
@@ -66,77 +67,7 @@
 #define RL_CALL_LAST_US                                                                            \
   (60 * REDLOCK_MILLISECONDS) /* of a budget: what is left for a last attempt */
 #define RL_CALL_POLITE_US REDLOCK_SECONDS
-#define RL_CALL_SLOT_MASK 0xffffu
 #define RL_CALL_PAYLOAD 8 /* digits of a place's id; the key stands behind them */
-
-/* ------------------------------------------------------------------------------------- places */
-
-static rl_place *rl_call_new_place(rl_core *core) {
-  rl_calls *calls = core->calls;
-  rl_place *place = calls->free;
-  if (place != NULL) {
-    calls->free = place->next;
-  } else {
-    if (calls->place_count == calls->place_capacity) {
-      uint32_t capacity = calls->place_capacity == 0 ? 16 : calls->place_capacity * 2;
-      rl_place **places =
-          capacity > RL_CALL_PLACES_MAX ? NULL : malloc(capacity * sizeof(rl_place *));
-      if (places == NULL) {
-        return NULL;
-      }
-      if (calls->place_count > 0) {
-        memcpy(places, calls->places, calls->place_count * sizeof(rl_place *));
-      }
-      free(calls->places);
-      calls->places = places;
-      calls->place_capacity = capacity;
-    }
-    place = malloc(sizeof *place + core->node_count * sizeof place->at[0]);
-    if (place == NULL) {
-      return NULL;
-    }
-    place->id = calls->place_count + RL_CALL_SLOT_MASK + 1; /* None is 0. */
-    calls->places[calls->place_count++] = place;
-  }
-  uint32_t id = place->id;
-  memset(place, 0, sizeof *place);
-  place->id = id;
-  return place;
-}
-
-static void rl_call_free_place(rl_calls *calls, rl_place *place) {
-  assert(!place->listed);
-  rl_resource_unref(place->resource);
-  place->resource = NULL;
-  place->line = NULL;
-  place->granted = false;
-  do {
-    place->id += RL_CALL_SLOT_MASK + 1; /* Late calls for it are for nobody. */
-  } while (place->id <= RL_CALL_SLOT_MASK);
-  place->next = calls->free;
-  calls->free = place;
-}
-
-/* The place of that id, or NULL; and if somebody waits there. */
-static rl_place *rl_call_at(const rl_calls *calls, uint32_t id) {
-  uint32_t slot = id & RL_CALL_SLOT_MASK;
-  rl_place *place = slot < calls->place_count ? calls->places[slot] : NULL;
-  return place != NULL && place->id == id && place->resource != NULL ? place : NULL;
-}
-
-static rl_place *rl_call_place(const rl_calls *calls, uint32_t id) {
-  rl_place *place = rl_call_at(calls, id);
-  return place != NULL && place->line != NULL ? place : NULL;
-}
-
-static void rl_call_list(rl_calls *calls, rl_place *place) {
-  if (!place->listed) {
-    place->listed = true;
-    place->next = NULL;
-    *(calls->last != NULL ? &calls->last->next : &calls->first) = place;
-    calls->last = place;
-  }
-}
 
 /* ------------------------------------------------------------------------- C2, whether others wait */
 
@@ -319,14 +250,6 @@ static void rl_call_weigh(rl_core *core, rl_place *place, redlock_time now_us) {
   }
 }
 
-/* The nodes that are to be asked to let the place stand: those whose calls arrive. */
-static void rl_call_ask(rl_calls *calls, rl_place *place, uint32_t nodes) {
-  place->wanted |= nodes & calls->ready & ~place->asked;
-  if (place->wanted != 0) {
-    rl_call_list(calls, place);
-  }
-}
-
 /* Whether |lock| may wait for calls at all. */
 static bool rl_call_is_for_lock(const rl_lock *lock) {
   const rl_core *core = lock->core;
@@ -350,7 +273,7 @@ void rl_call_wait(rl_lock *lock, redlock_time now_us) {
   calls->wanted = true;
   calls->used_us = now_us;
   if (line->place == NULL) {
-    line->place = rl_call_new_place(core);
+    line->place = rl_place_new(core);
     if (line->place == NULL) {
       return;
     }
@@ -364,7 +287,7 @@ void rl_call_wait(rl_lock *lock, redlock_time now_us) {
   place->held = place->behind = place->unsure = 0;
   place->joins = rl_call_is_polite(core, line, now_us);
   rl_call_slow_down(core, place, now_us);
-  rl_call_ask(calls, place, ~(uint32_t)0);
+  rl_place_ask(calls, place, ~(uint32_t)0);
   rl_call_weigh(core, place, now_us);
 }
 
@@ -385,7 +308,7 @@ bool rl_call_timer(rl_lock *lock, redlock_time now_us) {
   place->looks = false;
   place->held = 0;
   rl_call_slow_down(core, place, now_us);
-  rl_call_ask(core->calls, place, ~(uint32_t)0);
+  rl_place_ask(core->calls, place, ~(uint32_t)0);
   redlock_duration answers_us = rl_time_add(RL_CALL_GRACE_US, 3 * rl_acquire_needs(core));
   redlock_duration left_us = rl_time_sub(lock->budget_us, now_us);
   rl_timers_set(&core->timers, lock, rl_time_add(now_us, rl_time_min(answers_us, left_us / 2)));
@@ -400,7 +323,7 @@ static void rl_call_part(rl_calls *calls, rl_line *line, redlock_time now_us) {
   place->wanted = 0;
   place->line = NULL;
   line->place = NULL;
-  rl_call_list(calls, place);
+  rl_place_list(calls, place);
 }
 
 void rl_call_granted(rl_line *line, rl_attempt *lease, redlock_time now_us) {
@@ -420,11 +343,11 @@ void rl_call_granted(rl_line *line, rl_attempt *lease, redlock_time now_us) {
 
 void rl_call_released(rl_core *core, const rl_attempt *lease, bool leaves) {
   rl_place *place =
-      core->calls != NULL && lease->place != 0 ? rl_call_at(core->calls, lease->place) : NULL;
+      core->calls != NULL && lease->place != 0 ? rl_place_at(core->calls, lease->place) : NULL;
   if (place != NULL && place->granted) {
     place->granted = false;
     place->leaving = leaves ? lease->standing : place->leaving;
-    rl_call_list(core->calls, place); /* It goes. */
+    rl_place_list(core->calls, place); /* It goes. */
   }
 }
 
@@ -558,7 +481,7 @@ static bool rl_call_is_passing(rl_core *core, const rl_node *node, redlock_time 
 
 void rl_call_answered(rl_core *core, rl_node *node, redlock_time now_us, const rl_owed *owed) {
   const rl_reply *reply = &node->link.reader.reply;
-  rl_place *place = rl_call_place(core->calls, owed->round);
+  rl_place *place = rl_place_waiting(core->calls, owed->round);
   bool waits = owed->kind == RL_OWED_STAND && place != NULL;
   if (owed->kind == RL_OWED_PROBE) {
     rl_listener_probed(core, node, now_us);
@@ -578,7 +501,7 @@ void rl_call_answered(rl_core *core, rl_node *node, redlock_time now_us, const r
   if (unknown && !owed->by_text) {
     node->link.knows[owed->script] = false;
     if (waits) {
-      rl_call_ask(core->calls, place, rl_node_bit(node));
+      rl_place_ask(core->calls, place, rl_node_bit(node));
     }
     return;
   }
@@ -592,7 +515,7 @@ void rl_call_answered(rl_core *core, rl_node *node, redlock_time now_us, const r
 }
 
 void rl_call_unanswered(rl_core *core, const rl_node *node, const rl_owed *owed) {
-  rl_place *place = rl_call_place(core->calls, owed->round);
+  rl_place *place = rl_place_waiting(core->calls, owed->round);
   if (owed->kind == RL_OWED_STAND && place != NULL) {
     place->asked &= ~rl_node_bit(node);
     place->standing |= rl_node_bit(node); /* It may. */
@@ -634,7 +557,7 @@ void rl_call_message(rl_core *core, unsigned node, redlock_time now_us, const rl
   if (!rl_call_read_id(reply, &id)) {
     return; /* The probe. */
   }
-  rl_place *place = rl_call_at(core->calls, id);
+  rl_place *place = rl_place_at(core->calls, id);
   if (place != NULL && place->granted) {
     return; /* The node is late: its release was that which has freed the lock for us. */
   }
@@ -683,67 +606,17 @@ void rl_call_deafen(rl_core *core, uint32_t bit, redlock_time now_us) {
 void rl_call_ready(rl_core *core, uint32_t bit) {
   for (uint32_t i = 0; i < core->calls->place_count; i++) {
     if (core->calls->places[i]->line != NULL) {
-      rl_call_ask(core->calls, core->calls->places[i], bit);
+      rl_place_ask(core->calls, core->calls->places[i], bit);
     }
   }
 }
 
 /* --------------------------------------------------------------------------------- sending */
 
-static unsigned rl_call_mode(const rl_place *place, unsigned node) {
-  if ((place->behind >> node & 1) != 0 && place->at[node].position > RL_COMMAND_STAND_EVICT) {
-    return place->at[node].position;
-  }
-  return (place->behind >> node & 1) != 0     ? RL_COMMAND_STAND_EVICT
-         : (place->standing >> node & 1) != 0 ? RL_COMMAND_STAND_CHECK
-         : place->joins                       ? RL_COMMAND_STAND_JOIN
-                                              : RL_COMMAND_STAND_NEW;
-}
-
-static void rl_call_send(rl_core *core, redlock_time now_us, rl_place *place) {
-  char entry[RL_LINK_ENTRY_SIZE];
-  const rl_resource *resource = place->resource;
-  rl_link_entry(core->calls->channel, place->id, entry);
-  for (unsigned i = 0; i < core->node_count; i++) {
-    rl_link *link = &core->nodes[i]->link;
-    uint32_t bit = (uint32_t)1 << i;
-    if (((place->wanted | place->leaving) & bit) == 0 || !rl_link_has_room(link, RL_OWED_STAND)) {
-      continue;
-    }
-    if ((place->leaving & bit) != 0) {
-      (void)rl_link_queue_leave(link, now_us, place->id, resource->key, resource->key_length,
-                                entry);
-      place->standing &= ~bit;
-    }
-    unsigned mode = rl_call_mode(place, i);
-    if ((place->wanted & bit) != 0 && rl_link_queue_stand(link, now_us, place->id, resource->key,
-                                                          resource->key_length, entry, mode)) {
-      place->asked |= bit;
-      place->standing |= bit;
-      place->unsure = mode == RL_COMMAND_STAND_JOIN ? place->unsure | bit : place->unsure & ~bit;
-    }
-  }
-  place->wanted = place->leaving = 0; /* Where there was no room it goes without. */
-}
-
-void rl_call_send_places(rl_core *core, redlock_time now_us) {
-  rl_calls *calls = core->calls;
-  while (calls != NULL && calls->first != NULL) {
-    rl_place *place = calls->first;
-    calls->first = place->next;
-    calls->last = calls->first == NULL ? NULL : calls->last;
-    place->listed = false;
-    rl_call_send(core, now_us, place);
-    if (place->line == NULL && !place->granted) {
-      rl_call_free_place(calls, place);
-    }
-  }
-}
-
 void rl_call_continue(rl_core *core, redlock_time now_us) {
   if (core->calls != NULL) {
     rl_listeners_continue(core, now_us);
-    rl_call_send_places(core, now_us);
+    rl_places_send(core, now_us);
   }
 }
 
@@ -763,18 +636,7 @@ void rl_call_forget(rl_core *core) {
   if (calls == NULL) {
     return;
   }
-  calls->first = calls->last = NULL;
-  for (uint32_t i = 0; i < calls->place_count; i++) {
-    rl_place *place = calls->places[i];
-    place->listed = false;
-    if (place->resource != NULL) {
-      if (place->line != NULL) {
-        place->line->place = NULL;
-        calls->used_count--;
-      }
-      rl_call_free_place(calls, place);
-    }
-  }
+  rl_places_forget(calls);
   rl_listeners_forget(core);
 }
 
@@ -785,10 +647,7 @@ void rl_calls_close(rl_core *core) {
   }
   rl_call_forget(core);
   rl_listeners_free(core);
-  for (uint32_t i = 0; i < calls->place_count; i++) {
-    free(calls->places[i]);
-  }
-  free(calls->places);
+  rl_places_free(calls);
   free(calls);
   core->calls = NULL;
 }

@@ -14,40 +14,12 @@
 #include "rl_line.h"
 #include "rl_listener.h"
 #include "rl_node.h"
+#include "rl_place.h"
 
 #define RL_CALL_CLIENT_LENGTH 16 /* hexadecimal digits of a client's channel */
 #define RL_CALL_CHANNEL_SIZE (sizeof RL_COMMAND_CHANNEL + RL_CALL_CLIENT_LENGTH)
-#define RL_CALL_PLACES_MAX 65536 /* of one client at once; the others poll */
 #define RL_CALL_POLITE 256
 #define RL_CALL_NODES_MAX 16 /* with more nodes everybody polls: each would have two connections */
-
-/* A place in the queues of the nodes. Sets of nodes are bits. */
-typedef struct rl_place {
-  struct rl_place *next; /* among those with something to send; or that are free */
-  rl_line *line;         /* whose front waits; NULL: it is to be left, and goes then */
-  rl_resource *resource; /* a reference */
-  uint32_t id;           /* by which calls name it */
-  uint32_t wanted;       /* nodes that are to be asked to let it stand */
-  uint32_t leaving;      /* nodes that are to be told that it leaves */
-  uint32_t asked;        /* nodes that owe the answer */
-  uint32_t standing;     /* nodes where it stands, or may */
-  uint32_t held;         /* nodes that have said that somebody has the key */
-  uint32_t behind;       /* nodes that have said that it is free, but others come first */
-  uint32_t called;       /* nodes that have said that it is free for us, or have called */
-  uint32_t alone;        /* nodes where nobody before it takes out who does not come */
-  uint32_t unsure;       /* nodes where it has joined a queue, and was not told of the key */
-  bool granted; /* the front has got a lease, whose release leaves: calls are for nobody now */
-  bool joins;   /* others have waited lately: there are queues */
-  bool listed;  /* something is to be sent for it */
-  bool looks;   /* its front's timer is for looking again, not for an attempt */
-  bool hurried; /* one call has come, and an attempt is to follow */
-  redlock_time since_us; /* when it has begun to wait, or has looked last */
-  uint64_t random;       /* drawn then */
-  struct {
-    redlock_time ends_us; /* when the key ends there, where it is held */
-    uint32_t position;    /* in the queue, where it stands */
-  } at[];                 /* of each node, as it has said last */
-} rl_place;
 
 typedef struct rl_calls {
   bool listening;       /* there are listeners */
@@ -116,8 +88,7 @@ void rl_call_node_down(struct rl_core *core, const rl_node *node, redlock_time n
 void rl_call_ready(struct rl_core *core, uint32_t bits);
 void rl_call_deafen(struct rl_core *core, uint32_t bits, redlock_time now_us);
 
-/* Sends what is to be sent: what places have to say to the nodes, and all. Whether there is anything. */
-void rl_call_send_places(struct rl_core *core, redlock_time now_us);
+/* Sends what is to be sent. Whether there is anything. */
 void rl_call_continue(struct rl_core *core, redlock_time now_us);
 bool rl_call_has_news(const struct rl_core *core);
 

@@ -206,7 +206,7 @@ static void rl_lock_stop(rl_lock *lock, redlock_time now_us, int error, bool gro
 
 void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error) {
   rl_lock_stop(lock, now_us, error, true);
-  rl_call_send_places(lock->core, now_us);
+  rl_places_send(lock->core, now_us);
 }
 
 void rl_lock_call_off(rl_lock *lock, redlock_time now_us, int error) {
@@ -277,7 +277,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   (void)rl_lock_set_options(lock, rl_lock_options(lock));
   free(lock->reasons);
   free(lock);
-  rl_call_send_places(core, now_us); /* Who has waited keeps nobody waiting until the next turn. */
+  rl_places_send(core, now_us); /* Who has waited keeps nobody waiting until the next turn. */
 }
 
 void rl_lock_forget(rl_lock *lock) {
