@@ -5,7 +5,8 @@
  *
  * The commands are the library's own (csrc/core/rl_command.c). 50 connections send one each, then the replies are read,
  * and so on. A line has a cycle of commands, which leaves the server as it was; with a number of waiters, so many places
- * stand in the queue of each key, of a listener that hears every call. "us" is what the server used for each command,
+ * stand in the queue of each key, of clients that all hear their calls: the first of them releases and leaves, and another
+ * comes. "us" is what the server used for each command,
  * the reading and writing of sockets included; "us in Lua" is what commandstats has for EVALSHA, without them.
  *
  * SPDX-License-Identifier: MIT
@@ -21,7 +22,6 @@
 #define COST_CONNECTIONS 50
 #define COST_LISTENERS 1000
 #define COST_IDLE_S 8 /* after which a server has taken back the buffers of who is idle */
-#define COST_CHANNEL "00000000000000aa"
 #define COST_TOKEN "0123456789abcdef0123456789abcdef"
 
 typedef enum cost_step {
@@ -57,6 +57,7 @@ typedef struct cost {
   redisContext *control, *listener, *connections[COST_CONNECTIONS];
   char keys[COST_CONNECTIONS][24];
   unsigned port, rounds, waiters;
+  unsigned turn; /* how many have left each queue */
 } cost;
 
 static redisContext *cost_connect(unsigned port) {
@@ -82,15 +83,16 @@ static void cost_do(cost *c, rl_buffer *command) {
   rl_buffer_free(command);
 }
 
-/* The place of number |place|: who stands behind all others is number 0. */
+/* The place of number |place|, of a client of its own. */
 static void cost_entry(unsigned place, char entry[32]) {
-  (void)snprintf(entry, 32, COST_CHANNEL "%08x", place);
+  (void)snprintf(entry, 32, "%016llx%08x", place * 0x9e3779b97f4a7c15u, 0x10000u);
 }
 
-static void cost_command(rl_buffer *out, cost_step step, const char *name, int by_text) {
+static void cost_command(const cost *c, rl_buffer *out, cost_step step, const char *name,
+                         int by_text) {
   rl_command_key key = {name, strlen(name), COST_TOKEN, strlen(COST_TOKEN), 1, NULL};
   char entry[32];
-  cost_entry(0, entry);
+  cost_entry(c->turn + (step == COST_RELEASE_OURS ? 1 : c->waiters + 1), entry);
   switch (step) {
   case COST_PING:
     (void)rl_command_arguments(out, &(rl_command_bytes){"PING", 4}, 1);
@@ -118,7 +120,7 @@ static void cost_prepare(cost *c, const struct cost_cycle *cycle) {
   rl_buffer out = {0};
   for (unsigned i = 0; i < COST_CONNECTIONS; i++) {
     const char *name = c->keys[i];
-    cost_command(&out, COST_SET, name, 1);
+    cost_command(c, &out, COST_SET, name, 1);
     cost_do(c, &out);
     for (unsigned place = 1; cycle->queued && place <= c->waiters; place++) {
       char entry[32];
@@ -127,11 +129,11 @@ static void cost_prepare(cost *c, const struct cost_cycle *cycle) {
       cost_do(c, &out);
     }
     if (cycle->steps[0] == COST_LOOK) {
-      cost_command(&out, COST_STAND, name, 1);
+      cost_command(c, &out, COST_STAND, name, 1);
       cost_do(c, &out);
     }
     if (!cycle->held) {
-      cost_command(&out, COST_RELEASE, name, 1);
+      cost_command(c, &out, COST_RELEASE, name, 1);
       cost_do(c, &out);
     }
   }
@@ -156,7 +158,7 @@ static void cost_round(cost *c, cost_step step) {
   rl_buffer out = {0};
   for (unsigned i = 0; i < COST_CONNECTIONS; i++) {
     int done = 0;
-    cost_command(&out, step, c->keys[i], 0);
+    cost_command(c, &out, step, c->keys[i], 0);
     (void)redisAppendFormattedCommand(c->connections[i], out.data, rl_buffer_length(&out));
     while (!done && redisBufferWrite(c->connections[i], &done) == REDIS_OK) {
     }
@@ -168,12 +170,14 @@ static void cost_round(cost *c, cost_step step) {
       cost_read(c->listener);
     }
   }
+  c->turn += step == COST_RELEASE_OURS;
 }
 
 static void cost_measure(cost *c, const struct cost_cycle *cycle) {
   unsigned steps = 0;
   redisReply *flushed = redisCommand(c->control, "FLUSHALL");
   freeReplyObject(flushed);
+  c->turn = 0;
   cost_prepare(c, cycle);
   flushed = redisCommand(c->control, "CONFIG RESETSTAT");
   freeReplyObject(flushed);
@@ -214,7 +218,7 @@ static void cost_memory(cost *c) {
 static void cost_open(cost *c) {
   c->control = cost_connect(c->port);
   c->listener = cost_connect(c->port);
-  (void)redisAppendCommand(c->listener, "SUBSCRIBE " RL_COMMAND_CHANNEL COST_CHANNEL);
+  (void)redisAppendCommand(c->listener, "PSUBSCRIBE " RL_COMMAND_CHANNEL "*");
   cost_read(c->listener);
   for (unsigned i = 0; i < COST_CONNECTIONS; i++) {
     c->connections[i] = cost_connect(c->port);
@@ -227,7 +231,7 @@ static void cost_teach(cost *c) {
   static const cost_step scripts[] = {COST_RELEASE, COST_RELEASE_CALL, COST_STAND};
   rl_buffer out = {0};
   for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
-    cost_command(&out, scripts[i], c->keys[0], 1);
+    cost_command(c, &out, scripts[i], c->keys[0], 1);
     cost_do(c, &out);
   }
 }

@@ -284,7 +284,7 @@ void rl_call_wait(rl_lock *lock, redlock_time now_us) {
   }
   rl_place *place = line->place;
   place->looks = place->hurried = false;
-  place->held = place->behind = place->unsure = 0;
+  place->held = place->behind = place->alone = place->unsure = 0;
   place->joins = rl_call_is_polite(core, line, now_us);
   rl_call_slow_down(core, place, now_us);
   rl_place_ask(calls, place, ~(uint32_t)0);

@@ -99,6 +99,11 @@ typedef struct rl_script_source {
 /* What is no string of places is no queue of ours, and left alone. */
 #define RL_COMMAND_READ "if not s or #s%24~=0 then s='' end local w=#s "
 
+/* "Without" |entry|, if that is not nil. */
+#define RL_COMMAND_WITHOUT(entry)                                                                  \
+  "local p=" entry " and string.find(s," entry ",1,true) "                                         \
+  "if p then s=string.sub(s,1,p-1)..string.sub(s,p+24) end "
+
 /* "The sign" that there is a queue, which lives as long as that. */
 #define RL_COMMAND_SIGN "'SET',k..':redlock-wait','1','PX',60000"
 
@@ -196,11 +201,11 @@ static const rl_script_source rl_script_sources[] = {
          "v,s=r[1],r[2] if r.err then v=redis.call('GET',k) c=3 end "
          "if v==ARGV[1] then redis.call('DEL',k) end "
          "else r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " RL_COMMAND_READ
-         "if e then s=string.gsub(s,e,'') end "
-         "if not v or v==ARGV[1] then " RL_COMMAND_CALL "end " RL_COMMAND_KEEP
-         "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" RL_COMMAND_SIGN
-         ") end if v==ARGV[1] then return c end return 0",
-         "3e642214f4c5222b62ed22f6f43a307ac4468edb"},
+             RL_COMMAND_WITHOUT(
+                 "e") "if not v or v==ARGV[1] then " RL_COMMAND_CALL "end " RL_COMMAND_KEEP
+                      "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" RL_COMMAND_SIGN
+                      ") end if v==ARGV[1] then return c end return 0",
+         "a6946cebccf2b67b165685724cdf941d52849abf"},
     [RL_SCRIPT_RELEASE_ALL_CALL] =
         {"local d,e,c=0,nil,1 for i=1,#KEYS do local k,n=KEYS[i],nil "
          "local v=redis.pcall('GET',k) if type(v)=='table' then e=v "
@@ -231,9 +236,10 @@ static const rl_script_source rl_script_sources[] = {
          "1b98b77d836b47634d527959c31f10818e1501f7"},
     [RL_SCRIPT_LEAVE] =
         {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local r=redis.call('MGET',k,q) "
-         "local s=r[2] " RL_COMMAND_READ "s=string.gsub(s,ARGV[1],'') local n=(w-#s)/24 "
-         "if not r[1] then " RL_COMMAND_CALL "end " RL_COMMAND_KEEP "return n",
-         "9c1d2fe69f8ac9b369ac9e9aec9a6bac0f1ec862"},
+         "local s=r[2] " RL_COMMAND_READ RL_COMMAND_WITHOUT(
+             "ARGV[1]") "local n=(w-#s)/24 "
+                        "if not r[1] then " RL_COMMAND_CALL "end " RL_COMMAND_KEEP "return n",
+         "38eb648fa12e6f064b8bb7073dd750a0e720fa3d"},
 };
 
 /*

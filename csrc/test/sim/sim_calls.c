@@ -28,6 +28,9 @@
 #define SIM_CALLS_DELETE                                                                           \
   "n=redis.pcall('DEL',k,k..':redlock-wait') if n~=1 and n~=2 then redis.call('DEL',k) n=3 end "
 #define SIM_CALLS_READ "if not s or #s%24~=0 then s='' end local w=#s "
+#define SIM_CALLS_WITHOUT(entry)                                                                   \
+  "local p=" entry " and string.find(s," entry ",1,true) "                                         \
+  "if p then s=string.sub(s,1,p-1)..string.sub(s,p+24) end "
 #define SIM_CALLS_SIGN "'SET',k..':redlock-wait','1','PX',60000"
 #define SIM_CALLS_KEEP                                                                             \
   "if s=='' then if w>0 then redis.pcall('DEL',q,k..':redlock-wait') end elseif #s~=w and "        \
@@ -49,10 +52,10 @@ static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
         "v,s=r[1],r[2] if r.err then v=redis.call('GET',k) c=3 end "
         "if v==ARGV[1] then redis.call('DEL',k) end "
         "else r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " SIM_CALLS_READ
-        "if e then s=string.gsub(s,e,'') end "
-        "if not v or v==ARGV[1] then " SIM_CALLS_FIRST "end " SIM_CALLS_KEEP
-        "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" SIM_CALLS_SIGN
-        ") end if v==ARGV[1] then return c end return 0",
+            SIM_CALLS_WITHOUT(
+                "e") "if not v or v==ARGV[1] then " SIM_CALLS_FIRST "end " SIM_CALLS_KEEP
+                     "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" SIM_CALLS_SIGN
+                     ") end if v==ARGV[1] then return c end return 0",
     [SIM_CALLS_RELEASE_ALL] =
         "local d,e,c=0,nil,1 for i=1,#KEYS do local k,n=KEYS[i],nil "
         "local v=redis.pcall('GET',k) if type(v)=='table' then e=v "
@@ -82,8 +85,9 @@ static const char *const sim_calls_texts[SIM_CALLS_SCRIPTS] = {
         ") else put() end return (math.min(left,1e11)+2)*2000+n",
     [SIM_CALLS_LEAVE] =
         "local k,c=KEYS[1],1 local q=k..':redlock-queue' local r=redis.call('MGET',k,q) "
-        "local s=r[2] " SIM_CALLS_READ "s=string.gsub(s,ARGV[1],'') local n=(w-#s)/24 "
-        "if not r[1] then " SIM_CALLS_FIRST "end " SIM_CALLS_KEEP "return n",
+        "local s=r[2] " SIM_CALLS_READ SIM_CALLS_WITHOUT(
+            "ARGV[1]") "local n=(w-#s)/24 "
+                       "if not r[1] then " SIM_CALLS_FIRST "end " SIM_CALLS_KEEP "return n",
 };
 
 /* ------------------------------------------------------------------------------- what is asked */

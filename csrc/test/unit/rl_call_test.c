@@ -795,6 +795,27 @@ static void a_call_during_an_attempt_is_not_forgotten(void **state) {
 
 /* --------------------------------------------------------------------------------------- C6 */
 
+/* A loop that runs seldom, or a finalizer: nobody would call the core again for long. */
+static void who_is_freed_or_cancelled_says_so_at_once(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < 2; i++) {
+    size_t length = 0;
+    fake_world *world = listening(1);
+    take_key(world, 1, REDLOCK_NEVER);
+    rl_lock *lock = begin_patient(world);
+    assert_null(rl_core_output(&world->core, 0, &length));
+    if (i == 0) {
+      rl_lock_free(lock, world->now_us);
+    } else {
+      rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+    }
+    assert_non_null(rl_core_output(&world->core, 0, &length));
+    fake_turn(world);
+    assert_int_equal(fake_next(world, 0), FAKE_LEAVE);
+    assert_true(fake_world_end(world));
+  }
+}
+
 static void the_release_leaves_the_queue_in_the_same_script(void **state) {
   (void)state;
   fake_world *world = listening(3);
@@ -1346,6 +1367,7 @@ int main(void) {
       cmocka_unit_test(a_call_that_is_repeated_counts_once),
       cmocka_unit_test(a_call_of_a_node_that_has_gone_does_not_count),
       cmocka_unit_test(a_call_during_an_attempt_is_not_forgotten),
+      cmocka_unit_test(who_is_freed_or_cancelled_says_so_at_once),
       cmocka_unit_test(the_release_leaves_the_queue_in_the_same_script),
       cmocka_unit_test(a_queue_that_could_not_be_left_is_left_when_it_calls),
       cmocka_unit_test(a_grant_while_the_queue_has_not_answered_leaves_it_all_the_same),

@@ -430,6 +430,41 @@ static void who_waits_for_longer_than_a_minute_keeps_them(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void the_minute_begins_when_the_last_one_has_waited(void **state) {
+  (void)state;
+  fake_world *world = listening(1);
+  take_key(world, 1, REDLOCK_NEVER);
+  redlock_options options = patient();
+  options.wait_us = 600 * SECONDS;
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 70 * SECONDS);
+  release_key(world, 0);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  pass(world, 59 * SECONDS);
+  assert_true(arrives(world, 0));
+  pass(world, 2 * SECONDS);
+  assert_false(arrives(world, 0));
+  assert_true(fake_world_end(world));
+}
+
+static void a_probe_that_there_was_no_room_for_is_made_up_for(void **state) {
+  (void)state;
+  fake_world *world = by_hand();
+  rl_link *link = &world->core.nodes[0]->link;
+  (void)shake_hands(world);
+  uint32_t owed = link->owed_count;
+  link->owed_count = RL_LINK_OWED_MAX;
+  rl_core_input(&world->core, 1, world->now_us, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n", 34);
+  rl_core_launch(&world->core, world->now_us, NULL, 0);
+  link->owed_count = owed;
+  pass(world, 200 * MS);
+  assert_int_equal(listener_of(world, 0)->connections, 2);
+  subscribe_and_probe(world, ":1\r\n");
+  assert_true(arrives(world, 0));
+  assert_true(fake_world_end(world));
+}
+
 static void a_client_that_is_closed_has_none(void **state) {
   (void)state;
   fake_world *world = listening(3);
@@ -506,6 +541,8 @@ int main(void) {
       cmocka_unit_test(a_pong_that_nobody_asked_for_ends_the_connection),
       cmocka_unit_test(when_nobody_has_waited_for_a_minute_they_are_given_up),
       cmocka_unit_test(who_waits_for_longer_than_a_minute_keeps_them),
+      cmocka_unit_test(the_minute_begins_when_the_last_one_has_waited),
+      cmocka_unit_test(a_probe_that_there_was_no_room_for_is_made_up_for),
       cmocka_unit_test(a_client_that_is_closed_has_none),
       cmocka_unit_test(a_listener_that_cannot_be_made_is_tried_less_and_less_often),
       cmocka_unit_test(bytes_may_come_in_any_pieces),
