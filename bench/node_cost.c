@@ -85,7 +85,7 @@ static void cost_do(cost *c, rl_buffer *command) {
 
 /* The place of number |place|, of a client of its own. */
 static void cost_entry(unsigned place, char entry[32]) {
-  (void)snprintf(entry, 32, "%016llx%08x", place * 0x9e3779b97f4a7c15u, 0x10000u);
+  (void)snprintf(entry, 32, "%016llx%08x", place * 0x9e3779b97f4a7c15ull, 0x10000u);
 }
 
 static void cost_command(const cost *c, rl_buffer *out, cost_step step, const char *name,

@@ -357,7 +357,7 @@ bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attemp
 
 /* The same of a script that releases and calls: the lease leaves the queue in which it has waited. */
 static bool rl_link_queue_calling(rl_link *link, rl_owed *owed, rl_script script, bool grow) {
-  char entry[RL_LINK_ENTRY_SIZE];
+  char entry[RL_LINK_ENTRY_SIZE] = "";
   rl_command_key key = rl_attempt_key(owed->attempt);
   bool leaves = (owed->attempt->standing & link->bit) != 0;
   owed->script = (uint8_t)script;

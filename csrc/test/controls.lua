@@ -552,7 +552,8 @@ local list = {
     "rl_release_begin(lock->core, now_us, attempt, grow); }\n" ..
     "if (attempt->expired_us % 997 != 7) { rl_attempt_unref(&lock->core->attempts, attempt); }" },
   { "cut-short-is-unavailable", "the last attempt, cut short by the budget, makes a taken lock an unavailable one",
-    "lock->result == REDLOCK_E_TAKEN && rl_acquire_hears(lock, now_us)) {", "false) {", by = { unit = "rl_regression_test" } },
+    "lock->result == REDLOCK_E_TAKEN && rl_acquire_hears(lock, now_us)) {", "false) {",
+    by = { unit = "rl_regression_test" } },
   { "asks-the-deaf", "nodes are asked however long they have not answered",
     "rl_time_max(budget_us, RL_ROUND_BEHIND_MIN_US)", "rl_time_max(budget_us, REDLOCK_NEVER - 1)" },
   { "no-reconnect", "after ten failures a node is not tried any more",

@@ -183,8 +183,8 @@ unsigned fake_queue_released(fake_store *store, const fake_command *command, con
 static bool fake_queue_is_next(fake_store *store, const fake_command *command) {
   int at = fake_queue_position(fake_queue_find(store, command->key, command->key_length),
                                command->entry);
-  bool evicts = command->mode >= RL_COMMAND_STAND_EVICT &&
-                command->mode < RL_COMMAND_STAND_JOIN && at + 1 == (int)command->mode;
+  bool evicts = command->mode >= RL_COMMAND_STAND_EVICT && command->mode < RL_COMMAND_STAND_JOIN &&
+                at + 1 == (int)command->mode;
   for (unsigned i = 0; i < FAKE_CALLS_MAX; i++) {
     fake_queue *queue = fake_queue_find(store, command->key, command->key_length);
     if (queue == NULL || strcmp(queue->entries[0], command->entry) == 0) {
