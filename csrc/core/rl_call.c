@@ -382,14 +382,15 @@ bool rl_call_waits_first(rl_lock *lock, redlock_time now_us) {
            : !calling || !rl_call_is_polite(core, line, now_us)) {
     return false;
   }
-  redlock_duration answers_us = rl_time_min(rl_options_node_timeout(lock->current, lock->ttl_us),
-                                            rl_time_sub(lock->budget_us, now_us) / 2);
-  if (answers_us <= rl_time_add(RL_CALL_GRACE_US, 2 * rl_acquire_needs(core))) {
+  redlock_duration half_us = rl_time_sub(lock->budget_us, now_us) / 2;
+  if (half_us <= rl_time_add(RL_CALL_GRACE_US, 2 * rl_acquire_needs(core))) {
     return false; /* There is time for one attempt. */
   }
+  redlock_duration answers_us = /* If no majority tells. */
+      rl_time_min(half_us, rl_options_node_timeout(lock->current, lock->ttl_us));
   rl_launch_leave(lock);
   lock->phase = RL_PHASE_DELAY;
-  rl_timers_set(&core->timers, lock, rl_time_add(now_us, answers_us)); /* If no majority answers. */
+  rl_timers_set(&core->timers, lock, rl_time_add(now_us, answers_us));
   rl_call_wait(lock, now_us);
   return true;
 }

@@ -277,7 +277,7 @@ static void sim_calls_keep(sim *s, unsigned node, sim_waiters *waiters, unsigned
   if (waiters->count == 0) {
     waiters->sign_ms = before > 0 ? 0 : waiters->sign_ms;
   } else if (waiters->count != before && full) {
-    sim_count(s, SIM_QUEUE_GIVEN_UP);
+    SIM_TRACE(s, "node %u: a queue that there is no memory for is given up", node);
     waiters->count = 0;
     waiters->expire_ms = 0;
   } else if (waiters->count != before) {

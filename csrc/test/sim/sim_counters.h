@@ -138,7 +138,6 @@
   X(STAND_ODD, "STAND, LEAVE or probe answered strangely")                                         \
   X(EVICTED, "STAND: who was first and did not come is taken out")                                 \
   X(STAND_JOINED, "STAND: it joins others, and does not ask for the key")                          \
-  X(QUEUE_GIVEN_UP, "a queue that there is no memory for is given up")                             \
   X(QUEUE_FULL, "STAND: the queue is full")                                                        \
   X(QUEUE_EXPIRED, "queue expired")                                                                \
   X(NO_SIGN, "release without a sign that somebody waits")                                         \

@@ -249,6 +249,24 @@ static void a_short_budget_overtakes_nobody_either(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* Who is near would always come before it. */
+static void who_is_far_from_the_nodes_waits_for_its_turn_too(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  fake_world *world = listening(3);
+  let_other_stand(world);
+  for (unsigned i = 0; i < 3; i++) {
+    world->core.nodes[i]->link.nearest_us = 40 * MS; /* A time-out is 50. */
+  }
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(fake_next(world, 0), FAKE_STAND);
+  assert_true(fake_world_end(world));
+}
+
 /* Or, with so many places that there is no other, it would wait until its budget ends. */
 static void who_finds_no_place_waits_first_but_once(void **state) {
   (void)state;
@@ -1338,6 +1356,7 @@ int main(void) {
       cmocka_unit_test(politeness_is_for_one_resource),
       cmocka_unit_test(who_has_time_for_one_attempt_makes_that),
       cmocka_unit_test(a_short_budget_overtakes_nobody_either),
+      cmocka_unit_test(who_is_far_from_the_nodes_waits_for_its_turn_too),
       cmocka_unit_test(who_finds_no_place_waits_first_but_once),
       cmocka_unit_test(who_asks_first_tries_all_the_same_when_no_majority_tells),
       cmocka_unit_test(the_first_fair_acquire_of_a_client_waits_for_its_listeners),
