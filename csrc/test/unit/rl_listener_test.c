@@ -449,15 +449,18 @@ static void the_minute_begins_when_the_last_one_has_waited(void **state) {
 }
 
 static void a_probe_that_there_was_no_room_for_is_made_up_for(void **state) {
+  static const char subscribed[] = "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n";
   (void)state;
   fake_world *world = by_hand();
   rl_link *link = &world->core.nodes[0]->link;
   (void)shake_hands(world);
   uint32_t owed = link->owed_count;
   link->owed_count = RL_LINK_OWED_MAX;
-  rl_core_input(&world->core, 1, world->now_us, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n", 34);
+  rl_core_input(&world->core, 1, world->now_us, subscribed, sizeof subscribed - 1);
   rl_core_launch(&world->core, world->now_us, NULL, 0);
   link->owed_count = owed;
+  fake_settle(world);
+  assert_false(listener_of(world, 0)->connected);
   pass(world, 200 * MS);
   assert_int_equal(listener_of(world, 0)->connections, 2);
   subscribe_and_probe(world, ":1\r\n");
