@@ -212,6 +212,28 @@ static void politeness_is_over_after_a_second(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void where_others_have_waited_it_joins_them_and_asks_for_the_key_soon(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  fake_world *world = polite_world();
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(fake_answer(world, i).mode, RL_COMMAND_STAND_JOIN);
+  }
+  fake_turn(world);
+  assert_int_equal(lock->line->place->unsure, 7);
+  unsigned stands = world->nodes[0].stands;
+  pass(world, 49 * MS);
+  assert_int_equal(world->nodes[0].stands, stands);
+  pass(world, 2 * MS);
+  assert_int_equal(world->nodes[0].stands, stands + 1);
+  assert_int_equal(lock->line->place->unsure, 0);
+  assert_true(fake_world_end(world));
+}
+
 static void politeness_is_for_one_resource(void **state) {
   (void)state;
   redlock_options options = patient();
@@ -1353,6 +1375,7 @@ int main(void) {
       cmocka_unit_test(who_is_not_fair_tries_at_once),
       cmocka_unit_test(where_others_were_called_lately_it_does_not_overtake_them),
       cmocka_unit_test(politeness_is_over_after_a_second),
+      cmocka_unit_test(where_others_have_waited_it_joins_them_and_asks_for_the_key_soon),
       cmocka_unit_test(politeness_is_for_one_resource),
       cmocka_unit_test(who_has_time_for_one_attempt_makes_that),
       cmocka_unit_test(a_short_budget_overtakes_nobody_either),
