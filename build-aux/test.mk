@@ -12,7 +12,7 @@ endif
 without_tls = $(if $(filter 1,$(TLS)),$(1),$(foreach source,$(1),$(if $(filter rl_tls_% tls_%,$(notdir $(source))),,$(source))))
 TEST_SOURCES = $(call without_tls,$(wildcard csrc/test/unit/*_test.c))
 TEST_LUA_SOURCES = $(filter csrc/test/unit/rl_lua_%,$(TEST_SOURCES))
-TEST_HELPERS = $(wildcard csrc/test/lib/*.c)
+TEST_HELPERS = $(filter-out %_lua.c,$(wildcard csrc/test/lib/*.c))
 TEST_PROGRAMS = $(patsubst csrc/test/unit/%.c,$(BUILD)/test/%,$(filter-out $(TEST_LUA_SOURCES),$(TEST_SOURCES)))
 TEST_LUA_PROGRAMS = $(patsubst csrc/test/unit/%.c,$(BUILD)/$(LUA_VERSION)/test/%,$(TEST_LUA_SOURCES))
 TEST_THREAD_PROGRAMS = $(filter %_thread_test,$(TEST_PROGRAMS))
@@ -79,9 +79,17 @@ unit: unit-programs
 BUSTED ?= $(shell command -v busted)
 SPECS ?= $(wildcard spec)
 BUSTED_FLAGS = -o plainTerminal
+# The witness of the specs (csrc/test/lib/witness.h).
+WITNESS_MODULE = $(BUILD)/$(LUA_VERSION)/witness.so
+$(BUILD)/$(LUA_VERSION)/test/witness_lua.o: csrc/test/lib/witness_lua.c $(BUILD)/$(LUA_VERSION)/flags
+	@mkdir -p $(@D)
+	$(compile) -Icsrc/test/lib $(LUA_CFLAGS) -c -o $@ $<
+$(WITNESS_MODULE): $(BUILD)/$(LUA_VERSION)/test/witness_lua.o $(BUILD)/test/lib/witness_clock.o
+	$(CC) $(ALL_CFLAGS) $(LIBFLAG) $(LDFLAGS) -o $@ $^
+
 .PHONY: spec luas hold-60
 # make spec LUA_VERSION=5.4
-spec: lua
+spec: lua $(WITNESS_MODULE)
 	@test -n '$(BUSTED)' || { echo 'no busted; `make setup` can help'; exit 1; }
 	$(LUA_ENV) $(SPEC_WRAPPER) $(LUA) $(BUSTED) $(BUSTED_FLAGS) $(SPECS)
 

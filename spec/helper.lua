@@ -109,6 +109,26 @@ function helper.eventually(condition, what, seconds)
   end
 end
 
+--- Runs `block` and fails unless it ends within `bound` milliseconds plus the delay that the witness saw
+--- (csrc/test/lib/witness.h). Runs it again if the witness saw a stall that is longer than the bound.
+function helper.within(bound, block)
+  local witness = require "witness"
+  assert(witness.start(), "no thread for the witness")
+  for repetition = 0, 20 do
+    local began = witness.now()
+    block()
+    local took, delay = witness.now() - began, witness.delay(began)
+    if delay <= bound or repetition == 20 then
+      if took > bound + delay then
+        error(("took %.1f ms; the bound is %.1f ms, and the scheduler delayed the process by %.1f ms")
+          :format(took, bound, delay), 2)
+      end
+      return
+    end
+    print(("# repeated: %s, a stall of %.1f ms"):format(helper.test_name or "?", delay))
+  end
+end
+
 -- A loop that LuaJIT compiles keeps alive what it was compiled for: the condition, and a lock in it that
 -- a test has dropped.
 local jit = rawget(_G, "jit")

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "redlock.h"
+#include "witness.h"
 
 #define MS REDLOCK_MILLISECONDS
 #define SECONDS REDLOCK_SECONDS

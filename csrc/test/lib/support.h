@@ -23,6 +23,7 @@
 
 #include "farm.h"
 #include "redlock.h"
+#include "witness.h"
 
 #define EVENTUALLY_US (5 * REDLOCK_SECONDS)
 
