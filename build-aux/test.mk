@@ -65,20 +65,15 @@ $(BUILD)/$(LUA_VERSION)/test/%_test: csrc/test/unit/%_test.c $(BUILD)/$(LUA_VERS
 	$(link_test) $(INTERNAL_LIBRARY) $(LUA_LIBS) $(CMOCKA_LIBS) $(LDLIBS_REDLOCK)
 .SECONDARY:
 
-.PHONY: unit unit-programs unit-lua unit-lua-programs
+.PHONY: unit unit-programs unit-lua-programs
 unit-programs: $(TEST_PROGRAMS)
 unit-lua-programs: $(TEST_LUA_PROGRAMS)
-unit: unit-programs
-	$(MAKE) --no-print-directory unit-lua-programs LUA_VERSION=5.4
-	$(MAKE) --no-print-directory unit-lua-programs LUA_VERSION=jit
-	sh build-aux/run_unit.sh $(TEST_PROGRAMS) $(foreach version,5.4 jit,$(patsubst \
-	  csrc/test/unit/%.c,$(BUILD)/$(version)/test/%,$(TEST_LUA_SOURCES)))
+unit:
+	@$(run_tests) --only unit/ test
 
 # ------------------------------------------------------------------------------------------ specs
 
-BUSTED ?= $(shell command -v busted)
 SPECS ?= $(wildcard spec)
-BUSTED_FLAGS = -o plainTerminal
 # The witness of the specs (csrc/test/lib/witness.h).
 WITNESS_MODULE = $(BUILD)/$(LUA_VERSION)/witness.so
 $(BUILD)/$(LUA_VERSION)/test/witness_lua.o: csrc/test/lib/witness_lua.c $(BUILD)/$(LUA_VERSION)/flags
@@ -87,16 +82,10 @@ $(BUILD)/$(LUA_VERSION)/test/witness_lua.o: csrc/test/lib/witness_lua.c $(BUILD)
 $(WITNESS_MODULE): $(BUILD)/$(LUA_VERSION)/test/witness_lua.o $(BUILD)/test/lib/witness_clock.o
 	$(CC) $(ALL_CFLAGS) $(LIBFLAG) $(LDFLAGS) -o $@ $^
 
-.PHONY: spec luas hold-60
-# make spec LUA_VERSION=5.4
-spec: lua $(WITNESS_MODULE)
-	@test -n '$(BUSTED)' || { echo 'no busted; `make setup` can help'; exit 1; }
-	$(LUA_ENV) $(SPEC_WRAPPER) $(LUA) $(BUSTED) $(BUSTED_FLAGS) $(SPECS)
-
-# A lease of 900 ms, held for a minute whatever the script and the nodes do.
-hold-60:
-	+status=0; for version in 5.4 jit; do HOLD_SECONDS=60 $(MAKE) --no-print-directory spec LUA_VERSION=$$version \
-	  SPECS=spec/keeper_spec.lua || status=1; done; exit $$status
+.PHONY: spec luas
+# make spec LUA_VERSION=5.4 [SPECS=spec/lock_spec.lua]
+spec: lua lib cli $(WITNESS_MODULE)
+	BUILD=$(BUILD) sh build-aux/spec.sh $(LUA_VERSION) $(SPECS)
 
 luas:
 	for version in $(LUA_VERSIONS); do $(MAKE) --no-print-directory lua LUA_VERSION=$$version || exit 1; done
@@ -122,79 +111,60 @@ check-install:
 	MAKE='$(MAKE)' CC='$(CC)' bash build-aux/test_install.sh
 check-rocks:
 	bash build-aux/test_rocks.sh
-examples-test: examples lua $(BUILD)/examples/unfenced_sqlite $(BUILD)/examples/unfenced_redis
+.PHONY: examples-programs
+examples-programs: examples lua $(BUILD)/examples/unfenced_sqlite $(BUILD)/examples/unfenced_redis
+examples-test: examples-programs
 	$(LUA_ENV) bash build-aux/test_examples.sh
 demo-test:
 	MAKE='$(MAKE)' bash build-aux/test_demo.sh
 
 .PHONY: werror
+# What no other job compiles, without warnings. The ordinary configuration is compiled so by `make check` itself.
 werror:
-	$(MAKE) --no-print-directory WERROR=1 BUILD=$(BUILD)/werror lib cli $(if $(TEST_SOURCES),unit-programs) sim-programs chaos-programs model-programs examples
 	$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror \
 	  $(HIREDIS_CFLAGS) $(LUA_CFLAGS) -fsyntax-only $(filter-out bench/tls_% bench/crowd% bench/node_cost%,$(wildcard bench/*.c))
 	$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror -Icsrc/test/lib $(CORE_CPPFLAGS) -fsyntax-only $(wildcard bench/crowd*.c) bench/node_cost.c
 	$(if $(filter 1,$(TLS)),$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) -Wshadow -Wvla -Werror -DBENCH_TLS \
 	  $(DRIVER_CPPFLAGS) $(TLS_CPPFLAGS) -fsyntax-only bench/limit.c bench/client.c $(wildcard bench/tls_*.c))
-	for version in $(LUA_VERSIONS); do \
-	  $(MAKE) --no-print-directory WERROR=1 BUILD=$(BUILD)/werror lua LUA_VERSION=$$version || exit 1; done
 
-# make newer-hiredis HIREDIS_PREFIX=... (build-aux/newer_hiredis.sh): another hiredis than the system's.
-.PHONY: newer-hiredis
-NEWER_BUILD = $(BUILD)/newer-hiredis
+# Unit tests and a spec with another hiredis than the system's: make newer-hiredis HIREDIS_PREFIX=... (build-aux/newer_hiredis.sh).
+.PHONY: newer-hiredis newer-hiredis-run
 newer-hiredis:
 	@test -n '$(HIREDIS_LIBDIR)' || { echo 'newer-hiredis: set HIREDIS_PREFIX'; exit 1; }
-	status=0; $(MAKE) --no-print-directory unit BUILD=$(NEWER_BUILD) || status=1; \
-	$(MAKE) --no-print-directory spec BUILD=$(NEWER_BUILD) LUA_VERSION=5.4 || status=1; exit $$status
-	@ldd $(NEWER_BUILD)/5.4/redlock/core.so | grep -F '$(HIREDIS_LIBDIR)/libhiredis' && echo 'ok - it was the other hiredis'
+	+$(MAKE) --no-print-directory newer-hiredis-run BUILD=$(BUILD)/newer-hiredis
+newer-hiredis-run: unit-programs lua $(WITNESS_MODULE)
+	@ldd $(LUA_MODULE) | grep -F '$(HIREDIS_LIBDIR)/libhiredis' && echo 'ok - it is the other hiredis'
+	status=0; for program in $(TEST_PROGRAMS); do $$program || status=1; done; \
+	BUILD=$(BUILD) sh build-aux/spec.sh $(LUA_VERSION) spec/redlock_spec.lua || status=1; exit $$status
 
 # ------------------------------------------------------------------------------------- sanitizers
 
 SANITIZE_CFLAGS = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
-ASAN_MAKE = $(MAKE) --no-print-directory BUILD=$(BUILD)/asan CFLAGS='$(SANITIZE_CFLAGS) -fsanitize=address,undefined'
+ASAN_MAKE = $(MAKE) --no-print-directory WERROR= BUILD=$(BUILD)/asan CFLAGS='$(SANITIZE_CFLAGS) -fsanitize=address,undefined'
+TSAN_MAKE = $(MAKE) --no-print-directory WERROR= BUILD=$(BUILD)/tsan CFLAGS='$(SANITIZE_CFLAGS) -fsanitize=thread'
 # An interpreter of our own that has the sanitizers linked in: preloading them would also load them into
 # every redis-server that a spec starts. Lua does not free everything, so leaks are for the C tests.
 SANITIZED_LUA = $(BUILD)/$(LUA_VERSION)/sanitized-lua
 $(SANITIZED_LUA): build-aux/sanitized_lua.c $(BUILD)/$(LUA_VERSION)/flags
 	@mkdir -p $(@D)
 	$(compile) $(LUA_CFLAGS) $(LDFLAGS) -rdynamic -o $@ $< $(LUA_LIBS) -lm -ldl
-.PHONY: asan asan-unit asan-spec sanitized-spec tsan valgrind
-# One after the other: they share objects.
-asan:
-	$(MAKE) --no-print-directory asan-unit
-	$(MAKE) --no-print-directory asan-spec
-asan-unit:
-	+ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 $(ASAN_MAKE) unit
-	+ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 $(ASAN_MAKE) asan-model
-asan-spec:
-	+status=0; for version in 5.4 jit; do $(ASAN_MAKE) sanitized-spec LUA_VERSION=$$version || status=1; done; exit $$status
-sanitized-spec: $(SANITIZED_LUA)
-	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 REDLOCK_TEST_SANITIZER=1 \
-	  $(MAKE) --no-print-directory spec LUA='$(CURDIR)/$(SANITIZED_LUA)'
 
-TSAN_MAKE = $(MAKE) --no-print-directory BUILD=$(BUILD)/tsan CFLAGS='$(SANITIZE_CFLAGS) -fsanitize=thread'
-# The runtime of gcc 12 does not know the address layouts of newer kernels.
-NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
-tsan:
-	+$(TSAN_MAKE) tsan-run
-.PHONY: tsan-run
-tsan-run: $(TEST_THREAD_PROGRAMS)
-	RUN_UNIT_WRAPPER='$(NO_ASLR)' sh build-aux/run_unit.sh $(TEST_THREAD_PROGRAMS)
-
-VALGRIND ?= valgrind
-# Threads take turns; otherwise one that asks again and again lets no other run.
-VALGRIND_FLAGS = --fair-sched=try --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite --child-silent-after-fork=yes
-VALGRIND_SPECS ?= $(firstword $(wildcard spec/lock_spec.lua spec/redlock_spec.lua))
-valgrind: unit-programs
-	$(MAKE) --no-print-directory unit-lua-programs LUA_VERSION=5.4
-	status=0; export REDLOCK_TEST_VALGRIND=1; \
-	RUN_UNIT_WRAPPER='$(VALGRIND) $(VALGRIND_FLAGS)' sh build-aux/run_unit.sh $(TEST_PROGRAMS) \
-	  $(patsubst csrc/test/unit/%.c,$(BUILD)/5.4/test/%,$(TEST_LUA_SOURCES)) || status=1; \
-	$(MAKE) --no-print-directory spec LUA_VERSION=5.4 SPECS='$(VALGRIND_SPECS)' \
-	  SPEC_WRAPPER='$(VALGRIND) $(VALGRIND_FLAGS)' || status=1; exit $$status
+# All programs of a sanitizer, and the jobs that run them.
+.PHONY: asan asan-programs sanitized-lua tsan tsan-programs thread-programs valgrind
+sanitized-lua: lua unit-lua-programs $(SANITIZED_LUA) $(WITNESS_MODULE)
+asan-programs:
+	+$(ASAN_MAKE) lib cli unit-programs integration-programs model-programs
+	+$(ASAN_MAKE) sanitized-lua LUA_VERSION=5.4
+	+$(ASAN_MAKE) sanitized-lua LUA_VERSION=jit
+thread-programs: lib cli $(TEST_THREAD_PROGRAMS) $(INTEGRATION_THREAD_PROGRAMS)
+tsan-programs:
+	+$(TSAN_MAKE) thread-programs
+asan tsan valgrind:
+	@$(run_tests) --only $@/ check check-long
 
 # -------------------------------------------------------------------------- style, coverage, test
 
-.PHONY: lint lint-only format coverage setup test ci fresh
+.PHONY: lint lint-only format coverage setup test fresh
 C_FILES = $(wildcard csrc/*/*.[ch] csrc/*/*/*.[ch] build-aux/*.c examples/c/*.c bench/*.[ch])
 TIDY_FILES = $(wildcard csrc/core/*.c csrc/driver/*.c csrc/tls/*.c csrc/tls/lua/*.c csrc/binding/*.c csrc/cli/*.c examples/c/*.c)
 # First what it needs, for the flags come from there, too.
@@ -207,23 +177,37 @@ lint-only:
 format:
 	clang-format -i $(C_FILES)
 
-# The exhaustive test takes ten times as long when it is counted: it must not be cut off.
 coverage:
-	RUN_UNIT_TIMEOUT=1800 $(MAKE) --no-print-directory BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' unit
+	$(MAKE) --no-print-directory BUILD=$(BUILD)/coverage CFLAGS='-O0 -g --coverage' coverage-run
 	gcovr --root . --filter 'csrc/core/' --exclude-unreachable-branches --print-summary $(BUILD)/coverage
+.PHONY: coverage-run
+coverage-run: unit-programs
+	status=0; for program in $(TEST_PROGRAMS); do $$program || status=1; done; exit $$status
 
 setup:
 	@sh build-aux/setup.sh all
 
-# The totals of all suites are the last line.
+# The last line is "N passed, N failed". make test ONLY=rl_quorum, ONLY=spec/nginx, ONLY=changed: a part of it.
+run_tests = MAKE='$(MAKE)' bash build-aux/run_tests.sh $(patsubst %,--only %,$(ONLY))
+.PHONY: check check-long test-busy
 test:
 	@sh build-aux/setup.sh test
-	@MAKE='$(MAKE)' bash build-aux/run_tests.sh $(SUITES)
+	@$(run_tests) test
 
-# What .ci/run runs: the tests, and lint.
-ci:
+# What only developers need: lint, sanitizers, controls, the model, chaos, other Luas and servers, packages.
+check:
 	@sh build-aux/setup.sh test && sh build-aux/setup.sh lint
-	@MAKE='$(MAKE)' bash build-aux/run_tests.sh --lint
+	@WERROR=1 $(run_tests) check
+
+# Tests that hardly ever find more than the two above. They must pass before a release.
+check-long:
+	@sh build-aux/setup.sh test
+	@REDLOCK_JOB_SECONDS=20000 $(run_tests) check-long
+
+# The proof that the tests are sound: `make test` beside two processes that never sleep and one that stops all of it now and then.
+test-busy: $(BUILD)/test/busy
+	@sh build-aux/setup.sh test
+	@$(BUILD)/test/busy $(MAKE) --no-print-directory test
 
 # `make demo` and `make test` on machines that have nothing yet. Needs root, debootstrap and an hour.
 #

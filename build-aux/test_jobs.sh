@@ -1,0 +1,190 @@
+#!/usr/bin/env bash
+# Prints the jobs of a list, the longest first:
+#
+#     test_jobs.sh test|check|check-long          name|class|needs|targets|command
+#
+# class    computing, or sleeping: it mostly waits
+# needs    the job that must have passed before; empty if only the ordinary build is needed
+# targets  what make must build in the ordinary configuration before, as VERSION:target
+#
+# To add a test, add its file: unit tests, integration tests and specs are found by their names.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+MAKE=${MAKE:-make}
+UNIT=csrc/test/unit
+INTEGRATION=csrc/test/integration
+
+job() {
+  echo "$1|$2|$3|$4|$5"
+}
+
+# Prints the names of the test programs in the directory $1, those of |first| before the others.
+programs() {
+  local name
+  for name in $first; do [ ! -e "$1/${name}_test.c" ] || echo "$name"; done
+  for name in "$1"/*_test.c; do
+    name=$(basename "$name" _test.c)
+    [[ " $first " == *" $name "* ]] || echo "$name"
+  done
+}
+
+# ------------------------------------------------------------------------------- the ordinary configuration
+
+first='rl_exhaustive rl_fuzz_replay rl_oom rl_poll'
+unit_jobs() {
+  local name version
+  for name in $(programs $UNIT); do
+    case $name in
+    rl_lua_oom)
+      for version in 5.4 jit; do
+        job "unit/$name@$version" computing '' "$version:build/$version/test/${name}_test" \
+          "build/$version/test/${name}_test lua && sh build-aux/with_nodes.sh 3 build/$version/test/${name}_test lua"
+      done
+      ;;
+    rl_lua_*)
+      for version in 5.4 jit; do
+        job "unit/$name@$version" computing '' "$version:build/$version/test/${name}_test" "build/$version/test/${name}_test"
+      done
+      ;;
+    *) job "unit/$name" computing '' "5.4:build/test/${name}_test" "build/test/${name}_test" ;;
+    esac
+  done
+}
+
+# The programs that run once more with all clients speaking TLS.
+over_tls=$(sed -n 's/^INTEGRATION_OVER_TLS = //p' build-aux/integration.mk)
+integration_jobs() {
+  local name
+  for name in $(first='' programs $INTEGRATION) $(printf 'over_tls_%s ' $over_tls); do
+    job "integration/$name" sleeping '' "5.4:build/test/integration/${name}_test 5.4:lib 5.4:cli" "build/test/integration/${name}_test"
+  done
+}
+
+spec_jobs() {
+  local file name version
+  for file in spec/nginx/*_spec.lua spec/*_spec.lua spec/integration/*_spec.lua; do
+    name=${file%.lua}
+    for version in jit 5.4; do
+      # nginx and Neovim have LuaJIT.
+      [[ $version = jit || $name != spec/nginx/* && $name != spec/neovim_spec ]] || continue
+      job "$name@$version" sleeping '' "$version:lua $version:build/$version/witness.so 5.4:lib 5.4:cli" "sh build-aux/spec.sh $version $file"
+    done
+  done
+}
+
+test_jobs() {
+  unit_jobs
+  spec_jobs
+  integration_jobs
+  job sim/short computing '' 5.4:build/sim/sim 'sh build-aux/sim_test.sh build/sim/sim 2000 1 1 1'
+  job examples/c sleeping '' 5.4:examples-programs "$MAKE examples-test"
+  job demo/demo sleeping '' 5.4:lua "$MAKE demo-test"
+  job checks/exports sleeping '' '5.4:lib 5.4:lua' "$MAKE check-exports"
+}
+
+# ---------------------------------------------------------------------------------------- other configurations
+
+SANITIZER_OPTIONS='UBSAN_OPTIONS=print_stacktrace=1'
+
+asan_jobs() {
+  local name version
+  job asan/build computing '' '' "$MAKE asan-programs"
+  for name in $(programs $UNIT); do
+    [[ $name != rl_lua_* ]] || continue
+    job "asan/unit/$name" computing asan/build '' "$SANITIZER_OPTIONS ASAN_OPTIONS=detect_leaks=1 build/asan/test/${name}_test"
+  done
+  for name in $(first='' programs $INTEGRATION); do
+    job "asan/integration/$name" sleeping asan/build '' \
+      "$SANITIZER_OPTIONS ASAN_OPTIONS=detect_leaks=1 build/asan/test/integration/${name}_test"
+  done
+  for name in $(programs $UNIT | grep ^rl_lua_); do
+    job "asan/unit/$name@5.4" computing asan/build '' \
+      "$SANITIZER_OPTIONS ASAN_OPTIONS=detect_leaks=1 build/asan/5.4/test/${name}_test lua"
+  done
+  for version in 5.4 jit; do
+    for name in spec/*_spec.lua spec/nginx/*_spec.lua; do
+      name=${name%.lua}
+      [[ $name != spec/neovim_spec ]] || continue
+      [[ $version = jit || $name != spec/nginx/* ]] || continue
+      job "asan/$name@$version" sleeping asan/build '' "$SANITIZER_OPTIONS ASAN_OPTIONS=detect_leaks=0 REDLOCK_TEST_SANITIZER=1 \
+BUILD=build/asan LUA=\$PWD/build/asan/$version/sanitized-lua sh build-aux/spec.sh $version $name.lua"
+    done
+  done
+}
+
+# The runtime of gcc 12 does not know the address layouts of newer kernels.
+no_aslr=$(setarch -R true 2>/dev/null && echo 'setarch -R ')
+tsan_jobs() {
+  local name
+  job tsan/build computing '' '' "$MAKE tsan-programs"
+  for name in $(programs $UNIT | grep _thread$); do
+    job "tsan/unit/$name" computing tsan/build '' "${no_aslr}build/tsan/test/${name}_test"
+  done
+  for name in $(programs $INTEGRATION | grep _thread$); do
+    job "tsan/integration/$name" sleeping tsan/build '' "TSAN_OPTIONS=die_after_fork=0 ${no_aslr}build/tsan/test/integration/${name}_test"
+  done
+}
+
+# Threads take turns; otherwise one that asks again and again lets no other run.
+VALGRIND='valgrind --fair-sched=try --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite --child-silent-after-fork=yes'
+valgrind_jobs() {
+  local name
+  for name in $(programs $UNIT); do
+    [[ $name != rl_lua_* ]] || continue
+    job "valgrind/unit/$name" computing '' "5.4:build/test/${name}_test" "REDLOCK_TEST_VALGRIND=1 $VALGRIND build/test/${name}_test"
+  done
+}
+
+check_jobs() {
+  asan_jobs
+  tsan_jobs
+  valgrind_jobs
+  job controls/controls computing '' 5.4:build/sim/sim "$MAKE controls"
+  job model/model computing '' 5.4:model-programs "$MAKE model-test"
+  job sim/sim computing '' 5.4:build/sim/sim "$MAKE sim-test"
+  job chaos/chaos sleeping '' 5.4:chaos-programs "$MAKE chaos-test"
+  job luas/luas sleeping '' '5.1:lua 5.2:lua 5.3:lua 5.4:lua jit:lua' "$MAKE luas"
+  job lint/lint computing '' '' "$MAKE lint-only"
+  job werror/werror computing '' '' "$MAKE werror"
+  job packages/install sleeping '' '5.1:lua 5.4:lua jit:lua 5.4:lib 5.4:cli' "$MAKE check-install"
+  job packages/rocks sleeping '' '' "$MAKE check-rocks"
+  job packages/without-tls computing '' '' "$MAKE check-without-tls"
+  job checks/pure computing '' 5.4:lib "$MAKE check-pure"
+  job checks/header computing '' '' "$MAKE check-header"
+  job checks/safety computing '' '' "$MAKE check-safety"
+  job checks/controls computing '' '' "$MAKE check-controls"
+}
+
+long_jobs() {
+  local name version
+  KEEPER="KEEPER_TEST='a_thousand_cycles*'"
+  job long/sim computing '' 5.4:build/sim/sim "$MAKE sim-long"
+  job long/model computing '' 5.4:model-programs "$MAKE model-long"
+  job long/soak sleeping '' 5.4:chaos-programs "$MAKE soak"
+  job long/renew sleeping '' 5.4:build/test/integration/renew_test 'RENEW_TIMES=100 build/test/integration/renew_test'
+  job long/guard sleeping '' 5.4:build/test/integration/guard_test 'GUARD_ROUNDS=1000 build/test/integration/guard_test'
+  for version in 5.4 jit; do
+    job "long/hold@$version" sleeping '' "$version:lua $version:build/$version/witness.so" \
+      "HOLD_SECONDS=60 sh build-aux/spec.sh $version spec/keeper_spec.lua"
+  done
+  # Clients, leases and their threads come and go; nothing is left, under each tool that counts.
+  job asan/build computing '' '' "$MAKE asan-programs"
+  job asan/long/cycles sleeping asan/build '' "$KEEPER ASAN_OPTIONS=detect_leaks=1 build/asan/test/integration/keeper_thread_test"
+  job tsan/build computing '' '' "$MAKE tsan-programs"
+  job tsan/long/cycles sleeping tsan/build '' "$KEEPER ${no_aslr}build/tsan/test/integration/keeper_thread_test"
+  # Ten minutes of everything that threads may do with a client.
+  job tsan/long/stress sleeping tsan/build '' \
+    "STRESS_SECONDS=600 TSAN_OPTIONS=die_after_fork=0 ${no_aslr}build/tsan/test/integration/stress_thread_test"
+  job valgrind/long/cycles sleeping '' 5.4:build/test/integration/keeper_thread_test \
+    "$KEEPER $VALGRIND --freelist-vol=100000 build/test/integration/keeper_thread_test"
+}
+
+case ${1:-} in
+test) test_jobs ;;
+check) check_jobs ;;
+check-long) long_jobs ;;
+*)
+  echo "test_jobs: test, check or check-long, not ${1:-nothing}" >&2
+  exit 2
+  ;;
+esac
