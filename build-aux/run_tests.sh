@@ -14,7 +14,8 @@
 # 3. Each test of cmocka and busted and each "ok" line counts one. A skipped or pending test has failed. A job that prints no
 #    such line counts one by its exit status.
 #
-# Logs are in build/log/NAME.log, the seconds and processor seconds of each job in build/log/times.
+# Logs are in build/log/NAME.log, and name, class, seconds, processor
+# milliseconds, passed, failed and repeated of each job in build/log/times.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/.." || exit 1
@@ -101,7 +102,7 @@ run_job() {
   rm -rf "$TMPDIR"
   times >"$scratch/$1.times"
   # The second line has the user and the system time of all processes that ended.
-  cpu=$(awk 'NR == 2 { split($0, t, /[ms ]+/); printf "%d", t[1] * 60 + t[2] + t[3] * 60 + t[4] + 0.5 }' "$scratch/$1.times")
+  cpu=$(awk 'NR == 2 { split($0, t, /[ms ]+/); printf "%d", (t[1] * 60 + t[2] + t[3] * 60 + t[4]) * 1000 }' "$scratch/$1.times")
   echo "$status $((SECONDS - started)) $cpu $(judge "$log" "$status")" >"$scratch/$1.result"
 }
 
@@ -152,7 +153,7 @@ finish_job() {
   if [ "${suite_left[$suite]}" -eq 0 ]; then
     suites_left=$((suites_left - 1))
     say '%-14s %5d passed %4d failed %5d s, %5d s of processor\n' "$suite" "${suite_passed[$suite]}" "${suite_failed[$suite]}" \
-      $((SECONDS - ${suite_started[$suite]:-$SECONDS})) "${suite_cpu[$suite]}"
+      $((SECONDS - ${suite_started[$suite]:-$SECONDS})) $((suite_cpu[$suite] / 1000))
   fi
 }
 

@@ -164,16 +164,17 @@ asan tsan valgrind:
 
 # -------------------------------------------------------------------------- style, coverage, test
 
-.PHONY: lint lint-only format coverage setup test fresh
+.PHONY: lint format coverage setup test fresh
 C_FILES = $(wildcard csrc/*/*.[ch] csrc/*/*/*.[ch] build-aux/*.c examples/c/*.c bench/*.[ch])
 TIDY_FILES = $(wildcard csrc/core/*.c csrc/driver/*.c csrc/tls/*.c csrc/tls/lua/*.c csrc/binding/*.c csrc/cli/*.c examples/c/*.c)
-# First what it needs, for the flags come from there, too.
+# All steps. A job of `make check` runs one.
 lint:
 	@sh build-aux/setup.sh lint
-	@$(MAKE) --no-print-directory lint-only
-lint-only:
+	@$(MAKE) --no-print-directory lint-step STEP=all
+.PHONY: lint-step
+lint-step:
 	@HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' LUA_CFLAGS='$(LUA_CFLAGS)' OPENSSL_CFLAGS='$(OPENSSL_CFLAGS)' TIDY_FILES='$(TIDY_FILES)' \
-	  bash build-aux/lint.sh $(C_FILES)
+	  C_FILES='$(C_FILES)' bash build-aux/lint.sh $(STEP)
 format:
 	clang-format -i $(C_FILES)
 

@@ -136,6 +136,7 @@ valgrind_jobs() {
 }
 
 check_jobs() {
+  local part
   asan_jobs
   tsan_jobs
   valgrind_jobs
@@ -144,7 +145,12 @@ check_jobs() {
   job sim/sim computing '' 5.4:build/sim/sim "$MAKE sim-test"
   job chaos/chaos sleeping '' 5.4:chaos-programs "$MAKE chaos-test"
   job luas/luas sleeping '' '5.1:lua 5.2:lua 5.3:lua 5.4:lua jit:lua' "$MAKE luas"
-  job lint/lint computing '' '' "$MAKE lint-only"
+  for part in 1 2 3 4; do
+    job "lint/tidy-$part" computing '' '' "$MAKE lint-step STEP='tidy $part/4'"
+  done
+  for part in cppcheck lua format words; do
+    job "lint/$part" computing '' '' "$MAKE lint-step STEP=$part"
+  done
   job werror/werror computing '' '' "$MAKE werror"
   job packages/install sleeping '' '5.1:lua 5.4:lua jit:lua 5.4:lib 5.4:cli' "$MAKE check-install"
   job packages/rocks sleeping '' '' "$MAKE check-rocks"
