@@ -79,7 +79,7 @@ WITNESS_MODULE = $(BUILD)/$(LUA_VERSION)/witness.so
 $(BUILD)/$(LUA_VERSION)/test/witness_lua.o: csrc/test/lib/witness_lua.c $(BUILD)/$(LUA_VERSION)/flags
 	@mkdir -p $(@D)
 	$(compile) -Icsrc/test/lib $(LUA_CFLAGS) -c -o $@ $<
-$(WITNESS_MODULE): $(BUILD)/$(LUA_VERSION)/test/witness_lua.o $(BUILD)/test/lib/witness_clock.o
+$(WITNESS_MODULE): $(BUILD)/$(LUA_VERSION)/test/witness_lua.o $(BUILD)/test/lib/witness_clock.o $(BUILD)/test/lib/port.o
 	$(CC) $(ALL_CFLAGS) $(LIBFLAG) $(LDFLAGS) -o $@ $^
 
 .PHONY: spec luas

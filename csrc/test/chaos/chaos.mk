@@ -30,7 +30,7 @@ $(CHAOS)/%.o: csrc/test/chaos/%.c $(BUILD)/flags
 	$(compile) -Icsrc/test/chaos -Icsrc/test/sim -Icsrc/test/lib -c -o $@ $<
 # Programs see what a user of the library sees.
 $(CHAOS)/chaos: $(call chaos_objects,chaos chaos_main chaos_need chaos_fault chaos_control chaos_farm chaos_proxy) \
-    $(BUILD)/test/lib/server.o $(BUILD)/test/lib/scratch.o $(STATIC_LIBRARY)
+    $(BUILD)/test/lib/server.o $(BUILD)/test/lib/port.o $(BUILD)/test/lib/scratch.o $(STATIC_LIBRARY)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_REDLOCK)
 $(CHAOS)/chaos_worker: $(call chaos_objects,chaos chaos_worker chaos_worker_loop chaos_worker_fork chaos_worker_ways) $(STATIC_LIBRARY)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS_REDLOCK)

@@ -12,12 +12,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "port.h"
+
 #define FARM_REPLY_MS 200
 #define FARM_WORDS_MAX 16
 #define FARM_START_US (10 * REDLOCK_SECONDS)
 
 int chaos_free_port(void) {
-  int port = server_free_port();
+  int port = port_reserve();
   if (port == 0) {
     chaos_fail("no free port");
   }

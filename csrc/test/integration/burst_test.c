@@ -1,28 +1,17 @@
 /*
- * Fifty thousand operations begun at once, on nodes that are well.
+ * Thousands of operations begun at once, on nodes that are well.
  *
  * SPDX-License-Identifier: MIT
  *
- * Nobody is told that the nodes are unavailable, and no call takes long: what is begun at once is sent
- * as the nodes answer. The figures are printed; those of an instrumented build are not judged.
+ * BURST_LEASES sets their number [3000]; `make burst-50000` takes 50,000. The figures are printed, not
+ * judged: rl_launch_test.c has the pacing, on the fake clock.
  */
-#include <time.h>
-
 #include "support.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define LEASES 5000
-#define FENCED_LEASES 500
-#define PROCESS_MAX_US MS(1000)
-#else
-#define LEASES 50000
-#define FENCED_LEASES 10000
-#define PROCESS_MAX_US MS(10)
-#endif
-#define BURST_TTL_US (60 * REDLOCK_SECONDS)
-/* The default is 100 ms; but other programs run on this machine, and stop the servers for as long. */
-#define NODE_TIMEOUT_US MS(400)
-#define BURST_MAX_US (40 * REDLOCK_SECONDS)
+#define LEASES_USUAL 3000
+#define FENCED_SHARE 5 /* one lease in so many */
+#define BURST_TTL_US (600 * REDLOCK_SECONDS)
+#define BURST_MAX_US (300 * REDLOCK_SECONDS)
 
 typedef struct burst {
   redlock_client *client;
@@ -30,20 +19,21 @@ typedef struct burst {
   unsigned count;
   unsigned failed;
   unsigned unavailable;
-  redlock_duration longest_us; /* of one call of redlock_client_process() */
-  unsigned calls;
-  unsigned slow; /* calls that took longer than PROCESS_MAX_US */
 } burst;
 
-static void set_up(burst *self, unsigned leases, int fence) {
+static unsigned leases(void) {
+  const char *said = getenv("BURST_LEASES"); /* NOLINT(concurrency-mt-unsafe) */
+  return said != NULL ? (unsigned)strtoul(said, NULL, 10) : LEASES_USUAL;
+}
+
+static void set_up(burst *self, unsigned count, int fence) {
   redlock_options options = once();
   options.ttl_us = BURST_TTL_US;
-  options.node_timeout_us = NODE_TIMEOUT_US;
   options.fence = fence;
   memset(self, 0, sizeof *self);
-  self->count = leases;
+  self->count = count;
   self->client = client_of(&five, 5, &options);
-  self->locks = calloc(leases, sizeof *self->locks);
+  self->locks = calloc(count, sizeof *self->locks);
   assert_non_null(self->locks);
   for (unsigned i = 0; i < self->count; i++) {
     char name[32];
@@ -60,31 +50,18 @@ static void tear_down(burst *self) {
   redlock_client_free(self->client);
 }
 
-/* The processor time of this thread: what other programs take of the machine is not the client's. */
-static redlock_time processor_us(void) {
-  struct timespec now;
-  assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now), 0);
-  return (redlock_time)now.tv_sec * REDLOCK_SECONDS + (redlock_time)now.tv_nsec / 1000;
-}
-
 static void turn(burst *self) {
   struct pollfd fds[5];
   size_t count = redlock_client_pollfds(self->client, fds, 5);
   (void)poll(fds, (nfds_t)count, redlock_client_timeout_ms(self->client));
-  redlock_time before_us = processor_us();
   assert_int_equal(redlock_client_process(self->client, fds, count), REDLOCK_OK);
-  redlock_duration took_us = processor_us() - before_us;
-  self->longest_us = took_us > self->longest_us ? took_us : self->longest_us;
-  self->calls++;
-  self->slow += took_us > PROCESS_MAX_US;
 }
 
 /* Begins one operation of every lock, and waits for them all. */
 static void run(burst *self, const char *what, int (*begin)(redlock_lock *lock)) {
   redlock_time begun_us = redlock_now();
   unsigned ended = 0;
-  self->failed = self->unavailable = self->calls = self->slow = 0;
-  self->longest_us = 0;
+  self->failed = self->unavailable = 0;
   for (unsigned i = 0; i < self->count; i++) {
     assert_int_equal(begin(self->locks[i]), REDLOCK_OK);
   }
@@ -99,14 +76,9 @@ static void run(burst *self, const char *what, int (*begin)(redlock_lock *lock))
       self->unavailable += result == REDLOCK_E_UNAVAILABLE;
     }
   }
-  print_message("%u %s: %u ms, %u failed, %u of them unavailable, longest process() %u us, "
-                "%u of %u longer than %u us\n",
-                self->count, what, (unsigned)((redlock_now() - begun_us) / 1000), self->failed,
-                self->unavailable, (unsigned)self->longest_us, self->slow, self->calls,
-                (unsigned)PROCESS_MAX_US);
+  print_message("%u %s: %u ms, %u failed, %u of them unavailable\n", self->count, what,
+                (unsigned)((redlock_now() - begun_us) / 1000), self->failed, self->unavailable);
   assert_int_equal(self->failed, 0);
-  /* A few may meet what else the machine does. */
-  assert_true(self->slow <= 3);
 }
 
 static int begin_acquire(redlock_lock *lock) {
@@ -117,10 +89,10 @@ static int begin_extend(redlock_lock *lock) {
   return redlock_lock_extend_start(lock, BURST_TTL_US);
 }
 
-static void fifty_thousand_leases_at_once_on_nodes_that_are_well(void **state) {
+static void a_burst_of_leases_on_nodes_that_are_well(void **state) {
   static burst all;
   (void)state;
-  set_up(&all, LEASES, REDLOCK_NO);
+  set_up(&all, leases(), REDLOCK_NO);
   warm_up(all.client);
   run(&all, "acquired", begin_acquire);
   run(&all, "extended", begin_extend);
@@ -135,7 +107,7 @@ static void fifty_thousand_leases_at_once_on_nodes_that_are_well(void **state) {
 static void a_burst_of_fenced_acquires_of_a_fresh_client(void **state) {
   static burst all;
   (void)state;
-  set_up(&all, FENCED_LEASES, REDLOCK_YES);
+  set_up(&all, leases() / FENCED_SHARE, REDLOCK_YES);
   run(&all, "acquired with a token", begin_acquire);
   run(&all, "extended", begin_extend);
   run(&all, "released", redlock_lock_release_start);
@@ -146,7 +118,7 @@ static void a_burst_of_fenced_acquires_of_a_fresh_client(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(fifty_thousand_leases_at_once_on_nodes_that_are_well),
+      TEST(a_burst_of_leases_on_nodes_that_are_well),
       TEST(a_burst_of_fenced_acquires_of_a_fresh_client),
   };
   return cmocka_run_group_tests_name("burst", tests, five_start, five_end);

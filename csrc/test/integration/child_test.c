@@ -395,7 +395,7 @@ static int finish(const redlock_lock *lock) {
       return redlock_lock_result(lock);
     }
     struct pollfd one = {redlock_client_pollfd(client), POLLIN, 0};
-    if (ended == NULL && poll(&one, 1, 5000) != 1) {
+    if (ended == NULL && poll(&one, 1, (int)(EVENTUALLY_US / 1000)) != 1) {
       fail_msg("the descriptor has not become readable");
     }
     assert_int_equal(redlock_client_process(client, NULL, 0), REDLOCK_OK);
@@ -407,9 +407,9 @@ static void whatever_a_child_calls_first_the_parent_is_not_disturbed(void **stat
   for (size_t i = 0; i < sizeof firsts / sizeof firsts[0]; i++) {
     bool (*call)(void) = firsts[i].call;
     redlock_options options = once();
-    options.ttl_us = MS(60000);
+    options.ttl_us = 600 * REDLOCK_SECONDS;
     options.node_timeout_us =
-        MS(20000); /* No timer comes to the help of a loop that is not woken. */
+        300 * REDLOCK_SECONDS; /* No timer comes to the help of a loop that is not woken. */
     client = client_of(&three, 3, &options);
     held = held_lock(client, "held");
     pending = new_lock(client, "pending");
@@ -519,15 +519,24 @@ static redlock_lock *hold(redlock_client *of, const char *name, const redlock_op
   return lock;
 }
 
-static redlock_options kept(unsigned ttl_ms) {
+/* Extended every few milliseconds, so that a test sees it soon. */
+static redlock_options kept(void) {
   redlock_options options = once();
-  options.ttl_us = MS(ttl_ms);
   options.auto_extend = REDLOCK_YES;
+  options.extend_every_us = MS(20);
   return options;
 }
 
-/* Longer than a busy machine may stand still, times three. */
-#define KEPT_MS 2400
+static bool extended_within_deadline(const redlock_lock *lock, redlock_time first_us) {
+  redlock_time until_us = redlock_now() + EVENTUALLY_US;
+  while (redlock_lock_deadline(lock) <= first_us) {
+    if (redlock_now() > until_us) {
+      return false;
+    }
+    (void)poll(NULL, 0, 2);
+  }
+  return true;
+}
 
 static int child_is_without(void *argument) {
   redlock_lock *lock = argument;
@@ -535,34 +544,30 @@ static int child_is_without(void *argument) {
   if (running_threads() != 1 || redlock_lock_remaining(lock) != 0) {
     return 1;
   }
-  redlock_options options = kept(KEPT_MS);
+  redlock_options options = kept();
   redlock_lock *own = hold(of, "child", &options);
   if (running_threads() != 2) {
     return 2;
   }
-  (void)poll(NULL, 0, KEPT_MS + KEPT_MS / 4);
-  if (redlock_lock_remaining(own) == 0 || redlock_lock_lost(own, NULL) != REDLOCK_OK) {
+  if (!extended_within_deadline(own, redlock_lock_deadline(own)) ||
+      redlock_lock_lost(own, NULL) != REDLOCK_OK) {
     return 3;
   }
   redlock_lock_free(own);
   redlock_lock_free(lock);
   redlock_client_free(of);
-  /* The kernel takes a moment to forget a thread that was joined. */
-  for (redlock_time until_us = redlock_now() + MS(1000); redlock_now() < until_us;) {
-    if (running_threads() == 1) {
-      return 0;
-    }
-  }
-  return 4;
+  eventually(running_threads() ==
+             1); /* The kernel takes a moment to forget a thread that was joined. */
+  return 0;
 }
 
 static void a_child_has_no_keeper_until_it_holds_a_lease_of_its_own(void **state) {
   (void)state;
   redlock_client *of = client_of(&three, 3, NULL);
-  redlock_options options = kept(KEPT_MS);
+  redlock_options options = kept();
   redlock_lock *lock = hold(of, "r", &options);
   in_child(child_is_without, lock);
-  assert_true(redlock_lock_remaining(lock) > 0); /* It was kept meanwhile. */
+  assert_true(extended_within_deadline(lock, redlock_lock_deadline(lock)));
   assert_int_equal(farm_count(&three, "r", redlock_lock_token(lock)), 3);
   redlock_lock_free(lock);
   redlock_client_free(of);

@@ -10,14 +10,19 @@
 
 #include "support.h"
 
-#define ARGUMENTS_MAX 24
+#define ARGUMENTS_MAX 32
 
 static char tool[512];
-static char told[4096]; /* both outputs of the last program that was waited for */
+static char
+    gate[SCRATCH_PATH_MAX + 8]; /* a pipe: the command "HELD" ends when the test writes to it */
+static char held[SCRATCH_PATH_MAX + 8];
+static const char *told; /* both outputs of the last program that was waited for */
 
 typedef struct running {
   pid_t pid;
   int output;
+  size_t length;
+  char text[4096];
 } running;
 
 static int start(void **state) {
@@ -26,14 +31,31 @@ static int start(void **state) {
   farm_start(&three, 3, NULL);
   assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
   (void)snprintf(tool, sizeof tool, "%s/../../bin/redlock", dirname(self));
-  return 0;
+  (void)snprintf(gate, sizeof gate, "%s/gate", three.scratch.path);
+  (void)snprintf(held, sizeof held, "%s/held", three.scratch.path);
+  assert_int_equal(mkfifo(gate, 0600), 0);
+  FILE *script = fopen(held, "we");
+  assert_non_null(script);
+  (void)fprintf(script, "#!/bin/sh\nread word <%s\n", gate);
+  (void)fclose(script);
+  return chmod(held, 0700);
 }
 
-/* Starts the tool with the three nodes and |arguments|, words with spaces between them, after |prepare|. */
+/* Returns the word as it is, or what it stands for. */
+static char *word_of(char *word) {
+  return strcmp(word, "HELD") == 0 ? held : word;
+}
+
+/*
+ * Starts the tool with the three nodes and |arguments|, words with spaces between them, after |prepare|.
+ * "HELD" is a command that ends with let_go(). Healthy nodes get more time than a loaded machine needs,
+ * unless the arguments say otherwise.
+ */
 static running begin_after(void (*prepare)(void), const char *arguments) {
   char words[1024];
-  char *argv[ARGUMENTS_MAX] = {tool};
-  int count = 1;
+  char *argv[ARGUMENTS_MAX] = {tool, (char *)"--node-timeout", (char *)"5s", (char *)"-t",
+                               (char *)"60s"};
+  int count = 5;
   int ends[2];
   for (unsigned i = 0; i < 3; i++) {
     argv[count++] = (char *)"-n";
@@ -43,7 +65,7 @@ static running begin_after(void (*prepare)(void), const char *arguments) {
   char *rest = NULL;
   for (char *word = strtok_r(words, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
     assert_true(count < ARGUMENTS_MAX - 1);
-    argv[count++] = word;
+    argv[count++] = word_of(word);
   }
   assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
   running self = {.pid = fork(), .output = ends[0]};
@@ -64,23 +86,53 @@ static running begin(const char *arguments) {
   return begin_after(nothing, arguments);
 }
 
-/* Waits for its end. Returns what a shell would call its exit status. */
-static int wait_for(running self) {
-  size_t length = 0;
-  ssize_t got;
-  int state;
-  while (length < sizeof told - 1 &&
-         (got = read(self.output, told + length, sizeof told - 1 - length)) > 0) {
-    length += (size_t)got;
+/* Reads what the tool or its command has written. Returns false at the end. */
+static bool hear(running *self, int timeout_ms) {
+  struct pollfd readable = {self->output, POLLIN, 0};
+  if (poll(&readable, 1, timeout_ms) == 0) {
+    return true;
   }
-  told[length] = '\0';
-  (void)close(self.output);
-  assert_int_equal(waitpid(self.pid, &state, 0), self.pid);
+  ssize_t got = read(self->output, self->text + self->length, sizeof self->text - 1 - self->length);
+  self->length += got > 0 ? (size_t)got : 0;
+  self->text[self->length] = '\0';
+  return got > 0;
+}
+
+#define until_told(self, part) eventually(!hear((self), 2) || strstr((self)->text, (part)) != NULL)
+
+/* Waits for its end. Returns what a shell would call its exit status. */
+static int wait_for(running *self) {
+  static char text[sizeof self->text];
+  int state;
+  eventually(!hear(self, 2));
+  (void)close(self->output);
+  assert_int_equal(waitpid(self->pid, &state, 0), self->pid);
+  (void)memcpy(text, self->text, sizeof text);
+  told = text;
   return WIFSIGNALED(state) ? 128 + WTERMSIG(state) : WEXITSTATUS(state);
 }
 
 static int run(const char *arguments) {
-  return wait_for(begin(arguments));
+  running self = begin(arguments);
+  return wait_for(&self);
+}
+
+static int run_after(void (*prepare)(void), const char *arguments) {
+  running self = begin_after(prepare, arguments);
+  return wait_for(&self);
+}
+
+/* Ends the command "HELD". */
+static void let_go(void) {
+  int fd = -1;
+  eventually((fd = open(gate, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) >= 0);
+  assert_int_equal(write(fd, "go\n", 3), 3);
+  (void)close(fd);
+}
+
+/* How many scripts the first node has run: an extend is one. */
+static unsigned scripts(void) {
+  return farm_calls(&three, 0, "evalsha") + farm_calls(&three, 0, "eval");
 }
 
 static void assert_status(int status, int expected) {
@@ -98,9 +150,10 @@ static void take_by_hand(const char *key) {
 
 static void a_command_runs_under_the_lock_and_its_status_is_ours(void **state) {
   (void)state;
-  running self = begin("run job -- sleep 0.3");
+  running self = begin("run job -- HELD");
   eventually(farm_count(&three, "job", NULL) == 3);
-  assert_status(wait_for(self), 0);
+  let_go();
+  assert_status(wait_for(&self), 0);
   assert_string_equal(told, "");
   assert_int_equal(farm_count(&three, "job", NULL), 0);
   assert_status(run("run job true"), 0);
@@ -123,33 +176,36 @@ static void a_taken_lock_runs_nothing(void **state) {
 
 static void it_waits_for_the_lock_as_long_as_it_is_told(void **state) {
   (void)state;
-  running first = begin("run job -- sleep 0.3");
+  running first = begin("run job -- HELD");
   eventually(farm_count(&three, "job", NULL) == 3);
-  assert_status(run("-w 10s run job -- echo ran"), 0);
+  unsigned before = farm_calls(&three, 0, "set");
+  running second = begin("-w 600s run job -- echo ran");
+  eventually(farm_calls(&three, 0, "set") > before);
+  let_go();
+  assert_status(wait_for(&first), 0);
+  assert_status(wait_for(&second), 0);
   assert_string_equal(told, "ran\n");
-  assert_status(wait_for(first), 0);
 }
 
 static void the_lease_is_extended_while_the_command_runs(void **state) {
   (void)state;
-  running self = begin("-t 1500ms run job -- sleep 4");
+  running self = begin("-t 4s run job -- HELD");
   eventually(farm_count(&three, "job", NULL) == 3);
-  redlock_time until_us = redlock_now() + MS(3000);
-  while (redlock_now() < until_us) {
-    assert_true(farm_count(&three, "job", NULL) >= 2);
-    (void)poll(NULL, 0, 20);
-  }
-  assert_status(wait_for(self), 0);
+  eventually(scripts() >= 2);
+  assert_int_equal(farm_count(&three, "job", NULL), 3);
+  let_go();
+  assert_status(wait_for(&self), 0);
   assert_string_equal(told, "");
-  assert_true(farm_calls(&three, 0, "evalsha") + farm_calls(&three, 0, "eval") >= 4);
 }
 
 static void a_lock_that_ends_under_the_command_is_told_and_changes_success(void **state) {
   (void)state;
-  running self = begin("-t 300ms run job -- sleep 1");
+  running self = begin("-t 2s -w 60s run job -- HELD");
   eventually(farm_count(&three, "job", NULL) == 3);
   take_by_hand("job");
-  assert_status(wait_for(self), 75);
+  until_told(&self, "the lock has ended, and the command still runs: too many nodes say");
+  let_go();
+  assert_status(wait_for(&self), 75);
   assert_contains(told, "the lock has ended, and the command still runs: too many nodes say");
   assert_contains(told, "the lock ended before the command did");
   assert_int_equal(farm_count(&three, "job", "somebody"), 3);
@@ -157,22 +213,26 @@ static void a_lock_that_ends_under_the_command_is_told_and_changes_success(void 
 
 static void nodes_that_hang_end_the_lock_and_not_the_command(void **state) {
   (void)state;
-  running self = begin("-t 300ms run job -- sleep 0.9");
+  running self = begin("-t 3s --node-timeout 300ms -w 60s run job -- HELD");
   eventually(farm_count(&three, "job", NULL) == 3);
   farm_stop(&three, 0);
   farm_stop(&three, 1);
-  assert_status(wait_for(self), 75);
+  until_told(&self, "the lock has ended, and the command still runs: ");
+  let_go();
+  assert_status(wait_for(&self), 75);
   assert_contains(told, "the lock could not be extended; it ends in ");
   assert_contains(told, "the lock has ended, and the command still runs: ");
 }
 
 static void a_node_that_is_down_is_named_when_the_lock_ends(void **state) {
   (void)state;
-  running self = begin("-t 300ms run job -- sleep 0.9");
+  running self = begin("-t 2s -w 60s run job -- HELD");
   eventually(farm_count(&three, "job", NULL) == 3);
   farm_kill(&three, 0);
   farm_kill(&three, 1);
-  assert_status(wait_for(self), 75);
+  until_told(&self, "the lock has ended, and the command still runs: ");
+  let_go();
+  assert_status(wait_for(&self), 75);
   assert_contains(told, three.nodes[0].address);
   assert_contains(told, three.nodes[1].address);
   assert_null(strstr(told, three.nodes[2].address));
@@ -182,29 +242,32 @@ static void a_node_that_is_down_is_named_when_the_lock_ends(void **state) {
 
 static void a_command_that_is_stuck_holds_no_longer_than_it_may(void **state) {
   (void)state;
-  assert_status(run("-t 300ms --max-hold 600ms run job -- sleep 1.2"), 75);
+  running self = begin("-t 1s --max-hold 1s -w 60s run job -- HELD");
+  until_told(&self, "the lock has ended, and the command still runs: ");
+  let_go();
+  assert_status(wait_for(&self), 75);
   assert_contains(told, "the lock has ended, and the command still runs: ");
 }
 
 static void a_signal_is_handed_on_and_the_lock_given_back(void **state) {
   (void)state;
-  running self = begin("run job -- sleep 30");
+  running self = begin("run job -- sleep 600");
   eventually(farm_count(&three, "job", NULL) == 3);
   (void)kill(self.pid, SIGINT); /* from a terminal the command would have it as well */
   (void)poll(NULL, 0, 50);
   assert_int_equal(farm_count(&three, "job", NULL), 3);
   (void)kill(self.pid, SIGTERM);
-  assert_status(wait_for(self), 128 + SIGTERM);
+  assert_status(wait_for(&self), 128 + SIGTERM);
   assert_int_equal(farm_count(&three, "job", NULL), 0);
 }
 
 static void a_signal_ends_the_waiting_and_leaves_nothing(void **state) {
   (void)state;
   take_by_hand("job");
-  running self = begin("-w 60s run job -- echo ran");
+  running self = begin("-w 600s run job -- echo ran");
   eventually(farm_calls(&three, 0, "set") >= 2);
   (void)kill(self.pid, SIGTERM);
-  assert_status(wait_for(self), 128 + SIGTERM);
+  assert_status(wait_for(&self), 128 + SIGTERM);
   assert_int_equal(farm_count(&three, "job", "somebody"), 3);
 }
 
@@ -218,35 +281,36 @@ static void block_all_signals(void) {
 static void signals_that_were_blocked_arrive_and_stay_blocked_for_the_command(void **state) {
   (void)state;
   running self = begin_after(block_all_signals, "run job -- grep SigBlk /proc/self/status");
-  assert_status(wait_for(self), 0);
+  assert_status(wait_for(&self), 0);
   assert_contains(told, "SigBlk:\tfffffffe7ffb"); /* All but those that nobody can block. */
-  redlock_time begun_us = redlock_now();
   take_by_hand("job");
-  self = begin_after(block_all_signals, "-w 20s run job -- echo ran");
+  self = begin_after(block_all_signals, "-w 600s run job -- echo ran");
   eventually(farm_calls(&three, 0, "set") >= 2);
   (void)kill(self.pid, SIGTERM);
-  assert_status(wait_for(self), 128 + SIGTERM);
-  assert_true(redlock_now() - begun_us < MS(10000));
+  assert_status(wait_for(&self), 128 + SIGTERM);
 }
 
 static void a_signal_of_the_users_reaches_the_command_and_ends_no_lock(void **state) {
   (void)state;
-  running self = begin("run job -- sleep 3");
+  running self = begin("run job -- sleep 600");
   eventually(farm_count(&three, "job", NULL) == 3);
   (void)kill(self.pid, SIGUSR1);
-  assert_status(wait_for(self), 128 + SIGUSR1);
+  assert_status(wait_for(&self), 128 + SIGUSR1);
   assert_int_equal(farm_count(&three, "job", NULL), 0);
 }
 
 /* run ... 2>&1 | head: nobody reads what is told, and the command goes on. */
 static void a_reader_that_has_gone_does_not_end_the_tool_before_the_command(void **state) {
   (void)state;
-  running self = begin("-t 300ms run job -- sleep 1");
+  running self = begin("-t 2s -w 60s run job -- HELD");
   eventually(farm_count(&three, "job", NULL) == 3);
   (void)close(self.output);
   self.output = open("/dev/null", O_RDONLY | O_CLOEXEC);
   take_by_hand("job");
-  assert_status(wait_for(self), 75);
+  unsigned before = scripts();
+  eventually(scripts() > before);
+  let_go();
+  assert_status(wait_for(&self), 75);
 }
 
 static void close_standard_descriptors(void) {
@@ -261,10 +325,13 @@ static void messages_of_a_tool_without_standard_descriptors_reach_no_node(void *
   for (unsigned i = 0; i < 3; i++) {
     (void)farm_command(&three, i, "CONFIG", "RESETSTAT", (char *)NULL);
   }
-  running self = begin_after(close_standard_descriptors, "-t 300ms run job -- sleep 1");
+  running self = begin_after(close_standard_descriptors, "-t 2s -w 60s run job -- HELD");
   eventually(farm_count(&three, "job", NULL) == 3);
   take_by_hand("job");
-  assert_status(wait_for(self), 75);
+  unsigned before = scripts();
+  eventually(scripts() > before);
+  let_go();
+  assert_status(wait_for(&self), 75);
   for (unsigned i = 0; i < 3; i++) {
     const char *errors = farm_command(&three, i, "INFO", "errorstats", (char *)NULL);
     assert_null(strstr(errors, "errorstat_ERR"));
@@ -277,7 +344,7 @@ static void fill_the_output(void) {
 
 static void answers_that_cannot_be_written_are_no_success(void **state) {
   (void)state;
-  assert_status(wait_for(begin_after(fill_the_output, "nodes")), 71);
+  assert_status(run_after(fill_the_output, "nodes"), 71);
   assert_contains(told, "could not be written");
 }
 
@@ -359,29 +426,29 @@ static void the_doctor_says_what_is_wrong_and_fails_for_an_error(void **state) {
   for (unsigned i = 0; i < 3; i++) {
     (void)farm_command(&three, i, "CONFIG", "SET", "appendonly", "yes", (char *)NULL);
   }
-  assert_status(run("--node-timeout 1s doctor"), 0); /* whatever this machine is busy with */
+  assert_status(run("doctor"), 0);
   assert_string_equal(told, "nothing is wrong with the 3 nodes\n");
   (void)farm_command(&three, 1, "SET", "job", "of a client that has lost it", (char *)NULL);
   (void)farm_command(&three, 1, "SET", "lost", "0123456789abcdef0123456789abcdef01234567",
                      (char *)NULL);
-  assert_status(run("--node-timeout 1s doctor job"), 0);
-  assert_status(run("--node-timeout 1s --keys doctor job"), 0);
+  assert_status(run("doctor job"), 0);
+  assert_status(run("--keys doctor job"), 0);
   (void)snprintf(line, sizeof line, "warning\tendless_keys\t%s holds 1 key",
                  three.nodes[1].address);
   assert_int_equal(strncmp(told, line, strlen(line)), 0);
   farm_kill(&three, 2);
-  assert_status(run("--node-timeout 1s doctor"), 1);
+  assert_status(run("doctor"), 1);
   (void)snprintf(line, sizeof line, "error\tdown\t%s did not answer: ", three.nodes[2].address);
   assert_int_equal(strncmp(told, line, strlen(line)), 0);
   farm_kill(&three, 1);
-  assert_status(run("--node-timeout 1s doctor"), 69);
+  assert_status(run("doctor"), 69);
   assert_contains(told, "only 1 of 3 nodes let themselves be examined");
   farm_restart(&three, 1);
   farm_restart(&three, 2);
   for (unsigned i = 0; i < 3; i++) {
     (void)farm_command(&three, i, "CONFIG", "SET", "appendonly", "no", (char *)NULL);
   }
-  assert_status(wait_for(begin_after(fill_the_output, "doctor")), 71);
+  assert_status(run_after(fill_the_output, "doctor"), 71);
 }
 
 static void mistakes_are_told_before_anything_is_done(void **state) {
@@ -431,7 +498,7 @@ static void an_empty_resource_is_a_mistake(void **state) {
     (void)execv(tool, argv);
     _exit(99);
   }
-  assert_status(wait_for(self), 64);
+  assert_status(wait_for(&self), 64);
 }
 
 static void nodes_come_from_the_environment(void **state) {
@@ -453,7 +520,7 @@ static void nodes_come_from_the_environment(void **state) {
       _exit(99);
     }
     (void)close(ends[1]);
-    assert_status(wait_for(self), i < 2 ? 64 : 0);
+    assert_status(wait_for(&self), i < 2 ? 64 : 0);
   }
   assert_contains(told, three.nodes[2].address);
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "port.h"
 #include "support.h"
 
 #define FARM_WORDS_MAX 16
@@ -22,7 +23,7 @@
 const farm_tls *farm_over_tls;
 
 int farm_free_port(void) {
-  int port = server_free_port();
+  int port = port_reserve();
   assert_true(port > 0);
   return port;
 }

@@ -1,5 +1,5 @@
 /*
- * A directory in /tmp that goes with the program, however that ends.
+ * A directory in $TMPDIR that goes with the program, however that ends.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -45,8 +45,11 @@ static void scratch_watch(const scratch_directory *self, int fd) {
 
 bool scratch_open(scratch_directory *self, const char *name) {
   int fds[2];
-  (void)snprintf(self->path, sizeof self->path, "/tmp/redlock-%s-XXXXXX", name);
-  if (mkdtemp(self->path) == NULL || pipe2(fds, O_CLOEXEC) != 0) {
+  const char *directory = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe) */
+  int length = snprintf(self->path, sizeof self->path, "%s/redlock-%s-XXXXXX",
+                        directory != NULL && directory[0] != '\0' ? directory : "/tmp", name);
+  if (length >= (int)sizeof self->path || mkdtemp(self->path) == NULL ||
+      pipe2(fds, O_CLOEXEC) != 0) {
     return false;
   }
   self->janitor = fork();

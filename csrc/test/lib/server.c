@@ -14,14 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PORT_FIRST 10240
-#define PORT_COUNT 20000
-#define PORT_TRIES 1000
 #define ARGUMENTS_MAX 64
 #define REQUEST_MAX 8192
 
@@ -31,29 +27,11 @@ static struct sockaddr_in server_address(int port) {
                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
-int server_free_port(void) {
-  for (unsigned tries = 0; tries < PORT_TRIES; tries++) {
-    uint16_t random = 0;
-    bool drawn = getrandom(&random, sizeof random, 0) == (ssize_t)sizeof random;
-    int port = PORT_FIRST + random % PORT_COUNT;
-    struct sockaddr_in address = server_address(port);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool bound = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
-    if (fd >= 0) {
-      (void)close(fd);
-    }
-    if (drawn && bound) {
-      return port;
-    }
-  }
-  return 0;
-}
-
 /* ---------------------------------------------------------------------------------- processes */
 
 static void server_exec(const server_start *start) {
   char port[16];
-  char log[128];
+  char log[192];
   char aof[64];
   char rdb[64];
   const char *const usual[] = {"redis-server",

@@ -1,5 +1,5 @@
 /*
- * A redis-server as a child process: a port for it, its start, questions to it.
+ * A redis-server as a child process: its start, questions to it. Its port is one of port_reserve().
  *
  * SPDX-License-Identifier: MIT
  *
@@ -21,12 +21,6 @@ typedef struct server_start {
   const char *const *arguments;   /* further ones, ended by NULL; may be NULL */
   const char *const *environment; /* "NAME=value", likewise */
 } server_start;
-
-/*
- * A port of 127.0.0.1 that nobody listens on; 0 when there is none. It lies below those that the system
- * gives to clients: one of these would keep a server from coming back to it.
- */
-int server_free_port(void);
 
 /* Starts a server that dies with this process. Does not wait for it. Returns -1 when it cannot. */
 pid_t server_launch(const server_start *start);

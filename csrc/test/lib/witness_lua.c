@@ -1,11 +1,13 @@
 /*
- * The witness for Lua specs: require "witness" gives start(), now() and delay(since), in milliseconds.
+ * The witness for Lua specs: require "witness" gives start(), now() and delay(since), in milliseconds; and
+ * port(), a port that this process alone has (port.h), or nil.
  *
  * SPDX-License-Identifier: MIT
  */
 #include <lauxlib.h>
 #include <lua.h>
 
+#include "port.h"
 #include "witness_clock.h"
 
 static int start(lua_State *L) {
@@ -24,6 +26,15 @@ static int delay(lua_State *L) {
   return 1;
 }
 
+static int port(lua_State *L) {
+  int reserved = port_reserve();
+  if (reserved == 0) {
+    return 0;
+  }
+  lua_pushinteger(L, reserved);
+  return 1;
+}
+
 __attribute__((visibility("default"))) int luaopen_witness(lua_State *L);
 
 int luaopen_witness(lua_State *L) {
@@ -34,5 +45,7 @@ int luaopen_witness(lua_State *L) {
   lua_setfield(L, -2, "now");
   lua_pushcfunction(L, delay);
   lua_setfield(L, -2, "delay");
+  lua_pushcfunction(L, port);
+  lua_setfield(L, -2, "port");
   return 1;
 }
