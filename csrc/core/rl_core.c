@@ -222,7 +222,9 @@ bool rl_core_awaits_login(const rl_core *core, unsigned connection) {
 
 void rl_core_disconnected(rl_core *core, unsigned connection, redlock_time now_us,
                           const char *reason) {
-  if (rl_core_end(core, connection)->link.phase != RL_LINK_DOWN) {
+  rl_link *link = &rl_core_end_of(core, connection)->link;
+  if (link->phase != RL_LINK_DOWN) {
+    rl_link_closed(link);
     rl_core_drop_end(core, connection, rl_core_clock(core, now_us), reason);
   }
 }

@@ -20,9 +20,11 @@
  *      alone is overwritten as soon as it is of no use: its bytes in the output when they have been sent, the copy
  *      of it by which errors are looked through when the handshake is over.
  *   2. SELECT db, if it is not 0. Must succeed: a lock in another database locks nothing.
- *   3. CLIENT SETNAME, for the people who look at the node. May be forbidden. It also makes sure
- *      that every connection has answered once before a vote is asked for: a node that accepts
- *      connections and is stopped costs no operation anything.
+ *   3. CLIENT SETNAME, for the people who look at the node. It also makes sure that every connection has
+ *      answered once before a vote is asked for: a node that accepts connections and is stopped costs no
+ *      operation anything. Any reply will do, unless it refuses the connection itself. If it is an odd one,
+ *      EXISTS shows that the replies after it belong to the commands: no reply to it can be taken for that of
+ *      a SET. If the peer closes the connection at CLIENT SETNAME, the next one sends EXISTS in its place.
  *   4. With a guard its question (rl_guard.c), whose answer is for the guard to read.
  *   5. A listener subscribes (rl_listener.c). From then on what comes is a message, or the answer to a PING.
  */
@@ -41,7 +43,8 @@
 typedef enum rl_step {
   RL_STEP_AUTH,
   RL_STEP_SELECT,
-  RL_STEP_SETNAME,
+  RL_STEP_NAME,
+  RL_STEP_EXISTS,
   RL_STEP_SUBSCRIBE,
   RL_STEP_PING
 } rl_step;
@@ -139,6 +142,7 @@ void rl_link_sent(rl_link *link, size_t length) {
 void rl_link_connecting(rl_link *link, redlock_time now_us) {
   assert(link->phase == RL_LINK_DOWN);
   link->phase = RL_LINK_CONNECTING;
+  link->again = false;
   link->phase_deadline_us = rl_time_add(now_us, RL_LINK_CONNECT_TIMEOUT_US);
 }
 
@@ -221,6 +225,17 @@ bool rl_link_queue_bootstrap(rl_link *link, redlock_time now_us, rl_attempt *att
   return rl_link_ask(link, &owed);
 }
 
+static bool rl_link_name_itself(rl_link *link, redlock_time now_us) {
+  const rl_command_bytes name[] = {rl_link_text("CLIENT"), rl_link_text("SETNAME"),
+                                   rl_link_text("redlock")};
+  return rl_link_step(link, now_us, RL_STEP_NAME, name, 3);
+}
+
+static bool rl_link_ask_exists(rl_link *link, redlock_time now_us) {
+  const rl_command_bytes exists[] = {rl_link_text("EXISTS"), rl_link_text("redlock")};
+  return rl_link_step(link, now_us, RL_STEP_EXISTS, exists, 2);
+}
+
 static bool rl_link_shake_hands(rl_link *link, redlock_time now_us) {
   const rl_address *address = link->address;
   bool ok = rl_link_log_in(link, now_us);
@@ -230,10 +245,9 @@ static bool rl_link_shake_hands(rl_link *link, redlock_time now_us) {
     const rl_command_bytes select[] = {rl_link_text("SELECT"), rl_link_text(db)};
     ok = rl_link_step(link, now_us, RL_STEP_SELECT, select, 2);
   }
-  const rl_command_bytes setname[] = {rl_link_text("CLIENT"), rl_link_text("SETNAME"),
-                                      rl_link_text("redlock")};
   const rl_command_bytes subscribe[] = {rl_link_text("SUBSCRIBE"), rl_link_text(link->channel)};
-  return ok && rl_link_step(link, now_us, RL_STEP_SETNAME, setname, 3) &&
+  return ok &&
+         (link->nameless ? rl_link_ask_exists(link, now_us) : rl_link_name_itself(link, now_us)) &&
          (link->channel == NULL || rl_link_step(link, now_us, RL_STEP_SUBSCRIBE, subscribe, 2)) &&
          (link->guard == NULL || rl_link_queue_guard(link, now_us, RL_GUARD_LOOK));
 }
@@ -255,6 +269,26 @@ bool rl_link_connected(rl_link *link, redlock_time now_us) {
     return false;
   }
   return true;
+}
+
+/* Returns true if the handshake was sent, and still waits for the reply to what any reply will do for. */
+static bool rl_link_awaits_any_reply(const rl_link *link) {
+  bool sent = link->phase == RL_LINK_HANDSHAKE && rl_buffer_length(&link->output) == 0;
+  for (unsigned i = 0; i < link->owed_count && sent; i++) {
+    const rl_owed *owed = &link->owed[(link->owed_head + i) % link->owed_capacity];
+    if (owed->kind == RL_OWED_HANDSHAKE &&
+        (owed->step == RL_STEP_NAME || owed->step == RL_STEP_EXISTS)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void rl_link_closed(rl_link *link) {
+  if (rl_link_awaits_any_reply(link)) {
+    link->nameless = !link->nameless;
+    link->again = link->nameless;
+  }
 }
 
 void rl_link_disconnected(rl_link *link) {
@@ -588,26 +622,46 @@ const char *rl_link_said(rl_link *link) {
   return text[0] != '\0' ? text : "an error without a text";
 }
 
-/* CLIENT SETNAME is a courtesy: that it is forbidden or unknown does not matter, all else does. */
-static bool rl_link_may_ignore(const char *error) {
-  return strncmp(error, "NOPERM", 6) == 0 || strncmp(error, "ERR unknown", 11) == 0 ||
-         strncmp(error, "ERR Unknown", 11) == 0;
+/* Returns true if the error refuses whatever the connection may send. */
+static bool rl_link_refuses_all(const char *error) {
+  return strncmp(error, "NOAUTH ", 7) == 0 || strncmp(error, "DENIED ", 7) == 0 ||
+         strncmp(error, "ERR max number of clients ", 26) == 0;
+}
+
+/* Returns true if a server says so of CLIENT SETNAME, and of nothing else. */
+static bool rl_link_refuses_name(const char *error) {
+  return strncmp(error, "NOPERM ", 7) == 0 || strncmp(error, "ERR unknown ", 12) == 0 ||
+         strncmp(error, "ERR Unknown ", 12) == 0;
+}
+
+/* Returns true if the reply to the step lets the handshake go on. */
+static bool rl_link_is_content(rl_link *link, redlock_time now_us, rl_step step) {
+  const rl_reply *reply = &link->reader.reply;
+  bool error = reply->type == RL_REPLY_ERROR;
+  bool ok = reply->type == RL_REPLY_STATUS && strcmp(reply->text, "OK") == 0;
+  switch (step) {
+  case RL_STEP_NAME:
+    return ok || (error && rl_link_refuses_name(reply->text)) ||
+           (!(error && rl_link_refuses_all(reply->text)) && rl_link_ask_exists(link, now_us));
+  case RL_STEP_EXISTS:
+    return rl_buffer_length(&link->output) == 0 && /* It has been asked. */
+           (reply->type == RL_REPLY_INTEGER || (error && !rl_link_refuses_all(reply->text)));
+  case RL_STEP_SUBSCRIBE:
+    return strcmp(reply->word, "subscribe") == 0;
+  case RL_STEP_PING:
+    return strcmp(reply->word, "pong") == 0;
+  default:
+    return ok;
+  }
 }
 
 /* Returns NULL, or why the connection must be given up. */
-static const char *rl_link_answered(rl_link *link, rl_step step) {
-  const rl_reply *reply = &link->reader.reply;
-  bool ok = reply->type == RL_REPLY_STATUS && strcmp(reply->text, "OK") == 0;
-  if (step == RL_STEP_SUBSCRIBE || step == RL_STEP_PING) {
-    ok = strcmp(reply->word, step == RL_STEP_PING ? "pong" : "subscribe") == 0;
-  }
-  if (!ok && reply->type != RL_REPLY_ERROR) {
-    return "the peer does not answer like a Redis server";
-  }
-  if (ok || (step == RL_STEP_SETNAME && rl_link_may_ignore(reply->text))) {
+static const char *rl_link_answered(rl_link *link, redlock_time now_us, rl_step step) {
+  if (rl_link_is_content(link, now_us, step)) {
     return NULL;
   }
-  return rl_link_said(link);
+  return link->reader.reply.type == RL_REPLY_ERROR ? rl_link_said(link)
+                                                   : "the peer does not answer like a Redis server";
 }
 
 /* The guard reads its answer when the login has been forgotten, by which errors are looked through. */
@@ -650,7 +704,7 @@ int rl_link_next(rl_link *link, redlock_time now_us, rl_owed *owed, bool *came_u
     }
     if (owed->kind == RL_OWED_GUARD) {
       rl_link_censor(link);
-    } else if ((*reason = rl_link_answered(link, (rl_step)owed->step)) != NULL) {
+    } else if ((*reason = rl_link_answered(link, now_us, (rl_step)owed->step)) != NULL) {
       return -1;
     }
     if (link->phase == RL_LINK_HANDSHAKE && link->owed_count == 0) {

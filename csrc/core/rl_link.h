@@ -76,8 +76,10 @@ typedef struct rl_owed {
 typedef struct rl_link {
   const rl_address *address; /* the node's */
   rl_link_phase phase;
-  bool useful;                    /* it has answered an operation */
-  redlock_time up_us;             /* since when it is up */
+  bool useful;        /* it has answered an operation */
+  bool nameless;      /* the peer has closed a connection at CLIENT SETNAME */
+  bool again;         /* the next connection, without that command, is worth a try at once */
+  redlock_time up_us; /* since when it is up */
   redlock_time phase_deadline_us; /* CONNECTING, HANDSHAKE: not after */
   redlock_time heard_us;          /* the last byte, or since when something is owed */
   redlock_duration latency_us;    /* of the last reply; REDLOCK_NEVER before the first */
@@ -114,6 +116,12 @@ static inline bool rl_link_awaits_login(const rl_link *link) {
 
 /* CONNECTING -> HANDSHAKE; false when out of memory: it must be given up. */
 bool rl_link_connected(rl_link *link, redlock_time now_us);
+
+/*
+ * The peer has closed the connection, which rl_link_disconnected() follows. If the handshake was at what any
+ * reply will do for, the next connection sends the other command (rl_link.c).
+ */
+void rl_link_closed(rl_link *link);
 
 /* Any phase -> DOWN. What is owed is left for the caller to take, by rl_link_take(). */
 void rl_link_disconnected(rl_link *link);

@@ -32,12 +32,15 @@
 
 /* --------------------------------------------------------------------------------------- input */
 
-/* A port for TLS ends a connection without it before it has answered anything. */
+/*
+ * A port for TLS ends a connection without it before it has answered anything. So does a proxy that does not
+ * know CLIENT SETNAME; but not the next one, which goes without.
+ */
 static void rl_turn_explain(redlock_client *client, unsigned node) {
   char reason[RL_STREAM_ERROR_MAX];
   rl_socket *socket = &client->sockets[node];
   const rl_node *asked = rl_core_end(&client->core, node);
-  if (asked->link.phase == RL_LINK_HANDSHAKE && !asked->address.tls) {
+  if (asked->link.phase == RL_LINK_HANDSHAKE && !asked->address.tls && asked->link.nameless) {
     (void)snprintf(reason, sizeof reason, "%.100s before any answer; is this port one for TLS?",
                    socket->error);
     (void)snprintf(socket->error, sizeof socket->error, "%s", reason);

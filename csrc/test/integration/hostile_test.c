@@ -97,7 +97,10 @@ static const hostile_case cases[] = {
      {.greeting = "-ERR max number of clients reached\r\n", .close_after = 36},
      REDLOCK_VOTE_ERROR,
      "max number of clients"},
-    {"no Redis", {.setname = ":5\r\n"}, REDLOCK_VOTE_ERROR, "does not answer like a Redis"},
+    {"closed whatever it was asked",
+     {.closes_at_name = true, .close_after = 1},
+     REDLOCK_VOTE_ERROR,
+     "is this port one for TLS?"},
     {"a password is wanted",
      {.setname = "-NOAUTH Authentication required.\r\n"},
      REDLOCK_VOTE_ERROR,
@@ -254,10 +257,36 @@ static void a_script_is_sent_as_text_once(void **state) {
   fake_end(&server);
 }
 
+/* Proxies that do not know CLIENT SETNAME refuse it in words of their own, or close the connection. */
+static void proxy_without_setname_is_used(void **state) {
+  static const fake_behaviour proxies[] = {
+      {.setname = "-unsupported command 'client'\r\n"},
+      {.setname = "*2\r\n$1\r\na\r\n$1\r\nb\r\n"},
+      {.setname = ":5\r\n"},
+      {.closes_at_name = true},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof proxies / sizeof proxies[0]; i++) {
+    fake_server server;
+    redlock_options options = once();
+    options.node_timeout_us = MS(5000);
+    fake_start(&server, &proxies[i]);
+    const char *address = server.address;
+    redlock_client *client = client_at(&address, 1, &options);
+    redlock_lock *lock = held_lock(client, "r"); /* by the first attempt */
+    assert_ok(lock, redlock_lock_release(lock));
+    assert_int_equal(*server.accepted, proxies[i].closes_at_name ? 2 : 1);
+    redlock_lock_free(lock);
+    redlock_client_free(client);
+    fake_end(&server);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_a_peer_sends_is_told_and_costs_little),
       cmocka_unit_test(a_hostile_minority_does_no_harm),
+      cmocka_unit_test(proxy_without_setname_is_used),
       cmocka_unit_test(replies_may_come_byte_by_byte),
       cmocka_unit_test(a_reply_that_nobody_asked_for_ends_the_connection),
       cmocka_unit_test(a_wrong_answer_extends_and_releases_nothing),

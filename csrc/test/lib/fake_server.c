@@ -73,8 +73,13 @@ static void fake_answer(fake_connection *connection, const resp_request *request
     return;
   }
   if (resp_is(request, 0, "CLIENT")) {
+    if (behaviour->closes_at_name) {
+      fake_hang_up(connection);
+    }
     reply = behaviour->setname != NULL ? behaviour->setname : reply;
     flood = behaviour->flood_handshake;
+  } else if (resp_is(request, 0, "EXISTS")) {
+    reply = ":0\r\n";
   } else if (resp_is(request, 0, "SET")) {
     reply = behaviour->set != NULL ? behaviour->set : reply;
     flood = !behaviour->flood_handshake;

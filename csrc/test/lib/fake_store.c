@@ -301,6 +301,7 @@ static bool fake_read_handshake(fake_command *command, const resp_request *reque
   command->verb = resp_is(request, 0, "AUTH")        ? FAKE_AUTH
                   : resp_is(request, 0, "SELECT")    ? FAKE_SELECT
                   : resp_is(request, 0, "CLIENT")    ? FAKE_SETNAME
+                  : resp_is(request, 0, "EXISTS")    ? FAKE_EXISTS
                   : resp_is(request, 0, "SUBSCRIBE") ? FAKE_SUBSCRIBE
                   : resp_is(request, 0, "PING")      ? FAKE_PING
                   : resp_is(request, 0, "PUBLISH")   ? FAKE_PUBLISH
@@ -731,6 +732,8 @@ void fake_store_execute(fake_store *store, redlock_time now_us, const fake_comma
       fake_add(store, command->key, command->key_length, command->token,
                now_us + command->ttl_ms * REDLOCK_MILLISECONDS);
     }
+  } else if (command->verb == FAKE_EXISTS) {
+    (void)snprintf(reply, FAKE_REPLY_MAX, ":0\r\n");
   } else if (command->verb == FAKE_INSPECT) {
     fake_inspect(key, now_us, reply);
   } else if (command->verb == FAKE_PROBE || command->verb == FAKE_EXAMINE) {

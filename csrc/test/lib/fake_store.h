@@ -33,6 +33,7 @@ typedef enum fake_verb {
   FAKE_AUTH,
   FAKE_SELECT,
   FAKE_SETNAME,
+  FAKE_EXISTS,
   FAKE_SUBSCRIBE,
   FAKE_PING,
   FAKE_SET,

@@ -144,6 +144,9 @@ static void sim_node_handshake(sim *s, int connection, const resp_request *comma
   } else if (s->now_us < node->error_until_us && node->error == SIM_NODE_ERROR_UNKNOWN_SETNAME) {
     text = sim_node_error_texts[node->error];
   }
+  if (resp_is(command, 0, "EXISTS") && text[0] == '+') {
+    text = ":0\r\n";
+  }
   bool listens = resp_is(command, 0, "SUBSCRIBE") || resp_is(command, 0, "PING");
   if (listens && text[0] == '+' && sim_calls_listen(s, connection, command, request)) {
     return;
@@ -153,7 +156,7 @@ static void sim_node_handshake(sim *s, int connection, const resp_request *comma
     sim_count(s, SIM_HANDSHAKE_REFUSED);
   }
   sim_node_reply(s, connection, request, text,
-                 text[0] == '+' ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_ERROR);
+                 text[0] == '-' ? SIM_OUTCOME_ERROR : SIM_OUTCOME_GRANTED);
 }
 
 /* Whether it releases a token of another client's, which has not been handed over. */

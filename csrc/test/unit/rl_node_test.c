@@ -48,11 +48,12 @@ static void connect_node(fixture *it) {
   assert_int_equal(it->node.link.phase, RL_LINK_HANDSHAKE);
 }
 
-/* Feeds |bytes|; returns why the connection is to be given up, or NULL. */
-static const char *feed(fixture *it, const char *bytes) {
+/* Feeds |length| bytes when all was sent; returns why the connection is to be given up, or NULL. */
+static const char *feed_part(fixture *it, const char *bytes, size_t length) {
   rl_owed owed;
   bool came_up = false;
-  const char *reason = rl_link_feed(&it->node.link, it->now_us, bytes, strlen(bytes));
+  rl_link_sent(&it->node.link, rl_buffer_length(&it->node.link.output));
+  const char *reason = rl_link_feed(&it->node.link, it->now_us, bytes, length);
   int got;
   while (reason == NULL &&
          (got = rl_link_next(&it->node.link, it->now_us, &owed, &came_up, &reason)) > 0) {
@@ -60,6 +61,13 @@ static const char *feed(fixture *it, const char *bytes) {
   }
   assert_true(!came_up || it->node.link.phase == RL_LINK_UP);
   return reason;
+}
+
+/* The same for a string; what stands behind a '|' comes later. */
+static const char *feed(fixture *it, const char *bytes) {
+  size_t first = strcspn(bytes, "|");
+  const char *reason = feed_part(it, bytes, first);
+  return reason != NULL || bytes[first] == '\0' ? reason : feed(it, bytes + first + 1);
 }
 
 static fixture *make_up(void) {
@@ -157,14 +165,24 @@ static const refusal refusals[] = {
     {"redis://h/99", "-ERR DB index is out of range\r\n", "ERR DB index is out of range"},
     {"redis://u:p@h/99", "+OK\r\n-NOPERM no select\r\n", "NOPERM no select"},
     {"h", "-NOAUTH Authentication required.\r\n", "NOAUTH Authentication required."},
-    {"h", "-LOADING Redis is loading\r\n", "LOADING Redis is loading"},
-    {"h", "-MAXCLIENTS\r\n", "MAXCLIENTS"},
+    {"h", "-DENIED Redis is running in protected mode\r\n",
+     "DENIED Redis is running in protected mode"},
+    {"h", "-ERR max number of clients reached\r\n", "ERR max number of clients reached"},
     {"h", "-NOPERM this user has no permissions\r\n", NULL}, /* SETNAME is a courtesy */
     {"h", "-ERR unknown command 'CLIENT'\r\n", NULL},
     {"h", "-ERR Unknown subcommand\r\n", NULL},
-    {"h", "+QUEUED\r\n", "the peer does not answer like a Redis server"},
-    {"h", ":1\r\n", "the peer does not answer like a Redis server"},
-    {"h", "$-1\r\n", "the peer does not answer like a Redis server"},
+    {"h", "-unsupported command 'client'\r\n|:0\r\n", NULL},
+    {"h", "-LOADING Redis is loading\r\n|-LOADING Redis is loading\r\n",
+     NULL}, /* So is the SET told. */
+    {"h", "+QUEUED\r\n|-NOPERM x\r\n", NULL},
+    {"h", ":1\r\n|:1\r\n", NULL},
+    {"h", "$-1\r\n|:0\r\n", NULL},
+    {"h", "*2\r\n$3\r\nfoo\r\n-ERR bar\r\n|:0\r\n", NULL},
+    /* A greeting: the reply to CLIENT SETNAME comes after it, and must not be taken for that of a SET. */
+    {"h", ":1\r\n|+OK\r\n", "the peer does not answer like a Redis server"},
+    {"h", ":1\r\n:1\r\n", "the peer does not answer like a Redis server"}, /* not asked yet */
+    {"h", "-ERR hello\r\n|+OK\r\n", "the peer does not answer like a Redis server"},
+    {"redis://h/1", ":1\r\n", "the peer does not answer like a Redis server"},
     {"h", "HTTP/1.1 400 Bad Request\r\n", "the reply is not RESP"},
     {"h", "+OK\r\n+OK\r\n", "the node sent a reply that was not asked for"},
 };
@@ -188,6 +206,55 @@ static void a_refused_step_ends_the_connection_and_says_why(void **state) {
     }
     destroy(it);
   }
+}
+
+/* How the peer ends a handshake whose replies so far were |replies|; which command the next one has. */
+static void assert_next_handshake(fixture *it, const char *replies, const char *steps) {
+  connect_node(it);
+  rl_link_closed(&it->node.link); /* Nothing was sent yet: that tells nothing. */
+  rl_buffer_clear(&it->node.link.output);
+  assert_null(feed(it, replies));
+  rl_link_closed(&it->node.link);
+  rl_node_disconnected(&it->node, it->now_us, "closed");
+  rl_owed owed;
+  while (rl_link_take(&it->node.link, &owed)) {
+  }
+  connect_node(it);
+  assert_steps(it, steps);
+  while (rl_link_take(&it->node.link, &owed)) {
+  }
+  rl_node_disconnected(&it->node, it->now_us, "the test");
+}
+
+static void close_at_setname_skips_it_on_the_next_connection(void **state) {
+  (void)state;
+  fixture *it = make("redis://:p@h");
+  assert_next_handshake(it, "", "AUTH p;EXISTS redlock;");
+  destroy(it);
+  it = make("redis://:p@h");
+  assert_next_handshake(it, "+OK\r\n", "AUTH p;EXISTS redlock;");
+  /* It was not the command then. */
+  assert_next_handshake(it, "+OK\r\n", "AUTH p;CLIENT SETNAME redlock;");
+  /* Nor is it when the handshake is over. */
+  assert_next_handshake(it, "+OK\r\n+OK\r\n", "AUTH p;CLIENT SETNAME redlock;");
+  destroy(it);
+}
+
+static void close_at_setname_is_tried_again_at_once_and_once(void **state) {
+  (void)state;
+  fixture *it = make("h");
+  for (unsigned i = 0; i < 4; i++) {
+    rl_owed owed;
+    connect_node(it);
+    rl_buffer_clear(&it->node.link.output);
+    rl_link_closed(&it->node.link);
+    rl_node_disconnected(&it->node, it->now_us, "closed");
+    while (rl_link_take(&it->node.link, &owed)) {
+    }
+    assert_true(rl_node_wants_connection(&it->node, it->now_us) == (i % 2 == 0));
+    assert_int_equal(it->node.failures, i + 1);
+  }
+  destroy(it);
 }
 
 /* A password that was cut, or changed, by the way an error is kept is still a password. */
@@ -228,7 +295,7 @@ static void a_login_has_any_bytes(void **state) {
 
 static void a_password_with_a_nul_is_not_passed_on(void **state) {
   (void)state;
-  fixture *it = make("redis://:a%00bcdef@h");
+  fixture *it = make("redis://:a%00bcdef@h/1");
   connect_node(it);
   assert_null(feed(it, "+OK\r\n"));
   assert_string_equal(feed(it, "-ERR aside\r\n"), "ERR aside");
@@ -523,6 +590,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_handshake_logs_in_selects_and_names_itself),
       cmocka_unit_test(a_refused_step_ends_the_connection_and_says_why),
+      cmocka_unit_test(close_at_setname_skips_it_on_the_next_connection),
+      cmocka_unit_test(close_at_setname_is_tried_again_at_once_and_once),
       cmocka_unit_test(no_part_of_an_odd_password_is_passed_on),
       cmocka_unit_test(a_login_has_any_bytes),
       cmocka_unit_test(a_password_with_a_nul_is_not_passed_on),
