@@ -80,7 +80,7 @@ $(BUILD)/$(LUA_VERSION)/test/witness_lua.o: csrc/test/lib/witness_lua.c $(BUILD)
 	@mkdir -p $(@D)
 	$(compile) -Icsrc/test/lib $(LUA_CFLAGS) -c -o $@ $<
 $(WITNESS_MODULE): $(BUILD)/$(LUA_VERSION)/test/witness_lua.o $(BUILD)/test/lib/witness_clock.o $(BUILD)/test/lib/port.o
-	$(CC) $(ALL_CFLAGS) $(LIBFLAG) $(LDFLAGS) -o $@ $^
+	$(CC) $(ALL_CFLAGS) $(LIBFLAG) -Wl,-z,nodelete $(LDFLAGS) -o $@ $^
 
 .PHONY: spec luas
 # make spec LUA_VERSION=5.4 [SPECS=spec/lock_spec.lua]

@@ -1,15 +1,16 @@
 --- Another process, which takes a lock again and again, for spec/calls_behaviour.lua:
 ---
----     calls_partner.lua <directory> <resource> <milliseconds> <options> <address> ...
+---     calls_partner.lua <directory> <resource> <hold> <wait> <options> <address> ...
 ---
---- It holds the lock for so long each time, and ends when the directory has a file "stop". Into its file "had" goes a
+--- It holds the lock for so many milliseconds each time, and waits for it for so many at most. It ends when the
+--- directory has a file "stop". Into its file "had" goes a
 --- line for each time that it has had the lock.
 
 local redlock = require "redlock"
 local socket = require "socket"
 
-local directory, resource, hold, options = arg[1], arg[2], tonumber(arg[3]) / 1000, arg[4]
-local addresses = { (table.unpack or unpack)(arg, 5) } -- luacheck: ignore
+local directory, resource, hold, wait, options = arg[1], arg[2], tonumber(arg[3]) / 1000, tonumber(arg[4]), arg[5]
+local addresses = { (table.unpack or unpack)(arg, 6) } -- luacheck: ignore
 local client = redlock.new(addresses, (loadstring or load)("return " .. options)()) -- luacheck: ignore
 
 local function is_to_stop()
@@ -19,7 +20,7 @@ local function is_to_stop()
 end
 
 while not is_to_stop() do
-  local lock = client:acquire(resource, { wait = 500 })
+  local lock = client:acquire(resource, { wait = wait })
   if lock then
     local file = assert(io.open(directory .. "/had", "a"))
     file:write(string.format("%.6f\n", socket.gettime()))

@@ -7,6 +7,7 @@ local redlock = require "redlock"
 local farm
 
 calls_behaviour("calls, waiting in a blocking call", {
+  blocks = true,
   new = redlock.new,
   run = function(fn) fn() end,
   farm = function() return farm end,

@@ -1,7 +1,6 @@
 local behaviour = require "spec.behaviour"
-local calls_behaviour = require "spec.calls_behaviour"
+local driver = require "spec.cqueues_driver"
 local helper = require "spec.helper"
-local loop_behaviour = require "spec.loop_behaviour"
 
 local cqueues = require "cqueues"
 local socket = require "socket"
@@ -16,17 +15,10 @@ describe("redlock.cqueues", function()
 
   setup(function() farm = helper.farm(5) end)
   teardown(function() farm:shut() end)
+  driver.farm = function() return farm end
+  driver.describe, driver.it = describe, it
 
-  local function run(...)
-    local controller = cqueues.new()
-    for index = 1, select("#", ...) do controller:wrap((select(index, ...))) end
-    local deadline = helper.now() + 9
-    while not controller:empty() do
-      local ok, err = controller:step(1)
-      if not ok then error(err, 0) end
-      if helper.now() > deadline then error("the coroutines did not come to an end", 0) end
-    end
-  end
+  local run = driver.run
 
   it("Ctrl-C in a function for credentials is for the program", function()
     local client = redlock.new(farm.addresses, { credentials = function() error("interrupted!", 0) end })
@@ -37,34 +29,7 @@ describe("redlock.cqueues", function()
     assert.are.equal("interrupted!", err)
   end)
 
-  behaviour("waiting in a coroutine", {
-    new = redlock.new,
-    run = run,
-    pump = function(client) client.handle:process() end,
-    idle = function() cqueues.sleep(0.005) end,
-    farm = function() return farm end,
-    describe = describe,
-    it = it,
-  })
-
-  calls_behaviour("calls", {
-    new = redlock.new,
-    run = run,
-    farm = function() return farm end,
-    describe = describe,
-    it = it,
-  })
-
-  loop_behaviour("many in one controller", {
-    new = redlock.new,
-    run = run,
-    spawn = function(fn) cqueues.running():wrap(fn) end,
-    sleep = cqueues.sleep,
-    farm = function() return farm end,
-    describe = describe,
-    it = it,
-    blocks_outside = true,
-  })
+  behaviour("waiting in a coroutine", driver)
 
   it("has all methods of the lock that blocks but start()", function()
     local client = redlock.new(farm.addresses)
@@ -511,7 +476,7 @@ describe("redlock.cqueues", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
     helper.warm(client, farm, function() client.handle:process() end)
-    local late, results, driver
+    local late, results, poller
     local function find_late()
       for lock in pairs(client.locks) do
         if lock:resource() == "late" then late = lock end
@@ -520,16 +485,16 @@ describe("redlock.cqueues", function()
     end
     for index = 1, 3 do farm[index]:stop() end
     run(function()
-      driver = client:lock("driver") -- who waits first polls for all
-      assert(driver:acquire())
+      poller = client:lock("driver") -- who waits first polls for all
+      assert(poller:acquire())
       helper.eventually(function()
         client.handle:process()
         return not core.pending(late.handle)
       end)
       helper.eventually(function() return late:remaining() == 0 end)
-      assert(driver:release())
+      assert(poller:release())
     end, function()
-      while not (driver and core.pending(driver.handle)) do cqueues.sleep(0.001) end
+      while not (poller and core.pending(poller.handle)) do cqueues.sleep(0.001) end
       results = { take(client) }
     end, function()
       while not find_late() do cqueues.sleep(0.001) end

@@ -211,7 +211,6 @@ describe("garbage", function()
 
   -- As far as 100 ms suffice.
   it("the end of the program releases hundreds of locks", function()
-    helper.limit(30)
     helper.one_of_three(function()
       farm:reset()
       local output, ok = run([[

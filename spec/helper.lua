@@ -1,14 +1,17 @@
 --- Throw-away redis-servers for the specs, and what is needed to look at them from outside.
 ---
 --- Processes are started and signalled through the shell, because luaposix does not exist for Lua
---- 5.4 on every system. A watchdog in the background ends a test that has hung for ten seconds, and
+--- 5.4 on every system. A watchdog in the background ends a test that has hung for two minutes, and
 --- removes servers and files when the process that runs the specs is gone, however it ended.
+---
+--- No deadline here is a promise of the product: each is far beyond what a slow machine needs.
 
 local socket = require "socket"
 
 local helper = {}
 
-local TEST_LIMIT = 10 -- seconds
+local TEST_LIMIT = 120 -- seconds
+local DEADLINE = 60 -- seconds, of a wait for a condition
 local HOST = "127.0.0.1"
 
 helper.interpreter = os.getenv("REDLOCK_SPEC_LUA")
@@ -47,9 +50,9 @@ local function beat(seconds, name)
   os.rename(directory .. "/beat.new", directory .. "/beat")
 end
 
---- Gives the running test more time than the usual ten seconds.
+--- Gives the running test more time than the usual two minutes.
 function helper.limit(seconds)
-  beat(seconds, helper.test_name or "?")
+  beat(math.max(seconds, TEST_LIMIT), helper.test_name or "?")
 end
 
 local FOREVER = 1000000
@@ -59,14 +62,16 @@ beat(FOREVER, "start")
 helper.write_file(directory .. "/watchdog.sh", [[
 while kill -0 "$1" 2>/dev/null; do
   sleep 0.5
-  read -r deadline name < "$2/beat" || continue
+  [ -e "$2/pids" ] && pids=$(cat "$2/pids")
+  [ -e "$2/beat" ] && read -r deadline name < "$2/beat" || continue
   if [ "$(date +%s)" -gt "$deadline" ]; then
     echo "HUNG: $name" >&2
     kill -KILL "$1"
     break
   fi
 done
-for pid in $(cat "$2/pids"); do kill -KILL "$pid" 2>/dev/null; done
+[ -e "$2/pids" ] && pids=$(cat "$2/pids")
+for pid in $pids; do kill -KILL "$pid" 2>/dev/null; done
 rm -rf "$2"
 ]])
 os.execute(WITHOUT_DESCRIPTORS
@@ -91,16 +96,9 @@ end
 
 helper.now = socket.gettime
 
---- What is done as far as a bounded time suffices: a machine that stands still just then may fail it, but not each
---- of three times.
-function helper.one_of_three(try)
-  if pcall(try) or pcall(try) then return end
-  try()
-end
-
 --- Polls until `condition` returns something true, and returns that; fails after the deadline.
 function helper.eventually(condition, what, seconds)
-  local deadline = socket.gettime() + (seconds or 5)
+  local deadline = socket.gettime() + (seconds or DEADLINE)
   while true do
     local value = condition()
     if value then return value end
@@ -129,10 +127,42 @@ function helper.within(bound, block)
   end
 end
 
+--- Runs `block`, in which the product itself has a bound of so many milliseconds (a lease, the time that the end of a
+--- process may take). Runs it again if it fails and the witness saw a stall that is longer.
+function helper.unless_stalled(bound, block)
+  local witness = require "witness"
+  assert(witness.start(), "no thread for the witness")
+  for _ = 1, 20 do
+    local began = witness.now()
+    local ok, err = pcall(block)
+    if ok then return end
+    local delay = witness.delay(began)
+    if delay <= bound then error(err, 0) end
+    print(("# repeated: %s, a stall of %.1f ms"):format(helper.test_name or "?", delay))
+  end
+  block()
+end
+
+--- To be replaced by one of these two.
+function helper.one_of_three(try)
+  helper.unless_stalled(20, try)
+end
+
+--- Lets so many seconds pass, in which something must not happen. No test may need more of them to succeed.
+function helper.pass(seconds, turn)
+  local until_when = socket.gettime() + seconds
+  repeat
+    if turn then turn() else socket.sleep(0.002) end
+  until socket.gettime() > until_when
+end
+
 -- A loop that LuaJIT compiles keeps alive what it was compiled for: the condition, and a lock in it that
 -- a test has dropped.
 local jit = rawget(_G, "jit")
-if jit then jit.off(helper.eventually) end
+if jit then
+  jit.off(helper.eventually)
+  jit.off(helper.pass)
+end
 
 -- ------------------------------------------------------------------------------------------ nodes
 
@@ -147,19 +177,8 @@ local function record()
   helper.write_file(directory .. "/pids", table.concat(pids, "\n") .. "\n")
 end
 
--- Below those that the system gives to clients: one of these would keep a server from coming back.
 local function free_port()
-  local random = assert(io.open("/dev/urandom", "rb"))
-  local server, port
-  for _ = 1, 1000 do
-    local high, low = random:read(2):byte(1, 2)
-    port = 10240 + (256 * high + low) % 20000
-    server = socket.bind(HOST, port)
-    if server then break end
-  end
-  random:close()
-  assert(server, "no port of " .. HOST .. " is free"):close()
-  return port
+  return assert(require("witness").port(), "no port of " .. HOST .. " is free")
 end
 
 local function read_reply(connection)
@@ -189,7 +208,7 @@ end
 function Node:command(...)
   local connection, err = socket.connect(HOST, self.port)
   if not connection then return nil, err end
-  connection:settimeout(2)
+  connection:settimeout(DEADLINE)
   local words = { ... }
   local parts = { "*" .. #words .. "\r\n" }
   for _, word in ipairs(words) do
@@ -253,7 +272,7 @@ local function launch(node)
   node.pid = read_command(command)
   running[node.pid] = node
   record()
-  local deadline = socket.gettime() + 5
+  local deadline = socket.gettime() + DEADLINE
   repeat
     local reply, err = node:command("INFO", "server")
     if reply and reply:match("process_id:" .. node.pid .. "\r") then return true end
@@ -356,7 +375,7 @@ function helper.warm(client, farm, pump, prefix)
   end, "a round that reaches all nodes")
 end
 
---- A port of 127.0.0.1 that nobody listens on.
+--- A port of 127.0.0.1 on which no socket listens, and which no other test uses (csrc/test/lib/port.h).
 helper.free_port = free_port
 
 -- ----------------------------------------------------------------------------------------- scripts
@@ -394,12 +413,22 @@ function helper.start_reader(path, input, output, ...)
   return start(path, "<>" .. helper.quote(input), output, ...)
 end
 
---- Whether a process is stopped, which is so when the signal has been delivered.
-function helper.is_stopped(pid)
+-- A process that has ended stays a zombie until its parent looks.
+local function state_of(pid)
   local file = io.open("/proc/" .. pid .. "/stat")
   local text = file and file:read("*a") or ""
   if file then file:close() end
-  return text:match("%) (%a)") == "T"
+  return text:match("%) (%a)") or "Z"
+end
+
+--- Returns true if a process is stopped, which is so when the signal has been delivered.
+function helper.is_stopped(pid)
+  return state_of(pid) == "T"
+end
+
+--- Returns true if a process has ended.
+function helper.is_gone(pid)
+  return state_of(pid) == "Z"
 end
 
 --- As run_file() for a text. The addresses of the nodes are in `...` there.

@@ -25,7 +25,7 @@ return function(title, driver)
 
   local function new(options)
     options = options or {}
-    options.retry_count, options.node_timeout = options.retry_count or 0, options.node_timeout or 2000
+    options.retry_count, options.node_timeout = options.retry_count or 0, options.node_timeout or 30000
     return driver.new(farm.addresses, options)
   end
 
@@ -72,28 +72,32 @@ return function(title, driver)
       return sum
     end
 
-    -- Who waits as long as it takes.
+    -- A client that waits as long as it takes, and polls so seldom that what it gets it was notified of.
     local function patient()
-      return driver.new(farm.addresses, { wait = 8000, node_timeout = 2000 })
+      return driver.new(farm.addresses, {
+        wait = 90000, node_timeout = 30000, retry_delay = 60000, slow_retry = 60000, ttl = 60000,
+      })
     end
+    local SOON = 20 -- seconds, in which it has not polled
 
     test("two hundred that wait for one key cost the nodes what one costs, and have it in turn", function()
-      helper.limit(30)
       local client, inside, had = patient(), 0, 0
       for _, node in ipairs(farm) do node:command("SET", "one", "somebody's") end
       local function cost(count)
         local before = commands()
-        at_once(count, function() assert.are.equal("taken", (select(3, client:acquire("one", { wait = 700 })))) end)
+        at_once(count, function() assert.are.equal("taken", (select(3, client:acquire("one", { wait = 300 })))) end)
         return commands() - before
       end
-      cost(1)
-      local one = cost(1)
-      local many = cost(200)
-      assert.is_true(many <= one + 100, many .. " commands, and " .. one .. " of one")
+      helper.unless_stalled(150, function()
+        cost(1)
+        local one = cost(1)
+        local many = cost(200)
+        assert.is_true(many <= one + 100, many .. " commands, and " .. one .. " of one")
+      end)
       for _, node in ipairs(farm) do node:command("DEL", "one") end
       local before = commands()
       at_once(200, function()
-        local lock = assert(client:acquire("one", { wait = 8000 }))
+        local lock = assert(client:acquire("one"))
         inside = inside + 1
         assert.are.equal(1, inside)
         sleep(0.001)
@@ -102,53 +106,47 @@ return function(title, driver)
       end)
       assert.are.equal(200, had)
       local used = (commands() - before) / had
-      assert.is_true(used <= 20, used .. " commands for each") -- 10 to 11 where nobody else wants the processor
+      assert.is_true(used <= 20, used .. " commands for each") -- 10 to 11 on a quiet machine
       run(function() client:close() end)
     end)
 
     test("clients of one loop hand a key over by calls, long before the delay is over", function()
-      helper.one_of_three(function()
-        local clients, waited = { patient(), patient() }, {}
-        at_once(2, function(index)
-          for _ = 1, 20 do
-            local began = helper.now()
-            local lock = assert(clients[index]:acquire("handed"))
-            waited[#waited + 1] = helper.now() - began
-            sleep(0.005)
-            assert(lock:release())
-          end
-        end)
-        table.sort(waited)
-        assert.is_true(waited[20] < 0.05, waited[20] * 1000 .. " ms")
-        run(function()
-          clients[1]:close()
-          clients[2]:close()
-        end)
+      local clients, began = { patient(), patient() }, helper.now()
+      at_once(2, function(index)
+        for _ = 1, 10 do
+          local lock = assert(clients[index]:acquire("handed"))
+          sleep(0.005)
+          assert(lock:release())
+        end
+      end)
+      local took = helper.now() - began
+      assert.is_true(took < SOON, took .. " s")
+      run(function()
+        clients[1]:close()
+        clients[2]:close()
       end)
     end)
 
     test("who is cancelled while it waits makes way at once", function()
       local client, other = patient(), patient()
       local first = client:lock("way")
-      helper.one_of_three(function()
-        local released, granted
-        run(function()
-          local held = assert(other:acquire("way"))
-          spawn(function() assert.are.equal("cancelled", (select(3, first:acquire()))) end)
-          spawn(function()
-            local second = assert(client:acquire("way"))
-            granted = helper.now()
-            assert(second:release())
-          end)
-          sleep(0.1)
-          first:cancel()
-          sleep(0.1)
-          released = helper.now()
-          assert(held:release())
-          while not granted do sleep(0.005) end
+      local released, granted
+      run(function()
+        local held = assert(other:acquire("way"))
+        spawn(function() assert.are.equal("cancelled", (select(3, first:acquire()))) end)
+        spawn(function()
+          local second = assert(client:acquire("way"))
+          granted = helper.now()
+          assert(second:release())
         end)
-        assert.is_true(granted - released < 0.05, granted - released)
+        sleep(0.1)
+        first:cancel()
+        sleep(0.1)
+        released = helper.now()
+        assert(held:release())
+        while not granted do sleep(0.005) end
       end)
+      assert.is_true(granted - released < SOON, granted - released)
       run(function()
         client:close()
         other:close()
@@ -214,7 +212,7 @@ return function(title, driver)
 
     test("close() ends what others wait for, once for all", function()
       local client, codes, closed = new({ node_timeout = 500 }), {}, {}
-      run(function() assert(assert(client:acquire("warm")):release()) end)
+      run(function() helper.eventually(function() return client:acquire("warm") end, "a lock"):release() end)
       for index = 1, 5 do farm[index]:stop() end
       local workers = {}
       for index = 1, 10 do workers[index] = function() codes[index] = select(3, client:acquire("r" .. index)) end end
@@ -231,7 +229,7 @@ return function(title, driver)
       for index = 1, 10 do assert.are.equal("closed", codes[index]) end
       assert.are.equal("unavailable", closed[1][3])
       assert.are.same(closed[1], closed[2])
-      assert.is_true(took < 3, "took " .. took)
+      assert.is_true(took < SOON, "took " .. took)
       assert.is_false(is_watched(client))
       run(function() assert.are.same({ true }, { client:close() }) end)
     end)
@@ -276,12 +274,13 @@ return function(title, driver)
     test("on_lost has a coroutine of its own, and may wait", function()
       local client, seen = new({ ttl = 300 }), {}
       run(function()
-        local lock = assert(client:acquire("r", { on_lost = function(lost, reason)
+        local lock = client:lock("r", { on_lost = function(lost, reason)
           seen.reason = reason
           sleep(0.01)
-          seen.other = client:acquire("other")
+          seen.other = client:acquire("other", { ttl = 60000 })
           seen.lost = lost
-        end }))
+        end })
+        repeat until lock:acquire()
         repeat sleep(0.01) until seen.lost
         assert.are.equal(lock, seen.lost)
         assert.are.equal("expired", seen.reason)
@@ -297,14 +296,15 @@ return function(title, driver)
       local ok, err = pcall(run, function()
         for index = 1, 3 do
           spawn(function()
-            local lock = assert(client:acquire("r" .. index, { on_lost = function()
-              assert(assert(client:acquire("within" .. index)):release())
+            local lock = client:lock("r" .. index, { on_lost = function()
+              assert(assert(client:acquire("within" .. index, { ttl = 60000 })):release())
               sleep(0.01)
               raised = raised + 1
               error("boo")
-            end }))
+            end })
+            repeat until lock:acquire()
             repeat sleep(0.01) until raised == 3
-            assert(lock:acquire())
+            assert(lock:acquire({ ttl = 60000 }))
             assert(lock:release())
           end)
         end

@@ -1,9 +1,7 @@
 local behaviour = require "spec.behaviour"
-local calls_behaviour = require "spec.calls_behaviour"
+local driver = require "spec.luv_driver"
 local helper = require "spec.helper"
-local loop_behaviour = require "spec.loop_behaviour"
 
-local uv = require "luv"
 local core = require "redlock.core"
 local redlock = require "redlock.luv"
 
@@ -17,65 +15,12 @@ describe("redlock.luv", function()
 
   setup(function() farm = helper.farm(5) end)
   teardown(function() farm:shut() end)
+  driver.farm = function() return farm end
+  driver.describe, driver.it = describe, it
 
-  local function sleep(seconds)
-    local thread, timer = coroutine.running(), uv.new_timer()
-    timer:start(math.floor(seconds * 1000), 0, function()
-      timer:close()
-      assert(coroutine.resume(thread))
-    end)
-    coroutine.yield()
-  end
+  local run, sleep = driver.run, driver.sleep
 
-  -- Runs the functions in coroutines until they have ended, and then the loop until it ends by itself.
-  local function run(...)
-    local deadline, left, failure = helper.now() + 9, select("#", ...), nil
-    local function guarded(fn)
-      return function()
-        local ok, err = xpcall(fn, debug.traceback)
-        left = left - 1
-        if not ok then failure = failure or err end
-      end
-    end
-    for index = 1, select("#", ...) do coroutine.wrap(guarded((select(index, ...))))() end
-    local tick = uv.new_timer()
-    tick:start(20, 20, function() end)
-    while left > 0 and not failure and helper.now() < deadline do uv.run("once") end
-    tick:close()
-    if failure then error(failure, 0) end
-    if left > 0 then error("the coroutines did not come to an end", 0) end
-    local until_when = helper.now() + 3
-    while uv.run("nowait") and helper.now() < until_when do end
-    if uv.loop_alive() then error("the loop does not end", 0) end
-  end
-
-  behaviour("waiting in a coroutine", {
-    new = redlock.new,
-    run = run,
-    pump = function(client) client.handle:process() end,
-    idle = function() sleep(0.005) end,
-    farm = function() return farm end,
-    describe = describe,
-    it = it,
-  })
-
-  calls_behaviour("calls", {
-    new = redlock.new,
-    run = run,
-    farm = function() return farm end,
-    describe = describe,
-    it = it,
-  })
-
-  loop_behaviour("many in one loop", {
-    new = redlock.new,
-    run = run,
-    spawn = function(fn) coroutine.wrap(fn)() end,
-    sleep = sleep,
-    farm = function() return farm end,
-    describe = describe,
-    it = it,
-  })
+  behaviour("waiting in a coroutine", driver)
 
   it("the loop ends though a lease that keeps itself is held, and keeps it while it runs", function()
     farm:reset()

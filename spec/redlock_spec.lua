@@ -9,6 +9,7 @@ describe("redlock", function()
   teardown(function() farm:shut() end)
 
   behaviour("blocking calls", {
+    blocks = true,
     new = redlock.new,
     run = function(fn) fn() end,
     pump = function(client) client:process() end,
@@ -355,7 +356,6 @@ describe("redlock", function()
     }
 
     it("each function as the first call of a forked child", function()
-      helper.limit(30)
       farm:reset()
       local wait = require "posix.sys.wait"
       for name, call in pairs(first_calls) do

@@ -32,7 +32,6 @@ describe("TLS in Lua", function()
   local farm, port
 
   setup(function()
-    helper.limit(60)
     os.execute("mkdir " .. directory)
     helper.write_file(directory .. "/make.sh", CERTIFICATES)
     local made = os.execute("sh " .. directory .. "/make.sh " .. directory .. " >" .. directory .. "/log 2>&1")

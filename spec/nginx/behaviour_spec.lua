@@ -4,7 +4,6 @@ if not rawget(_G, "jit") then return end
 
 local behaviour = require "spec.behaviour"
 local calls_behaviour = require "spec.calls_behaviour"
-local helper = require "spec.helper"
 local server = require "spec.nginx.server"
 
 -- The helper must not think that it runs in busted. What waits lets the worker's other work go on.
@@ -59,7 +58,6 @@ local declared = {
   end,
   it = function(name)
     it(name, function()
-      helper.limit(30)
       local escaped = name:gsub("[^%w]", function(byte) return string.format("%%%02X", byte:byte()) end)
       local _, body = nginx:get("/?" .. escaped)
       assert.are.equal("ok", body)

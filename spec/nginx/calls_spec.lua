@@ -55,7 +55,6 @@ describe("calls in nginx", function()
 
   local function start(options, given)
     given = given or {}
-    helper.limit(30)
     farm = farm or helper.farm(5)
     farm:reset()
     given.addresses = given.addresses or farm.addresses
@@ -209,7 +208,6 @@ describe("calls in nginx", function()
 
   it("a client for each request, and nothing is left of them", function()
     start()
-    helper.limit(40)
     for _, body in ipairs(at_once(15, "/own")) do assert.are.equal("true", body) end
     quiet("clients have become garbage")
     nginx:stop()

@@ -13,7 +13,6 @@ describe("clients in nginx", function()
 
   before_each(function()
     farm:reset()
-    helper.limit(20)
   end)
 
   after_each(function()

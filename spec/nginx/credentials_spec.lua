@@ -12,7 +12,6 @@ describe("credentials in nginx", function()
   teardown(function() farm:shut() end)
 
   before_each(function()
-    helper.limit(30)
     for _, node in ipairs(farm) do
       node:command("ACL", "SETUSER", "token", "reset", "on", ">s3cr3t-1", "~*", "+@all")
     end
@@ -196,7 +195,6 @@ describe("credentials in nginx", function()
     }
     assert.are.equal("made\n", get("/make"))
     local seen
-    helper.limit(60)
     pcall(helper.eventually, function()
       seen = get("/gone")
       return seen == "gone\n"

@@ -13,7 +13,6 @@ describe("examples for nginx", function()
 
   before_each(function()
     farm:reset()
-    helper.limit(20)
   end)
 
   after_each(function()

@@ -38,7 +38,6 @@ describe("a client that only one request has used", function()
 
   before_each(function()
     farm:reset()
-    helper.limit(30)
   end)
 
   after_each(function()
@@ -239,7 +238,6 @@ describe("a worker that only holds a lock", function()
   ]]
 
   local function said(text)
-    helper.limit(30)
     nginx = server.start {
       addresses = farm.addresses,
       init = INIT,

@@ -241,7 +241,6 @@ describe("leases that keep themselves, in nginx", function()
   end)
 
   it("tells of each of many leases that end at once, though on_lost waits", function()
-    helper.limit(30)
     get("/many")
     helper.eventually(function() return get("/waited") == "600" end, "all to be told", 15)
     local timers, most = get("/timers"):match("^(%d+) (%d+)$")
@@ -275,7 +274,6 @@ describe("leases that keep themselves, in nginx", function()
 
   -- In these two the configuration is loaded again.
   it("keeps the lease of a request for as long as that runs in a worker that is to end", function()
-    helper.limit(20)
     local request = nginx:request("/ending_request")
     helper.eventually(function() return farm:count("of a request") == 5 end, "the lease")
     nginx:signal("HUP")
@@ -284,7 +282,6 @@ describe("leases that keep themselves, in nginx", function()
   end)
 
   it("tells that a worker that is to end does not extend its own lease any more, after a second", function()
-    helper.limit(20)
     local request = nginx:request("/ending")
     helper.eventually(function() return farm:count("ending") == 5 end, "the lease")
     nginx:signal("HUP")

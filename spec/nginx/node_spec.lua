@@ -34,7 +34,6 @@ describe("nodes in nginx", function()
   end
 
   setup(function()
-    helper.limit(30)
     directory = helper.directory .. "/tls"
     os.execute("mkdir " .. directory)
     helper.write_file(directory .. "/make.sh", CERTIFICATES)

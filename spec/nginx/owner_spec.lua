@@ -197,7 +197,6 @@ describe("a lock belongs to the request that took it", function()
 
   before_each(function()
     farm:reset()
-    helper.limit(20)
   end)
 
   local function quiet(...)
@@ -370,7 +369,6 @@ describe("a worker that ends", function()
 
   before_each(function()
     farm:reset()
-    helper.limit(20)
     nginx = server.start {
       addresses = farm.addresses,
       http = HTTP,

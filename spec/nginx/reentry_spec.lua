@@ -149,7 +149,6 @@ describe("re-entrance in nginx", function()
 
   before_each(function()
     farm:reset()
-    helper.limit(20)
     nginx = server.start { addresses = farm.addresses, init = INIT, server = LOCATIONS }
     helper.eventually(function() return select(2, nginx:get("/other?name=warm")) == "nil" end)
   end)

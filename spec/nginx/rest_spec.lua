@@ -178,7 +178,6 @@ describe("a lock that was released", function()
 
   before_each(function()
     farm:reset()
-    helper.limit(30)
   end)
 
   it("keeps no memory that Lua's collector does not see", function()

@@ -147,7 +147,7 @@ done 2>/dev/null
 kill -TERM $pids 2>/dev/null
 ]], self.directory, preload(), NGINX, self.directory, self.directory, self.directory, own_pid))
   os.execute("sh " .. self.directory .. "/run.sh >/dev/null 2>&1 </dev/null &")
-  helper.eventually(function() return answers(self.port) end, "nginx to start; see " .. self.directory, 8)
+  helper.eventually(function() return answers(self.port) end, "nginx to start; see " .. self.directory)
   self.pid = helper.eventually(function() return self:read("nginx.pid"):match("%d+") end, "nginx's pid")
   helper.eventually(function()
     local parent = self:stat(self.pid):match("%) %a (%d+)")
@@ -222,20 +222,20 @@ local function is_gone(pid)
 end
 
 --- Loads the configuration again, and waits until the old workers have gone.
-function server:reload(seconds)
+function server:reload()
   local old = self:workers()
   self:signal("HUP")
   for _, pid in ipairs(old) do
-    helper.eventually(function() return is_gone(pid) end, "the old worker to end", seconds)
+    helper.eventually(function() return is_gone(pid) end, "the old worker to end")
   end
 end
 
 --- Ends it by a signal, QUIT if nothing else is said, and waits until it has gone.
-function server:stop(signal, seconds)
+function server:stop(signal)
   if self.stopped then return end
   self.stopped = true
   self:signal(signal or "QUIT")
-  helper.eventually(function() return is_gone(self.pid) end, "nginx to end", seconds or 5)
+  helper.eventually(function() return is_gone(self.pid) end, "nginx to end")
 end
 
 -- ------------------------------------------------------------------------------------- requests
@@ -246,7 +246,7 @@ Request.__index = Request
 --- Begins a request, with a body if there is one; several can be under way.
 function server:request(path, body, headers)
   local connection = assert(socket.connect("127.0.0.1", self.port))
-  connection:settimeout(25)
+  connection:settimeout(100)
   local length = body and "Content-Length: " .. #body .. "\r\n" or ""
   assert(connection:send((body and "POST " or "GET ") .. path .. " HTTP/1.0\r\nHost: localhost\r\n" .. length
     .. (headers or "") .. "\r\n" .. (body or "")))

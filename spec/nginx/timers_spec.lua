@@ -71,7 +71,6 @@ describe("nginx has no timer left", function()
 
   before_each(function()
     farm:reset()
-    helper.limit(20)
   end)
 
   after_each(function()
@@ -132,7 +131,6 @@ describe("nginx has no timer left", function()
   end)
 
   it("a lease keeps itself again when there are timers", function()
-    helper.limit(40)
     start("lua_max_running_timers 4;")
     nginx:get("/running")
     assert.is_truthy(select(2, nginx:get("/lock?wait=500")):find("^unavailable: "))
@@ -171,7 +169,6 @@ describe("an operation for which nginx gave no timer", function()
   after_each(function() nginx:stop("TERM") end)
 
   it("leaves nothing to the next request, which gets its own result", function()
-    helper.limit(20)
     nginx = server.start {
       addresses = farm.addresses,
       http = "lua_max_pending_timers 4;",
@@ -208,7 +205,6 @@ describe("a loss for which nginx gave no timer", function()
 
   -- How often in a second |complaint| comes into the log while the clock is woken all the time.
   local function complained_in_a_second(limits, hold, complaint)
-    helper.limit(20)
     nginx = server.start {
       addresses = farm.addresses,
       http = limits,
@@ -273,7 +269,6 @@ describe("a client whose clock gets no timer", function()
   ]]
 
   local function said(text)
-    helper.limit(20)
     nginx = server.start {
       addresses = farm.addresses,
       init = REFUSE,

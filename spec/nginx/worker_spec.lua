@@ -62,7 +62,6 @@ describe("a worker", function()
 
   before_each(function()
     farm:reset()
-    helper.limit(20)
   end)
 
   after_each(function()
@@ -297,7 +296,6 @@ describe("a worker", function()
   end)
 
   it("ends though an extend of its leases is always in flight", function()
-    helper.limit(20)
     start { server = [[
       location /keep { content_by_lua_block {
         for index = 1, 100 do

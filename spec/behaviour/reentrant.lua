@@ -1,0 +1,181 @@
+--- Re-entrance.
+
+local assert = require "luassert"
+local helper = require "spec.helper"
+
+return function(behaviour)
+  local test = behaviour.test
+  local failure = behaviour.failure
+  local warm = behaviour.warm
+  local run_out = behaviour.run_out
+  local eventually_on_all = behaviour.eventually_on_all
+  local driver = behaviour.driver
+  local PATIENCE = behaviour.patience
+
+  local function reentrant_client(more)
+    local options = { retry_count = 0, node_timeout = PATIENCE, reentrant = true }
+    for name, value in pairs(more or {}) do options[name] = value end
+    local made = driver.new(behaviour.farm.addresses, options)
+    warm(made)
+    return made
+  end
+
+  test("reentrant: a nested acquire counts, and the last release releases", function(_, other, farm)
+    local mine = reentrant_client()
+    local outer = assert(mine:acquire("r", { ttl = 60000 }))
+    eventually_on_all(outer, "r", mine)
+    local inner = assert(mine:acquire("r", { ttl = 60000 }))
+    assert.are.equal(outer:token(), inner:token())
+    assert.is_true(inner:is_held() and inner:remaining() > 30000)
+    assert(outer:release())
+    assert.is_false(outer:is_held())
+    assert.is_true(inner:is_held())
+    failure("not_held", outer:release())
+    failure("taken", other:acquire("r"))
+    assert.are.equal(5, farm:count("r"))
+    assert(inner:extend())
+    assert(inner:release())
+    helper.eventually(function()
+      driver.pump(mine)
+      return farm:count("r") == 0
+    end)
+    mine:close()
+  end)
+
+  test("reentrant: succeeds while no node answers", function(_, _, farm)
+    local mine = reentrant_client()
+    local outer = assert(mine:acquire("r", { ttl = 60000 }))
+    eventually_on_all(outer, "r", mine)
+    for index = 1, 5 do farm[index]:stop() end
+    assert(mine:acquire("r", { ttl = 60000 }))
+    local message = failure("unavailable", mine:acquire("r", { ttl = 600000, node_timeout = 100 }))
+    assert.is_truthy(message:find("only 0 of 5 nodes extended it", 1, true), message)
+    assert.is_true(outer:is_held())
+  end)
+
+  test("reentrant: extends first when the nested acquire wants more than is left", function()
+    local mine = reentrant_client()
+    local outer = assert(mine:acquire("r", { ttl = 20000 }))
+    local inner = assert(mine:acquire("r", { ttl = 60000 }))
+    assert.is_true(inner:remaining() > 30000)
+    assert.is_true(outer:remaining() > 30000)
+    assert(inner:release())
+    assert(outer:release())
+    mine:close()
+  end)
+
+  test("reentrant: with() in with(), and one lock acquired twice", function(_, _, farm)
+    local mine = reentrant_client()
+    assert.are.same({ true, true, "inner", 5 }, { mine:with("r", function(outer)
+      eventually_on_all(outer, "r", mine)
+      local ok, result = mine:with("r", function() return "inner" end)
+      pcall(mine.with, mine, "r", function() error("boom") end)
+      assert(outer:acquire())
+      assert(outer:release())
+      return ok, result, outer:is_held() and farm:count("r")
+    end) })
+    helper.eventually(function()
+      driver.pump(mine)
+      return farm:count("r") == 0
+    end)
+    mine:close()
+  end)
+
+  test("reentrant: an owner may have a name, for one lock or one call", function(client)
+    local first = client:lock("r", { reentrant = "job:1" })
+    local second = client:lock("r")
+    assert(first:acquire())
+    failure("taken", second:acquire())
+    failure("taken", second:acquire({ reentrant = true }))
+    failure("taken", second:acquire({ reentrant = "job:2" }))
+    assert(second:acquire({ reentrant = "job:1" }))
+    local message = failure("held", second:acquire({ reentrant = "job:2" }))
+    assert.are.equal("'r': another owner holds it", message)
+    failure("taken", client:acquire("r"))
+    assert(first:release())
+    assert.is_true(second:is_held())
+    assert(second:release())
+    assert(client:acquire("r")):release()
+    local mine = reentrant_client()
+    local held = assert(mine:acquire("r"))
+    failure("taken", mine:acquire("r", { reentrant = false }))
+    assert(held:release())
+    mine:close()
+  end)
+
+  test("reentrant: more than is held is refused, for it would wait for itself", function(_, other)
+    local mine = reentrant_client()
+    local outer = assert(mine:acquire({ "a", "b" }, { ttl = 60000 }))
+    local part = assert(mine:acquire("b", { ttl = 60000 }))
+    local message = failure("held", mine:acquire({ "b", "c" }))
+    assert.is_truthy(message:find("its owner holds a part of it already", 1, true), message)
+    assert(outer:release())
+    failure("taken", other:acquire("a"))
+    assert(part:release())
+    assert(other:acquire("a")):release()
+    mine:close()
+  end)
+
+  test("reentrant: a lease that has run out, or is lost, is no place to count", function(_, _, farm)
+    local mine = reentrant_client()
+    local outer = helper.eventually(function() return (mine:acquire("r", { ttl = 60 })) end, "a lock of 60 ms")
+    run_out(outer)
+    local message = failure("expired", mine:acquire("r"))
+    assert.is_truthy(message:find("has run out or is lost, and is to be released first", 1, true), message)
+    outer:release()
+    outer = assert(mine:acquire("r", { ttl = 60000 }))
+    local inner = assert(mine:acquire("r", { ttl = 60000 }))
+    eventually_on_all(outer, "r", mine)
+    for index = 1, 5 do farm[index]:command("SET", "r", "somebody else") end
+    failure("lost", inner:extend())
+    assert.is_false(outer:is_held())
+    assert.are.equal("lost", (outer:lost()))
+    failure("lost", mine:acquire("r"))
+    failure("lost", outer:release())
+    failure("lost", inner:release())
+    mine:close()
+  end)
+
+  test("reentrant: what is counted cannot be detached", function()
+    local mine = reentrant_client()
+    local outer = assert(mine:acquire("r", { ttl = 60000 }))
+    local inner = assert(mine:acquire("r", { ttl = 60000 }))
+    local message = failure("held", outer:detach())
+    assert.are.equal("its owner has acquired it more than once: the others have to be released first", message)
+    failure("held", inner:detach())
+    assert(inner:release())
+    assert.is_string(outer:detach())
+    mine:close()
+  end)
+
+  test("reentrant: a nested lock that becomes garbage counts down, and no more", function(_, other, farm)
+    local mine = reentrant_client()
+    local outer = assert(mine:acquire("r", { ttl = 60000 }))
+    eventually_on_all(outer, "r", mine)
+    local weak = setmetatable({}, { __mode = "v" })
+    weak[1] = assert(mine:acquire("r", { ttl = 60000 }))
+    helper.eventually(function()
+      collectgarbage()
+      return weak[1] == nil
+    end)
+    collectgarbage()
+    driver.pump(mine)
+    assert.is_true(outer:is_held())
+    assert.are.equal(5, farm:count("r"))
+    assert(outer:release())
+    assert(other:acquire("r")):release()
+    mine:close()
+  end)
+
+  test("reentrant: the option is checked", function(client, _, farm)
+    for _, value in ipairs { 1, {}, "", ("x"):rep(64) } do
+      local ok, err = pcall(function() client:lock("r", { reentrant = value }) end)
+      assert.is_false(ok)
+      assert.is_truthy(err:find("reentrant.lua:%d+: redlock: option 'reentrant' must "), err)
+    end
+    assert(client:lock("r", { reentrant = ("x"):rep(63) }):acquire())
+    local ok, err = pcall(driver.new, farm.addresses, { reentrant = "job" })
+    assert.is_false(ok)
+    assert.is_truthy(err:find("option 'reentrant' must be true or false, got a string", 1, true), err)
+  end)
+end

@@ -1,0 +1,21 @@
+-- Waiters in threads of copas are called, and many of them share one loop.
+
+-- Debian has copas for Lua 5.1 and 5.2, where spec/all_luas.sh has no busted: LuaJIT runs these.
+if not rawget(_G, "jit") then return end
+
+local calls_behaviour = require "spec.calls_behaviour"
+local driver = require "spec.copas_driver"
+local helper = require "spec.helper"
+local loop_behaviour = require "spec.loop_behaviour"
+
+describe("redlock.copas", function()
+  local farm
+
+  setup(function() farm = helper.farm(5) end)
+  teardown(function() farm:shut() end)
+  driver.farm = function() return farm end
+  driver.describe, driver.it = describe, it
+
+  calls_behaviour("calls", driver)
+  loop_behaviour("many in one loop", driver)
+end)

@@ -1,0 +1,21 @@
+-- Waiters in coroutines of cqueues are called, and many of them share one controller.
+
+-- The pcall of PUC Lua 5.1 cannot be yielded across, which is what with() would have to do.
+if _VERSION == "Lua 5.1" and not rawget(_G, "jit") then return end
+
+local calls_behaviour = require "spec.calls_behaviour"
+local driver = require "spec.cqueues_driver"
+local helper = require "spec.helper"
+local loop_behaviour = require "spec.loop_behaviour"
+
+describe("redlock.cqueues", function()
+  local farm
+
+  setup(function() farm = helper.farm(5) end)
+  teardown(function() farm:shut() end)
+  driver.farm = function() return farm end
+  driver.describe, driver.it = describe, it
+
+  calls_behaviour("calls", driver)
+  loop_behaviour("many in one controller", driver)
+end)
