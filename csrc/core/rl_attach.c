@@ -36,6 +36,9 @@
 int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover) {
   const rl_core *core = lock->core;
   bool lasts = rl_lock_remaining(lock, now_us) > 0;
+  if (lock->unheard && rl_lock_is_extending(lock)) {
+    rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED); /* Its caller is gone. */
+  }
   if (rl_lock_is_busy(lock)) {
     return lock->unheard ? REDLOCK_E_NOT_HELD : REDLOCK_E_BUSY;
   }

@@ -378,11 +378,20 @@ static int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error) {
   return error;
 }
 
-/* Nobody waits for the release in flight: it gives way, and goes on without the lock. */
+/* The operation in flight has no caller: it gives way. A release goes on without the lock. */
 static void rl_lock_make_way(rl_lock *lock, redlock_time now_us) {
   if (lock->unheard) {
     rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
   }
+}
+
+void rl_lock_abandon(rl_lock *lock) {
+  lock->unheard = rl_lock_is_busy(lock);
+}
+
+bool rl_lock_is_extending(const rl_lock *lock) {
+  return rl_lock_is_busy(lock) && lock->operation == RL_OPERATION_EXTEND &&
+         !rl_reentry_is_joining(lock);
 }
 
 int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *wrong) {
@@ -583,15 +592,26 @@ static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unhear
 
 /* Whether such a release is under way, or has ended so that there is nothing to begin again. */
 static bool rl_lock_awaits_hearing(const rl_lock *lock) {
-  return lock->unheard &&
+  return lock->unheard && rl_report_of(lock).operation == RL_OPERATION_RELEASE &&
          (rl_lock_is_busy(lock) || rl_report_of(lock).result != REDLOCK_E_UNAVAILABLE);
+}
+
+/*
+ * Ends the extend in flight: a release must not wait for it, since its caller may be gone. Its round is over, so by
+ * E6 it has changed nothing.
+ */
+static int rl_lock_may_release(rl_lock *lock, redlock_time now_us) {
+  if (rl_lock_is_extending(lock)) {
+    rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
+  }
+  return rl_lock_may_begin(lock, now_us, RL_OPERATION_RELEASE);
 }
 
 int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify) {
   if (rl_lock_awaits_hearing(lock)) {
     return rl_lock_hear(lock, notify);
   }
-  int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_RELEASE);
+  int error = rl_lock_may_release(lock, now_us);
   return error != REDLOCK_OK ? error : rl_lock_begin_release(lock, now_us, false, notify);
 }
 
@@ -599,7 +619,7 @@ int rl_lock_release_unheard(rl_lock *lock, redlock_time now_us) {
   if (rl_lock_awaits_hearing(lock)) {
     return REDLOCK_OK;
   }
-  int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_RELEASE);
+  int error = rl_lock_may_release(lock, now_us);
   return error != REDLOCK_OK ? error : rl_lock_begin_release(lock, now_us, true, false);
 }
 

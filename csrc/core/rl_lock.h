@@ -106,7 +106,7 @@ struct rl_lock {
   bool notify : 1;        /* it goes to a queue of ended operations */
   bool ran_out : 1;       /* release: the lease had run out before */
   bool repeated : 1;      /* release: it was begun before, and not confirmed */
-  bool unheard : 1;       /* release: nobody waits for it, and nobody has asked what became of it */
+  bool unheard : 1;       /* the operation has no caller that waits or has asked for its result */
   bool extended : 1;      /* the majority has confirmed the extend of this round, in time */
   bool lost : 1;          /* the lease was lost, and the lock neither released nor acquired since */
   bool has_options : 1;   /* its own are behind the votes */
@@ -161,6 +161,8 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us);
 int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *options,
                     bool notify);
 int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, bool notify);
+
+/* Ends an extend in flight, whose end is not reported. */
 int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify);
 
 /*
@@ -169,6 +171,15 @@ int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify);
  * release takes it up, and is told what it ends with.
  */
 int rl_lock_release_unheard(rl_lock *lock, redlock_time now_us);
+
+/*
+ * The caller of the operation in flight is gone. The operation goes on, and gives way to the next one; another
+ * release takes a release up.
+ */
+void rl_lock_abandon(rl_lock *lock);
+
+/* Returns true if an extend of the user's is in flight, which a release would end. */
+bool rl_lock_is_extending(const rl_lock *lock);
 
 /* The end of what is in flight is to be told by rl_core_next_ended(). */
 void rl_lock_tell_end(rl_lock *lock);

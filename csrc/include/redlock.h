@@ -39,7 +39,8 @@
  * Threads. Every function may be called from any thread. One client, with its one connection per node,
  * serves any number of threads, blocking calls included: of those that wait, one polls for all. A lock
  * belongs to one thread at a time: only redlock_lock_cancel(), and what only looks (redlock_lock_remaining()
- * and its kin), may be called on it by others meanwhile; a second operation is refused with REDLOCK_E_BUSY. Nobody
+ * and its kin), may be called on it by others meanwhile; a second operation is refused with REDLOCK_E_BUSY, except a
+ * release while a started extend is in flight. Nobody
  * frees a lock that another thread uses. Each thread that uses a client holds a reference to it, or a lock.
  * What a lock lends (its message, its token) lives until the next operation on the lock begins; what a client
  * lends (redlock_client_message()) is of the last call of any thread.
@@ -651,6 +652,8 @@ REDLOCK_EXTERN int redlock_lock_extend(redlock_lock *lock, redlock_duration ttl_
  * thread that auto_extend brings. A lease that ran out can still be released once: REDLOCK_OK if a majority still had it,
  * else REDLOCK_E_EXPIRED.
  *
+ * Ends an extend that was started and is still in flight: its end is not reported.
+ *
  * Blocks for one node_timeout at most. Beside a burst of started operations it first waits for its turn,
  * for a ttl at most.
  * Errors: UNAVAILABLE, EXPIRED, LOST (another could hold it), NOT_HELD, CLOSED; BUSY, SYSTEM.
@@ -667,7 +670,8 @@ REDLOCK_EXTERN int redlock_lock_release(redlock_lock *lock);
  * acquire and release costs one round trip so, not two.
  *
  * A program that ends closes the client first: a process that exits with replies unread resets its
- * connections, and a node may then drop what it has not read.
+ * connections, and a node may then drop what it has not read. Ends a started extend, as
+ * redlock_lock_release() does.
  * Errors: LOST, NOT_HELD, CLOSED; BUSY.
  */
 REDLOCK_EXTERN int redlock_lock_release_send(redlock_lock *lock);

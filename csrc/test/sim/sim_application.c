@@ -392,6 +392,10 @@ static void sim_application_interrupt(sim *s, sim_client *client, sim_lock *own,
   unsigned index = (unsigned)(own - client->locks);
   if (rl_lock_result(own->lock) != REDLOCK_PENDING) {
     own->due_us = SIM_NEVER; /* It has ended just now, and is about to be told. */
+  } else if (own->operation == RL_OPERATION_EXTEND && sim_application_draw(s, 2) == 0) {
+    sim_count(s, SIM_RELEASE_ENDS_EXTEND);
+    check_used(s, client, own);
+    sim_application_release(s, client, own, reading_us);
   } else if (sim_application_draw(s, 3) == 0) {
     sim_count(s, SIM_LOCK_FREED_BUSY);
     sim_client_renew_lock(s, client->index, index);

@@ -173,6 +173,7 @@
   X(RELEASE_UNAVAILABLE, "release: unavailable")                                                   \
   X(RELEASE_REPEATED, "release: repeated by the caller")                                           \
   X(RELEASE_UNHEARD, "release: not waited for")                                                    \
+  X(RELEASE_ENDS_EXTEND, "release: ended an extend in flight")                                     \
   X(RELEASE_NOT_HELD, "release: refused, not held")                                                \
   X(RELEASE_RESENT, "release sent again after a broken connection")                                \
   X(LOCK_FREED_HELD, "lock freed while it was held")                                               \

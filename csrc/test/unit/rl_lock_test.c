@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
+#include "rl_attach.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
@@ -114,13 +115,92 @@ static void one_operation_at_a_time(void **state) {
     redlock_duration remaining_us = rl_lock_remaining(lock, world->now_us);
     assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_BUSY);
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_BUSY);
-    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_BUSY);
+    if (flights[i].operation != RL_OPERATION_EXTEND) {
+      assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_BUSY);
+      assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_E_BUSY);
+    }
     assert_error(rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, "wrong"), REDLOCK_E_BUSY);
     assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
     assert_int_equal(lock->operation, flights[i].operation);
     assert_int_equal(rl_lock_remaining(lock, world->now_us), remaining_us);
     assert_true(fake_world_end(world));
   }
+}
+
+/* The validity has ended before the first byte of the release, and the extend's late replies do not count. */
+static void release_ends_extend_in_flight(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(flights); i++) {
+    for (unsigned heard = 0; heard <= 1 && flights[i].operation == RL_OPERATION_EXTEND; heard++) {
+      rl_lock *lock;
+      fake_world *world = in_flight(&lock, RL_OPERATION_EXTEND, flights[i].phase);
+      assert_error(heard ? rl_lock_release(lock, world->now_us, true)
+                         : rl_lock_release_unheard(lock, world->now_us),
+                   REDLOCK_OK);
+      assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+      assert_int_equal(lock->operation, RL_OPERATION_RELEASE);
+      fake_turn(world);
+      for (unsigned node = 0; node < 3; node++) {
+        assert_int_equal(world->nodes[node].releases, 1); /* before any reply */
+      }
+      fake_settle(world);
+      assert_error(rl_lock_result(lock), REDLOCK_OK);
+      assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+      assert_ptr_equal(rl_core_next_ended(&world->core), heard ? lock : NULL);
+      assert_null(rl_core_next_ended(&world->core)); /* The extend's end is not reported. */
+      assert_nothing_left(world);
+      assert_true(fake_world_end(world));
+    }
+  }
+}
+
+static void abandoned_operation_gives_way_to_the_next(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(flights); i++) {
+    rl_lock *lock;
+    fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
+    redlock_duration remaining_us = rl_lock_remaining(lock, world->now_us);
+    bool extends = flights[i].operation == RL_OPERATION_EXTEND;
+    rl_lock_abandon(lock);
+    assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+    assert_error(rl_lock_extend(lock, world->now_us, 0, true),
+                 extends ? REDLOCK_OK : REDLOCK_E_NOT_HELD);
+    assert_int_equal(rl_lock_remaining(lock, world->now_us), remaining_us);
+    fake_settle(world);
+    if (extends) {
+      assert_error(rl_lock_result(lock), REDLOCK_OK);
+      assert_error(rl_lock_release(lock, world->now_us, true), REDLOCK_OK);
+    }
+    assert_nothing_left(world);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void release_takes_up_abandoned_release(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(flights); i++) {
+    rl_lock *lock;
+    fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
+    rl_lock_abandon(lock);
+    int error = rl_lock_release(lock, world->now_us, true);
+    assert_error(error,
+                 flights[i].operation == RL_OPERATION_ACQUIRE ? REDLOCK_E_NOT_HELD : REDLOCK_OK);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), error);
+    assert_nothing_left(world);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void abandoned_extend_does_not_block_detach(void **state) {
+  (void)state;
+  rl_lock *lock;
+  rl_handover handover;
+  fake_world *world = in_flight(&lock, RL_OPERATION_EXTEND, RL_PHASE_ROUND);
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_BUSY);
+  rl_lock_abandon(lock);
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
+  assert_true(fake_world_end(world));
 }
 
 static void two_locks_of_one_name_exclude_each_other(void **state) {
@@ -527,6 +607,10 @@ int main(void) {
       cmocka_unit_test(a_lock_that_is_held_cannot_be_acquired_again),
       cmocka_unit_test(a_lock_whose_lease_has_ended_can_be_acquired_again),
       cmocka_unit_test(one_operation_at_a_time),
+      cmocka_unit_test(release_ends_extend_in_flight),
+      cmocka_unit_test(abandoned_operation_gives_way_to_the_next),
+      cmocka_unit_test(release_takes_up_abandoned_release),
+      cmocka_unit_test(abandoned_extend_does_not_block_detach),
       cmocka_unit_test(two_locks_of_one_name_exclude_each_other),
       cmocka_unit_test(many_locks_share_a_connection),
       cmocka_unit_test(cancelling_ends_the_operation_in_every_phase),
