@@ -187,7 +187,8 @@ static void begun(lua_State *L, rl_lua_lock *self, rl_operation operation, int o
 /*
  * (lock, code of a call, slot, request, argument) -> the driver's table, whether the operation is in flight, writers to wake, whether to wake the clock; or nil, message,
  * code; or false for a lock of a client that blocks. An operation that is not in flight any more has
- * a result already.
+ * a result already. Or the driver's table, nil, and the slot of a caller that has not taken the result of the lock's
+ * last operation: nothing was begun.
  */
 static int wait_start(lua_State *L) {
   const rl_lua_call *call = rl_lua_check_call(L, 2);
@@ -204,6 +205,11 @@ static int wait_start(lua_State *L) {
   if (nginx->client == NULL)
     return rl_lua_push_error(L, REDLOCK_E_CLOSED, NULL, RL_LUA_WRAPPED);
   rl_lua_nginx_check_fork(nginx);
+  if (self->slot != 0) {
+    lua_pushnil(L);
+    lua_pushnumber(L, (lua_Number)self->slot);
+    return 3;
+  }
   if (call->operation == RL_OPERATION_ACQUIRE && is_anothers(L, self))
     return rl_lua_push_failure(L, self, REDLOCK_E_HELD, RL_LUA_WRAPPED);
   if (call->operation == RL_OPERATION_ACQUIRE) /* Once it has begun, an error would leave it. */
@@ -241,8 +247,7 @@ static int push_outliving(lua_State *L, const rl_lua_lock *self) {
  * (lock) -> what the method returns for the operation that has ended; nil while it is in flight. Behind the
  * validity of an acquire stands the lock's on_lost, if the lock may outlive its request.
  */
-static int wait_result(lua_State *L) {
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock");
+static int push_result(lua_State *L, rl_lua_lock *self) {
   redlock_duration validity = 0;
   int error = rl_handle_outcome(self->lock, REDLOCK_MILLISECONDS, &validity);
 
@@ -262,6 +267,29 @@ static int wait_result(lua_State *L) {
   return 1 + (self->operation == RL_OPERATION_ACQUIRE ? push_outliving(L, self) : 0);
 }
 
+static int wait_result(lua_State *L) {
+  return push_result(L, rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock"));
+}
+
+/*
+ * (lock, code of a call): the lock is free for the call although a living caller has not taken the result of the last
+ * one. -> what that caller is to return. A release ends an extend in flight; any other call on a lock that is busy is
+ * a mistake.
+ */
+static int wait_overtake(lua_State *L) {
+  const rl_lua_call *call = rl_lua_check_call(L, 2);
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, call->method);
+  rl_lock *lock = rl_lock_of(self->lock);
+
+  if (call->operation == RL_OPERATION_RELEASE && rl_lock_is_extending(lock)) {
+    rl_lock_cancel(lock, redlock_now(), REDLOCK_E_CANCELLED);
+    rl_lock_dequeue(lock);
+  }
+  if (rl_lock_is_busy(lock))
+    return rl_lua_push_failure(L, self, REDLOCK_E_BUSY, RL_LUA_WRAPPED + 1);
+  return push_result(L, self);
+}
+
 /* (lock) -> the driver's table: ends the operation in flight, as lock:cancel() does. */
 static int wait_cancel(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:cancel()");
@@ -270,6 +298,18 @@ static int wait_cancel(lua_State *L) {
   lua_settop(L, 1);
   push_driver(L, self);
   return 1;
+}
+
+/* (lock) -> the driver's table, and the slot of the caller that has not taken the last result, if there is one. */
+static int wait_caller(lua_State *L) {
+  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:detach()");
+
+  lua_settop(L, 1);
+  push_driver(L, self);
+  if (self->slot == 0)
+    return 1;
+  lua_pushnumber(L, (lua_Number)self->slot);
+  return 2;
 }
 
 /* (lock) -> whether it is a lock of a client that blocks. */
@@ -281,8 +321,8 @@ static int wait_is_blocking(lua_State *L) {
 }
 
 /*
- * (handle, slot): the request that waited in |slot| is dead. What it was to acquire is released; a lease
- * that it was to extend may be another's business.
+ * (handle, slot): the caller that waited in |slot| is dead. What it was to acquire is released. An extend or a release
+ * goes on, and gives way to the next operation.
  */
 static int wait_disown(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
@@ -298,6 +338,8 @@ static int wait_disown(lua_State *L) {
     } else {
       give_up(lock, redlock_now());
     }
+  } else {
+    rl_lock_abandon(rl_lock_of(lock->lock));
   }
   return 0;
 }
@@ -360,7 +402,8 @@ void rl_lua_nginx_wait_register(lua_State *L) {
                                        {"cancel", wait_cancel}, {"is_blocking", wait_is_blocking},
                                        {"disown", wait_disown}, {"hand_over", wait_hand_over},
                                        {"due", wait_due},       {"guard", wait_guard},
-                                       {"lasts", wait_lasts},   {NULL, NULL}};
+                                       {"lasts", wait_lasts},   {"overtake", wait_overtake},
+                                       {"caller", wait_caller}, {NULL, NULL}};
 
   luaL_setfuncs(L, functions, 0);
 }

@@ -15,10 +15,10 @@ local start, result, driver_of = native.start, native.result, native.driver
 local new_lock, discard = core.lock, core.discard
 local check_resource, check_resources = options.resource, options.resources
 local acquire_options, give_token = options.acquire, core.give_token
-local attach, attach_options, check_handover = core.attach, options.attach, options.handover
+local attach, attach_options, check_handover, detach = core.attach, options.attach, options.handover, core.detach
 local owner_complaint, release_options, check_token = options.owner_complaint, options.release, options.token
 local protect = on_lost.protect
-local free_slot, move, wait = driver.free_slot, driver.move, driver.wait
+local free_slot, move, wait, overtake = driver.free_slot, driver.move, driver.wait, driver.overtake
 
 -- The request, or the timer, that runs; nginx tells when it ends. Other parts of nginx have requests of another kind.
 local get_request = ngx.config.subsystem == "http" and require("resty.core.base").get_request or function() end
@@ -108,7 +108,10 @@ end
 local function await(self, lock, slot, pending, writers, clock)
   if not driver.lasting then look_whether_lasting() end
   move(self, writers, clock)
-  if pending then wait(self, lock, slot) end
+  if pending then
+    local results = wait(self, lock, slot)
+    if results then return results[1], results[2], results[3] end
+  end
   return result(lock)
 end
 
@@ -121,12 +124,12 @@ for name, call in pairs(calls) do
       if not may_wait[phase] and not (type(lock) == "userdata" and native.is_blocking(lock)) then
         return cannot_wait(method, phase)
       end
-      local slot = free_slot()
-      local self, pending, writers, clock
-      if argument == nil then
-        self, pending, writers, clock = start(lock, number, slot, get_request())
-      else
-        self, pending, writers, clock = start(lock, number, slot, get_request(), check(argument, 2))
+      local slot, checked, request = free_slot(), nil, get_request()
+      if argument ~= nil then checked = check(argument, 2) end
+      local self, pending, writers, clock = start(lock, number, slot, request, checked)
+      if self and pending == nil then
+        slot = overtake(self, lock, writers, number)
+        self, pending, writers, clock = start(lock, number, slot, request, checked)
       end
       if self == false then return of_blocking(lock, argument) end
       if not self then return nil, pending, writers end
@@ -141,6 +144,10 @@ end
 -- Nobody waits. Where there is not even a timer, the worker is about to end, and that sends it.
 local function release_unheard(lock, how, given)
   local self, pending, writers, clock = start(lock, how, 0)
+  if self and pending == nil then
+    overtake(self, lock, writers, how)
+    self, pending, writers, clock = start(lock, how, 0)
+  end
   if self == false then return blocking_lock.release(lock, given) end
   if not self then return nil, pending, writers end
   move(self, writers, clock)
@@ -156,6 +163,10 @@ function lock_methods.release(lock, given)
   else
     local slot = free_slot()
     local self, pending, writers, clock = start(lock, RELEASE, slot)
+    if self and pending == nil then
+      slot = overtake(self, lock, writers, RELEASE)
+      self, pending, writers, clock = start(lock, RELEASE, slot)
+    end
     if self == false then return blocking_lock.release(lock) end
     if not self then return nil, pending, writers end
     ok, message, code = await(self, lock, slot, pending, writers, clock)
@@ -167,6 +178,14 @@ end
 function lock_methods.cancel(lock)
   local self = native.cancel(lock)
   if self then driver.settle(self) end
+end
+
+function lock_methods.detach(lock)
+  local self, slot = native.caller(lock)
+  if slot then driver.bury_if_dead(self, slot) end
+  local text, message, code = detach(lock)
+  if text then return text end
+  return nil, message, code
 end
 
 --- The lock belongs to the worker, or to the request that calls, from now on.

@@ -22,6 +22,7 @@ local awaits, unanswered, release_leases = native.awaits, native.unanswered, nat
 local due, now, lost, abandon = native.due, native.now, native.lost, native.abandon
 local asks, answer = native.asks, native.answer
 local pending, credentials_of = core.pending, core.credentials_of
+local overtake = native.overtake
 local band, rshift = bit.band, bit.rshift
 local tcp, timer_at = ngx.socket.tcp, ngx.timer.at
 local spawn, kill = ngx.thread.spawn, ngx.thread.kill
@@ -68,6 +69,7 @@ local clients = setmetatable({}, { __mode = "kv" }) -- by driver
 local semaphores = {} -- by slot
 local waiting = {} -- by slot: the driver whose operation is waited for, or false
 local taken = {} -- by slot: the driver for which it was taken, or false
+local overtaken = {} -- by slot: the results of a caller whose lock has begun another operation
 local free, free_count = {}, 0
 
 local function free_slot()
@@ -91,7 +93,38 @@ end
 local function bury(self, slot)
   if semaphores[slot]:count() ~= 0 then semaphores[slot] = assert(semaphore.new(0)) end
   disown(self.handle, slot)
+  overtaken[slot] = nil
   give_slot_back(slot)
+end
+
+-- Returns true if the caller that has the slot will go on: it waits, or was woken.
+local function is_alive(self, slot)
+  local count = semaphores[slot]:count()
+  if taken[slot] ~= self then return false end
+  if waiting[slot] == self then return count < 0 end
+  return count <= 0
+end
+
+--- An operation whose caller in the slot is dead gives way.
+function driver.bury_if_dead(self, slot)
+  if is_alive(self, slot) then return end
+  if taken[slot] == self then bury(self, slot) else disown(self.handle, slot) end
+end
+
+--- Another caller has not taken the result of the lock's last operation: makes way for the next one, and returns a free
+--- slot. A dead caller is buried. Of one that lives a release ends an extend; anything else in flight is a mistake of
+--- the caller's, and raises an error.
+function driver.overtake(self, lock, slot, number)
+  if is_alive(self, slot) then
+    overtaken[slot] = { overtake(lock, number) }
+    if waiting[slot] then
+      waiting[slot] = false
+      semaphores[slot]:post(1)
+    end
+  else
+    driver.bury_if_dead(self, slot)
+  end
+  return free_slot()
 end
 
 local function wake_writers(self, writers)
@@ -581,7 +614,8 @@ local function patience(self, lock)
   return min(due(lock), PATIENCE) -- Who stands behind another is due when its budget ends.
 end
 
---- Lets the request wait, in the free slot that was given to start(), until its operation has ended.
+--- Lets the request wait, in the free slot that was given to start(), until its operation has ended. Returns what the
+--- caller is to return, if another operation of the lock has begun since.
 function driver.wait(self, lock, slot)
   local sema, began = semaphores[slot], now()
   free_count = free_count - 1
@@ -595,11 +629,14 @@ function driver.wait(self, lock, slot)
     waiting[slot] = false
     if sema:count() > 0 then sema:wait(0) end -- Woken in the step in which the time was up.
     drive(self, began)
-    if not pending(lock) then break end
+    if overtaken[slot] or not pending(lock) then break end
     waiting[slot] = self
     began = self.now
   end
+  local results = overtaken[slot]
+  overtaken[slot] = nil
   give_slot_back(slot)
+  return results
 end
 
 --- Ends all operations, releases all leases, and waits, if that is possible here, until it is done. Returns whether
