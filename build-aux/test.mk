@@ -45,8 +45,9 @@ $(BUILD)/test/unit/rl_tls_%.o: csrc/test/unit/rl_tls_%.c $(BUILD)/flags $(BUILD)
 	@mkdir -p $(@D)
 	$(compile_tls_test)
 
-# A test that defines __wrap_malloc wants the linker's --wrap=malloc; so for every name.
-wraps = $(shell grep -oh '\b__wrap_[A-Za-z0-9_]*' $(1) | sort -u | sed 's/__wrap_/-Wl,--wrap=/')
+# A test that defines __wrap_malloc, or includes a helper that does, needs the linker's --wrap=malloc; so for every name.
+helpers_of = $(wildcard $(addprefix csrc/test/lib/,$(shell sed -n 's/^.include "\([a-z_]*\.h\)".*/\1/p' $(1))))
+wraps = $(shell grep -oh '\b__wrap_[A-Za-z0-9_]*' $(1) $(call helpers_of,$(1)) | sort -u | sed 's/__wrap_/-Wl,--wrap=/')
 link_test = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(call wraps,$<) -o $@ $(filter %.o,$^) $(HELPER_LIBRARY)
 
 $(BUILD)/test/%_test: csrc/test/unit/%_test.c $(BUILD)/test/unit/%_test.o $(HELPER_LIBRARY) $(INTERNAL_LIBRARY)
@@ -204,6 +205,10 @@ check:
 check-long:
 	@sh build-aux/setup.sh test
 	@REDLOCK_JOB_SECONDS=20000 $(run_tests) check-long
+
+$(BUILD)/test/busy: build-aux/busy.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -O2 $(WARNINGS) -o $@ $<
 
 # The proof that the tests are sound: `make test` beside two processes that never sleep and one that stops all of it now and then.
 test-busy: $(BUILD)/test/busy

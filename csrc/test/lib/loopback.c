@@ -42,20 +42,21 @@ static void listen_tcp(loopback_node *node) {
   must(getsockname(node->listener, (struct sockaddr *)&address, &length) == 0, "getsockname");
   node->port = ntohs(address.sin_port);
   (void)snprintf(node->address, sizeof node->address, "127.0.0.1:%d", node->port);
+  (void)snprintf(node->name, sizeof node->name, "%s", node->address);
 }
 
 static void listen_unix(loopback_node *node) {
   struct sockaddr_un address;
   memset(&address, 0, sizeof address);
   address.sun_family = AF_UNIX;
-  memcpy(address.sun_path, node->path, sizeof node->path);
+  memcpy(address.sun_path, node->path, strlen(node->path));
   (void)unlink(node->path);
   node->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   must(node->listener >= 0, "socket");
   must(bind(node->listener, (struct sockaddr *)&address, sizeof address) == 0, "bind");
   must(listen(node->listener, 64) == 0, "listen");
-  memcpy(node->address, "unix://", 7);
-  memcpy(node->address + 7, node->path, sizeof node->path);
+  (void)snprintf(node->address, sizeof node->address, "unix://%s", node->path);
+  (void)snprintf(node->name, sizeof node->name, "unix:%s", node->path);
 }
 
 /* A forked child that ends at once has no other pointer to it, and valgrind would call it lost. */
@@ -74,8 +75,7 @@ loopback *loopback_new(unsigned count, loopback_kind kind) {
   must(farm != NULL, "calloc");
   farm->before = loopback_latest;
   loopback_latest = farm;
-  (void)snprintf(farm->directory, sizeof farm->directory, "/tmp/redlock-test-XXXXXX");
-  must(mkdtemp(farm->directory) != NULL, "mkdtemp");
+  must(scratch_make(farm->directory, "test"), "a directory for sockets");
   must(pthread_mutex_init(&farm->mutex, NULL) == 0, "pthread_mutex_init");
   farm->count = count;
   for (unsigned i = 0; i < count; i++) {
@@ -113,8 +113,7 @@ void loopback_down(loopback *farm, unsigned index) {
   if (node->listener >= 0) {
     /* A thread that polls it would keep it listening for a moment. */
     (void)shutdown(node->listener, SHUT_RDWR);
-    (void)close(node->listener);
-    (void)unlink(node->path);
+    (void)close(node->listener); /* A path that stays refuses connections, as a port does. */
   }
   node->listener = -1;
   for (unsigned i = 0; i < LOOPBACK_CONNECTIONS_MAX; i++) {
@@ -234,6 +233,14 @@ void loopback_pump(loopback *farm, int timeout_ms) {
   }
 }
 
+void loopback_serve(void) {
+  for (loopback *farm = loopback_latest; farm != NULL; farm = farm->before) {
+    if (farm->served) {
+      loopback_pump(farm, 0);
+    }
+  }
+}
+
 static void *run(void *argument) {
   loopback *farm = argument;
   for (;;) {
@@ -277,6 +284,7 @@ bool loopback_end(loopback *farm) {
   bool ok = !farm->broken;
   for (unsigned i = 0; i < farm->count; i++) {
     loopback_down(farm, i);
+    (void)unlink(farm->nodes[i].path);
   }
   (void)rmdir(farm->directory);
   (void)pthread_mutex_destroy(&farm->mutex);

@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "fake_store.h"
+#include "scratch.h"
 
 #define LOOPBACK_NODES_MAX 8
 #define LOOPBACK_CONNECTIONS_MAX 16
@@ -28,8 +29,9 @@ typedef struct loopback_node {
   loopback_kind kind;
   int listener; /* -1: it is down */
   int port;
-  char path[96];
+  char path[SCRATCH_PATH_MAX + 12];
   char address[128]; /* as redlock_client_add() takes it */
+  char name[128];    /* as the library returns it */
   bool deaf;         /* accepts, reads, and answers nothing */
   bool hangs_up;     /* closes the connection instead of the next answer */
   const char *says;  /* answers this to every command but those of the handshake */
@@ -45,11 +47,12 @@ typedef struct loopback {
   struct loopback *before; /* of all that there are */
   unsigned count;
   bool broken; /* a node received what is no command of the library's */
+  bool served; /* by loopback_serve() */
   bool running;
   bool stop;
   pthread_t thread;
   pthread_mutex_t mutex; /* held by the thread while it pumps, and by the test while it looks */
-  char directory[64];
+  char directory[SCRATCH_PATH_MAX];
   loopback_node nodes[LOOPBACK_NODES_MAX];
 } loopback;
 
@@ -65,6 +68,9 @@ void loopback_up(loopback *farm, unsigned node);
 
 /* Accepts, reads and answers whatever is there; waits for at most |timeout_ms| for something. */
 void loopback_pump(loopback *farm, int timeout_ms);
+
+/* Pumps every farm that is |served|. */
+void loopback_serve(void);
 
 /* A thread that pumps. In between the test takes the mutex to look at the nodes or to change them. */
 void loopback_run(loopback *farm);

@@ -1,5 +1,5 @@
 /*
- * A directory in $TMPDIR that goes with the program, however that ends.
+ * A directory in $TMPDIR, or in /tmp, that goes with the program, however that ends.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -43,13 +43,24 @@ static void scratch_watch(const scratch_directory *self, int fd) {
   _exit(0);
 }
 
+bool scratch_make(char path[SCRATCH_PATH_MAX], const char *name) {
+  const char *parent = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe) */
+  parent = parent == NULL || parent[0] == '\0' ? "/tmp" : parent;
+  int length = snprintf(path, SCRATCH_PATH_MAX, "%s/redlock-%s-XXXXXX", parent, name);
+  if (length < 0 || length >= SCRATCH_PATH_MAX) {
+    (void)fprintf(stderr, "TMPDIR is too long for the path of a socket: %s\n", parent);
+    return false;
+  }
+  if (mkdtemp(path) == NULL) {
+    perror(path);
+    return false;
+  }
+  return true;
+}
+
 bool scratch_open(scratch_directory *self, const char *name) {
   int fds[2];
-  const char *directory = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe) */
-  int length = snprintf(self->path, sizeof self->path, "%s/redlock-%s-XXXXXX",
-                        directory != NULL && directory[0] != '\0' ? directory : "/tmp", name);
-  if (length >= (int)sizeof self->path || mkdtemp(self->path) == NULL ||
-      pipe2(fds, O_CLOEXEC) != 0) {
+  if (!scratch_make(self->path, name) || pipe2(fds, O_CLOEXEC) != 0) {
     return false;
   }
   self->janitor = fork();

@@ -1,5 +1,5 @@
 /*
- * A directory in $TMPDIR that goes with the program, however that ends.
+ * A directory in $TMPDIR, or in /tmp, that goes with the program, however that ends.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define SCRATCH_PATH_MAX 96 /* short enough for a Unix socket in it */
+/* A socket in the directory, "/12345678", must have a path of at most 107 bytes. */
+#define SCRATCH_PATH_MAX 96
 
 typedef struct scratch_directory {
   char path[SCRATCH_PATH_MAX];
@@ -17,7 +18,13 @@ typedef struct scratch_directory {
   int janitor_fd;
 } scratch_directory;
 
-/* Makes "$TMPDIR/redlock-<name>-XXXXXX", or one in /tmp. Returns false if that fails. */
+/*
+ * Makes a directory "redlock-<name>-XXXXXX" in $TMPDIR, or in /tmp. Returns false, and prints why, if
+ * there is none to be had. The caller removes it.
+ */
+bool scratch_make(char path[SCRATCH_PATH_MAX], const char *name);
+
+/* Makes such a directory that is removed with the program. */
 bool scratch_open(scratch_directory *self, const char *name);
 
 /* Removes it and waits until it is gone. */

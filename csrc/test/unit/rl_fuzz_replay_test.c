@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "fake_clock.h"
 #include "rl_test.h"
 
 #define LLVMFuzzerTestOneInput fuzz_core_play

@@ -5,6 +5,7 @@
  */
 #include <poll.h>
 
+#include "fake_clock.h"
 #include "loopback.h"
 #include "rl_client.h"
 #include "rl_test.h"
@@ -46,7 +47,7 @@ static void wait_for_keys(loopback *farm, redlock_client *client, unsigned least
 
 static int begin_with(void **state, const char *prefix) {
   static world one;
-  one.farm = loopback_new(3, LOOPBACK_TCP);
+  one.farm = loopback_new(3, LOOPBACK_UNIX);
   loopback_run(one.farm);
   one.client = make_client(one.farm, prefix);
   assert_error(redlock_lock_new(&one.lock, one.client, KEY, strlen(KEY), NULL), REDLOCK_OK);
@@ -260,7 +261,7 @@ static void turn(world *one, size_t count) {
 
 /* Nobody runs the servers but the test: it says who has answered, and whose answer was read. */
 static void begin_a_lease(world *one, bool third_is_read) {
-  one->farm = loopback_new(3, LOOPBACK_TCP);
+  one->farm = loopback_new(3, LOOPBACK_UNIX);
   one->client = make_client(one->farm, NULL);
   assert_error(redlock_lock_new(&one->lock, one->client, KEY, strlen(KEY), NULL), REDLOCK_OK);
   assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);

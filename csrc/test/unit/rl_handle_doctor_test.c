@@ -3,6 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "fake_clock.h"
 #include "loopback.h"
 #include "rl_handle.h"
 #include "rl_test.h"
@@ -19,7 +20,7 @@ static int begin(void **state) {
                                  10 * SECONDS, /* whatever this machine is busy with */
                              .ttl_us = 200 * SECONDS};
   redlock_settings settings = {.options = &options};
-  one.farm = loopback_new(3, LOOPBACK_TCP);
+  one.farm = loopback_new(3, LOOPBACK_UNIX);
   assert_error(redlock_client_new(&one.client, &settings, NULL, 0), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
     assert_error(redlock_client_add(one.client, one.farm->nodes[i].address, NULL, 0), REDLOCK_OK);
@@ -91,7 +92,7 @@ static void what_is_found_is_told_in_turn_and_lives_in_what_the_caller_gives(voi
     assert_error(redlock_lock_finding(one->lock, 0, &info), REDLOCK_OK);
     assert_int_equal(info.severity, REDLOCK_SEVERITY_ERROR);
     assert_string_equal(info.name, "down");
-    assert_string_equal(info.node, one->farm->nodes[1].address);
+    assert_string_equal(info.node, one->farm->nodes[1].name);
     assert_ptr_equal(info.message, info.text);
     assert_non_null(strstr(info.message, "refused"));
     assert_error(redlock_lock_finding(one->lock, 1, &other), REDLOCK_E_INVALID);
@@ -106,7 +107,7 @@ static void of_a_minority_it_tells_what_it_knows(void **state) {
   put_down(one, 2);
   assert_error(redlock_lock_doctor(one->lock, 0), REDLOCK_E_UNAVAILABLE);
   assert_error(redlock_lock_finding(one->lock, 1, &info), REDLOCK_OK);
-  assert_string_equal(info.node, one->farm->nodes[2].address);
+  assert_string_equal(info.node, one->farm->nodes[2].name);
   assert_non_null(
       strstr(redlock_lock_message(one->lock), "only 1 of 3 nodes let themselves be examined"));
 }

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/time.h>
 
+#include "fake_clock.h"
 #include "loopback.h"
 #include "rl_client.h"
 #include "rl_handle.h"
@@ -104,7 +105,7 @@ static redlock_lock *make_lock(redlock_client *client) {
 }
 
 static loopback *make_farm(unsigned count) {
-  loopback *farm = loopback_new(count, LOOPBACK_TCP);
+  loopback *farm = loopback_new(count, LOOPBACK_UNIX);
   loopback_run(farm);
   return farm;
 }
@@ -312,7 +313,7 @@ static redlock_lock *lock_with_a_slow_node(const loopback *farm, const loopback 
 
 static void only_when_a_slow_node_has_had_its_time_the_core_may_rest(void **state) {
   (void)state;
-  loopback *farm = make_farm(2), *slow = loopback_new(1, LOOPBACK_TCP);
+  loopback *farm = make_farm(2), *slow = loopback_new(1, LOOPBACK_UNIX);
   redlock_lock *lock = lock_with_a_slow_node(farm, slow);
   redlock_client *client = redlock_lock_client(lock);
   assert_error(rl_handle_acquire(lock, NULL, sizeof(redlock_options)), REDLOCK_OK);
@@ -335,7 +336,7 @@ static void only_when_a_slow_node_has_had_its_time_the_core_may_rest(void **stat
 /* Another thread may lead, and serve the slow node: then there is nothing to wait for any more. */
 static void a_call_that_waits_for_a_slow_node_looks_after_each_turn(void **state) {
   (void)state;
-  loopback *farm = make_farm(2), *slow = loopback_new(1, LOOPBACK_TCP);
+  loopback *farm = make_farm(2), *slow = loopback_new(1, LOOPBACK_UNIX);
   late_steps = looking_steps = 0;
   for (unsigned i = 0; i < 50 && late_steps == 0; i++) { /* On a slow machine the time is over. */
     redlock_lock *lock = lock_with_a_slow_node(farm, slow);
@@ -423,7 +424,7 @@ static void votes_are_told_node_by_node(void **state) {
   assert_error(redlock_lock_vote(lock, 0, &vote), REDLOCK_OK);
   assert_int_equal(vote.vote, REDLOCK_VOTE_TAKEN);
   assert_null(vote.error);
-  assert_string_equal(vote.name, farm->nodes[0].address);
+  assert_string_equal(vote.name, farm->nodes[0].name);
   assert_true(vote.latency_us != REDLOCK_NEVER);
   assert_error(redlock_lock_vote(lock, 3, &vote), REDLOCK_E_INVALID);
   assert_error(redlock_lock_vote(lock, 0, none), REDLOCK_E_INVALID);
@@ -507,37 +508,27 @@ static void a_broken_connection_is_made_again_in_the_background(void **state) {
   end(client, lock, farm);
 }
 
-static void on_alarm(int signal) {
-  (void)signal;
-}
-
 /* EINTR neither lengthens nor shortens a wait, and breaks nothing. */
 static void a_storm_of_signals_changes_nothing(void **state) {
   (void)state;
   loopback *farm = make_farm(3);
   redlock_client *client = make_client(farm);
   redlock_lock *lock = make_lock(client);
-  struct sigaction action;
-  struct itimerval often = {{0, 500}, {0, 500}};
-  struct itimerval never = {{0, 0}, {0, 0}};
   redlock_options options = {0};
   options.retry_count = REDLOCK_RETRIES_NONE;
   options.node_timeout_us = 40 * MS;
-  memset(&action, 0, sizeof action);
-  action.sa_handler = on_alarm; /* and no SA_RESTART */
-  assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
-  assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+  fake_clock.interrupts = true;
   for (unsigned round = 0; round < 50; round++) {
     assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
     assert_error(redlock_lock_release(lock), REDLOCK_OK);
   }
-  loopback_lock(farm);
   farm->nodes[0].deaf = farm->nodes[1].deaf = true;
-  loopback_unlock(farm);
   redlock_time before_us = redlock_now();
   assert_error(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
-  assert_true(redlock_now() - before_us >= 40 * MS);
-  assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+  redlock_duration took_us = redlock_now() - before_us;
+  assert_true(took_us >= 40 * MS && took_us < 42 * MS);
+  assert_true(fake_clock.waits > 100);
+  fake_clock.interrupts = false;
   end(client, lock, farm);
 }
 
@@ -778,6 +769,71 @@ a_lock_over_five_nodes_takes_at_most_330_bytes_and_a_lease_that_keeps_itself_630
   redlock_client_free(keeping);
 }
 
+/* A thread has been called, and does not come; or has come. */
+static void let_one_come(redlock_client *client, bool comes) {
+  rl_client_enter(client);
+  client->wait.coming = comes;
+  rl_client_leave(client);
+}
+
+/* The client that 2 ms pass by at the second reading after an operation was left to the last that comes. */
+static redlock_client *leaps;
+static unsigned readings;
+
+static void leap(void) {
+  if (leaps != NULL && leaps->wait.unstarted && ++readings == 2) {
+    fake_clock.now_us += 2 * MS;
+  }
+}
+
+/* Acquires at a node that has refused the connection. It is tried again after 50 ms. */
+static void refuse_while_one_comes(bool late) {
+  loopback *farm = make_farm(1);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  loopback_down(farm, 0);
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  let_one_come(client, true);
+  readings = 0;
+  leaps = late ? client : NULL;
+  fake_clock.at_reading = leap;
+  redlock_time before_us = redlock_now();
+  assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+  assert_true(redlock_now() - before_us < 20 * MS);
+  assert_int_equal(readings >= 2, late);
+  fake_clock.at_reading = NULL;
+  let_one_come(client, false);
+  end(client, lock, farm);
+}
+
+static void an_operation_that_ends_while_it_is_launched_ends_its_call(void **state) {
+  (void)state;
+  refuse_while_one_comes(false);
+}
+
+/* The others are late by then: it is launched by the thread that is about to lead. */
+static void an_operation_that_ends_as_its_leader_launches_it_ends_its_call(void **state) {
+  (void)state;
+  refuse_while_one_comes(true);
+}
+
+/* At first a pair costs twice the time that is left to it to come. */
+static void a_thread_that_does_not_come_slows_a_leader_down_but_once(void **state) {
+  (void)state;
+  loopback *farm = make_farm(3);
+  redlock_client *client = make_client(farm);
+  redlock_lock *lock = make_lock(client);
+  let_one_come(client, true);
+  for (unsigned i = 0; i < 5; i++) {
+    redlock_time before_us = redlock_now();
+    assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
+    assert_error(redlock_lock_release(lock), REDLOCK_OK);
+    assert_true(redlock_now() - before_us < (i == 0 ? 3 * MS : MS));
+  }
+  let_one_come(client, false);
+  end(client, lock, farm);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(acquire_extend_release),
@@ -800,6 +856,9 @@ int main(void) {
       cmocka_unit_test(a_broken_connection_is_made_again_in_the_background),
       cmocka_unit_test(a_storm_of_signals_changes_nothing),
       cmocka_unit_test(started_and_blocking_calls_can_be_mixed),
+      cmocka_unit_test(an_operation_that_ends_while_it_is_launched_ends_its_call),
+      cmocka_unit_test(an_operation_that_ends_as_its_leader_launches_it_ends_its_call),
+      cmocka_unit_test(a_thread_that_does_not_come_slows_a_leader_down_but_once),
       cmocka_unit_test(a_lease_that_ran_out_before_its_result_was_asked_for_is_no_lock),
       cmocka_unit_test(a_call_without_entropy_ends_and_leaves_nothing_in_flight),
       cmocka_unit_test(a_lease_with_less_than_the_caller_can_count_is_no_lock),

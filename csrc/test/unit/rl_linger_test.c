@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fake_clock.h"
 #include "loopback.h"
 #include "rl_client.h"
 #include "rl_linger.h"

@@ -7,6 +7,7 @@
  */
 #include <poll.h>
 
+#include "fake_clock.h"
 #include "fake_guard.h"
 #include "fake_nodes.h"
 #include "loopback.h"
@@ -914,7 +915,7 @@ static void acquire(redlock_client *client, loopback *farm, redlock_lock *lock) 
 static void a_nested_acquire_that_finds_no_memory_to_wait_does_not_count(void **state) {
   (void)state;
   int error;
-  loopback *farm = loopback_new(3, LOOPBACK_TCP);
+  loopback *farm = loopback_new(3, LOOPBACK_UNIX);
   redlock_client *client = make_client(farm, &error);
   redlock_lock *outer, *inner;
   assert_error(error, REDLOCK_OK);
@@ -1035,7 +1036,7 @@ static void nor_does_the_client(void **state) {
   redlock_lock *lock;
   redlock_options options = {0};
   options.node_timeout_us = 5 * SECONDS;
-  loopback *farm = loopback_new(5, LOOPBACK_TCP);
+  loopback *farm = loopback_new(5, LOOPBACK_UNIX);
   redlock_client *client = make_client(farm, &error);
   assert_error(error, REDLOCK_OK);
   assert_true(redlock_client_pollfd(client) >= 0);

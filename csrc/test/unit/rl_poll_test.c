@@ -10,6 +10,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "fake_clock.h"
 #include "loopback.h"
 #include "rl_handle.h"
 #include "rl_test.h"
@@ -19,24 +20,12 @@
 static const char KEY[] = "orders:42";
 static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 
-int __real_timerfd_settime(int fd, int flags, const struct itimerspec *new_value,
-                           struct itimerspec *old_value);
-int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new_value,
-                           struct itimerspec *old_value);
-
 int __real_eventfd_write(int fd, eventfd_t value);
 int __wrap_eventfd_write(int fd, eventfd_t value);
 int __real_eventfd_read(int fd, eventfd_t *value);
 int __wrap_eventfd_read(int fd, eventfd_t *value);
 
-static unsigned timer_calls;
 static unsigned event_calls;
-
-int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *new_value,
-                           struct itimerspec *old_value) {
-  timer_calls++;
-  return __real_timerfd_settime(fd, flags, new_value, old_value);
-}
 
 int __wrap_eventfd_write(int fd, eventfd_t value) {
   event_calls++;
@@ -108,7 +97,7 @@ static redlock_options patient(void) {
 static loop loop_begin(unsigned nodes) {
   loop self = {0};
   redlock_options options = patient();
-  self.farm = loopback_new(nodes, LOOPBACK_TCP);
+  self.farm = loopback_new(nodes, LOOPBACK_UNIX);
   loopback_run(self.farm);
   assert_error(redlock_client_new(&self.client, NULL, NULL, 0), REDLOCK_OK);
   for (unsigned i = 0; i < nodes; i++) {
@@ -593,7 +582,7 @@ static void an_operation_costs_two_calls_to_be_woken_at_most(void **state) {
   loop self = loop_begin(3);
   acquire(&self);
   release(&self);
-  (void)take_calls(&timer_calls);
+  (void)take_calls(&fake_clock.timer_calls);
   (void)take_calls(&event_calls);
   for (unsigned i = 0; i < 100; i++) {
     acquire(&self);
@@ -601,14 +590,14 @@ static void an_operation_costs_two_calls_to_be_woken_at_most(void **state) {
   }
   /* At the start, and when that has been seen. The time-out of 5 s is longer than all of this. */
   assert_true(take_calls(&event_calls) <= 2 * 200);
-  assert_true(take_calls(&timer_calls) <= 4);
+  assert_true(take_calls(&fake_clock.timer_calls) <= 4);
   for (unsigned i = 0; i < 100; i++) {
     assert_error(redlock_lock_acquire(self.lock, NULL, NULL), REDLOCK_OK);
     assert_error(redlock_lock_release(self.lock), REDLOCK_OK);
   }
   /* A blocking call needs no waking. */
   assert_int_equal(take_calls(&event_calls), 0);
-  assert_true(take_calls(&timer_calls) <= 4);
+  assert_true(take_calls(&fake_clock.timer_calls) <= 4);
   loop_end(&self);
 }
 
@@ -658,11 +647,11 @@ static void a_client_that_was_never_asked_sets_no_timer(void **state) {
   assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
   assert_error(redlock_client_add(client, self.farm->nodes[0].address, NULL, 0), REDLOCK_OK);
   assert_error(redlock_lock_new(&lock, client, KEY, strlen(KEY), NULL), REDLOCK_OK);
-  (void)take_calls(&timer_calls);
+  (void)take_calls(&fake_clock.timer_calls);
   (void)take_calls(&event_calls);
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
   assert_error(redlock_lock_release(lock), REDLOCK_OK);
-  assert_int_equal(take_calls(&timer_calls), 0);
+  assert_int_equal(take_calls(&fake_clock.timer_calls), 0);
   assert_int_equal(take_calls(&event_calls), 0);
   redlock_lock_free(lock);
   redlock_client_free(client);

@@ -5,12 +5,14 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
 
 #include "look_ups.h" /* __wrap_getaddrinfo, __wrap_freeaddrinfo */
+#include "rl_client.h"
 #include "rl_resolver.h"
 #include "rl_test.h"
 #include "rl_thread.h"
@@ -236,6 +238,31 @@ static void the_33rd_look_up_at_once_waits_for_its_turn(void **state) {
   rl_resolver_free(next);
 }
 
+static void closing_leaves_a_look_up_to_its_thread(void **state) {
+  (void)state;
+  redlock_client *client;
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "localhost:1", NULL, 0), REDLOCK_OK);
+  redlock_lock *lock;
+  assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
+  atomic_store(&look_ups_wait, true);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+  assert_non_null(client->sockets[0].resolver);
+  int fd = rl_resolver_fd(client->sockets[0].resolver);
+  assert_error(redlock_client_close(client, 0), REDLOCK_OK);
+  assert_null(client->sockets[0].resolver);
+  assert_true(fcntl(fd, F_GETFD) >= 0); /* It is the thread's, too. */
+  atomic_store(&look_ups_wait, false);
+  redlock_time until_us = redlock_now() + PATIENCE_US;
+  while (fcntl(fd, F_GETFD) >= 0) {
+    assert_true(redlock_now() < until_us);
+    (void)poll(NULL, 0, 1);
+  }
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_look_up_works_where_the_host_has_much_thread_local_memory),
@@ -247,6 +274,7 @@ int main(void) {
       cmocka_unit_test(many_look_ups_at_once_all_end),
       cmocka_unit_test(a_look_up_that_cannot_be_made_takes_nobodys_turn),
       cmocka_unit_test(the_33rd_look_up_at_once_waits_for_its_turn),
+      cmocka_unit_test(closing_leaves_a_look_up_to_its_thread),
   };
   return cmocka_run_group_tests(tests, NULL, look_ups_end);
 }

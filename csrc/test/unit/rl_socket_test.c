@@ -20,6 +20,7 @@
 #include "rl_node.h"
 #include "rl_socket.h"
 #include "rl_test.h"
+#include "scratch.h"
 
 #define PATIENCE_US (10 * SECONDS)
 
@@ -165,9 +166,9 @@ static void a_refused_connection_says_so(void **state) {
 static void unix_sockets_connect_at_once_or_say_why_not(void **state) {
   (void)state;
   rl_socket socket_;
-  char directory[] = "/tmp/redlock-test-XXXXXX";
+  char directory[SCRATCH_PATH_MAX];
   struct sockaddr_un local;
-  assert_non_null(mkdtemp(directory));
+  assert_true(scratch_make(directory, "test"));
   memset(&local, 0, sizeof local);
   local.sun_family = AF_UNIX;
   (void)snprintf(local.sun_path, sizeof local.sun_path, "%s/s", directory);

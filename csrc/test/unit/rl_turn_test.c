@@ -13,6 +13,7 @@
 
 #include "rl_poll.h"
 #include "rl_test.h"
+#include "scratch.h"
 
 #define LOCKS 200
 #define KEY_LENGTH 4000
@@ -37,7 +38,7 @@ long __wrap_rl_socket_send(rl_socket *socket, const void *bytes, size_t length) 
 }
 
 typedef struct peer {
-  char directory[32];
+  char directory[SCRATCH_PATH_MAX];
   struct sockaddr_un local;
   int listener;
   int fd;
@@ -67,8 +68,7 @@ static peer *peer_new(void) {
   assert_non_null(self);
   self->bytes = malloc((size_t)LOCKS * (KEY_LENGTH + 200));
   assert_non_null(self->bytes);
-  memcpy(self->directory, "/tmp/redlock-test-XXXXXX", 25);
-  assert_non_null(mkdtemp(self->directory));
+  assert_true(scratch_make(self->directory, "test"));
   self->local.sun_family = AF_UNIX;
   (void)snprintf(self->local.sun_path, sizeof self->local.sun_path, "%s/s", self->directory);
   self->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
