@@ -34,7 +34,10 @@ static int fake_world_add(fake_world *world) {
 }
 
 static int fake_world_init(fake_world *world, unsigned count, const char *prefix) {
-  memset(world, 0, offsetof(fake_world, nodes) + 2 * count * sizeof world->nodes[0]);
+  memset(world, 0, offsetof(fake_world, nodes));
+  for (unsigned i = 0; i < 2 * count; i++) {
+    memset(&world->nodes[i], 0, offsetof(fake_node, queue));
+  }
   world->now_us = FAKE_START_US;
   world->count = count;
   return rl_core_init(&world->core, prefix, prefix == NULL ? 0 : strlen(prefix));
