@@ -143,10 +143,10 @@ describe("calls in nginx", function()
       for _, body in ipairs(at_once(count, "/lock?name=theirs&wait=500")) do assert.are.equal("taken", body) end
       return commands(farm[1]) - before
     end
-    helper.unless_stalled(200, function()
+    helper.unless_stalled(200, function() -- which a node may not answer within the budget
       local one = cost(1)
       local many = cost(200)
-      assert.is_true(many <= one + 100, many .. " commands, and " .. one .. " of one")
+      assert.is_true(many < 50 * one, many .. " commands, and " .. one .. " of one") -- not 200 times as many
     end)
     quiet()
   end)
@@ -291,7 +291,8 @@ describe("calls in nginx", function()
 
   it("nodes that speak TLS", function()
     local five, directory = farm, helper.directory .. "/calls-tls"
-    os.execute("mkdir " .. directory .. " && cd " .. directory .. " && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
+    os.execute("mkdir " .. directory .. " && cd " .. directory .. " && openssl req -x509 -newkey ec"
+      .. " -pkeyopt ec_paramgen_curve:P-256 -nodes"
       .. " -days 2 -subj /CN=redis.test -addext subjectAltName=DNS:redis.test,IP:127.0.0.1 -keyout key -out cert"
       .. " >log 2>&1")
     local addresses = {}

@@ -81,6 +81,8 @@ http {
   %(http)
   init_by_lua_block {
     addresses = { %(addresses) }
+    -- Nodes that answer have the time for that, however slow the machine is.
+    PATIENT = { node_timeout = 30000 }
     -- Where the specs keep what outlives a request.
     kept = {}
     %(init)
@@ -146,8 +148,11 @@ while [ -s nginx.pid ]; do
 done 2>/dev/null
 kill -TERM $pids 2>/dev/null
 ]], self.directory, preload(), NGINX, self.directory, self.directory, self.directory, own_pid))
-  os.execute("sh " .. self.directory .. "/run.sh >/dev/null 2>&1 </dev/null &")
-  helper.eventually(function() return answers(self.port) end, "nginx to start; see " .. self.directory)
+  os.execute("(sh " .. self.directory .. "/run.sh; echo >" .. self.directory .. "/ended) >/dev/null 2>&1 </dev/null &")
+  helper.eventually(function()
+    if self:read("ended") ~= "" then error("nginx has not started: " .. self:read("error.log"), 0) end
+    return answers(self.port)
+  end, "nginx to start")
   self.pid = helper.eventually(function() return self:read("nginx.pid"):match("%d+") end, "nginx's pid")
   helper.eventually(function()
     local parent = self:stat(self.pid):match("%) %a (%d+)")
