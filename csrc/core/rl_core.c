@@ -126,10 +126,8 @@ static void rl_core_drop_listener(rl_core *core, rl_node *listener, redlock_time
  * The connection of |node| has ended, or could not be made. Whatever it owed will never be known:
  * those votes are unknown, and releases go out again when there is a connection again.
  */
-static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, const char *reason) {
+static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
   rl_owed owed;
-  rl_core_stir(core, node);
-  rl_node_disconnected(node, now_us, reason);
   rl_launch_look_again(core);
   while (rl_link_take(&node->link, &owed)) {
     rl_attempt *attempt = owed.attempt;
@@ -160,8 +158,23 @@ static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, cons
   }
 }
 
+static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, const char *reason) {
+  rl_core_stir(core, node);
+  rl_node_disconnected(node, now_us, reason);
+  rl_core_dropped(core, node, now_us);
+}
+
+/* The same when the node has refused to write. */
+static void rl_core_drop_read_only(rl_core *core, rl_node *node, redlock_time now_us) {
+  rl_core_stir(core, node);
+  rl_node_read_only(node, now_us);
+  rl_core_dropped(core, node, now_us);
+}
+
 static void rl_core_came_up(rl_core *core, rl_node *node, redlock_time now_us) {
-  node->error[0] = '\0';
+  if (!node->read_only) {
+    node->error[0] = '\0';
+  }
   rl_release_node_came_up(core, now_us, node);
   for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
     rl_round_node_up(lock, now_us, node);
@@ -322,6 +335,14 @@ static void rl_core_tell(rl_lock *lock, rl_node *node, redlock_time now_us, cons
   rl_round_vote(lock, now_us, node, owed, ballot->vote, error);
 }
 
+/* Returns true if the node has written for it; a script may end well without. */
+static bool rl_core_wrote(const rl_owed *owed, const rl_ballot *ballot) {
+  bool set = owed->kind == RL_OWED_ACQUIRE && owed->script == RL_SCRIPT_NONE && ballot->set_nothing;
+  return (ballot->vote == REDLOCK_VOTE_GRANTED &&
+          (owed->kind == RL_OWED_ACQUIRE || owed->kind == RL_OWED_RELEASE)) ||
+         (set && ballot->ran);
+}
+
 /* Returns NULL, or why the connection must be given up. */
 static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time now_us,
                                     const rl_owed *owed) {
@@ -337,6 +358,9 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   const char *error = reply->type == RL_REPLY_ERROR ? rl_link_said(&node->link) : NULL;
   bool stepped = false;
   rl_core_note_script(core, node, owed, ballot);
+  if (rl_core_wrote(owed, &ballot)) {
+    rl_node_wrote(node);
+  }
   if (ballot.mute) {
     node->link.mute_until_us = rl_time_add(now_us, RL_LISTENER_REFUSED_US);
     rl_listener_mute(core, node, now_us);
@@ -434,6 +458,11 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
     } else if (got > 0 && owed.kind != RL_OWED_GUARD) {
       reason = rl_core_answered(core, node, now_us, &owed);
       rl_attempt_unref(&core->attempts, owed.attempt);
+    }
+    if (got > 0 && reason == NULL && rl_node_refuses_to_write(node)) {
+      core->releases.reading = false;
+      rl_core_drop_read_only(core, node, now_us);
+      return;
     }
   }
   core->releases.reading = false;

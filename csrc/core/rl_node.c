@@ -68,8 +68,29 @@ void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason
     node->failures++;
   }
   node->certificate_ends_us = 0;
+  node->read_only = false;
   (void)snprintf(node->error, sizeof node->error, "%s", reason);
   rl_link_disconnected(&node->link);
+}
+
+bool rl_node_refuses_to_write(const rl_node *node) {
+  const rl_reply *reply = &node->link.reader.reply;
+  /* Before Redis 7 the word stands inside the text, if a script has written. */
+  return reply->type == RL_REPLY_ERROR &&
+         (strncmp(reply->text, "READONLY ", 9) == 0 || strstr(reply->text, "-READONLY ") != NULL);
+}
+
+void rl_node_read_only(rl_node *node, redlock_time now_us) {
+  node->link.useful = false;
+  rl_node_disconnected(node, now_us, rl_link_said(&node->link));
+  node->read_only = true;
+}
+
+void rl_node_wrote(rl_node *node) {
+  if (node->read_only) {
+    node->read_only = false;
+    node->error[0] = '\0';
+  }
 }
 
 redlock_duration rl_node_certificate(const rl_node *node, redlock_time now_us) {

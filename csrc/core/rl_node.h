@@ -20,18 +20,19 @@
 typedef struct rl_node {
   rl_address address;
   unsigned index;
-  unsigned failures;                /* connections in a row that were of no use */
-  redlock_time connect_at_us;       /* no connection is tried before */
-  redlock_time needed_at_us;        /* nor before this, when an operation needs the node */
-  redlock_time tried_us;            /* when the last one was begun */
-  uint64_t random;                  /* for the next delay */
-  bool lacks_keys;                  /* some lease may not have its key there (rl_join.c) */
-  unsigned due_count;               /* attempts whose release is still to be sent to it */
-  bool release_blocked;             /* a release found no room: try again when replies have come */
+  unsigned failures;          /* connections in a row that were of no use */
+  redlock_time connect_at_us; /* no connection is tried before */
+  redlock_time needed_at_us;  /* nor before this, when an operation needs the node */
+  redlock_time tried_us;      /* when the last one was begun */
+  uint64_t random;            /* for the next delay */
+  bool lacks_keys;            /* some lease may not have its key there (rl_join.c) */
+  unsigned due_count;         /* attempts whose release is still to be sent to it */
+  bool read_only;             /* it has refused to write, for |error|, and has not written since */
+  bool release_blocked;       /* a release found no room: try again when replies have come */
   redlock_time certificate_ends_us; /* of its TLS connection; 0: not known */
   rl_link link;
   rl_reason *reason;                 /* what locks have quoted last, or NULL */
-  char error[RL_NODE_ERROR_MAX + 1]; /* why it is not up; empty when it is */
+  char error[RL_NODE_ERROR_MAX + 1]; /* why it is not up; empty when it is, unless |read_only| */
 } rl_node;
 
 /* The node in a set of nodes. */
@@ -57,6 +58,18 @@ void rl_node_connected(rl_node *node, redlock_time now_us);
  * owed is left for the caller to take, by rl_link_take(), before the node is connected again.
  */
 void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason);
+
+/*
+ * Returns true if the reply that came last says that the node is a read-only replica. After a fail-over its
+ * name may lead to another server by now, while this connection stays up.
+ */
+bool rl_node_refuses_to_write(const rl_node *node);
+
+/* The same as rl_node_disconnected() for that reason: a new connection is no success before the node has written. */
+void rl_node_read_only(rl_node *node, redlock_time now_us);
+
+/* The node has written: it is no replica. */
+void rl_node_wrote(rl_node *node);
 
 /* For how long the certificate of the connection is valid yet; REDLOCK_NEVER when that is not known. */
 redlock_duration rl_node_certificate(const rl_node *node, redlock_time now_us);

@@ -423,9 +423,9 @@ static void rl_client_tell_node(const redlock_client *client, const rl_node *nod
                                 redlock_node_info *info, size_t size) {
   redlock_node_info known = {0};
   known.name = node->address.name;
-  known.state = node->link.phase == RL_LINK_UP     ? REDLOCK_NODE_UP
-                : node->link.phase == RL_LINK_DOWN ? REDLOCK_NODE_DOWN
-                                                   : REDLOCK_NODE_CONNECTING;
+  known.state = node->link.phase == RL_LINK_UP && !node->read_only    ? REDLOCK_NODE_UP
+                : node->read_only || node->link.phase == RL_LINK_DOWN ? REDLOCK_NODE_DOWN
+                                                                      : REDLOCK_NODE_CONNECTING;
   known.error = node->error[0] != '\0' ? node->error : NULL;
   known.latency_us = node->link.latency_us;
   known.owed = node->link.owed_count;

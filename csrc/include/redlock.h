@@ -161,7 +161,8 @@ typedef enum redlock_vote {
 
 /* What has become of the connection to a node. */
 typedef enum redlock_node_state {
-  REDLOCK_NODE_DOWN = 0,       /* no connection; the next attempt waits for its time or for need */
+  REDLOCK_NODE_DOWN = 0,       /* no connection; the next attempt waits for its time or for need. Or
+                                  the node answered READONLY, and has written nothing since */
   REDLOCK_NODE_CONNECTING = 1, /* resolving, connecting or shaking hands */
   REDLOCK_NODE_UP = 2
 } redlock_node_state;

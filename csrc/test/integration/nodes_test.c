@@ -534,6 +534,39 @@ static void a_heal_of_several_keys_that_comes_late_shortens_none(void **state) {
   }
 }
 
+static redlock_node_info info_of(redlock_client *client, size_t node) {
+  redlock_node_info info;
+  assert_int_equal(redlock_client_node_info(client, node, &info), REDLOCK_OK);
+  return info;
+}
+
+/* Its lock is taken and released once more. */
+static bool is_up_after_use(redlock_client *client, size_t node) {
+  warm_up(client);
+  pump(client, 2);
+  return info_of(client, node).state == REDLOCK_NODE_UP;
+}
+
+static void replica_is_reported_down_until_it_is_a_master(void **state) {
+  (void)state;
+  char port[16];
+  redlock_client *client = client_of(&five, 3, NULL);
+  warm_up(client);
+  pump_until(client, all_up(client));
+  (void)snprintf(port, sizeof port, "%d", five.nodes[4].port);
+  assert_string_equal(farm_command(&five, 0, "REPLICAOF", "127.0.0.1", port, NULL), "OK");
+  redlock_lock *lock = held_lock(client, "r");
+  pump_until(client, info_of(client, 0).state == REDLOCK_NODE_DOWN);
+  assert_contains(info_of(client, 0).error, "READONLY");
+  assert_ok(lock, redlock_lock_release(lock));
+  redlock_lock_free(lock);
+  eventually(!is_up_after_use(client, 0)); /* while it stays one */
+  assert_string_equal(farm_command(&five, 0, "REPLICAOF", "NO", "ONE", NULL), "OK");
+  eventually(is_up_after_use(client, 0));
+  assert_null(info_of(client, 0).error);
+  redlock_client_free(client);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(a_lock_is_on_every_node_whatever_their_number),
@@ -556,6 +589,7 @@ int main(void) {
       TEST(scripts_may_be_flushed_between_and_during_operations),
       TEST(a_freed_client_releases_where_the_script_is_not_known),
       TEST(a_heal_of_several_keys_that_comes_late_shortens_none),
+      TEST(replica_is_reported_down_until_it_is_a_master),
   };
   return cmocka_run_group_tests_name("nodes", tests, start, five_end);
 }

@@ -279,7 +279,8 @@ typedef struct sim_note {
   bool held;       /* KEEP and CONFIRM: the keys were the token's */
   uint64_t age_us; /* TAKE: for how long the record had been there: sim_watch_age() */
   sim_seen seen;
-  bool full; /* STAND: the queue has no room */
+  bool full;      /* STAND: the queue has no room */
+  bool read_only; /* an error that makes the core give the connection up */
 } sim_note;
 
 typedef struct sim_notes {

@@ -67,7 +67,8 @@ void sim_node_reply(sim *s, int connection, const sim_request *request, const ch
                    .held = request->held,
                    .age_us = request->age_us,
                    .seen = request->seen,
-                   .full = request->full};
+                   .full = request->full,
+                   .read_only = strncmp(text, "-READONLY ", 10) == 0};
   sim_node *node = &s->nodes[s->connections[connection].node];
   if (node->swallowed > 0 && request->kind == SIM_COMMAND_SET) {
     node->swallowed--;
@@ -79,6 +80,7 @@ void sim_node_reply(sim *s, int connection, const sim_request *request, const ch
     node->false_errors--;
     sim_count(s, SIM_INJECTED_ERROR_AFTER_EXECUTION);
     text = "-ERR the proxy lost its patience\r\n";
+    note.read_only = false;
     note.outcome = SIM_OUTCOME_ERROR;
   } else if (node->odd_replies > 0 && sim_calls_is_queue(request->kind)) {
     node->odd_replies--;

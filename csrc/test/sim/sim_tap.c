@@ -491,6 +491,8 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
   while (notes->head < notes->tail && notes->notes[notes->head].end <= end && !s->failed) {
     const sim_note *note = &notes->notes[notes->head++];
     any = true;
+    socket->odd = socket->odd || note->read_only;
+    all_old = all_old && !note->read_only; /* All that the connection owes is settled. */
     if (note->kind == SIM_COMMAND_MESSAGE) {
       sim_count(s, SIM_CALL_HEARD);
       all_old = false;
@@ -503,7 +505,7 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
       bool handshake = false;
       if (socket->sent_count > 0) {
         sim_sent sent = sim_tap_pop(socket);
-        handshake = sent.kind == SIM_COMMAND_HANDSHAKE;
+        handshake = sent.kind == SIM_COMMAND_HANDSHAKE || sent.kind == SIM_COMMAND_GUARD;
         if (sent.token < s->token_count) {
           sim_tap_lost(s, client, node, &sent);
         }

@@ -111,7 +111,7 @@ static void a_node_that_refuses_is_not_ready(void **state) {
   fake_turn(world);
   fake_command command = fake_take(world, 0);
   if (strcmp(command.make, "ready") != 0) { /* The guard makes the record meanwhile. */
-    fake_deliver(world, 0, "-READONLY You can't write against a read only replica.\r\n");
+    fake_deliver(world, 0, "-MISCONF Errors writing to the AOF file\r\n");
     command = fake_take(world, 0);
   }
   assert_string_equal(command.make, "ready");

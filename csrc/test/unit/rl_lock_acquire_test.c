@@ -489,7 +489,7 @@ static const reply_case reply_cases[] = {
     {"-ERR Error running script: WRONGTYPE Operation\r\n", REDLOCK_VOTE_TAKEN, false,
      "ERR Error running script: WRONGTYPE Operation"},
     {"-LOADING Redis is loading\r\n", REDLOCK_VOTE_ERROR, false, "LOADING Redis is loading"},
-    {"-READONLY You can't write\r\n", REDLOCK_VOTE_ERROR, false, "READONLY You can't write"},
+    {"-READONLY You can't write\r\n", REDLOCK_VOTE_ERROR, true, "READONLY You can't write"},
     {"-NOAUTH Authentication required.\r\n", REDLOCK_VOTE_ERROR, false,
      "NOAUTH Authentication required."},
     {"-NOPERM no permissions\r\n", REDLOCK_VOTE_ERROR, false, "NOPERM no permissions"},

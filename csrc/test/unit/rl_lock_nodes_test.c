@@ -576,6 +576,94 @@ static void a_dead_node_is_used_again_when_it_is_back(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* ------------------------------------------------------------------------ read-only replicas */
+
+#define READONLY "-READONLY You can't write against a read only replica.\r\n"
+
+/* Node 0 of three refuses to write; the others grant. */
+static rl_lock *held_beside_a_replica(fake_world *world, const char *refusal) {
+  rl_lock *lock = start_once(world);
+  (void)fake_reply(world, 0, refusal);
+  fake_answer(world, 1);
+  fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  return lock;
+}
+
+/* After a fail-over the name leads to another server, while this connection stays up. */
+static void readonly_node_is_connected_anew(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  const rl_node *node = world->core.nodes[0];
+  rl_lock *lock = fake_lock(world, "first", NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  fake_pass(world, 2 * SECONDS);
+  unsigned before = world->nodes[0].connections;
+  (void)held_beside_a_replica(world, READONLY);
+  assert_int_equal(world->nodes[0].connections, before + 1); /* at once: it had lasted */
+  assert_true(node->read_only);
+  assert_string_equal(node->error, "READONLY You can't write against a read only replica.");
+  fake_settle(world);
+  assert_int_equal(node->link.phase, RL_LINK_UP);
+  lock = fake_lock(world, "third", NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_int_equal(lock->lease->set & 1, 1);
+  assert_false(node->read_only);
+  assert_string_equal(node->error, "");
+  assert_int_equal(world->nodes[0].connections, before + 1);
+  assert_true(fake_world_end(world));
+}
+
+static void readonly_node_stays_down_until_it_has_written(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  const rl_node *node = world->core.nodes[0];
+  rl_lock *lock = held_beside_a_replica(
+      world, "-ERR Error running script: @user_script: 1: -READONLY You can't write\r\n");
+  fake_pass(world, 60 * MS);
+  fake_settle(world);
+  assert_int_equal(node->link.phase, RL_LINK_UP);
+  assert_true(node->read_only); /* Reading is no proof. */
+  rl_lock *inspected = fake_lock(world, "inspected", NULL);
+  assert_error(rl_lock_inspect(inspected, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(inspected), REDLOCK_OK);
+  assert_true(node->read_only);
+  assert_string_not_equal(node->error, "");
+  world->nodes[0].policy = FAKE_REFUSES;
+  fake_break(world, 0, "Connection reset by peer");
+  assert_false(node->read_only); /* Now it is down for another reason. */
+  assert_string_equal(node->error, "Connection refused");
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void permanent_replica_is_not_connected_again_and_again(void **state) {
+  (void)state;
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, &once);
+  for (unsigned i = 0; i < 1000; i++) { /* 10 s of a lock that is taken and released all the time */
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    while (world->nodes[0].queued > 0) {
+      bool writes = fake_next(world, 0) == FAKE_SET || fake_next(world, 0) == FAKE_RELEASE;
+      (void)fake_reply(world, 0, writes ? READONLY : "+OK\r\n");
+    }
+    fake_answer(world, 1);
+    fake_answer(world, 2);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+    fake_turn(world);
+    fake_answer(world, 1);
+    fake_answer(world, 2);
+    fake_pass(world, 10 * MS);
+  }
+  assert_true(world->nodes[0].connections >= 8);
+  assert_true(world->nodes[0].connections <= 30);
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_node_that_is_behind_gets_no_set),
@@ -601,6 +689,9 @@ int main(void) {
       cmocka_unit_test(a_node_that_owes_much_joins_when_it_has_answered),
       cmocka_unit_test(a_release_behind_a_full_queue_waits_for_room),
       cmocka_unit_test(a_dead_node_is_used_again_when_it_is_back),
+      cmocka_unit_test(readonly_node_is_connected_anew),
+      cmocka_unit_test(readonly_node_stays_down_until_it_has_written),
+      cmocka_unit_test(permanent_replica_is_not_connected_again_and_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
