@@ -73,11 +73,16 @@ static int cli_loop_timeout(redlock_client *client, redlock_time until_us) {
   return wait_ms < INT_MAX ? (int)wait_ms : INT_MAX;
 }
 
+/* The descriptor becomes readable as soon as a suspended machine is resumed; poll() alone would sleep on. */
 int cli_loop_turn(cli_loop *loop, redlock_time until_us) {
-  struct pollfd fds[REDLOCK_NODES_MAX + 1] = {{.fd = loop->signals, .events = POLLIN}};
-  size_t count = redlock_client_pollfds(loop->client, fds + 1, REDLOCK_NODES_MAX);
-  int ready = poll(fds, (nfds_t)(count + 1), cli_loop_timeout(loop->client, until_us));
-  (void)redlock_client_process(loop->client, ready < 0 ? NULL : fds + 1, ready < 0 ? 0 : count);
+  struct pollfd fds[REDLOCK_NODES_MAX + 1] = {
+      {.fd = loop->signals, .events = POLLIN},
+      {.fd = redlock_client_pollfd(loop->client), .events = POLLIN},
+  };
+  size_t count =
+      fds[1].fd >= 0 ? 1 : redlock_client_pollfds(loop->client, fds + 1, REDLOCK_NODES_MAX);
+  (void)poll(fds, (nfds_t)(count + 1), cli_loop_timeout(loop->client, until_us));
+  (void)redlock_client_process(loop->client, NULL, 0);
   while (redlock_client_next_ended(loop->client) != NULL) {
     /* There is one lock, whose result is asked for. */
   }

@@ -145,7 +145,7 @@ static redlock_client *rl_client_new(void) {
   rl_keeper_init(&client->keeper);
   client->references = 1;
   client->epoll_fd = -1;
-  client->timer_fd = -1;
+  rl_timer_init(&client->timer);
   client->event_fd = -1;
   for (unsigned i = 0; i < REDLOCK_NODES_MAX; i++) {
     rl_socket_init(&client->sockets[i]);

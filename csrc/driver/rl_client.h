@@ -14,6 +14,7 @@
 #include "rl_keeper.h"
 #include "rl_mutex.h"
 #include "rl_socket.h"
+#include "rl_timer.h"
 
 #define RL_CLIENT_DRAIN_US (100 * REDLOCK_MILLISECONDS)
 #define RL_CLIENT_MESSAGE_MAX 2048
@@ -32,9 +33,8 @@ struct redlock_client {
   redlock_settings settings;   /* a copy, without |options|: those are in the core */
   bool carried;                /* by connections of another, which carry whatever a node speaks */
   int epoll_fd;                /* -1 until it is asked for */
-  int timer_fd;                /* in the epoll set, for what is due later */
   int event_fd;                /* in the epoll set, for what is due at once */
-  redlock_time timer_us;       /* what the timer is set to */
+  rl_timer timer;              /* in the epoll set, for what is due later */
   redlock_time alarm_us;       /* when the driver wants a turn, whatever is due; 0 = it does not */
   bool woken;                  /* the event is readable */
   bool wake;                   /* operations have ended outside of the caller's loop */

@@ -49,6 +49,7 @@
 #include <stdlib.h>
 
 #include "rl_client.h"
+#include "rl_clock.h"
 #include "rl_poll.h"
 #include "rl_round.h"
 #include "rl_turn.h"
@@ -60,6 +61,8 @@
 #define RL_WAIT_SLACK_US (10 * REDLOCK_MILLISECONDS)
 /* How long to wait at most where there is no descriptor for the event. */
 #define RL_WAIT_BLIND_US (10 * REDLOCK_MILLISECONDS)
+/* How late after a suspend a poll without the timer may end: not less than the default of |node_timeout|. */
+#define RL_WAIT_SHORT_US (100 * REDLOCK_MILLISECONDS)
 
 /* -------------------------------------------------------------------------------------- lists */
 
@@ -92,6 +95,7 @@ static void rl_waiters_remove(rl_waiters_list *list, rl_waiter *waiter) {
 void rl_wait_init(rl_wait *wait) {
   atomic_init(&wait->wakeups, 0);
   rl_event_init(&wait->event);
+  rl_timer_init(&wait->timer);
 }
 
 void rl_wait_free(rl_wait *wait) {
@@ -101,6 +105,7 @@ void rl_wait_free(rl_wait *wait) {
   }
   free(wait->made);
   rl_event_close(&wait->event);
+  rl_timer_close(&wait->timer);
 }
 
 void rl_wait_forget(rl_wait *wait) {
@@ -118,6 +123,7 @@ void rl_wait_forget(rl_wait *wait) {
     wait->spare = waiter;
   }
   rl_event_close(&wait->event); /* It is the parent's, too. */
+  rl_timer_close(&wait->timer);
 }
 
 static bool rl_wait_reserve(rl_wait *wait) {
@@ -426,7 +432,25 @@ static int rl_wait_turn(redlock_client *client, const struct pollfd *fds, size_t
   return result;
 }
 
-/* Leaves the mutex, polls as the leader, and enters. */
+/*
+ * poll() does not count suspend. So a long poll waits for the timer, too, which does; without a timer the poll ends
+ * early, and the next turn computes the rest of the wait. A short poll needs neither, and costs no system call
+ * more. Returns the timer's descriptor, or -1.
+ */
+static int rl_wait_set_timer(rl_wait *wait, redlock_time *until_us) {
+  redlock_time now_us = redlock_now();
+  if (*until_us == REDLOCK_NEVER || rl_time_sub(*until_us, now_us) <= RL_WAIT_SHORT_US) {
+    return -1;
+  }
+  if (!rl_timer_open(&wait->timer)) {
+    *until_us = rl_time_add(now_us, rl_clock_slice(*until_us));
+    return -1;
+  }
+  rl_timer_set(&wait->timer, *until_us);
+  return wait->timer.fd;
+}
+
+/* Leaves the mutex, polls as the leader, and enters. There is room for one descriptor behind |fds|. */
 static int rl_wait_poll(redlock_client *client, struct pollfd *fds, size_t count,
                         redlock_time until_us) {
   rl_wait *wait = &client->wait;
@@ -436,6 +460,8 @@ static int rl_wait_poll(redlock_client *client, struct pollfd *fds, size_t count
   if (wait->brief) {
     until_us = rl_time_min(until_us, rl_time_add(redlock_now(), RL_WAIT_UNSENT_US));
   }
+  fds[count] = (struct pollfd){rl_wait_set_timer(wait, &until_us), POLLIN, 0};
+  count += fds[count].fd >= 0;
   wait->polls = true;
   wait->poked = false;
   rl_mutex_unlock(&client->mutex);
@@ -448,7 +474,7 @@ static int rl_wait_poll(redlock_client *client, struct pollfd *fds, size_t count
 int rl_wait_lead(redlock_client *client, rl_waiter *self, redlock_time until_us,
                  bool *interrupted) {
   rl_wait *wait = &client->wait;
-  struct pollfd fds[REDLOCK_NODES_MAX + 1];
+  struct pollfd fds[REDLOCK_NODES_MAX + 2];
   bool defers = wait->unsent && wait->coming > wait->late && redlock_now() < wait->send_us;
   if (wait->unsent && !defers) {
     bool launches = wait->unstarted;

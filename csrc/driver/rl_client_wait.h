@@ -14,6 +14,7 @@
 #include "rl_event.h"
 #include "rl_mutex.h"
 #include "rl_semaphore.h"
+#include "rl_timer.h"
 
 /* A thread in a blocking call. */
 typedef struct rl_waiter {
@@ -67,6 +68,7 @@ typedef struct rl_wait {
   atomic_uint wakeups;
   unsigned wakeups_told; /* how many of them the sleepers know of */
   rl_event event;        /* of whichever thread leads; open after the first wait */
+  rl_timer timer;        /* likewise; open after the first long wait */
 } rl_wait;
 
 void rl_wait_init(rl_wait *wait);

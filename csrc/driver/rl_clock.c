@@ -11,8 +11,6 @@
 
 #include <stdint.h>
 
-#include "rl_time.h"
-
 redlock_time redlock_now(void) {
   struct timespec now;
 #ifdef CLOCK_BOOTTIME
@@ -24,10 +22,8 @@ redlock_time redlock_now(void) {
   return (redlock_time)now.tv_sec * REDLOCK_SECONDS + (redlock_time)now.tv_nsec / 1000;
 }
 
-/* Nobody sleeps for longer than the longest lease lasts: what is left may be any number. */
 void rl_clock_monotonic(redlock_time until_us, struct timespec *until) {
-  redlock_duration left_us = rl_time_sub(until_us, redlock_now());
-  left_us = rl_time_min(left_us, REDLOCK_TTL_MAX_US);
+  redlock_duration left_us = rl_clock_slice(until_us);
   (void)clock_gettime(CLOCK_MONOTONIC, until);
   uint64_t nanoseconds = (uint64_t)until->tv_nsec + left_us % REDLOCK_SECONDS * 1000;
   until->tv_sec += (time_t)(left_us / REDLOCK_SECONDS + nanoseconds / 1000000000);

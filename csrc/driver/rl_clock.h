@@ -8,9 +8,20 @@
 
 #include <time.h>
 
-#include "redlock.h"
+#include "rl_time.h"
 
-/* What CLOCK_MONOTONIC will say at |until_us| of redlock_now(), which is not REDLOCK_NEVER. */
+/*
+ * How long to wait at once for |until_us| on a clock that stands still in suspend: poll()'s, or CLOCK_MONOTONIC. Time
+ * passes unseen there, so a longer wait is made of several, and ends this much after a resume at the latest.
+ */
+#define RL_CLOCK_SLICE_US REDLOCK_SECONDS
+
+/* Returns what is left until |until_us|, and RL_CLOCK_SLICE_US at most. */
+static inline redlock_duration rl_clock_slice(redlock_time until_us) {
+  return rl_time_min(rl_time_sub(until_us, redlock_now()), RL_CLOCK_SLICE_US);
+}
+
+/* Fills |until| with what CLOCK_MONOTONIC will show after rl_clock_slice(). */
 void rl_clock_monotonic(redlock_time until_us, struct timespec *until);
 
 /* What the wall clock shows, in microseconds since 1970; 0 where it can't be read. */

@@ -6,15 +6,14 @@
 #include "rl_poll.h"
 
 #include <limits.h>
-#include <time.h>
 #include <unistd.h>
 
 #if defined(__linux__)
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/timerfd.h>
 #endif
 
+#include "rl_clock.h"
 #include "rl_pump.h"
 
 /* Whether bytes wait that nobody has tried to send yet, or is about to. */
@@ -68,27 +67,6 @@ void rl_poll_alarm(redlock_client *client, redlock_time at_us) {
 /* ------------------------------------------------------------------------------ one descriptor */
 
 #if defined(__linux__)
-/*
- * The timer is left alone when it comes early enough, and wakes the caller once for nothing then:
- * that is cheaper than setting it for each operation, most of which end long before their time-out.
- * When it has come it stays readable until it is set anew.
- */
-static void rl_poll_set_timer(redlock_client *client, redlock_time deadline_us) {
-  redlock_time now_us = redlock_now();
-  struct itimerspec timer = {{0, 0}, {0, 0}};
-  bool has_come = client->timer_us <= now_us;
-  if (has_come ? deadline_us <= now_us : client->timer_us <= deadline_us) {
-    return;
-  }
-  if (deadline_us != REDLOCK_NEVER) {
-    redlock_duration wait_us = rl_time_sub(deadline_us, now_us);
-    timer.it_value.tv_sec = (time_t)(wait_us / REDLOCK_SECONDS);
-    timer.it_value.tv_nsec = (long)(wait_us % REDLOCK_SECONDS) * 1000 + (wait_us == 0);
-  }
-  (void)timerfd_settime(client->timer_fd, 0, &timer, NULL);
-  client->timer_us = deadline_us;
-}
-
 /* Makes the event in the epoll set readable, or takes that back. */
 static void rl_poll_set_event(redlock_client *client, bool wake) {
   if (wake && !client->woken) {
@@ -111,17 +89,8 @@ void rl_poll_sync(redlock_client *client) {
   redlock_time deadline_us = rl_poll_process(client, output);
   rl_poll_set_event(client, deadline_us == 0);
   if (deadline_us != 0) {
-    rl_poll_set_timer(client, deadline_us);
+    rl_timer_set(&client->timer, deadline_us);
   }
-}
-
-/* The clock of redlock_now(), so that a lease that ends during suspend is seen at once after it. */
-static int rl_poll_timer(void) {
-  int fd = -1;
-#ifdef CLOCK_BOOTTIME
-  fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-#endif
-  return fd >= 0 ? fd : timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 }
 
 static bool rl_poll_add(redlock_client *client, int fd) {
@@ -131,11 +100,10 @@ static bool rl_poll_add(redlock_client *client, int fd) {
 
 static void rl_poll_open(redlock_client *client) {
   client->woken = false;
-  client->timer_us = REDLOCK_NEVER;
   client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-  client->timer_fd = rl_poll_timer();
+  (void)rl_timer_open(&client->timer);
   client->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (client->epoll_fd < 0 || !rl_poll_add(client, client->timer_fd) ||
+  if (client->epoll_fd < 0 || !rl_poll_add(client, client->timer.fd) ||
       !rl_poll_add(client, client->event_fd)) {
     rl_poll_close(client);
   }
@@ -180,7 +148,7 @@ static void rl_poll_close_fd(int *fd) {
 
 void rl_poll_close(redlock_client *client) {
   rl_poll_close_fd(&client->epoll_fd);
-  rl_poll_close_fd(&client->timer_fd);
+  rl_timer_close(&client->timer);
   rl_poll_close_fd(&client->event_fd);
 }
 
@@ -233,7 +201,7 @@ redlock_duration redlock_client_timeout(redlock_client *client) {
   rl_client_enter(client);
   redlock_time deadline_us = rl_poll_process(client, rl_pump_output(&client->core));
   rl_client_leave(client);
-  return deadline_us == REDLOCK_NEVER ? REDLOCK_NEVER : rl_time_sub(deadline_us, redlock_now());
+  return deadline_us == REDLOCK_NEVER ? REDLOCK_NEVER : rl_clock_slice(deadline_us);
 }
 
 int redlock_client_timeout_ms(redlock_client *client) {

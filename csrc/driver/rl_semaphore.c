@@ -5,7 +5,6 @@
  */
 #include "rl_semaphore.h"
 
-#include <errno.h>
 #include <time.h>
 
 #include "rl_clock.h"
@@ -27,13 +26,14 @@ void rl_semaphore_post(rl_semaphore *semaphore) {
 bool rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
   struct timespec until;
   int error;
-  if (until_us != REDLOCK_NEVER) {
-    rl_clock_monotonic(until_us, &until);
-  }
-  do { /* A signal handler may have run. */
-    error = until_us == REDLOCK_NEVER ? sem_wait(&semaphore->native)
-                                      : sem_clockwait(&semaphore->native, CLOCK_MONOTONIC, &until);
-  } while (error != 0 && errno == EINTR);
+  do { /* A signal handler may have run, or a slice be over. */
+    if (until_us == REDLOCK_NEVER) {
+      error = sem_wait(&semaphore->native);
+    } else {
+      rl_clock_monotonic(until_us, &until);
+      error = sem_clockwait(&semaphore->native, CLOCK_MONOTONIC, &until);
+    }
+  } while (error != 0 && redlock_now() < until_us);
   return error == 0;
 }
 
@@ -68,15 +68,14 @@ void rl_semaphore_post(rl_semaphore *semaphore) {
 
 bool rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
   struct timespec until;
-  int error = 0;
-  if (until_us != REDLOCK_NEVER) {
-    rl_clock_monotonic(until_us, &until);
-  }
   (void)pthread_mutex_lock(&semaphore->mutex);
-  while (!semaphore->posted && error != ETIMEDOUT) {
-    error = until_us == REDLOCK_NEVER
-                ? pthread_cond_wait(&semaphore->condition, &semaphore->mutex)
-                : pthread_cond_timedwait(&semaphore->condition, &semaphore->mutex, &until);
+  while (!semaphore->posted && redlock_now() < until_us) {
+    if (until_us == REDLOCK_NEVER) {
+      (void)pthread_cond_wait(&semaphore->condition, &semaphore->mutex);
+    } else {
+      rl_clock_monotonic(until_us, &until);
+      (void)pthread_cond_timedwait(&semaphore->condition, &semaphore->mutex, &until);
+    }
   }
   bool posted = semaphore->posted;
   semaphore->posted = false;

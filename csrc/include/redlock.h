@@ -34,7 +34,9 @@
  * Clocks. Leases are measured with CLOCK_BOOTTIME where there is one, so that time spent in suspend
  * counts, else with CLOCK_MONOTONIC. The wall clock of this machine is never read. A virtual machine
  * that is stopped and resumed by its host may see neither clock move: a lease held across such a
- * stop is not safe.
+ * stop is not safe. After a suspend, what is due is done at once: blocking calls whose time has come end,
+ * leases that keep themselves are extended, losses are reported, and redlock_client_pollfd() is readable.
+ * Without a timerfd on that clock (outside of Linux, or without a descriptor left) this takes a second.
  *
  * Threads. Every function may be called from any thread. One client, with its one connection per node,
  * serves any number of threads, blocking calls included: of those that wait, one polls for all. A lock
@@ -1045,7 +1047,10 @@ REDLOCK_EXTERN void redlock_lock_cancel(redlock_lock *lock);
 REDLOCK_EXTERN size_t redlock_client_pollfds(redlock_client *client, struct pollfd *fds,
                                              size_t capacity);
 
-/* How long to wait at most; 0 = do not wait; REDLOCK_NEVER = nothing is due. */
+/*
+ * How long to wait at most; 0 = do not wait; REDLOCK_NEVER = nothing is due. Otherwise a second at most: poll(2) does
+ * not count suspend, so a loop that waits by this is a second late after a suspend.
+ */
 REDLOCK_EXTERN redlock_duration redlock_client_timeout(redlock_client *client);
 
 /* The same for poll(2): milliseconds rounded up; -1 = nothing is due. */

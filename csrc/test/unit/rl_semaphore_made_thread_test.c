@@ -2,6 +2,8 @@
  * The tests of semaphores, where the C library has none that wait by a clock that nobody sets.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * They use __wrap_clock_gettime, __wrap_timerfd_create and __wrap_timerfd_settime.
  */
 #define RL_SEMAPHORE_IS_NATIVE 0
 

@@ -12,6 +12,7 @@
 
 #include "rl_test.h"
 #include "rl_time.h"
+#include "suspend.h"
 
 static rl_semaphore semaphore;
 
@@ -35,6 +36,33 @@ static void time_ends_a_sleep_and_not_before(void **state) {
     assert_true(redlock_now() >= until_us);
     assert_true(redlock_now() < until_us + 10 * SECONDS);
   }
+  rl_semaphore_free(&semaphore);
+}
+
+static atomic_bool sleeps;
+
+static void *sleep_for_a_minute(void *argument) {
+  redlock_time until_us = redlock_now() + 60 * SECONDS;
+  atomic_store(&sleeps, true);
+  return rl_semaphore_wait(&semaphore, until_us) ? argument : NULL;
+}
+
+/* The sleep is cut into slices, of a second at most. */
+static void sleep_ends_soon_after_a_suspend(void **state) {
+  pthread_t thread;
+  void *posted;
+  (void)state;
+  witness_start();
+  assert_true(rl_semaphore_init(&semaphore));
+  assert_int_equal(pthread_create(&thread, NULL, sleep_for_a_minute, &semaphore), 0);
+  while (!atomic_load(&sleeps)) {
+    (void)poll(NULL, 0, 1);
+  }
+  redlock_time resumed_us = suspend_for(100 * SECONDS);
+  assert_int_equal(pthread_join(thread, &posted), 0);
+  assert_null(posted);
+  redlock_duration took_us = redlock_now() - resumed_us;
+  assert_true(took_us < 2 * SECONDS + witness_delay_us(resumed_us));
   rl_semaphore_free(&semaphore);
 }
 
@@ -113,6 +141,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(what_was_posted_before_lets_one_go_on),
     cmocka_unit_test(time_ends_a_sleep_and_not_before),
+    cmocka_unit_test(sleep_ends_soon_after_a_suspend),
 #if !defined(__SANITIZE_THREAD__)
     cmocka_unit_test(a_signal_handler_ends_no_sleep_and_a_post_does),
 #endif
