@@ -211,6 +211,9 @@ $(BUILD)/test/busy: build-aux/busy.c
 	$(CC) -std=c11 -D_GNU_SOURCE -O2 $(WARNINGS) -o $@ $<
 
 # The proof that the tests are sound: `make test` beside two processes that never sleep and one that stops all of it now and then.
+$(BUILD)/test/busy: build-aux/busy.c
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -O2 $(WARNINGS) -o $@ $<
 test-busy: $(BUILD)/test/busy
 	@sh build-aux/setup.sh test
 	@$(BUILD)/test/busy $(MAKE) --no-print-directory test

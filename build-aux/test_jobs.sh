@@ -60,14 +60,23 @@ integration_jobs() {
   done
 }
 
+# Prints the Lua versions that the spec file $1 runs on: its first lines say if there is but one.
+versions_of() {
+  if [[ $1 = spec/nginx/* ]] || grep -q '^if not rawget(_G, "jit")' "$1"; then
+    echo jit
+  elif grep -q '^if _VERSION == "Lua 5.1"' "$1"; then
+    echo 5.4
+  else
+    echo jit 5.4
+  fi
+}
+
 spec_jobs() {
-  local file name version
+  local file version
   for file in spec/nginx/*_spec.lua spec/*_spec.lua spec/integration/*_spec.lua; do
-    name=${file%.lua}
-    for version in jit 5.4; do
-      # nginx and Neovim have LuaJIT.
-      [[ $version = jit || $name != spec/nginx/* && $name != spec/neovim_spec ]] || continue
-      job "$name@$version" sleeping '' "$version:lua $version:build/$version/witness.so 5.4:lib 5.4:cli" "sh build-aux/spec.sh $version $file"
+    for version in $(versions_of "$file"); do
+      job "${file%.lua}@$version" sleeping '' "$version:lua $version:build/$version/witness.so 5.4:lib 5.4:cli" \
+        "sh build-aux/spec.sh $version $file"
     done
   done
 }
@@ -87,7 +96,7 @@ test_jobs() {
 SANITIZER_OPTIONS='UBSAN_OPTIONS=print_stacktrace=1'
 
 asan_jobs() {
-  local name version
+  local name file version
   job asan/build computing '' '' "$MAKE asan-programs"
   for name in $(programs $UNIT); do
     [[ $name != rl_lua_* ]] || continue
@@ -101,13 +110,11 @@ asan_jobs() {
     job "asan/unit/$name@5.4" computing asan/build '' \
       "$SANITIZER_OPTIONS ASAN_OPTIONS=detect_leaks=1 build/asan/5.4/test/${name}_test lua"
   done
-  for version in 5.4 jit; do
-    for name in spec/*_spec.lua spec/nginx/*_spec.lua; do
-      name=${name%.lua}
-      [[ $name != spec/neovim_spec ]] || continue
-      [[ $version = jit || $name != spec/nginx/* ]] || continue
-      job "asan/$name@$version" sleeping asan/build '' "$SANITIZER_OPTIONS ASAN_OPTIONS=detect_leaks=0 REDLOCK_TEST_SANITIZER=1 \
-BUILD=build/asan LUA=\$PWD/build/asan/$version/sanitized-lua sh build-aux/spec.sh $version $name.lua"
+  for file in spec/nginx/*_spec.lua spec/*_spec.lua; do
+    [[ $file != spec/neovim_spec.lua ]] || continue
+    for version in $(versions_of "$file"); do
+      job "asan/${file%.lua}@$version" sleeping asan/build '' "$SANITIZER_OPTIONS ASAN_OPTIONS=detect_leaks=0 REDLOCK_TEST_SANITIZER=1 \
+BUILD=build/asan LUA=\$PWD/build/asan/$version/sanitized-lua sh build-aux/spec.sh $version $file"
     done
   done
 }
