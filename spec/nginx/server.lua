@@ -180,7 +180,8 @@ function server.start(given)
   return run(self)
 end
 
---- Starts nginx with a file of examples/nginx, whose nodes and port are replaced by those given.
+--- Starts nginx with a file of examples/nginx, whose nodes and port are replaced by those given. Nodes that answer have
+--- the time for that.
 function server.start_example(path, addresses)
   local self = new()
   local file = assert(io.open(path))
@@ -188,6 +189,7 @@ function server.start_example(path, addresses)
   file:close()
   text = text:gsub("listen 127%.0%.0%.1:8080;", "listen 127.0.0.1:%%(port);")
     :gsub("127%.0%.0%.1:63(%d%d)", function(number) return addresses[tonumber(number) - 78] end)
+    :gsub("{ prefix = ", "{ node_timeout = 20000, prefix = ")
     :gsub("http {", "http {" .. OF_HTTP:gsub("%%", "%%%%"), 1)
   self:configure(OF_MAIN .. text, {})
   return run(self)

@@ -10,7 +10,9 @@ local server = require "spec.nginx.server"
 local INIT = [[
   clients = {}
   for index = 1, 100 do
-    clients[index] = require("redlock").new(addresses, { prefix = index .. ":", retry_delay = 20, retry_jitter = 0 })
+    clients[index] = require("redlock").new(addresses, {
+      prefix = index .. ":", retry_delay = 20, retry_jitter = 0, node_timeout = 100,
+    })
   end
   client = clients[1]
 
@@ -29,10 +31,19 @@ local LOCATIONS = [[
   location /one { content_by_lua_block { block(1) } }
   location /keep {
     content_by_lua_block {
-      local lock = assert(client:acquire("kept", { ttl = 1000, auto_extend = true, owner = "worker" }))
-      ngx.sleep(1.6)
-      ngx.print(tostring(lock:is_held()))
-      lock:release()
+      local lock = assert(client:acquire("kept", {
+        ttl = 60000, auto_extend = { every = 100 }, owner = "worker", wait = 30000,
+      }))
+      local left = lock:remaining()
+      for _ = 1, 3000 do
+        ngx.sleep(0.01)
+        local now = lock:remaining()
+        if now > left then
+          lock:release()
+          return ngx.print("extended")
+        end
+        left = now
+      end
     }
   }
   location /wakes {
@@ -82,10 +93,11 @@ describe("nginx has no timer left", function()
     nginx = server.start { addresses = farm.addresses, http = limits, init = INIT, server = LOCATIONS }
   end
 
-  local function timed(path)
-    local before = helper.now()
-    local _, body = nginx:get(path)
-    return helper.now() - before, body
+  -- What a request says within so many milliseconds.
+  local function said_within(bound, path)
+    local body
+    helper.within(bound, function() body = select(2, nginx:get(path)) end)
+    return body
   end
 
   local function quiet()
@@ -95,38 +107,34 @@ describe("nginx has no timer left", function()
   it("a budget of 100 ms does not become a second", function()
     start("lua_max_running_timers 4;")
     nginx:get("/running")
-    local took, body = timed("/lock?wait=100")
+    local body = said_within(300, "/lock?wait=100")
     assert.is_truthy(body:find("^unavailable: .*lua_max_running_timers"), body)
     assert.is_truthy(body:find("\nnginx has not run the timer: see lua_max_running_timers and worker_conn%a+\n$"), body)
-    assert.is_true(took < 0.3, "it took " .. took)
     quiet()
   end)
 
   it("what was to take half a second does not take seven", function()
     start("lua_max_running_timers 4;")
     nginx:get("/running")
-    local took, body = timed("/lock")
+    local body = said_within(800, "/lock")
     assert.is_truthy(body:find("^unavailable: .*lua_max_running_timers"), body)
-    assert.is_true(took < 0.8, "it took " .. took)
     quiet()
   end)
 
   it("a hundred clients in one request take a hundred budgets, not minutes", function()
     start("lua_max_running_timers 4;")
     nginx:get("/running")
-    local took, body = timed("/all")
+    local body = said_within(6000, "/all")
     assert.are.equal("unavailable\n", body)
-    assert.is_true(took < 6, "it took " .. took)
     quiet()
   end)
 
   it("nodes() says why when it keeps no more", function()
     start("lua_max_pending_timers 4;")
     nginx:get("/pending")
-    local took, body = timed("/lock?wait=100")
+    local body = said_within(300, "/lock?wait=100")
     assert.is_truthy(body:find("^unavailable: .*nginx gives no timer: too many pending timers"), body)
     assert.is_truthy(body:find("\nnginx gives no timer: too many pending timers\n$"), body)
-    assert.is_true(took < 0.3, "it took " .. took)
     quiet()
   end)
 
@@ -135,8 +143,8 @@ describe("nginx has no timer left", function()
     nginx:get("/running")
     assert.is_truthy(select(2, nginx:get("/lock?wait=500")):find("^unavailable: "))
     nginx:get("/unblock")
-    assert.is_truthy(select(2, nginx:get("/lock?wait=4000")):find("^held: "))
-    assert.are.equal("true", select(2, nginx:get("/keep")))
+    assert.is_truthy(select(2, nginx:get("/lock?wait=40000")):find("^held: "))
+    assert.are.equal("extended", select(2, nginx:get("/keep")))
     quiet()
   end)
 
@@ -152,12 +160,12 @@ describe("nginx has no timer left", function()
   it("comes to life again within the budget of one who waits", function()
     start("lua_max_running_timers 4;")
     nginx:get("/running")
-    local waiting = nginx:request("/lock?wait=4000")
+    local waiting = nginx:request("/lock?wait=60000")
     helper.eventually(function() return nginx:complaints() ~= "" end, "nginx to be out of timers")
     nginx:get("/unblock")
     assert.is_truthy(select(2, waiting:finish()):find("^held: "))
-    assert.is_truthy(select(2, nginx:get("/lock")):find("^held: "))
-    assert.are.equal(0, farm:count("1:name"))
+    assert.is_truthy(select(2, nginx:get("/lock?wait=60000")):find("^held: "))
+    farm:eventually_free("1:name")
   end)
 end)
 
@@ -172,7 +180,7 @@ describe("an operation for which nginx gave no timer", function()
     nginx = server.start {
       addresses = farm.addresses,
       http = "lua_max_pending_timers 4;",
-      init = [[client = require("redlock").new(addresses)]],
+      init = [[client = require("redlock").new(addresses, { ttl = 60000 })]],
       server = [[
         location / {
           content_by_lua_block {
@@ -182,7 +190,7 @@ describe("an operation for which nginx gave no timer", function()
             ngx.say(select(3, first:acquire({ wait = 0 })))
             ngx.sleep(0.4)
             -- The object of the first is still there, and waits in the same place.
-            local lock, message, code = client:acquire("second", { wait = 2000 })
+            local lock, message, code = client:acquire("second", { wait = 60000, node_timeout = 1000 })
             ngx.say(tostring(lock and lock:is_held()), " ", tostring(message), " ", tostring(code))
             ngx.say(lock and tostring(lock:release()), " ", tostring(first:is_held()))
           }
@@ -213,11 +221,13 @@ describe("a loss for which nginx gave no timer", function()
         location /hold {
           content_by_lua_block {
             local function on_lost(_, reason) kept.told = reason end
-            kept.lock = assert(client:acquire("lost", { ttl = 300, owner = "worker", on_lost = on_lost }))
+            kept.lock = assert(client:acquire("lost", {
+              ttl = 300, owner = "worker", on_lost = on_lost, wait = 30000,
+            }))
             block(]] .. hold .. [[)
           }
         }
-        location /wake { content_by_lua_block { assert(client:acquire("other", { wait = 2000 })):release() } }
+        location /wake { content_by_lua_block { assert(client:acquire("other", { wait = 60000 })):release() } }
         location /told { content_by_lua_block { ngx.print(tostring(kept.told)) } }
       ]],
     }
@@ -234,16 +244,16 @@ describe("a loss for which nginx gave no timer", function()
   it("is told when nginx runs timers again, of which it is asked for four in a second", function()
     local complaint = "lua_max_running_timers are not enough"
     local count = complained_in_a_second("lua_max_running_timers 5;", "1", complaint)
-    assert.is_true(count >= 1 and count <= 6, count .. " timers")
+    assert.is_true(count > 0 and count <= 6, count .. " timers")
     nginx:get("/unblock")
-    helper.eventually(function() return select(2, nginx:get("/told")) == "expired" end, "to be told", 2)
+    helper.eventually(function() return select(2, nginx:get("/told")) == "expired" end, "to be told")
     assert.are.equal("", nginx:complaints(complaint))
   end)
 
   it("writes a warning four times in a second, not with each look at the clock", function()
     local complaint = "nginx gives no timer for on_lost, which comes later: too many pending timers"
     local count = complained_in_a_second("lua_max_pending_timers 4;", "0, 4", complaint)
-    assert.is_true(count >= 1 and count <= 6, count .. " warnings")
+    assert.is_true(count > 0 and count <= 6, count .. " warnings")
     assert.are.equal("", nginx:complaints(complaint))
   end)
 end)
@@ -265,7 +275,7 @@ describe("a client whose clock gets no timer", function()
       if is_clock then kept.refused = kept.refused + 1 end
       return nil, "too many pending timers"
     end
-    client = require("redlock").new(addresses, { retry_delay = 20, retry_jitter = 0 })
+    client = require("redlock").new(addresses, { retry_delay = 20, retry_jitter = 0, node_timeout = 100 })
   ]]
 
   local function said(text)
@@ -283,16 +293,22 @@ describe("a client whose clock gets no timer", function()
       client:acquire("name", { wait = 1000 })
       ngx.print(kept.refused)
     ]])
-    assert.is_true(count >= 2 and count <= 6, count .. " timers")
+    assert.is_true(count >= 1 and count <= 6, count .. " timers")
     assert.are.equal("", nginx:complaints())
   end)
 
   it("keeps a lease all the same, though nobody calls", function()
     assert.are.equal("true true true", said [[
       kept.refused, kept.connects = 0, true
-      local options = { ttl = 1000, auto_extend = true, owner = "worker", wait = 2000 }
+      local options = { ttl = 60000, auto_extend = { every = 100 }, owner = "worker", wait = 30000 }
       local lock = assert(client:acquire("kept", options))
-      ngx.sleep(1.6)
+      local left = lock:remaining()
+      for _ = 1, 3000 do
+        ngx.sleep(0.01)
+        local now = lock:remaining()
+        if now > left then break end
+        left = now
+      end
       local asked = kept.refused
       ngx.sleep(0.4)
       ngx.print(tostring(lock:is_held()), " ", tostring(lock:release()), " ", tostring(asked == kept.refused))
@@ -304,15 +320,18 @@ describe("a client whose clock gets no timer", function()
   it("releases what a request leaves behind", function()
     assert.are.equal("held", said [[
       kept.refused, kept.connects = 0, true
-      assert(client:acquire("left", { ttl = 60000, wait = 2000 }))
+      assert(client:acquire("left", { ttl = 60000, wait = 30000 }))
       ngx.print("held")
     ]])
-    farm:eventually_free("left", 2)
+    farm:eventually_free("left")
     assert.are.equal("", nginx:complaints())
   end)
 
   it("closes at once, and well, when it has locked nothing", function()
-    assert.are.equal("unavailable true true", said [[
+    local seen
+    helper.unless_stalled(100, function()
+      if nginx then nginx:stop("TERM") end
+      seen = said [[
       kept.refused = 0
       local code = select(3, client:acquire("name", { wait = 50 }))
       ngx.update_time()
@@ -320,7 +339,9 @@ describe("a client whose clock gets no timer", function()
       local closed = client:close()
       ngx.update_time()
       ngx.print(code, " ", tostring(closed), " ", tostring(ngx.now() - began < 0.8))
-    ]])
+    ]]
+      assert.are.equal("unavailable true true", seen)
+    end)
     assert.are.equal("", nginx:complaints())
   end)
 end)
