@@ -258,6 +258,84 @@ describe("redlock.cqueues", function()
     client:close()
   end)
 
+  -- A controller that is closed while a coroutine waits in it for what another client has. The lock is kept.
+  local function close_controller(client, other, options)
+    local inner, lock = cqueues.new(), client:lock("r", options)
+    local held = assert(other:acquire("r"))
+    inner:wrap(function() lock:acquire() end)
+    repeat inner:step(0) until tostring(lock):find("acquiring", 1, true)
+    inner:close()
+    assert(held:release())
+    return lock
+  end
+
+  it("lease_granted_in_closed_controller_is_released", function()
+    farm:reset()
+    local client, other = redlock.new(farm.addresses), redlock.new(farm.addresses)
+    collectgarbage("stop")
+    finally(function() collectgarbage("restart") end)
+    for _, auto_extend in ipairs { true, false } do
+      run(function()
+        local lock = close_controller(client, other, { ttl = 60000, wait = 60000, auto_extend = auto_extend })
+        helper.eventually(function()
+          assert(assert(client:acquire("other")):release())
+          return not tostring(lock):find("acquiring", 1, true) and not lock:is_held()
+        end, "the lease to be given back")
+      end)
+      farm:eventually_free("r")
+    end
+    run(function()
+      client:close()
+      other:close()
+    end)
+  end)
+
+  it("lease_that_a_resting_controller_does_not_take_is_not_extended", function()
+    farm:reset()
+    local client, other = redlock.new(farm.addresses), redlock.new(farm.addresses)
+    local inner, results = cqueues.new(), nil
+    run(function()
+      local held, lock = assert(other:acquire("r")), client:lock("r", { ttl = 300, wait = 60000, auto_extend = true })
+      inner:wrap(function() results = { lock:acquire() } end)
+      repeat inner:step(0) until tostring(lock):find("acquiring", 1, true)
+      assert(held:release())
+      helper.eventually(function()
+        assert(assert(client:acquire("other", { ttl = 60000 })):release())
+        return lock.operation == "release"
+      end, "the lease to be given back")
+      repeat inner:step(0) until results -- It was not dead, and is told.
+      assert.is_nil(results[1])
+      assert.are.equal("cancelled", results[3])
+      client:close()
+      other:close()
+    end)
+    farm:eventually_free("r")
+  end)
+
+  it("release_is_not_blocked_by_closed_controller", function()
+    farm:reset()
+    local client = redlock.new(farm.addresses, { node_timeout = 5000, ttl = 60000 })
+    for _, name in ipairs { "acquire", "extend", "release" } do
+      run(function()
+        local inner, lock = cqueues.new(), client:lock("r")
+        if name ~= "acquire" then assert(lock:acquire()) end
+        for index = 3, 5 do farm[index]:stop() end
+        inner:wrap(function() lock[name](lock) end)
+        repeat inner:step(0) until lock.ticket.waiting
+        inner:close()
+        local ok, _, code = lock:release({ wait = false })
+        assert.are.equal(name == "acquire" and "not_held" or true, ok or code)
+        helper.eventually(function()
+          cqueues.sleep(0.001)
+          return farm[1]:command("EXISTS", "r") == 0 and farm[2]:command("EXISTS", "r") == 0
+        end, "the running nodes to be released")
+        for index = 3, 5 do farm[index]:continue() end
+      end)
+      farm:eventually_free("r")
+    end
+    run(function() client:close() end)
+  end)
+
   it("clients come and go in a running controller, closed or collected", function()
     farm:reset()
     run(function()

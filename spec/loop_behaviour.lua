@@ -127,6 +127,28 @@ return function(title, driver)
       end)
     end)
 
+    test("release_ends_extend_of_living_coroutine", function()
+      local client = new({ ttl = 60000, node_timeout = 5000 })
+      run(function()
+        local lock, results = assert(client:acquire("r")), nil
+        for index = 3, 5 do farm[index]:stop() end
+        spawn(function() results = { lock:extend() } end)
+        repeat sleep(0.001) until lock.ticket.waiting
+        assert(lock:release({ wait = false }))
+        assert.are.equal(0, lock:remaining())
+        repeat sleep(0.001) until results
+        assert.is_nil(results[1])
+        assert.are.equal("cancelled", results[3])
+        helper.eventually(function()
+          sleep(0.001)
+          return farm[1]:command("EXISTS", "r") == 0 and farm[2]:command("EXISTS", "r") == 0
+        end, "the running nodes to be released")
+        for index = 3, 5 do farm[index]:continue() end
+        client:close()
+      end)
+      farm:eventually_free("r")
+    end)
+
     test("who is cancelled while it waits makes way at once", function()
       local client, other = patient(), patient()
       local first = client:lock("way")

@@ -78,6 +78,55 @@ describe("redlock.luv", function()
       return thread
     end
 
+    for _, name in ipairs { "acquire", "extend", "release" } do
+      it("release_is_not_blocked_by_closed_coroutine_in_" .. name, function()
+        farm:reset()
+        local client = redlock.new(farm.addresses, { node_timeout = 5000, ttl = 60000, wait = 60000 })
+        run(function()
+          local lock = client:lock("r")
+          if name ~= "acquire" then assert(lock:acquire()) end
+          for index = 3, 5 do farm[index]:stop() end
+          local thread = coroutine.create(function() lock[name](lock) end)
+          assert(coroutine.resume(thread))
+          assert(coroutine.close(thread)) -- luacheck: ignore
+          local ended, ok, code
+          coroutine.wrap(function()
+            ok, code = lock:release(), nil
+            ended = true
+          end)()
+          helper.eventually(function()
+            sleep(0.001)
+            return farm[1]:command("EXISTS", "r") == 0 and farm[2]:command("EXISTS", "r") == 0
+          end, "the running nodes to be released")
+          for index = 3, 5 do farm[index]:continue() end
+          repeat sleep(0.001) until ended
+          assert.are.equal(name ~= "acquire" or nil, ok, code)
+          assert.are.equal(0, lock:remaining())
+          client:close()
+        end)
+        farm:eventually_free("r")
+      end)
+    end
+
+    it("closed_coroutine_blocks_no_extend_and_no_detach", function()
+      farm:reset()
+      local client = redlock.new(farm.addresses, { node_timeout = 5000, ttl = 60000 })
+      run(function()
+        local lock = assert(client:acquire("r"))
+        local function close_extender()
+          local thread = coroutine.create(function() lock:extend() end)
+          assert(coroutine.resume(thread))
+          assert(coroutine.close(thread)) -- luacheck: ignore
+        end
+        close_extender()
+        assert(lock:extend())
+        close_extender()
+        assert(assert(client:attach(assert(lock:detach()))):release())
+        client:close()
+      end)
+      farm:eventually_free("r")
+    end)
+
     for _, notify in ipairs { "auto", false } do
       local how = ", notify = " .. tostring(notify)
 

@@ -29,6 +29,14 @@ function copas.wakeup(thread)
   if sleeping[thread] then sleeping[thread] = 0 end
 end
 
+--- The thread is never resumed again, whoever keeps it.
+function copas.removethread(thread)
+  sleeping[thread] = nil
+  for skt, waits in pairs(reading) do
+    if waits == thread then reading[skt] = nil end
+  end
+end
+
 function copas.addthread(fn)
   local thread = coroutine.create(function()
     copas.pause()

@@ -54,6 +54,63 @@ describe("redlock.copas with a newer copas", function()
     it = it,
   })
 
+  -- A thread that waits for what another client has, until it is removed. It is kept, as its lock is.
+  local function remove_waiter(client, other, options)
+    local held, kept = assert(other:acquire("r")), {}
+    kept.thread = newer.addthread(function()
+      kept.lock = client:lock("r", options)
+      kept.lock:acquire()
+    end)
+    repeat newer.pause(0.001) until kept.lock and tostring(kept.lock):find("acquiring", 1, true)
+    newer.removethread(kept.thread)
+    assert(held:release())
+    return kept
+  end
+
+  it("lease_granted_to_removed_thread_is_not_extended", function()
+    farm:reset()
+    local client, other = module.new(farm.addresses), module.new(farm.addresses)
+    run(function()
+      local kept = remove_waiter(client, other, { ttl = 300, wait = 60000, auto_extend = true })
+      helper.eventually(function()
+        assert(assert(client:acquire("other", { ttl = 60000 })):release()) -- which would extend the lease
+        return kept.lock.operation == "release"
+      end, "the lease to be given back")
+      client:close()
+      other:close()
+    end)
+    farm:eventually_free("r")
+  end)
+
+  for _, name in ipairs { "acquire", "extend", "release" } do
+    it("release_is_not_blocked_by_removed_thread_in_" .. name, function()
+      farm:reset()
+      local client = module.new(farm.addresses, { node_timeout = 2000, ttl = 60000, wait = 60000 })
+      run(function()
+        local lock = client:lock("r")
+        if name ~= "acquire" then assert(lock:acquire()) end
+        for index = 3, 5 do farm[index]:stop() end
+        local thread = newer.addthread(function() lock[name](lock) end)
+        repeat newer.pause(0.001) until lock.ticket.waiting
+        newer.removethread(thread)
+        local ok, _, code = lock:release({ wait = false })
+        if name == "acquire" then
+          assert.are.equal("not_held", code)
+        else
+          assert.is_true(ok)
+        end
+        assert.are.equal(0, lock:remaining())
+        helper.eventually(function()
+          newer.pause(0.001)
+          return farm[1]:command("EXISTS", "r") == 0 and farm[2]:command("EXISTS", "r") == 0
+        end, "the running nodes to be released")
+        for index = 3, 5 do farm[index]:continue() end
+        client:close()
+      end)
+      farm:eventually_free("r")
+    end)
+  end
+
   it("the loop has nothing left to do after a close", function()
     run(function()
       local client = module.new(farm.addresses)

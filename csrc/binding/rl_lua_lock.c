@@ -322,6 +322,12 @@ static int lock_pending(lua_State *L) {
   return 1;
 }
 
+/* (lock): the caller of the operation in flight is gone. */
+static int lock_abandon(lua_State *L) {
+  rl_handle_abandon(rl_lua_check_lock(L, RL_LUA_WRAPPED, "abandon()")->lock);
+  return 0;
+}
+
 /* (lock) -> for how many seconds to go on for late nodes after an operation has ended, or nil. */
 static int lock_late(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "late()");
@@ -615,6 +621,7 @@ void rl_lua_lock_add_functions(lua_State *L) {
                                        {"give_token", lock_give_token},
                                        {"keep", lock_keep},
                                        {"pending", lock_pending},
+                                       {"abandon", lock_abandon},
                                        {"late", lock_late},
                                        {"id", lock_id},
                                        {"discard", lock_discard},

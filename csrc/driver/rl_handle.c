@@ -336,6 +336,12 @@ int rl_handle_pending(const redlock_lock *lock) {
   return pending;
 }
 
+void rl_handle_abandon(redlock_lock *lock) {
+  rl_client_enter(rl_client_of(lock));
+  rl_lock_abandon(rl_lock_of(lock));
+  rl_client_leave(rl_client_of(lock));
+}
+
 size_t rl_handle_size(const redlock_lock *lock) {
   const rl_lock *core = rl_lock_of(lock);
   size_t own = core->has_options ? sizeof(rl_options) : 0;

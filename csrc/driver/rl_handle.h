@@ -34,6 +34,9 @@ int rl_handle_lost(const redlock_lock *lock, redlock_duration least_us, redlock_
 /* Whether an operation is in flight; looks, and does nothing else. None is in a forked child. */
 int rl_handle_pending(const redlock_lock *lock);
 
+/* The caller of the operation in flight is gone: it gives way to the next one. */
+void rl_handle_abandon(redlock_lock *lock);
+
 /* Looks for what a release that nobody waits for has ended with, without waiting. */
 void rl_handle_look(redlock_lock *lock);
 

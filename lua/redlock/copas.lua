@@ -6,7 +6,7 @@ local copas = require "copas"
 local loops = require "redlock.loop"
 
 local is_yieldable = coroutine.isyieldable -- luacheck: ignore
-local running, waits_in, yield = coroutine.running, loops.waits_in, coroutine.yield
+local running, status, waits_in, yield = coroutine.running, coroutine.status, loops.waits_in, coroutine.yield
 
 local loop = {
   outside = ": copas.addthread(function() ... end), and copas.loop() when all is set up",
@@ -44,6 +44,11 @@ function loop.wait(waiter)
   waiter.thread = running()
   if pause_for_ever then pause_for_ever() else yield(waiter, nowhere) end
   waiter.thread = nil
+end
+
+-- Of a thread that was removed from the loop copas does not tell.
+function loop.is_closed(waiter)
+  return waiter.thread and status(waiter.thread) == "dead" or nil
 end
 
 local function resume_called()

@@ -8,7 +8,21 @@ local loops = require "redlock.loop"
 
 local poll, running = cqueues.poll, cqueues.running
 
-local loop = { here = running, waiter = condition.new, wait = poll, collects = true }
+local type_of = cqueues.type
+
+local loop = { here = running, waiter = condition.new, collects = true }
+
+local waits_in = setmetatable({}, { __mode = "kv" }) -- by waiter: the controller
+
+function loop.wait(waiter)
+  waits_in[waiter] = running()
+  poll(waiter)
+end
+
+-- A controller that was closed resumes none of its coroutines.
+function loop.is_closed(waiter)
+  return type_of(waits_in[waiter]) == "closed controller"
+end
 
 function loop.signal(waiter)
   waiter:signal()

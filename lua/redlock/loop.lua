@@ -10,7 +10,8 @@
 ---   waiter()           somebody who waits, again and again
 ---   wait(waiter)       in the coroutine that is to be resumed, lets others go on until signal(waiter), or for less
 ---   signal(waiter)     never runs the waiting coroutine before it returns, but where nothing else can
----   is_closed(waiter)  if a loop can tell: whether the coroutine that waits has been closed, and so never goes on
+---   is_closed(waiter)  if there is one: returns true if the coroutine that waits never goes on, and nil if the loop
+---                      cannot tell
 ---   spawn(fn)          runs fn() in a coroutine of the loop; false if no loop runs
 ---   attend(seat, here, descriptor)
 ---                      whenever the descriptor is readable, turn() is called, and when wanted() says that nobody wants
@@ -38,6 +39,7 @@ local lock_options, check_resource, check_resources = options.lock, options.reso
 local release_options, section_release, check_token = options.release, options.section_release, options.token
 local acquire_options, give_token = options.acquire, core.give_token
 local attach, attach_options, check_handover, detach = core.attach, options.attach, options.handover, core.detach
+local abandon = core.abandon
 local new_lock, start, pending, late, identify, next_ended, release_send =
   core.lock, core.start, core.pending, core.late, core.id, core.next_ended,
   core.release_send
@@ -56,6 +58,12 @@ local weak_keys = { __mode = "k" }
 local lock_methods, client_methods = {}, {}
 local lock_class = { __name = "redlock.lock", __index = lock_methods, __metatable = "redlock.lock" }
 local client_class = { __name = "redlock.client", __index = client_methods, __metatable = "redlock.client" }
+
+local function shown(resource)
+  if type(resource) == "table" then resource = resource[1] end
+  local text = resource:sub(1, 80):gsub("[^ -~]", function(byte) return ("\\x%02x"):format(byte:byte()) end)
+  return "'" .. text .. "'"
+end
 
 -- ------------------------------------------------------------------------------------------- turns
 
@@ -113,12 +121,42 @@ local function give_back_for(lock)
   if lock and lock.operation == "acquire" and lock.handle:result() then release_send(lock.handle) end
 end
 
+-- The lease was granted, and would be extended from now on. Its coroutine may be gone, and the loop cannot tell.
+local function note_grant(self, lock, ticket)
+  if lock and lock.operation == "acquire" and watched(lock.handle) then
+    self.leases[lock] = ticket.seat
+    self.untaken[ticket] = { lock = lock, deadline = now() + lock.handle:ttl() / 1000, turns = 0 }
+    alarm(self.handle, LOOK)
+  end
+end
+
 -- The operation that was waited for has ended.
 local function call(self, id, ticket)
   local loop, waiter = self.loop, ticket.waiter
   self.waiting[id], ticket.ended = nil, true
   rise(self, ticket)
-  if loop.is_closed and loop.is_closed(waiter) then give_back_for(self.by_id[id]) else loop.signal(waiter) end
+  if loop.is_closed and loop.is_closed(waiter) then
+    give_back_for(self.by_id[id])
+  else
+    note_grant(self, self.by_id[id], ticket)
+    loop.signal(waiter)
+  end
+end
+
+-- A lease that its coroutine has not taken lasts no longer than one without auto_extend. In two turns of the loop a
+-- coroutine that was woken has run, however slow the machine is.
+local function give_back_untaken(self)
+  for ticket, grant in pairs(self.untaken) do
+    local lock = grant.lock
+    grant.turns = grant.turns + 1
+    if grant.turns > 2 and now() >= grant.deadline then
+      self.untaken[ticket], self.leases[lock] = nil, nil
+      ticket.results = { nil, shown(lock.handle:resource()) .. ": released, because its coroutine did not go on",
+        "cancelled" }
+      lock.operation = "release"
+      release_send(lock.handle)
+    end
+  end
 end
 
 -- Processes what there is to process, wakes those whose operation has ended by it, and tells of losses.
@@ -187,6 +225,7 @@ local function turn(self, seat)
   seat.begun, seat.turning = false, true
   collect(self)
   wake_lookers(self)
+  give_back_untaken(self)
   if next(self.leases) ~= nil then alarm(self.handle, LOOK) end
   seat.turning = false
 end
@@ -217,12 +256,6 @@ local function attend(self, seat, here)
 end
 
 -- ----------------------------------------------------------------------------------------- waiting
-
-local function shown(resource)
-  if type(resource) == "table" then resource = resource[1] end
-  local text = resource:sub(1, 80):gsub("[^ -~]", function(byte) return ("\\x%02x"):format(byte:byte()) end)
-  return "'" .. text .. "'"
-end
 
 -- Waits for something else than the end of an operation, for so many seconds at most.
 local function wait_for(self, here, seconds, has_come)
@@ -354,6 +387,33 @@ local function keep_results(lock, ticket)
   end
 end
 
+-- Returns true if the operation in flight must make way for the next one, because its coroutine is gone. A release ends
+-- an extend, and whatever else the loop cannot say of that its coroutine lives.
+local function makes_way(lock, ticket, operation)
+  local loop = lock.client.loop
+  local is_closed = loop.is_closed and loop.is_closed(ticket.waiter)
+  if operation ~= "release" then return is_closed end
+  return is_closed ~= false or lock.operation == "extend"
+end
+
+-- Before an operation is started on a lock whose last one a coroutine waits for.
+local function make_way(lock, operation)
+  local ticket, handle = lock.ticket, lock.handle
+  if not ticket.waiting then return end
+  if pending(handle) and makes_way(lock, ticket, operation) then
+    if lock.operation == "release" then
+      abandon(handle)
+      ticket.results = { nil, shown(handle:resource()) .. ": another coroutine has begun to wait for the release",
+        "cancelled" }
+      call(lock.client, lock.id, ticket)
+      return
+    end
+    handle:cancel()
+  end
+  keep_results(lock, ticket)
+  lock.client.untaken[ticket] = nil -- The lock is in use.
+end
+
 -- Waits for what has been started, and returns what the blocking call would have returned.
 local function finish(lock, operation, here)
   local client, handle, ticket = lock.client, lock.handle, lock.ticket
@@ -364,7 +424,7 @@ local function finish(lock, operation, here)
   lock.operation, ticket.waiting, ticket.ended = operation, true, false
   if here then wait_in_loop(client, lock, ticket, here) else wait_by_itself(client, lock, ticket) end
   if late(handle) then serve_late(client, handle, ticket, here) end
-  ticket.waiting = false
+  ticket.waiting, client.untaken[ticket] = false, nil
   local results = ticket.results
   ticket.results = nil
   if operation ~= "acquire" then
@@ -385,7 +445,7 @@ for name, entry in pairs(core.calls) do
       if argument ~= nil then argument = check(argument, 2) end
       local here = check_here(lock.client, called)
       if lock.client.closing then return closed(handle:resource()) end
-      if lock.ticket.waiting then keep_results(lock, lock.ticket) end
+      make_way(lock, name)
       local started, message, code = start(handle, number, argument)
       -- Where no loop runs, no coroutine goes on after the call: a thread does, as in a script.
       if started and not here then started, message, code = keep(handle) end
@@ -409,7 +469,7 @@ function lock_methods.release(lock, given)
   local unheard = given ~= nil and release_options(given, 2)
   local here = not unheard and check_here(lock.client, "lock:release")
   if lock.client.closing then return closed(handle:resource()) end -- close() is releasing it
-  if lock.ticket.waiting then keep_results(lock, lock.ticket) end
+  make_way(lock, "release")
   if unheard then return send(lock, handle) end
   local started, message, code = start(handle, RELEASE)
   if not started then return nil, message, code end
@@ -426,6 +486,7 @@ end
 
 function lock_methods.detach(lock)
   local handle = check_lock(lock, "detach")
+  make_way(lock, "detach")
   local text, message, code = detach(handle)
   if text then return text end
   return nil, message, code
@@ -682,6 +743,7 @@ function loops.new(loop, nodes, given, level)
     seats = setmetatable({}, weak_keys), -- by loop: who waits there
     locks = setmetatable({}, weak_keys),
     by_id = setmetatable({}, weak_values),
+    untaken = {}, -- by ticket: a lease that was granted, whose coroutine has not gone on since
     leases = setmetatable({}, weak_keys), -- locks whose leases are looked after, and at which seat
   }, client_class)
 end

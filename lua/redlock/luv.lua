@@ -79,7 +79,7 @@ function loop.wait(waiter)
 end
 
 function loop.is_closed(waiter)
-  return waiter.thread and status(waiter.thread) == "dead"
+  return waiter.thread ~= nil and status(waiter.thread) == "dead"
 end
 
 function loop.signal(waiter)
