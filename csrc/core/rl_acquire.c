@@ -26,6 +26,7 @@
 #include "rl_core.h"
 #include "rl_fence.h"
 #include "rl_join.h"
+#include "rl_launch.h"
 #include "rl_line.h"
 #include "rl_reentry.h"
 #include "rl_release.h"
@@ -76,8 +77,7 @@ bool rl_acquire_hears(const rl_lock *lock, redlock_time now_us) {
 bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
   bool hopeless = rl_acquire_is_retry(lock) && rl_acquire_left(lock, now_us) == 0;
   if (now_us >= lock->budget_us || hopeless) {
-    rl_lock_end(lock, now_us,
-                lock->result != REDLOCK_PENDING ? lock->result : REDLOCK_E_UNAVAILABLE);
+    rl_launch_give_up(lock, now_us);
     return false;
   }
   if (rl_validity_deadline(now_us, lock->ttl_us, lock->current->drift_factor) == now_us) {

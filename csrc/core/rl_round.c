@@ -352,6 +352,21 @@ void rl_round_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node)
   rl_round_decide(lock, now_us);
 }
 
+/*
+ * Returns for how long the node has been waited for by the end of the round. Its connection, or the reply
+ * that it owes, may be older than the round, which the budget may have cut short.
+ */
+static redlock_duration rl_round_waited(const rl_lock *lock, const rl_node *node,
+                                        redlock_time now_us) {
+  redlock_duration waited_us = rl_time_sub(lock->round_deadline_us, lock->round_start_us);
+  rl_link_phase phase = node->link.phase;
+  redlock_duration older_us =
+      rl_time_sub(lock->round_start_us,
+                  phase == RL_LINK_UP ? rl_time_sub(now_us, rl_link_behind(&node->link, now_us))
+                                      : node->tried_us);
+  return phase == RL_LINK_DOWN ? waited_us : rl_time_add(waited_us, older_us);
+}
+
 void rl_round_time_out(rl_lock *lock, redlock_time now_us) {
   char error[64];
   redlock_duration after_us = rl_time_sub(lock->round_deadline_us, lock->round_start_us);
@@ -365,7 +380,7 @@ void rl_round_time_out(rl_lock *lock, redlock_time now_us) {
                          : node->address.tls                 ? "no connection over TLS"
                                                              : "no connection";
     (void)snprintf(error, sizeof error, "%s within %llu ms", missed,
-                   (unsigned long long)rl_time_ms_up(after_us));
+                   (unsigned long long)rl_time_ms_up(rl_round_waited(lock, node, now_us)));
     rl_round_settle(lock, i, REDLOCK_VOTE_UNKNOWN, error, REDLOCK_NEVER);
   }
   (void)snprintf(error, sizeof error, "no confirmation within %llu ms",

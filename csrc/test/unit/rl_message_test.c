@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
+#include "rl_round.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
@@ -284,6 +285,69 @@ static void a_message_is_cut_to_any_size(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* The budget was over when the clock was read before the first byte. */
+static void unasked_nodes_are_told_as_the_reason(void **state) {
+  (void)state;
+  static const unsigned char entropy[RL_LOCK_ENTROPY] = {1};
+  fake_world *world = fake_world_new(1);
+  redlock_options options = {.wait_us = MS};
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  rl_core_advance(&world->core, world->now_us);
+  rl_core_launch(&world->core, world->now_us + 2 * MS, entropy, sizeof entropy);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_message(lock, "'orders:42': only 0 of 1 nodes granted it, 1 are needed: "
+                       "10.0.0.1:6379: the time was up before it was asked");
+  world->now_us += 2 * MS;
+  assert_true(fake_world_end(world));
+}
+
+/*
+ * The budget cuts the last attempt short; the connection has been waited for since the first one.
+ */
+static void missing_connection_is_told_with_its_whole_time(void **state) {
+  (void)state;
+  char message[1024] = "";
+  unsigned waited_ms = 0;
+  fake_world *world = fake_world_new(1);
+  redlock_options options = {.wait_us = 1013 * MS};
+  world->nodes[0].policy = FAKE_HANGS;
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  while (rl_lock_result(lock) == REDLOCK_PENDING) {
+    fake_pass(world, MS);
+    waited_ms++;
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  (void)rl_lock_message(lock, message, sizeof message);
+  const char *told = strstr(message, "no connection within ");
+  assert_non_null(told);
+  assert_true(waited_ms > 700);
+  assert_int_equal(strtoul(told + strlen("no connection within "), NULL, 10), waited_ms);
+  assert_true(fake_world_end(world));
+}
+
+static void late_reply_is_told_with_its_whole_time(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  redlock_options once = fake_once();
+  rl_lock *lock = fake_lock(world, KEY, &once);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(rl_round_reason(lock, 0), "no reply within 100 ms");
+  fake_pass(world, 900 * MS);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(rl_round_reason(lock, 0), "no reply within 1100 ms");
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(after_success_there_is_none),
@@ -302,6 +366,9 @@ int main(void) {
       cmocka_unit_test(the_other_errors_are_their_sentences),
       cmocka_unit_test(odd_names_are_shown_printable_and_not_too_long),
       cmocka_unit_test(a_message_is_cut_to_any_size),
+      cmocka_unit_test(unasked_nodes_are_told_as_the_reason),
+      cmocka_unit_test(missing_connection_is_told_with_its_whole_time),
+      cmocka_unit_test(late_reply_is_told_with_its_whole_time),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
