@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "rl_acquire.h"
+#include "rl_attach.h"
 #include "rl_ballot.h"
 #include "rl_bootstrap.h"
 #include "rl_doctor.h"
@@ -335,6 +336,15 @@ static void rl_core_tell(rl_lock *lock, rl_node *node, redlock_time now_us, cons
   rl_round_vote(lock, now_us, node, owed, ballot->vote, error);
 }
 
+/* Tokens are secrets: none is told in an error. */
+static void rl_core_mask(rl_node *node, const rl_attempt *attempt) {
+  const rl_attach *attach = attempt->lock != NULL ? rl_lock_attach(attempt->lock) : NULL;
+  rl_link_mask_token(&node->link, attempt);
+  if (attach != NULL) {
+    rl_link_mask_token(&node->link, attach->handed);
+  }
+}
+
 /* Returns true if the node has written for it; a script may end well without. */
 static bool rl_core_wrote(const rl_owed *owed, const rl_ballot *ballot) {
   bool set = owed->kind == RL_OWED_ACQUIRE && owed->script == RL_SCRIPT_NONE && ballot->set_nothing;
@@ -355,6 +365,7 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   const char *broken = NULL;
   char strange[96];
   char told[RL_REASON_MAX + 1];
+  rl_core_mask(node, attempt);
   const char *error = reply->type == RL_REPLY_ERROR ? rl_link_said(&node->link) : NULL;
   bool stepped = false;
   rl_core_note_script(core, node, owed, ballot);

@@ -38,6 +38,7 @@
 #define RL_LINK_OWED_CAPACITY_MIN 64
 #define RL_LINK_HANDSHAKE_MAX 512     /* bytes of a handshake besides user and password */
 #define RL_LINK_GUARD_MAX 4096        /* and of the guard's question */
+#define RL_LINK_TOKEN_MIN 4           /* a shorter one stands in any text */
 #define RL_LINK_OUTPUT_KEPT_MAX 65536 /* a larger buffer is not kept across connections */
 
 typedef enum rl_step {
@@ -580,26 +581,35 @@ const char *rl_link_feed(rl_link *link, redlock_time now_us, const void *bytes, 
 }
 
 /*
- * Whether |text| holds the password, or the beginning of it where the text was cut. What is not
- * printable has been replaced in the text (rl_reply.c), so any such byte may stand for any other.
+ * Returns where |text|, from |start| on, holds the |secret|, or the beginning of it where the text was cut; NULL if nowhere. What
+ * is not printable has been replaced in the text (rl_reply.c), so any such byte may stand for any other.
  */
-static bool rl_link_quotes_password(const rl_link *link, const char *text) {
-  rl_command_bytes own = rl_link_password(link);
-  const char *password = own.bytes;
+static char *rl_link_find(char *text, size_t start, const char *secret, size_t length) {
   size_t text_length = strlen(text);
-  size_t length = own.length;
   bool cut = text_length == RL_REPLY_TEXT_MAX;
-  for (size_t start = 0; length > 0 && start < text_length; start++) {
+  for (; length > 0 && start < text_length; start++) {
     size_t same = 0;
     while (same < length && start + same < text_length &&
-           (text[start + same] == password[same] || text[start + same] == '?')) {
+           (text[start + same] == secret[same] || text[start + same] == '?')) {
       same++;
     }
     if (same == length || (cut && start + same == text_length)) {
-      return true;
+      return text + start;
     }
   }
-  return false;
+  return NULL;
+}
+
+void rl_link_mask_token(rl_link *link, const rl_attempt *attempt) {
+  rl_reply *reply = &link->reader.reply;
+  bool masks = reply->type == RL_REPLY_ERROR && attempt->token_length >= RL_LINK_TOKEN_MIN;
+  for (char *at = reply->text; masks && at != NULL;) {
+    at = rl_link_find(reply->text, (size_t)(at - reply->text), rl_attempt_token(attempt),
+                      attempt->token_length);
+    for (size_t i = 0; at != NULL && i < attempt->token_length && *at != '\0'; i++) {
+      *at++ = '*';
+    }
+  }
 }
 
 /*
@@ -616,7 +626,8 @@ const char *rl_link_said(rl_link *link) {
   if (link->phase == RL_LINK_HANDSHAKE || strstr(text, "unknown command") != NULL) {
     text[strcspn(text, "'`\"")] = '\0';
   }
-  if (rl_link_quotes_password(link, text)) {
+  rl_command_bytes password = rl_link_password(link);
+  if (rl_link_find(text, 0, password.bytes, password.length) != NULL) {
     return "an error that quotes the password";
   }
   return text[0] != '\0' ? text : "an error without a text";

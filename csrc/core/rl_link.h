@@ -218,6 +218,9 @@ int rl_link_next(rl_link *link, redlock_time now_us, rl_owed *owed, bool *came_u
 /* The text of the error in link->link.reader.reply, without what may be the password. */
 const char *rl_link_said(rl_link *link);
 
+/* Strikes the token of |attempt| out of the error in link->link.reader.reply: servers quote what they were sent. */
+void rl_link_mask_token(rl_link *link, const rl_attempt *attempt);
+
 /* Takes the oldest debt off without a reply: false when nothing is owed. */
 bool rl_link_take(rl_link *link, rl_owed *owed);
 

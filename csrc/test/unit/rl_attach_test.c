@@ -8,6 +8,7 @@
 #include "fake_nodes.h"
 #include "rl_attach.h"
 #include "rl_release.h"
+#include "rl_round.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
@@ -77,6 +78,21 @@ static void a_fresh_token_takes_the_place_of_the_handed_one(void **state) {
 }
 
 /* The script of a guard says so; this is none. */
+static void quoted_handed_token_is_masked(void **state) {
+  (void)state;
+  char reply[128];
+  rl_lock *lock;
+  fake_world *world = held(1, &lock, NULL);
+  rl_handover handover;
+  detach(world, lock, &handover);
+  rl_lock *attached = begin(world, &handover);
+  (void)snprintf(reply, sizeof reply, "-ERR bad argument '%s'\r\n", handed);
+  (void)fake_reply(world, 0, reply);
+  assert_string_equal(rl_round_reason(attached, 0),
+                      "ERR bad argument '****************************************'");
+  assert_true(fake_world_end(world));
+}
+
 static void another_record_is_no_answer_where_there_is_no_guard(void **state) {
   (void)state;
   rl_lock *lock;
@@ -449,6 +465,7 @@ static void several_resources_are_handed_over_together(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_fresh_token_takes_the_place_of_the_handed_one),
+      cmocka_unit_test(quoted_handed_token_is_masked),
       cmocka_unit_test(another_record_is_no_answer_where_there_is_no_guard),
       cmocka_unit_test(what_was_detached_is_not_held_and_not_released),
       cmocka_unit_test(attached_twice_the_second_finds_nothing),

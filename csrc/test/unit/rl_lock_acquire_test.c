@@ -535,6 +535,35 @@ static void only_ok_is_a_grant_and_every_other_reply_is_named(void **state) {
   }
 }
 
+/* Servers and proxies quote what they were sent, and cut it. */
+static void quoted_token_is_masked_in_votes(void **state) {
+  (void)state;
+  static const char *const texts[][2] = {
+      {"-ERR unknown command 'SET', with args beginning with: 'orders:42' '", "' 'NX' 'PX'\r\n"},
+      {"-READONLY ", " is what you can't write\r\n"},
+      {"-ERR in the middle of a long text xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+       "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+       "\r\n"},
+  };
+  for (unsigned i = 0; i < COUNT_OF(texts); i++) {
+    char reply[512];
+    char begins[9];
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = start_once(world);
+    const char *token = rl_attempt_token(lock->attempt);
+    (void)snprintf(begins, sizeof begins, "%.8s", token);
+    (void)snprintf(reply, sizeof reply, "%s%s%s%s", texts[i][0], token, i == 1 ? token : "",
+                   texts[i][1]);
+    (void)fake_reply(world, 0, reply);
+    const char *reason = rl_round_reason(lock, 0);
+    assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_ERROR);
+    assert_non_null(strstr(reason, "********"));
+    assert_null(strstr(reason, begins));
+    assert_null(strstr(world->core.nodes[0]->error, begins));
+    assert_true(fake_world_end(world));
+  }
+}
+
 static void a_reply_that_nobody_asked_for_ends_the_connection(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -591,6 +620,7 @@ int main(void) {
       cmocka_unit_test(a_broken_connection_is_unknown_and_the_release_goes_out_on_the_next_one),
       cmocka_unit_test(unknown_is_not_granted),
       cmocka_unit_test(only_ok_is_a_grant_and_every_other_reply_is_named),
+      cmocka_unit_test(quoted_token_is_masked_in_votes),
       cmocka_unit_test(a_reply_that_nobody_asked_for_ends_the_connection),
       cmocka_unit_test(a_grant_that_comes_after_the_decision_is_shown_and_changes_nothing),
   };
