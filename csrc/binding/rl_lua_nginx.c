@@ -362,15 +362,48 @@ static int nginx_now(lua_State *L) {
 }
 
 /*
- * (handle, list, longest) -> how many ended, writers to wake, true, how long to wait at most in
- * milliseconds, connections to make, connections to be closed, the time, whether there are
- * losses to tell.
+ * Returns the nodes whose state differs from what was logged: those of |down| that are up, and others that are down. A
+ * node is down if its last connection failed and the next one is not tried yet, or if it refuses to write.
+ */
+static uint32_t to_log(const rl_core *core, uint32_t down, redlock_time now_us) {
+  uint32_t changed = 0;
+
+  for (unsigned i = 0; i < core->node_count; i++) {
+    const rl_node *node = core->nodes[i];
+    bool is_up = node->link.phase == RL_LINK_UP && !node->read_only;
+    bool failed = node->link.phase == RL_LINK_DOWN && node->failures > 0;
+    bool is_down = node->read_only || (failed && node->connect_at_us > now_us);
+    if ((down & rl_node_bit(node)) != 0 ? is_up : is_down)
+      changed |= rl_node_bit(node);
+  }
+  return changed;
+}
+
+/* (handle, node) -> its name, and why it is down. */
+static int nginx_why(lua_State *L) {
+  rl_lua_nginx *self = rl_lua_nginx_check(L);
+  const rl_node *node = rl_core_end(&self->client->core, check_connection(L, self));
+  char name[RL_LUA_NAME_SIZE];
+  char text[RL_LUA_MESSAGE_SIZE];
+
+  rl_lua_copy(name, sizeof name, node->address.name);
+  rl_lua_copy(text, sizeof text, node->error);
+  lua_pushstring(L, name);
+  lua_pushstring(L, text);
+  return 2;
+}
+
+/*
+ * (handle, list, longest, nodes that were logged as down) -> how many ended, writers to wake, true, how long to wait
+ * at most in milliseconds, connections to make, connections to be closed, the time, whether there are losses to tell,
+ * nodes whose state is to be logged.
  */
 static int nginx_advance(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   rl_core *core = &self->client->core;
   redlock_duration longest = (redlock_duration)luaL_checknumber(L, 3) * REDLOCK_MILLISECONDS;
   rl_pump_wants wants;
+  uint32_t down = (uint32_t)luaL_checknumber(L, 4);
 
   lua_settop(L, 3);
   wants = rl_pump_advance(core, redlock_now(), self->open);
@@ -382,7 +415,8 @@ static int nginx_advance(lua_State *L) {
   lua_pushnumber(L, (lua_Number)wants.close);
   (void)nginx_now(L);
   lua_pushboolean(L, has_losses(self));
-  return 8;
+  lua_pushnumber(L, (lua_Number)(core->closed ? 0 : to_log(core, down, core->now_us)));
+  return 9;
 }
 
 /* (handle) -> a function to be called, the lock and the reason to call it with; or nothing. */
@@ -492,6 +526,7 @@ void rl_lua_nginx_register(lua_State *L) {
                                        {"input", nginx_input},
                                        {"output", nginx_output},
                                        {"advance", nginx_advance},
+                                       {"why", nginx_why},
                                        {"state", nginx_state},
                                        {"awaits", nginx_awaits},
                                        {"unanswered", nginx_unanswered},

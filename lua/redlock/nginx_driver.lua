@@ -20,14 +20,14 @@ local address, connecting, connected = native.address, native.connecting, native
 local disconnected, closed, disown, state = native.disconnected, native.closed, native.disown, native.state
 local awaits, unanswered, release_leases = native.awaits, native.unanswered, native.release_leases
 local due, now, lost, abandon = native.due, native.now, native.lost, native.abandon
-local asks, answer = native.asks, native.answer
+local asks, answer, why = native.asks, native.answer, native.why
 local pending, credentials_of = core.pending, core.credentials_of
 local overtake = native.overtake
-local band, rshift = bit.band, bit.rshift
+local band, bxor, lshift, rshift = bit.band, bit.bxor, bit.lshift, bit.rshift
 local tcp, timer_at = ngx.socket.tcp, ngx.timer.at
 local spawn, kill = ngx.thread.spawn, ngx.thread.kill
 local exiting, sleep = ngx.worker.exiting, ngx.sleep
-local error, max, min, next, pairs, pcall = error, math.max, math.min, next, pairs, pcall
+local error, ceil, max, min, next, pairs, pcall = error, math.ceil, math.max, math.min, next, pairs, pcall
 local select, tostring = select, tostring
 local collectgarbage, os_clock = collectgarbage, os.clock
 
@@ -51,6 +51,7 @@ local LONG_TICK = 250 -- and otherwise, because the worker may be told to end
 local SWEEP = 1000 -- how often it looks for waiting requests that have died
 local IDLE_END = 250 -- when a client is ended that only one request has used
 local IDLE_END_MAX = 60000 -- what that grows to when the client is used again all the same
+local LOG_PAUSE = 10000 -- between two lines that say that the same node is down
 local IDLE_COLLECT = 200 -- when the garbage collector is made to look for locks that were dropped
 local COLLECT_SECONDS = 0.001 -- of each tick
 local CLOSE_TIMEOUT = 1000 -- for the releases of a client that was closed
@@ -397,13 +398,29 @@ local function launch_teller(self)
   if not ok then ngx.log(ngx.WARN, "redlock: nginx gives no timer for on_lost, which comes later: ", err) end
 end
 
+-- A node that comes and goes is logged once for each LOG_PAUSE.
+local function log_change(self, index)
+  local mask, logged_at = lshift(1, index - 1), self.logged_at[index]
+  local name, reason = why(self.handle, index)
+  if band(self.down, mask) == 0 then
+    if logged_at and self.now - logged_at < LOG_PAUSE then return end
+    self.logged_at[index] = self.now
+    ngx.log(ngx.ERR, "redlock: node ", name, " is down: ", reason)
+  else
+    ngx.log(ngx.ERR, "redlock: node ", name, " is up again, after ", ceil((self.now - logged_at) / 1000), " s")
+  end
+  self.down = bxor(self.down, mask)
+end
+
 -- Lets the core look at the time, and does what it then wants. `began` is when the wait began that has timed out, if
 -- one has. Returns for how many milliseconds nothing is due, at most `longest`.
 local function step(self, longest, began)
-  local count, writers, _, wait, wanted, unwanted, at, losses = advance(self.handle, self.ended, longest)
+  local count, writers, _, wait, wanted, unwanted, at, losses, changed =
+    advance(self.handle, self.ended, longest, self.down)
   self.now = at
   deliver(self, count, writers)
   if losses then launch_teller(self) end
+  if changed ~= 0 then each(self, changed, log_change) end
   if began and next(self.late) then look_for_lost_timers(self, began) end
   if wanted ~= 0 then each(self, wanted, connect) end
   if unwanted ~= 0 then
@@ -557,6 +574,8 @@ function driver.new(handle, count, routes, client)
     tickets = {}, -- by connection: which of those made under its number is the last one
     launch_at = 0, -- when a timer for the clock may be asked for again
     tell_at = 0, -- and one for on_lost
+    down = 0, -- nodes that were logged as down
+    logged_at = {}, -- by node: when
     idle_end = IDLE_END,
     suspects = {}, -- slots that were woken, and whose request has not been seen since
     collections = 0,
