@@ -370,7 +370,7 @@ help:
 	@echo 'ci                                test and lint, as .ci/run has it'
 	@echo 'setup                             install what all of it needs, or say what is missing'
 	@echo 'fresh                             demo and test on machines that have nothing yet (debootstrap)'
-	@echo 'lint unit spec luas examples-test check-pure check-exports check-header check-install check-rocks check-without-tls'
+	@echo 'lint unit spec luas examples-test check-pure check-exports check-header check-install check-rocks check-without-tls other-servers'
 	@echo 'chaos chaos-controls soak         CHAOS_SECONDS SEED ...: faults on real servers, under load'
 	@echo 'model model-replay model-controls model-test model-long   the formal model, docs/model.md'
 	@echo 'sim sim-test sim-long controls mutants fuzz              docs/testing.md'

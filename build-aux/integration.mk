@@ -26,5 +26,9 @@ $(BUILD)/test/integration/over_tls_%_test: csrc/test/integration/%_test.c $(BUIL
 integration-programs: $(INTEGRATION_PROGRAMS)
 integration:
 	@$(run_tests) --only integration/ test
+# The tests that depend on the server, with the servers of several suites of Debian.
+.PHONY: other-servers
+other-servers:
+	@$(run_tests) --only servers/ check
 
 -include $(wildcard $(BUILD)/test/integration/*.d)

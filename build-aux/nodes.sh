@@ -5,6 +5,8 @@
 #                                   localhost, which is its own CA: $nodes_certificate
 #     nodes_stop                    ends them, stopped ones too, and removes their directory
 #
+# REDLOCK_TEST_SERVER names another program than redis-server.
+#
 # The one who sources this sets a trap for nodes_stop. A server is recognised by its own log, so that
 # a port which somebody else takes in the meantime is no trouble.
 
@@ -21,7 +23,7 @@ node_try() {
   [ -z "$nodes_certificate" ] || node_port_option="--port 0 --tls-cert-file $nodes_certificate --tls-key-file ${nodes_certificate%.pem}.key
     --tls-ca-cert-file $nodes_certificate --tls-auth-clients no --tls-port"
   # shellcheck disable=SC2086
-  redis-server $node_port_option "$1" --bind 127.0.0.1 --save '' --appendonly no --daemonize no \
+  "${REDLOCK_TEST_SERVER:-redis-server}" $node_port_option "$1" --bind 127.0.0.1 --save '' --appendonly no --daemonize no \
     --dir "$nodes_directory" --logfile "$node_log" >"$nodes_directory/output" 2>&1 </dev/null &
   node_pid=$!
   node_pids="$node_pids $node_pid"

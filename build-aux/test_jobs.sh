@@ -142,8 +142,20 @@ valgrind_jobs() {
   done
 }
 
+# Tests that depend on the server, with the servers of several suites of Debian.
+server_jobs() {
+  local name command
+  while IFS='|' read -r name command; do
+    case $name in
+    *_spec) job "$name" sleeping '' '5.4:lua 5.4:build/5.4/witness.so 5.4:lib 5.4:cli' "$command" ;;
+    *) job "$name" sleeping '' "5.4:build/test/integration/${name##*/}" "$command" ;;
+    esac
+  done < <(sh build-aux/other_servers.sh --list)
+}
+
 check_jobs() {
   local part
+  server_jobs
   asan_jobs
   tsan_jobs
   valgrind_jobs

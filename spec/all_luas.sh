@@ -28,7 +28,7 @@ for node in 1 2 3; do
     port=$((port + 1))
     tries=$((tries + 1))
     [ $tries -le 50 ] || { echo "no redis-server could be started" >&2; exit 1; }
-    redis-server --port $port --bind 127.0.0.1 --save '' --appendonly no --daemonize no \
+    "${REDLOCK_TEST_SERVER:-redis-server}" --port $port --bind 127.0.0.1 --save '' --appendonly no --daemonize no \
       --dir "$directory" >"$directory/$node.log" 2>&1 &
     pid=$!
     waited=0

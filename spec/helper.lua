@@ -1,4 +1,5 @@
---- Throw-away redis-servers for the specs, and what is needed to look at them from outside.
+--- Throw-away redis-servers for the specs, and what is needed to look at them from outside. REDLOCK_TEST_SERVER names
+--- another program than redis-server.
 ---
 --- Processes are started and signalled through the shell, because luaposix does not exist for Lua
 --- 5.4 on every system. A watchdog in the background ends a test that has hung for two minutes, and
@@ -266,9 +267,9 @@ end
 
 local function launch(node)
   local command = WITHOUT_DESCRIPTORS
-    .. string.format("redis-server --port %d --bind %s --save '' --appendonly no --daemonize no "
+    .. string.format("%s --port %d --bind %s --save '' --appendonly no --daemonize no "
     .. "--dir %s --logfile %s/redis-%d.log %s >/dev/null 2>&1 </dev/null & echo $!",
-    node.port, HOST, directory, directory, node.port, node.arguments)
+    os.getenv("REDLOCK_TEST_SERVER") or "redis-server", node.port, HOST, directory, directory, node.port, node.arguments)
   node.pid = read_command(command)
   running[node.pid] = node
   record()

@@ -29,12 +29,17 @@ static struct sockaddr_in server_address(int port) {
 
 /* ---------------------------------------------------------------------------------- processes */
 
+static const char *server_program(void) {
+  const char *program = getenv("REDLOCK_TEST_SERVER"); /* NOLINT(concurrency-mt-unsafe) */
+  return program != NULL && program[0] != '\0' ? program : "redis-server";
+}
+
 static void server_exec(const server_start *start) {
   char port[16];
   char log[192];
   char aof[64];
   char rdb[64];
-  const char *const usual[] = {"redis-server",
+  const char *const usual[] = {server_program(),
                                "--bind",
                                "127.0.0.1",
                                "--port",
@@ -70,7 +75,7 @@ static void server_exec(const server_start *start) {
   for (size_t i = 0; start->environment != NULL && start->environment[i] != NULL; i++) {
     (void)putenv((char *)(uintptr_t)start->environment[i]);
   }
-  (void)execvp("redis-server", (char *const *)(void *)arguments);
+  (void)execvp(arguments[0], (char *const *)(void *)arguments);
   _exit(127);
 }
 

@@ -22,7 +22,10 @@ typedef struct server_start {
   const char *const *environment; /* "NAME=value", likewise */
 } server_start;
 
-/* Starts a server that dies with this process. Does not wait for it. Returns -1 when it cannot. */
+/*
+ * Starts a server that dies with this process: the program REDLOCK_TEST_SERVER, or redis-server. Does not wait for it.
+ * Returns -1 when it cannot.
+ */
 pid_t server_launch(const server_start *start);
 
 /* SIGKILL; returns when the process is gone. 0 is no process. */
