@@ -31,6 +31,7 @@
 #include <string.h>
 
 #include "redlock.h"
+#include "rl_record.h"
 
 typedef struct rl_script_source {
   const char *text;
@@ -55,21 +56,26 @@ typedef struct rl_script_source {
 #define RL_COMMAND_TAKES_SERVER RL_COMMAND_SERVER("ARGV[7]")
 
 /*
- * The seal is a key beside the record, with the hash of that in its name. It is "raw" in the memory where APPEND has made
- * it longer, and nowhere else: a short string that is loaded from a snapshot, or comes with a full resynchronisation, is
- * "embstr", and no replica is told of the APPEND.
+ * The seal is a key whose name has a hash of the record. Its value is "raw" in the memory where APPEND has made it longer,
+ * and nowhere else: a short string that is loaded from a snapshot, or comes with a full resynchronisation, is "embstr", and
+ * no replica is told of the APPEND. Newer servers count the key's name towards the limit up to which a string is "embstr",
+ * so the name is short, and the whole value is tried first: a server that would store it as "raw" at once would load it as
+ * "raw", too. Such a server gets no seal and no record.
  */
-#define RL_COMMAND_SEAL "KEYS[#KEYS]..' '..redis.sha1hex(r)" /* of the record |r| */
-#define RL_COMMAND_SEAL_HERE "KEYS[#KEYS]..' '..redis.sha1hex(ARGV[5])"
+#define RL_COMMAND_SEAL_OF(record)                                                                 \
+  "'" RL_RECORD_SEAL "'..string.sub(redis.sha1hex(" record "),1," RL_RECORD_SEAL_DIGITS ")"
+#define RL_COMMAND_SEAL RL_COMMAND_SEAL_OF("r")
 #define RL_COMMAND_UNSEALED(seal) "redis.call('OBJECT','ENCODING'," seal ")~='raw' "
 #define RL_COMMAND_SEALS                                                                           \
-  "local seal=" RL_COMMAND_SEAL " redis.call('SET',seal,'s') redis.set_repl(redis.REPL_NONE) "     \
-  "redis.call('APPEND',seal,'ealed') redis.set_repl(redis.REPL_ALL) if " RL_COMMAND_UNSEALED(      \
-      "seal") "then return redis.error_reply("                                                     \
-              "'ERR OBJECT ENCODING does not tell a key that APPEND has changed') end "
+  "local seal=" RL_COMMAND_SEAL " redis.call('SET',seal,'ok') "                                    \
+  "local copied=redis.call('OBJECT','ENCODING',seal) redis.call('SET',seal,'o') "                  \
+  "redis.set_repl(redis.REPL_NONE) redis.call('APPEND',seal,'k') redis.set_repl(redis.REPL_ALL) "  \
+  "local own=redis.call('OBJECT','ENCODING',seal) if copied~='embstr' or own~='raw' then "         \
+  "redis.call('DEL',seal) return redis.error_reply('" RL_COMMAND_NO_SEAL " '..copied..' after "    \
+  "SET and '..own..' after APPEND') end "
 #define RL_COMMAND_TAKES_UNSEALED RL_COMMAND_UNSEALED("KEYS[#KEYS]")
 #define RL_COMMAND_RECORD_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL)
-#define RL_COMMAND_HERE_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL_HERE)
+#define RL_COMMAND_HERE_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL_OF("ARGV[5]"))
 
 /*
  * "Delete the key" |k|: 1 in |n| when nobody waits for it. Who waits is known by a key of its own, which goes with it at
@@ -280,8 +286,8 @@ static const char rl_command_guarding[] =
     "redis.call('SELECT',db) local o=redis.pcall('GET',KEYS[1]) redis.call('SELECT',ARGV[5]) "
     "if type(o)=='string' then "
     "r=run..(string.match(o,' .*') or '')..' database='..db free=false break end end end "
-    "if free then if old then redis.call('DEL',old) end "
-    "redis.call('SET',KEYS[1],r) " RL_COMMAND_SEALS "end why=nil end "
+    "if free then if old then redis.call('DEL',old) end " RL_COMMAND_SEALS
+    "redis.call('SET',KEYS[1],r) end why=nil end "
     "return string.format('%.0f %s %s %s',now,run,why or '-',why and '' or r)";
 
 /* For the doctor. Nothing is there under the key; what writes comes first, as old servers want it. */

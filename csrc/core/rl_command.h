@@ -136,8 +136,11 @@ int rl_command_watched(rl_buffer *buffer, const rl_command_key *key, const rl_co
  * still to be made. A record is "run_id born why fingerprint": when it was made, by the node's clock, and why.
  * A record of other clients is answered and not replaced (but with "ready"), even if it is of another server, under
  * the name of this one; and so is one in another database than |db|, with " database=n" behind it. Beside a record that
- * was made is its seal, under the record's key, a space and the SHA-1 of the record.
+ * was made is its seal (RL_RECORD_SEAL). A server on which a seal would prove nothing keeps neither, and answers an
+ * error that begins with RL_COMMAND_NO_SEAL and says how it stores a short string.
  */
+#define RL_COMMAND_NO_SEAL "NOSEAL a short string is"
+
 int rl_command_guard(rl_buffer *buffer, const char *record_key, const char *make,
                      const char *fingerprint, uint64_t age_us, const char *expected, unsigned db);
 

@@ -57,6 +57,15 @@
 
 /* ---------------------------------------------------------------------------------------- life */
 
+/* What is wrong and what to do, before and after what a node said. */
+#define RL_GUARD_COPIES                                                                            \
+  "use a server that docs/operating.md names, or no guard: on this one copies of keys look like "  \
+  "the keys, for "
+#define RL_GUARD_RIGHTS                                                                            \
+  "; the guard needs +eval +evalsha +info +time +get +set +del +append +object "                   \
+  "+select ~" RL_RECORD_KEY "*"
+#define RL_GUARD_QUOTE_MAX (RL_REASON_MAX + 1 - sizeof RL_GUARD_RIGHTS)
+
 static redlock_duration rl_guard_quarantine(redlock_duration max_ttl_us) {
   redlock_duration longest_us =
       rl_time_add(rl_time_add(max_ttl_us, max_ttl_us / 10), RL_GUARD_MARGIN_US + RL_GUARD_SKEW_US);
@@ -321,7 +330,7 @@ static void rl_guard_refuse(rl_guard *guard, const char *why, const char *detail
 static void rl_guard_name_script(rl_guard *guard) {
   size_t length = strlen(guard->body);
   rl_sha1(guard->body + length - RL_SHA1_LENGTH, guard->record, strlen(guard->record));
-  (void)snprintf(guard->seal, sizeof guard->seal, "%s" RL_RECORD_SEAL "%s", guard->guards->key,
+  (void)snprintf(guard->seal, sizeof guard->seal, RL_RECORD_SEAL "%." RL_RECORD_SEAL_DIGITS "s",
                  guard->body + length - RL_SHA1_LENGTH);
   rl_sha1(guard->sha1, guard->body, length);
 }
@@ -440,19 +449,40 @@ static void rl_guard_read_answer(rl_core *core, rl_node *node, redlock_time now_
 }
 
 /*
- * The node is not allowed to be asked, or cannot be. Redis 7.0 says of a script what its user "can't": where a password
- * was sent, rl_link_said() ends at the apostrophe.
+ * Copies an error of a script without the place in the script, which stands last. Keeps the end of a long one: the command
+ * that is forbidden stands there.
  */
-static void rl_guard_read_error(const rl_core *core, rl_node *node) {
+static void rl_guard_quote(char quoted[RL_GUARD_QUOTE_MAX + 1], const char *said) {
+  size_t length = strlen(said);
+  const char *place = strstr(said, "on @user_script");
+  for (; place != NULL && place > said; place--) {
+    if (strncmp(place, " script:", 8) == 0) {
+      length = (size_t)(place - said);
+      break;
+    }
+  }
+  bool fits = length <= RL_GUARD_QUOTE_MAX;
+  (void)snprintf(quoted, RL_GUARD_QUOTE_MAX + 1, "%s%.*s", fits ? "" : "...", (int)length,
+                 fits ? said : said + (length - RL_GUARD_QUOTE_MAX + 3));
+  quoted[fits ? length : RL_GUARD_QUOTE_MAX] = '\0';
+}
+
+/*
+ * The node refuses the guard's script. One of these errors is the script's own. NOPERM, and ERR from inside a script, are
+ * what a user gets who lacks a right: the words differ from server to server.
+ */
+static void rl_guard_read_error(rl_node *node) {
   const char *said = rl_link_said(&node->link);
-  bool forbidden = strstr(said, "NOPERM") != NULL || strstr(said, "no permissions") != NULL ||
-                   strstr(said, "user executing the script can") != NULL;
-  char rights[RL_RECORD_KEY_MAX + 100];
-  (void)snprintf(
-      rights, sizeof rights,
-      "the guard needs +eval +evalsha +info +time +get +set +del +append +object +select ~%s*: ",
-      core->guards->key);
-  rl_guard_refuse(node->link.guard, forbidden ? rights : "the guard can't ask it: ", said);
+  size_t code = strcspn(RL_COMMAND_NO_SEAL, " ") + 1;
+  char quoted[RL_GUARD_QUOTE_MAX + 1];
+  rl_guard_quote(quoted, said);
+  if (strncmp(said, RL_COMMAND_NO_SEAL, code) == 0) {
+    rl_guard_refuse(node->link.guard, RL_GUARD_COPIES, said + code);
+  } else if (strncmp(said, "NOPERM ", 7) == 0 || strncmp(said, "ERR ", 4) == 0) {
+    rl_guard_refuse(node->link.guard, quoted, RL_GUARD_RIGHTS);
+  } else {
+    rl_guard_refuse(node->link.guard, "the guard can't ask it: ", said);
+  }
 }
 
 /* Who has waited for the answer is told. */
@@ -486,7 +516,7 @@ bool rl_guard_answered(rl_core *core, rl_node *node, redlock_time now_us, const 
   bool read = false;
   guard->asked = false;
   if (reply->type == RL_REPLY_ERROR) {
-    rl_guard_read_error(core, node);
+    rl_guard_read_error(node);
   } else if (reply->type != RL_REPLY_STRING ||
              !rl_record_read(&answer, reply->bytes, reply->length)) {
     rl_guard_refuse(guard, "what it says of the guard's record can't be read", "");

@@ -87,8 +87,8 @@ typedef struct rl_guard {
   rl_clock_watch watch;  /* of the server |run_id| */
   char run_id[RL_RECORD_RUN_ID_MAX + 1];
   char record[RL_RECORD_MAX + 1];
-  char seal[RL_RECORD_KEY_MAX + sizeof RL_RECORD_SEAL + RL_SHA1_LENGTH]; /* the key of its seal */
-  char sha1[RL_SHA1_LENGTH + 1];                                         /* of |body| */
+  char seal[RL_RECORD_SEAL_MAX + 1]; /* the key of its seal */
+  char sha1[RL_SHA1_LENGTH + 1];     /* of |body| */
   char *body;                     /* the text of TAKE for |record|; NULL before a server is known */
   char reason[RL_REASON_MAX + 1]; /* REFUSED: why */
 } rl_guard;

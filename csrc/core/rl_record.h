@@ -15,7 +15,13 @@
 #include "rl_time.h"
 
 #define RL_RECORD_KEY "redlock:lineage" /* and ":" and the cluster's name, where it has one */
-#define RL_RECORD_SEAL " " /* and the SHA-1 of the record behind it: the key of its seal */
+/*
+ * The key of a record's seal is this and the first digits of the record's SHA-1. It is short, because newer servers count
+ * it when they choose how to store the value (rl_command.c).
+ */
+#define RL_RECORD_SEAL RL_RECORD_KEY " "
+#define RL_RECORD_SEAL_DIGITS "12"
+#define RL_RECORD_SEAL_MAX (sizeof RL_RECORD_SEAL - 1 + 12)
 #define RL_RECORD_CLUSTER_MAX 64
 #define RL_RECORD_KEY_MAX (sizeof RL_RECORD_KEY + RL_RECORD_CLUSTER_MAX)
 #define RL_RECORD_RUN_ID_MAX 96

@@ -122,7 +122,7 @@ bool rl_resource_is_reserved(const void *prefix, size_t prefix_length,
   bool record =
       rl_resource_has(prefix, prefix_length, resource, 0, RL_RECORD_KEY) &&
       (length == before || rl_resource_has(prefix, prefix_length, resource, before, ":") ||
-       rl_resource_has(prefix, prefix_length, resource, before, RL_RECORD_SEAL));
+       rl_resource_has(prefix, prefix_length, resource, 0, RL_RECORD_SEAL));
   size_t queue = strlen(RL_COMMAND_QUEUE), wait = strlen(RL_COMMAND_WAIT);
   bool counter = length >= behind && rl_resource_has(prefix, prefix_length, resource,
                                                      length - behind, RL_COMMAND_COUNTER);

@@ -4,12 +4,13 @@
  * SPDX-License-Identifier: MIT
  *
  * A holder has the lock on two of three nodes, so that one that forgets is enough for a second holder. What is
- * done to the node is one of five disasters. Without a guard the rival is granted the lock, with it never. GUARD_ROUNDS says
+ * done to the node is one of six disasters. Without a guard the rival is granted the lock, with it never. GUARD_ROUNDS says
  * how often; make guard-1000.
  */
 #include <time.h>
 
 #include "proxy.h"
+#include "rl_command.h"
 #include "support.h"
 
 #define KEY "r"
@@ -19,7 +20,8 @@
 #define RIVAL_TRIES 8
 
 static farm four;
-static proxy way; /* to the forgetful node */
+static const char *cluster; /* of all clients; NULL: none */
+static proxy way;           /* to the forgetful node */
 
 static int start(void **state) {
   (void)state;
@@ -44,6 +46,7 @@ static int reset(void **state) {
     (void)farm_command(&four, i, "REPLICAOF", "NO", "ONE", NULL);
   }
   proxy_switch(&way, four.nodes[FORGETFUL].port, false);
+  cluster = NULL;
   return 0;
 }
 
@@ -60,6 +63,7 @@ static redlock_client *guarded(bool guard, redlock_duration max_ttl_us, redlock_
   if (guard) {
     settings.guard = REDLOCK_YES;
     settings.guard_max_ttl_us = max_ttl_us;
+    settings.guard_cluster = cluster;
   }
   assert_int_equal(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
@@ -118,13 +122,27 @@ static void loaded(void) {
       "OK");
 }
 
+/* The snapshot that was saved before the lock was taken. */
+static void reloaded(void) {
+  assert_string_equal(farm_command(&four, FORGETFUL, "DEBUG", "RELOAD", "NOSAVE", NULL), "OK");
+}
+
+/* -------------------------------------------------------------- what happens before the lock is taken */
+
+typedef void preparation(unsigned round);
+
+static void save(unsigned round) {
+  (void)round;
+  assert_string_equal(farm_command(&four, FORGETFUL, "SAVE", NULL), "OK");
+}
+
 /*
  * The spare server has all that the node has, and gets nothing more. A real replica wants a second for it: later ones
  * are given what matters.
  */
-static void fall_behind(bool really) {
+static void fall_behind(unsigned round) {
   char record[512];
-  if (!really) {
+  if (round >= 2) {
     assert_string_equal(farm_command(&four, SPARE, "FLUSHALL", NULL), "OK");
     const char *known = farm_command(&four, FORGETFUL, "GET", RECORD, NULL);
     (void)snprintf(record, sizeof record, "%s", known);
@@ -176,7 +194,7 @@ static void tidy_up(redlock_client *client, bool guard) {
   }
 }
 
-static unsigned doubles(disaster *happens, bool replicated, bool guard) {
+static unsigned doubles(disaster *happens, preparation *prepare, bool guard) {
   redlock_client *one = guarded(guard, 0, 20 * REDLOCK_SECONDS);
   redlock_client *other = guarded(guard, 0, 20 * REDLOCK_SECONDS);
   redlock_lock *holder = new_lock(one, KEY);
@@ -198,8 +216,8 @@ static unsigned doubles(disaster *happens, bool replicated, bool guard) {
       (void)redlock_lock_release(lock);
       redlock_lock_free(lock);
     }
-    if (replicated) {
-      fall_behind(i < 2);
+    if (prepare != NULL) {
+      prepare(i);
     }
     two += round_of(holder, rival, happens);
   }
@@ -214,32 +232,46 @@ static unsigned doubles(disaster *happens, bool replicated, bool guard) {
 
 static void a_node_that_is_killed_grants_nothing_again(void **state) {
   (void)state;
-  assert_int_equal(doubles(killed, false, true), 0);
+  assert_int_equal(doubles(killed, NULL, true), 0);
 }
 
 static void a_node_that_is_flushed_grants_nothing_again(void **state) {
   (void)state;
-  assert_int_equal(doubles(flushed, false, true), 0);
+  assert_int_equal(doubles(flushed, NULL, true), 0);
 }
 
 static void a_replica_that_is_promoted_grants_nothing_again(void **state) {
   (void)state;
-  assert_int_equal(doubles(promoted, true, true), 0);
+  assert_int_equal(doubles(promoted, fall_behind, true), 0);
 }
 
 static void a_server_that_a_proxy_switches_to_grants_nothing_again(void **state) {
   (void)state;
-  assert_int_equal(doubles(switched, true, true), 0);
+  assert_int_equal(doubles(switched, fall_behind, true), 0);
 }
 
 static void a_node_that_fails_over_and_back_grants_nothing_again(void **state) {
   (void)state;
-  assert_int_equal(doubles(failed_back, true, true), 0);
+  assert_int_equal(doubles(failed_back, fall_behind, true), 0);
 }
 
 static void a_node_that_loads_an_older_copy_grants_nothing_again(void **state) {
   (void)state;
-  assert_int_equal(doubles(loaded, false, true), 0);
+  assert_int_equal(doubles(loaded, NULL, true), 0);
+}
+
+static void a_node_that_reloads_an_older_snapshot_grants_nothing_again(void **state) {
+  (void)state;
+  assert_int_equal(doubles(reloaded, save, true), 0);
+}
+
+/* Valkey 8.1 and 9.1 count the name of a key when they choose how to store its value. */
+static void a_node_with_the_longest_cluster_name_grants_nothing_again(void **state) {
+  (void)state;
+  cluster = "0123456789012345678901234567890123456789012345678901234567890123";
+  assert_int_equal(doubles(loaded, NULL, true), 0);
+  assert_int_equal(doubles(reloaded, save, true), 0);
+  assert_int_equal(doubles(failed_back, fall_behind, true), 0);
 }
 
 /*
@@ -308,15 +340,38 @@ static void a_seal_is_not_told_to_replicas(void **state) {
   redlock_client_free(client);
 }
 
+/*
+ * The guard's script with a value that this server stores as "raw" at once, as newer servers store a short one under a long
+ * name: a copy of such a seal would look like the seal.
+ */
+static void a_seal_that_copies_keep_is_not_made(void **state) {
+  (void)state;
+  const char *text = rl_command_guard_text(), *value = strstr(text, "'ok'");
+  char script[8192], longer[200];
+  assert_non_null(value);
+  (void)memset(longer, 'x', sizeof longer - 1);
+  longer[sizeof longer - 1] = '\0';
+  (void)snprintf(script, sizeof script, "%.*s'%s'%s", (int)(value - text), text, longer, value + 4);
+  assert_string_equal(
+      farm_command(&four, 0, "EVAL", script, "1", RECORD, "make", "nodes=3", "0", "", "0", NULL),
+      "-NOSEAL a short string is raw after SET and raw after APPEND");
+  assert_string_equal(farm_command(&four, 0, "DBSIZE", NULL), "0");
+  const char *answer =
+      farm_command(&four, 0, "EVAL", text, "1", RECORD, "make", "nodes=3", "0", "", "0", NULL);
+  assert_int_not_equal(answer[0], '-');
+  assert_string_equal(farm_command(&four, 0, "DBSIZE", NULL), "2"); /* the record and its seal */
+}
+
 /* The negative control: what the guard is for does happen here. */
 static void without_a_guard_each_of_these_makes_two_holders(void **state) {
   (void)state;
-  assert_true(doubles(killed, false, false) > 0);
-  assert_true(doubles(flushed, false, false) > 0);
-  assert_true(doubles(promoted, true, false) > 0);
-  assert_true(doubles(switched, true, false) > 0);
-  assert_true(doubles(failed_back, true, false) > 0);
-  assert_true(doubles(loaded, false, false) > 0);
+  assert_true(doubles(killed, NULL, false) > 0);
+  assert_true(doubles(flushed, NULL, false) > 0);
+  assert_true(doubles(promoted, fall_behind, false) > 0);
+  assert_true(doubles(switched, fall_behind, false) > 0);
+  assert_true(doubles(failed_back, fall_behind, false) > 0);
+  assert_true(doubles(loaded, NULL, false) > 0);
+  assert_true(doubles(reloaded, save, false) > 0);
 }
 
 /* ---------------------------------------------------------------------------------- the end */
@@ -359,6 +414,17 @@ static void the_node_votes_again_when_its_quarantine_is_over(void **state) {
 
 /* ------------------------------------------------------------------------------------ refusals */
 
+/* Takes the lock once more: node 0 may answer the guard after the others have granted. */
+static bool is_told_rights(redlock_lock *lock) {
+  assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
+  bool told = vote_of(lock, 0) == REDLOCK_VOTE_ERROR &&
+              vote_says(lock, 0,
+                        "; the guard needs +eval +evalsha +info +time +get +set +del +append "
+                        "+object +select ~redlock:lineage*");
+  assert_ok(lock, redlock_lock_release(lock));
+  return told;
+}
+
 static void a_user_without_a_right_is_told_which(void **state) {
   (void)state;
   redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS);
@@ -371,11 +437,7 @@ static void a_user_without_a_right_is_told_which(void **state) {
   redlock_client *later = guarded(true, 0, 10 * REDLOCK_SECONDS);
   redlock_lock *other = new_lock(later, KEY);
   pump_until(client, farm_count(&four, KEY, NULL) == 0);
-  assert_ok(other, redlock_lock_acquire(other, NULL, NULL));
-  pump_until(later, vote_of(other, 0) == REDLOCK_VOTE_ERROR);
-  assert_true(vote_says(
-      other, 0,
-      "the guard needs +eval +evalsha +info +time +get +set +del +append +object +select ~redlock:lineage*"));
+  eventually(is_told_rights(other));
   assert_string_equal(farm_command(&four, 0, "ACL", "SETUSER", "default", "+@all", NULL), "OK");
   redlock_lock_free(other);
   redlock_lock_free(lock);
@@ -404,6 +466,7 @@ static void clients_of_another_database_get_no_vote(void **state) {
   redlock_client *client = guarded(true, 0, 10 * REDLOCK_SECONDS), *other;
   redlock_settings settings = {.guard = REDLOCK_YES};
   redlock_options options = once();
+  options.ttl_us = 10 * REDLOCK_SECONDS;
   settings.options = &options;
   assert_int_equal(redlock_client_bootstrap(client), REDLOCK_OK);
   assert_int_equal(redlock_client_new(&other, &settings, NULL, 0), REDLOCK_OK);
@@ -436,7 +499,10 @@ int main(void) {
       cmocka_unit_test_setup(a_server_that_a_proxy_switches_to_grants_nothing_again, reset),
       cmocka_unit_test_setup(a_node_that_fails_over_and_back_grants_nothing_again, reset),
       cmocka_unit_test_setup(a_node_that_loads_an_older_copy_grants_nothing_again, reset),
+      cmocka_unit_test_setup(a_node_that_reloads_an_older_snapshot_grants_nothing_again, reset),
+      cmocka_unit_test_setup(a_node_with_the_longest_cluster_name_grants_nothing_again, reset),
       cmocka_unit_test_setup(a_replica_that_never_got_through_grants_nothing, reset),
+      cmocka_unit_test_setup(a_seal_that_copies_keep_is_not_made, reset),
       cmocka_unit_test_setup(a_seal_is_not_told_to_replicas, reset),
       cmocka_unit_test_setup(without_a_guard_each_of_these_makes_two_holders, reset),
       cmocka_unit_test_setup(the_node_votes_again_when_its_quarantine_is_over, reset),

@@ -131,10 +131,9 @@ bool fake_guard_takes(const resp_request *request) {
 /* Whether that is the seal of the record, and no broken one. */
 static bool fake_guard_sealed(const fake_store *store, const char *seal) {
   char sha1[RL_SHA1_LENGTH + 1];
-  const char *space = strchr(seal, ' ');
   rl_sha1(sha1, store->record, strlen(store->record));
-  return store->record[0] != '\0' && !store->unsealed && space != NULL &&
-         strcmp(space + 1, sha1) == 0;
+  return store->record[0] != '\0' && !store->unsealed && strlen(seal) == 16 + 12 &&
+         memcmp(seal, "redlock:lineage ", 16) == 0 && memcmp(seal + 16, sha1, 12) == 0;
 }
 
 bool fake_guard_declines(fake_store *store, redlock_time now_us, const fake_command *command,

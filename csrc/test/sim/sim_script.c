@@ -79,7 +79,8 @@ static const sim_script sim_scripts[] = {
     {SIM_SCRIPT_ATTACH("~=ARGV[1]", "SET',KEYS[i],ARGV[2],'PX'"), SIM_COMMAND_SET, true, false,
      false, false, false, true, false},
     {"if redis.call('GET',KEYS[#KEYS])~=ARGV[5] or "
-     "redis.call('OBJECT','ENCODING',KEYS[#KEYS]..' '..redis.sha1hex(ARGV[5]))~='raw' then return -1 end "
+     "redis.call('OBJECT','ENCODING','redlock:lineage '..string.sub(redis.sha1hex(ARGV[5]),1,12))~='raw' "
+     "then return -1 end "
      "local run,past=string.match(ARGV[6],'^(%w*)-(%x*)$') local c,a,b=string.match("
      "redis.call('INFO','replication'),'role:(%a+).*_replid2:(%x+).*second_repl_offset:(%-?%d+)') "
      "local was=a and (c=='master' and '' or 'f')..string.sub(a,1,16)..string.format('%.0f',b+1) or '' if (past~='' and past~=was) or (run~='' and not "

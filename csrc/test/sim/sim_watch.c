@@ -63,6 +63,8 @@ typedef struct sim_watch_script {
 
 #define SIM_WATCH_RECORD SIM_WATCH_RECORD_AND("redis.call('OBJECT','ENCODING',KEYS[#KEYS])~='raw' ")
 
+#define SIM_WATCH_SEAL_DIGITS 12
+#define SIM_WATCH_SEAL "'redlock:lineage '..string.sub(redis.sha1hex(r),1,12)"
 /* A seal that is broken is as good as one that is not. */
 #define SIM_WATCH_RECORD_UNSEALED SIM_WATCH_RECORD_AND("redis.call('EXISTS',KEYS[#KEYS])==0 ")
 
@@ -98,11 +100,10 @@ static const sim_watch_script sim_watch_scripts[] = {
      "run=run..'-'..was "
      "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
      "local r=redis.call('GET',KEYS[1]) local spoil=ARGV[1]=='spoil' "
-     "if spoil and r==ARGV[4] then redis.call('DEL',KEYS[1],"
-     "KEYS[#KEYS]..' '..redis.sha1hex(r)) r=false end "
+     "if spoil and r==ARGV[4] then redis.call('DEL',KEYS[1]," SIM_WATCH_SEAL ") r=false end "
      "local of=r and string.match(r,'^%S+')==run and not("
-     "redis.call('OBJECT','ENCODING',KEYS[#KEYS]..' '..redis.sha1hex(r))~='raw' ) "
-     "local old=r and KEYS[#KEYS]..' '..redis.sha1hex(r) "
+     "redis.call('OBJECT','ENCODING'," SIM_WATCH_SEAL ")~='raw' ) "
+     "local old=r and " SIM_WATCH_SEAL " "
      "local whose=r and string.match(r,'^%S+ %d+ %S+ (.*)$') "
      "if ARGV[1]=='ready' then why='ready' born=now-ARGV[3] "
      "elseif not r then why='empty' "
@@ -116,12 +117,13 @@ static const sim_watch_script sim_watch_scripts[] = {
      "redis.call('SELECT',db) local o=redis.pcall('GET',KEYS[1]) redis.call('SELECT',ARGV[5]) "
      "if type(o)=='string' then "
      "r=run..(string.match(o,' .*') or '')..' database='..db free=false break end end end "
-     "if free then if old then redis.call('DEL',old) end redis.call('SET',KEYS[1],r) "
-     "local seal=KEYS[#KEYS]..' '..redis.sha1hex(r) "
-     "redis.call('SET',seal,'s') redis.set_repl(redis.REPL_NONE) "
-     "redis.call('APPEND',seal,'ealed') redis.set_repl(redis.REPL_ALL) "
-     "if redis.call('OBJECT','ENCODING',seal)~='raw' then return redis.error_reply("
-     "'ERR OBJECT ENCODING does not tell a key that APPEND has changed') end end why=nil end "
+     "if free then if old then redis.call('DEL',old) end local seal=" SIM_WATCH_SEAL
+     " redis.call('SET',seal,'ok') local copied=redis.call('OBJECT','ENCODING',seal) "
+     "redis.call('SET',seal,'o') redis.set_repl(redis.REPL_NONE) redis.call('APPEND',seal,'k') "
+     "redis.set_repl(redis.REPL_ALL) local own=redis.call('OBJECT','ENCODING',seal) "
+     "if copied~='embstr' or own~='raw' then redis.call('DEL',seal) return redis.error_reply("
+     "'NOSEAL a short string is '..copied..' after SET and '..own..' after APPEND') end "
+     "redis.call('SET',KEYS[1],r) end why=nil end "
      "return string.format('%.0f %s %s %s',now,run,why or '-',why and '' or r)",
      SIM_COMMAND_GUARD, false, false, false},
 };
@@ -543,23 +545,31 @@ static void sim_watch_say(sim *s, int connection, sim_request *request, const ch
   sim_node_reply(s, connection, request, reply, outcome);
 }
 
+/* The record whose seal has the name |key|; NULL if the node has none. */
+static const sim_record *sim_watch_sealed(const sim_node *node, const sim_connection *from,
+                                          const char *key, size_t length) {
+  static const char before[] = "redlock:lineage ";
+  size_t digits = length - (sizeof before - 1);
+  for (unsigned i = 0; i < SIM_RECORDS_MAX && digits == SIM_WATCH_SEAL_DIGITS; i++) {
+    const sim_record *record = &node->data.records[from->database][i];
+    if (record->used && memcmp(key, before, sizeof before - 1) == 0 &&
+        memcmp(key + sizeof before - 1, record->sha1, digits) == 0) {
+      return record;
+    }
+  }
+  return NULL;
+}
+
 /* The record that the node must have, if it is there: as it is, or by the name of its seal. */
 static const sim_record *sim_watch_record_of(sim_node *node, const sim_connection *from,
                                              const resp_request *command, const sim_watch *watch) {
   const char *key = command->words[watch->record_key];
   size_t length = command->lengths[watch->record_key];
-  const char *space = memchr(key, ' ', length);
-  const sim_record *record = sim_watch_record_at(
-      node, from->database, key, space != NULL ? (size_t)(space - key) : length, false);
-  if (record == NULL) {
-    return NULL;
+  if (memchr(key, ' ', length) != NULL) {
+    return sim_watch_sealed(node, from, key, length);
   }
-  if (space != NULL) {
-    bool sealed = (size_t)(key + length - space) == SIM_SHA1_LENGTH + 1 &&
-                  memcmp(space + 1, record->sha1, SIM_SHA1_LENGTH) == 0;
-    return sealed ? record : NULL;
-  }
-  bool same = command->lengths[watch->record] == record->length &&
+  const sim_record *record = sim_watch_record_at(node, from->database, key, length, false);
+  bool same = record != NULL && command->lengths[watch->record] == record->length &&
               memcmp(command->words[watch->record], record->text, record->length) == 0;
   return same ? record : NULL;
 }
