@@ -445,15 +445,16 @@ static void rl_call_stands(rl_core *core, rl_place *place, unsigned node, redloc
 }
 
 /*
- * Whether a LEAVE was refused for what it does, in the words of Redis 6, 7.0 and 7.2 or of a command that was renamed: who
- * may come and not leave keeps others waiting. One that was refused for its key says nothing of the node: it may answer
- * a message that somebody made up (C8).
+ * Returns true if a LEAVE was refused for its command: a waiter that may come and not leave would keep others waiting. Such
+ * an error names the command, but in Redis 6 and 7.0, and where the command was renamed. A LEAVE that was refused for its
+ * key says nothing of the node: it may answer a forged message (C8).
  */
 static bool rl_call_is_forbidden(const rl_reply *reply) {
   return reply->type == RL_REPLY_ERROR &&
-         (strstr(reply->text, "executing the script can't run") != NULL ||
+         (rl_reply_names_command(reply->text) ||
+          strstr(reply->text, "executing the script can't run") != NULL ||
           strstr(reply->text, "t run this command") != NULL ||
-          strstr(reply->text, "to run the '") != NULL || strstr(reply->text, "nknown ") != NULL);
+          strstr(reply->text, "nknown ") != NULL);
 }
 
 /* C9. Before Redis 7 these words stand inside the text. */

@@ -612,9 +612,23 @@ void rl_link_mask_token(rl_link *link, const rl_attempt *attempt) {
   }
 }
 
+/* Ends the text before its first quotation that may be an argument. The one of "can't" begins none. */
+static void rl_link_cut_quotations(char *text) {
+  size_t at = strcspn(text, "'`\"");
+  while (text[at] != '\0') {
+    bool apostrophe = at >= 3 && strncmp(text + at - 3, "can't ", 6) == 0;
+    size_t length = apostrophe ? 1 : rl_reply_quoted_command(text + at);
+    if (length == 0) {
+      text[at] = '\0';
+      return;
+    }
+    at += length + strcspn(text + at + length, "'`\"");
+  }
+}
+
 /*
  * A server that does not know a command quotes what it was sent, with AUTH the password. What such
- * errors say before the first quotation mark is enough, and a text that holds the password all the
+ * errors say before the first argument is enough, and a text that holds the password all the
  * same is not passed on. This goes for every error: a peer that greets, as Redis does not, makes each
  * reply look like that to the next command.
  */
@@ -624,7 +638,7 @@ const char *rl_link_said(rl_link *link) {
     return text[0] != '\0' ? text : "an error without a text";
   }
   if (link->phase == RL_LINK_HANDSHAKE || strstr(text, "unknown command") != NULL) {
-    text[strcspn(text, "'`\"")] = '\0';
+    rl_link_cut_quotations(text);
   }
   rl_command_bytes password = rl_link_password(link);
   if (rl_link_find(text, 0, password.bytes, password.length) != NULL) {

@@ -204,3 +204,31 @@ int rl_reply_next(rl_reply_reader *reader, const char **reason) {
   }
   return 0;
 }
+
+/* ------------------------------------------------------------------------------- texts of errors */
+
+size_t rl_reply_quoted_command(const char *quotation) {
+  static const char *const commands[] = {
+      "append",  "auth",   "client", "client|setname", "del",  "eval",
+      "evalsha", "exists", "get",    "info",           "mget", "object",
+      "pexpire", "ping",   "pttl",   "publish",        "scan", "object|encoding",
+      "select",  "set",    "strlen", "time",           "type", "subscribe",
+  };
+  for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+    size_t length = strlen(commands[i]);
+    if (quotation[0] == '\'' && strncmp(quotation + 1, commands[i], length) == 0 &&
+        quotation[1 + length] == '\'') {
+      return length + 2;
+    }
+  }
+  return 0;
+}
+
+bool rl_reply_names_command(const char *text) {
+  for (const char *at = strchr(text, '\''); at != NULL; at = strchr(at + 1, '\'')) {
+    if (rl_reply_quoted_command(at) > 0) {
+      return true;
+    }
+  }
+  return false;
+}

@@ -1212,7 +1212,7 @@ static void who_may_not_leave_does_not_come_for_a_minute(void **state) {
   } cases[] = {
       {"-ERR The user executing the script can't run this command or subcommand script: 1\r\n",
        true},
-      {"-ERR ACL failure in script: User locks has no permissions to run the 'lrem' command\r\n",
+      {"-ERR ACL failure in script: User locks has no permissions to run the 'mget' command\r\n",
        true},
       {"-ERR Error running script (call to f_0123456789012345678901234567890123456789): @user_script:1: "
        "@user_script: 1: The user executing the script can't run this command or subcommand\r\n",

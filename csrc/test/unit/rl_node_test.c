@@ -208,6 +208,29 @@ static void a_refused_step_ends_the_connection_and_says_why(void **state) {
   }
 }
 
+/* The name of a command is no argument, and "can't" quotes nothing. */
+static void error_with_a_password_names_the_forbidden_command(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"+OK\r\n-NOPERM User u has no permissions to run the 'select' command\r\n",
+       "NOPERM User u has no permissions to run the 'select' command"},
+      {"+OK\r\n-ERR The user can't run 'select' with '" SECRET "'\r\n",
+       "ERR The user can't run 'select' with "},
+      {"+OK\r\n-ERR unknown command 'select', with args beginning with: 's3' 'get'\r\n",
+       "ERR unknown command 'select', with args beginning with: "},
+      {"+OK\r\n-ERR no 'selects'\r\n", "ERR no "},
+      {"+OK\r\n-ERR no 'select\r\n", "ERR no "},
+  };
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    fixture *it = make("redis://u:" SECRET "@h/99");
+    connect_node(it);
+    const char *reason = feed(it, cases[i][0]);
+    assert_non_null(reason);
+    assert_string_equal(reason, cases[i][1]);
+    destroy(it);
+  }
+}
+
 /* How the peer ends a handshake whose replies so far were |replies|; which command the next one has. */
 static void assert_next_handshake(fixture *it, const char *replies, const char *steps) {
   connect_node(it);
@@ -590,6 +613,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_handshake_logs_in_selects_and_names_itself),
       cmocka_unit_test(a_refused_step_ends_the_connection_and_says_why),
+      cmocka_unit_test(error_with_a_password_names_the_forbidden_command),
       cmocka_unit_test(close_at_setname_skips_it_on_the_next_connection),
       cmocka_unit_test(close_at_setname_is_tried_again_at_once_and_once),
       cmocka_unit_test(no_part_of_an_odd_password_is_passed_on),
