@@ -36,7 +36,7 @@
  * that is stopped and resumed by its host may see neither clock move: a lease held across such a
  * stop is not safe. After a suspend, what is due is done at once: blocking calls whose time has come end,
  * leases that keep themselves are extended, losses are reported, and redlock_client_pollfd() is readable.
- * Without a timerfd on that clock (outside of Linux, or without a descriptor left) this takes a second.
+ * Without a timerfd on that clock (outside of Linux, or without a descriptor left) this takes up to a second.
  *
  * Threads. Every function may be called from any thread. One client, with its one connection per node,
  * serves any number of threads, blocking calls included: of those that wait, one polls for all. A lock

@@ -249,7 +249,7 @@ function client:pollfd() end
 ---@nodiscard
 function client:events() end
 
---- In how many seconds process() is to be called at the latest; nil = nothing is due.
+--- In how many seconds process() must be called at the latest, 1 at most; nil = nothing is due.
 ---@return number? seconds
 ---@nodiscard
 function client:timeout() end
