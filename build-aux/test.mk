@@ -206,10 +206,6 @@ check-long:
 	@sh build-aux/setup.sh test
 	@REDLOCK_JOB_SECONDS=20000 $(run_tests) check-long
 
-$(BUILD)/test/busy: build-aux/busy.c
-	@mkdir -p $(@D)
-	$(CC) -std=c11 -D_GNU_SOURCE -O2 $(WARNINGS) -o $@ $<
-
 # The proof that the tests are sound: `make test` beside two processes that never sleep and one that stops all of it now and then.
 $(BUILD)/test/busy: build-aux/busy.c
 	@mkdir -p $(@D)
