@@ -16,23 +16,23 @@ describe("on_lost in a coroutine of cqueues", function()
   local function run(fn)
     local controller = cqueues.new()
     controller:wrap(fn)
-    assert(controller:loop(9))
+    assert(controller:loop(100))
     assert.is_true(controller:empty())
   end
 
   it("raised 'attempt to yield across a C-call boundary' in Lua 5.1 when it waited, and blocked its lock", function()
-    local client = redlock.new(farm.addresses, { ttl = 300 })
+    local client = redlock.new(farm.addresses, { ttl = 60000, node_timeout = 20000 })
     local seen = {}
     run(function()
-      local lock = assert(client:acquire("r", { on_lost = function(lost, reason)
+      local lock = assert(client:acquire("r", { ttl = 300, wait = 60000, on_lost = function(lost, reason)
         seen.reason = reason
         cqueues.sleep(0.05)
-        seen.validity = lost:acquire()
+        seen.validity = lost:acquire({ ttl = 60000 })
         seen.other = client:acquire("other")
         seen.released = lost:release()
       end }))
       repeat cqueues.sleep(0.01) until seen.released ~= nil
-      seen.again = lock:acquire()
+      seen.again = lock:acquire({ ttl = 60000 })
       assert(lock:release())
       assert(seen.other:release())
     end)
@@ -45,25 +45,29 @@ describe("on_lost in a coroutine of cqueues", function()
   end)
 
   it("a loop within a loop never ended while the outer one held a lease that kept itself", function()
-    local client = redlock.new(farm.addresses, { ttl = 2000, node_timeout = 1000, auto_extend = true })
+    local client = redlock.new(farm.addresses, { ttl = 60000, node_timeout = 20000, auto_extend = { every = 50 } })
     run(function()
       local outer = assert(client:acquire("outer"))
       local inner = cqueues.new()
       inner:wrap(function() assert(assert(client:acquire("inner")):release()) end)
-      assert(inner:loop(4))
+      assert(inner:loop(60))
       assert.is_true(inner:empty())
-      cqueues.sleep(2.5)
-      assert.is_true(outer:is_held())
+      local left = outer:remaining()
+      repeat -- until it is extended
+        cqueues.sleep(0.01)
+        local before = left
+        left = outer:remaining()
+      until left > before
       assert(outer:release())
     end)
     client:close()
   end)
 
   it("is told where no controller runs, by the next call", function()
-    local client = redlock.new(farm.addresses)
+    local client = redlock.new(farm.addresses, { node_timeout = 20000 })
     local told
     local function on_lost(lost, reason) told = { lost, reason } end
-    local lock = assert(client:acquire("r", { ttl = 100, on_lost = on_lost }))
+    local lock = assert(client:acquire("r", { ttl = 100, wait = 60000, on_lost = on_lost }))
     helper.eventually(function()
       lock:result()
       return told
@@ -73,7 +77,7 @@ describe("on_lost in a coroutine of cqueues", function()
   end)
 
   it("an error in the coroutine that looks after the client stopped all that waited", function()
-    local client, ended = redlock.new(farm.addresses, { node_timeout = 1000 }), 0
+    local client, ended = redlock.new(farm.addresses, { node_timeout = 20000 }), 0
     local controller, process, callers, raised = cqueues.new(), core.client_methods.process, {}, false
     for index = 1, 10 do
       controller:wrap(function()
@@ -90,11 +94,11 @@ describe("on_lost in a coroutine of cqueues", function()
       end
       return process(handle)
     end
-    local ok, err = controller:loop(5)
+    local ok, err = controller:loop(60)
     core.client_methods.process = process
     assert.is_false(ok)
     assert.is_truthy(tostring(err):find("interrupted!", 1, true), err)
-    assert(controller:loop(5))
+    assert(controller:loop(60))
     assert.are.equal(10, ended)
     client:close()
   end)
@@ -102,7 +106,7 @@ describe("on_lost in a coroutine of cqueues", function()
   it("writes what it raises to stderr after it has waited, and the controller goes on", function()
     local output = helper.run_script([[
       local cqueues = require "cqueues"
-      local client = require("redlock.cqueues").new({ ... }, { ttl = 500 })
+      local client = require("redlock.cqueues").new({ ... }, { ttl = 300, wait = 60000 })
       local controller, failed = cqueues.new(), 0
       controller:wrap(function()
         local held = {}

@@ -139,7 +139,7 @@ function helper.unless_stalled(bound, block)
     if ok then return end
     local delay = witness.delay(began)
     if delay <= bound then error(err, 0) end
-    print(("# repeated: %s, a stall of %.1f ms"):format(helper.test_name or "?", delay))
+    print(("# repeated: %s, a stall of %.1f ms: %s"):format(helper.test_name or "?", delay, tostring(err)))
   end
   block()
 end
