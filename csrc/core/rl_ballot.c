@@ -228,6 +228,9 @@ static rl_ballot_kind rl_ballot_kind_of(const rl_owed *owed, const rl_reply *rep
 
 rl_ballot rl_ballot_read(const rl_owed *owed, const rl_reply *reply) {
   rl_ballot_words words;
+  if (owed->kind == RL_OWED_DOCTOR && owed->step == RL_LINK_ROLE) {
+    return rl_ballots[RL_BALLOT_ERROR]; /* Whatever it is: the examination has failed before. */
+  }
   if (rl_ballot_is_watched(owed) && reply->type != RL_REPLY_ERROR) {
     if (!rl_ballot_split(reply, &words)) {
       return rl_ballots[RL_BALLOT_BROKEN];

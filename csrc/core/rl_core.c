@@ -263,14 +263,19 @@ rl_connection rl_core_connection(const rl_core *core, unsigned connection, redlo
 
 /* ----------------------------------------------------------------------------------- replies */
 
-/* The node does not know the script: once more, by its text. Returns whether it was sent. */
-static bool rl_core_send_text(rl_node *node, redlock_time now_us, const rl_owed *owed) {
+/*
+ * The node does not know the script, or refuses it: once more, by its text; a release that may not notify goes
+ * without. Returns whether it was sent.
+ */
+static bool rl_core_send_again(rl_node *node, redlock_time now_us, const rl_owed *owed) {
   if (!rl_link_has_room(&node->link, (rl_owed_kind)owed->kind)) {
     return false;
   }
   switch (owed->kind) {
   case RL_OWED_RELEASE:
     return rl_link_queue_release(&node->link, now_us, owed->attempt, owed->round, true, true);
+  case RL_OWED_FORCE:
+    return rl_link_queue_force(&node->link, now_us, owed->attempt, owed->round, owed->attempt->any);
   case RL_OWED_EXTEND:
     return rl_extend_send_text(node, now_us, owed);
   case RL_OWED_ACQUIRE:
@@ -280,6 +285,30 @@ static bool rl_core_send_text(rl_node *node, redlock_time now_us, const rl_owed 
   default:
     return false; /* The next extend heals it. */
   }
+}
+
+/*
+ * Returns true if a release that notifies was refused for the keys that it touches: by an ACL, by a cluster, or by a
+ * server or proxy that wants all keys to be declared. It did nothing.
+ */
+static bool rl_core_wants_plain(const rl_link *link, redlock_time now_us, const rl_owed *owed,
+                                const rl_ballot *ballot) {
+  const rl_reply *reply = &link->reader.reply;
+  bool forces = owed->kind == RL_OWED_FORCE && !owed->attempt->any && link->caller != NULL &&
+                link->mute_until_us <= now_us;
+  bool notifies = owed->script == RL_SCRIPT_RELEASE_CALL ||
+                  owed->script == RL_SCRIPT_RELEASE_ALL_CALL || forces;
+  bool refused = !ballot->set_nothing || strncmp(reply->text, "NOPERM ", 7) == 0;
+  return notifies && reply->type == RL_REPLY_ERROR && ballot->vote == REDLOCK_VOTE_ERROR &&
+         refused && !ballot->wants_text &&
+         (strstr(reply->text, "key") != NULL || strstr(reply->text, "Key") != NULL ||
+          strstr(reply->text, "KEY") != NULL);
+}
+
+/* The node may notify nobody, for a while: releases go without. */
+static void rl_core_mute(rl_core *core, rl_node *node, redlock_time now_us) {
+  node->link.mute_until_us = rl_time_add(now_us, RL_LISTENER_REFUSED_US);
+  rl_listener_mute(core, node, now_us);
 }
 
 /* Whether the node knows the script from now on, or has forgotten it (SCRIPT FLUSH). */
@@ -372,9 +401,9 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   if (rl_core_wrote(owed, &ballot)) {
     rl_node_wrote(node);
   }
-  if (ballot.mute) {
-    node->link.mute_until_us = rl_time_add(now_us, RL_LISTENER_REFUSED_US);
-    rl_listener_mute(core, node, now_us);
+  bool plain = rl_core_wants_plain(&node->link, now_us, owed, &ballot);
+  if (ballot.mute || plain) {
+    rl_core_mute(core, node, now_us);
   }
   if (ballot.node_us != 0) {
     (void)rl_node_clock_note(&node->link.clock, ballot.node_us, owed->sent_us, now_us);
@@ -386,7 +415,7 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   if (stepped) {
     rl_renew_doubt_all(core, now_us);
   }
-  if (ballot.wants_text && rl_core_send_text(node, now_us, owed)) {
+  if ((ballot.wants_text || plain) && rl_core_send_again(node, now_us, owed)) {
     return NULL;
   }
   if (ballot.broken) {

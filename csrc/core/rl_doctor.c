@@ -11,6 +11,7 @@
  *       needs, under a key where nothing is. So nothing changes. The key is the lock's with something behind it, so
  *       that what an ACL says of its keys shows; of the lock's own it is only asked whether it is there. Keys are
  *       looked through only where that is asked for.
+ *       A node that knows no scripts is asked for its role: a Sentinel looks like a server whose commands were renamed.
  *   D4. All nodes are waited for, for a second or for node_timeout, whichever is longer: a slow node is to be told from one
  *       that is down.
  *   D5. What the nodes have said is kept as it was said. Any of it may be missing, or a lie. Only the password that they
@@ -155,9 +156,13 @@ static void rl_doctor_keep(rl_doctor_node *node, const char *bytes, size_t lengt
   node->said[length] = '\0';
 }
 
+static bool rl_doctor_is_unknown(const rl_reply *reply) {
+  return reply->type == RL_REPLY_ERROR && strncmp(reply->text, "ERR unknown command", 19) == 0;
+}
+
 bool rl_doctor_note(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_owed *owed,
                     const rl_reply *reply, const char **why) {
-  bool last = owed->step == RL_LINK_EXAMINE;
+  bool last = owed->step != RL_LINK_PROBE;
   if (owed->round != lock->round || lock->phase != RL_PHASE_ROUND) {
     return last;
   }
@@ -167,10 +172,19 @@ bool rl_doctor_note(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_
   if (!last) {
     told->round_trip_us = took_us; /* D2 */
     told->no_evalsha = reply->type == RL_REPLY_ERROR && strncmp(reply->text, "NOPERM", 6) == 0;
-    told->unknown_evalsha =
-        reply->type == RL_REPLY_ERROR && strncmp(reply->text, "ERR unknown command", 19) == 0;
+    told->unknown_evalsha = rl_doctor_is_unknown(reply);
     *why = rl_doctor_find(lock)->keys ? rl_doctor_examine(lock, now_us, node) : NULL;
     return *why != NULL;
+  }
+  if (owed->step == RL_LINK_ROLE) {
+    told->sentinel = strcmp(reply->word, "sentinel") == 0;
+    *why = told->said;
+    return true;
+  }
+  if (told->unknown_evalsha && rl_doctor_is_unknown(reply)) { /* D3 */
+    (void)snprintf(told->said, sizeof told->said, "%s", *why);
+    return !rl_link_has_room(&node->link, RL_OWED_DOCTOR) ||
+           !rl_link_queue_role(&node->link, now_us, owed->attempt, owed->round);
   }
   if (reply->type == RL_REPLY_STRING) {
     told->answered = true;

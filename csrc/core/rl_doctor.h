@@ -20,6 +20,7 @@ typedef struct rl_doctor_node {
   bool answered;                  /* |said| is its answer; else it is why there is none */
   bool no_evalsha;                /* it may not run scripts by their names */
   bool unknown_evalsha;           /* the server does not know how to */
+  bool sentinel;                  /* it is none: it watches servers */
   redlock_duration round_trip_us; /* of the shortest command; REDLOCK_NEVER when it is not known */
   bool has_clock;
   uint64_t clock_us;               /* its clock was that much before the core's, modulo 2^64 */

@@ -150,6 +150,14 @@ static void rl_finding_check_down(rl_finding_search *search, unsigned index) {
   if (node->answered || rl_finding_lacks_rights(node)) {
     return;
   }
+  if (node->sentinel) {
+    rl_finding_add(
+        search, rl_finding_name_refuses, REDLOCK_SEVERITY_ERROR, index,
+        "%.100s is a Sentinel, which keeps no keys: name servers that are independent of "
+        "each other instead, by their own addresses",
+        node->name);
+    return;
+  }
   if (strncmp(node->said, "it is the same server as ", 25) == 0) {
     rl_finding_add(search, rl_finding_name_same_server, REDLOCK_SEVERITY_ERROR, index,
                    "%.100s has no vote: %.190s; put a server of its own in its place", node->name,
@@ -361,7 +369,7 @@ static void rl_finding_add_unknown(rl_finding_search *search, unsigned index,
 static void rl_finding_check_unknown(rl_finding_search *search, unsigned index) {
   const rl_doctor_node *node = &search->doctor->nodes[index];
   rl_finding_missing missing = {0};
-  if (node->unknown_evalsha) {
+  if (node->unknown_evalsha && !node->sentinel) {
     rl_finding_miss(&missing.lock, "evalsha");
   }
   rl_finding_collect(search->doctor, node, "unknown", &missing);

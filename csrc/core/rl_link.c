@@ -515,6 +515,16 @@ bool rl_link_queue_doctor(rl_link *link, redlock_time now_us, rl_attempt *attemp
   return true;
 }
 
+bool rl_link_queue_role(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round) {
+  rl_owed owed = {attempt, now_us, round, RL_OWED_DOCTOR, true, RL_LINK_ROLE, RL_SCRIPT_NONE};
+  const rl_command_bytes role[] = {rl_link_text("ROLE")};
+  if (!rl_link_reserve_owed(link, true) || !rl_command_arguments(&link->output, role, 1)) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
 bool rl_link_queue_force(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                          bool any) {
   rl_owed owed = {attempt, now_us, round, RL_OWED_FORCE, true, 0, RL_SCRIPT_NONE};
@@ -522,7 +532,7 @@ bool rl_link_queue_force(rl_link *link, redlock_time now_us, rl_attempt *attempt
   assert(link->phase == RL_LINK_UP);
   if (!rl_link_reserve_owed(link, true) ||
       !(any ? rl_command_delete(&link->output, &key)
-        : link->caller != NULL
+        : link->caller != NULL && link->mute_until_us <= now_us
             ? rl_command_release(&link->output, RL_SCRIPT_RELEASE_CALL, true, &key, NULL, true)
             : rl_command_script(&link->output, RL_SCRIPT_RELEASE, true, &key, 0, true))) {
     return false;

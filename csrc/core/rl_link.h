@@ -59,7 +59,11 @@ typedef enum rl_owed_kind {
 } rl_owed_kind;
 
 /* The commands of the doctor. */
-typedef enum rl_link_doctor_step { RL_LINK_PROBE, RL_LINK_EXAMINE } rl_link_doctor_step;
+typedef enum rl_link_doctor_step {
+  RL_LINK_PROBE,
+  RL_LINK_EXAMINE,
+  RL_LINK_ROLE
+} rl_link_doctor_step;
 
 /* A reply that the node owes: for which attempt, in which round of its lock. */
 typedef struct rl_owed {
@@ -181,6 +185,9 @@ bool rl_link_queue_inspect(rl_link *link, redlock_time now_us, rl_attempt *attem
  */
 bool rl_link_queue_doctor(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                           const rl_command_examination *examination);
+
+/* ROLE, of a node that knows no scripts: a Sentinel says what it is. */
+bool rl_link_queue_role(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round);
 
 /* Deletes the key: if it holds the attempt's token, or with |any| whatever it holds. */
 bool rl_link_queue_force(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,

@@ -305,6 +305,7 @@ static bool fake_read_handshake(fake_command *command, const resp_request *reque
                   : resp_is(request, 0, "SUBSCRIBE") ? FAKE_SUBSCRIBE
                   : resp_is(request, 0, "PING")      ? FAKE_PING
                   : resp_is(request, 0, "PUBLISH")   ? FAKE_PUBLISH
+                  : resp_is(request, 0, "ROLE")      ? FAKE_ROLE
                                                      : FAKE_OTHER;
   for (unsigned i = 0; i < request->count; i++) {
     size_t length = request->lengths[i];

@@ -45,6 +45,7 @@ typedef enum fake_verb {
   FAKE_CONFIRM,
   FAKE_PROBE,
   FAKE_EXAMINE,
+  FAKE_ROLE,
   FAKE_GUARD,
   FAKE_STAND, /* these are for calls: fake_queue.h */
   FAKE_LEAVE,

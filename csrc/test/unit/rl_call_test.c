@@ -1361,6 +1361,65 @@ static void many_resources_have_a_place_each(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* -------------------------------------------------------- servers that want all keys declared */
+
+#define UNDECLARED "-ERR script tried accessing undeclared key\r\n"
+
+static void refused_notification_releases_without(void **state) {
+  static const char *const refusals[] = {
+      UNDECLARED, "-CROSSSLOT Keys in request don't hash to the same slot\r\n",
+      "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"};
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(refusals); i++) {
+    fake_world *world = listening(1);
+    rl_lock *lock = fake_lock(world, KEY, NULL);
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+    fake_turn(world);
+    fake_command command = fake_reply(world, 0, refusals[i]);
+    assert_true(command.verb == FAKE_RELEASE && command.calls);
+    command = fake_answer(world, 0);
+    assert_true(command.verb == FAKE_RELEASE && !command.calls);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_int_equal(fake_keys(world, KEY), 0);
+    /* The next ones do without at once, for a minute. */
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+    fake_turn(world);
+    assert_false(fake_answer(world, 0).calls);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void refused_notification_of_a_forced_release_does_without(void **state) {
+  (void)state;
+  fake_world *world = listening(1);
+  take_key(world, 1, REDLOCK_NEVER);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_force_release(lock, world->now_us, OTHER, sizeof OTHER - 1, false),
+               REDLOCK_OK);
+  fake_turn(world);
+  assert_true(fake_reply(world, 0, UNDECLARED).calls);
+  assert_false(fake_answer(world, 0).calls);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* It may have been executed: the plain release would find nothing. */
+static void other_error_of_a_release_is_no_refusal(void **state) {
+  (void)state;
+  fake_world *world = listening(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_reply(world, 0, "-ERR the proxy lost its patience\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_true(fake_world_end(world));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(after_a_failed_attempt_it_stands_in_the_queue_of_each_node),
@@ -1433,6 +1492,9 @@ int main(void) {
       cmocka_unit_test(a_script_that_a_node_has_forgotten_goes_by_its_text),
       cmocka_unit_test(a_forked_child_forgets_all_places_and_sends_nothing),
       cmocka_unit_test(many_resources_have_a_place_each),
+      cmocka_unit_test(refused_notification_releases_without),
+      cmocka_unit_test(refused_notification_of_a_forced_release_does_without),
+      cmocka_unit_test(other_error_of_a_release_is_no_refusal),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

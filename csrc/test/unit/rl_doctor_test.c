@@ -234,6 +234,29 @@ static void a_server_without_evalsha_is_found(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void sentinel_is_recognised(void **state) {
+  static const char *const roles[] = {"*2\r\n$8\r\nsentinel\r\n*1\r\n$8\r\nmymaster\r\n",
+                                      "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n",
+                                      "-ERR unknown command 'ROLE'\r\n"};
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(roles); i++) {
+    fake_world *world = fake_world_new(3);
+    rl_lock *lock = begin(world, NULL);
+    answer(world, 0, "role=master");
+    answer(world, 1, "role=master");
+    (void)fake_reply(world, 2, "-ERR unknown command 'EVALSHA', with args beginning with: \r\n");
+    (void)fake_reply(world, 2, "-ERR unknown command 'EVAL', with args beginning with: \r\n");
+    assert_int_equal(fake_next(world, 2), FAKE_ROLE);
+    (void)fake_reply(world, 2, roles[i]);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_int_equal(of(lock, 2)->sentinel, i == 0);
+    assert_int_equal(world->core.nodes[2]->link.phase, RL_LINK_UP);
+    assert_string_equal(found(lock, 0), i == 0 ? "refuses" : "down");
+    assert_string_equal(found(lock, 1), i == 0 ? "" : "refuses");
+    assert_true(fake_world_end(world));
+  }
+}
+
 static void nodes_that_are_down_say_why(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -457,6 +480,7 @@ int main(void) {
       cmocka_unit_test(a_clock_that_is_no_number_is_none),
       cmocka_unit_test(whoever_may_not_run_scripts_by_name_is_found),
       cmocka_unit_test(a_server_without_evalsha_is_found),
+      cmocka_unit_test(sentinel_is_recognised),
       cmocka_unit_test(nodes_that_are_down_say_why),
       cmocka_unit_test(a_connection_that_breaks_between_both_answers_is_down),
       cmocka_unit_test(an_answer_that_is_late_is_not_of_this_examination),

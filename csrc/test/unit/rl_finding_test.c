@@ -295,6 +295,18 @@ static void who_does_not_know_scripts_by_name_is_told_so(void **state) {
                "its configuration");
 }
 
+static void sentinel_is_not_told_to_rename_its_commands(void **state) {
+  (void)state;
+  rl_doctor *doctor = world(3);
+  doctor->nodes[1].answered = false;
+  doctor->nodes[1].unknown_evalsha = true;
+  doctor->nodes[1].sentinel = true;
+  assert_finds(
+      doctor, REDLOCK_SEVERITY_ERROR, "refuses", 1,
+      "two:2 is a Sentinel, which keeps no keys: name servers that are independent of each "
+      "other instead, by their own addresses");
+}
+
 static void with_a_fencing_token_the_locks_own_key_is_not_enough(void **state) {
   (void)state;
   rl_doctor *doctor = world(3);
@@ -614,6 +626,7 @@ int main(void) {
       cmocka_unit_test(a_fencing_token_needs_the_right_to_the_time),
       cmocka_unit_test(who_may_not_run_scripts_at_all_is_told_which_right_is_missing),
       cmocka_unit_test(who_does_not_know_scripts_by_name_is_told_so),
+      cmocka_unit_test(sentinel_is_not_told_to_rename_its_commands),
       cmocka_unit_test(with_a_fencing_token_the_locks_own_key_is_not_enough),
       cmocka_unit_test(a_server_that_refuses_is_not_said_to_be_silent),
       cmocka_unit_test(a_key_that_is_forbidden_is_named_with_the_pattern_of_the_prefix),
