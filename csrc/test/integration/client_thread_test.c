@@ -37,10 +37,9 @@ static int reset(void **state) {
 }
 
 static redlock_options patient(void) {
-  redlock_options options = {0};
-  options.ttl_us = 60 * REDLOCK_SECONDS;
-  options.node_timeout_us = 5 * REDLOCK_SECONDS; /* However busy the machine is. */
-  options.wait_us = 60 * REDLOCK_SECONDS;
+  redlock_options options = once();
+  options.retry_count = 0; /* as many as the wait allows */
+  options.wait_us = 600 * REDLOCK_SECONDS;
   options.retry_delay_us = MS(2);
   options.retry_jitter_us = MS(2);
   return options;
@@ -144,12 +143,12 @@ static void threads_of_one_client_get_their_own_results(unsigned count, unsigned
 
 static void eight_threads_share_a_client(void **state) {
   (void)state;
-  threads_of_one_client_get_their_own_results(8, 200);
+  threads_of_one_client_get_their_own_results(8, 60);
 }
 
 static void sixty_four_threads_share_a_client(void **state) {
   (void)state;
-  threads_of_one_client_get_their_own_results(64, 40);
+  threads_of_one_client_get_their_own_results(64, 20);
 }
 
 /* All of them on five connections: the first one's. */
@@ -182,7 +181,7 @@ static int child_uses_the_client(void *argument) {
 static void children_are_forked_while_threads_work(void **state) {
   (void)state;
   redlock_client *client = begin(8, 1000000);
-  for (unsigned i = 0; i < 60; i++) {
+  for (unsigned i = 0; i < 20; i++) {
     unsigned before = workers[i % 8].own;
     in_child(child_uses_the_client, client);
     eventually(workers[i % 8].own > before || workers[i % 8].errors > 0);
@@ -229,6 +228,7 @@ static void begin_call(call *self, redlock_client *client, const char *name,
 }
 
 static int end_call(call *self) {
+  eventually(atomic_load(&self->result) != REDLOCK_PENDING);
   assert_int_equal(pthread_join(self->thread, NULL), 0);
   redlock_lock_free(self->lock);
   return atomic_load(&self->result);
@@ -247,15 +247,15 @@ static void a_follower_keeps_its_budget_when_its_leader_is_held_up(void **state)
   atomic_store(&held_up, false);
   atomic_store(&go_on, false);
   assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
-  options.retry_delay_us = 50 * REDLOCK_SECONDS; /* It polls all the time, and has no mutex. */
+  options.retry_delay_us = 300 * REDLOCK_SECONDS; /* It polls all the time, and has no mutex. */
   begin_call(&leader, client, "r", &options);
   (void)poll(NULL, 0, 100); /* Most likely it does by then; if not, the test is easy. */
   assert_int_equal(pthread_kill(leader.thread, SIGUSR1), 0);
   eventually(atomic_load(&held_up));
-  redlock_time begun_us = redlock_now();
+  redlock_time begun_us = stopwatch();
   begin_call(&follower, client, "r", &brief);
   assert_int_equal(end_call(&follower), REDLOCK_E_TAKEN);
-  assert_between(follower.ended_us - begun_us, MS(100), MS(1500));
+  assert_between(follower.ended_us - begun_us, MS(100), MS(1500) + witness_delay_us(begun_us));
   atomic_store(&go_on, true);
   redlock_lock_cancel(leader.lock);
   assert_int_equal(end_call(&leader), REDLOCK_E_CANCELLED);
@@ -284,20 +284,18 @@ static void let_nodes_go_on(void) {
 static void the_lead_is_handed_on_when_the_leaders_call_has_ended(void **state) {
   (void)state;
   redlock_options brief = once();
-  brief.ttl_us = 300 * REDLOCK_SECONDS;
+  brief.ttl_us = 600 * REDLOCK_SECONDS;
   brief.node_timeout_us = MS(500);
   redlock_options slow = brief;
-  slow.node_timeout_us = 25 * REDLOCK_SECONDS;
+  slow.node_timeout_us = 300 * REDLOCK_SECONDS;
   redlock_client *client = client_beside_hung_nodes(&slow);
   call leader, follower;
   begin_call(&leader, client, "leader", &brief);
   eventually(farm_count(&five, "leader", NULL) == 2);
   begin_call(&follower, client, "follower", &slow);
   assert_int_equal(end_call(&leader), REDLOCK_E_UNAVAILABLE);
-  redlock_time begun_us = redlock_now();
   let_nodes_go_on();
-  assert_int_equal(end_call(&follower), REDLOCK_OK);
-  assert_true(follower.ended_us - begun_us < MS(5000)); /* By itself it would look after 25 s. */
+  assert_int_equal(end_call(&follower), REDLOCK_OK); /* By itself it would look after 300 s. */
   redlock_client_free(client);
 }
 
@@ -305,10 +303,10 @@ static void the_lead_is_handed_on_when_the_leaders_call_has_ended(void **state) 
 static void a_leader_looks_after_what_is_due_before_its_own_time(void **state) {
   (void)state;
   redlock_options brief = once();
-  brief.ttl_us = 300 * REDLOCK_SECONDS;
+  brief.ttl_us = 600 * REDLOCK_SECONDS;
   brief.node_timeout_us = MS(600); /* More than the nodes have been silent for. */
   redlock_options slow = brief;
-  slow.node_timeout_us = 25 * REDLOCK_SECONDS;
+  slow.node_timeout_us = 300 * REDLOCK_SECONDS;
   redlock_client *client = client_beside_hung_nodes(&slow);
   call leader;
   farm_stop(&five, 0); /* No reply wakes the leader by chance. */
@@ -316,12 +314,12 @@ static void a_leader_looks_after_what_is_due_before_its_own_time(void **state) {
   begin_call(&leader, client, "leader", &slow);
   (void)poll(NULL, 0, 100); /* Most likely it polls by then; if not, the test is easy. */
   redlock_lock *started = new_lock(client, "started");
+  redlock_time begun_us = stopwatch();
   assert_int_equal(redlock_lock_acquire_start(started, &brief), REDLOCK_OK);
   assert_int_equal(redlock_client_process(client, NULL, 0), REDLOCK_OK);
-  redlock_time begun_us = redlock_now();
   eventually(redlock_lock_result(started) != REDLOCK_PENDING); /* Asking processes nothing. */
   /* After 3 s the silent connections are given up, and the leader looks by itself. */
-  assert_between(redlock_now() - begun_us, MS(500), MS(2200));
+  assert_took(begun_us, MS(600), MS(2200));
   assert_int_equal(redlock_lock_result(started), REDLOCK_E_UNAVAILABLE);
   assert_ptr_equal(redlock_client_next_ended(client), started);
   for (unsigned i = 0; i < 5; i++) {
@@ -337,8 +335,8 @@ static void a_leader_looks_after_what_is_due_before_its_own_time(void **state) {
 static void a_wakeup_ends_all_blocking_calls_and_gives_back_what_they_had(void **state) {
   (void)state;
   redlock_options options = patient();
-  options.node_timeout_us = 20 * REDLOCK_SECONDS;
-  options.ttl_us = 300 * REDLOCK_SECONDS;
+  options.node_timeout_us = 300 * REDLOCK_SECONDS;
+  options.ttl_us = 600 * REDLOCK_SECONDS;
   redlock_client *client = client_of(&five, 5, &options);
   call calls[8];
   warm_up(client);
@@ -351,11 +349,9 @@ static void a_wakeup_ends_all_blocking_calls_and_gives_back_what_they_had(void *
     begin_call(&calls[i], client, name, &options);
     eventually(farm_count(&five, name, NULL) >= 2);
   }
-  redlock_time woken_us = redlock_now();
   redlock_client_wakeup(client);
   for (unsigned i = 0; i < 8; i++) {
     assert_int_equal(end_call(&calls[i]), REDLOCK_E_CANCELLED);
-    assert_true(calls[i].ended_us - woken_us < MS(1000));
   }
   for (unsigned i = 0; i < 8; i++) {
     char name[16];
@@ -385,14 +381,14 @@ static void a_signal_handler_ends_a_waiting_acquire(void **state) {
   redlock_lock *held = held_lock(client, "r");
   redlock_lock *lock = new_lock(client, "r");
   struct sigaction action = {.sa_handler = wake_up};
-  struct itimerval soon = {{0, 0}, {0, 30000}};
-  options.retry_delay_us = 50 * REDLOCK_SECONDS;
+  /* Again and again, for the first may come before the call. */
+  struct itimerval soon = {{0, 30000}, {0, 30000}}, never = {{0, 0}, {0, 0}};
+  options.retry_delay_us = 300 * REDLOCK_SECONDS;
   woken = client;
   assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
-  redlock_time begun_us = redlock_now();
   assert_int_equal(setitimer(ITIMER_REAL, &soon, NULL), 0);
   assert_int_equal(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_CANCELLED);
-  assert_true(redlock_now() - begun_us < MS(2000));
+  assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
   assert_ok(held, redlock_lock_release(held));
   redlock_lock_free(held);
   redlock_lock_free(lock);
@@ -409,7 +405,7 @@ static void close_ends_the_calls_of_other_threads(void **state) {
     begin_call(&calls[i], client, "r", &options);
   }
   (void)poll(NULL, 0, 20);
-  assert_int_equal(redlock_client_close(client, MS(5000)), REDLOCK_OK);
+  assert_int_equal(redlock_client_close(client, EVENTUALLY_US), REDLOCK_OK);
   for (unsigned i = 0; i < 4; i++) {
     assert_int_equal(end_call(&calls[i]), REDLOCK_E_CLOSED);
   }
@@ -435,7 +431,7 @@ static void *work_until_closed(void *argument) {
 static void close_ends_when_all_is_answered_and_not_later(void **state) {
   (void)state;
   redlock_options options = patient();
-  for (unsigned round = 0; round < 60; round++) {
+  for (unsigned round = 0; round < 12; round++) {
     redlock_client *client = client_of(&five, 5, &options);
     memset(workers, 0, sizeof workers);
     for (unsigned i = 0; i < THREADS_MAX; i++) {
@@ -444,13 +440,13 @@ static void close_ends_when_all_is_answered_and_not_later(void **state) {
     }
     (void)poll(NULL, 0, 3 + (int)(round % 20));
     redlock_time began_us = redlock_now();
-    assert_int_equal(redlock_client_close(client, MS(20000)), REDLOCK_OK);
+    assert_int_equal(redlock_client_close(client, 2 * EVENTUALLY_US), REDLOCK_OK);
     redlock_duration took_us = redlock_now() - began_us;
     for (unsigned i = 0; i < THREADS_MAX; i++) {
       assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
     }
     redlock_client_free(client);
-    assert_between(took_us, 0, MS(10000));
+    assert_between(took_us, 0, EVENTUALLY_US);
   }
 }
 
@@ -505,11 +501,11 @@ static void a_cancel_ends_the_call_of_the_thread_that_leads(void **state) {
   }
   begin_call(&leader, client, "r", &options);
   (void)poll(NULL, 0, 100); /* Most likely it polls by then; if not, the test is easy. */
-  redlock_time begun_us = redlock_now();
+  redlock_time begun_us = stopwatch();
   redlock_lock_cancel(leader.lock);
   assert_int_equal(end_call(&leader), REDLOCK_E_CANCELLED);
   /* After 3 s the silent connections are given up, and the leader looks by itself. */
-  assert_true(leader.ended_us - begun_us < MS(2000));
+  assert_between(leader.ended_us - begun_us, 0, MS(2000) + witness_delay_us(begun_us));
   for (unsigned i = 0; i < 5; i++) {
     farm_continue(&five, i);
   }
@@ -527,13 +523,15 @@ static void *process(void *client) {
 static void a_call_returns_when_another_thread_has_read_its_answers(void **state) {
   (void)state;
   redlock_options options = patient();
+  options.node_timeout_us = 300 * REDLOCK_SECONDS;
+  options.ttl_us = 600 * REDLOCK_SECONDS;
   redlock_client *client = client_of(&five, 5, &options);
   pthread_t loop;
   warm_up(client);
   assert_int_equal(pthread_create(&loop, NULL, process, client), 0);
   redlock_lock *lock = new_lock(client, "r");
   redlock_duration longest_us = 0;
-  for (unsigned i = 0; i < 500 && longest_us < MS(2000); i++) {
+  for (unsigned i = 0; i < 200 && longest_us < EVENTUALLY_US; i++) {
     redlock_time begun_us = redlock_now();
     assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
     assert_ok(lock, redlock_lock_release(lock));
@@ -542,7 +540,7 @@ static void a_call_returns_when_another_thread_has_read_its_answers(void **state
   }
   atomic_store(&stop, true);
   assert_int_equal(pthread_join(loop, NULL), 0);
-  assert_true(longest_us < MS(2000)); /* By itself it would look after 5 s. */
+  assert_true(longest_us < EVENTUALLY_US); /* By itself it would look after 300 s. */
   redlock_lock_free(lock);
   redlock_client_free(client);
 }
@@ -566,7 +564,7 @@ static void the_message_may_be_asked_for_while_another_thread_looks(void **state
   redlock_lock *lock = held_lock(client, "r");
   pthread_t other;
   assert_int_equal(pthread_create(&other, NULL, look, lock), 0);
-  for (unsigned i = 0; i < 3000; i++) {
+  for (unsigned i = 0; i < 500; i++) {
     assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_HELD);
     assert_contains(redlock_lock_message(lock), "held");
   }
@@ -623,7 +621,7 @@ static uintptr_t use_all_of_it(redlock_client *client) {
   (void)redlock_lock_release_send(other);
   redlock_lock_free(other);
   redlock_lock_free(lock);
-  return redlock_client_close(client, MS(5000)) == REDLOCK_OK ? 0 : 6;
+  return redlock_client_close(client, EVENTUALLY_US) == REDLOCK_OK ? 0 : 6;
 }
 
 static void *with_a_small_stack(void *client) {
