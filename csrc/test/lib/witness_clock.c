@@ -2,6 +2,7 @@
 #include "witness_clock.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
@@ -50,11 +51,15 @@ static void *watch(void *unused) {
 
 int witness_clock_start(void) {
   pthread_t thread;
+  sigset_t all, usual;
   if (atomic_exchange(&witness.pid, (long)getpid()) == (long)getpid()) {
     return 0;
   }
   atomic_store(&witness.beat_us, witness_clock_now_us());
+  (void)sigfillset(&all); /* Signals of the test must not end up in this thread. */
+  (void)pthread_sigmask(SIG_SETMASK, &all, &usual);
   int error = pthread_create(&thread, NULL, watch, NULL);
+  (void)pthread_sigmask(SIG_SETMASK, &usual, NULL);
   if (error == 0) {
     error = pthread_detach(thread);
   }
