@@ -5,7 +5,7 @@ INTEGRATION_SOURCES = $(call without_tls,$(wildcard csrc/test/integration/*_test
 INTEGRATION_PROGRAMS = $(patsubst csrc/test/%.c,$(BUILD)/test/%,$(INTEGRATION_SOURCES)) \
   $(call with_tls,$(patsubst %,$(BUILD)/test/integration/over_tls_%_test,$(INTEGRATION_OVER_TLS)))
 # These run once more, with all clients speaking TLS.
-INTEGRATION_OVER_TLS = nodes loop process leaving contest silence hostile burst client_thread keeper_thread
+INTEGRATION_OVER_TLS = nodes loop process leaving silence hostile burst client_thread keeper_thread
 INTEGRATION_THREAD_PROGRAMS = $(filter %_thread_test,$(INTEGRATION_PROGRAMS))
 
 $(BUILD)/test/integration/%_test: csrc/test/integration/%_test.c $(BUILD)/test/integration/%_test.o \

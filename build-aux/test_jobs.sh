@@ -182,7 +182,7 @@ check_jobs() {
 
 long_jobs() {
   local name version
-  KEEPER="KEEPER_TEST='a_thousand_cycles*'"
+  KEEPER="KEEPER_TEST='cycles*' KEEPER_CYCLES=1000"
   job long/sim computing '' 5.4:build/sim/sim "$MAKE sim-long"
   job long/model computing '' 5.4:model-programs "$MAKE model-long"
   job long/soak sleeping '' 5.4:chaos-programs "$MAKE soak"

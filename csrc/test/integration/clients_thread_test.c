@@ -11,7 +11,7 @@
 #include "support.h"
 
 #define THREADS 4
-#define ROUNDS 150
+#define ROUNDS 100
 
 typedef struct worker {
   pthread_t thread;
@@ -57,8 +57,9 @@ static void work_with(worker *self, redlock_client *client) {
   redlock_lock *own;
   redlock_lock *common;
   (void)snprintf(name, sizeof name, "own%u", self->number);
-  options.node_timeout_us = MS(2000);
-  options.wait_us = 20 * REDLOCK_SECONDS;
+  options.node_timeout_us = 5 * REDLOCK_SECONDS;
+  options.ttl_us = 60 * REDLOCK_SECONDS;
+  options.wait_us = 600 * REDLOCK_SECONDS;
   options.retry_delay_us = MS(2);
   options.retry_jitter_us = MS(2);
   if (redlock_lock_new(&own, client, name, strlen(name), &options) != REDLOCK_OK ||

@@ -84,7 +84,7 @@ static void lock_and_unlock_all(flock_of_locks *all, void (*turn)(flock_of_locks
   }
   run(all, turn);
   for (size_t i = 0; i < LOCKS; i++) {
-    assert_true(redlock_lock_remaining(all->locks[i]) > MS(15000));
+    assert_true(redlock_lock_remaining(all->locks[i]) > 0);
     assert_int_equal(redlock_lock_release_start(all->locks[i]), REDLOCK_OK);
     assert_int_equal(redlock_lock_remaining(all->locks[i]), 0);
   }
@@ -99,9 +99,7 @@ static void lock_and_unlock_all(flock_of_locks *all, void (*turn)(flock_of_locks
 static void many_locks_are_in_flight_at_once(void **state) {
   static flock_of_locks all;
   (void)state;
-  redlock_options options = once();
-  options.node_timeout_us = MS(2000);
-  make_locks(&all, &options);
+  make_locks(&all, NULL);
   lock_and_unlock_all(&all, turn_by_poll);
   free_locks(&all);
 }
@@ -109,9 +107,7 @@ static void many_locks_are_in_flight_at_once(void **state) {
 static void one_descriptor_is_enough_for_a_loop(void **state) {
   static flock_of_locks all;
   (void)state;
-  redlock_options options = once();
-  options.node_timeout_us = MS(2000);
-  make_locks(&all, &options);
+  make_locks(&all, NULL);
   int fd = redlock_client_pollfd(all.client);
   lock_and_unlock_all(&all, turn_by_epoll);
   /* Also across a connection that is lost and made anew. */
@@ -126,13 +122,14 @@ static void many_locks_are_in_flight_beside_a_hung_node(void **state) {
   static flock_of_locks all;
   (void)state;
   redlock_options options = once();
-  options.node_timeout_us = MS(2000);
+  options.node_timeout_us = 300 * REDLOCK_SECONDS;
+  options.ttl_us = 600 * REDLOCK_SECONDS;
   make_locks(&all, &options);
   warm_up(all.client);
   farm_stop(&five, 2);
-  redlock_time before_us = redlock_now();
+  redlock_time before_us = stopwatch();
   lock_and_unlock_all(&all, turn_by_poll);
-  assert_between(redlock_now() - before_us, 1, MS(1900));
+  assert_took(before_us, 0, MS(2500)); /* After 3 s the silent connection is given up. */
   farm_continue(&five, 2);
   pump_until(all.client, all_up(all.client));
   assert_string_equal(farm_command(&five, 2, "DBSIZE", NULL), "0");

@@ -15,14 +15,15 @@
 #include "support.h"
 
 #define THREADS 8
-#define SECONDS_USUAL 2
+#define SECONDS_USUAL 1
 
 typedef struct worker {
   pthread_t thread;
   redlock_client *client;
   unsigned number;
   unsigned random;
-  unsigned pairs, sections, dropped, unheard, handed, nested, cancelled;
+  atomic_uint sections, unheard, handed, nested;
+  unsigned pairs, dropped, cancelled;
   unsigned errors;   /* what should not have happened */
   unsigned two_hold; /* another was in its section as well */
   char message[256]; /* of the last error */
@@ -230,6 +231,24 @@ static void lose_one(redlock_client *client) {
   }
 }
 
+static bool all_was_done(void) {
+  unsigned sections = 0, unheard = 0, handed = 0, nested = 0;
+  for (unsigned i = 0; i < THREADS; i++) {
+    sections += atomic_load(&workers[i].sections);
+    unheard += atomic_load(&workers[i].unheard);
+    handed += atomic_load(&workers[i].handed);
+    nested += atomic_load(&workers[i].nested);
+  }
+  return sections > 0 && unheard > 0 && handed > 0 && nested > 0;
+}
+
+/* For the time that is wanted; on a slow machine until each thing was done. */
+static bool goes_on(redlock_time until_us) {
+  redlock_time now_us = redlock_now();
+  return !atomic_load(&failed) &&
+         (now_us < until_us || (!all_was_done() && now_us < until_us + EVENTUALLY_US));
+}
+
 static void threads_do_everything_at_once(void **state) {
   (void)state;
   const char *said = getenv("STRESS_SECONDS");
@@ -247,8 +266,7 @@ static void threads_do_everything_at_once(void **state) {
     workers[i].random = i * 7919 + 1;
     assert_int_equal(pthread_create(&workers[i].thread, NULL, work, &workers[i]), 0);
   }
-  for (redlock_time until_us = redlock_now() + seconds * REDLOCK_SECONDS;
-       redlock_now() < until_us && !atomic_load(&failed);) {
+  for (redlock_time until_us = redlock_now() + seconds * REDLOCK_SECONDS; goes_on(until_us);) {
     in_child(child_uses_the_client, client);
     forks++;
     lose_one(client);
@@ -285,7 +303,7 @@ static void threads_do_everything_at_once(void **state) {
                 "nested, %u cancelled by %u wake-ups; %u losses told, %u forks\n",
                 seconds, sum.pairs, sum.sections, sum.dropped, sum.unheard, sum.handed, sum.nested,
                 sum.cancelled, wakeups, losses, forks);
-  assert_true(sum.handed > 0 && sum.nested > 0 && sum.unheard > 0 && sum.sections > 0);
+  assert_true(all_was_done());
 }
 
 int main(void) {

@@ -182,11 +182,8 @@ static redlock_client *client_with_others(const char *address, int tls) {
 
 static void assert_told(const char *address, int tls, const char *says) {
   redlock_client *client = client_with_others(address, tls);
-  redlock_time before_us = redlock_now();
   redlock_lock *lock = held_lock(client, "r");
-  assert_between(redlock_now() - before_us, 0, MS(1000));
   pump_until(client, strstr(error_of(client, 0), says) != NULL);
-  assert_between(redlock_now() - before_us, 0, MS(3800)); /* A handshake has 3 s. */
   assert_ok(lock, redlock_lock_release(lock));
   redlock_lock_free(lock);
   redlock_client_free(client);

@@ -22,8 +22,6 @@
 typedef struct fake_connection {
   const fake_behaviour *behaviour;
   int fd;
-  bool first;
-  unsigned answered;
   long sent;
   size_t held;
   char bytes[FAKE_REQUEST_MAX];
@@ -68,10 +66,6 @@ static void fake_answer(fake_connection *connection, const resp_request *request
   const fake_behaviour *behaviour = connection->behaviour;
   const char *reply = "+OK\r\n";
   bool flood = false;
-  if (connection->first && behaviour->first_until != 0 &&
-      connection->answered++ >= behaviour->first_until) {
-    return;
-  }
   if (resp_is(request, 0, "CLIENT")) {
     if (behaviour->closes_at_name) {
       fake_hang_up(connection);
@@ -106,12 +100,11 @@ static void fake_answer_all(fake_connection *connection) {
   }
 }
 
-static void fake_serve(int fd, bool first, const fake_behaviour *behaviour) {
+static void fake_serve(int fd, const fake_behaviour *behaviour) {
   static fake_connection connection;
   int on = 1;
   connection.behaviour = behaviour;
   connection.fd = fd;
-  connection.first = first;
   (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   if (behaviour->greeting != NULL) {
     fake_send(&connection, behaviour->greeting);
@@ -139,8 +132,7 @@ static void fake_listen(int listener, const fake_server *self, const fake_behavi
         _exit(0);
       }
       (void)close(listener);
-      fake_serve(farm_over_tls != NULL ? farm_over_tls->serve(fd) : fd, *self->accepted == 1,
-                 behaviour);
+      fake_serve(farm_over_tls != NULL ? farm_over_tls->serve(fd) : fd, behaviour);
     }
     (void)close(fd);
   }

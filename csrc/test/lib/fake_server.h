@@ -20,9 +20,6 @@ typedef struct fake_behaviour {
   bool flood_handshake; /* after that to CLIENT SETNAME instead */
   long close_after;     /* closes the connection when so many bytes have been sent; 0 = never */
   bool one_by_one;      /* every byte on its own */
-  unsigned
-      first_until; /* the first connection answers so many commands and then takes all that comes,
-                           and answers nothing; 0 = it is as the others */
 } fake_behaviour;
 
 typedef struct fake_server {
