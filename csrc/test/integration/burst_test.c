@@ -74,6 +74,9 @@ static void run(burst *self, const char *what, int (*begin)(redlock_lock *lock))
       ended++;
       self->failed += result != REDLOCK_OK;
       self->unavailable += result == REDLOCK_E_UNAVAILABLE;
+      if (result != REDLOCK_OK && self->failed == 1) {
+        print_message("%s: %s\n", redlock_error_name(result), redlock_lock_message(lock));
+      }
     }
   }
   print_message("%u %s: %u ms, %u failed, %u of them unavailable\n", self->count, what,

@@ -132,7 +132,7 @@ static void fake_listen(int listener, const fake_server *self, const fake_behavi
         _exit(0);
       }
       (void)close(listener);
-      fake_serve(farm_over_tls != NULL ? farm_over_tls->serve(fd) : fd, behaviour);
+      fake_serve(fd, behaviour);
     }
     (void)close(fd);
   }

@@ -43,7 +43,6 @@ typedef struct farm {
 typedef struct farm_tls {
   const char *const *(*arguments)(void); /* for redis-server, ended by NULL */
   void (*fill)(redlock_settings *settings);
-  int (*serve)(int fd); /* what comes through TLS over the connection |fd|: another descriptor */
 } farm_tls;
 extern const farm_tls *farm_over_tls;
 
