@@ -6,7 +6,7 @@
 --     lua build-aux/mutants.lua check                           the lists are true to the tree: a second
 --
 -- Mutants that survive are printed. Those that are known to change nothing are listed, with the reason, in
--- csrc/test/equivalent.lua, by the text of the line; any other fails the run. So does an entry that is not
+-- csrc/test/equivalent.lua, by function and operator; any other fails the run. So does an entry that is not
 -- needed, and a file whose tests fail before anything is changed. The figures are written to build/mutants.md.
 --
 -- What does not compile, or compiles to the same code, is no mutant. A failed assertion and a crash are
@@ -73,19 +73,33 @@ local function of_name(named)
   return named:match("^[^:]+"), named:match(":(.*)$")
 end
 
--- Lines of the list of equivalents that stand nowhere, and files that no rule is for.
+-- Whether an entry of the list of equivalents is for the mutant.
+local function excuses(entry, mutant)
+  return entry[1] == mutant.name and entry[2] == mutant.operator and (entry[3] or mutant.nth) == mutant.nth
+    and mutant.path:find(entry.file or "", 1, true)
+end
+
+-- Finds entries of the list of equivalents that are for no operator, or for several, and files that no rule
+-- is for.
 local function check_lists()
-  local text, faults = {}, {}
+  local files, faults = {}, {}
   for path in sources() do
-    text[#text + 1] = read(path)
     if not rule_of(path) then
       faults[#faults + 1] = path .. ": no rule of csrc/test/mutants.lua is for it"
     end
+    files[path] = select(2, mutate.all(path, read(path), true))
   end
-  text = table.concat(text)
   for _, entry in ipairs(EQUIVALENT) do
-    if not text:find(entry.line, 1, true) then
-      faults[#faults + 1] = "csrc/test/equivalent.lua has a line that is not there any more: " .. entry.line
+    local found = 0
+    for path, counts in pairs(files) do
+      local count = path:find(entry.file or "", 1, true) and counts[entry[1]] and counts[entry[1]][entry[2]] or 0
+      if count >= (entry[3] or 1) then
+        found = found + (entry[3] and 1 or count)
+      end
+    end
+    if found ~= 1 then
+      faults[#faults + 1] = ("csrc/test/equivalent.lua: %s, %s%s is for %d operators"):format(entry[1], entry[2],
+        entry[3] and ", " .. entry[3] or "", found)
     end
   end
   if #faults > 0 then
@@ -237,10 +251,9 @@ end
 
 -- ---------------------------------------------------------------------------------------- one file
 
-local function excuse_of(path, mutant)
+local function excuse_of(mutant)
   for _, entry in ipairs(EQUIVALENT) do
-    if path:find(entry.file or "", 1, true) and mutant.line:find(entry.line, 1, true)
-      and mutant.mutant:find(entry.mutant, 1, true) then
+    if excuses(entry, mutant) then
       return entry
     end
   end
@@ -273,8 +286,8 @@ local function run_file(tree, prototype, named)
   local tests = tests_of(tree, path)
   for _, mutant in ipairs(mutants) do
     local began = os.time()
-    tree:change({ [path] = mutant.text })
-    local excuse = excuse_of(path, mutant)
+    tree:change({ [path] = mutate.text(text, mutant) })
+    local excuse = excuse_of(mutant)
     local by, hung = killer(tree, prototype, tests, path, excuse and EXCUSED_TESTS or #tests)
     tree:restore()
     if excuse and (by == nil or by == "compiler") then
@@ -287,18 +300,18 @@ local function run_file(tree, prototype, named)
       count.hung = count.hung + (hung and 1 or 0)
     end
     if kind == "survived" then
-      print(("survived - %s:%d\n    - %s\n    + %s"):format(path, mutant.number, trim(mutant.line),
-        trim(mutant.mutant)))
+      print(("survived - %s:%d: \"%s\", \"%s\", %d\n    - %s\n    + %s"):format(path, mutant.number, mutant.name,
+        mutant.operator, mutant.nth, trim(mutant.line), trim(mutant.mutant)))
     elseif os.getenv("VERBOSE") then
       print(("# %s:%d %s: %s [%d s]"):format(path, mutant.number, by or "equivalent", trim(mutant.mutant),
         os.time() - began))
     end
     io.flush()
   end
-  for _, entry in ipairs(EQUIVALENT) do
-    if not STATEMENTS and not only and not entry.used and path:find(entry.file or "", 1, true)
-      and text:find(entry.line, 1, true) then
-      print(("not needed - %s: %s -> %s"):format(path, entry.line, entry.mutant))
+  for _, mutant in ipairs(only and {} or mutants) do
+    local entry = excuse_of(mutant)
+    if entry and not entry.used then
+      print(("not needed - %s: \"%s\", \"%s\", %d"):format(path, mutant.name, mutant.operator, mutant.nth))
       count.survived = count.survived + 1 -- A list with too much in it excuses what nobody has looked at.
     end
   end
