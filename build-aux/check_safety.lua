@@ -29,10 +29,10 @@ local texts = {
   model = read_all("csrc/test/model/*"),
 }
 
--- Those of the list that the simulator or a unit test notices, and those of the fault tests.
+-- Those of the list that the simulator or the replay notices, and those of the fault tests.
 local controls = { control = {}, chaos = {} }
 for _, control in ipairs(dofile("build-aux/controls.lua").load()) do
-  controls.control[control.name] = control.by.simulator or control.by.unit
+  controls.control[control.name] = control.by.simulator or control.by.replay
   controls.chaos[control.name] = control.by.chaos
 end
 

@@ -19,8 +19,8 @@ local function read_control(entry, faults)
     end
   end
   for observer in pairs(control.by) do
-    if not OBSERVERS[observer] and observer ~= "unit" and observer ~= "chaos" and observer ~= "arguments" then
-      faults[#faults + 1] = ("%s: nobody is called %s"):format(control.name, observer)
+    if not OBSERVERS[observer] and observer ~= "chaos" and observer ~= "arguments" then
+      faults[#faults + 1] = ("%s: no observer is called %s"):format(control.name, observer)
     end
   end
   for i = 3, #entry, 2 do

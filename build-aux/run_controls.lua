@@ -2,34 +2,89 @@
 --
 --     lua build-aux/run_controls.lua check                  its changes have their places in the core
 --     lua build-aux/run_controls.lua list chaos             names, and what the chaos checker must say
---     lua build-aux/run_controls.lua simulator [name ...]   by the simulator, or its unit test
+--     lua build-aux/run_controls.lua simulator [name ...]   by the simulator
 --     lua build-aux/run_controls.lua replay [name ...]      by the random walks of the model
 --
--- What each was noticed by is written to build/controls-simulator.md, build/controls-replay.md.
--- Environment: CC and what else the Makefile takes; SEEDS, how many the simulator may need [10000]; WALKS, how
--- many the replay may need [20000]; ONLY, one checker that is listened to alone: then survivors are only told; JOBS,
--- how many processes share the simulator's controls [1]; PART, which of them this one has ("1/2").
+-- What each was noticed by is written to build/controls-simulator.md, build/controls-replay.md. Only the changed
+-- file of a control is compiled, and linked with the objects that are there.
+-- Environment, which the Makefile sets: COMPILE, the command without sources; OBJECTS of the observer, LIBS,
+-- BUILD; SEEDS, how many the simulator may need [5000]; WALKS, how many the replay may need [20000]; ONLY, one
+-- checker that is listened to alone: then survivors are only told; JOBS, how many processes share the controls
+-- [1]; PART, which of them this one has ("1/2").
 --
 -- SPDX-License-Identifier: MIT
 
 local changed_tree = dofile("build-aux/changed_tree.lua")
 local controls = dofile("build-aux/controls.lua")
 
-local SEEDS = os.getenv("SEEDS") or "10000"
+local SEEDS = os.getenv("SEEDS") or "5000"
 local WALKS = os.getenv("WALKS") or "20000"
 local ONLY = os.getenv("ONLY")
 local JOBS = tonumber(os.getenv("JOBS")) or 1
 local PART = os.getenv("PART")
 
+local BUILD = os.getenv("BUILD") or "build"
+local PROGRAMS = { simulator = BUILD .. "/sim/sim", replay = BUILD .. "/model/model_replay" }
+
+-- The source of an object, and whether it depends on a file, as its list of dependencies tells.
+local function source_of(object)
+  return (object:gsub("^.*/obj/", "csrc/"):gsub("^" .. BUILD .. "/", "csrc/test/"):gsub("csrc/test/test/", "csrc/test/")
+    :gsub("%.o$", ".c"))
+end
+
+local function depends(object, path)
+  return (" " .. changed_tree.read((object:gsub("%.o$", ".d"))) .. " "):find("%s" .. path:gsub("%p", "%%%0") .. "[%s:]")
+end
+
+-- The core in a directory of this process, in which files are changed.
+local workshop = {}
+workshop.__index = workshop
+
+local function open_workshop(observer)
+  local directory = ("%s/controls/%s-%s"):format(BUILD, observer, (PART or "all"):gsub("/", "-"))
+  changed_tree.must(("rm -rf %s && mkdir -p %s && cp -r csrc/core %s/core"):format(directory, directory, directory))
+  return setmetatable({ directory = directory, observer = observer, program = directory .. "/program" }, workshop)
+end
+
+function workshop:write(texts)
+  for path in pairs(texts) do
+    changed_tree.write(self.directory .. "/core/" .. path:match("[^/]+$"), texts[path])
+  end
+end
+
+-- Compiles what depends on the changed files, and links. Returns the program; or nil, and what the compiler says.
+function workshop:build(texts)
+  local objects, commands = {}, { "set -e" }
+  self:write(texts)
+  for object in os.getenv("OBJECTS"):gmatch("%S+") do
+    local source, stale = source_of(object), false
+    for path in pairs(texts) do
+      stale = stale or depends(object, path)
+    end
+    if stale then
+      local mine = source:gsub("^csrc/core/", self.directory .. "/core/")
+      objects[#objects + 1] = self.directory .. "/" .. source:gsub("/", "-"):gsub("c$", "o")
+      commands[#commands + 1] = ("%s -iquote %s/core -c -o %s %s"):format(os.getenv("COMPILE"), self.directory,
+        objects[#objects], mine)
+    else
+      objects[#objects + 1] = object
+    end
+  end
+  commands[#commands + 1] = ("%s -o %s %s %s"):format(os.getenv("COMPILE"), self.program, table.concat(objects, " "),
+    os.getenv("LIBS"))
+  local output, status = changed_tree.run(table.concat(commands, "\n"))
+  for path in pairs(texts) do
+    texts[path] = changed_tree.read(path)
+  end
+  self:write(texts)
+  return status == 0 and self.program or nil, output
+end
+
 -- What noticed the control, after how many runs, and what it said; or nil and the output.
-local function simulate(tree, control)
+local function simulate(program, control)
   local options = (control.switch and " --break " .. control.name or "") .. (ONLY and " --only " .. ONLY or "")
     .. (control.by.arguments and " " .. control.by.arguments or "")
-  local trouble, status = tree:make("build/sim/sim")
-  if status ~= 0 then
-    return nil, trouble
-  end
-  local output = tree:run("timeout 300 build/sim/sim --runs " .. SEEDS .. options)
+  local output = changed_tree.run("timeout 1200 " .. program .. " --runs " .. SEEDS .. options)
   local checker, seeds = output:match("caught by (%w+) within (%d+) seeds")
   if checker == "assertion" then
     return "an assertion of the core", seeds, output:match("Assertion [^\n]*")
@@ -39,24 +94,13 @@ local function simulate(tree, control)
   return nil, output
 end
 
-local function replay(tree)
-  tree:must_make("build/model/model_replay")
-  local output, status = tree:run("timeout 300 build/model/model_replay --only-walks --walks " .. WALKS)
+local function replay(program)
+  local output, status = changed_tree.run("timeout 1200 " .. program .. " --only-walks --walks " .. WALKS)
   local walks = output:match("not ok %- replay: (%d+) random walks")
   if status == 1 and walks then
     return "a difference", walks, output:match("([^\n]*)\nnot ok %- replay")
   elseif status == 134 then
     return "an assertion of the core", "-", output:match("Assertion [^\n]*")
-  end
-  return nil, output
-end
-
-local function unit(tree, control)
-  local program = "build/test/" .. control.by.unit
-  tree:must_make(program)
-  local output, status = tree:run("timeout 60 " .. program)
-  if status ~= 0 then
-    return control.by.unit, "-", output:match("%[  FAILED  %] ([%w_]+)")
   end
   return nil, output
 end
@@ -68,8 +112,7 @@ local function chosen(list, observer, names)
     wanted[name] = true
   end
   for _, control in ipairs(list) do
-    local mine = control.by[observer] or (observer == "simulator" and control.by.unit)
-    if mine and (#names == 0 or wanted[control.name]) then
+    if control.by[observer] and (#names == 0 or wanted[control.name]) then
       found[#found + 1] = control
       known[control.name] = true
     end
@@ -80,18 +123,15 @@ local function chosen(list, observer, names)
   return found
 end
 
-local function observe(tree, observer, control)
-  tree:change(control.texts)
-  local by, runs, said
-  if observer == "replay" then
-    by, runs, said = replay(tree)
-  elseif control.by.unit then
-    by, runs, said = unit(tree, control)
-  else
-    by, runs, said = simulate(tree, control)
+local function observe(shop, control)
+  local program, trouble = PROGRAMS[shop.observer], nil
+  if next(control.texts) then
+    program, trouble = shop:build(control.texts)
   end
-  tree:restore()
-  return by, runs, said
+  if not program then
+    return nil, trouble
+  end
+  return (shop.observer == "replay" and replay or simulate)(program, control)
 end
 
 -- A checker that no control has made to fail is not known to be one. Returns whether all have.
@@ -118,10 +158,10 @@ local function part_of(list, part)
 end
 
 -- Tells of each control of |list|, as the lines of a part that all() reads. Returns how many survived.
-local function each(tree, observer, list)
+local function each(shop, list)
   local survived = 0
   for _, control in ipairs(list) do
-    local by, runs, said = observe(tree, observer, control)
+    local by, runs, said = observe(shop, control)
     if by then
       print(("ok - %s: %s, after %s runs: %s"):format(control.name, by, runs, (said or ""):sub(1, 110)))
     else
@@ -184,16 +224,15 @@ elseif observer == "simulator" or observer == "replay" then
     os.exit(all(observer, wanted) and 0 or 1)
   end
   wanted = PART and part_of(wanted, PART) or wanted
-  changed_tree.finish(changed_tree.copy("CFLAGS='-O1 -g'"), function(tree)
-    if observer == "replay" and replay(tree) then
-      error("the core as it is fails the replay", 0)
-    end
-    local survived = each(tree, observer, wanted)
-    if not PART then
-      print(("# %d controls, %d survived"):format(#wanted, survived))
-    end
-    return survived == 0 or ONLY
-  end)
+  if observer == "replay" and replay(PROGRAMS.replay) then
+    print("not ok - the core as it is fails the replay")
+    os.exit(1)
+  end
+  local survived = each(open_workshop(observer), wanted)
+  if not PART then
+    print(("# %d controls, %d survived"):format(#wanted, survived))
+  end
+  os.exit((survived == 0 or ONLY) and 0 or 1)
 else
   print("usage: lua build-aux/run_controls.lua check | list chaos | simulator [name ...] | replay [name ...]")
   os.exit(2)

@@ -21,7 +21,9 @@ $(BUILD)/model/%.o: csrc/test/model/%.c $(BUILD)/flags
 	$(compile) -Icsrc/test/model -Icsrc/test/lib $(CORE_CPPFLAGS) -c -o $@ $<
 $(MODEL): $(MODEL_OBJECTS) $(BUILD)/model/model_main.o
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^
-$(MODEL_REPLAY): $(MODEL_OBJECTS) $(REPLAY_OBJECTS) $(BUILD)/test/lib/fake_store.o $(BUILD)/test/lib/fake_guard.o $(BUILD)/test/lib/fake_queue.o $(BUILD)/test/lib/resp.o $(CORE_OBJECTS)
+MODEL_REPLAY_OBJECTS = $(MODEL_OBJECTS) $(REPLAY_OBJECTS) $(BUILD)/test/lib/fake_store.o $(BUILD)/test/lib/fake_guard.o \
+  $(BUILD)/test/lib/fake_queue.o $(BUILD)/test/lib/resp.o $(CORE_OBJECTS)
+$(MODEL_REPLAY): $(MODEL_REPLAY_OBJECTS)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(HIREDIS_LIBS)
 
 .PHONY: model model-replay model-controls model-test model-long model-run model-programs asan-model
@@ -30,8 +32,8 @@ model: $(MODEL)
 	$(MODEL) --table --memory $(MODEL_MEMORY)
 model-replay: $(MODEL_REPLAY)
 	$(MODEL_REPLAY) --seed $(MODEL_SEED) --walks $(MODEL_WALKS)
-model-controls:
-	$(run_controls) replay $(CONTROLS)
+model-controls: $(MODEL_REPLAY)
+	@JOBS=$(SIM_PROCESSES) $(call run_controls,$(MODEL_REPLAY_OBJECTS)) replay $(CONTROLS)
 model-test: model-programs
 	+status=0; $(MAKE) --no-print-directory -j2 -k --output-sync=target model model-replay || status=1; \
 	$(MAKE) --no-print-directory model-controls || status=1; exit $$status

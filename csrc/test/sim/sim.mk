@@ -12,7 +12,7 @@
 SEED ?= 1
 RUNS ?= 1
 SIM_PROCESSES ?= 2
-SIM_RUNS ?= 50000
+SIM_RUNS ?= 5000
 SIM_GUARD_RUNS ?= 1000
 SIM_LONG_RUNS ?= 5000000
 SIM_FIRST ?= 1000001
@@ -54,12 +54,14 @@ sim-long: $(SIM_FAST)
 	sh build-aux/sim_test.sh $(SIM_FAST) $(SIM_LONG_RUNS) $(SIM_PROCESSES) $(SIM_FIRST) 1000
 
 CONTROLS_LUA ?= $(firstword $(shell command -v lua5.4 lua5.3 lua5.2 lua5.1 luajit lua))
-run_controls = CC='$(CC)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' \
+# The compiler of a changed core: without warnings, which a change may cause, and without debugging.
+CONTROLS_COMPILE = $(compile) -O1 -g0 -w -Icsrc/test/sim -Icsrc/test/model -Icsrc/test/lib $(CORE_CPPFLAGS)
+run_controls = BUILD='$(BUILD)' COMPILE='$(CONTROLS_COMPILE)' OBJECTS='$(1)' LIBS='$(HIREDIS_LIBS)' \
   $(CONTROLS_LUA) build-aux/run_controls.lua
-controls:
-	JOBS=$(SIM_PROCESSES) $(run_controls) simulator $(CONTROLS)
+controls: $(SIM)
+	@JOBS=$(SIM_PROCESSES) SEEDS=$(SIM_RUNS) $(call run_controls,$(SIM_OBJECTS) $(CORE_OBJECTS)) simulator $(CONTROLS)
 check-controls:
-	@$(run_controls) check
+	@$(CONTROLS_LUA) build-aux/run_controls.lua check
 	@$(CONTROLS_LUA) build-aux/mutants.lua check
 mutants:
 	CC='$(CC)' HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' \
