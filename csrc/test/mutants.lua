@@ -37,9 +37,12 @@ end
 local CORE = "lock_acquire lock_extend lock_release lock_nodes lock_retry core node quorum validity option_table "
   .. "options attempt backoff launch late release lock_unheard renew inspect doctor finding force time "
   .. "timers token reply lock operation vote regression message command buffer reentry attach handover "
-  .. "given loss resource lock_several ballot fence node_clock oom"
+  .. "given loss resource lock_several ballot fence node_clock guard guard_clock clock_watch record margin call call_pace "
+  .. "call_oom line listener login bootstrap sha1 oom"
 local DRIVER = "client client_wait keeper keeper_thread handle poll pump turn socket linger same_server fork "
-  .. "resolver_thread entropy clock event mutex mutex_thread thread handle_inspect handle_doctor handle_attach oom"
+  .. "resolver_thread entropy clock event mutex mutex_thread thread handle_inspect handle_doctor handle_attach "
+  .. "handle_bootstrap stream stream_reset route semaphore_thread semaphore_made_thread client_wait_launch_thread "
+  .. "suspend_thread oom"
 local INTEGRATION = { "integration loop_test", "integration resolver_test", "integration client_thread_test",
   "integration clients_thread_test",
   "integration leaving_test", "integration hostile_test", "integration process_test", "integration nodes_test",
