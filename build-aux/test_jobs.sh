@@ -30,7 +30,7 @@ programs() {
 
 # ------------------------------------------------------------------------------- the ordinary configuration
 
-first='rl_exhaustive rl_fuzz_replay rl_oom rl_poll'
+first='rl_exhaustive rl_tls_oom rl_tls_line rl_client_wait_launch_thread'
 unit_jobs() {
   local name version
   for name in $(programs $UNIT); do
@@ -159,9 +159,11 @@ check_jobs() {
   asan_jobs
   tsan_jobs
   valgrind_jobs
-  job controls/controls computing '' 5.4:build/sim/sim "$MAKE controls"
-  job model/model computing '' 5.4:model-programs "$MAKE model-test"
-  job sim/sim computing '' 5.4:build/sim/sim "$MAKE sim-test"
+  job controls/controls computing '' 5.4:build/sim/sim "$MAKE controls SIM_PROCESSES=1"
+  job model/model computing '' 5.4:model-programs "$MAKE model"
+  job model/replay computing '' 5.4:model-programs "$MAKE model-replay"
+  job model/controls computing '' 5.4:model-programs "$MAKE model-controls SIM_PROCESSES=1"
+  job sim/sim computing '' 5.4:build/sim/sim "$MAKE sim-test SIM_PROCESSES=1"
   job chaos/chaos sleeping '' 5.4:chaos-programs "$MAKE chaos-test"
   job luas/luas sleeping '' '5.1:lua 5.2:lua 5.3:lua 5.4:lua jit:lua' "$MAKE luas"
   for part in 1 2 3 4; do

@@ -1,7 +1,7 @@
 # The simulator. Included by the Makefile; docs/testing.md tells how to use it.
 #
 #     make sim SEED=n [RUNS=n] [TIMELINE=1] [SVG=file] [BREAK=assumption] [ONLY=checker]
-#     make sim-test      the part for every change: SIM_RUNS runs, and the same trace from all compilers
+#     make sim-test      the part for every change: SIM_RUNS runs, the guard, and the same trace from other builds
 #     make sim-guard     what a guard turns from two holders into none
 #     make sim-long      SIM_LONG_RUNS runs from seed SIM_FIRST, by a program that is made to be fast
 #     make sim-fast      that program, $(BUILD)/sim-fast/sim
@@ -16,7 +16,8 @@ SIM_RUNS ?= 5000
 SIM_GUARD_RUNS ?= 1000
 SIM_LONG_RUNS ?= 5000000
 SIM_FIRST ?= 1000001
-SIM_COMPILERS ?= gcc clang
+# Beside the ordinary build: compilers, with and without optimisation.
+SIM_BUILDS ?= gcc:-O0 clang:-O2
 
 SIM = $(BUILD)/sim/sim
 SIM_OBJECTS = $(patsubst csrc/test/sim/%.c,$(BUILD)/sim/%.o,$(wildcard csrc/test/sim/*.c)) $(BUILD)/test/lib/resp.o
@@ -33,12 +34,12 @@ sim: $(SIM)
 	  $(if $(BREAK),--break $(BREAK)) $(if $(ONLY),--only $(ONLY)) $(SIM_ARGUMENTS)
 
 sim-test: $(SIM)
-	sh build-aux/sim_test.sh $(SIM) $(SIM_RUNS) $(SIM_PROCESSES) 1 100
+	sh build-aux/sim_test.sh $(SIM) $(SIM_RUNS) $(SIM_PROCESSES) 1 2
 	$(MAKE) --no-print-directory sim-guard
 	$(MAKE) --no-print-directory sim-repeat
 
-sim-repeat:
-	HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' sh build-aux/sim_repeat.sh 300 1 $(SIM_COMPILERS)
+sim-repeat: $(SIM)
+	HIREDIS_CFLAGS='$(HIREDIS_CFLAGS)' HIREDIS_LIBS='$(HIREDIS_LIBS)' sh build-aux/sim_repeat.sh $(SIM) 300 1 $(SIM_BUILDS)
 
 sim-guard: $(SIM)
 	sh build-aux/sim_guard.sh $(SIM) $(SIM_GUARD_RUNS)
