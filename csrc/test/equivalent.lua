@@ -49,14 +49,14 @@ return {
   { "rl_buffer_reserve", "!= to ==", 1, why = "what is there is moved to the beginning first: slower, and the same" },
   -- csrc/core/rl_core.c
   { "rl_core_init", "> to >=", why = nothing },
-  { "rl_core_send_text", "true to false", 1, why = "NOSCRIPT has just been noted, so that it goes by its text" },
-  { "rl_core_send_text", "true to false", 2,
+  { "rl_core_send_again", "true to false", 1, why = "NOSCRIPT has just been noted, so that it goes by its text" },
+  { "rl_core_send_again", "true to false", 2,
     why = "without room it fails, and the release is tried again after a while" },
   { "rl_core_hear", "> to >=", why = "0 has left the loop before" },
   { "rl_core_forget", "false to true",
     why = "it is set again before anybody looks, or the leases that it would be for are gone" },
   -- csrc/core/rl_doctor.c
-  { "rl_doctor_note", "|| to &&", why = "what answers a question that is over has no lock any more" },
+  { "rl_doctor_note", "|| to &&", 1, why = "what answers a question that is over has no lock any more" },
   -- csrc/core/rl_extend.c
   { "rl_extend_send_text", "false to true", 1, why = "a vote of a round that is over is not counted in either case" },
   -- csrc/core/rl_fence.c
