@@ -131,6 +131,7 @@ static int nginx_new(lua_State *L) {
   self->client = redlock_client_ref(client->client);
   self->client->carried = true;
   self->client->told_by_driver = true;
+  self->client->core.keeps = true; /* Cosockets have no such options, or not all. */
   client->nginx = self;
   return 1;
 }

@@ -535,7 +535,11 @@ void rl_core_advance(rl_core *core, redlock_time now_us) {
   }
   rl_release_advance(core, now_us);
   for (unsigned i = 0; i < core->node_count; i++) {
-    const char *reason = rl_link_overdue(&core->nodes[i]->link, now_us);
+    rl_link *link = &core->nodes[i]->link;
+    const char *reason = rl_link_overdue(link, now_us);
+    if (core->keeps && rl_link_keep_at(link) <= now_us && !rl_link_keep(link, now_us)) {
+      reason = "out of memory";
+    }
     if (reason != NULL) {
       rl_core_drop(core, core->nodes[i], now_us, reason);
     }
@@ -587,6 +591,9 @@ redlock_time rl_core_deadline(const rl_core *core) {
     const rl_node *node = core->nodes[i];
     if (node->link.phase != RL_LINK_DOWN || rl_core_needs(core, i)) {
       deadline_us = rl_time_min(deadline_us, rl_node_deadline(node));
+    }
+    if (core->keeps) {
+      deadline_us = rl_time_min(deadline_us, rl_link_keep_at(&node->link));
     }
   }
   return deadline_us;

@@ -43,6 +43,7 @@ typedef struct rl_core {
   unsigned node_count;
   unsigned quorum; /* how many nodes acquires and extends need; 0: a majority */
   bool active;     /* an operation has been begun: connections are wanted */
+  bool keeps; /* the driver's sockets have no keep-alive: idle connections are kept by commands */
   bool closed;
   redlock_time now_us;       /* the latest that was said; it never goes back */
   rl_node_clock wall;        /* the program's own wall clock, if the driver has noted it */

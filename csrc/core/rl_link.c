@@ -582,6 +582,15 @@ bool rl_link_ping(rl_link *link, redlock_time now_us) {
   return rl_link_step(link, now_us, RL_STEP_PING, ping, 1);
 }
 
+bool rl_link_keep(rl_link *link, redlock_time now_us) {
+  return link->nameless ? rl_link_ask_exists(link, now_us) : rl_link_name_itself(link, now_us);
+}
+
+redlock_time rl_link_keep_at(const rl_link *link) {
+  bool idle = link->phase == RL_LINK_UP && link->owed_count == 0;
+  return idle ? rl_time_add(link->heard_us, RL_LINK_IDLE_US) : REDLOCK_NEVER;
+}
+
 /* ----------------------------------------------------------------------------------- replies */
 
 const char *rl_link_feed(rl_link *link, redlock_time now_us, const void *bytes, size_t length) {

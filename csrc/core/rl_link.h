@@ -32,6 +32,7 @@
 
 #define RL_LINK_CONNECT_TIMEOUT_US (3 * REDLOCK_SECONDS)
 #define RL_LINK_SILENCE_US (3 * REDLOCK_SECONDS)
+#define RL_LINK_IDLE_US (10 * REDLOCK_SECONDS) /* before rl_link_keep() is due */
 
 typedef enum rl_link_phase {
   RL_LINK_DOWN = 0,   /* no connection */
@@ -206,6 +207,15 @@ bool rl_link_queue_leave(rl_link *link, redlock_time now_us, uint32_t place, con
 /* PUBLISH of nothing to |channel|; and of a listener PING. */
 bool rl_link_queue_probe(rl_link *link, redlock_time now_us, const char *channel);
 bool rl_link_ping(rl_link *link, redlock_time now_us);
+
+/*
+ * Asks a node that is up for any reply, by the command that the handshake had for that. A connection that a NAT has
+ * forgotten ends so.
+ */
+bool rl_link_keep(rl_link *link, redlock_time now_us);
+
+/* Returns when rl_link_keep() is due; REDLOCK_NEVER if the node owes something, or is not up. */
+redlock_time rl_link_keep_at(const rl_link *link);
 
 /* So many bytes of the output have been sent. */
 void rl_link_sent(rl_link *link, size_t length);

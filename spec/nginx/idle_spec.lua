@@ -271,6 +271,25 @@ describe("a worker that only holds a lock", function()
     assert.are.equal("", nginx:complaints())
   end)
 
+  it("asks idle nodes for a reply, so that no NAT forgets their connections", function()
+    assert.are.equal("held", said [[
+      kept.lock = assert(client:acquire("held"))
+      ngx.print("held")
+    ]])
+    local function asked(node)
+      return tonumber(farm[node]:command("INFO", "commandstats"):match("cmdstat_client|setname:calls=(%d+)") or 0)
+    end
+    helper.eventually(function() return asked(1) >= 1 and asked(2) >= 1 and asked(3) >= 1 end)
+    for node = 1, 3 do
+      local before = asked(node)
+      helper.eventually(function()
+        require("socket").sleep(0.1)
+        return asked(node) > before
+      end)
+    end
+    assert.are.equal("", nginx:complaints())
+  end)
+
   it("leaves the garbage collector in peace when that has done two rounds", function()
     assert.are.equal("rests", said [[
       kept.lock = assert(client:acquire("held"))

@@ -576,6 +576,61 @@ static void a_dead_node_is_used_again_when_it_is_back(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* ------------------------------------------------------------------------- idle connections */
+
+static fake_world *idle_world(bool keeps) {
+  fake_world *world = fake_world_new(1);
+  world->core.keeps = keeps;
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_int_equal(world->nodes[0].connections, 1);
+  return world;
+}
+
+static void idle_connection_is_kept_where_sockets_have_no_keepalive(void **state) {
+  (void)state;
+  fake_world *world = idle_world(true);
+  for (unsigned i = 0; i < 3; i++) {
+    redlock_time due_us = world->now_us + 10 * SECONDS;
+    assert_int_equal(rl_core_deadline(&world->core), due_us);
+    world->nodes[0].policy = FAKE_SILENT; /* The test answers. */
+    fake_pass(world, 10 * SECONDS - 1);
+    assert_int_equal(world->nodes[0].queued, 0);
+    fake_pass(world, 1);
+    assert_int_equal(fake_next(world, 0), FAKE_SETNAME);
+    (void)fake_reply(world, 0, i == 0 ? "+OK\r\n" : "-NOPERM x\r\n");
+    assert_int_equal(world->nodes[0].queued, 0);
+  }
+  assert_int_equal(world->nodes[0].connections, 1);
+  assert_true(fake_world_end(world));
+}
+
+/* A NAT has forgotten it: what is sent is lost, and nothing tells. */
+static void idle_connection_that_is_silent_is_replaced_before_it_is_needed(void **state) {
+  (void)state;
+  fake_world *world = idle_world(true);
+  world->nodes[0].policy = FAKE_SILENT;
+  fake_pass(world, 10 * SECONDS);
+  assert_int_equal(world->nodes[0].queued, 1);
+  world->nodes[0].policy = FAKE_ACCEPTS;
+  fake_take(world, 0);
+  fake_pass(world, 3 * SECONDS);
+  assert_int_equal(world->nodes[0].connections, 2);
+  assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_UP);
+  rl_lock *lock = fake_lock(world, "other", NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void idle_connection_is_left_to_sockets_with_keepalive(void **state) {
+  (void)state;
+  fake_world *world = idle_world(false);
+  world->nodes[0].policy = FAKE_SILENT;
+  fake_pass(world, 60 * SECONDS);
+  assert_int_equal(world->nodes[0].queued, 0);
+  assert_true(fake_world_end(world));
+}
+
 /* ------------------------------------------------------------------------ read-only replicas */
 
 #define READONLY "-READONLY You can't write against a read only replica.\r\n"
@@ -692,6 +747,9 @@ int main(void) {
       cmocka_unit_test(readonly_node_is_connected_anew),
       cmocka_unit_test(readonly_node_stays_down_until_it_has_written),
       cmocka_unit_test(permanent_replica_is_not_connected_again_and_again),
+      cmocka_unit_test(idle_connection_is_kept_where_sockets_have_no_keepalive),
+      cmocka_unit_test(idle_connection_that_is_silent_is_replaced_before_it_is_needed),
+      cmocka_unit_test(idle_connection_is_left_to_sockets_with_keepalive),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
