@@ -9,7 +9,7 @@ local options = require "redlock.options"
 require "redlock.lock"
 
 -- Inside nginx nothing may block the worker.
-local client = require(options.inside_nginx() and "redlock.nginx" or "redlock.client")
+local client = require(options.must_yield() and "redlock.nginx" or "redlock.client")
 
 ---@class redlock
 local redlock = {

@@ -31,6 +31,46 @@ describe("misuse", function()
     says("redlock.new() is called with a dot", misuse(function() redlock:new({ nodes = NODES }) end))
   end)
 
+  it("client_module_used_directly_raises_no_internal_error", function()
+    local module = require "redlock.client"
+    assert(module.new(NODES)):close()
+    says("'ttl'", misuse(function() module.new(NODES, { ttl = 2 }) end))
+  end)
+
+  it("max_ttl_below_default_ttl_is_refused_with_numbers", function()
+    local message = misuse(function() redlock.new(NODES, { guard = { max_ttl = 6000 } }) end)
+    says("ttl 10000 ms (the default)", message)
+    says("max_ttl 6000 ms", message)
+    message = misuse(function() redlock.new(NODES, { ttl = 40000, lock_delay = 5, guard = true }) end)
+    says("ttl 40000 ms, lock_delay 5 ms, max_ttl 30000 ms (the default)", message)
+  end)
+
+  it("closed_client_answers_closed", function()
+    local closed = redlock.new(NODES, { guard = true, retry_count = 0 })
+    closed:close()
+    for name, call in pairs {
+      process = function() return closed:process() end,
+      attach = function() return closed:attach("not what detach() has written") end,
+      bootstrap = function() return closed:bootstrap() end,
+      doctor = function() return closed:doctor() end,
+      acquire = function() return closed:acquire("r") end,
+    } do
+      local result, message, code = call()
+      assert.is_nil(result, name)
+      assert.are.equal("closed", code, name)
+      says("the client has been closed", message)
+      says_not("redlock-", message)
+    end
+  end)
+
+  it("bootstrap_names_no_resource_that_its_caller_did_not_write", function()
+    says_not("redlock-bootstrap", misuse(function() client:bootstrap() end))
+    local guarded = redlock.new(NODES, { guard = true, retry_count = 0 })
+    local _, message = guarded:bootstrap()
+    says_not("redlock-bootstrap", message)
+    guarded:close()
+  end)
+
   it("a name that is too long: 'a limit of the library was exceeded'", function()
     local function long() local made = client:lock(("x"):rep(5000)) return made end
     local message = misuse(long)

@@ -58,6 +58,17 @@ void rl_lua_lock_show(const rl_lua_lock *self, char *shown, size_t size) {
   show_resource(shown, size, self->lock);
 }
 
+/* Returns true for a resource that no caller has named: those of bootstrap() and doctor(). */
+static bool is_own(const redlock_resource *resource) {
+  static const char *const names[] = {"redlock-bootstrap", "redlock-doctor"};
+  bool own = false;
+
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    own = own || (resource->length == strlen(names[i]) &&
+                  memcmp(resource->bytes, names[i], resource->length) == 0);
+  return own;
+}
+
 /* No lock was made: pushes why, or raises it. */
 static int refuse_lock(lua_State *L, int error, redlock_client *client,
                        const redlock_resource *resources, size_t count) {
@@ -74,7 +85,10 @@ static int refuse_lock(lua_State *L, int error, redlock_client *client,
                          (int)longest, REDLOCK_KEY_MAX);
   }
   show_resources(name, sizeof name, resources, count);
-  (void)snprintf(text, sizeof text, "'%s': %s", name, redlock_client_message(client));
+  if (count == 1 && is_own(resources))
+    (void)snprintf(text, sizeof text, "%s", redlock_client_message(client));
+  else
+    (void)snprintf(text, sizeof text, "'%s': %s", name, redlock_client_message(client));
   return rl_lua_push_error(L, error, text, RL_LUA_WRAPPED);
 }
 

@@ -386,15 +386,22 @@ static void rl_guard_compare_servers(rl_core *core, rl_node *node) {
   }
 }
 
+#define RL_GUARD_OTHERS "it is guarded for other clients: "
+
+/* After SWAPDB, for one. The next record is new, so the node is quarantined: that is safe. */
+#define RL_GUARD_FORGET "; if it has no others, delete redlock:lineage* in all its databases"
+
 /* G2. The record is there: whose it is, and for how long it has been. */
 static void rl_guard_read_record(rl_node *node, redlock_time now_us,
                                  const rl_record_answer *answer) {
   rl_guard *guard = node->link.guard;
   char difference[RL_REASON_MAX + 1];
   if (strcmp(answer->fingerprint, guard->guards->fingerprint) != 0) {
-    rl_guard_refuse(guard, "it is guarded for other clients: ",
-                    rl_record_difference(difference, sizeof difference, answer->fingerprint,
-                                         guard->guards->fingerprint));
+    size_t room = sizeof difference - strlen(RL_GUARD_OTHERS) - strlen(RL_GUARD_FORGET);
+    (void)rl_record_difference(difference, room, answer->fingerprint, guard->guards->fingerprint);
+    (void)snprintf(difference + strlen(difference), sizeof difference - strlen(difference), "%s",
+                   RL_GUARD_FORGET);
+    rl_guard_refuse(guard, RL_GUARD_OTHERS, difference);
     return;
   }
   redlock_duration age_us = rl_time_sub(answer->now_us, answer->born_us);

@@ -51,9 +51,13 @@ static void rl_message_resource(rl_message *message, const rl_lock *lock, unsign
   rl_message_add(message, length > RL_MESSAGE_RESOURCE_MAX ? "...'" : "'");
 }
 
-/* 'a'; of several "the lock on 'a' and 2 more". */
+/* 'a'; of several "the lock on 'a' and 2 more". The operations of operators have a resource that nobody has named. */
 static void rl_message_subject(rl_message *message, const rl_lock *lock) {
   unsigned count = lock->resource->count;
+  if (message->report.operation == RL_OPERATION_BOOTSTRAP) {
+    rl_message_add(message, "bootstrap");
+    return;
+  }
   if (count > 1) {
     rl_message_add(message, "the lock on ");
   }

@@ -14,7 +14,7 @@
 
 #include <stddef.h>
 
-#define RL_REASON_MAX 191 /* bytes of a text that are kept */
+#define RL_REASON_MAX 255 /* bytes of a text that are kept */
 
 typedef struct rl_reason {
   unsigned references;

@@ -37,8 +37,7 @@ int rl_client_note(redlock_client *client, int error, const char *sentence) {
 }
 
 /* What is wrong with the guard, as a static sentence, or NULL. */
-static const char *rl_client_wrong_guard(const redlock_settings *settings,
-                                         const rl_options *options) {
+static const char *rl_client_wrong_guard(const redlock_settings *settings) {
   if (settings->guard != REDLOCK_YES) {
     return settings->guard_max_ttl_us != 0 || settings->guard_cluster != NULL
                ? "guard_max_ttl_us and guard_cluster need guard"
@@ -49,10 +48,29 @@ static const char *rl_client_wrong_guard(const redlock_settings *settings,
       return "guard_cluster must be printable, and have no spaces";
     }
   }
-  return rl_guard_longest(settings->guard_max_ttl_us) <
-                 rl_time_add(options->ttl_us, options->lock_delay_us)
-             ? RL_GUARD_TOO_LONG
-             : NULL;
+  return NULL;
+}
+
+/* Says by how much the keys of a client's locks would live too long. Returns false if they do not. */
+static bool rl_client_wrong_max_ttl(const redlock_settings *settings, const rl_options *options,
+                                    char *message, size_t size) {
+  redlock_duration longest_us = rl_guard_longest(settings->guard_max_ttl_us);
+  rl_options defaults;
+  rl_options_default(&defaults);
+  if (settings->guard != REDLOCK_YES ||
+      rl_time_add(options->ttl_us, options->lock_delay_us) <= longest_us) {
+    return false;
+  }
+  if (message != NULL) {
+    (void)snprintf(message, size,
+                   RL_GUARD_TOO_LONG ": ttl %llu ms%s, lock_delay %llu ms, max_ttl %llu ms%s",
+                   (unsigned long long)rl_time_ms_up(options->ttl_us),
+                   options->ttl_us == defaults.ttl_us ? " (the default)" : "",
+                   (unsigned long long)rl_time_ms_up(options->lock_delay_us),
+                   (unsigned long long)rl_time_ms_up(longest_us),
+                   settings->guard_max_ttl_us == 0 ? " (the default)" : "");
+  }
+  return true;
 }
 
 /* Reads what the caller gave, of whatever version, into this version's structs. */
@@ -74,7 +92,7 @@ static const char *rl_client_read_settings(redlock_settings *settings, rl_option
     wrong = wrong != NULL ? wrong : "credentials bring the username and the password: give either";
   }
   wrong = wrong != NULL ? wrong : rl_option_wrong(&rl_options_of_client, settings);
-  return wrong != NULL ? wrong : rl_client_wrong_guard(settings, options);
+  return wrong != NULL ? wrong : rl_client_wrong_guard(settings);
 }
 
 static int rl_client_configure(redlock_client *client, const redlock_settings *settings,
@@ -169,9 +187,12 @@ int redlock_client_new_sized(redlock_client **made, const redlock_settings *give
   }
   const char *wrong =
       rl_client_read_settings(&settings, &options, given, settings_size, options_size);
-  int error = wrong != NULL
-                  ? rl_client_fail(REDLOCK_E_INVALID, wrong, message, message_size)
-                  : rl_client_configure(client, &settings, &options, message, message_size);
+  int error = REDLOCK_E_INVALID;
+  if (wrong != NULL) {
+    error = rl_client_fail(REDLOCK_E_INVALID, wrong, message, message_size);
+  } else if (!rl_client_wrong_max_ttl(&settings, &options, message, message_size)) {
+    error = rl_client_configure(client, &settings, &options, message, message_size);
+  }
   if (error != REDLOCK_OK) {
     rl_client_destroy(client);
     return error;

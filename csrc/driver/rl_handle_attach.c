@@ -89,9 +89,6 @@ static int rl_handle_attach(redlock_lock **made, redlock_client *client,
   if (*wrong != NULL) {
     return REDLOCK_E_INVALID;
   }
-  if (client->core.closed) {
-    return REDLOCK_E_CLOSED;
-  }
   int error = rl_handle_new(made, client, handover->resources, handover->resource_count, &options);
   if (error == REDLOCK_OK && rl_attach_set(rl_lock_of(*made), handover) != REDLOCK_OK) {
     rl_handle_drop(*made);
@@ -110,7 +107,8 @@ int redlock_lock_attach_sized(redlock_lock **made, redlock_client *client, const
   }
   *made = NULL;
   rl_client_enter(client);
-  int error = rl_handover_read(&handover, text, length);
+  int error = client->core.closed ? REDLOCK_E_CLOSED : rl_handover_read(&handover, text, length);
+  wrong = error == REDLOCK_E_CLOSED ? NULL : wrong;
   if (error == REDLOCK_OK) {
     error = rl_handle_attach(made, client, &handover, given, options_size, &wrong);
     rl_handover_free(&handover);

@@ -40,10 +40,11 @@ local function add(made, node)
   return not ok and message or nil
 end
 
---- Makes a client. Mistakes are raised at `level`, seen from the caller of this function. Inside nginx
---- such a client would stop the worker: it has to be asked for with `blocking`.
+--- Makes a client. Mistakes are raised at `level`, seen from the caller of this function, at its line by default.
+--- In a worker of nginx such a client would stop the worker: it has to be asked for with `blocking`.
 function client.new(nodes, given, level, blocking)
-  if not blocking and options.inside_nginx() then
+  level = level or 1
+  if not blocking and options.must_yield() then
     error("redlock: this client would stop the nginx worker while it waits; use redlock.new()", level + 1)
   end
   local count = options.nodes(nodes, level + 1)

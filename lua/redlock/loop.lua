@@ -631,7 +631,7 @@ end
 function client_methods.bootstrap(self)
   check_client(self, "bootstrap")
   check_here(self, "client:bootstrap")
-  if self.closing then return closed("redlock-bootstrap") end
+  if self.closing then return nil, "the client has been closed", "closed" end
   local handle, message, code = new_lock(self.handle, "redlock-bootstrap")
   if not handle then return nil, message, code end
   local lock = wrap(self, handle)

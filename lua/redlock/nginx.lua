@@ -344,8 +344,9 @@ local function add(made, handle, node, given, routes, index)
   if message then return name .. ": " .. message end
 end
 
---- As redlock.new(). Mistakes are raised at `level`, seen from the caller of this function.
+--- As redlock.new(). Mistakes are raised at `level`, seen from the caller of this function, at its line by default.
 function nginx.new(nodes, given, level)
+  level = level or 1
   local count = options.nodes(nodes, level + 1)
   local given_options = options.client(given, level + 1)
   options.quorum(given_options, count, level + 1)

@@ -133,6 +133,12 @@ function options.inside_nginx()
   return ok and type(ngx) == "table" and ngx.get_phase ~= nil
 end
 
+--- Returns true where a client must not block: in a worker of nginx, not in its threads (ngx.run_worker_thread), which
+--- have no sockets of nginx's.
+function options.must_yield()
+  return options.inside_nginx() and _G.ngx.socket ~= nil
+end
+
 -- What is for nginx alone.
 local of_host = add({}, core.options.host)
 if not options.inside_nginx() then

@@ -148,6 +148,34 @@ return function(behaviour)
     theirs:close()
   end)
 
+  once("node_after_swapdb_says_how_to_recover_and_recovers_so", function(_, _, farm)
+    local mine = guarded()
+    assert.is_true((mine:bootstrap()))
+    assert(assert(mine:acquire("r")):release())
+    for index = 1, 3 do farm[index]:command("SWAPDB", "0", "1") end
+    -- Clients that know the record go on with its seal, which is in the other database now.
+    local other = guarded()
+    local hint = "guarded for other clients: prefix=da39a3ee/ database=1 (ours prefix=da39a3ee/); "
+      .. "if it has no others, delete redlock:lineage* in all its databases"
+    helper.eventually(function() return failure("unavailable", other:acquire("r")):find(hint, 1, true) end, "the hint")
+    for index = 1, 3 do
+      farm[index]:command("EVAL", "for db = 0, 15 do redis.call('SELECT', db) "
+        .. "for _, key in ipairs(redis.call('KEYS', 'redlock:lineage*')) do redis.call('DEL', key) end end", "0")
+    end
+    helper.eventually(function()
+      other:acquire("r")
+      for index = 1, 3 do
+        local node = other:nodes()[index]
+        if not node.quarantine or node.quarantine:find("guarded for other", 1, true) then return false end
+      end
+      return true
+    end, "the nodes to be quarantined, not refused")
+    assert.is_true((other:bootstrap()))
+    assert(assert(other:acquire("r")):release())
+    mine:close()
+    other:close()
+  end)
+
   test("guard: what is wrong with it is a mistake", function(client, _, farm)
     local function complaint(fn)
       local ok, err = pcall(fn)

@@ -521,7 +521,8 @@ static void a_server_that_is_guarded_in_another_database_is_not_taken(void **sta
   assert_votes(lock, "egg");
   assert_reason(lock, 0,
                 "it is guarded for other clients: prefix=da39a3ee/ database=3 (ours "
-                "prefix=da39a3ee/)");
+                "prefix=da39a3ee/); if it has no others, delete redlock:lineage* in all its "
+                "databases");
   assert_string_equal(store->record, "");
   assert_true(fake_world_end(world));
 }
@@ -547,6 +548,7 @@ static void clients_that_differ_are_told_what_differs(void **state) {
     assert_votes(lock, "egg");
     assert_reason(lock, 0, "it is guarded for other clients: ");
     assert_reason(lock, 0, cases[i].said);
+    assert_reason(lock, 0, "; if it has no others, delete redlock:lineage* in all its databases");
     (void)message;
     assert_true(fake_world_end(world));
   }
@@ -598,9 +600,9 @@ static void error_names_the_forbidden_command_and_the_rights(void **state) {
       {"-ERR ACL failure in script: User app has no permissions to run the 'append' command "
        "script: c7e2b2d468714581ec7c87f25acc9a69fdc27e3b, on @user_script:1.\r\n",
        "ERR ACL failure in script: User app has no permissions to run the 'append' command"},
-      {"-ERR ACL failure in script: User a-user-with-a-long-name has no permissions to run the "
+      {"-ERR ACL failure in script: User a-user-with-a-long-name-and-a-longer-one-and-a-longer-one-and-a-longer-one-at-the-end-x has no permissions to run the "
        "'append' command script: on @user_script:1.\r\n",
-       "... in script: User a-user-with-a-long-name has no permissions to run the 'append' "
+       "... in script: User a-user-with-a-long-name-and-a-longer-one-and-a-longer-one-and-a-longer-one-at-the-end-x has no permissions to run the 'append' "
        "command"},
       {"-ERR ACL failure in script: No permissions to access a key script: on @user_script:1.\r\n",
        "ERR ACL failure in script: No permissions to access a key"},
