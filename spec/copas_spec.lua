@@ -22,7 +22,7 @@ describe("redlock.copas", function()
 
   it("an error in the thread that looks after the client stopped all that waited", function()
     farm:reset()
-    local client, ended, calls, printed = redlock.new(farm.addresses, { node_timeout = 1000 }), 0, 0, {}
+    local client, ended, calls, printed = redlock.new(farm.addresses, { node_timeout = 20000 }), 0, 0, {}
     local process, print_it = core.client_methods.process, print
     core.client_methods.process = function(handle)
       calls = calls + 1

@@ -17,6 +17,12 @@ describe("credentials", function()
     for _, node in ipairs(farm) do assert.are.equal("OK", node:command(...)) end
   end
 
+  -- Nodes that answer have the time for that.
+  local function new(options)
+    options.node_timeout = 20000
+    return redlock.new(farm.addresses, options)
+  end
+
   local function let_in(user, password)
     on_all("ACL", "SETUSER", user, "reset", "on", ">" .. password, "~*", "+@all")
   end
@@ -29,7 +35,7 @@ describe("credentials", function()
     before_each(function() let_in("every", EVERY_BYTE) end)
 
     it("of the client", function()
-      local client = redlock.new(farm.addresses, { username = "every", password = EVERY_BYTE })
+      local client = new({ username = "every", password = EVERY_BYTE })
       helper.warm(client, farm, process)
       client:close()
     end)
@@ -40,7 +46,7 @@ describe("credentials", function()
         { host = "127.0.0.1", port = farm[1].port, username = "every", password = EVERY_BYTE },
         "redis://every:" .. escaped .. "@" .. farm[2].address,
         "redis://every:" .. escaped .. "@" .. farm[3].address,
-      })
+      }, { node_timeout = 20000 })
       helper.warm(client, farm, process)
       client:close()
     end)
@@ -87,7 +93,7 @@ describe("credentials", function()
   describe("rotated", function()
     it("a refused password is told, and works as soon as it is right", function()
       let_in("rotated", "s3cr3t-new")
-      local client = redlock.new(farm.addresses, { username = "rotated", password = "s3cr3t-old" })
+      local client = new({ username = "rotated", password = "s3cr3t-old" })
       local lock, message, code = client:acquire("r", { retry_count = 0 })
       assert.is_nil(lock)
       assert.are.equal("unavailable", code)
@@ -101,11 +107,11 @@ describe("credentials", function()
 
     it("a server that wants a password that is not given is told", function()
       local own = helper.farm(1, "--requirepass s3cr3t")
-      local without = redlock.new(own.addresses)
+      local without = redlock.new(own.addresses, { node_timeout = 20000 })
       local ok, message = without:acquire("r", { retry_count = 0 })
       assert.is_nil(ok)
       assert.is_truthy(message:find("NOAUTH", 1, true), message)
-      local with = redlock.new(own.addresses, { password = "s3cr3t" })
+      local with = redlock.new(own.addresses, { node_timeout = 20000, password = "s3cr3t" })
       local lock = assert(with:acquire("r"))
       lock:release()
       with:close()
@@ -131,7 +137,7 @@ describe("credentials", function()
 
     it("is asked for each connection, while a call waits", function()
       local password = "s3cr3t-1"
-      local client = redlock.new(farm.addresses, { credentials = bring(function() return password end) })
+      local client = new({ credentials = bring(function() return password end) })
       local lock = assert(client:acquire("r", { auto_extend = false }))
       eventually_up(client, process)
       table.sort(asked)
@@ -151,7 +157,7 @@ describe("credentials", function()
       let_in("token", EVERY_BYTE)
       local addresses = {}
       for index, address in ipairs(farm.addresses) do addresses[index] = "redis://token@" .. address end
-      local client = redlock.new(addresses, { credentials = function() return EVERY_BYTE end })
+      local client = redlock.new(addresses, { node_timeout = 20000, credentials = function() return EVERY_BYTE end })
       helper.warm(client, farm, process)
       client:close()
     end)
@@ -160,13 +166,13 @@ describe("credentials", function()
       local token = ("t"):rep(16384)
       let_in("token", token)
       local client = redlock.new(farm.addresses,
-        { credentials = setmetatable({}, { __call = function() return "token", token end }) })
+        { node_timeout = 20000, credentials = setmetatable({}, { __call = function() return "token", token end }) })
       helper.warm(client, farm, process)
       client:close()
     end)
 
     it("with caller-owned loops", function()
-      local client = redlock.new(farm.addresses, { credentials = bring(function() return "s3cr3t-1" end) })
+      local client = new({ credentials = bring(function() return "s3cr3t-1" end) })
       local lock = client:lock("r")
       assert(lock:start("acquire"))
       local descriptor = { getfd = function() return client:pollfd() end }
@@ -196,7 +202,7 @@ describe("credentials", function()
       }
       for _, case in ipairs(answers) do
         local answer = case[1]
-        local client = redlock.new(farm.addresses, { credentials = function() return answer() end })
+        local client = new({ credentials = function() return answer() end })
         local lock, message, code = client:acquire("r", { retry_count = 0 })
         assert.is_nil(lock)
         assert.are.equal("unavailable", code)
@@ -210,7 +216,7 @@ describe("credentials", function()
     it("a node with a password of its own is not asked for", function()
       let_in("own", "p")
       local client = redlock.new({ "redis://own:p@" .. farm[1].address, farm[2].address, farm[3].address },
-        { credentials = bring(function() return "s3cr3t-1" end) })
+        { node_timeout = 20000, credentials = bring(function() return "s3cr3t-1" end) })
       helper.warm(client, farm, process)
       assert.are.equal(2, #asked)
       client:close()
@@ -230,7 +236,7 @@ describe("credentials", function()
 
     it("may use the client, but does not wait for itself", function()
       local client, seen
-      client = redlock.new(farm.addresses, {
+      client = new({
         credentials = function()
           seen = #client:nodes()
           local lock, _, code = client:acquire("other", { retry_count = 0, node_timeout = 20 })
@@ -238,14 +244,14 @@ describe("credentials", function()
           return "token", "s3cr3t-1"
         end,
       })
-      assert(client:acquire("r", { node_timeout = 900 })):release()
+      assert(client:acquire("r", { node_timeout = 20000 })):release()
       assert.are.equal(3, seen)
       client:close()
     end)
 
     it("what the keeper has begun is answered by the next call", function()
-      local client = redlock.new(farm.addresses, { credentials = bring(function() return "s3cr3t-1" end) })
-      local lock = assert(client:acquire("r", { auto_extend = true, ttl = 5000 }))
+      local client = new({ credentials = bring(function() return "s3cr3t-1" end) })
+      local lock = assert(client:acquire("r", { auto_extend = true, ttl = 60000 }))
       eventually_up(client, process)
       end_connections("token")
       local count = #asked
@@ -262,7 +268,7 @@ describe("credentials", function()
 
     it("one that blocks does not hold up a call for ever: a node is asked for once in a round", function()
       local blocks = false
-      local client = redlock.new(farm.addresses, { credentials = bring(function()
+      local client = new({ credentials = bring(function()
         if blocks then require("socket").sleep(0.3) end
         return "s3cr3t-1"
       end) })
@@ -277,7 +283,7 @@ describe("credentials", function()
         client:process()
         most = math.max(most, #asked - before)
         return #asked - began >= 6
-      end, "being asked", 8)
+      end, "being asked")
       assert.is_true(most <= 6, "asked " .. most .. " times in one call")
       blocks = false
       lock:release()
@@ -288,7 +294,7 @@ describe("credentials", function()
       local gone = setmetatable({}, { __mode = "v" })
       local function use()
         local client
-        client = redlock.new(farm.addresses, {
+        client = new({
           credentials = function()
             assert(client)
             return "token", "s3cr3t-1"
@@ -296,7 +302,7 @@ describe("credentials", function()
         })
         assert(client:acquire("r")):release()
         gone[1] = client
-        client = redlock.new(farm.addresses, { credentials = function() return client and "token", "s3cr3t-1" end })
+        client = new({ credentials = function() return client and "token", "s3cr3t-1" end })
         client:lock("r"):start("acquire") -- Dropped while it is asked for.
         gone[2] = client
       end
@@ -308,7 +314,7 @@ describe("credentials", function()
 
     it("close() while it is asked for", function()
       local client
-      client = redlock.new(farm.addresses, {
+      client = new({
         credentials = function()
           client:close()
           return "token", "s3cr3t-1"
@@ -332,7 +338,7 @@ describe("credentials", function()
       })
       local together = 0
       controller:wrap(function()
-        local lock = assert(client:acquire("r", { node_timeout = 900 }))
+        local lock = assert(client:acquire("r", { node_timeout = 20000 }))
         assert(lock:release())
         client:close()
         turns = nil
@@ -343,7 +349,7 @@ describe("credentials", function()
           cqueues.sleep(0.005)
         end
       end)
-      assert(controller:loop(9))
+      assert(controller:loop(60))
       assert.are.equal(3, together)
       assert.is_nil(turns)
     end)
@@ -358,12 +364,12 @@ describe("credentials", function()
         end,
       })
       controller:wrap(function()
-        local lock, message = client:acquire("r", { node_timeout = 900, retry_count = 0 })
+        local lock, message = client:acquire("r", { node_timeout = 20000, retry_count = 0 })
         assert(not lock)
         said = message
         client:close()
       end)
-      assert(controller:loop(9))
+      assert(controller:loop(60))
       assert.is_truthy(said:find("its credentials could not be had: no network", 1, true), said)
     end)
 
@@ -380,7 +386,7 @@ describe("credentials", function()
           for _ = 1, 1e6 do ended = true end
           return "token", "s3cr3t-1"
         end })
-        local ran, message = pcall(client.acquire, client, "r", { node_timeout = 900 })
+        local ran, message = pcall(client.acquire, client, "r", { node_timeout = 20000 })
         print(ran, message)
       ]], farm.addresses[1], farm.addresses[2], farm.addresses[3])
       assert.is_true(ok, text)

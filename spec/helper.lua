@@ -144,11 +144,6 @@ function helper.unless_stalled(bound, block)
   block()
 end
 
---- To be replaced by one of these two.
-function helper.one_of_three(try)
-  helper.unless_stalled(20, try)
-end
-
 --- Lets so many seconds pass, in which something must not happen. No test may need more of them to succeed.
 function helper.pass(seconds, turn)
   local until_when = socket.gettime() + seconds
@@ -269,7 +264,8 @@ local function launch(node)
   local command = WITHOUT_DESCRIPTORS
     .. string.format("%s --port %d --bind %s --save '' --appendonly no --daemonize no "
     .. "--dir %s --logfile %s/redis-%d.log %s >/dev/null 2>&1 </dev/null & echo $!",
-    os.getenv("REDLOCK_TEST_SERVER") or "redis-server", node.port, HOST, directory, directory, node.port, node.arguments)
+    os.getenv("REDLOCK_TEST_SERVER") or "redis-server", node.port, HOST, directory, directory, node.port,
+    node.arguments)
   node.pid = read_command(command)
   running[node.pid] = node
   record()

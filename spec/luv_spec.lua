@@ -24,11 +24,18 @@ describe("redlock.luv", function()
 
   it("the loop ends though a lease that keeps itself is held, and keeps it while it runs", function()
     farm:reset()
-    local client = redlock.new(farm.addresses, { ttl = 600, auto_extend = true, node_timeout = 500 })
+    local client = redlock.new(farm.addresses, { ttl = 60000, auto_extend = { every = 50 }, node_timeout = 20000 })
     local lock
     run(function() lock = assert(client:acquire("r")) end)
     assert.is_true(lock:is_held())
-    run(function() sleep(1.5) end)
+    local left = lock:remaining()
+    run(function()
+      repeat -- until it is extended
+        sleep(0.01)
+        local before = left
+        left = lock:remaining()
+      until left > before
+    end)
     assert.is_true(lock:is_held())
     run(function()
       assert(lock:release())
@@ -39,7 +46,7 @@ describe("redlock.luv", function()
   it("an error in a coroutine that has been woken is raised in the loop, with its traceback", function()
     local output, ok = helper.run_script([[
       local uv = require "luv"
-      local client = require("redlock.luv").new({ ... })
+      local client = require("redlock.luv").new({ ... }, { node_timeout = 20000 })
       local function fails_here() error("not to vanish") end
       coroutine.wrap(function()
         assert(client:acquire("r"))
@@ -57,14 +64,14 @@ describe("redlock.luv", function()
     it("the loop never ended when a coroutine was closed in the middle of close()", function()
       farm:reset()
       local client, got = redlock.new(farm.addresses, { node_timeout = 500 }), nil
-      run(function() assert(assert(client:acquire("warm")):release()) end)
+      run(function() assert(assert(client:acquire("warm", { node_timeout = 20000 })):release()) end)
       for index = 1, 3 do farm[index]:stop() end
       coroutine.wrap(function() got = select(3, client:acquire("r")) end)()
       local closing = coroutine.create(function() client:close() end)
       assert(coroutine.resume(closing))
       assert.are.equal("suspended", coroutine.status(closing))
       assert(coroutine.close(closing)) -- luacheck: ignore
-      run(function() sleep(0.6) end)
+      run(function() repeat sleep(0.01) until got end)
       assert.are.equal("closed", got)
       for index = 1, 3 do farm[index]:continue() end
       run(function() client:close() end)
@@ -133,7 +140,8 @@ describe("redlock.luv", function()
       it("the loop never ended when a coroutine was closed in the middle of acquire(), and its lock collected" .. how,
         function()
           farm:reset()
-          local client, other = redlock.new(farm.addresses, { notify = notify }), redlock.new(farm.addresses)
+          local client, other = redlock.new(farm.addresses, { notify = notify, node_timeout = 20000 }),
+            redlock.new(farm.addresses, { node_timeout = 20000, ttl = 60000 })
           run(function()
             local held, threads = assert(other:acquire("r")), {}
             for index = 1, 3 do threads[index] = start_to_wait(client) end
@@ -152,7 +160,7 @@ describe("redlock.luv", function()
 
       it("a coroutine that had been closed while it waited kept the lock from the others" .. how, function()
         farm:reset()
-        local options = { notify = notify, ttl = 60000 }
+        local options = { notify = notify, ttl = 60000, node_timeout = 20000 }
         local client, other = redlock.new(farm.addresses, options), redlock.new(farm.addresses, options)
         collectgarbage("stop")
         finally(function() collectgarbage("restart") end)
@@ -187,7 +195,7 @@ describe("redlock.luv", function()
       end }
       package.preload.luv = function() error("not this one") end
       package.loaded.luv = nil
-      local client = require("redlock.luv").new({ ... })
+      local client = require("redlock.luv").new({ ... }, { node_timeout = 20000 })
       local count = 0
       for index = 1, 20 do
         coroutine.wrap(function()
@@ -212,7 +220,7 @@ describe("redlock.luv", function()
     for _, node in ipairs(farm) do node:command("ACL", "SETUSER", "token", "reset", "on", ">s3cr3t", "~*", "+@all") end
     local function acquire(answer)
       local client = redlock.new(farm.addresses, {
-        node_timeout = 2000, retry_count = 0,
+        node_timeout = 20000, retry_count = 0,
         credentials = function()
           sleep(0.01)
           return answer()

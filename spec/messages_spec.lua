@@ -200,7 +200,7 @@ describe("messages", function()
   teardown(function() farm:shut() end)
   before_each(function()
     farm:reset()
-    client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 2000 })
+    client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 })
   end)
   after_each(function()
     client:close()
@@ -210,7 +210,7 @@ describe("messages", function()
     local address = farm.addresses[1]
     local alias = "localhost:" .. farm[1].port
     for _, nodes in ipairs { { address, alias }, { alias, address } } do
-      local doubled = redlock.new(nodes, { retry_count = 0, node_timeout = 2000 })
+      local doubled = redlock.new(nodes, { retry_count = 0, node_timeout = 20000 })
       for _ = 1, 3 do
         local _, message, code = doubled:acquire("r")
         assert.are.equal("unavailable", code)
@@ -226,11 +226,12 @@ describe("messages", function()
       farm:eventually_free("r")
     end
     -- Two databases of one server are two places at least.
-    local databases = redlock.new({ "redis://" .. address .. "/1", "redis://" .. alias .. "/2" })
+    local two = { "redis://" .. address .. "/1", "redis://" .. alias .. "/2" }
+    local databases = redlock.new(two, { node_timeout = 20000 })
     assert(databases:acquire("r"):release())
     databases:close()
     -- With a majority of other servers the lock is theirs.
-    local five = redlock.new({ address, alias, farm.addresses[2], farm.addresses[3] }, { node_timeout = 2000 })
+    local five = redlock.new({ address, alias, farm.addresses[2], farm.addresses[3] }, { node_timeout = 20000 })
     assert(five:acquire("r"):release())
     five:close()
   end)

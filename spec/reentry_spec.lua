@@ -7,7 +7,7 @@ local cqueues = require "cqueues"
 
 describe("re-entrance of coroutines", function()
   local farm
-  local OPTIONS = { ttl = 60000, retry_count = 0, node_timeout = 2000, reentrant = true }
+  local OPTIONS = { ttl = 60000, retry_count = 0, node_timeout = 20000, reentrant = true }
 
   setup(function() farm = helper.farm(3) end)
   teardown(function() farm:shut() end)
@@ -117,7 +117,7 @@ describe("re-entrance of coroutines", function()
       assert(outer:release())
       seen.free = assert(client:acquire("r")):release()
     end)
-    assert(controller:loop(9))
+    assert(controller:loop(60))
     assert.are.same({ other = "taken", done = true, held = true, free = true }, seen)
     client:close()
   end)

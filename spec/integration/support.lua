@@ -7,8 +7,8 @@ local helper = require "spec.helper"
 
 local support = {}
 
---- Options to try once, with more patience than the default: other programs run on this machine as well.
-support.once = { retry_count = 0, node_timeout = 500 }
+--- Options to try once. Nodes that answer have the time for that, however slow the machine is.
+support.once = { retry_count = 0, node_timeout = 20000, ttl = 60000 }
 
 --- Asserts that a call failed with this code, and returns its message.
 function support.failure(code, ...)
@@ -39,14 +39,16 @@ function support.pump(client, condition, what)
   end, what)
 end
 
+local function is_up(client)
+  for _, node in ipairs(client:nodes()) do
+    if node.state ~= "up" then return false end
+  end
+  return true
+end
+
 --- Until every node of the client is connected.
 function support.all_up(client)
-  support.pump(client, function()
-    for _, node in ipairs(client:nodes()) do
-      if node.state ~= "up" then return false end
-    end
-    return true
-  end, "all nodes to be up")
+  support.pump(client, function() return is_up(client) end, "all nodes to be up")
 end
 
 --- Until `count` nodes (all, if not given) have the key of a held lock, with its token.
@@ -63,8 +65,12 @@ end
 
 --- Connects a client to all its nodes, and makes them know the scripts.
 function support.warm(farm, client)
-  helper.eventually(function() return client:acquire("warm") end, "a first lock"):release()
-  support.all_up(client)
+  helper.eventually(function() -- A node that has failed is connected to when it is used.
+    local lock = client:acquire("warm")
+    if lock then lock:release() end
+    client:process()
+    return lock and is_up(client)
+  end, "all nodes to be up")
   assert(assert(client:acquire("warm")):release())
   support.free(farm, client, "warm")
   return client
@@ -76,7 +82,7 @@ Session.__index = Session
 --- A connection of its own to a node, for AUTH and SELECT.
 function support.session(node)
   local connection = assert(socket.connect("127.0.0.1", node.port))
-  connection:settimeout(2)
+  connection:settimeout(45)
   return setmetatable({ connection = connection }, Session)
 end
 
