@@ -600,10 +600,8 @@ static void error_names_the_forbidden_command_and_the_rights(void **state) {
       {"-ERR ACL failure in script: User app has no permissions to run the 'append' command "
        "script: c7e2b2d468714581ec7c87f25acc9a69fdc27e3b, on @user_script:1.\r\n",
        "ERR ACL failure in script: User app has no permissions to run the 'append' command"},
-      {"-ERR ACL failure in script: User a-user-with-a-long-name-and-a-longer-one-and-a-longer-one-and-a-longer-one-at-the-end-x has no permissions to run the "
-       "'append' command script: on @user_script:1.\r\n",
-       "... in script: User a-user-with-a-long-name-and-a-longer-one-and-a-longer-one-and-a-longer-one-at-the-end-x has no permissions to run the 'append' "
-       "command"},
+      {"-ERR ACL failure in script: User a-user-with-a-long-namexxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx has no permissions to run the 'append' command\r\n",
+       "...failure in script: User a-user-with-a-long-namexxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx has no permissions to run the 'append' command"},
       {"-ERR ACL failure in script: No permissions to access a key script: on @user_script:1.\r\n",
        "ERR ACL failure in script: No permissions to access a key"},
       {"-ERR The words of a later server\r\n", "ERR The words of a later server"},
