@@ -8,7 +8,7 @@
 -- What each was noticed by is written to build/controls-simulator.md, build/controls-replay.md. Only the changed
 -- file of a control is compiled, and linked with the objects that are there.
 -- Environment, which the Makefile sets: COMPILE, the command without sources; OBJECTS of the observer, LIBS,
--- BUILD; SEEDS, how many the simulator may need [5000]; WALKS, how many the replay may need [20000]; ONLY, one
+-- BUILD; SEEDS, how many the simulator may need [10000]; WALKS, how many the replay may need [20000]; ONLY, one
 -- checker that is listened to alone: then survivors are only told; JOBS, how many processes share the controls
 -- [1]; PART, which of them this one has ("1/2").
 --
@@ -17,7 +17,7 @@
 local changed_tree = dofile("build-aux/changed_tree.lua")
 local controls = dofile("build-aux/controls.lua")
 
-local SEEDS = os.getenv("SEEDS") or "5000"
+local SEEDS = os.getenv("SEEDS") or "10000"
 local WALKS = os.getenv("WALKS") or "20000"
 local ONLY = os.getenv("ONLY")
 local JOBS = tonumber(os.getenv("JOBS")) or 1

@@ -12,7 +12,7 @@
 SEED ?= 1
 RUNS ?= 1
 SIM_PROCESSES ?= 2
-SIM_RUNS ?= 5000
+SIM_RUNS ?= 10000
 SIM_GUARD_RUNS ?= 1000
 SIM_LONG_RUNS ?= 5000000
 SIM_FIRST ?= 1000001
@@ -34,7 +34,7 @@ sim: $(SIM)
 	  $(if $(BREAK),--break $(BREAK)) $(if $(ONLY),--only $(ONLY)) $(SIM_ARGUMENTS)
 
 sim-test: $(SIM)
-	sh build-aux/sim_test.sh $(SIM) $(SIM_RUNS) $(SIM_PROCESSES) 1 2
+	sh build-aux/sim_test.sh $(SIM) $(SIM_RUNS) $(SIM_PROCESSES) 1 5
 	$(MAKE) --no-print-directory sim-guard
 	$(MAKE) --no-print-directory sim-repeat
 
