@@ -66,6 +66,7 @@ local function chapter(driver, name)
   function behaviour.eventually_on_all(lock, key, from)
     helper.eventually(function()
       driver.pump(from or behaviour.client)
+      assert.is_true(lock:is_held())
       return behaviour.farm:count(key or lock:resource(), lock:token()) == 5
     end, "all nodes to have the key")
   end

@@ -111,10 +111,13 @@ return function(behaviour)
         driver.pump(client)
         return farm:count("r") == 0
       end)
-      local options = { ttl = 700, node_timeout = 60, auto_extend = { every = 20 } }
+      local options = { ttl = 1000, node_timeout = 80, auto_extend = { every = 20 } }
       local events = told(options)
       local lock = assert(client:acquire("r", options))
-      eventually_on_all(lock)
+      helper.eventually(function()
+        driver.pump(client)
+        return farm:count("r", lock:token()) == 5 or not lock:is_held()
+      end)
       for index = 1, 3 do farm[index]:stop() end
       eventually_told(events, 1)
       assert.are.equal("unavailable", events[1].reason)
