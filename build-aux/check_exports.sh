@@ -93,7 +93,7 @@ check_tls() {
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 echo 'int rl_leak; int redlock_fine;' >"$scratch/leak.c"
-"$CC" -fPIC -c -o "$scratch/leak.o" "$scratch/leak.c" && "$CC" -shared -o "$scratch/leak.so" "$scratch/leak.o" &&
+$CC -fPIC -c -o "$scratch/leak.o" "$scratch/leak.c" && "$CC" -shared -o "$scratch/leak.so" "$scratch/leak.o" &&
   "$AR" rcs "$scratch/leak.a" "$scratch/leak.o" || exit 1
 for file in "$scratch/leak.so" "$scratch/leak.a"; do
   [ "$(strangers "$file")" = rl_leak ] || complain "does not notice a leaked symbol in a ${file##*.}"

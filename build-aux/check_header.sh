@@ -10,10 +10,10 @@ printf '#include "%s"\n#include "%s"\nint used(void);\nint used(void) { return R
 for standard in c99 c11 c++11; do
   language=c
   [ "$standard" = c++11 ] && language=c++
-  if [ "$language" = c++ ] && ! echo | "$CC" -x c++ -fsyntax-only - 2>/dev/null; then
+  if [ "$language" = c++ ] && ! echo | $CC -x c++ -fsyntax-only - 2>/dev/null; then
     echo "check-header: $CC knows no C++"
     exit 1
   fi
-  "$CC" -x "$language" -std="$standard" -pedantic -Wall -Wextra -Werror -fsyntax-only -I"$(dirname "$header")" "$scratch/use.c" || exit 1
+  $CC -x "$language" -std="$standard" -pedantic -Wall -Wextra -Werror -fsyntax-only -I"$(dirname "$header")" "$scratch/use.c" || exit 1
 done
 echo "check-header: $name stands alone in C99, C11 and C++11"

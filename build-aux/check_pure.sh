@@ -32,7 +32,7 @@ fi
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 printf '#include <time.h>\nlong rl_now(void);\nlong rl_now(void) { return (long)time(0); }\n' >"$scratch/impure.c"
-"$CC" -c -o "$scratch/impure.o" "$scratch/impure.c" || exit 1
+$CC -c -o "$scratch/impure.o" "$scratch/impure.c" || exit 1
 if [ "$(impurities "$1" "$scratch/impure.o" | grep -x time)" != time ]; then
   echo "check-pure: does not notice an object that reads the clock"
   exit 1

@@ -56,14 +56,14 @@ cp "$root/examples/c/plain.c" "$root/examples/c/lua_host.c" "$root/examples/c/lu
 # shellcheck disable=SC2046
 {
   try 'the tool runs a command under a lock' "$prefix/bin/redlock" -n "$node" run installed -- true
-  try 'shared: compiles' "$CC" -o shared plain.c $(pkg-config --cflags --libs redlock) -Wl,-rpath,"$prefix/lib"
+  try 'shared: compiles' $CC -o shared plain.c $(pkg-config --cflags --libs redlock) -Wl,-rpath,"$prefix/lib"
   try 'shared: uses the shared library' sh -c 'readelf -d shared | grep -q "NEEDED.*libredlock.so.0"'
   try 'shared: runs' ./shared "$node"
   sed 's/-lredlock/-l:libredlock.a/' "$PKG_CONFIG_PATH/redlock.pc" >static.pc
-  try 'static: compiles' "$CC" -o static plain.c $(pkg-config --cflags --static --libs ./static.pc)
+  try 'static: compiles' $CC -o static plain.c $(pkg-config --cflags --static --libs ./static.pc)
   try 'static: needs no libredlock.so' sh -c '! readelf -d static | grep -q "NEEDED.*libredlock"'
   try 'static: runs' ./static "$node"
-  try 'a Lua host: compiles' "$CC" -o lua_host lua_host.c -I"$prefix/include" -L"$prefix/lib" -lredlock-lua5.4 \
+  try 'a Lua host: compiles' $CC -o lua_host lua_host.c -I"$prefix/include" -L"$prefix/lib" -lredlock-lua5.4 \
     $(pkg-config --cflags --libs lua5.4) -lhiredis -pthread
   try 'a Lua host: runs' env LUA_PATH="$prefix/share/lua/5.4/?.lua" ./lua_host lua_host.lua "$node"
 }
@@ -96,12 +96,12 @@ int main(int argc, char **argv) {
 SOURCE
 # shellcheck disable=SC2046
 {
-  try 'TLS, shared: compiles' "$CC" -o tls_shared tls.c $(pkg-config --cflags --libs redlock_tls) -Wl,-rpath,"$prefix/lib"
+  try 'TLS, shared: compiles' $CC -o tls_shared tls.c $(pkg-config --cflags --libs redlock_tls) -Wl,-rpath,"$prefix/lib"
   try 'TLS, shared: uses both libraries' sh -c 'readelf -d tls_shared | grep -c "NEEDED.*libredlock" | grep -qx 2'
   try 'TLS, shared: runs' ./tls_shared "$tls_node" "$nodes_certificate"
   sed 's/-lredlock/-l:libredlock.a/' "$PKG_CONFIG_PATH/redlock.pc" >redlock.pc
   sed 's/-lredlock_tls/-l:libredlock_tls.a/' "$PKG_CONFIG_PATH/redlock_tls.pc" >redlock_tls.pc
-  try 'TLS, static: compiles' "$CC" -o tls_static tls.c $(PKG_CONFIG_PATH=. pkg-config --cflags --static --libs redlock_tls)
+  try 'TLS, static: compiles' $CC -o tls_static tls.c $(PKG_CONFIG_PATH=. pkg-config --cflags --static --libs redlock_tls)
   try 'TLS, static: needs no libredlock' sh -c '! readelf -d tls_static | grep -q "NEEDED.*libredlock"'
   try 'TLS, static: runs' ./tls_static "$tls_node" "$nodes_certificate"
   try 'without TLS nothing needs OpenSSL' sh -c '! readelf -d shared static | grep -E "NEEDED.*lib(ssl|crypto)"'
