@@ -312,7 +312,7 @@ return function(title, driver)
     end)
 
     test("an error of on_lost after it has waited is written to stderr, and disturbs nobody", function()
-      local client, raised, written = new({ ttl = 200 }), 0, {}
+      local client, raised, again, written = new({ ttl = 200 }), 0, 0, {}
       local stderr = io.stderr
       io.stderr = { write = function(_, text) written[#written + 1] = text end } -- luacheck: ignore
       local ok, err = pcall(run, function()
@@ -328,10 +328,10 @@ return function(title, driver)
             repeat sleep(0.01) until raised == 3
             assert(lock:acquire({ ttl = 60000 }))
             assert(lock:release())
+            again = again + 1
           end)
         end
-        repeat sleep(0.01) until raised == 3
-        sleep(0.05)
+        repeat sleep(0.01) until again == 3
         client:close()
       end)
       io.stderr = stderr -- luacheck: ignore
