@@ -311,7 +311,7 @@ describe("redlock", function()
       ["lock:fence"] = function(_, held) return held:fence() == nil end,
       ["client:inspect"] = function(client) return #client:inspect("held").holder == 40 end,
       ["client:bootstrap"] = function(client) return not pcall(client.bootstrap, client) end,
-      ["client:doctor"] = function(client) return #client:doctor() == 5 end,
+      ["client:doctor"] = function(client) return #client:doctor() >= 5 end,
       ["client:force_release"] = function(client)
         return select(3, client:force_release("held", "not the token")) == "not_held"
       end,
