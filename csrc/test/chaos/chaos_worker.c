@@ -7,6 +7,7 @@
  *     chaos_worker --descriptors
  */
 #include "chaos_worker.h"
+#include "witness_clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #define LEAK_BYTES 65536
 #define OTHERWISE 5000 /* of 10000 */
 #define TOO_LONG_US (600 * REDLOCK_MILLISECONDS)
+#define TOLD_DELAY_US (50 * REDLOCK_MILLISECONDS)
 
 bool worker_misbehaves(const worker *self, chaos_misdeed misdeed) {
   return self->shared->misdeed == (int)misdeed;
@@ -29,8 +31,22 @@ worker_call worker_begin(const worker *self, const char *name, redlock_duration 
   return (worker_call){name, atomic_load(&self->shared->phase), redlock_now(), budget_us};
 }
 
+/* What the scheduler kept from this process since the call before is no fault of the library. */
+static void worker_tell_delay(worker *self, redlock_time now_us) {
+  redlock_time since_us = self->told_us != 0 ? self->told_us : self->began_us;
+  redlock_duration delay_us =
+      (redlock_duration)witness_clock_delay_us((int64_t)(now_us - since_us));
+  self->told_us = now_us;
+  if (delay_us > TOLD_DELAY_US) {
+    chaos_log(self->log, "w%u.%u late %llu %llu", self->index, self->generation,
+              (unsigned long long)(now_us - delay_us), (unsigned long long)now_us);
+  }
+}
+
 void worker_end(worker *self, const worker_call *call, int result) {
-  redlock_duration took_us = redlock_now() - call->started_us;
+  redlock_time now_us = redlock_now();
+  redlock_duration took_us = now_us - call->started_us;
+  worker_tell_delay(self, now_us);
   if (worker_misbehaves(self, CHAOS_TELLS_SLOW_CALLS) && sim_chance(&self->random, 100)) {
     took_us += 5 * REDLOCK_SECONDS;
   }
@@ -408,6 +424,7 @@ int main(int count, char **arguments) {
   (void)snprintf(name, sizeof name, "worker-%u", self.index);
   self.log = chaos_log_open(arguments[2], name);
   worker_catch_signals(self.shared, (self.index / 2) % 2 == 0);
+  (void)witness_clock_start();
   worker_run(&self);
   return 0;
 }

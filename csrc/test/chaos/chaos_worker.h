@@ -33,6 +33,7 @@ typedef struct worker {
   redlock_lock *locks[CHAOS_RESOURCES];
   worker_hold holds[CHAOS_RESOURCES];
   redlock_time began_us;
+  redlock_time told_us; /* end of the last call: delays until then are in the log */
   void **leaked;
   pid_t children[WORKER_CHILDREN_MAX];
   chaos_fork child_kinds[WORKER_CHILDREN_MAX];

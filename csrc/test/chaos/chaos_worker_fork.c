@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "chaos_worker.h"
+#include "witness_clock.h"
 
 /* ---------------------------------------------------------------------------------- children */
 
@@ -24,6 +25,8 @@ static void child_locks(worker *self) {
   if (redlock_lock_new(&lock, self->client, &name, 1, NULL) != REDLOCK_OK) {
     _exit(4);
   }
+  (void)witness_clock_start();
+  self->told_us = redlock_now();
   worker_call call = worker_begin(self, "child-acquire", options.node_timeout_us);
   int result = redlock_lock_acquire(lock, &options, NULL);
   redlock_time from_us = redlock_now();
