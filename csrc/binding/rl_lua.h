@@ -47,6 +47,12 @@ typedef struct rl_lua_sentinel {
 
 struct rl_lua_nginx;
 
+/* What a client in nginx, one of those that share their connections, has in common with its locks. */
+typedef struct rl_lua_nginx_share {
+  size_t references;
+  bool closed;
+} rl_lua_nginx_share;
+
 typedef struct rl_lua_client {
   redlock_client *client;
   rl_lua_sentinel *sentinel;  /* kept alive by the user value */
@@ -55,6 +61,8 @@ typedef struct rl_lua_client {
   struct rl_lua_nginx *nginx; /* what stands for it inside nginx (rl_lua_nginx.h), or NULL */
   int of_worker;              /* whose its locks are inside nginx when nothing else is said */
   int reentrant;              /* what its locks are then (rl_lua_reentry.h) */
+  rl_lua_nginx_share
+      *share; /* inside nginx; NULL = its memory was out, and it is closed with the others */
 } rl_lua_client;
 
 typedef struct rl_lua_lock {
@@ -62,6 +70,7 @@ typedef struct rl_lua_lock {
   rl_lua_sentinel *sentinel;  /* kept alive by the user value, which the client shares */
   rl_operation operation;     /* the last one that was started */
   struct rl_lua_nginx *nginx; /* its client's; kept alive by the user value */
+  rl_lua_nginx_share *share;  /* its client's, or NULL */
   size_t slot;              /* in which a request of nginx waits for the operation; 0 = none does */
   rl_lua_nginx_owned owned; /* by a request of nginx */
   int of_worker;            /* or by nobody, if nothing else is said */

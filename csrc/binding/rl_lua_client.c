@@ -354,6 +354,7 @@ static int client_gc(lua_State *L) {
   if (self->sentinel != NULL)
     rl_lua_memory_give_back(&self->sentinel->memory, self->bytes);
   if (self->nginx != NULL) {
+    rl_lua_nginx_leave(self);
     rl_lua_nginx_free_client(client);
   } else if (self->sentinel != NULL && !self->sentinel->finished) {
     rl_linger_add(&self->sentinel->linger, client);

@@ -75,6 +75,7 @@ static int refuse_lock(lua_State *L, int error, redlock_client *client,
   char name[SHOWN_NAME_SIZE];
   char text[sizeof name + 128];
   size_t longest = 0;
+  const char *why = client != NULL ? redlock_client_message(client) : redlock_strerror(error);
 
   if (error == REDLOCK_E_LIMIT) {
     for (size_t i = 0; i < count; i++)
@@ -86,9 +87,9 @@ static int refuse_lock(lua_State *L, int error, redlock_client *client,
   }
   show_resources(name, sizeof name, resources, count);
   if (count == 1 && is_own(resources))
-    (void)snprintf(text, sizeof text, "%s", redlock_client_message(client));
+    (void)snprintf(text, sizeof text, "%s", why);
   else
-    (void)snprintf(text, sizeof text, "'%s': %s", name, redlock_client_message(client));
+    (void)snprintf(text, sizeof text, "'%s': %s", name, why);
   return rl_lua_push_error(L, error, text, RL_LUA_WRAPPED);
 }
 
@@ -136,6 +137,9 @@ static rl_lua_lock *push_lock(lua_State *L, const rl_lua_client *client, size_t 
   self->has_options = has_options;
   self->sentinel = client->sentinel;
   self->nginx = client->nginx;
+  self->share = client->share;
+  if (self->share != NULL)
+    self->share->references++;
   self->of_worker = of_worker;
   self->reentrant = client->reentrant;
   luaL_getmetatable(L, RL_LUA_LOCK);
@@ -170,6 +174,8 @@ static int lock_new(lua_State *L) {
   count = check_resources(L, 2, resources);
   given = check_options(L, 3, &client->client->core.options, &options);
   of_worker = rl_lua_read_owner(L, 3, client->of_worker, RL_LUA_WRAPPED);
+  if (rl_lua_nginx_share_is_closed(client->share))
+    return refuse_lock(L, REDLOCK_E_CLOSED, NULL, resources, count);
   kept = count == 1 ? resources[0].length : 0;
   self = push_lock(L, client, kept, given != NULL, of_worker);
   error = redlock_lock_new_many(&self->lock, client->client, resources, count, given);
@@ -194,6 +200,8 @@ static int lock_attach(lua_State *L) {
   text = luaL_checklstring(L, 2, &length);
   given = check_options(L, 3, &client->client->core.options, &options);
   of_worker = rl_lua_read_owner(L, 3, client->of_worker, RL_LUA_WRAPPED);
+  if (rl_lua_nginx_share_is_closed(client->share))
+    return rl_lua_push_error(L, REDLOCK_E_CLOSED, NULL, RL_LUA_WRAPPED);
   /* The lock has options of its own: those of the lease. The text is longer than the resource. */
   self = push_lock(L, client, length, 1, of_worker);
   error = redlock_lock_attach(&self->lock, client->client, text, length, given);
@@ -562,8 +570,11 @@ static int lock_discard(lua_State *L) {
 static int lock_gc(lua_State *L) {
   rl_lua_lock *self = luaL_testudata(L, 1, RL_LUA_LOCK);
 
-  if (self != NULL)
+  if (self != NULL) {
     rl_lua_lock_free(self);
+    rl_lua_nginx_share_unref(self->share);
+    self->share = NULL;
+  }
   return 0;
 }
 

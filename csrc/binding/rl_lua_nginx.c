@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "rl_client.h"
@@ -110,6 +111,85 @@ static int push_wakes(lua_State *L, rl_lua_nginx *self, int list, int count) {
   return 3;
 }
 
+/* ------------------------------------------------------------------------------------- sharing */
+
+/* A client begins to use the connections. */
+static void enter(rl_lua_client *client, rl_lua_nginx *nginx) {
+  client->nginx = nginx;
+  client->share = calloc(1, sizeof *client->share);
+  if (client->share != NULL)
+    client->share->references = 1;
+  nginx->users++;
+}
+
+void rl_lua_nginx_share_unref(rl_lua_nginx_share *share) {
+  if (share != NULL && --share->references == 0)
+    free(share);
+}
+
+void rl_lua_nginx_leave(rl_lua_client *client) {
+  if (!rl_lua_nginx_share_is_closed(client->share))
+    client->nginx->users--;
+  rl_lua_nginx_share_unref(client->share);
+  client->share = NULL;
+}
+
+/* Releases what the locks of |share| hold, and ends what they do. */
+static void close_locks(const rl_lua_nginx *self, const rl_lua_nginx_share *share) {
+  redlock_time now_us = redlock_now();
+
+  for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
+    /* Only one that was begun has its object there. */
+    bool begun = rl_lock_is_busy(lock) || rl_reentry_carrier(lock)->lease != NULL;
+    if (begun && ((const rl_lua_lock *)lock->data)->share == share)
+      rl_lock_close(lock, now_us);
+  }
+  rl_core_rest(&self->client->core, now_us);
+}
+
+/*
+ * (client) -> true if it is closed, and the connections are not, because other clients use them; false if it is the
+ * last one.
+ */
+static int nginx_close_one(lua_State *L) {
+  rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:close()");
+  rl_lua_nginx *self = client->nginx;
+  bool closed = rl_lua_nginx_share_is_closed(client->share);
+
+  if (!closed && client->share != NULL && self->users > 1 && self->client != NULL) {
+    client->share->closed = closed = true;
+    self->users--;
+    rl_lua_nginx_check_fork(self);
+    close_locks(self, client->share);
+  }
+  lua_pushboolean(L, closed);
+  return 1;
+}
+
+/* (handle, driver) -> another client with the same connections; or nil, if these are closed. */
+static int nginx_another(lua_State *L) {
+  rl_lua_nginx *self = luaL_checkudata(L, 1, RL_LUA_NGINX);
+  rl_lua_client *client;
+
+  lua_settop(L, 2);
+  if (self->client == NULL || self->client->core.closed) {
+    lua_pushnil(L);
+    return 1;
+  }
+  client = rl_lua_client_push(L);
+  lua_getuservalue(L, -1);
+  lua_pushvalue(L, 2);
+  lua_rawseti(L, -2, RL_LUA_NGINX_DRIVER);
+  lua_pushvalue(L, 1);
+  lua_rawseti(L, -2, RL_LUA_NGINX_SELF);
+  lua_pop(L, 1);
+  client->of_worker = self->of_worker;
+  client->reentrant = self->reentrant;
+  client->client = redlock_client_ref(self->client);
+  enter(client, self);
+  return 1;
+}
+
 /* --------------------------------------------------------------------------------- life */
 
 /* (client) -> handle. From here on the client's connections are the driver's. */
@@ -132,7 +212,9 @@ static int nginx_new(lua_State *L) {
   self->client->carried = true;
   self->client->told_by_driver = true;
   self->client->core.keeps = true; /* Cosockets have no such options, or not all. */
-  client->nginx = self;
+  self->of_worker = client->of_worker;
+  self->reentrant = client->reentrant;
+  enter(client, self);
   return 1;
 }
 
@@ -535,6 +617,8 @@ void rl_lua_nginx_register(lua_State *L) {
                                        {"release_leases", nginx_release_leases},
                                        {"abandon", nginx_abandon},
                                        {"close", nginx_close},
+                                       {"close_one", nginx_close_one},
+                                       {"another", nginx_another},
                                        {"forget", nginx_forget},
                                        {"lost", nginx_lost},
                                        {NULL, NULL}};

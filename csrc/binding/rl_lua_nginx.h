@@ -6,6 +6,7 @@
 #ifndef RL_LUA_NGINX_H
 #define RL_LUA_NGINX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,7 +28,21 @@ typedef struct rl_lua_nginx {
   rl_lua_lock **waiting; /* by slot, from 1: whose operation is waited for */
   size_t waiting_count;  /* slots that there is room for */
   size_t waited;         /* slots that stand for a lock */
+  size_t users;  /* clients that share the connections, and were neither closed nor collected */
+  int of_worker; /* of these clients, as rl_lua_client has it */
+  int reentrant;
 } rl_lua_nginx;
+
+/* Gives up a client's reference, or a lock's, to what they share. NULL is allowed. */
+void rl_lua_nginx_share_unref(rl_lua_nginx_share *share);
+
+/* Returns true if the client was closed while others that share its connections go on. */
+static inline bool rl_lua_nginx_share_is_closed(const rl_lua_nginx_share *share) {
+  return share != NULL && share->closed;
+}
+
+/* A client is collected: it is no user any more. */
+void rl_lua_nginx_leave(rl_lua_client *client);
 
 static inline rl_lua_lock *rl_lua_lock_of(rl_lua_nginx_owned *owned) {
   return (rl_lua_lock *)((char *)owned - offsetof(rl_lua_lock, owned));

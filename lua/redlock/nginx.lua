@@ -319,6 +319,10 @@ end
 function client_methods.close(self)
   local own = driver_of(self, "close")
   if not own then return blocking_client.close(self) end
+  if native.close_one(self) then
+    driver.settle(own)
+    return true
+  end
   if driver.close(own, may_wait[get_phase()]) then return true end
   return nil, "not all nodes have confirmed the releases in time", "unavailable"
 end
@@ -344,9 +348,39 @@ local function add(made, handle, node, given, routes, index)
   if message then return name .. ": " .. message end
 end
 
+-- Clients of one worker with the same nodes and options share their connections: programs make one for each request.
+local drivers = setmetatable({}, { __mode = "v" }) -- by nodes and options, as a text
+
+-- Returns a text that is the same for equal values; nil if there is anything in them, a function for one, of which that
+-- cannot be said.
+local function describe(value, depth)
+  local kind = type(value)
+  if kind == "string" then return "s" .. #value .. ":" .. value end
+  if kind == "number" then return ("n%.17g;"):format(value) end
+  if kind == "boolean" then return tostring(value) .. ";" end
+  if kind ~= "table" or depth == 0 or getmetatable(value) then return nil end
+  local parts = {}
+  for name, part in pairs(value) do
+    local named, described = describe(name, 1), describe(part, depth - 1)
+    if not named or not described then return nil end
+    parts[#parts + 1] = named .. described
+  end
+  table.sort(parts)
+  return "{" .. table.concat(parts) .. "}"
+end
+
+-- Returns the text, and another client with the connections of such a one, if there is one.
+local function find_shared(nodes, given)
+  local text = describe({ nodes, given or {} }, 4)
+  local own = text and drivers[text]
+  return text, own and driver.another(own)
+end
+
 --- As redlock.new(). Mistakes are raised at `level`, seen from the caller of this function, at its line by default.
 function nginx.new(nodes, given, level)
   level = level or 1
+  local text, another = find_shared(nodes, given)
+  if another then return another end
   local count = options.nodes(nodes, level + 1)
   local given_options = options.client(given, level + 1)
   options.quorum(given_options, count, level + 1)
@@ -358,7 +392,9 @@ function nginx.new(nodes, given, level)
     local wrong = add(made, handle, options.node(nodes[index], index, level + 1), given, routes, index)
     if wrong then error("redlock: node " .. index .. ": " .. wrong, level + 1) end
   end
-  native.attach(made, driver.new(handle, count, routes, made))
+  local own = driver.new(handle, count, routes, made)
+  native.attach(made, own)
+  if text then drivers[text] = own end
   if get_phase() == "init_worker" then driver.lasting = true end
   return made
 end

@@ -585,6 +585,12 @@ function driver.new(handle, count, routes, client)
   return self
 end
 
+--- Returns another client with the same connections, or nil if they are closed.
+function driver.another(self)
+  self.begun, self.closed_at = true, nil
+  return native.another(self.handle, self)
+end
+
 -- A semaphore that the master makes, for init_by_lua, is of no use in a worker after a reload: it
 -- remembers the log of a configuration that is gone.
 local function prepare(self)

@@ -62,20 +62,60 @@ describe("clients in nginx", function()
     assert.are.equal("", nginx:complaints())
   end)
 
-  it("bears clients that are made for each request, and closes them", function()
+  it("clients_made_for_each_request_share_their_connections", function()
     start { server = [[location / { content_by_lua_block {
       local client = require("redlock").new(addresses, PATIENT)
       collectgarbage("stop") -- As if nobody had come to it yet.
       local lock = assert(client:acquire("name:" .. ngx.var.connection))
       ngx.print(tostring(lock:release()))
-      if ngx.var.arg_close then client:close() end
+      if ngx.var.arg_close then ngx.print(tostring(client:close()), select(3, client:acquire("late"))) end
     } }]] }
-    for _ = 1, 150 do assert.are.equal("true", select(2, nginx:get("/"))) end
-    for _ = 1, 50 do assert.are.equal("true", select(2, nginx:get("/?close=1"))) end
-    assert.is_true(connections() < 200, connections() .. " connections")
-    local said = nginx:complaints()
-    assert.is_truthy(said:find("make one client for each worker, not one for each request", 1, true), said)
-    assert.is_falsy(said:find("\n", 1, true), said)
+    for _ = 1, 10 do
+      local requests = {}
+      for index = 1, 40 do requests[index] = nginx:request("/") end
+      for index = 1, 40 do assert.are.equal("true", select(2, requests[index]:finish())) end
+    end
+    for _ = 1, 50 do assert.are.equal("truetrueclosed", select(2, nginx:get("/?close=1"))) end
+    -- A second one to each node is for requests that wait.
+    assert.is_true(connections() <= 6, connections() .. " connections")
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("closed_client_releases_its_own_locks_and_not_those_of_clients_beside_it", function()
+    start { server = [[location / { content_by_lua_block {
+      local one, other = require("redlock").new(addresses, PATIENT), require("redlock").new(addresses, PATIENT)
+      local mine, theirs, idle = assert(one:acquire("mine")), assert(other:acquire("theirs")), one:lock("idle")
+      local waiting = ngx.thread.spawn(function() return select(3, one:acquire("theirs", { wait = 60000 })) end)
+      ngx.say(tostring(one:close()), " ", tostring(one:close()), " ", select(2, ngx.thread.wait(waiting)))
+      ngx.say(tostring(mine:is_held()), " ", tostring(theirs:is_held()))
+      for _, answer in ipairs { { idle:acquire() }, { mine:release() }, { one:acquire("x") }, { one:inspect("x") },
+        { one:attach("text") }, { one:doctor() } } do ngx.print(answer[3], " ") end
+      ngx.say(tostring(theirs:extend() ~= nil), " ", tostring(theirs:release()))
+      ngx.say(tostring(other:close()), " ", select(3, other:acquire("x")), " ", tostring(one:close()))
+      local next_one = require("redlock").new(addresses, PATIENT)
+      ngx.say(tostring(next_one:with("again", function() return "done" end)), " ", tostring(next_one:close()))
+    } }]] }
+    local _, body = nginx:get("/")
+    assert.are.equal("true true closed\nfalse true\nclosed closed closed closed closed closed true true\n"
+      .. "true closed true\ntrue true\n", body)
+    helper.eventually(function() return farm[1]:command("DBSIZE") == 0 end, "all keys to be gone")
+    helper.eventually(function() return connections() == 0 end, "the connections to be closed")
+    assert.are.equal("", nginx:complaints())
+  end)
+
+  it("clients_that_differ_share_no_connection", function()
+    start { server = [[location / { content_by_lua_block {
+      local new = require("redlock").new
+      local function own() end
+      for _, options in ipairs { { prefix = "a:" }, { prefix = "b:" }, { ttl = 5000 }, { ttl = 5001 },
+        { on_lost = own }, { on_lost = own } } do
+        kept[#kept + 1] = new({ addresses[1] }, options)
+        kept[#kept]:with("name", function() end)
+      end
+    } }]] }
+    nginx:get("/")
+    helper.eventually(function() return connections() == 6 end, "a connection of each")
+    assert.are.equal("", nginx:complaints())
   end)
 
   -- The request counts how often the garbage collector is made to do all its work.
@@ -91,7 +131,7 @@ describe("clients in nginx", function()
 
   it("does not collect all garbage for each client of many that are kept", function()
     start { init = COUNTED, server = [[location / { content_by_lua_block {
-      for index = 1, 120 do kept[index] = require("redlock").new(addresses) end
+      for index = 1, 120 do kept[index] = require("redlock").new(addresses, { prefix = index .. ":" }) end
       ngx.print(full_collections)
     } }]] }
     local count = tonumber((select(2, nginx:get("/"))))
@@ -102,8 +142,8 @@ describe("clients in nginx", function()
   it("says how many clients have become garbage, not how many there are", function()
     start { server = [[location / { content_by_lua_block {
       collectgarbage("stop") -- As if nobody had come to it yet.
-      for index = 1, 10 do kept[index] = require("redlock").new(addresses) end
-      for _ = 1, 30 do require("redlock").new(addresses) end
+      for index = 1, 10 do kept[index] = require("redlock").new(addresses, { prefix = index .. ":" }) end
+      for index = 11, 40 do require("redlock").new(addresses, { prefix = index .. ":" }) end
     } }]] }
     nginx:get("/")
     local count = tonumber(nginx:complaints():match("redlock: (%d+) clients have become garbage"))
