@@ -141,7 +141,7 @@ cd %s
   while kill -0 $! && [ ! -s nginx.pid ]; do sleep 0.01; done 2>/dev/null
 )
 pids=
-while [ -s nginx.pid ]; do
+while [ -s nginx.pid ] || [ -s nginx.pid.oldbin ]; do
   pids=$(cat nginx.pid.oldbin nginx.pid)
   kill -0 %s || break
   sleep 0.3
