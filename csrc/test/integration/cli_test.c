@@ -16,6 +16,7 @@ static char tool[512];
 static char
     gate[SCRATCH_PATH_MAX + 8]; /* a pipe: the command "HELD" ends when the test writes to it */
 static char held[SCRATCH_PATH_MAX + 8];
+static char endless[SCRATCH_PATH_MAX + 8]; /* the command "ENDLESS" says that it has started */
 static const char *told; /* both outputs of the last program that was waited for */
 
 typedef struct running {
@@ -25,6 +26,14 @@ typedef struct running {
   char text[4096];
 } running;
 
+static void write_script(const char *path, const char *command, const char *operand) {
+  FILE *script = fopen(path, "we");
+  assert_non_null(script);
+  (void)fprintf(script, "#!/bin/sh\n%s%s\n", command, operand);
+  (void)fclose(script);
+  assert_int_equal(chmod(path, 0700), 0);
+}
+
 static int start(void **state) {
   (void)state;
   char self[256] = "";
@@ -33,17 +42,16 @@ static int start(void **state) {
   (void)snprintf(tool, sizeof tool, "%s/../../bin/redlock", dirname(self));
   (void)snprintf(gate, sizeof gate, "%s/gate", three.scratch.path);
   (void)snprintf(held, sizeof held, "%s/held", three.scratch.path);
+  (void)snprintf(endless, sizeof endless, "%s/endless", three.scratch.path);
   assert_int_equal(mkfifo(gate, 0600), 0);
-  FILE *script = fopen(held, "we");
-  assert_non_null(script);
-  (void)fprintf(script, "#!/bin/sh\nread word <%s\n", gate);
-  (void)fclose(script);
-  return chmod(held, 0700);
+  write_script(held, "read word <", gate);
+  write_script(endless, "echo started; exec sleep ", "600");
+  return 0;
 }
 
 /* Returns the word as it is, or what it stands for. */
 static char *word_of(char *word) {
-  return strcmp(word, "HELD") == 0 ? held : word;
+  return strcmp(word, "HELD") == 0 ? held : strcmp(word, "ENDLESS") == 0 ? endless : word;
 }
 
 /*
@@ -251,7 +259,8 @@ static void a_command_that_is_stuck_holds_no_longer_than_it_may(void **state) {
 
 static void a_signal_is_handed_on_and_the_lock_given_back(void **state) {
   (void)state;
-  running self = begin("run job -- sleep 600");
+  running self = begin("run job -- ENDLESS");
+  until_told(&self, "started");
   eventually(farm_count(&three, "job", NULL) == 3);
   (void)kill(self.pid, SIGINT); /* from a terminal the command would have it as well */
   (void)poll(NULL, 0, 50);
@@ -292,7 +301,8 @@ static void signals_that_were_blocked_arrive_and_stay_blocked_for_the_command(vo
 
 static void a_signal_of_the_users_reaches_the_command_and_ends_no_lock(void **state) {
   (void)state;
-  running self = begin("run job -- sleep 600");
+  running self = begin("run job -- ENDLESS");
+  until_told(&self, "started");
   eventually(farm_count(&three, "job", NULL) == 3);
   (void)kill(self.pid, SIGUSR1);
   assert_status(wait_for(&self), 128 + SIGUSR1);
