@@ -14,8 +14,9 @@
  *   A4. A majority, or as many as the client's quorum asks for: the deadline is round_start_us + ttl - drift. If the clock, read after the deciding
  *       vote, has not reached it, the lock is held until then. Else it came too late: A5.
  *   A5. No lock: release the token on every node to which the SET may have gone, without waiting,
- *       and begin again at A1 after a random delay, or when the nodes call (rl_call.c), while attempts and
- *       budget last. What is left must be enough for a majority that answers as fast as it ever did.
+ *       and begin again at A1 after a random pause, or when the nodes notify (rl_call.c), while attempts
+ *       and budget last. The last attempt comes when a majority that answers as fast as it ever did can
+ *       just answer before the budget ends.
  */
 #include "rl_acquire.h"
 
@@ -48,11 +49,42 @@ redlock_duration rl_acquire_needs(const rl_core *core) {
   return fastest_us[rl_core_quorum(core, RL_OPERATION_ACQUIRE) - 1];
 }
 
-/* What is left of the budget for the beginning of an attempt that could still win. */
-static redlock_duration rl_acquire_left(const rl_lock *lock, redlock_time now_us) {
-  return lock->budget_us == REDLOCK_NEVER
+/* Before the end of a budget, besides the time that the nodes need. */
+#define RL_ACQUIRE_LAST_US (5 * REDLOCK_MILLISECONDS)
+
+/* Of so many pauses each is drawn; the others have the mean length. */
+#define RL_ACQUIRE_DRAWN_MAX 64
+
+redlock_time rl_acquire_last(const rl_lock *lock) {
+  return rl_time_sub(lock->budget_us,
+                     rl_time_add(rl_acquire_needs(lock->core), RL_ACQUIRE_LAST_US));
+}
+
+redlock_duration rl_acquire_pause(const rl_lock *lock, uint64_t random, redlock_time from_us) {
+  redlock_duration left_us = rl_time_sub(rl_acquire_last(lock), from_us);
+  return left_us < RL_BACKOFF_ATTEMPT_MIN_US
              ? REDLOCK_NEVER
-             : rl_time_sub(lock->budget_us, rl_time_add(now_us, rl_acquire_needs(lock->core)));
+             : rl_time_min(rl_backoff_attempt(lock->current, random), left_us);
+}
+
+void rl_acquire_limit(rl_lock *lock, redlock_time now_us) {
+  if (lock->attempts_left == RL_LOCK_ATTEMPTS_ALL || lock->limited) {
+    return;
+  }
+  lock->limited = true;
+  /* Before its first attempt a waiter has one more of them than pauses. */
+  uint64_t pauses = rl_time_min(lock->attempts_left, rl_options_attempts(lock->current) - 1);
+  uint64_t drawn = rl_time_min(pauses, RL_ACQUIRE_DRAWN_MAX);
+  redlock_time end_us = now_us;
+  for (uint64_t i = 0; i < drawn; i++) {
+    end_us = rl_time_add(end_us, rl_backoff_attempt(lock->current, rl_line_random(lock->core)));
+  }
+  redlock_duration mean_us = rl_time_max(lock->current->retry_delay_us, RL_BACKOFF_ATTEMPT_MIN_US);
+  if (pauses > drawn) {
+    bool ends = mean_us < REDLOCK_NEVER / pauses;
+    end_us = ends ? rl_time_add(end_us, (pauses - drawn) * mean_us) : REDLOCK_NEVER;
+  }
+  lock->budget_us = rl_time_min(lock->budget_us, end_us);
 }
 
 /*
@@ -75,7 +107,8 @@ bool rl_acquire_hears(const rl_lock *lock, redlock_time now_us) {
 }
 
 bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
-  bool hopeless = rl_acquire_is_retry(lock) && rl_acquire_left(lock, now_us) == 0;
+  bool hopeless = rl_acquire_is_retry(lock) &&
+                  rl_time_sub(lock->budget_us, now_us) <= rl_acquire_needs(lock->core);
   if (now_us >= lock->budget_us || hopeless) {
     rl_launch_give_up(lock, now_us);
     return false;
@@ -192,7 +225,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
     lock->attempts_left--;
   }
   if (lock->attempts_left > 0) {
-    delay_us = rl_backoff_attempt(lock->current, lock->random, rl_acquire_left(lock, now_us));
+    delay_us = rl_acquire_pause(lock, lock->random, now_us);
   }
   if (delay_us == REDLOCK_NEVER) {
     rl_lock_end(lock, now_us, error);

@@ -20,6 +20,24 @@ bool rl_acquire_hears(const rl_lock *lock, redlock_time now_us);
  */
 redlock_duration rl_acquire_needs(const struct rl_core *core);
 
+/*
+ * Returns when the last attempt begins that the budget allows: a majority as fast as it ever was can
+ * still answer then, and drivers may wake up a little late.
+ */
+redlock_time rl_acquire_last(const rl_lock *lock);
+
+/*
+ * Returns the pause before the next attempt, which ends when the last one must begin; REDLOCK_NEVER if
+ * the last one has been made.
+ */
+redlock_duration rl_acquire_pause(const rl_lock *lock, uint64_t random, redlock_time from_us);
+
+/*
+ * A5. A waiter makes no attempts while the nodes will notify it. Its retry_count becomes a time limit, of
+ * as many pauses. Its attempts remain counted.
+ */
+void rl_acquire_limit(rl_lock *lock, redlock_time now_us);
+
 /* A1. Returns false when the operation has ended instead. */
 bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy);
 

@@ -7,23 +7,13 @@
 
 #include <assert.h>
 
-#define RL_BACKOFF_ATTEMPT_MIN_US REDLOCK_MILLISECONDS
-/* With less than this left of a budget another attempt is not worth its commands. */
-#define RL_BACKOFF_LEFT_MIN_US (2 * REDLOCK_MILLISECONDS)
-
-redlock_duration rl_backoff_attempt(const rl_options *options, uint64_t random,
-                                    redlock_duration left_us) {
+redlock_duration rl_backoff_attempt(const rl_options *options, uint64_t random) {
   redlock_duration shortest_us = rl_time_sub(options->retry_delay_us, options->retry_jitter_us);
   redlock_duration longest_us = rl_time_add(options->retry_delay_us, options->retry_jitter_us);
   redlock_duration span_us = rl_time_sub(longest_us, shortest_us);
   assert(span_us < REDLOCK_NEVER); /* rl_options_read() has bounded both. */
-  redlock_duration delay_us = rl_time_add(shortest_us, random % (span_us + 1));
-  /* Nodes that refuse at once would otherwise be tried as fast as the processor goes. */
-  delay_us = rl_time_max(delay_us, RL_BACKOFF_ATTEMPT_MIN_US);
-  if (left_us < RL_BACKOFF_LEFT_MIN_US) {
-    return REDLOCK_NEVER;
-  }
-  return rl_time_min(delay_us, left_us / 2);
+  redlock_duration pause_us = rl_time_add(shortest_us, random % (span_us + 1));
+  return rl_time_max(pause_us, RL_BACKOFF_ATTEMPT_MIN_US);
 }
 
 redlock_duration rl_backoff_connection(unsigned failures, uint64_t random) {

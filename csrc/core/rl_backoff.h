@@ -12,11 +12,13 @@
 #define RL_BACKOFF_CONNECTION_MAX_US REDLOCK_SECONDS
 
 /*
- * How long to wait before the next attempt: delay +- uniform(jitter), by |random|; less when less of
- * the budget is left, so that waiting does not use it up; REDLOCK_NEVER when too little is left.
+ * Nodes that refuse at once must not be asked as fast as the processor runs: the pause between two
+ * attempts is never shorter.
  */
-redlock_duration rl_backoff_attempt(const rl_options *options, uint64_t random,
-                                    redlock_duration left_us);
+#define RL_BACKOFF_ATTEMPT_MIN_US REDLOCK_MILLISECONDS
+
+/* Returns the pause between two attempts: delay +- uniform(jitter), drawn by |random|. */
+redlock_duration rl_backoff_attempt(const rl_options *options, uint64_t random);
 
 /*
  * How long to wait before the next connection, after |failures| in a row that were of no use. A random

@@ -64,8 +64,6 @@
 #define RL_CALL_ROW 8 /* so many look after |slow_retry|, the next so many after twice that, ... */
 #define RL_CALL_ROWS_MAX 8
 #define RL_CALL_SLOW_MAX_US (40 * REDLOCK_SECONDS) /* a queue lives for 60 s after the last look */
-#define RL_CALL_LAST_US                                                                            \
-  (60 * REDLOCK_MILLISECONDS) /* of a budget: what is left for a last attempt */
 #define RL_CALL_POLITE_US REDLOCK_SECONDS
 #define RL_CALL_PAYLOAD 8 /* digits of a place's id; the key stands behind them */
 
@@ -126,7 +124,20 @@ static unsigned rl_call_before(const rl_core *core, const rl_place *place) {
   return before;
 }
 
-/* C4. When to look again. What nodes say later does not put off what is due by |slow_retry|. */
+/*
+ * C4. Until when the front waits: until its last attempt, which finds a key that was released without a
+ * notification. A front that waits for longer than |slow_retry| finds it by looking, and makes none.
+ */
+static redlock_time rl_call_last(const rl_place *place) {
+  const rl_lock *front = place->line->front;
+  redlock_duration slow_us = front->current->slow_retry_us;
+  bool looks = rl_time_sub(front->budget_us, place->begun_us) > rl_time_add(slow_us, slow_us / 4);
+  return looks ? front->budget_us : rl_acquire_last(front);
+}
+
+/*
+ * C4. When to look again, or to stop waiting. What nodes say later does not put off what is due by |slow_retry|.
+ */
 static redlock_time rl_call_look_at(rl_core *core, const rl_place *place, redlock_time now_us) {
   const rl_lock *front = place->line->front;
   unsigned before = rl_call_before(core, place);
@@ -138,8 +149,6 @@ static redlock_time rl_call_look_at(rl_core *core, const rl_place *place, redloc
       rl_time_add(place->since_us, slow_us - slow_us / 8 + place->random % (slow_us / 4 + 1));
   redlock_time end_us = rl_call_end(core, place);
   due_us = rl_time_max(due_us, now_us);
-  redlock_duration left_us = rl_time_sub(front->budget_us, now_us);
-  redlock_duration last_us = rl_time_add(RL_CALL_LAST_US / 2, rl_time_add(needs_us, needs_us));
   if (place->unsure != 0) {
     redlock_duration learn_us =
         rl_time_min(rl_time_add(RL_CALL_LEARN_US, 2 * needs_us), front->ttl_us / 4);
@@ -157,8 +166,7 @@ static redlock_time rl_call_look_at(rl_core *core, const rl_place *place, redloc
         rl_time_add(rl_time_max(end_us, now_us), REDLOCK_MILLISECONDS + before * RL_CALL_STEP_US);
     due_us = rl_time_min(due_us, end_us);
   }
-  left_us = left_us > 2 * last_us ? rl_time_sub(left_us, last_us) : left_us / 2;
-  return rl_time_min(due_us, rl_time_add(now_us, left_us));
+  return rl_time_min(due_us, rl_call_last(place));
 }
 
 /* The slow retry is counted from now on. */
@@ -187,10 +195,8 @@ static void rl_call_keep_pace(rl_lock *front, rl_place *place, redlock_time now_
     return;
   }
   if (place->looks) {
-    redlock_duration delay_us =
-        rl_backoff_attempt(front->current, rl_line_random(front->core),
-                           rl_time_sub(front->budget_us, place->line->last_us));
-    due_us = delay_us == REDLOCK_NEVER ? now_us : rl_time_add(place->line->last_us, delay_us);
+    redlock_time last_us = place->line->last_us;
+    due_us = rl_time_add(last_us, rl_acquire_pause(front, rl_line_random(front->core), last_us));
   }
   rl_call_hurry(front, place, rl_time_max(due_us, now_us));
 }
@@ -236,17 +242,14 @@ static void rl_call_weigh(rl_core *core, rl_place *place, redlock_time now_us) {
     return;
   }
   if (rl_quorum_count(place->held | place->behind) >= needed) {
-    rl_line_convert(front, now_us);
+    rl_acquire_limit(front, now_us);
     place->looks = true;
     rl_timers_set(&core->timers, front, rl_call_look_at(core, place, now_us));
   } else if (place->looks) { /* Nodes that would have called are gone: it polls. */
-    redlock_duration delay_us = rl_backoff_attempt(front->current, rl_line_random(core),
-                                                   rl_time_sub(front->budget_us, now_us));
+    redlock_duration pause_us = rl_acquire_pause(front, rl_line_random(core), now_us);
     place->looks = false;
     rl_timers_set(&core->timers, front,
-                  delay_us == REDLOCK_NEVER
-                      ? now_us
-                      : rl_time_min(rl_time_add(now_us, delay_us), front->timer_due_us));
+                  rl_time_min(rl_time_add(now_us, pause_us), front->timer_due_us));
   }
 }
 
@@ -287,6 +290,7 @@ void rl_call_wait(rl_lock *lock, redlock_time now_us) {
   place->held = place->behind = place->alone = place->unsure = 0;
   place->joins = rl_call_is_polite(core, line, now_us);
   rl_call_slow_down(core, place, now_us);
+  place->begun_us = now_us;
   rl_place_ask(calls, place, ~(uint32_t)0);
   rl_call_weigh(core, place, now_us);
 }
@@ -302,16 +306,16 @@ void rl_call_attempt(rl_line *line, redlock_time now_us) {
 bool rl_call_timer(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_place *place = lock->line != NULL ? lock->line->place : NULL;
-  if (place == NULL || !place->looks || rl_time_sub(lock->budget_us, now_us) <= RL_CALL_LAST_US) {
+  redlock_duration left_us = place != NULL ? rl_time_sub(rl_call_last(place), now_us) : 0;
+  if (left_us == 0 || !place->looks) {
     return false;
   }
   place->looks = false;
   place->held = 0;
   rl_call_slow_down(core, place, now_us);
   rl_place_ask(core->calls, place, ~(uint32_t)0);
-  redlock_duration answers_us = rl_time_add(RL_CALL_GRACE_US, 3 * rl_acquire_needs(core));
-  redlock_duration left_us = rl_time_sub(lock->budget_us, now_us);
-  rl_timers_set(&core->timers, lock, rl_time_add(now_us, rl_time_min(answers_us, left_us / 2)));
+  redlock_duration answers_us = rl_options_node_timeout(lock->current, lock->ttl_us);
+  rl_timers_set(&core->timers, lock, rl_time_add(now_us, rl_time_min(answers_us, left_us)));
   return true;
 }
 
@@ -382,12 +386,12 @@ bool rl_call_waits_first(rl_lock *lock, redlock_time now_us) {
            : !calling || !rl_call_is_polite(core, line, now_us)) {
     return false;
   }
-  redlock_duration half_us = rl_time_sub(lock->budget_us, now_us) / 2;
-  if (half_us <= rl_time_add(RL_CALL_GRACE_US, 2 * rl_acquire_needs(core))) {
+  redlock_duration left_us = rl_time_sub(rl_acquire_last(lock), now_us);
+  if (left_us <= rl_time_add(RL_CALL_GRACE_US, rl_acquire_needs(core))) {
     return false; /* There is time for one attempt. */
   }
   redlock_duration answers_us = /* If no majority tells. */
-      rl_time_min(half_us, rl_options_node_timeout(lock->current, lock->ttl_us));
+      rl_time_min(left_us, rl_options_node_timeout(lock->current, lock->ttl_us));
   rl_launch_leave(lock);
   lock->phase = RL_PHASE_DELAY;
   rl_timers_set(&core->timers, lock, rl_time_add(now_us, answers_us));
@@ -401,14 +405,24 @@ bool rl_call_is_for(const rl_owed *owed) {
   return owed->kind == RL_OWED_STAND || owed->kind == RL_OWED_LEAVE || owed->kind == RL_OWED_PROBE;
 }
 
-/* The first who asks by waiting (C2) has no votes to tell yet. */
-static void rl_call_quote(rl_lock *front, const rl_place *place, unsigned node) {
-  if (front->result == REDLOCK_PENDING && front->phase == RL_PHASE_DELAY) {
-    rl_round_settle(front, node, REDLOCK_VOTE_TAKEN, NULL, REDLOCK_NEVER);
-    if (rl_quorum_count(place->held) >= rl_call_needed(front->core)) {
-      front->result = REDLOCK_E_TAKEN;
+/*
+ * The queues of a majority say that the key is taken: a front that has made no attempt (C2), or has looked since its
+ * attempt failed for another reason, has that from them. Before it looks they may speak of its own key, whose release is
+ * on the way.
+ */
+static void rl_call_quote(rl_lock *front, const rl_place *place) {
+  bool looked = front->result == REDLOCK_PENDING || place->since_us != place->begun_us;
+  if (front->phase != RL_PHASE_DELAY || front->result == REDLOCK_E_TAKEN || !looked ||
+      rl_quorum_count(place->held) < rl_call_needed(front->core)) {
+    return;
+  }
+  rl_round_clear(front);
+  for (unsigned i = 0; i < front->core->node_count; i++) {
+    if ((place->held >> i & 1) != 0) {
+      rl_round_settle(front, i, REDLOCK_VOTE_TAKEN, NULL, REDLOCK_NEVER);
     }
   }
+  front->result = REDLOCK_E_TAKEN;
 }
 
 /* C1: what the script has answered; rl_command.h. */
@@ -438,7 +452,7 @@ static void rl_call_stands(rl_core *core, rl_place *place, unsigned node, redloc
     place->at[node].ends_us =
         left_ms > 1 ? rl_time_add(now_us, (left_ms - 1) * REDLOCK_MILLISECONDS) : REDLOCK_NEVER;
     if (left_ms > 0) {
-      rl_call_quote(place->line->front, place, node);
+      rl_call_quote(place->line->front, place);
     }
   }
   rl_call_weigh(core, place, now_us);

@@ -10,8 +10,8 @@
  *       how long an attempt may take, and what it asks for. Who says it otherwise would wait as somebody else likes to, or
  *       for what fails for a reason of another's own; that is another line of the same resource. But there are no more
  *       than sixteen: who comes then stands in none, and polls.
- *   W2. Who is parked keeps the budget it came with. A number of attempts becomes a budget of so many delays, for
- *       who makes no attempts can't count them.
+ *   W2. A queued waiter keeps the budget with which it came. Its retry_count limits its time, too, to as many
+ *       pauses (rl_acquire_limit()).
  *   W3. When the first has ended, whatever with, the next one is the first. If the lock was granted it is known to be
  *       taken, and the next one begins by waiting (rl_call.h), else it takes the place of the one before.
  *   W4. Without calls the next one would not hear of a release of this very client before its delay is over. So it
@@ -186,24 +186,12 @@ static bool rl_line_waits_alike(const rl_lock *lock, const rl_lock *front) {
              rl_options_node_timeout(theirs, front->ttl_us);
 }
 
-void rl_line_convert(rl_lock *lock, redlock_time now_us) {
-  if (lock->attempts_left == RL_LOCK_ATTEMPTS_ALL) {
-    return;
-  }
-  redlock_duration delay_us = rl_time_max(lock->current->retry_delay_us, REDLOCK_MILLISECONDS);
-  redlock_duration all_us = delay_us > REDLOCK_NEVER / RL_LOCK_ATTEMPTS_ALL
-                                ? REDLOCK_NEVER
-                                : delay_us * lock->attempts_left;
-  lock->budget_us = rl_time_min(lock->budget_us, rl_time_add(now_us, all_us));
-  lock->attempts_left = RL_LOCK_ATTEMPTS_ALL;
-}
-
 static void rl_line_park(rl_lock *lock, rl_line *line, redlock_time now_us) {
   rl_launch_leave(lock);
   lock->phase = RL_PHASE_LINE;
   lock->line = line;
   rl_lock_enqueue(lock, RL_LOCK_IN_LINE);
-  rl_line_convert(lock, now_us);
+  rl_acquire_limit(lock, now_us);
   lock->core->lines.parked++;
   rl_timers_set(&lock->core->timers, lock, lock->budget_us);
 }
@@ -275,14 +263,12 @@ void rl_line_give_up(rl_lock *lock, redlock_time now_us) {
 }
 
 /*
- * Who is the next one: not who has no time left for an attempt, while there are others. Where many came together with
- * the same budget, each would make a last attempt.
+ * Picks the waiter to promote. Skips waiters that have no time left for an attempt, unless all are: of many that
+ * came together, with the same budget, each would make a last attempt.
  */
 static rl_lock *rl_line_next(const rl_line *line, redlock_time now_us) {
   rl_lock *next = line->behind.first;
-  while (next != NULL &&
-         rl_backoff_attempt(next->current, 0, rl_time_sub(next->budget_us, now_us)) ==
-             REDLOCK_NEVER) {
+  while (next != NULL && rl_acquire_pause(next, 0, now_us) == REDLOCK_NEVER) {
     next = next->queue_next;
   }
   return next != NULL ? next : line->behind.first;
@@ -316,10 +302,13 @@ static void rl_line_promote(rl_line *line, redlock_time now_us, bool granted) {
     rl_line_quote(next, before, before->result);
     next->result = before->result;
   }
-  redlock_duration delay_us =
-      rl_backoff_attempt(next->current, next->random, rl_time_sub(next->budget_us, now_us));
-  rl_timers_set(&core->timers, next,
-                delay_us == REDLOCK_NEVER ? now_us : rl_time_add(now_us, delay_us));
+  redlock_duration pause_us = rl_acquire_pause(next, next->random, now_us);
+  if (pause_us == REDLOCK_NEVER) {
+    next->budget_us = now_us; /* No time is left for an attempt: it ends as the one before. */
+    rl_timers_set(&core->timers, next, now_us);
+    return;
+  }
+  rl_timers_set(&core->timers, next, rl_time_add(now_us, pause_us));
   rl_call_wait(next, now_us);
 }
 

@@ -58,9 +58,6 @@ void rl_line_released(struct rl_core *core, const rl_resource *resource, redlock
 /* W4. Somebody else has it: what this client keeps to itself is counted anew. */
 void rl_line_others_have_it(const struct rl_core *core, const rl_resource *resource);
 
-/* W2. A number of attempts becomes a budget, for who waits for others makes none. */
-void rl_line_convert(rl_lock *lock, redlock_time now_us);
-
 /* A line of the resource, or NULL; and the hash by which it is found. */
 rl_line *rl_line_find(const struct rl_core *core, const rl_resource *resource);
 uint64_t rl_line_hash(const struct rl_core *core, const rl_resource *resource);

@@ -411,6 +411,7 @@ void rl_lock_launch(rl_lock *lock, rl_operation operation, redlock_time now_us,
   lock->notify = notify;
   lock->result = REDLOCK_PENDING;
   lock->has_refused = false;
+  lock->limited = false;
   lock->budget_us = budget_us;
   lock->round_start_us = now_us;
   lock->core->active = true;

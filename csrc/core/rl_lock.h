@@ -113,6 +113,7 @@ struct rl_lock {
   bool renewal_apart : 1; /* |renewal| is not behind the lock, but an allocation of its own */
   bool automatic : 1;     /* it is an automatic extend; the user's last one is in |renewal| */
   bool has_refused : 1;   /* it could not begin, for what |refused| says */
+  bool limited : 1;       /* acquire: retry_count limits its time, too (rl_acquire_limit()) */
   unsigned waited : 15;   /* the driver's number of the thread that waits for it; 0 for none */
   rl_quorum quorum;
   unsigned attempts_left : 21; /* RL_LOCK_ATTEMPTS_ALL: as many as the budget allows */

@@ -38,7 +38,8 @@ typedef struct rl_place {
   bool listed;  /* something is to be sent for it */
   bool looks;   /* its front's timer is for looking again, not for an attempt */
   bool hurried; /* one call has come, and an attempt is to follow */
-  redlock_time since_us; /* when it has begun to wait, or has looked last */
+  redlock_time begun_us; /* when its front has begun to wait, after its last attempt */
+  redlock_time since_us; /* the same, or when it has looked last */
   uint64_t random;       /* drawn then */
   struct {
     redlock_time ends_us; /* when the key ends there, where it is held */

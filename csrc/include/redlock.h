@@ -217,12 +217,14 @@ typedef struct redlock_carrier redlock_carrier; /* redlock_tls.h has one */
 typedef struct redlock_options {
   redlock_duration ttl_us;          /* the lease; whole milliseconds count, 1 ms at least [10 s] */
   int retry_count;                  /* further attempts after the first, at most 1000000, or
-                                       REDLOCK_RETRIES_NONE [3; no limit where there is a wait_us] */
-  redlock_duration retry_delay_us;  /* wait between attempts: delay +- uniform(jitter) [200 ms] */
-  redlock_duration retry_jitter_us; /* [100 ms] */
-  redlock_duration wait_us;         /* hard budget of the whole call; REDLOCK_DURATION_NONE = try
-                                       once; REDLOCK_NEVER = only the retries end it
-                                       [REDLOCK_NEVER] */
+                                       REDLOCK_RETRIES_NONE. An attempt after a notification
+                                       counts. A waiter that the nodes will notify gives up after
+                                       as many pauses [3; no limit where there is a wait_us] */
+  redlock_duration retry_delay_us;  /* pause between two attempts, at least 1 ms [200 ms] */
+  redlock_duration retry_jitter_us; /* each pause is delay +- uniform(jitter) [100 ms] */
+  redlock_duration wait_us;         /* hard time limit of the whole call; the last attempt begins
+                                       5 ms before. REDLOCK_DURATION_NONE = try once;
+                                       REDLOCK_NEVER = only retry_count ends it [REDLOCK_NEVER] */
   redlock_duration node_timeout_us; /* budget of one attempt, connecting included [100 ms, but at
                                        most a tenth of the ttl] */
   double drift_factor;              /* clock drift allowed for: ttl x factor + 2 ms; less than 1, or

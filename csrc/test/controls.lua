@@ -506,6 +506,12 @@ local list = {
     "rl_timers_clear(&core->timers, front);", by = calling },
   { "asked-as-fast-as-answered", "nodes that give nobody a vote are asked as fast as they answer",
     "return place->line->last_us == 0 ||", "return true ||", by = calling },
+  { "notified-without-limit", "a waiter that the nodes notify makes as many attempts as it likes",
+    "lock->budget_us = rl_time_min(lock->budget_us, end_us);",
+    "lock->budget_us = rl_time_min(lock->budget_us, end_us); lock->attempts_left = RL_LOCK_ATTEMPTS_ALL;",
+    by = calling },
+  { "said-of-its-own-key", "what the queues say of a waiter's own key, whose release is on the way, counts as another's",
+    "|| place->since_us != place->begun_us;", "|| true;", by = calling },
 
   { "no-deadline", "the core does not say when it wants to be called again",
     "} return deadline_us; } rl_lock *rl_core_next_ended",

@@ -28,10 +28,10 @@
 
 ---@class redlock.LockOptions
 ---@field ttl? redlock.Milliseconds the lease, at least 4; default 10000
----@field retry_count? integer further attempts after the first; default 3, or no limit beside a `wait`
----@field retry_delay? redlock.Milliseconds between attempts; default 200
----@field retry_jitter? redlock.Milliseconds the delay is changed by up to this; default 100
----@field wait? redlock.Milliseconds budget of the whole call; 0 = try once; default none
+---@field retry_count? integer further attempts after the first, at most; default 3, or no limit beside a `wait`
+---@field retry_delay? redlock.Milliseconds pause between two attempts; default 200
+---@field retry_jitter? redlock.Milliseconds each pause is longer or shorter by up to this; default 100
+---@field wait? redlock.Milliseconds time limit of the whole call; 0 = try once; default none
 ---@field node_timeout? redlock.Milliseconds budget of one attempt; default 100, at most ttl/10
 ---@field drift_factor? number clock drift allowed for is ttl * this + 2 ms; default 0.01
 ---@field lock_delay? redlock.Milliseconds added to the key's life on the nodes; default 0

@@ -33,11 +33,15 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
     attempts = options->wait_us == 0                          ? 1
                : options->retry_count == REDLOCK_RETRIES_NONE ? 1
                : options->retry_count > 0                     ? (uint64_t)options->retry_count + 1
-               : waits                                        ? 1000
+               : waits                                        ? UINT32_MAX
                                                               : 4;
+    if (lock->attempts > attempts) {
+      sim_violation(s, "budget", "client %u: acquire makes %u attempts, may make %llu",
+                    client->index, lock->attempts, (unsigned long long)attempts);
+    }
     /*
-     * Who waits in a line makes no attempts to count: their number becomes one of delays, of 1 ms at least. Who asks the
-     * nodes before its first attempt has waited for an answer by then, and for as long as a round at most.
+     * A waiter that is queued, or notified, makes no attempts: their number becomes one of pauses, of 1 ms at least. One that
+     * asks the nodes before its first attempt has waited for an answer by then, and for as long as a round at most.
      */
     uint64_t delay_us = options->retry_delay_us > REDLOCK_MILLISECONDS ? options->retry_delay_us
                                                                        : REDLOCK_MILLISECONDS;

@@ -22,7 +22,7 @@ static void the_delay_is_uniform_between_its_ends(void **state) {
   options.retry_jitter_us = 3;
   unsigned seen[7] = {0};
   for (uint64_t random = 0; random < 7000; random++) {
-    redlock_duration delay_us = rl_backoff_attempt(&options, random, REDLOCK_NEVER);
+    redlock_duration delay_us = rl_backoff_attempt(&options, random);
     assert_true(delay_us >= 1997 && delay_us <= 2003);
     seen[delay_us - 1997]++;
   }
@@ -30,10 +30,10 @@ static void the_delay_is_uniform_between_its_ends(void **state) {
     assert_int_equal(seen[i], 1000);
   }
   options.retry_jitter_us = 0;
-  assert_int_equal(rl_backoff_attempt(&options, UINT64_MAX, REDLOCK_NEVER), 2000);
+  assert_int_equal(rl_backoff_attempt(&options, UINT64_MAX), 2000);
   options.retry_delay_us = REDLOCK_TTL_MAX_US;
   options.retry_jitter_us = REDLOCK_TTL_MAX_US;
-  assert_true(rl_backoff_attempt(&options, UINT64_MAX, REDLOCK_NEVER) <= 2 * REDLOCK_TTL_MAX_US);
+  assert_true(rl_backoff_attempt(&options, UINT64_MAX) <= 2 * REDLOCK_TTL_MAX_US);
 }
 
 static void a_delay_is_1_ms_at_least(void **state) {
@@ -41,21 +41,9 @@ static void a_delay_is_1_ms_at_least(void **state) {
   rl_options options = defaults();
   options.retry_delay_us = 0;
   options.retry_jitter_us = 1001;
-  assert_int_equal(rl_backoff_attempt(&options, 0, REDLOCK_NEVER), MS);
-  assert_int_equal(rl_backoff_attempt(&options, 1000, REDLOCK_NEVER), MS);
-  assert_int_equal(rl_backoff_attempt(&options, 1001, REDLOCK_NEVER), MS + 1);
-}
-
-static void a_delay_leaves_half_of_the_budget(void **state) {
-  (void)state;
-  rl_options options = defaults();
-  options.retry_delay_us = 50 * MS;
-  options.retry_jitter_us = 0;
-  assert_int_equal(rl_backoff_attempt(&options, 0, 100 * MS), 50 * MS);
-  assert_int_equal(rl_backoff_attempt(&options, 0, 100 * MS - 2), 50 * MS - 1);
-  assert_int_equal(rl_backoff_attempt(&options, 0, 2 * MS), MS);
-  assert_int_equal(rl_backoff_attempt(&options, 0, 2 * MS - 1), REDLOCK_NEVER);
-  assert_int_equal(rl_backoff_attempt(&options, 0, 0), REDLOCK_NEVER);
+  assert_int_equal(rl_backoff_attempt(&options, 0), MS);
+  assert_int_equal(rl_backoff_attempt(&options, 1000), MS);
+  assert_int_equal(rl_backoff_attempt(&options, 1001), MS + 1);
 }
 
 static void the_delay_of_connections_doubles_up_to_a_second(void **state) {
@@ -83,7 +71,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_delay_is_uniform_between_its_ends),
       cmocka_unit_test(a_delay_is_1_ms_at_least),
-      cmocka_unit_test(a_delay_leaves_half_of_the_budget),
       cmocka_unit_test(the_delay_of_connections_doubles_up_to_a_second),
       cmocka_unit_test(a_random_part_of_up_to_a_half_is_left_out),
   };

@@ -247,7 +247,7 @@ static void a_number_of_attempts_becomes_a_budget_in_the_line(void **state) {
   take_key(world, 7, REDLOCK_NEVER);
   (void)begin_patient(world);
   rl_lock *lock = begin_of(world, KEY, &counted);
-  pass(world, 3 * DELAY - 1);
+  pass(world, 2 * DELAY - 1);
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
   pass(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
