@@ -664,7 +664,8 @@ end
 -- Ends what other coroutines are waiting for, but for releases, which are heard of.
 local function give_up(self)
   for lock in pairs(self.locks) do
-    if lock.operation ~= "release" then lock.handle:cancel() end
+    -- The collector may have ended the handle of a lock that it has not yet removed from this table.
+    if lock.operation ~= "release" then pcall(lock.handle.cancel, lock.handle) end
   end
   collect(self)
 end
