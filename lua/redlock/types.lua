@@ -254,7 +254,7 @@ function client:events() end
 ---@nodiscard
 function client:timeout() end
 
---- Reads, decides and sends whatever can be without blocking.
+--- Reads, decides and sends whatever can be without blocking. After close() the code is "closed".
 ---@return true? ok
 ---@return string? message
 ---@return redlock.Code? code
