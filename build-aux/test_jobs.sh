@@ -191,6 +191,8 @@ long_jobs() {
   job long/soak sleeping '' 5.4:chaos-programs "$MAKE soak"
   job long/renew sleeping '' 5.4:build/test/integration/renew_test 'RENEW_TIMES=100 build/test/integration/renew_test'
   job long/guard sleeping '' 5.4:build/test/integration/guard_test 'GUARD_ROUNDS=1000 build/test/integration/guard_test'
+  job long/fence sleeping '' 5.4:build/test/integration/fence_test 'FENCE_ROUNDS=50 build/test/integration/fence_test'
+  job long/burst computing '' 5.4:build/test/integration/burst_test 'BURST_LEASES=50000 build/test/integration/burst_test'
   for version in 5.4 jit; do
     job "long/hold@$version" sleeping '' "$version:lua $version:build/$version/witness.so" \
       "HOLD_SECONDS=60 sh build-aux/spec.sh $version spec/keeper_spec.lua"

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * BURST_LEASES sets their number [3000]; `make burst-50000` takes 50,000. The figures are printed, not
+ * BURST_LEASES sets their number [3000]; the job long/burst takes 50,000. The figures are printed, not
  * judged: rl_launch_test.c has the pacing, on the fake clock.
  */
 #include "support.h"

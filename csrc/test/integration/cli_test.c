@@ -178,7 +178,9 @@ static void a_taken_lock_runs_nothing(void **state) {
   assert_contains(told, "'job' is taken");
   assert_null(strstr(told, "ran\n"));
   assert_status(run("-w 0 -E 9 run job -- echo ran"), 9);
-  assert_status(run("-w 50ms run job -- echo ran"), 1);
+  /* On a loaded machine 50 ms may be over before a node was asked: 69. */
+  eventually(run("-w 50ms run job -- echo ran") == 1);
+  assert_null(strstr(told, "ran\n"));
   assert_int_equal(farm_count(&three, "job", "somebody"), 3);
 }
 

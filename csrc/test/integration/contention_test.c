@@ -171,7 +171,6 @@ static void end_fight(const pid_t *fighters, unsigned processes) {
     assert_int_equal(waitpid(fighters[i], &status, 0), fighters[i]);
     assert_int_equal(status, 0);
   }
-  eventually(farm_count(&five, "arena", NULL) == 0);
 }
 
 static void of_eight_processes_one_holds_the_lock(void **state) {

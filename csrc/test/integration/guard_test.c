@@ -5,7 +5,7 @@
  *
  * A holder has the lock on two of three nodes, so that one that forgets is enough for a second holder. What is
  * done to the node is one of six disasters. Without a guard the rival is granted the lock, with it never. GUARD_ROUNDS says
- * how often; make guard-1000.
+ * how often [5]; the job long/guard takes 1,000.
  */
 #include <time.h>
 

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- *     make tsan-stress            ten minutes
+ * STRESS_SECONDS says for how long [1]; the job tsan/long/stress takes ten minutes.
  *
  * Eight threads in blocking calls, leases that are extended each few milliseconds, locks that are dropped while they
  * are held, releases that nobody waits for, hand-overs, nested acquires, wake-ups, losses that are told, and forks.
