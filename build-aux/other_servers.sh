@@ -1,13 +1,15 @@
 #!/bin/sh
-# Runs the tests that depend on the server with several servers of Debian's suites. Their packages are unpacked and run with
-# their own C library: nothing is installed, and no rights are needed.
+# Runs the tests that depend on the server with servers of several suites of Debian. Their
+# packages are unpacked and run with their own C library: nothing is installed, and no rights are
+# needed.
 #
-#     other_servers.sh --list                 prints "servers/NAME/TEST|command" for each server and test
-#     other_servers.sh --run NAME COMMAND     runs a test with the server
-#     other_servers.sh --get NAME             unpacks the server unless that was done, and prints the path of its program
+#     other_servers.sh --list              prints "servers/NAME/TEST|command" for each test
+#     other_servers.sh --run NAME COMMAND  runs a test with the server
+#     other_servers.sh --get NAME          unpacks the server once, and prints its program's path
 #
-# OTHER_SERVERS names the directory of the servers, build/other-servers by default. --get needs apt-get and a network, the
-# first time. The list of servers in docs/operating.md is that of a run of this script.
+# OTHER_SERVERS names the directory of the servers, build/other-servers by default. --get needs
+# apt-get and a network, the first time. The list of servers in docs/operating.md is that of a run
+# of this script.
 set -u
 directory=${OTHER_SERVERS:-build/other-servers}
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg

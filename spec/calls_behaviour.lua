@@ -182,7 +182,7 @@ return function(title, driver)
       if not ok then error(err, 0) end
     end
 
-    -- Servers differ in their words: the code is the same, and the name of a command that is forbidden.
+    -- Servers differ in their words, and agree in the code and in the name of a command.
     for what, case in pairs {
       ["the channels"] = { rights = { "~*", "resetchannels" }, says = "^NOPERM " },
       ["SUBSCRIBE"] = { rights = { "~*", "allchannels", "-subscribe" }, says = "^NOPERM .*'subscribe'" },

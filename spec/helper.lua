@@ -1,5 +1,5 @@
---- Throw-away redis-servers for the specs, and what is needed to look at them from outside. REDLOCK_TEST_SERVER names
---- another program than redis-server.
+--- Throw-away redis-servers for the specs, and what is needed to look at them from outside.
+--- REDLOCK_TEST_SERVER names another program than redis-server.
 ---
 --- Processes are started and signalled through the shell, because luaposix does not exist for Lua
 --- 5.4 on every system. A watchdog in the background ends a test that has hung for two minutes, and

@@ -459,9 +459,10 @@ static void rl_call_stands(rl_core *core, rl_place *place, unsigned node, redloc
 }
 
 /*
- * Returns true if a LEAVE was refused for its command: a waiter that may come and not leave would keep others waiting. Such
- * an error names the command, but in Redis 6 and 7.0, and where the command was renamed. A LEAVE that was refused for its
- * key says nothing of the node: it may answer a forged message (C8).
+ * Returns true if a LEAVE was refused for its command: a waiter that may come and not leave would
+ * keep others waiting. Such an error names the command, but in Redis 6 and 7.0, and where the
+ * command was renamed. A LEAVE that was refused for its key says nothing of the node: it may answer
+ * a forged message (C8).
  */
 static bool rl_call_is_forbidden(const rl_reply *reply) {
   return reply->type == RL_REPLY_ERROR &&

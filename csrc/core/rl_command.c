@@ -56,11 +56,12 @@ typedef struct rl_script_source {
 #define RL_COMMAND_TAKES_SERVER RL_COMMAND_SERVER("ARGV[7]")
 
 /*
- * The seal is a key whose name has a hash of the record. Its value is "raw" in the memory where APPEND has made it longer,
- * and nowhere else: a short string that is loaded from a snapshot, or comes with a full resynchronisation, is "embstr", and
- * no replica is told of the APPEND. Newer servers count the key's name towards the limit up to which a string is "embstr",
- * so the name is short, and the whole value is tried first: a server that would store it as "raw" at once would load it as
- * "raw", too. Such a server gets no seal and no record.
+ * The seal is a key whose name has a hash of the record. Its value is "raw" in the memory where
+ * APPEND has made it longer, and nowhere else: a short string that is loaded from a snapshot, or
+ * comes with a full resynchronisation, is "embstr", and no replica is told of the APPEND. Newer
+ * servers count the key's name towards the limit up to which a string is "embstr", so the name is
+ * short, and the whole value is tried first: a server that would store it as "raw" at once would
+ * load it as "raw", too. Such a server gets no seal and no record.
  */
 #define RL_COMMAND_SEAL_OF(record)                                                                 \
   "'" RL_RECORD_SEAL "'..string.sub(redis.sha1hex(" record "),1," RL_RECORD_SEAL_DIGITS ")"

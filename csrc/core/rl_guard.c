@@ -456,8 +456,8 @@ static void rl_guard_read_answer(rl_core *core, rl_node *node, redlock_time now_
 }
 
 /*
- * Copies an error of a script without the place in the script, which stands last. Keeps the end of a long one: the command
- * that is forbidden stands there.
+ * Copies an error of a script without the place in the script, which stands last. Keeps the end of
+ * a long one: the command that is forbidden stands there.
  */
 static void rl_guard_quote(char quoted[RL_GUARD_QUOTE_MAX + 1], const char *said) {
   size_t length = strlen(said);
@@ -475,8 +475,9 @@ static void rl_guard_quote(char quoted[RL_GUARD_QUOTE_MAX + 1], const char *said
 }
 
 /*
- * The node refuses the guard's script. One of these errors is the script's own. NOPERM, and ERR from inside a script, are
- * what a user gets who lacks a right: the words differ from server to server.
+ * The node refuses the guard's script. One of these errors is the script's own. NOPERM, and ERR
+ * from inside a script, are what a user gets who lacks a right: the words differ from server to
+ * server.
  */
 static void rl_guard_read_error(rl_node *node) {
   const char *said = rl_link_said(&node->link);

@@ -631,7 +631,9 @@ void rl_link_mask_token(rl_link *link, const rl_attempt *attempt) {
   }
 }
 
-/* Ends the text before its first quotation that may be an argument. The one of "can't" begins none. */
+/*
+ * Ends the text before its first quotation that may be an argument. The one of "can't" begins none.
+ */
 static void rl_link_cut_quotations(char *text) {
   size_t at = strcspn(text, "'`\"");
   while (text[at] != '\0') {

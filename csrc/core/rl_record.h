@@ -16,8 +16,8 @@
 
 #define RL_RECORD_KEY "redlock:lineage" /* and ":" and the cluster's name, where it has one */
 /*
- * The key of a record's seal is this and the first digits of the record's SHA-1. It is short, because newer servers count
- * it when they choose how to store the value (rl_command.c).
+ * The key of a record's seal is this and the first digits of the record's SHA-1. It is short,
+ * because newer servers count it when they choose how to store the value (rl_command.c).
  */
 #define RL_RECORD_SEAL RL_RECORD_KEY " "
 #define RL_RECORD_SEAL_DIGITS "12"

@@ -205,7 +205,7 @@ int rl_reply_next(rl_reply_reader *reader, const char **reason) {
   return 0;
 }
 
-/* ------------------------------------------------------------------------------- texts of errors */
+/* -------------------------------------------------------------------------- texts of errors */
 
 size_t rl_reply_quoted_command(const char *quotation) {
   static const char *const commands[] = {

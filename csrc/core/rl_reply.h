@@ -60,12 +60,15 @@ int rl_reply_feed(rl_reply_reader *reader, const void *bytes, size_t length);
 int rl_reply_next(rl_reply_reader *reader, const char **reason);
 
 /*
- * Returns the length of the quotation at |quotation| if it is the name of a command that a client or its scripts may need
- * a right for: 'append', 'client|setname'. Returns 0 otherwise: what else is quoted may be an argument.
+ * Returns the length of the quotation at |quotation| if it is the name of a command that a client
+ * or its scripts may need a right for: 'append', 'client|setname'. Returns 0 otherwise: what else
+ * is quoted may be an argument.
  */
 size_t rl_reply_quoted_command(const char *quotation);
 
-/* Returns true if the text of an error quotes such a name. Servers differ in the words around it. */
+/*
+ * Returns true if the text of an error quotes such a name. Servers differ in the words around it.
+ */
 bool rl_reply_names_command(const char *text);
 
 #endif

@@ -127,7 +127,7 @@ static void reloaded(void) {
   assert_string_equal(farm_command(&four, FORGETFUL, "DEBUG", "RELOAD", "NOSAVE", NULL), "OK");
 }
 
-/* -------------------------------------------------------------- what happens before the lock is taken */
+/* ------------------------------------------------------------------- before the lock is taken */
 
 typedef void preparation(unsigned round);
 
@@ -341,8 +341,8 @@ static void a_seal_is_not_told_to_replicas(void **state) {
 }
 
 /*
- * The guard's script with a value that this server stores as "raw" at once, as newer servers store a short one under a long
- * name: a copy of such a seal would look like the seal.
+ * The guard's script with a value that this server stores as "raw" at once, as newer servers store
+ * a short one under a long name: a copy of such a seal would look like the seal.
  */
 static void a_seal_that_copies_keep_is_not_made(void **state) {
   (void)state;

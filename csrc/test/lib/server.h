@@ -23,8 +23,8 @@ typedef struct server_start {
 } server_start;
 
 /*
- * Starts a server that dies with this process: the program REDLOCK_TEST_SERVER, or redis-server. Does not wait for it.
- * Returns -1 when it cannot.
+ * Starts a server that dies with this process: the program REDLOCK_TEST_SERVER, or redis-server.
+ * Does not wait for it. Returns -1 when it cannot.
  */
 pid_t server_launch(const server_start *start);
 
