@@ -118,6 +118,7 @@ static void finish(redlock_client *client, unsigned count) {
   for (unsigned i = 0; i < count; i++) {
     assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
   }
+  assert_int_equal(redlock_client_close(client, EVENTUALLY_US), REDLOCK_OK);
   redlock_client_free(client);
   for (unsigned i = 0; i < count; i++) {
     if (workers[i].errors != 0) {
