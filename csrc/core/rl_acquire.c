@@ -32,6 +32,7 @@
 #include "rl_reentry.h"
 #include "rl_release.h"
 #include "rl_round.h"
+#include "rl_twin.h"
 #include "rl_validity.h"
 
 redlock_duration rl_acquire_needs(const rl_core *core) {
@@ -267,6 +268,8 @@ void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
   }
   if (decision == RL_DECISION_MAJORITY) {
     rl_acquire_granted(lock, now_us);
+  } else if (decision == RL_DECISION_DENIED && rl_twin_test(lock, now_us)) {
+    return; /* Its answers decide. */
   } else if (decision != RL_DECISION_NONE) {
     rl_acquire_failed(lock, now_us,
                       decision == RL_DECISION_UNAVAILABLE ? REDLOCK_E_UNAVAILABLE

@@ -34,6 +34,8 @@ struct rl_attempt {
   uint32_t later;           /* of these, the nodes for which it is not time before later_us */
   uint32_t late;            /* nodes that may yet execute a SET of a connection that has ended */
   uint32_t released;        /* nodes that have answered the release */
+  uint32_t tested;          /* nodes that owe the answer to a test (rl_twin.h) */
+  uint32_t tests;           /* nodes that were tested */
   redlock_duration life_us; /* how long a key that is set for it lives at most */
   redlock_time later_us;
   redlock_time expired_us; /* when the keys have expired, if no node is late; not tried longer */
@@ -43,6 +45,7 @@ struct rl_attempt {
   bool listed : 1;    /* it is in the list of releases, which is a reference */
   bool held : 1;      /* it has been a lease */
   bool any : 1;       /* release by force: whatever the key holds */
+  bool twins : 1;     /* a test has found two nodes that are one server */
   bool given : 1;     /* its token is the caller's: others may have it, too */
   bool apart : 1;     /* its token is allocated */
   bool shorter : 1; /* its last extend asks for less than is left of the lease (rl_margin.c, M3) */

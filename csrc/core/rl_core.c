@@ -25,6 +25,7 @@
 #include "rl_margin.h"
 #include "rl_renew.h"
 #include "rl_round.h"
+#include "rl_twin.h"
 
 /* Time does not go back, whatever a driver says. */
 static redlock_time rl_core_clock(rl_core *core, redlock_time now_us) {
@@ -130,6 +131,7 @@ static void rl_core_drop_listener(rl_core *core, rl_node *listener, redlock_time
 static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
   rl_owed owed;
   rl_launch_look_again(core);
+  rl_twin_forget(core, node);
   while (rl_link_take(&node->link, &owed)) {
     rl_attempt *attempt = owed.attempt;
     if (attempt == NULL) {
@@ -139,6 +141,7 @@ static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
       continue;
     }
     rl_release_unanswered(core, node, now_us, &owed);
+    rl_twin_tested(core, node, attempt, false);
     if (owed.kind == RL_OWED_CONFIRM) {
       rl_fence_answered(attempt->lock, now_us, node, &owed, REDLOCK_VOTE_UNKNOWN, node->error);
     } else if (attempt->lock != NULL && owed.kind != RL_OWED_HEAL) {
@@ -436,6 +439,9 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
     return broken; /* It is no vote yet. */
   }
   rl_release_answered(core, node, now_us, owed, ballot, error);
+  if (owed->kind == RL_OWED_RELEASE) {
+    rl_twin_tested(core, node, attempt, ballot.vote == REDLOCK_VOTE_GRANTED);
+  }
   rl_core_tell(attempt->lock, node, now_us, owed, &ballot, error);
   return broken;
 }

@@ -263,6 +263,7 @@ bool rl_link_connected(rl_link *link, redlock_time now_us) {
   }
   link->nearest_us = REDLOCK_NEVER;
   link->mute_until_us = 0;
+  link->tested = false;
   memset(link->knows, 0, sizeof link->knows);
   memset(&link->clock, 0, sizeof link->clock);
   if (rl_reply_open(&link->reader) != 0 || !rl_link_shake_hands(link, now_us)) {

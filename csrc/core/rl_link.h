@@ -82,6 +82,7 @@ typedef struct rl_link {
   const rl_address *address; /* the node's */
   rl_link_phase phase;
   bool useful;        /* it has answered an operation */
+  bool tested;        /* it was tested on this connection (rl_twin.h) */
   bool nameless;      /* the peer has closed a connection at CLIENT SETNAME */
   bool again;         /* the next connection, without that command, is worth a try at once */
   redlock_time up_us; /* since when it is up */

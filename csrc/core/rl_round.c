@@ -123,6 +123,16 @@ static void rl_round_unsettle(rl_lock *lock, unsigned node) {
   }
 }
 
+void rl_round_withdraw(rl_lock *lock, unsigned node, const char *reason) {
+  rl_vote *entry = &lock->votes[node];
+  if (entry->settled && rl_vote_counts_as(entry->vote) == RL_COUNT_DENIED) {
+    entry->settled = false;
+    entry->key = 0;
+    lock->quorum.denied--;
+    rl_round_settle(lock, node, REDLOCK_VOTE_ERROR, reason, entry->latency_us);
+  }
+}
+
 /* Decided without it: for votes() to show, and for the lock to heal. */
 static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_owed *owed,
                           redlock_vote vote, const char *error, redlock_duration latency_us) {
@@ -237,6 +247,10 @@ static bool rl_round_may_vote(rl_lock *lock, redlock_time now_us, rl_node *node)
 static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
   char behind[64];
   const char *error;
+  if (lock->operation == RL_OPERATION_ACQUIRE && node->twin != 0) {
+    rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
+    return;
+  }
   if (node->link.phase == RL_LINK_UP) {
     redlock_duration behind_us = rl_link_behind(&node->link, now_us);
     if (lock->operation == RL_OPERATION_ACQUIRE && behind_us > rl_round_patience(lock)) {

@@ -29,6 +29,9 @@ void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node);
 void rl_round_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node);
 
 /* The round is over: what has not answered has no vote. */
+/* The node turns out to have no vote, though it denied the lock. */
+void rl_round_withdraw(rl_lock *lock, unsigned node, const char *reason);
+
 void rl_round_time_out(rl_lock *lock, redlock_time now_us);
 
 /* Notes the vote of one node, if it has none yet. Nothing is decided. */

@@ -103,6 +103,7 @@ static int rl_client_configure(redlock_client *client, const redlock_settings *s
   }
   client->settings.options = NULL;
   client->core.options = *options;
+  client->core.finds_twins = true;
   if (settings->guard == REDLOCK_YES && rl_guard_open(&client->core, settings->guard_max_ttl_us,
                                                       settings->guard_cluster) != REDLOCK_OK) {
     return rl_client_fail(REDLOCK_E_NO_MEMORY, NULL, message, message_size);
@@ -444,9 +445,10 @@ static void rl_client_tell_node(const redlock_client *client, const rl_node *nod
                                 redlock_node_info *info, size_t size) {
   redlock_node_info known = {0};
   known.name = node->address.name;
-  known.state = node->link.phase == RL_LINK_UP && !node->read_only    ? REDLOCK_NODE_UP
-                : node->read_only || node->link.phase == RL_LINK_DOWN ? REDLOCK_NODE_DOWN
-                                                                      : REDLOCK_NODE_CONNECTING;
+  bool unfit = node->read_only || node->twin != 0;
+  known.state = node->link.phase == RL_LINK_UP && !unfit    ? REDLOCK_NODE_UP
+                : unfit || node->link.phase == RL_LINK_DOWN ? REDLOCK_NODE_DOWN
+                                                            : REDLOCK_NODE_CONNECTING;
   known.error = node->error[0] != '\0' ? node->error : NULL;
   known.latency_us = node->link.latency_us;
   known.owed = node->link.owed_count;

@@ -88,11 +88,36 @@ static void a_client_that_was_held_up_takes_no_node_for_silent(void **state) {
   redlock_client_free(client);
 }
 
+/* Three proxies in front of one server: it grants the first, and denies the others because of that. */
+static void proxies_of_one_server_are_named_instead_of_taken(void **state) {
+  (void)state;
+  far_relay proxies[3];
+  const char *addresses[3];
+  farm_reset(&three);
+  for (unsigned i = 0; i < 3; i++) {
+    far_start(&proxies[i], farm_client_port(&three, 0), 0);
+    addresses[i] = proxies[i].address;
+  }
+  redlock_client *client = client_at(addresses, 3, NULL);
+  redlock_lock *lock = new_lock(client, "r");
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_UNAVAILABLE);
+    assert_contains(redlock_lock_message(lock), "it is the same server as 127.0.0.1:");
+  }
+  pump_until(client, farm_count(&three, "r", NULL) == 0);
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  for (unsigned i = 0; i < 3; i++) {
+    far_end(&proxies[i]);
+  }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, relays_start, relays_end)
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(silent_connections_are_given_up_in_3_s_whatever_the_ttl),
+      cmocka_unit_test(proxies_of_one_server_are_named_instead_of_taken),
       cmocka_unit_test(a_client_that_was_held_up_takes_no_node_for_silent),
   };
   return cmocka_run_group_tests_name("silence", tests, three_start, three_end);

@@ -631,6 +631,100 @@ static void idle_connection_is_left_to_sockets_with_keepalive(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* --------------------------------------------------------------- three proxies of one server */
+
+/* All SETs go to the store of node 0: it grants the first, and denies the others. */
+static rl_lock *start_at_one_server(fake_world *world, const redlock_options *options) {
+  world->core.finds_twins = true;
+  rl_lock *lock = start(world, options);
+  fake_answer(world, 0);
+  (void)fake_reply(world, 1, "$-1\r\n");
+  (void)fake_reply(world, 2, "$-1\r\n");
+  return lock;
+}
+
+static void proxies_of_one_server_are_named_instead_of_taken(void **state) {
+  (void)state;
+  char message[1024];
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_at_one_server(world, &once);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].releases, 0); /* The key stays until it is known. */
+  assert_int_equal(fake_reply(world, 1, ":1\r\n").verb, FAKE_RELEASE);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(fake_reply(world, 2, ":0\r\n").verb, FAKE_RELEASE); /* Node 1 deleted it. */
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(
+      strstr(rl_lock_message(lock, message, sizeof message),
+             "10.0.0.2:6379: it is the same server as 10.0.0.1:6379; each node is to be "
+             "a server of its own"));
+  assert_int_equal(world->core.nodes[1]->twin, 1);
+  fake_settle(world);
+  /* Now it is known before a SET is sent. */
+  unsigned sets = world->nodes[1].sets;
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[1].sets, sets);
+  assert_int_equal(lock->votes[1].vote, REDLOCK_VOTE_ERROR);
+  fake_answer(world, 0);
+  (void)fake_reply(world, 2, "$-1\r\n");
+  assert_int_equal(fake_reply(world, 2, ":1\r\n").verb, FAKE_RELEASE);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(world->core.nodes[2]->twin, 1);
+  fake_settle(world);
+  assert_true(fake_world_end(world));
+}
+
+static void twin_is_forgotten_with_either_connection(void **state) {
+  (void)state;
+  for (unsigned broken = 0; broken <= 1; broken++) {
+    redlock_options once = fake_once();
+    fake_world *world = fake_world_new(3);
+    (void)start_at_one_server(world, &once);
+    (void)fake_reply(world, 1, ":1\r\n");
+    assert_int_equal(world->core.nodes[1]->twin, 1);
+    fake_break(world, broken, "Connection reset by peer");
+    assert_int_equal(world->core.nodes[1]->twin, 0);
+    assert_string_equal(world->core.nodes[1]->error, "");
+    fake_settle(world);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* A split vote between two clients looks the same at first. */
+static void split_vote_is_tested_once_on_a_connection(void **state) {
+  (void)state;
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(3);
+  for (unsigned i = 0; i < 2; i++) {
+    rl_lock *lock = start_at_one_server(world, &once);
+    if (i == 0) {
+      (void)fake_reply(world, 1, ":0\r\n");
+      fake_break(world, 2, "Connection reset by peer");
+    }
+    assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+    fake_settle(world);
+    world->core.nodes[2]->link.tested = true;
+  }
+  assert_int_equal(world->core.nodes[1]->twin, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void test_that_is_not_answered_ends_with_the_attempt(void **state) {
+  (void)state;
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_at_one_server(world, &once);
+  fake_pass(world, 99 * MS);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_pass(world, MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
 /* ------------------------------------------------------------------------ read-only replicas */
 
 #define READONLY "-READONLY You can't write against a read only replica.\r\n"
@@ -750,6 +844,10 @@ int main(void) {
       cmocka_unit_test(idle_connection_is_kept_where_sockets_have_no_keepalive),
       cmocka_unit_test(idle_connection_that_is_silent_is_replaced_before_it_is_needed),
       cmocka_unit_test(idle_connection_is_left_to_sockets_with_keepalive),
+      cmocka_unit_test(proxies_of_one_server_are_named_instead_of_taken),
+      cmocka_unit_test(twin_is_forgotten_with_either_connection),
+      cmocka_unit_test(split_vote_is_tested_once_on_a_connection),
+      cmocka_unit_test(test_that_is_not_answered_ends_with_the_attempt),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
