@@ -7,6 +7,7 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 
 #include "support.h"
@@ -209,11 +210,13 @@ typedef struct call {
   redlock_lock *lock;
   const redlock_options *options;
   atomic_int result;
+  atomic_int thread_id;
   redlock_time ended_us;
 } call;
 
 static void *acquire(void *argument) {
   call *self = argument;
+  atomic_store(&self->thread_id, (int)syscall(SYS_gettid));
   int result = redlock_lock_acquire(self->lock, self->options, NULL);
   self->ended_us = redlock_now();
   atomic_store(&self->result, result);
@@ -225,7 +228,27 @@ static void begin_call(call *self, redlock_client *client, const char *name,
   self->lock = new_lock(client, name);
   self->options = options;
   atomic_store(&self->result, REDLOCK_PENDING);
+  atomic_store(&self->thread_id, 0);
   assert_int_equal(pthread_create(&self->thread, NULL, acquire, self), 0);
+}
+
+static bool sleeps(const call *self) {
+  char path[64], text[512] = "";
+  (void)snprintf(path, sizeof path, "/proc/self/task/%d/stat", atomic_load(&self->thread_id));
+  FILE *file = fopen(path, "r");
+  if (file == NULL) {
+    return false;
+  }
+  (void)fread(text, 1, sizeof text - 1, file);
+  (void)fclose(file);
+  const char *state = strrchr(text, ')');
+  return state != NULL && state[1] == ' ' && state[2] == 'S';
+}
+
+/* Its thread polls for all, and has no mutex: it has slept whenever it was looked at, for a while. */
+static void until_it_polls(const call *self) {
+  unsigned seen = 0;
+  eventually((seen = sleeps(self) ? seen + 1 : 0) >= 20);
 }
 
 static int end_call(call *self) {
@@ -250,7 +273,7 @@ static void a_follower_keeps_its_budget_when_its_leader_is_held_up(void **state)
   assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
   options.retry_delay_us = 300 * REDLOCK_SECONDS; /* It polls all the time, and has no mutex. */
   begin_call(&leader, client, "r", &options);
-  (void)poll(NULL, 0, 100); /* Most likely it does by then; if not, the test is easy. */
+  until_it_polls(&leader);
   assert_int_equal(pthread_kill(leader.thread, SIGUSR1), 0);
   eventually(atomic_load(&held_up));
   redlock_time begun_us = stopwatch();
@@ -313,7 +336,7 @@ static void a_leader_looks_after_what_is_due_before_its_own_time(void **state) {
   farm_stop(&five, 0); /* No reply wakes the leader by chance. */
   farm_stop(&five, 1);
   begin_call(&leader, client, "leader", &slow);
-  (void)poll(NULL, 0, 100); /* Most likely it polls by then; if not, the test is easy. */
+  until_it_polls(&leader);
   redlock_lock *started = new_lock(client, "started");
   redlock_time begun_us = stopwatch();
   assert_int_equal(redlock_lock_acquire_start(started, &brief), REDLOCK_OK);
@@ -501,7 +524,7 @@ static void a_cancel_ends_the_call_of_the_thread_that_leads(void **state) {
     farm_stop(&five, i); /* No reply wakes the leader by chance. */
   }
   begin_call(&leader, client, "r", &options);
-  (void)poll(NULL, 0, 100); /* Most likely it polls by then; if not, the test is easy. */
+  until_it_polls(&leader);
   redlock_time begun_us = stopwatch();
   redlock_lock_cancel(leader.lock);
   assert_int_equal(end_call(&leader), REDLOCK_E_CANCELLED);
