@@ -238,7 +238,8 @@ function Node:stop()
     if not file then return true end
     local text = file:read("*a")
     file:close()
-    return text:match("%) (%a)") == "T"
+    if text:match("%) (%a)") == "T" then return true end
+    self:signal("STOP") -- Another process may just have continued it (build-aux/busy.c).
   end, "a node to stop")
   self.stopped = true
 end
