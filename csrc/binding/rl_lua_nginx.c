@@ -80,7 +80,7 @@ uint32_t rl_lua_nginx_wake_writers(rl_lua_nginx *self) {
 
 /* Whether somebody is to be told of a loss. */
 static bool has_losses(const rl_lua_nginx *self) {
-  return self->client->tells && self->client->core.losses.first != NULL;
+  return self->client->tells && self->client->core.losses->first != NULL;
 }
 
 bool rl_lua_nginx_wake_clock(rl_lua_nginx *self) {

@@ -226,7 +226,7 @@ static int wait_start(lua_State *L) {
     rl_lock_cancel(rl_lock_of(self->lock), redlock_now(), REDLOCK_E_CANCELLED);
   }
   if (!rl_lock_is_busy(rl_lock_of(self->lock)))
-    rl_lock_dequeue(rl_lock_of(self->lock));
+    rl_list_remove(&rl_lock_of(self->lock)->queue);
   lua_pushboolean(L, rl_lock_is_busy(rl_lock_of(self->lock)));
   lua_pushnumber(L, (lua_Number)rl_lua_nginx_wake_writers(nginx));
   if (self->slot == 0 && call->operation == RL_OPERATION_RELEASE)
@@ -283,7 +283,7 @@ static int wait_overtake(lua_State *L) {
 
   if (call->operation == RL_OPERATION_RELEASE && rl_lock_is_extending(lock)) {
     rl_lock_cancel(lock, redlock_now(), REDLOCK_E_CANCELLED);
-    rl_lock_dequeue(lock);
+    rl_list_remove(&lock->queue);
   }
   if (rl_lock_is_busy(lock))
     return rl_lua_push_failure(L, self, REDLOCK_E_BUSY, RL_LUA_WRAPPED + 1);
@@ -350,8 +350,8 @@ static int wait_due(lua_State *L) {
   const rl_lock *lock = rl_lock_of(self->lock);
   redlock_duration due_us = LAUNCH_SOON;
 
-  if (lock->timer_index != RL_TIMERS_NONE)
-    due_us = rl_time_sub(lock->timer_due_us, redlock_now());
+  if (lock->timer.index != RL_TIMERS_NONE)
+    due_us = rl_time_sub(lock->timer.due_us, redlock_now());
   lua_pushnumber(L, (lua_Number)(due_us < REDLOCK_MILLISECONDS ? 1 : rl_time_ms_up(due_us)));
   return 1;
 }

@@ -24,7 +24,7 @@
 
 #include "rl_attach.h"
 #include "rl_backoff.h"
-#include "rl_core.h"
+#include "rl_call.h"
 #include "rl_fence.h"
 #include "rl_join.h"
 #include "rl_launch.h"
@@ -235,7 +235,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   lock->phase = RL_PHASE_DELAY;
   lock->result = (int8_t)error;
   lock->waiting = 0;
-  rl_timers_set(&lock->core->timers, lock, rl_time_add(now_us, delay_us));
+  rl_timers_set(&lock->core->timers, &lock->timer, rl_time_add(now_us, delay_us));
   rl_call_wait(lock, now_us);
 }
 

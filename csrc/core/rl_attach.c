@@ -27,11 +27,13 @@
 
 #include <stdlib.h>
 
-#include "rl_core.h"
+#include "rl_call.h"
 #include "rl_fence.h"
 #include "rl_loss.h"
+#include "rl_reentry.h"
 #include "rl_release.h"
 #include "rl_renew.h"
+#include "rl_state.h"
 
 int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover) {
   const rl_core *core = lock->core;

@@ -11,8 +11,8 @@
  */
 #include "rl_bootstrap.h"
 
-#include "rl_core.h"
 #include "rl_round.h"
+#include "rl_state.h"
 
 int rl_lock_bootstrap(rl_lock *lock, redlock_time now_us, bool notify) {
   static const unsigned char no_entropy[RL_TOKEN_ENTROPY];           /* Its token is never sent. */

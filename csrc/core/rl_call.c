@@ -49,9 +49,9 @@
 
 #include "rl_acquire.h"
 #include "rl_backoff.h"
-#include "rl_core.h"
 #include "rl_place.h"
 #include "rl_round.h"
+#include "rl_state.h"
 
 #define RL_CALL_GRACE_US REDLOCK_MILLISECONDS /* besides what the nodes need to answer (C5) */
 #define RL_CALL_HURRY_US                                                                           \
@@ -74,7 +74,7 @@ static unsigned rl_call_polite_at(uint64_t hash) {
 }
 
 void rl_call_others_wait(rl_core *core, const rl_resource *resource, redlock_time now_us) {
-  if (core->calls != NULL && core->lines.seed != 0 && resource->count == 1) {
+  if (core->calls != NULL && core->lines->seed != 0 && resource->count == 1) {
     uint64_t hash = rl_line_hash(core, resource);
     unsigned at = rl_call_polite_at(hash);
     core->calls->polite[at].hash = (uint32_t)(hash >> 32);
@@ -185,12 +185,12 @@ static bool rl_call_was_denied(const rl_lock *front, const rl_place *place) {
 static void rl_call_hurry(rl_lock *front, rl_place *place, redlock_time due_us) {
   place->hurried = true;
   place->looks = false;
-  rl_timers_set(&front->core->timers, front, rl_time_min(front->timer_due_us, due_us));
+  rl_timers_set(&front->core->timers, &front->timer, rl_time_min(front->timer.due_us, due_us));
 }
 
 /* C5. The usual delay: the one it waits for anyway, or another, from the attempt that has failed on. */
 static void rl_call_keep_pace(rl_lock *front, rl_place *place, redlock_time now_us) {
-  redlock_time due_us = front->timer_due_us;
+  redlock_time due_us = front->timer.due_us;
   if (place->hurried) {
     return;
   }
@@ -204,8 +204,8 @@ static void rl_call_keep_pace(rl_lock *front, rl_place *place, redlock_time now_
 /* C5. A majority has called. */
 static void rl_call_go(rl_lock *front, rl_place *place, redlock_time now_us) {
   if (rl_call_was_denied(front, place)) {
-    rl_timers_clear(&front->core->timers, front);
-    rl_launch_enter(front, now_us);
+    rl_timers_clear(&front->core->timers, &front->timer);
+    rl_outbox_enter(front, now_us);
   } else {
     rl_call_keep_pace(front, place, now_us);
   }
@@ -244,12 +244,12 @@ static void rl_call_weigh(rl_core *core, rl_place *place, redlock_time now_us) {
   if (rl_quorum_count(place->held | place->behind) >= needed) {
     rl_acquire_limit(front, now_us);
     place->looks = true;
-    rl_timers_set(&core->timers, front, rl_call_look_at(core, place, now_us));
+    rl_timers_set(&core->timers, &front->timer, rl_call_look_at(core, place, now_us));
   } else if (place->looks) { /* Nodes that would have called are gone: it polls. */
     redlock_duration pause_us = rl_acquire_pause(front, rl_line_random(core), now_us);
     place->looks = false;
-    rl_timers_set(&core->timers, front,
-                  rl_time_min(rl_time_add(now_us, pause_us), front->timer_due_us));
+    rl_timers_set(&core->timers, &front->timer,
+                  rl_time_min(rl_time_add(now_us, pause_us), front->timer.due_us));
   }
 }
 
@@ -315,7 +315,7 @@ bool rl_call_timer(rl_lock *lock, redlock_time now_us) {
   rl_call_slow_down(core, place, now_us);
   rl_place_ask(core->calls, place, ~(uint32_t)0);
   redlock_duration answers_us = rl_options_node_timeout(lock->current, lock->ttl_us);
-  rl_timers_set(&core->timers, lock, rl_time_add(now_us, rl_time_min(answers_us, left_us)));
+  rl_timers_set(&core->timers, &lock->timer, rl_time_add(now_us, rl_time_min(answers_us, left_us)));
   return true;
 }
 
@@ -392,9 +392,9 @@ bool rl_call_waits_first(rl_lock *lock, redlock_time now_us) {
   }
   redlock_duration answers_us = /* If no majority tells. */
       rl_time_min(left_us, rl_options_node_timeout(lock->current, lock->ttl_us));
-  rl_launch_leave(lock);
+  rl_outbox_leave(lock);
   lock->phase = RL_PHASE_DELAY;
-  rl_timers_set(&core->timers, lock, rl_time_add(now_us, answers_us));
+  rl_timers_set(&core->timers, &lock->timer, rl_time_add(now_us, answers_us));
   rl_call_wait(lock, now_us);
   return true;
 }

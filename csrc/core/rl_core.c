@@ -27,17 +27,43 @@
 #include "rl_round.h"
 #include "rl_twin.h"
 
+/* The states of the modules above rl_state.h. */
+typedef struct rl_core_parts {
+  rl_lines lines;
+  rl_releases releases;
+  rl_joins joins;
+  rl_losses losses;
+  rl_reentries reentries;
+} rl_core_parts;
+
 /* Time does not go back, whatever a driver says. */
 static redlock_time rl_core_clock(rl_core *core, redlock_time now_us) {
   core->now_us = rl_time_max(core->now_us, now_us);
   return core->now_us;
 }
 
+static int rl_core_make_parts(rl_core *core) {
+  rl_core_parts *parts = calloc(1, sizeof *parts);
+  if (parts == NULL) {
+    free(core->prefix);
+    core->prefix = NULL;
+    return REDLOCK_E_NO_MEMORY;
+  }
+  core->lines = &parts->lines;
+  core->releases = &parts->releases;
+  core->joins = &parts->joins;
+  core->losses = &parts->losses;
+  core->reentries = &parts->reentries;
+  core->releases->again_at_us = REDLOCK_NEVER;
+  return REDLOCK_OK;
+}
+
 int rl_core_init(rl_core *core, const void *prefix, size_t prefix_length) {
   memset(core, 0, sizeof *core);
   rl_options_default(&core->options);
-  core->releases.again_at_us = REDLOCK_NEVER;
-  rl_launch_init(core);
+  rl_list_init(&core->ended);
+  rl_list_init(&core->waited);
+  rl_outbox_init(core);
   if (prefix_length > 0) {
     core->prefix = malloc(prefix_length);
     if (core->prefix == NULL) {
@@ -46,7 +72,7 @@ int rl_core_init(rl_core *core, const void *prefix, size_t prefix_length) {
     memcpy(core->prefix, prefix, prefix_length);
     core->prefix_length = prefix_length;
   }
-  return REDLOCK_OK;
+  return rl_core_make_parts(core);
 }
 
 int rl_core_add(rl_core *core, const rl_address *address) {
@@ -70,11 +96,6 @@ int rl_core_add(rl_core *core, const rl_address *address) {
   node->link.caller = core->calls != NULL ? core->calls->channel : NULL;
   core->nodes[core->node_count++] = node;
   return REDLOCK_OK;
-}
-
-unsigned rl_core_quorum(const rl_core *core, rl_operation operation) {
-  bool lease = operation == RL_OPERATION_ACQUIRE || operation == RL_OPERATION_EXTEND;
-  return lease && core->quorum != 0 ? core->quorum : rl_quorum_majority(core->node_count);
 }
 
 /* ------------------------------------------------------------------------------- connections */
@@ -130,7 +151,7 @@ static void rl_core_drop_listener(rl_core *core, rl_node *listener, redlock_time
  */
 static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
   rl_owed owed;
-  rl_launch_look_again(core);
+  rl_outbox_look_again(core);
   rl_twin_forget(core, node);
   while (rl_link_take(&node->link, &owed)) {
     rl_attempt *attempt = owed.attempt;
@@ -483,8 +504,8 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
   if (node->link.phase != RL_LINK_HANDSHAKE && node->link.phase != RL_LINK_UP) {
     return;
   }
-  rl_launch_look_again(core);
-  core->releases.reading = true;
+  rl_outbox_look_again(core);
+  core->releases->reading = true;
   reason = rl_link_feed(&node->link, now_us, bytes, length);
   while (reason == NULL) {
     rl_owed owed;
@@ -506,12 +527,12 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
       rl_attempt_unref(&core->attempts, owed.attempt);
     }
     if (got > 0 && reason == NULL && rl_node_refuses_to_write(node)) {
-      core->releases.reading = false;
+      core->releases->reading = false;
       rl_core_drop_read_only(core, node, now_us);
       return;
     }
   }
-  core->releases.reading = false;
+  core->releases->reading = false;
   if (reason != NULL) {
     rl_core_drop(core, node, now_us, reason);
   } else {
@@ -534,10 +555,10 @@ static void rl_core_advance_listeners(rl_core *core, redlock_time now_us) {
 }
 
 void rl_core_advance(rl_core *core, redlock_time now_us) {
-  rl_lock *lock;
+  rl_timers_entry *timer;
   now_us = rl_core_clock(core, now_us);
-  while ((lock = rl_timers_take(&core->timers, now_us)) != NULL) {
-    rl_lock_timer(lock, now_us);
+  while ((timer = rl_timers_take(&core->timers, now_us)) != NULL) {
+    rl_lock_timer(rl_lock_of_timer(timer), now_us);
   }
   rl_release_advance(core, now_us);
   for (unsigned i = 0; i < core->node_count; i++) {
@@ -560,14 +581,14 @@ size_t rl_core_entropy_wanted(const rl_core *core) {
 }
 
 bool rl_core_wants_launch(const rl_core *core) {
-  return rl_launch_wanted(core) || core->releases.again || rl_join_wanted(core) ||
+  return rl_launch_wanted(core) || core->releases->again || rl_join_wanted(core) ||
          rl_call_has_news(core);
 }
 
 void rl_core_launch(rl_core *core, redlock_time now_us, const unsigned char *entropy,
                     size_t entropy_length) {
   now_us = rl_core_clock(core, now_us);
-  if (core->releases.again) {
+  if (core->releases->again) {
     rl_release_continue(core, now_us);
   }
   rl_join_continue(core, now_us);
@@ -589,7 +610,8 @@ redlock_time rl_core_deadline(const rl_core *core) {
   if (rl_core_wants_launch(core)) {
     return 0;
   }
-  redlock_time deadline_us = rl_time_min(rl_timers_next(&core->timers), core->releases.again_at_us);
+  redlock_time deadline_us =
+      rl_time_min(rl_timers_next(&core->timers), core->releases->again_at_us);
   deadline_us = rl_time_min(deadline_us, rl_launch_deadline(core));
   deadline_us = rl_time_min(deadline_us, rl_join_deadline(core));
   deadline_us = rl_time_min(deadline_us, rl_listeners_deadline(core));
@@ -606,9 +628,9 @@ redlock_time rl_core_deadline(const rl_core *core) {
 }
 
 rl_lock *rl_core_next_ended(rl_core *core) {
-  rl_lock *lock = core->ended.first;
+  rl_lock *lock = rl_lock_queue_first(&core->ended);
   if (lock != NULL) {
-    rl_lock_dequeue(lock);
+    rl_list_remove(&lock->queue);
   }
   return lock;
 }
@@ -650,7 +672,7 @@ bool rl_core_unsent(const rl_core *core) {
       return true;
     }
   }
-  return core->releases.again || rl_call_has_news(core) || rl_core_awaits_connection(core);
+  return core->releases->again || rl_call_has_news(core) || rl_core_awaits_connection(core);
 }
 
 bool rl_core_awaits(const rl_core *core, redlock_time now_us, redlock_duration patience_us) {
@@ -675,7 +697,7 @@ void rl_core_forget(rl_core *core) {
   }
   rl_call_forget(core);
   rl_release_forget(core);
-  core->joins.due = 0;
+  core->joins->due = 0;
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
     if (node->link.phase != RL_LINK_DOWN) {
@@ -691,6 +713,9 @@ void rl_core_forget(rl_core *core) {
 }
 
 void rl_core_free(rl_core *core) {
+  if (core->lines == NULL) {
+    return; /* It was not made. */
+  }
   assert(core->locks == NULL);
   rl_core_forget(core);
   rl_calls_close(core);
@@ -701,8 +726,9 @@ void rl_core_free(rl_core *core) {
   }
   rl_attempt_pool_free(&core->attempts);
   rl_timers_free(&core->timers);
-  rl_launch_free(core);
+  rl_outbox_free(core);
   rl_reentries_free(core);
   rl_guard_close(core);
   free(core->prefix);
+  free(core->lines); /* The first of the parts. */
 }

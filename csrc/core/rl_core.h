@@ -26,51 +26,16 @@
 #include "rl_call.h"
 #include "rl_join.h"
 #include "rl_launch.h"
-#include "rl_lock.h"
 #include "rl_loss.h"
-#include "rl_node.h"
 #include "rl_reentry.h"
 #include "rl_release.h"
+#include "rl_state.h"
 
 typedef enum rl_connection {
   RL_CONNECTION_NONE,   /* there should be none: close it if there is one */
   RL_CONNECTION_WANTED, /* try one now, and say rl_core_connecting() */
   RL_CONNECTION_OPEN    /* being made, or made: leave it alone */
 } rl_connection;
-
-typedef struct rl_core {
-  rl_node *nodes[REDLOCK_NODES_MAX];
-  unsigned node_count;
-  unsigned quorum;  /* how many nodes acquires and extends need; 0: a majority */
-  bool active;      /* an operation has been begun: connections are wanted */
-  bool finds_twins; /* nodes that deny a lock are tested: rl_twin.h */
-  bool keeps; /* the driver's sockets have no keep-alive: idle connections are kept by commands */
-  bool closed;
-  redlock_time now_us;       /* the latest that was said; it never goes back */
-  rl_node_clock wall;        /* the program's own wall clock, if the driver has noted it */
-  uint64_t random;           /* stirred by what attempts draw; for delays of connections */
-  redlock_time forgotten_us; /* when a node last did not know a script any more */
-  size_t lock_count;
-  size_t busy_count;          /* locks with an operation, or an automatic extend, in flight */
-  size_t lease_count;         /* locks with a lease, which may have run out */
-  redlock_time leases_end_us; /* when the last of them has */
-  rl_lock *locks;
-  rl_launches launches;
-  rl_lock_queue ended;
-  rl_lock_queue waited; /* ended, too, of those that a thread waits for */
-  rl_losses losses;     /* locks whose loss is to be told */
-  rl_timers timers;
-  rl_attempt_pool attempts;
-  rl_releases releases;
-  rl_joins joins;
-  rl_reentries reentries;
-  rl_lines lines;  /* of those who wait */
-  rl_calls *calls; /* of nodes, or NULL */
-  void *prefix;
-  size_t prefix_length;
-  rl_options options; /* of locks that bring none of their own */
-  rl_guards *guards;  /* of the guard (rl_guard.c), or NULL */
-} rl_core;
 
 /* Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */
 int rl_core_init(rl_core *core, const void *prefix, size_t prefix_length);
@@ -92,9 +57,6 @@ bool rl_core_has(const rl_core *core, unsigned connection);
 
 /* The node to which a connection goes: its address, its phase. */
 const rl_node *rl_core_end(const rl_core *core, unsigned connection);
-
-/* How many nodes must grant an operation: an acquire and an extend the core's quorum, others a majority. */
-unsigned rl_core_quorum(const rl_core *core, rl_operation operation);
 
 /* ---- in ---- */
 void rl_core_connecting(rl_core *core, unsigned connection, redlock_time now_us);

@@ -23,11 +23,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rl_core.h"
 #include "rl_finding.h"
 #include "rl_guard.h"
 #include "rl_release.h"
 #include "rl_round.h"
+#include "rl_state.h"
 
 #define RL_DOCTOR_TIMEOUT_US REDLOCK_SECONDS
 

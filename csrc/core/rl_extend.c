@@ -23,11 +23,12 @@
 
 #include <assert.h>
 
-#include "rl_core.h"
 #include "rl_fence.h"
 #include "rl_margin.h"
+#include "rl_reentry.h"
 #include "rl_renew.h"
 #include "rl_round.h"
+#include "rl_state.h"
 #include "rl_validity.h"
 
 bool rl_extend_begin(rl_lock *lock, redlock_time now_us) {

@@ -14,9 +14,9 @@
  */
 #include "rl_force.h"
 
-#include "rl_core.h"
 #include "rl_release.h"
 #include "rl_round.h"
+#include "rl_state.h"
 
 int rl_lock_force_release(rl_lock *lock, redlock_time now_us, const void *token,
                           size_t token_length, bool notify) {

@@ -50,10 +50,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rl_core.h"
+#include "rl_join.h"
 #include "rl_margin.h"
 #include "rl_renew.h"
 #include "rl_round.h"
+#include "rl_state.h"
 
 /* ---------------------------------------------------------------------------------------- life */
 

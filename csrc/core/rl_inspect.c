@@ -19,9 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rl_core.h"
 #include "rl_release.h"
 #include "rl_round.h"
+#include "rl_state.h"
 
 const char *redlock_key_state_name(int state) {
   switch (state) {

@@ -23,58 +23,8 @@
  */
 #include "rl_launch.h"
 
-#include <assert.h>
-
-#include "rl_core.h"
+#include "rl_call.h"
 #include "rl_round.h"
-
-void rl_launch_init(rl_core *core) {
-  core->launches.window = RL_LAUNCH_WINDOW;
-  core->launches.command_us = RL_LAUNCH_COMMAND_US;
-}
-
-void rl_launch_free(rl_core *core) {
-  rl_timers_free(&core->launches.renewals);
-}
-
-bool rl_launch_reserve(rl_core *core, size_t locks) {
-  return rl_timers_reserve(&core->launches.renewals, locks);
-}
-
-/* ----------------------------------------------------------------------------------- waiting */
-
-void rl_launch_enter(rl_lock *lock, redlock_time now_us) {
-  rl_launches *launches = &lock->core->launches;
-  lock->phase = RL_PHASE_LAUNCH;
-  rl_launch_look_again(lock->core);
-  switch (lock->operation) {
-  case RL_OPERATION_ACQUIRE:
-    launches->acquire_count++;
-    rl_lock_enqueue(lock, RL_LOCK_IN_ACQUIRES);
-    rl_timers_set(&lock->core->timers, lock,
-                  rl_time_min(lock->budget_us, rl_time_add(now_us, lock->ttl_us)));
-    break;
-  case RL_OPERATION_EXTEND:
-    rl_timers_set(&launches->renewals, lock, rl_time_min(lock->deadline_us, lock->budget_us));
-    break;
-  default:
-    rl_timers_set(&launches->renewals, lock,
-                  lock->unheard ? now_us : rl_time_add(now_us, lock->ttl_us / 3)); /* L2 */
-    break;
-  }
-}
-
-void rl_launch_leave(rl_lock *lock) {
-  rl_launches *launches = &lock->core->launches;
-  assert(lock->phase == RL_PHASE_LAUNCH);
-  if (lock->operation == RL_OPERATION_ACQUIRE) {
-    launches->acquire_count--;
-    rl_lock_dequeue(lock);
-    rl_timers_clear(&lock->core->timers, lock);
-  } else {
-    rl_timers_clear(&launches->renewals, lock);
-  }
-}
 
 /* -------------------------------------------------------------------------------- the window */
 
@@ -83,7 +33,7 @@ static redlock_time rl_launch_awaited(const rl_core *core, const rl_node *node,
                                       redlock_duration patience_us) {
   const rl_launches *launches = &core->launches;
   size_t in_flight =
-      core->busy_count - launches->acquire_count - launches->renewals.count - core->lines.parked;
+      core->busy_count - launches->acquire_count - launches->renewals.count - core->lines->parked;
   bool on_its_way = node->link.phase == RL_LINK_CONNECTING || node->link.phase == RL_LINK_HANDSHAKE;
   bool first = node->failures == 0; /* Or the first since the node was well. */
   return on_its_way && first && in_flight >= launches->window
@@ -152,10 +102,6 @@ void rl_launch_give_up(rl_lock *lock, redlock_time now_us) {
   rl_lock_end(lock, now_us, REDLOCK_E_UNAVAILABLE);
 }
 
-void rl_launch_look_again(rl_core *core) {
-  core->launches.closed_until_us = 0;
-}
-
 bool rl_launch_wanted(const rl_core *core) {
   const rl_launches *launches = &core->launches;
   bool waiting = launches->renewals.count > 0 || launches->acquire_count > 0;
@@ -183,13 +129,14 @@ redlock_time rl_launch_deadline(const rl_core *core) {
 /* L1. The next lock to be launched, or NULL, and then when to look again is noted. */
 static rl_lock *rl_launch_next(rl_core *core, redlock_time now_us, bool entropy) {
   rl_launches *launches = &core->launches;
-  rl_lock *renewal = launches->renewals.count > 0 ? launches->renewals.locks[0] : NULL;
-  rl_lock *acquire = entropy ? launches->acquires.first : NULL;
+  rl_lock *renewal =
+      launches->renewals.count > 0 ? rl_lock_of_timer(launches->renewals.heap[0]) : NULL;
+  rl_lock *acquire = entropy ? rl_lock_queue_first(&launches->acquires) : NULL;
   bool turn = launches->renewals_in_a_row >= RL_LAUNCH_RENEWALS;
   rl_lock *const order[] = {turn ? acquire : renewal, turn ? renewal : acquire};
   redlock_time until_us = REDLOCK_NEVER;
   launches->closed_until_us = 0;
-  if (renewal != NULL && renewal->timer_due_us <= now_us) {
+  if (renewal != NULL && renewal->timer.due_us <= now_us) {
     return renewal; /* L2 */
   }
   for (unsigned i = 0; i < 2; i++) {
@@ -197,7 +144,7 @@ static rl_lock *rl_launch_next(rl_core *core, redlock_time now_us, bool entropy)
       return order[i];
     }
   }
-  if (entropy || launches->acquires.first == NULL) {
+  if (entropy || rl_lock_queue_first(&launches->acquires) == NULL) {
     launches->closed_until_us = until_us;
   }
   return NULL;

@@ -28,8 +28,9 @@
 #include "rl_attach.h"
 #include "rl_backoff.h"
 #include "rl_call.h"
-#include "rl_core.h"
+#include "rl_reentry.h"
 #include "rl_round.h"
+#include "rl_state.h"
 
 #define RL_LINE_BUCKETS_MIN 16
 #define RL_LINE_KINDS_MAX 16 /* lines of one resource (W1) */
@@ -39,16 +40,16 @@
 /* ------------------------------------------------------------------------------- finding one */
 
 uint64_t rl_line_random(rl_core *core) {
-  core->lines.random += 0x9e3779b97f4a7c15u; /* splitmix64 */
+  core->lines->random += 0x9e3779b97f4a7c15u; /* splitmix64 */
   uint64_t mixed =
-      core->lines.random ^ core->random; /* A forked child has stirred in other bytes. */
+      core->lines->random ^ core->random; /* A forked child has stirred in other bytes. */
   mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
   mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu;
   return mixed ^ mixed >> 31;
 }
 
 uint64_t rl_line_hash(const rl_core *core, const rl_resource *resource) {
-  uint64_t hash = core->lines.seed ^ resource->key_length;
+  uint64_t hash = core->lines->seed ^ resource->key_length;
   uint32_t left = resource->key_length;
   for (const char *at = resource->key; left > 0;) {
     uint64_t word = 0;
@@ -56,7 +57,7 @@ uint64_t rl_line_hash(const rl_core *core, const rl_resource *resource) {
     memcpy(&word, at, taken);
     hash = (hash ^ word) * 0xff51afd7ed558ccdu;
     hash ^= hash >> 32;
-    hash += core->lines.seed;
+    hash += core->lines->seed;
     at += taken;
     left -= taken;
   }
@@ -64,7 +65,7 @@ uint64_t rl_line_hash(const rl_core *core, const rl_resource *resource) {
 }
 
 static rl_line **rl_line_bucket(const rl_core *core, uint64_t hash) {
-  return &core->lines.buckets[(hash ^ hash >> 32) & (core->lines.bucket_count - 1)];
+  return &core->lines->buckets[(hash ^ hash >> 32) & (core->lines->bucket_count - 1)];
 }
 
 /* The first line of the resource from |line| on, in its bucket; or NULL. */
@@ -78,7 +79,7 @@ static rl_line *rl_line_from(rl_line *line, const rl_resource *resource, uint64_
 }
 
 static rl_line *rl_line_look(const rl_core *core, const rl_resource *resource, uint64_t hash) {
-  return core->lines.count == 0 ? NULL : rl_line_from(*rl_line_bucket(core, hash), resource, hash);
+  return core->lines->count == 0 ? NULL : rl_line_from(*rl_line_bucket(core, hash), resource, hash);
 }
 
 static rl_line *rl_line_another(const rl_line *line) {
@@ -86,13 +87,13 @@ static rl_line *rl_line_another(const rl_line *line) {
 }
 
 rl_line *rl_line_find(const rl_core *core, const rl_resource *resource) {
-  return core->lines.count == 0 || resource->count > 1
+  return core->lines->count == 0 || resource->count > 1
              ? NULL
              : rl_line_look(core, resource, rl_line_hash(core, resource));
 }
 
 static bool rl_line_reserve(rl_core *core) {
-  rl_lines *lines = &core->lines;
+  rl_lines *lines = core->lines;
   size_t count = lines->bucket_count == 0 ? RL_LINE_BUCKETS_MIN : lines->bucket_count * 2;
   if (lines->count < lines->bucket_count) {
     return true;
@@ -120,7 +121,7 @@ static bool rl_line_reserve(rl_core *core) {
 
 /* NULL when out of memory: the lock then goes without. */
 static rl_line *rl_line_new(rl_core *core, rl_lock *front, uint64_t hash) {
-  rl_lines *lines = &core->lines;
+  rl_lines *lines = core->lines;
   rl_line *line = lines->free;
   if (!rl_line_reserve(core)) {
     return NULL;
@@ -135,6 +136,7 @@ static rl_line *rl_line_new(rl_core *core, rl_lock *front, uint64_t hash) {
   line->resource->references++;
   line->hash = hash;
   line->front = front;
+  rl_list_init(&line->behind);
   rl_line **bucket = rl_line_bucket(core, hash);
   line->next = *bucket;
   *bucket = line;
@@ -148,14 +150,14 @@ static void rl_line_end(rl_core *core, rl_line *line) {
     at = &(*at)->next;
   }
   *at = line->next;
-  core->lines.count--;
+  core->lines->count--;
   rl_resource_unref(line->resource);
-  line->next = core->lines.free;
-  core->lines.free = line;
+  line->next = core->lines->free;
+  core->lines->free = line;
 }
 
 void rl_lines_free(rl_core *core) {
-  rl_lines *lines = &core->lines;
+  rl_lines *lines = core->lines;
   assert(lines->count == 0);
   while (lines->free != NULL) {
     rl_line *line = lines->free;
@@ -187,13 +189,13 @@ static bool rl_line_waits_alike(const rl_lock *lock, const rl_lock *front) {
 }
 
 static void rl_line_park(rl_lock *lock, rl_line *line, redlock_time now_us) {
-  rl_launch_leave(lock);
+  rl_outbox_leave(lock);
   lock->phase = RL_PHASE_LINE;
   lock->line = line;
-  rl_lock_enqueue(lock, RL_LOCK_IN_LINE);
+  rl_list_append(&line->behind, &lock->queue);
   rl_acquire_limit(lock, now_us);
-  lock->core->lines.parked++;
-  rl_timers_set(&lock->core->timers, lock, lock->budget_us);
+  lock->core->lines->parked++;
+  rl_timers_set(&lock->core->timers, &lock->timer, lock->budget_us);
 }
 
 bool rl_line_enter(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
@@ -201,10 +203,10 @@ bool rl_line_enter(rl_lock *lock, redlock_time now_us, const unsigned char *entr
   if (lock->line != NULL || !rl_line_is_for(lock)) {
     return false;
   }
-  if (core->lines.seed == 0) {
-    memcpy(&core->lines.seed, entropy, sizeof core->lines.seed);
-    core->lines.seed |= 1;
-    core->lines.random = core->lines.seed;
+  if (core->lines->seed == 0) {
+    memcpy(&core->lines->seed, entropy, sizeof core->lines->seed);
+    core->lines->seed |= 1;
+    core->lines->random = core->lines->seed;
   }
   uint64_t hash = rl_line_hash(core, lock->resource);
   rl_line *line = rl_line_look(core, lock->resource, hash);
@@ -267,11 +269,11 @@ void rl_line_give_up(rl_lock *lock, redlock_time now_us) {
  * came together, with the same budget, each would make a last attempt.
  */
 static rl_lock *rl_line_next(const rl_line *line, redlock_time now_us) {
-  rl_lock *next = line->behind.first;
+  rl_lock *next = rl_lock_queue_first(&line->behind);
   while (next != NULL && rl_acquire_pause(next, 0, now_us) == REDLOCK_NEVER) {
-    next = next->queue_next;
+    next = rl_lock_queue_next(&line->behind, next);
   }
-  return next != NULL ? next : line->behind.first;
+  return next != NULL ? next : rl_lock_queue_first(&line->behind);
 }
 
 /* The next one is the first. */
@@ -279,9 +281,9 @@ static void rl_line_promote(rl_line *line, redlock_time now_us, bool granted) {
   rl_lock *next = rl_line_next(line, now_us);
   rl_core *core = next->core;
   const rl_lock *before = line->front;
-  rl_lock_dequeue(next);
-  core->lines.parked--;
-  rl_timers_clear(&core->timers, next);
+  rl_list_remove(&next->queue);
+  core->lines->parked--;
+  rl_timers_clear(&core->timers, &next->timer);
   line->front = next;
   line->last_us = 0;
   line->has_waited = false;
@@ -290,7 +292,7 @@ static void rl_line_promote(rl_line *line, redlock_time now_us, bool granted) {
     return;
   }
   if (!granted && line->place == NULL && before->result == REDLOCK_PENDING) {
-    rl_launch_enter(next, now_us); /* Nothing is known: the one before was cancelled. */
+    rl_outbox_enter(next, now_us); /* Nothing is known: the one before was cancelled. */
     return;
   }
   next->phase = RL_PHASE_DELAY;
@@ -305,10 +307,10 @@ static void rl_line_promote(rl_line *line, redlock_time now_us, bool granted) {
   redlock_duration pause_us = rl_acquire_pause(next, next->random, now_us);
   if (pause_us == REDLOCK_NEVER) {
     next->budget_us = now_us; /* No time is left for an attempt: it ends as the one before. */
-    rl_timers_set(&core->timers, next, now_us);
+    rl_timers_set(&core->timers, &next->timer, now_us);
     return;
   }
-  rl_timers_set(&core->timers, next, rl_time_add(now_us, pause_us));
+  rl_timers_set(&core->timers, &next->timer, rl_time_add(now_us, pause_us));
   rl_call_wait(next, now_us);
 }
 
@@ -316,9 +318,9 @@ void rl_line_leave(rl_lock *lock, redlock_time now_us, int result) {
   rl_core *core = lock->core;
   rl_line *line = lock->line;
   if (line->front != lock) {
-    rl_lock_dequeue(lock); /* First: its queue is found by the line. */
+    rl_list_remove(&lock->queue);
     lock->line = NULL;
-    core->lines.parked--;
+    core->lines->parked--;
     return;
   }
   lock->line = NULL;
@@ -327,7 +329,7 @@ void rl_line_leave(rl_lock *lock, redlock_time now_us, int result) {
     rl_call_granted(line, lock->lease, now_us);
     line->ours_us = line->ours_us != 0 ? line->ours_us : now_us;
   }
-  if (line->behind.first != NULL) {
+  if (rl_lock_queue_first(&line->behind) != NULL) {
     rl_line_promote(line, now_us, granted);
   } else {
     rl_call_give_up(core, line);
@@ -376,7 +378,7 @@ void rl_line_released(rl_core *core, const rl_resource *resource, redlock_time n
   rl_line_set_ours(first, long_enough ? now_us : since_us);
   if (!long_enough) {
     turn->behind_us = now_us;
-    rl_timers_clear(&core->timers, turn->front);
-    rl_launch_enter(turn->front, now_us);
+    rl_timers_clear(&core->timers, &turn->front->timer);
+    rl_outbox_enter(turn->front, now_us);
   }
 }

@@ -19,7 +19,7 @@ typedef struct rl_line {
   rl_resource *resource;
   uint64_t hash;
   rl_lock *front;         /* the one that asks the nodes */
-  rl_lock_queue behind;   /* the others, in the order in which they came */
+  rl_list behind;         /* the others, in the order in which they came */
   struct rl_place *place; /* of the front in the queues of the nodes (rl_call.h); or NULL */
   redlock_time
       ours_us; /* since when locks of this line have had it, one after the other; 0: they have not */

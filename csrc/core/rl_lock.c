@@ -14,15 +14,19 @@
 #include <string.h>
 
 #include "rl_attach.h"
-#include "rl_core.h"
+#include "rl_call.h"
 #include "rl_doctor.h"
 #include "rl_fence.h"
 #include "rl_given.h"
 #include "rl_inspect.h"
+#include "rl_launch.h"
 #include "rl_line.h"
+#include "rl_place.h"
+#include "rl_reentry.h"
 #include "rl_release.h"
 #include "rl_renew.h"
 #include "rl_round.h"
+#include "rl_state.h"
 
 /* ----------------------------------------------------------------------------------- options */
 
@@ -91,7 +95,7 @@ rl_lock *rl_lock_new_many(rl_core *core, const redlock_resource *resources, size
   lock->resource = rl_resource_new_many(core->prefix, core->prefix_length, resources, count);
   lock->core = core;
   if (lock->resource == NULL || !rl_timers_reserve(&core->timers, core->lock_count + 1) ||
-      !rl_launch_reserve(core, core->lock_count + 1)) {
+      !rl_outbox_reserve(core, core->lock_count + 1)) {
     if (lock->resource != NULL) {
       rl_resource_unref(lock->resource);
     }
@@ -100,7 +104,7 @@ rl_lock *rl_lock_new_many(rl_core *core, const redlock_resource *resources, size
   }
   lock->current = rl_lock_options(lock);
   lock->ttl_us = options->ttl_us;
-  lock->timer_index = RL_TIMERS_NONE;
+  lock->timer.index = RL_TIMERS_NONE;
   lock->next = core->locks;
   if (core->locks != NULL) {
     core->locks->previous = lock;
@@ -124,7 +128,7 @@ void rl_lock_set_lease(rl_lock *lock, rl_attempt *lease, redlock_time deadline_u
   core->lease_count += lease != NULL;
   core->leases_end_us = core->lease_count == 0 ? 0 : rl_time_max(core->leases_end_us, deadline_us);
   if (lease == NULL && !rl_lock_is_in_flight(lock)) {
-    rl_timers_clear(&core->timers, lock);
+    rl_timers_clear(&core->timers, &lock->timer);
   }
   lock->lease = lease;
   lock->deadline_us = deadline_us;
@@ -163,9 +167,9 @@ static void rl_lock_drop_given(rl_lock *lock, redlock_time now_us) {
 void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
   assert(rl_lock_is_in_flight(lock));
   if (lock->phase == RL_PHASE_LAUNCH) {
-    rl_launch_leave(lock);
+    rl_outbox_leave(lock);
   }
-  rl_timers_clear(&lock->core->timers, lock);
+  rl_timers_clear(&lock->core->timers, &lock->timer);
   if (lock->line != NULL) {
     rl_line_leave(lock, now_us, result);
   }
@@ -186,7 +190,7 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
     lock->waiting = 0;
   }
   if (lock->notify) {
-    rl_lock_enqueue(lock, lock->waited != 0 ? RL_LOCK_IN_WAITED : RL_LOCK_IN_ENDED);
+    rl_list_append(lock->waited != 0 ? &lock->core->waited : &lock->core->ended, &lock->queue);
   }
   if (lock->renewal != NULL || rl_reentry_of(lock) != NULL) {
     rl_renew_ended(lock, now_us);
@@ -254,7 +258,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_lock_stop(lock, now_us, REDLOCK_E_CANCELLED, false);
   rl_lock_drop_lease(lock, now_us, false);
   rl_release_settle_failed(lock, now_us, false);
-  rl_lock_dequeue(lock);
+  rl_list_remove(&lock->queue);
   rl_reentry_free(lock);
   rl_renew_free(lock);
   if (lock->previous != NULL) {
@@ -351,7 +355,7 @@ void rl_lock_timer(rl_lock *lock, redlock_time now_us) {
   switch (lock->phase) {
   case RL_PHASE_DELAY:
     if (!rl_call_timer(lock, now_us)) {
-      rl_launch_enter(lock, now_us);
+      rl_outbox_enter(lock, now_us);
     }
     break;
   case RL_PHASE_LINE:
@@ -417,14 +421,15 @@ void rl_lock_launch(rl_lock *lock, rl_operation operation, redlock_time now_us,
   lock->core->active = true;
   lock->core->busy_count++;
   rl_round_clear(lock); /* It may end before its first round. */
-  rl_launch_enter(lock, now_us);
+  rl_outbox_enter(lock, now_us);
 }
 
 /* The user begins an operation. */
 static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now_us,
                          redlock_time budget_us, bool unheard, bool notify) {
-  rl_lock_dequeue(lock);
-  rl_timers_clear(&lock->core->timers, lock); /* The next automatic extend: it has to wait. */
+  rl_list_remove(&lock->queue);
+  rl_timers_clear(&lock->core->timers,
+                  &lock->timer); /* The next automatic extend: it has to wait. */
   rl_report_drop(lock);
   lock->unheard = unheard;
   rl_lock_launch(lock, operation, now_us, budget_us, notify);
@@ -434,11 +439,11 @@ static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now
 /* Nothing has to be asked of the nodes. What the lock's lease is in the middle of goes on. */
 static int rl_lock_end_at_once(rl_lock *lock, rl_operation operation, int result, bool unheard,
                                bool notify) {
-  rl_lock_dequeue(lock);
+  rl_list_remove(&lock->queue);
   rl_report_refuse(lock, operation, result, NULL);
   lock->unheard = unheard;
   if (notify) {
-    rl_lock_enqueue(lock, RL_LOCK_IN_ENDED);
+    rl_list_append(&lock->core->ended, &lock->queue);
   }
   return REDLOCK_OK;
 }
@@ -555,7 +560,7 @@ static int rl_lock_hear(rl_lock *lock, bool notify) {
   lock->unheard = false;
   lock->notify = notify;
   if (notify && !rl_lock_is_busy(lock)) {
-    rl_lock_enqueue(lock, RL_LOCK_IN_ENDED);
+    rl_list_append(&lock->core->ended, &lock->queue);
   }
   return REDLOCK_OK;
 }

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 #include "rl_attempt.h"
+#include "rl_list.h"
 #include "rl_node.h"
 #include "rl_operation.h"
 #include "rl_options.h"
@@ -61,29 +62,16 @@ typedef struct rl_rare {
   char *lent_message;               /* that was lent to the caller; or NULL */
 } rl_rare;
 
-typedef struct rl_lock_queue {
-  rl_lock *first;
-  rl_lock *last;
-} rl_lock_queue;
-
-/* The queue that a lock is in. */
-typedef enum rl_lock_queued {
-  RL_LOCK_IN_NONE = 0,
-  RL_LOCK_IN_ACQUIRES, /* core->launches.acquires */
-  RL_LOCK_IN_ENDED,    /* core->ended */
-  RL_LOCK_IN_WAITED,   /* core->waited */
-  RL_LOCK_IN_LINE      /* line->behind */
-} rl_lock_queued;
-
 /* More than an acquire may be told to make. */
 #define RL_LOCK_ATTEMPTS_ALL ((1u << 21) - 1)
 
 struct rl_lock {
+  rl_timers_entry timer; /* the first: rl_lock_of_timer() */
   struct rl_core *core;
   void *data;               /* the caller's */
   rl_lock *previous, *next; /* among all locks of the core */
-  rl_lock *queue_previous, *queue_next;
-  redlock_time timer_due_us; /* its place in a heap of timers: rl_timers.h */
+  rl_list
+      queue; /* the one that it is in: of acquires to be sent, behind another, or of ended ones */
   rl_resource *resource;
   struct rl_line *line; /* in which its acquire waits; or NULL */
 
@@ -117,13 +105,11 @@ struct rl_lock {
   unsigned waited : 15;   /* the driver's number of the thread that waits for it; 0 for none */
   rl_quorum quorum;
   unsigned attempts_left : 21; /* RL_LOCK_ATTEMPTS_ALL: as many as the budget allows */
-  unsigned queued : 3;         /* an rl_lock_queued */
   int8_t result;               /* of the last operation, once it is IDLE */
-  uint32_t timer_index;
-  uint32_t waiting;       /* nodes that get the command when their connection is up */
-  uint32_t denied;        /* extend, release: nodes that say "not yours", in time or late */
-  uint32_t round;         /* replies of another round are not votes */
-  uint32_t round_took_us; /* from its start to its end; at most 71 minutes */
+  uint32_t waiting;            /* nodes that get the command when their connection is up */
+  uint32_t denied;             /* extend, release: nodes that say "not yours", in time or late */
+  uint32_t round;              /* replies of another round are not votes */
+  uint32_t round_took_us;      /* from its start to its end; at most 71 minutes */
   uint64_t random;
   union {
     redlock_time budget_us; /* when the whole operation must have ended */
@@ -291,8 +277,18 @@ void rl_lock_launch(rl_lock *lock, rl_operation operation, redlock_time now_us,
 /* What is in flight has ended. */
 void rl_lock_end(rl_lock *lock, redlock_time now_us, int result);
 
-/* Queues: a lock is in at most one. */
-void rl_lock_enqueue(rl_lock *lock, rl_lock_queued queued);
-void rl_lock_dequeue(rl_lock *lock);
+static inline rl_lock *rl_lock_of_timer(rl_timers_entry *timer) {
+  return (rl_lock *)timer;
+}
+
+/* The first lock of a queue, or the one behind |lock|; NULL if there is none. */
+static inline rl_lock *rl_lock_queue_next(const rl_list *queue, const rl_lock *lock) {
+  rl_list *entry = rl_list_next(queue, lock == NULL ? queue : &lock->queue);
+  return entry == NULL ? NULL : (rl_lock *)(void *)((char *)entry - offsetof(rl_lock, queue));
+}
+
+static inline rl_lock *rl_lock_queue_first(const rl_list *queue) {
+  return rl_lock_queue_next(queue, NULL);
+}
 
 #endif

@@ -7,11 +7,12 @@
 
 #include <stddef.h>
 
-#include "rl_core.h"
+#include "rl_reentry.h"
 #include "rl_renew.h"
+#include "rl_state.h"
 
 static void rl_loss_dequeue(rl_lock *lock) {
-  rl_losses *losses = &lock->core->losses;
+  rl_losses *losses = lock->core->losses;
   rl_loss *loss = &lock->renewal->loss;
   if (!loss->queued) {
     return;
@@ -23,7 +24,7 @@ static void rl_loss_dequeue(rl_lock *lock) {
 }
 
 static void rl_loss_enqueue(rl_lock *lock) {
-  rl_losses *losses = &lock->core->losses;
+  rl_losses *losses = lock->core->losses;
   rl_loss *loss = &lock->renewal->loss;
   losses->count++;
   if (loss->queued) {
@@ -95,10 +96,11 @@ int rl_loss_of(const rl_lock *lock, redlock_time now_us, redlock_time *since_us)
  * the next turn, which reads first.
  */
 static void rl_loss_look(rl_core *core, redlock_time now_us) {
-  rl_lock *lock;
-  while ((lock = rl_timers_take(&core->timers, now_us)) != NULL) {
+  rl_timers_entry *timer;
+  while ((timer = rl_timers_take(&core->timers, now_us)) != NULL) {
+    rl_lock *lock = rl_lock_of_timer(timer);
     if (rl_lock_is_in_flight(lock) || rl_lock_remaining(lock, now_us) > 0) {
-      rl_timers_set(&core->timers, lock, lock->timer_due_us);
+      rl_timers_set(&core->timers, &lock->timer, lock->timer.due_us);
       return;
     }
     rl_renew_ran_out(lock);
@@ -106,10 +108,10 @@ static void rl_loss_look(rl_core *core, redlock_time now_us) {
 }
 
 rl_lock *rl_loss_next(rl_core *core, redlock_time now_us) {
-  if (core->losses.first == NULL) {
+  if (core->losses->first == NULL) {
     rl_loss_look(core, now_us);
   }
-  rl_lock *lock = core->losses.first;
+  rl_lock *lock = core->losses->first;
   if (lock != NULL) {
     /* What is told now is what rl_loss_of() would say: else the timer would tell it once more. */
     rl_lock *carrier = (rl_lock *)rl_reentry_carrier(lock);

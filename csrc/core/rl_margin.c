@@ -21,7 +21,8 @@
  */
 #include "rl_margin.h"
 
-#include "rl_core.h"
+#include "rl_reentry.h"
+#include "rl_state.h"
 #include "rl_validity.h"
 
 void rl_margin_extends(const rl_lock *lock, redlock_time now_us) {

@@ -31,9 +31,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rl_core.h"
 #include "rl_fence.h"
 #include "rl_renew.h"
+#include "rl_state.h"
 #include "rl_validity.h"
 
 /* -------------------------------------------------------------------------------- the carriers */
@@ -61,7 +61,7 @@ static bool rl_reentry_same_owner(const rl_reentry *one, const rl_reentry *other
 }
 
 static rl_lock **rl_reentry_chain(const rl_core *core, uint64_t hash) {
-  const rl_reentries *all = &core->reentries;
+  const rl_reentries *all = core->reentries;
   return &all->buckets[(hash ^ hash >> 32) & (all->bucket_count - 1)];
 }
 
@@ -91,7 +91,7 @@ static void rl_reentry_leave_chain(const rl_lock *lock) {
 
 /* Room for |owned| locks that carry. False when out of memory: there is less room than before then. */
 static bool rl_reentry_reserve(rl_core *core, size_t owned) {
-  rl_reentries *all = &core->reentries;
+  rl_reentries *all = core->reentries;
   size_t count = all->bucket_count == 0 ? 8 : all->bucket_count * 2;
   if (owned <= all->bucket_count) {
     return true;
@@ -269,7 +269,7 @@ void rl_reentry_forget(rl_lock *lock) {
 
 int rl_reentry_set_owner(rl_lock *lock, redlock_time now_us, const void *owner, size_t length) {
   rl_reentry *reentry = rl_reentry_of(lock);
-  rl_reentries *all = &lock->core->reentries;
+  rl_reentries *all = lock->core->reentries;
   if (length == 0 ? reentry == NULL || reentry->owner_length == 0
                   : reentry != NULL && reentry->owner_length == length &&
                         memcmp(reentry->owner, owner, length) == 0) {
@@ -489,14 +489,14 @@ void rl_reentry_lost(const rl_lock *lock, redlock_time now_us) {
 void rl_reentry_free(rl_lock *lock) {
   if (rl_reentry_of(lock) != NULL) {
     assert(rl_reentry_of(lock)->carries == NULL && rl_reentry_of(lock)->next == lock);
-    lock->core->reentries.owned--;
+    lock->core->reentries->owned--;
     free(rl_reentry_of(lock));
     lock->rare->reentry = NULL;
   }
 }
 
 void rl_reentries_free(rl_core *core) {
-  free(core->reentries.buckets);
-  core->reentries.buckets = NULL;
-  core->reentries.bucket_count = 0;
+  free(core->reentries->buckets);
+  core->reentries->buckets = NULL;
+  core->reentries->bucket_count = 0;
 }

@@ -17,9 +17,10 @@
 #include <assert.h>
 #include <string.h>
 
-#include "rl_core.h"
+#include "rl_call.h"
 #include "rl_line.h"
 #include "rl_round.h"
+#include "rl_state.h"
 
 /* ---------------------------------------------------------------------------------- the list */
 
@@ -43,12 +44,12 @@ static void rl_release_unlist(rl_core *core, rl_attempt *attempt) {
   if (!attempt->listed) {
     return;
   }
-  *(attempt->previous != NULL ? &attempt->previous->next : &core->releases.first) = attempt->next;
-  *(attempt->next != NULL ? &attempt->next->previous : &core->releases.last) = attempt->previous;
+  *(attempt->previous != NULL ? &attempt->previous->next : &core->releases->first) = attempt->next;
+  *(attempt->next != NULL ? &attempt->next->previous : &core->releases->last) = attempt->previous;
   attempt->next = attempt->previous = NULL;
   attempt->listed = false;
   rl_release_count(core, attempt->due, 0);
-  core->releases.count--;
+  core->releases->count--;
   rl_attempt_unref(&core->attempts, attempt);
 }
 
@@ -56,7 +57,7 @@ static void rl_release_unlist(rl_core *core, rl_attempt *attempt) {
 static unsigned rl_release_forget_oldest(rl_core *core, const rl_node *node, bool held) {
   unsigned forgotten = 0;
   rl_attempt *next;
-  for (rl_attempt *attempt = core->releases.first;
+  for (rl_attempt *attempt = core->releases->first;
        attempt != NULL && forgotten < RL_RELEASE_FORGOTTEN; attempt = next) {
     next = attempt->next;
     if (attempt->held != held || (attempt->due & rl_node_bit(node)) == 0) {
@@ -77,12 +78,12 @@ static void rl_release_list(rl_core *core, rl_attempt *attempt) {
   }
   attempt->listed = true;
   attempt->next = NULL;
-  attempt->previous = core->releases.last;
+  attempt->previous = core->releases->last;
   (void)rl_attempt_ref(attempt);
-  *(core->releases.last != NULL ? &core->releases.last->next : &core->releases.first) = attempt;
-  core->releases.last = attempt;
+  *(core->releases->last != NULL ? &core->releases->last->next : &core->releases->first) = attempt;
+  core->releases->last = attempt;
   rl_release_count(core, 0, attempt->due);
-  core->releases.count++;
+  core->releases->count++;
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_node *node = core->nodes[i];
     if (node->due_count > RL_RELEASE_NODE_MAX && rl_release_forget_oldest(core, node, false) == 0) {
@@ -93,7 +94,7 @@ static void rl_release_list(rl_core *core, rl_attempt *attempt) {
 
 /* Goes through the list again at |at_us|. */
 static void rl_release_look_at(rl_core *core, redlock_time at_us) {
-  core->releases.again_at_us = rl_time_min(core->releases.again_at_us, at_us);
+  core->releases->again_at_us = rl_time_min(core->releases->again_at_us, at_us);
 }
 
 /* The release is due on |node|, but not before |at_us|. */
@@ -113,7 +114,7 @@ static void rl_release_postpone(rl_core *core, rl_attempt *attempt, const rl_nod
  * before the answers are read that have come meanwhile: they are read first.
  */
 static bool rl_release_waits(const rl_core *core, redlock_time now_us, const rl_attempt *attempt) {
-  bool reading = core->releases.reading && attempt->expired_us > now_us;
+  bool reading = core->releases->reading && attempt->expired_us > now_us;
   return attempt->later != 0 && (attempt->later_us > now_us || reading);
 }
 
@@ -135,7 +136,7 @@ static void rl_release_send(rl_core *core, redlock_time now_us, rl_attempt *atte
     } else if (grow) {
       rl_release_look_at(core, rl_time_add(now_us, RL_RELEASE_RETRY_US)); /* Out of memory. */
     } else {
-      core->releases.again = true;
+      core->releases->again = true;
     }
   }
   if (wait && attempt->later != 0) {
@@ -226,7 +227,7 @@ void rl_release_settle_failed(rl_lock *lock, redlock_time now_us, bool grow) {
 
 void rl_release_hurry(rl_core *core, redlock_time now_us) {
   rl_attempt *next;
-  for (rl_attempt *attempt = core->releases.first; attempt != NULL; attempt = next) {
+  for (rl_attempt *attempt = core->releases->first; attempt != NULL; attempt = next) {
     next = attempt->next;
     rl_release_wait_no_more(core, now_us, attempt, true);
   }
@@ -234,16 +235,16 @@ void rl_release_hurry(rl_core *core, redlock_time now_us) {
 
 void rl_release_continue(rl_core *core, redlock_time now_us) {
   rl_attempt *next;
-  core->releases.again = false;
-  core->releases.again_at_us = REDLOCK_NEVER;
-  for (rl_attempt *attempt = core->releases.first; attempt != NULL; attempt = next) {
+  core->releases->again = false;
+  core->releases->again_at_us = REDLOCK_NEVER;
+  for (rl_attempt *attempt = core->releases->first; attempt != NULL; attempt = next) {
     next = attempt->next;
     rl_release_go_on(core, now_us, attempt, true);
   }
 }
 
 void rl_release_node_came_up(rl_core *core, redlock_time now_us, const rl_node *node) {
-  for (rl_attempt *attempt = core->releases.first; attempt != NULL; attempt = attempt->next) {
+  for (rl_attempt *attempt = core->releases->first; attempt != NULL; attempt = attempt->next) {
     attempt->later &= ~rl_node_bit(node) | attempt->released;
   }
   rl_release_continue(core, now_us);
@@ -252,7 +253,8 @@ void rl_release_node_came_up(rl_core *core, redlock_time now_us, const rl_node *
 /* The nodes on which a release of the list is due for the first time, or was not answered. */
 uint32_t rl_release_due(const rl_core *core) {
   uint32_t due = 0;
-  for (const rl_attempt *attempt = core->releases.first; attempt != NULL; attempt = attempt->next) {
+  for (const rl_attempt *attempt = core->releases->first; attempt != NULL;
+       attempt = attempt->next) {
     due |= attempt->expired_us > core->now_us ? attempt->due & ~attempt->released : 0;
   }
   return due;
@@ -384,24 +386,24 @@ void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_
 void rl_release_room(rl_core *core, rl_node *node) {
   if (node->release_blocked && rl_link_has_room(&node->link, RL_OWED_RELEASE)) {
     node->release_blocked = false;
-    core->releases.again = true;
+    core->releases->again = true;
   }
 }
 
 void rl_release_advance(rl_core *core, redlock_time now_us) {
-  if (core->releases.again_at_us <= now_us) {
-    core->releases.again_at_us = REDLOCK_NEVER;
-    core->releases.again = true;
+  if (core->releases->again_at_us <= now_us) {
+    core->releases->again_at_us = REDLOCK_NEVER;
+    core->releases->again = true;
   }
 }
 
 void rl_release_forget(rl_core *core) {
-  while (core->releases.first != NULL) {
-    rl_release_set_due(core, core->releases.first, 0);
-    rl_release_unlist(core, core->releases.first);
+  while (core->releases->first != NULL) {
+    rl_release_set_due(core, core->releases->first, 0);
+    rl_release_unlist(core, core->releases->first);
   }
-  core->releases.again = false;
-  core->releases.again_at_us = REDLOCK_NEVER;
+  core->releases->again = false;
+  core->releases->again_at_us = REDLOCK_NEVER;
 }
 
 /* ----------------------------------------------------------------------------- the operation */

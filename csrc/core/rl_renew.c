@@ -33,8 +33,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "rl_core.h"
 #include "rl_margin.h"
+#include "rl_reentry.h"
+#include "rl_state.h"
 #include "rl_validity.h"
 
 static bool rl_renew_asked(const rl_options *options) {
@@ -131,7 +132,7 @@ static void rl_renew_plan(rl_lock *lock, redlock_time now_us) {
     }
     next_us = rl_time_min(next_us, due_us);
   }
-  rl_timers_set(&lock->core->timers, lock, next_us);
+  rl_timers_set(&lock->core->timers, &lock->timer, next_us);
 }
 
 void rl_renew_look(rl_lock *lock, redlock_time now_us) {
@@ -176,7 +177,7 @@ void rl_renew_doubt_all(rl_core *core, redlock_time now_us) {
         !rl_lock_is_in_flight(lock)) {
       redlock_time next_us = rl_time_min(rl_renew_due(lock), rl_renew_soon(lock, now_us));
       next_us = rl_time_min(next_us, lock->deadline_us);
-      rl_timers_set(&lock->core->timers, lock, rl_time_max(next_us, now_us));
+      rl_timers_set(&lock->core->timers, &lock->timer, rl_time_max(next_us, now_us));
     }
   }
 }

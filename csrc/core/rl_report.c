@@ -8,8 +8,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "rl_core.h"
 #include "rl_renew.h"
+#include "rl_state.h"
 
 rl_report rl_report_of(const rl_lock *lock) {
   if (lock->automatic) {

@@ -16,15 +16,16 @@
 #include "rl_acquire.h"
 #include "rl_ballot.h"
 #include "rl_bootstrap.h"
-#include "rl_core.h"
 #include "rl_doctor.h"
 #include "rl_extend.h"
 #include "rl_fence.h"
 #include "rl_force.h"
 #include "rl_inspect.h"
 #include "rl_join.h"
+#include "rl_reentry.h"
 #include "rl_release.h"
 #include "rl_report.h"
+#include "rl_state.h"
 
 /* ------------------------------------------------------------------------------------- votes */
 
@@ -293,7 +294,7 @@ static void rl_round_begin(rl_lock *lock, redlock_time now_us) {
   redlock_duration timeout_us = lock->operation == RL_OPERATION_DOCTOR
                                     ? rl_doctor_timeout(lock)
                                     : rl_reentry_node_timeout(lock);
-  rl_launch_leave(lock);
+  rl_outbox_leave(lock);
   lock->phase = RL_PHASE_ROUND;
   lock->round++;
   lock->round_start_us = now_us;
@@ -302,7 +303,7 @@ static void rl_round_begin(rl_lock *lock, redlock_time now_us) {
     lock->round_deadline_us = rl_time_min(lock->round_deadline_us, lock->deadline_us);
   }
   rl_round_clear(lock);
-  rl_timers_set(&lock->core->timers, lock, lock->round_deadline_us);
+  rl_timers_set(&lock->core->timers, &lock->timer, lock->round_deadline_us);
 }
 
 /* A1, E1. Returns false when the operation has ended instead. */

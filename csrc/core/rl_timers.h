@@ -1,5 +1,5 @@
 /*
- * A heap of locks by the time at which each wants to be looked at.
+ * A heap of timers, the earliest first.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,13 +11,16 @@
 
 #include "rl_time.h"
 
-struct rl_lock;
-
 #define RL_TIMERS_NONE UINT32_MAX
 
-/* A lock knows its place: lock->timer_index, RL_TIMERS_NONE when it is not in the heap, and lock->timer_due_us. */
+/* A timer stands in what it is for, and knows its place in the heap: RL_TIMERS_NONE while it is not set. */
+typedef struct rl_timers_entry {
+  redlock_time due_us; /* also when it was due, after it was taken off */
+  uint32_t index;
+} rl_timers_entry;
+
 typedef struct rl_timers {
-  struct rl_lock **locks;
+  rl_timers_entry **heap;
   size_t count;
   size_t capacity;
 } rl_timers;
@@ -26,16 +29,16 @@ typedef struct rl_timers {
 bool rl_timers_reserve(rl_timers *timers, size_t count);
 void rl_timers_free(rl_timers *timers);
 
-/* Sets the lock's timer, whether it is set already or not. */
-void rl_timers_set(rl_timers *timers, struct rl_lock *lock, redlock_time due_us);
+/* Sets |timer|, which may be set in this heap already. */
+void rl_timers_set(rl_timers *timers, rl_timers_entry *timer, redlock_time due_us);
 
 /* Idempotent. */
-void rl_timers_clear(rl_timers *timers, struct rl_lock *lock);
+void rl_timers_clear(rl_timers *timers, rl_timers_entry *timer);
 
 /* The earliest time, or REDLOCK_NEVER. */
 redlock_time rl_timers_next(const rl_timers *timers);
 
-/* Takes off one lock that is due, or NULL. */
-struct rl_lock *rl_timers_take(rl_timers *timers, redlock_time now_us);
+/* Takes off one timer that is due, or NULL. */
+rl_timers_entry *rl_timers_take(rl_timers *timers, redlock_time now_us);
 
 #endif

@@ -197,7 +197,7 @@ void rl_wait_watch(redlock_client *client, rl_waiter *self) {
  * another thread, while its own sleeps, has as long from about now as its nodes have to answer.
  */
 static redlock_time rl_wait_due(const redlock_client *client, const rl_lock *lock) {
-  redlock_time due_us = lock->timer_index == RL_TIMERS_NONE ? REDLOCK_NEVER : lock->timer_due_us;
+  redlock_time due_us = lock->timer.index == RL_TIMERS_NONE ? REDLOCK_NEVER : lock->timer.due_us;
   return client->wait.unstarted
              ? rl_time_min(due_us, rl_time_add(redlock_now(), rl_round_patience(lock)))
              : due_us;
@@ -227,9 +227,9 @@ void rl_wait_pause(redlock_client *client, rl_waiter *self) {
 
 /* An acquire that is to be launched, and that a thread waits for; or NULL. */
 static rl_lock *rl_wait_unlaunched(const redlock_client *client) {
-  rl_lock *lock = client->core.launches.acquires.first;
+  rl_lock *lock = rl_lock_queue_first(&client->core.launches.acquires);
   while (lock != NULL && lock->waited == 0) {
-    lock = lock->queue_next;
+    lock = rl_lock_queue_next(&client->core.launches.acquires, lock);
   }
   return lock;
 }
@@ -325,10 +325,10 @@ static void rl_wait_wake(rl_wait *wait, rl_wait_calls *calls) {
 /* W3. */
 static void rl_wait_call_concerned(redlock_client *client) {
   rl_wait *wait = &client->wait;
-  while (client->core.waited.first != NULL) {
-    rl_lock *lock = client->core.waited.first;
+  while (rl_lock_queue_first(&client->core.waited) != NULL) {
+    rl_lock *lock = rl_lock_queue_first(&client->core.waited);
     rl_waiter *waiter = rl_wait_of(rl_handle_of(lock));
-    rl_lock_dequeue(lock);
+    rl_list_remove(&lock->queue);
     if (waiter != NULL) {
       rl_wait_call(wait, waiter);
     }

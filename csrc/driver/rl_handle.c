@@ -168,7 +168,7 @@ bool rl_handle_may_begin(redlock_lock *lock) {
 /* Nothing of the operation has been sent yet. */
 static int rl_handle_call_off(redlock_lock *lock, int error) {
   rl_lock_call_off(rl_lock_of(lock), redlock_now(), error);
-  rl_lock_dequeue(rl_lock_of(lock));
+  rl_list_remove(&rl_lock_of(lock)->queue);
   return error;
 }
 
@@ -202,7 +202,7 @@ int rl_handle_begun(redlock_lock *lock, int error, bool blocking) {
     return rl_handle_call_off(lock, REDLOCK_E_SYSTEM);
   }
   if (!rl_lock_is_busy(rl_lock_of(lock))) { /* It has ended already, and nobody waits. */
-    rl_lock_dequeue(rl_lock_of(lock));
+    rl_list_remove(&rl_lock_of(lock)->queue);
     return REDLOCK_OK;
   }
   if (rl_wait_begin(rl_client_of(lock), lock) == NULL) {
@@ -406,8 +406,8 @@ static void rl_handle_end_inside(redlock_lock *lock, int error) {
     rl_lock_cancel(rl_lock_of(lock), redlock_now(), error);
     rl_wait_flush(client);
   }
-  rl_lock_dequeue(
-      rl_lock_of(lock)); /* Its end is reported here, not by redlock_client_next_ended(). */
+  rl_list_remove(
+      &rl_lock_of(lock)->queue); /* Its end is reported here, not by redlock_client_next_ended(). */
   if (error == REDLOCK_OK && waiter != NULL) {
     rl_handle_serve_late(lock);
   }

@@ -78,7 +78,7 @@ static bool rl_keeper_is_alone(const redlock_client *client) {
 
 bool rl_keeper_has_news(const redlock_client *client) {
   const rl_keeper *keeper = &client->keeper;
-  return keeper->told != NULL && keeper->told_count != client->core.losses.count;
+  return keeper->told != NULL && keeper->told_count != client->core.losses->count;
 }
 
 bool rl_keeper_is_late(const redlock_client *client) {
@@ -122,7 +122,7 @@ static void rl_keeper_tell(redlock_client *client) {
   rl_keeper *keeper = &client->keeper;
   redlock_lost_function *told = keeper->told;
   void *data = keeper->told_data;
-  keeper->told_count = client->core.losses.count;
+  keeper->told_count = client->core.losses->count;
   rl_wait_tell(client, true);
   told(client, data);
   rl_mutex_lock(&client->mutex);
@@ -190,7 +190,7 @@ int redlock_client_on_lost(redlock_client *client, redlock_lost_function *told, 
     rl_keeper *keeper = &client->keeper;
     keeper->told = told;
     keeper->told_data = data;
-    keeper->told_count = client->core.losses.count - (client->core.losses.first != NULL);
+    keeper->told_count = client->core.losses->count - (client->core.losses->first != NULL);
   }
   rl_client_leave(client);
   return error;

@@ -52,7 +52,8 @@ static redlock_time rl_poll_process(const redlock_client *client, uint32_t outpu
   if (client->asks != 0 && !client->asking) {
     return 0;
   }
-  bool news = client->core.ended.first != NULL || client->core.losses.first != NULL;
+  bool news =
+      rl_lock_queue_first(&client->core.ended) != NULL || client->core.losses->first != NULL;
   redlock_time turn_us = client->wake && news ? 0 : rl_poll_turn(client, output);
   return client->alarm_us != 0 ? rl_time_min(turn_us, client->alarm_us) : turn_us;
 }
@@ -134,8 +135,8 @@ int redlock_client_pollfd(redlock_client *client) {
 #endif
 
 void rl_poll_wake(redlock_client *client) {
-  client->wake =
-      client->wake || client->core.ended.first != NULL || client->core.losses.first != NULL;
+  client->wake = client->wake || rl_lock_queue_first(&client->core.ended) != NULL ||
+                 client->core.losses->first != NULL;
   rl_poll_sync(client);
 }
 

@@ -252,10 +252,10 @@ static void fuzz_core_check(const fake_world *world, rl_lock *const *locks) {
     fuzz_require(strlen(rl_lock_message(lock, message, sizeof message)) < sizeof message);
   }
   fuzz_require(!world->broken);
-  fuzz_require(world->core.lines.parked < FUZZ_CORE_LOCKS);
-  fuzz_require(world->core.lines.count <= FUZZ_CORE_LOCKS);
-  fuzz_require(world->core.lines.parked + world->core.lines.count <= FUZZ_CORE_LOCKS);
-  fuzz_require(world->core.releases.count <= (size_t)RL_RELEASE_NODE_MAX * world->count);
+  fuzz_require(world->core.lines->parked < FUZZ_CORE_LOCKS);
+  fuzz_require(world->core.lines->count <= FUZZ_CORE_LOCKS);
+  fuzz_require(world->core.lines->parked + world->core.lines->count <= FUZZ_CORE_LOCKS);
+  fuzz_require(world->core.releases->count <= (size_t)RL_RELEASE_NODE_MAX * world->count);
   for (unsigned i = 0; i < rl_core_connection_count(&world->core); i++) {
     fuzz_require(rl_core_end(&world->core, i)->link.owed_count <= RL_LINK_OWED_MAX);
   }

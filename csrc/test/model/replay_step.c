@@ -22,7 +22,7 @@ static void replay_begin(replay *run, replay_client *client, unsigned attempt) {
   redlock_options options = replay_options(run, last - attempt);
   rl_lock *lock = client->lock;
   if (lock->phase == RL_PHASE_DELAY) {
-    replay_wait(run, client, lock->timer_due_us);
+    replay_wait(run, client, lock->timer.due_us);
     rl_core_advance(&client->core, replay_now(client));
     run->events[REPLAY_EVENT_RETRIED]++;
     return;

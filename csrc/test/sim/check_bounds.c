@@ -43,9 +43,9 @@ static void check_bounds_killed(sim *s, const sim_client *client) {
     sim_violation(s, "bounds", "client %u counts %zu operations and %zu leases, has %zu and %zu",
                   client->index, core->busy_count, core->lease_count, busy, leases);
   }
-  if (core->attempts.live > owed + core->releases.count + held) {
+  if (core->attempts.live > owed + core->releases->count + held) {
     sim_violation(s, "bounds", "client %u: %zu attempts are kept for %zu replies and %zu releases",
-                  client->index, core->attempts.live, owed, core->releases.count);
+                  client->index, core->attempts.live, owed, core->releases->count);
   }
 }
 
@@ -85,9 +85,9 @@ static void check_bounds_rest(sim *s, const sim_client *client) {
                       (lock->attempt != NULL) + (lock->failed != NULL) +
                       (rl_lock_attach(lock) != NULL); /* An attach was refused, and not tried. */
   }
-  if (core->attempts.live != held || core->releases.count != 0) {
+  if (core->attempts.live != held || core->releases->count != 0) {
     sim_violation(s, "bounds", "client %u is quiet, but keeps %zu attempts and %zu releases",
-                  client->index, core->attempts.live, core->releases.count);
+                  client->index, core->attempts.live, core->releases->count);
   }
 }
 

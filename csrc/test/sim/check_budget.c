@@ -64,13 +64,13 @@ static void check_budget_launch(sim *s, const sim_client *client, sim_lock *lock
   uint64_t now_us = client->advance_us;
   uint64_t paused_us = client->paused_us - lock->paused_us;
   bool waits = lock->lock->phase == RL_PHASE_LAUNCH && rl_lock_is_busy(lock->lock);
-  bool again = lock->launch_due_us != 0 && lock->launch_due_us != lock->lock->timer_due_us;
+  bool again = lock->launch_due_us != 0 && lock->launch_due_us != lock->lock->timer.due_us;
   if (!waits || again) {
     lock->waited_us +=
         lock->waiting_us != 0 && now_us > lock->waiting_us ? now_us - lock->waiting_us : 0;
     lock->waiting_us = 0;
   }
-  lock->launch_due_us = waits ? lock->lock->timer_due_us : 0;
+  lock->launch_due_us = waits ? lock->lock->timer.due_us : 0;
   if (!waits) {
     return;
   }

@@ -555,8 +555,9 @@ static bool sim_client_launch(sim *s, sim_client *client) {
   if (!rl_core_wants_launch(&client->core)) {
     return false;
   }
-  for (rl_lock *lock = client->core.launches.acquires.first; lock != NULL && filled < wanted;
-       lock = lock->queue_next) {
+  for (rl_lock *lock = rl_lock_queue_first(&client->core.launches.acquires);
+       lock != NULL && filled < wanted;
+       lock = rl_lock_queue_next(&client->core.launches.acquires, lock)) {
     sim_lock *own = lock->data;
     /* One that was given uses none up; but another lock may get what is drawn for it. */
     bool given = lock->attempt != NULL && client->core.launches.acquire_count == 1;
@@ -677,9 +678,8 @@ static bool sim_client_step(sim *s, sim_client *client) {
 static bool sim_client_in_call(const sim *s, const sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     const rl_lock *lock = client->locks[i].lock;
-    if (lock != NULL &&
-        ((rl_lock_is_busy(lock) && !lock->unheard) || lock->queued != RL_LOCK_IN_NONE ||
-         rl_late_until(lock, client->reading_us) > client->reading_us)) {
+    if (lock != NULL && ((rl_lock_is_busy(lock) && !lock->unheard) || rl_list_is_in(&lock->queue) ||
+                         rl_late_until(lock, client->reading_us) > client->reading_us)) {
       return true;
     }
   }
@@ -874,7 +874,7 @@ void sim_client_fork(sim *s, unsigned index) {
   client->reading_us = sim_client_clock(s, client);
   sim_client_after_call(s, client);
   for (unsigned i = 0; i < s->config.locks; i++) {
-    rl_lock_dequeue(client->locks[i].lock);
+    rl_list_remove(&client->locks[i].lock->queue);
     client->locks[i].state = SIM_APPLICATION_IDLE;
     client->locks[i].inside = 0;
     sim_application_schedule(s, &client->locks[i],

@@ -100,7 +100,7 @@ static bool sim_run_quiet(const sim *s) {
         return false;
       }
     }
-    if (client->core.releases.count > 0) {
+    if (client->core.releases->count > 0) {
       return false;
     }
   }

@@ -1283,7 +1283,7 @@ static void what_is_in_the_way_of_one_queue_is_not_of_the_others(void **state) {
     assert_true(rl_listener_state(&world->core, 0, &reason));
     assert_null(reason);
     assert_int_equal(lock->line->place->standing, 1); /* Whatever it says, it is left in the end. */
-    assert_true(lock->timer_due_us <= world->now_us + DELAY);
+    assert_true(lock->timer.due_us <= world->now_us + DELAY);
     const rl_lock *other = begin_of(world, "another", &options);
     assert_int_equal(other->line->place->held, 1);
     assert_true(fake_world_end(world));
@@ -1321,7 +1321,7 @@ static void a_forked_child_forgets_all_places_and_sends_nothing(void **state) {
   }
   assert_int_equal(rl_core_connection_count(&world->core), 3);
   assert_int_equal(world->core.calls->used_count, 0);
-  assert_int_equal(world->core.lines.count, 0);
+  assert_int_equal(world->core.lines->count, 0);
   fake_settle(world);
   assert_int_equal(total_of(world, leaves), 0);
   rl_lock_free(lock, world->now_us);

@@ -577,7 +577,7 @@ static void a_loss_disturbs_the_keeper_that_polls_and_no_other_leader(void **sta
     bool keeper = (i & 1) != 0, lost = (i & 2) != 0;
     let_it_poll(client);
     client->wait.leader = keeper ? &client->keeper.self : leader;
-    client->keeper.told_count = client->core.losses.count - lost;
+    client->keeper.told_count = client->core.losses->count - lost;
     pass_through(client);
     assert_true(client->wait.poked == (keeper && lost));
   }

@@ -557,13 +557,13 @@ static void a_release_that_finds_no_room_is_sent_when_there_is_some(void **state
   fake_turn(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(rl_round_reason(lock, 0), "too many commands are waiting for the node");
-  assert_int_equal(world->core.releases.count, 1);
+  assert_int_equal(world->core.releases->count, 1);
   rl_core_input(&world->core, 0, world->now_us, ":1", 2);
   assert_false(rl_core_wants_launch(&world->core)); /* That is no reply yet. */
   rl_core_input(&world->core, 0, world->now_us, "\r\n", 2);
   assert_true(rl_core_wants_launch(&world->core));
   fake_turn(world);
-  assert_int_equal(world->core.releases.count, 0);
+  assert_int_equal(world->core.releases->count, 0);
   assert_int_equal(world->core.nodes[0]->link.owed_count, RL_LINK_OWED_MAX);
   rl_core_input(&world->core, 0, world->now_us, ":1\r\n", 4);
   assert_false(rl_core_wants_launch(&world->core)); /* Nothing waits for room any more. */
@@ -651,11 +651,11 @@ static void pending_releases_are_bounded(void **state) {
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   const rl_attempt *first = give_up(world, lock, RL_RELEASE_NODE_MAX + 10, 5);
   size_t left = RL_RELEASE_NODE_MAX + 10 - RL_RELEASE_FORGOTTEN;
-  assert_int_equal(world->core.releases.count, left);
+  assert_int_equal(world->core.releases->count, left);
   assert_int_equal(world->core.nodes[1]->due_count, left);
   assert_int_equal(world->core.attempts.live, left + 1);
   /* What was a lease stays. */
-  assert_ptr_equal(world->core.releases.first, first);
+  assert_ptr_equal(world->core.releases->first, first);
   assert_true(fake_world_end(world));
 }
 
@@ -667,7 +667,7 @@ static void pending_releases_of_leases_are_bounded_as_well(void **state) {
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   (void)give_up(world, lock, RL_RELEASE_NODE_MAX + 1, RL_RELEASE_NODE_MAX + 1);
   size_t left = RL_RELEASE_NODE_MAX + 1 - RL_RELEASE_FORGOTTEN;
-  assert_int_equal(world->core.releases.count, left);
+  assert_int_equal(world->core.releases->count, left);
   assert_int_equal(world->core.nodes[1]->due_count, left);
   assert_true(fake_world_end(world));
 }
@@ -680,8 +680,8 @@ static void a_few_attempts_that_were_no_leases_are_forgotten_alone(void **state)
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   const rl_attempt *first = give_up(world, lock, RL_RELEASE_NODE_MAX, RL_RELEASE_NODE_MAX - 1);
   (void)give_up(world, lock, 1, 1);
-  assert_int_equal(world->core.releases.count, RL_RELEASE_NODE_MAX);
-  assert_ptr_equal(world->core.releases.first, first);
+  assert_int_equal(world->core.releases->count, RL_RELEASE_NODE_MAX);
+  assert_ptr_equal(world->core.releases->first, first);
   assert_true(fake_world_end(world));
 }
 
@@ -697,8 +697,8 @@ static void a_release_is_forgotten_on_no_other_node(void **state) {
   (void)give_up_on(world, 3, lock, both, 0);
   assert_int_equal(world->core.nodes[0]->due_count, RL_RELEASE_NODE_MAX + 1 - RL_RELEASE_FORGOTTEN);
   assert_int_equal(world->core.nodes[1]->due_count, 10 + both);
-  assert_int_equal(world->core.releases.count, 10 + both);
-  assert_ptr_equal(world->core.releases.first, first);
+  assert_int_equal(world->core.releases->count, 10 + both);
+  assert_ptr_equal(world->core.releases->first, first);
   assert_true(fake_world_end(world));
 }
 

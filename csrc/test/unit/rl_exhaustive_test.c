@@ -234,7 +234,7 @@ static void assert_clean(fake_world *world, rl_lock *lock, const plan *last,
                 (not_released != NULL && not_released->acts[i] == FAILED));
   }
   assert_int_equal(world->core.attempts.live, 0);
-  assert_int_equal(world->core.releases.count, 0);
+  assert_int_equal(world->core.releases->count, 0);
   assert_false(rl_core_unanswered(&world->core));
 }
 

@@ -51,8 +51,8 @@ static void who_waits_for_the_same_stands_behind_the_first(void **state) {
   assert_int_equal(front->phase, RL_PHASE_DELAY);
   assert_parked(second, front);
   assert_parked(third, front);
-  assert_int_equal(world->core.lines.count, 1);
-  assert_int_equal(world->core.lines.parked, 2);
+  assert_int_equal(world->core.lines->count, 1);
+  assert_int_equal(world->core.lines->parked, 2);
   assert_int_equal(world->nodes[0].sets, 1);
   assert_true(fake_world_end(world));
 }
@@ -151,7 +151,7 @@ static void who_waits_otherwise_stands_in_another_line(void **state) {
     }
     rl_lock *lock = begin_of(world, KEY, &others[i]);
     assert_ptr_equal(lock->line->front, lock);
-    assert_int_equal(world->core.lines.count, 3);
+    assert_int_equal(world->core.lines->count, 3);
     rl_lock_free(lock, world->now_us);
   }
   pass(world, 2 * DELAY);
@@ -171,8 +171,8 @@ static void of_one_resource_there_are_sixteen_lines_at_most_and_the_others_poll(
     rl_lock *lock = begin_of(world, KEY, &options);
     assert_int_equal(lock->line != NULL, i < 16);
   }
-  assert_int_equal(world->core.lines.count, 16);
-  assert_int_equal(world->core.lines.parked, 0);
+  assert_int_equal(world->core.lines->count, 16);
+  assert_int_equal(world->core.lines->parked, 0);
   assert_int_equal(world->nodes[0].sets, 40);
   assert_true(fake_world_end(world));
 }
@@ -191,7 +191,7 @@ static void each_resource_has_a_line_of_its_own(void **state) {
     assert_int_equal(fake_reply(world, 0, "$-1\r\n").verb, FAKE_SET);
     fake_settle(world);
   }
-  assert_int_equal(world->core.lines.count, MANY);
+  assert_int_equal(world->core.lines->count, MANY);
   for (unsigned i = 0; i < MANY; i++) {
     assert_parked(others[i], fronts[i]);
     assert_ptr_equal(rl_line_find(&world->core, fronts[i]->resource), fronts[i]->line);
@@ -200,7 +200,7 @@ static void each_resource_has_a_line_of_its_own(void **state) {
     rl_lock_free(fronts[i], world->now_us);
     rl_lock_free(others[i], world->now_us);
   }
-  assert_int_equal(world->core.lines.count, MANY / 2);
+  assert_int_equal(world->core.lines->count, MANY / 2);
   for (unsigned i = 1; i < MANY; i += 2) {
     assert_parked(others[i], fronts[i]);
   }
@@ -213,7 +213,7 @@ static void when_nobody_waits_any_more_the_line_is_gone(void **state) {
   rl_lock *lock = begin_patient(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_null(lock->line);
-  assert_int_equal(world->core.lines.count, 0);
+  assert_int_equal(world->core.lines->count, 0);
   assert_true(fake_world_end(world));
 }
 
@@ -234,7 +234,7 @@ static void who_stands_behind_keeps_the_budget_it_came_with(void **state) {
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   assert_says(lock, "is taken: 2 of 3 nodes hold it");
   assert_says_not(lock, "without a vote"); /* It was asked, by the first. */
-  assert_int_equal(world->core.lines.parked, 0);
+  assert_int_equal(world->core.lines->parked, 0);
   assert_true(fake_world_end(world));
 }
 
@@ -490,14 +490,14 @@ static void who_is_cancelled_behind_another_leaves_the_others_in_order(void **st
   rl_lock_cancel(locks[1], world->now_us, REDLOCK_E_CANCELLED);
   rl_lock_free(locks[2], world->now_us);
   assert_error(rl_lock_result(locks[1]), REDLOCK_E_CANCELLED);
-  assert_int_equal(world->core.lines.parked, 1);
+  assert_int_equal(world->core.lines->parked, 1);
   assert_parked(locks[3], locks[0]);
   rl_lock_free(locks[0], world->now_us);
   fake_settle(world);
-  assert_int_equal(world->core.lines.parked, 0);
+  assert_int_equal(world->core.lines->parked, 0);
   assert_ptr_equal(locks[3]->line->front, locks[3]);
   rl_lock_cancel(locks[3], world->now_us, REDLOCK_E_CANCELLED);
-  assert_int_equal(world->core.lines.count, 0);
+  assert_int_equal(world->core.lines->count, 0);
   assert_int_equal(world->core.busy_count, 0);
   assert_true(fake_world_end(world));
 }
@@ -514,7 +514,7 @@ static void one_that_was_cancelled_may_come_again(void **state) {
     fake_settle(world);
     assert_parked(lock, front);
   }
-  assert_int_equal(world->core.lines.parked, 1);
+  assert_int_equal(world->core.lines->parked, 1);
   assert_true(fake_world_end(world));
 }
 
@@ -532,8 +532,8 @@ static void closing_ends_the_whole_line(void **state) {
       assert_error(rl_lock_result(locks[i]), REDLOCK_E_CLOSED);
       assert_null(locks[i]->line);
     }
-    assert_int_equal(world->core.lines.count, 0);
-    assert_int_equal(world->core.lines.parked, 0);
+    assert_int_equal(world->core.lines->count, 0);
+    assert_int_equal(world->core.lines->parked, 0);
     fake_settle(world);
     assert_int_equal(world->nodes[0].sets, 1);
     assert_true(fake_world_end(world));
@@ -549,8 +549,8 @@ static void a_forked_child_has_no_lines(void **state) {
     locks[i] = begin_patient(world);
   }
   rl_core_forget(&world->core);
-  assert_int_equal(world->core.lines.count, 0);
-  assert_int_equal(world->core.lines.parked, 0);
+  assert_int_equal(world->core.lines->count, 0);
+  assert_int_equal(world->core.lines->parked, 0);
   assert_int_equal(world->core.busy_count, 0);
   for (unsigned i = 0; i < 3; i++) {
     assert_null(locks[i]->line);
@@ -574,7 +574,7 @@ static void in_each_order_of_leaving_nothing_is_left(void **state) {
       rl_lock_free(locks[at], world->now_us);
       locks[at] = locks[count - 1];
       fake_settle(world);
-      assert_int_equal(world->core.lines.count, count > 1);
+      assert_int_equal(world->core.lines->count, count > 1);
     }
     assert_null(fake_queue_at(&world->nodes[1].store, KEY, 0));
     assert_int_equal(world->core.calls->used_count, 0);

@@ -282,7 +282,7 @@ static void the_locks_are_gone_through_every_100_ms_at_most(void **state) {
   redlock_time start_us = world->now_us;
   (void)fake_answer(world, 2); /* what it owed */
   assert_int_equal(fake_next(world, 2), FAKE_SET);
-  assert_int_equal(world->core.joins.at_us, start_us + RL_JOIN_EVERY_US);
+  assert_int_equal(world->core.joins->at_us, start_us + RL_JOIN_EVERY_US);
   /* It answers only when the next lock has been taken without it. */
   rl_lock_free(lock, world->now_us);
   fake_turn(world);
@@ -315,7 +315,7 @@ static void a_node_that_goes_again_before_it_joins_is_not_waited_for(void **stat
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
-  world->core.joins.at_us = world->now_us + RL_JOIN_EVERY_US;
+  world->core.joins->at_us = world->now_us + RL_JOIN_EVERY_US;
   (void)fake_answer(world, 2); /* what it owed */
   assert_int_equal(world->nodes[2].sets, 1);
   world->nodes[2].policy = FAKE_HANGS;
@@ -484,7 +484,7 @@ static void owe_releases(fake_world *world, unsigned node, unsigned count, size_
     rl_attempt_unref(&world->core.attempts, attempt);
   }
   rl_resource_unref(resource);
-  assert_int_equal(world->core.releases.count, count);
+  assert_int_equal(world->core.releases->count, count);
 }
 
 /* The releases that are due go first, and what they leave may be too little for another SET. */
@@ -546,14 +546,14 @@ static void a_release_behind_a_full_queue_waits_for_room(void **state) {
   rl_core_input(&world->core, 0, world->now_us, "+OK\r\n", 5);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(rl_round_reason(lock, 0), "the release could not be queued");
-  assert_true(world->core.releases.count > 0);
+  assert_true(world->core.releases->count > 0);
   (void)rl_core_output(&world->core, 0, &length);
   rl_core_output_sent(&world->core, 0, length);
   assert_false(rl_core_wants_launch(&world->core));
   rl_core_input(&world->core, 0, world->now_us, ":1\r\n", 4); /* to the first of them */
   assert_true(rl_core_wants_launch(&world->core));
   fake_turn(world);
-  assert_int_equal(world->core.releases.count, 0);
+  assert_int_equal(world->core.releases->count, 0);
   assert_int_equal(world->core.nodes[0]->link.owed_count, RL_LINK_OUTPUT_MAX / REDLOCK_KEY_MAX);
   assert_true(fake_world_end(world));
 }

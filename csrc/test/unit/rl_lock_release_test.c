@@ -281,7 +281,7 @@ static void a_release_that_was_answered_by_an_error_is_tried_again(void **state)
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_int_equal(world->core.releases.count, 0);
+  assert_int_equal(world->core.releases->count, 0);
   assert_true(fake_world_end(world));
 }
 
@@ -388,12 +388,12 @@ static void a_release_whose_key_has_expired_is_not_sent_any_more(void **state) {
   fake_break(world, 0, "Connection reset by peer");
   release(world, lock);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_int_equal(world->core.releases.count, 1);
+  assert_int_equal(world->core.releases->count, 1);
   world->nodes[0].policy = FAKE_ACCEPTS;
   fake_pass(world, 13 * SECONDS); /* the ttl, a tenth of it, and a second */
   assert_int_equal(world->nodes[0].connections, 2);
   assert_int_equal(world->nodes[0].releases, 0);
-  assert_int_equal(world->core.releases.count, 0);
+  assert_int_equal(world->core.releases->count, 0);
   assert_true(fake_world_end(world));
 }
 

@@ -260,7 +260,7 @@ static void no_text_follows_an_attempt_that_is_over_and_nothing_is_left_to_relea
   fake_settle(world);
   assert_int_equal(world->nodes[2].sets, 1);
   assert_int_equal(world->nodes[2].releases, 0);
-  assert_int_equal(world->core.releases.count, 0);
+  assert_int_equal(world->core.releases->count, 0);
   assert_true(fake_world_end(world));
 }
 

@@ -60,7 +60,7 @@ static const flight flights[] = {
 static void assert_nothing_left(fake_world *world) {
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_int_equal(world->core.releases.count, 0);
+  assert_int_equal(world->core.releases->count, 0);
   assert_false(rl_core_unanswered(&world->core));
 }
 
@@ -524,7 +524,7 @@ static void forgetting_sends_nothing_and_holds_nothing(void **state) {
     rl_lock *lock;
     fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
     unsigned releases = world->nodes[0].releases;
-    world->core.releases.again = true; /* as after a release that found no room */
+    world->core.releases->again = true; /* as after a release that found no room */
     rl_core_forget(&world->core);
     assert_false(rl_core_wants_launch(&world->core));
     assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);

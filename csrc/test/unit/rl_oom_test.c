@@ -727,12 +727,12 @@ static void a_release_that_finds_no_memory_is_tried_again_after_half_a_second(vo
   fake_turn(world);
   memory.armed = false;
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_int_equal(world->core.releases.count, 1);
+  assert_int_equal(world->core.releases->count, 1);
   assert_false(rl_core_wants_launch(&world->core));
   assert_int_equal(rl_core_deadline(&world->core), world->now_us + 500 * MS);
   fake_pass(world, 500 * MS);
   assert_int_equal(world->nodes[0].releases, 1);
-  assert_int_equal(world->core.releases.count, 0);
+  assert_int_equal(world->core.releases->count, 0);
   rl_attempt_unref(&world->core.attempts, attempt);
   assert_true(fake_world_end(world));
 }

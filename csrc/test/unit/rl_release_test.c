@@ -36,7 +36,7 @@ static void a_node_that_refused_the_set_is_sent_no_release(void **state) {
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].releases, 0);
   }
-  assert_int_equal(world->core.releases.count, 0);
+  assert_int_equal(world->core.releases->count, 0);
   assert_true(fake_world_end(world));
 }
 
@@ -146,7 +146,7 @@ a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time(void 
   world->nodes[0].policy = FAKE_REFUSES;
   fake_break(world, 0, "gone");
   fake_pass(world, RL_RELEASE_RETRY_US + 50 * MS);
-  assert_int_equal(world->core.releases.count, 1);
+  assert_int_equal(world->core.releases->count, 1);
   fake_turn(world);
   assert_true(rl_core_deadline(&world->core) > world->now_us);
   assert_true(fake_world_end(world));
@@ -287,7 +287,7 @@ static void a_set_that_is_read_late_is_released_again(void **state) {
   /* It has had the key: there is none to come any more. */
   fake_pass(world, 60 * SECONDS);
   assert_int_equal(world->nodes[0].queued, 0);
-  assert_int_equal(world->core.releases.count, 0);
+  assert_int_equal(world->core.releases->count, 0);
   assert_true(world->now_us > ended_us);
   assert_true(fake_world_end(world));
 }
@@ -308,7 +308,7 @@ static void a_late_release_is_repeated_less_and_less_often(void **state) {
   }
   assert_int_equal(releases,
                    6); /* at once, and 0.5, 1, 2, 4 and 8 s after the connection has ended */
-  assert_int_equal(world->core.releases.count, 0);
+  assert_int_equal(world->core.releases->count, 0);
   assert_true(fake_world_end(world));
 }
 

@@ -113,7 +113,7 @@ static void an_extend_that_failed_is_tried_again_the_sooner_the_less_is_left(voi
     redlock_duration pause_us = left_us / 4 > 5 * MS ? left_us / 4 : 5 * MS;
     redlock_time due_us = tried_us + (pause_us < left_us ? pause_us : left_us);
     assert_false(rl_lock_is_in_flight(lock));
-    assert_int_equal(lock->timer_due_us, due_us);
+    assert_int_equal(lock->timer.due_us, due_us);
     while (world->now_us < due_us) { /* The core looks at its connections meanwhile. */
       wait_for_core(world);
     }

@@ -3,7 +3,6 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_lock.h"
 #include "rl_test.h"
 #include "rl_timers.h"
 
@@ -14,18 +13,18 @@ typedef struct naive {
   redlock_time due_us;
 } naive;
 
-static rl_lock **make_locks(void) {
-  rl_lock **locks = calloc(LOCKS, sizeof(rl_lock *));
+static rl_timers_entry **make_locks(void) {
+  rl_timers_entry **locks = calloc(LOCKS, sizeof(rl_timers_entry *));
   assert_non_null(locks);
   for (unsigned i = 0; i < LOCKS; i++) {
-    locks[i] = calloc(1, sizeof(rl_lock));
+    locks[i] = calloc(1, sizeof(rl_timers_entry));
     assert_non_null(locks[i]);
-    locks[i]->timer_index = RL_TIMERS_NONE;
+    locks[i]->index = RL_TIMERS_NONE;
   }
   return locks;
 }
 
-static void free_locks(rl_lock **locks) {
+static void free_locks(rl_timers_entry **locks) {
   for (unsigned i = 0; i < LOCKS; i++) {
     free(locks[i]);
   }
@@ -51,7 +50,7 @@ static void an_empty_heap_has_nothing_due(void **state) {
 static void it_does_what_a_list_does(void **state) {
   (void)state;
   rl_timers timers = {NULL, 0, 0};
-  rl_lock **locks = make_locks();
+  rl_timers_entry **locks = make_locks();
   naive model[LOCKS];
   unsigned seed = 4711;
   memset(model, 0, sizeof model);
@@ -69,7 +68,7 @@ static void it_does_what_a_list_does(void **state) {
       rl_timers_clear(&timers, locks[which]);
       model[which].set = false;
     } else {
-      rl_lock *taken = rl_timers_take(&timers, due_us / 8);
+      rl_timers_entry *taken = rl_timers_take(&timers, due_us / 8);
       redlock_time least_us = earliest(model);
       assert_int_equal(taken != NULL, least_us <= due_us / 8);
       for (unsigned i = 0; i < LOCKS && taken != NULL; i++) {
@@ -77,14 +76,14 @@ static void it_does_what_a_list_does(void **state) {
           assert_true(model[i].set);
           assert_int_equal(model[i].due_us, least_us);
           model[i].set = false;
-          assert_int_equal(taken->timer_index, RL_TIMERS_NONE);
+          assert_int_equal(taken->index, RL_TIMERS_NONE);
         }
       }
     }
     assert_int_equal(rl_timers_next(&timers), earliest(model));
   }
   for (unsigned i = 0; i < LOCKS; i++) {
-    assert_int_equal(locks[i]->timer_index != RL_TIMERS_NONE, model[i].set);
+    assert_int_equal(locks[i]->index != RL_TIMERS_NONE, model[i].set);
   }
   rl_timers_free(&timers);
   free_locks(locks);
@@ -94,7 +93,7 @@ static void it_does_what_a_list_does(void **state) {
 static void small_heaps_are_right_whatever_is_taken_out(void **state) {
   (void)state;
   rl_timers timers = {NULL, 0, 0};
-  rl_lock **locks = make_locks();
+  rl_timers_entry **locks = make_locks();
   assert_true(rl_timers_reserve(&timers, 6));
   for (unsigned count = 1; count <= 6; count++) {
     unsigned orders = 1;
@@ -125,7 +124,7 @@ static void small_heaps_are_right_whatever_is_taken_out(void **state) {
 static void a_timer_is_due_at_its_time_and_not_before(void **state) {
   (void)state;
   rl_timers timers = {NULL, 0, 0};
-  rl_lock **locks = make_locks();
+  rl_timers_entry **locks = make_locks();
   assert_true(rl_timers_reserve(&timers, 1));
   rl_timers_set(&timers, locks[0], 100);
   assert_null(rl_timers_take(&timers, 99));

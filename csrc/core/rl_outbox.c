@@ -1,0 +1,63 @@
+/*
+ * The outbox: locks whose operation was begun, and whose commands are to be sent.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * When they may be sent, and in which order, says rl_launch.c.
+ */
+#include "rl_outbox.h"
+
+#include <assert.h>
+
+#include "rl_state.h"
+
+void rl_outbox_init(rl_core *core) {
+  rl_list_init(&core->launches.acquires);
+  core->launches.window = RL_LAUNCH_WINDOW;
+  core->launches.command_us = RL_LAUNCH_COMMAND_US;
+}
+
+void rl_outbox_free(rl_core *core) {
+  rl_timers_free(&core->launches.renewals);
+}
+
+bool rl_outbox_reserve(rl_core *core, size_t locks) {
+  return rl_timers_reserve(&core->launches.renewals, locks);
+}
+
+void rl_outbox_enter(rl_lock *lock, redlock_time now_us) {
+  rl_launches *launches = &lock->core->launches;
+  lock->phase = RL_PHASE_LAUNCH;
+  rl_outbox_look_again(lock->core);
+  switch (lock->operation) {
+  case RL_OPERATION_ACQUIRE:
+    launches->acquire_count++;
+    rl_list_append(&launches->acquires, &lock->queue);
+    rl_timers_set(&lock->core->timers, &lock->timer,
+                  rl_time_min(lock->budget_us, rl_time_add(now_us, lock->ttl_us)));
+    break;
+  case RL_OPERATION_EXTEND:
+    rl_timers_set(&launches->renewals, &lock->timer, rl_time_min(lock->deadline_us, lock->budget_us));
+    break;
+  default:
+    rl_timers_set(&launches->renewals, &lock->timer,
+                  lock->unheard ? now_us : rl_time_add(now_us, lock->ttl_us / 3)); /* L2 */
+    break;
+  }
+}
+
+void rl_outbox_leave(rl_lock *lock) {
+  rl_launches *launches = &lock->core->launches;
+  assert(lock->phase == RL_PHASE_LAUNCH);
+  if (lock->operation == RL_OPERATION_ACQUIRE) {
+    launches->acquire_count--;
+    rl_list_remove(&lock->queue);
+    rl_timers_clear(&lock->core->timers, &lock->timer);
+  } else {
+    rl_timers_clear(&launches->renewals, &lock->timer);
+  }
+}
+
+void rl_outbox_look_again(rl_core *core) {
+  core->launches.closed_until_us = 0;
+}
