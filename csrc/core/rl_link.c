@@ -134,6 +134,7 @@ bool rl_link_take(rl_link *link, rl_owed *owed) {
 
 void rl_link_sent(rl_link *link, size_t length) {
   rl_buffer_consume(&link->output, length);
+  link->exists_unsent -= length < link->exists_unsent ? length : link->exists_unsent;
   if (link->phase == RL_LINK_HANDSHAKE && link->login.given &&
       rl_buffer_length(&link->output) == 0) {
     rl_login_overwrite(link->output.data, link->output.capacity);
@@ -234,7 +235,9 @@ static bool rl_link_name_itself(rl_link *link, redlock_time now_us) {
 
 static bool rl_link_ask_exists(rl_link *link, redlock_time now_us) {
   const rl_command_bytes exists[] = {rl_link_text("EXISTS"), rl_link_text("redlock")};
-  return rl_link_step(link, now_us, RL_STEP_EXISTS, exists, 2);
+  bool ok = rl_link_step(link, now_us, RL_STEP_EXISTS, exists, 2);
+  link->exists_unsent = rl_buffer_length(&link->output);
+  return ok;
 }
 
 static bool rl_link_shake_hands(rl_link *link, redlock_time now_us) {
@@ -264,6 +267,7 @@ bool rl_link_connected(rl_link *link, redlock_time now_us) {
   link->nearest_us = REDLOCK_NEVER;
   link->mute_until_us = 0;
   link->tested = false;
+  link->exists_unsent = 0;
   memset(link->knows, 0, sizeof link->knows);
   memset(&link->clock, 0, sizeof link->clock);
   if (rl_reply_open(&link->reader) != 0 || !rl_link_shake_hands(link, now_us)) {
@@ -691,7 +695,7 @@ static bool rl_link_is_content(rl_link *link, redlock_time now_us, rl_step step)
     return ok || (error && rl_link_refuses_name(reply->text)) ||
            (!(error && rl_link_refuses_all(reply->text)) && rl_link_ask_exists(link, now_us));
   case RL_STEP_EXISTS:
-    return rl_buffer_length(&link->output) == 0 && /* It has been asked. */
+    return link->exists_unsent == 0 && /* It has been asked. */
            (reply->type == RL_REPLY_INTEGER || (error && !rl_link_refuses_all(reply->text)));
   case RL_STEP_SUBSCRIBE:
     return strcmp(reply->word, "subscribe") == 0;

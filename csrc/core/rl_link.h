@@ -81,11 +81,12 @@ typedef struct rl_owed {
 typedef struct rl_link {
   const rl_address *address; /* the node's */
   rl_link_phase phase;
-  bool useful;        /* it has answered an operation */
-  bool tested;        /* it was tested on this connection (rl_twin.h) */
-  bool nameless;      /* the peer has closed a connection at CLIENT SETNAME */
-  bool again;         /* the next connection, without that command, is worth a try at once */
-  redlock_time up_us; /* since when it is up */
+  bool useful;          /* it has answered an operation */
+  bool tested;          /* it was tested on this connection (rl_twin.h) */
+  size_t exists_unsent; /* bytes of the output up to the end of EXISTS in the handshake */
+  bool nameless;        /* the peer has closed a connection at CLIENT SETNAME */
+  bool again;           /* the next connection, without that command, is worth a try at once */
+  redlock_time up_us;   /* since when it is up */
   redlock_time phase_deadline_us; /* CONNECTING, HANDSHAKE: not after */
   redlock_time heard_us;          /* the last byte, or since when something is owed */
   redlock_duration latency_us;    /* of the last reply; REDLOCK_NEVER before the first */

@@ -48,11 +48,10 @@ static void connect_node(fixture *it) {
   assert_int_equal(it->node.link.phase, RL_LINK_HANDSHAKE);
 }
 
-/* Feeds |length| bytes when all was sent; returns why the connection is to be given up, or NULL. */
-static const char *feed_part(fixture *it, const char *bytes, size_t length) {
-  rl_owed owed;
+/* What the link says of bytes that come now, whatever of its output was sent. */
+static const char *hear(fixture *it, const char *bytes, size_t length) {
   bool came_up = false;
-  rl_link_sent(&it->node.link, rl_buffer_length(&it->node.link.output));
+  rl_owed owed;
   const char *reason = rl_link_feed(&it->node.link, it->now_us, bytes, length);
   int got;
   while (reason == NULL &&
@@ -61,6 +60,12 @@ static const char *feed_part(fixture *it, const char *bytes, size_t length) {
   }
   assert_true(!came_up || it->node.link.phase == RL_LINK_UP);
   return reason;
+}
+
+/* The same when all output was sent. */
+static const char *feed_part(fixture *it, const char *bytes, size_t length) {
+  rl_link_sent(&it->node.link, rl_buffer_length(&it->node.link.output));
+  return hear(it, bytes, length);
 }
 
 /* The same for a string; what stands behind a '|' comes later. */
@@ -261,6 +266,30 @@ static void close_at_setname_skips_it_on_the_next_connection(void **state) {
   /* Nor is it when the handshake is over. */
   assert_next_handshake(it, "+OK\r\n+OK\r\n", "AUTH p;CLIENT SETNAME redlock;");
   destroy(it);
+}
+
+static void queue_the_rest(fixture *it) {
+  rl_buffer *output = &it->node.link.output;
+  char *room = rl_buffer_reserve(output, 8, true);
+  assert_non_null(room);
+  memcpy(room, "the rest", 8);
+  output->tail += 8;
+}
+
+/* The peer answers EXISTS while a later command of the handshake is still being written. */
+static void exists_is_accepted_before_the_rest_is_sent(void **state) {
+  (void)state;
+  for (unsigned missing = 0; missing < 2; missing++) {
+    fixture *it = make("h");
+    it->node.link.nameless = true;
+    connect_node(it);
+    size_t exists = rl_buffer_length(&it->node.link.output);
+    assert_true(exists > 0);
+    queue_the_rest(it);
+    rl_link_sent(&it->node.link, exists - missing);
+    assert_int_equal(hear(it, ":0\r\n", 4) == NULL, missing == 0);
+    destroy(it);
+  }
 }
 
 static void close_at_setname_is_tried_again_at_once_and_once(void **state) {
@@ -615,6 +644,7 @@ int main(void) {
       cmocka_unit_test(a_refused_step_ends_the_connection_and_says_why),
       cmocka_unit_test(error_with_a_password_names_the_forbidden_command),
       cmocka_unit_test(close_at_setname_skips_it_on_the_next_connection),
+      cmocka_unit_test(exists_is_accepted_before_the_rest_is_sent),
       cmocka_unit_test(close_at_setname_is_tried_again_at_once_and_once),
       cmocka_unit_test(no_part_of_an_odd_password_is_passed_on),
       cmocka_unit_test(a_login_has_any_bytes),
