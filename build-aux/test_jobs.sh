@@ -95,26 +95,57 @@ test_jobs() {
 
 SANITIZER_OPTIONS='UBSAN_OPTIONS=print_stacktrace=1'
 
-asan_jobs() {
-  local name file version
-  job asan/build computing '' '' "$MAKE asan-programs"
-  for name in $(programs $UNIT); do
-    [[ $name != rl_lua_* ]] || continue
-    job "asan/unit/$name" computing asan/build '' "$SANITIZER_OPTIONS ASAN_OPTIONS=detect_leaks=1 build/asan/test/${name}_test"
-  done
-  for name in $(first='' programs $INTEGRATION); do
-    job "asan/integration/$name" sleeping asan/build '' \
-      "$SANITIZER_OPTIONS ASAN_OPTIONS=detect_leaks=1 build/asan/test/integration/${name}_test"
-  done
-  for name in $(programs $UNIT | grep ^rl_lua_); do
-    job "asan/unit/$name@5.4" computing asan/build '' \
-      "$SANITIZER_OPTIONS ASAN_OPTIONS=detect_leaks=1 build/asan/5.4/test/${name}_test lua"
-  done
-  for file in spec/nginx/*_spec.lua spec/*_spec.lua; do
-    [[ $file != spec/neovim_spec.lua ]] || continue
-    for version in $(versions_of "$file"); do
-      job "asan/${file%.lua}@$version" sleeping asan/build '' "$SANITIZER_OPTIONS ASAN_OPTIONS=detect_leaks=0 REDLOCK_TEST_SANITIZER=1 \
+# What gives the sanitizers something to find that unit tests do not: threads, forks, descriptors, hostile bytes,
+# finalizers, hooks and callbacks. Everything else runs under them in check-long.
+asan_programs='client_thread keeper_thread child process leaving resolver hostile tls_hostile loop nodes login cli tls_cli tls_server'
+asan_specs='redlock_spec@5.4 gc_spec@5.4 lost_spec@5.4 credentials_spec@5.4 reentry_spec@5.4 interrupt_spec@5.4 close_spec@5.4
+  cqueues_calls_spec@5.4 gc_spec@jit nginx/owner_spec@jit nginx/request_spec@jit nginx/lost_spec@jit nginx/rest_spec@jit
+  nginx/behaviour_spec@jit nginx/abandoned_spec@jit'
+
+asan_program_job() {
+  job "asan/integration/$1" sleeping asan/build '' \
+    "$SANITIZER_OPTIONS ASAN_OPTIONS=detect_leaks=1 build/asan/test/integration/${1}_test"
+}
+
+# An argument is a spec without directory and extension, "@" and its Lua version.
+asan_spec_job() {
+  local file=spec/${1%@*}.lua version=${1#*@}
+  job "asan/spec/$1" sleeping asan/build '' "$SANITIZER_OPTIONS ASAN_OPTIONS=detect_leaks=0 REDLOCK_TEST_SANITIZER=1 \
 BUILD=build/asan LUA=\$PWD/build/asan/$version/sanitized-lua sh build-aux/spec.sh $version $file"
+}
+
+asan_jobs() {
+  local name
+  job asan/build computing '' '' "$MAKE asan-programs"
+  for name in $asan_specs; do asan_spec_job "$name"; done
+  for name in $asan_programs; do asan_program_job "$name"; done
+  for name in $(programs $UNIT); do
+    case $name in
+    rl_lua_oom)
+      job "asan/unit/$name@5.4" computing asan/build '' \
+        "$SANITIZER_OPTIONS ASAN_OPTIONS=detect_leaks=1 build/asan/5.4/test/${name}_test lua"
+      ;;
+    rl_lua_*)
+      job "asan/unit/$name@5.4" computing asan/build '' \
+        "$SANITIZER_OPTIONS ASAN_OPTIONS=detect_leaks=1 build/asan/5.4/test/${name}_test"
+      ;;
+    *) job "asan/unit/$name" computing asan/build '' "$SANITIZER_OPTIONS ASAN_OPTIONS=detect_leaks=1 build/asan/test/${name}_test" ;;
+    esac
+  done
+}
+
+# The specs and programs that asan_jobs leaves out.
+asan_long_jobs() {
+  local name file version
+  for name in $(first='' programs $INTEGRATION); do
+    [[ " $asan_programs " == *" $name "* ]] || asan_program_job "$name"
+  done
+  for file in spec/*_spec.lua spec/integration/*_spec.lua spec/nginx/*_spec.lua; do
+    # Neovim is not ours.
+    [[ $file != spec/neovim_spec.lua ]] || continue
+    file=${file#spec/}
+    for version in $(versions_of "spec/$file"); do
+      [[ $(echo $asan_specs) == *"${file%.lua}@$version"* ]] || asan_spec_job "${file%.lua}@$version"
     done
   done
 }
@@ -139,6 +170,10 @@ valgrind_jobs() {
   for name in $(programs $UNIT); do
     [[ $name != rl_lua_* ]] || continue
     job "valgrind/unit/$name" computing '' "5.4:build/test/${name}_test" "REDLOCK_TEST_VALGRIND=1 $VALGRIND build/test/${name}_test"
+  done
+  for name in loop_spec reentry_spec; do
+    job "valgrind/spec/$name@5.4" computing '' '5.4:lua 5.4:build/5.4/witness.so' \
+      "REDLOCK_TEST_VALGRIND=1 SPEC_WRAPPER='$VALGRIND' sh build-aux/spec.sh 5.4 spec/$name.lua"
   done
 }
 
@@ -175,6 +210,8 @@ check_jobs() {
   done
   job werror/werror computing '' '' "$MAKE werror"
   job packages/install sleeping '' '5.1:lua 5.4:lua jit:lua 5.4:lib 5.4:cli' "$MAKE check-install"
+  job packages/newer-hiredis computing '' '' \
+    "sh build-aux/newer_hiredis.sh \$TMPDIR/hiredis && $MAKE newer-hiredis HIREDIS_PREFIX=\$TMPDIR/hiredis/usr"
   job packages/rocks sleeping '' '' "$MAKE check-rocks"
   job packages/without-tls computing '' '' "$MAKE check-without-tls"
   job checks/pure computing '' 5.4:lib "$MAKE check-pure"
@@ -199,6 +236,7 @@ long_jobs() {
   done
   # Clients, leases and their threads come and go; nothing is left, under each tool that counts.
   job asan/build computing '' '' "$MAKE asan-programs"
+  asan_long_jobs
   job asan/long/cycles sleeping asan/build '' "$KEEPER ASAN_OPTIONS=detect_leaks=1 build/asan/test/integration/keeper_thread_test"
   job tsan/build computing '' '' "$MAKE tsan-programs"
   job tsan/long/cycles sleeping tsan/build '' "$KEEPER ${no_aslr}build/tsan/test/integration/keeper_thread_test"
