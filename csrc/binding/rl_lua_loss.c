@@ -104,7 +104,7 @@ void rl_lua_loss_prepare_call(lua_State *L, rl_lua_lock *self, int index) {
 
 void rl_lua_loss_note_call(lua_State *L, rl_lua_lock *self) {
   /* One that counts and asks for nothing leaves what the one before has asked for. */
-  if (self->has_own_value && !(lua_isnil(L, -1) && rl_reentry_was_again(rl_lock_of(self->lock)))) {
+  if (self->has_own_value && !(lua_isnil(L, -1) && rl_ring_was_again(rl_lock_of(self->lock)))) {
     lua_getuservalue(L, 1);
     lua_insert(L, -2);
     lua_rawseti(L, -2, RL_LUA_ON_LOST_CALL); /* It has room for that. */
@@ -252,7 +252,7 @@ static int loss_is_watched(lua_State *L) {
   bool tells;
 
   rl_client_enter(client);
-  tells = rl_renew_tells(rl_lock_of(self->lock));
+  tells = rl_renewal_tells(rl_lock_of(self->lock));
   rl_client_leave(client);
   lua_pushboolean(L, tells && redlock_lock_remaining(self->lock) > 0);
   return 1;

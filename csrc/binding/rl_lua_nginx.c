@@ -140,7 +140,7 @@ static void close_locks(const rl_lua_nginx *self, const rl_lua_nginx_share *shar
 
   for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
     /* Only one that was begun has its object there. */
-    bool begun = rl_lock_is_busy(lock) || rl_reentry_carrier(lock)->lease != NULL;
+    bool begun = rl_lock_is_busy(lock) || rl_ring_carrier(lock)->lease != NULL;
     if (begun && ((const rl_lua_lock *)lock->data)->share == share)
       rl_lock_close(lock, now_us);
   }
@@ -554,7 +554,7 @@ static int nginx_release_leases(lua_State *L) {
   redlock_time now_us = redlock_now();
 
   for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
-    if (rl_reentry_carrier(lock)->lease != NULL && !rl_lock_is_busy(lock))
+    if (rl_ring_carrier(lock)->lease != NULL && !rl_lock_is_busy(lock))
       rl_lock_expire(lock, now_us);
   }
   return 0;
@@ -569,7 +569,7 @@ static int nginx_abandon(lua_State *L) {
   redlock_time now_us = redlock_now();
 
   for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
-    if (rl_lock_remaining(lock, now_us) > 0 && rl_renew_is_on(lock))
+    if (rl_lock_remaining(lock, now_us) > 0 && rl_renewal_is_on(lock))
       rl_loss_tell(lock, REDLOCK_E_UNAVAILABLE, now_us);
   }
   lua_pushboolean(L, has_losses(self));

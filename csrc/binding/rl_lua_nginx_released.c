@@ -47,7 +47,7 @@ void rl_lua_nginx_released_give_back(rl_lua_lock *self) {
   const rl_core *core = known->core;
   const void *resource;
 
-  if (self->nginx == NULL || rl_lock_is_busy(known) || rl_reentry_carrier(known)->lease != NULL ||
+  if (self->nginx == NULL || rl_lock_is_busy(known) || rl_ring_carrier(known)->lease != NULL ||
       known->unreleased != NULL || known->resource->count > 1)
     return;
   if (self->has_options)

@@ -84,7 +84,7 @@ static void give_up(rl_lua_lock *self, redlock_time now_us) {
   rl_lua_nginx_owners_take(&self->nginx->owners, &self->owned);
   if (lock->operation != RL_OPERATION_RELEASE)
     rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
-  if (rl_reentry_carrier(lock)->lease != NULL)
+  if (rl_ring_carrier(lock)->lease != NULL)
     rl_lock_expire(lock, now_us);
 }
 
@@ -151,8 +151,8 @@ static bool is_anothers(lua_State *L, rl_lua_lock *self) {
   rl_lock *lock = rl_lock_of(self->lock);
 
   if (!rl_lua_nginx_owner_is_another(&self->owned, rl_lua_nginx_request_at(L, 4)) ||
-      !rl_reentry_is_owned(lock) || rl_lock_is_busy(lock) ||
-      rl_reentry_remaining(lock, redlock_now()) == 0)
+      !rl_ring_is_owned(lock) || rl_lock_is_busy(lock) ||
+      rl_ring_remaining(lock, redlock_now()) == 0)
     return false;
   rl_report_refuse(
       lock, RL_OPERATION_ACQUIRE, REDLOCK_E_HELD,
@@ -162,7 +162,7 @@ static bool is_anothers(lua_State *L, rl_lua_lock *self) {
 
 /* Who has counted on a lock that belongs to the worker gives it to no request by that. */
 static bool is_to_stay_the_workers(const rl_lua_lock *self) {
-  return self->owned.owner == NULL && rl_reentry_was_again(rl_lock_of(self->lock));
+  return self->owned.owner == NULL && rl_ring_was_again(rl_lock_of(self->lock));
 }
 
 /* The operation has been begun: whose the lock is from now on, and who waits. */
@@ -177,7 +177,7 @@ static void begun(lua_State *L, rl_lua_lock *self, rl_operation operation, int o
     (void)rl_lua_nginx_owners_give(&nginx->owners, of_worker ? NULL : rl_lua_nginx_request_at(L, 4),
                                    &self->owned);
   } else if (operation == RL_OPERATION_RELEASE &&
-             rl_reentry_carrier(rl_lock_of(self->lock))->lease == NULL) {
+             rl_ring_carrier(rl_lock_of(self->lock))->lease == NULL) {
     rl_lua_nginx_owners_take(&nginx->owners, &self->owned);
   }
   if (slot != 0 && !enter_slot(self, slot))
@@ -257,7 +257,7 @@ static int push_result(lua_State *L, rl_lua_lock *self) {
   if (self->owner_ended)
     error = REDLOCK_E_NOT_HELD;
   if (error != REDLOCK_OK) {
-    if (rl_reentry_carrier(rl_lock_of(self->lock))->lease == NULL && self->nginx != NULL)
+    if (rl_ring_carrier(rl_lock_of(self->lock))->lease == NULL && self->nginx != NULL)
       rl_lua_nginx_owners_take(&self->nginx->owners, &self->owned);
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   }
@@ -333,7 +333,7 @@ static int wait_disown(lua_State *L) {
     return 0;
   leave_slot(lock);
   if (lock->operation == RL_OPERATION_ACQUIRE) {
-    if (rl_reentry_was_again(rl_lock_of(lock->lock))) {
+    if (rl_ring_was_again(rl_lock_of(lock->lock))) {
       count_down(rl_lock_of(lock->lock), redlock_now());
     } else {
       give_up(lock, redlock_now());

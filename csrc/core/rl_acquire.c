@@ -27,66 +27,14 @@
 #include "rl_call.h"
 #include "rl_fence.h"
 #include "rl_join.h"
-#include "rl_launch.h"
 #include "rl_line.h"
+#include "rl_outbox.h"
+#include "rl_pause.h"
 #include "rl_reentry.h"
 #include "rl_release.h"
 #include "rl_round.h"
 #include "rl_twin.h"
 #include "rl_validity.h"
-
-redlock_duration rl_acquire_needs(const rl_core *core) {
-  redlock_duration fastest_us[REDLOCK_NODES_MAX];
-  for (unsigned i = 0; i < core->node_count; i++) {
-    const rl_link *link = &core->nodes[i]->link;
-    bool known = link->phase == RL_LINK_UP && link->nearest_us != REDLOCK_NEVER;
-    redlock_duration nearest_us = known ? link->nearest_us : 0;
-    unsigned at = i;
-    for (; at > 0 && fastest_us[at - 1] > nearest_us; at--) {
-      fastest_us[at] = fastest_us[at - 1];
-    }
-    fastest_us[at] = nearest_us;
-  }
-  return fastest_us[rl_core_quorum(core, RL_OPERATION_ACQUIRE) - 1];
-}
-
-/* Before the end of a budget, besides the time that the nodes need. */
-#define RL_ACQUIRE_LAST_US (5 * REDLOCK_MILLISECONDS)
-
-/* Of so many pauses each is drawn; the others have the mean length. */
-#define RL_ACQUIRE_DRAWN_MAX 64
-
-redlock_time rl_acquire_last(const rl_lock *lock) {
-  return rl_time_sub(lock->budget_us,
-                     rl_time_add(rl_acquire_needs(lock->core), RL_ACQUIRE_LAST_US));
-}
-
-redlock_duration rl_acquire_pause(const rl_lock *lock, uint64_t random, redlock_time from_us) {
-  redlock_duration left_us = rl_time_sub(rl_acquire_last(lock), from_us);
-  return left_us < RL_BACKOFF_ATTEMPT_MIN_US
-             ? REDLOCK_NEVER
-             : rl_time_min(rl_backoff_attempt(lock->current, random), left_us);
-}
-
-void rl_acquire_limit(rl_lock *lock, redlock_time now_us) {
-  if (lock->attempts_left == RL_LOCK_ATTEMPTS_ALL || lock->limited) {
-    return;
-  }
-  lock->limited = true;
-  /* Before its first attempt a waiter has one more of them than pauses. */
-  uint64_t pauses = rl_time_min(lock->attempts_left, rl_options_attempts(lock->current) - 1);
-  uint64_t drawn = rl_time_min(pauses, RL_ACQUIRE_DRAWN_MAX);
-  redlock_time end_us = now_us;
-  for (uint64_t i = 0; i < drawn; i++) {
-    end_us = rl_time_add(end_us, rl_backoff_attempt(lock->current, rl_line_random(lock->core)));
-  }
-  redlock_duration mean_us = rl_time_max(lock->current->retry_delay_us, RL_BACKOFF_ATTEMPT_MIN_US);
-  if (pauses > drawn) {
-    bool ends = mean_us < REDLOCK_NEVER / pauses;
-    end_us = ends ? rl_time_add(end_us, (pauses - drawn) * mean_us) : REDLOCK_NEVER;
-  }
-  lock->budget_us = rl_time_min(lock->budget_us, end_us);
-}
 
 /*
  * The first attempt is always made, or nobody would ever learn that the nodes have become faster. Who stood in a line has
@@ -96,40 +44,29 @@ static bool rl_acquire_is_retry(const rl_lock *lock) {
   return lock->result != REDLOCK_PENDING && (lock->line == NULL || lock->line->last_us != 0);
 }
 
-bool rl_acquire_hears(const rl_lock *lock, redlock_time now_us) {
-  const rl_core *core = lock->core;
-  redlock_duration timeout_us = rl_options_node_timeout(lock->current, lock->ttl_us);
-  unsigned count = 0;
-  for (unsigned i = 0; i < core->node_count; i++) {
-    const rl_link *link = &core->nodes[i]->link;
-    count += link->phase == RL_LINK_UP && rl_link_behind(link, now_us) <= timeout_us;
-  }
-  return count >= rl_core_quorum(core, RL_OPERATION_ACQUIRE);
-}
-
-bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
+/* A1. Returns false when the operation has ended instead. */
+static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
   bool hopeless = rl_acquire_is_retry(lock) &&
-                  rl_time_sub(lock->budget_us, now_us) <= rl_acquire_needs(lock->core);
+                  rl_time_sub(lock->budget_us, now_us) <= rl_pause_needs(lock->core);
   if (now_us >= lock->budget_us || hopeless) {
-    rl_launch_give_up(lock, now_us);
-    return false;
+    return RL_BEGUN_TOO_LATE;
   }
   if (rl_validity_deadline(now_us, lock->ttl_us, lock->current->drift_factor) == now_us) {
     rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* The ttl is all drift. */
-    return false;
+    return RL_BEGUN_ENDED;
   }
   rl_release_settle_failed(lock, now_us, true);
   if (lock->attempt == NULL && rl_lock_attach(lock) == NULL && rl_reentry_count(lock, now_us)) {
     rl_lock_end(lock, now_us, REDLOCK_OK); /* O2: its owner has got it meanwhile. */
     lock->phase = RL_PHASE_IDLE;
-    return false;
+    return RL_BEGUN_ENDED;
   }
   if (lock->attempt == NULL) { /* Else the caller has given a token. */
     lock->attempt = rl_attempt_new(&lock->core->attempts, lock->resource, lock, entropy);
   }
   if (lock->attempt == NULL) {
     rl_lock_end(lock, now_us, REDLOCK_E_NO_MEMORY);
-    return false;
+    return RL_BEGUN_ENDED;
   }
   rl_fence_begin(lock, now_us);
   if (lock->line != NULL) {
@@ -137,7 +74,7 @@ bool rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *e
   }
   memcpy(&lock->random, entropy + RL_TOKEN_ENTROPY, sizeof lock->random);
   lock->core->random ^= lock->random;
-  return true;
+  return RL_BEGUN;
 }
 
 /* A key that is set later than the others is to end with them; 0 when their time is over. */
@@ -161,7 +98,8 @@ static const char *rl_acquire_queue(rl_lock *lock, redlock_time now_us, rl_node 
   return queued ? NULL : "out of memory";
 }
 
-const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
+/* A2, for one node. Returns NULL, or why it was not sent. */
+static const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   redlock_time keys_end_us = rl_time_add(lock->round_start_us, lock->ttl_us);
   uint64_t key_ms = rl_acquire_key_ms(lock, keys_end_us, now_us);
   if (key_ms == 0) {
@@ -219,14 +157,14 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   }
   bool asked = rl_acquire_decision(lock) == RL_DECISION_UNAVAILABLE;
   if (error == REDLOCK_E_UNAVAILABLE && asked && now_us >= lock->budget_us &&
-      lock->result == REDLOCK_E_TAKEN && rl_acquire_hears(lock, now_us)) {
+      lock->result == REDLOCK_E_TAKEN && rl_pause_hears(lock, now_us)) {
     error = REDLOCK_E_TAKEN; /* Cut short by the budget, it tells nothing; the one before did. */
   }
   if (lock->attempts_left != RL_LOCK_ATTEMPTS_ALL) {
     lock->attempts_left--;
   }
   if (lock->attempts_left > 0) {
-    delay_us = rl_acquire_pause(lock, lock->random, now_us);
+    delay_us = rl_pause_next(lock, lock->random, now_us);
   }
   if (delay_us == REDLOCK_NEVER) {
     rl_lock_end(lock, now_us, error);
@@ -261,7 +199,8 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
   rl_join_begin(lock, now_us);
 }
 
-void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
+/* A3 to A5: acts on the votes as soon as they are decisive. */
+static void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
   rl_decision decision = rl_acquire_decision(lock);
   if (decision == RL_DECISION_MAJORITY && rl_fence_is_on(lock) && rl_lock_attach(lock) == NULL) {
     decision = rl_fence_decide(lock, now_us);
@@ -276,3 +215,16 @@ void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
                                                           : REDLOCK_E_TAKEN);
   }
 }
+
+/* A node that was waited for has come up while the lease lasts. */
+static void rl_acquire_late_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  (void)rl_join(lock, now_us, node);
+}
+
+const rl_steps rl_acquire_steps = {
+    .begin = rl_acquire_begin,
+    .send = rl_acquire_send,
+    .decide = rl_acquire_decide,
+    .timed_out = rl_fence_time_out,
+    .late_up = rl_acquire_late_up,
+};

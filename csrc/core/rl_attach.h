@@ -20,15 +20,6 @@ typedef struct rl_attach {
 } rl_attach;
 
 /*
- * What |handover| says of the lease, which must last. It points into the lock. H1, H2.
- * Errors: BUSY, LOST, NOT_HELD, CLOSED.
- */
-int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover);
-
-/* H1. The lease is not the lock's any more, and is not released. */
-void rl_lock_detach(rl_lock *lock);
-
-/*
  * A lease keeps the fencing token that it was granted with, |fence|, whatever |options| say, and gets none later: they
  * are made to say so. Returns NULL, or what is wrong with that, as a static sentence.
  */

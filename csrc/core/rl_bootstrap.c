@@ -11,8 +11,9 @@
  */
 #include "rl_bootstrap.h"
 
+#include "rl_lifecycle.h"
+#include "rl_lock.h"
 #include "rl_round.h"
-#include "rl_state.h"
 
 int rl_lock_bootstrap(rl_lock *lock, redlock_time now_us, bool notify) {
   static const unsigned char no_entropy[RL_TOKEN_ENTROPY];           /* Its token is never sent. */
@@ -29,7 +30,8 @@ int rl_lock_bootstrap(rl_lock *lock, redlock_time now_us, bool notify) {
                          : rl_lock_ask(lock, RL_OPERATION_BOOTSTRAP, now_us, attempt, notify);
 }
 
-const char *rl_bootstrap_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
+/* B2. Sends it. Returns NULL, or why it was not sent. */
+static const char *rl_bootstrap_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   if (!rl_link_has_room(&node->link, RL_OWED_BOOTSTRAP)) {
     return "too many commands are waiting for the node";
   }
@@ -50,7 +52,8 @@ redlock_vote rl_bootstrap_read(rl_core *core, redlock_time now_us, rl_node *node
   return ready ? REDLOCK_VOTE_GRANTED : rl_guard_vote(guard);
 }
 
-void rl_bootstrap_decide(rl_lock *lock, redlock_time now_us) {
+/* B3 */
+static void rl_bootstrap_decide(rl_lock *lock, redlock_time now_us) {
   const rl_quorum *quorum = &lock->quorum;
   if (quorum->granted + quorum->denied + quorum->failed < quorum->nodes) {
     return;
@@ -58,3 +61,8 @@ void rl_bootstrap_decide(rl_lock *lock, redlock_time now_us) {
   bool majority = quorum->granted >= rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE);
   rl_lock_asked(lock, now_us, majority ? REDLOCK_OK : REDLOCK_E_UNAVAILABLE);
 }
+
+const rl_steps rl_bootstrap_steps = {
+    .send = rl_bootstrap_send,
+    .decide = rl_bootstrap_decide,
+};

@@ -8,9 +8,7 @@
 
 #include "rl_lock.h"
 #include "rl_node.h"
-
-/* B2. Sends it. Returns NULL, or why it was not sent. */
-const char *rl_bootstrap_send(rl_lock *lock, redlock_time now_us, rl_node *node);
+#include "rl_steps.h"
 
 /*
  * B2. What has become of it on |node|, which has answered, perhaps too late for
@@ -19,7 +17,9 @@ const char *rl_bootstrap_send(rl_lock *lock, redlock_time now_us, rl_node *node)
 redlock_vote rl_bootstrap_read(struct rl_core *core, redlock_time now_us, rl_node *node,
                                const rl_owed *owed, char reason[RL_REASON_MAX + 1]);
 
-/* B3 */
-void rl_bootstrap_decide(rl_lock *lock, redlock_time now_us);
+/* Tells all nodes that they may vote (rl_bootstrap.c). */
+int rl_lock_bootstrap(rl_lock *lock, redlock_time now_us, bool notify);
+
+extern const rl_steps rl_bootstrap_steps;
 
 #endif

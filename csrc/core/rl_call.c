@@ -47,11 +47,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rl_acquire.h"
 #include "rl_backoff.h"
+#include "rl_lock.h"
+#include "rl_outbox.h"
+#include "rl_pause.h"
 #include "rl_place.h"
 #include "rl_round.h"
-#include "rl_state.h"
 
 #define RL_CALL_GRACE_US REDLOCK_MILLISECONDS /* besides what the nodes need to answer (C5) */
 #define RL_CALL_HURRY_US                                                                           \
@@ -132,7 +133,7 @@ static redlock_time rl_call_last(const rl_place *place) {
   const rl_lock *front = place->line->front;
   redlock_duration slow_us = front->current->slow_retry_us;
   bool looks = rl_time_sub(front->budget_us, place->begun_us) > rl_time_add(slow_us, slow_us / 4);
-  return looks ? front->budget_us : rl_acquire_last(front);
+  return looks ? front->budget_us : rl_pause_last(front);
 }
 
 /*
@@ -144,7 +145,7 @@ static redlock_time rl_call_look_at(rl_core *core, const rl_place *place, redloc
   unsigned rows = before / RL_CALL_ROW < RL_CALL_ROWS_MAX ? before / RL_CALL_ROW : RL_CALL_ROWS_MAX;
   redlock_duration slow_us = rl_time_min(front->current->slow_retry_us, RL_CALL_SLOW_MAX_US);
   slow_us = rl_time_min(slow_us * (1 + rows), RL_CALL_SLOW_MAX_US);
-  redlock_duration needs_us = rl_acquire_needs(core);
+  redlock_duration needs_us = rl_pause_needs(core);
   redlock_time due_us =
       rl_time_add(place->since_us, slow_us - slow_us / 8 + place->random % (slow_us / 4 + 1));
   redlock_time end_us = rl_call_end(core, place);
@@ -196,7 +197,7 @@ static void rl_call_keep_pace(rl_lock *front, rl_place *place, redlock_time now_
   }
   if (place->looks) {
     redlock_time last_us = place->line->last_us;
-    due_us = rl_time_add(last_us, rl_acquire_pause(front, rl_line_random(front->core), last_us));
+    due_us = rl_time_add(last_us, rl_pause_next(front, rl_line_random(front->core), last_us));
   }
   rl_call_hurry(front, place, rl_time_max(due_us, now_us));
 }
@@ -213,7 +214,7 @@ static void rl_call_go(rl_lock *front, rl_place *place, redlock_time now_us) {
 
 /* C5. The first call has come. */
 static void rl_call_begins(rl_core *core, rl_lock *front, rl_place *place, redlock_time now_us) {
-  redlock_duration needs_us = rl_acquire_needs(core);
+  redlock_duration needs_us = rl_pause_needs(core);
   redlock_duration range_us = rl_time_max(RL_CALL_HURRY_US, 4 * needs_us);
   redlock_time due_us = rl_time_add(now_us, rl_time_add(RL_CALL_GRACE_US, needs_us));
   if (!rl_call_was_denied(front, place)) {
@@ -242,11 +243,11 @@ static void rl_call_weigh(rl_core *core, rl_place *place, redlock_time now_us) {
     return;
   }
   if (rl_quorum_count(place->held | place->behind) >= needed) {
-    rl_acquire_limit(front, now_us);
+    rl_pause_limit(front, now_us);
     place->looks = true;
     rl_timers_set(&core->timers, &front->timer, rl_call_look_at(core, place, now_us));
   } else if (place->looks) { /* Nodes that would have called are gone: it polls. */
-    redlock_duration pause_us = rl_acquire_pause(front, rl_line_random(core), now_us);
+    redlock_duration pause_us = rl_pause_next(front, rl_line_random(core), now_us);
     place->looks = false;
     rl_timers_set(&core->timers, &front->timer,
                   rl_time_min(rl_time_add(now_us, pause_us), front->timer.due_us));
@@ -386,8 +387,8 @@ bool rl_call_waits_first(rl_lock *lock, redlock_time now_us) {
            : !calling || !rl_call_is_polite(core, line, now_us)) {
     return false;
   }
-  redlock_duration left_us = rl_time_sub(rl_acquire_last(lock), now_us);
-  if (left_us <= rl_time_add(RL_CALL_GRACE_US, rl_acquire_needs(core))) {
+  redlock_duration left_us = rl_time_sub(rl_pause_last(lock), now_us);
+  if (left_us <= rl_time_add(RL_CALL_GRACE_US, rl_pause_needs(core))) {
     return false; /* There is time for one attempt. */
   }
   redlock_duration answers_us = /* If no majority tells. */

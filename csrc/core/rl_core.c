@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Here replies find what they answer and go to the round that asked (rl_core_answered()). One rule
+ * Here replies find what they answer and go to the round that asked (rl_dispatch.c). One rule
  * holds throughout: no SET and no extend is ever sent twice. A release may be: its token is used up.
  */
 #include "rl_core.h"
@@ -15,17 +15,27 @@
 
 #include "rl_acquire.h"
 #include "rl_attach.h"
-#include "rl_ballot.h"
 #include "rl_bootstrap.h"
+#include "rl_dispatch.h"
 #include "rl_doctor.h"
 #include "rl_extend.h"
 #include "rl_fence.h"
+#include "rl_force.h"
 #include "rl_inspect.h"
 #include "rl_listener.h"
 #include "rl_margin.h"
 #include "rl_renew.h"
 #include "rl_round.h"
 #include "rl_twin.h"
+
+static const rl_steps *const rl_core_steps[] = {
+    [RL_OPERATION_ACQUIRE] = &rl_acquire_steps,     [RL_OPERATION_EXTEND] = &rl_extend_steps,
+    [RL_OPERATION_RELEASE] = &rl_release_steps,     [RL_OPERATION_INSPECT] = &rl_inspect_steps,
+    [RL_OPERATION_FORCE_RELEASE] = &rl_force_steps, [RL_OPERATION_DOCTOR] = &rl_doctor_steps,
+    [RL_OPERATION_BOOTSTRAP] = &rl_bootstrap_steps,
+};
+
+static const rl_upper rl_core_upper = {rl_core_steps, rl_line_leave, rl_lifecycle_ended};
 
 /* The states of the modules above rl_state.h. */
 typedef struct rl_core_parts {
@@ -49,6 +59,7 @@ static int rl_core_make_parts(rl_core *core) {
     core->prefix = NULL;
     return REDLOCK_E_NO_MEMORY;
   }
+  core->upper = &rl_core_upper;
   core->lines = &parts->lines;
   core->releases = &parts->releases;
   core->joins = &parts->joins;
@@ -285,187 +296,7 @@ rl_connection rl_core_connection(const rl_core *core, unsigned connection, redlo
              : RL_CONNECTION_NONE;
 }
 
-/* ----------------------------------------------------------------------------------- replies */
-
-/*
- * The node does not know the script, or refuses it: once more, by its text; a release that may not notify goes
- * without. Returns whether it was sent.
- */
-static bool rl_core_send_again(rl_node *node, redlock_time now_us, const rl_owed *owed) {
-  if (!rl_link_has_room(&node->link, (rl_owed_kind)owed->kind)) {
-    return false;
-  }
-  switch (owed->kind) {
-  case RL_OWED_RELEASE:
-    return rl_link_queue_release(&node->link, now_us, owed->attempt, owed->round, true, true);
-  case RL_OWED_FORCE:
-    return rl_link_queue_force(&node->link, now_us, owed->attempt, owed->round, owed->attempt->any);
-  case RL_OWED_EXTEND:
-    return rl_extend_send_text(node, now_us, owed);
-  case RL_OWED_ACQUIRE:
-    return rl_acquire_send_text(node, now_us, owed);
-  case RL_OWED_CONFIRM:
-    return rl_fence_send_text(node, now_us, owed);
-  default:
-    return false; /* The next extend heals it. */
-  }
-}
-
-/*
- * Returns true if a release that notifies was refused for the keys that it touches: by an ACL, by a cluster, or by a
- * server or proxy that wants all keys to be declared. It did nothing.
- */
-static bool rl_core_wants_plain(const rl_link *link, redlock_time now_us, const rl_owed *owed,
-                                const rl_ballot *ballot) {
-  const rl_reply *reply = &link->reader.reply;
-  bool forces = owed->kind == RL_OWED_FORCE && !owed->attempt->any && link->caller != NULL &&
-                link->mute_until_us <= now_us;
-  bool notifies = owed->script == RL_SCRIPT_RELEASE_CALL ||
-                  owed->script == RL_SCRIPT_RELEASE_ALL_CALL || forces;
-  bool refused = !ballot->set_nothing || strncmp(reply->text, "NOPERM ", 7) == 0;
-  return notifies && reply->type == RL_REPLY_ERROR && ballot->vote == REDLOCK_VOTE_ERROR &&
-         refused && !ballot->wants_text &&
-         (strstr(reply->text, "key") != NULL || strstr(reply->text, "Key") != NULL ||
-          strstr(reply->text, "KEY") != NULL);
-}
-
-/* The node may notify nobody, for a while: releases go without. */
-static void rl_core_mute(rl_core *core, rl_node *node, redlock_time now_us) {
-  node->link.mute_until_us = rl_time_add(now_us, RL_LISTENER_REFUSED_US);
-  rl_listener_mute(core, node, now_us);
-}
-
-/* Whether the node knows the script from now on, or has forgotten it (SCRIPT FLUSH). */
-static void rl_core_note_script(rl_core *core, rl_node *node, const rl_owed *owed,
-                                rl_ballot ballot) {
-  if (rl_ballot_is_script(owed) && (ballot.ran || ballot.wants_text || owed->by_text)) {
-    node->link.knows[owed->script] = ballot.ran;
-    core->forgotten_us = ballot.wants_text ? core->now_us : core->forgotten_us;
-  }
-}
-
-/* It has no vote: the guard has learned something of it meanwhile. */
-static void rl_core_discount(rl_lock *lock, rl_node *node, redlock_time now_us,
-                             const rl_owed *owed) {
-  const rl_guard *guard = node->link.guard;
-  char reason[RL_REASON_MAX + 1];
-  rl_round_vote(lock, now_us, node, owed, rl_guard_vote(guard),
-                rl_guard_reason(guard, now_us, reason, sizeof reason));
-}
-
-/* G5. It is asked who it is; the lock waits for that. */
-static void rl_core_doubt(rl_lock *lock, rl_node *node, redlock_time now_us, const rl_owed *owed) {
-  bool asked = rl_guard_doubt(node, now_us);
-  if (lock != NULL && owed->kind != RL_OWED_HEAL && (!asked || !rl_round_wait(lock, node, owed))) {
-    rl_core_discount(lock, node, now_us, owed);
-  }
-}
-
-/* What was answered goes to the lock, if it has to do with the attempt yet. */
-static void rl_core_tell(rl_lock *lock, rl_node *node, redlock_time now_us, const rl_owed *owed,
-                         const rl_ballot *ballot, const char *error) {
-  if (ballot->other) {
-    rl_core_doubt(lock, node, now_us, owed);
-    return;
-  }
-  if (owed->script == RL_SCRIPT_TAKE_HERE && ballot->node_us != 0) {
-    rl_guard_recognised(node->link.guard, owed);
-  }
-  if (lock == NULL || owed->kind == RL_OWED_HEAL) {
-    return;
-  }
-  if (owed->kind == RL_OWED_CONFIRM) {
-    rl_fence_answered(lock, now_us, node, owed, ballot->vote, error);
-    return;
-  }
-  bool asks = owed->script == RL_SCRIPT_TAKE_HERE || owed->kind == RL_OWED_ATTACH;
-  if (asks && !rl_guard_votes(node->link.guard, now_us)) {
-    rl_core_discount(lock, node, now_us, owed);
-    return;
-  }
-  if (rl_command_takes((rl_script)owed->script) && ballot->vote == REDLOCK_VOTE_GRANTED) {
-    rl_fence_note(lock, node, owed, ballot->fence);
-  }
-  rl_round_vote(lock, now_us, node, owed, ballot->vote, error);
-}
-
-/* Tokens are secrets: none is told in an error. */
-static void rl_core_mask(rl_node *node, const rl_attempt *attempt) {
-  const rl_attach *attach = attempt->lock != NULL ? rl_lock_attach(attempt->lock) : NULL;
-  rl_link_mask_token(&node->link, attempt);
-  if (attach != NULL) {
-    rl_link_mask_token(&node->link, attach->handed);
-  }
-}
-
-/* Returns true if the node has written for it; a script may end well without. */
-static bool rl_core_wrote(const rl_owed *owed, const rl_ballot *ballot) {
-  bool set = owed->kind == RL_OWED_ACQUIRE && owed->script == RL_SCRIPT_NONE && ballot->set_nothing;
-  return (ballot->vote == REDLOCK_VOTE_GRANTED &&
-          (owed->kind == RL_OWED_ACQUIRE || owed->kind == RL_OWED_RELEASE)) ||
-         (set && ballot->ran);
-}
-
-/* Returns NULL, or why the connection must be given up. */
-static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time now_us,
-                                    const rl_owed *owed) {
-  const rl_reply *reply = &node->link.reader.reply;
-  rl_attempt *attempt = owed->attempt;
-  rl_ballot ballot = rl_ballot_read(owed, reply);
-  if (ballot.other && node->link.guard == NULL) { /* Only scripts of a guard say so. */
-    ballot = (rl_ballot){.vote = REDLOCK_VOTE_ERROR, .broken = true};
-  }
-  const char *broken = NULL;
-  char strange[96];
-  char told[RL_REASON_MAX + 1];
-  rl_core_mask(node, attempt);
-  const char *error = reply->type == RL_REPLY_ERROR ? rl_link_said(&node->link) : NULL;
-  bool stepped = false;
-  rl_core_note_script(core, node, owed, ballot);
-  if (rl_core_wrote(owed, &ballot)) {
-    rl_node_wrote(node);
-  }
-  bool plain = rl_core_wants_plain(&node->link, now_us, owed, &ballot);
-  if (ballot.mute || plain) {
-    rl_core_mute(core, node, now_us);
-  }
-  if (ballot.node_us != 0) {
-    (void)rl_node_clock_note(&node->link.clock, ballot.node_us, owed->sent_us, now_us);
-    if (node->link.guard != NULL) {
-      stepped = rl_guard_heard(core, node, now_us, owed, ballot.node_us);
-    }
-  }
-  rl_margin_answered(node, owed, ballot);
-  if (stepped) {
-    rl_renew_doubt_all(core, now_us);
-  }
-  if ((ballot.wants_text || plain) && rl_core_send_again(node, now_us, owed)) {
-    return NULL;
-  }
-  if (ballot.broken) {
-    broken = "the node sent a reply that answers no command of ours";
-    error = broken;
-  }
-  if (owed->kind == RL_OWED_INSPECT && attempt->lock != NULL &&
-      ballot.vote == REDLOCK_VOTE_GRANTED) {
-    error = rl_inspect_note(attempt->lock, node, owed, reply, strange, sizeof strange);
-  }
-  if (owed->kind == RL_OWED_BOOTSTRAP) {
-    ballot = (rl_ballot){rl_bootstrap_read(core, now_us, node, owed, told), .ran = true};
-    error = told[0] != '\0' ? told : NULL;
-    broken = NULL;
-  }
-  if (owed->kind == RL_OWED_DOCTOR && attempt->lock != NULL &&
-      !rl_doctor_note(attempt->lock, now_us, node, owed, reply, &error)) {
-    return broken; /* It is no vote yet. */
-  }
-  rl_release_answered(core, node, now_us, owed, ballot, error);
-  if (owed->kind == RL_OWED_RELEASE) {
-    rl_twin_tested(core, node, attempt, ballot.vote == REDLOCK_VOTE_GRANTED);
-  }
-  rl_core_tell(attempt->lock, node, now_us, owed, &ballot, error);
-  return broken;
-}
+/* ----------------------------------------------------------------------------------- input */
 
 /* What a node calls. */
 static void rl_core_hear(rl_core *core, rl_node *listener, redlock_time now_us, const void *bytes,
@@ -523,7 +354,7 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
     if (got > 0 && owed.attempt == NULL && rl_call_is_for(&owed)) {
       rl_call_answered(core, node, now_us, &owed);
     } else if (got > 0 && owed.kind != RL_OWED_GUARD) {
-      reason = rl_core_answered(core, node, now_us, &owed);
+      reason = rl_dispatch(core, node, now_us, &owed);
       rl_attempt_unref(&core->attempts, owed.attempt);
     }
     if (got > 0 && reason == NULL && rl_node_refuses_to_write(node)) {

@@ -23,13 +23,19 @@
 
 #include <stdbool.h>
 
+#include "rl_bootstrap.h"
 #include "rl_call.h"
+#include "rl_doctor.h"
+#include "rl_force.h"
+#include "rl_inspect.h"
 #include "rl_join.h"
 #include "rl_launch.h"
+#include "rl_lifecycle.h"
+#include "rl_lock.h"
 #include "rl_loss.h"
+#include "rl_outbox.h"
 #include "rl_reentry.h"
 #include "rl_release.h"
-#include "rl_state.h"
 
 typedef enum rl_connection {
   RL_CONNECTION_NONE,   /* there should be none: close it if there is one */
@@ -110,6 +116,9 @@ static inline bool rl_core_is_busy(const rl_core *core) {
 static inline size_t rl_core_leases(const rl_core *core, redlock_time now_us) {
   return now_us < core->leases_end_us ? core->lease_count : 0;
 }
+
+/* Fills |buffer| with what the last operation ended with, "" after success. Returns |buffer|. */
+const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size);
 
 /* ---- ending ---- */
 

@@ -25,21 +25,15 @@
 
 #include "rl_finding.h"
 #include "rl_guard.h"
+#include "rl_lifecycle.h"
+#include "rl_lock.h"
 #include "rl_release.h"
 #include "rl_round.h"
-#include "rl_state.h"
 
 #define RL_DOCTOR_TIMEOUT_US REDLOCK_SECONDS
 
 static rl_doctor *rl_doctor_find(const rl_lock *lock) {
   return lock->rare == NULL ? NULL : lock->rare->doctor;
-}
-
-void rl_doctor_forget(rl_lock *lock) {
-  if (lock->rare != NULL) {
-    free(lock->rare->doctor);
-    lock->rare->doctor = NULL;
-  }
 }
 
 const rl_doctor *rl_doctor_of(const rl_lock *lock) {
@@ -91,13 +85,14 @@ int rl_lock_doctor(rl_lock *lock, redlock_time now_us, unsigned flags, bool noti
     free(doctor);
     return rl_lock_ask_nothing(lock, RL_OPERATION_DOCTOR);
   }
-  rl_doctor_forget(lock);
+  free(lock->rare->doctor);
   rl_doctor_prepare(doctor, lock, now_us, flags);
   lock->rare->doctor = doctor;
   return rl_lock_ask(lock, RL_OPERATION_DOCTOR, now_us, attempt, notify);
 }
 
-redlock_duration rl_doctor_timeout(const rl_lock *lock) {
+/* For how long the nodes may answer: D4. */
+static redlock_duration rl_doctor_timeout(const rl_lock *lock) {
   return rl_time_max(rl_doctor_find(lock)->node_timeout_us, RL_DOCTOR_TIMEOUT_US); /* D4 */
 }
 
@@ -120,7 +115,8 @@ static const char *rl_doctor_examine(rl_lock *lock, redlock_time now_us, rl_node
   return rl_doctor_ask(lock, now_us, node, &examination);
 }
 
-const char *rl_doctor_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
+/* D2, D3. Sends the questions, or the first of them. Returns NULL, or why it was not sent. */
+static const char *rl_doctor_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   const char *why = rl_doctor_ask(lock, now_us, node, NULL); /* D2 */
   return why != NULL || rl_doctor_find(lock)->keys ? why : rl_doctor_examine(lock, now_us, node);
 }
@@ -205,7 +201,8 @@ static void rl_doctor_conclude(rl_doctor_node *told, const rl_node *node, redloc
   }
 }
 
-void rl_doctor_decide(rl_lock *lock, redlock_time now_us) {
+/* D4 */
+static void rl_doctor_decide(rl_lock *lock, redlock_time now_us) {
   const rl_quorum *quorum = &lock->quorum;
   rl_doctor *doctor = rl_doctor_find(lock);
   if (quorum->granted + quorum->denied + quorum->failed < quorum->nodes) {
@@ -222,3 +219,9 @@ void rl_doctor_decide(rl_lock *lock, redlock_time now_us) {
   bool majority = quorum->granted >= rl_quorum_majority(quorum->nodes);
   rl_lock_asked(lock, now_us, majority ? REDLOCK_OK : REDLOCK_E_UNAVAILABLE);
 }
+
+const rl_steps rl_doctor_steps = {
+    .timeout = rl_doctor_timeout,
+    .send = rl_doctor_send,
+    .decide = rl_doctor_decide,
+};

@@ -24,26 +24,31 @@
 #include <assert.h>
 
 #include "rl_fence.h"
+#include "rl_lease.h"
+#include "rl_lock.h"
 #include "rl_margin.h"
-#include "rl_reentry.h"
+#include "rl_outbox.h"
 #include "rl_renew.h"
+#include "rl_ring.h"
 #include "rl_round.h"
-#include "rl_state.h"
 #include "rl_validity.h"
 
-bool rl_extend_begin(rl_lock *lock, redlock_time now_us) {
+/* E1. Returns false when the operation has ended instead. */
+static rl_begun rl_extend_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
+  (void)entropy;
   if (rl_lock_remaining(lock, now_us) == 0) {
     rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* E1 */
-    return false;
+    return RL_BEGUN_ENDED;
   }
-  if (lock->automatic || rl_reentry_is_joining(lock)) {
+  if (lock->automatic || rl_ring_is_joining(lock)) {
     rl_renew_cap(lock, now_us);
   }
   rl_margin_extends(lock, now_us);
-  return true;
+  return RL_BEGUN;
 }
 
-const char *rl_extend_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
+/* E2, for one node. Returns NULL, or why it was not sent. */
+static const char *rl_extend_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);
   if (rl_lock_remaining(lock, now_us) == 0) {
     return "the lease has run out"; /* E1: the node came up when the client had been stopped for a while. */
@@ -77,7 +82,8 @@ bool rl_extend_send_text(rl_node *node, redlock_time now_us, const rl_owed *owed
   return true;
 }
 
-void rl_extend_heal(rl_lock *lock, redlock_time now_us, rl_node *node) {
+/* E4, for one node. The majority has confirmed in this round. */
+static void rl_extend_heal(rl_lock *lock, redlock_time now_us, rl_node *node) {
   /* A lease of which more is left than it was extended by: the key must not end before it. */
   redlock_duration left_us = rl_time_sub(lock->keys_end_us, now_us);
   uint64_t key_ms = rl_options_key_ms(lock->current, rl_time_max(lock->ttl_us, left_us));
@@ -109,7 +115,8 @@ static void rl_extend_confirmed(rl_lock *lock, redlock_time now_us) {
   }
 }
 
-void rl_extend_decide(rl_lock *lock, redlock_time now_us) {
+/* E3, E5, E6: acts on the votes as soon as they are decisive. */
+static void rl_extend_decide(rl_lock *lock, redlock_time now_us) {
   unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_EXTEND);
   rl_decision decision = rl_quorum_decide_extend(&lock->quorum, needed);
   if (now_us >= lock->deadline_us) {
@@ -118,16 +125,30 @@ void rl_extend_decide(rl_lock *lock, redlock_time now_us) {
     rl_extend_confirmed(lock, now_us);
   } else if (decision == RL_DECISION_DENIED) {
     rl_lock_end(lock, now_us, REDLOCK_E_LOST);
-    rl_lock_lose(lock, now_us);
+    rl_lease_lose(lock, now_us);
   } else if (decision != RL_DECISION_NONE) {
     rl_lock_end(lock, now_us, REDLOCK_E_UNAVAILABLE);
   }
 }
 
-void rl_extend_late(rl_lock *lock, redlock_time now_us) {
+/* E5: a node has answered after the round of an extend that failed. */
+static void rl_extend_late(rl_lock *lock, redlock_time now_us, rl_node *node, redlock_vote vote) {
+  if (lock->phase == RL_PHASE_LATE) {
+    if (rl_vote_counts_as(vote) == RL_COUNT_DENIED && lock->extended) {
+      rl_extend_heal(lock, now_us, node);
+    }
+    return;
+  }
   unsigned denied = rl_quorum_count(lock->denied);
   unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_EXTEND);
   if (rl_lock_remaining(lock, now_us) > 0 && rl_quorum_denied(lock->quorum.nodes, denied, needed)) {
-    rl_lock_lose(lock, now_us);
+    rl_lease_lose(lock, now_us);
   }
 }
+
+const rl_steps rl_extend_steps = {
+    .begin = rl_extend_begin,
+    .send = rl_extend_send,
+    .decide = rl_extend_decide,
+    .late = rl_extend_late,
+};

@@ -26,8 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rl_lock.h"
 #include "rl_round.h"
-#include "rl_state.h"
 
 bool rl_fence_reserve(rl_lock *lock, const rl_options *options) {
   if (options->fence != REDLOCK_YES || rl_fence_of(lock) != NULL) {

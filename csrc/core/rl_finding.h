@@ -12,7 +12,47 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "rl_doctor.h"
+#include "rl_reason.h"
+#include "rl_reply.h"
+#include "rl_time.h"
+
+/* What one node has said, and how it is reached. */
+typedef struct rl_doctor_node {
+  const char *name;
+  const char
+      *username; /* it is logged in as, by what the node was added with; NULL: the default user */
+  bool login_given; /* as somebody whom a function has named */
+  int db;
+  bool answered;                  /* |said| is its answer; else it is why there is none */
+  bool no_evalsha;                /* it may not run scripts by their names */
+  bool unknown_evalsha;           /* the server does not know how to */
+  bool sentinel;                  /* it is none: it watches servers */
+  redlock_duration round_trip_us; /* of the shortest command; REDLOCK_NEVER when it is not known */
+  bool has_clock;
+  uint64_t clock_us;               /* its clock was that much before the core's, modulo 2^64 */
+  redlock_duration clock_error_us; /* or so much more or less */
+  redlock_duration certificate_us; /* its certificate is valid for that long; NEVER: not known */
+  bool refused;                    /* the guard takes it for none of its nodes */
+  char quarantine[RL_REASON_MAX +
+                  1]; /* why the guard keeps it from voting; empty when it does not */
+  char said[RL_REPLY_BYTES_MAX + 1]; /* printable */
+} rl_doctor_node;
+
+typedef struct rl_doctor {
+  unsigned count;
+  bool done;  /* the examination has ended */
+  bool keys;  /* keys were looked through */
+  bool guard; /* nodes that forgot their keys do not vote */
+  bool fence; /* leases are to have fencing tokens */
+  redlock_duration ttl_us;
+  redlock_duration node_timeout_us;
+  const char *key; /* the lock's */
+  size_t key_length;
+  const char *prefix;
+  size_t prefix_length;
+  char suffix[40]; /* behind the lock's key: no such key is there */
+  rl_doctor_node nodes[];
+} rl_doctor;
 
 /* X(its name). */
 #define RL_FINDINGS(X)                                                                             \

@@ -14,9 +14,10 @@
  */
 #include "rl_force.h"
 
+#include "rl_lifecycle.h"
+#include "rl_lock.h"
 #include "rl_release.h"
 #include "rl_round.h"
-#include "rl_state.h"
 
 int rl_lock_force_release(rl_lock *lock, redlock_time now_us, const void *token,
                           size_t token_length, bool notify) {
@@ -34,7 +35,8 @@ int rl_lock_force_release(rl_lock *lock, redlock_time now_us, const void *token,
   return rl_lock_ask(lock, RL_OPERATION_FORCE_RELEASE, now_us, attempt, notify);
 }
 
-const char *rl_force_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
+/* O2. Sends the command. Returns NULL, or why it was not sent. */
+static const char *rl_force_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   if (!rl_link_has_room(&node->link, RL_OWED_FORCE)) {
     return "too many commands are waiting for the node";
   }
@@ -43,7 +45,8 @@ const char *rl_force_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
              : "out of memory";
 }
 
-void rl_force_decide(rl_lock *lock, redlock_time now_us) {
+/* O3 */
+static void rl_force_decide(rl_lock *lock, redlock_time now_us) {
   const rl_quorum *quorum = &lock->quorum;
   unsigned rid = quorum->granted + quorum->denied;
   if (rid + quorum->failed < quorum->nodes) {
@@ -55,3 +58,8 @@ void rl_force_decide(rl_lock *lock, redlock_time now_us) {
                 : quorum->granted > 0 ? REDLOCK_OK
                                       : REDLOCK_E_NOT_HELD);
 }
+
+const rl_steps rl_force_steps = {
+    .send = rl_force_send,
+    .decide = rl_force_decide,
+};

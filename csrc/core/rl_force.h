@@ -8,11 +8,11 @@
 
 #include "rl_lock.h"
 #include "rl_node.h"
+#include "rl_steps.h"
 
-/* O2. Sends the command. Returns NULL, or why it was not sent. */
-const char *rl_force_send(rl_lock *lock, redlock_time now_us, rl_node *node);
+int rl_lock_force_release(rl_lock *lock, redlock_time now_us, const void *token,
+                          size_t token_length, bool notify);
 
-/* O3 */
-void rl_force_decide(rl_lock *lock, redlock_time now_us);
+extern const rl_steps rl_force_steps;
 
 #endif

@@ -9,7 +9,7 @@
  */
 #include "rl_given.h"
 
-#include "rl_state.h"
+#include "rl_lock.h"
 
 int rl_given_set(rl_lock *lock, const void *token, size_t token_length) {
   rl_attempt_pool *attempts = &lock->core->attempts;

@@ -51,10 +51,10 @@
 #include <string.h>
 
 #include "rl_join.h"
+#include "rl_lock.h"
 #include "rl_margin.h"
 #include "rl_renew.h"
 #include "rl_round.h"
-#include "rl_state.h"
 
 /* ---------------------------------------------------------------------------------------- life */
 

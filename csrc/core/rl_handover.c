@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rl_lock.h"
 #include "rl_resource.h"
-#include "rl_state.h"
 
 #define RL_HANDOVER_HEAD "redlock1."
 #define RL_HANDOVER_HEAD_FENCE "redlock2."

@@ -19,9 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rl_lifecycle.h"
+#include "rl_lock.h"
 #include "rl_release.h"
 #include "rl_round.h"
-#include "rl_state.h"
 
 const char *redlock_key_state_name(int state) {
   switch (state) {
@@ -36,13 +37,6 @@ const char *redlock_key_state_name(int state) {
 
 static rl_inspection *rl_inspect_find(const rl_lock *lock) {
   return lock->rare == NULL ? NULL : lock->rare->inspection;
-}
-
-void rl_inspect_forget(rl_lock *lock) {
-  if (lock->rare != NULL) {
-    free(lock->rare->inspection);
-    lock->rare->inspection = NULL;
-  }
 }
 
 int rl_lock_inspect(rl_lock *lock, redlock_time now_us, bool notify) {
@@ -61,13 +55,14 @@ int rl_lock_inspect(rl_lock *lock, redlock_time now_us, bool notify) {
     free(inspection);
     return rl_lock_ask_nothing(lock, RL_OPERATION_INSPECT);
   }
-  rl_inspect_forget(lock);
+  free(lock->rare->inspection);
   inspection->count = count;
   lock->rare->inspection = inspection;
   return rl_lock_ask(lock, RL_OPERATION_INSPECT, now_us, attempt, notify);
 }
 
-const char *rl_inspect_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
+/* I2. Sends the question. Returns NULL, or why it was not sent. */
+static const char *rl_inspect_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   if (!rl_link_has_room(&node->link, RL_OWED_INSPECT)) {
     return "too many commands are waiting for the node";
   }
@@ -131,7 +126,8 @@ const char *rl_inspect_note(rl_lock *lock, const rl_node *node, const rl_owed *o
   return NULL;
 }
 
-void rl_inspect_decide(rl_lock *lock, redlock_time now_us) {
+/* I4 */
+static void rl_inspect_decide(rl_lock *lock, redlock_time now_us) {
   const rl_quorum *quorum = &lock->quorum;
   if (quorum->granted + quorum->denied + quorum->failed < quorum->nodes) {
     return;
@@ -185,3 +181,8 @@ const rl_inspected *rl_inspect_holder(const rl_lock *lock, redlock_duration *ttl
   }
   return NULL;
 }
+
+const rl_steps rl_inspect_steps = {
+    .send = rl_inspect_send,
+    .decide = rl_inspect_decide,
+};

@@ -9,6 +9,7 @@
 #include "rl_lock.h"
 #include "rl_node.h"
 #include "rl_reply.h"
+#include "rl_steps.h"
 
 /* X(state, its name). */
 #define RL_KEY_STATES(X)                                                                           \
@@ -30,21 +31,12 @@ typedef struct rl_inspection {
   rl_inspected nodes[];
 } rl_inspection;
 
-/* The lock goes. */
-void rl_inspect_forget(rl_lock *lock);
-
-/* I2. Sends the question. Returns NULL, or why it was not sent. */
-const char *rl_inspect_send(rl_lock *lock, redlock_time now_us, rl_node *node);
-
 /*
  * I3. Notes what |node| has said, if it is to this round. Returns NULL, or what is strange about the
  * key, in |text|.
  */
 const char *rl_inspect_note(rl_lock *lock, const rl_node *node, const rl_owed *owed,
                             const rl_reply *reply, char *text, size_t size);
-
-/* I4 */
-void rl_inspect_decide(rl_lock *lock, redlock_time now_us);
 
 /* What a node holds; NULL when the lock was not inspected. */
 const rl_inspected *rl_inspect_of(const rl_lock *lock, unsigned node);
@@ -55,5 +47,10 @@ const rl_inspected *rl_inspect_of(const rl_lock *lock, unsigned node);
  */
 const rl_inspected *rl_inspect_holder(const rl_lock *lock, redlock_duration *ttl_us,
                                       unsigned *nodes);
+
+/* What the nodes hold under the lock's key (rl_inspect.c); deleting it by force (rl_force.c). */
+int rl_lock_inspect(rl_lock *lock, redlock_time now_us, bool notify);
+
+extern const rl_steps rl_inspect_steps;
 
 #endif

@@ -18,8 +18,8 @@
 #include "rl_join.h"
 
 #include "rl_fence.h"
+#include "rl_lock.h"
 #include "rl_round.h"
-#include "rl_state.h"
 
 void rl_join_begin(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;

@@ -17,8 +17,8 @@
  */
 #include "rl_late.h"
 
+#include "rl_lock.h"
 #include "rl_release.h"
-#include "rl_state.h"
 
 #define RL_LATE_MOMENT_MIN_US (100 * REDLOCK_MILLISECONDS)
 #define RL_LATE_TIMES 4

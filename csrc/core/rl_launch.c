@@ -24,7 +24,9 @@
 #include "rl_launch.h"
 
 #include "rl_call.h"
+#include "rl_outbox.h"
 #include "rl_round.h"
+#include "rl_steps.h"
 
 /* -------------------------------------------------------------------------------- the window */
 
@@ -150,6 +152,18 @@ static rl_lock *rl_launch_next(rl_core *core, redlock_time now_us, bool entropy)
   return NULL;
 }
 
+/* A1, E1. Its round begins, unless the operation ends instead. */
+static void rl_launch_one(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
+  const rl_steps *steps = lock->core->upper->steps[lock->operation];
+  rl_begun begun = steps->begin != NULL ? steps->begin(lock, now_us, entropy) : RL_BEGUN;
+  if (begun == RL_BEGUN_TOO_LATE) {
+    rl_launch_give_up(lock, now_us);
+  } else if (begun == RL_BEGUN) {
+    rl_outbox_leave(lock);
+    rl_round_launch(lock, now_us);
+  }
+}
+
 void rl_launch(rl_core *core, redlock_time now_us, const unsigned char *entropy,
                size_t entropy_length) {
   rl_launches *launches = &core->launches;
@@ -163,7 +177,7 @@ void rl_launch(rl_core *core, redlock_time now_us, const unsigned char *entropy,
       if (now_us >= lock->budget_us) {
         rl_launch_give_up(lock, now_us);
       } else {
-        rl_round_launch(lock, now_us, NULL);
+        rl_launch_one(lock, now_us, NULL);
       }
       continue;
     }
@@ -171,7 +185,7 @@ void rl_launch(rl_core *core, redlock_time now_us, const unsigned char *entropy,
     if (rl_line_enter(lock, now_us, entropy) || rl_call_waits_first(lock, now_us)) {
       continue;
     }
-    rl_round_launch(lock, now_us, entropy);
+    rl_launch_one(lock, now_us, entropy);
     entropy += RL_LOCK_ENTROPY;
     entropy_length -= RL_LOCK_ENTROPY;
   }

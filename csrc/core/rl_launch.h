@@ -10,7 +10,7 @@
 #ifndef RL_LAUNCH_H
 #define RL_LAUNCH_H
 
-#include "rl_state.h"
+#include "rl_lock.h"
 
 /* A minority whose windows are full holds nobody up, until they owe so many times as much. */
 #define RL_LAUNCH_OVERFULL 16

@@ -11,7 +11,7 @@
  *       for what fails for a reason of another's own; that is another line of the same resource. But there are no more
  *       than sixteen: who comes then stands in none, and polls.
  *   W2. A queued waiter keeps the budget with which it came. Its retry_count limits its time, too, to as many
- *       pauses (rl_acquire_limit()).
+ *       pauses (rl_pause_limit()).
  *   W3. When the first has ended, whatever with, the next one is the first. If the lock was granted it is known to be
  *       taken, and the next one begins by waiting (rl_call.h), else it takes the place of the one before.
  *   W4. Without calls the next one would not hear of a release of this very client before its delay is over. So it
@@ -24,13 +24,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rl_acquire.h"
-#include "rl_attach.h"
 #include "rl_backoff.h"
 #include "rl_call.h"
-#include "rl_reentry.h"
+#include "rl_lock.h"
+#include "rl_outbox.h"
+#include "rl_pause.h"
+#include "rl_ring.h"
 #include "rl_round.h"
-#include "rl_state.h"
 
 #define RL_LINE_BUCKETS_MIN 16
 #define RL_LINE_KINDS_MAX 16 /* lines of one resource (W1) */
@@ -172,7 +172,7 @@ void rl_lines_free(rl_core *core) {
 
 static bool rl_line_is_for(const rl_lock *lock) {
   return lock->result == REDLOCK_PENDING && lock->attempts_left > 1 && lock->attempt == NULL &&
-         lock->resource->count == 1 && rl_lock_attach(lock) == NULL && !rl_reentry_is_owned(lock);
+         lock->resource->count == 1 && rl_lock_attach(lock) == NULL && !rl_ring_is_owned(lock);
 }
 
 /* W1. What the front of a line decides for those behind it. */
@@ -193,7 +193,7 @@ static void rl_line_park(rl_lock *lock, rl_line *line, redlock_time now_us) {
   lock->phase = RL_PHASE_LINE;
   lock->line = line;
   rl_list_append(&line->behind, &lock->queue);
-  rl_acquire_limit(lock, now_us);
+  rl_pause_limit(lock, now_us);
   lock->core->lines->parked++;
   rl_timers_set(&lock->core->timers, &lock->timer, lock->budget_us);
 }
@@ -253,7 +253,7 @@ void rl_line_give_up(rl_lock *lock, redlock_time now_us) {
   const rl_line *line = lock->line;
   const rl_lock *front = line->front;
   int result = front->result != REDLOCK_PENDING ? front->result : REDLOCK_E_UNAVAILABLE;
-  bool hears = rl_acquire_hears(front, now_us);
+  bool hears = rl_pause_hears(front, now_us);
   if (line->ours_us != 0 && hears) {
     result = REDLOCK_E_TAKEN;
     rl_line_settle_all(lock, REDLOCK_VOTE_TAKEN, NULL);
@@ -270,7 +270,7 @@ void rl_line_give_up(rl_lock *lock, redlock_time now_us) {
  */
 static rl_lock *rl_line_next(const rl_line *line, redlock_time now_us) {
   rl_lock *next = rl_lock_queue_first(&line->behind);
-  while (next != NULL && rl_acquire_pause(next, 0, now_us) == REDLOCK_NEVER) {
+  while (next != NULL && rl_pause_next(next, 0, now_us) == REDLOCK_NEVER) {
     next = rl_lock_queue_next(&line->behind, next);
   }
   return next != NULL ? next : rl_lock_queue_first(&line->behind);
@@ -304,7 +304,7 @@ static void rl_line_promote(rl_line *line, redlock_time now_us, bool granted) {
     rl_line_quote(next, before, before->result);
     next->result = before->result;
   }
-  redlock_duration pause_us = rl_acquire_pause(next, next->random, now_us);
+  redlock_duration pause_us = rl_pause_next(next, next->random, now_us);
   if (pause_us == REDLOCK_NEVER) {
     next->budget_us = now_us; /* No time is left for an attempt: it ends as the one before. */
     rl_timers_set(&core->timers, &next->timer, now_us);

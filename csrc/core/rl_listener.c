@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "rl_call.h"
-#include "rl_state.h"
+#include "rl_lock.h"
 
 #define RL_LISTENER_MUTE "a release may not call who waits there (ACL, or a cluster)"
 #define RL_LISTENER_UNHEARD "what is published there does not arrive"

@@ -2,13 +2,6 @@
  * A lock: its lease, and the operation on it.
  *
  * SPDX-License-Identifier: MIT
- *
- * What ends, and by which function:
- *   an operation: rl_lock_end() when votes or time decide it, rl_lock_cancel() when the caller does
- *   a lease: rl_lock_lose() when nodes deny it, rl_lock_expire() when time was up before it was told
- *   both: rl_lock_close() with the client, rl_lock_free() with the lock
- * All of these release what may be left on nodes. rl_lock_forget() ends both in a forked child, and
- * sends nothing.
  */
 #ifndef RL_LOCK_H
 #define RL_LOCK_H
@@ -24,8 +17,6 @@
 #include "rl_timers.h"
 #include "rl_token.h"
 #include "rl_vote.h"
-
-struct rl_core;
 
 /* What an attempt draws: its token, and a random number for the delay after it. */
 #define RL_LOCK_ENTROPY (RL_TOKEN_ENTROPY + 8)
@@ -101,7 +92,7 @@ struct rl_lock {
   bool renewal_apart : 1; /* |renewal| is not behind the lock, but an allocation of its own */
   bool automatic : 1;     /* it is an automatic extend; the user's last one is in |renewal| */
   bool has_refused : 1;   /* it could not begin, for what |refused| says */
-  bool limited : 1;       /* acquire: retry_count limits its time, too (rl_acquire_limit()) */
+  bool limited : 1;       /* acquire: retry_count limits its time, too (rl_pause_limit()) */
   unsigned waited : 15;   /* the driver's number of the thread that waits for it; 0 for none */
   rl_quorum quorum;
   unsigned attempts_left : 21; /* RL_LOCK_ATTEMPTS_ALL: as many as the budget allows */
@@ -125,94 +116,72 @@ struct rl_lock {
   rl_vote votes[];     /* one per node */
 };
 
-/* NULL when out of memory. |options| that are the core's are shared, and must not change any more. */
-rl_lock *rl_lock_new(struct rl_core *core, const void *resource, size_t length,
-                     const rl_options *options);
+/*
+ * What a node may owe before more is launched: so many commands, and those that fit into the time
+ * that its fastest reply took, if it needs 10 us for each of them. A node that is far away is given
+ * something to do while its replies are on their way.
+ */
+#define RL_LAUNCH_WINDOW 256
+#define RL_LAUNCH_COMMAND_US 10
 
-/* The same for one to REDLOCK_RESOURCES_MAX resources, none of them twice. */
-rl_lock *rl_lock_new_many(struct rl_core *core, const redlock_resource *resources, size_t count,
-                          const rl_options *options);
+typedef struct rl_launches {
+  rl_timers renewals;           /* extends and releases, by when they are needed */
+  rl_list acquires;             /* in the order in which they were begun */
+  unsigned acquire_count;       /* each needs entropy */
+  unsigned renewals_in_a_row;   /* launched since the last acquire */
+  redlock_time closed_until_us; /* the window is closed until then, or until the nodes answer */
+  unsigned window;              /* RL_LAUNCH_WINDOW; a test may make it smaller */
+  redlock_duration command_us;  /* RL_LAUNCH_COMMAND_US; a test may make it larger */
+} rl_launches;
+
+/*
+ * The state of the core, as far as locks and what is above them share it. The modules above keep states of their own,
+ * behind pointers: each knows its own only, and this layer none of them.
+ */
+typedef struct rl_core {
+  rl_node *nodes[REDLOCK_NODES_MAX];
+  unsigned node_count;
+  unsigned quorum;  /* how many nodes acquires and extends need; 0: a majority */
+  bool active;      /* an operation has been begun: connections are wanted */
+  bool finds_twins; /* nodes that deny a lock are tested: rl_twin.h */
+  bool keeps; /* the driver's sockets have no keep-alive: idle connections are kept by commands */
+  bool closed;
+  redlock_time now_us;       /* the latest that was said; it never goes back */
+  rl_node_clock wall;        /* the program's own wall clock, if the driver has noted it */
+  uint64_t random;           /* stirred by what attempts draw; for delays of connections */
+  redlock_time forgotten_us; /* when a node last did not know a script any more */
+  size_t lock_count;
+  size_t busy_count;          /* locks with an operation, or an automatic extend, in flight */
+  size_t lease_count;         /* locks with a lease, which may have run out */
+  redlock_time leases_end_us; /* when the last of them has */
+  rl_lock *locks;
+  rl_launches launches;
+  rl_list ended;
+  rl_list waited; /* ended, too, of those that a thread waits for */
+  rl_timers timers;
+  rl_attempt_pool attempts;
+  void *prefix;
+  size_t prefix_length;
+  rl_options options; /* of locks that bring none of their own */
+  rl_guards *guards;  /* of the guard (rl_guard.c), or NULL */
+
+  const struct rl_upper *upper;   /* what is called of the modules above */
+  struct rl_lines *lines;         /* of waiters */
+  struct rl_calls *calls;         /* of nodes, or NULL */
+  struct rl_releases *releases;   /* that are due */
+  struct rl_joins *joins;         /* of nodes */
+  struct rl_losses *losses;       /* that are to be told */
+  struct rl_reentries *reentries; /* of owners */
+} rl_core;
+
+/* Returns how many nodes must grant an operation: an acquire and an extend the core's quorum, others a majority. */
+static inline unsigned rl_core_quorum(const rl_core *core, rl_operation operation) {
+  bool lease = operation == RL_OPERATION_ACQUIRE || operation == RL_OPERATION_EXTEND;
+  return lease && core->quorum != 0 ? core->quorum : rl_quorum_majority(core->node_count);
+}
 
 /* The options that it was made with: its own, or the core's. */
 const rl_options *rl_lock_options(const rl_lock *lock);
-
-/*
- * Frees the lock; its token is released on every node that may hold it. Allocates nothing.
- */
-void rl_lock_free(rl_lock *lock, redlock_time now_us);
-
-/*
- * Begin an operation. The commands go out with the next rl_core_launch(). |notify| puts the lock in
- * the queue of ended operations when it has ended. Errors as redlock.h says.
- */
-int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *options,
-                    bool notify);
-int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, bool notify);
-
-/* Ends an extend in flight, whose end is not reported. */
-int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify);
-
-/*
- * A release that nobody waits for. It is launched at once, whatever the nodes owe. An acquire or an
- * extend that comes before it has ended takes its place, and it goes on without the lock; another
- * release takes it up, and is told what it ends with.
- */
-int rl_lock_release_unheard(rl_lock *lock, redlock_time now_us);
-
-/*
- * The caller of the operation in flight is gone. The operation goes on, and gives way to the next one; another
- * release takes a release up.
- */
-void rl_lock_abandon(rl_lock *lock);
-
-/* Returns true if an extend of the user's is in flight, which a release would end. */
-bool rl_lock_is_extending(const rl_lock *lock);
-
-/* The end of what is in flight is to be told by rl_core_next_ended(). */
-void rl_lock_tell_end(rl_lock *lock);
-
-/* What the nodes hold under the lock's key (rl_inspect.c); deleting it by force (rl_force.c). */
-int rl_lock_inspect(rl_lock *lock, redlock_time now_us, bool notify);
-
-/* Has all nodes examined (rl_doctor.c); |flags| are REDLOCK_DOCTOR_.... */
-int rl_lock_doctor(rl_lock *lock, redlock_time now_us, unsigned flags, bool notify);
-
-/* Tells all nodes that they may vote (rl_bootstrap.c). */
-int rl_lock_bootstrap(rl_lock *lock, redlock_time now_us, bool notify);
-int rl_lock_force_release(rl_lock *lock, redlock_time now_us, const void *token,
-                          size_t token_length, bool notify);
-
-/*
- * An operation that cannot begin, because an argument is wrong: |wrong| is a static sentence. Returns
- * REDLOCK_E_INVALID, which is the lock's result from now on, or REDLOCK_E_BUSY.
- */
-int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *wrong);
-
-/* Ends the operation in flight with |error|; what it may have set is released. */
-void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error);
-
-/* The same for one that has only just begun, and may have ended at once: an acquire does not count then. */
-void rl_lock_call_off(rl_lock *lock, redlock_time now_us, int error);
-
-/*
- * The lease was granted or extended, but ran out before the caller could be told: it is released, and
- * the result is REDLOCK_E_EXPIRED.
- */
-void rl_lock_expire(rl_lock *lock, redlock_time now_us);
-
-/*
- * "No validity, no lock": what a caller may be told at |now_us| that the last operation has ended
- * with. Every result leaves through here. REDLOCK_OK of an acquire or an extend means that the lease
- * lasts at |now_us|; if it does not any more, it expires now, and the result is REDLOCK_E_EXPIRED, or
- * REDLOCK_E_CLOSED when the client was closed. REDLOCK_PENDING while the operation is in flight.
- */
-int rl_lock_outcome(rl_lock *lock, redlock_time now_us);
-
-/* The client is closed: ends the operation in flight with REDLOCK_E_CLOSED, releases the lease. */
-void rl_lock_close(rl_lock *lock, redlock_time now_us);
-
-/* REDLOCK_PENDING or the last result. */
-int rl_lock_result(const rl_lock *lock);
 
 /* Makes sure that lock->rare is there, until the lock is freed. False when out of memory. */
 bool rl_lock_reserve_rare(rl_lock *lock);
@@ -222,11 +191,8 @@ static inline struct rl_attach *rl_lock_attach(const rl_lock *lock) {
   return lock->rare == NULL ? NULL : lock->rare->attach;
 }
 
-/* What is left of the lock's own lease at |now_us|; see rl_reentry_remaining(). */
+/* What is left of the lock's own lease at |now_us|; see rl_ring_remaining(). */
 redlock_duration rl_lock_remaining(const rl_lock *lock, redlock_time now_us);
-
-/* Fills |buffer| with what the last operation ended with, "" after success. Returns |buffer|. */
-const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size);
 
 /* Whether an operation of the user's, or an automatic extend, is in flight. */
 static inline bool rl_lock_is_in_flight(const rl_lock *lock) {
@@ -238,44 +204,17 @@ static inline bool rl_lock_is_busy(const rl_lock *lock) {
   return rl_lock_is_in_flight(lock) && !lock->automatic;
 }
 
-/* -- for rl_core.c -- */
-
-/* The lock's timer is due. */
-void rl_lock_timer(rl_lock *lock, redlock_time now_us);
-
-/* Forgets lease and operation without releasing anything (a forked child). */
-void rl_lock_forget(rl_lock *lock);
-
-/* -- for the operations -- */
-
-/* The lease is lost: it ends, and what is left of it is released. */
-void rl_lock_lose(rl_lock *lock, redlock_time now_us);
-
 /*
  * The options of an operation are those that the lock was made with, which are referred to, or others that
  * a call has brought, which are allocated. False, and nothing has changed, when out of memory.
  */
 bool rl_lock_set_options(rl_lock *lock, const rl_options *options);
 
+/* Notes how long the operation took, which has ended. */
+void rl_lock_note_end(rl_lock *lock, redlock_time now_us);
+
 /* The lease is |lease| from now on, until |deadline_us|; NULL and 0 for none. */
 void rl_lock_set_lease(rl_lock *lock, rl_attempt *lease, redlock_time deadline_us);
-
-/*
- * An operation that asks all nodes something once, of a lock that is not held: whether it may begin,
- * beginning it with an |attempt| that no node will hold, failing to for lack of memory, and ending it.
- */
-int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation);
-int rl_lock_ask(rl_lock *lock, rl_operation operation, redlock_time now_us, rl_attempt *attempt,
-                bool notify);
-int rl_lock_ask_nothing(rl_lock *lock, rl_operation operation);
-void rl_lock_asked(rl_lock *lock, redlock_time now_us, int result);
-
-/* An operation is to be launched. Nothing is in flight, and the lock's timer is not set. */
-void rl_lock_launch(rl_lock *lock, rl_operation operation, redlock_time now_us,
-                    redlock_time budget_us, bool notify);
-
-/* What is in flight has ended. */
-void rl_lock_end(rl_lock *lock, redlock_time now_us, int result);
 
 static inline rl_lock *rl_lock_of_timer(rl_timers_entry *timer) {
   return (rl_lock *)timer;

@@ -7,9 +7,8 @@
 
 #include <stddef.h>
 
-#include "rl_reentry.h"
-#include "rl_renew.h"
-#include "rl_state.h"
+#include "rl_lock.h"
+#include "rl_ring.h"
 
 static void rl_loss_dequeue(rl_lock *lock) {
   rl_losses *losses = lock->core->losses;
@@ -40,9 +39,17 @@ bool rl_loss_only_warns(int reason) {
   return reason == REDLOCK_E_UNAVAILABLE || reason == REDLOCK_E_CLOCK;
 }
 
+int rl_loss_reason(const rl_lock *lock) {
+  return rl_renewal_is_capped(lock) ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED;
+}
+
+void rl_loss_ran_out(rl_lock *lock) {
+  rl_loss_tell(lock, rl_loss_reason(lock), lock->deadline_us);
+}
+
 /* One warning is enough: the other would only take its place, and be followed by the first again. */
 static void rl_loss_tell_one(rl_lock *lock, int reason, redlock_time since_us) {
-  if (!rl_renew_tells(lock)) {
+  if (!rl_renewal_tells(lock)) {
     return;
   }
   int told = lock->renewal->loss.reason;
@@ -56,7 +63,7 @@ static void rl_loss_tell_one(rl_lock *lock, int reason, redlock_time since_us) {
 
 void rl_loss_tell(rl_lock *lock, int reason, redlock_time since_us) {
   rl_loss_tell_one(lock, reason, since_us);
-  for (rl_lock *other = rl_reentry_next(lock); other != lock; other = rl_reentry_next(other)) {
+  for (rl_lock *other = rl_ring_next(lock); other != lock; other = rl_ring_next(other)) {
     rl_loss_tell_one(other, reason, since_us);
   }
 }
@@ -70,13 +77,13 @@ void rl_loss_clear(rl_lock *lock) {
 
 void rl_loss_clear_all(rl_lock *lock) {
   rl_loss_clear(lock);
-  for (rl_lock *other = rl_reentry_next(lock); other != lock; other = rl_reentry_next(other)) {
+  for (rl_lock *other = rl_ring_next(lock); other != lock; other = rl_ring_next(other)) {
     rl_loss_clear(other);
   }
 }
 
 int rl_loss_of(const rl_lock *lock, redlock_time now_us, redlock_time *since_us) {
-  const rl_lock *carrier = rl_reentry_carrier(lock);
+  const rl_lock *carrier = rl_ring_carrier(lock);
   const rl_renewal *renewal = lock->renewal != NULL ? lock->renewal : carrier->renewal;
   const rl_loss *loss = renewal != NULL ? &renewal->loss : NULL;
   bool lasts = rl_lock_remaining(carrier, now_us) > 0;
@@ -88,7 +95,7 @@ int rl_loss_of(const rl_lock *lock, redlock_time now_us, redlock_time *since_us)
   if (lock->lost || carrier->deadline_us == 0) {
     return lock->lost ? REDLOCK_E_LOST : REDLOCK_OK;
   }
-  return lasts ? REDLOCK_OK : rl_renew_reason(carrier);
+  return lasts ? REDLOCK_OK : rl_loss_reason(carrier);
 }
 
 /*
@@ -103,7 +110,7 @@ static void rl_loss_look(rl_core *core, redlock_time now_us) {
       rl_timers_set(&core->timers, &lock->timer, lock->timer.due_us);
       return;
     }
-    rl_renew_ran_out(lock);
+    rl_loss_ran_out(lock);
   }
 }
 
@@ -114,9 +121,9 @@ rl_lock *rl_loss_next(rl_core *core, redlock_time now_us) {
   rl_lock *lock = core->losses->first;
   if (lock != NULL) {
     /* What is told now is what rl_loss_of() would say: else the timer would tell it once more. */
-    rl_lock *carrier = (rl_lock *)rl_reentry_carrier(lock);
+    rl_lock *carrier = (rl_lock *)rl_ring_carrier(lock);
     if (carrier->lease != NULL && rl_lock_remaining(carrier, now_us) == 0) {
-      rl_renew_ran_out(carrier);
+      rl_loss_ran_out(carrier);
     }
     rl_loss_dequeue(lock);
   }

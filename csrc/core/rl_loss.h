@@ -19,17 +19,10 @@
 
 #include <stdbool.h>
 
-#include "rl_time.h"
+#include "rl_report.h"
 
 struct rl_core;
 struct rl_lock;
-
-typedef struct rl_loss {
-  struct rl_lock *previous, *next; /* in the queue */
-  redlock_time since_us;
-  int reason; /* REDLOCK_OK when nothing is lost */
-  bool queued;
-} rl_loss;
 
 typedef struct rl_losses {
   struct rl_lock *first, *last;
@@ -41,6 +34,12 @@ typedef struct rl_losses {
  * reason counts once.
  */
 void rl_loss_tell(struct rl_lock *lock, int reason, redlock_time since_us);
+
+/* Returns why a lease whose deadline has passed has ended. */
+int rl_loss_reason(const struct rl_lock *lock);
+
+/* R5 of rl_renew.c: the deadline has passed, and the lease was not released. */
+void rl_loss_ran_out(struct rl_lock *lock);
 
 /* Whether it is said of a lease that lasts. */
 bool rl_loss_only_warns(int reason);

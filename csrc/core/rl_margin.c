@@ -21,8 +21,8 @@
  */
 #include "rl_margin.h"
 
-#include "rl_reentry.h"
-#include "rl_state.h"
+#include "rl_lock.h"
+#include "rl_ring.h"
 #include "rl_validity.h"
 
 void rl_margin_extends(const rl_lock *lock, redlock_time now_us) {
@@ -96,7 +96,7 @@ bool rl_margin_is_doubted(const rl_lock *lock) {
 }
 
 int rl_margin_of(const rl_lock *lock, redlock_time now_us) {
-  const rl_lock *carrier = rl_reentry_carrier(lock);
+  const rl_lock *carrier = rl_ring_carrier(lock);
   if (rl_lock_remaining(carrier, now_us) == 0) {
     return -1;
   }

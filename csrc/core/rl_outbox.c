@@ -9,7 +9,8 @@
 
 #include <assert.h>
 
-#include "rl_state.h"
+#include "rl_round.h"
+#include "rl_steps.h"
 
 void rl_outbox_init(rl_core *core) {
   rl_list_init(&core->launches.acquires);
@@ -37,7 +38,8 @@ void rl_outbox_enter(rl_lock *lock, redlock_time now_us) {
                   rl_time_min(lock->budget_us, rl_time_add(now_us, lock->ttl_us)));
     break;
   case RL_OPERATION_EXTEND:
-    rl_timers_set(&launches->renewals, &lock->timer, rl_time_min(lock->deadline_us, lock->budget_us));
+    rl_timers_set(&launches->renewals, &lock->timer,
+                  rl_time_min(lock->deadline_us, lock->budget_us));
     break;
   default:
     rl_timers_set(&launches->renewals, &lock->timer,
@@ -60,4 +62,36 @@ void rl_outbox_leave(rl_lock *lock) {
 
 void rl_outbox_look_again(rl_core *core) {
   core->launches.closed_until_us = 0;
+}
+
+void rl_lock_launch(rl_lock *lock, rl_operation operation, redlock_time now_us,
+                    redlock_time budget_us, bool notify) {
+  assert(!rl_lock_is_in_flight(lock));
+  lock->operation = operation;
+  lock->notify = notify;
+  lock->result = REDLOCK_PENDING;
+  lock->has_refused = false;
+  lock->limited = false;
+  lock->budget_us = budget_us;
+  lock->round_start_us = now_us;
+  lock->core->active = true;
+  lock->core->busy_count++;
+  rl_round_clear(lock); /* It may end before its first round. */
+  rl_outbox_enter(lock, now_us);
+}
+
+void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
+  assert(rl_lock_is_in_flight(lock));
+  if (lock->phase == RL_PHASE_LAUNCH) {
+    rl_outbox_leave(lock);
+  }
+  rl_timers_clear(&lock->core->timers, &lock->timer);
+  if (lock->line != NULL) {
+    lock->core->upper->leave_line(lock, now_us, result);
+  }
+  lock->core->busy_count--;
+  lock->phase = result == REDLOCK_OK ? RL_PHASE_LATE : RL_PHASE_IDLE;
+  lock->result = (int8_t)result;
+  rl_lock_note_end(lock, now_us);
+  lock->core->upper->ended(lock, now_us, result);
 }

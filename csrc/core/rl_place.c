@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "rl_call.h"
-#include "rl_state.h"
+#include "rl_lock.h"
 
 #define RL_PLACE_SLOT_MASK 0xffffu
 

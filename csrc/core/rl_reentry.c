@@ -32,8 +32,8 @@
 #include <string.h>
 
 #include "rl_fence.h"
+#include "rl_lock.h"
 #include "rl_renew.h"
-#include "rl_state.h"
 #include "rl_validity.h"
 
 /* -------------------------------------------------------------------------------- the carriers */
@@ -173,32 +173,6 @@ static rl_lock *rl_reentry_find_all(const rl_lock *lock, bool *all) {
 
 /* ------------------------------------------------------------------------------------ the ring */
 
-rl_lock *rl_reentry_next(const rl_lock *lock) {
-  return rl_reentry_of(lock) == NULL ? (rl_lock *)lock : rl_reentry_of(lock)->next;
-}
-
-const rl_lock *rl_reentry_carrier(const rl_lock *lock) {
-  const rl_lock *at = lock;
-  while (rl_reentry_of(at) != NULL && rl_reentry_of(at)->carries == NULL &&
-         rl_reentry_of(at)->next != lock) {
-    at = rl_reentry_of(at)->next;
-  }
-  return rl_reentry_of(at) != NULL && rl_reentry_of(at)->carries != NULL ? at : lock;
-}
-
-redlock_duration rl_reentry_remaining(const rl_lock *lock, redlock_time now_us) {
-  return rl_lock_remaining(rl_reentry_carrier(lock), now_us);
-}
-
-bool rl_reentry_is_shared(const rl_lock *lock) {
-  return rl_reentry_of(lock) != NULL &&
-         (rl_reentry_of(lock)->next != lock || rl_reentry_was_again(lock));
-}
-
-bool rl_reentry_was_again(const rl_lock *lock) {
-  return rl_reentry_of(lock) != NULL && rl_reentry_of(lock)->depth > 0;
-}
-
 /* The newest stands before the carrier, which it will ask for most. */
 static void rl_reentry_join_ring(rl_lock *lock, rl_lock *carrier) {
   rl_lock *previous = rl_reentry_of(carrier)->previous;
@@ -275,7 +249,7 @@ int rl_reentry_set_owner(rl_lock *lock, redlock_time now_us, const void *owner, 
                         memcmp(reentry->owner, owner, length) == 0) {
     return REDLOCK_OK;
   }
-  if (rl_reentry_remaining(lock, now_us) > 0) {
+  if (rl_ring_remaining(lock, now_us) > 0) {
     rl_report_refuse(lock, RL_OPERATION_ACQUIRE, REDLOCK_E_HELD, "another owner holds it");
     return REDLOCK_E_HELD;
   }
@@ -297,10 +271,6 @@ int rl_reentry_set_owner(rl_lock *lock, redlock_time now_us, const void *owner, 
   return REDLOCK_OK;
 }
 
-bool rl_reentry_is_owned(const rl_lock *lock) {
-  return rl_reentry_of(lock) != NULL && rl_reentry_of(lock)->owner_length > 0;
-}
-
 /* O3. Whether so much is left that no extend is due for what the acquire asks for. */
 static bool rl_reentry_suffices(const rl_lock *carrier, redlock_time now_us,
                                 const rl_options *asked) {
@@ -310,7 +280,7 @@ static bool rl_reentry_suffices(const rl_lock *carrier, redlock_time now_us,
 
 /* The end of the lease is looked at, if nobody has asked for that yet, and |lock| does. */
 static void rl_reentry_watch(const rl_lock *lock, rl_lock *carrier, redlock_time now_us) {
-  if (rl_renew_tells(lock) && !rl_lock_is_in_flight(carrier) &&
+  if (rl_renewal_tells(lock) && !rl_lock_is_in_flight(carrier) &&
       carrier->current->auto_extend != REDLOCK_YES) {
     rl_renew_look(carrier, now_us);
   }
@@ -376,10 +346,10 @@ static int rl_reentry_obstacle(const rl_lock *carrier, redlock_time now_us, cons
 rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const rl_options *asked,
                                      bool given, int *error, const char **refused) {
   bool all = true;
-  bool again = rl_reentry_remaining(lock, now_us) > 0;
-  rl_lock *carrier = !rl_reentry_is_owned(lock) ? NULL
-                     : again                    ? (rl_lock *)rl_reentry_carrier(lock)
-                                                : rl_reentry_find_all(lock, &all);
+  bool again = rl_ring_remaining(lock, now_us) > 0;
+  rl_lock *carrier = !rl_ring_is_owned(lock) ? NULL
+                     : again                 ? (rl_lock *)rl_ring_carrier(lock)
+                                             : rl_reentry_find_all(lock, &all);
   if (carrier == NULL) {
     return RL_REENTRY_ALONE;
   }
@@ -392,7 +362,7 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
     return RL_REENTRY_REFUSED;
   }
   rl_reentry_of(lock)->depth += again;
-  if (rl_reentry_suffices(carrier, now_us, asked) || rl_renew_is_capped(carrier) ||
+  if (rl_reentry_suffices(carrier, now_us, asked) || rl_renewal_is_capped(carrier) ||
       rl_lock_is_busy(carrier)) {
     return RL_REENTRY_COUNTED; /* What is in flight is an extend. */
   }
@@ -406,13 +376,13 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
 
 bool rl_reentry_count(rl_lock *lock, redlock_time now_us) {
   bool all;
-  rl_lock *carrier = rl_reentry_is_owned(lock) ? rl_reentry_find_all(lock, &all) : NULL;
+  rl_lock *carrier = rl_ring_is_owned(lock) ? rl_reentry_find_all(lock, &all) : NULL;
   return carrier != NULL && all && rl_lock_remaining(carrier, now_us) > 0 &&
          !rl_reentry_lacks_fence(carrier, lock->current) && rl_reentry_join(lock, carrier, now_us);
 }
 
 bool rl_reentry_release(rl_lock *lock, redlock_time now_us) {
-  if (!rl_reentry_is_shared(lock) || lock->lost) {
+  if (!rl_ring_is_shared(lock) || lock->lost) {
     return false;
   }
   if (rl_reentry_of(lock)->depth > 0) {
@@ -425,7 +395,7 @@ bool rl_reentry_release(rl_lock *lock, redlock_time now_us) {
 }
 
 bool rl_reentry_release_lost(const rl_lock *lock) {
-  bool again = lock->lost && rl_reentry_was_again(lock);
+  bool again = lock->lost && rl_ring_was_again(lock);
   if (again) {
     rl_reentry_of(lock)->depth--;
   }
@@ -433,7 +403,7 @@ bool rl_reentry_release_lost(const rl_lock *lock) {
 }
 
 int rl_reentry_take(rl_lock *lock, redlock_time now_us) {
-  rl_lock *carrier = (rl_lock *)rl_reentry_carrier(lock);
+  rl_lock *carrier = (rl_lock *)rl_ring_carrier(lock);
   if (carrier == lock || rl_lock_remaining(carrier, now_us) == 0) {
     return REDLOCK_OK;
   }
@@ -445,7 +415,7 @@ int rl_reentry_take(rl_lock *lock, redlock_time now_us) {
 }
 
 void rl_reentry_granted(rl_lock *lock) {
-  if (rl_reentry_is_owned(lock)) {
+  if (rl_ring_is_owned(lock)) {
     rl_reentry_carry(lock, lock->resource);
   }
 }
@@ -467,17 +437,8 @@ void rl_reentry_join_no_more(rl_lock *lock) {
   }
 }
 
-bool rl_reentry_is_joining(const rl_lock *lock) {
-  return rl_reentry_of(lock) != NULL && rl_reentry_of(lock)->joining;
-}
-
-redlock_duration rl_reentry_node_timeout(const rl_lock *lock) {
-  return rl_reentry_is_joining(lock) ? rl_reentry_of(lock)->node_timeout_us
-                                     : rl_options_node_timeout(lock->current, lock->ttl_us);
-}
-
 void rl_reentry_lost(const rl_lock *lock, redlock_time now_us) {
-  for (rl_lock *other = rl_reentry_next(lock); other != lock; other = rl_reentry_next(other)) {
+  for (rl_lock *other = rl_ring_next(lock); other != lock; other = rl_ring_next(other)) {
     other->lost = true;
     other->keys_end_us = now_us;
     other->denied = lock->denied;

@@ -6,26 +6,7 @@
 #ifndef RL_REENTRY_H
 #define RL_REENTRY_H
 
-#include "rl_lock.h"
-
-/* What a lock has besides when it has an owner. */
-typedef struct rl_reentry {
-  rl_lock *next, *previous;             /* in the ring; the lock itself when it is alone */
-  rl_lock *chain_next, *chain_previous; /* among carriers, where they are looked for */
-  rl_resource *carries;                 /* what it has the lease of, or had until it was lost; a
-                                          reference, or NULL */
-  uint64_t hash;                        /* while it carries */
-  redlock_duration node_timeout_us;     /* while it is joining: the acquire's own */
-  uint32_t depth; /* acquires of this very lock that are to be released first */
-  bool joining;   /* it counts if the extend in flight ends well */
-  uint8_t owner_length;
-  unsigned char owner[REDLOCK_OWNER_MAX];
-} rl_reentry;
-
-/* What a lock has of that, or NULL. */
-static inline rl_reentry *rl_reentry_of(const rl_lock *lock) {
-  return lock->rare == NULL ? NULL : lock->rare->reentry;
-}
+#include "rl_ring.h"
 
 /* Where carriers are looked for: by owner and resource, those of several resources by the owner alone. */
 typedef struct rl_reentries {
@@ -39,24 +20,6 @@ typedef struct rl_reentries {
  * REDLOCK_OWNER_MAX. Returns REDLOCK_OK; HELD, if another owner holds it; NO_MEMORY.
  */
 int rl_reentry_set_owner(rl_lock *lock, redlock_time now_us, const void *owner, size_t length);
-
-/* The lock that has the lease which |lock| counts on: itself, if it counts on no other's. */
-const rl_lock *rl_reentry_carrier(const rl_lock *lock);
-
-/* What is left of the lease that the lock holds, its own or the one it counts on. */
-redlock_duration rl_reentry_remaining(const rl_lock *lock, redlock_time now_us);
-
-/* Whether it has an owner. */
-bool rl_reentry_is_owned(const rl_lock *lock);
-
-/* The next lock of the ring; |lock| itself when it is alone. */
-rl_lock *rl_reentry_next(const rl_lock *lock);
-
-/* Whether releasing the lock would not end the lease: others count on it, or it was acquired again. */
-bool rl_reentry_is_shared(const rl_lock *lock);
-
-/* Whether this very lock was acquired more than once. */
-bool rl_reentry_was_again(const rl_lock *lock);
 
 typedef enum rl_reentry_answer {
   RL_REENTRY_ALONE,   /* its owner holds nothing of it: it goes on like any other */
@@ -87,17 +50,11 @@ int rl_reentry_take(rl_lock *lock, redlock_time now_us);
 /* The lock has been granted a lease. */
 void rl_reentry_granted(rl_lock *lock);
 
-/* What the nodes have for their answers in a round of the lock's: a nested acquire (O3) brings its own. */
-redlock_duration rl_reentry_node_timeout(const rl_lock *lock);
-
 /* O3: an operation of the lock has ended. Whether it was an acquire that is not to count after all. */
 bool rl_reentry_failed(rl_lock *lock, int result);
 
 /* What the lock holds goes, whatever the extend in flight ends with. */
 void rl_reentry_join_no_more(rl_lock *lock);
-
-/* Whether it would have counted if the extend, which has found the lease lost, had ended well. */
-bool rl_reentry_is_joining(const rl_lock *lock);
 
 /* O7: the lock's lease is lost. */
 void rl_reentry_lost(const rl_lock *lock, redlock_time now_us);

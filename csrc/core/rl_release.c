@@ -19,8 +19,9 @@
 
 #include "rl_call.h"
 #include "rl_line.h"
+#include "rl_lock.h"
+#include "rl_outbox.h"
 #include "rl_round.h"
-#include "rl_state.h"
 
 /* ---------------------------------------------------------------------------------- the list */
 
@@ -409,7 +410,8 @@ void rl_release_forget(rl_core *core) {
 /* ----------------------------------------------------------------------------- the operation */
 
 /* R2: a release has its own list of nodes, and goes on when the operation has ended. */
-void rl_release_ask(rl_lock *lock, redlock_time now_us) {
+/* R2 */
+static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_attempt *attempt = lock->attempt;
   attempt->later = 0;
@@ -438,7 +440,8 @@ void rl_release_ask(rl_lock *lock, redlock_time now_us) {
   }
 }
 
-void rl_release_node_up(rl_lock *lock, redlock_time now_us, const rl_node *node) {
+/* A node that the release waited for has come up, and rl_release_continue() has been there. */
+static void rl_release_node_up(rl_lock *lock, redlock_time now_us, const rl_node *node) {
   if ((lock->attempt->due & rl_node_bit(node)) != 0) {
     bool gone = lock->attempt->expired_us <= now_us;
     rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR,
@@ -473,9 +476,16 @@ static void rl_release_ended(rl_lock *lock, redlock_time now_us, int result) {
   }
 }
 
-void rl_release_decide(rl_lock *lock, redlock_time now_us) {
+/* R3 */
+static void rl_release_decide(rl_lock *lock, redlock_time now_us) {
   rl_decision decision = rl_quorum_decide_release(&lock->quorum);
   if (decision != RL_DECISION_NONE) {
     rl_release_ended(lock, now_us, rl_release_result(lock, decision));
   }
 }
+
+const rl_steps rl_release_steps = {
+    .ask = rl_release_ask,
+    .node_up = rl_release_node_up,
+    .decide = rl_release_decide,
+};

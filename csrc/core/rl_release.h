@@ -11,6 +11,7 @@
 #include "rl_ballot.h"
 #include "rl_lock.h"
 #include "rl_node.h"
+#include "rl_steps.h"
 
 /*
  * Attempts whose release may wait for one node. When there are more, so many of the oldest are forgotten
@@ -87,15 +88,6 @@ uint32_t rl_release_due(const struct rl_core *core);
 /* Empties the list without releasing anything. */
 void rl_release_forget(struct rl_core *core);
 
-/* -- the operation, for rl_round.c -- */
-
-/* R2 */
-void rl_release_ask(rl_lock *lock, redlock_time now_us);
-
-/* A node that the release waited for has come up, and rl_release_continue() has been there. */
-void rl_release_node_up(rl_lock *lock, redlock_time now_us, const rl_node *node);
-
-/* R3 */
-void rl_release_decide(rl_lock *lock, redlock_time now_us);
+extern const rl_steps rl_release_steps;
 
 #endif

@@ -33,38 +33,26 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "rl_lock.h"
 #include "rl_margin.h"
-#include "rl_reentry.h"
-#include "rl_state.h"
+#include "rl_outbox.h"
+#include "rl_ring.h"
 #include "rl_validity.h"
-
-static bool rl_renew_asked(const rl_options *options) {
-  return options->auto_extend == REDLOCK_YES || options->notify_lost == REDLOCK_YES;
-}
-
-bool rl_renew_tells(const rl_lock *lock) {
-  return lock->renewal != NULL && rl_renew_asked(lock->current);
-}
 
 /* Whether that of a lock which counts on the lock's lease is, or its own. */
 static bool rl_renew_watches(const rl_lock *lock) {
   const rl_lock *at = lock;
-  while (!rl_renew_tells(at) && rl_reentry_next(at) != lock) {
-    at = rl_reentry_next(at);
+  while (!rl_renewal_tells(at) && rl_ring_next(at) != lock) {
+    at = rl_ring_next(at);
   }
-  return rl_renew_tells(at);
-}
-
-size_t rl_renew_room(const rl_core *core, const rl_options *options) {
-  return rl_renew_asked(options) ? sizeof(rl_renewal) + core->node_count * sizeof(rl_vote) : 0;
+  return rl_renewal_tells(at);
 }
 
 bool rl_renew_reserve(rl_lock *lock, const rl_options *options) {
-  size_t room = rl_renew_room(lock->core, options);
-  if (room == 0 || lock->renewal != NULL) {
+  if (!rl_renewal_is_asked(options) || lock->renewal != NULL) {
     return true;
   }
-  lock->renewal = calloc(1, room);
+  lock->renewal = calloc(1, sizeof(rl_renewal) + lock->core->node_count * sizeof(rl_vote));
   lock->renewal_apart = true;
   return lock->renewal != NULL;
 }
@@ -83,16 +71,6 @@ void rl_renew_free(rl_lock *lock) {
 }
 
 /* -------------------------------------------------------------------------------------- when */
-
-bool rl_renew_is_on(const rl_lock *lock) {
-  return lock->renewal != NULL && lock->current->auto_extend == REDLOCK_YES;
-}
-
-bool rl_renew_is_capped(const rl_lock *lock) {
-  /* Nodes count whole milliseconds. */
-  redlock_time keys_end_us = rl_time_add(lock->keys_end_us, REDLOCK_MILLISECONDS);
-  return rl_renew_is_on(lock) && keys_end_us > lock->renewal->hold_until_us;
-}
 
 void rl_renew_copy_end(rl_lock *lock, const rl_lock *carrier) {
   lock->keys_end_us = carrier->keys_end_us;
@@ -123,7 +101,7 @@ static redlock_time rl_renew_due(rl_lock *lock) {
 /* R1, R2. Sets the timer; nothing is in flight, and the lease lasts. */
 static void rl_renew_plan(rl_lock *lock, redlock_time now_us) {
   redlock_time next_us = lock->deadline_us;
-  if (rl_renew_is_on(lock) && !rl_renew_is_capped(lock)) {
+  if (rl_renewal_is_on(lock) && !rl_renewal_is_capped(lock)) {
     redlock_time due_us = rl_renew_due(lock);
     redlock_duration left_us = rl_lock_remaining(lock, now_us);
     redlock_duration pause_us = rl_time_max(left_us / 4, RL_RENEW_RETRY_MIN_US);
@@ -140,18 +118,10 @@ void rl_renew_look(rl_lock *lock, redlock_time now_us) {
     return;
   }
   if (rl_lock_remaining(lock, now_us) == 0) {
-    rl_renew_ran_out(lock);
+    rl_loss_ran_out(lock);
   } else {
     rl_renew_plan(lock, now_us);
   }
-}
-
-int rl_renew_reason(const rl_lock *lock) {
-  return rl_renew_is_capped(lock) ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED;
-}
-
-void rl_renew_ran_out(rl_lock *lock) {
-  rl_loss_tell(lock, rl_renew_reason(lock), lock->deadline_us);
 }
 
 /* R6. Whether the holder was told. */
@@ -173,7 +143,7 @@ static redlock_time rl_renew_soon(const rl_lock *lock, redlock_time now_us) {
 /* R6. Only here: an extend that leaves the doubt as it is is followed by the next when that is due. */
 void rl_renew_doubt_all(rl_core *core, redlock_time now_us) {
   for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
-    if (rl_renew_doubt(lock, now_us) && rl_renew_is_on(lock) && !rl_renew_is_capped(lock) &&
+    if (rl_renew_doubt(lock, now_us) && rl_renewal_is_on(lock) && !rl_renewal_is_capped(lock) &&
         !rl_lock_is_in_flight(lock)) {
       redlock_time next_us = rl_time_min(rl_renew_due(lock), rl_renew_soon(lock, now_us));
       next_us = rl_time_min(next_us, lock->deadline_us);
@@ -207,7 +177,7 @@ void rl_renew_ended(rl_lock *lock, redlock_time now_us) {
 void rl_renew_timer(rl_lock *lock, redlock_time now_us) {
   assert(lock->lease != NULL && !rl_lock_is_in_flight(lock));
   if (rl_lock_remaining(lock, now_us) == 0) {
-    rl_renew_ran_out(lock);
+    rl_loss_ran_out(lock);
     return;
   }
   rl_report_keep(lock);
@@ -217,7 +187,7 @@ void rl_renew_timer(rl_lock *lock, redlock_time now_us) {
 }
 
 void rl_renew_cap(rl_lock *lock, redlock_time now_us) {
-  if (!rl_renew_is_on(lock)) {
+  if (!rl_renewal_is_on(lock)) {
     return;
   }
   redlock_duration left_us = rl_time_sub(lock->renewal->hold_until_us, now_us);

@@ -17,30 +17,12 @@
 /* Automatic extends are no closer than this, unless the ttl wants it: thousands of leases share the nodes. */
 #define RL_RENEW_EVERY_MIN_US (10 * REDLOCK_MILLISECONDS)
 
-/* What a lock has besides when its leases keep themselves, or their loss is to be told. */
-typedef struct rl_renewal {
-  redlock_time hold_until_us; /* no automatic extend goes beyond: max_hold */
-  rl_loss loss;
-  rl_report report;    /* the user's last operation, while lock->automatic */
-  rl_reason **reasons; /* that go with it */
-  rl_vote votes[];
-} rl_renewal;
-
-/* The room behind a lock for what |options| ask for; 0 if they ask for nothing. */
-size_t rl_renew_room(const struct rl_core *core, const rl_options *options);
-
 /*
  * Makes room for what |options| ask for, if they do and the lock has none. The room is the lock's until
  * it is freed. False when out of memory.
  */
 bool rl_renew_reserve(rl_lock *lock, const rl_options *options);
 void rl_renew_free(rl_lock *lock);
-
-/* Whether its leases keep themselves. */
-bool rl_renew_is_on(const rl_lock *lock);
-
-/* Whether the loss of the lock's lease is to be told. */
-bool rl_renew_tells(const rl_lock *lock);
 
 /* R1, R2: an operation, the user's or an automatic one, has ended: when to look at the lock again. */
 void rl_renew_ended(rl_lock *lock, redlock_time now_us);
@@ -51,17 +33,8 @@ void rl_renew_timer(rl_lock *lock, redlock_time now_us);
 /* A lease has come from another lock of its owner, or another one counts on it: when to look at it. */
 void rl_renew_look(rl_lock *lock, redlock_time now_us);
 
-/* Why a lease whose deadline has passed has ended. */
-int rl_renew_reason(const rl_lock *lock);
-
-/* R5: the deadline has passed, and the lease was not released. */
-void rl_renew_ran_out(rl_lock *lock);
-
 /* R6: a node may have lost the keys that it had (rl_margin_doubt()): for all leases. */
 void rl_renew_doubt_all(struct rl_core *core, redlock_time now_us);
-
-/* R4: whether the keys live as long as max_hold lets them. */
-bool rl_renew_is_capped(const rl_lock *lock);
 
 /* R4: an extend that the user has not asked for is about to be sent, while the lease lasts and is not capped. */
 void rl_renew_cap(rl_lock *lock, redlock_time now_us);

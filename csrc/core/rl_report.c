@@ -8,8 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "rl_renew.h"
-#include "rl_state.h"
+#include "rl_lock.h"
 
 rl_report rl_report_of(const rl_lock *lock) {
   if (lock->automatic) {
@@ -75,4 +74,14 @@ void rl_report_denied(rl_lock *lock) {
   if (lock->automatic) {
     lock->renewal->report.denied = lock->denied;
   }
+}
+
+int rl_lock_result(const rl_lock *lock) {
+  return rl_lock_is_busy(lock) ? REDLOCK_PENDING : rl_report_of(lock).result;
+}
+
+bool rl_renewal_is_capped(const rl_lock *lock) {
+  /* Nodes count whole milliseconds. */
+  redlock_time keys_end_us = rl_time_add(lock->keys_end_us, REDLOCK_MILLISECONDS);
+  return rl_renewal_is_on(lock) && keys_end_us > lock->renewal->hold_until_us;
 }

@@ -22,6 +22,41 @@ typedef struct rl_report {
   uint8_t operation;
 } rl_report;
 
+/* The loss of a lease, which is to be told (rl_loss.h). */
+typedef struct rl_loss {
+  rl_lock *previous, *next; /* in the queue */
+  redlock_time since_us;
+  int reason; /* REDLOCK_OK when nothing is lost */
+  bool queued;
+} rl_loss;
+
+/* What a lock has besides when its leases keep themselves, or their loss is to be told. */
+typedef struct rl_renewal {
+  redlock_time hold_until_us; /* no automatic extend goes beyond: max_hold */
+  rl_loss loss;
+  rl_report report;    /* the user's last operation, while lock->automatic */
+  rl_reason **reasons; /* that go with it */
+  rl_vote votes[];
+} rl_renewal;
+
+/* Returns true if |options| ask for it. */
+static inline bool rl_renewal_is_asked(const rl_options *options) {
+  return options->auto_extend == REDLOCK_YES || options->notify_lost == REDLOCK_YES;
+}
+
+/* Returns true if the loss of the lock's lease is to be told. */
+static inline bool rl_renewal_tells(const rl_lock *lock) {
+  return lock->renewal != NULL && rl_renewal_is_asked(lock->current);
+}
+
+/* Returns true if the leases of the lock keep themselves. */
+static inline bool rl_renewal_is_on(const rl_lock *lock) {
+  return lock->renewal != NULL && lock->current->auto_extend == REDLOCK_YES;
+}
+
+/* R4 of rl_renew.c. Returns true if the keys live as long as max_hold lets them. */
+bool rl_renewal_is_capped(const rl_lock *lock);
+
 /* What is to be shown, the votes that go with it, and their reasons. */
 rl_report rl_report_of(const rl_lock *lock);
 const rl_vote *rl_report_votes(const rl_lock *lock);
@@ -37,5 +72,8 @@ void rl_report_keep(rl_lock *lock);
 
 /* The user begins an operation: it is the lock's own from here on. */
 void rl_report_drop(rl_lock *lock);
+
+/* Returns REDLOCK_PENDING, or the result of the user's last operation. */
+int rl_lock_result(const rl_lock *lock);
 
 #endif

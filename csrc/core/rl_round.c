@@ -13,19 +13,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rl_acquire.h"
 #include "rl_ballot.h"
-#include "rl_bootstrap.h"
-#include "rl_doctor.h"
-#include "rl_extend.h"
-#include "rl_fence.h"
-#include "rl_force.h"
-#include "rl_inspect.h"
-#include "rl_join.h"
-#include "rl_reentry.h"
-#include "rl_release.h"
+#include "rl_lock.h"
 #include "rl_report.h"
-#include "rl_state.h"
+#include "rl_ring.h"
+#include "rl_steps.h"
 
 /* ------------------------------------------------------------------------------------- votes */
 
@@ -86,32 +78,13 @@ void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char
   }
 }
 
+static const rl_steps *rl_round_steps(const rl_lock *lock) {
+  return lock->core->upper->steps[lock->operation];
+}
+
 void rl_round_decide(rl_lock *lock, redlock_time now_us) {
   assert(lock->phase == RL_PHASE_ROUND);
-  switch (lock->operation) {
-  case RL_OPERATION_ACQUIRE:
-    rl_acquire_decide(lock, now_us);
-    break;
-  case RL_OPERATION_EXTEND:
-    rl_extend_decide(lock, now_us);
-    break;
-  case RL_OPERATION_INSPECT:
-    rl_inspect_decide(lock, now_us);
-    break;
-  case RL_OPERATION_FORCE_RELEASE:
-    rl_force_decide(lock, now_us);
-    break;
-  case RL_OPERATION_DOCTOR:
-    rl_doctor_decide(lock, now_us);
-    break;
-  case RL_OPERATION_BOOTSTRAP:
-    rl_bootstrap_decide(lock, now_us);
-    break;
-  case RL_OPERATION_RELEASE:
-  default:
-    rl_release_decide(lock, now_us);
-    break;
-  }
+  rl_round_steps(lock)->decide(lock, now_us);
 }
 
 /* The node had no vote when the lock was taken, and has answered since: it has joined. */
@@ -145,9 +118,7 @@ static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node, con
     rl_round_unsettle(lock, node->index);
   }
   rl_round_settle(lock, node->index, vote, error, latency_us);
-  if (rl_vote_counts_as(vote) == RL_COUNT_DENIED && lock->extended) {
-    rl_extend_heal(lock, now_us, node);
-  }
+  lock->core->upper->steps[RL_OPERATION_EXTEND]->late(lock, now_us, node, vote);
 }
 
 /* Which of several keys stood in the way, if the node said so. */
@@ -180,7 +151,7 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
   } else if (lock->phase == RL_PHASE_LATE) {
     rl_round_late(lock, now_us, node, owed, vote, error, latency_us);
   } else if (lock->phase == RL_PHASE_IDLE && owed->kind == RL_OWED_EXTEND) {
-    rl_extend_late(lock, now_us);
+    lock->core->upper->steps[RL_OPERATION_EXTEND]->late(lock, now_us, node, vote);
   }
 }
 
@@ -197,27 +168,8 @@ bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_owed *owed) {
 #define RL_ROUND_BEHIND_MIN_US (5 * REDLOCK_MILLISECONDS)
 
 redlock_duration rl_round_patience(const rl_lock *lock) {
-  redlock_duration budget_us = rl_reentry_node_timeout(lock);
+  redlock_duration budget_us = rl_ring_node_timeout(lock);
   return rl_time_max(budget_us, RL_ROUND_BEHIND_MIN_US);
-}
-
-/* A2, E2: sends the command of this round to a node that is up. Returns NULL, or why it was not. */
-static const char *rl_round_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  switch (lock->operation) {
-  case RL_OPERATION_ACQUIRE:
-    return rl_acquire_send(lock, now_us, node);
-  case RL_OPERATION_INSPECT:
-    return rl_inspect_send(lock, now_us, node);
-  case RL_OPERATION_FORCE_RELEASE:
-    return rl_force_send(lock, now_us, node);
-  case RL_OPERATION_DOCTOR:
-    return rl_doctor_send(lock, now_us, node);
-  case RL_OPERATION_BOOTSTRAP:
-    return rl_bootstrap_send(lock, now_us, node);
-  default:
-    assert(lock->operation == RL_OPERATION_EXTEND);
-    return rl_extend_send(lock, now_us, node);
-  }
 }
 
 /* G4. Whether the node may be asked for its vote; if not, it is settled, or waited for. */
@@ -263,7 +215,7 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
     if (lock->operation == RL_OPERATION_ACQUIRE && !rl_round_may_vote(lock, now_us, node)) {
       return;
     }
-    error = rl_round_send(lock, now_us, node);
+    error = rl_round_steps(lock)->send(lock, now_us, node); /* A2, E2 */
     if (error != NULL) {
       rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, error, REDLOCK_NEVER);
     }
@@ -291,10 +243,9 @@ static void rl_round_need(const rl_lock *lock, redlock_time now_us) {
 }
 
 static void rl_round_begin(rl_lock *lock, redlock_time now_us) {
-  redlock_duration timeout_us = lock->operation == RL_OPERATION_DOCTOR
-                                    ? rl_doctor_timeout(lock)
-                                    : rl_reentry_node_timeout(lock);
-  rl_outbox_leave(lock);
+  const rl_steps *steps = rl_round_steps(lock);
+  redlock_duration timeout_us =
+      steps->timeout != NULL ? steps->timeout(lock) : rl_ring_node_timeout(lock);
   lock->phase = RL_PHASE_ROUND;
   lock->round++;
   lock->round_start_us = now_us;
@@ -306,28 +257,14 @@ static void rl_round_begin(rl_lock *lock, redlock_time now_us) {
   rl_timers_set(&lock->core->timers, &lock->timer, lock->round_deadline_us);
 }
 
-/* A1, E1. Returns false when the operation has ended instead. */
-static bool rl_round_prepare(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
-  switch (lock->operation) {
-  case RL_OPERATION_ACQUIRE:
-    return rl_acquire_begin(lock, now_us, entropy);
-  case RL_OPERATION_EXTEND:
-    return rl_extend_begin(lock, now_us);
-  default:
-    return true;
-  }
-}
-
-void rl_round_launch(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
+void rl_round_launch(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
+  const rl_steps *steps = rl_round_steps(lock);
   assert(lock->phase == RL_PHASE_LAUNCH);
-  if (!rl_round_prepare(lock, now_us, entropy)) {
-    return;
-  }
   rl_round_begin(lock, now_us);
   rl_round_need(lock, now_us);
-  if (lock->operation == RL_OPERATION_RELEASE) {
-    rl_release_ask(lock, now_us);
+  if (steps->ask != NULL) {
+    steps->ask(lock, now_us);
   } else {
     for (unsigned i = 0; i < core->node_count; i++) {
       rl_round_ask(lock, now_us, core->nodes[i]);
@@ -342,13 +279,13 @@ void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
   }
   lock->waiting &= ~rl_node_bit(node);
   if (lock->phase == RL_PHASE_LATE) {
-    (void)rl_join(lock, now_us, node);
+    lock->core->upper->steps[RL_OPERATION_ACQUIRE]->late_up(lock, now_us, node);
   }
   if (lock->phase != RL_PHASE_ROUND) {
     return;
   }
-  if (lock->operation == RL_OPERATION_RELEASE) {
-    rl_release_node_up(lock, now_us, node);
+  if (rl_round_steps(lock)->node_up != NULL) {
+    rl_round_steps(lock)->node_up(lock, now_us, node);
   } else {
     rl_round_ask(lock, now_us, node);
   }
@@ -400,7 +337,9 @@ void rl_round_time_out(rl_lock *lock, redlock_time now_us) {
   }
   (void)snprintf(error, sizeof error, "no confirmation within %llu ms",
                  (unsigned long long)rl_time_ms_up(after_us));
-  rl_fence_time_out(lock, error);
+  if (rl_round_steps(lock)->timed_out != NULL) {
+    rl_round_steps(lock)->timed_out(lock, error);
+  }
   rl_round_decide(lock, now_us);
   assert(lock->phase != RL_PHASE_ROUND);
 }

@@ -9,8 +9,8 @@
 #include "rl_lock.h"
 #include "rl_node.h"
 
-/* Sends the commands of a lock in RL_PHASE_LAUNCH. |entropy| is RL_LOCK_ENTROPY bytes, for acquire. */
-void rl_round_launch(rl_lock *lock, redlock_time now_us, const unsigned char *entropy);
+/* Sends the commands of a lock in RL_PHASE_LAUNCH, which has left the outbox and prepared its round. */
+void rl_round_launch(rl_lock *lock, redlock_time now_us);
 
 /* A3, E3, R3: the operation acts on the votes as soon as they are decisive. A round is in flight. */
 void rl_round_decide(rl_lock *lock, redlock_time now_us);

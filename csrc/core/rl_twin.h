@@ -17,7 +17,7 @@
 #ifndef RL_TWIN_H
 #define RL_TWIN_H
 
-#include "rl_state.h"
+#include "rl_lock.h"
 
 /* TWIN-1. Sends the tests that are due. Returns true if the attempt must wait for an answer. */
 bool rl_twin_test(rl_lock *lock, redlock_time now_us);

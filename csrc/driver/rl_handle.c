@@ -307,16 +307,16 @@ int redlock_lock_release_start(redlock_lock *lock) {
 static int rl_handle_read_outcome(redlock_lock *lock, redlock_duration least_us,
                                   redlock_duration *validity_us) {
   redlock_client *client = rl_client_of(lock);
-  bool had_lease = rl_reentry_carrier(rl_lock_of(lock))->lease != NULL;
+  bool had_lease = rl_ring_carrier(rl_lock_of(lock))->lease != NULL;
   /* Without a lease nothing can have run out meanwhile, and a look at the clock costs. */
   redlock_time now_us = had_lease ? redlock_now() : client->core.now_us;
   int result = rl_lock_outcome(rl_lock_of(lock), rl_time_add(now_us, least_us - 1));
-  if (had_lease && rl_reentry_carrier(rl_lock_of(lock))->lease == NULL) {
+  if (had_lease && rl_ring_carrier(rl_lock_of(lock))->lease == NULL) {
     rl_wait_flush(client);
     rl_poll_wake(client);
   }
   if (validity_us != NULL) {
-    *validity_us = rl_reentry_remaining(rl_lock_of(lock), now_us);
+    *validity_us = rl_ring_remaining(rl_lock_of(lock), now_us);
   }
   return result;
 }
@@ -534,7 +534,7 @@ void rl_handle_look(redlock_lock *lock) {
 /* ------------------------------------------------------------------------------------ looking */
 
 static redlock_duration rl_handle_left(const redlock_lock *lock) {
-  return rl_reentry_remaining(rl_lock_of(lock), redlock_now());
+  return rl_ring_remaining(rl_lock_of(lock), redlock_now());
 }
 
 redlock_duration redlock_lock_remaining(const redlock_lock *lock) {
@@ -579,7 +579,7 @@ redlock_time redlock_lock_deadline(const redlock_lock *lock) {
   }
   rl_client_enter(rl_client_of(lock));
   redlock_time deadline_us =
-      rl_handle_left(lock) == 0 ? 0 : rl_reentry_carrier(rl_lock_of(lock))->deadline_us;
+      rl_handle_left(lock) == 0 ? 0 : rl_ring_carrier(rl_lock_of(lock))->deadline_us;
   rl_client_leave(rl_client_of(lock));
   return deadline_us;
 }
@@ -594,7 +594,7 @@ static rl_rare *rl_handle_lend(redlock_lock *lock) {
  * Without memory for that it stays as long as nobody else uses the client.
  */
 static const char *rl_handle_lend_token(redlock_lock *lock) {
-  rl_attempt *lease = rl_reentry_carrier(rl_lock_of(lock))->lease;
+  rl_attempt *lease = rl_ring_carrier(rl_lock_of(lock))->lease;
   if (lease == NULL || rl_handle_left(lock) == 0) {
     return "";
   }
@@ -644,7 +644,7 @@ const void *redlock_lock_token_bytes(const redlock_lock *lock, size_t *length) {
     token = rl_handle_lend_token((redlock_lock *)lock);
     known = token[0] == '\0' && rl_handle_left(lock) == 0
                 ? 0
-                : rl_reentry_carrier(rl_lock_of(lock))->lease->token_length;
+                : rl_ring_carrier(rl_lock_of(lock))->lease->token_length;
     rl_client_leave(rl_client_of(lock));
   }
   if (length != NULL) {
@@ -662,7 +662,7 @@ uint64_t redlock_lock_fence(const redlock_lock *lock) {
   if (lock != NULL) {
     rl_client_enter(rl_client_of(lock));
     if (rl_handle_left(lock) > 0) {
-      token = rl_fence_token(rl_reentry_carrier(rl_lock_of(lock)));
+      token = rl_fence_token(rl_ring_carrier(rl_lock_of(lock)));
     }
     rl_client_leave(rl_client_of(lock));
   }

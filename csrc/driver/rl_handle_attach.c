@@ -7,6 +7,7 @@
 
 #include "rl_attach.h"
 #include "rl_client.h"
+#include "rl_detach.h"
 #include "rl_handle.h"
 #include "rl_poll.h"
 #include "rl_turn.h"

@@ -49,8 +49,8 @@ return {
   { "rl_buffer_reserve", "!= to ==", 1, why = "what is there is moved to the beginning first: slower, and the same" },
   -- csrc/core/rl_core.c
   { "rl_core_init", "> to >=", why = nothing },
-  { "rl_core_send_again", "true to false", 1, why = "NOSCRIPT has just been noted, so that it goes by its text" },
-  { "rl_core_send_again", "true to false", 2,
+  { "rl_dispatch_send_again", "true to false", 1, why = "NOSCRIPT has just been noted, so that it goes by its text" },
+  { "rl_dispatch_send_again", "true to false", 2,
     why = "without room it fails, and the release is tried again after a while" },
   { "rl_core_hear", "> to >=", why = "0 has left the loop before" },
   { "rl_core_forget", "false to true",
@@ -87,8 +87,8 @@ return {
   -- csrc/core/rl_lock.c
   { "rl_lock_new_many", "+ 1 to + 2", 1, why = "one timer more than needed" },
   { "rl_lock_new_many", "+ 1 to + 2", 2, why = "one timer more than needed" },
-  { "rl_lock_end", "true to false", why = put_off },
-  { "rl_lock_end", "|| to &&", 1,
+  { "rl_lifecycle_ended", "true to false", why = put_off },
+  { "rl_lifecycle_ended", "|| to &&", 1,
     why = "after the end only rl_acquire_join() looks at it, and that wants the lease of an acquire" },
   { "rl_lock_cancel", "true to false", why = put_off },
   { "rl_lock_expire", "true to false", why = put_off },
@@ -131,7 +131,7 @@ return {
   { "rl_release_retry", "> to >=", why = one_microsecond },
   { "rl_release_ended", "true to false", why = put_off },
   -- csrc/core/rl_renew.c
-  { "rl_renew_is_capped", "> to >=", why = "an extend by a millisecond more, or none" },
+  { "rl_renewal_is_capped", "> to >=", why = "an extend by a millisecond more, or none" },
   { "rl_renew_due", "+ 1 to + 2", why = "a microsecond, drawn by lot" },
   { "rl_renew_cap", "< to <=", why = "whole milliseconds count" },
   -- csrc/core/rl_reply.c

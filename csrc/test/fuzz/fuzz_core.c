@@ -10,6 +10,7 @@
 #include "fake_queue.h"
 #include "fuzz.h"
 #include "rl_attach.h"
+#include "rl_detach.h"
 #include "rl_finding.h"
 #include "rl_given.h"
 #include "rl_inspect.h"

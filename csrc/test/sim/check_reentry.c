@@ -22,7 +22,7 @@ const sim_lock *check_reentry_holder(const sim *s, const sim_client *client, uin
 
 /* Whether an acquire of the lock counts already, and the application is yet to be told. */
 static bool check_reentry_pending(const sim_lock *own, uint32_t token) {
-  const rl_lock *carrier = rl_reentry_carrier(own->lock);
+  const rl_lock *carrier = rl_ring_carrier(own->lock);
   return own->state == SIM_APPLICATION_BUSY && own->operation == RL_OPERATION_ACQUIRE &&
          carrier->lease != NULL &&
          sim_tap_token(rl_attempt_token(carrier->lease), REDLOCK_TOKEN_LENGTH) == token;
@@ -49,7 +49,7 @@ static void check_reentry_turned(sim *s, sim_client *client) {
       sim_violation(s, "reentry",
                     "client %u, lock %u: the lease of token %u is gone, on which it counts",
                     client->index, i, own->inside_token);
-    } else if (rl_reentry_remaining(own->lock, client->reading_us) !=
+    } else if (rl_ring_remaining(own->lock, client->reading_us) !=
                rl_lock_remaining(holder->lock, client->reading_us)) {
       sim_violation(s, "reentry", "client %u, lock %u: it does not see the lease of token %u",
                     client->index, i, own->inside_token);

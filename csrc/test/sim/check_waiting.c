@@ -15,8 +15,8 @@
  *     was the reason.
  */
 #include "check.h"
-#include "rl_acquire.h"
 #include "rl_call.h"
+#include "rl_pause.h"
 #include "sim_calls.h"
 
 #define CHECK_WAITING_SLACK_US 5000
@@ -70,7 +70,7 @@ static void check_waiting_sleeps(sim *s, const sim_client *client, sim_lock *own
   if (own->slept_us == 0 || own->slept_round != own->lock->round ||
       own->slept_since_us != looked_us) {
     own->slept_round = own->lock->round;
-    own->slept_needs_us = rl_acquire_needs(&client->core);
+    own->slept_needs_us = rl_pause_needs(&client->core);
     own->slept_since_us = looked_us;
     own->slept_rows = rows;
     own->slept_us = client->reading_us;

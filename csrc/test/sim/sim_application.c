@@ -141,7 +141,7 @@ static bool sim_application_own(sim *s, sim_client *client, sim_lock *own, uint6
     own->owner = owner;
     return true;
   }
-  if (rl_reentry_remaining(own->lock, reading_us) == 0) {
+  if (rl_ring_remaining(own->lock, reading_us) == 0) {
     sim_violation(s, "reentry", "a lock that is not held cannot have another owner");
   }
   sim_count(s, SIM_ACQUIRE_HELD);
@@ -215,7 +215,7 @@ static void sim_application_acquire(sim *s, sim_client *client, sim_lock *own,
   if (!sim_application_own(s, client, own, reading_us)) {
     return;
   }
-  bool held = rl_reentry_remaining(own->lock, reading_us) > 0;
+  bool held = rl_ring_remaining(own->lock, reading_us) > 0;
   own->attaches = rl_lock_attach(own->lock) != NULL;
   sim_application_draw_options(s, client, own, &options);
   redlock_options given = sim_application_given(&options);
@@ -270,7 +270,7 @@ static bool sim_application_lost_before(const sim *s, int result) {
 
 static void sim_application_extend(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
   uint64_t ttl_us = s->config.ttl_us[sim_application_draw(s, 2)];
-  bool held = rl_reentry_remaining(own->lock, reading_us) > 0;
+  bool held = rl_ring_remaining(own->lock, reading_us) > 0;
   int result = rl_lock_extend(own->lock, reading_us, ttl_us, true);
   if (result == REDLOCK_OK) {
     sim_client_moves(s, client);
@@ -363,7 +363,7 @@ static bool sim_application_release_unheard(sim *s, sim_client *client, sim_lock
 /* Something is to be done with a lease. */
 static void sim_application_use(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
   unsigned index = (unsigned)(own - client->locks);
-  if (rl_reentry_remaining(own->lock, reading_us) == 0) {
+  if (rl_ring_remaining(own->lock, reading_us) == 0) {
     sim_count(s, SIM_LEASE_RAN_OUT);
   }
   check_used(s, client, own);
@@ -470,7 +470,7 @@ static const sim_lock *sim_application_counts_on(const sim *s, const sim_client 
     }
     bool two = holder != NULL && holder->deadline_us > client->reading_us &&
                other->deadline_us > client->reading_us;
-    if (holder == NULL || (two ? rl_reentry_carrier(own->lock) == other->lock
+    if (holder == NULL || (two ? rl_ring_carrier(own->lock) == other->lock
                                : other->deadline_us > holder->deadline_us)) {
       holder = other;
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "rl_attach.h"
+#include "rl_detach.h"
 #include "rl_reentry.h"
 #include "sim.h"
 #include "sim_trace.h"
@@ -40,7 +41,7 @@ void sim_handover_take(sim *s, const sim_client *client, sim_lock *own) {
   sim_handover *text = &s->handovers[sim_below(&s->random_application, SIM_HANDOVERS_MAX)];
   rl_handover handover;
   if (text->tries_left == 0 || text->both != own->both || text->resource != own->resource ||
-      rl_reentry_remaining(own->lock, sim_client_clock(s, client)) > 0) {
+      rl_ring_remaining(own->lock, sim_client_clock(s, client)) > 0) {
     return;
   }
   if (rl_handover_read(&handover, text->text, strlen(text->text)) != REDLOCK_OK ||

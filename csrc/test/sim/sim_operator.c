@@ -80,7 +80,7 @@ bool sim_operator_begins(sim *s, sim_client *client, sim_lock *own, uint64_t rea
   if (!sim_operator_may(s, client, own)) {
     return false;
   }
-  bool held = rl_reentry_remaining(own->lock, reading_us) > 0;
+  bool held = rl_ring_remaining(own->lock, reading_us) > 0;
   bool forces = own->found != SIM_NO_TOKEN && sim_chance(&s->random_operator, s->config.forces);
   if (!forces && sim_operator_draw(s, SIM_OPERATOR_INSPECTS) != 0) {
     return false;
@@ -96,8 +96,8 @@ bool sim_operator_begins(sim *s, sim_client *client, sim_lock *own, uint64_t rea
 
 void sim_operator_mistakes(sim *s, sim_client *client, sim_lock *own, uint64_t reading_us) {
   bool busy = rl_lock_is_busy(own->lock);
-  if (!sim_operator_may(s, client, own) || rl_reentry_remaining(own->lock, reading_us) == 0 ||
-      busy || sim_operator_draw(s, SIM_OPERATOR_MISTAKES) != 0) {
+  if (!sim_operator_may(s, client, own) || rl_ring_remaining(own->lock, reading_us) == 0 || busy ||
+      sim_operator_draw(s, SIM_OPERATOR_MISTAKES) != 0) {
     return;
   }
   int result = rl_lock_inspect(own->lock, reading_us, true);

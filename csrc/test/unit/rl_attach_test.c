@@ -7,6 +7,7 @@
 
 #include "fake_nodes.h"
 #include "rl_attach.h"
+#include "rl_detach.h"
 #include "rl_release.h"
 #include "rl_round.h"
 #include "rl_test.h"

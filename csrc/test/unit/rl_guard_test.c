@@ -7,6 +7,7 @@
 
 #include "guarded_world.h"
 #include "rl_attach.h"
+#include "rl_detach.h"
 #include "rl_round.h"
 
 /* ------------------------------------------------------------------------------------- records */

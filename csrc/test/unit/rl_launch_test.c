@@ -324,8 +324,8 @@ static void wait_holds_for_a_nested_acquire_that_is_not_launched(void **state) {
   fake_pass(world, 1);
   assert_error(rl_lock_result(inner), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(world->nodes[0].extends, 0);
-  assert_int_equal(rl_reentry_remaining(inner, world->now_us), 0);
-  assert_true(rl_reentry_remaining(outer, world->now_us) > 0);
+  assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
+  assert_true(rl_ring_remaining(outer, world->now_us) > 0);
   assert_true(fake_world_end(world));
 }
 

@@ -5,6 +5,7 @@
  */
 #include "fake_nodes.h"
 #include "rl_attach.h"
+#include "rl_detach.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";

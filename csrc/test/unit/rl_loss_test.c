@@ -7,6 +7,7 @@
 
 #include "kept.h"
 #include "rl_attach.h"
+#include "rl_detach.h"
 #include "rl_inspect.h"
 #include "rl_renew.h"
 #include "rl_round.h"

@@ -13,6 +13,7 @@
 #include "loopback.h"
 #include "rl_attach.h"
 #include "rl_client.h"
+#include "rl_detach.h"
 #include "rl_fence.h"
 #include "rl_given.h"
 #include "rl_reentry.h"
@@ -280,7 +281,7 @@ static void play_nested(fake_world *world) {
     int begun = rl_lock_acquire(locks[i], world->now_us, i % 2 == 0 ? &options : NULL, true);
     finish(world, locks[i], begun);
     bool held = begun == REDLOCK_OK && rl_lock_result(locks[i]) == REDLOCK_OK;
-    assert_now(!held || rl_reentry_remaining(locks[i], world->now_us) > 0);
+    assert_now(!held || rl_ring_remaining(locks[i], world->now_us) > 0);
     any_held = any_held || held;
   }
   for (unsigned i = 0; i < 12; i++) {
@@ -708,10 +709,10 @@ static void a_second_acquire_that_finds_no_memory_to_be_told_does_not_count(void
     int error = rl_lock_acquire(lock, world->now_us, &told, false);
     memory.armed = false;
     assert_error(error, REDLOCK_E_NO_MEMORY);
-    assert_false(rl_reentry_is_shared(lock));
+    assert_false(rl_ring_is_shared(lock));
   }
   assert_error(rl_lock_acquire(lock, world->now_us, &told, false), REDLOCK_OK);
-  assert_true(rl_reentry_is_shared(lock));
+  assert_true(rl_ring_is_shared(lock));
   assert_true(fake_world_end(world));
 }
 

@@ -9,8 +9,10 @@
 
 #include "kept.h"
 #include "rl_attach.h"
+#include "rl_detach.h"
 #include "rl_given.h"
 #include "rl_inspect.h"
+#include "rl_lease.h"
 #include "rl_reentry.h"
 
 static void own(const fake_world *world, rl_lock *lock, const char *owner) {
@@ -92,8 +94,8 @@ static void a_nested_acquire_sends_nothing_and_is_held_as_long(void **state) {
   assert_error(rl_lock_result(inner), REDLOCK_OK); /* at once, before any turn */
   fake_turn(world);
   assert_int_equal(commands(world), before);
-  assert_true(rl_reentry_remaining(inner, world->now_us) == LEASE_US - SECONDS);
-  assert_true(rl_reentry_remaining(outer, world->now_us) == LEASE_US - SECONDS);
+  assert_true(rl_ring_remaining(inner, world->now_us) == LEASE_US - SECONDS);
+  assert_true(rl_ring_remaining(outer, world->now_us) == LEASE_US - SECONDS);
   assert_true(fake_world_end(world));
 }
 
@@ -113,8 +115,8 @@ static void the_last_release_releases_inner_first(void **state) {
   fake_world *world = nested(&outer, &inner);
   assert_error(release(world, inner), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 3);
-  assert_int_equal(rl_reentry_remaining(inner, world->now_us), 0);
-  assert_true(rl_reentry_remaining(outer, world->now_us) == LEASE_US);
+  assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
+  assert_true(rl_ring_remaining(outer, world->now_us) == LEASE_US);
   assert_error(release(world, outer), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_true(fake_world_end(world));
@@ -126,8 +128,8 @@ static void the_last_release_releases_outer_first(void **state) {
   fake_world *world = nested(&outer, &inner);
   assert_error(release(world, outer), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 3);
-  assert_int_equal(rl_reentry_remaining(outer, world->now_us), 0);
-  assert_true(rl_reentry_remaining(inner, world->now_us) == LEASE_US);
+  assert_int_equal(rl_ring_remaining(outer, world->now_us), 0);
+  assert_true(rl_ring_remaining(inner, world->now_us) == LEASE_US);
   assert_error(extend(world, inner, 0), REDLOCK_OK);
   assert_error(release(world, inner), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
@@ -140,7 +142,7 @@ static void a_second_release_of_the_same_lock_is_refused(void **state) {
   fake_world *world = nested(&outer, &inner);
   assert_error(release(world, inner), REDLOCK_OK);
   assert_error(release(world, inner), REDLOCK_E_NOT_HELD);
-  assert_true(rl_reentry_remaining(outer, world->now_us) > 0);
+  assert_true(rl_ring_remaining(outer, world->now_us) > 0);
   assert_int_equal(fake_keys(world, KEY), 3);
   assert_true(fake_world_end(world));
 }
@@ -153,7 +155,7 @@ static void one_lock_acquired_twice_is_released_twice(void **state) {
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
   assert_error(release(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 3);
-  assert_true(rl_reentry_remaining(lock, world->now_us) == LEASE_US);
+  assert_true(rl_ring_remaining(lock, world->now_us) == LEASE_US);
   assert_error(release(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_error(release(world, lock), REDLOCK_E_NOT_HELD);
@@ -170,7 +172,7 @@ static void one_lock_acquired_again_for_longer_is_released_twice(void **state) {
   assert_int_equal(extends(world), 3);
   assert_error(release(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 3);
-  assert_true(rl_reentry_remaining(lock, world->now_us) > 29 * SECONDS);
+  assert_true(rl_ring_remaining(lock, world->now_us) > 29 * SECONDS);
   assert_error(release(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_true(fake_world_end(world));
@@ -216,7 +218,7 @@ static void a_freed_lock_counts_down_and_not_the_lease_away(void **state) {
   rl_lock_free(outer, world->now_us);
   fake_turn(world);
   assert_int_equal(fake_keys(world, KEY), 3);
-  assert_true(rl_reentry_remaining(inner, world->now_us) == LEASE_US);
+  assert_true(rl_ring_remaining(inner, world->now_us) == LEASE_US);
   rl_lock_free(inner, world->now_us);
   fake_turn(world);
   fake_settle(world);
@@ -233,9 +235,8 @@ static void a_nested_acquire_that_wants_more_than_is_left_extends_first(void **s
   assert_error(acquire(world, outer, NULL), REDLOCK_OK);
   assert_error(acquire(world, inner, &longer), REDLOCK_OK);
   assert_int_equal(extends(world), 3);
-  assert_true(rl_reentry_remaining(inner, world->now_us) > 29 * SECONDS);
-  assert_true(rl_reentry_remaining(outer, world->now_us) ==
-              rl_reentry_remaining(inner, world->now_us));
+  assert_true(rl_ring_remaining(inner, world->now_us) > 29 * SECONDS);
+  assert_true(rl_ring_remaining(outer, world->now_us) == rl_ring_remaining(inner, world->now_us));
   assert_error(release(world, inner), REDLOCK_OK);
   assert_error(release(world, outer), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
@@ -255,7 +256,7 @@ static void a_nested_acquire_extends_when_a_third_of_the_validity_is_gone(void *
   fake_pass(world, MS);
   assert_error(acquire(world, inner, NULL), REDLOCK_OK);
   assert_int_equal(extends(world), 3);
-  assert_true(rl_reentry_remaining(inner, world->now_us) == LEASE_US);
+  assert_true(rl_ring_remaining(inner, world->now_us) == LEASE_US);
   assert_true(fake_world_end(world));
 }
 
@@ -268,8 +269,8 @@ static void a_nested_acquire_whose_extend_fails_does_not_count(void **state) {
   assert_error(acquire(world, outer, NULL), REDLOCK_OK);
   refuse_all(world);
   assert_error(acquire(world, inner, &longer), REDLOCK_E_UNAVAILABLE);
-  assert_int_equal(rl_reentry_remaining(inner, world->now_us), 0);
-  assert_true(rl_reentry_remaining(outer, world->now_us) == LEASE_US);
+  assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
+  assert_true(rl_ring_remaining(outer, world->now_us) == LEASE_US);
   assert_error(release(world, inner), REDLOCK_E_NOT_HELD);
   assert_true(fake_world_end(world));
 }
@@ -282,8 +283,8 @@ static void a_nested_acquire_of_the_same_lock_whose_extend_fails_does_not_count(
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
   refuse_all(world);
   assert_error(acquire(world, lock, &longer), REDLOCK_E_UNAVAILABLE);
-  assert_true(rl_reentry_remaining(lock, world->now_us) == LEASE_US);
-  assert_false(rl_reentry_is_shared(lock));
+  assert_true(rl_ring_remaining(lock, world->now_us) == LEASE_US);
+  assert_false(rl_ring_is_shared(lock));
   assert_true(fake_world_end(world));
 }
 
@@ -303,7 +304,7 @@ static void a_nested_acquire_lasts_no_longer_than_its_own_node_timeout(void **st
   fake_pass(world, 1);
   assert_error(rl_lock_result(inner), REDLOCK_E_UNAVAILABLE);
   assert_message(inner, "no reply within 50 ms");
-  assert_true(rl_reentry_remaining(outer, world->now_us) > 0);
+  assert_true(rl_ring_remaining(outer, world->now_us) > 0);
   assert_true(fake_world_end(world));
 }
 
@@ -319,7 +320,7 @@ static void a_nested_acquire_is_given_its_own_node_timeout(void **state) {
   fake_pass(world, 400 * MS);
   fake_settle(world);
   assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_OK);
-  assert_true(rl_reentry_remaining(lock, world->now_us) > 29 * SECONDS);
+  assert_true(rl_ring_remaining(lock, world->now_us) > 29 * SECONDS);
   assert_error(rl_lock_extend(lock, world->now_us, 0, true), REDLOCK_OK);
   fake_turn(world);
   fake_pass(world, 50 * MS); /* Extends go by the acquire that took the lease. */
@@ -348,7 +349,7 @@ static void a_lease_whose_others_have_gone_is_released_when_the_extend_fails(voi
   assert_error(rl_lock_result(inner), REDLOCK_OK);
   rl_lock_cancel(outer, world->now_us, REDLOCK_E_CANCELLED);
   assert_error(rl_lock_result(outer), REDLOCK_E_CANCELLED);
-  assert_int_equal(rl_reentry_remaining(outer, world->now_us), 0);
+  assert_int_equal(rl_ring_remaining(outer, world->now_us), 0);
   fake_turn(world);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
@@ -378,7 +379,7 @@ static void a_lost_lease_is_lost_for_all(void **state) {
     fake_store_put(&world->nodes[i].store, KEY, OTHER, world->now_us + 60 * SECONDS);
   }
   assert_error(extend(world, inner, 0), REDLOCK_E_LOST);
-  assert_int_equal(rl_reentry_remaining(outer, world->now_us), 0);
+  assert_int_equal(rl_ring_remaining(outer, world->now_us), 0);
   assert_error(reason_of(world, outer), REDLOCK_E_LOST);
   assert_error(reason_of(world, inner), REDLOCK_E_LOST);
   rl_lock *third = owned(world, KEY, "me");
@@ -420,7 +421,7 @@ static void an_acquire_that_was_told_lost_is_not_released(void **state) {
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
-  rl_lock_lose(lock, world->now_us);
+  rl_lease_lose(lock, world->now_us);
   assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_LOST);
   assert_error(release(world, lock), REDLOCK_E_LOST);
   assert_error(release(world, lock), REDLOCK_E_LOST);
@@ -434,7 +435,7 @@ static void a_lost_lock_that_is_acquired_anew_is_released_once(void **state) {
   rl_lock *lock = owned(world, KEY, "me");
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  rl_lock_lose(lock, world->now_us);
+  rl_lease_lose(lock, world->now_us);
   fake_settle(world);
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
   assert_error(release(world, lock), REDLOCK_OK);
@@ -561,7 +562,7 @@ static void the_lease_keeps_itself_after_the_outermost_has_gone(void **state) {
   assert_error(acquire(world, outer, NULL), REDLOCK_OK);
   assert_error(acquire(world, inner, NULL), REDLOCK_OK);
   assert_error(release(world, outer), REDLOCK_OK);
-  for (unsigned i = 0; i < 100 && rl_reentry_remaining(inner, world->now_us) > 0; i++) {
+  for (unsigned i = 0; i < 100 && rl_ring_remaining(inner, world->now_us) > 0; i++) {
     wait_for_core(world);
     fake_settle(world);
   }
@@ -712,7 +713,7 @@ static void an_acquire_that_is_tried_again_does_not_count_on_a_lease_that_ran_ou
     fake_settle(world);
   }
   assert_error(rl_lock_outcome(second, world->now_us), REDLOCK_OK);
-  assert_int_equal(rl_reentry_remaining(first, world->now_us), 0);
+  assert_int_equal(rl_ring_remaining(first, world->now_us), 0);
   assert_true(rl_lock_remaining(second, world->now_us) > 0);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(second->lease)), 3);
   assert_true(fake_world_end(world));
@@ -726,7 +727,7 @@ static void a_closed_client_releases_what_is_counted(void **state) {
   fake_turn(world);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_int_equal(rl_reentry_remaining(inner, world->now_us), 0);
+  assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
   assert_true(fake_world_end(world));
 }
 
@@ -738,9 +739,9 @@ static void a_forked_child_counts_on_nothing(void **state) {
   for (unsigned i = 0; i < 3; i++) {
     world->nodes[i].connected = false;
   }
-  assert_int_equal(rl_reentry_remaining(outer, world->now_us), 0);
-  assert_int_equal(rl_reentry_remaining(inner, world->now_us), 0);
-  assert_false(rl_reentry_is_shared(outer));
+  assert_int_equal(rl_ring_remaining(outer, world->now_us), 0);
+  assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
+  assert_false(rl_ring_is_shared(outer));
   assert_error(rl_lock_release(inner, world->now_us, true), REDLOCK_E_NOT_HELD);
   assert_true(fake_world_end(world));
 }
@@ -754,7 +755,7 @@ static void a_release_that_is_not_waited_for_counts_down(void **state) {
   assert_int_equal(fake_keys(world, KEY), 3);
   assert_error(rl_lock_result(inner), REDLOCK_OK);
   assert_error(rl_lock_release(inner, world->now_us, true), REDLOCK_OK); /* asks for its result */
-  assert_true(rl_reentry_remaining(outer, world->now_us) > 0);
+  assert_true(rl_ring_remaining(outer, world->now_us) > 0);
   assert_true(fake_world_end(world));
 }
 
@@ -774,7 +775,7 @@ static void the_result_of_a_release_that_counted_down_is_not_that_of_an_extend(v
   assert_error(rl_lock_release_unheard(outer, world->now_us), REDLOCK_OK);
   assert_error(rl_lock_release(outer, world->now_us, true), REDLOCK_OK);
   assert_error(rl_lock_result(outer), REDLOCK_OK);
-  assert_true(rl_reentry_remaining(inner, world->now_us) > 0);
+  assert_true(rl_ring_remaining(inner, world->now_us) > 0);
   assert_true(fake_world_end(world));
 }
 
@@ -785,9 +786,9 @@ static void each_release_of_one_lock_counts_that_is_not_waited_for(void **state)
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
   assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_OK);
-  assert_true(rl_reentry_remaining(lock, world->now_us) > 0);
+  assert_true(rl_ring_remaining(lock, world->now_us) > 0);
   assert_error(release(world, lock), REDLOCK_OK);
-  assert_int_equal(rl_reentry_remaining(lock, world->now_us), 0);
+  assert_int_equal(rl_ring_remaining(lock, world->now_us), 0);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_true(fake_world_end(world));
 }
@@ -989,7 +990,7 @@ static void an_extend_in_flight_ends_in_time_when_a_lock_counts_that_is_to_be_to
   assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_OK);
   wait_for_core(world);
   assert_error(rl_lock_result(outer), REDLOCK_E_UNAVAILABLE);
-  assert_true(rl_reentry_remaining(inner, world->now_us) > LEASE_US - SECONDS);
+  assert_true(rl_ring_remaining(inner, world->now_us) > LEASE_US - SECONDS);
   assert_true(fake_world_end(world));
 }
 
@@ -1054,11 +1055,11 @@ static void a_nested_acquire_that_is_called_off_counts_no_more(void **state) {
   fake_world *world = nested(&outer, &inner);
   rl_lock_call_off(inner, world->now_us, REDLOCK_E_SYSTEM);
   assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_SYSTEM);
-  assert_int_equal(rl_reentry_remaining(inner, world->now_us), 0);
+  assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
   assert_error(acquire(world, outer, NULL), REDLOCK_OK);
   rl_lock_call_off(outer, world->now_us, REDLOCK_E_SYSTEM);
   assert_error(rl_lock_outcome(outer, world->now_us), REDLOCK_E_SYSTEM);
-  assert_true(rl_reentry_remaining(outer, world->now_us) > 0);
+  assert_true(rl_ring_remaining(outer, world->now_us) > 0);
   assert_error(release(world, outer), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_true(fake_world_end(world));
