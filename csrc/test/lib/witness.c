@@ -22,7 +22,7 @@ void witness_start(void) {
 }
 
 redlock_duration witness_delay_us(redlock_time since_us) {
-  return witness_clock_delay_us(redlock_now() - since_us);
+  return (redlock_duration)witness_clock_delay_us((int64_t)(redlock_now() - since_us));
 }
 
 witness_round witness_begin(redlock_duration bound_us, const char *file, int line) {
