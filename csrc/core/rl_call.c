@@ -76,7 +76,7 @@ static unsigned rl_call_polite_at(uint64_t hash) {
 
 void rl_call_others_wait(rl_core *core, const rl_resource *resource, redlock_time now_us) {
   if (core->calls != NULL && core->lines->seed != 0 && resource->count == 1) {
-    uint64_t hash = rl_line_hash(core, resource);
+    uint64_t hash = rl_waits_hash(core, resource);
     unsigned at = rl_call_polite_at(hash);
     core->calls->polite[at].hash = (uint32_t)(hash >> 32);
     core->calls->polite[at].until_us = rl_time_add(now_us, RL_CALL_POLITE_US);
@@ -173,7 +173,7 @@ static redlock_time rl_call_look_at(rl_core *core, const rl_place *place, redloc
 /* The slow retry is counted from now on. */
 static void rl_call_slow_down(rl_core *core, rl_place *place, redlock_time now_us) {
   place->since_us = now_us;
-  place->random = rl_line_random(core);
+  place->random = rl_waits_random(core);
 }
 
 /* C5. Whether the last attempt was denied by so many that somebody may have the lock; or there was none. */
@@ -197,7 +197,7 @@ static void rl_call_keep_pace(rl_lock *front, rl_place *place, redlock_time now_
   }
   if (place->looks) {
     redlock_time last_us = place->line->last_us;
-    due_us = rl_time_add(last_us, rl_pause_next(front, rl_line_random(front->core), last_us));
+    due_us = rl_time_add(last_us, rl_pause_next(front, rl_waits_random(front->core), last_us));
   }
   rl_call_hurry(front, place, rl_time_max(due_us, now_us));
 }
@@ -222,7 +222,7 @@ static void rl_call_begins(rl_core *core, rl_lock *front, rl_place *place, redlo
     return;
   }
   if (place->line->last_us != 0) {
-    redlock_duration apart_us = RL_CALL_HURRY_US + rl_line_random(core) % (range_us + 1);
+    redlock_duration apart_us = RL_CALL_HURRY_US + rl_waits_random(core) % (range_us + 1);
     due_us = rl_time_max(due_us, rl_time_add(place->line->last_us, apart_us));
   }
   rl_call_hurry(front, place, due_us);
@@ -247,7 +247,7 @@ static void rl_call_weigh(rl_core *core, rl_place *place, redlock_time now_us) {
     place->looks = true;
     rl_timers_set(&core->timers, &front->timer, rl_call_look_at(core, place, now_us));
   } else if (place->looks) { /* Nodes that would have called are gone: it polls. */
-    redlock_duration pause_us = rl_pause_next(front, rl_line_random(core), now_us);
+    redlock_duration pause_us = rl_pause_next(front, rl_waits_random(core), now_us);
     place->looks = false;
     rl_timers_set(&core->timers, &front->timer,
                   rl_time_min(rl_time_add(now_us, pause_us), front->timer.due_us));
@@ -502,7 +502,7 @@ void rl_call_answered(rl_core *core, rl_node *node, redlock_time now_us, const r
   rl_place *place = rl_place_waiting(core->calls, owed->round);
   bool waits = owed->kind == RL_OWED_STAND && place != NULL;
   if (owed->kind == RL_OWED_PROBE) {
-    rl_listener_probed(core, node, now_us);
+    rl_call_changed(core, rl_listener_probed(core, node, now_us), now_us);
     return;
   }
   if (waits) {
@@ -525,10 +525,10 @@ void rl_call_answered(rl_core *core, rl_node *node, redlock_time now_us, const r
   }
   bool refused = owed->kind == RL_OWED_STAND && !rl_call_is_passing(core, node, now_us, place);
   if (refused || rl_call_is_forbidden(reply)) {
-    rl_listener_refuse(core, node, now_us,
-                       reply->type == RL_REPLY_ERROR
-                           ? rl_link_said(&node->link)
-                           : "the queue's script is not answered as ours");
+    const char *reason = reply->type == RL_REPLY_ERROR
+                             ? rl_link_said(&node->link)
+                             : "the queue's script is not answered as ours";
+    rl_call_changed(core, rl_listener_refuse(core, node, now_us, reason), now_us);
   }
 }
 
@@ -614,17 +614,17 @@ static void rl_call_discount(rl_core *core, uint32_t bit, bool stays, redlock_ti
 }
 
 void rl_call_node_down(rl_core *core, const rl_node *node, redlock_time now_us) {
+  rl_call_changed(core, rl_listener_node_down(core, node), now_us);
   rl_call_discount(core, rl_node_bit(node), false, now_us);
 }
 
-void rl_call_deafen(rl_core *core, uint32_t bit, redlock_time now_us) {
-  rl_call_discount(core, bit, true, now_us);
-}
-
-void rl_call_ready(rl_core *core, uint32_t bit) {
-  for (uint32_t i = 0; i < core->calls->place_count; i++) {
+void rl_call_changed(rl_core *core, rl_listener_change change, redlock_time now_us) {
+  if (change.lost != 0) {
+    rl_call_discount(core, change.lost, true, now_us);
+  }
+  for (uint32_t i = 0; change.ready != 0 && i < core->calls->place_count; i++) {
     if (core->calls->places[i]->line != NULL) {
-      rl_place_ask(core->calls, core->calls->places[i], bit);
+      rl_place_ask(core->calls, core->calls->places[i], change.ready);
     }
   }
 }

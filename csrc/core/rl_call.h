@@ -11,38 +11,10 @@
 
 #include <stdbool.h>
 
-#include "rl_line.h"
 #include "rl_listener.h"
 #include "rl_node.h"
 #include "rl_place.h"
-
-#define RL_CALL_CLIENT_LENGTH 16 /* hexadecimal digits of a client's channel */
-#define RL_CALL_CHANNEL_SIZE (sizeof RL_COMMAND_CHANNEL + RL_CALL_CLIENT_LENGTH)
-#define RL_CALL_POLITE 256
-#define RL_CALL_NODES_MAX 16 /* with more nodes everybody polls: each would have two connections */
-
-typedef struct rl_calls {
-  bool listening;       /* there are listeners */
-  bool wanted;          /* somebody has had to wait: there are to be connections for calls */
-  redlock_time used_us; /* when somebody has begun to wait last */
-  char channel[RL_CALL_CHANNEL_SIZE];
-  rl_node *listeners[RL_CALL_NODES_MAX]; /* rl_listener.c; NULL before they are wanted */
-  uint32_t ready;                        /* nodes whose calls arrive */
-  uint32_t probed;                       /* nodes that owe the answer to the probe */
-  uint32_t to_probe;                     /* nodes to which it is to be sent */
-  uint32_t
-      unheard; /* nodes whose probe nobody has received: there is to be another, of a new listener */
-  uint32_t refused; /* nodes that do not let us, for what their listener's error says */
-  redlock_time refused_until_us[RL_CALL_NODES_MAX];
-  rl_place **places; /* by the lower half of their ids */
-  uint32_t place_count, place_capacity, used_count;
-  rl_place *free;
-  rl_place *first, *last; /* with something to send */
-  struct {
-    uint32_t hash;
-    redlock_time until_us;
-  } polite[RL_CALL_POLITE]; /* resources for which others have waited lately */
-} rl_calls;
+#include "rl_waits.h"
 
 /* Turns calls on. Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */
 int rl_calls_open(struct rl_core *core);
@@ -83,10 +55,11 @@ void rl_call_unanswered(struct rl_core *core, const rl_node *node, const rl_owed
 void rl_call_message(struct rl_core *core, unsigned node, redlock_time now_us,
                      const rl_reply *reply);
 
-/* The connection of a node has ended. Of the nodes |bits|, calls arrive from now on; or they do not any more. */
+/* The calls of nodes arrive from now on, or do not any more: what a function of rl_listener.h has returned. */
+void rl_call_changed(struct rl_core *core, rl_listener_change change, redlock_time now_us);
+
+/* The connection of a node has ended. */
 void rl_call_node_down(struct rl_core *core, const rl_node *node, redlock_time now_us);
-void rl_call_ready(struct rl_core *core, uint32_t bits);
-void rl_call_deafen(struct rl_core *core, uint32_t bits, redlock_time now_us);
 
 /* Sends what is to be sent. Whether there is anything. */
 void rl_call_continue(struct rl_core *core, redlock_time now_us);

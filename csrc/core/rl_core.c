@@ -153,7 +153,7 @@ static void rl_core_drop_listener(rl_core *core, rl_node *listener, redlock_time
   rl_node_disconnected(listener, now_us, kept);
   while (rl_link_take(&listener->link, &owed)) {
   }
-  rl_listener_down(core, listener, now_us, kept);
+  rl_call_changed(core, rl_listener_down(core, listener, now_us, kept), now_us);
 }
 
 /*
@@ -185,7 +185,7 @@ static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
     rl_guard_review(core, now_us);
   }
   if (core->calls != NULL) {
-    rl_listener_node_down(core, node, now_us);
+    rl_call_node_down(core, node, now_us);
   }
   if (!rl_node_wants_connection(node, now_us)) {
     for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {

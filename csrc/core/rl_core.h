@@ -31,6 +31,7 @@
 #include "rl_join.h"
 #include "rl_launch.h"
 #include "rl_lifecycle.h"
+#include "rl_line.h"
 #include "rl_lock.h"
 #include "rl_loss.h"
 #include "rl_outbox.h"

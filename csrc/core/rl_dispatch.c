@@ -68,7 +68,7 @@ static bool rl_dispatch_wants_plain(const rl_link *link, redlock_time now_us, co
 /* The node may notify nobody, for a while: releases go without. */
 static void rl_dispatch_mute(rl_core *core, rl_node *node, redlock_time now_us) {
   node->link.mute_until_us = rl_time_add(now_us, RL_LISTENER_REFUSED_US);
-  rl_listener_mute(core, node, now_us);
+  rl_call_changed(core, rl_listener_mute(core, node, now_us), now_us);
 }
 
 /* Whether the node knows the script from now on, or has forgotten it (SCRIPT FLUSH). */

@@ -24,6 +24,7 @@
 #include "rl_launch.h"
 
 #include "rl_call.h"
+#include "rl_line.h"
 #include "rl_outbox.h"
 #include "rl_round.h"
 #include "rl_steps.h"

@@ -39,31 +39,6 @@
 
 /* ------------------------------------------------------------------------------- finding one */
 
-uint64_t rl_line_random(rl_core *core) {
-  core->lines->random += 0x9e3779b97f4a7c15u; /* splitmix64 */
-  uint64_t mixed =
-      core->lines->random ^ core->random; /* A forked child has stirred in other bytes. */
-  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
-  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu;
-  return mixed ^ mixed >> 31;
-}
-
-uint64_t rl_line_hash(const rl_core *core, const rl_resource *resource) {
-  uint64_t hash = core->lines->seed ^ resource->key_length;
-  uint32_t left = resource->key_length;
-  for (const char *at = resource->key; left > 0;) {
-    uint64_t word = 0;
-    uint32_t taken = left < sizeof word ? left : (uint32_t)sizeof word;
-    memcpy(&word, at, taken);
-    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
-    hash ^= hash >> 32;
-    hash += core->lines->seed;
-    at += taken;
-    left -= taken;
-  }
-  return hash ^ hash >> 29;
-}
-
 static rl_line **rl_line_bucket(const rl_core *core, uint64_t hash) {
   return &core->lines->buckets[(hash ^ hash >> 32) & (core->lines->bucket_count - 1)];
 }
@@ -89,7 +64,7 @@ static rl_line *rl_line_another(const rl_line *line) {
 rl_line *rl_line_find(const rl_core *core, const rl_resource *resource) {
   return core->lines->count == 0 || resource->count > 1
              ? NULL
-             : rl_line_look(core, resource, rl_line_hash(core, resource));
+             : rl_line_look(core, resource, rl_waits_hash(core, resource));
 }
 
 static bool rl_line_reserve(rl_core *core) {
@@ -208,7 +183,7 @@ bool rl_line_enter(rl_lock *lock, redlock_time now_us, const unsigned char *entr
     core->lines->seed |= 1;
     core->lines->random = core->lines->seed;
   }
-  uint64_t hash = rl_line_hash(core, lock->resource);
+  uint64_t hash = rl_waits_hash(core, lock->resource);
   rl_line *line = rl_line_look(core, lock->resource, hash);
   unsigned kinds = 0;
   for (; line != NULL && !rl_line_waits_alike(lock, line->front); kinds++) {
@@ -296,7 +271,7 @@ static void rl_line_promote(rl_line *line, redlock_time now_us, bool granted) {
     return;
   }
   next->phase = RL_PHASE_DELAY;
-  next->random = rl_line_random(core);
+  next->random = rl_waits_random(core);
   if (granted) {
     rl_line_settle_all(next, REDLOCK_VOTE_TAKEN, NULL);
     next->result = REDLOCK_E_TAKEN;

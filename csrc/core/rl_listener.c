@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rl_call.h"
 #include "rl_lock.h"
 
 #define RL_LISTENER_MUTE "a release may not call who waits there (ACL, or a cluster)"
@@ -39,7 +38,7 @@ bool rl_listener_needed(const rl_core *core, unsigned node) {
 static void rl_listener_make(rl_core *core) {
   rl_calls *calls = core->calls;
   (void)snprintf(calls->channel, sizeof calls->channel, RL_COMMAND_CHANNEL "%016llx",
-                 (unsigned long long)rl_line_random(core));
+                 (unsigned long long)rl_waits_random(core));
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *listener = calls->listeners[i];
     if (listener == NULL) {
@@ -63,23 +62,19 @@ void rl_listener_up(rl_core *core, const rl_node *listener) {
   core->calls->to_probe |= rl_node_bit(listener);
 }
 
-static void rl_listener_lost(rl_core *core, uint32_t bit, redlock_time now_us) {
+static rl_listener_change rl_listener_lost(rl_core *core, uint32_t bit) {
   rl_calls *calls = core->calls;
-  bool was = (calls->ready & bit) != 0;
+  rl_listener_change change = {.lost = calls->ready & bit};
   calls->ready &= ~bit;
   calls->probed &= ~bit;
   calls->to_probe &= ~bit;
-  if (was) {
-    rl_call_deafen(core, bit, now_us);
-  }
+  return change;
 }
 
-void rl_listener_down(rl_core *core, const rl_node *listener, redlock_time now_us,
-                      const char *reason) {
-  rl_listener_lost(core, rl_node_bit(listener), now_us);
-  if (strncmp(reason, "NOPERM", 6) == 0) {
-    rl_listener_refuse(core, listener, now_us, reason);
-  }
+rl_listener_change rl_listener_down(rl_core *core, const rl_node *listener, redlock_time now_us,
+                                    const char *reason) {
+  return strncmp(reason, "NOPERM", 6) == 0 ? rl_listener_refuse(core, listener, now_us, reason)
+                                           : rl_listener_lost(core, rl_node_bit(listener));
 }
 
 void rl_listener_node_up(rl_core *core, const rl_node *node) {
@@ -90,53 +85,54 @@ void rl_listener_node_up(rl_core *core, const rl_node *node) {
   }
 }
 
-void rl_listener_node_down(rl_core *core, const rl_node *node, redlock_time now_us) {
-  rl_listener_lost(core, rl_node_bit(node), now_us);
-  rl_call_node_down(core, node, now_us);
+rl_listener_change rl_listener_node_down(rl_core *core, const rl_node *node) {
+  return rl_listener_lost(core, rl_node_bit(node));
 }
 
-void rl_listener_refuse(rl_core *core, const rl_node *node, redlock_time now_us,
-                        const char *reason) {
+rl_listener_change rl_listener_refuse(rl_core *core, const rl_node *node, redlock_time now_us,
+                                      const char *reason) {
   rl_calls *calls = core->calls;
   rl_node *listener = calls->listeners[node->index];
-  rl_listener_lost(core, rl_node_bit(node), now_us);
+  rl_listener_change change = rl_listener_lost(core, rl_node_bit(node));
   calls->refused |= rl_node_bit(node);
   calls->unheard &= ~rl_node_bit(node);
   calls->refused_until_us[node->index] = rl_time_add(now_us, RL_LISTENER_REFUSED_US);
   if (listener != NULL && reason != listener->error) {
     (void)snprintf(listener->error, sizeof listener->error, "%s", reason);
   }
+  return change;
 }
 
-void rl_listener_mute(rl_core *core, const rl_node *node, redlock_time now_us) {
+rl_listener_change rl_listener_mute(rl_core *core, const rl_node *node, redlock_time now_us) {
   if (core->calls != NULL && node->index < RL_CALL_NODES_MAX) { /* Beyond, nobody listens. */
-    rl_listener_refuse(core, node, now_us, RL_LISTENER_MUTE);
+    return rl_listener_refuse(core, node, now_us, RL_LISTENER_MUTE);
   }
+  return (rl_listener_change){0};
 }
 
-void rl_listener_probed(rl_core *core, rl_node *node, redlock_time now_us) {
+rl_listener_change rl_listener_probed(rl_core *core, rl_node *node, redlock_time now_us) {
   rl_calls *calls = core->calls;
   const rl_reply *reply = &node->link.reader.reply;
   uint32_t bit = rl_node_bit(node);
   if ((calls->probed & bit) == 0) {
-    return; /* The listener has gone meanwhile. */
+    return (rl_listener_change){0}; /* The listener has gone meanwhile. */
   }
   calls->probed &= ~bit;
   if (reply->type == RL_REPLY_ERROR) {
-    rl_listener_refuse(core, node, now_us, rl_link_said(&node->link));
-  } else if (reply->type != RL_REPLY_INTEGER || reply->integer < 1) {
-    bool again = reply->type == RL_REPLY_INTEGER && (calls->unheard & bit) == 0;
-    if (again) {
-      calls->unheard |= bit;
-    } else {
-      rl_listener_refuse(core, node, now_us, RL_LISTENER_UNHEARD);
-    }
-  } else {
-    calls->unheard &= ~bit;
-    calls->ready |= bit;
-    calls->listeners[node->index]->error[0] = '\0';
-    rl_call_ready(core, bit);
+    return rl_listener_refuse(core, node, now_us, rl_link_said(&node->link));
   }
+  if (reply->type != RL_REPLY_INTEGER || reply->integer < 1) {
+    bool again = reply->type == RL_REPLY_INTEGER && (calls->unheard & bit) == 0;
+    if (!again) {
+      return rl_listener_refuse(core, node, now_us, RL_LISTENER_UNHEARD);
+    }
+    calls->unheard |= bit;
+    return (rl_listener_change){0};
+  }
+  calls->unheard &= ~bit;
+  calls->ready |= bit;
+  calls->listeners[node->index]->error[0] = '\0';
+  return (rl_listener_change){.ready = bit};
 }
 
 bool rl_listener_state(const rl_core *core, unsigned node, const char **reason) {

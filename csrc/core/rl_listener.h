@@ -12,9 +12,7 @@
 
 #include <stdbool.h>
 
-#include "rl_node.h"
-
-struct rl_core;
+#include "rl_waits.h"
 
 /* How long listeners are kept when nobody waits. */
 #define RL_LISTENER_IDLE_US (60 * REDLOCK_SECONDS)
@@ -25,46 +23,51 @@ struct rl_core;
 /* When a node that has refused is asked again. */
 #define RL_LISTENER_REFUSED_US (60 * REDLOCK_SECONDS)
 
+/* Nodes whose calls arrive from now on, or do not any more: for rl_call_changed(). */
+typedef struct rl_listener_change {
+  uint32_t ready, lost;
+} rl_listener_change;
+
 /* Whether a listener of |node| is wanted. */
-bool rl_listener_needed(const struct rl_core *core, unsigned node);
+bool rl_listener_needed(const rl_core *core, unsigned node);
 
 /* A listener has subscribed; its connection has ended, for |reason|. */
-void rl_listener_up(struct rl_core *core, const rl_node *listener);
-void rl_listener_down(struct rl_core *core, const rl_node *listener, redlock_time now_us,
-                      const char *reason);
+void rl_listener_up(rl_core *core, const rl_node *listener);
+rl_listener_change rl_listener_down(rl_core *core, const rl_node *listener, redlock_time now_us,
+                                    const char *reason);
 
 /* The connection of the node itself has come up; or ended. */
-void rl_listener_node_up(struct rl_core *core, const rl_node *node);
-void rl_listener_node_down(struct rl_core *core, const rl_node *node, redlock_time now_us);
+void rl_listener_node_up(rl_core *core, const rl_node *node);
+rl_listener_change rl_listener_node_down(rl_core *core, const rl_node *node);
 
 /* The probe was answered: what the node publishes must have arrived. */
-void rl_listener_probed(struct rl_core *core, rl_node *node, redlock_time now_us);
+rl_listener_change rl_listener_probed(rl_core *core, rl_node *node, redlock_time now_us);
 
 /* The node does not let us: it is not asked again for a while. */
-void rl_listener_refuse(struct rl_core *core, const rl_node *node, redlock_time now_us,
-                        const char *reason);
+rl_listener_change rl_listener_refuse(rl_core *core, const rl_node *node, redlock_time now_us,
+                                      const char *reason);
 
 /* A release has said that it may call nobody there. */
-void rl_listener_mute(struct rl_core *core, const rl_node *node, redlock_time now_us);
+rl_listener_change rl_listener_mute(rl_core *core, const rl_node *node, redlock_time now_us);
 
 /* Whether the calls of |node| arrive; else why not goes to |*reason|, NULL if nothing is wrong. */
-bool rl_listener_state(const struct rl_core *core, unsigned node, const char **reason);
+bool rl_listener_state(const rl_core *core, unsigned node, const char **reason);
 
 /* Whether the calls of so many nodes arrive, or will in a moment: nothing was wrong with their listeners. */
-bool rl_listeners_are_coming(const struct rl_core *core, unsigned needed);
+bool rl_listeners_are_coming(const rl_core *core, unsigned needed);
 
 /* Makes them when they are wanted, and sends what is to be sent; whether there is anything. */
-void rl_listeners_continue(struct rl_core *core, redlock_time now_us);
-bool rl_listeners_have_news(const struct rl_core *core);
+void rl_listeners_continue(rl_core *core, redlock_time now_us);
+bool rl_listeners_have_news(const rl_core *core);
 
 /* When nobody has waited for long, none are wanted any more. */
-void rl_listeners_rest(struct rl_core *core, redlock_time now_us);
+void rl_listeners_rest(rl_core *core, redlock_time now_us);
 
 /* Why the listener is to be given up by now, or NULL; one that has been silent is asked for a byte. */
-const char *rl_listener_overdue(struct rl_core *core, rl_node *listener, redlock_time now_us);
-redlock_time rl_listeners_deadline(const struct rl_core *core);
+const char *rl_listener_overdue(rl_core *core, rl_node *listener, redlock_time now_us);
+redlock_time rl_listeners_deadline(const rl_core *core);
 
-void rl_listeners_forget(struct rl_core *core);
-void rl_listeners_free(struct rl_core *core);
+void rl_listeners_forget(rl_core *core);
+void rl_listeners_free(rl_core *core);
 
 #endif

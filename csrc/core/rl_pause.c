@@ -6,7 +6,7 @@
 #include "rl_pause.h"
 
 #include "rl_backoff.h"
-#include "rl_line.h"
+#include "rl_waits.h"
 
 redlock_duration rl_pause_needs(const rl_core *core) {
   redlock_duration fastest_us[REDLOCK_NODES_MAX];
@@ -50,7 +50,7 @@ void rl_pause_limit(rl_lock *lock, redlock_time now_us) {
   uint64_t drawn = rl_time_min(pauses, RL_PAUSE_DRAWN_MAX);
   redlock_time end_us = now_us;
   for (uint64_t i = 0; i < drawn; i++) {
-    end_us = rl_time_add(end_us, rl_backoff_attempt(lock->current, rl_line_random(lock->core)));
+    end_us = rl_time_add(end_us, rl_backoff_attempt(lock->current, rl_waits_random(lock->core)));
   }
   redlock_duration mean_us = rl_time_max(lock->current->retry_delay_us, RL_BACKOFF_ATTEMPT_MIN_US);
   if (pauses > drawn) {

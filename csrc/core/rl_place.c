@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rl_call.h"
 #include "rl_lock.h"
 
 #define RL_PLACE_SLOT_MASK 0xffffu

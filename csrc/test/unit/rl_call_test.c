@@ -613,7 +613,9 @@ static void a_node_that_will_not_call_is_not_waited_for(void **state) {
   fake_turn(world);
   for (unsigned i = 0; i < 3; i++) { /* It is asked; and the listener has gone before it answers. */
     assert_int_equal(fake_next(world, i), FAKE_STAND);
-    rl_listener_refuse(&world->core, world->core.nodes[i], world->now_us, "NOPERM");
+    rl_call_changed(&world->core,
+                    rl_listener_refuse(&world->core, world->core.nodes[i], world->now_us, "NOPERM"),
+                    world->now_us);
   }
   fake_settle(world);
   for (unsigned i = 0; i < 3; i++) {

@@ -103,9 +103,9 @@ static void the_seventeenth_node_has_no_listener(void **state) {
     assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
     assert_error(rl_core_add(&core, &address), REDLOCK_OK);
   }
-  rl_listener_mute(&core, core.nodes[15], FAKE_START_US);
+  (void)rl_listener_mute(&core, core.nodes[15], FAKE_START_US);
   assert_int_equal(core.calls->refused, 1u << 15);
-  rl_listener_mute(&core, core.nodes[16], FAKE_START_US);
+  (void)rl_listener_mute(&core, core.nodes[16], FAKE_START_US);
   assert_int_equal(core.calls->refused, 1u << 15);
   rl_core_free(&core);
 }
@@ -232,10 +232,14 @@ a_node_that_refuses_later_does_not_put_off_when_the_others_are_asked_again(void 
   redlock_options options = patient();
   options.wait_us = 600 * SECONDS;
   (void)begin_of(world, KEY, &options);
-  rl_listener_refuse(&world->core, world->core.nodes[0], world->now_us, "NOPERM");
+  rl_call_changed(&world->core,
+                  rl_listener_refuse(&world->core, world->core.nodes[0], world->now_us, "NOPERM"),
+                  world->now_us);
   fake_settle(world);
   pass(world, 40 * SECONDS);
-  rl_listener_refuse(&world->core, world->core.nodes[1], world->now_us, "NOPERM");
+  rl_call_changed(&world->core,
+                  rl_listener_refuse(&world->core, world->core.nodes[1], world->now_us, "NOPERM"),
+                  world->now_us);
   fake_settle(world);
   pass(world, 25 * SECONDS);
   assert_true(arrives(world, 0));
