@@ -27,6 +27,7 @@ local band, bxor, lshift, rshift = bit.band, bit.bxor, bit.lshift, bit.rshift
 local tcp, timer_at = ngx.socket.tcp, ngx.timer.at
 local spawn, kill = ngx.thread.spawn, ngx.thread.kill
 local exiting, sleep = ngx.worker.exiting, ngx.sleep
+local cached_now, update_time = ngx.now, ngx.update_time
 local error, ceil, max, min, next, pairs, pcall = error, math.ceil, math.max, math.min, next, pairs, pcall
 local select, tostring = select, tostring
 local collectgarbage, os_clock = collectgarbage, os.clock
@@ -355,6 +356,13 @@ local function is_late(began, wait)
   return now() - began - wait >= LATE
 end
 
+-- Returns true if nginx has read nothing for a while: it reads once for all that it runs between two looks at the time.
+local function is_behind()
+  local looked_at = cached_now()
+  update_time()
+  return cached_now() - looked_at >= LATE / 1000
+end
+
 local function look_for_lost_timers(self, began)
   for index, made in pairs(self.late) do
     if is_lost(self, made, began) then
@@ -521,7 +529,7 @@ local function turn(self)
     end
     wait = max(wait, 1)
     began = not self.clock:wait(wait / 1000) and self.now or nil
-    if began and is_late(began, wait) then sleep(LISTEN / 1000) end
+    if is_behind() or began and is_late(began, wait) then sleep(LISTEN / 1000) end
   until false
 end
 

@@ -118,6 +118,28 @@ local LOCATIONS = [[
   location /prolong {
     content_by_lua_block { assert(kept.lease:extend(80000)) }
   }
+  location /warm {
+    content_by_lua_block {
+      client:with("warm", function() end)
+      local up = 0
+      for _, node in ipairs(client:nodes()) do up = up + (node.state == "up" and 1 or 0) end
+      ngx.print(up)
+    }
+  }
+  # Wakes the clock, and is held up before that looks at the time.
+  location /held_up {
+    content_by_lua_block {
+      local lock, message
+      local thread = ngx.thread.spawn(function()
+        lock, message = client:acquire("held_up", { node_timeout = 1000, retry_count = 0 })
+      end)
+      ngx.sleep(0.05) -- It is sent.
+      require("redlock.core").nginx.driver(client, "test").clock:post(1)
+      os.execute("kill -STOP " .. ngx.worker.pid())
+      ngx.thread.wait(thread)
+      ngx.print(tostring(lock and lock:release()), " ", tostring(message))
+    }
+  }
   location /longer {
     content_by_lua_block {
       local left, err = kept.lease:extend(160000)
@@ -520,6 +542,26 @@ describe("redlock in nginx", function()
       local _, body = longer:finish()
       assert.are.equal("extended, true", body)
     end)
+    quiet()
+  end)
+
+  it("replies_that_came_while_a_request_held_up_the_worker_are_read_before_nodes_are_silent", function()
+    for _ = 1, 3 do
+      helper.unless_stalled(100, function()
+        farm:reset()
+        helper.eventually(function() return select(2, nginx:get("/warm")) == "5" end, "all nodes to be connected")
+        for _, node in ipairs(farm) do node:stop() end
+        local over, worker = helper.now() + 1.1, nginx:workers()[1]
+        local request = nginx:request("/held_up")
+        finally(function() os.execute("kill -CONT " .. worker) end)
+        helper.eventually(function() return nginx:stat(worker):match("%) (%a)") == "T" end, "the worker to stop")
+        for _, node in ipairs(farm) do node:continue() end
+        helper.eventually(function() return farm:count("held_up") == 5 end, "the nodes to grant it")
+        helper.pass(over + 0.1 - helper.now())
+        os.execute("kill -CONT " .. worker)
+        assert.are.equal("true nil", select(2, request:finish()))
+      end)
+    end
     quiet()
   end)
 
