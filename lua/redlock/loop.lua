@@ -86,10 +86,16 @@ local function tell(self, on_lost, lock, reason)
   if not told then loss.tell(on_lost, lock, reason) end
 end
 
+-- Returns the lock with this number, unless the collector has ended its handle: a lock that the finalizer of something
+-- else reaches, a controller of cqueues for one, outlives it.
+local function find(self, id)
+  return self.handles[id] and self.by_id[id]
+end
+
 local function tell_losses(self)
   local on_lost, handle, reason = next_lost(self.handle)
   while on_lost do
-    local lock = self.by_id[identify(handle)]
+    local lock = find(self, identify(handle))
     if lock then tell(self, on_lost, lock, reason) end
     on_lost, handle, reason = next_lost(self.handle)
   end
@@ -125,7 +131,7 @@ end
 local function note_grant(self, lock, ticket)
   if lock and lock.operation == "acquire" and watched(lock.handle) then
     self.leases[lock] = ticket.seat
-    self.untaken[ticket] = { lock = lock, deadline = now() + lock.handle:ttl() / 1000, turns = 0 }
+    self.untaken[ticket] = { id = lock.id, deadline = now() + lock.handle:ttl() / 1000, turns = 0 }
     alarm(self.handle, LOOK)
   end
 end
@@ -136,9 +142,9 @@ local function call(self, id, ticket)
   self.waiting[id], ticket.ended = nil, true
   rise(self, ticket)
   if loop.is_closed and loop.is_closed(waiter) then
-    give_back_for(self.by_id[id])
+    give_back_for(find(self, id))
   else
-    note_grant(self, self.by_id[id], ticket)
+    note_grant(self, find(self, id), ticket)
     loop.signal(waiter)
   end
 end
@@ -147,9 +153,11 @@ end
 -- coroutine that was woken has run, however slow the machine is.
 local function give_back_untaken(self)
   for ticket, grant in pairs(self.untaken) do
-    local lock = grant.lock
+    local lock = find(self, grant.id)
     grant.turns = grant.turns + 1
-    if grant.turns > 2 and now() >= grant.deadline then
+    if not lock then
+      self.untaken[ticket] = nil
+    elseif grant.turns > 2 and now() >= grant.deadline then
       self.untaken[ticket], self.leases[lock] = nil, nil
       ticket.results = { nil, shown(lock.handle:resource()) .. ": released, because its coroutine did not go on",
         "cancelled" }
@@ -181,7 +189,7 @@ end
 -- this seat: a loop within a loop ends though the outer one holds such a lease.
 local function has_leases_to_look_after(self, seat)
   for lock, taken_at in pairs(self.leases) do
-    if not watched(lock.handle) then
+    if not find(self, lock.id) or not watched(lock.handle) then
       self.leases[lock] = nil
     elseif taken_at == seat then
       return true
@@ -194,7 +202,7 @@ end
 -- told to, and the loop would never end.
 local function has_waiters(self, seat)
   local ticket = next(seat.waiters)
-  while ticket and ticket.id and not self.by_id[ticket.id] do
+  while ticket and ticket.id and not find(self, ticket.id) do
     self.waiting[ticket.id], seat.waiters[ticket] = nil, nil
     ticket = next(seat.waiters)
   end
@@ -535,7 +543,7 @@ local function wrap(self, handle)
     id = identify(handle),
     ticket = { waiter = self.loop.waiter() }, -- of the operation in flight, or of the next one
   }, lock_class)
-  self.locks[lock], self.by_id[lock.id] = true, lock
+  self.handles[lock.id], self.by_id[lock.id] = handle, lock
   return lock
 end
 
@@ -663,9 +671,9 @@ end
 
 -- Ends what other coroutines are waiting for, but for releases, which are heard of.
 local function give_up(self)
-  for lock in pairs(self.locks) do
-    -- The collector may have ended the handle of a lock that it has not yet removed from this table.
-    if lock.operation ~= "release" then pcall(lock.handle.cancel, lock.handle) end
+  for id, handle in pairs(self.handles) do
+    local lock = self.by_id[id]
+    if lock and lock.operation ~= "release" then handle:cancel() end
   end
   collect(self)
 end
@@ -742,8 +750,8 @@ function loops.new(loop, nodes, given, level)
     waiting = loop.collects and setmetatable({}, weak_values) or {}, -- by number: who waits for the end of an operation
     lookers = loop.collects and setmetatable({}, weak_keys) or {}, -- who waits for something else
     seats = setmetatable({}, weak_keys), -- by loop: who waits there
-    locks = setmetatable({}, weak_keys),
-    by_id = setmetatable({}, weak_values),
+    by_id = setmetatable({}, weak_values), -- locks
+    handles = setmetatable({}, weak_values), -- by number, too; the collector takes them out before it ends them
     untaken = {}, -- by ticket: a lease that was granted, whose coroutine has not gone on since
     leases = setmetatable({}, weak_keys), -- locks whose leases are looked after, and at which seat
   }, client_class)

@@ -40,7 +40,7 @@ local READ_SIZE = 65536
 local WRITER_WAIT = 1000 -- how often one that has nothing to send looks whether it is still wanted
 
 local LATE = 40 -- for a timer that was to be run at once, or a wait that has timed out
-local LISTEN = 1 -- what a wait that is late adds
+local LISTEN = 5 -- what a wait that is late adds: a node answers what was only sent after the worker stood still
 local EARLY = 10 -- when a request that waits looks first whether nginx has run the clock
 local RELAUNCH = 250 -- between two tries to get a timer for the clock, or for on_lost
 local TOLD_AT_ONCE = 250 -- losses that one timer tells, each in a light thread
