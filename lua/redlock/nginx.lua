@@ -141,36 +141,29 @@ for name, call in pairs(calls) do
   end
 end
 
--- Nobody waits. Where there is not even a timer, the worker is about to end, and that sends it.
-local function release_unheard(lock, how, given)
-  local self, pending, writers, clock = start(lock, how, 0)
+-- Where nothing may wait, there may not even be a timer: the worker is about to end, and that sends it.
+function lock_methods.release(lock, given)
+  local how, slot = RELEASE, 0
+  if given ~= nil and release_options(given, 2) then
+    how = RELEASE_SEND
+  elseif not may_wait[get_phase()] then
+    how = RELEASE_FORGET
+  else
+    slot = free_slot()
+  end
+  local self, pending, writers, clock = start(lock, how, slot)
   if self and pending == nil then
-    overtake(self, lock, writers, how)
-    self, pending, writers, clock = start(lock, how, 0)
+    local free = overtake(self, lock, writers, how)
+    if how == RELEASE then slot = free end
+    self, pending, writers, clock = start(lock, how, slot)
   end
   if self == false then return blocking_lock.release(lock, given) end
   if not self then return nil, pending, writers end
-  move(self, writers, clock)
-  return true
-end
-
-function lock_methods.release(lock, given)
-  local ok, message, code
-  if given ~= nil and release_options(given, 2) then
-    ok, message, code = release_unheard(lock, RELEASE_SEND, given)
-  elseif not may_wait[get_phase()] then
-    ok, message, code = release_unheard(lock, RELEASE_FORGET)
-  else
-    local slot = free_slot()
-    local self, pending, writers, clock = start(lock, RELEASE, slot)
-    if self and pending == nil then
-      slot = overtake(self, lock, writers, RELEASE)
-      self, pending, writers, clock = start(lock, RELEASE, slot)
-    end
-    if self == false then return blocking_lock.release(lock) end
-    if not self then return nil, pending, writers end
-    ok, message, code = await(self, lock, slot, pending, writers, clock)
+  if how ~= RELEASE then
+    move(self, writers, clock)
+    return true
   end
+  local ok, message, code = await(self, lock, slot, pending, writers, clock)
   if ok then return true end
   return nil, message, code
 end

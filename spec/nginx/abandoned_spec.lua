@@ -95,6 +95,20 @@ local LOCATIONS = [[
     }
   }
 
+  # Its acquire is in flight while it is released.
+  location /busy {
+    content_by_lua_block {
+      local lock = client:lock("busy")
+      local waiting = ngx.thread.spawn(lock.acquire, lock)
+      for _, how in ipairs { { }, { wait = false } } do
+        local _, err = pcall(function() lock:release(next(how) ~= nil and how or nil) end)
+        ngx.say(err)
+      end
+      lock:cancel()
+      ngx.thread.wait(waiting)
+    }
+  }
+
   # The first of two light threads that are woken in one step begins the next operation of the other's lock.
   location /woken {
     content_by_lua_block {
@@ -169,6 +183,15 @@ describe("redlock in nginx, callers that are gone", function()
     for index = 3, 5 do farm[index]:continue() end
     assert.are.equal("true nil nil cancelled", body)
     farm:eventually_free("alive")
+  end)
+
+  it("release_of_busy_lock_blames_line_of_its_caller", function()
+    for _, node in ipairs(farm) do node:command("SET", "busy", "theirs") end
+    local _, body = nginx:get("/busy")
+    local first, second = body:match("^([^\n]*)\n([^\n]*)\n$")
+    assert.is_truthy(first and first:find("^content_by_lua.*'busy' has an operation in flight"), body)
+    assert.are.equal(first, second)
+    assert.are.equal("", nginx:complaints())
   end)
 
   it("killed_caller_blocks_no_operation_of_its_lock", function()
