@@ -111,14 +111,22 @@ int rl_lua_reentry_number_by(lua_State *L) {
   return 0;
 }
 
-/* Numbers of one Lua state are no other's: of a client that several use. */
-static int own_by_number(rl_lua_lock *self, unsigned char kind, const void *of, uint64_t number) {
-  unsigned char owner[1 + sizeof of + sizeof number];
+/* An owner of one client object is none of another, although the two may share their connections: |of| tells them. */
+static int own(rl_lua_lock *self, unsigned char kind, const void *of, const void *bytes,
+               size_t length) {
+  unsigned char owner[REDLOCK_OWNER_MAX];
 
   owner[0] = kind;
   memcpy(owner + 1, &of, sizeof of);
-  memcpy(owner + 1 + sizeof of, &number, sizeof number);
-  return redlock_lock_set_owner(self->lock, owner, sizeof owner);
+  memcpy(owner + 1 + sizeof of, bytes, length);
+  return redlock_lock_set_owner(self->lock, owner, 1 + sizeof of + length);
+}
+
+/* Numbers of one Lua state are no other's: of a client that several use. */
+static int own_by_number(rl_lua_lock *self, unsigned char kind, uint64_t number) {
+  const void *of = self->share != NULL ? (const void *)self->share : self->sentinel;
+
+  return own(self, kind, of, &number, sizeof number);
 }
 
 static int own_by_who_runs(lua_State *L, rl_lua_lock *self, void *request) {
@@ -127,22 +135,20 @@ static int own_by_who_runs(lua_State *L, rl_lua_lock *self, void *request) {
   if (request != NULL)
     number = rl_lua_nginx_owners_number(&self->nginx->owners, request);
   if (number != 0)
-    return own_by_number(self, OF_REQUEST, self->sentinel, number);
+    return own_by_number(self, OF_REQUEST, number);
   number = number_of_visit(L);
-  return number != 0 ? own_by_number(self, OF_VISIT, self->sentinel, number)
-                     : own_by_number(self, OF_COROUTINE, self->sentinel, number_of_coroutine(L));
+  return number != 0 ? own_by_number(self, OF_VISIT, number)
+                     : own_by_number(self, OF_COROUTINE, number_of_coroutine(L));
 }
 
 /* The name on top of the stack, which is popped. */
 static int own_by_name(lua_State *L, rl_lua_lock *self) {
-  unsigned char owner[REDLOCK_OWNER_MAX];
   size_t length;
   const char *name = lua_tolstring(L, -1, &length);
+  int error = own(self, OF_NAME, self->share, name, length);
 
-  owner[0] = OF_NAME;
-  memcpy(owner + 1, name, length);
   lua_pop(L, 1);
-  return redlock_lock_set_owner(self->lock, owner, length + 1);
+  return error;
 }
 
 int rl_lua_reentry_own(lua_State *L, rl_lua_lock *self, int index, void *request) {

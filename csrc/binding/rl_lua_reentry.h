@@ -13,8 +13,8 @@
 
 #include "rl_lua.h"
 
-/* Bytes of a name: a byte that says what it is goes before it. */
-#define RL_LUA_OWNER_NAME_MAX (REDLOCK_OWNER_MAX - 1)
+/* Bytes of a name: a byte that says what it is goes before it, and a pointer. */
+#define RL_LUA_OWNER_NAME_MAX (REDLOCK_OWNER_MAX - 9)
 
 /* What option 'reentrant' has said. */
 typedef enum rl_lua_reentrant {

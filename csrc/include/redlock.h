@@ -116,7 +116,7 @@ typedef uint64_t redlock_duration;
 #define REDLOCK_TEXT_MAX 192       /* bytes of what a node has said, with its NUL */
 #define REDLOCK_FINDING_MAX 512    /* bytes of what the doctor says, with its NUL */
 #define REDLOCK_TOKEN_MAX 256      /* bytes of a token that others made */
-#define REDLOCK_OWNER_MAX 64       /* bytes of an owner */
+#define REDLOCK_OWNER_MAX 72       /* bytes of an owner */
 #define REDLOCK_USERNAME_MAX 512   /* bytes */
 #define REDLOCK_PASSWORD_MAX 16384 /* bytes of a password that a function brings; of others 512 */
 

@@ -29,6 +29,26 @@ local LOCATIONS = [[
       assert(inner:release())
     }
   }
+  # Clients that share their connections.
+  location /clients {
+    content_by_lua_block {
+      local function new()
+        return require("redlock").new(addresses,
+          { ttl = 60000, retry_count = 0, node_timeout = 20000, reentrant = true, prefix = "clients:" })
+      end
+      local one, other = new(), new()
+      for _, owner in ipairs { true, ("n"):rep(63) } do
+        local outer = assert(one:acquire("name", { reentrant = owner }))
+        local inner = assert(one:acquire("name", { reentrant = owner }))
+        ngx.print(select(3, other:acquire("name", { reentrant = owner })), " ")
+        assert(inner:release())
+        assert(outer:release())
+      end
+      local lock = assert(other:acquire("name"))
+      one:close()
+      ngx.print(tostring(lock:is_held()), " ", tostring(lock:release()))
+    }
+  }
   location /hold {
     content_by_lua_block {
       kept.lock = assert(client:acquire("held"))
@@ -163,6 +183,11 @@ describe("re-entrance in nginx", function()
   local function eventually_free(key)
     helper.eventually(function() return farm:count(key) == 0 end, key .. " to be free")
   end
+
+  it("client_does_not_enter_lock_of_another_client_that_shares_its_connections", function()
+    assert.are.equal("taken taken true true", (select(2, nginx:get("/clients"))))
+    assert.are.equal("", nginx:complaints())
+  end)
 
   it("counts in all light threads of a request", function()
     assert.are.equal("true false true\n", get("/threads"))
