@@ -6,13 +6,14 @@
 #     run_tests.sh [--only TEXT]... LIST...
 #
 # LIST is test, check or check-long. --only keeps the jobs whose name contains TEXT; "changed" stands for the names of the
-# files that differ from HEAD. REDLOCK_TOTALS=file receives the last line instead.
+# source files that differ from HEAD. REDLOCK_TOTALS=file receives the last line instead.
 #
 # 1. A job starts when the job that it needs has passed and a slot of its class is free. There is one computing slot
 #    for each processor. Sleeping jobs mostly wait, so there are more of those slots.
-# 2. A job runs in a session and a TMPDIR of its own. A process that it leaves behind is a failure.
-# 3. Each test of cmocka and busted and each "ok" line counts one. A skipped or pending test has failed. A job that prints no
-#    such line counts one by its exit status.
+# 2. A job runs in a session and a TMPDIR of its own. A process that it leaves behind is a failure, in other sessions, too.
+# 3. Each test of cmocka and busted and each "ok" line counts one. A skipped or pending test has failed. A check that prints
+#    no such line counts one by its exit status.
+# 4. One run at a time in one tree. A signal ends the run, its jobs and their files.
 #
 # Logs are in build/log/NAME.log, and name, class, seconds, processor
 # milliseconds, passed, failed and repeated of each job in build/log/times.
@@ -22,6 +23,11 @@ cd "$here/.." || exit 1
 export MAKE=${MAKE:-make} MAKEFLAGS=s MFLAGS= CI=${CI:-true}
 unset LUA LUA_PATH LUA_CPATH LUA_VERSION BUILD CFLAGS CPPFLAGS LDFLAGS
 . "$here/test_report.sh"
+
+[ "${BASH_VERSINFO[0]}${BASH_VERSINFO[1]}" -ge 51 ] || {
+  printf 'run_tests: bash 5.1 is needed, and this is %s\n0 passed, 1 failed\n' "$BASH_VERSION"
+  exit 1
+}
 
 log_directory=build/log
 processors=$(nproc 2>/dev/null || echo 2)
@@ -36,10 +42,62 @@ failed=0
 repeated=0
 failures=()
 
-# Prints the names of changed files without directory, "_test", "_spec" and extension.
-changed_names() {
-  { git diff --name-only HEAD; git ls-files -o --exclude-standard; } |
-    sed 's|.*/||; s|\.[a-z]*$||; s/_\(test\|spec\)$//' | sort -u
+# Returns 0 if the text $1 is in the name of a job.
+is_named() {
+  local name
+  for name in "${all_names[@]}"; do
+    [[ $name != *"$1"* ]] || return 0
+  done
+  return 1
+}
+
+# Prints the texts that select the tests of the source file $1: its name without "_test" and "_spec", or, if no job is called
+# so, the suites that use its directory.
+tests_of_file() {
+  local name=${1##*/}
+  name=${name%.*}
+  name=${name%_test}
+  name=${name%_spec}
+  if is_named "$name"; then echo "$name"; return; fi
+  case $1 in
+  csrc/core/*) printf '%s\n' unit/rl_ sim/short ;;
+  csrc/driver/* | csrc/include/* | csrc/test/lib/*) printf '%s\n' unit/ integration/ ;;
+  csrc/tls/* | csrc/test/tls/*) echo tls ;;
+  csrc/cli/*) echo cli ;;
+  csrc/test/sim/*) echo sim/ ;;
+  csrc/binding/rl_lua_nginx*) echo nginx ;;
+  csrc/binding/* | lua/* | spec/*) echo spec/ ;;
+  examples/*) echo examples ;;
+  esac
+}
+
+# Replaces the word "changed" in |only| by the tests of the source files that differ from HEAD.
+expand_changed() {
+  local text file kept=() texts=()
+  for text in "${only[@]}"; do [ "$text" = changed ] || kept+=("$text"); done
+  [ "${#kept[@]}" -lt "${#only[@]}" ] || return 0
+  while read -r file; do
+    [ ! -d "$file" ] || continue
+    mapfile -t texts < <(tests_of_file "$file")
+    [ "${#texts[@]}" -gt 0 ] || { echo "ONLY=changed: no job of ${lists[*]} tests $file"; continue; }
+    kept+=("${texts[@]}")
+  done < <({ git diff --name-only HEAD; git ls-files -o --exclude-standard; } | grep -E '\.(c|h|lua)$' | sort -u)
+  only=("${kept[@]}")
+  [ "${#only[@]}" -gt 0 ] || {
+    echo 'ONLY=changed: no source file differs from HEAD'
+    give_up changed
+  }
+}
+
+# Ends the run if a text of |only| is in the name of no job.
+check_only() {
+  local text
+  for text in "${only[@]}"; do
+    is_named "$text" || {
+      echo "no job of ${lists[*]} is called $text"
+      give_up "$text"
+    }
+  done
 }
 
 # Returns 0 if the job $1 is asked for by one of the texts in |only|.
@@ -85,33 +143,40 @@ suite_of() {
 # Runs the job number $1 in this subshell. Writes status, seconds, processor seconds, passed, failed, repetitions.
 run_job() {
   local name=${names[$1]} log=$log_directory/${names[$1]}.log started=$SECONDS status left cpu
-  export TMPDIR=$scratch/$1
-  mkdir -p "$TMPDIR" "${log%/*}"
+  local directory=$scratch/$1
+  mkdir -p "$directory" "${log%/*}"
   session=
-  trap '[ -z "$session" ] || end_session "$session"; exit 130' INT TERM HUP
-  setsid timeout -k 10 "$job_limit" bash -c "${commands[$1]}" >"$log" 2>&1 </dev/null &
+  trap '[ -z "$session" ] || end_processes "$session" "$directory"; exit 130' INT TERM HUP PIPE
+  TMPDIR=$directory setsid timeout -k 10 "$job_limit" bash -c "${commands[$1]}" >"$log" 2>&1 </dev/null &
   session=$!
-  wait "$session"
+  # The shell would report a crash here, too.
+  { wait "$session"; } 2>/dev/null
   status=$?
-  [ "$status" -ne 124 ] || echo "not ok - $name took longer than $job_limit s" >>"$log"
-  left=$(still_left_behind "$session")
-  if [ -n "$left" ]; then
-    end_session "$session"
-    printf 'not ok - these processes were left behind:\n%s\n' "$left" >>"$log"
+  if [ "$status" -eq 124 ] || [ $((SECONDS - started)) -ge "$job_limit" ]; then
+    echo "not ok - $name took longer than $job_limit s" >>"$log"
+  elif [ "$status" -ne 0 ]; then
+    echo "# ended with status $status$([ "$status" -le 128 ] || kill -l "$status" 2>/dev/null | sed 's/^/, SIG/')" >>"$log"
   fi
-  rm -rf "$TMPDIR"
+  left=$(still_left_behind "$session" "$directory")
+  if [ -n "$left" ]; then
+    end_processes "$session" "$directory"
+    printf '%s\n' "$left" | sed 's/^/not ok - left behind: process /' >>"$log"
+  fi
+  rm -rf "$directory"
   times >"$scratch/$1.times"
   # The second line has the user and the system time of all processes that ended.
   cpu=$(awk 'NR == 2 { split($0, t, /[ms ]+/); printf "%d", (t[1] * 60 + t[2] + t[3] * 60 + t[4]) * 1000 }' "$scratch/$1.times")
-  echo "$status $((SECONDS - started)) $cpu $(judge "$log" "$status")" >"$scratch/$1.result"
+  echo "$status $((SECONDS - started)) $cpu $(judge "$name" "$log" "$status")" >"$scratch/$1.result"
 }
 
 # Prints a line that replaces itself, if there is a terminal.
 show_progress() {
   [ -t 1 ] || return 0
-  local i running=
+  local i running= rows columns
+  read -r rows columns < <(stty size <&1 2>/dev/null)
+  [ "${columns:-0}" -gt 10 ] || columns=80
   for i in "${pid_job[@]}"; do running="$running ${names[i]}"; done
-  printf '\r\033[K%s' "$(printf '[%d of %d jobs, %d failed]%s' "$done_jobs" "${#names[@]}" "$failed" "$running" | cut -c "1-$((${COLUMNS:-100} - 1))")"
+  printf '\r\033[K%s' "$(printf '[%d of %d jobs, %d failed]%s' "$done_jobs" "${#names[@]}" "$failed" "$running" | cut -c "1-$((columns - 1))")"
 }
 
 say() {
@@ -128,7 +193,7 @@ start_job() {
   fi
   state[$1]=running
   slots[${classes[$1]}]=$((slots[${classes[$1]}] - 1))
-  run_job "$1" &
+  run_job "$1" 9>&- &
   pid_job[$!]=$1
 }
 
@@ -148,7 +213,7 @@ finish_job() {
   if [ "$bad" -gt 0 ]; then
     failures+=("$name")
     say ''
-    report_failure "$name" "exit status $status" "$log_directory/$name.log"
+    report_failure "$name" "$log_directory/$name.log"
   fi
   if [ "${suite_left[$suite]}" -eq 0 ]; then
     suites_left=$((suites_left - 1))
@@ -201,13 +266,18 @@ build_all() {
     targets=$(printf '%s\n' $build_targets | sed -n "s/^$version://p")
     [ -n "$targets" ] || continue
     # shellcheck disable=SC2086
-    if ! timeout "$job_limit" $MAKE -j"$processors" LUA_VERSION=$version $targets >"$log_directory/build.log" 2>&1; then
+    timeout "$job_limit" $MAKE -j"$processors" LUA_VERSION=$version $targets >"$log_directory/build.log" 2>&1 9>&- &
+    build=$!
+    if ! wait "$build"; then
       tail -n 40 "$log_directory/build.log"
+      echo '---- what failed:'
+      grep -aE -A 3 'error: |undefined reference|\*\*\* ' "$log_directory/build.log" | head -n 40
       failed=$((failed + 1))
       failures+=(build)
       finish
     fi
   done
+  build=
   passed=$((passed + 1))
   say '%-14s %5d passed %4d failed %5d s\n' build 1 0 $((SECONDS - started))
 }
@@ -215,7 +285,7 @@ build_all() {
 finish() {
   local totals="$passed passed, $failed failed"
   [ "$repeated" -eq 0 ] || say '%d timed blocks were repeated, because the machine stalled\n' "$repeated"
-  [ "${#failures[@]}" -eq 0 ] || say 'failed: %s\n' "${failures[*]}"
+  [ "${#failures[@]}" -eq 0 ] || say 'failed:\n%s\n' "$(for name in "${failures[@]}"; do failed_tests "$name" "$log_directory/$name.log"; done)"
   say 'took %d s\n' "$SECONDS"
   if [ -n "${REDLOCK_TOTALS:-}" ]; then
     echo "$totals" >"$REDLOCK_TOTALS"
@@ -227,17 +297,33 @@ finish() {
   exit
 }
 
+# Ends the run before it has begun: |what| could not be done.
+give_up() {
+  failed=$((failed + 1)) failures+=("$1")
+  finish
+}
+
 interrupted() {
-  trap '' INT TERM HUP
-  kill -TERM "${!pid_job[@]}" 2>/dev/null
+  trap '' INT TERM HUP PIPE
+  # shellcheck disable=SC2086
+  kill -TERM "${!pid_job[@]}" $build 2>/dev/null
   wait
   rm -rf "$scratch"
   echo "interrupted" >&2
   exit 130
 }
 
-scratch=$(mktemp -d "${TMPDIR:-/tmp}/rl.XXXXXX") || exit 1
-trap interrupted INT TERM HUP
+# Scripts and nginx cannot do with every character, and the path of a socket has 107 of them.
+if [[ ! ${TMPDIR:-/tmp} =~ ^/[A-Za-z0-9/._-]{0,39}$ ]]; then
+  echo "TMPDIR=$TMPDIR is longer than 40 characters, not absolute, or has special characters: /tmp is used instead"
+  TMPDIR=/tmp
+fi
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/rl.XXXXXX") || {
+  echo '0 passed, 1 failed'
+  exit 1
+}
+build=
+trap interrupted INT TERM HUP PIPE
 only=()
 lists=()
 build_targets=
@@ -249,17 +335,18 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-if [[ " ${only[*]} " == *" changed "* ]]; then
-  mapfile -t only < <(changed_names)
-fi
+mkdir -p "$log_directory"
+exec 9>"$log_directory/lock"
+flock -n 9 || {
+  echo "another run of the tests goes on in $PWD"
+  give_up lock
+}
+mapfile -t all_names < <(for list in "${lists[@]}"; do bash "$here/test_jobs.sh" "$list"; done | cut -d'|' -f1)
+expand_changed
+check_only
 self_test || { failed=$((failed + 1)); failures+=(self_test); }
 for list in "${lists[@]}"; do read_jobs "$list"; done
 drop_idle_builds
-if [ "${#names[@]}" -eq 0 ]; then
-  echo "no job of ${lists[*]} is called: ${only[*]}"
-  failed=$((failed + 1))
-  finish
-fi
 declare -A job_named
 for i in "${!names[@]}"; do
   job_named[${names[i]}]=$i
@@ -267,7 +354,6 @@ for i in "${!names[@]}"; do
   suite_left[$suite]=$((${suite_left[$suite]:-0} + 1))
 done
 suites_left=${#suite_left[@]}
-mkdir -p "$log_directory"
 : >"$log_directory/times"
 [ -z "${build_targets// /}" ] || build_all
 run_jobs

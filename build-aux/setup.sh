@@ -39,6 +39,7 @@ needs_test='
 command:c++|g++|gcc-c++|g++
 command:bash|bash|bash|bash
 command:setsid|util-linux|util-linux-core|setsid
+command:flock|util-linux|util-linux-core|flock
 command:ps|procps|procps-ng|procps
 command:objcopy|binutils|binutils|binutils
 package:openssl|libssl-dev|openssl-devel|openssl-dev

@@ -11,53 +11,78 @@ count_results() {
     }
     /^ok / { passed++ }
     /^not ok / { failed++ }
-    END { print passed + 0, failed + 0 }'
+    # Tests of cmocka that began, and those of groups that ended.
+    /^\[ RUN      \] / { begun++ }
+    /^\[==========\] .*[0-9]+ test\(s\) run/ { ended += $(NF - 2) }
+    END { print passed + 0, failed + (begun > ended) }'
 }
 
-# Prints "passed failed repetitions" for the log $1 of a job that ended with the status $2.
+# Prints "passed failed repetitions" for the job $1, which has the log $2 and ended with the status $3.
 judge() {
   local good bad
-  read -r good bad < <(count_results "$1")
-  if [ "$bad" -eq 0 ] && [ "$2" -ne 0 ]; then
+  read -r good bad < <(count_results "$2")
+  if [ "$bad" -eq 0 ] && [ "$3" -ne 0 ]; then
     bad=1
   elif [ "$bad" -eq 0 ] && [ "$good" -eq 0 ]; then
     # A test program that ran no test has failed; a check that prints no result counts by its status.
-    if grep -qaE '^\[==========\]|^[0-9]+ success' "$1"; then bad=1; else good=1; fi
+    if [[ $1 =~ (unit|spec|integration)/ ]]; then
+      bad=1
+      echo '# ended without a result' >>"$2"
+    else
+      good=1
+    fi
   fi
-  echo "$good $bad $(grep -ac '^# repeated:' "$1")"
+  echo "$good $bad $(grep -ac '^# repeated:' "$2")"
 }
 
-# Prints the processes of the session $1, without zombies.
+# Prints the numbers of the processes of the session $1, and of those in other sessions that have the TMPDIR $2, or
+# something in it open. A daemon that writes its title over its environment has its log there.
+processes_of() {
+  {
+    ps -e -o pid=,sid= | awk -v sid="$1" '$2 == sid { print $1 }'
+    grep -lsazxF "TMPDIR=$2" /proc/[0-9]*/environ | cut -d/ -f3
+    find /proc/[0-9]*/cwd /proc/[0-9]*/fd -maxdepth 1 \( -lname "$2" -o -lname "$2/*" \) 2>/dev/null | cut -d/ -f3
+  } | sort -u
+}
+
+# Prints these processes, without zombies: number, state and command.
 left_behind() {
-  ps -e -o pid=,sid=,stat=,args= | awk -v sid="$1" '$2 == sid && $3 !~ /^Z/'
+  local list
+  list=$(processes_of "$1" "$2" | tr '\n' ',')
+  [ -z "$list" ] || ps -o pid=,stat=,args= -p "${list%,}" | awk '$2 !~ /^Z/' | cut -c 1-200
 }
 
 # The same, after time enough for processes that are about to end.
 still_left_behind() {
   local deadline=$((SECONDS + 15))
-  while [ -n "$(left_behind "$1")" ] && [ "$SECONDS" -lt "$deadline" ]; do
+  while [ -n "$(left_behind "$1" "$2")" ] && [ "$SECONDS" -lt "$deadline" ]; do
     sleep 0.1
   done
-  left_behind "$1"
+  left_behind "$1" "$2"
 }
 
-# Kills the session $1, stopped processes too.
-end_session() {
-  left_behind "$1" | awk '{ print $1 }' | while read -r pid; do
-    kill -KILL "$pid" 2>/dev/null
+# Kills them, stopped ones too, until there is none: some may have had time to start others.
+end_processes() {
+  local tries pids
+  for ((tries = 0; tries < 50; tries++)); do
+    pids=$(left_behind "$1" "$2" | awk '{ print $1 }')
+    [ -n "$pids" ] || return 0
+    # shellcheck disable=SC2086
+    kill -KILL $pids 2>/dev/null
+    sleep 0.02
   done
 }
 
-# Prints the end of the log $3 of the job $1, and then what failed in it: cmocka gives the reason above the
+# Prints the end of the log $2 of the job $1, and then what failed in it: cmocka gives the reason above the
 # name of the test, busted below.
 report_failure() {
   local lines=${REDLOCK_LOG_LINES:-60} plain='s/\x1b\[[0-9;]*m//g'
-  echo "---- $1: $2; the end of $3:"
-  sed "$plain" "$3" | grep -avE '^[+.-]*$' | tail -n "$lines"
-  echo "---- $1, $2; what failed:"
-  sed "$plain" "$3" | grep -aE -A 12 '^(Failure|Error|Pending) -> ' | head -n "$lines"
-  sed "$plain" "$3" | failed_of_cmocka | head -n "$lines"
-  sed "$plain" "$3" | grep -a '^not ok' | sed 's/^not ok -*/- /' | head -n "$lines"
+  echo "---- $1: the end of $2:"
+  sed "$plain" "$2" | grep -avE '^[+.-]*$' | tail -n "$lines"
+  echo "---- $1: what failed:"
+  sed "$plain" "$2" | grep -aE -A 12 '^(Failure|Error|Pending) -> ' | head -n "$lines"
+  sed "$plain" "$2" | failed_of_cmocka | head -n "$lines"
+  sed "$plain" "$2" | sed -n 's/^not ok -* */- /p; s/^# ended/- ended/p' | head -n "$lines"
   echo "----"
 }
 
@@ -65,13 +90,30 @@ report_failure() {
 failed_of_cmocka() {
   awk '
     /^\[ RUN / { count = 0; test = $NF; next }
+    /^\[       OK \] / { test = ""; next }
     /^\[  (FAILED |SKIPPED) \] / && $NF == test {
       print "- " test ":"
       for (i = count > 15 ? count - 15 : 0; i < count; i++) print "    " said[i]
       test = ""
       next
     }
-    { said[count++] = $0 }'
+    { said[count++] = $0 }
+    END {
+      if (test == "") exit
+      print "- " test " did not end:"
+      for (i = count > 15 ? count - 15 : 0; i < count; i++) print "    " said[i]
+    }'
+}
+
+# Prints the job $1 and, below, at most ten tests that failed by its log $2.
+failed_tests() {
+  echo "  $1"
+  [ -e "$2" ] || return 0
+  {
+    sed 's/\x1b\[[0-9;]*m//g' "$2" | grep -aE -A 1 '^(Failure|Error|Pending) -> ' | grep -avE '^(Failure|Error|Pending) -> |^--$'
+    sed 's/\x1b\[[0-9;]*m//g' "$2" | failed_of_cmocka | sed -n 's/^- \(.*\):$/\1/p'
+    sed 's/\x1b\[[0-9;]*m//g' "$2" | sed -n 's/^not ok -* *//p; s/^# ended/ended/p'
+  } | sed 's/^/      /' | cut -c 1-160 | head -n 10
 }
 
 # Tries the counting on results of which some have failed. Returns 1 if it counts wrong.
@@ -82,4 +124,7 @@ self_test() {
     '12 successes / 1 failure / 2 errors / 3 pending : 0.5 seconds' '1 success / 0 failures / 0 errors / 0 pending : 0.1' \
     'ok - d' 'not ok - e' | count_results /dev/stdin)
   [ "$got" = '16 10' ] || { echo "run_tests: counts '$got' where '16 10' is right"; return 1; }
+  # A program that ends in the middle has failed, whatever its status says.
+  got=$(printf '%s\n' '[ RUN      ] a' '[==========] 1 test(s) run.' '[  PASSED  ] 1 test(s).' '[ RUN      ] b' | count_results /dev/stdin)
+  [ "$got" = '1 1' ] || { echo "run_tests: counts '$got' where '1 1' is right"; return 1; }
 }
