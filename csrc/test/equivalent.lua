@@ -225,7 +225,6 @@ return {
   { "rl_turn_launch", "> to >=", why = "a microsecond" },
   -- lua/redlock/loop.lua
   { "wait_for", "< to <=", why = equal },
-  { "wrap", "true to false", why = "only the keys count" },
   -- lua/redlock/nginx.lua
   { "main", "true to false", 6, file = "nginx.lua", why = "Debian has no Lua for nginx's streams" },
   { "main", "true to false", 8, file = "nginx.lua", why = "Debian's nginx cannot wait there (docs/openresty.md)" },
