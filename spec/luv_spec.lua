@@ -158,6 +158,21 @@ describe("redlock.luv", function()
           end)
         end)
 
+      it("closed_coroutine_stops_waiting_while_another_client_holds_lock" .. how, function()
+        farm:reset()
+        for _, node in ipairs(farm) do node:command("SET", "r", "theirs") end
+        local client = redlock.new(farm.addresses, { notify = notify, node_timeout = 20000 })
+        collectgarbage("stop")
+        finally(function() collectgarbage("restart") end)
+        run(function() -- The loop ends by itself, in less than the budget of the acquire.
+          local thread = coroutine.create(function() client:acquire("r", { wait = 1000000 }) end)
+          assert(coroutine.resume(thread))
+          sleep(0.05)
+          assert(coroutine.close(thread)) -- luacheck: ignore
+        end)
+        run(function() client:close() end)
+      end)
+
       it("a coroutine that had been closed while it waited kept the lock from the others" .. how, function()
         farm:reset()
         local options = { notify = notify, ttl = 60000, node_timeout = 20000 }

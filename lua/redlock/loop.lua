@@ -48,7 +48,7 @@ local next_lost, watched, keep, left_of = core.next_lost, core.watched, core.kee
 
 local alarm, now = core.alarm, core.now
 
-local LOOK = 1 -- how often, in seconds, to look whether somebody still has to look after the leases
+local LOOK = 1 -- how often, in seconds, to look after leases, and for coroutines that were closed
 
 local RELEASE = core.calls.release.code
 
@@ -167,6 +167,19 @@ local function give_back_untaken(self)
   end
 end
 
+-- Ends the acquires of coroutines that were closed: they would go on until their budget ends.
+local function sweep(self)
+  local is_closed = self.loop.is_closed
+  if not is_closed or next(self.waiting) == nil then return end
+  alarm(self.handle, LOOK)
+  if now() < self.sweep_at then return end
+  self.sweep_at = now() + LOOK
+  for id, ticket in pairs(self.waiting) do
+    local lock = is_closed(ticket.waiter) and find(self, id)
+    if lock and lock.operation == "acquire" then lock.handle:cancel() end
+  end
+end
+
 -- Processes what there is to process, wakes those whose operation has ended by it, and tells of losses.
 local function collect(self)
   local handle, waiting, count = self.handle, self.waiting, 0
@@ -231,6 +244,7 @@ end
 local function turn(self, seat)
   if self.gone then return end
   seat.begun, seat.turning = false, true
+  sweep(self)
   collect(self)
   wake_lookers(self)
   give_back_untaken(self)
@@ -752,6 +766,7 @@ function loops.new(loop, nodes, given, level)
     seats = setmetatable({}, weak_keys), -- by loop: who waits there
     by_id = setmetatable({}, weak_values), -- locks
     handles = setmetatable({}, weak_values), -- by number, too; the collector takes them out before it ends them
+    sweep_at = 0,
     untaken = {}, -- by ticket: a lease that was granted, whose coroutine has not gone on since
     leases = setmetatable({}, weak_keys), -- locks whose leases are looked after, and at which seat
   }, client_class)
