@@ -26,6 +26,8 @@ $(BUILD)/test/integration/over_tls_%_test: csrc/test/integration/%_test.c $(BUIL
 
 .PHONY: integration integration-programs
 integration-programs: $(INTEGRATION_PROGRAMS)
+# All programs with threads, for tsan-programs.
+thread-programs: lib cli $(TEST_THREAD_PROGRAMS) $(INTEGRATION_THREAD_PROGRAMS)
 integration:
 	@$(run_tests) --only integration/ test
 # The tests that depend on the server, with the servers of several suites of Debian.

@@ -157,7 +157,6 @@ asan-programs:
 	+$(ASAN_MAKE) lib cli unit-programs integration-programs model-programs
 	+$(ASAN_MAKE) sanitized-lua LUA_VERSION=5.4
 	+$(ASAN_MAKE) sanitized-lua LUA_VERSION=jit
-thread-programs: lib cli $(TEST_THREAD_PROGRAMS) $(INTEGRATION_THREAD_PROGRAMS)
 tsan-programs:
 	+$(TSAN_MAKE) thread-programs
 asan tsan valgrind:
