@@ -308,8 +308,6 @@ static int client_process(lua_State *L) {
 
   if (rl_lua_credentials_wanted(self->client) && rl_lua_credentials_run(L, self->client))
     return lua_error(L);
-  if (error == REDLOCK_OK && self->client->core.closed)
-    error = REDLOCK_E_CLOSED;
   if (error != REDLOCK_OK)
     return rl_lua_push_error(L, error, NULL, RL_LUA_DIRECT);
   lua_pushboolean(L, 1);

@@ -332,6 +332,9 @@ int redlock_client_process(redlock_client *client, const struct pollfd *fds, siz
   rl_client_enter(client);
   client->keeper.loop_is_late = false; /* K4 */
   int result = rl_turn_process(client, fds, count);
+  if (result == REDLOCK_OK && client->core.closed) {
+    result = REDLOCK_E_CLOSED;
+  }
   rl_client_leave(client);
   return result;
 }

@@ -1060,7 +1060,7 @@ REDLOCK_EXTERN int redlock_client_timeout_ms(redlock_client *client);
 
 /*
  * Reads, decides and sends whatever can be without blocking. |fds| is the array that was waited for,
- * with its revents; NULL makes the call look for itself. Errors: SYSTEM.
+ * with its revents; NULL makes the call look for itself. Errors: CLOSED, SYSTEM.
  */
 REDLOCK_EXTERN int redlock_client_process(redlock_client *client, const struct pollfd *fds,
                                           size_t count);

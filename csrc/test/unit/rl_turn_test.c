@@ -347,6 +347,17 @@ static void nothing_behind_the_callers_descriptors_is_looked_at(void **state) {
   assert_int_equal(munmap(pages, 2 * page), 0);
 }
 
+static void closed_client_processes_nothing(void **state) {
+  (void)state;
+  redlock_client *client;
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_close(client, 0), REDLOCK_OK);
+  assert_error(redlock_client_process(client, NULL, 0), REDLOCK_E_CLOSED);
+  redlock_client_free(client);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_socket_that_is_full_is_waited_for_and_drained),
@@ -357,6 +368,7 @@ int main(void) {
       cmocka_unit_test(bytes_are_left_to_threads_that_are_coming),
       cmocka_unit_test(descriptor_0_is_read_as_any),
       cmocka_unit_test(nothing_behind_the_callers_descriptors_is_looked_at),
+      cmocka_unit_test(closed_client_processes_nothing),
       cmocka_unit_test(a_turn_that_starts_an_operation_looks_for_input_when_that_is_worth_it),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
