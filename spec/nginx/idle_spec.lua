@@ -305,3 +305,50 @@ describe("a worker that only holds a lock", function()
     assert.are.equal("", nginx:complaints())
   end)
 end)
+
+describe("a worker whose idle connections a NAT has forgotten", function()
+  local farm, nginx, nat, accepted
+
+  setup(function()
+    farm = helper.farm(3)
+    local words, addresses = { helper.directory }, {}
+    for index, node in ipairs(farm) do
+      local port = helper.free_port()
+      addresses[index] = "127.0.0.1:" .. port
+      words[2 * index], words[2 * index + 1] = tostring(port), tostring(node.port)
+    end
+    nat = helper.start_file("spec/nginx/nat.lua", helper.directory .. "/nat.out", unpack(words)) -- luacheck: ignore
+    function accepted()
+      local file = io.open(helper.directory .. "/accepted")
+      local text = file and file:read("*a")
+      if file then file:close() end
+      return tonumber(text)
+    end
+    helper.eventually(accepted, "the NAT")
+    nginx = server.start {
+      addresses = addresses,
+      init = [[client = require("redlock").new(addresses, { node_timeout = 20000, retry_count = 0 })]],
+      server = [[location / { content_by_lua_block {
+        local lock, message = client:acquire("r")
+        local up = 0
+        for _, node in ipairs(client:nodes()) do up = up + (node.state == "up" and 1 or 0) end
+        ngx.print(lock and tostring(lock:release()) .. " " .. up or message)
+      } }]],
+    }
+  end)
+
+  teardown(function()
+    nginx:stop()
+    os.execute("kill " .. nat)
+    farm:shut()
+  end)
+
+  it("first_request_after_idle_connections_were_dropped_is_granted", function()
+    helper.eventually(function() return select(2, nginx:get("/")) == "true 3" end, "all nodes to be connected")
+    helper.write_file(helper.directory .. "/forget", "")
+    helper.eventually(function() return accepted() == 0 end, "the NAT to forget them")
+    helper.eventually(function() return accepted() >= 3 end, "the idle worker to connect again")
+    assert.are.equal("true", select(2, nginx:get("/")):sub(1, 4))
+    assert.are.equal("", nginx:complaints())
+  end)
+end)

@@ -1,0 +1,65 @@
+--- Passes bytes between nginx and nodes, as a NAT does, until it forgets the connections that it has:
+---
+---     nat.lua DIRECTORY PORT NODE ...     PORT and NODE are ports of 127.0.0.1, one of each for each node
+---
+--- When there is a file `forget` in the directory, it is removed, and all connections of that moment pass nothing any
+--- more and stay open. `accepted` holds how many were made since then.
+
+local socket = require "socket"
+
+local directory = arg[1]
+local listeners, of, partners = {}, {}, {} -- partners: by socket
+local forgotten = {} -- luacheck: ignore, for it keeps them open
+
+for index = 2, #arg, 2 do
+  local listener = assert(socket.bind("127.0.0.1", tonumber(arg[index])))
+  listeners[#listeners + 1], of[listener] = listener, tonumber(arg[index + 1])
+end
+
+local function write(count)
+  local file = assert(io.open(directory .. "/accepted.new", "w"))
+  file:write(count)
+  file:close()
+  assert(os.rename(directory .. "/accepted.new", directory .. "/accepted"))
+end
+
+local function pass(from)
+  local to = partners[from]
+  local bytes, err, part = from:receive(65536)
+  bytes = bytes or part
+  if to and bytes ~= "" then to:send(bytes) end
+  if err ~= "closed" then return end
+  from:close()
+  partners[from] = nil
+  if to then
+    to:close()
+    partners[to] = nil
+  end
+end
+
+local accepted = 0
+write(accepted)
+while true do
+  local sockets = { unpack(listeners) } -- luacheck: ignore
+  for one in pairs(partners) do sockets[#sockets + 1] = one end
+  for _, one in ipairs((socket.select(sockets, nil, 0.01))) do
+    if of[one] then
+      local client = assert(one:accept())
+      local node = assert(socket.connect("127.0.0.1", of[one]))
+      client:settimeout(0)
+      client:setoption("tcp-nodelay", true)
+      node:setoption("tcp-nodelay", true)
+      node:settimeout(0)
+      partners[client], partners[node] = node, client
+      accepted = accepted + 1
+      write(accepted)
+    elseif partners[one] then
+      pass(one)
+    end
+  end
+  if os.remove(directory .. "/forget") then
+    for one in pairs(partners) do forgotten[#forgotten + 1] = one end
+    partners, accepted = {}, 0
+    write(accepted)
+  end
+end
