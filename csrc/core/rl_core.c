@@ -201,9 +201,10 @@ static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, cons
 }
 
 /* The same when the node has refused to write. */
-static void rl_core_drop_read_only(rl_core *core, rl_node *node, redlock_time now_us) {
+static void rl_core_drop_read_only(rl_core *core, rl_node *node, redlock_time now_us,
+                                   const char *refusal) {
   rl_core_stir(core, node);
-  rl_node_read_only(node, now_us);
+  rl_node_read_only(node, now_us, refusal);
   rl_core_dropped(core, node, now_us);
 }
 
@@ -335,6 +336,8 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
   if (node->link.phase != RL_LINK_HANDSHAKE && node->link.phase != RL_LINK_UP) {
     return;
   }
+  char refusal[RL_REASON_MAX + 1];
+  refusal[0] = '\0';
   rl_outbox_look_again(core);
   core->releases->reading = true;
   reason = rl_link_feed(&node->link, now_us, bytes, length);
@@ -358,14 +361,15 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
       rl_attempt_unref(&core->attempts, owed.attempt);
     }
     if (got > 0 && reason == NULL && rl_node_refuses_to_write(node)) {
-      core->releases->reading = false;
-      rl_core_drop_read_only(core, node, now_us);
-      return;
+      (void)snprintf(refusal, sizeof refusal, "%s", rl_link_said(&node->link));
     }
   }
   core->releases->reading = false;
   if (reason != NULL) {
     rl_core_drop(core, node, now_us, reason);
+  } else if (refusal[0] !=
+             '\0') { /* The other replies that have come count: they are read first. */
+    rl_core_drop_read_only(core, node, now_us, refusal);
   } else {
     rl_release_room(core, node);
     rl_join_ready(core, node);

@@ -81,9 +81,9 @@ bool rl_node_refuses_to_write(const rl_node *node) {
          (strncmp(reply->text, "READONLY ", 9) == 0 || strstr(reply->text, "-READONLY ") != NULL);
 }
 
-void rl_node_read_only(rl_node *node, redlock_time now_us) {
+void rl_node_read_only(rl_node *node, redlock_time now_us, const char *refusal) {
   node->link.useful = false;
-  rl_node_disconnected(node, now_us, rl_link_said(&node->link));
+  rl_node_disconnected(node, now_us, refusal);
   node->read_only = true;
 }
 

@@ -67,8 +67,11 @@ void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason
  */
 bool rl_node_refuses_to_write(const rl_node *node);
 
-/* The same as rl_node_disconnected() for that reason: a new connection is no success before the node has written. */
-void rl_node_read_only(rl_node *node, redlock_time now_us);
+/*
+ * The same as rl_node_disconnected() for |refusal|, the words of the node: a new connection is no success before
+ * the node has written.
+ */
+void rl_node_read_only(rl_node *node, redlock_time now_us, const char *refusal);
 
 /* The node has written: it is no replica. */
 void rl_node_wrote(rl_node *node);

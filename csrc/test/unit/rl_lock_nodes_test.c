@@ -763,6 +763,32 @@ static void readonly_node_is_connected_anew(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* The node was promoted between the two commands. Its key of the second lock would otherwise be forgotten. */
+static void reply_that_follows_a_refusal_to_write_counts(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *held = fake_lock(world, "held", NULL);
+  assert_error(fake_hold(world, held), REDLOCK_OK);
+  fake_pass(world, 2 * SECONDS);
+  rl_lock *first = start_once(world);
+  rl_lock *second = fake_lock(world, "second", NULL);
+  assert_error(rl_lock_acquire(second, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  unsigned before = world->nodes[0].connections;
+  assert_int_equal(fake_take(world, 0).verb, FAKE_SET);
+  assert_int_equal(fake_take(world, 0).verb, FAKE_SET);
+  fake_deliver(world, 0, READONLY "+OK\r\n");
+  assert_int_equal(world->nodes[0].connections, before + 1);
+  assert_int_equal(first->votes[0].vote, REDLOCK_VOTE_ERROR);
+  assert_int_equal(second->votes[0].vote, REDLOCK_VOTE_GRANTED);
+  assert_string_equal(world->core.nodes[0]->error,
+                      "READONLY You can't write against a read only replica.");
+  fake_settle(world);
+  assert_error(rl_lock_result(second), REDLOCK_OK);
+  assert_int_equal(second->lease->set, 7);
+  assert_true(fake_world_end(world));
+}
+
 static void readonly_node_stays_down_until_it_has_written(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -839,6 +865,7 @@ int main(void) {
       cmocka_unit_test(a_release_behind_a_full_queue_waits_for_room),
       cmocka_unit_test(a_dead_node_is_used_again_when_it_is_back),
       cmocka_unit_test(readonly_node_is_connected_anew),
+      cmocka_unit_test(reply_that_follows_a_refusal_to_write_counts),
       cmocka_unit_test(readonly_node_stays_down_until_it_has_written),
       cmocka_unit_test(permanent_replica_is_not_connected_again_and_again),
       cmocka_unit_test(idle_connection_is_kept_where_sockets_have_no_keepalive),
