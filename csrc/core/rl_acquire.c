@@ -155,10 +155,9 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   if (error == REDLOCK_E_TAKEN && lock->line != NULL) {
     rl_line_others_have_it(lock->core, lock->resource);
   }
-  bool asked = rl_acquire_decision(lock) == RL_DECISION_UNAVAILABLE;
-  if (error == REDLOCK_E_UNAVAILABLE && asked && now_us >= lock->budget_us &&
-      lock->result == REDLOCK_E_TAKEN && rl_pause_hears(lock, now_us)) {
-    error = REDLOCK_E_TAKEN; /* Cut short by the budget, it tells nothing; the one before did. */
+  if (error == REDLOCK_E_UNAVAILABLE && lock->result == REDLOCK_E_TAKEN &&
+      rl_acquire_decision(lock) == RL_DECISION_UNAVAILABLE && rl_pause_hears(lock, now_us)) {
+    error = REDLOCK_E_TAKEN; /* The nodes are only slow: what they answered before stands. */
   }
   if (lock->attempts_left != RL_LOCK_ATTEMPTS_ALL) {
     lock->attempts_left--;

@@ -342,6 +342,10 @@ redlock_duration rl_link_behind(const rl_link *link, redlock_time now_us) {
   return link->owed_count == 0 ? 0 : rl_time_sub(now_us, link->owed[link->owed_head].sent_us);
 }
 
+redlock_duration rl_link_silence(const rl_link *link, redlock_time now_us) {
+  return link->owed_count == 0 ? 0 : rl_time_sub(now_us, link->heard_us);
+}
+
 bool rl_link_has_room(const rl_link *link, rl_owed_kind kind) {
   bool acquire = kind == RL_OWED_ACQUIRE || kind == RL_OWED_STAND;
   unsigned owed_max = acquire ? RL_LINK_OWED_ACQUIRE_MAX : RL_LINK_OWED_MAX;

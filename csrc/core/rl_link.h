@@ -142,6 +142,9 @@ const char *rl_link_overdue(const rl_link *link, redlock_time now_us);
 /* For how long the oldest reply has been owed; 0 when none is. */
 redlock_duration rl_link_behind(const rl_link *link, redlock_time now_us);
 
+/* Returns for how long the node has sent nothing although it owes a reply; 0 if it owes none. */
+redlock_duration rl_link_silence(const rl_link *link, redlock_time now_us);
+
 /* Whether a command of |kind| may be queued: the node is up and below its bounds. */
 bool rl_link_has_room(const rl_link *link, rl_owed_kind kind);
 

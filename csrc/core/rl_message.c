@@ -238,7 +238,7 @@ static void rl_message_in_the_way(rl_message *message, const rl_lock *lock) {
 static void rl_message_taken(rl_message *message, const rl_lock *lock) {
   unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE);
   if (rl_quorum_decide_acquire(&message->report.quorum, needed) == RL_DECISION_UNAVAILABLE) {
-    rl_message_add(message, " was taken, and the time was up before the last attempt could tell");
+    rl_message_add(message, " was taken, and the last attempt was not answered in time");
   } else if (lock->resource->count > 1) {
     rl_message_in_the_way(message, lock);
   } else {

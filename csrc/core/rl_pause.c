@@ -66,7 +66,9 @@ bool rl_pause_hears(const rl_lock *lock, redlock_time now_us) {
   unsigned count = 0;
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_link *link = &core->nodes[i]->link;
-    count += link->phase == RL_LINK_UP && rl_link_behind(link, now_us) <= timeout_us;
+    int vote = lock->votes[i].vote;
+    bool refused = vote == REDLOCK_VOTE_ERROR || vote == REDLOCK_VOTE_QUARANTINED;
+    count += link->phase == RL_LINK_UP && !refused && rl_link_silence(link, now_us) <= timeout_us;
   }
   return count >= rl_core_quorum(core, RL_OPERATION_ACQUIRE);
 }

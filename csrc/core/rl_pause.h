@@ -8,7 +8,10 @@
 
 #include "rl_lock.h"
 
-/* Whether so many nodes answer within the time of an attempt that they could grant |lock|. */
+/*
+ * Returns true if so many nodes could grant |lock|, perhaps too late: they did not answer its round with an error, and
+ * have not been silent for longer than an attempt may take. A node with many commands to execute is slow, not silent.
+ */
 bool rl_pause_hears(const rl_lock *lock, redlock_time now_us);
 
 /*

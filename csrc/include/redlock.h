@@ -131,7 +131,8 @@ typedef enum redlock_error {
   REDLOCK_PENDING = 1, /* not an error: the operation has not ended yet */
 
   REDLOCK_E_TAKEN = -1,       /* others hold it on so many nodes that no majority is left; also
-                                 when that was so until `wait` cut the last attempt short */
+                                 when that was so, and the nodes, which still answer, were too
+                                 slow for the last attempt */
   REDLOCK_E_UNAVAILABLE = -2, /* too many nodes did not answer, or answered an error */
   REDLOCK_E_EXPIRED = -3,     /* the majority came too late, or the lease had run out */
   REDLOCK_E_LOST = -4,        /* so many nodes say "not yours" that no majority is left; with a

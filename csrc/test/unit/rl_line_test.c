@@ -282,7 +282,7 @@ static void who_gives_up_during_an_attempt_of_the_first_names_no_number_of_nodes
   assert_int_equal(fake_next(world, 0), FAKE_SET);
   fake_pass(world, 20 * MS); /* and is not answered. */
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
-  assert_says(lock, "was taken, and the time was up");
+  assert_says(lock, "was taken, and the last attempt was not answered in time");
   assert_true(fake_world_end(world));
 }
 

@@ -213,6 +213,51 @@ static void wait_clips_the_last_attempt(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/*
+ * The first attempt finds the key taken. Every 40 ms each node then answers the oldest of many commands; or it answers
+ * nothing; or every command with an error.
+ */
+typedef enum behaviour { SLOW, SILENT, FAILING } behaviour;
+
+static int result_of_waiting_for(behaviour behaviour) {
+  redlock_options options = fake_once(), once = fake_once();
+  char name[] = "other-a";
+  options.retry_count = 0;
+  options.retry_delay_us = 50 * MS;
+  options.retry_jitter_us = REDLOCK_DURATION_NONE;
+  options.wait_us = 400 * MS;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start(world, &options);
+  for (unsigned node = 0; node < 3; node++) {
+    (void)fake_reply(world, node, "$-1\r\n");
+  }
+  for (; name[6] <= 'p'; name[6]++) {
+    rl_lock *other = fake_lock(world, name, &once);
+    assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
+  }
+  while (rl_lock_result(lock) == REDLOCK_PENDING) {
+    fake_pass(world, 40 * MS);
+    for (unsigned node = 0; node < 3; node++) {
+      if (behaviour == SLOW) {
+        fake_answer(world, node);
+      }
+      while (behaviour == FAILING && world->nodes[node].queued > 0) {
+        (void)fake_reply(world, node, "-LOADING Redis is loading the dataset in memory\r\n");
+      }
+    }
+  }
+  int result = rl_lock_result(lock);
+  assert_true(fake_world_end(world));
+  return result;
+}
+
+static void taken_lock_is_not_called_unavailable_because_nodes_are_slow(void **state) {
+  (void)state;
+  assert_error(result_of_waiting_for(SLOW), REDLOCK_E_TAKEN);
+  assert_error(result_of_waiting_for(SILENT), REDLOCK_E_UNAVAILABLE);
+  assert_error(result_of_waiting_for(FAILING), REDLOCK_E_UNAVAILABLE);
+}
+
 static void with_too_little_left_there_is_no_other_attempt(void **state) {
   (void)state;
   for (int more = 0; more <= 1; more++) {
@@ -537,6 +582,7 @@ int main(void) {
       cmocka_unit_test(retry_count_limits_the_attempts_within_wait_as_well),
       cmocka_unit_test(pause_longer_than_wait_ends_for_one_last_attempt),
       cmocka_unit_test(wait_clips_the_last_attempt),
+      cmocka_unit_test(taken_lock_is_not_called_unavailable_because_nodes_are_slow),
       cmocka_unit_test(with_too_little_left_there_is_no_other_attempt),
       cmocka_unit_test(a_budget_that_ends_before_the_launch_sends_nothing),
       cmocka_unit_test(a_budget_that_ends_in_the_delay_reports_what_the_attempt_failed_with),
