@@ -7,8 +7,8 @@
  * SPDX-License-Identifier: MIT
  *
  * Ends with the exit status of the command, or 128 plus the number of the signal that ended it. All
- * descendants of the command end with it, and with this program, however that ends. Those that are
- * stopped already, by a test that wants them so, are neither stopped nor continued.
+ * descendants of the command end when the command or this program ends. Processes that a test has
+ * stopped are neither stopped nor continued.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,13 +1,12 @@
 /*
- * A clock that moves only while the program waits. Included by one file of a program: it defines the
- * wrappers, and the Makefile passes their names to the linker.
+ * A clock that moves while the program waits, and by 1 us with each reading. Included by one file of a
+ * program: it defines the wrappers, and the rule |wraps| of build-aux/test.mk passes their names to the linker.
  *
  * SPDX-License-Identifier: MIT
  *
  * redlock_now() returns a time that no machine can delay. poll() and ppoll() first serve all farms
- * that loopback_run() has started. If no descriptor is ready then, they move the clock to the end of
- * the time-out, or to the time of the client's timer, and return at once. Each call of redlock_now()
- * takes 1 us, so that a loop that waits for a time comes to its end.
+ * that loopback_run() has started. If no descriptor is ready, the wrapper advances the clock to the
+ * earlier of the time-out and the client's timer, and returns at once.
  *
  * The program must have one thread. Its farms must be of LOOPBACK_UNIX: what is sent there has
  * arrived when send() returns.
@@ -36,7 +35,7 @@ static struct fake_clock {
     redlock_time at_us; /* 0: it is not set */
   } timers[FAKE_CLOCK_TIMERS];
   unsigned timer_calls; /* how often a timer was set */
-  bool interrupts;      /* a signal arrives in the middle of each second wait */
+  bool interrupts;      /* a signal arrives in the middle of every other wait */
   unsigned waits;
   bool serving; /* the farms are served: they wait for nothing */
 } fake_clock = {.now_us = FAKE_CLOCK_START_US};

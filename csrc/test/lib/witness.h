@@ -6,11 +6,11 @@
  * A test that checks a bound in real time adds the delay that its witness saw. A slow machine then
  * delays the test and the witness alike, and only the product's own delay can fail the test.
  *
- *     within (MS(150)) {
+ *     within (150 * REDLOCK_MILLISECONDS) {
  *       assert_int_equal(redlock_lock_acquire(lock), REDLOCK_E_UNAVAILABLE);
  *     }
  *
- * The block must be repeatable: it runs again if the witness saw a stall that is longer than the bound.
+ * The block must be repeatable: it runs again, at most 20 times, if the observed delay exceeds the bound.
  */
 #ifndef WITNESS_H
 #define WITNESS_H
