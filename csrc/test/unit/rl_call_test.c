@@ -599,6 +599,55 @@ static void when_nobody_before_it_looks_the_others_are_taken_out_one_after_the_o
   assert_true(fake_world_end(world));
 }
 
+/* Six others wait, and their key is free. Two of them leave the queues of the nodes from |first| on. */
+static rl_lock *begin_behind_six(fake_world *world, unsigned first) {
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  char entries[6][RL_LINK_ENTRY_SIZE];
+  let_other_stand(world);
+  for (unsigned k = 1; k < 6; k++) {
+    (void)snprintf(entries[k], sizeof entries[k], "%s0000ff%02x", OTHERS_CHANNEL, k);
+    for (unsigned i = 0; i < 3; i++) {
+      fake_queue_put(&world->nodes[i].store, KEY, entries[k]);
+    }
+  }
+  rl_lock *lock = begin_of(world, KEY, &options);
+  for (unsigned i = first; i < 3; i++) {
+    fake_queue_clear(&world->nodes[i].store, KEY);
+    for (unsigned k = 2; k < 6; k++) {
+      fake_queue_put(&world->nodes[i].store, KEY, entries[k]);
+    }
+    fake_queue_put(&world->nodes[i].store, KEY, entry_of(lock));
+  }
+  return lock;
+}
+
+static void waiter_leaves_a_head_that_has_just_moved_up_to_those_before_it(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  (void)begin_behind_six(world, 0);
+  unsigned stands = world->nodes[0].stands;
+  pass(world, 6 * 100 * MS + 2 * MS);
+  assert_int_equal(world->nodes[0].stands, stands + 1);
+  pass(world, 4 * 100 * MS - 10 * MS);
+  assert_int_equal(world->nodes[0].stands, stands + 1);
+  pass(world, 20 * MS);
+  assert_int_equal(world->nodes[0].stands, stands + 2);
+  assert_true(fake_world_end(world));
+}
+
+static void waiter_that_evicts_a_head_on_one_node_looks_again_soon(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  (void)begin_behind_six(world, 1);
+  unsigned stands = world->nodes[0].stands;
+  pass(world, 6 * 100 * MS + 2 * MS);
+  assert_int_equal(world->nodes[0].stands, stands + 1);
+  pass(world, 110 * MS);
+  assert_int_equal(world->nodes[0].stands, stands + 2);
+  assert_true(fake_world_end(world));
+}
+
 static void a_node_that_will_not_call_is_not_waited_for(void **state) {
   (void)state;
   fake_world *world = listening(3);
@@ -780,6 +829,28 @@ static void what_was_denied_by_few_keeps_its_delay_though_one_calls(void **state
   measure_attempts(world, lock, &least_us, &most_us);
   assert_in_range(least_us, 299 * MS, 302 * MS);
   assert_in_range(most_us, 299 * MS, 302 * MS);
+  assert_true(fake_world_end(world));
+}
+
+/* The queues of a majority told that the key is there, though one vote of the attempt did. */
+static void notification_of_a_front_that_polls_keeps_the_usual_delay(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 3, REDLOCK_NEVER);
+  redlock_options options = patient();
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  (void)fake_reply(world, 1, "-OOM command not allowed\r\n");
+  (void)fake_reply(world, 2, "-OOM command not allowed\r\n");
+  fake_settle(world);
+  assert_true(lock->line->place->looks);
+  release_key(world, 1);
+  pass(world, DELAY - 1);
+  assert_int_equal(world->nodes[1].sets, 1);
+  pass(world, 1);
+  assert_int_equal(world->nodes[1].sets, 2);
   assert_true(fake_world_end(world));
 }
 
@@ -1459,6 +1530,8 @@ int main(void) {
       cmocka_unit_test(without_a_majority_it_polls),
       cmocka_unit_test(who_is_first_and_does_not_come_loses_its_place),
       cmocka_unit_test(when_nobody_before_it_looks_the_others_are_taken_out_one_after_the_other),
+      cmocka_unit_test(waiter_that_evicts_a_head_on_one_node_looks_again_soon),
+      cmocka_unit_test(waiter_leaves_a_head_that_has_just_moved_up_to_those_before_it),
       cmocka_unit_test(a_node_that_will_not_call_is_not_waited_for),
       cmocka_unit_test(however_seldom_it_looks_the_queue_lives),
       cmocka_unit_test(who_is_first_and_comes_keeps_its_place),
@@ -1468,6 +1541,7 @@ int main(void) {
       cmocka_unit_test(a_little_after_the_first_call_it_tries_without_a_majority),
       cmocka_unit_test(without_a_majority_it_tries_at_random_every_50_to_100_ms),
       cmocka_unit_test(what_was_denied_by_few_keeps_its_delay_though_one_calls),
+      cmocka_unit_test(notification_of_a_front_that_polls_keeps_the_usual_delay),
       cmocka_unit_test(a_call_that_is_repeated_counts_once),
       cmocka_unit_test(a_call_of_a_node_that_has_gone_does_not_count),
       cmocka_unit_test(a_call_during_an_attempt_is_not_forgotten),

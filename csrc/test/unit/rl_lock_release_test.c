@@ -174,6 +174,20 @@ static void deleted_and_not_there_together_are_a_released_lock(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void node_that_refused_the_set_certainly_has_no_key(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  release(world, lock);
+  fake_reply(world, 0, ":1\r\n");
+  fake_reply(world, 1, "-ERR x\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_OK); /* deleted on one, never on another */
+  assert_int_equal(world->nodes[2].releases, 0);
+  assert_true(fake_world_end(world));
+}
+
 static void nodes_that_were_never_sent_a_set_certainly_have_no_key(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
@@ -532,6 +546,7 @@ int main(void) {
       cmocka_unit_test(a_lease_that_ran_out_can_be_released_once),
       cmocka_unit_test(the_result_does_not_depend_on_the_order_of_the_votes),
       cmocka_unit_test(deleted_and_not_there_together_are_a_released_lock),
+      cmocka_unit_test(node_that_refused_the_set_certainly_has_no_key),
       cmocka_unit_test(nodes_that_were_never_sent_a_set_certainly_have_no_key),
       cmocka_unit_test(after_unavailable_the_release_can_be_repeated),
       cmocka_unit_test(a_repeated_release_counts_what_the_first_has_confirmed),

@@ -23,14 +23,27 @@
 static size_t send_room; /* how many bytes the kernel takes before it is full */
 static int send_error;   /* or what it fails with */
 static unsigned receives;
+static unsigned interrupts; /* so many calls are interrupted first */
 
 ssize_t __real_send(int fd, const void *bytes, size_t length, int flags);
 ssize_t __wrap_send(int fd, const void *bytes, size_t length, int flags);
 ssize_t __real_recv(int fd, void *bytes, size_t length, int flags);
 ssize_t __wrap_recv(int fd, void *bytes, size_t length, int flags);
 
+static bool is_interrupted(void) {
+  if (interrupts == 0) {
+    return false;
+  }
+  interrupts--;
+  errno = EINTR;
+  return true;
+}
+
 ssize_t __wrap_send(int fd, const void *bytes, size_t length, int flags) {
   assert_true((flags & MSG_NOSIGNAL) != 0);
+  if (is_interrupted()) {
+    return -1;
+  }
   errno = send_error != 0 ? send_error : EAGAIN;
   if (send_error != 0 || send_room == 0) {
     return -1;
@@ -42,6 +55,9 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t length, int flags) {
 
 ssize_t __wrap_recv(int fd, void *bytes, size_t length, int flags) {
   receives++;
+  if (is_interrupted()) {
+    return -1;
+  }
   return __real_recv(fd, bytes, length, flags);
 }
 
@@ -281,6 +297,17 @@ static void bytes_go_as_they_are_without_a_carrier(void **state) {
 
 /* ------------------------------------------------------------------------------------ handshakes */
 
+static void interrupted_call_is_repeated(void **state) {
+  (void)state;
+  assert_true(rl_stream_open(&stream, &plain, error));
+  interrupts = 2;
+  assert_int_equal(rl_stream_send(&stream, fd, "PING", 4, error), 4);
+  peer_hears("PING", 4);
+  peer_says("PONG", 4);
+  interrupts = 2;
+  assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 4);
+}
+
 static void a_handshake_comes_byte_by_byte(void **state) {
   (void)state;
   assert_true(rl_stream_open(&stream, &carried, error));
@@ -502,6 +529,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
   const struct CMUnitTest tests[] = {
       TEST(bytes_go_as_they_are_without_a_carrier),
+      TEST(interrupted_call_is_repeated),
       TEST(a_handshake_comes_byte_by_byte),
       TEST(a_handshake_waits_for_the_kernel),
       TEST(a_refusal_is_sent_before_it_is_told),
