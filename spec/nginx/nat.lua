@@ -9,7 +9,7 @@ local socket = require "socket"
 
 local directory = arg[1]
 local listeners, of, partners = {}, {}, {} -- partners: by socket
-local forgotten = {} -- luacheck: ignore, for it keeps them open
+local kept_open = {} -- luacheck: ignore
 
 for index = 2, #arg, 2 do
   local listener = assert(socket.bind("127.0.0.1", tonumber(arg[index])))
@@ -58,7 +58,7 @@ while true do
     end
   end
   if os.remove(directory .. "/forget") then
-    for one in pairs(partners) do forgotten[#forgotten + 1] = one end
+    for one in pairs(partners) do kept_open[#kept_open + 1] = one end
     partners, accepted = {}, 0
     write(accepted)
   end
