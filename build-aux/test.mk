@@ -189,7 +189,8 @@ setup:
 	@sh build-aux/setup.sh all
 
 # The last line is "N passed, N failed". make test ONLY=rl_quorum, ONLY=spec/nginx, ONLY=changed: a part of it.
-run_tests = MAKE='$(MAKE)' bash build-aux/run_tests.sh $(patsubst %,--only %,$(ONLY))
+# exec: a signal that make hands on must reach the runner, not a shell above it.
+run_tests = exec env MAKE='$(MAKE)' bash build-aux/run_tests.sh $(patsubst %,--only %,$(ONLY))
 .PHONY: check check-long test-busy
 test:
 	@sh build-aux/setup.sh test
@@ -198,12 +199,12 @@ test:
 # What only developers need: lint, sanitizers, controls, the model, chaos, other Luas and servers, packages.
 check:
 	@sh build-aux/setup.sh test && sh build-aux/setup.sh lint
-	@WERROR=1 $(run_tests) check
+	@export WERROR=1; $(run_tests) check
 
 # Tests that hardly ever find more than the two above. They must pass before a release.
 check-long:
 	@sh build-aux/setup.sh test
-	@REDLOCK_JOB_SECONDS=20000 $(run_tests) check-long
+	@export REDLOCK_JOB_SECONDS=20000; $(run_tests) check-long
 
 # The proof that the tests are sound: `make test` beside two processes that never sleep and one that stops all of it now and then.
 $(BUILD)/test/busy: build-aux/busy.c
