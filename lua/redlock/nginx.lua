@@ -344,35 +344,37 @@ end
 -- Clients of one worker with the same nodes and options share their connections: programs make one for each request.
 local drivers = setmetatable({}, { __mode = "v" }) -- by nodes and options, as a text
 
--- Returns a text that is the same for equal values; nil if there is anything in them, a function for one, of which that
--- cannot be said.
-local function describe(value, depth)
+-- Returns a text that is the same for equal values. Where that cannot be said of something in them, a function for one,
+-- the text has its type, and seen.unique is true.
+local function describe(value, depth, seen)
   local kind = type(value)
   if kind == "string" then return "s" .. #value .. ":" .. value end
   if kind == "number" then return ("n%.17g;"):format(value) end
   if kind == "boolean" then return tostring(value) .. ";" end
-  if kind ~= "table" or depth == 0 or getmetatable(value) then return nil end
+  if kind ~= "table" or depth == 0 or getmetatable(value) then
+    seen.unique = true
+    return kind
+  end
   local parts = {}
   for name, part in pairs(value) do
-    local named, described = describe(name, 1), describe(part, depth - 1)
-    if not named or not described then return nil end
-    parts[#parts + 1] = named .. described
+    parts[#parts + 1] = describe(name, 1, seen) .. describe(part, depth - 1, seen)
   end
   table.sort(parts)
   return "{" .. table.concat(parts) .. "}"
 end
 
--- Returns the text, and another client with the connections of such a one, if there is one.
+-- Returns the text, if it is unique, and another client with the connections of such a one, if there is one.
 local function find_shared(nodes, given)
-  local text = describe({ nodes, given or {} }, 4)
-  local own = text and drivers[text]
-  return text, own and driver.another(own)
+  local seen = { unique = false }
+  local text = describe({ nodes, given or {} }, 4, seen)
+  local own = not seen.unique and drivers[text]
+  return text, seen.unique, own and driver.another(own)
 end
 
 --- As redlock.new(). Mistakes are raised at `level`, seen from the caller of this function, at its line by default.
 function nginx.new(nodes, given, level)
   level = level or 1
-  local text, another = find_shared(nodes, given)
+  local text, unique, another = find_shared(nodes, given)
   if another then return another end
   local count = options.nodes(nodes, level + 1)
   local given_options = options.client(given, level + 1)
@@ -385,9 +387,9 @@ function nginx.new(nodes, given, level)
     local wrong = add(made, handle, options.node(nodes[index], index, level + 1), given, routes, index)
     if wrong then error("redlock: node " .. index .. ": " .. wrong, level + 1) end
   end
-  local own = driver.new(handle, count, routes, made)
+  local own = driver.new(handle, count, routes, made, text)
   native.attach(made, own)
-  if text then drivers[text] = own end
+  if not unique then drivers[text] = own end
   if get_phase() == "init_worker" then driver.lasting = true end
   return made
 end

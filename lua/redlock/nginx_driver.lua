@@ -406,16 +406,21 @@ local function launch_teller(self)
   if not ok then ngx.log(ngx.WARN, "redlock: nginx gives no timer for on_lost, which comes later: ", err) end
 end
 
--- A node that comes and goes is logged once for each LOG_PAUSE.
+-- A node that comes and goes is logged once for each LOG_PAUSE, whichever of the clients that are alike notices it.
 local function log_change(self, index)
-  local mask, logged_at = lshift(1, index - 1), self.logged_at[index]
-  local name, reason = why(self.handle, index)
-  if band(self.down, mask) == 0 then
-    if logged_at and self.now - logged_at < LOG_PAUSE then return end
-    self.logged_at[index] = self.now
-    ngx.log(ngx.ERR, "redlock: node ", name, " is down: ", reason)
-  else
-    ngx.log(ngx.ERR, "redlock: node ", name, " is up again, after ", ceil((self.now - logged_at) / 1000), " s")
+  local log, mask = self.log, lshift(1, index - 1)
+  local is_down = band(self.down, mask) == 0
+  if is_down ~= (band(log.down, mask) ~= 0) then
+    local logged_at, name, reason = log.at[index], why(self.handle, index)
+    if not is_down then
+      ngx.log(ngx.ERR, "redlock: node ", name, " is up again, after ", ceil((self.now - logged_at) / 1000), " s")
+    elseif logged_at and self.now - logged_at < LOG_PAUSE then
+      return
+    else
+      log.at[index] = self.now
+      ngx.log(ngx.ERR, "redlock: node ", name, " is down: ", reason)
+    end
+    log.down = bxor(log.down, mask)
   end
   self.down = bxor(self.down, mask)
 end
@@ -546,6 +551,16 @@ end
 local drivers = setmetatable({}, { __mode = "k" })
 local driver_limit = MANY
 
+-- What was logged about the nodes of clients that are alike: which are down, and when that was logged. By nodes and
+-- options, as a text.
+local logs = setmetatable({}, { __mode = "v" })
+
+local function log_of(text)
+  local log = logs[text] or { down = 0, at = {} }
+  logs[text] = log
+  return log
+end
+
 -- Clients that are made for each request become garbage faster than the collector thinks, because
 -- each is a small thing to it.
 local function look_after_clients()
@@ -567,8 +582,10 @@ end
 
 --- The table that stands for a client in its threads. It must not hold the client itself. `routes` has for each node
 --- that speaks TLS how (nginx_tls.lua).
-function driver.new(handle, count, routes, client)
+--- `text` is the same for clients that are alike.
+function driver.new(handle, count, routes, client, text)
   look_after_clients()
+  local log = log_of(text)
   local self = {
     handle = handle,
     nodes = count,
@@ -582,8 +599,8 @@ function driver.new(handle, count, routes, client)
     tickets = {}, -- by connection: which of those made under its number is the last one
     launch_at = 0, -- when a timer for the clock may be asked for again
     tell_at = 0, -- and one for on_lost
-    down = 0, -- nodes that were logged as down
-    logged_at = {}, -- by node: when
+    log = log,
+    down = log.down, -- nodes that this client has found down, or has not reached since they were logged as down
     idle_end = IDLE_END,
     suspects = {}, -- slots that were woken, and whose request has not been seen since
     collections = 0,

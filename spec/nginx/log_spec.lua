@@ -19,6 +19,14 @@ describe("redlock in nginx, its log", function()
       init = [[client = require("redlock").new(addresses, { node_timeout = 2000, wait = 20000 })]],
       server = [[location / { content_by_lua_block {
         ngx.print(tostring(client:with("name", function() return true end)))
+      } }
+      location /own { content_by_lua_block {
+        local own = require("redlock").new(addresses, { node_timeout = 2000, wait = 20000, on_lost = function() end })
+        kept.last = own -- One of them lives.
+        ngx.print(tostring(own:with("name", function()
+          ngx.sleep(0.05) -- All of its connections are made, or refused.
+          return true
+        end)))
       } }]],
     }
   end)
@@ -51,6 +59,21 @@ describe("redlock in nginx, its log", function()
     end, "the line")
     assert.is_truthy(up:find("%[error%].* is up again, after %d+ s"), up)
     serve(50)
+    assert.are.equal(1, #lines("down"))
+    assert.are.equal(1, #lines("up again"))
+  end)
+
+  it("node_is_logged_once_for_all_clients_that_are_made_for_each_request", function()
+    farm[3]:kill()
+    for _ = 1, 20 do assert.are.equal("true", select(2, nginx:get("/own"))) end
+    helper.eventually(function() return lines("down")[1] end, "the line")
+    assert.are.equal(1, #lines("down"))
+    farm[3]:restart()
+    helper.eventually(function()
+      assert.are.equal("true", select(2, nginx:get("/own")))
+      return lines("up again")[1]
+    end, "the line")
+    for _ = 1, 5 do assert.are.equal("true", select(2, nginx:get("/own"))) end
     assert.are.equal(1, #lines("down"))
     assert.are.equal(1, #lines("up again"))
   end)
