@@ -11,6 +11,8 @@
  */
 #include "rl_bootstrap.h"
 
+#include "rl_guard.h"
+#include "rl_guarding.h"
 #include "rl_lifecycle.h"
 #include "rl_lock.h"
 #include "rl_round.h"
@@ -42,7 +44,7 @@ static const char *rl_bootstrap_send(rl_lock *lock, redlock_time now_us, rl_node
 redlock_vote rl_bootstrap_read(rl_core *core, redlock_time now_us, rl_node *node,
                                const rl_owed *owed, char reason[RL_REASON_MAX + 1]) {
   const rl_guard *guard = node->link.guard;
-  (void)rl_guard_answered(core, node, now_us, owed, false);
+  rl_guarding_answered(core, node, now_us, owed, false);
   /* The clocks of the others may not be known yet: that is the next acquire's. */
   bool ready = guard->standing == RL_GUARD_KNOWN && !guard->distant && guard->votes_at_us <= now_us;
   reason[0] = '\0';

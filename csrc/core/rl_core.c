@@ -21,6 +21,7 @@
 #include "rl_extend.h"
 #include "rl_fence.h"
 #include "rl_force.h"
+#include "rl_guarding.h"
 #include "rl_inspect.h"
 #include "rl_listener.h"
 #include "rl_margin.h"
@@ -103,7 +104,7 @@ int rl_core_add(rl_core *core, const rl_address *address) {
     return REDLOCK_E_NO_MEMORY;
   }
   rl_node_init(node, core->node_count, address);
-  node->link.guard = guard;
+  rl_guard_watch(node, guard);
   node->link.caller = core->calls != NULL ? core->calls->channel : NULL;
   core->nodes[core->node_count++] = node;
   return REDLOCK_OK;
@@ -181,9 +182,7 @@ static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
     }
     rl_attempt_unref(&core->attempts, attempt);
   }
-  if (core->guards != NULL) {
-    rl_guard_review(core, now_us);
-  }
+  rl_guarding_review(core, now_us);
   if (core->calls != NULL) {
     rl_call_node_down(core, node, now_us);
   }
@@ -241,7 +240,7 @@ void rl_core_connecting(rl_core *core, unsigned connection, redlock_time now_us)
 void rl_core_connected(rl_core *core, unsigned connection, redlock_time now_us) {
   rl_node *end = rl_core_end_of(core, connection);
   now_us = rl_core_clock(core, now_us);
-  rl_guard_prepare(core);
+  rl_guarding_prepare(core);
   rl_node_connected(end, now_us);
   if (end->link.phase == RL_LINK_DOWN) {
     rl_core_drop_end(core, connection, now_us, "out of memory");
@@ -346,7 +345,7 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
     bool came_up = false;
     int got = rl_link_next(&node->link, now_us, &owed, &came_up, &reason);
     if (got > 0 && owed.kind == RL_OWED_GUARD) {
-      (void)rl_guard_answered(core, node, now_us, &owed, came_up);
+      rl_guarding_answered(core, node, now_us, &owed, came_up);
     }
     if (came_up) {
       rl_core_came_up(core, node, now_us);
@@ -563,7 +562,7 @@ void rl_core_free(rl_core *core) {
   rl_timers_free(&core->timers);
   rl_outbox_free(core);
   rl_reentries_free(core);
-  rl_guard_close(core);
+  rl_guard_close(core->guards);
   free(core->prefix);
   free(core->lines); /* The first of the parts. */
 }

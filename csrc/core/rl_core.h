@@ -27,6 +27,7 @@
 #include "rl_call.h"
 #include "rl_doctor.h"
 #include "rl_force.h"
+#include "rl_guard.h"
 #include "rl_inspect.h"
 #include "rl_join.h"
 #include "rl_launch.h"

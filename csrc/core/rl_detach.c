@@ -14,6 +14,14 @@
 #include "rl_renew.h"
 #include "rl_ring.h"
 
+uint64_t rl_detach_nodes(const rl_core *core) {
+  const char *names[REDLOCK_NODES_MAX];
+  for (unsigned i = 0; i < core->node_count; i++) {
+    names[i] = core->nodes[i]->address.name;
+  }
+  return rl_handover_nodes(names, core->node_count);
+}
+
 int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover) {
   const rl_core *core = lock->core;
   bool lasts = rl_lock_remaining(lock, now_us) > 0;
@@ -37,7 +45,7 @@ int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover
       lease->resource; /* Its owner may have taken more than this lock names. */
   handover->node_count = core->node_count;
   handover->doubtful = lease->asked | lease->late;
-  handover->nodes = rl_handover_nodes(core);
+  handover->nodes = rl_detach_nodes(core);
   handover->ttl_us = lock->lease_ttl_us;
   handover->lock_delay_us = lock->current->lock_delay_us;
   handover->fence = rl_fence_token(lock);

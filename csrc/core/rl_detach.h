@@ -9,6 +9,9 @@
 #include "rl_handover.h"
 #include "rl_lock.h"
 
+/* What tells the nodes of |core| apart from those of other clients: rl_handover_nodes(). */
+uint64_t rl_detach_nodes(const rl_core *core);
+
 /*
  * What |handover| says of the lease, which must last. It points into the lock. H1, H2.
  * Errors: BUSY, LOST, NOT_HELD, CLOSED.

@@ -15,6 +15,8 @@
 #include "rl_doctor.h"
 #include "rl_extend.h"
 #include "rl_fence.h"
+#include "rl_guard.h"
+#include "rl_guarding.h"
 #include "rl_inspect.h"
 #include "rl_listener.h"
 #include "rl_margin.h"
@@ -167,7 +169,7 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us, const
   if (ballot.node_us != 0) {
     (void)rl_node_clock_note(&node->link.clock, ballot.node_us, owed->sent_us, now_us);
     if (node->link.guard != NULL) {
-      stepped = rl_guard_heard(core, node, now_us, owed, ballot.node_us);
+      stepped = rl_guarding_heard(core, node, now_us, owed, ballot.node_us);
     }
   }
   rl_margin_answered(node, owed, ballot);

@@ -24,6 +24,7 @@
 #include <assert.h>
 
 #include "rl_fence.h"
+#include "rl_guard.h"
 #include "rl_lease.h"
 #include "rl_lock.h"
 #include "rl_margin.h"

@@ -14,7 +14,7 @@
  * write of a number. No resource is granted more often than that for long.
  */
 #define RL_FENCE_TICK_US 100
-#define RL_FENCE_MAX (((uint64_t)1 << 53) - 1)
+#define RL_FENCE_MAX RL_NUMBER_MAX
 
 /* What a lock has besides when its leases have fencing tokens. */
 typedef struct rl_fence {

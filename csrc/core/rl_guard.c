@@ -50,11 +50,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rl_join.h"
-#include "rl_lock.h"
-#include "rl_margin.h"
-#include "rl_renew.h"
-#include "rl_round.h"
+#include "rl_quorum.h"
 
 /* ---------------------------------------------------------------------------------------- life */
 
@@ -73,9 +69,9 @@ static redlock_duration rl_guard_quarantine(redlock_duration max_ttl_us) {
   return rl_time_max(longest_us, RL_GUARD_QUARANTINE_MIN_US);
 }
 
-int rl_guard_open(rl_core *core, redlock_duration max_ttl_us, const char *cluster) {
+int rl_guard_open(rl_guards **made, redlock_duration max_ttl_us, const char *cluster) {
   rl_guards *guards = calloc(1, sizeof *guards);
-  assert(core->guards == NULL && core->node_count == 0);
+  assert(*made == NULL);
   if (guards == NULL) {
     return REDLOCK_E_NO_MEMORY;
   }
@@ -84,78 +80,51 @@ int rl_guard_open(rl_core *core, redlock_duration max_ttl_us, const char *cluste
   guards->skew_us = RL_GUARD_SKEW_US;
   (void)snprintf(guards->cluster, sizeof guards->cluster, "%s", cluster != NULL ? cluster : "");
   rl_record_write_key(guards->key, cluster);
-  core->guards = guards;
+  *made = guards;
   return REDLOCK_OK;
 }
 
-void rl_guard_close(rl_core *core) {
-  free(core->guards);
-  core->guards = NULL;
+void rl_guard_close(rl_guards *guards) {
+  free(guards);
 }
 
-rl_guard *rl_guard_new(const rl_guards *guards) {
-  rl_guard *guard = calloc(1, sizeof *guard);
+void rl_guard_watch(rl_node *node, rl_guard *guard) {
+  node->link.guard = guard;
   if (guard != NULL) {
-    guard->guards = guards;
-  }
-  return guard;
-}
-
-void rl_guard_free(rl_guard *guard) {
-  if (guard != NULL) {
-    free(guard->body);
-    free(guard);
+    guard->guards->nodes[guard->guards->node_count++] = node;
   }
 }
 
-const char *rl_guard_too_long(const rl_core *core, redlock_duration ttl_us,
+const char *rl_guard_too_long(const rl_guards *guards, redlock_duration ttl_us,
                               redlock_duration lock_delay_us) {
-  return core->guards != NULL && rl_time_add(ttl_us, lock_delay_us) > core->guards->max_ttl_us
+  return guards != NULL && rl_time_add(ttl_us, lock_delay_us) > guards->max_ttl_us
              ? RL_GUARD_TOO_LONG
              : NULL;
 }
 
-void rl_guard_prepare(rl_core *core) {
+void rl_guard_prepare(rl_guards *guards, unsigned quorum, const void *prefix,
+                      size_t prefix_length) {
   rl_record_fingerprint fingerprint = {0};
-  rl_guards *guards = core->guards;
   if (guards == NULL || guards->fingerprint[0] != '\0') {
     return;
   }
-  fingerprint.nodes = core->node_count;
-  fingerprint.quorum = rl_core_quorum(core, RL_OPERATION_ACQUIRE);
+  fingerprint.nodes = guards->node_count;
+  fingerprint.quorum = quorum;
   fingerprint.max_ttl_us = guards->max_ttl_us;
   fingerprint.cluster = guards->cluster[0] != '\0' ? guards->cluster : NULL;
-  fingerprint.prefix = core->prefix;
-  fingerprint.prefix_length = core->prefix_length;
-  for (unsigned i = 0; i < core->node_count; i++) {
-    fingerprint.names[i] = core->nodes[i]->address.name;
-    fingerprint.dbs[i] = core->nodes[i]->address.db;
+  fingerprint.prefix = prefix;
+  fingerprint.prefix_length = prefix_length;
+  for (unsigned i = 0; i < guards->node_count; i++) {
+    fingerprint.names[i] = guards->nodes[i]->address.name;
+    fingerprint.dbs[i] = guards->nodes[i]->address.db;
   }
   rl_record_write_fingerprint(guards->fingerprint, &fingerprint);
-}
-
-const char *rl_guard_past(const rl_guard *guard, redlock_time now_us) {
-  const char *past = strchr(guard->run_id, '-');
-  if (rl_time_sub(now_us, guard->past_us) < RL_GUARD_TRUST_US) {
-    return NULL;
-  }
-  return past != NULL ? past : guard->run_id;
 }
 
 void rl_guard_recognised(rl_guard *guard, const rl_owed *owed) {
   guard->doubts = 0;
   if (owed->step != 0) {
     guard->past_us = rl_time_max(guard->past_us, owed->sent_us);
-  }
-}
-
-void rl_guard_disconnected(rl_guard *guard) {
-  if (guard != NULL) {
-    guard->standing = RL_GUARD_UNSEEN;
-    guard->asked = false;
-    guard->near = false;
-    guard->distant = false;
-    guard->doubts = 0; /* That its clock was stepped is not forgotten. */
   }
 }
 
@@ -167,13 +136,13 @@ static bool rl_guard_ask(rl_node *node, redlock_time now_us, rl_guard_make make)
 }
 
 /* The median of the clocks that are known, for people. */
-static int64_t rl_guard_median(const rl_core *core) {
+static int64_t rl_guard_median(const rl_guards *guards) {
   const rl_node_clock *clocks[REDLOCK_NODES_MAX];
   int64_t median_us = 0;
-  for (unsigned i = 0; i < core->node_count; i++) {
-    clocks[i] = &core->nodes[i]->link.clock;
+  for (unsigned i = 0; i < guards->node_count; i++) {
+    clocks[i] = &guards->nodes[i]->link.clock;
   }
-  (void)rl_node_clock_median(clocks, core->node_count, &median_us);
+  (void)rl_node_clock_median(clocks, guards->node_count, &median_us);
   return median_us;
 }
 
@@ -190,29 +159,30 @@ static bool rl_guard_apart(const rl_node_clock *one, const rl_node_clock *other,
  * G3. What is only possible is not known: the reply to a client that was stopped meanwhile says nothing of a clock.
  * Returns whether it is known now, and was not before, if the clocks of a majority are near that of the node.
  */
-static bool rl_guard_compare_clocks(const rl_core *core, const rl_node *node, int64_t median_us) {
+static bool rl_guard_compare_clocks(const rl_guards *guards, const rl_node *node,
+                                    int64_t median_us) {
   rl_guard *guard = node->link.guard;
   const rl_node_clock *own = &node->link.clock;
-  unsigned near = 0, far = 0, needed = rl_quorum_majority(core->node_count);
+  unsigned near = 0, far = 0, needed = rl_quorum_majority(guards->node_count);
   bool was_known = guard->near || guard->distant;
-  for (unsigned i = 0; i < core->node_count; i++) {
+  for (unsigned i = 0; i < guards->node_count; i++) {
     redlock_duration apart_us, error_us;
-    bool known = rl_guard_apart(own, &core->nodes[i]->link.clock, &apart_us, &error_us);
-    near += known && rl_time_add(apart_us, error_us) <= core->guards->skew_us;
-    far += known && apart_us > rl_time_add(core->guards->skew_us, error_us);
+    bool known = rl_guard_apart(own, &guards->nodes[i]->link.clock, &apart_us, &error_us);
+    near += known && rl_time_add(apart_us, error_us) <= guards->skew_us;
+    far += known && apart_us > rl_time_add(guards->skew_us, error_us);
   }
   guard->near = near >= needed;
-  guard->distant = core->node_count - far < needed;
+  guard->distant = guards->node_count - far < needed;
   guard->distance_us = own->known ? own->offset_us - median_us : 0;
   return (guard->near || guard->distant) && !was_known;
 }
 
 /* How many nodes were stepped, and when the last of them was seen to be. */
-static unsigned rl_guard_stepped(const rl_core *core, redlock_time *since_us) {
+static unsigned rl_guard_stepped(const rl_guards *guards, redlock_time *since_us) {
   unsigned stepped = 0;
   *since_us = 0;
-  for (unsigned i = 0; i < core->node_count; i++) {
-    const rl_guard *guard = core->nodes[i]->link.guard;
+  for (unsigned i = 0; i < guards->node_count; i++) {
+    const rl_guard *guard = guards->nodes[i]->link.guard;
     if (guard->stepped) {
       stepped++;
       *since_us = rl_time_max(*since_us, guard->stepped_us);
@@ -222,12 +192,12 @@ static unsigned rl_guard_stepped(const rl_core *core, redlock_time *since_us) {
 }
 
 /* The nodes whose clocks may have been stepped by as much as that of |guard| at least was. */
-static unsigned rl_guard_alike(const rl_core *core, const rl_guard *guard, uint32_t *alike) {
+static unsigned rl_guard_alike(const rl_guards *guards, const rl_guard *guard, uint32_t *alike) {
   int64_t step_us = guard->watch.step_least_us;
   unsigned count = 0;
   *alike = 0;
-  for (unsigned i = 0; i < core->node_count; i++) {
-    const rl_guard *other = core->nodes[i]->link.guard;
+  for (unsigned i = 0; i < guards->node_count; i++) {
+    const rl_guard *other = guards->nodes[i]->link.guard;
     bool may_be = other->stepped && other->watch.step_least_us <= step_us &&
                   step_us <= other->watch.step_most_us;
     *alike |= (uint32_t)may_be << i;
@@ -237,12 +207,12 @@ static unsigned rl_guard_alike(const rl_core *core, const rl_guard *guard, uint3
 }
 
 /* G6. The nodes of a majority that was stepped alike; 0 when there is none. */
-static uint32_t rl_guard_stepped_alike(const rl_core *core) {
-  for (unsigned i = 0; i < core->node_count; i++) {
-    const rl_guard *guard = core->nodes[i]->link.guard;
+static uint32_t rl_guard_stepped_alike(const rl_guards *guards) {
+  for (unsigned i = 0; i < guards->node_count; i++) {
+    const rl_guard *guard = guards->nodes[i]->link.guard;
     uint32_t alike;
     if (guard->stepped &&
-        rl_guard_alike(core, guard, &alike) >= rl_quorum_majority(core->node_count)) {
+        rl_guard_alike(guards, guard, &alike) >= rl_quorum_majority(guards->node_count)) {
       return alike;
     }
   }
@@ -250,9 +220,9 @@ static uint32_t rl_guard_stepped_alike(const rl_core *core) {
 }
 
 /* G6. It was our own clock: nobody else is told. */
-static void rl_guard_wait_out(rl_core *core, redlock_time now_us, uint32_t alike) {
-  for (unsigned i = 0; i < core->node_count; i++) {
-    rl_guard *guard = core->nodes[i]->link.guard;
+static void rl_guard_wait_out(rl_guards *guards, redlock_time now_us, uint32_t alike) {
+  for (unsigned i = 0; i < guards->node_count; i++) {
+    rl_guard *guard = guards->nodes[i]->link.guard;
     if ((alike >> i & 1) != 0) {
       guard->stepped = false;
       guard->standing = guard->standing == RL_GUARD_FORGOT ? RL_GUARD_KNOWN : guard->standing;
@@ -262,10 +232,10 @@ static void rl_guard_wait_out(rl_core *core, redlock_time now_us, uint32_t alike
 }
 
 /* G6. Whether all that are up have answered what was sent since a clock was stepped. Those that have not are asked. */
-static bool rl_guard_listen(rl_core *core, redlock_time now_us, redlock_time since_us) {
+static bool rl_guard_listen(rl_guards *guards, redlock_time now_us, redlock_time since_us) {
   bool heard = true;
-  for (unsigned i = 0; i < core->node_count; i++) {
-    rl_node *node = core->nodes[i];
+  for (unsigned i = 0; i < guards->node_count; i++) {
+    rl_node *node = guards->nodes[i];
     const rl_link *link = &node->link;
     if (link->phase != RL_LINK_UP || link->guard->stepped ||
         link->guard->standing == RL_GUARD_REFUSED || link->guard->heard_us >= since_us) {
@@ -280,9 +250,9 @@ static bool rl_guard_listen(rl_core *core, redlock_time now_us, redlock_time sin
 }
 
 /* G3. */
-static void rl_guard_make_records(rl_core *core, redlock_time now_us, bool settled) {
-  for (unsigned i = 0; i < core->node_count; i++) {
-    rl_node *node = core->nodes[i];
+static void rl_guard_make_records(rl_guards *guards, redlock_time now_us, bool settled) {
+  for (unsigned i = 0; i < guards->node_count; i++) {
+    rl_node *node = guards->nodes[i];
     rl_guard *guard = node->link.guard;
     bool idle = guard->standing == RL_GUARD_FORGOT && !guard->asked;
     if (idle && guard->near && (settled || !guard->stepped)) {
@@ -293,29 +263,23 @@ static void rl_guard_make_records(rl_core *core, redlock_time now_us, bool settl
   }
 }
 
-/* G3, G6: what is known of the clocks has changed. Returns the nodes of which it is known since if they are near. */
-static uint32_t rl_guard_look_at_clocks(rl_core *core, redlock_time now_us) {
-  int64_t median_us = rl_guard_median(core);
+uint32_t rl_guard_review(rl_guards *guards, redlock_time now_us) {
+  int64_t median_us = rl_guard_median(guards);
   uint32_t known = 0;
   redlock_time since_us;
-  core->guards->reviewed_us = now_us;
-  for (unsigned i = 0; i < core->node_count; i++) {
-    if (rl_guard_compare_clocks(core, core->nodes[i], median_us)) {
+  guards->reviewed_us = now_us;
+  for (unsigned i = 0; i < guards->node_count; i++) {
+    if (rl_guard_compare_clocks(guards, guards->nodes[i], median_us)) {
       known |= (uint32_t)1 << i;
-      rl_join_ready(core, core->nodes[i]);
     }
   }
-  unsigned stepped = rl_guard_stepped(core, &since_us);
-  bool heard = stepped == 0 || rl_guard_listen(core, now_us, since_us);
-  if (heard && core->node_count > 1 && stepped > 0) {
-    rl_guard_wait_out(core, now_us, rl_guard_stepped_alike(core));
+  unsigned stepped = rl_guard_stepped(guards, &since_us);
+  bool heard = stepped == 0 || rl_guard_listen(guards, now_us, since_us);
+  if (heard && guards->node_count > 1 && stepped > 0) {
+    rl_guard_wait_out(guards, now_us, rl_guard_stepped_alike(guards));
   }
-  rl_guard_make_records(core, now_us, heard);
+  rl_guard_make_records(guards, now_us, heard);
   return known;
-}
-
-void rl_guard_review(rl_core *core, redlock_time now_us) {
-  (void)rl_guard_look_at_clocks(core, now_us);
 }
 
 /* ----------------------------------------------------------------------------------- answering */
@@ -357,9 +321,9 @@ static bool rl_guard_know_server(rl_guard *guard, const char *run_id) {
 }
 
 /* Another node that is the same server, and comes before it. */
-static const rl_node *rl_guard_same(const rl_core *core, const rl_node *node) {
+static const rl_node *rl_guard_same(const rl_guards *guards, const rl_node *node) {
   for (unsigned i = 0; i < node->index; i++) {
-    const rl_node *other = core->nodes[i];
+    const rl_node *other = guards->nodes[i];
     bool seen = other->link.guard->standing != RL_GUARD_UNSEEN && other->link.guard->body != NULL;
     if (seen && strcmp(other->link.guard->run_id, node->link.guard->run_id) == 0) {
       return other;
@@ -373,15 +337,15 @@ static void rl_guard_refuse_same(rl_node *node, const rl_node *other) {
 }
 
 /* G2. A node that comes before others may turn out to be the same server as one of them. */
-static void rl_guard_compare_servers(rl_core *core, rl_node *node) {
-  const rl_node *same = rl_guard_same(core, node);
+static void rl_guard_compare_servers(rl_guards *guards, rl_node *node) {
+  const rl_node *same = rl_guard_same(guards, node);
   if (same != NULL) {
     rl_guard_refuse_same(node, same);
   }
-  for (unsigned i = node->index + 1; i < core->node_count; i++) {
-    rl_node *other = core->nodes[i];
+  for (unsigned i = node->index + 1; i < guards->node_count; i++) {
+    rl_node *other = guards->nodes[i];
     rl_guard *guard = other->link.guard;
-    if (guard->standing != RL_GUARD_UNSEEN && rl_guard_same(core, other) == node) {
+    if (guard->standing != RL_GUARD_UNSEEN && rl_guard_same(guards, other) == node) {
       rl_guard_refuse_same(other, node);
     }
   }
@@ -429,8 +393,8 @@ static bool rl_guard_is_of_step(const rl_guard *guard, const rl_record_answer *a
 }
 
 /* G3, or a record that is there. */
-static void rl_guard_read_answer(rl_core *core, rl_node *node, redlock_time now_us,
-                                 const rl_record_answer *answer, rl_guard_make make) {
+static void rl_guard_read_answer(rl_node *node, redlock_time now_us, const rl_record_answer *answer,
+                                 rl_guard_make make) {
   rl_guard *guard = node->link.guard;
   if (!rl_guard_know_server(guard, answer->run_id)) {
     rl_guard_refuse(guard, "out of memory", "");
@@ -453,7 +417,7 @@ static void rl_guard_read_answer(rl_core *core, rl_node *node, redlock_time now_
     guard->why = RL_RECORD_CLOCK;
     guard->stepped = true;
   }
-  rl_guard_compare_servers(core, node);
+  rl_guard_compare_servers(guard->guards, node);
 }
 
 /*
@@ -494,13 +458,6 @@ static void rl_guard_read_error(rl_node *node) {
   }
 }
 
-/* Who has waited for the answer is told. */
-static void rl_guard_told(rl_core *core, rl_node *node, redlock_time now_us) {
-  for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
-    rl_round_node_up(lock, now_us, node);
-  }
-}
-
 /* G6. Whether somebody else has seen the step of its clock, and made the record anew. */
 static bool rl_guard_was_told(const rl_guard *guard, const rl_record_answer *answer) {
   return answer->to_make == RL_RECORD_NONE && answer->born_for == RL_RECORD_CLOCK &&
@@ -508,51 +465,42 @@ static bool rl_guard_was_told(const rl_guard *guard, const rl_record_answer *ans
 }
 
 /* M5 of rl_margin.c. The record that we know is not there any more, and it was not us who made it anew. */
-static void rl_guard_compare_records(const rl_core *core, const rl_node *node,
-                                     const rl_record_answer *answer, rl_guard_make make) {
+static bool rl_guard_compare_records(const rl_node *node, const rl_record_answer *answer,
+                                     rl_guard_make make) {
   const char *known = node->link.guard->record;
   bool other = answer->to_make != RL_RECORD_NONE || strcmp(known, answer->record) != 0;
-  if (make == RL_GUARD_LOOK && known[0] != '\0' && other) {
-    rl_margin_doubt(core, node);
-  }
+  return make == RL_GUARD_LOOK && known[0] != '\0' && other;
 }
 
-bool rl_guard_answered(rl_core *core, rl_node *node, redlock_time now_us, const rl_owed *owed,
-                       bool came_up) {
+rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_owed *owed) {
   const rl_reply *reply = &node->link.reader.reply;
   rl_guard *guard = node->link.guard;
   rl_record_answer answer;
-  bool read = false;
+  rl_guard_news news = {0};
   guard->asked = false;
   if (reply->type == RL_REPLY_ERROR) {
     rl_guard_read_error(node);
-  } else if (reply->type != RL_REPLY_STRING ||
-             !rl_record_read(&answer, reply->bytes, reply->length)) {
+    return news;
+  }
+  if (reply->type != RL_REPLY_STRING || !rl_record_read(&answer, reply->bytes, reply->length)) {
     rl_guard_refuse(guard, "what it says of the guard's record can't be read", "");
+    return news;
+  }
+  guard->past_us = rl_time_max(guard->past_us, owed->sent_us);
+  (void)rl_node_clock_note(&node->link.clock, answer.now_us, owed->sent_us, now_us);
+  bool told = rl_guard_was_told(guard, &answer);
+  bool suspect = rl_guard_compare_records(node, &answer, (rl_guard_make)owed->step);
+  rl_guard_read_answer(node, now_us, &answer, (rl_guard_make)owed->step);
+  if (told) {
+    guard->heard_us = rl_time_max(guard->heard_us, owed->sent_us);
+    (void)rl_clock_watch_note(&guard->watch, answer.now_us, owed->sent_us, now_us);
+    guard->shown_us = answer.now_us;
+    news.doubtful = true; /* Which way it was stepped the record does not say. */
   } else {
-    read = true;
-    guard->past_us = rl_time_max(guard->past_us, owed->sent_us);
-    (void)rl_node_clock_note(&node->link.clock, answer.now_us, owed->sent_us, now_us);
-    bool told = rl_guard_was_told(guard, &answer);
-    rl_guard_compare_records(core, node, &answer, (rl_guard_make)owed->step);
-    rl_guard_read_answer(core, node, now_us, &answer, (rl_guard_make)owed->step);
-    if (told) {
-      guard->heard_us = rl_time_max(guard->heard_us, owed->sent_us);
-      (void)rl_clock_watch_note(&guard->watch, answer.now_us, owed->sent_us, now_us);
-      guard->shown_us = answer.now_us;
-      rl_renew_doubt_all(core, now_us); /* Which way it was stepped the record does not say. */
-    } else if (rl_guard_heard(core, node, now_us, owed, answer.now_us)) {
-      rl_renew_doubt_all(core, now_us);
-    }
+    news = rl_guard_heard(node, now_us, owed, answer.now_us);
   }
-  uint32_t told_of = rl_guard_look_at_clocks(core, now_us) | (came_up ? 0 : rl_node_bit(node));
-  for (unsigned i = 0; i < core->node_count; i++) {
-    if ((told_of >> i & 1) != 0 && core->nodes[i]->link.phase == RL_LINK_UP &&
-        !(came_up && i == node->index)) {
-      rl_guard_told(core, core->nodes[i], now_us);
-    }
-  }
-  return read;
+  news.suspect = news.suspect || suspect;
+  return news;
 }
 
 /* --------------------------------------------------------------------------------------- voting */
@@ -597,8 +545,9 @@ bool rl_guard_doubt(rl_node *node, redlock_time now_us) {
   return guard->asked || rl_guard_ask(node, now_us, RL_GUARD_LOOK);
 }
 
-bool rl_guard_heard(rl_core *core, rl_node *node, redlock_time now_us, const rl_owed *owed,
-                    uint64_t node_us) {
+rl_guard_news rl_guard_heard(rl_node *node, redlock_time now_us, const rl_owed *owed,
+                             uint64_t node_us) {
+  rl_guard_news news = {0};
   rl_guard *guard = node->link.guard;
   guard->heard_us = rl_time_max(guard->heard_us, owed->sent_us);
   int64_t step_us = rl_clock_watch_note(&guard->watch, node_us, owed->sent_us, now_us);
@@ -611,13 +560,11 @@ bool rl_guard_heard(rl_core *core, rl_node *node, redlock_time now_us, const rl_
     guard->stepped_us = now_us;
   }
   guard->shown_us = node_us;
-  if (step_us > 0) { /* Backwards keys live longer. */
-    rl_margin_doubt(core, node);
+  news.suspect = news.doubtful = step_us > 0; /* Backwards keys live longer. */
+  if (step_us != 0 || rl_time_sub(now_us, guard->guards->reviewed_us) >= RL_GUARD_ASK_EVERY_US) {
+    news.near = rl_guard_review(guard->guards, now_us);
   }
-  if (step_us != 0 || rl_time_sub(now_us, core->guards->reviewed_us) >= RL_GUARD_ASK_EVERY_US) {
-    rl_guard_review(core, now_us);
-  }
-  return step_us > 0;
+  return news;
 }
 
 redlock_duration rl_guard_quarantined(const rl_guard *guard, redlock_time now_us) {

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rl_lock.h"
 #include "rl_resource.h"
 
 #define RL_HANDOVER_HEAD "redlock1."
@@ -47,11 +46,10 @@ static uint64_t rl_handover_seed(bool fenced) {
                 : RL_HANDOVER_HASH;
 }
 
-uint64_t rl_handover_nodes(const rl_core *core) {
+uint64_t rl_handover_nodes(const char *const *names, unsigned count) {
   uint64_t hash = RL_HANDOVER_HASH;
-  for (unsigned i = 0; i < core->node_count; i++) {
-    const char *name = core->nodes[i]->address.name;
-    hash = rl_handover_hash(hash, name, strlen(name) + 1);
+  for (unsigned i = 0; i < count; i++) {
+    hash = rl_handover_hash(hash, names[i], strlen(names[i]) + 1);
   }
   return hash;
 }
@@ -184,7 +182,7 @@ static const unsigned char *rl_handover_read_numbers(rl_handover *handover, size
   handover->token_length = (size_t)rl_handover_get(&in, 2);
   handover->resource_count = (size_t)rl_handover_get(&in, 1);
   if (handover->resource_count == 0 || handover->resource_count > REDLOCK_RESOURCES_MAX ||
-      fenced != (handover->fence > 0) || handover->fence > RL_NODE_CLOCK_MAX ||
+      fenced != (handover->fence > 0) || handover->fence > RL_NUMBER_MAX ||
       count < RL_HANDOVER_FIXED + (fenced ? RL_HANDOVER_FENCE : 0u) +
                   handover->resource_count * RL_HANDOVER_EACH) {
     return NULL;

@@ -10,8 +10,6 @@
 
 #include "rl_time.h"
 
-struct rl_core;
-
 typedef struct rl_handover {
   unsigned node_count;
   uint32_t doubtful; /* nodes that may yet execute a SET of the token */
@@ -26,8 +24,8 @@ typedef struct rl_handover {
   unsigned char *bytes; /* of a text that was read: what the others point into */
 } rl_handover;
 
-/* What tells the nodes of |core| apart from those of others: a hash of their names, in order. */
-uint64_t rl_handover_nodes(const struct rl_core *core);
+/* What tells nodes apart from those of other clients: a hash of their names, in order. */
+uint64_t rl_handover_nodes(const char *const *names, unsigned count);
 
 /* How long the text is, without a NUL. */
 size_t rl_handover_length(const rl_handover *handover);

@@ -18,6 +18,7 @@
 #include "rl_join.h"
 
 #include "rl_fence.h"
+#include "rl_guard.h"
 #include "rl_lock.h"
 #include "rl_round.h"
 

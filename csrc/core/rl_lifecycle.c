@@ -17,6 +17,7 @@
 #include "rl_call.h"
 #include "rl_fence.h"
 #include "rl_given.h"
+#include "rl_guard.h"
 #include "rl_launch.h"
 #include "rl_lease.h"
 #include "rl_line.h"
@@ -363,7 +364,7 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
     wrong = rl_attach_fit_fence(&current, rl_lock_attach(lock)->fence);
   }
   if (wrong == NULL) {
-    wrong = rl_guard_too_long(lock->core, current.ttl_us, current.lock_delay_us);
+    wrong = rl_guard_too_long(lock->core->guards, current.ttl_us, current.lock_delay_us);
   }
   if (wrong != NULL) {
     return rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, wrong);
@@ -428,7 +429,7 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
   redlock_options given = {.ttl_us = ttl_us};
   const char *wrong = rl_options_read(&current, &given);
   if (wrong == NULL) {
-    wrong = rl_guard_too_long(lock->core, current.ttl_us, current.lock_delay_us);
+    wrong = rl_guard_too_long(lock->core->guards, current.ttl_us, current.lock_delay_us);
   }
   if (wrong != NULL) {
     return rl_lock_refuse_argument(lock, RL_OPERATION_EXTEND, wrong);

@@ -15,7 +15,7 @@
 #include "rl_address.h"
 #include "rl_attempt.h"
 #include "rl_buffer.h"
-#include "rl_guard.h"
+#include "rl_guard_state.h"
 #include "rl_login.h"
 #include "rl_node_clock.h"
 #include "rl_reply.h"

@@ -12,7 +12,7 @@
 #include "rl_time.h"
 
 /* What a clock that can be told shows at most, in microseconds since 1970: what any Lua can count. */
-#define RL_NODE_CLOCK_MAX (((uint64_t)1 << 53) - 1)
+#define RL_NODE_CLOCK_MAX RL_NUMBER_MAX
 
 /* All 0: nothing is known. */
 typedef struct rl_node_clock {

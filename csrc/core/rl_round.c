@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "rl_ballot.h"
+#include "rl_guard.h"
 #include "rl_lock.h"
 #include "rl_report.h"
 #include "rl_ring.h"

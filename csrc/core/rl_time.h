@@ -9,6 +9,9 @@
 
 #include "redlock.h"
 
+/* The greatest number that a script computes exactly. */
+#define RL_NUMBER_MAX (((uint64_t)1 << 53) - 1)
+
 /* time + duration, or REDLOCK_NEVER where that would not fit. */
 static inline redlock_time rl_time_add(redlock_time time_us, redlock_duration duration_us) {
   return time_us > REDLOCK_NEVER - duration_us ? REDLOCK_NEVER : time_us + duration_us;

@@ -104,8 +104,9 @@ static int rl_client_configure(redlock_client *client, const redlock_settings *s
   client->settings.options = NULL;
   client->core.options = *options;
   client->core.finds_twins = true;
-  if (settings->guard == REDLOCK_YES && rl_guard_open(&client->core, settings->guard_max_ttl_us,
-                                                      settings->guard_cluster) != REDLOCK_OK) {
+  if (settings->guard == REDLOCK_YES &&
+      rl_guard_open(&client->core.guards, settings->guard_max_ttl_us, settings->guard_cluster) !=
+          REDLOCK_OK) {
     return rl_client_fail(REDLOCK_E_NO_MEMORY, NULL, message, message_size);
   }
   if (options->notify == REDLOCK_YES && rl_calls_open(&client->core) != REDLOCK_OK) {

@@ -51,7 +51,7 @@ int fake_world_open(fake_world *world, unsigned count, const char *prefix) {
 int fake_world_open_guarded(fake_world *world, unsigned count, const char *prefix,
                             redlock_duration max_ttl_us) {
   int error = fake_world_init(world, count, prefix);
-  error = error == REDLOCK_OK ? rl_guard_open(&world->core, max_ttl_us, NULL) : error;
+  error = error == REDLOCK_OK ? rl_guard_open(&world->core.guards, max_ttl_us, NULL) : error;
   return error == REDLOCK_OK ? fake_world_add(world) : error;
 }
 

@@ -9,6 +9,7 @@
 #include "fake_guard.h"
 #include "fake_nodes.h"
 #include "rl_guard.h"
+#include "rl_guarding.h"
 #include "rl_round.h"
 #include "rl_test.h"
 
@@ -38,7 +39,7 @@ static inline fake_world *fresh(unsigned count) {
 /* A world whose nodes have had their records for long. */
 static inline fake_world *ready(unsigned count) {
   fake_world *world = fresh(count);
-  rl_guard_prepare(&world->core);
+  rl_guarding_prepare(&world->core);
   for (unsigned i = 0; i < count; i++) {
     remember(world, i, QUARANTINE, "ready");
   }

@@ -10,6 +10,7 @@
 
 #include "replay.h"
 #include "rl_fence.h"
+#include "rl_guarding.h"
 
 static const char REPLAY_KEY[] = "k";
 
@@ -76,7 +77,8 @@ static void replay_guard(replay *run, replay_client *client) {
   redlock_duration quarantine_us = run->config->quarantine * REPLAY_TICK_US - REPLAY_TICK_US / 2;
   redlock_duration max_ttl_us = (quarantine_us - RL_GUARD_MARGIN_US) * 10 / 11;
   redlock_duration ttl_us = run->config->ttl * REPLAY_TICK_US;
-  replay_must(rl_guard_open(&client->core, rl_time_max(max_ttl_us, ttl_us), NULL) == REDLOCK_OK);
+  replay_must(rl_guard_open(&client->core.guards, rl_time_max(max_ttl_us, ttl_us), NULL) ==
+              REDLOCK_OK);
   client->core.guards->skew_us =
       REDLOCK_NEVER; /* All clocks are right; an answer may be ticks late. */
   client->core.guards->quarantine_us -= RL_GUARD_SKEW_US; /* Nor does the model allow for it. */
@@ -84,7 +86,7 @@ static void replay_guard(replay *run, replay_client *client) {
 
 /* All nodes have a record since long ago. */
 static void replay_make_records(replay *run, replay_client *client) {
-  rl_guard_prepare(&client->core);
+  rl_guarding_prepare(&client->core);
   for (unsigned i = 0; i < client->nodes; i++) {
     fake_store *store = &run->stores[i];
     char reply[FAKE_REPLY_MAX];

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "rl_guard.h"
+#include "rl_guarding.h"
 #include "sim.h"
 #include "sim_key.h"
 #include "sim_trace.h"
@@ -119,7 +120,7 @@ void sim_guard_draw(sim *s, sim_random *random) {
 }
 
 void sim_guard_open(sim *s, sim_client *client) {
-  if (rl_guard_open(&client->core, s->config.guard_max_ttl_us, NULL) != REDLOCK_OK) {
+  if (rl_guard_open(&client->core.guards, s->config.guard_max_ttl_us, NULL) != REDLOCK_OK) {
     abort();
   }
 }
@@ -129,7 +130,7 @@ void sim_guard_ready(sim *s) {
   if (!s->config.guard || !s->config.ready) {
     return;
   }
-  rl_guard_prepare(core);
+  rl_guarding_prepare(core);
   for (unsigned i = 0; i < s->config.nodes; i++) {
     sim_node *node = &s->nodes[i];
     sim_record *record = &node->data.records[s->config.databases ? 1 : 0][0];

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "rl_guard.h"
+#include "rl_guarding.h"
 
 #include "guarded_world.h"
 #include "rl_attach.h"
@@ -201,7 +202,7 @@ static void a_node_whose_clock_is_wrong_does_not_vote(void **state) {
 static void the_script_goes_by_its_text_once_and_then_by_its_name(void **state) {
   (void)state;
   fake_world *world = fresh(1);
-  rl_guard_prepare(&world->core);
+  rl_guarding_prepare(&world->core);
   (void)snprintf(world->nodes[0].store.run_id, sizeof world->nodes[0].store.run_id, "run0-5e");
   remember(world, 0, QUARANTINE, "ready");
   rl_lock *lock = lock_of(world);
@@ -233,7 +234,7 @@ static void a_node_whose_clock_others_make_near_is_due_to_join(void **state) {
   guard_of(world, 1)->distant = false;
   node->lacks_keys = true;
   world->core.joins->due = 0;
-  rl_guard_review(&world->core, world->now_us);
+  rl_guarding_review(&world->core, world->now_us);
   assert_true(guard_of(world, 1)->near);
   assert_int_equal(world->core.joins->due, rl_node_bit(node));
   assert_true(fake_world_end(world));

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
+#include "rl_detach.h"
 #include "rl_handover.h"
 #include "rl_test.h"
 
@@ -279,7 +280,7 @@ static void the_same_nodes_are_known_by_the_same_number(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
   assert_string_equal(world->core.nodes[2]->address.name, "10.0.0.3:6379");
-  assert_true(rl_handover_nodes(&world->core) == 0xab26a2d461ec1eb9u);
+  assert_true(rl_detach_nodes(&world->core) == 0xab26a2d461ec1eb9u);
   assert_true(fake_world_end(world));
 }
 
@@ -296,12 +297,12 @@ static void other_nodes_or_another_order_are_told_apart(void **state) {
   (void)state;
   fake_world *three = fake_world_new(3);
   fake_world *four = fake_world_new(4);
-  uint64_t nodes = rl_handover_nodes(&three->core);
-  assert_true(nodes != rl_handover_nodes(&four->core));
+  uint64_t nodes = rl_detach_nodes(&three->core);
+  assert_true(nodes != rl_detach_nodes(&four->core));
   rl_node *first = three->core.nodes[0];
   three->core.nodes[0] = three->core.nodes[1];
   three->core.nodes[1] = first;
-  assert_true(nodes != rl_handover_nodes(&three->core));
+  assert_true(nodes != rl_detach_nodes(&three->core));
   assert_true(fake_world_end(three));
   assert_true(fake_world_end(four));
 }
