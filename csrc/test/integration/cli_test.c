@@ -16,6 +16,7 @@ static char tool[512];
 static char
     gate[SCRATCH_PATH_MAX + 8]; /* a pipe: the command "HELD" ends when the test writes to it */
 static char held[SCRATCH_PATH_MAX + 8];
+static char failing[SCRATCH_PATH_MAX + 8]; /* the same, with status 3 */
 static char endless[SCRATCH_PATH_MAX + 8]; /* the command "ENDLESS" says that it has started */
 static const char *told; /* both outputs of the last program that was waited for */
 
@@ -37,26 +38,33 @@ static void write_script(const char *path, const char *command, const char *oper
 static int start(void **state) {
   (void)state;
   char self[256] = "";
+  char after[sizeof gate + 16];
   farm_start(&three, 3, NULL);
   assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
   (void)snprintf(tool, sizeof tool, "%s/../../bin/redlock", dirname(self));
   (void)snprintf(gate, sizeof gate, "%s/gate", three.scratch.path);
   (void)snprintf(held, sizeof held, "%s/held", three.scratch.path);
+  (void)snprintf(failing, sizeof failing, "%s/failing", three.scratch.path);
   (void)snprintf(endless, sizeof endless, "%s/endless", three.scratch.path);
   assert_int_equal(mkfifo(gate, 0600), 0);
   write_script(held, "read word <", gate);
+  (void)snprintf(after, sizeof after, "%s; exit 3", gate);
+  write_script(failing, "read word <", after);
   write_script(endless, "echo started; exec sleep ", "600");
   return 0;
 }
 
 /* Returns the word as it is, or what it stands for. */
 static char *word_of(char *word) {
-  return strcmp(word, "HELD") == 0 ? held : strcmp(word, "ENDLESS") == 0 ? endless : word;
+  return strcmp(word, "HELD") == 0      ? held
+         : strcmp(word, "FAILING") == 0 ? failing
+         : strcmp(word, "ENDLESS") == 0 ? endless
+                                        : word;
 }
 
 /*
  * Starts the tool with the three nodes and |arguments|, words with spaces between them, after |prepare|.
- * "HELD" is a command that ends with let_go(). Healthy nodes get more time than a loaded machine needs,
+ * "HELD" is a command that ends with let_go(), "FAILING" one with status 3. Healthy nodes get more time than a loaded machine needs,
  * unless the arguments say otherwise.
  */
 static running begin_after(void (*prepare)(void), const char *arguments) {
@@ -221,6 +229,16 @@ static void a_lock_that_ends_under_the_command_is_told_and_changes_success(void 
   assert_int_equal(farm_count(&three, "job", "somebody"), 3);
 }
 
+static void command_that_fails_keeps_its_status_though_the_lock_has_ended(void **state) {
+  (void)state;
+  running self = begin("-t 2s -w 60s run job -- FAILING");
+  eventually(farm_count(&three, "job", NULL) == 3);
+  take_by_hand("job");
+  until_told(&self, "the lock has ended, and the command still runs: ");
+  let_go();
+  assert_status(wait_for(&self), 3);
+}
+
 static void nodes_that_hang_end_the_lock_and_not_the_command(void **state) {
   (void)state;
   running self = begin("-t 3s --node-timeout 300ms -w 60s run job -- HELD");
@@ -301,14 +319,34 @@ static void signals_that_were_blocked_arrive_and_stay_blocked_for_the_command(vo
   assert_status(wait_for(&self), 128 + SIGTERM);
 }
 
+static void hang_up_is_default(void) {
+  (void)signal(SIGHUP,
+               SIG_DFL); /* nohup(1) ignores it, and the tool hands on what is not ignored. */
+}
+
 static void a_signal_of_the_users_reaches_the_command_and_ends_no_lock(void **state) {
+  static const int numbers[] = {SIGUSR1, SIGUSR2, SIGHUP};
   (void)state;
-  running self = begin("run job -- ENDLESS");
-  until_told(&self, "started");
-  eventually(farm_count(&three, "job", NULL) == 3);
-  (void)kill(self.pid, SIGUSR1);
-  assert_status(wait_for(&self), 128 + SIGUSR1);
-  assert_int_equal(farm_count(&three, "job", NULL), 0);
+  for (unsigned i = 0; i < 3; i++) {
+    running self = begin_after(hang_up_is_default, "run job -- ENDLESS");
+    until_told(&self, "started");
+    eventually(farm_count(&three, "job", NULL) == 3);
+    (void)kill(self.pid, numbers[i]);
+    assert_status(wait_for(&self), 128 + numbers[i]);
+    assert_int_equal(farm_count(&three, "job", NULL), 0);
+  }
+}
+
+static void broken_pipe_is_default(void) {
+  (void)signal(SIGPIPE, SIG_DFL);
+}
+
+/* The tool ignores SIGPIPE, and `yes | head` in its command would never end. */
+static void command_does_not_inherit_that_broken_pipes_are_ignored(void **state) {
+  (void)state;
+  running self = begin_after(broken_pipe_is_default, "run job -- grep SigIgn: /proc/self/status");
+  assert_status(wait_for(&self), 0);
+  assert_int_equal(strtoull(strstr(told, "SigIgn:") + 7, NULL, 16) >> (SIGPIPE - 1) & 1, 0);
 }
 
 /* run ... 2>&1 | head: nobody reads what is told, and the command goes on. */
@@ -545,6 +583,8 @@ int main(void) {
       cmocka_unit_test_setup(the_lease_is_extended_while_the_command_runs, three_reset),
       cmocka_unit_test_setup(a_lock_that_ends_under_the_command_is_told_and_changes_success,
                              three_reset),
+      cmocka_unit_test_setup(command_that_fails_keeps_its_status_though_the_lock_has_ended,
+                             three_reset),
       cmocka_unit_test_setup(nodes_that_hang_end_the_lock_and_not_the_command, three_reset),
       cmocka_unit_test_setup(a_node_that_is_down_is_named_when_the_lock_ends, three_reset),
       cmocka_unit_test_setup(a_command_that_is_stuck_holds_no_longer_than_it_may, three_reset),
@@ -554,6 +594,7 @@ int main(void) {
                              three_reset),
       cmocka_unit_test_setup(a_signal_of_the_users_reaches_the_command_and_ends_no_lock,
                              three_reset),
+      cmocka_unit_test_setup(command_does_not_inherit_that_broken_pipes_are_ignored, three_reset),
       cmocka_unit_test_setup(a_reader_that_has_gone_does_not_end_the_tool_before_the_command,
                              three_reset),
       cmocka_unit_test_setup(messages_of_a_tool_without_standard_descriptors_reach_no_node,
