@@ -94,7 +94,7 @@ luas:
 
 # ----------------------------------------------------------------------------------------- checks
 
-.PHONY: check-pure check-exports check-header check-without-tls check-safety check-install check-rocks examples-test demo-test
+.PHONY: check-language check-pure check-exports check-header check-without-tls check-safety check-install check-rocks examples-test demo-test
 check-pure: $(CORE_OBJECTS)
 	@CC='$(CC)' NM='$(NM)' sh build-aux/check_pure.sh $(CORE_OBJECTS)
 check-exports: lib lua
@@ -108,6 +108,9 @@ check-without-tls:
 	MAKE='$(MAKE)' sh build-aux/test_without_tls.sh
 check-safety:
 	@$(CONTROLS_LUA) build-aux/check_safety.lua docs/safety.md
+# How many sentences are hard to read: the ceilings only go down.
+check-language:
+	@$(CONTROLS_LUA) build-aux/check_language.lua
 check-install:
 	MAKE='$(MAKE)' CC='$(CC)' bash build-aux/test_install.sh
 check-rocks:
@@ -216,7 +219,7 @@ test-busy: $(BUILD)/test/busy
 
 # `make demo` and `make test` on machines that have nothing yet. Needs root, debootstrap and an hour.
 #
-#     make fresh [FRESH_SUITES="bookworm trixie"] [FRESH_TESTS="build unit"]
+#     make fresh [FRESH_SUITES="bookworm trixie"] [FRESH_TESTS=spec/nginx]
 FRESH_SUITES ?= bookworm trixie
 fresh:
 	@FRESH_TESTS='$(FRESH_TESTS)' bash build-aux/fresh.sh $(FRESH_SUITES)

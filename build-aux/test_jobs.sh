@@ -191,6 +191,92 @@ server_jobs() {
 check_jobs() {
   local part
   server_jobs
+  job chaos/controls sleeping '' 5.4:chaos-programs "$MAKE chaos-controls"
+  job chaos/run sleeping '' 5.4:chaos-programs "$MAKE chaos-run"
+  job controls/controls computing '' 5.4:build/sim/sim "$MAKE controls SIM_PROCESSES=1"
+  asan_jobs
+  job model/model computing '' 5.4:model-programs "$MAKE model"
+  for part in 1 2 3 4; do
+    job "lint/tidy-$part" computing '' '' "$MAKE lint-step STEP='tidy $part/4'"
+  done
+  job packages/newer-hiredis computing '' '' \
+    "sh build-aux/newer_hiredis.sh \$TMPDIR/hiredis && $MAKE newer-hiredis HIREDIS_PREFIX=\$TMPDIR/hiredis/usr"
+  job packages/without-tls computing '' '' "$MAKE check-without-tls"
+  job packages/install sleeping '' '5.1:lua 5.4:lua jit:lua 5.4:lib 5.4:cli' "$MAKE check-install"
+  job packages/rocks sleeping '' '' "$MAKE check-rocks"
+  tsan_jobs
+  job sim/sim computing '' 5.4:build/sim/sim "$MAKE sim-test SIM_PROCESSES=1"
+  job model/replay computing '' 5.4:model-programs "$MAKE model-replay"
+  job model/controls computing '' 5.4:model-programs "$MAKE model-controls SIM_PROCESSES=1"
+  valgrind_jobs
+  job luas/luas sleeping '' '5.1:lua 5.2:lua 5.3:lua 5.4:lua jit:lua' "$MAKE luas"
+  for part in cppcheck lua format words; do
+    job "lint/$part" computing '' '' "$MAKE lint-step STEP=$part"
+  done
+  job werror/werror computing '' '' "$MAKE werror"
+  job checks/pure computing '' 5.4:lib "$MAKE check-pure"
+  job checks/header computing '' '' "$MAKE check-header"
+  job checks/safety computing '' '' "$MAKE check-safety"
+  job checks/controls computing '' '' "$MAKE check-controls"
+  job checks/language computing '' '' "$MAKE check-language"
+}
+
+long_jobs() {
+  local name file version
+  for name in $(first='' programs $INTEGRATION); do
+    [[ " $asan_programs " == *" $name "* ]] || asan_program_job "$name"
+  done
+  for file in spec/*_spec.lua spec/integration/*_spec.lua spec/nginx/*_spec.lua; do
+    # Neovim does not load a sanitized module.
+    [[ $file != spec/neovim_spec.lua ]] || continue
+    file=${file#spec/}
+    for version in $(versions_of "spec/$file"); do
+      [[ " $(echo $asan_specs) " == *" ${file%.lua}@$version "* ]] || asan_spec_job "${file%.lua}@$version"
+    done
+  done
+}
+
+# The runtime of gcc 12 does not know the address layouts of newer kernels.
+no_aslr=$(setarch -R true 2>/dev/null && echo 'setarch -R ')
+tsan_jobs() {
+  local name
+  job tsan/build computing '' '' "$MAKE tsan-programs"
+  for name in $(programs $UNIT | grep _thread$); do
+    job "tsan/unit/$name" computing tsan/build '' "${no_aslr}build/tsan/test/${name}_test"
+  done
+  for name in $(programs $INTEGRATION | grep _thread$); do
+    job "tsan/integration/$name" sleeping tsan/build '' "TSAN_OPTIONS=die_after_fork=0 ${no_aslr}build/tsan/test/integration/${name}_test"
+  done
+}
+
+# Without --fair-sched a polling thread starves the others.
+VALGRIND='valgrind --fair-sched=try --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite --child-silent-after-fork=yes'
+valgrind_jobs() {
+  local name
+  for name in $(programs $UNIT); do
+    [[ $name != rl_lua_* ]] || continue
+    job "valgrind/unit/$name" computing '' "5.4:build/test/${name}_test" "REDLOCK_TEST_VALGRIND=1 $VALGRIND build/test/${name}_test"
+  done
+  for name in loop_spec reentry_spec; do
+    job "valgrind/spec/$name@5.4" computing '' '5.4:lua 5.4:build/5.4/witness.so' \
+      "REDLOCK_TEST_VALGRIND=1 SPEC_WRAPPER='$VALGRIND' sh build-aux/spec.sh 5.4 spec/$name.lua"
+  done
+}
+
+# Tests that depend on the server, with the servers of several suites of Debian.
+server_jobs() {
+  local name command
+  while IFS='|' read -r name command; do
+    case $name in
+    *_spec) job "$name" sleeping '' '5.4:lua 5.4:build/5.4/witness.so 5.4:lib 5.4:cli' "$command" ;;
+    *) job "$name" sleeping '' "5.4:build/test/integration/${name##*/}" "$command" ;;
+    esac
+  done < <(sh build-aux/other_servers.sh --list)
+}
+
+check_jobs() {
+  local part
+  server_jobs
   asan_jobs
   tsan_jobs
   valgrind_jobs
