@@ -377,6 +377,13 @@ static void messages_of_a_tool_without_standard_descriptors_reach_no_node(void *
   }
   running self = begin_after(close_standard_descriptors, "-t 2s -w 60s run job -- HELD");
   eventually(farm_count(&three, "job", NULL) == 3);
+  for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+    char path[64];
+    char target[64] = "";
+    (void)snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)self.pid, fd);
+    assert_true(readlink(path, target, sizeof target - 1) > 0);
+    assert_string_equal(target, "/dev/null");
+  }
   take_by_hand("job");
   unsigned before = scripts();
   eventually(scripts() > before);

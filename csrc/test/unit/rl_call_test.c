@@ -953,6 +953,24 @@ static void the_release_leaves_the_queue_in_the_same_script(void **state) {
   assert_true(fake_world_end(world));
 }
 
+static void release_leaves_the_queue_where_its_set_was_refused(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  release_key(world, 0);
+  release_key(world, 1);
+  pass(world, SECONDS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_non_null(fake_queue_at(&world->nodes[2].store, KEY, 0));
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_null(fake_queue_at(&world->nodes[i].store, KEY, 0));
+  }
+  assert_true(fake_world_end(world));
+}
+
 static void a_queue_that_could_not_be_left_is_left_when_it_calls(void **state) {
   (void)state;
   fake_world *world = listening(3);
@@ -1547,6 +1565,7 @@ int main(void) {
       cmocka_unit_test(a_call_during_an_attempt_is_not_forgotten),
       cmocka_unit_test(who_is_freed_or_cancelled_says_so_at_once),
       cmocka_unit_test(the_release_leaves_the_queue_in_the_same_script),
+      cmocka_unit_test(release_leaves_the_queue_where_its_set_was_refused),
       cmocka_unit_test(a_queue_that_could_not_be_left_is_left_when_it_calls),
       cmocka_unit_test(a_grant_while_the_queue_has_not_answered_leaves_it_all_the_same),
       cmocka_unit_test(who_gives_up_leaves_all_queues),
