@@ -284,6 +284,7 @@ void rl_call_wait(rl_lock *lock, redlock_time now_us) {
     calls->used_count++;
     line->place->line = line;
     line->place->resource = line->resource;
+    line->place->contended = false;
     line->resource->references++;
   }
   rl_place *place = line->place;
@@ -338,7 +339,9 @@ void rl_call_granted(rl_line *line, rl_attempt *lease, redlock_time now_us) {
   }
   rl_core *core = line->front->core;
   uint32_t standing = place->standing | place->asked;
-  rl_call_others_wait(core, line->resource, now_us);
+  if (place->contended) { /* Or a client that once waited would queue before each acquire. */
+    rl_call_others_wait(core, line->resource, now_us);
+  }
   lease->place = place->id;
   lease->standing = standing & lease->sent;
   place->leaving = standing & ~lease->sent;
@@ -445,6 +448,7 @@ static void rl_call_stands(rl_core *core, rl_place *place, unsigned node, redloc
     rl_call_weigh(core, place, now_us);
     return;
   }
+  place->contended = true;
   place->called &= ~bit;
   place->standing = position > 0 ? place->standing | bit : place->standing & ~bit;
   if (position > 0 && (core->calls->ready & bit) != 0) { /* Or it will not call. */

@@ -26,11 +26,12 @@ typedef struct rl_place {
   uint32_t called;       /* nodes that have said that it is free for us, or have called */
   uint32_t alone;        /* nodes where nobody before it takes out who does not come */
   uint32_t unsure;       /* nodes where it has joined a queue, and was not told of the key */
-  bool granted; /* the front has got a lease, whose release leaves: calls are for nobody now */
-  bool joins;   /* others have waited lately: there are queues */
-  bool listed;  /* something is to be sent for it */
-  bool looks;   /* its front's timer is for looking again, not for an attempt */
-  bool hurried; /* one call has come, and an attempt is to follow */
+  bool granted;   /* the front has got a lease, whose release leaves: calls are for nobody now */
+  bool joins;     /* others have waited lately: there are queues */
+  bool contended; /* a node has said that the key is held, or that another waiter comes first */
+  bool listed;    /* something is to be sent for it */
+  bool looks;     /* its front's timer is for looking again, not for an attempt */
+  bool hurried;   /* one call has come, and an attempt is to follow */
   redlock_time begun_us; /* when its front has begun to wait, after its last attempt */
   redlock_time since_us; /* the same, or when it has looked last */
   uint64_t random;       /* drawn then */

@@ -212,6 +212,35 @@ static void politeness_is_over_after_a_second(void **state) {
   assert_true(fake_world_end(world));
 }
 
+/* It takes and releases the lock, as long as |pairs| last, twice in each second. Returns the STANDs. */
+static unsigned stands_of(fake_world *world, unsigned pairs) {
+  unsigned before = total_of(world, stands);
+  for (unsigned i = 0; i < pairs; i++) {
+    rl_lock *lock = begin_patient(world);
+    pass(world, 10 * MS);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+    fake_settle(world);
+    rl_lock_free(lock, world->now_us);
+    pass(world, 490 * MS);
+  }
+  return total_of(world, stands) - before;
+}
+
+static void client_that_waited_once_does_not_queue_for_ever(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, world->now_us + 300 * MS);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 400 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_true(stands_of(world, 3) > 0);
+  assert_int_equal(stands_of(world, 10), 0);
+  assert_true(fake_world_end(world));
+}
+
 static void where_others_have_waited_it_joins_them_and_asks_for_the_key_soon(void **state) {
   (void)state;
   redlock_options options = patient();
@@ -1526,6 +1555,7 @@ int main(void) {
       cmocka_unit_test(who_is_not_fair_tries_at_once),
       cmocka_unit_test(where_others_were_called_lately_it_does_not_overtake_them),
       cmocka_unit_test(politeness_is_over_after_a_second),
+      cmocka_unit_test(client_that_waited_once_does_not_queue_for_ever),
       cmocka_unit_test(where_others_have_waited_it_joins_them_and_asks_for_the_key_soon),
       cmocka_unit_test(politeness_is_for_one_resource),
       cmocka_unit_test(who_has_time_for_one_attempt_makes_that),
