@@ -337,6 +337,39 @@ static void a_signal_of_the_users_reaches_the_command_and_ends_no_lock(void **st
   }
 }
 
+#define SHOW_IGNORED "grep SigIgn: /proc/self/status"
+
+/* Returns true if the command SHOW_IGNORED ignores the signal. */
+static bool is_ignored(int number) {
+  const char *mask = strstr(told, "SigIgn:");
+  assert_non_null(mask);
+  return (strtoull(mask + strlen("SigIgn:"), NULL, 16) >> (number - 1) & 1) != 0;
+}
+
+static void hang_up_is_ignored(void) {
+  (void)signal(SIGHUP, SIG_IGN);
+}
+
+/* As under nohup(1). */
+static void ignored_signal_stays_ignored(void **state) {
+  (void)state;
+  assert_status(run_after(hang_up_is_ignored, "run job -- " SHOW_IGNORED), 0);
+  assert_true(is_ignored(SIGHUP));
+}
+
+static void close_other_descriptors(void) {
+  for (int fd = STDERR_FILENO + 1; fd < 1024; fd++) {
+    (void)close(fd);
+  }
+}
+
+static void command_inherits_no_descriptor_of_the_tool(void **state) {
+  (void)state;
+  running self = begin_after(close_other_descriptors, "run job -- ls /proc/self/fd");
+  assert_status(wait_for(&self), 0);
+  assert_string_equal(told, "0\n1\n2\n3\n"); /* the last one is the directory */
+}
+
 static void broken_pipe_is_default(void) {
   (void)signal(SIGPIPE, SIG_DFL);
 }
@@ -344,9 +377,8 @@ static void broken_pipe_is_default(void) {
 /* The tool ignores SIGPIPE, and `yes | head` in its command would never end. */
 static void command_does_not_inherit_that_broken_pipes_are_ignored(void **state) {
   (void)state;
-  running self = begin_after(broken_pipe_is_default, "run job -- grep SigIgn: /proc/self/status");
-  assert_status(wait_for(&self), 0);
-  assert_int_equal(strtoull(strstr(told, "SigIgn:") + 7, NULL, 16) >> (SIGPIPE - 1) & 1, 0);
+  assert_status(run_after(broken_pipe_is_default, "run job -- " SHOW_IGNORED), 0);
+  assert_false(is_ignored(SIGPIPE));
 }
 
 /* run ... 2>&1 | head: nobody reads what is told, and the command goes on. */
@@ -601,6 +633,8 @@ int main(void) {
                              three_reset),
       cmocka_unit_test_setup(a_signal_of_the_users_reaches_the_command_and_ends_no_lock,
                              three_reset),
+      cmocka_unit_test_setup(ignored_signal_stays_ignored, three_reset),
+      cmocka_unit_test_setup(command_inherits_no_descriptor_of_the_tool, three_reset),
       cmocka_unit_test_setup(command_does_not_inherit_that_broken_pipes_are_ignored, three_reset),
       cmocka_unit_test_setup(a_reader_that_has_gone_does_not_end_the_tool_before_the_command,
                              three_reset),
