@@ -258,6 +258,15 @@ run_jobs() {
   done
 }
 
+# Prints how many files were compiled, in a line that replaces itself, until the build ends.
+show_build() {
+  [ -t 1 ] || return 0
+  while kill -0 "$build" 2>/dev/null; do
+    printf '\r\033[Kbuild: %d files' "$(find build -name '*.o' -newer "$log_directory/times" 2>/dev/null | wc -l)"
+    sleep 0.5
+  done
+}
+
 # Builds what the jobs of the ordinary configuration need. A target is VERSION:target, with the Lua version for make.
 build_all() {
   local started=$SECONDS version targets
@@ -268,6 +277,7 @@ build_all() {
     # shellcheck disable=SC2086
     timeout "$job_limit" $MAKE -j"$processors" LUA_VERSION=$version $targets >"$log_directory/build.log" 2>&1 9>&- &
     build=$!
+    show_build
     if ! wait "$build"; then
       tail -n 40 "$log_directory/build.log"
       echo '---- what failed:'
