@@ -165,11 +165,18 @@ tsan_jobs() {
 
 # Without --fair-sched a polling thread starves the others.
 VALGRIND='valgrind --fair-sched=try --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite --child-silent-after-fork=yes'
+# Programs that valgrind takes minutes for, and that AddressSanitizer runs on every change.
+valgrind_long='rl_exhaustive rl_tls_line rl_tls_node rl_tls_fuzz_replay'
+
+valgrind_job() {
+  job "valgrind/unit/$1" computing '' "5.4:build/test/${1}_test" "REDLOCK_TEST_VALGRIND=1 $VALGRIND build/test/${1}_test"
+}
+
 valgrind_jobs() {
   local name
   for name in $(programs $UNIT); do
-    [[ $name != rl_lua_* ]] || continue
-    job "valgrind/unit/$name" computing '' "5.4:build/test/${name}_test" "REDLOCK_TEST_VALGRIND=1 $VALGRIND build/test/${name}_test"
+    # Threads under valgrind take turns, so that a bound of time means nothing; ThreadSanitizer runs them.
+    [[ $name == rl_lua_* || $name == *_thread || " $valgrind_long " == *" $name "* ]] || valgrind_job "$name"
   done
   for name in loop_spec reentry_spec; do
     job "valgrind/spec/$name@5.4" computing '' '5.4:lua 5.4:build/5.4/witness.so' \
@@ -323,6 +330,7 @@ long_jobs() {
   # Creates and closes clients and leases 1,000 times under each leak checker.
   job asan/build computing '' '' "$MAKE asan-programs"
   asan_long_jobs
+  for name in $valgrind_long; do valgrind_job "$name"; done
   job asan/long/cycles sleeping asan/build '' "$KEEPER ASAN_OPTIONS=detect_leaks=1 build/asan/test/integration/keeper_thread_test"
   job tsan/build computing '' '' "$MAKE tsan-programs"
   job tsan/long/cycles sleeping tsan/build '' "$KEEPER ${no_aslr}build/tsan/test/integration/keeper_thread_test"
