@@ -71,7 +71,7 @@ static void hold_by_another(void) {
   loopback_unlock(farm);
 }
 
-/* Until a thread polls for something that is due in 2 s at least, and |sleepers| threads sleep beside it. */
+/* Until a thread polls for something that is due in 8 s at least, so that no attempt is under way, and |sleepers| threads sleep beside it. */
 static void await_rest(size_t sleepers) {
   redlock_time patience_us = redlock_now() + 20 * SECONDS;
   for (bool rests = false; !rests; (void)poll(NULL, 0, 1)) {
@@ -82,7 +82,7 @@ static void await_rest(size_t sleepers) {
       asleep++;
     }
     rests = client->wait.polls && asleep == sleepers &&
-            client->wait.wants.deadline_us > redlock_now() + 2 * SECONDS;
+            client->wait.wants.deadline_us > redlock_now() + 8 * SECONDS;
     rl_client_leave(client);
   }
 }
@@ -96,8 +96,10 @@ static void *acquire(void *lock) {
 
 /* |count| threads of one client wait for a minute, and the machine is suspended for longer. */
 static void acquire_ends_after_a_suspend(size_t count, redlock_duration bound_us) {
-  redlock_options options = {
-      .wait_us = 60 * SECONDS, .retry_delay_us = 20 * SECONDS, .retry_jitter_us = 1};
+  redlock_options options = {.wait_us = 60 * SECONDS,
+                             .retry_delay_us = 20 * SECONDS,
+                             .retry_jitter_us = 1,
+                             .node_timeout_us = 5 * SECONDS};
   redlock_lock *locks[2];
   pthread_t threads[2];
   hold_by_another();
