@@ -57,6 +57,8 @@ return {
     why = "it is set again before anybody looks, or the leases that it would be for are gone" },
   -- csrc/core/rl_doctor.c
   { "rl_doctor_note", "|| to &&", 1, why = "what answers a question that is over has no lock any more" },
+  -- csrc/core/rl_call.c
+  { "rl_call_stands", "> to >=", 1, why = "a node where another comes first has told a position of at least 2" },
   -- csrc/core/rl_extend.c
   { "rl_extend_send_text", "false to true", 1, why = "a vote of a round that is over is not counted in either case" },
   -- csrc/core/rl_fence.c
