@@ -8,9 +8,12 @@
 #include <string.h>
 
 #include "rl_handle.h"
+#include "rl_lua_argument.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
+#include "rl_lua_option.h"
 #include "rl_lua_reentry.h"
+#include "rl_lua_result.h"
 
 #define TOKEN_ANY "any"
 

@@ -3,17 +3,25 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "rl_lua_client.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "rl_client.h"
-#include "rl_lua.h"
+#include "rl_lua_argument.h"
+#include "rl_lua_class.h"
 #include "rl_lua_credentials.h"
 #include "rl_lua_hook.h"
 #include "rl_lua_loss.h"
+#include "rl_lua_memory.h"
 #include "rl_lua_nginx.h"
+#include "rl_lua_object.h"
+#include "rl_lua_option.h"
 #include "rl_lua_reentry.h"
+#include "rl_lua_result.h"
+#include "rl_lua_sentinel.h"
 #include "rl_poll.h"
 #include "rl_turn.h"
 

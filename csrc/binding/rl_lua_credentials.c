@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "rl_credentials.h"
+#include "rl_lua_result.h"
 #include "rl_poll.h"
 
 /* With which lua(1) and luajit(1) end what runs when Ctrl-C is pressed. */
@@ -34,8 +35,7 @@ void rl_lua_credentials_note(lua_State *L, int index) {
   lua_pop(L, 1);
 }
 
-/* Pushes the function of the object at |index|, a client or a lock; nil if there is none. */
-static void push_function(lua_State *L, int index) {
+void rl_lua_credentials_push(lua_State *L, int index) {
   lua_getuservalue(L, index);
   lua_rawgeti(L, -1, 2); /* The client. */
   lua_getuservalue(L, -1);
@@ -57,8 +57,7 @@ bool rl_lua_credentials_wanted(redlock_client *client) {
   return wanted;
 }
 
-/* The next node from |from| on that waits for its credentials, and has not been asked for; |name| has RL_LUA_NAME_SIZE. */
-static bool take(redlock_client *client, unsigned from, unsigned *node, char *name) {
+bool rl_lua_credentials_take(redlock_client *client, unsigned from, unsigned *node, char *name) {
   bool found = false;
   unsigned connection;
 
@@ -144,8 +143,8 @@ void rl_lua_credentials_read(lua_State *L, int index, rl_lua_credentials_answer 
   }
 }
 
-/* What came too late is asked for again. */
-static void give(redlock_client *client, unsigned node, const rl_lua_credentials_answer *answer) {
+void rl_lua_credentials_give(redlock_client *client, unsigned node,
+                             const rl_lua_credentials_answer *answer) {
   if (answer->had) {
     (void)redlock_client_give_credentials(client, node, answer->username, answer->password,
                                           answer->length);
@@ -173,13 +172,13 @@ static int ask_all(lua_State *L) {
   char name[RL_LUA_NAME_SIZE];
   unsigned node;
 
-  for (unsigned from = 0; take(client, from, &node, name); from = node + 1) {
+  for (unsigned from = 0; rl_lua_credentials_take(client, from, &node, name); from = node + 1) {
     rl_lua_credentials_answer answer;
     int status;
 
     lua_settop(L, 2);
     lua_pushboolean(L, 0);
-    push_function(L, 1);
+    rl_lua_credentials_push(L, 1);
     if (lua_isnil(L, -1)) {
       (void)redlock_client_refuse_credentials(client, node, "its function is in another Lua state");
       continue;
@@ -192,7 +191,7 @@ static int ask_all(lua_State *L) {
     lua_pushboolean(L, status == 0);
     lua_replace(L, 3);
     rl_lua_credentials_read(L, 3, &answer);
-    give(client, node, &answer);
+    rl_lua_credentials_give(client, node, &answer);
     if (status != 0 && is_interrupt(L, 4)) {
       lua_pushvalue(L, 4);
       return lua_error(L);
@@ -217,60 +216,4 @@ bool rl_lua_credentials_run(lua_State *L, redlock_client *client) {
     raises = false;
   }
   return raises;
-}
-
-/* ------------------------------------------------------------------------------------ for drivers */
-
-/* (client): a driver in Lua asks the function. */
-static int credentials_by_driver(lua_State *L) {
-  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
-
-  rl_client_enter(self->client);
-  self->client->asked_by_driver = true;
-  rl_client_leave(self->client);
-  return 0;
-}
-
-/* (client) -> its function, the name and the number of the next node that it is to be asked for; or nothing. */
-static int credentials_next(lua_State *L) {
-  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "next_asked()");
-  char name[RL_LUA_NAME_SIZE];
-  unsigned node;
-
-  if (self->client->settings.credentials != rl_lua_credentials_later ||
-      !take(self->client, 0, &node, name))
-    return 0;
-  push_function(L, 1);
-  lua_pushstring(L, name);
-  lua_pushinteger(L, (lua_Integer)node + 1);
-  return 3;
-}
-
-/* (client, number of a node, what pcall() has returned of the function ...). */
-static int credentials_give(lua_State *L) {
-  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "give_credentials()");
-  lua_Integer node = luaL_checkinteger(L, 2);
-  rl_lua_credentials_answer answer;
-
-  lua_settop(L, 5);
-  rl_lua_credentials_read(L, 3, &answer);
-  give(self->client, (unsigned)(node - 1), &answer);
-  return 0;
-}
-
-/* (client) -> its function, or nil. */
-static int credentials_of(lua_State *L) {
-  (void)rl_lua_check_client(L, RL_LUA_WRAPPED, "credentials_of()");
-  push_function(L, 1);
-  return 1;
-}
-
-void rl_lua_credentials_register(lua_State *L) {
-  static const luaL_Reg functions[] = {{"asked_by_driver", credentials_by_driver},
-                                       {"next_asked", credentials_next},
-                                       {"give_credentials", credentials_give},
-                                       {"credentials_of", credentials_of},
-                                       {NULL, NULL}};
-
-  luaL_setfuncs(L, functions, 0);
 }

@@ -46,7 +46,17 @@ typedef struct rl_lua_credentials_answer {
 /* Whether it ended well is at |index|, as pcall() returns it, and two values behind it. */
 void rl_lua_credentials_read(lua_State *L, int index, rl_lua_credentials_answer *answer);
 
-/* Adds the functions of drivers to the table on top of the stack. */
-void rl_lua_credentials_register(lua_State *L);
+/*
+ * Takes the next node from |from| on that waits for its credentials, and has not been asked for; |name| has
+ * RL_LUA_NAME_SIZE. Returns false if there is none.
+ */
+bool rl_lua_credentials_take(redlock_client *client, unsigned from, unsigned *node, char *name);
+
+/* Pushes the function of the object at |index|, a client or a lock; nil if there is none. */
+void rl_lua_credentials_push(lua_State *L, int index);
+
+/* Gives the answer to the library. What came too late is asked for again. */
+void rl_lua_credentials_give(redlock_client *client, unsigned node,
+                             const rl_lua_credentials_answer *answer);
 
 #endif /* RL_LUA_CREDENTIALS_H */

@@ -5,7 +5,10 @@
  *
  * It is for the module's own Lua code, which makes a lock for the examination and forgets it.
  */
-#include "rl_lua.h"
+#include "rl_lua_doctor.h"
+
+#include "rl_lua_object.h"
+#include "rl_lua_result.h"
 
 static void push_finding(lua_State *L, const redlock_finding_info *info) {
   char node[RL_LUA_NAME_SIZE];

@@ -5,9 +5,12 @@
  *
  * It is for the module's own Lua code, which makes a lock for the question and forgets it.
  */
+#include "rl_lua_inspect.h"
+
 #include <string.h>
 
-#include "rl_lua.h"
+#include "rl_lua_object.h"
+#include "rl_lua_result.h"
 
 /* Sets a field of the table on top of the stack: whole milliseconds, nothing for a key without an end. */
 static void set_ttl(lua_State *L, redlock_duration ttl) {

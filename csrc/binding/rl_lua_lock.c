@@ -3,19 +3,28 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "rl_lua_lock.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "rl_handle.h"
-#include "rl_lua.h"
+#include "rl_lua_argument.h"
 #include "rl_lua_call.h"
+#include "rl_lua_class.h"
 #include "rl_lua_credentials.h"
+#include "rl_lua_doctor.h"
 #include "rl_lua_hook.h"
+#include "rl_lua_inspect.h"
 #include "rl_lua_loss.h"
+#include "rl_lua_memory.h"
 #include "rl_lua_nginx.h"
 #include "rl_lua_nginx_released.h"
+#include "rl_lua_object.h"
+#include "rl_lua_option.h"
 #include "rl_lua_reentry.h"
+#include "rl_lua_result.h"
 
 #define STILL_COUNTED                                                                              \
   "its owner has acquired it more than once: the others have to be released first"

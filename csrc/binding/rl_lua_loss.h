@@ -18,6 +18,9 @@
 #define RL_LUA_ON_LOST_CALL 7
 #define RL_LUA_OWNER_NAME 8 /* of a lock (rl_lua_reentry.h) */
 
+/* Makes the table by which locks are found again, if the Lua state has none yet. */
+void rl_lua_loss_init(lua_State *L);
+
 /* Whether the options at |index| have on_lost; nil and nothing have not. */
 int rl_lua_loss_asked(lua_State *L, int index);
 
@@ -55,13 +58,13 @@ void rl_lua_loss_replace(lua_State *L, rl_lua_lock *self);
  */
 int rl_lua_loss_take(lua_State *L, redlock_client *client);
 
+/* The function on top of the stack calls an on_lost, and catches what it raises; pops it. */
+void rl_lua_loss_dispatch_by(lua_State *L);
+
 /*
  * "By the next call into the module": tells what is to be told of a client that no driver in Lua looks
  * after. Raises nothing.
  */
 void rl_lua_loss_run(lua_State *L, redlock_client *client);
-
-/* Adds the functions of drivers and of the module's own Lua code to the table on top of the stack. */
-void rl_lua_loss_register(lua_State *L);
 
 #endif /* RL_LUA_LOSS_H */

@@ -17,8 +17,13 @@
 
 #include "rl_client.h"
 #include "rl_credentials.h"
+#include "rl_lua_class.h"
+#include "rl_lua_client.h"
 #include "rl_lua_credentials.h"
 #include "rl_lua_loss.h"
+#include "rl_lua_nginx_owner.h"
+#include "rl_lua_object.h"
+#include "rl_lua_result.h"
 #include "rl_pump.h"
 #include "rl_renew.h"
 

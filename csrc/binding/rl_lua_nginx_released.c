@@ -9,6 +9,8 @@
 
 #include "rl_client.h"
 #include "rl_handle.h"
+#include "rl_lua_lock.h"
+#include "rl_lua_memory.h"
 #include "rl_report.h"
 #include "rl_round.h"
 

@@ -5,11 +5,13 @@
  *
  * What is nil in Lua is 0 in C: not said. What is 0 or false in Lua is the name that "none" has in C.
  */
+#include "rl_lua_option.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "rl_lua.h"
+#include "rl_lua_argument.h"
 #include "rl_lua_credentials.h"
 #include "rl_lua_loss.h"
 #include "rl_validity.h"

@@ -8,8 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "rl_lua_argument.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
+#include "rl_lua_nginx_owner.h"
 
 #define COROUTINES                                                                                 \
   "redlock.coroutines/1" /* registry: numbers of coroutines, weak keys; [0] the last */

@@ -3,10 +3,12 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "rl_lua_result.h"
+
 #include <string.h>
 
 #include "rl_error.h"
-#include "rl_lua.h"
+#include "rl_lua_argument.h"
 #include "rl_option_table.h"
 
 void rl_lua_copy(char *destination, size_t size, const char *text) {

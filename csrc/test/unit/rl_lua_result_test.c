@@ -9,7 +9,7 @@
 #include <lua.h>
 
 #include "redlock.h"
-#include "rl_lua.h"
+#include "rl_lua_result.h"
 #include "rl_test.h"
 
 /* What of |text| fits into |size| bytes; nothing behind them is touched. */
