@@ -38,7 +38,7 @@ static const rl_steps *const rl_core_steps[] = {
 
 static const rl_upper rl_core_upper = {rl_core_steps, rl_line_leave, rl_lifecycle_ended};
 
-/* The states of the modules above rl_state.h. */
+/* The states of the modules above rl_lock.h. */
 typedef struct rl_core_parts {
   rl_lines lines;
   rl_releases releases;
@@ -174,7 +174,7 @@ static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
       continue;
     }
     rl_release_unanswered(core, node, now_us, &owed);
-    rl_twin_tested(core, node, attempt, false);
+    rl_twin_tested(core, node, &owed);
     if (owed.kind == RL_OWED_CONFIRM) {
       rl_fence_answered(attempt->lock, now_us, node, &owed, REDLOCK_VOTE_UNKNOWN, node->error);
     } else if (attempt->lock != NULL && owed.kind != RL_OWED_HEAL) {

@@ -35,7 +35,8 @@ static bool rl_dispatch_send_again(rl_node *node, redlock_time now_us, const rl_
   }
   switch (owed->kind) {
   case RL_OWED_RELEASE:
-    return rl_link_queue_release(&node->link, now_us, owed->attempt, owed->round, true, true);
+    return !rl_twin_test_is_over(node, owed->attempt) &&
+           rl_link_queue_release(&node->link, now_us, owed->attempt, owed->round, true, true);
   case RL_OWED_FORCE:
     return rl_link_queue_force(&node->link, now_us, owed->attempt, owed->round, owed->attempt->any);
   case RL_OWED_EXTEND:
@@ -172,6 +173,7 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us, const
       stepped = rl_guarding_heard(core, node, now_us, owed, ballot.node_us);
     }
   }
+  error = rl_twin_answered(core, node, owed, &ballot) ? node->error : error;
   rl_margin_answered(node, owed, ballot);
   if (stepped) {
     rl_renew_doubt_all(core, now_us);
@@ -197,9 +199,7 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us, const
     return broken; /* It is no vote yet. */
   }
   rl_release_answered(core, node, now_us, owed, ballot, error);
-  if (owed->kind == RL_OWED_RELEASE) {
-    rl_twin_tested(core, node, attempt, ballot.vote == REDLOCK_VOTE_GRANTED);
-  }
+  rl_twin_tested(core, node, owed);
   rl_dispatch_tell(attempt->lock, node, now_us, owed, &ballot, error);
   return broken;
 }

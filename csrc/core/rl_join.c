@@ -45,7 +45,8 @@ void rl_join_ready(rl_core *core, rl_node *node) {
 
 /* J3. Whether the lock has a key that the node lacks. */
 static bool rl_join_lacks(const rl_lock *lock, redlock_time now_us, const rl_node *node) {
-  return rl_lock_remaining(lock, now_us) > 0 && (lock->lease->sent & rl_node_bit(node)) == 0;
+  return rl_lock_remaining(lock, now_us) > 0 && node->twins == 0 &&
+         (lock->lease->sent & rl_node_bit(node)) == 0;
 }
 
 bool rl_join(rl_lock *lock, redlock_time now_us, rl_node *node) {

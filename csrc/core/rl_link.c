@@ -700,7 +700,8 @@ static bool rl_link_is_content(rl_link *link, redlock_time now_us, rl_step step)
            (!(error && rl_link_refuses_all(reply->text)) && rl_link_ask_exists(link, now_us));
   case RL_STEP_EXISTS:
     return link->exists_unsent == 0 && /* It has been asked. */
-           (reply->type == RL_REPLY_INTEGER || (error && !rl_link_refuses_all(reply->text)));
+           ((reply->type == RL_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= 1) ||
+            (error && !rl_link_refuses_all(reply->text)));
   case RL_STEP_SUBSCRIBE:
     return strcmp(reply->word, "subscribe") == 0;
   case RL_STEP_PING:

@@ -141,9 +141,8 @@ typedef struct rl_launches {
 typedef struct rl_core {
   rl_node *nodes[REDLOCK_NODES_MAX];
   unsigned node_count;
-  unsigned quorum;  /* how many nodes acquires and extends need; 0: a majority */
-  bool active;      /* an operation has been begun: connections are wanted */
-  bool finds_twins; /* nodes that deny a lock are tested: rl_twin.h */
+  unsigned quorum; /* how many nodes acquires and extends need; 0: a majority */
+  bool active;     /* an operation has been begun: connections are wanted */
   bool keeps; /* the driver's sockets have no keep-alive: idle connections are kept by commands */
   bool closed;
   redlock_time now_us;       /* the latest that was said; it never goes back */

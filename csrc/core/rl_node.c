@@ -69,7 +69,7 @@ void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason
   }
   node->certificate_ends_us = 0;
   node->read_only = false;
-  node->twin = 0;
+  node->twins = 0;
   (void)snprintf(node->error, sizeof node->error, "%s", reason);
   rl_link_disconnected(&node->link);
 }

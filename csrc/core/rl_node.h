@@ -28,13 +28,13 @@ typedef struct rl_node {
   bool lacks_keys;            /* some lease may not have its key there (rl_join.c) */
   unsigned due_count;         /* attempts whose release is still to be sent to it */
   bool read_only;             /* it has refused to write, for |error|, and has not written since */
-  uint8_t twin;               /* 1 + the index of the node that is the same server; or 0 */
+  uint32_t twins;             /* nodes one of which is the same server (rl_twin.h); or 0 */
   bool release_blocked;       /* a release found no room: try again when replies have come */
   redlock_time certificate_ends_us; /* of its TLS connection; 0: not known */
   rl_link link;
   rl_reason *reason; /* what locks have quoted last, or NULL */
   char error[RL_NODE_ERROR_MAX +
-             1]; /* why it is not up; empty when it is, unless |read_only| or |twin| */
+             1]; /* why it is not up; empty when it is, unless |read_only| or |twins| */
 } rl_node;
 
 /* The node in a set of nodes. */

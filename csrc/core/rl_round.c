@@ -201,7 +201,8 @@ static bool rl_round_may_vote(rl_lock *lock, redlock_time now_us, rl_node *node)
 static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
   char behind[64];
   const char *error;
-  if (lock->operation == RL_OPERATION_ACQUIRE && node->twin != 0) {
+  bool votes = lock->operation == RL_OPERATION_ACQUIRE || lock->operation == RL_OPERATION_EXTEND;
+  if (votes && node->twins != 0) {
     rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
     return;
   }

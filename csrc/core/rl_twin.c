@@ -7,26 +7,28 @@
 
 #include <stdio.h>
 
+#include "rl_join.h"
 #include "rl_round.h"
 
-/* Returns true if the node said "taken", of a SET that no other connection can have repeated. */
+/* Returns true if no SET of the token was sent to the node, or it has refused the only one. */
+static bool rl_twin_lacks(const rl_attempt *attempt, const rl_node *node) {
+  uint32_t refused = attempt->refused & ~attempt->late;
+  return !attempt->given && ((refused | ~attempt->sent) & rl_node_bit(node)) != 0;
+}
+
 static bool rl_twin_is_due(const rl_lock *lock, const rl_node *node) {
   const rl_vote *entry = &lock->votes[node->index];
-  const rl_attempt *attempt = lock->attempt;
   return entry->settled && entry->vote == REDLOCK_VOTE_TAKEN && !node->link.tested &&
-         (attempt->refused & ~attempt->late & rl_node_bit(node)) != 0 &&
-         rl_link_has_room(&node->link, RL_OWED_RELEASE);
+         rl_twin_lacks(lock->attempt, node) && rl_link_has_room(&node->link, RL_OWED_RELEASE);
 }
 
 bool rl_twin_test(rl_lock *lock, redlock_time now_us) {
-  rl_core *core = lock->core;
   rl_attempt *attempt = lock->attempt;
-  if (!core->finds_twins || attempt->given || attempt->set == 0 ||
-      now_us >= lock->round_deadline_us || rl_lock_attach(lock) != NULL) {
+  if (attempt->set == 0 || now_us >= lock->round_deadline_us || rl_lock_attach(lock) != NULL) {
     return false;
   }
-  for (unsigned i = 0; i < core->node_count; i++) {
-    rl_node *node = core->nodes[i];
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    rl_node *node = lock->core->nodes[i];
     if (rl_twin_is_due(lock, node) &&
         rl_link_queue_release(&node->link, now_us, attempt, lock->round, false, true)) {
       node->link.tested = true;
@@ -37,42 +39,67 @@ bool rl_twin_test(rl_lock *lock, redlock_time now_us) {
   return attempt->tested != 0;
 }
 
-/* TWIN-2 */
-static void rl_twin_found(const rl_core *core, rl_node *node, const rl_attempt *attempt) {
-  unsigned twin = 0;
-  while (twin < core->node_count && (twin == node->index || (attempt->set >> twin & 1) == 0)) {
-    twin++;
-  }
-  if (twin < core->node_count) {
-    node->twin = (uint8_t)(twin + 1);
-    (void)snprintf(node->error, sizeof node->error,
-                   "it is the same server as %.100s; each node is to be a server of its own",
-                   core->nodes[twin]->address.name);
-  }
+bool rl_twin_test_is_over(const rl_node *node, const rl_attempt *attempt) {
+  return attempt->releasing && (attempt->tested & rl_node_bit(node)) != 0;
 }
 
-/* TWIN-3 */
+/* One node can be named, not which of several. */
+static void rl_twin_found(const rl_core *core, rl_node *node, uint32_t twins) {
+  const char *name = "another node";
+  for (unsigned i = 0; i < core->node_count; i++) {
+    name = twins == (uint32_t)1 << i ? core->nodes[i]->address.name : name;
+  }
+  node->twins = twins;
+  (void)snprintf(node->error, sizeof node->error,
+                 "it is the same server as %.100s; each node is to be a server of its own", name);
+}
+
+/* Returns true if one of |twins| has no vote already because it may be the same server as |node|. */
+static bool rl_twin_is_explained(const rl_core *core, const rl_node *node, uint32_t twins) {
+  for (unsigned i = 0; i < core->node_count; i++) {
+    if ((twins >> i & 1) != 0 && (core->nodes[i]->twins & rl_node_bit(node)) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool rl_twin_answered(rl_core *core, rl_node *node, const rl_owed *owed, rl_ballot *ballot) {
+  rl_attempt *attempt = owed->attempt;
+  bool extends = owed->kind == RL_OWED_EXTEND;
+  uint32_t twins = attempt->set & ~rl_node_bit(node);
+  if ((!extends && owed->kind != RL_OWED_RELEASE) || ballot->vote != REDLOCK_VOTE_GRANTED ||
+      !rl_twin_lacks(attempt, node) || twins == 0 || rl_twin_is_explained(core, node, twins)) {
+    return false;
+  }
+  rl_twin_found(core, node, twins);
+  if (!extends) {
+    attempt->twins = true;
+    return false;
+  }
+  ballot->vote = REDLOCK_VOTE_ERROR;
+  return true;
+}
+
 static void rl_twin_conclude(const rl_core *core, rl_lock *lock, const rl_attempt *attempt) {
   for (unsigned i = 0; i < core->node_count; i++) {
+    rl_node *node = core->nodes[i];
     if ((attempt->tests >> i & 1) != 0) {
-      core->nodes[i]->link.tested = core->nodes[i]->twin != 0; /* Else the next attempt tells. */
+      node->link.tested = node->twins != 0; /* Else the next attempt tells. */
       rl_round_withdraw(
           lock, i,
-          core->nodes[i]->twin != 0
-              ? core->nodes[i]->error
+          node->twins != 0
+              ? node->error
               : "it denied the lock, as did a node that is the same server as another");
     }
   }
 }
 
-void rl_twin_tested(rl_core *core, rl_node *node, rl_attempt *attempt, bool deleted) {
+void rl_twin_tested(rl_core *core, const rl_node *node, const rl_owed *owed) {
+  rl_attempt *attempt = owed->attempt;
   rl_lock *lock = attempt->lock;
-  bool tested = (attempt->tested & rl_node_bit(node)) != 0;
-  attempt->tested &= ~rl_node_bit(node);
-  if (tested && deleted) {
-    rl_twin_found(core, node, attempt);
-    attempt->twins = true;
-  }
+  bool tested = owed->kind == RL_OWED_RELEASE && (attempt->tested & rl_node_bit(node)) != 0;
+  attempt->tested &= tested ? ~rl_node_bit(node) : ~0u;
   if (tested && attempt->tested == 0 && attempt->twins && lock != NULL &&
       lock->phase == RL_PHASE_ROUND && lock->attempt == attempt) {
     rl_twin_conclude(core, lock, attempt);
@@ -82,9 +109,12 @@ void rl_twin_tested(rl_core *core, rl_node *node, rl_attempt *attempt, bool dele
 void rl_twin_forget(rl_core *core, const rl_node *node) {
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *other = core->nodes[i];
-    if (other->twin == node->index + 1 && other != node) {
-      other->twin = 0;
+    if ((other->twins & rl_node_bit(node)) != 0) {
+      other->twins = 0;
+      other->link.tested = false;
       other->error[0] = '\0';
+      other->lacks_keys = true;
+      rl_join_ready(core, other);
     }
   }
 }

@@ -103,7 +103,6 @@ static int rl_client_configure(redlock_client *client, const redlock_settings *s
   }
   client->settings.options = NULL;
   client->core.options = *options;
-  client->core.finds_twins = true;
   if (settings->guard == REDLOCK_YES &&
       rl_guard_open(&client->core.guards, settings->guard_max_ttl_us, settings->guard_cluster) !=
           REDLOCK_OK) {
@@ -446,7 +445,7 @@ static void rl_client_tell_node(const redlock_client *client, const rl_node *nod
                                 redlock_node_info *info, size_t size) {
   redlock_node_info known = {0};
   known.name = node->address.name;
-  bool unfit = node->read_only || node->twin != 0;
+  bool unfit = node->read_only || node->twins != 0;
   known.state = node->link.phase == RL_LINK_UP && !unfit    ? REDLOCK_NODE_UP
                 : unfit || node->link.phase == RL_LINK_DOWN ? REDLOCK_NODE_DOWN
                                                             : REDLOCK_NODE_CONNECTING;

@@ -122,6 +122,10 @@ local list = {
   { "fence-not-attached", "a lease that is attached loses its fencing token",
     "rl_fence_carry(lock, attach->fence);", "" },
 
+  -- Two nodes that are one server.
+  { "twins-vote-twice", "an extend counts the server that is two nodes twice",
+    "ballot->vote = REDLOCK_VOTE_ERROR;", "" },
+
   -- The guard.
   { "guard-no-quarantine", "a node votes as soon as its record is there",
     "rl_time_sub(guard->guards->quarantine_us, age_us)", "0 * age_us", by = both },

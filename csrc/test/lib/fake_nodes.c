@@ -5,6 +5,8 @@
  */
 #include "fake_nodes.h"
 
+#include <assert.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,6 +293,15 @@ fake_command fake_answer(fake_world *world, unsigned node) {
     fake_deliver(world, node, reply);
   }
   return command;
+}
+
+void fake_answer_tests(fake_world *world, const rl_lock *lock) {
+  assert(lock->phase == RL_PHASE_ROUND && lock->attempt->tested != 0);
+  for (unsigned i = 0; i < world->count; i++) {
+    while (lock->phase == RL_PHASE_ROUND && (lock->attempt->tested >> i & 1) != 0) {
+      (void)fake_answer(world, i);
+    }
+  }
 }
 
 bool fake_call(fake_world *world, unsigned node) {

@@ -98,6 +98,9 @@ fake_command fake_reply(fake_world *world, unsigned node, const char *reply);
 /* The node executes its oldest command and the reply arrives. */
 fake_command fake_answer(fake_world *world, unsigned node);
 
+/* The same to the tests of nodes that refused the attempt of |lock| (rl_twin.h), of which there must be some. */
+void fake_answer_tests(fake_world *world, const rl_lock *lock);
+
 /* The oldest message of the node arrives at its listener, and then a turn. Returns whether there was one. */
 bool fake_call(fake_world *world, unsigned node);
 

@@ -17,6 +17,9 @@ static void check_margin_counted(sim *s, const sim_client *client, const sim_loc
   }
   const sim_token *token = &s->tokens[own->lease];
   for (unsigned i = 0; i < client->nodes; i++) {
+    if (sim_tap_is_twin(s, token, client->base + i)) {
+      continue; /* It is the first one, and adds no key. */
+    }
     bool gone = ((token->forced | token->forgotten) >> (client->base + i) & 1) != 0;
     holders += gone || sim_key_keeps(s, client->base + i, own, own->lease) != 0;
   }

@@ -12,6 +12,9 @@ static void check_validity_counted(sim *s, const sim_client *client, const sim_l
   unsigned kept = 0;
   uint64_t shortest_us = SIM_NEVER;
   for (unsigned i = 0; i < client->nodes; i++) {
+    if (sim_tap_is_twin(s, &s->tokens[lock->lease], client->base + i)) {
+      continue; /* It is the first one, and keeps no other key. */
+    }
     uint64_t dies_us = sim_key_keeps(s, client->base + i, lock, lock->lease);
     if (s->config.guard && (s->tokens[lock->lease].forgotten >> (client->base + i) & 1) != 0) {
       kept++; /* It has lost the key, and votes for nobody meanwhile; or the margin bears it. */

@@ -16,13 +16,35 @@ static unsigned check_votes_count(uint32_t nodes) {
   return count;
 }
 
+/* Two nodes that are one server have one vote. */
+static uint32_t check_votes_servers(const sim *s, const sim_token *token, uint32_t nodes) {
+  uint32_t servers = 0;
+  for (unsigned i = 0; i < s->config.nodes; i++) {
+    unsigned server = sim_tap_is_twin(s, token, i) ? sim_config_server(&s->config, i) : i;
+    servers |= (nodes >> i & 1) << server;
+  }
+  return servers;
+}
+
+/* No node is taken for the same server as another. */
+static void check_votes_twins(sim *s, const sim_client *client) {
+  for (unsigned i = 0; i < client->nodes && s->breach == SIM_BREACH_NONE; i++) {
+    if (client->core.nodes[i]->twins != 0 &&
+        (!s->config.twins || (i != 0 && i != client->nodes - 1))) {
+      sim_violation(s, "votes", "client %u takes node %u for the same server as another",
+                    client->index, i);
+    }
+  }
+}
+
 static unsigned check_votes_majority(const sim_client *client) {
   return client->nodes / 2 + 1;
 }
 
 static void check_votes_granted(sim *s, const sim_client *client, const sim_lock *lock) {
   const sim_token *token = &s->tokens[lock->lease];
-  unsigned votes = check_votes_count(token->votes);
+  unsigned votes = check_votes_count(check_votes_servers(s, token, token->votes));
+  check_votes_twins(s, client);
   if (votes < sim_config_quorum(&s->config, client->nodes)) {
     sim_violation(s, "votes", "client %u was given a lease on %u votes of %u nodes", client->index,
                   votes, client->nodes);
@@ -35,7 +57,9 @@ static void check_votes_granted(sim *s, const sim_client *client, const sim_lock
 
 static void check_votes_extended(sim *s, const sim_client *client, const sim_lock *lock) {
   const sim_token *token = &s->tokens[lock->lease];
-  unsigned votes = token->round == lock->lock->round ? check_votes_count(token->extend_votes) : 0;
+  bool now = token->round == lock->lock->round;
+  check_votes_twins(s, client);
+  unsigned votes = now ? check_votes_count(check_votes_servers(s, token, token->extend_votes)) : 0;
   if (votes < sim_config_quorum(&s->config, client->nodes)) {
     sim_violation(s, "votes", "client %u was given an extension on %u votes of %u nodes",
                   client->index, votes, client->nodes);
@@ -56,8 +80,10 @@ static void check_votes_released(sim *s, const sim_client *client, const sim_loc
   uint32_t certain = token->release_certain | (all & ~token->sent) | never;
   unsigned gone = 0;
   for (unsigned i = 0; i < client->nodes; i++) {
-    bool later = (token->orphaned >> (client->base + i) & 1) != 0;
-    gone += later || !sim_key_has(s, client->base + i, lock, index);
+    bool later = (token->orphaned >> sim_config_server(&s->config, client->base + i) & 1) != 0;
+    /* A node whose twin has the key, and that was not sent it or refused it, counts as one without it. */
+    bool twin = s->config.twins && ((never | ~token->sent) >> i & 1) != 0;
+    gone += later || twin || !sim_key_has(s, client->base + i, lock, index);
   }
   if (result == REDLOCK_OK && (check_votes_count(certain) < check_votes_majority(client) ||
                                gone < check_votes_majority(client))) {

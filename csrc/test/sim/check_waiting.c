@@ -180,8 +180,9 @@ static bool check_waiting_alike(const sim_lock *own, const sim_lock *other) {
 /* With less than this left who stands in line is not made the first of it (rl_line.c), while there are others. */
 #define CHECK_WAITING_LEFT_US 2000
 
-static bool check_waiting_has_time(const sim_client *client, const sim_lock *other) {
-  return other->lock->budget_us >= client->reading_us + CHECK_WAITING_LEFT_US;
+static bool check_waiting_has_time(const sim *s, const sim_client *client, const sim_lock *other) {
+  uint64_t slower_us = 2 * s->config.delay_to_us; /* So slow the nodes may have been before. */
+  return other->lock->budget_us >= client->reading_us + slower_us + CHECK_WAITING_LEFT_US;
 }
 
 /* A lease has begun: of who stood in line, the first has got it. */
@@ -191,7 +192,7 @@ static void check_waiting_granted(sim *s, const sim_client *client, const sim_lo
     if (other != own && check_waiting_acquires(other) && other->line_call != 0 &&
         other->line_call < own->line_call && other->lock->phase == RL_PHASE_LINE &&
         other->named == own->named && check_waiting_alike(own, other) &&
-        check_waiting_has_time(client, other)) {
+        check_waiting_has_time(s, client, other)) {
       sim_violation(s, "waiting", "client %u, lock %u: passed over by lock %u", client->index, i,
                     (unsigned)(own - client->locks));
     }

@@ -173,6 +173,7 @@ typedef struct sim_config {
   bool close_clocks; /* nodes' clocks are as near to each other as counters that can be lost need */
   int64_t close_us;  /* so near to the true time, then, with all their steps */
   unsigned quorum;   /* how many nodes an acquire and an extend need; 0: a majority */
+  bool twins;        /* the last node is a proxy before the first */
   bool guard;
   redlock_duration guard_max_ttl_us;
   unsigned forgetful;   /* so many nodes at most are in quarantine at once */
@@ -297,7 +298,8 @@ typedef struct sim_connection {
   bool mute;         /* the client hears nothing any more, and nobody knows */
   bool authenticated;
   bool executing; /* a SIM_EVENT_EXECUTE is under way */
-  uint8_t client, node;
+  uint8_t client;
+  uint8_t node;   /* the server */
   uint8_t socket; /* of the client */
   uint8_t database;
   bool subscribed;
@@ -432,6 +434,7 @@ typedef struct sim_sent {
   bool by_text;
   bool keeps;   /* the script that sets several keys minds none of ours */
   bool forces;  /* a release by force */
+  bool tests;   /* a release that finds out that two nodes are one server */
   uint8_t lock; /* of which it is the question or the force */
   bool guarded; /* TAKE: with a record */
   bool own;     /* TAKE: a key of the token is no obstacle */
@@ -457,6 +460,7 @@ typedef struct sim_socket {
   uint64_t begun_us; /* client's clock: when it was begun */
   bool up;           /* the handshake is over */
   bool odd;          /* the node broke the protocol, or refused the handshake */
+  bool tested;       /* a test for twins was sent */
   sim_sent *sent;    /* a ring, whose capacity is 0 or a power of two */
   size_t sent_head, sent_count, sent_capacity;
   sim_stood stood[SIM_STOOD_MAX];
@@ -754,6 +758,16 @@ const char *sim_resource(unsigned resource, size_t *length);
 
 /* How many nodes an acquire and an extend need. */
 unsigned sim_config_quorum(const sim_config *config, unsigned nodes);
+
+/* The node that the clients reach at |node|: another one, if that is a proxy before it. */
+unsigned sim_config_server(const sim_config *config, unsigned node);
+
+/*
+ * Returns true if |node| adds nothing to the lease: it is the server that another node is, and the client can know that. It
+ * can't if other clients may have the same token, if what sets a key does not say that the key was there, or if a SET was
+ * not answered.
+ */
+bool sim_tap_is_twin(const sim *s, const sim_token *token, unsigned node);
 
 /* sim_queue.c */
 void sim_queue_clear(sim *s);

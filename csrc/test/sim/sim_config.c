@@ -191,6 +191,17 @@ static void sim_config_draw_quorum(sim *s, sim_random *random) {
   }
 }
 
+/*
+ * Where the other servers are a quorum without its second vote. Not with a guard: the clock of the server that is two
+ * nodes counts twice.
+ */
+static void sim_config_draw_twins(sim *s, sim_random *random) {
+  sim_config *config = &s->config;
+  bool drawn = sim_below(random, 6) == 0;
+  config->twins = drawn && s->breach == SIM_BREACH_NONE && config->quorum == 0 &&
+                  config->nodes >= 3 && !config->guard;
+}
+
 void sim_config_draw(sim *s, sim_random *random) {
   static const unsigned nodes[] = {1, 2, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7};
   static const unsigned chances[] = {0, 300, 1000, 3000};
@@ -232,6 +243,11 @@ void sim_config_draw(sim *s, sim_random *random) {
   sim_guard_draw(s, random);
   sim_config_draw_quorum(s, random);
   sim_waiting_draw(s, random);
+  sim_config_draw_twins(s, random);
+}
+
+unsigned sim_config_server(const sim_config *config, unsigned node) {
+  return config->twins && node == config->nodes - 1 ? 0 : node;
 }
 
 const char *sim_breach_name(sim_breach breach) {

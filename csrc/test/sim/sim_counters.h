@@ -51,6 +51,7 @@
   X(INJECTED_TAIL_DELAY, "delay at a boundary of the ttl")                                         \
   X(INJECTED_PIECES, "bytes delivered in pieces")                                                  \
   X(INJECTED_PARTIAL_WRITE, "socket takes a part of the bytes")                                    \
+  X(TWIN_TESTED, "node that refused tested for being the server that granted")                     \
   X(ZOMBIE_EXECUTED, "command executed on a connection that was given up")                         \
   X(SET_GRANTED, "SET: OK")                                                                        \
   X(SET_TAKEN, "SET: nil")                                                                         \

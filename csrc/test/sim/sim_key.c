@@ -21,6 +21,7 @@ uint64_t sim_key_dies_us(const sim_node *node, const sim_key *key) {
 }
 
 sim_key *sim_key_find(sim *s, unsigned index, unsigned database, unsigned resource) {
+  index = sim_config_server(&s->config, index);
   sim_key *key = &s->nodes[index].data.keys[database][resource];
   if (key->used && sim_key_wall_ms(s, index) > key->expire_ms) {
     key->used = false;
@@ -35,7 +36,7 @@ uint64_t sim_key_holds(sim *s, unsigned index, unsigned resource, uint32_t token
   for (unsigned i = 0; i < SIM_DATABASES_MAX; i++) {
     const sim_key *key = sim_key_find(s, index, i, resource);
     if (key != NULL && !key->foreign_type && key->token == token) {
-      dies_us = sim_key_dies_us(&s->nodes[index], key);
+      dies_us = sim_key_dies_us(&s->nodes[sim_config_server(&s->config, index)], key);
     }
   }
   return dies_us;

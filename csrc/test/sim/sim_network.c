@@ -148,7 +148,7 @@ int sim_network_connect(sim *s, unsigned client, unsigned node, unsigned socket)
     connection->used = true;
     connection->client_open = true;
     connection->client = (uint8_t)client;
-    connection->node = (uint8_t)node;
+    connection->node = (uint8_t)sim_config_server(&s->config, node);
     connection->socket = (uint8_t)socket;
     connection->events = 1;
     uint64_t delay_us = sim_network_delay(s, connection) + sim_network_delay(s, connection);

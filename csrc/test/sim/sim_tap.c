@@ -248,6 +248,26 @@ static bool sim_tap_call(sim *s, sim_client *client, unsigned node, const resp_r
   return true;
 }
 
+bool sim_tap_is_twin(const sim *s, const sim_token *token, unsigned node) {
+  unsigned server = sim_config_server(&s->config, node);
+  uint32_t lost = token->set_lost | token->queued;
+  return server != node && s->config.fenced == 0 && !token->given && !token->both &&
+         (lost & (1u << node | 1u << server)) == 0;
+}
+
+/*
+ * Returns true if the release tests a node that refused the attempt, while the attempt is not over: once on a connection,
+ * or again where a twin has spoilt the test.
+ */
+static bool sim_tap_tests(const sim *s, const sim_client *client, const sim_token *token,
+                          unsigned node, const sim_sent *sent) {
+  const rl_lock *lock = client->locks[token->lock].lock;
+  return sent->kind == SIM_COMMAND_RELEASE && lock != NULL && lock->phase == RL_PHASE_ROUND &&
+         lock->operation == RL_OPERATION_ACQUIRE && !token->granted && !token->over &&
+         !token->releasing && !token->given && (token->set_refused >> node & 1) != 0 &&
+         token->votes != 0 && (s->config.twins || !client->sockets[node].tested || sent->by_text);
+}
+
 static void sim_tap_command(sim *s, sim_client *client, unsigned node,
                             const resp_request *command) {
   sim_socket *socket = &client->sockets[node];
@@ -280,6 +300,7 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
     sim_token *token = &s->tokens[sent.token];
     const rl_lock *lock = client->locks[token->lock].lock;
     sent.round = lock != NULL ? lock->round : 0;
+    sent.tests = sim_tap_tests(s, client, token, node, &sent);
     if (sent.kind == SIM_COMMAND_RELEASE && s->config.calls) {
       sent.leaves = sim_calls_leaves(s, command, &sent.place);
     }
@@ -296,6 +317,9 @@ static void sim_tap_command(sim *s, sim_client *client, unsigned node,
       token->asked_round = sent.round;
     } else if (sent.kind == SIM_COMMAND_CONFIRM) {
       token->confirms |= 1u << node;
+    } else if (sent.tests) {
+      socket->tested = true;
+      sim_count(s, SIM_TWIN_TESTED);
     } else if (sent.kind == SIM_COMMAND_RELEASE) {
       token->releasing_call = token->releasing ? token->releasing_call : s->calls;
       token->releasing = true;
@@ -371,7 +395,7 @@ void sim_tap_dropped(sim *s, sim_client *client, unsigned node) {
     token->queued |= token->live && token->client == client->index ? 1u << node : 0;
   }
   socket->tapped = 0;
-  socket->up = false;
+  socket->up = socket->tested = false;
   socket->stood_count = 0;
 }
 
@@ -474,10 +498,12 @@ static bool sim_tap_current(const sim *s, const sim_client *client, const sim_se
     return !sent->heal && own->attempt == sent->token;
   case SIM_COMMAND_CONFIRM:
     return own->attempt == sent->token;
+  case SIM_COMMAND_RELEASE:
+    return sent->tests ? own->attempt == sent->token : lock->operation == RL_OPERATION_RELEASE;
   case SIM_COMMAND_EXTEND:
     return lock->operation == RL_OPERATION_EXTEND && own->lease == sent->token;
   default:
-    return lock->operation == RL_OPERATION_RELEASE;
+    return false;
   }
 }
 

@@ -181,6 +181,13 @@ static void clear_others(fake_world *world) {
   }
 }
 
+/* The nodes that are tested for being the server that has granted the lock answer that they are not. */
+static void answer_tests(fake_world *world, const rl_lock *lock) {
+  if (lock->phase == RL_PHASE_ROUND && lock->attempt != NULL && lock->attempt->tested != 0) {
+    fake_answer_tests(world, lock);
+  }
+}
+
 /* Nodes that still answer do so; those that never will again do not. */
 static void answer_rest(fake_world *world, const plan *last) {
   for (unsigned i = 0; i < world->count; i++) {
@@ -271,6 +278,7 @@ static int play(fake_world *world, rl_lock *lock, const plan *todo, fake_verb ve
     }
     world->now_us += STEP_US;
     deliver(world, todo, node, out);
+    answer_tests(world, lock);
     if (end == REDLOCK_PENDING) {
       count_vote(&votes, todo->acts[node]);
       end = expected_now(world, todo, &votes, verb, old_us);
@@ -450,6 +458,7 @@ static int release_round(fake_world *world, rl_lock *lock, const plan *todo, boo
     }
     world->now_us += STEP_US;
     deliver(world, todo, node, out);
+    answer_tests(world, lock);
     if (end == REDLOCK_PENDING) {
       count_vote(&votes, todo->acts[node]);
       end = expected_release(todo->count, &votes);
@@ -681,6 +690,7 @@ static int play_fence(const fence_case *played) {
     }
     world->now_us += STEP_US;
     deliver(world, &played->todo, node, &sent);
+    answer_tests(world, lock);
     if (decided) {
       continue; /* It comes too late to be counted. */
     }

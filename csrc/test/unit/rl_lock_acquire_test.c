@@ -159,6 +159,7 @@ static void a_tie_of_an_even_number_of_nodes_is_no_lock(void **state) {
   fake_answer(world, 2);
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   fake_answer(world, 3);
+  fake_answer_tests(world, lock);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   assert_true(fake_world_end(world));
 }
@@ -171,6 +172,7 @@ static void one_refused_one_failed_of_three_is_taken(void **state) {
   fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
   fake_answer(world, 1);
   fake_reply(world, 2, "-OOM command not allowed\r\n");
+  fake_answer_tests(world, lock);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   assert_true(fake_world_end(world));
 }
@@ -299,6 +301,7 @@ static void a_failed_attempt_is_released_wherever_it_may_have_gone(void **state)
   fake_answer(world, 2);
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   fake_answer(world, 3);
+  fake_answer_tests(world, lock);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   /* At once where it was granted; not where it was refused; on node 4 when that has granted it. */
   for (unsigned i = 0; i < 5; i++) {
@@ -449,6 +452,7 @@ static void a_broken_connection_is_unknown_and_the_release_goes_out_on_the_next_
   fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
   fake_answer(world, 1);
   fake_answer(world, 2);
+  fake_answer_tests(world, lock);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   fake_pass(world, 50 * MS);
   fake_settle(world);

@@ -635,7 +635,6 @@ static void idle_connection_is_left_to_sockets_with_keepalive(void **state) {
 
 /* All SETs go to the store of node 0: it grants the first, and denies the others. */
 static rl_lock *start_at_one_server(fake_world *world, const redlock_options *options) {
-  world->core.finds_twins = true;
   rl_lock *lock = start(world, options);
   fake_answer(world, 0);
   (void)fake_reply(world, 1, "$-1\r\n");
@@ -659,7 +658,7 @@ static void proxies_of_one_server_are_named_instead_of_taken(void **state) {
       strstr(rl_lock_message(lock, message, sizeof message),
              "10.0.0.2:6379: it is the same server as 10.0.0.1:6379; each node is to be "
              "a server of its own"));
-  assert_int_equal(world->core.nodes[1]->twin, 1);
+  assert_int_equal(world->core.nodes[1]->twins, 1);
   fake_settle(world);
   /* Now it is known before a SET is sent. */
   unsigned sets = world->nodes[1].sets;
@@ -671,7 +670,7 @@ static void proxies_of_one_server_are_named_instead_of_taken(void **state) {
   (void)fake_reply(world, 2, "$-1\r\n");
   assert_int_equal(fake_reply(world, 2, ":1\r\n").verb, FAKE_RELEASE);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_int_equal(world->core.nodes[2]->twin, 1);
+  assert_int_equal(world->core.nodes[2]->twins, 1);
   fake_settle(world);
   assert_true(fake_world_end(world));
 }
@@ -683,13 +682,96 @@ static void twin_is_forgotten_with_either_connection(void **state) {
     fake_world *world = fake_world_new(3);
     (void)start_at_one_server(world, &once);
     (void)fake_reply(world, 1, ":1\r\n");
-    assert_int_equal(world->core.nodes[1]->twin, 1);
+    assert_int_equal(world->core.nodes[1]->twins, 1);
     fake_break(world, broken, "Connection reset by peer");
-    assert_int_equal(world->core.nodes[1]->twin, 0);
+    assert_int_equal(world->core.nodes[1]->twins, 0);
     assert_string_equal(world->core.nodes[1]->error, "");
     fake_settle(world);
     assert_true(fake_world_end(world));
   }
+}
+
+/* Nodes 0 and 1 are one server. Node 2 does not answer the extend. */
+static void extend_counts_two_nodes_of_one_server_once(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_once(world);
+  fake_answer(world, 0);
+  (void)fake_reply(world, 1, "$-1\r\n");
+  fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    fake_turn(world);
+    if (i == 0) {
+      assert_int_equal(fake_reply(world, 1, ":1\r\n").verb, FAKE_EXTEND);
+    }
+    fake_answer(world, 0);
+    assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+    assert_int_equal(lock->votes[1].vote, REDLOCK_VOTE_ERROR);
+    assert_string_equal(rl_round_reason(lock, 1),
+                        "it is the same server as another node; each node is to be a server of "
+                        "its own");
+    fake_answer(world, 2);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_int_equal(lock->lease->set, 5);
+  }
+  fake_settle(world);
+  assert_true(fake_world_end(world));
+}
+
+/* One lease was granted by node 0 and refused by node 1 for that reason, another one the other way round. */
+static void server_that_is_two_nodes_keeps_one_vote(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options once = fake_once();
+  rl_lock *locks[2];
+  for (unsigned i = 0; i < 2; i++) {
+    locks[i] = fake_lock(world, i == 0 ? KEY : "another", &once);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    fake_answer(world, i);
+    (void)fake_reply(world, 1 - i, "$-1\r\n");
+    fake_answer(world, 2);
+    assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
+  }
+  for (unsigned i = 0; i < 2; i++) {
+    assert_error(rl_lock_extend(locks[i], world->now_us, 0, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)fake_reply(world, 1 - i, ":1\r\n");
+    fake_answer(world, 2);
+    if (i == 0) {
+      fake_answer(world, 0);
+    }
+    assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
+  }
+  assert_int_equal(world->core.nodes[1]->twins, 5);
+  assert_int_equal(world->core.nodes[0]->twins, 0);
+  fake_settle(world);
+  assert_true(fake_world_end(world));
+}
+
+/* It was not connected when the lock was taken, so that it was not asked. */
+static void extend_names_a_twin_that_was_not_asked_for_the_lock(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = start_once(world);
+  fake_answer(world, 0);
+  fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  (void)fake_reply(world, 1, "$-1\r\n");
+  lock->lease->sent &= ~2u; /* As if it had not been connected. */
+  lock->lease->refused = 0;
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(fake_reply(world, 1, ":1\r\n").verb, FAKE_EXTEND);
+  assert_int_equal(world->core.nodes[1]->twins, 5);
+  fake_answer(world, 0);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  fake_settle(world);
+  assert_true(fake_world_end(world));
 }
 
 /* A split vote between two clients looks the same at first. */
@@ -707,7 +789,7 @@ static void split_vote_is_tested_once_on_a_connection(void **state) {
     fake_settle(world);
     world->core.nodes[2]->link.tested = true;
   }
-  assert_int_equal(world->core.nodes[1]->twin, 0);
+  assert_int_equal(world->core.nodes[1]->twins, 0);
   assert_true(fake_world_end(world));
 }
 
@@ -873,6 +955,9 @@ int main(void) {
       cmocka_unit_test(idle_connection_is_left_to_sockets_with_keepalive),
       cmocka_unit_test(proxies_of_one_server_are_named_instead_of_taken),
       cmocka_unit_test(twin_is_forgotten_with_either_connection),
+      cmocka_unit_test(extend_counts_two_nodes_of_one_server_once),
+      cmocka_unit_test(server_that_is_two_nodes_keeps_one_vote),
+      cmocka_unit_test(extend_names_a_twin_that_was_not_asked_for_the_lock),
       cmocka_unit_test(split_vote_is_tested_once_on_a_connection),
       cmocka_unit_test(test_that_is_not_answered_ends_with_the_attempt),
   };

@@ -320,6 +320,7 @@ static void two_that_refuse_make_it_taken_when_four_of_five_are_needed(void **st
   (void)fake_reply(world, 1, "$-1\r\n");
   (void)fake_answer(world, 2);
   (void)fake_answer(world, 3);
+  fake_answer_tests(world, lock);
   assert_int_equal(rl_lock_result(lock), REDLOCK_E_TAKEN);
   assert_true(fake_world_end(world));
 }

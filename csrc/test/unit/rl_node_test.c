@@ -186,6 +186,7 @@ static const refusal refusals[] = {
     /* A greeting: the reply to CLIENT SETNAME comes after it, and must not be taken for that of a SET. */
     {"h", ":1\r\n|+OK\r\n", "the peer does not answer like a Redis server"},
     {"h", ":1\r\n:1\r\n", "the peer does not answer like a Redis server"}, /* not asked yet */
+    {"h", "*1\r\n+hello\r\n|:7\r\n", "the peer does not answer like a Redis server"},
     {"h", "-ERR hello\r\n|+OK\r\n", "the peer does not answer like a Redis server"},
     {"redis://h/1", ":1\r\n", "the peer does not answer like a Redis server"},
     {"h", "HTTP/1.1 400 Bad Request\r\n", "the reply is not RESP"},
