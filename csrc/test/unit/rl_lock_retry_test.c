@@ -219,7 +219,7 @@ static void wait_clips_the_last_attempt(void **state) {
  */
 typedef enum behaviour { SLOW, SILENT, FAILING } behaviour;
 
-static int result_of_waiting_for(behaviour behaviour) {
+static int result_of_waiting_for(behaviour of_nodes) {
   redlock_options options = fake_once(), once = fake_once();
   char name[] = "other-a";
   options.retry_count = 0;
@@ -238,10 +238,10 @@ static int result_of_waiting_for(behaviour behaviour) {
   while (rl_lock_result(lock) == REDLOCK_PENDING) {
     fake_pass(world, 40 * MS);
     for (unsigned node = 0; node < 3; node++) {
-      if (behaviour == SLOW) {
+      if (of_nodes == SLOW) {
         fake_answer(world, node);
       }
-      while (behaviour == FAILING && world->nodes[node].queued > 0) {
+      while (of_nodes == FAILING && world->nodes[node].queued > 0) {
         (void)fake_reply(world, node, "-LOADING Redis is loading the dataset in memory\r\n");
       }
     }
