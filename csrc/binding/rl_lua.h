@@ -16,7 +16,7 @@
 #include "rl_linger.h"
 #include "rl_lua_compat.h"
 #include "rl_lua_memory.h"
-#include "rl_lua_nginx_owner.h"
+#include "rl_lua_share.h"
 
 /* The number is the version of the structs below: two builds never take each other's objects. */
 #define RL_LUA_CLIENT "redlock.client/1"
@@ -45,44 +45,32 @@ typedef struct rl_lua_sentinel {
   int finished;
 } rl_lua_sentinel;
 
-struct rl_lua_nginx;
-
-/* What a client in nginx, one of those that share their connections, has in common with its locks. */
-typedef struct rl_lua_nginx_share {
-  size_t references;
-  bool closed;
-} rl_lua_nginx_share;
+struct rl_lua_worker;
 
 typedef struct rl_lua_client {
   redlock_client *client;
-  rl_lua_sentinel *sentinel;  /* kept alive by the user value */
-  size_t bytes;               /* of it that Lua does not see */
-  double next_id;             /* of the next lock */
-  struct rl_lua_nginx *nginx; /* what stands for it inside nginx (rl_lua_nginx.h), or NULL */
-  int of_worker;              /* whose its locks are inside nginx when nothing else is said */
-  int reentrant;              /* what its locks are then (rl_lua_reentry.h) */
-  rl_lua_nginx_share
+  rl_lua_sentinel *sentinel;    /* kept alive by the user value */
+  size_t bytes;                 /* of it that Lua does not see */
+  double next_id;               /* of the next lock */
+  struct rl_lua_worker *worker; /* of nginx, which carries its bytes (rl_lua_worker.h), or NULL */
+  int of_worker;                /* whose its locks are inside nginx when nothing else is said */
+  int reentrant;                /* what its locks are then (rl_lua_reentry.h) */
+  rl_lua_share
       *share; /* inside nginx; NULL = its memory was out, and it is closed with the others */
 } rl_lua_client;
 
 typedef struct rl_lua_lock {
   redlock_lock *lock;
-  rl_lua_sentinel *sentinel;  /* kept alive by the user value, which the client shares */
-  rl_operation operation;     /* the last one that was started */
-  struct rl_lua_nginx *nginx; /* its client's; kept alive by the user value */
-  rl_lua_nginx_share *share;  /* its client's, or NULL */
-  size_t slot;              /* in which a request of nginx waits for the operation; 0 = none does */
-  rl_lua_nginx_owned owned; /* by a request of nginx */
-  int of_worker;            /* or by nobody, if nothing else is said */
-  int reentrant;            /* rl_lua_reentry.h */
-  int owner_ended;          /* it was released because of that */
-  int has_options;          /* of its own */
-  int has_own_value;        /* a user value of its own: rl_lua_loss.h */
-  int given_back;           /* the lock is not there: rl_lua_nginx_released.h */
-  int result;               /* of the last operation then */
-  int unheard;              /* that was a release whose result may still be asked for */
-  size_t resource_length;
-  size_t bytes; /* of it that Lua does not see */
+  rl_lua_sentinel *sentinel;    /* kept alive by the user value, which the client shares */
+  rl_operation operation;       /* the last one that was started */
+  struct rl_lua_worker *worker; /* its client's; kept alive by the user value */
+  rl_lua_share *share;          /* its client's, or NULL */
+  int of_worker;                /* whose it is inside nginx, if nothing else is said */
+  int reentrant;                /* rl_lua_reentry.h */
+  int owner_ended;              /* it was released because its request has ended */
+  int has_options;              /* of its own */
+  int has_own_value;            /* a user value of its own: rl_lua_loss.h */
+  size_t bytes;                 /* of it that Lua does not see */
 } rl_lua_lock;
 
 #endif /* RL_LUA_H */

@@ -10,7 +10,6 @@
 #include "rl_handle.h"
 #include "rl_lua_argument.h"
 #include "rl_lua_loss.h"
-#include "rl_lua_nginx.h"
 #include "rl_lua_option.h"
 #include "rl_lua_reentry.h"
 #include "rl_lua_result.h"
@@ -52,8 +51,7 @@ static int begin_acquire(lua_State *L, rl_lua_lock *self, int index, rl_lua_driv
   int error;
 
   rl_lua_loss_prepare_call(L, self, index);
-  error = rl_lua_reentry_own(L, self, index,
-                             driver == RL_LUA_WORKER ? rl_lua_nginx_request_at(L, 4) : NULL);
+  error = rl_lua_reentry_own(L, self, index, driver == RL_LUA_WORKER ? 4 : 0);
   if (error == REDLOCK_OK) /* Else it would be the next acquire's. */
     error = give_token(L, self, index);
   if (error == REDLOCK_OK)

@@ -16,12 +16,12 @@
 #include "rl_lua_hook.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_memory.h"
-#include "rl_lua_nginx.h"
 #include "rl_lua_object.h"
 #include "rl_lua_option.h"
 #include "rl_lua_reentry.h"
 #include "rl_lua_result.h"
 #include "rl_lua_sentinel.h"
+#include "rl_lua_worker.h"
 #include "rl_poll.h"
 #include "rl_turn.h"
 
@@ -359,9 +359,8 @@ static int client_gc(lua_State *L) {
   self->client = NULL;
   if (self->sentinel != NULL)
     rl_lua_memory_give_back(&self->sentinel->memory, self->bytes);
-  if (self->nginx != NULL) {
-    rl_lua_nginx_leave(self);
-    rl_lua_nginx_free_client(client);
+  if (self->worker != NULL) {
+    self->worker->functions->free_client(self, client);
   } else if (self->sentinel != NULL && !self->sentinel->finished) {
     rl_linger_add(&self->sentinel->linger, client);
   } else {

@@ -19,12 +19,12 @@
 #include "rl_lua_inspect.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_memory.h"
-#include "rl_lua_nginx.h"
-#include "rl_lua_nginx_released.h"
 #include "rl_lua_object.h"
 #include "rl_lua_option.h"
 #include "rl_lua_reentry.h"
 #include "rl_lua_result.h"
+#include "rl_lua_share.h"
+#include "rl_lua_worker.h"
 
 #define STILL_COUNTED                                                                              \
   "its owner has acquired it more than once: the others have to be released first"
@@ -139,13 +139,15 @@ static size_t check_resources(lua_State *L, int index, redlock_resource *resourc
 /* Pushes a lock object for the client at index 1, with room for its resource, but no lock. */
 static rl_lua_lock *push_lock(lua_State *L, const rl_lua_client *client, size_t length,
                               int has_options, int of_worker) {
-  rl_lua_lock *self =
-      lua_newuserdata(L, sizeof *self + rl_lua_nginx_released_size(client, length, has_options));
+  size_t size = client->worker == NULL
+                    ? sizeof(rl_lua_lock)
+                    : client->worker->functions->lock_size(client, length, has_options);
+  rl_lua_lock *self = lua_newuserdata(L, size);
 
-  memset(self, 0, sizeof *self);
+  memset(self, 0, size);
   self->has_options = has_options;
   self->sentinel = client->sentinel;
-  self->nginx = client->nginx;
+  self->worker = client->worker;
   self->share = client->share;
   if (self->share != NULL)
     self->share->references++;
@@ -183,7 +185,7 @@ static int lock_new(lua_State *L) {
   count = check_resources(L, 2, resources);
   given = check_options(L, 3, &client->client->core.options, &options);
   of_worker = rl_lua_read_owner(L, 3, client->of_worker, RL_LUA_WRAPPED);
-  if (rl_lua_nginx_share_is_closed(client->share))
+  if (rl_lua_share_is_closed(client->share))
     return refuse_lock(L, REDLOCK_E_CLOSED, NULL, resources, count);
   kept = count == 1 ? resources[0].length : 0;
   self = push_lock(L, client, kept, given != NULL, of_worker);
@@ -209,7 +211,7 @@ static int lock_attach(lua_State *L) {
   text = luaL_checklstring(L, 2, &length);
   given = check_options(L, 3, &client->client->core.options, &options);
   of_worker = rl_lua_read_owner(L, 3, client->of_worker, RL_LUA_WRAPPED);
-  if (rl_lua_nginx_share_is_closed(client->share))
+  if (rl_lua_share_is_closed(client->share))
     return rl_lua_push_error(L, REDLOCK_E_CLOSED, NULL, RL_LUA_WRAPPED);
   /* The lock has options of its own: those of the lease. The text is longer than the resource. */
   self = push_lock(L, client, length, 1, of_worker);
@@ -373,7 +375,7 @@ static int lock_late(lua_State *L) {
 static int lock_result(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:result()");
 
-  if (self->nginx == NULL)
+  if (self->worker == NULL)
     rl_handle_look(self->lock); /* Nobody waits for it, so nobody may have looked. */
   if (rl_handle_pending(self->lock)) {
     lua_pushnil(L);
@@ -505,7 +507,8 @@ static int lock_detach(lua_State *L) {
   if (error != REDLOCK_OK)
     return rl_lua_push_error(L, error, error == REDLOCK_E_HELD ? STILL_COUNTED : NULL,
                              RL_LUA_WRAPPED);
-  rl_lua_nginx_wait_forget_lock(self);
+  if (self->worker != NULL)
+    self->worker->functions->forget_lock(self);
   lua_pushlstring(L, text, length);
   return 1;
 }
@@ -565,7 +568,8 @@ void rl_lua_lock_free(rl_lua_lock *self) {
   if (lock == NULL)
     return;
   self->lock = NULL;
-  rl_lua_nginx_wait_forget_lock(self);
+  if (self->worker != NULL)
+    self->worker->functions->forget_lock(self);
   rl_lua_memory_give_back(&self->sentinel->memory, self->bytes);
   redlock_lock_free(lock);
 }
@@ -581,7 +585,7 @@ static int lock_gc(lua_State *L) {
 
   if (self != NULL) {
     rl_lua_lock_free(self);
-    rl_lua_nginx_share_unref(self->share);
+    rl_lua_share_unref(self->share);
     self->share = NULL;
   }
   return 0;
@@ -624,7 +628,7 @@ static int lock_tostring(lua_State *L) {
   char text[sizeof name + 64];
   redlock_duration remaining;
 
-  if (self == NULL || !rl_lua_nginx_released_revive(L, self)) {
+  if (self == NULL || !rl_lua_worker_revive(L, self)) {
     lua_pushliteral(L, "redlock.lock (collected)");
     return 1;
   }

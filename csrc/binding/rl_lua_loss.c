@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "rl_client.h"
-#include "rl_lua_nginx_owner.h"
+#include "rl_lua_worker.h"
 #include "rl_poll.h"
 
 #define WATCHED "redlock.watched/1"       /* registry: locks by the number of their address, weak */
@@ -151,8 +151,9 @@ int rl_lua_loss_take(lua_State *L, redlock_client *client) {
     if (!rl_lua_loss_find(L, lost))
       continue;
     rl_lua_lock *self = lua_touserdata(L, -1);
+    bool ended = self->worker != NULL && self->worker->functions->owner_has_ended(self);
     /* A request that has ended is told of nothing: what its function refers to may have gone. */
-    if (reason != REDLOCK_OK && !rl_lua_nginx_owner_has_ended(&self->owned)) {
+    if (reason != REDLOCK_OK && !ended) {
       rl_lua_loss_push(L, -1);
       if (!lua_isnil(L, -1)) {
         lua_insert(L, -2);

@@ -21,43 +21,21 @@
 #include "rl_lua_client.h"
 #include "rl_lua_credentials.h"
 #include "rl_lua_loss.h"
+#include "rl_lua_nginx_handle.h"
 #include "rl_lua_nginx_owner.h"
+#include "rl_lua_nginx_released.h"
+#include "rl_lua_nginx_wait.h"
 #include "rl_lua_object.h"
 #include "rl_lua_result.h"
+#include "rl_lua_share.h"
 #include "rl_pump.h"
 #include "rl_renew.h"
 
 #define OUTPUT_MAX 32768 /* bytes handed to a writer at once */
 #define LAST_CHANCE (100 * REDLOCK_MILLISECONDS)
 
-/* LuaJIT's type, which lua.h does not name; lua_topointer() tells where its value is. */
-#define TYPE_CDATA 10
-
-void *rl_lua_nginx_request_at(lua_State *L, int index) {
-  return lua_type(L, index) == TYPE_CDATA ? *(void *const *)lua_topointer(L, index) : NULL;
-}
-
 static uint32_t bit_of(unsigned connection) {
   return (uint32_t)1 << connection;
-}
-
-/* A worker that inherited the client from the master has none of its connections. */
-void rl_lua_nginx_check_fork(rl_lua_nginx *self) {
-  if (!rl_fork_happened(&self->client->mark))
-    return;
-  rl_client_check_fork(self->client);
-  self->open = 0;
-  self->woken = 0;
-  self->wake_us = 0;
-}
-
-rl_lua_nginx *rl_lua_nginx_check(lua_State *L) {
-  rl_lua_nginx *self = luaL_checkudata(L, 1, RL_LUA_NGINX);
-
-  if (self->client == NULL)
-    luaL_error(L, "redlock: the connections have been given up");
-  rl_lua_nginx_check_fork(self);
-  return self;
 }
 
 /*
@@ -75,29 +53,6 @@ static unsigned check_connection(lua_State *L, const rl_lua_nginx *self) {
 }
 
 /* ------------------------------------------------------------------------ what the core wants */
-
-uint32_t rl_lua_nginx_wake_writers(rl_lua_nginx *self) {
-  uint32_t writers = rl_pump_output(&self->client->core) & self->open & ~self->woken;
-
-  self->woken |= writers;
-  return writers;
-}
-
-/* Whether somebody is to be told of a loss. */
-static bool has_losses(const rl_lua_nginx *self) {
-  return self->client->tells && self->client->core.losses->first != NULL;
-}
-
-bool rl_lua_nginx_wake_clock(rl_lua_nginx *self) {
-  redlock_time deadline_us = rl_core_deadline(&self->client->core);
-
-  if (has_losses(self))
-    deadline_us = 0;
-  if (deadline_us >= self->wake_us)
-    return false;
-  self->wake_us = deadline_us;
-  return true;
-}
 
 /*
  * Every step of the driver ends in this: -> how many operations have ended, |count| of which are in
@@ -120,27 +75,15 @@ static int push_wakes(lua_State *L, rl_lua_nginx *self, int list, int count) {
 
 /* A client begins to use the connections. */
 static void enter(rl_lua_client *client, rl_lua_nginx *nginx) {
-  client->nginx = nginx;
+  client->worker = &nginx->worker;
   client->share = calloc(1, sizeof *client->share);
   if (client->share != NULL)
     client->share->references = 1;
   nginx->users++;
 }
 
-void rl_lua_nginx_share_unref(rl_lua_nginx_share *share) {
-  if (share != NULL && --share->references == 0)
-    free(share);
-}
-
-void rl_lua_nginx_leave(rl_lua_client *client) {
-  if (!rl_lua_nginx_share_is_closed(client->share))
-    client->nginx->users--;
-  rl_lua_nginx_share_unref(client->share);
-  client->share = NULL;
-}
-
 /* Releases what the locks of |share| hold, and ends what they do. */
-static void close_locks(const rl_lua_nginx *self, const rl_lua_nginx_share *share) {
+static void close_locks(const rl_lua_nginx *self, const rl_lua_share *share) {
   redlock_time now_us = redlock_now();
 
   for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
@@ -158,8 +101,8 @@ static void close_locks(const rl_lua_nginx *self, const rl_lua_nginx_share *shar
  */
 static int nginx_close_one(lua_State *L) {
   rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:close()");
-  rl_lua_nginx *self = client->nginx;
-  bool closed = rl_lua_nginx_share_is_closed(client->share);
+  rl_lua_nginx *self = rl_lua_nginx_of(client->worker);
+  bool closed = rl_lua_share_is_closed(client->share);
 
   if (!closed && client->share != NULL && self->users > 1 && self->client != NULL) {
     client->share->closed = closed = true;
@@ -197,6 +140,65 @@ static int nginx_another(lua_State *L) {
 
 /* --------------------------------------------------------------------------------- life */
 
+/* What the driver's connections owe is taken up by connections of the client's own. */
+static void last_chance(redlock_client *client) {
+  redlock_time now_us = redlock_now();
+  rl_core *core = &client->core;
+
+  rl_core_close(core, now_us);
+  for (unsigned i = 0; i < rl_core_connection_count(core); i++)
+    rl_core_disconnected(core, i, now_us, "the worker has ended");
+  for (unsigned i = 0; i < core->node_count; i++) {
+    rl_node *node = core->nodes[i];
+    /* We have no TLS here, and no Lua that could be asked. */
+    bool reachable = !node->address.tls && !rl_credentials_are_asked(client, i);
+    node->connect_at_us = reachable ? 0 : REDLOCK_NEVER;
+  }
+  rl_client_enter(client);
+  rl_client_drain(client, rl_time_add(now_us, LAST_CHANCE));
+  rl_core_forget(core);
+  rl_client_leave(client);
+}
+
+/*
+ * Gives up a reference to a client whose sockets are the driver's. With the last one, what is still to be released
+ * goes out over connections of its own: this is how a worker that ends leaves nothing locked. Calls no Lua.
+ */
+static void free_client(redlock_client *client) {
+  if (client->references == 1) {
+    rl_client_check_fork(client);
+    last_chance(client);
+  }
+  redlock_client_free(client);
+}
+
+/* A client is collected: it is no user any more. */
+static void leave(rl_lua_client *self, redlock_client *client) {
+  if (!rl_lua_share_is_closed(self->share))
+    rl_lua_nginx_of(self->worker)->users--;
+  rl_lua_share_unref(self->share);
+  self->share = NULL;
+  free_client(client);
+}
+
+static uint64_t request_number(lua_State *L, rl_lua_lock *self, int index) {
+  return rl_lua_nginx_owners_number(&rl_lua_nginx_of(self->worker)->owners,
+                                    rl_lua_nginx_request_at(L, index));
+}
+
+static bool owner_has_ended(const rl_lua_lock *self) {
+  return rl_lua_nginx_owner_has_ended(&((const rl_lua_nginx_lock *)self)->owned);
+}
+
+static const rl_lua_worker_functions worker_functions = {
+    .lock_size = rl_lua_nginx_released_size,
+    .revive = rl_lua_nginx_released_revive,
+    .forget_lock = rl_lua_nginx_wait_forget_lock,
+    .owner_has_ended = owner_has_ended,
+    .request_number = request_number,
+    .free_client = leave,
+};
+
 /* (client) -> handle. From here on the client's connections are the driver's. */
 static int nginx_new(lua_State *L) {
   rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
@@ -205,6 +207,7 @@ static int nginx_new(lua_State *L) {
   lua_settop(L, 1);
   self = lua_newuserdata(L, sizeof *self);
   memset(self, 0, sizeof *self);
+  self->worker.functions = &worker_functions;
   rl_lua_nginx_owners_init(&self->owners);
   luaL_getmetatable(L, RL_LUA_NGINX);
   lua_setmetatable(L, -2);
@@ -251,37 +254,9 @@ static int nginx_gc(lua_State *L) {
     redlock_client *client = self->client;
     self->client = NULL;
     rl_lua_nginx_wait_forget(self);
-    rl_lua_nginx_free_client(client);
+    free_client(client);
   }
   return 0;
-}
-
-/* What the driver's connections owe is taken up by connections of the client's own. */
-static void last_chance(redlock_client *client) {
-  redlock_time now_us = redlock_now();
-  rl_core *core = &client->core;
-
-  rl_core_close(core, now_us);
-  for (unsigned i = 0; i < rl_core_connection_count(core); i++)
-    rl_core_disconnected(core, i, now_us, "the worker has ended");
-  for (unsigned i = 0; i < core->node_count; i++) {
-    rl_node *node = core->nodes[i];
-    /* We have no TLS here, and no Lua that could be asked. */
-    bool reachable = !node->address.tls && !rl_credentials_are_asked(client, i);
-    node->connect_at_us = reachable ? 0 : REDLOCK_NEVER;
-  }
-  rl_client_enter(client);
-  rl_client_drain(client, rl_time_add(now_us, LAST_CHANCE));
-  rl_core_forget(core);
-  rl_client_leave(client);
-}
-
-void rl_lua_nginx_free_client(redlock_client *client) {
-  if (client->references == 1) {
-    rl_client_check_fork(client);
-    last_chance(client);
-  }
-  redlock_client_free(client);
 }
 
 /* --------------------------------------------------------------------------------- connections */
@@ -502,7 +477,7 @@ static int nginx_advance(lua_State *L) {
   lua_pushnumber(L, (lua_Number)(wants.connect & ~self->open));
   lua_pushnumber(L, (lua_Number)wants.close);
   (void)nginx_now(L);
-  lua_pushboolean(L, has_losses(self));
+  lua_pushboolean(L, rl_lua_nginx_has_losses(self));
   lua_pushnumber(L, (lua_Number)(core->closed ? 0 : to_log(core, down, core->now_us)));
   return 9;
 }
@@ -577,7 +552,7 @@ static int nginx_abandon(lua_State *L) {
     if (rl_lock_remaining(lock, now_us) > 0 && rl_renewal_is_on(lock))
       rl_loss_tell(lock, REDLOCK_E_UNAVAILABLE, now_us);
   }
-  lua_pushboolean(L, has_losses(self));
+  lua_pushboolean(L, rl_lua_nginx_has_losses(self));
   return 1;
 }
 

@@ -11,6 +11,7 @@
 #include "rl_handle.h"
 #include "rl_lua_lock.h"
 #include "rl_lua_memory.h"
+#include "rl_lua_nginx_handle.h"
 #include "rl_report.h"
 #include "rl_round.h"
 
@@ -23,74 +24,72 @@ typedef struct rest_vote {
   uint8_t settled;
 } rest_vote;
 
-static rl_options *options_of(rl_lua_lock *self) {
+static rl_options *options_of(rl_lua_nginx_lock *self) {
   return (rl_options *)(self + 1);
 }
 
-static rest_vote *votes_of(rl_lua_lock *self) {
-  return (rest_vote *)(options_of(self) + (self->has_options ? 1 : 0));
+static rest_vote *votes_of(rl_lua_nginx_lock *self) {
+  return (rest_vote *)(options_of(self) + (self->base.has_options ? 1 : 0));
 }
 
-static unsigned char *resource_of(rl_lua_lock *self, const rl_core *core) {
+static unsigned char *resource_of(rl_lua_nginx_lock *self, const rl_core *core) {
   return (unsigned char *)(votes_of(self) + core->node_count);
 }
 
 size_t rl_lua_nginx_released_size(const rl_lua_client *client, size_t resource_length,
                                   int has_options) {
-  if (client->nginx == NULL)
-    return 0;
-  return (has_options ? sizeof(rl_options) : 0) +
+  return sizeof(rl_lua_nginx_lock) + (has_options ? sizeof(rl_options) : 0) +
          client->client->core.node_count * sizeof(rest_vote) + resource_length;
 }
 
 void rl_lua_nginx_released_give_back(rl_lua_lock *self) {
+  rl_lua_nginx_lock *kept = rl_lua_nginx_lock_of(self);
   redlock_lock *lock = self->lock;
   const rl_lock *known = rl_lock_of(lock);
   const rl_core *core = known->core;
   const void *resource;
 
-  if (self->nginx == NULL || rl_lock_is_busy(known) || rl_ring_carrier(known)->lease != NULL ||
+  if (self->worker == NULL || rl_lock_is_busy(known) || rl_ring_carrier(known)->lease != NULL ||
       known->unreleased != NULL || known->resource->count > 1)
     return;
   if (self->has_options)
-    *options_of(self) = *rl_lock_options(known);
+    *options_of(kept) = *rl_lock_options(known);
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_vote *vote = &rl_report_votes(known)[i];
     rest_vote rest = {vote->latency_us, vote->vote, vote->settled};
-    votes_of(self)[i] = rest;
+    votes_of(kept)[i] = rest;
   }
-  resource = redlock_lock_resource(lock, &self->resource_length);
-  memcpy(resource_of(self, core), resource, self->resource_length);
-  self->result = rl_lock_result(known);
-  self->unheard = known->unheard;
-  self->given_back = 1;
+  resource = redlock_lock_resource(lock, &kept->resource_length);
+  memcpy(resource_of(kept, core), resource, kept->resource_length);
+  kept->result = rl_lock_result(known);
+  kept->unheard = known->unheard;
+  kept->given_back = 1;
   rl_lua_lock_free(self);
 }
 
 int rl_lua_nginx_released_revive(lua_State *L, rl_lua_lock *self) {
-  redlock_client *client = self->nginx == NULL ? NULL : self->nginx->client;
+  rl_lua_nginx_lock *kept = rl_lua_nginx_lock_of(self);
+  redlock_client *client = rl_lua_nginx_of(self->worker)->client;
   redlock_resource resource;
   rl_lock *lock;
 
-  if (self->lock != NULL)
-    return 1;
-  if (client == NULL || !self->given_back)
+  if (client == NULL || !kept->given_back)
     return 0;
-  resource.bytes = resource_of(self, &client->core);
-  resource.length = self->resource_length;
+  resource.bytes = resource_of(kept, &client->core);
+  resource.length = kept->resource_length;
   if (rl_handle_new(&self->lock, client, &resource, 1,
-                    self->has_options ? options_of(self) : &client->core.options) != REDLOCK_OK) {
+                    self->has_options ? options_of(kept) : &client->core.options) != REDLOCK_OK) {
     self->lock = NULL;
     return 0;
   }
-  self->given_back = 0;
+  kept->given_back = 0;
   redlock_lock_set_data(self->lock, self);
   lock = rl_lock_of(self->lock);
   lock->operation = self->operation;
-  lock->result = (int8_t)self->result;
-  lock->unheard = self->unheard != 0;
+  lock->result = (int8_t)kept->result;
+  lock->unheard = kept->unheard != 0;
   for (unsigned i = 0; i < client->core.node_count; i++) {
-    const rest_vote *rest = &votes_of(self)[i];
+    const rest_vote *rest = &votes_of(kept)[i];
     lock->votes[i].latency_us = rest->latency_us;
     lock->votes[i].vote = rest->vote;
     lock->votes[i].settled = rest->settled != 0;

@@ -13,20 +13,14 @@
 
 #include <stddef.h>
 
-#include "rl_lua.h"
-#include "rl_lua_nginx.h"
+#include "rl_lua_nginx_handle.h"
 
-/* How many bytes an object needs for that behind its own, for a lock on one resource that is not made yet. */
+/* The functions of rl_lua_worker.h. The object has room for what is left behind its own bytes. */
 size_t rl_lua_nginx_released_size(const rl_lua_client *client, size_t resource_length,
                                   int has_options);
+int rl_lua_nginx_released_revive(lua_State *L, rl_lua_lock *self);
 
 /* The lock has been released: gives it back, if nothing of it is needed any more. Calls no Lua. */
 void rl_lua_nginx_released_give_back(rl_lua_lock *self);
-
-/*
- * The lock is there after this, made again if it was given back. Returns 0 when it is not: it was
- * collected, or there is no memory.
- */
-int rl_lua_nginx_released_revive(lua_State *L, rl_lua_lock *self);
 
 #endif /* RL_LUA_NGINX_RELEASED_H */

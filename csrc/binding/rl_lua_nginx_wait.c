@@ -7,6 +7,8 @@
  * die at any time, and what they left behind must be collectable. The handle knows which lock a slot
  * stands for, without keeping it alive: a lock that is collected takes itself out.
  */
+#include "rl_lua_nginx_wait.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,12 +20,13 @@
 #include "rl_lua_call.h"
 #include "rl_lua_lock.h"
 #include "rl_lua_loss.h"
-#include "rl_lua_nginx.h"
+#include "rl_lua_nginx_handle.h"
 #include "rl_lua_nginx_owner.h"
 #include "rl_lua_nginx_released.h"
 #include "rl_lua_object.h"
 #include "rl_lua_option.h"
 #include "rl_lua_result.h"
+#include "rl_lua_share.h"
 #include "rl_pump.h"
 #include "rl_report.h"
 
@@ -32,23 +35,40 @@
 
 /* ---------------------------------------------------------------------------------------- slots */
 
+/* The slot in which a request waits for the lock's operation, or 0. */
+static size_t slot_of(const rl_lua_lock *self) {
+  return self->worker == NULL ? 0 : ((const rl_lua_nginx_lock *)self)->slot;
+}
+
+/* The place of the lock, which has a worker, among those of a request. */
+static rl_lua_nginx_owned *owned_of(rl_lua_lock *self) {
+  return &rl_lua_nginx_lock_of(self)->owned;
+}
+
+/* The lock belongs to nobody any more. It has a worker. */
+static void take_from_owner(rl_lua_lock *self) {
+  rl_lua_nginx_owners_take(&rl_lua_nginx_of(self->worker)->owners, owned_of(self));
+}
+
 /* Nobody waits for the lock's operation any more. */
 static void leave_slot(rl_lua_lock *self) {
-  if (self->slot != 0) {
-    self->nginx->waiting[self->slot - 1] = NULL;
-    self->nginx->waited--;
-  }
-  self->slot = 0;
+  size_t slot = slot_of(self);
+
+  if (slot == 0)
+    return;
+  rl_lua_nginx_of(self->worker)->waiting[slot - 1] = NULL;
+  rl_lua_nginx_of(self->worker)->waited--;
+  rl_lua_nginx_lock_of(self)->slot = 0;
 }
 
 /* Returns false when out of memory. */
 static bool enter_slot(rl_lua_lock *self, size_t slot) {
-  rl_lua_nginx *nginx = self->nginx;
+  rl_lua_nginx *nginx = rl_lua_nginx_of(self->worker);
 
   leave_slot(self);
   if (slot > nginx->waiting_count) {
     size_t count = slot + slot / 2 + 15;
-    rl_lua_lock **grown = realloc(nginx->waiting, count * sizeof nginx->waiting[0]);
+    rl_lua_nginx_lock **grown = realloc(nginx->waiting, count * sizeof nginx->waiting[0]);
     if (grown == NULL)
       return false;
     memset(grown + nginx->waiting_count, 0, (count - nginx->waiting_count) * sizeof grown[0]);
@@ -56,10 +76,10 @@ static bool enter_slot(rl_lua_lock *self, size_t slot) {
     nginx->waiting_count = count;
   }
   if (nginx->waiting[slot - 1] != NULL)
-    leave_slot(nginx->waiting[slot - 1]); /* Nobody came to wait for it. */
-  nginx->waiting[slot - 1] = self;
+    leave_slot(&nginx->waiting[slot - 1]->base); /* Nobody came to wait for it. */
+  nginx->waiting[slot - 1] = rl_lua_nginx_lock_of(self);
   nginx->waited++;
-  self->slot = slot;
+  nginx->waiting[slot - 1]->slot = slot;
   return true;
 }
 
@@ -74,8 +94,8 @@ int rl_lua_nginx_wait_collect(lua_State *L, rl_lua_nginx *self, int list, int co
 
   while ((ended = rl_core_next_ended(&self->client->core)) != NULL) {
     rl_lua_lock *lock = ended->data;
-    if (lock->slot != 0)
-      push_slot(L, list, ++count, lock->slot);
+    if (slot_of(lock) != 0)
+      push_slot(L, list, ++count, slot_of(lock));
     else if (lock->operation == RL_OPERATION_RELEASE)
       rl_lua_nginx_released_give_back(lock); /* Nobody has waited for it. */
   }
@@ -86,7 +106,7 @@ int rl_lua_nginx_wait_collect(lua_State *L, rl_lua_nginx *self, int list, int co
 static void give_up(rl_lua_lock *self, redlock_time now_us) {
   rl_lock *lock = rl_lock_of(self->lock);
 
-  rl_lua_nginx_owners_take(&self->nginx->owners, &self->owned);
+  take_from_owner(self);
   if (lock->operation != RL_OPERATION_RELEASE)
     rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
   if (rl_ring_carrier(lock)->lease != NULL)
@@ -107,8 +127,8 @@ int rl_lua_nginx_wait_bury(lua_State *L, rl_lua_nginx *self, int list) {
   int count = 0;
 
   while ((owned = rl_lua_nginx_owners_next_ended(&self->owners)) != NULL) {
-    rl_lua_lock *lock = rl_lua_lock_of(owned);
-    size_t slot = lock->slot;
+    rl_lua_lock *lock = &rl_lua_nginx_lock_owned(owned)->base;
+    size_t slot = slot_of(lock);
     lock->owner_ended = 1;
     give_up(lock, now_us);
     leave_slot(lock);
@@ -132,20 +152,18 @@ void rl_lua_nginx_wait_forget(rl_lua_nginx *self) {
 }
 
 void rl_lua_nginx_wait_forget_lock(rl_lua_lock *self) {
-  if (self->nginx == NULL)
-    return;
   leave_slot(self);
-  rl_lua_nginx_owners_take(&self->nginx->owners, &self->owned);
+  take_from_owner(self);
 }
 
 /* ----------------------------------------------------------------------------------- operations */
 
 /* (lock) -> the driver's table; and the handle of the lock, or NULL for a client that blocks. */
-static rl_lua_nginx *push_driver(lua_State *L, const rl_lua_lock *self) {
+static rl_lua_nginx *push_driver(lua_State *L, rl_lua_lock *self) {
   lua_getuservalue(L, 1);
   lua_rawgeti(L, -1, RL_LUA_NGINX_DRIVER);
   lua_remove(L, -2);
-  return self->nginx;
+  return rl_lua_nginx_of(self->worker);
 }
 
 /*
@@ -155,7 +173,7 @@ static rl_lua_nginx *push_driver(lua_State *L, const rl_lua_lock *self) {
 static bool is_anothers(lua_State *L, rl_lua_lock *self) {
   rl_lock *lock = rl_lock_of(self->lock);
 
-  if (!rl_lua_nginx_owner_is_another(&self->owned, rl_lua_nginx_request_at(L, 4)) ||
+  if (!rl_lua_nginx_owner_is_another(owned_of(self), rl_lua_nginx_request_at(L, 4)) ||
       !rl_ring_is_owned(lock) || rl_lock_is_busy(lock) ||
       rl_ring_remaining(lock, redlock_now()) == 0)
     return false;
@@ -166,13 +184,13 @@ static bool is_anothers(lua_State *L, rl_lua_lock *self) {
 }
 
 /* Who has counted on a lock that belongs to the worker gives it to no request by that. */
-static bool is_to_stay_the_workers(const rl_lua_lock *self) {
-  return self->owned.owner == NULL && rl_ring_was_again(rl_lock_of(self->lock));
+static bool is_to_stay_the_workers(rl_lua_lock *self) {
+  return owned_of(self)->owner == NULL && rl_ring_was_again(rl_lock_of(self->lock));
 }
 
 /* The operation has been begun: whose the lock is from now on, and who waits. */
 static void begun(lua_State *L, rl_lua_lock *self, rl_operation operation, int of_worker) {
-  rl_lua_nginx *nginx = self->nginx;
+  rl_lua_nginx *nginx = rl_lua_nginx_of(self->worker);
   size_t slot = (size_t)lua_tonumber(L, 3);
 
   redlock_lock_set_data(self->lock, self);
@@ -180,10 +198,10 @@ static void begun(lua_State *L, rl_lua_lock *self, rl_operation operation, int o
     of_worker = of_worker || is_to_stay_the_workers(self);
     self->owner_ended = 0;
     (void)rl_lua_nginx_owners_give(&nginx->owners, of_worker ? NULL : rl_lua_nginx_request_at(L, 4),
-                                   &self->owned);
+                                   owned_of(self));
   } else if (operation == RL_OPERATION_RELEASE &&
              rl_ring_carrier(rl_lock_of(self->lock))->lease == NULL) {
-    rl_lua_nginx_owners_take(&nginx->owners, &self->owned);
+    take_from_owner(self);
   }
   if (slot != 0 && !enter_slot(self, slot))
     rl_lock_cancel(rl_lock_of(self->lock), redlock_now(), REDLOCK_E_NO_MEMORY);
@@ -207,12 +225,12 @@ static int wait_start(lua_State *L) {
     lua_pushboolean(L, 0);
     return 1;
   }
-  if (nginx->client == NULL || rl_lua_nginx_share_is_closed(self->share))
+  if (nginx->client == NULL || rl_lua_share_is_closed(self->share))
     return rl_lua_push_error(L, REDLOCK_E_CLOSED, NULL, RL_LUA_WRAPPED);
   rl_lua_nginx_check_fork(nginx);
-  if (self->slot != 0) {
+  if (slot_of(self) != 0) {
     lua_pushnil(L);
-    lua_pushnumber(L, (lua_Number)self->slot);
+    lua_pushnumber(L, (lua_Number)slot_of(self));
     return 3;
   }
   if (call->operation == RL_OPERATION_ACQUIRE && is_anothers(L, self))
@@ -234,15 +252,16 @@ static int wait_start(lua_State *L) {
     rl_list_remove(&rl_lock_of(self->lock)->queue);
   lua_pushboolean(L, rl_lock_is_busy(rl_lock_of(self->lock)));
   lua_pushnumber(L, (lua_Number)rl_lua_nginx_wake_writers(nginx));
-  if (self->slot == 0 && call->operation == RL_OPERATION_RELEASE)
+  if (slot_of(self) == 0 && call->operation == RL_OPERATION_RELEASE)
     rl_lua_nginx_released_give_back(self);
   lua_pushboolean(L, rl_lua_nginx_wake_clock(nginx));
   return 4;
 }
 
 /* Pushes what is told when the lock at index 1 is lost, if that may be after its request has ended. */
-static int push_outliving(lua_State *L, const rl_lua_lock *self) {
-  if (self->nginx == NULL || !self->nginx->client->tells || self->owned.owner != NULL)
+static int push_outliving(lua_State *L, rl_lua_lock *self) {
+  if (self->worker == NULL || !rl_lua_nginx_of(self->worker)->client->tells ||
+      owned_of(self)->owner != NULL)
     return 0;
   rl_lua_loss_push(L, 1);
   return 1;
@@ -262,8 +281,8 @@ static int push_result(lua_State *L, rl_lua_lock *self) {
   if (self->owner_ended)
     error = REDLOCK_E_NOT_HELD;
   if (error != REDLOCK_OK) {
-    if (rl_ring_carrier(rl_lock_of(self->lock))->lease == NULL && self->nginx != NULL)
-      rl_lua_nginx_owners_take(&self->nginx->owners, &self->owned);
+    if (rl_ring_carrier(rl_lock_of(self->lock))->lease == NULL && self->worker != NULL)
+      take_from_owner(self);
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   }
   rl_lua_push_success(L, self, self->operation, validity);
@@ -311,9 +330,9 @@ static int wait_caller(lua_State *L) {
 
   lua_settop(L, 1);
   push_driver(L, self);
-  if (self->slot == 0)
+  if (slot_of(self) == 0)
     return 1;
-  lua_pushnumber(L, (lua_Number)self->slot);
+  lua_pushnumber(L, (lua_Number)slot_of(self));
   return 2;
 }
 
@@ -321,7 +340,7 @@ static int wait_caller(lua_State *L) {
 static int wait_is_blocking(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:start()");
 
-  lua_pushboolean(L, self->nginx == NULL);
+  lua_pushboolean(L, self->worker == NULL);
   return 1;
 }
 
@@ -332,10 +351,13 @@ static int wait_is_blocking(lua_State *L) {
 static int wait_disown(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   size_t slot = (size_t)luaL_checknumber(L, 2);
-  rl_lua_lock *lock = slot < 1 || slot > self->waiting_count ? NULL : self->waiting[slot - 1];
+  rl_lua_nginx_lock *waiting =
+      slot < 1 || slot > self->waiting_count ? NULL : self->waiting[slot - 1];
+  rl_lua_lock *lock;
 
-  if (lock == NULL)
+  if (waiting == NULL)
     return 0;
+  lock = &waiting->base;
   leave_slot(lock);
   if (lock->operation == RL_OPERATION_ACQUIRE) {
     if (rl_ring_was_again(rl_lock_of(lock->lock))) {
@@ -367,8 +389,9 @@ static int wait_guard(lua_State *L) {
   uint64_t number = 0;
 
   lua_settop(L, 3);
-  if (self->nginx != NULL)
-    number = rl_lua_nginx_owners_number(&self->nginx->owners, rl_lua_nginx_request_at(L, 3));
+  if (self->worker != NULL)
+    number = rl_lua_nginx_owners_number(&rl_lua_nginx_of(self->worker)->owners,
+                                        rl_lua_nginx_request_at(L, 3));
   lua_pushvalue(L, 2);
   rl_lua_loss_replace(L, self);
   lua_pushnumber(L, (lua_Number)number);
@@ -380,9 +403,9 @@ static int wait_lasts(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock");
   uint64_t number = (uint64_t)luaL_checknumber(L, 3);
 
-  lua_pushboolean(
-      L, self->nginx != NULL &&
-             rl_lua_nginx_owners_last(&self->nginx->owners, rl_lua_nginx_request_at(L, 2), number));
+  lua_pushboolean(L, self->worker != NULL &&
+                         rl_lua_nginx_owners_last(&rl_lua_nginx_of(self->worker)->owners,
+                                                  rl_lua_nginx_request_at(L, 2), number));
   return 1;
 }
 
@@ -395,9 +418,9 @@ static int wait_hand_over(lua_State *L) {
 
   if (redlock_lock_remaining(self->lock) == 0)
     return rl_lua_push_failure(L, self, REDLOCK_E_NOT_HELD, RL_LUA_WRAPPED);
-  if (self->nginx != NULL)
-    (void)rl_lua_nginx_owners_give(&self->nginx->owners, rl_lua_nginx_request_at(L, 2),
-                                   &self->owned);
+  if (self->worker != NULL)
+    (void)rl_lua_nginx_owners_give(&rl_lua_nginx_of(self->worker)->owners,
+                                   rl_lua_nginx_request_at(L, 2), owned_of(self));
   lua_pushboolean(L, 1);
   return 1 + push_outliving(L, self);
 }

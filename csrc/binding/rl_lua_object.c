@@ -8,8 +8,8 @@
 #include "rl_lua_argument.h"
 #include "rl_lua_credentials.h"
 #include "rl_lua_loss.h"
-#include "rl_lua_nginx_released.h"
 #include "rl_lua_sentinel.h"
+#include "rl_lua_worker.h"
 
 static void *check_self(lua_State *L, const char *class, const char *noun, const char *method,
                         int level) {
@@ -42,7 +42,7 @@ rl_lua_client *rl_lua_check_client(lua_State *L, int level, const char *method) 
 
 rl_lua_lock *rl_lua_check_lock(lua_State *L, int level, const char *method) {
   rl_lua_lock *self = check_self(L, RL_LUA_LOCK, "lock", method, level);
-  if (!rl_lua_nginx_released_revive(L, self)) {
+  if (!rl_lua_worker_revive(L, self)) {
     rl_lua_misuse(L, level, "redlock: %s on a lock that has been collected", method);
   }
   rl_lua_tend(self->sentinel);

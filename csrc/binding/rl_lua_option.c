@@ -16,7 +16,7 @@
 #include "rl_lua_loss.h"
 #include "rl_validity.h"
 
-/* What only Lua scripts can say: whose a lock is inside nginx (rl_lua_nginx_owner.h). */
+/* What only Lua scripts can say: whose a lock is inside nginx. */
 typedef struct host_options {
   int owner;
 } host_options;

@@ -10,8 +10,7 @@
 
 #include "rl_lua_argument.h"
 #include "rl_lua_loss.h"
-#include "rl_lua_nginx.h"
-#include "rl_lua_nginx_owner.h"
+#include "rl_lua_worker.h"
 
 #define COROUTINES                                                                                 \
   "redlock.coroutines/1" /* registry: numbers of coroutines, weak keys; [0] the last */
@@ -131,11 +130,11 @@ static int own_by_number(rl_lua_lock *self, unsigned char kind, uint64_t number)
   return own(self, kind, of, &number, sizeof number);
 }
 
-static int own_by_who_runs(lua_State *L, rl_lua_lock *self, void *request) {
+static int own_by_who_runs(lua_State *L, rl_lua_lock *self, int request) {
   uint64_t number = 0;
 
-  if (request != NULL)
-    number = rl_lua_nginx_owners_number(&self->nginx->owners, request);
+  if (request != 0)
+    number = self->worker->functions->request_number(L, self, request);
   if (number != 0)
     return own_by_number(self, OF_REQUEST, number);
   number = number_of_visit(L);
@@ -153,7 +152,7 @@ static int own_by_name(lua_State *L, rl_lua_lock *self) {
   return error;
 }
 
-int rl_lua_reentry_own(lua_State *L, rl_lua_lock *self, int index, void *request) {
+int rl_lua_reentry_own(lua_State *L, rl_lua_lock *self, int index, int request) {
   rl_lua_reentrant said = rl_lua_reentry_read(L, index, RL_LUA_WRAPPED);
   int error;
 

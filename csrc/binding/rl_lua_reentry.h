@@ -34,10 +34,10 @@ rl_lua_reentrant rl_lua_reentry_read(lua_State *L, int index, int level);
 void rl_lua_reentry_note_lock(lua_State *L, rl_lua_lock *self, int index);
 
 /*
- * The lock at index 1 is about to be acquired with the options at |index|: says whose it is. |request| is
- * nginx's, or NULL. Returns REDLOCK_OK, or an error.
+ * The lock at index 1 is about to be acquired with the options at |index|: says whose it is. That of nginx
+ * is at |request|, or 0. Returns REDLOCK_OK, or an error.
  */
-int rl_lua_reentry_own(lua_State *L, rl_lua_lock *self, int index, void *request);
+int rl_lua_reentry_own(lua_State *L, rl_lua_lock *self, int index, int request);
 
 /* (function): returns the number of the request that runs, or raises an error where there is none. */
 int rl_lua_reentry_number_by(lua_State *L);

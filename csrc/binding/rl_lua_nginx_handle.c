@@ -1,0 +1,56 @@
+/*
+ * What stands for a client in nginx's driver.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rl_lua_nginx_handle.h"
+
+#include "rl_client.h"
+#include "rl_pump.h"
+
+/* LuaJIT's type, which lua.h does not name; lua_topointer() tells where its value is. */
+#define TYPE_CDATA 10
+
+void *rl_lua_nginx_request_at(lua_State *L, int index) {
+  return lua_type(L, index) == TYPE_CDATA ? *(void *const *)lua_topointer(L, index) : NULL;
+}
+
+void rl_lua_nginx_check_fork(rl_lua_nginx *self) {
+  if (!rl_fork_happened(&self->client->mark))
+    return;
+  rl_client_check_fork(self->client);
+  self->open = 0;
+  self->woken = 0;
+  self->wake_us = 0;
+}
+
+rl_lua_nginx *rl_lua_nginx_check(lua_State *L) {
+  rl_lua_nginx *self = luaL_checkudata(L, 1, RL_LUA_NGINX);
+
+  if (self->client == NULL)
+    luaL_error(L, "redlock: the connections have been given up");
+  rl_lua_nginx_check_fork(self);
+  return self;
+}
+
+uint32_t rl_lua_nginx_wake_writers(rl_lua_nginx *self) {
+  uint32_t writers = rl_pump_output(&self->client->core) & self->open & ~self->woken;
+
+  self->woken |= writers;
+  return writers;
+}
+
+bool rl_lua_nginx_has_losses(const rl_lua_nginx *self) {
+  return self->client->tells && self->client->core.losses->first != NULL;
+}
+
+bool rl_lua_nginx_wake_clock(rl_lua_nginx *self) {
+  redlock_time deadline_us = rl_core_deadline(&self->client->core);
+
+  if (rl_lua_nginx_has_losses(self))
+    deadline_us = 0;
+  if (deadline_us >= self->wake_us)
+    return false;
+  self->wake_us = deadline_us;
+  return true;
+}
