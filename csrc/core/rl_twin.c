@@ -54,10 +54,10 @@ static void rl_twin_found(const rl_core *core, rl_node *node, uint32_t twins) {
                  "it is the same server as %.100s; each node is to be a server of its own", name);
 }
 
-/* Returns true if one of |twins| has no vote already because it may be the same server as |node|. */
-static bool rl_twin_is_explained(const rl_core *core, const rl_node *node, uint32_t twins) {
+/* Returns true if another node has no vote already because it may be the same server as |node|. */
+static bool rl_twin_is_explained(const rl_core *core, const rl_node *node) {
   for (unsigned i = 0; i < core->node_count; i++) {
-    if ((twins >> i & 1) != 0 && (core->nodes[i]->twins & rl_node_bit(node)) != 0) {
+    if ((core->nodes[i]->twins & rl_node_bit(node)) != 0) {
       return true;
     }
   }
@@ -69,7 +69,7 @@ bool rl_twin_answered(rl_core *core, rl_node *node, const rl_owed *owed, rl_ball
   bool extends = owed->kind == RL_OWED_EXTEND;
   uint32_t twins = attempt->set & ~rl_node_bit(node);
   if ((!extends && owed->kind != RL_OWED_RELEASE) || ballot->vote != REDLOCK_VOTE_GRANTED ||
-      !rl_twin_lacks(attempt, node) || twins == 0 || rl_twin_is_explained(core, node, twins)) {
+      !rl_twin_lacks(attempt, node) || twins == 0 || rl_twin_is_explained(core, node)) {
     return false;
   }
   rl_twin_found(core, node, twins);
