@@ -166,8 +166,6 @@ return {
   { "rl_client_fail", "> to >=", why = nothing },
   { "rl_client_drain_within", "< to <=", why = "at the deadline itself it looks once more, and waits for nothing" },
   -- csrc/driver/rl_client_wait.c
-  { "rl_wait_forget", "false to true", 1,
-    why = "without a leader nobody asks whether one polls, and there is nothing to send" },
   { "rl_wait_end", "false to true", why = "a child asks that of calls that have not ended, and of no other" },
   { "rl_wait_wake_one", "== to !=", why = "they are called while the mutex is held: slower, and the same" },
   { "rl_wait_lead", "< to <=", 2, why = "a leader whose event is descriptor 0 looks every 10 ms as well" },
@@ -225,6 +223,9 @@ return {
   { "rl_turn_run", "> to >=", 1, why = "a microsecond" },
   { "rl_turn_run", "> to >=", 2, why = "the rest is left to the next turn" },
   { "rl_turn_launch", "> to >=", why = "a microsecond" },
+  -- csrc/driver/rl_waiters.c
+  { "rl_wait_forget", "false to true", 1,
+    why = "without a leader nobody asks whether one polls, and there is nothing to send" },
   -- lua/redlock/loop.lua
   { "wait_for", "< to <=", why = equal },
   -- lua/redlock/nginx.lua
