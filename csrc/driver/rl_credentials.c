@@ -17,8 +17,6 @@
 #include <string.h>
 
 #include "rl_client.h"
-#include "rl_poll.h"
-#include "rl_turn.h"
 
 #define RL_CREDENTIALS_TEXT(number) RL_CREDENTIALS_TEXT_OF(number)
 #define RL_CREDENTIALS_TEXT_OF(number) #number
@@ -101,63 +99,4 @@ bool rl_credentials_are_awaited(const redlock_client *client, unsigned node, uns
     }
   }
   return false;
-}
-
-/* Enters the client, and leaves it again unless it returns REDLOCK_OK. */
-static int rl_credentials_enter(redlock_client *client, size_t node) {
-  unsigned connection;
-  rl_client_enter(client);
-  int error = client->carried || node >= client->core.node_count                ? REDLOCK_E_INVALID
-              : client->core.closed                                             ? REDLOCK_E_CLOSED
-              : rl_credentials_are_awaited(client, (unsigned)node, &connection) ? REDLOCK_OK
-                                                                                : REDLOCK_E_EXPIRED;
-  if (error != REDLOCK_OK) {
-    rl_client_leave(client);
-  }
-  return error;
-}
-
-/* The turn that the connection's next step would have had; whoever waits hears of it. */
-static void rl_credentials_leave(redlock_client *client) {
-  rl_poll_wake(client);
-  rl_client_leave(client);
-}
-
-int redlock_client_give_credentials(redlock_client *client, size_t node, const char *username,
-                                    const void *password, size_t length) {
-  unsigned connection;
-  if (client == NULL || rl_credentials_wrong(username, password, length) != NULL) {
-    return REDLOCK_E_INVALID;
-  }
-  int error = rl_credentials_enter(client, node);
-  if (error != REDLOCK_OK) {
-    return error;
-  }
-  while (rl_credentials_are_awaited(client, (unsigned)node, &connection)) {
-    int given = rl_core_login(&client->core, connection, username, password, length);
-    if (given == REDLOCK_OK) {
-      rl_turn_open(client, connection);
-    } else {
-      rl_credentials_refused(client, connection, redlock_strerror(given));
-      error = given;
-    }
-  }
-  rl_credentials_leave(client);
-  return error;
-}
-
-int redlock_client_refuse_credentials(redlock_client *client, size_t node, const char *why) {
-  unsigned connection;
-  if (client == NULL) {
-    return REDLOCK_E_INVALID;
-  }
-  int error = rl_credentials_enter(client, node);
-  if (error != REDLOCK_OK) {
-    return error;
-  }
-  while (rl_credentials_are_awaited(client, (unsigned)node, &connection)) {
-    rl_credentials_refused(client, connection, why);
-  }
-  rl_credentials_leave(client);
-  return error;
 }

@@ -178,24 +178,6 @@ int rl_keeper_start(redlock_client *client) {
   return REDLOCK_OK;
 }
 
-int redlock_client_on_lost(redlock_client *client, redlock_lost_function *told, void *data) {
-  if (client == NULL || client->carried) {
-    return REDLOCK_E_INVALID;
-  }
-  rl_client_enter(client);
-  int error = client->core.closed ? REDLOCK_E_CLOSED
-              : told != NULL      ? rl_keeper_start(client)
-                                  : REDLOCK_OK;
-  if (error == REDLOCK_OK) {
-    rl_keeper *keeper = &client->keeper;
-    keeper->told = told;
-    keeper->told_data = data;
-    keeper->told_count = client->core.losses->count - (client->core.losses->first != NULL);
-  }
-  rl_client_leave(client);
-  return error;
-}
-
 bool rl_keeper_is_self(const redlock_client *client) {
   return client->keeper.runs && pthread_equal(client->keeper.thread, pthread_self());
 }

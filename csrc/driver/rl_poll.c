@@ -47,8 +47,7 @@ redlock_time rl_poll_deadline(const redlock_client *client) {
   return rl_poll_turn(client, rl_pump_output(&client->core));
 }
 
-/* When redlock_client_process() is to be called at the latest: also for what the caller's loop is to take. */
-static redlock_time rl_poll_process(const redlock_client *client, uint32_t output) {
+redlock_time rl_poll_process_deadline(const redlock_client *client, uint32_t output) {
   if (client->asks != 0 && !client->asking) {
     return 0;
   }
@@ -87,7 +86,7 @@ void rl_poll_sync(redlock_client *client) {
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     rl_socket_register(&client->sockets[i], client->epoll_fd, (output >> i & 1) != 0);
   }
-  redlock_time deadline_us = rl_poll_process(client, output);
+  redlock_time deadline_us = rl_poll_process_deadline(client, output);
   rl_poll_set_event(client, deadline_us == 0);
   if (deadline_us != 0) {
     rl_timer_set(&client->timer, deadline_us);
@@ -99,7 +98,7 @@ static bool rl_poll_add(redlock_client *client, int fd) {
   return fd >= 0 && epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-static void rl_poll_open(redlock_client *client) {
+void rl_poll_open(redlock_client *client) {
   client->woken = false;
   client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
   (void)rl_timer_open(&client->timer);
@@ -108,29 +107,15 @@ static void rl_poll_open(redlock_client *client) {
       !rl_poll_add(client, client->event_fd)) {
     rl_poll_close(client);
   }
-}
-
-int redlock_client_pollfd(redlock_client *client) {
-  if (client == NULL) {
-    return -1;
-  }
-  rl_client_enter(client);
-  if (client->epoll_fd < 0 && !client->core.closed) {
-    rl_poll_open(client);
-    rl_poll_wake(client);
-  }
-  int fd = client->epoll_fd;
-  rl_client_leave(client);
-  return fd;
+  rl_poll_wake(client);
 }
 #else
 void rl_poll_sync(redlock_client *client) {
   (void)client;
 }
 
-int redlock_client_pollfd(redlock_client *client) {
+void rl_poll_open(redlock_client *client) {
   (void)client;
-  return -1;
 }
 #endif
 
@@ -153,7 +138,7 @@ void rl_poll_close(redlock_client *client) {
   rl_poll_close_fd(&client->event_fd);
 }
 
-/* ------------------------------------------------------------------------ caller-owned loops */
+/* -------------------------------------------------------------------------------- descriptors */
 
 size_t rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity) {
   size_t count = 0;
@@ -183,35 +168,6 @@ uint32_t rl_poll_writable(const redlock_client *client) {
     writable |= fd >= 0 && (events & POLLOUT) != 0 ? (uint32_t)1 << i : 0;
   }
   return writable;
-}
-
-size_t redlock_client_pollfds(redlock_client *client, struct pollfd *fds, size_t capacity) {
-  if (client == NULL) {
-    return 0;
-  }
-  rl_client_enter(client);
-  size_t count = rl_poll_fds(client, fds, capacity);
-  rl_client_leave(client);
-  return count;
-}
-
-redlock_duration redlock_client_timeout(redlock_client *client) {
-  if (client == NULL) {
-    return REDLOCK_NEVER;
-  }
-  rl_client_enter(client);
-  redlock_time deadline_us = rl_poll_process(client, rl_pump_output(&client->core));
-  rl_client_leave(client);
-  return deadline_us == REDLOCK_NEVER ? REDLOCK_NEVER : rl_clock_slice(deadline_us);
-}
-
-int redlock_client_timeout_ms(redlock_client *client) {
-  redlock_duration timeout_us = redlock_client_timeout(client);
-  if (timeout_us == REDLOCK_NEVER) {
-    return -1;
-  }
-  uint64_t timeout_ms = rl_time_ms_up(timeout_us);
-  return timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms;
 }
 
 /* ---------------------------------------------------------------------------------- waiting */

@@ -293,19 +293,6 @@ static bool rl_turn_owed_much(const redlock_client *client) {
   return false;
 }
 
-redlock_lock *redlock_client_next_lost(redlock_client *client) {
-  if (client == NULL) {
-    return NULL;
-  }
-  rl_client_enter(client);
-  rl_lock *lock = rl_loss_next(&client->core, redlock_now());
-  if (lock != NULL) {
-    rl_poll_wake(client);
-  }
-  rl_client_leave(client);
-  return rl_handle_of(lock);
-}
-
 int rl_turn_start(redlock_client *client) {
   if (client->wait.coming > 0) {
     rl_wait_leave_unsent(&client->wait);
@@ -323,31 +310,4 @@ int rl_turn_launch(redlock_client *client) {
                    : rl_turn_process(client, &none, 0);
   rl_poll_wake(client); /* It may have read what the caller's loop waits for. */
   return result;
-}
-
-int redlock_client_process(redlock_client *client, const struct pollfd *fds, size_t count) {
-  if (client == NULL) {
-    return REDLOCK_E_INVALID;
-  }
-  rl_client_enter(client);
-  client->keeper.loop_is_late = false; /* K4 */
-  int result = rl_turn_process(client, fds, count);
-  if (result == REDLOCK_OK && client->core.closed) {
-    result = REDLOCK_E_CLOSED;
-  }
-  rl_client_leave(client);
-  return result;
-}
-
-redlock_lock *redlock_client_next_ended(redlock_client *client) {
-  if (client == NULL) {
-    return NULL;
-  }
-  rl_client_enter(client);
-  rl_lock *lock = rl_core_next_ended(&client->core);
-  if (lock != NULL) {
-    rl_poll_wake(client); /* A loop may take one for each time that it is woken. */
-  }
-  rl_client_leave(client);
-  return rl_handle_of(lock);
 }

@@ -165,6 +165,8 @@ return {
   -- csrc/driver/rl_client.c
   { "rl_client_fail", "> to >=", why = nothing },
   { "rl_client_drain_within", "< to <=", why = "at the deadline itself it looks once more, and waits for nothing" },
+  -- csrc/driver/rl_client_api.c
+  { "redlock_client_timeout_ms", "> to >=", why = equal },
   -- csrc/driver/rl_client_wait.c
   { "rl_wait_end", "false to true", why = "a child asks that of calls that have not ended, and of no other" },
   { "rl_wait_wake_one", "== to !=", why = "they are called while the mutex is held: slower, and the same" },
@@ -189,7 +191,6 @@ return {
   -- csrc/driver/rl_poll.c
   { "rl_poll_untried", "false to true", 1,
     why = "the bytes go with a turn of their own, instead of with those of the threads that are coming" },
-  { "redlock_client_timeout_ms", "> to >=", why = equal },
   -- csrc/driver/rl_pump.c
   { "rl_pump_launch", "> to >=", why = nothing },
   -- csrc/driver/rl_resolver.c
