@@ -12,7 +12,6 @@
 
 #include "rl_clock.h"
 #include "rl_login.h"
-#include "rl_poll.h"
 #include "rl_route.h"
 #include "rl_turn.h"
 
@@ -125,18 +124,11 @@ const char *rl_client_wrong_quorum(const redlock_client *client) {
              : NULL;
 }
 
-static void rl_client_close_sockets(redlock_client *client, bool forked) {
-  for (unsigned i = 0; i < REDLOCK_NODES_MAX; i++) {
-    rl_socket_free(&client->sockets[i], forked);
-  }
-  rl_poll_close(client);
-}
-
 void rl_client_destroy(redlock_client *client) {
   rl_mutex_lock(&client->mutex);
   rl_keeper_stop(client);
   bool later = rl_keeper_is_self(client);
-  client->keeper.orphaned = later;
+  client->keeper.ends_client = later ? rl_client_destroy : NULL;
   rl_mutex_unlock(&client->mutex);
   if (later) {
     return;
@@ -376,27 +368,7 @@ int redlock_client_close(redlock_client *client, redlock_duration timeout_us) {
   return error;
 }
 
-/* ----------------------------------------------------------------------------------- entering */
-
-void rl_client_check_fork(redlock_client *client) {
-  if (!rl_fork_happened(&client->mark)) {
-    return;
-  }
-  rl_client_close_sockets(client, true);
-  rl_wait_forget(&client->wait);
-  rl_keeper_forget(&client->keeper);
-  client->asks = 0;
-  for (rl_lock *lock = client->core.locks; lock != NULL; lock = lock->next) {
-    lock->waited = 0;
-  }
-  rl_core_forget(&client->core);
-  rl_fork_adopt(&client->mark);
-}
-
-void rl_client_enter(redlock_client *client) {
-  rl_mutex_lock(&client->mutex);
-  rl_client_check_fork(client);
-}
+/* ------------------------------------------------------------------------------------ leaving */
 
 void rl_client_leave(redlock_client *client) {
   rl_wait_tell(client, true);

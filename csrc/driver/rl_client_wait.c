@@ -46,8 +46,9 @@
  */
 #include "rl_client_wait.h"
 
-#include "rl_client.h"
+#include "rl_client_enter.h"
 #include "rl_clock.h"
+#include "rl_keeper_due.h"
 #include "rl_poll.h"
 #include "rl_round.h"
 #include "rl_turn.h"

@@ -6,7 +6,7 @@
 #ifndef RL_CLIENT_WAIT_H
 #define RL_CLIENT_WAIT_H
 
-#include "rl_waiters.h"
+#include "rl_client_state.h"
 
 /* ---- all below: the caller has entered the client ---- */
 

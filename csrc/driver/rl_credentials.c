@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rl_client.h"
+#include "rl_client_state.h"
 
 #define RL_CREDENTIALS_TEXT(number) RL_CREDENTIALS_TEXT_OF(number)
 #define RL_CREDENTIALS_TEXT_OF(number) #number

@@ -29,66 +29,13 @@
  */
 #include "rl_keeper.h"
 
-#include "rl_client.h"
+#include "rl_client_wait.h"
+#include "rl_keeper_due.h"
 #include "rl_poll.h"
 #include "rl_thread.h"
 #include "rl_turn.h"
 
 #define RL_KEEPER_STACK ((size_t)256 * 1024)
-#define RL_KEEPER_QUIET_US (10 * REDLOCK_MILLISECONDS)
-#define RL_KEEPER_LOOP_US (20 * REDLOCK_MILLISECONDS)
-
-void rl_keeper_init(rl_keeper *keeper) {
-  rl_event_init(&keeper->event);
-  keeper->self.event = &keeper->event;
-}
-
-/* K4. A loop of the program's waits for the nodes, by redlock_client_pollfd(). */
-static bool rl_keeper_has_loop(const redlock_client *client) {
-  return client->epoll_fd >= 0 && !client->keeper.loop_is_late;
-}
-
-/* Whether a node is to answer. */
-static bool rl_keeper_awaits(const redlock_client *client) {
-  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
-    const rl_link *link = &rl_core_end(&client->core, i)->link;
-    bool connects = link->phase == RL_LINK_CONNECTING && !rl_link_awaits_login(link);
-    if (link->owed_count > 0 || connects || link->phase == RL_LINK_HANDSHAKE) {
-      return true;
-    }
-  }
-  return false;
-}
-
-/* When the keeper is to take a turn. */
-static redlock_time rl_keeper_due(const redlock_client *client) {
-  if (rl_keeper_has_loop(client)) { /* K4 */
-    redlock_time read_us = rl_keeper_awaits(client) ? client->processed_us : REDLOCK_NEVER;
-    return rl_time_add(rl_time_min(rl_poll_deadline(client), read_us), RL_KEEPER_LOOP_US);
-  }
-  redlock_time quiet_us = rl_time_add(client->processed_us, RL_KEEPER_QUIET_US);
-  return client->core.closed ? REDLOCK_NEVER : rl_time_min(rl_poll_deadline(client), quiet_us);
-}
-
-/* Whether no thread in a blocking call is there to do what is due. */
-static bool rl_keeper_is_alone(const redlock_client *client) {
-  return client->wait.leader == NULL && client->wait.asleep.first == NULL &&
-         client->wait.coming == 0;
-}
-
-bool rl_keeper_has_news(const redlock_client *client) {
-  const rl_keeper *keeper = &client->keeper;
-  return keeper->told != NULL && keeper->told_count != client->core.losses->count;
-}
-
-bool rl_keeper_is_late(const redlock_client *client) {
-  const rl_keeper *keeper = &client->keeper;
-  if (!keeper->runs || keeper->until_us == 0) {
-    return false;
-  }
-  return rl_keeper_has_news(client) ||
-         (rl_keeper_is_alone(client) && rl_keeper_due(client) < keeper->until_us);
-}
 
 /* K1. */
 static void rl_keeper_sleep(redlock_client *client, redlock_time until_us) {
@@ -129,12 +76,11 @@ static void rl_keeper_tell(redlock_client *client) {
 }
 
 /* K6: nobody else refers to the client. */
-static void rl_keeper_end_client(redlock_client *client) {
+static void rl_keeper_end_self(redlock_client *client) {
   client->keeper.runs = false;
   (void)pthread_detach(pthread_self());
   rl_semaphore_free(&client->keeper.self.semaphore);
   rl_event_close(&client->keeper.event);
-  rl_client_destroy(client);
 }
 
 static void *rl_keeper_run(void *argument) {
@@ -151,10 +97,11 @@ static void *rl_keeper_run(void *argument) {
       rl_keeper_lead(client);
     }
   }
-  bool orphaned = keeper->orphaned;
+  void (*ends_client)(redlock_client *) = keeper->ends_client;
   rl_wait_tell(client, true);
-  if (orphaned) {
-    rl_keeper_end_client(client);
+  if (ends_client != NULL) {
+    rl_keeper_end_self(client);
+    ends_client(client);
   }
   return NULL;
 }
@@ -199,10 +146,4 @@ void rl_keeper_stop(redlock_client *client) {
   rl_mutex_lock(&client->mutex);
   rl_semaphore_free(&keeper->self.semaphore);
   rl_event_close(&keeper->event);
-}
-
-void rl_keeper_forget(rl_keeper *keeper) {
-  keeper->runs = false;
-  keeper->told = NULL;
-  rl_event_close(&keeper->event); /* It is the parent's, too. */
 }

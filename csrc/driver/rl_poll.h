@@ -6,7 +6,7 @@
 #ifndef RL_POLL_H
 #define RL_POLL_H
 
-#include "rl_client.h"
+#include "rl_client_state.h"
 
 /* redlock_client_pollfds() for who has entered the client. */
 size_t rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity);

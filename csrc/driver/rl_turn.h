@@ -6,7 +6,7 @@
 #ifndef RL_TURN_H
 #define RL_TURN_H
 
-#include "rl_client.h"
+#include "rl_client_state.h"
 
 /* All of these: the caller has entered the client. */
 

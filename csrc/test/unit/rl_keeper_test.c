@@ -6,6 +6,7 @@
 #include "rl_keeper.h"
 
 #include "rl_client.h"
+#include "rl_keeper_due.h"
 #include "rl_test.h"
 
 #define QUIET_US (10 * MS)

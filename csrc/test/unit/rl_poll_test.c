@@ -12,6 +12,7 @@
 
 #include "fake_clock.h"
 #include "loopback.h"
+#include "rl_client.h"
 #include "rl_handle.h"
 #include "rl_test.h"
 
