@@ -239,9 +239,11 @@ local list = {
     "if (attempt == NULL) { return; } attempt->lock = NULL; if (!attempt->releasing && rl_lock_attach(lock) == NULL" },
   { "heal-before-majority", "a node without the key gets it before a majority has confirmed",
     "assert(lock->extended);", "",
-    "if (lock->phase == RL_PHASE_ROUND) { rl_round_settle",
-    "if (lock->phase == RL_PHASE_ROUND && lock->operation == RL_OPERATION_EXTEND && vote == REDLOCK_VOTE_TAKEN) {"
-      .. " rl_extend_heal(lock, now_us, node); } if (lock->phase == RL_PHASE_ROUND) { rl_round_settle" },
+    "rl_decision decision = rl_quorum_decide_extend(&lock->quorum, needed);",
+    "rl_decision decision = rl_quorum_decide_extend(&lock->quorum, needed);"
+      .. " for (unsigned i = 0; i < lock->core->node_count; i++) { if (lock->votes[i].settled"
+      .. " && rl_vote_counts_as(lock->votes[i].vote) == RL_COUNT_DENIED) {"
+      .. " rl_extend_heal(lock, now_us, lock->core->nodes[i]); } }" },
   { "heal-not-released", "a key that was given back is not released",
     "RL_OWED_HEAL, lock->lease ... rl_attempt_set_sent(lock->lease, now_us, rl_node_bit(node), key_ms);",
     "RL_OWED_HEAL, lock->lease ... rl_attempt_will_live(lock->lease, now_us, key_ms);" },

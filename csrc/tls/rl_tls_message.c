@@ -166,6 +166,9 @@ static const char *rl_tls_reason(unsigned long error, bool shaken) {
   case SSL_R_WRONG_VERSION_NUMBER:
   case SSL_R_HTTP_REQUEST:
   case SSL_R_PACKET_LENGTH_TOO_LONG:
+#ifdef SSL_R_BAD_RECORD_TYPE
+  case SSL_R_BAD_RECORD_TYPE:
+#endif
   case SSL_R_UNEXPECTED_MESSAGE:
   case SSL_R_RECORD_LENGTH_MISMATCH:
     return shaken ? "what it sends is no TLS"

@@ -261,7 +261,7 @@ int main(int argc, char **argv) {
       if (!run_once(&self, fail_at, FAIL_COUNTS[mode]))
         failed++;
     } while (self.memory.calls >= fail_at);
-    printf("%zu allocations, failing %s: %zu runs ended by it, %s left\n", total, names[mode],
+    printf("ok - %zu allocations, failing %s: %zu runs ended by it, %s left\n", total, names[mode],
            failed, COUNTS_BYTES ? "nothing is" : "no descriptor is");
     if (mode > 0 && failed == 0) {
       fprintf(stderr, "no failure had an effect: this test tests nothing\n");
