@@ -134,8 +134,8 @@ NO_UNDEFINED = $(if $(findstring -fsanitize,$(CFLAGS)),,-Wl,-z,defs)
 
 # ---------------------------------------------------------------------------------------- objects
 
-CORE_OBJECTS = $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(wildcard csrc/core/rl_*.c))
-DRIVER_OBJECTS = $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(wildcard csrc/driver/rl_*.c))
+CORE_OBJECTS = $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(wildcard csrc/core/*.c csrc/core/*/*.c))
+DRIVER_OBJECTS = $(patsubst csrc/%.c,$(BUILD)/obj/%.o,$(wildcard csrc/driver/*/*.c))
 LIBRARY_OBJECTS = $(CORE_OBJECTS) $(DRIVER_OBJECTS)
 BINDING_OBJECTS = $(patsubst csrc/binding/%.c,$(BUILD)/$(LUA_VERSION)/obj/%.o,$(wildcard csrc/binding/rl_lua*.c))
 

@@ -8,7 +8,7 @@
  * it again. Some holders stop instead of releasing: their keys run out, and other clients come in their place.
  *
  * The ways are what a client does after an attempt that failed:
- *   calls     nodes call the first who waits, as the library's default has it (csrc/core/rl_call.c)
+ *   calls     nodes call the first who waits, as the library's default has it (csrc/core/wait/rl_notify.c)
  *   fair      likewise, and nobody overtakes those who wait
  *   polling   without calls it tries again after 200 +- 100 ms
  *   busy      after 1 +- 0.5 ms

@@ -12,8 +12,8 @@
 #include "../csrc/test/sim/sim_random.h"
 #include "measure.h"
 #include "resp.h"
-#include "rl_command.h"
 #include "rl_core.h"
+#include "wire/rl_command.h"
 
 #define CROWD_NODES 5
 #define CROWD_CONNECTIONS                                                                          \

@@ -25,7 +25,7 @@ void client_start(crowd *c, crowd_client *client, redlock_duration pause_us) {
   client->life = ++c->lives;
   client->judged = 0;
   if (rl_core_init(&client->core, NULL, 0) != REDLOCK_OK ||
-      (c->calls && rl_calls_open(&client->core) != REDLOCK_OK)) {
+      (c->calls && rl_notify_open(&client->core) != REDLOCK_OK)) {
     bench_die("crowd: no core");
   }
   client->core.options = c->lock_options;
@@ -131,7 +131,7 @@ static void client_connect(crowd *c, crowd_client *client) {
 static void client_launch(crowd *c, crowd_client *client) {
   unsigned char entropy[RL_LOCK_ENTROPY];
   size_t wanted = rl_core_entropy_wanted(&client->core);
-  if (!rl_core_wants_launch(&client->core)) {
+  if (!rl_core_wants_send(&client->core)) {
     return;
   }
   if (wanted > sizeof entropy) {
@@ -141,7 +141,7 @@ static void client_launch(crowd *c, crowd_client *client) {
     uint64_t drawn = sim_random_next(&c->entropy);
     memcpy(entropy + at, &drawn, wanted - at < sizeof drawn ? wanted - at : sizeof drawn);
   }
-  rl_core_launch(&client->core, c->now_us, entropy, wanted);
+  rl_core_send(&client->core, c->now_us, entropy, wanted);
 }
 
 static void client_send(crowd *c, crowd_client *client) {

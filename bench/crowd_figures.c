@@ -153,7 +153,7 @@ static void crowd_print_scripts(const crowd *c, double handed_count) {
     rl_script script;
   } scripts[] = {{"SET", RL_SCRIPT_NONE},
                  {"RELEASE", RL_SCRIPT_RELEASE},
-                 {"RELEASE_CALL", RL_SCRIPT_RELEASE_CALL},
+                 {"RELEASE_CALL", RL_SCRIPT_RELEASE_NOTIFY},
                  {"STAND", RL_SCRIPT_STAND},
                  {"LEAVE", RL_SCRIPT_LEAVE},
                  {"EXTEND", RL_SCRIPT_EXTEND}};

@@ -87,7 +87,7 @@ static const char *node_script(crowd_node *node, const resp_request *request) {
     const char *(*execute)(crowd_node *, crowd_stored *, const resp_request *);
   } scripts[] = {{RL_SCRIPT_RELEASE, node_release},
                  {RL_SCRIPT_EXTEND, node_extend},
-                 {RL_SCRIPT_RELEASE_CALL, queue_release},
+                 {RL_SCRIPT_RELEASE_NOTIFY, queue_release},
                  {RL_SCRIPT_STAND, queue_stand},
                  {RL_SCRIPT_LEAVE, queue_leave}};
   bool by_text = resp_is(request, 0, "EVAL");

@@ -1,12 +1,12 @@
 /*
- * The queues on the nodes of the crowd: who waits there, and who is called (csrc/core/rl_call.c).
+ * The queues on the nodes of the crowd: who waits there, and who is called (csrc/core/wait/rl_notify.c).
  *
  * SPDX-License-Identifier: MIT
  *
- * Each script is played as its text in csrc/core/rl_command.c has it, and counts what it has the server execute.
+ * Each script is played as its text in csrc/core/wire/rl_command.c has it, and counts what it has the server execute.
  */
 #include "crowd.h"
-#include "rl_command.h"
+#include "wire/rl_command.h"
 
 #define CROWD_ENTRY_CHANNEL 16 /* digits of the channel, before those of the place */
 #define CROWD_ENTRY_COUNTS 19  /* the digit that changes with each place of a client */
@@ -140,7 +140,7 @@ static bool queue_call(crowd_node *node, crowd_stored *key) {
   return true;
 }
 
-/* RL_COMMAND_CALL: whether there was somebody to be called. */
+/* RL_COMMAND_NOTIFY: whether there was somebody to be called. */
 static bool queue_call_first(crowd_node *node, crowd_stored *key) {
   for (unsigned i = 0; i < CROWD_TRIES && key->queue_count > 0; i++) {
     if (queue_call(node, key)) {

@@ -3,7 +3,7 @@
  *
  *     node_cost <port> <rounds> <waiters> ...
  *
- * The commands are the library's own (csrc/core/rl_command.c). 50 connections send one each, then the replies are read,
+ * The commands are the library's own (csrc/core/wire/rl_command.c). 50 connections send one each, then the replies are read,
  * and so on. A line has a cycle of commands, which leaves the server as it was; with a number of waiters, so many places
  * stand in the queue of each key, of clients that all hear their calls: the first of them releases and leaves, and another
  * comes. "us" is what the server used for each command,
@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "measure.h"
-#include "rl_command.h"
+#include "wire/rl_command.h"
 
 #define COST_CONNECTIONS 50
 #define COST_LISTENERS 1000
@@ -105,7 +105,7 @@ static void cost_command(const cost *c, rl_buffer *out, cost_step step, const ch
     break;
   case COST_RELEASE_CALL:
   case COST_RELEASE_OURS:
-    (void)rl_command_release(out, RL_SCRIPT_RELEASE_CALL, by_text, &key,
+    (void)rl_command_release(out, RL_SCRIPT_RELEASE_NOTIFY, by_text, &key,
                              step == COST_RELEASE_OURS ? entry : NULL, 1);
     break;
   default:

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "measure.h"
-#include "rl_socket.h"
+#include "net/rl_socket.h"
 #include "rl_tls.h"
 
 static void wait_for(rl_socket *socket) {
@@ -68,7 +68,7 @@ static void measure(const char *name, double seconds, const rl_address *address,
 }
 
 int main(int argc, char **argv) {
-  rl_carrier_options options = {.host = "127.0.0.1", .ca = argc > 3 ? argv[3] : NULL};
+  rl_transport_options options = {.host = "127.0.0.1", .ca = argc > 3 ? argv[3] : NULL};
   rl_route route = {redlock_tls(), NULL};
   rl_address address;
   char message[256];

@@ -71,7 +71,7 @@ end
 -- The controls, in their order, each { name, what, switch, by, texts }. Raises with all faults of the list.
 function controls.load(path)
   local sources, list, faults, names = {}, {}, {}, {}
-  for source in changed_tree.must("ls csrc/core/rl_*.[ch]"):gmatch("%S+") do
+  for source in changed_tree.must("ls csrc/core/*.[ch] csrc/core/*/*.[ch]"):gmatch("%S+") do
     sources[#sources + 1] = changed_tree.source(source, changed_tree.read(source))
   end
   for _, entry in ipairs(dofile(path or "csrc/test/controls.lua")) do

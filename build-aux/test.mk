@@ -94,7 +94,7 @@ luas:
 
 # ----------------------------------------------------------------------------------------- checks
 
-.PHONY: check-language check-pure check-exports check-header check-without-tls check-safety check-install check-rocks examples-test demo-test
+.PHONY: check-layers check-language check-pure check-exports check-header check-without-tls check-safety check-install check-rocks examples-test demo-test
 check-pure: $(CORE_OBJECTS)
 	@CC='$(CC)' NM='$(NM)' sh build-aux/check_pure.sh $(CORE_OBJECTS)
 check-exports: lib lua
@@ -108,6 +108,9 @@ check-without-tls:
 	MAKE='$(MAKE)' sh build-aux/test_without_tls.sh
 check-safety:
 	@$(CONTROLS_LUA) build-aux/check_safety.lua docs/safety.md
+# Folders are layers.
+check-layers: lib lua
+	@$(CONTROLS_LUA) build-aux/check_layers.lua $(BUILD)
 # How many sentences are hard to read: the ceilings only go down.
 check-language:
 	@$(CONTROLS_LUA) build-aux/check_language.lua
@@ -168,8 +171,8 @@ asan tsan valgrind:
 # -------------------------------------------------------------------------- style, coverage, test
 
 .PHONY: lint format coverage setup test fresh
-C_FILES = $(wildcard csrc/*/*.[ch] csrc/*/*/*.[ch] build-aux/*.c examples/c/*.c bench/*.[ch])
-TIDY_FILES = $(wildcard csrc/core/*.c csrc/driver/*.c csrc/tls/*.c csrc/tls/lua/*.c csrc/binding/*.c csrc/cli/*.c examples/c/*.c)
+C_FILES = $(wildcard csrc/*/*.[ch] csrc/*/*/*.[ch] csrc/*/*/*/*.[ch] build-aux/*.c examples/c/*.c bench/*.[ch])
+TIDY_FILES = $(wildcard csrc/core/*.c csrc/core/*/*.c csrc/driver/*/*.c csrc/tls/*.c csrc/tls/lua/*.c csrc/binding/*.c csrc/cli/*.c examples/c/*.c)
 # All steps. A job of `make check` runs one.
 lint:
 	@sh build-aux/setup.sh lint

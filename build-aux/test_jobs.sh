@@ -222,6 +222,7 @@ check_jobs() {
   done
   job werror/werror computing '' '' "$MAKE werror"
   job checks/pure computing '' 5.4:lib "$MAKE check-pure"
+  job checks/layers computing '' '5.4:lib 5.4:lua' "$MAKE check-layers"
   job checks/header computing '' '' "$MAKE check-header"
   job checks/safety computing '' '' "$MAKE check-safety"
   job checks/controls computing '' '' "$MAKE check-controls"
@@ -308,6 +309,7 @@ check_jobs() {
   job packages/rocks sleeping '' '' "$MAKE check-rocks"
   job packages/without-tls computing '' '' "$MAKE check-without-tls"
   job checks/pure computing '' 5.4:lib "$MAKE check-pure"
+  job checks/layers computing '' '5.4:lib 5.4:lua' "$MAKE check-layers"
   job checks/header computing '' '' "$MAKE check-header"
   job checks/safety computing '' '' "$MAKE check-safety"
   job checks/controls computing '' '' "$MAKE check-controls"

@@ -11,9 +11,9 @@
 #ifndef RL_LUA_H
 #define RL_LUA_H
 
+#include "api/rl_linger.h"
+#include "client/rl_client.h"
 #include "redlock.h"
-#include "rl_client.h"
-#include "rl_linger.h"
 #include "rl_lua_compat.h"
 #include "rl_lua_memory.h"
 #include "rl_lua_share.h"
@@ -24,8 +24,8 @@
 #define RL_LUA_SENTINEL "redlock.sentinel/1"
 #define RL_LUA_SENTINEL_CLASS "redlock.sentinel/1 class"
 
-/* What redlock.tls returns (csrc/tls/lua/rl_lua_tls.c): a pointer to a redlock_carrier. */
-#define RL_LUA_CARRIER "redlock.carrier/1"
+/* What redlock.tls returns (csrc/tls/lua/rl_lua_tls.c): a pointer to a redlock_transport. */
+#define RL_LUA_TRANSPORT "redlock.carrier/1"
 
 #define RL_LUA_NAME_SIZE 320     /* of a node: a socket's path, or a host name and a port */
 #define RL_LUA_MESSAGE_SIZE 2048 /* of any sentence of the library */

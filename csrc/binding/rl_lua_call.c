@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "rl_handle.h"
+#include "api/rl_handle.h"
 #include "rl_lua_argument.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_option.h"

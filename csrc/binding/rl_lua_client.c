@@ -9,7 +9,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "rl_client.h"
+#include "client/rl_client.h"
+#include "client/rl_poll.h"
+#include "client/rl_turn.h"
 #include "rl_lua_argument.h"
 #include "rl_lua_class.h"
 #include "rl_lua_credentials.h"
@@ -22,8 +24,6 @@
 #include "rl_lua_result.h"
 #include "rl_lua_sentinel.h"
 #include "rl_lua_worker.h"
-#include "rl_poll.h"
-#include "rl_turn.h"
 
 rl_lua_client *rl_lua_client_push(lua_State *L) {
   rl_lua_client *self = lua_newuserdata(L, sizeof *self);
@@ -102,7 +102,7 @@ int rl_lua_client_new(lua_State *L) {
 /* (client, what redlock.tls is): its nodes may speak TLS by that from now on. Returns nothing, or what is wrong. */
 int rl_lua_client_carry(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
-  const redlock_carrier *const *carrier = luaL_testudata(L, 2, RL_LUA_CARRIER);
+  const redlock_transport *const *carrier = luaL_testudata(L, 2, RL_LUA_TRANSPORT);
 
   if (carrier == NULL) {
     lua_pushliteral(L, "the module redlock.tls is not the one that belongs to this version");

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rl_credentials.h"
+#include "client/rl_credentials.h"
+#include "client/rl_poll.h"
 #include "rl_lua_result.h"
-#include "rl_poll.h"
 
 /* With which lua(1) and luajit(1) end what runs when Ctrl-C is pressed. */
 #define INTERRUPTED "interrupted!"

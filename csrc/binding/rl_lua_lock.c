@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rl_handle.h"
+#include "api/rl_handle.h"
 #include "rl_lua_argument.h"
 #include "rl_lua_call.h"
 #include "rl_lua_class.h"

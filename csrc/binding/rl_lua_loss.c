@@ -7,9 +7,9 @@
 
 #include <stdint.h>
 
-#include "rl_client.h"
+#include "client/rl_client.h"
+#include "client/rl_poll.h"
 #include "rl_lua_worker.h"
-#include "rl_poll.h"
 
 #define WATCHED "redlock.watched/1"       /* registry: locks by the number of their address, weak */
 #define DISPATCHER "redlock.dispatcher/1" /* registry: what calls an on_lost */

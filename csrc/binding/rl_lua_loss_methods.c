@@ -5,13 +5,13 @@
  */
 #include "rl_lua_loss_methods.h"
 
-#include "rl_client.h"
-#include "rl_handle.h"
+#include "api/rl_handle.h"
+#include "client/rl_client.h"
+#include "lease/rl_renew.h"
 #include "rl_lua_lock.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_object.h"
 #include "rl_lua_result.h"
-#include "rl_renew.h"
 
 /* (client): a driver in Lua looks after it, and is the one who tells. */
 static int loss_by_driver(lua_State *L) {

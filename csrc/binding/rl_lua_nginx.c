@@ -15,8 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rl_client.h"
-#include "rl_credentials.h"
+#include "client/rl_client.h"
+#include "client/rl_credentials.h"
+#include "client/rl_pump.h"
+#include "lease/rl_renew.h"
 #include "rl_lua_class.h"
 #include "rl_lua_client.h"
 #include "rl_lua_credentials.h"
@@ -28,8 +30,6 @@
 #include "rl_lua_object.h"
 #include "rl_lua_result.h"
 #include "rl_lua_share.h"
-#include "rl_pump.h"
-#include "rl_renew.h"
 
 #define OUTPUT_MAX 32768 /* bytes handed to a writer at once */
 #define LAST_CHANCE (100 * REDLOCK_MILLISECONDS)
@@ -62,7 +62,7 @@ static int push_wakes(lua_State *L, rl_lua_nginx *self, int list, int count) {
   uint32_t writers;
   bool clock;
 
-  (void)rl_pump_launch(&self->client->core);
+  (void)rl_pump_send(&self->client->core);
   writers = rl_lua_nginx_wake_writers(self);
   clock = rl_lua_nginx_wake_clock(self);
   lua_pushinteger(L, rl_lua_nginx_wait_collect(L, self, list, count));
@@ -88,7 +88,7 @@ static void close_locks(const rl_lua_nginx *self, const rl_lua_share *share) {
 
   for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
     /* Only one that was begun has its object there. */
-    bool begun = rl_lock_is_busy(lock) || rl_ring_carrier(lock)->lease != NULL;
+    bool begun = rl_lock_is_busy(lock) || rl_ring_owner(lock)->lease != NULL;
     if (begun && ((const rl_lua_lock *)lock->data)->share == share)
       rl_lock_close(lock, now_us);
   }
@@ -534,7 +534,7 @@ static int nginx_release_leases(lua_State *L) {
   redlock_time now_us = redlock_now();
 
   for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
-    if (rl_ring_carrier(lock)->lease != NULL && !rl_lock_is_busy(lock))
+    if (rl_ring_owner(lock)->lease != NULL && !rl_lock_is_busy(lock))
       rl_lock_expire(lock, now_us);
   }
   return 0;

@@ -5,8 +5,8 @@
  */
 #include "rl_lua_nginx_handle.h"
 
-#include "rl_client.h"
-#include "rl_pump.h"
+#include "client/rl_client.h"
+#include "client/rl_pump.h"
 
 /* LuaJIT's type, which lua.h does not name; lua_topointer() tells where its value is. */
 #define TYPE_CDATA 10

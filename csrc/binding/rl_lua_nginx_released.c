@@ -7,13 +7,13 @@
 
 #include <string.h>
 
-#include "rl_client.h"
-#include "rl_handle.h"
+#include "api/rl_handle.h"
+#include "client/rl_client.h"
+#include "lock/rl_result.h"
+#include "lock/rl_round.h"
 #include "rl_lua_lock.h"
 #include "rl_lua_memory.h"
 #include "rl_lua_nginx_handle.h"
-#include "rl_report.h"
-#include "rl_round.h"
 
 #define NOT_KEPT "what it said is not kept for a lock that was released"
 
@@ -49,13 +49,13 @@ void rl_lua_nginx_released_give_back(rl_lua_lock *self) {
   const rl_core *core = known->core;
   const void *resource;
 
-  if (self->worker == NULL || rl_lock_is_busy(known) || rl_ring_carrier(known)->lease != NULL ||
+  if (self->worker == NULL || rl_lock_is_busy(known) || rl_ring_owner(known)->lease != NULL ||
       known->unreleased != NULL || known->resource->count > 1)
     return;
   if (self->has_options)
     *options_of(kept) = *rl_lock_options(known);
   for (unsigned i = 0; i < core->node_count; i++) {
-    const rl_vote *vote = &rl_report_votes(known)[i];
+    const rl_vote *vote = &rl_result_votes(known)[i];
     rest_vote rest = {vote->latency_us, vote->vote, vote->settled};
     votes_of(kept)[i] = rest;
   }
@@ -94,7 +94,7 @@ int rl_lua_nginx_released_revive(lua_State *L, rl_lua_lock *self) {
     lock->votes[i].vote = rest->vote;
     lock->votes[i].settled = rest->settled != 0;
     if (rest->settled && rl_vote_counts_as(rest->vote) == RL_COUNT_FAILED)
-      rl_round_excuse(lock, i, NOT_KEPT);
+      rl_round_set_reason(lock, i, NOT_KEPT);
   }
   rl_lua_memory_take(L, &self->sentinel->memory, self->bytes);
   return 1;

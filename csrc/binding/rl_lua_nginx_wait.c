@@ -15,8 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rl_client.h"
-#include "rl_handle.h"
+#include "api/rl_handle.h"
+#include "client/rl_client.h"
+#include "client/rl_pump.h"
+#include "lock/rl_result.h"
 #include "rl_lua_call.h"
 #include "rl_lua_lock.h"
 #include "rl_lua_loss.h"
@@ -27,8 +29,6 @@
 #include "rl_lua_option.h"
 #include "rl_lua_result.h"
 #include "rl_lua_share.h"
-#include "rl_pump.h"
-#include "rl_report.h"
 
 /* When what could not be launched at once is again. */
 #define LAUNCH_SOON (5 * REDLOCK_MILLISECONDS)
@@ -109,7 +109,7 @@ static void give_up(rl_lua_lock *self, redlock_time now_us) {
   take_from_owner(self);
   if (lock->operation != RL_OPERATION_RELEASE)
     rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
-  if (rl_ring_carrier(lock)->lease != NULL)
+  if (rl_ring_owner(lock)->lease != NULL)
     rl_lock_expire(lock, now_us);
 }
 
@@ -177,7 +177,7 @@ static bool is_anothers(lua_State *L, rl_lua_lock *self) {
       !rl_ring_is_owned(lock) || rl_lock_is_busy(lock) ||
       rl_ring_remaining(lock, redlock_now()) == 0)
     return false;
-  rl_report_refuse(
+  rl_result_refuse(
       lock, RL_OPERATION_ACQUIRE, REDLOCK_E_HELD,
       "another request holds it by the same lock object, and each needs one of its own");
   return true;
@@ -200,7 +200,7 @@ static void begun(lua_State *L, rl_lua_lock *self, rl_operation operation, int o
     (void)rl_lua_nginx_owners_give(&nginx->owners, of_worker ? NULL : rl_lua_nginx_request_at(L, 4),
                                    owned_of(self));
   } else if (operation == RL_OPERATION_RELEASE &&
-             rl_ring_carrier(rl_lock_of(self->lock))->lease == NULL) {
+             rl_ring_owner(rl_lock_of(self->lock))->lease == NULL) {
     take_from_owner(self);
   }
   if (slot != 0 && !enter_slot(self, slot))
@@ -242,7 +242,7 @@ static int wait_start(lua_State *L) {
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   self->operation = call->operation;
   begun(L, self, call->operation, of_worker);
-  if (rl_pump_launch(&nginx->client->core) != REDLOCK_OK)
+  if (rl_pump_send(&nginx->client->core) != REDLOCK_OK)
     rl_lock_cancel(rl_lock_of(self->lock), redlock_now(), REDLOCK_E_SYSTEM);
   if (call->unheard) {
     /* It goes on without the lock, for which nobody waits. */
@@ -281,7 +281,7 @@ static int push_result(lua_State *L, rl_lua_lock *self) {
   if (self->owner_ended)
     error = REDLOCK_E_NOT_HELD;
   if (error != REDLOCK_OK) {
-    if (rl_ring_carrier(rl_lock_of(self->lock))->lease == NULL && self->worker != NULL)
+    if (rl_ring_owner(rl_lock_of(self->lock))->lease == NULL && self->worker != NULL)
       take_from_owner(self);
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   }

@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rl_validity.h"
 #include "rl_lua_argument.h"
 #include "rl_lua_credentials.h"
 #include "rl_lua_loss.h"
-#include "rl_validity.h"
 
 /* What only Lua scripts can say: whose a lock is inside nginx. */
 typedef struct host_options {

@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-#include "rl_error.h"
+#include "base/rl_error.h"
+#include "options/rl_option_table.h"
 #include "rl_lua_argument.h"
-#include "rl_option_table.h"
 
 void rl_lua_copy(char *destination, size_t size, const char *text) {
   size_t length = text == NULL ? 0 : strlen(text);

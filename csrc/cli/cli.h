@@ -79,7 +79,7 @@ int cli_tls_option(cli_settings *settings, int option, const char *value);
 int cli_tls_environment(cli_settings *settings);
 
 /* Loads libredlock_tls. NULL when it cannot: that has been told. */
-const redlock_carrier *cli_tls_carrier(void);
+const redlock_transport *cli_tls_carrier(void);
 
 /* Writes a line to the standard error, with the program's name before it. Returns |status|. */
 int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));

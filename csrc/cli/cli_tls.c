@@ -108,8 +108,8 @@ int cli_tls_environment(cli_settings *settings) {
              : -1;
 }
 
-const redlock_carrier *cli_tls_carrier(void) {
-  const redlock_carrier *(*redlock_tls)(void) = NULL;
+const redlock_transport *cli_tls_carrier(void) {
+  const redlock_transport *(*redlock_tls)(void) = NULL;
   void *library = dlopen(CLI_TLS_LIBRARY, RTLD_NOW | RTLD_LOCAL); /* It stays: there is one exit. */
   void *found = library != NULL ? dlsym(library, "redlock_tls") : NULL;
   if (found == NULL) {

@@ -13,21 +13,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rl_acquire.h"
-#include "rl_attach.h"
-#include "rl_bootstrap.h"
+#include "lease/rl_acquire.h"
+#include "lease/rl_attach.h"
+#include "lease/rl_extend.h"
+#include "lease/rl_fence.h"
+#include "lease/rl_guarding.h"
+#include "lease/rl_margin.h"
+#include "lease/rl_renew.h"
+#include "lease/rl_twin.h"
+#include "lock/rl_round.h"
+#include "operator/rl_bootstrap.h"
+#include "operator/rl_doctor.h"
+#include "operator/rl_force.h"
+#include "operator/rl_inspect.h"
 #include "rl_dispatch.h"
-#include "rl_doctor.h"
-#include "rl_extend.h"
-#include "rl_fence.h"
-#include "rl_force.h"
-#include "rl_guarding.h"
-#include "rl_inspect.h"
-#include "rl_listener.h"
-#include "rl_margin.h"
-#include "rl_renew.h"
-#include "rl_round.h"
-#include "rl_twin.h"
+#include "wait/rl_subscriber.h"
 
 static const rl_steps *const rl_core_steps[] = {
     [RL_OPERATION_ACQUIRE] = &rl_acquire_steps,     [RL_OPERATION_EXTEND] = &rl_extend_steps,
@@ -36,13 +36,13 @@ static const rl_steps *const rl_core_steps[] = {
     [RL_OPERATION_BOOTSTRAP] = &rl_bootstrap_steps,
 };
 
-static const rl_upper rl_core_upper = {rl_core_steps, rl_line_leave, rl_lifecycle_ended};
+static const rl_upper rl_core_upper = {rl_core_steps, rl_waitlist_leave, rl_lifecycle_ended};
 
 /* The states of the modules above rl_lock.h. */
 typedef struct rl_core_parts {
-  rl_lines lines;
+  rl_waitlists lines;
   rl_releases releases;
-  rl_joins joins;
+  rl_backfills joins;
   rl_losses losses;
   rl_reentries reentries;
 } rl_core_parts;
@@ -116,19 +116,19 @@ unsigned rl_core_connection_count(const rl_core *core) {
   return core->calls != NULL && core->calls->listening ? 2 * core->node_count : core->node_count;
 }
 
-static bool rl_core_is_listener(const rl_core *core, unsigned connection) {
+static bool rl_core_is_subscriber(const rl_core *core, unsigned connection) {
   return connection >= core->node_count;
 }
 
 static rl_node *rl_core_end_of(const rl_core *core, unsigned connection) {
-  return rl_core_is_listener(core, connection)
+  return rl_core_is_subscriber(core, connection)
              ? core->calls->listeners[connection - core->node_count]
              : core->nodes[connection];
 }
 
 bool rl_core_has(const rl_core *core, unsigned connection) {
-  return !rl_core_is_listener(core, connection) ||
-         (core->calls != NULL && connection - core->node_count < RL_CALL_NODES_MAX &&
+  return !rl_core_is_subscriber(core, connection) ||
+         (core->calls != NULL && connection - core->node_count < RL_NOTIFY_NODES_MAX &&
           rl_core_end_of(core, connection) != NULL);
 }
 
@@ -145,16 +145,16 @@ static void rl_core_stir(rl_core *core, rl_node *node) {
 }
 
 /* The connection for the calls of a node has ended, or could not be made. */
-static void rl_core_drop_listener(rl_core *core, rl_node *listener, redlock_time now_us,
-                                  const char *reason) {
+static void rl_core_drop_subscriber(rl_core *core, rl_node *listener, redlock_time now_us,
+                                    const char *reason) {
   char kept[RL_NODE_ERROR_MAX + 1];
-  rl_owed owed;
+  rl_outstanding owed;
   (void)snprintf(kept, sizeof kept, "%s", reason);
   rl_core_stir(core, listener);
   rl_node_disconnected(listener, now_us, kept);
   while (rl_link_take(&listener->link, &owed)) {
   }
-  rl_call_changed(core, rl_listener_down(core, listener, now_us, kept), now_us);
+  rl_notify_changed(core, rl_subscriber_down(core, listener, now_us, kept), now_us);
 }
 
 /*
@@ -162,29 +162,29 @@ static void rl_core_drop_listener(rl_core *core, rl_node *listener, redlock_time
  * those votes are unknown, and releases go out again when there is a connection again.
  */
 static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
-  rl_owed owed;
+  rl_outstanding owed;
   rl_outbox_look_again(core);
   rl_twin_forget(core, node);
   while (rl_link_take(&node->link, &owed)) {
     rl_attempt *attempt = owed.attempt;
     if (attempt == NULL) {
-      if (rl_call_is_for(&owed)) {
-        rl_call_unanswered(core, node, &owed);
+      if (rl_notify_is_for(&owed)) {
+        rl_notify_unanswered(core, node, &owed);
       }
       continue;
     }
     rl_release_unanswered(core, node, now_us, &owed);
     rl_twin_tested(core, node, &owed);
-    if (owed.kind == RL_OWED_CONFIRM) {
+    if (owed.kind == RL_OUTSTANDING_CONFIRM) {
       rl_fence_answered(attempt->lock, now_us, node, &owed, REDLOCK_VOTE_UNKNOWN, node->error);
-    } else if (attempt->lock != NULL && owed.kind != RL_OWED_HEAL) {
+    } else if (attempt->lock != NULL && owed.kind != RL_OUTSTANDING_HEAL) {
       rl_round_vote(attempt->lock, now_us, node, &owed, REDLOCK_VOTE_UNKNOWN, node->error);
     }
     rl_attempt_unref(&core->attempts, attempt);
   }
   rl_guarding_review(core, now_us);
   if (core->calls != NULL) {
-    rl_call_node_down(core, node, now_us);
+    rl_notify_node_down(core, node, now_us);
   }
   if (!rl_node_wants_connection(node, now_us)) {
     for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
@@ -215,17 +215,17 @@ static void rl_core_came_up(rl_core *core, rl_node *node, redlock_time now_us) {
   for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
     rl_round_node_up(lock, now_us, node);
   }
-  rl_join_ready(core, node);
+  rl_backfill_ready(core, node);
   if (core->calls != NULL) {
-    rl_listener_node_up(core, node);
+    rl_subscriber_node_up(core, node);
   }
 }
 
 static void rl_core_drop_end(rl_core *core, unsigned connection, redlock_time now_us,
                              const char *reason) {
   rl_node *end = rl_core_end_of(core, connection);
-  if (rl_core_is_listener(core, connection)) {
-    rl_core_drop_listener(core, end, now_us, reason);
+  if (rl_core_is_subscriber(core, connection)) {
+    rl_core_drop_subscriber(core, end, now_us, reason);
   } else {
     rl_core_drop(core, end, now_us, reason);
   }
@@ -280,8 +280,8 @@ void rl_core_disconnected(rl_core *core, unsigned connection, redlock_time now_u
 
 /* Whether a connection to |node| is of use: once closed, only to release what is still due there. */
 static bool rl_core_needs(const rl_core *core, unsigned node) {
-  if (rl_core_is_listener(core, node)) {
-    return rl_listener_needed(core, node - core->node_count);
+  if (rl_core_is_subscriber(core, node)) {
+    return rl_subscriber_needed(core, node - core->node_count);
   }
   return core->active && (!core->closed || (rl_release_due(core) & ((uint32_t)1 << node)) != 0);
 }
@@ -303,21 +303,21 @@ static void rl_core_hear(rl_core *core, rl_node *listener, redlock_time now_us, 
                          size_t length) {
   const char *reason = rl_link_feed(&listener->link, now_us, bytes, length);
   while (reason == NULL) {
-    rl_owed owed;
+    rl_outstanding owed;
     bool came_up = false;
     int got = rl_link_next(&listener->link, now_us, &owed, &came_up, &reason);
     if (came_up) {
-      rl_listener_up(core, listener);
+      rl_subscriber_up(core, listener);
     }
     if (got == 0) {
       break;
     }
     if (got > 0) {
-      rl_call_message(core, listener->index, now_us, &listener->link.reader.reply);
+      rl_notify_message(core, listener->index, now_us, &listener->link.reader.reply);
     }
   }
   if (reason != NULL) {
-    rl_core_drop_listener(core, listener, now_us, reason);
+    rl_core_drop_subscriber(core, listener, now_us, reason);
   }
 }
 
@@ -326,7 +326,7 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
   rl_node *node = rl_core_end_of(core, connection);
   const char *reason;
   now_us = rl_core_clock(core, now_us);
-  if (rl_core_is_listener(core, connection)) {
+  if (rl_core_is_subscriber(core, connection)) {
     if (node->link.phase == RL_LINK_HANDSHAKE || node->link.phase == RL_LINK_UP) {
       rl_core_hear(core, node, now_us, bytes, length);
     }
@@ -341,10 +341,10 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
   core->releases->reading = true;
   reason = rl_link_feed(&node->link, now_us, bytes, length);
   while (reason == NULL) {
-    rl_owed owed;
+    rl_outstanding owed;
     bool came_up = false;
     int got = rl_link_next(&node->link, now_us, &owed, &came_up, &reason);
-    if (got > 0 && owed.kind == RL_OWED_GUARD) {
+    if (got > 0 && owed.kind == RL_OUTSTANDING_GUARD) {
       rl_guarding_answered(core, node, now_us, &owed, came_up);
     }
     if (came_up) {
@@ -353,9 +353,9 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
     if (got == 0) {
       break;
     }
-    if (got > 0 && owed.attempt == NULL && rl_call_is_for(&owed)) {
-      rl_call_answered(core, node, now_us, &owed);
-    } else if (got > 0 && owed.kind != RL_OWED_GUARD) {
+    if (got > 0 && owed.attempt == NULL && rl_notify_is_for(&owed)) {
+      rl_notify_answered(core, node, now_us, &owed);
+    } else if (got > 0 && owed.kind != RL_OUTSTANDING_GUARD) {
       reason = rl_dispatch(core, node, now_us, &owed);
       rl_attempt_unref(&core->attempts, owed.attempt);
     }
@@ -371,19 +371,19 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
     rl_core_drop_read_only(core, node, now_us, refusal);
   } else {
     rl_release_room(core, node);
-    rl_join_ready(core, node);
+    rl_backfill_ready(core, node);
   }
 }
 
 /* --------------------------------------------------------------------------- time and output */
 
-static void rl_core_advance_listeners(rl_core *core, redlock_time now_us) {
-  rl_listeners_rest(core, now_us);
+static void rl_core_advance_subscribers(rl_core *core, redlock_time now_us) {
+  rl_subscribers_rest(core, now_us);
   for (unsigned i = core->node_count; i < rl_core_connection_count(core); i++) {
     rl_node *listener = rl_core_end_of(core, i);
-    const char *reason = rl_listener_overdue(core, listener, now_us);
+    const char *reason = rl_subscriber_overdue(core, listener, now_us);
     if (reason != NULL) {
-      rl_core_drop_listener(core, listener, now_us, reason);
+      rl_core_drop_subscriber(core, listener, now_us, reason);
     }
   }
 }
@@ -406,28 +406,28 @@ void rl_core_advance(rl_core *core, redlock_time now_us) {
     }
   }
   if (core->calls != NULL) {
-    rl_core_advance_listeners(core, now_us);
+    rl_core_advance_subscribers(core, now_us);
   }
 }
 
 size_t rl_core_entropy_wanted(const rl_core *core) {
-  return rl_launch_entropy_wanted(core);
+  return rl_pacer_entropy_wanted(core);
 }
 
-bool rl_core_wants_launch(const rl_core *core) {
-  return rl_launch_wanted(core) || core->releases->again || rl_join_wanted(core) ||
-         rl_call_has_news(core);
+bool rl_core_wants_send(const rl_core *core) {
+  return rl_pacer_wanted(core) || core->releases->again || rl_backfill_wanted(core) ||
+         rl_notify_has_news(core);
 }
 
-void rl_core_launch(rl_core *core, redlock_time now_us, const unsigned char *entropy,
-                    size_t entropy_length) {
+void rl_core_send(rl_core *core, redlock_time now_us, const unsigned char *entropy,
+                  size_t entropy_length) {
   now_us = rl_core_clock(core, now_us);
   if (core->releases->again) {
     rl_release_continue(core, now_us);
   }
-  rl_join_continue(core, now_us);
-  rl_launch(core, now_us, entropy, entropy_length);
-  rl_call_continue(core, now_us);
+  rl_backfill_continue(core, now_us);
+  rl_pacer_send(core, now_us, entropy, entropy_length);
+  rl_notify_continue(core, now_us);
 }
 
 const void *rl_core_output(const rl_core *core, unsigned connection, size_t *length) {
@@ -441,14 +441,14 @@ void rl_core_output_sent(rl_core *core, unsigned connection, size_t length) {
 }
 
 redlock_time rl_core_deadline(const rl_core *core) {
-  if (rl_core_wants_launch(core)) {
+  if (rl_core_wants_send(core)) {
     return 0;
   }
   redlock_time deadline_us =
       rl_time_min(rl_timers_next(&core->timers), core->releases->again_at_us);
-  deadline_us = rl_time_min(deadline_us, rl_launch_deadline(core));
-  deadline_us = rl_time_min(deadline_us, rl_join_deadline(core));
-  deadline_us = rl_time_min(deadline_us, rl_listeners_deadline(core));
+  deadline_us = rl_time_min(deadline_us, rl_pacer_deadline(core));
+  deadline_us = rl_time_min(deadline_us, rl_backfill_deadline(core));
+  deadline_us = rl_time_min(deadline_us, rl_subscribers_deadline(core));
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_node *node = core->nodes[i];
     if (node->link.phase != RL_LINK_DOWN || rl_core_needs(core, i)) {
@@ -482,7 +482,7 @@ void rl_core_close(rl_core *core, redlock_time now_us) {
 
 void rl_core_rest(rl_core *core, redlock_time now_us) {
   rl_release_hurry(core, rl_core_clock(core, now_us));
-  rl_call_continue(core, core->now_us);
+  rl_notify_continue(core, core->now_us);
 }
 
 /* Whether a release of the list waits for a connection that is being made, or is tried at once. */
@@ -506,7 +506,7 @@ bool rl_core_unsent(const rl_core *core) {
       return true;
     }
   }
-  return core->releases->again || rl_call_has_news(core) || rl_core_awaits_connection(core);
+  return core->releases->again || rl_notify_has_news(core) || rl_core_awaits_connection(core);
 }
 
 bool rl_core_awaits(const rl_core *core, redlock_time now_us, redlock_duration patience_us) {
@@ -525,11 +525,11 @@ bool rl_core_unanswered(const rl_core *core) {
 }
 
 void rl_core_forget(rl_core *core) {
-  rl_owed owed;
+  rl_outstanding owed;
   for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
     rl_lock_forget(lock);
   }
-  rl_call_forget(core);
+  rl_notify_forget(core);
   rl_release_forget(core);
   core->joins->due = 0;
   for (unsigned i = 0; i < core->node_count; i++) {
@@ -552,8 +552,8 @@ void rl_core_free(rl_core *core) {
   }
   assert(core->locks == NULL);
   rl_core_forget(core);
-  rl_calls_close(core);
-  rl_lines_free(core);
+  rl_notify_close(core);
+  rl_waitlists_free(core);
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node_free(core->nodes[i], &core->attempts);
     free(core->nodes[i]);

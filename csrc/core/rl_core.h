@@ -10,7 +10,7 @@
  *      rl_core_input()
  *   2. rl_core_advance(now): timers
  *   3. for each node: rl_core_connection() says what its connection should be
- *   4. rl_core_launch(now, entropy): sends the commands of operations that were begun, or are due
+ *   4. rl_core_send(now, entropy): sends the commands of operations that were begun, or are due
  *      again; rl_core_entropy_wanted() says how much entropy to bring
  *   5. for each node: rl_core_output(), write it, rl_core_output_sent()
  *   6. rl_core_next_ended(), rl_lock_outcome()
@@ -23,21 +23,21 @@
 
 #include <stdbool.h>
 
-#include "rl_bootstrap.h"
-#include "rl_call.h"
-#include "rl_doctor.h"
-#include "rl_force.h"
-#include "rl_guard.h"
-#include "rl_inspect.h"
-#include "rl_join.h"
-#include "rl_launch.h"
-#include "rl_lifecycle.h"
-#include "rl_line.h"
-#include "rl_lock.h"
-#include "rl_loss.h"
-#include "rl_outbox.h"
-#include "rl_reentry.h"
-#include "rl_release.h"
+#include "lease/rl_backfill.h"
+#include "lease/rl_loss.h"
+#include "lease/rl_reentry.h"
+#include "lease/rl_release.h"
+#include "lifecycle/rl_lifecycle.h"
+#include "lifecycle/rl_pacer.h"
+#include "lock/rl_lock.h"
+#include "lock/rl_outbox.h"
+#include "node/rl_guard.h"
+#include "operator/rl_bootstrap.h"
+#include "operator/rl_doctor.h"
+#include "operator/rl_force.h"
+#include "operator/rl_inspect.h"
+#include "wait/rl_notify.h"
+#include "wait/rl_waitlist.h"
 
 typedef enum rl_connection {
   RL_CONNECTION_NONE,   /* there should be none: close it if there is one */
@@ -56,7 +56,7 @@ int rl_core_add(rl_core *core, const rl_address *address);
 
 /*
  * How many connections there may be: one to each node, which goes by the node's number, and for calls a second one
- * each, behind them (rl_listener.h). What is said of a connection below goes for both.
+ * each, behind them (rl_subscriber.h). What is said of a connection below goes for both.
  */
 unsigned rl_core_connection_count(const rl_core *core);
 
@@ -90,14 +90,14 @@ void rl_core_disconnected(rl_core *core, unsigned connection, redlock_time now_u
 void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, const void *bytes,
                    size_t length);
 void rl_core_advance(rl_core *core, redlock_time now_us);
-void rl_core_launch(rl_core *core, redlock_time now_us, const unsigned char *entropy,
-                    size_t entropy_length);
+void rl_core_send(rl_core *core, redlock_time now_us, const unsigned char *entropy,
+                  size_t entropy_length);
 
 /* ---- out ---- */
 rl_connection rl_core_connection(const rl_core *core, unsigned connection, redlock_time now_us);
 bool rl_core_awaits_login(const rl_core *core, unsigned connection);
 size_t rl_core_entropy_wanted(const rl_core *core);
-bool rl_core_wants_launch(const rl_core *core);
+bool rl_core_wants_send(const rl_core *core);
 
 /* The bytes to send to a node; NULL when there are none. Valid until the next call on the core. */
 const void *rl_core_output(const rl_core *core, unsigned connection, size_t *length);

@@ -6,9 +6,10 @@
 #ifndef RL_DISPATCH_H
 #define RL_DISPATCH_H
 
-#include "rl_lock.h"
+#include "lock/rl_lock.h"
 
 /* A node has answered |owed|. Returns NULL, or why its connection must be given up. */
-const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us, const rl_owed *owed);
+const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
+                        const rl_outstanding *owed);
 
 #endif

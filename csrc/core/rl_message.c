@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lock/rl_result.h"
+#include "lock/rl_round.h"
 #include "rl_core.h"
-#include "rl_report.h"
-#include "rl_round.h"
 
 #define RL_MESSAGE_RESOURCE_MAX 64
 
@@ -17,7 +17,7 @@ typedef struct rl_message {
   char *text;
   size_t size;
   size_t length;
-  rl_report report;
+  rl_result report;
   const rl_vote *votes;
 } rl_message;
 
@@ -261,7 +261,7 @@ static void rl_message_denied(rl_message *message, const rl_lock *lock) {
 }
 
 const char *rl_lock_message(const rl_lock *lock, char *buffer, size_t size) {
-  rl_message message = {buffer, size, 0, rl_report_of(lock), rl_report_votes(lock)};
+  rl_message message = {buffer, size, 0, rl_result_of(lock), rl_result_votes(lock)};
   buffer[0] = '\0';
   int result = rl_lock_result(lock);
   if (result == REDLOCK_OK || result == REDLOCK_PENDING) {

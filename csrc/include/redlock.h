@@ -187,7 +187,7 @@ typedef enum redlock_severity {
 
 typedef struct redlock_client redlock_client;
 typedef struct redlock_lock redlock_lock;
-typedef struct redlock_carrier redlock_carrier; /* redlock_tls.h has one */
+typedef struct redlock_transport redlock_transport; /* redlock_tls.h has one */
 
 /*
  * In the structs below 0 and NULL mean "not said": a struct of zeros is all defaults. What means
@@ -302,8 +302,8 @@ typedef struct redlock_settings {
   const char *password; /* [none] */
   int db;               /* [0] */
   int tls; /* REDLOCK_YES or REDLOCK_NO, for nodes that do not say and are no Unix sockets [REDLOCK_NO] */
-  size_t password_length;         /* of a password of any bytes [0: up to its NUL] */
-  const redlock_carrier *carrier; /* redlock_tls(), so that nodes can be reached by TLS [none] */
+  size_t password_length;           /* of a password of any bytes [0: up to its NUL] */
+  const redlock_transport *carrier; /* redlock_tls(), so that nodes can be reached by TLS [none] */
 
   /*
    * How TLS is spoken, where it is. This alone asks for none: tls does, or rediss://. A node for which nobody has said yes or

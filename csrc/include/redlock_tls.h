@@ -33,7 +33,7 @@ extern "C" {
 #endif
 
 /* What redlock_settings.carrier wants. Static; the same each time. Thread-safe. */
-REDLOCK_EXTERN const redlock_carrier *redlock_tls(void);
+REDLOCK_EXTERN const redlock_transport *redlock_tls(void);
 
 #ifdef __cplusplus
 }

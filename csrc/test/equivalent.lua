@@ -40,11 +40,11 @@ return {
   { "wait_due", "!= to ==", why = "who waits while nginx runs no clock looks more often" },
   -- csrc/binding/rl_lua_result.c
   { "rl_lua_copy", "> to >=", 2, why = nothing },
-  -- csrc/core/rl_acquire.c
+  -- csrc/core/lease/rl_acquire.c
   { "rl_acquire_send_text", "false to true", 1, why = "a vote of a round that is over is not counted in either case" },
-  -- csrc/core/rl_attach.c
+  -- csrc/core/lease/rl_attach.c
   { "rl_attach_succeeded", "true to false", 2, why = put_off },
-  -- csrc/core/rl_buffer.c
+  -- csrc/core/base/rl_buffer.c
   { "rl_buffer_reserve", ">= to >", why = "what is there is moved to the beginning first: slower, and the same" },
   { "rl_buffer_reserve", "!= to ==", 1, why = "what is there is moved to the beginning first: slower, and the same" },
   -- csrc/core/rl_core.c
@@ -55,38 +55,38 @@ return {
   { "rl_core_hear", "> to >=", why = "0 has left the loop before" },
   { "rl_core_forget", "false to true",
     why = "it is set again before anybody looks, or the leases that it would be for are gone" },
-  -- csrc/core/rl_doctor.c
+  -- csrc/core/operator/rl_doctor.c
   { "rl_doctor_note", "|| to &&", 1, why = "what answers a question that is over has no lock any more" },
-  -- csrc/core/rl_call.c
-  { "rl_call_stands", "> to >=", 1, why = "a node where another comes first has told a position of at least 2" },
-  -- csrc/core/rl_extend.c
+  -- csrc/core/wait/rl_notify.c
+  { "rl_notify_stands", "> to >=", 1, why = "a node where another comes first has told a position of at least 2" },
+  -- csrc/core/lease/rl_extend.c
   { "rl_extend_send_text", "false to true", 1, why = "a vote of a round that is over is not counted in either case" },
-  -- csrc/core/rl_fence.c
+  -- csrc/core/lease/rl_fence.c
   { "rl_fence_note", "|| to &&", 2,
     why = "a lease that is joined is not the attempt in flight, of which there is none then" },
   { "rl_fence_send_text", "< to <=", why = "what is sent at that microsecond is answered too late" },
   { "rl_fence_send_text", "true to false", why = "by then it is known that the node does not know the script" },
-  -- csrc/core/rl_handover.c
+  -- csrc/core/wire/rl_handover.c
   { "rl_handover_copy", ">= to >", why = "six bits that wait are written with the next byte, or at the end" },
   { "rl_handover_read_numbers", "< to <=", 1, why = "without a checksum the lengths do not add up" },
   { "rl_handover_read", "< to <=", 1, why = "what has nothing behind the head is too short, three lines below" },
   { "rl_handover_read", "> to >=", why = "no text is that long" },
   { "rl_handover_read", "< to <=", 2, why = "a lease has a token, too" },
-  -- csrc/core/rl_inspect.c
+  -- csrc/core/operator/rl_inspect.c
   { "rl_inspect_ttl", "> to >=", 2, why = "no whole number of milliseconds is that" },
   { "rl_inspect_note", "|| to &&", why = "what answers a question that is over has no lock any more" },
-  -- csrc/core/rl_join.c
-  { "rl_join_begin", "<= to <", why = "rl_join() looks itself; what the node owes brings it back when it is answered" },
-  { "rl_join_node", "false to true",
+  -- csrc/core/lease/rl_backfill.c
+  { "rl_backfill_begin", "<= to <", why = "rl_backfill() looks itself; what the node owes brings it back when it is answered" },
+  { "rl_backfill_node", "false to true",
     why = "it is set again before anybody looks, or the leases that it would be for are gone" },
-  { "rl_join_node", "> to >=",
+  { "rl_backfill_node", "> to >=",
     why = "looked at again now or with the next reply: either is right at that microsecond" },
-  -- csrc/core/rl_late.c
-  { "rl_late_until", "<= to <", why = "a reply that is owed for the whole moment is not waited for any more" },
-  -- csrc/core/rl_launch.c
-  { "rl_launch_is_open", "<= to <",
+  -- csrc/core/lifecycle/rl_grace.c
+  { "rl_grace_until", "<= to <", why = "a reply that is owed for the whole moment is not waited for any more" },
+  -- csrc/core/lifecycle/rl_pacer.c
+  { "rl_pacer_is_open", "<= to <",
     why = "a node that has owed for exactly that long is looked at only if another answers at that microsecond" },
-  -- csrc/core/rl_lock.c
+  -- csrc/core/lock/rl_lock.c
   { "rl_lock_new_many", "+ 1 to + 2", 1, why = "one timer more than needed" },
   { "rl_lock_new_many", "+ 1 to + 2", 2, why = "one timer more than needed" },
   { "rl_lifecycle_ended", "true to false", why = put_off },
@@ -104,22 +104,22 @@ return {
   { "rl_message_add", "> to >=", why = nothing },
   { "rl_message_add", "- to +", 2, why = "a length beyond the end, like one at the end, lets nothing more in" },
   { "rl_message_add", "- to +", 3, why = "a length beyond the end, like one at the end, lets nothing more in" },
-  -- csrc/core/rl_node_clock.c
+  -- csrc/core/node/rl_node_clock.c
   { "rl_node_clock_shows", "< to <=", why = "1 is 1" },
-  -- csrc/core/rl_option_table.c
+  -- csrc/core/options/rl_option_table.c
   { "rl_option_count_fits", "> to >=", why = "0 is not said, and comes not here" },
   { "rl_option_factor_fits", "> to >=", why = "0 was let in before" },
   { "rl_option_fill", "< to <=", why = "equal sizes are equal" },
-  -- csrc/core/rl_reason.c
+  -- csrc/core/base/rl_reason.c
   { "rl_reason_new", "+ 1 to + 2", why = "a byte more than needed" },
-  -- csrc/core/rl_reentry.c
+  -- csrc/core/lease/rl_reentry.c
   { "rl_reentry_enter_chain", "> to >=", why = "what stands with its owner is found, too: slower, and the same" },
   { "rl_reentry_reserve", "<= to <", why = "room for one more than needed" },
   { "rl_reentry_move", "> to >=", why = equal },
   { "rl_reentry_move", "+ 1 to + 2", why = "any number of a round that is new will do" },
   { "rl_reentry_set_owner", "+ 1 to + 2", why = "room for one more than needed" },
   { "rl_reentry_set_owner", "> to >=", 2, why = nothing },
-  -- csrc/core/rl_release.c
+  -- csrc/core/lease/rl_release.c
   { "rl_release_waits", "> to >=", 1, why = one_microsecond },
   { "rl_release_failed", "true to false", why = put_off },
   { "rl_release_wait_no_more", "&& to ||",
@@ -132,29 +132,29 @@ return {
   { "rl_release_repeat", "< to <=", why = one_microsecond },
   { "rl_release_retry", "> to >=", why = one_microsecond },
   { "rl_release_ended", "true to false", why = put_off },
-  -- csrc/core/rl_renew.c
+  -- csrc/core/lease/rl_renew.c
   { "rl_renewal_is_capped", "> to >=", why = "an extend by a millisecond more, or none" },
   { "rl_renew_due", "+ 1 to + 2", why = "a microsecond, drawn by lot" },
   { "rl_renew_cap", "< to <=", why = "whole milliseconds count" },
-  -- csrc/core/rl_reply.c
+  -- csrc/core/wire/rl_reply.c
   { "rl_reply_string", "> to >=", why = "cut to the length that it has" },
   { "rl_reply_in_bulk", "false to true",
     why = "hiredis has no reply begun only while it has no byte, and no byte is too large in either case" },
   { "rl_reply_too_large", "< to <=", why = "the NUL that ends the bytes of hiredis is no digit" },
   { "rl_reply_names_command", "false to true",
     why = "hiredis has no reply begun only while it has no byte, and no byte is too large in either case" },
-  -- csrc/core/rl_resource.c
+  -- csrc/core/wire/rl_resource.c
   { "rl_resource_append", "> to >=", why = nothing },
-  -- csrc/core/rl_round.c
+  -- csrc/core/lock/rl_round.c
   { "rl_round_unsettle", "&& to ||", why = "it is decided: nobody counts the failed any more" },
   { "rl_round_vote", "&& to ||", 2,
     why = "a lease that a majority has denied is lost, in whatever phase that is heard" },
   { "rl_round_need", "<= to <", why = "a node that has owed for exactly that long may be thought well or not" },
-  -- csrc/core/rl_time.h
+  -- csrc/core/base/rl_time.h
   { "rl_time_add", "> to >=", why = "a sum that is REDLOCK_NEVER is REDLOCK_NEVER" },
   { "rl_time_min", "< to <=", why = equal },
   { "rl_time_max", "> to >=", why = equal },
-  -- csrc/core/rl_timers.c
+  -- csrc/core/base/rl_timers.c
   { "rl_timers_up", "<= to <", why = any_order },
   { "rl_timers_down", ">= to >", 1, why = behind },
   { "rl_timers_down", "< to <=", 1, why = behind },
@@ -162,12 +162,12 @@ return {
   { "rl_timers_down", ">= to >", 2, why = any_order },
   { "rl_timers_clear", "> to >=", 2,
     why = "what stands below is not earlier than what stands above, so an equal one is in its place" },
-  -- csrc/driver/rl_client.c
+  -- csrc/driver/client/rl_client.c
   { "rl_client_fail", "> to >=", why = nothing },
   { "rl_client_drain_within", "< to <=", why = "at the deadline itself it looks once more, and waits for nothing" },
-  -- csrc/driver/rl_client_api.c
+  -- csrc/driver/api/rl_client_api.c
   { "redlock_client_timeout_ms", "> to >=", why = equal },
-  -- csrc/driver/rl_client_wait.c
+  -- csrc/driver/client/rl_client_wait.c
   { "rl_wait_end", "false to true", why = "a child asks that of calls that have not ended, and of no other" },
   { "rl_wait_wake_one", "== to !=", why = "they are called while the mutex is held: slower, and the same" },
   { "rl_wait_lead", "< to <=", 2, why = "a leader whose event is descriptor 0 looks every 10 ms as well" },
@@ -176,44 +176,44 @@ return {
     why = "an event that is not set is taken back; the leader has entered, and looks anew" },
   { "rl_wait_lead", "> to >=", 3, why = "where nothing is ready poll() has said of each that it is not" },
   { "rl_wait_follow", "< to <=", why = "at that microsecond it sends, and comes back at once for the turn" },
-  -- csrc/driver/rl_entropy.c
+  -- csrc/driver/os/rl_entropy.c
   { "rl_entropy_fill", "< to <=", 1, why = "the kernel gives no byte only when it is asked for none" },
-  -- csrc/driver/rl_event.c
+  -- csrc/driver/os/rl_event.c
   { "rl_event_close", ">= to >", 2, why = "of a pipe's two descriptors it is the higher" },
   { "rl_event_clear", "< to <=", 2, why = "the other end is open, so that there is never nothing" },
-  -- csrc/driver/rl_handle.c
+  -- csrc/driver/api/rl_handle.c
   { "rl_handle_read_outcome", "- to +", why = "two microseconds of a clock that nobody can stop" },
   { "rl_handle_go_on", "< to <=", why = equal },
-  -- csrc/driver/rl_handle_attach.c
+  -- csrc/driver/api/rl_handle_attach.c
   { "rl_handle_wrong_handover", "> to >=", why = "of no bytes all are equal" },
-  -- csrc/driver/rl_keeper.c
-  { "rl_keeper_run", "> to >=", why = "it sleeps until now, and gets up" },
-  -- csrc/driver/rl_poll.c
+  -- csrc/driver/client/rl_watchdog.c
+  { "rl_watchdog_run", "> to >=", why = "it sleeps until now, and gets up" },
+  -- csrc/driver/client/rl_poll.c
   { "rl_poll_untried", "false to true", 1,
     why = "the bytes go with a turn of their own, instead of with those of the threads that are coming" },
-  -- csrc/driver/rl_pump.c
-  { "rl_pump_launch", "> to >=", why = nothing },
-  -- csrc/driver/rl_resolver.c
+  -- csrc/driver/client/rl_pump.c
+  { "rl_pump_send", "> to >=", why = nothing },
+  -- csrc/driver/net/rl_resolver.c
   { "rl_resolver_enter", "(! to (",
     why = "only threads that begin a look-up at the same instant could tell: they would be counted once" },
   { "rl_resolver_make", "+ 1 to + 2", why = "a byte more than needed" },
-  -- csrc/driver/rl_socket.c
+  -- csrc/driver/net/rl_socket.c
   { "rl_socket_register", "!= to ==",
     why = "instead of being changed it is taken out and put in again; another was taken out when it was closed" },
   { "rl_socket_free", "+ 1 to + 2", why = "any number that is new will do" },
-  -- csrc/driver/rl_stream.c
+  -- csrc/driver/net/rl_stream.c
   { "rl_stream_put", "< to <=", 1, why = no_bytes },
   { "rl_stream_put", "< to <=", 2, why = "nothing is less than what was offered" },
   { "rl_stream_put", "< to <=", 4, why = no_bytes },
   { "rl_stream_get", "< to <=", 2, why = "0 is the end of the connection, and has left before" },
   { "rl_stream_feed", "> to >=", why = "0 has left the loop before" },
-  -- csrc/driver/rl_thread.c
+  -- csrc/driver/os/rl_thread.c
   { "rl_thread_create", "> to >=", why = "a stack of nothing is refused, and what the system gives stays" },
-  -- csrc/driver/rl_timer.c
+  -- csrc/driver/os/rl_timer.c
   { "rl_timer_set", "<= to <", 1, why = equal },
   { "rl_timer_set", "<= to <", 2, why = equal },
   { "rl_timer_set", "<= to <", 3, why = "the timer is set to what it is set to" },
-  -- csrc/driver/rl_turn.c
+  -- csrc/driver/client/rl_turn.c
   { "rl_turn_read", "< to <=", 2, why = "0 has left before" },
   { "rl_turn_read", "< to <=", 3, why = "what is left makes the socket readable, and is read by the next turn" },
   { "rl_turn_read", "&& to ||", 2, why = "what is left makes the socket readable, and is read by the next turn" },
@@ -223,8 +223,8 @@ return {
   { "rl_turn_overdue", "<= to <", why = equal },
   { "rl_turn_run", "> to >=", 1, why = "a microsecond" },
   { "rl_turn_run", "> to >=", 2, why = "the rest is left to the next turn" },
-  { "rl_turn_launch", "> to >=", why = "a microsecond" },
-  -- csrc/driver/rl_waiters.c
+  { "rl_turn_send_due", "> to >=", why = "a microsecond" },
+  -- csrc/driver/client/rl_waiters.c
   { "rl_wait_forget", "false to true", 1,
     why = "without a leader nobody asks whether one polls, and there is nothing to send" },
   -- lua/redlock/loop.lua

@@ -5,12 +5,12 @@
  */
 #include "rl_tls.h"
 
-static const redlock_carrier rl_tls_carrier = {
-    RL_CARRIER_VERSION, rl_tls_node_new,    rl_tls_node_free,       rl_tls_line_new,
-    rl_tls_line_free,   rl_tls_line_shake,  rl_tls_line_room,       rl_tls_line_fed,
-    rl_tls_line_read,   rl_tls_line_holds,  rl_tls_line_write,      rl_tls_line_output,
-    rl_tls_line_sent,   rl_tls_line_finish, rl_tls_line_certificate};
+static const redlock_transport rl_tls_transport = {
+    RL_TRANSPORT_VERSION, rl_tls_node_new,    rl_tls_node_free,       rl_tls_line_new,
+    rl_tls_line_free,     rl_tls_line_shake,  rl_tls_line_room,       rl_tls_line_fed,
+    rl_tls_line_read,     rl_tls_line_holds,  rl_tls_line_write,      rl_tls_line_output,
+    rl_tls_line_sent,     rl_tls_line_finish, rl_tls_line_certificate};
 
-const redlock_carrier *redlock_tls(void) {
-  return &rl_tls_carrier;
+const redlock_transport *redlock_tls(void) {
+  return &rl_tls_transport;
 }

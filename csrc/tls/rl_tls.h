@@ -1,5 +1,5 @@
 /*
- * TLS by OpenSSL, as csrc/driver/rl_carrier.h wants it.
+ * TLS by OpenSSL, as csrc/driver/net/rl_transport.h wants it.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -17,8 +17,8 @@
 #include <openssl/ssl.h>
 #include <sys/stat.h>
 
+#include "net/rl_transport.h"
 #include "redlock_tls.h"
-#include "rl_carrier.h"
 
 /* A record, its header, and what TLS may add to it. */
 #define RL_TLS_INPUT_MAX (16384 + 2048)
@@ -37,9 +37,9 @@ typedef struct rl_tls_file {
 
 enum { RL_TLS_CA, RL_TLS_CRL, RL_TLS_CERT, RL_TLS_KEY, RL_TLS_FILES };
 
-struct rl_carrier_node {
-  rl_carrier_options options; /* its strings are ours */
-  const char *peer;           /* whom the certificate is to be for: server_name or host */
+struct rl_transport_node {
+  rl_transport_options options; /* its strings are ours */
+  const char *peer;             /* whom the certificate is to be for: server_name or host */
   bool peer_is_address;
   BIO_METHOD *bio;
   SSL_CTX *context;
@@ -49,8 +49,8 @@ struct rl_carrier_node {
   bool outdated; /* the files have changed, and could not be read since */
 };
 
-struct rl_carrier_line {
-  rl_carrier_node *node;
+struct rl_transport_stream {
+  rl_transport_node *node;
   SSL *ssl;
   bool shaken;
   bool holds;
@@ -65,28 +65,28 @@ struct rl_carrier_line {
 };
 
 /* rl_tls_node.c */
-int rl_tls_node_new(rl_carrier_node **made, const rl_carrier_options *options, char *message,
+int rl_tls_node_new(rl_transport_node **made, const rl_transport_options *options, char *message,
                     size_t message_size);
-void rl_tls_node_free(rl_carrier_node *node);
+void rl_tls_node_free(rl_transport_node *node);
 /* Reads files that have changed anew; keeps what it has when they are of no use. */
-void rl_tls_node_refresh(rl_carrier_node *node);
-void rl_tls_node_forget_session(rl_carrier_node *node);
+void rl_tls_node_refresh(rl_transport_node *node);
+void rl_tls_node_forget_session(rl_transport_node *node);
 
 /* rl_tls_line.c */
-rl_carrier_line *rl_tls_line_new(rl_carrier_node *node, char *message, size_t message_size);
-void rl_tls_line_free(rl_carrier_line *line);
-int rl_tls_line_shake(rl_carrier_line *line, char *message, size_t message_size);
-void *rl_tls_line_room(rl_carrier_line *line, size_t *length);
-void rl_tls_line_fed(rl_carrier_line *line, size_t length);
-long rl_tls_line_read(rl_carrier_line *line, void *bytes, size_t length, char *message,
+rl_transport_stream *rl_tls_line_new(rl_transport_node *node, char *message, size_t message_size);
+void rl_tls_line_free(rl_transport_stream *line);
+int rl_tls_line_shake(rl_transport_stream *line, char *message, size_t message_size);
+void *rl_tls_line_room(rl_transport_stream *line, size_t *length);
+void rl_tls_line_fed(rl_transport_stream *line, size_t length);
+long rl_tls_line_read(rl_transport_stream *line, void *bytes, size_t length, char *message,
                       size_t message_size);
-bool rl_tls_line_holds(const rl_carrier_line *line);
-long rl_tls_line_write(rl_carrier_line *line, const void *bytes, size_t length, char *message,
+bool rl_tls_line_holds(const rl_transport_stream *line);
+long rl_tls_line_write(rl_transport_stream *line, const void *bytes, size_t length, char *message,
                        size_t message_size);
-const void *rl_tls_line_output(const rl_carrier_line *line, size_t *length);
-void rl_tls_line_sent(rl_carrier_line *line, size_t length);
-void rl_tls_line_finish(rl_carrier_line *line);
-redlock_duration rl_tls_line_certificate(const rl_carrier_line *line);
+const void *rl_tls_line_output(const rl_transport_stream *line, size_t *length);
+void rl_tls_line_sent(rl_transport_stream *line, size_t length);
+void rl_tls_line_finish(rl_transport_stream *line);
+redlock_duration rl_tls_line_certificate(const rl_transport_stream *line);
 
 /* rl_tls_bio.c: a BIO_METHOD whose BIOs have a line as their data. NULL when out of memory. */
 BIO_METHOD *rl_tls_bio_method(void);
@@ -102,9 +102,9 @@ void rl_tls_say_error(char *message, size_t message_size, const char *before,
                       const char *otherwise);
 
 /* Why |line| failed, after a call on it that returned |result|. */
-void rl_tls_say_failure(rl_carrier_line *line, int result, char *message, size_t message_size);
+void rl_tls_say_failure(rl_transport_stream *line, int result, char *message, size_t message_size);
 
 /* Notes in |line| what is wrong with the certificate that |store| looks at. */
-void rl_tls_note_refusal(rl_carrier_line *line, X509_STORE_CTX *store);
+void rl_tls_note_refusal(rl_transport_stream *line, X509_STORE_CTX *store);
 
 #endif

@@ -11,7 +11,7 @@
 #include "rl_tls.h"
 
 static int rl_tls_bio_read(BIO *bio, char *bytes, int length) {
-  rl_carrier_line *line = BIO_get_data(bio);
+  rl_transport_stream *line = BIO_get_data(bio);
   size_t there = line->input_end - line->input_start;
   BIO_clear_retry_flags(bio);
   if (there == 0) {
@@ -25,7 +25,7 @@ static int rl_tls_bio_read(BIO *bio, char *bytes, int length) {
 }
 
 /* Makes room for |length| more bytes of output. False: out of memory, or over the limit. */
-static bool rl_tls_bio_reserve(rl_carrier_line *line, size_t length) {
+static bool rl_tls_bio_reserve(rl_transport_stream *line, size_t length) {
   size_t used = line->output_end - line->output_start;
   if (length > RL_TLS_OUTPUT_MAX - used) {
     return false;
@@ -49,7 +49,7 @@ static bool rl_tls_bio_reserve(rl_carrier_line *line, size_t length) {
 }
 
 static int rl_tls_bio_write(BIO *bio, const char *bytes, int length) {
-  rl_carrier_line *line = BIO_get_data(bio);
+  rl_transport_stream *line = BIO_get_data(bio);
   BIO_clear_retry_flags(bio);
   if (length <= 0) {
     return 0;

@@ -11,7 +11,7 @@
 #include "rl_tls.h"
 
 /* The certificate is for |peer|, by its name or its address. */
-static bool rl_tls_line_expect(SSL *ssl, const rl_carrier_node *node) {
+static bool rl_tls_line_expect(SSL *ssl, const rl_transport_node *node) {
   if (node->peer_is_address) {
     return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), node->peer) == 1;
   }
@@ -19,8 +19,8 @@ static bool rl_tls_line_expect(SSL *ssl, const rl_carrier_node *node) {
   return SSL_set_tlsext_host_name(ssl, node->peer) == 1 && SSL_set1_host(ssl, node->peer) == 1;
 }
 
-static bool rl_tls_line_open(rl_carrier_line *line) {
-  rl_carrier_node *node = line->node;
+static bool rl_tls_line_open(rl_transport_stream *line) {
+  rl_transport_node *node = line->node;
   line->ssl = SSL_new(node->context);
   if (line->ssl == NULL || SSL_set_app_data(line->ssl, line) != 1 ||
       (node->peer[0] != '\0' && !rl_tls_line_expect(line->ssl, node))) {
@@ -37,8 +37,8 @@ static bool rl_tls_line_open(rl_carrier_line *line) {
   return node->session == NULL || SSL_set_session(line->ssl, node->session) == 1;
 }
 
-rl_carrier_line *rl_tls_line_new(rl_carrier_node *node, char *message, size_t message_size) {
-  rl_carrier_line *line = calloc(1, sizeof *line);
+rl_transport_stream *rl_tls_line_new(rl_transport_node *node, char *message, size_t message_size) {
+  rl_transport_stream *line = calloc(1, sizeof *line);
   ERR_clear_error();
   if (line != NULL) {
     rl_tls_node_refresh(node);
@@ -52,7 +52,7 @@ rl_carrier_line *rl_tls_line_new(rl_carrier_node *node, char *message, size_t me
   return NULL;
 }
 
-void rl_tls_line_free(rl_carrier_line *line) {
+void rl_tls_line_free(rl_transport_stream *line) {
   if (line->ssl != NULL) {
     /* Else OpenSSL takes a connection that ended without a farewell for an attack, and its session is lost. */
     SSL_set_shutdown(line->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
@@ -73,12 +73,12 @@ static void rl_tls_line_forget_errors(void) {
 }
 
 /* Whether there may be more to read without input. */
-static bool rl_tls_line_has_more(const rl_carrier_line *line) {
+static bool rl_tls_line_has_more(const rl_transport_stream *line) {
   return line->input_start < line->input_end || SSL_has_pending(line->ssl) == 1;
 }
 
 /* A call on |line| returned |result|: 0 when it needs input, -1 when it has failed. */
-static int rl_tls_line_ended(rl_carrier_line *line, int result, char *message,
+static int rl_tls_line_ended(rl_transport_stream *line, int result, char *message,
                              size_t message_size) {
   bool waits = SSL_get_error(line->ssl, result) == SSL_ERROR_WANT_READ;
   if (waits && (!line->shaken || line->unheard <= RL_TLS_UNHEARD_MAX)) {
@@ -94,7 +94,7 @@ static int rl_tls_line_ended(rl_carrier_line *line, int result, char *message,
   return -1;
 }
 
-int rl_tls_line_shake(rl_carrier_line *line, char *message, size_t message_size) {
+int rl_tls_line_shake(rl_transport_stream *line, char *message, size_t message_size) {
   ERR_clear_error();
   int result = SSL_do_handshake(line->ssl);
   if (result == 1) {
@@ -110,7 +110,7 @@ int rl_tls_line_shake(rl_carrier_line *line, char *message, size_t message_size)
   return result;
 }
 
-void *rl_tls_line_room(rl_carrier_line *line, size_t *length) {
+void *rl_tls_line_room(rl_transport_stream *line, size_t *length) {
   if (line->input_start == line->input_end) {
     line->input_start = line->input_end = 0;
   }
@@ -118,12 +118,12 @@ void *rl_tls_line_room(rl_carrier_line *line, size_t *length) {
   return line->input + line->input_end;
 }
 
-void rl_tls_line_fed(rl_carrier_line *line, size_t length) {
+void rl_tls_line_fed(rl_transport_stream *line, size_t length) {
   line->input_end += length;
   line->unheard += length;
 }
 
-long rl_tls_line_read(rl_carrier_line *line, void *bytes, size_t length, char *message,
+long rl_tls_line_read(rl_transport_stream *line, void *bytes, size_t length, char *message,
                       size_t message_size) {
   size_t got = 0;
   line->holds = false;
@@ -151,11 +151,11 @@ long rl_tls_line_read(rl_carrier_line *line, void *bytes, size_t length, char *m
   return (long)got;
 }
 
-bool rl_tls_line_holds(const rl_carrier_line *line) {
+bool rl_tls_line_holds(const rl_transport_stream *line) {
   return line->holds;
 }
 
-long rl_tls_line_write(rl_carrier_line *line, const void *bytes, size_t length, char *message,
+long rl_tls_line_write(rl_transport_stream *line, const void *bytes, size_t length, char *message,
                        size_t message_size) {
   if (line->failed) {
     rl_tls_say(message, message_size, "%s", line->failure);
@@ -176,12 +176,12 @@ long rl_tls_line_write(rl_carrier_line *line, const void *bytes, size_t length, 
   return result;
 }
 
-const void *rl_tls_line_output(const rl_carrier_line *line, size_t *length) {
+const void *rl_tls_line_output(const rl_transport_stream *line, size_t *length) {
   *length = line->output_end - line->output_start;
   return *length == 0 ? NULL : line->output + line->output_start;
 }
 
-void rl_tls_line_sent(rl_carrier_line *line, size_t length) {
+void rl_tls_line_sent(rl_transport_stream *line, size_t length) {
   line->output_start += length;
   if (line->output_start < line->output_end) {
     return;
@@ -194,7 +194,7 @@ void rl_tls_line_sent(rl_carrier_line *line, size_t length) {
   }
 }
 
-void rl_tls_line_finish(rl_carrier_line *line) {
+void rl_tls_line_finish(rl_transport_stream *line) {
   if (line->shaken && !line->failed) {
     ERR_clear_error();
     (void)SSL_shutdown(line->ssl);
@@ -203,7 +203,7 @@ void rl_tls_line_finish(rl_carrier_line *line) {
 }
 
 /* By the same clock by which OpenSSL has verified it. */
-redlock_duration rl_tls_line_certificate(const rl_carrier_line *line) {
+redlock_duration rl_tls_line_certificate(const rl_transport_stream *line) {
   redlock_duration left_us = REDLOCK_NEVER;
   int days = 0, seconds = 0;
   X509 *certificate = SSL_get_peer_certificate(line->ssl);

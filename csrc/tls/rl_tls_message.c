@@ -109,8 +109,8 @@ static void rl_tls_date(char date[16], const ASN1_TIME *time) {
 }
 
 /* What to do about |error|, where that can be said. */
-static void rl_tls_hint(char *hint, size_t size, const rl_carrier_node *node, int error) {
-  const rl_carrier_options *options = &node->options;
+static void rl_tls_hint(char *hint, size_t size, const rl_transport_node *node, int error) {
+  const rl_transport_options *options = &node->options;
   hint[0] = '\0';
   switch (error) {
   case X509_V_ERR_HOSTNAME_MISMATCH:
@@ -133,7 +133,7 @@ static void rl_tls_hint(char *hint, size_t size, const rl_carrier_node *node, in
   }
 }
 
-void rl_tls_note_refusal(rl_carrier_line *line, X509_STORE_CTX *store) {
+void rl_tls_note_refusal(rl_transport_stream *line, X509_STORE_CTX *store) {
   char subject[RL_TLS_NAME_MAX];
   char issuer[RL_TLS_NAME_MAX];
   char date[16] = "";
@@ -185,7 +185,7 @@ static const char *rl_tls_reason(unsigned long error, bool shaken) {
   }
 }
 
-static void rl_tls_say_broken(const rl_carrier_line *line, char *message, size_t message_size) {
+static void rl_tls_say_broken(const rl_transport_stream *line, char *message, size_t message_size) {
   unsigned long error = ERR_peek_error();
   const char *reason = error == 0 ? NULL : rl_tls_reason(error, line->shaken);
   rl_tls_say(message, message_size, "%s: %s",
@@ -193,7 +193,7 @@ static void rl_tls_say_broken(const rl_carrier_line *line, char *message, size_t
              reason != NULL ? reason : "the node broke the protocol");
 }
 
-void rl_tls_say_failure(rl_carrier_line *line, int result, char *message, size_t message_size) {
+void rl_tls_say_failure(rl_transport_stream *line, int result, char *message, size_t message_size) {
   int kind = SSL_get_error(line->ssl, result);
   if (line->refusal[0] != '\0' && !line->shaken) {
     rl_tls_say(message, message_size, "its certificate is refused: %s", line->refusal);

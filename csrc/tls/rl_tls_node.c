@@ -26,7 +26,7 @@
 #define RL_TLS_TEXTS(X)                                                                            \
   X(host) X(ca) X(ca_path) X(crl) X(cert) X(key) X(key_password) X(server_name) X(ciphers)
 
-static bool rl_tls_node_copy(rl_carrier_node *node, const rl_carrier_options *options) {
+static bool rl_tls_node_copy(rl_transport_node *node, const rl_transport_options *options) {
   bool ok = true;
   node->options.min_version = options->min_version;
   node->options.unverified = options->unverified;
@@ -37,7 +37,7 @@ static bool rl_tls_node_copy(rl_carrier_node *node, const rl_carrier_options *op
   return ok;
 }
 
-static void rl_tls_node_forget_options(rl_carrier_node *node) {
+static void rl_tls_node_forget_options(rl_transport_node *node) {
   char *password = (char *)(uintptr_t)node->options.key_password;
   if (password != NULL) {
     OPENSSL_cleanse(password, strlen(password));
@@ -47,7 +47,7 @@ static void rl_tls_node_forget_options(rl_carrier_node *node) {
 }
 
 /* What a name or an address is called in certificates: without the last dot, and without a zone. */
-static void rl_tls_node_read_peer(rl_carrier_node *node) {
+static void rl_tls_node_read_peer(rl_transport_node *node) {
   unsigned char address[sizeof(struct in6_addr)];
   const char *given = node->options.server_name != NULL ? node->options.server_name
                       : node->options.host != NULL      ? node->options.host
@@ -65,8 +65,8 @@ static void rl_tls_node_read_peer(rl_carrier_node *node) {
       inet_pton(AF_INET, peer, address) == 1 || inet_pton(AF_INET6, peer, address) == 1;
 }
 
-static const char *rl_tls_node_wrong(const rl_carrier_node *node) {
-  const rl_carrier_options *options = &node->options;
+static const char *rl_tls_node_wrong(const rl_transport_node *node) {
+  const rl_transport_options *options = &node->options;
   if ((options->cert == NULL) != (options->key == NULL)) {
     return "a certificate and its key go together: tls_cert and tls_key";
   }
@@ -90,7 +90,7 @@ static const char *rl_tls_node_wrong(const rl_carrier_node *node) {
 /* --------------------------------------------------------------------------------------- rules */
 
 static int rl_tls_node_password(char *room, int size, int writing, void *data) {
-  const rl_carrier_node *node = data;
+  const rl_transport_node *node = data;
   const char *password = node->options.key_password;
   size_t length = password == NULL ? 0 : strlen(password);
   (void)writing;
@@ -124,7 +124,7 @@ static bool rl_tls_node_set_ciphers(SSL_CTX *context, const char *ciphers) {
          (newer[0] == '\0' || SSL_CTX_set_ciphersuites(context, newer) == 1);
 }
 
-static bool rl_tls_node_trust(SSL_CTX *context, const rl_carrier_options *options) {
+static bool rl_tls_node_trust(SSL_CTX *context, const rl_transport_options *options) {
   if (options->ca == NULL && options->ca_path == NULL) {
     return SSL_CTX_set_default_verify_paths(context) == 1;
   }
@@ -136,8 +136,8 @@ static bool rl_tls_node_says_same(const char *a, const char *b) {
 }
 
 /* What |like| has read will do for |node|, too. */
-static void rl_tls_node_share(rl_carrier_node *node, const rl_carrier_node *like) {
-  const rl_carrier_options *ours = &node->options;
+static void rl_tls_node_share(rl_transport_node *node, const rl_transport_node *like) {
+  const rl_transport_options *ours = &node->options;
   if (like == NULL || like->store == NULL || ours->unverified ||
       !rl_tls_node_says_same(ours->ca, like->options.ca) ||
       !rl_tls_node_says_same(ours->ca_path, like->options.ca_path) ||
@@ -149,13 +149,13 @@ static void rl_tls_node_share(rl_carrier_node *node, const rl_carrier_node *like
   node->files[RL_TLS_CRL].seen = like->files[RL_TLS_CRL].seen;
 }
 
-static void rl_tls_node_forget_store(rl_carrier_node *node) {
+static void rl_tls_node_forget_store(rl_transport_node *node) {
   X509_STORE_free(node->store);
   node->store = NULL;
 }
 
 /* Notes what |context| has come to trust. */
-static void rl_tls_node_keep_store(rl_carrier_node *node, const SSL_CTX *context) {
+static void rl_tls_node_keep_store(rl_transport_node *node, const SSL_CTX *context) {
   X509_STORE *store = SSL_CTX_get_cert_store(context);
   if (!node->options.unverified && store != node->store && X509_STORE_up_ref(store) == 1) {
     rl_tls_node_forget_store(node);
@@ -180,13 +180,13 @@ static int rl_tls_node_verified(int ok, X509_STORE_CTX *store) {
 
 /* Takes over |session|, of a connection that may be resumed. */
 static int rl_tls_node_remember(SSL *ssl, SSL_SESSION *session) {
-  const rl_carrier_line *line = SSL_get_app_data(ssl);
+  const rl_transport_stream *line = SSL_get_app_data(ssl);
   rl_tls_node_forget_session(line->node);
   line->node->session = session;
   return 1;
 }
 
-static void rl_tls_node_set_rules(rl_carrier_node *node, SSL_CTX *context) {
+static void rl_tls_node_set_rules(rl_transport_node *node, SSL_CTX *context) {
   bool newest = node->options.min_version == REDLOCK_TLS_1_3;
   (void)SSL_CTX_set_min_proto_version(context, newest ? TLS1_3_VERSION : TLS1_2_VERSION);
   (void)SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
@@ -203,9 +203,9 @@ static void rl_tls_node_set_rules(rl_carrier_node *node, SSL_CTX *context) {
 }
 
 /* Reads all files into |context|. Returns NULL, or what could not be read, as a sentence begins; |*path| is its file. */
-static const char *rl_tls_node_load(const rl_carrier_node *node, SSL_CTX *context,
+static const char *rl_tls_node_load(const rl_transport_node *node, SSL_CTX *context,
                                     const char **path) {
-  const rl_carrier_options *options = &node->options;
+  const rl_transport_options *options = &node->options;
   if (options->ciphers != NULL && !rl_tls_node_set_ciphers(context, options->ciphers)) {
     return "tls_ciphers names none that OpenSSL knows";
   }
@@ -255,7 +255,7 @@ static bool rl_tls_node_look_at(rl_tls_file *file) {
 }
 
 /* Notes what has changed. */
-static void rl_tls_node_look(rl_carrier_node *node) {
+static void rl_tls_node_look(rl_transport_node *node) {
   bool ca = rl_tls_node_look_at(&node->files[RL_TLS_CA]);
   bool crl = rl_tls_node_look_at(&node->files[RL_TLS_CRL]);
   bool cert = rl_tls_node_look_at(&node->files[RL_TLS_CERT]);
@@ -267,7 +267,7 @@ static void rl_tls_node_look(rl_carrier_node *node) {
 }
 
 /* A context with what the files say now; NULL with a sentence. */
-static SSL_CTX *rl_tls_node_context(rl_carrier_node *node, char *message, size_t message_size) {
+static SSL_CTX *rl_tls_node_context(rl_transport_node *node, char *message, size_t message_size) {
   SSL_CTX *context = SSL_CTX_new(TLS_client_method());
   if (context == NULL) {
     rl_tls_say_error(message, message_size, "OpenSSL cannot begin: ", "out of memory");
@@ -287,7 +287,7 @@ static SSL_CTX *rl_tls_node_context(rl_carrier_node *node, char *message, size_t
   return context;
 }
 
-void rl_tls_node_refresh(rl_carrier_node *node) {
+void rl_tls_node_refresh(rl_transport_node *node) {
   char message[RL_TLS_REFUSAL_MAX];
   rl_tls_node_look(node);
   if (!node->outdated) {
@@ -305,13 +305,13 @@ void rl_tls_node_refresh(rl_carrier_node *node) {
 
 /* ---------------------------------------------------------------------------------------- life */
 
-void rl_tls_node_forget_session(rl_carrier_node *node) {
+void rl_tls_node_forget_session(rl_transport_node *node) {
   SSL_SESSION_free(node->session);
   node->session = NULL;
 }
 
-static int rl_tls_node_fill(rl_carrier_node *node, const rl_carrier_options *options, char *message,
-                            size_t message_size) {
+static int rl_tls_node_fill(rl_transport_node *node, const rl_transport_options *options,
+                            char *message, size_t message_size) {
   node->bio = rl_tls_bio_method();
   if (node->bio == NULL || !rl_tls_node_copy(node, options)) {
     rl_tls_say(message, message_size, "out of memory");
@@ -338,9 +338,9 @@ static int rl_tls_node_fill(rl_carrier_node *node, const rl_carrier_options *opt
   return REDLOCK_OK;
 }
 
-int rl_tls_node_new(rl_carrier_node **made, const rl_carrier_options *options, char *message,
+int rl_tls_node_new(rl_transport_node **made, const rl_transport_options *options, char *message,
                     size_t message_size) {
-  rl_carrier_node *node = calloc(1, sizeof *node);
+  rl_transport_node *node = calloc(1, sizeof *node);
   *made = NULL;
   if (node == NULL) {
     rl_tls_say(message, message_size, "out of memory");
@@ -357,7 +357,7 @@ int rl_tls_node_new(rl_carrier_node **made, const rl_carrier_options *options, c
   return REDLOCK_OK;
 }
 
-void rl_tls_node_free(rl_carrier_node *node) {
+void rl_tls_node_free(rl_transport_node *node) {
   rl_tls_node_forget_session(node);
   rl_tls_node_forget_store(node);
   SSL_CTX_free(node->context);

@@ -293,7 +293,7 @@ local function wait_for(self, here, seconds, has_come)
 end
 
 -- Nobody may wait for long now, and then nobody polls: nodes that were not needed for the decision get their
--- commands first, where that takes but a moment (csrc/core/rl_late.c).
+-- commands first, where that takes but a moment (csrc/core/lifecycle/rl_grace.c).
 local function serve_late(self, handle, ticket, here)
   local seconds = late(handle)
   if here then

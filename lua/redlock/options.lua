@@ -1,7 +1,7 @@
 --- Checks what callers hand in. Every mistake is raised at the line of the caller, and names the
 --- option. Values are never quoted unless they are numbers: a text may be a password.
 ---
---- Which options there are, of what kind and within what bounds, is written in csrc/core/rl_option_table.h
+--- Which options there are, of what kind and within what bounds, is written in csrc/core/options/rl_option_table.h
 --- alone. The C functions take the tables that are checked here, and read them by name.
 
 local core = require "redlock.core"

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "../../core/rl_address.h"
+#include "../../core/options/rl_address.h"
 #include "fuzz.h"
 
 #define FUZZ_ADDRESS_TEXT 700

@@ -9,11 +9,11 @@
 #include "fake_nodes.h"
 #include "fake_queue.h"
 #include "fuzz.h"
-#include "rl_attach.h"
-#include "rl_detach.h"
-#include "rl_finding.h"
-#include "rl_given.h"
-#include "rl_inspect.h"
+#include "lease/rl_attach.h"
+#include "lease/rl_custom_token.h"
+#include "lifecycle/rl_detach.h"
+#include "operator/rl_finding.h"
+#include "operator/rl_inspect.h"
 
 #define FUZZ_CORE_LOCKS 3
 #define FUZZ_CORE_STEPS 400
@@ -122,7 +122,7 @@ static void fuzz_core_operate_seldom(fake_world *world, rl_lock **slot, char *te
     (void)rl_lock_release_unheard(lock, world->now_us);
     break;
   case 1:
-    (void)rl_given_set(lock, "the same for all, 1234567890", 1 + length / 8 % 28);
+    (void)rl_custom_token_set(lock, "the same for all, 1234567890", 1 + length / 8 % 28);
     break;
   case 2:
     (void)(length & 64 ? rl_lock_doctor(lock, world->now_us, length / 8 % 2, true)

@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
-#include "../../core/rl_backoff.h"
-#include "../../core/rl_options.h"
-#include "../../core/rl_validity.h"
+#include "../../core/base/rl_validity.h"
+#include "../../core/options/rl_backoff.h"
+#include "../../core/options/rl_options.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -17,8 +17,8 @@
 #define FUZZ_TLS_PIECES_MAX 200
 
 typedef struct fuzz_tls {
-  rl_carrier_node *node;
-  rl_carrier_line *line;
+  rl_transport_node *node;
+  rl_transport_stream *line;
   tls_peer peer;
   bool shaken;
   bool ended;
@@ -131,7 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_input input = {data, size};
   fuzz_tls self;
   uint8_t how = fuzz_byte(&input);
-  rl_carrier_options options = {.host = "fuzz.test", .unverified = true};
+  rl_transport_options options = {.host = "fuzz.test", .unverified = true};
   memset(&self, 0, sizeof self);
   fuzz_require(rl_tls_node_new(&self.node, &options, self.message, sizeof self.message) ==
                REDLOCK_OK);

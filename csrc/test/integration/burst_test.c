@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  * BURST_LEASES sets their number [3000]; the job long/burst takes 50,000. The figures are printed, not
- * judged: rl_launch_test.c has the pacing, on the fake clock.
+ * judged: rl_pacer_test.c has the pacing, on the fake clock.
  */
 #include "support.h"
 

@@ -9,8 +9,8 @@
  * So a test in which a wait took MISSED_US or more runs again, and fails if it does so each time.
  */
 #include "lossy.h"
-#include "rl_command.h"
 #include "support.h"
+#include "wire/rl_command.h"
 
 #define KEY "r"
 #define CLIENTS_MAX 8

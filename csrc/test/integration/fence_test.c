@@ -6,8 +6,8 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "rl_command.h"
 #include "support.h"
+#include "wire/rl_command.h"
 
 #define GRANTS_MAX 100000
 #define GRANTS_EACH 15 /* between two faults */

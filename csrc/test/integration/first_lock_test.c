@@ -10,7 +10,7 @@
 #define FLUSHES 20
 /*
  * A call that ends early goes on for a moment of 100 ms, so that slower nodes get the key, or lose it, as
- * well. A slow machine may take longer: of several tries only some must succeed. rl_late_test.c has the
+ * well. A slow machine may take longer: of several tries only some must succeed. rl_grace_test.c has the
  * rule, on the fake clock.
  */
 #define TRIES 20

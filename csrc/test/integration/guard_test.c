@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "proxy.h"
-#include "rl_command.h"
 #include "support.h"
+#include "wire/rl_command.h"
 
 #define KEY "r"
 #define RECORD "redlock:lineage"

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_command.h"
 #include "support.h"
+#include "wire/rl_command.h"
 
 #define BRIEF_US MS(200)
 /* A connection on which nothing is answered ends after 3 s, and no call waits for its node any more. */

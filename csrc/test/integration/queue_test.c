@@ -5,8 +5,8 @@
  *
  * A queue is a string beside the key: nothing of it may stay for ever, and what is no queue of ours is left as it is.
  */
-#include "rl_command.h"
 #include "support.h"
+#include "wire/rl_command.h"
 
 #define KEY "r"
 #define QUEUE KEY ":redlock-queue"
@@ -40,8 +40,8 @@ static const char *leave(const char *entry) {
 
 /* |entry| is NULL for who has not waited. */
 static long long give_back(const char *entry) {
-  return number(farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_RELEASE_CALL), "1",
-                             KEY, TOKEN, entry, NULL));
+  return number(farm_command(&five, 0, "EVAL", rl_command_script_text(RL_SCRIPT_RELEASE_NOTIFY),
+                             "1", KEY, TOKEN, entry, NULL));
 }
 
 static void hold(void) {

@@ -5,7 +5,7 @@
  */
 #include <openssl/ssl.h>
 
-#include "rl_client.h"
+#include "client/rl_client.h"
 #include "rl_tls.h"
 #include "support.h"
 #include "tls_farm.h"

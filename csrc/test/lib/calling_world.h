@@ -8,9 +8,9 @@
 
 #include "fake_nodes.h"
 #include "fake_queue.h"
-#include "rl_line.h"
-#include "rl_round.h"
+#include "lock/rl_round.h"
 #include "rl_test.h"
+#include "wait/rl_waitlist.h"
 
 static const char KEY[] = "orders:42";
 static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";

@@ -19,9 +19,9 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
+#include "base/rl_time.h"
 #include "loopback.h"
 #include "rl_test.h"
-#include "rl_time.h"
 
 #define FAKE_CLOCK_START_US (1000 * REDLOCK_SECONDS)
 #define FAKE_CLOCK_TIMERS 8

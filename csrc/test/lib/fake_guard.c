@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rl_command.h"
-#include "rl_sha1.h"
+#include "base/rl_sha1.h"
+#include "wire/rl_command.h"
 
 static bool fake_guard_copy(char *to, size_t size, const resp_request *request, unsigned index) {
   size_t length = request->lengths[index];

@@ -59,7 +59,7 @@ int fake_world_open_guarded(fake_world *world, unsigned count, const char *prefi
 
 int fake_world_open_calling(fake_world *world, unsigned count) {
   int error = fake_world_init(world, count, NULL);
-  error = error == REDLOCK_OK ? rl_calls_open(&world->core) : error;
+  error = error == REDLOCK_OK ? rl_notify_open(&world->core) : error;
   return error == REDLOCK_OK ? fake_world_add(world) : error;
 }
 
@@ -208,7 +208,7 @@ static void fake_launch(fake_world *world) {
     memcpy(entropy + at, &world->draws, sizeof world->draws);
     memcpy(entropy + at + RL_TOKEN_ENTROPY, &world->jitter, sizeof world->jitter);
   }
-  rl_core_launch(&world->core, world->now_us, entropy, world->no_entropy ? 0 : wanted);
+  rl_core_send(&world->core, world->now_us, entropy, world->no_entropy ? 0 : wanted);
 }
 
 static bool fake_hear(fake_world *world, unsigned index) {
@@ -233,7 +233,7 @@ void fake_turn(fake_world *world) {
       while (fake_hear(world, i)) {
       }
     }
-    if (rl_core_wants_launch(&world->core)) {
+    if (rl_core_wants_send(&world->core)) {
       fake_launch(world);
     }
     for (unsigned i = 0; i < rl_core_connection_count(&world->core); i++) {

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rl_command.h"
+#include "wire/rl_command.h"
 
 #define FAKE_CALLS_MAX 1024 /* who is called one after the other, until somebody hears it */
 

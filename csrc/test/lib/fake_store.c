@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rl_time.h"
 #include "fake_guard.h"
 #include "fake_queue.h"
+#include "lease/rl_fence.h"
 #include "resp.h"
-#include "rl_command.h"
-#include "rl_fence.h"
-#include "rl_time.h"
+#include "wire/rl_command.h"
 
 /* ------------------------------------------------------------------------------------- parsing */
 
@@ -166,7 +166,7 @@ static bool fake_read_script(fake_command *command, const resp_request *request)
     bool calls;
   } scripts[] = {{RL_SCRIPT_RELEASE, FAKE_RELEASE, false},
                  {RL_SCRIPT_EXTEND, FAKE_EXTEND, false},
-                 {RL_SCRIPT_RELEASE_CALL, FAKE_RELEASE, true},
+                 {RL_SCRIPT_RELEASE_NOTIFY, FAKE_RELEASE, true},
                  {RL_SCRIPT_STAND, FAKE_STAND, false},
                  {RL_SCRIPT_LEAVE, FAKE_LEAVE, false}};
   command->by_text = resp_is(request, 0, "EVAL");
@@ -194,7 +194,7 @@ static bool fake_read_several(fake_command *command, const resp_request *request
                  {RL_SCRIPT_HEAL_ALL, FAKE_SET, true},
                  {RL_SCRIPT_EXTEND_ALL, FAKE_EXTEND, false},
                  {RL_SCRIPT_RELEASE_ALL, FAKE_RELEASE, false},
-                 {RL_SCRIPT_RELEASE_ALL_CALL, FAKE_RELEASE, false}};
+                 {RL_SCRIPT_RELEASE_ALL_NOTIFY, FAKE_RELEASE, false}};
   command->by_text = resp_is(request, 0, "EVAL");
   if (!fake_read_keys(command, request)) {
     return false;
@@ -204,7 +204,7 @@ static bool fake_read_several(fake_command *command, const resp_request *request
                 command->by_text ? rl_command_script_text(scripts[i].script)
                                  : rl_command_script_sha1(scripts[i].script))) {
       command->verb = scripts[i].verb;
-      command->calls = scripts[i].script == RL_SCRIPT_RELEASE_ALL_CALL;
+      command->calls = scripts[i].script == RL_SCRIPT_RELEASE_ALL_NOTIFY;
       command->heals = scripts[i].heals;
     }
   }

@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/rl_sha1.h"
 #include "redlock.h"
-#include "rl_sha1.h"
 
 #define FAKE_KEYS_MAX 4
 #define FAKE_KEY_MAX 128

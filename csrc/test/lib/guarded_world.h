@@ -8,9 +8,9 @@
 
 #include "fake_guard.h"
 #include "fake_nodes.h"
-#include "rl_guard.h"
-#include "rl_guarding.h"
-#include "rl_round.h"
+#include "lease/rl_guarding.h"
+#include "lock/rl_round.h"
+#include "node/rl_guard.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";

@@ -7,7 +7,7 @@
 #define KEPT_H
 
 #include "fake_nodes.h"
-#include "rl_loss.h"
+#include "lease/rl_loss.h"
 #include "rl_test.h"
 
 #define LEASE_US (9898 * MS)             /* of 10 s */

@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
+#include "lease/rl_fence.h"
 #include "replay.h"
-#include "rl_fence.h"
 
 bool replay_holds(const replay *run, const replay_client *client) {
   const rl_lock *lock = client->lock;

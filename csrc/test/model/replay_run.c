@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lease/rl_fence.h"
 #include "replay.h"
-#include "rl_fence.h"
 
 /* A core has a lease that it had not before: its fencing token must be greater than those before. */
 static void replay_watch_token(replay *run, replay_client *client, replay_result *result) {

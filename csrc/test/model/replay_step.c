@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "fake_guard.h"
+#include "lease/rl_fence.h"
 #include "replay.h"
-#include "rl_fence.h"
 
 static bool replay_acquiring(const rl_lock *lock) {
   return lock->phase == RL_PHASE_ROUND && lock->operation == RL_OPERATION_ACQUIRE;
@@ -38,7 +38,7 @@ static void replay_begin(replay *run, replay_client *client, unsigned attempt) {
 static void replay_launch(replay_client *client, unsigned token) {
   unsigned char entropy[RL_LOCK_ENTROPY];
   memset(entropy, (int)token, sizeof entropy);
-  rl_core_launch(&client->core, replay_now(client), entropy, sizeof entropy);
+  rl_core_send(&client->core, replay_now(client), entropy, sizeof entropy);
 }
 
 /* The attempt, or the lease, is over: its releases are about to go out. */
@@ -298,7 +298,7 @@ static void replay_release(replay *run, replay_client *client) {
     return;
   }
   run->events[REPLAY_EVENT_RELEASED]++;
-  rl_core_launch(&client->core, replay_now(client), NULL, 0);
+  rl_core_send(&client->core, replay_now(client), NULL, 0);
   replay_closed(run, client);
 }
 

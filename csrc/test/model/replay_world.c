@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lease/rl_fence.h"
+#include "lease/rl_guarding.h"
 #include "replay.h"
-#include "rl_fence.h"
-#include "rl_guarding.h"
 
 static const char REPLAY_KEY[] = "k";
 

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "check.h"
-#include "rl_attach.h"
+#include "lease/rl_attach.h"
 
 #define CHECK_BOUNDS_BEHIND_US 5000
 #define CHECK_BOUNDS_OWED                                                                          \

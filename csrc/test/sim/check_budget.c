@@ -63,7 +63,7 @@ static void check_budget_lock(sim *s, const sim_client *client, const sim_lock *
 static void check_budget_launch(sim *s, const sim_client *client, sim_lock *lock) {
   uint64_t now_us = client->advance_us;
   uint64_t paused_us = client->paused_us - lock->paused_us;
-  bool waits = lock->lock->phase == RL_PHASE_LAUNCH && rl_lock_is_busy(lock->lock);
+  bool waits = lock->lock->phase == RL_PHASE_SEND && rl_lock_is_busy(lock->lock);
   bool again = lock->launch_due_us != 0 && lock->launch_due_us != lock->lock->timer.due_us;
   if (!waits || again) {
     lock->waited_us +=
@@ -111,7 +111,7 @@ static void check_budget_turned(sim *s, sim_client *client) {
       check_budget_launch(s, client, lock);
     }
     if (lock->lock != NULL && lock->state == SIM_APPLICATION_BUSY && lock->launched &&
-        rl_lock_result(lock->lock) == REDLOCK_PENDING && lock->lock->phase != RL_PHASE_LAUNCH &&
+        rl_lock_result(lock->lock) == REDLOCK_PENDING && lock->lock->phase != RL_PHASE_SEND &&
         s->breach == SIM_BREACH_NONE) {
       check_budget_lock(s, client, lock);
       check_budget_waits(s, client, lock);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "rl_fence.h"
+#include "lease/rl_fence.h"
 
 #define CHECK_FENCE_MAX ((uint64_t)9007199254740991u)
 

@@ -9,7 +9,7 @@
  * a token that was on its way, or going, may have been on a majority of them at no single one.
  */
 #include "check.h"
-#include "rl_inspect.h"
+#include "operator/rl_inspect.h"
 
 static void check_inspect_asked(sim *s, const sim_client *client, const sim_lock *own,
                                 unsigned node, const sim_sent *sent) {

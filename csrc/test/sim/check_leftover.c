@@ -116,7 +116,7 @@ static bool check_leftover_owed(const sim_client *client, uint32_t token) {
 /* Whether the release of the token has been begun, and waits to be launched (check_budget.c). */
 static bool check_leftover_waits(const sim_client *client, const sim_token *token, uint32_t index) {
   const sim_lock *own = &client->locks[token->lock];
-  return own->lock != NULL && own->lock->phase == RL_PHASE_LAUNCH &&
+  return own->lock != NULL && own->lock->phase == RL_PHASE_SEND &&
          own->lock->operation == RL_OPERATION_RELEASE && own->released == index;
 }
 
@@ -188,7 +188,7 @@ static bool check_leftover_hurried(const sim_client *client, const sim_lock *own
   rl_link_phase phase = client->core.nodes[node]->link.phase;
   uint64_t tenth_us = lock->ttl_us / 10;
   uint64_t moment_us = tenth_us < CHECK_LEFTOVER_MOMENT_US ? tenth_us : CHECK_LEFTOVER_MOMENT_US;
-  return lock->operation == RL_OPERATION_ACQUIRE && lock->phase == RL_PHASE_LATE && !own->moved &&
+  return lock->operation == RL_OPERATION_ACQUIRE && lock->phase == RL_PHASE_GRACE && !own->moved &&
          client->core.nodes[node]->failures == 0 &&
          (phase == RL_LINK_CONNECTING || phase == RL_LINK_HANDSHAKE) &&
          client->reading_us < client->sockets[node].begun_us + moment_us &&

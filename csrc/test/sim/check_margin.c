@@ -7,7 +7,7 @@
  * before it asks. Looked at when the lease begins or is prolonged.
  */
 #include "check.h"
-#include "rl_margin.h"
+#include "lease/rl_margin.h"
 
 static void check_margin_counted(sim *s, const sim_client *client, const sim_lock *own) {
   unsigned holders = 0, quorum = sim_config_quorum(&s->config, client->nodes);

@@ -7,7 +7,7 @@
  * core has in its rings.
  */
 #include "check.h"
-#include "rl_reentry.h"
+#include "lease/rl_reentry.h"
 
 const sim_lock *check_reentry_holder(const sim *s, const sim_client *client, uint32_t token) {
   for (unsigned i = 0; i < s->config.locks; i++) {
@@ -22,7 +22,7 @@ const sim_lock *check_reentry_holder(const sim *s, const sim_client *client, uin
 
 /* Whether an acquire of the lock counts already, and the application is yet to be told. */
 static bool check_reentry_pending(const sim_lock *own, uint32_t token) {
-  const rl_lock *carrier = rl_ring_carrier(own->lock);
+  const rl_lock *carrier = rl_ring_owner(own->lock);
   return own->state == SIM_APPLICATION_BUSY && own->operation == RL_OPERATION_ACQUIRE &&
          carrier->lease != NULL &&
          sim_tap_token(rl_attempt_token(carrier->lease), REDLOCK_TOKEN_LENGTH) == token;

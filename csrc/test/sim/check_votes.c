@@ -125,7 +125,7 @@ void check_votes_unchanged(sim *s, const sim_client *client, const check_votes_s
     }
     bool voting = lock->phase == RL_PHASE_ROUND;
     /* A late denial of another lease has begun to release it: whoever waits for that tries at once. */
-    bool hurries = state->phase[i] == RL_PHASE_DELAY && lock->phase == RL_PHASE_LAUNCH;
+    bool hurries = state->phase[i] == RL_PHASE_DELAY && lock->phase == RL_PHASE_SEND;
     if (state->lease[i] != lock->lease || state->deadline_us[i] != lock->deadline_us ||
         (state->phase[i] != lock->phase && !hurries) || state->result[i] != lock->result ||
         (voting && (state->quorum[i].granted != lock->quorum.granted ||

@@ -15,9 +15,9 @@
  *     was the reason.
  */
 #include "check.h"
-#include "rl_call.h"
-#include "rl_pause.h"
 #include "sim_calls.h"
+#include "wait/rl_notify.h"
+#include "wait/rl_pause.h"
 
 #define CHECK_WAITING_SLACK_US 5000
 #define CHECK_WAITING_GRACE_US 1000
@@ -42,7 +42,7 @@ static uint64_t check_waiting_bound_us(const sim_lock *own, unsigned rows) {
 }
 
 /* How many rows of eight stand before the place, where it is the fewest. */
-static unsigned check_waiting_rows(const sim_client *client, const rl_place *place) {
+static unsigned check_waiting_rows(const sim_client *client, const rl_ticket *place) {
   unsigned before = place == NULL ? 0 : SIM_WAITERS_MAX;
   for (unsigned i = 0; place != NULL && i < client->nodes; i++) {
     bool told = ((place->held | place->behind) >> i & 1) != 0;
@@ -64,7 +64,7 @@ static void check_waiting_sleeps(sim *s, const sim_client *client, sim_lock *own
     own->slept_us = 0;
     return;
   }
-  const rl_place *place = own->lock->line->place;
+  const rl_ticket *place = own->lock->line->place;
   uint64_t looked_us = place == NULL ? 0 : place->since_us;
   unsigned rows = check_waiting_rows(client, place);
   if (own->slept_us == 0 || own->slept_round != own->lock->round ||
@@ -106,13 +106,13 @@ static void check_waiting_pace(sim *s, const sim_client *client, const sim_lock 
 
 /* Who is parked has somebody before it. */
 static void check_waiting_parked(sim *s, const sim_client *client, const sim_lock *own) {
-  if (own->lock->phase != RL_PHASE_LINE) {
+  if (own->lock->phase != RL_PHASE_QUEUED) {
     return;
   }
   for (unsigned i = 0; i < s->config.locks; i++) {
     const sim_lock *other = &client->locks[i];
     if (other != own && check_waiting_acquires(other) && other->named == own->named &&
-        other->lock->phase != RL_PHASE_LINE && other->lock->line == own->lock->line) {
+        other->lock->phase != RL_PHASE_QUEUED && other->lock->line == own->lock->line) {
       return;
     }
   }
@@ -122,9 +122,9 @@ static void check_waiting_parked(sim *s, const sim_client *client, const sim_loc
 
 /* Whether somebody waits at the place, or it is to be left, or has gone with a lease. */
 static bool check_waiting_used(const sim *s, const sim_client *client, uint32_t place) {
-  const rl_calls *calls = client->core.calls;
+  const rl_notifications *calls = client->core.calls;
   for (uint32_t i = 0; calls != NULL && i < calls->place_count; i++) {
-    const rl_place *at = calls->places[i];
+    const rl_ticket *at = calls->places[i];
     if (at->id == place && (at->line != NULL || at->listed || at->granted)) {
       return true;
     }
@@ -166,7 +166,7 @@ static void check_waiting_turned(sim *s, sim_client *client) {
   check_waiting_places(s, client);
 }
 
-/* W1 of rl_line.c: else they stand in different lines, which pass each other. */
+/* W1 of rl_waitlist.c: else they stand in different lines, which pass each other. */
 static bool check_waiting_alike(const sim_lock *own, const sim_lock *other) {
   return own->options.retry_delay_us == other->options.retry_delay_us &&
          own->options.retry_jitter_us == other->options.retry_jitter_us &&
@@ -177,7 +177,7 @@ static bool check_waiting_alike(const sim_lock *own, const sim_lock *other) {
              rl_options_node_timeout(other->lock->current, other->lock->ttl_us);
 }
 
-/* With less than this left who stands in line is not made the first of it (rl_line.c), while there are others. */
+/* With less than this left who stands in line is not made the first of it (rl_waitlist.c), while there are others. */
 #define CHECK_WAITING_LEFT_US 2000
 
 static bool check_waiting_has_time(const sim *s, const sim_client *client, const sim_lock *other) {
@@ -190,7 +190,7 @@ static void check_waiting_granted(sim *s, const sim_client *client, const sim_lo
   for (unsigned i = 0; i < s->config.locks && own->line_call != 0; i++) {
     const sim_lock *other = &client->locks[i];
     if (other != own && check_waiting_acquires(other) && other->line_call != 0 &&
-        other->line_call < own->line_call && other->lock->phase == RL_PHASE_LINE &&
+        other->line_call < own->line_call && other->lock->phase == RL_PHASE_QUEUED &&
         other->named == own->named && check_waiting_alike(own, other) &&
         check_waiting_has_time(s, client, other)) {
       sim_violation(s, "waiting", "client %u, lock %u: passed over by lock %u", client->index, i,

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "check.h"
-#include "rl_attach.h"
-#include "rl_given.h"
-#include "rl_reentry.h"
-#include "rl_renew.h"
+#include "lease/rl_attach.h"
+#include "lease/rl_custom_token.h"
+#include "lease/rl_reentry.h"
+#include "lease/rl_renew.h"
 #include "sim.h"
 #include "sim_trace.h"
 
@@ -118,7 +118,7 @@ static uint32_t sim_application_give_token(sim *s, const sim_client *client, sim
   }
   uint32_t token = sim_tap_new_token(s, client->index, (unsigned)(own - client->locks));
   (void)snprintf(text, sizeof text, "%08x%032x", token, 0);
-  if (rl_given_set(own->lock, text, REDLOCK_TOKEN_LENGTH) != REDLOCK_OK) {
+  if (rl_custom_token_set(own->lock, text, REDLOCK_TOKEN_LENGTH) != REDLOCK_OK) {
     abort();
   }
   s->tokens[token].given = true;
@@ -470,7 +470,7 @@ static const sim_lock *sim_application_counts_on(const sim *s, const sim_client 
     }
     bool two = holder != NULL && holder->deadline_us > client->reading_us &&
                other->deadline_us > client->reading_us;
-    if (holder == NULL || (two ? rl_ring_carrier(own->lock) == other->lock
+    if (holder == NULL || (two ? rl_ring_owner(own->lock) == other->lock
                                : other->deadline_us > holder->deadline_us)) {
       holder = other;
     }

@@ -1,5 +1,5 @@
 /*
- * Queues of those who wait, and calls, on a node: what the scripts of rl_call.c do, and who hears what is published.
+ * Queues of those who wait, and calls, on a node: what the scripts of rl_notify.c do, and who hears what is published.
  *
  * SPDX-License-Identifier: MIT
  *

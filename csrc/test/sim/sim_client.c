@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "rl_late.h"
+#include "lifecycle/rl_grace.h"
 #include "sim.h"
 #include "sim_trace.h"
 
@@ -177,7 +177,7 @@ void sim_client_start(sim *s, unsigned index) {
   if (s->config.guard) {
     sim_guard_open(s, client);
   }
-  if (s->config.calls && rl_calls_open(&client->core) != REDLOCK_OK) {
+  if (s->config.calls && rl_notify_open(&client->core) != REDLOCK_OK) {
     abort();
   }
   for (unsigned i = 0; i < client->nodes; i++) {
@@ -278,10 +278,10 @@ void sim_client_confirmed(const sim *s, sim_client *client, uint32_t lease) {
 
 /* Whether it waits in a line, or in queues. */
 static void sim_client_wait_of(sim *s, sim_lock *own) {
-  const rl_line *line = own->lock->line;
+  const rl_waitlist *line = own->lock->line;
   if (line != NULL && own->line_call == 0) {
     own->line_call = s->calls;
-    if (own->lock->phase == RL_PHASE_LINE) {
+    if (own->lock->phase == RL_PHASE_QUEUED) {
       sim_count(s, SIM_WAIT_PARKED);
     }
   }
@@ -529,7 +529,7 @@ static void sim_client_drew(sim *s, sim_client *client, sim_lock *own) {
 static void sim_client_launched(sim *s, sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     sim_lock *own = &client->locks[i];
-    bool waits = own->lock != NULL && own->lock->phase == RL_PHASE_LAUNCH;
+    bool waits = own->lock != NULL && own->lock->phase == RL_PHASE_SEND;
     own->launched = own->launched || !waits;
     if (waits) {
       sim_count(s, SIM_LAUNCH_PACED);
@@ -552,7 +552,7 @@ static uint32_t sim_client_draw_token(sim *s, const sim_client *client, const si
 static bool sim_client_launch(sim *s, sim_client *client) {
   unsigned char entropy[SIM_LOCKS_MAX * RL_LOCK_ENTROPY];
   size_t wanted = rl_core_entropy_wanted(&client->core), filled = 0;
-  if (!rl_core_wants_launch(&client->core)) {
+  if (!rl_core_wants_send(&client->core)) {
     return false;
   }
   for (rl_lock *lock = rl_lock_queue_first(&client->core.launches.acquires);
@@ -582,7 +582,7 @@ static bool sim_client_launch(sim *s, sim_client *client) {
     client->reading_us += sim_below(&s->random_client, s->config.ttl_max_us / 2);
     s->breached = true;
   }
-  rl_core_launch(&client->core, client->reading_us, entropy, filled);
+  rl_core_send(&client->core, client->reading_us, entropy, filled);
   sim_client_launched(s, client);
   return true;
 }
@@ -679,7 +679,7 @@ static bool sim_client_in_call(const sim *s, const sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     const rl_lock *lock = client->locks[i].lock;
     if (lock != NULL && ((rl_lock_is_busy(lock) && !lock->unheard) || rl_list_is_in(&lock->queue) ||
-                         rl_late_until(lock, client->reading_us) > client->reading_us)) {
+                         rl_grace_until(lock, client->reading_us) > client->reading_us)) {
       return true;
     }
   }
@@ -690,7 +690,7 @@ static bool sim_client_in_call(const sim *s, const sim_client *client) {
       return true;
     }
   }
-  return rl_core_wants_launch(&client->core);
+  return rl_core_wants_send(&client->core);
 }
 
 /* Whether it sleeps on, because no call is due. */
@@ -732,7 +732,7 @@ static void sim_client_wait(sim *s, sim_client *client) {
       deadline_us == REDLOCK_NEVER ? SIM_NEVER : sim_clock_when(&client->clock, deadline_us);
   for (unsigned i = 0; i < s->config.locks; i++) {
     const rl_lock *lock = client->locks[i].lock;
-    uint64_t late_us = lock == NULL ? 0 : rl_late_until(lock, client->reading_us);
+    uint64_t late_us = lock == NULL ? 0 : rl_grace_until(lock, client->reading_us);
     at_us = client->locks[i].due_us < at_us ? client->locks[i].due_us : at_us;
     if (late_us > client->reading_us && sim_clock_when(&client->clock, late_us) < at_us) {
       at_us = sim_clock_when(&client->clock, late_us);

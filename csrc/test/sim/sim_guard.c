@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rl_guard.h"
-#include "rl_guarding.h"
+#include "lease/rl_guarding.h"
+#include "node/rl_guard.h"
 #include "sim.h"
 #include "sim_key.h"
 #include "sim_trace.h"

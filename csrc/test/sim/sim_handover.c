@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rl_attach.h"
-#include "rl_detach.h"
-#include "rl_reentry.h"
+#include "lease/rl_attach.h"
+#include "lease/rl_reentry.h"
+#include "lifecycle/rl_detach.h"
 #include "sim.h"
 #include "sim_trace.h"
 

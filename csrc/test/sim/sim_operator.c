@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "rl_inspect.h"
-#include "rl_reentry.h"
+#include "lease/rl_reentry.h"
+#include "operator/rl_inspect.h"
 #include "sim.h"
 #include "sim_trace.h"
 

@@ -12,11 +12,11 @@
 #include <string.h>
 
 #include "check.h"
-#include "rl_command.h"
-#include "rl_fence.h"
+#include "lease/rl_fence.h"
 #include "sim_key.h"
 #include "sim_script.h"
 #include "sim_trace.h"
+#include "wire/rl_command.h"
 
 #define SIM_WATCH_FENCE_MAX 9007199254740991u
 #define SIM_WATCH_SLACK_US 1000000u

@@ -112,7 +112,7 @@ void tls_peer_end(tls_peer *self) {
   SSL_CTX_free(self->context);
 }
 
-void tls_peer_take(tls_peer *self, rl_carrier_line *line) {
+void tls_peer_take(tls_peer *self, rl_transport_stream *line) {
   size_t length;
   const void *bytes = rl_tls_line_output(line, &length);
   if (bytes != NULL) {
@@ -125,7 +125,7 @@ void tls_peer_take(tls_peer *self, rl_carrier_line *line) {
   }
 }
 
-size_t tls_peer_give(tls_peer *self, rl_carrier_line *line, size_t length) {
+size_t tls_peer_give(tls_peer *self, rl_transport_stream *line, size_t length) {
   size_t room;
   void *bytes = rl_tls_line_room(line, &room);
   size_t wanted = length < room ? length : room;
@@ -134,7 +134,7 @@ size_t tls_peer_give(tls_peer *self, rl_carrier_line *line, size_t length) {
   return got > 0 ? (size_t)got : 0;
 }
 
-int tls_peer_shake(tls_peer *self, rl_carrier_line *line, size_t length, char *message,
+int tls_peer_shake(tls_peer *self, rl_transport_stream *line, size_t length, char *message,
                    size_t size) {
   int ended = rl_tls_line_shake(line, message, size);
   for (unsigned i = 0; ended == 0 && i < 100000; i++) {

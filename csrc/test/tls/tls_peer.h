@@ -36,13 +36,13 @@ void tls_peer_end(tls_peer *self);
 void tls_peer_next(tls_peer *self);
 
 /* Takes what |line| has to send; does what comes of it. */
-void tls_peer_take(tls_peer *self, rl_carrier_line *line);
+void tls_peer_take(tls_peer *self, rl_transport_stream *line);
 
 /* Moves what the peer has to send into |line|, at most |length| bytes; returns how many. */
-size_t tls_peer_give(tls_peer *self, rl_carrier_line *line, size_t length);
+size_t tls_peer_give(tls_peer *self, rl_transport_stream *line, size_t length);
 
 /* Shakes hands in pieces of |length| bytes: 1, or -1 with why. */
-int tls_peer_shake(tls_peer *self, rl_carrier_line *line, size_t length, char *message,
+int tls_peer_shake(tls_peer *self, rl_transport_stream *line, size_t length, char *message,
                    size_t size);
 
 /* The peer sends, or reads what has come. */

@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_address.h"
+#include "options/rl_address.h"
 #include "rl_test.h"
 
 #define SECRET "s3cr3t"

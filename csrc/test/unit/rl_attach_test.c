@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 #include "fake_nodes.h"
-#include "rl_attach.h"
-#include "rl_detach.h"
-#include "rl_release.h"
-#include "rl_round.h"
+#include "lease/rl_attach.h"
+#include "lease/rl_release.h"
+#include "lifecycle/rl_detach.h"
+#include "lock/rl_round.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";

@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_attempt.h"
+#include "base/rl_token.h"
 #include "rl_test.h"
-#include "rl_token.h"
+#include "wire/rl_attempt.h"
 
 static const unsigned char ENTROPY[RL_TOKEN_ENTROPY] = {0xab, 0xcd};
 

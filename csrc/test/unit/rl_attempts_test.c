@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "calling_world.h"
-#include "rl_acquire.h"
+#include "lease/rl_acquire.h"
 
 /* Nodes on which another client holds the key for good. */
 static fake_world *taken_world(bool notifies) {
@@ -78,7 +78,7 @@ static void retry_count_limits_the_attempts_of_a_promoted_waiter(void **state) {
   fake_world *world = taken_world(false);
   rl_lock *head = begin_of(world, KEY, &briefly);
   rl_lock *next = begin_of(world, KEY, &options);
-  assert_int_equal(next->phase, RL_PHASE_LINE);
+  assert_int_equal(next->phase, RL_PHASE_QUEUED);
   (void)wait_for_end(world, head);
   unsigned sets = world->nodes[0].sets;
   (void)wait_for_end(world, next);

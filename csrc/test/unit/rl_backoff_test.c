@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_backoff.h"
+#include "options/rl_backoff.h"
 
 #include <limits.h>
 

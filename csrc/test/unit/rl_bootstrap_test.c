@@ -3,11 +3,11 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_bootstrap.h"
+#include "operator/rl_bootstrap.h"
 
 #include "fake_guard.h"
 #include "fake_nodes.h"
-#include "rl_round.h"
+#include "lock/rl_round.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_buffer.h"
+#include "base/rl_buffer.h"
 #include "rl_test.h"
 
 static void put(rl_buffer *buffer, const char *bytes, size_t length) {

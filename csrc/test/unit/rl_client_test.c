@@ -12,9 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/rl_client.h"
 #include "fake_clock.h"
 #include "loopback.h"
-#include "rl_client.h"
 #include "rl_test.h"
 
 #define PATIENCE_US (10 * SECONDS)

@@ -3,15 +3,15 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_client_wait.h"
+#include "client/rl_client_wait.h"
 
 #include <poll.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "api/rl_handle.h"
+#include "client/rl_client.h"
 #include "loopback.h"
-#include "rl_client.h"
-#include "rl_handle.h"
 #include "rl_test.h"
 
 static atomic_bool no_entropy;

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_client_wait.h"
+#include "client/rl_client_wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,12 +14,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/rl_handle.h"
+#include "client/rl_client.h"
+#include "client/rl_poll.h"
+#include "client/rl_turn.h"
 #include "loopback.h"
-#include "rl_client.h"
-#include "rl_handle.h"
-#include "rl_poll.h"
 #include "rl_test.h"
-#include "rl_turn.h"
 
 static bool no_semaphore;
 static bool no_growth;
@@ -595,9 +595,9 @@ static void what_threads_begin_together_is_launched_by_the_last_of_them(void **s
   for (unsigned in_time = 0; in_time < 2; in_time++) {
     rl_waiter *leader = begin_leader(client);
     assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
-    assert_true(rl_core_wants_launch(&client->core));
+    assert_true(rl_core_wants_send(&client->core));
     pass_through(client);
-    assert_true(rl_core_wants_launch(&client->core)); /* A caller's own loop launches it. */
+    assert_true(rl_core_wants_send(&client->core)); /* A caller's own loop launches it. */
     client->wait.coming = 1;
     client->wait.sender = leader;
     assert_error(rl_handle_begin(lock), REDLOCK_OK);
@@ -605,7 +605,7 @@ static void what_threads_begin_together_is_launched_by_the_last_of_them(void **s
         rl_time_add(redlock_now(), 600 * SECONDS); /* However slow this machine is. */
     pass_through(client);
     assert_true(client->wait.unstarted);
-    assert_true(rl_core_wants_launch(&client->core));
+    assert_true(rl_core_wants_send(&client->core));
     client->wait.sender = NULL;
     client->wait.send_us = rl_time_add(redlock_now(), MS);
     if (in_time == 1) {
@@ -617,7 +617,7 @@ static void what_threads_begin_together_is_launched_by_the_last_of_them(void **s
       assert_true(one.slept_us < 10 * SECONDS);
       client->wait.coming = 0;
     }
-    assert_false(rl_core_wants_launch(&client->core));
+    assert_false(rl_core_wants_send(&client->core));
     assert_false(client->wait.unstarted);
     assert_false(client->wait.unsent);
     redlock_lock_cancel(lock);

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_clock_watch.h"
+#include "node/rl_clock_watch.h"
 #include "rl_test.h"
 
 #define DAY (1700000000 * SECONDS) /* of a node's clock; ours counts from its boot */

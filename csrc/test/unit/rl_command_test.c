@@ -5,9 +5,9 @@
  */
 #include <hiredis/hiredis.h>
 
-#include "rl_command.h"
-#include "rl_sha1.h"
+#include "base/rl_sha1.h"
 #include "rl_test.h"
+#include "wire/rl_command.h"
 
 static const char TOKEN[] = "0123456789abcdef0123456789abcdef01234567";
 
@@ -97,7 +97,7 @@ static void releases_that_call_are_what_hiredis_formats(void **state) {
     size_t length = key_lengths[i / 4];
     int by_text = i % 2 == 1;
     bool leaves = i / 2 % 2 == 1;
-    rl_script script = RL_SCRIPT_RELEASE_CALL;
+    rl_script script = RL_SCRIPT_RELEASE_NOTIFY;
     const char *body = by_text ? rl_command_script_text(script) : rl_command_script_sha1(script);
     fill(key, length);
     rl_command_key name = {key, length, TOKEN, 40, 1, NULL};
@@ -118,7 +118,7 @@ static void a_release_of_several_keys_that_calls_is_what_hiredis_formats(void **
   rl_buffer buffer = {NULL, 0, 0, 0};
   fill(keys, sizeof keys);
   for (int by_text = 0; by_text < 2; by_text++) {
-    rl_script script = RL_SCRIPT_RELEASE_ALL_CALL;
+    rl_script script = RL_SCRIPT_RELEASE_ALL_NOTIFY;
     const char *body = by_text ? rl_command_script_text(script) : rl_command_script_sha1(script);
     rl_command_key name = {keys, sizeof keys, TOKEN, 40, 3, key_lengths_of};
     const char *words[] = {

@@ -6,7 +6,7 @@
 #include <limits.h>
 
 #include "fake_nodes.h"
-#include "rl_round.h"
+#include "lock/rl_round.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
@@ -269,11 +269,11 @@ static void launching_is_due_at_once_and_says_how_much_entropy_it_takes(void **s
   rl_lock *first = fake_lock(world, "first", NULL);
   rl_lock *second = fake_lock(world, "second", NULL);
   assert_int_equal(rl_core_entropy_wanted(&world->core), 0);
-  assert_false(rl_core_wants_launch(&world->core));
+  assert_false(rl_core_wants_send(&world->core));
   assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
   assert_error(rl_lock_acquire(second, world->now_us, NULL, false), REDLOCK_OK);
   assert_int_equal(rl_core_entropy_wanted(&world->core), 2 * RL_LOCK_ENTROPY);
-  assert_true(rl_core_wants_launch(&world->core));
+  assert_true(rl_core_wants_send(&world->core));
   assert_int_equal(rl_core_deadline(&world->core), 0);
   rl_lock_cancel(second, world->now_us, REDLOCK_E_CANCELLED);
   assert_int_equal(rl_core_entropy_wanted(&world->core), RL_LOCK_ENTROPY);
@@ -282,7 +282,7 @@ static void launching_is_due_at_once_and_says_how_much_entropy_it_takes(void **s
   assert_error(rl_lock_result(first), REDLOCK_OK);
   assert_error(rl_lock_release(first, world->now_us, false), REDLOCK_OK);
   assert_int_equal(rl_core_entropy_wanted(&world->core), 0);
-  assert_true(rl_core_wants_launch(&world->core));
+  assert_true(rl_core_wants_send(&world->core));
   assert_true(fake_world_end(world));
 }
 
@@ -294,9 +294,9 @@ static void with_entropy_for_one_only_one_is_launched(void **state) {
   rl_lock *second = fake_lock(world, "second", NULL);
   assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
   assert_error(rl_lock_acquire(second, world->now_us, NULL, false), REDLOCK_OK);
-  rl_core_launch(&world->core, world->now_us, entropy, sizeof entropy);
+  rl_core_send(&world->core, world->now_us, entropy, sizeof entropy);
   assert_int_equal(first->phase, RL_PHASE_ROUND);
-  assert_int_equal(second->phase, RL_PHASE_LAUNCH);
+  assert_int_equal(second->phase, RL_PHASE_SEND);
   fake_settle(world);
   assert_error(rl_lock_result(second), REDLOCK_OK);
   assert_true(fake_world_end(world));
@@ -434,7 +434,7 @@ static void with_32_nodes_17_grants_are_a_lock(void **state) {
     rl_core_connected(&world->core, i, world->now_us);
     rl_core_input(&world->core, i, world->now_us, "+OK\r\n", 5);
   }
-  rl_core_launch(&world->core, world->now_us, entropy, sizeof entropy);
+  rl_core_send(&world->core, world->now_us, entropy, sizeof entropy);
   for (unsigned i = 0; i < 17; i++) {
     assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
     rl_core_input(&world->core, REDLOCK_NODES_MAX - 1 - i, world->now_us, "+OK\r\n", 5);
@@ -559,14 +559,14 @@ static void a_release_that_finds_no_room_is_sent_when_there_is_some(void **state
   assert_string_equal(rl_round_reason(lock, 0), "too many commands are waiting for the node");
   assert_int_equal(world->core.releases->count, 1);
   rl_core_input(&world->core, 0, world->now_us, ":1", 2);
-  assert_false(rl_core_wants_launch(&world->core)); /* That is no reply yet. */
+  assert_false(rl_core_wants_send(&world->core)); /* That is no reply yet. */
   rl_core_input(&world->core, 0, world->now_us, "\r\n", 2);
-  assert_true(rl_core_wants_launch(&world->core));
+  assert_true(rl_core_wants_send(&world->core));
   fake_turn(world);
   assert_int_equal(world->core.releases->count, 0);
   assert_int_equal(world->core.nodes[0]->link.owed_count, RL_LINK_OWED_MAX);
   rl_core_input(&world->core, 0, world->now_us, ":1\r\n", 4);
-  assert_false(rl_core_wants_launch(&world->core)); /* Nothing waits for room any more. */
+  assert_false(rl_core_wants_send(&world->core)); /* Nothing waits for room any more. */
   assert_true(fake_world_end(world));
 }
 

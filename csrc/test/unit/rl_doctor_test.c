@@ -5,8 +5,8 @@
  */
 #include "fake_guard.h"
 #include "fake_nodes.h"
-#include "rl_doctor.h"
-#include "rl_finding.h"
+#include "operator/rl_doctor.h"
+#include "operator/rl_finding.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <sys/types.h>
 
-#include "rl_entropy.h"
+#include "os/rl_entropy.h"
 #include "rl_test.h"
 
 ssize_t __real_getrandom(void *bytes, size_t length, unsigned flags);

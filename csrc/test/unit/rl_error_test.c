@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_error.h"
+#include "base/rl_error.h"
 #include "rl_test.h"
 
 static const int errors[] = {

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_event.h"
+#include "os/rl_event.h"
 
 #include <errno.h>
 #include <fcntl.h>

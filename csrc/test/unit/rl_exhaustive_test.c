@@ -10,8 +10,8 @@
  * (REDLOCK_TEST_VALGRIND=1), because all of them would take minutes and half an hour there.
  */
 #include "fake_nodes.h"
-#include "rl_fence.h"
-#include "rl_login.h"
+#include "lease/rl_fence.h"
+#include "options/rl_login.h"
 #include "rl_test.h"
 
 void __wrap_rl_login_overwrite(void *memory, size_t size);

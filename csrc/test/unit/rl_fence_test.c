@@ -3,13 +3,13 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_fence.h"
+#include "lease/rl_fence.h"
 
 #include "fake_nodes.h"
-#include "rl_attach.h"
-#include "rl_detach.h"
-#include "rl_force.h"
-#include "rl_round.h"
+#include "lease/rl_attach.h"
+#include "lifecycle/rl_detach.h"
+#include "lock/rl_round.h"
+#include "operator/rl_force.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
@@ -820,7 +820,7 @@ static void locks_of_one_owner_have_the_token_of_the_lease(void **state) {
   assert_error(fake_hold(world, outer), REDLOCK_OK);
   uint64_t token = token_of(outer);
   assert_error(rl_lock_acquire(inner, world->now_us, NULL, false), REDLOCK_OK);
-  assert_true(rl_fence_token(rl_ring_carrier(inner)) == token);
+  assert_true(rl_fence_token(rl_ring_owner(inner)) == token);
   assert_error(release(world, outer), REDLOCK_OK); /* Now the other one has the lease. */
   assert_true(token_of(inner) == token);
   assert_error(extend(world, inner), REDLOCK_OK);
@@ -931,7 +931,7 @@ static void a_lock_acquired_again_counts_on_what_it_did_though_its_owner_has_two
   assert_true(rl_lock_remaining(waits, world->now_us) > rl_lock_remaining(outer, world->now_us));
   assert_error(rl_lock_acquire(inner, world->now_us, NULL, false), REDLOCK_OK);
   assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_OK);
-  assert_ptr_equal(rl_ring_carrier(inner), outer);
+  assert_ptr_equal(rl_ring_owner(inner), outer);
   redlock_options fenced = FENCED; /* Only the other one has a token. */
   assert_error(rl_lock_acquire(inner, world->now_us, &fenced, false), REDLOCK_E_HELD);
   assert_error(extend(world, inner), REDLOCK_E_LOST); /* It is told when it asks the nodes. */

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_finding.h"
+#include "operator/rl_finding.h"
 #include "rl_test.h"
 
 #define NODES_MAX 5

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rl_fork.h"
+#include "os/rl_fork.h"
 #include "rl_test.h"
 
 /* In a child: 0 when it sees the fork, adopts, and its own child sees that again. */

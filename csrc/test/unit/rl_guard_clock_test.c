@@ -3,13 +3,13 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_guard.h"
+#include "node/rl_guard.h"
 
 #include "guarded_world.h"
-#include "rl_loss.h"
-#include "rl_margin.h"
-#include "rl_renew.h"
-#include "rl_round.h"
+#include "lease/rl_loss.h"
+#include "lease/rl_margin.h"
+#include "lease/rl_renew.h"
+#include "lock/rl_round.h"
 
 static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 
@@ -338,7 +338,7 @@ static void a_step_backwards_endangers_no_lease(void **state) {
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
   world->nodes[1].store.ahead_us -= 100 * MS;
   assert_error(fake_hold(world, other), REDLOCK_OK);
-  assert_int_equal(guard_of(world, 1)->why, RL_RECORD_CLOCK);
+  assert_int_equal(guard_of(world, 1)->why, RL_LINEAGE_CLOCK);
   assert_int_equal(rl_margin_of(kept, world->now_us), 0);
   assert_int_equal(world->core.losses->count, 0);
   assert_true(fake_world_end(world));

@@ -3,13 +3,13 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_guard.h"
-#include "rl_guarding.h"
+#include "lease/rl_guarding.h"
+#include "node/rl_guard.h"
 
 #include "guarded_world.h"
-#include "rl_attach.h"
-#include "rl_detach.h"
-#include "rl_round.h"
+#include "lease/rl_attach.h"
+#include "lifecycle/rl_detach.h"
+#include "lock/rl_round.h"
 
 /* ------------------------------------------------------------------------------------- records */
 
@@ -639,12 +639,12 @@ static void server_without_a_seal_is_refused_with_advice(void **state) {
 
 /* Valkey 8.1 counts object, key and value together up to 64 bytes. */
 static void seal_name_does_not_grow_with_cluster_name(void **state) {
-  char cluster[RL_RECORD_CLUSTER_MAX + 1];
+  char cluster[RL_LINEAGE_CLUSTER_MAX + 1];
   (void)state;
   memset(cluster, 'c', sizeof cluster - 1);
   cluster[sizeof cluster - 1] = '\0';
   fake_world *world = ready(1);
-  rl_record_write_key(world->core.guards->key, cluster);
+  rl_lineage_write_key(world->core.guards->key, cluster);
   rl_lock *lock = lock_of(world);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_int_equal(strlen(guard_of(world, 0)->seal), strlen("redlock:lineage ") + 12);

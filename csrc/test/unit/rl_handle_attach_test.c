@@ -5,9 +5,9 @@
  */
 #include <poll.h>
 
+#include "client/rl_client.h"
 #include "fake_clock.h"
 #include "loopback.h"
-#include "rl_client.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";

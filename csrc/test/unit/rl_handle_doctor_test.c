@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "api/rl_handle.h"
 #include "fake_clock.h"
 #include "loopback.h"
-#include "rl_handle.h"
 #include "rl_test.h"
 
 typedef struct world {

@@ -9,11 +9,11 @@
 #include <signal.h>
 #include <sys/time.h>
 
+#include "api/rl_handle.h"
+#include "client/rl_client.h"
+#include "client/rl_poll.h"
 #include "fake_clock.h"
 #include "loopback.h"
-#include "rl_client.h"
-#include "rl_handle.h"
-#include "rl_poll.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";

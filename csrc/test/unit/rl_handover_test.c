@@ -4,9 +4,9 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
-#include "rl_detach.h"
-#include "rl_handover.h"
+#include "lifecycle/rl_detach.h"
 #include "rl_test.h"
+#include "wire/rl_handover.h"
 
 static void fill(unsigned char *bytes, size_t length, unsigned seed) {
   for (size_t i = 0; i < length; i++) {

@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
-#include "rl_inspect.h"
-#include "rl_round.h"
+#include "lock/rl_round.h"
+#include "operator/rl_inspect.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";

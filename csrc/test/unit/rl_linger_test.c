@@ -7,10 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/rl_linger.h"
+#include "client/rl_client.h"
 #include "fake_clock.h"
 #include "loopback.h"
-#include "rl_client.h"
-#include "rl_linger.h"
 #include "rl_test.h"
 
 #define PATIENCE_US (10 * SECONDS)

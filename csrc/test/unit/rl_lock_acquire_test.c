@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
-#include "rl_round.h"
+#include "lock/rl_round.h"
 #include "rl_test.h"
 
 /* ttl 10 s, less 1 % and 2 ms. */

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
-#include "rl_round.h"
+#include "lock/rl_round.h"
 #include "rl_test.h"
 
 #define LEASE_US (9898 * MS)

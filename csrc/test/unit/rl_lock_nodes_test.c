@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
-#include "rl_round.h"
+#include "lock/rl_round.h"
 #include "rl_test.h"
 
 /* ttl 10 s, less 1 % and 2 ms. */
@@ -282,7 +282,7 @@ static void the_locks_are_gone_through_every_100_ms_at_most(void **state) {
   redlock_time start_us = world->now_us;
   (void)fake_answer(world, 2); /* what it owed */
   assert_int_equal(fake_next(world, 2), FAKE_SET);
-  assert_int_equal(world->core.joins->at_us, start_us + RL_JOIN_EVERY_US);
+  assert_int_equal(world->core.joins->at_us, start_us + RL_BACKFILL_EVERY_US);
   /* It answers only when the next lock has been taken without it. */
   rl_lock_free(lock, world->now_us);
   fake_turn(world);
@@ -300,8 +300,8 @@ static void the_locks_are_gone_through_every_100_ms_at_most(void **state) {
     (void)fake_answer(world, 2);
   }
   assert_int_equal(world->nodes[2].sets, sets);
-  assert_int_equal(rl_core_deadline(&world->core), start_us + RL_JOIN_EVERY_US);
-  fake_pass(world, start_us + RL_JOIN_EVERY_US - 1 - world->now_us);
+  assert_int_equal(rl_core_deadline(&world->core), start_us + RL_BACKFILL_EVERY_US);
+  fake_pass(world, start_us + RL_BACKFILL_EVERY_US - 1 - world->now_us);
   assert_int_equal(world->nodes[2].sets, sets);
   fake_pass(world, 1);
   assert_int_equal(world->nodes[2].sets, sets + 1);
@@ -315,13 +315,13 @@ static void a_node_that_goes_again_before_it_joins_is_not_waited_for(void **stat
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
-  world->core.joins->at_us = world->now_us + RL_JOIN_EVERY_US;
+  world->core.joins->at_us = world->now_us + RL_BACKFILL_EVERY_US;
   (void)fake_answer(world, 2); /* what it owed */
   assert_int_equal(world->nodes[2].sets, 1);
   world->nodes[2].policy = FAKE_HANGS;
   fake_break(world, 2, "Connection reset by peer");
-  fake_pass(world, RL_JOIN_EVERY_US);
-  assert_true(rl_core_deadline(&world->core) > world->now_us + RL_JOIN_EVERY_US);
+  fake_pass(world, RL_BACKFILL_EVERY_US);
+  assert_true(rl_core_deadline(&world->core) > world->now_us + RL_BACKFILL_EVERY_US);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
   assert_true(fake_world_end(world));
 }
@@ -515,18 +515,18 @@ static void a_node_that_owes_much_joins_when_it_has_answered(void **state) {
   rl_lock *lock = start_once(world);
   a_majority_answers(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  owe_releases(world, 2, RL_JOIN_WINDOW, 1);
+  owe_releases(world, 2, RL_BACKFILL_WINDOW, 1);
   world->nodes[2].blocked = true;
   rl_core_input(&world->core, 2, world->now_us, "+OK\r\n", 5);
   fake_turn(world);
-  assert_int_equal(world->core.nodes[2]->link.owed_count, RL_JOIN_WINDOW);
+  assert_int_equal(world->core.nodes[2]->link.owed_count, RL_BACKFILL_WINDOW);
   assert_int_equal(lock->lease->sent, 3); /* nodes 0 and 1 */
   rl_core_input(&world->core, 2, world->now_us, ":1\r\n", 4);
   fake_turn(world);
   assert_int_equal(lock->lease->sent, 3);
-  fake_pass(world, RL_JOIN_EVERY_US);
+  fake_pass(world, RL_BACKFILL_EVERY_US);
   assert_int_equal(lock->lease->sent, 7);
-  assert_int_equal(world->core.nodes[2]->link.owed_count, RL_JOIN_WINDOW);
+  assert_int_equal(world->core.nodes[2]->link.owed_count, RL_BACKFILL_WINDOW);
   assert_true(fake_world_end(world));
 }
 
@@ -549,9 +549,9 @@ static void a_release_behind_a_full_queue_waits_for_room(void **state) {
   assert_true(world->core.releases->count > 0);
   (void)rl_core_output(&world->core, 0, &length);
   rl_core_output_sent(&world->core, 0, length);
-  assert_false(rl_core_wants_launch(&world->core));
+  assert_false(rl_core_wants_send(&world->core));
   rl_core_input(&world->core, 0, world->now_us, ":1\r\n", 4); /* to the first of them */
-  assert_true(rl_core_wants_launch(&world->core));
+  assert_true(rl_core_wants_send(&world->core));
   fake_turn(world);
   assert_int_equal(world->core.releases->count, 0);
   assert_int_equal(world->core.nodes[0]->link.owed_count, RL_LINK_OUTPUT_MAX / REDLOCK_KEY_MAX);

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
-#include "rl_round.h"
+#include "lock/rl_round.h"
 #include "rl_test.h"
 
 #define LEASE_US (9898 * MS)
@@ -385,7 +385,7 @@ static void a_release_waits_for_a_connection_that_is_about_to_be_made(void **sta
   rl_core_disconnected(&world->core, 0, world->now_us, "Connection reset by peer");
   assert_int_equal(rl_core_connection(&world->core, 0, world->now_us), RL_CONNECTION_WANTED);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  rl_core_launch(&world->core, world->now_us, NULL, 0);
+  rl_core_send(&world->core, world->now_us, NULL, 0);
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   assert_int_equal(lock->waiting, 1);
   fake_settle(world);

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
-#include "rl_round.h"
+#include "lock/rl_round.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
@@ -522,9 +522,9 @@ static void a_retry_that_is_launched_too_late_is_not_made(void **state) {
   assert_int_equal(lock->phase, RL_PHASE_DELAY);
   world->now_us += MS;
   rl_core_advance(&world->core, world->now_us);
-  assert_int_equal(lock->phase, RL_PHASE_LAUNCH);
+  assert_int_equal(lock->phase, RL_PHASE_SEND);
   world->now_us += 50 * MS; /* 19 ms are left, and nobody has answered within 30. */
-  rl_core_launch(&world->core, world->now_us, entropy, sizeof entropy);
+  rl_core_send(&world->core, world->now_us, entropy, sizeof entropy);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   fake_turn(world);
   assert_int_equal(world->nodes[0].sets, sets + 1);
@@ -541,7 +541,7 @@ static void an_acquire_that_is_launched_after_its_budget_sends_nothing(void **st
   rl_lock *lock = fake_lock(world, KEY, &options);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   world->now_us += 5 * MS;
-  rl_core_launch(&world->core, world->now_us, entropy, sizeof entropy);
+  rl_core_send(&world->core, world->now_us, entropy, sizeof entropy);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   fake_turn(world);
   assert_int_equal(world->nodes[0].sets, 0);

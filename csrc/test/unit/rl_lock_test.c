@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
-#include "rl_attach.h"
-#include "rl_detach.h"
+#include "lease/rl_attach.h"
+#include "lifecycle/rl_detach.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
@@ -35,7 +35,7 @@ static fake_world *in_flight(rl_lock **lock, rl_operation operation, rl_phase ph
     world = held(3, lock);
   }
   begin(world, *lock, operation);
-  if (phase != RL_PHASE_LAUNCH) {
+  if (phase != RL_PHASE_SEND) {
     fake_turn(world);
   }
   if (phase == RL_PHASE_DELAY) {
@@ -51,9 +51,9 @@ typedef struct flight {
 } flight;
 
 static const flight flights[] = {
-    {RL_OPERATION_ACQUIRE, RL_PHASE_LAUNCH}, {RL_OPERATION_ACQUIRE, RL_PHASE_ROUND},
-    {RL_OPERATION_ACQUIRE, RL_PHASE_DELAY},  {RL_OPERATION_EXTEND, RL_PHASE_LAUNCH},
-    {RL_OPERATION_EXTEND, RL_PHASE_ROUND},   {RL_OPERATION_RELEASE, RL_PHASE_LAUNCH},
+    {RL_OPERATION_ACQUIRE, RL_PHASE_SEND},  {RL_OPERATION_ACQUIRE, RL_PHASE_ROUND},
+    {RL_OPERATION_ACQUIRE, RL_PHASE_DELAY}, {RL_OPERATION_EXTEND, RL_PHASE_SEND},
+    {RL_OPERATION_EXTEND, RL_PHASE_ROUND},  {RL_OPERATION_RELEASE, RL_PHASE_SEND},
     {RL_OPERATION_RELEASE, RL_PHASE_ROUND},
 };
 
@@ -527,7 +527,7 @@ static void forgetting_sends_nothing_and_holds_nothing(void **state) {
     unsigned releases = world->nodes[0].releases;
     world->core.releases->again = true; /* as after a release that found no room */
     rl_core_forget(&world->core);
-    assert_false(rl_core_wants_launch(&world->core));
+    assert_false(rl_core_wants_send(&world->core));
     assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);
     assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
     assert_int_equal(world->core.attempts.live, 0);

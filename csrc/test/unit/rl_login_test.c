@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_login.h"
+#include "options/rl_login.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,14 +3,14 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_loss.h"
+#include "lease/rl_loss.h"
 
 #include "kept.h"
-#include "rl_attach.h"
-#include "rl_detach.h"
-#include "rl_inspect.h"
-#include "rl_renew.h"
-#include "rl_round.h"
+#include "lease/rl_attach.h"
+#include "lease/rl_renew.h"
+#include "lifecycle/rl_detach.h"
+#include "lock/rl_round.h"
+#include "operator/rl_inspect.h"
 
 /* The nodes refuse its first automatic extend, and all that follow. */
 static fake_world *failing(rl_lock **lock) {

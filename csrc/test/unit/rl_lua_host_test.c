@@ -11,8 +11,8 @@
 #include <lua.h>
 #include <lualib.h>
 
+#include "client/rl_client.h"
 #include "redlock.h"
-#include "rl_client.h"
 #include "rl_lua.h"
 #include "rl_test.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "fake_nodes.h"
-#include "rl_attach.h"
-#include "rl_detach.h"
-#include "rl_margin.h"
+#include "lease/rl_attach.h"
+#include "lease/rl_margin.h"
+#include "lifecycle/rl_detach.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
@@ -425,7 +425,7 @@ static void a_round_is_launched_when_the_quorum_may_be_asked(void **state) {
     (void)fake_answer(world, 1);
     rl_lock *second = fake_lock(world, "second", NULL);
     begin_acquire(world, second);
-    assert_int_equal(second->phase, quorum == 2 ? RL_PHASE_ROUND : RL_PHASE_LAUNCH);
+    assert_int_equal(second->phase, quorum == 2 ? RL_PHASE_ROUND : RL_PHASE_SEND);
     (void)fake_answer(world, 2);
     assert_int_equal(second->phase, RL_PHASE_ROUND);
     assert_true(fake_world_end(world));

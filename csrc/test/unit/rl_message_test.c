@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_nodes.h"
-#include "rl_round.h"
+#include "lock/rl_round.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";
@@ -294,7 +294,7 @@ static void unasked_nodes_are_told_as_the_reason(void **state) {
   rl_lock *lock = fake_lock(world, KEY, &options);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   rl_core_advance(&world->core, world->now_us);
-  rl_core_launch(&world->core, world->now_us + 2 * MS, entropy, sizeof entropy);
+  rl_core_send(&world->core, world->now_us + 2 * MS, entropy, sizeof entropy);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_message(lock, "'orders:42': only 0 of 1 nodes granted it, 1 are needed: "
                        "10.0.0.1:6379: the time was up before it was asked");

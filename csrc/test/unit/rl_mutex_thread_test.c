@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_mutex.h"
+#include "os/rl_mutex.h"
 
 #include <sched.h>
 #include <stdatomic.h>

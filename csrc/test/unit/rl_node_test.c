@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_store.h"
-#include "rl_node.h"
+#include "node/rl_node.h"
 #include "rl_test.h"
 
 #define START_US (100 * SECONDS)
@@ -51,7 +51,7 @@ static void connect_node(fixture *it) {
 /* What the link says of bytes that come now, whatever of its output was sent. */
 static const char *hear(fixture *it, const char *bytes, size_t length) {
   bool came_up = false;
-  rl_owed owed;
+  rl_outstanding owed;
   const char *reason = rl_link_feed(&it->node.link, it->now_us, bytes, length);
   int got;
   while (reason == NULL &&
@@ -129,7 +129,7 @@ static void the_handshake_logs_in_selects_and_names_itself(void **state) {
     assert_int_equal(it->node.link.owed_count, cases[i].owed);
     for (unsigned k = 0; k < cases[i].owed; k++) {
       assert_int_equal(it->node.link.phase, RL_LINK_HANDSHAKE);
-      assert_false(rl_link_has_room(&it->node.link, RL_OWED_RELEASE));
+      assert_false(rl_link_has_room(&it->node.link, RL_OUTSTANDING_RELEASE));
       it->now_us += 5;
       assert_null(feed(it, "+OK\r\n"));
     }
@@ -245,7 +245,7 @@ static void assert_next_handshake(fixture *it, const char *replies, const char *
   assert_null(feed(it, replies));
   rl_link_closed(&it->node.link);
   rl_node_disconnected(&it->node, it->now_us, "closed");
-  rl_owed owed;
+  rl_outstanding owed;
   while (rl_link_take(&it->node.link, &owed)) {
   }
   connect_node(it);
@@ -297,7 +297,7 @@ static void close_at_setname_is_tried_again_at_once_and_once(void **state) {
   (void)state;
   fixture *it = make("h");
   for (unsigned i = 0; i < 4; i++) {
-    rl_owed owed;
+    rl_outstanding owed;
     connect_node(it);
     rl_buffer_clear(&it->node.link.output);
     rl_link_closed(&it->node.link);
@@ -401,7 +401,8 @@ static void errors_of_operations_hide_the_password_as_well(void **state) {
       assert_null(feed(it, "+OK\r\n"));
     }
     rl_attempt *attempt = attempt_of(it);
-    assert_true(rl_link_queue_set(&it->node.link, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 1000));
+    assert_true(
+        rl_link_queue_set(&it->node.link, it->now_us, RL_OUTSTANDING_ACQUIRE, attempt, 1, 1000));
     assert_null(feed(it, cases[i].reply));
     assert_string_equal(rl_link_said(&it->node.link), cases[i].said);
     rl_attempt_unref(&it->pool, attempt);
@@ -450,7 +451,8 @@ static void an_answer_to_an_operation_resets_the_back_off(void **state) {
   fixture *it = make_up();
   it->node.failures = 5;
   rl_attempt *attempt = attempt_of(it);
-  assert_true(rl_link_queue_set(&it->node.link, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 1000));
+  assert_true(
+      rl_link_queue_set(&it->node.link, it->now_us, RL_OUTSTANDING_ACQUIRE, attempt, 1, 1000));
   assert_null(feed(it, "+OK\r\n"));
   assert_true(it->node.link.useful);
   rl_node_disconnected(&it->node, it->now_us, "Connection reset by peer");
@@ -483,7 +485,8 @@ static void silence_counts_from_the_first_debt_and_from_every_byte(void **state)
   rl_attempt *attempt = attempt_of(it);
   it->now_us += 50 * SECONDS;
   redlock_time first_us = it->now_us;
-  assert_true(rl_link_queue_set(&it->node.link, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 1000));
+  assert_true(
+      rl_link_queue_set(&it->node.link, it->now_us, RL_OUTSTANDING_ACQUIRE, attempt, 1, 1000));
   assert_int_equal(rl_node_deadline(&it->node), first_us + 3 * SECONDS);
   it->now_us += SECONDS;
   assert_true(rl_link_queue_release(&it->node.link, it->now_us, attempt, 1, false, true));
@@ -509,7 +512,8 @@ static void a_long_ttl_does_not_allow_a_long_silence(void **state) {
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
   assert_true(rl_link_queue_extend(&it->node.link, it->now_us, attempt, 1, false, 60000));
-  assert_true(rl_link_queue_set(&it->node.link, it->now_us, RL_OWED_ACQUIRE, attempt, 1, 60000));
+  assert_true(
+      rl_link_queue_set(&it->node.link, it->now_us, RL_OUTSTANDING_ACQUIRE, attempt, 1, 60000));
   assert_int_equal(rl_node_deadline(&it->node), it->now_us + 3 * SECONDS);
   rl_attempt_unref(&it->pool, attempt);
   destroy(it);
@@ -530,10 +534,10 @@ static void debts_come_back_in_order_whatever_their_number(void **state) {
     }
     rl_buffer_clear(&it->node.link.output);
     while (out < in - burst / 3) {
-      rl_owed owed;
+      rl_outstanding owed;
       assert_true(rl_link_take(&it->node.link, &owed));
       assert_int_equal(owed.round, out++);
-      assert_int_equal(owed.kind, RL_OWED_RELEASE);
+      assert_int_equal(owed.kind, RL_OUTSTANDING_RELEASE);
       rl_attempt_unref(&it->pool, owed.attempt);
     }
   }
@@ -547,14 +551,14 @@ static void room_has_bounds_of_its_own_for_acquires(void **state) {
   fixture *it = make_up();
   rl_attempt *attempt = attempt_of(it);
   for (unsigned owed = 0; owed < RL_LINK_OWED_MAX; owed++) {
-    assert_int_equal(rl_link_has_room(&it->node.link, RL_OWED_ACQUIRE),
+    assert_int_equal(rl_link_has_room(&it->node.link, RL_OUTSTANDING_ACQUIRE),
                      owed < RL_LINK_OWED_ACQUIRE_MAX);
-    assert_true(rl_link_has_room(&it->node.link, RL_OWED_RELEASE));
-    assert_true(rl_link_has_room(&it->node.link, RL_OWED_EXTEND));
+    assert_true(rl_link_has_room(&it->node.link, RL_OUTSTANDING_RELEASE));
+    assert_true(rl_link_has_room(&it->node.link, RL_OUTSTANDING_EXTEND));
     assert_true(rl_link_queue_release(&it->node.link, it->now_us, attempt, 1, false, true));
     rl_buffer_clear(&it->node.link.output);
   }
-  assert_false(rl_link_has_room(&it->node.link, RL_OWED_RELEASE));
+  assert_false(rl_link_has_room(&it->node.link, RL_OUTSTANDING_RELEASE));
   rl_attempt_unref(&it->pool, attempt);
   destroy(it);
 }
@@ -562,12 +566,12 @@ static void room_has_bounds_of_its_own_for_acquires(void **state) {
 static void room_ends_when_as_many_bytes_wait_as_may(void **state) {
   (void)state;
   static const struct {
-    rl_owed_kind kind;
+    rl_outstanding_kind kind;
     size_t bytes_max;
-  } cases[] = {{RL_OWED_ACQUIRE, RL_LINK_OUTPUT_ACQUIRE_MAX},
-               {RL_OWED_EXTEND, RL_LINK_OUTPUT_MAX},
-               {RL_OWED_HEAL, RL_LINK_OUTPUT_MAX},
-               {RL_OWED_RELEASE, RL_LINK_OUTPUT_MAX}};
+  } cases[] = {{RL_OUTSTANDING_ACQUIRE, RL_LINK_OUTPUT_ACQUIRE_MAX},
+               {RL_OUTSTANDING_EXTEND, RL_LINK_OUTPUT_MAX},
+               {RL_OUTSTANDING_HEAL, RL_LINK_OUTPUT_MAX},
+               {RL_OUTSTANDING_RELEASE, RL_LINK_OUTPUT_MAX}};
   fixture *it = make_up();
   assert_non_null(rl_buffer_reserve(&it->node.link.output, RL_LINK_OUTPUT_MAX, true));
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {

@@ -7,19 +7,19 @@
  */
 #include <poll.h>
 
+#include "client/rl_client.h"
 #include "fake_clock.h"
 #include "fake_guard.h"
 #include "fake_nodes.h"
+#include "lease/rl_attach.h"
+#include "lease/rl_custom_token.h"
+#include "lease/rl_fence.h"
+#include "lease/rl_reentry.h"
+#include "lifecycle/rl_detach.h"
+#include "lock/rl_round.h"
 #include "loopback.h"
-#include "rl_attach.h"
-#include "rl_client.h"
-#include "rl_detach.h"
-#include "rl_fence.h"
-#include "rl_given.h"
-#include "rl_reentry.h"
-#include "rl_reply.h"
-#include "rl_round.h"
 #include "rl_test.h"
+#include "wire/rl_reply.h"
 
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
@@ -116,7 +116,7 @@ static void play_core(fake_world *world) {
     if (rl_lock_detachable(other, world->now_us, &handover) == REDLOCK_OK) {
       rl_lock_detach(other);
     }
-    (void)rl_given_set(other, OTHER, strlen(OTHER));
+    (void)rl_custom_token_set(other, OTHER, strlen(OTHER));
     finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
     if (rl_lock_detachable(other, world->now_us, &handover) == REDLOCK_OK &&
         rl_attach_set(other, &handover) == REDLOCK_OK) {
@@ -124,7 +124,7 @@ static void play_core(fake_world *world) {
       finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
     }
     finish(world, other, rl_lock_release(other, world->now_us, false));
-    (void)rl_given_set(other, OTHER, strlen(OTHER));
+    (void)rl_custom_token_set(other, OTHER, strlen(OTHER));
     finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
     fake_break(world, 0, "Connection reset by peer");
     rl_lock_free(other, world->now_us);
@@ -554,7 +554,7 @@ static void fill_output(fake_world *world, unsigned index, rl_attempt *attempt) 
   }
   size_t least = attempt->resource->key_length + REDLOCK_TOKEN_LENGTH + 256;
   while (node->link.output.capacity - node->link.output.tail >= least) {
-    assert_true(rl_link_queue_set(&node->link, world->now_us, RL_OWED_HEAL, attempt, 0, 1));
+    assert_true(rl_link_queue_set(&node->link, world->now_us, RL_OUTSTANDING_HEAL, attempt, 0, 1));
   }
   assert_true(node->link.owed_count < node->link.owed_capacity);
 }
@@ -562,7 +562,8 @@ static void fill_output(fake_world *world, unsigned index, rl_attempt *attempt) 
 typedef enum queued { SET, EXTEND, RELEASE } queued;
 
 static bool queue(rl_node *node, redlock_time now_us, rl_attempt *attempt, queued what) {
-  return what == SET ? rl_link_queue_set(&node->link, now_us, RL_OWED_ACQUIRE, attempt, 1, 1000)
+  return what == SET
+             ? rl_link_queue_set(&node->link, now_us, RL_OUTSTANDING_ACQUIRE, attempt, 1, 1000)
          : what == EXTEND ? rl_link_queue_extend(&node->link, now_us, attempt, 1, false, 1000)
                           : rl_link_queue_release(&node->link, now_us, attempt, 1, false, true);
 }
@@ -634,7 +635,7 @@ static void freeing_a_lock_allocates_nothing_however_full_the_queues_are(void **
     rl_lock_free(lock, world->now_us);
     memory.armed = false;
     assert_int_equal(memory.calls, 0);
-    assert_true(rl_core_wants_launch(&world->core));
+    assert_true(rl_core_wants_send(&world->core));
     assert_true(rl_core_unsent(&world->core));
     fake_turn(world);
     assert_false(rl_core_unsent(&world->core));
@@ -667,7 +668,7 @@ static void freeing_a_lock_between_attempts_allocates_nothing(void **state) {
   rl_lock_free(lock, world->now_us);
   memory.armed = false;
   assert_int_equal(memory.calls, 0);
-  assert_true(rl_core_wants_launch(&world->core));
+  assert_true(rl_core_wants_send(&world->core));
   rl_attempt_unref(&world->core.attempts, attempt);
   assert_true(fake_world_end(world));
 }
@@ -729,7 +730,7 @@ static void a_release_that_finds_no_memory_is_tried_again_after_half_a_second(vo
   memory.armed = false;
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(world->core.releases->count, 1);
-  assert_false(rl_core_wants_launch(&world->core));
+  assert_false(rl_core_wants_send(&world->core));
   assert_int_equal(rl_core_deadline(&world->core), world->now_us + 500 * MS);
   fake_pass(world, 500 * MS);
   assert_int_equal(world->nodes[0].releases, 1);

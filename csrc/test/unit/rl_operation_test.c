@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_operation.h"
+#include "base/rl_operation.h"
 #include "rl_test.h"
 
 static void every_operation_is_found_by_its_name(void **state) {

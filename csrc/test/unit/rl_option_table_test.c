@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_options.h"
+#include "options/rl_options.h"
 
 #include <limits.h>
 

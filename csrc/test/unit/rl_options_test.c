@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "rl_options.h"
+#include "options/rl_options.h"
 #include "rl_test.h"
 
 static rl_options defaults(void) {

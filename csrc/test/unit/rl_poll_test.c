@@ -3,17 +3,17 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_poll.h"
+#include "client/rl_poll.h"
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "api/rl_handle.h"
+#include "client/rl_client.h"
 #include "fake_clock.h"
 #include "loopback.h"
-#include "rl_client.h"
-#include "rl_handle.h"
 #include "rl_test.h"
 
 #define PATIENCE_MS 10000

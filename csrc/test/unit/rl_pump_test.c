@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_pump.h"
+#include "client/rl_pump.h"
 
 #include "fake_nodes.h"
 #include "rl_test.h"
@@ -78,10 +78,10 @@ static void a_thousand_beginnings_take_more_than_one_call(void **state) {
     locks[i] = fake_lock(world, KEY, NULL);
     assert_error(rl_lock_acquire(locks[i], redlock_now(), NULL, true), REDLOCK_OK);
   }
-  while (rl_core_wants_launch(core)) {
+  while (rl_core_wants_send(core)) {
     unsigned launched = 0;
     assert_int_equal(rl_core_deadline(core), 0);
-    assert_error(rl_pump_launch(core), REDLOCK_OK);
+    assert_error(rl_pump_send(core), REDLOCK_OK);
     for (unsigned i = 0; i < MANY; i++) {
       launched += locks[i]->round > 0;
     }
@@ -105,14 +105,14 @@ static void without_entropy_nothing_but_acquires_is_held_back(void **state) {
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
   assert_error(rl_lock_release(held, world->now_us, true), REDLOCK_OK);
   no_entropy = true;
-  assert_error(rl_pump_launch(core), REDLOCK_E_SYSTEM);
+  assert_error(rl_pump_send(core), REDLOCK_E_SYSTEM);
   assert_int_equal(rl_pump_output(core), ALL);
   const void *bytes = rl_core_output(core, 0, &length);
   assert_non_null(memmem(bytes, length, "EVAL", 4));
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
   assert_int_equal(lock->round, 0);
   no_entropy = false;
-  assert_error(rl_pump_launch(core), REDLOCK_OK);
+  assert_error(rl_pump_send(core), REDLOCK_OK);
   assert_int_equal(lock->round, 1);
   rl_core_forget(core);
   assert_true(fake_world_end(world));

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_quorum.h"
+#include "base/rl_quorum.h"
 #include "rl_test.h"
 
 #define NODES_MAX 8

@@ -8,12 +8,12 @@
 #include <time.h>
 
 #include "kept.h"
-#include "rl_attach.h"
-#include "rl_detach.h"
-#include "rl_given.h"
-#include "rl_inspect.h"
-#include "rl_lease.h"
-#include "rl_reentry.h"
+#include "lease/rl_attach.h"
+#include "lease/rl_custom_token.h"
+#include "lease/rl_lease.h"
+#include "lease/rl_reentry.h"
+#include "lifecycle/rl_detach.h"
+#include "operator/rl_inspect.h"
 
 static void own(const fake_world *world, rl_lock *lock, const char *owner) {
   assert_error(rl_reentry_set_owner(lock, world->now_us, owner, strlen(owner)), REDLOCK_OK);
@@ -495,7 +495,7 @@ static void a_given_token_does_not_count(void **state) {
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
   rl_lock *third = owned(world, KEY, "me");
-  assert_error(rl_given_set(third, "mine", 4), REDLOCK_OK);
+  assert_error(rl_custom_token_set(third, "mine", 4), REDLOCK_OK);
   assert_error(acquire(world, third, NULL), REDLOCK_E_HELD);
   assert_message(third, "with another token");
   assert_true(fake_world_end(world));

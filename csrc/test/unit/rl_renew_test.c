@@ -3,10 +3,10 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_renew.h"
+#include "lease/rl_renew.h"
 
 #include "kept.h"
-#include "rl_round.h"
+#include "lock/rl_round.h"
 
 /* --------------------------------------------------------------------------------- when (R1, R2) */
 
@@ -285,7 +285,7 @@ static void an_extend_that_is_launched_late_asks_for_what_is_left_then(void **st
   assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   fake_pass(world, 10 * MS);
-  assert_int_equal(lock->phase, RL_PHASE_LAUNCH);
+  assert_int_equal(lock->phase, RL_PHASE_SEND);
   fake_pass(world, 50 * MS);
   assert_int_equal(fake_answer(world, 0).verb, FAKE_SET);
   fake_command command = fake_answer(world, 0);
@@ -323,7 +323,7 @@ static fake_world *extending(unsigned launched, rl_lock **lock) {
   } else {
     rl_core_advance(&world->core, world->now_us);
   }
-  assert_int_equal((*lock)->phase, launched ? RL_PHASE_ROUND : RL_PHASE_LAUNCH);
+  assert_int_equal((*lock)->phase, launched ? RL_PHASE_ROUND : RL_PHASE_SEND);
   assert_true((*lock)->automatic);
   assert_error(rl_lock_result(*lock), REDLOCK_OK); /* of the acquire */
   assert_false(rl_lock_is_busy(*lock));
@@ -462,8 +462,8 @@ static void result_message_and_votes_are_those_of_the_users_last_operation(void 
     assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
     assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_UNAVAILABLE);
     assert_string_equal(rl_lock_message(lock, after, sizeof after), before);
-    assert_int_equal(rl_report_votes(lock)[0].vote, REDLOCK_VOTE_GRANTED);
-    assert_int_equal(rl_report_votes(lock)[1].vote, REDLOCK_VOTE_ERROR);
+    assert_int_equal(rl_result_votes(lock)[0].vote, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(rl_result_votes(lock)[1].vote, REDLOCK_VOTE_ERROR);
     assert_string_equal(rl_round_reason(lock, 0), "");
     assert_non_null(strstr(rl_round_reason(lock, 2), "OOM"));
     assert_true(rl_lock_remaining(lock, world->now_us) > 9 * SECONDS);
@@ -483,7 +483,7 @@ static void what_automatic_extends_fail_for_does_not_show_in_the_users_result(vo
   assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_OK);
   assert_string_equal(rl_lock_message(lock, message, sizeof message), "");
   for (unsigned i = 0; i < 3; i++) {
-    assert_int_equal(rl_report_votes(lock)[i].vote, REDLOCK_VOTE_GRANTED);
+    assert_int_equal(rl_result_votes(lock)[i].vote, REDLOCK_VOTE_GRANTED);
   }
   assert_true(fake_world_end(world));
 }

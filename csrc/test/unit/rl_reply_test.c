@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_reply.h"
 #include "rl_test.h"
+#include "wire/rl_reply.h"
 
 #define MEMORY_MAX ((size_t)512 * 1024)
 

@@ -11,11 +11,11 @@
 #include <poll.h>
 #include <stdatomic.h>
 
+#include "client/rl_client.h"
 #include "look_ups.h" /* __wrap_getaddrinfo, __wrap_freeaddrinfo */
-#include "rl_client.h"
-#include "rl_resolver.h"
+#include "net/rl_resolver.h"
+#include "os/rl_thread.h"
 #include "rl_test.h"
-#include "rl_thread.h"
 
 #define PATIENCE_US (20 * SECONDS)
 

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_resource.h"
 #include "rl_test.h"
+#include "wire/rl_resource.h"
 
 static void assert_name(const rl_resource *resource, unsigned index, const char *key,
                         size_t key_length, size_t prefix_length) {

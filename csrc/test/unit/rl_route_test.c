@@ -3,14 +3,14 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_route.h"
+#include "net/rl_route.h"
 #include "rl_test.h"
 
-struct rl_carrier_node {
+struct rl_transport_node {
   int unused;
 };
 
-static rl_carrier_node node_made;
+static rl_transport_node node_made;
 static unsigned made, freed;
 static int answer;
 static char heard[1024]; /* what the carrier was told, by name */
@@ -18,7 +18,7 @@ static char heard[1024]; /* what the carrier was told, by name */
 #define TEXTS(X)                                                                                   \
   X(host) X(ca) X(ca_path) X(crl) X(cert) X(key) X(key_password) X(server_name) X(ciphers)
 
-static int node_new(rl_carrier_node **node, const rl_carrier_options *options, char *message,
+static int node_new(rl_transport_node **node, const rl_transport_options *options, char *message,
                     size_t message_size) {
   size_t used = 0;
   made++;
@@ -36,13 +36,13 @@ static int node_new(rl_carrier_node **node, const rl_carrier_options *options, c
   return answer;
 }
 
-static void node_free(rl_carrier_node *node) {
+static void node_free(rl_transport_node *node) {
   assert_ptr_equal(node, &node_made);
   freed++;
 }
 
-static redlock_carrier carrier = {
-    .version = RL_CARRIER_VERSION, .node_new = node_new, .node_free = node_free};
+static redlock_transport carrier = {
+    .version = RL_TRANSPORT_VERSION, .node_new = node_new, .node_free = node_free};
 
 static char message[RL_STREAM_ERROR_MAX];
 static rl_route route;
@@ -52,7 +52,7 @@ static int reset(void **state) {
   made = freed = 0;
   answer = REDLOCK_OK;
   heard[0] = message[0] = '\0';
-  carrier.version = RL_CARRIER_VERSION;
+  carrier.version = RL_TRANSPORT_VERSION;
   return 0;
 }
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "rl_same_server.h"
+#include "net/rl_same_server.h"
 #include "rl_test.h"
 
 /* By descriptor; NULL stands for a connection that has ended, and "" for a Unix socket. */

@@ -3,15 +3,15 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_semaphore.h"
+#include "os/rl_semaphore.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "base/rl_time.h"
 #include "rl_test.h"
-#include "rl_time.h"
 #include "suspend.h"
 
 static rl_semaphore semaphore;

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_sha1.h"
+#include "base/rl_sha1.h"
 
 #include "rl_test.h"
 

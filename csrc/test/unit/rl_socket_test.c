@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "look_ups.h" /* __wrap_getaddrinfo, __wrap_freeaddrinfo */
-#include "rl_node.h"
-#include "rl_socket.h"
+#include "net/rl_socket.h"
+#include "node/rl_node.h"
 #include "rl_test.h"
 #include "scratch.h"
 
@@ -249,37 +249,37 @@ static void the_last_address_decides_why_it_failed(void **state) {
   (void)close(closed);
 }
 
-static rl_carrier_line *line_new(rl_carrier_node *node, char *text, size_t size) {
+static rl_transport_stream *line_new(rl_transport_node *node, char *text, size_t size) {
   (void)text;
   (void)size;
-  return (rl_carrier_line *)node;
+  return (rl_transport_stream *)node;
 }
 
-static int line_shake(rl_carrier_line *line, char *text, size_t size) {
+static int line_shake(rl_transport_stream *line, char *text, size_t size) {
   (void)line;
   (void)snprintf(text, size, "its certificate is refused");
   return -1;
 }
 
-static const void *line_output(const rl_carrier_line *line, size_t *length) {
+static const void *line_output(const rl_transport_stream *line, size_t *length) {
   (void)line;
   *length = 0;
   return NULL;
 }
 
-static void line_ends(rl_carrier_line *line) {
+static void line_ends(rl_transport_stream *line) {
   (void)line;
 }
 
 /* "localhost" has two, of which servers often know one: the other is not what is wrong. */
 static void a_handshake_that_fails_tells_more_than_an_address_without_a_server(void **state) {
   (void)state;
-  static const redlock_carrier carrier = {.line_new = line_new,
-                                          .shake = line_shake,
-                                          .output = line_output,
-                                          .finish = line_ends,
-                                          .line_free = line_ends};
-  const rl_route route = {&carrier, (rl_carrier_node *)(uintptr_t)&carrier};
+  static const redlock_transport carrier = {.line_new = line_new,
+                                            .shake = line_shake,
+                                            .output = line_output,
+                                            .finish = line_ends,
+                                            .line_free = line_ends};
+  const rl_route route = {&carrier, (rl_transport_node *)(uintptr_t)&carrier};
   rl_socket socket;
   int port, closed_port;
   int listener = listen_on(&port, 8);

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_stream.h"
+#include "net/rl_stream.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -14,7 +14,7 @@
 #include "rl_test.h"
 
 /* It says "because" for an 'x' of the peer, and gives back any other byte. */
-struct rl_carrier_line {
+struct rl_transport_stream {
   char input[64];
   size_t held;
   char output[64];
@@ -22,9 +22,9 @@ struct rl_carrier_line {
   bool shaken;
 };
 
-static rl_carrier_line line;
+static rl_transport_stream line;
 
-static rl_carrier_line *note_new(rl_carrier_node *node, char *message, size_t message_size) {
+static rl_transport_stream *note_new(rl_transport_node *node, char *message, size_t message_size) {
   (void)node;
   (void)message;
   (void)message_size;
@@ -32,11 +32,11 @@ static rl_carrier_line *note_new(rl_carrier_node *node, char *message, size_t me
   return &line;
 }
 
-static void note_free(rl_carrier_line *self) {
+static void note_free(rl_transport_stream *self) {
   (void)self;
 }
 
-static int note_shake(rl_carrier_line *self, char *message, size_t message_size) {
+static int note_shake(rl_transport_stream *self, char *message, size_t message_size) {
   if (self->held > 0 && self->input[0] == 'x') {
     (void)snprintf(message, message_size, "because");
     return -1;
@@ -45,16 +45,16 @@ static int note_shake(rl_carrier_line *self, char *message, size_t message_size)
   return self->shaken;
 }
 
-static void *note_room(rl_carrier_line *self, size_t *length) {
+static void *note_room(rl_transport_stream *self, size_t *length) {
   *length = sizeof self->input - self->held;
   return self->input + self->held;
 }
 
-static void note_fed(rl_carrier_line *self, size_t length) {
+static void note_fed(rl_transport_stream *self, size_t length) {
   self->held += length;
 }
 
-static long note_read(rl_carrier_line *self, void *bytes, size_t length, char *message,
+static long note_read(rl_transport_stream *self, void *bytes, size_t length, char *message,
                       size_t message_size) {
   if (self->held > 0 && self->input[0] == 'x') {
     (void)snprintf(message, message_size, "because");
@@ -66,12 +66,12 @@ static long note_read(rl_carrier_line *self, void *bytes, size_t length, char *m
   return (long)got;
 }
 
-static bool note_holds(const rl_carrier_line *self) {
+static bool note_holds(const rl_transport_stream *self) {
   (void)self;
   return false;
 }
 
-static long note_write(rl_carrier_line *self, const void *bytes, size_t length, char *message,
+static long note_write(rl_transport_stream *self, const void *bytes, size_t length, char *message,
                        size_t message_size) {
   (void)message;
   (void)message_size;
@@ -80,23 +80,23 @@ static long note_write(rl_carrier_line *self, const void *bytes, size_t length, 
   return (long)length;
 }
 
-static const void *note_output(const rl_carrier_line *self, size_t *length) {
+static const void *note_output(const rl_transport_stream *self, size_t *length) {
   *length = self->unsent;
   return self->unsent == 0 ? NULL : self->output;
 }
 
-static void note_sent(rl_carrier_line *self, size_t length) {
+static void note_sent(rl_transport_stream *self, size_t length) {
   self->unsent -= length;
 }
 
-static void note_finish(rl_carrier_line *self) {
+static void note_finish(rl_transport_stream *self) {
   (void)self;
 }
 
-static const redlock_carrier notes = {RL_CARRIER_VERSION, NULL,        NULL,       note_new,
-                                      note_free,          note_shake,  note_room,  note_fed,
-                                      note_read,          note_holds,  note_write, note_output,
-                                      note_sent,          note_finish, NULL};
+static const redlock_transport notes = {
+    RL_TRANSPORT_VERSION, NULL,        NULL,      note_new,    note_free,
+    note_shake,           note_room,   note_fed,  note_read,   note_holds,
+    note_write,           note_output, note_sent, note_finish, NULL};
 
 /* Two ends of a TCP connection. */
 static void connect_ends(int ends[2]) {
@@ -114,7 +114,7 @@ static void connect_ends(int ends[2]) {
 }
 
 static void open_stream(rl_stream *stream, int fd) {
-  rl_carrier_node *node = (rl_carrier_node *)(uintptr_t)&line; /* Nobody looks into it. */
+  rl_transport_node *node = (rl_transport_node *)(uintptr_t)&line; /* Nobody looks into it. */
   rl_route route = {&notes, node};
   char error[RL_STREAM_ERROR_MAX];
   (void)fd;

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "rl_stream.h"
+#include "net/rl_stream.h"
 #include "rl_test.h"
 
 #define BAD 255
@@ -63,11 +63,11 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t length, int flags) {
 
 /* ------------------------------------------------------------------------------------ the carrier */
 
-struct rl_carrier_node {
+struct rl_transport_node {
   bool refuses; /* every connection */
 };
 
-struct rl_carrier_line {
+struct rl_transport_stream {
   bool greeted, shaken;
   size_t input_length, output_start, output_end;
   unsigned char input[256 + ROOM_MAX];
@@ -77,32 +77,32 @@ struct rl_carrier_line {
 static unsigned lines, writes;
 static size_t largest_write;
 
-static rl_carrier_line *line_new(rl_carrier_node *node, char *message, size_t message_size) {
+static rl_transport_stream *line_new(rl_transport_node *node, char *message, size_t message_size) {
   if (node->refuses) {
     (void)snprintf(message, message_size, "no line");
     return NULL;
   }
   lines++;
-  return calloc(1, sizeof(rl_carrier_line));
+  return calloc(1, sizeof(rl_transport_stream));
 }
 
-static void line_free(rl_carrier_line *line) {
+static void line_free(rl_transport_stream *line) {
   lines--;
   free(line);
 }
 
-static void put(rl_carrier_line *line, const void *bytes, size_t length) {
+static void put(rl_transport_stream *line, const void *bytes, size_t length) {
   assert_true(line->output_end + length <= sizeof line->output);
   memcpy(line->output + line->output_end, bytes, length);
   line->output_end += length;
 }
 
-static void consume(rl_carrier_line *line, size_t length) {
+static void consume(rl_transport_stream *line, size_t length) {
   line->input_length -= length;
   memmove(line->input, line->input + length, line->input_length);
 }
 
-static int shake(rl_carrier_line *line, char *message, size_t message_size) {
+static int shake(rl_transport_stream *line, char *message, size_t message_size) {
   if (!line->greeted) {
     put(line, "hello", 5);
     line->greeted = true;
@@ -120,20 +120,20 @@ static int shake(rl_carrier_line *line, char *message, size_t message_size) {
   return 1;
 }
 
-static void *room(rl_carrier_line *line, size_t *length) {
+static void *room(rl_transport_stream *line, size_t *length) {
   *length = ROOM_MAX;
   return line->input + line->input_length;
 }
 
-static void fed(rl_carrier_line *line, size_t length) {
+static void fed(rl_transport_stream *line, size_t length) {
   line->input_length += length;
 }
 
-static bool holds(const rl_carrier_line *line) {
+static bool holds(const rl_transport_stream *line) {
   return line->input_length > 0 && line->input_length > line->input[0];
 }
 
-static long read_line(rl_carrier_line *line, void *bytes, size_t length, char *message,
+static long read_line(rl_transport_stream *line, void *bytes, size_t length, char *message,
                       size_t message_size) {
   while (line->input_length > 0) {
     size_t size = line->input[0];
@@ -156,7 +156,7 @@ static long read_line(rl_carrier_line *line, void *bytes, size_t length, char *m
   return 0;
 }
 
-static long write_line(rl_carrier_line *line, const void *bytes, size_t length, char *message,
+static long write_line(rl_transport_stream *line, const void *bytes, size_t length, char *message,
                        size_t message_size) {
   const unsigned char *from = bytes;
   writes++;
@@ -179,35 +179,35 @@ static long write_line(rl_carrier_line *line, const void *bytes, size_t length, 
   return (long)length;
 }
 
-static const void *output(const rl_carrier_line *line, size_t *length) {
+static const void *output(const rl_transport_stream *line, size_t *length) {
   *length = line->output_end - line->output_start;
   return *length > 0 ? line->output + line->output_start : NULL;
 }
 
-static void sent(rl_carrier_line *line, size_t length) {
+static void sent(rl_transport_stream *line, size_t length) {
   line->output_start += length;
 }
 
-static void finish(rl_carrier_line *line) {
+static void finish(rl_transport_stream *line) {
   put(line, "bye", 3);
 }
 
-static const redlock_carrier carrier = {.version = RL_CARRIER_VERSION,
-                                        .line_new = line_new,
-                                        .line_free = line_free,
-                                        .shake = shake,
-                                        .room = room,
-                                        .fed = fed,
-                                        .read = read_line,
-                                        .holds = holds,
-                                        .write = write_line,
-                                        .output = output,
-                                        .sent = sent,
-                                        .finish = finish};
+static const redlock_transport carrier = {.version = RL_TRANSPORT_VERSION,
+                                          .line_new = line_new,
+                                          .line_free = line_free,
+                                          .shake = shake,
+                                          .room = room,
+                                          .fed = fed,
+                                          .read = read_line,
+                                          .holds = holds,
+                                          .write = write_line,
+                                          .output = output,
+                                          .sent = sent,
+                                          .finish = finish};
 
 /* --------------------------------------------------------------------------------------- a pair */
 
-static rl_carrier_node node;
+static rl_transport_node node;
 static const rl_route plain = {NULL, NULL};
 static const rl_route carried = {&carrier, &node};
 static rl_stream stream;

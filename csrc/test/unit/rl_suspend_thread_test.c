@@ -10,8 +10,8 @@
 #include <stdatomic.h>
 
 #include "../../cli/cli_loop.c"
+#include "client/rl_client.h"
 #include "loopback.h"
-#include "rl_client.h"
 #include "rl_test.h"
 
 static const char KEY[] = "orders:42";

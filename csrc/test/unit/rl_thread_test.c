@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_thread.h"
+#include "os/rl_thread.h"
 
 #include <signal.h>
 #include <stdatomic.h>

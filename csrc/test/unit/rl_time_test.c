@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/rl_time.h"
 #include "rl_test.h"
-#include "rl_time.h"
 
 static void adding_saturates_at_never(void **state) {
   (void)state;

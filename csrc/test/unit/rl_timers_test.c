@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/rl_timers.h"
 #include "rl_test.h"
-#include "rl_timers.h"
 
 #define LOCKS 200
 

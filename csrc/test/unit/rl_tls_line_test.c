@@ -32,28 +32,28 @@ static int end(void **state) {
   return 0;
 }
 
-static rl_carrier_node *node_for(const char *host) {
-  rl_carrier_options options = {.host = host, .ca = ca};
-  rl_carrier_node *node;
+static rl_transport_node *node_for(const char *host) {
+  rl_transport_options options = {.host = host, .ca = ca};
+  rl_transport_node *node;
   assert_int_equal(rl_tls_node_new(&node, &options, message, sizeof message), REDLOCK_OK);
   return node;
 }
 
-static rl_carrier_line *line_to(rl_carrier_node *node) {
-  rl_carrier_line *line = rl_tls_line_new(node, message, sizeof message);
+static rl_transport_stream *line_to(rl_transport_node *node) {
+  rl_transport_stream *line = rl_tls_line_new(node, message, sizeof message);
   assert_non_null(line);
   return line;
 }
 
 /* A line that has shaken hands with |peer|. */
-static rl_carrier_line *shaken(rl_carrier_node *node, tls_peer *peer) {
-  rl_carrier_line *line = line_to(node);
+static rl_transport_stream *shaken(rl_transport_node *node, tls_peer *peer) {
+  rl_transport_stream *line = line_to(node);
   assert_int_equal(tls_peer_shake(peer, line, 16384, message, sizeof message), 1);
   return line;
 }
 
 /* Reads |length| bytes that the peer has sent, in pieces of |piece| of the ciphertext. */
-static void read_all(tls_peer *peer, rl_carrier_line *line, unsigned char *bytes, size_t length,
+static void read_all(tls_peer *peer, rl_transport_stream *line, unsigned char *bytes, size_t length,
                      size_t piece) {
   size_t got = 0;
   while (got < length) {
@@ -67,7 +67,7 @@ static void read_all(tls_peer *peer, rl_carrier_line *line, unsigned char *bytes
   }
 }
 
-static void talk(tls_peer *peer, rl_carrier_line *line, size_t piece) {
+static void talk(tls_peer *peer, rl_transport_stream *line, size_t piece) {
   unsigned char bytes[64];
   assert_int_equal(rl_tls_line_write(line, "PING\r\n", 6, message, sizeof message), 6);
   tls_peer_take(peer, line);
@@ -83,12 +83,12 @@ static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
 static void bytes_come_and_go_however_they_are_cut(void **state) {
   (void)state;
   static const size_t pieces[] = {1, 2, 3, 4, 5, 6, 7, 100, 1000, 16384};
-  rl_carrier_node *node = node_for("redis.test");
+  rl_transport_node *node = node_for("redis.test");
   for (unsigned i = 0; i < COUNT_OF(pieces) * COUNT_OF(versions); i++) {
     tls_peer peer;
     size_t piece = pieces[i / COUNT_OF(versions)];
     tls_peer_start(&peer, &ours, versions[i % COUNT_OF(versions)]);
-    rl_carrier_line *line = line_to(node);
+    rl_transport_stream *line = line_to(node);
     assert_int_equal(tls_peer_shake(&peer, line, piece, message, sizeof message), 1);
     talk(&peer, line, piece);
     rl_tls_line_free(line);
@@ -102,13 +102,13 @@ static void much_comes_whole(void **state) {
   (void)state;
   enum { MUCH = 200000 };
   static unsigned char sent[MUCH], got[MUCH];
-  rl_carrier_node *node = node_for("redis.test");
+  rl_transport_node *node = node_for("redis.test");
   tls_peer peer;
   for (size_t i = 0; i < MUCH; i++) {
     sent[i] = (unsigned char)(i * 31 / 7);
   }
   tls_peer_start(&peer, &ours, TLS1_3_VERSION);
-  rl_carrier_line *line = shaken(node, &peer);
+  rl_transport_stream *line = shaken(node, &peer);
   tls_peer_write(&peer, sent, MUCH);
   for (size_t at = 0; at < MUCH;) {
     size_t room = MUCH - at < 1000 ? MUCH - at : 1000;
@@ -138,7 +138,7 @@ static void what_is_sent_in_parts_arrives_whole(void **state) {
   (void)state;
   enum { PART = 3000, PARTS = 40 };
   static unsigned char sent[PART * PARTS], got[PART * PARTS];
-  rl_carrier_node *node = node_for("redis.test");
+  rl_transport_node *node = node_for("redis.test");
   tls_peer peer;
   size_t length;
   int total = 0;
@@ -146,7 +146,7 @@ static void what_is_sent_in_parts_arrives_whole(void **state) {
     sent[i] = (unsigned char)(i * 17 / 5);
   }
   tls_peer_start(&peer, &ours, TLS1_3_VERSION);
-  rl_carrier_line *line = shaken(node, &peer);
+  rl_transport_stream *line = shaken(node, &peer);
   for (unsigned i = 0; i < PARTS; i++) {
     assert_int_equal(
         rl_tls_line_write(line, sent + (size_t)i * PART, PART, message, sizeof message), PART);
@@ -191,8 +191,8 @@ static void a_certificate_that_is_no_good_is_refused(void **state) {
     tls_peer peer;
     tls_certificate_write(&one, ca);
     tls_peer_start(&peer, &one, versions[i % COUNT_OF(versions)]);
-    rl_carrier_node *node = node_for(row->host);
-    rl_carrier_line *line = line_to(node);
+    rl_transport_node *node = node_for(row->host);
+    rl_transport_stream *line = line_to(node);
     int ended = tls_peer_shake(&peer, line, 16384, message, sizeof message);
     assert_int_equal(ended, row->said == NULL ? 1 : -1);
     if (row->said != NULL) {
@@ -211,14 +211,14 @@ static void a_certificate_that_is_no_good_is_refused(void **state) {
 static void a_certificate_that_nobody_signed_is_refused(void **state) {
   (void)state;
   tls_certificate other = tls_certificate_make("redis.test", -1, 2);
-  rl_carrier_options options = {.host = "redis.test"};
+  rl_transport_options options = {.host = "redis.test"};
   tls_peer peer;
   for (unsigned i = 0; i < 2; i++) {
-    rl_carrier_node *node;
+    rl_transport_node *node;
     options.ca = i == 0 ? ca : NULL;
     assert_int_equal(rl_tls_node_new(&node, &options, message, sizeof message), REDLOCK_OK);
     tls_peer_start(&peer, &other, TLS1_3_VERSION);
-    rl_carrier_line *line = line_to(node);
+    rl_transport_stream *line = line_to(node);
     assert_int_equal(tls_peer_shake(&peer, line, 16384, message, sizeof message), -1);
     assert_non_null(strstr(message, "self-signed"));
     assert_int_equal(strstr(message, "tls_ca says whom to trust") != NULL, i == 1);
@@ -240,11 +240,11 @@ static void a_certificate_that_nobody_signed_is_refused(void **state) {
 static void a_session_is_resumed_unless_it_is_forgotten(void **state) {
   (void)state;
   for (unsigned i = 0; i < COUNT_OF(versions); i++) {
-    rl_carrier_node *node = node_for("redis.test");
+    rl_transport_node *node = node_for("redis.test");
     tls_peer peer;
     tls_peer_start(&peer, &ours, versions[i]);
     for (unsigned k = 0; k < 4; k++) {
-      rl_carrier_line *line = shaken(node, &peer);
+      rl_transport_stream *line = shaken(node, &peer);
       assert_int_equal(SSL_session_reused(line->ssl), k == 1 || k == 3);
       talk(&peer, line, 16384); /* Tickets of TLS 1.3 come after the handshake. */
       rl_tls_line_free(line);
@@ -261,10 +261,10 @@ static void a_session_is_resumed_unless_it_is_forgotten(void **state) {
 static void a_farewell_is_heard_and_said(void **state) {
   (void)state;
   char bytes[16];
-  rl_carrier_node *node = node_for("redis.test");
+  rl_transport_node *node = node_for("redis.test");
   tls_peer peer;
   tls_peer_start(&peer, &ours, TLS1_3_VERSION);
-  rl_carrier_line *line = shaken(node, &peer);
+  rl_transport_stream *line = shaken(node, &peer);
   rl_tls_line_finish(line);
   tls_peer_take(&peer, line);
   assert_int_equal(tls_peer_read(&peer, bytes, sizeof bytes), 0);
@@ -289,12 +289,12 @@ static void a_farewell_is_heard_and_said(void **state) {
 
 static void keys_are_updated_as_often_as_the_peer_likes(void **state) {
   (void)state;
-  rl_carrier_node *node = node_for("redis.test");
+  rl_transport_node *node = node_for("redis.test");
   tls_peer peer;
   char bytes[16];
   size_t length;
   tls_peer_start(&peer, &ours, TLS1_3_VERSION);
-  rl_carrier_line *line = shaken(node, &peer);
+  rl_transport_stream *line = shaken(node, &peer);
   for (unsigned i = 0; i < 1000; i++) {
     assert_int_equal(SSL_key_update(peer.ssl, SSL_KEY_UPDATE_REQUESTED), 1);
     assert_int_equal(SSL_do_handshake(peer.ssl), 1);
@@ -311,11 +311,11 @@ static void keys_are_updated_as_often_as_the_peer_likes(void **state) {
 
 static void a_new_handshake_amid_the_connection_is_refused(void **state) {
   (void)state;
-  rl_carrier_node *node = node_for("redis.test");
+  rl_transport_node *node = node_for("redis.test");
   tls_peer peer;
   char bytes[16];
   tls_peer_start(&peer, &ours, TLS1_2_VERSION);
-  rl_carrier_line *line = shaken(node, &peer);
+  rl_transport_stream *line = shaken(node, &peer);
   assert_int_equal(SSL_renegotiate(peer.ssl), 1);
   (void)SSL_do_handshake(peer.ssl);
   (void)tls_peer_give(&peer, line, 16384);
@@ -331,7 +331,7 @@ static void a_new_handshake_amid_the_connection_is_refused(void **state) {
 /* Every byte that the peer sends in a handshake and after it, turned over. */
 static void a_byte_that_is_wrong_ends_the_connection_with_a_sentence(void **state) {
   (void)state;
-  rl_carrier_node *node = node_for("redis.test");
+  rl_transport_node *node = node_for("redis.test");
   unsigned refused = 0, taken = 0;
   for (size_t at = 0; at < 4000; at++) {
     tls_peer peer;
@@ -340,7 +340,7 @@ static void a_byte_that_is_wrong_ends_the_connection_with_a_sentence(void **stat
     bool over = false;
     tls_peer_start(&peer, &ours, versions[at % 2]);
     rl_tls_node_forget_session(node);
-    rl_carrier_line *line = line_to(node);
+    rl_transport_stream *line = line_to(node);
     message[0] = '\0';
     ended = rl_tls_line_shake(line, message, sizeof message);
     while (ended == 0 && got > 0) {
@@ -373,10 +373,10 @@ static void what_is_no_tls_is_told(void **state) {
   static const char *const answers[] = {"-ERR unknown command\r\n",
                                         "HTTP/1.1 400 Bad Request\r\n\r\n",
                                         "SSH-2.0-OpenSSH_9.2\r\n", "+OK\r\n$3\r\nabc\r\n"};
-  rl_carrier_node *node = node_for("redis.test");
+  rl_transport_node *node = node_for("redis.test");
   for (unsigned i = 0; i < COUNT_OF(answers); i++) {
     size_t room;
-    rl_carrier_line *line = line_to(node);
+    rl_transport_stream *line = line_to(node);
     assert_int_equal(rl_tls_line_shake(line, message, sizeof message), 0);
     memcpy(rl_tls_line_room(line, &room), answers[i], strlen(answers[i]));
     rl_tls_line_fed(line, strlen(answers[i]));
@@ -390,11 +390,11 @@ static void what_is_no_tls_is_told(void **state) {
 /* The program's own errors are not ours, and ours are not left to it. */
 static void the_queue_of_errors_is_left_empty(void **state) {
   (void)state;
-  rl_carrier_node *node = node_for("other.test");
+  rl_transport_node *node = node_for("other.test");
   tls_peer peer;
   char bytes[16];
   tls_peer_start(&peer, &ours, TLS1_3_VERSION);
-  rl_carrier_line *line = line_to(node);
+  rl_transport_stream *line = line_to(node);
   ERR_put_error(ERR_LIB_USER, 0, 1, "test", 1);
   assert_int_equal(tls_peer_shake(&peer, line, 16384, message, sizeof message), -1);
   assert_non_null(strstr(message, "hostname mismatch"));
@@ -419,10 +419,10 @@ static void the_queue_of_errors_is_left_empty(void **state) {
 static void it_tells_for_how_long_the_certificate_is_valid(void **state) {
   (void)state;
   const redlock_duration day_us = 86400 * SECONDS;
-  rl_carrier_node *node = node_for("redis.test");
+  rl_transport_node *node = node_for("redis.test");
   tls_peer peer;
   tls_peer_start(&peer, &ours, TLS1_2_VERSION);
-  rl_carrier_line *line = line_to(node);
+  rl_transport_stream *line = line_to(node);
   assert_true(rl_tls_line_certificate(line) == REDLOCK_NEVER); /* It has not been seen yet. */
   rl_tls_line_free(line);
   line = shaken(node, &peer);

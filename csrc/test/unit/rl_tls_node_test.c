@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "rl_client.h"
+#include "client/rl_client.h"
 #include "rl_test.h"
 #include "scratch.h"
 #include "tls_peer.h"
@@ -44,8 +44,8 @@ static int end(void **state) {
   return 0;
 }
 
-static int try(const rl_carrier_options *options) {
-  rl_carrier_node *node;
+static int try(const rl_transport_options *options) {
+  rl_transport_node *node;
   message[0] = '\0';
   int error = rl_tls_node_new(&node, options, message, sizeof message);
   assert_int_equal(error == REDLOCK_OK, node != NULL);
@@ -60,7 +60,7 @@ static int try(const rl_carrier_options *options) {
 
 static void what_is_well_said_is_taken(void **state) {
   (void)state;
-  const rl_carrier_options good[] = {
+  const rl_transport_options good[] = {
       {.host = "h"},
       {.host = "h", .ca = ca},
       {.host = "h", .ca_path = scratch.path},
@@ -82,7 +82,7 @@ static void what_is_well_said_is_taken(void **state) {
 }
 
 typedef struct mistake {
-  rl_carrier_options options;
+  rl_transport_options options;
   const char *said;
 } mistake;
 
@@ -122,14 +122,14 @@ static void a_mistake_is_told_by_what_is_wrong(void **state) {
     }
   }
   tls_certificate_write_key(&other, key, NULL);
-  rl_carrier_options mixed = {.host = "h", .cert = cert, .key = key};
+  rl_transport_options mixed = {.host = "h", .cert = cert, .key = key};
   assert_error(try(&mixed), REDLOCK_E_INVALID);
   assert_non_null(strstr(message, "tls_key is not the key of tls_cert"));
   tls_certificate_write_key(&ours, key, NULL);
 }
 
-static int shake(rl_carrier_node *node, tls_peer *peer) {
-  rl_carrier_line *line = rl_tls_line_new(node, message, sizeof message);
+static int shake(rl_transport_node *node, tls_peer *peer) {
+  rl_transport_stream *line = rl_tls_line_new(node, message, sizeof message);
   int ended = tls_peer_shake(peer, line, 16384, message, sizeof message);
   rl_tls_line_free(line);
   tls_peer_next(peer);
@@ -139,8 +139,8 @@ static int shake(rl_carrier_node *node, tls_peer *peer) {
 /* Certificates are renewed while the program runs. */
 static void files_that_have_changed_are_read_again(void **state) {
   (void)state;
-  rl_carrier_options options = {.host = "127.0.0.1", .ca = ca};
-  rl_carrier_node *node;
+  rl_transport_options options = {.host = "127.0.0.1", .ca = ca};
+  rl_transport_node *node;
   tls_peer before, after;
   tls_peer_start(&before, &ours, TLS1_2_VERSION);
   tls_peer_start(&after, &other, TLS1_2_VERSION);
@@ -168,9 +168,9 @@ static void files_that_have_changed_are_read_again(void **state) {
 /* Descriptors, or memory, that were used up just then are not the files' fault. */
 static void files_that_could_not_be_read_are_tried_again(void **state) {
   (void)state;
-  rl_carrier_options options = {.host = "127.0.0.1", .ca = ca};
+  rl_transport_options options = {.host = "127.0.0.1", .ca = ca};
   struct rlimit limit;
-  rl_carrier_node *node;
+  rl_transport_node *node;
   tls_peer peer;
   tls_peer_start(&peer, &other, TLS1_2_VERSION);
   assert_error(rl_tls_node_new(&node, &options, message, sizeof message), REDLOCK_OK);
@@ -187,15 +187,15 @@ static void files_that_could_not_be_read_are_tried_again(void **state) {
   tls_certificate_write(&ours, ca);
 }
 
-static X509_STORE *trusted(const rl_carrier_node *node) {
+static X509_STORE *trusted(const rl_transport_node *node) {
   return SSL_CTX_get_cert_store(node->context);
 }
 
 /* The CAs of a system are many. */
 static void nodes_that_trust_the_same_share_it(void **state) {
   (void)state;
-  rl_carrier_options options = {.host = "a", .ca = ca};
-  rl_carrier_options beside[] = {
+  rl_transport_options options = {.host = "a", .ca = ca};
+  rl_transport_options beside[] = {
       {.host = "b", .ca = ca, .ciphers = "HIGH", .cert = cert, .key = key},
       {.host = "b", .ca = cert},
       {.host = "b", .ca = ca, .ca_path = scratch.path},
@@ -203,7 +203,7 @@ static void nodes_that_trust_the_same_share_it(void **state) {
       {.host = "b", .unverified = true},
   };
   for (unsigned i = 0; i < COUNT_OF(beside); i++) {
-    rl_carrier_node *a, *b;
+    rl_transport_node *a, *b;
     assert_error(rl_tls_node_new(&a, &options, message, sizeof message), REDLOCK_OK);
     beside[i].like = a;
     assert_error(rl_tls_node_new(&b, &beside[i], message, sizeof message), REDLOCK_OK);
@@ -216,8 +216,8 @@ static void nodes_that_trust_the_same_share_it(void **state) {
 /* What is shared is no older than its files: neither for the one that reads them again, nor for the other. */
 static void what_is_shared_changes_with_its_files(void **state) {
   (void)state;
-  rl_carrier_options options = {.host = "127.0.0.1", .ca = ca, .cert = cert, .key = key};
-  rl_carrier_node *nodes[3];
+  rl_transport_options options = {.host = "127.0.0.1", .ca = ca, .cert = cert, .key = key};
+  rl_transport_node *nodes[3];
   tls_peer before, after;
   tls_peer_start(&before, &ours, TLS1_2_VERSION);
   tls_peer_start(&after, &other, TLS1_2_VERSION);
@@ -262,8 +262,8 @@ static void a_client_reads_what_its_nodes_trust_once(void **state) {
 
 static void older_versions_are_refused(void **state) {
   (void)state;
-  rl_carrier_options options = {.host = "redis.test", .ca = ca, .min_version = REDLOCK_TLS_1_3};
-  rl_carrier_node *node;
+  rl_transport_options options = {.host = "redis.test", .ca = ca, .min_version = REDLOCK_TLS_1_3};
+  rl_transport_node *node;
   tls_peer peer;
   tls_peer_start(&peer, &ours, TLS1_2_VERSION);
   assert_error(rl_tls_node_new(&node, &options, message, sizeof message), REDLOCK_OK);
@@ -286,12 +286,12 @@ static void older_versions_are_refused(void **state) {
 static void a_certificate_of_ours_is_shown(void **state) {
   (void)state;
   for (unsigned i = 0; i < 2; i++) {
-    rl_carrier_options options = {.host = "redis.test",
-                                  .ca = ca,
-                                  .cert = cert,
-                                  .key = i == 0 ? key : locked,
-                                  .key_password = i == 0 ? NULL : "secret-word"};
-    rl_carrier_node *node;
+    rl_transport_options options = {.host = "redis.test",
+                                    .ca = ca,
+                                    .cert = cert,
+                                    .key = i == 0 ? key : locked,
+                                    .key_password = i == 0 ? NULL : "secret-word"};
+    rl_transport_node *node;
     tls_peer peer;
     tls_peer_start(&peer, &ours, TLS1_2_VERSION);
     assert_int_equal(SSL_CTX_load_verify_locations(peer.context, ca, NULL), 1);

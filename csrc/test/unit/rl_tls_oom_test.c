@@ -43,7 +43,7 @@ static int end(void **state) {
 /* Memory fails only in what is asked for here. */
 #define ASK(what) (memory.armed = true, asked = (what), memory.armed = false, asked)
 
-static bool talk(rl_carrier_line *line, tls_peer *peer, char *message, size_t size) {
+static bool talk(rl_transport_stream *line, tls_peer *peer, char *message, size_t size) {
   char bytes[16];
   long asked = 0;
   while (ASK(rl_tls_line_shake(line, message, size)) == 0) {
@@ -73,8 +73,8 @@ static bool talk(rl_carrier_line *line, tls_peer *peer, char *message, size_t si
 
 /* A life of a node and of two connections to it. Whether all went well; else there is a sentence. */
 static bool live(tls_peer *peer) {
-  rl_carrier_options options = {.host = "redis.test", .ca = ca, .ciphers = "HIGH"};
-  rl_carrier_node *node = NULL;
+  rl_transport_options options = {.host = "redis.test", .ca = ca, .ciphers = "HIGH"};
+  rl_transport_node *node = NULL;
   char message[256] = "";
   int asked = 0;
   bool well = true;
@@ -86,7 +86,7 @@ static bool live(tls_peer *peer) {
   for (unsigned i = 0; i < 2; i++) {
     tls_peer_next(peer);
     memory.armed = true;
-    rl_carrier_line *line = rl_tls_line_new(node, message, sizeof message);
+    rl_transport_stream *line = rl_tls_line_new(node, message, sizeof message);
     memory.armed = false;
     bool talked = line != NULL && talk(line, peer, message, sizeof message);
     well = well && talked;

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/rl_token.h"
 #include "rl_test.h"
-#include "rl_token.h"
 
 static void entropy_becomes_lower_case_hexadecimal_digits(void **state) {
   (void)state;

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/rl_validity.h"
 #include "rl_test.h"
-#include "rl_validity.h"
 
 static void drift_is_the_factor_rounded_up_and_2_ms(void **state) {
   (void)state;

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "base/rl_vote.h"
 #include "rl_test.h"
-#include "rl_vote.h"
 
 static void every_vote_has_its_name(void **state) {
   (void)state;

@@ -11,15 +11,15 @@
 
 #include "redlock_tls.h"
 
-#define RL_LUA_CARRIER "redlock.carrier/1" /* as in csrc/binding/rl_lua.h */
+#define RL_LUA_TRANSPORT "redlock.carrier/1" /* as in csrc/binding/rl_lua.h */
 
 REDLOCK_EXTERN int luaopen_redlock_tls(lua_State *L);
 
 int luaopen_redlock_tls(lua_State *L) {
-  const redlock_carrier **self = lua_newuserdata(L, sizeof(const redlock_carrier *));
+  const redlock_transport **self = lua_newuserdata(L, sizeof(const redlock_transport *));
 
   *self = redlock_tls();
-  luaL_newmetatable(L, RL_LUA_CARRIER);
+  luaL_newmetatable(L, RL_LUA_TRANSPORT);
   lua_pushliteral(L, "redlock.carrier");
   lua_setfield(L, -2, "__metatable");
   lua_setmetatable(L, -2);

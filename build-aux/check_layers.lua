@@ -1,0 +1,130 @@
+-- Checks that folders are layers: a module uses its own folder and lower ones, and no modules of a folder form a cycle.
+--
+--     lua build-aux/check_layers.lua BUILD_DIRECTORY [list]
+--
+-- A module is a .c file and its header. It uses another module if it includes its header or calls its functions (the
+-- symbols of the object files say so). "list" prints every dependency that points upwards.
+--
+-- SPDX-License-Identifier: MIT
+
+-- From the lowest to the highest. The ceilings are the figures that were reached: they only go down.
+local HOUSES = {
+  {
+    top = "csrc/core",
+    objects = "/obj/core",
+    layers = { "base", "options", "wire", "node", "lock", "wait", "lease", "lifecycle", "operator", "" },
+    upward = 0,
+    cyclic = 0,
+  },
+  { top = "csrc/driver", objects = "/obj/driver", layers = { "os", "net", "client", "api" }, upward = 0, cyclic = 0 },
+  { top = "csrc/binding", objects = "/5.4/obj", layers = { "" }, upward = 0, cyclic = 0 },
+}
+
+local build, wants_list = arg[1], arg[2] == "list"
+
+local function lines_of(command)
+  local pipe = assert(io.popen(command))
+  local text = pipe:read("*a")
+  pipe:close()
+  return text:gmatch("[^\n]+")
+end
+
+local function add(graph, from, to)
+  if from and to and from ~= to then
+    graph[from] = graph[from] or {}
+    graph[from][to] = true
+  end
+end
+
+-- The module of a path below |top|: without the extension.
+local function module_of(top, path)
+  local rest = path:match("^" .. top:gsub("%p", "%%%0") .. "/(.*)%.%w+$")
+  return rest
+end
+
+local function add_includes(graph, top, modules)
+  for line in lines_of(("grep -rn --include='*.[ch]' '^#include \"' %s"):format(top)) do
+    local path, header = line:match("^(.-):%d+:#include \"(.-)\"")
+    local from, name = module_of(top, path), header:gsub("%.%w+$", "")
+    local beside = (from:match("^(.*/)") or "") .. name
+    add(graph, from, modules[name] and name or modules[beside] and beside or nil)
+  end
+end
+
+local function add_calls(graph, modules, directory)
+  local owner, wanted = {}, {}
+  for line in lines_of(("find %s -name '*.o' -exec nm -A -P {} +"):format(directory)) do
+    local object, symbol, kind = line:match("^(%S-): (%S+) (%a)")
+    local module = object and object:match("^" .. directory:gsub("%p", "%%%0") .. "/(.*)%.o$")
+    if not modules[module or ""] then
+      -- An object of a file that is gone.
+    elseif kind == "U" then
+      wanted[#wanted + 1] = { module, symbol }
+    elseif kind:match("[TDBRC]") then
+      owner[symbol] = module
+    end
+  end
+  for _, use in ipairs(wanted) do
+    add(graph, use[1], owner[use[2]])
+  end
+  assert(next(owner), directory .. " has no object files: run make first")
+end
+
+-- The modules of |graph| that are part of a cycle, in which every edge satisfies |within|.
+local function cyclic_modules(graph, within)
+  local function reaches(from, goal, seen)
+    for to in pairs(graph[from] or {}) do
+      if within(from, to) then
+        if to == goal then return true end
+        if not seen[to] then
+          seen[to] = true
+          if reaches(to, goal, seen) then return true end
+        end
+      end
+    end
+    return false
+  end
+  local found = {}
+  for module in pairs(graph) do
+    if reaches(module, module, {}) then found[#found + 1] = module end
+  end
+  table.sort(found)
+  return found
+end
+
+local function check(house)
+  local rank, modules, graph, upward = {}, {}, {}, {}
+  for level, folder in ipairs(house.layers) do rank[folder] = level end
+  local function level_of(module)
+    return assert(rank[module:match("^(.*)/") or ""], module .. ": its folder is no layer")
+  end
+  for path in lines_of("find " .. house.top .. " -name '*.[ch]'") do modules[module_of(house.top, path)] = true end
+  add_includes(graph, house.top, modules)
+  add_calls(graph, modules, build .. house.objects)
+  local count = 0
+  for from, uses in pairs(graph) do
+    for to in pairs(uses) do
+      count = count + 1
+      if level_of(to) > level_of(from) then upward[#upward + 1] = from .. " -> " .. to end
+    end
+  end
+  table.sort(upward)
+  local cyclic = cyclic_modules(graph, function(from, to) return level_of(from) == level_of(to) end)
+  local good = #upward <= house.upward and #cyclic <= house.cyclic
+  print(("%s - %s: %d dependencies, %d point upwards (ceiling %d), %d modules in cycles of their folder (ceiling %d)")
+    :format(good and "ok" or "not ok", house.top, count, #upward, house.upward, #cyclic, house.cyclic))
+  if wants_list or not good then
+    for _, dependency in ipairs(upward) do print("  upwards: " .. dependency) end
+    for _, module in ipairs(cyclic) do print("  in a cycle: " .. module) end
+  end
+  return good
+end
+
+-- Negative controls: a cycle and a dependency across folders, of which only the cycle inside a folder counts.
+local graph = { ["a/x"] = { ["a/y"] = true }, ["a/y"] = { ["a/x"] = true, ["b/z"] = true }, ["b/z"] = { ["a/y"] = true } }
+local found = cyclic_modules(graph, function(from, to) return from:sub(1, 1) == to:sub(1, 1) end)
+assert(table.concat(found, " ") == "a/x a/y", "a cycle is not found")
+
+local good = true
+for _, house in ipairs(HOUSES) do good = check(house) and good end
+os.exit(good and 0 or 1)

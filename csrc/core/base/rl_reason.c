@@ -1,0 +1,74 @@
+/*
+ * Why a node gave no vote: a text that all locks which quote it share.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "base/rl_reason.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static rl_reason *rl_reason_new(const char *text, size_t length) {
+  rl_reason *reason = malloc(sizeof *reason + length + 1);
+  if (reason == NULL) {
+    return NULL;
+  }
+  reason->references = 1;
+  memcpy(reason->text, text, length);
+  reason->text[length] = '\0';
+  return reason;
+}
+
+rl_reason *rl_reason_quote(rl_reason **last, const char *text) {
+  size_t length = strnlen(text, RL_REASON_MAX);
+  if (*last == NULL || strncmp((*last)->text, text, RL_REASON_MAX) != 0) {
+    rl_reason *made = rl_reason_new(text, length);
+    if (made == NULL) {
+      return NULL;
+    }
+    rl_reason_unref(*last);
+    *last = made;
+  }
+  (*last)->references++;
+  return *last;
+}
+
+void rl_reason_unref(rl_reason *reason) {
+  if (reason == NULL) {
+    return;
+  }
+  assert(reason->references > 0);
+  if (--reason->references == 0) {
+    free(reason);
+  }
+}
+
+void rl_reasons_quote(rl_reason ***reasons, unsigned count, unsigned node, rl_reason **last,
+                      const char *text) {
+  if (*reasons == NULL) {
+    *reasons = calloc(count, sizeof **reasons);
+    if (*reasons == NULL) {
+      return;
+    }
+  }
+  rl_reasons_drop(*reasons, node);
+  (*reasons)[node] = rl_reason_quote(last, text);
+}
+
+const char *rl_reasons_text(rl_reason *const *reasons, unsigned node) {
+  return reasons == NULL || reasons[node] == NULL ? NULL : reasons[node]->text;
+}
+
+void rl_reasons_drop(rl_reason **reasons, unsigned node) {
+  if (reasons != NULL) {
+    rl_reason_unref(reasons[node]);
+    reasons[node] = NULL;
+  }
+}
+
+void rl_reasons_clear(rl_reason **reasons, unsigned count) {
+  for (unsigned i = 0; reasons != NULL && i < count; i++) {
+    rl_reasons_drop(reasons, i);
+  }
+}

@@ -1,0 +1,31 @@
+/*
+ * How long a lease may be relied upon.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Specification ("Distributed Locks with Redis", The Redlock Algorithm):
+ *   1. The client gets the current time.
+ *   3. ... it computes how much time elapsed to acquire the lock, by subtracting from the current
+ *      time the timestamp obtained in step 1.
+ *   4. The validity time is the initial validity time minus the time elapsed.
+ * We keep the deadline, which is the same thing in absolute form: it is computed once, from the
+ * clock reading of step 1, and is never derived again from a later reading. A pause of this process
+ * between two readings could otherwise lengthen the lease (docs/design.md, "the deadline").
+ */
+#include "base/rl_validity.h"
+
+#define RL_VALIDITY_GRANULARITY_US (2 * REDLOCK_MILLISECONDS)
+
+redlock_duration rl_validity_drift(redlock_duration ttl_us, double drift_factor) {
+  double exact = (double)ttl_us * drift_factor;
+  redlock_duration whole = (redlock_duration)exact;
+  if ((double)whole < exact) {
+    whole++;
+  }
+  return rl_time_add(whole, RL_VALIDITY_GRANULARITY_US);
+}
+
+redlock_time rl_validity_deadline(redlock_time start_us, redlock_duration ttl_us,
+                                  double drift_factor) {
+  return rl_time_add(start_us, rl_time_sub(ttl_us, rl_validity_drift(ttl_us, drift_factor)));
+}

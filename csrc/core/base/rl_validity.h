@@ -1,0 +1,24 @@
+/*
+ * How long a lease may be relied upon.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_VALIDITY_H
+#define RL_VALIDITY_H
+
+#include "base/rl_time.h"
+
+/*
+ * The drift allowance: ttl x factor + 2 ms, rounded up. The factor stands for clocks that run at
+ * different rates, the 2 ms for the granularity of a node's expiry and of our own clock.
+ */
+redlock_duration rl_validity_drift(redlock_duration ttl_us, double drift_factor);
+
+/*
+ * The instant from which the lease must no longer be relied upon: start + ttl - drift, where start
+ * is a clock reading from before the first byte of the round was sent. Never before start.
+ */
+redlock_time rl_validity_deadline(redlock_time start_us, redlock_duration ttl_us,
+                                  double drift_factor);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * Votes: their kinds, with the name of each and what it counts as.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The table is in rl_vote.h.
+ */
+#include "base/rl_vote.h"
+
+const char *redlock_vote_name(int vote) {
+  switch (vote) {
+#define RL_VOTE_NAME(value, name, count)                                                           \
+  case value:                                                                                      \
+    return #name;
+    RL_VOTES(RL_VOTE_NAME)
+  default:
+    return "unknown";
+  }
+}
+
+rl_count rl_vote_counts_as(int vote) {
+#define RL_VOTE_COUNT(value, name, count) [value] = RL_COUNT_##count,
+  static const rl_count counts[] = {RL_VOTES(RL_VOTE_COUNT)};
+  bool known = vote >= 0 && (size_t)vote < sizeof counts / sizeof *counts;
+  return known ? counts[vote] : RL_COUNT_FAILED;
+}

@@ -1,0 +1,229 @@
+/*
+ * Acquiring a lock.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * ("Distributed Locks with Redis", The Redlock Algorithm, steps 1 to 5, with the corrections of
+ * docs/design.md)
+ *   A1. Draw a fresh token. Read the clock, before the first byte: round_start_us.
+ *   A2. SET key token NX PX ttl to all nodes at once. A node that is known not to answer is not
+ *       waited for.
+ *   A3. Count votes. Decide with the vote that makes it certain, or at the attempt's deadline.
+ *       A node whose connection comes up later gets its SET then, as long as the attempt is not over;
+ *       while the lease lasts it may join (rl_backfill.c). Its key ends with the others.
+ *   A4. A majority, or as many as the client's quorum asks for: the deadline is round_start_us + ttl - drift. If the clock, read after the deciding
+ *       vote, has not reached it, the lock is held until then. Else it came too late: A5.
+ *   A5. No lock: release the token on every node to which the SET may have gone, without waiting,
+ *       and begin again at A1 after a random pause, or when the nodes notify (rl_notify.c), while attempts
+ *       and budget last. The last attempt comes when a majority that answers as fast as it ever did can
+ *       just answer before the budget ends.
+ */
+#include "lease/rl_acquire.h"
+
+#include <string.h>
+
+#include "base/rl_validity.h"
+#include "lease/rl_attach.h"
+#include "lease/rl_backfill.h"
+#include "lease/rl_fence.h"
+#include "lease/rl_reentry.h"
+#include "lease/rl_release.h"
+#include "lease/rl_twin.h"
+#include "lock/rl_outbox.h"
+#include "lock/rl_round.h"
+#include "options/rl_backoff.h"
+#include "wait/rl_notify.h"
+#include "wait/rl_pause.h"
+#include "wait/rl_waitlist.h"
+
+/*
+ * The first attempt is always made, or nobody would ever learn that the nodes have become faster. Who stood in a line has
+ * heard from another, and made none.
+ */
+static bool rl_acquire_is_retry(const rl_lock *lock) {
+  return lock->result != REDLOCK_PENDING && (lock->line == NULL || lock->line->last_us != 0);
+}
+
+/* A1. Returns false when the operation has ended instead. */
+static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
+  bool hopeless = rl_acquire_is_retry(lock) &&
+                  rl_time_sub(lock->budget_us, now_us) <= rl_pause_needs(lock->core);
+  if (now_us >= lock->budget_us || hopeless) {
+    return RL_BEGUN_TOO_LATE;
+  }
+  if (rl_validity_deadline(now_us, lock->ttl_us, lock->current->drift_factor) == now_us) {
+    rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* The ttl is all drift. */
+    return RL_BEGUN_ENDED;
+  }
+  rl_release_settle_failed(lock, now_us, true);
+  if (lock->attempt == NULL && rl_lock_attach(lock) == NULL && rl_reentry_count(lock, now_us)) {
+    rl_lock_end(lock, now_us, REDLOCK_OK); /* O2: its owner has got it meanwhile. */
+    lock->phase = RL_PHASE_IDLE;
+    return RL_BEGUN_ENDED;
+  }
+  if (lock->attempt == NULL) { /* Else the caller has given a token. */
+    lock->attempt = rl_attempt_new(&lock->core->attempts, lock->resource, lock, entropy);
+  }
+  if (lock->attempt == NULL) {
+    rl_lock_end(lock, now_us, REDLOCK_E_NO_MEMORY);
+    return RL_BEGUN_ENDED;
+  }
+  rl_fence_begin(lock, now_us);
+  if (lock->line != NULL) {
+    rl_notify_attempt(lock->line, now_us);
+  }
+  memcpy(&lock->random, entropy + RL_TOKEN_ENTROPY, sizeof lock->random);
+  lock->core->random ^= lock->random;
+  return RL_BEGUN;
+}
+
+/* A key that is set later than the others is to end with them; 0 when their time is over. */
+static uint64_t rl_acquire_key_ms(const rl_lock *lock, redlock_time keys_end_us,
+                                  redlock_time now_us) {
+  redlock_duration left_us = rl_time_sub(keys_end_us, now_us);
+  return left_us == 0 ? 0 : rl_options_key_ms(lock->current, left_us);
+}
+
+/* SET NX, or what takes its place when a lease is taken over. Returns NULL, or why it was not sent. */
+static const char *rl_acquire_queue(rl_lock *lock, redlock_time now_us, rl_node *node,
+                                    uint64_t key_ms) {
+  const rl_attach *attach = rl_lock_attach(lock);
+  bool queued;
+  if (attach != NULL) {
+    queued = rl_link_queue_attach(&node->link, now_us, lock->attempt, lock->round, attach->handed,
+                                  key_ms, attach->floor_ms);
+  } else {
+    queued = rl_fence_queue_set(lock, now_us, node, RL_OUTSTANDING_ACQUIRE, lock->attempt, key_ms);
+  }
+  return queued ? NULL : "out of memory";
+}
+
+/* A2, for one node. Returns NULL, or why it was not sent. */
+static const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  redlock_time keys_end_us = rl_time_add(lock->round_start_us, lock->ttl_us);
+  uint64_t key_ms = rl_acquire_key_ms(lock, keys_end_us, now_us);
+  if (key_ms == 0) {
+    return "its connection came when the ttl was over";
+  }
+  if (!rl_link_has_room(&node->link, RL_OUTSTANDING_ACQUIRE)) {
+    return "too many commands are waiting for the node";
+  }
+  const char *unsent = rl_acquire_queue(lock, now_us, node, key_ms);
+  if (unsent != NULL) {
+    return unsent;
+  }
+  const rl_attach *attach = rl_lock_attach(lock);
+  bool doubtful = attach != NULL && (attach->doubtful & rl_node_bit(node)) != 0;
+  rl_attempt_set_sent(lock->attempt, now_us, rl_node_bit(node), key_ms);
+  return doubtful ? "it had not answered when the lock was detached" : NULL; /* H3 */
+}
+
+bool rl_acquire_send_text(rl_node *node, redlock_time now_us, const rl_outstanding *owed) {
+  rl_lock *lock = owed->attempt->lock;
+  if (lock == NULL || lock->round != owed->round) {
+    return false; /* Its round is over. */
+  }
+  bool asks = lock->phase == RL_PHASE_ROUND && lock->attempt == owed->attempt &&
+              now_us < lock->round_deadline_us;
+  bool joins = lock->phase == RL_PHASE_GRACE && lock->lease == owed->attempt &&
+               rl_lock_remaining(lock, now_us) > 0;
+  redlock_time keys_end_us =
+      asks ? rl_time_add(lock->round_start_us, lock->ttl_us) : lock->keys_end_us;
+  uint64_t key_ms = rl_acquire_key_ms(lock, keys_end_us, now_us);
+  if ((!asks && !joins) || key_ms == 0 ||
+      !rl_fence_queue_set(lock, now_us, node, RL_OUTSTANDING_ACQUIRE, owed->attempt, key_ms)) {
+    return false;
+  }
+  rl_attempt_set_sent(owed->attempt, now_us, rl_node_bit(node), key_ms);
+  return true;
+}
+
+/* A3: what the votes come to so far. */
+static rl_decision rl_acquire_decision(const rl_lock *lock) {
+  return rl_quorum_decide_acquire(&lock->quorum, rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE));
+}
+
+/* A5: this attempt has failed. */
+static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
+  rl_attempt *attempt = lock->attempt;
+  lock->attempt = NULL;
+  rl_release_failed(lock, now_us, attempt);
+  redlock_duration delay_us = REDLOCK_NEVER;
+  if (error == REDLOCK_E_TAKEN && rl_lock_attach(lock) != NULL) {
+    error = REDLOCK_E_LOST; /* What was handed over is not there any more. */
+  }
+  if (error == REDLOCK_E_TAKEN && lock->line != NULL) {
+    rl_waitlist_others_have_it(lock->core, lock->resource);
+  }
+  if (error == REDLOCK_E_UNAVAILABLE && lock->result == REDLOCK_E_TAKEN &&
+      rl_acquire_decision(lock) == RL_DECISION_UNAVAILABLE && rl_pause_hears(lock, now_us)) {
+    error = REDLOCK_E_TAKEN; /* The nodes are only slow: what they answered before stands. */
+  }
+  if (lock->attempts_left != RL_LOCK_ATTEMPTS_ALL) {
+    lock->attempts_left--;
+  }
+  if (lock->attempts_left > 0) {
+    delay_us = rl_pause_next(lock, lock->random, now_us);
+  }
+  if (delay_us == REDLOCK_NEVER) {
+    rl_lock_end(lock, now_us, error);
+    return;
+  }
+  lock->phase = RL_PHASE_DELAY;
+  lock->result = (int8_t)error;
+  lock->waiting = 0;
+  rl_timers_set(&lock->core->timers, &lock->timer, rl_time_add(now_us, delay_us));
+  rl_notify_wait(lock, now_us);
+}
+
+/* A4 */
+static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
+  redlock_time deadline_us =
+      rl_validity_deadline(lock->round_start_us, lock->ttl_us, lock->current->drift_factor);
+  if (now_us >= deadline_us) {
+    rl_acquire_failed(lock, now_us, REDLOCK_E_EXPIRED);
+    return;
+  }
+  rl_fence_granted(lock);
+  lock->attempt->held = true;
+  rl_lock_set_lease(lock, lock->attempt, deadline_us);
+  lock->attempt = NULL;
+  lock->keys_end_us = rl_time_add(lock->round_start_us, lock->ttl_us);
+  lock->lease_ttl_us = lock->ttl_us;
+  if (rl_lock_attach(lock) != NULL) {
+    rl_attach_succeeded(lock, now_us);
+  }
+  rl_reentry_granted(lock);
+  rl_lock_end(lock, now_us, REDLOCK_OK);
+  rl_backfill_begin(lock, now_us);
+}
+
+/* A3 to A5: acts on the votes as soon as they are decisive. */
+static void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
+  rl_decision decision = rl_acquire_decision(lock);
+  if (decision == RL_DECISION_MAJORITY && rl_fence_is_on(lock) && rl_lock_attach(lock) == NULL) {
+    decision = rl_fence_decide(lock, now_us);
+  }
+  if (decision == RL_DECISION_MAJORITY) {
+    rl_acquire_granted(lock, now_us);
+  } else if (decision == RL_DECISION_DENIED && rl_twin_test(lock, now_us)) {
+    return; /* Its answers decide. */
+  } else if (decision != RL_DECISION_NONE) {
+    rl_acquire_failed(lock, now_us,
+                      decision == RL_DECISION_UNAVAILABLE ? REDLOCK_E_UNAVAILABLE
+                                                          : REDLOCK_E_TAKEN);
+  }
+}
+
+/* A node that was waited for has come up while the lease lasts. */
+static void rl_acquire_late_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  (void)rl_backfill(lock, now_us, node);
+}
+
+const rl_steps rl_acquire_steps = {
+    .begin = rl_acquire_begin,
+    .send = rl_acquire_send,
+    .decide = rl_acquire_decide,
+    .timed_out = rl_fence_time_out,
+    .late_up = rl_acquire_late_up,
+};

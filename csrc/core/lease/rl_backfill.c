@@ -1,0 +1,115 @@
+/*
+ * Joining: a node that could not be asked when a lock was taken gets the key while the lease lasts.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The more nodes hold a key, the more of them may forget it. A node that was down, behind or full when
+ * its lock was taken has no key of it, and the lease stands on the others until the next extend.
+ *   J1. When a lease begins, the nodes to which its SET was not sent are noted.
+ *   J2. Such a node is well again when it has come up, or answers and is not behind. With a guard it may vote, too.
+ *   J3. Then it is sent the SET of each lease that it lacks: once, not while an operation is in flight,
+ *       and not when the lease is over. A node to which the SET was sent is never sent it again, even
+ *       if its connection broke: it may yet be executed. The next extend will see.
+ *   J4. The key lives for what is left, not for the ttl: it ends with the others. Rounded up to whole
+ *       milliseconds it never ends before them.
+ *   J5. Joining gives way to operations: the locks are gone through every 100 ms at most, and a node
+ *       that owes much is given no more.
+ */
+#include "lease/rl_backfill.h"
+
+#include "lease/rl_fence.h"
+#include "lock/rl_lock.h"
+#include "lock/rl_round.h"
+#include "node/rl_guard.h"
+
+void rl_backfill_begin(rl_lock *lock, redlock_time now_us) {
+  rl_core *core = lock->core;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    rl_node *node = core->nodes[i];
+    if ((lock->lease->sent & rl_node_bit(node)) == 0) {
+      node->lacks_keys = true;
+      if (rl_link_behind(&node->link, now_us) <= rl_round_patience(lock)) {
+        rl_backfill_ready(core, node);
+      }
+    }
+  }
+}
+
+void rl_backfill_ready(rl_core *core, rl_node *node) {
+  if (node->lacks_keys && node->link.phase == RL_LINK_UP) {
+    core->joins->due |= rl_node_bit(node);
+    core->joins->at_us =
+        rl_time_min(core->joins->at_us, rl_time_add(core->now_us, RL_BACKFILL_EVERY_US));
+  }
+}
+
+/* J3. Whether the lock has a key that the node lacks. */
+static bool rl_backfill_lacks(const rl_lock *lock, redlock_time now_us, const rl_node *node) {
+  return rl_lock_remaining(lock, now_us) > 0 && node->twins == 0 &&
+         (lock->lease->sent & rl_node_bit(node)) == 0;
+}
+
+bool rl_backfill(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  rl_link *link = &node->link;
+  if (!rl_backfill_lacks(lock, now_us, node)) {
+    return true;
+  }
+  uint64_t key_ms =
+      rl_options_key_ms(lock->current, rl_time_sub(lock->keys_end_us, now_us)); /* J4 */
+  if (rl_lock_is_in_flight(lock) || !rl_guard_votes(link->guard, now_us) ||     /* G4 */
+      rl_link_behind(link, now_us) > rl_round_patience(lock) ||
+      link->owed_count >= RL_BACKFILL_WINDOW || !rl_link_has_room(link, RL_OUTSTANDING_ACQUIRE) ||
+      !rl_fence_queue_set(lock, now_us, node, RL_OUTSTANDING_ACQUIRE, lock->lease, key_ms)) {
+    return false;
+  }
+  rl_attempt_set_sent(lock->lease, now_us, rl_node_bit(node), key_ms);
+  return true;
+}
+
+/* J3, for all locks. A node that is behind is looked at again when it has answered. */
+static void rl_backfill_node(rl_core *core, redlock_time now_us, rl_node *node) {
+  bool done = true;
+  node->lacks_keys = false;
+  for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
+    done = rl_backfill(lock, now_us, node) && done;
+  }
+  node->lacks_keys = !done;
+  if (done || rl_link_behind(&node->link, now_us) > RL_BACKFILL_EVERY_US) {
+    core->joins->due &= ~rl_node_bit(node);
+  }
+}
+
+bool rl_backfill_wanted(const rl_core *core) {
+  return core->joins->due != 0 && core->joins->at_us <= core->now_us;
+}
+
+redlock_time rl_backfill_deadline(const rl_core *core) {
+  return core->joins->due != 0 ? core->joins->at_us : REDLOCK_NEVER;
+}
+
+void rl_backfill_continue(rl_core *core, redlock_time now_us) {
+  if (!rl_backfill_wanted(core)) {
+    return;
+  }
+  core->joins->at_us = rl_time_add(now_us, RL_BACKFILL_EVERY_US);
+  uint32_t later = 0;
+  redlock_time later_us = REDLOCK_NEVER;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    rl_node *node = core->nodes[i];
+    redlock_duration quarantined_us = rl_guard_quarantined(node->link.guard, now_us);
+    if ((core->joins->due & rl_node_bit(node)) == 0) {
+      continue;
+    }
+    if (node->link.phase != RL_LINK_UP || quarantined_us == REDLOCK_NEVER) {
+      core->joins->due &= ~rl_node_bit(node); /* Until it has come up, or answers. */
+    } else if (quarantined_us > 0) {
+      later |= rl_node_bit(node);
+      later_us = rl_time_min(later_us, rl_time_add(now_us, quarantined_us));
+    } else {
+      rl_backfill_node(core, now_us, node);
+    }
+  }
+  if (core->joins->due == later && later != 0) {
+    core->joins->at_us = later_us;
+  }
+}

@@ -1,0 +1,39 @@
+/*
+ * A token that the caller gives for the next acquire of a lock, in place of a fresh one.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Everything else rests on tokens that are never used twice: a release of the first use that comes late
+ * deletes the key of the second. So a given token is good for one attempt; what would be the next one
+ * has nothing to go on with.
+ */
+#include "lease/rl_custom_token.h"
+
+#include "lock/rl_lock.h"
+
+int rl_custom_token_set(rl_lock *lock, const void *token, size_t token_length) {
+  rl_attempt_pool *attempts = &lock->core->attempts;
+  rl_attempt *attempt =
+      rl_lock_reserve_extension(lock)
+          ? rl_attempt_new_custom(attempts, lock->resource, lock, token, token_length)
+          : NULL;
+  if (attempt == NULL) {
+    return REDLOCK_E_NO_MEMORY;
+  }
+  rl_custom_token_forget(lock);
+  attempt->given = true;
+  lock->rare->given = attempt;
+  return REDLOCK_OK;
+}
+
+rl_attempt *rl_custom_token_take(rl_lock *lock) {
+  rl_attempt *attempt = lock->rare == NULL ? NULL : lock->rare->given;
+  if (attempt != NULL) {
+    lock->rare->given = NULL;
+  }
+  return attempt;
+}
+
+void rl_custom_token_forget(rl_lock *lock) {
+  rl_attempt_unref(&lock->core->attempts, rl_custom_token_take(lock));
+}

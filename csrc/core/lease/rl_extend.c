@@ -1,0 +1,155 @@
+/*
+ * Extending a lease.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * ("Distributed Locks with Redis", Making the algorithm more reliable: a client may extend the lock
+ * by sending a script that prolongs the key if it still holds the client's value; it should only
+ * consider the lock extended if a majority did so within the validity time.)
+ *   E1. Only while the lease lasts. Read the clock, before the first byte.
+ *   E2. Compare-and-expire on all nodes. One that does not know the script is sent its text, in the round,
+ *       and after E3 while the lease lasts: it is to keep the key as long as the others.
+ *   E3. A majority of confirmations in this round, or as many as the client's quorum asks for, before the old
+ *       deadline: the new deadline is round_start_us + ttl - drift, or the old one if that is later.
+ *   E4. Then a node that answers that it has no such key is given it again (SET NX): the lock heals.
+ *       Before E3 that would re-create a lock that may be lost.
+ *   E5. So many nodes say "not yours" that too few are left for E3, in time or late: an assumption of
+ *       docs/safety.md is broken, and somebody else may have the lock. The lease ends there and then;
+ *       what is left of it is released. With a quorum above the majority that is so before anybody else can
+ *       have it; but no extend could succeed any more.
+ *   E6. Anything else changes nothing. The old deadline stands, the next extend may succeed.
+ */
+#include "lease/rl_extend.h"
+
+#include <assert.h>
+
+#include "base/rl_validity.h"
+#include "lease/rl_fence.h"
+#include "lease/rl_lease.h"
+#include "lease/rl_margin.h"
+#include "lease/rl_renew.h"
+#include "lock/rl_lock.h"
+#include "lock/rl_outbox.h"
+#include "lock/rl_ring.h"
+#include "lock/rl_round.h"
+#include "node/rl_guard.h"
+
+/* E1. Returns false when the operation has ended instead. */
+static rl_begun rl_extend_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
+  (void)entropy;
+  if (rl_lock_remaining(lock, now_us) == 0) {
+    rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* E1 */
+    return RL_BEGUN_ENDED;
+  }
+  if (lock->automatic || rl_ring_is_joining(lock)) {
+    rl_renew_cap(lock, now_us);
+  }
+  rl_margin_extends(lock, now_us);
+  return RL_BEGUN;
+}
+
+/* E2, for one node. Returns NULL, or why it was not sent. */
+static const char *rl_extend_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);
+  if (rl_lock_remaining(lock, now_us) == 0) {
+    return "the lease has run out"; /* E1: the node came up when the client had been stopped for a while. */
+  }
+  if (!rl_link_has_room(&node->link, RL_OUTSTANDING_EXTEND)) {
+    return "too many commands are waiting for the node";
+  }
+  if (!rl_fence_queue_extend(lock, now_us, node, false, key_ms)) {
+    return "out of memory";
+  }
+  rl_attempt_will_live(lock->lease, now_us, key_ms);
+  return NULL;
+}
+
+/* Whether the round asks yet, or was confirmed and the node may still do what the others have done. */
+static bool rl_extend_goes_on(const rl_lock *lock, redlock_time now_us) {
+  return lock->phase == RL_PHASE_ROUND ||
+         (lock->phase == RL_PHASE_GRACE && rl_lock_remaining(lock, now_us) > 0);
+}
+
+bool rl_extend_send_text(rl_node *node, redlock_time now_us, const rl_outstanding *owed) {
+  const rl_lock *lock = owed->attempt->lock;
+  if (lock == NULL || lock->round != owed->round || !rl_extend_goes_on(lock, now_us)) {
+    return false; /* Its round is over. */
+  }
+  uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);
+  if (!rl_fence_queue_extend(lock, now_us, node, true, key_ms)) {
+    return false;
+  }
+  rl_attempt_will_live(owed->attempt, now_us, key_ms);
+  return true;
+}
+
+/* E4, for one node. The majority has confirmed in this round. */
+static void rl_extend_heal(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  /* A lease of which more is left than it was extended by: the key must not end before it. */
+  redlock_duration left_us = rl_time_sub(lock->keys_end_us, now_us);
+  uint64_t key_ms = rl_options_key_ms(lock->current, rl_time_max(lock->ttl_us, left_us));
+  assert(lock->extended);
+  bool asked = (lock->lease->asked & rl_node_bit(node)) != 0; /* A SET is on its way. */
+  if (rl_lock_remaining(lock, now_us) == 0 || asked ||
+      !rl_guard_votes(node->link.guard, now_us) || /* G4 */
+      !rl_link_has_room(&node->link, RL_OUTSTANDING_HEAL) ||
+      !rl_fence_queue_set(lock, now_us, node, RL_OUTSTANDING_HEAL, lock->lease, key_ms)) {
+    return;
+  }
+  rl_attempt_set_sent(lock->lease, now_us, rl_node_bit(node), key_ms);
+}
+
+/* E3 */
+static void rl_extend_confirmed(rl_lock *lock, redlock_time now_us) {
+  redlock_time deadline_us =
+      rl_validity_deadline(lock->round_start_us, lock->ttl_us, lock->current->drift_factor);
+  redlock_time keys_end_us = rl_time_add(lock->round_start_us, lock->ttl_us);
+  rl_lock_set_lease(lock, lock->lease, rl_time_max(lock->deadline_us, deadline_us));
+  lock->keys_end_us = rl_time_max(lock->keys_end_us, keys_end_us);
+  lock->extended = true;
+  rl_margin_confirmed(lock);
+  rl_lock_end(lock, now_us, REDLOCK_OK);
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    if (lock->votes[i].settled && rl_vote_counts_as(lock->votes[i].vote) == RL_COUNT_DENIED) {
+      rl_extend_heal(lock, now_us, lock->core->nodes[i]);
+    }
+  }
+}
+
+/* E3, E5, E6: acts on the votes as soon as they are decisive. */
+static void rl_extend_decide(rl_lock *lock, redlock_time now_us) {
+  unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_EXTEND);
+  rl_decision decision = rl_quorum_decide_extend(&lock->quorum, needed);
+  if (now_us >= lock->deadline_us) {
+    rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED);
+  } else if (decision == RL_DECISION_MAJORITY) {
+    rl_extend_confirmed(lock, now_us);
+  } else if (decision == RL_DECISION_DENIED) {
+    rl_lock_end(lock, now_us, REDLOCK_E_LOST);
+    rl_lease_lose(lock, now_us);
+  } else if (decision != RL_DECISION_NONE) {
+    rl_lock_end(lock, now_us, REDLOCK_E_UNAVAILABLE);
+  }
+}
+
+/* E5: a node has answered after the round of an extend that failed. */
+static void rl_extend_late(rl_lock *lock, redlock_time now_us, rl_node *node, redlock_vote vote) {
+  if (lock->phase == RL_PHASE_GRACE) {
+    if (rl_vote_counts_as(vote) == RL_COUNT_DENIED && lock->extended) {
+      rl_extend_heal(lock, now_us, node);
+    }
+    return;
+  }
+  unsigned denied = rl_quorum_count(lock->denied);
+  unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_EXTEND);
+  if (rl_lock_remaining(lock, now_us) > 0 && rl_quorum_denied(lock->quorum.nodes, denied, needed)) {
+    rl_lease_lose(lock, now_us);
+  }
+}
+
+const rl_steps rl_extend_steps = {
+    .begin = rl_extend_begin,
+    .send = rl_extend_send,
+    .decide = rl_extend_decide,
+    .late = rl_extend_late,
+};

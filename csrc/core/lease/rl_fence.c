@@ -1,0 +1,224 @@
+/*
+ * Fencing tokens: numbers that only grow, one for each grant of a lock.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * (docs/safety.md has the proof.) Beside each key the nodes keep a counter, which only grows. An acquire raises
+ * it in the same script that sets the key (RL_SCRIPT_TAKE of rl_command.c).
+ *   F1. An attempt proposes p: what the clocks of the nodes show, by the median of those that are known, or else the
+ *       program's own, in tenths of a millisecond, but more than any token that the lock has seen. All nodes adopt
+ *       the same p as a rule.
+ *   F2. A node that grants its vote raises its counter to v, which is p, or the next number where the counter
+ *       has come that far already, and p within a second of the node's clock.
+ *   F3. When a majority has granted, m is the greatest v so far. A node confirms m that has answered v = m. One that
+ *       has answered less is asked to raise its counter to m, which it does while the key is ours: never otherwise, for
+ *       the next holder may have raised it to m as well. One that answers more later does not confirm.
+ *   F4. A majority has confirmed: m is the token, if the deadline, looked at after that, has not come (A4). It is a
+ *       second round of the same attempt, and ends with it. If no majority can confirm any more, the attempt has
+ *       failed (A5).
+ *   F5. An extend raises the counters to m, so that they live a week longer than the keys; a node that is given
+ *       the key again, or joins, is given its counter, too. Neither confirms anything.
+ *   F6. A lease that moves to another lock of its owner, or to another process, keeps its token: it is one grant.
+ */
+#include "lease/rl_fence.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lock/rl_lock.h"
+#include "lock/rl_round.h"
+
+bool rl_fence_reserve(rl_lock *lock, const rl_options *options) {
+  if (options->fence != REDLOCK_YES || rl_fence_of(lock) != NULL) {
+    return true;
+  }
+  if (!rl_lock_reserve_extension(lock)) {
+    return false;
+  }
+  lock->rare->fence = calloc(1, sizeof *lock->rare->fence);
+  return lock->rare->fence != NULL;
+}
+
+void rl_fence_free(rl_lock *lock) {
+  if (lock->rare != NULL) {
+    free(lock->rare->fence);
+    lock->rare->fence = NULL;
+  }
+}
+
+uint64_t rl_fence_token(const rl_lock *lock) {
+  return rl_fence_is_on(lock) && rl_fence_of(lock) != NULL ? rl_fence_of(lock)->token : 0;
+}
+
+void rl_fence_carry(rl_lock *lock, uint64_t token) {
+  rl_fence *fence = rl_fence_of(lock);
+  if (fence != NULL) {
+    fence->token = token;
+    fence->last = rl_time_max(fence->last, token);
+  }
+}
+
+/*
+ * F1. Before any node has told its clock, the program's own is as good as it is right: nodes that agree on what it shows
+ * need no second round. Without one it is 1, which each of them takes for a second ago.
+ */
+static uint64_t rl_fence_estimate(const rl_core *core, redlock_time now_us) {
+  const rl_node_clock *clocks[REDLOCK_NODES_MAX];
+  int64_t offset_us = 0;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    clocks[i] = &core->nodes[i]->link.clock;
+  }
+  bool known = rl_node_clock_median(clocks, core->node_count, &offset_us) > 0;
+  uint64_t shows_us = known || core->wall.known
+                          ? rl_node_clock_shows(known ? offset_us : core->wall.offset_us, now_us)
+                          : 0;
+  return rl_time_max(shows_us / RL_FENCE_TICK_US, 1);
+}
+
+void rl_fence_begin(rl_lock *lock, redlock_time now_us) {
+  rl_fence *fence = rl_fence_of(lock);
+  if (!rl_fence_is_on(lock)) {
+    return;
+  }
+  uint64_t last = fence->last;
+  uint64_t proposed = rl_time_max(rl_fence_estimate(lock->core, now_us), last + 1);
+  *fence = (rl_fence){.last = last, .proposed = rl_time_min(proposed, RL_FENCE_MAX)};
+}
+
+void rl_fence_note(rl_lock *lock, const rl_node *node, const rl_outstanding *owed, uint64_t value) {
+  rl_fence *fence = rl_fence_of(lock);
+  uint32_t bit = rl_node_bit(node);
+  if (!rl_fence_is_on(lock) || lock->phase != RL_PHASE_ROUND || lock->round != owed->round ||
+      lock->attempt != owed->attempt) {
+    return; /* Too late, or it has joined. */
+  }
+  fence->granted |= bit;
+  fence->last = rl_time_max(fence->last, value);
+  if (value > fence->highest && !fence->settled) {
+    fence->highest = value;
+    fence->confirmed = bit;
+  } else if (value == 0 || value > fence->highest) { /* Of no use for m. */
+    fence->refused |= bit;
+    rl_round_set_reason(lock, node->index, "its counter of fencing tokens is another");
+  } else if (value == fence->highest) {
+    fence->confirmed |= bit;
+  }
+}
+
+/* F3. The node has the key, and its counter is less than m. */
+static void rl_fence_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  rl_fence *fence = rl_fence_of(lock);
+  uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);
+  const char *unsent = node->link.phase != RL_LINK_UP ? node->error
+                       : !rl_link_has_room(&node->link, RL_OUTSTANDING_CONFIRM)
+                           ? "too many commands are waiting for the node"
+                       : !rl_link_queue_confirm(&node->link, now_us, lock->attempt, lock->round,
+                                                false, key_ms, fence->highest)
+                           ? "out of memory"
+                           : NULL;
+  if (unsent == NULL) {
+    fence->asked |= rl_node_bit(node);
+  } else {
+    fence->refused |= rl_node_bit(node);
+    rl_round_set_reason(lock, node->index, unsent);
+  }
+}
+
+rl_decision rl_fence_decide(rl_lock *lock, redlock_time now_us) {
+  rl_fence *fence = rl_fence_of(lock);
+  unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE);
+  unsigned possible = 0;
+  fence->settled = true;
+  if (rl_quorum_count(fence->confirmed) >= needed) {
+    return RL_DECISION_MAJORITY;
+  }
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    rl_node *node = lock->core->nodes[i];
+    uint32_t behind = fence->granted & ~(fence->confirmed | fence->asked | fence->refused);
+    if ((behind & rl_node_bit(node)) != 0) {
+      rl_fence_ask(lock, now_us, node);
+    }
+    possible +=
+        !lock->votes[i].settled || ((fence->confirmed | fence->asked) & rl_node_bit(node)) != 0;
+  }
+  return possible >= needed ? RL_DECISION_NONE : RL_DECISION_UNAVAILABLE;
+}
+
+/* Whether the round that has asked is the one in flight, and is still to be answered by the node. */
+static bool rl_fence_awaits(const rl_lock *lock, const rl_node *node, const rl_outstanding *owed) {
+  return lock != NULL && lock->phase == RL_PHASE_ROUND && lock->round == owed->round &&
+         lock->attempt == owed->attempt && (rl_fence_of(lock)->asked & rl_node_bit(node)) != 0;
+}
+
+void rl_fence_answered(rl_lock *lock, redlock_time now_us, const rl_node *node,
+                       const rl_outstanding *owed, redlock_vote vote, const char *error) {
+  if (!rl_fence_awaits(lock, node, owed)) {
+    return;
+  }
+  rl_fence *fence = rl_fence_of(lock);
+  fence->asked &= ~rl_node_bit(node);
+  if (rl_vote_counts_as(vote) == RL_COUNT_GRANTED) {
+    fence->confirmed |= rl_node_bit(node);
+  } else {
+    fence->refused |= rl_node_bit(node);
+    rl_round_set_reason(lock, node->index, error != NULL ? error : "it has lost the key meanwhile");
+  }
+  rl_round_decide(lock, now_us);
+}
+
+bool rl_fence_send_text(rl_node *node, redlock_time now_us, const rl_outstanding *owed) {
+  const rl_lock *lock = owed->attempt->lock;
+  return rl_fence_awaits(lock, node, owed) && now_us < lock->round_deadline_us &&
+         rl_link_queue_confirm(&node->link, now_us, owed->attempt, owed->round, true,
+                               rl_options_key_ms(lock->current, lock->ttl_us),
+                               rl_fence_of(lock)->highest);
+}
+
+void rl_fence_time_out(rl_lock *lock, const char *missed) {
+  rl_fence *fence = rl_fence_of(lock);
+  if (lock->operation != RL_OPERATION_ACQUIRE || !rl_fence_is_on(lock)) {
+    return;
+  }
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    if ((fence->asked >> i & 1) != 0) {
+      rl_round_set_reason(lock, i, missed);
+    }
+  }
+  fence->refused |= fence->asked;
+  fence->asked = 0;
+}
+
+void rl_fence_granted(rl_lock *lock) {
+  rl_fence *fence = rl_fence_of(lock);
+  if (!rl_fence_is_on(lock) || rl_lock_attach(lock) != NULL) {
+    return;
+  }
+  fence->token = fence->highest;
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    if ((fence->granted >> i & 1) != 0) {
+      rl_reasons_drop(lock->reasons, i); /* It was not needed. */
+    }
+  }
+}
+
+bool rl_fence_queue_set(const rl_lock *lock, redlock_time now_us, rl_node *node,
+                        rl_outstanding_kind kind, rl_attempt *attempt, uint64_t key_ms) {
+  bool own = attempt == lock->lease; /* F5 */
+  if (!rl_fence_is_on(lock) && node->link.guard == NULL) {
+    return rl_link_queue_set(&node->link, now_us, kind, attempt, lock->round, key_ms);
+  }
+  uint64_t value = !rl_fence_is_on(lock) ? 0
+                   : own                 ? rl_fence_token(lock)
+                                         : rl_fence_of(lock)->proposed;
+  return rl_link_queue_take(&node->link, now_us, kind, attempt, lock->round, key_ms, own, value);
+}
+
+bool rl_fence_queue_extend(const rl_lock *lock, redlock_time now_us, rl_node *node, bool by_text,
+                           uint64_t key_ms) {
+  if (!rl_fence_is_on(lock) && node->link.guard == NULL) {
+    return rl_link_queue_extend(&node->link, now_us, lock->lease, lock->round, by_text, key_ms);
+  }
+  return rl_link_queue_keep(&node->link, now_us, lock->lease, lock->round, by_text, key_ms,
+                            rl_fence_token(lock));
+}

@@ -1,0 +1,67 @@
+/*
+ * What follows for leases and waiting rounds when the guard has learned something of the nodes.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "lease/rl_guarding.h"
+
+#include "lease/rl_backfill.h"
+#include "lease/rl_margin.h"
+#include "lease/rl_renew.h"
+#include "lock/rl_round.h"
+#include "node/rl_guard.h"
+
+void rl_guarding_prepare(rl_core *core) {
+  if (core->guards != NULL) {
+    rl_guard_prepare(core->guards, rl_core_quorum(core, RL_OPERATION_ACQUIRE), core->prefix,
+                     core->prefix_length);
+  }
+}
+
+/* J2 of rl_backfill.c. */
+static void rl_guarding_join(rl_core *core, uint32_t nodes) {
+  for (unsigned i = 0; nodes != 0 && i < core->node_count; i++) {
+    if ((nodes >> i & 1) != 0) {
+      rl_backfill_ready(core, core->nodes[i]);
+    }
+  }
+}
+
+static void rl_guarding_act(rl_core *core, const rl_node *node, const rl_guard_news *news) {
+  if (news->suspect) {
+    rl_margin_doubt(core, node);
+  }
+  rl_guarding_join(core, news->near);
+}
+
+bool rl_guarding_heard(rl_core *core, rl_node *node, redlock_time now_us,
+                       const rl_outstanding *owed, uint64_t node_us) {
+  rl_guard_news news = rl_guard_heard(node, now_us, owed, node_us);
+  rl_guarding_act(core, node, &news);
+  return news.doubtful;
+}
+
+void rl_guarding_answered(rl_core *core, rl_node *node, redlock_time now_us,
+                          const rl_outstanding *owed, bool came_up) {
+  rl_guard_news news = rl_guard_answered(node, now_us, owed);
+  rl_guarding_act(core, node, &news);
+  if (news.doubtful) {
+    rl_renew_doubt_all(core, now_us);
+  }
+  uint32_t near = rl_guard_review(core->guards, now_us);
+  rl_guarding_join(core, near);
+  uint32_t told = came_up ? near & ~rl_node_bit(node) : near | rl_node_bit(node);
+  for (unsigned i = 0; i < core->node_count; i++) {
+    if ((told >> i & 1) != 0 && core->nodes[i]->link.phase == RL_LINK_UP) {
+      for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
+        rl_round_node_up(lock, now_us, core->nodes[i]);
+      }
+    }
+  }
+}
+
+void rl_guarding_review(rl_core *core, redlock_time now_us) {
+  if (core->guards != NULL) {
+    rl_guarding_join(core, rl_guard_review(core->guards, now_us));
+  }
+}

@@ -1,0 +1,44 @@
+/*
+ * The end of a lease: it is given up, or lost.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "lease/rl_lease.h"
+
+#include "lease/rl_loss.h"
+#include "lease/rl_reentry.h"
+#include "lease/rl_release.h"
+#include "lease/rl_renew.h"
+#include "lock/rl_lock.h"
+#include "lock/rl_result.h"
+#include "lock/rl_ring.h"
+
+void rl_lease_drop_own(rl_lock *lock, redlock_time now_us, bool grow) {
+  rl_attempt *lease = lock->lease;
+  rl_attempt *unreleased = lock->unreleased;
+  rl_renew_stop(lock, now_us);
+  rl_lock_set_lease(lock, NULL, 0);
+  lock->unreleased = NULL;
+  rl_release_let_go(lock, now_us, lease, grow);
+  rl_release_let_go(lock, now_us, unreleased, grow);
+}
+
+/* What others count on goes to them (O5). */
+void rl_lease_drop(rl_lock *lock, redlock_time now_us, bool grow) {
+  rl_reentry_leave(lock, now_us);
+  rl_lease_drop_own(lock, now_us, grow);
+}
+
+void rl_lease_lose(rl_lock *lock, redlock_time now_us) {
+  lock->lost = true;
+  rl_loss_tell(lock, REDLOCK_E_LOST, now_us);
+  rl_reentry_lost(lock, now_us);
+  rl_lease_drop_own(lock, now_us, true);
+  lock->keys_end_us = now_us;
+  rl_result_denied(lock);
+  if (rl_ring_is_joining(lock)) { /* O3. Whose acquire has failed releases nothing. */
+    rl_reentry_leave(lock, now_us);
+    rl_loss_clear(lock);
+    lock->lost = false;
+  }
+}

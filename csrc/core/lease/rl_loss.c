@@ -1,0 +1,131 @@
+/*
+ * Losses: which leases have ended without their holder's doing, and why.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "lease/rl_loss.h"
+
+#include <stddef.h>
+
+#include "lock/rl_lock.h"
+#include "lock/rl_ring.h"
+
+static void rl_loss_dequeue(rl_lock *lock) {
+  rl_losses *losses = lock->core->losses;
+  rl_loss *loss = &lock->renewal->loss;
+  if (!loss->queued) {
+    return;
+  }
+  *(loss->previous != NULL ? &loss->previous->renewal->loss.next : &losses->first) = loss->next;
+  *(loss->next != NULL ? &loss->next->renewal->loss.previous : &losses->last) = loss->previous;
+  loss->previous = loss->next = NULL;
+  loss->queued = false;
+}
+
+static void rl_loss_enqueue(rl_lock *lock) {
+  rl_losses *losses = lock->core->losses;
+  rl_loss *loss = &lock->renewal->loss;
+  losses->count++;
+  if (loss->queued) {
+    return; /* For another reason, which nobody has asked for yet. */
+  }
+  loss->queued = true;
+  loss->previous = losses->last;
+  *(losses->last != NULL ? &losses->last->renewal->loss.next : &losses->first) = lock;
+  losses->last = lock;
+}
+
+bool rl_loss_only_warns(int reason) {
+  return reason == REDLOCK_E_UNAVAILABLE || reason == REDLOCK_E_CLOCK;
+}
+
+int rl_loss_reason(const rl_lock *lock) {
+  return rl_renewal_is_capped(lock) ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED;
+}
+
+void rl_loss_ran_out(rl_lock *lock) {
+  rl_loss_tell(lock, rl_loss_reason(lock), lock->deadline_us);
+}
+
+/* One warning is enough: the other would only take its place, and be followed by the first again. */
+static void rl_loss_tell_one(rl_lock *lock, int reason, redlock_time since_us) {
+  if (!rl_renewal_tells(lock)) {
+    return;
+  }
+  int told = lock->renewal->loss.reason;
+  if (told == reason || (rl_loss_only_warns(told) && rl_loss_only_warns(reason))) {
+    return;
+  }
+  lock->renewal->loss.reason = reason;
+  lock->renewal->loss.since_us = since_us;
+  rl_loss_enqueue(lock);
+}
+
+void rl_loss_tell(rl_lock *lock, int reason, redlock_time since_us) {
+  rl_loss_tell_one(lock, reason, since_us);
+  for (rl_lock *other = rl_ring_next(lock); other != lock; other = rl_ring_next(other)) {
+    rl_loss_tell_one(other, reason, since_us);
+  }
+}
+
+void rl_loss_clear(rl_lock *lock) {
+  if (lock->renewal != NULL) {
+    lock->renewal->loss.reason = REDLOCK_OK;
+    rl_loss_dequeue(lock);
+  }
+}
+
+void rl_loss_clear_all(rl_lock *lock) {
+  rl_loss_clear(lock);
+  for (rl_lock *other = rl_ring_next(lock); other != lock; other = rl_ring_next(other)) {
+    rl_loss_clear(other);
+  }
+}
+
+int rl_loss_of(const rl_lock *lock, redlock_time now_us, redlock_time *since_us) {
+  const rl_lock *carrier = rl_ring_owner(lock);
+  const rl_renewal *renewal = lock->renewal != NULL ? lock->renewal : carrier->renewal;
+  const rl_loss *loss = renewal != NULL ? &renewal->loss : NULL;
+  bool lasts = rl_lock_remaining(carrier, now_us) > 0;
+  if (loss != NULL && loss->reason != REDLOCK_OK && (lasts || !rl_loss_only_warns(loss->reason))) {
+    *since_us = loss->since_us;
+    return loss->reason;
+  }
+  *since_us = lock->lost ? lock->keys_end_us : carrier->deadline_us;
+  if (lock->lost || carrier->deadline_us == 0) {
+    return lock->lost ? REDLOCK_E_LOST : REDLOCK_OK;
+  }
+  return lasts ? REDLOCK_OK : rl_loss_reason(carrier);
+}
+
+/*
+ * Leases whose deadline nobody has looked at: a program that only asks takes no turns. What is in flight is for
+ * the next turn, which reads first.
+ */
+static void rl_loss_look(rl_core *core, redlock_time now_us) {
+  rl_timers_entry *timer;
+  while ((timer = rl_timers_take(&core->timers, now_us)) != NULL) {
+    rl_lock *lock = rl_lock_of_timer(timer);
+    if (rl_lock_is_in_flight(lock) || rl_lock_remaining(lock, now_us) > 0) {
+      rl_timers_set(&core->timers, &lock->timer, lock->timer.due_us);
+      return;
+    }
+    rl_loss_ran_out(lock);
+  }
+}
+
+rl_lock *rl_loss_next(rl_core *core, redlock_time now_us) {
+  if (core->losses->first == NULL) {
+    rl_loss_look(core, now_us);
+  }
+  rl_lock *lock = core->losses->first;
+  if (lock != NULL) {
+    /* What is told now is what rl_loss_of() would say: else the timer would tell it once more. */
+    rl_lock *carrier = (rl_lock *)rl_ring_owner(lock);
+    if (carrier->lease != NULL && rl_lock_remaining(carrier, now_us) == 0) {
+      rl_loss_ran_out(carrier);
+    }
+    rl_loss_dequeue(lock);
+  }
+  return lock;
+}

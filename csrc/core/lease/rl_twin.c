@@ -1,0 +1,122 @@
+/*
+ * Two nodes that are one server, behind proxies or different addresses.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "lease/rl_twin.h"
+
+#include <stdio.h>
+
+#include "lease/rl_backfill.h"
+#include "lock/rl_round.h"
+
+/* Returns true if no SET of the token was sent to the node, or it has refused the only one. */
+static bool rl_twin_lacks(const rl_attempt *attempt, const rl_node *node) {
+  uint32_t refused = attempt->refused & ~attempt->late;
+  return !attempt->given && ((refused | ~attempt->sent) & rl_node_bit(node)) != 0;
+}
+
+static bool rl_twin_is_due(const rl_lock *lock, const rl_node *node) {
+  const rl_vote *entry = &lock->votes[node->index];
+  return entry->settled && entry->vote == REDLOCK_VOTE_TAKEN && !node->link.tested &&
+         rl_twin_lacks(lock->attempt, node) &&
+         rl_link_has_room(&node->link, RL_OUTSTANDING_RELEASE);
+}
+
+bool rl_twin_test(rl_lock *lock, redlock_time now_us) {
+  rl_attempt *attempt = lock->attempt;
+  if (attempt->set == 0 || now_us >= lock->round_deadline_us || rl_lock_attach(lock) != NULL) {
+    return false;
+  }
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    rl_node *node = lock->core->nodes[i];
+    if (rl_twin_is_due(lock, node) &&
+        rl_link_queue_release(&node->link, now_us, attempt, lock->round, false, true)) {
+      node->link.tested = true;
+      attempt->tested |= rl_node_bit(node);
+      attempt->tests |= rl_node_bit(node);
+    }
+  }
+  return attempt->tested != 0;
+}
+
+bool rl_twin_test_is_over(const rl_node *node, const rl_attempt *attempt) {
+  return attempt->releasing && (attempt->tested & rl_node_bit(node)) != 0;
+}
+
+/* One node can be named, not which of several. */
+static void rl_twin_found(const rl_core *core, rl_node *node, uint32_t twins) {
+  const char *name = "another node";
+  for (unsigned i = 0; i < core->node_count; i++) {
+    name = twins == (uint32_t)1 << i ? core->nodes[i]->address.name : name;
+  }
+  node->twins = twins;
+  (void)snprintf(node->error, sizeof node->error,
+                 "it is the same server as %.100s; each node is to be a server of its own", name);
+}
+
+/* Returns true if another node has no vote already because it may be the same server as |node|. */
+static bool rl_twin_is_explained(const rl_core *core, const rl_node *node) {
+  for (unsigned i = 0; i < core->node_count; i++) {
+    if ((core->nodes[i]->twins & rl_node_bit(node)) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding *owed,
+                      rl_verdict *ballot) {
+  rl_attempt *attempt = owed->attempt;
+  bool extends = owed->kind == RL_OUTSTANDING_EXTEND;
+  uint32_t twins = attempt->set & ~rl_node_bit(node);
+  if ((!extends && owed->kind != RL_OUTSTANDING_RELEASE) || ballot->vote != REDLOCK_VOTE_GRANTED ||
+      !rl_twin_lacks(attempt, node) || twins == 0 || rl_twin_is_explained(core, node)) {
+    return false;
+  }
+  rl_twin_found(core, node, twins);
+  if (!extends) {
+    attempt->twins = true;
+    return false;
+  }
+  ballot->vote = REDLOCK_VOTE_ERROR;
+  return true;
+}
+
+static void rl_twin_conclude(const rl_core *core, rl_lock *lock, const rl_attempt *attempt) {
+  for (unsigned i = 0; i < core->node_count; i++) {
+    rl_node *node = core->nodes[i];
+    if ((attempt->tests >> i & 1) != 0) {
+      node->link.tested = node->twins != 0; /* Else the next attempt tells. */
+      rl_round_withdraw(
+          lock, i,
+          node->twins != 0
+              ? node->error
+              : "it denied the lock, as did a node that is the same server as another");
+    }
+  }
+}
+
+void rl_twin_tested(rl_core *core, const rl_node *node, const rl_outstanding *owed) {
+  rl_attempt *attempt = owed->attempt;
+  rl_lock *lock = attempt->lock;
+  bool tested = owed->kind == RL_OUTSTANDING_RELEASE && (attempt->tested & rl_node_bit(node)) != 0;
+  attempt->tested &= tested ? ~rl_node_bit(node) : ~0u;
+  if (tested && attempt->tested == 0 && attempt->twins && lock != NULL &&
+      lock->phase == RL_PHASE_ROUND && lock->attempt == attempt) {
+    rl_twin_conclude(core, lock, attempt);
+  }
+}
+
+void rl_twin_forget(rl_core *core, const rl_node *node) {
+  for (unsigned i = 0; i < core->node_count; i++) {
+    rl_node *other = core->nodes[i];
+    if ((other->twins & rl_node_bit(node)) != 0) {
+      other->twins = 0;
+      other->link.tested = false;
+      other->error[0] = '\0';
+      other->lacks_keys = true;
+      rl_backfill_ready(core, other);
+    }
+  }
+}

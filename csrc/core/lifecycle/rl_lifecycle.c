@@ -1,0 +1,564 @@
+/*
+ * The life of a lock, and the beginning and the end of the operations on it.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The operations themselves are in rl_acquire.c, rl_extend.c and rl_release.c, which number their
+ * steps; what they have in common, asking the nodes, is in rl_round.c.
+ */
+#include "lifecycle/rl_lifecycle.h"
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lease/rl_attach.h"
+#include "lease/rl_custom_token.h"
+#include "lease/rl_fence.h"
+#include "lease/rl_lease.h"
+#include "lease/rl_reentry.h"
+#include "lease/rl_release.h"
+#include "lease/rl_renew.h"
+#include "lifecycle/rl_pacer.h"
+#include "lock/rl_lock.h"
+#include "lock/rl_outbox.h"
+#include "lock/rl_result.h"
+#include "lock/rl_ring.h"
+#include "lock/rl_round.h"
+#include "node/rl_guard.h"
+#include "wait/rl_notify.h"
+#include "wait/rl_ticket.h"
+#include "wait/rl_waitlist.h"
+
+/* -------------------------------------------------------------------------------------- life */
+
+/*
+ * Behind the votes of a lock there is room for its options, if they are not the core's, and for what it
+ * has besides when its leases keep themselves.
+ */
+static rl_lock *rl_lock_allocate(const rl_core *core, const rl_options *options) {
+  size_t own = rl_options_equal(options, &core->options) ? 0 : sizeof *options;
+  size_t renewal =
+      rl_renewal_is_asked(options) ? sizeof(rl_renewal) + core->node_count * sizeof(rl_vote) : 0;
+  size_t size = sizeof(rl_lock) + core->node_count * sizeof(rl_vote);
+  static_assert(sizeof(rl_vote) % alignof(rl_options) == 0, "what is behind the votes is aligned");
+  static_assert(sizeof(rl_options) % alignof(rl_renewal) == 0, "and what is behind the options");
+  rl_lock *lock = calloc(1, size + own + renewal);
+  if (lock == NULL) {
+    return NULL;
+  }
+  char *behind = (char *)lock + size;
+  lock->has_options = own > 0;
+  if (own > 0) {
+    memcpy(behind, options, own);
+  }
+  if (renewal > 0) {
+    lock->renewal = (rl_renewal *)(void *)(behind + own);
+  }
+  return lock;
+}
+
+rl_lock *rl_lock_new(rl_core *core, const void *resource, size_t length,
+                     const rl_options *options) {
+  redlock_resource one = {resource, length};
+  return rl_lock_new_many(core, &one, 1, options);
+}
+
+rl_lock *rl_lock_new_many(rl_core *core, const redlock_resource *resources, size_t count,
+                          const rl_options *options) {
+  rl_lock *lock = rl_lock_allocate(core, options);
+  if (lock == NULL) {
+    return NULL;
+  }
+  lock->resource = rl_resource_new_many(core->prefix, core->prefix_length, resources, count);
+  lock->core = core;
+  if (lock->resource == NULL || !rl_timers_reserve(&core->timers, core->lock_count + 1) ||
+      !rl_outbox_reserve(core, core->lock_count + 1)) {
+    if (lock->resource != NULL) {
+      rl_resource_unref(lock->resource);
+    }
+    free(lock);
+    return NULL;
+  }
+  lock->current = rl_lock_options(lock);
+  lock->ttl_us = options->ttl_us;
+  lock->timer.index = RL_TIMERS_NONE;
+  lock->next = core->locks;
+  if (core->locks != NULL) {
+    core->locks->previous = lock;
+  }
+  core->locks = lock;
+  core->lock_count++;
+  rl_round_clear(lock);
+  return lock;
+}
+
+/* ------------------------------------------------------------------------------------ ending */
+
+/* An acquire has ended before it came to use the token that it was given. */
+static void rl_lock_drop_custom_token(rl_lock *lock, redlock_time now_us) {
+  rl_attempt *given = lock->attempt;
+  lock->attempt = NULL;
+  rl_release_let_go(lock, now_us, given, true);
+}
+
+void rl_lifecycle_ended(rl_lock *lock, redlock_time now_us, int result) {
+  if (lock->operation == RL_OPERATION_ACQUIRE) {
+    rl_attach_forget(lock);
+  }
+  if (rl_reentry_failed(lock, result)) {
+    rl_lease_drop(lock, now_us, true); /* O3, or released: the others have gone meanwhile. */
+  }
+  if (lock->operation == RL_OPERATION_ACQUIRE && lock->attempt != NULL) {
+    rl_lock_drop_custom_token(lock, now_us);
+  }
+  if (result != REDLOCK_OK || lock->operation != RL_OPERATION_ACQUIRE) {
+    lock->waiting = 0;
+  }
+  if (lock->notify) {
+    rl_list_append(lock->waited != 0 ? &lock->core->waited : &lock->core->ended, &lock->queue);
+  }
+  if (lock->renewal != NULL || rl_reentry_of(lock) != NULL) {
+    rl_renew_ended(lock, now_us);
+  }
+}
+
+static void rl_lock_stop(rl_lock *lock, redlock_time now_us, int error, bool grow) {
+  rl_attempt *attempt = lock->attempt;
+  lock->unheard = false;
+  if (!rl_lock_is_busy(lock)) {
+    return;
+  }
+  lock->attempt = NULL;
+  rl_lock_end(lock, now_us, error);
+  rl_release_let_go(lock, now_us, attempt, grow);
+}
+
+void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error) {
+  rl_lock_stop(lock, now_us, error, true);
+  rl_tickets_send(lock->core, now_us);
+}
+
+void rl_lock_call_off(rl_lock *lock, redlock_time now_us, int error) {
+  bool counted = !rl_lock_is_busy(lock) && rl_result_of(lock).operation == RL_OPERATION_ACQUIRE;
+  rl_lock_cancel(lock, now_us, error);
+  if (counted && rl_reentry_release(lock, now_us)) {
+    rl_result_end(lock, error);
+  }
+}
+
+void rl_lock_expire(rl_lock *lock, redlock_time now_us) {
+  rl_renew_stop(lock, now_us);
+  lock->phase = RL_PHASE_IDLE;
+  rl_result_end(lock, lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_EXPIRED);
+  rl_lock_note_end(lock, now_us);
+  rl_lease_drop(lock, now_us, true);
+}
+
+void rl_lock_close(rl_lock *lock, redlock_time now_us) {
+  bool lasts = rl_ring_remaining(lock, now_us) > 0;
+  rl_lock_stop(lock, now_us, REDLOCK_E_CLOSED, true);
+  if (lasts) {
+    rl_loss_clear(lock); /* Extends failed, but it is not lost. */
+  }
+  rl_lease_drop(lock, now_us, true);
+}
+
+void rl_lock_free(rl_lock *lock, redlock_time now_us) {
+  rl_core *core = lock->core;
+  rl_reentry_join_no_more(lock);
+  rl_lock_stop(lock, now_us, REDLOCK_E_CANCELLED, false);
+  rl_lease_drop(lock, now_us, false);
+  rl_release_settle_failed(lock, now_us, false);
+  rl_list_remove(&lock->queue);
+  rl_reentry_free(lock);
+  rl_renew_free(lock);
+  if (lock->previous != NULL) {
+    lock->previous->next = lock->next;
+  } else {
+    core->locks = lock->next;
+  }
+  if (lock->next != NULL) {
+    lock->next->previous = lock->previous;
+  }
+  core->lock_count--;
+  rl_round_clear(lock);
+  rl_resource_unref(lock->resource);
+  rl_custom_token_forget(lock);
+  rl_attach_forget(lock);
+  rl_fence_free(lock);
+  if (lock->rare != NULL) {
+    free(lock->rare->inspection);
+    free(lock->rare->doctor);
+    free(lock->rare);
+  }
+  (void)rl_lock_set_options(lock, rl_lock_options(lock));
+  free(lock->reasons);
+  free(lock);
+  rl_tickets_send(core, now_us); /* Who has waited keeps nobody waiting until the next turn. */
+}
+
+void rl_lock_forget(rl_lock *lock) {
+  rl_attempt *attempts[] = {lock->lease, lock->unreleased, lock->attempt, lock->failed};
+  rl_reentry_forget(lock);
+  rl_lock_set_lease(lock, NULL, 0);
+  lock->lost = false;
+  lock->unheard = false;
+  rl_loss_clear(lock);
+  lock->unreleased = NULL;
+  lock->attempt = NULL;
+  lock->failed = NULL;
+  if (rl_lock_is_in_flight(lock)) {
+    rl_lock_end(lock, lock->core->now_us, REDLOCK_E_CANCELLED);
+  }
+  for (unsigned i = 0; i < sizeof attempts / sizeof attempts[0]; i++) {
+    if (attempts[i] != NULL) {
+      attempts[i]->lock = NULL;
+      rl_attempt_unref(&lock->core->attempts, attempts[i]);
+    }
+  }
+  rl_custom_token_forget(lock);
+  rl_attach_forget(lock);
+}
+
+/* The lease is over. When it ended can still be asked for (rl_loss_of()). */
+static void rl_lock_run_out(rl_lock *lock, redlock_time now_us) {
+  const rl_lock *carrier = rl_ring_owner(lock);
+  redlock_time deadline_us = carrier->deadline_us;
+  if (lock->lease != NULL) {
+    rl_loss_ran_out(lock);
+  } else {
+    rl_renew_copy_end(lock, carrier);
+  }
+  rl_lock_expire(lock, now_us);
+  lock->deadline_us = deadline_us;
+}
+
+int rl_lock_outcome(rl_lock *lock, redlock_time now_us) {
+  unsigned operation = rl_result_of(lock).operation;
+  bool grants = operation == RL_OPERATION_ACQUIRE || operation == RL_OPERATION_EXTEND;
+  if (grants && rl_lock_result(lock) == REDLOCK_OK && rl_ring_remaining(lock, now_us) == 0) {
+    if (lock->lost) {
+      rl_result_end(lock, REDLOCK_E_LOST);
+      if (operation == RL_OPERATION_ACQUIRE && !rl_reentry_release_lost(lock)) {
+        rl_reentry_leave(lock, now_us); /* Whose acquire has failed releases nothing. */
+      }
+    } else if (rl_ring_owner(lock)->lease ==
+               NULL) { /* Detached, closed, or its process has forked. */
+      rl_result_end(lock, lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_NOT_HELD);
+    } else {
+      bool nested = lock->lease == NULL;
+      rl_lock_run_out(lock, now_us);
+      if (nested && operation == RL_OPERATION_ACQUIRE) {
+        rl_loss_clear(lock); /* Its owner is told of the loss; this acquire has only failed. */
+      }
+    }
+  }
+  return rl_lock_result(lock);
+}
+
+void rl_lock_timer(rl_lock *lock, redlock_time now_us) {
+  switch (lock->phase) {
+  case RL_PHASE_DELAY:
+    if (!rl_notify_timer(lock, now_us)) {
+      rl_outbox_enter(lock, now_us);
+    }
+    break;
+  case RL_PHASE_QUEUED:
+    rl_waitlist_give_up(lock, now_us);
+    break;
+  case RL_PHASE_SEND:
+    rl_pacer_give_up(lock, now_us);
+    break;
+  case RL_PHASE_ROUND:
+    rl_round_time_out(lock, now_us);
+    break;
+  default:
+    rl_renew_timer(lock, now_us);
+    break;
+  }
+}
+
+/* --------------------------------------------------------------------------------- beginning */
+
+/* The operation was refused without being begun; the reason is kept for rl_lock_message(). */
+static int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error) {
+  lock->unheard = false;
+  rl_result_refuse(lock, operation, error, NULL);
+  return error;
+}
+
+/* The operation in flight has no caller: it gives way. A release goes on without the lock. */
+static void rl_lock_make_way(rl_lock *lock, redlock_time now_us) {
+  if (lock->unheard) {
+    rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
+  }
+}
+
+void rl_lock_abandon(rl_lock *lock) {
+  lock->unheard = rl_lock_is_busy(lock);
+}
+
+bool rl_lock_is_extending(const rl_lock *lock) {
+  return rl_lock_is_busy(lock) && lock->operation == RL_OPERATION_EXTEND &&
+         !rl_ring_is_joining(lock);
+}
+
+int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *wrong) {
+  rl_lock_make_way(lock, lock->core->now_us);
+  if (rl_lock_is_busy(lock)) {
+    return REDLOCK_E_BUSY;
+  }
+  (void)rl_lock_refuse(lock, operation, REDLOCK_E_INVALID);
+  rl_result_refuse(lock, operation, REDLOCK_E_INVALID, wrong);
+  return REDLOCK_E_INVALID;
+}
+
+/* The user begins an operation. */
+static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now_us,
+                         redlock_time budget_us, bool unheard, bool notify) {
+  rl_list_remove(&lock->queue);
+  rl_timers_clear(&lock->core->timers,
+                  &lock->timer); /* The next automatic extend: it has to wait. */
+  rl_result_drop(lock);
+  lock->unheard = unheard;
+  rl_lock_begin_send(lock, operation, now_us, budget_us, notify);
+  return REDLOCK_OK;
+}
+
+/* Nothing has to be asked of the nodes. What the lock's lease is in the middle of goes on. */
+static int rl_lock_end_at_once(rl_lock *lock, rl_operation operation, int result, bool unheard,
+                               bool notify) {
+  rl_list_remove(&lock->queue);
+  rl_result_refuse(lock, operation, result, NULL);
+  lock->unheard = unheard;
+  if (notify) {
+    rl_list_append(&lock->core->ended, &lock->queue);
+  }
+  return REDLOCK_OK;
+}
+
+/* What every operation asks first. */
+static int rl_lock_may_begin(rl_lock *lock, redlock_time now_us, rl_operation operation) {
+  rl_lock_make_way(lock, now_us);
+  if (rl_lock_is_busy(lock)) {
+    return REDLOCK_E_BUSY;
+  }
+  return lock->core->closed ? rl_lock_refuse(lock, operation, REDLOCK_E_CLOSED) : REDLOCK_OK;
+}
+
+static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt *given,
+                                 const redlock_options *options, bool notify) {
+  int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_ACQUIRE);
+  if (error != REDLOCK_OK) {
+    return error;
+  }
+  bool held = rl_ring_remaining(lock, now_us) > 0;
+  if (held && !rl_ring_is_owned(lock)) {
+    return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE, REDLOCK_E_HELD);
+  }
+  rl_options current = *rl_lock_options(lock);
+  const char *wrong = options != NULL ? rl_options_read(&current, options) : NULL;
+  if (wrong == NULL && rl_lock_attach(lock) != NULL) {
+    wrong = rl_attach_fit_fence(&current, rl_lock_attach(lock)->fence);
+  }
+  if (wrong == NULL) {
+    wrong = rl_guard_too_long(lock->core->guards, current.ttl_us, current.lock_delay_us);
+  }
+  if (wrong != NULL) {
+    return rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, wrong);
+  }
+  if (!rl_renew_reserve(lock, &current) || !rl_fence_reserve(lock, &current) ||
+      (!held && !rl_lock_set_options(lock, &current))) {
+    return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE, REDLOCK_E_NO_MEMORY);
+  }
+  if (!held) {
+    rl_lease_drop(lock, now_us, true);
+    rl_loss_clear(lock);
+    lock->lost = false;
+  }
+  redlock_time budget_us =
+      current.wait_us == 0 ? REDLOCK_NEVER : rl_time_add(now_us, current.wait_us);
+  const char *refused = NULL;
+  switch (rl_reentry_acquire(lock, now_us, &current, given != NULL || rl_lock_attach(lock) != NULL,
+                             &error, &refused)) {
+  case RL_REENTRY_COUNTED:
+    return rl_lock_end_at_once(lock, RL_OPERATION_ACQUIRE, REDLOCK_OK, false, notify);
+  case RL_REENTRY_EXTENDS:
+    return rl_lock_begin(lock, RL_OPERATION_EXTEND, now_us, budget_us, false, notify);
+  case RL_REENTRY_REFUSED:
+    rl_result_refuse(lock, RL_OPERATION_ACQUIRE, error, refused);
+    return error;
+  case RL_REENTRY_ALONE:
+  default:
+    break;
+  }
+  uint64_t attempts = rl_options_attempts(lock->current);
+  lock->attempts_left =
+      attempts < RL_LOCK_ATTEMPTS_ALL ? attempts & RL_LOCK_ATTEMPTS_ALL : RL_LOCK_ATTEMPTS_ALL;
+  lock->attempt = given;
+  if (given != NULL || rl_lock_attach(lock) != NULL) {
+    lock->attempts_left = 1; /* A token is used once (rl_custom_token.c, rl_attach.c). */
+  }
+  return rl_lock_begin(lock, RL_OPERATION_ACQUIRE, now_us, budget_us, false, notify);
+}
+
+int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *options,
+                    bool notify) {
+  rl_attempt *given = rl_custom_token_take(lock);
+  int error = rl_lock_begin_acquire(lock, now_us, given, options, notify);
+  if (error != REDLOCK_OK) {
+    rl_attempt_unref(&lock->core->attempts, given);
+  }
+  return error;
+}
+
+int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, bool notify) {
+  int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_EXTEND);
+  if (error != REDLOCK_OK) {
+    return error;
+  }
+  error = rl_reentry_take(lock, now_us);
+  if (error != REDLOCK_OK) {
+    return error;
+  }
+  /* What is not said is as it was when the lock was acquired: the ttl, too. */
+  rl_options current = *lock->current;
+  current.ttl_us = lock->lease != NULL ? lock->lease_ttl_us : rl_lock_options(lock)->ttl_us;
+  redlock_options given = {.ttl_us = ttl_us};
+  const char *wrong = rl_options_read(&current, &given);
+  if (wrong == NULL) {
+    wrong = rl_guard_too_long(lock->core->guards, current.ttl_us, current.lock_delay_us);
+  }
+  if (wrong != NULL) {
+    return rl_lock_refuse_argument(lock, RL_OPERATION_EXTEND, wrong);
+  }
+  if (rl_ring_owner(lock)->lease == NULL) {
+    return rl_lock_refuse(lock, RL_OPERATION_EXTEND,
+                          lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD);
+  }
+  if (rl_ring_remaining(lock, now_us) == 0) {
+    return rl_lock_refuse(lock, RL_OPERATION_EXTEND, REDLOCK_E_EXPIRED);
+  }
+  rl_renew_stop(lock, now_us);
+  lock->ttl_us = current.ttl_us;
+  return rl_lock_begin(lock, RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, false, notify);
+}
+
+/* The release was sent by a caller who did not wait, and who comes back for its result. */
+static int rl_lock_hear(rl_lock *lock, bool notify) {
+  lock->unheard = false;
+  lock->notify = notify;
+  if (notify && !rl_lock_is_busy(lock)) {
+    rl_list_append(&lock->core->ended, &lock->queue);
+  }
+  return REDLOCK_OK;
+}
+
+static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unheard, bool notify) {
+  bool lasts = rl_ring_remaining(lock, now_us) > 0;
+  if (rl_reentry_release_lost(lock)) {
+    return rl_lock_refuse(lock, RL_OPERATION_RELEASE, REDLOCK_E_LOST);
+  }
+  if (rl_reentry_release(lock, now_us)) {
+    bool still = rl_ring_owner(lock)->lease != NULL; /* Then the next release is another one. */
+    return rl_lock_end_at_once(lock, RL_OPERATION_RELEASE, lasts ? REDLOCK_OK : REDLOCK_E_EXPIRED,
+                               unheard && !still, notify);
+  }
+  rl_reentry_leave(lock, now_us);
+  if (lock->lease == NULL && lock->unreleased == NULL) {
+    int error = lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD;
+    lock->lost = false; /* It is said once of each acquire. */
+    lock->deadline_us = 0;
+    rl_loss_clear(lock);
+    return rl_lock_refuse(lock, RL_OPERATION_RELEASE, error);
+  }
+  rl_renew_stop(lock, now_us);
+  rl_loss_clear(lock);
+  /* R1. The lease ends here, long before the first byte. */
+  lock->repeated = lock->lease == NULL;
+  lock->ran_out = lock->repeated ? lock->ran_out : rl_lock_remaining(lock, now_us) == 0;
+  lock->attempt = lock->lease != NULL ? lock->lease : lock->unreleased;
+  rl_lock_set_lease(lock, NULL, 0);
+  lock->unreleased = NULL;
+  lock->ttl_us = lock->lease_ttl_us;
+  return rl_lock_begin(lock, RL_OPERATION_RELEASE, now_us, REDLOCK_NEVER, unheard, notify);
+}
+
+/* Whether such a release is under way, or has ended so that there is nothing to begin again. */
+static bool rl_lock_awaits_hearing(const rl_lock *lock) {
+  return lock->unheard && rl_result_of(lock).operation == RL_OPERATION_RELEASE &&
+         (rl_lock_is_busy(lock) || rl_result_of(lock).result != REDLOCK_E_UNAVAILABLE);
+}
+
+/*
+ * Ends the extend in flight: a release must not wait for it, since its caller may be gone. Its round is over, so by
+ * E6 it has changed nothing.
+ */
+static int rl_lock_may_release(rl_lock *lock, redlock_time now_us) {
+  if (rl_lock_is_extending(lock)) {
+    rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
+  }
+  return rl_lock_may_begin(lock, now_us, RL_OPERATION_RELEASE);
+}
+
+int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify) {
+  if (rl_lock_awaits_hearing(lock)) {
+    return rl_lock_hear(lock, notify);
+  }
+  int error = rl_lock_may_release(lock, now_us);
+  return error != REDLOCK_OK ? error : rl_lock_begin_release(lock, now_us, false, notify);
+}
+
+int rl_lock_release_unheard(rl_lock *lock, redlock_time now_us) {
+  if (rl_lock_awaits_hearing(lock)) {
+    return REDLOCK_OK;
+  }
+  int error = rl_lock_may_release(lock, now_us);
+  return error != REDLOCK_OK ? error : rl_lock_begin_release(lock, now_us, true, false);
+}
+
+void rl_lock_tell_end(rl_lock *lock) {
+  lock->notify = lock->notify || rl_lock_is_busy(lock);
+}
+
+/* ------------------------------------------------------------------------------------- asking */
+
+int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation) {
+  int error = rl_lock_may_begin(lock, now_us, operation);
+  bool held = rl_ring_remaining(lock, now_us) > 0;
+  if (error == REDLOCK_OK && held) {
+    error = rl_lock_refuse(lock, operation, REDLOCK_E_HELD);
+  }
+  if (error == REDLOCK_OK && lock->resource->count > 1) {
+    error =
+        rl_lock_refuse_argument(lock, operation, "each resource has to be asked about by itself");
+  }
+  return error;
+}
+
+int rl_lock_ask(rl_lock *lock, rl_operation operation, redlock_time now_us, rl_attempt *attempt,
+                bool notify) {
+  if (rl_ring_owner(lock)->lease != NULL) {
+    rl_lock_run_out(lock, now_us);
+  } else if (lock->unreleased != NULL) {
+    rl_lease_drop(lock, now_us, true);
+  } else {
+    rl_reentry_leave(lock, now_us); /* The lease that it has counted on is lost. */
+  }
+  (void)rl_lock_set_options(lock, rl_lock_options(lock)); /* Allocates nothing. */
+  lock->attempt = attempt;
+  return rl_lock_begin(lock, operation, now_us, REDLOCK_NEVER, false, notify);
+}
+
+int rl_lock_ask_nothing(rl_lock *lock, rl_operation operation) {
+  return rl_lock_refuse(lock, operation, REDLOCK_E_NO_MEMORY);
+}
+
+void rl_lock_asked(rl_lock *lock, redlock_time now_us, int result) {
+  rl_attempt *attempt = lock->attempt;
+  lock->attempt = NULL;
+  rl_lock_end(lock, now_us, result);
+  rl_release_let_go(lock, now_us, attempt, true);
+}

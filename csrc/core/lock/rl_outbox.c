@@ -1,0 +1,97 @@
+/*
+ * The outbox: locks whose operation was begun, and whose commands are to be sent.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * When they may be sent, and in which order, says rl_pacer.c.
+ */
+#include "lock/rl_outbox.h"
+
+#include <assert.h>
+
+#include "lock/rl_round.h"
+#include "lock/rl_steps.h"
+
+void rl_outbox_init(rl_core *core) {
+  rl_list_init(&core->launches.acquires);
+  core->launches.window = RL_PACER_WINDOW;
+  core->launches.command_us = RL_PACER_COMMAND_US;
+}
+
+void rl_outbox_free(rl_core *core) {
+  rl_timers_free(&core->launches.renewals);
+}
+
+bool rl_outbox_reserve(rl_core *core, size_t locks) {
+  return rl_timers_reserve(&core->launches.renewals, locks);
+}
+
+void rl_outbox_enter(rl_lock *lock, redlock_time now_us) {
+  rl_pacer *launches = &lock->core->launches;
+  lock->phase = RL_PHASE_SEND;
+  rl_outbox_look_again(lock->core);
+  switch (lock->operation) {
+  case RL_OPERATION_ACQUIRE:
+    launches->acquire_count++;
+    rl_list_append(&launches->acquires, &lock->queue);
+    rl_timers_set(&lock->core->timers, &lock->timer,
+                  rl_time_min(lock->budget_us, rl_time_add(now_us, lock->ttl_us)));
+    break;
+  case RL_OPERATION_EXTEND:
+    rl_timers_set(&launches->renewals, &lock->timer,
+                  rl_time_min(lock->deadline_us, lock->budget_us));
+    break;
+  default:
+    rl_timers_set(&launches->renewals, &lock->timer,
+                  lock->unheard ? now_us : rl_time_add(now_us, lock->ttl_us / 3)); /* L2 */
+    break;
+  }
+}
+
+void rl_outbox_leave(rl_lock *lock) {
+  rl_pacer *launches = &lock->core->launches;
+  assert(lock->phase == RL_PHASE_SEND);
+  if (lock->operation == RL_OPERATION_ACQUIRE) {
+    launches->acquire_count--;
+    rl_list_remove(&lock->queue);
+    rl_timers_clear(&lock->core->timers, &lock->timer);
+  } else {
+    rl_timers_clear(&launches->renewals, &lock->timer);
+  }
+}
+
+void rl_outbox_look_again(rl_core *core) {
+  core->launches.closed_until_us = 0;
+}
+
+void rl_lock_begin_send(rl_lock *lock, rl_operation operation, redlock_time now_us,
+                        redlock_time budget_us, bool notify) {
+  assert(!rl_lock_is_in_flight(lock));
+  lock->operation = operation;
+  lock->notify = notify;
+  lock->result = REDLOCK_PENDING;
+  lock->has_refused = false;
+  lock->limited = false;
+  lock->budget_us = budget_us;
+  lock->round_start_us = now_us;
+  lock->core->active = true;
+  lock->core->busy_count++;
+  rl_round_clear(lock); /* It may end before its first round. */
+  rl_outbox_enter(lock, now_us);
+}
+
+void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
+  assert(rl_lock_is_in_flight(lock));
+  if (lock->phase == RL_PHASE_SEND) {
+    rl_outbox_leave(lock);
+  }
+  rl_timers_clear(&lock->core->timers, &lock->timer);
+  if (lock->line != NULL) {
+    lock->core->upper->leave_line(lock, now_us, result);
+  }
+  lock->core->busy_count--;
+  lock->phase = result == REDLOCK_OK ? RL_PHASE_GRACE : RL_PHASE_IDLE;
+  lock->result = (int8_t)result;
+  rl_lock_note_end(lock, now_us);
+  lock->core->upper->ended(lock, now_us, result);
+}

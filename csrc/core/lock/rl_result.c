@@ -1,0 +1,87 @@
+/*
+ * The report: what the user sees of his last operation on a lock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "lock/rl_result.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "lock/rl_lock.h"
+
+rl_result rl_result_of(const rl_lock *lock) {
+  if (lock->automatic) {
+    return lock->renewal->report;
+  }
+  const char *refused = lock->has_refused ? lock->refused : NULL;
+  rl_result report = {refused,      lock->ttl_us, lock->round_start_us, lock->round_took_us,
+                      lock->denied, lock->quorum, lock->result,         (uint8_t)lock->operation};
+  return report;
+}
+
+const rl_vote *rl_result_votes(const rl_lock *lock) {
+  return lock->automatic ? lock->renewal->votes : lock->votes;
+}
+
+rl_reason *const *rl_result_reasons(const rl_lock *lock) {
+  return lock->automatic ? lock->renewal->reasons : lock->reasons;
+}
+
+void rl_result_keep(rl_lock *lock) {
+  size_t size = lock->core->node_count * sizeof lock->votes[0];
+  if (lock->automatic) {
+    return;
+  }
+  lock->renewal->report = rl_result_of(lock);
+  memcpy(lock->renewal->votes, lock->votes, size);
+  rl_reason **none = lock->renewal->reasons;
+  lock->renewal->reasons = lock->reasons;
+  lock->reasons = none;
+}
+
+void rl_result_drop(rl_lock *lock) {
+  if (lock->automatic) {
+    rl_reasons_clear(lock->renewal->reasons, lock->core->node_count);
+  }
+  lock->automatic = false;
+}
+
+void rl_result_end(rl_lock *lock, int result) {
+  if (lock->automatic) {
+    lock->renewal->report.result = (int8_t)result;
+  } else {
+    lock->result = (int8_t)result;
+  }
+}
+
+void rl_result_refuse(rl_lock *lock, rl_operation operation, int result, const char *refused) {
+  rl_result_end(lock, result);
+  if (lock->automatic) {
+    lock->renewal->report.operation = (uint8_t)operation;
+    lock->renewal->report.refused = refused;
+  } else {
+    lock->operation = operation;
+    assert(!rl_lock_is_in_flight(lock));
+    lock->has_refused = refused != NULL;
+    if (refused != NULL) {
+      lock->refused = refused;
+    }
+  }
+}
+
+void rl_result_denied(rl_lock *lock) {
+  if (lock->automatic) {
+    lock->renewal->report.denied = lock->denied;
+  }
+}
+
+int rl_lock_result(const rl_lock *lock) {
+  return rl_lock_is_busy(lock) ? REDLOCK_PENDING : rl_result_of(lock).result;
+}
+
+bool rl_renewal_is_capped(const rl_lock *lock) {
+  /* Nodes count whole milliseconds. */
+  redlock_time keys_end_us = rl_time_add(lock->keys_end_us, REDLOCK_MILLISECONDS);
+  return rl_renewal_is_on(lock) && keys_end_us > lock->renewal->hold_until_us;
+}

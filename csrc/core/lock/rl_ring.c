@@ -1,0 +1,45 @@
+/*
+ * The ring: the locks of one owner that count on one lease (rl_reentry.c).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "lock/rl_ring.h"
+
+rl_lock *rl_ring_next(const rl_lock *lock) {
+  return rl_reentry_of(lock) == NULL ? (rl_lock *)lock : rl_reentry_of(lock)->next;
+}
+
+const rl_lock *rl_ring_owner(const rl_lock *lock) {
+  const rl_lock *at = lock;
+  while (rl_reentry_of(at) != NULL && rl_reentry_of(at)->carries == NULL &&
+         rl_reentry_of(at)->next != lock) {
+    at = rl_reentry_of(at)->next;
+  }
+  return rl_reentry_of(at) != NULL && rl_reentry_of(at)->carries != NULL ? at : lock;
+}
+
+redlock_duration rl_ring_remaining(const rl_lock *lock, redlock_time now_us) {
+  return rl_lock_remaining(rl_ring_owner(lock), now_us);
+}
+
+bool rl_ring_is_shared(const rl_lock *lock) {
+  return rl_reentry_of(lock) != NULL &&
+         (rl_reentry_of(lock)->next != lock || rl_ring_was_again(lock));
+}
+
+bool rl_ring_was_again(const rl_lock *lock) {
+  return rl_reentry_of(lock) != NULL && rl_reentry_of(lock)->depth > 0;
+}
+
+bool rl_ring_is_owned(const rl_lock *lock) {
+  return rl_reentry_of(lock) != NULL && rl_reentry_of(lock)->owner_length > 0;
+}
+
+bool rl_ring_is_joining(const rl_lock *lock) {
+  return rl_reentry_of(lock) != NULL && rl_reentry_of(lock)->joining;
+}
+
+redlock_duration rl_ring_node_timeout(const rl_lock *lock) {
+  return rl_ring_is_joining(lock) ? rl_reentry_of(lock)->node_timeout_us
+                                  : rl_options_node_timeout(lock->current, lock->ttl_us);
+}

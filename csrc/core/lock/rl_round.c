@@ -1,0 +1,348 @@
+/*
+ * A round: asking the nodes for their votes, and settling each of them.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Every node ends a round settled: with its answer, or with the certainty that none will come. What
+ * the votes mean is for the operation to decide (rl_acquire.c, rl_extend.c, rl_release.c), after each
+ * of them. A vote counts only for the round that asked for it.
+ */
+#include "lock/rl_round.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lock/rl_lock.h"
+#include "lock/rl_result.h"
+#include "lock/rl_ring.h"
+#include "lock/rl_steps.h"
+#include "node/rl_guard.h"
+#include "node/rl_verdict.h"
+
+/* ------------------------------------------------------------------------------------- votes */
+
+void rl_round_clear(rl_lock *lock) {
+  lock->extended = false;
+  lock->waiting = 0;
+  lock->denied = 0;
+  memset(&lock->quorum, 0, sizeof lock->quorum);
+  lock->quorum.nodes = lock->core->node_count & 63;
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    lock->votes[i].settled = false;
+    lock->votes[i].vote = REDLOCK_VOTE_UNKNOWN;
+    lock->votes[i].latency_us = RL_VOTE_NO_LATENCY;
+    lock->votes[i].key = 0;
+  }
+  rl_reasons_clear(lock->reasons, lock->core->node_count);
+}
+
+void rl_round_set_reason(rl_lock *lock, unsigned node, const char *reason) {
+  rl_reasons_quote(&lock->reasons, lock->core->node_count, node, &lock->core->nodes[node]->reason,
+                   reason);
+}
+
+const char *rl_round_reason(const rl_lock *lock, unsigned node) {
+  const rl_vote *entry = &rl_result_votes(lock)[node];
+  bool failed = rl_vote_counts_as(entry->vote) == RL_COUNT_FAILED;
+  const char *reason = rl_reasons_text(rl_result_reasons(lock), node);
+  if (reason != NULL) {
+    return reason;
+  }
+  /* Whoever does not vote has a reason: there was no memory for it. */
+  return entry->settled && failed ? "out of memory" : "";
+}
+
+void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char *error,
+                     redlock_duration latency_us) {
+  rl_vote *entry = &lock->votes[node];
+  if (entry->settled) {
+    return;
+  }
+  entry->settled = true;
+  entry->vote = (uint8_t)vote;
+  entry->latency_us = latency_us < RL_VOTE_NO_LATENCY ? (uint32_t)latency_us : RL_VOTE_NO_LATENCY;
+  if (error != NULL) {
+    rl_round_set_reason(lock, node, error);
+  }
+  switch (rl_vote_counts_as(vote)) {
+  case RL_COUNT_GRANTED:
+    lock->quorum.granted++;
+    break;
+  case RL_COUNT_DENIED:
+    lock->quorum.denied++;
+    break;
+  case RL_COUNT_FAILED:
+  default:
+    lock->quorum.failed++;
+    break;
+  }
+}
+
+static const rl_steps *rl_round_steps(const rl_lock *lock) {
+  return lock->core->upper->steps[lock->operation];
+}
+
+void rl_round_decide(rl_lock *lock, redlock_time now_us) {
+  assert(lock->phase == RL_PHASE_ROUND);
+  rl_round_steps(lock)->decide(lock, now_us);
+}
+
+/* The node had no vote when the lock was taken, and has answered since: it has joined. */
+static void rl_round_unsettle(rl_lock *lock, unsigned node) {
+  rl_vote *entry = &lock->votes[node];
+  if (entry->settled && rl_vote_counts_as(entry->vote) == RL_COUNT_FAILED) {
+    entry->settled = false;
+    lock->quorum.failed--;
+    rl_reasons_drop(lock->reasons, node);
+  }
+}
+
+void rl_round_withdraw(rl_lock *lock, unsigned node, const char *reason) {
+  rl_vote *entry = &lock->votes[node];
+  if (entry->settled && rl_vote_counts_as(entry->vote) == RL_COUNT_DENIED) {
+    entry->settled = false;
+    entry->key = 0;
+    lock->quorum.denied--;
+    rl_round_settle(lock, node, REDLOCK_VOTE_ERROR, reason, entry->latency_us);
+  }
+}
+
+/* Decided without it: for votes() to show, and for the lock to heal. */
+static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node,
+                          const rl_outstanding *owed, redlock_vote vote, const char *error,
+                          redlock_duration latency_us) {
+  bool joined = owed->kind == RL_OUTSTANDING_ACQUIRE;
+  if (joined && (lock->extended || !rl_guard_votes(node->link.guard, now_us))) {
+    return; /* It joined after an extend, of which it knows nothing; or has the key without a vote. */
+  }
+  if (joined) {
+    rl_round_unsettle(lock, node->index);
+  }
+  rl_round_settle(lock, node->index, vote, error, latency_us);
+  lock->core->upper->steps[RL_OPERATION_EXTEND]->late(lock, now_us, node, vote);
+}
+
+/* Which of several keys stood in the way, if the node said so. */
+static void rl_round_note_key(rl_lock *lock, const rl_node *node, const rl_outstanding *owed,
+                              redlock_vote vote) {
+  /* Else another of its owner's locks took them, and its resources are others. */
+  bool own = owed->attempt->resource == lock->resource;
+  if (own && rl_vote_counts_as(vote) == RL_COUNT_DENIED && !lock->votes[node->index].settled) {
+    lock->votes[node->index].key = (uint8_t)rl_verdict_key(owed, &node->link.reader.reply);
+  }
+}
+
+void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_outstanding *owed,
+                   redlock_vote vote, const char *error) {
+  redlock_duration latency_us = rl_time_sub(now_us, owed->sent_us);
+  if (owed->round != lock->round) {
+    return;
+  }
+  if (rl_vote_counts_as(vote) == RL_COUNT_DENIED &&
+      (rl_verdict_is_script(owed) || owed->kind == RL_OUTSTANDING_ATTACH)) {
+    lock->denied |= rl_node_bit(node);
+  }
+  if (vote == REDLOCK_VOTE_UNKNOWN) {
+    latency_us = REDLOCK_NEVER;
+  }
+  rl_round_note_key(lock, node, owed, vote);
+  if (lock->phase == RL_PHASE_ROUND) {
+    rl_round_settle(lock, node->index, vote, error, latency_us);
+    rl_round_decide(lock, now_us);
+  } else if (lock->phase == RL_PHASE_GRACE) {
+    rl_round_late(lock, now_us, node, owed, vote, error, latency_us);
+  } else if (lock->phase == RL_PHASE_IDLE && owed->kind == RL_OUTSTANDING_EXTEND) {
+    lock->core->upper->steps[RL_OPERATION_EXTEND]->late(lock, now_us, node, vote);
+  }
+}
+
+bool rl_round_wait(rl_lock *lock, const rl_node *node, const rl_outstanding *owed) {
+  bool awaited = lock->phase == RL_PHASE_ROUND && lock->round == owed->round &&
+                 !lock->votes[node->index].settled;
+  lock->waiting |= awaited ? rl_node_bit(node) : 0;
+  return awaited;
+}
+
+/* ------------------------------------------------------------------------------------ asking */
+
+/* How far behind a node may be and still be asked: what a driver may take to read what has come. */
+#define RL_ROUND_BEHIND_MIN_US (5 * REDLOCK_MILLISECONDS)
+
+redlock_duration rl_round_patience(const rl_lock *lock) {
+  redlock_duration budget_us = rl_ring_node_timeout(lock);
+  return rl_time_max(budget_us, RL_ROUND_BEHIND_MIN_US);
+}
+
+/* G4. Whether the node may be asked for its vote; if not, it is settled, or waited for. */
+static bool rl_round_may_vote(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  char reason[RL_REASON_MAX + 1];
+  redlock_vote vote = REDLOCK_VOTE_UNKNOWN;
+  if (node->link.guard == NULL) {
+    return true;
+  }
+  switch (rl_guard_judge(node, now_us, &vote, reason)) {
+  case RL_GUARD_MAY_VOTE:
+    return true;
+  case RL_GUARD_MUST_WAIT:
+    lock->waiting |= rl_node_bit(node);
+    return false;
+  case RL_GUARD_MUST_NOT:
+  default:
+    rl_round_settle(lock, node->index, vote, reason, REDLOCK_NEVER);
+    return false;
+  }
+}
+
+/*
+ * Asks one node for its vote: sends the command, or waits for a connection that is being made, or
+ * settles that there will be no vote. An acquire does not go to a node whose oldest reply is later
+ * than an attempt may last: it could not answer in time, and what is not sent need not be released.
+ */
+static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  char behind[64];
+  const char *error;
+  bool votes = lock->operation == RL_OPERATION_ACQUIRE || lock->operation == RL_OPERATION_EXTEND;
+  if (votes && node->twins != 0) {
+    rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
+    return;
+  }
+  if (node->link.phase == RL_LINK_UP) {
+    redlock_duration behind_us = rl_link_behind(&node->link, now_us);
+    if (lock->operation == RL_OPERATION_ACQUIRE && behind_us > rl_round_patience(lock)) {
+      (void)snprintf(behind, sizeof behind, "no reply for %llu ms",
+                     (unsigned long long)rl_time_ms_down(behind_us));
+      rl_round_settle(lock, node->index, REDLOCK_VOTE_UNKNOWN, behind, REDLOCK_NEVER);
+      return;
+    }
+    if (lock->operation == RL_OPERATION_ACQUIRE && !rl_round_may_vote(lock, now_us, node)) {
+      return;
+    }
+    error = rl_round_steps(lock)->send(lock, now_us, node); /* A2, E2 */
+    if (error != NULL) {
+      rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, error, REDLOCK_NEVER);
+    }
+    return;
+  }
+  if (node->link.phase != RL_LINK_DOWN || rl_node_wants_connection(node, now_us)) {
+    lock->waiting |= rl_node_bit(node);
+    return;
+  }
+  rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
+}
+
+/* Where too few are connected, and well, the others are needed: back-off must not refuse them. */
+static void rl_round_need(const rl_lock *lock, redlock_time now_us) {
+  const rl_core *core = lock->core;
+  unsigned needed = rl_core_quorum(core, lock->operation);
+  unsigned well = 0;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    const rl_link *link = &core->nodes[i]->link;
+    well += link->phase == RL_LINK_UP && rl_link_behind(link, now_us) <= rl_round_patience(lock);
+  }
+  for (unsigned i = 0; i < core->node_count && well < needed; i++) {
+    rl_node_needed(core->nodes[i]);
+  }
+}
+
+static void rl_round_begin(rl_lock *lock, redlock_time now_us) {
+  const rl_steps *steps = rl_round_steps(lock);
+  redlock_duration timeout_us =
+      steps->timeout != NULL ? steps->timeout(lock) : rl_ring_node_timeout(lock);
+  lock->phase = RL_PHASE_ROUND;
+  lock->round++;
+  lock->round_start_us = now_us;
+  lock->round_deadline_us = rl_time_min(rl_time_add(now_us, timeout_us), lock->budget_us);
+  if (lock->operation == RL_OPERATION_EXTEND) {
+    lock->round_deadline_us = rl_time_min(lock->round_deadline_us, lock->deadline_us);
+  }
+  rl_round_clear(lock);
+  rl_timers_set(&lock->core->timers, &lock->timer, lock->round_deadline_us);
+}
+
+void rl_round_start(rl_lock *lock, redlock_time now_us) {
+  rl_core *core = lock->core;
+  const rl_steps *steps = rl_round_steps(lock);
+  assert(lock->phase == RL_PHASE_SEND);
+  rl_round_begin(lock, now_us);
+  rl_round_need(lock, now_us);
+  if (steps->ask != NULL) {
+    steps->ask(lock, now_us);
+  } else {
+    for (unsigned i = 0; i < core->node_count; i++) {
+      rl_round_ask(lock, now_us, core->nodes[i]);
+    }
+  }
+  rl_round_decide(lock, now_us);
+}
+
+void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  if ((lock->waiting & rl_node_bit(node)) == 0) {
+    return;
+  }
+  lock->waiting &= ~rl_node_bit(node);
+  if (lock->phase == RL_PHASE_GRACE) {
+    lock->core->upper->steps[RL_OPERATION_ACQUIRE]->late_up(lock, now_us, node);
+  }
+  if (lock->phase != RL_PHASE_ROUND) {
+    return;
+  }
+  if (rl_round_steps(lock)->node_up != NULL) {
+    rl_round_steps(lock)->node_up(lock, now_us, node);
+  } else {
+    rl_round_ask(lock, now_us, node);
+  }
+  rl_round_decide(lock, now_us);
+}
+
+void rl_round_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node) {
+  if ((lock->waiting & rl_node_bit(node)) == 0) {
+    return;
+  }
+  lock->waiting &= ~rl_node_bit(node);
+  if (lock->phase != RL_PHASE_ROUND) {
+    return;
+  }
+  rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error, REDLOCK_NEVER);
+  rl_round_decide(lock, now_us);
+}
+
+/*
+ * Returns for how long the node has been waited for by the end of the round. Its connection, or the reply
+ * that it owes, may be older than the round, which the budget may have cut short.
+ */
+static redlock_duration rl_round_waited(const rl_lock *lock, const rl_node *node,
+                                        redlock_time now_us) {
+  redlock_duration waited_us = rl_time_sub(lock->round_deadline_us, lock->round_start_us);
+  rl_link_phase phase = node->link.phase;
+  redlock_duration older_us =
+      rl_time_sub(lock->round_start_us,
+                  phase == RL_LINK_UP ? rl_time_sub(now_us, rl_link_behind(&node->link, now_us))
+                                      : node->tried_us);
+  return phase == RL_LINK_DOWN ? waited_us : rl_time_add(waited_us, older_us);
+}
+
+void rl_round_time_out(rl_lock *lock, redlock_time now_us) {
+  char error[64];
+  redlock_duration after_us = rl_time_sub(lock->round_deadline_us, lock->round_start_us);
+  for (unsigned i = 0; i < lock->core->node_count; i++) {
+    const rl_node *node = lock->core->nodes[i];
+    bool unconnected = (lock->waiting & rl_node_bit(node)) != 0 && node->link.phase != RL_LINK_UP;
+    bool guarded = (lock->waiting & rl_node_bit(node)) != 0 && !unconnected;
+    const char *missed = guarded                             ? "too few nodes told who they are"
+                         : !unconnected                      ? "no reply"
+                         : rl_link_awaits_login(&node->link) ? "no credentials"
+                         : node->address.tls                 ? "no connection over TLS"
+                                                             : "no connection";
+    (void)snprintf(error, sizeof error, "%s within %llu ms", missed,
+                   (unsigned long long)rl_time_ms_up(rl_round_waited(lock, node, now_us)));
+    rl_round_settle(lock, i, REDLOCK_VOTE_UNKNOWN, error, REDLOCK_NEVER);
+  }
+  (void)snprintf(error, sizeof error, "no confirmation within %llu ms",
+                 (unsigned long long)rl_time_ms_up(after_us));
+  if (rl_round_steps(lock)->timed_out != NULL) {
+    rl_round_steps(lock)->timed_out(lock, error);
+  }
+  rl_round_decide(lock, now_us);
+  assert(lock->phase != RL_PHASE_ROUND);
+}

@@ -1,0 +1,57 @@
+/*
+ * The steps of an operation, which the round asks for; and what follows when it ends.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A new operation brings a table of its steps. The layers above hand all tables over when the core is made, so that
+ * this layer names none of them.
+ */
+#ifndef RL_STEPS_H
+#define RL_STEPS_H
+
+#include "lock/rl_lock.h"
+
+typedef enum rl_begun {
+  RL_BEGUN,          /* the round begins */
+  RL_BEGUN_ENDED,    /* the operation has ended instead */
+  RL_BEGUN_TOO_LATE, /* it is to end, for its time is over */
+} rl_begun;
+
+/* NULL stands for a step that the operation does not have, unless it says otherwise. */
+typedef struct rl_steps {
+  /* Before the first command of a round. |entropy| is RL_LOCK_ENTROPY bytes for an acquire, else NULL. */
+  rl_begun (*begin)(rl_lock *lock, redlock_time now_us, const unsigned char *entropy);
+
+  /* Returns how long the round may last; without it the node_timeout of the operation's options. */
+  redlock_duration (*timeout)(const rl_lock *lock);
+
+  /* Sends the command to a node that is up. Returns NULL, or why it was not sent. */
+  const char *(*send)(rl_lock *lock, redlock_time now_us, rl_node *node);
+
+  /* In place of |send|: asks all nodes; and looks at one that was waited for and has come up. */
+  void (*ask)(rl_lock *lock, redlock_time now_us);
+  void (*node_up)(rl_lock *lock, redlock_time now_us, const rl_node *node);
+
+  /* Acts on the votes as soon as they are decisive. Never NULL. */
+  void (*decide)(rl_lock *lock, redlock_time now_us);
+
+  /* The round is over: what was asked besides the votes is |missed|. */
+  void (*timed_out)(rl_lock *lock, const char *missed);
+
+  /* A node has voted when the operation had ended; its connection has come up then. */
+  void (*late)(rl_lock *lock, redlock_time now_us, rl_node *node, redlock_vote vote);
+  void (*late_up)(rl_lock *lock, redlock_time now_us, rl_node *node);
+} rl_steps;
+
+/* What the lock layer calls of the layers above. */
+typedef struct rl_upper {
+  const rl_steps *const *steps; /* by rl_operation */
+
+  /* The operation of a lock ends with |result|, which is not noted yet: its line goes on. */
+  void (*leave_line)(rl_lock *lock, redlock_time now_us, int result);
+
+  /* It has ended with |result|. */
+  void (*ended)(rl_lock *lock, redlock_time now_us, int result);
+} rl_upper;
+
+#endif

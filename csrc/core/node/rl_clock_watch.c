@@ -1,0 +1,62 @@
+/*
+ * The clock watch: whether a node's clock has been stepped.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A node has read its clock at some moment between the command's sending and the reply's coming, so each reply
+ * tells between which two values its clock's offset from ours is. Two replies whose ranges are further apart than
+ * what clocks may drift show a step, however long either took. One reply is kept to be compared with, for 10 s,
+ * lest a clock that is slewed fast moves by little from each reply to the next. One that was much quicker takes its
+ * place; one that took seconds says no more than the one before, and hides no step (seed 9001064208).
+ */
+#include "node/rl_clock_watch.h"
+
+#define RL_CLOCK_WATCH_MAX (((uint64_t)1 << 53) - 1)
+
+static int64_t rl_clock_watch_width(const rl_clock_watch *watch) {
+  return watch->most_us - watch->least_us;
+}
+
+/* A clock that was not stepped is where it was, but for what it may drift. A slow reply alone would say less. */
+static void rl_clock_watch_narrow(rl_clock_watch *seen, const rl_clock_watch *watch,
+                                  int64_t allowed_us) {
+  int64_t least_us = watch->least_us - allowed_us, most_us = watch->most_us + allowed_us;
+  seen->least_us = seen->least_us > least_us ? seen->least_us : least_us;
+  seen->most_us = seen->most_us < most_us ? seen->most_us : most_us;
+}
+
+int64_t rl_clock_watch_note(rl_clock_watch *watch, uint64_t node_us, redlock_time sent_us,
+                            redlock_time received_us) {
+  if (node_us == 0 || node_us > RL_CLOCK_WATCH_MAX || received_us > RL_CLOCK_WATCH_MAX) {
+    return 0;
+  }
+  int64_t node = (int64_t)node_us;
+  redlock_time first_us = rl_time_min(sent_us, received_us);
+  rl_clock_watch seen = {.known = true,
+                         .least_us = node - (int64_t)received_us,
+                         .most_us = node - (int64_t)first_us,
+                         .at_us = received_us};
+  redlock_duration elapsed_us = rl_time_sub(received_us, watch->at_us);
+  int64_t allowed_us =
+      (int64_t)rl_time_max(RL_CLOCK_WATCH_LEAST_US, elapsed_us / RL_CLOCK_WATCH_SHARE);
+  int64_t step_us = 0;
+  if (watch->known && seen.least_us > watch->most_us + allowed_us) {
+    step_us = seen.least_us - watch->most_us;
+  } else if (watch->known && seen.most_us < watch->least_us - allowed_us) {
+    step_us = seen.most_us - watch->least_us;
+  }
+  seen.step_least_us = watch->step_least_us;
+  seen.step_most_us = watch->step_most_us;
+  if (step_us != 0) {
+    seen.step_least_us = seen.least_us - watch->most_us - allowed_us;
+    seen.step_most_us = seen.most_us - watch->least_us + allowed_us;
+  }
+  if (watch->known && step_us == 0) {
+    rl_clock_watch_narrow(&seen, watch, allowed_us);
+  }
+  if (!watch->known || step_us != 0 || elapsed_us >= RL_CLOCK_WATCH_AGE_US ||
+      rl_clock_watch_width(&seen) < rl_clock_watch_width(watch) / 2) {
+    *watch = seen;
+  }
+  return step_us;
+}

@@ -1,0 +1,42 @@
+/*
+ * What the guard knows of the nodes: rl_guard.c.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "node/rl_guard_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+rl_guard *rl_guard_new(rl_guards *guards) {
+  rl_guard *guard = calloc(1, sizeof *guard);
+  if (guard != NULL) {
+    guard->guards = guards;
+  }
+  return guard;
+}
+
+void rl_guard_free(rl_guard *guard) {
+  if (guard != NULL) {
+    free(guard->body);
+    free(guard);
+  }
+}
+
+const char *rl_guard_past(const rl_guard *guard, redlock_time now_us) {
+  const char *past = strchr(guard->run_id, '-');
+  if (rl_time_sub(now_us, guard->past_us) < RL_GUARD_TRUST_US) {
+    return NULL;
+  }
+  return past != NULL ? past : guard->run_id;
+}
+
+void rl_guard_disconnected(rl_guard *guard) {
+  if (guard != NULL) {
+    guard->standing = RL_GUARD_UNSEEN;
+    guard->asked = false;
+    guard->near = false;
+    guard->distant = false;
+    guard->doubts = 0; /* That its clock was stepped is not forgotten. */
+  }
+}

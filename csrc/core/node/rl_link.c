@@ -1,0 +1,787 @@
+/*
+ * A connection to a node: its phase, its handshake, the commands for it and what is owed for them.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ *   DOWN -> CONNECTING -> HANDSHAKE -> UP -> DOWN ...   (and from every phase back to DOWN)
+ *
+ * A connection is given up when it could not be made in time, when the peer closed it or broke the
+ * protocol, or when the node owed replies and not one byte came for 3 s, however long its keys may
+ * live: all locks of the client share it. It is not given up because an attempt timed out: a release
+ * that goes out on a new connection can overtake the SET that it is to undo, on the old one it cannot.
+ * (What that means for a connection that was silent: rl_release.c.)
+ *
+ * A script goes out by its text (EVAL) until the node has run it once on this connection, then by its
+ * name (EVALSHA). A release that nobody waits for would otherwise come to nothing on a node that does
+ * not know the script, when nobody is there any more to read that and to send the text.
+ *
+ * The handshake is a list of steps, sent at once, each answered by one reply:
+ *   1. AUTH [user] password, if there is a password. Must succeed. A login that was given for this connection
+ *      alone is overwritten as soon as it is of no use: its bytes in the output when they have been sent, the copy
+ *      of it by which errors are looked through when the handshake is over.
+ *   2. SELECT db, if it is not 0. Must succeed: a lock in another database locks nothing.
+ *   3. CLIENT SETNAME, for the people who look at the node. It also makes sure that every connection has
+ *      answered once before a vote is asked for: a node that accepts connections and is stopped costs no
+ *      operation anything. Any reply will do, unless it refuses the connection itself. If it is an odd one,
+ *      EXISTS shows that the replies after it belong to the commands: no reply to it can be taken for that of
+ *      a SET. If the peer closes the connection at CLIENT SETNAME, the next one sends EXISTS in its place.
+ *   4. With a guard its question (rl_guard.c), whose answer is for the guard to read.
+ *   5. A listener subscribes (rl_subscriber.c). From then on what comes is a message, or the answer to a PING.
+ */
+#include "node/rl_link.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RL_LINK_OWED_CAPACITY_MIN 64
+#define RL_LINK_HANDSHAKE_MAX 512     /* bytes of a handshake besides user and password */
+#define RL_LINK_GUARD_MAX 4096        /* and of the guard's question */
+#define RL_LINK_TOKEN_MIN 4           /* a shorter one stands in any text */
+#define RL_LINK_OUTPUT_KEPT_MAX 65536 /* a larger buffer is not kept across connections */
+
+typedef enum rl_step {
+  RL_STEP_AUTH,
+  RL_STEP_SELECT,
+  RL_STEP_NAME,
+  RL_STEP_EXISTS,
+  RL_STEP_SUBSCRIBE,
+  RL_STEP_PING
+} rl_step;
+
+void rl_link_init(rl_link *link, const rl_address *address) {
+  memset(link, 0, sizeof *link);
+  link->address = address;
+  link->latency_us = REDLOCK_NEVER;
+  link->nearest_us = REDLOCK_NEVER;
+}
+
+/* Also what of it is in the output, if that is the handshake. */
+static void rl_link_forget_login(rl_link *link) {
+  if (link->login.given && link->output.data != NULL) {
+    rl_login_overwrite(link->output.data, link->output.capacity);
+  }
+  rl_login_wipe(&link->login);
+}
+
+void rl_link_free(rl_link *link, rl_attempt_pool *pool) {
+  rl_outstanding owed;
+  while (rl_link_take(link, &owed)) {
+    rl_attempt_unref(pool, owed.attempt);
+  }
+  rl_reply_close(&link->reader);
+  rl_link_forget_login(link);
+  if (link->output.data != NULL) { /* It may have the address's password. */
+    rl_login_overwrite(link->output.data, link->output.capacity);
+  }
+  rl_buffer_free(&link->output);
+  free(link->owed);
+  link->owed = NULL;
+  rl_guard_free(link->guard);
+  link->guard = NULL;
+}
+
+/* -------------------------------------------------------------------------------------- owed */
+
+static bool rl_link_grow_owed(rl_link *link) {
+  unsigned capacity =
+      link->owed_capacity == 0 ? RL_LINK_OWED_CAPACITY_MIN : link->owed_capacity * 2;
+  rl_outstanding *owed = malloc(capacity * sizeof *owed);
+  if (owed == NULL) {
+    return false;
+  }
+  assert(link->owed_count == 0 || link->owed_capacity > 0);
+  for (unsigned i = 0; i < link->owed_count; i++) {
+    owed[i] = link->owed[(link->owed_head + i) % link->owed_capacity];
+  }
+  free(link->owed);
+  link->owed = owed;
+  link->owed_capacity = capacity;
+  link->owed_head = 0;
+  return true;
+}
+
+/* Makes sure that one more debt can be noted, before its command is written. */
+static bool rl_link_reserve_owed(rl_link *link, bool grow) {
+  return link->owed_count < link->owed_capacity || (grow && rl_link_grow_owed(link));
+}
+
+static void rl_link_owe(rl_link *link, const rl_outstanding *owed) {
+  assert(link->owed_count < link->owed_capacity);
+  if (link->owed_count == 0) {
+    link->heard_us = owed->sent_us;
+  }
+  unsigned tail = link->owed_head + link->owed_count;
+  link->owed[tail < link->owed_capacity ? tail : tail - link->owed_capacity] = *owed;
+  link->owed_count++;
+  if (owed->attempt != NULL) {
+    (void)rl_attempt_ref(owed->attempt);
+  }
+}
+
+bool rl_link_take(rl_link *link, rl_outstanding *owed) {
+  if (link->owed_count == 0) {
+    return false;
+  }
+  *owed = link->owed[link->owed_head];
+  link->owed_head = link->owed_head + 1 == link->owed_capacity ? 0 : link->owed_head + 1;
+  link->owed_count--;
+  return true;
+}
+
+/* --------------------------------------------------------------------------------- handshake */
+
+void rl_link_sent(rl_link *link, size_t length) {
+  rl_buffer_consume(&link->output, length);
+  link->exists_unsent -= length < link->exists_unsent ? length : link->exists_unsent;
+  if (link->phase == RL_LINK_HANDSHAKE && link->login.given &&
+      rl_buffer_length(&link->output) == 0) {
+    rl_login_overwrite(link->output.data, link->output.capacity);
+  }
+}
+
+void rl_link_connecting(rl_link *link, redlock_time now_us) {
+  assert(link->phase == RL_LINK_DOWN);
+  link->phase = RL_LINK_CONNECTING;
+  link->again = false;
+  link->phase_deadline_us = rl_time_add(now_us, RL_LINK_CONNECT_TIMEOUT_US);
+}
+
+static rl_command_bytes rl_link_text(const char *text) {
+  return (rl_command_bytes){text, text != NULL ? strlen(text) : 0};
+}
+
+static bool rl_link_step(rl_link *link, redlock_time now_us, rl_step step,
+                         const rl_command_bytes *arguments, unsigned count) {
+  rl_outstanding owed = {NULL,          now_us,        0, RL_OUTSTANDING_HANDSHAKE, 0,
+                         (uint8_t)step, RL_SCRIPT_NONE};
+  if (!rl_link_reserve_owed(link, true) || !rl_command_arguments(&link->output, arguments, count)) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
+/* The user and the password of this connection; NULL for what there is none of. */
+static rl_command_bytes rl_link_username(const rl_link *link) {
+  const char *given = link->login.username;
+  const char *own = link->address->has_username ? link->address->username : NULL;
+  return rl_link_text(given != NULL ? given : own);
+}
+
+static rl_command_bytes rl_link_password(const rl_link *link) {
+  if (link->login.given) {
+    return (rl_command_bytes){link->login.password, link->login.password_length};
+  }
+  return (rl_command_bytes){link->address->has_password ? link->address->password : NULL,
+                            link->address->password_length};
+}
+
+static bool rl_link_log_in(rl_link *link, redlock_time now_us) {
+  rl_command_bytes username = rl_link_username(link);
+  rl_command_bytes password = rl_link_password(link);
+  rl_command_bytes arguments[3] = {rl_link_text("AUTH")};
+  unsigned count = 1;
+  if (password.bytes == NULL && (username.bytes == NULL || !link->login.given)) {
+    return true;
+  }
+  if (username.bytes != NULL) {
+    arguments[count++] = username;
+  }
+  arguments[count++] = password.bytes != NULL ? password : rl_link_text("");
+  /* With room for the whole handshake: memory that grows leaves a copy behind. */
+  size_t guard = link->guard != NULL ? RL_LINK_GUARD_MAX : 0;
+  return rl_buffer_reserve(&link->output,
+                           RL_LINK_HANDSHAKE_MAX + guard + username.length + password.length,
+                           true) != NULL &&
+         rl_link_step(link, now_us, RL_STEP_AUTH, arguments, count);
+}
+
+/* The question of the guard for which |owed| is. */
+static bool rl_link_ask(rl_link *link, const rl_outstanding *owed) {
+  static const char *const makes[] = {[RL_GUARD_LOOK] = "look",
+                                      [RL_GUARD_MAKE] = "make",
+                                      [RL_GUARD_CLOCK] = "clock",
+                                      [RL_GUARD_SPOIL] = "spoil",
+                                      [RL_GUARD_READY] = "ready"};
+  const rl_guards *guards = link->guard->guards;
+  if (!rl_link_reserve_owed(link, true) ||
+      !rl_command_guard(&link->output, guards->key, makes[owed->step], guards->fingerprint,
+                        guards->quarantine_us, link->guard->record, (unsigned)link->address->db)) {
+    return false;
+  }
+  rl_link_owe(link, owed);
+  link->guard->asked = true;
+  link->guard->asked_us = owed->sent_us;
+  return true;
+}
+
+bool rl_link_queue_guard(rl_link *link, redlock_time now_us, rl_guard_make make) {
+  rl_outstanding owed = {NULL,          now_us,        0, RL_OUTSTANDING_GUARD, true,
+                         (uint8_t)make, RL_SCRIPT_NONE};
+  return rl_link_ask(link, &owed);
+}
+
+bool rl_link_queue_bootstrap(rl_link *link, redlock_time now_us, rl_attempt *attempt,
+                             uint32_t round) {
+  rl_outstanding owed = {attempt, now_us,         round,         RL_OUTSTANDING_BOOTSTRAP,
+                         true,    RL_GUARD_READY, RL_SCRIPT_NONE};
+  return rl_link_ask(link, &owed);
+}
+
+static bool rl_link_name_itself(rl_link *link, redlock_time now_us) {
+  const rl_command_bytes name[] = {rl_link_text("CLIENT"), rl_link_text("SETNAME"),
+                                   rl_link_text("redlock")};
+  return rl_link_step(link, now_us, RL_STEP_NAME, name, 3);
+}
+
+static bool rl_link_ask_exists(rl_link *link, redlock_time now_us) {
+  const rl_command_bytes exists[] = {rl_link_text("EXISTS"), rl_link_text("redlock")};
+  bool ok = rl_link_step(link, now_us, RL_STEP_EXISTS, exists, 2);
+  link->exists_unsent = rl_buffer_length(&link->output);
+  return ok;
+}
+
+static bool rl_link_shake_hands(rl_link *link, redlock_time now_us) {
+  const rl_address *address = link->address;
+  bool ok = rl_link_log_in(link, now_us);
+  if (ok && address->db != 0) {
+    char db[16];
+    (void)snprintf(db, sizeof db, "%d", address->db);
+    const rl_command_bytes select[] = {rl_link_text("SELECT"), rl_link_text(db)};
+    ok = rl_link_step(link, now_us, RL_STEP_SELECT, select, 2);
+  }
+  const rl_command_bytes subscribe[] = {rl_link_text("SUBSCRIBE"), rl_link_text(link->channel)};
+  return ok &&
+         (link->nameless ? rl_link_ask_exists(link, now_us) : rl_link_name_itself(link, now_us)) &&
+         (link->channel == NULL || rl_link_step(link, now_us, RL_STEP_SUBSCRIBE, subscribe, 2)) &&
+         (link->guard == NULL || rl_link_queue_guard(link, now_us, RL_GUARD_LOOK));
+}
+
+bool rl_link_connected(rl_link *link, redlock_time now_us) {
+  assert(link->phase == RL_LINK_CONNECTING);
+  assert(link->owed_count == 0 && rl_buffer_length(&link->output) == 0);
+  link->phase = RL_LINK_HANDSHAKE;
+  link->login_given = link->login.given;
+  if (link->login.given) { /* Others were asked meanwhile, and nothing could be read. */
+    link->phase_deadline_us = rl_time_add(now_us, RL_LINK_CONNECT_TIMEOUT_US);
+  }
+  link->nearest_us = REDLOCK_NEVER;
+  link->mute_until_us = 0;
+  link->tested = false;
+  link->exists_unsent = 0;
+  memset(link->knows, 0, sizeof link->knows);
+  memset(&link->clock, 0, sizeof link->clock);
+  if (rl_reply_open(&link->reader) != 0 || !rl_link_shake_hands(link, now_us)) {
+    link->owed_count = 0; /* Only steps of the handshake: they have no attempt. */
+    return false;
+  }
+  return true;
+}
+
+/* Returns true if the handshake was sent, and still waits for the reply to what any reply will do for. */
+static bool rl_link_awaits_any_reply(const rl_link *link) {
+  bool sent = link->phase == RL_LINK_HANDSHAKE && rl_buffer_length(&link->output) == 0;
+  for (unsigned i = 0; i < link->owed_count && sent; i++) {
+    const rl_outstanding *owed = &link->owed[(link->owed_head + i) % link->owed_capacity];
+    if (owed->kind == RL_OUTSTANDING_HANDSHAKE &&
+        (owed->step == RL_STEP_NAME || owed->step == RL_STEP_EXISTS)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void rl_link_closed(rl_link *link) {
+  if (rl_link_awaits_any_reply(link)) {
+    link->nameless = !link->nameless;
+    link->again = link->nameless;
+  }
+}
+
+void rl_link_disconnected(rl_link *link) {
+  link->phase = RL_LINK_DOWN;
+  rl_reply_close(&link->reader);
+  rl_link_forget_login(link);
+  rl_guard_disconnected(link->guard);
+  rl_buffer_clear(&link->output);
+  if (link->output.capacity > RL_LINK_OUTPUT_KEPT_MAX) {
+    rl_buffer_free(&link->output);
+  }
+}
+
+redlock_time rl_link_deadline(const rl_link *link) {
+  switch (link->phase) {
+  case RL_LINK_DOWN:
+    return REDLOCK_NEVER;
+  case RL_LINK_CONNECTING:
+  case RL_LINK_HANDSHAKE:
+    return link->phase_deadline_us;
+  case RL_LINK_UP:
+  default:
+    return link->owed_count == 0 ? REDLOCK_NEVER : rl_time_add(link->heard_us, RL_LINK_SILENCE_US);
+  }
+}
+
+const char *rl_link_overdue(const rl_link *link, redlock_time now_us) {
+  if (now_us < rl_link_deadline(link)) {
+    return NULL;
+  }
+  switch (link->phase) {
+  case RL_LINK_CONNECTING:
+    return link->login.awaited ? "its credentials have not been given in time"
+                               : "connecting took too long";
+  case RL_LINK_HANDSHAKE:
+    return "connected, but the node does not answer";
+  default:
+    return "the node does not answer any more";
+  }
+}
+
+/* ---------------------------------------------------------------------------------- commands */
+
+redlock_duration rl_link_behind(const rl_link *link, redlock_time now_us) {
+  return link->owed_count == 0 ? 0 : rl_time_sub(now_us, link->owed[link->owed_head].sent_us);
+}
+
+redlock_duration rl_link_silence(const rl_link *link, redlock_time now_us) {
+  return link->owed_count == 0 ? 0 : rl_time_sub(now_us, link->heard_us);
+}
+
+bool rl_link_has_room(const rl_link *link, rl_outstanding_kind kind) {
+  bool acquire = kind == RL_OUTSTANDING_ACQUIRE || kind == RL_OUTSTANDING_STAND;
+  unsigned owed_max = acquire ? RL_LINK_OWED_ACQUIRE_MAX : RL_LINK_OWED_MAX;
+  size_t output_max = acquire ? RL_LINK_OUTPUT_ACQUIRE_MAX : RL_LINK_OUTPUT_MAX;
+  return link->phase == RL_LINK_UP && link->owed_count < owed_max &&
+         rl_buffer_length(&link->output) < output_max;
+}
+
+void rl_link_entry(const char *channel, uint32_t place, char entry[RL_LINK_ENTRY_SIZE]) {
+  (void)snprintf(entry, RL_LINK_ENTRY_SIZE, "%s%08x", channel + strlen(RL_COMMAND_CHANNEL),
+                 (unsigned)place);
+}
+
+/* Writes the script of |owed| and notes that its answer is owed. */
+static bool rl_link_queue_script(rl_link *link, rl_outstanding *owed, rl_script script,
+                                 uint64_t ttl_ms, bool grow) {
+  rl_command_key key = rl_attempt_key(owed->attempt);
+  owed->script = (uint8_t)script;
+  owed->by_text = owed->by_text || !link->knows[script];
+  assert(link->phase == RL_LINK_UP);
+  if (!rl_link_reserve_owed(link, grow) ||
+      !rl_command_script(&link->output, script, owed->by_text, &key, ttl_ms, grow)) {
+    return false;
+  }
+  rl_link_owe(link, owed);
+  return true;
+}
+
+bool rl_link_queue_set(rl_link *link, redlock_time now_us, rl_outstanding_kind kind,
+                       rl_attempt *attempt, uint32_t round, uint64_t ttl_ms) {
+  rl_outstanding owed = {attempt, now_us, round, (uint8_t)kind, 0, 0, RL_SCRIPT_NONE};
+  rl_command_key key = rl_attempt_key(attempt);
+  assert(link->phase == RL_LINK_UP);
+  if (key.count > 1) {
+    return rl_link_queue_script(
+        link, &owed, kind == RL_OUTSTANDING_HEAL ? RL_SCRIPT_HEAL_ALL : RL_SCRIPT_ACQUIRE_ALL,
+        ttl_ms, true);
+  }
+  if (!rl_link_reserve_owed(link, true) || !rl_command_set(&link->output, &key, ttl_ms)) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
+bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                          bool by_text, uint64_t ttl_ms) {
+  rl_outstanding owed = {attempt, now_us, round, RL_OUTSTANDING_EXTEND, by_text, 0, RL_SCRIPT_NONE};
+  bool several = attempt->resource->count > 1;
+  return rl_link_queue_script(link, &owed, several ? RL_SCRIPT_EXTEND_ALL : RL_SCRIPT_EXTEND,
+                              ttl_ms, true);
+}
+
+/* The same of a script that releases and calls: the lease leaves the queue in which it has waited. */
+static bool rl_link_queue_notifying(rl_link *link, rl_outstanding *owed, rl_script script,
+                                    bool grow) {
+  char entry[RL_LINK_ENTRY_SIZE] = "";
+  rl_command_key key = rl_attempt_key(owed->attempt);
+  bool leaves = (owed->attempt->standing & link->bit) != 0;
+  owed->script = (uint8_t)script;
+  owed->by_text = owed->by_text || !link->knows[script];
+  assert(link->phase == RL_LINK_UP);
+  if (leaves) {
+    rl_link_entry(link->caller, owed->attempt->place, entry);
+  }
+  if (!rl_link_reserve_owed(link, grow) || !rl_command_release(&link->output, script, owed->by_text,
+                                                               &key, leaves ? entry : NULL, grow)) {
+    return false;
+  }
+  rl_link_owe(link, owed);
+  return true;
+}
+
+bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                           bool by_text, bool grow) {
+  rl_outstanding owed = {attempt, now_us, round,         RL_OUTSTANDING_RELEASE,
+                         by_text, 0,      RL_SCRIPT_NONE};
+  bool several = attempt->resource->count > 1;
+  if (link->caller != NULL && link->mute_until_us <= now_us) {
+    rl_script script = several ? RL_SCRIPT_RELEASE_ALL_NOTIFY : RL_SCRIPT_RELEASE_NOTIFY;
+    return rl_link_queue_notifying(link, &owed, script, grow);
+  }
+  return rl_link_queue_script(link, &owed, several ? RL_SCRIPT_RELEASE_ALL : RL_SCRIPT_RELEASE, 0,
+                              grow);
+}
+
+/* Writes the script of |owed|, as |watch| says, and notes that its answer is owed. */
+static bool rl_link_queue_watched(rl_link *link, rl_outstanding *owed, rl_command_watch *watch) {
+  rl_command_key key = rl_attempt_key(owed->attempt);
+  owed->script = (uint8_t)watch->script;
+  owed->by_text = owed->by_text || !link->knows[watch->script];
+  watch->by_text = owed->by_text;
+  assert(link->phase == RL_LINK_UP);
+  if (!rl_link_reserve_owed(link, true) || !rl_command_watched(&link->output, &key, watch)) {
+    return false;
+  }
+  rl_link_owe(link, owed);
+  /* What comes behind the text finds the script there. A guard wants to hear first that it ran (G4). */
+  link->knows[watch->script] |= watch->script != RL_SCRIPT_TAKE_HERE;
+  return true;
+}
+
+bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_outstanding_kind kind,
+                        rl_attempt *attempt, uint32_t round, uint64_t ttl_ms, bool own,
+                        uint64_t fence) {
+  rl_outstanding owed = {attempt, now_us, round, (uint8_t)kind, 0, 0, RL_SCRIPT_NONE};
+  rl_command_watch watch = {.script = RL_SCRIPT_TAKE, .own = own, .fence = fence, .ttl_ms = ttl_ms};
+  const rl_guard *guard = link->guard;
+  if (guard != NULL) { /* G4 */
+    bool by_text = !link->knows[RL_SCRIPT_TAKE_HERE];
+    assert(guard->body != NULL && guard->record[0] != '\0');
+    watch.script = RL_SCRIPT_TAKE_HERE;
+    watch.body = by_text ? guard->body : guard->sha1;
+    watch.seal = guard->seal;
+    watch.run_id = by_text ? guard->run_id : rl_guard_past(guard, own ? REDLOCK_NEVER : now_us);
+    owed.step = watch.run_id != NULL;
+  }
+  return rl_link_queue_watched(link, &owed, &watch);
+}
+
+bool rl_link_queue_keep(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                        bool by_text, uint64_t ttl_ms, uint64_t fence) {
+  rl_outstanding owed = {attempt, now_us, round, RL_OUTSTANDING_EXTEND, by_text, 0, RL_SCRIPT_NONE};
+  rl_command_watch watch = {.script = RL_SCRIPT_KEEP, .fence = fence, .ttl_ms = ttl_ms};
+  return rl_link_queue_watched(link, &owed, &watch);
+}
+
+bool rl_link_queue_confirm(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                           bool by_text, uint64_t ttl_ms, uint64_t fence) {
+  rl_outstanding owed = {attempt, now_us, round,         RL_OUTSTANDING_CONFIRM,
+                         by_text, 0,      RL_SCRIPT_NONE};
+  rl_command_watch watch = {.script = RL_SCRIPT_CONFIRM, .fence = fence, .ttl_ms = ttl_ms};
+  return rl_link_queue_watched(link, &owed, &watch);
+}
+
+bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                          const rl_attempt *handed, uint64_t ttl_ms, uint64_t floor_ms) {
+  rl_outstanding owed = {attempt, now_us, round, RL_OUTSTANDING_ATTACH, true, 0, RL_SCRIPT_NONE};
+  rl_command_key key = rl_attempt_key(attempt);
+  rl_command_key old = rl_attempt_key(handed);
+  const rl_guard *guard = link->guard;
+  rl_command_here here = {NULL, NULL, NULL};
+  assert(link->phase == RL_LINK_UP);
+  if (guard != NULL) { /* G4 */
+    assert(guard->record[0] != '\0');
+    here = (rl_command_here){guard->guards->key, guard->record, guard->run_id};
+  }
+  if (!rl_link_reserve_owed(link, true) ||
+      !rl_command_attach(&link->output, &key, &old, ttl_ms, floor_ms,
+                         guard != NULL ? &here : NULL)) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
+bool rl_link_queue_inspect(rl_link *link, redlock_time now_us, rl_attempt *attempt,
+                           uint32_t round) {
+  rl_outstanding owed = {attempt, now_us, round, RL_OUTSTANDING_INSPECT, true, 0, RL_SCRIPT_NONE};
+  rl_command_key key = rl_attempt_key(attempt);
+  assert(link->phase == RL_LINK_UP);
+  if (!rl_link_reserve_owed(link, true) || !rl_command_inspect(&link->output, &key)) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
+bool rl_link_queue_doctor(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                          const rl_command_examination *examination) {
+  rl_outstanding owed = {attempt, now_us,          round,         RL_OUTSTANDING_DOCTOR,
+                         true,    RL_LINK_EXAMINE, RL_SCRIPT_NONE};
+  assert(link->phase == RL_LINK_UP);
+  owed.step = examination == NULL ? RL_LINK_PROBE : RL_LINK_EXAMINE;
+  if (!rl_link_reserve_owed(link, true) ||
+      !(examination == NULL ? rl_command_probe(&link->output)
+                            : rl_command_examine(&link->output, examination))) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
+bool rl_link_queue_role(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round) {
+  rl_outstanding owed = {attempt, now_us,       round,         RL_OUTSTANDING_DOCTOR,
+                         true,    RL_LINK_ROLE, RL_SCRIPT_NONE};
+  const rl_command_bytes role[] = {rl_link_text("ROLE")};
+  if (!rl_link_reserve_owed(link, true) || !rl_command_arguments(&link->output, role, 1)) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
+bool rl_link_queue_force(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                         bool any) {
+  rl_outstanding owed = {attempt, now_us, round, RL_OUTSTANDING_FORCE, true, 0, RL_SCRIPT_NONE};
+  rl_command_key key = rl_attempt_key(attempt);
+  assert(link->phase == RL_LINK_UP);
+  if (!rl_link_reserve_owed(link, true) ||
+      !(any ? rl_command_delete(&link->output, &key)
+        : link->caller != NULL && link->mute_until_us <= now_us
+            ? rl_command_release(&link->output, RL_SCRIPT_RELEASE_NOTIFY, true, &key, NULL, true)
+            : rl_command_script(&link->output, RL_SCRIPT_RELEASE, true, &key, 0, true))) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
+bool rl_link_queue_stand(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
+                         size_t length, const char *entry, unsigned mode) {
+  rl_outstanding owed = {NULL, now_us, place, RL_OUTSTANDING_STAND, 0, 0, RL_SCRIPT_STAND};
+  owed.by_text = !link->knows[RL_SCRIPT_STAND];
+  if (!rl_link_reserve_owed(link, true) ||
+      !rl_command_queue(&link->output, RL_SCRIPT_STAND, owed.by_text, key, length, entry, mode)) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
+bool rl_link_queue_leave(rl_link *link, redlock_time now_us, uint32_t place, const char *key,
+                         size_t length, const char *entry) {
+  rl_outstanding owed = {NULL, now_us, place, RL_OUTSTANDING_LEAVE, 0, 0, RL_SCRIPT_LEAVE};
+  owed.by_text = !link->knows[RL_SCRIPT_LEAVE];
+  if (!rl_link_reserve_owed(link, true) ||
+      !rl_command_queue(&link->output, RL_SCRIPT_LEAVE, owed.by_text, key, length, entry,
+                        RL_COMMAND_STAND_NEW)) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
+bool rl_link_queue_probe(rl_link *link, redlock_time now_us, const char *channel) {
+  rl_outstanding owed = {NULL, now_us, 0, RL_OUTSTANDING_PROBE, true, 0, RL_SCRIPT_NONE};
+  const rl_command_bytes publish[] = {rl_link_text("PUBLISH"), rl_link_text(channel),
+                                      rl_link_text("")};
+  if (!rl_link_reserve_owed(link, true) || !rl_command_arguments(&link->output, publish, 3)) {
+    return false;
+  }
+  rl_link_owe(link, &owed);
+  return true;
+}
+
+bool rl_link_ping(rl_link *link, redlock_time now_us) {
+  const rl_command_bytes ping[] = {rl_link_text("PING")};
+  return rl_link_step(link, now_us, RL_STEP_PING, ping, 1);
+}
+
+bool rl_link_keep(rl_link *link, redlock_time now_us) {
+  return link->nameless ? rl_link_ask_exists(link, now_us) : rl_link_name_itself(link, now_us);
+}
+
+redlock_time rl_link_keep_at(const rl_link *link) {
+  bool idle = link->phase == RL_LINK_UP && link->owed_count == 0;
+  return idle ? rl_time_add(link->heard_us, RL_LINK_IDLE_US) : REDLOCK_NEVER;
+}
+
+/* ----------------------------------------------------------------------------------- replies */
+
+const char *rl_link_feed(rl_link *link, redlock_time now_us, const void *bytes, size_t length) {
+  assert(link->phase == RL_LINK_HANDSHAKE || link->phase == RL_LINK_UP);
+  link->heard_us = now_us;
+  return rl_reply_feed(&link->reader, bytes, length) == 0 ? NULL : "out of memory";
+}
+
+/*
+ * Returns where |text|, from |start| on, holds the |secret|, or the beginning of it where the text was cut; NULL if nowhere. What
+ * is not printable has been replaced in the text (rl_reply.c), so any such byte may stand for any other.
+ */
+static char *rl_link_find(char *text, size_t start, const char *secret, size_t length) {
+  size_t text_length = strlen(text);
+  bool cut = text_length == RL_REPLY_TEXT_MAX;
+  for (; length > 0 && start < text_length; start++) {
+    size_t same = 0;
+    while (same < length && start + same < text_length &&
+           (text[start + same] == secret[same] || text[start + same] == '?')) {
+      same++;
+    }
+    if (same == length || (cut && start + same == text_length)) {
+      return text + start;
+    }
+  }
+  return NULL;
+}
+
+void rl_link_mask_token(rl_link *link, const rl_attempt *attempt) {
+  rl_reply *reply = &link->reader.reply;
+  bool masks = reply->type == RL_REPLY_ERROR && attempt->token_length >= RL_LINK_TOKEN_MIN;
+  for (char *at = reply->text; masks && at != NULL;) {
+    at = rl_link_find(reply->text, (size_t)(at - reply->text), rl_attempt_token(attempt),
+                      attempt->token_length);
+    for (size_t i = 0; at != NULL && i < attempt->token_length && *at != '\0'; i++) {
+      *at++ = '*';
+    }
+  }
+}
+
+/*
+ * Ends the text before its first quotation that may be an argument. The one of "can't" begins none.
+ */
+static void rl_link_cut_quotations(char *text) {
+  size_t at = strcspn(text, "'`\"");
+  while (text[at] != '\0') {
+    bool apostrophe = at >= 3 && strncmp(text + at - 3, "can't ", 6) == 0;
+    size_t length = apostrophe ? 1 : rl_reply_quoted_command(text + at);
+    if (length == 0) {
+      text[at] = '\0';
+      return;
+    }
+    at += length + strcspn(text + at + length, "'`\"");
+  }
+}
+
+/*
+ * A server that does not know a command quotes what it was sent, with AUTH the password. What such
+ * errors say before the first argument is enough, and a text that holds the password all the
+ * same is not passed on. This goes for every error: a peer that greets, as Redis does not, makes each
+ * reply look like that to the next command.
+ */
+const char *rl_link_said(rl_link *link) {
+  char *text = link->reader.reply.text;
+  if (rl_link_password(link).bytes == NULL) {
+    return text[0] != '\0' ? text : "an error without a text";
+  }
+  if (link->phase == RL_LINK_HANDSHAKE || strstr(text, "unknown command") != NULL) {
+    rl_link_cut_quotations(text);
+  }
+  rl_command_bytes password = rl_link_password(link);
+  if (rl_link_find(text, 0, password.bytes, password.length) != NULL) {
+    return "an error that quotes the password";
+  }
+  return text[0] != '\0' ? text : "an error without a text";
+}
+
+/* Returns true if the error refuses whatever the connection may send. */
+static bool rl_link_refuses_all(const char *error) {
+  return strncmp(error, "NOAUTH ", 7) == 0 || strncmp(error, "DENIED ", 7) == 0 ||
+         strncmp(error, "ERR max number of clients ", 26) == 0;
+}
+
+/* Returns true if a server says so of CLIENT SETNAME, and of nothing else. */
+static bool rl_link_refuses_name(const char *error) {
+  return strncmp(error, "NOPERM ", 7) == 0 || strncmp(error, "ERR unknown ", 12) == 0 ||
+         strncmp(error, "ERR Unknown ", 12) == 0;
+}
+
+/* Returns true if the reply to the step lets the handshake go on. */
+static bool rl_link_is_content(rl_link *link, redlock_time now_us, rl_step step) {
+  const rl_reply *reply = &link->reader.reply;
+  bool error = reply->type == RL_REPLY_ERROR;
+  bool ok = reply->type == RL_REPLY_STATUS && strcmp(reply->text, "OK") == 0;
+  switch (step) {
+  case RL_STEP_NAME:
+    return ok || (error && rl_link_refuses_name(reply->text)) ||
+           (!(error && rl_link_refuses_all(reply->text)) && rl_link_ask_exists(link, now_us));
+  case RL_STEP_EXISTS:
+    return link->exists_unsent == 0 && /* It has been asked. */
+           ((reply->type == RL_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= 1) ||
+            (error && !rl_link_refuses_all(reply->text)));
+  case RL_STEP_SUBSCRIBE:
+    return strcmp(reply->word, "subscribe") == 0;
+  case RL_STEP_PING:
+    return strcmp(reply->word, "pong") == 0;
+  default:
+    return ok;
+  }
+}
+
+/* Returns NULL, or why the connection must be given up. */
+static const char *rl_link_answered(rl_link *link, redlock_time now_us, rl_step step) {
+  if (rl_link_is_content(link, now_us, step)) {
+    return NULL;
+  }
+  return link->reader.reply.type == RL_REPLY_ERROR ? rl_link_said(link)
+                                                   : "the peer does not answer like a Redis server";
+}
+
+/* The guard reads its answer when the login has been forgotten, by which errors are looked through. */
+static void rl_link_censor(rl_link *link) {
+  rl_reply *reply = &link->reader.reply;
+  if (reply->type == RL_REPLY_ERROR) {
+    const char *said = rl_link_said(link);
+    if (said != reply->text) {
+      (void)snprintf(reply->text, sizeof reply->text, "%s", said);
+    }
+  }
+}
+
+static void rl_link_came_up(rl_link *link, redlock_time now_us) {
+  link->phase = RL_LINK_UP;
+  rl_login_wipe(&link->login);
+  link->up_us = now_us;
+  link->useful = false;
+}
+
+int rl_link_next(rl_link *link, redlock_time now_us, rl_outstanding *owed, bool *came_up,
+                 const char **reason) {
+  for (;;) {
+    int got = rl_reply_next(&link->reader, reason);
+    if (got <= 0) {
+      return got;
+    }
+    if (link->channel != NULL && strcmp(link->reader.reply.word, "message") == 0) {
+      return 1;
+    }
+    if (!rl_link_take(link, owed)) {
+      *reason = "the node sent a reply that was not asked for";
+      return -1;
+    }
+    link->latency_us = rl_time_sub(now_us, owed->sent_us);
+    link->nearest_us = rl_time_min(link->nearest_us, link->latency_us);
+    if (owed->kind > RL_OUTSTANDING_GUARD) {
+      link->useful = true;
+      return 1;
+    }
+    if (owed->kind == RL_OUTSTANDING_GUARD) {
+      rl_link_censor(link);
+    } else if ((*reason = rl_link_answered(link, now_us, (rl_step)owed->step)) != NULL) {
+      return -1;
+    }
+    if (link->phase == RL_LINK_HANDSHAKE && link->owed_count == 0) {
+      if (link->login.given && rl_buffer_length(&link->output) > 0) {
+        *reason = "the node answered before it was asked";
+        return -1;
+      }
+      rl_link_came_up(link, now_us);
+      *came_up = true;
+    }
+    if (owed->kind == RL_OUTSTANDING_GUARD) {
+      return 1;
+    }
+  }
+}

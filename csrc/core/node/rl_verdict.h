@@ -1,0 +1,36 @@
+/*
+ * What a node's reply to a command means.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef RL_VERDICT_H
+#define RL_VERDICT_H
+
+#include "node/rl_link.h"
+
+/* A reply as it was read, with all that it may mean. */
+typedef struct rl_verdict {
+  redlock_vote vote;
+  bool ran;         /* the command was executed */
+  bool set_nothing; /* a SET has certainly set nothing */
+  bool wants_text;  /* the node does not know the script: it wants its text */
+  bool broken;      /* it answers no command of ours */
+  bool called;      /* a release: others were waiting, and the first of them was called */
+  bool mute;        /* a release: we may not call */
+  bool other;       /* the node is not the one that was asked, and did nothing: rl_guard.c */
+  uint64_t node_us; /* what the node's clock showed; 0 if it did not say */
+  uint64_t fence;   /* to what it has raised its counters of fencing tokens; 0 if it did not */
+} rl_verdict;
+
+rl_verdict rl_verdict_read(const rl_outstanding *owed, const rl_reply *reply);
+
+/*
+ * Which of several keys stood in the way of setting them, from 1; 0 when the reply says nothing of the
+ * kind, or it was one key.
+ */
+unsigned rl_verdict_key(const rl_outstanding *owed, const rl_reply *reply);
+
+/* Whether the command was a script. */
+bool rl_verdict_is_script(const rl_outstanding *owed);
+
+#endif

@@ -1,0 +1,385 @@
+/*
+ * Where a node is, and as whom to log in.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ *     host   host:port   [ipv6]:port   redis://[[user]:password@]host[:port][/db]
+ *     unix:///path   unix://[[user]:password@]/path[?db=n]   rediss://...
+ *
+ * A message never quotes the text it complains about once that may hold a password: what is wrong
+ * is named instead.
+ */
+#include "options/rl_address.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct rl_address_parser {
+  rl_address *address;
+  char *message;
+  size_t message_size;
+} rl_address_parser;
+
+__attribute__((format(printf, 2, 3))) static int rl_address_fail(rl_address_parser *parser,
+                                                                 const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  if (parser->message != NULL && parser->message_size > 0) {
+    (void)vsnprintf(parser->message, parser->message_size, format, arguments);
+  }
+  va_end(arguments);
+  return REDLOCK_E_INVALID;
+}
+
+static int rl_address_hex(char digit) {
+  if (digit >= '0' && digit <= '9') {
+    return digit - '0';
+  }
+  if (digit >= 'a' && digit <= 'f') {
+    return digit - 'a' + 10;
+  }
+  return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+}
+
+/* Copies |length| bytes with %XX undone, and a NUL behind them; |used| receives how many they are. */
+static int rl_address_unescape(rl_address_parser *parser, char *out, size_t out_max, size_t *used,
+                               const char *text, size_t length, const char *what) {
+  *used = 0;
+  for (size_t i = 0; i < length; i++) {
+    char byte = text[i];
+    if (byte == '%') {
+      int high = -1;
+      int low = -1;
+      if (length - i > 2) {
+        high = rl_address_hex(text[i + 1]);
+        low = rl_address_hex(text[i + 2]);
+      }
+      if (high < 0 || low < 0) {
+        return rl_address_fail(parser, "the %s has a %%-escape that is not two hex digits", what);
+      }
+      byte = (char)(high * 16 + low);
+      i += 2;
+    }
+    if (*used == out_max) {
+      return rl_address_fail(parser, "the %s is longer than %zu bytes", what, out_max);
+    }
+    out[(*used)++] = byte;
+  }
+  out[*used] = '\0';
+  return REDLOCK_OK;
+}
+
+/* The same for a string that a NUL would end early: it is refused. */
+static int rl_address_unescape_text(rl_address_parser *parser, char *out, size_t out_max,
+                                    const char *text, size_t length, const char *what) {
+  size_t used;
+  int error = rl_address_unescape(parser, out, out_max, &used, text, length, what);
+  return error == REDLOCK_OK && strlen(out) != used
+             ? rl_address_fail(parser, "the %s must not contain a NUL byte", what)
+             : error;
+}
+
+static int rl_address_number(const char *text, size_t length, int max) {
+  int number = 0;
+  if (length == 0) {
+    return -1;
+  }
+  for (size_t i = 0; i < length; i++) {
+    if (text[i] < '0' || text[i] > '9') {
+      return -1;
+    }
+    number = number * 10 + (text[i] - '0');
+    if (number > max) {
+      return -1;
+    }
+  }
+  return number;
+}
+
+static int rl_address_db(rl_address_parser *parser, const char *text, size_t length) {
+  int db = rl_address_number(text, length, RL_OPTION_DB_MAX);
+  if (db < 0) {
+    return rl_address_fail(parser, "the database must be a number from 0 to %d", RL_OPTION_DB_MAX);
+  }
+  parser->address->db = db == 0 ? REDLOCK_DB_ZERO : db;
+  return REDLOCK_OK;
+}
+
+static int rl_address_port(rl_address_parser *parser, const char *text, size_t length) {
+  int port = rl_address_number(text, length, 65535);
+  if (port < 1) {
+    return rl_address_fail(parser, "the port must be a number from 1 to 65535");
+  }
+  parser->address->port = port;
+  return REDLOCK_OK;
+}
+
+/* A host as such: a name or an address. Bytes that no host has are usually a mistyped scheme. */
+static int rl_address_host(rl_address_parser *parser, const char *text, size_t length) {
+  if (length == 0) {
+    return rl_address_fail(parser, "the host is missing");
+  }
+  if (length > RL_ADDRESS_HOST_MAX) {
+    return rl_address_fail(parser, "the host is longer than %d bytes", RL_ADDRESS_HOST_MAX);
+  }
+  for (size_t i = 0; i < length; i++) {
+    unsigned char byte = (unsigned char)text[i];
+    if (byte <= 0x20 || byte == 0x7f || strchr("/@?#[]\"'<>\\", byte) != NULL) {
+      return rl_address_fail(parser, "the host has a character that no host name has");
+    }
+  }
+  memcpy(parser->address->host, text, length);
+  parser->address->host[length] = '\0';
+  return REDLOCK_OK;
+}
+
+/* host, host:port, [ipv6] or [ipv6]:port */
+static int rl_address_host_port(rl_address_parser *parser, const char *text, size_t length) {
+  const char *end = text + length;
+  const char *host = text;
+  const char *rest;
+  size_t host_length;
+  if (length > 0 && text[0] == '[') {
+    const char *bracket = memchr(text, ']', length);
+    if (bracket == NULL) {
+      return rl_address_fail(parser, "the IPv6 address has no closing bracket");
+    }
+    host = text + 1;
+    host_length = (size_t)(bracket - host);
+    rest = bracket + 1;
+    if (rest < end && *rest != ':') {
+      return rl_address_fail(parser, "only a port can follow the bracket");
+    }
+  } else {
+    rest = memchr(text, ':', length);
+    if (rest != NULL && memchr(rest + 1, ':', (size_t)(end - rest - 1)) != NULL) {
+      return rl_address_fail(parser, "an IPv6 address needs brackets: [::1]:6379");
+    }
+    rest = rest == NULL ? end : rest;
+    host_length = (size_t)(rest - text);
+  }
+  int error = rl_address_host(parser, host, host_length);
+  if (error == REDLOCK_OK && rest < end) {
+    error = rl_address_port(parser, rest + 1, (size_t)(end - rest - 1));
+  }
+  return error;
+}
+
+/* [user]:password@ or password-less user@; |length| does not count the '@'. */
+static int rl_address_userinfo(rl_address_parser *parser, const char *text, size_t length) {
+  rl_address *address = parser->address;
+  const char *colon = memchr(text, ':', length);
+  size_t user_length = colon == NULL ? length : (size_t)(colon - text);
+  int error = rl_address_unescape_text(parser, address->username, RL_ADDRESS_TEXT_MAX, text,
+                                       user_length, "username");
+  address->has_username = user_length > 0;
+  if (error == REDLOCK_OK && colon != NULL) {
+    error = rl_address_unescape(parser, address->password, RL_ADDRESS_TEXT_MAX,
+                                &address->password_length, colon + 1, length - user_length - 1,
+                                "password");
+    address->has_password = 1;
+  }
+  return error;
+}
+
+static int rl_address_path(rl_address_parser *parser, const char *text, size_t length) {
+  const char *query = memchr(text, '?', length);
+  size_t path_length = query == NULL ? length : (size_t)(query - text);
+  if (path_length == 0 || text[0] != '/') {
+    return rl_address_fail(parser, "the path of a Unix socket must begin with '/': unix:///path");
+  }
+  int error = rl_address_unescape_text(parser, parser->address->path, RL_ADDRESS_PATH_MAX, text,
+                                       path_length, "path");
+  if (error != REDLOCK_OK || query == NULL) {
+    return error;
+  }
+  size_t query_length = length - path_length;
+  if (query_length < 4 || memcmp(query, "?db=", 4) != 0) {
+    return rl_address_fail(parser, "only ?db=n can follow the path");
+  }
+  return rl_address_db(parser, query + 4, query_length - 4);
+}
+
+/* What follows "redis://" */
+static int rl_address_url(rl_address_parser *parser, const char *text, size_t length) {
+  const char *slash = memchr(text, '/', length);
+  size_t authority = slash == NULL ? length : (size_t)(slash - text);
+  int error = rl_address_host_port(parser, text, authority);
+  if (error == REDLOCK_OK && slash != NULL && authority + 1 < length) {
+    error = rl_address_db(parser, slash + 1, length - authority - 1);
+  }
+  return error;
+}
+
+static bool rl_address_starts(const char *text, const char *prefix) {
+  return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* The last |byte| among the first |length| bytes, or NULL. */
+static const char *rl_address_last(const char *text, char byte, size_t length) {
+  while (length > 0 && text[length - 1] != byte) {
+    length--;
+  }
+  return length > 0 ? text + length - 1 : NULL;
+}
+
+static int rl_address_text(rl_address_parser *parser, const char *text) {
+  bool local = rl_address_starts(text, "unix://");
+  bool tls = rl_address_starts(text, "rediss://");
+  const char *scheme = strstr(text, "://");
+  if (text[0] == '\0') {
+    return rl_address_fail(parser, "the address is empty");
+  }
+  if (scheme == NULL) {
+    if (strchr(text, '@') != NULL) {
+      return rl_address_fail(parser, "an address with a user or a password begins with redis://");
+    }
+    return rl_address_host_port(parser, text, strlen(text));
+  }
+  if (!local && !tls && !rl_address_starts(text, "redis://")) {
+    return rl_address_fail(parser, "the scheme must be redis://, rediss:// or unix://");
+  }
+  parser->address->tls = tls ? REDLOCK_YES : local ? REDLOCK_NO : 0;
+  const char *rest = scheme + 3;
+  /* The last '@', because people forget to escape the ones in a password; but a path may have one. */
+  const char *at = rl_address_last(rest, '@', local ? strcspn(rest, "/") : strlen(rest));
+  if (at != NULL) {
+    int error = rl_address_userinfo(parser, rest, (size_t)(at - rest));
+    if (error != REDLOCK_OK) {
+      return error;
+    }
+    rest = at + 1;
+  }
+  return local ? rl_address_path(parser, rest, strlen(rest))
+               : rl_address_url(parser, rest, strlen(rest));
+}
+
+static int rl_address_inherit_text(rl_address_parser *parser, char *out, int *has, const char *own,
+                                   const char *above, const char *what) {
+  const char *text = own != NULL ? own : *has ? NULL : above;
+  if (text == NULL) {
+    return REDLOCK_OK;
+  }
+  if (strlen(text) > RL_ADDRESS_TEXT_MAX) {
+    return rl_address_fail(parser, "the %s is longer than %d bytes", what, RL_ADDRESS_TEXT_MAX);
+  }
+  memcpy(out, text, strlen(text) + 1);
+  *has = 1;
+  return REDLOCK_OK;
+}
+
+/* A text that is given, with its length, or with 0 up to its NUL. */
+typedef struct rl_address_given {
+  const char *text;
+  size_t length;
+} rl_address_given;
+
+static int rl_address_inherit_secret(rl_address_parser *parser, char *out, int *has, size_t *used,
+                                     rl_address_given own, rl_address_given above,
+                                     const char *what) {
+  rl_address_given given = own.text != NULL ? own : above;
+  if (given.text == NULL || (own.text == NULL && *has)) {
+    return REDLOCK_OK;
+  }
+  size_t length = given.length != 0 ? given.length : strlen(given.text);
+  if (length > RL_ADDRESS_TEXT_MAX) {
+    return rl_address_fail(parser, "the %s is longer than %d bytes", what, RL_ADDRESS_TEXT_MAX);
+  }
+  memcpy(out, given.text, length);
+  out[length] = '\0';
+  *used = length;
+  *has = 1;
+  return REDLOCK_OK;
+}
+
+/* By kind: how what the node says, else its address, else its client, becomes the field of rl_address. */
+#define RL_ADDRESS_SAID(field)                                                                     \
+  (node->field != 0 ? node->field : address->field != 0 ? address->field : above->field)
+#define RL_ADDRESS_INHERIT_DURATION(field)                                                         \
+  address->field = RL_ADDRESS_SAID(field);                                                         \
+  address->field = address->field == REDLOCK_DURATION_NONE ? 0 : address->field;
+#define RL_ADDRESS_INHERIT_COUNT(field)                                                            \
+  address->field = RL_ADDRESS_SAID(field);                                                         \
+  address->field = address->field == RL_OPTION_COUNT_NONE ? 0 : address->field;
+#define RL_ADDRESS_INHERIT_FLAG(field) address->field = RL_ADDRESS_SAID(field) == REDLOCK_YES;
+#define RL_ADDRESS_INHERIT_TEXT(field)                                                             \
+  error = error != REDLOCK_OK                                                                      \
+              ? error                                                                              \
+              : rl_address_inherit_text(parser, address->field, &address->has_##field,             \
+                                        node->field, above->field, #field);
+#define RL_ADDRESS_INHERIT_SECRET(field)                                                           \
+  error = error != REDLOCK_OK                                                                      \
+              ? error                                                                              \
+              : rl_address_inherit_secret(                                                         \
+                    parser, address->field, &address->has_##field, &address->field##_length,       \
+                    (rl_address_given){node->field, node->field##_length},                         \
+                    (rl_address_given){above->field, above->field##_length}, #field);
+#define RL_ADDRESS_INHERIT(name, kind, field, low, high, also, must)                               \
+  RL_ADDRESS_INHERIT_##kind(field)
+
+static int rl_address_inherit(rl_address_parser *parser, const redlock_node *node,
+                              const redlock_settings *above) {
+  rl_address *address = parser->address;
+  int error = REDLOCK_OK;
+  RL_OPTIONS_INHERITED(RL_ADDRESS_INHERIT)
+  return error;
+}
+
+static void rl_address_name(rl_address *address) {
+  if (address->path[0] != '\0') {
+    (void)snprintf(address->name, sizeof address->name, "unix:%s", address->path);
+  } else if (strchr(address->host, ':') != NULL) {
+    (void)snprintf(address->name, sizeof address->name, "[%s]:%d", address->host, address->port);
+  } else {
+    (void)snprintf(address->name, sizeof address->name, "%s:%d", address->host, address->port);
+  }
+}
+
+static int rl_address_where(rl_address_parser *parser, const redlock_node *node) {
+  int given = (node->address != NULL) + (node->host != NULL) + (node->path != NULL);
+  if (given != 1) {
+    return rl_address_fail(parser, "a node needs exactly one of address, host and path");
+  }
+  if (node->address != NULL) {
+    return rl_address_text(parser, node->address);
+  }
+  if (node->path != NULL) {
+    size_t length = strlen(node->path);
+    if (length == 0 || length > RL_ADDRESS_PATH_MAX) {
+      return rl_address_fail(parser, "the path of a Unix socket must have 1 to %d bytes",
+                             RL_ADDRESS_PATH_MAX);
+    }
+    memcpy(parser->address->path, node->path, length + 1);
+    return REDLOCK_OK;
+  }
+  parser->address->port = node->port != 0 ? node->port : RL_ADDRESS_PORT;
+  return rl_address_host(parser, node->host, strlen(node->host));
+}
+
+int rl_address_read(rl_address *address, const redlock_node *node, const redlock_settings *settings,
+                    char *message, size_t message_size) {
+  rl_address_parser parser = {address, message, message_size};
+  memset(address, 0, sizeof *address);
+  address->port = RL_ADDRESS_PORT;
+  const char *wrong = rl_option_wrong(&rl_options_of_node, node);
+  int error =
+      wrong != NULL ? rl_address_fail(&parser, "%s", wrong) : rl_address_where(&parser, node);
+  redlock_settings above = *settings;
+  if (address->has_password || node->password != NULL) {
+    above.username = NULL; /* It is not logged in to as the client's default user. */
+  }
+  if (address->path[0] != '\0') {
+    above.tls = 0; /* A Unix socket has no use for TLS, unless it says so itself. */
+  }
+  error = error != REDLOCK_OK ? error : rl_address_inherit(&parser, node, &above);
+  if (error != REDLOCK_OK) {
+    return error;
+  }
+  if (address->has_username && !address->has_password && settings->credentials == NULL) {
+    return rl_address_fail(&parser, "a username needs a password");
+  }
+  rl_address_name(address);
+  return REDLOCK_OK;
+}

@@ -1,0 +1,285 @@
+/*
+ * The table of all options: name, kind, field, bounds.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * The lines are in rl_option_table.h; this is what is done with them.
+ */
+#include "options/rl_option_table.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options/rl_login.h"
+
+#define RL_OPTION_SIZE_MAX 4096 /* no version of a struct will be larger */
+
+/* By kind: where the length of a field is. */
+#define RL_OPTION_LENGTH_DURATION(structure, field) 0
+#define RL_OPTION_LENGTH_COUNT(structure, field) 0
+#define RL_OPTION_LENGTH_FACTOR(structure, field) 0
+#define RL_OPTION_LENGTH_FLAG(structure, field) 0
+#define RL_OPTION_LENGTH_CHOICE(structure, field) 0
+#define RL_OPTION_LENGTH_TEXT(structure, field) 0
+#define RL_OPTION_LENGTH_BYTES(structure, field) offsetof(structure, field##_length)
+#define RL_OPTION_LENGTH_SECRET(structure, field) offsetof(structure, field##_length)
+#define RL_OPTION_LENGTH_FUNCTION(structure, field) offsetof(structure, field##_data)
+
+/* The words of a choice, in the order of its numbers from 1. There is one choice so far: the version of TLS. */
+#define RL_OPTION_WORDS_DURATION NULL
+#define RL_OPTION_WORDS_COUNT NULL
+#define RL_OPTION_WORDS_FACTOR NULL
+#define RL_OPTION_WORDS_FLAG NULL
+#define RL_OPTION_WORDS_CHOICE "1.2|1.3"
+#define RL_OPTION_WORDS_TEXT NULL
+#define RL_OPTION_WORDS_BYTES NULL
+#define RL_OPTION_WORDS_SECRET NULL
+#define RL_OPTION_WORDS_FUNCTION NULL
+
+#define RL_OPTION_ROW(structure, name, kind, field, low, high, also, fallback, must)               \
+  {#name,                                                                                          \
+   #field,                                                                                         \
+   #field " must be " must,                                                                        \
+   RL_OPTION_##kind,                                                                               \
+   also,                                                                                           \
+   offsetof(structure, field),                                                                     \
+   sizeof(((structure *)0)->field),                                                                \
+   RL_OPTION_LENGTH_##kind(structure, field),                                                      \
+   low,                                                                                            \
+   high,                                                                                           \
+   (double)(fallback),                                                                             \
+   RL_OPTION_WORDS_##kind},
+#define RL_OPTION_LOCK_ROW(name, kind, field, low, high, also, fallback, must)                     \
+  RL_OPTION_ROW(redlock_options, name, kind, field, low, high, also, fallback, must)
+#define RL_OPTION_CLIENT_ROW(name, kind, field, low, high, also, must)                             \
+  RL_OPTION_ROW(redlock_settings, name, kind, field, low, high, also, 0, must)
+#define RL_OPTION_NODE_ROW(name, kind, field, low, high, also, must)                               \
+  RL_OPTION_ROW(redlock_node, name, kind, field, low, high, also, 0, must)
+
+static const rl_option rl_option_lock_rows[] = {RL_OPTIONS_OF_LOCK(RL_OPTION_LOCK_ROW)};
+static const rl_option rl_option_client_rows[] = {RL_OPTIONS_OF_CLIENT(RL_OPTION_CLIENT_ROW)};
+static const rl_option rl_option_node_rows[] = {RL_OPTIONS_OF_NODE(RL_OPTION_NODE_ROW)};
+
+#define RL_OPTION_TABLE(rows, structure) (rows), sizeof(rows) / sizeof((rows)[0]), sizeof(structure)
+const rl_option_table rl_options_of_lock = {RL_OPTION_TABLE(rl_option_lock_rows, redlock_options)};
+const rl_option_table rl_options_of_client = {
+    RL_OPTION_TABLE(rl_option_client_rows, redlock_settings)};
+const rl_option_table rl_options_of_node = {RL_OPTION_TABLE(rl_option_node_rows, redlock_node)};
+
+/* The kind of a line is that of its field, as far as its size tells. */
+#define RL_OPTION_SIZE_DURATION sizeof(redlock_duration)
+#define RL_OPTION_SIZE_COUNT sizeof(int)
+#define RL_OPTION_SIZE_FACTOR sizeof(double)
+#define RL_OPTION_SIZE_FLAG sizeof(int)
+#define RL_OPTION_SIZE_CHOICE sizeof(int)
+#define RL_OPTION_SIZE_TEXT sizeof(char *)
+#define RL_OPTION_SIZE_BYTES sizeof(void *)
+#define RL_OPTION_SIZE_SECRET sizeof(char *)
+#define RL_OPTION_SIZE_FUNCTION sizeof(void (*)(void))
+#define RL_OPTION_CHECK(structure, kind, field)                                                    \
+  static_assert(sizeof(((structure *)0)->field) == RL_OPTION_SIZE_##kind, #field);
+#define RL_OPTION_LOCK_CHECK(name, kind, field, low, high, also, fallback, must)                   \
+  RL_OPTION_CHECK(redlock_options, kind, field)
+#define RL_OPTION_CLIENT_CHECK(name, kind, field, low, high, also, must)                           \
+  RL_OPTION_CHECK(redlock_settings, kind, field)
+#define RL_OPTION_NODE_CHECK(name, kind, field, low, high, also, must)                             \
+  RL_OPTION_CHECK(redlock_node, kind, field)
+RL_OPTIONS_OF_LOCK(RL_OPTION_LOCK_CHECK)
+RL_OPTIONS_OF_CLIENT(RL_OPTION_CLIENT_CHECK)
+RL_OPTIONS_OF_NODE(RL_OPTION_NODE_CHECK)
+const char *rl_option_kind_name(rl_option_kind kind) {
+  switch (kind) {
+#define RL_OPTION_KIND_NAME(value, name)                                                           \
+  case RL_OPTION_##value:                                                                          \
+    return #name;
+    RL_OPTION_KINDS(RL_OPTION_KIND_NAME)
+  default:
+    return "unknown";
+  }
+}
+
+static bool rl_option_is_zero(const void *memory, size_t length) {
+  const unsigned char *bytes = memory;
+  for (size_t i = 0; i < length; i++) {
+    if (bytes[i] != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool rl_option_said(const rl_option *row, const void *of) {
+  return !rl_option_is_zero((const char *)of + row->offset, row->size);
+}
+
+/* The length that the caller has said of the field of |row|; 0 if none. */
+static size_t rl_option_length(const rl_option *row, const void *of) {
+  size_t length = 0;
+  if (row->length_offset != 0) {
+    memcpy(&length, (const char *)of + row->length_offset, sizeof length);
+  }
+  return length;
+}
+
+static bool rl_option_duration_fits(const rl_option *row, redlock_duration value_us) {
+  return (value_us >= row->low && value_us <= row->high) ||
+         (value_us == REDLOCK_DURATION_NONE && (row->also & RL_OPTION_NONE) != 0) ||
+         (value_us == REDLOCK_NEVER && (row->also & RL_OPTION_NEVER) != 0);
+}
+
+static bool rl_option_count_fits(const rl_option *row, int value) {
+  return (value > 0 && (uint64_t)value >= row->low && (uint64_t)value <= row->high) ||
+         (value == RL_OPTION_COUNT_NONE && (row->also & RL_OPTION_NONE) != 0);
+}
+
+/* Written so that a NaN fails. */
+static bool rl_option_factor_fits(const rl_option *row, double value) {
+  return value == 0.0 || (value > (double)row->low && value < (double)row->high) ||
+         (value == REDLOCK_DRIFT_NONE && (row->also & RL_OPTION_NONE) != 0);
+}
+
+static bool rl_option_text_fits(const rl_option *row, const char *text) {
+  size_t length = row->high != 0 ? strnlen(text, (size_t)row->high + 1) : 0;
+  return row->high == 0 || (length >= row->low && length <= row->high);
+}
+
+static bool rl_option_fits(const rl_option *row, const void *of) {
+  const void *field = (const char *)of + row->offset;
+  redlock_duration value_us;
+  const char *text;
+  double factor;
+  int number;
+  switch (row->kind) {
+  case RL_OPTION_DURATION:
+    memcpy(&value_us, field, sizeof value_us);
+    return rl_option_duration_fits(row, value_us);
+  case RL_OPTION_COUNT:
+  case RL_OPTION_CHOICE:
+    memcpy(&number, field, sizeof number);
+    return rl_option_count_fits(row, number);
+  case RL_OPTION_FACTOR:
+    memcpy(&factor, field, sizeof factor);
+    return rl_option_factor_fits(row, factor);
+  case RL_OPTION_FLAG:
+    memcpy(&number, field, sizeof number);
+    return number == REDLOCK_YES || number == REDLOCK_NO;
+  case RL_OPTION_BYTES:
+    return rl_option_length(row, of) <= row->high;
+  case RL_OPTION_TEXT:
+    memcpy(&text, field, sizeof text);
+    return rl_option_text_fits(row, text);
+  case RL_OPTION_SECRET:
+  case RL_OPTION_FUNCTION:
+  default:
+    return true;
+  }
+}
+
+const char *rl_option_wrong(const rl_option_table *table, const void *of) {
+  for (size_t i = 0; i < table->count; i++) {
+    const rl_option *row = &table->rows[i];
+    if (rl_option_said(row, of)) {
+      if (!rl_option_fits(row, of)) {
+        return row->sentence;
+      }
+    } else if (rl_option_length(row, of) != 0) {
+      return row->sentence; /* A length without bytes. */
+    }
+  }
+  return NULL;
+}
+
+static bool rl_option_is_within(size_t at, size_t offset, size_t size) {
+  return at > offset && at < offset + size;
+}
+
+/* Whether a struct may end at |size|: between two fields, and not within one. */
+static bool rl_option_may_end(const rl_option_table *table, size_t size) {
+  for (size_t i = 0; i < table->count; i++) {
+    const rl_option *row = &table->rows[i];
+    if (rl_option_is_within(size, row->offset, row->size) ||
+        (row->length_offset != 0 &&
+         rl_option_is_within(size, row->length_offset, sizeof(size_t)))) {
+      return false;
+    }
+  }
+  return size >= sizeof(void *) && size <= RL_OPTION_SIZE_MAX;
+}
+
+const char *rl_option_fit(const rl_option_table *table, void *known, const void *given,
+                          size_t given_size) {
+  size_t size = given_size < table->size ? given_size : table->size;
+  if (!rl_option_may_end(table, given_size)) {
+    return "the size of a struct is wrong: it must be sizeof the struct of redlock.h";
+  }
+  if (!rl_option_is_zero((const char *)given + size, given_size - size)) {
+    return "something is set that this version (" REDLOCK_VERSION ") of the library does not know: "
+           "the program was compiled with a newer redlock.h";
+  }
+  memset(known, 0, table->size);
+  memcpy(known, given, size);
+  return NULL;
+}
+
+static bool rl_option_is_copied(const rl_option *row) {
+  return row->kind == RL_OPTION_TEXT || row->kind == RL_OPTION_BYTES ||
+         row->kind == RL_OPTION_SECRET;
+}
+
+/* The text or the bytes of |row| in |of| in memory of their own, with a NUL behind; NULL if there is none. */
+static char *rl_option_copy_bytes(const rl_option *row, const void *of) {
+  const char *from;
+  size_t length = rl_option_length(row, of);
+  memcpy(&from, (const char *)of + row->offset, sizeof from);
+  if (from == NULL) {
+    return NULL;
+  }
+  if (row->kind != RL_OPTION_BYTES && length == 0) {
+    length = strlen(from);
+  }
+  char *copy = malloc(length + 1);
+  if (copy != NULL) {
+    memcpy(copy, from, length);
+    copy[length] = '\0';
+  }
+  return copy;
+}
+
+bool rl_option_copy(const rl_option_table *table, void *copy, const void *of) {
+  bool ok = true;
+  memcpy(copy, of, table->size);
+  for (size_t i = 0; i < table->count; i++) {
+    const rl_option *row = &table->rows[i];
+    if (rl_option_is_copied(row)) {
+      char *made = ok ? rl_option_copy_bytes(row, of) : NULL;
+      ok = ok && (made != NULL || !rl_option_said(row, of));
+      memcpy((char *)copy + row->offset, &made, sizeof made);
+    }
+  }
+  if (!ok) {
+    rl_option_free(table, copy);
+  }
+  return ok;
+}
+
+void rl_option_free(const rl_option_table *table, void *copy) {
+  for (size_t i = 0; i < table->count; i++) {
+    const rl_option *row = &table->rows[i];
+    void *made = NULL;
+    if (rl_option_is_copied(row)) {
+      memcpy(&made, (const char *)copy + row->offset, sizeof made);
+      if (made != NULL) { /* It may be a password. */
+        size_t length = rl_option_length(row, copy);
+        rl_login_overwrite(made, length > 0 ? length : strlen(made));
+      }
+      free(made);
+    }
+  }
+  memset(copy, 0, table->size);
+}
+
+void rl_option_fill(void *to, size_t to_size, const void *from, size_t from_size) {
+  memset(to, 0, to_size);
+  memcpy(to, from, from_size < to_size ? from_size : to_size);
+}

@@ -1,0 +1,87 @@
+/*
+ * Options of a lock: defaults, levels, and what follows from them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "options/rl_options.h"
+
+#define RL_OPTIONS_NODE_TIMEOUT_US (100 * REDLOCK_MILLISECONDS)
+#define RL_OPTIONS_RETRIES 3
+
+#define RL_OPTIONS_FALLBACK(name, kind, field, low, high, also, fallback, must) .field = (fallback),
+static const rl_options rl_options_defaults = {RL_OPTIONS_OF_LOCK(RL_OPTIONS_FALLBACK)};
+
+void rl_options_default(rl_options *options) {
+  *options = rl_options_defaults;
+}
+
+bool rl_options_equal(const rl_options *a, const rl_options *b) {
+#define RL_OPTIONS_EQUAL(name, kind, field, low, high, also, fallback, must) &&a->field == b->field
+  return true RL_OPTIONS_OF_LOCK(RL_OPTIONS_EQUAL);
+}
+
+static redlock_duration rl_options_over_duration(redlock_duration above, redlock_duration given) {
+  return given == 0 ? above : given == REDLOCK_DURATION_NONE ? 0 : given;
+}
+
+/* A number that is not said leaves the one above; REDLOCK_RETRIES_NONE and REDLOCK_NO stay. */
+static int rl_options_over_number(int above, int given) {
+  return given == 0 ? above : given;
+}
+
+static double rl_options_over_factor(double above, double given) {
+  return given > 0.0 ? given : given < 0.0 ? 0.0 : above;
+}
+
+#define RL_OPTIONS_OVER_DURATION rl_options_over_duration
+#define RL_OPTIONS_OVER_COUNT rl_options_over_number
+#define RL_OPTIONS_OVER_FLAG rl_options_over_number
+#define RL_OPTIONS_OVER_CHOICE rl_options_over_number
+#define RL_OPTIONS_OVER_FACTOR rl_options_over_factor
+
+const char *rl_options_read(rl_options *options, const redlock_options *given) {
+  const char *wrong = rl_option_wrong(&rl_options_of_lock, given);
+  if (wrong != NULL) {
+    return wrong;
+  }
+#define RL_OPTIONS_OVER(name, kind, field, low, high, also, fallback, must)                        \
+  options->field = RL_OPTIONS_OVER_##kind(options->field, given->field);
+  RL_OPTIONS_OF_LOCK(RL_OPTIONS_OVER)
+  /* A budget takes the place of a number of attempts that was set further above. */
+  if (given->wait_us != 0 && given->retry_count == 0) {
+    options->retry_count = 0;
+  }
+  /* A node counts in whole milliseconds, so we do not count on more. */
+  options->ttl_us = rl_time_ms_down(options->ttl_us) * REDLOCK_MILLISECONDS;
+  return NULL;
+}
+
+static bool rl_options_has_duration(redlock_duration given) {
+  return given != 0 && given != REDLOCK_DURATION_NONE;
+}
+
+bool rl_options_keep_nothing(const rl_options *options, const redlock_options *given) {
+  return options->auto_extend != REDLOCK_YES && (rl_options_has_duration(given->extend_every_us) ||
+                                                 rl_options_has_duration(given->max_hold_us));
+}
+
+redlock_duration rl_options_node_timeout(const rl_options *options, redlock_duration ttl_us) {
+  if (options->node_timeout_us != 0) {
+    return options->node_timeout_us;
+  }
+  return rl_time_min(RL_OPTIONS_NODE_TIMEOUT_US, ttl_us / 10);
+}
+
+uint64_t rl_options_attempts(const rl_options *options) {
+  if (options->wait_us == 0) {
+    return 1;
+  }
+  if (options->retry_count != 0) {
+    return options->retry_count == REDLOCK_RETRIES_NONE ? 1 : (uint64_t)options->retry_count + 1;
+  }
+  return options->wait_us == REDLOCK_NEVER ? RL_OPTIONS_RETRIES + 1 : UINT64_MAX;
+}
+
+uint64_t rl_options_key_ms(const rl_options *options, redlock_duration ttl_us) {
+  return rl_time_ms_up(rl_time_add(ttl_us, options->lock_delay_us));
+}

@@ -1,0 +1,74 @@
+/*
+ * Pauses: when the attempts of an acquire are made.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "wait/rl_pause.h"
+
+#include "options/rl_backoff.h"
+#include "wait/rl_waits.h"
+
+redlock_duration rl_pause_needs(const rl_core *core) {
+  redlock_duration fastest_us[REDLOCK_NODES_MAX];
+  for (unsigned i = 0; i < core->node_count; i++) {
+    const rl_link *link = &core->nodes[i]->link;
+    bool known = link->phase == RL_LINK_UP && link->nearest_us != REDLOCK_NEVER;
+    redlock_duration nearest_us = known ? link->nearest_us : 0;
+    unsigned at = i;
+    for (; at > 0 && fastest_us[at - 1] > nearest_us; at--) {
+      fastest_us[at] = fastest_us[at - 1];
+    }
+    fastest_us[at] = nearest_us;
+  }
+  return fastest_us[rl_core_quorum(core, RL_OPERATION_ACQUIRE) - 1];
+}
+
+/* Before the end of a budget, besides the time that the nodes need. */
+#define RL_PAUSE_LAST_US (5 * REDLOCK_MILLISECONDS)
+
+/* Of so many pauses each is drawn; the others have the mean length. */
+#define RL_PAUSE_DRAWN_MAX 64
+
+redlock_time rl_pause_last(const rl_lock *lock) {
+  return rl_time_sub(lock->budget_us, rl_time_add(rl_pause_needs(lock->core), RL_PAUSE_LAST_US));
+}
+
+redlock_duration rl_pause_next(const rl_lock *lock, uint64_t random, redlock_time from_us) {
+  redlock_duration left_us = rl_time_sub(rl_pause_last(lock), from_us);
+  return left_us < RL_BACKOFF_ATTEMPT_MIN_US
+             ? REDLOCK_NEVER
+             : rl_time_min(rl_backoff_attempt(lock->current, random), left_us);
+}
+
+void rl_pause_limit(rl_lock *lock, redlock_time now_us) {
+  if (lock->attempts_left == RL_LOCK_ATTEMPTS_ALL || lock->limited) {
+    return;
+  }
+  lock->limited = true;
+  /* Before its first attempt a waiter has one more of them than pauses. */
+  uint64_t pauses = rl_time_min(lock->attempts_left, rl_options_attempts(lock->current) - 1);
+  uint64_t drawn = rl_time_min(pauses, RL_PAUSE_DRAWN_MAX);
+  redlock_time end_us = now_us;
+  for (uint64_t i = 0; i < drawn; i++) {
+    end_us = rl_time_add(end_us, rl_backoff_attempt(lock->current, rl_waits_random(lock->core)));
+  }
+  redlock_duration mean_us = rl_time_max(lock->current->retry_delay_us, RL_BACKOFF_ATTEMPT_MIN_US);
+  if (pauses > drawn) {
+    bool ends = mean_us < REDLOCK_NEVER / pauses;
+    end_us = ends ? rl_time_add(end_us, (pauses - drawn) * mean_us) : REDLOCK_NEVER;
+  }
+  lock->budget_us = rl_time_min(lock->budget_us, end_us);
+}
+
+bool rl_pause_hears(const rl_lock *lock, redlock_time now_us) {
+  const rl_core *core = lock->core;
+  redlock_duration timeout_us = rl_options_node_timeout(lock->current, lock->ttl_us);
+  unsigned count = 0;
+  for (unsigned i = 0; i < core->node_count; i++) {
+    const rl_link *link = &core->nodes[i]->link;
+    int vote = lock->votes[i].vote;
+    bool refused = vote == REDLOCK_VOTE_ERROR || vote == REDLOCK_VOTE_QUARANTINED;
+    count += link->phase == RL_LINK_UP && !refused && rl_link_silence(link, now_us) <= timeout_us;
+  }
+  return count >= rl_core_quorum(core, RL_OPERATION_ACQUIRE);
+}

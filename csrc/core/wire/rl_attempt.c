@@ -1,0 +1,145 @@
+/*
+ * An attempt: one token of a lock, and what the nodes may still hold under it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "wire/rl_attempt.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rl_token.h"
+
+static bool rl_attempt_grow(rl_attempt_pool *pool) {
+  rl_attempt_slab *slab = malloc(sizeof *slab);
+  if (slab == NULL) {
+    return false;
+  }
+  slab->next = pool->slabs;
+  pool->slabs = slab;
+  for (unsigned i = 0; i < RL_ATTEMPT_SLAB; i++) {
+    slab->attempts[i].next = pool->free;
+    pool->free = &slab->attempts[i];
+  }
+  return true;
+}
+
+static rl_attempt *rl_attempt_take(rl_attempt_pool *pool, rl_resource *resource,
+                                   struct rl_lock *lock) {
+  if (pool->free == NULL && !rl_attempt_grow(pool)) {
+    return NULL;
+  }
+  rl_attempt *attempt = pool->free;
+  pool->free = attempt->next;
+  memset(attempt, 0, sizeof *attempt);
+  attempt->references = 1;
+  attempt->resource = resource;
+  resource->references++;
+  attempt->lock = lock;
+  attempt->token_length = REDLOCK_TOKEN_LENGTH;
+  pool->live++;
+  return attempt;
+}
+
+rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
+                           const unsigned char *entropy) {
+  rl_attempt *attempt = rl_attempt_take(pool, resource, lock);
+  if (attempt != NULL) {
+    rl_token_write(attempt->digits, entropy);
+  }
+  return attempt;
+}
+
+/* From here on it is freed with the attempt. */
+static void rl_attempt_keep(rl_attempt *attempt, char *copy, size_t length) {
+  attempt->apart = true;
+  memcpy(attempt->digits, &copy, sizeof copy);
+  attempt->token_length = (uint16_t)length;
+}
+
+rl_attempt *rl_attempt_new_custom(rl_attempt_pool *pool, rl_resource *resource,
+                                  struct rl_lock *lock, const void *token, size_t token_length) {
+  char *copy = malloc(token_length + 1);
+  rl_attempt *attempt = copy == NULL ? NULL : rl_attempt_take(pool, resource, lock);
+  if (attempt == NULL) {
+    free(copy);
+    return NULL;
+  }
+  if (token_length > 0) {
+    memcpy(copy, token, token_length);
+  }
+  copy[token_length] = '\0';
+  rl_attempt_keep(attempt, copy, token_length);
+  return attempt;
+}
+
+rl_attempt *rl_attempt_ref(rl_attempt *attempt) {
+  assert(attempt->references > 0);
+  attempt->references++;
+  return attempt;
+}
+
+void rl_attempt_will_live(rl_attempt *attempt, redlock_time now_us, uint64_t key_ms) {
+  redlock_duration life_us = key_ms * REDLOCK_MILLISECONDS;
+  life_us = rl_time_add(life_us, rl_time_add(life_us / 10, REDLOCK_SECONDS));
+  attempt->life_us = rl_time_max(attempt->life_us, life_us);
+  attempt->expired_us = rl_time_max(attempt->expired_us, rl_time_add(now_us, life_us));
+}
+
+void rl_attempt_set_sent(rl_attempt *attempt, redlock_time now_us, uint32_t bits, uint64_t key_ms) {
+  attempt->sent |= bits;
+  attempt->asked |= bits;
+  attempt->refused &= ~bits;
+  rl_attempt_will_live(attempt, now_us, key_ms);
+}
+
+void rl_attempt_unanswered(rl_attempt *attempt, redlock_time now_us) {
+  attempt->expired_us = rl_time_max(attempt->expired_us, rl_time_add(now_us, attempt->life_us));
+}
+
+void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt) {
+  if (attempt == NULL) {
+    return;
+  }
+  assert(attempt->references > 0);
+  if (--attempt->references > 0) {
+    return;
+  }
+  assert(!attempt->listed);
+  rl_resource_unref(attempt->resource);
+  attempt->resource = NULL;
+  if (attempt->apart) {
+    free((void *)(uintptr_t)rl_attempt_token(attempt));
+  }
+  attempt->next = pool->free;
+  pool->free = attempt;
+  assert(pool->live > 0);
+  pool->live--;
+}
+
+void rl_attempt_pool_free(rl_attempt_pool *pool) {
+  assert(pool->live == 0);
+  while (pool->slabs != NULL) {
+    rl_attempt_slab *slab = pool->slabs;
+    pool->slabs = slab->next;
+    free(slab);
+  }
+  pool->free = NULL;
+}
+
+const char *rl_attempt_token(const rl_attempt *attempt) {
+  const char *apart;
+  if (!attempt->apart) {
+    return attempt->digits;
+  }
+  memcpy(&apart, attempt->digits, sizeof apart);
+  return apart;
+}
+
+rl_command_key rl_attempt_key(const rl_attempt *attempt) {
+  const rl_resource *resource = attempt->resource;
+  rl_command_key key = {resource->key,         resource->key_length, rl_attempt_token(attempt),
+                        attempt->token_length, resource->count,      rl_resource_lengths(resource)};
+  return key;
+}

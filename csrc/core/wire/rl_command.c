@@ -1,0 +1,747 @@
+/*
+ * The commands that a node is sent, in RESP.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * Written straight into the node's output: hiredis's formatter allocates for every command, and the
+ * hot path must not. The unit test compares every byte with what hiredis formats.
+ *
+ * The wire format is the one that most Redlock libraries share, so that their locks and ours exclude
+ * each other: the key is the resource, its value the token.
+ *
+ * Release: only a key that still holds our token is deleted (specification, "Correct Implementation
+ * with a Single Instance").
+ * Extend: only a key that still holds our token is prolonged; it is never created, and never
+ * shortened, because a shortened key on a minority would undermine the old deadline, which stands
+ * when the extend fails.
+ *
+ * Several keys, which a node takes all or none of: no other command comes between those of a script, and
+ * none of these scripts changes a key before it has looked at all of them. Only a release takes each key
+ * for itself: one that is lost, or of another type by now, must not keep the others.
+ * Acquire: where a key is there already, whosever it is, nothing is set.
+ * Heal: the same for a lease whose extend was confirmed, of which the node may have kept some keys. Those
+ * that live longer are left alone: a heal may come late, on a connection that was given up, after an extend.
+ *
+ * With a fencing token (rl_fence.c) each key has a counter beside it, which only grows; with a guard (rl_guard.c)
+ * each node has a record. What is changed with them is one script, so that all of it is done or nothing: TAKE
+ * looks at everything before it writes. Both say what the node's clock shows.
+ */
+#include "wire/rl_command.h"
+
+#include <string.h>
+
+#include "redlock.h"
+#include "wire/rl_lineage.h"
+
+typedef struct rl_script_source {
+  const char *text;
+  const char *sha1;
+} rl_script_source;
+
+/* What a node says of its past, as one who was a replica: whose, and until where; with "f" before it, it is one yet. */
+#define RL_COMMAND_PAST                                                                            \
+  "local c,a,b=string.match(redis.call('INFO','replication'),"                                     \
+  "'role:(%a+).*_replid2:(%x+).*second_repl_offset:(%-?%d+)') local was=a and "                    \
+  "(c=='master' and '' or 'f')..string.sub(a,1,16)..string.format('%.0f',b+1) or '' "
+
+/*
+ * "If the node is not" the server that a guard knows: its run_id and its past, which changes with each promotion. There
+ * is a sign between them. Where the script's name says already who the server is, the run_id is left out.
+ */
+#define RL_COMMAND_SERVER(argument)                                                                \
+  "local run,past=string.match(" argument ",'^(%w*)-(%x*)$') " RL_COMMAND_PAST                     \
+  "if (past~='' and past~=was) or (run~='' and not "                                               \
+  "string.find(redis.call('INFO','server'),'run_id:'..run,1,true)) "
+
+#define RL_COMMAND_TAKES_SERVER RL_COMMAND_SERVER("ARGV[7]")
+
+/*
+ * The seal is a key whose name has a hash of the record. Its value is "raw" in the memory where
+ * APPEND has made it longer, and nowhere else: a short string that is loaded from a snapshot, or
+ * comes with a full resynchronisation, is "embstr", and no replica is told of the APPEND. Newer
+ * servers count the key's name towards the limit up to which a string is "embstr", so the name is
+ * short, and the whole value is tried first: a server that would store it as "raw" at once would
+ * load it as "raw", too. Such a server gets no seal and no record.
+ */
+#define RL_COMMAND_SEAL_OF(record)                                                                 \
+  "'" RL_LINEAGE_SEAL "'..string.sub(redis.sha1hex(" record "),1," RL_LINEAGE_SEAL_DIGITS ")"
+#define RL_COMMAND_SEAL RL_COMMAND_SEAL_OF("r")
+#define RL_COMMAND_UNSEALED(seal) "redis.call('OBJECT','ENCODING'," seal ")~='raw' "
+#define RL_COMMAND_SEALS                                                                           \
+  "local seal=" RL_COMMAND_SEAL " redis.call('SET',seal,'ok') "                                    \
+  "local copied=redis.call('OBJECT','ENCODING',seal) redis.call('SET',seal,'o') "                  \
+  "redis.set_repl(redis.REPL_NONE) redis.call('APPEND',seal,'k') redis.set_repl(redis.REPL_ALL) "  \
+  "local own=redis.call('OBJECT','ENCODING',seal) if copied~='embstr' or own~='raw' then "         \
+  "redis.call('DEL',seal) return redis.error_reply('" RL_COMMAND_NO_SEAL " '..copied..' after "    \
+  "SET and '..own..' after APPEND') end "
+#define RL_COMMAND_TAKES_UNSEALED RL_COMMAND_UNSEALED("KEYS[#KEYS]")
+#define RL_COMMAND_RECORD_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL)
+#define RL_COMMAND_HERE_UNSEALED RL_COMMAND_UNSEALED(RL_COMMAND_SEAL_OF("ARGV[5]"))
+
+/*
+ * "Delete the key" |k|: 1 in |n| when nobody waits for it. Who waits is known by a key of its own, which goes with it at
+ * no further cost: 2. 3: we may not touch it.
+ */
+#define RL_COMMAND_DELETE                                                                          \
+  "n=redis.pcall('DEL',k,k..':redlock-wait') "                                                     \
+  "if n~=1 and n~=2 then redis.call('DEL',k) n=3 end "
+
+/*
+ * The queue |q| of the key |k| is a string of places, 24 bytes each, so that one command reads it together with the key,
+ * and one writes what is left of it and has it live on. It is no key of the scripts, and those that release pcall() all
+ * that is done to it: whoever may not have one still releases.
+ *
+ * "Call the first" in |s|: 2 in |c|, if there is one; 3, if that is not allowed. A message that nobody receives takes who
+ * is dead out of the queue. All of them go at once, which takes 4 us each: a host that dies with a hundred clients leaves
+ * a hundred, and whoever stands behind them would else wait for as many looks.
+ */
+#define RL_COMMAND_PUBLISH                                                                         \
+  "'PUBLISH','redlock:call:'..string.sub(s,at,at+15),string.sub(s,at+16,at+23)..k"
+#define RL_COMMAND_WAITS                                                                           \
+  "at<=#s and at<24576" /* somebody at |at|; 1,024 places are all there are */
+#define RL_COMMAND_NOTIFY                                                                          \
+  "local at=1 while " RL_COMMAND_WAITS " do local h=redis.pcall(" RL_COMMAND_PUBLISH ") "          \
+  "if h~=0 then c=type(h)=='number' and 2 or 3 break end at=at+24 end s=string.sub(s,at) "
+
+/* What is no string of places is no queue of ours, and left alone. */
+#define RL_COMMAND_READ "if not s or #s%24~=0 then s='' end local w=#s "
+
+/* "Without" |entry|, if that is not nil. */
+#define RL_COMMAND_WITHOUT(entry)                                                                  \
+  "local p=" entry " and string.find(s," entry ",1,true) "                                         \
+  "if p then s=string.sub(s,1,p-1)..string.sub(s,p+24) end "
+
+/* "The sign" that there is a queue, which lives as long as that. */
+#define RL_COMMAND_SIGN "'SET',k..':redlock-wait','1','PX',60000"
+
+/*
+ * "Keep" what is left in |s| of the queue, which was |w| bytes: it lives for a minute after somebody has left or looked
+ * last. A node without memory for it gives it up: there nobody has the key anyway.
+ */
+#define RL_COMMAND_KEEP                                                                            \
+  "if s=='' then if w>0 then redis.pcall('DEL',q,k..':redlock-wait') end "                         \
+  "elseif #s~=w and redis.pcall('SET',q,s,'PX',60000).err and "                                    \
+  "type(redis.pcall('DEL',q))=='table' then c=3 end "
+
+_Static_assert(RL_COMMAND_STAND_JOIN == 1025 && RL_COMMAND_STAND_UNIT == 2000, "as STAND has it");
+
+static const rl_script_source rl_script_sources[] = {
+    [RL_SCRIPT_RELEASE] = {"if redis.call('GET',KEYS[1])==ARGV[1] then "
+                           "return redis.call('DEL',KEYS[1]) end return 0",
+                           "5c714dd8ed5b943a1f472132e06290c53ab22693"},
+    [RL_SCRIPT_EXTEND] = {"if redis.call('GET',KEYS[1])~=ARGV[1] then return 0 end "
+                          "if redis.call('PTTL',KEYS[1])<tonumber(ARGV[2]) then "
+                          "redis.call('PEXPIRE',KEYS[1],ARGV[2]) end return 1",
+                          "c1230f830fe0653f1187d6f298581b35d996fb43"},
+    [RL_SCRIPT_RELEASE_ALL] =
+        {"local n,e=0 for i=1,#KEYS do local v=redis.pcall('GET',KEYS[i]) if "
+         "v==ARGV[1] then n=n+redis.call('DEL',KEYS[i]) elseif "
+         "type(v)=='table' then e=v end end if e then return e end if n==#KEYS "
+         "then return 1 end return 0",
+         "cde6755350dccf507d228890316057017a7a6eee"},
+    [RL_SCRIPT_EXTEND_ALL] =
+        {"for i=1,#KEYS do if redis.call('GET',KEYS[i])~=ARGV[1] then return 0 "
+         "end end for i=1,#KEYS do if "
+         "redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
+         "redis.call('PEXPIRE',KEYS[i],ARGV[2]) end end return 1",
+         "26aa5ee44c58fc3c5b666da61ed95d42ceb30811"},
+    [RL_SCRIPT_ACQUIRE_ALL] = {"for i=1,#KEYS do if redis.call('EXISTS',KEYS[i])==1 then return i "
+                               "end end for i=1,#KEYS do "
+                               "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end return "
+                               "redis.status_reply('OK')",
+                               "cb58520638d93388c18ec29787ed71d8eb118760"},
+    [RL_SCRIPT_HEAL_ALL] = {"for i=1,#KEYS do local v=redis.call('GET',KEYS[i]) if v and "
+                            "v~=ARGV[1] then return i end end for i=1,#KEYS do if "
+                            "redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
+                            "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end end return "
+                            "redis.status_reply('OK')",
+                            "1dfc9c1b6dae0dea7df0b4853893ec25cff5f575"},
+    [RL_SCRIPT_TAKE] =
+        {"local n,p,own=tonumber(ARGV[3]),tonumber(ARGV[5]),ARGV[4]=='1' local "
+         "t=redis.call('TIME') local now=t[1]..string.sub('00000'..t[2],-6) if "
+         "ARGV[6]~='' then if " RL_COMMAND_TAKES_UNSEALED
+         "then return 'other '..now..' 0' end if ARGV[7]~='' then " RL_COMMAND_TAKES_SERVER
+         "then return 'other '..now..' 0' end end end for i=1,n do "
+         "local v=redis.call('GET',KEYS[i]) if v and not (own and v==ARGV[1]) then "
+         "return i..' '..now..' 0' end end local value='0' if p>0 then local most,f=0,p "
+         "for i=n+1,2*n do local v=redis.pcall('GET',KEYS[i]) local c=tonumber(v or '0') "
+         "if not c or c<0 or c~=math.floor(c) then return redis.error_reply('ERR no "
+         "counter of fencing tokens: '..KEYS[i]) end if c>most then most=c end end if "
+         "not own then local tick=t[1]*10000+math.floor(t[2]/100) if f<tick-10000 then "
+         "f=tick-10000 elseif f>tick+10000 then f=tick+10000 end most=most+1 end if "
+         "f>most then most=f end if most>9007199254740991 then return "
+         "redis.error_reply('ERR no fencing token is left') end value=most==p and "
+         "ARGV[5] or string.format('%.0f',most) end for i=1,n do if not own or "
+         "redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
+         "redis.call('SET',KEYS[i],ARGV[1],'PX',ARGV[2]) end end if p>0 then local "
+         "life=#ARGV[2]<9 and '704800000' or string.format('%.0f',604800000+ARGV[2]) "
+         "for i=n+1,2*n do redis.call('SET',KEYS[i],value,'PX',life) end end return 'OK "
+         "'..now..' '..value",
+         "209ddb0ebcb64c0a2f6731e3d18cbea6e0330061"},
+    [RL_SCRIPT_KEEP] =
+        {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "
+         "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "
+         "for i=1,n do if redis.call('GET',KEYS[i])~=ARGV[1] then return say('no') end end "
+         "for i=1,n do if redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
+         "redis.call('PEXPIRE',KEYS[i],ARGV[2]) end end "
+         "if f>0 then local life=string.format('%.0f',604800000+ARGV[2]) for i=n+1,2*n do "
+         "local c=redis.pcall('GET',KEYS[i]) c=type(c)=='string' and tonumber(c) or 0 "
+         "if c<f then redis.call('SET',KEYS[i],string.format('%.0f',f),'PX',life) "
+         "else redis.call('PEXPIRE',KEYS[i],life) end end end "
+         "return say('OK')",
+         "8486380d7de95e28264425710fa8a70db7f75d38"},
+    [RL_SCRIPT_CONFIRM] =
+        {"local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) local t=redis.call('TIME') "
+         "local function say(word) return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) end "
+         "for i=1,n do if redis.call('GET',KEYS[i])~=ARGV[1] then return say('no') end end "
+         "if f>0 then local life=string.format('%.0f',604800000+ARGV[2]) for i=n+1,2*n do "
+         "local c=redis.pcall('GET',KEYS[i]) c=type(c)=='string' and tonumber(c) or 0 "
+         "if c<f then redis.call('SET',KEYS[i],string.format('%.0f',f),'PX',life) "
+         "else redis.call('PEXPIRE',KEYS[i],life) end end end "
+         "return say('OK')",
+         "71917c0049fe3c5151500c46a88beb94775adfd2"},
+    /* Who has waited leaves the queue; who has not looks at it only when the sign was deleted with the key. */
+    [RL_SCRIPT_RELEASE_NOTIFY] =
+        {"local k,e=KEYS[1],ARGV[2] local v,s,r,n if not e then v=redis.call('GET',k) "
+         "if v==ARGV[1] then " RL_COMMAND_DELETE "if n~=2 then return n end elseif v then return 0 "
+         "end end local q,c=k..':redlock-queue',1 if e then r=redis.pcall('MGET',k,q) "
+         "v,s=r[1],r[2] if r.err then v=redis.call('GET',k) c=3 end "
+         "if v==ARGV[1] then redis.call('DEL',k) end "
+         "else r=redis.pcall('MGET',q) s=r[1] if r.err then c=3 end end " RL_COMMAND_READ
+             RL_COMMAND_WITHOUT(
+                 "e") "if not v or v==ARGV[1] then " RL_COMMAND_NOTIFY "end " RL_COMMAND_KEEP
+                      "if s~='' and (n==2 or e and string.byte(e,20)==48) then redis.pcall(" RL_COMMAND_SIGN
+                      ") end if v==ARGV[1] then return c end return 0",
+         "a6946cebccf2b67b165685724cdf941d52849abf"},
+    [RL_SCRIPT_RELEASE_ALL_NOTIFY] =
+        {"local d,e,c=0,nil,1 for i=1,#KEYS do local k,n=KEYS[i],nil "
+         "local v=redis.pcall('GET',k) if type(v)=='table' then e=v "
+         "elseif v==ARGV[1] then " RL_COMMAND_DELETE "d=d+1 if n==3 then c=3 elseif n==2 then "
+         "local q=k..':redlock-queue' local r=redis.pcall('MGET',q) if r.err then c=3 end "
+         "local s=r[1] " RL_COMMAND_READ RL_COMMAND_NOTIFY RL_COMMAND_KEEP
+         "if s~='' then redis.pcall(" RL_COMMAND_SIGN ") end end end end if e then return e end "
+         "if d==#KEYS then return c end return 0",
+         "c0dd7d51bf06178d55561a02bd04a4448357c519"},
+    [RL_SCRIPT_STAND] =
+        {"local k,w,m=KEYS[1],ARGV[1],tonumber(ARGV[2]) local q=k..':redlock-queue' "
+         "local joins=m==1025 if joins then local n=redis.call('APPEND',q,w)/24 "
+         "if n>1 and n<=1024 and n%1==0 then return 2000+n end m=1 end "
+         "local s=redis.call('GET',q) or '' local was,at=#s,1 if was%24~=0 then return "
+         "redis.error_reply('WRONGTYPE this is no queue: '..q) end "
+         "local function put() if s=='' then redis.call('DEL',q,k..':redlock-wait') else "
+         "redis.call('SET',q,s,'PX',60000) redis.call(" RL_COMMAND_SIGN ") end end "
+         "local left=redis.call('PTTL',k) local p=m>0 and string.find(s,w,1,true) "
+         "if left==-2 then local evicts=m>1 and p and (p+23)/24==m while " RL_COMMAND_WAITS
+         " and string.sub(s,at,at+23)~=w do if not (evicts and at==1) and "
+         "redis.call(" RL_COMMAND_PUBLISH ")>0 then break end at=at+24 end "
+         "local first=at>#s or string.sub(s,at,at+23)==w s=string.sub(s,at) p=p and p-at+1 "
+         "if first then if at>1 or joins then put() end return 0 end end "
+         "if not p then s=s..w p=#s-23 end local n=(p+23)/24 "
+         "if n>1024 then s=string.sub(s,1,p-1)..string.sub(s,p+24) n=0 left=math.max(left,-1) end "
+         "if #s==was and not joins then redis.call('PEXPIRE',q,60000) redis.call(" RL_COMMAND_SIGN
+         ") else put() end return (math.min(left,1e11)+2)*2000+n",
+         "1b98b77d836b47634d527959c31f10818e1501f7"},
+    [RL_SCRIPT_LEAVE] =
+        {"local k,c=KEYS[1],1 local q=k..':redlock-queue' local r=redis.call('MGET',k,q) "
+         "local s=r[2] " RL_COMMAND_READ RL_COMMAND_WITHOUT(
+             "ARGV[1]") "local n=(w-#s)/24 "
+                        "if not r[1] then " RL_COMMAND_NOTIFY "end " RL_COMMAND_KEEP "return n",
+         "38eb648fa12e6f064b8bb7073dd750a0e720fa3d"},
+};
+
+/*
+ * What holds the key: its type and what is left of it in ms, then the value of a string that can be a
+ * token. The answer is one string, so that it belongs to one moment.
+ */
+static const char rl_command_inspection[] =
+    "local t=redis.call('TYPE',KEYS[1])['ok'] if t=='none' then return false end "
+    "local a=t..' '..string.format('%.0f',redis.call('PTTL',KEYS[1])) "
+    "if t=='string' and redis.call('STRLEN',KEYS[1])<=256 then "
+    "a=a..' '..redis.call('GET',KEYS[1]) end return a";
+
+/*
+ * Of a guard: docs/safety.md. A wall clock may go back by a second without making a record one of the future. None
+ * is made over one of other clients, though a restarted server has it, nor where another database has one, which a
+ * restarted server may have, too: theirs is the answer. Whoever may not SELECT is to hear of it before that matters.
+ * A record without its seal is as good as another server's.
+ */
+static const char rl_command_guarding[] =
+    "redis.call('SELECT',ARGV[5]) "
+    "local run=string.match(redis.call('INFO','server'),'run_id:(%w+)') or '?' " RL_COMMAND_PAST
+    "run=run..'-'..was "
+    "local t=redis.call('TIME') local now=t[1]*1000000+t[2] local born,why=now,nil "
+    "local r=redis.call('GET',KEYS[1]) local spoil=ARGV[1]=='spoil' "
+    "if spoil and r==ARGV[4] then redis.call('DEL',KEYS[1]," RL_COMMAND_SEAL ") r=false end "
+    "local of=r and string.match(r,'^%S+')==run and not(" RL_COMMAND_RECORD_UNSEALED ") "
+    "local old=r and " RL_COMMAND_SEAL " "
+    "local whose=r and string.match(r,'^%S+ %d+ %S+ (.*)$') "
+    "if ARGV[1]=='ready' then why='ready' born=now-ARGV[3] "
+    "elseif not r then why='empty' "
+    "elseif not of and whose and whose~=ARGV[2] then r=run..string.match(r,' .*') "
+    "elseif not of then why='restart' "
+    "elseif tonumber(string.match(r,'^%S+ (%d+) ') or 0)>now+1000000 or "
+    "(ARGV[1]=='clock' and r==ARGV[4]) then why='clock' end "
+    "if why and ARGV[1]~='look' and not spoil then "
+    "r=string.format('%s %.0f %s %s',run,born,why,ARGV[2]) local free=true "
+    "for db in string.gmatch(redis.call('INFO','keyspace'),'db(%d+):') do if db~=ARGV[5] then "
+    "redis.call('SELECT',db) local o=redis.pcall('GET',KEYS[1]) redis.call('SELECT',ARGV[5]) "
+    "if type(o)=='string' then "
+    "r=run..(string.match(o,' .*') or '')..' database='..db free=false break end end end "
+    "if free then if old then redis.call('DEL',old) end " RL_COMMAND_SEALS
+    "redis.call('SET',KEYS[1],r) end why=nil end "
+    "return string.format('%.0f %s %s %s',now,run,why or '-',why and '' or r)";
+
+/* For the doctor. Nothing is there under the key; what writes comes first, as old servers want it. */
+static const char rl_command_examining[] =
+    "local k,a,seen,said=ARGV[1],{},{},nil "
+    "local function add(n,v) if not seen[n] then seen[n]=true "
+    "a[#a+1]=n..'='..string.gsub(string.sub(v,1,64),'[^%w%.:_/-]','_') end end "
+    "local function try(n,...) local r=redis.pcall(...) "
+    "if type(r)~='table' or not r['err'] then return r end "
+    "local e=string.gsub(r['err'],'^@user_script:%s*%d+: %-?','') "
+    "if string.find(e,'permissions to access') or string.find(e,'can.t access') then add(n,'key') "
+    "elseif string.find(e,'permission') or string.find(e,'can.t run') then add(n,'command') "
+    "elseif string.find(e,'nknown[%a ]* command') then add(n,'unknown') "
+    "else said=said or e end end "
+    "try('set','SET',k,'1','XX','PX','1') try('pexpire','PEXPIRE',k,'1') try('del','DEL',k) "
+    "try('get','GET',k) try('pttl','PTTL',k) try('exists','EXISTS',k) "
+    "if try('own','EXISTS',(string.gsub(k,':redlock%-doctor:%x+$',''))) then add('own','1') end "
+    "local t=try('time','TIME') "
+    "if t then add('now',string.format('%.0f',t[1]*1000000+t[2])) end "
+    "local i=try('info','INFO') "
+    "if i then for n,f in string.gmatch('version:redis_version valkey:valkey_version "
+    "run_id:run_id role:role read_only:slave_read_only replicas:connected_slaves "
+    "maxmemory:maxmemory policy:maxmemory_policy aof:aof_enabled "
+    "aof_write:aof_last_write_status rdb_save:rdb_last_bgsave_status "
+    "cluster:cluster_enabled','([%w_]+):([%w_]+)') do "
+    "local v=string.match(i,'\\n'..f..':([^\\r\\n]*)') if v then add(n,v) end end end "
+    "if ARGV[2]=='1' then local c,n,turns,near,one='0',0,0,0,nil "
+    "local p=string.gsub(ARGV[3],'[%*%?%[%]\\\\^]','\\\\%0')..'*' "
+    "repeat local r=try('scan','SCAN',c,'MATCH',p,'COUNT','500') if not r then break end "
+    "c=r[1] turns=turns+1 "
+    "near=near+#r[2] for _,x in ipairs(r[2]) do if redis.pcall('PTTL',x)==-1 then "
+    "local l=try('scan','STRLEN',x) if type(l)=='number' and l>=16 and l<=64 then "
+    "local v=redis.pcall('GET',x) "
+    "if type(v)=='string' and string.find(v,'^[%w_+/=-]+$') and string.find(v,'%a') then "
+    "n=n+1 one=one or x end end end end until c=='0' or turns==20 or near>=2000 "
+    "add('keys',tostring(n)) if c~='0' then add('more','1') end if one then add('key',one) end end "
+    "if said then a[#a+1]='said='..said end return string.sub(table.concat(a,' '),1,500)";
+
+/* The token of all keys is replaced, if it is the one that was handed over and the lease is not over. */
+#define RL_COMMAND_ATTACHMENT(count)                                                               \
+  "for i=1," count " do if redis.call('GET',KEYS[i])~=ARGV[1] or "                                 \
+  "redis.call('PTTL',KEYS[i])<=tonumber(ARGV[4]) then return 0 end end "                           \
+  "for i=1," count " do redis.call('SET',KEYS[i],ARGV[2],'PX',ARGV[3]) end return 1"
+static const char rl_command_attachment[] = RL_COMMAND_ATTACHMENT("#KEYS");
+static const char rl_command_attachment_here[] =
+    "if redis.call('GET',KEYS[#KEYS])~=ARGV[5] or " RL_COMMAND_HERE_UNSEALED
+    "then return -1 end " RL_COMMAND_SERVER("ARGV[6]") "then return -1 end " RL_COMMAND_ATTACHMENT(
+        "#KEYS-1");
+
+/* Room for "$<20 digits>\r\n" and "\r\n" around an argument, and for "*<digits>\r\n". */
+#define RL_COMMAND_FRAME 32
+#define RL_COMMAND_DIGITS 20
+#define RL_COMMAND_SHA1_LENGTH 40
+
+static const rl_script_source *rl_command_source(rl_script script) {
+  return &rl_script_sources[rl_command_takes(script) ? RL_SCRIPT_TAKE : script];
+}
+
+const char *rl_command_script_text(rl_script script) {
+  return rl_command_source(script)->text;
+}
+
+const char *rl_command_script_sha1(rl_script script) {
+  return rl_command_source(script)->sha1;
+}
+
+/* Most numbers are lengths of one or two digits. */
+static char *rl_command_digits(char *out, uint64_t number) {
+  char reversed[RL_COMMAND_DIGITS];
+  unsigned count = 0;
+  if (number < 10) {
+    *out++ = (char)('0' + number);
+    return out;
+  }
+  if (number < 100) {
+    *out++ = (char)('0' + number / 10);
+    *out++ = (char)('0' + number % 10);
+    return out;
+  }
+  do {
+    reversed[count++] = (char)('0' + number % 10);
+    number /= 10;
+  } while (number != 0);
+  while (count > 0) {
+    *out++ = reversed[--count];
+  }
+  return out;
+}
+
+static char *rl_command_header(char *out, char type, uint64_t number) {
+  *out++ = type;
+  out = rl_command_digits(out, number);
+  *out++ = '\r';
+  *out++ = '\n';
+  return out;
+}
+
+static char *rl_command_argument(char *out, const char *bytes, size_t length) {
+  out = rl_command_header(out, '$', length);
+  memcpy(out, bytes, length);
+  out += length;
+  *out++ = '\r';
+  *out++ = '\n';
+  return out;
+}
+
+static char *rl_command_text(char *out, const char *text) {
+  return rl_command_argument(out, text, strlen(text));
+}
+
+static char *rl_command_number(char *out, uint64_t number) {
+  char digits[RL_COMMAND_DIGITS];
+  return rl_command_argument(out, digits, (size_t)(rl_command_digits(digits, number) - digits));
+}
+
+static void rl_command_finish(rl_buffer *buffer, const char *end) {
+  buffer->tail = (size_t)(end - buffer->data);
+}
+
+int rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms) {
+  size_t bound = key->key_length + key->token_length + 8 * RL_COMMAND_FRAME;
+  char *out = rl_buffer_reserve(buffer, bound, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 6);
+  out = rl_command_argument(out, "SET", 3);
+  out = rl_command_argument(out, key->key, key->key_length);
+  out = rl_command_argument(out, key->token, key->token_length);
+  out = rl_command_argument(out, "NX", 2);
+  out = rl_command_argument(out, "PX", 2);
+  out = rl_command_number(out, ttl_ms);
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+static char *rl_command_keys(char *out, const rl_command_key *key) {
+  const char *bytes = key->key;
+  if (key->count < 2) {
+    out = rl_command_argument(out, "1", 1);
+    return rl_command_argument(out, key->key, key->key_length);
+  }
+  out = rl_command_number(out, key->count);
+  for (unsigned i = 0; i < key->count; i++) {
+    out = rl_command_argument(out, bytes, key->lengths[i]);
+    bytes += key->lengths[i];
+  }
+  return out;
+}
+
+/* How a script is asked for. */
+static size_t rl_command_body_length(const rl_script_source *source, int by_text) {
+  return by_text ? strlen(source->text) : RL_COMMAND_SHA1_LENGTH;
+}
+
+static char *rl_command_body(char *out, const rl_script_source *source, int by_text,
+                             size_t length) {
+  out = by_text ? rl_command_argument(out, "EVAL", 4) : rl_command_argument(out, "EVALSHA", 7);
+  return rl_command_argument(out, by_text ? source->text : source->sha1, length);
+}
+
+int rl_command_script(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
+                      uint64_t ttl_ms, int grow) {
+  const rl_script_source *source = &rl_script_sources[script];
+  size_t body_length = rl_command_body_length(source, by_text);
+  bool has_ttl = script != RL_SCRIPT_RELEASE && script != RL_SCRIPT_RELEASE_ALL;
+  unsigned count = key->count < 2 ? 1 : key->count;
+  size_t bound = body_length + key->key_length + key->token_length + (7 + count) * RL_COMMAND_FRAME;
+  char *out = rl_buffer_reserve(buffer, bound, grow != 0);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 4 + count + has_ttl);
+  out = rl_command_body(out, source, by_text, body_length);
+  out = rl_command_keys(out, key);
+  out = rl_command_argument(out, key->token, key->token_length);
+  if (has_ttl) {
+    out = rl_command_number(out, ttl_ms);
+  }
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+int rl_command_release(rl_buffer *buffer, rl_script script, int by_text, const rl_command_key *key,
+                       const char *entry, int grow) {
+  const rl_script_source *source = &rl_script_sources[script];
+  size_t body_length = rl_command_body_length(source, by_text);
+  unsigned count = key->count < 2 ? 1 : key->count;
+  size_t bound = body_length + key->key_length + key->token_length +
+                 (entry != NULL ? strlen(entry) : 0) + (8 + count) * RL_COMMAND_FRAME;
+  char *out = rl_buffer_reserve(buffer, bound, grow != 0);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 4 + count + (entry != NULL ? 1u : 0u));
+  out = rl_command_body(out, source, by_text, body_length);
+  out = rl_command_keys(out, key);
+  out = rl_command_argument(out, key->token, key->token_length);
+  out = entry != NULL ? rl_command_text(out, entry) : out;
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+int rl_command_queue(rl_buffer *buffer, rl_script script, int by_text, const char *bytes,
+                     size_t length, const char *entry, unsigned mode) {
+  const rl_script_source *source = &rl_script_sources[script];
+  size_t body_length = rl_command_body_length(source, by_text);
+  bool stands = script == RL_SCRIPT_STAND;
+  char *out = rl_buffer_reserve(
+      buffer, body_length + length + strlen(entry) + 9 * (size_t)RL_COMMAND_FRAME, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', stands ? 6 : 5);
+  out = rl_command_body(out, source, by_text, body_length);
+  out = rl_command_argument(out, "1", 1);
+  out = rl_command_argument(out, bytes, length);
+  out = rl_command_text(out, entry);
+  out = stands ? rl_command_number(out, mode) : out;
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+int rl_command_attach(rl_buffer *buffer, const rl_command_key *key, const rl_command_key *old,
+                      uint64_t ttl_ms, uint64_t floor_ms, const rl_command_here *here) {
+  const char *body = here != NULL ? rl_command_attachment_here : rl_command_attachment;
+  unsigned count = key->count < 2 ? 1 : key->count;
+  unsigned keys = count + (here != NULL ? 1u : 0u);
+  const char *bytes = key->key;
+  size_t bound = strlen(body) + key->key_length + key->token_length + old->token_length +
+                 (12 + count) * RL_COMMAND_FRAME;
+  if (here != NULL) {
+    bound += strlen(here->record_key) + strlen(here->record) + strlen(here->run_id);
+  }
+  char *out = rl_buffer_reserve(buffer, bound, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 7 + keys + (here != NULL ? 2u : 0u));
+  out = rl_command_argument(out, "EVAL", 4);
+  out = rl_command_text(out, body);
+  out = rl_command_number(out, keys);
+  for (unsigned i = 0; i < count; i++) {
+    size_t length = count == 1 ? key->key_length : key->lengths[i];
+    out = rl_command_argument(out, bytes, length);
+    bytes += length;
+  }
+  out = here != NULL ? rl_command_text(out, here->record_key) : out;
+  out = rl_command_argument(out, old->token, old->token_length);
+  out = rl_command_argument(out, key->token, key->token_length);
+  out = rl_command_number(out, ttl_ms);
+  out = rl_command_number(out, floor_ms);
+  if (here != NULL) {
+    out = rl_command_text(out, here->record);
+    out = rl_command_text(out, here->run_id);
+  }
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+static char *rl_command_copy(char *out, const char *bytes, size_t length) {
+  if (length > 0) {
+    memcpy(out, bytes, length);
+  }
+  return out + length;
+}
+
+/* The counters of the keys stand behind them, in the same order. */
+static char *rl_command_counters(char *out, const rl_command_key *key) {
+  const char *bytes = key->key;
+  size_t behind = strlen(RL_COMMAND_COUNTER);
+  unsigned count = key->count < 2 ? 1 : key->count;
+  for (unsigned i = 0; i < count; i++) {
+    size_t length = count == 1 ? key->key_length : key->lengths[i];
+    out = rl_command_header(out, '$', length + behind);
+    out = rl_command_copy(out, bytes, length);
+    out = rl_command_copy(out, RL_COMMAND_COUNTER, behind);
+    out = rl_command_copy(out, "\r\n", 2);
+    bytes += length;
+  }
+  return out;
+}
+
+/* How many keys the script is given: those of the lock, their counters, the seal. */
+static unsigned rl_command_watched_count(const rl_command_key *key, const rl_command_watch *watch) {
+  unsigned count = key->count < 2 ? 1 : key->count;
+  return count * (watch->fence > 0 ? 2u : 1u) + (watch->seal != NULL ? 1u : 0u);
+}
+
+static char *rl_command_watched_keys(char *out, const rl_command_key *key,
+                                     const rl_command_watch *watch) {
+  unsigned count = key->count < 2 ? 1 : key->count;
+  const char *bytes = key->key;
+  out = rl_command_number(out, rl_command_watched_count(key, watch));
+  for (unsigned i = 0; i < count; i++) {
+    size_t length = count == 1 ? key->key_length : key->lengths[i];
+    out = rl_command_argument(out, bytes, length);
+    bytes += length;
+  }
+  if (watch->fence > 0) {
+    out = rl_command_counters(out, key);
+  }
+  return watch->seal != NULL ? rl_command_text(out, watch->seal) : out;
+}
+
+static size_t rl_command_watched_bound(const rl_command_key *key, const rl_command_watch *watch,
+                                       size_t body_length) {
+  size_t count = key->count < 2 ? 1 : key->count;
+  size_t bound = body_length + 2 * key->key_length + key->token_length +
+                 count * sizeof RL_COMMAND_COUNTER + (12 + 2 * count) * RL_COMMAND_FRAME;
+  if (watch->seal != NULL) {
+    bound += strlen(watch->seal) + (watch->run_id != NULL ? strlen(watch->run_id) : 0);
+  }
+  return bound;
+}
+
+int rl_command_watched(rl_buffer *buffer, const rl_command_key *key,
+                       const rl_command_watch *watch) {
+  const rl_script_source *source = rl_command_source(watch->script);
+  const char *body = watch->body != NULL ? watch->body
+                     : watch->by_text    ? source->text
+                                         : source->sha1;
+  bool takes = rl_command_takes(watch->script);
+  unsigned count = key->count < 2 ? 1 : key->count;
+  unsigned keys = rl_command_watched_count(key, watch);
+  size_t bound = rl_command_watched_bound(key, watch, strlen(body));
+  char *out = rl_buffer_reserve(buffer, bound, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 3 + keys + (takes ? 7 : 4));
+  out = rl_command_text(out, watch->by_text ? "EVAL" : "EVALSHA");
+  out = rl_command_text(out, body);
+  out = rl_command_watched_keys(out, key, watch);
+  out = rl_command_argument(out, key->token, key->token_length);
+  out = rl_command_number(out, watch->ttl_ms);
+  out = rl_command_number(out, count);
+  if (takes) {
+    out = rl_command_text(out, watch->own ? "1" : "0");
+  }
+  out = rl_command_number(out, watch->fence);
+  if (takes) {
+    out = rl_command_text(out, watch->seal != NULL ? "1" : "");
+    out = rl_command_text(out, watch->run_id != NULL ? watch->run_id : "");
+  }
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+const char *rl_command_guard_text(void) {
+  return rl_command_guarding;
+}
+
+int rl_command_guard(rl_buffer *buffer, const char *record_key, const char *make,
+                     const char *fingerprint, uint64_t age_us, const char *expected, unsigned db) {
+  size_t bound = sizeof rl_command_guarding + strlen(record_key) + strlen(fingerprint) +
+                 strlen(make) + strlen(expected) + 11 * RL_COMMAND_FRAME;
+  char *out = rl_buffer_reserve(buffer, bound, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 9);
+  out = rl_command_text(out, "EVAL");
+  out = rl_command_text(out, rl_command_guarding);
+  out = rl_command_text(out, "1");
+  out = rl_command_text(out, record_key);
+  out = rl_command_text(out, make);
+  out = rl_command_text(out, fingerprint);
+  out = rl_command_number(out, age_us);
+  out = rl_command_text(out, expected);
+  out = rl_command_number(out, db);
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+int rl_command_inspect(rl_buffer *buffer, const rl_command_key *key) {
+  size_t body_length = strlen(rl_command_inspection);
+  char *out = rl_buffer_reserve(buffer, body_length + key->key_length + 8 * RL_COMMAND_FRAME, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 4);
+  out = rl_command_argument(out, "EVAL", 4);
+  out = rl_command_argument(out, rl_command_inspection, body_length);
+  out = rl_command_argument(out, "1", 1);
+  out = rl_command_argument(out, key->key, key->key_length);
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+int rl_command_examine(rl_buffer *buffer, const rl_command_examination *examination) {
+  size_t body_length = strlen(rl_command_examining);
+  size_t suffix_length = strlen(examination->suffix);
+  size_t bound = body_length + examination->key_length + suffix_length +
+                 examination->prefix_length + 10 * RL_COMMAND_FRAME;
+  char *out = rl_buffer_reserve(buffer, bound, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 6);
+  out = rl_command_argument(out, "EVAL", 4);
+  out = rl_command_argument(out, rl_command_examining, body_length);
+  out = rl_command_argument(out, "0", 1);
+  out = rl_command_header(out, '$', examination->key_length + suffix_length);
+  out = rl_command_copy(out, examination->key, examination->key_length);
+  out = rl_command_copy(out, examination->suffix, suffix_length);
+  out = rl_command_copy(out, "\r\n", 2);
+  out = rl_command_argument(out, examination->keys ? "1" : "0", 1);
+  out = rl_command_argument(out, examination->prefix_length > 0 ? examination->prefix : "",
+                            examination->prefix_length);
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+int rl_command_probe(rl_buffer *buffer) {
+  static const char none[] = "0000000000000000000000000000000000000000";
+  char *out = rl_buffer_reserve(buffer, sizeof none + 5 * RL_COMMAND_FRAME, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 3);
+  out = rl_command_argument(out, "EVALSHA", 7);
+  out = rl_command_argument(out, none, sizeof none - 1);
+  out = rl_command_argument(out, "0", 1);
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+int rl_command_delete(rl_buffer *buffer, const rl_command_key *key) {
+  char *out = rl_buffer_reserve(buffer, key->key_length + 4 * RL_COMMAND_FRAME, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', 2);
+  out = rl_command_argument(out, "DEL", 3);
+  out = rl_command_argument(out, key->key, key->key_length);
+  rl_command_finish(buffer, out);
+  return 1;
+}
+
+int rl_command_arguments(rl_buffer *buffer, const rl_command_bytes *arguments, unsigned count) {
+  size_t bound = RL_COMMAND_FRAME;
+  for (unsigned i = 0; i < count; i++) {
+    bound += arguments[i].length + RL_COMMAND_FRAME;
+  }
+  char *out = rl_buffer_reserve(buffer, bound, true);
+  if (out == NULL) {
+    return 0;
+  }
+  out = rl_command_header(out, '*', count);
+  for (unsigned i = 0; i < count; i++) {
+    out = rl_command_argument(out, arguments[i].bytes, arguments[i].length);
+  }
+  rl_command_finish(buffer, out);
+  return 1;
+}

@@ -1,0 +1,223 @@
+/*
+ * The record of a guard: what a node keeps of its past, and how it answers when it is asked for it.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * A record is "run_id born why fingerprint", and a fingerprint five words, each of them a name and a value:
+ *
+ *   nodes=5 quorum=3 max_ttl=30000 list=7c4a8d09ca3762af prefix=da39a3ee/orders:
+ *
+ * A list is told by a hash of the nodes' names, sorted; where it has a name, that stands there as cluster=name.
+ * A prefix is told by a hash, and shown as far as it is short.
+ */
+#include "wire/rl_lineage.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/rl_sha1.h"
+
+#define RL_LINEAGE_WORDS 5
+#define RL_LINEAGE_LIST_DIGITS 16
+#define RL_LINEAGE_PREFIX_DIGITS 8
+#define RL_LINEAGE_PREFIX_SHOWN 24
+#define RL_LINEAGE_NUMBER_MAX (((uint64_t)1 << 53) - 1) /* what a node's Lua writes exactly */
+
+/* ----------------------------------------------------------------------------------- writing */
+
+/*
+ * Of the names and databases of the nodes, in any order: their hashes are sorted, and hashed together, so that no
+ * room for all the names is needed.
+ */
+static void rl_lineage_list(char digits[RL_SHA1_LENGTH + 1],
+                            const rl_lineage_fingerprint *fingerprint) {
+  char sorted[REDLOCK_NODES_MAX][RL_SHA1_LENGTH + 1];
+  char all[REDLOCK_NODES_MAX * RL_SHA1_LENGTH];
+  char name[512], hash[RL_SHA1_LENGTH + 1];
+  for (unsigned i = 0; i < fingerprint->nodes; i++) {
+    unsigned at = i;
+    (void)snprintf(name, sizeof name, "%s/%d", fingerprint->names[i], fingerprint->dbs[i]);
+    rl_sha1(hash, name, strlen(name));
+    for (; at > 0 && strcmp(sorted[at - 1], hash) > 0; at--) {
+      memcpy(sorted[at], sorted[at - 1], sizeof hash);
+    }
+    memcpy(sorted[at], hash, sizeof hash);
+  }
+  for (unsigned i = 0; i < fingerprint->nodes; i++) {
+    memcpy(all + (size_t)i * RL_SHA1_LENGTH, sorted[i], RL_SHA1_LENGTH);
+  }
+  rl_sha1(digits, all, (size_t)fingerprint->nodes * RL_SHA1_LENGTH);
+}
+
+/* What is not printable, and what would end a word. */
+static void rl_lineage_show(char shown[RL_LINEAGE_PREFIX_SHOWN + 1], const void *bytes,
+                            size_t length) {
+  const unsigned char *at = bytes;
+  size_t count = length < RL_LINEAGE_PREFIX_SHOWN ? length : RL_LINEAGE_PREFIX_SHOWN;
+  for (size_t i = 0; i < count; i++) {
+    shown[i] = at[i] > 0x20 && at[i] < 0x7f ? (char)at[i] : '?';
+  }
+  shown[count] = '\0';
+}
+
+void rl_lineage_write_fingerprint(char text[RL_LINEAGE_FINGERPRINT_MAX + 1],
+                                  const rl_lineage_fingerprint *fingerprint) {
+  char list[RL_SHA1_LENGTH + 1] = "";
+  char prefix[RL_SHA1_LENGTH + 1];
+  char shown[RL_LINEAGE_PREFIX_SHOWN + 1];
+  bool named = fingerprint->cluster != NULL;
+  if (!named) {
+    rl_lineage_list(list, fingerprint);
+    list[RL_LINEAGE_LIST_DIGITS] = '\0';
+  }
+  rl_sha1(prefix, fingerprint->prefix_length > 0 ? fingerprint->prefix : "",
+          fingerprint->prefix_length);
+  rl_lineage_show(shown, fingerprint->prefix, fingerprint->prefix_length);
+  (void)snprintf(text, RL_LINEAGE_FINGERPRINT_MAX + 1,
+                 "nodes=%u quorum=%u max_ttl=%llu %s=%.*s prefix=%.*s/%s", fingerprint->nodes,
+                 fingerprint->quorum, (unsigned long long)rl_time_ms_up(fingerprint->max_ttl_us),
+                 named ? "cluster" : "list", RL_LINEAGE_CLUSTER_MAX,
+                 named ? fingerprint->cluster : list, RL_LINEAGE_PREFIX_DIGITS, prefix, shown);
+}
+
+void rl_lineage_write_key(char key[RL_LINEAGE_KEY_MAX + 1], const char *cluster) {
+  (void)snprintf(key, RL_LINEAGE_KEY_MAX + 1, "%s%s%.*s", RL_LINEAGE_KEY,
+                 cluster != NULL ? ":" : "", RL_LINEAGE_CLUSTER_MAX,
+                 cluster != NULL ? cluster : "");
+}
+
+/* ----------------------------------------------------------------------------------- reading */
+
+const char *rl_lineage_why_sentence(rl_lineage_why why) {
+  switch (why) {
+#define RL_LINEAGE_WHY_SENTENCE(value, word, sentence)                                             \
+  case RL_LINEAGE_##value:                                                                         \
+    return sentence;
+    RL_LINEAGE_WHYS(RL_LINEAGE_WHY_SENTENCE)
+  default:
+    return "";
+  }
+}
+
+static bool rl_lineage_why_of(rl_lineage_why *why, const char *said) {
+  static const char *const words[] = {
+#define RL_LINEAGE_WHY_WORD(value, word, sentence) [RL_LINEAGE_##value] = (word),
+      RL_LINEAGE_WHYS(RL_LINEAGE_WHY_WORD)};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    if (strcmp(words[i], said) == 0) {
+      *why = (rl_lineage_why)i;
+      return true;
+    }
+  }
+  return false;
+}
+
+/* The word at |*at|, into |word|, and |*at| goes behind the space after it. False where it has no end. */
+static bool rl_lineage_word(const char **at, char *word, size_t size) {
+  size_t length = strcspn(*at, " ");
+  if (length == 0 || length >= size || (*at)[length] != ' ') {
+    return false;
+  }
+  memcpy(word, *at, length);
+  word[length] = '\0';
+  *at += length + 1;
+  return true;
+}
+
+static bool rl_lineage_number(const char **at, uint64_t *number) {
+  char digits[24];
+  *number = 0;
+  if (!rl_lineage_word(at, digits, sizeof digits)) {
+    return false;
+  }
+  for (const char *digit = digits; *digit != '\0'; digit++) {
+    if (*digit < '0' || *digit > '9' || *number > RL_LINEAGE_NUMBER_MAX / 10) {
+      return false;
+    }
+    *number = *number * 10 + (uint64_t)(*digit - '0');
+  }
+  return *number <= RL_LINEAGE_NUMBER_MAX;
+}
+
+/* A server that does not say who it is answers "?". Behind its name is a sign, and what it says of its past. */
+static bool rl_lineage_is_run_id(const char *word) {
+  for (; *word != '\0'; word++) {
+    bool digit = *word >= '0' && *word <= '9';
+    bool letter = (*word >= 'a' && *word <= 'z') || (*word >= 'A' && *word <= 'Z');
+    bool sign = *word == '+' || *word == '-';
+    if (!digit && !letter && !sign) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/* The record, of which the answer says that it is the node's own. */
+static bool rl_lineage_read_record(rl_lineage_answer *answer, const char *at) {
+  char run_id[RL_LINEAGE_RUN_ID_MAX + 1];
+  char why[16];
+  size_t length = strlen(at);
+  if (length == 0 || length > RL_LINEAGE_MAX) {
+    return false;
+  }
+  memcpy(answer->record, at, length + 1);
+  at = answer->record;
+  bool ok = rl_lineage_word(&at, run_id, sizeof run_id) && strcmp(run_id, answer->run_id) == 0 &&
+            rl_lineage_number(&at, &answer->born_us) && rl_lineage_word(&at, why, sizeof why) &&
+            rl_lineage_why_of(&answer->born_for, why);
+  answer->fingerprint = at;
+  return ok;
+}
+
+bool rl_lineage_read(rl_lineage_answer *answer, const char *bytes, size_t length) {
+  char text[RL_LINEAGE_MAX + RL_LINEAGE_RUN_ID_MAX + 64];
+  char why[16];
+  const char *at = text;
+  memset(answer, 0, sizeof *answer);
+  if (length >= sizeof text) {
+    return false;
+  }
+  for (size_t i = 0; i < length; i++) {
+    if (bytes[i] < 0x20 || bytes[i] >= 0x7f) {
+      return false;
+    }
+    text[i] = bytes[i];
+  }
+  text[length] = '\0';
+  if (!rl_lineage_number(&at, &answer->now_us) || answer->now_us == 0 ||
+      !rl_lineage_word(&at, answer->run_id, sizeof answer->run_id) ||
+      !rl_lineage_is_run_id(answer->run_id) || !rl_lineage_word(&at, why, sizeof why) ||
+      !rl_lineage_why_of(&answer->to_make, why)) {
+    return false;
+  }
+  answer->fingerprint = answer->record;
+  return answer->to_make != RL_LINEAGE_NONE ? *at == '\0' : rl_lineage_read_record(answer, at);
+}
+
+/* -------------------------------------------------------------------------------- difference */
+
+/* The word of |text| at |index|; the last one has what is left. */
+static size_t rl_lineage_part(const char *text, unsigned index, const char **part) {
+  for (unsigned i = 0; i < index; i++) {
+    text += strcspn(text, " ");
+    text += *text == ' ';
+  }
+  *part = text;
+  return index + 1 == RL_LINEAGE_WORDS ? strlen(text) : strcspn(text, " ");
+}
+
+const char *rl_lineage_difference(char *text, size_t size, const char *theirs, const char *ours) {
+  size_t used = 0;
+  text[0] = '\0';
+  for (unsigned i = 0; i < RL_LINEAGE_WORDS && used < size; i++) {
+    const char *one, *other;
+    size_t length = rl_lineage_part(theirs, i, &one);
+    size_t own_length = rl_lineage_part(ours, i, &other);
+    if (length == own_length && memcmp(one, other, length) == 0) {
+      continue;
+    }
+    used += (size_t)snprintf(text + used, size - used, "%s%.*s (ours %.*s)", used > 0 ? ", " : "",
+                             (int)(length < 96 ? length : 96), one, (int)own_length, other);
+  }
+  return text;
+}

@@ -1,0 +1,234 @@
+/*
+ * Replies of a node, parsed by hiredis within limits of our own.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * hiredis has no limits: it would buffer an endless line, a bulk of 2 GiB or an array of 2^31 items.
+ * The object functions below build nothing, so that parsing allocates nothing, and refuse what no
+ * command of ours is answered with.
+ */
+#include "wire/rl_reply.h"
+
+#include <string.h>
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t rl_reply_count;
+#else
+typedef int rl_reply_count;
+#endif
+
+static rl_reply_reader *rl_reply_of(const redisReadTask *task) {
+  return task->privdata;
+}
+
+/* Elements of an array do not change what kind of reply it is. */
+static rl_reply *rl_reply_begin(const redisReadTask *task, rl_reply_type type) {
+  rl_reply *reply = &rl_reply_of(task)->reply;
+  if (task->parent == NULL) {
+    reply->type = type;
+    reply->integer = 0;
+    reply->length = 0;
+    reply->text[0] = '\0';
+    reply->word[0] = '\0';
+  }
+  return reply;
+}
+
+/* A message is an array: what it is, the channel, and what it says. */
+static void rl_reply_message(rl_reply *reply, const redisReadTask *task, const char *text,
+                             size_t length) {
+  if (task->idx == 0 && length <= RL_REPLY_WORD_MAX) {
+    memcpy(reply->word, text, length);
+    reply->word[length] = '\0';
+  } else if (task->idx == 2) {
+    reply->length = length;
+    memcpy(reply->bytes, text, length < RL_REPLY_BYTES_MAX ? length : RL_REPLY_BYTES_MAX);
+  }
+}
+
+/* Whether it is a string that can be the answer to a command of ours. */
+static bool rl_reply_is_short(const redisReadTask *task, size_t length) {
+  return task->type == REDIS_REPLY_STRING && length <= RL_REPLY_BYTES_MAX;
+}
+
+static void *rl_reply_string(const redisReadTask *task, char *text, size_t length) {
+  rl_reply_type type = task->type == REDIS_REPLY_STATUS  ? RL_REPLY_STATUS
+                       : task->type == REDIS_REPLY_ERROR ? RL_REPLY_ERROR
+                       : rl_reply_is_short(task, length) ? RL_REPLY_STRING
+                                                         : RL_REPLY_OTHER;
+  rl_reply *reply = rl_reply_begin(task, type);
+  if (task->parent != NULL && task->parent->parent == NULL && task->type == REDIS_REPLY_STRING) {
+    rl_reply_message(reply, task, text, length);
+  }
+  if (task->parent != NULL || type == RL_REPLY_OTHER) {
+    return reply;
+  }
+  if (type == RL_REPLY_STRING) {
+    reply->length = length;
+    memcpy(reply->bytes, text, length);
+    return reply;
+  }
+  if (length > RL_REPLY_TEXT_MAX) {
+    length = RL_REPLY_TEXT_MAX;
+  }
+  for (size_t i = 0; i < length; i++) {
+    unsigned char byte = (unsigned char)text[i];
+    reply->text[i] = byte < 0x20 || byte == 0x7f ? '?' : text[i];
+  }
+  reply->text[length] = '\0';
+  return reply;
+}
+
+static void *rl_reply_array(const redisReadTask *task, rl_reply_count elements) {
+  unsigned depth = 1;
+  for (const redisReadTask *parent = task->parent; parent != NULL; parent = parent->parent) {
+    depth++;
+  }
+  if (elements > RL_REPLY_ELEMENTS_MAX || depth > RL_REPLY_DEPTH_MAX) {
+    rl_reply_of(task)->refused = true;
+    return NULL;
+  }
+  return rl_reply_begin(task, RL_REPLY_OTHER);
+}
+
+static void *rl_reply_integer(const redisReadTask *task, long long integer) {
+  rl_reply *reply = rl_reply_begin(task, RL_REPLY_INTEGER);
+  if (task->parent == NULL) {
+    reply->integer = integer;
+  }
+  return reply;
+}
+
+static void *rl_reply_nil(const redisReadTask *task) {
+  return rl_reply_begin(task, RL_REPLY_NIL);
+}
+
+#if HIREDIS_MAJOR >= 1
+static void *rl_reply_double(const redisReadTask *task, double number, char *text, size_t length) {
+  (void)number;
+  (void)text;
+  (void)length;
+  return rl_reply_begin(task, RL_REPLY_OTHER);
+}
+
+static void *rl_reply_bool(const redisReadTask *task, int value) {
+  (void)value;
+  return rl_reply_begin(task, RL_REPLY_OTHER);
+}
+#endif
+
+static void rl_reply_free(void *reply) {
+  (void)reply; /* It is part of the reader. */
+}
+
+int rl_reply_open(rl_reply_reader *reader) {
+  memset(reader, 0, sizeof *reader);
+  reader->functions.createString = rl_reply_string;
+  reader->functions.createArray = rl_reply_array;
+  reader->functions.createInteger = rl_reply_integer;
+  reader->functions.createNil = rl_reply_nil;
+#if HIREDIS_MAJOR >= 1
+  reader->functions.createDouble = rl_reply_double;
+  reader->functions.createBool = rl_reply_bool;
+#endif
+  reader->functions.freeObject = rl_reply_free;
+  reader->reader = redisReaderCreateWithFunctions(&reader->functions);
+  if (reader->reader == NULL) {
+    return -1;
+  }
+  reader->reader->privdata = reader;
+  reader->reader->maxbuf = 0; /* The buffer is kept: our limits keep it small. */
+  return 0;
+}
+
+void rl_reply_close(rl_reply_reader *reader) {
+  if (reader->reader != NULL) {
+    redisReaderFree(reader->reader);
+    reader->reader = NULL;
+  }
+}
+
+int rl_reply_feed(rl_reply_reader *reader, const void *bytes, size_t length) {
+  return redisReaderFeed(reader->reader, bytes, length) == REDIS_OK ? 0 : -1;
+}
+
+/* Whether hiredis is in the middle of a bulk: it takes the type off before the rest has come. */
+static bool rl_reply_in_bulk(const redisReader *reader) {
+  if (reader->ridx < 0) {
+    return false;
+  }
+#if HIREDIS_MAJOR >= 1
+  return reader->task[reader->ridx]->type == REDIS_REPLY_STRING;
+#else
+  return reader->rstack[reader->ridx].type == REDIS_REPLY_STRING;
+#endif
+}
+
+/*
+ * Looks at the beginning of a reply that is not complete yet: a length that we would refuse is
+ * refused when it is announced, not when that many bytes have come.
+ */
+static bool rl_reply_too_large(const redisReader *reader) {
+  size_t held = reader->len - reader->pos;
+  const char *bytes = reader->buf + reader->pos;
+  if (!rl_reply_in_bulk(reader)) {
+    return held > RL_REPLY_LINE_MAX;
+  }
+  size_t announced = 0;
+  size_t i = 0;
+  while (i < held && bytes[i] >= '0' && bytes[i] <= '9') {
+    announced = announced * 10 + (size_t)(bytes[i] - '0');
+    if (announced > RL_REPLY_BULK_MAX) {
+      return true;
+    }
+    i++;
+  }
+  bool announcing = i == held; /* The line with the length has not ended. */
+  return held > (announcing ? RL_REPLY_LINE_MAX : RL_REPLY_BULK_MAX + RL_REPLY_LINE_MAX);
+}
+
+int rl_reply_next(rl_reply_reader *reader, const char **reason) {
+  void *object = NULL;
+  if (redisReaderGetReply(reader->reader, &object) != REDIS_OK) {
+    *reason = reader->refused                        ? "the reply is too large"
+              : reader->reader->err == REDIS_ERR_OOM ? "out of memory"
+                                                     : "the reply is not RESP";
+    return -1;
+  }
+  if (object != NULL) {
+    return 1;
+  }
+  if (rl_reply_too_large(reader->reader)) {
+    *reason = "the reply is too large";
+    return -1;
+  }
+  return 0;
+}
+
+/* -------------------------------------------------------------------------- texts of errors */
+
+size_t rl_reply_quoted_command(const char *quotation) {
+  static const char *const commands[] = {
+      "append",  "auth",   "client", "client|setname", "del",  "eval",
+      "evalsha", "exists", "get",    "info",           "mget", "object",
+      "pexpire", "ping",   "pttl",   "publish",        "scan", "object|encoding",
+      "select",  "set",    "strlen", "time",           "type", "subscribe",
+  };
+  for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+    size_t length = strlen(commands[i]);
+    if (quotation[0] == '\'' && strncmp(quotation + 1, commands[i], length) == 0 &&
+        quotation[1 + length] == '\'') {
+      return length + 2;
+    }
+  }
+  return 0;
+}
+
+bool rl_reply_names_command(const char *text) {
+  for (const char *at = strchr(text, '\''); at != NULL; at = strchr(at + 1, '\'')) {
+    if (rl_reply_quoted_command(at) > 0) {
+      return true;
+    }
+  }
+  return false;
+}

@@ -1,0 +1,138 @@
+/*
+ * What a lock is for: one resource, or several that are taken together; and their keys on the nodes.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "wire/rl_resource.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/rl_command.h"
+#include "wire/rl_lineage.h"
+
+/* Where the lengths begin, counted from the first key. */
+static size_t rl_resource_lengths_at(size_t key_length) {
+  return (key_length + 1) / sizeof(uint16_t) * sizeof(uint16_t);
+}
+
+static size_t rl_resource_room(size_t key_length, size_t count) {
+  return count == 1
+             ? sizeof(rl_resource) + key_length
+             : sizeof(rl_resource) + rl_resource_lengths_at(key_length) + count * sizeof(uint16_t);
+}
+
+static char *rl_resource_append(char *out, const void *bytes, size_t length) {
+  if (length > 0) {
+    memcpy(out, bytes, length);
+  }
+  return out + length;
+}
+
+rl_resource *rl_resource_new_many(const void *prefix, size_t prefix_length,
+                                  const redlock_resource *resources, size_t count) {
+  size_t key_length = count * prefix_length;
+  assert(count > 0 && count <= REDLOCK_RESOURCES_MAX);
+  for (size_t i = 0; i < count; i++) {
+    key_length += resources[i].length;
+  }
+  rl_resource *made = malloc(rl_resource_room(key_length, count));
+  if (made == NULL) {
+    return NULL;
+  }
+  made->references = 1;
+  made->count = (uint16_t)count;
+  made->prefix_length = (uint16_t)prefix_length;
+  made->key_length = (uint32_t)key_length;
+  uint16_t *lengths = (uint16_t *)rl_resource_lengths(made);
+  char *out = made->key;
+  for (size_t i = 0; i < count; i++) {
+    out = rl_resource_append(out, prefix, prefix_length);
+    out = rl_resource_append(out, resources[i].bytes, resources[i].length);
+    if (lengths != NULL) {
+      lengths[i] = (uint16_t)(prefix_length + resources[i].length);
+    }
+  }
+  return made;
+}
+
+rl_resource *rl_resource_new(const void *prefix, size_t prefix_length, const void *resource,
+                             size_t resource_length) {
+  redlock_resource one = {resource, resource_length};
+  return rl_resource_new_many(prefix, prefix_length, &one, 1);
+}
+
+void rl_resource_unref(rl_resource *resource) {
+  assert(resource->references > 0);
+  if (--resource->references == 0) {
+    free(resource);
+  }
+}
+
+const uint16_t *rl_resource_lengths(const rl_resource *resource) {
+  const char *lengths = resource->key + rl_resource_lengths_at(resource->key_length);
+  return resource->count == 1 ? NULL : (const uint16_t *)(const void *)lengths;
+}
+
+rl_resource_name rl_resource_at(const rl_resource *resource, unsigned index) {
+  const uint16_t *lengths = rl_resource_lengths(resource);
+  rl_resource_name name = {resource->key, resource->key_length, NULL, 0};
+  assert(index < resource->count);
+  for (unsigned i = 0; lengths != NULL && i <= index; i++) {
+    name.key += i > 0 ? lengths[i - 1] : 0;
+    name.key_length = lengths[i];
+  }
+  name.resource = name.key + resource->prefix_length;
+  name.length = name.key_length - resource->prefix_length;
+  return name;
+}
+
+bool rl_resource_repeats(const redlock_resource *resources, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    for (size_t j = 0; j < i; j++) {
+      if (resources[i].length == resources[j].length &&
+          (resources[i].length == 0 ||
+           memcmp(resources[i].bytes, resources[j].bytes, resources[i].length) == 0)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+/* Whether the key, which is the prefix and the resource, has |text| at |at|. */
+static bool rl_resource_has(const char *prefix, size_t prefix_length,
+                            const redlock_resource *resource, size_t at, const char *text) {
+  const char *bytes = resource->bytes;
+  size_t length = prefix_length + resource->length;
+  for (; *text != '\0' && at < length; at++, text++) {
+    char byte = at < prefix_length ? prefix[at] : bytes[at - prefix_length];
+    if (byte != *text) {
+      return false;
+    }
+  }
+  return *text == '\0';
+}
+
+bool rl_resource_is_reserved(const void *prefix, size_t prefix_length,
+                             const redlock_resource *resource) {
+  size_t length = prefix_length + resource->length;
+  size_t behind = strlen(RL_COMMAND_COUNTER), before = strlen(RL_LINEAGE_KEY);
+  bool record =
+      rl_resource_has(prefix, prefix_length, resource, 0, RL_LINEAGE_KEY) &&
+      (length == before || rl_resource_has(prefix, prefix_length, resource, before, ":") ||
+       rl_resource_has(prefix, prefix_length, resource, 0, RL_LINEAGE_SEAL));
+  size_t queue = strlen(RL_COMMAND_QUEUE), wait = strlen(RL_COMMAND_WAIT);
+  bool counter = length >= behind && rl_resource_has(prefix, prefix_length, resource,
+                                                     length - behind, RL_COMMAND_COUNTER);
+  return record || counter ||
+         (length >= wait &&
+          rl_resource_has(prefix, prefix_length, resource, length - wait, RL_COMMAND_WAIT)) ||
+         (length >= queue &&
+          rl_resource_has(prefix, prefix_length, resource, length - queue, RL_COMMAND_QUEUE));
+}
+
+size_t rl_resource_size(const rl_resource *resource) {
+  return rl_resource_room(resource->key_length, resource->count);
+}

@@ -1,0 +1,35 @@
+/*
+ * Entering a client: its mutex, and what a fork leaves of it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "client/rl_client_enter.h"
+
+#include "client/rl_poll.h"
+
+void rl_client_close_sockets(redlock_client *client, bool forked) {
+  for (unsigned i = 0; i < REDLOCK_NODES_MAX; i++) {
+    rl_socket_free(&client->sockets[i], forked);
+  }
+  rl_poll_close(client);
+}
+
+void rl_client_check_fork(redlock_client *client) {
+  if (!rl_fork_happened(&client->mark)) {
+    return;
+  }
+  rl_client_close_sockets(client, true);
+  rl_wait_forget(&client->wait);
+  rl_watchdog_forget(&client->keeper);
+  client->asks = 0;
+  for (rl_lock *lock = client->core.locks; lock != NULL; lock = lock->next) {
+    lock->waited = 0;
+  }
+  rl_core_forget(&client->core);
+  rl_fork_adopt(&client->mark);
+}
+
+void rl_client_enter(redlock_client *client) {
+  rl_mutex_lock(&client->mutex);
+  rl_client_check_fork(client);
+}

@@ -1,0 +1,189 @@
+/*
+ * What a client waits for: descriptors, an epoll set, and until when.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "client/rl_poll.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#endif
+
+#include "client/rl_pump.h"
+#include "os/rl_clock.h"
+
+/* Whether bytes wait that nobody has tried to send yet, or is about to. */
+static bool rl_poll_untried(const redlock_client *client, uint32_t output) {
+  if (client->wait.unsent) {
+    return false;
+  }
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    if (rl_socket_takes(&client->sockets[i]) && (output >> i & 1) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* When a turn is due. */
+static redlock_time rl_poll_turn(const redlock_client *client, uint32_t output) {
+  redlock_time deadline_us = rl_core_deadline(&client->core);
+  if (deadline_us == 0 || rl_poll_untried(client, output)) {
+    return 0;
+  }
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    const rl_socket *socket = &client->sockets[i];
+    deadline_us =
+        rl_socket_holds_input(socket) ? 0 : rl_time_min(deadline_us, rl_socket_deadline(socket));
+  }
+  return deadline_us;
+}
+
+redlock_time rl_poll_deadline(const redlock_client *client) {
+  return rl_poll_turn(client, rl_pump_output(&client->core));
+}
+
+redlock_time rl_poll_process_deadline(const redlock_client *client, uint32_t output) {
+  if (client->asks != 0 && !client->asking) {
+    return 0;
+  }
+  bool news =
+      rl_lock_queue_first(&client->core.ended) != NULL || client->core.losses->first != NULL;
+  redlock_time turn_us = client->wake && news ? 0 : rl_poll_turn(client, output);
+  return client->alarm_us != 0 ? rl_time_min(turn_us, client->alarm_us) : turn_us;
+}
+
+void rl_poll_alarm(redlock_client *client, redlock_time at_us) {
+  if (client->alarm_us == 0 || at_us < client->alarm_us) {
+    client->alarm_us = at_us;
+    rl_poll_sync(client);
+  }
+}
+
+/* ------------------------------------------------------------------------------ one descriptor */
+
+#if defined(__linux__)
+/* Makes the event in the epoll set readable, or takes that back. */
+static void rl_poll_set_event(redlock_client *client, bool wake) {
+  if (wake && !client->woken) {
+    (void)eventfd_write(client->event_fd, 1);
+  } else if (!wake && client->woken) {
+    eventfd_t count;
+    (void)eventfd_read(client->event_fd, &count);
+  }
+  client->woken = wake;
+}
+
+void rl_poll_sync(redlock_client *client) {
+  if (client->epoll_fd < 0) {
+    return;
+  }
+  uint32_t output = rl_pump_output(&client->core);
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    rl_socket_register(&client->sockets[i], client->epoll_fd, (output >> i & 1) != 0);
+  }
+  redlock_time deadline_us = rl_poll_process_deadline(client, output);
+  rl_poll_set_event(client, deadline_us == 0);
+  if (deadline_us != 0) {
+    rl_timer_set(&client->timer, deadline_us);
+  }
+}
+
+static bool rl_poll_add(redlock_client *client, int fd) {
+  struct epoll_event event = {.events = EPOLLIN};
+  return fd >= 0 && epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void rl_poll_open(redlock_client *client) {
+  client->woken = false;
+  client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+  (void)rl_timer_open(&client->timer);
+  client->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (client->epoll_fd < 0 || !rl_poll_add(client, client->timer.fd) ||
+      !rl_poll_add(client, client->event_fd)) {
+    rl_poll_close(client);
+  }
+  rl_poll_wake(client);
+}
+#else
+void rl_poll_sync(redlock_client *client) {
+  (void)client;
+}
+
+void rl_poll_open(redlock_client *client) {
+  (void)client;
+}
+#endif
+
+void rl_poll_wake(redlock_client *client) {
+  client->wake = client->wake || rl_lock_queue_first(&client->core.ended) != NULL ||
+                 client->core.losses->first != NULL;
+  rl_poll_sync(client);
+}
+
+static void rl_poll_close_fd(int *fd) {
+  if (*fd >= 0) {
+    (void)close(*fd);
+  }
+  *fd = -1;
+}
+
+void rl_poll_close(redlock_client *client) {
+  rl_poll_close_fd(&client->epoll_fd);
+  rl_timer_close(&client->timer);
+  rl_poll_close_fd(&client->event_fd);
+}
+
+/* -------------------------------------------------------------------------------- descriptors */
+
+size_t rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity) {
+  size_t count = 0;
+  uint32_t output = rl_pump_output(&client->core);
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    short events;
+    int fd = rl_socket_wait(&client->sockets[i], (output >> i & 1) != 0, &events);
+    if (fd < 0) {
+      continue;
+    }
+    if (count < capacity) {
+      fds[count].fd = fd;
+      fds[count].events = events;
+      fds[count].revents = 0;
+    }
+    count++;
+  }
+  return count;
+}
+
+uint32_t rl_poll_writable(const redlock_client *client) {
+  uint32_t output = rl_pump_output(&client->core);
+  uint32_t writable = 0;
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    short events;
+    int fd = rl_socket_wait(&client->sockets[i], (output >> i & 1) != 0, &events);
+    writable |= fd >= 0 && (events & POLLOUT) != 0 ? (uint32_t)1 << i : 0;
+  }
+  return writable;
+}
+
+/* ---------------------------------------------------------------------------------- waiting */
+
+int rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us) {
+  redlock_duration timeout_us =
+      until_us == REDLOCK_NEVER ? REDLOCK_NEVER : rl_time_sub(until_us, redlock_now());
+#if defined(__linux__)
+  struct timespec timeout = {(time_t)(timeout_us / REDLOCK_SECONDS),
+                             (long)(timeout_us % REDLOCK_SECONDS) * 1000};
+  return ppoll(fds, (nfds_t)count, timeout_us == REDLOCK_NEVER ? NULL : &timeout, NULL);
+#else
+  uint64_t timeout_ms = rl_time_ms_up(timeout_us);
+  return poll(fds, (nfds_t)count,
+              timeout_us == REDLOCK_NEVER ? -1
+              : timeout_ms > INT_MAX      ? INT_MAX
+                                          : (int)timeout_ms);
+#endif
+}

@@ -1,0 +1,57 @@
+/*
+ * What every driver does between input and waiting: steps 2 to 5 of rl_core.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "client/rl_pump.h"
+
+#include "os/rl_entropy.h"
+
+#define RL_PUMP_ENTROPY_MAX 64 /* attempts that are given entropy at once */
+#define RL_PUMP_BUNCHES_MAX 4  /* such bunches in one call: what was sent wants to be heard too */
+
+rl_pump_wants rl_pump_advance(rl_core *core, redlock_time now_us, uint32_t open) {
+  rl_pump_wants wants = {0, 0};
+  rl_core_advance(core, now_us);
+  for (unsigned i = 0; i < rl_core_connection_count(core); i++) {
+    uint32_t bit = (uint32_t)1 << i;
+    rl_connection wanted = rl_core_connection(core, i, now_us);
+    if (wanted != RL_CONNECTION_OPEN) {
+      wants.close |= open & bit;
+    }
+    if (wanted == RL_CONNECTION_WANTED) {
+      wants.connect |= bit;
+    }
+  }
+  return wants;
+}
+
+int rl_pump_send(rl_core *core) {
+  unsigned char entropy[RL_PUMP_ENTROPY_MAX * RL_LOCK_ENTROPY];
+  for (unsigned i = 0; i < RL_PUMP_BUNCHES_MAX && rl_core_wants_send(core); i++) {
+    size_t wanted = rl_core_entropy_wanted(core);
+    bool filled = true;
+    wanted = wanted < sizeof entropy ? wanted : sizeof entropy;
+    if (wanted > 0 && !rl_entropy_fill(entropy, wanted)) {
+      filled = false;
+      wanted = 0; /* What needs none goes out all the same. */
+    }
+    /* The clock of the attempts: read before their first byte. */
+    rl_core_send(core, redlock_now(), entropy, wanted);
+    if (!filled) {
+      return REDLOCK_E_SYSTEM;
+    }
+  }
+  return REDLOCK_OK;
+}
+
+uint32_t rl_pump_output(const rl_core *core) {
+  uint32_t nodes = 0;
+  for (unsigned i = 0; i < rl_core_connection_count(core); i++) {
+    size_t length;
+    if (rl_core_output(core, i, &length) != NULL) {
+      nodes |= (uint32_t)1 << i;
+    }
+  }
+  return nodes;
+}

@@ -1,0 +1,313 @@
+/*
+ * One turn of a client over its own sockets.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * redlock_client_process():
+ *   1. read what the sockets that are ready hold, and give it to the core; once more, when this process was held up
+ *      since: an answer that lies there unread is no silence of the node's;
+ *   2. let the core look at the clock;                                         (rl_pump.c)
+ *   3. make the sockets what the core wants them to be;
+ *   4. launch what was begun, with a clock reading from before the first byte; (rl_pump.c)
+ *   5. send what the sockets take.
+ */
+#include "client/rl_turn.h"
+
+#include <stdio.h>
+
+#include "client/rl_credentials.h"
+#include "client/rl_poll.h"
+#include "client/rl_pump.h"
+#include "net/rl_same_server.h"
+
+#define RL_TURN_READ_SIZE 16384
+#define RL_TURN_READS_MAX 16 /* of one socket in one turn: the others want to be heard too */
+#define RL_TURN_ROUNDS_MAX 4 /* of steps 2 to 5 in one turn */
+/*
+ * After a pause as long as this, connections may have been closed and replies have come: look before
+ * sending.
+ */
+#define RL_TURN_STALE_US REDLOCK_MILLISECONDS
+#define RL_TURN_HELD_UP_US (500 * REDLOCK_MILLISECONDS) /* much less than a node may be silent */
+
+/* --------------------------------------------------------------------------------------- input */
+
+/*
+ * A port for TLS ends a connection without it before it has answered anything. So does a proxy that does not
+ * know CLIENT SETNAME; but not the next one, which goes without.
+ */
+static void rl_turn_explain(redlock_client *client, unsigned node) {
+  char reason[RL_STREAM_ERROR_MAX];
+  rl_socket *socket = &client->sockets[node];
+  const rl_node *asked = rl_core_end(&client->core, node);
+  if (asked->link.phase == RL_LINK_HANDSHAKE && !asked->address.tls && asked->link.nameless) {
+    (void)snprintf(reason, sizeof reason, "%.100s before any answer; is this port one for TLS?",
+                   socket->error);
+    (void)snprintf(socket->error, sizeof socket->error, "%s", reason);
+  }
+}
+
+static void rl_turn_read(redlock_client *client, unsigned node) {
+  unsigned char bytes[RL_TURN_READ_SIZE];
+  rl_socket *socket = &client->sockets[node];
+  for (unsigned i = 0; i < RL_TURN_READS_MAX && rl_socket_is_open(socket); i++) {
+    long got = rl_socket_receive(socket, bytes, sizeof bytes);
+    if (got == 0) {
+      return;
+    }
+    if (got < 0) {
+      rl_turn_explain(client, node);
+      rl_core_disconnected(&client->core, node, redlock_now(), socket->error);
+      return;
+    }
+    rl_core_input(&client->core, node, redlock_now(), bytes, (size_t)got);
+    if ((size_t)got < sizeof bytes && !rl_socket_holds_input(socket)) {
+      return;
+    }
+  }
+}
+
+/* Another node that has turned out to be the same server, and the same database there, or NULL. */
+static const rl_node *rl_turn_twin(const redlock_client *client, unsigned node) {
+  rl_node *const *nodes = client->core.nodes;
+  int fd = client->sockets[node].fd;
+  for (unsigned i = 0; i < client->core.node_count && node < client->core.node_count; i++) {
+    const rl_socket *other = &client->sockets[i];
+    if (i != node && rl_socket_is_open(other) &&
+        rl_same_server(other->fd, &nodes[i]->address, fd, &nodes[node]->address)) {
+      return nodes[i];
+    }
+  }
+  return NULL;
+}
+
+/*
+ * Tells the core what has become of a socket that was not open. A server under two names would vote
+ * twice; worse, its second vote would be that the key is taken.
+ */
+static void rl_turn_tell(redlock_client *client, unsigned node) {
+  char reason[192];
+  rl_socket *socket = &client->sockets[node];
+  const rl_node *twin = rl_socket_is_open(socket) ? rl_turn_twin(client, node) : NULL;
+  if (twin != NULL) {
+    (void)snprintf(reason, sizeof reason,
+                   "it is the same server as %.100s; each node is to be a server of its own",
+                   twin->address.name);
+    rl_socket_give_up(socket, reason);
+  }
+  if (rl_socket_is_open(socket)) {
+    rl_core_connected(&client->core, node, redlock_now());
+    redlock_duration left_us = rl_stream_certificate(&socket->stream);
+    if (left_us != REDLOCK_NEVER) {
+      rl_core_certificate(&client->core, node, redlock_now(), left_us);
+    }
+  } else if (rl_socket_is_closed(socket)) {
+    rl_core_disconnected(&client->core, node, redlock_now(), socket->error);
+  }
+}
+
+/* A socket that was not open has moved, or may have. */
+static void rl_turn_progress(redlock_client *client, unsigned node) {
+  rl_socket_progress(&client->sockets[node], redlock_now());
+  rl_turn_tell(client, node);
+}
+
+static void rl_turn_input(redlock_client *client, const struct pollfd *fds, size_t count) {
+  size_t at = 0;
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    rl_socket *socket = &client->sockets[i];
+    short events;
+    int fd = rl_socket_wait(socket, true, &events);
+    for (size_t k = 0; fd >= 0 && k < count; k++, at++) {
+      at = at < count ? at : 0;
+      if (fds[at].fd == fd) {
+        break;
+      }
+    }
+    bool polled = fd >= 0 && at < count && fds[at].fd == fd;
+    short revents = (short)(polled ? fds[at].revents : 0);
+    if (revents == 0 && !rl_socket_holds_input(socket)) {
+      continue;
+    }
+    if (!rl_socket_is_open(socket)) {
+      rl_turn_progress(client, i);
+    } else if (rl_socket_polled(socket, revents)) {
+      rl_turn_read(client, i);
+    }
+  }
+}
+
+/* Reads what is ready now. */
+static void rl_turn_look(redlock_client *client) {
+  struct pollfd fds[REDLOCK_NODES_MAX];
+  size_t count = rl_poll_fds(client, fds, REDLOCK_NODES_MAX);
+  if (count > 0 && poll(fds, (nfds_t)count, 0) > 0) {
+    rl_turn_input(client, fds, count);
+  } else {
+    rl_turn_input(client, fds, 0); /* What TLS has read, and not told of yet. */
+  }
+}
+
+/* -------------------------------------------------------------------------------------- output */
+
+/* Returns false when the connection has ended, for socket->error. */
+static bool rl_turn_send(redlock_client *client, unsigned node) {
+  rl_socket *socket = &client->sockets[node];
+  size_t length = 0;
+  const void *bytes = rl_core_output(&client->core, node, &length);
+  if (!rl_socket_takes(socket) || (bytes == NULL && !rl_socket_has_unsent(socket))) {
+    return true;
+  }
+  long sent = rl_socket_send(socket, bytes, bytes == NULL ? 0 : length);
+  if (sent < 0) {
+    return false;
+  }
+  if (sent > 0) {
+    rl_core_output_sent(&client->core, node, (size_t)sent);
+  }
+  return true;
+}
+
+void rl_turn_flush(redlock_client *client) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    (void)rl_turn_send(client,
+                       i); /* If it has ended, poll() will say so, and the next turn act on it. */
+  }
+}
+
+/* ---------------------------------------------------------------------------------------- turn */
+
+/* The nodes whose sockets are open, or on their way to be. */
+static uint32_t rl_turn_sockets(const redlock_client *client) {
+  uint32_t open = 0;
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    open |= rl_socket_is_closed(&client->sockets[i]) ? 0 : (uint32_t)1 << i;
+  }
+  return open;
+}
+
+void rl_turn_open(redlock_client *client, unsigned node) {
+  rl_socket_connect(&client->sockets[node], &rl_core_end(&client->core, node)->address,
+                    &client->routes[node % client->core.node_count], redlock_now());
+  rl_turn_tell(client, node);
+}
+
+static void rl_turn_connect_node(redlock_client *client, unsigned node, redlock_time now_us) {
+  rl_core_connecting(&client->core, node, now_us);
+  if (rl_credentials_ask(client, node)) {
+    rl_turn_open(client, node);
+  }
+}
+
+/* What is due at the sockets themselves comes first: they know better why they have failed than the core does. */
+static void rl_turn_overdue(redlock_client *client, redlock_time now_us) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    if (rl_socket_deadline(&client->sockets[i]) <= now_us) {
+      rl_turn_progress(client, i);
+    }
+  }
+}
+
+/* Makes the sockets what the core wants them to be. */
+static void rl_turn_connect(redlock_client *client, redlock_time now_us, rl_pump_wants wants) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    uint32_t bit = (uint32_t)1 << i;
+    if ((wants.close & bit) != 0) {
+      rl_socket_close(&client->sockets[i]);
+    }
+    if ((wants.connect & bit) != 0) {
+      rl_turn_connect_node(client, i, now_us);
+    }
+  }
+}
+
+static void rl_turn_output(redlock_client *client) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    if (!rl_turn_send(client, i)) {
+      rl_core_disconnected(&client->core, i, redlock_now(), client->sockets[i].error);
+    }
+  }
+}
+
+static bool rl_turn_has_output(redlock_client *client) {
+  size_t length;
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    if (rl_core_output(&client->core, i, &length) != NULL ||
+        rl_socket_has_unsent(&client->sockets[i])) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Steps 2 to 5, until nothing more is to be done at once. */
+static int rl_turn_run(redlock_client *client) {
+  int result = REDLOCK_OK;
+  client->wait.unstarted = false;
+  for (unsigned i = 0; i < RL_TURN_ROUNDS_MAX && result == REDLOCK_OK; i++) {
+    redlock_time now_us = redlock_now();
+    /* Step 1. What was there at |now_us| is heard before it is judged by that. */
+    if (rl_time_sub(now_us, client->core.now_us) > RL_TURN_HELD_UP_US) {
+      rl_turn_look(client);
+    }
+    rl_turn_overdue(client, now_us);
+    rl_turn_connect(client, now_us,
+                    rl_pump_advance(&client->core, now_us, rl_turn_sockets(client)));
+    result = rl_pump_send(&client->core);
+    if (client->wait.coming == 0) {
+      rl_turn_output(client);
+    } else if (rl_turn_has_output(client)) {
+      rl_wait_leave_unsent(&client->wait); /* rl_client_wait.c sends for them all. */
+    }
+    if (rl_core_deadline(&client->core) > now_us) {
+      break;
+    }
+  }
+  return result;
+}
+
+int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t count) {
+  if (fds == NULL) {
+    rl_turn_look(client);
+  } else {
+    rl_turn_input(client, fds, count);
+  }
+  int result = rl_turn_run(client);
+  client->wake = false;
+  if (client->alarm_us <= client->core.now_us) {
+    client->alarm_us = 0;
+  }
+  rl_poll_sync(client);
+  client->processed_us = client->core.now_us;
+  client->wait.turned = true;
+  return result;
+}
+
+/* A caller who waits for nothing reads nothing: what it is owed wants to be looked for. */
+static bool rl_turn_owed_much(const redlock_client *client) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    if (rl_core_end(&client->core, i)->link.owed_count >= RL_PACER_WINDOW) {
+      return true;
+    }
+  }
+  return false;
+}
+
+int rl_turn_start(redlock_client *client) {
+  if (client->wait.coming > 0) {
+    rl_wait_leave_unsent(&client->wait);
+    client->wait.unstarted = true;
+    return REDLOCK_OK;
+  }
+  return rl_turn_send_due(client);
+}
+
+int rl_turn_send_due(redlock_client *client) {
+  struct pollfd none = {-1, 0, 0};
+  redlock_duration pause_us = rl_time_sub(redlock_now(), client->processed_us);
+  int result = pause_us > RL_TURN_STALE_US || rl_turn_owed_much(client)
+                   ? rl_turn_process(client, NULL, 0)
+                   : rl_turn_process(client, &none, 0);
+  rl_poll_wake(client); /* It may have read what the caller's loop waits for. */
+  return result;
+}

@@ -1,0 +1,117 @@
+/*
+ * The threads that wait in blocking calls on one client, as rl_client_wait.c finds them.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "client/rl_waiters.h"
+
+#include <stdlib.h>
+
+#include "lock/rl_lock.h"
+#include "os/rl_clock.h"
+
+/* -------------------------------------------------------------------------------------- lists */
+
+void rl_waiters_append(rl_waiters_list *list, rl_waiter *waiter) {
+  waiter->next = NULL;
+  waiter->previous = list->last;
+  if (list->last != NULL) {
+    list->last->next = waiter;
+  } else {
+    list->first = waiter;
+  }
+  list->last = waiter;
+}
+
+void rl_waiters_remove(rl_waiters_list *list, rl_waiter *waiter) {
+  if (waiter->previous != NULL) {
+    waiter->previous->next = waiter->next;
+  } else {
+    list->first = waiter->next;
+  }
+  if (waiter->next != NULL) {
+    waiter->next->previous = waiter->previous;
+  } else {
+    list->last = waiter->previous;
+  }
+}
+
+/* ------------------------------------------------------------------------------------ waiters */
+
+void rl_wait_init(rl_wait *wait) {
+  atomic_init(&wait->wakeups, 0);
+  rl_event_init(&wait->event);
+  rl_timer_init(&wait->timer);
+}
+
+void rl_wait_free(rl_wait *wait) {
+  for (size_t i = 0; i < wait->made_count; i++) {
+    rl_semaphore_free(&wait->made[i]->semaphore);
+    free(wait->made[i]);
+  }
+  free(wait->made);
+  rl_event_close(&wait->event);
+  rl_timer_close(&wait->timer);
+}
+
+void rl_wait_forget(rl_wait *wait) {
+  wait->leader = NULL;
+  wait->polls = wait->poked = wait->unsent = wait->unstarted = false;
+  wait->brief = wait->hurried = false;
+  wait->coming = wait->late = wait->woken = wait->watchers = 0;
+  wait->asleep = wait->due = (rl_waiters_list){NULL, NULL};
+  wait->spare = wait->sender = NULL;
+  for (size_t i = 0; i < wait->made_count; i++) {
+    rl_waiter *waiter = wait->made[i];
+    waiter->in_use = waiter->sleeps = waiter->called = waiter->due = false;
+    (void)rl_semaphore_init(&waiter->semaphore);
+    waiter->next = wait->spare;
+    wait->spare = waiter;
+  }
+  rl_event_close(&wait->event); /* It is the parent's, too. */
+  rl_timer_close(&wait->timer);
+}
+
+static bool rl_wait_reserve(rl_wait *wait) {
+  size_t capacity = wait->made_capacity == 0 ? 4 : 2 * wait->made_capacity;
+  if (wait->made_count < wait->made_capacity) {
+    return true;
+  }
+  rl_waiter **grown = realloc(wait->made, capacity * sizeof(rl_waiter *));
+  if (grown == NULL) {
+    return false;
+  }
+  wait->made = grown;
+  wait->made_capacity = capacity;
+  return true;
+}
+
+/*
+ * Waiters are kept: who calls one does so after the mutex is free, and the one that is called may have
+ * left by then.
+ */
+rl_waiter *rl_wait_take_spare(rl_wait *wait) {
+  rl_waiter *waiter = wait->spare;
+  if (waiter != NULL) {
+    wait->spare = waiter->next;
+    return waiter;
+  }
+  if (wait->made_count == RL_LOCK_WAITED_MAX || !rl_wait_reserve(wait)) {
+    return NULL;
+  }
+  waiter = calloc(1, sizeof *waiter);
+  if (waiter == NULL || !rl_semaphore_init(&waiter->semaphore)) {
+    free(waiter);
+    return NULL;
+  }
+  wait->made[wait->made_count++] = waiter;
+  waiter->number = (unsigned)wait->made_count;
+  return waiter;
+}
+
+void rl_wait_leave_unsent(rl_wait *wait) {
+  if (!wait->unsent) {
+    wait->unsent = true;
+    wait->send_us = rl_time_add(redlock_now(), RL_WAIT_UNSENT_US);
+  }
+}

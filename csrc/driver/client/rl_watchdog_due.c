@@ -1,0 +1,55 @@
+/*
+ * When the keeper has something to do. K1 to K6 are steps of rl_watchdog.c.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "client/rl_watchdog_due.h"
+
+#include "client/rl_poll.h"
+
+#define RL_WATCHDOG_LOOP_US (20 * REDLOCK_MILLISECONDS)
+
+/* K4. */
+bool rl_watchdog_has_loop(const redlock_client *client) {
+  return client->epoll_fd >= 0 && !client->keeper.loop_is_late;
+}
+
+/* Whether a node is to answer. */
+static bool rl_watchdog_awaits(const redlock_client *client) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    const rl_link *link = &rl_core_end(&client->core, i)->link;
+    bool connects = link->phase == RL_LINK_CONNECTING && !rl_link_awaits_login(link);
+    if (link->owed_count > 0 || connects || link->phase == RL_LINK_HANDSHAKE) {
+      return true;
+    }
+  }
+  return false;
+}
+
+redlock_time rl_watchdog_due(const redlock_client *client) {
+  if (rl_watchdog_has_loop(client)) { /* K4 */
+    redlock_time read_us = rl_watchdog_awaits(client) ? client->processed_us : REDLOCK_NEVER;
+    return rl_time_add(rl_time_min(rl_poll_deadline(client), read_us), RL_WATCHDOG_LOOP_US);
+  }
+  redlock_time quiet_us = rl_time_add(client->processed_us, RL_WATCHDOG_QUIET_US);
+  return client->core.closed ? REDLOCK_NEVER : rl_time_min(rl_poll_deadline(client), quiet_us);
+}
+
+bool rl_watchdog_is_alone(const redlock_client *client) {
+  return client->wait.leader == NULL && client->wait.asleep.first == NULL &&
+         client->wait.coming == 0;
+}
+
+bool rl_watchdog_has_news(const redlock_client *client) {
+  const rl_watchdog *keeper = &client->keeper;
+  return keeper->told != NULL && keeper->told_count != client->core.losses->count;
+}
+
+bool rl_watchdog_is_late(const redlock_client *client) {
+  const rl_watchdog *keeper = &client->keeper;
+  if (!keeper->runs || keeper->until_us == 0) {
+    return false;
+  }
+  return rl_watchdog_has_news(client) ||
+         (rl_watchdog_is_alone(client) && rl_watchdog_due(client) < keeper->until_us);
+}

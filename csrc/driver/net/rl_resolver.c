@@ -1,0 +1,164 @@
+/*
+ * Host names to addresses, without blocking.
+ *
+ * SPDX-License-Identifier: MIT
+ *
+ * getaddrinfo() is the only look-up that does what the machine is configured to do, and it blocks,
+ * for tens of seconds when a name server is gone. So it runs in a thread, which shares nothing with
+ * the rest but one reference-counted request. The thread is detached and cannot be interrupted: the
+ * request is abandoned instead. Libraries with this code are linked with -z nodelete, because the
+ * thread may outlive the last dlclose().
+ *
+ * Threads that hang in a look-up belong to no client any more, and a process that makes clients beside a
+ * name server that is gone would collect them. So they are counted, in a variable that is neither a
+ * client's nor a constant: nothing that has an owner can bound what outlives its owner. It holds the
+ * process's number beside the count, because a forked child has none of the threads.
+ */
+#include "net/rl_resolver.h"
+
+#include <netdb.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "os/rl_thread.h"
+
+#define RL_RESOLVER_STACK ((size_t)512 * 1024) /* beside the host's thread-local memory */
+
+/* Process number << 32 | threads of this process that look something up. */
+static _Atomic uint64_t rl_resolver_threads;
+
+struct rl_resolver {
+  atomic_int references; /* the caller's and the thread's */
+  atomic_bool done;
+  int fds[2]; /* the thread writes to [1], the caller waits for [0] */
+  int error;
+  struct addrinfo *addresses;
+  char port[8];
+  char host[];
+};
+
+/* Counts one thread more, unless there are as many as there may be. */
+static bool rl_resolver_enter(void) {
+  uint64_t process = (uint64_t)getpid() << 32;
+  uint64_t before = atomic_load(&rl_resolver_threads);
+  uint64_t after;
+  do {
+    uint64_t count = (before & ~(uint64_t)UINT32_MAX) == process ? before & UINT32_MAX : 0;
+    if (count >= RL_RESOLVER_THREADS_MAX) {
+      return false;
+    }
+    after = process | (count + 1);
+  } while (!atomic_compare_exchange_weak(&rl_resolver_threads, &before, after));
+  return true;
+}
+
+static void rl_resolver_leave(void) {
+  (void)atomic_fetch_sub(&rl_resolver_threads, 1);
+}
+
+static void rl_resolver_unref(rl_resolver *resolver) {
+  if (atomic_fetch_sub(&resolver->references, 1) > 1) {
+    return;
+  }
+  if (resolver->addresses != NULL) {
+    freeaddrinfo(resolver->addresses);
+  }
+  (void)close(resolver->fds[0]);
+  (void)close(resolver->fds[1]);
+  free(resolver);
+}
+
+static void rl_resolver_hints(struct addrinfo *hints, int flags) {
+  memset(hints, 0, sizeof *hints);
+  hints->ai_family = AF_UNSPEC;
+  hints->ai_socktype = SOCK_STREAM;
+  hints->ai_flags = flags | AI_NUMERICSERV;
+}
+
+static void *rl_resolver_run(void *argument) {
+  rl_resolver *resolver = argument;
+  struct addrinfo hints;
+  rl_resolver_hints(&hints, AI_ADDRCONFIG);
+  resolver->error = getaddrinfo(resolver->host, resolver->port, &hints, &resolver->addresses);
+  if (resolver->error != 0) {
+    resolver->addresses = NULL;
+  }
+  atomic_store(&resolver->done, true);
+  rl_resolver_leave();
+  (void)send(resolver->fds[1], "", 1, MSG_NOSIGNAL);
+  rl_resolver_unref(resolver);
+  return NULL;
+}
+
+static rl_resolver *rl_resolver_make(const char *host, int port) {
+  rl_resolver *resolver = calloc(1, sizeof *resolver + strlen(host) + 1);
+  if (resolver == NULL) {
+    return NULL;
+  }
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, resolver->fds) != 0) {
+    free(resolver);
+    return NULL;
+  }
+  memcpy(resolver->host, host, strlen(host)); /* A NUL stands behind. */
+  (void)snprintf(resolver->port, sizeof resolver->port, "%d", port);
+  atomic_init(&resolver->references, 2);
+  atomic_init(&resolver->done, false);
+  if (rl_thread_start(NULL, RL_RESOLVER_STACK, rl_resolver_run, resolver) != 0) {
+    atomic_store(&resolver->references, 1);
+    rl_resolver_unref(resolver);
+    return NULL;
+  }
+  return resolver;
+}
+
+rl_resolver *rl_resolver_new(const char *host, int port, bool *busy) {
+  *busy = !rl_resolver_enter();
+  if (*busy) {
+    return NULL;
+  }
+  rl_resolver *resolver = rl_resolver_make(host, port);
+  if (resolver == NULL) {
+    rl_resolver_leave();
+  }
+  return resolver;
+}
+
+void rl_resolver_free(rl_resolver *resolver) {
+  if (resolver != NULL) {
+    rl_resolver_unref(resolver);
+  }
+}
+
+int rl_resolver_fd(const rl_resolver *resolver) {
+  return resolver->fds[0];
+}
+
+bool rl_resolver_take(rl_resolver *resolver, struct addrinfo **addresses, const char **error) {
+  if (!atomic_load(&resolver->done)) {
+    return false;
+  }
+  *addresses = resolver->addresses;
+  resolver->addresses = NULL;
+  *error = resolver->error != 0 ? gai_strerror(resolver->error) : "the name has no address";
+  return true;
+}
+
+void rl_resolver_forget(rl_resolver *resolver) {
+  /* The request itself is left behind: the thread may have been writing to it when we forked. */
+  (void)close(resolver->fds[0]);
+  (void)close(resolver->fds[1]);
+}
+
+struct addrinfo *rl_resolver_numeric(const char *host, int port) {
+  struct addrinfo hints;
+  struct addrinfo *addresses = NULL;
+  char service[8];
+  rl_resolver_hints(&hints, AI_NUMERICHOST);
+  (void)snprintf(service, sizeof service, "%d", port);
+  return getaddrinfo(host, service, &hints, &addresses) == 0 ? addresses : NULL;
+}

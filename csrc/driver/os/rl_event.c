@@ -1,0 +1,77 @@
+/*
+ * An event that poll() can wait for.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "os/rl_event.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#if defined(__linux__)
+#include <sys/eventfd.h>
+#endif
+
+void rl_event_init(rl_event *event) {
+  atomic_init(&event->waited, -1);
+  atomic_init(&event->set, -1);
+}
+
+bool rl_event_open(rl_event *event) {
+#if defined(__linux__)
+  int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  int fds[2] = {fd, fd};
+  if (fd < 0) {
+    return false;
+  }
+#else
+  int fds[2];
+  if (pipe(fds) != 0) {
+    return false;
+  }
+  for (unsigned i = 0; i < 2; i++) {
+    (void)fcntl(fds[i], F_SETFD, FD_CLOEXEC);
+    (void)fcntl(fds[i], F_SETFL, O_NONBLOCK);
+  }
+#endif
+  atomic_store(&event->waited, fds[0]);
+  atomic_store(&event->set, fds[1]);
+  return true;
+}
+
+void rl_event_close(rl_event *event) {
+  int waited = atomic_exchange(&event->waited, -1);
+  int set = atomic_exchange(&event->set, -1);
+  if (waited >= 0) {
+    (void)close(waited);
+  }
+  if (set >= 0 && set != waited) {
+    (void)close(set);
+  }
+}
+
+void rl_event_set(rl_event *event) {
+  int before = errno;
+  uint64_t one = 1; /* What an eventfd wants; a pipe takes anything. */
+  int fd = atomic_load(&event->set);
+  if (fd >= 0) {
+    /* A pipe that takes no more is readable. */
+    ssize_t written = write(fd, &one, sizeof one);
+    (void)written;
+  }
+  errno = before;
+}
+
+void rl_event_clear(rl_event *event) {
+  unsigned char bytes[64];
+  ssize_t got;
+  int fd = atomic_load(&event->waited);
+  if (fd < 0) {
+    return;
+  }
+  do {
+    got = read(fd, bytes, sizeof bytes);
+  } while (got == (ssize_t)sizeof bytes || (got < 0 && errno == EINTR));
+}

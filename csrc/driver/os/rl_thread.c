@@ -1,0 +1,46 @@
+/*
+ * Threads of the library's own.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "os/rl_thread.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+static int rl_thread_create(pthread_t *thread, size_t stack, void *(*run)(void *), void *argument) {
+  pthread_attr_t attributes;
+  pthread_t detached;
+  int error = pthread_attr_init(&attributes);
+  if (error != 0) {
+    return error;
+  }
+  if (thread == NULL) {
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  }
+  if (stack > 0) {
+    (void)pthread_attr_setstacksize(&attributes, stack);
+  }
+  error = pthread_create(thread != NULL ? thread : &detached, &attributes, run, argument);
+  (void)pthread_attr_destroy(&attributes);
+  return error;
+}
+
+/*
+ * The C library takes the thread-local memory of the host out of the stack, and says how much that is at
+ * least in _SC_THREAD_STACK_MIN (glibc since 2.34); where that was too little, what the system gives by
+ * default has to do.
+ */
+int rl_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *argument) {
+  sigset_t all;
+  sigset_t before;
+  long minimum = sysconf(_SC_THREAD_STACK_MIN);
+  (void)sigfillset(&all);
+  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+  int error = rl_thread_create(thread, stack + (minimum > 0 ? (size_t)minimum : 0), run, argument);
+  if (error != 0) {
+    error = rl_thread_create(thread, 0, run, argument);
+  }
+  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+  return error;
+}

@@ -1,0 +1,267 @@
+/*
+ * A token that the caller gives, over scripted nodes and a fake clock.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <time.h>
+
+#include "fake_nodes.h"
+#include "lease/rl_custom_token.h"
+#include "rl_test.h"
+
+static const char KEY[] = "orders:42";
+static const char MINE[] = "a token that two programs know";
+static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
+
+static rl_lock *lock_with_token(fake_world *world, const redlock_options *options) {
+  rl_lock *lock = fake_lock(world, KEY, options);
+  assert_error(rl_custom_token_set(lock, MINE, strlen(MINE)), REDLOCK_OK);
+  return lock;
+}
+
+static void the_next_acquire_takes_it_and_the_one_after_draws_its_own(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = lock_with_token(world, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_int_equal(fake_holders(world, KEY, MINE), 3);
+  assert_string_equal(rl_attempt_token(lock->lease), MINE);
+  assert_int_equal(lock->lease->token_length, strlen(MINE));
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_int_equal(lock->lease->token_length, REDLOCK_TOKEN_LENGTH);
+  assert_true(fake_world_end(world));
+}
+
+/* A second attempt with the same token could lose its key to the release of the first. */
+static void it_is_tried_once(void **state) {
+  (void)state;
+  redlock_options often = {.retry_count = 100};
+  fake_world *world = fake_world_new(3);
+  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
+  rl_lock *lock = lock_with_token(world, &often);
+  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
+  fake_pass(world, 5 * SECONDS);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].sets, 1);
+  }
+  assert_int_equal(fake_holders(world, KEY, MINE), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* Whoever has the token there already keeps it where the SET was refused. */
+static void a_node_that_holds_the_token_already_is_not_released(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, MINE, REDLOCK_NEVER);
+  }
+  rl_lock *lock = lock_with_token(world, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
+  rl_lock_free(lock, world->now_us);
+  fake_settle(world);
+  assert_int_equal(fake_holders(world, KEY, MINE), 3);
+  assert_true(fake_world_end(world));
+}
+
+/* Ways in which an acquire ends before its nodes have answered. */
+static void by_cancelling(fake_world *world, rl_lock *lock) {
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+}
+static void by_freeing(fake_world *world, rl_lock *lock) {
+  rl_lock_free(lock, world->now_us);
+}
+static void by_closing(fake_world *world, rl_lock *lock) {
+  (void)lock;
+  rl_core_close(&world->core, world->now_us);
+}
+static void by_time(fake_world *world, rl_lock *lock) {
+  fake_pass(world, 101 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  fake_pass(world, 200 * MS); /* What failed waits for answers no longer than that. */
+}
+static void by_broken_connections(fake_world *world, rl_lock *lock) {
+  for (unsigned i = 0; i < world->count; i++) {
+    fake_break(world, i, "Connection reset by peer");
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+}
+static void by_errors(fake_world *world, rl_lock *lock) {
+  for (unsigned i = 0; i < world->count; i++) {
+    (void)fake_reply(world, i, "-ERR the proxy lost its patience\r\n");
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+}
+
+static void (*const ends[])(fake_world *world, rl_lock *lock) = {
+    by_cancelling, by_freeing, by_closing, by_time, by_broken_connections, by_errors};
+
+/* What others hold under the same token looks like what the SET has left, unless it was answered. */
+static void an_acquire_that_ends_unanswered_does_not_delete_the_same_token_of_others(void **state) {
+  (void)state;
+  redlock_options once = fake_once();
+  for (unsigned i = 0; i < COUNT_OF(ends); i++) {
+    fake_world *world = fake_world_new(3);
+    for (unsigned k = 0; k < 3; k++) {
+      fake_store_put(&world->nodes[k].store, KEY, MINE, REDLOCK_NEVER);
+    }
+    rl_lock *lock = lock_with_token(world, &once);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    ends[i](world, lock);
+    for (unsigned k = 0; k < 20; k++) {
+      fake_settle(world);
+      fake_pass(world, SECONDS);
+    }
+    assert_int_equal(fake_holders(world, KEY, MINE), 3);
+    assert_int_equal(world->core.attempts.live, 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* The same, with nobody there: what was certainly set goes, late answers included. */
+static void what_a_failed_acquire_has_certainly_set_is_released(void **state) {
+  (void)state;
+  redlock_options once = fake_once();
+  for (unsigned i = 0; i < 4; i++) { /* the ways that leave the connections alone */
+    fake_world *world = fake_world_new(3);
+    rl_lock *lock = lock_with_token(world, &once);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)fake_answer(world, 0);
+    ends[i](world, lock);
+    fake_settle(world);
+    assert_int_equal(fake_keys(world, KEY), 0);
+    assert_int_equal(world->core.attempts.live, 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_node_that_lost_it_gets_it_back(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = lock_with_token(world, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  fake_store_remove(&world->nodes[2].store, KEY);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(fake_holders(world, KEY, MINE), 3);
+  assert_true(fake_world_end(world));
+}
+
+static void an_acquire_that_is_refused_has_used_it_up(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_custom_token_set(lock, MINE, strlen(MINE)), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_HELD);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_int_equal(lock->lease->token_length, REDLOCK_TOKEN_LENGTH);
+  assert_true(fake_world_end(world));
+}
+
+static void an_acquire_that_ends_before_it_was_sent_has_used_it_up(void **state) {
+  (void)state;
+  redlock_options options = {.ttl_us = 2 * MS};
+  for (unsigned cancelled = 0; cancelled <= 1; cancelled++) {
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = lock_with_token(world, cancelled ? NULL : &options);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    if (cancelled) {
+      rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+    }
+    fake_turn(world); /* Of 2 ms nothing is left after the drift. */
+    assert_error(rl_lock_result(lock), cancelled ? REDLOCK_E_CANCELLED : REDLOCK_E_EXPIRED);
+    assert_int_equal(world->nodes[0].sets, 0);
+    assert_int_equal(world->core.attempts.live, 0);
+    assert_null(lock->attempt);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void given_twice_the_last_counts_and_other_locks_have_their_own(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  rl_lock *lock = lock_with_token(world, NULL);
+  rl_lock *third = fake_lock(world, "third", NULL);
+  rl_lock *other = fake_lock(world, "other", NULL);
+  assert_error(rl_custom_token_set(other, OTHER, strlen(OTHER)), REDLOCK_OK);
+  assert_error(rl_custom_token_set(lock, "x", 1), REDLOCK_OK);
+  assert_error(fake_hold(world, third), REDLOCK_OK);
+  assert_int_equal(third->lease->token_length, REDLOCK_TOKEN_LENGTH);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_string_equal(rl_attempt_token(lock->lease), "x");
+  assert_error(fake_hold(world, other), REDLOCK_OK);
+  assert_string_equal(rl_attempt_token(other->lease), OTHER);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lock_that_is_freed_or_a_child_forgets_it(void **state) {
+  (void)state;
+  for (unsigned forked = 0; forked <= 1; forked++) {
+    fake_world *world = fake_world_new(1);
+    rl_lock *lock = lock_with_token(world, NULL);
+    if (forked) {
+      rl_core_forget(&world->core);
+    } else {
+      rl_lock_free(lock, world->now_us);
+    }
+    assert_true(forked == 0 || lock->rare->given == NULL);
+    assert_int_equal(world->core.attempts.live, 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* The processor's time for tokens given, and locks freed, beside |others| that have one. */
+static double time_beside(unsigned others) {
+  fake_world *world = fake_world_new(1);
+  for (unsigned i = 0; i < others; i++) {
+    assert_error(rl_custom_token_set(fake_lock(world, KEY, NULL), "x", 1), REDLOCK_OK);
+  }
+  clock_t begun = clock();
+  for (unsigned i = 0; i < 2000; i++) {
+    rl_lock *lock = fake_lock(world, KEY, NULL);
+    if (i % 2 == 0) {
+      assert_error(rl_custom_token_set(lock, "x", 1), REDLOCK_OK);
+    }
+    rl_lock_free(lock, world->now_us);
+  }
+  clock_t ended = clock();
+  assert_true(fake_world_end(world));
+  return (double)(ended - begun) / CLOCKS_PER_SEC;
+}
+
+/* They were looked through for each lock that was given one, acquired or freed. */
+static void ten_thousand_tokens_of_others_cost_a_lock_nothing(void **state) {
+  (void)state;
+  double alone = time_beside(1);
+  assert_true(time_beside(10000) < 10 * alone + 0.01);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_next_acquire_takes_it_and_the_one_after_draws_its_own),
+      cmocka_unit_test(it_is_tried_once),
+      cmocka_unit_test(a_node_that_holds_the_token_already_is_not_released),
+      cmocka_unit_test(an_acquire_that_ends_unanswered_does_not_delete_the_same_token_of_others),
+      cmocka_unit_test(what_a_failed_acquire_has_certainly_set_is_released),
+      cmocka_unit_test(a_node_that_lost_it_gets_it_back),
+      cmocka_unit_test(an_acquire_that_is_refused_has_used_it_up),
+      cmocka_unit_test(an_acquire_that_ends_before_it_was_sent_has_used_it_up),
+      cmocka_unit_test(given_twice_the_last_counts_and_other_locks_have_their_own),
+      cmocka_unit_test(a_lock_that_is_freed_or_a_child_forgets_it),
+      cmocka_unit_test(ten_thousand_tokens_of_others_cost_a_lock_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,299 @@
+/*
+ * Until when a blocking call goes on for the nodes that were not needed.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "lifecycle/rl_grace.h"
+
+#include "fake_nodes.h"
+#include "lease/rl_reentry.h"
+#include "rl_test.h"
+
+#define START FAKE_START_US
+#define NOTHING(lock) assert_true(rl_grace_until((lock), world->now_us) <= world->now_us)
+#define UNTIL(lock, at_us) assert_int_equal(rl_grace_until((lock), world->now_us), (at_us))
+
+static const char KEY[] = "orders:42";
+static const char NOSCRIPT[] = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
+
+static rl_lock *begin(fake_world *world, const redlock_options *options) {
+  rl_lock *lock = fake_lock(world, KEY, options);
+  NOTHING(lock);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  NOTHING(lock);
+  return lock;
+}
+
+/* Three nodes, of which the last does not answer its handshake, and a lock on the other two. */
+static rl_lock *hold_two(fake_world *world, const redlock_options *options) {
+  world->nodes[2].policy = FAKE_SILENT;
+  rl_lock *lock = begin(world, options);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  return lock;
+}
+
+static void a_connection_on_its_way_is_worth_a_moment(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = hold_two(world, NULL);
+  UNTIL(lock, START + 100 * MS);
+  world->now_us += 99 * MS;
+  UNTIL(lock, START + 100 * MS);
+  fake_reply(world, 2, "+OK\r\n");
+  assert_int_equal(fake_next(world, 2), FAKE_SET);
+  NOTHING(lock); /* Its command is out: the reply does not matter. */
+  assert_true(fake_world_end(world));
+}
+
+/* Also one whose name is being looked up. */
+static void so_is_one_that_has_not_come_so_far_as_its_handshake(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->nodes[2].policy = FAKE_HANGS;
+  rl_lock *lock = begin(world, NULL);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  UNTIL(lock, START + 100 * MS);
+  fake_pass(world, 100 * MS);
+  NOTHING(lock);
+  assert_true(fake_world_end(world));
+}
+
+/* It was not asked, because it was behind; then its connection broke, and is being made again. */
+static void so_is_that_of_a_node_that_was_behind_and_was_not_asked(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *first = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, first), REDLOCK_OK);
+  assert_error(rl_lock_extend(first, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  fake_pass(world, 150 * MS);
+  rl_lock *lock = fake_lock(world, "orders:43", NULL);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  world->nodes[2].policy = FAKE_SILENT;
+  fake_break(world, 2, "Connection reset by peer");
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  UNTIL(lock, world->now_us + 100 * MS);
+  assert_true(fake_world_end(world));
+}
+
+static void nothing_is_worth_waiting_for_when_all_are_up(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = begin(world, NULL);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  NOTHING(lock);
+  assert_true(fake_world_end(world));
+}
+
+static void the_moment_goes_by_what_the_decision_took(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.node_timeout_us = 900 * MS;
+  fake_world *world = fake_world_new(3);
+  world->nodes[2].policy = FAKE_SILENT;
+  rl_lock *lock = begin(world, &options);
+  fake_answer(world, 0);
+  fake_pass(world, 60 * MS);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  UNTIL(lock, START + 240 * MS);
+  assert_true(fake_world_end(world));
+}
+
+static void the_moment_is_a_tenth_of_the_ttl_and_the_attempts_time_at_most(void **state) {
+  (void)state;
+  redlock_options options = fake_once();
+  options.ttl_us = 500 * MS;
+  options.node_timeout_us = 400 * MS;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = hold_two(world, &options);
+  UNTIL(lock, START + 50 * MS);
+  assert_true(fake_world_end(world));
+  options = fake_once();
+  options.node_timeout_us = 30 * MS;
+  world = fake_world_new(3);
+  lock = hold_two(world, &options);
+  UNTIL(lock, START + 30 * MS);
+  assert_true(fake_world_end(world));
+}
+
+/* Its time counts from when it began, so that a node that hangs costs a script one moment, not each lock. */
+static void a_hung_connection_is_waited_for_once(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = hold_two(world, NULL);
+  rl_lock *later = fake_lock(world, "later", NULL);
+  fake_pass(world, 60 * MS);
+  assert_error(rl_lock_acquire(later, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  UNTIL(later, START + 100 * MS);
+  fake_pass(world, 40 * MS);
+  NOTHING(lock);
+  NOTHING(later);
+  assert_true(fake_world_end(world));
+}
+
+/* An owner waits for nobody to count on what it holds, whichever of its locks has got the lease meanwhile. */
+static void a_nested_acquire_goes_on_for_nobody(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->nodes[2].policy = FAKE_SILENT;
+  rl_lock *locks[3];
+  for (unsigned i = 0; i < 3; i++) {
+    locks[i] = fake_lock(world, KEY, NULL);
+    assert_error(rl_reentry_set_owner(locks[i], world->now_us, "me", 2), REDLOCK_OK);
+  }
+  assert_error(rl_lock_acquire(locks[0], world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  UNTIL(locks[0], START + 100 * MS);
+  assert_error(rl_lock_acquire(locks[1], world->now_us, NULL, false), REDLOCK_OK);
+  NOTHING(locks[1]);
+  assert_error(rl_lock_release(locks[0], world->now_us, false), REDLOCK_OK);
+  NOTHING(locks[0]);
+  assert_error(rl_lock_acquire(locks[2], world->now_us, NULL, false), REDLOCK_OK);
+  NOTHING(locks[1]);
+  NOTHING(locks[2]);
+  fake_reply(world, 2, "+OK\r\n");
+  fake_pass(world, 200 * MS);
+  assert_int_equal(fake_next(world, 2), FAKE_SET); /* It joins all the same. */
+  assert_true(fake_world_end(world));
+}
+
+static void a_connection_that_failed_before_is_not_waited_for(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->nodes[2].policy = FAKE_REFUSES;
+  rl_lock *lock = begin(world, NULL);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  NOTHING(lock);
+  world->nodes[2].policy = FAKE_HANGS;
+  fake_pass(world, SECONDS);
+  rl_lock *later = fake_lock(world, "later", NULL);
+  assert_error(rl_lock_acquire(later, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(later), REDLOCK_OK);
+  assert_int_equal(later->waiting, 4);
+  NOTHING(later);
+  assert_true(fake_world_end(world));
+}
+
+static void a_release_for_a_connection_on_its_way_is_worth_a_moment(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  fake_pass(world, SECONDS);
+  world->nodes[2].policy = FAKE_SILENT;
+  redlock_time broken_us = world->now_us;
+  fake_break(world, 2, "reset");
+  world->now_us += MS;
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  NOTHING(lock); /* It is in flight. */
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  UNTIL(lock, broken_us + 100 * MS);
+  fake_reply(world, 2, "+OK\r\n");
+  assert_int_equal(fake_next(world, 2), FAKE_RELEASE);
+  NOTHING(lock);
+  assert_true(fake_world_end(world));
+}
+
+static void a_forgotten_script_is_worth_a_moment(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world); /* They know the script. */
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  fake_pass(world, SECONDS);
+  redlock_time start_us = world->now_us;
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 2; i++) {
+    fake_reply(world, i, NOSCRIPT);
+    fake_answer(world, i);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  UNTIL(lock, start_us + 100 * MS);
+  fake_reply(world, 2, NOSCRIPT);
+  UNTIL(lock, start_us + 100 * MS);
+  fake_answer(world, 2);
+  NOTHING(lock);
+  /* The next release is an ordinary one. */
+  world->now_us += MS;
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  world->now_us += MS;
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_answer(world, 0);
+  fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  NOTHING(lock);
+  assert_true(fake_world_end(world));
+}
+
+/* An extend, too: its late nodes are to keep the key as long as the others. */
+static void a_script_that_is_forgotten_when_it_extends_is_worth_a_moment(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world); /* They know the script. */
+  fake_pass(world, SECONDS);
+  redlock_time start_us = world->now_us;
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 2; i++) {
+    fake_reply(world, i, NOSCRIPT);
+    fake_answer(world, i);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  UNTIL(lock, start_us + 100 * MS);
+  fake_reply(world, 2, NOSCRIPT);
+  assert_int_equal(fake_next(world, 2), FAKE_EXTEND);
+  UNTIL(lock, start_us + 100 * MS);
+  fake_answer(world, 2);
+  NOTHING(lock);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_connection_on_its_way_is_worth_a_moment),
+      cmocka_unit_test(so_is_one_that_has_not_come_so_far_as_its_handshake),
+      cmocka_unit_test(so_is_that_of_a_node_that_was_behind_and_was_not_asked),
+      cmocka_unit_test(nothing_is_worth_waiting_for_when_all_are_up),
+      cmocka_unit_test(the_moment_goes_by_what_the_decision_took),
+      cmocka_unit_test(the_moment_is_a_tenth_of_the_ttl_and_the_attempts_time_at_most),
+      cmocka_unit_test(a_hung_connection_is_waited_for_once),
+      cmocka_unit_test(a_nested_acquire_goes_on_for_nobody),
+      cmocka_unit_test(a_connection_that_failed_before_is_not_waited_for),
+      cmocka_unit_test(a_release_for_a_connection_on_its_way_is_worth_a_moment),
+      cmocka_unit_test(a_forgotten_script_is_worth_a_moment),
+      cmocka_unit_test(a_script_that_is_forgotten_when_it_extends_is_worth_a_moment),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

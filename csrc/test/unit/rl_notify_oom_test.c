@@ -1,0 +1,215 @@
+/*
+ * Out of memory while locks wait: the k-th allocation fails, for every k, once and from there on. Nothing crashes or
+ * leaks, no lock waits for ever, and when memory is back calls arrive again.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "calling_world.h"
+#include "wait/rl_notify.h"
+
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+char *__wrap_strdup(const char *text);
+void __wrap_free(void *block);
+
+#include "failing_memory.h"
+
+#define LOCKS 5
+
+static void go_on(fake_world *world, redlock_duration duration_us) {
+  redlock_time until_us = world->now_us + duration_us;
+  while (world->now_us < until_us) {
+    redlock_time next_us = rl_core_deadline(&world->core);
+    assert_now(next_us > world->now_us);
+    world->now_us = next_us < until_us ? next_us : until_us;
+    fake_settle(world);
+  }
+}
+
+static void assert_safe(fake_world *world, rl_lock *const *locks) {
+  unsigned held = 0;
+  for (unsigned i = 0; i < LOCKS; i++) {
+    if (locks[i] != NULL && rl_lock_remaining(locks[i], world->now_us) > 0) {
+      held++;
+      assert_now(fake_holders(world, KEY, rl_attempt_token(locks[i]->lease)) >= 2);
+    }
+  }
+  assert_now(held <= 1);
+}
+
+/* Several wait for what another client holds, one gives up, connections break, and each has its turn. */
+static void play(fake_world *world, rl_lock **locks) {
+  redlock_options options = patient();
+  options.wait_us = 5 * SECONDS;
+  take_key(world, 7, REDLOCK_NEVER);
+  for (unsigned i = 0; i < LOCKS; i++) {
+    locks[i] = fake_lock(world, KEY, &options);
+    if (locks[i] != NULL) {
+      (void)rl_lock_acquire(locks[i], world->now_us, NULL, true);
+      fake_turn(world);
+    }
+  }
+  fake_settle(world);
+  go_on(world, 300 * MS);
+  if (rl_core_connection_count(&world->core) > world->count) {
+    fake_break(world, world->count + 1, "Connection reset by peer");
+  }
+  fake_break(world, 2, "Connection reset by peer");
+  go_on(world, 300 * MS);
+  if (locks[0] != NULL) {
+    rl_lock_cancel(locks[0], world->now_us, REDLOCK_E_CANCELLED);
+  }
+  if (locks[3] != NULL) {
+    rl_lock_free(locks[3], world->now_us);
+    locks[3] = NULL;
+  }
+  for (unsigned i = 0; i < world->count; i++) {
+    release_key(world, i);
+  }
+  for (unsigned turn = 0; turn < 2 * LOCKS; turn++) {
+    fake_settle(world);
+    go_on(world, 100 * MS);
+    assert_safe(world, locks);
+    for (unsigned i = 0; i < LOCKS; i++) {
+      if (locks[i] != NULL && rl_lock_remaining(locks[i], world->now_us) > 0) {
+        (void)rl_lock_release(locks[i], world->now_us, true);
+        break;
+      }
+    }
+  }
+}
+
+static void nobody_waits(fake_world *world, rl_lock **locks) {
+  memory.armed = false;
+  go_on(world, 10 * SECONDS);
+  for (unsigned i = 0; i < LOCKS; i++) {
+    if (locks[i] != NULL) {
+      assert_true(rl_lock_result(locks[i]) != REDLOCK_PENDING);
+      rl_lock_free(locks[i], world->now_us);
+    }
+  }
+  fake_settle(world);
+  go_on(world, 10 * SECONDS);
+  assert_int_equal(world->core.lines->count, 0);
+  assert_int_equal(world->core.lines->parked, 0);
+  assert_int_equal(world->core.calls->used_count, 0);
+  assert_int_equal(world->core.busy_count, 0);
+  assert_int_equal(fake_keys(world, KEY), 0);
+}
+
+static void calls_arrive_again(fake_world *world) {
+  go_on(world, 120 * SECONDS);
+  for (unsigned i = 0; i < world->count; i++) {
+    fake_queue_clear(&world->nodes[i].store, KEY); /* It lives for a minute, here for ever. */
+  }
+  take_key(world, 7, REDLOCK_NEVER);
+  redlock_options options = patient();
+  options.retry_delay_us = 50 * SECONDS;
+  rl_lock *lock = begin_of(world, KEY, &options);
+  go_on(world, 500 * MS);
+  redlock_time released_us = world->now_us;
+  for (unsigned i = 0; i < world->count; i++) {
+    release_key(world, i);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->now_us, released_us);
+}
+
+/* Returns whether an allocation failed. */
+static bool waiting_with(size_t fail_at, bool for_good) {
+  long before = memory.live;
+  rl_lock *locks[LOCKS] = {NULL};
+  fake_world *world = malloc(sizeof *world);
+  assert_non_null(world);
+  arm(fail_at, for_good);
+  int error = fake_world_open_calling(world, 3);
+  if (error == REDLOCK_OK) {
+    play(world, locks);
+    nobody_waits(world, locks);
+    calls_arrive_again(world);
+  } else {
+    assert_now(error == REDLOCK_E_NO_MEMORY);
+  }
+  memory.armed = false;
+  fake_world_close(world);
+  free(world);
+  assert_int_equal(memory.live, before);
+  return memory.failed > 0;
+}
+
+static void those_who_wait_survive_every_allocation_that_fails(void **state) {
+  (void)state;
+  for (int for_good = 0; for_good <= 1; for_good++) {
+    size_t fail_at = 1;
+    while (waiting_with(fail_at, for_good == 1)) {
+      fail_at++;
+    }
+    print_message("waiting: %zu allocations, each failed %s\n", fail_at - 1,
+                  for_good ? "with all after it" : "alone");
+    assert_true(fail_at > 30);
+  }
+}
+
+static void waiting_allocates_nothing_after_warm_up(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  redlock_options options = patient();
+  rl_lock *locks[3];
+  for (unsigned i = 0; i < 3; i++) {
+    locks[i] = fake_lock(world, KEY, &options);
+  }
+  for (unsigned round = 0; round < 60; round++) {
+    if (round == 20) {
+      arm(0, false);
+    }
+    take_key(world, 7, REDLOCK_NEVER);
+    for (unsigned i = 0; i < 3; i++) {
+      assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, true), REDLOCK_OK);
+      fake_turn(world);
+    }
+    fake_settle(world);
+    go_on(world, 60 * MS);
+    for (unsigned i = 0; i < 3; i++) {
+      release_key(world, i);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+      fake_settle(world);
+      go_on(world, 60 * MS);
+      assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
+      assert_error(rl_lock_release(locks[i], world->now_us, true), REDLOCK_OK);
+    }
+    fake_settle(world);
+  }
+  memory.armed = false;
+  assert_int_equal(memory.calls, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void freeing_who_waits_allocates_nothing(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *front = begin_patient(world);
+  rl_lock *next = begin_patient(world);
+  rl_lock *last = begin_patient(world);
+  arm(0, false);
+  rl_lock_free(next, world->now_us);
+  rl_lock_free(front, world->now_us);
+  rl_lock_free(last, world->now_us);
+  memory.armed = false;
+  assert_int_equal(memory.calls, 0);
+  fake_settle(world);
+  assert_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(those_who_wait_survive_every_allocation_that_fails),
+      cmocka_unit_test(waiting_allocates_nothing_after_warm_up),
+      cmocka_unit_test(freeing_who_waits_allocates_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

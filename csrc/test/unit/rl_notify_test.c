@@ -1,0 +1,1627 @@
+/*
+ * Calls, rule by rule: C1 to C8 of rl_notify.c.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "wait/rl_notify.h"
+
+#include "calling_world.h"
+
+/* --------------------------------------------------------------------------------------- C1 */
+
+static void after_a_failed_attempt_it_stands_in_the_queue_of_each_node(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].sets, 1);
+    assert_int_equal(world->nodes[i].stands, 1);
+    assert_stands(world, i, 0, entry_of(lock));
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void a_lock_that_is_free_costs_nothing_more(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(total_of(world, stands), 0);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(total_of(world, leaves), 0);
+  assert_int_equal(world->nodes[0].queued, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_key_that_is_free_by_now_counts_as_a_call(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  redlock_options options = patient();
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_answer(world, i); /* SET */
+    fake_store_remove(&world->nodes[i].store, KEY);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->now_us, FAKE_START_US);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void only_nodes_whose_calls_arrive_are_asked(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  world->nodes[3 + 2].policy = FAKE_HANGS;
+  fake_break(world, 3 + 2, "Connection reset by peer");
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  assert_int_equal(world->nodes[0].stands, 1);
+  assert_int_equal(world->nodes[1].stands, 1);
+  assert_int_equal(world->nodes[2].stands, 0);
+  assert_null(fake_queue_at(&world->nodes[2].store, KEY, 0));
+  world->nodes[3 + 2].policy = FAKE_ACCEPTS; /* It is asked as soon as they do. */
+  pass(world, 5 * SECONDS);
+  assert_stands(world, 2, 0, entry_of(lock));
+  assert_true(fake_world_end(world));
+}
+
+static void a_client_that_goes_without_calls_sends_none_of_this(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 10 * DELAY);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(rl_core_connection_count(&world->core), 3);
+  assert_int_equal(world->nodes[0].sets, 11);
+  assert_int_equal(total_of(world, stands), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_lock_that_goes_without_calls_stands_in_no_queue(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.notify = REDLOCK_NO;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 10 * DELAY);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, 11);
+  assert_int_equal(total_of(world, stands), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void with_more_than_16_nodes_nobody_is_called(void **state) {
+  (void)state;
+  static rl_core core;
+  rl_address address;
+  rl_options options;
+  redlock_settings settings = {0};
+  redlock_node node = {.address = "127.0.0.1"};
+  redlock_options fair = patient();
+  fair.fair = REDLOCK_YES;
+  unsigned char entropy[RL_LOCK_ENTROPY] = {1};
+  assert_error(rl_core_init(&core, NULL, 0), REDLOCK_OK);
+  assert_error(rl_notify_open(&core), REDLOCK_OK);
+  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
+  for (unsigned i = 0; i <= RL_NOTIFY_NODES_MAX; i++) {
+    assert_error(rl_core_add(&core, &address), REDLOCK_OK);
+  }
+  rl_options_default(&options);
+  assert_null(rl_options_read(&options, &fair));
+  rl_lock *lock = rl_lock_new(&core, KEY, sizeof KEY - 1, &options);
+  assert_error(rl_lock_acquire(lock, FAKE_START_US, NULL, false), REDLOCK_OK);
+  rl_core_send(&core, FAKE_START_US, entropy, sizeof entropy);
+  rl_core_send(&core, FAKE_START_US, entropy, sizeof entropy);
+  assert_int_equal(rl_core_connection_count(&core), RL_NOTIFY_NODES_MAX + 1);
+  rl_lock_free(lock, FAKE_START_US);
+  rl_core_free(&core);
+}
+
+/* --------------------------------------------------------------------------------------- C2 */
+
+static void who_is_fair_asks_for_its_turn_before_it_tries(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  fake_world *world = listening(3);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(total_of(world, sets), 0);
+  assert_int_equal(total_of(world, stands), 3);
+  fake_settle(world); /* Nobody waits: it is its turn. */
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(total_of(world, sets), 3);
+  assert_int_equal(world->now_us, FAKE_START_US);
+  assert_true(fake_world_end(world));
+}
+
+static void who_is_fair_does_not_overtake_who_waits(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  fake_world *world = listening(3);
+  let_other_stand(world); /* The lock is free, and they have not come yet. */
+  rl_lock *lock = begin_of(world, KEY, &options);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(total_of(world, sets), 0);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_true(other_hears(world, i));
+    assert_stands(world, i, 1, entry_of(lock));
+  }
+  pass(world, 99 * MS);
+  assert_int_equal(total_of(world, sets), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void who_is_not_fair_tries_at_once(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  let_other_stand(world);
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(total_of(world, stands), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* A release of ours has called another client. */
+static fake_world *polite_world(void) {
+  fake_world *world = listening(3);
+  rl_lock *lock = begin_patient(world);
+  let_other_stand(world);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_true(other_hears(world, i));
+  }
+  return world;
+}
+
+static void where_others_were_called_lately_it_does_not_overtake_them(void **state) {
+  (void)state;
+  fake_world *world = polite_world();
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, 1); /* the first lock's */
+  assert_stands(world, 0, 1, entry_of(lock));
+  assert_true(fake_world_end(world));
+}
+
+static void politeness_is_over_after_a_second(void **state) {
+  (void)state;
+  fake_world *world = polite_world();
+  pass(world, SECONDS - 1);
+  rl_lock *early = begin_patient(world);
+  assert_error(rl_lock_result(early), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, 1);
+  rl_lock_free(early, world->now_us);
+  fake_settle(world);
+  pass(world, 1);
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* It takes and releases the lock, as long as |pairs| last, twice in each second. Returns the STANDs. */
+static unsigned stands_of(fake_world *world, unsigned pairs) {
+  unsigned before = total_of(world, stands);
+  for (unsigned i = 0; i < pairs; i++) {
+    rl_lock *lock = begin_patient(world);
+    pass(world, 10 * MS);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+    fake_settle(world);
+    rl_lock_free(lock, world->now_us);
+    pass(world, 490 * MS);
+  }
+  return total_of(world, stands) - before;
+}
+
+static void client_that_waited_once_does_not_queue_for_ever(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, world->now_us + 300 * MS);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 400 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_true(stands_of(world, 3) > 0);
+  assert_int_equal(stands_of(world, 10), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void where_others_have_waited_it_joins_them_and_asks_for_the_key_soon(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  fake_world *world = polite_world();
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(fake_answer(world, i).mode, RL_COMMAND_STAND_JOIN);
+  }
+  fake_turn(world);
+  assert_int_equal(lock->line->place->unsure, 7);
+  unsigned stands = world->nodes[0].stands;
+  pass(world, 49 * MS);
+  assert_int_equal(world->nodes[0].stands, stands);
+  pass(world, 2 * MS);
+  assert_int_equal(world->nodes[0].stands, stands + 1);
+  assert_int_equal(lock->line->place->unsure, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void politeness_is_for_one_resource(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  fake_world *world = polite_world();
+  rl_lock *lock = begin_of(world, "other", &options);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(total_of(world, stands), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void who_has_time_for_one_attempt_makes_that(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  options.wait_us = 2 * MS; /* of nodes that answer at once */
+  fake_world *world = listening(3);
+  let_other_stand(world);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(total_of(world, stands), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_short_budget_overtakes_nobody_either(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  options.wait_us = 50 * MS; /* one time-out */
+  fake_world *world = listening(3);
+  let_other_stand(world);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(total_of(world, sets), 0);
+  assert_int_equal(total_of(world, stands), 3);
+  assert_true(fake_world_end(world));
+}
+
+/* Who is near would always come before it. */
+static void who_is_far_from_the_nodes_waits_for_its_turn_too(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  fake_world *world = listening(3);
+  let_other_stand(world);
+  for (unsigned i = 0; i < 3; i++) {
+    world->core.nodes[i]->link.nearest_us = 40 * MS; /* A time-out is 50. */
+  }
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(fake_next(world, 0), FAKE_STAND);
+  assert_true(fake_world_end(world));
+}
+
+/* Or, with so many places that there is no other, it would wait until its budget ends. */
+static void who_finds_no_place_waits_first_but_once(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  fake_world *world = listening(3);
+  rl_notifications *calls = world->core.calls;
+  while (calls->free != NULL) {
+    calls->free = calls->free->next;
+  }
+  uint32_t capacity = calls->place_capacity;
+  calls->place_capacity = calls->place_count = 65536;
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 51 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  calls->place_capacity = capacity;
+  calls->place_count = 1; /* They are whole for the end of the test. */
+  assert_true(fake_world_end(world));
+}
+
+static void who_asks_first_tries_all_the_same_when_no_majority_tells(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  fake_world *world = listening(3);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_reply(world, i, ":6000\r\n"); /* The queue is full. */
+  }
+  fake_pass(world, 50 * MS - 1); /* a time-out */
+  assert_int_equal(total_of(world, sets), 0);
+  fake_pass(world, 1);
+  assert_int_equal(total_of(world, sets), 3);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void the_first_fair_acquire_of_a_client_waits_for_its_listeners(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  fake_world *world = fake_world_new_calling(3);
+  let_other_stand(world);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(total_of(world, sets), 0);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_stands(world, i, 1, entry_of(lock));
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void who_is_fair_waits_no_longer_for_listeners_than_for_an_attempt(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  fake_world *world = fake_world_new_calling(3);
+  for (unsigned i = 3; i < 6; i++) {
+    world->nodes[i].policy = FAKE_HANGS;
+  }
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 50 * MS - 1); /* a time-out */
+  assert_int_equal(total_of(world, sets), 0);
+  pass(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void who_is_fair_tries_at_once_where_listeners_are_refused(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  fake_world *world = fake_world_new_calling(3);
+  for (unsigned i = 3; i < 6; i++) {
+    world->nodes[i].policy = i < 5 ? FAKE_REFUSES : FAKE_ACCEPTS;
+  }
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 50 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->now_us, FAKE_START_US + 50 * MS);
+  assert_true(fake_world_end(world));
+}
+
+static void who_is_fair_without_notify_tries_at_once(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  options.notify = REDLOCK_NO;
+  fake_world *world = fake_world_new_calling(3);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(total_of(world, stands), 0);
+  assert_int_equal(rl_core_connection_count(&world->core), 3);
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------------- C3 */
+
+static void a_release_calls_who_stands_first(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 30 * MS);
+  for (unsigned i = 0; i < 3; i++) {
+    release_key(world, i);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->now_us, FAKE_START_US + 30 * MS);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void the_dead_do_not_keep_a_call_from_who_lives(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_queue_put(&world->nodes[i].store, KEY, OTHERS_ENTRY); /* who is gone */
+  }
+  rl_lock *lock = begin_patient(world);
+  assert_stands(world, 0, 1, entry_of(lock));
+  for (unsigned i = 0; i < 3; i++) {
+    release_key(world, i);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->now_us, FAKE_START_US);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_where_nobody_may_be_called_gets_the_plain_release(void **state) {
+  (void)state;
+  fake_world *world = listening(1);
+  world->nodes[0].store.mute = true;
+  for (unsigned i = 0; i < 2; i++) {
+    rl_lock *lock = begin_patient(world);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+    fake_turn(world);
+    assert_int_equal(world->nodes[0].queue[0].calls, i == 0);
+    fake_settle(world);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+  }
+  const char *reason; /* Nor do we stand there: who releases to us may have our rights. */
+  assert_false(rl_subscriber_state(&world->core, 0, &reason));
+  assert_non_null(strstr(reason, "may not call"));
+  pass(world, RL_SUBSCRIBER_REFUSED_US); /* Somebody may have given us the right meanwhile. */
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_true(world->nodes[0].queue[0].calls);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------------- C4 */
+
+static void while_a_majority_has_the_key_it_only_looks_again_after_slow_retry(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 3, REDLOCK_NEVER);
+  fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, SLOW - SLOW / 8 - 1);
+  assert_int_equal(total_of(world, sets), 3);
+  assert_int_equal(total_of(world, stands), 3);
+  pass(world, SLOW / 4 + 1);
+  assert_int_equal(total_of(world, sets), 3);
+  assert_int_equal(total_of(world, stands), 6);
+  assert_null(fake_queue_at(&world->nodes[0].store, KEY, 1)); /* It stands there once. */
+  pass(world, 8 * SLOW);
+  assert_int_equal(total_of(world, sets), 3);
+  assert_in_range(total_of(world, stands), 6 + 3 * 7, 6 + 3 * 10);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_true(fake_world_end(world));
+}
+
+static void looking_finds_a_call_that_was_lost(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_remove(&world->nodes[i].store, KEY); /* A plain release: nobody is called. */
+  }
+  pass(world, SLOW - SLOW / 8 - 1);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  pass(world, SLOW / 4 + 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void looking_finds_a_queue_that_was_lost(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_queue_clear(&world->nodes[i].store, KEY);
+  }
+  pass(world, SLOW + SLOW / 8);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_stands(world, i, 0, entry_of(lock));
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void it_looks_when_the_key_has_ended_on_a_majority(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 1, FAKE_START_US + 300 * MS);
+  take_key(world, 2, FAKE_START_US + 500 * MS);
+  take_key(world, 4, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass_until(world, FAKE_START_US + 500 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(total_of(world, stands), 3);
+  pass(world, 5 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void who_stands_further_back_looks_a_little_later(void **state) {
+  (void)state;
+  redlock_time looked_us[2];
+  for (unsigned i = 0; i < 2; i++) {
+    fake_world *world = listening(1);
+    redlock_time start_us = world->now_us;
+    take_key(world, 1, start_us + 300 * MS);
+    for (unsigned k = 0; k < 5 * i; k++) {
+      char entry[RL_LINK_ENTRY_SIZE];
+      (void)snprintf(entry, sizeof entry, "%s%08x", OTHERS_CHANNEL, k);
+      fake_queue_put(&world->nodes[0].store, KEY, entry);
+    }
+    (void)begin_patient(world);
+    while (world->nodes[0].stands == 1) {
+      pass(world, MS);
+    }
+    looked_us[i] = world->now_us - start_us;
+    assert_true(fake_world_end(world));
+  }
+  assert_in_range(looked_us[0], 300 * MS, 304 * MS);
+  assert_int_equal(looked_us[1] - looked_us[0], 10 * MS);
+}
+
+static void without_a_majority_it_polls(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  for (unsigned i = 1; i < 3; i++) {
+    world->nodes[3 + i].policy = FAKE_HANGS;
+    fake_break(world, 3 + i, "Connection reset by peer");
+  }
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 5 * DELAY);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, 6);
+  assert_true(fake_world_end(world));
+}
+
+static void who_is_first_and_does_not_come_loses_its_place(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  let_other_stand(world);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 99 * MS);
+  assert_string_equal(fake_queue_at(&world->nodes[0].store, KEY, 0), OTHERS_ENTRY);
+  pass(world, 2 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_string_not_equal(fake_queue_at(&world->nodes[0].store, KEY, 0), OTHERS_ENTRY);
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_true(fake_world_end(world));
+}
+
+/* Five that listen, and never come: a host that has stopped. Those before who waits would have to be waited for. */
+static void when_nobody_before_it_looks_the_others_are_taken_out_one_after_the_other(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  let_other_stand(world);
+  for (unsigned i = 0; i < 3; i++) {
+    for (unsigned k = 1; k < 5; k++) {
+      char entry[RL_LINK_ENTRY_SIZE];
+      (void)snprintf(entry, sizeof entry, "%s0000ff%02x", OTHERS_CHANNEL, k);
+      fake_queue_put(&world->nodes[i].store, KEY, entry);
+    }
+  }
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 5 * 100 * MS - 2 * MS);
+  assert_stands(world, 0, 0, OTHERS_ENTRY); /* Each of them might have looked. */
+  pass(world, 5 * 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* Six others wait, and their key is free. Two of them leave the queues of the nodes from |first| on. */
+static rl_lock *begin_behind_six(fake_world *world, unsigned first) {
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  char entries[6][RL_LINK_ENTRY_SIZE];
+  let_other_stand(world);
+  for (unsigned k = 1; k < 6; k++) {
+    (void)snprintf(entries[k], sizeof entries[k], "%s0000ff%02x", OTHERS_CHANNEL, k);
+    for (unsigned i = 0; i < 3; i++) {
+      fake_queue_put(&world->nodes[i].store, KEY, entries[k]);
+    }
+  }
+  rl_lock *lock = begin_of(world, KEY, &options);
+  for (unsigned i = first; i < 3; i++) {
+    fake_queue_clear(&world->nodes[i].store, KEY);
+    for (unsigned k = 2; k < 6; k++) {
+      fake_queue_put(&world->nodes[i].store, KEY, entries[k]);
+    }
+    fake_queue_put(&world->nodes[i].store, KEY, entry_of(lock));
+  }
+  return lock;
+}
+
+static void waiter_leaves_a_head_that_has_just_moved_up_to_those_before_it(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  (void)begin_behind_six(world, 0);
+  unsigned stands = world->nodes[0].stands;
+  pass(world, 6 * 100 * MS + 2 * MS);
+  assert_int_equal(world->nodes[0].stands, stands + 1);
+  pass(world, 4 * 100 * MS - 10 * MS);
+  assert_int_equal(world->nodes[0].stands, stands + 1);
+  pass(world, 20 * MS);
+  assert_int_equal(world->nodes[0].stands, stands + 2);
+  assert_true(fake_world_end(world));
+}
+
+static void waiter_that_evicts_a_head_on_one_node_looks_again_soon(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  (void)begin_behind_six(world, 1);
+  unsigned stands = world->nodes[0].stands;
+  pass(world, 6 * 100 * MS + 2 * MS);
+  assert_int_equal(world->nodes[0].stands, stands + 1);
+  pass(world, 110 * MS);
+  assert_int_equal(world->nodes[0].stands, stands + 2);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_will_not_call_is_not_waited_for(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  redlock_options options = patient();
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(fake_answer(world, i).verb, FAKE_SET);
+  }
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) { /* It is asked; and the listener has gone before it answers. */
+    assert_int_equal(fake_next(world, i), FAKE_STAND);
+    rl_notify_changed(
+        &world->core,
+        rl_subscriber_refuse(&world->core, world->core.nodes[i], world->now_us, "NOPERM"),
+        world->now_us);
+  }
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_remove(&world->nodes[i].store, KEY);
+  }
+  pass(world, DELAY + MS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void however_seldom_it_looks_the_queue_lives(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  redlock_options options = patient();
+  options.wait_us = 600 * SECONDS;
+  options.slow_retry_us = 3600 * SECONDS;
+  (void)begin_of(world, KEY, &options);
+  unsigned stands = world->nodes[0].stands;
+  pass(world, 50 * SECONDS);
+  assert_int_equal(world->nodes[0].stands, stands + 1);
+  pass(world, 50 * SECONDS);
+  assert_in_range(world->nodes[0].stands, stands + 2, stands + 3);
+  assert_true(fake_world_end(world));
+}
+
+static void who_is_first_and_comes_keeps_its_place(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  redlock_options options = patient();
+  options.fair = REDLOCK_YES;
+  let_other_stand(world);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 50 * MS);
+  take_key(world, 7, REDLOCK_NEVER); /* It has come. */
+  pass(world, SECONDS);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_string_equal(fake_queue_at(&world->nodes[0].store, KEY, 0), OTHERS_ENTRY);
+  assert_true(fake_world_end(world));
+}
+
+static void looking_does_not_rely_on_what_was_said_before(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.node_timeout_us = SECONDS;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_of(world, KEY, &options);
+  while (world->nodes[0].stands == 1) {
+    fake_pass(world, MS);
+  }
+  (void)fake_answer(world, 0); /* The others do not answer: it tries. */
+  fake_pass(world, SECONDS - MS);
+  assert_int_equal(world->nodes[0].sets, 1);
+  fake_pass(world, MS);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void a_full_queue_is_polled(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  let_other_stand(world);
+  for (unsigned i = 0; i < 3; i++) {
+    world->nodes[i].store.queue_max = 1;
+  }
+  rl_lock *lock = begin_patient(world);
+  pass(world, 5 * DELAY);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, 6);
+  for (unsigned i = 0; i < 3; i++) {
+    world->nodes[i].store.queue_max = 0;
+  }
+  pass(world, DELAY);
+  assert_stands(world, 0, 1, entry_of(lock)); /* Each attempt asks again. */
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------------- C5 */
+
+static void it_tries_when_a_majority_has_called(void **state) {
+  (void)state;
+  fake_world *world = listening(5);
+  take_key(world, 31, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 70 * MS);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[0].sets, 1);
+    release_key(world, i);
+    fake_turn(world);
+  }
+  assert_int_equal(world->nodes[0].sets, 2);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void a_little_after_the_first_call_it_tries_without_a_majority(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 110 * MS);
+  release_key(world, 0);
+  fake_store_remove(&world->nodes[1].store, KEY); /* Its call is lost. */
+  fake_settle(world);
+  pass(world, MS - 1);
+  assert_int_equal(world->nodes[0].sets, 1);
+  pass(world, 1);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* How far apart the attempts are, the shortest and the longest time, while node 0 calls in each millisecond. */
+static void measure_attempts(fake_world *world, const rl_lock *lock, redlock_duration *least_us,
+                             redlock_duration *most_us) {
+  redlock_time tried_us = 0;
+  *least_us = REDLOCK_NEVER;
+  *most_us = 0;
+  for (unsigned i = 0, sets = world->nodes[1].sets; i < 5000; i++) {
+    call_place(world, 0, lock->line->place->id);
+    pass(world, MS);
+    fake_settle(world);
+    if (world->nodes[1].sets != sets && tried_us != 0) {
+      redlock_duration apart_us = world->now_us - tried_us;
+      *least_us = apart_us < *least_us ? apart_us : *least_us;
+      *most_us = apart_us > *most_us ? apart_us : *most_us;
+    }
+    tried_us = world->nodes[1].sets != sets ? world->now_us : tried_us;
+    sets = world->nodes[1].sets;
+  }
+}
+
+/* Two clients that have split the votes call each other: they would split them again if they kept step. */
+static void without_a_majority_it_tries_at_random_every_50_to_100_ms(void **state) {
+  (void)state;
+  redlock_duration least_us, most_us;
+  fake_world *world = listening(3);
+  take_key(world, 6, REDLOCK_NEVER); /* One node has lost the key. */
+  redlock_options options = patient();
+  options.wait_us = 60 * SECONDS;
+  rl_lock *lock = begin_of(world, KEY, &options);
+  measure_attempts(world, lock, &least_us, &most_us);
+  assert_in_range(least_us, 50 * MS, 70 * MS);
+  assert_in_range(most_us, 80 * MS, 102 * MS);
+  assert_true(fake_world_end(world));
+}
+
+static void what_was_denied_by_few_keeps_its_delay_though_one_calls(void **state) {
+  (void)state;
+  redlock_duration least_us, most_us;
+  fake_world *world = listening(3);
+  take_key(world, 2, REDLOCK_NEVER);
+  world->nodes[2].policy = FAKE_REFUSES;
+  fake_break(world, 2, "Connection reset by peer");
+  redlock_options options = patient();
+  options.wait_us = 60 * SECONDS;
+  options.retry_delay_us = 300 * MS;
+  rl_lock *lock = begin_of(world, KEY, &options);
+  measure_attempts(world, lock, &least_us, &most_us);
+  assert_in_range(least_us, 299 * MS, 302 * MS);
+  assert_in_range(most_us, 299 * MS, 302 * MS);
+  assert_true(fake_world_end(world));
+}
+
+/* The queues of a majority told that the key is there, though one vote of the attempt did. */
+static void notification_of_a_front_that_polls_keeps_the_usual_delay(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 3, REDLOCK_NEVER);
+  redlock_options options = patient();
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  (void)fake_reply(world, 1, "-OOM command not allowed\r\n");
+  (void)fake_reply(world, 2, "-OOM command not allowed\r\n");
+  fake_settle(world);
+  assert_true(lock->line->place->looks);
+  release_key(world, 1);
+  pass(world, DELAY - 1);
+  assert_int_equal(world->nodes[1].sets, 1);
+  pass(world, 1);
+  assert_int_equal(world->nodes[1].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void a_call_that_is_repeated_counts_once(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 110 * MS);
+  for (unsigned i = 0; i < 3; i++) {
+    call_place(world, 0, lock->line->place->id);
+  }
+  assert_int_equal(world->nodes[0].sets, 1);
+  pass(world, MS);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void a_call_of_a_node_that_has_gone_does_not_count(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 110 * MS);
+  call_place(world, 0, lock->line->place->id);
+  world->nodes[0].policy = FAKE_HANGS;
+  fake_break(world, 0, "Connection reset by peer");
+  call_place(world, 1, lock->line->place->id);
+  assert_int_equal(world->nodes[1].sets, 1);
+  fake_pass(world, MS);
+  assert_int_equal(world->nodes[1].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void a_call_during_an_attempt_is_not_forgotten(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 110 * MS);
+  uint32_t id = lock->line->place->id;
+  call_place(world, 0, id);
+  fake_pass(world, MS); /* The attempt is under way, */
+  assert_int_equal(world->nodes[0].sets, 2);
+  for (unsigned i = 0; i < 3; i++) {
+    char reply[FAKE_REPLY_MAX];
+    (void)fake_execute(world, i, reply); /* is refused by all, */
+    release_key(world, i);               /* and the lock is released before they are heard. */
+    fake_turn(world);
+    fake_deliver(world, i, reply);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------------- C6 */
+
+/* A loop that runs seldom, or a finalizer: nobody would call the core again for long. */
+static void who_is_freed_or_cancelled_says_so_at_once(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < 2; i++) {
+    size_t length = 0;
+    fake_world *world = listening(1);
+    take_key(world, 1, REDLOCK_NEVER);
+    rl_lock *lock = begin_patient(world);
+    assert_null(rl_core_output(&world->core, 0, &length));
+    if (i == 0) {
+      rl_lock_free(lock, world->now_us);
+    } else {
+      rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+    }
+    assert_non_null(rl_core_output(&world->core, 0, &length));
+    fake_turn(world);
+    assert_int_equal(fake_next(world, 0), FAKE_LEAVE);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void the_release_leaves_the_queue_in_the_same_script(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  for (unsigned i = 0; i < 3; i++) {
+    release_key(world, i);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_non_null(fake_queue_at(&world->nodes[0].store, KEY, 0)); /* It stays first: */
+  let_other_stand(world);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_string_equal(fake_queue_at(&world->nodes[i].store, KEY, 0), OTHERS_ENTRY);
+    assert_true(other_hears(world, i));
+    assert_int_equal(world->nodes[i].leaves, 0);
+  }
+  assert_int_equal(world->core.calls->used_count, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void release_leaves_the_queue_where_its_set_was_refused(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  release_key(world, 0);
+  release_key(world, 1);
+  pass(world, SECONDS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_non_null(fake_queue_at(&world->nodes[2].store, KEY, 0));
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_null(fake_queue_at(&world->nodes[i].store, KEY, 0));
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void a_queue_that_could_not_be_left_is_left_when_it_calls(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  world->nodes[2].policy = FAKE_HANGS;
+  fake_break(world, 2, "Connection reset by peer");
+  release_key(world, 0);
+  release_key(world, 1);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  rl_lock_free(lock, world->now_us);
+  fake_settle(world);
+  assert_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
+  assert_non_null(fake_queue_at(&world->nodes[2].store, KEY, 0));
+  assert_int_equal(world->core.calls->used_count, 0);
+  world->nodes[2].policy = FAKE_ACCEPTS;
+  pass(world, 5 * SECONDS);
+  release_key(world, 2);
+  fake_settle(world);
+  assert_null(fake_queue_at(&world->nodes[2].store, KEY, 0));
+  assert_true(fake_world_end(world));
+}
+
+static void a_grant_while_the_queue_has_not_answered_leaves_it_all_the_same(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.node_timeout_us = 500 * MS;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < 3; i++) {
+    (void)fake_answer(world, i);
+  }
+  char replies[3][FAKE_REPLY_MAX];
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(fake_next(world, i), FAKE_STAND);
+    (void)fake_execute(world, i, replies[i]);
+    fake_store_remove(&world->nodes[i].store, KEY);
+  }
+  fake_pass(world, DELAY); /* It polls: nobody has said anything. */
+  for (unsigned i = 0; i < 3; i++) {
+    char reply[FAKE_REPLY_MAX];
+    assert_int_equal(fake_next(world, i), FAKE_SET);
+    (void)fake_execute(world, i, reply);
+    fake_deliver(world, i, replies[i]);
+    fake_deliver(world, i, reply);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_non_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
+  rl_lock_free(lock, world->now_us);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_null(fake_queue_at(&world->nodes[i].store, KEY, 0));
+  }
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------------- C7 */
+
+static void who_gives_up_leaves_all_queues(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(world->nodes[i].leaves, 1);
+    assert_null(fake_queue_at(&world->nodes[i].store, KEY, 0));
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void whose_budget_is_over_leaves_all_queues(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.wait_us = SECONDS;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, SECONDS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
+  assert_int_equal(world->nodes[0].sets, 2); /* The last attempt comes at the end. */
+  assert_true(fake_world_end(world));
+}
+
+static void who_was_called_and_gives_up_calls_the_next(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  let_other_stand(world);
+  world->holds_calls = true;
+  for (unsigned i = 0; i < 3; i++) {
+    release_key(world, i);
+  }
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_true(other_hears(world, i));
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void a_client_that_is_closed_leaves_all_queues(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  rl_core_close(&world->core, world->now_us);
+  assert_error(rl_lock_result(lock), REDLOCK_E_CLOSED);
+  assert_true(rl_core_unsent(&world->core));
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_null(fake_queue_at(&world->nodes[i].store, KEY, 0));
+  }
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------------- C8 */
+
+static void a_call_for_nobody_is_passed_on(void **state) {
+  (void)state;
+  char entry[RL_LINK_ENTRY_SIZE];
+  fake_world *world = listening(3);
+  rl_link_entry(world->core.calls->channel, 0x12345678, entry);
+  fake_queue_put(&world->nodes[1].store, KEY, entry); /* It was left behind there. */
+  let_other_stand(world);
+  take_key(world, 7, REDLOCK_NEVER);
+  release_key(world, 1);
+  fake_settle(world);
+  assert_int_equal(world->nodes[1].leaves, 1);
+  assert_string_equal(fake_queue_at(&world->nodes[1].store, KEY, 0), OTHERS_ENTRY);
+  assert_true(other_hears(world, 1));
+  assert_int_equal(world->nodes[0].leaves, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_place_that_is_used_again_has_another_id(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *before = begin_patient(world);
+  uint32_t id = before->line->place->id;
+  rl_lock_free(before, world->now_us);
+  fake_settle(world);
+  pass(world, SECONDS);
+  rl_lock *lock = begin_patient(world);
+  assert_int_equal(lock->line->place->id, id + 0x10000);
+  assert_int_equal(world->core.calls->place_count, 1);
+  pass(world, 60 * MS);
+  for (unsigned i = 0; i < 3; i++) {
+    call_place(world, i, id); /* They are late, and for who is gone. */
+  }
+  fake_settle(world);
+  pass(world, 5 * MS);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_int_equal(world->nodes[0].leaves, 2);
+  assert_stands(world, 0, 0, entry_of(lock));
+  assert_true(fake_world_end(world));
+}
+
+static void what_is_no_call_changes_nothing(void **state) {
+  static const char *const said[] = {"",         "0",  "0000000",  "0000000 ", "0000000Gorders:42",
+                                     "0000000A", "-1", "00000000", /* a call without a key */
+                                     "ffffffff"};
+  char much[RL_REPLY_BYTES_MAX + 2];
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  lock->line->place->id += 0x10000; /* so that none of them is for it */
+  memset(much, 'f', sizeof much - 1);
+  much[sizeof much - 1] = '\0';
+  for (unsigned i = 0; i < COUNT_OF(said); i++) {
+    shout(world, i % 3, said[i]);
+  }
+  shout(world, 0, much);
+  fake_settle(world);
+  pass(world, 60 * MS);
+  assert_int_equal(total_of(world, leaves), 0);
+  assert_int_equal(total_of(world, sets), 3);
+  assert_int_equal(world->core.calls->ready, 7);
+  lock->line->place->id -= 0x10000;
+  assert_true(fake_world_end(world));
+}
+
+/* ------------------------------------------------------------------------- budgets, and nodes */
+
+static void a_number_of_attempts_becomes_so_many_delays(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.wait_us = 0;
+  options.retry_count = 3;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 3 * DELAY - 5 * MS - 1);
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  pass(world, 1); /* The last attempt. */
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_int_equal(fake_keys(world, KEY), 3);
+  assert_true(fake_world_end(world));
+}
+
+static void without_calls_a_number_of_attempts_is_one(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.wait_us = 0;
+  options.retry_count = 3;
+  fake_world *world = fake_world_new_calling(3);
+  for (unsigned i = 3; i < 6; i++) {
+    world->nodes[i].policy = FAKE_REFUSES;
+  }
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 3 * DELAY);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_int_equal(world->nodes[0].sets, 4);
+  assert_true(fake_world_end(world));
+}
+
+static void when_nodes_that_would_have_called_are_gone_it_polls(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, DELAY);
+  assert_int_equal(world->nodes[0].sets, 1);
+  for (unsigned i = 1; i < 3; i++) {
+    world->nodes[i].policy = FAKE_HANGS;
+    fake_break(world, i, "Connection reset by peer");
+  }
+  pass(world, DELAY);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_true(fake_world_end(world));
+}
+
+static void when_calls_do_not_arrive_any_more_it_polls(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, DELAY);
+  for (unsigned i = 1; i < 3; i++) {
+    world->nodes[3 + i].policy = FAKE_HANGS;
+    fake_break(world, 3 + i, "Connection reset by peer");
+  }
+  pass(world, 2 * DELAY);
+  assert_int_equal(world->nodes[0].sets, 3);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_comes_back_is_asked_again(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  fake_break(world, 1, "Connection reset by peer");
+  fake_queue_clear(&world->nodes[1].store, KEY); /* It was restarted. */
+  pass(world, 100 * MS);
+  assert_stands(world, 1, 0, entry_of(lock));
+  assert_int_equal(world->nodes[1].stands, 2);
+  assert_int_equal(world->nodes[0].stands, 1);
+  pass(world, 4 * DELAY);
+  assert_int_equal(world->nodes[0].sets, 1); /* It has a majority all the time. */
+  assert_true(fake_world_end(world));
+}
+
+static void a_node_that_forbids_the_queue_is_not_asked_for_a_minute(void **state) {
+  (void)state;
+  const char *reason;
+  redlock_options options = patient();
+  options.wait_us = 300 * SECONDS;
+  fake_world *world = listening(1);
+  take_key(world, 1, REDLOCK_NEVER);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  assert_int_equal(fake_next(world, 0), FAKE_STAND);
+  (void)fake_reply(world, 0, "-NOPERM this user has no permissions to run 'rpush'\r\n");
+  fake_settle(world);
+  assert_false(rl_subscriber_state(&world->core, 0, &reason));
+  assert_non_null(strstr(reason, "NOPERM"));
+  pass(world, 5 * DELAY);
+  assert_int_equal(world->nodes[0].sets, 6); /* It polls. */
+  pass(world, 50 * SECONDS);
+  assert_int_equal(world->nodes[0].stands, 1);
+  pass(world, 15 * SECONDS);
+  assert_true(rl_subscriber_state(&world->core, 0, &reason));
+  assert_null(reason);
+  assert_stands(world, 0, 0, entry_of(lock));
+  assert_true(fake_world_end(world));
+}
+
+/* It is known before its client has ever waited: then it does not begin to. */
+static void where_a_release_may_call_nobody_its_client_polls(void **state) {
+  (void)state;
+  const char *reason;
+  fake_world *world = fake_world_new_calling(1);
+  world->nodes[0].store.mute = true;
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  world->nodes[0].store.mute = false;
+  take_key(world, 1, REDLOCK_NEVER);
+  (void)begin_patient(world);
+  pass(world, 5 * DELAY);
+  assert_int_equal(world->nodes[0].stands, 0);
+  assert_false(rl_subscriber_state(&world->core, 0, &reason));
+  assert_non_null(strstr(reason, "may not call"));
+  pass(world, RL_SUBSCRIBER_REFUSED_US);
+  assert_true(rl_subscriber_state(&world->core, 0, &reason));
+  assert_true(fake_world_end(world));
+}
+
+/* Whoever came, and could not go, would keep the others waiting. That of a key is no matter of the node's. */
+static void who_may_not_leave_does_not_come_for_a_minute(void **state) {
+  static const struct {
+    const char *answer;
+    bool refuses;
+  } cases[] = {
+      {"-ERR The user executing the script can't run this command or subcommand script: 1\r\n",
+       true},
+      {"-ERR ACL failure in script: User locks has no permissions to run the 'mget' command\r\n",
+       true},
+      {"-ERR Error running script (call to f_0123456789012345678901234567890123456789): @user_script:1: "
+       "@user_script: 1: The user executing the script can't run this command or subcommand\r\n",
+       true}, /* as Redis 6 says it, of which the end is not kept */
+      {"-ERR Unknown Redis command called from script script: 1\r\n", true},
+      {"-ERR The user executing the script can't access at least one of the keys\r\n", false},
+      {"-WRONGTYPE of another kind\r\n", false},
+      {":1\r\n", false},
+  };
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    const char *reason;
+    fake_world *world = listening(1);
+    take_key(world, 1, REDLOCK_NEVER);
+    rl_lock_free(begin_patient(world), world->now_us);
+    fake_turn(world);
+    assert_int_equal(fake_next(world, 0), FAKE_LEAVE);
+    (void)fake_reply(world, 0, cases[i].answer);
+    fake_settle(world);
+    assert_int_equal(rl_subscriber_state(&world->core, 0, &reason), !cases[i].refuses);
+    assert_int_equal(reason != NULL, cases[i].refuses);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_node_that_answers_nonsense_is_not_asked_for_a_minute(void **state) {
+  static const char *const answers[] = {":-1\r\n", "+OK\r\n", "$-1\r\n", "$1\r\n5\r\n",
+                                        "-ERR of another kind\r\n"};
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(answers); i++) {
+    const char *reason;
+    redlock_options options = patient();
+    fake_world *world = listening(1);
+    take_key(world, 1, REDLOCK_NEVER);
+    rl_lock *lock = fake_lock(world, KEY, &options);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)fake_answer(world, 0);
+    (void)fake_reply(world, 0, answers[i]);
+    fake_settle(world);
+    assert_false(rl_subscriber_state(&world->core, 0, &reason));
+    assert_non_null(reason);
+    assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* A key of another type is where one queue would be, or there is no memory for a moment: the others are called. */
+static void what_is_in_the_way_of_one_queue_is_not_of_the_others(void **state) {
+  static const char *const answers[] = {"-WRONGTYPE of another kind\r\n",
+                                        "-ERR Error running script: WRONGTYPE Operation\r\n",
+                                        "-OOM command not allowed\r\n", "-LOADING it loads\r\n",
+                                        "-ERR Error running script: -OOM command\r\n"};
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(answers); i++) {
+    const char *reason;
+    redlock_options options = patient();
+    fake_world *world = listening(1);
+    take_key(world, 1, REDLOCK_NEVER);
+    fake_store_put(&world->nodes[0].store, "another", OTHER, REDLOCK_NEVER);
+    rl_lock *lock = fake_lock(world, KEY, &options);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)fake_answer(world, 0);
+    (void)fake_reply(world, 0, answers[i]);
+    fake_turn(world);
+    assert_true(rl_subscriber_state(&world->core, 0, &reason));
+    assert_null(reason);
+    assert_int_equal(lock->line->place->standing, 1); /* Whatever it says, it is left in the end. */
+    assert_true(lock->timer.due_us <= world->now_us + DELAY);
+    const rl_lock *other = begin_of(world, "another", &options);
+    assert_int_equal(other->line->place->held, 1);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_script_that_a_node_has_forgotten_goes_by_its_text(void **state) {
+  (void)state;
+  fake_world *world = listening(1);
+  take_key(world, 1, REDLOCK_NEVER);
+  rl_lock_free(begin_patient(world), world->now_us);
+  fake_settle(world); /* It knows both scripts by now. */
+  world->nodes[0].store.forgot_calls = true;
+  rl_lock *lock = begin_patient(world);
+  assert_stands(world, 0, 0, entry_of(lock));
+  assert_int_equal(world->nodes[0].stands, 3); /* by its name, and by its text */
+  rl_lock_free(lock, world->now_us);
+  fake_settle(world);
+  assert_true(world->core.calls->ready == 1);
+  assert_true(fake_world_end(world));
+}
+
+static void a_forked_child_forgets_all_places_and_sends_nothing(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  char channel[RL_NOTIFY_CHANNEL_SIZE];
+  memcpy(channel, world->core.calls->channel, sizeof channel);
+  rl_core_forget(&world->core);
+  for (unsigned i = 0; i < 6; i++) {
+    world->nodes[i].connected = false;
+    world->nodes[i].queued = 0;
+    fake_queue_unsubscribe(&world->nodes[i % 3].store, 0);
+  }
+  assert_int_equal(rl_core_connection_count(&world->core), 3);
+  assert_int_equal(world->core.calls->used_count, 0);
+  assert_int_equal(world->core.lines->count, 0);
+  fake_settle(world);
+  assert_int_equal(total_of(world, leaves), 0);
+  rl_lock_free(lock, world->now_us);
+  rl_lock *own = begin_patient(world); /* Its calls come by another channel. */
+  assert_string_not_equal(world->core.calls->channel, channel);
+  for (unsigned i = 0; i < 3; i++) {
+    release_key(world, i);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(own), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void many_resources_have_a_place_each(void **state) {
+  (void)state;
+  enum { MANY = 100 };
+  redlock_options options = patient();
+  rl_lock *locks[MANY];
+  fake_world *world = listening(1);
+  for (unsigned i = 0; i < MANY; i++) {
+    char name[16];
+    (void)snprintf(name, sizeof name, "r%u", i);
+    locks[i] = fake_lock(world, name, &options);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    assert_int_equal(fake_reply(world, 0, "$-1\r\n").verb, FAKE_SET);
+    assert_int_equal(fake_reply(world, 0, ":20001\r\n").verb, FAKE_STAND);
+  }
+  assert_int_equal(world->core.calls->used_count, MANY);
+  for (unsigned i = 0; i < MANY; i++) {
+    assert_int_equal(locks[i]->line->place->id & 0xffff, i);
+  }
+  for (unsigned i = 0; i < MANY; i += 2) {
+    rl_lock_free(locks[i], world->now_us);
+  }
+  fake_turn(world);
+  assert_int_equal(world->core.calls->used_count, MANY / 2);
+  assert_true(fake_world_end(world));
+}
+
+/* -------------------------------------------------------- servers that want all keys declared */
+
+#define UNDECLARED "-ERR script tried accessing undeclared key\r\n"
+
+static void refused_notification_releases_without(void **state) {
+  static const char *const refusals[] = {
+      UNDECLARED, "-CROSSSLOT Keys in request don't hash to the same slot\r\n",
+      "-NOPERM this user has no permissions to access one of the keys used as arguments\r\n"};
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(refusals); i++) {
+    fake_world *world = listening(1);
+    rl_lock *lock = fake_lock(world, KEY, NULL);
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+    fake_turn(world);
+    fake_command command = fake_reply(world, 0, refusals[i]);
+    assert_true(command.verb == FAKE_RELEASE && command.calls);
+    command = fake_answer(world, 0);
+    assert_true(command.verb == FAKE_RELEASE && !command.calls);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_int_equal(fake_keys(world, KEY), 0);
+    /* The next ones do without at once, for a minute. */
+    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+    fake_turn(world);
+    assert_false(fake_answer(world, 0).calls);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void refused_notification_of_a_forced_release_does_without(void **state) {
+  (void)state;
+  fake_world *world = listening(1);
+  take_key(world, 1, REDLOCK_NEVER);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(rl_lock_force_release(lock, world->now_us, OTHER, sizeof OTHER - 1, false),
+               REDLOCK_OK);
+  fake_turn(world);
+  assert_true(fake_reply(world, 0, UNDECLARED).calls);
+  assert_false(fake_answer(world, 0).calls);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* It may have been executed: the plain release would find nothing. */
+static void other_error_of_a_release_is_no_refusal(void **state) {
+  (void)state;
+  fake_world *world = listening(1);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_reply(world, 0, "-ERR the proxy lost its patience\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(after_a_failed_attempt_it_stands_in_the_queue_of_each_node),
+      cmocka_unit_test(a_lock_that_is_free_costs_nothing_more),
+      cmocka_unit_test(a_key_that_is_free_by_now_counts_as_a_call),
+      cmocka_unit_test(only_nodes_whose_calls_arrive_are_asked),
+      cmocka_unit_test(a_client_that_goes_without_calls_sends_none_of_this),
+      cmocka_unit_test(a_lock_that_goes_without_calls_stands_in_no_queue),
+      cmocka_unit_test(with_more_than_16_nodes_nobody_is_called),
+      cmocka_unit_test(who_is_fair_asks_for_its_turn_before_it_tries),
+      cmocka_unit_test(who_is_fair_does_not_overtake_who_waits),
+      cmocka_unit_test(who_is_not_fair_tries_at_once),
+      cmocka_unit_test(where_others_were_called_lately_it_does_not_overtake_them),
+      cmocka_unit_test(politeness_is_over_after_a_second),
+      cmocka_unit_test(client_that_waited_once_does_not_queue_for_ever),
+      cmocka_unit_test(where_others_have_waited_it_joins_them_and_asks_for_the_key_soon),
+      cmocka_unit_test(politeness_is_for_one_resource),
+      cmocka_unit_test(who_has_time_for_one_attempt_makes_that),
+      cmocka_unit_test(a_short_budget_overtakes_nobody_either),
+      cmocka_unit_test(who_is_far_from_the_nodes_waits_for_its_turn_too),
+      cmocka_unit_test(who_finds_no_place_waits_first_but_once),
+      cmocka_unit_test(who_asks_first_tries_all_the_same_when_no_majority_tells),
+      cmocka_unit_test(the_first_fair_acquire_of_a_client_waits_for_its_listeners),
+      cmocka_unit_test(who_is_fair_waits_no_longer_for_listeners_than_for_an_attempt),
+      cmocka_unit_test(who_is_fair_tries_at_once_where_listeners_are_refused),
+      cmocka_unit_test(who_is_fair_without_notify_tries_at_once),
+      cmocka_unit_test(a_release_calls_who_stands_first),
+      cmocka_unit_test(the_dead_do_not_keep_a_call_from_who_lives),
+      cmocka_unit_test(a_node_where_nobody_may_be_called_gets_the_plain_release),
+      cmocka_unit_test(while_a_majority_has_the_key_it_only_looks_again_after_slow_retry),
+      cmocka_unit_test(looking_finds_a_call_that_was_lost),
+      cmocka_unit_test(looking_finds_a_queue_that_was_lost),
+      cmocka_unit_test(it_looks_when_the_key_has_ended_on_a_majority),
+      cmocka_unit_test(who_stands_further_back_looks_a_little_later),
+      cmocka_unit_test(without_a_majority_it_polls),
+      cmocka_unit_test(who_is_first_and_does_not_come_loses_its_place),
+      cmocka_unit_test(when_nobody_before_it_looks_the_others_are_taken_out_one_after_the_other),
+      cmocka_unit_test(waiter_that_evicts_a_head_on_one_node_looks_again_soon),
+      cmocka_unit_test(waiter_leaves_a_head_that_has_just_moved_up_to_those_before_it),
+      cmocka_unit_test(a_node_that_will_not_call_is_not_waited_for),
+      cmocka_unit_test(however_seldom_it_looks_the_queue_lives),
+      cmocka_unit_test(who_is_first_and_comes_keeps_its_place),
+      cmocka_unit_test(looking_does_not_rely_on_what_was_said_before),
+      cmocka_unit_test(a_full_queue_is_polled),
+      cmocka_unit_test(it_tries_when_a_majority_has_called),
+      cmocka_unit_test(a_little_after_the_first_call_it_tries_without_a_majority),
+      cmocka_unit_test(without_a_majority_it_tries_at_random_every_50_to_100_ms),
+      cmocka_unit_test(what_was_denied_by_few_keeps_its_delay_though_one_calls),
+      cmocka_unit_test(notification_of_a_front_that_polls_keeps_the_usual_delay),
+      cmocka_unit_test(a_call_that_is_repeated_counts_once),
+      cmocka_unit_test(a_call_of_a_node_that_has_gone_does_not_count),
+      cmocka_unit_test(a_call_during_an_attempt_is_not_forgotten),
+      cmocka_unit_test(who_is_freed_or_cancelled_says_so_at_once),
+      cmocka_unit_test(the_release_leaves_the_queue_in_the_same_script),
+      cmocka_unit_test(release_leaves_the_queue_where_its_set_was_refused),
+      cmocka_unit_test(a_queue_that_could_not_be_left_is_left_when_it_calls),
+      cmocka_unit_test(a_grant_while_the_queue_has_not_answered_leaves_it_all_the_same),
+      cmocka_unit_test(who_gives_up_leaves_all_queues),
+      cmocka_unit_test(whose_budget_is_over_leaves_all_queues),
+      cmocka_unit_test(who_was_called_and_gives_up_calls_the_next),
+      cmocka_unit_test(a_client_that_is_closed_leaves_all_queues),
+      cmocka_unit_test(a_call_for_nobody_is_passed_on),
+      cmocka_unit_test(a_place_that_is_used_again_has_another_id),
+      cmocka_unit_test(what_is_no_call_changes_nothing),
+      cmocka_unit_test(a_number_of_attempts_becomes_so_many_delays),
+      cmocka_unit_test(without_calls_a_number_of_attempts_is_one),
+      cmocka_unit_test(when_nodes_that_would_have_called_are_gone_it_polls),
+      cmocka_unit_test(when_calls_do_not_arrive_any_more_it_polls),
+      cmocka_unit_test(a_node_that_comes_back_is_asked_again),
+      cmocka_unit_test(a_node_that_forbids_the_queue_is_not_asked_for_a_minute),
+      cmocka_unit_test(where_a_release_may_call_nobody_its_client_polls),
+      cmocka_unit_test(who_may_not_leave_does_not_come_for_a_minute),
+      cmocka_unit_test(a_node_that_answers_nonsense_is_not_asked_for_a_minute),
+      cmocka_unit_test(what_is_in_the_way_of_one_queue_is_not_of_the_others),
+      cmocka_unit_test(a_script_that_a_node_has_forgotten_goes_by_its_text),
+      cmocka_unit_test(a_forked_child_forgets_all_places_and_sends_nothing),
+      cmocka_unit_test(many_resources_have_a_place_each),
+      cmocka_unit_test(refused_notification_releases_without),
+      cmocka_unit_test(refused_notification_of_a_forced_release_does_without),
+      cmocka_unit_test(other_error_of_a_release_is_no_refusal),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

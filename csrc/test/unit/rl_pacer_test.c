@@ -1,0 +1,660 @@
+/*
+ * Launching: many operations begun at once, and what a node may owe before more is sent.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "fake_nodes.h"
+#include "lease/rl_reentry.h"
+#include "rl_test.h"
+
+#define BURST 2000
+#define PER_MS 10 /* commands that a node of the burst tests executes in a millisecond */
+
+static rl_lock *named_lock(fake_world *world, unsigned number, const redlock_options *options) {
+  char name[16];
+  (void)snprintf(name, sizeof name, "r%u", number);
+  return fake_lock(world, name, options);
+}
+
+/* The node does what it is asked to. */
+static void yes(fake_world *world, unsigned node) {
+  (void)fake_reply(world, node, fake_next(world, node) == FAKE_SET ? "+OK\r\n" : ":1\r\n");
+}
+
+/* Nodes that are well go on until every lock has ended; returns how many ended with |result|. */
+static unsigned serve(fake_world *world, rl_lock *const *locks, unsigned count, int result) {
+  unsigned ended = 0, pending = count;
+  for (unsigned ms = 0; ms < 10000 && pending > 0; ms++) {
+    for (unsigned i = 0; i < world->count; i++) {
+      for (unsigned k = 0; k < PER_MS && world->nodes[i].queued > 0; k++) {
+        yes(world, i);
+      }
+    }
+    fake_pass(world, MS);
+    ended = pending = 0;
+    for (unsigned i = 0; i < count; i++) {
+      pending += rl_lock_result(locks[i]) == REDLOCK_PENDING;
+      ended += rl_lock_result(locks[i]) == result;
+    }
+  }
+  assert_int_equal(pending, 0);
+  return ended;
+}
+
+static void a_burst_is_not_unavailable_on_nodes_that_answer(void **state) {
+  (void)state;
+  static rl_lock *locks[BURST];
+  redlock_options options = fake_once();
+  options.ttl_us = 60 * SECONDS;
+  fake_world *world = fake_world_new(3);
+  rl_lock *warm = fake_lock(world, "warm", NULL);
+  assert_error(fake_hold(world, warm), REDLOCK_OK);
+  for (unsigned i = 0; i < BURST; i++) {
+    locks[i] = named_lock(world, i, &options);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+  }
+  fake_turn(world);
+  assert_int_equal(serve(world, locks, BURST, REDLOCK_OK), BURST);
+  for (unsigned i = 0; i < BURST; i++) {
+    assert_error(rl_lock_extend(locks[i], world->now_us, 0, false), REDLOCK_OK);
+  }
+  fake_turn(world);
+  assert_int_equal(serve(world, locks, BURST, REDLOCK_OK), BURST);
+  for (unsigned i = 0; i < BURST; i++) {
+    assert_error(rl_lock_release(locks[i], world->now_us, false), REDLOCK_OK);
+  }
+  fake_turn(world);
+  assert_int_equal(serve(world, locks, BURST, REDLOCK_OK), BURST);
+  assert_true(fake_world_end(world));
+}
+
+/* All nodes are stopped for a moment: what is out then fails, and what waits is not sent after it. */
+static void a_pause_of_all_nodes_does_not_fail_a_burst_whose_leases_last(void **state) {
+  (void)state;
+  static rl_lock *locks[BURST];
+  redlock_options options = fake_once();
+  options.ttl_us = 60 * SECONDS;
+  fake_world *world = fake_world_new(3);
+  for (unsigned i = 0; i < BURST; i++) {
+    locks[i] = named_lock(world, i, &options);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+  }
+  fake_turn(world);
+  assert_int_equal(serve(world, locks, BURST, REDLOCK_OK), BURST);
+  world->core.launches.window = 16;
+  world->core.launches.command_us = REDLOCK_SECONDS;
+  for (unsigned i = 0; i < BURST; i++) {
+    assert_error(rl_lock_extend(locks[i], world->now_us, 0, false), REDLOCK_OK);
+  }
+  for (unsigned ms = 0; ms < 400; ms++) {
+    fake_pass(world, MS);
+  }
+  assert_int_equal(serve(world, locks, BURST, REDLOCK_E_UNAVAILABLE), 16);
+  for (unsigned i = 0; i < BURST; i++) {
+    assert_true(rl_lock_remaining(locks[i], world->now_us) > 50 * SECONDS);
+  }
+  assert_true(fake_world_end(world));
+}
+
+/* One node, whose window is one command. */
+static fake_world *narrow_world(void) {
+  fake_world *world = fake_world_new(1);
+  world->core.launches.window = 1;
+  world->core.launches.command_us = REDLOCK_SECONDS;
+  return world;
+}
+
+static rl_lock *held(fake_world *world, const char *name, redlock_duration ttl_us) {
+  redlock_options options = fake_once();
+  options.ttl_us = ttl_us;
+  options.node_timeout_us = SECONDS;
+  rl_lock *lock = fake_lock(world, name, &options);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  return lock;
+}
+
+static void the_lease_that_ends_first_is_extended_first(void **state) {
+  (void)state;
+  static const redlock_duration ttls_us[] = {30 * SECONDS, 10 * SECONDS, 40 * SECONDS,
+                                             20 * SECONDS};
+  static const char *const names[] = {"30", "10", "40", "20"};
+  static const char *const order[] = {"10", "20", "30", "40"};
+  fake_world *world = narrow_world();
+  rl_lock *locks[COUNT_OF(names)];
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    locks[i] = held(world, names[i], ttls_us[i]);
+  }
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    assert_error(rl_lock_extend(locks[i], world->now_us, 0, false), REDLOCK_OK);
+  }
+  fake_turn(world);
+  for (unsigned i = 0; i < COUNT_OF(order); i++) {
+    assert_int_equal(world->nodes[0].queued, 1);
+    assert_string_equal(fake_answer(world, 0).key, order[i]);
+  }
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void what_is_held_goes_before_what_is_wanted(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  rl_lock *lease = held(world, "held", 10 * SECONDS);
+  rl_lock *first = fake_lock(world, "first", NULL);
+  rl_lock *second = fake_lock(world, "second", NULL);
+  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_acquire(second, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_release(lease, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(fake_answer(world, 0).verb, FAKE_RELEASE);
+  assert_string_equal(fake_answer(world, 0).key, "first");
+  assert_string_equal(fake_answer(world, 0).key, "second");
+  assert_true(fake_world_end(world));
+}
+
+static void leases_that_are_extended_all_the_time_keep_nobody_out(void **state) {
+  (void)state;
+  static const char *const names[] = {"a", "b", "c", "d", "e"};
+  fake_world *world = narrow_world();
+  rl_lock *leases[COUNT_OF(names)];
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    leases[i] = held(world, names[i], 60 * SECONDS);
+  }
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    assert_error(rl_lock_extend(leases[i], world->now_us, 0, false), REDLOCK_OK);
+  }
+  rl_lock *lock = fake_lock(world, "wanted", NULL);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned launched = 0; launched < 2 * COUNT_OF(names); launched++) {
+    assert_int_equal(world->nodes[0].queued, 1);
+    assert_int_equal(fake_next(world, 0), launched == RL_PACER_RENEWALS ? FAKE_SET : FAKE_EXTEND);
+    yes(world, 0);
+    for (unsigned i = 0; i < COUNT_OF(names); i++) {
+      if (rl_lock_result(leases[i]) != REDLOCK_PENDING) {
+        assert_error(rl_lock_extend(leases[i], world->now_us, 0, false), REDLOCK_OK);
+      }
+    }
+    fake_turn(world);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* The budget ends while the second attempt waits to be launched: the first one's votes say why. */
+static void an_attempt_that_is_not_launched_leaves_the_reasons_of_the_one_before(void **state) {
+  (void)state;
+  char message[512];
+  redlock_options options = fake_once();
+  options.retry_count = 5;
+  options.retry_delay_us = 20 * MS;
+  options.retry_jitter_us = REDLOCK_DURATION_NONE;
+  options.wait_us = 100 * MS;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, "r", &options);
+  world->core.launches.window = 1;
+  world->core.launches.command_us = REDLOCK_SECONDS;
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_reply(world, 0, "-OOM command not allowed\r\n");
+  (void)fake_reply(world, 1, "-OOM command not allowed\r\n");
+  fake_settle(world);
+  rl_lock *other = fake_lock(world, "other", NULL);
+  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world); /* The window is full. */
+  fake_pass(world, 20 * MS);
+  fake_pass(world, 80 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message), "OOM"));
+  assert_null(strstr(message, "too many commands"));
+  assert_true(fake_world_end(world));
+}
+
+/* The first of two acquires is out; the second waits for its answer. */
+static rl_lock *waiting(fake_world *world, const redlock_options *options) {
+  redlock_options patient = fake_once();
+  patient.node_timeout_us = 60 * SECONDS;
+  rl_lock *out = fake_lock(world, "out", &patient);
+  rl_lock *lock = fake_lock(world, "waiting", options);
+  assert_error(rl_lock_acquire(out, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_false(rl_core_wants_send(&world->core));
+  assert_int_equal(rl_core_entropy_wanted(&world->core), 0);
+  return lock;
+}
+
+static void a_reply_lets_the_next_one_go(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  redlock_options options = fake_once();
+  options.node_timeout_us = 60 * SECONDS;
+  rl_lock *lock = waiting(world, &options);
+  (void)fake_answer(world, 0);
+  assert_int_equal(world->nodes[0].sets, 2);
+  /* Its round begins with its launch. */
+  assert_int_equal(lock->round_start_us, world->now_us);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* The processor would be busy with it all the time. */
+static void an_extend_that_waits_is_not_looked_at_before_the_node_is_behind(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  redlock_options patient = fake_once();
+  patient.node_timeout_us = 60 * SECONDS;
+  rl_lock *lease = held(world, "held", 10 * SECONDS); /* Its rounds last a second. */
+  rl_lock *out = fake_lock(world, "out", &patient);
+  assert_error(rl_lock_acquire(out, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  redlock_time sent_us = world->now_us;
+  fake_pass(world, 300 * MS);
+  assert_error(rl_lock_extend(lease, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].extends, 0);
+  assert_false(rl_core_wants_send(&world->core));
+  assert_int_equal(rl_core_deadline(&world->core), sent_us + SECONDS + 1);
+  assert_true(fake_world_end(world));
+}
+
+static void room_on_less_than_a_majority_is_not_enough(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  world->core.launches.window = 1;
+  world->core.launches.command_us = REDLOCK_SECONDS;
+  redlock_options options = fake_once();
+  options.node_timeout_us = 60 * SECONDS;
+  (void)waiting(world, &options);
+  for (unsigned ready = 1; ready <= 2; ready++) {
+    (void)fake_answer(world, ready - 1);
+    for (unsigned i = 0; i < 3; i++) {
+      assert_int_equal(world->nodes[i].sets, ready == 2 ? 2 : 1);
+    }
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void wait_holds_for_what_is_not_launched(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  char message[256];
+  redlock_options options = fake_once();
+  options.node_timeout_us = 60 * SECONDS;
+  options.wait_us = 50 * MS;
+  rl_lock *lock = waiting(world, &options);
+  assert_int_equal(rl_core_deadline(&world->core), world->now_us + 50 * MS);
+  fake_pass(world, 50 * MS - 1);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_pass(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(rl_lock_message(lock, message, sizeof message),
+                      "'waiting': only 0 of 1 nodes granted it, 1 are needed: 10.0.0.1:6379: too "
+                      "many commands are waiting for the node");
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_true(fake_world_end(world));
+}
+
+/* A nested acquire extends what its owner holds, and its budget is the acquire's. */
+static void wait_holds_for_a_nested_acquire_that_is_not_launched(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  redlock_options patient = fake_once(), longer = fake_once();
+  patient.node_timeout_us = 60 * SECONDS;
+  longer.ttl_us = 60 * SECONDS;
+  longer.wait_us = 50 * MS;
+  rl_lock *outer = fake_lock(world, "held", NULL);
+  rl_lock *inner = fake_lock(world, "held", &longer);
+  assert_error(rl_reentry_set_owner(outer, world->now_us, "me", 2), REDLOCK_OK);
+  assert_error(rl_reentry_set_owner(inner, world->now_us, "me", 2), REDLOCK_OK);
+  assert_error(fake_hold(world, outer), REDLOCK_OK);
+  rl_lock *out = fake_lock(world, "out", &patient);
+  assert_error(rl_lock_acquire(out, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_acquire(inner, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_pass(world, 50 * MS - 1);
+  assert_int_equal(rl_lock_result(inner), REDLOCK_PENDING);
+  fake_pass(world, 1);
+  assert_error(rl_lock_result(inner), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(world->nodes[0].extends, 0);
+  assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
+  assert_true(rl_ring_remaining(outer, world->now_us) > 0);
+  assert_true(fake_world_end(world));
+}
+
+static void an_acquire_waits_for_its_launch_no_longer_than_its_ttl(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  redlock_options options = fake_once();
+  options.node_timeout_us = 60 * SECONDS;
+  options.ttl_us = 2 * SECONDS;
+  rl_lock *lock = waiting(world, &options);
+  fake_pass(world, 2 * SECONDS - 1);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  fake_pass(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_true(fake_world_end(world));
+}
+
+static void an_extend_that_is_not_launched_ends_with_its_lease(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  rl_lock *lease = held(world, "held", SECONDS);
+  redlock_time deadline_us = lease->deadline_us;
+  redlock_options patient = fake_once();
+  patient.node_timeout_us = 60 * SECONDS;
+  rl_lock *out = fake_lock(world, "out", &patient);
+  assert_error(rl_lock_acquire(out, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_extend(lease, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].extends, 0);
+  fake_pass(world, deadline_us - world->now_us - 1);
+  assert_int_equal(rl_lock_result(lease), REDLOCK_PENDING);
+  fake_pass(world, 1);
+  assert_error(rl_lock_result(lease), REDLOCK_E_EXPIRED);
+  assert_int_equal(world->nodes[0].extends, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_release_that_has_waited_for_a_third_of_its_ttl_goes_all_the_same(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  rl_lock *lease = held(world, "held", 3 * SECONDS);
+  redlock_options patient = fake_once();
+  patient.node_timeout_us = 60 * SECONDS;
+  rl_lock *out = fake_lock(world, "out", &patient);
+  assert_error(rl_lock_acquire(out, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_release(lease, world->now_us, false), REDLOCK_OK);
+  fake_pass(world, SECONDS - 1);
+  assert_int_equal(world->nodes[0].releases, 0);
+  fake_pass(world, 1);
+  assert_int_equal(world->nodes[0].releases, 1);
+  assert_true(fake_world_end(world));
+}
+
+/* Its caller waits, and the leases that are extended have time. */
+static void a_release_does_not_wait_for_the_extends_of_all_other_leases(void **state) {
+  (void)state;
+  static const char *const names[] = {"a", "b"};
+  fake_world *world = narrow_world();
+  rl_lock *leases[COUNT_OF(names)];
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    leases[i] = held(world, names[i], 9 * SECONDS);
+  }
+  rl_lock *lease = held(world, "released", 10 * SECONDS);
+  rl_lock *urgent = held(world, "urgent", 3 * SECONDS);
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    assert_error(rl_lock_extend(leases[i], world->now_us, 0, false), REDLOCK_OK);
+  }
+  assert_error(rl_lock_release(lease, world->now_us, false), REDLOCK_OK);
+  assert_error(rl_lock_extend(urgent, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_string_equal(fake_answer(world, 0).key, "urgent");
+  assert_string_equal(fake_answer(world, 0).key, "released");
+  assert_error(rl_lock_result(lease), REDLOCK_OK);
+  for (unsigned i = 0; i < COUNT_OF(names); i++) {
+    yes(world, 0);
+  }
+  assert_true(fake_world_end(world));
+}
+
+/* A node that has not answered for as long as a round may last is not waited for by others. */
+static void a_node_that_falls_behind_holds_nobody_up(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  redlock_options options = fake_once();
+  options.node_timeout_us = 100 * MS;
+  rl_lock *lock = waiting(world, &options);
+  fake_pass(world, 100 * MS);
+  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(rl_core_deadline(&world->core), world->now_us + 1);
+  fake_pass(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_true(fake_world_end(world));
+}
+
+/* Three nodes whose window is one command; the last of them answers nothing. */
+static void a_hung_minority_holds_nobody_up(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, "r", NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  world->core.launches.window = 1;
+  world->core.launches.command_us = REDLOCK_SECONDS;
+  for (unsigned i = 0; i < 8; i++) {
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)fake_answer(world, 0);
+    (void)fake_answer(world, 1);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+  }
+  assert_int_equal(world->nodes[2].queued, 8);
+  assert_true(fake_world_end(world));
+}
+
+/* But what it owes does not grow without bound while it is not known to be behind. */
+static void a_slow_minority_is_waited_for_in_the_end(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = fake_lock(world, "r", NULL);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  world->core.launches.window = 1;
+  world->core.launches.command_us = REDLOCK_SECONDS;
+  for (unsigned i = 0; i < RL_PACER_OVERFULL; i++) {
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    fake_turn(world);
+    (void)fake_answer(world, 0);
+    (void)fake_answer(world, 1);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+  }
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].queued, 0);
+  (void)fake_answer(world, 2);
+  assert_int_equal(world->nodes[0].queued, 1);
+  assert_true(fake_world_end(world));
+}
+
+/* However long the timeout is: a lease that two nodes of three keep does not run out because the third one hangs. */
+static void a_hung_minority_that_owes_too_much_ends_no_lease(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  redlock_options options = fake_once();
+  options.ttl_us = 2 * SECONDS;
+  options.node_timeout_us = 60 * SECONDS;
+  rl_lock *lock = fake_lock(world, "r", &options);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  world->core.launches.window = 1;
+  world->core.launches.command_us = REDLOCK_SECONDS;
+  for (unsigned i = 0; i < RL_PACER_OVERFULL + 1; i++) {
+    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+    for (unsigned ms = 0; ms < 1000 && rl_lock_result(lock) == REDLOCK_PENDING; ms++) {
+      fake_turn(world);
+      for (unsigned node = 0; node < 2; node++) {
+        if (world->nodes[node].queued > 0) {
+          (void)fake_answer(world, node);
+        }
+      }
+      fake_pass(world, 1 * MS);
+    }
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+  }
+  assert_true(fake_world_end(world));
+}
+
+/* What is on its way to a distant node and back does not stand in line there. */
+static void a_distant_node_is_sent_more_at_once(void **state) {
+  (void)state;
+  static rl_lock *locks[RL_PACER_WINDOW + 1000];
+  fake_world *world = fake_world_new(1);
+  redlock_options options = fake_once();
+  options.node_timeout_us = SECONDS;
+  world->nodes[0].policy = FAKE_SILENT;
+  for (unsigned i = 0; i < COUNT_OF(locks); i++) {
+    locks[i] = named_lock(world, i, &options);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+  }
+  fake_turn(world);
+  world->now_us += 10 * MS; /* 1000 commands of 10 us */
+  world->nodes[0].blocked = true;
+  (void)fake_reply(world, 0, "+OK\r\n");
+  fake_turn(world);
+  fake_turn(world);
+  assert_int_equal(world->core.nodes[0]->link.owed_count, COUNT_OF(locks));
+  rl_lock *one_more = fake_lock(world, "more", &options);
+  assert_error(rl_lock_acquire(one_more, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(world->core.nodes[0]->link.owed_count, COUNT_OF(locks));
+  assert_true(fake_world_end(world));
+}
+
+static void one_call_launches_a_bounded_number(void **state) {
+  (void)state;
+  static rl_lock *locks[RL_PACER_MAX + 1];
+  fake_world *world = fake_world_new(1);
+  for (unsigned i = 0; i < COUNT_OF(locks); i++) {
+    locks[i] = named_lock(world, i, NULL);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+    fake_turn(world);
+    yes(world, 0);
+    assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
+  }
+  for (unsigned i = 0; i < COUNT_OF(locks); i++) {
+    assert_error(rl_lock_release(locks[i], world->now_us, false), REDLOCK_OK);
+  }
+  rl_core_send(&world->core, world->now_us, NULL, 0);
+  assert_int_equal(world->core.nodes[0]->link.owed_count, RL_PACER_MAX);
+  assert_true(rl_core_wants_send(&world->core));
+  assert_int_equal(rl_core_deadline(&world->core), 0);
+  rl_core_send(&world->core, world->now_us, NULL, 0);
+  assert_int_equal(world->core.nodes[0]->link.owed_count, RL_PACER_MAX + 1);
+  assert_false(rl_core_wants_send(&world->core));
+  assert_true(fake_world_end(world));
+}
+
+/* A lock may end, or go, while it waits. */
+static void what_waits_can_be_cancelled_and_freed(void **state) {
+  (void)state;
+  fake_world *world = narrow_world();
+  rl_lock *lease = held(world, "held", 10 * SECONDS);
+  rl_lock *other = held(world, "other", 10 * SECONDS);
+  redlock_options options = fake_once();
+  options.node_timeout_us = 60 * SECONDS;
+  rl_lock *out = fake_lock(world, "out", &options);
+  rl_lock *lock = fake_lock(world, "waiting", &options);
+  assert_error(rl_lock_acquire(out, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_extend(lease, world->now_us, 0, false), REDLOCK_OK);
+  assert_error(rl_lock_release(other, world->now_us, false), REDLOCK_OK);
+  fake_turn(world);
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+  rl_lock_free(other, world->now_us); /* Its release goes out now. */
+  rl_lock_free(lease, world->now_us);
+  assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);
+  fake_settle(world);
+  assert_int_equal(world->nodes[0].extends, 0);
+  assert_int_equal(world->nodes[0].releases, 2);
+  assert_int_equal(fake_keys(world, "held") + fake_keys(world, "other"), 0);
+  assert_true(fake_world_end(world));
+}
+
+/* A burst of a fresh client, whose connections are on their way. */
+static fake_world *burst_before_connections(rl_lock **locks) {
+  redlock_options options = fake_once();
+  options.ttl_us = 60 * SECONDS;
+  fake_world *world = fake_world_new(3);
+  for (unsigned i = 0; i < world->count; i++) {
+    world->nodes[i].policy = FAKE_HANGS;
+  }
+  for (unsigned i = 0; i < BURST; i++) {
+    locks[i] = named_lock(world, i, &options);
+    assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
+  }
+  for (unsigned i = 0; i < 10; i++) {
+    fake_turn(world);
+  }
+  return world;
+}
+
+static unsigned asking(rl_lock *const *locks) {
+  unsigned count = 0;
+  for (unsigned i = 0; i < BURST; i++) {
+    count += locks[i]->phase == RL_PHASE_ROUND;
+  }
+  return count;
+}
+
+/* Else all of it would be sent at once when they are there, and the last of it be answered too late. */
+static void
+a_burst_before_the_first_connections_is_launched_no_faster_than_after_them(void **state) {
+  (void)state;
+  static rl_lock *locks[BURST];
+  fake_world *world = burst_before_connections(locks);
+  assert_int_equal(asking(locks), RL_PACER_WINDOW);
+  fake_pass(world, 5 * MS);
+  assert_int_equal(asking(locks), RL_PACER_WINDOW);
+  for (unsigned i = 0; i < world->count; i++) {
+    world->nodes[i].policy = FAKE_ACCEPTS;
+    world->nodes[i].connected = true;
+    rl_core_connected(&world->core, i, world->now_us);
+  }
+  fake_turn(world);
+  assert_int_equal(serve(world, locks, BURST, REDLOCK_OK), BURST);
+  assert_true(fake_world_end(world));
+}
+
+static void connections_that_do_not_come_hold_a_burst_up_for_one_attempt_at_most(void **state) {
+  (void)state;
+  static rl_lock *locks[BURST];
+  fake_world *world = burst_before_connections(locks);
+  world->now_us += 100 * MS;
+  for (unsigned i = 0; i < 10; i++) {
+    fake_turn(world);
+  }
+  assert_int_equal(asking(locks), BURST - RL_PACER_WINDOW);
+  fake_pass(world, 100 * MS);
+  for (unsigned i = 0; i < BURST; i++) {
+    assert_error(rl_lock_result(locks[i]), REDLOCK_E_UNAVAILABLE);
+  }
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_burst_is_not_unavailable_on_nodes_that_answer),
+      cmocka_unit_test(a_pause_of_all_nodes_does_not_fail_a_burst_whose_leases_last),
+      cmocka_unit_test(leases_that_are_extended_all_the_time_keep_nobody_out),
+      cmocka_unit_test(an_attempt_that_is_not_launched_leaves_the_reasons_of_the_one_before),
+      cmocka_unit_test(the_lease_that_ends_first_is_extended_first),
+      cmocka_unit_test(what_is_held_goes_before_what_is_wanted),
+      cmocka_unit_test(a_reply_lets_the_next_one_go),
+      cmocka_unit_test(an_extend_that_waits_is_not_looked_at_before_the_node_is_behind),
+      cmocka_unit_test(room_on_less_than_a_majority_is_not_enough),
+      cmocka_unit_test(wait_holds_for_what_is_not_launched),
+      cmocka_unit_test(wait_holds_for_a_nested_acquire_that_is_not_launched),
+      cmocka_unit_test(an_acquire_waits_for_its_launch_no_longer_than_its_ttl),
+      cmocka_unit_test(an_extend_that_is_not_launched_ends_with_its_lease),
+      cmocka_unit_test(a_release_that_has_waited_for_a_third_of_its_ttl_goes_all_the_same),
+      cmocka_unit_test(a_release_does_not_wait_for_the_extends_of_all_other_leases),
+      cmocka_unit_test(a_node_that_falls_behind_holds_nobody_up),
+      cmocka_unit_test(a_hung_minority_holds_nobody_up),
+      cmocka_unit_test(a_slow_minority_is_waited_for_in_the_end),
+      cmocka_unit_test(a_hung_minority_that_owes_too_much_ends_no_lease),
+      cmocka_unit_test(a_distant_node_is_sent_more_at_once),
+      cmocka_unit_test(one_call_launches_a_bounded_number),
+      cmocka_unit_test(a_burst_before_the_first_connections_is_launched_no_faster_than_after_them),
+      cmocka_unit_test(connections_that_do_not_come_hold_a_burst_up_for_one_attempt_at_most),
+      cmocka_unit_test(what_waits_can_be_cancelled_and_freed),
+  };
+  return cmocka_run_group_tests_name("rl_pacer", tests, NULL, NULL);
+}

@@ -1,0 +1,560 @@
+/*
+ * Listeners: the second connection to a node, over which it calls; L1 to L4 of rl_subscriber.c.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "wait/rl_subscriber.h"
+
+#include "calling_world.h"
+#include "wait/rl_notify.h"
+
+static bool arrives(fake_world *world, unsigned node) {
+  const char *reason;
+  return rl_subscriber_state(&world->core, node, &reason);
+}
+
+static void assert_reason(fake_world *world, unsigned node, const char *part) {
+  const char *reason;
+  assert_false(rl_subscriber_state(&world->core, node, &reason));
+  assert_non_null(reason);
+  assert_non_null(strstr(reason, part));
+}
+
+static fake_node *listener_of(fake_world *world, unsigned node) {
+  return &world->nodes[world->count + node];
+}
+
+/* Somebody waits on one node, whose listener is left to the test. */
+static fake_world *by_hand(void) {
+  fake_world *world = fake_world_new_calling(1);
+  listener_of(world, 0)->policy = FAKE_SILENT;
+  take_key(world, 1, REDLOCK_NEVER);
+  redlock_options options = patient();
+  options.wait_us = 600 * SECONDS;
+  (void)begin_of(world, KEY, &options);
+  return world;
+}
+
+/* The listener's handshake is answered up to its last command, which is returned. */
+static fake_command shake_hands(fake_world *world) {
+  assert_int_equal(fake_next(world, 1), FAKE_SETNAME);
+  (void)fake_reply(world, 1, "+OK\r\n");
+  assert_int_equal(fake_next(world, 1), FAKE_SUBSCRIBE);
+  return fake_take(world, 1);
+}
+
+/* --------------------------------------------------------------------------------------- L1 */
+
+static void there_are_listeners_when_somebody_has_to_wait(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new_calling(3);
+  redlock_options options = patient();
+  rl_lock *lock = begin_of(world, "free", &options);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(rl_core_connection_count(&world->core), 3);
+  assert_false(arrives(world, 0));
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_patient(world);
+  assert_int_equal(rl_core_connection_count(&world->core), 6);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_int_equal(listener_of(world, i)->connections, 1);
+    assert_true(arrives(world, i));
+    assert_string_equal(world->nodes[i].store.listeners[0],
+                        world->core.calls->channel + strlen(RL_COMMAND_CHANNEL));
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void a_listener_logs_in_as_its_node_does(void **state) {
+  (void)state;
+  static fake_world world;
+  rl_address address;
+  redlock_settings settings = {0};
+  redlock_node node = {.address = "10.0.0.1", .username = "u", .password = "secret", .db = 3};
+  memset(&world, 0, sizeof world);
+  world.now_us = FAKE_START_US;
+  world.count = 1;
+  assert_error(rl_core_init(&world.core, NULL, 0), REDLOCK_OK);
+  assert_error(rl_notify_open(&world.core), REDLOCK_OK);
+  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
+  assert_error(rl_core_add(&world.core, &address), REDLOCK_OK);
+  listener_of(&world, 0)->policy = FAKE_SILENT;
+  take_key(&world, 1, REDLOCK_NEVER);
+  (void)begin_patient(&world);
+  assert_string_equal(fake_reply(&world, 1, "+OK\r\n").line, "AUTH u secret");
+  assert_string_equal(fake_reply(&world, 1, "+OK\r\n").line, "SELECT 3");
+  assert_string_equal(fake_reply(&world, 1, "+OK\r\n").line, "CLIENT SETNAME redlock");
+  assert_int_equal(fake_next(&world, 1), FAKE_SUBSCRIBE);
+  fake_world_close(&world);
+}
+
+/* With more nodes nobody listens, and a release that may call nobody says nothing of a listener. */
+static void the_seventeenth_node_has_no_listener(void **state) {
+  (void)state;
+  rl_core core;
+  redlock_settings settings = {0};
+  assert_error(rl_core_init(&core, NULL, 0), REDLOCK_OK);
+  assert_error(rl_notify_open(&core), REDLOCK_OK);
+  for (unsigned i = 0; i < 17; i++) {
+    char name[32];
+    rl_address address;
+    (void)snprintf(name, sizeof name, "10.0.0.%u", 1 + i);
+    redlock_node node = {.address = name};
+    assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
+    assert_error(rl_core_add(&core, &address), REDLOCK_OK);
+  }
+  (void)rl_subscriber_mute(&core, core.nodes[15], FAKE_START_US);
+  assert_int_equal(core.calls->refused, 1u << 15);
+  (void)rl_subscriber_mute(&core, core.nodes[16], FAKE_START_US);
+  assert_int_equal(core.calls->refused, 1u << 15);
+  rl_core_free(&core);
+}
+
+static void a_subscription_that_is_forbidden_is_asked_for_again_after_a_minute(void **state) {
+  (void)state;
+  fake_world *world = by_hand();
+  (void)shake_hands(world);
+  fake_deliver(world, 1, "-NOPERM this user has no permissions to access a channel\r\n");
+  assert_reason(world, 0, "NOPERM");
+  assert_int_equal(listener_of(world, 0)->connected, false);
+  pass(world, 59 * SECONDS);
+  assert_int_equal(listener_of(world, 0)->connections, 1);
+  listener_of(world, 0)->policy = FAKE_ACCEPTS;
+  pass(world, 2 * SECONDS);
+  assert_int_equal(listener_of(world, 0)->connections, 2);
+  assert_true(arrives(world, 0));
+  assert_true(fake_world_end(world));
+}
+
+static void or_when_the_connection_of_the_node_has_been_made_anew(void **state) {
+  (void)state;
+  fake_world *world = by_hand();
+  (void)shake_hands(world);
+  fake_deliver(world, 1, "-NOPERM this user has no permissions to access a channel\r\n");
+  listener_of(world, 0)->policy = FAKE_ACCEPTS;
+  fake_break(world, 0, "Connection reset by peer");
+  pass(world, 2 * SECONDS);
+  assert_true(arrives(world, 0));
+  assert_true(fake_world_end(world));
+}
+
+static void a_peer_that_answers_otherwise_is_given_up(void **state) {
+  static const char *const answers[] = {"+OK\r\n",
+                                        ":1\r\n",
+                                        "*0\r\n",
+                                        "*1\r\n:1\r\n",
+                                        "*3\r\n$11\r\nunsubscribe\r\n$1\r\nx\r\n:1\r\n",
+                                        "-ERR unknown command 'SUBSCRIBE'\r\n",
+                                        "nonsense\r\n"};
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(answers); i++) {
+    fake_world *world = by_hand();
+    (void)shake_hands(world);
+    fake_deliver(world, 1, answers[i]);
+    assert_false(arrives(world, 0));
+    assert_false(listener_of(world, 0)->connected);
+    pass(world, 5 * DELAY); /* The node itself goes on. */
+    assert_int_equal(world->nodes[0].connections, 1);
+    assert_int_equal(world->nodes[0].sets, 6);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* --------------------------------------------------------------------------------------- L2 */
+
+static void calls_are_relied_on_only_when_the_probe_has_arrived(void **state) {
+  (void)state;
+  fake_world *world = by_hand();
+  (void)shake_hands(world);
+  char reply[128];
+  (void)snprintf(reply, sizeof reply, "*3\r\n$9\r\nsubscribe\r\n$29\r\n%s\r\n:1\r\n",
+                 world->core.calls->channel);
+  fake_deliver(world, 1, reply);
+  assert_int_equal(fake_next(world, 0), FAKE_PUBLISH);
+  assert_false(arrives(world, 0));
+  (void)fake_reply(world, 0, ":1\r\n");
+  assert_true(arrives(world, 0));
+  assert_int_equal(fake_next(world, 0), FAKE_STAND);
+  assert_true(fake_world_end(world));
+}
+
+static void subscribe_and_probe(fake_world *world, const char *answer) {
+  (void)shake_hands(world);
+  fake_deliver(world, 1, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n");
+  assert_int_equal(fake_next(world, 0), FAKE_PUBLISH);
+  (void)fake_reply(world, 0, answer);
+}
+
+/* Its connection may have been cut a moment before, and nobody knows of it yet. */
+static void a_listener_that_has_not_received_the_probe_is_made_anew_once(void **state) {
+  (void)state;
+  fake_world *world = by_hand();
+  subscribe_and_probe(world, ":0\r\n");
+  fake_settle(world);
+  assert_reason(world, 0, "does not arrive");
+  assert_false(listener_of(world, 0)->connected);
+  pass(world, 200 * MS);
+  assert_int_equal(listener_of(world, 0)->connections, 2);
+  subscribe_and_probe(world, ":1\r\n");
+  assert_true(arrives(world, 0));
+  fake_settle(world);
+  assert_true(listener_of(world, 0)->connected);
+  /* That is forgotten: the next time there is another chance, too. */
+  fake_break(world, 1, "Connection reset by peer");
+  pass(world, 200 * MS);
+  subscribe_and_probe(world, ":0\r\n");
+  pass(world, 500 * MS);
+  assert_int_equal(listener_of(world, 0)->connections, 4);
+  assert_true(fake_world_end(world));
+}
+
+static void two_probes_that_nobody_has_received_mean_that_calls_do_not_arrive(void **state) {
+  (void)state;
+  fake_world *world = by_hand();
+  subscribe_and_probe(world, ":0\r\n");
+  pass(world, 200 * MS);
+  subscribe_and_probe(world, ":0\r\n");
+  assert_reason(world, 0, "does not arrive");
+  assert_int_equal(world->nodes[0].stands, 0);
+  pass(world, 58 * SECONDS);
+  assert_int_equal(listener_of(world, 0)->connections, 2);
+  assert_false(listener_of(world, 0)->connected);
+  pass(world, 4 * SECONDS);
+  assert_int_equal(listener_of(world, 0)->connections, 3);
+  assert_true(fake_world_end(world));
+}
+
+static void
+a_node_that_refuses_later_does_not_put_off_when_the_others_are_asked_again(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new_calling(2);
+  take_key(world, 3, REDLOCK_NEVER);
+  redlock_options options = patient();
+  options.wait_us = 600 * SECONDS;
+  (void)begin_of(world, KEY, &options);
+  rl_notify_changed(
+      &world->core,
+      rl_subscriber_refuse(&world->core, world->core.nodes[0], world->now_us, "NOPERM"),
+      world->now_us);
+  fake_settle(world);
+  pass(world, 40 * SECONDS);
+  rl_notify_changed(
+      &world->core,
+      rl_subscriber_refuse(&world->core, world->core.nodes[1], world->now_us, "NOPERM"),
+      world->now_us);
+  fake_settle(world);
+  pass(world, 25 * SECONDS);
+  assert_true(arrives(world, 0));
+  assert_false(arrives(world, 1));
+  pass(world, 40 * SECONDS);
+  assert_true(arrives(world, 1));
+  assert_true(fake_world_end(world));
+}
+
+static void a_probe_that_is_refused_means_that_calls_do_not_arrive(void **state) {
+  static const struct {
+    const char *answer, *reason;
+  } rows[] = {{"+OK\r\n", "does not arrive"},
+              {"$-1\r\n", "does not arrive"},
+              {"-NOPERM no channel\r\n", "NOPERM"},
+              {"-ERR unknown command\r\n", "unknown command"}};
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+    fake_world *world = by_hand();
+    subscribe_and_probe(world, rows[i].answer);
+    assert_reason(world, 0, rows[i].reason);
+    fake_settle(world);
+    assert_int_equal(world->nodes[0].stands, 0);
+    assert_false(listener_of(world, 0)->connected);
+    pass(world, 58 * SECONDS);
+    assert_int_equal(listener_of(world, 0)->connections, 1);
+    pass(world, 4 * SECONDS);
+    assert_int_equal(listener_of(world, 0)->connections, 2);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_listener_that_ends_before_the_probe_is_answered_is_not_ready(void **state) {
+  (void)state;
+  fake_world *world = by_hand();
+  (void)shake_hands(world);
+  fake_deliver(world, 1, "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n");
+  fake_break(world, 1, "Connection reset by peer");
+  assert_int_equal(fake_next(world, 0), FAKE_PUBLISH);
+  (void)fake_reply(world, 0, ":1\r\n");
+  assert_false(arrives(world, 0));
+  assert_true(fake_world_end(world));
+}
+
+static void the_node_comes_back_and_is_probed_again(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_patient(world);
+  fake_break(world, 1, "Connection reset by peer");
+  assert_false(arrives(world, 1));
+  pass(world, 200 * MS);
+  assert_true(arrives(world, 1));
+  assert_true(arrives(world, 0));
+  assert_true(fake_world_end(world));
+}
+
+static void a_listener_is_made_again_when_it_has_ended(void **state) {
+  (void)state;
+  const char *reason;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_patient(world);
+  fake_break(world, 3 + 1, "Connection reset by peer");
+  assert_reason(world, 1, "reset by peer");
+  pass(world, 200 * MS);
+  assert_true(rl_subscriber_state(&world->core, 1, &reason));
+  assert_null(reason);
+  assert_int_equal(world->nodes[1].connections, 1);
+  assert_int_equal(listener_of(world, 1)->connections, 2);
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------------- L4 */
+
+static void a_silent_listener_is_asked_for_a_byte_while_somebody_waits(void **state) {
+  (void)state;
+  fake_world *world = listening(1);
+  take_key(world, 1, REDLOCK_NEVER);
+  listener_of(world, 0)->policy = FAKE_SILENT;
+  (void)begin_patient(world);
+  pass(world, 3 * SECONDS - 1);
+  assert_int_equal(fake_next(world, 1), FAKE_OTHER);
+  world->now_us += 1;
+  fake_turn(world);
+  assert_int_equal(fake_next(world, 1), FAKE_PING);
+  (void)fake_reply(world, 1, "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+  assert_true(arrives(world, 0));
+  for (unsigned i = 0; i < 300; i++) {
+    fake_pass(world, 10 * MS);
+    if (world->nodes[0].queued > 0) {
+      (void)fake_answer(world, 0);
+    }
+  }
+  assert_int_equal(fake_next(world, 1), FAKE_PING);
+  assert_true(fake_world_end(world));
+}
+
+static void one_that_does_not_answer_is_given_up_and_made_again(void **state) {
+  (void)state;
+  fake_world *world = listening(1);
+  take_key(world, 1, REDLOCK_NEVER);
+  listener_of(world, 0)->blocked = true; /* A NAT has forgotten it. */
+  (void)begin_patient(world);
+  assert_true(arrives(world, 0));
+  pass(world, 3 * SECONDS + 10 * MS);
+  assert_true(arrives(world, 0));
+  pass_until(world, FAKE_START_US + 6 * SECONDS - 1);
+  assert_true(arrives(world, 0));
+  pass(world, 1);
+  assert_reason(world, 0, "does not answer any more");
+  listener_of(world, 0)->blocked = false;
+  pass(world, 3 * SECONDS);
+  assert_true(arrives(world, 0));
+  assert_int_equal(listener_of(world, 0)->connections, 2);
+  assert_int_equal(world->nodes[0].connections, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void a_message_breaks_the_silence(void **state) {
+  (void)state;
+  fake_world *world = listening(1);
+  take_key(world, 1, REDLOCK_NEVER);
+  listener_of(world, 0)->policy = FAKE_SILENT;
+  (void)begin_patient(world);
+  for (unsigned i = 0; i < 10; i++) {
+    pass(world, 2 * SECONDS);
+    shout(world, 0, "");
+  }
+  assert_int_equal(fake_next(world, 1), FAKE_OTHER);
+  assert_true(fake_world_end(world));
+}
+
+static void while_nobody_waits_a_listener_may_be_silent(void **state) {
+  (void)state;
+  fake_world *world = listening(1);
+  listener_of(world, 0)->policy = FAKE_SILENT;
+  pass(world, 59 * SECONDS);
+  assert_int_equal(fake_next(world, 1), FAKE_OTHER);
+  assert_true(arrives(world, 0));
+  assert_true(fake_world_end(world));
+}
+
+static void a_pong_that_nobody_asked_for_ends_the_connection(void **state) {
+  static const char *const bytes[] = {"*2\r\n$4\r\npong\r\n$0\r\n\r\n", "+OK\r\n",
+                                      "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:2\r\n",
+                                      "-ERR whatever\r\n", "\r\n\r\n"};
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(bytes); i++) {
+    fake_world *world = listening(1);
+    fake_deliver(world, 1, bytes[i]);
+    assert_false(arrives(world, 0));
+    assert_int_equal(world->nodes[0].connections, 1);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* ------------------------------------------------------------------------------ their end */
+
+static void when_nobody_has_waited_for_a_minute_they_are_given_up(void **state) {
+  (void)state;
+  const char *reason;
+  fake_world *world = listening(3);
+  pass_until(world, FAKE_START_US + 60 * SECONDS - 1);
+  assert_true(listener_of(world, 0)->connected);
+  pass(world, 1);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_false(listener_of(world, i)->connected);
+    assert_false(rl_subscriber_state(&world->core, i, &reason));
+    assert_null(reason); /* Nothing is wrong. */
+  }
+  assert_true(rl_core_deadline(&world->core) == REDLOCK_NEVER);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_patient(world);
+  pass(world, DELAY);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_true(arrives(world, i));
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void who_waits_for_longer_than_a_minute_keeps_them(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  options.wait_us = 300 * SECONDS;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_of(world, KEY, &options);
+  pass(world, 200 * SECONDS);
+  assert_true(arrives(world, 0));
+  assert_int_equal(listener_of(world, 0)->connections, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void the_minute_begins_when_the_last_one_has_waited(void **state) {
+  (void)state;
+  fake_world *world = listening(1);
+  take_key(world, 1, REDLOCK_NEVER);
+  redlock_options options = patient();
+  options.wait_us = 600 * SECONDS;
+  rl_lock *lock = begin_of(world, KEY, &options);
+  pass(world, 70 * SECONDS);
+  release_key(world, 0);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  pass(world, 59 * SECONDS);
+  assert_true(arrives(world, 0));
+  pass(world, 2 * SECONDS);
+  assert_false(arrives(world, 0));
+  assert_true(fake_world_end(world));
+}
+
+static void a_probe_that_there_was_no_room_for_is_made_up_for(void **state) {
+  static const char subscribed[] = "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:1\r\n";
+  (void)state;
+  fake_world *world = by_hand();
+  rl_link *link = &world->core.nodes[0]->link;
+  (void)shake_hands(world);
+  uint32_t owed = link->owed_count;
+  link->owed_count = RL_LINK_OWED_MAX;
+  rl_core_input(&world->core, 1, world->now_us, subscribed, sizeof subscribed - 1);
+  rl_core_send(&world->core, world->now_us, NULL, 0);
+  link->owed_count = owed;
+  fake_settle(world);
+  assert_false(listener_of(world, 0)->connected);
+  pass(world, 200 * MS);
+  assert_int_equal(listener_of(world, 0)->connections, 2);
+  subscribe_and_probe(world, ":1\r\n");
+  assert_true(arrives(world, 0));
+  assert_true(fake_world_end(world));
+}
+
+static void a_client_that_is_closed_has_none(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_patient(world);
+  rl_core_close(&world->core, world->now_us);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_false(listener_of(world, i)->connected);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void a_listener_that_cannot_be_made_is_tried_less_and_less_often(void **state) {
+  (void)state;
+  unsigned tries = 0;
+  fake_world *world = fake_world_new_calling(1);
+  listener_of(world, 0)->policy = FAKE_REFUSES;
+  take_key(world, 1, REDLOCK_NEVER);
+  (void)begin_patient(world);
+  redlock_time tried_us = 0;
+  while (world->now_us < FAKE_START_US + 30 * SECONDS) {
+    pass(world, MS);
+    redlock_time at_us = rl_core_end(&world->core, 1)->tried_us;
+    tries += at_us != tried_us;
+    tried_us = at_us;
+  }
+  assert_in_range(tries, 25, 70);
+  assert_reason(world, 0, "refused");
+  assert_int_equal(world->nodes[0].connections, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void bytes_may_come_in_any_pieces(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *lock = begin_patient(world);
+  pass(world, 60 * MS);
+  for (unsigned i = 0; i < 2; i++) {
+    char message[200];
+    int length = snprintf(
+        message, sizeof message, "*3\r\n$7\r\nmessage\r\n$29\r\n%s\r\n$%zu\r\n%08x%s\r\n",
+        world->core.calls->channel, 8 + sizeof KEY - 1, (unsigned)lock->line->place->id, KEY);
+    for (int at = 0; at < length; at++) {
+      rl_core_input(&world->core, 3 + i, world->now_us, message + at, 1);
+    }
+  }
+  fake_turn(world);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(there_are_listeners_when_somebody_has_to_wait),
+      cmocka_unit_test(a_listener_logs_in_as_its_node_does),
+      cmocka_unit_test(the_seventeenth_node_has_no_listener),
+      cmocka_unit_test(a_subscription_that_is_forbidden_is_asked_for_again_after_a_minute),
+      cmocka_unit_test(or_when_the_connection_of_the_node_has_been_made_anew),
+      cmocka_unit_test(a_peer_that_answers_otherwise_is_given_up),
+      cmocka_unit_test(calls_are_relied_on_only_when_the_probe_has_arrived),
+      cmocka_unit_test(a_listener_that_has_not_received_the_probe_is_made_anew_once),
+      cmocka_unit_test(two_probes_that_nobody_has_received_mean_that_calls_do_not_arrive),
+      cmocka_unit_test(a_node_that_refuses_later_does_not_put_off_when_the_others_are_asked_again),
+      cmocka_unit_test(a_probe_that_is_refused_means_that_calls_do_not_arrive),
+      cmocka_unit_test(a_listener_that_ends_before_the_probe_is_answered_is_not_ready),
+      cmocka_unit_test(the_node_comes_back_and_is_probed_again),
+      cmocka_unit_test(a_listener_is_made_again_when_it_has_ended),
+      cmocka_unit_test(a_silent_listener_is_asked_for_a_byte_while_somebody_waits),
+      cmocka_unit_test(one_that_does_not_answer_is_given_up_and_made_again),
+      cmocka_unit_test(a_message_breaks_the_silence),
+      cmocka_unit_test(while_nobody_waits_a_listener_may_be_silent),
+      cmocka_unit_test(a_pong_that_nobody_asked_for_ends_the_connection),
+      cmocka_unit_test(when_nobody_has_waited_for_a_minute_they_are_given_up),
+      cmocka_unit_test(who_waits_for_longer_than_a_minute_keeps_them),
+      cmocka_unit_test(the_minute_begins_when_the_last_one_has_waited),
+      cmocka_unit_test(a_probe_that_there_was_no_room_for_is_made_up_for),
+      cmocka_unit_test(a_client_that_is_closed_has_none),
+      cmocka_unit_test(a_listener_that_cannot_be_made_is_tried_less_and_less_often),
+      cmocka_unit_test(bytes_may_come_in_any_pieces),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,87 @@
+/*
+ * Ballots: what a reply is, and what it proves. All commands are tried in rl_lock_acquire_test.c,
+ * rl_lock_extend_test.c and rl_release_test.c.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "node/rl_verdict.h"
+
+#include "rl_test.h"
+
+static void each_reply_is_a_vote_and_proves_what_its_line_says(void **state) {
+  static const struct {
+    rl_reply reply;
+    rl_script script;
+    rl_verdict ballot;
+  } rows[] = {
+      {{.type = RL_REPLY_STATUS, .text = "OK"},
+       RL_SCRIPT_NONE,
+       {REDLOCK_VOTE_GRANTED, .ran = true}},
+      {{.type = RL_REPLY_NIL},
+       RL_SCRIPT_NONE,
+       {REDLOCK_VOTE_TAKEN, .ran = true, .set_nothing = true}},
+      {{.type = RL_REPLY_ERROR, .text = "OOM command not allowed"},
+       RL_SCRIPT_NONE,
+       {REDLOCK_VOTE_ERROR, .set_nothing = true}},
+      {{.type = RL_REPLY_ERROR, .text = "ERR of whatever kind"},
+       RL_SCRIPT_NONE,
+       {.vote = REDLOCK_VOTE_ERROR}},
+      {{.type = RL_REPLY_ERROR, .text = "NOSCRIPT No matching script."},
+       RL_SCRIPT_ACQUIRE_ALL,
+       {REDLOCK_VOTE_ERROR, .set_nothing = true, .wants_text = true}},
+      {{.type = RL_REPLY_INTEGER, .integer = 7},
+       RL_SCRIPT_NONE,
+       {REDLOCK_VOTE_ERROR, .broken = true}},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    rl_outstanding owed = {.kind = RL_OUTSTANDING_ACQUIRE, .script = (uint8_t)rows[i].script};
+    rl_verdict ballot = rl_verdict_read(&owed, &rows[i].reply);
+    assert_int_equal(ballot.vote, rows[i].ballot.vote);
+    assert_int_equal(ballot.ran, rows[i].ballot.ran);
+    assert_int_equal(ballot.set_nothing, rows[i].ballot.set_nothing);
+    assert_int_equal(ballot.wants_text, rows[i].ballot.wants_text);
+    assert_int_equal(ballot.broken, rows[i].ballot.broken);
+  }
+}
+
+static void a_release_says_whether_it_has_called_somebody(void **state) {
+  static const rl_outstanding_kind kinds[] = {RL_OUTSTANDING_RELEASE, RL_OUTSTANDING_FORCE};
+  (void)state;
+  for (unsigned i = 0; i < 2; i++) {
+    for (long long answer = -1; answer <= 4; answer++) {
+      rl_outstanding owed = {.kind = (uint8_t)kinds[i], .script = RL_SCRIPT_RELEASE_NOTIFY};
+      rl_reply reply = {.type = RL_REPLY_INTEGER, .integer = answer};
+      rl_verdict ballot = rl_verdict_read(&owed, &reply);
+      assert_int_equal(ballot.vote == REDLOCK_VOTE_GRANTED, answer >= 1 && answer <= 3);
+      assert_int_equal(ballot.vote == REDLOCK_VOTE_TAKEN, answer == 0);
+      assert_int_equal(ballot.called, answer == 2);
+      assert_int_equal(ballot.mute, answer == 3);
+      assert_int_equal(ballot.broken, answer < 0 || answer > 3);
+    }
+  }
+}
+
+static void no_other_script_answers_2(void **state) {
+  static const rl_outstanding rows[] = {
+      {.kind = RL_OUTSTANDING_EXTEND, .script = RL_SCRIPT_EXTEND},
+      {.kind = RL_OUTSTANDING_ACQUIRE, .script = RL_SCRIPT_NONE},
+      {.kind = RL_OUTSTANDING_ATTACH, .script = RL_SCRIPT_NONE},
+  };
+  (void)state;
+  for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+    rl_reply reply = {.type = RL_REPLY_INTEGER, .integer = 2};
+    rl_verdict ballot = rl_verdict_read(&rows[i], &reply);
+    assert_true(ballot.broken);
+    assert_false(ballot.called);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_reply_is_a_vote_and_proves_what_its_line_says),
+      cmocka_unit_test(a_release_says_whether_it_has_called_somebody),
+      cmocka_unit_test(no_other_script_answers_2),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,748 @@
+/*
+ * Lines: locks of one client that wait for the same resource; W1 to W4 of rl_waitlist.c.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "wait/rl_waitlist.h"
+
+#include "calling_world.h"
+#include "lease/rl_custom_token.h"
+#include "wait/rl_notify.h"
+
+static rl_lock *begin_without_answers(fake_world *world, const char *key,
+                                      const redlock_options *options) {
+  rl_lock *lock = fake_lock(world, key, options);
+  assert_non_null(lock);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
+  return lock;
+}
+
+static void assert_parked(const rl_lock *lock, const rl_lock *front) {
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(lock->phase, RL_PHASE_QUEUED);
+  assert_non_null(lock->line);
+  assert_ptr_equal(lock->line->front, front);
+}
+
+static void assert_says(const rl_lock *lock, const char *part) {
+  char message[400];
+  (void)rl_lock_message(lock, message, sizeof message);
+  if (strstr(message, part) == NULL) {
+    fail_msg("\"%s\" does not say \"%s\"", message, part);
+  }
+}
+
+static void assert_says_not(const rl_lock *lock, const char *part) {
+  char message[400];
+  (void)rl_lock_message(lock, message, sizeof message);
+  assert_null(strstr(message, part));
+}
+
+/* --------------------------------------------------------------------------------------- W1 */
+
+static void who_waits_for_the_same_stands_behind_the_first(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *front = begin_patient(world);
+  rl_lock *second = begin_patient(world);
+  rl_lock *third = begin_patient(world);
+  assert_int_equal(front->phase, RL_PHASE_DELAY);
+  assert_parked(second, front);
+  assert_parked(third, front);
+  assert_int_equal(world->core.lines->count, 1);
+  assert_int_equal(world->core.lines->parked, 2);
+  assert_int_equal(world->nodes[0].sets, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void a_thousand_cost_the_nodes_what_one_costs(void **state) {
+  (void)state;
+  unsigned sets[2];
+  unsigned bytes[2];
+  for (unsigned i = 0; i < 2; i++) {
+    fake_world *world = fake_world_new(3);
+    redlock_options options = patient();
+    take_key(world, 7, REDLOCK_NEVER);
+    for (unsigned k = 0; k < (i == 0 ? 1 : 1000); k++) {
+      (void)begin_without_answers(world, KEY, &options);
+    }
+    fake_settle(world);
+    pass(world, 20 * DELAY);
+    sets[i] = world->nodes[0].sets;
+    bytes[i] = world->nodes[0].releases;
+    assert_true(fake_world_end(world));
+  }
+  assert_int_equal(sets[0], 21);
+  assert_int_equal(sets[1], sets[0]);
+  assert_int_equal(bytes[1], bytes[0]);
+}
+
+static void those_who_make_one_attempt_stand_in_no_line(void **state) {
+  (void)state;
+  redlock_options once = fake_once();
+  fake_world *world = fake_world_new(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *front = begin_patient(world);
+  rl_lock *lock = begin_of(world, KEY, &once);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_int_equal(front->phase, RL_PHASE_DELAY);
+  assert_true(fake_world_end(world));
+}
+
+static void locks_of_several_resources_stand_in_no_line(void **state) {
+  (void)state;
+  static const char *const names[] = {KEY, "other"};
+  redlock_options options = patient();
+  fake_world *world = fake_world_new(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_patient(world);
+  rl_lock *both = fake_lock_many(world, names, 2, &options);
+  assert_error(rl_lock_acquire(both, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_null(both->line);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void a_token_of_ones_own_stands_in_no_line(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  fake_world *world = fake_world_new(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_patient(world);
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  assert_error(rl_custom_token_set(lock, OTHER, sizeof OTHER - 1), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_null(lock->line);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+/* Who wants to look every 50 ms is not made to wait for somebody who looks once a minute. */
+static void who_waits_otherwise_stands_in_another_line(void **state) {
+  (void)state;
+  enum { KINDS = 7 };
+  redlock_options seldom = patient();
+  redlock_options others[KINDS];
+  fake_world *world = fake_world_new(3);
+  for (unsigned i = 0; i < KINDS; i++) {
+    others[i] = patient();
+  }
+  seldom.retry_delay_us = 60 * REDLOCK_SECONDS;
+  others[0].retry_jitter_us = MS;
+  others[1].slow_retry_us = 7 * REDLOCK_SECONDS;
+  others[2].notify = REDLOCK_NO;
+  others[4].fence = REDLOCK_YES; /* What fails for the one need not fail for another. */
+  others[5].node_timeout_us = 2 * MS;
+  others[6].drift_factor = 0.5;
+  take_key(world, 7, FAKE_START_US + DELAY / 2);
+  rl_lock *front = begin_of(world, KEY, &seldom);
+  rl_lock *often = begin_of(world, KEY, &others[3]);
+  assert_ptr_not_equal(often->line, front->line);
+  assert_parked(begin_of(world, KEY, &seldom), front);
+  assert_parked(begin_of(world, KEY, &others[3]), often);
+  for (unsigned i = 0; i < KINDS; i++) {
+    if (i == 3) {
+      continue;
+    }
+    rl_lock *lock = begin_of(world, KEY, &others[i]);
+    assert_ptr_equal(lock->line->front, lock);
+    assert_int_equal(world->core.lines->count, 3);
+    rl_lock_free(lock, world->now_us);
+  }
+  pass(world, 2 * DELAY);
+  assert_error(rl_lock_result(front), REDLOCK_PENDING);
+  assert_error(rl_lock_result(often), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+/* Nobody waits as somebody else likes to; but who comes last is called by nobody. */
+static void of_one_resource_there_are_sixteen_lines_at_most_and_the_others_poll(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(1);
+  take_key(world, 1, REDLOCK_NEVER);
+  for (unsigned i = 0; i < 40; i++) {
+    redlock_options options = patient();
+    options.retry_delay_us = (1 + i) * MS;
+    rl_lock *lock = begin_of(world, KEY, &options);
+    assert_int_equal(lock->line != NULL, i < 16);
+  }
+  assert_int_equal(world->core.lines->count, 16);
+  assert_int_equal(world->core.lines->parked, 0);
+  assert_int_equal(world->nodes[0].sets, 40);
+  assert_true(fake_world_end(world));
+}
+
+static void each_resource_has_a_line_of_its_own(void **state) {
+  (void)state;
+  enum { MANY = 200 };
+  redlock_options options = patient();
+  rl_lock *fronts[MANY], *others[MANY];
+  fake_world *world = fake_world_new(1);
+  for (unsigned i = 0; i < MANY; i++) {
+    char name[32];
+    (void)snprintf(name, sizeof name, "resource with number %u", i);
+    fronts[i] = begin_without_answers(world, name, &options);
+    others[i] = begin_without_answers(world, name, &options);
+    assert_int_equal(fake_reply(world, 0, "$-1\r\n").verb, FAKE_SET);
+    fake_settle(world);
+  }
+  assert_int_equal(world->core.lines->count, MANY);
+  for (unsigned i = 0; i < MANY; i++) {
+    assert_parked(others[i], fronts[i]);
+    assert_ptr_equal(rl_waitlist_find(&world->core, fronts[i]->resource), fronts[i]->line);
+  }
+  for (unsigned i = 0; i < MANY; i += 2) {
+    rl_lock_free(fronts[i], world->now_us);
+    rl_lock_free(others[i], world->now_us);
+  }
+  assert_int_equal(world->core.lines->count, MANY / 2);
+  for (unsigned i = 1; i < MANY; i += 2) {
+    assert_parked(others[i], fronts[i]);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void when_nobody_waits_any_more_the_line_is_gone(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_null(lock->line);
+  assert_int_equal(world->core.lines->count, 0);
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------------- W2 */
+
+static void who_stands_behind_keeps_the_budget_it_came_with(void **state) {
+  (void)state;
+  redlock_options brief = patient();
+  brief.wait_us = 500 * MS;
+  fake_world *world = fake_world_new(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_patient(world);
+  pass(world, 30 * MS);
+  rl_lock *lock = begin_of(world, KEY, &brief);
+  pass(world, 500 * MS - 1);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  pass(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_says(lock, "is taken: 2 of 3 nodes hold it");
+  assert_says_not(lock, "without a vote"); /* It was asked, by the first. */
+  assert_int_equal(world->core.lines->parked, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void a_number_of_attempts_becomes_a_budget_in_the_line(void **state) {
+  (void)state;
+  redlock_options counted = patient();
+  counted.wait_us = 0;
+  counted.retry_count = 2;
+  fake_world *world = fake_world_new(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_patient(world);
+  rl_lock *lock = begin_of(world, KEY, &counted);
+  pass(world, 2 * DELAY - 1);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  pass(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_true(fake_world_end(world));
+}
+
+static void who_gives_up_behind_one_that_has_heard_nothing_was_not_asked(void **state) {
+  (void)state;
+  redlock_options brief = patient();
+  brief.wait_us = 20 * MS;
+  redlock_options options = patient();
+  fake_world *world = fake_world_new(3);
+  (void)begin_without_answers(world, KEY, &options);
+  rl_lock *lock = begin_without_answers(world, KEY, &brief);
+  fake_pass(world, 20 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_says(lock, "the time was up before it was asked");
+  assert_true(fake_world_end(world));
+}
+
+/* What the first has been told of an attempt that is under way is not all. */
+static void who_gives_up_during_an_attempt_of_the_first_names_no_number_of_nodes(void **state) {
+  (void)state;
+  redlock_options brief = patient(), options = patient();
+  brief.wait_us = DELAY + 20 * MS;
+  fake_world *world = fake_world_new(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_of(world, KEY, &options);
+  rl_lock *lock = begin_of(world, KEY, &brief);
+  pass(world, DELAY - MS);
+  fake_pass(world, MS); /* The second attempt has begun, */
+  assert_int_equal(fake_next(world, 0), FAKE_SET);
+  fake_pass(world, 20 * MS); /* and is not answered. */
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_says(lock, "was taken, and the last attempt was not answered in time");
+  assert_true(fake_world_end(world));
+}
+
+/* The first only looks every 2 s, and has heard last that somebody has it. */
+static void who_gives_up_while_a_majority_is_silent_does_not_say_taken(void **state) {
+  (void)state;
+  redlock_options brief = patient();
+  brief.wait_us = 500 * MS;
+  fake_world *world = listening(3);
+  rl_lock *held = begin_patient(world);
+  rl_lock *front = begin_patient(world);
+  rl_lock *lock = begin_of(world, KEY, &brief);
+  assert_error(rl_lock_result(held), REDLOCK_OK);
+  assert_parked(lock, front);
+  assert_error(rl_lock_release(held, world->now_us, false), REDLOCK_OK);
+  for (unsigned i = 0; i < 51; i++) { /* Nobody answers any more. */
+    fake_pass(world, 10 * MS);
+  }
+  assert_error(rl_lock_result(front), REDLOCK_PENDING);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_true(fake_world_end(world));
+}
+
+static void
+who_gives_up_behind_one_that_has_asked_for_its_turn_tells_what_the_queues_said(void **state) {
+  (void)state;
+  redlock_options brief = patient(), fair = patient();
+  brief.wait_us = 100 * MS;
+  fair.fair = REDLOCK_YES;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_of(world, KEY, &fair);
+  rl_lock *lock = begin_of(world, KEY, &brief);
+  pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_says(lock, "2 of 3 nodes hold it");
+  assert_int_equal(total_of(world, sets), 0);
+  assert_true(fake_world_end(world));
+}
+
+static void who_gives_up_behind_a_lock_of_this_client_says_that_it_is_taken(void **state) {
+  (void)state;
+  redlock_options brief = patient();
+  brief.wait_us = 100 * MS;
+  fake_world *world = fake_world_new(3);
+  take_key(world, 7, FAKE_START_US + 150 * MS);
+  rl_lock *first = begin_patient(world);
+  (void)begin_patient(world);
+  pass(world, DELAY);
+  assert_error(rl_lock_result(first), REDLOCK_OK);
+  rl_lock *lock = begin_of(world, KEY, &brief);
+  pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_says(lock, "3 of 3 nodes");
+  assert_true(fake_world_end(world));
+}
+
+/* --------------------------------------------------------------------------------------- W3 */
+
+static void they_get_it_in_the_order_in_which_they_came(void **state) {
+  (void)state;
+  enum { MANY = 20 };
+  redlock_options options = patient();
+  rl_lock *locks[MANY];
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  for (unsigned i = 0; i < MANY; i++) {
+    locks[i] = begin_without_answers(world, KEY, &options);
+  }
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    release_key(world, i);
+  }
+  fake_settle(world);
+  for (unsigned i = 0; i < MANY; i++) {
+    assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
+    if (i + 1 < MANY) {
+      assert_error(rl_lock_result(locks[i + 1]), REDLOCK_PENDING);
+    }
+    assert_error(rl_lock_release(locks[i], world->now_us, false), REDLOCK_OK);
+    fake_settle(world);
+    pass(world, 60 * MS);
+  }
+  assert_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
+  assert_true(fake_world_end(world));
+}
+
+static void behind_a_lock_that_was_granted_the_next_one_begins_by_waiting(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *first = begin_patient(world);
+  rl_lock *next = begin_patient(world);
+  for (unsigned i = 0; i < 3; i++) {
+    release_key(world, i);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(first), REDLOCK_OK);
+  assert_int_equal(next->phase, RL_PHASE_DELAY);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_stands(world, 0, 1, entry_of(next));
+  pass(world, 5 * DELAY);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+static void behind_one_that_gave_up_the_next_takes_its_place(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *first = begin_patient(world);
+  rl_lock *next = begin_patient(world);
+  char entry[RL_LINK_ENTRY_SIZE];
+  memcpy(entry, entry_of(first), sizeof entry);
+  rl_lock_cancel(first, world->now_us, REDLOCK_E_CANCELLED);
+  fake_settle(world);
+  assert_int_equal(next->phase, RL_PHASE_DELAY);
+  assert_string_equal(entry_of(next), entry);
+  assert_stands(world, 0, 0, entry);
+  assert_int_equal(total_of(world, leaves), 0);
+  assert_int_equal(total_of(world, sets), 3);
+  assert_true(fake_world_end(world));
+}
+
+static void who_takes_a_place_tells_what_was_heard_there(void **state) {
+  (void)state;
+  redlock_options brief = patient();
+  brief.wait_us = 100 * MS;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *first = begin_patient(world);
+  (void)begin_patient(world);
+  rl_lock *third = begin_of(world, KEY, &brief);
+  rl_lock_cancel(first, world->now_us, REDLOCK_E_CANCELLED);
+  fake_settle(world);
+  pass(world, 100 * MS);
+  assert_error(rl_lock_result(third), REDLOCK_E_TAKEN);
+  assert_says(third, "2 of 3 nodes hold it");
+  assert_true(fake_world_end(world));
+}
+
+static void behind_one_that_knew_nothing_the_next_tries_at_once(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  fake_world *world = fake_world_new(3);
+  rl_lock *first = begin_without_answers(world, KEY, &options);
+  rl_lock *next = begin_without_answers(world, KEY, &options);
+  rl_lock_cancel(first, world->now_us, REDLOCK_E_CANCELLED);
+  fake_settle(world);
+  assert_error(rl_lock_result(next), REDLOCK_OK);
+  assert_int_equal(world->now_us, FAKE_START_US);
+  assert_true(fake_world_end(world));
+}
+
+static void the_next_of_one_whose_budget_is_over_tells_what_that_has_heard(void **state) {
+  (void)state;
+  redlock_options brief = patient(), briefer = patient();
+  brief.wait_us = 300 * MS;
+  fake_world *world = fake_world_new(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  (void)begin_of(world, KEY, &brief);
+  briefer.wait_us = 301 * MS;
+  rl_lock *next = begin_of(world, KEY, &briefer);
+  pass(world, 302 * MS);
+  assert_error(rl_lock_result(next), REDLOCK_E_TAKEN);
+  assert_says(next, "2 of 3 nodes");
+  assert_true(fake_world_end(world));
+}
+
+/* Nodes that were slow are not asked again when the budget is too short for them, but once by each: they may be fast now. */
+static void who_stood_in_line_makes_one_attempt_whatever_was_heard(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  fake_world *world = fake_world_new(3);
+  options.wait_us = 100 * MS;
+  rl_lock *first = begin_without_answers(world, KEY, &options);
+  options.wait_us = 200 * MS;
+  rl_lock *next = begin_without_answers(world, KEY, &options);
+  assert_parked(next, first);
+  while (rl_lock_result(first) == REDLOCK_PENDING) { /* Nobody answers it. */
+    world->now_us = rl_core_deadline(&world->core);
+    fake_turn(world);
+  }
+  assert_error(rl_lock_result(first), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(next->result, REDLOCK_E_UNAVAILABLE); /* So far. */
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    world->core.nodes[i]->link.nearest_us = 10 * SECONDS;
+  }
+  pass_until(world, FAKE_START_US + 199 * MS);
+  assert_error(rl_lock_result(next), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void who_is_cancelled_behind_another_leaves_the_others_in_order(void **state) {
+  (void)state;
+  redlock_options options = patient();
+  rl_lock *locks[5];
+  fake_world *world = fake_world_new(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  for (unsigned i = 0; i < 5; i++) {
+    locks[i] = begin_of(world, KEY, &options);
+  }
+  rl_lock_cancel(locks[4], world->now_us, REDLOCK_E_CANCELLED);
+  rl_lock_cancel(locks[1], world->now_us, REDLOCK_E_CANCELLED);
+  rl_lock_free(locks[2], world->now_us);
+  assert_error(rl_lock_result(locks[1]), REDLOCK_E_CANCELLED);
+  assert_int_equal(world->core.lines->parked, 1);
+  assert_parked(locks[3], locks[0]);
+  rl_lock_free(locks[0], world->now_us);
+  fake_settle(world);
+  assert_int_equal(world->core.lines->parked, 0);
+  assert_ptr_equal(locks[3]->line->front, locks[3]);
+  rl_lock_cancel(locks[3], world->now_us, REDLOCK_E_CANCELLED);
+  assert_int_equal(world->core.lines->count, 0);
+  assert_int_equal(world->core.busy_count, 0);
+  assert_true(fake_world_end(world));
+}
+
+static void one_that_was_cancelled_may_come_again(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *front = begin_patient(world);
+  rl_lock *lock = begin_patient(world);
+  for (unsigned i = 0; i < 3; i++) {
+    rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+    fake_settle(world);
+    assert_parked(lock, front);
+  }
+  assert_int_equal(world->core.lines->parked, 1);
+  assert_true(fake_world_end(world));
+}
+
+static void closing_ends_the_whole_line(void **state) {
+  (void)state;
+  for (unsigned calling = 0; calling < 2; calling++) {
+    rl_lock *locks[3];
+    fake_world *world = calling ? listening(3) : fake_world_new(3);
+    take_key(world, 7, REDLOCK_NEVER);
+    for (unsigned i = 0; i < 3; i++) {
+      locks[i] = begin_patient(world);
+    }
+    rl_core_close(&world->core, world->now_us);
+    for (unsigned i = 0; i < 3; i++) {
+      assert_error(rl_lock_result(locks[i]), REDLOCK_E_CLOSED);
+      assert_null(locks[i]->line);
+    }
+    assert_int_equal(world->core.lines->count, 0);
+    assert_int_equal(world->core.lines->parked, 0);
+    fake_settle(world);
+    assert_int_equal(world->nodes[0].sets, 1);
+    assert_true(fake_world_end(world));
+  }
+}
+
+static void a_forked_child_has_no_lines(void **state) {
+  (void)state;
+  rl_lock *locks[3];
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  for (unsigned i = 0; i < 3; i++) {
+    locks[i] = begin_patient(world);
+  }
+  rl_core_forget(&world->core);
+  assert_int_equal(world->core.lines->count, 0);
+  assert_int_equal(world->core.lines->parked, 0);
+  assert_int_equal(world->core.busy_count, 0);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_null(locks[i]->line);
+  }
+  assert_true(fake_world_end(world));
+}
+
+static void in_each_order_of_leaving_nothing_is_left(void **state) {
+  (void)state;
+  for (unsigned order = 0; order < 24; order++) {
+    rl_lock *locks[4];
+    unsigned left = order;
+    fake_world *world = listening(3);
+    take_key(world, 7, REDLOCK_NEVER);
+    for (unsigned i = 0; i < 4; i++) {
+      locks[i] = begin_patient(world);
+    }
+    for (unsigned count = 4; count > 0; count--) {
+      unsigned at = left % count;
+      left /= count;
+      rl_lock_free(locks[at], world->now_us);
+      locks[at] = locks[count - 1];
+      fake_settle(world);
+      assert_int_equal(world->core.lines->count, count > 1);
+    }
+    assert_null(fake_queue_at(&world->nodes[1].store, KEY, 0));
+    assert_int_equal(world->core.calls->used_count, 0);
+    assert_true(fake_world_end(world));
+  }
+}
+
+/* --------------------------------------------------------------------------------------- W4 */
+
+static void a_release_of_this_client_lets_the_next_try_at_once(void **state) {
+  (void)state;
+  fake_world *world = fake_world_new(3); /* without calls */
+  rl_lock *held = begin_patient(world);
+  rl_lock *next = begin_patient(world);
+  assert_error(rl_lock_result(held), REDLOCK_OK);
+  assert_error(rl_lock_result(next), REDLOCK_PENDING);
+  pass(world, 10 * MS);
+  assert_error(rl_lock_release(held, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(next), REDLOCK_OK);
+  assert_int_equal(world->now_us, FAKE_START_US + 10 * MS);
+  assert_true(fake_world_end(world));
+}
+
+static void a_release_of_this_client_is_heard_by_all_lines(void **state) {
+  (void)state;
+  redlock_options seldom = patient();
+  fake_world *world = fake_world_new(3); /* without calls */
+  seldom.retry_delay_us = 60 * REDLOCK_SECONDS;
+  rl_lock *held = begin_patient(world);
+  rl_lock *next = begin_patient(world);
+  rl_lock *last = begin_of(world, KEY, &seldom);
+  assert_error(rl_lock_release(held, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  bool first = rl_lock_result(next) == REDLOCK_OK;
+  assert_error(rl_lock_result(first ? last : next), REDLOCK_PENDING);
+  assert_error(rl_lock_release(first ? next : last, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_result(first ? last : next), REDLOCK_OK);
+  assert_true(fake_world_end(world));
+}
+
+static void but_not_for_longer_than_a_few_delays_in_a_row(void **state) {
+  (void)state;
+  enum { MANY = 100 };
+  redlock_options options = patient();
+  rl_lock *locks[MANY];
+  unsigned at_once = 0, waited = 0;
+  redlock_duration longest_us = 0, run_us = 0;
+  fake_world *world = fake_world_new(3);
+  for (unsigned i = 0; i < MANY; i++) {
+    locks[i] = begin_without_answers(world, KEY, &options);
+  }
+  fake_settle(world);
+  for (unsigned i = 0; i + 1 < MANY; i++) {
+    assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
+    pass(world, 50 * MS);
+    run_us += 50 * MS;
+    assert_error(rl_lock_release(locks[i], world->now_us, false), REDLOCK_OK);
+    fake_settle(world);
+    if (rl_lock_result(locks[i + 1]) == REDLOCK_OK) {
+      at_once++;
+      longest_us = rl_time_max(longest_us, run_us);
+      continue;
+    }
+    waited++; /* Another client may have its turn. */
+    run_us = 0;
+    pass(world, DELAY);
+  }
+  assert_true(at_once > waited);
+  assert_true(waited >= 2);
+  assert_true(longest_us <= 6 * DELAY);
+  assert_true(fake_world_end(world));
+}
+
+/* Nor by two lines in turns. */
+static void two_lines_keep_it_no_longer_than_one(void **state) {
+  (void)state;
+  enum { MANY = 40 };
+  rl_lock *locks[MANY];
+  bool had[MANY] = {false};
+  redlock_duration run_us = 0;
+  unsigned held = 0;
+  fake_world *world = fake_world_new(3);
+  for (unsigned i = 0; i < MANY; i++) {
+    redlock_options options = patient();
+    options.slow_retry_us = i % 2 == 0 ? SLOW : 2 * SLOW;
+    locks[i] = begin_without_answers(world, KEY, &options);
+  }
+  fake_settle(world);
+  for (unsigned k = 0; k < MANY && held < MANY; k++) {
+    for (held = 0; held < MANY && (had[held] || rl_lock_result(locks[held]) != REDLOCK_OK);) {
+      held++;
+    }
+    if (held < MANY) {
+      had[held] = true;
+      pass(world, 50 * MS);
+      run_us += 50 * MS;
+      assert_error(rl_lock_release(locks[held], world->now_us, false), REDLOCK_OK);
+      fake_settle(world);
+    }
+  }
+  assert_int_equal(held, MANY); /* Another client may have its turn. */
+  assert_true(run_us >= 5 * DELAY && run_us <= 5 * DELAY + 150 * MS);
+  assert_true(had[0] && had[2] && had[1] && had[3]); /* Both lines have had it. */
+  assert_true(fake_world_end(world));
+}
+
+static void with_calls_nobody_is_let_past_the_queue(void **state) {
+  (void)state;
+  fake_world *world = listening(3);
+  take_key(world, 7, REDLOCK_NEVER);
+  rl_lock *first = begin_patient(world);
+  rl_lock *next = begin_patient(world);
+  for (unsigned i = 0; i < 3; i++) {
+    release_key(world, i);
+  }
+  let_other_stand(world); /* Between the two: they stood before the next one did. */
+  fake_settle(world);
+  assert_error(rl_lock_result(first), REDLOCK_OK);
+  assert_stands(world, 0, 2, entry_of(next));
+  pass(world, 60 * MS);
+  assert_error(rl_lock_release(first, world->now_us, false), REDLOCK_OK);
+  fake_settle(world);
+  for (unsigned i = 0; i < 3; i++) {
+    assert_true(other_hears(world, i));
+  }
+  assert_error(rl_lock_result(next), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, 2);
+  assert_true(fake_world_end(world));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(who_waits_for_the_same_stands_behind_the_first),
+      cmocka_unit_test(a_thousand_cost_the_nodes_what_one_costs),
+      cmocka_unit_test(those_who_make_one_attempt_stand_in_no_line),
+      cmocka_unit_test(locks_of_several_resources_stand_in_no_line),
+      cmocka_unit_test(a_token_of_ones_own_stands_in_no_line),
+      cmocka_unit_test(who_waits_otherwise_stands_in_another_line),
+      cmocka_unit_test(of_one_resource_there_are_sixteen_lines_at_most_and_the_others_poll),
+      cmocka_unit_test(each_resource_has_a_line_of_its_own),
+      cmocka_unit_test(when_nobody_waits_any_more_the_line_is_gone),
+      cmocka_unit_test(who_stands_behind_keeps_the_budget_it_came_with),
+      cmocka_unit_test(a_number_of_attempts_becomes_a_budget_in_the_line),
+      cmocka_unit_test(who_gives_up_behind_one_that_has_heard_nothing_was_not_asked),
+      cmocka_unit_test(
+          who_gives_up_behind_one_that_has_asked_for_its_turn_tells_what_the_queues_said),
+      cmocka_unit_test(who_gives_up_during_an_attempt_of_the_first_names_no_number_of_nodes),
+      cmocka_unit_test(who_gives_up_while_a_majority_is_silent_does_not_say_taken),
+      cmocka_unit_test(who_gives_up_behind_a_lock_of_this_client_says_that_it_is_taken),
+      cmocka_unit_test(they_get_it_in_the_order_in_which_they_came),
+      cmocka_unit_test(behind_a_lock_that_was_granted_the_next_one_begins_by_waiting),
+      cmocka_unit_test(behind_one_that_gave_up_the_next_takes_its_place),
+      cmocka_unit_test(who_takes_a_place_tells_what_was_heard_there),
+      cmocka_unit_test(behind_one_that_knew_nothing_the_next_tries_at_once),
+      cmocka_unit_test(the_next_of_one_whose_budget_is_over_tells_what_that_has_heard),
+      cmocka_unit_test(who_stood_in_line_makes_one_attempt_whatever_was_heard),
+      cmocka_unit_test(who_is_cancelled_behind_another_leaves_the_others_in_order),
+      cmocka_unit_test(one_that_was_cancelled_may_come_again),
+      cmocka_unit_test(closing_ends_the_whole_line),
+      cmocka_unit_test(a_forked_child_has_no_lines),
+      cmocka_unit_test(in_each_order_of_leaving_nothing_is_left),
+      cmocka_unit_test(a_release_of_this_client_lets_the_next_try_at_once),
+      cmocka_unit_test(a_release_of_this_client_is_heard_by_all_lines),
+      cmocka_unit_test(but_not_for_longer_than_a_few_delays_in_a_row),
+      cmocka_unit_test(two_lines_keep_it_no_longer_than_one),
+      cmocka_unit_test(with_calls_nobody_is_let_past_the_queue),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

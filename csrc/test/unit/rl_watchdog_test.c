@@ -1,0 +1,120 @@
+/*
+ * When the keeper is called out of its sleep, without a thread.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "client/rl_watchdog.h"
+
+#include "client/rl_client.h"
+#include "client/rl_watchdog_due.h"
+#include "rl_test.h"
+
+#define QUIET_US (10 * MS)
+#define LOOP_US (20 * MS)
+
+static redlock_client *client;
+
+/* It sleeps for ever, and the last turn has just been. */
+static int begin(void **state) {
+  (void)state;
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
+  rl_client_enter(client);
+  client->keeper.runs = true;
+  client->keeper.until_us = REDLOCK_NEVER;
+  client->processed_us = 1000 * SECONDS;
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  client->keeper.runs = false;
+  client->epoll_fd = -1;
+  client->core.nodes[0]->link.phase = RL_LINK_DOWN;
+  rl_client_leave(client);
+  redlock_client_free(client);
+  return 0;
+}
+
+/* Whether one that sleeps until |until_us| would wake too late. */
+static bool is_late(redlock_time until_us) {
+  client->keeper.until_us = until_us;
+  return rl_watchdog_is_late(client);
+}
+
+static void it_takes_a_turn_10_ms_after_the_last(void **state) {
+  (void)state;
+  assert_false(is_late(client->processed_us + QUIET_US));
+  assert_true(is_late(client->processed_us + QUIET_US + 1));
+  assert_true(is_late(REDLOCK_NEVER));
+}
+
+static void nobody_calls_one_that_does_not_sleep_or_run(void **state) {
+  (void)state;
+  assert_false(is_late(0));
+  client->keeper.runs = false;
+  assert_false(is_late(REDLOCK_NEVER));
+}
+
+static void nor_while_a_thread_is_in_a_call(void **state) {
+  (void)state;
+  rl_waiter *waiter = rl_wait_begin(client, NULL);
+  client->wait.leader = waiter;
+  assert_false(is_late(REDLOCK_NEVER));
+  client->wait.leader = NULL;
+  assert_true(is_late(REDLOCK_NEVER));
+  client->wait.asleep.first = waiter;
+  assert_false(is_late(REDLOCK_NEVER));
+  client->wait.asleep.first = NULL;
+  client->wait.coming = 1; /* It has been called, and does not run yet. */
+  assert_false(is_late(REDLOCK_NEVER));
+  client->wait.coming = 0;
+  rl_wait_end(client, waiter);
+}
+
+static void nor_for_a_closed_client(void **state) {
+  (void)state;
+  client->core.closed = true;
+  assert_false(is_late(REDLOCK_NEVER));
+}
+
+static void beside_a_loop_it_waits_20_ms_for_what_is_overdue(void **state) {
+  (void)state;
+  rl_link *link = &client->core.nodes[0]->link;
+  client->epoll_fd = 0; /* as good as any */
+  assert_false(is_late(REDLOCK_NEVER));
+  for (unsigned connects = 0; connects < 2; connects++) {
+    link->phase = connects == 1 ? RL_LINK_CONNECTING : RL_LINK_HANDSHAKE;
+    link->phase_deadline_us = REDLOCK_NEVER;
+    assert_false(is_late(client->processed_us + LOOP_US));
+    assert_true(is_late(client->processed_us + LOOP_US + 1));
+  }
+  link->phase = RL_LINK_UP;
+  assert_false(is_late(REDLOCK_NEVER));
+}
+
+static void one_that_runs_is_forbidden_or_useless_is_not_started(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < 3; i++) {
+    client->keeper.runs = i == 0;
+    client->keeper.forbidden = i == 1; /* by Lua code that cannot have threads */
+    client->carried = i == 2;          /* by a host that looks after it */
+    assert_error(rl_watchdog_start(client), REDLOCK_OK);
+    assert_true(client->keeper.runs == (i == 0));
+    assert_int_equal(rl_event_fd(&client->keeper.event), -1);
+  }
+  client->carried = false;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(it_takes_a_turn_10_ms_after_the_last, begin, end),
+      cmocka_unit_test_setup_teardown(nobody_calls_one_that_does_not_sleep_or_run, begin, end),
+      cmocka_unit_test_setup_teardown(nor_while_a_thread_is_in_a_call, begin, end),
+      cmocka_unit_test_setup_teardown(nor_for_a_closed_client, begin, end),
+      cmocka_unit_test_setup_teardown(beside_a_loop_it_waits_20_ms_for_what_is_overdue, begin, end),
+      cmocka_unit_test_setup_teardown(one_that_runs_is_forbidden_or_useless_is_not_started, begin,
+                                      end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,289 @@
+/*
+ * The keeper's thread: beside a loop, without entropy, and where something cannot be had.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "client/rl_watchdog.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "client/rl_client.h"
+#include "lease/rl_loss.h"
+#include "loopback.h"
+#include "os/rl_entropy.h"
+#include "os/rl_thread.h"
+#include "rl_test.h"
+
+#define QUIET_US (10 * MS)
+#define LOOP_US (20 * MS)
+
+static bool no_event;
+static bool no_semaphore;
+static bool no_thread;
+static atomic_bool no_entropy;
+
+bool __real_rl_event_open(rl_event *event);
+bool __wrap_rl_event_open(rl_event *event);
+bool __real_rl_semaphore_init(rl_semaphore *semaphore);
+bool __wrap_rl_semaphore_init(rl_semaphore *semaphore);
+int __real_rl_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *argument);
+int __wrap_rl_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *argument);
+bool __real_rl_entropy_fill(unsigned char *bytes, size_t length);
+bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length);
+
+bool __wrap_rl_event_open(rl_event *event) {
+  return !no_event && __real_rl_event_open(event);
+}
+
+bool __wrap_rl_semaphore_init(rl_semaphore *semaphore) {
+  return !no_semaphore && __real_rl_semaphore_init(semaphore);
+}
+
+int __wrap_rl_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *argument) {
+  return no_thread ? EAGAIN : __real_rl_thread_start(thread, stack, run, argument);
+}
+
+bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length) {
+  return !atomic_load(&no_entropy) && __real_rl_entropy_fill(bytes, length);
+}
+
+/* How often the keeper has lain down, and how long after the last turn it wanted to get up the first time. */
+static redlock_client *client;
+static atomic_uint sleeps;
+static redlock_duration first_sleep_us;
+static atomic_bool with_mutex; /* It lay down with the mutex, which nobody else could have taken. */
+
+bool __real_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
+bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
+
+bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
+  if (semaphore == &client->keeper.self.semaphore) {
+    if (atomic_load(&sleeps) == 0) {
+      first_sleep_us = rl_time_sub(until_us, client->processed_us);
+    }
+    if (pthread_mutex_lock(&client->mutex.mutex) == EDEADLK) {
+      atomic_store(&with_mutex, true);
+    } else {
+      (void)pthread_mutex_unlock(&client->mutex.mutex);
+    }
+    atomic_fetch_add(&sleeps, 1);
+  }
+  return __real_rl_semaphore_wait(semaphore, until_us);
+}
+
+/* A loop that does not end is ended by SIGALRM, with the test. */
+static int begin(void **state) {
+  (void)state;
+  (void)alarm(60);
+  assert_error(redlock_client_new(&client, NULL, NULL, 0), REDLOCK_OK);
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  redlock_client_free(client);
+  (void)alarm(0);
+  return atomic_load(&with_mutex) ? 1 : 0;
+}
+
+static int start(void) {
+  rl_client_enter(client);
+  int error = rl_watchdog_start(client);
+  rl_client_leave(client);
+  return error;
+}
+
+static void wait_for_sleeps(unsigned count) {
+  redlock_time until_us = redlock_now() + 20 * SECONDS;
+  while (atomic_load(&sleeps) < count) {
+    assert_true(redlock_now() < until_us);
+    (void)poll(NULL, 0, 1);
+  }
+}
+
+static void forget_sleeps(void) {
+  rl_client_enter(client);
+  atomic_store(&sleeps, 0);
+  rl_client_leave(client);
+}
+
+static bool leads(void) {
+  rl_client_enter(client);
+  bool does = client->wait.leader == &client->keeper.self;
+  rl_client_leave(client);
+  return does;
+}
+
+static void wait_until_it_leads(void) {
+  redlock_time until_us = redlock_now() + 20 * SECONDS;
+  while (!leads()) {
+    assert_true(redlock_now() < until_us);
+    (void)poll(NULL, 0, 1);
+  }
+}
+
+/* An acquire that waits for |address|. */
+static redlock_lock *begin_acquire(const char *address) {
+  redlock_lock *lock;
+  redlock_options options = {.node_timeout_us = 20 * SECONDS,
+                             .ttl_us = 200 * SECONDS,
+                             .retry_count = REDLOCK_RETRIES_NONE};
+  assert_error(redlock_client_add(client, address, NULL, 0), REDLOCK_OK);
+  assert_error(redlock_lock_new(&lock, client, "r", 1, &options), REDLOCK_OK);
+  assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
+  return lock;
+}
+
+/* A loop that is elsewhere for more than 20 ms while a node is to answer. */
+static void it_leads_while_the_loop_is_elsewhere_and_rests_when_it_comes_again(void **state) {
+  (void)state;
+  loopback *farm = loopback_new(1, LOOPBACK_TCP);
+  farm->nodes[0].deaf = true;
+  loopback_run(farm);
+  assert_true(redlock_client_pollfd(client) >= 0);
+  redlock_lock *lock = begin_acquire(farm->nodes[0].address);
+  assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+  assert_error(start(), REDLOCK_OK);
+  wait_until_it_leads();
+  forget_sleeps();
+  assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+  loopback_lock(farm);
+  loopback_down(farm, 0); /* That ends its wait. */
+  loopback_unlock(farm);
+  wait_for_sleeps(1);
+  rl_client_enter(client);
+  assert_true(first_sleep_us >= LOOP_US); /* And not a little first, and then again. */
+  rl_client_leave(client);
+  redlock_lock_free(lock);
+  assert_true(loopback_end(farm));
+}
+
+static void without_entropy_it_sleeps_between_its_turns(void **state) {
+  (void)state;
+  redlock_lock *lock = begin_acquire("127.0.0.1:1");
+  atomic_store(&no_entropy, true);
+  forget_sleeps();
+  assert_error(start(), REDLOCK_OK);
+  wait_for_sleeps(3);
+  assert_error(redlock_lock_result(lock), REDLOCK_PENDING);
+  atomic_store(&no_entropy, false);
+  redlock_time until_us = redlock_now() + 20 * SECONDS;
+  while (redlock_lock_result(lock) == REDLOCK_PENDING) {
+    assert_true(redlock_now() < until_us);
+    (void)poll(NULL, 0, 1);
+  }
+  assert_error(redlock_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  redlock_lock_free(lock);
+}
+
+static void what_cannot_be_had_is_told_and_can_be_had_later(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < 4; i++) {
+    no_event = i == 0;
+    no_semaphore = i == 1;
+    no_thread = i == 2;
+    assert_error(start(), i < 3 ? REDLOCK_E_SYSTEM : REDLOCK_OK);
+    assert_true(client->keeper.runs == (i == 3));
+    assert_true((rl_event_fd(&client->keeper.event) >= 0) == (i == 3));
+  }
+}
+
+static atomic_uint calls;
+
+/* What it calls may call in turn: the mutex is free. */
+static void count_calls(redlock_client *caller, void *data) {
+  if (caller == client && data == &calls && pthread_mutex_trylock(&client->mutex.mutex) == 0) {
+    (void)pthread_mutex_unlock(&client->mutex.mutex);
+    atomic_fetch_add(&calls, 1);
+  }
+}
+
+/* It was being stopped when another thread forked, and this is the child. */
+static void it_runs_again_after_it_was_stopped_and_forgotten(void **state) {
+  (void)state;
+  client->keeper.stops = true;
+  client->keeper.runs = true;
+  client->keeper.told = count_calls;
+  assert_true(rl_event_open(&client->keeper.event));
+  rl_watchdog_forget(&client->keeper);
+  assert_false(client->keeper.runs);
+  assert_null(client->keeper.told);
+  assert_int_equal(rl_event_fd(&client->keeper.event), -1);
+  assert_error(start(), REDLOCK_OK);
+  wait_until_it_leads();
+}
+
+static void a_client_that_was_closed_has_none(void **state) {
+  (void)state;
+  assert_error(start(), REDLOCK_OK);
+  assert_error(redlock_client_close(client, 0), REDLOCK_OK);
+  assert_false(client->keeper.runs);
+  assert_int_equal(rl_event_fd(&client->keeper.event), -1);
+}
+
+static void who_is_to_be_told_of_losses_is_checked(void **state) {
+  (void)state;
+  assert_error(redlock_client_on_lost(NULL, count_calls, &calls), REDLOCK_E_INVALID);
+  client->carried = true;
+  assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_E_INVALID);
+  client->carried = false;
+  assert_error(redlock_client_on_lost(client, NULL, NULL), REDLOCK_OK);
+  assert_false(client->keeper.runs); /* There is nothing to do. */
+  no_thread = true;
+  assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_E_SYSTEM);
+  assert_null(client->keeper.told);
+  no_thread = false;
+  assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_OK);
+  assert_true(client->keeper.runs);
+  assert_true(client->keeper.told == count_calls);
+  assert_error(redlock_client_close(client, 0), REDLOCK_OK);
+  assert_error(redlock_client_on_lost(client, NULL, NULL), REDLOCK_E_CLOSED);
+}
+
+/* Of what was lost before it asked a program is told if nobody has fetched it. */
+static void what_was_lost_before_is_told_once_if_nobody_has_fetched_it(void **state) {
+  (void)state;
+  redlock_lock *lock;
+  redlock_options options = {.ttl_us = 200 * SECONDS, .notify_lost = REDLOCK_YES};
+  assert_error(redlock_client_add(client, "127.0.0.1:1", NULL, 0), REDLOCK_OK);
+  assert_error(redlock_lock_new(&lock, client, "r", 1, &options), REDLOCK_OK);
+  client->keeper.forbidden = true; /* Nobody is told meanwhile. */
+  for (unsigned i = 0; i < 2; i++) {
+    rl_client_enter(client);
+    if (i == 1) {
+      rl_loss_tell(rl_lock_of(lock), REDLOCK_E_EXPIRED, redlock_now());
+    }
+    assert_int_equal(client->core.losses->count, i);
+    assert_true((client->core.losses->first != NULL) == (i == 1));
+    rl_client_leave(client);
+    assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_OK);
+    assert_int_equal(client->keeper.told_count, 0); /* of none; of one, none */
+  }
+  atomic_store(&calls, 0);
+  client->keeper.forbidden = false;
+  assert_error(start(), REDLOCK_OK);
+  wait_until_it_leads();
+  assert_int_equal(atomic_load(&calls), 1);
+  assert_ptr_equal(redlock_client_next_lost(client), lock);
+  assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_OK);
+  assert_int_equal(client->keeper.told_count, 1); /* It was fetched. */
+  redlock_lock_free(lock);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(
+          it_leads_while_the_loop_is_elsewhere_and_rests_when_it_comes_again, begin, end),
+      cmocka_unit_test_setup_teardown(without_entropy_it_sleeps_between_its_turns, begin, end),
+      cmocka_unit_test_setup_teardown(what_cannot_be_had_is_told_and_can_be_had_later, begin, end),
+      cmocka_unit_test_setup_teardown(it_runs_again_after_it_was_stopped_and_forgotten, begin, end),
+      cmocka_unit_test_setup_teardown(a_client_that_was_closed_has_none, begin, end),
+      cmocka_unit_test_setup_teardown(who_is_to_be_told_of_losses_is_checked, begin, end),
+      cmocka_unit_test_setup_teardown(what_was_lost_before_is_told_once_if_nobody_has_fetched_it,
+                                      begin, end),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
