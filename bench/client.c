@@ -136,7 +136,7 @@ static void client_settings(redlock_settings *settings, redlock_options *options
 #endif
   settings->options = options;
 #ifdef BENCH_TLS
-  settings->carrier = redlock_tls();
+  settings->transport = redlock_tls();
   settings->tls = REDLOCK_YES;
   settings->tls_ca = getenv("BENCH_TLS_CA");
 #endif

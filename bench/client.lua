@@ -12,7 +12,7 @@ local start, held, ended = measure.start, measure.held, measure.ended
 
 assert(arg[1] == "1" and arg[2], "usage: client.lua 1 <host:port> ...")
 local dlm = redlock.new({ (table.unpack or unpack)(arg, 2) }, { retry_count = 0 }) -- luacheck: ignore
-local lock = dlm:lock(measure.name())
+local lock = dlm:new_lock(measure.name())
 local how = os.getenv "BENCH_UNHEARD" and { wait = false } or nil
 
 print("ready")

@@ -89,7 +89,7 @@ static void crowd_open(crowd *c, const crowd_options *options, const crowd_way *
   rl_options_default(&c->lock_options);
   c->calls = way->calls;
   c->lock_options.fair = way->fair ? REDLOCK_YES : REDLOCK_NO;
-  c->lock_options.slow_retry_us = crowd_ms(options->slow_ms);
+  c->lock_options.poll_interval_us = crowd_ms(options->slow_ms);
   c->lock_options.ttl_us = crowd_ms(options->ttl_ms);
   c->lock_options.wait_us = crowd_ms(options->wait_s * 1000);
   c->lock_options.retry_delay_us = crowd_ms(way->delay_ms);

@@ -24,7 +24,7 @@ function kinds.own()
   local source = { { getfd = function() return client:pollfd() end, dirty = function() return false end } }
   local begun, held = {}, {}
   local locks, active = {}, 0
-  for index = 1, count do locks[index] = client:lock(measure.name(index)) end
+  for index = 1, count do locks[index] = client:new_lock(measure.name(index)) end
 
   local function on_ended(lock)
     local ok = lock:result()
@@ -81,7 +81,7 @@ end
 local function in_coroutines(module, run)
   local client = require(module).new(nodes, options)
   local locks = {}
-  for index = 1, count do locks[index] = client:lock(measure.name(index)) end
+  for index = 1, count do locks[index] = client:new_lock(measure.name(index)) end
   return function()
     local active, workers = count, {}
     for index = 1, count do workers[index] = work(locks[index], function() active = active - 1 end) end

@@ -79,10 +79,10 @@ int main(int argc, char **argv) {
   memset(&address, 0, sizeof address);
   memcpy(address.host, "127.0.0.1", 10);
   address.port = atoi(port + 1);
-  if (route.carrier->node_new(&route.node, &options, message, sizeof message) != REDLOCK_OK)
+  if (route.transport->node_new(&route.node, &options, message, sizeof message) != REDLOCK_OK)
     bench_die("tls_handshakes: %s", message);
   measure("full", atof(argv[1]), &address, &route, true);
   measure("resumed", atof(argv[1]), &address, &route, false);
-  route.carrier->node_free(route.node);
+  route.transport->node_free(route.node);
   return 0;
 }

@@ -86,7 +86,7 @@ local lua = rawget(_G, "jit") and rawget(_G, "jit").version or _VERSION
 print("redlock " .. redlock.VERSION .. " on " .. lua .. ", five nodes of Redis")
 
 headline(("Alice acquires %q for %d ms"):format(RESOURCE, TTL))
-local lock = alice:lock(RESOURCE)
+local lock = alice:new_lock(RESOURCE)
 local validity = assert(lock:acquire())
 say("granted: valid for another %.0f ms", validity)
 show_votes(lock)

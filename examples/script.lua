@@ -7,7 +7,7 @@ local redlock = require "redlock"
 local nodes = #arg > 0 and { (table.unpack or unpack)(arg) } or { "127.0.0.1:6379" }
 local client = redlock.new(nodes, { ttl = 10000 })
 
-local lock = client:lock("orders:42")
+local lock = client:new_lock("orders:42")
 local validity, message, code = lock:acquire({ wait = 2000 })
 if not validity then
   io.stderr:write("not acquired (", code, "): ", message, "\n")

@@ -6,7 +6,7 @@ local nodes = { ... }
 local client = redlock.new(nodes, { retry_count = 0, node_timeout = 20000 })
 local other = redlock.new(nodes, { retry_count = 0, node_timeout = 20000 })
 
-local lock = client:lock("all", { ttl = 60000 })
+local lock = client:new_lock("all", { ttl = 60000 })
 local validity = assert(lock:acquire())
 assert(validity > 30000 and validity < 60000)
 assert(select(3, other:acquire("all")) == "taken")
@@ -16,7 +16,7 @@ assert(tostring(lock):match("^redlock%.lock all %(held, %d+ ms left%)$"))
 assert(lock:release() == true)
 assert(select(3, lock:release()) == "not_held")
 
-local ok, err = pcall(function() client:lock("r", { ttl = 0 }) end)
+local ok, err = pcall(function() client:new_lock("r", { ttl = 0 }) end)
 assert(not ok and err:match("all_luas%.lua:%d+: redlock: option 'ttl' must be an integer >= 1"), err)
 
 assert(select("#", other:with("all", function(held, ...) return held:is_held(), nil, ... end, 1, nil)) == 5)

@@ -35,7 +35,7 @@ return function(title, driver)
   local function new(options)
     options = options or {}
     options.node_timeout = options.node_timeout or 30000
-    options.retry_delay, options.slow_retry = options.retry_delay or SELDOM, options.slow_retry or SELDOM
+    options.retry_delay, options.poll_interval = options.retry_delay or SELDOM, options.poll_interval or SELDOM
     return driver.new(farm.addresses, options)
   end
 
@@ -86,8 +86,8 @@ return function(title, driver)
   local function calling(client)
     local count = 0
     for _, node in ipairs(client:nodes()) do
-      assert.is_boolean(node.calls)
-      if node.calls then count = count + 1 end
+      assert.is_boolean(node.notifies)
+      if node.notifies then count = count + 1 end
     end
     return count
   end
@@ -145,7 +145,7 @@ return function(title, driver)
       assert.are.equal(0, listeners(farm[1]))
       be_called(client, "theirs")
       assert.are.equal(1, listeners(farm[1]))
-      assert.is_nil(client:nodes()[1].calls_error)
+      assert.is_nil(client:nodes()[1].notify_error)
       client:close()
     end)
 
@@ -199,7 +199,7 @@ return function(title, driver)
           assert.are.equal(0, calling(client))
           for _, node in ipairs(client:nodes()) do
             assert.are.equal("up", node.state)
-            local why = tostring(node.calls_error)
+            local why = tostring(node.notify_error)
             local says = why:find(case.says) or why:find("may not call", 1, true) -- which a release may say later
             assert.is_truthy(says, why)
           end

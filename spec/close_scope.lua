@@ -73,7 +73,7 @@ describe("<close>", function()
       local lost <close> = assert(client:acquire("b"))
       assert(lost)
       for index = 1, 5 do farm[index]:command("SET", "b", "somebody else") end
-      local never <close> = client:lock("c")
+      local never <close> = client:new_lock("c")
       assert(never)
     end
     assert.are.equal("somebody else", farm[1]:command("GET", "b"))
@@ -81,7 +81,7 @@ describe("<close>", function()
 
   it("abandons an operation in flight", function()
     do
-      local lock <close> = client:lock("r")
+      local lock <close> = client:new_lock("r")
       assert(lock:start("acquire"))
       client:process()
     end
@@ -121,7 +121,7 @@ describe("<close>", function()
     for _, operation in ipairs { "acquire", "extend", "release" } do
       local before
       do
-        local lock <close> = client:lock("r", { node_timeout = 50 })
+        local lock <close> = client:new_lock("r", { node_timeout = 50 })
         if operation ~= "acquire" then helper.eventually(function() return (lock:acquire()) end, "a lock") end
         for index = 1, 3 do farm[index]:stop() end
         before = helper.now()
@@ -157,7 +157,7 @@ describe("<close>", function()
       local controller, results, kept = cqueues.new(), nil, nil
       controller:wrap(function()
         do
-          local lock <close> = waiting:lock("r")
+          local lock <close> = waiting:new_lock("r")
           kept = lock
           if operation == "extend" then assert(lock:acquire()) end
           for index = 1, 3 do farm[index]:stop() end

@@ -47,7 +47,7 @@ describe("redlock.copas", function()
 
   it("has all methods of the lock that blocks but start()", function()
     local client = redlock.new(farm.addresses)
-    local lock = client:lock("r")
+    local lock = client:new_lock("r")
     for name in pairs(core.lock_methods) do
       assert.are.equal(name == "start" and "nil" or "function", type(lock[name]), name)
     end

@@ -33,7 +33,7 @@ describe("redlock.cqueues", function()
 
   it("has all methods of the lock that blocks but start()", function()
     local client = redlock.new(farm.addresses)
-    local lock = client:lock("r")
+    local lock = client:new_lock("r")
     for name in pairs(core.lock_methods) do
       assert.are.equal(name == "start" and "nil" or "function", type(lock[name]), name)
     end
@@ -60,7 +60,7 @@ describe("redlock.cqueues", function()
     for try = 1, 20 do -- On a machine that stands still for 100 ms they are too late.
       if served then break end
       local name, client = "r" .. try, redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 })
-      local lock = client:lock(name)
+      local lock = client:new_lock(name)
       served = served or serves_late_nodes(
         function() assert(lock:acquire()) end,
         function() return lock:is_held() end,
@@ -93,12 +93,12 @@ describe("redlock.cqueues", function()
 
   it("raises at the caller's line", function()
     local client = redlock.new(farm.addresses)
-    local lock = client:lock("r")
+    local lock = client:new_lock("r")
     local bad = { ttl = -5 }
     local text = "option 'ttl' must be an integer >= 1 (milliseconds), got -5"
     for _, fn in ipairs {
       function() redlock.new(farm.addresses, bad) end,
-      function() client:lock("r", bad) end,
+      function() client:new_lock("r", bad) end,
       function() client:acquire("r", bad) end,
       function() client:with("r", bad, print) end,
       function() lock:acquire(bad) end,
@@ -162,7 +162,7 @@ describe("redlock.cqueues", function()
     farm:reset()
     for index = 1, 3 do farm[index]:stop() end
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 20000 })
-    local lock = client:lock("r")
+    local lock = client:new_lock("r")
     local function mistake(fn, text)
       local ok, err = pcall(fn)
       local where = "cqueues_spec.lua:" .. debug.getinfo(fn, "S").linedefined .. ": redlock: "
@@ -282,7 +282,7 @@ describe("redlock.cqueues", function()
 
   -- A controller that is closed while a coroutine waits in it for what another client has. The lock is kept.
   local function close_controller(client, other, options)
-    local inner, lock = cqueues.new(), client:lock("r", options)
+    local inner, lock = cqueues.new(), client:new_lock("r", options)
     local held = assert(other:acquire("r"))
     inner:wrap(function() lock:acquire() end)
     repeat inner:step(0) until tostring(lock):find("acquiring", 1, true)
@@ -317,7 +317,7 @@ describe("redlock.cqueues", function()
     local client, other = redlock.new(farm.addresses), redlock.new(farm.addresses)
     local inner, results = cqueues.new(), nil
     run(function()
-      local held, lock = assert(other:acquire("r")), client:lock("r", { ttl = 300, wait = 60000, auto_extend = true })
+      local held, lock = assert(other:acquire("r")), client:new_lock("r", { ttl = 300, wait = 60000, auto_extend = true })
       inner:wrap(function() results = { lock:acquire() } end)
       repeat inner:step(0) until tostring(lock):find("acquiring", 1, true)
       assert(held:release())
@@ -339,7 +339,7 @@ describe("redlock.cqueues", function()
     local client = redlock.new(farm.addresses, { node_timeout = 5000, ttl = 60000 })
     for _, name in ipairs { "acquire", "extend", "release" } do
       run(function()
-        local inner, lock = cqueues.new(), client:lock("r")
+        local inner, lock = cqueues.new(), client:new_lock("r")
         if name ~= "acquire" then assert(lock:acquire()) end
         for index = 3, 5 do farm[index]:stop() end
         inner:wrap(function() lock[name](lock) end)
@@ -386,7 +386,7 @@ describe("redlock.cqueues", function()
   it("cancels and closes from another coroutine", function()
     farm:reset()
     local client = redlock.new(farm.addresses, { retry_count = 0, node_timeout = 500 })
-    local lock, codes, took, closing = client:lock("r", { node_timeout = 40000 }), {}, {}, nil
+    local lock, codes, took, closing = client:new_lock("r", { node_timeout = 40000 }), {}, {}, nil
     for index = 1, 5 do farm[index]:stop() end
     local started = helper.now()
     run(function()
@@ -449,14 +449,14 @@ describe("redlock.cqueues", function()
 
   it("a call without the object indexed a nil inside of redlock's files", function()
     local client = redlock.new(farm.addresses)
-    local lock = client:lock("r")
+    local lock = client:new_lock("r")
     local function misuse(text, fn)
       local ok, err = pcall(fn)
       local line = debug.getinfo(fn, "S").linedefined
       assert.is_false(ok)
       assert.are.equal("spec/cqueues_spec.lua:" .. line .. ": redlock: " .. text, (err:gsub("^%./", "")))
     end
-    for _, name in ipairs { "close", "nodes", "lock", "acquire", "with" } do
+    for _, name in ipairs { "close", "nodes", "new_lock", "acquire", "with" } do
       local text = "client:" .. name .. "() needs a client before the colon, got "
       misuse(text .. "nil", function() client[name]() end)
       misuse(text .. "a string", function() client[name]("r") end)
@@ -538,12 +538,12 @@ describe("redlock.cqueues", function()
   it("whoever began after a cancelled operation was not told of the end until somebody else was", function()
     farm:reset()
     local client = redlock.new(farm.addresses,
-      { node_timeout = 20000, retry_delay = 40000, slow_retry = 40000, retry_jitter = 0 })
+      { node_timeout = 20000, retry_delay = 40000, poll_interval = 40000, retry_jitter = 0 })
     local took
     run(function()
       assert(client:acquire("taken", { ttl = 120000 }))
       local lock = assert(client:acquire("r"))
-      local other = client:lock("taken") -- It polls for all.
+      local other = client:new_lock("taken") -- It polls for all.
       cqueues.running():wrap(function() other:acquire({ wait = 60000 }) end)
       cqueues.sleep(0.1)
       for index = 1, 3 do farm[index]:stop() end
@@ -562,7 +562,7 @@ describe("redlock.cqueues", function()
 
   it("lock:extend(-5) blames lock:start()", function()
     local client = redlock.new(farm.addresses)
-    local lock = client:lock("r")
+    local lock = client:new_lock("r")
     local function wrong() lock:extend(-5) end
     local ok, err = pcall(wrong)
     assert.is_false(ok)
@@ -586,7 +586,7 @@ describe("redlock.cqueues", function()
     end
     for index = 1, 3 do farm[index]:stop() end
     run(function()
-      poller = client:lock("driver") -- who waits first polls for all
+      poller = client:new_lock("driver") -- who waits first polls for all
       assert(poller:acquire())
       helper.eventually(function()
         client.handle:process()
@@ -610,7 +610,7 @@ describe("redlock.cqueues", function()
   end
 
   it("acquire() returned 0, which is true, when the coroutine was resumed after the lease", function()
-    local results = taken_late(function(client) return client:lock("late", { ttl = 300 }):acquire() end)
+    local results = taken_late(function(client) return client:new_lock("late", { ttl = 300 }):acquire() end)
     assert.is_nil(results[1])
     assert.are.equal("expired", results[3])
     assert.is_truthy(results[2]:find("'late'", 1, true), results[2])
@@ -692,7 +692,7 @@ describe("redlock.cqueues", function()
       note("extend", pcall(held[2].extend, held[2]))
       note("release", pcall(held[3].release, held[3]))
       note("acquire", pcall(held[3].acquire, held[3]))
-      note("lock", pcall(client.lock, client, "another"))
+      note("lock", pcall(client.new_lock, client, "another"))
       note("second close", pcall(client.close, client))
     end, function()
       while not seen.stopped do cqueues.sleep(0.001) end

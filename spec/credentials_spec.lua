@@ -173,7 +173,7 @@ describe("credentials", function()
 
     it("with caller-owned loops", function()
       local client = new({ credentials = bring(function() return "s3cr3t-1" end) })
-      local lock = client:lock("r")
+      local lock = client:new_lock("r")
       assert(lock:start("acquire"))
       local descriptor = { getfd = function() return client:pollfd() end }
       helper.eventually(function()
@@ -303,7 +303,7 @@ describe("credentials", function()
         assert(client:acquire("r")):release()
         gone[1] = client
         client = new({ credentials = function() return client and "token", "s3cr3t-1" end })
-        client:lock("r"):start("acquire") -- Dropped while it is asked for.
+        client:new_lock("r"):start("acquire") -- Dropped while it is asked for.
         gone[2] = client
       end
       use()

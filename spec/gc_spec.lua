@@ -124,7 +124,7 @@ describe("garbage", function()
 
   it("an abandoned operation leaves nothing locked", function()
     local client = redlock.new(farm.addresses, PATIENT)
-    local lock = client:lock("r")
+    local lock = client:new_lock("r")
     assert(lock:start("acquire"))
     client:process()
     lock = nil -- luacheck: ignore
@@ -281,7 +281,7 @@ describe("garbage", function()
       local second = require "redlock"
       assert(first ~= second)
       local lock = assert(first.new({ ... }, { node_timeout = 20000 }):acquire("r"))
-      local other = second.new({ ... }):lock("r")
+      local other = second.new({ ... }):new_lock("r")
       assert(other.release(lock))
     ]], unpack(farm.addresses))
     assert.is_true(ok, output)
@@ -343,7 +343,7 @@ describe("garbage", function()
   -- A sanitizer keeps what is freed.
   if not os.getenv("REDLOCK_TEST_SANITIZER") then
     it("12 MB of garbage kept 94 MB", function()
-      local grown = peak_of_garbage('for index = 1, 100000 do client:lock("r" .. index) end')
+      local grown = peak_of_garbage('for index = 1, 100000 do client:new_lock("r" .. index) end')
       assert.is_true(grown < 60, "grown by " .. grown .. " MB")
     end)
 
@@ -359,7 +359,7 @@ describe("garbage", function()
       collectgarbage()
       collectgarbage("stop")
       local gone = setmetatable({ {} }, { __mode = "v" })
-      for index = 1, 20000 do client:lock("r" .. index) end
+      for index = 1, 20000 do client:new_lock("r" .. index) end
       assert(gone[1], "it has run")
     ]])
     assert.is_true(ok, output)

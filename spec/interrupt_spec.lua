@@ -59,7 +59,7 @@ describe("Ctrl-C", function()
   it("did nothing during a blocking acquire, and what the acquire had taken stayed", function()
     hang()
     local written, send = interrupt([[
-      local lock = client:lock("r")
+      local lock = client:new_lock("r")
       function wait() io.write("waiting\n") lock:acquire() end
       function after()
         assert(not lock:is_held())
@@ -79,7 +79,7 @@ describe("Ctrl-C", function()
     local other = redlock.new(farm.addresses, { node_timeout = 20000 })
     local held = assert(other:acquire("r", { ttl = 120000 }))
     local written, send = interrupt([[
-      local lock = client:lock("r", { wait = 60000, retry_delay = 50000, slow_retry = 50000, retry_jitter = 0 })
+      local lock = client:new_lock("r", { wait = 60000, retry_delay = 50000, poll_interval = 50000, retry_jitter = 0 })
       function wait() io.write("waiting\n") lock:acquire() end
       function after()
         assert(select(3, lock:acquire({ wait = 0 })) == "taken")
@@ -113,7 +113,7 @@ describe("Ctrl-C", function()
   it("runs the release of with()", function()
     local written, send = interrupt([[
       local redlock = require "redlock"
-      local second = redlock.new({ ... }, { retry_delay = 50000, slow_retry = 50000, wait = 60000 })
+      local second = redlock.new({ ... }, { retry_delay = 50000, poll_interval = 50000, wait = 60000 })
       function wait()
         client:with("outer", function()
           client:with("inner", function()

@@ -69,7 +69,7 @@ describe("a script with auto_extend", function()
   local function litter(client, seconds)
     local ending = helper.now() + seconds
     repeat
-      for _ = 1, 10 do client:lock("garbage") end
+      for _ = 1, 10 do client:new_lock("garbage") end
       collectgarbage()
       compute(0.05)
     until helper.now() > ending

@@ -75,7 +75,7 @@ return function(title, driver)
     -- A client that waits as long as it takes, and polls so seldom that what it gets it was notified of.
     local function patient()
       return driver.new(farm.addresses, {
-        wait = 90000, node_timeout = 30000, retry_delay = 60000, slow_retry = 60000, ttl = 60000,
+        wait = 90000, node_timeout = 30000, retry_delay = 60000, poll_interval = 60000, ttl = 60000,
       })
     end
     local SOON = 20 -- seconds, in which it has not polled
@@ -149,7 +149,7 @@ return function(title, driver)
 
     test("who is cancelled while it waits makes way at once", function()
       local client, other = patient(), patient()
-      local first = client:lock("way")
+      local first = client:new_lock("way")
       local released, granted
       run(function()
         local held = assert(other:acquire("way"))
@@ -182,7 +182,7 @@ return function(title, driver)
         return process(handle)
       end
       local ok, err = pcall(at_once, 64, function(index)
-        local lock = client:lock("r" .. index)
+        local lock = client:new_lock("r" .. index)
         for _ = 1, 5 do
           assert(lock:acquire())
           assert(lock:release())
@@ -294,7 +294,7 @@ return function(title, driver)
     test("on_lost has a coroutine of its own, and may wait", function()
       local client, seen = new({ ttl = 300 }), {}
       run(function()
-        local lock = client:lock("r", { on_lost = function(lost, reason)
+        local lock = client:new_lock("r", { on_lost = function(lost, reason)
           seen.reason = reason
           sleep(0.01)
           seen.other = client:acquire("other", { ttl = 60000 })
@@ -316,7 +316,7 @@ return function(title, driver)
       local ok, err = pcall(run, function()
         for index = 1, 3 do
           spawn(function()
-            local lock = client:lock("r" .. index, { on_lost = function()
+            local lock = client:new_lock("r" .. index, { on_lost = function()
               assert(assert(client:acquire("within" .. index, { ttl = 60000 })):release())
               sleep(0.01)
               raised = raised + 1
@@ -364,7 +364,7 @@ return function(title, driver)
     if not driver.blocks_outside then
       test("a call that waits says at the caller's line that it needs a coroutine", function()
         local client = new()
-        local lock = client:lock("r")
+        local lock = client:new_lock("r")
         local function complaint(fn)
           local ok, err = pcall(fn)
           local where = "loop_behaviour.lua:" .. debug.getinfo(fn, "S").linedefined .. ": redlock: "

@@ -35,7 +35,7 @@ describe("a loop of one's own", function()
   it("is told which lock's operation has ended, once each", function()
     local locks, ended = {}, {}
     for index = 1, 64 do
-      locks[index] = client:lock("r" .. index)
+      locks[index] = client:new_lock("r" .. index)
       assert(locks[index]:start("acquire"))
     end
     assert.is_nil(client:next_ended())
@@ -51,9 +51,9 @@ describe("a loop of one's own", function()
   end)
 
   it("is not told of locks that are garbage, nor of calls that block", function()
-    local kept = client:lock("kept")
+    local kept = client:new_lock("kept")
     assert(assert(client:acquire("blocking")):release())
-    for index = 1, 10 do client:lock("dropped" .. index):start("acquire") end
+    for index = 1, 10 do client:new_lock("dropped" .. index):start("acquire") end
     collectgarbage()
     collectgarbage()
     assert(kept:start("acquire"))

@@ -67,10 +67,10 @@ describe("on_lost in a script", function()
         by = nil
         return told_by
       end
-      local plain = client:lock("plain", { ttl = 60 })
+      local plain = client:new_lock("plain", { ttl = 60 })
       assert(plain:acquire())
       assert.are.equal("client plain expired", told(plain))
-      local own = client:lock("own", { ttl = 60, on_lost = of "lock" })
+      local own = client:new_lock("own", { ttl = 60, on_lost = of "lock" })
       assert(own:acquire())
       assert.are.equal("lock own expired", told(own))
       assert(own:acquire({ on_lost = of "call" }))
@@ -162,7 +162,7 @@ describe("on_lost in a script", function()
   it("an error while an acquire began left a lock in flight for ever, which nobody could release", function()
     local client = new_client({ ttl = 20000 })
     for nth = 1, 6 do
-      local lock, reads = client:lock("r"), 0
+      local lock, reads = client:new_lock("r"), 0
       -- Memory may run out at any of these places, too.
       local ok, err = pcall(function()
         assert(lock:acquire(setmetatable({}, { __index = function(_, name)
@@ -188,7 +188,7 @@ describe("on_lost in a script", function()
     local function drop()
       local box = {}
       box.lock = assert(client:acquire("r", { auto_extend = true, on_lost = function() return box.lock end }))
-      box.other = client:lock("other", { on_lost = function() return box.other end })
+      box.other = client:new_lock("other", { on_lost = function() return box.other end })
       assert(box.other:acquire({ on_lost = function() return box end }))
     end
     drop()
@@ -234,27 +234,27 @@ describe("on_lost in a script", function()
       { { extend_every = 100, auto_extend = false }, "need option 'auto_extend'" },
     } do
       local line = debug.getinfo(1, "l").currentline + 1
-      local ok, message = pcall(function() client:lock("r", case[1]) end)
+      local ok, message = pcall(function() client:new_lock("r", case[1]) end)
       assert.is_false(ok)
       assert.is_truthy(message:find("lost_spec.lua:" .. line .. ": redlock: ", 1, true), message)
       assert.is_truthy(message:find(case[2], 1, true), message)
     end
-    assert.is_truthy(client:lock("r", { on_lost = setmetatable({}, { __call = function() end }) }))
-    assert.is_truthy(client:lock("r", { auto_extend = {} }))
-    assert.is_truthy(client:lock("r", { max_hold = 0 }))
+    assert.is_truthy(client:new_lock("r", { on_lost = setmetatable({}, { __call = function() end }) }))
+    assert.is_truthy(client:new_lock("r", { auto_extend = {} }))
+    assert.is_truthy(client:new_lock("r", { max_hold = 0 }))
     client:close()
     client = redlock.new(farm.addresses, { max_hold = 60000 }) -- for locks that keep themselves
-    assert.is_truthy(client:lock("r", { ttl = 1000 }))
+    assert.is_truthy(client:new_lock("r", { ttl = 1000 }))
     client:close()
   end)
 
   it("a loop that asked after operations had ended was not told of them until a lease ran out", function()
     local client = new_client({ on_lost = print })
-    local first = client:lock("first")
+    local first = client:new_lock("first")
     assert(first:start("acquire"))
     local others = {} -- whose start reads what has come
     helper.eventually(function()
-      others[#others + 1] = client:lock("other" .. #others)
+      others[#others + 1] = client:new_lock("other" .. #others)
       assert(others[#others]:start("acquire"))
       return select(3, first:result()) ~= "pending"
     end)
@@ -286,7 +286,7 @@ describe("on_lost in a script", function()
 
   it("check() tells what is left, and raises at the caller's line otherwise", function()
     local client = redlock.new(farm.addresses, { node_timeout = 20000 })
-    local lock = client:lock("orders:42")
+    local lock = client:new_lock("orders:42")
     local ok, message = pcall(function() lock:check() end)
     assert.is_false(ok)
     assert.is_truthy(message:find("lost_spec%.lua:%d+: redlock: 'orders:42' is not held$"), message)

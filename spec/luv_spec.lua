@@ -90,7 +90,7 @@ describe("redlock.luv", function()
         farm:reset()
         local client = redlock.new(farm.addresses, { node_timeout = 5000, ttl = 60000, wait = 60000 })
         run(function()
-          local lock = client:lock("r")
+          local lock = client:new_lock("r")
           if name ~= "acquire" then assert(lock:acquire()) end
           for index = 3, 5 do farm[index]:stop() end
           local thread = coroutine.create(function() lock[name](lock) end)
@@ -255,7 +255,7 @@ describe("redlock.luv", function()
 
   it("has all methods of the lock that blocks but start()", function()
     local client = redlock.new(farm.addresses)
-    local lock = client:lock("r")
+    local lock = client:new_lock("r")
     for name in pairs(core.lock_methods) do
       assert.are.equal(name == "start" and "nil" or "function", type(lock[name]), name)
     end

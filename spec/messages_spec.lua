@@ -45,6 +45,15 @@ describe("misuse", function()
     says("ttl 40000 ms, lock_delay 5 ms, max_ttl 30000 ms (the default)", message)
   end)
 
+  it("lock_without_new_raises_and_names_what_to_call", function()
+    local client = redlock.new(NODES)
+    local ok, message = pcall(function() client:lock("r") end)
+    assert.is_false(ok)
+    assert.is_truthy(message:find("client:acquire(name) locks, client:new_lock(name) makes a lock object", 1, true))
+    assert.is_truthy(message:find("messages_spec", 1, true))
+    client:close()
+  end)
+
   it("closed_client_answers_closed", function()
     local closed = redlock.new(NODES, { guard = true, retry_count = 0 })
     closed:close()
@@ -72,7 +81,7 @@ describe("misuse", function()
   end)
 
   it("a name that is too long: 'a limit of the library was exceeded'", function()
-    local function long() local made = client:lock(("x"):rep(5000)) return made end
+    local function long() local made = client:new_lock(("x"):rep(5000)) return made end
     local message = misuse(long)
     says("resource", message)
     says("5000 bytes", message)
@@ -80,7 +89,7 @@ describe("misuse", function()
   end)
 
   it("busy: 'an operation is in flight, or a lock has been made, already'", function()
-    local lock = client:lock("orders:42")
+    local lock = client:new_lock("orders:42")
     assert(lock:start("acquire"))
     for _, message in ipairs {
       misuse(function() local result = lock:acquire() return result end),
@@ -113,7 +122,7 @@ describe("misuse", function()
   end)
 
   it("lock:start(\"release\") took any option, and ignored it", function()
-    local lock = client:lock("r")
+    local lock = client:new_lock("r")
     says("option 'wait' must be true or false, got 5", misuse(function() lock:start("release", { wait = 5 }) end))
     says("unknown option 'wiat'", misuse(function() lock:start("release", { wiat = false }) end))
     assert.are.equal("not_held", (select(3, lock:start("release", { wait = false }))))
@@ -124,16 +133,16 @@ describe("misuse", function()
     says("'ttl'", message)
     says("2 ms", message)
     says("drift", message)
-    says("'ttl'", misuse(function() client:lock("r", { ttl = 1 }) end))
+    says("'ttl'", misuse(function() client:new_lock("r", { ttl = 1 }) end))
     says("'ttl'", misuse(function() client:acquire("r", { ttl = 2 }) end))
     says("'ttl'", misuse(function() client:with("r", { ttl = 2 }, print) end))
-    local lock = client:lock("r")
+    local lock = client:new_lock("r")
     says("'ttl'", misuse(function() lock:acquire({ ttl = 2 }) end))
     says("'ttl'", misuse(function() lock:start("acquire", { ttl = 2 }) end))
     says("drift", misuse(function() lock:acquire({ ttl = 100, drift_factor = 0.99 }) end))
     -- Three milliseconds are nothing when whole ones count.
-    says("'ttl'", misuse(function() client:lock("r", { ttl = 3 }) end))
-    assert(client:lock("r", { ttl = 4 }))
+    says("'ttl'", misuse(function() client:new_lock("r", { ttl = 3 }) end))
+    assert(client:new_lock("r", { ttl = 4 }))
   end)
 
   it("options that other libraries have: no hint where retryCount has one", function()
@@ -150,10 +159,10 @@ describe("misuse", function()
       says("unknown option '" .. name .. "' (did you mean '" .. meant .. "'",
         misuse(function() redlock.new(NODES, { [name] = 5 }) end))
     end
-    says("(did you mean 'retry_count'?)", misuse(function() client:lock("r", { retries = 5 }) end))
-    says("(did you mean 'wait', in milliseconds?)", misuse(function() client:lock("r", { timeout = 5 }) end))
+    says("(did you mean 'retry_count'?)", misuse(function() client:new_lock("r", { retries = 5 }) end))
+    says("(did you mean 'wait', in milliseconds?)", misuse(function() client:new_lock("r", { timeout = 5 }) end))
     -- In seconds there, as a fraction.
-    local message = misuse(function() client:lock("r", { exptime = 0.5 }) end)
+    local message = misuse(function() client:new_lock("r", { exptime = 0.5 }) end)
     says("milliseconds", message)
     says("unknown option 'hostname' (did you mean 'host'?)", misuse(function() redlock.new({ { hostname = "a" } }) end))
     says("unknown option 'socket' (did you mean 'path'?)", misuse(function() redlock.new({ { socket = "/s" } }) end))
@@ -161,7 +170,7 @@ describe("misuse", function()
 
   it("a hint at an option that is not taken at that place", function()
     says_not("did you mean", misuse(function() redlock.new({ { host = "a", retries = 3 } }) end))
-    says_not("did you mean", misuse(function() client:lock("r", { user = "u" }) end))
+    says_not("did you mean", misuse(function() client:new_lock("r", { user = "u" }) end))
   end)
 
   it("{ \"127.0.0.1\", 6379 } as a node: 'unknown option [1]'", function()
@@ -174,15 +183,15 @@ describe("misuse", function()
 
   it("options that come through __index are not checked", function()
     local defaults = { ttl = 4711 }
-    local lock = client:lock("r", setmetatable({}, { __index = defaults }))
+    local lock = client:new_lock("r", setmetatable({}, { __index = defaults }))
     assert.are.equal(4711, lock:ttl())
     defaults.ttl = -5
     local given = setmetatable({}, { __index = defaults })
     says("option 'ttl' must be an integer >= 1 (milliseconds), got -5",
-      misuse(function() client:lock("r", given) end))
+      misuse(function() client:new_lock("r", given) end))
     defaults.ttl, defaults.drift_factor = nil, "x"
     says("option 'drift_factor' must be a number >= 0 and < 1, got a string",
-      misuse(function() client:lock("r", given) end))
+      misuse(function() client:new_lock("r", given) end))
     local node = setmetatable({ host = "a" }, { __index = { port = "6379" } })
     says("node 1: option 'port' must be an integer >= 1, got a string", misuse(function() redlock.new({ node }) end))
   end)
@@ -237,7 +246,7 @@ describe("messages", function()
   end)
 
   it("not_held, held and closed do not say which lock", function()
-    local lock = client:lock("orders:42")
+    local lock = client:new_lock("orders:42")
     local function told(code, ...)
       local _, message, got = ...
       assert.are.equal(code, got)
@@ -254,7 +263,7 @@ describe("messages", function()
     told("closed", lock:extend())
     told("closed", lock:release())
     told("closed", lock:start("acquire"))
-    told("closed", client:lock("orders:42"))
+    told("closed", client:new_lock("orders:42"))
     told("closed", client:acquire("orders:42"))
     told("closed", client:with("orders:42", print))
   end)

@@ -58,7 +58,7 @@ describe("redlock.copas with a newer copas", function()
   local function remove_waiter(client, other, options)
     local held, kept = assert(other:acquire("r")), {}
     kept.thread = newer.addthread(function()
-      kept.lock = client:lock("r", options)
+      kept.lock = client:new_lock("r", options)
       kept.lock:acquire()
     end)
     repeat newer.pause(0.001) until kept.lock and tostring(kept.lock):find("acquiring", 1, true)
@@ -87,7 +87,7 @@ describe("redlock.copas with a newer copas", function()
       farm:reset()
       local client = module.new(farm.addresses, { node_timeout = 2000, ttl = 60000, wait = 60000 })
       run(function()
-        local lock = client:lock("r")
+        local lock = client:new_lock("r")
         if name ~= "acquire" then assert(lock:acquire()) end
         for index = 3, 5 do farm[index]:stop() end
         local thread = newer.addthread(function() lock[name](lock) end)

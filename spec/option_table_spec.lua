@@ -95,7 +95,7 @@ describe("the table of options", function()
   it("redlock.h: every field has its line", function()
     assert.are.equal("", difference(set_of(core.options.lock, "field"), fields("redlock_options")))
     local settings = with(set_of(core.options.client, "field"), { options = true, prefix_length = true,
-      password_length = true, carrier = true, credentials_data = true })
+      password_length = true, transport = true, credentials_data = true })
     assert.are.equal("", difference(settings, fields("redlock_settings")))
     local node = with(set_of(core.options.node, "field"), { address = true, password_length = true })
     assert.are.equal("", difference(node, fields("redlock_node")))
@@ -183,10 +183,10 @@ describe("the table of options", function()
       for _, value in ipairs { low, high } do
         local options = { auto_extend = true } -- Some need it.
         options[option.name] = value
-        assert.is_truthy(client:lock("r", options), option.name .. " = " .. tostring(value))
+        assert.is_truthy(client:new_lock("r", options), option.name .. " = " .. tostring(value))
       end
       for _, value in ipairs(wrong) do
-        local ok, message = pcall(client.lock, client, "r", { [option.name] = value })
+        local ok, message = pcall(client.new_lock, client, "r", { [option.name] = value })
         assert.is_false(ok, option.name .. " = " .. value)
         assert.is_truthy(message:find("option '" .. option.name .. "' must be", 1, true), message)
       end

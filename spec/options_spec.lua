@@ -6,7 +6,7 @@ local NODES = { "127.0.0.1:1" }
 
 describe("wrong arguments", function()
   local client = redlock.new(NODES, { retry_count = 0 })
-  local lock = client:lock("r")
+  local lock = client:new_lock("r")
 
   --- The function has to raise an error with this text at its first line.
   local function misuse(text, fn)
@@ -52,7 +52,7 @@ describe("wrong arguments", function()
     } do
       for _, value in ipairs(values) do
         assert(redlock.new(NODES, { [name] = value }))
-        assert(client:lock("r", { [name] = value }))
+        assert(client:new_lock("r", { [name] = value }))
       end
     end
     -- Of 4 ms, 1 ms and 2 ms are taken off: 1 ms is left.
@@ -66,7 +66,7 @@ describe("wrong arguments", function()
     local text = "option 'ttl' must be an integer >= 1 (milliseconds), got -5"
     local bad = { ttl = -5 }
     misuse(text, function() redlock.new(NODES, bad) end)
-    misuse(text, function() client:lock("r", bad) end)
+    misuse(text, function() client:new_lock("r", bad) end)
     misuse(text, function() client:acquire("r", bad) end)
     misuse(text, function() client:with("r", bad, print) end)
     misuse(text, function() lock:acquire(bad) end)
@@ -87,18 +87,18 @@ describe("wrong arguments", function()
   it("notify, which is \"auto\" or false", function()
     for _, value in ipairs { "auto", true, false } do
       redlock.new(NODES, { notify = value }):close()
-      assert(client:lock("r", { notify = value, fair = true, slow_retry = 1 }))
+      assert(client:new_lock("r", { notify = value, fair = true, poll_interval = 1 }))
     end
     for _, value in ipairs { "yes", "", 1, {}, print } do
       local text = "option 'notify' must be \"auto\" or false, got "
       local shown = value == 1 and "1" or "a " .. type(value)
       misuse(text .. shown, function() redlock.new(NODES, { notify = value }) end)
-      misuse(text .. shown, function() client:lock("r", { notify = value }) end)
+      misuse(text .. shown, function() client:new_lock("r", { notify = value }) end)
       misuse(text .. shown, function() client:acquire("r", { notify = value }) end)
       misuse(text .. shown, function() lock:acquire({ notify = value }) end)
     end
-    misuse("option 'slow_retry' must be an integer >= 1 (milliseconds), got 0",
-      function() client:lock("r", { slow_retry = 0 }) end)
+    misuse("option 'poll_interval' must be an integer >= 1 (milliseconds), got 0",
+      function() client:new_lock("r", { poll_interval = 0 }) end)
   end)
 
   it("a client that would stop an nginx worker, unless it is asked for", function()
@@ -119,15 +119,15 @@ describe("wrong arguments", function()
   it("unknown options, by name", function()
     misuse("unknown option 'time'", function() redlock.new(NODES, { time = 5 }) end)
     misuse("unknown option 'TTL' (did you mean 'ttl'?)", function() redlock.new(NODES, { TTL = 5 }) end)
-    misuse("unknown option 'ttl_ms' (did you mean 'ttl'?)", function() client:lock("r", { ttl_ms = 5 }) end)
+    misuse("unknown option 'ttl_ms' (did you mean 'ttl'?)", function() client:new_lock("r", { ttl_ms = 5 }) end)
     misuse("unknown option 'retryCount' (did you mean 'retry_count'?)",
       function() lock:acquire({ retryCount = 5 }) end)
     misuse("unknown option [1]", function() redlock.new(NODES, { "ttl" }) end)
     misuse("unknown option [boolean]", function() redlock.new(NODES, { [true] = 1 }) end)
-    misuse("option 'prefix' can only be given to redlock.new()", function() client:lock("r", { prefix = "" }) end)
+    misuse("option 'prefix' can only be given to redlock.new()", function() client:new_lock("r", { prefix = "" }) end)
     misuse("option 'password' can only be given to redlock.new()", function() lock:acquire({ password = "" }) end)
     misuse("options must be a table, such as { ttl = 5 }, got 5", function() redlock.new(NODES, 5) end)
-    misuse("options must be a table, got a string", function() client:lock("r", "ttl") end)
+    misuse("options must be a table, got a string", function() client:new_lock("r", "ttl") end)
     misuse("options must be a table, got a boolean", function() client:acquire("r", true) end)
   end)
 
@@ -143,7 +143,7 @@ describe("wrong arguments", function()
     misuse("option 'quorum' must be from 3, the majority of 4 nodes, to 4, got 5",
       function() redlock.new({ "a", "b", "c", "d" }, { quorum = 5 }) end)
     assert(redlock.new({ "a", "b", "c", "d" }, { quorum = 4 }))
-    misuse("option 'quorum' can only be given to redlock.new()", function() client:lock("r", { quorum = 1 }) end)
+    misuse("option 'quorum' can only be given to redlock.new()", function() client:new_lock("r", { quorum = 1 }) end)
     misuse("option 'username' must not contain a NUL byte", function() redlock.new(NODES, { username = "a\0b" }) end)
     misuse("option 'password' must be a string, got a number", function() redlock.new(NODES, { password = 4711 }) end)
   end)
@@ -199,11 +199,11 @@ describe("wrong arguments", function()
   end)
 
   it("the name of a lock", function()
-    misuse("resource must be a string, got nil", function() client:lock() end)
+    misuse("resource must be a string, got nil", function() client:new_lock() end)
     misuse("resource must be a string, got 42", function() client:acquire(42) end)
     misuse("resource must be a string, or a list of strings, got a table", function() client:with({}, print) end)
     misuse("resources 1 and 2 of the list are the same", function() client:acquire { "a", "a" } end)
-    local function long() local made = client:lock(("x"):rep(5000)) return made end
+    local function long() local made = client:new_lock(("x"):rep(5000)) return made end
     local ok, err = pcall(long)
     assert.is_false(ok)
     local line = debug.getinfo(long, "S").linedefined
@@ -218,7 +218,7 @@ describe("wrong arguments", function()
   end)
 
   it("a dot where a colon belongs", function()
-    misuse("client:lock() needs a client before the colon, got a string", function() client.lock("r") end)
+    misuse("client:new_lock() needs a client before the colon, got a string", function() client.new_lock("r") end)
     misuse("client:with() needs a client before the colon, got a string", function() client.with("r", print) end)
     misuse("client:close() needs a client before the colon, got nil", function() client.close() end)
     misuse("client:nodes() needs a client before the colon, got a userdata", function() client.nodes(lock) end)
@@ -235,13 +235,13 @@ describe("wrong arguments", function()
     local values = { nil, true, 0 / 0, -1, 1e300, "x", {}, print, client, nil, thread, io.stdout }
     for name, fn in pairs(core) do
       if type(fn) == "function" then
-        values[10] = client:lock("r") -- One of them is the end of it.
+        values[10] = client:new_lock("r") -- One of them is the end of it.
         pcall(fn)
         for first = 1, 12 do
           for second = 1, 12 do pcall(fn, values[first], values[second], values[first]) end
           local made = redlock.new(NODES)
           pcall(fn, made, values[first], values[first], values[first], values[first], values[first])
-          if name ~= "acquire" then pcall(fn, made:lock("x"), values[first], values[first]) end
+          if name ~= "acquire" then pcall(fn, made:new_lock("x"), values[first], values[first]) end
         end
       end
     end

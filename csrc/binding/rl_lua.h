@@ -25,7 +25,7 @@
 #define RL_LUA_SENTINEL_CLASS "redlock.sentinel/1 class"
 
 /* What redlock.tls returns (csrc/tls/lua/rl_lua_tls.c): a pointer to a redlock_transport. */
-#define RL_LUA_TRANSPORT "redlock.carrier/1"
+#define RL_LUA_TRANSPORT "redlock.transport/1"
 
 #define RL_LUA_NAME_SIZE 320     /* of a node: a socket's path, or a host name and a port */
 #define RL_LUA_MESSAGE_SIZE 2048 /* of any sentence of the library */

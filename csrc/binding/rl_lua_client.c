@@ -102,13 +102,13 @@ int rl_lua_client_new(lua_State *L) {
 /* (client, what redlock.tls is): its nodes may speak TLS by that from now on. Returns nothing, or what is wrong. */
 int rl_lua_client_carry(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");
-  const redlock_transport *const *carrier = luaL_testudata(L, 2, RL_LUA_TRANSPORT);
+  const redlock_transport *const *transport = luaL_testudata(L, 2, RL_LUA_TRANSPORT);
 
-  if (carrier == NULL) {
+  if (transport == NULL) {
     lua_pushliteral(L, "the module redlock.tls is not the one that belongs to this version");
     return 1;
   }
-  self->client->settings.carrier = *carrier;
+  self->client->settings.transport = *transport;
   return 0;
 }
 
@@ -135,7 +135,7 @@ int rl_lua_client_add(lua_State *L) {
   error = redlock_client_add_node(self->client, &node, message, sizeof message);
   if (error != REDLOCK_OK) {
     push_refusal(L, error, message);
-    lua_pushboolean(L, error == REDLOCK_E_UNSUPPORTED && self->client->settings.carrier == NULL);
+    lua_pushboolean(L, error == REDLOCK_E_UNSUPPORTED && self->client->settings.transport == NULL);
     return 3;
   }
   note_size(L, self);
@@ -152,7 +152,7 @@ static int client_nodes(lua_State *L) {
     char name[RL_LUA_NAME_SIZE];
     char text[RL_LUA_MESSAGE_SIZE];
     char quarantine[RL_LUA_MESSAGE_SIZE];
-    char calls_error[RL_LUA_MESSAGE_SIZE];
+    char notify_error[RL_LUA_MESSAGE_SIZE];
     redlock_node_info info;
 
     if (redlock_client_node_info(self->client, index, &info) != REDLOCK_OK)
@@ -160,7 +160,7 @@ static int client_nodes(lua_State *L) {
     rl_lua_copy(name, sizeof name, info.name);
     rl_lua_copy_message(text, sizeof text, info.error);
     rl_lua_copy(quarantine, sizeof quarantine, info.quarantine);
-    rl_lua_copy_message(calls_error, sizeof calls_error, info.calls_error);
+    rl_lua_copy_message(notify_error, sizeof notify_error, info.notify_error);
 
     lua_createtable(L, 0, 8);
     lua_pushstring(L, name);
@@ -179,11 +179,11 @@ static int client_nodes(lua_State *L) {
       lua_pushstring(L, text);
       lua_setfield(L, -2, "error");
     }
-    lua_pushboolean(L, info.calls == REDLOCK_YES);
-    lua_setfield(L, -2, "calls");
-    if (calls_error[0] != '\0') {
-      lua_pushstring(L, calls_error);
-      lua_setfield(L, -2, "calls_error");
+    lua_pushboolean(L, info.notifies == REDLOCK_YES);
+    lua_setfield(L, -2, "notifies");
+    if (notify_error[0] != '\0') {
+      lua_pushstring(L, notify_error);
+      lua_setfield(L, -2, "notify_error");
     }
     rl_lua_set_latency(L, info.latency_us);
     lua_rawseti(L, -2, (int)index + 1);
@@ -254,7 +254,7 @@ int rl_lua_client_owed(lua_State *L) {
   for (size_t index = 0; index < redlock_client_node_count(self->client); index++) {
     redlock_node_info info;
     if (redlock_client_node_info(self->client, index, &info) == REDLOCK_OK)
-      owed += info.owed;
+      owed += info.outstanding;
   }
   lua_pushnumber(L, (lua_Number)owed);
   lua_pushnumber(L, (lua_Number)node_timeout(self->client) / (lua_Number)REDLOCK_SECONDS);

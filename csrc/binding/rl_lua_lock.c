@@ -173,7 +173,7 @@ static int made_lock(lua_State *L, rl_lua_client *client, rl_lua_lock *self) {
 
 /* (client, resource or list of resources, options) -> lock, or nil, message, code. */
 static int lock_new(lua_State *L) {
-  rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:lock()");
+  rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:new_lock()");
   redlock_resource resources[REDLOCK_RESOURCES_MAX];
   redlock_options options;
   const redlock_options *given;

@@ -56,8 +56,8 @@ static int cli_open(redlock_client **client, const cli_settings *settings) {
   given.prefix_length = settings->prefix != NULL ? strlen(settings->prefix) : 0;
   int error = cli_make(client, settings, &given, which, message);
   if (error == REDLOCK_E_UNSUPPORTED) { /* A node speaks TLS. */
-    given.carrier = cli_tls_carrier();
-    if (given.carrier == NULL) {
+    given.transport = cli_tls_carrier();
+    if (given.transport == NULL) {
       return CLI_SYSTEM;
     }
     redlock_client_free(*client);

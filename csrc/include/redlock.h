@@ -246,13 +246,13 @@ typedef struct redlock_options {
                                        refused; from a level above they have no effect then [none] */
   int fence;                        /* REDLOCK_YES: each grant has a fencing token; see
                                        redlock_lock_fence() [REDLOCK_NO] */
-  redlock_duration slow_retry_us;   /* how often an acquire that waits for the nodes' calls looks
+  redlock_duration poll_interval_us; /* how often an acquire that waits for the nodes' calls looks
                                        whether it has missed one; more than 40 s are 40 s [2 s] */
-  int fair;                         /* REDLOCK_YES: an acquire waits for its turn even when the lock
+  int fair;   /* REDLOCK_YES: an acquire waits for its turn even when the lock
                                        is free, if others wait; for a round trip more. Not one that
                                        tries once, has an owner, several resources or a given
                                        token [REDLOCK_NO] */
-  int notify;                       /* REDLOCK_NO: nobody is called; who waits tries again and
+  int notify; /* REDLOCK_NO: nobody is called; who waits tries again and
                                        again. Of a client it means its releases, too
                                        [REDLOCK_YES] */
 } redlock_options;
@@ -302,8 +302,8 @@ typedef struct redlock_settings {
   const char *password; /* [none] */
   int db;               /* [0] */
   int tls; /* REDLOCK_YES or REDLOCK_NO, for nodes that do not say and are no Unix sockets [REDLOCK_NO] */
-  size_t password_length;           /* of a password of any bytes [0: up to its NUL] */
-  const redlock_transport *carrier; /* redlock_tls(), so that nodes can be reached by TLS [none] */
+  size_t password_length;             /* of a password of any bytes [0: up to its NUL] */
+  const redlock_transport *transport; /* redlock_tls(): nodes can be reached by TLS [none] */
 
   /*
    * How TLS is spoken, where it is. This alone asks for none: tls does, or rediss://. A node for which nobody has said yes or
@@ -378,16 +378,16 @@ typedef struct redlock_node_info {
   redlock_node_state state;
   const char *error;               /* why it is not up, or NULL */
   redlock_duration latency_us;     /* of the last reply; REDLOCK_NEVER before the first */
-  size_t owed;                     /* commands sent to it that it has not answered */
+  size_t outstanding;              /* commands sent to it that it has not answered */
   char text[REDLOCK_TEXT_MAX];     /* where the error is */
   redlock_duration quarantined_us; /* guard: for how long it does not vote yet, 0 when it does;
                                       REDLOCK_NEVER until something happens that |quarantine| says */
   const char *quarantine;          /* why; NULL when it votes */
   char quarantine_text[REDLOCK_TEXT_MAX]; /* where that is */
-  int calls; /* REDLOCK_YES: it tells who waits that a lock is free; REDLOCK_NO: not, or
+  int notifies; /* REDLOCK_YES: it tells who waits that a lock is free; REDLOCK_NO: not, or
                               nobody has had to wait yet */
-  const char *calls_error;           /* why not; NULL when nothing is wrong */
-  char calls_text[REDLOCK_TEXT_MAX]; /* where that is */
+  const char *notify_error;           /* why not; NULL when nothing is wrong */
+  char notify_text[REDLOCK_TEXT_MAX]; /* where that is */
 } redlock_node_info;
 
 /* One node's part in the last round of a lock. Strings live as those of redlock_node_info. */
@@ -479,7 +479,7 @@ REDLOCK_INLINE int redlock_client_new(redlock_client **client, const redlock_set
  * counted over them. A server that turns out to have been named twice counts once; the node with its
  * second name stays down, and redlock_client_node_info() says why. Nodes can be added until the first
  * lock has been made.
- * Errors: INVALID, UNSUPPORTED (rediss://, or tls, without a carrier: see redlock_tls.h), LIMIT,
+ * Errors: INVALID, UNSUPPORTED (rediss://, or tls, without a transport: see redlock_tls.h), LIMIT,
  * BUSY (a lock has been made), CLOSED, NO_MEMORY.
  */
 REDLOCK_EXTERN int redlock_client_add(redlock_client *client, const char *address, char *message,

@@ -9,7 +9,7 @@
  *     #include <redlock_tls.h>
  *
  *     redlock_settings settings = {0};
- *     settings.carrier = redlock_tls();
+ *     settings.transport = redlock_tls();
  *     redlock_client_new(&client, &settings, message, sizeof message);
  *     redlock_client_add(client, "rediss://redis-1.example.org", message, sizeof message);
  *
@@ -32,7 +32,7 @@
 extern "C" {
 #endif
 
-/* What redlock_settings.carrier wants. Static; the same each time. Thread-safe. */
+/* What redlock_settings.transport wants. Static; the same each time. Thread-safe. */
 REDLOCK_EXTERN const redlock_transport *redlock_tls(void);
 
 #ifdef __cplusplus

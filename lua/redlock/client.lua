@@ -21,9 +21,9 @@ local function carry_tls(made)
   if options.inside_nginx() then
     return "TLS would load a second OpenSSL beside nginx's own; a client of redlock.new() speaks it there"
   end
-  local loaded, carrier = pcall(require, "redlock.tls")
-  if loaded then return core.carry(made, carrier) end
-  local why = tostring(carrier)
+  local loaded, transport = pcall(require, "redlock.tls")
+  if loaded then return core.carry(made, transport) end
+  local why = tostring(transport)
   if why:find("module 'redlock.tls' not found", 1, true) then why = "which is not installed" end
   return "TLS needs the module redlock.tls, " .. why .. "; it is built with redlock where OpenSSL's headers are"
     .. " (libssl-dev), unless TLS=0"
@@ -62,8 +62,13 @@ end
 
 local methods = core.client_methods
 
-function methods.lock(self, resource, given)
-  check_resources(self, "userdata", resource, "lock", 2)
+-- A lock object that is not acquired is true and locks nothing, so that the short name is no name for it.
+function methods.lock()
+  error("client:lock() is no function: client:acquire(name) locks, client:new_lock(name) makes a lock object", 2)
+end
+
+function methods.new_lock(self, resource, given)
+  check_resources(self, "userdata", resource, "new_lock", 2)
   local lock, message, code = new_lock(self, resource, given ~= nil and lock_options(given, 2) or nil)
   if not lock then return nil, message, code end
   return lock

@@ -563,9 +563,11 @@ end
 
 -- ----------------------------------------------------------------------------------------- clients
 
-function client_methods.lock(self, resource, given)
-  check_client(self, "lock")
-  check_resources(self, "table", resource, "lock", 2)
+client_methods.lock = core.client_methods.lock
+
+function client_methods.new_lock(self, resource, given)
+  check_client(self, "new_lock")
+  check_resources(self, "table", resource, "new_lock", 2)
   if self.closing then return closed(resource) end
   local handle, message, code = new_lock(self.handle, resource, given ~= nil and lock_options(given, 2) or nil)
   if not handle then return nil, message, code end

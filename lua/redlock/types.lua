@@ -42,7 +42,7 @@
 ---@field fence? boolean each grant has a fencing token, lock:fence(); default false
 ---@field notify? "auto"|boolean who waits is called by the nodes, where they let it; default "auto", as true is
 ---@field fair? boolean an acquire waits for its turn even when the lock is free, if others wait; default false
----@field slow_retry? redlock.Milliseconds who waits for a call looks after so long whether it missed one; default 2000
+---@field poll_interval? redlock.Milliseconds who waits for a call looks after so long whether it missed one; default 2000
 ---@field on_lost? fun(lock: redlock.Lock, reason: redlock.Code) the lease is lost; "unavailable" and "clock" only warn
 ---@field reentrant? boolean|string an acquire of what its owner holds counts; or the owner's name; default false
 ---@field owner? "request"|"worker" nginx only: with whose end the lock is released; default "request"
@@ -100,8 +100,8 @@
 ---@field state "up"|"connecting"|"down"
 ---@field error? string why it is not up
 ---@field latency? number of the last reply, in milliseconds
----@field calls boolean it calls who waits for a lock; false before anybody has had to wait
----@field calls_error? string why it does not
+---@field notifies boolean it calls who waits for a lock; false before anybody has had to wait
+---@field notify_error? string why it does not
 ---@field quarantined? number with a guard: milliseconds until it votes; math.huge = until something happens
 ---@field quarantine? string why it does not vote
 
@@ -165,7 +165,7 @@ local client = {}
 ---@return string? message
 ---@return redlock.Code? code "closed"
 ---@nodiscard
-function client:lock(resource, options) end
+function client:new_lock(resource, options) end
 
 --- Makes a lock object and acquires it.
 ---@param resource string|string[] any bytes; a list is taken all or nothing, 64 at most
@@ -388,7 +388,7 @@ local cqueues_client = {}
 ---@return string? message
 ---@return redlock.Code? code
 ---@nodiscard
-function cqueues_client:lock(resource, options) end
+function cqueues_client:new_lock(resource, options) end
 
 ---@param resource string|string[] any bytes; a list is taken all or nothing, 64 at most
 ---@param options? redlock.AcquireOptions

@@ -134,7 +134,7 @@ return function(behaviour)
   test("tells of a lease that does not keep itself, too", function(client)
     local options = { ttl = 80 }
     local events = told(options)
-    local lock = client:lock("r", options)
+    local lock = client:new_lock("r", options)
     helper.eventually(function() return (lock:acquire()) end, "a lock of 80 ms")
     eventually_told(events, 1)
     assert.are.equal("expired", events[1].reason)

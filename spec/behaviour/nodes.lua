@@ -42,7 +42,7 @@ return function(behaviour)
 
   once("names the nodes that are not there", function(client, _, farm)
     for index = 3, 5 do farm[index]:kill() end
-    local lock = client:lock("r")
+    local lock = client:new_lock("r")
     local message = failure("unavailable", lock:acquire())
     for index = 3, 5 do
       assert.is_truthy(message:find(farm.addresses[index], 1, true), message)
@@ -81,7 +81,7 @@ return function(behaviour)
 
   test("is not held up by a node that hangs", function(client, _, farm)
     farm[5]:stop()
-    local lock = client:lock("r")
+    local lock = client:new_lock("r")
     local before = helper.now()
     assert(lock:acquire())
     assert(lock:extend())
@@ -93,7 +93,7 @@ return function(behaviour)
 
   test("ends an attempt at the node timeout", function(client, _, farm)
     for index = 1, 3 do farm[index]:stop() end
-    local lock = client:lock("r", { node_timeout = 50 })
+    local lock = client:new_lock("r", { node_timeout = 50 })
     local before = helper.now()
     failure("unavailable", lock:acquire())
     local took = helper.now() - before

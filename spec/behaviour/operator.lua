@@ -184,8 +184,8 @@ return function(behaviour)
       return err
     end
     local mine = guarded()
-    assert.is_truthy(complaint(function() return (mine:lock("r", { ttl = 20001 })) end):find("max_ttl", 1, true))
-    local lock = mine:lock("r")
+    assert.is_truthy(complaint(function() return (mine:new_lock("r", { ttl = 20001 })) end):find("max_ttl", 1, true))
+    local lock = mine:new_lock("r")
     assert.is_truthy(complaint(function() local _ = lock:acquire({ ttl = 20001 }) end):find("max_ttl", 1, true))
     assert.is_truthy(complaint(function() local _ = client:bootstrap() end):find("the client has no guard", 1, true))
     assert.is_truthy(complaint(function() local _ = mine.bootstrap("r") end)

@@ -53,10 +53,10 @@ return function(behaviour)
         return code
       end
     end,
-    ["client:lock"] = function(given, wider)
+    ["client:new_lock"] = function(given, wider)
       local own = driver.new(behaviour.farm.addresses, wider)
       return own, function(look)
-        local lock = own:lock("r", given)
+        local lock = own:new_lock("r", given)
         local validity, _, code = lock:acquire()
         if validity then return look(lock) end
         return code
@@ -80,7 +80,7 @@ return function(behaviour)
     ["lock:acquire"] = function(given, wider)
       local own = driver.new(behaviour.farm.addresses, wider)
       return own, function(look)
-        local lock = own:lock("r", wider)
+        local lock = own:new_lock("r", wider)
         local validity, _, code = lock:acquire(given)
         if validity then return look(lock) end
         return code
@@ -172,7 +172,7 @@ return function(behaviour)
   everywhere_once("wait", { wait = 80, retry_delay = 10, retry_jitter = 0 }, { wait = 60000 }, refused(0.03, 30))
 
   test("takes options for one call", function(client)
-    local lock = client:lock("r", { ttl = 10000 })
+    local lock = client:new_lock("r", { ttl = 10000 })
     assert.is_true(assert(lock:acquire({ ttl = 80000 })) > 30000)
     assert.are.equal(10000, lock:ttl())
   end)

@@ -10,7 +10,7 @@ return function(behaviour)
   local eventually_free = behaviour.eventually_free
 
   test("several resources: a lock takes all or none, and each is a plain key", function(client, other, farm)
-    local lock = client:lock({ "s:a", "s:b", "s:c" }, { ttl = 60000 })
+    local lock = client:new_lock({ "s:a", "s:b", "s:c" }, { ttl = 60000 })
     local validity = assert(lock:acquire())
     assert.is_true(validity > 30000 and validity <= 60000 - 600 - 2, "validity " .. validity)
     for _, key in ipairs(lock:resources()) do eventually_on_all(lock, key) end
@@ -72,8 +72,8 @@ return function(behaviour)
   end)
 
   test("several resources: those who want them in another order do not wait for ever", function(client, other)
-    local first = client:lock({ "s:a", "s:b" }, { wait = 60000, retry_delay = 10, retry_jitter = 5 })
-    local second = other:lock({ "s:b", "s:a" }, { wait = 60000, retry_delay = 10, retry_jitter = 5 })
+    local first = client:new_lock({ "s:a", "s:b" }, { wait = 60000, retry_delay = 10, retry_jitter = 5 })
+    local second = other:new_lock({ "s:b", "s:a" }, { wait = 60000, retry_delay = 10, retry_jitter = 5 })
     for _ = 1, 3 do
       assert(first:acquire())
       failure("taken", second:acquire { wait = 0 })
@@ -85,7 +85,7 @@ return function(behaviour)
   end)
 
   once("several resources: the scripts are flushed meanwhile", function(client, _, farm)
-    local lock = client:lock { "s:a", "s:b" }
+    local lock = client:new_lock { "s:a", "s:b" }
     for _ = 1, 2 do
       for index = 1, 5 do farm[index]:command("SCRIPT", "FLUSH") end
       assert(lock:acquire())
@@ -111,7 +111,7 @@ return function(behaviour)
     eventually_free(names[64])
     names[65] = "s:65"
     local function misuse(text, ...)
-      local ok, err = pcall(client.lock, client, ...)
+      local ok, err = pcall(client.new_lock, client, ...)
       assert.is_false(ok)
       assert.is_truthy(err:find(text, 1, true), err)
     end

@@ -13,7 +13,7 @@ return function(behaviour)
   local PATIENCE = behaviour.patience
 
   once("takes a new token for each acquire", function(client)
-    local lock = client:lock("r")
+    local lock = client:new_lock("r")
     assert(lock:acquire())
     local first = lock:token()
     assert(lock:release())
@@ -129,15 +129,15 @@ return function(behaviour)
     for _, wrong in ipairs { "", ("x"):rep(257), "any", 5 } do
       local given = { token = wrong }
       assert.is_truthy(complaint(function() client:acquire("r", given) end):find("option 'token' must", 1, true))
-      assert.is_truthy(complaint(function() client:lock("r"):acquire(given) end):find("option 'token' must", 1, true))
+      assert.is_truthy(complaint(function() client:new_lock("r"):acquire(given) end):find("option 'token' must", 1, true))
       assert.is_truthy(complaint(function() client:with("r", given, error) end):find("option 'token' must", 1, true))
     end
     for _, given in ipairs { { token = "x", wait = 5 }, { token = "x", retry_count = 1 } } do
       assert.is_truthy(complaint(function() client:acquire("r", given) end):find("does not go with 'token'", 1, true))
-      assert.is_truthy(complaint(function() client:lock("r"):acquire(given) end):find("not go with", 1, true))
+      assert.is_truthy(complaint(function() client:new_lock("r"):acquire(given) end):find("not go with", 1, true))
       assert.is_truthy(complaint(function() client:with("r", given, error) end):find("not go with", 1, true))
     end
-    assert.is_truthy(complaint(function() client:lock("r", { token = "x" }) end)
+    assert.is_truthy(complaint(function() client:new_lock("r", { token = "x" }) end)
       :find("option 'token' can only be given to an acquire", 1, true))
   end)
 end

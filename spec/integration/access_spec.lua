@@ -48,7 +48,7 @@ describe("access", function()
   -- Everything that a client says about its nodes.
   local function refused(description, ...)
     local client = redlock.new({ description }, support.once)
-    local lock = client:lock("r")
+    local lock = client:new_lock("r")
     local message = failure("unavailable", lock:acquire())
     local texts = { message, tostring(client), tostring(lock) }
     for _, entry in ipairs(client:nodes()) do

@@ -30,7 +30,7 @@ describe("servers", function()
     assert(assert(client:acquire("r")):release())
     support.free(farm, client, "r")
     impose(farm[3])
-    local lock = client:lock("r")
+    local lock = client:new_lock("r")
     local message = failure("unavailable", lock:acquire())
     for index = 1, 3 do
       support.contains(message, farm.addresses[index] .. ": " .. text)

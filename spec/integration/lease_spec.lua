@@ -123,7 +123,7 @@ describe("leases", function()
       -- Held, in flight, and held by a client that is garbage as well.
       assert(client:acquire("held" .. round, { ttl = 60000 }))
       if round % 3 == 0 then
-        local pending = other:lock("pending" .. round, { ttl = 60000 })
+        local pending = other:new_lock("pending" .. round, { ttl = 60000 })
         assert(pending:start("acquire"))
         other:process()
       end

@@ -67,7 +67,7 @@ describe("nodes", function()
     local votes
     helper.unless_stalled(30, function()
       farm[1]:command("DEL", "r")
-      local lock = client:lock("r", { node_timeout = 80 })
+      local lock = client:new_lock("r", { node_timeout = 80 })
       failure("unavailable", lock:acquire())
       votes = lock:votes()
       local expected = { "granted", "taken" }

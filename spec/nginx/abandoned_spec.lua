@@ -74,7 +74,7 @@ local LOCATIONS = [[
       end
       local said = {}
       local function note(...) said[#said + 1] = tostring((...)) .. "/" .. tostring((select(3, ...))) end
-      local lock = client:lock("each", { ttl = 60000 })
+      local lock = client:new_lock("each", { ttl = 60000 })
       killed("acquire", lock)
       note(lock:release())
       assert(lock:acquire())
@@ -98,7 +98,7 @@ local LOCATIONS = [[
   # Its acquire is in flight while it is released.
   location /busy {
     content_by_lua_block {
-      local lock = client:lock("busy")
+      local lock = client:new_lock("busy")
       local waiting = ngx.thread.spawn(lock.acquire, lock)
       for _, how in ipairs { { }, { wait = false } } do
         local _, err = pcall(function() lock:release(next(how) ~= nil and how or nil) end)
@@ -114,7 +114,7 @@ local LOCATIONS = [[
     content_by_lua_block {
       local wrong, go = {}, require("ngx.semaphore").new(0)
       for round = 1, 50 do
-        local lock = client:lock("woken:" .. round)
+        local lock = client:new_lock("woken:" .. round)
         local got
         local other = ngx.thread.spawn(function()
           go:wait(5)

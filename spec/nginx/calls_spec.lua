@@ -36,7 +36,7 @@ local LOCATIONS = [[
 
   location /nodes {
     content_by_lua_block {
-      for _, node in ipairs(client:nodes()) do ngx.say(tostring(node.calls), " ", node.calls_error or "") end
+      for _, node in ipairs(client:nodes()) do ngx.say(tostring(node.notifies), " ", node.notify_error or "") end
     }
   }
 
@@ -66,7 +66,7 @@ describe("calls in nginx", function()
       local options = ]] .. (options or "{}") .. [[
 
       options.node_timeout, options.ttl = 30000, 120000
-      options.retry_delay, options.slow_retry = options.retry_delay or 60000, options.slow_retry or 60000
+      options.retry_delay, options.poll_interval = options.retry_delay or 60000, options.poll_interval or 60000
       client = require("redlock").new(addresses, options)
       other = require("redlock").new(addresses, options)
     ]]
@@ -198,7 +198,7 @@ describe("calls in nginx", function()
   end)
 
   it("requests that wait are served by a worker that is to end, which ends then", function()
-    start("{ retry_delay = 200, slow_retry = 200 }")
+    start("{ retry_delay = 200, poll_interval = 200 }")
     for _, how in ipairs { "reload", "stop" } do
       warm()
       take_on_all("late")

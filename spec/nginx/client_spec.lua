@@ -84,7 +84,7 @@ describe("clients in nginx", function()
   it("closed_client_releases_its_own_locks_and_not_those_of_clients_beside_it", function()
     start { server = [[location / { content_by_lua_block {
       local one, other = require("redlock").new(addresses, PATIENT), require("redlock").new(addresses, PATIENT)
-      local mine, theirs, idle = assert(one:acquire("mine")), assert(other:acquire("theirs")), one:lock("idle")
+      local mine, theirs, idle = assert(one:acquire("mine")), assert(other:acquire("theirs")), one:new_lock("idle")
       local waiting = ngx.thread.spawn(function() return select(3, one:acquire("theirs", { wait = 60000 })) end)
       ngx.say(tostring(one:close()), " ", tostring(one:close()), " ", select(2, ngx.thread.wait(waiting)))
       ngx.say(tostring(mine:is_held()), " ", tostring(theirs:is_held()))
@@ -173,7 +173,7 @@ describe("clients in nginx", function()
   it("closes a client that nobody has used", function()
     start { server = [[location / { content_by_lua_block {
       local client = require("redlock").new(addresses)
-      local lock = client:lock("x")
+      local lock = client:new_lock("x")
       ngx.print(tostring(client:close()), " ", select(3, lock:acquire()), " ", tostring(client:close()))
     } }]] }
     assert.are.equal("true closed true", select(2, nginx:get("/")))
@@ -416,7 +416,7 @@ describe("clients in nginx", function()
   it("starts what a loop of one's own ends, for a client that blocks, and for no other", function()
     start { init = [[
       local client = require("redlock.nginx_blocking").new(addresses, PATIENT)
-      local lock = client:lock("started")
+      local lock = client:new_lock("started")
       assert(lock:start("acquire"))
       local code
       repeat
@@ -426,7 +426,7 @@ describe("clients in nginx", function()
       said = tostring(lock:is_held()) .. " " .. #client:inspect("started").nodes .. client:doctor()[1].name
         .. " " .. tostring(client:force_release("started", lock:token()) >= 2) .. " " .. tostring(client:close())
       client = require("redlock").new(addresses)
-      said = said .. tostring(select(2, pcall(client:lock("x").start, client:lock("x"), "acquire"))):gsub("^.-:%d+", "")
+      said = said .. tostring(select(2, pcall(client:new_lock("x").start, client:new_lock("x"), "acquire"))):gsub("^.-:%d+", "")
     ]], server = [[location / { content_by_lua_block { ngx.print(said) } }]] }
     local _, body = nginx:get("/")
     assert.are.equal("true 3persistence true true"
@@ -463,14 +463,14 @@ describe("clients in nginx", function()
     start { init = [[client = require("redlock").new(addresses)]], server = [[location / { content_by_lua_block {
       local function said(fn, ...) ngx.say(select(2, pcall(fn, ...))) end
       said(function() client:acquire("x", { tll = 1 }) end)
-      said(function() client:lock("x"):acquire({ ttl = 0 }) end)
+      said(function() client:new_lock("x"):acquire({ ttl = 0 }) end)
       said(function() client:acquire("x"):extend("soon") end)
       said(function() require("redlock").new({}) end)
       said(function() require("redlock").new({ "127.0.0.1:1" }, { tll = 1 }) end)
       said(function() require("redlock").new({ { host = "127.0.0.1", prot = 1 } }) end)
-      said(function() local lock = client:lock("x") lock.acquire(7) end)
+      said(function() local lock = client:new_lock("x") lock.acquire(7) end)
       said(function()
-        local lock = client:lock("y")
+        local lock = client:new_lock("y")
         ngx.thread.spawn(lock.acquire, lock)
         lock:acquire()
       end)

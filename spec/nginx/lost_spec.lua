@@ -93,7 +93,7 @@ local LOCATIONS = [[
       end
       local on_lost = how == "callable" and setmetatable({}, { __call = function(_, ...) tells(...) end }) or tells
       local function take()
-        local lock = assert(client:lock("killed", {
+        local lock = assert(client:new_lock("killed", {
           ttl = 400, wait = 60000, on_lost = how ~= "call" and on_lost or nil,
         }))
         if how == "handed over" then

@@ -241,7 +241,7 @@ describe("nodes in nginx", function()
       server = [[location / {
         content_by_lua_block {
           kept.lock = assert(client:acquire("kept"))
-          kept.another = client:lock("kept", { retry_count = 0 })
+          kept.another = client:new_lock("kept", { retry_count = 0 })
           kept.another:acquire()
         }
       }]],

@@ -44,7 +44,7 @@ local LOCATIONS = [[
   location /unreadable {
     content_by_lua_block {
       for nth = 1, 6 do
-        local lock, reads = client:lock("unreadable"), 0
+        local lock, reads = client:new_lock("unreadable"), 0
         local ok, err = pcall(function()
           assert(lock:acquire(setmetatable({}, { __index = function(_, name)
             if name ~= "owner" then return nil end
@@ -112,7 +112,7 @@ local LOCATIONS = [[
     content_by_lua_block {
       local name = ngx.var.arg_how
       if name == "several" then name = { name, "another" } end
-      kept.lock = client:lock(name, { retry_count = 0 })
+      kept.lock = client:new_lock(name, { retry_count = 0 })
       local ok = kept.lock:acquire()
       ngx.print(tostring(ok and kept.lock:release()))
     }
@@ -150,10 +150,10 @@ local LOCATIONS = [[
       elseif by == "call" then
         kept.lock = assert(client:acquire("call", { owner = "worker" }))
       elseif by == "lock" then
-        kept.lock = client:lock("lock", { owner = "worker" })
+        kept.lock = client:new_lock("lock", { owner = "worker" })
         assert(kept.lock:acquire())
       elseif by == "acquire" then
-        kept.lock = client:lock("acquire")
+        kept.lock = client:new_lock("acquire")
         assert(kept.lock:acquire({ owner = "worker" }))
       elseif by == "given" then
         kept.lock = assert(client:acquire("given"))
@@ -167,9 +167,9 @@ local LOCATIONS = [[
   location /wrong {
     content_by_lua_block {
       ngx.say(select(2, pcall(client.acquire, client, "x", { owner = "me" })))
-      ngx.say(select(2, pcall(function() client:lock("x"):hand_over("nobody") end)))
-      ngx.say(select(2, pcall(function() client:lock("x").hand_over("worker") end)))
-      ngx.say(select(2, client:lock("x"):hand_over("worker")), " ", select(3, client:lock("x"):hand_over("worker")))
+      ngx.say(select(2, pcall(function() client:new_lock("x"):hand_over("nobody") end)))
+      ngx.say(select(2, pcall(function() client:new_lock("x").hand_over("worker") end)))
+      ngx.say(select(2, client:new_lock("x"):hand_over("worker")), " ", select(3, client:new_lock("x"):hand_over("worker")))
     }
   }
   location /late {

@@ -155,7 +155,7 @@ describe("redlock in the phases of nginx", function()
       init_worker = [[
         kept[#kept + 1] = kept.init
         kept[#kept + 1] = neither()
-        kept[#kept + 1] = tostring(select(3, client:lock("x"):release()))
+        kept[#kept + 1] = tostring(select(3, client:new_lock("x"):release()))
         assert(ngx.timer.at(0, function() keep_both("from init_worker") end))
       ]],
       server = LOCATIONS,

@@ -82,7 +82,7 @@ local LOCATIONS = [[
   }
   location /twice {
     content_by_lua_block {
-      kept.lock = client:lock("twice")
+      kept.lock = client:new_lock("twice")
       assert(kept.lock:acquire())
       assert(kept.lock:acquire())
       assert(kept.lock:release())
@@ -92,7 +92,7 @@ local LOCATIONS = [[
   # Two requests with one owner's name and one lock object.
   location /share {
     content_by_lua_block {
-      kept.shared = kept.shared or client:lock("shared", { reentrant = "job" })
+      kept.shared = kept.shared or client:new_lock("shared", { reentrant = "job" })
       local validity, message, code = kept.shared:acquire()
       if not validity then return ngx.print(message, " ", code) end
       kept.inside = true
@@ -103,7 +103,7 @@ local LOCATIONS = [[
   # One request holds by a lock object that others try, too.
   location /first {
     content_by_lua_block {
-      kept.one = client:lock("one", { reentrant = ngx.var.arg_owner or false, ttl = tonumber(ngx.var.arg_ttl) })
+      kept.one = client:new_lock("one", { reentrant = ngx.var.arg_owner or false, ttl = tonumber(ngx.var.arg_ttl) })
       assert(kept.one:acquire({ wait = 60000 }))
       kept.inside = true
       repeat ngx.sleep(0.002) until kept.go
@@ -123,14 +123,14 @@ local LOCATIONS = [[
   }
   location /worker {
     content_by_lua_block {
-      kept.lock = kept.lock or of_worker:lock("worker", { reentrant = "job" })
+      kept.lock = kept.lock or of_worker:new_lock("worker", { reentrant = "job" })
       assert(kept.lock:acquire({ owner = ngx.var.arg_owner }))
     }
   }
   # One of its light threads is killed while it acquires what the request holds.
   location /killed {
     content_by_lua_block {
-      local lock = client:lock("killed")
+      local lock = client:new_lock("killed")
       assert(lock:acquire({ ttl = 30000 }))
       local thread = ngx.thread.spawn(function() lock:acquire({ ttl = 60000 }) end)
       ngx.thread.kill(thread)

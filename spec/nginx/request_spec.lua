@@ -12,7 +12,7 @@ local LOCATIONS = [[
   location /lock {
     content_by_lua_block {
       local options = {
-        ttl = tonumber(ngx.var.arg_ttl), wait = tonumber(ngx.var.arg_wait), slow_retry = tonumber(ngx.var.arg_look),
+        ttl = tonumber(ngx.var.arg_ttl), wait = tonumber(ngx.var.arg_wait), poll_interval = tonumber(ngx.var.arg_look),
       }
       local lock, err, code = client:acquire(ngx.var.arg_name, options)
       if not lock then return ngx.say(code, ": ", err) end
@@ -48,7 +48,7 @@ local LOCATIONS = [[
 
   location /killed {
     content_by_lua_block {
-      local function take(name, options) kept.lock = client:lock(name, options); kept.lock:acquire() end
+      local function take(name, options) kept.lock = client:new_lock(name, options); kept.lock:acquire() end
       local waiting = ngx.thread.spawn(take, "killed", { ttl = 60000, wait = 60000 })
       ngx.sleep(tonumber(ngx.var.arg_after or 0.001))
       ngx.thread.kill(waiting)
@@ -63,7 +63,7 @@ local LOCATIONS = [[
       local killed, go = 0, require("ngx.semaphore").new(0)
       local function take(name)
         go:wait(50)
-        local lock = client:lock(name, { ttl = 60000, owner = "worker" })
+        local lock = client:new_lock(name, { ttl = 60000, owner = "worker" })
         kept[#kept + 1] = lock
         assert(lock:acquire())
         lock:release()
@@ -89,7 +89,7 @@ local LOCATIONS = [[
 
   location /cancel {
     content_by_lua_block {
-      local lock = client:lock("cancelled")
+      local lock = client:new_lock("cancelled")
       local waiting = ngx.thread.spawn(function() return select(3, lock:acquire({ wait = 60000 })) end)
       lock:cancel()
       ngx.print(select(2, ngx.thread.wait(waiting)), " ", tostring(lock:acquire() ~= nil), " ",
@@ -152,7 +152,7 @@ local LOCATIONS = [[
     content_by_lua_block {
       local threads = {}
       for index = 1, 16 do
-        kept[index] = client:lock("killed:" .. index, { wait = 15000, ttl = 60000, owner = "worker" })
+        kept[index] = client:new_lock("killed:" .. index, { wait = 15000, ttl = 60000, owner = "worker" })
         threads[index] = ngx.thread.spawn(function() kept[index]:acquire() end)
       end
       ngx.sleep(0.2)
@@ -164,7 +164,7 @@ local LOCATIONS = [[
       local options = { owner = "worker", wait = 60000, retry_count = 100000, retry_delay = 10 }
       local waiting = {}
       for index = 1, 20 do
-        kept[index] = client:lock("theirs", options)
+        kept[index] = client:new_lock("theirs", options)
         waiting[index] = ngx.thread.spawn(kept[index].acquire, kept[index])
       end
       ngx.sleep(0.01)
@@ -233,7 +233,7 @@ local LOCATIONS = [[
   location /unwaited {
     content_by_lua_block {
       local core, slot = require "redlock.core", require("redlock.nginx_driver").free_slot()
-      local first = client:lock("unwaited", { owner = "worker" })
+      local first = client:new_lock("unwaited", { owner = "worker" })
       assert(core.nginx.start(first, core.calls.acquire.code, slot))
       local second = assert(client:acquire("waited for", {}))
       ngx.print(tostring(second:release()), " ", tostring(first:is_held()), " ", tostring(first:release()))
@@ -251,7 +251,7 @@ local LOCATIONS = [[
     content_by_lua_block {
       ngx.say(client:with("with", function(lock, word) ngx.sleep(0.01) return word, lock:is_held() end, "word"))
       local ok, err = pcall(client.with, client, "with", function() ngx.sleep(0.01) error("inside", 0) end)
-      ngx.say(ok, " ", err, " ", client:lock("with"):acquire() ~= nil)
+      ngx.say(ok, " ", err, " ", client:new_lock("with"):acquire() ~= nil)
     }
   }
 

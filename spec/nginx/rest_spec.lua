@@ -94,7 +94,7 @@ local LOCATIONS = [[
 
   location /asked {
     content_by_lua_block {
-      local lock = client:lock("a name, of course", { ttl = 64321 })
+      local lock = client:new_lock("a name, of course", { ttl = 64321 })
       assert(lock:acquire())
       assert(lock:release())
       ngx.say(lock:resource(), " ", lock:ttl(), " ", tostring(lock:token()), " ", lock:remaining(), " ",
@@ -129,7 +129,7 @@ local LOCATIONS = [[
       assert(lock:release())
       ngx.say(table.concat(lock:resources(), " and "))
       assert(lock:acquire())
-      local other = client:lock("second", { retry_count = 0 })
+      local other = client:new_lock("second", { retry_count = 0 })
       ngx.say(select(3, other:acquire()))
       assert(lock:release())
       ngx.say(tostring(other:acquire() ~= nil), " ", tostring(other:release()))

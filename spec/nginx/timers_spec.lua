@@ -194,7 +194,7 @@ describe("an operation for which nginx gave no timer", function()
           content_by_lua_block {
             local function stay() end
             repeat until not ngx.timer.at(0.2, stay)
-            local first = client:lock("first")
+            local first = client:new_lock("first")
             ngx.say(select(3, first:acquire({ wait = 0 })))
             ngx.sleep(0.4)
             -- The object of the first is still there, and waits in the same place.

@@ -45,7 +45,7 @@ local LOCATIONS = [[
 
   location /votes {
     content_by_lua_block {
-      local lock = client:lock("votes", { node_timeout = tonumber(ngx.var.arg_timeout) })
+      local lock = client:new_lock("votes", { node_timeout = tonumber(ngx.var.arg_timeout) })
       lock:acquire()
       local texts = {}
       for index, vote in ipairs(lock:votes()) do texts[index] = vote.vote .. " " .. (vote.error or "") end

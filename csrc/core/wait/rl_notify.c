@@ -18,7 +18,7 @@
  *       nothing more.
  *   C3. A release deletes the key and calls who stands first: a message that nobody receives is told by its result,
  *       and the dead leave the queue so. Who is called stays first until it leaves, so a call may be repeated.
- *   C4. While a majority has said that the key is there, the front only looks again after |slow_retry|, or when the
+ *   C4. While a majority has said that the key is there, the front only looks again after |poll_interval|, or when the
  *       key has ended on so many nodes that a majority is free; then the first of the queue goes first, the next
  *       fifteen a little later, and nobody else. Looking asks C1 once more: it finds the queue that was lost, calls who
  *       is first when nobody has, and where the key is free twice in a row, and nobody has moved up meanwhile, takes
@@ -64,7 +64,7 @@
 #define RL_NOTIFY_STEP_US (2 * REDLOCK_MILLISECONDS) /* between those who see a key end */
 #define RL_NOTIFY_STEPS_MAX 15
 #define RL_NOTIFY_ROW                                                                              \
-  8 /* so many look after |slow_retry|, the next so many after twice that, ... */
+  8 /* so many look after |poll_interval|, the next so many after twice that, ... */
 #define RL_NOTIFY_ROWS_MAX 8
 #define RL_NOTIFY_SLOW_MAX_US                                                                      \
   (40 * REDLOCK_SECONDS) /* a queue lives for 60 s after the last look */
@@ -130,24 +130,24 @@ static unsigned rl_notify_before(const rl_core *core, const rl_ticket *place) {
 
 /*
  * C4. Until when the front waits: until its last attempt, which finds a key that was released without a
- * notification. A front that waits for longer than |slow_retry| finds it by looking, and makes none.
+ * notification. A front that waits for longer than |poll_interval| finds it by looking, and makes none.
  */
 static redlock_time rl_notify_last(const rl_ticket *place) {
   const rl_lock *front = place->line->front;
-  redlock_duration slow_us = front->current->slow_retry_us;
+  redlock_duration slow_us = front->current->poll_interval_us;
   bool looks = rl_time_sub(front->budget_us, place->begun_us) > rl_time_add(slow_us, slow_us / 4);
   return looks ? front->budget_us : rl_pause_last(front);
 }
 
 /*
- * C4. When to look again, or to stop waiting. What nodes say later does not put off what is due by |slow_retry|.
+ * C4. When to look again, or to stop waiting. What nodes say later does not put off what is due by |poll_interval|.
  */
 static redlock_time rl_notify_look_at(rl_core *core, const rl_ticket *place, redlock_time now_us) {
   const rl_lock *front = place->line->front;
   unsigned before = rl_notify_before(core, place);
   unsigned rows =
       before / RL_NOTIFY_ROW < RL_NOTIFY_ROWS_MAX ? before / RL_NOTIFY_ROW : RL_NOTIFY_ROWS_MAX;
-  redlock_duration slow_us = rl_time_min(front->current->slow_retry_us, RL_NOTIFY_SLOW_MAX_US);
+  redlock_duration slow_us = rl_time_min(front->current->poll_interval_us, RL_NOTIFY_SLOW_MAX_US);
   slow_us = rl_time_min(slow_us * (1 + rows), RL_NOTIFY_SLOW_MAX_US);
   redlock_duration needs_us = rl_pause_needs(core);
   redlock_time due_us =

@@ -160,7 +160,7 @@ static bool rl_waitlist_waits_alike(const rl_lock *lock, const rl_lock *front) {
   const rl_options *theirs = front->current;
   return ours->retry_delay_us == theirs->retry_delay_us &&
          ours->retry_jitter_us == theirs->retry_jitter_us &&
-         ours->slow_retry_us == theirs->slow_retry_us && ours->notify == theirs->notify &&
+         ours->poll_interval_us == theirs->poll_interval_us && ours->notify == theirs->notify &&
          ours->fence == theirs->fence && !(ours->drift_factor < theirs->drift_factor) &&
          !(ours->drift_factor > theirs->drift_factor) &&
          rl_options_node_timeout(ours, lock->ttl_us) ==

@@ -423,24 +423,25 @@ static void rl_client_tell_node(const redlock_client *client, const rl_node *nod
                                                             : REDLOCK_NODE_CONNECTING;
   known.error = node->error[0] != '\0' ? node->error : NULL;
   known.latency_us = node->link.latency_us;
-  known.owed = node->link.owed_count;
+  known.outstanding = node->link.owed_count;
   char reason[RL_REASON_MAX + 1] = "";
   if (node->link.phase == RL_LINK_UP && node->link.guard != NULL) {
     known.quarantined_us = rl_guard_quarantined(node->link.guard, redlock_now());
     (void)rl_guard_reason(node->link.guard, redlock_now(), reason, sizeof reason);
     known.quarantine = reason[0] != '\0' ? reason : NULL;
   }
-  known.calls = rl_subscriber_state(&client->core, node->index, &known.calls_error) ? REDLOCK_YES
-                                                                                    : REDLOCK_NO;
+  known.notifies = rl_subscriber_state(&client->core, node->index, &known.notify_error)
+                       ? REDLOCK_YES
+                       : REDLOCK_NO;
   rl_option_fill(info, size, &known, sizeof known);
   if (size >= offsetof(redlock_node_info, quarantined_us)) {
     rl_client_lend(&info->error, info->text);
   }
-  if (size >= offsetof(redlock_node_info, calls)) {
+  if (size >= offsetof(redlock_node_info, notifies)) {
     rl_client_lend(&info->quarantine, info->quarantine_text);
   }
   if (size >= sizeof known) {
-    rl_client_lend(&info->calls_error, info->calls_text);
+    rl_client_lend(&info->notify_error, info->notify_text);
   }
 }
 

@@ -1,5 +1,5 @@
 /*
- * How each node of a client is reached: by the bare socket, or through a carrier with options.
+ * How each node of a client is reached: by the bare socket, or through a transport with options.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const char rl_route_wants_transport[] =
-    "TLS is a library of its own: link with -lredlock_tls, and set carrier to redlock_tls()";
+    "TLS is a library of its own: link with -lredlock_tls, and set transport to redlock_tls()";
 
 /* The first thing that a struct says of TLS, or NULL. */
 #define RL_ROUTE_SAID(name, kind, field, low, high, also, must)                                    \
@@ -58,11 +58,11 @@ int rl_route_make(rl_route *route, const rl_address *address, const redlock_node
   if (!address->tls) {
     return rl_route_without_tls(address, node, settings, message);
   }
-  const redlock_transport *carrier = settings->carrier;
-  if (carrier == NULL || carrier->version != RL_TRANSPORT_VERSION) {
+  const redlock_transport *transport = settings->transport;
+  if (transport == NULL || transport->version != RL_TRANSPORT_VERSION) {
     (void)snprintf(message, RL_STREAM_ERROR_MAX, "%s",
-                   carrier == NULL ? rl_route_wants_transport
-                                   : "libredlock_tls is of another version than libredlock");
+                   transport == NULL ? rl_route_wants_transport
+                                     : "libredlock_tls is of another version than libredlock");
     return REDLOCK_E_UNSUPPORTED;
   }
   rl_transport_options options = {.host = address->host,
@@ -78,13 +78,13 @@ int rl_route_make(rl_route *route, const rl_address *address, const redlock_node
                                   .unverified =
                                       RL_ROUTE_OF(tls_dangerously_unverified) == REDLOCK_YES,
                                   .like = like == NULL ? NULL : like->node};
-  route->carrier = carrier;
-  return carrier->node_new(&route->node, &options, message, RL_STREAM_ERROR_MAX);
+  route->transport = transport;
+  return transport->node_new(&route->node, &options, message, RL_STREAM_ERROR_MAX);
 }
 
 void rl_route_free(rl_route *route) {
   if (route->node != NULL) {
-    route->carrier->node_free(route->node);
+    route->transport->node_free(route->node);
   }
   memset(route, 0, sizeof *route);
 }

@@ -1,5 +1,5 @@
 /*
- * How each node of a client is reached: by the bare socket, or through a carrier with options.
+ * How each node of a client is reached: by the bare socket, or through a transport with options.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,7 +12,7 @@
 /*
  * Makes the way to |address|, of which |node| says what a node says and |settings| the rest; |like| is the way to another
  * node of the client, or NULL. Returns REDLOCK_OK;
- * or UNSUPPORTED (no carrier), INVALID, NO_MEMORY or SYSTEM with a sentence in |message|, of RL_STREAM_ERROR_MAX
+ * or UNSUPPORTED (no transport), INVALID, NO_MEMORY or SYSTEM with a sentence in |message|, of RL_STREAM_ERROR_MAX
  * bytes.
  */
 int rl_route_make(rl_route *route, const rl_address *address, const redlock_node *node,

@@ -22,7 +22,7 @@ typedef enum rl_socket_phase {
   RL_SOCKET_CLOSED = 0,
   RL_SOCKET_RESOLVING,
   RL_SOCKET_CONNECTING,
-  RL_SOCKET_SHAKING, /* connected; the carrier shakes hands */
+  RL_SOCKET_SHAKING, /* connected; the transport shakes hands */
   RL_SOCKET_OPEN
 } rl_socket_phase;
 

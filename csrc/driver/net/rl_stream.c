@@ -1,9 +1,9 @@
 /*
- * The bytes of a connection that has been made: as they are, or through a carrier.
+ * The bytes of a connection that has been made: as they are, or through a transport.
  *
  * SPDX-License-Identifier: MIT
  *
- * A carrier takes bytes only while nothing of it waits for the kernel, so that what it holds is bounded. What it has
+ * A transport takes bytes only while nothing of it waits for the kernel, so that what it holds is bounded. What it has
  * taken counts as sent: it may reach the node, and nobody can take it back.
  */
 #include "net/rl_stream.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define RL_STREAM_WRITE_MAX 65536 /* that a carrier is given at once */
+#define RL_STREAM_WRITE_MAX 65536 /* that a transport is given at once */
 #define RL_STREAM_READS_MAX                                                                        \
   16 /* from the kernel for one rl_stream_receive() or rl_stream_shake() */
 
@@ -64,30 +64,30 @@ static long rl_stream_get(int fd, void *bytes, size_t length, char *error) {
   return received < 0 ? 0 : received;
 }
 
-/* -------------------------------------------------------------------------------- the carrier */
+/* -------------------------------------------------------------------------------- the transport */
 
-/* Sends what the carrier has to send: 0, or -1 when the connection has ended. */
+/* Sends what the transport has to send: 0, or -1 when the connection has ended. */
 static int rl_stream_flush(rl_stream *stream, int fd, char *error) {
   size_t length;
-  const void *bytes = stream->carrier->output(stream->line, &length);
+  const void *bytes = stream->transport->output(stream->line, &length);
   while (bytes != NULL && !stream->blocked) {
     long sent = rl_stream_put(stream, fd, bytes, length, error);
     if (sent < 0) {
       return -1;
     }
-    stream->carrier->sent(stream->line, (size_t)sent);
-    bytes = stream->carrier->output(stream->line, &length);
+    stream->transport->sent(stream->line, (size_t)sent);
+    bytes = stream->transport->output(stream->line, &length);
   }
   return 0;
 }
 
-/* Gives the carrier what the kernel has: how many bytes, 0 for none, -1 when the connection has ended. */
+/* Gives the transport what the kernel has: how many bytes, 0 for none, -1 when the connection has ended. */
 static long rl_stream_feed(rl_stream *stream, int fd, bool *all, char *error) {
   size_t room;
-  void *bytes = stream->carrier->room(stream->line, &room);
+  void *bytes = stream->transport->room(stream->line, &room);
   long got = rl_stream_get(fd, bytes, room, error);
   if (got > 0) {
-    stream->carrier->fed(stream->line, (size_t)got);
+    stream->transport->fed(stream->line, (size_t)got);
   }
   *all = got < (long)room;
   return got;
@@ -98,7 +98,7 @@ static long rl_stream_feed(rl_stream *stream, int fd, bool *all, char *error) {
  * kernel does: in TLS 1.3 it is after the handshake that it refuses our certificate.
  */
 static void rl_stream_hear_last(rl_stream *stream, int fd, bool shaken, char *error) {
-  const redlock_transport *carrier = stream->carrier;
+  const redlock_transport *transport = stream->transport;
   char heard[RL_STREAM_ERROR_MAX];
   unsigned char ignored[512];
   bool all = false;
@@ -106,8 +106,8 @@ static void rl_stream_hear_last(rl_stream *stream, int fd, bool shaken, char *er
     if (rl_stream_feed(stream, fd, &all, heard) <= 0) {
       return;
     }
-    long got = shaken ? carrier->read(stream->line, ignored, sizeof ignored, heard, sizeof heard)
-                      : carrier->shake(stream->line, heard, sizeof heard);
+    long got = shaken ? transport->read(stream->line, ignored, sizeof ignored, heard, sizeof heard)
+                      : transport->shake(stream->line, heard, sizeof heard);
     if (got < 0) {
       memcpy(error, heard, sizeof heard);
       return;
@@ -121,7 +121,7 @@ static long rl_stream_send_through(rl_stream *stream, int fd, const void *bytes,
   int ended = rl_stream_flush(stream, fd, error);
   if (ended == 0 && !rl_stream_unsent(stream) && length > 0) {
     size_t given = length < RL_STREAM_WRITE_MAX ? length : RL_STREAM_WRITE_MAX;
-    taken = stream->carrier->write(stream->line, bytes, given, error, RL_STREAM_ERROR_MAX);
+    taken = stream->transport->write(stream->line, bytes, given, error, RL_STREAM_ERROR_MAX);
     if (taken < 0) {
       return -1;
     }
@@ -135,26 +135,26 @@ static long rl_stream_send_through(rl_stream *stream, int fd, const void *bytes,
 
 static long rl_stream_receive_through(rl_stream *stream, int fd, void *bytes, size_t length,
                                       char *error) {
-  const redlock_transport *carrier = stream->carrier;
+  const redlock_transport *transport = stream->transport;
   bool all = false;
   long got = 0;
-  if (carrier->holds(stream->line)) {
-    got = carrier->read(stream->line, bytes, length, error, RL_STREAM_ERROR_MAX);
+  if (transport->holds(stream->line)) {
+    got = transport->read(stream->line, bytes, length, error, RL_STREAM_ERROR_MAX);
   }
   /* A record may be longer than what the kernel gives at once, or say nothing to the program. */
   for (unsigned i = 0; got == 0 && !all && i < RL_STREAM_READS_MAX; i++) {
     long fed = rl_stream_feed(stream, fd, &all, error);
-    got = fed <= 0 ? fed : carrier->read(stream->line, bytes, length, error, RL_STREAM_ERROR_MAX);
+    got = fed <= 0 ? fed : transport->read(stream->line, bytes, length, error, RL_STREAM_ERROR_MAX);
   }
-  /* An answer of the carrier's own. What has been read counts, though the connection ends with it. */
+  /* An answer of the transport's own. What has been read counts, though the connection ends with it. */
   return got >= 0 && rl_stream_flush(stream, fd, error) != 0 && got == 0 ? -1 : got;
 }
 
 int rl_stream_shake(rl_stream *stream, int fd, char *error) {
-  const redlock_transport *carrier = stream->carrier;
+  const redlock_transport *transport = stream->transport;
   char broken[RL_STREAM_ERROR_MAX];
   bool all = false;
-  int ended = carrier->shake(stream->line, error, RL_STREAM_ERROR_MAX);
+  int ended = transport->shake(stream->line, error, RL_STREAM_ERROR_MAX);
   for (unsigned i = 0; ended == 0 && !all && i < RL_STREAM_READS_MAX; i++) {
     if (rl_stream_flush(stream, fd, error) != 0) {
       rl_stream_hear_last(stream, fd, false, error);
@@ -166,7 +166,7 @@ int rl_stream_shake(rl_stream *stream, int fd, char *error) {
       memcpy(error, broken, sizeof broken);
       return -1;
     }
-    ended = fed == 0 ? 0 : carrier->shake(stream->line, error, RL_STREAM_ERROR_MAX);
+    ended = fed == 0 ? 0 : transport->shake(stream->line, error, RL_STREAM_ERROR_MAX);
   }
   /* The last message of ours; or why the peer is refused, which it may want to read. */
   if (ended < 0) {
@@ -188,19 +188,19 @@ bool rl_stream_open(rl_stream *stream, const rl_route *route, char *error) {
   if (route->node == NULL) {
     return true;
   }
-  stream->line = route->carrier->line_new(route->node, error, RL_STREAM_ERROR_MAX);
-  stream->carrier = stream->line == NULL ? NULL : route->carrier;
+  stream->line = route->transport->line_new(route->node, error, RL_STREAM_ERROR_MAX);
+  stream->transport = stream->line == NULL ? NULL : route->transport;
   return stream->line != NULL;
 }
 
 void rl_stream_close(rl_stream *stream, int fd, bool silent) {
   char unheard[RL_STREAM_ERROR_MAX];
   if (stream->line != NULL && !silent) {
-    stream->carrier->finish(stream->line);
+    stream->transport->finish(stream->line);
     (void)rl_stream_flush(stream, fd, unheard);
   }
   if (stream->line != NULL) {
-    stream->carrier->line_free(stream->line);
+    stream->transport->line_free(stream->line);
   }
   memset(stream, 0, sizeof *stream);
 }
@@ -211,11 +211,11 @@ bool rl_stream_shakes(const rl_stream *stream) {
 
 bool rl_stream_unsent(const rl_stream *stream) {
   size_t length;
-  return stream->line != NULL && stream->carrier->output(stream->line, &length) != NULL;
+  return stream->line != NULL && stream->transport->output(stream->line, &length) != NULL;
 }
 
 bool rl_stream_holds_input(const rl_stream *stream) {
-  return stream->line != NULL && stream->carrier->holds(stream->line);
+  return stream->line != NULL && stream->transport->holds(stream->line);
 }
 
 long rl_stream_send(rl_stream *stream, int fd, const void *bytes, size_t length, char *error) {
@@ -230,5 +230,5 @@ long rl_stream_receive(rl_stream *stream, int fd, void *bytes, size_t length, ch
 }
 
 redlock_duration rl_stream_certificate(const rl_stream *stream) {
-  return stream->line != NULL ? stream->carrier->certificate(stream->line) : REDLOCK_NEVER;
+  return stream->line != NULL ? stream->transport->certificate(stream->line) : REDLOCK_NEVER;
 }

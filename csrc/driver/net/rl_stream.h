@@ -1,5 +1,5 @@
 /*
- * The bytes of a connection that has been made: as they are, or through a carrier.
+ * The bytes of a connection that has been made: as they are, or through a transport.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,12 +12,12 @@
 
 /* How a node is reached; zeros: by the bare socket. */
 typedef struct rl_route {
-  const redlock_transport *carrier;
+  const redlock_transport *transport;
   rl_transport_node *node;
 } rl_route;
 
 typedef struct rl_stream {
-  const redlock_transport *carrier; /* NULL: the bytes go as they are */
+  const redlock_transport *transport; /* NULL: the bytes go as they are */
   rl_transport_stream *line;
   bool blocked; /* the kernel takes no more bytes for now */
 } rl_stream;

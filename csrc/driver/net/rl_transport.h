@@ -4,9 +4,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A carrier does no input or output, and knows neither sockets nor clocks. It turns the bytes that the peer has sent into
+ * A transport does no input or output, and knows neither sockets nor clocks. It turns the bytes that the peer has sent into
  * those that the program reads, and the program's into those that go to the peer. So the driver sends,
- * receives and waits for all connections alike, and a carrier can be tried without any.
+ * receives and waits for all connections alike, and a transport can be tried without any.
  *
  * It is a table of functions, because whoever speaks no TLS is to be linked without it. It comes from another
  * shared library, perhaps of another version: RL_TRANSPORT_VERSION tells.

@@ -5,7 +5,7 @@
  *
  * Clients that wait for one lock, in one process, by a loop. spec/calls_behaviour.lua has what each driver must do.
  *
- * A notification is a hint: a node evicts a waiter that a slow machine held up, and that waiter polls after SLOW_RETRY_US.
+ * A notification is a hint: a node evicts a waiter that a slow machine held up, and that waiter polls after POLL_INTERVAL_US.
  * So a test in which a wait took MISSED_US or more runs again, and fails if it does so each time.
  */
 #include "lossy.h"
@@ -16,7 +16,7 @@
 #define CLIENTS_MAX 8
 #define QUEUE KEY ":redlock-queue"
 #define ENTRY 24 /* bytes of who stands there */
-#define SLOW_RETRY_US (12 * REDLOCK_SECONDS)
+#define POLL_INTERVAL_US (12 * REDLOCK_SECONDS)
 #define MISSED_US (8 * REDLOCK_SECONDS)
 #define TRIES 5
 
@@ -35,7 +35,7 @@ static redlock_options patient(void) {
   options.wait_us = 600 * REDLOCK_SECONDS;
   options.retry_delay_us = 300 * REDLOCK_SECONDS;
   options.retry_jitter_us = REDLOCK_DURATION_NONE;
-  options.slow_retry_us = SLOW_RETRY_US;
+  options.poll_interval_us = POLL_INTERVAL_US;
   return options;
 }
 
@@ -317,7 +317,7 @@ static void who_is_called_goes_only_if_nobody_has_moved_up_meanwhile(void **stat
 static void without_a_call_the_slow_look_finds_it(void **state) {
   (void)state;
   redlock_options options = patient();
-  options.slow_retry_us = MS(300);
+  options.poll_interval_us = MS(300);
   waiter *holder = add(&options), *next = add(&options);
   begin(holder);
   all_until(holds(holder));
@@ -336,7 +336,7 @@ static void while_messages_are_lost_everybody_is_served(void **state) {
   const char *addresses[5];
   unsigned had[3] = {0}, lost = 0;
   redlock_options options = patient();
-  options.slow_retry_us = MS(300);
+  options.poll_interval_us = MS(300);
   for (unsigned i = 0; i < 5; i++) {
     lossy_start(&relays[i], farm_client_port(&five, i), 3);
     addresses[i] = relays[i].address;

@@ -48,7 +48,7 @@ static bool first_node_count(void) {
 static bool first_node_info(void) {
   redlock_node_info info;
   return redlock_client_node_info(client, 0, &info) == REDLOCK_OK &&
-         info.state != REDLOCK_NODE_UP && info.owed == 0;
+         info.state != REDLOCK_NODE_UP && info.outstanding == 0;
 }
 static bool first_client_message(void) {
   return redlock_client_message(client)[0] == '\0';

@@ -177,7 +177,7 @@ static redlock_client *client_of_case(const certificate_case *this, unsigned oth
   redlock_options usual = once();
   redlock_client *client;
   settings.options = &usual;
-  settings.carrier = redlock_tls();
+  settings.transport = redlock_tls();
   assert_int_equal(redlock_client_new(&client, &settings, message, sizeof message), REDLOCK_OK);
   redlock_node node = node_of(this, address);
   if (redlock_client_add_node(client, &node, message, sizeof message) != REDLOCK_OK) {

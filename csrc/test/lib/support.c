@@ -154,7 +154,8 @@ static bool idle(redlock_client *client, bool may_be_down) {
   for (size_t i = 0; i < redlock_client_node_count(client); i++) {
     redlock_node_info info;
     assert_int_equal(redlock_client_node_info(client, i, &info), REDLOCK_OK);
-    if (info.state == REDLOCK_NODE_CONNECTING || (info.state == REDLOCK_NODE_UP && info.owed > 0) ||
+    if (info.state == REDLOCK_NODE_CONNECTING ||
+        (info.state == REDLOCK_NODE_UP && info.outstanding > 0) ||
         (info.state == REDLOCK_NODE_DOWN && !may_be_down)) {
       return false;
     }

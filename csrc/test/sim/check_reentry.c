@@ -22,10 +22,10 @@ const sim_lock *check_reentry_holder(const sim *s, const sim_client *client, uin
 
 /* Whether an acquire of the lock counts already, and the application is yet to be told. */
 static bool check_reentry_pending(const sim_lock *own, uint32_t token) {
-  const rl_lock *carrier = rl_ring_owner(own->lock);
+  const rl_lock *transport = rl_ring_owner(own->lock);
   return own->state == SIM_APPLICATION_BUSY && own->operation == RL_OPERATION_ACQUIRE &&
-         carrier->lease != NULL &&
-         sim_tap_token(rl_attempt_token(carrier->lease), REDLOCK_TOKEN_LENGTH) == token;
+         transport->lease != NULL &&
+         sim_tap_token(rl_attempt_token(transport->lease), REDLOCK_TOKEN_LENGTH) == token;
 }
 
 unsigned check_reentry_count(const sim *s, const sim_client *client, uint32_t token) {

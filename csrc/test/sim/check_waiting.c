@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  * That an acquire which waits ends within its budget says check_budget.c. Here:
- *   - Between two attempts, or questions to the nodes, no more time passes than slow_retry and an eighth, or the
+ *   - Between two attempts, or questions to the nodes, no more time passes than poll_interval and an eighth, or the
  *     longest delay between attempts, whatever calls are lost.
  *   - When the faults have stopped, a resource that nobody has is not waited for any longer than that, and some.
  *   - No more attempts are made than delays have passed, or 50 ms each where these are longer, but for those that
@@ -35,7 +35,7 @@
 static uint64_t check_waiting_bound_us(const sim_lock *own, unsigned rows) {
   const rl_options *options = &own->options;
   uint64_t round_us = check_budget_round_us(own);
-  uint64_t slow_us = (options->slow_retry_us + options->slow_retry_us / 8) * (1 + rows);
+  uint64_t slow_us = (options->poll_interval_us + options->poll_interval_us / 8) * (1 + rows);
   uint64_t delay_us = options->retry_delay_us + options->retry_jitter_us;
   delay_us = delay_us > round_us ? delay_us : round_us;
   return slow_us > delay_us ? slow_us : delay_us;
@@ -170,7 +170,7 @@ static void check_waiting_turned(sim *s, sim_client *client) {
 static bool check_waiting_alike(const sim_lock *own, const sim_lock *other) {
   return own->options.retry_delay_us == other->options.retry_delay_us &&
          own->options.retry_jitter_us == other->options.retry_jitter_us &&
-         own->options.slow_retry_us == other->options.slow_retry_us &&
+         own->options.poll_interval_us == other->options.poll_interval_us &&
          own->options.notify == other->options.notify &&
          own->lock->current->fence == other->lock->current->fence &&
          rl_options_node_timeout(own->lock->current, own->lock->ttl_us) ==

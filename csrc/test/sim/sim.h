@@ -185,7 +185,7 @@ typedef struct sim_config {
   unsigned fair;        /* in so many of 10000 cases an acquire does not overtake */
   unsigned patient;     /* in so many of 10000 cases it may wait for long */
   unsigned waiters_max; /* that a queue takes */
-  uint64_t slow_retry_us;
+  uint64_t poll_interval_us;
 } sim_config;
 
 /* ---- events (sim_queue.c) ---- */

@@ -105,7 +105,7 @@ static redlock_options sim_application_given(const rl_options *options) {
   given.max_hold_us = sim_application_say(options->max_hold_us);
   given.fence = options->fence;
   given.fair = options->fair;
-  given.slow_retry_us = options->slow_retry_us;
+  given.poll_interval_us = options->poll_interval_us;
   return given;
 }
 

@@ -37,9 +37,9 @@ void sim_waiting_draw(sim *s, sim_random *random) {
   config->patient = chances[1 + sim_below(random, 3)];
   config->waiters_max =
       sim_below(random, 8) == 0 ? (unsigned)sim_between(random, 1, 3) : SIM_WAITERS_MAX;
-  config->slow_retry_us = sim_below(random, 4) == 0
-                              ? 2 * REDLOCK_SECONDS
-                              : sim_between(random, config->ttl_us[0] / 8, 4 * config->ttl_us[0]);
+  config->poll_interval_us =
+      sim_below(random, 4) == 0 ? 2 * REDLOCK_SECONDS
+                                : sim_between(random, config->ttl_us[0] / 8, 4 * config->ttl_us[0]);
   if (sim_below(random, 2) == 0) {
     config->locks = (unsigned)sim_between(random, 2, SIM_LOCKS_MAX);
   }
@@ -64,7 +64,7 @@ void sim_waiting_options(sim *s, rl_options *options) {
   if (!s->config.calls) {
     return;
   }
-  options->slow_retry_us = s->config.slow_retry_us;
+  options->poll_interval_us = s->config.poll_interval_us;
   options->fair = sim_chance(&s->random_calls, s->config.fair) ? REDLOCK_YES : REDLOCK_NO;
   if (sim_chance(&s->random_calls, s->config.patient)) {
     options->retry_count = 0;

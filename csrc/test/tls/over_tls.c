@@ -39,7 +39,7 @@ static const char *const *over_tls_arguments(void) {
 
 static void over_tls_fill(redlock_settings *settings) {
   over_tls_certify();
-  settings->carrier = redlock_tls();
+  settings->transport = redlock_tls();
   settings->tls = REDLOCK_YES;
   settings->tls_ca = ca;
 }

@@ -75,7 +75,7 @@ redlock_client *tls_client(const tls_farm *self, const redlock_settings *given) 
   if (given != NULL) {
     settings = *given;
   }
-  settings.carrier = redlock_tls();
+  settings.transport = redlock_tls();
   if (settings.options == NULL) {
     settings.options = &usual;
   }

@@ -221,7 +221,7 @@ static void waiter_that_has_polled_reports_what_the_queues_said(void **state) {
   assert_true(fake_world_end(world));
 }
 
-/* A release without a notification, by another library, while a client waits for less than slow_retry. */
+/* A release without a notification, by another library, while a client waits for less than poll_interval. */
 static void last_attempt_finds_a_key_that_was_released_without_notification(void **state) {
   (void)state;
   redlock_options options = counted(3);

@@ -483,7 +483,7 @@ static void wait_well(redlock_client *client) {
     redlock_node_info info;
     assert_true(redlock_now() < until_us);
     assert_error(redlock_client_node_info(client, i, &info), REDLOCK_OK);
-    if (info.state == REDLOCK_NODE_UP && info.owed == 0) {
+    if (info.state == REDLOCK_NODE_UP && info.outstanding == 0) {
       i++;
     } else {
       assert_error(wait_once(client, redlock_now() + MS), REDLOCK_OK);

@@ -43,7 +43,7 @@ static const char INTERPRETED[] = "if jit then jit.off() end\n";
 static const char SCRIPT[] =
     "local redlock = require 'redlock'\n"
     "local client = redlock.new(nodes, { retry_count = 0, prefix = 'oom:', username = nil })\n"
-    "local lock = client:lock('name', { ttl = 30000, node_timeout = 5000 })\n"
+    "local lock = client:new_lock('name', { ttl = 30000, node_timeout = 5000 })\n"
     "local validity, message, code = lock:acquire()\n"
     "if reachable then assert(validity, message) else assert(code == 'unavailable', code) end\n"
     "local text = tostring(lock) .. tostring(client)\n"
@@ -56,7 +56,7 @@ static const char SCRIPT[] =
     "client:pollfd() client:events() client:timeout()\n"
     "local told\n"
     "local function on_lost(_, reason) told = reason end\n"
-    "local kept = client:lock('kept', { node_timeout = 500, ttl = 8, on_lost = on_lost,\n"
+    "local kept = client:new_lock('kept', { node_timeout = 500, ttl = 8, on_lost = on_lost,\n"
     "  auto_extend = { every = 3, max_hold = 12 } })\n"
     /* The time passes in C: LuaJIT does not bear it when its compiler finds no memory. */
     "if kept:acquire({ on_lost = on_lost }) then\n"
@@ -67,7 +67,7 @@ static const char SCRIPT[] =
     "dropped = nil\n"
     "collectgarbage()\n"
     "client:with('section', { node_timeout = 500 }, function(held) return held:is_held() end)\n"
-    "local abandoned = redlock.new(nodes):lock('abandoned')\n"
+    "local abandoned = redlock.new(nodes):new_lock('abandoned')\n"
     "abandoned:start('acquire')\n"
     "abandoned = nil\n"
     "collectgarbage()\n"

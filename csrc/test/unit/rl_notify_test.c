@@ -711,7 +711,7 @@ static void however_seldom_it_looks_the_queue_lives(void **state) {
   take_key(world, 7, REDLOCK_NEVER);
   redlock_options options = patient();
   options.wait_us = 600 * SECONDS;
-  options.slow_retry_us = 3600 * SECONDS;
+  options.poll_interval_us = 3600 * SECONDS;
   (void)begin_of(world, KEY, &options);
   unsigned stands = world->nodes[0].stands;
   pass(world, 50 * SECONDS);

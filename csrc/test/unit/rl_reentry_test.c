@@ -793,7 +793,7 @@ static void each_release_of_one_lock_counts_that_is_not_waited_for(void **state)
   assert_true(fake_world_end(world));
 }
 
-/* A late reply to what the first carrier sent is no vote of what the second does. */
+/* A late reply to what the first transport sent is no vote of what the second does. */
 static void a_late_reply_of_the_old_carrier_is_no_vote(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);

@@ -1,5 +1,5 @@
 /*
- * How a node is reached: what the carrier is told, by a carrier that only listens.
+ * How a node is reached: what the transport is told, by a transport that only listens.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +13,7 @@ struct rl_transport_node {
 static rl_transport_node node_made;
 static unsigned made, freed;
 static int answer;
-static char heard[1024]; /* what the carrier was told, by name */
+static char heard[1024]; /* what the transport was told, by name */
 
 #define TEXTS(X)                                                                                   \
   X(host) X(ca) X(ca_path) X(crl) X(cert) X(key) X(key_password) X(server_name) X(ciphers)
@@ -31,7 +31,7 @@ static int node_new(rl_transport_node **node, const rl_transport_options *option
                  options->min_version, options->unverified);
   *node = answer == REDLOCK_OK ? &node_made : NULL;
   if (answer != REDLOCK_OK) {
-    (void)snprintf(message, message_size, "the carrier's sentence");
+    (void)snprintf(message, message_size, "the transport's sentence");
   }
   return answer;
 }
@@ -41,7 +41,7 @@ static void node_free(rl_transport_node *node) {
   freed++;
 }
 
-static redlock_transport carrier = {
+static redlock_transport transport = {
     .version = RL_TRANSPORT_VERSION, .node_new = node_new, .node_free = node_free};
 
 static char message[RL_STREAM_ERROR_MAX];
@@ -52,7 +52,7 @@ static int reset(void **state) {
   made = freed = 0;
   answer = REDLOCK_OK;
   heard[0] = message[0] = '\0';
-  carrier.version = RL_TRANSPORT_VERSION;
+  transport.version = RL_TRANSPORT_VERSION;
   return 0;
 }
 
@@ -64,7 +64,7 @@ static int make(const redlock_node *node, const redlock_settings *settings) {
 
 static void every_option_reaches_the_carrier(void **state) {
   (void)state;
-  redlock_settings settings = {.carrier = &carrier};
+  redlock_settings settings = {.transport = &transport};
   redlock_node node = {.host = "h",
                        .tls = REDLOCK_YES,
                        .tls_ca = "a",
@@ -81,7 +81,7 @@ static void every_option_reaches_the_carrier(void **state) {
                "min_version=2 unverified=1";
   assert_error(make(&node, &settings), REDLOCK_OK);
   assert_string_equal(heard, all);
-  assert_ptr_equal(route.carrier, &carrier);
+  assert_ptr_equal(route.transport, &transport);
   assert_ptr_equal(route.node, &node_made);
   rl_route_free(&route);
 }
@@ -97,7 +97,7 @@ static unsigned occurrences(const char *what) {
 /* One field each that the node says itself; the other is its client's. */
 static void a_node_takes_from_its_client_what_it_does_not_say(void **state) {
   (void)state;
-  const redlock_settings all = {.carrier = &carrier,
+  const redlock_settings all = {.transport = &transport,
                                 .tls = REDLOCK_YES,
                                 .tls_ca = "above",
                                 .tls_ca_path = "above",
@@ -138,15 +138,15 @@ static void a_node_takes_from_its_client_what_it_does_not_say(void **state) {
 
 static void without_tls_nobody_asks_the_carrier(void **state) {
   (void)state;
-  redlock_settings settings = {.carrier = &carrier, .tls = REDLOCK_YES, .tls_ca = "a"};
+  redlock_settings settings = {.transport = &transport, .tls = REDLOCK_YES, .tls_ca = "a"};
   redlock_node node = {.host = "h", .tls = REDLOCK_NO};
   assert_error(make(&node, &settings), REDLOCK_OK);
   node = (redlock_node){.path = "/s"};
   assert_error(make(&node, &settings), REDLOCK_OK);
-  settings = (redlock_settings){.carrier = &carrier};
+  settings = (redlock_settings){.transport = &transport};
   node = (redlock_node){.address = "h"};
   assert_error(make(&node, &settings), REDLOCK_OK);
-  assert_null(route.carrier);
+  assert_null(route.transport);
   assert_null(route.node);
   assert_int_equal(made, 0);
   rl_route_free(&route);
@@ -155,7 +155,7 @@ static void without_tls_nobody_asks_the_carrier(void **state) {
 
 static void what_is_said_of_tls_without_tls_is_a_mistake(void **state) {
   (void)state;
-  redlock_settings settings = {.carrier = &carrier};
+  redlock_settings settings = {.transport = &transport};
   redlock_node node = {.host = "h", .tls_server_name = "s"};
   assert_error(make(&node, &settings), REDLOCK_E_INVALID);
   assert_string_equal(message, "tls_server_name is of no use without tls");
@@ -168,7 +168,7 @@ static void what_is_said_of_tls_without_tls_is_a_mistake(void **state) {
 /* A program that names a CA and forgets "rediss" would send its password to anybody. */
 static void settings_of_tls_are_not_ignored_in_silence(void **state) {
   (void)state;
-  redlock_settings settings = {.carrier = &carrier, .tls_ca = "a"};
+  redlock_settings settings = {.transport = &transport, .tls_ca = "a"};
   redlock_node node = {.address = "redis://:secret@h"};
   assert_error(make(&node, &settings), REDLOCK_E_INVALID);
   assert_string_equal(message, "tls_ca is said, but not tls: REDLOCK_YES, or REDLOCK_NO for a node "
@@ -194,25 +194,25 @@ static void a_carrier_is_needed_and_of_this_version(void **state) {
   redlock_node node = {.address = "rediss://h"};
   assert_error(make(&node, &settings), REDLOCK_E_UNSUPPORTED);
   assert_non_null(strstr(message, "redlock_tls()"));
-  settings.carrier = &carrier;
-  carrier.version++;
+  settings.transport = &transport;
+  transport.version++;
   assert_error(make(&node, &settings), REDLOCK_E_UNSUPPORTED);
   assert_string_equal(message, "libredlock_tls is of another version than libredlock");
-  carrier.version -= 2;
+  transport.version -= 2;
   assert_error(make(&node, &settings), REDLOCK_E_UNSUPPORTED);
   assert_int_equal(made, 0);
-  assert_null(route.carrier);
+  assert_null(route.transport);
 }
 
 static void what_the_carrier_refuses_is_passed_on(void **state) {
   (void)state;
   static const int errors[] = {REDLOCK_E_INVALID, REDLOCK_E_NO_MEMORY, REDLOCK_E_SYSTEM};
-  redlock_settings settings = {.carrier = &carrier};
+  redlock_settings settings = {.transport = &transport};
   redlock_node node = {.address = "rediss://h"};
   for (unsigned i = 0; i < COUNT_OF(errors); i++) {
     answer = errors[i];
     assert_error(make(&node, &settings), errors[i]);
-    assert_string_equal(message, "the carrier's sentence");
+    assert_string_equal(message, "the transport's sentence");
     rl_route_free(&route);
   }
   assert_int_equal(freed, 0);
@@ -220,7 +220,7 @@ static void what_the_carrier_refuses_is_passed_on(void **state) {
 
 static void a_route_is_freed_once(void **state) {
   (void)state;
-  redlock_settings settings = {.carrier = &carrier};
+  redlock_settings settings = {.transport = &transport};
   redlock_node node = {.address = "rediss://h"};
   assert_error(make(&node, &settings), REDLOCK_OK);
   rl_route_free(&route);
@@ -234,7 +234,7 @@ static void what_a_client_made_it_gives_up(void **state) {
   (void)state;
   redlock_client *client;
   redlock_lock *lock;
-  redlock_settings settings = {.carrier = &carrier, .tls_server_name = "s"};
+  redlock_settings settings = {.transport = &transport, .tls_server_name = "s"};
   char sentence[512];
   assert_error(redlock_client_new(&client, &settings, sentence, sizeof sentence), REDLOCK_OK);
   assert_error(redlock_client_add(client, "rediss://h", sentence, sizeof sentence), REDLOCK_OK);
@@ -245,7 +245,7 @@ static void what_a_client_made_it_gives_up(void **state) {
   answer = REDLOCK_E_INVALID;
   assert_error(redlock_client_add(client, "rediss://:secret@i", sentence, sizeof sentence),
                REDLOCK_E_INVALID);
-  assert_string_equal(sentence, "i:6379: the carrier's sentence");
+  assert_string_equal(sentence, "i:6379: the transport's sentence");
   answer = REDLOCK_OK;
   assert_error(redlock_client_add(client, "h2", sentence, sizeof sentence), REDLOCK_E_INVALID);
   assert_non_null(strstr(sentence, "h2:6379: tls_server_name is said, but not tls"));

@@ -1,5 +1,5 @@
 /*
- * The bytes of a connection, through a carrier that only notes what it is given.
+ * The bytes of a connection, through a transport that only notes what it is given.
  *
  * SPDX-License-Identifier: MIT
  */

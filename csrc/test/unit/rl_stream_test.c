@@ -1,9 +1,9 @@
 /*
- * The bytes of a connection: as they are, and through a carrier of the test's own.
+ * The bytes of a connection: as they are, and through a transport of the test's own.
  *
  * SPDX-License-Identifier: MIT
  *
- * That carrier writes a record as its length in one byte and its bytes turned upside down. Its handshake is "hello", to which
+ * That transport writes a record as its length in one byte and its bytes turned upside down. Its handshake is "hello", to which
  * the peer says "well". A record of no bytes says nothing to the program; one of BAD bytes is refused.
  */
 #include <errno.h>
@@ -61,7 +61,7 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t length, int flags) {
   return __real_recv(fd, bytes, length, flags);
 }
 
-/* ------------------------------------------------------------------------------------ the carrier */
+/* ------------------------------------------------------------------------------------ the transport */
 
 struct rl_transport_node {
   bool refuses; /* every connection */
@@ -163,7 +163,7 @@ static long write_line(rl_transport_stream *line, const void *bytes, size_t leng
   largest_write = length > largest_write ? length : largest_write;
   assert_int_equal(line->output_start, line->output_end); /* Only when all else has been sent. */
   if (from[0] == '!') {
-    (void)snprintf(message, message_size, "the carrier is broken");
+    (void)snprintf(message, message_size, "the transport is broken");
     return -1;
   }
   line->output_start = line->output_end = 0;
@@ -192,24 +192,24 @@ static void finish(rl_transport_stream *line) {
   put(line, "bye", 3);
 }
 
-static const redlock_transport carrier = {.version = RL_TRANSPORT_VERSION,
-                                          .line_new = line_new,
-                                          .line_free = line_free,
-                                          .shake = shake,
-                                          .room = room,
-                                          .fed = fed,
-                                          .read = read_line,
-                                          .holds = holds,
-                                          .write = write_line,
-                                          .output = output,
-                                          .sent = sent,
-                                          .finish = finish};
+static const redlock_transport transport = {.version = RL_TRANSPORT_VERSION,
+                                            .line_new = line_new,
+                                            .line_free = line_free,
+                                            .shake = shake,
+                                            .room = room,
+                                            .fed = fed,
+                                            .read = read_line,
+                                            .holds = holds,
+                                            .write = write_line,
+                                            .output = output,
+                                            .sent = sent,
+                                            .finish = finish};
 
 /* --------------------------------------------------------------------------------------- a pair */
 
 static rl_transport_node node;
 static const rl_route plain = {NULL, NULL};
-static const rl_route carried = {&carrier, &node};
+static const rl_route carried = {&transport, &node};
 static rl_stream stream;
 static int fd, peer;
 static char error[RL_STREAM_ERROR_MAX];
@@ -388,7 +388,7 @@ static void a_record_is_split_at_every_byte(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-/* The kernel has no more: only the carrier knows that there is something. */
+/* The kernel has no more: only the transport knows that there is something. */
 static void what_the_carrier_holds_is_read_without_the_kernel(void **state) {
   (void)state;
   static const unsigned char records[] = {1, 'a' ^ 0xff, 1, 'b' ^ 0xff, 1};
@@ -405,7 +405,7 @@ static void what_the_carrier_holds_is_read_without_the_kernel(void **state) {
   rl_stream_close(&stream, fd, true);
 }
 
-/* More than the carrier takes at once. */
+/* More than the transport takes at once. */
 static void a_long_record_is_read_to_its_end(void **state) {
   (void)state;
   unsigned char record[51] = {50};
@@ -456,7 +456,7 @@ static void nothing_is_taken_while_something_waits_for_the_kernel(void **state) 
   static const unsigned char both[] = {1, 'a' ^ 0xff, 1, 'b' ^ 0xff};
   open_carried();
   send_room = 1;
-  assert_int_equal(rl_stream_send(&stream, fd, "a", 1, error), 1); /* It is the carrier's now. */
+  assert_int_equal(rl_stream_send(&stream, fd, "a", 1, error), 1); /* It is the transport's now. */
   assert_true(stream.blocked);
   assert_true(rl_stream_unsent(&stream));
   for (unsigned i = 0; i < 3; i++) {
@@ -488,7 +488,7 @@ static void a_carrier_that_cannot_write_ends_the_connection(void **state) {
   (void)state;
   open_carried();
   assert_int_equal(rl_stream_send(&stream, fd, "!", 1, error), -1);
-  assert_string_equal(error, "the carrier is broken");
+  assert_string_equal(error, "the transport is broken");
   rl_stream_close(&stream, fd, true);
 }
 

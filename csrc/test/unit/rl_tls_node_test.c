@@ -248,7 +248,7 @@ static void what_is_shared_changes_with_its_files(void **state) {
 
 static void a_client_reads_what_its_nodes_trust_once(void **state) {
   (void)state;
-  redlock_settings settings = {.carrier = redlock_tls(), .tls_ca = ca};
+  redlock_settings settings = {.transport = redlock_tls(), .tls_ca = ca};
   const char *addresses[] = {"rediss://127.0.0.1:1", "127.0.0.1:2", "rediss://127.0.0.1:3"};
   redlock_client *client;
   settings.tls = REDLOCK_NO;

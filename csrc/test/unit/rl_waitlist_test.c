@@ -134,7 +134,7 @@ static void who_waits_otherwise_stands_in_another_line(void **state) {
   }
   seldom.retry_delay_us = 60 * REDLOCK_SECONDS;
   others[0].retry_jitter_us = MS;
-  others[1].slow_retry_us = 7 * REDLOCK_SECONDS;
+  others[1].poll_interval_us = 7 * REDLOCK_SECONDS;
   others[2].notify = REDLOCK_NO;
   others[4].fence = REDLOCK_YES; /* What fails for the one need not fail for another. */
   others[5].node_timeout_us = 2 * MS;
@@ -661,7 +661,7 @@ static void two_lines_keep_it_no_longer_than_one(void **state) {
   fake_world *world = fake_world_new(3);
   for (unsigned i = 0; i < MANY; i++) {
     redlock_options options = patient();
-    options.slow_retry_us = i % 2 == 0 ? SLOW : 2 * SLOW;
+    options.poll_interval_us = i % 2 == 0 ? SLOW : 2 * SLOW;
     locks[i] = begin_without_answers(world, KEY, &options);
   }
   fake_settle(world);

@@ -1,5 +1,5 @@
 /*
- * The Lua module redlock.tls: the carrier, for redlock.core.
+ * The Lua module redlock.tls: the transport, for redlock.core.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -11,7 +11,7 @@
 
 #include "redlock_tls.h"
 
-#define RL_LUA_TRANSPORT "redlock.carrier/1" /* as in csrc/binding/rl_lua.h */
+#define RL_LUA_TRANSPORT "redlock.transport/1" /* as in csrc/binding/rl_lua.h */
 
 REDLOCK_EXTERN int luaopen_redlock_tls(lua_State *L);
 
@@ -20,7 +20,7 @@ int luaopen_redlock_tls(lua_State *L) {
 
   *self = redlock_tls();
   luaL_newmetatable(L, RL_LUA_TRANSPORT);
-  lua_pushliteral(L, "redlock.carrier");
+  lua_pushliteral(L, "redlock.transport");
   lua_setfield(L, -2, "__metatable");
   lua_setmetatable(L, -2);
   return 1;
