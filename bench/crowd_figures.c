@@ -46,7 +46,7 @@ void crowd_measure_distances(crowd *c) {
   }
 }
 
-/* Whether a token stands on a majority of the nodes. */
+/* Returns true if a token stands on a majority of the nodes. */
 static bool crowd_is_had(const crowd *c, const crowd_key *key) {
   const crowd_stored *const *places = key->places;
   for (unsigned n = 0; n <= CROWD_NODES / 2; n++) {
@@ -76,7 +76,7 @@ redlock_time crowd_frees_itself(const crowd *c, const crowd_client *client) {
   return rl_time_max(c->now_us, crowd_quorumth(ends_us));
 }
 
-/* Whether some nodes have called the client since the key was given up, and some another one. */
+/* Returns true if some nodes have called the client since the key was given up, and some another one. */
 static bool crowd_calls_are_split(const crowd *c, const crowd_key *key, unsigned client) {
   unsigned ours = 0, others = 0;
   for (unsigned n = 0; n < CROWD_NODES && c->calls && key->freed; n++) {

@@ -32,7 +32,7 @@ static crowd_stored *node_key(crowd_node *node, const resp_request *request, uns
   return node_place(node, request->words[index], request->lengths[index]);
 }
 
-/* Whether the word at |index| is what the key holds. */
+/* Returns true if the word at |index| is what the key holds. */
 static bool node_holds(const crowd_node *node, const crowd_stored *key, const resp_request *request,
                        unsigned index) {
   return key->ends_us > node->now_us && resp_equals(request, index, key->token, key->token_length);

@@ -19,17 +19,20 @@ local RULES = {
     name = "relative",
     what = "sentences that start with a relative clause (Who, What, Whoever, Whose)",
     where = PRODUCT .. " " .. TESTS .. " " .. DOCS,
-    patterns = { "^%s*[/*%-#|]*%s*(Who)%f[%W]", "^%s*[/*%-#|]*%s*(What)%f[%W]", "%S[/*] (Who)%f[%W]", "%S[/*] (What)%f[%W]",
-      "[%.:;|] (Who)%f[%W]", "[%.:;|] (What)%f[%W]", "%f[%w](Whoever)%f[%W]", "%f[%w](Whose)%f[%W]" },
+    patterns = { "^%s*[/*%-#|]*%s*(Who)%f[%W]", "^%s*[/*%-#|]*%s*(What)%f[%W]",
+      "%S[/*] (Who)%f[%W]", "%S[/*] (What)%f[%W]", "[%.:;|] (Who)%f[%W]", "[%.:;|] (What)%f[%W]",
+      "%f[%w](Whoever)%f[%W]", "%f[%w](Whose)%f[%W]" },
     questions = true,
     ceiling = 0,
   },
   { name = "whether", what = "predicates documented as \"Whether ...\"", where = PRODUCT .. " " .. TESTS,
     patterns = { "[/*%-]%s*(Whether)%f[%W]" }, ceiling = 0 },
   { name = "nobody", what = "nobody, somebody, anybody, everybody", where = PRODUCT .. " " .. DOCS,
-    patterns = { "%f[%a]([Nn]obody)%f[%A]", "%f[%a]([Ss]omebody)%f[%A]", "%f[%a]([Aa]nybody)%f[%A]", "%f[%a]([Ee]verybody)%f[%A]" },
+    patterns = { "%f[%a]([Nn]obody)%f[%A]", "%f[%a]([Ss]omebody)%f[%A]",
+      "%f[%a]([Aa]nybody)%f[%A]", "%f[%a]([Ee]verybody)%f[%A]" },
     ceiling = 0 },
-  { name = "long", what = "comment lines over 100 columns", where = "csrc", comment = true, patterns = {}, columns = 100, ceiling = 0 },
+  { name = "long", what = "comment lines over 100 columns", where = "csrc", patterns = {}, columns = 100,
+    ceiling = 0 },
 }
 
 local function lines_of(command)
@@ -73,17 +76,21 @@ end
 -- A subject is imperative, of 60 characters at most, and has a body that says why.
 local function check_commits()
   local bad = 0
-  for line in lines_of(("git log --no-merges --format='%%h%%x09%%s%%x09%%b%%x00' %s..HEAD 2>/dev/null | tr '\\n\\0' ' \\n'"):format(FIRST_COMMIT)) do
+  local log = "git log --no-merges --format='%%h%%x09%%s%%x09%%b%%x00' %s..HEAD 2>/dev/null | tr '\\n\\0' ' \\n'"
+  for line in lines_of(log:format(FIRST_COMMIT)) do
     local hash, subject, body = line:match("^%s*(%S+)\t(.-)\t(.*)$")
-    local trouble = subject and (#subject > 60 and "longer than 60 characters" or subject:find("^%S+: ") and "begins with a topic"
-      or subject:find("%f[%w][Ww]ho%f[%W]") and "says who instead of what" or subject:find("^%l") and "begins in lower case"
+    local trouble = subject and (#subject > 60 and "longer than 60 characters"
+      or subject:find("^%S+: ") and "begins with a topic"
+      or subject:find("%f[%w][Ww]ho%f[%W]") and "says who instead of what"
+      or subject:find("^%l") and "begins in lower case"
       or not body:find("%S") and "has no body")
     if trouble then
       bad = bad + 1
       print(("  %s %s: %s"):format(hash, subject, trouble))
     end
   end
-  print(("%s - %d commits since %s break the rules of subjects"):format(bad == 0 and "ok" or "not ok", bad, FIRST_COMMIT))
+  print(("%s - %d commits since %s break the rules of subjects")
+    :format(bad == 0 and "ok" or "not ok", bad, FIRST_COMMIT))
   return bad == 0
 end
 

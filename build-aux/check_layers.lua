@@ -56,11 +56,11 @@ local function add_calls(graph, modules, directory)
   for line in lines_of(("find %s -name '*.o' -exec nm -A -P {} +"):format(directory)) do
     local object, symbol, kind = line:match("^(%S-): (%S+) (%a)")
     local module = object and object:match("^" .. directory:gsub("%p", "%%%0") .. "/(.*)%.o$")
-    if not modules[module or ""] then
-      -- An object of a file that is gone.
-    elseif kind == "U" then
+    -- An object of a file that is gone has no module.
+    local known = modules[module or ""]
+    if known and kind == "U" then
       wanted[#wanted + 1] = { module, symbol }
-    elseif kind:match("[TDBRC]") then
+    elseif known and kind:match("[TDBRC]") then
       owner[symbol] = module
     end
   end
@@ -121,7 +121,11 @@ local function check(house)
 end
 
 -- Negative controls: a cycle and a dependency across folders, of which only the cycle inside a folder counts.
-local graph = { ["a/x"] = { ["a/y"] = true }, ["a/y"] = { ["a/x"] = true, ["b/z"] = true }, ["b/z"] = { ["a/y"] = true } }
+local graph = {
+  ["a/x"] = { ["a/y"] = true },
+  ["a/y"] = { ["a/x"] = true, ["b/z"] = true },
+  ["b/z"] = { ["a/y"] = true },
+}
 local found = cyclic_modules(graph, function(from, to) return from:sub(1, 1) == to:sub(1, 1) end)
 assert(table.concat(found, " ") == "a/x a/y", "a cycle is not found")
 

@@ -53,7 +53,7 @@ local function spec_exists(file, title)
   return false
 end
 
--- Whether what is named by "kind/name" exists; nil when that is no name of ours.
+-- Returns true if what is named by "kind/name" exists; nil when that is no name of ours.
 local function exists(reference)
   local file, title = reference:match('^spec/([%w_]+)/"(.+)"$')
   if file then

@@ -73,7 +73,7 @@ local function of_name(named)
   return named:match("^[^:]+"), named:match(":(.*)$")
 end
 
--- Whether an entry of the list of equivalents is for the mutant.
+-- Returns true if an entry of the list of equivalents is for the mutant.
 local function excuses(entry, mutant)
   return entry[1] == mutant.name and entry[2] == mutant.operator and (entry[3] or mutant.nth) == mutant.nth
     and mutant.path:find(entry.file or "", 1, true)
@@ -146,7 +146,7 @@ local function only_the_failed(output)
   return name and "--filter=" .. name:gsub("[^%w ]", "."):gsub(" ", ".")
 end
 
--- Whether the test fails, whether that is because it does not end, and how to run no more of a spec than what failed.
+-- Returns true if the test fails, whether that is because it does not end, and how to run no more of a spec than what failed.
 -- |flags| are such.
 local function fails(tree, test, flags)
   local output, status = tree:run(("ulimit -c 0; ulimit -t 10; %s timeout -k 1 %d %s%s%s"):format(WRAPPER,
@@ -214,7 +214,7 @@ local function object_of(path, test)
   return ("build/%s%s.o"):format(directory == "binding" and version .. "/obj/" or "obj/" .. directory .. "/", name)
 end
 
--- Whether the object is what it was before the change, in the tree that nothing was changed in.
+-- Returns true if the object is what it was before the change, in the tree that nothing was changed in.
 local function is_same(tree, prototype, path, test)
   local object = object_of(path, test)
   return object and select(2, tree:run(("cmp -s %s %s/%s"):format(object, prototype.directory, object))) == 0

@@ -46,12 +46,10 @@ describe("misuse", function()
   end)
 
   it("lock_without_new_raises_and_names_what_to_call", function()
-    local client = redlock.new(NODES)
     local ok, message = pcall(function() client:lock("r") end)
     assert.is_false(ok)
     assert.is_truthy(message:find("client:acquire(name) locks, client:new_lock(name) makes a lock object", 1, true))
     assert.is_truthy(message:find("messages_spec", 1, true))
-    client:close()
   end)
 
   it("closed_client_answers_closed", function()

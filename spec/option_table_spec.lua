@@ -1,4 +1,4 @@
--- Options, codes and votes are written in one place each, csrc/core/options/rl_option_table.h, rl_error.h and rl_vote.h.
+-- Options, codes and votes are written in one place each: rl_option_table.h, rl_error.h and rl_vote.h in csrc/core.
 -- Whatever else names them is compared with that here: the header, the types, both references.
 
 local core = require "redlock.core"
@@ -245,7 +245,8 @@ describe("the list of codes", function()
 end)
 
 describe("the table of votes", function()
-  local votes = names_in("csrc/core/base/rl_vote.h", "#define RL_VOTES(X)", "typedef", "X%(REDLOCK_VOTE_[%u_]+, ([%l_]+),")
+  local votes = names_in("csrc/core/base/rl_vote.h", "#define RL_VOTES(X)", "typedef",
+    "X%(REDLOCK_VOTE_[%u_]+, ([%l_]+),")
 
   it("types.lua", function()
     assert.are.equal("", difference(votes,
@@ -270,7 +271,8 @@ describe("the table of votes", function()
 end)
 
 describe("the table of findings", function()
-  local names = names_in("csrc/core/operator/rl_finding.h", "#define RL_FINDINGS(X)", "#define RL_SEVERITIES", "X%(([%l_]+)%)")
+  local names = names_in("csrc/core/operator/rl_finding.h", "#define RL_FINDINGS(X)", "#define RL_SEVERITIES",
+    "X%(([%l_]+)%)")
 
   it("types.lua", function()
     assert.is_truthy(names.same_server and names.node_count)

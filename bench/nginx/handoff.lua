@@ -22,7 +22,7 @@ local function ask(path, way)
   }
 end
 
---- Whether the answer has come to its end.
+--- Returns true if the answer has come to its end.
 local function read(request)
   local bytes, err, part = request.connection:receive("*a")
   request.parts[#request.parts + 1] = bytes or part

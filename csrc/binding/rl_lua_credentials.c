@@ -76,7 +76,7 @@ bool rl_lua_credentials_take(redlock_client *client, unsigned from, unsigned *no
   return found;
 }
 
-/* Whether it may be asked now: not from within itself. */
+/* Returns true if it may be asked now: not from within itself. */
 static bool begin(redlock_client *client) {
   bool may;
 

@@ -25,7 +25,7 @@ int rl_lua_credentials_later(redlock_client *client, size_t node, redlock_creden
 /* The client on top of the stack was made with the options at |index|. */
 void rl_lua_credentials_note(lua_State *L, int index);
 
-/* Whether the function has been asked for, and nobody but this call is to answer. Costs nothing without a function. */
+/* Returns true if the function has been asked for, and nobody but this call is to answer. Costs nothing without a function. */
 bool rl_lua_credentials_wanted(redlock_client *client);
 
 /*
@@ -43,7 +43,7 @@ typedef struct rl_lua_credentials_answer {
   char why[REDLOCK_TEXT_MAX]; /* not had */
 } rl_lua_credentials_answer;
 
-/* Whether it ended well is at |index|, as pcall() returns it, and two values behind it. */
+/* Returns true if it ended well is at |index|, as pcall() returns it, and two values behind it. */
 void rl_lua_credentials_read(lua_State *L, int index, rl_lua_credentials_answer *answer);
 
 /*

@@ -28,7 +28,7 @@ typedef struct rl_lua_hook {
 /* To be called before waiting. */
 void rl_lua_hook_note(lua_State *L, rl_lua_hook *known);
 
-/* Whether one has been set since. */
+/* Returns true if one has been set since. */
 int rl_lua_hook_is_new(lua_State *L, const rl_lua_hook *known);
 
 /* Lets it run. Returns 0, or what lua_pcall() does, with an error on the stack that is to be raised. */

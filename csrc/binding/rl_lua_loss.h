@@ -21,7 +21,7 @@
 /* Makes the table by which locks are found again, if the Lua state has none yet. */
 void rl_lua_loss_init(lua_State *L);
 
-/* Whether the options at |index| have on_lost; nil and nothing have not. */
+/* Returns true if the options at |index| have on_lost; nil and nothing have not. */
 int rl_lua_loss_asked(lua_State *L, int index);
 
 /* Pushes a user value of the lock's own; what it had so far is the client's. The lock is at |index|. */

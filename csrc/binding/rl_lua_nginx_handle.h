@@ -73,10 +73,10 @@ void *rl_lua_nginx_request_at(lua_State *L, int index);
 /* The connections whose writers are to be woken; each is said once until it has asked for its bytes. */
 uint32_t rl_lua_nginx_wake_writers(rl_lua_nginx *self);
 
-/* Whether the driver's clock sleeps for too long; said once. */
+/* Returns true if the driver's clock sleeps for too long; said once. */
 bool rl_lua_nginx_wake_clock(rl_lua_nginx *self);
 
-/* Whether somebody is to be told of a loss. */
+/* Returns true if somebody is to be told of a loss. */
 bool rl_lua_nginx_has_losses(const rl_lua_nginx *self);
 
 #endif /* RL_LUA_NGINX_HANDLE_H */

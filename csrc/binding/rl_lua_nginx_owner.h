@@ -58,20 +58,20 @@ void rl_lua_nginx_owners_free(rl_lua_nginx_owners *owners);
 bool rl_lua_nginx_owners_give(rl_lua_nginx_owners *owners, void *request,
                               rl_lua_nginx_owned *owned);
 
-/* Whether the lock belongs to a request that lasts, and to another one than |request|. */
+/* Returns true if the lock belongs to a request that lasts, and to another one than |request|. */
 bool rl_lua_nginx_owner_is_another(const rl_lua_nginx_owned *owned, const void *request);
 
 /* The number of a request, which no other has had; 0 when |request| is NULL, or as above. */
 uint64_t rl_lua_nginx_owners_number(rl_lua_nginx_owners *owners, void *request);
 
-/* Whether the request with that number has not ended. */
+/* Returns true if the request with that number has not ended. */
 bool rl_lua_nginx_owners_last(const rl_lua_nginx_owners *owners, const void *request,
                               uint64_t number);
 
 /* The lock belongs to nobody any more. */
 void rl_lua_nginx_owners_take(rl_lua_nginx_owners *owners, rl_lua_nginx_owned *owned);
 
-/* Whether the lock's owner has ended, and the lock has not been taken off the list of such. */
+/* Returns true if the lock's owner has ended, and the lock has not been taken off the list of such. */
 static inline bool rl_lua_nginx_owner_has_ended(const rl_lua_nginx_owned *owned) {
   return owned->next != NULL && owned->owner == NULL;
 }

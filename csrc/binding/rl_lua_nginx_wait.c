@@ -167,7 +167,7 @@ static rl_lua_nginx *push_driver(lua_State *L, rl_lua_lock *self) {
 }
 
 /*
- * Whether another request is inside of the lock by the same object. Then this one is not let in, whatever its owner's
+ * Returns true if another request is inside of the lock by the same object. Then this one is not let in, whatever its owner's
  * name: the end of either would end the lease of both.
  */
 static bool is_anothers(lua_State *L, rl_lua_lock *self) {

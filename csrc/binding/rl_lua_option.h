@@ -26,13 +26,13 @@ int rl_lua_read_lock_options(lua_State *L, int index, const rl_options *above,
                              redlock_options *given, int level);
 
 /*
- * Whether not one whole millisecond could be left of a lease with |given| over |above|, so that it
+ * Returns true if not one whole millisecond could be left of a lease with |given| over |above|, so that it
  * could never be acquired, and then a sentence.
  */
 int rl_lua_lease_is_nothing(const rl_options *above, const redlock_options *given, char *message,
                             size_t size);
 
-/* Whether option 'owner' of the table at |index| is "worker"; |absent| when it is nil. For nginx. */
+/* Returns true if option 'owner' of the table at |index| is "worker"; |absent| when it is nil. For nginx. */
 int rl_lua_read_owner(lua_State *L, int index, int absent, int level);
 
 /* Pushes { lock = rows, client = rows, node = rows, host = rows }; a row is { name =, field =, kind =, ... }. */

@@ -15,7 +15,7 @@
 
 #define CLI_NODES_PATIENCE_US (500 * REDLOCK_MILLISECONDS)
 
-/* Whether every node has answered, or failed. */
+/* Returns true if every node has answered, or failed. */
 static bool cli_nodes_known(redlock_client *client, redlock_lock *lock) {
   for (size_t i = 0; i < redlock_client_node_count(client); i++) {
     redlock_vote_info vote;

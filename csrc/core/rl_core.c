@@ -278,7 +278,7 @@ void rl_core_disconnected(rl_core *core, unsigned connection, redlock_time now_u
   }
 }
 
-/* Whether a connection to |node| is of use: once closed, only to release what is still due there. */
+/* Returns true if a connection to |node| is of use: once closed, only to release what is still due there. */
 static bool rl_core_needs(const rl_core *core, unsigned node) {
   if (rl_core_is_subscriber(core, node)) {
     return rl_subscriber_needed(core, node - core->node_count);
@@ -485,7 +485,7 @@ void rl_core_rest(rl_core *core, redlock_time now_us) {
   rl_notify_continue(core, core->now_us);
 }
 
-/* Whether a release of the list waits for a connection that is being made, or is tried at once. */
+/* Returns true if a release of the list waits for a connection that is being made, or is tried at once. */
 static bool rl_core_awaits_connection(const rl_core *core) {
   uint32_t due = rl_release_due(core);
   for (unsigned i = 0; i < core->node_count; i++) {

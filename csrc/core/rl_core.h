@@ -60,7 +60,7 @@ int rl_core_add(rl_core *core, const rl_address *address);
  */
 unsigned rl_core_connection_count(const rl_core *core);
 
-/* Whether there is, or was, a connection of that number: those for calls may have been forgotten. */
+/* Returns true if there is, or was, a connection of that number: those for calls may have been forgotten. */
 bool rl_core_has(const rl_core *core, unsigned connection);
 
 /* The node to which a connection goes: its address, its phase. */
@@ -109,7 +109,7 @@ redlock_time rl_core_deadline(const rl_core *core);
 /* The next lock whose operation has ended, each once. */
 rl_lock *rl_core_next_ended(rl_core *core);
 
-/* Whether an operation is in flight. */
+/* Returns true if an operation is in flight. */
 static inline bool rl_core_is_busy(const rl_core *core) {
   return core->busy_count > 0;
 }
@@ -133,10 +133,10 @@ void rl_core_close(rl_core *core, redlock_time now_us);
  */
 void rl_core_rest(rl_core *core, redlock_time now_us);
 
-/* Whether bytes, or releases for connections that are being made, are still to be sent. */
+/* Returns true if bytes, or releases for connections that are being made, are still to be sent. */
 bool rl_core_unsent(const rl_core *core);
 
-/* Whether a release is still due anywhere, or a reply is owed. */
+/* Returns true if a release is still due anywhere, or a reply is owed. */
 bool rl_core_unanswered(const rl_core *core);
 
 /*

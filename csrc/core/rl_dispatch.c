@@ -74,7 +74,7 @@ static void rl_dispatch_mute(rl_core *core, rl_node *node, redlock_time now_us) 
   rl_notify_changed(core, rl_subscriber_mute(core, node, now_us), now_us);
 }
 
-/* Whether the node knows the script from now on, or has forgotten it (SCRIPT FLUSH). */
+/* Returns true if the node knows the script from now on, or has forgotten it (SCRIPT FLUSH). */
 static void rl_dispatch_note_script(rl_core *core, rl_node *node, const rl_outstanding *owed,
                                     rl_verdict ballot) {
   if (rl_verdict_is_script(owed) && (ballot.ran || ballot.wants_text || owed->by_text)) {

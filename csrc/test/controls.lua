@@ -406,7 +406,8 @@ local list = {
     by = both },
   { "sets-what-it-gave-up", "a release that goes out later sets the key once more",
     "} else if (rl_link_queue_release(&node->link,",
-    "} else if ((!attempt->listed || rl_link_queue_set(&node->link, now_us, RL_OUTSTANDING_HEAL, attempt, round, 1000)) &&"
+    "} else if ((!attempt->listed ||"
+      .. " rl_link_queue_set(&node->link, now_us, RL_OUTSTANDING_HEAL, attempt, round, 1000)) &&"
       .. " rl_link_queue_release(&node->link," },
   { "extends-what-it-gives-up", "the token of an attempt that failed is extended before it is released",
     "} else if (rl_link_queue_release(&node->link,",
@@ -501,9 +502,12 @@ local list = {
   { "release-stays-in-queues", "a release does not leave the queue in which its lease has waited",
     "bool leaves = (owed->attempt->standing & link->bit) != 0;", "bool leaves = false;", by = calling },
   { "line-not-moved", "when the first of a line has ended nobody is the first",
-    "rl_waitlist_promote(line, now_us, granted); } else", "line->last_us = now_us; (void)granted; } else {} if (false)" },
+    "rl_waitlist_promote(line, now_us, granted); } else",
+    "line->last_us = now_us; (void)granted; } else {} if (false)" },
   { "line-in-no-order", "the last of a line comes before the others",
-    "return next != NULL ? next : rl_lock_queue_first(&line->behind);", "for (rl_lock *at = rl_lock_queue_first(&line->behind); at != NULL; at = rl_lock_queue_next(&line->behind, at)) "
+    "return next != NULL ? next : rl_lock_queue_first(&line->behind);",
+    "for (rl_lock *at = rl_lock_queue_first(&line->behind); at != NULL;"
+      .. " at = rl_lock_queue_next(&line->behind, at)) "
       .. "{ next = at; } return next;" },
   { "line-without-budget", "who stands behind another has no budget",
     "rl_timers_set(&lock->core->timers, &lock->timer, lock->budget_us);",
@@ -517,7 +521,7 @@ local list = {
     "lock->budget_us = rl_time_min(lock->budget_us, end_us);",
     "lock->budget_us = rl_time_min(lock->budget_us, end_us); lock->attempts_left = RL_LOCK_ATTEMPTS_ALL;",
     by = calling },
-  { "said-of-its-own-key", "what the queues say of a waiter's own key, whose release is on the way, counts as another's",
+  { "said-of-its-own-key", "what the queues report of a waiter's own key, which is being released, counts as another's",
     "|| place->since_us != place->begun_us;", "|| true;", by = calling },
 
   { "no-deadline", "the core does not say when it wants to be called again",

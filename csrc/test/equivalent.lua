@@ -76,7 +76,8 @@ return {
   { "rl_inspect_ttl", "> to >=", 2, why = "no whole number of milliseconds is that" },
   { "rl_inspect_note", "|| to &&", why = "what answers a question that is over has no lock any more" },
   -- csrc/core/lease/rl_backfill.c
-  { "rl_backfill_begin", "<= to <", why = "rl_backfill() looks itself; what the node owes brings it back when it is answered" },
+  { "rl_backfill_begin", "<= to <",
+    why = "rl_backfill() looks itself; what the node owes brings it back when it is answered" },
   { "rl_backfill_node", "false to true",
     why = "it is set again before anybody looks, or the leases that it would be for are gone" },
   { "rl_backfill_node", "> to >=",

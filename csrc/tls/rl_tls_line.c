@@ -72,7 +72,7 @@ static void rl_tls_line_forget_errors(void) {
   }
 }
 
-/* Whether there may be more to read without input. */
+/* Returns true if there may be more to read without input. */
 static bool rl_tls_line_has_more(const rl_transport_stream *line) {
   return line->input_start < line->input_end || SSL_has_pending(line->ssl) == 1;
 }

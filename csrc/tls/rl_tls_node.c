@@ -241,7 +241,7 @@ static const char *rl_tls_node_load(const rl_transport_node *node, SSL_CTX *cont
 
 /* --------------------------------------------------------------------------------------- files */
 
-/* Whether |file| is not what it was; notes what it is. */
+/* Returns true if |file| is not what it was; notes what it is. */
 static bool rl_tls_node_look_at(rl_tls_file *file) {
   struct stat now;
   if (file->path == NULL || stat(file->path, &now) != 0) {

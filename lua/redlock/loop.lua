@@ -67,7 +67,7 @@ end
 
 -- ------------------------------------------------------------------------------------------- turns
 
--- Whether a coroutine can wait within pcall: not in Lua 5.1.
+-- Returns true if a coroutine can wait within pcall: not in Lua 5.1.
 local can_wait_in_pcall = coroutine.resume(coroutine.create(function() assert(pcall(coroutine.yield)) end))
 
 -- on_lost has a coroutine of its own: it may wait. Its errors are caught by resuming it from another coroutine. Where
@@ -198,7 +198,7 @@ local function collect(self)
   ask_for_credentials(self)
 end
 
--- Whether a lease is held that keeps itself, or whose loss is to be told, and that was taken in the loop of
+-- Returns true if a lease is held that keeps itself, or whose loss is to be told, and that was taken in the loop of
 -- this seat: a loop within a loop ends though the outer one holds such a lease.
 local function has_leases_to_look_after(self, seat)
   for lock, taken_at in pairs(self.leases) do
@@ -747,7 +747,7 @@ local loops = {}
 
 local getinfo = not coroutine.isyieldable and type(debug) == "table" and debug.getinfo -- luacheck: ignore
 
---- Whether the coroutine is still where `wait` has let others go on. Where nothing tells beforehand that it cannot
+--- Returns true if the coroutine is still where `wait` has let others go on. Where nothing tells beforehand that it cannot
 --- (Lua 5.1 and 5.2, within pcall or a C function), yield raises an error, and the coroutine waits elsewhere soon.
 function loops.waits_in(wait, thread)
   if coroutine.status(thread) ~= "suspended" then return false end

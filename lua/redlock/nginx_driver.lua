@@ -269,7 +269,7 @@ local function log_in(self, index)
   return answer(self.handle, index, asking.ok, asking.username, asking.password)
 end
 
--- Whether a function is still to answer. One that calls ngx.exit() ends its timer, and with it whoever waits.
+-- Returns true if a function is still to answer. One that calls ngx.exit() ends its timer, and with it whoever waits.
 local function is_asking(self, index)
   local asking = self.asking[index]
   return asking and (asking.answered or asking.ended:count() < 0)
@@ -480,7 +480,7 @@ local function is_over_at_exit(self, idle, held, owned)
   return over >= EXIT_TIMEOUT
 end
 
--- Whether the client's threads are to end. `idle` is for how long nothing was begun.
+-- Returns true if the client's threads are to end. `idle` is for how long nothing was begun.
 local function is_over(self, idle)
   local _, held, owned, running, used, is_closed = state(self.handle)
   hurry_collector(self, held - owned, idle)

@@ -127,7 +127,7 @@ local function add(checks, rows)
   return checks
 end
 
---- Whether this is nginx. Programs that let nobody read a global that is not there are asked kindly.
+--- Returns true if this is nginx. Programs that let nobody read a global that is not there are asked kindly.
 function options.inside_nginx()
   local ok, ngx = pcall(function(host) return host.ngx end, _G)
   return ok and type(ngx) == "table" and ngx.get_phase ~= nil
@@ -235,7 +235,7 @@ local function on_lost(value)
   if not callable(value) then return "must be a function, got " .. shown(value) end
 end
 
--- Whether who waits is called: where the nodes let it.
+-- Returns true if who waits is called: where the nodes let it.
 local function notify(value)
   if type(value) == "boolean" or value == "auto" then return end
   return 'must be "auto" or false, got ' .. shown(value)

@@ -42,7 +42,7 @@
 ---@field fence? boolean each grant has a fencing token, lock:fence(); default false
 ---@field notify? "auto"|boolean who waits is called by the nodes, where they let it; default "auto", as true is
 ---@field fair? boolean an acquire waits for its turn even when the lock is free, if others wait; default false
----@field poll_interval? redlock.Milliseconds who waits for a call looks after so long whether it missed one; default 2000
+---@field poll_interval? redlock.Milliseconds between polls of a waiter that expects a notification; default 2000
 ---@field on_lost? fun(lock: redlock.Lock, reason: redlock.Code) the lease is lost; "unavailable" and "clock" only warn
 ---@field reentrant? boolean|string an acquire of what its owner holds counts; or the owner's name; default false
 ---@field owner? "request"|"worker" nginx only: with whose end the lock is released; default "request"

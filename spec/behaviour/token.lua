@@ -129,7 +129,8 @@ return function(behaviour)
     for _, wrong in ipairs { "", ("x"):rep(257), "any", 5 } do
       local given = { token = wrong }
       assert.is_truthy(complaint(function() client:acquire("r", given) end):find("option 'token' must", 1, true))
-      assert.is_truthy(complaint(function() client:new_lock("r"):acquire(given) end):find("option 'token' must", 1, true))
+      local message = complaint(function() client:new_lock("r"):acquire(given) end)
+      assert.is_truthy(message:find("option 'token' must", 1, true))
       assert.is_truthy(complaint(function() client:with("r", given, error) end):find("option 'token' must", 1, true))
     end
     for _, given in ipairs { { token = "x", wait = 5 }, { token = "x", retry_count = 1 } } do

@@ -169,7 +169,8 @@ local LOCATIONS = [[
       ngx.say(select(2, pcall(client.acquire, client, "x", { owner = "me" })))
       ngx.say(select(2, pcall(function() client:new_lock("x"):hand_over("nobody") end)))
       ngx.say(select(2, pcall(function() client:new_lock("x").hand_over("worker") end)))
-      ngx.say(select(2, client:new_lock("x"):hand_over("worker")), " ", select(3, client:new_lock("x"):hand_over("worker")))
+      ngx.say(select(2, client:new_lock("x"):hand_over("worker")), " ",
+        select(3, client:new_lock("x"):hand_over("worker")))
     }
   }
   location /late {

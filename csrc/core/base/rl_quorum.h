@@ -38,7 +38,7 @@ rl_decision rl_quorum_decide_release(const rl_quorum *quorum);
 /* How many nodes a set of nodes has. */
 unsigned rl_quorum_count(uint32_t nodes);
 
-/* Whether so many of |nodes| deny a lease that less than |needed| are left for it. */
+/* Returns true if so many of |nodes| deny a lease that less than |needed| are left for it. */
 bool rl_quorum_denied(unsigned nodes, unsigned denied, unsigned needed);
 
 /*

@@ -27,7 +27,7 @@ void rl_backfill_ready(struct rl_core *core, rl_node *node);
 /* J3, for one lock. The node is up. Returns whether that is done with; else it is to be tried again. */
 bool rl_backfill(rl_lock *lock, redlock_time now_us, rl_node *node);
 
-/* Whether the locks are to be gone through by now, when that will be, and doing so. */
+/* Returns true if the locks are to be gone through by now, when that will be, and doing so. */
 bool rl_backfill_wanted(const struct rl_core *core);
 redlock_time rl_backfill_deadline(const struct rl_core *core);
 void rl_backfill_continue(struct rl_core *core, redlock_time now_us);

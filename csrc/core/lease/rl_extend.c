@@ -64,7 +64,7 @@ static const char *rl_extend_send(rl_lock *lock, redlock_time now_us, rl_node *n
   return NULL;
 }
 
-/* Whether the round asks yet, or was confirmed and the node may still do what the others have done. */
+/* Returns true if the round asks yet, or was confirmed and the node may still do what the others have done. */
 static bool rl_extend_goes_on(const rl_lock *lock, redlock_time now_us) {
   return lock->phase == RL_PHASE_ROUND ||
          (lock->phase == RL_PHASE_GRACE && rl_lock_remaining(lock, now_us) > 0);

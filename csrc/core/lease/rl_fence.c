@@ -145,7 +145,7 @@ rl_decision rl_fence_decide(rl_lock *lock, redlock_time now_us) {
   return possible >= needed ? RL_DECISION_NONE : RL_DECISION_UNAVAILABLE;
 }
 
-/* Whether the round that has asked is the one in flight, and is still to be answered by the node. */
+/* Returns true if the round that has asked is the one in flight, and is still to be answered by the node. */
 static bool rl_fence_awaits(const rl_lock *lock, const rl_node *node, const rl_outstanding *owed) {
   return lock != NULL && lock->phase == RL_PHASE_ROUND && lock->round == owed->round &&
          lock->attempt == owed->attempt && (rl_fence_of(lock)->asked & rl_node_bit(node)) != 0;

@@ -34,7 +34,7 @@ static inline rl_fence *rl_fence_of(const rl_lock *lock) {
   return lock->rare == NULL ? NULL : lock->rare->fence;
 }
 
-/* Whether the lock's operation, and its lease, has a fencing token. */
+/* Returns true if the lock's operation, and its lease, has a fencing token. */
 static inline bool rl_fence_is_on(const rl_lock *lock) {
   return lock->current->fence == REDLOCK_YES;
 }

@@ -41,7 +41,7 @@ int rl_loss_reason(const struct rl_lock *lock);
 /* R5 of rl_renew.c: the deadline has passed, and the lease was not released. */
 void rl_loss_ran_out(struct rl_lock *lock);
 
-/* Whether it is said of a lease that lasts. */
+/* Returns true if it is said of a lease that lasts. */
 bool rl_loss_only_warns(int reason);
 
 /* Nothing is lost any more, or nobody is to be told. */

@@ -79,7 +79,7 @@ void rl_margin_doubt(const rl_core *core, const rl_node *node) {
   }
 }
 
-/* Whether its clock is why the node is doubted. */
+/* Returns true if its clock is why the node is doubted. */
 static bool rl_margin_was_stepped(const rl_lock *lock, unsigned index) {
   const rl_guard *guard = lock->core->nodes[index]->link.guard;
   bool doubted = (lock->lease->set & lock->lease->doubted & (uint32_t)1 << index) != 0;

@@ -111,7 +111,7 @@ static void rl_release_postpone(rl_core *core, rl_attempt *attempt, const rl_nod
 /* ---------------------------------------------------------------------------------------- R2 */
 
 /*
- * Whether nodes are not to be asked yet that the release waits for. After a pause of the process the moment is over
+ * Returns true if nodes are not to be asked yet that the release waits for. After a pause of the process the moment is over
  * before the answers are read that have come meanwhile: they are read first.
  */
 static bool rl_release_waits(const rl_core *core, redlock_time now_us, const rl_attempt *attempt) {

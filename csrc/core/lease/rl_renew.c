@@ -39,7 +39,7 @@
 #include "lock/rl_outbox.h"
 #include "lock/rl_ring.h"
 
-/* Whether that of a lock which counts on the lock's lease is, or its own. */
+/* Returns true if that of a lock which counts on the lock's lease is, or its own. */
 static bool rl_renew_watches(const rl_lock *lock) {
   const rl_lock *at = lock;
   while (!rl_renewal_tells(at) && rl_ring_next(at) != lock) {

@@ -36,7 +36,7 @@ static redlock_time rl_grace_connecting(const rl_node *node) {
   return on_its_way && node->failures == 0 ? node->tried_us : REDLOCK_NEVER;
 }
 
-/* Whether a command for the node waits for its connection: the key that it is to get, or a release. */
+/* Returns true if a command for the node waits for its connection: the key that it is to get, or a release. */
 static bool rl_grace_wanted(const rl_lock *lock, const rl_node *node) {
   bool held = lock->phase == RL_PHASE_GRACE && lock->lease != NULL;
   uint32_t lacking = held ? ~lock->lease->sent : 0;

@@ -486,7 +486,7 @@ static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unhear
   return rl_lock_begin(lock, RL_OPERATION_RELEASE, now_us, REDLOCK_NEVER, unheard, notify);
 }
 
-/* Whether such a release is under way, or has ended so that there is nothing to begin again. */
+/* Returns true if such a release is under way, or has ended so that there is nothing to begin again. */
 static bool rl_lock_awaits_hearing(const rl_lock *lock) {
   return lock->unheard && rl_result_of(lock).operation == RL_OPERATION_RELEASE &&
          (rl_lock_is_busy(lock) || rl_result_of(lock).result != REDLOCK_E_UNAVAILABLE);

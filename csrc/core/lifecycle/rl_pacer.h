@@ -24,7 +24,7 @@
 /* An acquire has waited in vain for the nodes to answer others. */
 void rl_pacer_give_up(rl_lock *lock, redlock_time now_us);
 
-/* Whether something can be launched by now, and how much entropy that takes. */
+/* Returns true if something can be launched by now, and how much entropy that takes. */
 bool rl_pacer_wanted(const rl_core *core);
 size_t rl_pacer_entropy_wanted(const rl_core *core);
 

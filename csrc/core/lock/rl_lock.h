@@ -193,12 +193,12 @@ static inline struct rl_attach *rl_lock_attach(const rl_lock *lock) {
 /* What is left of the lock's own lease at |now_us|; see rl_ring_remaining(). */
 redlock_duration rl_lock_remaining(const rl_lock *lock, redlock_time now_us);
 
-/* Whether an operation of the user's, or an automatic extend, is in flight. */
+/* Returns true if an operation of the user's, or an automatic extend, is in flight. */
 static inline bool rl_lock_is_in_flight(const rl_lock *lock) {
   return lock->phase != RL_PHASE_IDLE && lock->phase != RL_PHASE_GRACE;
 }
 
-/* Whether an operation of the user's is in flight. */
+/* Returns true if an operation of the user's is in flight. */
 static inline bool rl_lock_is_busy(const rl_lock *lock) {
   return rl_lock_is_in_flight(lock) && !lock->automatic;
 }

@@ -33,22 +33,22 @@ const rl_lock *rl_ring_owner(const rl_lock *lock);
 /* What is left of the lease that the lock holds, its own or the one it counts on. */
 redlock_duration rl_ring_remaining(const rl_lock *lock, redlock_time now_us);
 
-/* Whether it has an owner. */
+/* Returns true if it has an owner. */
 bool rl_ring_is_owned(const rl_lock *lock);
 
 /* The next lock of the ring; |lock| itself when it is alone. */
 rl_lock *rl_ring_next(const rl_lock *lock);
 
-/* Whether releasing the lock would not end the lease: others count on it, or it was acquired again. */
+/* Returns true if releasing the lock would not end the lease: others count on it, or it was acquired again. */
 bool rl_ring_is_shared(const rl_lock *lock);
 
-/* Whether this very lock was acquired more than once. */
+/* Returns true if this very lock was acquired more than once. */
 bool rl_ring_was_again(const rl_lock *lock);
 
 /* What the nodes have for their answers in a round of the lock's: a nested acquire (O3) brings its own. */
 redlock_duration rl_ring_node_timeout(const rl_lock *lock);
 
-/* Whether it would have counted if the extend, which has found the lease lost, had ended well. */
+/* Returns true if it would have counted if the extend, which has found the lease lost, had ended well. */
 bool rl_ring_is_joining(const rl_lock *lock);
 
 #endif

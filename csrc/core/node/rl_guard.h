@@ -87,7 +87,7 @@ bool rl_guard_doubt(rl_node *node, redlock_time now_us);
 rl_guard_news rl_guard_heard(rl_node *node, redlock_time now_us, const rl_outstanding *owed,
                              uint64_t node_us);
 
-/* Whether a vote of the node counts. */
+/* Returns true if a vote of the node counts. */
 bool rl_guard_votes(const rl_guard *guard, redlock_time now_us);
 
 /* For how long it does not vote; REDLOCK_NEVER until something happens. NULL votes. */

@@ -145,7 +145,7 @@ redlock_duration rl_link_behind(const rl_link *link, redlock_time now_us);
 /* Returns for how long the node has sent nothing although it owes a reply; 0 if it owes none. */
 redlock_duration rl_link_silence(const rl_link *link, redlock_time now_us);
 
-/* Whether a command of |kind| may be queued: the node is up and below its bounds. */
+/* Returns true if a command of |kind| may be queued: the node is up and below its bounds. */
 bool rl_link_has_room(const rl_link *link, rl_outstanding_kind kind);
 
 /*

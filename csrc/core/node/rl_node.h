@@ -49,7 +49,7 @@ void rl_node_free(rl_node *node, rl_attempt_pool *pool);
 /* An operation needs the node: the next connection is tried as soon as that costs little. */
 void rl_node_needed(rl_node *node);
 
-/* Whether a connection may be tried now. */
+/* Returns true if a connection may be tried now. */
 bool rl_node_wants_connection(const rl_node *node, redlock_time now_us);
 
 /* The connection was made: its handshake begins, or it is given up when memory is short. */

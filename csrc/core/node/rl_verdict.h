@@ -30,7 +30,7 @@ rl_verdict rl_verdict_read(const rl_outstanding *owed, const rl_reply *reply);
  */
 unsigned rl_verdict_key(const rl_outstanding *owed, const rl_reply *reply);
 
-/* Whether the command was a script. */
+/* Returns true if the command was a script. */
 bool rl_verdict_is_script(const rl_outstanding *owed);
 
 #endif

@@ -194,7 +194,7 @@ static bool rl_option_is_within(size_t at, size_t offset, size_t size) {
   return at > offset && at < offset + size;
 }
 
-/* Whether a struct may end at |size|: between two fields, and not within one. */
+/* Returns true if a struct may end at |size|: between two fields, and not within one. */
 static bool rl_option_may_end(const rl_option_table *table, size_t size) {
   for (size_t i = 0; i < table->count; i++) {
     const rl_option *row = &table->rows[i];

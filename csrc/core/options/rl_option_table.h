@@ -175,7 +175,7 @@ extern const rl_option_table rl_options_of_lock;
 extern const rl_option_table rl_options_of_client;
 extern const rl_option_table rl_options_of_node;
 
-/* Whether the field of |row| in |of| is not 0. */
+/* Returns true if the field of |row| in |of| is not 0. */
 bool rl_option_said(const rl_option *row, const void *of);
 
 /* What is wrong with the struct |of|, as a static sentence; NULL if nothing is. */

@@ -41,7 +41,7 @@ bool rl_options_equal(const rl_options *a, const rl_options *b);
 const char *rl_options_read(rl_options *options, const redlock_options *given);
 
 /*
- * Whether |given|, which has been put over others and made |options| of them, says how a lease is to keep itself
+ * Returns true if |given|, which has been put over others and made |options| of them, says how a lease is to keep itself
  * that does not.
  */
 bool rl_options_keep_nothing(const rl_options *options, const redlock_options *given);

@@ -258,7 +258,7 @@ static void rl_notify_weigh(rl_core *core, rl_ticket *place, redlock_time now_us
   }
 }
 
-/* Whether |lock| may wait for calls at all. */
+/* Returns true if |lock| may wait for calls at all. */
 static bool rl_notify_is_for_lock(const rl_lock *lock) {
   const rl_core *core = lock->core;
   return core->calls != NULL && lock->line != NULL && !core->closed &&

@@ -41,7 +41,7 @@ void rl_notify_released(struct rl_core *core, const rl_attempt *lease, bool leav
 /* C7. Nobody of the line waits any more. */
 void rl_notify_give_up(struct rl_core *core, rl_waitlist *line);
 
-/* Whether a majority of the nodes is to call the line. */
+/* Returns true if a majority of the nodes is to call the line. */
 bool rl_notify_is_awaited(const struct rl_core *core, const rl_waitlist *line);
 
 /* A release was answered: others were called by it. */

@@ -28,7 +28,7 @@ typedef struct rl_subscriber_change {
   uint32_t ready, lost;
 } rl_subscriber_change;
 
-/* Whether a listener of |node| is wanted. */
+/* Returns true if a listener of |node| is wanted. */
 bool rl_subscriber_needed(const rl_core *core, unsigned node);
 
 /* A listener has subscribed; its connection has ended, for |reason|. */
@@ -50,10 +50,10 @@ rl_subscriber_change rl_subscriber_refuse(rl_core *core, const rl_node *node, re
 /* A release has said that it may call nobody there. */
 rl_subscriber_change rl_subscriber_mute(rl_core *core, const rl_node *node, redlock_time now_us);
 
-/* Whether the calls of |node| arrive; else why not goes to |*reason|, NULL if nothing is wrong. */
+/* Returns true if the calls of |node| arrive; else why not goes to |*reason|, NULL if nothing is wrong. */
 bool rl_subscriber_state(const rl_core *core, unsigned node, const char **reason);
 
-/* Whether the calls of so many nodes arrive, or will in a moment: nothing was wrong with their listeners. */
+/* Returns true if the calls of so many nodes arrive, or will in a moment: nothing was wrong with their listeners. */
 bool rl_subscribers_are_coming(const rl_core *core, unsigned needed);
 
 /* Makes them when they are wanted, and sends what is to be sent; whether there is anything. */

@@ -201,7 +201,7 @@ typedef struct rl_command_bytes {
 /* A command of |count| arguments. */
 int rl_command_arguments(rl_buffer *buffer, const rl_command_bytes *arguments, unsigned count);
 
-/* Whether the script is TAKE, of whatever server. */
+/* Returns true if the script is TAKE, of whatever server. */
 static inline bool rl_command_takes(rl_script script) {
   return script == RL_SCRIPT_TAKE || script == RL_SCRIPT_TAKE_HERE;
 }

@@ -46,7 +46,7 @@ static void rl_reply_message(rl_reply *reply, const redisReadTask *task, const c
   }
 }
 
-/* Whether it is a string that can be the answer to a command of ours. */
+/* Returns true if it is a string that can be the answer to a command of ours. */
 static bool rl_reply_is_short(const redisReadTask *task, size_t length) {
   return task->type == REDIS_REPLY_STRING && length <= RL_REPLY_BYTES_MAX;
 }
@@ -152,7 +152,7 @@ int rl_reply_feed(rl_reply_reader *reader, const void *bytes, size_t length) {
   return redisReaderFeed(reader->reader, bytes, length) == REDIS_OK ? 0 : -1;
 }
 
-/* Whether hiredis is in the middle of a bulk: it takes the type off before the rest has come. */
+/* Returns true if hiredis is in the middle of a bulk: it takes the type off before the rest has come. */
 static bool rl_reply_in_bulk(const redisReader *reader) {
   if (reader->ridx < 0) {
     return false;

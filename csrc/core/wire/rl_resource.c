@@ -101,7 +101,7 @@ bool rl_resource_repeats(const redlock_resource *resources, size_t count) {
   return false;
 }
 
-/* Whether the key, which is the prefix and the resource, has |text| at |at|. */
+/* Returns true if the key, which is the prefix and the resource, has |text| at |at|. */
 static bool rl_resource_has(const char *prefix, size_t prefix_length,
                             const redlock_resource *resource, size_t at, const char *text) {
   const char *bytes = resource->bytes;

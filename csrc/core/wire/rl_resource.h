@@ -45,11 +45,11 @@ const uint16_t *rl_resource_lengths(const rl_resource *resource);
 /* The |index|th of them, from 0. */
 rl_resource_name rl_resource_at(const rl_resource *resource, unsigned index);
 
-/* Whether one of |count| resources is there twice. */
+/* Returns true if one of |count| resources is there twice. */
 bool rl_resource_repeats(const redlock_resource *resources, size_t count);
 
 /*
- * Whether the key is one that the library keeps for itself: the counter of another key's fencing tokens, the queue of
+ * Returns true if the key is one that the library keeps for itself: the counter of another key's fencing tokens, the queue of
  * those who wait for it, or a node's record. A lock there would be overwritten by it, or never be had.
  */
 bool rl_resource_is_reserved(const void *prefix, size_t prefix_length,

@@ -426,7 +426,7 @@ int rl_handle_begin(redlock_lock *lock) {
   return error;
 }
 
-/* Whether the caller is Lua code that is to be asked for credentials. */
+/* Returns true if the caller is Lua code that is to be asked for credentials. */
 static bool rl_handle_is_to_ask(const redlock_client *client) {
   return client->asks != 0 && !client->asking && !client->asked_by_driver;
 }

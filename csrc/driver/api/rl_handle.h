@@ -31,7 +31,7 @@ int rl_handle_outcome(redlock_lock *lock, redlock_duration least_us, redlock_dur
 /* What redlock_lock_lost() says, where less than |least_us| of a lease is none any more. */
 int rl_handle_lost(const redlock_lock *lock, redlock_duration least_us, redlock_time *since_us);
 
-/* Whether an operation is in flight; looks, and does nothing else. None is in a forked child. */
+/* Returns true if an operation is in flight; looks, and does nothing else. None is in a forked child. */
 int rl_handle_pending(const redlock_lock *lock);
 
 /* The caller of the operation in flight is gone: it gives way to the next one. */
@@ -81,7 +81,7 @@ size_t rl_handle_size(const redlock_lock *lock);
 /* Frees a lock that was made just now, and that nobody has seen. */
 void rl_handle_drop(redlock_lock *lock);
 
-/* Whether the lock is free for another operation; what was lent to the caller is taken back then. */
+/* Returns true if the lock is free for another operation; what was lent to the caller is taken back then. */
 bool rl_handle_may_begin(redlock_lock *lock);
 
 /*

@@ -302,7 +302,7 @@ void redlock_client_free(redlock_client *client) {
   rl_client_leave_for_good(client);
 }
 
-/* Whether there is still something to be waited for; |patience_us| as in rl_core_awaits(). */
+/* Returns true if there is still something to be waited for; |patience_us| as in rl_core_awaits(). */
 static bool rl_client_drain_within(redlock_client *client, redlock_time deadline_us,
                                    redlock_duration patience_us) {
   rl_waiter *waiter = rl_wait_begin(client, NULL);

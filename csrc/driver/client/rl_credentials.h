@@ -17,10 +17,10 @@
  */
 bool rl_credentials_ask(redlock_client *client, unsigned connection);
 
-/* Whether the program is asked as whom to log in there. */
+/* Returns true if the program is asked as whom to log in there. */
 bool rl_credentials_are_asked(const redlock_client *client, unsigned connection);
 
-/* Whether a connection to |node| waits for the program's answer, and which. */
+/* Returns true if a connection to |node| waits for the program's answer, and which. */
 bool rl_credentials_are_awaited(const redlock_client *client, unsigned node, unsigned *connection);
 
 /* The core is told that there are no credentials for it; |why| may be NULL. */

@@ -16,7 +16,7 @@
 #include "client/rl_pump.h"
 #include "os/rl_clock.h"
 
-/* Whether bytes wait that nobody has tried to send yet, or is about to. */
+/* Returns true if bytes wait that nobody has tried to send yet, or is about to. */
 static bool rl_poll_untried(const redlock_client *client, uint32_t output) {
   if (client->wait.unsent) {
     return false;

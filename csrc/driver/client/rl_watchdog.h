@@ -22,7 +22,7 @@ int rl_watchdog_start(redlock_client *client);
  */
 void rl_watchdog_stop(redlock_client *client);
 
-/* Whether the caller is the keeper, which tells the program of losses. */
+/* Returns true if the caller is the keeper, which tells the program of losses. */
 bool rl_watchdog_is_self(const redlock_client *client);
 
 #endif

@@ -14,7 +14,7 @@ bool rl_watchdog_has_loop(const redlock_client *client) {
   return client->epoll_fd >= 0 && !client->keeper.loop_is_late;
 }
 
-/* Whether a node is to answer. */
+/* Returns true if a node is to answer. */
 static bool rl_watchdog_awaits(const redlock_client *client) {
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     const rl_link *link = &rl_core_end(&client->core, i)->link;

@@ -12,20 +12,20 @@
 
 #define RL_WATCHDOG_QUIET_US (10 * REDLOCK_MILLISECONDS)
 
-/* Whether a loop of the program's waits for the nodes, by redlock_client_pollfd(). */
+/* Returns true if a loop of the program's waits for the nodes, by redlock_client_pollfd(). */
 bool rl_watchdog_has_loop(const redlock_client *client);
 
 /* When the keeper is to take a turn. */
 redlock_time rl_watchdog_due(const redlock_client *client);
 
-/* Whether no thread in a blocking call is there to do what is due. */
+/* Returns true if no thread in a blocking call is there to do what is due. */
 bool rl_watchdog_is_alone(const redlock_client *client);
 
-/* Whether there are losses of which it has to tell the program. */
+/* Returns true if there are losses of which it has to tell the program. */
 bool rl_watchdog_has_news(const redlock_client *client);
 
 /*
- * Whether it has to be called: it has to tell of losses, or something is due before it wakes by itself, and
+ * Returns true if it has to be called: it has to tell of losses, or something is due before it wakes by itself, and
  * no thread leads.
  */
 bool rl_watchdog_is_late(const redlock_client *client);

@@ -29,7 +29,7 @@ void rl_resolver_free(rl_resolver *resolver);
 int rl_resolver_fd(const rl_resolver *resolver);
 
 /*
- * Whether the answer has come. Then |*addresses| is the list, the caller's to free with
+ * Returns true if the answer has come. Then |*addresses| is the list, the caller's to free with
  * freeaddrinfo(), or NULL with |*error| saying why.
  */
 bool rl_resolver_take(rl_resolver *resolver, struct addrinfo **addresses, const char **error);

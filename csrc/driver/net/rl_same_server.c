@@ -1,5 +1,5 @@
 /*
- * Whether two nodes are one server.
+ * Returns true if two nodes are one server.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,5 @@
 /*
- * Whether two nodes are one server.
+ * Returns true if two nodes are one server.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -14,7 +14,7 @@
 #include "options/rl_address.h"
 
 /*
- * Whether the connections |first| and |second|, made for |a| and |b|, lead to the same database of the
+ * Returns true if the connections |first| and |second|, made for |a| and |b|, lead to the same database of the
  * same server. When one of them was given as a name, 127.0.0.1 and ::1 are the same host: a name may
  * stand for both, and a server listens on both. A path of several hops may hide that two are one.
  */

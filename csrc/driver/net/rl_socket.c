@@ -260,7 +260,7 @@ void rl_socket_connect(rl_socket *socket, const rl_address *address, const rl_ro
   rl_socket_resolve(socket, now_us);
 }
 
-/* Whether the kernel still connects; when not, whether that failed is |*error|, an errno. */
+/* Returns true if the kernel still connects; when not, whether that failed is |*error|, an errno. */
 static bool rl_socket_is_connecting(const rl_socket *socket, redlock_time now_us, int *error) {
   struct pollfd writable = {socket->fd, POLLOUT, 0};
   socklen_t length = sizeof *error;

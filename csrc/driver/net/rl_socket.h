@@ -59,17 +59,17 @@ void rl_socket_connect(rl_socket *socket, const rl_address *address, const rl_ro
 /* The descriptor to wait for and the events to wait for on it, or -1. */
 int rl_socket_wait(const rl_socket *socket, bool has_output, short *events);
 
-/* Whether bytes go through it; whether there is nothing, not even on its way. */
+/* Returns true if bytes go through it; whether there is nothing, not even on its way. */
 bool rl_socket_is_open(const rl_socket *socket);
 bool rl_socket_is_closed(const rl_socket *socket);
 
-/* Whether it is open, and the kernel may take bytes. */
+/* Returns true if it is open, and the kernel may take bytes. */
 bool rl_socket_takes(const rl_socket *socket);
 
-/* Whether it has bytes to send besides those of the caller: rl_socket_send() of no bytes sends them. */
+/* Returns true if it has bytes to send besides those of the caller: rl_socket_send() of no bytes sends them. */
 bool rl_socket_has_unsent(const rl_socket *socket);
 
-/* Whether it has bytes for rl_socket_receive() of which poll() does not tell. */
+/* Returns true if it has bytes for rl_socket_receive() of which poll() does not tell. */
 bool rl_socket_holds_input(const rl_socket *socket);
 
 /* OPEN: notes what poll() has told of it. Returns whether to call rl_socket_receive(). */

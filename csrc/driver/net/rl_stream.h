@@ -31,16 +31,16 @@ bool rl_stream_open(rl_stream *stream, const rl_route *route, char *error);
 /* Says farewell as far as the socket |fd| takes it at once, unless |silent|; then nothing is left. */
 void rl_stream_close(rl_stream *stream, int fd, bool silent);
 
-/* Whether a handshake comes before the first byte. */
+/* Returns true if a handshake comes before the first byte. */
 bool rl_stream_shakes(const rl_stream *stream);
 
 /* Goes on with it: 1 when it has ended well, 0 when poll() has to tell first, -1 for |error|. */
 int rl_stream_shake(rl_stream *stream, int fd, char *error);
 
-/* Whether bytes wait for the kernel to take them, besides those of the caller. */
+/* Returns true if bytes wait for the kernel to take them, besides those of the caller. */
 bool rl_stream_unsent(const rl_stream *stream);
 
-/* Whether rl_stream_receive() has bytes of which poll() does not tell. */
+/* Returns true if rl_stream_receive() has bytes of which poll() does not tell. */
 bool rl_stream_holds_input(const rl_stream *stream);
 
 /* As rl_socket_send() and rl_socket_receive(); a send of no bytes sends what is unsent. */

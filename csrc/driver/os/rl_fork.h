@@ -20,7 +20,7 @@ typedef struct rl_fork {
 void rl_fork_init(rl_fork *mark);
 void rl_fork_free(rl_fork *mark);
 
-/* Whether this process is a child of the one that is marked. No system call on Linux >= 4.14. */
+/* Returns true if this process is a child of the one that is marked. No system call on Linux >= 4.14. */
 bool rl_fork_happened(const rl_fork *mark);
 
 /* Marks this process as the owner from now on. */

@@ -38,7 +38,7 @@ void chaos_farm_launch(chaos_farm *self, unsigned node, const char *load_delay_u
 /* Starts all and waits for them; those whose bit is set in |append_only| keep their keys. */
 void chaos_farm_start(chaos_farm *self, unsigned append_only);
 
-/* Whether it runs, answers and has read its files. */
+/* Returns true if it runs, answers and has read its files. */
 bool chaos_farm_ready(chaos_farm *self, unsigned node);
 
 void chaos_farm_kill(chaos_farm *self, unsigned node);

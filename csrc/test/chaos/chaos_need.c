@@ -98,7 +98,7 @@ static const need_counter counters[] = {
 };
 #define COUNTERS (sizeof counters / sizeof counters[0])
 
-/* Whether the servers, restarted as they were, still go by the clocks that they were given. */
+/* Returns true if the servers, restarted as they were, still go by the clocks that they were given. */
 static unsigned count_clocks_in_use(chaos_run *run) {
   unsigned count = 0;
   for (unsigned i = 0; i < CHAOS_NODES; i++) {

@@ -174,7 +174,7 @@ static bool proxy_write(proxy_link *link, unsigned side, redlock_time now_us) {
   return !way->ended || way->held > 0;
 }
 
-/* Whether the fault in which the link has lost bytes is over, and it is to be broken. */
+/* Returns true if the fault in which the link has lost bytes is over, and it is to be broken. */
 static bool proxy_to_break(const proxy *self, const proxy_link *link) {
   chaos_gate *gate = &self->shared->gates[link->gate];
   if (link->resets != atomic_load(&gate->resets)) {

@@ -118,9 +118,9 @@ bool chaos_faults_active(const chaos_run *run);
 /* The place of a kind among all kinds, whatever its place in the deck; CHAOS_KINDS_MAX if there is none. */
 unsigned chaos_kind_place(const char *name);
 
-/* Whether this run is long enough for all that must occur to occur. */
+/* Returns true if this run is long enough for all that must occur to occur. */
 bool chaos_need_applies(const chaos_run *run);
-/* Whether something that must occur has not yet; by a kind of fault, or by any if |kind| is NULL. */
+/* Returns true if something that must occur has not yet; by a kind of fault, or by any if |kind| is NULL. */
 bool chaos_need_missing(const chaos_run *run, const char *kind);
 /* A fault is over. */
 void chaos_need_met(chaos_run *run, const char *kind, unsigned held);

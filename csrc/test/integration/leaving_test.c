@@ -30,7 +30,7 @@ static void hold(redlock_client *client, redlock_lock **locks, unsigned count, s
   }
 }
 
-/* Whether all keys are gone, long before their ttl. */
+/* Returns true if all keys are gone, long before their ttl. */
 static bool keys_go(void) {
   redlock_time give_up_us = redlock_now() + 2 * REDLOCK_SECONDS;
   while (keys_left() > 0) {

@@ -53,7 +53,7 @@ static redlock_options kept(void) {
   return options;
 }
 
-/* Whether it went well; a wake-up may have ended it. */
+/* Returns true if it went well; a wake-up may have ended it. */
 static bool well(worker *self, redlock_lock *lock, int result) {
   self->cancelled += result == REDLOCK_E_CANCELLED;
   if (result != REDLOCK_OK && result != REDLOCK_E_CANCELLED) {

@@ -111,7 +111,7 @@ static inline void let_other_stand(fake_world *world) {
   }
 }
 
-/* Whether the other client was called there. */
+/* Returns true if the other client was called there. */
 static inline bool other_hears(fake_world *world, unsigned node) {
   char message[FAKE_REPLY_MAX];
   return fake_queue_take(&world->nodes[node].store, 1, message) > 0;

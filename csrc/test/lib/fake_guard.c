@@ -37,13 +37,13 @@ bool fake_guard_parse(fake_command *command, const resp_request *request) {
          fake_guard_copy(command->record, sizeof command->record, request, 7);
 }
 
-/* Whether a record is of the process that runs. */
+/* Returns true if a record is of the process that runs. */
 static bool fake_guard_own(const fake_store *store, const char *record) {
   size_t known = strlen(store->run_id);
   return strncmp(record, store->run_id, known) == 0 && record[known] == ' ' && !store->unsealed;
 }
 
-/* Whether that is said of this server, or of its past, which stands behind a "-" if it has one. */
+/* Returns true if that is said of this server, or of its past, which stands behind a "-" if it has one. */
 static bool fake_guard_is_server(const fake_store *store, const char *said) {
   const char *past = strchr(store->run_id, '-');
   return strcmp(said, said[0] == '-' && past != NULL ? past : store->run_id) == 0;
@@ -128,7 +128,7 @@ bool fake_guard_takes(const resp_request *request) {
   return by_text || by_name;
 }
 
-/* Whether that is the seal of the record, and no broken one. */
+/* Returns true if that is the seal of the record, and no broken one. */
 static bool fake_guard_sealed(const fake_store *store, const char *seal) {
   char sha1[RL_SHA1_LENGTH + 1];
   rl_sha1(sha1, store->record, strlen(store->record));

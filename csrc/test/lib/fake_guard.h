@@ -9,7 +9,7 @@
 #include "fake_store.h"
 #include "resp.h"
 
-/* Whether the command is the guard's question, and reading it. */
+/* Returns true if the command is the guard's question, and reading it. */
 bool fake_guard_is(const resp_request *request);
 bool fake_guard_parse(fake_command *command, const resp_request *request);
 
@@ -17,11 +17,11 @@ bool fake_guard_parse(fake_command *command, const resp_request *request);
 void fake_guard_execute(fake_store *store, redlock_time now_us, const fake_command *command,
                         char reply[FAKE_REPLY_MAX]);
 
-/* Whether the command is TAKE of one server: by its text, or as a script that nobody else has. */
+/* Returns true if the command is TAKE of one server: by its text, or as a script that nobody else has. */
 bool fake_guard_takes(const resp_request *request);
 
 /*
- * Whether the node does not do what such a TAKE says, because it is another one or does not know the script; it
+ * Returns true if the node does not do what such a TAKE says, because it is another one or does not know the script; it
  * answers |reply|, then.
  */
 bool fake_guard_declines(fake_store *store, redlock_time now_us, const fake_command *command,

@@ -179,7 +179,7 @@ unsigned fake_queue_released(fake_store *store, const fake_command *command, con
 
 /* ---------------------------------------------------------------------------------- the commands */
 
-/* Whether the key is free and nobody comes before the entry. Whoever does is called, or taken away. */
+/* Returns true if the key is free and nobody comes before the entry. Whoever does is called, or taken away. */
 static bool fake_queue_is_next(fake_store *store, const fake_command *command) {
   int at = fake_queue_position(fake_queue_find(store, command->key, command->key_length),
                                command->entry);

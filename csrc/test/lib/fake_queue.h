@@ -10,7 +10,7 @@
 
 #include "fake_store.h"
 
-/* Whether it is one of the commands for calls, which fake_queue_execute() then executes. */
+/* Returns true if it is one of the commands for calls, which fake_queue_execute() then executes. */
 bool fake_queue_is(const fake_command *command);
 
 /* |ends_us| is when the key expires, 0 when there is none. */

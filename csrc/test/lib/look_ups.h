@@ -15,7 +15,7 @@
 
 #include "rl_test.h"
 
-/* Whether threads that look a name up wait, how many do look up, and how many lists of addresses there are. */
+/* Returns true if threads that look a name up wait, how many do look up, and how many lists of addresses there are. */
 static atomic_bool look_ups_wait;
 static atomic_int look_ups_running;
 static atomic_int look_ups_lists;

@@ -24,7 +24,7 @@ typedef struct resp_request {
 /* Reads the first request: how many bytes it has, 0 when it is not complete, or -1 when it is none. */
 long resp_read(resp_request *request, const char *bytes, size_t length);
 
-/* Whether there is such a word and it is the |length| bytes at |text|. */
+/* Returns true if there is such a word and it is the |length| bytes at |text|. */
 static inline bool resp_equals(const resp_request *request, unsigned index, const char *text,
                                size_t length) {
   return index < request->count && request->lengths[index] == length &&

@@ -31,7 +31,7 @@ pid_t server_launch(const server_start *start);
 /* SIGKILL; returns when the process is gone. 0 is no process. */
 void server_kill(pid_t pid);
 
-/* Whether somebody listens on the port. */
+/* Returns true if somebody listens on the port. */
 bool server_listens(int port);
 
 /*
@@ -42,7 +42,7 @@ bool server_listens(int port);
 const char *server_ask(int port, int timeout_ms, char reply[SERVER_REPLY_MAX],
                        const char *const *words);
 
-/* Whether the server that answers is the process |pid|, and has read its files. */
+/* Returns true if the server that answers is the process |pid|, and has read its files. */
 bool server_ready(int port, pid_t pid, int timeout_ms, char reply[SERVER_REPLY_MAX]);
 
 #endif

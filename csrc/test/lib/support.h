@@ -130,10 +130,10 @@ void pump(redlock_client *client, int milliseconds);
 /* Acquires and releases one lock, so that all nodes that can be are connected. */
 void warm_up(redlock_client *client);
 
-/* Whether all nodes are connected and have answered everything. */
+/* Returns true if all nodes are connected and have answered everything. */
 bool all_up(redlock_client *client);
 
-/* Whether |text| stands in the error of a node's vote. */
+/* Returns true if |text| stands in the error of a node's vote. */
 bool vote_says(redlock_lock *lock, size_t node, const char *text);
 redlock_vote vote_of(redlock_lock *lock, size_t node);
 

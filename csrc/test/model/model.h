@@ -245,17 +245,17 @@ unsigned model_first_attempt(const model_config *config, unsigned client);
 /* Tokens are numbers from 1. Without token_reused each attempt has another. */
 unsigned model_token(const model_config *config, unsigned attempt);
 
-/* Whether the attempt takes over what was detached. */
+/* Returns true if the attempt takes over what was detached. */
 bool model_attaches(const model_state *state, unsigned attempt);
 
-/* Whether the client is busy with this attempt, in whatever phase. */
+/* Returns true if the client is busy with this attempt, in whatever phase. */
 bool model_open(const model_config *config, const model_state *state, unsigned attempt);
 
-/* Whether the client believes that it holds. */
+/* Returns true if the client believes that it holds. */
 bool model_holds(const model_config *config, const model_state *state, unsigned client);
 
 /*
- * Whether nothing can happen any more that a property is about. It takes two clients, unless a rule
+ * Returns true if nothing can happen any more that a property is about. It takes two clients, unless a rule
  * is switched off that one could break alone.
  */
 bool model_finished(const model_config *config, const model_state *state);
@@ -343,13 +343,13 @@ void model_fence_close(model_state *state, unsigned client);
 unsigned
 model_fence_greatest(const model_state *state); /* of the tokens that were issued; 0: none */
 
-/* Whether the client lets the node vote now. */
+/* Returns true if the client lets the node vote now. */
 bool model_guard_votes(const model_config *config, const model_node *node, unsigned client);
 void model_guard_initial(const model_config *config, model_node *node);
 /* A SET is on its way, or waits for its connection; or none is. */
 void model_guard_send(const model_config *config, model_node *node, unsigned client,
                       unsigned attempt);
-/* Whether a lease may give the node its key, again or late. */
+/* Returns true if a lease may give the node its key, again or late. */
 bool model_guard_heals(const model_config *config, const model_node *node, unsigned client);
 void model_guard_ask(const model_config *config, model_node *node, unsigned client, bool early);
 /* The node has forgotten what it had; |record| is whether it still has that. */

@@ -94,7 +94,7 @@ static void model_node_count(model_state *state, const model_step *step, bool le
   }
 }
 
-/* Whether the record that the SET carries is not the node's. */
+/* Returns true if the record that the SET carries is not the node's. */
 static bool model_outdated(const model_config *config, const model_node *node,
                            const model_step *step, bool lease) {
   bool checks = config->guard && !config->guard_unchecked && !(lease && config->guard_heals);

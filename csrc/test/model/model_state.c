@@ -269,7 +269,7 @@ void model_unpack(const model_config *config, const uint64_t *words, model_state
 
 /* ------------------------------------------------------------------------------------- canonical */
 
-/* Whether the token is on the node, or a request that may put it there is on its way. */
+/* Returns true if the token is on the node, or a request that may put it there is on its way. */
 static bool model_token_may_come(const model_config *config, const model_node *node,
                                  unsigned attempt) {
   unsigned token = model_token(config, attempt);

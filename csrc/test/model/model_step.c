@@ -50,7 +50,7 @@ static bool model_waiting_below(const model_messages *messages, unsigned rank) {
          (rank > MODEL_RANK_RELEASE && messages->release > 0);
 }
 
-/* Whether the order of requests allows that this one is executed now. */
+/* Returns true if the order of requests allows that this one is executed now. */
 bool model_may_execute(const model_config *config, const model_node *node, unsigned attempt,
                        model_kind kind) {
   unsigned first = model_first_attempt(config, model_client_of(config, attempt));
@@ -78,7 +78,7 @@ static void model_list_request(model_list *list, const model_config *config, con
 }
 
 /*
- * Whether the SET may be one that is sent only now: the connection was not there before. Not on a
+ * Returns true if the SET may be one that is sent only now: the connection was not there before. Not on a
  * connection that never breaks; and not after an extend, which would have been late, too.
  */
 static bool model_may_join(const model_config *config, const model_state *state, unsigned attempt,

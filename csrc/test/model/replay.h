@@ -190,20 +190,20 @@ void replay_wait(replay *run, replay_client *client, redlock_time until_us);
 void replay_break_for(replay *run, replay_client *client, replay_kind kind, unsigned attempt,
                       unsigned ordinal);
 
-/* Whether the connection to one node must break for that. */
+/* Returns true if the connection to one node must break for that. */
 bool replay_must_break(const replay *run, const replay_client *client, unsigned node,
                        replay_kind kind, unsigned attempt, unsigned ordinal);
 
-/* Whether the node has granted, or confirmed, in its answer. */
+/* Returns true if the node has granted, or confirmed, in its answer. */
 bool replay_grants(const replay_request *request);
 
-/* Whether the client knows the node's record, and whose it is. */
+/* Returns true if the client knows the node's record, and whose it is. */
 bool replay_knows_record(const replay *run, const replay_client *client, unsigned node);
 
-/* Whether the node has said that it is not the one that the request was for: its record is another. */
+/* Returns true if the node has said that it is not the one that the request was for: its record is another. */
 bool replay_declines(const replay_request *request);
 
-/* Whether the core waits for the node's confirmation of a fencing token. */
+/* Returns true if the core waits for the node's confirmation of a fencing token. */
 bool replay_asked(const replay_client *client, unsigned node);
 
 /* The node executes a request. Returns it, or NULL when there is none that it could execute now. */
@@ -223,7 +223,7 @@ replay_request *replay_find(replay_client *client, unsigned node, replay_kind ki
 void replay_step(replay *run, const model_state *before, const model_step *step);
 void replay_compare(replay *run, const model_step *step, const model_state *state);
 
-/* Whether the core of this client believes that it holds. */
+/* Returns true if the core of this client believes that it holds. */
 bool replay_holds(const replay *run, const replay_client *client);
 
 /* -------------------------------------------------------------------------------------- whole runs */

@@ -313,7 +313,7 @@ static unsigned replay_ordinal(const replay *run, const model_step *step, replay
   return 0;
 }
 
-/* Whether the second round has begun: a node that will not confirm may then decide. */
+/* Returns true if the second round has begun: a node that will not confirm may then decide. */
 static bool replay_settled(const replay_client *client) {
   const rl_fence *fence = rl_fence_of(client->lock);
   return fence != NULL && fence->settled;

@@ -183,7 +183,7 @@ static bool replay_round(const replay *run, fake_command *command) {
   return off_ms < tick_ms / 4 && rounded_ms > 0 && rounded_ms <= run->config->ttl * tick_ms;
 }
 
-/* Whether nothing is lost with the connection that the model still counts on. */
+/* Returns true if nothing is lost with the connection that the model still counts on. */
 static bool replay_may_break(const replay_client *client, unsigned node) {
   const rl_lock *lock = client->lock;
   if (client->core.guards != NULL) {

@@ -14,7 +14,7 @@ static bool check_exclusion_forced(const sim *s, const sim_lock *lock) {
   return lock->lease < s->token_count && s->tokens[lock->lease].forced != 0;
 }
 
-/* Whether the two want a resource in common. */
+/* Returns true if the two want a resource in common. */
 static bool check_exclusion_meet(const sim_lock *one, const sim_lock *other) {
   return one->both || other->both || one->resource == other->resource;
 }

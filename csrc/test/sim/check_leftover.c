@@ -14,7 +14,7 @@ static uint32_t check_leftover_doubted(const sim_token *token) {
   return token->given && !token->granted ? ~token->votes : 0;
 }
 
-/* Whether the release has begun in an earlier call: one call may set and release, on each node. */
+/* Returns true if the release has begun in an earlier call: one call may set and release, on each node. */
 static bool check_leftover_late(const sim *s, const sim_token *token) {
   return token->over || (token->releasing && token->releasing_call < s->calls);
 }
@@ -24,7 +24,7 @@ static uint32_t check_leftover_refused(const sim *s, const sim_token *token) {
   return token->set_refused & ~(token->refused_call + 1 == s->calls ? token->refused_now : 0);
 }
 
-/* Whether a majority has confirmed the extend of the lock's last round. */
+/* Returns true if a majority has confirmed the extend of the lock's last round. */
 static bool check_leftover_confirmed(const sim_config *config, const sim_client *client,
                                      const sim_token *token, const rl_lock *lock) {
   unsigned votes = 0;
@@ -100,7 +100,7 @@ static void check_leftover_sent(sim *s, const sim_client *client, unsigned node,
   }
 }
 
-/* Whether a command of the token has not been answered: its connection may yet break. */
+/* Returns true if a command of the token has not been answered: its connection may yet break. */
 static bool check_leftover_owed(const sim_client *client, uint32_t token) {
   for (unsigned i = 0; i < client->nodes; i++) {
     const sim_socket *socket = &client->sockets[i];
@@ -113,7 +113,7 @@ static bool check_leftover_owed(const sim_client *client, uint32_t token) {
   return false;
 }
 
-/* Whether the release of the token has been begun, and waits to be launched (check_budget.c). */
+/* Returns true if the release of the token has been begun, and waits to be launched (check_budget.c). */
 static bool check_leftover_waits(const sim_client *client, const sim_token *token, uint32_t index) {
   const sim_lock *own = &client->locks[token->lock];
   return own->lock != NULL && own->lock->phase == RL_PHASE_SEND &&
@@ -178,7 +178,7 @@ static void check_leftover_turned(sim *s, sim_client *client) {
 #define CHECK_LEFTOVER_MOMENT_US (100 * REDLOCK_MILLISECONDS)
 
 /*
- * Whether a call returns although a node may be about to come up, for the first time or again. That is asked of the
+ * Returns true if a call returns although a node may be about to come up, for the first time or again. That is asked of the
  * lock whose round took the lease: one to which the lease has come since has not asked the nodes, and its last
  * round, if it had one, was that of an attempt that failed. A nested acquire goes on for nobody, nor does what was
  * cancelled since.

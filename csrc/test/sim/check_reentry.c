@@ -20,7 +20,7 @@ const sim_lock *check_reentry_holder(const sim *s, const sim_client *client, uin
   return NULL;
 }
 
-/* Whether an acquire of the lock counts already, and the application is yet to be told. */
+/* Returns true if an acquire of the lock counts already, and the application is yet to be told. */
 static bool check_reentry_pending(const sim_lock *own, uint32_t token) {
   const rl_lock *transport = rl_ring_owner(own->lock);
   return own->state == SIM_APPLICATION_BUSY && own->operation == RL_OPERATION_ACQUIRE &&

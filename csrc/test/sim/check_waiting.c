@@ -120,7 +120,7 @@ static void check_waiting_parked(sim *s, const sim_client *client, const sim_loc
                 (unsigned)(own - client->locks));
 }
 
-/* Whether somebody waits at the place, or it is to be left, or has gone with a lease. */
+/* Returns true if somebody waits at the place, or it is to be left, or has gone with a lease. */
 static bool check_waiting_used(const sim *s, const sim_client *client, uint32_t place) {
   const rl_notifications *calls = client->core.calls;
   for (uint32_t i = 0; calls != NULL && i < calls->place_count; i++) {

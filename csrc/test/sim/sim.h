@@ -738,7 +738,7 @@ static inline bool sim_keys_went(const sim *s) {
 __attribute__((format(printf, 3, 4))) void sim_violation(sim *s, const char *name,
                                                          const char *format, ...);
 
-/* Whether there is a checker of that name. */
+/* Returns true if there is a checker of that name. */
 bool sim_has_checker(const char *name);
 
 static inline void sim_count(sim *s, sim_counter counter) {
@@ -810,7 +810,7 @@ sim_key *sim_key_find(sim *s, unsigned node, unsigned database, unsigned resourc
 uint64_t sim_key_holds(sim *s, unsigned node, unsigned resource, uint32_t token);
 /* When the first key of |token| dies, of those that |lock| wants; 0 when the node lacks one. */
 uint64_t sim_key_keeps(sim *s, unsigned node, const sim_lock *lock, uint32_t token);
-/* Whether the node holds a key of |token|. */
+/* Returns true if the node holds a key of |token|. */
 bool sim_key_has(sim *s, unsigned node, const sim_lock *lock, uint32_t token);
 
 /* sim_script.c */
@@ -866,7 +866,7 @@ void sim_application_begun(sim *s, sim_client *client, sim_lock *lock, rl_operat
 void sim_application_idle(sim *s, sim_lock *lock);
 
 /* sim_operator.c */
-/* Whether the lock, which is idle, has been used to look at the nodes, or to force. */
+/* Returns true if the lock, which is idle, has been used to look at the nodes, or to force. */
 bool sim_operator_begins(sim *s, sim_client *client, sim_lock *lock, uint64_t reading_us);
 /* The same with a lock that may be held, and then must not be. */
 void sim_operator_mistakes(sim *s, sim_client *client, sim_lock *lock, uint64_t reading_us);
@@ -889,9 +889,9 @@ void sim_guard_forgets(sim *s, unsigned node, const sim_data *data);
 void sim_guard_steps(sim *s, unsigned node, uint64_t step_us);
 void sim_guard_fault(sim *s, sim_fault kind);
 void sim_guard_stop(sim *s); /* the faults stop */
-/* Whether the node may be in quarantine from now on: not too many are. */
+/* Returns true if the node may be in quarantine from now on: not too many are. */
 bool sim_guard_may_forget(const sim *s, unsigned node);
-/* Whether leases bear it that the node's clock steps forward by so much. */
+/* Returns true if leases bear it that the node's clock steps forward by so much. */
 bool sim_guard_bears(sim *s, unsigned node, uint64_t step_us);
 /* In how long an acquire would meet the end of a quarantine; 0: none is near, or it is not wanted. */
 uint64_t sim_guard_moment(sim *s);

@@ -150,7 +150,7 @@ static bool sim_application_own(sim *s, sim_client *client, sim_lock *own, uint6
   return false;
 }
 
-/* Whether another lock of the owner stands in the way, as the result says. */
+/* Returns true if another lock of the owner stands in the way, as the result says. */
 static bool sim_application_refused(sim *s, const sim_client *client, const sim_lock *own,
                                     int result) {
   for (unsigned i = 0; i < s->config.locks; i++) {
@@ -497,7 +497,7 @@ static void sim_application_inside(sim *s, const sim_client *client, sim_lock *o
   }
 }
 
-/* Whether a node did not vote because it was in quarantine. */
+/* Returns true if a node did not vote because it was in quarantine. */
 static bool sim_application_quarantined(const sim *s, const sim_client *client,
                                         const sim_lock *own) {
   bool any = false;

@@ -22,7 +22,7 @@ static inline bool sim_calls_is_queue(sim_command_kind kind) {
 unsigned sim_calls_resource(const sim *s, const resp_request *command);
 uint32_t sim_calls_place(const char *entry);
 
-/* Whether a release leaves a queue, and then which place. */
+/* Returns true if a release leaves a queue, and then which place. */
 bool sim_calls_leaves(sim *s, const resp_request *command, uint32_t *place);
 
 void sim_calls_eval(sim *s, int connection, const resp_request *command, sim_request *request);

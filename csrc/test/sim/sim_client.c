@@ -276,7 +276,7 @@ void sim_client_confirmed(const sim *s, sim_client *client, uint32_t lease) {
   }
 }
 
-/* Whether it waits in a line, or in queues. */
+/* Returns true if it waits in a line, or in queues. */
 static void sim_client_wait_of(sim *s, sim_lock *own) {
   const rl_waitlist *line = own->lock->line;
   if (line != NULL && own->line_call == 0) {
@@ -693,7 +693,7 @@ static bool sim_client_in_call(const sim *s, const sim_client *client) {
   return rl_core_wants_send(&client->core);
 }
 
-/* Whether it sleeps on, because no call is due. */
+/* Returns true if it sleeps on, because no call is due. */
 static bool sim_client_oversleeps(sim *s, sim_client *client) {
   uint64_t at_us = SIM_NEVER;
   for (unsigned i = 0; i < s->config.locks; i++) {
@@ -758,7 +758,7 @@ static void sim_client_wait(sim *s, sim_client *client) {
   }
 }
 
-/* Whether a client that is being closed is done; another has begun in its place then. */
+/* Returns true if a client that is being closed is done; another has begun in its place then. */
 static bool sim_client_closed(sim *s, const sim_client *client) {
   unsigned index = client->index;
   if (!client->closing || (rl_core_unanswered(&client->core) && s->now_us < client->close_by_us)) {

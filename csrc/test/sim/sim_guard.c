@@ -220,7 +220,7 @@ bool sim_guard_may_forget(const sim *s, unsigned index) {
   return !s->config.guard || count <= s->config.forgetful;
 }
 
-/* Whether so many other nodes hold the key, until its time, that nobody else finds a majority without this one. */
+/* Returns true if so many other nodes hold the key, until its time, that nobody else finds a majority without this one. */
 static bool sim_guard_holders(sim *s, unsigned index, unsigned resource, uint32_t token) {
   unsigned holders = 0;
   for (unsigned i = 0; i < s->config.nodes; i++) {
@@ -259,7 +259,7 @@ static int64_t sim_guard_ahead(const sim *s, unsigned index) {
 }
 
 /*
- * Whether the clock may be wrong: those of a majority must have been right all the time, for clients go by what they
+ * Returns true if the clock may be wrong: those of a majority must have been right all the time, for clients go by what they
  * have heard last.
  */
 static bool sim_guard_may_be_wrong(const sim *s, unsigned index) {

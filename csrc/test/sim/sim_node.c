@@ -161,7 +161,7 @@ static void sim_node_handshake(sim *s, int connection, const resp_request *comma
                  text[0] == '-' ? SIM_OUTCOME_ERROR : SIM_OUTCOME_GRANTED);
 }
 
-/* Whether it releases a token of another client's, which has not been handed over. */
+/* Returns true if it releases a token of another client's, which has not been handed over. */
 static bool sim_node_forces(const sim *s, const sim_connection *from, const sim_request *request) {
   return request->kind == SIM_COMMAND_RELEASE && request->token < s->token_count &&
          s->config.operators != 0 && s->tokens[request->token].client != from->client &&

@@ -22,7 +22,7 @@ static uint64_t sim_operator_draw(sim *s, uint64_t below) {
   return sim_below(&s->random_operator, below);
 }
 
-/* Whether the client may ask now: one lock at a time, so that sim_tap.c knows whose question it is. */
+/* Returns true if the client may ask now: one lock at a time, so that sim_tap.c knows whose question it is. */
 static bool sim_operator_may(const sim *s, const sim_client *client, const sim_lock *own) {
   bool may = (s->config.operators >> client->index & 1) != 0 && s->phase == SIM_PHASE_SAFETY &&
              !own->named_both;

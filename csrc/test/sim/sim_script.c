@@ -187,7 +187,7 @@ unsigned sim_script_token(sim *s, const resp_request *command) {
                                      : first; /* It attaches: the handed one comes first. */
 }
 
-/* Whether it sets several keys, and minds none that are ours. */
+/* Returns true if it sets several keys, and minds none that are ours. */
 bool sim_script_keeps(sim *s, const resp_request *command) {
   sim_watch watch;
   if (sim_watch_like(command) && sim_watch_kind(s, command) == SIM_COMMAND_SET) {
@@ -349,7 +349,7 @@ static void sim_script_eval_both(sim *s, int connection, const resp_request *com
                  granted ? SIM_OUTCOME_GRANTED : SIM_OUTCOME_REFUSED);
 }
 
-/* Whether the key may be given another token: it has the handed one, and enough is left of it. */
+/* Returns true if the key may be given another token: it has the handed one, and enough is left of it. */
 static bool sim_script_may_attach(sim *s, unsigned node, const sim_key *key, const char *handed,
                                   const sim_script *script, uint64_t floor_ms) {
   bool ours = key != NULL && memcmp(key->value, handed, REDLOCK_TOKEN_LENGTH) == 0;

@@ -115,7 +115,7 @@ static sim_sent sim_tap_pop(sim_socket *socket) {
 
 /* --------------------------------------------------------------------------------------- output */
 
-/* Whether the core has granted the lease in the call that has sent this; what it is worth is looked at after that. */
+/* Returns true if the core has granted the lease in the call that has sent this; what it is worth is looked at after that. */
 static bool sim_tap_granted_now(const sim_client *client, const sim_token *token) {
   const rl_lock *lock = client->locks[token->lock].lock;
   return lock != NULL && lock->operation == RL_OPERATION_ACQUIRE && token->live &&
@@ -166,7 +166,7 @@ static bool sim_tap_is_force(const sim_client *client, unsigned node) {
          link->owed[(link->owed_head + before) % link->owed_capacity].kind == RL_OUTSTANDING_FORCE;
 }
 
-/* Whether the command is an operator's; then it is noted with the lock. */
+/* Returns true if the command is an operator's; then it is noted with the lock. */
 static bool sim_tap_ask(sim *s, sim_client *client, unsigned node, const resp_request *command,
                         sim_sent *sent) {
   bool inspects = resp_is(command, 0, "EVAL") && command->count == 4;
@@ -417,7 +417,7 @@ static void sim_tap_release_answered(sim_token *token, uint32_t bit, const sim_n
   }
 }
 
-/* Whether the question or the force is the lock's of now. */
+/* Returns true if the question or the force is the lock's of now. */
 static bool sim_tap_asks_now(const sim_lock *own, const sim_sent *sent) {
   return own->lock != NULL && own->lock->phase == RL_PHASE_ROUND && own->ask == sent->round &&
          own->lock->operation == (sent->forces ? RL_OPERATION_FORCE_RELEASE : RL_OPERATION_INSPECT);
@@ -434,7 +434,7 @@ static void sim_tap_told(sim_lock *own, const sim_sent *sent, unsigned node, con
   own->seen[node] = note->seen;
 }
 
-/* Whether its record had been there for long enough. A client measures that by its own clock. */
+/* Returns true if its record had been there for long enough. A client measures that by its own clock. */
 static bool sim_tap_ripe(const sim *s, const sim_note *note) {
   uint64_t quarantine_us = sim_guard_quarantine_us(s);
   uint64_t apart_ppm = 2ull * (s->config.client_ppm + s->config.node_ppm);
@@ -483,7 +483,7 @@ static void sim_tap_answered(sim *s, const sim_sent *sent, unsigned node, const 
   }
 }
 
-/* Whether the lock still waits for the answer to this. */
+/* Returns true if the lock still waits for the answer to this. */
 static bool sim_tap_current(const sim *s, const sim_client *client, const sim_sent *sent) {
   if (sent->forces || sent->kind == SIM_COMMAND_INSPECT) {
     return sim_tap_asks_now(&client->locks[sent->lock], sent);

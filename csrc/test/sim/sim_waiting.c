@@ -173,7 +173,7 @@ void sim_waiting_stop(sim *s) {
   }
 }
 
-/* Whether so many nodes have no key of the resource that an acquire can win. */
+/* Returns true if so many nodes have no key of the resource that an acquire can win. */
 static bool sim_waiting_is_free(sim *s, unsigned resource) {
   unsigned count = 0;
   for (unsigned i = 0; i < s->config.nodes; i++) {

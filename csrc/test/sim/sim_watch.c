@@ -147,7 +147,7 @@ bool sim_watch_like(const resp_request *command) {
          (resp_is(command, 0, "EVALSHA") || resp_is(command, 0, "EVAL"));
 }
 
-/* Whether word 1 is the text, with or without the name of a process behind it. */
+/* Returns true if word 1 is the text, with or without the name of a process behind it. */
 static bool sim_watch_spells(const resp_request *command, const char *text, size_t length,
                              bool *named) {
   const char *word = command->words[1];
@@ -574,7 +574,7 @@ static const sim_record *sim_watch_record_of(sim_node *node, const sim_connectio
   return same ? record : NULL;
 }
 
-/* Whether the node is not whom the command is for. */
+/* Returns true if the node is not whom the command is for. */
 bool sim_watch_other(sim_node *node, const sim_connection *from, const resp_request *command,
                      const sim_watch *watch, bool unsealed) {
   if (watch->record == 0) {

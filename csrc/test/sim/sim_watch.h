@@ -8,7 +8,7 @@
 
 #include "sim_node.h"
 
-/* Whether the command may be one of them, by the number of its arguments. */
+/* Returns true if the command may be one of them, by the number of its arguments. */
 bool sim_watch_like(const resp_request *command);
 
 /* What it is for; SIM_COMMAND_UNKNOWN when it is none of them. */
@@ -27,7 +27,7 @@ typedef struct sim_watch {
 
 bool sim_watch_read(const resp_request *command, sim_watch *watch);
 
-/* Whether the node is not whom the command is for; with |unsealed| the seal does not matter. */
+/* Returns true if the node is not whom the command is for; with |unsealed| the seal does not matter. */
 bool sim_watch_other(sim_node *node, const sim_connection *from, const resp_request *command,
                      const sim_watch *watch, bool unsealed);
 

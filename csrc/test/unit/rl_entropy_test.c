@@ -33,7 +33,7 @@ ssize_t __wrap_getrandom(void *bytes, size_t length, unsigned flags) {
   return __real_getrandom(bytes, now == SHORT && length > 7 ? 7 : length, flags);
 }
 
-/* Whether every byte was filled: in so many draws each of them is once not what it was before. */
+/* Returns true if every byte was filled: in so many draws each of them is once not what it was before. */
 static void assert_all_filled(size_t length) {
   unsigned char changed[64] = {0};
   assert_true(length < sizeof changed);

@@ -41,7 +41,7 @@ static void check(rl_fork *mark) {
   assert_false(rl_fork_happened(mark));
 }
 
-/* Whether the kernel empties a page on fork(). */
+/* Returns true if the kernel empties a page on fork(). */
 static bool kernel_wipes(void) {
   size_t size = 4096;
   void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

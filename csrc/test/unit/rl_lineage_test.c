@@ -29,7 +29,7 @@ static void a_fingerprint_is_five_words(void **state) {
       "nodes=3 quorum=2 max_ttl=30000 list=3bdfb5624768c686 prefix=2fa646ae/orders:");
 }
 
-/* Whether |other| is told from THREE. */
+/* Returns true if |other| is told from THREE. */
 static bool differs(rl_lineage_fingerprint other) {
   char text[RL_LINEAGE_FINGERPRINT_MAX + 1];
   rl_lineage_write_fingerprint(text, &THREE);

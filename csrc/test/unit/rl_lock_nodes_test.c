@@ -391,7 +391,7 @@ static void a_node_joins_a_lease_that_was_extended(void **state) {
   }
 }
 
-/* Whether the SET was executed is not known: sent again, it could be executed after its release. */
+/* Returns true if the SET was executed is not known: sent again, it could be executed after its release. */
 static void a_node_whose_connection_broke_under_its_set_does_not_join(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);

@@ -189,7 +189,7 @@ static int protected_body(lua_State *L, run *self) {
 #endif
 }
 
-/* Whether the script came to its end. */
+/* Returns true if the script came to its end. */
 static int run_once(run *self, size_t fail_at, size_t fail_count) {
   size_t descriptors = count_descriptors();
   lua_State *L;

@@ -35,7 +35,7 @@ static void fork_in_a_handler(int number) {
   forked = fork();
 }
 
-/* Whether somebody holds it, be it this thread. */
+/* Returns true if somebody holds it, be it this thread. */
 static bool is_held(void) {
   if (pthread_mutex_trylock(&mutex.mutex) != 0) {
     return true;

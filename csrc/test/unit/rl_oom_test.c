@@ -256,7 +256,7 @@ static bool core_with(size_t fail_at, bool for_good) {
   return memory.failed > 0;
 }
 
-/* Whether what hiredis asks for can fail, too: this program's malloc() is really everybody's. */
+/* Returns true if what hiredis asks for can fail, too: this program's malloc() is really everybody's. */
 static void the_allocations_of_hiredis_are_ours(void **state) {
   (void)state;
   rl_reply_reader reader;

@@ -37,7 +37,7 @@ static unsigned for_all(bool release, void (*check)(const rl_quorum *quorum)) {
   return tallies;
 }
 
-/* Whether any completion of the tally has a majority of |which| (an offset). */
+/* Returns true if any completion of the tally has a majority of |which| (an offset). */
 static bool reachable(const rl_quorum *quorum, unsigned votes) {
   unsigned pending = quorum->nodes - settled(quorum);
   return 2 * (votes + pending) > quorum->nodes;

@@ -1,5 +1,5 @@
 /*
- * Whether two nodes are one server: the peers are what the test says.
+ * Returns true if two nodes are one server: the peers are what the test says.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -271,7 +271,7 @@ static void a_turn_that_starts_an_operation_looks_for_input_when_that_is_worth_i
   peer_end(self);
 }
 
-/* Whether the client has closed the connection. It may have made another at once. */
+/* Returns true if the client has closed the connection. It may have made another at once. */
 static bool is_hung_up_on(peer *self) {
   char byte;
   peer_read(self);

@@ -36,7 +36,7 @@ static int end(void **state) {
   return 0;
 }
 
-/* Whether one that sleeps until |until_us| would wake too late. */
+/* Returns true if one that sleeps until |until_us| would wake too late. */
 static bool is_late(redlock_time until_us) {
   client->keeper.until_us = until_us;
   return rl_watchdog_is_late(client);
