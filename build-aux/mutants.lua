@@ -146,7 +146,7 @@ local function only_the_failed(output)
   return name and "--filter=" .. name:gsub("[^%w ]", "."):gsub(" ", ".")
 end
 
--- Returns true if the test fails, whether that is because it does not end, and how to run no more of a spec than what failed.
+-- True if the test fails, whether that is because it does not end, and how to run no more of a spec than what failed.
 -- |flags| are such.
 local function fails(tree, test, flags)
   local output, status = tree:run(("ulimit -c 0; ulimit -t 10; %s timeout -k 1 %d %s%s%s"):format(WRAPPER,

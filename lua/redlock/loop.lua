@@ -747,7 +747,7 @@ local loops = {}
 
 local getinfo = not coroutine.isyieldable and type(debug) == "table" and debug.getinfo -- luacheck: ignore
 
---- Returns true if the coroutine is still where `wait` has let others go on. Where nothing tells beforehand that it cannot
+--- True if the coroutine is still where `wait` has let others go on. Where nothing tells beforehand that it cannot
 --- (Lua 5.1 and 5.2, within pcall or a C function), yield raises an error, and the coroutine waits elsewhere soon.
 function loops.waits_in(wait, thread)
   if coroutine.status(thread) ~= "suspended" then return false end
