@@ -78,7 +78,7 @@ int main(int argc, char **argv) {
   redlock_settings settings = {0};
   redlock_client *client;
   redlock_lock *lock;
-  settings.carrier = redlock_tls();
+  settings.transport = redlock_tls();
   settings.tls_ca = argv[argc - 1];
   if (redlock_client_new(&client, &settings, message, sizeof message) != REDLOCK_OK ||
       redlock_client_add(client, argv[1], message, sizeof message) != REDLOCK_OK ||

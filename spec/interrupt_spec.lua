@@ -153,6 +153,31 @@ describe("Ctrl-C", function()
     assert.is_truthy(written():find("false [^\n]*interrupted!"), written())
   end)
 
+  -- LuaJIT calls no hook for the functions of the library.
+  if not rawget(_G, "jit") then
+    it("hook_that_a_signal_set_just_before_the_wait_ends_it", function()
+      local redlock = require "redlock"
+      local other = redlock.new(farm.addresses, { node_timeout = 20000 })
+      local held = assert(other:acquire("r", { ttl = 120000 }))
+      local client = redlock.new(farm.addresses, { node_timeout = 20000, wait = 60000, poll_interval = 40000 })
+      local lock = client:new_lock("r")
+      local began = helper.now()
+      debug.sethook(function()
+        if helper.now() - began > 0.05 then
+          debug.sethook()
+          error("interrupted!", 0)
+        end
+      end, "r")
+      local ok, message = pcall(lock.acquire, lock)
+      debug.sethook()
+      assert.are.same({ false, "interrupted!" }, { ok, message })
+      assert.is_true(helper.now() - began < SOON)
+      assert(held:release())
+      client:close()
+      other:close()
+    end)
+  end
+
   it("leaves what waits alone whose hook was there before, as a debugger's", function()
     local pids = table.concat({ farm[1].pid, farm[2].pid, farm[3].pid }, " ")
     local output, ok = helper.run_script(([[

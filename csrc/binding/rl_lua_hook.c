@@ -31,6 +31,10 @@ void rl_lua_hook_note(lua_State *L, rl_lua_hook *known) {
   known->of_main = lua_gethook(known->main);
 }
 
+void rl_lua_hook_note_none(lua_State *L, rl_lua_hook *known) {
+  *known = (rl_lua_hook){.main = main_thread(L)};
+}
+
 int rl_lua_hook_is_new(lua_State *L, const rl_lua_hook *known) {
   return is_new(L, known->own) || is_new(known->main, known->of_main);
 }

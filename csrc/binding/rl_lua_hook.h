@@ -14,7 +14,7 @@
 #include "redlock.h"
 
 /*
- * A signal that comes just before the wait does not end it, nor one that another thread takes: the hook is
+ * A signal that comes just before the wait does not end it, nor one that another thread takes. The hook is
  * looked for as often as this.
  */
 #define RL_LUA_HOOK_PATIENCE (100 * REDLOCK_MILLISECONDS)
@@ -25,8 +25,11 @@ typedef struct rl_lua_hook {
   lua_Hook of_main;
 } rl_lua_hook;
 
-/* To be called before waiting. */
+/* Notes the hooks that are there, which are no reason to stop waiting. To be called before waiting. */
 void rl_lua_hook_note(lua_State *L, rl_lua_hook *known);
+
+/* The same for a wait that can run hooks: a hook that a signal has set just before is run once, like each other. */
+void rl_lua_hook_note_none(lua_State *L, rl_lua_hook *known);
 
 /* Returns true if one has been set since. */
 int rl_lua_hook_is_new(lua_State *L, const rl_lua_hook *known);

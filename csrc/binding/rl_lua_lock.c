@@ -279,7 +279,7 @@ static int finish(lua_State *L, rl_lua_lock *self, int error) {
 
   if (error != REDLOCK_OK)
     return error;
-  rl_lua_hook_note(L, &hook);
+  rl_lua_hook_note_none(L, &hook);
   error = rl_handle_begin(self->lock);
   while (error == REDLOCK_OK && rl_handle_pending(self->lock)) {
     redlock_client *client = redlock_lock_client(self->lock);
