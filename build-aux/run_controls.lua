@@ -48,7 +48,7 @@ end
 
 function workshop:write(texts)
   for path in pairs(texts) do
-    changed_tree.write(self.directory .. "/core/" .. path:match("[^/]+$"), texts[path])
+    changed_tree.write(self.directory .. path:gsub("^csrc", ""), texts[path])
   end
 end
 
