@@ -32,7 +32,7 @@ local RULES = {
       "%f[%a]([Aa]nybody)%f[%A]", "%f[%a]([Ee]verybody)%f[%A]" },
     ceiling = 342 },
   { name = "long", what = "comment lines over 100 columns", where = "csrc", patterns = {}, columns = 100,
-    ceiling = 1501 },
+    ceiling = 1503 },
 }
 
 local function lines_of(command)
