@@ -30,21 +30,27 @@ int64_t witness_clock_now_us(void) {
   return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
+static void note(int64_t delay_us, int64_t now_us) {
+  if (delay_us > ORDINARY_US) {
+    uint_fast32_t place = atomic_load(&witness.written) % RECORDS;
+    atomic_store(&witness.ended_us[place], now_us);
+    atomic_store(&witness.delay_us[place], delay_us);
+    atomic_fetch_add(&witness.written, 1);
+  }
+}
+
 static void *watch(void *unused) {
   const struct timespec beat = {.tv_nsec = BEAT_US * 1000};
   (void)unused;
+  /* The thread itself may have begun late. */
+  int64_t slept_us = witness_clock_now_us();
+  note(slept_us - atomic_load(&witness.beat_us), slept_us);
   for (;;) {
-    int64_t slept_us = witness_clock_now_us();
     atomic_store(&witness.beat_us, slept_us);
     (void)nanosleep(&beat, NULL);
     int64_t now_us = witness_clock_now_us();
-    int64_t delay_us = now_us - slept_us - BEAT_US;
-    if (delay_us > ORDINARY_US) {
-      uint_fast32_t place = atomic_load(&witness.written) % RECORDS;
-      atomic_store(&witness.ended_us[place], now_us);
-      atomic_store(&witness.delay_us[place], delay_us);
-      atomic_fetch_add(&witness.written, 1);
-    }
+    note(now_us - slept_us - BEAT_US, now_us);
+    slept_us = now_us;
   }
   return NULL;
 }
