@@ -1,20 +1,22 @@
 # Everything that tests. Included by the Makefile.
 
 # ------------------------------------------------------------------------------------- unit tests
-# Every csrc/test/unit/*_test.c is a cmocka program; csrc/test/lib has what it may use.
+# Every csrc/test/unit/FOLDER/*_test.c is a cmocka program, in the folder of the module that it tests.
+# csrc/test/lib has the code that tests share.
 # rl_lua_*_test.c embed a Lua: one program per Lua version.
 
 CMOCKA_LIBS ?= $(shell $(PKG_CONFIG) --libs cmocka || echo -lcmocka)
-ifneq ($(wildcard csrc/test/*.c),)
-  $(error $(wildcard csrc/test/*.c): a unit test belongs in csrc/test/unit, a helper in csrc/test/lib)
+ifneq ($(wildcard csrc/test/*.c csrc/test/unit/*.c),)
+  $(error $(wildcard csrc/test/*.c csrc/test/unit/*.c): a unit test belongs in csrc/test/unit/FOLDER, a helper in csrc/test/lib)
 endif
 # Those that look behind TLS are made where TLS is. What they share is in csrc/test/tls.
 without_tls = $(if $(filter 1,$(TLS)),$(1),$(foreach source,$(1),$(if $(filter rl_tls_% tls_%,$(notdir $(source))),,$(source))))
-TEST_SOURCES = $(call without_tls,$(wildcard csrc/test/unit/*_test.c))
-TEST_LUA_SOURCES = $(filter csrc/test/unit/rl_lua_%,$(TEST_SOURCES))
+TEST_SOURCES = $(call without_tls,$(wildcard csrc/test/unit/*/*_test.c))
+TEST_LUA_SOURCES = $(foreach source,$(TEST_SOURCES),$(if $(filter rl_lua_%,$(notdir $(source))),$(source)))
+vpath %_test.c $(sort $(dir $(TEST_SOURCES)))
 TEST_HELPERS = $(filter-out %_lua.c,$(wildcard csrc/test/lib/*.c))
-TEST_PROGRAMS = $(patsubst csrc/test/unit/%.c,$(BUILD)/test/%,$(filter-out $(TEST_LUA_SOURCES),$(TEST_SOURCES)))
-TEST_LUA_PROGRAMS = $(patsubst csrc/test/unit/%.c,$(BUILD)/$(LUA_VERSION)/test/%,$(TEST_LUA_SOURCES))
+TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/test/%,$(notdir $(filter-out $(TEST_LUA_SOURCES),$(TEST_SOURCES))))
+TEST_LUA_PROGRAMS = $(patsubst %.c,$(BUILD)/$(LUA_VERSION)/test/%,$(notdir $(TEST_LUA_SOURCES)))
 TEST_THREAD_PROGRAMS = $(filter %_thread_test,$(TEST_PROGRAMS))
 
 # Tests see hidden symbols. An archive, so that a test which includes a .c file gets no second copy.
@@ -38,10 +40,13 @@ $(BUILD)/test/%.o: csrc/test/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(compile) $(TEST_CPPFLAGS) -c -o $@ $<
 compile_tls_test = $(compile) $(TEST_CPPFLAGS) -Icsrc/test/tls $(TLS_CPPFLAGS) -c -o $@ $<
+$(BUILD)/test/unit/%_test.o: %_test.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(compile) $(TEST_CPPFLAGS) -c -o $@ $<
 $(BUILD)/test/tls/%.o: csrc/test/tls/%.c $(BUILD)/flags $(BUILD)/tls-flags
 	@mkdir -p $(@D)
 	$(compile_tls_test)
-$(BUILD)/test/unit/rl_tls_%.o: csrc/test/unit/rl_tls_%.c $(BUILD)/flags $(BUILD)/tls-flags
+$(BUILD)/test/unit/rl_tls_%_test.o: rl_tls_%_test.c $(BUILD)/flags $(BUILD)/tls-flags
 	@mkdir -p $(@D)
 	$(compile_tls_test)
 
@@ -50,18 +55,18 @@ helpers_of = $(wildcard $(addprefix csrc/test/lib/,$(shell sed -n 's/^.include "
 wraps = $(shell grep -oh '\b__wrap_[A-Za-z0-9_]*' $(1) $(call helpers_of,$(1)) | sort -u | sed 's/__wrap_/-Wl,--wrap=/')
 link_test = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(call wraps,$<) -o $@ $(filter %.o,$^) $(HELPER_LIBRARY)
 
-$(BUILD)/test/%_test: csrc/test/unit/%_test.c $(BUILD)/test/unit/%_test.o $(HELPER_LIBRARY) $(INTERNAL_LIBRARY)
+$(BUILD)/test/%_test: %_test.c $(BUILD)/test/unit/%_test.o $(HELPER_LIBRARY) $(INTERNAL_LIBRARY)
 	$(link_test) $(INTERNAL_LIBRARY) $(CMOCKA_LIBS) $(LDLIBS_REDLOCK)
 link_tls_test = $(CC) $(ALL_CFLAGS) $(LDFLAGS) $(call wraps,$<) -o $@ $(filter %.o,$^) $(TLS_LIBRARIES) $(HELPER_LIBRARY) \
   $(INTERNAL_LIBRARY) $(CMOCKA_LIBS) $(OPENSSL_LIBS) $(LDLIBS_REDLOCK)
-$(BUILD)/test/rl_tls_%_test: csrc/test/unit/rl_tls_%_test.c $(BUILD)/test/unit/rl_tls_%_test.o $(TLS_LIBRARIES) \
+$(BUILD)/test/rl_tls_%_test: rl_tls_%_test.c $(BUILD)/test/unit/rl_tls_%_test.o $(TLS_LIBRARIES) \
     $(HELPER_LIBRARY) $(INTERNAL_LIBRARY)
 	$(link_tls_test)
 
-$(BUILD)/$(LUA_VERSION)/test/%.o: csrc/test/unit/%.c $(BUILD)/$(LUA_VERSION)/flags
+$(BUILD)/$(LUA_VERSION)/test/%_test.o: %_test.c $(BUILD)/$(LUA_VERSION)/flags
 	@mkdir -p $(@D)
 	$(compile) $(TEST_CPPFLAGS) $(LUA_CFLAGS) -c -o $@ $<
-$(BUILD)/$(LUA_VERSION)/test/%_test: csrc/test/unit/%_test.c $(BUILD)/$(LUA_VERSION)/test/%_test.o $(BINDING_OBJECTS) \
+$(BUILD)/$(LUA_VERSION)/test/%_test: %_test.c $(BUILD)/$(LUA_VERSION)/test/%_test.o $(BINDING_OBJECTS) \
     $(HELPER_LIBRARY) $(INTERNAL_LIBRARY)
 	$(link_test) $(INTERNAL_LIBRARY) $(LUA_LIBS) $(CMOCKA_LIBS) $(LDLIBS_REDLOCK)
 .SECONDARY:

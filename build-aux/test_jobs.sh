@@ -11,21 +11,19 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 MAKE=${MAKE:-make}
-UNIT=csrc/test/unit
+UNIT='csrc/test/unit/*'
 INTEGRATION=csrc/test/integration
 
 job() {
   echo "$1|$2|$3|$4|$5"
 }
 
-# Prints the names of the test programs in the directory $1, those of |first| before the others.
+# Prints the names of the test programs in the directories of the pattern $1, those of |first| before the others.
 programs() {
-  local name
-  for name in $first; do [ ! -e "$1/${name}_test.c" ] || echo "$name"; done
-  for name in "$1"/*_test.c; do
-    name=$(basename "$name" _test.c)
-    [[ " $first " == *" $name "* ]] || echo "$name"
-  done
+  local name names
+  names=$(printf '%s\n' $1/*_test.c | sed 's|.*/||; s|_test\.c$||' | sort)
+  for name in $first; do [[ $'\n'$names$'\n' != *$'\n'"$name"$'\n'* ]] || echo "$name"; done
+  for name in $names; do [[ " $first " == *" $name "* ]] || echo "$name"; done
 }
 
 # ------------------------------------------------------------------------------- the ordinary configuration
@@ -33,7 +31,7 @@ programs() {
 first='rl_exhaustive rl_tls_oom rl_tls_line rl_client_wait_launch_thread'
 unit_jobs() {
   local name version
-  for name in $(programs $UNIT); do
+  for name in $(programs "$UNIT"); do
     case $name in
     rl_lua_oom)
       for version in 5.4 jit; do
@@ -55,7 +53,7 @@ unit_jobs() {
 over_tls=$(sed -n 's/^INTEGRATION_OVER_TLS = //p' build-aux/integration.mk)
 integration_jobs() {
   local name
-  for name in $(first='' programs $INTEGRATION) $(printf 'over_tls_%s ' $over_tls); do
+  for name in $(first='' programs "$INTEGRATION") $(printf 'over_tls_%s ' $over_tls); do
     job "integration/$name" sleeping '' "5.4:build/test/integration/${name}_test 5.4:lib 5.4:cli" "build/test/integration/${name}_test"
   done
 }
@@ -119,7 +117,7 @@ asan_jobs() {
   job asan/build computing '' '' "$MAKE asan-programs"
   for name in $asan_specs; do asan_spec_job "$name"; done
   for name in $asan_programs; do asan_program_job "$name"; done
-  for name in $(programs $UNIT); do
+  for name in $(programs "$UNIT"); do
     case $name in
     rl_lua_oom)
       job "asan/unit/$name@5.4" computing asan/build '' \
@@ -137,7 +135,7 @@ asan_jobs() {
 # The specs and programs that asan_jobs leaves out.
 asan_long_jobs() {
   local name file version
-  for name in $(first='' programs $INTEGRATION); do
+  for name in $(first='' programs "$INTEGRATION"); do
     [[ " $asan_programs " == *" $name "* ]] || asan_program_job "$name"
   done
   for file in spec/*_spec.lua spec/integration/*_spec.lua spec/nginx/*_spec.lua; do
@@ -155,10 +153,10 @@ no_aslr=$(setarch -R true 2>/dev/null && echo 'setarch -R ')
 tsan_jobs() {
   local name
   job tsan/build computing '' '' "$MAKE tsan-programs"
-  for name in $(programs $UNIT | grep _thread$); do
+  for name in $(programs "$UNIT" | grep _thread$); do
     job "tsan/unit/$name" computing tsan/build '' "${no_aslr}build/tsan/test/${name}_test"
   done
-  for name in $(programs $INTEGRATION | grep _thread$); do
+  for name in $(programs "$INTEGRATION" | grep _thread$); do
     job "tsan/integration/$name" sleeping tsan/build '' "TSAN_OPTIONS=die_after_fork=0 ${no_aslr}build/tsan/test/integration/${name}_test"
   done
 }
@@ -174,7 +172,7 @@ valgrind_job() {
 
 valgrind_jobs() {
   local name
-  for name in $(programs $UNIT); do
+  for name in $(programs "$UNIT"); do
     # Threads under valgrind take turns, so that a bound of time means nothing; ThreadSanitizer runs them.
     [[ $name == rl_lua_* || $name == *_thread || " $valgrind_long " == *" $name "* ]] || valgrind_job "$name"
   done

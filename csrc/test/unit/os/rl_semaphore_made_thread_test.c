@@ -7,6 +7,6 @@
  */
 #define RL_SEMAPHORE_IS_NATIVE 0
 
-#include "../../driver/os/rl_semaphore.c"
+#include "../../../driver/os/rl_semaphore.c"
 
 #include "rl_semaphore_thread_test.c"

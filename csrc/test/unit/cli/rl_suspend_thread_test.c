@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "../../cli/cli_loop.c"
+#include "../../../cli/cli_loop.c"
 #include "client/rl_client.h"
 #include "loopback.h"
 #include "rl_test.h"

@@ -6,7 +6,7 @@
 #include "rl_test.h"
 
 #define LLVMFuzzerTestOneInput fuzz_tls_play
-#include "../fuzz/fuzz_tls.c"
+#include "../../fuzz/fuzz_tls.c"
 #undef LLVMFuzzerTestOneInput
 
 #define INPUT_MAX 2048
@@ -26,7 +26,7 @@ static void it_takes_its_corpus(void **state) {
   char line[2 * INPUT_MAX];
   unsigned played = 0;
   (void)state;
-  (void)snprintf(path, sizeof path, "%.*s../fuzz/corpus/tls.hex",
+  (void)snprintf(path, sizeof path, "%.*s../../fuzz/corpus/tls.hex",
                  slash == NULL ? 0 : (int)(slash - __FILE__ + 1), __FILE__);
   FILE *file = fopen(path, "r");
   assert_non_null(file);

@@ -7,16 +7,16 @@
 #include "rl_test.h"
 
 #define LLVMFuzzerTestOneInput fuzz_core_play
-#include "../fuzz/fuzz_core.c"
+#include "../../fuzz/fuzz_core.c"
 #undef LLVMFuzzerTestOneInput
 #define LLVMFuzzerTestOneInput fuzz_address_play
-#include "../fuzz/fuzz_address.c"
+#include "../../fuzz/fuzz_address.c"
 #undef LLVMFuzzerTestOneInput
 #define LLVMFuzzerTestOneInput fuzz_options_play
-#include "../fuzz/fuzz_options.c"
+#include "../../fuzz/fuzz_options.c"
 #undef LLVMFuzzerTestOneInput
 #define LLVMFuzzerTestOneInput fuzz_api_play
-#include "../fuzz/fuzz_api.c"
+#include "../../fuzz/fuzz_api.c"
 #undef LLVMFuzzerTestOneInput
 
 #define LINE_MAX_LENGTH 4096
@@ -48,7 +48,7 @@ static void play_corpus(target play, const char *name, unsigned least) {
   char path[512];
   char line[LINE_MAX_LENGTH];
   unsigned played = 0;
-  (void)snprintf(path, sizeof path, "%.*s../fuzz/corpus/%s.hex",
+  (void)snprintf(path, sizeof path, "%.*s../../fuzz/corpus/%s.hex",
                  slash == NULL ? 0 : (int)(slash - __FILE__ + 1), __FILE__, name);
   FILE *file = fopen(path, "r");
   if (file == NULL) {

@@ -1,6 +1,6 @@
 /*
- * Ballots: what a reply is, and what it proves. All commands are tried in rl_lock_acquire_test.c,
- * rl_lock_extend_test.c and rl_release_test.c.
+ * Ballots: what a reply is, and what it proves. All commands are tried in rl_acquire_test.c,
+ * rl_extend_test.c and rl_release_test.c.
  *
  * SPDX-License-Identifier: MIT
  */
