@@ -134,7 +134,7 @@ describe("redlock.luv", function()
       farm:eventually_free("r")
     end)
 
-    for _, notify in ipairs { "auto", false } do
+    for _, notify in ipairs { true, false } do
       local how = ", notify = " .. tostring(notify)
 
       it("the loop never ended when a coroutine was closed in the middle of acquire(), and its lock collected" .. how,

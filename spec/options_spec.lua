@@ -84,13 +84,13 @@ describe("wrong arguments", function()
     misuse("lock:result() before any operation", function() return (lock:result()) end)
   end)
 
-  it("notify, which is \"auto\" or false", function()
-    for _, value in ipairs { "auto", true, false } do
+  it("notify, which is true or false", function()
+    for _, value in ipairs { true, false } do
       redlock.new(NODES, { notify = value }):close()
       assert(client:new_lock("r", { notify = value, fair = true, poll_interval = 1 }))
     end
-    for _, value in ipairs { "yes", "", 1, {}, print } do
-      local text = "option 'notify' must be \"auto\" or false, got "
+    for _, value in ipairs { "auto", "", 1, {}, print } do
+      local text = "option 'notify' must be true or false, got "
       local shown = value == 1 and "1" or "a " .. type(value)
       misuse(text .. shown, function() redlock.new(NODES, { notify = value }) end)
       misuse(text .. shown, function() client:new_lock("r", { notify = value }) end)

@@ -77,9 +77,7 @@ static void read_flag(lua_State *L, const rl_option *row, const char *name, void
   bool parts =
       lua_istable(L, -1) && (strcmp(row->name, "auto_extend") == 0 ||
                              strcmp(row->name, "tls") == 0 || strcmp(row->name, "guard") == 0);
-  bool automatic = lua_type(L, -1) == LUA_TSTRING && strcmp(row->name, "notify") == 0 &&
-                   strcmp(lua_tostring(L, -1), "auto") == 0;
-  if (lua_type(L, -1) != LUA_TBOOLEAN && !parts && !automatic)
+  if (lua_type(L, -1) != LUA_TBOOLEAN && !parts)
     rl_lua_misuse(L, level, "redlock: %s must be true or false", name);
   memcpy(field, &flag, sizeof flag);
 }

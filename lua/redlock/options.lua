@@ -235,14 +235,8 @@ local function on_lost(value)
   if not callable(value) then return "must be a function, got " .. shown(value) end
 end
 
--- Returns true if who waits is called: where the nodes let it.
-local function notify(value)
-  if type(value) == "boolean" or value == "auto" then return end
-  return 'must be "auto" or false, got ' .. shown(value)
-end
-
 for _, of in ipairs { of_lock, of_client } do
-  of.auto_extend, of.on_lost, of.notify = auto_extend, on_lost, notify
+  of.auto_extend, of.on_lost = auto_extend, on_lost
 end
 
 -- Whose a lock is may be a name; of a client it is no single owner's.

@@ -40,7 +40,7 @@
 ---@field max_hold? redlock.Milliseconds with auto_extend: it ends then at the latest; 0, the default: never
 ---@field notify_lost? boolean its loss is told though it does not keep itself; on_lost implies it; default false
 ---@field fence? boolean each grant has a fencing token, lock:fence(); default false
----@field notify? "auto"|boolean who waits is called by the nodes, where they let it; default "auto", as true is
+---@field notify? boolean nodes notify a waiter when the lock is free; false: poll instead; default true
 ---@field fair? boolean an acquire waits for its turn even when the lock is free, if others wait; default false
 ---@field poll_interval? redlock.Milliseconds between polls of a waiter that expects a notification; default 2000
 ---@field on_lost? fun(lock: redlock.Lock, reason: redlock.Code) the lease is lost; "unavailable" and "clock" only warn
