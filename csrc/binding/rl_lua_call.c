@@ -99,9 +99,9 @@ static int begin_release_send(lua_State *L, rl_lua_lock *self, int index, rl_lua
 
   if (driver != RL_LUA_WORKER)
     return begin_release(L, self, index, driver);
-  error = rl_lock_release_unheard(rl_lock_of(self->lock), redlock_now());
+  error = rl_lock_release_send(rl_lock_of(self->lock), redlock_now());
   if (error == REDLOCK_OK)
-    rl_lock_tell_end(rl_lock_of(self->lock)); /* What the lock takes up is given back then. */
+    rl_lock_report_end(rl_lock_of(self->lock)); /* What the lock takes up is given back then. */
   return error;
 }
 

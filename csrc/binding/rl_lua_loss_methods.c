@@ -75,7 +75,7 @@ static int loss_is_watched(lua_State *L) {
   bool tells;
 
   rl_client_enter(client);
-  tells = rl_renewal_tells(rl_lock_of(self->lock));
+  tells = rl_renewal_reports(rl_lock_of(self->lock));
   rl_client_leave(client);
   lua_pushboolean(L, tells && redlock_lock_remaining(self->lock) > 0);
   return 1;

@@ -550,7 +550,7 @@ static int nginx_abandon(lua_State *L) {
 
   for (rl_lock *lock = self->client->core.locks; lock != NULL; lock = lock->next) {
     if (rl_lock_remaining(lock, now_us) > 0 && rl_renewal_is_on(lock))
-      rl_loss_tell(lock, REDLOCK_E_UNAVAILABLE, now_us);
+      rl_loss_report(lock, REDLOCK_E_UNAVAILABLE, now_us);
   }
   lua_pushboolean(L, rl_lua_nginx_has_losses(self));
   return 1;

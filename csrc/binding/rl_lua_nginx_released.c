@@ -62,7 +62,7 @@ void rl_lua_nginx_released_give_back(rl_lua_lock *self) {
   resource = redlock_lock_resource(lock, &kept->resource_length);
   memcpy(resource_of(kept, core), resource, kept->resource_length);
   kept->result = rl_lock_result(known);
-  kept->unheard = known->unheard;
+  kept->unheard = known->abandoned;
   kept->given_back = 1;
   rl_lua_lock_free(self);
 }
@@ -87,7 +87,7 @@ int rl_lua_nginx_released_revive(lua_State *L, rl_lua_lock *self) {
   lock = rl_lock_of(self->lock);
   lock->operation = self->operation;
   lock->result = (int8_t)kept->result;
-  lock->unheard = kept->unheard != 0;
+  lock->abandoned = kept->unheard != 0;
   for (unsigned i = 0; i < client->core.node_count; i++) {
     const rest_vote *rest = &votes_of(kept)[i];
     lock->votes[i].latency_us = rest->latency_us;

@@ -42,7 +42,7 @@ static const rl_upper rl_core_upper = {rl_core_steps, rl_waitlist_leave, rl_life
 typedef struct rl_core_parts {
   rl_waitlists lines;
   rl_releases releases;
-  rl_backfills joins;
+  rl_backfills backfills;
   rl_losses losses;
   rl_reentries reentries;
 } rl_core_parts;
@@ -63,7 +63,7 @@ static int rl_core_make_parts(rl_core *core) {
   core->upper = &rl_core_upper;
   core->lines = &parts->lines;
   core->releases = &parts->releases;
-  core->joins = &parts->joins;
+  core->backfills = &parts->backfills;
   core->losses = &parts->losses;
   core->reentries = &parts->reentries;
   core->releases->again_at_us = REDLOCK_NEVER;
@@ -163,7 +163,7 @@ static void rl_core_drop_subscriber(rl_core *core, rl_node *listener, redlock_ti
  */
 static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
   rl_outstanding owed;
-  rl_outbox_look_again(core);
+  rl_outbox_reopen(core);
   rl_twin_forget(core, node);
   while (rl_link_take(&node->link, &owed)) {
     rl_attempt *attempt = owed.attempt;
@@ -337,7 +337,7 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
   }
   char refusal[RL_REASON_MAX + 1];
   refusal[0] = '\0';
-  rl_outbox_look_again(core);
+  rl_outbox_reopen(core);
   core->releases->reading = true;
   reason = rl_link_feed(&node->link, now_us, bytes, length);
   while (reason == NULL) {
@@ -531,7 +531,7 @@ void rl_core_forget(rl_core *core) {
   }
   rl_notify_forget(core);
   rl_release_forget(core);
-  core->joins->due = 0;
+  core->backfills->due = 0;
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
     if (node->link.phase != RL_LINK_DOWN) {

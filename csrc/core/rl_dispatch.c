@@ -174,13 +174,13 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
   if (ballot.node_us != 0) {
     (void)rl_node_clock_note(&node->link.clock, ballot.node_us, owed->sent_us, now_us);
     if (node->link.guard != NULL) {
-      stepped = rl_guarding_heard(core, node, now_us, owed, ballot.node_us);
+      stepped = rl_guarding_note_clock(core, node, now_us, owed, ballot.node_us);
     }
   }
   error = rl_twin_answered(core, node, owed, &ballot) ? node->error : error;
   rl_margin_answered(node, owed, ballot);
   if (stepped) {
-    rl_renew_doubt_all(core, now_us);
+    rl_renew_suspect_all(core, now_us);
   }
   if ((ballot.wants_text || plain) && rl_dispatch_send_again(node, now_us, owed)) {
     return NULL;

@@ -56,7 +56,7 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
     return RL_BEGUN_ENDED;
   }
   rl_release_settle_failed(lock, now_us, true);
-  if (lock->attempt == NULL && rl_lock_attach(lock) == NULL && rl_reentry_count(lock, now_us)) {
+  if (lock->attempt == NULL && rl_lock_attach(lock) == NULL && rl_reentry_try_share(lock, now_us)) {
     rl_lock_end(lock, now_us, REDLOCK_OK); /* O2: its owner has got it meanwhile. */
     lock->phase = RL_PHASE_IDLE;
     return RL_BEGUN_ENDED;
@@ -113,7 +113,7 @@ static const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *
     return unsent;
   }
   const rl_attach *attach = rl_lock_attach(lock);
-  bool doubtful = attach != NULL && (attach->doubtful & rl_node_bit(node)) != 0;
+  bool doubtful = attach != NULL && (attach->suspect & rl_node_bit(node)) != 0;
   rl_attempt_set_sent(lock->attempt, now_us, rl_node_bit(node), key_ms);
   return doubtful ? "it had not answered when the lock was detached" : NULL; /* H3 */
 }
@@ -216,7 +216,7 @@ static void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
 }
 
 /* A node that was waited for has come up while the lease lasts. */
-static void rl_acquire_late_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
+static void rl_acquire_grace_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
   (void)rl_backfill(lock, now_us, node);
 }
 
@@ -225,5 +225,5 @@ const rl_steps rl_acquire_steps = {
     .send = rl_acquire_send,
     .decide = rl_acquire_decide,
     .timed_out = rl_fence_time_out,
-    .late_up = rl_acquire_late_up,
+    .grace_up = rl_acquire_grace_up,
 };

@@ -56,18 +56,18 @@ int rl_attach_set(rl_lock *lock, const rl_handover *handover) {
   }
   rl_attach_forget(lock);
   attach->handed = handed;
-  attach->doubtful = handover->doubtful;
+  attach->suspect = handover->suspect;
   attach->fence = handover->fence;
   attach->floor_ms = rl_time_ms_up(handover->lock_delay_us);
   attach->key_ms = attach->floor_ms + rl_time_ms_up(handover->ttl_us);
-  lock->rare->attach = attach;
+  lock->extension->attach = attach;
   return REDLOCK_OK;
 }
 
 void rl_attach_succeeded(rl_lock *lock, redlock_time now_us) {
   const rl_attach *attach = rl_lock_attach(lock);
-  uint32_t left = attach->doubtful | ~lock->lease->sent;
-  rl_fence_carry(lock, attach->fence); /* F6 */
+  uint32_t left = attach->suspect | ~lock->lease->sent;
+  rl_fence_adopt(lock, attach->fence); /* F6 */
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     const rl_vote *vote = &lock->votes[i];
     bool granted = vote->settled && rl_vote_counts_as(vote->vote) == RL_COUNT_GRANTED;
@@ -86,7 +86,7 @@ void rl_attach_succeeded(rl_lock *lock, redlock_time now_us) {
 void rl_attach_forget(rl_lock *lock) {
   rl_attach *attach = rl_lock_attach(lock);
   if (attach != NULL) {
-    lock->rare->attach = NULL;
+    lock->extension->attach = NULL;
     rl_attempt_unref(&lock->core->attempts, attach->handed);
     free(attach);
   }

@@ -13,7 +13,7 @@
 /* What a lock has until it has tried to. */
 typedef struct rl_attach {
   rl_attempt *handed; /* a reference: the token that is to be replaced; released by H8 alone */
-  uint32_t doubtful;
+  uint32_t suspect;
   uint64_t key_ms;   /* how long its keys live at most */
   uint64_t fence;    /* the fencing token of the lease; 0 for none */
   uint64_t floor_ms; /* a key of which so little is left is a lease's no more */

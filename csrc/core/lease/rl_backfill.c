@@ -37,9 +37,9 @@ void rl_backfill_begin(rl_lock *lock, redlock_time now_us) {
 
 void rl_backfill_ready(rl_core *core, rl_node *node) {
   if (node->lacks_keys && node->link.phase == RL_LINK_UP) {
-    core->joins->due |= rl_node_bit(node);
-    core->joins->at_us =
-        rl_time_min(core->joins->at_us, rl_time_add(core->now_us, RL_BACKFILL_EVERY_US));
+    core->backfills->due |= rl_node_bit(node);
+    core->backfills->at_us =
+        rl_time_min(core->backfills->at_us, rl_time_add(core->now_us, RL_BACKFILL_EVERY_US));
   }
 }
 
@@ -75,33 +75,33 @@ static void rl_backfill_node(rl_core *core, redlock_time now_us, rl_node *node) 
   }
   node->lacks_keys = !done;
   if (done || rl_link_behind(&node->link, now_us) > RL_BACKFILL_EVERY_US) {
-    core->joins->due &= ~rl_node_bit(node);
+    core->backfills->due &= ~rl_node_bit(node);
   }
 }
 
 bool rl_backfill_wanted(const rl_core *core) {
-  return core->joins->due != 0 && core->joins->at_us <= core->now_us;
+  return core->backfills->due != 0 && core->backfills->at_us <= core->now_us;
 }
 
 redlock_time rl_backfill_deadline(const rl_core *core) {
-  return core->joins->due != 0 ? core->joins->at_us : REDLOCK_NEVER;
+  return core->backfills->due != 0 ? core->backfills->at_us : REDLOCK_NEVER;
 }
 
 void rl_backfill_continue(rl_core *core, redlock_time now_us) {
   if (!rl_backfill_wanted(core)) {
     return;
   }
-  core->joins->at_us = rl_time_add(now_us, RL_BACKFILL_EVERY_US);
+  core->backfills->at_us = rl_time_add(now_us, RL_BACKFILL_EVERY_US);
   uint32_t later = 0;
   redlock_time later_us = REDLOCK_NEVER;
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
     redlock_duration quarantined_us = rl_guard_quarantined(node->link.guard, now_us);
-    if ((core->joins->due & rl_node_bit(node)) == 0) {
+    if ((core->backfills->due & rl_node_bit(node)) == 0) {
       continue;
     }
     if (node->link.phase != RL_LINK_UP || quarantined_us == REDLOCK_NEVER) {
-      core->joins->due &= ~rl_node_bit(node); /* Until it has come up, or answers. */
+      core->backfills->due &= ~rl_node_bit(node); /* Until it has come up, or answers. */
     } else if (quarantined_us > 0) {
       later |= rl_node_bit(node);
       later_us = rl_time_min(later_us, rl_time_add(now_us, quarantined_us));
@@ -109,7 +109,7 @@ void rl_backfill_continue(rl_core *core, redlock_time now_us) {
       rl_backfill_node(core, now_us, node);
     }
   }
-  if (core->joins->due == later && later != 0) {
-    core->joins->at_us = later_us;
+  if (core->backfills->due == later && later != 0) {
+    core->backfills->at_us = later_us;
   }
 }

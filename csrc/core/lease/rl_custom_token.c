@@ -21,15 +21,15 @@ int rl_custom_token_set(rl_lock *lock, const void *token, size_t token_length) {
     return REDLOCK_E_NO_MEMORY;
   }
   rl_custom_token_forget(lock);
-  attempt->given = true;
-  lock->rare->given = attempt;
+  attempt->custom = true;
+  lock->extension->custom_token = attempt;
   return REDLOCK_OK;
 }
 
 rl_attempt *rl_custom_token_take(rl_lock *lock) {
-  rl_attempt *attempt = lock->rare == NULL ? NULL : lock->rare->given;
+  rl_attempt *attempt = lock->extension == NULL ? NULL : lock->extension->custom_token;
   if (attempt != NULL) {
-    lock->rare->given = NULL;
+    lock->extension->custom_token = NULL;
   }
   return attempt;
 }

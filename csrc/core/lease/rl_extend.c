@@ -41,7 +41,7 @@ static rl_begun rl_extend_begin(rl_lock *lock, redlock_time now_us, const unsign
     rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* E1 */
     return RL_BEGUN_ENDED;
   }
-  if (lock->automatic || rl_ring_is_joining(lock)) {
+  if (lock->automatic || rl_ring_is_nesting(lock)) {
     rl_renew_cap(lock, now_us);
   }
   rl_margin_extends(lock, now_us);
@@ -133,7 +133,8 @@ static void rl_extend_decide(rl_lock *lock, redlock_time now_us) {
 }
 
 /* E5: a node has answered after the round of an extend that failed. */
-static void rl_extend_late(rl_lock *lock, redlock_time now_us, rl_node *node, redlock_vote vote) {
+static void rl_extend_grace_vote(rl_lock *lock, redlock_time now_us, rl_node *node,
+                                 redlock_vote vote) {
   if (lock->phase == RL_PHASE_GRACE) {
     if (rl_vote_counts_as(vote) == RL_COUNT_DENIED && lock->extended) {
       rl_extend_heal(lock, now_us, node);
@@ -151,5 +152,5 @@ const rl_steps rl_extend_steps = {
     .begin = rl_extend_begin,
     .send = rl_extend_send,
     .decide = rl_extend_decide,
-    .late = rl_extend_late,
+    .grace_vote = rl_extend_grace_vote,
 };

@@ -36,14 +36,14 @@ bool rl_fence_reserve(rl_lock *lock, const rl_options *options) {
   if (!rl_lock_reserve_extension(lock)) {
     return false;
   }
-  lock->rare->fence = calloc(1, sizeof *lock->rare->fence);
-  return lock->rare->fence != NULL;
+  lock->extension->fence = calloc(1, sizeof *lock->extension->fence);
+  return lock->extension->fence != NULL;
 }
 
 void rl_fence_free(rl_lock *lock) {
-  if (lock->rare != NULL) {
-    free(lock->rare->fence);
-    lock->rare->fence = NULL;
+  if (lock->extension != NULL) {
+    free(lock->extension->fence);
+    lock->extension->fence = NULL;
   }
 }
 
@@ -51,7 +51,7 @@ uint64_t rl_fence_token(const rl_lock *lock) {
   return rl_fence_is_on(lock) && rl_fence_of(lock) != NULL ? rl_fence_of(lock)->token : 0;
 }
 
-void rl_fence_carry(rl_lock *lock, uint64_t token) {
+void rl_fence_adopt(rl_lock *lock, uint64_t token) {
   rl_fence *fence = rl_fence_of(lock);
   if (fence != NULL) {
     fence->token = token;

@@ -31,7 +31,7 @@ typedef struct rl_fence {
 
 /* What the lock has for it, or NULL. */
 static inline rl_fence *rl_fence_of(const rl_lock *lock) {
-  return lock->rare == NULL ? NULL : lock->rare->fence;
+  return lock->extension == NULL ? NULL : lock->extension->fence;
 }
 
 /* Returns true if the lock's operation, and its lease, has a fencing token. */
@@ -50,7 +50,7 @@ void rl_fence_free(rl_lock *lock);
 uint64_t rl_fence_token(const rl_lock *lock);
 
 /* The token of a lease that comes from elsewhere: another lock of its owner, another process. */
-void rl_fence_carry(rl_lock *lock, uint64_t token);
+void rl_fence_adopt(rl_lock *lock, uint64_t token);
 
 /* F1: an attempt begins. */
 void rl_fence_begin(rl_lock *lock, redlock_time now_us);

@@ -19,7 +19,7 @@ void rl_guarding_prepare(rl_core *core) {
 }
 
 /* J2 of rl_backfill.c. */
-static void rl_guarding_join(rl_core *core, uint32_t nodes) {
+static void rl_guarding_backfill(rl_core *core, uint32_t nodes) {
   for (unsigned i = 0; nodes != 0 && i < core->node_count; i++) {
     if ((nodes >> i & 1) != 0) {
       rl_backfill_ready(core, core->nodes[i]);
@@ -29,27 +29,27 @@ static void rl_guarding_join(rl_core *core, uint32_t nodes) {
 
 static void rl_guarding_act(rl_core *core, const rl_node *node, const rl_guard_news *news) {
   if (news->suspect) {
-    rl_margin_doubt(core, node);
+    rl_margin_suspect(core, node);
   }
-  rl_guarding_join(core, news->near);
+  rl_guarding_backfill(core, news->near);
 }
 
-bool rl_guarding_heard(rl_core *core, rl_node *node, redlock_time now_us,
-                       const rl_outstanding *owed, uint64_t node_us) {
+bool rl_guarding_note_clock(rl_core *core, rl_node *node, redlock_time now_us,
+                            const rl_outstanding *owed, uint64_t node_us) {
   rl_guard_news news = rl_guard_heard(node, now_us, owed, node_us);
   rl_guarding_act(core, node, &news);
-  return news.doubtful;
+  return news.review;
 }
 
 void rl_guarding_answered(rl_core *core, rl_node *node, redlock_time now_us,
                           const rl_outstanding *owed, bool came_up) {
   rl_guard_news news = rl_guard_answered(node, now_us, owed);
   rl_guarding_act(core, node, &news);
-  if (news.doubtful) {
-    rl_renew_doubt_all(core, now_us);
+  if (news.review) {
+    rl_renew_suspect_all(core, now_us);
   }
   uint32_t near = rl_guard_review(core->guards, now_us);
-  rl_guarding_join(core, near);
+  rl_guarding_backfill(core, near);
   uint32_t told = came_up ? near & ~rl_node_bit(node) : near | rl_node_bit(node);
   for (unsigned i = 0; i < core->node_count; i++) {
     if ((told >> i & 1) != 0 && core->nodes[i]->link.phase == RL_LINK_UP) {
@@ -62,6 +62,6 @@ void rl_guarding_answered(rl_core *core, rl_node *node, redlock_time now_us,
 
 void rl_guarding_review(rl_core *core, redlock_time now_us) {
   if (core->guards != NULL) {
-    rl_guarding_join(core, rl_guard_review(core->guards, now_us));
+    rl_guarding_backfill(core, rl_guard_review(core->guards, now_us));
   }
 }

@@ -19,11 +19,11 @@ void rl_guarding_answered(rl_core *core, rl_node *node, redlock_time now_us,
                           const rl_outstanding *owed, bool came_up);
 
 /*
- * G6. A reply to |owed| says that the node's clock showed |node_us|. Returns true if rl_renew_doubt_all() is to be
+ * G6. A reply to |owed| says that the node's clock showed |node_us|. Returns true if rl_renew_suspect_all() is to be
  * called when the reply has been looked at.
  */
-bool rl_guarding_heard(rl_core *core, rl_node *node, redlock_time now_us,
-                       const rl_outstanding *owed, uint64_t node_us);
+bool rl_guarding_note_clock(rl_core *core, rl_node *node, redlock_time now_us,
+                            const rl_outstanding *owed, uint64_t node_us);
 
 /* G3, G6. A node has gone. */
 void rl_guarding_review(rl_core *core, redlock_time now_us);

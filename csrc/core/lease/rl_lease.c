@@ -31,12 +31,12 @@ void rl_lease_drop(rl_lock *lock, redlock_time now_us, bool grow) {
 
 void rl_lease_lose(rl_lock *lock, redlock_time now_us) {
   lock->lost = true;
-  rl_loss_tell(lock, REDLOCK_E_LOST, now_us);
+  rl_loss_report(lock, REDLOCK_E_LOST, now_us);
   rl_reentry_lost(lock, now_us);
   rl_lease_drop_own(lock, now_us, true);
   lock->keys_end_us = now_us;
   rl_result_denied(lock);
-  if (rl_ring_is_joining(lock)) { /* O3. Whose acquire has failed releases nothing. */
+  if (rl_ring_is_nesting(lock)) { /* O3. Whose acquire has failed releases nothing. */
     rl_reentry_leave(lock, now_us);
     rl_loss_clear(lock);
     lock->lost = false;

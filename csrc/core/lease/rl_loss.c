@@ -43,13 +43,13 @@ int rl_loss_reason(const rl_lock *lock) {
   return rl_renewal_is_capped(lock) ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED;
 }
 
-void rl_loss_ran_out(rl_lock *lock) {
-  rl_loss_tell(lock, rl_loss_reason(lock), lock->deadline_us);
+void rl_loss_report_expired(rl_lock *lock) {
+  rl_loss_report(lock, rl_loss_reason(lock), lock->deadline_us);
 }
 
 /* One warning is enough: the other would only take its place, and be followed by the first again. */
-static void rl_loss_tell_one(rl_lock *lock, int reason, redlock_time since_us) {
-  if (!rl_renewal_tells(lock)) {
+static void rl_loss_report_one(rl_lock *lock, int reason, redlock_time since_us) {
+  if (!rl_renewal_reports(lock)) {
     return;
   }
   int told = lock->renewal->loss.reason;
@@ -61,10 +61,10 @@ static void rl_loss_tell_one(rl_lock *lock, int reason, redlock_time since_us) {
   rl_loss_enqueue(lock);
 }
 
-void rl_loss_tell(rl_lock *lock, int reason, redlock_time since_us) {
-  rl_loss_tell_one(lock, reason, since_us);
+void rl_loss_report(rl_lock *lock, int reason, redlock_time since_us) {
+  rl_loss_report_one(lock, reason, since_us);
   for (rl_lock *other = rl_ring_next(lock); other != lock; other = rl_ring_next(other)) {
-    rl_loss_tell_one(other, reason, since_us);
+    rl_loss_report_one(other, reason, since_us);
   }
 }
 
@@ -110,7 +110,7 @@ static void rl_loss_look(rl_core *core, redlock_time now_us) {
       rl_timers_set(&core->timers, &lock->timer, lock->timer.due_us);
       return;
     }
-    rl_loss_ran_out(lock);
+    rl_loss_report_expired(lock);
   }
 }
 
@@ -123,7 +123,7 @@ rl_lock *rl_loss_next(rl_core *core, redlock_time now_us) {
     /* What is told now is what rl_loss_of() would say: else the timer would tell it once more. */
     rl_lock *carrier = (rl_lock *)rl_ring_owner(lock);
     if (carrier->lease != NULL && rl_lock_remaining(carrier, now_us) == 0) {
-      rl_loss_ran_out(carrier);
+      rl_loss_report_expired(carrier);
     }
     rl_loss_dequeue(lock);
   }

@@ -33,13 +33,13 @@ typedef struct rl_losses {
  * The lease of the lock is lost since |since_us|: for each lock that counts on it, if its loss is to be told. Each
  * reason counts once.
  */
-void rl_loss_tell(struct rl_lock *lock, int reason, redlock_time since_us);
+void rl_loss_report(struct rl_lock *lock, int reason, redlock_time since_us);
 
 /* Returns why a lease whose deadline has passed has ended. */
 int rl_loss_reason(const struct rl_lock *lock);
 
 /* R5 of rl_renew.c: the deadline has passed, and the lease was not released. */
-void rl_loss_ran_out(struct rl_lock *lock);
+void rl_loss_report_expired(struct rl_lock *lock);
 
 /* Returns true if it is said of a lease that lasts. */
 bool rl_loss_only_warns(int reason);

@@ -39,7 +39,7 @@ void rl_margin_answered(const rl_node *node, const rl_outstanding *owed, rl_verd
   bool granted = ballot.vote == REDLOCK_VOTE_GRANTED && lease->lock != NULL &&
                  owed->round == lease->lock->round && !(prolongs && lease->shorter); /* M3 */
   if (granted && sets) {
-    lease->doubted &= ~rl_node_bit(node); /* M5 */
+    lease->suspect &= ~rl_node_bit(node); /* M5 */
   }
   if (!confirms && (!sets || !lease->held)) {
     return; /* What an attempt has set before it is a lease is noted by rl_release.c. */
@@ -65,16 +65,16 @@ void rl_margin_confirmed(const rl_lock *lock) {
 
 /* M5 */
 static uint32_t rl_margin_certain(const rl_lock *lock) {
-  return lock->lease->set & ~lock->lease->doubted;
+  return lock->lease->set & ~lock->lease->suspect;
 }
 
-void rl_margin_doubt(const rl_core *core, const rl_node *node) {
+void rl_margin_suspect(const rl_core *core, const rl_node *node) {
   for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
     if (lock->lease != NULL) {
-      lock->lease->doubted |= rl_node_bit(node);
+      lock->lease->suspect |= rl_node_bit(node);
     }
     if (lock->attempt != NULL) {
-      lock->attempt->doubted |= rl_node_bit(node);
+      lock->attempt->suspect |= rl_node_bit(node);
     }
   }
 }
@@ -82,11 +82,11 @@ void rl_margin_doubt(const rl_core *core, const rl_node *node) {
 /* Returns true if its clock is why the node is doubted. */
 static bool rl_margin_was_stepped(const rl_lock *lock, unsigned index) {
   const rl_guard *guard = lock->core->nodes[index]->link.guard;
-  bool doubted = (lock->lease->set & lock->lease->doubted & (uint32_t)1 << index) != 0;
+  bool doubted = (lock->lease->set & lock->lease->suspect & (uint32_t)1 << index) != 0;
   return doubted && guard != NULL && (guard->stepped || guard->why == RL_LINEAGE_CLOCK);
 }
 
-bool rl_margin_is_doubted(const rl_lock *lock) {
+bool rl_margin_is_suspect(const rl_lock *lock) {
   unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_EXTEND);
   bool stepped = false;
   for (unsigned i = 0; i < lock->core->node_count; i++) {
@@ -102,5 +102,5 @@ int rl_margin_of(const rl_lock *lock, redlock_time now_us) {
   }
   int margin = rl_quorum_margin(lock->core->node_count, rl_quorum_count(rl_margin_certain(carrier)),
                                 rl_core_quorum(lock->core, RL_OPERATION_ACQUIRE));
-  return carrier->lease->doubted != 0 && margin < 0 ? 0 : margin; /* M5 */
+  return carrier->lease->suspect != 0 && margin < 0 ? 0 : margin; /* M5 */
 }

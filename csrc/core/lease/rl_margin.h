@@ -20,10 +20,10 @@ void rl_margin_answered(const rl_node *node, const rl_outstanding *owed, rl_verd
 void rl_margin_confirmed(const rl_lock *lock);
 
 /* M5. The keys that the node has had may have ended. */
-void rl_margin_doubt(const struct rl_core *core, const rl_node *node);
+void rl_margin_suspect(const struct rl_core *core, const rl_node *node);
 
 /* M5. Whether for that reason fewer nodes are known to hold the key of the lock's own lease than an extend needs. */
-bool rl_margin_is_doubted(const rl_lock *lock);
+bool rl_margin_is_suspect(const rl_lock *lock);
 
 /* M4. The margin of the lease that the lock holds at |now_us|; -1 when it holds none. */
 int rl_margin_of(const rl_lock *lock, redlock_time now_us);

@@ -67,9 +67,9 @@ static rl_lock **rl_reentry_chain(const rl_core *core, uint64_t hash) {
 
 static void rl_reentry_enter_chain(rl_lock *lock) {
   rl_reentry *reentry = rl_reentry_of(lock);
-  bool several = reentry->carries->count > 1;
+  bool several = reentry->lease_resource->count > 1;
   reentry->hash = several ? rl_reentry_hash_owner(reentry)
-                          : rl_reentry_hash(reentry, rl_resource_at(reentry->carries, 0));
+                          : rl_reentry_hash(reentry, rl_resource_at(reentry->lease_resource, 0));
   rl_lock **first = rl_reentry_chain(lock->core, reentry->hash);
   reentry->chain_previous = NULL;
   reentry->chain_next = *first;
@@ -117,21 +117,21 @@ static bool rl_reentry_reserve(rl_core *core, size_t owned) {
 
 static void rl_reentry_carry(rl_lock *lock, rl_resource *resource) {
   resource->references++;
-  rl_reentry_of(lock)->carries = resource;
+  rl_reentry_of(lock)->lease_resource = resource;
   rl_reentry_enter_chain(lock);
 }
 
 static void rl_reentry_put_down(const rl_lock *lock) {
   rl_reentry *reentry = rl_reentry_of(lock);
-  if (reentry->carries != NULL) {
+  if (reentry->lease_resource != NULL) {
     rl_reentry_leave_chain(lock);
-    rl_resource_unref(reentry->carries);
-    reentry->carries = NULL;
+    rl_resource_unref(reentry->lease_resource);
+    reentry->lease_resource = NULL;
   }
 }
 
 static bool rl_reentry_has(const rl_lock *carrier, const rl_reentry *owner, rl_resource_name name) {
-  const rl_resource *carried = rl_reentry_of(carrier)->carries;
+  const rl_resource *carried = rl_reentry_of(carrier)->lease_resource;
   bool found = false;
   for (unsigned i = 0; i < carried->count && !found; i++) {
     rl_resource_name other = rl_resource_at(carried, i);
@@ -188,7 +188,7 @@ static void rl_reentry_leave_ring(rl_lock *lock) {
   rl_reentry_of(reentry->previous)->next = reentry->next;
   reentry->next = reentry->previous = lock;
   reentry->depth = 0;
-  reentry->joining = false;
+  reentry->nesting = false;
 }
 
 /*
@@ -200,7 +200,7 @@ static void rl_reentry_move(rl_lock *from, rl_lock *to, redlock_time now_us) {
   redlock_time deadline_us = from->deadline_us;
   rl_renew_stop(from, now_us);
   assert(!rl_lock_is_in_flight(from) && !rl_lock_is_in_flight(to));
-  rl_reentry_carry(to, rl_reentry_of(from)->carries);
+  rl_reentry_carry(to, rl_reentry_of(from)->lease_resource);
   rl_reentry_put_down(from);
   if (lease == NULL) {
     return;
@@ -215,9 +215,9 @@ static void rl_reentry_move(rl_lock *from, rl_lock *to, redlock_time now_us) {
       (from->round > to->round ? from->round : to->round) + 1; /* No late reply is a vote. */
   rl_renew_copy_end(to, from);
   to->lease_ttl_us = from->lease_ttl_us;
-  rl_fence_carry(to, rl_fence_token(from)); /* F6 */
+  rl_fence_adopt(to, rl_fence_token(from)); /* F6 */
   to->random = from->random;
-  rl_renew_look(to, now_us);
+  rl_renew_schedule(to, now_us);
 }
 
 void rl_reentry_leave(rl_lock *lock, redlock_time now_us) {
@@ -226,7 +226,7 @@ void rl_reentry_leave(rl_lock *lock, redlock_time now_us) {
     return;
   }
   rl_lock *next = reentry->next;
-  if (next != lock && reentry->carries != NULL) {
+  if (next != lock && reentry->lease_resource != NULL) {
     rl_reentry_move(lock, next, now_us);
   }
   rl_reentry_forget(lock);
@@ -261,7 +261,7 @@ int rl_reentry_set_owner(rl_lock *lock, redlock_time now_us, const void *owner, 
     }
     all->owned++;
     reentry->next = reentry->previous = lock;
-    lock->rare->reentry = reentry;
+    lock->extension->reentry = reentry;
   }
   rl_reentry_leave(lock, now_us); /* What it was inside of has run out. */
   reentry->owner_length = (uint8_t)length;
@@ -280,9 +280,9 @@ static bool rl_reentry_suffices(const rl_lock *carrier, redlock_time now_us,
 
 /* The end of the lease is looked at, if nobody has asked for that yet, and |lock| does. */
 static void rl_reentry_watch(const rl_lock *lock, rl_lock *carrier, redlock_time now_us) {
-  if (rl_renewal_tells(lock) && !rl_lock_is_in_flight(carrier) &&
+  if (rl_renewal_reports(lock) && !rl_lock_is_in_flight(carrier) &&
       carrier->current->auto_extend != REDLOCK_YES) {
-    rl_renew_look(carrier, now_us);
+    rl_renew_schedule(carrier, now_us);
   }
 }
 
@@ -364,17 +364,17 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
   rl_reentry_of(lock)->depth += again;
   if (rl_reentry_suffices(carrier, now_us, asked) || rl_renewal_is_capped(carrier) ||
       rl_lock_is_busy(carrier)) {
-    return RL_REENTRY_COUNTED; /* What is in flight is an extend. */
+    return RL_REENTRY_SHARED; /* What is in flight is an extend. */
   }
   rl_renew_stop(carrier, now_us);
   (void)rl_reentry_take(lock, now_us);
   lock->ttl_us = asked->ttl_us;
-  rl_reentry_of(lock)->joining = true;
+  rl_reentry_of(lock)->nesting = true;
   rl_reentry_of(lock)->node_timeout_us = rl_options_node_timeout(asked, asked->ttl_us);
   return RL_REENTRY_EXTENDS;
 }
 
-bool rl_reentry_count(rl_lock *lock, redlock_time now_us) {
+bool rl_reentry_try_share(rl_lock *lock, redlock_time now_us) {
   bool all;
   rl_lock *carrier = rl_ring_is_owned(lock) ? rl_reentry_find_all(lock, &all) : NULL;
   return carrier != NULL && all && rl_lock_remaining(carrier, now_us) > 0 &&
@@ -421,19 +421,19 @@ void rl_reentry_granted(rl_lock *lock) {
 }
 
 bool rl_reentry_failed(rl_lock *lock, int result) {
-  if (rl_reentry_of(lock) == NULL || !rl_reentry_of(lock)->joining) {
+  if (rl_reentry_of(lock) == NULL || !rl_reentry_of(lock)->nesting) {
     return false;
   }
   bool again = rl_reentry_of(lock)->depth > 0;
   rl_reentry_of(lock)->depth -= again && result != REDLOCK_OK;
-  rl_reentry_of(lock)->joining =
+  rl_reentry_of(lock)->nesting =
       !again && result == REDLOCK_E_LOST; /* It leaves when all have lost. */
-  return result != REDLOCK_OK && !again && !rl_reentry_of(lock)->joining;
+  return result != REDLOCK_OK && !again && !rl_reentry_of(lock)->nesting;
 }
 
-void rl_reentry_join_no_more(rl_lock *lock) {
+void rl_reentry_stop_nesting(rl_lock *lock) {
   if (rl_reentry_of(lock) != NULL) {
-    rl_reentry_of(lock)->joining = false;
+    rl_reentry_of(lock)->nesting = false;
   }
 }
 
@@ -449,10 +449,10 @@ void rl_reentry_lost(const rl_lock *lock, redlock_time now_us) {
 
 void rl_reentry_free(rl_lock *lock) {
   if (rl_reentry_of(lock) != NULL) {
-    assert(rl_reentry_of(lock)->carries == NULL && rl_reentry_of(lock)->next == lock);
+    assert(rl_reentry_of(lock)->lease_resource == NULL && rl_reentry_of(lock)->next == lock);
     lock->core->reentries->owned--;
     free(rl_reentry_of(lock));
-    lock->rare->reentry = NULL;
+    lock->extension->reentry = NULL;
   }
 }
 

@@ -23,7 +23,7 @@ int rl_reentry_set_owner(rl_lock *lock, redlock_time now_us, const void *owner, 
 
 typedef enum rl_reentry_answer {
   RL_REENTRY_ALONE,   /* its owner holds nothing of it: it goes on like any other */
-  RL_REENTRY_COUNTED, /* O2 */
+  RL_REENTRY_SHARED,  /* O2 */
   RL_REENTRY_EXTENDS, /* O3: the lease is the lock's now, which is to extend it */
   RL_REENTRY_REFUSED  /* O4 */
 } rl_reentry_answer;
@@ -36,7 +36,7 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
                                      bool given, int *error, const char **refused);
 
 /* O2: an attempt begins. Whether the lock counts on a lease that its owner has got meanwhile. */
-bool rl_reentry_count(rl_lock *lock, redlock_time now_us);
+bool rl_reentry_try_share(rl_lock *lock, redlock_time now_us);
 
 /* O5: a release begins. Whether it was one of several, and the lease goes on. */
 bool rl_reentry_release(rl_lock *lock, redlock_time now_us);
@@ -54,7 +54,7 @@ void rl_reentry_granted(rl_lock *lock);
 bool rl_reentry_failed(rl_lock *lock, int result);
 
 /* What the lock holds goes, whatever the extend in flight ends with. */
-void rl_reentry_join_no_more(rl_lock *lock);
+void rl_reentry_stop_nesting(rl_lock *lock);
 
 /* O7: the lock's lease is lost. */
 void rl_reentry_lost(const rl_lock *lock, redlock_time now_us);

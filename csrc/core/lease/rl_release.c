@@ -167,10 +167,10 @@ static void rl_release_go_on(rl_core *core, redlock_time now_us, rl_attempt *att
  * A release also leaves the queues in which the lease has waited (rl_notify.c), where its SET was refused, too.
  */
 static uint32_t rl_release_wanted(const rl_attempt *attempt) {
-  if (attempt->given && !attempt->held) {
+  if (attempt->custom && !attempt->held) {
     return attempt->set & ~attempt->released;
   }
-  return attempt->sent & (attempt->late | (attempt->standing & ~attempt->released) |
+  return attempt->sent & (attempt->uncertain | (attempt->standing & ~attempt->released) |
                           ~(attempt->released | attempt->refused));
 }
 
@@ -291,12 +291,12 @@ static void rl_release_set_answered(rl_core *core, redlock_time now_us, const rl
     attempt->refused |= bit;
     rl_release_set_due(core, attempt, attempt->due & (rl_release_wanted(attempt) | ~bit));
   } else if (ballot.broken) {
-    attempt->late |= bit;
+    attempt->uncertain |= bit;
     rl_attempt_unanswered(attempt, now_us);
     rl_release_again(core, now_us, attempt, bit);
   } else if (ballot.ran) {
     attempt->set |= attempt->held ? 0 : bit;
-    if (attempt->given) {
+    if (attempt->custom) {
       rl_release_again(core, now_us, attempt, bit); /* Now it is certain that the key is ours. */
     }
   }
@@ -357,12 +357,12 @@ void rl_release_answered(rl_core *core, const rl_node *node, redlock_time now_us
       rl_notify_others_wait(core, attempt->resource, now_us);
     }
     attempt->released |= bit;
-    attempt->late &= ~bit; /* It had executed the SET. */
+    attempt->uncertain &= ~bit; /* It had executed the SET. */
   } else if (!ballot.ran) {
     rl_release_retry(core, node, now_us, attempt, error);
   } else {
     attempt->released |= bit;
-    if ((attempt->late & bit) != 0) {
+    if ((attempt->uncertain & bit) != 0) {
       rl_release_repeat(core, node, now_us, attempt);
     }
   }
@@ -378,7 +378,7 @@ void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_
   if (owed->kind != RL_OUTSTANDING_RELEASE) {
     rl_attempt_unanswered(attempt, now_us);
     if (owed->kind != RL_OUTSTANDING_EXTEND) { /* An extend creates nothing. */
-      attempt->late |= bit;
+      attempt->uncertain |= bit;
       attempt->asked &= ~bit;
     }
   }
@@ -426,7 +426,7 @@ static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
       lock->quorum.unsent++;
     } else if ((attempt->released & bit) != 0) {
       rl_round_settle(lock, i, REDLOCK_VOTE_GRANTED, NULL, REDLOCK_NEVER);
-    } else if ((attempt->refused & ~attempt->late & bit) != 0) {
+    } else if ((attempt->refused & ~attempt->uncertain & bit) != 0) {
       rl_round_settle(lock, i, REDLOCK_VOTE_TAKEN, NULL, REDLOCK_NEVER);
     } else if ((attempt->due & bit) == 0) {
       continue; /* It has been sent. */
@@ -460,7 +460,7 @@ static int rl_release_result(const rl_lock *lock, rl_decision decision) {
   if (decision == RL_DECISION_UNAVAILABLE) {
     return REDLOCK_E_UNAVAILABLE;
   }
-  if (lock->ran_out && !majority) {
+  if (lock->had_expired && !majority) {
     return REDLOCK_E_EXPIRED;
   }
   return decision == RL_DECISION_DENIED && !lock->repeated ? REDLOCK_E_LOST : REDLOCK_OK;

@@ -42,10 +42,10 @@
 /* Returns true if that of a lock which counts on the lock's lease is, or its own. */
 static bool rl_renew_watches(const rl_lock *lock) {
   const rl_lock *at = lock;
-  while (!rl_renewal_tells(at) && rl_ring_next(at) != lock) {
+  while (!rl_renewal_reports(at) && rl_ring_next(at) != lock) {
     at = rl_ring_next(at);
   }
-  return rl_renewal_tells(at);
+  return rl_renewal_reports(at);
 }
 
 bool rl_renew_reserve(rl_lock *lock, const rl_options *options) {
@@ -113,24 +113,24 @@ static void rl_renew_plan(rl_lock *lock, redlock_time now_us) {
   rl_timers_set(&lock->core->timers, &lock->timer, next_us);
 }
 
-void rl_renew_look(rl_lock *lock, redlock_time now_us) {
+void rl_renew_schedule(rl_lock *lock, redlock_time now_us) {
   if (!rl_renew_watches(lock)) {
     return;
   }
   if (rl_lock_remaining(lock, now_us) == 0) {
-    rl_loss_ran_out(lock);
+    rl_loss_report_expired(lock);
   } else {
     rl_renew_plan(lock, now_us);
   }
 }
 
 /* R6. Whether the holder was told. */
-static bool rl_renew_doubt(rl_lock *lock, redlock_time now_us) {
+static bool rl_renew_suspect(rl_lock *lock, redlock_time now_us) {
   if (lock->lease == NULL || rl_lock_remaining(lock, now_us) == 0 || !rl_renew_watches(lock) ||
-      !rl_margin_is_doubted(lock)) {
+      !rl_margin_is_suspect(lock)) {
     return false;
   }
-  rl_loss_tell(lock, REDLOCK_E_CLOCK, now_us);
+  rl_loss_report(lock, REDLOCK_E_CLOCK, now_us);
   return true;
 }
 
@@ -141,9 +141,9 @@ static redlock_time rl_renew_soon(const rl_lock *lock, redlock_time now_us) {
 }
 
 /* R6. Only here: an extend that leaves the doubt as it is is followed by the next when that is due. */
-void rl_renew_doubt_all(rl_core *core, redlock_time now_us) {
+void rl_renew_suspect_all(rl_core *core, redlock_time now_us) {
   for (rl_lock *lock = core->locks; lock != NULL; lock = lock->next) {
-    if (rl_renew_doubt(lock, now_us) && rl_renewal_is_on(lock) && !rl_renewal_is_capped(lock) &&
+    if (rl_renew_suspect(lock, now_us) && rl_renewal_is_on(lock) && !rl_renewal_is_capped(lock) &&
         !rl_lock_is_in_flight(lock)) {
       redlock_time next_us = rl_time_min(rl_renew_due(lock), rl_renew_soon(lock, now_us));
       next_us = rl_time_min(next_us, lock->deadline_us);
@@ -163,13 +163,13 @@ void rl_renew_ended(rl_lock *lock, redlock_time now_us) {
   }
   if (lock->result == REDLOCK_OK) {
     /* The nodes are there again. Some may have confirmed it before they were stepped. */
-    if (!rl_renew_doubt(lock, now_us)) {
+    if (!rl_renew_suspect(lock, now_us)) {
       rl_loss_clear_all(lock);
     }
   } else if (lock->automatic && lock->result == REDLOCK_E_UNAVAILABLE) {
-    rl_loss_tell(lock, REDLOCK_E_UNAVAILABLE, now_us);
+    rl_loss_report(lock, REDLOCK_E_UNAVAILABLE, now_us);
   }
-  rl_renew_look(lock, now_us);
+  rl_renew_schedule(lock, now_us);
 }
 
 /* --------------------------------------------------------------------------------- extending */
@@ -177,7 +177,7 @@ void rl_renew_ended(rl_lock *lock, redlock_time now_us) {
 void rl_renew_timer(rl_lock *lock, redlock_time now_us) {
   assert(lock->lease != NULL && !rl_lock_is_in_flight(lock));
   if (rl_lock_remaining(lock, now_us) == 0) {
-    rl_loss_ran_out(lock);
+    rl_loss_report_expired(lock);
     return;
   }
   rl_result_keep(lock);

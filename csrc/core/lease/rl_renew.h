@@ -31,10 +31,10 @@ void rl_renew_ended(rl_lock *lock, redlock_time now_us);
 void rl_renew_timer(rl_lock *lock, redlock_time now_us);
 
 /* A lease has come from another lock of its owner, or another one counts on it: when to look at it. */
-void rl_renew_look(rl_lock *lock, redlock_time now_us);
+void rl_renew_schedule(rl_lock *lock, redlock_time now_us);
 
-/* R6: a node may have lost the keys that it had (rl_margin_doubt()): for all leases. */
-void rl_renew_doubt_all(struct rl_core *core, redlock_time now_us);
+/* R6: a node may have lost the keys that it had (rl_margin_suspect()): for all leases. */
+void rl_renew_suspect_all(struct rl_core *core, redlock_time now_us);
 
 /* R4: an extend that the user has not asked for is about to be sent, while the lease lasts and is not capped. */
 void rl_renew_cap(rl_lock *lock, redlock_time now_us);

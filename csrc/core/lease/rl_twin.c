@@ -12,8 +12,8 @@
 
 /* Returns true if no SET of the token was sent to the node, or it has refused the only one. */
 static bool rl_twin_lacks(const rl_attempt *attempt, const rl_node *node) {
-  uint32_t refused = attempt->refused & ~attempt->late;
-  return !attempt->given && ((refused | ~attempt->sent) & rl_node_bit(node)) != 0;
+  uint32_t refused = attempt->refused & ~attempt->uncertain;
+  return !attempt->custom && ((refused | ~attempt->sent) & rl_node_bit(node)) != 0;
 }
 
 static bool rl_twin_is_due(const rl_lock *lock, const rl_node *node) {

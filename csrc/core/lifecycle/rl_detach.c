@@ -25,11 +25,11 @@ uint64_t rl_detach_nodes(const rl_core *core) {
 int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover) {
   const rl_core *core = lock->core;
   bool lasts = rl_lock_remaining(lock, now_us) > 0;
-  if (lock->unheard && rl_lock_is_extending(lock)) {
+  if (lock->abandoned && rl_lock_is_extending(lock)) {
     rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED); /* Its caller is gone. */
   }
   if (rl_lock_is_busy(lock)) {
-    return lock->unheard ? REDLOCK_E_NOT_HELD : REDLOCK_E_BUSY;
+    return lock->abandoned ? REDLOCK_E_NOT_HELD : REDLOCK_E_BUSY;
   }
   if (core->closed) {
     return REDLOCK_E_CLOSED;
@@ -44,7 +44,7 @@ int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover
   const rl_resource *resource =
       lease->resource; /* Its owner may have taken more than this lock names. */
   handover->node_count = core->node_count;
-  handover->doubtful = lease->asked | lease->late;
+  handover->suspect = lease->asked | lease->uncertain;
   handover->nodes = rl_detach_nodes(core);
   handover->ttl_us = lock->lease_ttl_us;
   handover->lock_delay_us = lock->current->lock_delay_us;

@@ -126,7 +126,7 @@ void rl_lifecycle_ended(rl_lock *lock, redlock_time now_us, int result) {
 
 static void rl_lock_stop(rl_lock *lock, redlock_time now_us, int error, bool grow) {
   rl_attempt *attempt = lock->attempt;
-  lock->unheard = false;
+  lock->abandoned = false;
   if (!rl_lock_is_busy(lock)) {
     return;
   }
@@ -140,7 +140,7 @@ void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error) {
   rl_tickets_send(lock->core, now_us);
 }
 
-void rl_lock_call_off(rl_lock *lock, redlock_time now_us, int error) {
+void rl_lock_undo(rl_lock *lock, redlock_time now_us, int error) {
   bool counted = !rl_lock_is_busy(lock) && rl_result_of(lock).operation == RL_OPERATION_ACQUIRE;
   rl_lock_cancel(lock, now_us, error);
   if (counted && rl_reentry_release(lock, now_us)) {
@@ -167,7 +167,7 @@ void rl_lock_close(rl_lock *lock, redlock_time now_us) {
 
 void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
-  rl_reentry_join_no_more(lock);
+  rl_reentry_stop_nesting(lock);
   rl_lock_stop(lock, now_us, REDLOCK_E_CANCELLED, false);
   rl_lease_drop(lock, now_us, false);
   rl_release_settle_failed(lock, now_us, false);
@@ -188,10 +188,10 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_custom_token_forget(lock);
   rl_attach_forget(lock);
   rl_fence_free(lock);
-  if (lock->rare != NULL) {
-    free(lock->rare->inspection);
-    free(lock->rare->doctor);
-    free(lock->rare);
+  if (lock->extension != NULL) {
+    free(lock->extension->inspection);
+    free(lock->extension->doctor);
+    free(lock->extension);
   }
   (void)rl_lock_set_options(lock, rl_lock_options(lock));
   free(lock->reasons);
@@ -204,7 +204,7 @@ void rl_lock_forget(rl_lock *lock) {
   rl_reentry_forget(lock);
   rl_lock_set_lease(lock, NULL, 0);
   lock->lost = false;
-  lock->unheard = false;
+  lock->abandoned = false;
   rl_loss_clear(lock);
   lock->unreleased = NULL;
   lock->attempt = NULL;
@@ -227,7 +227,7 @@ static void rl_lock_run_out(rl_lock *lock, redlock_time now_us) {
   const rl_lock *carrier = rl_ring_owner(lock);
   redlock_time deadline_us = carrier->deadline_us;
   if (lock->lease != NULL) {
-    rl_loss_ran_out(lock);
+    rl_loss_report_expired(lock);
   } else {
     rl_renew_copy_end(lock, carrier);
   }
@@ -284,25 +284,25 @@ void rl_lock_timer(rl_lock *lock, redlock_time now_us) {
 
 /* The operation was refused without being begun; the reason is kept for rl_lock_message(). */
 static int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error) {
-  lock->unheard = false;
+  lock->abandoned = false;
   rl_result_refuse(lock, operation, error, NULL);
   return error;
 }
 
 /* The operation in flight has no caller: it gives way. A release goes on without the lock. */
 static void rl_lock_make_way(rl_lock *lock, redlock_time now_us) {
-  if (lock->unheard) {
+  if (lock->abandoned) {
     rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
   }
 }
 
 void rl_lock_abandon(rl_lock *lock) {
-  lock->unheard = rl_lock_is_busy(lock);
+  lock->abandoned = rl_lock_is_busy(lock);
 }
 
 bool rl_lock_is_extending(const rl_lock *lock) {
   return rl_lock_is_busy(lock) && lock->operation == RL_OPERATION_EXTEND &&
-         !rl_ring_is_joining(lock);
+         !rl_ring_is_nesting(lock);
 }
 
 int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *wrong) {
@@ -322,7 +322,7 @@ static int rl_lock_begin(rl_lock *lock, rl_operation operation, redlock_time now
   rl_timers_clear(&lock->core->timers,
                   &lock->timer); /* The next automatic extend: it has to wait. */
   rl_result_drop(lock);
-  lock->unheard = unheard;
+  lock->abandoned = unheard;
   rl_lock_begin_send(lock, operation, now_us, budget_us, notify);
   return REDLOCK_OK;
 }
@@ -332,7 +332,7 @@ static int rl_lock_end_at_once(rl_lock *lock, rl_operation operation, int result
                                bool notify) {
   rl_list_remove(&lock->queue);
   rl_result_refuse(lock, operation, result, NULL);
-  lock->unheard = unheard;
+  lock->abandoned = unheard;
   if (notify) {
     rl_list_append(&lock->core->ended, &lock->queue);
   }
@@ -383,7 +383,7 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   const char *refused = NULL;
   switch (rl_reentry_acquire(lock, now_us, &current, given != NULL || rl_lock_attach(lock) != NULL,
                              &error, &refused)) {
-  case RL_REENTRY_COUNTED:
+  case RL_REENTRY_SHARED:
     return rl_lock_end_at_once(lock, RL_OPERATION_ACQUIRE, REDLOCK_OK, false, notify);
   case RL_REENTRY_EXTENDS:
     return rl_lock_begin(lock, RL_OPERATION_EXTEND, now_us, budget_us, false, notify);
@@ -448,7 +448,7 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
 
 /* The release was sent by a caller who did not wait, and who comes back for its result. */
 static int rl_lock_hear(rl_lock *lock, bool notify) {
-  lock->unheard = false;
+  lock->abandoned = false;
   lock->notify = notify;
   if (notify && !rl_lock_is_busy(lock)) {
     rl_list_append(&lock->core->ended, &lock->queue);
@@ -478,7 +478,7 @@ static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unhear
   rl_loss_clear(lock);
   /* R1. The lease ends here, long before the first byte. */
   lock->repeated = lock->lease == NULL;
-  lock->ran_out = lock->repeated ? lock->ran_out : rl_lock_remaining(lock, now_us) == 0;
+  lock->had_expired = lock->repeated ? lock->had_expired : rl_lock_remaining(lock, now_us) == 0;
   lock->attempt = lock->lease != NULL ? lock->lease : lock->unreleased;
   rl_lock_set_lease(lock, NULL, 0);
   lock->unreleased = NULL;
@@ -488,7 +488,7 @@ static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool unhear
 
 /* Returns true if such a release is under way, or has ended so that there is nothing to begin again. */
 static bool rl_lock_awaits_hearing(const rl_lock *lock) {
-  return lock->unheard && rl_result_of(lock).operation == RL_OPERATION_RELEASE &&
+  return lock->abandoned && rl_result_of(lock).operation == RL_OPERATION_RELEASE &&
          (rl_lock_is_busy(lock) || rl_result_of(lock).result != REDLOCK_E_UNAVAILABLE);
 }
 
@@ -511,7 +511,7 @@ int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify) {
   return error != REDLOCK_OK ? error : rl_lock_begin_release(lock, now_us, false, notify);
 }
 
-int rl_lock_release_unheard(rl_lock *lock, redlock_time now_us) {
+int rl_lock_release_send(rl_lock *lock, redlock_time now_us) {
   if (rl_lock_awaits_hearing(lock)) {
     return REDLOCK_OK;
   }
@@ -519,7 +519,7 @@ int rl_lock_release_unheard(rl_lock *lock, redlock_time now_us) {
   return error != REDLOCK_OK ? error : rl_lock_begin_release(lock, now_us, true, false);
 }
 
-void rl_lock_tell_end(rl_lock *lock) {
+void rl_lock_report_end(rl_lock *lock) {
   lock->notify = lock->notify || rl_lock_is_busy(lock);
 }
 

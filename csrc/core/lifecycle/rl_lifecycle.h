@@ -46,7 +46,7 @@ int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify);
  * extend that comes before it has ended takes its place, and it goes on without the lock; another
  * release takes it up, and is told what it ends with.
  */
-int rl_lock_release_unheard(rl_lock *lock, redlock_time now_us);
+int rl_lock_release_send(rl_lock *lock, redlock_time now_us);
 
 /*
  * The caller of the operation in flight is gone. The operation goes on, and gives way to the next one; another
@@ -58,7 +58,7 @@ void rl_lock_abandon(rl_lock *lock);
 bool rl_lock_is_extending(const rl_lock *lock);
 
 /* The end of what is in flight is to be told by rl_core_next_ended(). */
-void rl_lock_tell_end(rl_lock *lock);
+void rl_lock_report_end(rl_lock *lock);
 
 /*
  * An operation that cannot begin, because an argument is wrong: |wrong| is a static sentence. Returns
@@ -70,7 +70,7 @@ int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *w
 void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error);
 
 /* The same for one that has only just begun, and may have ended at once: an acquire does not count then. */
-void rl_lock_call_off(rl_lock *lock, redlock_time now_us, int error);
+void rl_lock_undo(rl_lock *lock, redlock_time now_us, int error);
 
 /*
  * The lease was granted or extended, but ran out before the caller could be told: it is released, and

@@ -34,12 +34,12 @@
 /* L5. Until when the node owes a command of each round in flight; 0 when it does not, or does not owe too much. */
 static redlock_time rl_pacer_awaited(const rl_core *core, const rl_node *node,
                                      redlock_duration patience_us) {
-  const rl_pacer *launches = &core->launches;
+  const rl_pacer *pacer = &core->pacer;
   size_t in_flight =
-      core->busy_count - launches->acquire_count - launches->renewals.count - core->lines->parked;
+      core->busy_count - pacer->acquire_count - pacer->renewals.count - core->lines->parked;
   bool on_its_way = node->link.phase == RL_LINK_CONNECTING || node->link.phase == RL_LINK_HANDSHAKE;
   bool first = node->failures == 0; /* Or the first since the node was well. */
-  return on_its_way && first && in_flight >= launches->window
+  return on_its_way && first && in_flight >= pacer->window
              ? rl_time_add(node->tried_us, patience_us)
              : 0;
 }
@@ -55,7 +55,7 @@ static redlock_duration rl_pacer_patience(const rl_lock *lock, redlock_time now_
 /* L4. Whether |lock| may be launched; else |*until_us| is made no later than when to look again. */
 static bool rl_pacer_is_open(const rl_core *core, redlock_time now_us, const rl_lock *lock,
                              redlock_time *until_us) {
-  const rl_pacer *launches = &core->launches;
+  const rl_pacer *pacer = &core->pacer;
   redlock_duration patience_us = rl_pacer_patience(lock, now_us);
   unsigned needed = rl_core_quorum(core, lock->operation);
   unsigned ready = 0, full = 0, behind = 0;
@@ -72,7 +72,7 @@ static bool rl_pacer_is_open(const rl_core *core, redlock_time now_us, const rl_
       continue;
     }
     redlock_duration behind_us = rl_link_behind(link, now_us);
-    redlock_duration window = launches->window + link->nearest_us / launches->command_us;
+    redlock_duration window = pacer->window + link->nearest_us / pacer->command_us;
     if (link->owed_count < window) {
       ready++;
     } else if (behind_us <= patience_us) {
@@ -106,23 +106,23 @@ void rl_pacer_give_up(rl_lock *lock, redlock_time now_us) {
 }
 
 bool rl_pacer_wanted(const rl_core *core) {
-  const rl_pacer *launches = &core->launches;
-  bool waiting = launches->renewals.count > 0 || launches->acquire_count > 0;
-  return (waiting && launches->closed_until_us <= core->now_us) ||
-         rl_timers_next(&launches->renewals) <= core->now_us;
+  const rl_pacer *pacer = &core->pacer;
+  bool waiting = pacer->renewals.count > 0 || pacer->acquire_count > 0;
+  return (waiting && pacer->closed_until_us <= core->now_us) ||
+         rl_timers_next(&pacer->renewals) <= core->now_us;
 }
 
 size_t rl_pacer_entropy_wanted(const rl_core *core) {
-  const rl_pacer *launches = &core->launches;
-  unsigned count = launches->closed_until_us <= core->now_us ? launches->acquire_count : 0;
+  const rl_pacer *pacer = &core->pacer;
+  unsigned count = pacer->closed_until_us <= core->now_us ? pacer->acquire_count : 0;
   return (size_t)(count < RL_PACER_MAX ? count : RL_PACER_MAX) * RL_LOCK_ENTROPY;
 }
 
 redlock_time rl_pacer_deadline(const rl_core *core) {
-  const rl_pacer *launches = &core->launches;
-  redlock_time wanted_us = rl_timers_next(&launches->renewals);
-  if (launches->renewals.count > 0 || launches->acquire_count > 0) {
-    wanted_us = rl_time_min(wanted_us, launches->closed_until_us);
+  const rl_pacer *pacer = &core->pacer;
+  redlock_time wanted_us = rl_timers_next(&pacer->renewals);
+  if (pacer->renewals.count > 0 || pacer->acquire_count > 0) {
+    wanted_us = rl_time_min(wanted_us, pacer->closed_until_us);
   }
   return wanted_us;
 }
@@ -131,14 +131,13 @@ redlock_time rl_pacer_deadline(const rl_core *core) {
 
 /* L1. The next lock to be launched, or NULL, and then when to look again is noted. */
 static rl_lock *rl_pacer_next(rl_core *core, redlock_time now_us, bool entropy) {
-  rl_pacer *launches = &core->launches;
-  rl_lock *renewal =
-      launches->renewals.count > 0 ? rl_lock_of_timer(launches->renewals.heap[0]) : NULL;
-  rl_lock *acquire = entropy ? rl_lock_queue_first(&launches->acquires) : NULL;
-  bool turn = launches->renewals_in_a_row >= RL_PACER_RENEWALS;
+  rl_pacer *pacer = &core->pacer;
+  rl_lock *renewal = pacer->renewals.count > 0 ? rl_lock_of_timer(pacer->renewals.heap[0]) : NULL;
+  rl_lock *acquire = entropy ? rl_lock_queue_first(&pacer->acquires) : NULL;
+  bool turn = pacer->renewals_in_a_row >= RL_PACER_RENEWALS;
   rl_lock *const order[] = {turn ? acquire : renewal, turn ? renewal : acquire};
   redlock_time until_us = REDLOCK_NEVER;
-  launches->closed_until_us = 0;
+  pacer->closed_until_us = 0;
   if (renewal != NULL && renewal->timer.due_us <= now_us) {
     return renewal; /* L2 */
   }
@@ -147,8 +146,8 @@ static rl_lock *rl_pacer_next(rl_core *core, redlock_time now_us, bool entropy) 
       return order[i];
     }
   }
-  if (entropy || rl_lock_queue_first(&launches->acquires) == NULL) {
-    launches->closed_until_us = until_us;
+  if (entropy || rl_lock_queue_first(&pacer->acquires) == NULL) {
+    pacer->closed_until_us = until_us;
   }
   return NULL;
 }
@@ -167,14 +166,14 @@ static void rl_pacer_one(rl_lock *lock, redlock_time now_us, const unsigned char
 
 void rl_pacer_send(rl_core *core, redlock_time now_us, const unsigned char *entropy,
                    size_t entropy_length) {
-  rl_pacer *launches = &core->launches;
+  rl_pacer *pacer = &core->pacer;
   for (unsigned launched = 0; launched < RL_PACER_MAX; launched++) {
     rl_lock *lock = rl_pacer_next(core, now_us, entropy_length >= RL_LOCK_ENTROPY);
     if (lock == NULL) {
       return;
     }
     if (lock->operation != RL_OPERATION_ACQUIRE) {
-      launches->renewals_in_a_row++;
+      pacer->renewals_in_a_row++;
       if (now_us >= lock->budget_us) {
         rl_pacer_give_up(lock, now_us);
       } else {
@@ -182,7 +181,7 @@ void rl_pacer_send(rl_core *core, redlock_time now_us, const unsigned char *entr
       }
       continue;
     }
-    launches->renewals_in_a_row = 0;
+    pacer->renewals_in_a_row = 0;
     if (rl_waitlist_enter(lock, now_us, entropy) || rl_notify_waits_first(lock, now_us)) {
       continue;
     }

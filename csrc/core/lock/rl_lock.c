@@ -33,10 +33,10 @@ bool rl_lock_set_options(rl_lock *lock, const rl_options *options) {
 }
 
 bool rl_lock_reserve_extension(rl_lock *lock) {
-  if (lock->rare == NULL) {
-    lock->rare = calloc(1, sizeof *lock->rare);
+  if (lock->extension == NULL) {
+    lock->extension = calloc(1, sizeof *lock->extension);
   }
-  return lock->rare != NULL;
+  return lock->extension != NULL;
 }
 
 void rl_lock_set_lease(rl_lock *lock, rl_attempt *lease, redlock_time deadline_us) {

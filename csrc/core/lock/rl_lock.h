@@ -44,13 +44,13 @@ typedef struct rl_lock rl_lock;
 /* What few locks have. It is apart, so that the others pay a pointer for all of it. */
 typedef struct rl_extension {
   struct rl_attach *attach;         /* the lease that the next acquire takes over; or NULL */
-  rl_attempt *given;                /* a reference: the token that it is given; or NULL */
+  rl_attempt *custom_token;         /* a reference: the token that it is given; or NULL */
   struct rl_inspection *inspection; /* what the nodes held when it was inspected last; or NULL */
   struct rl_fence *fence;           /* the fencing tokens of its leases; or NULL */
   struct rl_doctor *doctor;         /* what the nodes told the doctor last; or NULL */
   struct rl_reentry *reentry;       /* whose it is, and who counts on it, too; or NULL */
-  rl_attempt *lent_lease;           /* a reference: whose token was lent to the caller; or NULL */
-  char *lent_message;               /* that was lent to the caller; or NULL */
+  rl_attempt *borrowed_lease;       /* a reference: whose token was lent to the caller; or NULL */
+  char *borrowed_message;           /* that was lent to the caller; or NULL */
 } rl_extension;
 
 /* More than an acquire may be told to make. */
@@ -74,7 +74,7 @@ struct rl_lock {
   redlock_duration lease_ttl_us; /* what it was acquired for; the other options are |current| */
   rl_attempt *unreleased;        /* its release was not confirmed: it may be repeated */
   struct rl_renewal *renewal;    /* when it keeps itself, or its loss is to be told; or NULL */
-  rl_extension *rare;            /* or NULL */
+  rl_extension *extension;       /* or NULL */
 
   /* The operation in flight, or the last one. */
   const rl_options
@@ -83,9 +83,9 @@ struct rl_lock {
   rl_operation operation : 3;
   rl_phase phase : 3;
   bool notify : 1;        /* it goes to a queue of ended operations */
-  bool ran_out : 1;       /* release: the lease had run out before */
+  bool had_expired : 1;   /* release: the lease had run out before */
   bool repeated : 1;      /* release: it was begun before, and not confirmed */
-  bool unheard : 1;       /* the operation has no caller that waits or has asked for its result */
+  bool abandoned : 1;     /* the operation has no caller that waits or has asked for its result */
   bool extended : 1;      /* the majority has confirmed the extend of this round, in time */
   bool lost : 1;          /* the lease was lost, and the lock neither released nor acquired since */
   bool has_options : 1;   /* its own are behind the votes */
@@ -154,7 +154,7 @@ typedef struct rl_core {
   size_t lease_count;         /* locks with a lease, which may have run out */
   redlock_time leases_end_us; /* when the last of them has */
   rl_lock *locks;
-  rl_pacer launches;
+  rl_pacer pacer;
   rl_list ended;
   rl_list waited; /* ended, too, of those that a thread waits for */
   rl_timers timers;
@@ -168,7 +168,7 @@ typedef struct rl_core {
   struct rl_waitlists *lines;     /* of waiters */
   struct rl_notifications *calls; /* of nodes, or NULL */
   struct rl_releases *releases;   /* that are due */
-  struct rl_backfills *joins;     /* of nodes */
+  struct rl_backfills *backfills; /* of nodes */
   struct rl_losses *losses;       /* that are to be told */
   struct rl_reentries *reentries; /* of owners */
 } rl_core;
@@ -182,12 +182,12 @@ static inline unsigned rl_core_quorum(const rl_core *core, rl_operation operatio
 /* The options that it was made with: its own, or the core's. */
 const rl_options *rl_lock_options(const rl_lock *lock);
 
-/* Makes sure that lock->rare is there, until the lock is freed. False when out of memory. */
+/* Makes sure that lock->extension is there, until the lock is freed. False when out of memory. */
 bool rl_lock_reserve_extension(rl_lock *lock);
 
 /* The lease that its next acquire takes over, or NULL. */
 static inline struct rl_attach *rl_lock_attach(const rl_lock *lock) {
-  return lock->rare == NULL ? NULL : lock->rare->attach;
+  return lock->extension == NULL ? NULL : lock->extension->attach;
 }
 
 /* What is left of the lock's own lease at |now_us|; see rl_ring_remaining(). */

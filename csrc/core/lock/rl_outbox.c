@@ -13,55 +13,54 @@
 #include "lock/rl_steps.h"
 
 void rl_outbox_init(rl_core *core) {
-  rl_list_init(&core->launches.acquires);
-  core->launches.window = RL_PACER_WINDOW;
-  core->launches.command_us = RL_PACER_COMMAND_US;
+  rl_list_init(&core->pacer.acquires);
+  core->pacer.window = RL_PACER_WINDOW;
+  core->pacer.command_us = RL_PACER_COMMAND_US;
 }
 
 void rl_outbox_free(rl_core *core) {
-  rl_timers_free(&core->launches.renewals);
+  rl_timers_free(&core->pacer.renewals);
 }
 
 bool rl_outbox_reserve(rl_core *core, size_t locks) {
-  return rl_timers_reserve(&core->launches.renewals, locks);
+  return rl_timers_reserve(&core->pacer.renewals, locks);
 }
 
 void rl_outbox_enter(rl_lock *lock, redlock_time now_us) {
-  rl_pacer *launches = &lock->core->launches;
+  rl_pacer *pacer = &lock->core->pacer;
   lock->phase = RL_PHASE_SEND;
-  rl_outbox_look_again(lock->core);
+  rl_outbox_reopen(lock->core);
   switch (lock->operation) {
   case RL_OPERATION_ACQUIRE:
-    launches->acquire_count++;
-    rl_list_append(&launches->acquires, &lock->queue);
+    pacer->acquire_count++;
+    rl_list_append(&pacer->acquires, &lock->queue);
     rl_timers_set(&lock->core->timers, &lock->timer,
                   rl_time_min(lock->budget_us, rl_time_add(now_us, lock->ttl_us)));
     break;
   case RL_OPERATION_EXTEND:
-    rl_timers_set(&launches->renewals, &lock->timer,
-                  rl_time_min(lock->deadline_us, lock->budget_us));
+    rl_timers_set(&pacer->renewals, &lock->timer, rl_time_min(lock->deadline_us, lock->budget_us));
     break;
   default:
-    rl_timers_set(&launches->renewals, &lock->timer,
-                  lock->unheard ? now_us : rl_time_add(now_us, lock->ttl_us / 3)); /* L2 */
+    rl_timers_set(&pacer->renewals, &lock->timer,
+                  lock->abandoned ? now_us : rl_time_add(now_us, lock->ttl_us / 3)); /* L2 */
     break;
   }
 }
 
 void rl_outbox_leave(rl_lock *lock) {
-  rl_pacer *launches = &lock->core->launches;
+  rl_pacer *pacer = &lock->core->pacer;
   assert(lock->phase == RL_PHASE_SEND);
   if (lock->operation == RL_OPERATION_ACQUIRE) {
-    launches->acquire_count--;
+    pacer->acquire_count--;
     rl_list_remove(&lock->queue);
     rl_timers_clear(&lock->core->timers, &lock->timer);
   } else {
-    rl_timers_clear(&launches->renewals, &lock->timer);
+    rl_timers_clear(&pacer->renewals, &lock->timer);
   }
 }
 
-void rl_outbox_look_again(rl_core *core) {
-  core->launches.closed_until_us = 0;
+void rl_outbox_reopen(rl_core *core) {
+  core->pacer.closed_until_us = 0;
 }
 
 void rl_lock_begin_send(rl_lock *lock, rl_operation operation, redlock_time now_us,

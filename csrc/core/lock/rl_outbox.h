@@ -19,7 +19,7 @@ void rl_outbox_enter(rl_lock *lock, redlock_time now_us);
 void rl_outbox_leave(rl_lock *lock);
 
 /* A reply has come, or a connection has changed: the window may be open again. */
-void rl_outbox_look_again(rl_core *core);
+void rl_outbox_reopen(rl_core *core);
 
 /* An operation is to be launched. Nothing is in flight, and the lock's timer is not set. */
 void rl_lock_begin_send(rl_lock *lock, rl_operation operation, redlock_time now_us,

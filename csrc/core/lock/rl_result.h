@@ -45,7 +45,7 @@ static inline bool rl_renewal_is_asked(const rl_options *options) {
 }
 
 /* Returns true if the loss of the lock's lease is to be told. */
-static inline bool rl_renewal_tells(const rl_lock *lock) {
+static inline bool rl_renewal_reports(const rl_lock *lock) {
   return lock->renewal != NULL && rl_renewal_is_asked(lock->current);
 }
 

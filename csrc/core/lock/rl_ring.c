@@ -11,11 +11,11 @@ rl_lock *rl_ring_next(const rl_lock *lock) {
 
 const rl_lock *rl_ring_owner(const rl_lock *lock) {
   const rl_lock *at = lock;
-  while (rl_reentry_of(at) != NULL && rl_reentry_of(at)->carries == NULL &&
+  while (rl_reentry_of(at) != NULL && rl_reentry_of(at)->lease_resource == NULL &&
          rl_reentry_of(at)->next != lock) {
     at = rl_reentry_of(at)->next;
   }
-  return rl_reentry_of(at) != NULL && rl_reentry_of(at)->carries != NULL ? at : lock;
+  return rl_reentry_of(at) != NULL && rl_reentry_of(at)->lease_resource != NULL ? at : lock;
 }
 
 redlock_duration rl_ring_remaining(const rl_lock *lock, redlock_time now_us) {
@@ -35,11 +35,11 @@ bool rl_ring_is_owned(const rl_lock *lock) {
   return rl_reentry_of(lock) != NULL && rl_reentry_of(lock)->owner_length > 0;
 }
 
-bool rl_ring_is_joining(const rl_lock *lock) {
-  return rl_reentry_of(lock) != NULL && rl_reentry_of(lock)->joining;
+bool rl_ring_is_nesting(const rl_lock *lock) {
+  return rl_reentry_of(lock) != NULL && rl_reentry_of(lock)->nesting;
 }
 
 redlock_duration rl_ring_node_timeout(const rl_lock *lock) {
-  return rl_ring_is_joining(lock) ? rl_reentry_of(lock)->node_timeout_us
+  return rl_ring_is_nesting(lock) ? rl_reentry_of(lock)->node_timeout_us
                                   : rl_options_node_timeout(lock->current, lock->ttl_us);
 }

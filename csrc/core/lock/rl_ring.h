@@ -12,19 +12,19 @@
 typedef struct rl_reentry {
   rl_lock *next, *previous;             /* in the ring; the lock itself when it is alone */
   rl_lock *chain_next, *chain_previous; /* among carriers, where they are looked for */
-  rl_resource *carries;                 /* what it has the lease of, or had until it was lost; a
+  rl_resource *lease_resource;          /* what it has the lease of, or had until it was lost; a
                                           reference, or NULL */
   uint64_t hash;                        /* while it carries */
   redlock_duration node_timeout_us;     /* while it is joining: the acquire's own */
   uint32_t depth; /* acquires of this very lock that are to be released first */
-  bool joining;   /* it counts if the extend in flight ends well */
+  bool nesting;   /* it counts if the extend in flight ends well */
   uint8_t owner_length;
   unsigned char owner[REDLOCK_OWNER_MAX];
 } rl_reentry;
 
 /* What a lock has of that, or NULL. */
 static inline rl_reentry *rl_reentry_of(const rl_lock *lock) {
-  return lock->rare == NULL ? NULL : lock->rare->reentry;
+  return lock->extension == NULL ? NULL : lock->extension->reentry;
 }
 
 /* The lock that has the lease which |lock| counts on: itself, if it counts on no other's. */
@@ -49,6 +49,6 @@ bool rl_ring_was_again(const rl_lock *lock);
 redlock_duration rl_ring_node_timeout(const rl_lock *lock);
 
 /* Returns true if it would have counted if the extend, which has found the lease lost, had ended well. */
-bool rl_ring_is_joining(const rl_lock *lock);
+bool rl_ring_is_nesting(const rl_lock *lock);
 
 #endif

@@ -120,7 +120,7 @@ static void rl_round_late(rl_lock *lock, redlock_time now_us, rl_node *node,
     rl_round_unsettle(lock, node->index);
   }
   rl_round_settle(lock, node->index, vote, error, latency_us);
-  lock->core->upper->steps[RL_OPERATION_EXTEND]->late(lock, now_us, node, vote);
+  lock->core->upper->steps[RL_OPERATION_EXTEND]->grace_vote(lock, now_us, node, vote);
 }
 
 /* Which of several keys stood in the way, if the node said so. */
@@ -153,7 +153,7 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
   } else if (lock->phase == RL_PHASE_GRACE) {
     rl_round_late(lock, now_us, node, owed, vote, error, latency_us);
   } else if (lock->phase == RL_PHASE_IDLE && owed->kind == RL_OUTSTANDING_EXTEND) {
-    lock->core->upper->steps[RL_OPERATION_EXTEND]->late(lock, now_us, node, vote);
+    lock->core->upper->steps[RL_OPERATION_EXTEND]->grace_vote(lock, now_us, node, vote);
   }
 }
 
@@ -282,7 +282,7 @@ void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
   }
   lock->waiting &= ~rl_node_bit(node);
   if (lock->phase == RL_PHASE_GRACE) {
-    lock->core->upper->steps[RL_OPERATION_ACQUIRE]->late_up(lock, now_us, node);
+    lock->core->upper->steps[RL_OPERATION_ACQUIRE]->grace_up(lock, now_us, node);
   }
   if (lock->phase != RL_PHASE_ROUND) {
     return;

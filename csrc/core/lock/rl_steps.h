@@ -39,8 +39,8 @@ typedef struct rl_steps {
   void (*timed_out)(rl_lock *lock, const char *missed);
 
   /* A node has voted when the operation had ended; its connection has come up then. */
-  void (*late)(rl_lock *lock, redlock_time now_us, rl_node *node, redlock_vote vote);
-  void (*late_up)(rl_lock *lock, redlock_time now_us, rl_node *node);
+  void (*grace_vote)(rl_lock *lock, redlock_time now_us, rl_node *node, redlock_vote vote);
+  void (*grace_up)(rl_lock *lock, redlock_time now_us, rl_node *node);
 } rl_steps;
 
 /* What the lock layer calls of the layers above. */

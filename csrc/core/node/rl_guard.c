@@ -495,7 +495,7 @@ rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_out
     guard->heard_us = rl_time_max(guard->heard_us, owed->sent_us);
     (void)rl_clock_watch_note(&guard->watch, answer.now_us, owed->sent_us, now_us);
     guard->shown_us = answer.now_us;
-    news.doubtful = true; /* Which way it was stepped the record does not say. */
+    news.review = true; /* Which way it was stepped the record does not say. */
   } else {
     news = rl_guard_heard(node, now_us, owed, answer.now_us);
   }
@@ -560,7 +560,7 @@ rl_guard_news rl_guard_heard(rl_node *node, redlock_time now_us, const rl_outsta
     guard->stepped_us = now_us;
   }
   guard->shown_us = node_us;
-  news.suspect = news.doubtful = step_us > 0; /* Backwards keys live longer. */
+  news.suspect = news.review = step_us > 0; /* Backwards keys live longer. */
   if (step_us != 0 || rl_time_sub(now_us, guard->guards->reviewed_us) >= RL_GUARD_ASK_EVERY_US) {
     news.near = rl_guard_review(guard->guards, now_us);
   }

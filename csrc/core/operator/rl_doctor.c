@@ -33,7 +33,7 @@
 #define RL_DOCTOR_TIMEOUT_US REDLOCK_SECONDS
 
 static rl_doctor *rl_doctor_find(const rl_lock *lock) {
-  return lock->rare == NULL ? NULL : lock->rare->doctor;
+  return lock->extension == NULL ? NULL : lock->extension->doctor;
 }
 
 const rl_doctor *rl_doctor_of(const rl_lock *lock) {
@@ -85,9 +85,9 @@ int rl_lock_doctor(rl_lock *lock, redlock_time now_us, unsigned flags, bool noti
     free(doctor);
     return rl_lock_ask_nothing(lock, RL_OPERATION_DOCTOR);
   }
-  free(lock->rare->doctor);
+  free(lock->extension->doctor);
   rl_doctor_prepare(doctor, lock, now_us, flags);
-  lock->rare->doctor = doctor;
+  lock->extension->doctor = doctor;
   return rl_lock_ask(lock, RL_OPERATION_DOCTOR, now_us, attempt, notify);
 }
 

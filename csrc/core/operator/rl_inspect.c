@@ -36,7 +36,7 @@ const char *redlock_key_state_name(int state) {
 }
 
 static rl_inspection *rl_inspect_find(const rl_lock *lock) {
-  return lock->rare == NULL ? NULL : lock->rare->inspection;
+  return lock->extension == NULL ? NULL : lock->extension->inspection;
 }
 
 int rl_lock_inspect(rl_lock *lock, redlock_time now_us, bool notify) {
@@ -55,9 +55,9 @@ int rl_lock_inspect(rl_lock *lock, redlock_time now_us, bool notify) {
     free(inspection);
     return rl_lock_ask_nothing(lock, RL_OPERATION_INSPECT);
   }
-  free(lock->rare->inspection);
+  free(lock->extension->inspection);
   inspection->count = count;
-  lock->rare->inspection = inspection;
+  lock->extension->inspection = inspection;
   return rl_lock_ask(lock, RL_OPERATION_INSPECT, now_us, attempt, notify);
 }
 

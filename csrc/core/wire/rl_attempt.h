@@ -32,7 +32,7 @@ struct rl_attempt {
   uint32_t refused;         /* nodes that have said that they did not set the key */
   uint32_t due;             /* nodes to which the release is still to be sent */
   uint32_t later;           /* of these, the nodes for which it is not time before later_us */
-  uint32_t late;            /* nodes that may yet execute a SET of a connection that has ended */
+  uint32_t uncertain;       /* nodes that may yet execute a SET of a connection that has ended */
   uint32_t released;        /* nodes that have answered the release */
   uint32_t tested;          /* nodes that owe the answer to a test (rl_twin.h) */
   uint32_t tests;           /* nodes that were tested */
@@ -46,13 +46,13 @@ struct rl_attempt {
   bool held : 1;      /* it has been a lease */
   bool any : 1;       /* release by force: whatever the key holds */
   bool twins : 1;     /* a test has found two nodes that are one server */
-  bool given : 1;     /* its token is the caller's: others may have it, too */
+  bool custom : 1;    /* its token is the caller's: others may have it, too */
   bool apart : 1;     /* its token is allocated */
   bool shorter : 1; /* its last extend asks for less than is left of the lease (rl_margin.c, M3) */
   uint16_t token_length;
   uint32_t
       set; /* nodes that have said that they set the key; of a lease: that they have it (rl_margin.h) */
-  uint32_t doubted; /* nodes that may have lost it since they have answered (rl_margin.h) */
+  uint32_t suspect; /* nodes that may have lost it since they have answered (rl_margin.h) */
   uint32_t
       place; /* of a lease: the place in queues that its release leaves (rl_notify.h), or 0 ... */
   uint32_t standing; /* ... on these nodes */

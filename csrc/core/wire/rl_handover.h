@@ -12,8 +12,8 @@
 
 typedef struct rl_handover {
   unsigned node_count;
-  uint32_t doubtful; /* nodes that may yet execute a SET of the token */
-  uint64_t nodes;    /* tells clients with other nodes, or in another order, apart */
+  uint32_t suspect; /* nodes that may yet execute a SET of the token */
+  uint64_t nodes;   /* tells clients with other nodes, or in another order, apart */
   redlock_duration ttl_us;
   redlock_duration lock_delay_us;
   uint64_t fence;                      /* the fencing token; 0 for none */

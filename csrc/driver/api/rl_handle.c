@@ -127,14 +127,14 @@ int redlock_lock_new_many_sized(redlock_lock **made, redlock_client *client,
 
 /* What was lent to the caller is not any more. */
 static void rl_handle_take_back(redlock_lock *lock) {
-  rl_extension *lent = rl_lock_of(lock)->rare;
+  rl_extension *lent = rl_lock_of(lock)->extension;
   if (lent == NULL) {
     return;
   }
-  rl_attempt_unref(&rl_client_of(lock)->core.attempts, lent->lent_lease);
-  free(lent->lent_message);
-  lent->lent_lease = NULL;
-  lent->lent_message = NULL;
+  rl_attempt_unref(&rl_client_of(lock)->core.attempts, lent->borrowed_lease);
+  free(lent->borrowed_message);
+  lent->borrowed_lease = NULL;
+  lent->borrowed_message = NULL;
 }
 
 void rl_handle_drop(redlock_lock *lock) {
@@ -167,7 +167,7 @@ bool rl_handle_may_begin(redlock_lock *lock) {
 
 /* Nothing of the operation has been sent yet. */
 static int rl_handle_call_off(redlock_lock *lock, int error) {
-  rl_lock_call_off(rl_lock_of(lock), redlock_now(), error);
+  rl_lock_undo(rl_lock_of(lock), redlock_now(), error);
   rl_list_remove(&rl_lock_of(lock)->queue);
   return error;
 }
@@ -347,7 +347,7 @@ size_t rl_handle_size(const redlock_lock *lock) {
   size_t own = core->has_options ? sizeof(rl_options) : 0;
   size_t votes = core->core->node_count * sizeof core->votes[0];
   size_t renewal = core->renewal != NULL ? sizeof *core->renewal + votes : 0;
-  size_t rare = core->rare != NULL ? sizeof *core->rare + RL_HANDLE_OVERHEAD : 0;
+  size_t rare = core->extension != NULL ? sizeof *core->extension + RL_HANDLE_OVERHEAD : 0;
   size_t owned = rl_reentry_of(core) != NULL ? sizeof(rl_reentry) + RL_HANDLE_OVERHEAD : 0;
   return sizeof *core + own + votes + renewal + rare + owned + rl_resource_size(core->resource) +
          (size_t)2 * RL_HANDLE_OVERHEAD;
@@ -508,9 +508,8 @@ int redlock_lock_release_send(redlock_lock *lock) {
   }
   redlock_client *client = rl_client_of(lock);
   rl_client_enter(client);
-  int error = rl_lock_of(lock)->waited != 0
-                  ? REDLOCK_E_BUSY
-                  : rl_lock_release_unheard(rl_lock_of(lock), redlock_now());
+  int error = rl_lock_of(lock)->waited != 0 ? REDLOCK_E_BUSY
+                                            : rl_lock_release_send(rl_lock_of(lock), redlock_now());
   if (error == REDLOCK_OK) {
     (void)rl_turn_start(client); /* It lacks entropy, if anything, and a release needs none. */
     rl_core_rest(&client->core, redlock_now());
@@ -524,7 +523,7 @@ int redlock_lock_release_send(redlock_lock *lock) {
 void rl_handle_look(redlock_lock *lock) {
   redlock_client *client = rl_client_of(lock);
   rl_client_enter(client);
-  if (rl_lock_of(lock)->unheard && rl_lock_is_busy(rl_lock_of(lock))) {
+  if (rl_lock_of(lock)->abandoned && rl_lock_is_busy(rl_lock_of(lock))) {
     (void)rl_turn_process(client, NULL, 0);
     rl_poll_wake(client);
   }
@@ -586,7 +585,7 @@ redlock_time redlock_lock_deadline(const redlock_lock *lock) {
 
 /* Where to note what is lent; NULL when out of memory. */
 static rl_extension *rl_handle_lend(redlock_lock *lock) {
-  return rl_lock_reserve_extension(rl_lock_of(lock)) ? rl_lock_of(lock)->rare : NULL;
+  return rl_lock_reserve_extension(rl_lock_of(lock)) ? rl_lock_of(lock)->extension : NULL;
 }
 
 /*
@@ -599,9 +598,9 @@ static const char *rl_handle_lend_token(redlock_lock *lock) {
     return "";
   }
   rl_extension *lent = rl_handle_lend(lock);
-  if (lent != NULL && lent->lent_lease != lease) {
-    rl_attempt_unref(&rl_client_of(lock)->core.attempts, lent->lent_lease);
-    lent->lent_lease = rl_attempt_ref(lease);
+  if (lent != NULL && lent->borrowed_lease != lease) {
+    rl_attempt_unref(&rl_client_of(lock)->core.attempts, lent->borrowed_lease);
+    lent->borrowed_lease = rl_attempt_ref(lease);
   }
   return rl_attempt_token(lease);
 }
@@ -628,7 +627,7 @@ int redlock_lock_set_owner(redlock_lock *lock, const void *owner, size_t length)
   }
   rl_client_enter(rl_client_of(lock));
   bool busy = rl_lock_is_busy(rl_lock_of(lock)) &&
-              !rl_lock_of(lock)->unheard; /* A new acquire goes before. */
+              !rl_lock_of(lock)->abandoned; /* A new acquire goes before. */
   int error = rl_handle_may_begin(lock) && !busy
                   ? rl_reentry_set_owner(rl_lock_of(lock), redlock_now(), owner, length)
                   : REDLOCK_E_BUSY;
@@ -711,10 +710,10 @@ static const char *rl_handle_lend_message(redlock_lock *lock) {
   if (lent == NULL) {
     return redlock_strerror(rl_lock_result(rl_lock_of(lock)));
   }
-  free(lent->lent_message);
-  lent->lent_message = strdup(message);
-  return lent->lent_message != NULL ? lent->lent_message
-                                    : redlock_strerror(rl_lock_result(rl_lock_of(lock)));
+  free(lent->borrowed_message);
+  lent->borrowed_message = strdup(message);
+  return lent->borrowed_message != NULL ? lent->borrowed_message
+                                        : redlock_strerror(rl_lock_result(rl_lock_of(lock)));
 }
 
 const char *redlock_lock_message(redlock_lock *lock) {

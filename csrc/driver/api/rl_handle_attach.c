@@ -66,7 +66,7 @@ static const char *rl_handle_wrong_handover(const redlock_client *client,
        memcmp(handover->prefix, core->prefix, core->prefix_length) != 0)) {
     return "it was detached by a client with another prefix";
   }
-  if (handover->doubtful != 0 && handover->nodes != rl_detach_nodes(core)) {
+  if (handover->suspect != 0 && handover->nodes != rl_detach_nodes(core)) {
     return "it was detached while nodes had not answered, and which they are cannot be told: the "
            "client's nodes are others, or named otherwise, or in another order";
   }

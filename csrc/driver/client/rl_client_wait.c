@@ -128,9 +128,9 @@ void rl_wait_pause(redlock_client *client, rl_waiter *self) {
 
 /* An acquire that is to be launched, and that a thread waits for; or NULL. */
 static rl_lock *rl_wait_unsent(const redlock_client *client) {
-  rl_lock *lock = rl_lock_queue_first(&client->core.launches.acquires);
+  rl_lock *lock = rl_lock_queue_first(&client->core.pacer.acquires);
   while (lock != NULL && lock->waited == 0) {
-    lock = rl_lock_queue_next(&client->core.launches.acquires, lock);
+    lock = rl_lock_queue_next(&client->core.pacer.acquires, lock);
   }
   return lock;
 }

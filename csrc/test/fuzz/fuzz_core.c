@@ -119,7 +119,7 @@ static void fuzz_core_operate_seldom(fake_world *world, rl_lock **slot, char *te
   uint8_t length = fuzz_byte(input);
   switch (length % 8) {
   case 0:
-    (void)rl_lock_release_unheard(lock, world->now_us);
+    (void)rl_lock_release_send(lock, world->now_us);
     break;
   case 1:
     (void)rl_custom_token_set(lock, "the same for all, 1234567890", 1 + length / 8 % 28);

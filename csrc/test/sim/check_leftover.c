@@ -206,7 +206,7 @@ static void check_leftover_returned(sim *s, const sim_client *client) {
     bool held = lock != NULL && rl_lock_remaining(lock, client->reading_us) > 0;
     for (unsigned k = 0; held && k < client->nodes; k++) {
       const rl_node *node = client->core.nodes[k];
-      bool sent = ((lock->lease->sent | client->core.joins->due) >> k & 1) != 0;
+      bool sent = ((lock->lease->sent | client->core.backfills->due) >> k & 1) != 0;
       bool well = node->link.phase == RL_LINK_UP && node->link.owed_count == 0 &&
                   rl_guard_votes(node->link.guard, client->reading_us);
       if (!sent && node->twins == 0 &&

@@ -299,7 +299,7 @@ static void sim_application_release(sim *s, sim_client *client, sim_lock *own,
                                     uint64_t reading_us) {
   uint32_t inside = own->inside > 0 && !own->lock->lost ? own->inside_token : SIM_NO_TOKEN;
   unsigned count = inside == SIM_NO_TOKEN ? 0 : check_reentry_count(s, client, inside);
-  own->counting_down = count > 1 || (own->lock->unheard && own->unheard_down);
+  own->counting_down = count > 1 || (own->lock->abandoned && own->unheard_down);
   bool repeated = own->lock->lease == NULL && count == 0;
   uint32_t token = repeated ? own->released : own->lease;
   int result = rl_lock_release(own->lock, reading_us, true);
@@ -337,7 +337,7 @@ static bool sim_application_release_unheard(sim *s, sim_client *client, sim_lock
   unsigned count = inside == SIM_NO_TOKEN ? 0 : check_reentry_count(s, client, inside);
   if ((token == SIM_NO_TOKEN && count == 0) ||
       !sim_chance(&s->random_application, s->config.unheard) ||
-      rl_lock_release_unheard(own->lock, reading_us) != REDLOCK_OK) {
+      rl_lock_release_send(own->lock, reading_us) != REDLOCK_OK) {
     return false;
   }
   own->inside = count > 1 ? own->inside - 1 : 0;
@@ -421,7 +421,7 @@ void sim_application_step(sim *s, sim_client *client, uint64_t reading_us) {
         break;
       } else if (sim_application_draw(s, 60) == 0) {
         sim_application_release(s, client, own, reading_us); /* A mistake. */
-      } else if (own->lock->unheard && sim_application_draw(s, 3) == 0) {
+      } else if (own->lock->abandoned && sim_application_draw(s, 3) == 0) {
         sim_application_release(s, client, own, reading_us); /* To hear what has become of it. */
       } else if (sim_application_draw(s, 60) == 0) {
         own->extends_left = 1;

@@ -170,8 +170,8 @@ void sim_client_start(sim *s, unsigned index) {
     abort();
   }
   if (s->config.window != 0) {
-    client->core.launches.window = s->config.window;
-    client->core.launches.command_us = REDLOCK_SECONDS;
+    client->core.pacer.window = s->config.window;
+    client->core.pacer.command_us = REDLOCK_SECONDS;
   }
   client->core.quorum = s->config.quorum;
   if (s->config.guard) {
@@ -555,12 +555,12 @@ static bool sim_client_launch(sim *s, sim_client *client) {
   if (!rl_core_wants_send(&client->core)) {
     return false;
   }
-  for (rl_lock *lock = rl_lock_queue_first(&client->core.launches.acquires);
+  for (rl_lock *lock = rl_lock_queue_first(&client->core.pacer.acquires);
        lock != NULL && filled < wanted;
-       lock = rl_lock_queue_next(&client->core.launches.acquires, lock)) {
+       lock = rl_lock_queue_next(&client->core.pacer.acquires, lock)) {
     sim_lock *own = lock->data;
     /* One that was given uses none up; but another lock may get what is drawn for it. */
-    bool given = lock->attempt != NULL && client->core.launches.acquire_count == 1;
+    bool given = lock->attempt != NULL && client->core.pacer.acquire_count == 1;
     uint32_t token = given ? own->attempt : sim_client_draw_token(s, client, own);
     own->attempts += given ? 0 : 1;
     own->drawn = given ? SIM_NO_TOKEN : token;
@@ -678,8 +678,9 @@ static bool sim_client_step(sim *s, sim_client *client) {
 static bool sim_client_in_call(const sim *s, const sim_client *client) {
   for (unsigned i = 0; i < s->config.locks; i++) {
     const rl_lock *lock = client->locks[i].lock;
-    if (lock != NULL && ((rl_lock_is_busy(lock) && !lock->unheard) || rl_list_is_in(&lock->queue) ||
-                         rl_grace_until(lock, client->reading_us) > client->reading_us)) {
+    if (lock != NULL &&
+        ((rl_lock_is_busy(lock) && !lock->abandoned) || rl_list_is_in(&lock->queue) ||
+         rl_grace_until(lock, client->reading_us) > client->reading_us)) {
       return true;
     }
   }

@@ -157,9 +157,9 @@ static void a_token_that_was_lent_stays_until_the_next_operation(void **state) {
   const char *token = redlock_lock_token(lock);
   assert_string_equal(token, redlock_lock_token(lock));
   assert_int_equal(lease->references, references + 1);
-  assert_ptr_equal(rl_lock_of(lock)->rare->lent_lease, lease);
+  assert_ptr_equal(rl_lock_of(lock)->extension->borrowed_lease, lease);
   assert_error(redlock_lock_extend(lock, 0, NULL), REDLOCK_OK);
-  assert_null(rl_lock_of(lock)->rare->lent_lease);
+  assert_null(rl_lock_of(lock)->extension->borrowed_lease);
   assert_int_equal(lease->references, references);
   end(client, lock, farm);
 }
@@ -291,7 +291,7 @@ static void without_memory_what_is_lent_is_told_all_the_same(void **state) {
   const char *token = redlock_lock_token(lock);
   no_memory = false;
   assert_ptr_equal(token, rl_attempt_token(rl_lock_of(lock)->lease));
-  assert_null(rl_lock_of(lock)->rare);
+  assert_null(rl_lock_of(lock)->extension);
   assert_error(redlock_lock_release(lock), REDLOCK_OK);
   assert_error(redlock_lock_release(lock), REDLOCK_E_NOT_HELD);
   no_memory = true;

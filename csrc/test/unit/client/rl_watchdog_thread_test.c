@@ -254,7 +254,7 @@ static void what_was_lost_before_is_told_once_if_nobody_has_fetched_it(void **st
   for (unsigned i = 0; i < 2; i++) {
     rl_client_enter(client);
     if (i == 1) {
-      rl_loss_tell(rl_lock_of(lock), REDLOCK_E_EXPIRED, redlock_now());
+      rl_loss_report(rl_lock_of(lock), REDLOCK_E_EXPIRED, redlock_now());
     }
     assert_int_equal(client->core.losses->count, i);
     assert_true((client->core.losses->first != NULL) == (i == 1));

@@ -457,7 +457,7 @@ static void drain(fake_world *world, unsigned node) {
 static void owed_replies_are_bounded_and_releases_still_fit(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
-  world->core.launches.window = UINT_MAX; /* Everything is sent at once. */
+  world->core.pacer.window = UINT_MAX; /* Everything is sent at once. */
   redlock_options options = fake_once();
   options.node_timeout_us = 60 * SECONDS;
   rl_lock *held = fake_lock(world, "held", &options);
@@ -505,7 +505,7 @@ static void a_budget_that_is_over_before_the_launch_is_what_the_message_says(voi
 static void queued_bytes_are_bounded(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
-  world->core.launches.window = UINT_MAX; /* Everything is sent at once. */
+  world->core.pacer.window = UINT_MAX; /* Everything is sent at once. */
   char *name = malloc(REDLOCK_KEY_MAX);
   redlock_options options = fake_once();
   options.node_timeout_us = 60 * SECONDS;
@@ -537,7 +537,7 @@ static void queued_bytes_are_bounded(void **state) {
 static void a_release_that_finds_no_room_is_sent_when_there_is_some(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
-  world->core.launches.window = UINT_MAX; /* Everything is sent at once. */
+  world->core.pacer.window = UINT_MAX; /* Everything is sent at once. */
   redlock_options options = fake_once();
   options.node_timeout_us = 60 * SECONDS;
   options.ttl_us = 600 * SECONDS;

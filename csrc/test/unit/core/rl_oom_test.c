@@ -111,7 +111,7 @@ static void play_core(fake_world *world) {
     finish(world, other, rl_lock_force_release(other, world->now_us, OTHER, strlen(OTHER), true));
     finish(world, other, rl_lock_force_release(other, world->now_us, "", REDLOCK_TOKEN_ANY, true));
     finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
-    finish(world, other, rl_lock_release_unheard(other, world->now_us));
+    finish(world, other, rl_lock_release_send(other, world->now_us));
     rl_handover handover;
     if (rl_lock_detachable(other, world->now_us, &handover) == REDLOCK_OK) {
       rl_lock_detach(other);

@@ -279,7 +279,7 @@ static void a_node_that_had_not_answered_has_no_vote(void **state) {
   rl_handover handover;
   fake_world *world = held_by_two(&lock);
   detach(world, lock, &handover);
-  assert_int_equal(handover.doubtful, 4);
+  assert_int_equal(handover.suspect, 4);
   /* The keys of node 0 are lost; then the SET is executed on node 2: a majority has the token. */
   fake_store_remove(&world->nodes[0].store, KEY);
   (void)fake_answer(world, 2);
@@ -379,7 +379,7 @@ static void detaching_after_a_release_that_nobody_waits_for_says_not_held_not_bu
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_settle(world);
-  assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_OK);
+  assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
   fake_settle(world);
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);

@@ -217,7 +217,7 @@ static void a_lock_that_is_freed_or_a_child_forgets_it(void **state) {
     } else {
       rl_lock_free(lock, world->now_us);
     }
-    assert_true(forked == 0 || lock->rare->given == NULL);
+    assert_true(forked == 0 || lock->extension->custom_token == NULL);
     assert_int_equal(world->core.attempts.live, 0);
     assert_true(fake_world_end(world));
   }

@@ -219,7 +219,7 @@ static void without_the_option_nothing_is_asked_for(void **state) {
   fake_settle(world);
   assert_true(token_of(lock) == 0);
   assert_true(token_of(plain) == 0);
-  assert_null(plain->rare);
+  assert_null(plain->extension);
   assert_error(extend(world, lock), REDLOCK_OK);
   assert_true(token_of(lock) == 0);
   assert_true(fake_world_end(world));

@@ -750,7 +750,7 @@ static void a_release_that_is_not_waited_for_counts_down(void **state) {
   (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
-  assert_error(rl_lock_release_unheard(inner, world->now_us), REDLOCK_OK);
+  assert_error(rl_lock_release_send(inner, world->now_us), REDLOCK_OK);
   fake_turn(world);
   assert_int_equal(fake_keys(world, KEY), 3);
   assert_error(rl_lock_result(inner), REDLOCK_OK);
@@ -772,7 +772,7 @@ static void the_result_of_a_release_that_counted_down_is_not_that_of_an_extend(v
   refuse_all(world);
   fake_pass(world, THIRD_US);
   assert_error(reason_of(world, outer), REDLOCK_E_UNAVAILABLE);
-  assert_error(rl_lock_release_unheard(outer, world->now_us), REDLOCK_OK);
+  assert_error(rl_lock_release_send(outer, world->now_us), REDLOCK_OK);
   assert_error(rl_lock_release(outer, world->now_us, true), REDLOCK_OK);
   assert_error(rl_lock_result(outer), REDLOCK_OK);
   assert_true(rl_ring_remaining(inner, world->now_us) > 0);
@@ -785,7 +785,7 @@ static void each_release_of_one_lock_counts_that_is_not_waited_for(void **state)
   rl_lock *lock = owned(world, KEY, "me");
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
   assert_error(acquire(world, lock, NULL), REDLOCK_OK);
-  assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_OK);
+  assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
   assert_true(rl_ring_remaining(lock, world->now_us) > 0);
   assert_error(release(world, lock), REDLOCK_OK);
   assert_int_equal(rl_ring_remaining(lock, world->now_us), 0);
@@ -1053,11 +1053,11 @@ static void a_nested_acquire_that_is_called_off_counts_no_more(void **state) {
   (void)state;
   rl_lock *outer, *inner;
   fake_world *world = nested(&outer, &inner);
-  rl_lock_call_off(inner, world->now_us, REDLOCK_E_SYSTEM);
+  rl_lock_undo(inner, world->now_us, REDLOCK_E_SYSTEM);
   assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_SYSTEM);
   assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
   assert_error(acquire(world, outer, NULL), REDLOCK_OK);
-  rl_lock_call_off(outer, world->now_us, REDLOCK_E_SYSTEM);
+  rl_lock_undo(outer, world->now_us, REDLOCK_E_SYSTEM);
   assert_error(rl_lock_outcome(outer, world->now_us), REDLOCK_E_SYSTEM);
   assert_true(rl_ring_remaining(outer, world->now_us) > 0);
   assert_error(release(world, outer), REDLOCK_OK);

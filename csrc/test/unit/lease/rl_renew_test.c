@@ -278,8 +278,8 @@ static void an_extend_that_is_launched_late_asks_for_what_is_left_then(void **st
   redlock_options options = kept();
   options.max_hold_us = 12 * SECONDS;
   fake_world *world = held_by(1, &lock, &options);
-  world->core.launches.window = 1;
-  world->core.launches.command_us = REDLOCK_SECONDS;
+  world->core.pacer.window = 1;
+  world->core.pacer.command_us = REDLOCK_SECONDS;
   rl_lock *other = fake_lock(world, "other", NULL);
   fake_pass(world, THIRD_US - 10 * MS);
   assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);

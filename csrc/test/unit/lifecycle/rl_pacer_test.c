@@ -81,8 +81,8 @@ static void a_pause_of_all_nodes_does_not_fail_a_burst_whose_leases_last(void **
   }
   fake_turn(world);
   assert_int_equal(serve(world, locks, BURST, REDLOCK_OK), BURST);
-  world->core.launches.window = 16;
-  world->core.launches.command_us = REDLOCK_SECONDS;
+  world->core.pacer.window = 16;
+  world->core.pacer.command_us = REDLOCK_SECONDS;
   for (unsigned i = 0; i < BURST; i++) {
     assert_error(rl_lock_extend(locks[i], world->now_us, 0, false), REDLOCK_OK);
   }
@@ -99,8 +99,8 @@ static void a_pause_of_all_nodes_does_not_fail_a_burst_whose_leases_last(void **
 /* One node, whose window is one command. */
 static fake_world *narrow_world(void) {
   fake_world *world = fake_world_new(1);
-  world->core.launches.window = 1;
-  world->core.launches.command_us = REDLOCK_SECONDS;
+  world->core.pacer.window = 1;
+  world->core.pacer.command_us = REDLOCK_SECONDS;
   return world;
 }
 
@@ -194,8 +194,8 @@ static void an_attempt_that_is_not_launched_leaves_the_reasons_of_the_one_before
   options.wait_us = 100 * MS;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, "r", &options);
-  world->core.launches.window = 1;
-  world->core.launches.command_us = REDLOCK_SECONDS;
+  world->core.pacer.window = 1;
+  world->core.pacer.command_us = REDLOCK_SECONDS;
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   (void)fake_reply(world, 0, "-OOM command not allowed\r\n");
@@ -267,8 +267,8 @@ static void an_extend_that_waits_is_not_looked_at_before_the_node_is_behind(void
 static void room_on_less_than_a_majority_is_not_enough(void **state) {
   (void)state;
   fake_world *world = fake_world_new(3);
-  world->core.launches.window = 1;
-  world->core.launches.command_us = REDLOCK_SECONDS;
+  world->core.pacer.window = 1;
+  world->core.pacer.command_us = REDLOCK_SECONDS;
   redlock_options options = fake_once();
   options.node_timeout_us = 60 * SECONDS;
   (void)waiting(world, &options);
@@ -428,8 +428,8 @@ static void a_hung_minority_holds_nobody_up(void **state) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, "r", NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  world->core.launches.window = 1;
-  world->core.launches.command_us = REDLOCK_SECONDS;
+  world->core.pacer.window = 1;
+  world->core.pacer.command_us = REDLOCK_SECONDS;
   for (unsigned i = 0; i < 8; i++) {
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
     fake_turn(world);
@@ -447,8 +447,8 @@ static void a_slow_minority_is_waited_for_in_the_end(void **state) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, "r", NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  world->core.launches.window = 1;
-  world->core.launches.command_us = REDLOCK_SECONDS;
+  world->core.pacer.window = 1;
+  world->core.pacer.command_us = REDLOCK_SECONDS;
   for (unsigned i = 0; i < RL_PACER_OVERFULL; i++) {
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
     fake_turn(world);
@@ -473,8 +473,8 @@ static void a_hung_minority_that_owes_too_much_ends_no_lease(void **state) {
   options.node_timeout_us = 60 * SECONDS;
   rl_lock *lock = fake_lock(world, "r", &options);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  world->core.launches.window = 1;
-  world->core.launches.command_us = REDLOCK_SECONDS;
+  world->core.pacer.window = 1;
+  world->core.pacer.command_us = REDLOCK_SECONDS;
   for (unsigned i = 0; i < RL_PACER_OVERFULL + 1; i++) {
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
     for (unsigned ms = 0; ms < 1000 && rl_lock_result(lock) == REDLOCK_PENDING; ms++) {

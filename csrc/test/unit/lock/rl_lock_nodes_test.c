@@ -282,7 +282,7 @@ static void the_locks_are_gone_through_every_100_ms_at_most(void **state) {
   redlock_time start_us = world->now_us;
   (void)fake_answer(world, 2); /* what it owed */
   assert_int_equal(fake_next(world, 2), FAKE_SET);
-  assert_int_equal(world->core.joins->at_us, start_us + RL_BACKFILL_EVERY_US);
+  assert_int_equal(world->core.backfills->at_us, start_us + RL_BACKFILL_EVERY_US);
   /* It answers only when the next lock has been taken without it. */
   rl_lock_free(lock, world->now_us);
   fake_turn(world);
@@ -315,7 +315,7 @@ static void a_node_that_goes_again_before_it_joins_is_not_waited_for(void **stat
   (void)state;
   fake_world *world = fake_world_new(3);
   rl_lock *lock = taken_behind(world);
-  world->core.joins->at_us = world->now_us + RL_BACKFILL_EVERY_US;
+  world->core.backfills->at_us = world->now_us + RL_BACKFILL_EVERY_US;
   (void)fake_answer(world, 2); /* what it owed */
   assert_int_equal(world->nodes[2].sets, 1);
   world->nodes[2].policy = FAKE_HANGS;

@@ -118,7 +118,7 @@ static void one_operation_at_a_time(void **state) {
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_BUSY);
     if (flights[i].operation != RL_OPERATION_EXTEND) {
       assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_BUSY);
-      assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_E_BUSY);
+      assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_E_BUSY);
     }
     assert_error(rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, "wrong"), REDLOCK_E_BUSY);
     assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
@@ -136,7 +136,7 @@ static void release_ends_extend_in_flight(void **state) {
       rl_lock *lock;
       fake_world *world = in_flight(&lock, RL_OPERATION_EXTEND, flights[i].phase);
       assert_error(heard ? rl_lock_release(lock, world->now_us, true)
-                         : rl_lock_release_unheard(lock, world->now_us),
+                         : rl_lock_release_send(lock, world->now_us),
                    REDLOCK_OK);
       assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
       assert_int_equal(lock->operation, RL_OPERATION_RELEASE);

@@ -17,7 +17,7 @@ static fake_world *held(unsigned count, rl_lock **lock) {
 }
 
 static void send(fake_world *world, rl_lock *lock) {
-  assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_OK);
+  assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
   fake_turn(world);
 }
@@ -102,7 +102,7 @@ static void a_release_that_is_waited_for_takes_it_up(void **state) {
     if (ended) {
       fake_settle(world);
     }
-    assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_OK);
+    assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
     assert_error(rl_lock_release(lock, world->now_us, true), REDLOCK_OK);
     fake_settle(world);
     assert_ptr_equal(rl_core_next_ended(&world->core), lock);
@@ -134,7 +134,7 @@ static void after_unavailable_it_can_be_repeated(void **state) {
   send(world, lock);
   fake_pass(world, 200 * MS); /* Nobody answers. */
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_OK);
+  assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
@@ -145,8 +145,8 @@ static void it_does_not_wait_for_nodes_that_owe_much(void **state) {
   (void)state;
   rl_lock *lock;
   fake_world *world = held(3, &lock);
-  world->core.launches.window = 1;
-  world->core.launches.command_us = SECONDS;
+  world->core.pacer.window = 1;
+  world->core.pacer.command_us = SECONDS;
   rl_lock *other = fake_lock(world, "other", NULL);
   assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world); /* Each node owes one reply now: the window is closed. */
@@ -164,7 +164,7 @@ static void freeing_the_lock_abandons_nothing(void **state) {
   for (unsigned launched = 0; launched <= 1; launched++) {
     rl_lock *lock;
     fake_world *world = held(3, &lock);
-    assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_OK);
+    assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
     if (launched) {
       fake_turn(world);
       fake_break(world, 1, "it was cut");
@@ -200,12 +200,12 @@ static void a_lock_that_is_not_held_has_none(void **state) {
   (void)state;
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_E_NOT_HELD);
+  assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_E_BUSY);
+  assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_E_BUSY);
   fake_settle(world);
   rl_core_close(&world->core, world->now_us);
-  assert_error(rl_lock_release_unheard(lock, world->now_us), REDLOCK_E_CLOSED);
+  assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_E_CLOSED);
   assert_true(fake_world_end(world));
 }
 

@@ -153,7 +153,7 @@ static void a_step_is_told_to_whoever_has_no_quorum_left_and_extended_at_once(vo
   fake_settle(world);
   assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_OK);
   assert_true(kept->deadline_us > deadline_us);
-  assert_int_equal(kept->lease->doubted, 0);
+  assert_int_equal(kept->lease->suspect, 0);
   assert_true(fake_world_end(world));
 }
 
@@ -167,8 +167,8 @@ static void a_clock_that_jumps_again_and_again_makes_no_storm_of_extends(void **
   unsigned before = world->nodes[0].extends;
   for (unsigned i = 0; i < 50; i++) {
     guard_of(world, 1)->stepped = true;
-    rl_margin_doubt(&world->core, world->core.nodes[1]);
-    rl_renew_doubt_all(&world->core, world->now_us);
+    rl_margin_suspect(&world->core, world->core.nodes[1]);
+    rl_renew_suspect_all(&world->core, world->now_us);
     fake_settle(world);
   }
   assert_int_equal(world->nodes[0].extends, before);
@@ -371,7 +371,7 @@ static void a_node_that_is_stepped_while_an_extend_is_out_does_not_count_in_it(v
   (void)fake_answer(world, 1);
   fake_settle(world);
   assert_error(rl_lock_result(kept), REDLOCK_OK);
-  assert_int_equal(kept->lease->set & ~kept->lease->doubted, 1);
+  assert_int_equal(kept->lease->set & ~kept->lease->suspect, 1);
   assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_CLOCK);
   world->now_us = kept->deadline_us;
   assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_EXPIRED);
@@ -385,7 +385,7 @@ static void a_node_that_has_forgotten_does_not_count_in_the_margin(void **state)
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
   fake_store_flush(&world->nodes[1].store);
   assert_error(fake_hold(world, other), REDLOCK_OK);
-  assert_int_equal(kept->lease->set & ~kept->lease->doubted, 1);
+  assert_int_equal(kept->lease->set & ~kept->lease->suspect, 1);
   assert_int_equal(world->core.losses->count, 0); /* The clock has done nothing. */
   assert_true(fake_world_end(world));
 }

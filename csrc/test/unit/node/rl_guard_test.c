@@ -233,10 +233,10 @@ static void a_node_whose_clock_others_make_near_is_due_to_join(void **state) {
   guard_of(world, 1)->near = false;
   guard_of(world, 1)->distant = false;
   node->lacks_keys = true;
-  world->core.joins->due = 0;
+  world->core.backfills->due = 0;
   rl_guarding_review(&world->core, world->now_us);
   assert_true(guard_of(world, 1)->near);
-  assert_int_equal(world->core.joins->due, rl_node_bit(node));
+  assert_int_equal(world->core.backfills->due, rl_node_bit(node));
   assert_true(fake_world_end(world));
 }
 
