@@ -7,7 +7,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "../csrc/test/lib/far.h"
+#include "../csrc/test/lib/relay.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #define FAR_MAX 32
 
 int main(int argc, char **argv) {
-  far_relay relays[FAR_MAX];
+  relay relays[FAR_MAX];
   int count = argc - 2;
 
   if (count < 1 || count > FAR_MAX) {
@@ -25,14 +25,14 @@ int main(int argc, char **argv) {
   }
   for (int i = 0; i < count; i++) {
     const char *port = strrchr(argv[i + 2], ':');
-    far_start(&relays[i], atoi(port != NULL ? port + 1 : argv[i + 2]),
-              (redlock_duration)atoll(argv[1]));
+    relay_start(&relays[i], atoi(port != NULL ? port + 1 : argv[i + 2]),
+                (redlock_duration)atoll(argv[1]), 0);
     printf("%s%s", relays[i].address, i + 1 < count ? " " : "\n");
   }
   fflush(stdout);
   while (getchar() != EOF) {
   }
   for (int i = 0; i < count; i++)
-    far_end(&relays[i]);
+    relay_end(&relays[i]);
   return 0;
 }

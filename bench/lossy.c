@@ -7,7 +7,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "../csrc/test/lib/lossy.h"
+#include "../csrc/test/lib/relay.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #define LOSSY_MAX 32
 
 int main(int argc, char **argv) {
-  lossy_relay relays[LOSSY_MAX];
+  relay relays[LOSSY_MAX];
   int from = 2, count, status = 0;
   unsigned lost = 0;
 
@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
   }
   for (int i = 0; i < count; i++) {
     const char *port = strrchr(argv[from + 1 + i], ':');
-    lossy_start(&relays[i], port != NULL ? atoi(port + 1) : 0,
+    relay_start(&relays[i], port != NULL ? atoi(port + 1) : 0, 0,
                 (unsigned)strtoul(argv[1], NULL, 10));
     argv[from + i] = relays[i].address;
   }
@@ -46,8 +46,8 @@ int main(int argc, char **argv) {
     return 1;
   }
   for (int i = 0; i < count; i++) {
-    lost += *relays[i].lost;
-    lossy_end(&relays[i]);
+    lost += relays[i].order->lost;
+    relay_end(&relays[i]);
   }
   printf("lost=%u\n", lost);
   return 0;

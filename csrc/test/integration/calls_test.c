@@ -8,7 +8,7 @@
  * A notification is a hint: a node evicts a waiter that a slow machine held up, and that waiter polls after POLL_INTERVAL_US.
  * So a test in which a wait took MISSED_US or more runs again, and fails if it does so each time.
  */
-#include "lossy.h"
+#include "relay.h"
 #include "support.h"
 #include "wire/rl_command.h"
 
@@ -332,13 +332,13 @@ static void without_a_call_the_slow_look_finds_it(void **state) {
 /* Every third message of each node is lost, now and then that of a majority: nobody hangs, and each has its turn. */
 static void while_messages_are_lost_everybody_is_served(void **state) {
   (void)state;
-  lossy_relay relays[5];
+  relay relays[5];
   const char *addresses[5];
   unsigned had[3] = {0}, lost = 0;
   redlock_options options = patient();
   options.poll_interval_us = MS(300);
   for (unsigned i = 0; i < 5; i++) {
-    lossy_start(&relays[i], farm_client_port(&five, i), 3);
+    relay_start(&relays[i], farm_client_port(&five, i), 0, 3);
     addresses[i] = relays[i].address;
   }
   while (count < 3) {
@@ -358,14 +358,14 @@ static void while_messages_are_lost_everybody_is_served(void **state) {
     begin(&waiters[who]);
   }
   for (unsigned i = 0; i < 5; i++) {
-    lost += *relays[i].lost;
+    lost += relays[i].order->lost;
   }
   assert_true(lost >= 5);
   assert_true(had[0] > 0 && had[1] > 0 && had[2] > 0);
   clear(NULL);
   count = 0;
   for (unsigned i = 0; i < 5; i++) {
-    lossy_end(&relays[i]);
+    relay_end(&relays[i]);
   }
 }
 

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "far.h"
+#include "relay.h"
 #include "support.h"
 
 #define FRESH_CLIENTS 40
@@ -29,7 +29,7 @@ static bool soon_on(unsigned count, const char *key, const char *token) {
 }
 
 /* The first three nodes as they are, the others behind relays. */
-static redlock_client *client_over(const far_relay *relays, unsigned count) {
+static redlock_client *client_over(const relay *relays, unsigned count) {
   const char *addresses[5];
   for (unsigned i = 0; i < 5; i++) {
     addresses[i] = i < 5 - count ? five.nodes[i].address : relays[i - (5 - count)].address;
@@ -52,14 +52,14 @@ a_first_lock_does_not_live_on_a_bare_majority_when_two_nodes_are_farther_away(vo
   static const redlock_duration delays_us[] = {0, MS(5), MS(30)};
   (void)state;
   for (unsigned i = 0; i < sizeof delays_us / sizeof delays_us[0]; i++) {
-    far_relay relays[2];
-    far_start(&relays[0], five.nodes[3].port, delays_us[i]);
-    far_start(&relays[1], five.nodes[4].port, delays_us[i] / 2);
+    relay relays[2];
+    relay_start(&relays[0], five.nodes[3].port, delays_us[i], 0);
+    relay_start(&relays[1], five.nodes[4].port, delays_us[i] / 2, 0);
     for (unsigned tries = 0; !a_first_lock_is_on_all(client_over(relays, 2)); tries++) {
       assert_true(tries < TRIES);
     }
-    far_end(&relays[0]);
-    far_end(&relays[1]);
+    relay_end(&relays[0]);
+    relay_end(&relays[1]);
   }
 }
 
@@ -73,7 +73,7 @@ static void a_first_lock_does_not_live_on_a_bare_majority_of_near_nodes(void **s
 }
 
 /* A third of the nodes refuse, two are far away and have not answered yet: what they hold is released. */
-static bool what_far_nodes_hold_is_released(const far_relay relays[2]) {
+static bool what_far_nodes_hold_is_released(const relay relays[2]) {
   farm_reset(&five);
   redlock_client *client = client_over(relays, 2);
   redlock_lock *lock = new_lock(client, "r");
@@ -93,14 +93,14 @@ static bool what_far_nodes_hold_is_released(const far_relay relays[2]) {
 
 static void a_blocking_call_that_fails_leaves_no_release_to_the_next(void **state) {
   (void)state;
-  far_relay relays[2];
-  far_start(&relays[0], five.nodes[3].port, MS(30));
-  far_start(&relays[1], five.nodes[4].port, MS(30));
+  relay relays[2];
+  relay_start(&relays[0], five.nodes[3].port, MS(30), 0);
+  relay_start(&relays[1], five.nodes[4].port, MS(30), 0);
   for (unsigned tries = 0; !what_far_nodes_hold_is_released(relays); tries++) {
     assert_true(tries < TRIES);
   }
-  far_end(&relays[0]);
-  far_end(&relays[1]);
+  relay_end(&relays[0]);
+  relay_end(&relays[1]);
 }
 
 /* One node hangs from the beginning: that costs the first lock its moment, and no other. */

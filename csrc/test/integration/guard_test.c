@@ -9,7 +9,7 @@
  */
 #include <time.h>
 
-#include "proxy.h"
+#include "relay.h"
 #include "support.h"
 #include "wire/rl_command.h"
 
@@ -21,19 +21,19 @@
 
 static farm four;
 static const char *cluster; /* of all clients; NULL: none */
-static proxy way;           /* to the forgetful node */
+static relay way;           /* to the forgetful node */
 
 static int start(void **state) {
   (void)state;
   static const char *const at_once[] = {"--repl-diskless-sync-delay", "0", NULL};
   farm_start(&four, 4, at_once);
-  proxy_start(&way, four.nodes[FORGETFUL].port);
+  relay_start(&way, four.nodes[FORGETFUL].port, 0, 0);
   return 0;
 }
 
 static int end(void **state) {
   (void)state;
-  proxy_end(&way);
+  relay_end(&way);
   farm_end(&four);
   return 0;
 }
@@ -45,7 +45,7 @@ static int reset(void **state) {
   for (unsigned i = 0; i < 4; i++) {
     (void)farm_command(&four, i, "REPLICAOF", "NO", "ONE", NULL);
   }
-  proxy_switch(&way, four.nodes[FORGETFUL].port, false);
+  relay_turn_to(&way, four.nodes[FORGETFUL].port, RELAY_CLOSE);
   cluster = NULL;
   return 0;
 }
@@ -89,12 +89,12 @@ static void flushed(void) {
 
 /* The spare one was a replica until a moment before the lock was taken; now it has the address. */
 static void promoted(void) {
-  proxy_switch(&way, four.nodes[SPARE].port, false);
+  relay_turn_to(&way, four.nodes[SPARE].port, RELAY_CLOSE);
 }
 
 /* The same, and clients keep their connections. */
 static void switched(void) {
-  proxy_switch(&way, four.nodes[SPARE].port, true);
+  relay_turn_to(&way, four.nodes[SPARE].port, RELAY_KEEP);
 }
 
 static void follows(unsigned replica, unsigned master) {
@@ -177,7 +177,7 @@ static bool round_of(redlock_lock *holder, redlock_lock *rival, disaster *happen
 /* The node is the second server again, and nothing is left; so nobody has forgotten anything. */
 static void tidy_up(redlock_client *client, bool guard) {
   if (way.order->port != four.nodes[FORGETFUL].port) {
-    proxy_switch(&way, four.nodes[FORGETFUL].port, false);
+    relay_turn_to(&way, four.nodes[FORGETFUL].port, RELAY_CLOSE);
   }
   for (unsigned i = 0; i < 3; i++) {
     (void)farm_command(&four, i, "DEL", KEY, NULL);
@@ -290,7 +290,7 @@ static void a_replica_that_never_got_through_grants_nothing(void **state) {
   assert_string_equal(farm_command(&four, FORGETFUL, "SET", "other", "somebody", NULL), "OK");
   follows(SPARE, FORGETFUL);
   assert_string_equal(farm_command(&four, FORGETFUL, "REPLICAOF", "127.0.0.1", "1", NULL), "OK");
-  proxy_switch(&way, four.nodes[SPARE].port, false);
+  relay_turn_to(&way, four.nodes[SPARE].port, RELAY_CLOSE);
   assert_string_equal(farm_command(&four, 0, "SET", KEY, "somebody", "PX", "60000", NULL), "OK");
   redlock_time until_us = redlock_now() + EVENTUALLY_US;
   while (redlock_lock_acquire(holder, NULL, NULL) != REDLOCK_OK) { /* Q is 6 s. */
@@ -298,7 +298,7 @@ static void a_replica_that_never_got_through_grants_nothing(void **state) {
     (void)poll(NULL, 0, 20);
   }
   assert_string_equal(farm_command(&four, 0, "DEL", KEY, NULL), "1");
-  proxy_switch(&way, four.nodes[FORGETFUL].port, false);
+  relay_turn_to(&way, four.nodes[FORGETFUL].port, RELAY_CLOSE);
   for (unsigned i = 0; i < 5; i++) { /* What a replica answers is no vote, and no proof. */
     (void)redlock_lock_acquire(other, NULL, NULL);
     assert_int_not_equal(vote_of(other, FORGETFUL), REDLOCK_VOTE_TAKEN);

@@ -3,16 +3,16 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "far.h"
+#include "relay.h"
 #include "support.h"
 
-static far_relay relays[3];
+static relay relays[3];
 
 static int relays_start(void **state) {
   (void)state;
   farm_reset(&three);
   for (unsigned i = 0; i < 3; i++) {
-    far_start(&relays[i], farm_client_port(&three, i), 0);
+    relay_start(&relays[i], farm_client_port(&three, i), 0, 0);
   }
   return 0;
 }
@@ -20,7 +20,7 @@ static int relays_start(void **state) {
 static int relays_end(void **state) {
   (void)state;
   for (unsigned i = 0; i < 3; i++) {
-    far_end(&relays[i]);
+    relay_end(&relays[i]);
   }
   return 0;
 }
@@ -44,7 +44,7 @@ static void silent_connections_are_given_up_in_3_s_whatever_the_ttl(void **state
   warm_up(client);
   eventually(redlock_lock_acquire(lock, NULL, NULL) == REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
-    far_silence(&relays[i]);
+    relay_turn_to(&relays[i], farm_client_port(&three, i), RELAY_SILENCE);
   }
   redlock_time silent_us = redlock_now();
   int error;
@@ -94,11 +94,11 @@ static void a_client_that_was_held_up_takes_no_node_for_silent(void **state) {
  */
 static void proxies_of_one_server_are_named_instead_of_taken(void **state) {
   (void)state;
-  far_relay proxies[3];
+  relay proxies[3];
   const char *addresses[3];
   farm_reset(&three);
   for (unsigned i = 0; i < 3; i++) {
-    far_start(&proxies[i], farm_client_port(&three, 0), 0);
+    relay_start(&proxies[i], farm_client_port(&three, 0), 0, 0);
     addresses[i] = proxies[i].address;
   }
   redlock_client *client = client_at(addresses, 3, NULL);
@@ -117,7 +117,7 @@ static void proxies_of_one_server_are_named_instead_of_taken(void **state) {
   redlock_lock_free(lock);
   redlock_client_free(client);
   for (unsigned i = 0; i < 3; i++) {
-    far_end(&proxies[i]);
+    relay_end(&proxies[i]);
   }
 }
 

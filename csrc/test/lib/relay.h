@@ -1,5 +1,6 @@
 /*
- * What the relays in front of servers (far, lossy, proxy) have in common: a port, and both ends of each connection.
+ * A relay in front of a server, in a process of its own: it delays bytes, loses notifications, goes silent, or
+ * leads to another server.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,28 +8,40 @@
 #define RELAY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
-/* Ends the program, and says why, if not |ok|. */
-void relay_must(bool ok, const char *what);
+#include "redlock.h"
 
-/* Memory that a child shares with this process, all zero. */
-void *relay_share(size_t size);
+/* Shared with the process. */
+typedef struct relay_order {
+  int port;       /* of the server */
+  int how;        /* what the order asks for: a relay_switch */
+  unsigned given; /* orders */
+  unsigned done;  /* orders */
+  unsigned lost;  /* notifications */
+} relay_order;
 
-/* Listens on a free port of 127.0.0.1; writes "127.0.0.1:port" to |address|. */
-int relay_listen(char address[32]);
+typedef struct relay {
+  pid_t pid;
+  char address[32]; /* "127.0.0.1:port" */
+  volatile relay_order *order;
+} relay;
 
-/* A connection to 127.0.0.1:|port|, or -1 when nobody is there. */
-int relay_reach(int port);
+/* What happens to the connections of now. */
+typedef enum relay_switch {
+  RELAY_SILENCE, /* nothing that is sent on them is acknowledged or refused, as when a NAT forgets them */
+  RELAY_CLOSE, /* they are closed, as when an address moves */
+  RELAY_KEEP   /* they stay, as behind a proxy that knows the protocol; nothing may be in flight */
+} relay_switch;
 
-/* Accepts a client, |ends|[0], and connects |ends|[1] to |port|. False when one of them is not there: then neither is. */
-bool relay_greet(int listener, int port, int ends[2]);
+/*
+ * Relays to 127.0.0.1:|port|. The process ends with this one. Each direction takes |delay_us|; connecting takes
+ * none. Of the messages to all subscribers every |loss|th is lost, none if it is 0.
+ */
+void relay_start(relay *self, int port, redlock_duration delay_us, unsigned loss);
+void relay_end(relay *self);
 
-/* Forks a child, which dies with this process. Returns its id; 0 in the child. */
-pid_t relay_fork(void);
-
-/* Kills the child, and waits for it. */
-void relay_end(pid_t pid);
+/* Does that to the connections, and connects new ones to |port|. Returns when it is done. */
+void relay_turn_to(relay *self, int port, relay_switch how);
 
 #endif
