@@ -25,6 +25,7 @@
  *      operation anything. Any reply will do, unless it refuses the connection itself. If it is an odd one,
  *      EXISTS shows that the replies after it belong to the commands: no reply to it can be taken for that of
  *      a SET. If the peer closes the connection at CLIENT SETNAME, the next one sends EXISTS in its place.
+ *      A node that ends also closes it: a refused connection restores CLIENT SETNAME.
  *   4. With a guard its question (rl_guard.c), whose answer is for the guard to read.
  *   5. A listener subscribes (rl_subscriber.c). From then on what comes is a message, or the answer to a PING.
  */
@@ -301,6 +302,9 @@ void rl_link_closed(rl_link *link) {
 }
 
 void rl_link_disconnected(rl_link *link) {
+  if (link->phase == RL_LINK_CONNECTING) {
+    link->nameless = false;
+  }
   link->phase = RL_LINK_DOWN;
   rl_reply_close(&link->reader);
   rl_link_forget_login(link);

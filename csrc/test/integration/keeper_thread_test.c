@@ -445,7 +445,7 @@ static void what_a_finalizer_has_left_is_sent(void **state) {
   eventually(farm_count(&five, "r", NULL) == 0);
   farm_kill(&five, 1);
   farm_restart(&five, 1);
-  eventually(farm_connections(&five, 1) >= 1); /* Nobody calls: the keeper connects. */
+  eventually(farm_connections(&five, 1) >= 1); /* The watchdog connects. */
   redlock_lock_free(keeping);
   redlock_client_free(client);
 }

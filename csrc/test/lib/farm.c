@@ -66,11 +66,11 @@ unsigned farm_count(farm *self, const char *key, const char *value) {
 unsigned farm_connections(farm *self, unsigned node) {
   unsigned count = 0;
   const char *list = farm_ask(self, node, "CLIENT", "LIST");
-  while ((list = strstr(list, " name=redlock ")) != NULL) {
+  while ((list = strstr(list, " addr=")) != NULL) {
     count++;
     list++;
   }
-  return count;
+  return count - 1; /* One is the connection of farm_ask(). */
 }
 
 unsigned farm_calls(farm *self, unsigned node, const char *command) {

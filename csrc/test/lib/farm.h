@@ -77,7 +77,10 @@ const char *farm_command(farm *self, unsigned node, ...) __attribute__((sentinel
 /* On how many of the nodes that run |key| has the value |value|; with NULL: exists. */
 unsigned farm_count(farm *self, const char *key, const char *value);
 
-/* How many connections of redlock clients a node has. */
+/*
+ * Returns the number of connections that the clients of a test have to a node. Their names do not count: a client whose
+ * node ended during the handshake may reconnect without a name (rl_link.c).
+ */
 unsigned farm_connections(farm *self, unsigned node);
 
 /* How often a node has run |command|, by INFO commandstats; farm_count_calls(..., "set") */

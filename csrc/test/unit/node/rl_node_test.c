@@ -310,6 +310,18 @@ static void close_at_setname_is_tried_again_at_once_and_once(void **state) {
   destroy(it);
 }
 
+/* A node that ends closes its connections before its port. */
+static void refused_connection_restores_setname(void **state) {
+  (void)state;
+  fixture *it = make("h");
+  it->node.link.nameless = true;
+  rl_link_connecting(&it->node.link, it->now_us);
+  rl_node_disconnected(&it->node, it->now_us, "refused");
+  connect_node(it);
+  assert_steps(it, "CLIENT SETNAME redlock;");
+  destroy(it);
+}
+
 /* A password that was cut, or changed, by the way an error is kept is still a password. */
 static void no_part_of_an_odd_password_is_passed_on(void **state) {
   (void)state;
@@ -651,6 +663,7 @@ int main(void) {
       cmocka_unit_test(close_at_setname_skips_it_on_the_next_connection),
       cmocka_unit_test(exists_is_accepted_before_the_rest_is_sent),
       cmocka_unit_test(close_at_setname_is_tried_again_at_once_and_once),
+      cmocka_unit_test(refused_connection_restores_setname),
       cmocka_unit_test(no_part_of_an_odd_password_is_passed_on),
       cmocka_unit_test(a_login_has_any_bytes),
       cmocka_unit_test(a_password_with_a_nul_is_not_passed_on),
